@@ -101,7 +101,7 @@ func (a *Agent) newSession(ctx context.Context, in *joinRequest) (_ *session, er
 	if s.ttl, err = milliseconds("ttl_ms", in.TTLMS, usualTTL, leastTTL, mostTTL); err != nil {
 		return nil, err
 	}
-	patience, err := milliseconds("timeout_ms", in.TimeoutMS, usualJoin, leastJoin, mostJoin)
+	timeout, err := milliseconds("timeout_ms", in.TimeoutMS, usualJoin, leastJoin, mostJoin)
 	if err != nil {
 		return nil, err
 	}
@@ -112,15 +112,11 @@ func (a *Agent) newSession(ctx context.Context, in *joinRequest) (_ *session, er
 	if err := a.may(ctx, holdMethod, s.namespace, in.owner()); err != nil {
 		return nil, err
 	}
-	id, err := leasehold.NewSession(rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	s.id, s.reported = id.String(), load == owner.LoadReported
+	s.id, s.reported = rand.Text(), load == owner.LoadReported
 	if err := a.reserve(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	defer context.AfterFunc(a.accepting, cancel)()
 	s.owner, err = owner.Join(ctx, owner.Config{

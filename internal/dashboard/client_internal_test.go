@@ -57,7 +57,7 @@ func (c *client) take(wire []byte) error {
 func (c *client) frame(event string, data []byte) error {
 	switch event {
 	case "snapshot":
-		var s snapshot
+		var s snapshotBody
 		if err := json.Unmarshal(data, &s); err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func (c *client) lively(l live) {
 	}
 }
 
-func (c *client) columns(s *snapshot) error {
+func (c *client) columns(s *snapshotBody) error {
 	if s.Table == nil {
 		c.table = nil
 		return nil

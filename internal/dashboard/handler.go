@@ -13,18 +13,15 @@ import (
 //go:embed page
 var page embed.FS
 
-// policy lets the page load its own files and talk to its own manager, and nothing
-// else.
+// policy lets the page load its own files and call its own manager, and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// transport keeps browsers from asking in plain text. It is about a host, whatever the
-// port: so it is short, and says nothing about other hosts.
+// transport keeps browsers from using plain text. It applies to all ports of the host, so it is short.
 const transport = "max-age=86400"
 
 const otherSite = "this request comes from another site"
 
-// routes says who answers what.
 func (d *Dashboard) routes() http.Handler {
 	files, err := fs.Sub(page, "page")
 	if err != nil {
@@ -58,8 +55,8 @@ func sameSite(next http.Handler) http.Handler {
 	})
 }
 
-// guarded sets what every answer has, and refuses requests for a host that is not ours:
-// a site whose name leads to our address would otherwise be of the same origin as we.
+// guarded sets the header fields of all answers, and refuses requests for another host ([jsonapi.Hosts])
+// or with a token in the URL.
 func (d *Dashboard) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -84,7 +81,7 @@ func (d *Dashboard) guarded(next http.Handler) http.Handler {
 	})
 }
 
-// tokenInAddress reports whether somebody has put a secret where it is not kept.
+// tokenInAddress reports whether a URL has a secret in it, which logs would keep.
 func tokenInAddress(r *http.Request) bool {
 	for name := range r.URL.Query() {
 		switch strings.ToLower(name) {
@@ -95,8 +92,7 @@ func tokenInAddress(r *http.Request) bool {
 	return false
 }
 
-// cached lets browsers keep files only if they ask whether they are still good: after
-// an upgrade the page must fit the manager.
+// cached has browsers validate the files that they keep: after an upgrade the page must fit the manager.
 func cached(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-cache")
@@ -104,7 +100,7 @@ func cached(next http.Handler) http.Handler {
 	})
 }
 
-// refuse says why a request is not answered.
+// refuse answers with an error.
 func refuse(w http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError
 	switch leasehold.KindOf(err) {

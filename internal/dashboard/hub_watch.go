@@ -13,22 +13,22 @@ import (
 )
 
 const (
-	// gather is how long news wait for others to go into the same frame.
+	// gather is how long events wait for others to go into the same frame.
 	gather = 200 * time.Millisecond
 	// retry is the pause before a watch that broke is begun again.
 	retry = 500 * time.Millisecond
-	// driftPatience is how long changes of the table may fail to come before it is said
-	// that what is shown is old. A leader that resigns is gone for less.
+	// driftPatience is how long the table may not be followed before it is reported as stale. The
+	// change of a leader takes less.
 	driftPatience = 3 * time.Second
 )
 
-// A drift is that changes of the table do not come.
+// A drift says since when and why the table is not followed.
 type drift struct {
 	since time.Time
 	why   string
 }
 
-// watch follows the namespace until the context ends, as well as it can.
+// watch follows the namespace until the context ends.
 func (h *hub) watch(ctx context.Context) {
 	h.drifts(nil)
 	for ctx.Err() == nil {
@@ -45,7 +45,7 @@ func (h *hub) watch(ctx context.Context) {
 	}
 }
 
-// drifts notes that the table is not followed, since now if it was, and why.
+// drifts records that the table is not followed.
 func (h *hub) drifts(why error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -57,8 +57,7 @@ func (h *hub) drifts(why error) {
 	}
 }
 
-// follow watches, reads the table, and then takes up changes until something is
-// missing or the watch ends.
+// follow watches, reads the table, and then applies changes until one is missing or the watch ends.
 func (h *hub) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
@@ -67,7 +66,7 @@ func (h *hub) follow(ctx context.Context) error {
 	events := make(chan admin.Event, mostNews)
 	ended := make(chan error, 1)
 	watching.Go(func() { ended <- h.receive(ctx, events) })
-	// The first event says that we are watching: nothing is missed from here on.
+	// After the first event nothing is missed.
 	select {
 	case err := <-ended:
 		return h.deleted(err)
@@ -97,7 +96,7 @@ func (h *hub) receive(ctx context.Context, events chan<- admin.Event) error {
 	return ctx.Err()
 }
 
-// deleted notes that there is no such namespace: it has no table.
+// deleted drops the table if there is no such namespace.
 func (h *hub) deleted(err error) error {
 	if leasehold.KindOf(err) != leasehold.NotFound {
 		return err
@@ -144,8 +143,7 @@ func (h *hub) begin(ctx context.Context, first admin.Event) error {
 	return nil
 }
 
-// forget has the table read again by whoever follows it: there is no such namespace any
-// more, and if there is one again its log is another.
+// forget has follow begin again: the namespace was deleted, and a new one of its name has another log.
 func (h *hub) forget() {
 	select {
 	case h.again <- struct{}{}:
@@ -163,7 +161,7 @@ func (h *hub) knows(leader admin.LeaderName) bool {
 	return false
 }
 
-// hear takes up events, and reports them a few times a second.
+// hear receives events, and reports them a few times a second.
 func (h *hub) hear(events <-chan admin.Event, ended <-chan error) error {
 	var waiting []admin.Event
 	flush := time.NewTimer(0)
@@ -179,7 +177,7 @@ func (h *hub) hear(events <-chan admin.Event, ended <-chan error) error {
 			}
 		case <-flush.C:
 		case err := <-ended:
-			return err // what it said last is read again
+			return err // the last events are read again
 		case <-h.again:
 			return errGap
 		}
@@ -196,7 +194,7 @@ type news struct {
 	Events []admin.Event `json:"events"`
 }
 
-// report takes up events, and sends those that are new to all viewers.
+// report applies events, and sends those that are new to all viewers.
 func (h *hub) report(received []admin.Event) error {
 	if len(received) == 0 {
 		return nil

@@ -89,7 +89,7 @@ func TestOrdersNeedASession(t *testing.T) {
 
 func TestSessionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSessions(only(aToken))
+		s := newSessions(only(secret.New(aToken)))
 		var first string
 		for i := range 3 * maxSessions {
 			cookie, _, err := s.begin("", aToken)

@@ -20,9 +20,8 @@ type tenancy struct {
 	lostAt     uint32        // when state was last lost, likewise
 }
 
-// A mirror is a copy of a lease table, for people: owners are names, whichever session
-// has them, and ranges know since when they are what they are. It is not safe for
-// concurrent use; clones are independent.
+// A mirror is a copy of a lease table, with names of owners instead of sessions, and with the ages of
+// leases. It is not safe for concurrent use; clones are independent.
 type mirror struct {
 	lsn    leasehold.LSN
 	begun  leasehold.LSN // losses up to it are not known
@@ -31,8 +30,7 @@ type mirror struct {
 	ranges *keyrange.Map[tenancy]
 }
 
-// mostNames is how many names of owners a mirror knows before it is better made anew:
-// those who are gone are never forgotten.
+// mostNames is how many names a mirror may have before it is read again: names are never removed.
 const mostNames = 1 << 16
 
 func newMirror() *mirror {
@@ -52,19 +50,18 @@ func (m *mirror) owner(name string) uint32 {
 	return i
 }
 
-// clone returns a copy for reading. Names are only appended, so that they are shared.
+// clone returns a copy for reading. It shares the names, which are only appended to.
 func (m *mirror) clone() *mirror {
 	return &mirror{lsn: m.lsn, begun: m.begun, names: m.names[:len(m.names):len(m.names)], ranges: m.ranges.Clone()}
 }
 
-// Why a copy of a table cannot go on.
+// Reasons to read the table again.
 var (
 	errGap   = errors.New("changes of the table were missed")
 	errNames = errors.New("too many owners have come and gone")
 )
 
-// apply takes up a change. A change that the mirror has is skipped, and reported as
-// false; one that comes after others that it does not have is an error.
+// apply applies a change. It reports false for one that the mirror has; a gap before it is an error.
 func (m *mirror) apply(c *admin.Change) (bool, error) {
 	switch {
 	case c.LSN <= m.lsn:
