@@ -133,6 +133,15 @@ func (c *Client) Do(ctx context.Context, f func(context.Context, leaseholdv1.Adm
 	return &UnreachableError{Reasons: reasons}
 }
 
+// read is Do for a function with a result.
+func read[T any](ctx context.Context, c *Client, f func(context.Context, leaseholdv1.AdminServiceClient) (T, error)) (result T, err error) {
+	err = c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (err error) {
+		result, err = f(ctx, s)
+		return err
+	})
+	return result, err
+}
+
 // order returns the indexes of the managers, the one that answered last first.
 func (c *Client) order() []int {
 	c.mu.Lock()

@@ -56,6 +56,9 @@ func share(into, from any) error {
 
 // NewStream is part of grpc.ClientConnInterface.
 func (c localConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, _ string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, status.FromContextError(err).Err()
+	}
 	p := &pipe{ctx: ctx, answers: make(chan any), ended: make(chan error, 1)}
 	return &receiver{pipe: p, serve: func() { p.ended <- desc.Handler(c.service, &sender{pipe: p}) }}, nil
 }

@@ -39,12 +39,9 @@ const maxRanges = 1 << 22
 // Ranges returns the lease table of a namespace, or the ranges of one owner if it is not "". The
 // table arrives in pieces; a million ranges take about a hundred megabytes.
 func (c *Client) Ranges(ctx context.Context, namespace, owner string) (Ranges, error) {
-	var all Ranges
-	err := c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (err error) {
-		all, err = ranges(ctx, s, namespace, owner)
-		return err
+	return read(ctx, c, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (Ranges, error) {
+		return ranges(ctx, s, namespace, owner)
 	})
-	return all, err
 }
 
 func ranges(ctx context.Context, s leaseholdv1.AdminServiceClient, namespace, owner string) (Ranges, error) {
