@@ -40,9 +40,7 @@ type Slot struct {
 
 // Namespaces returns the configurations of all namespaces that the caller may see, sorted by name.
 func (c *Client) Namespaces(ctx context.Context) ([]Namespace, error) {
-	return read(ctx, c, func(ctx context.Context, s leaseholdv1.AdminServiceClient) ([]Namespace, error) {
-		return namespaces(ctx, s)
-	})
+	return read(ctx, c, namespaces)
 }
 
 func namespaces(ctx context.Context, s leaseholdv1.AdminServiceClient) ([]Namespace, error) {

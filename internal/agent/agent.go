@@ -167,8 +167,8 @@ type alive struct {
 // send reports whether the line was sent before the deadline.
 func (s *stream) send(document any) bool {
 	failpoint.Here("agent/before-line")
-	_ = s.control.SetWriteDeadline(time.Now().Add(lineTimeout)) // a recorder in a test has none
-	if _, err := s.w.Write(jsonapi.Line(document)); err != nil {
+	_ = s.control.SetWriteDeadline(time.Now().Add(lineTimeout))  // a recorder in a test has none
+	if _, err := s.w.Write(jsonapi.Line(document)); err != nil { //nolint:gosec // it is JSON, which no browser renders
 		return false
 	}
 	return s.control.Flush() == nil
