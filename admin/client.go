@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -124,12 +125,21 @@ func (c *Client) Do(ctx context.Context, f func(context.Context, leaseholdv1.Adm
 			return last.error
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case !Retriable(err):
+		case !Retriable(err) || e.addr == "":
 			return err
 		}
 		reasons = append(reasons, fmt.Sprintf("%s: %v", e.addr, err))
 	}
 	return &UnreachableError{Reasons: reasons}
+}
+
+// read is Do for a function with a result.
+func read[T any](ctx context.Context, c *Client, f func(context.Context, leaseholdv1.AdminServiceClient) (T, error)) (result T, err error) {
+	err = c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (err error) {
+		result, err = f(ctx, s)
+		return err
+	})
+	return result, err
 }
 
 // order returns the indexes of the managers, the one that answered last first.
@@ -214,9 +224,14 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // An endpoint is one manager.
 type endpoint struct {
-	addr   string
-	conn   *grpc.ClientConn
+	addr   string // "": it is in this process
+	conn   conn
 	dialer *dialer
+}
+
+type conn interface {
+	grpc.ClientConnInterface
+	io.Closer
 }
 
 func newEndpoint(addr string, cfg Config) (*endpoint, error) {

@@ -51,7 +51,7 @@ func EventOf(w *leaseholdv1.WatchResponse) Event {
 	}
 	switch event := w.GetEvent().(type) {
 	case *leaseholdv1.WatchResponse_Change:
-		e.Type, e.Change = EventChange, new(ChangeOf(event.Change))
+		e.Type, e.Change = EventChange, new(changeOf(event.Change))
 	case *leaseholdv1.WatchResponse_Note:
 		e.Type, e.Note = EventNote, &Note{event.Note.GetWhat(), event.Note.GetOwner(), event.Note.GetText()}
 	case *leaseholdv1.WatchResponse_Leader:
@@ -77,7 +77,7 @@ func (c *Client) Changes(ctx context.Context, namespace string, before leasehold
 		page, err := s.ListChanges(ctx, changesRequest(namespace, uint64(before), most))
 		changes, more = nil, page.GetMore()
 		for _, e := range page.GetChanges() {
-			changes = append(changes, ChangeOf(e))
+			changes = append(changes, changeOf(e))
 		}
 		return err
 	})
@@ -176,7 +176,7 @@ func (q *eventSearch) readChanges(ctx context.Context, s leaseholdv1.AdminServic
 		}
 		for _, c := range page.GetChanges() {
 			before = c.GetLsn()
-			if !q.add(ChangeOf(c).Event(q.Namespace)) {
+			if !q.add(changeOf(c).Event(q.Namespace)) {
 				return nil
 			}
 		}

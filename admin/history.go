@@ -33,8 +33,7 @@ type Change struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// ChangeOf converts a change of the service.
-func ChangeOf(e *leaseholdv1.HistoryEntry) Change {
+func changeOf(e *leaseholdv1.HistoryEntry) Change {
 	h := e.GetHolder()
 	c := Change{
 		LSN: leasehold.LSN(e.GetLsn()), Kind: enumName(e.GetKind(), "CHANGE_KIND_"),
@@ -72,7 +71,7 @@ func (c *Client) History(ctx context.Context, namespace string, key leasehold.Ke
 		}
 		h.Truncated, h.More, h.Diskless = answer.GetTruncated(), answer.GetMore(), answer.GetBegun() > 0
 		for _, e := range answer.GetEntries() {
-			h.Entries = append(h.Entries, ChangeOf(e))
+			h.Entries = append(h.Entries, changeOf(e))
 		}
 		if before := answer.GetBefore(); before != nil {
 			h.Before = new(rangeOf(before, answer.GetBegun()))

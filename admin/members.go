@@ -19,17 +19,13 @@ type Member struct {
 
 // Members returns the managers whose embedded stores form the group; none if the store is external.
 func (c *Client) Members(ctx context.Context) ([]Member, error) {
-	members := []Member{}
-	err := c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
+	return read(ctx, c, func(ctx context.Context, s leaseholdv1.AdminServiceClient) ([]Member, error) {
 		answer, err := s.ListMembers(ctx, &leaseholdv1.ListMembersRequest{Version: wire.Version})
-		members = MembersOf(answer)
-		return err
+		return membersOf(answer), err
 	})
-	return members, err
 }
 
-// MembersOf converts an answer of the service.
-func MembersOf(answer *leaseholdv1.ListMembersResponse) []Member {
+func membersOf(answer *leaseholdv1.ListMembersResponse) []Member {
 	members := []Member{}
 	for _, m := range answer.GetMembers() {
 		members = append(members, Member{
@@ -57,17 +53,13 @@ type HotKey struct {
 
 // HotKeys returns up to most keys of a namespace, the hottest first.
 func (c *Client) HotKeys(ctx context.Context, namespace string, most uint32) ([]HotKey, error) {
-	keys := []HotKey{}
-	err := c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
+	return read(ctx, c, func(ctx context.Context, s leaseholdv1.AdminServiceClient) ([]HotKey, error) {
 		answer, err := s.ListHotKeys(ctx, &leaseholdv1.ListHotKeysRequest{Version: wire.Version, Namespace: namespace, Most: most})
-		keys = HotKeysOf(answer)
-		return err
+		return hotKeysOf(answer), err
 	})
-	return keys, err
 }
 
-// HotKeysOf converts an answer of the service.
-func HotKeysOf(answer *leaseholdv1.ListHotKeysResponse) []HotKey {
+func hotKeysOf(answer *leaseholdv1.ListHotKeysResponse) []HotKey {
 	keys := []HotKey{}
 	for _, k := range answer.GetKeys() {
 		keys = append(keys, HotKey{Point(k.GetKey()), k.GetRate(), k.GetOwner()})
@@ -92,17 +84,13 @@ type Lookup struct {
 
 // Lookups returns the lookups that are connected to the manager that answers.
 func (c *Client) Lookups(ctx context.Context, namespace string) (Lookups, error) {
-	var all Lookups
-	err := c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
+	return read(ctx, c, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (Lookups, error) {
 		answer, err := s.ListLookups(ctx, &leaseholdv1.ListLookupsRequest{Version: wire.Version, Namespace: namespace})
-		all = LookupsOf(answer)
-		return err
+		return lookupsOf(answer), err
 	})
-	return all, err
 }
 
-// LookupsOf converts an answer of the service.
-func LookupsOf(answer *leaseholdv1.ListLookupsResponse) Lookups {
+func lookupsOf(answer *leaseholdv1.ListLookupsResponse) Lookups {
 	all := Lookups{Total: answer.GetTotal(), Lookups: []Lookup{}}
 	for _, l := range answer.GetLookups() {
 		all.Lookups = append(all.Lookups, Lookup{

@@ -41,21 +41,17 @@ type Move struct {
 
 // Moves returns the moves of a namespace.
 func (c *Client) Moves(ctx context.Context, namespace string) (Moves, error) {
-	var all Moves
-	err := c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (err error) {
-		all, err = moves(ctx, s, namespace)
-		return err
+	return read(ctx, c, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (Moves, error) {
+		return moves(ctx, s, namespace)
 	})
-	return all, err
 }
 
 func moves(ctx context.Context, s leaseholdv1.AdminServiceClient, namespace string) (Moves, error) {
 	answer, err := s.ListMoves(ctx, &leaseholdv1.ListMovesRequest{Version: wire.Version, Namespace: namespace})
-	return MovesOf(namespace, answer), err
+	return movesOf(namespace, answer), err
 }
 
-// MovesOf converts an answer of the service.
-func MovesOf(namespace string, answer *leaseholdv1.ListMovesResponse) Moves {
+func movesOf(namespace string, answer *leaseholdv1.ListMovesResponse) Moves {
 	all := Moves{Namespace: namespace, UnderWay: answer.GetUnderWay(), Waiting: answer.GetWaiting(), Moves: []Move{}}
 	for _, m := range answer.GetMoves() {
 		all.Moves = append(all.Moves, moveOf(m))

@@ -40,12 +40,7 @@ type Slot struct {
 
 // Namespaces returns the configurations of all namespaces that the caller may see, sorted by name.
 func (c *Client) Namespaces(ctx context.Context) ([]Namespace, error) {
-	var all []Namespace
-	err := c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (err error) {
-		all, err = namespaces(ctx, s)
-		return err
-	})
-	return all, err
+	return read(ctx, c, namespaces)
 }
 
 func namespaces(ctx context.Context, s leaseholdv1.AdminServiceClient) ([]Namespace, error) {
@@ -55,7 +50,7 @@ func namespaces(ctx context.Context, s leaseholdv1.AdminServiceClient) ([]Namesp
 	}
 	all := []Namespace{}
 	for _, n := range answer.GetNamespaces() {
-		all = append(all, NamespaceOf(n))
+		all = append(all, namespaceOf(n))
 	}
 	slices.SortFunc(all, func(a, b Namespace) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
@@ -63,12 +58,9 @@ func namespaces(ctx context.Context, s leaseholdv1.AdminServiceClient) ([]Namesp
 
 // Namespace returns the configuration of one namespace.
 func (c *Client) Namespace(ctx context.Context, name string) (Namespace, error) {
-	var found Namespace
-	err := c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (err error) {
-		found, err = namespace(ctx, s, name)
-		return err
+	return read(ctx, c, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (Namespace, error) {
+		return namespace(ctx, s, name)
 	})
-	return found, err
 }
 
 func namespace(ctx context.Context, s leaseholdv1.AdminServiceClient, name string) (Namespace, error) {
@@ -90,7 +82,7 @@ func (c *Client) CreateNamespace(ctx context.Context, wanted Namespace) (Namespa
 	var created Namespace
 	err := c.change(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
 		answer, err := s.CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: wanted.proto()})
-		created = NamespaceOf(answer.GetNamespace())
+		created = namespaceOf(answer.GetNamespace())
 		return err
 	})
 	return created, err
@@ -109,7 +101,7 @@ func (c *Client) UpdateNamespace(ctx context.Context, name string, edit func(*Na
 			return err
 		}
 		answer, err := s.UpdateNamespace(ctx, &leaseholdv1.UpdateNamespaceRequest{Version: wire.Version, Namespace: wanted.proto()})
-		updated = NamespaceOf(answer.GetNamespace())
+		updated = namespaceOf(answer.GetNamespace())
 		return err
 	})
 	return updated, err
@@ -127,8 +119,7 @@ func (c *Client) DeleteNamespace(ctx context.Context, name string) error {
 	})
 }
 
-// NamespaceOf converts a configuration of the service.
-func NamespaceOf(n *leaseholdv1.NamespaceConfig) Namespace {
+func namespaceOf(n *leaseholdv1.NamespaceConfig) Namespace {
 	out := Namespace{
 		Name:  n.GetName(),
 		Lease: Seconds(n.GetTiming().GetLease()), Renew: Seconds(n.GetTiming().GetRenew()), Drift: n.GetTiming().GetDrift(),

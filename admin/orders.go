@@ -120,7 +120,7 @@ func (p Plan) loss(what string, all Owners) *LossError {
 	for _, m := range p.Moves {
 		for _, name := range []string{m.From, m.To} {
 			o, found := all.Find(name)
-			if !m.WithState && name != "" && !(found && o.CanMoveState()) && !slices.Contains(loss.Unable, name) {
+			if !m.WithState && name != "" && (!found || !o.CanMoveState()) && !slices.Contains(loss.Unable, name) {
 				loss.Unable = append(loss.Unable, name)
 			}
 		}

@@ -53,12 +53,9 @@ const movesSince = 2
 
 // Owners returns the sessions of a namespace.
 func (c *Client) Owners(ctx context.Context, namespace string) (Owners, error) {
-	var all Owners
-	err := c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (err error) {
-		all, err = owners(ctx, s, namespace)
-		return err
+	return read(ctx, c, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (Owners, error) {
+		return owners(ctx, s, namespace)
 	})
-	return all, err
 }
 
 func owners(ctx context.Context, s leaseholdv1.AdminServiceClient, namespace string) (Owners, error) {
@@ -66,11 +63,10 @@ func owners(ctx context.Context, s leaseholdv1.AdminServiceClient, namespace str
 	if err != nil {
 		return Owners{}, err
 	}
-	return OwnersOf(namespace, answer), nil
+	return ownersOf(namespace, answer), nil
 }
 
-// OwnersOf converts an answer of the service.
-func OwnersOf(namespace string, answer *leaseholdv1.ListOwnersResponse) Owners {
+func ownersOf(namespace string, answer *leaseholdv1.ListOwnersResponse) Owners {
 	all := Owners{Namespace: namespace, LSN: leasehold.LSN(answer.GetLsn()), Owners: []Owner{}}
 	for _, o := range answer.GetOwners() {
 		all.Owners = append(all.Owners, ownerOf(o, answer.GetVersion() >= movesSince))

@@ -14,7 +14,10 @@ import (
 type Ranges struct {
 	Namespace string        `json:"namespace"`
 	LSN       leasehold.LSN `json:"lsn"`
-	Ranges    []Range       `json:"ranges"`
+	// Begun is the LSN at which the leader began the table, without a store: losses up to it are not
+	// known. 0 if there is a store.
+	Begun  leasehold.LSN `json:"begun,omitempty"`
+	Ranges []Range       `json:"ranges"`
 }
 
 // A Range is one range of a lease table. Without an owner its generation is 0.
@@ -36,12 +39,9 @@ const maxRanges = 1 << 22
 // Ranges returns the lease table of a namespace, or the ranges of one owner if it is not "". The
 // table arrives in pieces; a million ranges take about a hundred megabytes.
 func (c *Client) Ranges(ctx context.Context, namespace, owner string) (Ranges, error) {
-	var all Ranges
-	err := c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (err error) {
-		all, err = ranges(ctx, s, namespace, owner)
-		return err
+	return read(ctx, c, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (Ranges, error) {
+		return ranges(ctx, s, namespace, owner)
 	})
-	return all, err
 }
 
 func ranges(ctx context.Context, s leaseholdv1.AdminServiceClient, namespace, owner string) (Ranges, error) {
@@ -60,7 +60,7 @@ func ranges(ctx context.Context, s leaseholdv1.AdminServiceClient, namespace, ow
 		case len(all.Ranges)+len(piece.GetRanges()) > maxRanges:
 			return all, leasehold.Errorf("list ranges", leasehold.Limit, namespace, "more than %d ranges", maxRanges)
 		}
-		all.LSN = leasehold.LSN(piece.GetLsn())
+		all.LSN, all.Begun = leasehold.LSN(piece.GetLsn()), leasehold.LSN(piece.GetBegun())
 		for _, r := range piece.GetRanges() {
 			all.Ranges = append(all.Ranges, rangeOf(r, piece.GetBegun()))
 		}

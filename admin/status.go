@@ -59,12 +59,10 @@ type Manager struct {
 // Status returns the state of the group. It does not fail without a leader: the manager that
 // answers says then what it knows.
 func (c *Client) Status(ctx context.Context) (Status, error) {
-	var answer *leaseholdv1.GetStatusResponse
-	err := c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (err error) {
-		answer, err = s.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
-		return err
+	return read(ctx, c, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (Status, error) {
+		answer, err := s.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
+		return StatusOf(answer), err
 	})
-	return StatusOf(answer), err
 }
 
 // StatusOf converts an answer of the service.

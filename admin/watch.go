@@ -21,6 +21,8 @@ const watchPause = 500 * time.Millisecond
 // the error that ended the iteration. It is nil if the context has ended.
 func (c *Client) Watch(ctx context.Context, namespace string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel() // ends the stream if the loop ended first
 		w := watcher{client: c, namespace: namespace, yield: yield}
 		if err := w.run(ctx); err != nil {
 			yield(Event{}, err)

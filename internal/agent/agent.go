@@ -1,29 +1,32 @@
 package agent
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/callers"
 	"github.com/leasehold-dev/leasehold/internal/failpoint"
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/internal/jsonapi"
 )
 
-// An Agent is an http.Handler that answers for owners and lookups. It may be used
-// from many goroutines at once.
+// An Agent is an [http.Handler] that serves owners and lookups. It may be used by several goroutines
+// at once.
 type Agent struct {
 	cfg     Config
 	handler http.Handler
 	lookups *lookups
 	streams chan struct{} // has one for each that is open
-	desk    *callers.Desk // finds out who asks; nil if that does not matter
+	desk    *callers.Desk // authenticates callers; nil without a policy
 	refused *callers.Complaints
 
-	// accepting ends when the agent begins to stop, and with it what has only
-	// begun; closing ends when there is no time left to say goodbye.
+	// accepting ends when the agent begins to stop, and with it joins that are not done; closing ends
+	// when there is no time left to release leases.
 	accepting, closing context.Context
 	stop, abandon      context.CancelFunc
 	running            sync.WaitGroup // owners that join or are being closed
@@ -34,7 +37,7 @@ type Agent struct {
 	closed   bool
 }
 
-// New returns an agent that serves nobody yet. Close ends it.
+// New returns an agent. It must be closed.
 func New(cfg Config) (*Agent, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -48,23 +51,23 @@ func New(cfg Config) (*Agent, error) {
 	a.closing, a.abandon = context.WithCancel(context.Background())
 	a.lookups = newLookups(a.accepting, &a.cfg)
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, struct{}{}) })
+	mux.HandleFunc("GET /healthz", handle(func(http.ResponseWriter, *http.Request) (any, error) { return struct{}{}, nil }))
 	if cfg.Scrape != nil {
-		mux.Handle("GET /metrics", a.measured(cfg.Scrape))
+		mux.HandleFunc("GET /metrics", a.metrics)
 	}
-	mux.HandleFunc("GET /v1/status", a.status)
+	mux.HandleFunc("GET /v1/status", handle(a.status))
 	mux.HandleFunc("POST /v1/owners", a.join)
-	mux.HandleFunc("DELETE /v1/owners/{id}", a.leave)
-	mux.HandleFunc("POST /v1/owners/{id}/leases", a.withOwner((*session).leases))
-	mux.HandleFunc("POST /v1/owners/{id}/check", a.withOwner((*session).check))
-	mux.HandleFunc("POST /v1/owners/{id}/held", a.withOwner((*session).held))
-	mux.HandleFunc("POST /v1/owners/{id}/await", a.withOwner((*session).await))
-	mux.HandleFunc("POST /v1/owners/{id}/report", a.withOwner((*session).report))
+	mux.HandleFunc("DELETE /v1/owners/{id}", handle(a.leave))
+	mux.HandleFunc("POST /v1/owners/{id}/leases", handleOwner(a, (*session).leases))
+	mux.HandleFunc("POST /v1/owners/{id}/check", handleOwner(a, (*session).check))
+	mux.HandleFunc("POST /v1/owners/{id}/held", handleOwner(a, (*session).held))
+	mux.HandleFunc("POST /v1/owners/{id}/await", handleOwner(a, (*session).await))
+	mux.HandleFunc("POST /v1/owners/{id}/report", handleOwner(a, (*session).report))
 	mux.HandleFunc("GET /v1/owners/{id}/events", a.events)
-	mux.HandleFunc("GET /v1/namespaces/{namespace}/find", a.find)
+	mux.HandleFunc("GET /v1/namespaces/{namespace}/find", handle(a.find))
 	mux.HandleFunc("GET /v1/namespaces/{namespace}/losses", a.losses)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		fail(w, leasehold.Errorf("agent", leasehold.NotFound, clip(r.Method+" "+r.URL.Path), "there is nothing of that method and path: docs/AGENT.md has all that there are"))
+		fail(w, leasehold.Errorf("agent", leasehold.NotFound, jsonapi.Clip(r.Method+" "+r.URL.Path), "there is nothing of that method and path: docs/AGENT.md has all that there are"))
 	})
 	a.handler = a.guard(a.identified(mux))
 	return a, nil
@@ -73,18 +76,12 @@ func New(cfg Config) (*Agent, error) {
 // ServeHTTP answers a request.
 func (a *Agent) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.ServeHTTP(w, r) }
 
-// Close closes all owners, gives their leases back, and ends all streams. When the
-// context ends first, leases are left to run out.
-//
-// It does not wait for requests: those that come now are refused, and those that
-// are under way end soon.
+// Close closes all owners, releases their leases, and ends all streams. When the context ends first,
+// leases are left to expire. It does not wait for requests: new ones are refused, others end soon.
 func (a *Agent) Close(ctx context.Context) {
 	a.mu.Lock()
 	a.closed = true
-	var all []*session
-	for _, s := range a.sessions {
-		all = append(all, s)
-	}
+	all := slices.Collect(maps.Values(a.sessions))
 	a.mu.Unlock()
 	a.stop()
 	for _, s := range all {
@@ -96,13 +93,12 @@ func (a *Agent) Close(ctx context.Context) {
 	a.abandon()
 }
 
-// errClosed is for whoever comes when the agent stops.
+// errClosed refuses requests that come when the agent stops.
 func errClosed() error {
 	return leasehold.Errorf("agent", leasehold.Closed, "", "the agent is about to stop: try again when it has been restarted")
 }
 
-// A statusDocument is the answer to GET /v1/status. It names nobody's id: whoever
-// has that speaks for the owner.
+// A statusDocument is the answer to GET /v1/status. It has no ids, which are secrets of programs.
 type statusDocument struct {
 	Build        string           `json:"build"`
 	Managers     []string         `json:"managers"`
@@ -117,14 +113,13 @@ type ownerDocument struct {
 	Addr      string `json:"addr"`
 	Leases    int    `json:"leases"`
 	Suspended int    `json:"suspended,omitempty"` // leases that no manager has renewed in time
-	SilentMS  int64  `json:"silent_ms"`           // since it was last heard of
+	SilentMS  int64  `json:"silent_ms"`           // since the last request of its program
 	TTLMS     int64  `json:"ttl_ms"`
 }
 
-func (a *Agent) status(w http.ResponseWriter, r *http.Request) {
-	if err := a.may(r.Context(), leaseholdv1.AdminService_GetStatus_FullMethodName, "", ""); err != nil {
-		fail(w, err)
-		return
+func (a *Agent) status(_ http.ResponseWriter, r *http.Request) (any, error) {
+	if err := a.may(r.Context(), statusMethod, "", ""); err != nil {
+		return nil, err
 	}
 	d := statusDocument{
 		Build: a.cfg.Build, Managers: a.cfg.Managers, MaxPromiseMS: a.cfg.MaxPromise.Milliseconds(),
@@ -136,12 +131,13 @@ func (a *Agent) status(w http.ResponseWriter, r *http.Request) {
 	}
 	a.mu.Unlock()
 	a.visible(r.Context(), &d)
-	sortOwners(d.Owners)
-	answer(w, http.StatusOK, d)
+	slices.SortFunc(d.Owners, func(x, y ownerDocument) int {
+		return cmp.Or(cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
+	})
+	return d, nil
 }
 
-// stream takes one of the places for streams, and reports false, having said so, if
-// there is none. Each write has a deadline, and the first line is sent at once.
+// stream calls serve if there may be another stream, or answers with an error.
 func (a *Agent) stream(w http.ResponseWriter, serve func(*stream)) {
 	select {
 	case a.streams <- struct{}{}:
@@ -150,35 +146,29 @@ func (a *Agent) stream(w http.ResponseWriter, serve func(*stream)) {
 		fail(w, leasehold.Errorf("agent", leasehold.Limit, "streams", "%d are open: close one, or raise --max-streams", cap(a.streams)))
 		return
 	}
-	header := w.Header()
-	header.Set("Content-Type", "application/x-ndjson")
-	header.Set("Cache-Control", "no-store")
-	header.Set("X-Content-Type-Options", "nosniff")
+	jsonapi.SetHeader(w.Header(), "application/x-ndjson")
 	serve(&stream{w: w, control: http.NewResponseController(w)})
 }
 
-// A stream is JSON documents, one on a line, until one side ends it. It is for one
-// goroutine.
+// A stream is JSON documents, one per line, until one side ends it. It is for one goroutine.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 }
 
-// aliveEvery is how often a stream says that it is still there, so that a program
-// finds out that its agent hangs.
+// aliveEvery is how often a stream has a line, so that a program notices an agent that hangs.
 const aliveEvery = 5 * time.Second
 
-// alive is the line that says so.
+// alive is the line if there is no other.
 type alive struct {
 	Type string `json:"type"` // "alive"
 }
 
-// send reports whether the line could be handed over. A reader that takes none for
-// too long is hung up on.
+// send reports whether the line was sent before the deadline.
 func (s *stream) send(document any) bool {
 	failpoint.Here("agent/before-line")
-	_ = s.control.SetWriteDeadline(time.Now().Add(linePatience)) // a recorder in a test has none
-	if _, err := s.w.Write(encode(document)); err != nil {
+	_ = s.control.SetWriteDeadline(time.Now().Add(lineTimeout))  // a recorder in a test has none
+	if _, err := s.w.Write(jsonapi.Line(document)); err != nil { //nolint:gosec // it is JSON, which no browser renders
 		return false
 	}
 	return s.control.Flush() == nil

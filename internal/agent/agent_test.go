@@ -2,12 +2,14 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 	"github.com/leasehold-dev/leasehold/owner"
 )
@@ -34,11 +36,11 @@ func TestLifeOfAProgram(t *testing.T) {
 		var byName, byKey checkAnswer
 		p.must("POST", p.path("/check"), object{"name": "alice"}, &byName)
 		p.must("POST", p.path("/check"), object{"key": key.String()}, &byKey)
-		if !byName.Held || byName.Key != key.String() || *byName.Lease != *byKey.Lease || byName.ValidForMS != 833 {
+		if !byName.Held || byName.Key != admin.Point(key) || *byName.Lease != *byKey.Lease || byName.ValidForMS != 833 {
 			t.Errorf("check: %+v, %+v", byName, byKey)
 		}
 		var held heldAnswer
-		p.must("POST", p.path("/held"), object{"name": "alice", "generation": byName.Lease.Generation}, &held)
+		p.must("POST", p.path("/held"), object{"name": "alice", "generation": fmt.Sprint(uint64(byName.Lease.Generation))}, &held)
 		if !held.Held || held.ValidForMS != 833 {
 			t.Errorf("held: %+v", held)
 		}
@@ -128,7 +130,7 @@ func TestOneOfTwoStreamsBreaks(t *testing.T) {
 		cancel()
 		for range breaks {
 		}
-		c.Advance(5 * brokenPatience)
+		c.Advance(5 * brokenTTL)
 		if _, err := p.ask(); err != nil {
 			t.Errorf("one of two streams broke: %v", err)
 		}
@@ -151,7 +153,7 @@ func TestBrokenStream(t *testing.T) {
 			cancel()
 			for range lines {
 			}
-			c.Advance(brokenPatience / 2)
+			c.Advance(brokenTTL / 2)
 			if speaks {
 				if _, err := p.ask(); err != nil {
 					t.Error(err)
@@ -198,7 +200,7 @@ func TestLosses(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		lines := other.lines(ctx, "/v1/namespaces/test/losses")
 		begin := <-lines
-		if begin["type"] != "begin" || begin["lsn"] == "" {
+		if begin["type"] != "begin" || begin["lsn"] == nil {
 			t.Errorf("the first line is %v", begin)
 		}
 		c.Node("a").Kill()
@@ -211,7 +213,7 @@ func TestLosses(t *testing.T) {
 		for range lines {
 		}
 		ctx, cancel = context.WithCancel(t.Context())
-		lines = other.lines(ctx, "/v1/namespaces/test/losses?since="+begin["lsn"].(string))
+		lines = other.lines(ctx, fmt.Sprintf("/v1/namespaces/test/losses?since=%v", begin["lsn"]))
 		<-lines
 		if again := <-lines; again["lsn"] != loss["lsn"] || again["start"] != loss["start"] {
 			t.Errorf("resumed: %v, before: %v", again, loss)

@@ -1,13 +1,17 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/internal/failpoint"
+	"github.com/leasehold-dev/leasehold/internal/jsonapi"
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
@@ -18,43 +22,27 @@ const (
 	maxCosts = 1000
 )
 
-// withOwner makes a handler of what answers for an owner that has joined.
-func (a *Agent) withOwner(do func(*session, http.ResponseWriter, *http.Request) (any, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		s, err := a.session(r)
-		if err != nil {
-			fail(w, err)
-			return
-		}
-		document, err := do(s, w, r)
-		if err != nil {
-			fail(w, err)
-			return
-		}
-		answer(w, http.StatusOK, document)
-	}
+// A promised is part of answers about leases: for how long after the program sent its request the answer
+// is true. No other owner acts on these keys before. Suspended says that nothing is held because no
+// manager has answered in time: the program keeps its state, and its callers wait.
+type promised struct {
+	ValidForMS int64 `json:"valid_for_ms"`
+	Suspended  bool  `json:"suspended,omitempty"`
 }
 
-// A leasesAnswer is all that is held, and for how long after the program sent its
-// question that is true: nobody else acts on these keys before. Nothing is true for
-// 0 ms. Suspended says that nothing is held because no manager has answered in time: the
-// program keeps its state, and its callers wait.
+// A leasesAnswer is all that is held.
 type leasesAnswer struct {
-	Leases     []leaseDocument `json:"leases"`
-	ValidForMS int64           `json:"valid_for_ms"`
-	Suspended  bool            `json:"suspended,omitempty"`
+	Leases []leaseDocument `json:"leases"`
+	promised
 }
 
-func (s *session) leases(w http.ResponseWriter, r *http.Request) (any, error) {
-	if err := read(w, r, &struct{}{}); err != nil {
-		return nil, err
-	}
+func (s *session) leases(*http.Request, *struct{}) (any, error) {
 	held, ms := s.promise()
-	return leasesAnswer{leasesJSON(held), ms, s.owner.Status().Suspended > 0}, nil
+	return leasesAnswer{leasesOf(held), promised{ms, s.owner.Status().Suspended > 0}}, nil
 }
 
-// promise is the owner's, in whole milliseconds. The fraction is the program's
-// loss, and what is less than a millisecond is not worth a promise.
+// promise is the owner's, in whole milliseconds. The fraction is lost, and less than a millisecond
+// is no promise.
 func (s *session) promise() ([]leasehold.Lease, int64) {
 	held, d := s.owner.Promise()
 	failpoint.Here("agent/promised-before-answer")
@@ -64,22 +52,15 @@ func (s *session) promise() ([]leasehold.Lease, int64) {
 	return held, d.Milliseconds()
 }
 
-// A checkAnswer says whether a key is held, under which lease, and for how long
-// after the program sent its question that is true; if it is not, whether its lease is
-// suspended.
+// A checkAnswer says whether a key is held, and under which lease.
 type checkAnswer struct {
-	Held       bool           `json:"held"`
-	Key        string         `json:"key"`
-	Lease      *leaseDocument `json:"lease,omitempty"`
-	ValidForMS int64          `json:"valid_for_ms"`
-	Suspended  bool           `json:"suspended,omitempty"`
+	Held  bool           `json:"held"`
+	Key   admin.Point    `json:"key"`
+	Lease *leaseDocument `json:"lease,omitempty"`
+	promised
 }
 
-func (s *session) check(w http.ResponseWriter, r *http.Request) (any, error) {
-	var in keyDocument
-	if err := read(w, r, &in); err != nil {
-		return nil, err
-	}
+func (s *session) check(_ *http.Request, in *keyDocument) (any, error) {
 	key, err := in.parse()
 	if err != nil {
 		return nil, err
@@ -87,23 +68,16 @@ func (s *session) check(w http.ResponseWriter, r *http.Request) (any, error) {
 	held, ms := s.promise()
 	l, ok := find(held, key)
 	if !ok {
-		return checkAnswer{Key: key.String(), Suspended: s.owner.Suspended(key)}, nil
+		return checkAnswer{Key: admin.Point(key), promised: promised{Suspended: s.owner.Suspended(key)}}, nil
 	}
 	s.owner.Check(key) // counts as work
-	lease := leaseJSON(l)
-	return checkAnswer{Held: true, Key: key.String(), Lease: &lease, ValidForMS: ms}, nil
+	return checkAnswer{true, admin.Point(key), new(leaseOf(l.Range, l.Generation)), promised{ValidForMS: ms}}, nil
 }
 
 // find returns the lease that covers a key. Leases are sorted by range.
 func find(leases []leasehold.Lease, key leasehold.Key) (leasehold.Lease, bool) {
 	i, exact := slices.BinarySearchFunc(leases, key, func(l leasehold.Lease, key leasehold.Key) int {
-		switch {
-		case l.Range.Start < key:
-			return -1
-		case l.Range.Start > key:
-			return 1
-		}
-		return 0
+		return cmp.Compare(l.Range.Start, key)
 	})
 	if !exact {
 		i--
@@ -114,60 +88,54 @@ func find(leases []leasehold.Lease, key leasehold.Key) (leasehold.Lease, bool) {
 	return leases[i], true
 }
 
-// A heldAnswer says whether a lease has been held on its key all along.
-type heldAnswer struct {
-	Held       bool  `json:"held"`
-	ValidForMS int64 `json:"valid_for_ms"`
-	Suspended  bool  `json:"suspended,omitempty"`
+type heldRequest struct {
+	keyDocument
+	Generation string `json:"generation"`
 }
 
-func (s *session) held(w http.ResponseWriter, r *http.Request) (any, error) {
-	var in struct {
-		keyDocument
-		Generation string `json:"generation"`
-	}
-	if err := read(w, r, &in); err != nil {
-		return nil, err
-	}
+// A heldAnswer says whether a lease has been held on its key all along.
+type heldAnswer struct {
+	Held bool `json:"held"`
+	promised
+}
+
+func (s *session) held(_ *http.Request, in *heldRequest) (any, error) {
 	key, err := in.parse()
 	if err != nil {
 		return nil, err
 	}
-	generation, err := parseDecimal("generation", in.Generation)
+	generation, err := strconv.ParseUint(in.Generation, 10, 64)
 	if err != nil {
-		return nil, err
+		return nil, bad("generation", "is %q, want a number in decimal, as a string", jsonapi.Clip(in.Generation))
 	}
 	leases, ms := s.promise()
 	if l, ok := find(leases, key); !ok || uint64(l.Generation) != generation {
-		return heldAnswer{Suspended: s.owner.Suspended(key)}, nil
+		return heldAnswer{promised: promised{Suspended: s.owner.Suspended(key)}}, nil
 	}
-	return heldAnswer{Held: true, ValidForMS: ms}, nil
+	return heldAnswer{true, promised{ValidForMS: ms}}, nil
 }
 
-// An awaitAnswer says whether a key was held when the wait ended. It promises
-// nothing: the program's question may be so old that no promise counted from it
-// would be left.
+type awaitRequest struct {
+	keyDocument
+	TimeoutMS *int64 `json:"timeout_ms"`
+}
+
+// An awaitAnswer says whether a key was held when the wait ended. It promises nothing: a promise
+// counts from the request, which may be long ago.
 type awaitAnswer struct {
 	Held bool `json:"held"`
 }
 
-func (s *session) await(w http.ResponseWriter, r *http.Request) (any, error) {
-	var in struct {
-		keyDocument
-		TimeoutMS *int64 `json:"timeout_ms"`
-	}
-	if err := read(w, r, &in); err != nil {
-		return nil, err
-	}
+func (s *session) await(r *http.Request, in *awaitRequest) (any, error) {
 	key, err := in.parse()
 	if err != nil {
 		return nil, err
 	}
-	patience, err := milliseconds("timeout_ms", in.TimeoutMS, usualAwait, leastAwait, mostAwait)
+	timeout, err := milliseconds("timeout_ms", in.TimeoutMS, usualAwait, leastAwait, mostAwait)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
 	return awaitAnswer{s.awaits(ctx, key)}, nil
 }
@@ -190,21 +158,19 @@ func (s *session) awaits(ctx context.Context, key leasehold.Key) bool {
 	}
 }
 
-// A reportAnswer says how many costs were heard.
+type reportRequest struct {
+	Costs []struct {
+		keyDocument
+		Cost float64 `json:"cost"`
+	} `json:"costs"`
+}
+
+// A reportAnswer says how many costs were taken.
 type reportAnswer struct {
 	Reported int `json:"reported"`
 }
 
-func (s *session) report(w http.ResponseWriter, r *http.Request) (any, error) {
-	var in struct {
-		Costs []struct {
-			keyDocument
-			Cost float64 `json:"cost"`
-		} `json:"costs"`
-	}
-	if err := read(w, r, &in); err != nil {
-		return nil, err
-	}
+func (s *session) report(_ *http.Request, in *reportRequest) (any, error) {
 	if !s.reported {
 		return nil, bad("report", `the load of this owner is its checks: join with "load": "reported"`)
 	}

@@ -3,10 +3,8 @@ package agent
 import (
 	"crypto/tls"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,36 +17,32 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/plaintext"
 )
 
-// Config says how an agent works. Managers are required.
+// Config configures an agent. Managers are required.
 type Config struct {
 	// Managers are the addresses of the manager group, host:port.
 	Managers []string
 
-	// MaxPromise is for how long the end of a lease is held back because of an
-	// answer; what answers say is that, less the drift bound. Short: a range has
-	// a new owner sooner. Long: programs ask less often, and ride out longer
-	// pauses. At least 50 ms, at most 10 s. Default 1 s.
+	// MaxPromise is for how long the end of a lease is held back because of an answer. An answer is valid
+	// for that, less the drift bound. Short: a range has a new owner sooner. Long: programs ask less
+	// often, and tolerate longer pauses. 50 ms to 10 s. Default 1 s.
 	MaxPromise time.Duration
 	// MaxOwners is how many programs may be joined at a time. Default 64.
 	MaxOwners int
 	// MaxNamespaces is how many lease tables are followed at a time. Default 64.
 	MaxNamespaces int
-	// MaxStreams is how many streams may be open at a time, of events and of
-	// losses. Default 256.
+	// MaxStreams is how many streams of events and losses may be open at a time. Default 256.
 	MaxStreams int
 	// MaxConns is how many connections may be open at a time. Default 1024.
 	MaxConns int
 
-	// Hosts are the names by which callers may call the agent, besides localhost
-	// and any IP address. See guard.go.
+	// Hosts are the names of the agent, besides localhost and any IP address. See guard.go.
 	Hosts []string
 
-	// Access, if set, says which programs may use the agent: whoever shows a certificate
-	// may join under the names that it may have as an owner, and look up keys where it is
-	// a lookup; tokens are for lookups. The agent asks managers in its own name, which
-	// must be permitted the same there. Default: whoever reaches the agent may.
+	// Access, if set, is the policy for programs: with a certificate they may join under the names that
+	// the policy gives to the owner, and look up keys with the role lookup; tokens are for lookups. The
+	// agent calls managers as itself, and must be permitted the same there. Default: all programs may.
 	Access *access.Policy
-	// TLS is what the agent serves over, if set; it needs Access. Default: plain text.
+	// TLS, if set, is what the agent serves with; it needs Access. Default: plain text.
 	TLS *tls.Config
 
 	// Credentials secure the connections to the managers. Default: plain text, to
@@ -56,19 +50,17 @@ type Config struct {
 	Credentials credentials.TransportCredentials
 	// DialOptions are added to those of the libraries, and prevail.
 	DialOptions []grpc.DialOption
-	// Build is what the agent says it is.
+	// Build is the version in the status.
 	Build string
-	// Logger hears what happens, and why. Default: nobody does.
+	// Logger is optional.
 	Logger *slog.Logger
 
-	// Metrics, if set, gets the metrics of the owners and lookups, and Scrape answers
-	// GET /metrics. Default: nobody does.
+	// Metrics, if set, gets the metrics of the owners and lookups, and Scrape answers GET /metrics.
 	Metrics prometheus.Registerer
 	Scrape  http.Handler
 }
 
-// The bounds on promises. Shorter ones are over before they are read, and longer
-// ones keep ranges from their next owners.
+// Shorter promises are over before they are read; longer ones keep ranges from their next owners.
 const (
 	minPromise = 50 * time.Millisecond
 	maxPromise = 10 * time.Second
@@ -84,7 +76,7 @@ func (c *Config) validate() error {
 		}
 	}
 	if c.TLS != nil && c.Access == nil {
-		return bad("TLS", "says who somebody is, and without Access nobody says who may")
+		return bad("TLS", "identifies callers, and needs Access, which says what they may do")
 	}
 	for _, n := range []struct {
 		name  string
@@ -116,9 +108,7 @@ func (c *Config) validate() error {
 }
 
 func (c *Config) validateHosts() error {
-	c.Hosts = slices.Clone(c.Hosts)
-	for i, host := range c.Hosts {
-		c.Hosts[i] = strings.ToLower(host)
+	for _, host := range c.Hosts {
 		if _, err := netip.ParseAddr(host); err == nil || host == "" || strings.ContainsAny(host, ":/ ") {
 			return bad("Hosts", "%q: want the name of a host, without a port; addresses are allowed anyway", host)
 		}
@@ -128,12 +118,4 @@ func (c *Config) validateHosts() error {
 
 func bad(subject, format string, args ...any) error {
 	return leasehold.Errorf("agent", leasehold.Invalid, subject, format, args...)
-}
-
-// hostOf returns the host of an address that may have no port.
-func hostOf(addr string) string {
-	if host, _, err := net.SplitHostPort(addr); err == nil {
-		return host
-	}
-	return strings.TrimSuffix(strings.TrimPrefix(addr, "["), "]")
 }

@@ -1,63 +1,50 @@
-// Package agent is a local HTTP/JSON API that gives programs in any language what
-// the owner and the lookup library give programs in Go. docs/AGENT.md is the
-// reference of the API.
+// Package agent is a local HTTP/JSON API that gives programs in any language what the owner and the
+// lookup library give programs in Go. docs/AGENT.md is the reference of the API.
 //
-// # DESIGN
+// # Promises
 //
-// The problem: an owner checks a lease against its own clock, and acts at once. A
-// program that has to ask another process reads the answer later, and nobody can
-// say how much later. In between the lease may have run out, or the leader may
-// have called it back and given it to another server.
+// An owner checks a lease against its own clock, and acts at once. A program that asks another process
+// reads the answer after an unknown delay. In between the lease may have expired, or the leader may have
+// recalled it and granted it to another server. So an answer contains for how long it is true.
 //
-// The idea: an answer says for how long it stays true, and two things make that so.
+// No two clocks are compared. The program reads its clock before it sends its request, at t. The agent
+// answers "true for v from now", and its now is later than t. So t + v, on the program's clock, is
+// earlier than the end that the agent means, however long request and answer take. A slower clock of the
+// program is within the drift bound; on one computer the two have the same rate.
 //
-// First, no clock is compared with another. The program reads its clock before it
-// sends its question, at t. The agent answers "true for v from now", and its now
-// is later than t. So t + v, on the program's clock, is earlier than the end that
-// the agent means, however long question and answer were under way. That the
-// program's clock may run more slowly is allowed for within the drift bound; on one
-// computer the two run alike.
-//
-// Second, the agent keeps what it says. [owner.Owner.Promise] holds back the message
-// by which the leader would learn that a lease is free, for as long as somebody may
-// rely on it, for whatever reason it ended: the leader wants it back, the program
-// leaves or is silent, the agent stops, the computer slept. That costs the next
-// owner of a range up to a second, and is why v is short.
+// The agent keeps its promise. [owner.Owner.Promise] holds back the message by which the leader would
+// learn that a lease is free for as long as a program may rely on it, whatever the reason: the leader
+// recalls the lease, the program leaves or is silent, the agent stops, the computer slept. That delays
+// the next owner of a range by up to a second, which is why v is short.
 //
 // What if:
 //
-//   - the program is stopped after it has looked at its clock: as with the library,
-//     it acts late, and must look again before a result leaves it (Held); for what has
-//     left it there is the generation, the fencing token.
-//   - the agent is stopped, and goes on: the program hears nothing, and its answers
-//     are over after v. The agent's leases run out on the manager's clock, or are
-//     still there.
-//   - the agent is killed: the program may rely on its answers for v. The leases are
-//     waited out by the manager, for longer than that: nobody proves that the agent's
-//     process is gone ([owner.Config.WaitForPredecessor]), because it is not the process
-//     that acts.
-//   - the program is killed: its owner is closed when nothing has been heard of it for
-//     as long as it said when it joined, or a second after its stream of events broke.
-//   - the computer is suspended: the agent finds its leases gone. The program's clock may
-//     have stood still, and v with it. It must count on a clock that goes on in sleep,
-//     or on the wall clock besides: see docs/AGENT.md.
+//   - the program is stopped after it has read its clock: as with the library, it acts late, and must
+//     check again before a result leaves it (Held). For what has left it, the generation is the fencing token.
+//   - the agent is stopped, and continues: the program gets no answer, and earlier answers end after v.
+//     The agent's leases expire on the manager's clock, or are still there.
+//   - the agent is killed: the program may rely on its answers for v. The manager waits until the leases
+//     have expired, which takes longer. A proof that the agent's process is gone does not shorten that
+//     ([owner.Config.WaitForPredecessor]): it is not the process that acts.
+//   - the program is killed: its owner is closed when the program has been silent for the TTL that it
+//     joined with, or a second after its stream of events broke.
+//   - the computer is suspended: the agent finds its leases gone. The program's clock may have stopped,
+//     and v with it. It must use a clock that continues in sleep, or the wall clock too: see docs/AGENT.md.
 //
-// The state of keys is not moved between owners of an agent: it is in another process.
-// Keys that go to another owner are reported as lost.
+// State is not moved between owners of an agent: it is in another process. Keys that go to another owner
+// are reported as lost.
 //
-// # Who may
+// # Access control
 //
-// On the loopback or a socket whoever reaches the agent may use it. With a policy
-// (Config.Access) and TLS, a program shows a certificate, and may join under the names that
-// the policy lets it have; each request about an owner is decided about again, so that to
-// know its id is not enough; and a program that may no longer, because the policy says so
-// or its certificate was revoked, is closed as one that leaves. To look up keys takes the
-// role lookup, by certificate or by token. To the managers the agent shows itself.
+// On the loopback or a socket, every program that reaches the agent may use it. With a policy
+// (Config.Access) and TLS, a program needs a certificate, and may join under the names that the policy
+// permits. Each request about an owner is authorized again, so an id alone is not enough. A program that
+// loses its permission, by the policy or a revoked certificate, is closed as if it left. Lookups need the
+// role lookup, by certificate or by token. To the managers the agent authenticates itself.
 //
 // # Bounds
 //
-// Owners, namespaces that are looked up, connections, streams, bodies, headers and
-// waiting times are bounded; whatever is refused for that is refused with an error that
-// says so. A stream whose reader is slow is told what is the case now in place of what
-// it has missed.
+// Owners, namespaces, connections, streams, bodies, headers and waiting times are bounded; an error says
+// which bound refused a request. A slow reader of a stream gets the present state in place of the events
+// that it missed.
 package agent

@@ -9,15 +9,14 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A feed tells those who follow an owner what it is granted and what ends. Its zero
-// value is ready.
+// A feed sends the changes of an owner's leases to its followers. Its zero value is ready.
 type feed struct {
 	mu        sync.Mutex
 	followers map[*follower]struct{}
 }
 
-// A follower is what one of them has yet to be told. If that is too much, it is
-// told what is held now: what is not has ended.
+// A follower is a queue of events. If too many wait, one with all leases replaces them: what is not
+// in it has ended.
 type follower struct {
 	news    chan struct{} // has room for one
 	pending []event
@@ -54,23 +53,16 @@ func (f *feed) close(one *follower) {
 	delete(f.followers, one)
 }
 
-func (f *feed) granted(leases []leasehold.Lease) {
-	f.tell(event{Type: "granted", Leases: leasesJSON(leases)})
+// changed returns a callback of the owner that reports leases as an event of a type.
+func (f *feed) changed(kind string) func([]leasehold.Lease) {
+	return func(leases []leasehold.Lease) { f.tell(event{Type: kind, Leases: leasesOf(leases)}) }
 }
 
 func (f *feed) revoked(leases []leasehold.Lease, why leasehold.Cause) {
-	f.tell(event{Type: "revoked", Leases: leasesJSON(leases), Cause: causeName(why)})
+	f.tell(event{Type: "revoked", Leases: leasesOf(leases), Cause: causeName(why)})
 }
 
-func (f *feed) suspended(leases []leasehold.Lease) {
-	f.tell(event{Type: "suspended", Leases: leasesJSON(leases)})
-}
-
-func (f *feed) resumed(leases []leasehold.Lease) {
-	f.tell(event{Type: "resumed", Leases: leasesJSON(leases)})
-}
-
-// tell does not wait for anybody.
+// tell queues an event for all followers. It does not block.
 func (f *feed) tell(e event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -85,7 +77,7 @@ func (f *feed) tell(e event) {
 	}
 }
 
-// take returns what is to be told, and whether something is missing from it.
+// take returns the events that wait, and whether there were more before them.
 func (f *feed) take(one *follower) (events []event, missed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -151,7 +143,7 @@ func (s *session) tell(out *stream, one *follower) bool {
 // all is the event that stands for everything before it. Suspended leases have not ended.
 func (s *session) all() event {
 	if kept := s.owner.SuspendedLeases(); len(kept) > 0 {
-		return event{Type: "leases", Leases: leasesJSON(kept), Suspended: true}
+		return event{Type: "leases", Leases: leasesOf(kept), Suspended: true}
 	}
-	return event{Type: "leases", Leases: leasesJSON(s.owner.Leases())}
+	return event{Type: "leases", Leases: leasesOf(s.owner.Leases())}
 }

@@ -2,42 +2,34 @@ package agent
 
 import (
 	"context"
-	"math"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/internal/jsonapi"
 	"github.com/leasehold-dev/leasehold/lookup"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A findAnswer is where a key is, as far as is known here. It is a hint: the server
-// knows whether it owns the key.
+// A findAnswer is where a key is, as far as is known here. It is a hint: the server decides whether it
+// owns the key.
 type findAnswer struct {
-	Key        string `json:"key"`
-	Addr       string `json:"addr"`
-	Owner      string `json:"owner"`
-	Generation string `json:"generation"`
-	Start      string `json:"start"` // of the keys around this one that are at the same place
-	Limit      string `json:"limit"`
-	LSN        string `json:"lsn"`
-	AgeMS      int64  `json:"age_ms"` // for how long the table has not been known to be complete
-	Ready      bool   `json:"ready"`  // false: contact is lost, and losses may be unknown
+	Key   admin.Point `json:"key"`
+	Addr  string      `json:"addr"`
+	Owner string      `json:"owner"`
+	leaseDocument
+	LSN   leasehold.LSN `json:"lsn"`
+	AgeMS int64         `json:"age_ms"` // for how long the table has not been known to be complete
+	Ready bool          `json:"ready"`  // false: contact is lost, and losses may be unknown
 }
 
 // find answers GET /v1/namespaces/{namespace}/find.
-func (a *Agent) find(w http.ResponseWriter, r *http.Request) {
-	document, err := a.findKey(r)
-	if err != nil {
-		fail(w, err)
-		return
-	}
-	answer(w, http.StatusOK, document)
-}
-
-func (a *Agent) findKey(r *http.Request) (*findAnswer, error) {
+func (a *Agent) find(_ http.ResponseWriter, r *http.Request) (any, error) {
 	query, err := parameters(r, "key", "name", "refresh")
 	if err != nil {
 		return nil, err
@@ -46,34 +38,38 @@ func (a *Agent) findKey(r *http.Request) (*findAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	refresh := query.get("refresh")
-	if refresh != nil && *refresh != "true" && *refresh != "false" {
-		return nil, bad("refresh", "is %q, want true or false", clip(*refresh))
+	refresh := query["refresh"]
+	if query.get("refresh") != nil && refresh != "true" && refresh != "false" {
+		return nil, bad("refresh", "is %q, want true or false", jsonapi.Clip(refresh))
 	}
-	ns := leasehold.Namespace(r.PathValue("namespace"))
-	if err := a.mayFollow(r.Context(), ns); err != nil {
-		return nil, err
-	}
-	l, done, err := a.lookups.get(r.Context(), ns)
+	l, done, err := a.lookup(r)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	if refresh != nil && *refresh == "true" {
+	if refresh == "true" {
 		l.Refresh()
 	}
 	p, ok := l.At(key)
 	if !ok {
-		return nil, leasehold.Errorf("find", leasehold.NoOwner, key.String(), "nobody owns the key at present; try again in a moment")
+		return nil, leasehold.Errorf("find", leasehold.NoOwner, key.String(), "no owner has the key at present; try again in a moment")
 	}
-	start, limit := rangeJSON(p.Range)
-	return &findAnswer{
-		Key: key.String(), Addr: p.Addr, Owner: string(p.Owner), Generation: decimal(p.Generation),
-		Start: start, Limit: limit, LSN: decimal(p.LSN), AgeMS: l.Age().Milliseconds(), Ready: l.Ready(),
+	return findAnswer{
+		Key: admin.Point(key), Addr: p.Addr, Owner: string(p.Owner), leaseDocument: leaseOf(p.Range, p.Generation),
+		LSN: p.LSN, AgeMS: l.Age().Milliseconds(), Ready: l.Ready(),
 	}, nil
 }
 
-// values are the parameters of a request, each there once at most.
+// lookup returns the lookup of the namespace in the path, which stays open until done is called.
+func (a *Agent) lookup(r *http.Request) (_ *lookup.Lookup, done func(), err error) {
+	ns := leasehold.Namespace(r.PathValue("namespace"))
+	if err := a.may(r.Context(), followMethod, ns, ""); err != nil {
+		return nil, nil, err
+	}
+	return a.lookups.get(r.Context(), ns)
+}
+
+// values are the parameters of a request, each at most once.
 type values map[string]string
 
 func (v values) get(name string) *string {
@@ -93,7 +89,7 @@ func parameters(r *http.Request, known ...string) (values, error) {
 	for name, all := range query {
 		switch {
 		case !slices.Contains(known, name):
-			return nil, bad("query", "there is no parameter %q; those are %s", clip(name), strings.Join(known, ", "))
+			return nil, bad("query", "there is no parameter %q; those are %s", jsonapi.Clip(name), strings.Join(known, ", "))
 		case len(all) > 1:
 			return nil, bad("query", "%s is there %d times", name, len(all))
 		}
@@ -104,71 +100,63 @@ func parameters(r *http.Request, known ...string) (values, error) {
 
 // A lossLine is one line of the stream of losses.
 type lossLine struct {
-	Type       string `json:"type"` // "loss"
-	Start      string `json:"start"`
-	Limit      string `json:"limit"`
-	Owner      string `json:"owner"`      // "" if that is not known
-	Generation string `json:"generation"` // "0" if that is not known
-	Cause      string `json:"cause"`
-	LSN        string `json:"lsn"`
-	Resume     string `json:"resume"` // see leasehold.Loss
+	Type string `json:"type"` // "loss"
+	leaseDocument
+	Owner  string        `json:"owner"` // "" if it is not known, with the generation 0
+	Cause  string        `json:"cause"`
+	LSN    leasehold.LSN `json:"lsn"`
+	Resume leasehold.LSN `json:"resume"` // see leasehold.Loss
 }
 
-// A contactLine says that contact with the managers was lost, or is restored: then all losses that happened before
-// are on the stream before it.
+// A contactLine says that contact with the managers was lost, or is restored. All losses that happened
+// before a restored contact are on the stream before this line.
 type contactLine struct {
-	Type  string `json:"type"` // "contact"
-	Lost  bool   `json:"lost"`
-	LSN   string `json:"lsn"`    // all losses up to it are on the stream
-	AgeMS int64  `json:"age_ms"` // for how long the table had not been known to be complete
+	Type  string        `json:"type"` // "contact"
+	Lost  bool          `json:"lost"`
+	LSN   leasehold.LSN `json:"lsn"`    // all losses up to it are on the stream
+	AgeMS int64         `json:"age_ms"` // for how long the table had not been known to be complete
 }
 
-// A lossBegin is the first one: resuming from its LSN is as good as having read on.
+// A lossBegin is the first line: resuming from its LSN is as good as having read on.
 type lossBegin struct {
-	Type string `json:"type"` // "begin"
-	LSN  string `json:"lsn"`
+	Type string        `json:"type"` // "begin"
+	LSN  leasehold.LSN `json:"lsn"`
 }
 
-// maxLSN is far more than there will ever be. Whoever names more has not read it
-// here, and would wait for ever.
-const maxLSN = math.MaxInt64
+// sinceOf returns the LSN from which a request wants losses; nil: from the present on. An LSN of 64 bits
+// was not read from this stream, and would never come.
+func sinceOf(r *http.Request) (*leasehold.LSN, error) {
+	query, err := parameters(r, "since")
+	if err != nil || query.get("since") == nil {
+		return nil, err
+	}
+	n, err := strconv.ParseUint(query["since"], 10, 63)
+	if err != nil {
+		return nil, bad("since", "is %q: want a number in decimal, an LSN of this stream", jsonapi.Clip(query["since"]))
+	}
+	return new(leasehold.LSN(n)), nil
+}
 
 // losses answers GET /v1/namespaces/{namespace}/losses.
 func (a *Agent) losses(w http.ResponseWriter, r *http.Request) {
-	query, err := parameters(r, "since")
+	since, err := sinceOf(r)
 	if err != nil {
 		fail(w, err)
 		return
 	}
-	var since *leasehold.LSN
-	if text := query.get("since"); text != nil {
-		n, err := parseDecimal("since", *text)
-		if err == nil && n > maxLSN {
-			err = bad("since", "is %d, which no LSN comes near: want that of a line of this stream", n)
-		}
-		if err != nil {
-			fail(w, err)
-			return
-		}
-		since = (*leasehold.LSN)(&n)
-	}
-	ns := leasehold.Namespace(r.PathValue("namespace"))
-	if err := a.mayFollow(r.Context(), ns); err != nil {
-		fail(w, err)
-		return
-	}
-	l, done, err := a.lookups.get(r.Context(), ns)
+	l, done, err := a.lookup(r)
 	if err != nil {
 		fail(w, err)
 		return
 	}
 	defer done()
 	if since == nil {
-		now := l.LSN()
-		since = &now
+		since = new(l.LSN())
 	}
 	a.stream(w, func(out *stream) {
-		a.following(r.Context(), ns, func(ctx context.Context) { follow(ctx, l, *since, out) })
+		request := &leaseholdv1.FollowRequest{Namespace: r.PathValue("namespace")}
+		// The end of the stream is all that can still be reported.
+		_ = a.while(r.Context(), followMethod, request, func(ctx context.Context) { follow(ctx, l, *since, out) })
 	})
 }
 
@@ -187,10 +175,10 @@ func follow(ctx context.Context, l *lookup.Lookup, since leasehold.LSN, out *str
 	go func() {
 		defer close(heard)
 		contact := lookup.WithContact(func(c lookup.Contact) {
-			pass(contactLine{"contact", c.Lost, decimal(c.LSN), c.Age.Milliseconds()})
+			pass(contactLine{"contact", c.Lost, c.LSN, c.Age.Milliseconds()})
 		})
-		for loss := range l.LossesSince(ctx, since, contact) {
-			if !pass(lossJSON(loss)) {
+		for l := range l.LossesSince(ctx, since, contact) {
+			if !pass(lossLine{"loss", leaseOf(l.Range, l.Generation), string(l.Owner), causeName(l.Cause), l.LSN, l.Resume}) {
 				return
 			}
 		}
@@ -202,20 +190,12 @@ func follow(ctx context.Context, l *lookup.Lookup, since leasehold.LSN, out *str
 	}()
 	pulse := time.NewTicker(aliveEvery)
 	defer pulse.Stop()
-	for ok := out.send(lossBegin{"begin", decimal(since)}); ok; {
+	for ok := out.send(lossBegin{"begin", since}); ok; {
 		select {
 		case line, more := <-heard:
 			ok = more && out.send(line)
 		case <-pulse.C:
 			ok = out.send(alive{"alive"})
 		}
-	}
-}
-
-func lossJSON(l leasehold.Loss) lossLine {
-	start, limit := rangeJSON(l.Range)
-	return lossLine{
-		Type: "loss", Start: start, Limit: limit, Owner: string(l.Owner), Generation: decimal(l.Generation),
-		Cause: causeName(l.Cause), LSN: decimal(l.LSN), Resume: decimal(l.Resume),
 	}
 }

@@ -5,13 +5,13 @@ import (
 	"context"
 	"crypto/rand"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/access"
 	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/hostport"
+	"github.com/leasehold-dev/leasehold/internal/jsonapi"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/owner"
 )
@@ -28,16 +28,12 @@ type joinRequest struct {
 	Addr      string  `json:"addr"`
 	Name      string  `json:"name"`
 	Weight    float64 `json:"weight"`
-	// Load is "checks" or "reported".
-	Load string `json:"load"`
-	// TTLMS is for how long the program may be silent.
-	TTLMS *int64 `json:"ttl_ms"`
-	// TimeoutMS is for how long to try.
-	TimeoutMS *int64 `json:"timeout_ms"`
+	Load      string  `json:"load"`       // "checks" or "reported"
+	TTLMS     *int64  `json:"ttl_ms"`     // how long the program may be silent
+	TimeoutMS *int64  `json:"timeout_ms"` // how long to try
 }
 
-// A joinAnswer says who the program is from now on. The id is a secret between it
-// and the agent.
+// A joinAnswer has the id of the session, a secret of the program and the agent.
 type joinAnswer struct {
 	ID           string `json:"id"`
 	Name         string `json:"name"`
@@ -48,7 +44,7 @@ type joinAnswer struct {
 
 func (a *Agent) join(w http.ResponseWriter, r *http.Request) {
 	var in joinRequest
-	if err := read(w, r, &in); err != nil {
+	if err := jsonapi.Read(w, r, maxBody, &in); err != nil {
 		fail(w, err)
 		return
 	}
@@ -58,18 +54,18 @@ func (a *Agent) join(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	failpoint.Here("agent/joined-before-answer")
-	answer(w, http.StatusCreated, joinAnswer{
+	jsonapi.Write(w, http.StatusCreated, joinAnswer{
 		ID: s.id, Name: string(s.owner.Name()), Session: s.owner.Session().String(),
 		TTLMS: s.ttl.Milliseconds(), MaxPromiseMS: a.cfg.MaxPromise.Milliseconds(),
 	})
 }
 
-// owner is who the program wants to be.
+// owner is the name that the program wants.
 func (in *joinRequest) owner() leasehold.OwnerID {
 	return leasehold.OwnerID(cmp.Or(in.Name, in.Addr))
 }
 
-// validate refuses what the owner library would, in the words of whoever sent it.
+// validate refuses what the owner library would refuse, with the names of the fields.
 func (in *joinRequest) validate() error {
 	if in.Namespace == "" {
 		return bad("namespace", "is missing: say which one to join")
@@ -96,7 +92,7 @@ func (in *joinRequest) validate() error {
 	return nil
 }
 
-// newSession joins an owner. If the program hangs up meanwhile, it does not.
+// newSession joins an owner, unless the program hangs up first.
 func (a *Agent) newSession(ctx context.Context, in *joinRequest) (_ *session, err error) {
 	s := &session{agent: a, namespace: leasehold.Namespace(in.Namespace), addr: in.Addr, over: make(chan struct{}), gone: make(chan struct{})}
 	if err := in.validate(); err != nil {
@@ -105,7 +101,7 @@ func (a *Agent) newSession(ctx context.Context, in *joinRequest) (_ *session, er
 	if s.ttl, err = milliseconds("ttl_ms", in.TTLMS, usualTTL, leastTTL, mostTTL); err != nil {
 		return nil, err
 	}
-	patience, err := milliseconds("timeout_ms", in.TimeoutMS, usualJoin, leastJoin, mostJoin)
+	timeout, err := milliseconds("timeout_ms", in.TimeoutMS, usualJoin, leastJoin, mostJoin)
 	if err != nil {
 		return nil, err
 	}
@@ -113,23 +109,20 @@ func (a *Agent) newSession(ctx context.Context, in *joinRequest) (_ *session, er
 	if err != nil {
 		return nil, err
 	}
-	if err := a.mayHold(ctx, s.namespace, in.owner()); err != nil {
+	if err := a.may(ctx, holdMethod, s.namespace, in.owner()); err != nil {
 		return nil, err
 	}
-	id, err := leasehold.NewSession(rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	s.id, s.reported = id.String(), load == owner.LoadReported
+	s.id, s.reported = rand.Text(), load == owner.LoadReported
 	if err := a.reserve(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	defer context.AfterFunc(a.accepting, cancel)()
 	s.owner, err = owner.Join(ctx, owner.Config{
 		Namespace: s.namespace, Managers: a.cfg.Managers, Addr: in.Addr, Name: leasehold.OwnerID(in.Name),
-		Weight: in.Weight, Load: load, OnGrant: s.feed.granted, OnRevoke: s.feed.revoked, OnSuspend: s.feed.suspended, OnResume: s.feed.resumed,
+		Weight: in.Weight, Load: load, OnGrant: s.feed.changed("granted"), OnRevoke: s.feed.revoked,
+		OnSuspend: s.feed.changed("suspended"), OnResume: s.feed.changed("resumed"),
 		MaxPromise: a.cfg.MaxPromise, WaitForPredecessor: true,
 		Credentials: a.cfg.Credentials, DialOptions: a.cfg.DialOptions, Logger: a.cfg.Logger, Metrics: a.cfg.Metrics,
 	})
@@ -143,10 +136,10 @@ func parseLoad(text string) (owner.LoadSource, error) {
 	case "reported":
 		return owner.LoadReported, nil
 	}
-	return 0, bad("load", `is %q, want "checks" or "reported"`, clip(text))
+	return 0, bad("load", `is %q, want "checks" or "reported"`, jsonapi.Clip(text))
 }
 
-// reserve takes a place among the owners.
+// reserve counts an owner that joins.
 func (a *Agent) reserve() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -161,8 +154,8 @@ func (a *Agent) reserve() error {
 	return nil
 }
 
-// admit fills the place, or gives it back. An owner that has joined when the agent
-// is about to stop is closed with the others.
+// admit adds the session of an owner that has joined. If the agent stops meanwhile, the owner is closed
+// with the others.
 func (a *Agent) admit(ctx context.Context, s *session, err error) (*session, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -173,38 +166,37 @@ func (a *Agent) admit(ctx context.Context, s *session, err error) (*session, err
 	}
 	a.sessions[s.id] = s
 	s.begin()
-	who, known := access.CallerFrom(ctx)
+	caller, known := access.CallerFrom(ctx)
 	if known {
-		a.running.Go(func() { s.watch(who) })
+		a.running.Go(func() { s.guardPermission(caller) })
 	}
 	if a.closed {
 		s.end("the agent stops")
 		return nil, errClosed()
 	}
-	a.cfg.Logger.Info("a program has joined", "namespace", s.namespace, "owner", s.owner.Name(), "addr", s.addr, "ttl", s.ttl, "caller", who.String())
+	a.cfg.Logger.Info("a program has joined", "namespace", s.namespace, "owner", s.owner.Name(), "addr", s.addr, "ttl", s.ttl, "caller", caller.String())
 	return s, nil
 }
 
-// session returns the one that a request names, having heard of its program.
+// session returns the session of a request, and counts the request as a sign of life.
 func (a *Agent) session(r *http.Request) (*session, error) {
 	s, err := a.known(r)
 	if err == nil && !s.touch() {
-		return nil, leasehold.Errorf("owner", leasehold.Closed, clip(r.PathValue("id")), "the owner is being closed; join again")
+		return nil, leasehold.Errorf("owner", leasehold.Closed, jsonapi.Clip(r.PathValue("id")), "the owner is being closed; join again")
 	}
 	return s, err
 }
 
-// known returns the session that a request names, which may be about to end. Who has
-// learnt the id of another's is nobody to it.
+// known returns the session of a request, which may be ending. The id alone is not enough.
 func (a *Agent) known(r *http.Request) (*session, error) {
 	id := r.PathValue("id")
 	a.mu.Lock()
 	s := a.sessions[id]
 	a.mu.Unlock()
 	if s == nil {
-		return nil, leasehold.Errorf("owner", leasehold.NotFound, clip(id), "no owner has this id: it has been closed, its program was silent for too long, or the agent has been restarted; join again")
+		return nil, leasehold.Errorf("owner", leasehold.NotFound, jsonapi.Clip(id), "no owner has this id: it has been closed, its program was silent for too long, or the agent has been restarted; join again")
 	}
-	if err := a.mayHold(r.Context(), s.namespace, s.owner.Name()); err != nil {
+	if err := a.may(r.Context(), holdMethod, s.namespace, s.owner.Name()); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -215,10 +207,4 @@ func (a *Agent) forget(s *session) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.sessions, s.id)
-}
-
-func sortOwners(owners []ownerDocument) {
-	slices.SortFunc(owners, func(x, y ownerDocument) int {
-		return cmp.Or(cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
-	})
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lookup"
 )
 
-// lookups are the tables that are followed: each from the first question about it
-// until room is needed for another, or the agent ends.
+// lookups are the tables that are followed: each from the first request about it until there has to be
+// room for another, or the agent ends.
 type lookups struct {
 	ctx context.Context // ends when nothing is to be opened any more
 	cfg *Config
@@ -23,19 +23,20 @@ type lookups struct {
 	running sync.WaitGroup // those that are being opened and closed
 }
 
-// A followed table. The lookup is there, or the error is, when opened is closed.
+// A followed is one table. Its lookup or its error is set when opened is closed.
 type followed struct {
 	namespace leasehold.Namespace
 	opened    chan struct{}
 	lookup    *lookup.Lookup
 	err       error
 
-	users int // who must not lose it; guarded by lookups.mu
+	// Guarded by lookups.mu.
+	users int // requests that need it
 	used  time.Time
 }
 
-// openPatience is how long a table that is asked for the first time may take.
-const openPatience = 5 * time.Second
+// openTimeout is how long opening a table may take.
+const openTimeout = 5 * time.Second
 
 func newLookups(ctx context.Context, cfg *Config) *lookups {
 	return &lookups{ctx: ctx, cfg: cfg, at: make(map[leasehold.Namespace]*followed)}
@@ -54,7 +55,7 @@ func (l *lookups) get(ctx context.Context, ns leasehold.Namespace) (_ *lookup.Lo
 	case <-f.opened:
 	case <-ctx.Done():
 		l.release(f)
-		return nil, nil, leasehold.Errorf("find", leasehold.Unavailable, string(ns), "nobody waits for the answer: %w", ctx.Err())
+		return nil, nil, leasehold.Errorf("find", leasehold.Unavailable, string(ns), "the client is gone: %w", ctx.Err())
 	}
 	if f.err != nil {
 		l.release(f)
@@ -84,10 +85,9 @@ func (l *lookups) reserve(ns leasehold.Namespace) (*followed, error) {
 	return f, nil
 }
 
-// open opens a table for all who wait for it. If that fails, the next one who asks
-// tries again.
+// open opens a table for all requests that wait for it. If that fails, the next request tries again.
 func (l *lookups) open(f *followed) {
-	ctx, cancel := context.WithTimeout(l.ctx, openPatience)
+	ctx, cancel := context.WithTimeout(l.ctx, openTimeout)
 	defer cancel()
 	f.lookup, f.err = lookup.Open(ctx, lookup.Config{
 		Namespace: f.namespace, Managers: l.cfg.Managers, Credentials: l.cfg.Credentials,
@@ -110,8 +110,7 @@ func (l *lookups) release(f *followed) {
 	f.used = time.Now()
 }
 
-// evict closes the table that nobody has used for the longest time, and reports
-// false if all are in use.
+// evict closes the table that is unused for the longest time, and reports whether there was one.
 func (l *lookups) evict() bool {
 	var oldest *followed
 	for _, f := range l.at {
@@ -148,10 +147,10 @@ func (l *lookups) close() {
 
 // A lookupDocument is a table, in the answer to GET /v1/status.
 type lookupDocument struct {
-	Namespace string `json:"namespace"`
-	LSN       string `json:"lsn"`
-	AgeMS     int64  `json:"age_ms"`
-	Ready     bool   `json:"ready"`
+	Namespace string        `json:"namespace"`
+	LSN       leasehold.LSN `json:"lsn"`
+	AgeMS     int64         `json:"age_ms"`
+	Ready     bool          `json:"ready"`
 }
 
 func (l *lookups) status() []lookupDocument {
@@ -162,7 +161,7 @@ func (l *lookups) status() []lookupDocument {
 		select {
 		case <-f.opened:
 			if f.lookup != nil {
-				out = append(out, lookupDocument{string(ns), decimal(f.lookup.LSN()), f.lookup.Age().Milliseconds(), f.lookup.Ready()})
+				out = append(out, lookupDocument{string(ns), f.lookup.LSN(), f.lookup.Age().Milliseconds(), f.lookup.Ready()})
 			}
 		default:
 		}

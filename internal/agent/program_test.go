@@ -178,7 +178,7 @@ func (b belief) owns(key leasehold.Key) bool {
 		return false
 	}
 	for _, l := range b.leases {
-		if text := key.String(); l.Start <= text && (l.Limit == "end" || text < l.Limit) {
+		if l.Keys().Contains(key) {
 			return true
 		}
 	}

@@ -19,9 +19,8 @@ import (
 // unixPrefix marks the path of a socket among addresses.
 const unixPrefix = "unix:"
 
-// Listen listens on an address, host:port or unix:/path. An address that others
-// than this computer reach is refused unless the network can be trusted: whoever reaches
-// an agent can join as an owner. The socket is for those whom mode lets.
+// Listen listens on an address, host:port or unix:/path. Only a trusted network may reach an agent:
+// without that, an address that is not on the loopback is refused. Mode is for the socket.
 func Listen(addr string, trusted bool, mode os.FileMode) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(addr, unixPrefix); ok {
 		return listenUnix(path, mode)
@@ -31,7 +30,7 @@ func Listen(addr string, trusted bool, mode os.FileMode) (net.Listener, error) {
 	}
 	if !trusted && !hostport.Loopback(addr) {
 		return nil, leasehold.Errorf("listen", leasehold.Invalid, addr,
-			"others than this computer may reach that address, and the agent asks nobody for a password: listen on 127.0.0.1 or a unix: socket, or say --insecure if the network can be trusted")
+			"other computers may reach that address, and the agent asks for no password: listen on 127.0.0.1 or a unix: socket, or say --insecure if the network can be trusted")
 	}
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -40,8 +39,7 @@ func Listen(addr string, trusted bool, mode os.FileMode) (net.Listener, error) {
 	return l, nil
 }
 
-// listenUnix takes the place of an agent that died: its socket is still there, and
-// nobody answers.
+// listenUnix replaces the socket of an agent that died.
 func listenUnix(path string, mode os.FileMode) (net.Listener, error) {
 	if path == "" {
 		return nil, leasehold.Errorf("listen", leasehold.Invalid, unixPrefix, "want a path, such as unix:/run/leasehold/agent.sock")
@@ -49,11 +47,11 @@ func listenUnix(path string, mode os.FileMode) (net.Listener, error) {
 	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket != 0 {
 		conn, err := net.Dial("unix", path)
 		if err == nil {
-			_ = conn.Close() // nothing was said
+			_ = conn.Close() // nothing was sent
 			return nil, leasehold.Errorf("listen", leasehold.Unavailable, path, "another process listens there")
 		}
 		if errors.Is(err, syscall.ECONNREFUSED) {
-			_ = os.Remove(path) // or listening fails, and says why
+			_ = os.Remove(path) // or listening fails, and the error says why
 		}
 	}
 	l, err := net.Listen("unix", path)
@@ -66,12 +64,14 @@ func listenUnix(path string, mode os.FileMode) (net.Listener, error) {
 	return l, nil
 }
 
-// Serve serves on a listener until the context ends. Then it closes the agent: all
-// leases are given back, which takes as long as somebody may rely on them, and a
-// round trip. It closes the listener.
+// Serve serves on a listener until the context ends. Then it closes the agent: all leases are released,
+// which takes as long as programs may rely on them, and a round trip. It closes the listener.
 func (a *Agent) Serve(ctx context.Context, listener net.Listener) error {
-	// Streams have no end, so that only their parts have deadlines.
-	server := &http.Server{Handler: a, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10, TLSConfig: a.cfg.TLS, ErrorLog: slog.NewLogLogger(a.cfg.Logger.Handler(), slog.LevelDebug)}
+	// Streams have no end, so only their parts have deadlines.
+	server := &http.Server{
+		Handler: a, TLSConfig: a.cfg.TLS, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+		ErrorLog: slog.NewLogLogger(a.cfg.Logger.Handler(), slog.LevelDebug),
+	}
 	ended := make(chan error, 1)
 	go func() {
 		ended <- gate.Serve(server, listener, gate.Config{Conns: a.cfg.MaxConns, Logger: a.cfg.Logger})
@@ -81,8 +81,8 @@ func (a *Agent) Serve(ctx context.Context, listener net.Listener) error {
 	case err := <-ended:
 		ended <- err
 	}
-	// Programs that ask now are told to come back, and find the next agent.
-	closing, cancel := context.WithTimeout(context.Background(), a.cfg.MaxPromise+closePatience)
+	// Requests that come now are refused with errClosed, and retried at the next agent.
+	closing, cancel := context.WithTimeout(context.Background(), a.cfg.MaxPromise+closeTimeout)
 	defer cancel()
 	a.Close(closing)
 	stopping, cancel := context.WithTimeout(context.Background(), time.Second)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/jsonapi"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 )
 
@@ -34,11 +35,11 @@ func TestBodyThatDoesNotCome(t *testing.T) {
 		if _, err := io.WriteString(conn, "POST /v1/owners HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
-		if err := conn.SetReadDeadline(began.Add(10 * bodyPatience)); err != nil {
+		if err := conn.SetReadDeadline(began.Add(10 * jsonapi.BodyTimeout)); err != nil {
 			t.Fatal(err)
 		}
 		said, err := io.ReadAll(conn)
-		if err != nil || time.Since(began) > 2*bodyPatience || !strings.HasPrefix(string(said), "HTTP/1.1 400 ") {
+		if err != nil || time.Since(began) > 2*jsonapi.BodyTimeout || !strings.HasPrefix(string(said), "HTTP/1.1 400 ") {
 			t.Errorf("after %v: %q, %v", time.Since(began), said, err)
 		}
 	})

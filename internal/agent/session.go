@@ -11,8 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// A session is a program that has joined, until it leaves or is silent for too
-// long: a program that is dead must not be an owner for ever.
+// A session is a program that has joined, until it leaves or is silent for longer than its TTL.
 type session struct {
 	agent     *Agent
 	id        string
@@ -27,34 +26,30 @@ type session struct {
 	gone chan struct{} // closed when the owner has been closed
 
 	mu       sync.Mutex
-	heard    time.Time // of the program
+	heard    time.Time // the last request of the program
 	deadline time.Time
 	timer    *time.Timer
 	streams  int // of events that are open
 	ending   bool
-	why      string // it ends
+	why      string // the reason of the end
 	failure  error  // of closing the owner
 }
 
 const (
-	// brokenPatience is for how long a program may be silent whose stream of events
-	// broke. It may have died, whose connections the system closes at once.
-	brokenPatience = time.Second
-	// closePatience is how long closing an owner may take, besides the promises that
-	// it waits for.
-	closePatience = 5 * time.Second
+	// brokenTTL is the TTL of a program whose stream of events broke. The system closes the connections
+	// of a program that died.
+	brokenTTL = time.Second
+	// closeTimeout bounds closing an owner, after its promises have ended.
+	closeTimeout = 5 * time.Second
 )
 
-// begin starts to wait for the program's silence.
+// begin starts the TTL.
 func (s *session) begin() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.heard = time.Now()
-	s.deadline = s.heard.Add(s.ttl)
 	s.timer = time.AfterFunc(s.ttl, s.expire)
+	s.touch()
 }
 
-// touch notes that the program lives. It reports false if that comes too late.
+// touch restarts the TTL. It reports false if the session is ending.
 func (s *session) touch() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,25 +62,25 @@ func (s *session) touch() bool {
 	return true
 }
 
-// opened notes that the program follows its events.
+// opened counts a stream of events.
 func (s *session) opened() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.streams++
 }
 
-// broke shortens the wait for a program whose last stream broke.
+// broke shortens the TTL if the last stream of events broke.
 func (s *session) broke() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.streams--
-	if soon := time.Now().Add(brokenPatience); s.streams == 0 && !s.ending && soon.Before(s.deadline) {
+	if soon := time.Now().Add(brokenTTL); s.streams == 0 && !s.ending && soon.Before(s.deadline) {
 		s.deadline = soon
-		s.timer.Reset(brokenPatience)
+		s.timer.Reset(brokenTTL)
 	}
 }
 
-// expire ends the session, unless the program was heard of while the timer went off.
+// expire ends the session, unless a request came while the timer fired.
 func (s *session) expire() {
 	s.mu.Lock()
 	late := !time.Now().Before(s.deadline)
@@ -96,8 +91,7 @@ func (s *session) expire() {
 	}
 }
 
-// end begins to close the owner, on a goroutine that the agent waits for. It does
-// not wait itself; gone says when that is done.
+// end starts to close the owner, on a goroutine that Agent.Close waits for.
 func (s *session) end(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,10 +109,10 @@ func (s *session) close() {
 	defer s.agent.forget(s)
 	failpoint.Here("agent/before-closing")
 	log := s.agent.cfg.Logger.With("namespace", s.namespace, "owner", s.owner.Name(), "why", s.why)
-	ctx, cancel := context.WithTimeout(s.agent.closing, s.agent.cfg.MaxPromise+closePatience)
+	ctx, cancel := context.WithTimeout(s.agent.closing, s.agent.cfg.MaxPromise+closeTimeout)
 	defer cancel()
 	if s.failure = s.owner.Close(ctx); s.failure != nil {
-		log.Warn("an owner was closed without a goodbye: its leases run out", "error", s.failure)
+		log.Warn("an owner was closed without releasing its leases: they expire", "error", s.failure)
 		return
 	}
 	log.Info("an owner was closed")
@@ -133,24 +127,18 @@ func (s *session) document() ownerDocument {
 	}
 }
 
-// leave answers DELETE /v1/owners/{id}, when all leases are back. That the session
-// ends already, for another reason, is as good.
-func (a *Agent) leave(w http.ResponseWriter, r *http.Request) {
+// leave answers DELETE /v1/owners/{id} when all leases are released. The session may be ending already.
+func (a *Agent) leave(_ http.ResponseWriter, r *http.Request) (any, error) {
 	s, err := a.known(r)
 	if err != nil {
-		fail(w, err)
-		return
+		return nil, err
 	}
 	s.end("the program leaves")
 	select {
 	case <-s.gone:
 		failpoint.Here("agent/left-before-answer")
 	case <-r.Context().Done():
-		return
+		return nil, leasehold.Errorf("leave", leasehold.Unavailable, "", "%w", r.Context().Err())
 	}
-	if s.failure != nil {
-		fail(w, s.failure)
-		return
-	}
-	answer(w, http.StatusOK, struct{}{})
+	return struct{}{}, s.failure
 }

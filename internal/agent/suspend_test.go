@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -30,7 +31,7 @@ func TestOutage(t *testing.T) {
 			t.Errorf("check in the outage: %+v", now)
 		}
 		var held heldAnswer
-		p.must("POST", p.path("/held"), object{"name": "alice", "generation": before.Lease.Generation}, &held)
+		p.must("POST", p.path("/held"), object{"name": "alice", "generation": fmt.Sprint(uint64(before.Lease.Generation))}, &held)
 		if held.Held || !held.Suspended {
 			t.Errorf("held in the outage: %+v", held)
 		}

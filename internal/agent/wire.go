@@ -1,68 +1,43 @@
 package agent
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/internal/jsonapi"
 )
 
-// Bounds on what one request may be.
 const (
-	maxBody      = 64 << 10
-	bodyPatience = 10 * time.Second // for a body to arrive
-	linePatience = 10 * time.Second // for an answer, or a line of a stream, to be taken
+	maxBody     = 64 << 10
+	lineTimeout = 10 * time.Second // for a line of a stream to be taken
 )
 
-// A leaseDocument is a lease. Numbers of 64 bits are strings: keys in
-// hexadecimal, as leasehold.Key writes them, and all else in decimal. JavaScript's
-// numbers have 53 bits.
+// A leaseDocument is a lease, in the form of package admin: many readers of JSON keep only 53 bits of a
+// number.
 type leaseDocument struct {
-	Start      string `json:"start"`
-	Limit      string `json:"limit"` // "end" for the end of the key space
-	Generation string `json:"generation"`
+	admin.Interval
+	Generation leasehold.Generation `json:"generation,string"`
 }
 
-func leaseJSON(l leasehold.Lease) leaseDocument {
-	start, limit := rangeJSON(l.Range)
-	return leaseDocument{start, limit, decimal(l.Generation)}
+func leaseOf(keys leasehold.Range, generation leasehold.Generation) leaseDocument {
+	return leaseDocument{admin.Interval{Start: admin.Point(keys.Start), Limit: admin.Limit(keys.Limit)}, generation}
 }
 
-func leasesJSON(leases []leasehold.Lease) []leaseDocument {
+func leasesOf(leases []leasehold.Lease) []leaseDocument {
 	out := make([]leaseDocument, len(leases))
 	for i, l := range leases {
-		out[i] = leaseJSON(l)
+		out[i] = leaseOf(l.Range, l.Generation)
 	}
 	return out
 }
 
-func rangeJSON(r leasehold.Range) (start, limit string) {
-	if r.Limit == 0 {
-		return r.Start.String(), "end"
-	}
-	return r.Start.String(), r.Limit.String()
-}
-
-func decimal[T ~uint64](n T) string { return strconv.FormatUint(uint64(n), 10) }
-
-// parseDecimal reads what decimal writes.
-func parseDecimal(field, text string) (uint64, error) {
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		return 0, bad(field, "is %q, want a number in decimal, as a string", clip(text))
-	}
-	return n, nil
-}
-
-// A keyDocument names a key: by itself, or by what it is the hash of.
+// A keyDocument names a key: by itself, or by the name that is hashed to it.
 type keyDocument struct {
 	Key  *string `json:"key"`
 	Name *string `json:"name"`
@@ -82,14 +57,13 @@ func (k keyDocument) parse() (leasehold.Key, error) {
 	return leasehold.KeyOf(*k.Name), nil
 }
 
-// readable reports whether a text came through as it was sent. JSON's decoder puts
-// U+FFFD where it cannot read on, such as at half of a surrogate pair, so that
-// different names would become one.
+// readable reports whether a text was decoded as it was sent. JSON's decoder puts U+FFFD where it cannot
+// read on, such as at half of a surrogate pair, so that different names would become one.
 func readable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsRune(text, utf8.RuneError)
 }
 
-// milliseconds reads a duration within bounds; nil is the usual one.
+// milliseconds reads a duration within bounds; nil is the default.
 func milliseconds(field string, ms *int64, usual, least, most time.Duration) (time.Duration, error) {
 	if ms == nil {
 		return usual, nil
@@ -100,55 +74,34 @@ func milliseconds(field string, ms *int64, usual, least, most time.Duration) (ti
 	return time.Duration(*ms) * time.Millisecond, nil
 }
 
-// read reads the one JSON object that a request's body is.
-func read(w http.ResponseWriter, r *http.Request, into any) error {
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyPatience)) // a recorder in a test has none
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if err != nil {
-		// The server would wait for the rest of the body before it answers.
-		w.Header().Set("Connection", "close")
-		return bad("body", "cannot be read: %w", err)
+// handle makes a handler of a function that returns a document or an error.
+func handle(do func(http.ResponseWriter, *http.Request) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		document, err := do(w, r)
+		if err != nil {
+			fail(w, err)
+			return
+		}
+		jsonapi.Write(w, http.StatusOK, document)
 	}
-	_ = control.SetReadDeadline(time.Time{})
-	if !utf8.Valid(body) {
-		return bad("body", "is no valid UTF-8, as JSON must be")
-	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return bad("body", "want one JSON object with fields that are known: %w", err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return bad("body", "there is more than one JSON object")
-	}
-	return nil
 }
 
-// answer writes a document.
-func answer(w http.ResponseWriter, status int, document any) {
-	text := encode(document)
-	header := w.Header()
-	header.Set("Content-Type", "application/json")
-	header.Set("Cache-Control", "no-store") // an answer is true from its request on, and only once
-	header.Set("X-Content-Type-Options", "nosniff")
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(linePatience))
-	w.WriteHeader(status)
-	_, _ = w.Write(text) // who is gone needs no answer
+// handleOwner makes a handler of a request with a body, about an owner that has joined.
+func handleOwner[Body any](a *Agent, do func(*session, *http.Request, *Body) (any, error)) http.HandlerFunc {
+	return handle(func(w http.ResponseWriter, r *http.Request) (any, error) {
+		s, err := a.session(r)
+		if err != nil {
+			return nil, err
+		}
+		var body Body
+		if err := jsonapi.Read(w, r, maxBody, &body); err != nil {
+			return nil, err
+		}
+		return do(s, r, &body)
+	})
 }
 
-// encode writes a document as one line.
-func encode(document any) []byte {
-	var line bytes.Buffer
-	e := json.NewEncoder(&line)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(document); err != nil {
-		panic(err) // structs of strings, numbers and booleans
-	}
-	return line.Bytes()
-}
-
-// An errorDocument is every answer that is not what was asked for.
+// An errorDocument is the answer to a request that failed.
 type errorDocument struct {
 	Error struct {
 		Kind    string `json:"kind"`
@@ -156,40 +109,31 @@ type errorDocument struct {
 	} `json:"error"`
 }
 
-// A verdict is how a kind of error is told: its name, which is never changed, and
-// a status.
+// A verdict is how the API reports a kind of error: by a name, which is never changed, and a status.
 type verdict struct {
 	name   string
 	status int
 }
 
-// verdictOf is a function of the kind: each has a status of its own but those that
-// do not come up here.
+var verdicts = map[leasehold.Kind]verdict{
+	leasehold.Invalid:     {"invalid", http.StatusBadRequest},
+	leasehold.NotOwner:    {"not_owner", http.StatusMisdirectedRequest},
+	leasehold.NoOwner:     {"no_owner", http.StatusServiceUnavailable},
+	leasehold.Suspended:   {"suspended", http.StatusServiceUnavailable},
+	leasehold.NameTaken:   {"name_taken", http.StatusConflict},
+	leasehold.NotFound:    {"not_found", http.StatusNotFound},
+	leasehold.Unavailable: {"unavailable", http.StatusGatewayTimeout},
+	leasehold.NotLeader:   {"unavailable", http.StatusGatewayTimeout},
+	leasehold.Limit:       {"limit", http.StatusTooManyRequests},
+	leasehold.Denied:      {"denied", http.StatusForbidden},
+	leasehold.Closed:      {"closed", http.StatusGone},
+}
+
 func verdictOf(k leasehold.Kind) verdict {
-	switch k {
-	case leasehold.Invalid:
-		return verdict{"invalid", http.StatusBadRequest}
-	case leasehold.NotOwner:
-		return verdict{"not_owner", http.StatusMisdirectedRequest}
-	case leasehold.NoOwner:
-		return verdict{"no_owner", http.StatusServiceUnavailable}
-	case leasehold.Suspended:
-		return verdict{"suspended", http.StatusServiceUnavailable}
-	case leasehold.NameTaken:
-		return verdict{"name_taken", http.StatusConflict}
-	case leasehold.NotFound:
-		return verdict{"not_found", http.StatusNotFound}
-	case leasehold.Unavailable, leasehold.NotLeader:
-		return verdict{"unavailable", http.StatusGatewayTimeout}
-	case leasehold.Limit:
-		return verdict{"limit", http.StatusTooManyRequests}
-	case leasehold.Denied:
-		return verdict{"denied", http.StatusForbidden}
-	case leasehold.Closed:
-		return verdict{"closed", http.StatusGone}
-	default:
-		return verdict{"internal", http.StatusInternalServerError}
+	if v, ok := verdicts[k]; ok {
+		return v
 	}
+	return verdict{"internal", http.StatusInternalServerError}
 }
 
 // fail answers with an error.
@@ -203,24 +147,15 @@ func fail(w http.ResponseWriter, err error) {
 	if v.status == http.StatusServiceUnavailable || v.status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "1")
 	}
-	answer(w, v.status, newError(v.name, err.Error()))
+	jsonapi.Write(w, v.status, newError(v.name, err.Error()))
 }
 
-// refuse answers a request that is not worth being understood.
+// refuse answers a request that was not read.
 func refuse(w http.ResponseWriter, status int, format string, args ...any) {
-	answer(w, status, newError("invalid", fmt.Sprintf(format, args...)))
+	jsonapi.Write(w, status, newError("invalid", fmt.Sprintf(format, args...)))
 }
 
 func newError(kind, message string) (d errorDocument) {
 	d.Error.Kind, d.Error.Message = kind, strings.ToValidUTF8(message, "?")
 	return d
-}
-
-// clip makes what a stranger wrote fit for an error.
-func clip(s string) string {
-	const most = 64
-	if len(s) > most {
-		s = s[:most] + "..."
-	}
-	return strings.ToValidUTF8(s, "?")
 }

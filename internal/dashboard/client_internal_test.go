@@ -2,14 +2,13 @@ package dashboard
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/internal/keyrange"
 	"github.com/leasehold-dev/leasehold/internal/table"
 )
@@ -17,10 +16,10 @@ import (
 // A client is what the page makes of frames, in Go. Tenancies are by name.
 type client struct {
 	last   string // id
-	lsn    uint64
+	lsn    leasehold.LSN
 	table  *keyrange.Map[seen]
-	owners map[string]ownerJSON
-	events []eventJSON
+	owners map[string]ownerRow
+	events []admin.Event
 	live   live
 	frames map[string]int // how many of each kind
 }
@@ -32,7 +31,7 @@ type seen struct {
 }
 
 func newClient() *client {
-	return &client{owners: make(map[string]ownerJSON), frames: make(map[string]int)}
+	return &client{owners: make(map[string]ownerRow), frames: make(map[string]int)}
 }
 
 // take takes up frames as they are on the wire.
@@ -58,11 +57,11 @@ func (c *client) take(wire []byte) error {
 func (c *client) frame(event string, data []byte) error {
 	switch event {
 	case "snapshot":
-		var s snapshotJSON
+		var s snapshotBody
 		if err := json.Unmarshal(data, &s); err != nil {
 			return err
 		}
-		c.owners = make(map[string]ownerJSON)
+		c.owners = make(map[string]ownerRow)
 		c.lively(s.live)
 		c.events = s.Events
 		return c.columns(&s)
@@ -73,20 +72,21 @@ func (c *client) frame(event string, data []byte) error {
 		}
 		c.lively(l)
 	case "news":
-		var n newsJSON
+		var n news
 		if err := json.Unmarshal(data, &n); err != nil {
 			return err
 		}
 		c.events = append(c.events, n.Events...)
 		for _, e := range n.Events {
-			if e.LSN != "" {
-				if err := c.change(e); err != nil {
-					return err
-				}
+			if e.Change == nil {
+				continue
+			}
+			if err := c.change(e.Change); err != nil {
+				return err
 			}
 		}
-		if n.LSN != decimal(c.lsn) {
-			return fmt.Errorf("at LSN %d after news that lead to %s", c.lsn, n.LSN)
+		if n.LSN != c.lsn {
+			return fmt.Errorf("at LSN %d after news that lead to %d", c.lsn, n.LSN)
 		}
 	default:
 		return fmt.Errorf("an event of kind %q", event)
@@ -103,24 +103,17 @@ func (c *client) lively(l live) {
 		delete(c.owners, id)
 	}
 	for _, o := range l.Owners.Set {
-		c.owners[o.ID] = o
+		c.owners[o.Session] = o
 	}
 }
 
-func (c *client) columns(s *snapshotJSON) error {
+func (c *client) columns(s *snapshotBody) error {
 	if s.Table == nil {
 		c.table = nil
 		return nil
 	}
 	var build keyrange.Builder[seen]
-	decode := func(text string) []byte {
-		data, err := base64.StdEncoding.DecodeString(text)
-		if err != nil {
-			panic(err)
-		}
-		return data
-	}
-	starts, generations, lost, owners := decode(s.Table.Starts), decode(s.Table.Generations), decode(s.Table.Lost), decode(s.Table.Owners)
+	starts, generations, lost, owners := s.Table.Starts, s.Table.Generations, s.Table.Lost, s.Table.Owners
 	order := binary.LittleEndian
 	for i := range s.Table.Ranges {
 		at := seen{generation: order.Uint64(generations[8*i:]), lost: order.Uint64(lost[8*i:])}
@@ -131,53 +124,34 @@ func (c *client) columns(s *snapshotJSON) error {
 			return fmt.Errorf("range %d of a snapshot is out of order", i)
 		}
 	}
-	c.table = build.Map()
-	lsn, err := strconv.ParseUint(s.LSN, 10, 64)
-	c.lsn = lsn
-	return err
+	c.table, c.lsn = build.Map(), s.LSN
+	return nil
 }
 
-func (c *client) change(e eventJSON) error {
-	lsn, err := strconv.ParseUint(e.LSN, 10, 64)
-	if err != nil {
-		return err
+func (c *client) change(e *admin.Change) error {
+	if e.LSN != c.lsn+1 {
+		return fmt.Errorf("change %d comes after %d", e.LSN, c.lsn)
 	}
-	if lsn != c.lsn+1 {
-		return fmt.Errorf("change %d comes after %d", lsn, c.lsn)
-	}
-	c.lsn = lsn
-	start, err := leasehold.ParseKey(e.Start)
-	if err != nil {
-		return err
-	}
-	limit, err := leasehold.ParseKey(e.Limit)
-	if err != nil {
-		return err
-	}
-	generation, err := strconv.ParseUint(e.Generation, 10, 64)
-	if err != nil {
-		return err
-	}
-	keys := leasehold.Range{Start: start, Limit: limit}
+	c.lsn = e.LSN
 	after := keyrange.NewMap(seen{})
 	for r, before := range c.table.All() {
 		after.Set(r, before)
 	}
-	next := seen{lost: lsn}
-	if e.Kind != "vacated" {
-		next = seen{generation: generation, owner: e.Owner}
-		for _, before := range c.table.Within(keys) {
+	next := seen{lost: uint64(e.LSN)}
+	if e.Kind != admin.ChangeVacated {
+		next = seen{generation: uint64(e.Generation), owner: e.Owner}
+		for _, before := range c.table.Within(e.Keys()) {
 			next.lost = max(next.lost, before.lost)
 		}
 	}
-	after.Set(keys, next)
+	after.Set(e.Keys(), next)
 	c.table = after
 	return nil
 }
 
 // differs says where the client's table is another than a real one; "" if nowhere.
 func (c *client) differs(from *table.Table) string {
-	if c.table == nil || c.lsn != uint64(from.LSN()) {
+	if c.table == nil || c.lsn != from.LSN() {
 		return fmt.Sprintf("it is at LSN %d, want %d", c.lsn, from.LSN())
 	}
 	want := keyrange.NewMap(seen{})

@@ -7,33 +7,30 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/access"
+	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/internal/callers"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 	"github.com/leasehold-dev/leasehold/secret"
 )
 
-// Config is what a dashboard is told when it is made.
+// Config configures a dashboard. Admin is required.
 type Config struct {
-	// Admin answers for the manager that serves the dashboard. If there is a policy it
-	// must go by the same, as manager.Manager's does.
+	// Admin is the service of the manager. It must use the same policy, as that of manager.Manager does.
 	Admin leaseholdv1.AdminServiceServer
-	// Access, if set, says who may look and order, and about what: whoever has a client
-	// certificate, or logs in with a token of the policy. It is for TLS. Default:
-	// everybody may look, and who has the Token may order.
+	// Access, if set, is the policy for visitors with a client certificate, or who log in with one of its
+	// tokens. It needs TLS. Default: all visitors may look, and those with the Token may give orders.
 	Access *access.Policy
-	// Token is what an administrator logs in with, of MinToken bytes or more. Empty:
-	// nobody can, and the dashboard only shows.
+	// Token is the token of administrators, of MinToken bytes or more. Default: the dashboard takes no orders.
 	Token secret.Text
-	// Hosts are the names under which it may be asked for, without port, besides
-	// localhost and addresses written as numbers.
+	// Hosts are the names of the manager, without port, besides localhost and IP addresses.
 	Hosts []string
-	// MaxViewers bounds the streams that are open. Default 128.
+	// MaxViewers bounds the open streams. Default 128.
 	MaxViewers int
-	// Logger gets logins, those that failed, and orders. Default slog.Default().
+	// Logger gets logins, failed logins, and orders. Default slog.Default().
 	Logger *slog.Logger
 }
 
-// MinToken is how short an administrator's token may be: shorter ones can be guessed.
+// MinToken is the minimum length of an administrator's token.
 const MinToken = 16
 
 func (c *Config) validate() error {
@@ -56,10 +53,11 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// A Dashboard serves the page and what it asks for. It is an [http.Handler], for many
-// goroutines at once.
+// A Dashboard serves the page and its API. It is an [http.Handler], and may be used by several goroutines
+// at once.
 type Dashboard struct {
 	cfg      Config
+	client   *admin.Client // of the manager
 	hubs     *hubs
 	sessions *sessions
 	refused  *callers.Complaints
@@ -72,9 +70,9 @@ func New(cfg Config) (*Dashboard, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	d := &Dashboard{cfg: cfg, refused: callers.NewComplaints(cfg.Logger), seed: rand.Text()}
+	d := &Dashboard{cfg: cfg, client: admin.NewLocal(cfg.Admin), refused: callers.NewComplaints(cfg.Logger), seed: rand.Text()}
 	d.sessions = newSessions(d.authentication())
-	d.hubs = newHubs(cfg.Admin, cfg.MaxViewers)
+	d.hubs = newHubs(d.client, cfg.MaxViewers)
 	if cfg.Access != nil {
 		d.hubs.mostEach = max(1, cfg.MaxViewers/4)
 		d.hubs.may = func(c access.Caller, fullMethod string) bool { return cfg.Access.Allow(c, fullMethod, "", "") == nil }
@@ -83,11 +81,10 @@ func New(cfg Config) (*Dashboard, error) {
 	return d, nil
 }
 
-// ServeHTTP answers a browser.
+// ServeHTTP answers a request.
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.handler.ServeHTTP(w, r) }
 
-// Close ends all logins and streams, and waits for what runs behind them. Requests under way end
-// by themselves.
+// Close ends all logins and streams, and waits for their hubs. Other requests end by themselves.
 func (d *Dashboard) Close() {
 	d.sessions.close()
 	d.hubs.close()

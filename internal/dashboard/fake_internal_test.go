@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/internal/table"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
@@ -44,8 +45,8 @@ func newFakeAdmin() *fakeAdmin {
 	return &fakeAdmin{table: table.New(), besides: &leaseholdv1.GetStatusResponse{}, watchers: make(map[chan *leaseholdv1.WatchResponse]bool)}
 }
 
-// change changes the table, and tells whoever watches.
-func (f *fakeAdmin) change(kind table.Kind, r leasehold.Range, generation leasehold.Generation, holder, from *table.Holder) *leaseholdv1.WatchResponse {
+// change changes the table, and sends the event to all watchers.
+func (f *fakeAdmin) change(kind table.Kind, r leasehold.Range, generation leasehold.Generation, holder, from *table.Holder) admin.Event {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c := &table.Change{LSN: f.table.LSN() + 1, Kind: kind, Range: r, Generation: generation, Holder: holder, From: from}
@@ -68,7 +69,7 @@ func (f *fakeAdmin) change(kind table.Kind, r leasehold.Range, generation leaseh
 	for w := range f.watchers {
 		w <- event
 	}
-	return event
+	return admin.EventOf(event)
 }
 
 // ask counts a call, and fails it if the manager is down.
@@ -119,7 +120,7 @@ func (f *fakeAdmin) ListOwners(context.Context, *leaseholdv1.ListOwnersRequest) 
 	err := f.ask()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return &leaseholdv1.ListOwnersResponse{Owners: f.owners}, err
+	return &leaseholdv1.ListOwnersResponse{Version: wire.Version, Owners: f.owners}, err
 }
 
 func (f *fakeAdmin) ListMoves(context.Context, *leaseholdv1.ListMovesRequest) (*leaseholdv1.ListMovesResponse, error) {

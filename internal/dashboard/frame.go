@@ -8,12 +8,11 @@ import (
 	"sync"
 )
 
-// A frame is one server-sent event. It is encoded by the first who needs it, and then
-// shared.
+// A frame is one server-sent event. It is encoded and compressed once, and shared by all viewers.
 type frame struct {
 	id    string
 	event string
-	body  func() any // what it says; not called twice
+	body  func() any // not called twice
 
 	once sync.Once
 	text []byte

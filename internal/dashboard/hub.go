@@ -10,18 +10,18 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/access"
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/admin"
 )
 
-// A hub knows what the page shows of one namespace, and tells all who look at it. The
-// hub of the namespace "" knows the group alone. Its methods may be called from many
-// goroutines at once.
+// A hub has what the page shows of one namespace, and sends it to all viewers. The hub of the namespace
+// "" has the group alone. It may be used by several goroutines at once.
 type hub struct {
-	admin     leaseholdv1.AdminServiceServer
+	client    *admin.Client
 	namespace string
-	may       func(fullMethod string) bool // whether it may ask that
-	epoch     string                       // tells its frames from those of another hub
+	may       func(fullMethod string) bool // whether its caller may call that
+	epoch     string                       // part of the ids of its frames
 
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -29,14 +29,12 @@ type hub struct {
 
 	mu      sync.Mutex
 	state   state
-	adrift  *drift   // changes of the table do not come; nil if they do
+	adrift  *drift   // nil while the table is followed
 	seq     uint64   // of the newest frame
 	recent  []*frame // the newest last; all that came after a snapshot at seq - len
 	viewers map[*viewer]bool
-	// snapshot is the state at seq, for those who come; nil if it must be made.
-	snapshot *frame
-	// left is when the last viewer went, while there is none.
-	left time.Time
+	current *frame    // the snapshot at seq; nil if it must be made
+	left    time.Time // when the last viewer left; zero while there is one
 }
 
 // state is what a new viewer is shown.
@@ -44,23 +42,24 @@ type state struct {
 	table  *mirror // nil until it was read
 	absent bool    // there is no such namespace
 	live   live    // all sections that are known, but for Owners
-	owners map[string]ownerJSON
-	events []eventJSON // the newest last
+	owners map[string]ownerRow
+	events []admin.Event // the newest last
 }
 
 const (
-	// mostRecent is how many frames are remembered for those who reconnect, and how
-	// many may wait for a viewer: some ten seconds of them.
+	// mostEvents is how many events a hub keeps for later viewers.
+	mostEvents = 500
+	// mostRecent is how many frames are kept for viewers that reconnect, and how many may wait for a
+	// viewer: some ten seconds of them.
 	mostRecent = 64
-	// mostNews is how many changes of the table may go into a frame. A snapshot takes
-	// little more.
+	// mostNews is how many events may be in a frame.
 	mostNews = 1024
 )
 
-// newHub returns a hub that asks on behalf of somebody.
-func newHub(admin leaseholdv1.AdminServiceServer, caller access.Caller, namespace string, may func(fullMethod string) bool) *hub {
+// newHub returns a hub that calls the manager as caller.
+func newHub(client *admin.Client, caller access.Caller, namespace string, may func(fullMethod string) bool) *hub {
 	h := &hub{
-		admin: admin, namespace: namespace, may: may, epoch: rand.Text()[:12], again: make(chan struct{}, 1),
+		client: client, namespace: namespace, may: may, epoch: rand.Text()[:12], again: make(chan struct{}, 1),
 		viewers: make(map[*viewer]bool), left: time.Now(),
 	}
 	ctx, cancel := context.WithCancel(access.WithCaller(context.Background(), caller))
@@ -87,9 +86,9 @@ func (h *hub) close() {
 type viewer struct {
 	wake   chan struct{} // has an element if there is something to take
 	gone   chan struct{} // closed when the hub ends
-	of     string        // whose it is; it never changes
+	of     string        // key of the visitor; it never changes
 	queue  []*frame
-	resync bool // it is to get a snapshot, and nothing of the queue
+	resync bool // the next frame is a snapshot, and the queue is dropped
 }
 
 func (v *viewer) poke() {
@@ -107,8 +106,7 @@ func (v *viewer) end() {
 	}
 }
 
-// join adds a viewer. If it has seen frames of this hub, up to last, it gets those
-// after it, as long as they are remembered; else a snapshot.
+// join adds a viewer. It gets the frames after last if they are kept; otherwise a snapshot.
 func (h *hub) join(last string) *viewer {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -134,23 +132,23 @@ func (h *hub) leave(v *viewer) {
 	}
 }
 
-// deserted reports whether nobody has looked for so long.
+// deserted reports whether there was no viewer for so long.
 func (h *hub) deserted(since time.Duration) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.viewers) == 0 && time.Since(h.left) >= since
 }
 
-// take returns what a viewer is to be sent next.
+// take returns the next frames of a viewer.
 func (h *hub) take(v *viewer) []*frame {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if v.resync {
 		if !h.known() {
-			return nil // the first thing that is known wakes it
+			return nil // the first poll wakes it
 		}
 		v.resync, v.queue = false, nil
-		return []*frame{h.current()}
+		return []*frame{h.snapshot()}
 	}
 	out := v.queue
 	v.queue = nil
@@ -162,47 +160,46 @@ func (h *hub) known() bool {
 	return h.state.live.At != 0 && (h.namespace == "" || h.state.table != nil || h.state.absent || h.state.live.Stale != nil)
 }
 
-// current returns the snapshot frame. What it says is copied now, and encoded by
-// whoever sends it first.
-func (h *hub) current() *frame {
-	if h.snapshot == nil {
-		body := snapshotJSON{Namespace: h.namespace, live: h.state.live, Events: append([]eventJSON{}, h.state.events...)}
+// snapshot returns the frame of the present state. The state is copied now, and encoded by the viewer
+// that sends it first.
+func (h *hub) snapshot() *frame {
+	if h.current == nil {
+		body := snapshotBody{Namespace: h.namespace, live: h.state.live, Events: append([]admin.Event{}, h.state.events...)}
 		body.Owners = changedOwners(nil, maps.Clone(h.state.owners))
 		var table *mirror
 		if h.state.table != nil {
 			table = h.state.table.clone()
 		}
-		h.snapshot = &frame{id: h.id(), event: "snapshot", body: func() any { return body.with(table) }}
+		h.current = &frame{id: h.id(), event: "snapshot", body: func() any { return body.with(table) }}
 	}
-	return h.snapshot
+	return h.current
 }
 
-func (h *hub) id() string { return h.epoch + "-" + decimal(h.seq) }
+func (h *hub) id() string { return h.epoch + "-" + strconv.FormatUint(h.seq, 10) }
 
-// A snapshotJSON is everything.
-type snapshotJSON struct {
+// A snapshotBody is everything.
+type snapshotBody struct {
 	Namespace string `json:"namespace"`
 	live
-	LSN    string      `json:"lsn"`
-	Begun  string      `json:"begun"` // of losses up to there nobody knows
-	Names  []string    `json:"names"` // of owners, as the table refers to them
-	Table  *tableJSON  `json:"table"` // null if it is not known
-	Events []eventJSON `json:"events"`
+	LSN    leasehold.LSN `json:"lsn"`
+	Begun  leasehold.LSN `json:"begun"` // losses up to it are not known
+	Names  []string      `json:"names"` // of owners, as the table refers to them
+	Table  *columns      `json:"table"` // null if it is not known
+	Events []admin.Event `json:"events"`
 }
 
-func (s snapshotJSON) with(table *mirror) snapshotJSON {
+func (s snapshotBody) with(table *mirror) snapshotBody {
 	if table != nil {
-		columns := table.columns()
-		s.LSN, s.Begun, s.Names, s.Table = decimal(table.lsn), decimal(table.begun), table.names, &columns
+		s.LSN, s.Begun, s.Names, s.Table = table.lsn, table.begun, table.names, table.columns()
 	}
 	return s
 }
 
-// publish sends a frame to all viewers. A viewer for whom too many wait gets a
-// snapshot instead. The lock is held.
+// publish sends a frame to all viewers. A viewer with too many in its queue gets a snapshot instead. The
+// lock is held.
 func (h *hub) publish(event string, body any) {
 	h.seq++
-	h.snapshot = nil
+	h.current = nil
 	f := &frame{id: h.id(), event: event, body: func() any { return body }}
 	h.recent = append(h.recent, f)
 	if len(h.recent) > mostRecent {
@@ -219,18 +216,18 @@ func (h *hub) publish(event string, body any) {
 	}
 }
 
-// renew has everybody get a snapshot. The lock is held.
+// renew sends a snapshot to all viewers. The lock is held.
 func (h *hub) renew() {
 	h.seq++
-	h.snapshot, h.recent = nil, nil
+	h.current, h.recent = nil, nil
 	for v := range h.viewers {
 		v.resync, v.queue = true, nil
 		v.poke()
 	}
 }
 
-// remember keeps events for those who come later. The lock is held.
-func (h *hub) remember(events []eventJSON) {
+// remember keeps events for later viewers. The lock is held.
+func (h *hub) remember(events []admin.Event) {
 	h.state.events = append(h.state.events, events...)
 	h.state.events = slices.Clone(h.state.events[max(0, len(h.state.events)-mostEvents):])
 }

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/internal/table"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
@@ -27,7 +28,7 @@ func someone(i int) *table.Holder {
 // step changes something: what is vacant is granted, what is held is vacated or moved, a
 // part of it at times. What lies beside it, and is vacant or held alike, goes with it:
 // leases that were lost one by one are granted as one.
-func (w *world) step(at leasehold.Key, part bool, owner int, move bool) *leaseholdv1.WatchResponse {
+func (w *world) step(at leasehold.Key, part bool, owner int, move bool) admin.Event {
 	keys, e := w.table.At(at)
 	if part && at != keys.Start {
 		keys.Start = at
@@ -51,8 +52,8 @@ func (w *world) step(at leasehold.Key, part bool, owner int, move bool) *leaseho
 }
 
 // quietHub is a hub for which the test does what goroutines do otherwise.
-func quietHub(admin leaseholdv1.AdminServiceServer) *hub {
-	h := &hub{admin: admin, namespace: "pool", epoch: "e", viewers: make(map[*viewer]bool)}
+func quietHub(of leaseholdv1.AdminServiceServer) *hub {
+	h := &hub{client: admin.NewLocal(of), namespace: "pool", epoch: "e", viewers: make(map[*viewer]bool)}
 	h.state.live.At = 1
 	return h
 }
@@ -64,7 +65,7 @@ func TestFramesMakeTheTable(t *testing.T) {
 		w := &world{fakeAdmin: newFakeAdmin()}
 		h := quietHub(w.fakeAdmin)
 		follow := func() {
-			if err := h.begin(t.Context(), leads()); err != nil {
+			if err := h.begin(t.Context(), admin.EventOf(leads())); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -83,7 +84,7 @@ func TestFramesMakeTheTable(t *testing.T) {
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"change": func(t *rapid.T) {
-				var news []*leaseholdv1.WatchResponse
+				var news []admin.Event
 				for range rapid.IntRange(1, 5).Draw(t, "changes") {
 					news = append(news, w.step(leasehold.Key(rapid.Uint64().Draw(t, "key")), rapid.Bool().Draw(t, "part"),
 						rapid.IntRange(1, 4).Draw(t, "owner"), rapid.Bool().Draw(t, "move")))
@@ -110,7 +111,7 @@ func TestFramesMakeTheTable(t *testing.T) {
 			"again": func(t *rapid.T) { pick(t, all, func(p *pair) { h.leave(p.viewer); p.viewer = h.join(p.client.last) }) },
 			"":      func(*rapid.T) {},
 		})
-		if err := h.report([]*leaseholdv1.WatchResponse{w.step(7, true, 1, false)}); err != nil {
+		if err := h.report([]admin.Event{w.step(7, true, 1, false)}); err != nil {
 			follow() // what was lost at the very end is found missing now
 		}
 		for i, p := range all {
@@ -132,7 +133,7 @@ func pick[T any](t *rapid.T, from []T, do func(T)) {
 func TestSlowViewer(t *testing.T) {
 	w := &world{fakeAdmin: newFakeAdmin()}
 	h := quietHub(w.fakeAdmin)
-	if err := h.begin(t.Context(), leads()); err != nil {
+	if err := h.begin(t.Context(), admin.EventOf(leads())); err != nil {
 		t.Fatal(err)
 	}
 	slow, quick := h.join(""), h.join("")
@@ -143,7 +144,7 @@ func TestSlowViewer(t *testing.T) {
 		}
 	}
 	for i := range 10 * mostRecent {
-		if err := h.report([]*leaseholdv1.WatchResponse{w.step(leasehold.Key(i)<<56, true, i%5, true)}); err != nil {
+		if err := h.report([]admin.Event{w.step(leasehold.Key(i)<<56, true, i%5, true)}); err != nil {
 			t.Fatal(err)
 		}
 		if n := len(slow.queue); n > mostRecent {
@@ -174,12 +175,12 @@ func TestSlowViewer(t *testing.T) {
 func TestReconnect(t *testing.T) {
 	w := &world{fakeAdmin: newFakeAdmin()}
 	h := quietHub(w.fakeAdmin)
-	if err := h.begin(t.Context(), leads()); err != nil {
+	if err := h.begin(t.Context(), admin.EventOf(leads())); err != nil {
 		t.Fatal(err)
 	}
 	change := func(n int) {
 		for i := range n {
-			if err := h.report([]*leaseholdv1.WatchResponse{w.step(leasehold.Key(i)<<56, true, i%5, true)}); err != nil {
+			if err := h.report([]admin.Event{w.step(leasehold.Key(i)<<56, true, i%5, true)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -218,7 +219,7 @@ func TestReconnect(t *testing.T) {
 func TestDesertedHubEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeAdmin()
-		s := newHubs(f, 2)
+		s := newHubs(admin.NewLocal(f), 2)
 		defer s.close()
 		for range 2 {
 			h, v, err := s.join(&visitor{}, "pool", "")
@@ -247,7 +248,7 @@ func TestDesertedHubEnds(t *testing.T) {
 
 func TestViewersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newHubs(newFakeAdmin(), 2)
+		s := newHubs(admin.NewLocal(newFakeAdmin()), 2)
 		for range 2 {
 			if _, _, err := s.join(&visitor{}, "pool", ""); err != nil {
 				t.Fatal(err)
@@ -268,7 +269,7 @@ func TestViewersAreBounded(t *testing.T) {
 func TestOutOfTouch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{fakeAdmin: newFakeAdmin()}
-		s := newHubs(w.fakeAdmin, 2)
+		s := newHubs(admin.NewLocal(w.fakeAdmin), 2)
 		defer s.close()
 		h, v, err := s.join(&visitor{}, "pool", "")
 		if err != nil {

@@ -1,35 +1,33 @@
 package dashboard
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
+	"reflect"
 	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/admin"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
 const (
-	// pollEvery is how often it is asked how things are.
 	pollEvery = time.Second
-	// pollPatience is how long all answers may take together.
-	pollPatience = 3 * time.Second
-	// rarely is every how many times things are asked for that change slowly.
+	// pollTimeout bounds all requests of a poll together.
+	pollTimeout = 3 * time.Second
+	// rarely is every how many polls things are read that change slowly.
 	rarely = 3
 	// hotKeys is how many hot keys are shown.
 	hotKeys = 50
 )
 
-// poll asks how things are until the context ends.
+// poll polls until the context ends.
 func (h *hub) poll(ctx context.Context) {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
-	p := &poller{hub: h, sent: make(map[string][]byte)}
+	p := &poller{hub: h}
 	for n := 0; ; n++ {
-		p.ask(ctx, n%rarely == 0)
+		p.poll(ctx, n%rarely == 0)
 		select {
 		case <-ctx.Done():
 			return
@@ -38,109 +36,104 @@ func (h *hub) poll(ctx context.Context) {
 	}
 }
 
-// A poller asks, and finds out what is new. It is for one goroutine.
+// A poller polls, and finds out what is new. It is for one goroutine.
 type poller struct {
-	hub     *hub
-	sent    map[string][]byte                       // sections as they were last, encoded
-	configs map[string]*leaseholdv1.NamespaceConfig // as they were last
-	touch   int64                                   // when all was last known
-	absent  bool                                    // there is no such namespace
+	hub        *hub
+	namespaces []admin.Namespace // as they were last
+	touch      int64             // when all was last known
+	absent     bool              // there is no such namespace
 }
 
-// ask asks for everything, and publishes what is new: at least that we still live.
-func (p *poller) ask(ctx context.Context, all bool) {
-	asking, cancel := context.WithTimeout(ctx, pollPatience)
+// poll reads everything, and publishes what is new: at least the time.
+func (p *poller) poll(ctx context.Context, all bool) {
+	bounded, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	now := live{At: time.Now().UnixMilli()}
-	owners, err := p.essentials(asking, &now, all)
+	owners, err := p.essentials(bounded, &now, all)
 	if err == nil && all {
-		p.details(asking, &now)
+		p.details(bounded, &now)
 	}
 	if ctx.Err() != nil {
 		return
 	}
 	if err != nil {
-		now.Stale = &staleJSON{Since: p.touch, Why: err.Error()}
+		now.Stale = &stale{Since: p.touch, Why: err.Error()}
 	} else {
 		p.touch = now.At
 	}
 	p.publish(&now, owners)
 }
 
-// essentials asks for what changes all the time. The error says why what is shown is
-// old.
-func (p *poller) essentials(ctx context.Context, now *live, all bool) (map[string]ownerJSON, error) {
+// essentials reads what changes all the time. The error says why what is shown is old.
+func (p *poller) essentials(ctx context.Context, now *live, all bool) (map[string]ownerRow, error) {
 	h := p.hub
-	status, err := h.admin.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
+	status, err := h.client.Status(ctx)
 	if err != nil {
-		return nil, wire.ToError(err)
+		return nil, err
 	}
-	if all || p.configs[h.namespace] == nil {
-		p.configure(ctx)
+	now.Status = steadyStatus(status)
+	if _, known := p.namespace(); all || !known {
+		if namespaces, err := h.client.Namespaces(ctx); err == nil { // otherwise they are as they were last
+			p.namespaces = namespaces
+		}
 	}
-	now.Status = statusOf(status, p.configs)
-	if status.GetProblem() != "" {
-		return nil, leasehold.Errorf("look", leasehold.Unavailable, status.GetManager(), "%s", status.GetProblem())
+	now.Namespaces = p.namespaces
+	if status.Problem != "" {
+		return nil, leasehold.Errorf("look", leasehold.Unavailable, status.Manager, "%s", status.Problem)
 	}
-	if p.absent = !has(status, h.namespace); p.absent {
+	_, found := status.Namespace(h.namespace)
+	if p.absent = !found; p.absent {
 		return nil, nil // that is for the page to say
 	}
-	answer, err := h.admin.ListOwners(ctx, &leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: h.namespace})
+	listed, err := h.client.Owners(ctx, h.namespace)
 	if err != nil {
-		return nil, wire.ToError(err)
+		return nil, err
 	}
-	owners := make(map[string]ownerJSON, len(answer.GetOwners()))
-	for _, o := range answer.GetOwners() {
-		row := ownerOf(o, p.configs[h.namespace])
-		owners[row.ID] = row
+	config, _ := p.namespace()
+	owners := make(map[string]ownerRow, len(listed.Owners))
+	for _, o := range listed.Owners {
+		owners[o.Session] = rowOf(o, config)
 	}
-	moves, err := h.admin.ListMoves(ctx, &leaseholdv1.ListMovesRequest{Version: wire.Version, Namespace: h.namespace})
+	moves, err := h.client.Moves(ctx, h.namespace)
 	if err != nil {
-		return nil, wire.ToError(err)
+		return nil, err
 	}
-	now.Moves = movesOf(moves)
+	now.Moves = steadyMoves(moves)
 	return owners, nil
 }
 
-func has(s *leaseholdv1.GetStatusResponse, namespace string) bool {
-	return slices.ContainsFunc(s.GetNamespaces(), func(n *leaseholdv1.NamespaceStatus) bool { return n.GetName() == namespace })
+// namespace is the configuration of the hub's.
+func (p *poller) namespace() (admin.Namespace, bool) {
+	i := slices.IndexFunc(p.namespaces, func(n admin.Namespace) bool { return n.Name == p.hub.namespace })
+	if i < 0 {
+		return admin.Namespace{}, false
+	}
+	return p.namespaces[i], true
 }
 
-// configure reads how namespaces are configured. If it cannot, that is as it was last.
-func (p *poller) configure(ctx context.Context) {
-	answer, err := p.hub.admin.ListNamespaces(ctx, &leaseholdv1.ListNamespacesRequest{Version: wire.Version})
-	if err != nil {
-		return
-	}
-	p.configs = make(map[string]*leaseholdv1.NamespaceConfig, len(answer.GetNamespaces()))
-	for _, c := range answer.GetNamespaces() {
-		p.configs[c.GetName()] = c
-	}
-}
-
-// details asks for what changes slowly, or what an older leader does not know. What is
-// not answered is left as it was.
+// details reads what changes slowly, or what an older leader does not know. What is not answered
+// stays as it was.
 func (p *poller) details(ctx context.Context, now *live) {
 	h := p.hub
-	// Who may not know is not told, and does not ask again and again.
+	// A refusal is logged, so what the caller may not know is not asked for.
 	if !h.may(leaseholdv1.AdminService_ListMembers_FullMethodName) {
-		now.Members = &membersJSON{}
-	} else if members, err := h.admin.ListMembers(ctx, &leaseholdv1.ListMembersRequest{Version: wire.Version}); err == nil {
-		now.Members = membersOf(members)
+		now.Members = []admin.Member{}
+	} else if members, err := h.client.Members(ctx); err == nil {
+		now.Members = members
 	}
 	if p.absent {
 		return
 	}
-	if lookups, err := h.admin.ListLookups(ctx, &leaseholdv1.ListLookupsRequest{Version: wire.Version, Namespace: h.namespace}); err == nil {
-		now.Lookups = lookupsOf(lookups)
+	if lookups, err := h.client.Lookups(ctx, h.namespace); err == nil {
+		now.Lookups = steadyLookups(lookups)
 	}
-	if hot, err := h.admin.ListHotKeys(ctx, &leaseholdv1.ListHotKeysRequest{Version: wire.Version, Namespace: h.namespace, Most: hotKeys}); err == nil {
-		now.Hot = hotOf(hot)
+	if hot, err := h.client.HotKeys(ctx, h.namespace, hotKeys); err == nil {
+		now.Hot = steadyHotKeys(hot)
 	}
 }
 
-// publish tells everybody what is new. Owners are nil if they are not known.
-func (p *poller) publish(now *live, owners map[string]ownerJSON) {
+// publish sends what is new to all viewers. Owners are nil if they are not known.
+func (p *poller) publish(now *live, owners map[string]ownerRow) {
 	h := p.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -149,14 +142,15 @@ func (p *poller) publish(now *live, owners map[string]ownerJSON) {
 		h.forget()
 	}
 	if d := h.adrift; now.Stale == nil && d != nil && !p.absent && time.Since(d.since) >= driftPatience {
-		now.Stale = &staleJSON{Since: d.since.UnixMilli(), Why: "changes of the lease table do not come: " + d.why}
+		now.Stale = &stale{Since: d.since.UnixMilli(), Why: "changes of the lease table do not come: " + d.why}
 	}
 	s.live.At, s.live.Stale, s.absent = now.At, now.Stale, p.absent
-	keep(p, "status", &s.live.Status, &now.Status)
-	keep(p, "moves", &s.live.Moves, &now.Moves)
-	keep(p, "lookups", &s.live.Lookups, &now.Lookups)
-	keep(p, "hot", &s.live.Hot, &now.Hot)
-	keep(p, "members", &s.live.Members, &now.Members)
+	keep(&s.live.Status, &now.Status)
+	keep(&s.live.Namespaces, &now.Namespaces)
+	keep(&s.live.Moves, &now.Moves)
+	keep(&s.live.Lookups, &now.Lookups)
+	keep(&s.live.Hot, &now.Hot)
+	keep(&s.live.Members, &now.Members)
 	if owners != nil {
 		now.Owners = changedOwners(s.owners, owners)
 		s.owners = owners
@@ -164,20 +158,13 @@ func (p *poller) publish(now *live, owners map[string]ownerJSON) {
 	h.publish("live", *now)
 }
 
-// keep remembers a section that is new for those who come later, and leaves it out of
-// the news if it is not.
-func keep[T any](p *poller, name string, state, news **T) {
-	if *news == nil {
-		return
+// keep stores a section that is new for later viewers, and leaves it out of the frame if it is not.
+func keep[T any](state, news *T) {
+	switch {
+	case reflect.ValueOf(news).Elem().IsZero():
+	case reflect.DeepEqual(*state, *news):
+		*news = *new(T)
+	default:
+		*state = *news
 	}
-	text, err := json.Marshal(*news)
-	if err != nil {
-		panic(err) // numbers, strings, and structs of them
-	}
-	if bytes.Equal(text, p.sent[name]) {
-		*news = nil
-		return
-	}
-	p.sent[name] = text
-	*state = *news
 }

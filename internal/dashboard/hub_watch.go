@@ -9,27 +9,26 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/wire"
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/admin"
 )
 
 const (
-	// gather is how long news wait for others to go into the same frame.
+	// gather is how long events wait for others to go into the same frame.
 	gather = 200 * time.Millisecond
 	// retry is the pause before a watch that broke is begun again.
 	retry = 500 * time.Millisecond
-	// driftPatience is how long changes of the table may fail to come before it is said
-	// that what is shown is old. A leader that resigns is gone for less.
+	// driftPatience is how long the table may not be followed before it is reported as stale. The
+	// change of a leader takes less.
 	driftPatience = 3 * time.Second
 )
 
-// A drift is that changes of the table do not come.
+// A drift says since when and why the table is not followed.
 type drift struct {
 	since time.Time
 	why   string
 }
 
-// watch follows the namespace until the context ends, as well as it can.
+// watch follows the namespace until the context ends.
 func (h *hub) watch(ctx context.Context) {
 	h.drifts(nil)
 	for ctx.Err() == nil {
@@ -46,7 +45,7 @@ func (h *hub) watch(ctx context.Context) {
 	}
 }
 
-// drifts notes that the table is not followed, since now if it was, and why.
+// drifts records that the table is not followed.
 func (h *hub) drifts(why error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -58,27 +57,16 @@ func (h *hub) drifts(why error) {
 	}
 }
 
-// follow watches, reads the table, and then takes up changes until something is
-// missing or the watch ends.
+// follow watches, reads the table, and then applies changes until one is missing or the watch ends.
 func (h *hub) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	defer cancel()
-	events := make(chan *leaseholdv1.WatchResponse, mostNews)
+	events := make(chan admin.Event, mostNews)
 	ended := make(chan error, 1)
-	watching.Go(func() {
-		stream := &localStream[leaseholdv1.WatchResponse]{ctx: ctx, send: func(e *leaseholdv1.WatchResponse) error {
-			select {
-			case events <- e:
-				return nil
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}}
-		ended <- wire.ToError(h.admin.Watch(&leaseholdv1.WatchRequest{Version: wire.Version, Namespace: h.namespace}, stream))
-	})
-	// The first event says that we are watching: nothing is missed from here on.
+	watching.Go(func() { ended <- h.receive(ctx, events) })
+	// After the first event nothing is missed.
 	select {
 	case err := <-ended:
 		return h.deleted(err)
@@ -90,7 +78,25 @@ func (h *hub) follow(ctx context.Context) error {
 	return h.hear(events, ended)
 }
 
-// deleted notes that there is no such namespace: it has no table.
+// receive passes events on until one may be missing.
+func (h *hub) receive(ctx context.Context, events chan<- admin.Event) error {
+	for e, err := range h.client.Watch(ctx, h.namespace) {
+		switch {
+		case err != nil:
+			return err
+		case e.Type == admin.EventGap:
+			return errors.New(e.Text)
+		}
+		select {
+		case events <- e:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return ctx.Err()
+}
+
+// deleted drops the table if there is no such namespace.
 func (h *hub) deleted(err error) error {
 	if leasehold.KindOf(err) != leasehold.NotFound {
 		return err
@@ -104,41 +110,40 @@ func (h *hub) deleted(err error) error {
 	return err
 }
 
-// begin reads the table, and shows it to everybody.
-func (h *hub) begin(ctx context.Context, first *leaseholdv1.WatchResponse) error {
-	known := readPast(ctx, h.admin, h.namespace)
-	table, err := readTable(ctx, h.admin, h.namespace, known)
+// begin reads the table, and sends it to all viewers.
+func (h *hub) begin(ctx context.Context, first admin.Event) error {
+	known := readPast(ctx, h.client, h.namespace)
+	table, err := readTable(ctx, h.client, h.namespace, known)
 	if err != nil {
 		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	again := h.state.table != nil
-	before := uint64(0)
+	before := leasehold.LSN(0)
 	if again {
 		before = h.state.table.lsn
 	}
-	// What the log has of the time before, but no change that is told later.
-	var past []eventJSON
+	// Changes from before the watch, except for those that are received later.
+	var past []admin.Event
 	for _, c := range slices.Backward(known.newest) {
-		if c.GetLsn() > before && c.GetLsn() <= table.lsn {
-			past = append(past, changeJSON(c))
+		if c.LSN > before && c.LSN <= table.lsn {
+			past = append(past, c.Event(h.namespace))
 		}
 	}
 	h.remember(past)
-	if again && len(past) > 0 && known.newest[len(known.newest)-1].GetLsn() > before+1 {
-		h.remember([]eventJSON{{At: time.Now().UnixMilli(), Kind: "gap", Text: "more has happened than is shown: the manager was out of touch"}})
+	if again && len(past) > 0 && known.newest[len(known.newest)-1].LSN > before+1 {
+		h.remember([]admin.Event{{At: time.Now(), Type: admin.EventGap, Text: "more has happened than is shown: the manager was out of touch"}})
 	}
-	if e, ok := eventOf(first); ok && !h.knows(e) {
-		h.remember([]eventJSON{e}) // somebody else leads, or this is the first watch
+	if first.Leader != nil && !h.knows(*first.Leader) {
+		h.remember([]admin.Event{first}) // there is another leader, or this is the first watch
 	}
 	h.state.table, h.adrift = table, nil
 	h.renew()
 	return nil
 }
 
-// forget has the table read again by whoever follows it: there is no such namespace any
-// more, and if there is one again its log is another.
+// forget has follow begin again: the namespace was deleted, and a new one of its name has another log.
 func (h *hub) forget() {
 	select {
 	case h.again <- struct{}{}:
@@ -146,67 +151,65 @@ func (h *hub) forget() {
 	}
 }
 
-// knows reports whether a leader is the one that was last told of.
-func (h *hub) knows(leader eventJSON) bool {
+// knows reports whether a leader is that of the newest event of this type.
+func (h *hub) knows(leader admin.LeaderName) bool {
 	for _, e := range slices.Backward(h.state.events) {
-		if e.Kind == "leader" {
-			return e.Leader == leader.Leader && e.Term == leader.Term
+		if e.Leader != nil {
+			return *e.Leader == leader
 		}
 	}
 	return false
 }
 
-// hear takes up events, and reports them a few times a second.
-func (h *hub) hear(events <-chan *leaseholdv1.WatchResponse, ended <-chan error) error {
-	var news []*leaseholdv1.WatchResponse
+// hear receives events, and reports them a few times a second.
+func (h *hub) hear(events <-chan admin.Event, ended <-chan error) error {
+	var waiting []admin.Event
 	flush := time.NewTimer(0)
 	defer flush.Stop()
 	for {
 		select {
 		case e := <-events:
-			if len(news) == 0 {
+			if len(waiting) == 0 {
 				flush.Reset(gather)
 			}
-			if news = append(news, e); len(news) < mostNews {
+			if waiting = append(waiting, e); len(waiting) < mostNews {
 				continue
 			}
 		case <-flush.C:
 		case err := <-ended:
-			return err // what it said last is read again
+			return err // the last events are read again
 		case <-h.again:
 			return errGap
 		}
-		if err := h.report(news); err != nil {
+		if err := h.report(waiting); err != nil {
 			return err
 		}
-		news = nil
+		waiting = nil
 	}
 }
 
-// A newsJSON is what has happened. Changes of the lease table are to be applied in
-// order, and lead to LSN.
-type newsJSON struct {
-	LSN    string      `json:"lsn"`
-	Events []eventJSON `json:"events"`
+// news is what has happened. Changes of the lease table are to be applied in order, and lead to LSN.
+type news struct {
+	LSN    leasehold.LSN `json:"lsn"`
+	Events []admin.Event `json:"events"`
 }
 
-// report takes up events and tells everybody.
-func (h *hub) report(news []*leaseholdv1.WatchResponse) error {
-	if len(news) == 0 {
+// report applies events, and sends those that are new to all viewers.
+func (h *hub) report(received []admin.Event) error {
+	if len(received) == 0 {
 		return nil
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var events []eventJSON
-	for _, w := range news {
-		if w.GetMissed() > 0 {
-			h.remember(append(events, eventJSON{
-				At: w.GetAt().AsTime().UnixMilli(), Kind: "gap", Text: fmt.Sprintf("%d events came faster than they were read", w.GetMissed()),
-			}))
+	var events []admin.Event
+	for _, e := range received {
+		if e.Missed > 0 {
+			text := fmt.Sprintf("%d events came faster than they were read", e.Missed)
+			h.remember(append(events, admin.Event{At: e.At, Type: admin.EventGap, Text: text}))
 			return errGap
 		}
-		if c := w.GetChange(); c != nil {
-			fresh, err := h.state.table.apply(c)
+		if e.Change != nil {
+			fresh, err := h.state.table.apply(e.Change)
 			if err != nil {
 				h.remember(events)
 				return err
@@ -215,13 +218,11 @@ func (h *hub) report(news []*leaseholdv1.WatchResponse) error {
 				continue
 			}
 		}
-		if e, ok := eventOf(w); ok {
-			events = append(events, e)
-		}
+		events = append(events, e)
 	}
 	h.remember(events)
 	if len(events) > 0 {
-		h.publish("news", newsJSON{LSN: decimal(h.state.table.lsn), Events: events})
+		h.publish("news", news{LSN: h.state.table.lsn, Events: events})
 	}
 	return nil
 }

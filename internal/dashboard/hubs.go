@@ -6,42 +6,39 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/access"
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/admin"
 )
 
-// linger is how long a hub goes on without viewers: a page that is loaded again finds
-// it.
+// linger is how long a hub runs without viewers: a page that is loaded again finds it.
 const linger = 10 * time.Second
 
-// hubs knows the hub of each namespace that somebody looks at. With an access policy
-// everybody has hubs of their own, which ask in their name.
+// hubs are the hubs of all namespaces that have viewers. With an access policy each visitor has hubs of
+// its own, which call the manager as that visitor.
 type hubs struct {
-	admin    leaseholdv1.AdminServiceServer
+	client   *admin.Client
 	most     int                                                // viewers in all
 	mostEach int                                                // viewers of one visitor
-	may      func(caller access.Caller, fullMethod string) bool // whether a hub's caller may ask that
+	may      func(caller access.Caller, fullMethod string) bool // whether a caller may call that
 	pack     *packer
 
 	mu      sync.Mutex
 	closed  bool
-	viewers map[string]int // by whose they are
+	viewers map[string]int // by the key of the visitor
 	open    map[hubKey]*hub
 	sweep   *time.Timer // nil while no hub is open
 	ending  sync.WaitGroup
 }
 
-// A hubKey is whose hub it is, and of what.
 type hubKey struct{ visitor, namespace string }
 
-func newHubs(admin leaseholdv1.AdminServiceServer, most int) *hubs {
+func newHubs(client *admin.Client, most int) *hubs {
 	return &hubs{
-		admin: admin, most: most, mostEach: most, may: func(access.Caller, string) bool { return true },
+		client: client, most: most, mostEach: most, may: func(access.Caller, string) bool { return true },
 		pack: &packer{}, viewers: make(map[string]int), open: make(map[hubKey]*hub),
 	}
 }
 
-// join adds a viewer to the hub of a namespace, which is started if there is none. The
-// caller must call leave.
+// join adds a viewer to the hub of a namespace, which it starts if there is none. The viewer must leave.
 func (s *hubs) join(who *visitor, namespace, last string) (*hub, *viewer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +60,7 @@ func (s *hubs) join(who *visitor, namespace, last string) (*hub, *viewer, error)
 		return nil, nil, leasehold.Errorf("look", leasehold.Limit, namespace, "%d namespaces were looked at just now, and that is the limit: try again in %v", len(s.open), linger)
 	}
 	if h == nil {
-		h = newHub(s.admin, who.caller, namespace, func(fullMethod string) bool { return s.may(who.caller, fullMethod) })
+		h = newHub(s.client, who.caller, namespace, func(fullMethod string) bool { return s.may(who.caller, fullMethod) })
 		s.open[key] = h
 		if s.sweep == nil {
 			s.sweep = time.AfterFunc(linger, s.tidy)
@@ -84,7 +81,7 @@ func (s *hubs) leave(h *hub, v *viewer) {
 	}
 }
 
-// tidy ends the hubs that nobody has looked at for a while.
+// tidy ends the hubs that had no viewers for a while.
 func (s *hubs) tidy() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

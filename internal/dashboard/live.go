@@ -1,153 +1,93 @@
 package dashboard
 
 import (
-	"encoding/hex"
+	"cmp"
 	"math"
+	"net"
+	"slices"
 	"time"
 
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/admin"
 )
 
-// live is what is asked for again and again. Sections that are nil are as they were.
+// live is what is polled. Sections that are nil are as they were.
 type live struct {
-	At    int64      `json:"at"`              // when it was asked for, in milliseconds since 1970
-	Stale *staleJSON `json:"stale,omitempty"` // what is shown is old, and why
+	At    int64  `json:"at"`              // when it was polled, in milliseconds since 1970
+	Stale *stale `json:"stale,omitempty"` // what is shown is old, and why
 
-	Status  *statusJSON  `json:"status,omitempty"`
-	Owners  *ownersJSON  `json:"owners,omitempty"`
-	Moves   *movesJSON   `json:"moves,omitempty"`
-	Lookups *lookupsJSON `json:"lookups,omitempty"`
-	Hot     *hotJSON     `json:"hot,omitempty"`
-	Members *membersJSON `json:"members,omitempty"`
+	Status     *admin.Status     `json:"status,omitempty"`
+	Namespaces []admin.Namespace `json:"namespaces,omitzero"` // their configurations
+	Owners     *ownerChanges     `json:"owners,omitempty"`
+	Moves      *admin.Moves      `json:"moves,omitempty"`
+	Lookups    *admin.Lookups    `json:"lookups,omitempty"`
+	Hot        []admin.HotKey    `json:"hot,omitzero"`
+	Members    []admin.Member    `json:"members,omitzero"`
 }
 
-// A staleJSON says that the manager is out of touch with what it shows.
-type staleJSON struct {
+// A stale says that the manager is out of touch with what it shows.
+type stale struct {
 	Since int64  `json:"since"` // when it was last in touch, in milliseconds since 1970; 0 if it never was
 	Why   string `json:"why"`
 }
 
-// A statusJSON is how the group and its namespaces fare.
-type statusJSON struct {
-	Manager    string           `json:"manager"`
-	Build      string           `json:"build"`
-	Store      string           `json:"store"`
-	Leader     string           `json:"leader"`
-	Term       string           `json:"term"`
-	Problem    string           `json:"problem"`
-	Warnings   []string         `json:"warnings"`
-	Terms      []leadershipJSON `json:"terms"`    // who has led, the newest first
-	Managers   []managerJSON    `json:"managers"` // of the group, the leader first
-	Namespaces []namespaceJSON  `json:"namespaces"`
-}
+const (
+	// mostRows bounds the lists that are sent as a whole. The page says how many there are.
+	mostRows = 200
+	// heardLately is how long a manager may be silent: it sends a message every five seconds.
+	heardLately = 15 * time.Second
+)
 
-type leadershipJSON struct {
-	At     int64  `json:"at"`
-	Leader string `json:"leader"`
-	Term   string `json:"term"`
-}
+// The functions below round what changes with every poll, so that a section is sent only if there is
+// something new in it, and cut long lists.
 
-type namespaceJSON struct {
-	Name    string `json:"name"`
-	Ready   bool   `json:"ready"`
-	Problem string `json:"problem"`
-	Lull    string `json:"lull"`
-	Policy  string `json:"policy"`
-	Lease   int64  `json:"lease"` // milliseconds
-	LSN     string `json:"lsn"`
-	Newest  string `json:"newest"` // generation
-	Owners  uint32 `json:"owners"`
-	Ranges  uint32 `json:"ranges"`
-	Vacant  uint32 `json:"vacant"`
-	Lookups uint32 `json:"lookups"`
-	Moves   uint32 `json:"moves"`
-}
-
-func statusOf(s *leaseholdv1.GetStatusResponse, configs map[string]*leaseholdv1.NamespaceConfig) *statusJSON {
-	out := &statusJSON{
-		Manager: s.GetManager(), Build: s.GetBuild(), Store: s.GetStore(), Leader: s.GetLeader(), Term: decimal(s.GetTerm()),
-		Problem: s.GetProblem(), Warnings: s.GetWarnings(), Terms: []leadershipJSON{}, Managers: managersOf(s), Namespaces: []namespaceJSON{},
-	}
-	for _, l := range s.GetLeaderships() {
-		out.Terms = append(out.Terms, leadershipJSON{l.GetAt().AsTime().UnixMilli(), l.GetLeader(), decimal(l.GetTerm())})
-	}
-	for _, n := range s.GetNamespaces() {
-		c := configs[n.GetName()]
-		out.Namespaces = append(out.Namespaces, namespaceJSON{
-			Name: n.GetName(), Ready: n.GetReady(), Problem: n.GetProblem(), Lull: n.GetLull(),
-			Policy: c.GetPolicy(), Lease: time.Duration(c.GetTiming().GetLease()).Milliseconds(),
-			LSN: decimal(n.GetLsn()), Newest: decimal(n.GetNewestGeneration()), Owners: n.GetOwners(), Ranges: n.GetRanges(),
-			Vacant: n.GetVacant(), Lookups: n.GetLookups(), Moves: n.GetMoves(),
-		})
-	}
-	return out
-}
-
-// An ownersJSON is sessions of owners that are new or have changed, and those that are
-// gone.
-type ownersJSON struct {
-	Set  []ownerJSON `json:"set"`
-	Gone []string    `json:"gone"` // their ids
-}
-
-// An ownerJSON is a session as the leader sees it.
-type ownerJSON struct {
-	ID       string  `json:"id"` // of the session
-	Name     string  `json:"name"`
-	Addr     string  `json:"addr"`
-	State    string  `json:"state"` // member, suspended, late, draining, leaving, joining, waiting or silent
-	Weight   float64 `json:"weight"`
-	Leases   uint32  `json:"leases"`
-	Share    float64 `json:"share"`
-	Load     float64 `json:"load"`
-	Draining bool    `json:"draining"`
-	Mover    bool    `json:"mover"`
-	In       uint32  `json:"in"`
-	Out      uint32  `json:"out"`
-	Patience float64 `json:"patience"` // seconds, if it is not heard as it should be; else 0
-}
-
-// ownerOf describes a session. An owner is late if it has not been heard for two
-// renewals: it may be about to be taken for dead.
-func ownerOf(o *leaseholdv1.OwnerStatus, c *leaseholdv1.NamespaceConfig) ownerJSON {
-	h, t := o.GetHolder(), c.GetTiming()
-	out := ownerJSON{
-		ID: hex.EncodeToString(h.GetSession()[:min(8, len(h.GetSession()))]), Name: h.GetOwner(), Addr: h.GetAddr(), Weight: h.GetWeight(),
-		Leases: o.GetLeases(), Share: brief(o.GetShare()), Load: brief(o.GetLoad()), Draining: o.GetDraining(),
-		Mover: o.GetMovesState(), In: o.GetMovesIn(), Out: o.GetMovesOut(),
-	}
-	hold := float64(t.GetLease()) * t.GetDrift()
-	late := hold > 0 && float64(o.GetPatience()) < hold-2*float64(t.GetRenew())
-	if o.GetSuspended() {
-		out.State = "suspended"
-		return out
-	}
-	switch o.GetState() {
-	case leaseholdv1.OwnerState_OWNER_STATE_GREETED:
-		out.State = "joining"
-	case leaseholdv1.OwnerState_OWNER_STATE_WAITING:
-		out.State = "waiting"
-	case leaseholdv1.OwnerState_OWNER_STATE_SILENT:
-		out.State = "silent"
-	case leaseholdv1.OwnerState_OWNER_STATE_MEMBER, leaseholdv1.OwnerState_OWNER_STATE_UNSPECIFIED:
-		switch {
-		case late:
-			out.State = "late"
-		case o.GetParting():
-			out.State = "leaving"
-		case o.GetDraining():
-			out.State = "draining"
-		default:
-			out.State = "member"
+func steadyStatus(s admin.Status) *admin.Status {
+	s.LedFor = 0
+	for i := range s.Managers {
+		m := &s.Managers[i]
+		m.HTTP = reachable(m.HTTP, m.Addr)
+		if time.Duration(m.HeardAgo) > heardLately {
+			m.HeardAgo = round(m.HeardAgo, 5*time.Second)
+		} else {
+			m.HeardAgo = 0
 		}
 	}
-	if out.State == "late" || out.State == "silent" {
-		out.Patience = math.Round(time.Duration(o.GetPatience()).Seconds())
-	}
-	return out
+	return &s
 }
 
-// brief keeps three digits of a number: more changes all the time, and nobody sees it.
+func steadyMoves(all admin.Moves) *admin.Moves {
+	all.Moves = all.Moves[:min(mostRows, len(all.Moves))]
+	for i := range all.Moves {
+		m := &all.Moves[i]
+		m.Age, m.Patience = round(m.Age, time.Second), 0
+	}
+	return &all
+}
+
+// steadyLookups has those that lag most first.
+func steadyLookups(all admin.Lookups) *admin.Lookups {
+	for i := range all.Lookups {
+		l := &all.Lookups[i]
+		l.Connected, l.HeardAgo = round(l.Connected, time.Second), round(l.HeardAgo, time.Second)
+	}
+	slices.SortStableFunc(all.Lookups, func(a, b admin.Lookup) int {
+		return cmp.Or(cmp.Compare(b.Behind, a.Behind), cmp.Compare(b.HeardAgo, a.HeardAgo))
+	})
+	all.Lookups = all.Lookups[:min(mostRows, len(all.Lookups))]
+	return &all
+}
+
+func steadyHotKeys(keys []admin.HotKey) []admin.HotKey {
+	for i := range keys {
+		keys[i].Rate = brief(keys[i].Rate)
+	}
+	return keys
+}
+
+func round(s admin.Seconds, to time.Duration) admin.Seconds {
+	return admin.Seconds(time.Duration(s).Round(to))
+}
+
+// brief keeps three digits of a number.
 func brief(x float64) float64 {
 	if x == 0 || math.IsInf(x, 0) || math.IsNaN(x) {
 		return 0
@@ -156,18 +96,61 @@ func brief(x float64) float64 {
 	return math.Round(x*scale) / scale
 }
 
-// changedOwners returns what is new in sessions compared with those before, by id; nil
-// if nothing is.
-func changedOwners(before, now map[string]ownerJSON) *ownersJSON {
-	out := &ownersJSON{Set: []ownerJSON{}, Gone: []string{}}
-	for id, o := range now {
-		if old, known := before[id]; !known || old != o {
+// reachable returns the address of the dashboard of a manager; "" if it is not known. One that
+// listens on all addresses has the host of its address for gRPC.
+func reachable(http, addr string) string {
+	host, port, err := net.SplitHostPort(http)
+	if err != nil {
+		return ""
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		if host, _, err = net.SplitHostPort(addr); err != nil {
+			return ""
+		}
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// ownerChanges are sessions of owners that are new or have changed, and those that are gone.
+type ownerChanges struct {
+	Set  []ownerRow `json:"set"`
+	Gone []string   `json:"gone"` // sessions
+}
+
+// An ownerRow is a session of an owner. Its patience is 0 unless it is late or silent.
+type ownerRow struct {
+	admin.Owner
+	Late bool `json:"late"`
+}
+
+func rowOf(o admin.Owner, n admin.Namespace) ownerRow {
+	o.Share, o.Load = brief(o.Share), brief(o.Load)
+	row := ownerRow{o, !o.Suspended && o.Late(n)}
+	if row.Late || o.State == admin.OwnerSilent {
+		row.Patience = round(o.Patience, time.Second)
+	} else {
+		row.Patience = 0
+	}
+	return row
+}
+
+func (r ownerRow) equal(other ownerRow) bool {
+	sameMover := r.CanMoveState() == other.CanMoveState()
+	r.MovesState, other.MovesState = nil, nil
+	return sameMover && r == other
+}
+
+// changedOwners compares sessions with those before; nil if there is no change.
+func changedOwners(before, now map[string]ownerRow) *ownerChanges {
+	out := &ownerChanges{Set: []ownerRow{}, Gone: []string{}}
+	for session, o := range now {
+		if old, known := before[session]; !known || !old.equal(o) {
 			out.Set = append(out.Set, o)
 		}
 	}
-	for id := range before {
-		if _, still := now[id]; !still {
-			out.Gone = append(out.Gone, id)
+	for session := range before {
+		if _, still := now[session]; !still {
+			out.Gone = append(out.Gone, session)
 		}
 	}
 	if len(out.Set) == 0 && len(out.Gone) == 0 {

@@ -7,17 +7,18 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/access"
 	"github.com/leasehold-dev/leasehold/internal/callers"
+	"github.com/leasehold-dev/leasehold/internal/jsonapi"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A sessionJSON says what whoever asks may do.
+// A sessionJSON says what a visitor may do.
 type sessionJSON struct {
-	Possible bool   `json:"possible"` // somebody can log in here
-	Required bool   `json:"required"` // who may look must be known
-	LoggedIn bool   `json:"loggedIn"` // whoever asks has
-	Who      string `json:"who"`      // whoever asks is, if that is known
-	Admin    bool   `json:"admin"`    // whoever asks may give orders, in the namespace that it asks about
-	CSRF     string `json:"csrf"`     // what orders must carry
+	Possible bool   `json:"possible"` // there is a way to log in
+	Required bool   `json:"required"` // viewers must authenticate
+	LoggedIn bool   `json:"loggedIn"`
+	Who      string `json:"who"`   // "" without a policy
+	Admin    bool   `json:"admin"` // it may give orders, in the namespace of the request
+	CSRF     string `json:"csrf"`  // a header field of orders
 }
 
 const (
@@ -26,17 +27,16 @@ const (
 	unknown = "log in first, with a token, or show a certificate: a login lasts for eight hours, and for one if nobody looks"
 )
 
-// session says what the browser that asks may do.
+// session answers what the browser that asks may do.
 func (d *Dashboard) session(w http.ResponseWriter, r *http.Request) {
 	v, err := d.visitor(r)
 	if err != nil {
-		d.stranger(w, r, err)
+		d.unauthorized(w, r, err)
 		return
 	}
 	d.introduce(w, r, &v)
 }
 
-// introduce says who a visitor is.
 func (d *Dashboard) introduce(w http.ResponseWriter, r *http.Request, v *visitor) {
 	says := sessionJSON{Possible: !d.sessions.off(), Required: d.cfg.Access != nil, LoggedIn: v.login != nil, CSRF: v.csrf}
 	if v.known() {
@@ -45,11 +45,11 @@ func (d *Dashboard) introduce(w http.ResponseWriter, r *http.Request, v *visitor
 			says.Who = v.caller.String()
 		}
 	}
-	answer(w, http.StatusOK, says)
+	jsonapi.Write(w, http.StatusOK, says)
 }
 
-// stranger refuses somebody whose certificate was revoked, or says nothing.
-func (d *Dashboard) stranger(w http.ResponseWriter, r *http.Request, err error) {
+// unauthorized refuses a visitor without credentials, or with a revoked certificate.
+func (d *Dashboard) unauthorized(w http.ResponseWriter, r *http.Request, err error) {
 	d.refused.Tell("refused at the dashboard", "from", r.RemoteAddr, "path", r.URL.Path, "why", err)
 	refuseWith(w, http.StatusUnauthorized, err.Error())
 }
@@ -68,7 +68,7 @@ func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) {
 	}
 	cookie, login, err := d.sessions.begin(callers.Place(r), request.Token)
 	if err == nil {
-		d.sessions.end(r) // whoever had that cookie before, or made it up
+		d.sessions.end(r) // the one of the cookie that the browser had
 		d.cfg.Logger.Info("somebody has logged in to the dashboard", "caller", d.named(login), "from", r.RemoteAddr)
 		d.setCookie(w, r, cookie, int(sessionTime.Seconds()))
 		d.introduce(w, r, &visitor{caller: login.caller, csrf: login.csrf, login: login})
@@ -83,7 +83,7 @@ func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) {
 	refuseWith(w, http.StatusForbidden, err.Error())
 }
 
-// named is who has logged in, for the log.
+// named is the caller of a session, for the log.
 func (d *Dashboard) named(login *session) string {
 	if d.cfg.Access == nil {
 		return "administrator"
@@ -91,19 +91,18 @@ func (d *Dashboard) named(login *session) string {
 	return login.caller.String()
 }
 
-// logout ends a session. Whoever has the cookie may.
+// logout ends the session of the cookie.
 func (d *Dashboard) logout(w http.ResponseWriter, r *http.Request) {
 	if login := d.sessions.find(r); login != nil {
 		d.cfg.Logger.Info("somebody has logged out of the dashboard", "caller", d.named(login), "from", r.RemoteAddr)
 	}
 	d.sessions.end(r)
 	d.setCookie(w, r, "", -1)
-	answer(w, http.StatusOK, sessionJSON{Possible: !d.sessions.off(), Required: d.cfg.Access != nil})
+	d.introduce(w, r, &visitor{})
 }
 
-// setCookie sets the cookie of a session. Behind a proxy that says that it speaks TLS the
-// cookie is for TLS alone; who says so without one locks himself out. Over TLS of our own
-// it is for the whole host, as its name wants it.
+// setCookie sets the cookie of a session. Over TLS of our own its path is that of the whole host, as the
+// prefix of its name requires. Behind a proxy that speaks TLS the cookie is for TLS alone.
 func (d *Dashboard) setCookie(w http.ResponseWriter, r *http.Request, value string, maxAge int) {
 	path := "/api/"
 	if r.TLS != nil {
@@ -115,8 +114,7 @@ func (d *Dashboard) setCookie(w http.ResponseWriter, r *http.Request, value stri
 	})
 }
 
-// seen lets questions through of somebody who may look: with a policy somebody who is
-// known. What may be asked is for the manager to say.
+// seen passes requests of visitors on, which a policy must know. The manager decides what they may ask.
 func (d *Dashboard) seen(next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v, err := d.visitor(r)
@@ -124,25 +122,25 @@ func (d *Dashboard) seen(next http.HandlerFunc) http.Handler {
 			err = leasehold.Errorf("look", leasehold.Denied, "", "%s", unknown)
 		}
 		if err != nil {
-			d.stranger(w, r, err)
+			d.unauthorized(w, r, err)
 			return
 		}
 		next(w, r.WithContext(access.WithCaller(r.Context(), v.caller)))
 	})
 }
 
-// authorized lets orders through of somebody who is known, and given on our page. Whether
-// they may be given is for the manager to say.
+// authorized passes orders on that a known visitor gives on our page. The manager decides whether they
+// are permitted.
 func (d *Dashboard) authorized(next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v, err := d.visitor(r)
 		switch {
 		case err != nil:
-			d.stranger(w, r, err)
+			d.unauthorized(w, r, err)
 		case d.sessions.off():
 			refuseWith(w, http.StatusForbidden, noAdmin)
 		case !v.known() && d.cfg.Access != nil:
-			d.stranger(w, r, leasehold.Errorf("order", leasehold.Denied, "", "%s", unknown))
+			d.unauthorized(w, r, leasehold.Errorf("order", leasehold.Denied, "", "%s", unknown))
 		case !v.known():
 			refuseWith(w, http.StatusForbidden, notSeen)
 		case !v.genuine(r):

@@ -3,118 +3,103 @@ package dashboard
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/access"
+	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/internal/jsonapi"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// askPatience is how long the manager has to answer one question.
-const askPatience = 5 * time.Second
-
-// A planJSON is what an order moves, or would move.
-type planJSON struct {
-	Total     uint32        `json:"total"`     // how many ranges
-	Share     float64       `json:"share"`     // of the key space
-	ShareLost float64       `json:"shareLost"` // that loses its state
-	Moves     []plannedJSON `json:"moves"`     // the first few
+// An order is the body of a request to drain an owner or to move a range to it.
+type order struct {
+	Namespace string       `json:"namespace"`
+	Owner     string       `json:"owner"`
+	Cancel    bool         `json:"cancel"` // of a drain
+	Start     *admin.Point `json:"start"`  // of a move
+	Limit     *admin.Limit `json:"limit"`  // of a move
+	DryRun    bool         `json:"dryRun"`
+	LoseState bool         `json:"loseState"`
 }
 
-type plannedJSON struct {
-	Start     string  `json:"start"`
-	Limit     string  `json:"limit"`
-	From      string  `json:"from"`
-	To        string  `json:"to"`
-	WithState bool    `json:"withState"`
-	Share     float64 `json:"share"`
+func (o order) attrs() []any {
+	attrs := []any{"namespace", o.Namespace, "owner", o.Owner, "cancel", o.Cancel, "lose state", o.LoseState}
+	if o.Start != nil && o.Limit != nil {
+		attrs = append(attrs, "start", o.Start, "limit", o.Limit)
+	}
+	return attrs
+}
+
+func (o order) options() admin.OrderOptions {
+	return admin.OrderOptions{DryRun: o.DryRun, LoseState: o.LoseState}
 }
 
 // plannedMoves is how many moves of a plan are shown.
 const plannedMoves = 20
 
-func planOf(p *leaseholdv1.Plan) planJSON {
-	out := planJSON{Total: p.GetTotal(), Share: p.GetShare(), ShareLost: p.GetShareLost(), Moves: []plannedJSON{}}
-	for _, m := range p.GetMoves()[:min(plannedMoves, len(p.GetMoves()))] {
-		out.Moves = append(out.Moves, plannedJSON{keyText(m.GetStart()), keyText(m.GetLimit()), m.GetFrom(), m.GetTo(), m.GetWithState(), m.GetShare()})
+// ordered answers an order with its plan, and logs it. An order that failed because the manager did not
+// answer may have been carried out.
+func (d *Dashboard) ordered(what string, give func(context.Context, order) (admin.Plan, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var o order
+		if !read(w, r, &o) {
+			return
+		}
+		plan, err := give(r.Context(), o)
+		who, _ := access.CallerFrom(r.Context())
+		log := d.cfg.Logger.With("caller", who.String(), "from", r.RemoteAddr).With(o.attrs()...)
+		switch {
+		case o.DryRun:
+		case err != nil:
+			log.Warn("an order from the dashboard has failed: "+what, "why", err)
+		default:
+			log.Info("an order from the dashboard: " + what)
+		}
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		plan.Moves = plan.Moves[:min(plannedMoves, len(plan.Moves))]
+		jsonapi.Write(w, http.StatusOK, plan)
 	}
-	return out
 }
 
-// ordered logs an order, and whether it was taken. One that nobody has answered may have
-// been all the same.
-func (d *Dashboard) ordered(r *http.Request, err error, what string, about ...any) {
-	about = append([]any{"from", r.RemoteAddr}, about...)
-	if err != nil {
-		d.cfg.Logger.Warn("an order from the dashboard has failed: "+what, append(about, "why", wire.ToError(err))...)
-		return
+// permit asks the policy about an order. The client lists owners first, and a refusal would be logged
+// as one of that request.
+func (d *Dashboard) permit(ctx context.Context, method string, request any) error {
+	if d.cfg.Access == nil {
+		return nil
 	}
-	d.cfg.Logger.Info("an order from the dashboard: "+what, about...)
+	return wire.ToError(d.cfg.Access.Serve(ctx, method, request, func(context.Context) error { return nil }))
 }
 
-// drain has an owner drained, or lets it take part again.
-func (d *Dashboard) drain(w http.ResponseWriter, r *http.Request) {
-	var order struct {
-		Namespace string `json:"namespace"`
-		Owner     string `json:"owner"`
-		Cancel    bool   `json:"cancel"`
-		DryRun    bool   `json:"dryRun"`
-		LoseState bool   `json:"loseState"`
+// drain has an owner drained, or cancels that.
+func (d *Dashboard) drain(ctx context.Context, o order) (admin.Plan, error) {
+	request := &leaseholdv1.DrainOwnerRequest{Namespace: o.Namespace, Owner: o.Owner, DryRun: true}
+	if err := d.permit(ctx, leaseholdv1.AdminService_DrainOwner_FullMethodName, request); err != nil {
+		return admin.Plan{}, err
 	}
-	if !read(w, r, &order) {
-		return
+	if o.Cancel {
+		return admin.Plan{Moves: []admin.PlannedMove{}}, d.client.CancelDrain(ctx, o.Namespace, o.Owner)
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), askPatience)
-	defer cancel()
-	done, err := d.cfg.Admin.DrainOwner(ctx, &leaseholdv1.DrainOwnerRequest{
-		Version: wire.Version, Namespace: order.Namespace, Owner: order.Owner,
-		Cancel: order.Cancel, DryRun: order.DryRun, LoseState: order.LoseState,
-	})
-	if !order.DryRun {
-		d.ordered(r, err, "drain", "namespace", order.Namespace, "owner", order.Owner, "cancel", order.Cancel, "lose state", order.LoseState)
-	}
+	drain, err := d.client.Drain(ctx, o.Namespace, o.Owner, o.options(), true)
 	if err != nil {
-		refuse(w, wire.ToError(err))
-		return
+		return admin.Plan{}, err
 	}
-	answer(w, http.StatusOK, planOf(done.GetPlan()))
+	return *drain.Plan, nil
 }
 
 // move has a range moved to an owner.
-func (d *Dashboard) move(w http.ResponseWriter, r *http.Request) {
-	var order struct {
-		Namespace string `json:"namespace"`
-		Owner     string `json:"owner"`
-		Start     string `json:"start"`
-		Limit     string `json:"limit"`
-		DryRun    bool   `json:"dryRun"`
-		LoseState bool   `json:"loseState"`
+func (d *Dashboard) move(ctx context.Context, o order) (admin.Plan, error) {
+	if o.Start == nil || o.Limit == nil {
+		return admin.Plan{}, leasehold.Errorf("move", leasehold.Invalid, "", "start and limit of the range are missing")
 	}
-	if !read(w, r, &order) {
-		return
+	request := &leaseholdv1.MoveRangeRequest{Namespace: o.Namespace, Owner: o.Owner, DryRun: true}
+	if err := d.permit(ctx, leaseholdv1.AdminService_MoveRange_FullMethodName, request); err != nil {
+		return admin.Plan{}, err
 	}
-	start, err := leasehold.ParseKey(order.Start)
-	if err != nil {
-		refuse(w, err)
-		return
-	}
-	limit, err := leasehold.ParseKey(order.Limit)
-	if err != nil {
-		refuse(w, err)
-		return
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), askPatience)
-	defer cancel()
-	done, err := d.cfg.Admin.MoveRange(ctx, &leaseholdv1.MoveRangeRequest{
-		Version: wire.Version, Namespace: order.Namespace, Owner: order.Owner, Start: uint64(start), Limit: uint64(limit),
-		DryRun: order.DryRun, LoseState: order.LoseState,
-	})
-	if !order.DryRun {
-		d.ordered(r, err, "move", "namespace", order.Namespace, "owner", order.Owner, "start", start, "limit", limit, "lose state", order.LoseState)
-	}
-	if err != nil {
-		refuse(w, wire.ToError(err))
-		return
-	}
-	answer(w, http.StatusOK, planOf(done.GetPlan()))
+	keys := admin.Interval{Start: *o.Start, Limit: *o.Limit}.Keys()
+	move, err := d.client.MoveRange(ctx, o.Namespace, keys, o.Owner, o.options())
+	return move.Plan, err
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/internal/browsertest"
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
 // TestModelInBrowser: the page makes of frames the very table that the manager has.
@@ -25,18 +25,18 @@ func TestModelInBrowser(t *testing.T) {
 		for range random.IntN(20) {
 			w.randomly(random)
 		}
-		if err := h.begin(t.Context(), leads()); err != nil {
+		if err := h.begin(t.Context(), admin.EventOf(leads())); err != nil {
 			t.Fatal(err)
 		}
 		v := h.join("")
 		var frames []string
 		for range 40 {
 			if random.IntN(20) == 0 {
-				if err := h.begin(t.Context(), leads()); err != nil { // a snapshot on top of what is there
+				if err := h.begin(t.Context(), admin.EventOf(leads())); err != nil { // a snapshot on top of what is there
 					t.Fatal(err)
 				}
 			}
-			if err := h.report([]*leaseholdv1.WatchResponse{w.randomly(random), w.randomly(random)}); err != nil {
+			if err := h.report([]admin.Event{w.randomly(random), w.randomly(random)}); err != nil {
 				t.Fatal(err)
 			}
 			for _, f := range h.take(v) {
@@ -58,7 +58,7 @@ func TestModelInBrowser(t *testing.T) {
 			if (model.events.length > 500) return "all events are remembered";
 			const find = model.rows.every((r, i) => model.find(r.start) === i && model.find((i + 1 < model.rows.length ? model.rows[i + 1].start : 2n ** 64n) - 1n) === i);
 			const whole = model.rows.reduce((sum, _, i) => sum + model.share(i), 0);
-			return JSON.stringify([String(model.lsn), find, Math.abs(whole - 1) < 1e-9, model.rows.map((r, i) => [r.start.toString(16).padStart(16, "0"), model.limitText(i),
+			return JSON.stringify([String(model.lsn), find, Math.abs(whole - 1) < 1e-9, model.rows.map((r, i) => [r.start.toString(16).padStart(16, "0"), model.interval(i).limit,
 				model.nameOf(r.owner), String(r.generation), String(r.lost), Boolean(r.since) === Boolean(r.owner || r.lost), Boolean(r.lostAt) === Boolean(r.lost)])]);
 		})`)
 		if want := w.asRows(); got != want {
@@ -68,7 +68,7 @@ func TestModelInBrowser(t *testing.T) {
 }
 
 // randomly changes something.
-func (w *world) randomly(random *rand.Rand) *leaseholdv1.WatchResponse {
+func (w *world) randomly(random *rand.Rand) admin.Event {
 	return w.step(leasehold.Key(random.Uint64()), random.IntN(2) == 0, 1+random.IntN(4), random.IntN(2) == 0)
 }
 
@@ -80,7 +80,7 @@ func (w *world) asRows() string {
 		if !e.Vacant() {
 			owner = string(e.Holder.Owner)
 		}
-		rows = append(rows, []any{r.Start.String(), r.Limit.String(), owner, fmt.Sprint(e.Generation), fmt.Sprint(e.Lost), true, true})
+		rows = append(rows, []any{admin.Point(r.Start), admin.Limit(r.Limit), owner, fmt.Sprint(e.Generation), fmt.Sprint(e.Lost), true, true})
 	}
 	text, err := json.Marshal([]any{fmt.Sprint(w.table.LSN()), true, true, rows})
 	if err != nil {

@@ -1,12 +1,17 @@
 package dashboard
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/chromedp/chromedp"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/internal/browsertest"
+	"github.com/leasehold-dev/leasehold/internal/table"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -70,6 +75,45 @@ func (s *shown) orders() {
 	s.Await("it is closed", `!document.getElementById("dialog").open`)
 	s.says("#login", "Log in")
 	is(s, `document.querySelectorAll("#owners tbody button, #ranges tbody td:last-child button").length`, 0)
+}
+
+// becauses: what the history of a key says about why it is where it is.
+func (s *shown) becauses() {
+	w := &world{fakeAdmin: newFakeAdmin()}
+	d := &Dashboard{client: admin.NewLocal(w)}
+	alice := leasehold.KeyOf("alice")
+	because := func(r leaseholdv1.Reason) { w.past[len(w.past)-1].Reason = r }
+	for _, step := range []struct {
+		do   func()
+		want string
+	}{
+		{func() {}, "no owner takes part"},
+		{func() { w.step(alice, false, 1, false) }, "owner-1 has it because the policy balanced gave it"},
+		{func() { w.step(alice, false, 2, true) }, "with its state, from owner-1: the policy balanced or an operator wanted it"},
+		{func() { w.step(alice, false, 2, false) }, "the lease of owner-2 has ended (expired)"},
+		{func() { w.step(alice, false, 3, false) }, "when the lease of owner-2 had ended (expired); the state held under that was lost."},
+		{func() { because(leaseholdv1.Reason_REASON_GONE) }, "was lost. The plan that says so was made because owners have gone."},
+		{func() { w.change(table.Moved, leasehold.All, 9, someone(3), someone(3)) }, "had ended (expired); the state held under that was lost. The plan that says so was made because owners have gone. Leases that lay side by side were made one since."},
+		{func() { w.change(table.Moved, leasehold.All, 10, someone(4), someone(3)) }, "owner-4 has it, with its state, from owner-3"},
+		{func() { because(leaseholdv1.Reason_REASON_LOAD) }, "it was moved to divide the load, and the policy balanced chose owner-4."},
+		{func() { because(leaseholdv1.Reason_REASON_ORDER) }, "from owner-3: it was moved because an operator asked for it."},
+		{func() { because(77) }, "for a reason that this page does not know (77)"},
+		{func() { w.past = w.past[:0] }, "owner-4 has it; how it came to that is no longer remembered."},
+	} {
+		step.do()
+		e, err := d.explanation(s.t.Context(), "pool", alice)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		text, err := json.Marshal(e)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		why := browsertest.Evaluate[string](s.Window, `import("/explain.js").then(({ why }) => why(`+string(text)+`))`)
+		if !strings.Contains(why, step.want) || len(e.History.Entries) != len(w.past) {
+			s.t.Errorf("it says %q with %d changes, want %q", why, len(e.History.Entries), step.want)
+		}
+	}
 }
 
 // explains: the answer is to the last question, and to none when the namespace is another.

@@ -53,8 +53,8 @@ func (s *shown) readable() {
 func (s *shown) words() {
 	is(s, `import("/format.js").then(f => [f.duration(-1), f.duration(119.4), f.duration(120), f.duration(7199), f.duration(7200), f.duration(172799), f.duration(172800),
 		f.bytes(1023), f.bytes(1024), f.bytes("1073741824"), f.percent(.12345), f.count(1234567), f.counted(1, "x"), f.counted("2", "x"), f.number(1234.5),
-		f.rangeText("a", "0000000000000000"), f.rangeText("a", "b"), f.keyText(255n)].join("|"))`,
-		"0 s|119 s|2 min|120 min|2 h|48 h|2 days|1,020 B|1 KiB|1 GiB|12.3 %|1,234,567|1 x|2 xs|1,230|a-end|a-b|00000000000000ff")
+		f.rangeText({ start: "a", limit: "end" }), f.limitText(f.keyOf("end")), f.limitText(255n), f.keyText(255n)].join("|"))`,
+		"0 s|119 s|2 min|120 min|2 h|48 h|2 days|1,020 B|1 KiB|1 GiB|12.3 %|1,234,567|1 x|2 xs|1,230|a-end|end|00000000000000ff|00000000000000ff")
 	is(s, `import("/format.js").then(f => new Set(Array.from({ length: 60 }, (_, i) => f.colour(i, false))).size + new Set(Array.from({ length: 60 }, (_, i) => f.colour(i, true))).size)`, 120)
 	is(s, `import("/format.js").then(f => {
 		const hue = owner => parseFloat(f.colour(owner, false).slice(4)), apart = (a, b) => Math.min((a - b + 360) % 360, (b - a + 360) % 360);

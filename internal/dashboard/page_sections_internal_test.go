@@ -106,5 +106,6 @@ func TestSections(t *testing.T) {
 	t.Run("words and numbers", func(t *testing.T) { s.in(t).words() })
 	t.Run("owners go and are late", func(t *testing.T) { s.in(t).changing() })
 	t.Run("orders", func(t *testing.T) { s.in(t).orders() })
+	t.Run("why a key is where it is", func(t *testing.T) { s.in(t).becauses() })
 	t.Run("explanations", func(t *testing.T) { s.in(t).explains() })
 }

@@ -4,16 +4,17 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/hex"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/access"
 	"github.com/leasehold-dev/leasehold/internal/callers"
+	"github.com/leasehold-dev/leasehold/secret"
 )
 
 const (
@@ -22,18 +23,15 @@ const (
 
 	// sessionTime is how long a login lasts, whatever happens.
 	sessionTime = 8 * time.Hour
-	// sessionIdle is how long it lasts without an order, or with a policy without somebody
-	// who looks.
+	// sessionIdle is how long it lasts without an order, or with a policy without an open stream.
 	sessionIdle = time.Hour
-	// maxSessions bounds how many somebody has, and maxInAll how many there are. The
-	// oldest ends when there is one more.
+	// maxSessions is how many sessions a token may have. One more ends the oldest.
 	maxSessions = 32
-	maxInAll    = 32 * maxSessions
 )
 
-// cookieName is what a session's cookie is called. Browsers do not tell the ports of a host
-// apart, and several managers may be on one: each has its own. Over TLS the name begins
-// with what browsers let nobody but this very host set.
+// cookieName is the name of the cookie of a session. Browsers send cookies to all ports of a host, which
+// may have several managers: each has its own name. Over TLS the name has the prefix that browsers
+// accept from this host only.
 func cookieName(r *http.Request) string {
 	name := cookiePrefix
 	if r.TLS != nil {
@@ -45,13 +43,12 @@ func cookieName(r *http.Request) string {
 	return name
 }
 
-// An authentication finds out whose token that is.
+// An authentication returns the caller who has a token.
 type authentication func(token string) (access.Caller, error)
 
-// sessions knows who has logged in. Its methods may be called from many goroutines at
-// once.
+// sessions are the logins. It may be used by several goroutines at once.
 type sessions struct {
-	whose  authentication // nil: nobody can log in
+	whose  authentication // nil: there is no way to log in
 	failed callers.Throttle
 
 	mu   sync.Mutex
@@ -61,7 +58,7 @@ type sessions struct {
 // A session is a login.
 type session struct {
 	caller access.Caller
-	key    string // whose it is
+	key    string // of the token
 	csrf   string
 	begun  time.Time
 	ctx    context.Context //nolint:containedctx // it ends with the session
@@ -77,32 +74,25 @@ func newSessions(whose authentication) *sessions {
 
 func (s *sessions) off() bool { return s.whose == nil }
 
-// authentication is how people log in; nil if they cannot.
 func (d *Dashboard) authentication() authentication {
 	switch {
 	case d.cfg.Access != nil:
-		return d.byPolicy
+		return d.cfg.Access.Authenticate
 	case d.cfg.Token.Len() > 0:
-		return only(d.cfg.Token.Reveal())
+		return only(d.cfg.Token)
 	}
 	return nil
 }
 
-// only lets those in who know a token.
-func only(token string) authentication {
-	// Of digests, lest the time tells how long the token is.
-	want := sha256.Sum256([]byte(token))
+// only accepts one token. It compares digests, so that the time does not reveal the length.
+func only(token secret.Text) authentication {
+	want := secret.New(digest(token.Reveal()))
 	return func(token string) (access.Caller, error) {
-		given := sha256.Sum256([]byte(token))
-		if subtle.ConstantTimeCompare(given[:], want[:]) != 1 {
+		if !want.Equal(secret.New(digest(token))) {
 			return access.Caller{}, leasehold.Errorf("log in", leasehold.Denied, "", "that is not the administrator's token")
 		}
 		return access.Caller{}, nil
 	}
-}
-
-func (d *Dashboard) byPolicy(token string) (access.Caller, error) {
-	return d.cfg.Access.Authenticate(token)
 }
 
 func digest(cookie string) string {
@@ -110,8 +100,7 @@ func digest(cookie string) string {
 	return string(sum[:])
 }
 
-// begin begins a session for who knows a token. Failures are few: a token cannot be
-// guessed.
+// begin begins a session for a token. Failed attempts of a place are throttled.
 func (s *sessions) begin(place, token string) (cookie string, login *session, err error) {
 	var caller access.Caller
 	err = s.failed.Try(place, func() error {
@@ -132,32 +121,19 @@ func (s *sessions) begin(place, token string) (cookie string, login *session, er
 	return cookie, login, nil
 }
 
-// expire forgets sessions that are over, and the oldest of somebody who has too many, or
-// of all.
+// expire removes sessions that are over, and the oldest one of a key that has too many.
 func (s *sessions) expire(now time.Time, key string) {
-	oldest, oldestOfAll, has := "", "", 0
-	older := func(id, than string) string {
-		if than == "" || s.open[id].begun.Before(s.open[than].begun) {
-			return id
-		}
-		return than
-	}
+	var ids []string
 	for id, open := range s.open {
-		if open.over(now) {
+		switch {
+		case open.over(now):
 			s.forget(id)
-			continue
-		}
-		oldestOfAll = older(id, oldestOfAll)
-		if open.key == key {
-			has++
-			oldest = older(id, oldest)
+		case open.key == key:
+			ids = append(ids, id)
 		}
 	}
-	switch {
-	case has >= maxSessions:
-		s.forget(oldest)
-	case len(s.open) >= maxInAll:
-		s.forget(oldestOfAll)
+	if len(ids) >= maxSessions {
+		s.forget(slices.MinFunc(ids, func(a, b string) int { return s.open[a].begun.Compare(s.open[b].begun) }))
 	}
 }
 
@@ -185,18 +161,14 @@ func (s *session) touch() {
 	s.used = time.Now()
 }
 
-// lasts returns a context that ends when the session does. Who has none, and shows a
-// certificate, needs none.
+// lasts returns a context that ends with the session, if there is one.
 func (s *session) lasts(ctx context.Context) (context.Context, context.CancelFunc) {
-	if s == nil {
-		return ctx, func() {}
-	}
 	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(s.ctx, cancel)
-	return ctx, func() {
-		stop()
-		cancel()
+	if s == nil {
+		return ctx, cancel
 	}
+	stop := context.AfterFunc(s.ctx, cancel)
+	return ctx, func() { stop(); cancel() }
 }
 
 // find returns the session that a request belongs to; nil if it belongs to none.

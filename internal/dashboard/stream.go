@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// writePatience is how long a viewer may take for writeAtOnce bytes before it is given
-	// up. A large table over a thin line takes longer than that altogether, and must arrive.
+	// writePatience is how long a viewer may take for writeAtOnce bytes. A large table over a slow line
+	// takes longer in all, and must arrive.
 	writePatience = 20 * time.Second
 	writeAtOnce   = 64 << 10
 )
 
-// stream shows a namespace to whoever may see it.
+// stream sends the frames of a namespace to a visitor that may see it.
 func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request) {
 	namespace := r.FormValue("namespace")
 	if namespace != "" {
@@ -32,7 +32,7 @@ func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request) {
 	}
 	v, err := d.visitor(r)
 	if err != nil {
-		d.stranger(w, r, err)
+		d.unauthorized(w, r, err)
 		return
 	}
 	begun := false
@@ -45,10 +45,9 @@ func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// show sends frames until the viewer goes away, or the context ends.
+// show sends frames until the viewer leaves, or the context ends.
 func (d *Dashboard) show(ctx context.Context, w http.ResponseWriter, r *http.Request, who *visitor, namespace string) {
-	// A browser names the last frame in a header when it reconnects by itself, and the
-	// page in the query when it has to do so.
+	// The last frame is in a header if the browser reconnects by itself, and in the query if the page does.
 	h, v, err := d.hubs.join(who, namespace, cmp.Or(r.Header.Get("Last-Event-ID"), r.FormValue("last")))
 	if err != nil {
 		refuse(w, err)
@@ -94,8 +93,7 @@ type wireOut struct {
 	gzip    bool
 }
 
-// begin writes the header. The server's own limits are for requests that are answered
-// at once: here each frame has its own.
+// begin writes the header. The server's timeouts are for short requests; here each frame has its own.
 func (o *wireOut) begin(gzip bool) {
 	o.gzip = gzip
 	h := o.to.Header()
@@ -104,8 +102,7 @@ func (o *wireOut) begin(gzip bool) {
 	if gzip {
 		h.Set("Content-Encoding", "gzip")
 	}
-	// A server that cannot do without its limits ends the stream, and the page begins
-	// another.
+	// If a server keeps its timeouts, it ends the stream, and the page opens another.
 	_ = o.control.SetReadDeadline(time.Time{})
 	_ = o.control.SetWriteDeadline(time.Now().Add(writePatience))
 	o.to.WriteHeader(http.StatusOK)

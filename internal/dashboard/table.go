@@ -2,39 +2,35 @@ package dashboard
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/internal/keyrange"
-	"github.com/leasehold-dev/leasehold/internal/wire"
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
 // A tenancy is what the page shows of a range.
 type tenancy struct {
-	generation uint64
-	owner      uint32 // 1 + an index into the table's names; 0: nobody
-	lost       uint64 // the change at which state was last lost; 0: never
-	since      uint32 // when it was granted or vacated, in seconds since 1970; 0: not known
-	lostAt     uint32 // when state was last lost, likewise
+	generation leasehold.Generation
+	owner      uint32        // 1 + an index into the table's names; 0: none
+	lost       leasehold.LSN // the change at which state was last lost; 0: never
+	since      uint32        // when it was granted or vacated, in seconds since 1970; 0: not known
+	lostAt     uint32        // when state was last lost, likewise
 }
 
-// A mirror is a copy of a lease table, for people: owners are names, whichever session
-// has them, and ranges know since when they are what they are. It is not safe for
-// concurrent use; clones are independent.
+// A mirror is a copy of a lease table, with names of owners instead of sessions, and with the ages of
+// leases. It is not safe for concurrent use; clones are independent.
 type mirror struct {
-	lsn    uint64
-	begun  uint64 // of losses up to there nobody knows
+	lsn    leasehold.LSN
+	begun  leasehold.LSN // losses up to it are not known
 	names  []string
 	index  map[string]uint32 // 1 + where it is in names
 	ranges *keyrange.Map[tenancy]
 }
 
-// mostNames is how many names of owners a mirror knows before it is better made anew:
-// those who are gone are never forgotten.
+// mostNames is how many names a mirror may have before it is read again: names are never removed.
 const mostNames = 1 << 16
 
 func newMirror() *mirror {
@@ -54,62 +50,60 @@ func (m *mirror) owner(name string) uint32 {
 	return i
 }
 
-// clone returns a copy for reading. Names are only appended, so that they are shared.
+// clone returns a copy for reading. It shares the names, which are only appended to.
 func (m *mirror) clone() *mirror {
 	return &mirror{lsn: m.lsn, begun: m.begun, names: m.names[:len(m.names):len(m.names)], ranges: m.ranges.Clone()}
 }
 
-// Why a copy of a table cannot go on.
+// Reasons to read the table again.
 var (
 	errGap   = errors.New("changes of the table were missed")
 	errNames = errors.New("too many owners have come and gone")
 )
 
-// apply takes up a change. A change that the mirror has is skipped, and reported as
-// false; one that comes after others that it does not have is an error.
-func (m *mirror) apply(c *leaseholdv1.HistoryEntry) (bool, error) {
+// apply applies a change. It reports false for one that the mirror has; a gap before it is an error.
+func (m *mirror) apply(c *admin.Change) (bool, error) {
 	switch {
-	case c.GetLsn() <= m.lsn:
+	case c.LSN <= m.lsn:
 		return false, nil
-	case c.GetLsn() != m.lsn+1:
+	case c.LSN != m.lsn+1:
 		return false, errGap
 	case len(m.names) >= mostNames:
 		return false, errNames
 	}
-	m.lsn = c.GetLsn()
-	keys := leasehold.Range{Start: leasehold.Key(c.GetLease().GetStart()), Limit: leasehold.Key(c.GetLease().GetLimit())}
-	at := uint32(max(0, c.GetAt().AsTime().Unix()))
-	if c.GetKind() == leaseholdv1.ChangeKind_CHANGE_KIND_VACATED {
-		m.ranges.Set(keys, tenancy{lost: c.GetLsn(), since: at, lostAt: at})
+	m.lsn = c.LSN
+	at := unixSeconds(c.At)
+	if c.Kind == admin.ChangeVacated {
+		m.ranges.Set(c.Keys(), tenancy{lost: c.LSN, since: at, lostAt: at})
 		return true, nil
 	}
-	next := tenancy{generation: c.GetLease().GetGeneration(), owner: m.owner(c.GetHolder().GetOwner()), since: at}
-	for _, before := range m.ranges.Within(keys) { // a loss outlives a new lease, of several the latest
+	next := tenancy{generation: c.Generation, owner: m.owner(c.Owner), since: at}
+	for _, before := range m.ranges.Within(c.Keys()) { // a loss outlives a new lease, of several the latest
 		if before.lost > next.lost {
 			next.lost, next.lostAt = before.lost, before.lostAt
 		}
 	}
-	m.ranges.Set(keys, next)
+	m.ranges.Set(c.Keys(), next)
 	return true, nil
 }
 
-// readTable asks for the whole table.
-func readTable(ctx context.Context, admin leaseholdv1.AdminServiceServer, namespace string, known *past) (*mirror, error) {
+func unixSeconds(at time.Time) uint32 { return uint32(max(0, at.Unix())) }
+
+// readTable reads the whole table.
+func readTable(ctx context.Context, client *admin.Client, namespace string, known *past) (*mirror, error) {
+	all, err := client.Ranges(ctx, namespace, "")
+	if err != nil {
+		return nil, err
+	}
 	m := newMirror()
+	m.lsn, m.begun = all.LSN, all.Begun
 	var build keyrange.Builder[tenancy]
-	stream := &localStream[leaseholdv1.ListRangesResponse]{ctx: ctx, send: func(piece *leaseholdv1.ListRangesResponse) error {
-		m.lsn, m.begun = piece.GetLsn(), piece.GetBegun()
-		for _, r := range piece.GetRanges() {
-			t := tenancy{generation: r.GetLease().GetGeneration(), owner: m.owner(r.GetOwner()), lost: r.GetLost(), lostAt: known.lost[r.GetLost()]}
-			if t.since = known.granted[t.generation]; t.owner == 0 {
-				t.since = t.lostAt
-			}
-			build.Append(leasehold.Key(r.GetLease().GetStart()), t)
+	for _, r := range all.Ranges {
+		t := tenancy{generation: r.Generation, owner: m.owner(r.Owner), lost: r.LostAt, lostAt: known.lost[r.LostAt]}
+		if t.since = known.granted[t.generation]; t.owner == 0 {
+			t.since = t.lostAt
 		}
-		return nil
-	}}
-	if err := admin.ListRanges(&leaseholdv1.ListRangesRequest{Version: wire.Version, Namespace: namespace}, stream); err != nil {
-		return nil, wire.ToError(err)
+		build.Append(leasehold.Key(r.Start), t)
 	}
 	if ranges := build.Map(); ranges != nil {
 		m.ranges = ranges
@@ -117,76 +111,74 @@ func readTable(ctx context.Context, admin leaseholdv1.AdminServiceServer, namesp
 	return m, nil
 }
 
-// Bounds on how much of the past is read to find out how old leases are: changes, and
-// the time it takes. What is older than that is of unknown age.
+// Bounds on how much of the past is read to find out how old leases are: changes, and time. The age of
+// older leases is not known.
 const (
-	agePages    = 32
-	agePage     = 4096
-	agePatience = 300 * time.Millisecond
+	agePages   = 32
+	agePage    = 4096
+	ageTimeout = 300 * time.Millisecond
 )
 
 // A past is what the log says about the time before.
 type past struct {
-	granted map[uint64]uint32           // when leases were granted, by generation, in seconds since 1970
-	lost    map[uint64]uint32           // when state was lost, by LSN, likewise
-	newest  []*leaseholdv1.HistoryEntry // the newest changes, newest first
+	granted map[leasehold.Generation]uint32 // when leases were granted, in seconds since 1970
+	lost    map[leasehold.LSN]uint32        // when state was lost, likewise
+	newest  []admin.Change                  // newest first
 }
 
-// readPast reads the log. It is no trouble if the past is not known.
-func readPast(ctx context.Context, admin leaseholdv1.AdminServiceServer, namespace string) *past {
-	ctx, cancel := context.WithTimeout(ctx, agePatience)
+// readPast reads the log, as far as it can.
+func readPast(ctx context.Context, client *admin.Client, namespace string) *past {
+	ctx, cancel := context.WithTimeout(ctx, ageTimeout)
 	defer cancel()
-	p := &past{granted: make(map[uint64]uint32), lost: make(map[uint64]uint32)}
-	request := &leaseholdv1.ListChangesRequest{Version: wire.Version, Namespace: namespace, Most: agePage}
+	p := &past{granted: make(map[leasehold.Generation]uint32), lost: make(map[leasehold.LSN]uint32)}
+	before := leasehold.LSN(0)
 	for range agePages {
-		answer, err := admin.ListChanges(ctx, request)
+		changes, more, err := client.Changes(ctx, namespace, before, agePage)
 		if err != nil {
 			break
 		}
-		for _, c := range answer.GetChanges() {
-			request.Before = c.GetLsn()
-			at := uint32(max(0, c.GetAt().AsTime().Unix()))
-			if c.GetKind() == leaseholdv1.ChangeKind_CHANGE_KIND_VACATED {
-				p.lost[c.GetLsn()] = at
+		for _, c := range changes {
+			before = c.LSN
+			if c.Kind == admin.ChangeVacated {
+				p.lost[c.LSN] = unixSeconds(c.At)
 			} else {
-				p.granted[c.GetLease().GetGeneration()] = at
+				p.granted[c.Generation] = unixSeconds(c.At)
 			}
 		}
 		if p.newest == nil {
-			p.newest = answer.GetChanges()[:min(mostEvents, len(answer.GetChanges()))]
+			p.newest = changes[:min(mostEvents, len(changes))]
 		}
-		if !answer.GetMore() {
+		if !more {
 			break
 		}
 	}
 	return p
 }
 
-// tableJSON is a table in columns, each the little-endian numbers of all ranges, in
-// base64: the page takes them as typed arrays.
-type tableJSON struct {
+// columns are a table: each is the little-endian numbers of all ranges, which the page takes as typed
+// arrays. JSON has them in base64.
+type columns struct {
 	Ranges      int    `json:"ranges"`
-	Starts      string `json:"starts"`      // 64 bits
-	Generations string `json:"generations"` // 64 bits
-	Lost        string `json:"lost"`        // 64 bits
-	Owners      string `json:"owners"`      // 32 bits: 1 + an index into names, 0 for nobody
-	Since       string `json:"since"`       // 32 bits: seconds since 1970, 0 for unknown
-	LostAt      string `json:"lostAt"`      // 32 bits: likewise
+	Starts      []byte `json:"starts"`      // 64 bits
+	Generations []byte `json:"generations"` // 64 bits
+	Lost        []byte `json:"lost"`        // 64 bits
+	Owners      []byte `json:"owners"`      // 32 bits: 1 + an index into names, 0 for none
+	Since       []byte `json:"since"`       // 32 bits: seconds since 1970, 0 for unknown
+	LostAt      []byte `json:"lostAt"`      // 32 bits: likewise
 }
 
-func (m *mirror) columns() tableJSON {
+func (m *mirror) columns() *columns {
 	n := m.ranges.Len()
-	starts, generations, lost := make([]byte, 0, 8*n), make([]byte, 0, 8*n), make([]byte, 0, 8*n)
-	owners, since, lostAt := make([]byte, 0, 4*n), make([]byte, 0, 4*n), make([]byte, 0, 4*n)
+	wide, narrow := func() []byte { return make([]byte, 0, 8*n) }, func() []byte { return make([]byte, 0, 4*n) }
+	c := &columns{n, wide(), wide(), wide(), narrow(), narrow(), narrow()}
 	order := binary.LittleEndian
 	for r, t := range m.ranges.All() {
-		starts = order.AppendUint64(starts, uint64(r.Start))
-		generations = order.AppendUint64(generations, t.generation)
-		lost = order.AppendUint64(lost, t.lost)
-		owners = order.AppendUint32(owners, t.owner)
-		since = order.AppendUint32(since, t.since)
-		lostAt = order.AppendUint32(lostAt, t.lostAt)
+		c.Starts = order.AppendUint64(c.Starts, uint64(r.Start))
+		c.Generations = order.AppendUint64(c.Generations, uint64(t.generation))
+		c.Lost = order.AppendUint64(c.Lost, uint64(t.lost))
+		c.Owners = order.AppendUint32(c.Owners, t.owner)
+		c.Since = order.AppendUint32(c.Since, t.since)
+		c.LostAt = order.AppendUint32(c.LostAt, t.lostAt)
 	}
-	text := base64.StdEncoding.EncodeToString
-	return tableJSON{n, text(starts), text(generations), text(lost), text(owners), text(since), text(lostAt)}
+	return c
 }

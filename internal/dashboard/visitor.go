@@ -14,23 +14,17 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A visitor is who a request comes from. Without an access policy all are the same, and
-// may look.
+// A visitor is the origin of a request. Without an access policy all are the same, and may look.
 type visitor struct {
 	caller access.Caller
-	// key tells visitors apart who may come to be permitted different things: two that
-	// have the same share what is shown.
-	key string
-	// csrf is what orders must carry; "" if nobody knows who it is.
-	csrf string
-	// login is the session, if there is one.
-	login *session
+	key    string   // visitors with the same key have the same permissions, and share hubs
+	csrf   string   // a header field of orders; "" if the visitor is not known
+	login  *session // nil without one
 }
 
-// visitor finds out who makes a request: whoever has logged in, or else whoever the
-// certificate of the connection says.
+// visitor authenticates a request by its session, or else by the certificate of its connection.
 func (d *Dashboard) visitor(r *http.Request) (visitor, error) {
-	nobody := visitor{caller: access.Caller{}.From(r.RemoteAddr)}
+	anonymous := visitor{caller: access.Caller{}.From(r.RemoteAddr)}
 	login := d.sessions.find(r)
 	switch {
 	case login != nil && d.cfg.Access == nil:
@@ -38,27 +32,25 @@ func (d *Dashboard) visitor(r *http.Request) (visitor, error) {
 	case login != nil:
 		return visitor{caller: login.caller.From(r.RemoteAddr), key: login.key, csrf: login.csrf, login: login}, nil
 	case d.cfg.Access == nil || r.TLS == nil || len(r.TLS.PeerCertificates) == 0:
-		return nobody, nil
+		return anonymous, nil
 	}
 	caller, err := d.cfg.Access.AuthenticateTLS(r.TLS)
 	if err != nil {
-		return nobody, err
+		return anonymous, err
 	}
-	// A browser shows a certificate with each request, whoever made the page that asks:
-	// like a cookie it proves nothing about that.
+	// A browser shows its certificate with each request, also for pages of other sites: as with a cookie,
+	// an order needs a second token.
 	leaf := r.TLS.PeerCertificates[0].Raw
 	return visitor{caller: caller.From(r.RemoteAddr), key: d.mark("certificate", leaf), csrf: d.mark("csrf", leaf)}, nil
 }
 
-// mark is a name for something that nobody else can make up, and that does not tell what
-// it is.
+// mark is a name of data that cannot be guessed, and does not reveal the data.
 func (d *Dashboard) mark(kind string, of []byte) string {
 	h := hmac.New(sha256.New, []byte(d.seed+kind))
 	h.Write(of) // it never fails
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// known reports whether it is known who that is.
 func (v *visitor) known() bool { return v.csrf != "" }
 
 // genuine reports whether an order comes from our page.
@@ -71,8 +63,7 @@ func (d *Dashboard) may(v *visitor, fullMethod, namespace string) bool {
 	return d.cfg.Access == nil || d.cfg.Access.Allow(v.caller, fullMethod, leasehold.Namespace(namespace), "") == nil
 }
 
-// look shows a visitor a namespace, for as long as the policy lets it and its login
-// lasts.
+// look calls show, with a context that ends when the policy no longer permits it or the login ends.
 func (d *Dashboard) look(r *http.Request, v *visitor, namespace string, show func(context.Context)) error {
 	if d.cfg.Access == nil {
 		show(r.Context())

@@ -1,12 +1,14 @@
 package dashboard
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/internal/table"
 )
 
@@ -14,7 +16,7 @@ import (
 // date.
 func looking(t *testing.T, w *world) (c *client, read func()) {
 	t.Helper()
-	s := newHubs(w.fakeAdmin, 2)
+	s := newHubs(admin.NewLocal(w.fakeAdmin), 2)
 	t.Cleanup(s.close)
 	h, v, err := s.join(&visitor{}, "pool", "")
 	if err != nil {
@@ -34,8 +36,8 @@ func looking(t *testing.T, w *world) (c *client, read func()) {
 // leaders is who has led, as the events say.
 func (c *client) leaders() (terms []string) {
 	for _, e := range c.events {
-		if e.Kind == "leader" {
-			terms = append(terms, e.Term)
+		if e.Leader != nil {
+			terms = append(terms, fmt.Sprint(uint64(e.Leader.Term)))
 		}
 	}
 	return terms

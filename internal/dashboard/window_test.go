@@ -9,10 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/internal/browsertest"
-	"github.com/leasehold-dev/leasehold/internal/wire"
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
 // browserPatience is how long something may take that should take a moment. It is spent
@@ -54,7 +52,7 @@ type shownTable struct {
 func (w *window) table() (shown shownTable) {
 	w.t.Helper()
 	text := browsertest.Evaluate[string](w.Window, `import("/model.js").then(({ model }) => JSON.stringify({
-		lsn: String(model.lsn), rows: model.rows.map((r, i) => [r.start.toString(16).padStart(16, "0"), model.limitText(i), model.nameOf(r.owner), String(r.generation), String(r.lost)]) }))`)
+		lsn: String(model.lsn), rows: model.rows.map((r, i) => [r.start.toString(16).padStart(16, "0"), model.interval(i).limit, model.nameOf(r.owner), String(r.generation), String(r.lost)]) }))`)
 	if err := json.Unmarshal([]byte(text), &shown); err != nil {
 		w.t.Fatal(err)
 	}
@@ -64,34 +62,21 @@ func (w *window) table() (shown shownTable) {
 // table is the table as the API has it.
 func (f *fleet) table() (listed shownTable) {
 	f.t.Helper()
-	stream := &pieces{ctx: context.Background()}
-	if err := f.admin().ListRanges(&leaseholdv1.ListRangesRequest{Version: wire.Version, Namespace: pool}, stream); err != nil {
-		return shownTable{} // nobody leads now
+	all, err := admin.NewLocal(f.admin()).Ranges(context.Background(), pool, "")
+	if err != nil {
+		return shownTable{} // there is no leader now
 	}
-	for _, piece := range stream.all {
-		listed.LSN = fmt.Sprint(piece.GetLsn())
-		for _, r := range piece.GetRanges() {
-			listed.Rows = append(listed.Rows, [5]string{
-				leasehold.Key(r.GetLease().GetStart()).String(), leasehold.Key(r.GetLease().GetLimit()).String(),
-				r.GetOwner(), fmt.Sprint(r.GetLease().GetGeneration()), fmt.Sprint(r.GetLost()),
-			})
+	listed.LSN = fmt.Sprint(uint64(all.LSN))
+	for _, r := range all.Ranges {
+		limit, err := r.Limit.MarshalText()
+		if err != nil {
+			f.t.Fatal(err)
 		}
+		listed.Rows = append(listed.Rows, [5]string{
+			r.Start.String(), string(limit), r.Owner, fmt.Sprint(uint64(r.Generation)), fmt.Sprint(uint64(r.LostAt)),
+		})
 	}
 	return listed
-}
-
-// pieces collects what ListRanges sends.
-type pieces struct {
-	leaseholdv1.AdminService_ListRangesServer
-	ctx context.Context //nolint:containedctx // it is the stream's
-	all []*leaseholdv1.ListRangesResponse
-}
-
-func (p *pieces) Context() context.Context { return p.ctx }
-
-func (p *pieces) Send(piece *leaseholdv1.ListRangesResponse) error {
-	p.all = append(p.all, piece)
-	return nil
 }
 
 // agrees waits until the page has the very table that the API has.

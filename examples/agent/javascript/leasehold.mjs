@@ -11,7 +11,7 @@
 //   const { addr } = await agent.lookup("presence").find("alice");          // where is it?
 //   for await (const loss of agent.lookup("presence").losses()) ...         // what has been lost?
 //
-// Nothing but Node 18 is needed. Keys, generations and LSNs have 64 bits, and are
+// Nothing but Node 18 is needed. Keys and generations have 64 bits, and are
 // BigInts. What an answer of the agent is worth is in docs/AGENT.md; this module does
 // the arithmetic.
 

@@ -1,8 +1,8 @@
 // Orders: only for who has logged in, and only after a question that says what will happen.
 
 import { ask as call } from "./ask.js";
-import { model } from "./model.js";
-import { counted, keyText, make, percent, rangeText } from "./format.js";
+import { model, stateOf } from "./model.js";
+import { counted, make, percent, rangeText } from "./format.js";
 
 const login = document.getElementById("login"), who = document.getElementById("who"), dialog = document.getElementById("dialog");
 const title = document.getElementById("dialog-title"), body = document.getElementById("dialog-body");
@@ -113,27 +113,27 @@ class Administrator {
 
   moveButton(i) {
     if (!this.admin) return "";
-    const start = keyText(model.rows[i].start), limit = model.limitText(i);
-    return make("button", { type: "button", onclick: () => this.#move(start, limit) }, "Move…");
+    const range = model.interval(i);
+    return make("button", { type: "button", onclick: () => this.#move(range) }, "Move…");
   }
 
   async #drain(owner, cancel) {
-    const order = { namespace: model.namespace, owner: owner.name, cancel };
+    const order = { namespace: model.namespace, owner: owner.owner, cancel };
     if (cancel) {
-      ask(`Let ${owner.name} take part again?`, [make("p", {}, "It gets keys again, as the policy sees fit. What has moved stays where it is for now.")],
+      ask(`Let ${owner.owner} take part again?`, [make("p", {}, "It gets keys again, as the policy sees fit. What has moved stays where it is for now.")],
         "Cancel the drain", false, () => this.#send("POST", "drain", order));
       return;
     }
-    await this.#confirm(`Drain ${owner.name}?`,
-      `All keys of ${owner.name} in ${order.namespace} go to others, and it gets none until the drain is cancelled or its process ends.`, "Drain", "drain", order);
+    await this.#confirm(`Drain ${owner.owner}?`,
+      `All keys of ${owner.owner} in ${order.namespace} go to others, and it gets none until the drain is cancelled or its process ends.`, "Drain", "drain", order);
   }
 
-  #move(start, limit) {
-    const names = [...new Set([...model.owners.values()].filter(o => o.state === "member").map(o => o.name))].sort();
+  #move(range) {
+    const names = [...new Set([...model.owners.values()].filter(o => stateOf(o) === "member").map(o => o.owner))].sort();
     const choice = make("select", { id: "target" }, ...names.map(name => make("option", { value: name }, name)));
-    ask(`Move ${rangeText(start, limit)}`, [make("label", {}, "To the owner", choice)], "See what that does", false, async () => {
-      const order = { namespace: model.namespace, owner: choice.value, start, limit };
-      await this.#confirm(`Move ${rangeText(start, limit)} to ${order.owner}?`,
+    ask(`Move ${rangeText(range)}`, [make("label", {}, "To the owner", choice)], "See what that does", false, async () => {
+      const order = { namespace: model.namespace, owner: choice.value, ...range };
+      await this.#confirm(`Move ${rangeText(range)} to ${order.owner}?`,
         `${order.owner} gets this range of ${order.namespace}. The policy may move it on another time.`, "Move", "move", order);
       return true;
     });
@@ -156,7 +156,7 @@ class Administrator {
         make("label", {}, lose, " I mean it: this state may be lost"));
     }
     content.push(make("ul", { class: "plan" }, ...plan.moves.slice(0, 8).map(m =>
-      make("li", {}, `${rangeText(m.start, m.limit)}: ${m.from || "nobody"} to ${m.to || "nobody"}${m.withState ? "" : ", without its state"}`)),
+      make("li", {}, `${rangeText(m)}: ${m.from || "nobody"} to ${m.to || "nobody"}${m.withState ? "" : ", without its state"}`)),
       plan.total > 8 ? make("li", {}, `and ${plan.total - 8} more`) : null));
     ask(heading, content, word, plan.shareLost > 0, () => this.#send("POST", path, { ...order, loseState: plan.shareLost > 0 && lose.checked }));
   }

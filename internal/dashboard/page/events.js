@@ -1,8 +1,9 @@
 // What happened, with filters.
 
 import { model } from "./model.js";
-import { dateOf, make, rangeText, timeOf } from "./format.js";
+import { dateOf, make, rangeText, reasonText, timeOf } from "./format.js";
 
+const kindOf = e => e.change?.kind ?? e.type;
 const kinds = { granted: "grants", moved: "moves", vacated: "losses", note: "notes", leader: "leaders" };
 const most = 200;
 
@@ -17,26 +18,32 @@ filters.append(...Object.entries(kinds).map(([kind, word]) => make("label", {},
   } }), word)), search);
 filters.addEventListener("submit", event => event.preventDefault());
 
-// eventText says in a sentence what a change did.
-export function eventText(e) {
-  const range = e.start ? rangeText(e.start, e.limit) : "";
-  switch (e.kind) {
-    case "granted": return `${e.owner} got ${range}, generation ${e.generation}${e.reason ? `: ${e.reason}` : ""}`;
-    case "moved": return `${e.owner} got ${range} from ${e.from}, with its state, generation ${e.generation}${e.reason ? `: ${e.reason}` : ""}`;
-    case "vacated": return `${e.owner} lost ${range}, and its state is lost: ${e.cause}, generation ${e.generation}`;
-    case "note": return `${e.owner ? e.owner + ": " : ""}${e.text}`;
-    case "leader": return e.leader ? `${e.leader} leads, in term ${e.term}` : "nobody leads";
+// changeText says in a sentence what a change did.
+export function changeText(c) {
+  const range = rangeText(c), why = c.reason ? `: ${reasonText(c.reason)}` : "";
+  switch (c.kind) {
+    case "granted": return `${c.owner} got ${range}, generation ${c.generation}${why}`;
+    case "moved": return `${c.owner} got ${range} from ${c.from}, with its state, generation ${c.generation}${why}`;
+    case "vacated": return `${c.owner} lost ${range}, and its state is lost: ${c.cause}, generation ${c.generation}`;
   }
-  return e.text ?? e.kind;
+  return c.kind;
 }
-const word = e => e.kind === "vacated" ? "lost" : e.kind === "note" ? e.what : e.kind;
+function eventText(e) {
+  switch (e.type) {
+    case "change": return changeText(e.change);
+    case "note": return `${e.note.owner ? e.note.owner + ": " : ""}${e.note.text}`;
+    case "leader": return e.leader.leader ? `${e.leader.leader} leads, in term ${e.leader.term}` : "nobody leads";
+  }
+  return e.text ?? e.type;
+}
+const word = e => kindOf(e) === "vacated" ? "lost" : e.note?.what ?? kindOf(e);
 
 const lines = new WeakMap(); // of events
 const none = make("li", { class: "none" }, "Nothing that is wanted.");
 
 function line(e) {
   if (!lines.has(e)) {
-    lines.set(e, make("li", { class: e.kind },
+    lines.set(e, make("li", { class: kindOf(e) },
       make("time", { dateTime: new Date(e.at).toISOString(), title: dateOf(e.at) }, timeOf(e.at)), make("b", {}, word(e)), make("span", {}, eventText(e))));
   }
   return lines.get(e);
@@ -47,7 +54,7 @@ export function events() {
   const text = search.value.trim().toLowerCase(), shown = [];
   for (let i = model.events.length - 1; i >= 0 && shown.length < most; i--) {
     const e = model.events[i];
-    if (kinds[e.kind] && !wanted.has(e.kind)) continue;
+    if (kinds[kindOf(e)] && !wanted.has(kindOf(e))) continue;
     if (text && !`${word(e)} ${eventText(e)}`.toLowerCase().includes(text)) continue;
     shown.push(line(e));
   }

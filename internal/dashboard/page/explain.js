@@ -2,11 +2,11 @@
 
 import { ask } from "./ask.js";
 import { model } from "./model.js";
-import { eventText } from "./events.js";
-import { dateOf, facts, make, rangeText, swatch } from "./format.js";
+import { changeText } from "./events.js";
+import { dateOf, facts, keyOf, make, rangeText, reasonText, swatch } from "./format.js";
 
 const form = document.getElementById("search"), input = document.getElementById("key");
-const why = document.getElementById("why"), out = document.getElementById("explanation");
+const answer = document.getElementById("why"), out = document.getElementById("explanation");
 let found = () => {}, newest = 0;
 
 // begin has keys explained. Whoever is told is called with each key that was found.
@@ -25,8 +25,8 @@ export function forget() {
 }
 
 function say(text, bad) {
-  why.textContent = text;
-  why.className = bad ? "bad" : "";
+  answer.textContent = text;
+  answer.className = bad ? "bad" : "";
   out.replaceChildren();
 }
 
@@ -34,27 +34,54 @@ export async function explain(key) {
   input.value = key;
   const mine = ++newest, namespace = model.namespace;
   try {
-    const answer = await ask(`explain?${new URLSearchParams({ namespace, key })}`);
+    const e = await ask(`explain?${new URLSearchParams({ namespace, key })}`);
     if (mine !== newest) return; // another was asked for meanwhile
-    show(answer);
-    found(BigInt("0x" + answer.key));
+    show(e);
+    found(keyOf(e.found.key));
   } catch (error) {
     if (mine === newest) say(`It cannot be said: ${error.message}`, true);
   }
 }
 
 function show(e) {
-  say(e.why, false);
+  const { found, history } = e;
+  say(why(e), false);
   out.replaceChildren(
     facts([
-      ["key", make("span", { class: "key" }, e.key + (e.name ? `, the hash of ${JSON.stringify(e.name)}` : ""))],
-      ["range", make("span", { class: "key" }, rangeText(e.start, e.limit))],
-      ["owner", e.owner ? make("span", {}, swatch(model.owner(e.owner)), `${e.owner} at ${e.addr}`) : make("span", { class: "bad" }, "nobody")],
-      ["generation", e.owner ? e.generation : "none"],
-      ["as of", `LSN ${e.lsn}`],
+      ["key", make("span", { class: "key" }, found.key + (e.name ? `, the hash of ${JSON.stringify(e.name)}` : ""))],
+      ["range", make("span", { class: "key" }, rangeText(found))],
+      ["owner", found.owner ? make("span", {}, swatch(model.owner(found.owner)), `${found.owner} at ${found.addr}`) : make("span", { class: "bad" }, "nobody")],
+      ["generation", found.owner ? found.generation : "none"],
+      ["as of", `LSN ${found.lsn}`],
     ]),
     make("h3", {}, "Its history"),
-    make("ol", { class: "history" }, ...e.history.map(h =>
-      make("li", {}, make("time", { dateTime: new Date(h.at).toISOString() }, dateOf(h.at)), `: ${eventText(h)}`))),
-    make("p", { class: "quiet" }, e.history.length === 0 ? "Nothing is remembered." : e.forgotten ? "What was before is no longer remembered, or not shown." : "That is all there was."));
+    make("ol", { class: "history" }, ...history.entries.map(c =>
+      make("li", {}, make("time", { dateTime: new Date(c.at).toISOString() }, dateOf(c.at)), `: ${changeText(c)}`))),
+    make("p", { class: "quiet" }, history.entries.length === 0 ? "Nothing is remembered."
+      : history.truncated || history.more ? "What was before is no longer remembered, or not shown." : "That is all there was."));
+}
+
+// why puts into words what the history of a key says about where it is now.
+export function why({ policy: name, found: { owner }, history: { entries } }) {
+  const policy = name ? `the policy ${name}` : "the policy of the namespace";
+  const merged = c => c.kind === "moved" && c.from === c.owner;
+  const first = entries.findIndex(c => !merged(c)), past = first < 0 ? [] : entries.slice(first);
+  const joint = past.length < entries.length ? " Leases that lay side by side were made one since." : "";
+  const [newest = {}, before = {}] = past;
+  if (!owner && newest.kind === "vacated") {
+    return `Nobody has it: the lease of ${newest.owner} has ended (${newest.cause}), and ${policy} has not given it to anyone since.`;
+  }
+  if (!owner) return "Nobody has it: no owner takes part, or none has yet.";
+  if (newest.owner === owner && newest.kind === "moved") return `${owner} has it, with its state, from ${newest.from}: ${movedWhy(newest, policy)}${joint}`;
+  if (newest.owner !== owner || newest.kind !== "granted") return `${owner} has it; how it came to that is no longer remembered.${joint}`;
+  const planned = newest.reason ? ` The plan that says so was made ${reasonText(newest.reason)}.` : "";
+  return `${owner} has it because ${policy} gave it to this owner${before.kind === "vacated"
+    ? ` when the lease of ${before.owner} had ended (${before.cause}); the state held under that was lost.`
+    : "; nobody had it before that is remembered."}${planned}${joint}`;
+}
+
+function movedWhy(moved, policy) {
+  if (!moved.reason) return `${policy} or an operator wanted it moved, or ${moved.from} wanted to leave; which of them was not recorded.`;
+  const words = `it was moved ${reasonText(moved.reason)}`;
+  return moved.reason === "order" ? `${words}.` : `${words}, and ${policy} chose ${moved.owner}.`;
 }

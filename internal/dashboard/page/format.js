@@ -26,8 +26,9 @@ export const percent = share => `${rounded.format(100 * share)} %`;
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const calendar = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" });
-export const timeOf = milliseconds => clock.format(milliseconds);
-export const dateOf = milliseconds => calendar.format(milliseconds);
+// A time is in milliseconds since 1970, or text as in RFC 3339.
+export const timeOf = at => clock.format(new Date(at));
+export const dateOf = at => calendar.format(new Date(at));
 
 // duration says how long something has lasted, in the largest unit that makes sense.
 export function duration(seconds) {
@@ -45,10 +46,21 @@ export function bytes(n) {
   return `${rounded.format(value)} ${units[unit]}`;
 }
 
-const zero = "0000000000000000";
+// Keys are BigInts here, and 16 digits elsewhere; the limit of the last range is "end".
+const space = 2n ** 64n;
 export const keyText = key => key.toString(16).padStart(16, "0");
-// rangeText writes a range as the command line does.
-export const rangeText = (start, limit) => `${start}-${limit === zero ? "end" : limit}`;
+export const limitText = key => key === space ? "end" : keyText(key);
+export const keyOf = text => text === "end" ? space : BigInt("0x" + text);
+export const rangeText = ({ start, limit }) => `${start}-${limit}`;
+
+const reasons = {
+  joined: "because owners have joined", gone: "because owners have gone", load: "to divide the load",
+  leaving: "because an owner wants to leave", drain: "because an operator has an owner drained",
+  order: "because an operator asked for it", rebalance: "because an operator asked for the keys to be divided anew",
+  configured: "because the namespace was configured otherwise", joint: "to make leases one that lay side by side",
+};
+// reasonText says why an owner was given a range, as the end of a sentence; "" if that is not known.
+export const reasonText = reason => !reason ? "" : reasons[reason] ?? `for a reason that this page does not know (${reason})`;
 
 // colour tells owners apart: neighbours in number get hues far from each other. Nobody is 0.
 export function colour(owner, dark) {

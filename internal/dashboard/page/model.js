@@ -1,6 +1,8 @@
 // What is known of a namespace: a snapshot, and what has changed since.
 
-const space = 2n ** 64n;
+import { keyOf, keyText, limitText } from "./format.js";
+
+const space = keyOf("end");
 const mostNames = 10_000; // of owners; with more than that colours are given anew
 
 function column(text, Type) {
@@ -19,7 +21,7 @@ export class Model {
     Object.assign(this, {
       namespace, rows: [], names: [], index: new Map(), lsn: 0n, begun: 0n, known: false,
       owners: new Map(), events: [], at: 0, stale: null,
-      status: null, moves: null, lookups: null, hot: null, members: null,
+      status: null, namespaces: null, moves: null, lookups: null, hot: null, members: null,
     });
     this.version++;
   }
@@ -57,36 +59,36 @@ export class Model {
   live(l) {
     this.at = l.at;
     this.stale = l.stale ?? null;
-    for (const section of ["status", "moves", "lookups", "hot", "members"]) {
+    for (const section of ["status", "namespaces", "moves", "lookups", "hot", "members"]) {
       if (l[section]) this[section] = l[section];
     }
     if (l.owners) {
-      for (const id of l.owners.gone) this.owners.delete(id);
-      for (const owner of l.owners.set) this.owners.set(owner.id, owner);
+      for (const session of l.owners.gone) this.owners.delete(session);
+      for (const owner of l.owners.set) this.owners.set(owner.session, owner);
     }
   }
 
   // news takes up what has happened. It returns false if something before it is missing.
   news(n) {
     for (const event of n.events) {
-      if (event.lsn && !this.change(event)) return false;
+      if (event.change && !this.change(event.change)) return false;
       this.events.push(event);
     }
     this.events.splice(0, this.events.length - 500);
     return this.lsn === BigInt(n.lsn);
   }
 
-  change(event) {
-    const lsn = BigInt(event.lsn);
+  change(c) {
+    const lsn = BigInt(c.lsn);
     if (lsn <= this.lsn) return true;
     if (lsn !== this.lsn + 1n) return false;
     this.lsn = lsn;
     this.version++;
-    const since = Math.floor(event.at / 1000);
-    this.replace(BigInt("0x" + event.start), BigInt("0x" + event.limit) || space, before => {
-      if (event.kind === "vacated") return { generation: 0n, owner: 0, lost: lsn, lostAt: since, since };
+    const since = Math.floor(Date.parse(c.at) / 1000);
+    this.replace(keyOf(c.start), keyOf(c.limit), before => {
+      if (c.kind === "vacated") return { generation: 0n, owner: 0, lost: lsn, lostAt: since, since };
       const last = before.reduce((a, b) => b.lost > a.lost ? b : a); // a loss outlives a new lease, of several the latest
-      return { generation: BigInt(event.generation), owner: this.owner(event.owner), lost: last.lost, lostAt: last.lostAt, since };
+      return { generation: BigInt(c.generation), owner: this.owner(c.owner), lost: last.lost, lostAt: last.lostAt, since };
     });
     return true;
   }
@@ -103,8 +105,8 @@ export class Model {
 
   limit(i) { return i + 1 < this.rows.length ? this.rows[i + 1].start : space; }
   share(i) { return (i + 1 < this.rows.length ? this.rows[i + 1].pos : 1) - this.rows[i].pos; }
-  // limitText writes the end of a row as the manager does: all zeros is the end.
-  limitText(i) { return (this.limit(i) % space).toString(16).padStart(16, "0"); }
+  // interval is the range of a row, as the manager writes it.
+  interval(i) { return { start: keyText(this.rows[i].start), limit: limitText(this.limit(i)) }; }
 
   // replace makes what is from start to limit one row, of which next says what it is, given
   // what was there. No two changes make rows that are the same: nothing has to be joined.
@@ -127,3 +129,10 @@ const row = (start, { generation, owner, lost, lostAt, since }) =>
 
 // model is the one that the page shows.
 export const model = new Model();
+
+// stateOf is the state of an owner, in a word.
+export function stateOf(o) {
+  if (o.suspended) return "suspended";
+  if (o.state !== "member") return o.state === "greeted" ? "joining" : o.state;
+  return o.late ? "late" : o.leaving ? "leaving" : o.draining ? "draining" : "member";
+}

@@ -1,7 +1,7 @@
 // The ring: the key space drawn to scale, and the range that is selected.
 
 import { model } from "./model.js";
-import { colour, darkness, dateOf, duration, facts, keyText, make, percent, rangeText, swatch, counted } from "./format.js";
+import { colour, darkness, dateOf, duration, facts, keyOf, keyText, make, percent, rangeText, swatch, counted } from "./format.js";
 
 const few = 360;    // so many arcs have lines between them, for who cannot tell colours
 const slots = 2880; // as many as can be told apart; a table with more ranges is drawn by what prevails
@@ -50,7 +50,7 @@ export class Ring {
     }
     context.lineWidth = size * .02;
     for (const move of model.moves?.moves ?? []) {
-      const from = Number(BigInt("0x" + move.start)) / 2 ** 64, to = Number(BigInt("0x" + move.limit)) / 2 ** 64 || 1;
+      const from = Number(keyOf(move.start)) / 2 ** 64, to = Number(keyOf(move.limit)) / 2 ** 64;
       this.#arc(context, size * .275, from, Math.max(to, from + 1 / slots), colour(model.owner(move.to), dark));
     }
     const i = this.row, at = model.rows[i];
@@ -75,7 +75,7 @@ export class Ring {
 
   #describe(i) {
     const at = model.rows[i], name = model.nameOf(at.owner);
-    const text = rangeText(keyText(at.start), model.limitText(i));
+    const text = rangeText(model.interval(i));
     const who = name || "nobody";
     this.#canvas.setAttribute("aria-valuemax", model.rows.length);
     this.#canvas.setAttribute("aria-valuenow", i + 1);

@@ -1,17 +1,18 @@
 // What the page shows besides the ring: tables of owners, ranges, moves and the rest.
 
-import { model } from "./model.js";
+import { model, stateOf } from "./model.js";
 import { administrator } from "./admin.js";
 import { lostText } from "./ring.js";
 import { Table } from "./table.js";
-import { bar, bytes, count, counted, dateOf, duration, facts, keyText, make, number, percent, rangeText, swatch } from "./format.js";
+import { bar, bytes, count, counted, dateOf, duration, facts, make, number, percent, rangeText, reasonText, swatch } from "./format.js";
 
 const notSaid = "The manager has not said.";
 const part = id => document.getElementById(id);
 const named = name => make("span", {}, swatch(model.owner(name)), name);
 
 export function figures() {
-  const n = model.status?.namespaces.find(n => n.name === model.namespace);
+  const shown = n => n.name === model.namespace;
+  const n = model.status?.namespaces.find(shown), policy = model.namespaces?.find(shown)?.policy;
   const share = which => model.rows.reduce((sum, r, i) => which(r) ? sum + model.share(i) : sum, 0);
   const vacant = share(r => r.owner === 0), hour = model.at / 1000 - 3600;
   const lost = share(r => r.lostAt > hour && r.lost > model.begun);
@@ -23,7 +24,7 @@ export function figures() {
     ["moves under way", count(model.moves?.underWay ?? 0), false],
     ["lookups here", count(model.lookups?.total ?? 0), false],
     ["changes (LSN)", count(model.lsn), false],
-    ["policy", n?.policy || "?", false],
+    ["policy", policy || "?", false],
     ["leader", model.status?.leader || "nobody", !model.status?.leader],
   ];
   const remark = part("remark"), words = !n ? "" : n.problem ? `Trouble: ${n.problem}.` : n.lull ? `Not balanced by load now: ${n.lull}.` : "";
@@ -52,7 +53,7 @@ export function namespaces() {
 }
 
 const states = { member: "good", suspended: "bad", late: "bad", silent: "bad", waiting: "bad" };
-const stateText = o => o.state === "late" || o.state === "silent" ? `${o.state}, ${duration(o.patience)} left` : o.state;
+const stateText = o => ["late", "silent"].includes(stateOf(o)) ? `${stateOf(o)}, ${duration(o.patienceSeconds)} left` : stateOf(o);
 
 // loads is what bars are drawn against: the most that anybody does, and what each would do
 // if work were divided by weight.
@@ -61,9 +62,9 @@ function loads() {
   for (const o of model.owners.values()) {
     most = Math.max(most, o.load);
     sum += o.load;
-    if (o.state === "member" || o.state === "late" || o.state === "suspended") weight += o.weight;
+    if (["member", "late", "suspended"].includes(stateOf(o))) weight += o.weight;
   }
-  return { most, fair: o => weight > 0 && o.state !== "waiting" ? sum * o.weight / weight : 0 };
+  return { most, fair: o => weight > 0 && stateOf(o) !== "waiting" ? sum * o.weight / weight : 0 };
 }
 
 export function ownersTable() {
@@ -75,12 +76,12 @@ export function ownersTable() {
   };
   const table = new Table(part("owners"), {
     caption: "Owners of the namespace", noun: "owner", label: "Filter by name, address or state", empty: () => model.known ? "Nobody has joined: all keys are vacant." : notSaid,
-    rows: () => [...model.owners.values()].sort((a, b) => a.name < b.name ? -1 : a.name > b.name ? 1 : a.id < b.id ? -1 : 1),
-    key: o => o.id, filter: (o, text) => `${o.name} ${o.addr} ${o.state}`.toLowerCase().includes(text),
+    rows: () => [...model.owners.values()].sort((a, b) => a.owner < b.owner ? -1 : a.owner > b.owner ? 1 : a.session < b.session ? -1 : 1),
+    key: o => o.session, filter: (o, text) => `${o.owner} ${o.addr} ${stateOf(o)}`.toLowerCase().includes(text),
     columns: [
-      { title: "Owner", heading: true, text: o => o.name, cell: o => named(o.name), value: o => o.name },
+      { title: "Owner", heading: true, text: o => o.owner, cell: o => named(o.owner), value: o => o.owner },
       { title: "Address", text: o => o.addr, value: o => o.addr },
-      { title: "State", text: stateText, value: o => o.state, cell: o => make("span", { class: states[o.state] ?? "warn" }, stateText(o)) },
+      { title: "State", text: stateText, value: stateOf, cell: o => make("span", { class: states[stateOf(o)] ?? "warn" }, stateText(o)) },
       { title: "Weight", number: true, text: o => number(o.weight), value: o => o.weight },
       { title: "Leases", number: true, text: o => count(o.leases), value: o => o.leases },
       { title: "Share of keys", number: true, text: o => percent(o.share), value: o => o.share },
@@ -90,7 +91,7 @@ export function ownersTable() {
         cell: o => scale.most === 0 ? load(o)
           : bar(o.load / (1.25 * scale.most), load(o), scale.fair(o) / (1.25 * scale.most), o.load > 1.25 * scale.fair(o)),
       },
-      { title: "Moves", text: o => o.mover ? (o.in || o.out ? `${o.in} in, ${o.out} out` : "-") : "cannot" },
+      { title: "Moves", text: o => o.movesState ? (o.movesIn || o.movesOut ? `${o.movesIn} in, ${o.movesOut} out` : "-") : "cannot" },
       { title: "Orders", unseen: true, text: o => `${administrator.admin} ${o.draining}`, cell: o => administrator.drainButton(o) },
     ],
   });
@@ -99,7 +100,7 @@ export function ownersTable() {
 
 export function rangesTable(select) {
   const name = i => model.nameOf(model.rows[i].owner);
-  const text = i => rangeText(keyText(model.rows[i].start), model.limitText(i));
+  const text = i => rangeText(model.interval(i));
   const age = i => model.rows[i].since ? duration(model.at / 1000 - model.rows[i].since) : "not known";
   let rows = [], version = -1;
   const table = new Table(part("ranges"), {
@@ -133,13 +134,13 @@ export function movesTable() {
     caption: "Moves of state under way and waiting", noun: "move", page: 10, empty: () => model.moves ? "No state is on its way." : notSaid,
     rows: () => model.moves?.moves ?? [], total: () => model.moves ? model.moves.underWay + model.moves.waiting : 0, key: m => m.id || `${m.start} ${m.to}`,
     columns: [
-      { title: "Range", text: m => rangeText(m.start, m.limit), cell: m => make("span", { class: "key" }, rangeText(m.start, m.limit)) },
+      { title: "Range", text: rangeText, cell: m => make("span", { class: "key" }, rangeText(m)) },
       { title: "From", text: m => m.from, cell: m => named(m.from) },
       { title: "To", text: m => m.to, cell: m => named(m.to) },
       { title: "State", text: m => m.state },
-      { title: "Why", text: m => m.reason || "not known" },
+      { title: "Why", text: m => reasonText(m.reason) || "not known" },
       { title: "Sent", number: true, text: m => `${count(m.records)} records, ${bytes(m.bytes)}` },
-      { title: "For", number: true, text: m => m.id ? duration(m.age) : "-" },
+      { title: "For", number: true, text: m => m.id ? duration(m.ageSeconds) : "-" },
     ],
   });
   return () => table.draw();
@@ -149,7 +150,7 @@ export function hotTable(explain) {
   const table = new Table(part("hot"), {
     caption: "The keys that cost most", noun: "key", page: 10,
     empty: () => model.hot ? "No key stands out; or the policy does not go by loads, and then nobody knows." : notSaid,
-    rows: () => model.hot?.keys ?? [], key: k => k.key,
+    rows: () => model.hot ?? [], key: k => k.key,
     columns: [
       { title: "Key", text: k => k.key, cell: k => make("button", { type: "button", class: "key", title: "Explain", onclick: () => explain("0x" + k.key) }, k.key) },
       { title: "Work per second", number: true, text: k => number(k.rate) },
@@ -163,12 +164,12 @@ export function lookupsTable() {
   const table = new Table(part("lookups"), {
     caption: "Lookups connected to this manager", noun: "lookup", page: 10,
     empty: () => model.lookups ? "No lookup of this namespace is connected to this manager. They prefer managers that stand by." : notSaid,
-    rows: () => model.lookups?.rows ?? [], total: () => model.lookups?.total ?? 0, key: l => l.addr,
+    rows: () => model.lookups?.lookups ?? [], total: () => model.lookups?.total ?? 0, key: l => l.addr,
     columns: [
       { title: "From", text: l => l.addr || "?" },
-      { title: "Lag", number: true, text: l => l.behind === "0" ? "none" : counted(l.behind, "change") },
-      { title: "Last asked", number: true, text: l => `${duration(l.heard)} ago` },
-      { title: "Connected for", number: true, text: l => duration(l.connected) },
+      { title: "Lag", number: true, text: l => l.behind === 0 ? "none" : counted(l.behind, "change") },
+      { title: "Last asked", number: true, text: l => `${duration(l.heardAgoSeconds)} ago` },
+      { title: "Connected for", number: true, text: l => duration(l.connectedSeconds) },
     ],
   });
   return () => table.draw();
@@ -176,20 +177,21 @@ export function lookupsTable() {
 
 // others is links to the dashboards of other managers, as far as they are known.
 export function others() {
-  return (model.status?.managers ?? []).filter(m => m.page && m.addr !== model.status.manager).map(m => make("a", { href: pageOf(m) }, m.addr));
+  return (model.status?.managers ?? []).filter(m => m.http && m.addr !== model.status.manager).map(m => make("a", { href: pageOf(m) }, m.addr));
 }
-const pageOf = m => `${location.protocol}//${m.page}/${location.hash}`;
+const pageOf = m => `${location.protocol}//${m.http}/${location.hash}`;
 
 function role(m) {
   if (m.leads) return make("span", { class: "good" }, "leads");
   if (!m.heard) return make("span", { class: "bad" }, "not heard");
-  if (m.ago) return make("span", { class: "bad" }, `not heard for ${duration(m.ago)}`);
+  if (m.heardAgoSeconds) return make("span", { class: "bad" }, `not heard for ${duration(m.heardAgoSeconds)}`);
   return m.addr === model.status.manager && !model.status.leader ? "nobody leads" : "stands by";
 }
 
 export function managers() {
   const s = model.status;
   if (!s) return;
+  const all = s.managers ?? [], terms = s.terms ?? [];
   const print = JSON.stringify([s.manager, s.leader, s.term, s.terms, s.managers, s.build, s.store, s.warnings, model.members]);
   if (part("managers").dataset.print === print) return;
   part("managers").dataset.print = print;
@@ -198,15 +200,15 @@ export function managers() {
     ["leader", s.leader ? `${s.leader}, in term ${s.term}` : make("span", { class: "bad" }, "nobody leads")],
     ["store", s.store],
     ...(s.warnings ?? []).map(w => ["warning", make("span", { class: "bad" }, w)]),
-    ...s.managers.map(m => ["manager", make("span", {}, m.page && m.addr !== s.manager ? make("a", { href: pageOf(m) }, m.addr) : m.addr,
+    ...all.map(m => ["manager", make("span", {}, m.http && m.addr !== s.manager ? make("a", { href: pageOf(m) }, m.addr) : m.addr,
       " ", role(m), m.build ? `, ${m.build}` : "")]),
-    ...(model.members?.rows ?? []).map(m => ["store member", make("span", {}, `${m.name} at ${m.url} `,
+    ...(model.members ?? []).map(m => ["store member", make("span", {}, `${m.name} at ${m.peerUrls[0] ?? ""} `,
       make("span", { class: m.healthy ? "good" : "bad" }, m.learner ? "catching up" : m.healthy ? "healthy" : "does not answer"))]),
   ];
-  const oldest = s.terms.at(-1);
+  const oldest = terms.at(-1);
   part("managers").replaceChildren(facts(entries),
     make("h3", {}, "Who has led"),
-    make("ol", { class: "terms", tabIndex: 0, "aria-label": "Who has led, the newest first" }, ...s.terms.map(t =>
+    make("ol", { class: "terms", tabIndex: 0, "aria-label": "Who has led, the newest first" }, ...terms.map(t =>
       make("li", {}, `${dateOf(t.at)}: ${t.leader || "nobody"}${t.leader ? ` in term ${t.term}` : ""}`))),
     make("p", { class: "quiet" }, oldest ? `As far as the managers remember, since ${dateOf(oldest.at)}.` : "Nobody has, as far as this manager has seen."));
 }
