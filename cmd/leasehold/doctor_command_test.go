@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/server/cli"
-	"github.com/leasehold-dev/leasehold/server/command/doctorcmd"
-	"github.com/leasehold-dev/leasehold/server/command/managercmd"
+	"github.com/leasehold-dev/leasehold/server/doctor"
+	"github.com/leasehold-dev/leasehold/server/managerd"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -22,19 +22,19 @@ import (
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
 
-// doctor runs the command, and returns its exit status and what it found.
-func doctor(t *testing.T, managers ...string) (int, doctorcmd.Report) {
+// runDoctor runs the command, and returns its exit status and what it found.
+func runDoctor(t *testing.T, managers ...string) (int, doctor.Report) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	got := run(t.Context(), []string{"doctor", "--json", "--verbose", "--for", "1s", "--managers", strings.Join(managers, ",")}, &out, &errs)
-	var d doctorcmd.Report
+	var d doctor.Report
 	if err := json.Unmarshal(out.Bytes(), &d); err != nil {
 		t.Fatalf("%v: %s%s", err, out.String(), errs.String())
 	}
 	return got, d
 }
 
-func has(d doctorcmd.Report, v doctorcmd.Verdict, check, text string) bool {
+func has(d doctor.Report, v doctor.Verdict, check, text string) bool {
 	for _, f := range d.Findings {
 		if f.Verdict == v && f.Check == check && strings.Contains(f.Text, text) {
 			return true
@@ -53,8 +53,8 @@ func TestDoctorFindsRunawayClock(t *testing.T) {
 	}
 	good := startFake(t, inPresence(&fakeManager{clocks: clock(1)}))
 	bad := startFake(t, inPresence(&fakeManager{clocks: clock(3)}))
-	got, d := doctor(t, good.addr, bad.addr)
-	if got != int(cli.StatusViolated) || !has(d, doctorcmd.Wrong, "rates", "that of "+bad.addr) || !has(d, doctorcmd.Wrong, "owners", "server-2") || !has(d, doctorcmd.Wrong, "member", "does not answer") {
+	got, d := runDoctor(t, good.addr, bad.addr)
+	if got != int(cli.StatusViolated) || !has(d, doctor.Wrong, "rates", "that of "+bad.addr) || !has(d, doctor.Wrong, "owners", "server-2") || !has(d, doctor.Wrong, "member", "does not answer") {
 		t.Errorf("exit status %d: %+v", got, d)
 	}
 }
@@ -68,7 +68,7 @@ func TestDoctorOfRealManager(t *testing.T) {
 	quiet := slog.New(slog.DiscardHandler)
 	m, err := manager.Start(manager.Config{
 		Store: mem.New(), StoreName: "memory", Listener: listener, Logger: quiet, Build: "leasehold v1",
-		Usage: (&managercmd.KeptStore{Space: func() (used, most int64) { return 9, 10 }}).Usage,
+		Usage: (&managerd.KeptStore{Space: func() (used, most int64) { return 9, 10 }}).Usage,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestDoctorOfRealManager(t *testing.T) {
 	if got := run(t.Context(), []string{"namespace", "create", "presence", "--timeout", "1m", "--managers", addr}, &out, &out); got != 0 {
 		t.Fatal(out.String())
 	}
-	if got, d := doctor(t, addr); got != 0 || !has(d, doctorcmd.Hint, "space", "nobody has joined it yet") {
+	if got, d := runDoctor(t, addr); got != 0 || !has(d, doctor.Hint, "space", "nobody has joined it yet") {
 		t.Errorf("exit status %d: %+v", got, d)
 	}
 	o, err := owner.Join(t.Context(), owner.Config{Managers: []string{addr}, Namespace: "presence", Name: "a", Addr: "127.0.0.1:1", Logger: quiet})
@@ -88,14 +88,14 @@ func TestDoctorOfRealManager(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = o.Close(context.Background()) })
 	var got int
-	var d doctorcmd.Report
+	var d doctor.Report
 	for range 60 { // the owner has all keys in a second or two
-		if got, d = doctor(t, addr); got == 0 {
+		if got, d = runDoctor(t, addr); got == 0 {
 			break
 		}
 	}
-	if got != 0 || !has(d, doctorcmd.Fine, "leader", addr+" leads in term 1") || !has(d, doctorcmd.Fine, "rates", "") || !has(d, doctorcmd.Fine, "walls", "") ||
-		!has(d, doctorcmd.Hint, "limits", "the store 9 B of 10 B") || !has(d, doctorcmd.Fine, "limits", "owners connected 1 of 65,536") || !has(d, doctorcmd.Hint, "owners", "cannot move state: a") {
+	if got != 0 || !has(d, doctor.Fine, "leader", addr+" leads in term 1") || !has(d, doctor.Fine, "rates", "") || !has(d, doctor.Fine, "walls", "") ||
+		!has(d, doctor.Hint, "limits", "the store 9 B of 10 B") || !has(d, doctor.Fine, "limits", "owners connected 1 of 65,536") || !has(d, doctor.Hint, "owners", "cannot move state: a") {
 		t.Errorf("exit status %d: %+v", got, d)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/server/cli"
-	"github.com/leasehold-dev/leasehold/server/command/topcmd"
+	"github.com/leasehold-dev/leasehold/server/top"
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/google/go-cmp/cmp"
@@ -22,7 +22,7 @@ import (
 )
 
 // followTop looks through managers until the test ends, and returns what it shows.
-func followTop(t *testing.T, managers ...string) (*topcmd.Source, <-chan *topcmd.Snapshot) {
+func followTop(t *testing.T, managers ...string) (*top.Source, <-chan *top.Snapshot) {
 	t.Helper()
 	c := cli.NewClient(&cobra.Command{})
 	c.Managers, c.Timeout = managers, time.Minute
@@ -30,9 +30,9 @@ func followTop(t *testing.T, managers ...string) (*topcmd.Source, <-chan *topcmd
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := make(chan *topcmd.Snapshot)
+	seen := make(chan *top.Snapshot)
 	ctx, cancel := context.WithCancel(t.Context())
-	s := topcmd.NewSource(c, time.Millisecond, func(s *topcmd.Snapshot) {
+	s := top.NewSource(c, time.Millisecond, func(s *top.Snapshot) {
 		select {
 		case seen <- s:
 		case <-ctx.Done():
@@ -48,10 +48,10 @@ func followTop(t *testing.T, managers ...string) (*topcmd.Source, <-chan *topcmd
 }
 
 // until waits for a picture that is as wanted.
-func until(t *testing.T, seen <-chan *topcmd.Snapshot, what string, wanted func(*topcmd.Snapshot) bool) *topcmd.Snapshot {
+func until(t *testing.T, seen <-chan *top.Snapshot, what string, wanted func(*top.Snapshot) bool) *top.Snapshot {
 	t.Helper()
 	giveUp := time.After(time.Minute)
-	var last *topcmd.Snapshot
+	var last *top.Snapshot
 	for {
 		select {
 		case last = <-seen:
@@ -74,40 +74,40 @@ func TestTopSurvivesManagers(t *testing.T) {
 	}
 	second := startFake(t, &fakeManager{muted: true})
 	source, seen := followTop(t, f.addr, second.addr)
-	s := until(t, seen, "with a watched event", func(s *topcmd.Snapshot) bool { return len(s.Events) > 3 })
+	s := until(t, seen, "with a watched event", func(s *top.Snapshot) bool { return len(s.Events) > 3 })
 	if s.Namespace != "presence" || len(s.Owners) != 3 || s.Stale != nil || len(s.Moves.Moves) != 3 {
 		t.Errorf("got %+v", s)
 	}
-	source.Choose(topcmd.Wish{Namespace: "second"})
-	until(t, seen, "of the second namespace", func(s *topcmd.Snapshot) bool { return s.Namespace == "second" })
-	source.Choose(topcmd.Wish{Namespace: "presence", Page: topcmd.PageRanges})
-	s = until(t, seen, "of the ranges", func(s *topcmd.Snapshot) bool {
-		return s.Namespace == "presence" && s.Paged.Of.Page == topcmd.PageRanges
+	source.Choose(top.Wish{Namespace: "second"})
+	until(t, seen, "of the second namespace", func(s *top.Snapshot) bool { return s.Namespace == "second" })
+	source.Choose(top.Wish{Namespace: "presence", Page: top.PageRanges})
+	s = until(t, seen, "of the ranges", func(s *top.Snapshot) bool {
+		return s.Namespace == "presence" && s.Paged.Of.Page == top.PageRanges
 	})
 	if len(s.Paged.Ranges) == 0 || s.Paged.Ranges[0].Owner == "" {
 		t.Errorf("got %+v", s.Paged)
 	}
-	source.Choose(topcmd.Wish{Namespace: "presence", Page: topcmd.PageKey, Key: "0x8000000000000000"})
-	s = until(t, seen, "of a key", func(s *topcmd.Snapshot) bool { return s.Paged.Of.Page == topcmd.PageKey })
+	source.Choose(top.Wish{Namespace: "presence", Page: top.PageKey, Key: "0x8000000000000000"})
+	s = until(t, seen, "of a key", func(s *top.Snapshot) bool { return s.Paged.Of.Page == top.PageKey })
 	if f := s.Paged.Found; f == nil || f.Key.Key != leasehold.Key(1<<63) || f.Held.Owner == "" || len(f.History.Entries) == 0 {
 		t.Errorf("got %+v", s.Paged)
 	}
-	source.Choose(topcmd.Wish{Namespace: "presence", Page: topcmd.PageKey, Key: "0xyz"})
-	s = until(t, seen, "of what is no key", func(s *topcmd.Snapshot) bool { return s.Paged.Of.Key == "0xyz" })
+	source.Choose(top.Wish{Namespace: "presence", Page: top.PageKey, Key: "0xyz"})
+	s = until(t, seen, "of what is no key", func(s *top.Snapshot) bool { return s.Paged.Of.Key == "0xyz" })
 	if s.Paged.Found != nil || !strings.Contains(s.Paged.Problem, "hexadecimal") {
 		t.Errorf("got %+v", s.Paged)
 	}
-	source.Choose(topcmd.Wish{Namespace: "presence", Page: topcmd.PageEvents})
-	until(t, seen, "of the events", func(s *topcmd.Snapshot) bool { return s.Paged.Of.Page == topcmd.PageEvents && len(s.Paged.Log) > 0 })
-	source.Choose(topcmd.Wish{Namespace: "presence", Page: topcmd.PageLookups}) // which this manager is too old to know
-	until(t, seen, "of the lookups", func(s *topcmd.Snapshot) bool { return s.Paged.Of.Page == topcmd.PageLookups && s.Paged.Problem != "" })
+	source.Choose(top.Wish{Namespace: "presence", Page: top.PageEvents})
+	until(t, seen, "of the events", func(s *top.Snapshot) bool { return s.Paged.Of.Page == top.PageEvents && len(s.Paged.Log) > 0 })
+	source.Choose(top.Wish{Namespace: "presence", Page: top.PageLookups}) // which this manager is too old to know
+	until(t, seen, "of the lookups", func(s *top.Snapshot) bool { return s.Paged.Of.Page == top.PageLookups && s.Paged.Problem != "" })
 	stop()
-	s = until(t, seen, "without managers", func(s *topcmd.Snapshot) bool { return s.Stale != nil })
+	s = until(t, seen, "without managers", func(s *top.Snapshot) bool { return s.Stale != nil })
 	if len(s.Owners) != 3 || !strings.Contains(s.Stale.Why, f.addr+": connection refused "+second.addr+": nobody leads") {
 		t.Errorf("%+v: want the last picture, and why", s.Stale)
 	}
 	second.lead(f.namespaces...)
-	s = until(t, seen, "from the second manager", func(s *topcmd.Snapshot) bool { return s.Stale == nil })
+	s = until(t, seen, "from the second manager", func(s *top.Snapshot) bool { return s.Stale == nil })
 	if len(s.Owners) != 3 {
 		t.Errorf("got %+v", s)
 	}
@@ -115,7 +115,7 @@ func TestTopSurvivesManagers(t *testing.T) {
 
 // An event that is told twice is one, and the bound holds.
 func TestTopLog(t *testing.T) {
-	l := &topcmd.Log{}
+	l := &top.Log{}
 	at := time.Date(2026, 11, 15, 10, 20, 31, 0, time.UTC)
 	change := func(lsn uint64) admin.Event {
 		return admin.Change{LSN: leasehold.LSN(lsn), At: at.Add(time.Duration(lsn) * time.Second)}.Event("x")
@@ -131,10 +131,10 @@ func TestTopLog(t *testing.T) {
 	if len(got) != 4 || !strings.Contains(ansi.Strip(got[0]), "m leads") || !strings.Contains(got[1], "lsn 5") || !strings.Contains(got[2], "lsn 6") {
 		t.Errorf("got %q", got)
 	}
-	for i := range uint64(2 * topcmd.MostLogged) {
+	for i := range uint64(2 * top.MostLogged) {
 		l.Add(change(i))
 	}
-	if len(l.Events) != topcmd.MostLogged || len(l.Tail("y", 10)) != 0 || len(l.Tail("x", 10)) != 10 {
+	if len(l.Events) != top.MostLogged || len(l.Tail("y", 10)) != 0 || len(l.Tail("x", 10)) != 10 {
 		t.Errorf("there are %d events", len(l.Events))
 	}
 }
@@ -142,7 +142,7 @@ func TestTopLog(t *testing.T) {
 // A leader that could not renew its time and then did leads again in the same term: the
 // log must not end with nobody.
 func TestTopLogOfLeaders(t *testing.T) {
-	l := &topcmd.Log{}
+	l := &top.Log{}
 	at := func(second int, leader string) admin.Leadership {
 		return admin.Leadership{At: time.Date(2026, 11, 15, 10, 20, second, 0, time.UTC), Leader: leader, Term: 3}
 	}
@@ -171,7 +171,7 @@ func TestTopStream(t *testing.T) {
 		t.Fatalf("exit status %d\n%s", got, lines.written.String())
 	}
 	for line := range strings.Lines(lines.written.String()) {
-		var s topcmd.Snapshot
+		var s top.Snapshot
 		if err := json.Unmarshal([]byte(line), &s); err != nil || s.Namespace != "presence" || len(s.Owners) != 3 {
 			t.Errorf("%v: %s", err, line)
 		}

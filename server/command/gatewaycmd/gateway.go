@@ -3,6 +3,8 @@ package gatewaycmd
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold-dev/leasehold/server/gateway"
+
 	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/daemon"
 
@@ -52,7 +54,7 @@ const gatewayExample = `  leasehold gateway -n presence --key header:X-User
     --managers m1.example.com:7400,m2.example.com:7400,m3.example.com:7400`
 
 func New() *cobra.Command {
-	g := &gatewaySettings{}
+	g := &gateway.Settings{}
 	var printConfig bool
 	cmd := &cobra.Command{
 		Use:     "gateway",
@@ -61,24 +63,24 @@ func New() *cobra.Command {
 		Example: gatewayExample,
 		Args:    cli.NoArguments,
 	}
-	g.addFlags(cmd)
+	g.AddFlags(cmd)
 	cmd.Flags().BoolVar(&printConfig, "print-config", false, "print all settings and where each is from, as a file for --config, and stop")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := cli.Fill(cmd, g.flags, g.file); err != nil {
+		if err := cli.Fill(cmd, g.Flags, g.File); err != nil {
 			return err
 		}
-		if err := g.validate(); err != nil {
+		if err := g.Validate(); err != nil {
 			return err
 		}
 		out := console.New(cmd.OutOrStdout())
 		if printConfig {
-			text, err := settings.Describe(g.flags)
+			text, err := settings.Describe(g.Flags)
 			if err != nil {
 				return cli.Fail(err)
 			}
 			return cli.Write(out, text)
 		}
-		if err := runGateway(cmd.Context(), g, out, g.log.Logger(cmd.ErrOrStderr())); err != nil {
+		if err := gateway.Run(cmd.Context(), g, out, g.Log.Logger(cmd.ErrOrStderr())); err != nil {
 			return cli.Fail(err)
 		}
 		return nil

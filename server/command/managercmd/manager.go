@@ -3,6 +3,8 @@ package managercmd
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold-dev/leasehold/server/managerd"
+
 	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/daemon"
 
@@ -62,7 +64,7 @@ func New() *cobra.Command {
 
 // NewRunCommand returns the command that runs a manager.
 func NewRunCommand() *cobra.Command {
-	cfg := &managerSettings{}
+	cfg := &managerd.ManagerSettings{}
 	var printConfig bool
 	cmd := &cobra.Command{
 		Use:     "run",
@@ -71,24 +73,24 @@ func NewRunCommand() *cobra.Command {
 		Example: managerExample,
 		Args:    cli.NoArguments,
 	}
-	cfg.addFlags(cmd)
+	cfg.AddFlags(cmd)
 	cmd.Flags().BoolVar(&printConfig, "print-config", false, "print all settings and where each is from, as a file for --config, and stop")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := cli.Fill(cmd, cfg.flags, cfg.file); err != nil {
+		if err := cli.Fill(cmd, cfg.Flags, cfg.File); err != nil {
 			return err
 		}
-		if err := cfg.validate(); err != nil {
+		if err := cfg.Validate(); err != nil {
 			return err
 		}
 		out := console.New(cmd.OutOrStdout())
 		if printConfig {
-			text, err := settings.Describe(cfg.flags, passwordFlag)
+			text, err := settings.Describe(cfg.Flags, managerd.PasswordFlag)
 			if err != nil {
 				return cli.Fail(err)
 			}
 			return cli.Write(out, text)
 		}
-		if err := runManager(cmd.Context(), *cfg, out, cfg.Log.Logger(cmd.ErrOrStderr())); err != nil {
+		if err := managerd.RunManager(cmd.Context(), *cfg, out, cfg.Log.Logger(cmd.ErrOrStderr())); err != nil {
 			return cli.Fail(err)
 		}
 		return nil

@@ -1,0 +1,268 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/peer"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/internal/hostport"
+	"github.com/leasehold-dev/leasehold/internal/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/server/cli"
+	"github.com/leasehold-dev/leasehold/server/console"
+)
+
+// examine asks all managers at once, and watches them for a while.
+func (o *Options) examine(ctx context.Context) *exam {
+	e := &exam{tls: o.examineTLS()}
+	var asking sync.WaitGroup
+	for _, addr := range o.Managers {
+		m := &managerExam{addr: addr}
+		e.managers = append(e.managers, m)
+		asking.Go(func() { o.visit(ctx, m) })
+	}
+	asking.Go(func() { e.failed = o.tour(ctx, e) })
+	asking.Wait()
+	return e
+}
+
+// visit asks one manager for as long as the exam lasts.
+func (o *Options) visit(ctx context.Context, m *managerExam) {
+	m.err = o.askOne(ctx, m.addr, func(ctx context.Context, to cli.Service) error {
+		end := time.Now().Add(o.Lasting)
+		for len(m.samples) < mostSamples {
+			if err := o.sample(ctx, to, m); err != nil {
+				return err
+			}
+			if !time.Now().Before(end) || !pause(ctx, min(sampleEvery, time.Until(end)+time.Millisecond)) {
+				break
+			}
+		}
+		m.lookups = lookupsOf(ctx, to, m.status)
+		return nil
+	})
+	if m.err != nil {
+		m.listens = listens(ctx, m.addr, o.Timeout)
+	}
+	if at := httpOf(m.addr, m.status.GetHttp()); m.err == nil && at != "" {
+		m.unhealthy, m.health = o.askReady(ctx, at)
+	}
+}
+
+// askOne calls f with the service of one manager, for as long as the exam lasts.
+func (o *Options) askOne(ctx context.Context, addr string, f func(context.Context, cli.Service) error) error {
+	one, err := admin.New(admin.Config{
+		Managers: []string{addr}, Timeout: o.Timeout + o.Lasting, Credentials: o.Security.Dialling(o.Keeper), Token: o.Security.PerRPC(),
+	})
+	if err != nil {
+		return err
+	}
+	defer one.Close() //nolint:errcheck // nothing is in flight
+	err = one.Do(ctx, f)
+	var unreachable *admin.UnreachableError
+	if errors.As(err, &unreachable) {
+		return leasehold.Errorf("", leasehold.Unavailable, "", "%s", strings.TrimPrefix(unreachable.Reasons[0], addr+": "))
+	}
+	return err
+}
+
+// sample asks a manager for its status, with its clocks.
+func (o *Options) sample(ctx context.Context, to cli.Service, m *managerExam) error {
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	before := time.Now()
+	var from peer.Peer
+	status, err := to.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version}, grpc.Peer(&from))
+	after := time.Now()
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return leasehold.Errorf("", leasehold.Unavailable, "", "no answer within %v", o.Timeout)
+	case err != nil:
+		return err
+	}
+	if took := after.Sub(before); m.status == nil || took < m.fastest {
+		m.fastest = took
+	}
+	if c := status.GetClocks(); c != nil {
+		m.samples = append(m.samples, clockSample{before: before, after: after, wall: c.GetWall().AsTime(), monotonic: time.Duration(c.GetMonotonic())})
+	}
+	m.status, m.shown = status, shownBy(&from)
+	return nil
+}
+
+// askReady asks by HTTP whether a manager is ready, and returns why not.
+func (o *Options) askReady(ctx context.Context, addr string) (why string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	transport, scheme := &http.Transport{DisableKeepAlives: true}, "http://"
+	if o.Keeper != nil {
+		transport.DialTLSContext, scheme = o.Keeper.DialTLS, "https://"
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+addr+"/readyz", nil)
+	if err != nil {
+		return "", err
+	}
+	answer, err := transport.RoundTrip(request)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close() //nolint:errcheck // it was only read
+	const most = 1000
+	text, err := io.ReadAll(io.LimitReader(answer.Body, most))
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Sprintf("%s: %s", answer.Status, text), err
+	}
+	return "", err
+}
+
+// tour looks at all namespaces at the beginning and at the end.
+func (o *Options) tour(ctx context.Context, e *exam) error {
+	look := func(i int) error {
+		return o.Ask(ctx, func(ctx context.Context, to cli.Service) error { return e.look(ctx, to, i) })
+	}
+	if err := look(0); err != nil {
+		return err
+	}
+	timer := time.NewTimer(o.Lasting)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return look(1)
+	}
+}
+
+// Options are the flags of "doctor".
+type Options struct {
+	*cli.Client
+	Lasting time.Duration
+	Verbose bool
+	Policy  string
+}
+
+func (o *Options) Doctor(ctx context.Context) error {
+	if o.Lasting < leastExam || o.Lasting > mostExam {
+		return fmt.Errorf("--for %v: want %v to %v", o.Lasting, leastExam, mostExam)
+	}
+	e := o.examine(ctx)
+	if ctx.Err() != nil {
+		return cli.StatusInterrupted
+	}
+	document := Report{Findings: []finding{}}
+	for _, f := range diagnose(e) {
+		switch f.Verdict {
+		case Wrong:
+			document.Wrong++
+		case Hint:
+			document.Hints++
+		case skipped:
+			if !o.Verbose {
+				continue
+			}
+		case Fine:
+		}
+		document.Findings = append(document.Findings, f)
+	}
+	if err := o.Print(document, document.text); err != nil {
+		return err
+	}
+	if document.Wrong > 0 {
+		return cli.StatusViolated
+	}
+	return nil
+}
+
+// examineTLS looks at our own files.
+func (o *Options) examineTLS() tlsExam {
+	e := tlsExam{used: o.Keeper != nil, now: time.Now(), policy: o.Policy}
+	if o.Keeper != nil {
+		e.own, e.mend = o.Keeper.Describe(), o.Keeper.Check()
+	} else {
+		for _, addr := range o.Managers {
+			if !hostport.Loopback(addr) {
+				e.plain = append(e.plain, addr)
+			}
+		}
+	}
+	if e.policy != "" {
+		e.broken = readPolicy(e.policy)
+	}
+	return e
+}
+
+// A Verdict is what became of a check.
+type Verdict string
+
+// A finding is a check and what became of it.
+type finding struct {
+	Check   string  `json:"check"`   // what was checked: reach, leader, build, store, clock, ...
+	Subject string  `json:"subject"` // whose: a manager's address, a namespace, an owner; "" for the group
+	Verdict Verdict `json:"verdict"`
+	Text    string  `json:"text"`
+	Advice  string  `json:"advice,omitempty"` // what to do about it
+}
+
+// A doctorDocument is what "doctor --json" prints.
+type Report struct {
+	Wrong    int       `json:"wrong"` // how many checks
+	Hints    int       `json:"hints"`
+	Findings []finding `json:"findings"`
+}
+
+func (d Report) text() string {
+	var out strings.Builder
+	for _, f := range d.Findings {
+		mark := string(f.Verdict)
+		switch f.Verdict {
+		case Fine:
+			mark = console.Good("ok   ")
+		case Hint:
+			mark = console.Heading("hint ")
+		case Wrong:
+			mark = console.Bad("WRONG")
+		case skipped:
+			mark = "-    "
+		}
+		subject := ""
+		if f.Subject != "" {
+			subject = console.Shown(f.Subject) + ": "
+		}
+		fmt.Fprintf(&out, "%s  %-9s  %s%s\n", mark, f.Check, subject, console.Shown(f.Text))
+		if f.Advice != "" {
+			fmt.Fprintf(&out, "       %-9s  %s\n", "", console.Shown(f.Advice))
+		}
+	}
+	switch {
+	case d.Wrong == 0 && d.Hints == 0:
+		out.WriteString("Nothing is wrong.\n")
+	case d.Wrong == 0:
+		fmt.Fprintf(&out, "Nothing is wrong; %s.\n", console.Counted(d.Hints, "hint"))
+	default:
+		fmt.Fprintf(&out, "%s wrong, %s.\n", console.Counted(d.Wrong, "check"), console.Counted(d.Hints, "hint"))
+	}
+	return out.String()
+}
+
+const (
+	leastExam = time.Second
+	mostExam  = 10 * time.Minute
+)
+
+// The verdicts. Programs rely on them.
+const (
+	Fine    Verdict = "ok"
+	Hint    Verdict = "hint"
+	Wrong   Verdict = "wrong"
+	skipped Verdict = "skipped"
+)

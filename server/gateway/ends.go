@@ -1,0 +1,148 @@
+package gateway
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/server/cli"
+
+	"github.com/spf13/pflag"
+
+	"github.com/leasehold-dev/leasehold/internal/hostport"
+	"github.com/leasehold-dev/leasehold/secure"
+)
+
+// gatewayEnds is how a gateway speaks to callers and to servers.
+type gatewayEnds struct {
+	frontTLS            bool
+	frontCert, frontKey string   // another certificate than that for managers
+	healthTLS           bool     // health and metrics with the certificate for callers
+	backTLS             bool     // to servers
+	backIdentities      []string // that servers must have
+}
+
+func (e *gatewayEnds) addFlags(f *pflag.FlagSet) {
+	f.BoolVar(&e.frontTLS, "front-tls", false, "speak TLS with callers, and show them the certificate of --tls-dir, or that of\n--front-cert")
+	f.StringVar(&e.frontCert, "front-cert", "", "a `file` with a certificate for callers, and those that lead to it; read again when it\nchanges")
+	f.StringVar(&e.frontKey, "front-key", "", "a `file` with its key")
+	f.BoolVar(&e.healthTLS, "health-tls", false, "speak TLS on --health-listen as well, with the certificate for callers; it takes\n--front-tls")
+	f.BoolVar(&e.backTLS, "back-tls", false, "speak TLS with servers, and show them the certificate of --tls-dir; theirs must be for\nthe address that they have joined with")
+	f.StringSliceVar(&e.backIdentities, "back-identities", nil, "`identities` that servers must have instead, such as\nspiffe://example.org/owner/presence/{name}")
+}
+
+// validateEnds says which settings do not fit each other.
+func (g *Settings) validateEnds() error {
+	e := &g.ends
+	for _, id := range e.backIdentities {
+		if err := secure.Identity(id).Validate(); err != nil {
+			return fmt.Errorf("%s: %w", g.origin("back-identities"), err)
+		}
+	}
+	switch {
+	case (e.frontCert == "") != (e.frontKey == ""):
+		return errors.New("--front-cert and --front-key belong together: a certificate, and its key")
+	case e.frontCert != "" && !e.frontTLS:
+		return fmt.Errorf("%s is for --front-tls, which is not given", g.origin("front-cert"))
+	case e.healthTLS && !e.frontTLS:
+		return fmt.Errorf("%s shows the certificate for callers, and takes --front-tls", g.origin("health-tls"))
+	case len(e.backIdentities) > 0 && !e.backTLS:
+		return fmt.Errorf("%s is for --back-tls, which is not given", g.origin("back-identities"))
+	case (e.frontTLS || e.backTLS) && !g.security.Tls():
+		return errors.New("--front-tls and --back-tls need --tls-dir, where our certificate is, and whom we trust")
+	case e.backTLS && len(g.security.Servers) > 0 && len(e.backIdentities) == 0:
+		return fmt.Errorf("%s is about managers: say with --back-identities which identities servers must have", g.origin("tls-servers"))
+	}
+	return nil
+}
+
+// keeper reads the certificates, if there are any. To show callers one takes one.
+func (g *Settings) keeper(log *slog.Logger) (*secure.Keeper, error) {
+	if g.ends.frontTLS && g.ends.frontCert == "" {
+		return g.security.OpenServer(log)
+	}
+	return g.security.Open(log)
+}
+
+// front is what callers are served over; nil for plain text. They are asked for no
+// certificate: who they are is the servers' business. Call done when it is over.
+func (e *gatewayEnds) front(own *secure.Keeper, s *cli.Security, log *slog.Logger) (over *tls.Config, done func(), err error) {
+	switch {
+	case !e.frontTLS:
+		return nil, func() {}, nil
+	case e.frontCert == "":
+		return own.ServerTLS(secure.Unasked), func() {}, nil
+	}
+	k, err := secure.Open(secure.Config{Cert: e.frontCert, Key: e.frontKey, Roots: s.Config(log).Roots, Logger: log})
+	if err != nil {
+		return nil, nil, cli.Fail(err)
+	}
+	if err := cli.CanServe(k); err != nil {
+		k.Close()
+		return nil, nil, cli.Fail(fmt.Errorf("--front-cert: %w", err))
+	}
+	return k.ServerTLS(secure.Unasked), k.Close, nil
+}
+
+// dial is how servers are connected to over TLS; nil if they are not.
+func (e *gatewayEnds) dial(own *secure.Keeper) dialFunc {
+	switch {
+	case !e.backTLS:
+		return nil
+	case len(e.backIdentities) == 0:
+		return own.DialTLS
+	}
+	servers := make([]secure.Identity, len(e.backIdentities))
+	for i, id := range e.backIdentities {
+		servers[i] = secure.Identity(id)
+	}
+	over := own.ClientTLS(servers...)
+	over.NextProtos = []string{"http/1.1"}
+	return (&tls.Dialer{NetDialer: &net.Dialer{KeepAlive: 15 * time.Second}, Config: over}).DialContext
+}
+
+// dialPlainly is how servers are connected to in plain text: only on this computer, unless
+// somebody has said that the network can be trusted. Where a server is, is known when it is
+// called, and not a byte goes to one that is elsewhere.
+func (g *Settings) dialPlainly() dialFunc {
+	d := &net.Dialer{KeepAlive: 15 * time.Second}
+	if !g.security.Insecure {
+		d.Control = func(_, addr string, _ syscall.RawConn) error {
+			if hostport.Loopback(addr) {
+				return nil
+			}
+			return fmt.Errorf("the server is on another computer, and would be spoken to in plain text: start the gateway with --back-tls, or with --%s if the network can be trusted", cli.InsecureFlag)
+		}
+	}
+	return d.DialContext
+}
+
+func (e *gatewayEnds) scheme() string {
+	if e.backTLS {
+		return "https"
+	}
+	return "http"
+}
+
+// probes is what health and metrics are served over, of what callers are; nil for plain
+// text.
+func (e *gatewayEnds) probes(front *tls.Config) *tls.Config {
+	if !e.healthTLS {
+		return nil
+	}
+	return front.Clone()
+}
+
+// greeting is where callers find the gateway.
+func (e *gatewayEnds) greeting(listening string) string { return urlOf(listening, e.frontTLS) }
+
+func urlOf(listening string, secured bool) string {
+	if secured {
+		return "https://" + listening
+	}
+	return "http://" + listening
+}

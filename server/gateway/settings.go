@@ -1,0 +1,185 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/server/cli"
+	"github.com/leasehold-dev/leasehold/server/daemon"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/internal/settings"
+	"github.com/leasehold-dev/leasehold/leasehttp"
+)
+
+// Settings is what flags, the environment and a file say about how to run
+// a gateway. Once validated, what can be derived is filled in.
+type Settings struct {
+	Flags *pflag.FlagSet
+	File  string
+
+	managers  []string
+	namespace string
+	keys      []string
+	listen    string // where callers connect
+	health    string // where health is served; empty for nowhere
+
+	maxOutstanding int
+	attempts       int
+	stall          time.Duration
+	drain          time.Duration
+	trustForwarded bool
+	security       cli.Security
+	ends           gatewayEnds
+	Log            cli.LogSettings
+	debug          daemon.Debug
+
+	maxBody, replay string // as they were written
+
+	key         leasehttp.Source
+	maxBytes    int64
+	replayBytes int64
+}
+
+// Bounds on what a gateway may be configured to.
+const (
+	maxGatewayOutstanding = 1 << 20
+	maxGatewayAttempts    = 1000
+	maxGatewayReplay      = 16 << 20
+)
+
+// AddFlags is in the order in which the help lists them.
+func (g *Settings) AddFlags(cmd *cobra.Command) {
+	cmd.Flags().SortFlags = false
+	f := pflag.NewFlagSet("gateway", pflag.ContinueOnError)
+	f.SortFlags = false
+	g.Flags = f
+	f.StringSliceVar(&g.managers, "managers", []string{cli.DefaultManager}, "`addresses` of managers, with commas between")
+	f.StringVarP(&g.namespace, "namespace", "n", "", "the `name` of the namespace whose servers are behind the gateway")
+	f.StringSliceVar(&g.keys, "key", nil, "where the key of a request is: header:NAME, path:NUMBER, query:NAME or cookie:NAME;\nseveral are tried in order")
+	f.StringVar(&g.listen, "listen", "127.0.0.1:8080", "the `address` where callers connect")
+	f.StringVar(&g.health, "health-listen", "127.0.0.1:8081", "the `address` for health checks, /healthz and /readyz, and for /metrics; \"\" for none")
+	f.IntVar(&g.maxOutstanding, "max-outstanding", leasehttp.DefaultMaxOutstanding, "how many requests may be under way to one server; more are refused with 503")
+	f.StringVar(&g.maxBody, "max-body", "0", "how long the body of a request may be, in `bytes`, KiB or MiB; 0 for no bound")
+	f.StringVar(&g.replay, "replay", "64KiB", "how much of a request's body is kept, in `bytes`, KiB or MiB, so that it can be sent to\nanother server if the first one refuses it")
+	f.IntVar(&g.attempts, "attempts", 40, "how often a request is sent at most, or its key looked up while nobody owns it; 40\ntake about 23 s")
+	f.DurationVar(&g.stall, "stall", 5*time.Minute, "how long a caller may keep its request waiting, while it sends its body or takes its\nanswer; 0 for no bound")
+	f.DurationVar(&g.drain, "drain", 25*time.Second, "how long requests may go on when the gateway is stopped")
+	f.BoolVar(&g.trustForwarded, "trust-forwarded", false, "believe callers where their requests are from: X-Forwarded-For is added to, not\nreplaced. All callers must be proxies that can be trusted")
+	g.security.AddFlags(f, g.origin)
+	g.security.AddToken(f)
+	g.ends.addFlags(f)
+	g.Log.AddFlags(f)
+	g.debug.AddFlags(f)
+	cli.AddSettings(cmd, f, &g.File)
+	g.Log.Complete(cmd)
+	// The name is that of a flag just added, the only thing that can go wrong.
+	_ = cmd.RegisterFlagCompletionFunc("key", cobra.FixedCompletions(
+		[]string{"header:", "path:", "query:", "cookie:"}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
+}
+
+// origin names a setting as whoever made it did.
+func (g *Settings) origin(flag string) string {
+	if g.Flags.Changed(flag) {
+		return settings.Origin(g.Flags.Lookup(flag))
+	}
+	return "--" + flag
+}
+
+// Validate says what is wrong with the settings, in terms of settings, and fills
+// in what can be derived.
+func (g *Settings) Validate() error {
+	for _, check := range []func() error{
+		g.validateManagers, g.validateAddresses, g.validateKey, g.validateBounds, g.validateSizes, g.security.Validate, g.validateEnds,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	if err := g.debug.Validate(g.origin); err != nil {
+		return err
+	}
+	return g.Log.Validate(g.origin)
+}
+
+func (g *Settings) validateManagers() error {
+	if len(g.managers) == 0 || len(g.managers) > admin.MaxManagers {
+		return fmt.Errorf("%s: want 1 to %d addresses, have %d", g.origin("managers"), admin.MaxManagers, len(g.managers))
+	}
+	for i, addr := range g.managers {
+		g.managers[i] = strings.TrimSpace(addr)
+		if err := cli.CheckAddr(g.managers[i]); err != nil {
+			return fmt.Errorf("%s: %w", g.origin("managers"), err)
+		}
+	}
+	if g.namespace == "" {
+		return errors.New("say with --namespace whose servers are behind the gateway")
+	}
+	return leasehold.Namespace(g.namespace).Validate()
+}
+
+func (g *Settings) validateAddresses() error {
+	if err := cli.CheckAddr(g.listen); err != nil {
+		return fmt.Errorf("%s: %w", g.origin("listen"), err)
+	}
+	contacts := append(cli.Called(g.origin("managers"), g.managers, g.security.Tls()), cli.ContactAt(g.origin("listen"), g.listen, g.ends.frontTLS))
+	if g.health != "" {
+		if err := cli.CheckAddr(g.health); err != nil {
+			return fmt.Errorf("%s: %w", g.origin("health-listen"), err)
+		}
+		if _, port, err := net.SplitHostPort(g.listen); err == nil && g.health == g.listen && port != "0" {
+			return fmt.Errorf("%s %s: that is where callers connect; give it a port of its own", g.origin("health-listen"), g.health)
+		}
+		contacts = append(contacts, cli.ContactAt(g.origin("health-listen"), g.health, g.ends.healthTLS))
+	}
+	return g.security.Expose(contacts)
+}
+
+func (g *Settings) validateKey() error {
+	if len(g.keys) == 0 {
+		return errors.New("say with --key where the key of a request is: header:NAME, path:NUMBER, query:NAME or cookie:NAME")
+	}
+	var err error
+	if g.key, err = leasehttp.ParseSource(strings.Join(g.keys, ",")); err != nil {
+		return fmt.Errorf("%s: %w", g.origin("key"), err)
+	}
+	return nil
+}
+
+func (g *Settings) validateBounds() error {
+	switch {
+	case g.maxOutstanding < 1 || g.maxOutstanding > maxGatewayOutstanding:
+		return fmt.Errorf("%s %d: want 1 to %d", g.origin("max-outstanding"), g.maxOutstanding, maxGatewayOutstanding)
+	case g.attempts < 1 || g.attempts > maxGatewayAttempts:
+		return fmt.Errorf("%s %d: want 1 to %d", g.origin("attempts"), g.attempts, maxGatewayAttempts)
+	case g.stall < 0:
+		return fmt.Errorf("%s %v: want a time, or 0 for no bound", g.origin("stall"), g.stall)
+	case g.drain < 0:
+		return fmt.Errorf("%s %v: want a time, or 0 to stop at once", g.origin("drain"), g.drain)
+	}
+	return nil
+}
+
+func (g *Settings) validateSizes() error {
+	var err error
+	if g.maxBytes, err = cli.ParseBytes(g.maxBody); err != nil {
+		return fmt.Errorf("%s: %w", g.origin("max-body"), err)
+	}
+	if g.replayBytes, err = cli.ParseBytes(g.replay); err != nil {
+		return fmt.Errorf("%s: %w", g.origin("replay"), err)
+	}
+	if g.replayBytes > maxGatewayReplay {
+		return fmt.Errorf("%s %s: want at most %dMiB, which may be kept for each request", g.origin("replay"), g.replay, maxGatewayReplay>>20)
+	}
+	if g.replayBytes == 0 {
+		g.replayBytes = -1 // to the library 0 is the default
+	}
+	return nil
+}

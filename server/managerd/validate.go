@@ -1,0 +1,217 @@
+package managerd
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/server/cli"
+
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+)
+
+// Bounds on what a group may be configured to.
+const (
+	minTTL     = 100 * time.Millisecond
+	maxTTL     = time.Hour
+	maxMembers = 9 // each more makes every commit slower, and there is nothing left to gain
+)
+
+// Validate says what is wrong with the settings, in terms of settings, and
+// fills in what can be derived.
+func (m *ManagerSettings) Validate() error {
+	if err := cli.RefuseOnCommandLine(m.Flags, PasswordFlag, "etcd-password-file"); err != nil {
+		return err
+	}
+	for _, check := range []func() error{
+		m.validateAddresses, m.validateSecurity, m.validateTimes, m.validateLimits, m.validateLog, m.validateDashboard, m.validateStore,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	check := m.validateGroup
+	switch m.Store {
+	case inEtcd:
+		check = m.validateEtcd
+	case inMemory:
+		check = m.validatePeers
+	}
+	if err := check(); err != nil {
+		return err
+	}
+	return m.Security.Expose(m.contacts())
+}
+
+// contacts are the addresses that the manager listens on, and that it calls. What managers
+// that keep nothing on disk say to each other by datagrams is authenticated by their key.
+func (m *ManagerSettings) contacts() []cli.Contact {
+	contacts := []cli.Contact{cli.ContactAt(m.origin("listen"), m.Listen, m.Security.Tls())}
+	if m.HTTP != "" {
+		contacts = append(contacts, cli.ContactAt(m.origin("http"), m.HTTP, m.Security.Tls()))
+	}
+	if m.Join != "" {
+		contacts = append(contacts, cli.ContactAt(m.origin("join"), m.Join, m.Security.Tls()))
+	}
+	if m.PeerURL != "" {
+		contacts = append(contacts, cli.ContactAt(m.origin("peer-listen"), m.PeerListen, strings.HasPrefix(m.PeerURL, "https:")))
+	}
+	for _, member := range m.Members {
+		scheme, addr := cutScheme(member.PeerURL)
+		contacts = append(contacts, cli.ContactAt(m.origin("members"), addr, scheme == "https"))
+	}
+	for _, peer := range m.Peers.Members {
+		contacts = append(contacts, cli.ContactAt(m.origin("peers"), peer.Manager, m.Security.Tls()))
+	}
+	for _, endpoint := range m.Etcd.Endpoints {
+		scheme, addr := cutScheme(endpoint)
+		certified := m.Etcd.CA != "" || m.Etcd.Cert != "" // counts where nothing else is said
+		contacts = append(contacts, cli.ContactAt(m.origin("etcd"), addr, scheme == "https" || scheme == "" && certified))
+	}
+	return contacts
+}
+
+// cutScheme takes a URL of an address apart. The scheme may be left out.
+func cutScheme(text string) (scheme, addr string) {
+	scheme, addr, found := strings.Cut(text, "://")
+	if !found {
+		return "", text
+	}
+	return scheme, strings.TrimRight(addr, "/")
+}
+
+func (m *ManagerSettings) validateAddresses() error {
+	for flag, addr := range map[string]string{"listen": m.Listen, "advertise": m.Advertise, "http": m.HTTP, "peer-listen": m.PeerListen, "join": m.Join} {
+		if addr == "" && flag != "listen" {
+			continue
+		}
+		if err := cli.CheckAddr(addr); err != nil {
+			return fmt.Errorf("%s: %w", m.origin(flag), err)
+		}
+	}
+	_, port, err := net.SplitHostPort(m.Listen)
+	if err != nil {
+		return err
+	}
+	switch {
+	case m.HTTP == m.Listen && port != "0":
+		return fmt.Errorf("%s %s: that is where it listens already; give it a port of its own", m.origin("http"), m.HTTP)
+	case m.Advertise == "" && everywhere(m.Listen):
+		return fmt.Errorf("%s %s means every address of this computer, and others cannot connect to that: say with --advertise how they reach it, such as --advertise %s",
+			m.origin("listen"), m.Listen, net.JoinHostPort(hostname(), port))
+	case m.Advertise == "" && port != "0":
+		m.Advertise = m.Listen
+	case m.Advertise != "":
+		return m.validateAdvertise()
+	}
+	return nil
+}
+
+func (m *ManagerSettings) validateAdvertise() error {
+	_, port, err := net.SplitHostPort(m.Advertise)
+	switch {
+	case err != nil:
+		return err
+	case everywhere(m.Advertise):
+		return fmt.Errorf("%s %s: others cannot connect to every address of this computer; name one, such as %s",
+			m.origin("advertise"), m.Advertise, net.JoinHostPort(hostname(), port))
+	case port == "0":
+		return fmt.Errorf("%s %s: others need to know the port", m.origin("advertise"), m.Advertise)
+	}
+	return nil
+}
+
+// everywhere reports whether an address is one to listen on but not to dial.
+func everywhere(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	return err == nil && (host == "" || net.ParseIP(host).IsUnspecified())
+}
+
+func hostname() string {
+	name, err := os.Hostname()
+	if err != nil || name == "" {
+		return "localhost"
+	}
+	return name
+}
+
+func (m *ManagerSettings) validateTimes() error {
+	switch {
+	case m.TTL < minTTL || m.TTL > maxTTL:
+		return fmt.Errorf("%s %v: want %v to %v", m.origin("ttl"), m.TTL, minTTL, maxTTL)
+	case !(m.Drift >= 1 && m.Drift <= protocol.MaxDrift):
+		return fmt.Errorf("%s %v: want 1 to %d", m.origin("drift"), m.Drift, protocol.MaxDrift)
+	}
+	return nil
+}
+
+// maxConnections is more than a computer has ports, for whom there are several.
+const maxConnections = 1 << 20
+
+func (m *ManagerSettings) validateLimits() error {
+	for _, limit := range []struct {
+		flag  string
+		value int
+	}{{"max-connections", m.MaxConnections}, {"max-handshakes", m.MaxHandshakes}} {
+		if limit.value < 1 || limit.value > maxConnections {
+			return fmt.Errorf("%s %d: want 1 to %d", m.origin(limit.flag), limit.value, maxConnections)
+		}
+	}
+	return nil
+}
+
+func (m *ManagerSettings) validateLog() error {
+	if err := m.Debug.Validate(m.origin); err != nil {
+		return err
+	}
+	return m.Log.Validate(m.origin)
+}
+
+func (m *ManagerSettings) validateEtcd() error {
+	e := &m.Etcd
+	if len(e.Endpoints) == 0 {
+		return fmt.Errorf("%s is etcd: say with --etcd where that is", m.origin("store"))
+	}
+	for i, endpoint := range e.Endpoints {
+		e.Endpoints[i] = strings.TrimSpace(endpoint)
+		if err := checkEndpoint(e.Endpoints[i]); err != nil {
+			return fmt.Errorf("%s: %w", m.origin("etcd"), err)
+		}
+	}
+	switch {
+	case (e.Cert == "") != (e.Key == ""):
+		return errors.New("--etcd-cert and --etcd-key go together: one is missing")
+	case e.Password.Len() > 0 && e.passwordFile != "":
+		return fmt.Errorf("%s and %s both say the password: leave out one of the two", m.origin(PasswordFlag), m.origin("etcd-password-file"))
+	}
+	if e.passwordFile != "" {
+		password, err := cli.ReadSecret(e.passwordFile)
+		if err != nil {
+			return cli.Fail(fmt.Errorf("%s: %w", m.origin("etcd-password-file"), err))
+		}
+		e.Password = password
+	}
+	if (e.User == "") != (e.Password.Len() == 0) {
+		return errors.New("--etcd-user and its password go together: one is missing")
+	}
+	return nil
+}
+
+// checkEndpoint accepts host:port, and URLs of it.
+func checkEndpoint(endpoint string) error {
+	if err := cli.WithoutLogin(endpoint, "say --etcd-user and --etcd-password-file"); err != nil {
+		return err
+	}
+	addr := endpoint
+	if u, err := url.Parse(endpoint); err == nil && (u.Scheme == "http" || u.Scheme == "https") {
+		addr = u.Host
+	}
+	if err := cli.CheckAddr(addr); err != nil {
+		return fmt.Errorf("%q: want host:port or a URL with a port, such as https://10.0.0.1:2379", endpoint)
+	}
+	return nil
+}

@@ -1,0 +1,205 @@
+package top
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/server/cli"
+
+	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/console"
+)
+
+// topScreen draws what was seen for a terminal of a size: a line for each row of it,
+// none wider than it is. It costs what can be seen, and a sort of the owners.
+func topScreen(s *Snapshot, v topView) string {
+	lines := topTitle(s, v)
+	if v.help {
+		return fit(append(append(lines, ""), wrapped(TopKeysHelp, v.width, max(1, v.height))...), v, "any key goes back")
+	}
+	trouble := topTrouble(s, v)
+	body := topBody(s, v, len(lines)+len(trouble))
+	if len(trouble) > 0 { // what is below may not be so any more
+		for i, line := range body {
+			body[i] = lipgloss.NewStyle().Faint(true).Render(ansi.Strip(line))
+		}
+	}
+	return fit(append(append(lines, trouble...), body...), v, topKeys(v))
+}
+
+// fit cuts what does not fit, and adds the last line, if somebody may press keys.
+func fit(lines []string, v topView, last string) string {
+	if v.height > 0 {
+		lines = lines[:min(len(lines), max(0, v.height-1))]
+		for len(lines) < v.height-1 {
+			lines = append(lines, "")
+		}
+		lines = append(lines, lipgloss.NewStyle().Faint(true).Render(last))
+	}
+	var out strings.Builder
+	for _, line := range lines {
+		out.WriteString(ansi.Truncate(line, max(1, v.width), "…") + "\n")
+	}
+	return out.String()
+}
+
+func topKeys(v topView) string {
+	switch {
+	case v.finding:
+		return "key: " + console.Shown(v.typing) + "▏  a name, or 0x and digits; Enter finds it, Esc does not"
+	case v.filtering:
+		return "/" + console.Shown(v.filter) + "▏  Enter keeps it, Esc clears it"
+	case v.filter != "":
+		return "q leave  ? help  1-4 pages  f find a key  Esc shows all again"
+	}
+	return "q leave  ? help  1-4 pages  f find a key  n/p namespace  / filter  s sort"
+}
+
+// topTitle is what, where and when.
+func topTitle(s *Snapshot, v topView) []string {
+	title := console.Heading("leasehold top") + "  " + console.OrDash(s.Namespace)
+	for i, n := range s.Status.Namespaces {
+		if n.Name == s.Namespace && len(s.Status.Namespaces) > 1 {
+			title += fmt.Sprintf(" (%d of %d)", i+1, len(s.Status.Namespaces))
+		}
+	}
+	at := clockText(s.At)
+	gap := v.width - lipgloss.Width(title) - len(at)
+	return []string{title + strings.Repeat(" ", max(2, gap)) + at}
+}
+
+func clockText(t time.Time) string { return t.Local().Format("15:04:05") }
+
+// topTrouble says that what is shown is old, since when, and why.
+func topTrouble(s *Snapshot, v topView) []string {
+	var since time.Time
+	why := "Waiting for an answer."
+	switch {
+	case s.Stale != nil:
+		since, why = s.Stale.Since, s.Stale.Why
+	case !v.now.IsZero() && v.now.Sub(s.At) > v.patience:
+		since = s.At
+	default:
+		return nil
+	}
+	now := s.At
+	if v.now.After(now) {
+		now = v.now
+	}
+	lines := []string{console.Bad(fmt.Sprintf("NO ANSWER since %s, for %s.", clockText(since), console.Brief(now.Sub(since).Round(time.Second)))) + seenThen(s)}
+	return append(lines, wrapped(why, v.width, 3)...)
+}
+
+func seenThen(s *Snapshot) string {
+	if s.Status.Leader == "" {
+		return ""
+	}
+	return " The last picture:"
+}
+
+// wrapped breaks a text into lines, and leaves off what is too much.
+func wrapped(text string, width, most int) []string {
+	if text == "" {
+		return nil
+	}
+	lines := strings.Split(ansi.Wordwrap(text, max(1, width), ""), "\n")
+	return lines[:min(most, len(lines))]
+}
+
+// topBody is all below the title. So many lines are above it.
+func topBody(s *Snapshot, v topView, above int) []string {
+	if s.Stale != nil && s.Status.Leader == "" {
+		return nil // nothing was ever seen
+	}
+	lines := append(topFacts(s, v), "")
+	if n := s.status(); n == nil || !n.Ready {
+		return append(lines, wrapped(topUnready(s), v.width, 3)...)
+	}
+	if v.page != pageOwners {
+		return append(lines, topPageLines(s, v, v.height-above-len(lines)-1)...)
+	}
+	rows := topRows(s, v)
+	room := topRooms(v.height-above-len(lines)-1, len(rows), s)
+	if v.height == 0 {
+		room = topRoom{owners: len(rows), moves: topHotKeys, hot: topHotKeys, events: 2 * topHotKeys}
+	}
+	lines = append(lines, topOwners(s, v, rows, room.owners)...)
+	lines = append(lines, topMoves(s, room.moves)...)
+	lines = append(lines, topHot(s, room.hot)...)
+	return append(lines, topLatest(s, room.events)...)
+}
+
+// topUnready says why there is nothing to see.
+func topUnready(s *Snapshot) string {
+	n := s.status()
+	switch {
+	case n != nil:
+		return console.Bad("not ready") + ": " + console.OrDash(n.Problem)
+	case s.Namespace == "":
+		return "There is no namespace yet. Create one with 'leasehold namespace create NAME'."
+	}
+	return console.Bad("There is no namespace "+console.Shown(s.Namespace)+".") + " Create it with 'leasehold namespace create " + console.Shown(s.Namespace) + "'."
+}
+
+// topFacts is how the group and the namespace fare.
+func topFacts(s *Snapshot, v topView) []string {
+	d := &s.Status
+	leader := console.Bad("none")
+	if d.Leader != "" {
+		leader = fmt.Sprintf("%s, in term %d", console.Good(console.Shown(d.Leader)), d.Term)
+	}
+	if d.Leader != "" && d.LedFor > 0 {
+		leader += ", for " + cli.Seconds(d.LedFor)
+	}
+	entries, notes := []console.Entry{{"leader", leader}}, []string(nil)
+	if n := s.status(); n != nil && n.Ready {
+		entries = append(entries,
+			console.Entry{"keys", fmt.Sprintf("%s, %s; LSN %s", console.Counted(int(n.Ranges), "range"), s.vacantText(), console.Grouped(uint64(n.LSN)))},
+			console.Entry{"policy", fmt.Sprintf("%s; %s, %s waiting; %s", console.OrDash(s.Policy),
+				console.Counted(int(s.Moves.UnderWay), "move"), console.Grouped(uint64(s.Moves.Waiting)), console.Counted(int(n.Lookups), "lookup"))})
+		if n.Problem != "" {
+			notes = append(notes, console.Bad(console.Shown(n.Problem)))
+		}
+		if n.Lull != "" && !v.tiny() {
+			notes = append(notes, "Not balanced by load now: "+console.Shown(n.Lull)+".")
+		}
+	}
+	for _, w := range d.Warnings {
+		notes = append(notes, console.Bad("Warning: ")+console.Shown(w)+".")
+	}
+	entries = append(entries, console.Entry{"store", console.Shown(d.Store) + silentMembers(s.Members)})
+	most := 4 // notes
+	if v.tiny() {
+		entries, most = entries[:min(2, len(entries))], 1
+	}
+	lines := strings.Split(strings.TrimSuffix(console.Facts(entries), "\n"), "\n")
+	return append(lines, wrapped(strings.Join(notes, "\n"), v.width, most)...)
+}
+
+// tiny reports whether there is room for little: then only what is wrong is said.
+func (v topView) tiny() bool { return v.height > 0 && v.height < small }
+
+func (s *Snapshot) vacantText() string {
+	if s.Vacant == 0 {
+		return "none vacant"
+	}
+	return console.Bad(console.Percent(s.Vacant) + " of the keys vacant")
+}
+
+// silentMembers names the managers of the group whose stores do not answer.
+func silentMembers(members []admin.Member) string {
+	var silent []string
+	for _, m := range members {
+		if !m.Healthy {
+			silent = append(silent, console.Shown(m.Name))
+		}
+	}
+	if len(silent) == 0 {
+		return ""
+	}
+	return "; " + console.Bad(strings.Join(silent, ", ")+" not in touch")
+}

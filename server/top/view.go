@@ -1,0 +1,182 @@
+package top
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// A topView is how the user wants to see things.
+type topView struct {
+	width, height int // of the terminal; a height of 0 is as much as it takes
+	sort          topSort
+	filter        string
+	filtering     bool // it is being typed
+	page          topPage
+	finding       bool   // a key is being typed
+	typing        string // so far
+	sought        string // the key of pageKey
+	help          bool
+	scroll        int // rows that are above what can be seen
+	// now is when it is drawn, and patience how old a picture may then be. If now is
+	// zero, no picture is old.
+	now      time.Time
+	patience time.Duration
+}
+
+// A topSort is by what owners are sorted: an index of topSorts.
+type topSort int
+
+const (
+	byLoad topSort = iota
+	byShare
+	byName
+)
+
+var Sorts = [...]string{byLoad: "load", byShare: "share", byName: "name"}
+
+func sortNamed(name string) (topSort, error) {
+	if i := slices.Index(Sorts[:], name); i >= 0 {
+		return topSort(i), nil
+	}
+	return 0, fmt.Errorf("--sort %q: want %s", name, strings.Join(Sorts[:], ", "))
+}
+
+func (s topSort) String() string { return Sorts[s] }
+
+// compare sorts owners, those first that matter most.
+func (s topSort) compare(a, b *topOwner) int {
+	most := 0
+	switch s {
+	case byLoad:
+		most = cmp.Or(cmp.Compare(b.Load, a.Load), cmp.Compare(b.Share, a.Share))
+	case byShare:
+		most = cmp.Or(cmp.Compare(b.Share, a.Share), cmp.Compare(b.Load, a.Load))
+	case byName:
+	}
+	if most != 0 {
+		return most
+	}
+	return cmp.Or(strings.Compare(a.Owner.Owner, b.Owner.Owner), strings.Compare(a.Session, b.Session))
+}
+
+// topRows returns the owners that are to be seen, in their order.
+func topRows(s *Snapshot, v topView) []*topOwner {
+	if s == nil {
+		return nil
+	}
+	rows := make([]*topOwner, 0, len(s.Owners))
+	for i := range s.Owners {
+		if o := &s.Owners[i]; v.filter == "" || o.has(strings.ToLower(v.filter)) {
+			rows = append(rows, o)
+		}
+	}
+	slices.SortFunc(rows, v.sort.compare)
+	return rows
+}
+
+// has reports whether a text is part of what can be seen of an owner.
+func (o *topOwner) has(lower string) bool {
+	for _, text := range []string{o.Owner.Owner, o.Addr, o.stateName()} {
+		if strings.Contains(strings.ToLower(text), lower) {
+			return true
+		}
+	}
+	return false
+}
+
+// mostFilter bounds what is typed to filter owners.
+const mostFilter = 64
+
+// typed takes up a key while the filter is typed.
+func (v topView) typed(key, text string) topView {
+	switch {
+	case key == "enter":
+		v.filtering = false
+	case key == "esc":
+		v.filtering, v.filter = false, ""
+	case key == "backspace":
+		_, size := utf8.DecodeLastRuneInString(v.filter)
+		v.filter = v.filter[:len(v.filter)-size]
+	case len(v.filter)+len(text) <= mostFilter:
+		v.filter += text
+	}
+	v.scroll = 0
+	return v
+}
+
+// mostKey bounds what is typed to find a key.
+const mostKey = 256
+
+// asked takes up a key of the keyboard while a key of the namespace is typed.
+func (v topView) asked(key, text string) topView {
+	switch {
+	case key == "esc" || key == "enter":
+		v.finding, v.typing = false, ""
+	case key == "backspace":
+		_, size := utf8.DecodeLastRuneInString(v.typing)
+		v.typing = v.typing[:len(v.typing)-size]
+	case len(v.typing)+len(text) <= mostKey:
+		v.typing += text
+	}
+	return v
+}
+
+// found turns to the key that was typed.
+func (v topView) found() topView {
+	v.page, v.sought, v.finding, v.typing, v.scroll, v.filter = PageKey, v.typing, false, "", 0, ""
+	return v
+}
+
+// command takes up any other key, where there are so many rows to be seen.
+func (v topView) command(key string, rows int) topView {
+	page := max(1, v.height/2)
+	if to, ok := pageNamed(key); ok {
+		v.page, v.scroll, v.filter = to, 0, ""
+		return v
+	}
+	switch key {
+	case topPages[PageKey]:
+		v.finding, v.typing = true, ""
+	case "s":
+		v.sort, v.scroll = (v.sort+1)%topSort(len(Sorts)), 0
+	case "/":
+		v.filtering = true
+	case "?", "h":
+		v.help = true
+	case "esc":
+		v.filter = ""
+	case "down", "j":
+		v.scroll++
+	case "up", "k":
+		v.scroll--
+	case "pgdown", "space":
+		v.scroll += page
+	case "pgup":
+		v.scroll -= page
+	case "home", "g":
+		v.scroll = 0
+	case "end", "G":
+		v.scroll = rows
+	}
+	v.scroll = max(0, min(v.scroll, rows-1))
+	return v
+}
+
+// TopKeysHelp fits into a narrow terminal too.
+const TopKeysHelp = `  q, Ctrl-C       leave
+  n, p, ← →       the next namespace, the one before
+  1, 2, 3, 4      owners, ranges, lookups, events
+  f               find a key: who has it, and who had it
+  ↑ ↓, PgUp PgDn  scroll
+  s               sort owners by load, share or name
+  /               only rows with this in them
+  ?               explain
+
+The bar of an owner is its load against its fair part, which
+is what it would have if all loads were spread by weight:
+half a bar is the fair part, a full one twice that or more.
+If no owner reports loads it is the share of the keys.`
