@@ -62,9 +62,6 @@ const mostHotKeys = 1024
 
 // ListHotKeys returns what the owners have said about the keys that cost most.
 func (s *adminService) ListHotKeys(ctx context.Context, r *leaseholdv1.ListHotKeysRequest) (*leaseholdv1.ListHotKeysResponse, error) {
-	if err := wire.CheckVersion(r.GetVersion()); err != nil {
-		return nil, wire.FromError(err)
-	}
 	if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.ListHotKeys); done {
 		return answer, err
 	}

@@ -50,7 +50,7 @@
 //   - Memory: per owner one reply; per lookup one question, one reply and maxQueuedUpdates shared
 //     updates; per namespace one batch with at most maxQueuedUpdates messages of at most
 //     maxBatchChanges changes, one snapshot and maxAnswers encoded answers.
-//   - A slow receiver costs others at most 20 ms in the first wave that meets it, 5 ms if others
+//   - A slow receiver costs others at most 40 ms in the first wave that meets it, 10 ms if others
 //     are slow as well, and 25 ms of a bulk slot per snapshot. It does not delay the machine:
 //     Broadcast, Answer, Send and the methods of Owners do not block on streams.
 package broadcast
