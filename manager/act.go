@@ -33,28 +33,28 @@ func (m *Manager) act(now mono.Instant, actions []node.Action) {
 		case node.Unfollow:
 			m.feeds.end(a.Namespace)
 		case node.Serves:
-			m.owners.announce(a.Namespace, notLeader{protocol.NotLeader{Term: a.Term, Leader: storage.ManagerID(m.cfg.Advertise)}})
+			m.owners.Announce(a.Namespace, protocol.NotLeader{Term: a.Term, Leader: storage.ManagerID(m.cfg.Advertise)})
 		case node.RedirectOwner:
 			m.metrics.refuse(leasehold.NotLeader)
-			m.owners.send(a.Speaker, notLeader{a.NotLeader})
+			m.owners.Redirect(a.Speaker, a.NotLeader)
 		case node.RefuseOwner:
 			m.metrics.refuse(leasehold.KindOf(a.Why))
-			m.owners.send(a.Speaker, refusal{a.Why})
+			m.owners.Refuse(a.Speaker, a.Why)
 		case node.RedirectLookup:
 			m.metrics.refuse(leasehold.NotLeader)
-			m.lookups.send(a.Lookup, &leaseholdv1.FollowResponse{
+			m.lookups.Send(a.Lookup, &leaseholdv1.FollowResponse{
 				Version: wire.Version, Kind: &leaseholdv1.FollowResponse_NotLeader{NotLeader: wire.FromNotLeader(a.NotLeader)},
-				Why: m.unanswered(now, m.lookups.follows(a.Lookup)),
+				Why: m.unanswered(now, m.lookups.Namespace(a.Lookup)),
 			})
 		case node.RefuseLookup:
 			m.metrics.refuse(leasehold.KindOf(a.Why))
-			m.lookups.send(a.Lookup, &leaseholdv1.FollowResponse{
+			m.lookups.Send(a.Lookup, &leaseholdv1.FollowResponse{
 				Version: wire.Version, Kind: &leaseholdv1.FollowResponse_Refusal{Refusal: wire.FromRefusal(a.Why)},
 			})
 		case node.Answer:
-			m.lookups.answer(a.Lookup, a.Reply)
+			m.lookups.Answer(a.Lookup, a.Reply)
 		case node.Relay:
-			m.lookups.broadcast(a.Reply)
+			m.lookups.Broadcast(a.Reply)
 		case node.Parked:
 			m.log.Error("a namespace cannot be led; the others go on", "namespace", a.Namespace, "why", a.Why)
 		case node.Note:
@@ -99,11 +99,11 @@ func (m *Manager) manage(now mono.Instant, a node.Manage) {
 	m.metrics.manage(a.Namespace, a.Action)
 	switch act := a.Action.(type) {
 	case machine.Send:
-		m.owners.send(protocol.Speaker{Namespace: a.Namespace, Owner: act.Owner, Session: act.Reply.Session}, leaseReply{act.Reply})
+		m.owners.Reply(protocol.Speaker{Namespace: a.Namespace, Owner: act.Owner, Session: act.Reply.Session}, act.Reply)
 	case machine.Answer:
-		m.lookups.answer(act.Lookup, act.Reply)
+		m.lookups.Answer(act.Lookup, act.Reply)
 	case machine.Broadcast:
-		m.lookups.broadcast(act.Reply)
+		m.lookups.Broadcast(act.Reply)
 		m.events.changed(act.Reply)
 	case machine.Commit:
 		m.store.commit(a.Namespace, a.Term, act.Batch)

@@ -78,9 +78,6 @@ func noSuchNamespace(ns leasehold.Namespace) error {
 
 // ListOwners returns who is connected, who waits, and who is only waited for.
 func (s *adminService) ListOwners(ctx context.Context, r *leaseholdv1.ListOwnersRequest) (*leaseholdv1.ListOwnersResponse, error) {
-	if err := wire.CheckVersion(r.GetVersion()); err != nil {
-		return nil, wire.FromError(err)
-	}
 	if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.ListOwners); done {
 		return answer, err
 	}
@@ -104,9 +101,6 @@ const rangesPerMessage = 4096
 
 // ListRanges returns the lease table in pieces.
 func (s *adminService) ListRanges(r *leaseholdv1.ListRangesRequest, stream leaseholdv1.AdminService_ListRangesServer) error {
-	if err := wire.CheckVersion(r.GetVersion()); err != nil {
-		return wire.FromError(err)
-	}
 	if done, err := forwardStream(stream.Context(), s.m, r, leaseholdv1.AdminServiceClient.ListRanges, stream.Send); done {
 		return err
 	}
@@ -144,9 +138,6 @@ func heldRange(r leasehold.Range, e table.Entry) *leaseholdv1.HeldRange {
 
 // LookupKey says who holds a key.
 func (s *adminService) LookupKey(ctx context.Context, r *leaseholdv1.LookupKeyRequest) (*leaseholdv1.LookupKeyResponse, error) {
-	if err := wire.CheckVersion(r.GetVersion()); err != nil {
-		return nil, wire.FromError(err)
-	}
 	if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.LookupKey); done {
 		return answer, err
 	}

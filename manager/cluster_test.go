@@ -41,6 +41,7 @@ type cluster struct {
 	guard  *guard                                             // if not everybody may do everything
 	boot   func() (string, time.Duration)                     // of the machine on which all managers run
 	wall   func() time.Time                                   // the managers' wall clock; nil: virtual time
+	waves  bool                                               // few lookups get updates as thousands do
 
 	mu       sync.Mutex
 	at       map[string]*bufconn.Listener
@@ -126,6 +127,9 @@ func (c *cluster) start(name string) *manager.Manager {
 	}
 	if c.wall != nil {
 		manager.SetWallClock(&cfg, c.wall)
+	}
+	if c.waves {
+		manager.BroadcastInWaves(&cfg)
 	}
 	if c.peers != nil {
 		cfg.Store, cfg.Peers = nil, c.peers.config(name)

@@ -63,7 +63,8 @@ type Config struct {
 	// says, on Linux; elsewhere it is not known.
 	Boot func() (name string, uptime time.Duration)
 
-	wall func() time.Time // the wall clock; tests have others
+	wall      func() time.Time // the wall clock; tests have others
+	maxDirect int              // broadcast.Config has it; tests have less
 
 	// Policy, if set, replaces the policy that a namespace is configured with.
 	// It is asked once for each configuration; nil means the usual one. All

@@ -31,8 +31,8 @@ func (m *Manager) describe(answer *leaseholdv1.GetStatusResponse) {
 // usages is how much is in use of all that there is only so much of.
 func (m *Manager) usages() []Usage {
 	all := []Usage{
-		{"owners connected", uint64(m.owners.connected()), uint64(m.cfg.MaxStreams)},
-		{"lookups connected", uint64(m.lookups.streaming()), uint64(m.cfg.MaxStreams)},
+		{"owners connected", uint64(m.owners.Count()), uint64(m.cfg.MaxStreams)},
+		{"lookups connected", uint64(m.lookups.Count()), uint64(m.cfg.MaxStreams)},
 	}
 	if m.cfg.Usage != nil {
 		all = append(all, m.cfg.Usage()...)

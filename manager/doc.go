@@ -15,10 +15,8 @@
 // asks the store. Nothing here judges time, and nothing here knows more than
 // the machine about who holds what.
 //
-//   - Every stream of an owner or a lookup has a goroutine that receives and
-//     one that sends. What waits to be sent is bounded: to an owner the newest
-//     message, because each is complete in itself; to a lookup a few, and one
-//     that falls behind misses some, notices, and asks.
+//   - What is sent to owners and lookups goes through internal/runtime/broadcast: bounded
+//     queues, one sender per stream, and waves for thousands of lookups.
 //   - Who may call what is decided by package access, if there is a Config.Access,
 //     before a handler sees a message. What handlers do about it is to show each
 //     caller only its namespaces, and to say whose a call is that they forward.

@@ -16,11 +16,13 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// elsewhere returns a connection to the leader if that is another manager, nil
-// if the call is to be answered here. A call that comes from another manager is not
-// forwarded again: two managers that take each other for the leader must not play
-// ball.
-func (m *Manager) elsewhere(ctx context.Context) (*grpc.ClientConn, error) {
+// elsewhere checks the version of a request, and returns a connection to the leader if that is
+// another manager, nil if the request is answered here. A forwarded request is not forwarded
+// again: two managers that take each other for the leader would do so without end.
+func (m *Manager) elsewhere(ctx context.Context, r versioned) (*grpc.ClientConn, error) {
+	if err := wire.CheckVersion(r.GetVersion()); err != nil {
+		return nil, err
+	}
 	if len(metadata.ValueFromIncomingContext(ctx, access.ForwardedHeader)) > 0 {
 		return nil, nil
 	}
@@ -49,11 +51,15 @@ func (m *Manager) introduce(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, managerHeader, m.cfg.Advertise, httpHeader, m.cfg.HTTP, buildHeader, m.cfg.Build)
 }
 
-// forward lets the leader answer a call, and reports whether it was asked.
-func forward[Req, Resp any](ctx context.Context, m *Manager, r *Req,
-	call func(leaseholdv1.AdminServiceClient, context.Context, *Req, ...grpc.CallOption) (*Resp, error),
+// versioned is a request, which has the version of the protocol.
+type versioned interface{ GetVersion() uint32 }
+
+// forward checks the version of a request and forwards it to the leader, unless this manager
+// leads. It reports whether the call is done, with an answer or an error.
+func forward[Req versioned, Resp any](ctx context.Context, m *Manager, r Req,
+	call func(leaseholdv1.AdminServiceClient, context.Context, Req, ...grpc.CallOption) (*Resp, error),
 ) (*Resp, bool, error) {
-	conn, err := m.elsewhere(ctx)
+	conn, err := m.elsewhere(ctx, r)
 	if conn == nil || err != nil {
 		return nil, err != nil, wire.FromError(err)
 	}
@@ -62,11 +68,11 @@ func forward[Req, Resp any](ctx context.Context, m *Manager, r *Req,
 }
 
 // forwardStream is forward for calls that are answered in pieces.
-func forwardStream[Req, Resp any](ctx context.Context, m *Manager, r *Req,
-	call func(leaseholdv1.AdminServiceClient, context.Context, *Req, ...grpc.CallOption) (grpc.ServerStreamingClient[Resp], error),
+func forwardStream[Req versioned, Resp any](ctx context.Context, m *Manager, r Req,
+	call func(leaseholdv1.AdminServiceClient, context.Context, Req, ...grpc.CallOption) (grpc.ServerStreamingClient[Resp], error),
 	send func(*Resp) error,
 ) (bool, error) {
-	conn, err := m.elsewhere(ctx)
+	conn, err := m.elsewhere(ctx, r)
 	if conn == nil || err != nil {
 		return err != nil, wire.FromError(err)
 	}

@@ -23,6 +23,7 @@ import (
 	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/machine/node"
 	"github.com/leasehold-dev/leasehold/internal/memcatalog"
+	"github.com/leasehold-dev/leasehold/internal/runtime/broadcast"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
@@ -42,8 +43,8 @@ type Manager struct {
 	group  *memcatalog.Group // the same, if nothing is on disk; nil otherwise
 	led    leasehold.Term    // the newest that we led in; touched only within a step
 
-	owners  *owners
-	lookups *lookups
+	owners  *broadcast.Owners
+	lookups *broadcast.Lookups
 	feeds   *feeds // for the namespaces that we follow
 	leader  *leaderConn
 	// standbys is who stands by while we lead.
@@ -117,8 +118,8 @@ func Start(cfg Config) (*Manager, error) {
 		awake = m.watch
 	}
 	m.driver = driver.New(m.clock, awake, queueLength, m.act)
-	m.owners = newOwners(cfg.MaxStreams)
-	m.lookups = newLookups(cfg.MaxStreams)
+	streams := broadcast.Config{Self: cfg.Advertise, MaxStreams: cfg.MaxStreams, MaxDirect: cfg.maxDirect}
+	m.owners, m.lookups = broadcast.NewOwners(m.ctx, streams), broadcast.NewLookups(m.ctx, streams)
 	m.leader = newLeaderConn(m)
 	m.standbys = newStandbys()
 	m.feeds = newFeeds(m)
@@ -271,9 +272,9 @@ func (m *Manager) end(why error) {
 	m.closing.Do(func() {
 		m.failure = why
 		m.cancel()
-		m.owners.close()
-		m.lookups.close()
 		m.server.Stop() // waits for the handlers
+		m.owners.Close()
+		m.lookups.Close()
 		m.feeds.close()
 		m.reporting.Wait()
 		m.leader.close()

@@ -13,7 +13,6 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	"github.com/leasehold-dev/leasehold/lookup"
-	"github.com/leasehold-dev/leasehold/manager"
 	"github.com/leasehold-dev/leasehold/owner"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
@@ -48,11 +47,12 @@ func TestOneManager(t *testing.T) {
 	})
 }
 
-// Whoever spreads news sends it, on streams on which questions are answered at the same time.
-// Nothing is left out: what is, a lookup would only find out with its next question, or more news.
-func TestNewsIsSentByWhoeverSpreadsIt(t *testing.T) {
+// Waves send updates on streams on which questions are answered at the same time. No update is
+// dropped: a lookup would notice only with its next question, or the next update.
+func TestWavesReachAllLookups(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
-		manager.TellFewAsMany(c.start("m1"))
+		c.waves = true
+		c.start("m1")
 		c.create("m1", pool())
 		var lookups []*lookup.Lookup
 		for range 20 {

@@ -74,14 +74,14 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	gauge(g.known, truth(known))
 	gauge(g.ready, truth(ready))
 	gauge(g.term, float64(term))
-	gauge(g.streams, float64(at.owners.connected()), "owner")
-	gauge(g.streams, float64(at.lookups.streaming()), "lookup")
+	gauge(g.streams, float64(at.owners.Count()), "owner")
+	gauge(g.streams, float64(at.lookups.Count()), "lookup")
 	gauge(g.streams, float64(at.events.watching()), "watch")
 	for _, u := range at.usages() {
 		gauge(g.limits, float64(u.Used)/float64(max(1, u.Most)), scrape.Label(u.What))
 	}
 	gauge(g.queue, float64(at.driver.Waiting()))
-	for ns, n := range at.lookups.perNamespace() {
+	for ns, n := range at.lookups.CountByNamespace() {
 		gauge(g.lookups, float64(n), string(ns))
 	}
 	for _, s := range m.survey() {

@@ -35,9 +35,6 @@ func (s *adminService) DrainOwner(ctx context.Context, r *leaseholdv1.DrainOwner
 
 // MoveRange has a range moved to an owner.
 func (s *adminService) MoveRange(ctx context.Context, r *leaseholdv1.MoveRangeRequest) (*leaseholdv1.MoveRangeResponse, error) {
-	if err := wire.CheckVersion(r.GetVersion()); err != nil {
-		return nil, wire.FromError(err)
-	}
 	if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.MoveRange); done {
 		return answer, err
 	}
@@ -54,9 +51,6 @@ func (s *adminService) MoveRange(ctx context.Context, r *leaseholdv1.MoveRangeRe
 
 // Rebalance has the policy asked now.
 func (s *adminService) Rebalance(ctx context.Context, r *leaseholdv1.RebalanceRequest) (*leaseholdv1.RebalanceResponse, error) {
-	if err := wire.CheckVersion(r.GetVersion()); err != nil {
-		return nil, wire.FromError(err)
-	}
 	if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.Rebalance); done {
 		return answer, err
 	}
@@ -69,9 +63,6 @@ func (s *adminService) Rebalance(ctx context.Context, r *leaseholdv1.RebalanceRe
 
 // ListMoves returns what is on its way, and what waits for its turn.
 func (s *adminService) ListMoves(ctx context.Context, r *leaseholdv1.ListMovesRequest) (*leaseholdv1.ListMovesResponse, error) {
-	if err := wire.CheckVersion(r.GetVersion()); err != nil {
-		return nil, wire.FromError(err)
-	}
 	if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.ListMoves); done {
 		return answer, err
 	}

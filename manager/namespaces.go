@@ -81,9 +81,6 @@ func (s *adminService) UpdateNamespace(ctx context.Context, r *leaseholdv1.Updat
 // table stays in the store, so that generations go on if there is ever another
 // of the same name.
 func (s *adminService) DeleteNamespace(ctx context.Context, r *leaseholdv1.DeleteNamespaceRequest) (*leaseholdv1.DeleteNamespaceResponse, error) {
-	if err := wire.CheckVersion(r.GetVersion()); err != nil {
-		return nil, wire.FromError(err)
-	}
 	if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.DeleteNamespace); done {
 		return answer, err
 	}

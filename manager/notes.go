@@ -148,6 +148,19 @@ func describe(n machine.Note) (slog.Level, string) {
 		return info, fmt.Sprintf("an owner goes on with %d leases under a new leader", n.Have)
 	case machine.NoteCompacted:
 		return info, fmt.Sprintf("%d leases side by side are recalled, to be one", n.Have)
+	case machine.NoteParting:
+		return info, fmt.Sprintf("an owner wants to leave: its %d leases are moved away first", n.Have)
+	case machine.NoteNoMover:
+		return warn, fmt.Sprintf("an owner joined without a Mover, and %d others have one: the state of ranges that go to it, or from it, is lost", n.Have)
+	default:
+		return describeMove(n)
+	}
+}
+
+// describeMove puts a note about a move into words.
+func describeMove(n machine.Note) (slog.Level, string) {
+	const debug, warn = slog.LevelDebug, slog.LevelWarn
+	switch n.What {
 	case machine.NoteMoveBegun:
 		return debug, "an owner is to send state to another"
 	case machine.NoteMoveDone:
@@ -162,10 +175,6 @@ func describe(n machine.Note) (slog.Level, string) {
 		return debug, "a move is no longer wanted"
 	case machine.NoteTargetGone:
 		return warn, "an owner has handed state over to another that is gone by now: it is lost"
-	case machine.NoteParting:
-		return info, fmt.Sprintf("an owner wants to leave: its %d leases are moved away first", n.Have)
-	case machine.NoteNoMover:
-		return warn, fmt.Sprintf("an owner joined without a Mover, and %d others have one: the state of ranges that go to it, or from it, is lost", n.Have)
 	default:
 		return debug, n.What.String()
 	}

@@ -1,10 +1,7 @@
 package manager
 
 import (
-	"cmp"
 	"context"
-	"maps"
-	"slices"
 
 	"github.com/leasehold-dev/leasehold"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
@@ -65,9 +62,6 @@ const mostHotKeys = 1024
 
 // ListHotKeys returns what the owners have said about the keys that cost most.
 func (s *adminService) ListHotKeys(ctx context.Context, r *leaseholdv1.ListHotKeysRequest) (*leaseholdv1.ListHotKeysResponse, error) {
-	if err := wire.CheckVersion(r.GetVersion()); err != nil {
-		return nil, wire.FromError(err)
-	}
 	if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.ListHotKeys); done {
 		return answer, err
 	}
@@ -80,29 +74,10 @@ func (s *adminService) ListHotKeys(ctx context.Context, r *leaseholdv1.ListHotKe
 	return answer, err
 }
 
-// mostLookups bounds how many lookups are listed.
-const mostLookups = 1024
-
 // ListLookups returns the lookups that are connected to this manager.
 func (s *adminService) ListLookups(_ context.Context, r *leaseholdv1.ListLookupsRequest) (*leaseholdv1.ListLookupsResponse, error) {
 	if err := wire.CheckVersion(r.GetVersion()); err != nil {
 		return nil, wire.FromError(err)
 	}
-	return s.m.lookups.list(s.m.clock.Now(), leasehold.Namespace(r.GetNamespace())), nil
-}
-
-// list describes the lookups of a namespace, the longest connected first.
-func (l *lookups) list(now mono.Instant, ns leasehold.Namespace) *leaseholdv1.ListLookupsResponse {
-	l.mu.Lock()
-	streams := slices.Collect(maps.Values(l.spaces[ns])) // each has said which namespace it follows, and since when
-	l.mu.Unlock()
-	slices.SortFunc(streams, func(a, b *lookupStream) int { return cmp.Compare(a.id, b.id) })
-	answer := &leaseholdv1.ListLookupsResponse{Total: uint32(len(streams))}
-	for _, s := range streams[:min(mostLookups, len(streams))] {
-		heard, lsn, behind := s.questions.figures()
-		answer.Lookups = append(answer.Lookups, &leaseholdv1.LookupStatus{
-			Addr: s.addr, ConnectedFor: int64(now.Sub(s.since)), Heard: int64(now.Sub(heard)), Lsn: uint64(lsn), Behind: behind,
-		})
-	}
-	return answer
+	return s.m.lookups.List(s.m.clock.Now(), leasehold.Namespace(r.GetNamespace())), nil
 }

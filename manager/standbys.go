@@ -130,11 +130,12 @@ func (m *Manager) report() {
 func (m *Manager) reportOnce() {
 	ctx, cancel := context.WithTimeout(m.ctx, statusPatience)
 	defer cancel()
-	conn, err := m.elsewhere(ctx)
+	r := &leaseholdv1.GetStatusRequest{Version: wire.Version}
+	conn, err := m.elsewhere(ctx, r)
 	if conn == nil || err != nil {
 		return
 	}
-	answer, err := leaseholdv1.NewAdminServiceClient(conn).GetStatus(m.introduce(ctx), &leaseholdv1.GetStatusRequest{Version: wire.Version})
+	answer, err := leaseholdv1.NewAdminServiceClient(conn).GetStatus(m.introduce(ctx), r)
 	if err == nil {
 		m.leading.learn(answer.GetLeaderships())
 	}

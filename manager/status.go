@@ -35,8 +35,9 @@ func (s *adminService) GetStatus(ctx context.Context, r *leaseholdv1.GetStatusRe
 		answer.Leaderships = s.m.leading.leaderships()
 		s.m.describe(answer)
 		s.m.hide(ctx, answer)
+		lookups := s.m.lookups.CountByNamespace()
 		for _, n := range answer.GetNamespaces() {
-			n.Lookups = uint32(s.m.lookups.connected(leasehold.Namespace(n.GetName())))
+			n.Lookups = uint32(lookups[leasehold.Namespace(n.GetName())])
 		}
 		return answer, nil
 	}
@@ -78,11 +79,12 @@ func (m *Manager) status(now mono.Instant, answer *leaseholdv1.GetStatusResponse
 	if catalog == nil || !m.node.Leads(now) {
 		return
 	}
+	lookups := m.lookups.CountByNamespace()
 	for _, n := range catalog.Namespaces {
 		if n.Deleted {
 			continue
 		}
-		status := &leaseholdv1.NamespaceStatus{Name: string(n.Name), Lookups: uint32(m.lookups.connected(n.Name))}
+		status := &leaseholdv1.NamespaceStatus{Name: string(n.Name), Lookups: uint32(lookups[n.Name])}
 		answer.Namespaces = append(answer.Namespaces, status)
 		led := m.node.Manager(n.Name)
 		if led == nil {

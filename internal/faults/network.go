@@ -80,7 +80,7 @@ func network() []Case {
 		{
 			Number: 24, What: "a peer never reads", Tries: "I8",
 			Must: "what waits for it is bounded, and nobody else waits",
-			Proofs: by(tests("manager", "TestSlowLookup", "TestWavesPassTheSlow", "TestNewestMessageWaitsForAnOwner"),
+			Proofs: by(tests("internal/runtime/broadcast", "TestSlowLookup", "TestWavesPassTheSlow", "TestNewestMessageWaitsForAnOwner"),
 				tests("internal/tests/attacks", "TestFrames"), tests("internal/fleasenet", "TestTCPSlowPeer"),
 				tests("internal/mover", "TestSlowImporter", "TestTransferHasAWindow"), tests("internal/dashboard", "TestSlowViewer"),
 				tests("leasehttp", "TestStalledCallers")),

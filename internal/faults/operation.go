@@ -5,7 +5,7 @@ func operation() []Case {
 		{
 			Number: 37, What: "1,000 owners join within a second", Tries: "I6 I8",
 			Must:   "all have their part in time, with few writes",
-			Proofs: by(tests("internal/machine/manager", "TestThousandOwnersJoin", "TestGatherWaitsForOthers"), tests("manager", "TestGather")),
+			Proofs: by(tests("internal/machine/manager", "TestThousandOwnersJoin", "TestGatherWaitsForOthers"), tests("internal/runtime/broadcast", "TestBatch")),
 		},
 		{
 			Number: 38, What: "half of all owners die at once", Tries: "I4 I6",
@@ -22,7 +22,7 @@ func operation() []Case {
 			Number: 40, What: "a lookup reads slowly", Tries: "I5 I8",
 			Must: "a bounded queue waits for it, and then a snapshot",
 			Proofs: by(simulated("lookup-pause", "lookup: gap", "manager: snapshot sent"), chaos("bandwidth"),
-				tests("manager", "TestSlowLookup", "TestWavesPassTheSlow", "TestMail"), tests("lookup", "TestSlowReaderMissesNothing")),
+				tests("internal/runtime/broadcast", "TestSlowLookup", "TestWavesPassTheSlow", "TestQueue"), tests("lookup", "TestSlowReaderMissesNothing")),
 		},
 		{
 			Number: 41, What: "the source of a move dies on the way", Tries: "I4 I7",

@@ -1,0 +1,61 @@
+package broadcast
+
+import (
+	"context"
+	"sync"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// Config configures Owners and Lookups.
+type Config struct {
+	// Self is the manager's address, for errors.
+	Self string
+	// MaxStreams is how many owners or lookups may be connected.
+	MaxStreams int
+	// MaxDirect is how many lookups of a namespace get their updates through their queues. More
+	// get them in waves. Default: 512.
+	MaxDirect int
+}
+
+// A group is what Owners and Lookups have in common: a bounded number of streams.
+type group struct {
+	cfg     Config
+	done    <-chan struct{} // closed when the manager ends
+	running sync.WaitGroup  // listeners and waves
+
+	mu     sync.Mutex
+	closed bool
+	count  int
+}
+
+func newGroup(ctx context.Context, cfg Config) group { return group{cfg: cfg, done: ctx.Done()} }
+
+// admit counts a stream, unless there are too many. The lock is held.
+func (g *group) admit(op, kind, hint string) error {
+	select {
+	case <-g.done:
+		return &leasehold.Error{Op: op, Kind: leasehold.Closed}
+	default:
+	}
+	if g.count >= g.cfg.MaxStreams {
+		return leasehold.Errorf(op, leasehold.Limit, "", "this manager has %d %s connected, and that is its limit%s", g.count, kind, hint)
+	}
+	g.count++
+	return nil
+}
+
+// Count returns the number of streams.
+func (g *group) Count() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.count
+}
+
+// Close waits for all goroutines. The context has ended, and the gRPC server has stopped.
+func (g *group) Close() {
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
+	g.running.Wait()
+}

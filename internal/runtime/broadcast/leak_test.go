@@ -1,0 +1,9 @@
+package broadcast
+
+import (
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/leak"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
