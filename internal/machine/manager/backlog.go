@@ -18,22 +18,13 @@ type wanted struct {
 	to *seat
 }
 
-// want adds a row of the table to what p is to send to whoever has the seat.
-func (p *peer) want(r leasehold.Range, to *seat) {
-	if n := len(p.backlog); n > 0 && p.backlog[n-1].to == to && p.backlog[n-1].Limit == r.Start {
-		p.backlog[n-1].Limit = r.Limit
-		return
-	}
-	p.backlog = append(p.backlog, wanted{r, to})
-}
-
 // want adds what p is to send, unless that is under way.
 func (m *Machine) want(p *peer, r leasehold.Range, to *seat) {
-	if !p.moving(r) {
-		p.want(r, to)
+	if !p.moves.moving(r) {
+		p.moves.want(r, to)
 		return
 	}
-	if !slices.ContainsFunc(p.out, func(mv *move) bool { return mv.Covers(r) }) {
+	if !slices.ContainsFunc(p.moves.out, func(mv *move) bool { return mv.Covers(r) }) {
 		m.again = true // the rest of it is for later
 	}
 }
@@ -41,7 +32,7 @@ func (m *Machine) want(p *peer, r leasehold.Range, to *seat) {
 // clearBacklog forgets what the plan before asked for.
 func (m *Machine) clearBacklog() {
 	for _, s := range m.seats {
-		s.incumbent.backlog, s.incumbent.blocked = nil, nil
+		s.incumbent.moves.backlog, s.incumbent.moves.blocked = nil, nil
 	}
 }
 
@@ -50,7 +41,7 @@ func (m *Machine) clearBacklog() {
 func (m *Machine) readyAll() {
 	for _, retires := range []bool{true, false} {
 		for _, s := range m.seats {
-			if s.incumbent.retires() == retires {
+			if s.incumbent.exit.retires() == retires {
 				m.getReady(s.incumbent)
 			}
 		}
@@ -59,18 +50,18 @@ func (m *Machine) readyAll() {
 
 // getReady remembers to look whether a move of p can begin.
 func (m *Machine) getReady(p *peer) {
-	if len(p.backlog) > 0 && !p.ready {
-		p.ready = true
+	if len(p.moves.backlog) > 0 && !p.moves.ready {
+		p.moves.ready = true
 		m.ready = append(m.ready, p)
 	}
 }
 
 // unblock lets those begin who have waited for a target.
 func (m *Machine) unblock(to *peer) {
-	for _, p := range to.blocked {
+	for _, p := range to.moves.blocked {
 		m.getReady(p)
 	}
-	to.blocked = nil
+	to.moves.blocked = nil
 }
 
 // startMoves begins as many of the moves that the plan asks for as may be under
@@ -79,21 +70,21 @@ func (m *Machine) startMoves(now mono.Instant) {
 	ready := m.ready
 	m.ready = nil
 	for _, p := range ready {
-		p.ready = false
-		if m.sessions[p.holder.Session] != p || now < p.retryAt {
+		p.moves.ready = false
+		if m.sessions[p.holder.Session] != p || now < p.moves.retryAt {
 			continue // it is gone, or a scan will come back to it
 		}
-		waiting := p.backlog[:0]
-		for i, w := range p.backlog {
-			if len(p.out) >= m.cfg.Moves {
-				waiting = append(waiting, p.backlog[i:]...)
+		waiting := p.moves.backlog[:0]
+		for i, w := range p.moves.backlog {
+			if len(p.moves.out) >= m.cfg.Moves {
+				waiting = append(waiting, p.moves.backlog[i:]...)
 				break
 			}
 			if m.startOrWait(now, p, w) {
 				waiting = append(waiting, w)
 			}
 		}
-		p.backlog = waiting
+		p.moves.backlog = waiting
 	}
 }
 
@@ -109,7 +100,7 @@ func (m *Machine) startOrWait(now mono.Instant, p *peer, w wanted) bool {
 	}
 	to := w.to.incumbent
 	switch {
-	case p.moving(w.Range):
+	case p.moves.moving(w.Range):
 		m.again = true // a part of it is on its way: the rest is for later
 		return false
 	case !m.stillWanted(w.Range, p, w.to):
@@ -117,9 +108,9 @@ func (m *Machine) startOrWait(now mono.Instant, p *peer, w wanted) bool {
 		return false
 	case p.unsure(w.Range):
 		return true // nobody is asked to send what it may not have
-	case len(to.in) >= m.cfg.Moves || to.echo == 0:
-		if !slices.Contains(to.blocked, p) {
-			to.blocked = append(to.blocked, p)
+	case len(to.moves.in) >= m.cfg.Moves || to.acks.echo == 0:
+		if !slices.Contains(to.moves.blocked, p) {
+			to.moves.blocked = append(to.moves.blocked, p)
 		}
 		return true
 	}

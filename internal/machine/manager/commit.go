@@ -115,9 +115,9 @@ func (m *Machine) hand(c *table.Change) {
 		m.free(freed{Lease: l, holder: c.Holder, cause: leasehold.CauseExpired})
 		return
 	}
-	p.add(l)
+	p.held.add(l)
 	if t, moved := m.batchTickets[c.Generation]; moved {
-		p.expect(c.Generation, t)
+		p.held.expect(c.Generation, t)
 	}
 	m.touch(p)
 }

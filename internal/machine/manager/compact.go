@@ -62,14 +62,14 @@ func (m *Machine) compact(now mono.Instant) {
 	complete := true
 	for _, s := range m.seats {
 		p := s.incumbent
-		if len(p.recalled) > 0 {
+		if len(p.held.recalled) > 0 {
 			return
 		}
-		if p.parting || len(p.out) > 0 {
+		if p.exit.parting() || len(p.moves.out) > 0 {
 			complete = false
 			continue
 		}
-		if p.member() && p.echo != 0 && len(p.fresh) == 0 {
+		if p.member() && p.acks.echo != 0 && len(p.held.fresh) == 0 {
 			all = append(all, m.stretches(p, m.cfg.BatchChanges/2)...)
 		} else {
 			complete = false // it may have something later
@@ -94,20 +94,20 @@ func (m *Machine) compact(now mono.Instant) {
 }
 
 func (m *Machine) mend(now mono.Instant, s *stretch) {
-	if s.p.mover != "" {
-		if len(s.p.out) < m.cfg.Moves {
+	if s.p.moves.mover != "" {
+		if len(s.p.moves.out) < m.cfg.Moves {
 			m.start(now, s.p, s.p, s.whole())
 		}
 		return
 	}
 	m.note(NoteCompacted, s.p.holder.Owner, uint64(len(s.recall)), 0)
-	if s.p.recalled == nil {
-		s.p.recalled = make(map[leasehold.Lease]bool)
+	if s.p.held.recalled == nil {
+		s.p.held.recalled = make(map[leasehold.Lease]bool)
 	}
 	for _, l := range s.recall {
-		s.p.recalled[l] = true
+		s.p.held.recalled[l] = true
 	}
-	s.p.plain = false
+	s.p.held.plain = false
 	m.touch(s.p)
 }
 
@@ -116,15 +116,15 @@ func (m *Machine) mend(now mono.Instant, s *stretch) {
 // become one.
 func (m *Machine) stretches(p *peer, most int) []stretch {
 	var out []stretch
-	for i := 0; i < len(p.leases); {
+	for i := 0; i < len(p.held.leases); {
 		j := i + 1
-		for j < len(p.leases) && p.leases[j-1].Range.Limit == p.leases[j].Range.Start && m.plannedFor(p, p.leases[j].Range) {
+		for j < len(p.held.leases) && p.held.leases[j-1].Range.Limit == p.held.leases[j].Range.Start && m.plannedFor(p, p.held.leases[j].Range) {
 			j++
 		}
-		if row := p.leases[i:j]; len(row) > 2 && m.plannedFor(p, row[0].Range) {
+		if row := p.held.leases[i:j]; len(row) > 2 && m.plannedFor(p, row[0].Range) {
 			first, last := row[0], row[len(row)-1]
 			switch {
-			case p.mover != "":
+			case p.moves.mover != "":
 				out = append(out, stretch{p, row})
 				i = j
 				continue

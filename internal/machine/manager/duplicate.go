@@ -38,16 +38,16 @@ func (m *Machine) duplicated(now mono.Instant, r *protocol.LeaseRequest) bool {
 		delete(m.duplicates, session)
 	}
 	p := m.sessions[session]
-	if p == nil || r.Term != m.term || r.Heard > p.sent {
+	if p == nil || r.Term != m.term || r.Heard > p.acks.sent {
 		return false
 	}
-	if r.Seq > p.said && r.Heard < p.named || r.Seq == p.said && r.Heard != p.named {
-		m.note(NoteCopy, r.Holder.Owner, uint64(r.Heard), uint64(p.named))
-		m.addDuplicate(now, session, &duplicate{seq: max(r.Seq, p.said), heard: r.Heard, until: now.Add(m.cfg.Timing.Hold())})
+	if r.Seq > p.acks.lastSeq && r.Heard < p.acks.lastAck || r.Seq == p.acks.lastSeq && r.Heard != p.acks.lastAck {
+		m.note(NoteCopy, r.Holder.Owner, uint64(r.Heard), uint64(p.acks.lastAck))
+		m.addDuplicate(now, session, &duplicate{seq: max(r.Seq, p.acks.lastSeq), heard: r.Heard, until: now.Add(m.cfg.Timing.Hold())})
 		return true
 	}
-	if r.Seq > p.said {
-		p.said, p.named = r.Seq, max(p.named, r.Heard)
+	if r.Seq > p.acks.lastSeq {
+		p.acks.lastSeq, p.acks.lastAck = r.Seq, max(p.acks.lastAck, r.Heard)
 	}
 	return false
 }

@@ -25,11 +25,11 @@ type transfer struct {
 // for as long as those that the table names.
 func (m *Machine) target(now mono.Instant, h *table.Holder) *peer {
 	p := m.sessions[h.Session]
-	if p != nil && !p.proven && p.seat != nil && p.seat.incumbent == p && now < m.inheritUntil {
+	if p != nil && !p.acks.proven && p.seat != nil && p.seat.incumbent == p && now < m.inheritUntil {
 		// It has said hello. That it hears us it need not prove: our predecessor
 		// has had its word.
-		p.proven = true
-		p.until = max(p.until, m.inheritUntil)
+		p.acks.proven = true
+		p.renewal.until = max(p.renewal.until, m.inheritUntil)
 		m.replan = true
 	}
 	if p != nil || now >= m.inheritUntil || len(m.sessions) >= m.cfg.MaxOwners+m.named {
@@ -38,11 +38,12 @@ func (m *Machine) target(now mono.Instant, h *table.Holder) *peer {
 	if i, known := m.findSeat(h.Owner); known && m.seats[i].incumbent != nil {
 		return nil // a later process has its name
 	}
-	p = &peer{holder: h, until: m.inheritUntil, proven: true, resendAt: mono.Never, seat: m.seat(h.Owner)}
+	p = newInheritedPeer(h, m.inheritUntil)
+	p.seat = m.seat(h.Owner)
 	p.seat.incumbent = p
 	m.sessions[h.Session] = p
 	m.inherited++
-	m.wakeAt(p.until)
+	m.wakeAt(p.renewal.until)
 	m.replan = true
 	return p
 }
@@ -117,12 +118,12 @@ func (m *Machine) release(now mono.Instant, p *peer, given []freed, reports []pr
 
 // handOver remembers what p has handed over and to whom, until it is recorded.
 func (p *peer) handOver(f *freed) {
-	if slices.ContainsFunc(p.handed, func(d protocol.Departure) bool { return d.Ticket == f.moved.ticket }) {
+	if slices.ContainsFunc(p.moves.handed, func(d protocol.Departure) bool { return d.Ticket == f.moved.ticket }) {
 		return // one of several leases
 	}
 	to := f.moved.to
-	p.handed = append(p.handed, protocol.Departure{Ticket: f.moved.ticket, Range: f.Range, To: to.holder})
-	to.arriving = append(to.arriving, protocol.Arrival{Ticket: f.moved.ticket, Range: f.Range, From: p.holder})
+	p.moves.handed = append(p.moves.handed, protocol.Departure{Ticket: f.moved.ticket, Range: f.Range, To: to.holder})
+	to.moves.arriving = append(to.moves.arriving, protocol.Arrival{Ticket: f.moved.ticket, Range: f.Range, From: p.holder})
 }
 
 // arrived returns the ticket of a lease that the table gives to p, although p has
@@ -167,7 +168,7 @@ func (m *Machine) recordedMove(f *freed) {
 		return
 	}
 	to := f.moved.to
-	to.arriving = slices.DeleteFunc(to.arriving, func(a protocol.Arrival) bool { return a.Ticket == f.moved.ticket })
+	to.moves.arriving = slices.DeleteFunc(to.moves.arriving, func(a protocol.Arrival) bool { return a.Ticket == f.moved.ticket })
 	m.ordered(to)
 	if m.cfg.Volatile && m.carries(f.moved.ticket) {
 		if m.unconfirmed == nil {
@@ -193,7 +194,7 @@ func (m *Machine) carries(t protocol.Ticket) bool {
 // a move any more.
 func (m *Machine) dismiss(source leasehold.Session, t protocol.Ticket) {
 	if p := m.sessions[source]; p != nil {
-		p.handed = slices.DeleteFunc(p.handed, func(d protocol.Departure) bool { return d.Ticket == t })
+		p.moves.handed = slices.DeleteFunc(p.moves.handed, func(d protocol.Departure) bool { return d.Ticket == t })
 		m.ordered(p)
 	}
 }
@@ -201,9 +202,9 @@ func (m *Machine) dismiss(source leasehold.Session, t protocol.Ticket) {
 // receivedBy ends, in order, all moves to a peer but those of generations that it
 // may still take.
 func (m *Machine) receivedBy(p *peer, pending map[leasehold.Generation]protocol.Seq) {
-	for _, g := range slices.Sorted(maps.Keys(p.tickets)) {
+	for _, g := range slices.Sorted(maps.Keys(p.held.tickets)) {
 		if _, still := pending[g]; !still {
-			m.received(p.tickets[g])
+			m.received(p.held.tickets[g])
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // drained tells who is to hold nothing, as operators want it.
-func drained(p *peer) bool { return p.draining }
+func drained(p *peer) bool { return p.exit.draining }
 
 // input is what the policy decides on, if drained are drained.
 //
@@ -24,7 +24,7 @@ func (m *Machine) input(now mono.Instant, drained func(*peer) bool) partition.In
 		p := s.incumbent
 		member := partition.Member{Owner: s.owner, Weight: p.holder.Weight}
 		switch {
-		case !p.member() || p.parting:
+		case !p.member() || p.exit.parting():
 		case drained(p):
 			spare = append(spare, member)
 		default:
@@ -122,8 +122,8 @@ func mergeTwo(a, b []partition.Cell) []partition.Cell {
 // longer holds of a cell takes its share of the load with it.
 func (p *peer) cells(most int) []partition.Cell {
 	together := (len(p.loads.Cells) + most - 1) / most
-	out := make([]partition.Cell, 0, min(len(p.loads.Cells), most)+len(p.leases))
-	leases, joined := p.leases, 0
+	out := make([]partition.Cell, 0, min(len(p.loads.Cells), most)+len(p.held.leases))
+	leases, joined := p.held.leases, 0
 	for _, c := range p.loads.Cells {
 		for len(leases) > 0 && leases[0].Range.Last() < c.Range.Start {
 			leases, joined = leases[1:], 0
@@ -148,7 +148,7 @@ func (p *peer) cells(most int) []partition.Cell {
 }
 
 func (p *peer) appendHot(to []partition.HotKey) []partition.HotKey {
-	leases := p.leases
+	leases := p.held.leases
 	for _, h := range p.loads.Hot {
 		for len(leases) > 0 && leases[0].Range.Last() < h.Key {
 			leases = leases[1:]

@@ -203,15 +203,15 @@ func (m *Machine) inherit(now mono.Instant) {
 		}
 		p := m.sessions[e.Holder.Session]
 		if p == nil {
-			p = &peer{holder: e.Holder, until: until, proven: true, resendAt: mono.Never}
+			p = newInheritedPeer(e.Holder, until)
 			if m.census != nil {
-				p.until = m.census.until(e.Holder.Session)
-				m.wakeAt(p.until)
+				p.renewal.until = m.census.until(e.Holder.Session)
+				m.wakeAt(p.renewal.until)
 			}
 			m.sessions[e.Holder.Session] = p
 			m.inherited++
 		}
-		p.leases = append(p.leases, leasehold.Lease{Range: r, Generation: e.Generation})
+		p.held.leases = append(p.held.leases, leasehold.Lease{Range: r, Generation: e.Generation})
 	}
 	for r, e := range m.table.All() {
 		if e.Vacant() {
@@ -252,7 +252,7 @@ func (m *Machine) resumeHandovers(now mono.Instant) {
 
 func newestOf(p *peer) leasehold.Generation {
 	var g leasehold.Generation
-	for _, l := range p.leases {
+	for _, l := range p.held.leases {
 		g = max(g, l.Generation)
 	}
 	return g
@@ -272,9 +272,9 @@ func (m *Machine) reconfigure(now mono.Instant, cfg Config) {
 	m.cfg = cfg
 	if longer {
 		for _, p := range m.sessions {
-			p.until = max(p.until, now.Add(m.patience(p)))
-			if p.due != 0 {
-				p.due = p.until // a message that is sent now promises the longer time, too
+			p.renewal.until = max(p.renewal.until, now.Add(m.patience(p)))
+			if p.renewal.due != 0 {
+				p.renewal.due = p.renewal.until // a message that is sent now promises the longer time, too
 			}
 		}
 	}
@@ -295,7 +295,7 @@ func (m *Machine) Frozen() *table.Table { return m.frozen() }
 func (m *Machine) Members() int {
 	n := 0
 	for _, s := range m.seats {
-		if s.incumbent.member() && s.incumbent.echo != 0 {
+		if s.incumbent.member() && s.incumbent.acks.echo != 0 {
 			n++
 		}
 	}
@@ -341,7 +341,7 @@ func (m *Machine) Sizes() Sizes {
 func (m *Machine) waiting() int {
 	n := 0
 	for _, s := range m.seats {
-		n += len(s.incumbent.backlog)
+		n += len(s.incumbent.moves.backlog)
 	}
 	return n
 }
@@ -454,7 +454,7 @@ func (m *Machine) expire(now mono.Instant) {
 	}
 	m.wake = mono.Never
 	for _, s := range slices.Clone(m.seats) {
-		if p := s.contender; p != nil && now >= p.until {
+		if p := s.contender; p != nil && now >= p.renewal.until {
 			m.remove(p, leasehold.CauseExpired)
 		}
 		if s.replaced(now) || m.forfeited(now, s.incumbent) {
@@ -492,11 +492,11 @@ func (m *Machine) rouse(now mono.Instant, p *peer) {
 	if p == nil {
 		return
 	}
-	if now >= p.resendAt {
-		p.resendAt = mono.Never
+	if now >= p.acks.resendAt {
+		p.acks.resendAt = mono.Never
 		m.tell(now, p)
 	}
-	m.wakeAt(p.resendAt)
+	m.wakeAt(p.acks.resendAt)
 	m.wakeAtDeadline(now, p)
 }
 
@@ -527,10 +527,10 @@ func (m *Machine) ghosts() []*peer {
 
 // remove ends a peer and all its leases, and seats whoever waits for its name.
 func (m *Machine) remove(p *peer, cause leasehold.Cause) {
-	for _, l := range p.leases {
+	for _, l := range p.held.leases {
 		m.free(freed{Lease: l, holder: p.holder, cause: cause})
 	}
-	p.setLeases(nil)
+	p.held.setLeases(nil)
 	m.endMoves(p)
 	m.receivedBy(p, nil)
 	wasMember := p.member()
@@ -543,7 +543,7 @@ func (m *Machine) remove(p *peer, cause leasehold.Cause) {
 // forget removes a peer that has no leases.
 func (m *Machine) forget(p *peer) {
 	delete(m.sessions, p.holder.Session)
-	if p.echo != 0 {
+	if p.acks.echo != 0 {
 		m.heard--
 	}
 	s := p.seat
@@ -563,8 +563,8 @@ func (m *Machine) forget(p *peer) {
 	}
 	m.note(NoteSuccessor, s.owner, 0, 0)
 	// What it is given now counts from the request that it spoke last.
-	s.incumbent.until = max(s.incumbent.until, s.incumbent.heard.Add(m.patience(s.incumbent)))
-	if s.incumbent.proven {
+	s.incumbent.renewal.until = max(s.incumbent.renewal.until, s.incumbent.renewal.heard.Add(m.patience(s.incumbent)))
+	if s.incumbent.acks.proven {
 		m.replan, m.occasion = true, table.Joined
 		m.touch(s.incumbent)
 	}
@@ -577,8 +577,8 @@ func (m *Machine) free(f freed) {
 
 // touch remembers to look whether p must be told something.
 func (m *Machine) touch(p *peer) {
-	if !p.stale {
-		p.stale = true
+	if !p.acks.stale {
+		p.acks.stale = true
 		m.touched = append(m.touched, p)
 	}
 }

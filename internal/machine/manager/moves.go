@@ -34,21 +34,21 @@ type move struct {
 // movable reports whether p can move state to whoever has the seat. It assumes
 // so of an owner that this leader has not heard yet.
 func (p *peer) movable(to *seat) bool {
-	if p.mover == "" || to == nil || to.gone || !to.incumbent.member() {
+	if p.moves.mover == "" || to == nil || to.gone || !to.incumbent.member() {
 		return false
 	}
-	return to.incumbent.mover != "" || to.incumbent.echo == 0
+	return to.incumbent.moves.mover != "" || to.incumbent.acks.echo == 0
 }
 
 // compareMovers notes that a new member cannot move state, and others can: most
 // likely it was forgotten, and what goes there or comes from there is lost.
 func (m *Machine) compareMovers(p *peer) {
-	if p.mover != "" {
+	if p.moves.mover != "" {
 		return
 	}
 	able := 0
 	for _, s := range m.seats {
-		if s.incumbent.mover != "" {
+		if s.incumbent.moves.mover != "" {
 			able++
 		}
 	}
@@ -65,24 +65,19 @@ func (m *Machine) stays(p *peer, planned *seat) bool {
 	case planned == p.seat:
 		return true
 	case planned == nil:
-		return p.retires()
+		return p.exit.retires()
 	case planned.gone || !planned.incumbent.member():
 		return true // there will be another plan
 	}
 	return p.movable(planned)
 }
 
-// moving reports whether a part of a range is on its way from p.
-func (p *peer) moving(r leasehold.Range) bool {
-	return slices.ContainsFunc(p.out, func(mv *move) bool { return mv.Overlaps(r) })
-}
-
 func (m *Machine) start(now mono.Instant, from, to *peer, r leasehold.Range) {
 	mv := &move{ticket: m.newTicket(), since: protocol.Since{LSN: m.table.LSN(), Newest: m.table.Newest()}, Range: r, from: from, to: to, began: now, deadline: now.Add(m.cfg.MoveTimeout)}
 	m.note(NoteMoveBegun, from.holder.Owner, 0, 0)
 	m.moves = append(m.moves, mv)
-	from.out = append(from.out, mv)
-	to.in = append(to.in, mv)
+	from.moves.out = append(from.moves.out, mv)
+	to.moves.in = append(to.moves.in, mv)
 	m.ordered(from)
 	m.ordered(to)
 	m.wakeAt(mv.deadline)
@@ -98,7 +93,7 @@ func (m *Machine) newTicket() (t protocol.Ticket) {
 
 // ordered remembers that p must hear about its moves.
 func (m *Machine) ordered(p *peer) {
-	p.orders, p.plain = true, false
+	p.moves.orders, p.held.plain = true, false
 	m.touch(p)
 }
 
@@ -106,12 +101,12 @@ func (m *Machine) ordered(p *peer) {
 func (m *Machine) end(mv *move) {
 	is := func(other *move) bool { return other == mv }
 	m.moves = slices.DeleteFunc(m.moves, is)
-	mv.from.out = slices.DeleteFunc(mv.from.out, is)
-	mv.to.in = slices.DeleteFunc(mv.to.in, is)
-	if mv.from.ended == nil {
-		mv.from.ended = make(map[protocol.Ticket]protocol.Seq)
+	mv.from.moves.out = slices.DeleteFunc(mv.from.moves.out, is)
+	mv.to.moves.in = slices.DeleteFunc(mv.to.moves.in, is)
+	if mv.from.moves.ended == nil {
+		mv.from.moves.ended = make(map[protocol.Ticket]protocol.Seq)
 	}
-	mv.from.ended[mv.ticket] = 0
+	mv.from.moves.ended[mv.ticket] = 0
 	m.ordered(mv.from)
 	m.ordered(mv.to)
 	m.getReady(mv.from)
@@ -144,7 +139,7 @@ func (m *Machine) fail(now mono.Instant, mv *move, why Notable) {
 		m.mendAt = now.Add(m.cfg.Timing.Renew)
 		m.wakeAt(m.mendAt)
 	case !mv.from.member() || !m.stillWanted(mv.Range, mv.from, mv.to.seat):
-	case mv.from.retires():
+	case mv.from.exit.retires():
 		m.desired.Set(mv.Range, m.another(mv))
 		m.amended = true
 		m.retryMoves(now, mv.from)
@@ -160,10 +155,10 @@ func (m *Machine) another(mv *move) *seat {
 	best := mv.to.seat
 	for _, s := range m.seats {
 		p := s.incumbent
-		if s == mv.to.seat || p == mv.from || p.retires() || !mv.from.movable(s) {
+		if s == mv.to.seat || p == mv.from || p.exit.retires() || !mv.from.movable(s) {
 			continue
 		}
-		if best == mv.to.seat || len(p.in) < len(best.incumbent.in) || len(p.in) == len(best.incumbent.in) && len(p.leases) < len(best.incumbent.leases) {
+		if best == mv.to.seat || len(p.moves.in) < len(best.incumbent.moves.in) || len(p.moves.in) == len(best.incumbent.moves.in) && len(p.held.leases) < len(best.incumbent.held.leases) {
 			best = s
 		}
 	}
@@ -174,7 +169,7 @@ func (m *Machine) another(mv *move) *seat {
 // can take its state, if there are any. Policies do not know who can.
 func (m *Machine) spareState() {
 	for _, s := range m.seats {
-		if p := s.incumbent; p.retires() && p.mover != "" {
+		if p := s.incumbent; p.exit.retires() && p.moves.mover != "" {
 			m.spareStateOf(p)
 		}
 	}
@@ -183,12 +178,12 @@ func (m *Machine) spareState() {
 func (m *Machine) spareStateOf(p *peer) {
 	var takers []*seat
 	for _, s := range m.seats {
-		if s != p.seat && !s.incumbent.retires() && p.movable(s) {
+		if s != p.seat && !s.incumbent.exit.retires() && p.movable(s) {
 			takers = append(takers, s)
 		}
 	}
 	var lost []leasehold.Range
-	for _, l := range p.leases {
+	for _, l := range p.held.leases {
 		for r, planned := range m.desired.Within(l.Range) {
 			if planned != nil && planned != p.seat && !p.movable(planned) {
 				lost = append(lost, r)
@@ -206,14 +201,14 @@ func (m *Machine) spareStateOf(p *peer) {
 // retryMoves compares the table with the plan again, but not at once. Until then
 // no move of p begins.
 func (m *Machine) retryMoves(now mono.Instant, p *peer) {
-	p.retryAt = now.Add(m.cfg.Timing.Renew)
-	m.rescanAt = min(m.rescanAt, p.retryAt)
+	p.moves.retryAt = now.Add(m.cfg.Timing.Renew)
+	m.rescanAt = min(m.rescanAt, p.moves.retryAt)
 	m.wakeAt(m.rescanAt)
 }
 
 // endMoves ends all moves of a peer that is gone.
 func (m *Machine) endMoves(p *peer) {
-	for _, mv := range slices.Concat(p.out, p.in) {
+	for _, mv := range slices.Concat(p.moves.out, p.moves.in) {
 		m.end(mv)
 	}
 }
@@ -236,42 +231,21 @@ func (m *Machine) stillWanted(r leasehold.Range, from *peer, to *seat) bool {
 			return false
 		}
 	}
-	return from.holds(r)
-}
-
-// holds reports whether a peer has all of a range.
-func (p *peer) holds(r leasehold.Range) bool {
-	i, _ := slices.BinarySearchFunc(p.leases, r.Start, func(l leasehold.Lease, k leasehold.Key) int {
-		if l.Range.Last() < k {
-			return -1
-		}
-		return 1
-	})
-	for next := r.Start; i < len(p.leases); i++ {
-		l := p.leases[i].Range
-		if l.Start > next {
-			return false
-		}
-		if l.Last() >= r.Last() {
-			return true
-		}
-		next = l.Limit
-	}
-	return false
+	return from.held.covers(r)
 }
 
 // unsure reports whether a peer has not confirmed yet that it has all of a range.
 func (p *peer) unsure(r leasehold.Range) bool {
-	return !p.settled || len(p.fresh) > 0 && slices.ContainsFunc(p.leases, func(l leasehold.Lease) bool {
-		_, fresh := p.fresh[l.Generation]
+	return !p.claims.settled() || len(p.held.fresh) > 0 && slices.ContainsFunc(p.held.leases, func(l leasehold.Lease) bool {
+		_, fresh := p.held.fresh[l.Generation]
 		return fresh && l.Range.Overlaps(r)
 	})
 }
 
 // pruneMoves ends moves of what a peer no longer has.
 func (m *Machine) pruneMoves(p *peer) {
-	for _, mv := range slices.Clone(p.out) {
-		if !p.holds(mv.Range) {
+	for _, mv := range slices.Clone(p.moves.out) {
+		if !p.held.covers(mv.Range) {
 			m.again = true // the rest of it
 			m.end(mv)
 		}
@@ -281,7 +255,7 @@ func (m *Machine) pruneMoves(p *peer) {
 // hopeless reports whether one end of a move wants to leave, and the other is past its deadline, and
 // kept only because no other owner can have its ranges. The one that leaves would wait for it in vain.
 func (mv *move) hopeless(now mono.Instant) bool {
-	return mv.from.parting && now >= mv.to.until || mv.to.parting && now >= mv.from.until
+	return mv.from.exit.parting() && now >= mv.to.renewal.until || mv.to.exit.parting() && now >= mv.from.renewal.until
 }
 
 // overdueMoves fails those that have made no progress for too long.
@@ -297,18 +271,9 @@ func (m *Machine) overdueMoves(now mono.Instant) {
 
 // toldEnds remembers which message tells a source first that moves are over.
 func (m *Machine) toldEnds(p *peer) {
-	for t, first := range p.ended {
+	for t, first := range p.moves.ended {
 		if first == 0 {
-			p.ended[t] = m.seq
-		}
-	}
-}
-
-// heardEnds forgets the moves of which a source knows that they are over.
-func (p *peer) heardEnds(applied protocol.Seq) {
-	for t, first := range p.ended {
-		if first != 0 && first <= applied {
-			delete(p.ended, t)
+			p.moves.ended[t] = m.seq
 		}
 	}
 }
@@ -317,11 +282,11 @@ func (p *peer) heardEnds(applied protocol.Seq) {
 // seen when the leases are missing.
 func (m *Machine) reported(now mono.Instant, p *peer, reports []protocol.MoveReport) {
 	for _, r := range reports {
-		i := slices.IndexFunc(p.out, func(mv *move) bool { return mv.ticket == r.Ticket })
+		i := slices.IndexFunc(p.moves.out, func(mv *move) bool { return mv.ticket == r.Ticket })
 		if i < 0 {
 			continue
 		}
-		mv := p.out[i]
+		mv := p.moves.out[i]
 		if r.State != mv.report.State || r.Records != mv.report.Records || r.Bytes != mv.report.Bytes {
 			mv.deadline = now.Add(m.cfg.MoveTimeout)
 			m.wakeAt(mv.deadline)
@@ -343,24 +308,16 @@ func (m *Machine) reported(now mono.Instant, p *peer, reports []protocol.MoveRep
 // as long the source repeats that it has let go, and should we not live to record
 // it, it will tell our successor; and the target keeps the state.
 func (p *peer) departures() []protocol.Departure {
-	out := slices.Clone(p.handed)
-	if !p.settled {
-		for _, r := range p.reports { // not acted on yet: it must not stop saying it
+	out := slices.Clone(p.moves.handed)
+	if !p.claims.settled() {
+		for _, r := range p.moves.reports { // not acted on yet: it must not stop saying it
 			if r.State == protocol.MoveDone {
 				out = append(out, protocol.Departure{Ticket: r.Ticket, Range: r.Range, To: r.To})
 			}
 		}
 	}
-	for _, mv := range p.out {
-		out = append(out, protocol.Departure{Ticket: mv.ticket, Range: mv.Range, To: mv.to.holder, Mover: mv.to.mover, Identity: mv.to.identity})
-	}
-	return out
-}
-
-func (p *peer) arrivals() []protocol.Arrival {
-	out := slices.Clone(p.arriving)
-	for _, mv := range p.in {
-		out = append(out, protocol.Arrival{Ticket: mv.ticket, Range: mv.Range, From: mv.from.holder, Since: mv.since, Identity: mv.from.identity})
+	for _, mv := range p.moves.out {
+		out = append(out, protocol.Departure{Ticket: mv.ticket, Range: mv.Range, To: mv.to.holder, Mover: mv.to.moves.mover, Identity: mv.to.moves.identity})
 	}
 	return out
 }
@@ -370,7 +327,7 @@ func (p *peer) arrivals() []protocol.Arrival {
 func (m *Machine) noticeIdle(now mono.Instant) {
 	m.parting = slices.DeleteFunc(m.parting, func(p *peer) bool { return m.sessions[p.holder.Session] != p })
 	for _, p := range m.parting {
-		if !p.idleSaid && m.idle(now, p) {
+		if p.exit.stage != partingIdle && m.idle(now, p) {
 			m.ordered(p)
 		}
 	}
@@ -380,13 +337,13 @@ func (m *Machine) noticeIdle(now mono.Instant) {
 // under the ticket. One that is past its deadline is not waited for.
 func (m *Machine) claimed(now mono.Instant, t protocol.Ticket) bool {
 	for _, p := range m.sessions {
-		if now >= p.until {
+		if now >= p.renewal.until {
 			continue
 		}
-		if _, open := p.ended[t]; open || !p.settled && len(p.leases) > 0 {
+		if _, open := p.moves.ended[t]; open || !p.claims.settled() && len(p.held.leases) > 0 {
 			return true // we do not know what it has to say
 		}
-		if slices.ContainsFunc(p.reports, func(r protocol.MoveReport) bool { return r.Ticket == t && r.State != protocol.MoveFailed }) {
+		if slices.ContainsFunc(p.moves.reports, func(r protocol.MoveReport) bool { return r.Ticket == t && r.State != protocol.MoveFailed }) {
 			return true
 		}
 	}
@@ -396,17 +353,17 @@ func (m *Machine) claimed(now mono.Instant, t protocol.Ticket) bool {
 // idle reports whether there is nothing that p, which wants to leave, should
 // still wait for. An owner that is past its deadline takes nothing, unless it has got more time to return.
 func (m *Machine) idle(now mono.Instant, p *peer) bool {
-	if !p.parting || m.replan || m.rescan || len(p.out)+len(p.in)+len(p.handed) > 0 {
+	if !p.exit.parting() || m.replan || m.rescan || len(p.moves.out)+len(p.moves.in)+len(p.moves.handed) > 0 {
 		return false
 	}
-	for i := range p.imports {
-		if m.claimed(now, p.imports[i].Ticket) {
+	for i := range p.moves.imports {
+		if m.claimed(now, p.moves.imports[i].Ticket) {
 			return false
 		}
 	}
-	for _, l := range p.leases {
+	for _, l := range p.held.leases {
 		for _, s := range m.desired.Within(l.Range) {
-			if s != nil && (s.gone || now < s.incumbent.until) {
+			if s != nil && (s.gone || now < s.incumbent.renewal.until) {
 				return false
 			}
 		}

@@ -59,15 +59,15 @@ func (m *Machine) order(now mono.Instant, o Order) {
 func (m *Machine) drain(owner leasehold.OwnerID, on bool) {
 	i, _ := m.findSeat(owner)
 	p := m.seats[i].incumbent
-	if p.draining == on {
+	if p.exit.draining == on {
 		return
 	}
-	p.draining = on
+	p.exit.draining = on
 	want := uint64(0)
 	if on {
 		want = 1
 	}
-	m.note(NoteDraining, owner, uint64(len(p.leases)), want)
+	m.note(NoteDraining, owner, uint64(len(p.held.leases)), want)
 	if !on {
 		m.planFromHere()
 	}
@@ -113,7 +113,7 @@ func (m *Machine) check(now mono.Instant, o *Order) error {
 	if !o.Range.Valid() {
 		return bad(leasehold.Invalid, o.Range.String(), "is not a range")
 	}
-	if m.seats[i].incumbent.retires() {
+	if m.seats[i].incumbent.exit.retires() {
 		return bad(leasehold.Invalid, string(o.Owner), "the owner is being drained: it takes nothing")
 	}
 	return m.checkLimits(o)

@@ -26,7 +26,7 @@ import (
 func (m *Machine) keepSilent(now mono.Instant) bool {
 	return !m.cfg.Deleted && !slices.ContainsFunc(m.seats, func(s *seat) bool {
 		p := s.incumbent
-		return p != nil && p.member() && !p.parting && p.echo != 0 && p.heard >= m.recently(now)
+		return p != nil && p.member() && !p.exit.parting() && p.acks.echo != 0 && p.renewal.heard >= m.recently(now)
 	})
 }
 
@@ -45,35 +45,35 @@ func (s *seat) replaced(now mono.Instant) bool {
 	switch {
 	case p == nil:
 		return false
-	case s.contender != nil && s.contender.answered:
-		return p.silent(now)
+	case s.contender != nil && s.contender.claims.exact():
+		return p.renewal.silent(now)
 	}
-	moves := p.mover != "" && (p.answered || len(p.imports)+len(p.arriving) > 0)
-	return now >= p.until && len(p.leases) == 0 && !moves
+	moves := p.moves.mover != "" && (p.claims.exact() || len(p.moves.imports)+len(p.moves.arriving) > 0)
+	return now >= p.renewal.until && len(p.held.leases) == 0 && !moves
 }
 
 // forfeited reports whether the leases of a silent owner are of no use to it: history was lost,
 // and it was not heard since. It could not resume them, and a successor would not know that.
 func (m *Machine) forfeited(now mono.Instant, p *peer) bool {
-	return m.proven && p != nil && p.echo == 0 && now >= p.until
+	return m.proven && p != nil && p.acks.echo == 0 && now >= p.renewal.until
 }
 
 // expireSilent ends all sessions whose time is over.
 func (m *Machine) expireSilent(now mono.Instant) {
 	for _, s := range slices.Clone(m.seats) {
-		if p := s.incumbent; p != nil && now >= p.until {
+		if p := s.incumbent; p != nil && now >= p.renewal.until {
 			m.expireIncumbent(s)
 		}
 	}
 	for _, p := range m.ghosts() {
-		if now >= p.until {
+		if now >= p.renewal.until {
 			m.remove(p, leasehold.CauseExpired)
 		}
 	}
 }
 
 func (m *Machine) expireIncumbent(s *seat) {
-	m.note(NoteExpired, s.owner, uint64(len(s.incumbent.leases)), 0)
+	m.note(NoteExpired, s.owner, uint64(len(s.incumbent.held.leases)), 0)
 	m.remove(s.incumbent, leasehold.CauseExpired)
 }
 
@@ -82,7 +82,7 @@ func (m *Machine) expireIncumbent(s *seat) {
 func (m *Machine) noticeOutage(now mono.Instant) {
 	kept := 0
 	for _, p := range m.sessions {
-		if now >= p.until {
+		if now >= p.renewal.until {
 			kept++
 		}
 	}
@@ -108,7 +108,7 @@ func (m *Machine) makeRoom(now mono.Instant) bool {
 	}
 	kept, first := 0, (*peer)(nil)
 	for _, p := range m.sessions {
-		if p.echo == 0 || !p.silent(now) {
+		if p.acks.echo == 0 || !p.renewal.silent(now) {
 			continue
 		}
 		if kept++; first == nil || p.expiresBefore(first) {
@@ -120,7 +120,7 @@ func (m *Machine) makeRoom(now mono.Instant) bool {
 		return false
 	}
 	if m.heard >= 2*m.cfg.MaxOwners {
-		m.note(NoteExpired, first.holder.Owner, uint64(len(first.leases)), 0)
+		m.note(NoteExpired, first.holder.Owner, uint64(len(first.held.leases)), 0)
 		m.remove(first, leasehold.CauseExpired)
 	}
 	return true
@@ -128,10 +128,10 @@ func (m *Machine) makeRoom(now mono.Instant) bool {
 
 // expiresBefore reports whether a silent session is expired before another, if there are too many.
 func (p *peer) expiresBefore(o *peer) bool {
-	if has, other := len(p.leases) > 0, len(o.leases) > 0; has != other {
+	if has, other := len(p.held.leases) > 0, len(o.held.leases) > 0; has != other {
 		return other
 	}
-	return cmp.Or(cmp.Compare(p.heard, o.heard), bytes.Compare(p.holder.Session[:], o.holder.Session[:])) < 0
+	return cmp.Or(cmp.Compare(p.renewal.heard, o.renewal.heard), bytes.Compare(p.holder.Session[:], o.holder.Session[:])) < 0
 }
 
 // endOutage gives the silent owners the time of a lease to return, when one of them returns
@@ -142,7 +142,7 @@ func (m *Machine) endOutage(now mono.Instant, s leasehold.Session) {
 	recently, over := m.recently(now), m.outage
 	m.heardAt, m.outage = now, false
 	if p := m.sessions[s]; p != nil {
-		over = over || p.heard < recently && max(m.returnedAt, m.since) < recently
+		over = over || p.renewal.heard < recently && max(m.returnedAt, m.since) < recently
 		m.returnedAt = now
 	}
 	if !over {
@@ -151,13 +151,13 @@ func (m *Machine) endOutage(now mono.Instant, s leasehold.Session) {
 	m.note(NoteOutageOver, "", 0, 0)
 	until := now.Add(m.cfg.Timing.Hold())
 	for _, p := range m.sessions {
-		if p.heard >= recently || p.until >= until {
+		if p.renewal.heard >= recently || p.renewal.until >= until {
 			continue
 		}
-		if p.due == 0 {
-			p.due = p.until
+		if p.renewal.due == 0 {
+			p.renewal.due = p.renewal.until
 		}
-		p.until = until
+		p.renewal.until = until
 	}
 	m.wake = now
 }
@@ -167,8 +167,8 @@ func (m *Machine) endOutage(now mono.Instant, s leasehold.Session) {
 func (m *Machine) extend(now, until mono.Instant) {
 	if from := max(m.authority, m.deafUntil); now > from {
 		for _, p := range m.sessions {
-			if p.until > from {
-				p.until = max(p.until, min(p.until.Add(now.Sub(from)), now.Add(m.patience(p))))
+			if p.renewal.until > from {
+				p.renewal.until = max(p.renewal.until, min(p.renewal.until.Add(now.Sub(from)), now.Add(m.patience(p))))
 			}
 		}
 		m.deafUntil = now
@@ -179,20 +179,13 @@ func (m *Machine) extend(now, until mono.Instant) {
 
 // wakeAtDeadline sets the alarm for a peer's deadline, unless it is kept past it.
 func (m *Machine) wakeAtDeadline(now mono.Instant, p *peer) {
-	if now < p.until {
-		m.wakeAt(p.until)
+	if now < p.renewal.until {
+		m.wakeAt(p.renewal.until)
 	}
-	if now < p.due {
-		m.wakeAt(p.due)
+	if now < p.renewal.due {
+		m.wakeAt(p.renewal.due)
 	}
 }
-
-// overdue reports whether an outage has given a peer more time, and its deadline has passed.
-func (p *peer) overdue(now mono.Instant) bool { return p.due != 0 && now >= p.due }
-
-// silent reports whether a peer is past its deadline: it is kept for as long as nobody else could
-// take its ranges.
-func (p *peer) silent(now mono.Instant) bool { return now >= p.until || p.overdue(now) }
 
 // ending reports whether leases of a session have ended, which the table does not say yet.
 func (m *Machine) ending(s leasehold.Session) bool {

@@ -165,7 +165,7 @@ func (m *Machine) adopt(want partition.Assignment, why table.Reason) {
 		if s.incumbent.member() {
 			byOwner[s.owner] = s
 		}
-		s.incumbent.plain = false
+		s.incumbent.held.plain = false
 	}
 	var b keyrange.Builder[*seat]
 	b.Grow(len(want))
@@ -206,9 +206,9 @@ func because(before *seat, why table.Reason) table.Reason {
 		return why
 	case before.gone || before.incumbent == nil:
 		return table.Gone
-	case before.incumbent.parting:
+	case before.incumbent.exit.parting():
 		return table.Leaving
-	case before.incumbent.draining:
+	case before.incumbent.exit.draining:
 		return table.Drain
 	}
 	return why
@@ -249,18 +249,18 @@ func (m *Machine) scan() []grant {
 // recall sees to it that p gives a lease back, or a part of one. What it was
 // never offered is free at once.
 func (m *Machine) recall(p *peer, l leasehold.Lease) {
-	_, moved := p.tickets[l.Generation]
-	if first, fresh := p.fresh[l.Generation]; fresh && first == 0 && !moved {
+	_, moved := p.held.tickets[l.Generation]
+	if first, fresh := p.held.fresh[l.Generation]; fresh && first == 0 && !moved {
 		m.note(NoteWithdrawn, p.holder.Owner, uint64(l.Generation), 0)
 		whole := []leasehold.Lease{l}
-		still := protocol.Missing(whole, protocol.Missing(whole, p.leases)) // a part may be free already
+		still := protocol.Missing(whole, protocol.Missing(whole, p.held.leases)) // a part may be free already
 		for _, part := range still {
 			m.free(freed{Lease: part, holder: p.holder, cause: leasehold.CauseReleased})
 		}
-		p.drop(still)
+		p.held.drop(still)
 		return
 	}
-	p.plain = false
+	p.held.plain = false
 	m.touch(p)
 }
 
@@ -351,12 +351,12 @@ func (m *Machine) grantAll(changes []table.Change, grants []grant) ([]table.Chan
 // in turn.
 func (m *Machine) tellTouched(now mono.Instant) {
 	for _, p := range m.touched {
-		if !p.stale {
+		if !p.acks.stale {
 			continue // told meanwhile
 		}
-		p.stale = false
-		alive := m.sessions[p.holder.Session] == p && p.echo != 0 && p.member()
-		if alive && !p.unacked && m.news(p) {
+		p.acks.stale = false
+		alive := m.sessions[p.holder.Session] == p && p.acks.echo != 0 && p.member()
+		if alive && !p.acks.unacked && m.news(p) {
 			m.tell(now, p)
 		}
 	}
@@ -364,20 +364,20 @@ func (m *Machine) tellTouched(now mono.Instant) {
 }
 
 // news reports whether there is anything in what we would tell p but renewals.
-func (m *Machine) news(p *peer) bool { return p.orders || !m.keepsAsIs(p) }
+func (m *Machine) news(p *peer) bool { return p.moves.orders || !m.keepsAsIs(p) }
 
 // keepsAsIs reports whether p is to keep the leases that it has, all of them
 // and no others, and knows it. If not, it will say at once what it has then.
 func (m *Machine) keepsAsIs(p *peer) bool {
-	if !p.plain {
-		p.plain = len(p.fresh) == 0 && m.keepsAll(p)
+	if !p.held.plain {
+		p.held.plain = len(p.held.fresh) == 0 && m.keepsAll(p)
 	}
-	return p.plain
+	return p.held.plain
 }
 
 // keepsAll reports whether the plan leaves p all its leases.
 func (m *Machine) keepsAll(p *peer) bool {
-	for _, l := range p.leases {
+	for _, l := range p.held.leases {
 		r, s := m.desired.At(l.Range.Start)
 		if s == p.seat && r.Covers(l.Range) {
 			continue
@@ -388,5 +388,5 @@ func (m *Machine) keepsAll(p *peer) bool {
 			}
 		}
 	}
-	return len(p.recalled) == 0
+	return len(p.held.recalled) == 0
 }

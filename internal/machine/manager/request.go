@@ -79,11 +79,14 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 	if m.accept(now, p, r) {
 		m.seatGhost(p)
 		m.hear(now, p, r)
-		p.heard, p.load, p.suspended, p.due = now, r.Load, r.Suspended, 0
-		p.until = max(p.until, now.Add(m.patience(p)))
-		m.wakeAt(p.until)
+		p.renewal.heard, p.load, p.claims.suspended, p.renewal.due = now, r.Load, r.Suspended, 0
+		p.renewal.until = max(p.renewal.until, now.Add(m.patience(p)))
+		m.wakeAt(p.renewal.until)
 		m.resume(p)
-		if p.deferred = m.defers(now, p); !p.deferred && !m.unmarked {
+		if p.claims.undefer(); m.defers(now, p) {
+			p.claims.resumption = resumeDeferred
+		}
+		if !p.claims.deferred() && !m.unmarked {
 			m.tell(now, p)
 		}
 	}
@@ -109,7 +112,7 @@ func (m *Machine) firstInLine(h *table.Holder) *peer {
 // overtakes reports whether a request proves that whoever waits is gone, and
 // forgets that one. If it has leases, they must be waited for.
 func (m *Machine) overtakes(r *protocol.LeaseRequest, first *peer) bool {
-	if r.Gone != first.holder.Session || len(first.leases) > 0 {
+	if r.Gone != first.holder.Session || len(first.held.leases) > 0 {
 		return false
 	}
 	m.forget(first)
@@ -126,7 +129,8 @@ func (m *Machine) session(now mono.Instant, h *table.Holder) (*peer, leasehold.K
 		m.note(NoteFull, h.Owner, uint64(m.heard), 0)
 		return nil, leasehold.Limit
 	}
-	p := &peer{holder: h, seat: m.seat(h.Owner), resendAt: mono.Never}
+	p := newPeer(h)
+	p.seat = m.seat(h.Owner)
 	m.sessions[h.Session] = p
 	if p.seat.incumbent == nil {
 		p.seat.incumbent = p
@@ -161,21 +165,21 @@ func (m *Machine) seatGhost(p *peer) {
 // term is always accepted, because there is nothing of ours to reflect; but it
 // proves nothing either (see hear).
 func (m *Machine) accept(now mono.Instant, p *peer, r *protocol.LeaseRequest) bool {
-	if r.Seq <= p.echo {
-		m.note(NoteDuplicate, p.holder.Owner, uint64(r.Seq), uint64(p.echo))
+	if r.Seq <= p.acks.echo {
+		m.note(NoteDuplicate, p.holder.Owner, uint64(r.Seq), uint64(p.acks.echo))
 		return false
 	}
-	if p.sent != 0 && (r.Term != m.term || r.Heard != p.sent) {
-		m.note(NoteRace, p.holder.Owner, uint64(r.Heard), uint64(p.sent))
-		p.resendAt = min(p.resendAt, now.Add(m.backoff()))
-		m.wakeAt(p.resendAt)
+	if p.acks.sent != 0 && (r.Term != m.term || r.Heard != p.acks.sent) {
+		m.note(NoteRace, p.holder.Owner, uint64(r.Heard), uint64(p.acks.sent))
+		p.acks.resendAt = min(p.acks.resendAt, now.Add(m.backoff()))
+		m.wakeAt(p.acks.resendAt)
 		return false
 	}
-	if p.echo == 0 {
+	if p.acks.echo == 0 {
 		m.heard++
 	}
-	p.echo = r.Seq
-	p.resendAt = mono.Never
+	p.acks.echo = r.Seq
+	p.acks.resendAt = mono.Never
 	return true
 }
 
@@ -184,8 +188,8 @@ func (m *Machine) accept(now mono.Instant, p *peer, r *protocol.LeaseRequest) bo
 // nothing. It must not block the name for long: it may be gone, or its hello may
 // be a late message of a session that was gone long ago.
 func (m *Machine) patience(p *peer) time.Duration {
-	waits := p.seat != nil && p.seat.contender == p && len(p.leases) == 0
-	if p.proven && !waits {
+	waits := p.seat != nil && p.seat.contender == p && len(p.held.leases) == 0
+	if p.acks.proven && !waits {
 		return m.cfg.Timing.Hold()
 	}
 	return m.cfg.Timing.Drift.Stretch(2 * m.cfg.Timing.Renew)
@@ -193,28 +197,28 @@ func (m *Machine) patience(p *peer) time.Duration {
 
 // hear takes in what an accepted request says.
 func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
-	if p.sent == 0 { // whatever it has or resumes later is from us
-		p.resumedUpTo = r.Resumed
+	if p.acks.sent == 0 { // whatever it has or resumes later is from us
+		p.claims.resumedUpTo = r.Resumed
 		m.remind(now, r)
 	}
-	p.claims = r.Leases
+	p.claims.leases = r.Leases
 	m.learn(now, p, r)
 	if s := p.seat; s != nil && s.contender == p && !r.Gone.IsZero() && r.Gone == s.incumbent.holder.Session {
-		m.note(NotePredecessor, s.owner, uint64(len(s.incumbent.leases)), 0)
+		m.note(NotePredecessor, s.owner, uint64(len(s.incumbent.held.leases)), 0)
 		m.remove(s.incumbent, leasehold.CauseRestarted)
 	}
-	if p.sent == 0 {
-		if n := len(p.leases); n > 0 && p.heard == 0 && !(r.Suspended && m.undecided()) {
+	if p.acks.sent == 0 {
+		if n := len(p.held.leases); n > 0 && p.renewal.heard == 0 && !(r.Suspended && m.undecided()) {
 			m.note(NoteTakeoverRenews, p.holder.Owner, uint64(n), 0)
 		}
 		// It has not heard us. What it lacks, a message of our predecessor that
 		// is still under way may yet give it.
 		return
 	}
-	p.unacked = false
-	p.valid = p.valid || !r.Suspended
-	if !p.proven {
-		p.proven = true
+	p.acks.unacked = false
+	p.claims.valid = p.claims.valid || !r.Suspended
+	if !p.acks.proven {
+		p.acks.proven = true
 		if p.seat != nil && p.seat.contender == p {
 			m.wake = now // whoever has the name may be overdue
 		}
@@ -224,45 +228,46 @@ func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 			m.joined(now)
 		}
 	}
-	p.heardEnds(r.Applied)
+	p.moves.heardEnds(r.Applied)
 	m.reported(now, p, r.Moves)
-	if p.answered = true; m.undecided() {
+	p.claims.stage = max(p.claims.stage, claimsExact)
+	if m.undecided() {
 		return
 	}
-	p.settled = true
+	p.claims.stage = claimsSettled
 	m.settle(now, p, r)
 	m.getReady(p)
 }
 
 // learn takes in what a peer says about itself.
 func (m *Machine) learn(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
-	first := p.sent == 0
-	p.identity = r.Identity
-	if p.mover != r.Mover {
-		p.mover, p.plain = r.Mover, false
+	first := p.acks.sent == 0
+	p.moves.identity = r.Identity
+	if p.moves.mover != r.Mover {
+		p.moves.mover, p.held.plain = r.Mover, false
 		// What was to be recalled may be moved, or the other way round.
 		m.rescan = m.rescan || !first || !m.keepsAllAsPlanned(p)
 	}
-	if first && r.Mover == "" && len(p.blocked) > 0 {
+	if first && r.Mover == "" && len(p.moves.blocked) > 0 {
 		m.rescan = true // it was taken for one that moves state
 	}
 	if first {
 		m.unblock(p)
 	}
-	p.reports, p.imports = r.Moves, r.Imports
+	p.moves.reports, p.moves.imports = r.Moves, r.Imports
 	if r.Loads != nil && partition.UsesLoads(m.cfg.Policy) {
 		p.loads = r.Loads
 		m.churn.heard(now, m.cfg.Rebalance)
 		m.wakeAt(m.churn.next)
 	}
-	if first && r.Draining && !p.draining { // our predecessor has asked for it
-		p.draining = true
+	if first && r.Draining && !p.exit.draining { // our predecessor has asked for it
+		p.exit.draining = true
 		m.retire(p)
 	}
-	if r.Parting && !p.parting {
-		p.parting = true
+	if r.Parting && !p.exit.parting() {
+		p.exit.stage = parting
 		m.parting = append(m.parting, p)
-		m.note(NoteParting, p.holder.Owner, uint64(len(p.leases)), 0)
+		m.note(NoteParting, p.holder.Owner, uint64(len(p.held.leases)), 0)
 		m.retire(p)
 	}
 }
@@ -278,18 +283,18 @@ func (m *Machine) retire(p *peer) {
 // settle compares what the peer should have with what it says it has: it
 // confirms grants and takes back what the peer does not have.
 func (m *Machine) settle(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
-	gone := protocol.Missing(p.leases, r.Leases)
-	if len(gone) == 0 && len(p.fresh) == 0 {
+	gone := protocol.Missing(p.held.leases, r.Leases)
+	if len(gone) == 0 && len(p.held.fresh) == 0 {
 		return
 	}
 	var given []freed
 	pending := map[leasehold.Generation]protocol.Seq{}
 	for _, l := range gone {
-		first, fresh := p.fresh[l.Generation]
+		first, fresh := p.held.fresh[l.Generation]
 		neverHad := fresh && (first == 0 || first > r.Applied)
-		_, moved := p.tickets[l.Generation]
+		_, moved := p.held.tickets[l.Generation]
 		if ticket, here := m.arrived(p, l, r.Imports); here && !fresh && (!m.proven || l.Generation > m.found.generation) {
-			p.expect(l.Generation, ticket)
+			p.held.expect(l.Generation, ticket)
 			pending[l.Generation] = 0
 			m.note(NoteGrantPending, p.holder.Owner, uint64(l.Generation), 0)
 			continue
@@ -305,7 +310,7 @@ func (m *Machine) settle(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 		}
 	}
 	m.confirm(p, pending)
-	p.drop(leasesOf(given))
+	p.held.drop(leasesOf(given))
 	m.pruneMoves(p)
 	m.release(now, p, given, m.credible(p, r.Moves))
 }
@@ -313,15 +318,15 @@ func (m *Machine) settle(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 // confirm remembers which grants are still not confirmed. What had to be given
 // to a peer because its state was there may now be moved on.
 func (m *Machine) confirm(p *peer, pending map[leasehold.Generation]protocol.Seq) {
-	if len(pending) == 0 && len(p.fresh) > 0 {
+	if len(pending) == 0 && len(p.held.fresh) > 0 {
 		m.mendAt = 0 // what it has may be joined now
 	}
-	p.fresh = pending
+	p.held.fresh = pending
 	m.receivedBy(p, pending)
-	for g := range p.tickets {
+	for g := range p.held.tickets {
 		if _, still := pending[g]; !still {
-			delete(p.tickets, g)
-			p.plain = false
+			delete(p.held.tickets, g)
+			p.held.plain = false
 			m.rescan = m.rescan || !m.planned(p, g)
 		}
 	}
@@ -329,7 +334,7 @@ func (m *Machine) confirm(p *peer, pending map[leasehold.Generation]protocol.Seq
 
 // planned reports whether the plan has for p what it holds under a generation.
 func (m *Machine) planned(p *peer, g leasehold.Generation) bool {
-	for _, l := range p.leases {
+	for _, l := range p.held.leases {
 		if l.Generation == g && !m.plannedFor(p, l.Range) {
 			return false
 		}
@@ -339,7 +344,7 @@ func (m *Machine) planned(p *peer, g leasehold.Generation) bool {
 
 // keepsAllAsPlanned reports whether the plan has for p all that it has.
 func (m *Machine) keepsAllAsPlanned(p *peer) bool {
-	return !slices.ContainsFunc(p.leases, func(l leasehold.Lease) bool { return !m.plannedFor(p, l.Range) })
+	return !slices.ContainsFunc(p.held.leases, func(l leasehold.Lease) bool { return !m.plannedFor(p, l.Range) })
 }
 
 // plannedFor reports whether the plan has all of a range for p.
@@ -363,7 +368,7 @@ func leasesOf(all []freed) []leasehold.Lease {
 // whyGiven tells a lease that came back because we asked from one that the
 // holder did not know.
 func (m *Machine) whyGiven(p *peer, l leasehold.Lease, wanted *seat) leasehold.Cause {
-	if wanted != p.seat || p.recalled[l] {
+	if wanted != p.seat || p.held.recalled[l] {
 		return leasehold.CauseReleased
 	}
 	return leasehold.CauseRefused
@@ -373,7 +378,7 @@ func (m *Machine) whyGiven(p *peer, l leasehold.Lease, wanted *seat) leasehold.C
 // it may yet receive: so it need not reflect what we said last.
 func (m *Machine) goodbye(now mono.Instant, r *protocol.LeaseRequest) {
 	if p := m.sessions[r.Holder.Session]; p != nil {
-		m.note(NoteLeft, r.Holder.Owner, uint64(len(p.leases)), 0)
+		m.note(NoteLeft, r.Holder.Owner, uint64(len(p.held.leases)), 0)
 		m.bequeath(now, p, m.credible(p, r.Moves), leasehold.CauseLeft)
 		m.remove(p, leasehold.CauseLeft)
 	}
@@ -389,12 +394,12 @@ func (m *Machine) bequeath(now mono.Instant, p *peer, reports []protocol.MoveRep
 			continue
 		}
 		var given []freed
-		for _, l := range p.leases {
+		for _, l := range p.held.leases {
 			if part, ok := l.Range.Intersect(rep.Range); ok {
 				given = append(given, freed{Lease: leasehold.Lease{Range: part, Generation: l.Generation}, holder: p.holder, cause: cause})
 			}
 		}
-		p.drop(leasesOf(given))
+		p.held.drop(leasesOf(given))
 		m.release(now, p, given, reports)
 	}
 }
@@ -439,12 +444,12 @@ func (m *Machine) reply(now mono.Instant, s leasehold.Session, echo protocol.Seq
 
 // tell sends a peer the complete set of leases that it is to have.
 func (m *Machine) tell(now mono.Instant, p *peer) {
-	if p.deferred {
+	if p.claims.deferred() {
 		return
 	}
-	reply := m.reply(now, p.holder.Session, p.echo)
-	p.sent = m.seq
-	p.stale = false
+	reply := m.reply(now, p.holder.Session, p.acks.echo)
+	p.acks.sent = m.seq
+	p.acks.stale = false
 	s := p.seat
 	switch {
 	case s == nil || s.incumbent != p:
@@ -456,16 +461,16 @@ func (m *Machine) tell(now mono.Instant, p *peer) {
 			reply.Contender = s.contender.holder
 		}
 		reply.Offers = m.offersTo(p)
-		reply.Departures, reply.Arrivals = p.departures(), p.arrivals()
-		p.idleSaid = m.idle(now, p)
-		reply.Draining, reply.Idle = p.draining, p.idleSaid
-		p.unacked = p.unacked || !m.keepsAsIs(p)
-		p.orders = false
+		reply.Departures, reply.Arrivals = p.departures(), p.moves.arrivals()
+		reply.Draining, reply.Idle = p.exit.draining, m.idle(now, p)
+		p.exit.told(reply.Idle)
+		p.acks.unacked = p.acks.unacked || !m.keepsAsIs(p)
+		p.moves.orders = false
 		m.toldEnds(p)
 	}
 	for _, o := range reply.Offers {
-		if first, fresh := p.fresh[o.Generation]; fresh && first == 0 {
-			p.fresh[o.Generation] = m.seq
+		if first, fresh := p.held.fresh[o.Generation]; fresh && first == 0 {
+			p.held.fresh[o.Generation] = m.seq
 		}
 	}
 	m.emit(Send{p.holder.Owner, reply})
@@ -473,30 +478,30 @@ func (m *Machine) tell(now mono.Instant, p *peer) {
 
 // offersTo returns the peer's leases as far as the plan leaves them to it.
 func (m *Machine) offersTo(p *peer) []protocol.Offer {
-	if len(p.leases) == 0 {
+	if len(p.held.leases) == 0 {
 		return nil
 	}
-	offers := make([]protocol.Offer, 0, len(p.leases))
+	offers := make([]protocol.Offer, 0, len(p.held.leases))
 	if m.undecided() {
-		for _, l := range protocol.Missing(p.leases, protocol.Missing(p.leases, p.claims)) {
+		for _, l := range protocol.Missing(p.held.leases, protocol.Missing(p.held.leases, p.claims.leases)) {
 			offers = append(offers, protocol.Offer{Lease: l}) // what it lacks is not for now
 		}
 		return offers
 	}
 	if m.keepsAsIs(p) {
-		for _, l := range p.leases {
+		for _, l := range p.held.leases {
 			offers = append(offers, protocol.Offer{Lease: l})
 		}
 		return offers
 	}
-	for _, l := range p.leases {
-		_, fresh := p.fresh[l.Generation]
-		ticket, moved := p.tickets[l.Generation]
-		if p.suspended && !fresh && !moved && !m.proven {
+	for _, l := range p.held.leases {
+		_, fresh := p.held.fresh[l.Generation]
+		ticket, moved := p.held.tickets[l.Generation]
+		if p.claims.suspended && !fresh && !moved && !m.proven {
 			offers = append(offers, protocol.Offer{Lease: l}) // it is resumed first, and recalled after that
 			continue
 		}
-		if p.recalled[l] {
+		if p.held.recalled[l] {
 			continue
 		}
 		if moved {

@@ -58,20 +58,20 @@ func (m *Machine) undecided() bool { return m.doubted() && !m.proven }
 // resume decides on suspended leases that a peer has from leaders before us: they go on, unless
 // history was lost in which their ranges may have been another owner's.
 func (m *Machine) resume(p *peer) {
-	suspended := p.suspended && !p.valid
+	suspended := p.claims.resumable()
 	switch {
 	case m.proven && suspended:
 		m.recallUpTo(p, m.found.generation)
 	case m.proven:
-		m.recallUpTo(p, p.resumedUpTo)
+		m.recallUpTo(p, p.claims.resumedUpTo)
 	case suspended:
-		p.resumed = true
+		p.claims.resumption = resumed
 	}
 }
 
 // defers reports whether a peer that claims suspended leases is to be answered later.
 func (m *Machine) defers(now mono.Instant, p *peer) bool {
-	return p.suspended && !p.valid && m.undecided() && now < m.decideAt
+	return p.claims.resumable() && m.undecided() && now < m.decideAt
 }
 
 // resumeDeferred answers those who were to be answered later, and reports whether all owners
@@ -84,12 +84,12 @@ func (m *Machine) resumeDeferred(now mono.Instant) bool {
 	}
 	complete := true
 	for _, p := range m.peers() {
-		if p.deferred {
-			p.deferred = false
-			m.note(NoteTakeoverRenews, p.holder.Owner, uint64(len(p.leases)), 0)
+		if p.claims.deferred() {
+			p.claims.undefer()
+			m.note(NoteTakeoverRenews, p.holder.Owner, uint64(len(p.held.leases)), 0)
 			m.tell(now, p)
 		}
-		complete = complete && (p.echo == 0 || p.answered)
+		complete = complete && (p.acks.echo == 0 || p.claims.exact())
 	}
 	limit := m.decideAt.Add(m.cfg.Backoff)
 	if complete || now >= limit {
@@ -163,17 +163,17 @@ func (m *Machine) prove(now mono.Instant, by leasehold.OwnerID, had leasehold.Ge
 // recallResumed recalls what a peer has resumed, in our term or before it, or refuses to resume
 // it: its ranges may have been another owner's in the history that was lost.
 func (m *Machine) recallResumed(now mono.Instant, p *peer) {
-	upTo := p.resumedUpTo
-	if p.resumed {
+	upTo := p.claims.resumedUpTo
+	if p.claims.resumption != notResumed {
 		upTo = m.found.generation
 	}
 	if upTo == 0 {
 		return
 	}
-	p.resumed = false
+	deferred := p.claims.deferred()
+	p.claims.resumption = notResumed
 	m.recallUpTo(p, upTo)
-	if p.deferred {
-		p.deferred = false
+	if deferred {
 		m.tell(now, p)
 	}
 	m.touch(p)
@@ -181,14 +181,14 @@ func (m *Machine) recallResumed(now mono.Instant, p *peer) {
 
 // recallUpTo recalls the leases that a peer had before our term, up to a generation.
 func (m *Machine) recallUpTo(p *peer, upTo leasehold.Generation) {
-	for _, l := range p.leases {
+	for _, l := range p.held.leases {
 		if l.Generation > min(upTo, m.found.generation) {
 			continue
 		}
-		if p.recalled == nil {
-			p.recalled = make(map[leasehold.Lease]bool)
+		if p.held.recalled == nil {
+			p.held.recalled = make(map[leasehold.Lease]bool)
 		}
-		p.recalled[l], p.plain = true, false
+		p.held.recalled[l], p.held.plain = true, false
 	}
 }
 
@@ -224,9 +224,9 @@ func (m *Machine) rebase(now mono.Instant) {
 // owner back what it lacks. Without this, these ranges would wait for its next renewal.
 func (m *Machine) settleAnswered(now mono.Instant) {
 	for _, p := range m.peers() {
-		if p.answered && !p.settled {
-			p.settled = true
-			m.settle(now, p, &protocol.LeaseRequest{Leases: p.claims, Imports: p.imports, Moves: p.reports})
+		if p.claims.stage == claimsExact {
+			p.claims.stage = claimsSettled
+			m.settle(now, p, &protocol.LeaseRequest{Leases: p.claims.leases, Imports: p.moves.imports, Moves: p.moves.reports})
 			m.getReady(p)
 		}
 	}
@@ -240,8 +240,8 @@ func (m *Machine) credible(p *peer, moves []protocol.MoveReport) []protocol.Move
 		return moves
 	}
 	return slices.DeleteFunc(slices.Clone(moves), func(r protocol.MoveReport) bool {
-		_, ours := p.ended[r.Ticket]
-		ours = ours || slices.ContainsFunc(p.out, func(mv *move) bool { return mv.ticket == r.Ticket })
+		_, ours := p.moves.ended[r.Ticket]
+		ours = ours || slices.ContainsFunc(p.moves.out, func(mv *move) bool { return mv.ticket == r.Ticket })
 		return !ours && r.Newest <= m.found.generation
 	})
 }
@@ -250,7 +250,7 @@ func (m *Machine) credible(p *peer, moves []protocol.MoveReport) []protocol.Move
 // have not granted it, since others may then have had the same generation.
 func (m *Machine) surelyHeld(r leasehold.Range, e table.Entry) bool {
 	p := m.sessions[e.Holder.Session]
-	return p != nil && p.answered && e.Generation <= m.found.generation && slices.ContainsFunc(p.claims, func(l leasehold.Lease) bool {
+	return p != nil && p.claims.exact() && e.Generation <= m.found.generation && slices.ContainsFunc(p.claims.leases, func(l leasehold.Lease) bool {
 		return l.Generation == e.Generation && l.Range.Covers(r)
 	})
 }

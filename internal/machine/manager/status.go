@@ -83,21 +83,21 @@ func (m *Machine) HotKeys(most int) []HotKey {
 
 func (p *peer) status(now mono.Instant) Owner {
 	o := Owner{
-		Holder: p.holder, Leases: len(p.leases), Load: p.load, Patience: max(0, p.until.Sub(now)),
-		Parting: p.parting, Draining: p.draining, Mover: p.mover != "", MovesIn: len(p.in), MovesOut: len(p.out),
-		Suspended: len(p.leases) > 0 && (p.silent(now) || p.deferred),
+		Holder: p.holder, Leases: len(p.held.leases), Load: p.load, Patience: max(0, p.renewal.until.Sub(now)),
+		Parting: p.exit.parting(), Draining: p.exit.draining, Mover: p.moves.mover != "", MovesIn: len(p.moves.in), MovesOut: len(p.moves.out),
+		Suspended: len(p.held.leases) > 0 && (p.renewal.silent(now) || p.claims.deferred()),
 	}
 	switch {
-	case p.echo == 0:
+	case p.acks.echo == 0:
 		o.Standing = Silent
 	case p.seat == nil || p.seat.incumbent != p:
 		o.Standing = Waiting
-	case !p.proven:
+	case !p.acks.proven:
 		o.Standing = Greeted
 	default:
 		o.Standing = Member
 	}
-	for _, l := range p.leases {
+	for _, l := range p.held.leases {
 		o.Share += (float64(l.Range.Last()-l.Range.Start) + 1) / (1 << 64)
 	}
 	return o
@@ -131,7 +131,7 @@ func (m *Machine) Moves(now mono.Instant, most int) []Move {
 		})
 	}
 	for _, s := range m.seats {
-		for _, w := range s.incumbent.backlog {
+		for _, w := range s.incumbent.moves.backlog {
 			if len(out) >= most {
 				return out
 			}
@@ -164,7 +164,7 @@ func (m *Machine) Lull() (why Lull, have, want float64) {
 	}
 	var rate, known, held float64
 	for _, s := range m.seats {
-		for _, l := range s.incumbent.leases {
+		for _, l := range s.incumbent.held.leases {
 			held += sizeOf(l.Range)
 		}
 		if s.incumbent.loads == nil {
