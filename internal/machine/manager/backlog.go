@@ -25,14 +25,7 @@ func (m *Machine) want(p *peer, r leasehold.Range, to *seat) {
 		return
 	}
 	if !slices.ContainsFunc(p.moves.out, func(mv *move) bool { return mv.Covers(r) }) {
-		m.again = true // the rest of it is for later
-	}
-}
-
-// clearBacklog forgets what the plan before asked for.
-func (m *Machine) clearBacklog() {
-	for _, s := range m.seats {
-		s.incumbent.moves.backlog, s.incumbent.moves.blocked = nil, nil
+		m.plan.again = true // the rest of it is for later
 	}
 }
 
@@ -40,38 +33,22 @@ func (m *Machine) clearBacklog() {
 // first.
 func (m *Machine) readyAll() {
 	for _, retires := range []bool{true, false} {
-		for _, s := range m.seats {
+		for _, s := range m.members.seats {
 			if s.incumbent.exit.retires() == retires {
-				m.getReady(s.incumbent)
+				m.moves.getReady(s.incumbent)
 			}
 		}
 	}
 }
 
-// getReady remembers to look whether a move of p can begin.
-func (m *Machine) getReady(p *peer) {
-	if len(p.moves.backlog) > 0 && !p.moves.ready {
-		p.moves.ready = true
-		m.ready = append(m.ready, p)
-	}
-}
-
-// unblock lets those begin who have waited for a target.
-func (m *Machine) unblock(to *peer) {
-	for _, p := range to.moves.blocked {
-		m.getReady(p)
-	}
-	to.moves.blocked = nil
-}
-
 // startMoves begins as many of the moves that the plan asks for as may be under
 // way at a time, of those sources for which something has changed.
 func (m *Machine) startMoves(now mono.Instant) {
-	ready := m.ready
-	m.ready = nil
+	ready := m.moves.ready
+	m.moves.ready = nil
 	for _, p := range ready {
 		p.moves.ready = false
-		if m.sessions[p.holder.Session] != p || now < p.moves.retryAt {
+		if m.members.sessions[p.holder.Session] != p || now < p.moves.retryAt {
 			continue // it is gone, or a scan will come back to it
 		}
 		waiting := p.moves.backlog[:0]
@@ -94,17 +71,17 @@ func (m *Machine) startOrWait(now mono.Instant, p *peer, w wanted) bool {
 		return false
 	}
 	if !p.movable(w.to) {
-		m.rescan = true // it was taken for one that moves state: it must be recalled
+		m.plan.rescan = true // it was taken for one that moves state: it must be recalled
 		m.wakeAt(now)
 		return false
 	}
 	to := w.to.incumbent
 	switch {
 	case p.moves.moving(w.Range):
-		m.again = true // a part of it is on its way: the rest is for later
+		m.plan.again = true // a part of it is on its way: the rest is for later
 		return false
-	case !m.stillWanted(w.Range, p, w.to):
-		m.rescan = true // p has let go of a part of it: the rest is for the next plan
+	case !m.plan.stillWanted(w.Range, p, w.to):
+		m.plan.rescan = true // p has let go of a part of it: the rest is for the next plan
 		return false
 	case p.unsure(w.Range):
 		return true // nobody is asked to send what it may not have

@@ -18,9 +18,9 @@ func drained(p *peer) bool { return p.exit.draining }
 // Owners that retire are left out. If nobody else is there, those that are only
 // drained take part all the same: no operator wants keys without an owner.
 func (m *Machine) input(now mono.Instant, drained func(*peer) bool) partition.Input {
-	in := partition.Input{Current: m.current, Limits: m.limits(), Loads: m.loads(), Budget: m.churn.budget(now, &m.cfg)}
+	in := partition.Input{Current: m.plan.current, Limits: m.limits(), Loads: m.loads(), Budget: m.plan.churn.budget(now, &m.cfg)}
 	var spare []partition.Member
-	for _, s := range m.seats {
+	for _, s := range m.members.seats {
 		p := s.incumbent
 		member := partition.Member{Owner: s.owner, Weight: p.holder.Weight}
 		switch {
@@ -37,24 +37,6 @@ func (m *Machine) input(now mono.Instant, drained func(*peer) bool) partition.In
 	return in
 }
 
-// amend makes the assignment what is worked towards, where that was changed
-// without asking the policy.
-func (m *Machine) amend() {
-	if !m.amended {
-		return
-	}
-	m.amended = false
-	var a partition.Assignment
-	for r, s := range m.desired.All() {
-		owner := leasehold.OwnerID("")
-		if s != nil {
-			owner = s.owner
-		}
-		a = a.Append(r.Start, owner)
-	}
-	m.current = a
-}
-
 // quiet is the mean load below which there is nothing to balance: so few
 // requests a second are mostly chance, and no server feels them.
 const quiet = 50
@@ -66,11 +48,11 @@ const mostCells = 1 << 17
 // loads puts together what the owners have said, as far as they still hold the
 // keys.
 func (m *Machine) loads() partition.Loads {
-	lists := make([][]partition.Cell, 0, len(m.seats))
+	lists := make([][]partition.Cell, 0, len(m.members.seats))
 	var all partition.Loads
-	for _, s := range m.seats {
+	for _, s := range m.members.seats {
 		if p := s.incumbent; p.loads != nil {
-			lists = append(lists, p.cells(max(16, mostCells/len(m.seats))))
+			lists = append(lists, p.cells(max(16, mostCells/len(m.members.seats))))
 			all.Hot = p.appendHot(all.Hot)
 		}
 	}
@@ -79,7 +61,7 @@ func (m *Machine) loads() partition.Loads {
 	for _, c := range all.Cells {
 		sum += c.Rate
 	}
-	if sum < quiet*float64(len(m.seats)) {
+	if sum < quiet*float64(len(m.members.seats)) {
 		return partition.Loads{}
 	}
 	slices.SortFunc(all.Hot, func(a, b partition.HotKey) int { return cmp.Compare(a.Key, b.Key) })
@@ -169,6 +151,8 @@ type churn struct {
 	bucket partition.Bucket
 	at     mono.Instant // when it was last filled
 	next   mono.Instant // when the policy is to be asked; Never if there are no news
+	// unlimited: an operator wants the next plan to be made without regard to the budget.
+	unlimited bool
 }
 
 func (c *churn) begin(now mono.Instant) { *c = churn{at: now, next: mono.Never} }

@@ -47,7 +47,7 @@ func (m *Machine) compareMovers(p *peer) {
 		return
 	}
 	able := 0
-	for _, s := range m.seats {
+	for _, s := range m.members.seats {
 		if s.incumbent.moves.mover != "" {
 			able++
 		}
@@ -73,9 +73,9 @@ func (m *Machine) stays(p *peer, planned *seat) bool {
 }
 
 func (m *Machine) start(now mono.Instant, from, to *peer, r leasehold.Range) {
-	mv := &move{ticket: m.newTicket(), since: protocol.Since{LSN: m.table.LSN(), Newest: m.table.Newest()}, Range: r, from: from, to: to, began: now, deadline: now.Add(m.cfg.MoveTimeout)}
+	mv := &move{ticket: m.newTicket(), since: protocol.Since{LSN: m.state.table.LSN(), Newest: m.state.table.Newest()}, Range: r, from: from, to: to, began: now, deadline: now.Add(m.cfg.MoveTimeout)}
 	m.note(NoteMoveBegun, from.holder.Owner, 0, 0)
-	m.moves = append(m.moves, mv)
+	m.moves.all = append(m.moves.all, mv)
 	from.moves.out = append(from.moves.out, mv)
 	to.moves.in = append(to.moves.in, mv)
 	m.ordered(from)
@@ -100,7 +100,7 @@ func (m *Machine) ordered(p *peer) {
 // end forgets a move. Both sides learn of it by its absence.
 func (m *Machine) end(mv *move) {
 	is := func(other *move) bool { return other == mv }
-	m.moves = slices.DeleteFunc(m.moves, is)
+	m.moves.all = slices.DeleteFunc(m.moves.all, is)
 	mv.from.moves.out = slices.DeleteFunc(mv.from.moves.out, is)
 	mv.to.moves.in = slices.DeleteFunc(mv.to.moves.in, is)
 	if mv.from.moves.ended == nil {
@@ -109,17 +109,10 @@ func (m *Machine) end(mv *move) {
 	mv.from.moves.ended[mv.ticket] = 0
 	m.ordered(mv.from)
 	m.ordered(mv.to)
-	m.getReady(mv.from)
-	m.unblock(mv.to)
-	m.mendAt = 0 // what it has may be joined now
-	m.lookAgain()
-}
-
-// lookAgain compares the table with the plan once more, if something was left
-// for later.
-func (m *Machine) lookAgain() {
-	m.rescan = m.rescan || m.again
-	m.again = false
+	m.moves.getReady(mv.from)
+	m.moves.unblock(mv.to)
+	m.compaction.notBefore = 0 // what it has may be joined now
+	m.plan.lookAgain()
 }
 
 func (m *Machine) noteEnd(now mono.Instant, mv *move, how Notable) {
@@ -136,16 +129,16 @@ func (m *Machine) fail(now mono.Instant, mv *move, why Notable) {
 	m.end(mv)
 	switch {
 	case mv.from == mv.to:
-		m.mendAt = now.Add(m.cfg.Timing.Renew)
-		m.wakeAt(m.mendAt)
-	case !mv.from.member() || !m.stillWanted(mv.Range, mv.from, mv.to.seat):
+		m.compaction.notBefore = now.Add(m.cfg.Timing.Renew)
+		m.wakeAt(m.compaction.notBefore)
+	case !mv.from.member() || !m.plan.stillWanted(mv.Range, mv.from, mv.to.seat):
 	case mv.from.exit.retires():
-		m.desired.Set(mv.Range, m.another(mv))
-		m.amended = true
+		m.plan.desired.Set(mv.Range, m.another(mv))
+		m.plan.amended = true
 		m.retryMoves(now, mv.from)
 	default:
-		m.desired.Set(mv.Range, mv.from.seat)
-		m.amended = true
+		m.plan.desired.Set(mv.Range, mv.from.seat)
+		m.plan.amended = true
 	}
 }
 
@@ -153,7 +146,7 @@ func (m *Machine) fail(now mono.Instant, mv *move, why Notable) {
 // can, and has the least to do.
 func (m *Machine) another(mv *move) *seat {
 	best := mv.to.seat
-	for _, s := range m.seats {
+	for _, s := range m.members.seats {
 		p := s.incumbent
 		if s == mv.to.seat || p == mv.from || p.exit.retires() || !mv.from.movable(s) {
 			continue
@@ -168,7 +161,7 @@ func (m *Machine) another(mv *move) *seat {
 // spareState sees to it that what an owner that retires has goes to others that
 // can take its state, if there are any. Policies do not know who can.
 func (m *Machine) spareState() {
-	for _, s := range m.seats {
+	for _, s := range m.members.seats {
 		if p := s.incumbent; p.exit.retires() && p.moves.mover != "" {
 			m.spareStateOf(p)
 		}
@@ -177,14 +170,14 @@ func (m *Machine) spareState() {
 
 func (m *Machine) spareStateOf(p *peer) {
 	var takers []*seat
-	for _, s := range m.seats {
+	for _, s := range m.members.seats {
 		if s != p.seat && !s.incumbent.exit.retires() && p.movable(s) {
 			takers = append(takers, s)
 		}
 	}
 	var lost []leasehold.Range
 	for _, l := range p.held.leases {
-		for r, planned := range m.desired.Within(l.Range) {
+		for r, planned := range m.plan.desired.Within(l.Range) {
 			if planned != nil && planned != p.seat && !p.movable(planned) {
 				lost = append(lost, r)
 			}
@@ -192,8 +185,8 @@ func (m *Machine) spareStateOf(p *peer) {
 	}
 	for i, r := range lost {
 		if len(takers) > 0 {
-			m.desired.Set(r, takers[i%len(takers)])
-			m.amended = true
+			m.plan.desired.Set(r, takers[i%len(takers)])
+			m.plan.amended = true
 		}
 	}
 }
@@ -202,8 +195,8 @@ func (m *Machine) spareStateOf(p *peer) {
 // no move of p begins.
 func (m *Machine) retryMoves(now mono.Instant, p *peer) {
 	p.moves.retryAt = now.Add(m.cfg.Timing.Renew)
-	m.rescanAt = min(m.rescanAt, p.moves.retryAt)
-	m.wakeAt(m.rescanAt)
+	m.plan.rescanAt = min(m.plan.rescanAt, p.moves.retryAt)
+	m.wakeAt(m.plan.rescanAt)
 }
 
 // endMoves ends all moves of a peer that is gone.
@@ -215,23 +208,12 @@ func (m *Machine) endMoves(p *peer) {
 
 // reviewMoves cancels what the plan no longer wants.
 func (m *Machine) reviewMoves() {
-	for _, mv := range slices.Clone(m.moves) {
-		if !m.stillWanted(mv.Range, mv.from, mv.to.seat) || !mv.from.movable(mv.to.seat) {
+	for _, mv := range slices.Clone(m.moves.all) {
+		if !m.plan.stillWanted(mv.Range, mv.from, mv.to.seat) || !mv.from.movable(mv.to.seat) {
 			m.note(NoteMoveCancelled, mv.from.holder.Owner, 0, 0)
 			m.end(mv)
 		}
 	}
-}
-
-// stillWanted reports whether the plan has the range for the target, and the
-// source holds it.
-func (m *Machine) stillWanted(r leasehold.Range, from *peer, to *seat) bool {
-	for _, s := range m.desired.Within(r) {
-		if s != to {
-			return false
-		}
-	}
-	return from.held.covers(r)
 }
 
 // unsure reports whether a peer has not confirmed yet that it has all of a range.
@@ -246,7 +228,7 @@ func (p *peer) unsure(r leasehold.Range) bool {
 func (m *Machine) pruneMoves(p *peer) {
 	for _, mv := range slices.Clone(p.moves.out) {
 		if !p.held.covers(mv.Range) {
-			m.again = true // the rest of it
+			m.plan.again = true // the rest of it
 			m.end(mv)
 		}
 	}
@@ -260,7 +242,7 @@ func (mv *move) hopeless(now mono.Instant) bool {
 
 // overdueMoves fails those that have made no progress for too long.
 func (m *Machine) overdueMoves(now mono.Instant) {
-	for _, mv := range slices.Clone(m.moves) {
+	for _, mv := range slices.Clone(m.moves.all) {
 		if now >= mv.deadline || mv.hopeless(now) {
 			m.fail(now, mv, NoteMoveTimeout)
 			continue
@@ -273,7 +255,7 @@ func (m *Machine) overdueMoves(now mono.Instant) {
 func (m *Machine) toldEnds(p *peer) {
 	for t, first := range p.moves.ended {
 		if first == 0 {
-			p.moves.ended[t] = m.seq
+			p.moves.ended[t] = m.lead.seq
 		}
 	}
 }
@@ -325,44 +307,27 @@ func (p *peer) departures() []protocol.Departure {
 // noticeIdle remembers to tell those who wait for it that there is nothing left
 // to wait for.
 func (m *Machine) noticeIdle(now mono.Instant) {
-	m.parting = slices.DeleteFunc(m.parting, func(p *peer) bool { return m.sessions[p.holder.Session] != p })
-	for _, p := range m.parting {
+	m.members.parting = slices.DeleteFunc(m.members.parting, func(p *peer) bool { return m.members.sessions[p.holder.Session] != p })
+	for _, p := range m.members.parting {
 		if p.exit.stage != partingIdle && m.idle(now, p) {
 			m.ordered(p)
 		}
 	}
 }
 
-// claimed reports whether a source may yet say that it has let go of what went
-// under the ticket. One that is past its deadline is not waited for.
-func (m *Machine) claimed(now mono.Instant, t protocol.Ticket) bool {
-	for _, p := range m.sessions {
-		if now >= p.renewal.until {
-			continue
-		}
-		if _, open := p.moves.ended[t]; open || !p.claims.settled() && len(p.held.leases) > 0 {
-			return true // we do not know what it has to say
-		}
-		if slices.ContainsFunc(p.moves.reports, func(r protocol.MoveReport) bool { return r.Ticket == t && r.State != protocol.MoveFailed }) {
-			return true
-		}
-	}
-	return false
-}
-
 // idle reports whether there is nothing that p, which wants to leave, should
 // still wait for. An owner that is past its deadline takes nothing, unless it has got more time to return.
 func (m *Machine) idle(now mono.Instant, p *peer) bool {
-	if !p.exit.parting() || m.replan || m.rescan || len(p.moves.out)+len(p.moves.in)+len(p.moves.handed) > 0 {
+	if !p.exit.parting() || m.plan.replan || m.plan.rescan || len(p.moves.out)+len(p.moves.in)+len(p.moves.handed) > 0 {
 		return false
 	}
 	for i := range p.moves.imports {
-		if m.claimed(now, p.moves.imports[i].Ticket) {
+		if m.members.claimed(now, p.moves.imports[i].Ticket) {
 			return false
 		}
 	}
 	for _, l := range p.held.leases {
-		for _, s := range m.desired.Within(l.Range) {
+		for _, s := range m.plan.desired.Within(l.Range) {
 			if s != nil && (s.gone || now < s.incumbent.renewal.until) {
 				return false
 			}

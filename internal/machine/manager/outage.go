@@ -19,12 +19,20 @@ import (
 // lease to return, as after a takeover; whoever is silent then is expired as usual. An owner
 // whose name a new session wants does not get that time: its process was replaced.
 
+// An outage is a time in which no owner is heard, and those whose time is over are kept, because no other
+// could take their ranges.
+type outage struct {
+	active     bool
+	heardAt    mono.Instant // when an owner was last heard
+	returnedAt mono.Instant // when one was that we knew before
+}
+
 // keepSilent reports whether silent owners stay in the table at now, because no other member can
 // take their ranges. A member that leaves cannot, and one that has missed two renewals does not
 // count. Owners that are cut off together reach their deadlines one after the other: the first
 // must not be expired because the last has some time left.
 func (m *Machine) keepSilent(now mono.Instant) bool {
-	return !m.cfg.Deleted && !slices.ContainsFunc(m.seats, func(s *seat) bool {
+	return !m.cfg.Deleted && !slices.ContainsFunc(m.members.seats, func(s *seat) bool {
 		p := s.incumbent
 		return p != nil && p.member() && !p.exit.parting() && p.acks.echo != 0 && p.renewal.heard >= m.recently(now)
 	})
@@ -55,17 +63,17 @@ func (s *seat) replaced(now mono.Instant) bool {
 // forfeited reports whether the leases of a silent owner are of no use to it: history was lost,
 // and it was not heard since. It could not resume them, and a successor would not know that.
 func (m *Machine) forfeited(now mono.Instant, p *peer) bool {
-	return m.proven && p != nil && p.acks.echo == 0 && now >= p.renewal.until
+	return m.history.proven && p != nil && p.acks.echo == 0 && now >= p.renewal.until
 }
 
 // expireSilent ends all sessions whose time is over.
 func (m *Machine) expireSilent(now mono.Instant) {
-	for _, s := range slices.Clone(m.seats) {
+	for _, s := range slices.Clone(m.members.seats) {
 		if p := s.incumbent; p != nil && now >= p.renewal.until {
 			m.expireIncumbent(s)
 		}
 	}
-	for _, p := range m.ghosts() {
+	for _, p := range m.members.ghosts() {
 		if now >= p.renewal.until {
 			m.remove(p, leasehold.CauseExpired)
 		}
@@ -81,16 +89,16 @@ func (m *Machine) expireIncumbent(s *seat) {
 // heard at all; otherwise they are looked at again soon, since another may become a member.
 func (m *Machine) noticeOutage(now mono.Instant) {
 	kept := 0
-	for _, p := range m.sessions {
+	for _, p := range m.members.sessions {
 		if now >= p.renewal.until {
 			kept++
 		}
 	}
-	silence := kept > 0 && m.heardAt < m.recently(now)
-	if silence && !m.outage {
+	silence := kept > 0 && m.outage.heardAt < m.recently(now)
+	if silence && !m.outage.active {
 		m.note(NoteOutage, "", uint64(kept), 0)
 	}
-	m.outage = silence
+	m.outage.active = silence
 	if kept > 0 && !silence {
 		m.wakeAt(now.Add(m.cfg.Timing.Renew / 2))
 	}
@@ -103,11 +111,11 @@ func (m *Machine) noticeOutage(now mono.Instant) {
 // the one that has been silent for longest. It costs a pass over all sessions; after a refusal, others
 // are refused without one for a while.
 func (m *Machine) makeRoom(now mono.Instant) bool {
-	if now < m.fullUntil {
+	if now < m.members.fullUntil {
 		return false
 	}
 	kept, first := 0, (*peer)(nil)
-	for _, p := range m.sessions {
+	for _, p := range m.members.sessions {
 		if p.acks.echo == 0 || !p.renewal.silent(now) {
 			continue
 		}
@@ -115,11 +123,11 @@ func (m *Machine) makeRoom(now mono.Instant) bool {
 			first = p
 		}
 	}
-	if m.heard-kept >= m.cfg.MaxOwners {
-		m.fullUntil = now.Add(m.cfg.Timing.Renew / 8)
+	if m.members.heard-kept >= m.cfg.MaxOwners {
+		m.members.fullUntil = now.Add(m.cfg.Timing.Renew / 8)
 		return false
 	}
-	if m.heard >= 2*m.cfg.MaxOwners {
+	if m.members.heard >= 2*m.cfg.MaxOwners {
 		m.note(NoteExpired, first.holder.Owner, uint64(len(first.held.leases)), 0)
 		m.remove(first, leasehold.CauseExpired)
 	}
@@ -139,18 +147,18 @@ func (p *peer) expiresBefore(o *peer) bool {
 // have passed. A newcomer shows nothing of the kind, unless deadlines have passed. A new session
 // that wants the name of one waits no longer for that.
 func (m *Machine) endOutage(now mono.Instant, s leasehold.Session) {
-	recently, over := m.recently(now), m.outage
-	m.heardAt, m.outage = now, false
-	if p := m.sessions[s]; p != nil {
-		over = over || p.renewal.heard < recently && max(m.returnedAt, m.since) < recently
-		m.returnedAt = now
+	recently, over := m.recently(now), m.outage.active
+	m.outage.heardAt, m.outage.active = now, false
+	if p := m.members.sessions[s]; p != nil {
+		over = over || p.renewal.heard < recently && max(m.outage.returnedAt, m.history.since) < recently
+		m.outage.returnedAt = now
 	}
 	if !over {
 		return
 	}
 	m.note(NoteOutageOver, "", 0, 0)
 	until := now.Add(m.cfg.Timing.Hold())
-	for _, p := range m.sessions {
+	for _, p := range m.members.sessions {
 		if p.renewal.heard >= recently || p.renewal.until >= until {
 			continue
 		}
@@ -165,15 +173,15 @@ func (m *Machine) endOutage(now mono.Instant, s leasehold.Session) {
 // extend lets us lead for longer. While we had no authority we heard no owner: that time does
 // not count as an owner's silence.
 func (m *Machine) extend(now, until mono.Instant) {
-	if from := max(m.authority, m.deafUntil); now > from {
-		for _, p := range m.sessions {
+	if from := max(m.lead.authority, m.lead.deafUntil); now > from {
+		for _, p := range m.members.sessions {
 			if p.renewal.until > from {
 				p.renewal.until = max(p.renewal.until, min(p.renewal.until.Add(now.Sub(from)), now.Add(m.patience(p))))
 			}
 		}
-		m.deafUntil = now
+		m.lead.deafUntil = now
 	}
-	m.authority = max(m.authority, until)
+	m.lead.authority = max(m.lead.authority, until)
 	m.wake = now // whatever waited for it
 }
 
@@ -190,5 +198,5 @@ func (m *Machine) wakeAtDeadline(now mono.Instant, p *peer) {
 // ending reports whether leases of a session have ended, which the table does not say yet.
 func (m *Machine) ending(s leasehold.Session) bool {
 	of := func(f freed) bool { return f.holder.Session == s }
-	return slices.ContainsFunc(m.freed, of) || slices.ContainsFunc(m.batchFreed, of)
+	return slices.ContainsFunc(m.freed.queue, of) || slices.ContainsFunc(m.pending.freed, of)
 }

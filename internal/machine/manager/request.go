@@ -37,35 +37,35 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 	case r.Namespace != m.cfg.Namespace:
 		m.note(NoteForeign, r.Holder.Owner, 0, 0)
 		return
-	case r.Term > m.term+m.cfg.termJump():
-		m.note(NoteBadMessage, r.Holder.Owner, uint64(r.Term), uint64(m.term))
+	case r.Term > m.lead.term+m.cfg.termJump():
+		m.note(NoteBadMessage, r.Holder.Owner, uint64(r.Term), uint64(m.lead.term))
 		return
-	case r.Term > m.term:
+	case r.Term > m.lead.term:
 		m.emit(Outranked{r.Term}) // only the store can say whether it is so
 		return
-	case r.Term == m.term && r.Heard > m.seq:
+	case r.Term == m.lead.term && r.Heard > m.lead.seq:
 		// It was not us who said that: the store has forgotten who led in this term before, and no
 		// other is to lead in it.
-		m.emit(Outranked{m.term + 1})
+		m.emit(Outranked{m.lead.term + 1})
 		return
-	case !m.leads(now):
-		m.note(NoteNoAuthority, r.Holder.Owner, uint64(now), uint64(m.authority))
+	case !m.lead.active(now):
+		m.note(NoteNoAuthority, r.Holder.Owner, uint64(now), uint64(m.lead.authority))
 		return
-	case m.anothers(r.Holder):
+	case m.members.anothers(r.Holder):
 		m.note(NoteForeign, r.Holder.Owner, 0, 0)
 		return
-	case m.unmarked:
+	case m.history.gap == gapUrgent:
 		return // what it has may be all that shows that the store was restored
 	case m.duplicated(now, r):
 		return
 	case r.Leaving:
 		m.goodbye(now, r)
 		return
-	case m.sessions[r.Holder.Session] == nil && m.ending(r.Holder.Session):
+	case m.members.sessions[r.Holder.Session] == nil && m.ending(r.Holder.Session):
 		return // its leases have ended, which is not committed yet: the answer would reveal it
 	}
 	m.endOutage(now, r.Holder.Session)
-	if first := m.firstInLine(r.Holder); first != nil && !m.overtakes(r, first) {
+	if first := m.members.firstInLine(r.Holder); first != nil && !m.overtakes(r, first) {
 		reply := m.reply(now, r.Holder.Session, r.Seq)
 		reply.Incumbent = first.holder
 		m.emit(Send{r.Holder.Owner, reply})
@@ -86,27 +86,10 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 		if p.claims.undefer(); m.defers(now, p) {
 			p.claims.resumption = resumeDeferred
 		}
-		if !p.claims.deferred() && !m.unmarked {
+		if !p.claims.deferred() && m.history.gap != gapUrgent {
 			m.tell(now, p)
 		}
 	}
-}
-
-// anothers reports whether a session is known to be that of another owner. Whoever looks
-// things up learns the sessions of all, and could speak for any of them otherwise.
-func (m *Machine) anothers(h *table.Holder) bool {
-	p := m.sessions[h.Session]
-	return p != nil && p.holder.Owner != h.Owner
-}
-
-// firstInLine returns who waits already for the name of a session that we do
-// not know; nil if nobody does. One at a time waits, for as long as it speaks.
-func (m *Machine) firstInLine(h *table.Holder) *peer {
-	i, known := m.findSeat(h.Owner)
-	if !known || m.sessions[h.Session] != nil {
-		return nil
-	}
-	return m.seats[i].contender
 }
 
 // overtakes reports whether a request proves that whoever waits is gone, and
@@ -122,16 +105,16 @@ func (m *Machine) overtakes(r *protocol.LeaseRequest, first *peer) bool {
 // session returns the peer of a holder, making one if there is none, or why
 // there can be none.
 func (m *Machine) session(now mono.Instant, h *table.Holder) (*peer, leasehold.Kind) {
-	if p := m.sessions[h.Session]; p != nil {
+	if p := m.members.sessions[h.Session]; p != nil {
 		return p, leasehold.Other
 	}
-	if m.heard >= m.cfg.MaxOwners && !m.makeRoom(now) {
-		m.note(NoteFull, h.Owner, uint64(m.heard), 0)
+	if m.members.heard >= m.cfg.MaxOwners && !m.makeRoom(now) {
+		m.note(NoteFull, h.Owner, uint64(m.members.heard), 0)
 		return nil, leasehold.Limit
 	}
 	p := newPeer(h)
-	p.seat = m.seat(h.Owner)
-	m.sessions[h.Session] = p
+	p.seat = m.members.seat(h.Owner)
+	m.members.sessions[h.Session] = p
 	if p.seat.incumbent == nil {
 		p.seat.incumbent = p
 		m.note(NoteHello, h.Owner, 0, 0)
@@ -148,11 +131,11 @@ func (m *Machine) seatGhost(p *peer) {
 	if p.seat != nil {
 		return
 	}
-	s := m.seat(p.holder.Owner)
+	s := m.members.seat(p.holder.Owner)
 	switch {
 	case s.incumbent == nil:
 		s.incumbent = p
-		m.replan = true
+		m.plan.replan = true
 	case s.contender == nil:
 		s.contender = p
 	default:
@@ -169,14 +152,14 @@ func (m *Machine) accept(now mono.Instant, p *peer, r *protocol.LeaseRequest) bo
 		m.note(NoteDuplicate, p.holder.Owner, uint64(r.Seq), uint64(p.acks.echo))
 		return false
 	}
-	if p.acks.sent != 0 && (r.Term != m.term || r.Heard != p.acks.sent) {
+	if p.acks.sent != 0 && (r.Term != m.lead.term || r.Heard != p.acks.sent) {
 		m.note(NoteRace, p.holder.Owner, uint64(r.Heard), uint64(p.acks.sent))
 		p.acks.resendAt = min(p.acks.resendAt, now.Add(m.backoff()))
 		m.wakeAt(p.acks.resendAt)
 		return false
 	}
 	if p.acks.echo == 0 {
-		m.heard++
+		m.members.heard++
 	}
 	p.acks.echo = r.Seq
 	p.acks.resendAt = mono.Never
@@ -208,7 +191,7 @@ func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 		m.remove(s.incumbent, leasehold.CauseRestarted)
 	}
 	if p.acks.sent == 0 {
-		if n := len(p.held.leases); n > 0 && p.renewal.heard == 0 && !(r.Suspended && m.undecided()) {
+		if n := len(p.held.leases); n > 0 && p.renewal.heard == 0 && !(r.Suspended && m.history.undecided()) {
 			m.note(NoteTakeoverRenews, p.holder.Owner, uint64(n), 0)
 		}
 		// It has not heard us. What it lacks, a message of our predecessor that
@@ -231,12 +214,12 @@ func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	p.moves.heardEnds(r.Applied)
 	m.reported(now, p, r.Moves)
 	p.claims.stage = max(p.claims.stage, claimsExact)
-	if m.undecided() {
+	if m.history.undecided() {
 		return
 	}
 	p.claims.stage = claimsSettled
 	m.settle(now, p, r)
-	m.getReady(p)
+	m.moves.getReady(p)
 }
 
 // learn takes in what a peer says about itself.
@@ -246,19 +229,19 @@ func (m *Machine) learn(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	if p.moves.mover != r.Mover {
 		p.moves.mover, p.held.plain = r.Mover, false
 		// What was to be recalled may be moved, or the other way round.
-		m.rescan = m.rescan || !first || !m.keepsAllAsPlanned(p)
+		m.plan.rescan = m.plan.rescan || !first || !m.plan.keepsAllAsPlanned(p)
 	}
 	if first && r.Mover == "" && len(p.moves.blocked) > 0 {
-		m.rescan = true // it was taken for one that moves state
+		m.plan.rescan = true // it was taken for one that moves state
 	}
 	if first {
-		m.unblock(p)
+		m.moves.unblock(p)
 	}
 	p.moves.reports, p.moves.imports = r.Moves, r.Imports
 	if r.Loads != nil && partition.UsesLoads(m.cfg.Policy) {
 		p.loads = r.Loads
-		m.churn.heard(now, m.cfg.Rebalance)
-		m.wakeAt(m.churn.next)
+		m.plan.churn.heard(now, m.cfg.Rebalance)
+		m.wakeAt(m.plan.churn.next)
 	}
 	if first && r.Draining && !p.exit.draining { // our predecessor has asked for it
 		p.exit.draining = true
@@ -266,7 +249,7 @@ func (m *Machine) learn(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	}
 	if r.Parting && !p.exit.parting() {
 		p.exit.stage = parting
-		m.parting = append(m.parting, p)
+		m.members.parting = append(m.members.parting, p)
 		m.note(NoteParting, p.holder.Owner, uint64(len(p.held.leases)), 0)
 		m.retire(p)
 	}
@@ -276,7 +259,7 @@ func (m *Machine) learn(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 func (m *Machine) retire(p *peer) {
 	m.ordered(p)
 	if p.member() {
-		m.lostMember(because(p.seat, table.Joined))
+		m.plan.lostMember(because(p.seat, table.Joined))
 	}
 }
 
@@ -293,13 +276,13 @@ func (m *Machine) settle(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 		first, fresh := p.held.fresh[l.Generation]
 		neverHad := fresh && (first == 0 || first > r.Applied)
 		_, moved := p.held.tickets[l.Generation]
-		if ticket, here := m.arrived(p, l, r.Imports); here && !fresh && (!m.proven || l.Generation > m.found.generation) {
+		if ticket, here := m.arrived(p, l, r.Imports); here && !fresh && (!m.history.proven || l.Generation > m.history.found.generation) {
 			p.held.expect(l.Generation, ticket)
 			pending[l.Generation] = 0
 			m.note(NoteGrantPending, p.holder.Owner, uint64(l.Generation), 0)
 			continue
 		}
-		for part, s := range m.desired.Within(l.Range) {
+		for part, s := range m.plan.desired.Within(l.Range) {
 			if neverHad && (s == p.seat || moved) {
 				m.note(NoteGrantPending, p.holder.Owner, uint64(l.Generation), 0)
 				pending[l.Generation] = first
@@ -319,7 +302,7 @@ func (m *Machine) settle(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 // to a peer because its state was there may now be moved on.
 func (m *Machine) confirm(p *peer, pending map[leasehold.Generation]protocol.Seq) {
 	if len(pending) == 0 && len(p.held.fresh) > 0 {
-		m.mendAt = 0 // what it has may be joined now
+		m.compaction.notBefore = 0 // what it has may be joined now
 	}
 	p.held.fresh = pending
 	m.receivedBy(p, pending)
@@ -327,34 +310,9 @@ func (m *Machine) confirm(p *peer, pending map[leasehold.Generation]protocol.Seq
 		if _, still := pending[g]; !still {
 			delete(p.held.tickets, g)
 			p.held.plain = false
-			m.rescan = m.rescan || !m.planned(p, g)
+			m.plan.rescan = m.plan.rescan || !m.plan.planned(p, g)
 		}
 	}
-}
-
-// planned reports whether the plan has for p what it holds under a generation.
-func (m *Machine) planned(p *peer, g leasehold.Generation) bool {
-	for _, l := range p.held.leases {
-		if l.Generation == g && !m.plannedFor(p, l.Range) {
-			return false
-		}
-	}
-	return true
-}
-
-// keepsAllAsPlanned reports whether the plan has for p all that it has.
-func (m *Machine) keepsAllAsPlanned(p *peer) bool {
-	return !slices.ContainsFunc(p.held.leases, func(l leasehold.Lease) bool { return !m.plannedFor(p, l.Range) })
-}
-
-// plannedFor reports whether the plan has all of a range for p.
-func (m *Machine) plannedFor(p *peer, r leasehold.Range) bool {
-	for _, s := range m.desired.Within(r) {
-		if s != p.seat {
-			return false
-		}
-	}
-	return true
 }
 
 func leasesOf(all []freed) []leasehold.Lease {
@@ -377,13 +335,13 @@ func (m *Machine) whyGiven(p *peer, l leasehold.Lease, wanted *seat) leasehold.C
 // goodbye ends a session that will never again take a lease, whatever message
 // it may yet receive: so it need not reflect what we said last.
 func (m *Machine) goodbye(now mono.Instant, r *protocol.LeaseRequest) {
-	if p := m.sessions[r.Holder.Session]; p != nil {
+	if p := m.members.sessions[r.Holder.Session]; p != nil {
 		m.note(NoteLeft, r.Holder.Owner, uint64(len(p.held.leases)), 0)
 		m.bequeath(now, p, m.credible(p, r.Moves), leasehold.CauseLeft)
 		m.remove(p, leasehold.CauseLeft)
 	}
-	if len(m.goodbyes) < m.cfg.MaxOwners {
-		m.goodbyes = append(m.goodbyes, goodbye{r.Holder.Owner, r.Holder.Session, r.Seq, m.everFreed})
+	if len(m.freed.goodbyes) < m.cfg.MaxOwners {
+		m.freed.goodbyes = append(m.freed.goodbyes, goodbye{r.Holder.Owner, r.Holder.Session, r.Seq, m.freed.total})
 	}
 }
 
@@ -416,13 +374,13 @@ type goodbye struct {
 
 func (m *Machine) sayGoodbyes(now mono.Instant) {
 	n := 0
-	for ; n < len(m.goodbyes) && m.goodbyes[n].due <= m.recorded && !m.detained(m.goodbyes[n].session); n++ {
-		reply := m.reply(now, m.goodbyes[n].session, m.goodbyes[n].echo)
+	for ; n < len(m.freed.goodbyes) && m.freed.goodbyes[n].due <= m.freed.recorded && !m.moves.detained(m.freed.goodbyes[n].session); n++ {
+		reply := m.reply(now, m.freed.goodbyes[n].session, m.freed.goodbyes[n].echo)
 		reply.Goodbye = true
-		m.emit(Send{m.goodbyes[n].owner, reply})
+		m.emit(Send{m.freed.goodbyes[n].owner, reply})
 	}
-	if m.goodbyes = slices.Delete(m.goodbyes, 0, n); len(m.goodbyes) == 0 {
-		m.goodbyes = nil
+	if m.freed.goodbyes = slices.Delete(m.freed.goodbyes, 0, n); len(m.freed.goodbyes) == 0 {
+		m.freed.goodbyes = nil
 	}
 }
 
@@ -435,10 +393,10 @@ func (m *Machine) refuse(now mono.Instant, r *protocol.LeaseRequest, why leaseho
 
 // reply starts a message to a session.
 func (m *Machine) reply(now mono.Instant, s leasehold.Session, echo protocol.Seq) *protocol.LeaseReply {
-	m.seq++
+	m.lead.seq++
 	return &protocol.LeaseReply{
-		Namespace: m.cfg.Namespace, Session: s, Leader: m.cfg.Self, Term: m.term,
-		Seq: m.seq, Echo: echo, Timing: m.cfg.Timing, Clock: now,
+		Namespace: m.cfg.Namespace, Session: s, Leader: m.cfg.Self, Term: m.lead.term,
+		Seq: m.lead.seq, Echo: echo, Timing: m.cfg.Timing, Clock: now,
 	}
 }
 
@@ -448,7 +406,7 @@ func (m *Machine) tell(now mono.Instant, p *peer) {
 		return
 	}
 	reply := m.reply(now, p.holder.Session, p.acks.echo)
-	p.acks.sent = m.seq
+	p.acks.sent = m.lead.seq
 	p.acks.stale = false
 	s := p.seat
 	switch {
@@ -470,7 +428,7 @@ func (m *Machine) tell(now mono.Instant, p *peer) {
 	}
 	for _, o := range reply.Offers {
 		if first, fresh := p.held.fresh[o.Generation]; fresh && first == 0 {
-			p.held.fresh[o.Generation] = m.seq
+			p.held.fresh[o.Generation] = m.lead.seq
 		}
 	}
 	m.emit(Send{p.holder.Owner, reply})
@@ -482,7 +440,7 @@ func (m *Machine) offersTo(p *peer) []protocol.Offer {
 		return nil
 	}
 	offers := make([]protocol.Offer, 0, len(p.held.leases))
-	if m.undecided() {
+	if m.history.undecided() {
 		for _, l := range protocol.Missing(p.held.leases, protocol.Missing(p.held.leases, p.claims.leases)) {
 			offers = append(offers, protocol.Offer{Lease: l}) // what it lacks is not for now
 		}
@@ -497,7 +455,7 @@ func (m *Machine) offersTo(p *peer) []protocol.Offer {
 	for _, l := range p.held.leases {
 		_, fresh := p.held.fresh[l.Generation]
 		ticket, moved := p.held.tickets[l.Generation]
-		if p.claims.suspended && !fresh && !moved && !m.proven {
+		if p.claims.suspended && !fresh && !moved && !m.history.proven {
 			offers = append(offers, protocol.Offer{Lease: l}) // it is resumed first, and recalled after that
 			continue
 		}
@@ -510,7 +468,7 @@ func (m *Machine) offersTo(p *peer) []protocol.Offer {
 			continue
 		}
 		from := len(offers)
-		for r, s := range m.desired.Within(l.Range) {
+		for r, s := range m.plan.desired.Within(l.Range) {
 			if !m.stays(p, s) {
 				continue
 			}
