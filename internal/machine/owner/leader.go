@@ -1,0 +1,22 @@
+package owner
+
+import (
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/storage"
+)
+
+// A leader is the manager that answers. heard and applied are numbers of its messages in term, and
+// applied <= heard.
+type leader struct {
+	id      storage.ManagerID // empty: ask all managers
+	term    leasehold.Term
+	heard   protocol.Seq    // its newest message, whether or not it was dropped for a race
+	applied protocol.Seq    // its newest message that was followed
+	timing  protocol.Timing // zero until a leader told us
+
+	silent storage.ManagerID // the last that did not answer
+	// redirected: since the last miss a hint has been followed.
+	redirected bool
+	hinted     leasehold.Term // the newest term that a hint was about
+}
