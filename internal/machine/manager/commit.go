@@ -95,7 +95,7 @@ func (m *Machine) record(now mono.Instant) {
 		news.From, news.Changes = changes[0].LSN-1, changes
 	}
 	m.emit(Broadcast{news})
-	if m.state.unsaved += len(changes); m.state.unsaved >= m.cfg.SnapshotEvery {
+	if m.state.unsaved += len(changes); m.state.unsaved >= m.cfg.Log.SnapshotEvery {
 		m.state.unsaved = 0
 		m.emit(SaveSnapshot{&storage.Snapshot{Namespace: m.cfg.Namespace, Term: m.lead.term, Table: m.state.frozen()}})
 	}

@@ -76,7 +76,7 @@ func (m *Machine) compact(now mono.Instant) {
 			continue
 		}
 		if p.member() && p.acks.echo != 0 && len(p.held.fresh) == 0 {
-			all = append(all, m.stretches(p, m.cfg.BatchChanges/2)...)
+			all = append(all, m.stretches(p, m.cfg.Log.BatchChanges/2)...)
 		} else {
 			complete = false // it may have something later
 		}

@@ -55,7 +55,7 @@ func New(now mono.Instant, cfg Config, term leasehold.Term, authority mono.Insta
 	}
 	m := &Machine{
 		cfg: cfg, wake: mono.Never,
-		lead:    leadership{term: term, authority: authority, seq: cfg.FirstSeq},
+		lead:    leadership{term: term, authority: authority, seq: cfg.Takeover.FirstSeq},
 		state:   committedState{table: t, unsaved: len(state.Changes)},
 		pending: pendingCommit{rereadAt: mono.Never},
 		members: membership{sessions: make(map[leasehold.Session]*peer)},
@@ -65,7 +65,7 @@ func New(now mono.Instant, cfg Config, term leasehold.Term, authority mono.Insta
 	}
 	m.history.found, m.history.since = ending{t.LSN(), m.newest()}, now
 	m.suspect(state.Unfinished)
-	m.state.log = changelog.New(t.LSN()-leasehold.LSN(len(state.Changes)), cfg.LogChanges, cfg.LogAge)
+	m.state.log = changelog.New(t.LSN()-leasehold.LSN(len(state.Changes)), cfg.Log.Changes, cfg.Log.Age)
 	m.state.log.Append(now, state.Changes)
 	return m, nil
 }
@@ -156,7 +156,7 @@ func newestOf(p *peer) leasehold.Generation {
 // promises the longer time from a request that we accepted before.
 func (m *Machine) reconfigure(now mono.Instant, cfg Config) {
 	cfg.Namespace, cfg.Self, cfg.Rand = m.cfg.Namespace, m.cfg.Self, m.cfg.Rand
-	cfg.Floor, cfg.LostBelow, cfg.Clock, cfg.Uncertain = m.cfg.Floor, m.cfg.LostBelow, m.cfg.Clock, m.cfg.Uncertain
+	cfg.Takeover = m.cfg.Takeover
 	if err := cfg.validate(); err != nil {
 		panic(err) // whoever stores a configuration has it checked
 	}
@@ -170,7 +170,7 @@ func (m *Machine) reconfigure(now mono.Instant, cfg Config) {
 			}
 		}
 	}
-	m.state.log.Limit(now, cfg.LogChanges, cfg.LogAge)
+	m.state.log.Limit(now, cfg.Log.Changes, cfg.Log.Age)
 	m.plan.replan, m.plan.occasion = true, table.Configured
 	m.wake = now
 }

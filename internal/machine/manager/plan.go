@@ -23,7 +23,7 @@ func (m *Machine) planBatch(now mono.Instant) {
 		m.rebase(now) // before anything else is written
 		return
 	}
-	if m.cfg.Volatile && storage.Spent(m.lead.term, m.state.table.LSN(), m.state.table.Newest(), m.cfg.BatchChanges) {
+	if m.cfg.Volatile && storage.Spent(m.lead.term, m.state.table.LSN(), m.state.table.Newest(), m.cfg.Log.BatchChanges) {
 		m.emit(Spent{})
 		return
 	}
@@ -239,7 +239,7 @@ func (m *Machine) recall(p *peer, l leasehold.Lease) {
 func (m *Machine) settleFreed(grants *[]grant) (changes []table.Change) {
 	m.pending.tickets = make(map[leasehold.Generation]protocol.Ticket)
 	n := 0
-	for n < len(m.freed.queue) && len(changes) < m.cfg.BatchChanges/2 {
+	for n < len(m.freed.queue) && len(changes) < m.cfg.Log.BatchChanges/2 {
 		f, first := m.freed.queue[n], n
 		n++
 		if m.arrives(&f) {
@@ -299,7 +299,7 @@ func (m *Machine) grantAll(changes []table.Change, grants []grant) ([]table.Chan
 		if g.to.gone || !g.to.incumbent.member() {
 			continue
 		}
-		if len(changes) >= m.cfg.BatchChanges {
+		if len(changes) >= m.cfg.Log.BatchChanges {
 			wait = true
 			break
 		}

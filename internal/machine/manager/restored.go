@@ -43,10 +43,10 @@ const longAgo = 24 * time.Hour
 // floor was found by a leader that did not live to store the gap.
 func (m *Machine) suspect(unfinished bool) {
 	// Unfinished: a leader before us had evidence.
-	m.history.proven, m.history.marked = unfinished || !m.cfg.Volatile && uint64(m.state.table.LSN()) < m.cfg.LostBelow, unfinished
-	if !m.cfg.Volatile && (m.cfg.Uncertain || m.history.proven || uint64(m.state.table.LSN()) < m.cfg.Floor) {
+	m.history.proven, m.history.marked = unfinished || !m.cfg.Volatile && uint64(m.state.table.LSN()) < m.cfg.Takeover.LostBelow, unfinished
+	if !m.cfg.Volatile && (m.cfg.Takeover.Uncertain || m.history.proven || uint64(m.state.table.LSN()) < m.cfg.Takeover.Floor) {
 		m.history.gap = gapWaits
-		m.goOnAbove(0, max(m.cfg.Floor, m.cfg.Clock))
+		m.goOnAbove(0, max(m.cfg.Takeover.Floor, m.cfg.Takeover.Clock))
 	}
 }
 
@@ -179,10 +179,10 @@ func (m *Machine) recallUpTo(p *peer, upTo leasehold.Generation) {
 
 // clock is what the wall clock stands for, 0 if that is not known.
 func (m *Machine) clock(now mono.Instant) uint64 {
-	if m.cfg.Clock == 0 {
+	if m.cfg.Takeover.Clock == 0 {
 		return 0
 	}
-	return m.cfg.Clock + storage.Clock(int64(now.Sub(m.history.since)/time.Second))
+	return m.cfg.Takeover.Clock + storage.Clock(int64(now.Sub(m.history.since)/time.Second))
 }
 
 // goOnAbove lets the table go on above a number and all that we know, after which others may
@@ -247,9 +247,9 @@ func (m *Machine) rebased(now mono.Instant, b *storage.Batch) {
 	m.note(NoteRebased, "", uint64(b.Base.LSN()), uint64(b.Prev))
 	crossing := m.crossing(b)
 	m.state.table, m.state.snapshot = b.Base.Clone(), b.Base
-	m.state.log = changelog.New(b.Base.LSN(), m.cfg.LogChanges, m.cfg.LogAge)
+	m.state.log = changelog.New(b.Base.LSN(), m.cfg.Log.Changes, m.cfg.Log.Age)
 	if crossing != nil {
-		m.state.log = changelog.NewAcross(crossing, m.cfg.LogChanges, m.cfg.LogAge)
+		m.state.log = changelog.NewAcross(crossing, m.cfg.Log.Changes, m.cfg.Log.Age)
 	}
 	m.state.unsaved = 0
 	switch {
