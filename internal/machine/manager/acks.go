@@ -5,8 +5,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 )
 
-// acks are the sequence numbers of one session in this term. Only a request that reflects our newest
-// message counts: echo <= lastSeq, and lastAck <= sent.
+// acks are the sequence numbers of one session in this term. Once we have sent something, only a request that
+// reflects our newest message is accepted. lastAck <= sent.
 type acks struct {
 	// echo is the newest request accepted, 0 if none was in this term.
 	echo protocol.Seq

@@ -15,7 +15,7 @@ type exit struct {
 	draining bool // an operator wants it empty
 }
 
-// retires reports whether the peer is to hold nothing in the end.
+// retires reports whether the session is to hold nothing in the end.
 func (e *exit) retires() bool { return e.parting() || e.draining }
 
 // parting reports whether the session wants to leave.

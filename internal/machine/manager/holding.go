@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 )
 
-// A holding is what the table gives a session, less what the session has given back. Every generation in
-// fresh, and every lease in recalled, is one of leases; every generation in tickets is in fresh.
+// A holding is what the table gives a session, less what the session has given back. Every lease in
+// recalled is one of leases, and every generation in tickets is in fresh.
 type holding struct {
 	// leases is sorted. Immutable: replaced as a whole.
 	leases []leasehold.Lease

@@ -9,7 +9,7 @@ import (
 )
 
 // peerMoves is the state that moves from a session and to it. Every move in out or in is also in
-// Machine.moves.
+// Machine.moves.all.
 type peerMoves struct {
 	// mover is where it takes in state; empty if it cannot move any.
 	mover string
@@ -21,7 +21,7 @@ type peerMoves struct {
 	// and blocked the sources that wait to move something to it.
 	backlog []wanted
 	blocked []*peer
-	ready   bool         // it is in Machine.ready: a move from it may be able to begin
+	ready   bool         // it is in Machine.moves.ready: a move from it may be able to begin
 	retryAt mono.Instant // no move from it begins before
 	// handed is what it has let go of with its state, while that is not recorded.
 	handed []protocol.Departure
