@@ -83,9 +83,9 @@ func (g *group) check(name string, p Process) error {
 }
 
 // drop forgets a cell.
-func (m *Machine) drop(c *cell) {
+func (ac *acceptor) drop(c *cell) {
 	c.group.cells--
-	m.acceptor.cells.remove(c)
+	ac.cells.remove(c)
 }
 
 // maxGroups is how many groups are kept of which no resource is known, besides as
@@ -252,7 +252,7 @@ func (m *Machine) visit(now Time, c *cell) {
 	}
 	m.acceptor.floor = later(m.acceptor.floor, c.promised)
 	m.acceptor.fence = max(m.acceptor.fence, c.fence)
-	m.drop(c)
+	m.acceptor.drop(c)
 }
 
 // Watch asks for notices when a resource seems to change hands, or for none.

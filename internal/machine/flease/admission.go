@@ -23,3 +23,8 @@ type admission struct {
 
 // ready reports whether the machine takes part.
 func (a *admission) ready() bool { return a.stage == takingPart }
+
+// joins returns when the machine takes part, if its clocks go on as they do.
+func (a *admission) joins(now Time) mono.Instant {
+	return max(a.at.Mono, now.Mono.Add(a.at.Wall.Sub(now.Wall)+1))
+}

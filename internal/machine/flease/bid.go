@@ -64,33 +64,33 @@ type bid struct {
 
 const maxSends = 6 // of the same messages, for a try or a release
 
-func (m *Machine) newBid(c *cell) *bid {
+func (pr *proposer) newBid(c *cell) *bid {
 	var b *bid
-	if last := len(m.proposer.spare) - 1; last >= 0 {
-		b, m.proposer.spare = m.proposer.spare[last], m.proposer.spare[:last]
+	if last := len(pr.spare) - 1; last >= 0 {
+		b, pr.spare = pr.spare[last], pr.spare[:last]
 	} else {
 		b = new(bid)
 	}
 	members := len(c.group.members)
 	*b = bid{
-		cell: c, place: len(m.proposer.bids), at: mono.Never, queued: mono.Never,
+		cell: c, place: len(pr.bids), at: mono.Never, queued: mono.Never,
 		round: round{refs: slices.Grow(b.round.refs[:0], members)[:members], seen: b.round.seen[:0]},
 	}
 	clear(b.round.refs)
 	c.bid = b
-	m.proposer.bids = append(m.proposer.bids, b)
+	pr.bids = append(pr.bids, b)
 	return b
 }
 
 // finish ends a bid. It will be used again, as another.
-func (m *Machine) finish(b *bid) {
-	last := m.proposer.bids[len(m.proposer.bids)-1]
-	m.proposer.bids[b.place], last.place = last, b.place
-	m.proposer.bids[len(m.proposer.bids)-1] = nil
-	m.proposer.bids = m.proposer.bids[:len(m.proposer.bids)-1]
+func (pr *proposer) finish(b *bid) {
+	last := pr.bids[len(pr.bids)-1]
+	pr.bids[b.place], last.place = last, b.place
+	pr.bids[len(pr.bids)-1] = nil
+	pr.bids = pr.bids[:len(pr.bids)-1]
 	b.cell.bid, b.tag = nil, nil
 	b.at, b.queued = mono.Never, mono.Never
-	m.proposer.spare = append(m.proposer.spare, b)
+	pr.spare = append(pr.spare, b)
 }
 
 // at sets when a bid is looked at again.
@@ -118,7 +118,7 @@ func (m *Machine) begin(now Time, b *bid) {
 	b.awaited = Value{}
 	if !m.admission.ready() {
 		b.phase = waiting
-		m.at(b, m.joins(now))
+		m.at(b, m.admission.joins(now))
 		return
 	}
 	b.round.ballot = m.nextBallot(now, b.held)
@@ -301,7 +301,7 @@ func (b *bid) known(s *sighting) bool {
 // all of them know.
 func (m *Machine) refused(b *bid, s *sighting) {
 	m.tell(b, Notice{What: Refused, Holder: s.Owner, Fence: s.Fence, Until: s.until})
-	m.finish(b)
+	m.proposer.finish(b)
 }
 
 // late handles what a member says after it was decided what to write. If that
@@ -401,7 +401,7 @@ func (m *Machine) exhausted(b *bid, why Notable) bool {
 		return false
 	}
 	m.tell(b, Notice{What: why})
-	m.finish(b)
+	m.proposer.finish(b)
 	return true
 }
 

@@ -73,7 +73,7 @@ func (m *Machine) forget(now Time) {
 			m.exhausted(b, Unreachable)
 		default:
 			b.phase, b.losses, b.insist = waiting, 0, false
-			m.at(b, m.joins(now))
+			m.at(b, m.admission.joins(now))
 		}
 	}
 	for c := m.acceptor.cells.oldest; c != nil; c = c.newer {
@@ -89,7 +89,7 @@ func (m *Machine) forget(now Time) {
 // blank makes a cell one of which nothing is known.
 func (m *Machine) blank(now Time, c *cell) {
 	if c.bid == nil && !c.watched {
-		m.drop(c)
+		m.acceptor.drop(c)
 		return
 	}
 	c.promised, c.promisee, c.written, c.value, c.deadline, c.fence = m.acceptor.floor, 0, Ballot{}, Value{}, 0, m.acceptor.fence

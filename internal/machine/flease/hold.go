@@ -168,13 +168,13 @@ func (m *Machine) after(now Time, b *bid) {
 		m.begin(now, b)
 		return
 	}
-	m.finish(b)
+	m.proposer.finish(b)
 }
 
 // unclaimed ends a bid that has nothing to release.
 func (m *Machine) unclaimed(b *bid) {
 	m.tell(b, Notice{What: Released})
-	m.finish(b)
+	m.proposer.finish(b)
 }
 
 // granted has the lease, unless it took so long that it is over again; or that
@@ -213,7 +213,7 @@ func (m *Machine) remaining(now Time, b *bid) time.Duration {
 // lost ends a bid whose lease is over.
 func (m *Machine) lost(b *bid) {
 	m.tell(b, Notice{What: Lost, Lease: b.lease})
-	m.finish(b)
+	m.proposer.finish(b)
 }
 
 // fire does what a bid has waited for.

@@ -170,12 +170,7 @@ func (m *Machine) Wake(now Time) mono.Instant {
 	if m.admission.stage != silent {
 		return at
 	}
-	return min(at, m.joins(now))
-}
-
-// joins returns when the machine takes part, if its clocks go on as they do.
-func (m *Machine) joins(now Time) mono.Instant {
-	return max(m.admission.at.Mono, now.Mono.Add(m.admission.at.Wall.Sub(now.Wall)+1))
+	return min(at, m.admission.joins(now))
 }
 
 // Receive handles the messages of an envelope. What it keeps of them it copies. If
@@ -380,7 +375,7 @@ func (m *Machine) Bid(now Time, name string, try bool, tag any) (Stake, error) {
 	stake := Stake{c.ref, len(c.group.members) - 1}
 	b := c.bid
 	if b == nil {
-		b = m.newBid(c)
+		b = m.proposer.newBid(c)
 		b.wish, b.tag = w, tag
 		m.begin(now, b)
 		return stake, nil

@@ -167,7 +167,7 @@ func (m *Machine) retire(now Time) {
 			continue
 		}
 		m.tell(b, Notice{What: Stopped})
-		m.finish(b)
+		m.proposer.finish(b)
 	}
 	for _, p := range m.order {
 		p.out, p.greet, p.ask, p.stranger = p.out[:0], false, false, 0

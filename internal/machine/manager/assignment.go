@@ -134,3 +134,42 @@ func (pl *assignment) reason(r leasehold.Range, from, to *table.Holder) table.Re
 	_, reason := pl.reasons.At(r.Start)
 	return reason
 }
+
+// news reports whether there is anything in what we would tell p but renewals.
+func (pl *assignment) news(p *peer) bool { return p.moves.orders || !pl.keepsAsIs(p) }
+
+// keepsAsIs reports whether p is to keep the leases that it has, all of them
+// and no others, and knows it. If not, it will say at once what it has then.
+func (pl *assignment) keepsAsIs(p *peer) bool {
+	if !p.held.plain {
+		p.held.plain = len(p.held.fresh) == 0 && pl.keepsAll(p)
+	}
+	return p.held.plain
+}
+
+// keepsAll reports whether the plan leaves p all its leases.
+func (pl *assignment) keepsAll(p *peer) bool {
+	for _, l := range p.held.leases {
+		r, s := pl.desired.At(l.Range.Start)
+		if s == p.seat && r.Covers(l.Range) {
+			continue
+		}
+		for _, s := range pl.desired.Within(l.Range) {
+			if !p.stays(s) {
+				return false
+			}
+		}
+	}
+	return len(p.held.recalled) == 0
+}
+
+// want adds what p is to send, unless that is under way.
+func (pl *assignment) want(p *peer, r leasehold.Range, to *seat) {
+	if !p.moves.moving(r) {
+		p.moves.want(r, to)
+		return
+	}
+	if !slices.ContainsFunc(p.moves.out, func(mv *move) bool { return mv.Covers(r) }) {
+		pl.again = true // the rest of it is for later
+	}
+}

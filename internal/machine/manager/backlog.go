@@ -18,17 +18,6 @@ type wanted struct {
 	to *seat
 }
 
-// want adds what p is to send, unless that is under way.
-func (m *Machine) want(p *peer, r leasehold.Range, to *seat) {
-	if !p.moves.moving(r) {
-		p.moves.want(r, to)
-		return
-	}
-	if !slices.ContainsFunc(p.moves.out, func(mv *move) bool { return mv.Covers(r) }) {
-		m.plan.again = true // the rest of it is for later
-	}
-}
-
 // readyAll lets everyone begin who has something to send, those who retire
 // first.
 func (m *Machine) readyAll() {
@@ -70,7 +59,7 @@ func (m *Machine) startOrWait(now mono.Instant, p *peer, w wanted) bool {
 	if w.to.gone {
 		return false
 	}
-	if !p.movable(w.to) {
+	if !p.moves.movable(w.to) {
 		m.plan.rescan = true // it was taken for one that moves state: it must be recalled
 		m.wakeAt(now)
 		return false

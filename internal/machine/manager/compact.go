@@ -76,7 +76,7 @@ func (m *Machine) compact(now mono.Instant) {
 			continue
 		}
 		if p.member() && p.acks.echo != 0 && len(p.held.fresh) == 0 {
-			all = append(all, m.stretches(p, m.cfg.Log.BatchChanges/2)...)
+			all = append(all, m.plan.stretches(p, m.cfg.Log.BatchChanges/2)...)
 		} else {
 			complete = false // it may have something later
 		}
@@ -120,14 +120,14 @@ func (m *Machine) mend(now mono.Instant, s *stretch) {
 // stretches returns the rows of three or more leases that p is to keep. No more
 // than most of one are recalled at a time: they must be recorded in one batch to
 // become one.
-func (m *Machine) stretches(p *peer, most int) []stretch {
+func (pl *assignment) stretches(p *peer, most int) []stretch {
 	var out []stretch
 	for i := 0; i < len(p.held.leases); {
 		j := i + 1
-		for j < len(p.held.leases) && p.held.leases[j-1].Range.Limit == p.held.leases[j].Range.Start && m.plan.plannedFor(p, p.held.leases[j].Range) {
+		for j < len(p.held.leases) && p.held.leases[j-1].Range.Limit == p.held.leases[j].Range.Start && pl.plannedFor(p, p.held.leases[j].Range) {
 			j++
 		}
-		if row := p.held.leases[i:j]; len(row) > 2 && m.plan.plannedFor(p, row[0].Range) {
+		if row := p.held.leases[i:j]; len(row) > 2 && pl.plannedFor(p, row[0].Range) {
 			first, last := row[0], row[len(row)-1]
 			switch {
 			case p.moves.mover != "":

@@ -126,39 +126,9 @@ func (p *peer) handOver(f *freed) {
 	to.moves.arriving = append(to.moves.arriving, protocol.Arrival{Ticket: f.moved.ticket, Range: f.Range, From: p.holder})
 }
 
-// arrived returns the ticket of a lease that the table gives to p, although p has
-// never held it, if p has the state: our predecessor recorded that it had moved,
-// and did not live to say so. It has if p's newest import of the range began
-// before the lease was granted, and nothing was lost there since: for the table
-// to name p without a loss, the state must have come to it last.
-func (m *Machine) arrived(p *peer, l leasehold.Lease, imports []protocol.Import) (protocol.Ticket, bool) {
-	for _, in := range slices.Backward(imports) {
-		if !in.Range.Covers(l.Range) {
-			continue
-		}
-		for _, e := range m.state.table.Within(l.Range) {
-			if e.Generation != l.Generation || e.Generation <= in.Since.Newest || e.Lost > in.Since.LSN {
-				return protocol.Ticket{}, false
-			}
-		}
-		return in.Ticket, true
-	}
-	return protocol.Ticket{}, false
-}
-
 // joins reports whether f and next, which follows it, went under one ticket.
 func (f *freed) joins(next *freed) bool {
 	return f.moved != nil && next.moved != nil && f.moved.ticket == next.moved.ticket && f.holder == next.holder && f.Range.Limit == next.Range.Start && next.Range.Start != 0
-}
-
-// arrives reports whether a lease goes to where its state is. If that owner is
-// gone by now, the state is lost after all.
-func (m *Machine) arrives(f *freed) bool {
-	if f.moved == nil {
-		return false
-	}
-	to := f.moved.to
-	return m.members.sessions[to.holder.Session] == to && to.member()
 }
 
 // recordedMove lets a source know, in what it is told next, that the table has

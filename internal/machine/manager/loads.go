@@ -18,7 +18,7 @@ func drained(p *peer) bool { return p.exit.draining }
 // Owners that retire are left out. If nobody else is there, those that are only
 // drained take part all the same: no operator wants keys without an owner.
 func (m *Machine) input(now mono.Instant, drained func(*peer) bool) partition.Input {
-	in := partition.Input{Current: m.plan.current, Limits: m.limits(), Loads: m.loads(), Budget: m.plan.churn.budget(now, &m.cfg)}
+	in := partition.Input{Current: m.plan.current, Limits: m.limits(), Loads: m.members.loads(), Budget: m.plan.churn.budget(now, &m.cfg)}
 	var spare []partition.Member
 	for _, s := range m.members.seats {
 		p := s.incumbent
@@ -47,12 +47,12 @@ const mostCells = 1 << 17
 
 // loads puts together what the owners have said, as far as they still hold the
 // keys.
-func (m *Machine) loads() partition.Loads {
-	lists := make([][]partition.Cell, 0, len(m.members.seats))
+func (mb *membership) loads() partition.Loads {
+	lists := make([][]partition.Cell, 0, len(mb.seats))
 	var all partition.Loads
-	for _, s := range m.members.seats {
+	for _, s := range mb.seats {
 		if p := s.incumbent; p.loads != nil {
-			lists = append(lists, p.cells(max(16, mostCells/len(m.members.seats))))
+			lists = append(lists, p.cells(max(16, mostCells/len(mb.seats))))
 			all.Hot = p.appendHot(all.Hot)
 		}
 	}
@@ -61,7 +61,7 @@ func (m *Machine) loads() partition.Loads {
 	for _, c := range all.Cells {
 		sum += c.Rate
 	}
-	if sum < quiet*float64(len(m.members.seats)) {
+	if sum < quiet*float64(len(mb.seats)) {
 		return partition.Loads{}
 	}
 	slices.SortFunc(all.Hot, func(a, b partition.HotKey) int { return cmp.Compare(a.Key, b.Key) })

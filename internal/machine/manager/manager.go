@@ -322,7 +322,7 @@ func (m *Machine) expire(now mono.Instant) {
 		if p := s.contender; p != nil && now >= p.renewal.until {
 			m.remove(p, leasehold.CauseExpired)
 		}
-		if s.replaced(now) || m.forfeited(now, s.incumbent) {
+		if s.replaced(now) || m.history.forfeited(now, s.incumbent) {
 			m.expireIncumbent(s)
 		}
 	}

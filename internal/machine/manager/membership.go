@@ -139,3 +139,29 @@ func (mb *membership) clearBacklog() {
 		s.incumbent.moves.backlog, s.incumbent.moves.blocked = nil, nil
 	}
 }
+
+// arrives reports whether a lease goes to where its state is. If that owner is
+// gone by now, the state is lost after all.
+func (mb *membership) arrives(f *freed) bool {
+	if f.moved == nil {
+		return false
+	}
+	to := f.moved.to
+	return mb.sessions[to.holder.Session] == to && to.member()
+}
+
+// another is who is to have a range that its target could not take: whoever else
+// can, and has the least to do.
+func (mb *membership) another(mv *move) *seat {
+	best := mv.to.seat
+	for _, s := range mb.seats {
+		p := s.incumbent
+		if s == mv.to.seat || p == mv.from || p.exit.retires() || !mv.from.moves.movable(s) {
+			continue
+		}
+		if best == mv.to.seat || len(p.moves.in) < len(best.incumbent.moves.in) || len(p.moves.in) == len(best.incumbent.moves.in) && len(p.held.leases) < len(best.incumbent.held.leases) {
+			best = s
+		}
+	}
+	return best
+}

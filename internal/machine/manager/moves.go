@@ -31,15 +31,6 @@ type move struct {
 	deadline mono.Instant // if nothing moves until then it has failed
 }
 
-// movable reports whether p can move state to whoever has the seat. It assumes
-// so of an owner that this leader has not heard yet.
-func (p *peer) movable(to *seat) bool {
-	if p.moves.mover == "" || to == nil || to.gone || !to.incumbent.member() {
-		return false
-	}
-	return to.incumbent.moves.mover != "" || to.incumbent.acks.echo == 0
-}
-
 // compareMovers notes that a new member cannot move state, and others can: most
 // likely it was forgotten, and what goes there or comes from there is lost.
 func (m *Machine) compareMovers(p *peer) {
@@ -60,7 +51,7 @@ func (m *Machine) compareMovers(p *peer) {
 // stays reports whether p keeps, for now, what the plan has for whoever has the
 // seat: because that is p, because its state is moved there first, or because p
 // is about to go and there is nobody to take it.
-func (m *Machine) stays(p *peer, planned *seat) bool {
+func (p *peer) stays(planned *seat) bool {
 	switch {
 	case planned == p.seat:
 		return true
@@ -69,7 +60,7 @@ func (m *Machine) stays(p *peer, planned *seat) bool {
 	case planned.gone || !planned.incumbent.member():
 		return true // there will be another plan
 	}
-	return p.movable(planned)
+	return p.moves.movable(planned)
 }
 
 func (m *Machine) start(now mono.Instant, from, to *peer, r leasehold.Range) {
@@ -133,29 +124,13 @@ func (m *Machine) fail(now mono.Instant, mv *move, why Notable) {
 		m.wakeAt(m.compaction.notBefore)
 	case !mv.from.member() || !m.plan.stillWanted(mv.Range, mv.from, mv.to.seat):
 	case mv.from.exit.retires():
-		m.plan.desired.Set(mv.Range, m.another(mv))
+		m.plan.desired.Set(mv.Range, m.members.another(mv))
 		m.plan.amended = true
 		m.retryMoves(now, mv.from)
 	default:
 		m.plan.desired.Set(mv.Range, mv.from.seat)
 		m.plan.amended = true
 	}
-}
-
-// another is who is to have a range that its target could not take: whoever else
-// can, and has the least to do.
-func (m *Machine) another(mv *move) *seat {
-	best := mv.to.seat
-	for _, s := range m.members.seats {
-		p := s.incumbent
-		if s == mv.to.seat || p == mv.from || p.exit.retires() || !mv.from.movable(s) {
-			continue
-		}
-		if best == mv.to.seat || len(p.moves.in) < len(best.incumbent.moves.in) || len(p.moves.in) == len(best.incumbent.moves.in) && len(p.held.leases) < len(best.incumbent.held.leases) {
-			best = s
-		}
-	}
-	return best
 }
 
 // spareState sees to it that what an owner that retires has goes to others that
@@ -171,14 +146,14 @@ func (m *Machine) spareState() {
 func (m *Machine) spareStateOf(p *peer) {
 	var takers []*seat
 	for _, s := range m.members.seats {
-		if s != p.seat && !s.incumbent.exit.retires() && p.movable(s) {
+		if s != p.seat && !s.incumbent.exit.retires() && p.moves.movable(s) {
 			takers = append(takers, s)
 		}
 	}
 	var lost []leasehold.Range
 	for _, l := range p.held.leases {
 		for r, planned := range m.plan.desired.Within(l.Range) {
-			if planned != nil && planned != p.seat && !p.movable(planned) {
+			if planned != nil && planned != p.seat && !p.moves.movable(planned) {
 				lost = append(lost, r)
 			}
 		}
@@ -209,7 +184,7 @@ func (m *Machine) endMoves(p *peer) {
 // reviewMoves cancels what the plan no longer wants.
 func (m *Machine) reviewMoves() {
 	for _, mv := range slices.Clone(m.moves.all) {
-		if !m.plan.stillWanted(mv.Range, mv.from, mv.to.seat) || !mv.from.movable(mv.to.seat) {
+		if !m.plan.stillWanted(mv.Range, mv.from, mv.to.seat) || !mv.from.moves.movable(mv.to.seat) {
 			m.note(NoteMoveCancelled, mv.from.holder.Owner, 0, 0)
 			m.end(mv)
 		}

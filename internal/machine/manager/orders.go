@@ -152,9 +152,9 @@ func (m *Machine) Preview(now mono.Instant, o Order) ([]Planned, error) {
 	if err != nil {
 		return nil, err
 	}
-	cells := m.loads().Cells
+	cells := m.members.loads().Cells
 	var out []Planned
-	for _, r := range partition.Diff(m.held(), want) {
+	for _, r := range partition.Diff(m.state.held(), want) {
 		if r.From == "" {
 			continue
 		}
@@ -162,7 +162,7 @@ func (m *Machine) Preview(now mono.Instant, o Order) ([]Planned, error) {
 		p.Load, cells = loadWithin(cells, r.Range)
 		if i, known := m.members.findSeat(r.From); known {
 			if j, taken := m.members.findSeat(r.To); taken {
-				p.WithState = m.members.seats[i].incumbent.movable(m.members.seats[j])
+				p.WithState = m.members.seats[i].incumbent.moves.movable(m.members.seats[j])
 			}
 		}
 		out = append(out, p)
@@ -190,19 +190,6 @@ func (m *Machine) would(now mono.Instant, o Order) (partition.Assignment, error)
 		in.Budget = 1
 		return partition.Apply(m.cfg.Policy, in)
 	}
-}
-
-// held is the table as an assignment: who has what now.
-func (m *Machine) held() partition.Assignment {
-	var a partition.Assignment
-	for r, e := range m.state.table.All() {
-		if e.Vacant() {
-			a = a.Append(r.Start, "")
-			continue
-		}
-		a = a.Append(r.Start, e.Holder.Owner)
-	}
-	return a
 }
 
 // loadWithin is what is known of the load of a range, and the cells that a later

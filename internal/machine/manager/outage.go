@@ -60,12 +60,6 @@ func (s *seat) replaced(now mono.Instant) bool {
 	return now >= p.renewal.until && len(p.held.leases) == 0 && !moves
 }
 
-// forfeited reports whether the leases of a silent owner are of no use to it: history was lost,
-// and it was not heard since. It could not resume them, and a successor would not know that.
-func (m *Machine) forfeited(now mono.Instant, p *peer) bool {
-	return m.history.proven && p != nil && p.acks.echo == 0 && now >= p.renewal.until
-}
-
 // expireSilent ends all sessions whose time is over.
 func (m *Machine) expireSilent(now mono.Instant) {
 	for _, s := range slices.Clone(m.members.seats) {

@@ -68,3 +68,12 @@ func (v *peerMoves) heardEnds(applied protocol.Seq) {
 		}
 	}
 }
+
+// movable reports whether the session can move state to whoever has the seat. It assumes
+// so of an owner that this leader has not heard yet.
+func (v *peerMoves) movable(to *seat) bool {
+	if v.mover == "" || to == nil || to.gone || !to.incumbent.member() {
+		return false
+	}
+	return to.incumbent.moves.mover != "" || to.incumbent.acks.echo == 0
+}

@@ -206,10 +206,10 @@ func (m *Machine) scan() []grant {
 		p := m.members.sessions[pair.A.Holder.Session]
 		switch {
 		case p == nil || p.seat == pair.B:
-		case !m.stays(p, pair.B):
+		case !p.stays(pair.B):
 			m.recall(p, leasehold.Lease{Range: r, Generation: pair.A.Generation})
 		case pair.B != nil:
-			m.want(p, r, pair.B)
+			m.plan.want(p, r, pair.B)
 		}
 	}
 	m.readyAll()
@@ -242,7 +242,7 @@ func (m *Machine) settleFreed(grants *[]grant) (changes []table.Change) {
 	for n < len(m.freed.queue) && len(changes) < m.cfg.Log.BatchChanges/2 {
 		f, first := m.freed.queue[n], n
 		n++
-		if m.arrives(&f) {
+		if m.members.arrives(&f) {
 			for n < len(m.freed.queue) && m.freed.queue[n-1].joins(&m.freed.queue[n]) {
 				n++
 			}
@@ -326,37 +326,9 @@ func (m *Machine) tellTouched(now mono.Instant) {
 		}
 		p.acks.stale = false
 		alive := m.members.sessions[p.holder.Session] == p && p.acks.echo != 0 && p.member()
-		if alive && !p.acks.unacked && m.news(p) {
+		if alive && !p.acks.unacked && m.plan.news(p) {
 			m.tell(now, p)
 		}
 	}
 	m.touched = emptied(m.touched)
-}
-
-// news reports whether there is anything in what we would tell p but renewals.
-func (m *Machine) news(p *peer) bool { return p.moves.orders || !m.keepsAsIs(p) }
-
-// keepsAsIs reports whether p is to keep the leases that it has, all of them
-// and no others, and knows it. If not, it will say at once what it has then.
-func (m *Machine) keepsAsIs(p *peer) bool {
-	if !p.held.plain {
-		p.held.plain = len(p.held.fresh) == 0 && m.keepsAll(p)
-	}
-	return p.held.plain
-}
-
-// keepsAll reports whether the plan leaves p all its leases.
-func (m *Machine) keepsAll(p *peer) bool {
-	for _, l := range p.held.leases {
-		r, s := m.plan.desired.At(l.Range.Start)
-		if s == p.seat && r.Covers(l.Range) {
-			continue
-		}
-		for _, s := range m.plan.desired.Within(l.Range) {
-			if !m.stays(p, s) {
-				return false
-			}
-		}
-	}
-	return len(p.held.recalled) == 0
 }

@@ -83,7 +83,7 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 		p.renewal.until = max(p.renewal.until, now.Add(m.patience(p)))
 		m.wakeAt(p.renewal.until)
 		m.resume(p)
-		if p.claims.undefer(); m.defers(now, p) {
+		if p.claims.undefer(); m.history.defers(now, p) {
 			p.claims.resumption = resumeDeferred
 		}
 		if !p.claims.deferred() && m.history.gap != gapUrgent {
@@ -276,7 +276,7 @@ func (m *Machine) settle(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 		first, fresh := p.held.fresh[l.Generation]
 		neverHad := fresh && (first == 0 || first > r.Applied)
 		_, moved := p.held.tickets[l.Generation]
-		if ticket, here := m.arrived(p, l, r.Imports); here && !fresh && (!m.history.proven || l.Generation > m.history.found.generation) {
+		if ticket, here := m.state.arrived(p, l, r.Imports); here && !fresh && (!m.history.proven || l.Generation > m.history.found.generation) {
 			p.held.expect(l.Generation, ticket)
 			pending[l.Generation] = 0
 			m.note(NoteGrantPending, p.holder.Owner, uint64(l.Generation), 0)
@@ -295,7 +295,7 @@ func (m *Machine) settle(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	m.confirm(p, pending)
 	p.held.drop(leasesOf(given))
 	m.pruneMoves(p)
-	m.release(now, p, given, m.credible(p, r.Moves))
+	m.release(now, p, given, m.history.credible(p, r.Moves))
 }
 
 // confirm remembers which grants are still not confirmed. What had to be given
@@ -337,7 +337,7 @@ func (m *Machine) whyGiven(p *peer, l leasehold.Lease, wanted *seat) leasehold.C
 func (m *Machine) goodbye(now mono.Instant, r *protocol.LeaseRequest) {
 	if p := m.members.sessions[r.Holder.Session]; p != nil {
 		m.note(NoteLeft, r.Holder.Owner, uint64(len(p.held.leases)), 0)
-		m.bequeath(now, p, m.credible(p, r.Moves), leasehold.CauseLeft)
+		m.bequeath(now, p, m.history.credible(p, r.Moves), leasehold.CauseLeft)
 		m.remove(p, leasehold.CauseLeft)
 	}
 	if len(m.freed.goodbyes) < m.cfg.MaxOwners {
@@ -422,7 +422,7 @@ func (m *Machine) tell(now mono.Instant, p *peer) {
 		reply.Departures, reply.Arrivals = p.departures(), p.moves.arrivals()
 		reply.Draining, reply.Idle = p.exit.draining, m.idle(now, p)
 		p.exit.told(reply.Idle)
-		p.acks.unacked = p.acks.unacked || !m.keepsAsIs(p)
+		p.acks.unacked = p.acks.unacked || !m.plan.keepsAsIs(p)
 		p.moves.orders = false
 		m.toldEnds(p)
 	}
@@ -446,7 +446,7 @@ func (m *Machine) offersTo(p *peer) []protocol.Offer {
 		}
 		return offers
 	}
-	if m.keepsAsIs(p) {
+	if m.plan.keepsAsIs(p) {
 		for _, l := range p.held.leases {
 			offers = append(offers, protocol.Offer{Lease: l})
 		}
@@ -469,7 +469,7 @@ func (m *Machine) offersTo(p *peer) []protocol.Offer {
 		}
 		from := len(offers)
 		for r, s := range m.plan.desired.Within(l.Range) {
-			if !m.stays(p, s) {
+			if !p.stays(s) {
 				continue
 			}
 			if n := len(offers); n > from && offers[n-1].Range.Limit == r.Start {

@@ -56,17 +56,12 @@ func (m *Machine) resume(p *peer) {
 	suspended := p.claims.resumable()
 	switch {
 	case m.history.proven && suspended:
-		m.recallUpTo(p, m.history.found.generation)
+		m.history.recallUpTo(p, m.history.found.generation)
 	case m.history.proven:
-		m.recallUpTo(p, p.claims.resumedUpTo)
+		m.history.recallUpTo(p, p.claims.resumedUpTo)
 	case suspended:
 		p.claims.resumption = resumed
 	}
-}
-
-// defers reports whether a peer that claims suspended leases is to be answered later.
-func (m *Machine) defers(now mono.Instant, p *peer) bool {
-	return p.claims.resumable() && m.history.undecided() && now < m.history.decideAt
 }
 
 // resumeDeferred answers those who were to be answered later, and reports whether all owners
@@ -157,24 +152,11 @@ func (m *Machine) recallResumed(now mono.Instant, p *peer) {
 	}
 	deferred := p.claims.deferred()
 	p.claims.resumption = notResumed
-	m.recallUpTo(p, upTo)
+	m.history.recallUpTo(p, upTo)
 	if deferred {
 		m.tell(now, p)
 	}
 	m.touch(p)
-}
-
-// recallUpTo recalls the leases that a peer had before our term, up to a generation.
-func (m *Machine) recallUpTo(p *peer, upTo leasehold.Generation) {
-	for _, l := range p.held.leases {
-		if l.Generation > min(upTo, m.history.found.generation) {
-			continue
-		}
-		if p.held.recalled == nil {
-			p.held.recalled = make(map[leasehold.Lease]bool)
-		}
-		p.held.recalled[l], p.held.plain = true, false
-	}
 }
 
 // clock is what the wall clock stands for, 0 if that is not known.
@@ -215,20 +197,6 @@ func (m *Machine) settleAnswered(now mono.Instant) {
 			m.moves.getReady(p)
 		}
 	}
-}
-
-// credible returns what a peer says about moves, as far as it may be relied on. In a history
-// that was lost, the state may have been lost that is said to have gone elsewhere, or have
-// changed there. So of leases from before our term only moves count that we have ordered.
-func (m *Machine) credible(p *peer, moves []protocol.MoveReport) []protocol.MoveReport {
-	if !m.history.proven {
-		return moves
-	}
-	return slices.DeleteFunc(slices.Clone(moves), func(r protocol.MoveReport) bool {
-		_, ours := p.moves.ended[r.Ticket]
-		ours = ours || slices.ContainsFunc(p.moves.out, func(mv *move) bool { return mv.ticket == r.Ticket })
-		return !ours && r.Newest <= m.history.found.generation
-	})
 }
 
 // surelyHeld reports whether a lease is held, and was all along: its holder says so, and we

@@ -3,7 +3,6 @@ package owner
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/mono"
@@ -35,13 +34,13 @@ func (m *Machine) arrive(now mono.Instant, wanted []protocol.Arrival) {
 		case slices.ContainsFunc(wanted, func(w protocol.Arrival) bool { return w.Ticket == a.Ticket }):
 			a.backing = m.moves.contact
 			if a.confirmed {
-				a.until = now.Add(m.keep())
+				a.until = now.Add(m.leader.keep())
 			}
 			return false
 		case a.confirmed:
 			a.backing = backing{}
 			if a.until == mono.Never { // a leader answers again, and does not want it
-				a.until = now.Add(m.keep())
+				a.until = now.Add(m.leader.keep())
 			}
 			return false
 		}
@@ -57,9 +56,6 @@ func (m *Machine) arrive(now mono.Instant, wanted []protocol.Arrival) {
 		m.emit(Expect{w})
 	}
 }
-
-// keep is how long we keep what we have confirmed after we last heard of it.
-func (m *Machine) keep() time.Duration { return 2 * m.leader.timing.Hold() }
 
 // forget discards what nobody has spoken of for long enough.
 func (m *Machine) forget(now mono.Instant) {
@@ -86,7 +82,7 @@ func (m *Machine) imported(now mono.Instant, t protocol.Ticket) {
 	if !a.confirmed {
 		m.supersede(a.Range) // what came before for these keys is older
 		a.confirmed = true
-		a.until = now.Add(m.keep())
+		a.until = now.Add(m.leader.keep())
 		if m.moves.contact.term == 0 {
 			m.keepArrivals(now)
 		}

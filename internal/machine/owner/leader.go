@@ -1,6 +1,8 @@
 package owner
 
 import (
+	"time"
+
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/storage"
@@ -19,4 +21,17 @@ type leader struct {
 	// redirected: since the last miss a hint has been followed.
 	redirected bool
 	hinted     leasehold.Term // the newest term that a hint was about
+}
+
+// keep is how long we keep what we have confirmed after we last heard of it.
+func (l *leader) keep() time.Duration { return 2 * l.timing.Hold() }
+
+// goodbyeTime is for how long a goodbye is worth waiting for: as long as a leader takes our leases for
+// ours without a word from us. After that there is nothing to give back.
+func (l *leader) goodbyeTime() time.Duration {
+	t := l.timing
+	if t.Lease == 0 {
+		t = protocol.DefaultTiming() // we have heard of no leader
+	}
+	return t.Drift.Stretch(t.Lease)
 }

@@ -1,11 +1,8 @@
 package owner
 
 import (
-	"time"
-
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/mono"
-	"github.com/leasehold-dev/leasehold/internal/protocol"
 )
 
 // part asks for everything to be moved away, if that is possible at all.
@@ -36,16 +33,6 @@ func (m *Machine) leave(now mono.Instant) {
 	m.dropAll(leasehold.CauseLeft)
 	m.renewal.nextSend = now
 	m.renewal.awaiting = false
-}
-
-// goodbyeTime is for how long a goodbye is worth waiting for: as long as a leader takes our leases for
-// ours without a word from us. After that there is nothing to give back.
-func (m *Machine) goodbyeTime() time.Duration {
-	t := m.leader.timing
-	if t.Lease == 0 {
-		t = protocol.DefaultTiming() // we have heard of no leader
-	}
-	return t.Drift.Stretch(t.Lease)
 }
 
 // goUnheard leaves without a goodbye, if nobody has said it for long enough.

@@ -237,7 +237,7 @@ func (m *Machine) send(now mono.Instant) {
 	m.renewal.awaiting, m.renewal.eager = true, false
 	m.renewal.nextSend = now.Add(m.patience())
 	if m.exit.leave == leaving && m.exit.leaveBy == 0 {
-		m.exit.leaveBy = now.Add(m.goodbyeTime())
+		m.exit.leaveBy = now.Add(m.leader.goodbyeTime())
 	}
 	m.emit(Send{m.leader.id, &protocol.LeaseRequest{
 		Namespace: m.cfg.Namespace, Holder: m.cfg.Holder, Seq: m.renewal.seq,
