@@ -95,8 +95,8 @@ func (m *managerHost) boot() {
 			return manager.Config{
 				Timing:    protocol.Timing{Lease: n.Lease, Renew: n.Renew, Drift: n.Drift},
 				Policy:    policy{w.space(n.Name).policy, &w.nemesis},
-				MaxOwners: n.MaxOwners, Seams: simSeams, LogChanges: simLog, LogAge: 20 * time.Second,
-				Gather: gather, SnapshotEvery: snapshotEvery, BatchChanges: batch,
+				MaxOwners: n.MaxOwners, Seams: simSeams, Gather: gather,
+				Log:   manager.LogLimits{Changes: simLog, Age: 20 * time.Second, SnapshotEvery: snapshotEvery, BatchChanges: batch},
 				Moves: moves, MoveTimeout: simMoveTimeout, Churn: 1,
 			}, nil
 		},

@@ -35,10 +35,10 @@ func (m *manager) boot(options map[string]string) error {
 		return err
 	}
 	cfg := machine.Config{Policy: &m.policy, Rand: rand.New(marked{m.dice, uint64(len(m.processes))})}
-	if err := setInt(&cfg.LogChanges, options["log"]); err != nil {
+	if err := setInt(&cfg.Log.Changes, options["log"]); err != nil {
 		return err
 	}
-	if err := setDuration(&cfg.LogAge, options["age"]); err != nil {
+	if err := setDuration(&cfg.Log.Age, options["age"]); err != nil {
 		return err
 	}
 	if err := setInt(&cfg.Seams, options["seams"]); err != nil {

@@ -221,41 +221,13 @@ type Machine struct {
 	cfg Config
 	out []Action
 
-	record storage.Record // newest seen or written
-	seenAt mono.Instant   // when this machine first saw it
-	wall   int64          // what the wall clock said, 0 if it never did,
-	wallAt mono.Instant   // at this instant
-	// uptime is for how long the machine had run at uptimeAt; 0 if that is not known.
-	uptime   time.Duration
-	uptimeAt mono.Instant
-	store    storage.Identity // as of the newest read
-	// witnessed: we have seen the record change, so that we know from our own clock how old
-	// it is.
-	witnessed bool
-	woken     bool // our clock has stood still: uptimes prove nothing any more
-	known     bool // record has been read at least once
-	// heardTerm is one that someone else has been heard to have.
-	heardTerm leasehold.Term
-	// heardAt is when we heard of it, and renounced when we last gave up a leadership for it;
-	// renouncements is how often we did.
-	heardAt, renounced mono.Instant
-	renouncements      int
-	// doubtful: an owner has heard of a leader that the store does not know. restored: we have
-	// seen an older record than before. In both cases nobody has taken over who knows it.
-	doubtful, restored bool
-
+	observed observation // the record
+	clocks   hostClocks  // the wall clock and the uptime of the machine
+	higher   higherTerm  // terms that others have heard of
 	nextRead mono.Instant
-	try      *attempt
-
-	leading   bool
-	led       leasehold.Term // the last that we led in
-	until     mono.Instant   // our authority
-	lapsed    bool
-	nextRenew mono.Instant
-	checked   mono.Instant // when our leadership was last confirmed
-	resigning bool
-	resigned  bool
-	limp      limp
+	try      *attempt   // to write the record; nil if none is under way
+	lead     leadership // our own part
+	limp     limp
 }
 
 // New returns a standby that looks at once who leads.
@@ -263,31 +235,31 @@ func New(now mono.Instant, cfg Config) (*Machine, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Machine{cfg: cfg, nextRead: now, nextRenew: mono.Never}, nil
+	return &Machine{cfg: cfg, nextRead: now, lead: leadership{nextRenew: mono.Never}}, nil
 }
 
 // Leader returns who leads and in which term, as far as we know.
 func (m *Machine) Leader() (storage.ManagerID, leasehold.Term) {
-	if m.record.Resigned {
-		return "", m.record.Term
+	if m.observed.record.Resigned {
+		return "", m.observed.record.Term
 	}
-	return m.record.Leader, m.record.Term
+	return m.observed.record.Leader, m.observed.record.Term
 }
 
 // Stale reports whether the leader, whoever it is, has not been seen to live for
 // as long as it may act.
 func (m *Machine) Stale(now mono.Instant) bool {
-	if m.leading {
-		return now >= m.until
+	if m.lead.role == leading {
+		return now >= m.lead.until
 	}
-	return !m.known || m.record.Resigned || now >= m.seenAt.Add(m.wait())
+	return !m.observed.known() || m.observed.record.Resigned || now >= m.observed.at.Add(m.wait())
 }
 
 // Drift returns the bound on how clocks differ in rate.
 func (m *Machine) Drift() mono.Drift { return m.cfg.Drift }
 
 // Leads reports whether we act as leader at now.
-func (m *Machine) Leads(now mono.Instant) bool { return m.leading && now < m.until }
+func (m *Machine) Leads(now mono.Instant) bool { return m.lead.role == leading && now < m.lead.until }
 
 // Step handles an event that happened at now, and all time that has passed.
 // It returns what to do, in order, and when to call Advance at the latest.
@@ -296,9 +268,9 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 	switch e := e.(type) {
 	case Seen:
 		if e.Wall != 0 {
-			m.wall, m.wallAt = e.Wall, now
+			m.clocks.wall, m.clocks.wallAt = e.Wall, now
 		}
-		m.uptime, m.uptimeAt, m.store = e.Uptime, now, e.Store
+		m.clocks.uptime, m.clocks.uptimeAt, m.observed.store = e.Uptime, now, e.Store
 		m.seen(now, e)
 	case ReadFailed:
 	case Swapped:
@@ -307,8 +279,8 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 		m.outranked(now, e.By)
 	case Deposed:
 		m.nextRead = now
-		m.heardTerm = max(m.heardTerm, e.By)
-		if m.leading && e.By > m.record.Term {
+		m.higher.term = max(m.higher.term, e.By)
+		if m.lead.role == leading && e.By > m.observed.record.Term {
 			m.stepDown(e.By)
 		}
 	case Slept:
@@ -330,17 +302,17 @@ func (m *Machine) emit(a Action) { m.out = append(m.out, a) }
 func (m *Machine) note(what Notable, have, want uint64) { m.emit(Note{what, have, want}) }
 
 func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
-	if m.resigned {
+	if m.lead.role == resigned {
 		return m.out, mono.Never
 	}
-	if m.leading && !m.lapsed && now >= m.until {
-		m.lapsed = true
-		m.note(NoteLapsed, uint64(now), uint64(m.until))
+	if m.lead.role == leading && !m.lead.lapsed && now >= m.lead.until {
+		m.lead.lapsed = true
+		m.note(NoteLapsed, uint64(now), uint64(m.lead.until))
 	}
 	switch {
 	case m.try != nil:
 		m.resolve(now)
-	case m.leading || m.resigning || m.limp.yielding:
+	case m.lead.role != standby:
 		m.renew(now)
 	default:
 		m.stand(now)
@@ -355,10 +327,10 @@ func (m *Machine) alarm(now mono.Instant) mono.Instant {
 		return m.nextRead
 	case m.try != nil:
 		return mono.Never
-	case m.leading || m.resigning || m.limp.yielding:
-		return m.nextRenew
-	case m.known && m.fresh(now):
-		return min(m.nextRead, max(m.seenAt.Add(m.wait()), m.standsBackUntil()))
+	case m.lead.role != standby:
+		return m.lead.nextRenew
+	case m.observed.known() && m.fresh(now):
+		return min(m.nextRead, max(m.observed.at.Add(m.wait()), m.standsBackUntil()))
 	}
 	return m.nextRead
 }
@@ -367,25 +339,25 @@ func (m *Machine) alarm(now mono.Instant) mono.Instant {
 func (m *Machine) resolve(now mono.Instant) {
 	if m.try.doubt && now >= m.nextRead {
 		m.nextRead = now.Add(m.cfg.Poll)
-		m.emit(Read{Fresh: true, AtLeast: m.record.Version})
+		m.emit(Read{Fresh: true, AtLeast: m.observed.record.Version})
 	}
 }
 
 // renew swaps in a new beat, or our resignation.
 func (m *Machine) renew(now mono.Instant) {
-	if now < m.nextRenew {
+	if now < m.lead.nextRenew {
 		return
 	}
-	next := m.record
+	next := m.observed.record
 	next.Beat++
-	next.Resigned = m.resigning || m.limp.yielding
+	next.Resigned = m.lead.role != leading
 	m.stamp(now, &next)
 	m.swap(now, next)
 }
 
 // stand watches the leader, and takes over when it has stood still.
 func (m *Machine) stand(now mono.Instant) {
-	if m.known && m.fresh(now) && now >= m.standsBackUntil() && m.vacant(now) {
+	if m.observed.known() && m.fresh(now) && now >= m.standsBackUntil() && m.vacant(now) {
 		m.candidate(now)
 		return
 	}
@@ -398,16 +370,16 @@ func (m *Machine) stand(now mono.Instant) {
 // fresh reports whether the record was read a short while ago. A manager that was stopped for
 // long reads it again before it takes over: its wall clock, which runs on at the rate of the
 // monotonic one between two reads, may be wrong by hours.
-func (m *Machine) fresh(now mono.Instant) bool { return now.Sub(m.uptimeAt) <= m.recent() }
+func (m *Machine) fresh(now mono.Instant) bool { return now.Sub(m.clocks.uptimeAt) <= m.recent() }
 
 // candidate tries to take over. If the store may have lost history, all numbers go on above
 // what may have been lost. That is stored with the record, so that it counts for every later
 // leader. The term is above all that there can have been, one a second; owners that know a
 // higher one say so.
 func (m *Machine) candidate(now mono.Instant) {
-	uncertain, restored := m.uncertain(now), m.restored || m.copied()
-	if m.copied() {
-		m.note(NoteCopied, uint64(m.record.Term), 0)
+	uncertain, restored := m.uncertain(now), m.observed.restored || m.observed.copied()
+	if m.observed.copied() {
+		m.note(NoteCopied, uint64(m.observed.record.Term), 0)
 	}
 	missed := int64(0)
 	if uncertain {
@@ -415,8 +387,8 @@ func (m *Machine) candidate(now mono.Instant) {
 		m.note(NoteUncertain, uint64(missed), 0)
 	}
 	rec := storage.Record{
-		Term: max(m.record.Term+leasehold.Term(missed), m.heardTerm) + 1, Leader: m.cfg.Self, Session: m.cfg.Session, Beat: 1,
-		Wait: m.cfg.Drift.Stretch(m.cfg.TTL), Floor: m.record.Floor, LostBelow: m.record.LostBelow,
+		Term: max(m.observed.record.Term+leasehold.Term(missed), m.higher.term) + 1, Leader: m.cfg.Self, Session: m.cfg.Session, Beat: 1,
+		Wait: m.cfg.Drift.Stretch(m.cfg.TTL), Floor: m.observed.record.Floor, LostBelow: m.observed.record.LostBelow,
 	}
 	m.stamp(now, &rec)
 	if uncertain {
@@ -431,18 +403,10 @@ func (m *Machine) candidate(now mono.Instant) {
 
 // stamp says in a record when and where it is written.
 func (m *Machine) stamp(now mono.Instant, r *storage.Record) {
-	r.At, r.Boot, r.Uptime, r.Store = m.clock(now), "", 0, m.store
-	if up := m.upFor(now); up > 0 && m.cfg.Boot != "" {
+	r.At, r.Boot, r.Uptime, r.Store = m.clocks.unix(now), "", 0, m.observed.store
+	if up := m.clocks.upFor(now); up > 0 && m.cfg.Boot != "" {
 		r.Boot, r.Uptime = m.cfg.Boot, up
 	}
-}
-
-// upFor is for how long the machine has run, as far as we know.
-func (m *Machine) upFor(now mono.Instant) time.Duration {
-	if m.uptime == 0 {
-		return 0
-	}
-	return m.uptime + now.Sub(m.uptimeAt)
 }
 
 // uncertain reports whether the store may have been restored from a backup: nobody knows how
@@ -450,21 +414,17 @@ func (m *Machine) upFor(now mono.Instant) time.Duration {
 // after its writer on the same boot of the same machine, and a backup that is younger than a
 // minute is not restored. Wall clocks prove nothing.
 func (m *Machine) uncertain(now mono.Instant) bool {
-	if m.record.Version == 0 {
+	if m.observed.record.Version == 0 {
 		return false
 	}
-	witnessed := m.witnessed && now.Sub(m.seenAt) <= m.recent()
-	return m.doubtful || m.restored || m.copied() || !witnessed && !m.young(now)
+	witnessed := m.observed.stage == recordWitnessed && now.Sub(m.observed.at) <= m.recent()
+	return m.observed.doubtful || m.observed.restored || m.observed.copied() || !witnessed && !m.young(now)
 }
-
-// copied reports whether the record was written to another store than the one it was read
-// from. That store was made from a backup, and what was written after the backup is lost.
-func (m *Machine) copied() bool { return differ(m.record.Store.Cluster, m.store.Cluster) }
 
 // replaced reports whether the record was written by this manager, and its data directory was
 // replaced by a copy since. The copy may be as new as the original.
 func (m *Machine) replaced() bool {
-	return m.record.Leader == m.cfg.Self && differ(m.record.Store.Directory, m.store.Directory)
+	return m.observed.record.Leader == m.cfg.Self && differ(m.observed.record.Store.Directory, m.observed.store.Directory)
 }
 
 // differ reports whether two names are known and differ.
@@ -472,17 +432,17 @@ func differ(a, b string) bool { return a != "" && b != "" && a != b }
 
 // young reports whether the record was written on this boot of this machine, a short while ago.
 func (m *Machine) young(now mono.Instant) bool {
-	up := m.upFor(now)
-	if up == 0 || m.cfg.Boot == "" || m.record.Boot != m.cfg.Boot || m.woken || m.replaced() {
+	up := m.clocks.upFor(now)
+	if up == 0 || m.cfg.Boot == "" || m.observed.record.Boot != m.cfg.Boot || m.clocks.woken || m.replaced() {
 		return false
 	}
-	age := up - m.record.Uptime
+	age := up - m.observed.record.Uptime
 	if age < 0 || age > m.recent() {
 		return false
 	}
 	// A machine that was reverted to an earlier state has an earlier uptime, too. Its wall clock
 	// is set anew, and does not agree with that. If it is wrong, that costs a wait.
-	wall, at := m.clock(now), m.record.At
+	wall, at := m.clocks.unix(now), m.observed.record.At
 	return wall == 0 || at == 0 || (time.Duration(wall-at)*time.Second-age).Abs() <= time.Minute
 }
 
@@ -493,76 +453,68 @@ func (m *Machine) recent() time.Duration { return max(time.Minute, seldom*m.wait
 // missed returns how many seconds ago the record was written, by wall clocks. It chooses a
 // number, and proves nothing.
 func (m *Machine) missed(now mono.Instant) int64 {
-	wall, at := m.clock(now), m.record.At
+	wall, at := m.clocks.unix(now), m.observed.record.At
 	if wall == 0 || at == 0 || wall-at > farthest {
 		return 0
 	}
 	return max(0, wall-at)
 }
 
-// clock is what the wall clock says, as far as we know: it runs on from what it last said.
-func (m *Machine) clock(now mono.Instant) int64 {
-	if m.wall == 0 {
-		return 0
-	}
-	return m.wall + int64(now.Sub(m.wallAt)/time.Second)
-}
-
 // vacant reports whether nobody can be leading.
 func (m *Machine) vacant(now mono.Instant) bool {
 	// Whoever led in a history that was lost may lead on for its time, unless that was we.
-	old := m.restored || m.copied() || m.uncertain(now) && !m.doubtful && m.record.Session != m.cfg.Session
+	old := m.observed.restored || m.observed.copied() || m.uncertain(now) && !m.observed.doubtful && m.observed.record.Session != m.cfg.Session
 	switch {
-	case old && now < m.seenAt.Add(m.wait()):
+	case old && now < m.observed.at.Add(m.wait()):
 		return false
-	case m.record.Version == 0:
+	case m.observed.record.Version == 0:
 		return true
-	case m.record.Resigned:
-		m.note(NoteResignedSeen, uint64(m.record.Term), 0)
+	case m.observed.record.Resigned:
+		m.note(NoteResignedSeen, uint64(m.observed.record.Term), 0)
 		return true
-	case m.record.Session == m.cfg.Session:
-		m.note(NoteOwnRecord, uint64(m.record.Term), 0)
+	case m.observed.record.Session == m.cfg.Session:
+		m.note(NoteOwnRecord, uint64(m.observed.record.Term), 0)
 		return true // it is ours, and we have stepped down
 	}
 	wait := m.wait()
-	if now < m.seenAt.Add(wait) {
+	if now < m.observed.at.Add(wait) {
 		return false
 	}
-	m.note(NoteTakeover, uint64(now.Sub(m.seenAt)), uint64(wait))
+	m.note(NoteTakeover, uint64(now.Sub(m.observed.at)), uint64(wait))
 	return true
 }
 
 // wait is how long the record must stand still: as long as we think, and no
 // less than its leader says.
 func (m *Machine) wait() time.Duration {
-	return max(m.cfg.Drift.Stretch(m.cfg.TTL), m.record.Wait)
+	return max(m.cfg.Drift.Stretch(m.cfg.TTL), m.observed.record.Wait)
 }
 
 func (m *Machine) swap(now mono.Instant, rec storage.Record) {
 	rec.Version = 0
-	m.try = &attempt{prev: m.record.Version, rec: rec, sent: now}
+	m.try = &attempt{prev: m.observed.record.Version, rec: rec, sent: now}
 	m.emit(Swap{m.try.prev, rec})
 }
 
 // seen takes in a record that was read or watched.
 func (m *Machine) seen(now mono.Instant, e Seen) {
 	r := e.Record
-	restored := r.Version < e.AtLeast && e.AtLeast == m.record.Version
-	if m.known && r.Version < m.record.Version && !restored {
-		m.note(NoteOldRecord, uint64(r.Version), uint64(m.record.Version))
+	restored := r.Version < e.AtLeast && e.AtLeast == m.observed.record.Version
+	if m.observed.known() && r.Version < m.observed.record.Version && !restored {
+		m.note(NoteOldRecord, uint64(r.Version), uint64(m.observed.record.Version))
 		return
 	}
 	if try := m.try; try != nil && (try.doubt || try.wrote(r)) {
 		m.settle(now, r)
 		return
 	}
-	if m.try != nil || (m.known && r.Version == m.record.Version) {
+	if m.try != nil || (m.observed.known() && r.Version == m.observed.record.Version) {
 		return // nothing new, or the outcome of our swap will tell
 	}
 	m.observe(now, r)
-	if m.leading {
+	if m.lead.role == leading {
 		m.stepDown(r.Term) // we did not write it
-	} else if m.resigning {
+	} else if m.lead.resigns() {
 		m.retire() // someone took over before we could resign
 	}
 }
@@ -572,16 +524,16 @@ func (m *Machine) seen(now mono.Instant, e Seen) {
 // we go on from, but in a term above all that we know of.
 func (m *Machine) observe(now mono.Instant, r storage.Record) {
 	switch {
-	case m.known && earlier(r, m.record):
-		m.note(NoteForgotten, uint64(m.record.Term), uint64(r.Term))
-		m.heardTerm = max(m.heardTerm, m.record.Term)
-		m.restored = true
-	case m.known && r.Floor > m.record.Floor:
-		m.doubtful, m.restored, m.witnessed = false, false, true // whoever wrote it knows
-	case m.known:
-		m.witnessed = true
+	case m.observed.known() && earlier(r, m.observed.record):
+		m.note(NoteForgotten, uint64(m.observed.record.Term), uint64(r.Term))
+		m.higher.term = max(m.higher.term, m.observed.record.Term)
+		m.observed.restored = true
+	case m.observed.known() && r.Floor > m.observed.record.Floor:
+		m.observed.doubtful, m.observed.restored, m.observed.stage = false, false, recordWitnessed // whoever wrote it knows
+	case m.observed.known():
+		m.observed.stage = recordWitnessed
 	}
-	m.record, m.seenAt, m.known = r, now, true
+	m.observed.record, m.observed.at, m.observed.stage = r, now, max(m.observed.stage, recordRead)
 }
 
 // earlier reports whether a record cannot have been written after another one. One that says
@@ -648,43 +600,42 @@ func (m *Machine) won(now mono.Instant, v storage.Version) {
 	m.try = nil
 	rec := try.rec
 	rec.Version = v
-	overdue := now >= m.until
+	overdue := now >= m.lead.until
 	m.observe(now, rec)
-	m.until = try.sent.Add(m.cfg.TTL)
-	m.checked = now
-	m.nextRenew = max(try.sent.Add(m.cfg.Renew), now)
+	m.lead.until = try.sent.Add(m.cfg.TTL)
+	m.lead.checked = now
+	m.lead.nextRenew = max(try.sent.Add(m.cfg.Renew), now)
 	switch {
-	case rec.Resigned && m.limp.yielding && !m.resigning:
-		m.limp.yielding = false
+	case rec.Resigned && m.lead.role == yielding:
+		m.lead.role = standby
 		m.nextRead = now.Add(m.cfg.Poll)
 	case rec.Resigned:
 		m.retire()
-	case m.resigning:
-		m.leading = false
-		m.nextRenew = now
-	case rec.Term == m.led && !m.leading:
+	case m.lead.resigns():
+		m.lead.nextRenew = now
+	case rec.Term == m.lead.term && m.lead.role != leading:
 		// We stepped down while it was under way. A term is led once: what we
 		// said in it is forgotten, and its numbers must not be used again.
-	case m.leading && m.forgotten(now, try):
-		m.note(NoteForgotten, uint64(m.heardTerm), uint64(rec.Term))
-		m.renounced, m.doubtful = now, true
-		m.renouncements++
-		m.stepDown(m.heardTerm)
-	case m.leading && m.limps(now, overdue):
+	case m.lead.role == leading && m.forgotten(now, try):
+		m.note(NoteForgotten, uint64(m.higher.term), uint64(rec.Term))
+		m.higher.renounced, m.observed.doubtful = now, true
+		m.higher.renouncements++
+		m.stepDown(m.higher.term)
+	case m.lead.role == leading && m.limps(now, overdue):
 		m.yield(now, now.Sub(try.sent))
-	case m.leading:
-		if m.lapsed && now < m.until {
+	case m.lead.role == leading:
+		if m.lead.lapsed && now < m.lead.until {
 			m.note(NoteRegained, rec.Beat, 0)
 		}
-		m.lapsed = now >= m.until
-		m.emit(Extend{m.until})
+		m.lead.lapsed = now >= m.lead.until
+		m.emit(Extend{m.lead.until})
 	default:
-		m.leading, m.lapsed, m.led = true, false, rec.Term
+		m.lead.role, m.lead.lapsed, m.lead.term = leading, false, rec.Term
 		m.note(NoteElected, uint64(rec.Term), 0)
 		late := now.Sub(try.sent) > m.recent() // much may have happened while the swap was in doubt
-		m.emit(Lead{rec.Term, m.until, rec.Floor, rec.LostBelow, storage.Clock(rec.At), try.uncertain || late})
+		m.emit(Lead{rec.Term, m.lead.until, rec.Floor, rec.LostBelow, storage.Clock(rec.At), try.uncertain || late})
 		m.leadsAgain(now)
-		m.doubtful, m.restored = false, false
+		m.observed.doubtful, m.observed.restored = false, false
 	}
 }
 
@@ -693,42 +644,45 @@ func (m *Machine) won(now mono.Instant, v storage.Version) {
 // it was restored from an old backup. Those who know the later term do not listen to us until we have one above it.
 // They may also be mistaken, or lie: so we do that only now and then, and ever more rarely.
 func (m *Machine) forgotten(now mono.Instant, try *attempt) bool {
-	return m.heardTerm > try.rec.Term && try.sent >= m.heardAt && (m.renounced == 0 || now >= m.renounced.Add(seldom*m.cfg.TTL<<min(m.renouncements-1, 10)))
+	return m.higher.term > try.rec.Term && try.sent >= m.higher.at && (m.higher.renounced == 0 || now >= m.higher.renounced.Add(seldom*m.cfg.TTL<<min(m.higher.renouncements-1, 10)))
 }
 
 // beaten handles the loss of a swap to someone else's.
 func (m *Machine) beaten(now mono.Instant, r storage.Record) {
 	m.note(NoteBeaten, uint64(r.Term), uint64(m.try.rec.Term))
-	m.try, m.limp.yielding = nil, false
+	m.try = nil
+	if m.lead.role == yielding {
+		m.lead.role = standby
+	}
 	m.observe(now, r)
-	if m.leading {
+	if m.lead.role == leading {
 		m.stepDown(r.Term)
 	}
-	if m.resigning {
+	if m.lead.resigns() {
 		m.retire()
 	}
 	m.nextRead = now.Add(m.cfg.Poll)
 }
 
 func (m *Machine) stepDown(by leasehold.Term) {
-	m.note(NoteDeposed, uint64(by), uint64(m.record.Term))
-	m.leading, m.lapsed = false, false
-	m.nextRenew = mono.Never
+	m.note(NoteDeposed, uint64(by), uint64(m.observed.record.Term))
+	m.lead.role, m.lead.lapsed = standby, false
+	m.lead.nextRenew = mono.Never
 	m.emit(StepDown{})
 }
 
 // resign stops leading at once, and then lets the store know. A swap under way
 // is waited for: if it makes us leader, we must resign from that.
 func (m *Machine) resign(now mono.Instant) {
-	if m.resigning {
+	if m.lead.resigns() {
 		return
 	}
-	m.resigning = true
-	m.note(NoteResigning, uint64(m.record.Term), 0)
-	m.nextRenew = now
+	led := m.lead.role == leading
+	m.lead.role = resigning
+	m.note(NoteResigning, uint64(m.observed.record.Term), 0)
+	m.lead.nextRenew = now
 	switch {
-	case m.leading:
-		m.leading = false
+	case led:
 		m.emit(StepDown{})
 	case m.try == nil:
 		m.retire()
@@ -739,14 +693,14 @@ func (m *Machine) resign(now mono.Instant) {
 // once, which fails if so. If there is nobody, because the store forgot them,
 // our next term is above theirs, and begins at once.
 func (m *Machine) outranked(now mono.Instant, by leasehold.Term) {
-	if by <= m.record.Term {
+	if by <= m.observed.record.Term {
 		return
 	}
-	if by > m.heardTerm {
-		m.heardTerm, m.heardAt = by, now
+	if by > m.higher.term {
+		m.higher.term, m.higher.at = by, now
 	}
-	if m.leading {
-		m.nextRenew = min(m.nextRenew, max(now, m.checked.Add(m.cfg.Renew/8)))
+	if m.lead.role == leading {
+		m.lead.nextRenew = min(m.lead.nextRenew, max(now, m.lead.checked.Add(m.cfg.Renew/8)))
 		return
 	}
 	m.nextRead = now
@@ -756,21 +710,21 @@ func (m *Machine) outranked(now mono.Instant, by leasehold.Term) {
 // authority, and the one that a swap under way would bring. Waiting for others
 // only takes longer, which is safe.
 func (m *Machine) slept(now mono.Instant) {
-	m.note(NoteSlept, uint64(m.record.Term), 0)
-	m.witnessed, m.woken = false, true // the machine may be a copy of an earlier one
+	m.note(NoteSlept, uint64(m.observed.record.Term), 0)
+	m.observed.stage, m.clocks.woken = min(m.observed.stage, recordRead), true // the machine may be a copy of an earlier one
 	m.nextRead = now
 	if m.try != nil {
 		m.try.sent = now.Add(-m.cfg.TTL)
 	}
-	if m.leading {
-		m.stepDown(m.record.Term)
+	if m.lead.role == leading {
+		m.stepDown(m.observed.record.Term)
 	}
 }
 
 func (m *Machine) retire() {
-	if m.resigned {
+	if m.lead.role == resigned {
 		return
 	}
-	m.resigned = true
+	m.lead.role = resigned
 	m.emit(Resigned{})
 }

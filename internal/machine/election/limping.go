@@ -33,9 +33,8 @@ const (
 
 // limp is what a manager has learned about the speed of its own writes.
 type limp struct {
-	late      int // renewals that arrived without authority, less those that arrived in time
-	spent     int // writes in a row that brought no authority worth the name, the first one of a term included
-	yielding  bool
+	late      int          // renewals that arrived without authority, less those that arrived in time
+	spent     int          // writes in a row that brought no authority worth the name, the first one of a term included
 	yielded   mono.Instant // when we last resigned for it, 0 if never
 	judged    bool         // whether that was fruitless is known
 	fruitless int          // resignations in a row after which we soon led again
@@ -55,7 +54,7 @@ func (m *Machine) limps(now mono.Instant, overdue bool) bool {
 
 // countSpent takes in a write that has given us authority until m.until.
 func (m *Machine) countSpent(now mono.Instant) {
-	if m.limp.spent++; m.until.Sub(now) >= m.cfg.TTL/spentShare {
+	if m.limp.spent++; m.lead.until.Sub(now) >= m.cfg.TTL/spentShare {
 		m.limp.spent = 0
 	}
 }
@@ -72,9 +71,9 @@ func (m *Machine) rest() time.Duration {
 // yield steps down because we limp; the record will say so.
 func (m *Machine) yield(now mono.Instant, took time.Duration) {
 	m.note(NoteLimping, uint64(took), uint64(m.cfg.TTL))
-	m.leading, m.lapsed = false, false
-	m.limp.yielding, m.limp.yielded, m.limp.judged = true, now, false
-	m.nextRenew = now
+	m.lead.role, m.lead.lapsed = yielding, false
+	m.limp.yielded, m.limp.judged = now, false
+	m.lead.nextRenew = now
 	m.emit(StepDown{})
 }
 
@@ -96,8 +95,8 @@ func (m *Machine) leadsAgain(now mono.Instant) {
 // standsBackUntil is when we become a candidate at the earliest: any time, unless the record says that we
 // have resigned. Then others come first, for as long as one of them needs that is well.
 func (m *Machine) standsBackUntil() mono.Instant {
-	if !m.record.Resigned || m.record.Session != m.cfg.Session {
+	if !m.observed.record.Resigned || m.observed.record.Session != m.cfg.Session {
 		return 0
 	}
-	return m.seenAt.Add(m.cfg.Drift.Stretch(m.cfg.TTL))
+	return m.observed.at.Add(m.cfg.Drift.Stretch(m.cfg.TTL))
 }

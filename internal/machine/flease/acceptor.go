@@ -50,14 +50,14 @@ type cell struct {
 // cell returns what is known about a resource, or begins to, on behalf of a process.
 // Both that one and we must be members of its group.
 func (m *Machine) cell(now Time, name string, by Process) (*cell, error) {
-	c, hash := m.cells.find(name)
+	c, hash := m.acceptor.cells.find(name)
 	if c != nil {
 		return c, c.group.check(name, by)
 	}
 	if name == "" || len(name) > MaxName {
 		return nil, leasehold.Errorf(op, leasehold.Invalid, name, "a name of %d bytes: want 1 to %d", len(name), MaxName)
 	}
-	if m.cells.n >= m.cfg.Max {
+	if m.acceptor.cells.n >= m.cfg.Max {
 		m.counts.Full++
 		return nil, leasehold.Errorf(op, leasehold.Limit, name, "%d resources are all that there is room for", m.cfg.Max)
 	}
@@ -68,9 +68,9 @@ func (m *Machine) cell(now Time, name string, by Process) (*cell, error) {
 	if err := cmp.Or(g.check(name, m.cfg.Self), g.check(name, by)); err != nil {
 		return nil, err
 	}
-	c = m.cells.add(now.Mono, name, hash, g)
+	c = m.acceptor.cells.add(now.Mono, name, hash, g)
 	g.cells++
-	c.promised, c.fence = m.floor, m.fence
+	c.promised, c.fence = m.acceptor.floor, m.acceptor.fence
 	return c, nil
 }
 
@@ -83,9 +83,9 @@ func (g *group) check(name string, p Process) error {
 }
 
 // drop forgets a cell.
-func (m *Machine) drop(c *cell) {
+func (ac *acceptor) drop(c *cell) {
 	c.group.cells--
-	m.cells.remove(c)
+	ac.cells.remove(c)
 }
 
 // maxGroups is how many groups are kept of which no resource is known, besides as
@@ -103,7 +103,7 @@ func (m *Machine) groupOf(name string) (*group, error) {
 	for _, p := range members {
 		key = binary.LittleEndian.AppendUint32(key, uint32(p))
 	}
-	if g := m.groups[string(key)]; g != nil {
+	if g := m.acceptor.groups[string(key)]; g != nil {
 		return g, nil
 	}
 	if err := checkMembers("the group of "+name, members, true); err != nil {
@@ -117,11 +117,11 @@ func (m *Machine) groupOf(name string) (*group, error) {
 		}
 		g.peers = append(g.peers, m.peers[p])
 	}
-	if len(m.groups) >= m.manyGroups {
-		maps.DeleteFunc(m.groups, func(_ string, g *group) bool { return g.cells == 0 })
-		m.manyGroups = 2*len(m.groups) + maxGroups
+	if len(m.acceptor.groups) >= m.acceptor.manyGroups {
+		maps.DeleteFunc(m.acceptor.groups, func(_ string, g *group) bool { return g.cells == 0 })
+		m.acceptor.manyGroups = 2*len(m.acceptor.groups) + maxGroups
 	}
-	m.groups[string(key)] = g
+	m.acceptor.groups[string(key)] = g
 	return g, nil
 }
 
@@ -150,8 +150,8 @@ func (m *Machine) read(now Time, c *cell, msg *Message, incarnation uint64) Mess
 		return Message{Kind: KindReject, To: msg.From, Name: c.name, Ballot: msg.Ballot, Written: c.promised}
 	}
 	c.promised, c.promisee = msg.Ballot, incarnation
-	m.cells.touch(now.Mono, c, m.grain())
-	m.top = later(m.top, msg.Ballot)
+	m.acceptor.cells.touch(now.Mono, c, m.grain())
+	m.proposer.top = later(m.proposer.top, msg.Ballot)
 	return m.report(now, c, KindPromise, msg)
 }
 
@@ -197,7 +197,7 @@ func (m *Machine) store(now Time, c *cell, msg *Message, incarnation uint64) (Me
 	if b := c.bid; b != nil && (b.awaited.Owner != v.Owner || b.awaited.Fence != v.Fence) {
 		b.awaited = Value{} // what we were told is older
 	}
-	m.cells.touch(now.Mono, c, m.grain())
+	m.acceptor.cells.touch(now.Mono, c, m.grain())
 	c.fence = max(c.fence, v.Fence)
 	if changed {
 		m.inform(now, c)
@@ -209,7 +209,7 @@ func (m *Machine) store(now Time, c *cell, msg *Message, incarnation uint64) (Me
 // forgotten. Which resource its sender means cannot be told, but a later ballot
 // than all that we know of will do.
 func (m *Machine) unpromised(msg *Message) Message {
-	return Message{Kind: KindReject, To: msg.From, Ballot: msg.Ballot, Written: m.top}
+	return Message{Kind: KindReject, To: msg.From, Ballot: msg.Ballot, Written: m.proposer.top}
 }
 
 // left is for how long the owner of a value may still believe in it, on the
@@ -236,7 +236,7 @@ func (m *Machine) grain() time.Duration { return m.cfg.Lease / 16 }
 
 // visits returns when the cell that was touched longest ago is to be visited.
 func (m *Machine) visits() mono.Instant {
-	if c := m.cells.oldest; c != nil {
+	if c := m.acceptor.cells.oldest; c != nil {
 		return c.touched.Add(m.linger() + m.grain())
 	}
 	return mono.Never
@@ -247,12 +247,12 @@ func (m *Machine) visits() mono.Instant {
 func (m *Machine) visit(now Time, c *cell) {
 	empty := c.value.Owner == 0 || c.value.Released || m.over(now, &c.value, c.deadline)
 	if !empty || c.bid != nil || c.watched {
-		m.cells.touch(now.Mono, c, 0)
+		m.acceptor.cells.touch(now.Mono, c, 0)
 		return
 	}
-	m.floor = later(m.floor, c.promised)
-	m.fence = max(m.fence, c.fence)
-	m.drop(c)
+	m.acceptor.floor = later(m.acceptor.floor, c.promised)
+	m.acceptor.fence = max(m.acceptor.fence, c.fence)
+	m.acceptor.drop(c)
 }
 
 // Watch asks for notices when a resource seems to change hands, or for none.
@@ -273,7 +273,7 @@ func (m *Machine) Watch(now Time, name string, on bool) error {
 // what we know as an acceptor may be old, or never have been agreed upon. That we
 // have the lease ourselves it says only if we do.
 func (m *Machine) Look(now Time, name string) Notice {
-	if c, _ := m.cells.find(name); c != nil {
+	if c, _ := m.acceptor.cells.find(name); c != nil {
 		return m.seen(now, c)
 	}
 	return Notice{What: Changed, Name: name, Unsure: true}
@@ -295,7 +295,7 @@ func (m *Machine) seen(now Time, c *cell) Notice {
 	case lasts && m.ours(v):
 		n.Unsure = true // we want it, and others may be faster
 	case v.Owner == 0:
-		n.Unsure = !m.ready || now.Mono.Sub(max(m.joined, c.since)) < m.cfg.Lease // a holder would have renewed it
+		n.Unsure = !m.admission.ready() || now.Mono.Sub(max(m.admission.since, c.since)) < m.cfg.Lease // a holder would have renewed it
 	}
 	return n
 }
@@ -316,16 +316,16 @@ func (m *Machine) inform(now Time, c *cell) {
 // a resource, and how many must. It reports false if we are not waiting for any, or
 // have only begun to.
 func (m *Machine) Answers(name string) (have, want int, waiting bool) {
-	c, _ := m.cells.find(name)
+	c, _ := m.acceptor.cells.find(name)
 	if c == nil || c.bid == nil {
 		return 0, 0, false
 	}
 	b := c.bid
-	have = bits.OnesCount64(b.promises | b.rejects)
+	have = bits.OnesCount64(b.round.promises | b.round.rejects)
 	if b.phase == writing {
-		have = bits.OnesCount64(b.accepts | b.rejects)
+		have = bits.OnesCount64(b.round.accepts | b.round.rejects)
 	}
-	return have, c.group.majority, (b.phase == reading || b.phase == writing) && b.sends > 1
+	return have, c.group.majority, (b.phase == reading || b.phase == writing) && b.round.sends > 1
 }
 
 func later(a, b Ballot) Ballot {

@@ -47,18 +47,9 @@ type bid struct {
 	at     mono.Instant // when to look at it again
 	queued mono.Instant // when the heap will bring it up; Never if it will not
 
-	// The round.
-	ballot   Ballot
-	promises uint64     // by whom, in the bits of their places: what they said was considered
-	accepts  uint64     // by whom
-	rejects  uint64     // by whom: they will not promise or accept
-	withheld bool       // one of them says that someone has the lease
-	insist   bool       // that they promise all the same
-	refs     []Ref      // where those who promised keep the resource
-	seen     []sighting // in the promises: of each owner what it wrote last
-	fence    uint64     // the highest that they know of
-	sends    int        // how often the present messages were sent
-	losses   int        // rounds that were rejected, one after the other
+	round  round
+	losses int  // rounds that were rejected, one after the other
+	insist bool // those who say that another has the lease are to promise all the same
 
 	value   Value // that is being written
 	purpose purpose
@@ -73,33 +64,33 @@ type bid struct {
 
 const maxSends = 6 // of the same messages, for a try or a release
 
-func (m *Machine) newBid(c *cell) *bid {
+func (pr *proposer) newBid(c *cell) *bid {
 	var b *bid
-	if last := len(m.spare) - 1; last >= 0 {
-		b, m.spare = m.spare[last], m.spare[:last]
+	if last := len(pr.spare) - 1; last >= 0 {
+		b, pr.spare = pr.spare[last], pr.spare[:last]
 	} else {
 		b = new(bid)
 	}
 	members := len(c.group.members)
 	*b = bid{
-		cell: c, place: len(m.bids), at: mono.Never, queued: mono.Never,
-		refs: slices.Grow(b.refs[:0], members)[:members], seen: b.seen[:0],
+		cell: c, place: len(pr.bids), at: mono.Never, queued: mono.Never,
+		round: round{refs: slices.Grow(b.round.refs[:0], members)[:members], seen: b.round.seen[:0]},
 	}
-	clear(b.refs)
+	clear(b.round.refs)
 	c.bid = b
-	m.bids = append(m.bids, b)
+	pr.bids = append(pr.bids, b)
 	return b
 }
 
 // finish ends a bid. It will be used again, as another.
-func (m *Machine) finish(b *bid) {
-	last := m.bids[len(m.bids)-1]
-	m.bids[b.place], last.place = last, b.place
-	m.bids[len(m.bids)-1] = nil
-	m.bids = m.bids[:len(m.bids)-1]
+func (pr *proposer) finish(b *bid) {
+	last := pr.bids[len(pr.bids)-1]
+	pr.bids[b.place], last.place = last, b.place
+	pr.bids[len(pr.bids)-1] = nil
+	pr.bids = pr.bids[:len(pr.bids)-1]
 	b.cell.bid, b.tag = nil, nil
 	b.at, b.queued = mono.Never, mono.Never
-	m.spare = append(m.spare, b)
+	pr.spare = append(pr.spare, b)
 }
 
 // at sets when a bid is looked at again.
@@ -111,9 +102,9 @@ func (m *Machine) at(b *bid, at mono.Instant) {
 func (m *Machine) queue(b *bid) {
 	if b.at < b.queued {
 		b.queued = b.at
-		m.alarms.push(alarm{b.at, b}, m.soon())
-		if len(m.alarms.later) > 2*len(m.bids)+maxStale {
-			m.alarms.later.prune()
+		m.proposer.alarms.push(alarm{b.at, b}, m.soon())
+		if len(m.proposer.alarms.later) > 2*len(m.proposer.bids)+maxStale {
+			m.proposer.alarms.later.prune()
 		}
 	}
 }
@@ -125,15 +116,15 @@ func (m *Machine) jitter(d time.Duration) time.Duration {
 // begin begins a round.
 func (m *Machine) begin(now Time, b *bid) {
 	b.awaited = Value{}
-	if !m.ready {
+	if !m.admission.ready() {
 		b.phase = waiting
-		m.at(b, m.joins(now))
+		m.at(b, m.admission.joins(now))
 		return
 	}
-	b.ballot = m.nextBallot(now, b.held)
-	b.phase, b.sends = reading, 0
-	b.promises, b.accepts, b.rejects, b.withheld = 0, 0, 0, false
-	b.seen, b.fence = b.seen[:0], 0
+	b.round.ballot = m.nextBallot(now, b.held)
+	b.phase, b.round.sends = reading, 0
+	b.round.promises, b.round.accepts, b.round.rejects, b.round.withheld = 0, 0, 0, false
+	b.round.seen, b.round.fence = b.round.seen[:0], 0
 	m.send(now, b)
 }
 
@@ -152,20 +143,20 @@ func (m *Machine) nextBallot(now Time, held bool) Ballot {
 		k.Interval, k.Round = m.cfg.interval(now.Wall.Add(m.cfg.Epsilon)), k.Round+lead
 	}
 	switch {
-	case k.Interval > m.top.Interval:
-	case m.top.Round > math.MaxUint32-k.Round:
-		k.Interval = m.top.Interval + 1
+	case k.Interval > m.proposer.top.Interval:
+	case m.proposer.top.Round > math.MaxUint32-k.Round:
+		k.Interval = m.proposer.top.Interval + 1
 	default:
-		k.Interval, k.Round = m.top.Interval, m.top.Round+k.Round
+		k.Interval, k.Round = m.proposer.top.Interval, m.proposer.top.Round+k.Round
 	}
-	m.top = k
+	m.proposer.top = k
 	return k
 }
 
 // send sends what the phase calls for to all who have not answered.
 func (m *Machine) send(now Time, b *bid) {
-	b.sends++
-	wait := max(m.cfg.Resend<<min(b.sends-1, 3), m.patience())
+	b.round.sends++
+	wait := max(m.cfg.Resend<<min(b.round.sends-1, 3), m.patience())
 	if b.held {
 		wait = min(wait, m.remaining(now, b))
 	}
@@ -185,9 +176,9 @@ func (b *bid) asks(place int) bool {
 	bit := uint64(1) << place
 	switch b.phase {
 	case reading:
-		return (b.promises|b.rejects)&bit == 0
+		return (b.round.promises|b.round.rejects)&bit == 0
 	case writing:
-		return b.promises&^(b.accepts|b.rejects)&bit != 0
+		return b.round.promises&^(b.round.accepts|b.round.rejects)&bit != 0
 	case resting, waiting:
 	}
 	return false
@@ -206,7 +197,7 @@ func (m *Machine) sendTo(b *bid, place int, p *peer) {
 // renewed in. If it promises it late, it accepts the next renewal; otherwise it
 // would know nothing of the lease for as long as that lasts.
 func (b *bid) missed(place int) bool {
-	return b.phase == writing && b.held && (b.promises|b.rejects)&(1<<place) == 0
+	return b.phase == writing && b.held && (b.round.promises|b.round.rejects)&(1<<place) == 0
 }
 
 // message is what the phase calls for, for the member at a place.
@@ -224,11 +215,11 @@ func (b *bid) message(place int) Message {
 }
 
 func (b *bid) write(place int) Message {
-	return Message{Kind: KindWrite, To: b.refs[place], From: b.cell.ref, Name: b.cell.name, Ballot: b.ballot, Value: b.value}
+	return Message{Kind: KindWrite, To: b.round.refs[place], From: b.cell.ref, Name: b.cell.name, Ballot: b.round.ballot, Value: b.value}
 }
 
 func (b *bid) read() Message {
-	return Message{Kind: KindRead, Name: b.cell.name, From: b.cell.ref, Ballot: b.ballot}
+	return Message{Kind: KindRead, Name: b.cell.name, From: b.cell.ref, Ballot: b.round.ballot}
 }
 
 // answerSelf is our own acceptor's answer.
@@ -254,20 +245,20 @@ func (m *Machine) answer(now Time, b *bid, place int, msg *Message) {
 	switch {
 	case msg.Kind == KindReject:
 		m.rejected(now, b, bit, msg.Written)
-	case msg.Kind == KindHeld && b.phase == reading && (b.promises|b.rejects)&bit == 0:
+	case msg.Kind == KindHeld && b.phase == reading && (b.round.promises|b.round.rejects)&bit == 0:
 		m.heldBack(now, b, bit, msg)
-	case msg.Kind == KindPromise && b.phase == reading && (b.promises|b.rejects)&bit == 0:
-		b.promises |= bit
-		b.refs[place] = msg.From
-		b.consider(msg, bit)
-		if bits.OnesCount64(b.promises) >= b.cell.group.majority {
+	case msg.Kind == KindPromise && b.phase == reading && (b.round.promises|b.round.rejects)&bit == 0:
+		b.round.promises |= bit
+		b.round.refs[place] = msg.From
+		b.round.consider(msg, bit)
+		if bits.OnesCount64(b.round.promises) >= b.cell.group.majority {
 			m.decide(now, b)
 		}
-	case (msg.Kind == KindPromise || msg.Kind == KindHeld) && (b.phase == writing || b.phase == resting) && (b.promises|b.rejects)&bit == 0:
+	case (msg.Kind == KindPromise || msg.Kind == KindHeld) && (b.phase == writing || b.phase == resting) && (b.round.promises|b.round.rejects)&bit == 0:
 		m.late(now, b, place, msg)
-	case msg.Kind == KindAccept && b.phase == writing && msg.Value.Serial == b.value.Serial && b.promises&^b.accepts&bit != 0:
-		b.accepts |= bit
-		if bits.OnesCount64(b.accepts) >= b.cell.group.majority {
+	case msg.Kind == KindAccept && b.phase == writing && msg.Value.Serial == b.value.Serial && b.round.promises&^b.round.accepts&bit != 0:
+		b.round.accepts |= bit
+		if bits.OnesCount64(b.round.accepts) >= b.cell.group.majority {
 			m.committed(now, b)
 		}
 	}
@@ -282,50 +273,13 @@ type sighting struct {
 	until Wall   // the earliest end that was reported
 }
 
-// consider keeps what an acceptor says was written: of each owner the value that
-// it wrote last, which counts for all that it wrote before.
-//
-// It is not enough to keep what was written in the latest round. An acceptor that
-// has forgotten its promise of that round may have accepted a lease since, in an
-// earlier one; and what was written in the latest may be long over.
-//
-// It returns what it keeps for the owner; nil if nothing is written. The bit is the
-// acceptor's.
-func (b *bid) consider(msg *Message, bit uint64) *sighting {
-	b.fence = max(b.fence, msg.Fence, msg.Value.Fence)
-	v := &msg.Value
-	if v.Owner == 0 {
-		return nil
-	}
-	i := slices.IndexFunc(b.seen, func(s sighting) bool { return s.sameOwner(v) })
-	if i < 0 {
-		b.seen = append(b.seen, sighting{*v, msg.Written, bit, v.Until})
-		return &b.seen[len(b.seen)-1]
-	}
-	s := &b.seen[i]
-	tenure := s.Fence == v.Fence && !s.Released && !v.Released
-	switch {
-	case tenure:
-		s.by, s.until = s.by|bit, min(s.until, v.Until)
-	case v.Serial > s.Serial:
-		s.by, s.until = bit, v.Until
-	}
-	switch {
-	case v.Serial > s.Serial:
-		s.Value, s.at = *v, msg.Written
-	case v.Serial == s.Serial:
-		s.Left, s.at = min(s.Left, v.Left), later(s.at, msg.Written)
-	}
-	return s
-}
-
 // heldBack hears that someone has the lease, in place of a promise. If most members
 // know of that tenure, who wants it now is told, or waits.
 func (m *Machine) heldBack(now Time, b *bid, bit uint64, msg *Message) {
-	b.rejects |= bit
-	b.withheld = true
-	m.top = later(m.top, msg.Written)
-	s := b.consider(msg, bit)
+	b.round.rejects |= bit
+	b.round.withheld = true
+	m.proposer.top = later(m.proposer.top, msg.Written)
+	s := b.round.consider(msg, bit)
 	switch {
 	case s == nil || b.held || !b.known(s):
 		m.retryIfHopeless(now, b)
@@ -347,7 +301,7 @@ func (b *bid) known(s *sighting) bool {
 // all of them know.
 func (m *Machine) refused(b *bid, s *sighting) {
 	m.tell(b, Notice{What: Refused, Holder: s.Owner, Fence: s.Fence, Until: s.until})
-	m.finish(b)
+	m.proposer.finish(b)
 }
 
 // late handles what a member says after it was decided what to write. If that
@@ -357,11 +311,11 @@ func (m *Machine) late(now Time, b *bid, place int, msg *Message) {
 	switch p := b.cell.group.peers[place]; {
 	case msg.Kind == KindHeld || !m.agrees(now, b, msg):
 		if b.held {
-			b.rejects |= bit
+			b.round.rejects |= bit
 		}
 	default:
-		b.promises |= bit
-		b.refs[place] = msg.From
+		b.round.promises |= bit
+		b.round.refs[place] = msg.From
 		m.catchUp(now, b, place, p)
 	}
 }
@@ -391,7 +345,7 @@ func (m *Machine) agrees(now Time, b *bid, msg *Message) bool {
 	if v.sameOwner(&b.value) {
 		return v.Serial <= b.value.Serial
 	}
-	return !m.binds(now, v) || slices.ContainsFunc(b.seen, func(s sighting) bool { return s.sameOwner(v) && s.Serial > v.Serial })
+	return !m.binds(now, v) || slices.ContainsFunc(b.round.seen, func(s sighting) bool { return s.sameOwner(v) && s.Serial > v.Serial })
 }
 
 // rejected counts those who have promised a later round to someone. If too few
@@ -400,8 +354,8 @@ func (m *Machine) rejected(now Time, b *bid, bit uint64, by Ballot) {
 	if b.phase == waiting {
 		return
 	}
-	b.rejects |= bit
-	m.top = later(m.top, by)
+	b.round.rejects |= bit
+	m.proposer.top = later(m.proposer.top, by)
 	if b.phase != resting { // if it is, what was rejected is had all the same
 		m.retryIfHopeless(now, b)
 	}
@@ -410,24 +364,15 @@ func (m *Machine) rejected(now Time, b *bid, bit uint64, by Ballot) {
 // retryIfHopeless begins another round if neither enough can promise or accept
 // this one, nor enough agree on who has the lease.
 func (m *Machine) retryIfHopeless(now Time, b *bid) {
-	quiet := len(b.cell.group.members) - bits.OnesCount64(b.promises|b.rejects)
-	left := quiet + bits.OnesCount64(b.promises&^b.rejects)
+	quiet := len(b.cell.group.members) - bits.OnesCount64(b.round.promises|b.round.rejects)
+	left := quiet + bits.OnesCount64(b.round.promises&^b.round.rejects)
 	if b.phase == writing {
-		left = bits.OnesCount64(b.promises&^b.rejects | b.accepts)
+		left = bits.OnesCount64(b.round.promises&^b.round.rejects | b.round.accepts)
 	}
-	if left >= b.cell.group.majority || b.phase == reading && quiet+b.agreed() >= b.cell.group.majority {
+	if left >= b.cell.group.majority || b.phase == reading && quiet+b.round.agreed() >= b.cell.group.majority {
 		return
 	}
 	m.retry(now, b)
-}
-
-// agreed is how many know of the same tenure, at most.
-func (b *bid) agreed() int {
-	n := 0
-	for i := range b.seen {
-		n = max(n, bits.OnesCount64(b.seen[i].by))
-	}
-	return n
 }
 
 // retry begins another round, the first time at once: we did not know how high
@@ -436,7 +381,7 @@ func (m *Machine) retry(now Time, b *bid) {
 	if b.losses++; b.losses > maxSends && m.exhausted(b, Disputed) {
 		return
 	}
-	b.insist = b.insist || b.withheld
+	b.insist = b.insist || b.round.withheld
 	if b.losses == 1 {
 		m.begin(now, b)
 		return
@@ -456,7 +401,7 @@ func (m *Machine) exhausted(b *bid, why Notable) bool {
 		return false
 	}
 	m.tell(b, Notice{What: why})
-	m.finish(b)
+	m.proposer.finish(b)
 	return true
 }
 
@@ -468,10 +413,10 @@ func (m *Machine) forgot(now Time, b *bid, p *peer) {
 		return
 	}
 	bit := uint64(1) << place
-	b.promises &^= bit
-	b.accepts &^= bit
-	b.rejects &^= bit
-	if b.phase == writing && bits.OnesCount64(b.promises) < b.cell.group.majority {
+	b.round.promises &^= bit
+	b.round.accepts &^= bit
+	b.round.rejects &^= bit
+	if b.phase == writing && bits.OnesCount64(b.round.promises) < b.cell.group.majority {
 		m.begin(now, b)
 		return
 	}
@@ -480,7 +425,7 @@ func (m *Machine) forgot(now Time, b *bid, p *peer) {
 
 // dropAll ends all leases, and all rounds: the clock that they count by is wrong.
 func (m *Machine) dropAll(now Time) {
-	for _, b := range slices.Clone(m.bids) {
+	for _, b := range slices.Clone(m.proposer.bids) {
 		if b.held {
 			m.lost(b)
 			continue

@@ -34,7 +34,7 @@ func TestWaitingInVainLeavesNothing(t *testing.T) {
 		if err := m.Acquire(now, name); err != nil {
 			t.Fatal(err)
 		}
-		c, _ := m.cells.find(name)
+		c, _ := m.acceptor.cells.find(name)
 		b := c.bid
 		v := Value{Owner: 2, Incarnation: 22, Serial: 1, Fence: 1, Until: now.Wall.Add(m.cfg.Lease), Left: m.cfg.Lease}
 		m.await(now, b, &v)
@@ -43,8 +43,8 @@ func TestWaitingInVainLeavesNothing(t *testing.T) {
 		m.Advance(now)
 		m.Release(now, name)
 	}
-	if n := len(m.alarms.later) + m.alarms.soon.n; n > 2*maxStale {
-		t.Errorf("%d alarms are kept for %d bids after %v", n, len(m.bids), now.Mono.Sub(kept.Mono))
+	if n := len(m.proposer.alarms.later) + m.proposer.alarms.soon.n; n > 2*maxStale {
+		t.Errorf("%d alarms are kept for %d bids after %v", n, len(m.proposer.bids), now.Mono.Sub(kept.Mono))
 	}
 }
 
@@ -74,10 +74,10 @@ func TestGroupsAreBounded(t *testing.T) {
 		now = Time{now.Mono.Add(time.Second), now.Wall.Add(time.Second)}
 		m.Advance(now)
 	}
-	if n := len(m.groups); n > 3*maxGroups {
+	if n := len(m.acceptor.groups); n > 3*maxGroups {
 		t.Errorf("%d groups are kept for %d resources", n, m.Size())
 	}
-	if c, _ := m.cells.find("kept"); c == nil || c.group.cells != 1 || len(c.group.members) != 3 {
+	if c, _ := m.acceptor.cells.find("kept"); c == nil || c.group.cells != 1 || len(c.group.members) != 3 {
 		t.Errorf("a group with a resource is lost: %+v", c)
 	}
 }

@@ -9,26 +9,33 @@ import (
 // possible: a jump of our own, against our monotonic clock; and a difference from
 // a peer's that no delay of messages can explain.
 
+// A clock is what was last seen of our own wall clock.
+type clock struct {
+	looked Time // when we last looked at our clocks
+	steady Wall // the wall clock when it was last seen to have been set
+	ownOff bool // most others find our clock wrong
+}
+
 // watchClock finds out that our wall clock was set since we last looked. That it
 // goes a little faster or slower than the monotonic one is not noticed here: by
 // as much as the drift bound allows the two come apart while we do not look.
 func (m *Machine) watchClock(now Time) {
-	passed := now.Mono.Sub(m.looked.Mono)
-	by := now.Wall.Sub(m.looked.Wall) - passed
-	m.looked = now
+	passed := now.Mono.Sub(m.clock.looked.Mono)
+	by := now.Wall.Sub(m.clock.looked.Wall) - passed
+	m.clock.looked = now
 	if by.Abs() <= m.cfg.Epsilon+m.cfg.Drift.Stretch(passed)-passed {
 		return
 	}
-	m.steady = now.Wall
+	m.clock.steady = now.Wall
 	m.notice(Notice{What: ClockStep, By: by})
 	for _, p := range m.order {
 		p.echo, p.since, p.off = 0, now.Wall, false
 	}
-	m.ownOff = false
+	m.clock.ownOff = false
 	switch {
 	case by > 0:
 		m.forget(now)
-	case !m.ready:
+	case !m.admission.ready():
 		m.recover(now)
 		m.dropAll(now)
 	default:
@@ -51,12 +58,14 @@ func (m *Machine) Slept(now Time) {
 // name again. What we keep is what we want; and floors, which never do harm.
 func (m *Machine) forget(now Time) {
 	m.cfg.Incarnation = m.cfg.Fresh(m.cfg.Incarnation)
-	m.ready = false
+	if m.admission.ready() {
+		m.admission.stage = silent
+	}
 	m.recover(now)
 	for _, p := range m.order {
 		p.out, p.greet, p.stranger = p.out[:0], false, 0
 	}
-	for _, b := range slices.Clone(m.bids) {
+	for _, b := range slices.Clone(m.proposer.bids) {
 		switch {
 		case b.held:
 			m.lost(b)
@@ -64,14 +73,14 @@ func (m *Machine) forget(now Time) {
 			m.exhausted(b, Unreachable)
 		default:
 			b.phase, b.losses, b.insist = waiting, 0, false
-			m.at(b, m.joins(now))
+			m.at(b, m.admission.joins(now))
 		}
 	}
-	for c := m.cells.oldest; c != nil; c = c.newer {
-		m.floor, m.fence = later(m.floor, c.promised), max(m.fence, c.fence)
+	for c := m.acceptor.cells.oldest; c != nil; c = c.newer {
+		m.acceptor.floor, m.acceptor.fence = later(m.acceptor.floor, c.promised), max(m.acceptor.fence, c.fence)
 	}
 	var next *cell
-	for c := m.cells.oldest; c != nil; c = next {
+	for c := m.acceptor.cells.oldest; c != nil; c = next {
 		next = c.newer
 		m.blank(now, c)
 	}
@@ -80,10 +89,10 @@ func (m *Machine) forget(now Time) {
 // blank makes a cell one of which nothing is known.
 func (m *Machine) blank(now Time, c *cell) {
 	if c.bid == nil && !c.watched {
-		m.drop(c)
+		m.acceptor.drop(c)
 		return
 	}
-	c.promised, c.promisee, c.written, c.value, c.deadline, c.fence = m.floor, 0, Ballot{}, Value{}, 0, m.fence
+	c.promised, c.promisee, c.written, c.value, c.deadline, c.fence = m.acceptor.floor, 0, Ballot{}, Value{}, 0, m.acceptor.fence
 	m.inform(now, c)
 }
 
@@ -91,7 +100,7 @@ func (m *Machine) blank(now Time, c *cell) {
 // What the peer sent was sent before now; and after we had sent what it echoes.
 func (m *Machine) compareClocks(now Time, p *peer, e *Envelope) bool {
 	p.echo = e.Sent
-	echoes := e.Echo > m.steady && e.Echo <= now.Wall
+	echoes := e.Echo > m.clock.steady && e.Echo <= now.Wall
 	ahead, behind := e.Sent.Sub(now.Wall), time.Duration(0)
 	if echoes {
 		behind = e.Echo.Sub(e.Sent)
@@ -122,9 +131,9 @@ func (m *Machine) judgeOwn(now Time) {
 		}
 	}
 	wrong := 2*differ > len(m.order)
-	if wrong && !m.ownOff {
+	if wrong && !m.clock.ownOff {
 		m.notice(Notice{What: OwnClock})
 		m.dropAll(now)
 	}
-	m.ownOff = wrong
+	m.clock.ownOff = wrong
 }

@@ -12,37 +12,37 @@ import (
 // it before.
 func (m *Machine) Clone() *Machine {
 	c := *m
-	c.notices, c.told, c.spare = nil, nil, nil
-	c.met = maps.Clone(m.met)
+	c.notices, c.told, c.proposer.spare = nil, nil, nil
+	c.admission.met = maps.Clone(m.admission.met)
 	c.peers, c.order = make(map[Process]*peer, len(m.peers)), make([]*peer, len(m.order))
 	for i, p := range m.order {
 		twin := *p
 		twin.out = nil
 		c.order[i], c.peers[p.id] = &twin, &twin
 	}
-	c.groups = make(map[string]*group, len(m.groups))
-	groups := make(map[*group]*group, len(m.groups))
-	for key, g := range m.groups {
+	c.acceptor.groups = make(map[string]*group, len(m.acceptor.groups))
+	groups := make(map[*group]*group, len(m.acceptor.groups))
+	for key, g := range m.acceptor.groups {
 		twin := &group{members: g.members, majority: g.majority, self: g.self, cells: g.cells}
 		for _, id := range g.members {
 			twin.peers = append(twin.peers, c.peers[id])
 		}
-		c.groups[key], groups[g] = twin, twin
+		c.acceptor.groups[key], groups[g] = twin, twin
 	}
-	c.cells = m.cells.twins(groups)
-	bids := make(map[*bid]*bid, len(m.bids))
-	c.bids = make([]*bid, len(m.bids))
-	for i, old := range m.bids {
-		twin := old.clone(c.cells.slots[old.cell.ref])
-		twin.cell.bid, c.bids[i], bids[old] = twin, twin, twin
+	c.acceptor.cells = m.acceptor.cells.twins(groups)
+	bids := make(map[*bid]*bid, len(m.proposer.bids))
+	c.proposer.bids = make([]*bid, len(m.proposer.bids))
+	for i, old := range m.proposer.bids {
+		twin := old.clone(c.acceptor.cells.slots[old.cell.ref])
+		twin.cell.bid, c.proposer.bids[i], bids[old] = twin, twin, twin
 	}
-	c.alarms = m.alarms.clone(bids)
+	c.proposer.alarms = m.proposer.alarms.clone(bids)
 	return &c
 }
 
 func (b *bid) clone(c *cell) *bid {
 	twin := *b
-	twin.cell, twin.refs, twin.seen = c, slices.Clone(b.refs), slices.Clone(b.seen)
+	twin.cell, twin.round.refs, twin.round.seen = c, slices.Clone(b.round.refs), slices.Clone(b.round.seen)
 	return &twin
 }
 
@@ -50,23 +50,23 @@ func (b *bid) clone(c *cell) *bid {
 // Machines with equal configurations and encodings do the same.
 func (m *Machine) AppendState(b []byte) []byte {
 	w := encoder(b)
-	w.flags(m.ready, m.ownOff, m.retired, m.hail)
-	w.time(m.join)
-	w.numbers(uint64(m.joined))
-	w.time(m.looked)
-	w.numbers(m.cfg.Incarnation, uint64(m.steady), m.fence, m.serial, uint64(m.trip), uint64(m.said))
-	w.life(&m.twin)
-	w.ballot(m.top)
-	w.ballot(m.floor)
+	w.flags(m.admission.ready(), m.clock.ownOff, m.admission.stage == retired, m.identity.hail)
+	w.time(m.admission.at)
+	w.numbers(uint64(m.admission.since))
+	w.time(m.clock.looked)
+	w.numbers(m.cfg.Incarnation, uint64(m.clock.steady), m.acceptor.fence, m.proposer.serial, uint64(m.proposer.trip), uint64(m.identity.said))
+	w.life(&m.identity.twin)
+	w.ballot(m.proposer.top)
+	w.ballot(m.acceptor.floor)
 	for _, p := range m.order {
 		w.numbers(p.incarnation, uint64(p.since), p.stranger, uint64(p.spoke), uint64(p.echo))
 		w.flags(p.off, p.greet, p.ask)
 		w.lives(&p.lives)
 	}
-	for c := m.cells.oldest; c != nil; c = c.newer {
+	for c := m.acceptor.cells.oldest; c != nil; c = c.newer {
 		w.cell(c)
 	}
-	for _, bid := range m.bids {
+	for _, bid := range m.proposer.bids {
 		w.text(bid.cell.name)
 		w.bid(bid)
 	}
@@ -128,21 +128,21 @@ func (w *encoder) cell(c *cell) {
 
 func (w *encoder) bid(b *bid) {
 	w.numbers(uint64(b.wish), uint64(b.phase), uint64(b.at), uint64(b.queued), uint64(b.purpose))
-	w.ballot(b.ballot)
-	w.numbers(b.promises, b.accepts, b.rejects, b.fence, uint64(b.sends), uint64(b.losses), uint64(len(b.seen)))
-	for _, r := range b.refs {
+	w.ballot(b.round.ballot)
+	w.numbers(b.round.promises, b.round.accepts, b.round.rejects, b.round.fence, uint64(b.round.sends), uint64(b.losses), uint64(len(b.round.seen)))
+	for _, r := range b.round.refs {
 		w.numbers(uint64(r))
 	}
-	for i := range b.seen {
-		w.value(&b.seen[i].Value)
-		w.ballot(b.seen[i].at)
-		w.numbers(b.seen[i].by, uint64(b.seen[i].until))
+	for i := range b.round.seen {
+		w.value(&b.round.seen[i].Value)
+		w.ballot(b.round.seen[i].at)
+		w.numbers(b.round.seen[i].by, uint64(b.round.seen[i].until))
 	}
 	w.value(&b.value)
 	w.value(&b.awaited)
 	w.numbers(uint64(b.awaits))
 	w.time(b.decided)
-	w.flags(b.held, b.insist, b.withheld)
+	w.flags(b.held, b.insist, b.round.withheld)
 	w.numbers(b.lease.Fence)
 	w.time(b.lease.Until)
 }

@@ -40,8 +40,8 @@ func (m *Machine) decide(now Time, b *bid) {
 // sift finds what we wrote ourselves among what was seen, and what keeps us from
 // the lease: how much, and of that what lasts longest.
 func (m *Machine) sift(now Time, b *bid) (own, other *sighting, others int) {
-	for i := range b.seen {
-		switch s := &b.seen[i]; {
+	for i := range b.round.seen {
+		switch s := &b.round.seen[i]; {
 		case m.ours(&s.Value):
 			own = s
 		case m.binds(now, &s.Value):
@@ -57,7 +57,7 @@ func (m *Machine) sift(now Time, b *bid) (own, other *sighting, others int) {
 // latest reports whether nothing was seen that was written after a value, nor the
 // fence of a later tenure.
 func (m *Machine) latest(b *bid, v *sighting) bool {
-	return v.Fence == b.fence && !slices.ContainsFunc(b.seen, func(s sighting) bool { return v.at.Less(s.at) })
+	return v.Fence == b.round.fence && !slices.ContainsFunc(b.round.seen, func(s sighting) bool { return v.at.Less(s.at) })
 }
 
 func (m *Machine) ours(v *Value) bool {
@@ -76,7 +76,7 @@ func (m *Machine) binds(now Time, v *Value) bool {
 // that, some clock was wrong, and to wait for who knows how long proves nothing.
 func (m *Machine) claimNew(now Time, b *bid) {
 	clock := millis(now.Wall)
-	fence := max(b.fence+1, clock)
+	fence := max(b.round.fence+1, clock)
 	ahead := fence - clock
 	if e := millis(Wall(m.cfg.Epsilon)); ahead > e && ahead <= 2*e+1 {
 		b.phase = waiting
@@ -101,7 +101,7 @@ func millis(w Wall) uint64 { return uint64(max(0, w) / Wall(time.Millisecond)) }
 
 // claim writes a lease of ours, that counts from now.
 func (m *Machine) claim(now Time, b *bid, fence uint64) {
-	m.serial++
+	m.proposer.serial++
 	b.purpose, b.decided = toHold, now
 	until := now.Wall.Add(m.cfg.Lease)
 	if b.held {
@@ -110,7 +110,7 @@ func (m *Machine) claim(now Time, b *bid, fence uint64) {
 		until = max(until, b.value.Until)
 	}
 	b.value = Value{
-		Owner: m.cfg.Self, Incarnation: m.cfg.Incarnation, Serial: m.serial, Fence: fence,
+		Owner: m.cfg.Self, Incarnation: m.cfg.Incarnation, Serial: m.proposer.serial, Fence: fence,
 		Until: until, Left: m.cfg.Lease,
 	}
 	m.write(now, b)
@@ -118,17 +118,17 @@ func (m *Machine) claim(now Time, b *bid, fence uint64) {
 
 // giveUp writes that we have released a lease of ours.
 func (m *Machine) giveUp(now Time, b *bid, fence uint64) {
-	m.serial++
+	m.proposer.serial++
 	b.purpose = toRelease
-	b.value = Value{Owner: m.cfg.Self, Incarnation: m.cfg.Incarnation, Serial: m.serial, Fence: fence, Until: now.Wall, Released: true}
+	b.value = Value{Owner: m.cfg.Self, Incarnation: m.cfg.Incarnation, Serial: m.proposer.serial, Fence: fence, Until: now.Wall, Released: true}
 	m.write(now, b)
 }
 
 // write begins the second half of a round, or a renewal in the same round. Only
 // those are asked whose promise was considered.
 func (m *Machine) write(now Time, b *bid) {
-	b.phase, b.sends = writing, 0
-	b.accepts, b.rejects = 0, 0
+	b.phase, b.round.sends = writing, 0
+	b.round.accepts, b.round.rejects = 0, 0
 	m.send(now, b)
 }
 
@@ -168,13 +168,13 @@ func (m *Machine) after(now Time, b *bid) {
 		m.begin(now, b)
 		return
 	}
-	m.finish(b)
+	m.proposer.finish(b)
 }
 
 // unclaimed ends a bid that has nothing to release.
 func (m *Machine) unclaimed(b *bid) {
 	m.tell(b, Notice{What: Released})
-	m.finish(b)
+	m.proposer.finish(b)
 }
 
 // granted has the lease, unless it took so long that it is over again; or that
@@ -213,7 +213,7 @@ func (m *Machine) remaining(now Time, b *bid) time.Duration {
 // lost ends a bid whose lease is over.
 func (m *Machine) lost(b *bid) {
 	m.tell(b, Notice{What: Lost, Lease: b.lease})
-	m.finish(b)
+	m.proposer.finish(b)
 }
 
 // fire does what a bid has waited for.
@@ -226,21 +226,21 @@ func (m *Machine) fire(now Time, b *bid) {
 	case waiting:
 		m.begin(now, b)
 	case resting:
-		if bits.OnesCount64(b.promises) < b.cell.group.majority || b.rejects != 0 {
+		if bits.OnesCount64(b.round.promises) < b.cell.group.majority || b.round.rejects != 0 {
 			m.begin(now, b) // or who has forgotten the round would never hear of the lease
 			return
 		}
 		m.claim(now, b, b.lease.Fence) // in the same round: one message there and one back
 	case reading, writing:
 		why := Unreachable
-		if b.rejects != 0 {
+		if b.round.rejects != 0 {
 			why = Disputed
 		}
 		switch {
-		case max(b.sends, b.losses) >= maxSends && m.exhausted(b, why):
-		case b.rejects != 0 || b.phase == writing && m.tired(now, b):
+		case max(b.round.sends, b.losses) >= maxSends && m.exhausted(b, why):
+		case b.round.rejects != 0 || b.phase == writing && m.tired(now, b):
 			b.losses++
-			b.insist = b.insist || b.withheld
+			b.insist = b.insist || b.round.withheld
 			m.begin(now, b)
 		default:
 			m.send(now, b)
@@ -254,14 +254,14 @@ func (m *Machine) tired(now Time, b *bid) bool {
 	if b.purpose == toHold && !b.held {
 		return now.Mono >= b.decided.Mono.Add(m.cfg.Renew)
 	}
-	return b.sends > 1
+	return b.round.sends > 1
 }
 
 // Release gives up a lease, or the wish for one. The lease is over for us at
 // once: whoever calls this has seen to it that nobody relies on it any more.
 func (m *Machine) Release(now Time, name string) {
 	m.observe(now)
-	if c, _ := m.cells.find(name); c != nil && c.bid != nil {
+	if c, _ := m.acceptor.cells.find(name); c != nil && c.bid != nil {
 		m.release(now, c.bid)
 	}
 }
@@ -270,7 +270,7 @@ func (m *Machine) Release(now Time, name string) {
 // nothing happens.
 func (m *Machine) Leave(now Time, r Ref, tag any) {
 	m.observe(now)
-	if c := m.cells.at(r); c != nil && c.bid != nil && c.bid.tag == tag {
+	if c := m.acceptor.cells.at(r); c != nil && c.bid != nil && c.bid.tag == tag {
 		m.release(now, c.bid)
 	}
 }

@@ -24,42 +24,39 @@ func (t Time) passed(end Time) bool { return t.Mono >= end.Mono && t.Wall > end.
 // is a member of, and proposer for what it wants. It is not safe for concurrent
 // use.
 type Machine struct {
-	cfg   Config
-	join  Time // until both are reached it is silent
-	ready bool
-	// joined is when it began to take part.
-	joined mono.Instant
-	met    map[Process]encounter // while it is silent
-	// retired is when another process with our id is alive, and stays.
-	retired bool
-	twin    life // a process with our id; none if it has no incarnation
-	hail    bool // our own address is to be greeted
-	said    Wall // the latest that we have put into an envelope
+	cfg       Config
+	admission admission
+	identity  identity
+	acceptor  acceptor
+	proposer  proposer
+	clock     clock
 
+	peers map[Process]*peer
+	order []*peer // sorted: what is done for all is done in this order
+
+	notices []Notice
+	told    []Notice
+	counts  Counters
+}
+
+// An acceptor is what is known of resources, and at least as high as what was forgotten.
+type acceptor struct {
 	cells  cells
 	groups map[string]*group
 	// Groups of which nothing is known are dropped when there are so many.
 	manyGroups int
-	peers      map[Process]*peer
-	order      []*peer // sorted: what is done for all is done in this order
+	floor      Ballot // at least as high as any promise that was forgotten
+	fence      uint64 // at least as high as any fence that was forgotten
+}
 
+// A proposer is the bids for leases.
+type proposer struct {
 	bids   []*bid
 	spare  []*bid // that have ended
 	alarms alarms
 	trip   time.Duration // how long it takes to be answered, smoothed
-
-	top   Ballot // the highest that we know of
-	floor Ballot // at least as high as any promise that was forgotten
-	fence uint64 // at least as high as any fence that was forgotten
-
-	serial uint64 // of the last value that we wrote
-
-	looked  Time // when we last looked at our clocks
-	steady  Wall // the wall clock when it was last seen to have been set
-	ownOff  bool // most others find our clock wrong
-	notices []Notice
-	told    []Notice
-	counts  Counters
+	top    Ballot        // the highest that we know of
+	serial uint64        // of the last value that we wrote
 }
 
 // Counters count what was received and is of no use.
@@ -92,8 +89,10 @@ func New(now Time, cfg Config) (*Machine, error) {
 		return nil, err
 	}
 	m := &Machine{
-		cfg: cfg, cells: newCells(), groups: make(map[string]*group), peers: make(map[Process]*peer),
-		manyGroups: maxGroups, trip: cfg.Resend / 4, looked: now, steady: now.Wall,
+		cfg: cfg, peers: make(map[Process]*peer),
+		acceptor: acceptor{cells: newCells(), groups: make(map[string]*group), manyGroups: maxGroups},
+		proposer: proposer{trip: cfg.Resend / 4},
+		clock:    clock{looked: now, steady: now.Wall},
 	}
 	m.recover(now)
 	for _, id := range slices.Sorted(slices.Values(cfg.Peers)) {
@@ -114,22 +113,22 @@ func New(now Time, cfg Config) (*Machine, error) {
 // recover begins the time in which the machine is silent.
 func (m *Machine) recover(now Time) {
 	monotonic, wall := m.cfg.recovery()
-	m.join = Time{now.Mono.Add(monotonic), now.Wall.Add(wall)}
+	m.admission.at = Time{now.Mono.Add(monotonic), now.Wall.Add(wall)}
 }
 
 // Ready reports whether the machine takes part. It does not for a while after it
 // was started.
-func (m *Machine) Ready() bool { return m.ready }
+func (m *Machine) Ready() bool { return m.admission.ready() }
 
 // Retired reports whether the machine has given way to another process with its id.
 // It never takes part again.
-func (m *Machine) Retired() bool { return m.retired }
+func (m *Machine) Retired() bool { return m.admission.stage == retired }
 
 // Counters returns what was of no use so far.
 func (m *Machine) Counters() Counters { return m.counts }
 
 // Size returns how many resources are known.
-func (m *Machine) Size() int { return m.cells.n }
+func (m *Machine) Size() int { return m.acceptor.cells.n }
 
 // Observe looks at the clocks. Every other call does so, too; but what comes of that
 // is better known before something new is asked for.
@@ -138,8 +137,8 @@ func (m *Machine) Observe(now Time) { m.observe(now) }
 // observe is called first with every new time.
 func (m *Machine) observe(now Time) {
 	m.watchClock(now)
-	if !m.ready && !m.retired && now.passed(m.join) {
-		m.ready, m.joined = true, now.Mono
+	if m.admission.stage == silent && now.passed(m.admission.at) {
+		m.admission.stage, m.admission.since = takingPart, now.Mono
 		m.notice(Notice{What: Ready})
 	}
 }
@@ -147,8 +146,8 @@ func (m *Machine) observe(now Time) {
 // Advance handles the passing of time.
 func (m *Machine) Advance(now Time) {
 	m.observe(now)
-	for m.alarms.next() <= now.Mono {
-		a := m.alarms.pop()
+	for m.proposer.alarms.next() <= now.Mono {
+		a := m.proposer.alarms.pop()
 		b := a.bid
 		if b.queued != a.at {
 			continue
@@ -161,22 +160,17 @@ func (m *Machine) Advance(now Time) {
 		}
 	}
 	for m.visits() <= now.Mono {
-		m.visit(now, m.cells.oldest)
+		m.visit(now, m.acceptor.cells.oldest)
 	}
 }
 
 // Wake returns when Advance must be called at the latest.
 func (m *Machine) Wake(now Time) mono.Instant {
-	at := min(m.alarms.next(), m.visits())
-	if m.ready || m.retired {
+	at := min(m.proposer.alarms.next(), m.visits())
+	if m.admission.stage != silent {
 		return at
 	}
-	return min(at, m.joins(now))
-}
-
-// joins returns when the machine takes part, if its clocks go on as they do.
-func (m *Machine) joins(now Time) mono.Instant {
-	return max(m.join.Mono, now.Mono.Add(m.join.Wall.Sub(now.Wall)+1))
+	return min(at, m.admission.joins(now))
 }
 
 // Receive handles the messages of an envelope. What it keeps of them it copies. If
@@ -186,7 +180,7 @@ func (m *Machine) Receive(now Time, e *Envelope, msgs []Message) (answer Envelop
 	m.observe(now)
 	p := m.peers[e.From]
 	switch {
-	case m.retired:
+	case m.admission.stage == retired:
 		return answer, false
 	case p == nil && e.From != m.cfg.Self || e.Incarnation == 0:
 		m.counts.Foreign++
@@ -209,7 +203,7 @@ func (m *Machine) Receive(now Time, e *Envelope, msgs []Message) (answer Envelop
 // hear handles what comes from a peer that has no twin, as far as we know.
 func (m *Machine) hear(now Time, p *peer, e *Envelope, msgs []Message) {
 	switch {
-	case !m.ready:
+	case !m.admission.ready():
 		m.saw(now, e, false)
 		return
 	case !m.meet(now, p, e):
@@ -232,7 +226,7 @@ func (m *Machine) hear(now Time, p *peer, e *Envelope, msgs []Message) {
 		msgs = msgs[len(few):]
 		for i := range few {
 			if few[i].Kind == KindRead || few[i].Kind == KindInsist {
-				m.cells.warm(few[i].Name)
+				m.acceptor.cells.warm(few[i].Name)
 			}
 		}
 		for i := range few {
@@ -256,7 +250,7 @@ func (m *Machine) meet(now Time, p *peer, e *Envelope) bool {
 	}
 	p.incarnation, p.since, p.echo, p.off = e.Incarnation, now.Wall, 0, false
 	p.out = p.out[:0] // it was meant for the one before
-	for _, b := range slices.Clone(m.bids) {
+	for _, b := range slices.Clone(m.proposer.bids) {
 		m.forgot(now, b, p)
 	}
 	return true
@@ -269,7 +263,7 @@ func (m *Machine) take(now Time, p *peer, msg *Message) {
 			p.out = append(p.out, m.read(now, c, msg, p.incarnation))
 		}
 	case KindWrite:
-		c := m.cells.at(msg.To)
+		c := m.acceptor.cells.at(msg.To)
 		if c == nil {
 			p.out = append(p.out, m.unpromised(msg))
 			return
@@ -278,8 +272,8 @@ func (m *Machine) take(now Time, p *peer, msg *Message) {
 			p.out = append(p.out, answer)
 		}
 	case KindPromise, KindAccept, KindReject, KindHeld:
-		c := m.cells.at(msg.To)
-		if c == nil || c.bid == nil || c.bid.ballot != msg.Ballot {
+		c := m.acceptor.cells.at(msg.To)
+		if c == nil || c.bid == nil || c.bid.round.ballot != msg.Ballot {
 			return // an answer to what is over
 		}
 		if i := c.group.index(p.id); i >= 0 {
@@ -294,7 +288,7 @@ func (m *Machine) take(now Time, p *peer, msg *Message) {
 // whoever is at its address.
 func (m *Machine) Flush(now Time, send func(to Process, e *Envelope, msgs []Message)) {
 	for _, p := range m.order {
-		e := Envelope{From: m.cfg.Self, Incarnation: m.cfg.Incarnation, Waiting: !m.ready, To: p.incarnation, Sent: now.Wall, Echo: p.echo}
+		e := Envelope{From: m.cfg.Self, Incarnation: m.cfg.Incarnation, Waiting: !m.admission.ready(), To: p.incarnation, Sent: now.Wall, Echo: p.echo}
 		if p.stranger != 0 {
 			greeting := e
 			greeting.To, greeting.Echo, p.stranger = p.stranger, p.spoke, 0 // it may have to believe us, too
@@ -308,22 +302,22 @@ func (m *Machine) Flush(now Time, send func(to Process, e *Envelope, msgs []Mess
 		if len(p.out) == 0 && !p.greet {
 			continue
 		}
-		if last := &p.lives.heard[0]; !m.ready && last.incarnation != 0 {
+		if last := &p.lives.heard[0]; !m.admission.ready() && last.incarnation != 0 {
 			e.To, e.Echo = last.incarnation, last.sent // we have met nobody, and live
 		}
 		m.emit(&e, p.out, p.id, send)
 		p.out, p.greet = p.out[:0], false
 	}
-	if m.hail {
-		m.hail = false
-		e := m.answerTo(now, &Envelope{Incarnation: m.twin.incarnation, Sent: m.twin.sent})
+	if m.identity.hail {
+		m.identity.hail = false
+		e := m.answerTo(now, &Envelope{Incarnation: m.identity.twin.incarnation, Sent: m.identity.twin.sent})
 		e.GiveWay = m.stays()
 		send(m.cfg.Self, &e, nil)
 	}
 }
 
 func (m *Machine) emit(e *Envelope, msgs []Message, to Process, send func(to Process, e *Envelope, msgs []Message)) {
-	m.said = max(m.said, e.Sent)
+	m.identity.said = max(m.identity.said, e.Sent)
 	send(to, e, msgs)
 }
 
@@ -342,7 +336,7 @@ func (m *Machine) Try(now Time, name string) error {
 // Tag returns what the shell has tagged the present bid for a resource with; nil
 // if there is none.
 func (m *Machine) Tag(name string) any {
-	if c, _ := m.cells.find(name); c != nil && c.bid != nil {
+	if c, _ := m.acceptor.cells.find(name); c != nil && c.bid != nil {
 		return c.bid.tag
 	}
 	return nil
@@ -353,7 +347,7 @@ func (m *Machine) Tag(name string) any {
 // dozen at a time are best.
 func (m *Machine) Expect(names []string) {
 	for _, name := range names {
-		m.cells.warm(name)
+		m.acceptor.cells.warm(name)
 	}
 }
 
@@ -367,7 +361,7 @@ type Stake struct {
 // the shell need not look for what it knows about the resource.
 func (m *Machine) Bid(now Time, name string, try bool, tag any) (Stake, error) {
 	m.observe(now)
-	if m.retired {
+	if m.admission.stage == retired {
 		return Stake{}, leasehold.Errorf(op, leasehold.NameTaken, name, "another process runs as member %d, and this one has given way: stop one of them, and start this one anew", m.cfg.Self)
 	}
 	c, err := m.cell(now, name, m.cfg.Self)
@@ -381,7 +375,7 @@ func (m *Machine) Bid(now Time, name string, try bool, tag any) (Stake, error) {
 	stake := Stake{c.ref, len(c.group.members) - 1}
 	b := c.bid
 	if b == nil {
-		b = m.newBid(c)
+		b = m.proposer.newBid(c)
 		b.wish, b.tag = w, tag
 		m.begin(now, b)
 		return stake, nil

@@ -9,8 +9,8 @@ import "time"
 
 // took learns how long the answers to a write took.
 func (m *Machine) took(d time.Duration) {
-	m.trip += (max(d, m.cfg.Resend/4) - m.trip) / 8
+	m.proposer.trip += (max(d, m.cfg.Resend/4) - m.proposer.trip) / 8
 }
 
 // patience is how long an answer is waited for at least.
-func (m *Machine) patience() time.Duration { return min(3*m.trip, m.cfg.Lease/8) }
+func (m *Machine) patience() time.Duration { return min(3*m.proposer.trip, m.cfg.Lease/8) }

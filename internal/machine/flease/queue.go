@@ -37,7 +37,7 @@ func (a *alarms) pop() alarm {
 }
 
 // soon is how far ahead alarms go into the queue.
-func (m *Machine) soon() mono.Instant { return m.looked.Mono.Add(2 * m.cfg.Resend) }
+func (m *Machine) soon() mono.Instant { return m.clock.looked.Mono.Add(2 * m.cfg.Resend) }
 
 // A ring is a queue.
 type ring struct {

@@ -24,10 +24,10 @@ const maxEncounters = 1024
 // take part yet. The shell calls it at once and then some times until Ready, so that
 // strangers and twins learn of us and answer.
 func (m *Machine) Greet() {
-	if m.ready || m.retired {
+	if m.admission.stage != silent {
 		return
 	}
-	m.hail = true
+	m.identity.hail = true
 	for _, p := range m.order {
 		p.greet = true
 	}
@@ -43,12 +43,12 @@ func (m *Machine) GreetEvery() time.Duration {
 // be answered: who waits to take part must know that we are there.
 func (m *Machine) Strange(now Time, e *Envelope) (answer Envelope, ok bool) {
 	m.observe(now)
-	if m.retired {
+	if m.admission.stage == retired {
 		return answer, false
 	}
 	answers := e.To == m.cfg.Incarnation // us, and is not to be answered
 	_, wall := m.cfg.recovery()
-	if !m.ready && (answers || now.Wall.Sub(e.Sent).Abs() <= wall) { // else it may be a replay
+	if !m.admission.ready() && (answers || now.Wall.Sub(e.Sent).Abs() <= wall) { // else it may be a replay
 		m.saw(now, e, true)
 		if !e.Waiting || m.outnumbered(now) {
 			m.recover(now)
@@ -59,11 +59,11 @@ func (m *Machine) Strange(now Time, e *Envelope) (answer Envelope, ok bool) {
 
 // saw notes who was heard while we wait.
 func (m *Machine) saw(now Time, e *Envelope, stranger bool) {
-	if m.met == nil {
-		m.met = make(map[Process]encounter)
+	if m.admission.met == nil {
+		m.admission.met = make(map[Process]encounter)
 	}
-	if _, known := m.met[e.From]; known || len(m.met) < len(m.order)+maxEncounters {
-		m.met[e.From] = encounter{now, stranger, e.Waiting}
+	if _, known := m.admission.met[e.From]; known || len(m.admission.met) < len(m.order)+maxEncounters {
+		m.admission.met[e.From] = encounter{now, stranger, e.Waiting}
 	}
 }
 
@@ -73,7 +73,7 @@ func (m *Machine) saw(now Time, e *Envelope, stranger bool) {
 func (m *Machine) outnumbered(now Time) bool {
 	monotonic, _ := m.cfg.recovery()
 	us, them := 1, 0
-	for _, s := range m.met {
+	for _, s := range m.admission.met {
 		switch {
 		case now.Mono.Sub(s.at.Mono) > monotonic:
 		case s.stranger:

@@ -52,7 +52,7 @@ func (m *Machine) note(p *peer, e *Envelope) *life {
 	default:
 		l.heard[0], l.heard[1] = life{incarnation: e.Incarnation}, l.heard[0]
 		l.heard[1].alive = false
-		l.mark, l.pings, l.pinged = m.said, 0, 0
+		l.mark, l.pings, l.pinged = m.identity.said, 0, 0
 	}
 	who := &l.heard[0]
 	who.sent, who.waiting = e.Sent, e.Waiting
@@ -71,7 +71,7 @@ func (m *Machine) census(now Time, p *peer, e *Envelope) (answer Envelope, reply
 	if !l.two() {
 		return answer, false, true
 	}
-	who.alive = who.alive || e.To == m.cfg.Incarnation && e.Echo > l.mark && e.Echo <= m.said
+	who.alive = who.alive || e.To == m.cfg.Incarnation && e.Echo > l.mark && e.Echo <= m.identity.said
 	if who.alive && l.heard[1].alive {
 		return m.separate(now, p, e)
 	}
@@ -114,9 +114,9 @@ func (l *life) yields(o *life) bool {
 
 // answerTo is what we say to the sender of an envelope, and to nobody else.
 func (m *Machine) answerTo(now Time, e *Envelope) Envelope {
-	m.said = max(m.said, now.Wall)
+	m.identity.said = max(m.identity.said, now.Wall)
 	return Envelope{
-		From: m.cfg.Self, Incarnation: m.cfg.Incarnation, Waiting: !m.ready,
+		From: m.cfg.Self, Incarnation: m.cfg.Incarnation, Waiting: !m.admission.ready(),
 		To: e.Incarnation, Sent: now.Wall, Echo: e.Sent,
 	}
 }
@@ -133,12 +133,12 @@ func (m *Machine) meetTwin(now Time, e *Envelope) (answer Envelope, reply bool) 
 	if e.Incarnation == m.cfg.Incarnation {
 		return answer, false // what we sent to our own address
 	}
-	if m.twin.incarnation != e.Incarnation {
-		m.twin = life{incarnation: e.Incarnation}
+	if m.identity.twin.incarnation != e.Incarnation {
+		m.identity.twin = life{incarnation: e.Incarnation}
 	}
-	t := &m.twin
+	t := &m.identity.twin
 	t.sent, t.waiting = e.Sent, e.Waiting
-	t.alive = t.alive || e.To == m.cfg.Incarnation && e.Echo <= m.said
+	t.alive = t.alive || e.To == m.cfg.Incarnation && e.Echo <= m.identity.said
 	if m.stays() {
 		m.notice(Notice{What: EqualIDs, Peer: m.cfg.Self})
 		return m.giveWay(now, e), true
@@ -152,25 +152,25 @@ func (m *Machine) meetTwin(now Time, e *Envelope) (answer Envelope, reply bool) 
 
 // stays reports whether we have a twin, which is to give way to us.
 func (m *Machine) stays() bool {
-	us := life{incarnation: m.cfg.Incarnation, waiting: !m.ready}
-	return m.twin.alive && m.twin.yields(&us)
+	us := life{incarnation: m.cfg.Incarnation, waiting: !m.admission.ready()}
+	return m.identity.twin.alive && m.identity.twin.yields(&us)
 }
 
 // retire ends our part for good: another process with our id is alive, and stays.
 func (m *Machine) retire(now Time) {
-	m.retired, m.ready = true, false
+	m.admission.stage = retired
 	m.notice(Notice{What: GaveWay, Peer: m.cfg.Self})
-	for len(m.bids) > 0 {
-		b := m.bids[0]
+	for len(m.proposer.bids) > 0 {
+		b := m.proposer.bids[0]
 		if b.held {
 			m.lost(b)
 			continue
 		}
 		m.tell(b, Notice{What: Stopped})
-		m.finish(b)
+		m.proposer.finish(b)
 	}
 	for _, p := range m.order {
 		p.out, p.greet, p.ask, p.stranger = p.out[:0], false, false, 0
 	}
-	m.hail = false
+	m.identity.hail = false
 }

@@ -18,82 +18,39 @@ type wanted struct {
 	to *seat
 }
 
-// want adds a row of the table to what p is to send to whoever has the seat.
-func (p *peer) want(r leasehold.Range, to *seat) {
-	if n := len(p.backlog); n > 0 && p.backlog[n-1].to == to && p.backlog[n-1].Limit == r.Start {
-		p.backlog[n-1].Limit = r.Limit
-		return
-	}
-	p.backlog = append(p.backlog, wanted{r, to})
-}
-
-// want adds what p is to send, unless that is under way.
-func (m *Machine) want(p *peer, r leasehold.Range, to *seat) {
-	if !p.moving(r) {
-		p.want(r, to)
-		return
-	}
-	if !slices.ContainsFunc(p.out, func(mv *move) bool { return mv.Covers(r) }) {
-		m.again = true // the rest of it is for later
-	}
-}
-
-// clearBacklog forgets what the plan before asked for.
-func (m *Machine) clearBacklog() {
-	for _, s := range m.seats {
-		s.incumbent.backlog, s.incumbent.blocked = nil, nil
-	}
-}
-
 // readyAll lets everyone begin who has something to send, those who retire
 // first.
 func (m *Machine) readyAll() {
 	for _, retires := range []bool{true, false} {
-		for _, s := range m.seats {
-			if s.incumbent.retires() == retires {
-				m.getReady(s.incumbent)
+		for _, s := range m.members.seats {
+			if s.incumbent.exit.retires() == retires {
+				m.moves.getReady(s.incumbent)
 			}
 		}
 	}
 }
 
-// getReady remembers to look whether a move of p can begin.
-func (m *Machine) getReady(p *peer) {
-	if len(p.backlog) > 0 && !p.ready {
-		p.ready = true
-		m.ready = append(m.ready, p)
-	}
-}
-
-// unblock lets those begin who have waited for a target.
-func (m *Machine) unblock(to *peer) {
-	for _, p := range to.blocked {
-		m.getReady(p)
-	}
-	to.blocked = nil
-}
-
 // startMoves begins as many of the moves that the plan asks for as may be under
 // way at a time, of those sources for which something has changed.
 func (m *Machine) startMoves(now mono.Instant) {
-	ready := m.ready
-	m.ready = nil
+	ready := m.moves.ready
+	m.moves.ready = nil
 	for _, p := range ready {
-		p.ready = false
-		if m.sessions[p.holder.Session] != p || now < p.retryAt {
+		p.moves.ready = false
+		if m.members.sessions[p.holder.Session] != p || now < p.moves.retryAt {
 			continue // it is gone, or a scan will come back to it
 		}
-		waiting := p.backlog[:0]
-		for i, w := range p.backlog {
-			if len(p.out) >= m.cfg.Moves {
-				waiting = append(waiting, p.backlog[i:]...)
+		waiting := p.moves.backlog[:0]
+		for i, w := range p.moves.backlog {
+			if len(p.moves.out) >= m.cfg.Moves {
+				waiting = append(waiting, p.moves.backlog[i:]...)
 				break
 			}
 			if m.startOrWait(now, p, w) {
 				waiting = append(waiting, w)
 			}
 		}
-		p.backlog = waiting
+		p.moves.backlog = waiting
 	}
 }
 
@@ -102,24 +59,24 @@ func (m *Machine) startOrWait(now mono.Instant, p *peer, w wanted) bool {
 	if w.to.gone {
 		return false
 	}
-	if !p.movable(w.to) {
-		m.rescan = true // it was taken for one that moves state: it must be recalled
+	if !p.moves.movable(w.to) {
+		m.plan.rescan = true // it was taken for one that moves state: it must be recalled
 		m.wakeAt(now)
 		return false
 	}
 	to := w.to.incumbent
 	switch {
-	case p.moving(w.Range):
-		m.again = true // a part of it is on its way: the rest is for later
+	case p.moves.moving(w.Range):
+		m.plan.again = true // a part of it is on its way: the rest is for later
 		return false
-	case !m.stillWanted(w.Range, p, w.to):
-		m.rescan = true // p has let go of a part of it: the rest is for the next plan
+	case !m.plan.stillWanted(w.Range, p, w.to):
+		m.plan.rescan = true // p has let go of a part of it: the rest is for the next plan
 		return false
 	case p.unsure(w.Range):
 		return true // nobody is asked to send what it may not have
-	case len(to.in) >= m.cfg.Moves || to.echo == 0:
-		if !slices.Contains(to.blocked, p) {
-			to.blocked = append(to.blocked, p)
+	case len(to.moves.in) >= m.cfg.Moves || to.acks.echo == 0:
+		if !slices.Contains(to.moves.blocked, p) {
+			to.moves.blocked = append(to.moves.blocked, p)
 		}
 		return true
 	}

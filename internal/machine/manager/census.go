@@ -58,7 +58,7 @@ func NewCensus(now mono.Instant, cfg Config, term leasehold.Term, authority mono
 		return nil, err
 	}
 	return &Census{
-		cfg: cfg, term: term, authority: authority, seq: cfg.FirstSeq,
+		cfg: cfg, term: term, authority: authority, seq: cfg.Takeover.FirstSeq,
 		end: now.Add(max(cfg.Timing.Hold(), cfg.Promised)), witnesses: make(map[leasehold.Session]*witness),
 	}, nil
 }

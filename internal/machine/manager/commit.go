@@ -13,19 +13,19 @@ import (
 // that does not apply is a bug of ours, and must not be stored, where it would stop every
 // successor.
 func (m *Machine) commit(now mono.Instant, b *storage.Batch) {
-	next := m.table.Clone()
+	next := m.state.table.Clone()
 	for i := range b.Changes {
 		if err := next.Apply(&b.Changes[i]); err != nil {
 			panic(err) // it was decided on this very table
 		}
 	}
-	m.batch, m.batchTable, m.sentAt = b, next, now
+	m.pending.stage, m.pending.batch, m.pending.table, m.pending.sentAt = commitSent, b, next, now
 	m.emit(Commit{b})
 }
 
 // committed handles the outcome of the batch under way.
 func (m *Machine) committed(now mono.Instant, o storage.Outcome) {
-	if m.batch == nil || m.doubt {
+	if m.pending.stage != commitSent {
 		return
 	}
 	if o == storage.Done {
@@ -34,71 +34,70 @@ func (m *Machine) committed(now mono.Instant, o storage.Outcome) {
 	}
 	// Even a conflict may be our own batch, sent twice, of which the first got
 	// through. Only the log knows.
-	m.note(NoteCommitUnknown, "", uint64(m.batch.Prev), uint64(m.batch.Last()))
-	m.doubt = true
-	if m.fails++; m.fails == 1 {
+	m.note(NoteCommitUnknown, "", uint64(m.pending.batch.Prev), uint64(m.pending.batch.Last()))
+	m.pending.stage = commitUnknown
+	if m.pending.fails++; m.pending.fails == 1 {
 		m.emit(ReadEnd{})
 		return
 	}
 	// A store that refuses everything at once is not to be asked a thousand
 	// times a second.
-	m.reread = now.Add(min(m.cfg.Backoff/8<<min(m.fails-2, 3), m.cfg.Backoff))
+	m.pending.rereadAt = now.Add(min(m.cfg.Backoff/8<<min(m.pending.fails-2, 3), m.cfg.Backoff))
 }
 
 // logEnd resolves a doubt about the batch under way.
 func (m *Machine) logEnd(now mono.Instant, e LogEnd) {
 	switch {
-	case !m.doubt:
+	case m.pending.stage != commitUnknown:
 	case e.Err:
-		m.reread = now.Add(m.backoff())
-	case e.Term != m.term:
+		m.pending.rereadAt = now.Add(m.backoff())
+	case e.Term != m.lead.term:
 		m.deposed(e.Term)
-	case e.LSN == m.batch.Last():
+	case e.LSN == m.pending.batch.Last():
 		m.note(NoteCommitFound, "", uint64(e.LSN), 0)
-		m.doubt = false
 		m.record(now)
-	case e.LSN == m.batch.Prev:
+	case e.LSN == m.pending.batch.Prev:
 		// It may still arrive: so it is sent again just as it was.
 		m.note(NoteCommitRetry, "", uint64(e.LSN), 0)
-		m.doubt = false
-		m.emit(Commit{m.batch})
+		m.pending.stage = commitSent
+		m.emit(Commit{m.pending.batch})
 	default:
 		// Nobody else writes in our term: the store has forgotten what we wrote. Another is
 		// to lead, from what it has now.
-		m.note(NoteLogForgotten, "", uint64(e.LSN), uint64(m.batch.Prev))
-		m.emit(Outranked{m.term + 1})
-		m.reread = now.Add(m.cfg.Timing.Renew)
+		m.note(NoteLogForgotten, "", uint64(e.LSN), uint64(m.pending.batch.Prev))
+		m.emit(Outranked{m.lead.term + 1})
+		m.pending.rereadAt = now.Add(m.cfg.Timing.Renew)
 	}
 }
 
 // record makes the committed batch part of the table and lets it be known.
 func (m *Machine) record(now mono.Instant) {
-	batch, changes := m.batch, m.batch.Changes
-	m.batch, m.fails = nil, 0
+	batch, changes := m.pending.batch, m.pending.batch.Changes
+	m.pending.stage, m.pending.batch, m.pending.fails = commitIdle, nil, 0
 	if batch.Base != nil {
 		m.rebased(now, batch)
 		return
 	}
-	m.recorded += uint64(len(m.batchFreed))
-	for i := range m.batchFreed {
-		m.recordedMove(&m.batchFreed[i])
+	m.freed.recorded += uint64(len(m.pending.freed))
+	for i := range m.pending.freed {
+		m.recordedMove(&m.pending.freed[i])
 	}
-	m.batchFreed = nil
-	m.table, m.batchTable, m.snapshot = m.batchTable, nil, nil
+	m.pending.freed = nil
+	m.state.table, m.pending.table, m.state.snapshot = m.pending.table, nil, nil
 	for i := range changes {
 		m.hand(&changes[i])
 	}
-	m.batchTickets = nil
-	m.lookAgain()
-	m.log.Append(now, changes)
-	news := &protocol.LookupReply{Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Leads: true, Term: m.term, LSN: m.table.LSN()}
-	if !m.doubted() { // otherwise others may have heard of other changes with these numbers
+	m.pending.tickets = nil
+	m.plan.lookAgain()
+	m.state.log.Append(now, changes)
+	news := &protocol.LookupReply{Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Leads: true, Term: m.lead.term, LSN: m.state.table.LSN()}
+	if !m.history.doubted() { // otherwise others may have heard of other changes with these numbers
 		news.From, news.Changes = changes[0].LSN-1, changes
 	}
 	m.emit(Broadcast{news})
-	if m.unsaved += len(changes); m.unsaved >= m.cfg.SnapshotEvery {
-		m.unsaved = 0
-		m.emit(SaveSnapshot{&storage.Snapshot{Namespace: m.cfg.Namespace, Term: m.term, Table: m.frozen()}})
+	if m.state.unsaved += len(changes); m.state.unsaved >= m.cfg.Log.SnapshotEvery {
+		m.state.unsaved = 0
+		m.emit(SaveSnapshot{&storage.Snapshot{Namespace: m.cfg.Namespace, Term: m.lead.term, Table: m.state.frozen()}})
 	}
 }
 
@@ -108,26 +107,18 @@ func (m *Machine) hand(c *table.Change) {
 		return
 	}
 	l := leasehold.Lease{Range: c.Range, Generation: c.Generation}
-	p := m.sessions[c.Holder.Session]
-	if p == nil || !p.member() || m.doubted() { // others may have had the generation
+	p := m.members.sessions[c.Holder.Session]
+	if p == nil || !p.member() || m.history.doubted() { // others may have had the generation
 		m.note(NoteGrantOrphaned, c.Holder.Owner, uint64(c.Generation), 0)
-		m.received(m.batchTickets[c.Generation])
-		m.free(freed{Lease: l, holder: c.Holder, cause: leasehold.CauseExpired})
+		m.received(m.pending.tickets[c.Generation])
+		m.freed.add(freed{Lease: l, holder: c.Holder, cause: leasehold.CauseExpired})
 		return
 	}
-	p.add(l)
-	if t, moved := m.batchTickets[c.Generation]; moved {
-		p.expect(c.Generation, t)
+	p.held.add(l)
+	if t, moved := m.pending.tickets[c.Generation]; moved {
+		p.held.expect(c.Generation, t)
 	}
 	m.touch(p)
-}
-
-// frozen returns a copy of the table for others to keep.
-func (m *Machine) frozen() *table.Table {
-	if m.snapshot == nil {
-		m.snapshot = m.table.Clone()
-	}
-	return m.snapshot
 }
 
 // lookup tells a lookup what it has missed.
@@ -139,26 +130,26 @@ func (m *Machine) lookup(now mono.Instant, r *protocol.LookupRequest) {
 	case r.Namespace != m.cfg.Namespace:
 		m.note(NoteForeign, "", 0, 0)
 		return
-	case !m.leads(now):
-		m.note(NoteNoAuthority, "", uint64(now), uint64(m.authority))
+	case !m.lead.active(now):
+		m.note(NoteNoAuthority, "", uint64(now), uint64(m.lead.authority))
 		return
 	}
-	if m.doubted() && r.LSN != 0 {
+	if m.history.doubted() && r.LSN != 0 {
 		return // it will get the whole table
 	}
-	reply := &protocol.LookupReply{Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Leads: true, Term: m.term}
-	if m.batch != nil {
-		reply.Age = m.cfg.Timing.Drift.Stretch(now.Sub(m.sentAt))
+	reply := &protocol.LookupReply{Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Leads: true, Term: m.lead.term}
+	if m.pending.stage != commitIdle {
+		reply.Age = m.cfg.Timing.Drift.Stretch(now.Sub(m.pending.sentAt))
 	}
-	if m.doubted() {
+	if m.history.doubted() {
 		reply.Age = longAgo // it is not to believe that it knows all
 	}
-	switch m.log.Tell(now, r, m.table, m.frozen, reply) {
+	switch m.state.log.Tell(now, r, m.state.table, m.state.frozen, reply) {
 	case changelog.Ahead:
-		m.note(NoteLookupAhead, "", uint64(r.LSN), uint64(m.table.LSN()))
+		m.note(NoteLookupAhead, "", uint64(r.LSN), uint64(m.state.table.LSN()))
 		return
 	case changelog.Snapshot:
-		m.note(NoteSnapshot, "", uint64(r.LSN), uint64(m.table.LSN()))
+		m.note(NoteSnapshot, "", uint64(r.LSN), uint64(m.state.table.LSN()))
 	case changelog.Current, changelog.Changes:
 	}
 	m.emit(Answer{r.Lookup, reply})

@@ -24,11 +24,17 @@ import (
 // An owner that can move state pays nothing: its stretches are moved from itself
 // to itself, and come out as one lease each.
 
+// compaction is when the table was last made smaller, so that it is not tried in vain.
+type compaction struct {
+	lsn       leasehold.LSN // the table that we last tried to make smaller
+	notBefore mono.Instant  // when to try again
+}
+
 // crowded reports whether the table has far more ranges than the policy needs:
 // 15/8 as many, and more than a small number in any case.
 func (m *Machine) crowded() bool {
-	needed := m.desired.Len()
-	return m.table.Len() > needed+max(needed*7/8, m.cfg.Seams)
+	needed := m.plan.desired.Len()
+	return m.state.table.Len() > needed+max(needed*7/8, m.cfg.Seams)
 }
 
 // A stretch is a row of leases of one peer, each starting where the one before
@@ -49,41 +55,41 @@ func (s *stretch) whole() leasehold.Range {
 // compact recalls what it takes to make the table small again. One such effort
 // at a time is enough.
 func (m *Machine) compact(now mono.Instant) {
-	if !m.crowded() || now < m.mendAt {
+	if !m.crowded() || now < m.compaction.notBefore {
 		return
 	}
-	if m.table.LSN() == m.compacted {
+	if m.state.table.LSN() == m.compaction.lsn {
 		return // there was nothing to gain, and nothing has changed since
 	}
-	if slices.ContainsFunc(m.moves, func(mv *move) bool { return mv.from == mv.to }) {
+	if slices.ContainsFunc(m.moves.all, func(mv *move) bool { return mv.from == mv.to }) {
 		return
 	}
 	var all []stretch
 	complete := true
-	for _, s := range m.seats {
+	for _, s := range m.members.seats {
 		p := s.incumbent
-		if len(p.recalled) > 0 {
+		if len(p.held.recalled) > 0 {
 			return
 		}
-		if p.parting || len(p.out) > 0 {
+		if p.exit.parting() || len(p.moves.out) > 0 {
 			complete = false
 			continue
 		}
-		if p.member() && p.echo != 0 && len(p.fresh) == 0 {
-			all = append(all, m.stretches(p, m.cfg.BatchChanges/2)...)
+		if p.member() && p.acks.echo != 0 && len(p.held.fresh) == 0 {
+			all = append(all, m.plan.stretches(p, m.cfg.Log.BatchChanges/2)...)
 		} else {
 			complete = false // it may have something later
 		}
 	}
 	if !complete {
-		m.mendAt = now.Add(m.cfg.Timing.Renew) // whoever was left out will not be heard at once
-		m.wakeAt(m.mendAt)
+		m.compaction.notBefore = now.Add(m.cfg.Timing.Renew) // whoever was left out will not be heard at once
+		m.wakeAt(m.compaction.notBefore)
 	}
 	slices.SortStableFunc(all, func(a, b stretch) int { return cmp.Compare(b.gain(), a.gain()) })
 	if complete && (len(all) == 0 || all[0].gain() <= 0) {
-		m.compacted = m.table.LSN()
+		m.compaction.lsn = m.state.table.LSN()
 	}
-	excess := m.table.Len() - m.desired.Len()*7/4
+	excess := m.state.table.Len() - m.plan.desired.Len()*7/4
 	for i := range all {
 		if all[i].gain() <= 0 || excess <= 0 {
 			return
@@ -94,37 +100,37 @@ func (m *Machine) compact(now mono.Instant) {
 }
 
 func (m *Machine) mend(now mono.Instant, s *stretch) {
-	if s.p.mover != "" {
-		if len(s.p.out) < m.cfg.Moves {
+	if s.p.moves.mover != "" {
+		if len(s.p.moves.out) < m.cfg.Moves {
 			m.start(now, s.p, s.p, s.whole())
 		}
 		return
 	}
 	m.note(NoteCompacted, s.p.holder.Owner, uint64(len(s.recall)), 0)
-	if s.p.recalled == nil {
-		s.p.recalled = make(map[leasehold.Lease]bool)
+	if s.p.held.recalled == nil {
+		s.p.held.recalled = make(map[leasehold.Lease]bool)
 	}
 	for _, l := range s.recall {
-		s.p.recalled[l] = true
+		s.p.held.recalled[l] = true
 	}
-	s.p.plain = false
+	s.p.held.plain = false
 	m.touch(s.p)
 }
 
 // stretches returns the rows of three or more leases that p is to keep. No more
 // than most of one are recalled at a time: they must be recorded in one batch to
 // become one.
-func (m *Machine) stretches(p *peer, most int) []stretch {
+func (pl *assignment) stretches(p *peer, most int) []stretch {
 	var out []stretch
-	for i := 0; i < len(p.leases); {
+	for i := 0; i < len(p.held.leases); {
 		j := i + 1
-		for j < len(p.leases) && p.leases[j-1].Range.Limit == p.leases[j].Range.Start && m.plannedFor(p, p.leases[j].Range) {
+		for j < len(p.held.leases) && p.held.leases[j-1].Range.Limit == p.held.leases[j].Range.Start && pl.plannedFor(p, p.held.leases[j].Range) {
 			j++
 		}
-		if row := p.leases[i:j]; len(row) > 2 && m.plannedFor(p, row[0].Range) {
+		if row := p.held.leases[i:j]; len(row) > 2 && pl.plannedFor(p, row[0].Range) {
 			first, last := row[0], row[len(row)-1]
 			switch {
-			case p.mover != "":
+			case p.moves.mover != "":
 				out = append(out, stretch{p, row})
 				i = j
 				continue

@@ -57,16 +57,7 @@ type Config struct {
 	// of balance. Default 0.09.
 	Churn float64
 
-	// LogAge and LogChanges bound the changes kept for lookups. Longer serves
-	// more of them without a snapshot, and costs about 80 bytes a change.
-	// Defaults 5 minutes (Centrifuge 2.1.2) and 16,384.
-	LogAge     time.Duration
-	LogChanges int
-	// BatchChanges bounds one commit. Default 4096.
-	BatchChanges int
-	// SnapshotEvery is after how many changes the store may shorten its log:
-	// fewer makes takeovers faster, more makes commits cheaper. Default 4096.
-	SnapshotEvery int
+	Log LogLimits
 
 	// Volatile: the table dies with the leader. Then owners must be able to tell
 	// the next one all that matters: a source of a move is kept until the target
@@ -77,19 +68,37 @@ type Config struct {
 	// owner could take their ranges.
 	Deleted bool
 
+	Takeover Takeover
+
+	// Rand draws backoffs.
+	Rand *rand.Rand
+}
+
+// LogLimits bound the change log.
+type LogLimits struct {
+	// Age and Changes bound the changes kept for lookups. Longer serves
+	// more of them without a snapshot, and costs about 80 bytes a change.
+	// Defaults 5 minutes (Centrifuge 2.1.2) and 16,384.
+	Age     time.Duration
+	Changes int
+	// BatchChanges bounds one commit. Default 4096.
+	BatchChanges int
+	// SnapshotEvery is after how many changes the store may shorten its log:
+	// fewer makes takeovers faster, more makes commits cheaper. Default 4096.
+	SnapshotEvery int
+}
+
+// A Takeover is how the leader's term began.
+type Takeover struct {
 	// FirstSeq is the newest message that was sent in the leader's term before
 	// the machine was made: 0, unless the namespace was led in it before.
 	FirstSeq protocol.Seq
-
 	// Floor is what all numbers exceed that are given out from now on: a table that is below
 	// it may have lost history. Uncertain: so may every table. A table that is below LostBelow
 	// has lost history for certain. Clock is what the wall clock stood for when we took over
 	// (see [storage.Clock]).
 	Floor, LostBelow, Clock uint64
 	Uncertain               bool
-
-	// Rand draws backoffs.
-	Rand *rand.Rand
 }
 
 // Check reports what is wrong with the configuration.
@@ -124,10 +133,10 @@ func (c *Config) validate() error {
 	}{
 		{&c.MaxOwners, 4096, "MaxOwners"},
 		{&c.Seams, 64, "Seams"},
-		{&c.LogChanges, 1 << 14, "LogChanges"},
+		{&c.Log.Changes, 1 << 14, "LogChanges"},
 		{&c.Moves, 4, "Moves"},
-		{&c.BatchChanges, 4096, "BatchChanges"},
-		{&c.SnapshotEvery, 4096, "SnapshotEvery"},
+		{&c.Log.BatchChanges, 4096, "BatchChanges"},
+		{&c.Log.SnapshotEvery, 4096, "SnapshotEvery"},
 	} {
 		if *d.field == 0 {
 			*d.field = d.usual
@@ -136,14 +145,14 @@ func (c *Config) validate() error {
 			return bad("%s is %d, want more than 0", d.name, *d.field)
 		}
 	}
-	if c.BatchChanges < 4 {
-		return bad("BatchChanges is %d, want at least 4: two leases that become one are three changes", c.BatchChanges)
+	if c.Log.BatchChanges < 4 {
+		return bad("BatchChanges is %d, want at least 4: two leases that become one are three changes", c.Log.BatchChanges)
 	}
 	if c.Backoff == 0 {
 		c.Backoff = 200 * time.Millisecond
 	}
-	if c.LogAge == 0 {
-		c.LogAge = 5 * time.Minute
+	if c.Log.Age == 0 {
+		c.Log.Age = 5 * time.Minute
 	}
 	if c.MoveTimeout == 0 {
 		c.MoveTimeout = time.Minute
@@ -154,8 +163,8 @@ func (c *Config) validate() error {
 	if c.Churn == 0 {
 		c.Churn = 0.09
 	}
-	if c.Backoff < 0 || c.LogAge < 0 || c.Promised < 0 || c.Gather < 0 {
-		return bad("backoff %v, log age %v and promise %v must not be negative", c.Backoff, c.LogAge, c.Promised)
+	if c.Backoff < 0 || c.Log.Age < 0 || c.Promised < 0 || c.Gather < 0 {
+		return bad("backoff %v, log age %v and promise %v must not be negative", c.Backoff, c.Log.Age, c.Promised)
 	}
 	if c.MoveTimeout < 0 || c.Rebalance < 0 || !(c.Churn >= 0 && c.Churn <= 1) { // so written, NaN is refused
 		return bad("move timeout %v and rebalance %v must not be negative, churn %v must be 0 to 1", c.MoveTimeout, c.Rebalance, c.Churn)

@@ -21,6 +21,10 @@
 //   - The desired assignment is what the policy wants. Where the table differs
 //     from it, the leader recalls; what is free, it grants.
 //
+// The state of a machine is split by meaning, one file for each part: leadership, committed, pending, freed,
+// membership, outage, history, assignment, moveset and compact for the machine, and acks, renewal, claims, holding, exit
+// and peermoves for a peer. Where modes exclude each other, the part has a stage.
+//
 // A range is granted only when it is free: never granted, given back, or
 // expired. It is given back when its holder sends a request that lacks it and
 // reflects the leader's newest message to it (see package protocol); it has

@@ -27,7 +27,7 @@ type duplicate struct {
 // session.
 func (m *Machine) duplicated(now mono.Instant, r *protocol.LeaseRequest) bool {
 	session := r.Holder.Session
-	if d := m.duplicates[session]; d != nil {
+	if d := m.members.duplicates[session]; d != nil {
 		if r.Seq <= d.seq || r.Heard != d.heard {
 			d.until = now.Add(m.cfg.Timing.Hold())
 		}
@@ -35,19 +35,19 @@ func (m *Machine) duplicated(now mono.Instant, r *protocol.LeaseRequest) bool {
 		if now < d.until {
 			return true
 		}
-		delete(m.duplicates, session)
+		delete(m.members.duplicates, session)
 	}
-	p := m.sessions[session]
-	if p == nil || r.Term != m.term || r.Heard > p.sent {
+	p := m.members.sessions[session]
+	if p == nil || r.Term != m.lead.term || r.Heard > p.acks.sent {
 		return false
 	}
-	if r.Seq > p.said && r.Heard < p.named || r.Seq == p.said && r.Heard != p.named {
-		m.note(NoteCopy, r.Holder.Owner, uint64(r.Heard), uint64(p.named))
-		m.addDuplicate(now, session, &duplicate{seq: max(r.Seq, p.said), heard: r.Heard, until: now.Add(m.cfg.Timing.Hold())})
+	if r.Seq > p.acks.lastSeq && r.Heard < p.acks.lastAck || r.Seq == p.acks.lastSeq && r.Heard != p.acks.lastAck {
+		m.note(NoteCopy, r.Holder.Owner, uint64(r.Heard), uint64(p.acks.lastAck))
+		m.addDuplicate(now, session, &duplicate{seq: max(r.Seq, p.acks.lastSeq), heard: r.Heard, until: now.Add(m.cfg.Timing.Hold())})
 		return true
 	}
-	if r.Seq > p.said {
-		p.said, p.named = r.Seq, max(p.named, r.Heard)
+	if r.Seq > p.acks.lastSeq {
+		p.acks.lastSeq, p.acks.lastAck = r.Seq, max(p.acks.lastAck, r.Heard)
 	}
 	return false
 }
@@ -55,15 +55,15 @@ func (m *Machine) duplicated(now mono.Instant, r *protocol.LeaseRequest) bool {
 // addDuplicate remembers a session, and forgets those that are over. If there are as many as
 // may be heard at a time it is not remembered: its next contradiction will be noticed again.
 func (m *Machine) addDuplicate(now mono.Instant, s leasehold.Session, d *duplicate) {
-	if m.duplicates == nil {
-		m.duplicates = make(map[leasehold.Session]*duplicate)
+	if m.members.duplicates == nil {
+		m.members.duplicates = make(map[leasehold.Session]*duplicate)
 	}
-	for other, old := range m.duplicates {
+	for other, old := range m.members.duplicates {
 		if now >= old.until {
-			delete(m.duplicates, other)
+			delete(m.members.duplicates, other)
 		}
 	}
-	if len(m.duplicates) < m.cfg.MaxOwners {
-		m.duplicates[s] = d
+	if len(m.members.duplicates) < m.cfg.MaxOwners {
+		m.members.duplicates[s] = d
 	}
 }

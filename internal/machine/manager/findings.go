@@ -133,7 +133,7 @@ func (c *Census) Lead(now mono.Instant) (*Machine, error) {
 		return nil, err
 	}
 	cfg := c.cfg
-	cfg.FirstSeq = c.seq
+	cfg.Takeover.FirstSeq = c.seq
 	m, err := New(now, cfg, c.term, c.authority, &storage.State{Term: c.term, Table: t})
 	if err != nil {
 		return nil, err

@@ -145,15 +145,18 @@ func (l *fuzzedLeader) takeOver() {
 		Namespace: fuzzNamespace, Self: "m", Policy: fuzzedPolicy{partition.Consistent{VirtualNodes: 1 + l.tape.below(4)}, l},
 		Timing: l.timing(), Promised: protocol.DefaultTiming().Hold(),
 		Limits:    protocol.Limits{Leases: 1 << 12, Changes: 1 << 12, Ranges: fuzzSlots},
-		MaxOwners: fuzzOwners, LogChanges: fuzzLog, LogAge: time.Minute,
-		Moves: 1 + l.tape.below(fuzzMoves), MoveTimeout: time.Duration(1+l.tape.below(60)) * time.Second, Seams: 1 + l.tape.below(8),
-		BatchChanges: 4 + l.tape.below(8), SnapshotEvery: 1 + l.tape.below(8), Rand: rand.New(rand.NewPCG(1, 2)),
+		MaxOwners: fuzzOwners,
+		Moves:     1 + l.tape.below(fuzzMoves), MoveTimeout: time.Duration(1+l.tape.below(60)) * time.Second, Seams: 1 + l.tape.below(8),
+		Log: manager.LogLimits{
+			Changes: fuzzLog, Age: time.Minute, BatchChanges: 4 + l.tape.below(8), SnapshotEvery: 1 + l.tape.below(8),
+		},
+		Rand: rand.New(rand.NewPCG(1, 2)),
 	}
 	switch l.tape.below(16) { // the store may have been restored
 	case 0:
-		cfg.Uncertain = true
+		cfg.Takeover.Uncertain = true
 	case 1:
-		cfg.Floor = uint64(l.stored.LSN()) + uint64(l.tape.byte())
+		cfg.Takeover.Floor = uint64(l.stored.LSN()) + uint64(l.tape.byte())
 	}
 	l.cfg = cfg
 	l.authority = l.now.Add(time.Minute)

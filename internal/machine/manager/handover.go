@@ -24,26 +24,27 @@ type transfer struct {
 // had nothing before, a new leader may not have heard yet: it is taken for alive
 // for as long as those that the table names.
 func (m *Machine) target(now mono.Instant, h *table.Holder) *peer {
-	p := m.sessions[h.Session]
-	if p != nil && !p.proven && p.seat != nil && p.seat.incumbent == p && now < m.inheritUntil {
+	p := m.members.sessions[h.Session]
+	if p != nil && !p.acks.proven && p.seat != nil && p.seat.incumbent == p && now < m.members.inheritUntil {
 		// It has said hello. That it hears us it need not prove: our predecessor
 		// has had its word.
-		p.proven = true
-		p.until = max(p.until, m.inheritUntil)
-		m.replan = true
+		p.acks.proven = true
+		p.renewal.until = max(p.renewal.until, m.members.inheritUntil)
+		m.plan.replan = true
 	}
-	if p != nil || now >= m.inheritUntil || len(m.sessions) >= m.cfg.MaxOwners+m.named {
+	if p != nil || now >= m.members.inheritUntil || len(m.members.sessions) >= m.cfg.MaxOwners+m.members.named {
 		return p
 	}
-	if i, known := m.findSeat(h.Owner); known && m.seats[i].incumbent != nil {
+	if i, known := m.members.findSeat(h.Owner); known && m.members.seats[i].incumbent != nil {
 		return nil // a later process has its name
 	}
-	p = &peer{holder: h, until: m.inheritUntil, proven: true, resendAt: mono.Never, seat: m.seat(h.Owner)}
+	p = newInheritedPeer(h, m.members.inheritUntil)
+	p.seat = m.members.seat(h.Owner)
 	p.seat.incumbent = p
-	m.sessions[h.Session] = p
-	m.inherited++
-	m.wakeAt(p.until)
-	m.replan = true
+	m.members.sessions[h.Session] = p
+	m.members.inherited++
+	m.wakeAt(p.renewal.until)
+	m.plan.replan = true
 	return p
 }
 
@@ -110,54 +111,24 @@ func (m *Machine) release(now mono.Instant, p *peer, given []freed, reports []pr
 			case f.cause == leasehold.CauseReleased:
 				m.note(NoteReleased, p.holder.Owner, uint64(f.Generation), 0)
 			}
-			m.free(f)
+			m.freed.add(f)
 		}
 	}
 }
 
 // handOver remembers what p has handed over and to whom, until it is recorded.
 func (p *peer) handOver(f *freed) {
-	if slices.ContainsFunc(p.handed, func(d protocol.Departure) bool { return d.Ticket == f.moved.ticket }) {
+	if slices.ContainsFunc(p.moves.handed, func(d protocol.Departure) bool { return d.Ticket == f.moved.ticket }) {
 		return // one of several leases
 	}
 	to := f.moved.to
-	p.handed = append(p.handed, protocol.Departure{Ticket: f.moved.ticket, Range: f.Range, To: to.holder})
-	to.arriving = append(to.arriving, protocol.Arrival{Ticket: f.moved.ticket, Range: f.Range, From: p.holder})
-}
-
-// arrived returns the ticket of a lease that the table gives to p, although p has
-// never held it, if p has the state: our predecessor recorded that it had moved,
-// and did not live to say so. It has if p's newest import of the range began
-// before the lease was granted, and nothing was lost there since: for the table
-// to name p without a loss, the state must have come to it last.
-func (m *Machine) arrived(p *peer, l leasehold.Lease, imports []protocol.Import) (protocol.Ticket, bool) {
-	for _, in := range slices.Backward(imports) {
-		if !in.Range.Covers(l.Range) {
-			continue
-		}
-		for _, e := range m.table.Within(l.Range) {
-			if e.Generation != l.Generation || e.Generation <= in.Since.Newest || e.Lost > in.Since.LSN {
-				return protocol.Ticket{}, false
-			}
-		}
-		return in.Ticket, true
-	}
-	return protocol.Ticket{}, false
+	p.moves.handed = append(p.moves.handed, protocol.Departure{Ticket: f.moved.ticket, Range: f.Range, To: to.holder})
+	to.moves.arriving = append(to.moves.arriving, protocol.Arrival{Ticket: f.moved.ticket, Range: f.Range, From: p.holder})
 }
 
 // joins reports whether f and next, which follows it, went under one ticket.
 func (f *freed) joins(next *freed) bool {
 	return f.moved != nil && next.moved != nil && f.moved.ticket == next.moved.ticket && f.holder == next.holder && f.Range.Limit == next.Range.Start && next.Range.Start != 0
-}
-
-// arrives reports whether a lease goes to where its state is. If that owner is
-// gone by now, the state is lost after all.
-func (m *Machine) arrives(f *freed) bool {
-	if f.moved == nil {
-		return false
-	}
-	to := f.moved.to
-	return m.sessions[to.holder.Session] == to && to.member()
 }
 
 // recordedMove lets a source know, in what it is told next, that the table has
@@ -167,33 +138,23 @@ func (m *Machine) recordedMove(f *freed) {
 		return
 	}
 	to := f.moved.to
-	to.arriving = slices.DeleteFunc(to.arriving, func(a protocol.Arrival) bool { return a.Ticket == f.moved.ticket })
+	to.moves.arriving = slices.DeleteFunc(to.moves.arriving, func(a protocol.Arrival) bool { return a.Ticket == f.moved.ticket })
 	m.ordered(to)
-	if m.cfg.Volatile && m.carries(f.moved.ticket) {
-		if m.unconfirmed == nil {
-			m.unconfirmed = make(map[protocol.Ticket]leasehold.Session)
+	if m.cfg.Volatile && m.pending.carries(f.moved.ticket) {
+		if m.moves.unconfirmed == nil {
+			m.moves.unconfirmed = make(map[protocol.Ticket]leasehold.Session)
 		}
-		m.unconfirmed[f.moved.ticket] = f.holder.Session
+		m.moves.unconfirmed[f.moved.ticket] = f.holder.Session
 		return
 	}
 	m.dismiss(f.holder.Session, f.moved.ticket)
 }
 
-// carries reports whether the batch under way moves something under the ticket.
-func (m *Machine) carries(t protocol.Ticket) bool {
-	for _, other := range m.batchTickets {
-		if other == t {
-			return true
-		}
-	}
-	return false
-}
-
 // dismiss lets a source know, in what it is told next, that it need not speak of
 // a move any more.
 func (m *Machine) dismiss(source leasehold.Session, t protocol.Ticket) {
-	if p := m.sessions[source]; p != nil {
-		p.handed = slices.DeleteFunc(p.handed, func(d protocol.Departure) bool { return d.Ticket == t })
+	if p := m.members.sessions[source]; p != nil {
+		p.moves.handed = slices.DeleteFunc(p.moves.handed, func(d protocol.Departure) bool { return d.Ticket == t })
 		m.ordered(p)
 	}
 }
@@ -201,9 +162,9 @@ func (m *Machine) dismiss(source leasehold.Session, t protocol.Ticket) {
 // receivedBy ends, in order, all moves to a peer but those of generations that it
 // may still take.
 func (m *Machine) receivedBy(p *peer, pending map[leasehold.Generation]protocol.Seq) {
-	for _, g := range slices.Sorted(maps.Keys(p.tickets)) {
+	for _, g := range slices.Sorted(maps.Keys(p.held.tickets)) {
 		if _, still := pending[g]; !still {
-			m.received(p.tickets[g])
+			m.received(p.held.tickets[g])
 		}
 	}
 }
@@ -211,40 +172,20 @@ func (m *Machine) receivedBy(p *peer, pending map[leasehold.Generation]protocol.
 // received is the end of a move: the target has said that it has the lease, or
 // that it has not, or is gone.
 func (m *Machine) received(t protocol.Ticket) {
-	if source, waits := m.unconfirmed[t]; waits {
-		delete(m.unconfirmed, t)
+	if source, waits := m.moves.unconfirmed[t]; waits {
+		delete(m.moves.unconfirmed, t)
 		m.dismiss(source, t)
 	}
-}
-
-// detained reports whether a session that has left must be there for a while,
-// should another leader ask what it has handed over.
-func (m *Machine) detained(s leasehold.Session) bool {
-	for _, source := range m.unconfirmed {
-		if source == s {
-			return true
-		}
-	}
-	return false
-}
-
-// reason is why a range goes from one owner to another.
-func (m *Machine) reason(r leasehold.Range, from, to *table.Holder) table.Reason {
-	if from.Session == to.Session {
-		return table.Joint
-	}
-	_, reason := m.reasons.At(r.Start)
-	return reason
 }
 
 // transfer is the change by which leases that lie side by side, and went under
 // one ticket, go to where their state is, as one. So many changes of the batch come before it.
 func (m *Machine) transfer(row []freed, changes int) table.Change {
-	generation := m.nextGeneration(len(m.batchTickets), changes)
-	m.batchTickets[generation] = row[0].moved.ticket
+	generation := m.nextGeneration(len(m.pending.tickets), changes)
+	m.pending.tickets[generation] = row[0].moved.ticket
 	r := leasehold.Range{Start: row[0].Range.Start, Limit: row[len(row)-1].Range.Limit}
 	return table.Change{
 		Kind: table.Moved, Range: r, Generation: generation, Holder: row[0].moved.to.holder, From: row[0].holder,
-		Reason: m.reason(r, row[0].holder, row[0].moved.to.holder),
+		Reason: m.plan.reason(r, row[0].holder, row[0].moved.to.holder),
 	}
 }

@@ -11,20 +11,20 @@ import (
 )
 
 // drained tells who is to hold nothing, as operators want it.
-func drained(p *peer) bool { return p.draining }
+func drained(p *peer) bool { return p.exit.draining }
 
 // input is what the policy decides on, if drained are drained.
 //
 // Owners that retire are left out. If nobody else is there, those that are only
 // drained take part all the same: no operator wants keys without an owner.
 func (m *Machine) input(now mono.Instant, drained func(*peer) bool) partition.Input {
-	in := partition.Input{Current: m.current, Limits: m.limits(), Loads: m.loads(), Budget: m.churn.budget(now, &m.cfg)}
+	in := partition.Input{Current: m.plan.current, Limits: m.limits(), Loads: m.members.loads(), Budget: m.plan.churn.budget(now, &m.cfg)}
 	var spare []partition.Member
-	for _, s := range m.seats {
+	for _, s := range m.members.seats {
 		p := s.incumbent
 		member := partition.Member{Owner: s.owner, Weight: p.holder.Weight}
 		switch {
-		case !p.member() || p.parting:
+		case !p.member() || p.exit.parting():
 		case drained(p):
 			spare = append(spare, member)
 		default:
@@ -37,24 +37,6 @@ func (m *Machine) input(now mono.Instant, drained func(*peer) bool) partition.In
 	return in
 }
 
-// amend makes the assignment what is worked towards, where that was changed
-// without asking the policy.
-func (m *Machine) amend() {
-	if !m.amended {
-		return
-	}
-	m.amended = false
-	var a partition.Assignment
-	for r, s := range m.desired.All() {
-		owner := leasehold.OwnerID("")
-		if s != nil {
-			owner = s.owner
-		}
-		a = a.Append(r.Start, owner)
-	}
-	m.current = a
-}
-
 // quiet is the mean load below which there is nothing to balance: so few
 // requests a second are mostly chance, and no server feels them.
 const quiet = 50
@@ -65,12 +47,12 @@ const mostCells = 1 << 17
 
 // loads puts together what the owners have said, as far as they still hold the
 // keys.
-func (m *Machine) loads() partition.Loads {
-	lists := make([][]partition.Cell, 0, len(m.seats))
+func (mb *membership) loads() partition.Loads {
+	lists := make([][]partition.Cell, 0, len(mb.seats))
 	var all partition.Loads
-	for _, s := range m.seats {
+	for _, s := range mb.seats {
 		if p := s.incumbent; p.loads != nil {
-			lists = append(lists, p.cells(max(16, mostCells/len(m.seats))))
+			lists = append(lists, p.cells(max(16, mostCells/len(mb.seats))))
 			all.Hot = p.appendHot(all.Hot)
 		}
 	}
@@ -79,7 +61,7 @@ func (m *Machine) loads() partition.Loads {
 	for _, c := range all.Cells {
 		sum += c.Rate
 	}
-	if sum < quiet*float64(len(m.seats)) {
+	if sum < quiet*float64(len(mb.seats)) {
 		return partition.Loads{}
 	}
 	slices.SortFunc(all.Hot, func(a, b partition.HotKey) int { return cmp.Compare(a.Key, b.Key) })
@@ -122,8 +104,8 @@ func mergeTwo(a, b []partition.Cell) []partition.Cell {
 // longer holds of a cell takes its share of the load with it.
 func (p *peer) cells(most int) []partition.Cell {
 	together := (len(p.loads.Cells) + most - 1) / most
-	out := make([]partition.Cell, 0, min(len(p.loads.Cells), most)+len(p.leases))
-	leases, joined := p.leases, 0
+	out := make([]partition.Cell, 0, min(len(p.loads.Cells), most)+len(p.held.leases))
+	leases, joined := p.held.leases, 0
 	for _, c := range p.loads.Cells {
 		for len(leases) > 0 && leases[0].Range.Last() < c.Range.Start {
 			leases, joined = leases[1:], 0
@@ -148,7 +130,7 @@ func (p *peer) cells(most int) []partition.Cell {
 }
 
 func (p *peer) appendHot(to []partition.HotKey) []partition.HotKey {
-	leases := p.leases
+	leases := p.held.leases
 	for _, h := range p.loads.Hot {
 		for len(leases) > 0 && leases[0].Range.Last() < h.Key {
 			leases = leases[1:]
@@ -169,6 +151,8 @@ type churn struct {
 	bucket partition.Bucket
 	at     mono.Instant // when it was last filled
 	next   mono.Instant // when the policy is to be asked; Never if there are no news
+	// unlimited: an operator wants the next plan to be made without regard to the budget.
+	unlimited bool
 }
 
 func (c *churn) begin(now mono.Instant) { *c = churn{at: now, next: mono.Never} }

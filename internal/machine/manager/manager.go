@@ -2,7 +2,6 @@ package manager
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -12,7 +11,6 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/storage"
 	"github.com/leasehold-dev/leasehold/internal/table"
-	"github.com/leasehold-dev/leasehold/partition"
 )
 
 // A Machine leads one namespace for one term. It is not safe for concurrent
@@ -20,134 +18,25 @@ import (
 type Machine struct {
 	cfg  Config
 	out  []Action
-	term leasehold.Term
-	// authority is when our time as leader ends, unless it is extended.
-	authority mono.Instant
-	// deafUntil is until when time without authority was added to the owners' deadlines.
-	deafUntil mono.Instant
-	begun     bool
-	over      bool
-	seq       protocol.Seq // our newest message to anyone
+	wake mono.Instant // no deadline is earlier
 
-	table *table.Table // committed
-	log   *changelog.Log
-	// snapshot is the table as lookups get it; nil if it must be copied again.
-	snapshot *table.Table
-	// unsaved counts changes since the store's last snapshot.
-	unsaved int
+	lead    leadership     // for how long we may act
+	state   committedState // what the store has
+	pending pendingCommit  // what it is to have next
+	freed   freedLeases    // leases that have ended, which the table does not say yet
 
-	sessions map[leasehold.Session]*peer
-	// duplicates are sessions in which two processes speak.
-	duplicates map[leasehold.Session]*duplicate
-	seats      []*seat // sorted by owner
-	heard      int     // sessions that have spoken to us, not only to our predecessors
-	// inherited is how many sessions we found in the table.
-	inherited int
-	// named is how many of them the table named.
-	named int
-	// inheritUntil is until when leases that we found may be held by owners that
-	// we have not heard.
-	inheritUntil mono.Instant
-	// outage: no owner is heard, and those whose time is over are kept, because no other could
-	// take their ranges (see outage.go). heardAt is when an owner was last heard, and returnedAt
-	// when one was that we knew before.
-	outage              bool
-	heardAt, returnedAt mono.Instant
-	// fullUntil: until then, no session is added (see makeRoom).
-	fullUntil mono.Instant
+	members membership // the sessions, and the owners' names
+	outage  outage     // whether no owner is heard
+	history history    // whether the store has lost changes
 	// census is where we come from, if we have asked the owners what there is; nil
 	// if we have not, and once it was made use of.
 	census *Census
 
-	current partition.Assignment
-	desired *keyrange.Map[*seat] // current, by seat; nil means nobody
-	// reasons is why desired is what it is, and occasion why the policy is to be asked
-	// again. They are for people.
-	reasons  *keyrange.Map[table.Reason]
-	occasion table.Reason
-	// replan: members have changed since desired was worked out.
-	replan bool
-	// replanAt is not earlier than when the policy may be asked again.
-	replanAt mono.Instant
-	// gatherUntil is for how long those who join are waited for, in the hope
-	// that more do; 0 if nobody is.
-	gatherUntil mono.Instant
-	// drawnAt is when the policy was last asked because of members.
-	drawnAt mono.Instant
-	// rescan: the table has not been compared with desired yet.
-	rescan bool
-	// touched are peers that may have to be told something.
+	plan       assignment // who is to have what
+	moves      moveSet    // state on its way
+	compaction compaction // joining leases that lie side by side
+	// touched are peers that may have to be sent something.
 	touched []*peer
-
-	moves []*move
-	// ready are sources of which a move may be able to begin.
-	ready   []*peer
-	parting []*peer // those who want to leave
-	// again: what is left of a move has to be looked at when something has ended.
-	again bool
-	// amended: desired differs from current, because a move has failed or an
-	// operator has asked for one.
-	amended bool
-	// rescanAt is when to compare the table with the plan again.
-	rescanAt mono.Instant
-	churn    churn
-	// unlimited: an operator wants the next plan to be made without regard to
-	// the churn budget.
-	unlimited bool
-
-	// found is what the store had when we took over. The table is to go on at base, after a
-	// gap, because the store may have lost history; 0 if that is not so, or the gap is stored.
-	// proven: it has lost history. unmarked: only we know that. marked: the table has a gap
-	// that is to be widened. decideAt is when the gap is stored for good: no lease that the
-	// table does not know of is valid any more.
-	decideAt mono.Instant
-	found    ending
-	since    mono.Instant // when that was
-	base     uint64
-	proven   bool
-	unmarked bool
-	marked   bool
-
-	compacted leasehold.LSN // the table that we last tried to make smaller
-	mendAt    mono.Instant  // not earlier than when to try again
-
-	freed []freed // to be recorded, and then granted anew
-	// everFreed and recorded count leases that have ended: all of them, and
-	// those of which the table says so. They are recorded in order.
-	everFreed, recorded uint64
-	goodbyes            []goodbye
-
-	// unconfirmed are moves that are recorded, while the target has not said that
-	// it has the lease: ticket to the source. Only of a leader whose table dies
-	// with it.
-	unconfirmed map[protocol.Ticket]leasehold.Session
-
-	batch      *storage.Batch // under way; nil if none is
-	batchTable *table.Table   // the table with its changes
-	// batchFreed is what of freed the batch records.
-	batchFreed []freed
-	// batchTickets are the tickets of the leases that the batch moves.
-	batchTickets map[leasehold.Generation]protocol.Ticket
-	sentAt       mono.Instant // when it was first sent
-	doubt        bool         // its outcome is unknown
-	fails        int          // how often it was unknown
-	reread       mono.Instant // when to read the log's end again
-
-	wake mono.Instant // no deadline is earlier
-}
-
-// An ending is where a log ends, and the newest generation that was given out by then.
-type ending struct {
-	lsn        leasehold.LSN
-	generation leasehold.Generation
-}
-
-// freed is a lease that has ended, which the table does not say yet.
-type freed struct {
-	leasehold.Lease
-	holder *table.Holder
-	cause  leasehold.Cause
-	moved  *transfer // where its state is; nil if it is lost
 }
 
 // New returns the machine of a leader that took over before now, in term, and
@@ -165,16 +54,19 @@ func New(now mono.Instant, cfg Config, term leasehold.Term, authority mono.Insta
 		return nil, err
 	}
 	m := &Machine{
-		cfg: cfg, term: term, authority: authority, table: t,
-		sessions: make(map[leasehold.Session]*peer),
-		desired:  keyrange.NewMap[*seat](nil),
-		reasons:  keyrange.NewMap(table.NoReason),
-		reread:   mono.Never, wake: mono.Never, rescanAt: mono.Never, replan: true, unsaved: len(state.Changes),
+		cfg: cfg, wake: mono.Never,
+		lead:    leadership{term: term, authority: authority, seq: cfg.Takeover.FirstSeq},
+		state:   committedState{table: t, unsaved: len(state.Changes)},
+		pending: pendingCommit{rereadAt: mono.Never},
+		members: membership{sessions: make(map[leasehold.Session]*peer)},
+		plan: assignment{
+			desired: keyrange.NewMap[*seat](nil), reasons: keyrange.NewMap(table.NoReason), replan: true, rescanAt: mono.Never,
+		},
 	}
-	m.seq, m.found, m.since = cfg.FirstSeq, ending{t.LSN(), m.newest()}, now
+	m.history.found, m.history.since = ending{t.LSN(), m.newest()}, now
 	m.suspect(state.Unfinished)
-	m.log = changelog.New(t.LSN()-leasehold.LSN(len(state.Changes)), cfg.LogChanges, cfg.LogAge)
-	m.log.Append(now, state.Changes)
+	m.state.log = changelog.New(t.LSN()-leasehold.LSN(len(state.Changes)), cfg.Log.Changes, cfg.Log.Age)
+	m.state.log.Append(now, state.Changes)
 	return m, nil
 }
 
@@ -182,9 +74,9 @@ func New(now mono.Instant, cfg Config, term leasehold.Term, authority mono.Insta
 // is alive, so that nobody's time starts before we can listen.
 func (m *Machine) begin(now mono.Instant) {
 	m.out = emptied(m.out)
-	if !m.begun {
-		m.begun = true
-		m.churn.begin(now)
+	if m.lead.phase == takingOver {
+		m.lead.phase = leading
+		m.plan.churn.begin(now)
 		m.inherit(now)
 		m.redraw(now)
 	}
@@ -195,35 +87,35 @@ func (m *Machine) begin(now mono.Instant) {
 // table for the assignment in force.
 func (m *Machine) inherit(now mono.Instant) {
 	until := now.Add(max(m.cfg.Timing.Hold(), m.cfg.Promised))
-	m.inheritUntil, m.decideAt = until, until
+	m.members.inheritUntil, m.history.decideAt = until, until
 	m.wakeAt(until)
-	for r, e := range m.table.All() {
+	for r, e := range m.state.table.All() {
 		if e.Vacant() {
 			continue
 		}
-		p := m.sessions[e.Holder.Session]
+		p := m.members.sessions[e.Holder.Session]
 		if p == nil {
-			p = &peer{holder: e.Holder, until: until, proven: true, resendAt: mono.Never}
+			p = newInheritedPeer(e.Holder, until)
 			if m.census != nil {
-				p.until = m.census.until(e.Holder.Session)
-				m.wakeAt(p.until)
+				p.renewal.until = m.census.until(e.Holder.Session)
+				m.wakeAt(p.renewal.until)
 			}
-			m.sessions[e.Holder.Session] = p
-			m.inherited++
+			m.members.sessions[e.Holder.Session] = p
+			m.members.inherited++
 		}
-		p.leases = append(p.leases, leasehold.Lease{Range: r, Generation: e.Generation})
+		p.held.leases = append(p.held.leases, leasehold.Lease{Range: r, Generation: e.Generation})
 	}
-	for r, e := range m.table.All() {
+	for r, e := range m.state.table.All() {
 		if e.Vacant() {
-			m.current = m.current.Append(r.Start, "")
+			m.plan.current = m.plan.current.Append(r.Start, "")
 			continue
 		}
-		m.current = m.current.Append(r.Start, e.Holder.Owner)
-		if m.sessions[e.Holder.Session].seat != nil {
+		m.plan.current = m.plan.current.Append(r.Start, e.Holder.Owner)
+		if m.members.sessions[e.Holder.Session].seat != nil {
 			continue
 		}
-		p := m.sessions[e.Holder.Session]
-		s := m.seat(e.Holder.Owner)
+		p := m.members.sessions[e.Holder.Session]
+		s := m.members.seat(e.Holder.Owner)
 		if s.incumbent != nil {
 			m.note(NoteGhost, s.owner, 0, 0)
 			if newestOf(s.incumbent) > newestOf(p) {
@@ -233,9 +125,9 @@ func (m *Machine) inherit(now mono.Instant) {
 		}
 		s.incumbent, p.seat = p, s
 	}
-	m.named = m.inherited
+	m.members.named = m.members.inherited
 	if m.census != nil {
-		m.heardAt, m.returnedAt = now, now // the census has heard owners
+		m.outage.heardAt, m.outage.returnedAt = now, now // the census has heard owners
 		m.resumeHandovers(now)
 	}
 }
@@ -243,7 +135,7 @@ func (m *Machine) inherit(now mono.Instant) {
 // resumeHandovers goes on with what owners have handed over while nobody led.
 func (m *Machine) resumeHandovers(now mono.Instant) {
 	for _, h := range m.census.handovers() {
-		if p := m.sessions[h.from.Session]; p != nil {
+		if p := m.members.sessions[h.from.Session]; p != nil {
 			m.bequeath(now, p, []protocol.MoveReport{h.MoveReport}, leasehold.CauseReleased)
 		}
 	}
@@ -252,7 +144,7 @@ func (m *Machine) resumeHandovers(now mono.Instant) {
 
 func newestOf(p *peer) leasehold.Generation {
 	var g leasehold.Generation
-	for _, l := range p.leases {
+	for _, l := range p.held.leases {
 		g = max(g, l.Generation)
 	}
 	return g
@@ -264,38 +156,38 @@ func newestOf(p *peer) leasehold.Generation {
 // promises the longer time from a request that we accepted before.
 func (m *Machine) reconfigure(now mono.Instant, cfg Config) {
 	cfg.Namespace, cfg.Self, cfg.Rand = m.cfg.Namespace, m.cfg.Self, m.cfg.Rand
-	cfg.Floor, cfg.LostBelow, cfg.Clock, cfg.Uncertain = m.cfg.Floor, m.cfg.LostBelow, m.cfg.Clock, m.cfg.Uncertain
+	cfg.Takeover = m.cfg.Takeover
 	if err := cfg.validate(); err != nil {
 		panic(err) // whoever stores a configuration has it checked
 	}
 	longer := cfg.Timing.Hold() > m.cfg.Timing.Hold()
 	m.cfg = cfg
 	if longer {
-		for _, p := range m.sessions {
-			p.until = max(p.until, now.Add(m.patience(p)))
-			if p.due != 0 {
-				p.due = p.until // a message that is sent now promises the longer time, too
+		for _, p := range m.members.sessions {
+			p.renewal.until = max(p.renewal.until, now.Add(m.patience(p)))
+			if p.renewal.due != 0 {
+				p.renewal.due = p.renewal.until // a message that is sent now promises the longer time, too
 			}
 		}
 	}
-	m.log.Limit(now, cfg.LogChanges, cfg.LogAge)
-	m.replan, m.occasion = true, table.Configured
+	m.state.log.Limit(now, cfg.Log.Changes, cfg.Log.Age)
+	m.plan.replan, m.plan.occasion = true, table.Configured
 	m.wake = now
 }
 
 // Empty reports whether nobody holds anything, and the store knows it.
 func (m *Machine) Empty() bool {
-	return m.begun && len(m.sessions) == 0 && len(m.freed) == 0 && m.batch == nil
+	return m.lead.phase != takingOver && len(m.members.sessions) == 0 && len(m.freed.queue) == 0 && m.pending.stage == commitIdle
 }
 
 // Frozen returns the committed table as a value that stays as it is.
-func (m *Machine) Frozen() *table.Table { return m.frozen() }
+func (m *Machine) Frozen() *table.Table { return m.state.frozen() }
 
 // Members returns how many owners take part.
 func (m *Machine) Members() int {
 	n := 0
-	for _, s := range m.seats {
-		if s.incumbent.member() && s.incumbent.echo != 0 {
+	for _, s := range m.members.seats {
+		if s.incumbent.member() && s.incumbent.acks.echo != 0 {
 			n++
 		}
 	}
@@ -303,14 +195,14 @@ func (m *Machine) Members() int {
 }
 
 // Seq returns the number of our newest message to anyone.
-func (m *Machine) Seq() protocol.Seq { return m.seq }
+func (m *Machine) Seq() protocol.Seq { return m.lead.seq }
 
 // Term returns the leader's term.
-func (m *Machine) Term() leasehold.Term { return m.term }
+func (m *Machine) Term() leasehold.Term { return m.lead.term }
 
 // Table returns the committed table, which must not be changed. It is valid
 // until the next call.
-func (m *Machine) Table() *table.Table { return m.table }
+func (m *Machine) Table() *table.Table { return m.state.table }
 
 // Sizes says how much the machine holds: everything in it that can grow.
 type Sizes struct {
@@ -331,25 +223,16 @@ type Sizes struct {
 // Sizes returns the current sizes.
 func (m *Machine) Sizes() Sizes {
 	return Sizes{
-		Sessions: len(m.sessions), Inherited: m.inherited, Heard: m.heard, Seats: len(m.seats),
-		Ranges: m.table.Len(), Planned: m.desired.Len(), Reasons: m.reasons.Len(), Log: m.log.Len(), Freed: len(m.freed),
-		Moves: len(m.moves), Backlog: m.waiting(), Actions: cap(m.out),
+		Sessions: len(m.members.sessions), Inherited: m.members.inherited, Heard: m.members.heard, Seats: len(m.members.seats),
+		Ranges: m.state.table.Len(), Planned: m.plan.desired.Len(), Reasons: m.plan.reasons.Len(), Log: m.state.log.Len(), Freed: len(m.freed.queue),
+		Moves: len(m.moves.all), Backlog: m.members.backlog(), Actions: cap(m.out),
 	}
-}
-
-// waiting is how many moves have not begun.
-func (m *Machine) waiting() int {
-	n := 0
-	for _, s := range m.seats {
-		n += len(s.incumbent.backlog)
-	}
-	return n
 }
 
 // Step handles an event that happened at now, and all time that has passed.
 // It returns what to do, in order, and when to call Advance at the latest.
 func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
-	if m.over {
+	if m.lead.phase == deposed {
 		return nil, mono.Never
 	}
 	m.begin(now)
@@ -374,7 +257,7 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 
 // Advance handles the passing of time.
 func (m *Machine) Advance(now mono.Instant) ([]Action, mono.Instant) {
-	if m.over {
+	if m.lead.phase == deposed {
 		return nil, mono.Never
 	}
 	m.begin(now)
@@ -393,21 +276,21 @@ func emptied[T any](s []T) []T {
 }
 
 func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
-	if m.over {
+	if m.lead.phase == deposed {
 		return m.out, mono.Never
 	}
-	if now >= m.reread {
-		m.reread = mono.Never
+	if now >= m.pending.rereadAt {
+		m.pending.rereadAt = mono.Never
 		m.emit(ReadEnd{})
 	}
-	if !m.leads(now) {
-		return m.out, m.reread // nothing else to do until we lead again
+	if !m.lead.active(now) {
+		return m.out, m.pending.rereadAt // nothing else to do until we lead again
 	}
-	m.plan(now)
+	m.planBatch(now)
 	m.noticeIdle(now)
 	m.tellTouched(now)
 	m.sayGoodbyes(now)
-	return m.out, min(m.wake, m.reread)
+	return m.out, min(m.wake, m.pending.rereadAt)
 }
 
 func (m *Machine) emit(a Action) { m.out = append(m.out, a) }
@@ -418,12 +301,9 @@ func (m *Machine) note(what Notable, owner leasehold.OwnerID, have, want uint64)
 
 // deposed ends the machine.
 func (m *Machine) deposed(by leasehold.Term) {
-	m.over = true
+	m.lead.phase = deposed
 	m.emit(Deposed{by})
 }
-
-// leads reports whether we may act as leader at now.
-func (m *Machine) leads(now mono.Instant) bool { return now < m.authority }
 
 func (m *Machine) wakeAt(at mono.Instant) { m.wake = min(m.wake, at) }
 
@@ -431,33 +311,18 @@ func (m *Machine) backoff() time.Duration {
 	return time.Duration(m.cfg.Rand.Int64N(int64(m.cfg.Backoff) + 1))
 }
 
-// seat returns the seat of an owner's name, making one if there is none.
-func (m *Machine) seat(owner leasehold.OwnerID) *seat {
-	i, found := m.findSeat(owner)
-	if !found {
-		m.seats = slices.Insert(m.seats, i, &seat{owner: owner})
-	}
-	return m.seats[i]
-}
-
-func (m *Machine) findSeat(owner leasehold.OwnerID) (int, bool) {
-	return slices.BinarySearchFunc(m.seats, owner, func(s *seat, o leasehold.OwnerID) int {
-		return strings.Compare(string(s.owner), string(o))
-	})
-}
-
 // expire ends what has run out of time. A leader without authority must not
 // judge others: they may well have spoken to its successor.
 func (m *Machine) expire(now mono.Instant) {
-	if now < m.wake || !m.leads(now) {
+	if now < m.wake || !m.lead.active(now) {
 		return
 	}
 	m.wake = mono.Never
-	for _, s := range slices.Clone(m.seats) {
-		if p := s.contender; p != nil && now >= p.until {
+	for _, s := range slices.Clone(m.members.seats) {
+		if p := s.contender; p != nil && now >= p.renewal.until {
 			m.remove(p, leasehold.CauseExpired)
 		}
-		if s.replaced(now) || m.forfeited(now, s.incumbent) {
+		if s.replaced(now) || m.history.forfeited(now, s.incumbent) {
 			m.expireIncumbent(s)
 		}
 	}
@@ -465,25 +330,25 @@ func (m *Machine) expire(now mono.Instant) {
 		m.expireSilent(now)
 	}
 	m.noticeOutage(now)
-	for _, s := range m.seats {
+	for _, s := range m.members.seats {
 		for _, p := range []*peer{s.incumbent, s.contender} {
 			m.rouse(now, p)
 		}
 	}
-	for _, p := range m.ghosts() {
+	for _, p := range m.members.ghosts() {
 		m.wakeAtDeadline(now, p)
 	}
 	m.overdueMoves(now)
-	if m.batch != nil || m.doubted() {
+	if m.pending.stage != commitIdle || m.history.doubted() {
 		return // the end of that is the time for everything else
 	}
-	m.wakeAt(m.rescanAt)
-	m.wakeAt(m.churn.next)
-	if now < m.mendAt {
-		m.wakeAt(m.mendAt)
+	m.wakeAt(m.plan.rescanAt)
+	m.wakeAt(m.plan.churn.next)
+	if now < m.compaction.notBefore {
+		m.wakeAt(m.compaction.notBefore)
 	}
-	if m.replan {
-		m.wakeAt(max(m.replanAt, m.gatherUntil))
+	if m.plan.replan {
+		m.wakeAt(max(m.plan.replanAt, m.plan.gatherUntil))
 	}
 }
 
@@ -492,59 +357,34 @@ func (m *Machine) rouse(now mono.Instant, p *peer) {
 	if p == nil {
 		return
 	}
-	if now >= p.resendAt {
-		p.resendAt = mono.Never
+	if now >= p.acks.resendAt {
+		p.acks.resendAt = mono.Never
 		m.tell(now, p)
 	}
-	m.wakeAt(p.resendAt)
+	m.wakeAt(p.acks.resendAt)
 	m.wakeAtDeadline(now, p)
-}
-
-// ghosts returns the sessions without a seat that still have leases, in a
-// fixed order. There are hardly ever any.
-func (m *Machine) ghosts() []*peer {
-	seated := 0
-	for _, s := range m.seats {
-		if s.incumbent != nil {
-			seated++
-		}
-		if s.contender != nil {
-			seated++
-		}
-	}
-	if seated == len(m.sessions) {
-		return nil
-	}
-	var out []*peer
-	for _, p := range m.sessions {
-		if p.seat == nil {
-			out = append(out, p)
-		}
-	}
-	slices.SortFunc(out, func(a, b *peer) int { return slices.Compare(a.holder.Session[:], b.holder.Session[:]) })
-	return out
 }
 
 // remove ends a peer and all its leases, and seats whoever waits for its name.
 func (m *Machine) remove(p *peer, cause leasehold.Cause) {
-	for _, l := range p.leases {
-		m.free(freed{Lease: l, holder: p.holder, cause: cause})
+	for _, l := range p.held.leases {
+		m.freed.add(freed{Lease: l, holder: p.holder, cause: cause})
 	}
-	p.setLeases(nil)
+	p.held.setLeases(nil)
 	m.endMoves(p)
 	m.receivedBy(p, nil)
 	wasMember := p.member()
 	m.forget(p)
 	if s := p.seat; s != nil && wasMember {
-		m.lostMember(table.Gone)
+		m.plan.lostMember(table.Gone)
 	}
 }
 
 // forget removes a peer that has no leases.
 func (m *Machine) forget(p *peer) {
-	delete(m.sessions, p.holder.Session)
-	if p.echo != 0 {
-		m.heard--
+	delete(m.members.sessions, p.holder.Session)
+	if p.acks.echo != 0 {
+		m.members.heard--
 	}
 	s := p.seat
 	if s == nil {
@@ -557,28 +397,23 @@ func (m *Machine) forget(p *peer) {
 	s.incumbent, s.contender = s.contender, nil
 	if s.incumbent == nil {
 		s.gone = true
-		i, _ := m.findSeat(s.owner)
-		m.seats = slices.Delete(m.seats, i, i+1)
+		i, _ := m.members.findSeat(s.owner)
+		m.members.seats = slices.Delete(m.members.seats, i, i+1)
 		return
 	}
 	m.note(NoteSuccessor, s.owner, 0, 0)
 	// What it is given now counts from the request that it spoke last.
-	s.incumbent.until = max(s.incumbent.until, s.incumbent.heard.Add(m.patience(s.incumbent)))
-	if s.incumbent.proven {
-		m.replan, m.occasion = true, table.Joined
+	s.incumbent.renewal.until = max(s.incumbent.renewal.until, s.incumbent.renewal.heard.Add(m.patience(s.incumbent)))
+	if s.incumbent.acks.proven {
+		m.plan.replan, m.plan.occasion = true, table.Joined
 		m.touch(s.incumbent)
 	}
 }
 
-func (m *Machine) free(f freed) {
-	m.freed = append(m.freed, f)
-	m.everFreed++
-}
-
 // touch remembers to look whether p must be told something.
 func (m *Machine) touch(p *peer) {
-	if !p.stale {
-		p.stale = true
+	if !p.acks.stale {
+		p.acks.stale = true
 		m.touched = append(m.touched, p)
 	}
 }

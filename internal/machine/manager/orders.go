@@ -43,31 +43,31 @@ func (m *Machine) order(now mono.Instant, o Order) {
 		case OrderDrain, OrderUndrain:
 			m.drain(o.Owner, o.Kind == OrderDrain)
 		case OrderMove:
-			i, _ := m.findSeat(o.Owner)
-			m.desired.Set(o.Range, m.seats[i])
-			m.reasons.Set(o.Range, table.Ordered)
-			m.amended, m.rescan = true, true
+			i, _ := m.members.findSeat(o.Owner)
+			m.plan.desired.Set(o.Range, m.members.seats[i])
+			m.plan.reasons.Set(o.Range, table.Ordered)
+			m.plan.amended, m.plan.rescan = true, true
 		case OrderRebalance:
-			m.unlimited = true
-			m.replan, m.occasion = true, table.Rebalance
-			m.gatherUntil = 0
+			m.plan.churn.unlimited = true
+			m.plan.replan, m.plan.occasion = true, table.Rebalance
+			m.plan.gatherUntil = 0
 		}
 	}
 	m.emit(Ordered{o.ID, err})
 }
 
 func (m *Machine) drain(owner leasehold.OwnerID, on bool) {
-	i, _ := m.findSeat(owner)
-	p := m.seats[i].incumbent
-	if p.draining == on {
+	i, _ := m.members.findSeat(owner)
+	p := m.members.seats[i].incumbent
+	if p.exit.draining == on {
 		return
 	}
-	p.draining = on
+	p.exit.draining = on
 	want := uint64(0)
 	if on {
 		want = 1
 	}
-	m.note(NoteDraining, owner, uint64(len(p.leases)), want)
+	m.note(NoteDraining, owner, uint64(len(p.held.leases)), want)
 	if !on {
 		m.planFromHere()
 	}
@@ -77,15 +77,15 @@ func (m *Machine) drain(owner leasehold.OwnerID, on bool) {
 // planFromHere makes the assignment what is so, and what is on its way. The plan
 // before may be far from it: whoever is no longer drained has more than that.
 func (m *Machine) planFromHere() {
-	for r, e := range m.table.All() {
-		if p := m.holderOf(e); p != nil && p.member() {
-			m.desired.Set(r, p.seat)
+	for r, e := range m.state.table.All() {
+		if p := m.members.holderOf(e); p != nil && p.member() {
+			m.plan.desired.Set(r, p.seat)
 		}
 	}
-	for _, mv := range m.moves {
-		m.desired.Set(mv.Range, mv.to.seat)
+	for _, mv := range m.moves.all {
+		m.plan.desired.Set(mv.Range, mv.to.seat)
 	}
-	m.amended = true
+	m.plan.amended = true
 }
 
 // check reports why an order cannot be carried out.
@@ -93,7 +93,7 @@ func (m *Machine) check(now mono.Instant, o *Order) error {
 	bad := func(kind leasehold.Kind, subject, format string, args ...any) error {
 		return leasehold.Errorf("order", kind, subject, format, args...)
 	}
-	if !m.leads(now) {
+	if !m.lead.active(now) {
 		return bad(leasehold.Unavailable, string(m.cfg.Namespace), "this manager's time as leader has run out: try again")
 	}
 	switch o.Kind {
@@ -103,8 +103,8 @@ func (m *Machine) check(now mono.Instant, o *Order) error {
 	default:
 		return bad(leasehold.Invalid, string(m.cfg.Namespace), "there is no order of kind %d", o.Kind)
 	}
-	i, known := m.findSeat(o.Owner)
-	if !known || !m.seats[i].incumbent.member() {
+	i, known := m.members.findSeat(o.Owner)
+	if !known || !m.members.seats[i].incumbent.member() {
 		return bad(leasehold.NotFound, string(o.Owner), "no owner with this name takes part: \"leasehold owner list\" lists those who do")
 	}
 	if o.Kind != OrderMove {
@@ -113,7 +113,7 @@ func (m *Machine) check(now mono.Instant, o *Order) error {
 	if !o.Range.Valid() {
 		return bad(leasehold.Invalid, o.Range.String(), "is not a range")
 	}
-	if m.seats[i].incumbent.retires() {
+	if m.members.seats[i].incumbent.exit.retires() {
 		return bad(leasehold.Invalid, string(o.Owner), "the owner is being drained: it takes nothing")
 	}
 	return m.checkLimits(o)
@@ -121,8 +121,8 @@ func (m *Machine) check(now mono.Instant, o *Order) error {
 
 // checkLimits reports whether a move by hand would make too many ranges.
 func (m *Machine) checkLimits(o *Order) error {
-	m.amend()
-	want, limits, own := m.current.With(o.Range, o.Owner), m.limits(), 0
+	m.plan.amend()
+	want, limits, own := m.plan.current.With(o.Range, o.Owner), m.limits(), 0
 	for range want.Ranges(o.Owner) {
 		own++
 	}
@@ -152,17 +152,17 @@ func (m *Machine) Preview(now mono.Instant, o Order) ([]Planned, error) {
 	if err != nil {
 		return nil, err
 	}
-	cells := m.loads().Cells
+	cells := m.members.loads().Cells
 	var out []Planned
-	for _, r := range partition.Diff(m.held(), want) {
+	for _, r := range partition.Diff(m.state.held(), want) {
 		if r.From == "" {
 			continue
 		}
 		p := Planned{Range: r.Range, From: r.From, To: r.To}
 		p.Load, cells = loadWithin(cells, r.Range)
-		if i, known := m.findSeat(r.From); known {
-			if j, taken := m.findSeat(r.To); taken {
-				p.WithState = m.seats[i].incumbent.movable(m.seats[j])
+		if i, known := m.members.findSeat(r.From); known {
+			if j, taken := m.members.findSeat(r.To); taken {
+				p.WithState = m.members.seats[i].incumbent.moves.movable(m.members.seats[j])
 			}
 		}
 		out = append(out, p)
@@ -172,12 +172,12 @@ func (m *Machine) Preview(now mono.Instant, o Order) ([]Planned, error) {
 
 // would is the assignment that an order leads to.
 func (m *Machine) would(now mono.Instant, o Order) (partition.Assignment, error) {
-	fill := m.churn // the bucket is only looked at
-	defer func() { m.churn = fill }()
-	m.amend()
+	fill := m.plan.churn // the bucket is only looked at
+	defer func() { m.plan.churn = fill }()
+	m.plan.amend()
 	switch o.Kind {
 	case OrderMove:
-		return m.current.With(o.Range, o.Owner), nil
+		return m.plan.current.With(o.Range, o.Owner), nil
 	case OrderDrain, OrderUndrain:
 		return partition.Apply(m.cfg.Policy, m.input(now, func(p *peer) bool {
 			if p.holder.Owner == o.Owner {
@@ -190,19 +190,6 @@ func (m *Machine) would(now mono.Instant, o Order) (partition.Assignment, error)
 		in.Budget = 1
 		return partition.Apply(m.cfg.Policy, in)
 	}
-}
-
-// held is the table as an assignment: who has what now.
-func (m *Machine) held() partition.Assignment {
-	var a partition.Assignment
-	for r, e := range m.table.All() {
-		if e.Vacant() {
-			a = a.Append(r.Start, "")
-			continue
-		}
-		a = a.Append(r.Start, e.Holder.Owner)
-	}
-	return a
 }
 
 // loadWithin is what is known of the load of a range, and the cells that a later

@@ -19,14 +19,22 @@ import (
 // lease to return, as after a takeover; whoever is silent then is expired as usual. An owner
 // whose name a new session wants does not get that time: its process was replaced.
 
+// An outage is a time in which no owner is heard, and those whose time is over are kept, because no other
+// could take their ranges.
+type outage struct {
+	active     bool
+	heardAt    mono.Instant // when an owner was last heard
+	returnedAt mono.Instant // when one was that we knew before
+}
+
 // keepSilent reports whether silent owners stay in the table at now, because no other member can
 // take their ranges. A member that leaves cannot, and one that has missed two renewals does not
 // count. Owners that are cut off together reach their deadlines one after the other: the first
 // must not be expired because the last has some time left.
 func (m *Machine) keepSilent(now mono.Instant) bool {
-	return !m.cfg.Deleted && !slices.ContainsFunc(m.seats, func(s *seat) bool {
+	return !m.cfg.Deleted && !slices.ContainsFunc(m.members.seats, func(s *seat) bool {
 		p := s.incumbent
-		return p != nil && p.member() && !p.parting && p.echo != 0 && p.heard >= m.recently(now)
+		return p != nil && p.member() && !p.exit.parting() && p.acks.echo != 0 && p.renewal.heard >= m.recently(now)
 	})
 }
 
@@ -45,35 +53,29 @@ func (s *seat) replaced(now mono.Instant) bool {
 	switch {
 	case p == nil:
 		return false
-	case s.contender != nil && s.contender.answered:
-		return p.silent(now)
+	case s.contender != nil && s.contender.claims.exact():
+		return p.renewal.silent(now)
 	}
-	moves := p.mover != "" && (p.answered || len(p.imports)+len(p.arriving) > 0)
-	return now >= p.until && len(p.leases) == 0 && !moves
-}
-
-// forfeited reports whether the leases of a silent owner are of no use to it: history was lost,
-// and it was not heard since. It could not resume them, and a successor would not know that.
-func (m *Machine) forfeited(now mono.Instant, p *peer) bool {
-	return m.proven && p != nil && p.echo == 0 && now >= p.until
+	moves := p.moves.mover != "" && (p.claims.exact() || len(p.moves.imports)+len(p.moves.arriving) > 0)
+	return now >= p.renewal.until && len(p.held.leases) == 0 && !moves
 }
 
 // expireSilent ends all sessions whose time is over.
 func (m *Machine) expireSilent(now mono.Instant) {
-	for _, s := range slices.Clone(m.seats) {
-		if p := s.incumbent; p != nil && now >= p.until {
+	for _, s := range slices.Clone(m.members.seats) {
+		if p := s.incumbent; p != nil && now >= p.renewal.until {
 			m.expireIncumbent(s)
 		}
 	}
-	for _, p := range m.ghosts() {
-		if now >= p.until {
+	for _, p := range m.members.ghosts() {
+		if now >= p.renewal.until {
 			m.remove(p, leasehold.CauseExpired)
 		}
 	}
 }
 
 func (m *Machine) expireIncumbent(s *seat) {
-	m.note(NoteExpired, s.owner, uint64(len(s.incumbent.leases)), 0)
+	m.note(NoteExpired, s.owner, uint64(len(s.incumbent.held.leases)), 0)
 	m.remove(s.incumbent, leasehold.CauseExpired)
 }
 
@@ -81,16 +83,16 @@ func (m *Machine) expireIncumbent(s *seat) {
 // heard at all; otherwise they are looked at again soon, since another may become a member.
 func (m *Machine) noticeOutage(now mono.Instant) {
 	kept := 0
-	for _, p := range m.sessions {
-		if now >= p.until {
+	for _, p := range m.members.sessions {
+		if now >= p.renewal.until {
 			kept++
 		}
 	}
-	silence := kept > 0 && m.heardAt < m.recently(now)
-	if silence && !m.outage {
+	silence := kept > 0 && m.outage.heardAt < m.recently(now)
+	if silence && !m.outage.active {
 		m.note(NoteOutage, "", uint64(kept), 0)
 	}
-	m.outage = silence
+	m.outage.active = silence
 	if kept > 0 && !silence {
 		m.wakeAt(now.Add(m.cfg.Timing.Renew / 2))
 	}
@@ -103,24 +105,24 @@ func (m *Machine) noticeOutage(now mono.Instant) {
 // the one that has been silent for longest. It costs a pass over all sessions; after a refusal, others
 // are refused without one for a while.
 func (m *Machine) makeRoom(now mono.Instant) bool {
-	if now < m.fullUntil {
+	if now < m.members.fullUntil {
 		return false
 	}
 	kept, first := 0, (*peer)(nil)
-	for _, p := range m.sessions {
-		if p.echo == 0 || !p.silent(now) {
+	for _, p := range m.members.sessions {
+		if p.acks.echo == 0 || !p.renewal.silent(now) {
 			continue
 		}
 		if kept++; first == nil || p.expiresBefore(first) {
 			first = p
 		}
 	}
-	if m.heard-kept >= m.cfg.MaxOwners {
-		m.fullUntil = now.Add(m.cfg.Timing.Renew / 8)
+	if m.members.heard-kept >= m.cfg.MaxOwners {
+		m.members.fullUntil = now.Add(m.cfg.Timing.Renew / 8)
 		return false
 	}
-	if m.heard >= 2*m.cfg.MaxOwners {
-		m.note(NoteExpired, first.holder.Owner, uint64(len(first.leases)), 0)
+	if m.members.heard >= 2*m.cfg.MaxOwners {
+		m.note(NoteExpired, first.holder.Owner, uint64(len(first.held.leases)), 0)
 		m.remove(first, leasehold.CauseExpired)
 	}
 	return true
@@ -128,10 +130,10 @@ func (m *Machine) makeRoom(now mono.Instant) bool {
 
 // expiresBefore reports whether a silent session is expired before another, if there are too many.
 func (p *peer) expiresBefore(o *peer) bool {
-	if has, other := len(p.leases) > 0, len(o.leases) > 0; has != other {
+	if has, other := len(p.held.leases) > 0, len(o.held.leases) > 0; has != other {
 		return other
 	}
-	return cmp.Or(cmp.Compare(p.heard, o.heard), bytes.Compare(p.holder.Session[:], o.holder.Session[:])) < 0
+	return cmp.Or(cmp.Compare(p.renewal.heard, o.renewal.heard), bytes.Compare(p.holder.Session[:], o.holder.Session[:])) < 0
 }
 
 // endOutage gives the silent owners the time of a lease to return, when one of them returns
@@ -139,25 +141,25 @@ func (p *peer) expiresBefore(o *peer) bool {
 // have passed. A newcomer shows nothing of the kind, unless deadlines have passed. A new session
 // that wants the name of one waits no longer for that.
 func (m *Machine) endOutage(now mono.Instant, s leasehold.Session) {
-	recently, over := m.recently(now), m.outage
-	m.heardAt, m.outage = now, false
-	if p := m.sessions[s]; p != nil {
-		over = over || p.heard < recently && max(m.returnedAt, m.since) < recently
-		m.returnedAt = now
+	recently, over := m.recently(now), m.outage.active
+	m.outage.heardAt, m.outage.active = now, false
+	if p := m.members.sessions[s]; p != nil {
+		over = over || p.renewal.heard < recently && max(m.outage.returnedAt, m.history.since) < recently
+		m.outage.returnedAt = now
 	}
 	if !over {
 		return
 	}
 	m.note(NoteOutageOver, "", 0, 0)
 	until := now.Add(m.cfg.Timing.Hold())
-	for _, p := range m.sessions {
-		if p.heard >= recently || p.until >= until {
+	for _, p := range m.members.sessions {
+		if p.renewal.heard >= recently || p.renewal.until >= until {
 			continue
 		}
-		if p.due == 0 {
-			p.due = p.until
+		if p.renewal.due == 0 {
+			p.renewal.due = p.renewal.until
 		}
-		p.until = until
+		p.renewal.until = until
 	}
 	m.wake = now
 }
@@ -165,37 +167,30 @@ func (m *Machine) endOutage(now mono.Instant, s leasehold.Session) {
 // extend lets us lead for longer. While we had no authority we heard no owner: that time does
 // not count as an owner's silence.
 func (m *Machine) extend(now, until mono.Instant) {
-	if from := max(m.authority, m.deafUntil); now > from {
-		for _, p := range m.sessions {
-			if p.until > from {
-				p.until = max(p.until, min(p.until.Add(now.Sub(from)), now.Add(m.patience(p))))
+	if from := max(m.lead.authority, m.lead.deafUntil); now > from {
+		for _, p := range m.members.sessions {
+			if p.renewal.until > from {
+				p.renewal.until = max(p.renewal.until, min(p.renewal.until.Add(now.Sub(from)), now.Add(m.patience(p))))
 			}
 		}
-		m.deafUntil = now
+		m.lead.deafUntil = now
 	}
-	m.authority = max(m.authority, until)
+	m.lead.authority = max(m.lead.authority, until)
 	m.wake = now // whatever waited for it
 }
 
 // wakeAtDeadline sets the alarm for a peer's deadline, unless it is kept past it.
 func (m *Machine) wakeAtDeadline(now mono.Instant, p *peer) {
-	if now < p.until {
-		m.wakeAt(p.until)
+	if now < p.renewal.until {
+		m.wakeAt(p.renewal.until)
 	}
-	if now < p.due {
-		m.wakeAt(p.due)
+	if now < p.renewal.due {
+		m.wakeAt(p.renewal.due)
 	}
 }
-
-// overdue reports whether an outage has given a peer more time, and its deadline has passed.
-func (p *peer) overdue(now mono.Instant) bool { return p.due != 0 && now >= p.due }
-
-// silent reports whether a peer is past its deadline: it is kept for as long as nobody else could
-// take its ranges.
-func (p *peer) silent(now mono.Instant) bool { return now >= p.until || p.overdue(now) }
 
 // ending reports whether leases of a session have ended, which the table does not say yet.
 func (m *Machine) ending(s leasehold.Session) bool {
 	of := func(f freed) bool { return f.holder.Session == s }
-	return slices.ContainsFunc(m.freed, of) || slices.ContainsFunc(m.batchFreed, of)
+	return slices.ContainsFunc(m.freed.queue, of) || slices.ContainsFunc(m.pending.freed, of)
 }

@@ -274,7 +274,7 @@ func TestEvidenceBelowNewest(t *testing.T) {
 // Owners that claim what cannot be do not use generations up, however many of them there are.
 func TestClaimsDoNotUseGenerationsUp(t *testing.T) {
 	cfg := poolConfig()
-	cfg.Clock = storage.Clock(1_800_000_000)
+	cfg.Takeover.Clock = storage.Clock(1_800_000_000)
 	p := newPoolIn(t, 2, cfg, heldBy(poolHolder(0)))
 	p.claims(0, 1)
 	p.settle()

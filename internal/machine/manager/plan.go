@@ -15,46 +15,46 @@ import (
 
 // plan works out a new assignment if the members have changed, and puts what
 // can be granted into a batch.
-func (m *Machine) plan(now mono.Instant) {
-	if m.batch != nil {
+func (m *Machine) planBatch(now mono.Instant) {
+	if m.pending.stage != commitIdle {
 		return // one at a time
 	}
-	if m.doubted() {
+	if m.history.doubted() {
 		m.rebase(now) // before anything else is written
 		return
 	}
-	if m.cfg.Volatile && storage.Spent(m.term, m.table.LSN(), m.table.Newest(), m.cfg.BatchChanges) {
+	if m.cfg.Volatile && storage.Spent(m.lead.term, m.state.table.LSN(), m.state.table.Newest(), m.cfg.Log.BatchChanges) {
 		m.emit(Spent{})
 		return
 	}
-	if m.churn.due(now) && !m.replan {
+	if m.plan.churn.due(now) && !m.plan.replan {
 		m.rebalance(now)
 	}
-	if m.replan && now >= max(m.replanAt, m.gatherUntil) {
+	if m.plan.replan && now >= max(m.plan.replanAt, m.plan.gatherUntil) {
 		m.redraw(now)
 	}
-	if m.replan {
-		m.wakeAt(max(m.replanAt, m.gatherUntil))
+	if m.plan.replan {
+		m.wakeAt(max(m.plan.replanAt, m.plan.gatherUntil))
 	}
-	if now >= m.rescanAt {
-		m.rescanAt = mono.Never
-		m.rescan = true
+	if now >= m.plan.rescanAt {
+		m.plan.rescanAt = mono.Never
+		m.plan.rescan = true
 	}
-	if !m.rescan && len(m.freed) == 0 {
+	if !m.plan.rescan && len(m.freed.queue) == 0 {
 		m.startMoves(now)
 		m.compact(now)
 		return
 	}
 	var grants []grant
-	if m.rescan {
+	if m.plan.rescan {
 		grants = m.scan()
 	}
 	changes := m.settleFreed(&grants)
 	changes, rest := m.grantAll(changes, grants)
-	m.rescan = rest
+	m.plan.rescan = rest
 	m.startMoves(now)
 	if len(changes) > 0 {
-		m.commit(now, &storage.Batch{Namespace: m.cfg.Namespace, Term: m.term, Prev: m.table.LSN(), Changes: changes})
+		m.commit(now, &storage.Batch{Namespace: m.cfg.Namespace, Term: m.lead.term, Prev: m.state.table.LSN(), Changes: changes})
 	}
 }
 
@@ -64,26 +64,19 @@ func (m *Machine) plan(now mono.Instant) {
 // asked at once, but not much more often than it can be made use of: a plan looks
 // at the whole table, and a thousand that join need not be as many plans.
 func (m *Machine) joined(now mono.Instant) {
-	alone := len(m.current) == 0 || len(m.current) == 1 && m.current[0].Owner == ""
+	alone := len(m.plan.current) == 0 || len(m.plan.current) == 1 && m.plan.current[0].Owner == ""
 	switch {
-	case m.replan || alone:
-	case slices.ContainsFunc(m.current, func(s partition.Slot) bool { return s.Owner == "" }):
-		m.gatherUntil = m.drawnAt.Add(m.cfg.Gather / unownedHaste)
+	case m.plan.replan || alone:
+	case slices.ContainsFunc(m.plan.current, func(s partition.Slot) bool { return s.Owner == "" }):
+		m.plan.gatherUntil = m.plan.drawnAt.Add(m.cfg.Gather / unownedHaste)
 	default:
-		m.gatherUntil = now.Add(m.cfg.Gather)
+		m.plan.gatherUntil = now.Add(m.cfg.Gather)
 	}
-	m.replan, m.occasion = true, table.Joined // the next plan sees to it that it is woken
+	m.plan.replan, m.plan.occasion = true, table.Joined // the next plan sees to it that it is woken
 }
 
 // unownedHaste is how many times sooner than usual those who join get what nobody has.
 const unownedHaste = 16
-
-// lostMember makes the policy be asked at once: someone's keys have no owner, or are to
-// go elsewhere.
-func (m *Machine) lostMember(why table.Reason) {
-	m.replan, m.occasion = true, why
-	m.gatherUntil = 0
-}
 
 // limits is what an assignment must keep to. An owner may hold more leases than
 // the plan has ranges for it, of different generations side by side.
@@ -94,49 +87,49 @@ func (m *Machine) limits() partition.Limits {
 // rebalance asks the policy what it wants now that loads have changed. Most of
 // the time it wants what it wanted before.
 func (m *Machine) rebalance(now mono.Instant) {
-	m.amend()
+	m.plan.amend()
 	in := m.input(now, drained)
 	want, err := partition.Apply(m.cfg.Policy, in)
 	switch {
 	case err != nil:
 		m.emit(Note{What: NotePolicyRefused, Why: err})
-	case !slices.Equal(want, m.current):
-		m.churn.spend(in, want)
+	case !slices.Equal(want, m.plan.current):
+		m.plan.churn.spend(in, want)
 		m.adopt(want, table.Load)
 	}
 }
 
 // redraw asks the policy what it wants, now that the members have changed.
 func (m *Machine) redraw(now mono.Instant) {
-	m.replan, m.drawnAt = false, now
-	m.gatherUntil = 0
-	m.amend()
+	m.plan.replan, m.plan.drawnAt = false, now
+	m.plan.gatherUntil = 0
+	m.plan.amend()
 	in := m.input(now, drained)
-	if m.unlimited {
-		m.unlimited, in.Budget = false, 1
+	if m.plan.churn.unlimited {
+		m.plan.churn.unlimited, in.Budget = false, 1
 	}
 	want, err := partition.Apply(m.cfg.Policy, in)
 	if err != nil {
 		m.emit(Note{What: NotePolicyRefused, Why: err})
 		want = m.asItIs()
-		m.replan = true
-		m.replanAt = now.Add(m.cfg.Timing.Renew)
-		m.wakeAt(m.replanAt)
+		m.plan.replan = true
+		m.plan.replanAt = now.Add(m.cfg.Timing.Renew)
+		m.wakeAt(m.plan.replanAt)
 	}
-	m.churn.spend(in, want)
-	m.adopt(want, m.occasion)
-	m.occasion = table.NoReason
+	m.plan.churn.spend(in, want)
+	m.adopt(want, m.plan.occasion)
+	m.plan.occasion = table.NoReason
 }
 
 // asItIs is the assignment in force, but that what it has for owners that are no
 // members any more stays with whoever holds it.
 func (m *Machine) asItIs() partition.Assignment {
 	var a partition.Assignment
-	for r, pair := range keyrange.Zip(m.table.Entries(), m.desired) {
+	for r, pair := range keyrange.Zip(m.state.table.Entries(), m.plan.desired) {
 		s := pair.B
 		if s == nil || s.gone || !s.incumbent.member() {
 			s = nil
-			if p := m.holderOf(pair.A); p != nil && p.member() {
+			if p := m.members.holderOf(pair.A); p != nil && p.member() {
 				s = p.seat
 			}
 		}
@@ -149,53 +142,30 @@ func (m *Machine) asItIs() partition.Assignment {
 	return a
 }
 
-func (m *Machine) holderOf(e table.Entry) *peer {
-	if e.Vacant() {
-		return nil
-	}
-	return m.sessions[e.Holder.Session]
-}
-
 // adopt makes the assignment the one that we work towards.
 func (m *Machine) adopt(want partition.Assignment, why table.Reason) {
-	before := m.desired
-	m.current = want
-	byOwner := make(map[leasehold.OwnerID]*seat, len(m.seats))
-	for _, s := range m.seats {
+	before := m.plan.desired
+	m.plan.current = want
+	byOwner := make(map[leasehold.OwnerID]*seat, len(m.members.seats))
+	for _, s := range m.members.seats {
 		if s.incumbent.member() {
 			byOwner[s.owner] = s
 		}
-		s.incumbent.plain = false
+		s.incumbent.held.plain = false
 	}
 	var b keyrange.Builder[*seat]
 	b.Grow(len(want))
 	for _, slot := range want {
 		b.Append(slot.Start, byOwner[slot.Owner])
 	}
-	m.desired = b.Map()
-	if m.desired == nil {
-		m.desired = keyrange.NewMap[*seat](nil)
+	m.plan.desired = b.Map()
+	if m.plan.desired == nil {
+		m.plan.desired = keyrange.NewMap[*seat](nil)
 	}
-	m.justify(before, why)
+	m.plan.justify(before, why)
 	m.spareState()
-	m.rescan = true
-	m.compacted = 0 // another plan may leave more leases side by side
-}
-
-// justify notes why a plan gives ranges to others than the one before it.
-func (m *Machine) justify(before *keyrange.Map[*seat], why table.Reason) {
-	for r, pair := range keyrange.Diff(before, m.desired) {
-		m.reasons.Set(r, because(pair[0], why))
-	}
-	if m.reasons.Len() <= 2*m.desired.Len() {
-		return
-	}
-	var b keyrange.Builder[table.Reason] // where ranges were that are no more, reasons may still change
-	for r := range m.desired.All() {
-		_, reason := m.reasons.At(r.Start)
-		b.Append(r.Start, reason)
-	}
-	m.reasons = b.Map()
+	m.plan.rescan = true
+	m.compaction.lsn = 0 // another plan may leave more leases side by side
 }
 
 // because is why a range does not go to who was to have it before, if a plan was made for
@@ -206,9 +176,9 @@ func because(before *seat, why table.Reason) table.Reason {
 		return why
 	case before.gone || before.incumbent == nil:
 		return table.Gone
-	case before.incumbent.parting:
+	case before.incumbent.exit.parting():
 		return table.Leaving
-	case before.incumbent.draining:
+	case before.incumbent.exit.draining:
 		return table.Drain
 	}
 	return why
@@ -225,21 +195,21 @@ type grant struct {
 func (m *Machine) scan() []grant {
 	var grants []grant
 	m.reviewMoves()
-	m.clearBacklog()
-	for r, pair := range keyrange.Zip(m.table.Entries(), m.desired) {
+	m.members.clearBacklog()
+	for r, pair := range keyrange.Zip(m.state.table.Entries(), m.plan.desired) {
 		if pair.A.Vacant() {
 			if pair.B != nil {
 				grants = append(grants, grant{r, pair.B})
 			}
 			continue
 		}
-		p := m.sessions[pair.A.Holder.Session]
+		p := m.members.sessions[pair.A.Holder.Session]
 		switch {
 		case p == nil || p.seat == pair.B:
-		case !m.stays(p, pair.B):
+		case !p.stays(pair.B):
 			m.recall(p, leasehold.Lease{Range: r, Generation: pair.A.Generation})
 		case pair.B != nil:
-			m.want(p, r, pair.B)
+			m.plan.want(p, r, pair.B)
 		}
 	}
 	m.readyAll()
@@ -249,48 +219,48 @@ func (m *Machine) scan() []grant {
 // recall sees to it that p gives a lease back, or a part of one. What it was
 // never offered is free at once.
 func (m *Machine) recall(p *peer, l leasehold.Lease) {
-	_, moved := p.tickets[l.Generation]
-	if first, fresh := p.fresh[l.Generation]; fresh && first == 0 && !moved {
+	_, moved := p.held.tickets[l.Generation]
+	if first, fresh := p.held.fresh[l.Generation]; fresh && first == 0 && !moved {
 		m.note(NoteWithdrawn, p.holder.Owner, uint64(l.Generation), 0)
 		whole := []leasehold.Lease{l}
-		still := protocol.Missing(whole, protocol.Missing(whole, p.leases)) // a part may be free already
+		still := protocol.Missing(whole, protocol.Missing(whole, p.held.leases)) // a part may be free already
 		for _, part := range still {
-			m.free(freed{Lease: part, holder: p.holder, cause: leasehold.CauseReleased})
+			m.freed.add(freed{Lease: part, holder: p.holder, cause: leasehold.CauseReleased})
 		}
-		p.drop(still)
+		p.held.drop(still)
 		return
 	}
-	p.plain = false
+	p.held.plain = false
 	m.touch(p)
 }
 
 // settleFreed records leases that have ended, and adds what can be granted in
 // their place. What is too much for one batch waits for the next.
 func (m *Machine) settleFreed(grants *[]grant) (changes []table.Change) {
-	m.batchTickets = make(map[leasehold.Generation]protocol.Ticket)
+	m.pending.tickets = make(map[leasehold.Generation]protocol.Ticket)
 	n := 0
-	for n < len(m.freed) && len(changes) < m.cfg.BatchChanges/2 {
-		f, first := m.freed[n], n
+	for n < len(m.freed.queue) && len(changes) < m.cfg.Log.BatchChanges/2 {
+		f, first := m.freed.queue[n], n
 		n++
-		if m.arrives(&f) {
-			for n < len(m.freed) && m.freed[n-1].joins(&m.freed[n]) {
+		if m.members.arrives(&f) {
+			for n < len(m.freed.queue) && m.freed.queue[n-1].joins(&m.freed.queue[n]) {
 				n++
 			}
-			changes = append(changes, m.transfer(m.freed[first:n], len(changes)))
+			changes = append(changes, m.transfer(m.freed.queue[first:n], len(changes)))
 			continue
 		}
 		changes = append(changes, table.Change{
 			Kind: table.Vacated, Range: f.Range, Generation: f.Generation, Holder: f.holder, Cause: f.cause,
 		})
-		for r, s := range m.desired.Within(f.Range) {
+		for r, s := range m.plan.desired.Within(f.Range) {
 			if s != nil {
 				*grants = append(*grants, grant{r, s})
 			}
 		}
 	}
-	m.batchFreed = slices.Clone(m.freed[:n])
-	if m.freed = slices.Delete(m.freed, 0, n); len(m.freed) == 0 {
-		m.freed = emptied(m.freed)
+	m.pending.freed = slices.Clone(m.freed.queue[:n])
+	if m.freed.queue = slices.Delete(m.freed.queue, 0, n); len(m.freed.queue) == 0 {
+		m.freed.queue = emptied(m.freed.queue)
 	}
 	return changes
 }
@@ -299,9 +269,9 @@ func (m *Machine) settleFreed(grants *[]grant) (changes []table.Change) {
 // leader has the numbers of the leader's term and no others.
 func (m *Machine) newest() leasehold.Generation {
 	if m.cfg.Volatile {
-		return m.table.Newest()
+		return m.state.table.Newest()
 	}
-	return max(m.table.Newest(), m.cfg.After)
+	return max(m.state.table.Newest(), m.cfg.After)
 }
 
 // nextGeneration returns the generation of the next grant of a batch, of which so many are grants and so many are
@@ -310,7 +280,7 @@ func (m *Machine) newest() leasehold.Generation {
 // Both numbers begin with the term.
 func (m *Machine) nextGeneration(grants, changes int) leasehold.Generation {
 	if m.cfg.Volatile {
-		return leasehold.Generation(m.table.LSN()) + leasehold.Generation(changes) + 1
+		return leasehold.Generation(m.state.table.LSN()) + leasehold.Generation(changes) + 1
 	}
 	return m.newest() + leasehold.Generation(grants) + 1
 }
@@ -319,7 +289,7 @@ func (m *Machine) nextGeneration(grants, changes int) leasehold.Generation {
 // becomes one lease with one generation. It reports whether some had to wait.
 func (m *Machine) grantAll(changes []table.Change, grants []grant) ([]table.Change, bool) {
 	slices.SortFunc(grants, func(a, b grant) int { return cmp.Compare(a.Start, b.Start) })
-	granted := len(m.batchTickets)
+	granted := len(m.pending.tickets)
 	wait := false
 	for i := 0; i < len(grants); {
 		g := grants[i]
@@ -329,11 +299,11 @@ func (m *Machine) grantAll(changes []table.Change, grants []grant) ([]table.Chan
 		if g.to.gone || !g.to.incumbent.member() {
 			continue
 		}
-		if len(changes) >= m.cfg.BatchChanges {
+		if len(changes) >= m.cfg.Log.BatchChanges {
 			wait = true
 			break
 		}
-		_, reason := m.reasons.At(g.Start)
+		_, reason := m.plan.reasons.At(g.Start)
 		generation := m.nextGeneration(granted, len(changes))
 		granted++
 		changes = append(changes, table.Change{
@@ -341,7 +311,7 @@ func (m *Machine) grantAll(changes []table.Change, grants []grant) ([]table.Chan
 		})
 	}
 	for i := range changes {
-		changes[i].LSN = m.table.LSN() + leasehold.LSN(i) + 1
+		changes[i].LSN = m.state.table.LSN() + leasehold.LSN(i) + 1
 	}
 	return changes, wait
 }
@@ -351,42 +321,14 @@ func (m *Machine) grantAll(changes []table.Change, grants []grant) ([]table.Chan
 // in turn.
 func (m *Machine) tellTouched(now mono.Instant) {
 	for _, p := range m.touched {
-		if !p.stale {
+		if !p.acks.stale {
 			continue // told meanwhile
 		}
-		p.stale = false
-		alive := m.sessions[p.holder.Session] == p && p.echo != 0 && p.member()
-		if alive && !p.unacked && m.news(p) {
+		p.acks.stale = false
+		alive := m.members.sessions[p.holder.Session] == p && p.acks.echo != 0 && p.member()
+		if alive && !p.acks.unacked && m.plan.news(p) {
 			m.tell(now, p)
 		}
 	}
 	m.touched = emptied(m.touched)
-}
-
-// news reports whether there is anything in what we would tell p but renewals.
-func (m *Machine) news(p *peer) bool { return p.orders || !m.keepsAsIs(p) }
-
-// keepsAsIs reports whether p is to keep the leases that it has, all of them
-// and no others, and knows it. If not, it will say at once what it has then.
-func (m *Machine) keepsAsIs(p *peer) bool {
-	if !p.plain {
-		p.plain = len(p.fresh) == 0 && m.keepsAll(p)
-	}
-	return p.plain
-}
-
-// keepsAll reports whether the plan leaves p all its leases.
-func (m *Machine) keepsAll(p *peer) bool {
-	for _, l := range p.leases {
-		r, s := m.desired.At(l.Range.Start)
-		if s == p.seat && r.Covers(l.Range) {
-			continue
-		}
-		for _, s := range m.desired.Within(l.Range) {
-			if !m.stays(p, s) {
-				return false
-			}
-		}
-	}
-	return len(p.recalled) == 0
 }

@@ -128,7 +128,7 @@ func TestReconfiguredLog(t *testing.T) {
 	l.join("a")
 	l.join("b")
 	kept := l.machine.Sizes().Log
-	l.step(manager.Reconfigured{Config: manager.Config{Timing: protocol.PaperTiming(), Policy: partition.Even{}, LogChanges: 1}})
+	l.step(manager.Reconfigured{Config: manager.Config{Timing: protocol.PaperTiming(), Policy: partition.Even{}, Log: manager.LogLimits{Changes: 1}}})
 	if got := l.machine.Sizes().Log; kept < 2 || got > 1 {
 		t.Errorf("of %d changes %d are kept, want at most 1", kept, got)
 	}
@@ -176,7 +176,7 @@ func TestSuccessorWaitsForThePromise(t *testing.T) {
 
 // The numbers of a namespace that was led before in the same term go on.
 func TestFirstSeq(t *testing.T) {
-	l := newPaperLeader(t, func(c *manager.Config) { c.FirstSeq = 41 })
+	l := newPaperLeader(t, func(c *manager.Config) { c.Takeover.FirstSeq = 41 })
 	a := l.introduce("a")
 	if got := a.unread[0].Seq; got != 43 || l.machine.Seq() < got {
 		t.Errorf("the second message has number %d, want 43; the newest is said to be %d", got, l.machine.Seq())

@@ -37,35 +37,35 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 	case r.Namespace != m.cfg.Namespace:
 		m.note(NoteForeign, r.Holder.Owner, 0, 0)
 		return
-	case r.Term > m.term+m.cfg.termJump():
-		m.note(NoteBadMessage, r.Holder.Owner, uint64(r.Term), uint64(m.term))
+	case r.Term > m.lead.term+m.cfg.termJump():
+		m.note(NoteBadMessage, r.Holder.Owner, uint64(r.Term), uint64(m.lead.term))
 		return
-	case r.Term > m.term:
+	case r.Term > m.lead.term:
 		m.emit(Outranked{r.Term}) // only the store can say whether it is so
 		return
-	case r.Term == m.term && r.Heard > m.seq:
+	case r.Term == m.lead.term && r.Heard > m.lead.seq:
 		// It was not us who said that: the store has forgotten who led in this term before, and no
 		// other is to lead in it.
-		m.emit(Outranked{m.term + 1})
+		m.emit(Outranked{m.lead.term + 1})
 		return
-	case !m.leads(now):
-		m.note(NoteNoAuthority, r.Holder.Owner, uint64(now), uint64(m.authority))
+	case !m.lead.active(now):
+		m.note(NoteNoAuthority, r.Holder.Owner, uint64(now), uint64(m.lead.authority))
 		return
-	case m.anothers(r.Holder):
+	case m.members.anothers(r.Holder):
 		m.note(NoteForeign, r.Holder.Owner, 0, 0)
 		return
-	case m.unmarked:
+	case m.history.gap == gapUrgent:
 		return // what it has may be all that shows that the store was restored
 	case m.duplicated(now, r):
 		return
 	case r.Leaving:
 		m.goodbye(now, r)
 		return
-	case m.sessions[r.Holder.Session] == nil && m.ending(r.Holder.Session):
+	case m.members.sessions[r.Holder.Session] == nil && m.ending(r.Holder.Session):
 		return // its leases have ended, which is not committed yet: the answer would reveal it
 	}
 	m.endOutage(now, r.Holder.Session)
-	if first := m.firstInLine(r.Holder); first != nil && !m.overtakes(r, first) {
+	if first := m.members.firstInLine(r.Holder); first != nil && !m.overtakes(r, first) {
 		reply := m.reply(now, r.Holder.Session, r.Seq)
 		reply.Incumbent = first.holder
 		m.emit(Send{r.Holder.Owner, reply})
@@ -79,37 +79,23 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 	if m.accept(now, p, r) {
 		m.seatGhost(p)
 		m.hear(now, p, r)
-		p.heard, p.load, p.suspended, p.due = now, r.Load, r.Suspended, 0
-		p.until = max(p.until, now.Add(m.patience(p)))
-		m.wakeAt(p.until)
+		p.renewal.heard, p.load, p.claims.suspended, p.renewal.due = now, r.Load, r.Suspended, 0
+		p.renewal.until = max(p.renewal.until, now.Add(m.patience(p)))
+		m.wakeAt(p.renewal.until)
 		m.resume(p)
-		if p.deferred = m.defers(now, p); !p.deferred && !m.unmarked {
+		if p.claims.undefer(); m.history.defers(now, p) {
+			p.claims.resumption = resumeDeferred
+		}
+		if !p.claims.deferred() && m.history.gap != gapUrgent {
 			m.tell(now, p)
 		}
 	}
 }
 
-// anothers reports whether a session is known to be that of another owner. Whoever looks
-// things up learns the sessions of all, and could speak for any of them otherwise.
-func (m *Machine) anothers(h *table.Holder) bool {
-	p := m.sessions[h.Session]
-	return p != nil && p.holder.Owner != h.Owner
-}
-
-// firstInLine returns who waits already for the name of a session that we do
-// not know; nil if nobody does. One at a time waits, for as long as it speaks.
-func (m *Machine) firstInLine(h *table.Holder) *peer {
-	i, known := m.findSeat(h.Owner)
-	if !known || m.sessions[h.Session] != nil {
-		return nil
-	}
-	return m.seats[i].contender
-}
-
 // overtakes reports whether a request proves that whoever waits is gone, and
 // forgets that one. If it has leases, they must be waited for.
 func (m *Machine) overtakes(r *protocol.LeaseRequest, first *peer) bool {
-	if r.Gone != first.holder.Session || len(first.leases) > 0 {
+	if r.Gone != first.holder.Session || len(first.held.leases) > 0 {
 		return false
 	}
 	m.forget(first)
@@ -119,15 +105,16 @@ func (m *Machine) overtakes(r *protocol.LeaseRequest, first *peer) bool {
 // session returns the peer of a holder, making one if there is none, or why
 // there can be none.
 func (m *Machine) session(now mono.Instant, h *table.Holder) (*peer, leasehold.Kind) {
-	if p := m.sessions[h.Session]; p != nil {
+	if p := m.members.sessions[h.Session]; p != nil {
 		return p, leasehold.Other
 	}
-	if m.heard >= m.cfg.MaxOwners && !m.makeRoom(now) {
-		m.note(NoteFull, h.Owner, uint64(m.heard), 0)
+	if m.members.heard >= m.cfg.MaxOwners && !m.makeRoom(now) {
+		m.note(NoteFull, h.Owner, uint64(m.members.heard), 0)
 		return nil, leasehold.Limit
 	}
-	p := &peer{holder: h, seat: m.seat(h.Owner), resendAt: mono.Never}
-	m.sessions[h.Session] = p
+	p := newPeer(h)
+	p.seat = m.members.seat(h.Owner)
+	m.members.sessions[h.Session] = p
 	if p.seat.incumbent == nil {
 		p.seat.incumbent = p
 		m.note(NoteHello, h.Owner, 0, 0)
@@ -144,11 +131,11 @@ func (m *Machine) seatGhost(p *peer) {
 	if p.seat != nil {
 		return
 	}
-	s := m.seat(p.holder.Owner)
+	s := m.members.seat(p.holder.Owner)
 	switch {
 	case s.incumbent == nil:
 		s.incumbent = p
-		m.replan = true
+		m.plan.replan = true
 	case s.contender == nil:
 		s.contender = p
 	default:
@@ -161,21 +148,21 @@ func (m *Machine) seatGhost(p *peer) {
 // term is always accepted, because there is nothing of ours to reflect; but it
 // proves nothing either (see hear).
 func (m *Machine) accept(now mono.Instant, p *peer, r *protocol.LeaseRequest) bool {
-	if r.Seq <= p.echo {
-		m.note(NoteDuplicate, p.holder.Owner, uint64(r.Seq), uint64(p.echo))
+	if r.Seq <= p.acks.echo {
+		m.note(NoteDuplicate, p.holder.Owner, uint64(r.Seq), uint64(p.acks.echo))
 		return false
 	}
-	if p.sent != 0 && (r.Term != m.term || r.Heard != p.sent) {
-		m.note(NoteRace, p.holder.Owner, uint64(r.Heard), uint64(p.sent))
-		p.resendAt = min(p.resendAt, now.Add(m.backoff()))
-		m.wakeAt(p.resendAt)
+	if p.acks.sent != 0 && (r.Term != m.lead.term || r.Heard != p.acks.sent) {
+		m.note(NoteRace, p.holder.Owner, uint64(r.Heard), uint64(p.acks.sent))
+		p.acks.resendAt = min(p.acks.resendAt, now.Add(m.backoff()))
+		m.wakeAt(p.acks.resendAt)
 		return false
 	}
-	if p.echo == 0 {
-		m.heard++
+	if p.acks.echo == 0 {
+		m.members.heard++
 	}
-	p.echo = r.Seq
-	p.resendAt = mono.Never
+	p.acks.echo = r.Seq
+	p.acks.resendAt = mono.Never
 	return true
 }
 
@@ -184,8 +171,8 @@ func (m *Machine) accept(now mono.Instant, p *peer, r *protocol.LeaseRequest) bo
 // nothing. It must not block the name for long: it may be gone, or its hello may
 // be a late message of a session that was gone long ago.
 func (m *Machine) patience(p *peer) time.Duration {
-	waits := p.seat != nil && p.seat.contender == p && len(p.leases) == 0
-	if p.proven && !waits {
+	waits := p.seat != nil && p.seat.contender == p && len(p.held.leases) == 0
+	if p.acks.proven && !waits {
 		return m.cfg.Timing.Hold()
 	}
 	return m.cfg.Timing.Drift.Stretch(2 * m.cfg.Timing.Renew)
@@ -193,28 +180,28 @@ func (m *Machine) patience(p *peer) time.Duration {
 
 // hear takes in what an accepted request says.
 func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
-	if p.sent == 0 { // whatever it has or resumes later is from us
-		p.resumedUpTo = r.Resumed
+	if p.acks.sent == 0 { // whatever it has or resumes later is from us
+		p.claims.resumedUpTo = r.Resumed
 		m.remind(now, r)
 	}
-	p.claims = r.Leases
+	p.claims.leases = r.Leases
 	m.learn(now, p, r)
 	if s := p.seat; s != nil && s.contender == p && !r.Gone.IsZero() && r.Gone == s.incumbent.holder.Session {
-		m.note(NotePredecessor, s.owner, uint64(len(s.incumbent.leases)), 0)
+		m.note(NotePredecessor, s.owner, uint64(len(s.incumbent.held.leases)), 0)
 		m.remove(s.incumbent, leasehold.CauseRestarted)
 	}
-	if p.sent == 0 {
-		if n := len(p.leases); n > 0 && p.heard == 0 && !(r.Suspended && m.undecided()) {
+	if p.acks.sent == 0 {
+		if n := len(p.held.leases); n > 0 && p.renewal.heard == 0 && !(r.Suspended && m.history.undecided()) {
 			m.note(NoteTakeoverRenews, p.holder.Owner, uint64(n), 0)
 		}
 		// It has not heard us. What it lacks, a message of our predecessor that
 		// is still under way may yet give it.
 		return
 	}
-	p.unacked = false
-	p.valid = p.valid || !r.Suspended
-	if !p.proven {
-		p.proven = true
+	p.acks.unacked = false
+	p.claims.valid = p.claims.valid || !r.Suspended
+	if !p.acks.proven {
+		p.acks.proven = true
 		if p.seat != nil && p.seat.contender == p {
 			m.wake = now // whoever has the name may be overdue
 		}
@@ -224,45 +211,46 @@ func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 			m.joined(now)
 		}
 	}
-	p.heardEnds(r.Applied)
+	p.moves.heardEnds(r.Applied)
 	m.reported(now, p, r.Moves)
-	if p.answered = true; m.undecided() {
+	p.claims.stage = max(p.claims.stage, claimsExact)
+	if m.history.undecided() {
 		return
 	}
-	p.settled = true
+	p.claims.stage = claimsSettled
 	m.settle(now, p, r)
-	m.getReady(p)
+	m.moves.getReady(p)
 }
 
 // learn takes in what a peer says about itself.
 func (m *Machine) learn(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
-	first := p.sent == 0
-	p.identity = r.Identity
-	if p.mover != r.Mover {
-		p.mover, p.plain = r.Mover, false
+	first := p.acks.sent == 0
+	p.moves.identity = r.Identity
+	if p.moves.mover != r.Mover {
+		p.moves.mover, p.held.plain = r.Mover, false
 		// What was to be recalled may be moved, or the other way round.
-		m.rescan = m.rescan || !first || !m.keepsAllAsPlanned(p)
+		m.plan.rescan = m.plan.rescan || !first || !m.plan.keepsAllAsPlanned(p)
 	}
-	if first && r.Mover == "" && len(p.blocked) > 0 {
-		m.rescan = true // it was taken for one that moves state
+	if first && r.Mover == "" && len(p.moves.blocked) > 0 {
+		m.plan.rescan = true // it was taken for one that moves state
 	}
 	if first {
-		m.unblock(p)
+		m.moves.unblock(p)
 	}
-	p.reports, p.imports = r.Moves, r.Imports
+	p.moves.reports, p.moves.imports = r.Moves, r.Imports
 	if r.Loads != nil && partition.UsesLoads(m.cfg.Policy) {
 		p.loads = r.Loads
-		m.churn.heard(now, m.cfg.Rebalance)
-		m.wakeAt(m.churn.next)
+		m.plan.churn.heard(now, m.cfg.Rebalance)
+		m.wakeAt(m.plan.churn.next)
 	}
-	if first && r.Draining && !p.draining { // our predecessor has asked for it
-		p.draining = true
+	if first && r.Draining && !p.exit.draining { // our predecessor has asked for it
+		p.exit.draining = true
 		m.retire(p)
 	}
-	if r.Parting && !p.parting {
-		p.parting = true
-		m.parting = append(m.parting, p)
-		m.note(NoteParting, p.holder.Owner, uint64(len(p.leases)), 0)
+	if r.Parting && !p.exit.parting() {
+		p.exit.stage = parting
+		m.members.parting = append(m.members.parting, p)
+		m.note(NoteParting, p.holder.Owner, uint64(len(p.held.leases)), 0)
 		m.retire(p)
 	}
 }
@@ -271,30 +259,30 @@ func (m *Machine) learn(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 func (m *Machine) retire(p *peer) {
 	m.ordered(p)
 	if p.member() {
-		m.lostMember(because(p.seat, table.Joined))
+		m.plan.lostMember(because(p.seat, table.Joined))
 	}
 }
 
 // settle compares what the peer should have with what it says it has: it
 // confirms grants and takes back what the peer does not have.
 func (m *Machine) settle(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
-	gone := protocol.Missing(p.leases, r.Leases)
-	if len(gone) == 0 && len(p.fresh) == 0 {
+	gone := protocol.Missing(p.held.leases, r.Leases)
+	if len(gone) == 0 && len(p.held.fresh) == 0 {
 		return
 	}
 	var given []freed
 	pending := map[leasehold.Generation]protocol.Seq{}
 	for _, l := range gone {
-		first, fresh := p.fresh[l.Generation]
+		first, fresh := p.held.fresh[l.Generation]
 		neverHad := fresh && (first == 0 || first > r.Applied)
-		_, moved := p.tickets[l.Generation]
-		if ticket, here := m.arrived(p, l, r.Imports); here && !fresh && (!m.proven || l.Generation > m.found.generation) {
-			p.expect(l.Generation, ticket)
+		_, moved := p.held.tickets[l.Generation]
+		if ticket, here := m.state.arrived(p, l, r.Imports); here && !fresh && (!m.history.proven || l.Generation > m.history.found.generation) {
+			p.held.expect(l.Generation, ticket)
 			pending[l.Generation] = 0
 			m.note(NoteGrantPending, p.holder.Owner, uint64(l.Generation), 0)
 			continue
 		}
-		for part, s := range m.desired.Within(l.Range) {
+		for part, s := range m.plan.desired.Within(l.Range) {
 			if neverHad && (s == p.seat || moved) {
 				m.note(NoteGrantPending, p.holder.Owner, uint64(l.Generation), 0)
 				pending[l.Generation] = first
@@ -305,51 +293,26 @@ func (m *Machine) settle(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 		}
 	}
 	m.confirm(p, pending)
-	p.drop(leasesOf(given))
+	p.held.drop(leasesOf(given))
 	m.pruneMoves(p)
-	m.release(now, p, given, m.credible(p, r.Moves))
+	m.release(now, p, given, m.history.credible(p, r.Moves))
 }
 
 // confirm remembers which grants are still not confirmed. What had to be given
 // to a peer because its state was there may now be moved on.
 func (m *Machine) confirm(p *peer, pending map[leasehold.Generation]protocol.Seq) {
-	if len(pending) == 0 && len(p.fresh) > 0 {
-		m.mendAt = 0 // what it has may be joined now
+	if len(pending) == 0 && len(p.held.fresh) > 0 {
+		m.compaction.notBefore = 0 // what it has may be joined now
 	}
-	p.fresh = pending
+	p.held.fresh = pending
 	m.receivedBy(p, pending)
-	for g := range p.tickets {
+	for g := range p.held.tickets {
 		if _, still := pending[g]; !still {
-			delete(p.tickets, g)
-			p.plain = false
-			m.rescan = m.rescan || !m.planned(p, g)
+			delete(p.held.tickets, g)
+			p.held.plain = false
+			m.plan.rescan = m.plan.rescan || !m.plan.planned(p, g)
 		}
 	}
-}
-
-// planned reports whether the plan has for p what it holds under a generation.
-func (m *Machine) planned(p *peer, g leasehold.Generation) bool {
-	for _, l := range p.leases {
-		if l.Generation == g && !m.plannedFor(p, l.Range) {
-			return false
-		}
-	}
-	return true
-}
-
-// keepsAllAsPlanned reports whether the plan has for p all that it has.
-func (m *Machine) keepsAllAsPlanned(p *peer) bool {
-	return !slices.ContainsFunc(p.leases, func(l leasehold.Lease) bool { return !m.plannedFor(p, l.Range) })
-}
-
-// plannedFor reports whether the plan has all of a range for p.
-func (m *Machine) plannedFor(p *peer, r leasehold.Range) bool {
-	for _, s := range m.desired.Within(r) {
-		if s != p.seat {
-			return false
-		}
-	}
-	return true
 }
 
 func leasesOf(all []freed) []leasehold.Lease {
@@ -363,7 +326,7 @@ func leasesOf(all []freed) []leasehold.Lease {
 // whyGiven tells a lease that came back because we asked from one that the
 // holder did not know.
 func (m *Machine) whyGiven(p *peer, l leasehold.Lease, wanted *seat) leasehold.Cause {
-	if wanted != p.seat || p.recalled[l] {
+	if wanted != p.seat || p.held.recalled[l] {
 		return leasehold.CauseReleased
 	}
 	return leasehold.CauseRefused
@@ -372,13 +335,13 @@ func (m *Machine) whyGiven(p *peer, l leasehold.Lease, wanted *seat) leasehold.C
 // goodbye ends a session that will never again take a lease, whatever message
 // it may yet receive: so it need not reflect what we said last.
 func (m *Machine) goodbye(now mono.Instant, r *protocol.LeaseRequest) {
-	if p := m.sessions[r.Holder.Session]; p != nil {
-		m.note(NoteLeft, r.Holder.Owner, uint64(len(p.leases)), 0)
-		m.bequeath(now, p, m.credible(p, r.Moves), leasehold.CauseLeft)
+	if p := m.members.sessions[r.Holder.Session]; p != nil {
+		m.note(NoteLeft, r.Holder.Owner, uint64(len(p.held.leases)), 0)
+		m.bequeath(now, p, m.history.credible(p, r.Moves), leasehold.CauseLeft)
 		m.remove(p, leasehold.CauseLeft)
 	}
-	if len(m.goodbyes) < m.cfg.MaxOwners {
-		m.goodbyes = append(m.goodbyes, goodbye{r.Holder.Owner, r.Holder.Session, r.Seq, m.everFreed})
+	if len(m.freed.goodbyes) < m.cfg.MaxOwners {
+		m.freed.goodbyes = append(m.freed.goodbyes, goodbye{r.Holder.Owner, r.Holder.Session, r.Seq, m.freed.total})
 	}
 }
 
@@ -389,12 +352,12 @@ func (m *Machine) bequeath(now mono.Instant, p *peer, reports []protocol.MoveRep
 			continue
 		}
 		var given []freed
-		for _, l := range p.leases {
+		for _, l := range p.held.leases {
 			if part, ok := l.Range.Intersect(rep.Range); ok {
 				given = append(given, freed{Lease: leasehold.Lease{Range: part, Generation: l.Generation}, holder: p.holder, cause: cause})
 			}
 		}
-		p.drop(leasesOf(given))
+		p.held.drop(leasesOf(given))
 		m.release(now, p, given, reports)
 	}
 }
@@ -411,13 +374,13 @@ type goodbye struct {
 
 func (m *Machine) sayGoodbyes(now mono.Instant) {
 	n := 0
-	for ; n < len(m.goodbyes) && m.goodbyes[n].due <= m.recorded && !m.detained(m.goodbyes[n].session); n++ {
-		reply := m.reply(now, m.goodbyes[n].session, m.goodbyes[n].echo)
+	for ; n < len(m.freed.goodbyes) && m.freed.goodbyes[n].due <= m.freed.recorded && !m.moves.detained(m.freed.goodbyes[n].session); n++ {
+		reply := m.reply(now, m.freed.goodbyes[n].session, m.freed.goodbyes[n].echo)
 		reply.Goodbye = true
-		m.emit(Send{m.goodbyes[n].owner, reply})
+		m.emit(Send{m.freed.goodbyes[n].owner, reply})
 	}
-	if m.goodbyes = slices.Delete(m.goodbyes, 0, n); len(m.goodbyes) == 0 {
-		m.goodbyes = nil
+	if m.freed.goodbyes = slices.Delete(m.freed.goodbyes, 0, n); len(m.freed.goodbyes) == 0 {
+		m.freed.goodbyes = nil
 	}
 }
 
@@ -430,21 +393,21 @@ func (m *Machine) refuse(now mono.Instant, r *protocol.LeaseRequest, why leaseho
 
 // reply starts a message to a session.
 func (m *Machine) reply(now mono.Instant, s leasehold.Session, echo protocol.Seq) *protocol.LeaseReply {
-	m.seq++
+	m.lead.seq++
 	return &protocol.LeaseReply{
-		Namespace: m.cfg.Namespace, Session: s, Leader: m.cfg.Self, Term: m.term,
-		Seq: m.seq, Echo: echo, Timing: m.cfg.Timing, Clock: now,
+		Namespace: m.cfg.Namespace, Session: s, Leader: m.cfg.Self, Term: m.lead.term,
+		Seq: m.lead.seq, Echo: echo, Timing: m.cfg.Timing, Clock: now,
 	}
 }
 
 // tell sends a peer the complete set of leases that it is to have.
 func (m *Machine) tell(now mono.Instant, p *peer) {
-	if p.deferred {
+	if p.claims.deferred() {
 		return
 	}
-	reply := m.reply(now, p.holder.Session, p.echo)
-	p.sent = m.seq
-	p.stale = false
+	reply := m.reply(now, p.holder.Session, p.acks.echo)
+	p.acks.sent = m.lead.seq
+	p.acks.stale = false
 	s := p.seat
 	switch {
 	case s == nil || s.incumbent != p:
@@ -456,16 +419,16 @@ func (m *Machine) tell(now mono.Instant, p *peer) {
 			reply.Contender = s.contender.holder
 		}
 		reply.Offers = m.offersTo(p)
-		reply.Departures, reply.Arrivals = p.departures(), p.arrivals()
-		p.idleSaid = m.idle(now, p)
-		reply.Draining, reply.Idle = p.draining, p.idleSaid
-		p.unacked = p.unacked || !m.keepsAsIs(p)
-		p.orders = false
+		reply.Departures, reply.Arrivals = p.departures(), p.moves.arrivals()
+		reply.Draining, reply.Idle = p.exit.draining, m.idle(now, p)
+		p.exit.told(reply.Idle)
+		p.acks.unacked = p.acks.unacked || !m.plan.keepsAsIs(p)
+		p.moves.orders = false
 		m.toldEnds(p)
 	}
 	for _, o := range reply.Offers {
-		if first, fresh := p.fresh[o.Generation]; fresh && first == 0 {
-			p.fresh[o.Generation] = m.seq
+		if first, fresh := p.held.fresh[o.Generation]; fresh && first == 0 {
+			p.held.fresh[o.Generation] = m.lead.seq
 		}
 	}
 	m.emit(Send{p.holder.Owner, reply})
@@ -473,30 +436,30 @@ func (m *Machine) tell(now mono.Instant, p *peer) {
 
 // offersTo returns the peer's leases as far as the plan leaves them to it.
 func (m *Machine) offersTo(p *peer) []protocol.Offer {
-	if len(p.leases) == 0 {
+	if len(p.held.leases) == 0 {
 		return nil
 	}
-	offers := make([]protocol.Offer, 0, len(p.leases))
-	if m.undecided() {
-		for _, l := range protocol.Missing(p.leases, protocol.Missing(p.leases, p.claims)) {
+	offers := make([]protocol.Offer, 0, len(p.held.leases))
+	if m.history.undecided() {
+		for _, l := range protocol.Missing(p.held.leases, protocol.Missing(p.held.leases, p.claims.leases)) {
 			offers = append(offers, protocol.Offer{Lease: l}) // what it lacks is not for now
 		}
 		return offers
 	}
-	if m.keepsAsIs(p) {
-		for _, l := range p.leases {
+	if m.plan.keepsAsIs(p) {
+		for _, l := range p.held.leases {
 			offers = append(offers, protocol.Offer{Lease: l})
 		}
 		return offers
 	}
-	for _, l := range p.leases {
-		_, fresh := p.fresh[l.Generation]
-		ticket, moved := p.tickets[l.Generation]
-		if p.suspended && !fresh && !moved && !m.proven {
+	for _, l := range p.held.leases {
+		_, fresh := p.held.fresh[l.Generation]
+		ticket, moved := p.held.tickets[l.Generation]
+		if p.claims.suspended && !fresh && !moved && !m.history.proven {
 			offers = append(offers, protocol.Offer{Lease: l}) // it is resumed first, and recalled after that
 			continue
 		}
-		if p.recalled[l] {
+		if p.held.recalled[l] {
 			continue
 		}
 		if moved {
@@ -505,8 +468,8 @@ func (m *Machine) offersTo(p *peer) []protocol.Offer {
 			continue
 		}
 		from := len(offers)
-		for r, s := range m.desired.Within(l.Range) {
-			if !m.stays(p, s) {
+		for r, s := range m.plan.desired.Within(l.Range) {
+			if !p.stays(s) {
 				continue
 			}
 			if n := len(offers); n > from && offers[n-1].Range.Limit == r.Start {

@@ -43,55 +43,45 @@ const longAgo = 24 * time.Hour
 // floor was found by a leader that did not live to store the gap.
 func (m *Machine) suspect(unfinished bool) {
 	// Unfinished: a leader before us had evidence.
-	m.proven, m.marked = unfinished || !m.cfg.Volatile && uint64(m.table.LSN()) < m.cfg.LostBelow, unfinished
-	if !m.cfg.Volatile && (m.cfg.Uncertain || m.proven || uint64(m.table.LSN()) < m.cfg.Floor) {
-		m.goOnAbove(0, max(m.cfg.Floor, m.cfg.Clock))
+	m.history.proven, m.history.marked = unfinished || !m.cfg.Volatile && uint64(m.state.table.LSN()) < m.cfg.Takeover.LostBelow, unfinished
+	if !m.cfg.Volatile && (m.cfg.Takeover.Uncertain || m.history.proven || uint64(m.state.table.LSN()) < m.cfg.Takeover.Floor) {
+		m.history.gap = gapWaits
+		m.goOnAbove(0, max(m.cfg.Takeover.Floor, m.cfg.Takeover.Clock))
 	}
 }
-
-// doubted reports whether the table may have lost history, and the gap is not stored yet.
-func (m *Machine) doubted() bool { return m.base != 0 }
-
-// undecided reports whether nothing may be concluded yet from what owners claim.
-func (m *Machine) undecided() bool { return m.doubted() && !m.proven }
 
 // resume decides on suspended leases that a peer has from leaders before us: they go on, unless
 // history was lost in which their ranges may have been another owner's.
 func (m *Machine) resume(p *peer) {
-	suspended := p.suspended && !p.valid
+	suspended := p.claims.resumable()
 	switch {
-	case m.proven && suspended:
-		m.recallUpTo(p, m.found.generation)
-	case m.proven:
-		m.recallUpTo(p, p.resumedUpTo)
+	case m.history.proven && suspended:
+		m.history.recallUpTo(p, m.history.found.generation)
+	case m.history.proven:
+		m.history.recallUpTo(p, p.claims.resumedUpTo)
 	case suspended:
-		p.resumed = true
+		p.claims.resumption = resumed
 	}
-}
-
-// defers reports whether a peer that claims suspended leases is to be answered later.
-func (m *Machine) defers(now mono.Instant, p *peer) bool {
-	return p.suspended && !p.valid && m.undecided() && now < m.decideAt
 }
 
 // resumeDeferred answers those who were to be answered later, and reports whether all owners
 // that are heard have said what they have. They do so at once, and are not waited for much
 // longer than that takes.
 func (m *Machine) resumeDeferred(now mono.Instant) bool {
-	if now < m.decideAt {
-		m.wakeAt(m.decideAt)
+	if now < m.history.decideAt {
+		m.wakeAt(m.history.decideAt)
 		return false
 	}
 	complete := true
-	for _, p := range m.peers() {
-		if p.deferred {
-			p.deferred = false
-			m.note(NoteTakeoverRenews, p.holder.Owner, uint64(len(p.leases)), 0)
+	for _, p := range m.members.peers() {
+		if p.claims.deferred() {
+			p.claims.undefer()
+			m.note(NoteTakeoverRenews, p.holder.Owner, uint64(len(p.held.leases)), 0)
 			m.tell(now, p)
 		}
-		complete = complete && (p.echo == 0 || p.answered)
+		complete = complete && (p.acks.echo == 0 || p.claims.exact())
 	}
-	limit := m.decideAt.Add(m.cfg.Backoff)
+	limit := m.history.decideAt.Add(m.cfg.Backoff)
 	if complete || now >= limit {
 		return true
 	}
@@ -102,60 +92,50 @@ func (m *Machine) resumeDeferred(now mono.Instant) bool {
 // Undecided is how long it still takes until suspended leases resume and ranges are granted, since
 // the store may have lost history; 0 if nothing is waited for.
 func (m *Machine) Undecided(now mono.Instant) time.Duration {
-	if !m.begun || !m.undecided() {
+	if m.lead.phase == takingOver || !m.history.undecided() {
 		return 0
 	}
-	return max(0, m.decideAt.Sub(now))
-}
-
-// peers returns all sessions in a fixed order.
-func (m *Machine) peers() []*peer {
-	var all []*peer
-	for _, s := range m.seats {
-		for _, p := range []*peer{s.incumbent, s.contender} {
-			if p != nil {
-				all = append(all, p)
-			}
-		}
-	}
-	return append(all, m.ghosts()...)
+	return max(0, m.history.decideAt.Sub(now))
 }
 
 // remind notices that the store has lost a lease that an owner has: no owner learns of a lease
 // before it is stored. One that we know nothing of is above all that the store had, or inside a
 // gap. A number that cannot have been given out is a mistake of the owner's.
 func (m *Machine) remind(now mono.Instant, r *protocol.LeaseRequest) {
-	had, known := leasehold.Generation(0), m.found.generation
-	if r.Term == m.term {
+	had, known := leasehold.Generation(0), m.history.found.generation
+	if r.Term == m.lead.term {
 		known = m.newest()
 	}
 	for _, l := range r.Leases {
 		had = max(had, l.Generation)
-		if m.table.LostGeneration(l.Generation) {
+		if m.state.table.LostGeneration(l.Generation) {
 			m.prove(now, r.Holder.Owner, l.Generation)
 		}
 	}
-	if had > known && !m.cfg.Volatile && storage.Plausible(uint64(had), uint64(m.found.generation), m.clock(now)) {
+	if had > known && !m.cfg.Volatile && storage.Plausible(uint64(had), uint64(m.history.found.generation), m.clock(now)) {
 		m.prove(now, r.Holder.Owner, had)
 	}
 }
 
 // prove takes it for proven that history was lost, up to a generation at least.
 func (m *Machine) prove(now mono.Instant, by leasehold.OwnerID, had leasehold.Generation) {
-	above := uint64(had) >= max(m.base, uint64(m.newest()))
-	above = above || !m.proven && !m.doubted() // the store was taken for what it was
-	if m.proven && !above {
+	above := uint64(had) >= max(m.history.base, uint64(m.newest()))
+	above = above || !m.history.proven && !m.history.doubted() // the store was taken for what it was
+	if m.history.proven && !above {
 		return
 	}
-	m.note(NoteForgotten, by, uint64(had), uint64(m.found.generation))
+	m.note(NoteForgotten, by, uint64(had), uint64(m.history.found.generation))
 	if above {
-		if m.unmarked = !m.doubted(); m.unmarked { // otherwise a successor will find out as we did
-			m.decideAt = max(m.decideAt, now.Add(m.cfg.Timing.Hold())) // recalled leases have ended by then
+		if m.history.doubted() {
+			m.history.gap = gapWaits // a successor will find out as we did
+		} else {
+			m.history.gap = gapUrgent
+			m.history.decideAt = max(m.history.decideAt, now.Add(m.cfg.Timing.Hold())) // recalled leases have ended by then
 		}
 		m.goOnAbove(uint64(had), m.clock(now))
 	}
-	m.proven = true
-	for _, p := range m.peers() {
+	m.history.proven = true
+	for _, p := range m.members.peers() {
 		m.recallResumed(now, p)
 	}
 }
@@ -163,58 +143,45 @@ func (m *Machine) prove(now mono.Instant, by leasehold.OwnerID, had leasehold.Ge
 // recallResumed recalls what a peer has resumed, in our term or before it, or refuses to resume
 // it: its ranges may have been another owner's in the history that was lost.
 func (m *Machine) recallResumed(now mono.Instant, p *peer) {
-	upTo := p.resumedUpTo
-	if p.resumed {
-		upTo = m.found.generation
+	upTo := p.claims.resumedUpTo
+	if p.claims.resumption != notResumed {
+		upTo = m.history.found.generation
 	}
 	if upTo == 0 {
 		return
 	}
-	p.resumed = false
-	m.recallUpTo(p, upTo)
-	if p.deferred {
-		p.deferred = false
+	deferred := p.claims.deferred()
+	p.claims.resumption = notResumed
+	m.history.recallUpTo(p, upTo)
+	if deferred {
 		m.tell(now, p)
 	}
 	m.touch(p)
 }
 
-// recallUpTo recalls the leases that a peer had before our term, up to a generation.
-func (m *Machine) recallUpTo(p *peer, upTo leasehold.Generation) {
-	for _, l := range p.leases {
-		if l.Generation > min(upTo, m.found.generation) {
-			continue
-		}
-		if p.recalled == nil {
-			p.recalled = make(map[leasehold.Lease]bool)
-		}
-		p.recalled[l], p.plain = true, false
-	}
-}
-
 // clock is what the wall clock stands for, 0 if that is not known.
 func (m *Machine) clock(now mono.Instant) uint64 {
-	if m.cfg.Clock == 0 {
+	if m.cfg.Takeover.Clock == 0 {
 		return 0
 	}
-	return m.cfg.Clock + storage.Clock(int64(now.Sub(m.since)/time.Second))
+	return m.cfg.Takeover.Clock + storage.Clock(int64(now.Sub(m.history.since)/time.Second))
 }
 
 // goOnAbove lets the table go on above a number and all that we know, after which others may
 // have been given out: at what the clock stands for, if that is above.
 func (m *Machine) goOnAbove(n, clock uint64) {
-	m.base = storage.Above(max(n, m.base, uint64(m.newest()), uint64(m.table.LSN())), clock, m.term)
+	m.history.base = storage.Above(max(n, m.history.base, uint64(m.newest()), uint64(m.state.table.LSN())), clock, m.lead.term)
 }
 
 // rebase stores the gap, once no owner can have a lease that the table does not know of; at
 // once if only we know of it.
 func (m *Machine) rebase(now mono.Instant) {
-	if !m.unmarked && !m.resumeDeferred(now) {
+	if m.history.gap != gapUrgent && !m.resumeDeferred(now) {
 		return
 	}
 	m.commit(now, &storage.Batch{
-		Namespace: m.cfg.Namespace, Term: m.term, Prev: m.table.LSN(),
-		Base: m.table.Rebased(m.base, m.marked, m.surelyHeld), Unfinished: now < m.decideAt,
+		Namespace: m.cfg.Namespace, Term: m.lead.term, Prev: m.state.table.LSN(),
+		Base: m.state.table.Rebased(m.history.base, m.history.marked, m.surelyHeld), Unfinished: now < m.history.decideAt,
 	})
 }
 
@@ -223,34 +190,20 @@ func (m *Machine) rebase(now mono.Instant) {
 // That reply has offered what the owner had, and nothing else: so no message under way gives an
 // owner back what it lacks. Without this, these ranges would wait for its next renewal.
 func (m *Machine) settleAnswered(now mono.Instant) {
-	for _, p := range m.peers() {
-		if p.answered && !p.settled {
-			p.settled = true
-			m.settle(now, p, &protocol.LeaseRequest{Leases: p.claims, Imports: p.imports, Moves: p.reports})
-			m.getReady(p)
+	for _, p := range m.members.peers() {
+		if p.claims.stage == claimsExact {
+			p.claims.stage = claimsSettled
+			m.settle(now, p, &protocol.LeaseRequest{Leases: p.claims.leases, Imports: p.moves.imports, Moves: p.moves.reports})
+			m.moves.getReady(p)
 		}
 	}
-}
-
-// credible returns what a peer says about moves, as far as it may be relied on. In a history
-// that was lost, the state may have been lost that is said to have gone elsewhere, or have
-// changed there. So of leases from before our term only moves count that we have ordered.
-func (m *Machine) credible(p *peer, moves []protocol.MoveReport) []protocol.MoveReport {
-	if !m.proven {
-		return moves
-	}
-	return slices.DeleteFunc(slices.Clone(moves), func(r protocol.MoveReport) bool {
-		_, ours := p.ended[r.Ticket]
-		ours = ours || slices.ContainsFunc(p.out, func(mv *move) bool { return mv.ticket == r.Ticket })
-		return !ours && r.Newest <= m.found.generation
-	})
 }
 
 // surelyHeld reports whether a lease is held, and was all along: its holder says so, and we
 // have not granted it, since others may then have had the same generation.
 func (m *Machine) surelyHeld(r leasehold.Range, e table.Entry) bool {
-	p := m.sessions[e.Holder.Session]
-	return p != nil && p.answered && e.Generation <= m.found.generation && slices.ContainsFunc(p.claims, func(l leasehold.Lease) bool {
+	p := m.members.sessions[e.Holder.Session]
+	return p != nil && p.claims.exact() && e.Generation <= m.history.found.generation && slices.ContainsFunc(p.claims.leases, func(l leasehold.Lease) bool {
 		return l.Generation == e.Generation && l.Range.Covers(r)
 	})
 }
@@ -261,24 +214,24 @@ func (m *Machine) surelyHeld(r leasehold.Range, e table.Entry) bool {
 func (m *Machine) rebased(now mono.Instant, b *storage.Batch) {
 	m.note(NoteRebased, "", uint64(b.Base.LSN()), uint64(b.Prev))
 	crossing := m.crossing(b)
-	m.table, m.snapshot = b.Base.Clone(), b.Base
-	m.log = changelog.New(b.Base.LSN(), m.cfg.LogChanges, m.cfg.LogAge)
+	m.state.table, m.state.snapshot = b.Base.Clone(), b.Base
+	m.state.log = changelog.New(b.Base.LSN(), m.cfg.Log.Changes, m.cfg.Log.Age)
 	if crossing != nil {
-		m.log = changelog.NewAcross(crossing, m.cfg.LogChanges, m.cfg.LogAge)
+		m.state.log = changelog.NewAcross(crossing, m.cfg.Log.Changes, m.cfg.Log.Age)
 	}
-	m.unsaved = 0
+	m.state.unsaved = 0
 	switch {
-	case m.base != uint64(b.Base.LSN()): // an owner has shown us more
+	case m.history.base != uint64(b.Base.LSN()): // an owner has shown us more
 	case b.Unfinished:
-		m.unmarked, m.marked = false, true
+		m.history.gap, m.history.marked = gapWaits, true
 		m.goOnAbove(0, m.clock(now))
 	default:
-		m.unmarked, m.base = false, 0
+		m.history.gap, m.history.base = gapNone, 0
 		m.settleAnswered(now)
 	}
-	m.lookAgain()
+	m.plan.lookAgain()
 	m.emit(Broadcast{&protocol.LookupReply{
-		Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Leads: true, Term: m.term, LSN: m.table.LSN(), Crossing: crossing,
+		Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Leads: true, Term: m.lead.term, LSN: m.state.table.LSN(), Crossing: crossing,
 	}})
 }
 
@@ -286,8 +239,8 @@ func (m *Machine) rebased(now mono.Instant, b *storage.Batch) {
 // table; nil if it does. A lookup at the last LSN before the gap must have the table that we
 // found: so nothing was written since, and nothing shows that history was lost.
 func (m *Machine) crossing(b *storage.Batch) *table.Crossing {
-	if m.proven || m.marked || b.Unfinished || b.Prev != m.found.lsn {
+	if m.history.proven || m.history.marked || b.Unfinished || b.Prev != m.history.found.lsn {
 		return nil
 	}
-	return m.table.Crossing(b.Base)
+	return m.state.table.Crossing(b.Base)
 }

@@ -187,7 +187,7 @@ func TestSuspendedClaim(t *testing.T) {
 // nothing is lost.
 func TestSuspendedClaimWaits(t *testing.T) {
 	cfg := poolConfig()
-	cfg.Uncertain = true
+	cfg.Takeover.Uncertain = true
 	hold := protocol.DefaultTiming().Hold()
 	p := newPoolIn(t, 2, cfg, heldBy(poolHolder(0)))
 	var batches []*storage.Batch
@@ -238,7 +238,7 @@ func TestEvidenceAfterResume(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := poolConfig()
-			cfg.Uncertain, cfg.Clock = true, storage.Clock(1_800_000_000)
+			cfg.Takeover.Uncertain, cfg.Takeover.Clock = true, storage.Clock(1_800_000_000)
 			p := newPoolIn(t, 2, cfg, heldBy(poolHolder(0)))
 			o := p.suspended(0, 1)
 			p.now = p.now.Add(protocol.DefaultTiming().Hold() - time.Millisecond)
@@ -272,7 +272,7 @@ func TestEvidenceAfterResume(t *testing.T) {
 // TestNoCrossing: if history was lost, or the table is not as the leader found it, a lookup gets the whole table.
 func TestNoCrossing(t *testing.T) {
 	for name, change := range map[string]func(*manager.Config, *storage.State){
-		"restored":   func(c *manager.Config, _ *storage.State) { c.Floor, c.LostBelow = 1000, 1000 },
+		"restored":   func(c *manager.Config, _ *storage.State) { c.Takeover.Floor, c.Takeover.LostBelow = 1000, 1000 },
 		"unfinished": func(_ *manager.Config, s *storage.State) { s.Unfinished = true },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -294,7 +294,7 @@ func TestNoCrossing(t *testing.T) {
 func uncertainLeaderResumes(t *testing.T) (manager.Config, *pool, *player) {
 	t.Helper()
 	cfg := poolConfig()
-	cfg.Uncertain, cfg.Clock = true, storage.Clock(1_800_000_000)
+	cfg.Takeover.Uncertain, cfg.Takeover.Clock = true, storage.Clock(1_800_000_000)
 	first := newPoolIn(t, 2, cfg, heldBy(poolHolder(0)))
 	o := first.suspended(0, 1)
 	first.now = first.now.Add(protocol.DefaultTiming().Hold() - time.Millisecond)
@@ -315,7 +315,7 @@ func uncertainLeaderResumes(t *testing.T) (manager.Config, *pool, *player) {
 // may have been another owner's before it was resumed, and is recalled.
 func TestEvidenceAfterFailover(t *testing.T) {
 	cfg, first, o := uncertainLeaderResumes(t)
-	cfg.Uncertain = false
+	cfg.Takeover.Uncertain = false
 	p := newPoolIn(t, 3, cfg, &storage.State{Table: first.machine.Table()})
 	kept := &player{holder: o.holder, leases: o.leases, resumed: 1}
 	p.players[kept.holder.Session] = kept
@@ -347,7 +347,7 @@ func TestBelowTheFloor(t *testing.T) {
 	for _, speaks := range []bool{true, false} {
 		t.Run(fmt.Sprintf("its owner speaks: %t", speaks), func(t *testing.T) {
 			cfg := poolConfig()
-			cfg.Floor = 1 << 50
+			cfg.Takeover.Floor = 1 << 50
 			p := newPoolIn(t, 2, cfg, heldBy(poolHolder(0)))
 			var batches []*storage.Batch
 			p.wrote = func(b *storage.Batch) { batches = append(batches, b) }
@@ -428,7 +428,7 @@ func TestReleasedDuringTheWait(t *testing.T) {
 	old := newPool(t, &storage.State{})
 	old.joinAll(poolHolder(0), poolHolder(1))
 	cfg := poolConfig()
-	cfg.Uncertain = true
+	cfg.Takeover.Uncertain = true
 	p := newPoolIn(t, 2, cfg, &storage.State{Table: old.machine.Frozen()})
 	p.players = old.players
 	a, b := p.players[poolHolder(0).Session], p.players[poolHolder(1).Session]
@@ -453,10 +453,10 @@ func TestReleasedDuringTheWait(t *testing.T) {
 // silent. Its successor does not resume the lease of that owner.
 func TestSilentOwnerAfterLostHistory(t *testing.T) {
 	cfg := poolConfig()
-	cfg.Floor, cfg.LostBelow, cfg.Uncertain, cfg.Clock = 1000, 1000, true, storage.Clock(1_800_000_000)
+	cfg.Takeover.Floor, cfg.Takeover.LostBelow, cfg.Takeover.Uncertain, cfg.Takeover.Clock = 1000, 1000, true, storage.Clock(1_800_000_000)
 	first := newPoolIn(t, 2, cfg, heldBy(poolHolder(0)))
 	first.until(2 * protocol.DefaultTiming().Hold())
-	cfg.Uncertain = false
+	cfg.Takeover.Uncertain = false
 	p := newPoolIn(t, 3, cfg, &storage.State{Table: first.machine.Frozen()})
 	o := p.suspended(0, 1)
 	p.settle()
@@ -479,7 +479,7 @@ func TestEvidenceIsStoredFirst(t *testing.T) {
 	if c.unread != nil || wrote == nil || !wrote.Unfinished {
 		t.Fatalf("it is answered %v, and %v is written", c.unread, wrote)
 	}
-	cfg.Uncertain = false
+	cfg.Takeover.Uncertain = false
 	p := newPoolIn(t, 3, cfg, &storage.State{Table: wrote.Base, Unfinished: wrote.Unfinished})
 	a, b := &player{holder: o.holder, leases: o.leases, resumed: 1}, &player{holder: c.holder}
 	p.players[a.holder.Session], p.players[b.holder.Session] = a, b
@@ -499,7 +499,7 @@ func TestEvidenceIsStoredFirst(t *testing.T) {
 // the same term costs nothing.
 func TestOutageAfterLostHistory(t *testing.T) {
 	cfg := poolConfig()
-	cfg.Floor, cfg.LostBelow, cfg.Uncertain, cfg.Clock = 1000, 1000, true, storage.Clock(1_800_000_000)
+	cfg.Takeover.Floor, cfg.Takeover.LostBelow, cfg.Takeover.Uncertain, cfg.Takeover.Clock = 1000, 1000, true, storage.Clock(1_800_000_000)
 	p := newPoolIn(t, 2, cfg, heldBy(poolHolder(0)))
 	o := p.claims(0, 1)
 	p.settle()

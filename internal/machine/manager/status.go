@@ -45,14 +45,14 @@ type Owner struct {
 // Owners returns all sessions, sorted by name; of one name, who has it first.
 func (m *Machine) Owners(now mono.Instant) []Owner {
 	var out []Owner
-	for _, s := range m.seats {
+	for _, s := range m.members.seats {
 		for _, p := range []*peer{s.incumbent, s.contender} {
 			if p != nil {
 				out = append(out, p.status(now))
 			}
 		}
 	}
-	for _, p := range m.ghosts() {
+	for _, p := range m.members.ghosts() {
 		out = append(out, p.status(now))
 	}
 	return out
@@ -69,7 +69,7 @@ type HotKey struct {
 // the hottest first.
 func (m *Machine) HotKeys(most int) []HotKey {
 	var out []HotKey
-	for _, s := range m.seats {
+	for _, s := range m.members.seats {
 		if s.incumbent.loads == nil {
 			continue
 		}
@@ -83,21 +83,21 @@ func (m *Machine) HotKeys(most int) []HotKey {
 
 func (p *peer) status(now mono.Instant) Owner {
 	o := Owner{
-		Holder: p.holder, Leases: len(p.leases), Load: p.load, Patience: max(0, p.until.Sub(now)),
-		Parting: p.parting, Draining: p.draining, Mover: p.mover != "", MovesIn: len(p.in), MovesOut: len(p.out),
-		Suspended: len(p.leases) > 0 && (p.silent(now) || p.deferred),
+		Holder: p.holder, Leases: len(p.held.leases), Load: p.load, Patience: max(0, p.renewal.until.Sub(now)),
+		Parting: p.exit.parting(), Draining: p.exit.draining, Mover: p.moves.mover != "", MovesIn: len(p.moves.in), MovesOut: len(p.moves.out),
+		Suspended: len(p.held.leases) > 0 && (p.renewal.silent(now) || p.claims.deferred()),
 	}
 	switch {
-	case p.echo == 0:
+	case p.acks.echo == 0:
 		o.Standing = Silent
 	case p.seat == nil || p.seat.incumbent != p:
 		o.Standing = Waiting
-	case !p.proven:
+	case !p.acks.proven:
 		o.Standing = Greeted
 	default:
 		o.Standing = Member
 	}
-	for _, l := range p.leases {
+	for _, l := range p.held.leases {
 		o.Share += (float64(l.Range.Last()-l.Range.Start) + 1) / (1 << 64)
 	}
 	return o
@@ -122,21 +122,21 @@ type Move struct {
 // for their turn, by source: at most so many of both.
 // What waits may turn out not to be wanted any more.
 func (m *Machine) Moves(now mono.Instant, most int) []Move {
-	out := make([]Move, 0, min(most, len(m.moves)+m.waiting()))
-	for _, mv := range m.moves[:min(most, len(m.moves))] {
+	out := make([]Move, 0, min(most, len(m.moves.all)+m.members.backlog()))
+	for _, mv := range m.moves.all[:min(most, len(m.moves.all))] {
 		out = append(out, Move{
 			ID: mv.ticket.Short(), Range: mv.Range, From: mv.from.holder.Owner, To: mv.to.holder.Owner,
 			State: mv.report.State, Records: mv.report.Records, Bytes: mv.report.Bytes,
-			Age: now.Sub(mv.began), Patience: max(0, mv.deadline.Sub(now)), Reason: m.reason(mv.Range, mv.from.holder, mv.to.holder),
+			Age: now.Sub(mv.began), Patience: max(0, mv.deadline.Sub(now)), Reason: m.plan.reason(mv.Range, mv.from.holder, mv.to.holder),
 		})
 	}
-	for _, s := range m.seats {
-		for _, w := range s.incumbent.backlog {
+	for _, s := range m.members.seats {
+		for _, w := range s.incumbent.moves.backlog {
 			if len(out) >= most {
 				return out
 			}
 			if !w.to.gone {
-				_, reason := m.reasons.At(w.Start)
+				_, reason := m.plan.reasons.At(w.Start)
 				out = append(out, Move{Range: w.Range, From: s.owner, To: w.to.owner, Reason: reason})
 			}
 		}
@@ -163,8 +163,8 @@ func (m *Machine) Lull() (why Lull, have, want float64) {
 		return NoLull, 0, 0
 	}
 	var rate, known, held float64
-	for _, s := range m.seats {
-		for _, l := range s.incumbent.leases {
+	for _, s := range m.members.seats {
+		for _, l := range s.incumbent.held.leases {
 			held += sizeOf(l.Range)
 		}
 		if s.incumbent.loads == nil {
@@ -180,8 +180,8 @@ func (m *Machine) Lull() (why Lull, have, want float64) {
 		return NoLull, 0, 0 // there is nothing to balance
 	case known < partition.EnoughKnown*held:
 		return LullUnknown, known / held, partition.EnoughKnown
-	case rate < quiet*float64(len(m.seats)):
-		return LullQuiet, rate / float64(len(m.seats)), quiet
+	case rate < quiet*float64(len(m.members.seats)):
+		return LullQuiet, rate / float64(len(m.members.seats)), quiet
 	}
 	return NoLull, 0, 0
 }

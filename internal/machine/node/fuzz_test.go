@@ -119,7 +119,7 @@ const fuzzRelays = 2
 func fuzzConfigure(e storage.Namespace) (manager.Config, error) {
 	cfg, err := configure(e)
 	cfg.Policy, cfg.MaxOwners = partition.Consistent{VirtualNodes: 2}, 4
-	cfg.LogChanges, cfg.BatchChanges, cfg.SnapshotEvery = 8, 4, 4
+	cfg.Log.Changes, cfg.Log.BatchChanges, cfg.Log.SnapshotEvery = 8, 4, 4
 	return cfg, err
 }
 

@@ -243,8 +243,9 @@ func (m *Machine) loaded(now mono.Instant, e Loaded) {
 		n.wake = now.Add(m.cfg.Retry) // no answer, or one from before we led it
 		return
 	}
-	n.cfg.FirstSeq = past.seq
-	n.cfg.Floor, n.cfg.LostBelow, n.cfg.Clock, n.cfg.Uncertain = m.mandate.Floor, m.mandate.LostBelow, m.mandate.Clock, m.mandate.Uncertain
+	n.cfg.Takeover = manager.Takeover{
+		FirstSeq: past.seq, Floor: m.mandate.Floor, LostBelow: m.mandate.LostBelow, Clock: m.mandate.Clock, Uncertain: m.mandate.Uncertain,
+	}
 	if e.State.Unknown {
 		m.beginCensus(now, n)
 	} else {

@@ -3,7 +3,6 @@ package owner
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/mono"
@@ -28,20 +27,20 @@ type arrival struct {
 
 // arrive brings our arrivals in line with what the leader wants.
 func (m *Machine) arrive(now mono.Instant, wanted []protocol.Arrival) {
-	m.arrivals = slices.DeleteFunc(m.arrivals, func(a *arrival) bool {
+	m.moves.arrivals = slices.DeleteFunc(m.moves.arrivals, func(a *arrival) bool {
 		switch {
 		case a.lease.Generation != 0:
 			return false
 		case slices.ContainsFunc(wanted, func(w protocol.Arrival) bool { return w.Ticket == a.Ticket }):
-			a.backing = m.contact
+			a.backing = m.moves.contact
 			if a.confirmed {
-				a.until = now.Add(m.keep())
+				a.until = now.Add(m.leader.keep())
 			}
 			return false
 		case a.confirmed:
 			a.backing = backing{}
 			if a.until == mono.Never { // a leader answers again, and does not want it
-				a.until = now.Add(m.keep())
+				a.until = now.Add(m.leader.keep())
 			}
 			return false
 		}
@@ -49,45 +48,33 @@ func (m *Machine) arrive(now mono.Instant, wanted []protocol.Arrival) {
 		return true
 	})
 	for _, w := range wanted {
-		known := slices.ContainsFunc(m.arrivals, func(a *arrival) bool { return a.Ticket == w.Ticket })
-		if known || m.cfg.Mover == "" || m.leaving || len(m.arrivals) >= protocol.MaxMoves {
+		known := slices.ContainsFunc(m.moves.arrivals, func(a *arrival) bool { return a.Ticket == w.Ticket })
+		if known || m.cfg.Mover == "" || m.exit.leave != notLeaving || len(m.moves.arrivals) >= protocol.MaxMoves {
 			continue // a source that nobody lets in will give up
 		}
-		m.arrivals = append(m.arrivals, &arrival{Arrival: w, until: mono.Never, backing: m.contact})
+		m.moves.arrivals = append(m.moves.arrivals, &arrival{Arrival: w, until: mono.Never, backing: m.moves.contact})
 		m.emit(Expect{w})
 	}
 }
 
-// keep is how long we keep what we have confirmed after we last heard of it.
-func (m *Machine) keep() time.Duration { return 2 * m.timing.Hold() }
-
 // forget discards what nobody has spoken of for long enough.
 func (m *Machine) forget(now mono.Instant) {
-	before := len(m.arrivals)
-	m.arrivals = slices.DeleteFunc(m.arrivals, func(a *arrival) bool {
+	before := len(m.moves.arrivals)
+	m.moves.arrivals = slices.DeleteFunc(m.moves.arrivals, func(a *arrival) bool {
 		if now < a.until {
 			return false
 		}
 		m.emit(Discard{a.Ticket})
 		return true
 	})
-	if len(m.arrivals) != before {
-		m.publish(m.held, m.view.Until) // it is not coming
+	if len(m.moves.arrivals) != before {
+		m.publish(m.held.leases, m.held.view.Until) // it is not coming
 	}
-}
-
-func (m *Machine) arrival(t protocol.Ticket) *arrival {
-	for _, a := range m.arrivals {
-		if a.Ticket == t {
-			return a
-		}
-	}
-	return nil
 }
 
 // imported confirms that all state is here, if it is still wanted.
 func (m *Machine) imported(now mono.Instant, t protocol.Ticket) {
-	a := m.arrival(t)
+	a := m.moves.arrival(t)
 	if a == nil {
 		m.emit(Discard{t})
 		return
@@ -95,30 +82,18 @@ func (m *Machine) imported(now mono.Instant, t protocol.Ticket) {
 	if !a.confirmed {
 		m.supersede(a.Range) // what came before for these keys is older
 		a.confirmed = true
-		a.until = now.Add(m.keep())
-		if m.contact.term == 0 {
+		a.until = now.Add(m.leader.keep())
+		if m.moves.contact.term == 0 {
 			m.keepArrivals(now)
 		}
-		m.publish(m.held, m.view.Until) // it is coming
+		m.publish(m.held.leases, m.held.view.Until) // it is coming
 	}
 	m.emit(Confirm{t})
 }
 
-// imports says what we have confirmed and have no lease for.
-func (m *Machine) imports(now mono.Instant) []protocol.Import {
-	var out []protocol.Import
-	for _, a := range m.arrivals {
-		if a.confirmed && a.lease.Generation == 0 {
-			a.said = true
-			out = append(out, protocol.Import{Ticket: a.Ticket, Range: a.Range, Since: a.Since, Backing: a.backing.at(now)})
-		}
-	}
-	return out
-}
-
 // welcome takes a lease whose state has been moved here, if that is so.
 func (m *Machine) welcome(o *protocol.Offer) bool {
-	a := m.arrival(o.Ticket)
+	a := m.moves.arrival(o.Ticket)
 	if a == nil || !a.confirmed || a.lease.Generation != 0 || !a.Range.Covers(o.Range) {
 		return false
 	}
@@ -133,7 +108,7 @@ func (m *Machine) welcome(o *protocol.Offer) bool {
 // what did not come into use then must never be taken for the state of a later
 // lease.
 func (m *Machine) supersede(r leasehold.Range) {
-	m.arrivals = slices.DeleteFunc(m.arrivals, func(a *arrival) bool {
+	m.moves.arrivals = slices.DeleteFunc(m.moves.arrivals, func(a *arrival) bool {
 		if !a.confirmed || a.lease.Generation != 0 || !a.Range.Overlaps(r) {
 			return false
 		}
@@ -144,28 +119,28 @@ func (m *Machine) supersede(r leasehold.Range) {
 
 // installed serves a lease whose state is in its place, or lets go of it.
 func (m *Machine) installed(now mono.Instant, e Installed) {
-	a := m.arrival(e.Ticket)
+	a := m.moves.arrival(e.Ticket)
 	if a == nil || a.lease.Generation == 0 {
 		return // it has ended meanwhile
 	}
-	m.arrivals = slices.DeleteFunc(m.arrivals, func(other *arrival) bool { return other == a })
+	m.moves.arrivals = slices.DeleteFunc(m.moves.arrivals, func(other *arrival) bool { return other == a })
 	if e.Failed {
 		m.note(NoteImportFailed, uint64(a.lease.Generation), 0)
-		revoked := m.remains(a)
-		m.publish(protocol.Missing(m.held, revoked), m.view.Until)
+		revoked := m.held.remains(a)
+		m.publish(protocol.Missing(m.held.leases, revoked), m.held.view.Until)
 		m.emit(RevokedLeases{revoked, leasehold.CauseReleased})
-		m.speak(now)
+		m.renewal.speak(now)
 		return
 	}
-	m.publish(m.held, m.view.Until)
-	m.emit(GrantedLeases{m.remains(a)})
+	m.publish(m.held.leases, m.held.view.Until)
+	m.emit(GrantedLeases{m.held.remains(a)})
 	m.startDepartures()
 }
 
 // lapse ends arrivals of whose lease we no longer have any part.
 func (m *Machine) lapse() {
-	m.arrivals = slices.DeleteFunc(m.arrivals, func(a *arrival) bool {
-		if a.lease.Generation == 0 || len(m.remains(a)) > 0 {
+	m.moves.arrivals = slices.DeleteFunc(m.moves.arrivals, func(a *arrival) bool {
+		if a.lease.Generation == 0 || len(m.held.remains(a)) > 0 {
 			return false
 		}
 		m.emit(Discard{a.Ticket})
@@ -173,32 +148,13 @@ func (m *Machine) lapse() {
 	})
 }
 
-// remains returns what we have of an arrival's lease. It may have been split since
-// we got it.
-func (m *Machine) remains(a *arrival) []leasehold.Lease {
-	return slices.DeleteFunc(part(m.held, a.lease.Range), func(l leasehold.Lease) bool { return l.Generation != a.lease.Generation })
-}
-
-// installing returns the leases that we hold and whose state is not in its
-// place yet, sorted.
-func (m *Machine) installing() []leasehold.Lease {
-	var out []leasehold.Lease
-	for _, a := range m.arrivals {
-		if a.lease.Generation != 0 {
-			out = append(out, a.lease)
-		}
-	}
-	sortLeases(out)
-	return out
-}
-
 // coming returns the ranges whose state is here and that are not served yet.
 func (m *Machine) coming() []leasehold.Range {
 	var out []leasehold.Range
-	for _, a := range m.arrivals {
+	for _, a := range m.moves.arrivals {
 		switch {
 		case a.lease.Generation != 0:
-			for _, l := range m.remains(a) {
+			for _, l := range m.held.remains(a) {
 				out = append(out, l.Range)
 			}
 		case a.confirmed:

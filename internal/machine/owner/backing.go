@@ -3,7 +3,6 @@ package owner
 import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/mono"
-	"github.com/leasehold-dev/leasehold/internal/protocol"
 )
 
 // A leader gives an owner up when it has not accepted a request of it for longer
@@ -30,30 +29,14 @@ func (b backing) at(now mono.Instant) leasehold.Term {
 
 // loseContact forgets all time that we were given.
 func (m *Machine) loseContact() {
-	if n := m.proven(); n > 0 {
+	if n := m.moves.proven(); n > 0 {
 		m.note(NoteUnproven, uint64(n), 0)
 	}
-	m.contact = backing{}
-	for _, d := range m.departures {
+	m.moves.contact = backing{}
+	for _, d := range m.moves.departures {
 		d.broken = true
 	}
-	for _, a := range m.arrivals {
+	for _, a := range m.moves.arrivals {
 		a.backing = backing{}
 	}
-}
-
-// proven is how many moves that are over, and not recorded yet as far as we know, we can
-// prove to a new leader.
-func (m *Machine) proven() (n int) {
-	for _, d := range m.departures {
-		if d.state == protocol.MoveDone && !d.broken {
-			n++
-		}
-	}
-	for _, a := range m.arrivals {
-		if a.confirmed && a.lease.Generation == 0 && a.backing.term != 0 {
-			n++
-		}
-	}
-	return n
 }

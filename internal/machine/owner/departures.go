@@ -40,7 +40,7 @@ func (d *departure) ended() bool {
 
 // depart brings our departures in line with what the leader wants.
 func (m *Machine) depart(wanted []protocol.Departure) {
-	m.departures = slices.DeleteFunc(m.departures, func(d *departure) bool {
+	m.moves.departures = slices.DeleteFunc(m.moves.departures, func(d *departure) bool {
 		if slices.ContainsFunc(wanted, func(w protocol.Departure) bool { return w.Ticket == d.Ticket }) {
 			return false // it goes on, or the leader has not recorded yet how it ended
 		}
@@ -52,25 +52,25 @@ func (m *Machine) depart(wanted []protocol.Departure) {
 		return true
 	})
 	for _, w := range wanted {
-		known := slices.ContainsFunc(m.departures, func(d *departure) bool { return d.Ticket == w.Ticket })
-		if known || len(m.departures) >= protocol.MaxMoves {
+		known := slices.ContainsFunc(m.moves.departures, func(d *departure) bool { return d.Ticket == w.Ticket })
+		if known || len(m.moves.departures) >= protocol.MaxMoves {
 			continue
 		}
-		d := &departure{Departure: w, leases: part(m.held, w.Range), state: protocol.MoveCopying}
-		if m.cfg.Mover == "" || w.Mover == "" || m.leaving || !covers(d.leases, w.Range) || m.departs(w.Range) {
+		d := &departure{Departure: w, leases: part(m.held.leases, w.Range), state: protocol.MoveCopying}
+		if m.cfg.Mover == "" || w.Mover == "" || m.exit.leave != notLeaving || !covers(d.leases, w.Range) || m.moves.departs(w.Range) {
 			m.note(NoteMoveImpossible, 0, 0)
 			d.state = protocol.MoveFailed
-			m.eager = true
+			m.renewal.eager = true
 		}
-		m.departures = append(m.departures, d)
+		m.moves.departures = append(m.moves.departures, d)
 	}
 	m.startDepartures()
 }
 
 // startDepartures begins those whose state is in its place.
 func (m *Machine) startDepartures() {
-	for _, d := range m.departures {
-		if d.ended() || d.begun || len(protocol.Missing(d.leases, m.view.Leases)) > 0 {
+	for _, d := range m.moves.departures {
+		if d.ended() || d.begun || len(protocol.Missing(d.leases, m.held.view.Leases)) > 0 {
 			continue
 		}
 		d.begun = true
@@ -78,14 +78,9 @@ func (m *Machine) startDepartures() {
 	}
 }
 
-// departs reports whether a part of r is being sent away already.
-func (m *Machine) departs(r leasehold.Range) bool {
-	return slices.ContainsFunc(m.departures, func(d *departure) bool { return !d.ended() && d.Range.Overlaps(r) })
-}
-
 // departure returns the one with the ticket that is still under way.
 func (m *Machine) departure(t protocol.Ticket) *departure {
-	for _, d := range m.departures {
+	for _, d := range m.moves.departures {
 		if d.Ticket == t && !d.ended() {
 			return d
 		}
@@ -101,7 +96,7 @@ func (m *Machine) copied(t protocol.Ticket) {
 		return
 	}
 	d.state = protocol.MoveStopped
-	m.publish(m.held, m.view.Until)
+	m.publish(m.held.leases, m.held.view.Until)
 	m.emit(Stop{t})
 }
 
@@ -111,11 +106,11 @@ func (m *Machine) confirmed(now mono.Instant, t protocol.Ticket) {
 	if d == nil || d.state != protocol.MoveStopped {
 		return
 	}
-	d.state, d.said, d.broken = protocol.MoveDone, false, m.contact.at(now) == 0
-	m.publish(protocol.Missing(m.held, d.leases), m.view.Until)
+	d.state, d.said, d.broken = protocol.MoveDone, false, m.moves.contact.at(now) == 0
+	m.publish(protocol.Missing(m.held.leases, d.leases), m.held.view.Until)
 	m.emit(RevokedLeases{d.leases, leasehold.CauseMoved})
 	m.emit(EndMove{t})
-	m.speak(now)
+	m.renewal.speak(now)
 }
 
 // gaveUp serves a range again whose state could not be sent.
@@ -126,49 +121,20 @@ func (m *Machine) gaveUp(now mono.Instant, t protocol.Ticket) {
 	}
 	d.state, d.said = protocol.MoveFailed, false
 	m.note(NoteMoveFailed, 0, 0)
-	m.publish(m.held, m.view.Until)
+	m.publish(m.held.leases, m.held.view.Until)
 	m.emit(EndMove{t})
-	m.speak(now)
+	m.renewal.speak(now)
 }
 
 // prune ends departures of leases that we no longer have as they were.
 func (m *Machine) prune() {
-	m.departures = slices.DeleteFunc(m.departures, func(d *departure) bool {
-		if d.ended() || len(protocol.Missing(d.leases, m.held)) == 0 {
+	m.moves.departures = slices.DeleteFunc(m.moves.departures, func(d *departure) bool {
+		if d.ended() || len(protocol.Missing(d.leases, m.held.leases)) == 0 {
 			return false
 		}
 		m.emit(EndMove{d.Ticket})
 		return true
 	})
-}
-
-// stopped returns the leases that we hold and must not serve, sorted.
-func (m *Machine) stopped() []leasehold.Lease {
-	var out []leasehold.Lease
-	for _, d := range m.departures {
-		if d.state == protocol.MoveStopped {
-			out = append(out, d.leases...)
-		}
-	}
-	sortLeases(out)
-	return out
-}
-
-// reports says how far all departures are.
-func (m *Machine) reports(now mono.Instant) []protocol.MoveReport {
-	if len(m.departures) == 0 {
-		return nil
-	}
-	out := make([]protocol.MoveReport, 0, len(m.departures))
-	for _, d := range m.departures {
-		d.said = true
-		r := protocol.MoveReport{Ticket: d.Ticket, Range: d.Range, To: d.To, State: d.state, Newest: d.newest()}
-		if d.state == protocol.MoveDone && !d.broken {
-			r.Backing = m.contact.at(now)
-		}
-		out = append(out, r)
-	}
-	return out
 }
 
 // part returns what of sorted leases lies in r.

@@ -1,57 +1,44 @@
 package owner
 
 import (
-	"time"
-
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/mono"
-	"github.com/leasehold-dev/leasehold/internal/protocol"
 )
 
 // part asks for everything to be moved away, if that is possible at all.
 func (m *Machine) part(now mono.Instant) {
-	if m.parting || m.leaving {
+	if m.exit.part != notParting || m.exit.leave != notLeaving {
 		return
 	}
-	m.parting = true
-	if m.cfg.Mover == "" || len(m.held)+len(m.arrivals) == 0 {
+	m.exit.part = parting
+	if m.cfg.Mover == "" || len(m.held.leases)+len(m.moves.arrivals) == 0 {
 		m.partNow()
 		return
 	}
-	m.speak(now)
+	m.renewal.speak(now)
 }
 
 func (m *Machine) partNow() {
-	m.parted = true
+	m.exit.part = parted
 	m.emit(Parted{})
 }
 
 // leave lets go of everything, and begins to say goodbye.
 func (m *Machine) leave(now mono.Instant) {
-	if m.leaving {
+	if m.exit.leave != notLeaving {
 		return
 	}
-	m.leaving = true
-	m.muteUntil = now // it has nothing to hide any more
+	m.exit.leave = leaving
+	m.clock.muteUntil = now // it has nothing to hide any more
 	m.dropAll(leasehold.CauseLeft)
-	m.nextSend = now
-	m.awaiting = false
-}
-
-// goodbyeTime is for how long a goodbye is worth waiting for: as long as a leader takes our leases for
-// ours without a word from us. After that there is nothing to give back.
-func (m *Machine) goodbyeTime() time.Duration {
-	t := m.timing
-	if t.Lease == 0 {
-		t = protocol.DefaultTiming() // we have heard of no leader
-	}
-	return t.Drift.Stretch(t.Lease)
+	m.renewal.nextSend = now
+	m.renewal.awaiting = false
 }
 
 // goUnheard leaves without a goodbye, if nobody has said it for long enough.
 func (m *Machine) goUnheard(now mono.Instant) {
-	if m.leaveBy != 0 && !m.left && now >= m.leaveBy {
-		m.left = true
+	if m.exit.leaveBy != 0 && m.exit.leave != left && now >= m.exit.leaveBy {
+		m.exit.leave = left
 		m.emit(Left{Unheard: true})
 	}
 }

@@ -74,58 +74,14 @@ type Machine struct {
 	cfg Config
 	out []Action
 
-	seq      protocol.Seq // our newest message
-	sentAt   mono.Instant // when we sent it
-	nextSend mono.Instant
-	awaiting bool // our newest message has not been answered
-	misses   int  // how many in a row were not
-	// redirected: since the last miss a hint has been followed.
-	redirected bool
-	hinted     leasehold.Term // the newest term that a hint was about
-
-	term    leasehold.Term
-	heard   protocol.Seq
-	applied protocol.Seq
-	leader  storage.ManagerID // empty: ask everyone
-	silent  storage.ManagerID // the last that did not answer
-	timing  protocol.Timing   // zero until a leader told us
-
-	// held is what we have as the leader sees it. The view has it less what may
-	// not be served for a moment, because its state is about to go or to come.
-	held []leasehold.Lease
-	view *View
-	// suspended: the deadline of the held leases has passed. Checks fail, but the leases
-	// and the application's state are kept until a leader answers (see suspend.go).
-	suspended bool
-	claimed   bool // our newest request says so
-	// resumedUpTo is the newest generation among the leases that were resumed.
-	resumedUpTo leasehold.Generation
-	newest      leasehold.Generation // newest generation ever installed
-
-	rate        rateGuard
-	quarantines int               // how often the clock was found too slow
-	muteUntil   mono.Instant      // because it was
-	gone        leasehold.Session // predecessor, proven dead
-	// asked is the incumbent whose process we have asked the shell about.
-	asked leasehold.Session
-
-	departures []*departure
-	arrivals   []*arrival
-	contact    backing
-	draining   bool // an operator wants us to hold nothing
-
-	// eager: there is something to say as soon as our newest message is answered.
-	// To speak before that would make the answer cross it.
-	eager bool
-	rtt   time.Duration // how long answers take, smoothed; 0 if unknown
-
-	// settling numbers the views that have lost a lease; settled is the newest
-	// of those on whose leases nobody relies any more.
-	settling, settled uint64
-
-	parting, parted bool
-	leaving, left   bool
-	leaveBy         mono.Instant // when to go without a goodbye; 0 if we have not said it
+	renewal     renewal     // our requests
+	leader      leader      // who answers them
+	held        holding     // the leases
+	clock       clockGuard  // whether our clock may time them
+	moves       moves       // state on its way from us and to us
+	promises    promises    // what others rely on
+	predecessor predecessor // the session that had our name
+	exit        exit        // whether we leave
 }
 
 // New returns an owner that holds nothing and speaks at once.
@@ -133,14 +89,14 @@ func New(now mono.Instant, cfg Config) (*Machine, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Machine{cfg: cfg, view: &View{}, nextSend: now}, nil
+	return &Machine{cfg: cfg, held: holding{view: &View{}}, renewal: renewal{nextSend: now}}, nil
 }
 
 // View returns the view last published.
-func (m *Machine) View() *View { return m.view }
+func (m *Machine) View() *View { return m.held.view }
 
 // Term returns the newest leader's term that the owner has heard of.
-func (m *Machine) Term() leasehold.Term { return m.term }
+func (m *Machine) Term() leasehold.Term { return m.leader.term }
 
 // Step handles an event that happened at now, and all time that has passed.
 // It returns what to do, in order, and when to call Advance at the latest.
@@ -175,7 +131,7 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 	case Installed:
 		m.installed(now, e)
 	case Settled:
-		m.settled = max(m.settled, min(e.Number, m.settling))
+		m.promises.over = max(m.promises.over, min(e.Number, m.promises.made))
 	}
 	return m.finish(now)
 }
@@ -189,31 +145,31 @@ func (m *Machine) Advance(now mono.Instant) ([]Action, mono.Instant) {
 
 func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
 	m.goUnheard(now)
-	if m.left {
+	if m.exit.leave == left {
 		return m.out, mono.Never
 	}
 	if m.Quarantined(now) {
-		return m.out, m.muteUntil // it holds nothing
+		return m.out, m.clock.muteUntil // it holds nothing
 	}
 	wake := mono.Never
-	if !m.muted() {
-		if now >= m.nextSend {
+	if !m.promises.open() {
+		if now >= m.renewal.nextSend {
 			m.send(now)
 		}
-		wake = m.nextSend
+		wake = m.renewal.nextSend
 	}
 	switch {
-	case len(m.held) == 0:
-	case !m.suspended:
-		wake = min(wake, m.view.Until)
+	case len(m.held.leases) == 0:
+	case !m.held.suspended:
+		wake = min(wake, m.held.view.Until)
 	case m.cfg.KeepSuspended > 0:
 		wake = min(wake, m.discardAt())
 	}
-	for _, a := range m.arrivals {
+	for _, a := range m.moves.arrivals {
 		wake = min(wake, a.until)
 	}
-	if m.leaveBy != 0 {
-		wake = min(wake, m.leaveBy)
+	if m.exit.leaveBy != 0 {
+		wake = min(wake, m.exit.leaveBy)
 	}
 	return m.out, wake
 }
@@ -224,74 +180,70 @@ func (m *Machine) note(what Notable, have, want uint64) { m.emit(Note{what, have
 
 // expire handles the deadlines that have passed.
 func (m *Machine) expire(now mono.Instant) {
-	if m.contact.term != 0 && m.contact.at(now) == 0 {
+	if m.moves.contact.term != 0 && m.moves.contact.at(now) == 0 {
 		m.loseContact()
 		m.keepArrivals(now)
 	}
 	m.suspend(now)
 	m.forget(now)
-	idle := m.suspended || len(m.held)+len(m.arrivals)+len(m.departures) == 0
-	if m.parting && !m.parted && m.contact.term == 0 && idle {
+	idle := m.held.suspended || len(m.held.leases)+len(m.moves.arrivals)+len(m.moves.departures) == 0
+	if m.exit.part == parting && m.moves.contact.term == 0 && idle {
 		m.partNow() // there is no leader to move anything away with
 	}
 }
 
-// muted reports whether a message is held back: it would give back what somebody
-// relies on.
-func (m *Machine) muted() bool { return m.settled != m.settling }
-
 // dropAll lets go of everything, on our own account.
 func (m *Machine) dropAll(cause leasehold.Cause) {
-	m.suspended = false
-	if len(m.held) == 0 {
+	m.held.suspended = false
+	if len(m.held.leases) == 0 {
 		return
 	}
-	held := m.held
-	m.publish(nil, m.view.Until)
+	held := m.held.leases
+	m.publish(nil, m.held.view.Until)
 	m.emit(RevokedLeases{held, cause})
 }
 
 // publish makes what we hold known to those who check.
 func (m *Machine) publish(held []leasehold.Lease, until mono.Instant) {
-	before := m.view.Leases
-	m.held = held
-	m.view = &View{Leases: held, Kept: held, Until: until, Drift: m.timing.Drift}
-	if len(m.departures)+len(m.arrivals) > 0 {
+	before := m.held.view.Leases
+	m.held.leases = held
+	m.held.view = &View{Leases: held, Kept: held, Until: until, Drift: m.leader.timing.Drift}
+	if len(m.moves.departures)+len(m.moves.arrivals) > 0 {
 		m.prune()
 		m.lapse()
-		m.view.Kept = protocol.Missing(held, m.installing())
-		m.view.Leases = protocol.Missing(m.view.Kept, m.stopped())
-		m.view.Coming = m.coming()
+		m.held.view.Kept = protocol.Missing(held, m.moves.installing())
+		m.held.view.Leases = protocol.Missing(m.held.view.Kept, m.moves.stopped())
+		m.held.view.Coming = m.coming()
 	}
-	m.emit(Publish{m.view})
-	if m.cfg.Promises && len(protocol.Missing(before, m.view.Leases)) > 0 {
-		m.settling++
-		m.emit(Settle{m.settling})
+	m.emit(Publish{m.held.view})
+	if m.cfg.Promises && len(protocol.Missing(before, m.held.view.Leases)) > 0 {
+		m.promises.made++
+		m.emit(Settle{m.promises.made})
 	}
 }
 
 // send says what we hold, to the leader if there is one who answers.
 func (m *Machine) send(now mono.Instant) {
-	if m.awaiting {
-		m.misses++
-		m.redirected = false
-		if m.leader != "" {
-			m.note(NoteLeaderSilent, uint64(m.misses), 0)
-			m.silent, m.leader = m.leader, ""
+	if m.renewal.awaiting {
+		m.renewal.misses++
+		m.leader.redirected = false
+		if m.leader.id != "" {
+			m.note(NoteLeaderSilent, uint64(m.renewal.misses), 0)
+			m.leader.silent, m.leader.id = m.leader.id, ""
 		}
 	}
-	m.seq++
-	m.sentAt, m.claimed = now, m.suspended
-	m.awaiting, m.eager = true, false
-	m.nextSend = now.Add(m.patience())
-	if m.leaving && m.leaveBy == 0 {
-		m.leaveBy = now.Add(m.goodbyeTime())
+	m.renewal.seq++
+	m.renewal.sentAt, m.renewal.claimed = now, m.held.suspended
+	m.renewal.awaiting, m.renewal.eager = true, false
+	m.renewal.nextSend = now.Add(m.patience())
+	if m.exit.leave == leaving && m.exit.leaveBy == 0 {
+		m.exit.leaveBy = now.Add(m.leader.goodbyeTime())
 	}
-	m.emit(Send{m.leader, &protocol.LeaseRequest{
-		Namespace: m.cfg.Namespace, Holder: m.cfg.Holder, Seq: m.seq,
-		Term: m.term, Heard: m.heard, Applied: m.applied,
-		Leases: m.held, Suspended: m.suspended, Resumed: m.resumed(), Leaving: m.leaving, Gone: m.gone,
-		Mover: m.cfg.Mover, Moves: m.reports(now), Imports: m.imports(now), Parting: m.parting, Draining: m.draining,
+	m.emit(Send{m.leader.id, &protocol.LeaseRequest{
+		Namespace: m.cfg.Namespace, Holder: m.cfg.Holder, Seq: m.renewal.seq,
+		Term: m.leader.term, Heard: m.leader.heard, Applied: m.leader.applied,
+		Leases: m.held.leases, Suspended: m.held.suspended, Resumed: m.held.resumed(), Leaving: m.exit.leave != notLeaving, Gone: m.predecessor.gone,
+		Mover: m.cfg.Mover, Moves: m.moves.reports(now), Imports: m.moves.imports(now), Parting: m.exit.part != notParting, Draining: m.moves.draining,
 	}})
 }
 
@@ -300,10 +252,10 @@ func (m *Machine) send(now mono.Instant) {
 // owner that is more impatient than the network is slow would never be heard.
 func (m *Machine) patience() time.Duration {
 	base, most := m.cfg.Retry, 4*m.cfg.Retry
-	if m.timing.Renew > 0 {
-		base, most = m.timing.Renew/4, m.timing.Renew
+	if m.leader.timing.Renew > 0 {
+		base, most = m.leader.timing.Renew/4, m.leader.timing.Renew
 	}
-	return m.jitter(min(base<<min(m.misses, 4), most))
+	return m.jitter(min(base<<min(m.renewal.misses, 4), most))
 }
 
 // jitter takes up to an eighth off d, so that owners do not march in step.
@@ -311,48 +263,30 @@ func (m *Machine) jitter(d time.Duration) time.Duration {
 	return d - time.Duration(m.cfg.Rand.Int64N(int64(d/8)+1))
 }
 
-// speak sends at once, or as soon as our newest message is answered.
-func (m *Machine) speak(now mono.Instant) {
-	if m.awaiting {
-		m.eager = true
-		return
-	}
-	m.nextSend = now
-}
-
 // backoff is how long to wait at most after two messages have crossed: a few
 // times as long as answers take, so that the next two hardly ever cross again.
 func (m *Machine) backoff() time.Duration {
-	if m.rtt == 0 {
+	if m.renewal.rtt == 0 {
 		return m.cfg.Backoff
 	}
-	return min(m.cfg.Backoff, 4*m.rtt+time.Millisecond)
-}
-
-// answered learns how long answers take.
-func (m *Machine) answered(now mono.Instant) {
-	took := now.Sub(m.sentAt)
-	if m.rtt == 0 {
-		m.rtt = took
-	}
-	m.rtt += (took - m.rtt) / 8
+	return min(m.cfg.Backoff, 4*m.renewal.rtt+time.Millisecond)
 }
 
 // speakSoon sends within the backoff.
 func (m *Machine) speakSoon(now mono.Instant) {
 	at := now.Add(time.Duration(m.cfg.Rand.Int64N(int64(m.backoff()) + 1)))
-	m.nextSend = min(m.nextSend, at)
-	m.awaiting = false // what we wait for has been dropped; that is no silence
+	m.renewal.nextSend = min(m.renewal.nextSend, at)
+	m.renewal.awaiting = false // what we wait for has been dropped; that is no silence
 }
 
 // hungUp asks everyone, soon, if the leader can no longer be heard.
 func (m *Machine) hungUp(now mono.Instant, manager storage.ManagerID) {
-	if m.leader == "" || manager != m.leader {
+	if m.leader.id == "" || manager != m.leader.id {
 		return
 	}
-	m.silent, m.leader = m.leader, ""
-	m.redirected = false
-	m.misses = max(m.misses, 1)
+	m.leader.silent, m.leader.id = m.leader.id, ""
+	m.leader.redirected = false
+	m.renewal.misses = max(m.renewal.misses, 1)
 	m.speakSoon(now)
 }
 
@@ -364,15 +298,15 @@ func (m *Machine) redirect(now mono.Instant, n protocol.NotLeader) {
 		m.note(NoteBadMessage, uint64(n.Term), 0)
 		return
 	}
-	newer := n.Leader != "" && n.Term > m.term && n.Term > m.hinted
-	served := !m.awaiting || m.misses == 0
-	news := n.Leader != "" && n.Leader != m.leader && n.Leader != m.silent && n.Term >= m.term
-	if !newer && (served || !news || m.redirected) {
+	newer := n.Leader != "" && n.Term > m.leader.term && n.Term > m.leader.hinted
+	served := !m.renewal.awaiting || m.renewal.misses == 0
+	news := n.Leader != "" && n.Leader != m.leader.id && n.Leader != m.leader.silent && n.Term >= m.leader.term
+	if !newer && (served || !news || m.leader.redirected) {
 		return
 	}
-	m.redirected = true
-	m.hinted = max(m.hinted, n.Term)
-	m.leader = n.Leader
+	m.leader.redirected = true
+	m.leader.hinted = max(m.leader.hinted, n.Term)
+	m.leader.id = n.Leader
 	m.speakSoon(now)
 }
 
@@ -383,33 +317,33 @@ const maxRefusedWait = 10 * time.Second
 // refused waits before it speaks again: whoever refuses has heard us.
 func (m *Machine) refused(now mono.Instant, why leasehold.Kind) {
 	m.note(NoteServerRefuse, uint64(why), 0)
-	m.awaiting, m.redirected = false, false
-	m.misses = 0
-	m.leader = ""
+	m.renewal.awaiting, m.leader.redirected = false, false
+	m.renewal.misses = 0
+	m.leader.id = ""
 	wait := 4 * m.cfg.Retry
-	if m.timing.Renew > 0 {
-		wait = min(m.timing.Renew, maxRefusedWait)
+	if m.leader.timing.Renew > 0 {
+		wait = min(m.leader.timing.Renew, maxRefusedWait)
 	}
-	m.nextSend = now.Add(m.jitter(wait))
+	m.renewal.nextSend = now.Add(m.jitter(wait))
 }
 
 func (m *Machine) slept(now mono.Instant) {
-	m.note(NoteSlept, uint64(len(m.held)), 0)
+	m.note(NoteSlept, uint64(len(m.held.leases)), 0)
 	m.dropAll(leasehold.CauseExpired)
 	m.loseContact()
-	m.rate = rateGuard{}
+	m.clock.rate = rateGuard{}
 	// The answer to what we sent before may be arbitrarily old: its leases
 	// would count from a send time on a clock that has since stood still. A
 	// new message makes every earlier one's answer a race.
-	m.nextSend = now
-	m.awaiting = false
+	m.renewal.nextSend = now
+	m.renewal.awaiting = false
 }
 
 func (m *Machine) predecessorGone(now mono.Instant, s leasehold.Session) {
-	if s != m.asked || s.IsZero() || s == m.cfg.Holder.Session {
+	if s != m.predecessor.asked || s.IsZero() || s == m.cfg.Holder.Session {
 		return
 	}
-	m.gone = s
-	m.nextSend = now
-	m.awaiting = false
+	m.predecessor.gone = s
+	m.renewal.nextSend = now
+	m.renewal.awaiting = false
 }

@@ -21,18 +21,25 @@ type rateGuard struct {
 	set  bool
 }
 
+// A clockGuard keeps an owner without leases while its clock is too slow for them.
+type clockGuard struct {
+	rate        rateGuard
+	quarantines int          // how often the clock was found too slow
+	muteUntil   mono.Instant // until when, because of that, nothing is sent or received
+}
+
 // Quarantined reports whether the owner has found its clock too slow to hold
 // leases at now.
-func (m *Machine) Quarantined(now mono.Instant) bool { return now < m.muteUntil }
+func (m *Machine) Quarantined(now mono.Instant) bool { return now < m.clock.muteUntil }
 
 // quarantine drops all leases and falls silent and deaf, so that the leader
 // gives them to owners with better clocks. Each time it lasts twice as long.
 func (m *Machine) quarantine(now mono.Instant) {
 	m.dropAll(leasehold.CauseExpired)
 	m.loseContact()
-	m.rate = rateGuard{}
-	m.muteUntil = now.Add(2 * m.timing.Lease << min(m.quarantines, 8))
-	m.quarantines++
+	m.clock.rate = rateGuard{}
+	m.clock.muteUntil = now.Add(2 * m.leader.timing.Lease << min(m.clock.quarantines, 8))
+	m.clock.quarantines++
 }
 
 type sample struct {

@@ -12,45 +12,45 @@ import (
 func (m *Machine) reply(now mono.Instant, r *protocol.LeaseReply) {
 	// While a message is held back, those that come answer an older one. After a sleep
 	// their time cannot be told.
-	if m.left || m.Quarantined(now) || m.muted() || !m.relevant(now, r) {
+	if m.exit.leave == left || m.Quarantined(now) || m.promises.open() || !m.relevant(now, r) {
 		return
 	}
-	first := m.applied == 0 // the leader waits for proof that we hear it
-	m.applied = r.Seq
-	if m.awaiting {
-		m.answered(now)
+	first := m.leader.applied == 0 // the leader waits for proof that we hear it
+	m.leader.applied = r.Seq
+	if m.renewal.awaiting {
+		m.renewal.measure(now)
 	}
-	m.awaiting, m.redirected = false, false
-	m.misses = 0
-	m.timing = r.Timing
+	m.renewal.awaiting, m.leader.redirected = false, false
+	m.renewal.misses = 0
+	m.leader.timing = r.Timing
 	if m.refusedOutright(now, r) {
 		return
 	}
-	m.nextSend = m.cfg.Beats.Last(m.sentAt.Add(m.jitter(m.timing.Renew)), m.timing.Renew)
+	m.renewal.nextSend = m.cfg.Beats.Last(m.renewal.sentAt.Add(m.jitter(m.leader.timing.Renew)), m.leader.timing.Renew)
 	changed := m.adopt(now, r)
 	if !m.Quarantined(now) && !r.Collecting {
 		m.orders(now, r)
 	}
-	if changed || first || m.eager {
-		m.nextSend = min(m.nextSend, now) // say at once what we have now
+	if changed || first || m.renewal.eager {
+		m.renewal.nextSend = min(m.renewal.nextSend, now) // say at once what we have now
 	}
 }
 
 // orders follows what the reply says about moving state.
 func (m *Machine) orders(now mono.Instant, r *protocol.LeaseReply) {
-	m.contact = backing{r.Term, m.sentAt.Add(r.Timing.Lease)}
-	m.draining = r.Draining
-	stopped := len(m.stopped())
+	m.moves.contact = backing{r.Term, m.renewal.sentAt.Add(r.Timing.Lease)}
+	m.moves.draining = r.Draining
+	stopped := len(m.moves.stopped())
 	m.depart(r.Departures)
-	if len(m.stopped()) != stopped {
-		m.publish(m.held, m.view.Until) // what was cancelled is served again
+	if len(m.moves.stopped()) != stopped {
+		m.publish(m.held.leases, m.held.view.Until) // what was cancelled is served again
 	}
 	m.arrive(now, r.Arrivals)
-	if !m.parting || m.parted || !r.Idle {
+	if m.exit.part != parting || !r.Idle {
 		return
 	}
-	if slices.ContainsFunc(m.arrivals, func(a *arrival) bool { return a.confirmed && !a.said }) {
-		m.eager = true // the leader does not know of it, and the source counts on us
+	if slices.ContainsFunc(m.moves.arrivals, func(a *arrival) bool { return a.confirmed && !a.said }) {
+		m.renewal.eager = true // the leader does not know of it, and the source counts on us
 		return
 	}
 	m.partNow()
@@ -67,26 +67,26 @@ func (m *Machine) relevant(now mono.Instant, r *protocol.LeaseReply) bool {
 		m.note(NoteForeign, uint64(r.Term), uint64(r.Seq))
 		return false
 	}
-	if r.Term < m.term {
-		m.note(NoteStaleTerm, uint64(r.Term), uint64(m.term))
+	if r.Term < m.leader.term {
+		m.note(NoteStaleTerm, uint64(r.Term), uint64(m.leader.term))
 		return false
 	}
-	if r.Term > m.term {
-		m.note(NoteNewTerm, uint64(r.Term), uint64(m.term))
-		m.term, m.heard, m.applied = r.Term, 0, 0
-		m.rate = rateGuard{}
+	if r.Term > m.leader.term {
+		m.note(NoteNewTerm, uint64(r.Term), uint64(m.leader.term))
+		m.leader.term, m.leader.heard, m.leader.applied = r.Term, 0, 0
+		m.clock.rate = rateGuard{}
 	}
-	if r.Seq <= m.heard {
-		m.note(NoteDuplicate, uint64(r.Seq), uint64(m.heard))
+	if r.Seq <= m.leader.heard {
+		m.note(NoteDuplicate, uint64(r.Seq), uint64(m.leader.heard))
 		return false
 	}
-	m.heard = r.Seq
-	m.leader = r.Leader
-	if r.Goodbye && m.leaving {
+	m.leader.heard = r.Seq
+	m.leader.id = r.Leader
+	if r.Goodbye && m.exit.leave != notLeaving {
 		return true // whichever of our goodbyes it answers
 	}
-	if r.Echo != m.seq {
-		m.note(NoteRace, uint64(r.Echo), uint64(m.seq))
+	if r.Echo != m.renewal.seq {
+		m.note(NoteRace, uint64(r.Echo), uint64(m.renewal.seq))
 		m.speakSoon(now)
 		return false
 	}
@@ -97,17 +97,18 @@ func (m *Machine) relevant(now mono.Instant, r *protocol.LeaseReply) bool {
 func (m *Machine) refusedOutright(now mono.Instant, r *protocol.LeaseReply) bool {
 	switch {
 	case r.Goodbye:
-		if m.leaving {
-			m.left = true
-			m.emit(Left{})
+		if m.exit.leave == notLeaving {
+			return false
 		}
-		return m.leaving
+		m.exit.leave = left
+		m.emit(Left{})
+		return true
 	case r.Refusal != leasehold.Other:
 		m.note(NoteServerRefuse, uint64(r.Refusal), 0)
 	case r.Incumbent != nil:
 		m.note(NoteNameTaken, 0, 0)
-		if r.Incumbent.Session != m.asked {
-			m.asked = r.Incumbent.Session
+		if r.Incumbent.Session != m.predecessor.asked {
+			m.predecessor.asked = r.Incumbent.Session
 			m.emit(FindPredecessor{r.Incumbent})
 		}
 	default:
@@ -117,9 +118,9 @@ func (m *Machine) refusedOutright(now mono.Instant, r *protocol.LeaseReply) bool
 		return false
 	}
 	m.dropAll(leasehold.CauseReleased)
-	m.nextSend = m.sentAt.Add(m.jitter(m.timing.Renew))
-	if m.nextSend < now {
-		m.nextSend = now
+	m.renewal.nextSend = m.renewal.sentAt.Add(m.jitter(m.leader.timing.Renew))
+	if m.renewal.nextSend < now {
+		m.renewal.nextSend = now
 	}
 	return true
 }
@@ -127,61 +128,48 @@ func (m *Machine) refusedOutright(now mono.Instant, r *protocol.LeaseReply) bool
 // adopt makes our leases what the reply offers, as far as we may, and reports
 // whether the leader should hear about the result at once.
 func (m *Machine) adopt(now mono.Instant, r *protocol.LeaseReply) bool {
-	until := m.sentAt.Add(r.Timing.Lease)
+	until := m.renewal.sentAt.Add(r.Timing.Lease)
 	if now >= until {
 		m.note(NoteLate, uint64(now), uint64(until))
 		return len(r.Offers) > 0
 	}
-	if !m.rate.acceptable(now, m.sentAt, r) {
-		m.note(NoteClockSlow, uint64(r.Clock-m.rate.from.clock), uint64(now-m.rate.from.sent))
+	if !m.clock.rate.acceptable(now, m.renewal.sentAt, r) {
+		m.note(NoteClockSlow, uint64(r.Clock-m.clock.rate.from.clock), uint64(now-m.clock.rate.from.sent))
 		m.quarantine(now)
 		return false
 	}
-	if m.leaving {
+	if m.exit.leave != notLeaving {
 		return false
 	}
 	switch {
-	case m.suspended && !m.claimed:
+	case m.held.suspended && !m.renewal.claimed:
 		// The leader has renewed what was valid when we sent our request. What it would make of
 		// a suspended claim we do not know yet.
-		m.note(NoteLate, uint64(now), uint64(m.view.Until))
+		m.note(NoteLate, uint64(now), uint64(m.held.view.Until))
 		return true
-	case m.suspended && r.Collecting:
+	case m.held.suspended && r.Collecting:
 		// A leader without a table does not know whether another owner has had the ranges.
-		m.note(NoteNotResumed, uint64(len(m.held)), 0)
+		m.note(NoteNotResumed, uint64(len(m.held.leases)), 0)
 		m.dropAll(leasehold.CauseExpired)
 		return true
 	}
-	if m.unchanged(r.Offers) {
-		if until != m.view.Until {
-			m.publish(m.held, until)
+	if m.held.unchanged(r.Offers) {
+		if until != m.held.view.Until {
+			m.publish(m.held.leases, until)
 		}
-		m.resume(m.held)
+		m.resume(m.held.leases)
 		return false
 	}
 	return m.exchange(r.Offers, until)
 }
 
-// unchanged reports whether the offers are exactly what we hold.
-func (m *Machine) unchanged(offers []protocol.Offer) bool {
-	if len(offers) != len(m.held) {
-		return false
-	}
-	for i := range offers {
-		if offers[i].Lease != m.held[i] || offers[i].Fresh {
-			return false
-		}
-	}
-	return true
-}
-
 // exchange installs the offers in place of what we hold.
 func (m *Machine) exchange(offers []protocol.Offer, until mono.Instant) bool {
-	held := m.held
+	held := m.held.leases
 	walk := merger{held}
 	next := make([]leasehold.Lease, 0, len(offers))
 	var granted []leasehold.Lease
-	refused, newest := false, m.newest
+	refused, newest := false, m.held.newest
 	for _, o := range offers {
 		kept := len(next)
 		next = walk.appendHeld(next, o.Lease)
@@ -191,8 +179,8 @@ func (m *Machine) exchange(offers []protocol.Offer, until mono.Instant) bool {
 		case !o.Fresh:
 			m.note(NoteRefused, uint64(o.Generation), 0)
 			refused = true
-		case o.Generation <= m.newest && o.Ticket.IsZero(): // a ticket is good for one time
-			m.note(NoteOldGrant, uint64(o.Generation), uint64(m.newest))
+		case o.Generation <= m.held.newest && o.Ticket.IsZero(): // a ticket is good for one time
+			m.note(NoteOldGrant, uint64(o.Generation), uint64(m.held.newest))
 			refused = true
 		case !o.Ticket.IsZero() && !m.welcome(&o):
 			m.note(NoteNoState, uint64(o.Generation), 0)
@@ -207,13 +195,13 @@ func (m *Machine) exchange(offers []protocol.Offer, until mono.Instant) bool {
 			newest = max(newest, o.Generation)
 		}
 	}
-	m.newest = newest
+	m.held.newest = newest
 	revoked, cause := protocol.Missing(held, next), leasehold.CauseReleased
-	if m.suspended {
+	if m.held.suspended {
 		cause = leasehold.CauseExpired // a leader resumes before it recalls: they had ended for it
 	}
 	m.publish(next, until)
-	if m.suspended && len(revoked) > 0 {
+	if m.held.suspended && len(revoked) > 0 {
 		m.note(NoteNotResumed, uint64(len(revoked)), 0)
 	}
 	if len(revoked) > 0 {

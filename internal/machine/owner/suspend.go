@@ -1,8 +1,6 @@
 package owner
 
 import (
-	"slices"
-
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/mono"
 )
@@ -31,28 +29,28 @@ import (
 // been kept for long enough.
 func (m *Machine) suspend(now mono.Instant) {
 	switch {
-	case len(m.held) == 0 || now < m.view.Until:
-	case !m.suspended:
-		m.suspended = true
-		m.note(NoteSuspended, uint64(len(m.held)), 0)
-		m.emit(SuspendedLeases{m.held})
+	case len(m.held.leases) == 0 || now < m.held.view.Until:
+	case !m.held.suspended:
+		m.held.suspended = true
+		m.note(NoteSuspended, uint64(len(m.held.leases)), 0)
+		m.emit(SuspendedLeases{m.held.leases})
 	case m.cfg.KeepSuspended > 0 && now >= m.discardAt():
-		m.note(NoteKeptTooLong, uint64(len(m.held)), 0)
+		m.note(NoteKeptTooLong, uint64(len(m.held.leases)), 0)
 		m.dropAll(leasehold.CauseExpired)
 	}
 }
 
 // discardAt is when suspended leases are dropped.
-func (m *Machine) discardAt() mono.Instant { return m.view.Until.Add(m.cfg.KeepSuspended) }
+func (m *Machine) discardAt() mono.Instant { return m.held.view.Until.Add(m.cfg.KeepSuspended) }
 
 // resume ends a suspension: the leader has renewed these of the suspended leases.
 func (m *Machine) resume(renewed []leasehold.Lease) {
-	if !m.suspended {
+	if !m.held.suspended {
 		return
 	}
-	m.suspended = false
+	m.held.suspended = false
 	for _, l := range renewed {
-		m.resumedUpTo = max(m.resumedUpTo, l.Generation)
+		m.held.resumedUpTo = max(m.held.resumedUpTo, l.Generation)
 	}
 	if len(renewed) > 0 {
 		m.note(NoteResumed, uint64(len(renewed)), 0)
@@ -60,25 +58,14 @@ func (m *Machine) resume(renewed []leasehold.Lease) {
 	}
 }
 
-// resumed returns the newest generation among the held leases that were resumed once; 0 if there
-// is none. If the store turns out to have lost history, such a lease may have been another
-// owner's while it was suspended. The leader that resumed it knows that, and a successor learns
-// it from us.
-func (m *Machine) resumed() leasehold.Generation {
-	if m.resumedUpTo != 0 && !slices.ContainsFunc(m.held, func(l leasehold.Lease) bool { return l.Generation <= m.resumedUpTo }) {
-		m.resumedUpTo = 0
-	}
-	return m.resumedUpTo
-}
-
 // Suspended reports whether the held leases have reached their deadline and wait for a
 // leader's answer.
-func (m *Machine) Suspended() bool { return m.suspended }
+func (m *Machine) Suspended() bool { return m.held.suspended }
 
 // keepArrivals keeps confirmed state while no leader answers: its source may have let go of
 // the range, and then this is the only copy.
 func (m *Machine) keepArrivals(now mono.Instant) {
-	for _, a := range m.arrivals {
+	for _, a := range m.moves.arrivals {
 		if !a.confirmed || a.lease.Generation != 0 {
 			continue
 		}
