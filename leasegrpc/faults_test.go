@@ -79,7 +79,10 @@ func (l *ledger) watch(ctx context.Context, n *leaseholdtest.Node) (wait func())
 	var watching sync.WaitGroup
 	lookup := n.Lookup()
 	watching.Go(func() {
-		for loss := range lookup.Losses(ctx) {
+		for loss, err := range lookup.Losses(ctx) {
+			if err != nil {
+				break
+			}
 			l.lose(loss)
 		}
 	})

@@ -147,7 +147,10 @@ func lossesOf(t *testing.T, watch *lookup.Lookup, name string, since leasehold.L
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	n := 0
-	for loss := range watch.LossesSince(ctx, since) {
+	for loss, err := range watch.LossesSince(ctx, since) {
+		if err != nil {
+			break
+		}
 		if loss.Range.Contains(leasehold.KeyOf(name)) {
 			n++
 		}

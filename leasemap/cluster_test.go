@@ -106,7 +106,10 @@ func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64) []porcupine.Opera
 	var watchers, clients sync.WaitGroup
 	watcher := c.Node("watcher").Lookup()
 	watchers.Go(func() {
-		for loss := range watcher.Losses(watching) {
+		for loss, err := range watcher.Losses(watching) {
+			if err != nil {
+				break
+			}
 			history.Lost(loss)
 		}
 	})

@@ -10,7 +10,7 @@
 //		return nil
 //	})
 //	...
-//	status, version, err := m.Get("alice")
+//	status, exists, err := m.Get("alice")
 //
 // Every operation does what package leasehold obliges a server to do: it checks
 // that this process owns the name, discards what is left of an earlier tenure,

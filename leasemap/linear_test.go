@@ -129,7 +129,7 @@ func attempt(ctx context.Context, s *server, in *oracle.Request) (oracle.Answer,
 		_, err := s.Set(ctx, in.Name, in.Value)
 		return oracle.Answer{}, err
 	}
-	value, version, err := s.Get(in.Name)
+	value, version, err := s.GetVersion(in.Name)
 	if err != nil {
 		return oracle.Answer{}, err
 	}

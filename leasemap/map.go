@@ -173,8 +173,15 @@ func If(v Version) Option { return Option{conditional: true, version: v} }
 // not at all.
 func TTL(d time.Duration) Option { return Option{limited: true, ttl: d} }
 
-// Get returns a value and its version, which is zero if there is none.
-func (m *Map[V]) Get(name string) (V, Version, error) {
+// Get returns a value, and whether there is one.
+func (m *Map[V]) Get(name string) (V, bool, error) {
+	value, version, err := m.GetVersion(name)
+	return value, version.Exists(), err
+}
+
+// GetVersion returns a value and its version, for [If]. The version is zero if there is
+// no value.
+func (m *Map[V]) GetVersion(name string) (V, Version, error) {
 	var value V
 	var version Version
 	err := m.read(name, func(e *entry[V]) { value, version = e.value, e.version })

@@ -70,7 +70,7 @@ func TestOutageKeepsValues(t *testing.T) {
 					}
 					c.Settle()
 					for name, m := range at {
-						if value, version, err := m.Get(name); err != nil || value != "online" || version != before[name] {
+						if value, version, err := m.GetVersion(name); err != nil || value != "online" || version != before[name] {
 							t.Fatalf("%s is %q, version %v, after the outage: %v; want version %v", name, value, version, err, before[name])
 						}
 					}
@@ -137,7 +137,10 @@ func TestOutageInTheMiddleOfMoves(t *testing.T) {
 				watcher := c.Node("watcher").Lookup()
 				go func() {
 					defer close(lost)
-					for loss := range watcher.Losses(watching) {
+					for loss, err := range watcher.Losses(watching) {
+						if err != nil {
+							break
+						}
 						lost <- loss
 					}
 				}()

@@ -45,7 +45,7 @@ func answer(r *http.Request, m *leasemap.Map[string]) reply {
 	var out reply
 	var err error
 	if r.Method == http.MethodGet {
-		out.Value, out.Version, err = m.Get(name)
+		out.Value, out.Version, err = m.GetVersion(name)
 	} else {
 		var in reply
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {

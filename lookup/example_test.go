@@ -68,7 +68,10 @@ func ExampleLookup_Losses() {
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	for loss := range l.Losses(ctx) {
+	for loss, err := range l.Losses(ctx) {
+		if err != nil {
+			break // interrupted
+		}
 		for _, name := range mine {
 			if loss.Range.Contains(leasehold.KeyOf(name)) {
 				fmt.Println("publish again:", name)
@@ -84,7 +87,10 @@ func ExampleLookup_LossesSince() {
 	const last = leasehold.LSN(4711)
 	save := func(leasehold.LSN) {}
 
-	for loss := range l.LossesSince(context.Background(), last) {
+	for loss, err := range l.LossesSince(context.Background(), last) {
+		if err != nil {
+			break
+		}
 		fmt.Println("recreate what was in", loss.Range)
 		save(loss.LSN)
 	}

@@ -500,7 +500,10 @@ func TestCloseEndsEverything(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			for range l.Losses(context.Background()) {
+			for _, err := range l.Losses(context.Background()) {
+				if !errors.Is(err, leasehold.Closed) {
+					t.Errorf("losses end with %v", err)
+				}
 			}
 		}()
 		synctest.Wait()

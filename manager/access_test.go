@@ -297,7 +297,10 @@ func TestCertificatesChangeUnderLeases(t *testing.T) {
 		before := a.Leases()
 		var lost atomic.Int64
 		go func() {
-			for range l.Losses(t.Context()) {
+			for _, err := range l.Losses(t.Context()) {
+				if err != nil {
+					break
+				}
 				lost.Add(1)
 			}
 		}()

@@ -108,7 +108,10 @@ func TestWithoutDiskFailoverKeepsLeases(t *testing.T) {
 		listening := make(chan struct{})
 		go func() {
 			defer close(listening)
-			for range l.LossesSince(t.Context(), l.LSN()) {
+			for _, err := range l.LossesSince(t.Context(), l.LSN()) {
+				if err != nil {
+					break
+				}
 				lost.Add(1)
 			}
 		}()

@@ -35,6 +35,9 @@ func newWatchCommand() *cobra.Command {
 // watch follows events until it is interrupted, which is how it is meant to end.
 func (c *client) watch(ctx context.Context) error {
 	for event, err := range c.admin.Watch(ctx, c.namespace) {
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // it was interrupted
+		}
 		if err != nil {
 			return c.explain(ctx, err)
 		}

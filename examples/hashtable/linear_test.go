@@ -123,7 +123,10 @@ func watch(t *testing.T, c *leaseholdtest.Cluster, seed uint64) *witness {
 	w := &witness{t: t, cluster: c, seed: seed, history: oracle.NewRegisters("/home", "/work", "/phone"), stop: stop}
 	lookup := c.Node("watcher").Lookup()
 	w.watchers.Go(func() {
-		for loss := range lookup.Losses(watching) {
+		for loss, err := range lookup.Losses(watching) {
+			if err != nil {
+				break
+			}
 			w.history.Lost(loss)
 		}
 	})

@@ -189,7 +189,10 @@ func follow(ctx context.Context, l *lookup.Lookup, since leasehold.LSN, out *str
 		contact := lookup.WithContact(func(c lookup.Contact) {
 			pass(contactLine{"contact", c.Lost, decimal(c.LSN), c.Age.Milliseconds()})
 		})
-		for loss := range l.LossesSince(ctx, since, contact) {
+		for loss, err := range l.LossesSince(ctx, since, contact) {
+			if err != nil {
+				break
+			}
 			if !pass(lossJSON(loss)) {
 				return
 			}

@@ -168,7 +168,10 @@ func (l *load) pop(u *user) (due, bool) {
 
 // followLosses has users whose status was lost set it again: only callers can recreate it.
 func (l *load) followLosses(ctx context.Context) {
-	for loss := range l.table.Losses(ctx) {
+	for loss, err := range l.table.Losses(ctx) {
+		if err != nil {
+			break
+		}
 		l.tally.addLoss(loss, l.byRestart(loss))
 		for _, u := range l.users.within(loss.Range).each() {
 			notified := u.lost.Swap(true)

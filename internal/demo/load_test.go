@@ -45,15 +45,16 @@ func (a *aTable) away(key leasehold.Key) time.Duration {
 	return time.Until(a.until)
 }
 
-func (a *aTable) Losses(ctx context.Context) iter.Seq[leasehold.Loss] {
-	return func(yield func(leasehold.Loss) bool) {
+func (a *aTable) Losses(ctx context.Context) iter.Seq2[leasehold.Loss, error] {
+	return func(yield func(leasehold.Loss, error) bool) {
 		for {
 			select {
 			case l := <-a.losses:
-				if !yield(l) {
+				if !yield(l, nil) {
 					return
 				}
 			case <-ctx.Done():
+				yield(leasehold.Loss{}, context.Cause(ctx))
 				return
 			}
 		}

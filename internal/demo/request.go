@@ -27,7 +27,7 @@ const (
 // A table is what callers use of [lookup.Lookup] directly.
 type table interface {
 	Find(key leasehold.Key) (addr string, ok bool)
-	Losses(ctx context.Context) iter.Seq[leasehold.Loss]
+	Losses(ctx context.Context) iter.Seq2[leasehold.Loss, error]
 	Close() error
 }
 

@@ -71,8 +71,8 @@ func Join(ctx context.Context, as owner.Config, cfg Config) (*Service, error) {
 func (s *Service) Close(ctx context.Context) error { return s.documents.Close(ctx) }
 
 func (s *Service) get(r *jsonhttp.Request) (Document, error) {
-	d, version, err := s.documents.Get(r.Name)
-	if err == nil && !version.Exists() {
+	d, exists, err := s.documents.Get(r.Name)
+	if err == nil && !exists {
 		err = leasehold.Errorf("get document", leasehold.NotFound, r.Name, "there is no such document: it was never written, has expired or was lost")
 	}
 	return d, err

@@ -62,7 +62,10 @@ func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64) []porcupine.Opera
 	watcher := c.Node("watcher").Lookup()
 	var clients, watchers sync.WaitGroup
 	watchers.Go(func() {
-		for loss := range watcher.Losses(watching) {
+		for loss, err := range watcher.Losses(watching) {
+			if err != nil {
+				break
+			}
 			history.Lost(loss)
 		}
 	})

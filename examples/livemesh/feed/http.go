@@ -60,7 +60,7 @@ func (s *Service) get(w http.ResponseWriter, r *jsonhttp.Request) error {
 	if err != nil {
 		return err
 	}
-	have, version, err := s.feeds.Get(r.Name)
+	have, version, err := s.feeds.GetVersion(r.Name)
 	if err != nil {
 		return err
 	}

@@ -86,7 +86,7 @@ func (s *Service) Handler() http.Handler {
 }
 
 func (s *Service) get(r *jsonhttp.Request) (any, error) {
-	found, version, err := s.users.Get(r.Name)
+	found, version, err := s.users.GetVersion(r.Name)
 	if err == nil && !version.Exists() {
 		err = absent("get presence", r.Name)
 	}

@@ -36,10 +36,13 @@ func (n need) and(other need) need {
 func (p *Publisher) Run(ctx context.Context) error {
 	group, running := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		for loss := range p.cfg.Lookup.LossesSince(running, p.from) {
+		for loss, err := range p.cfg.Lookup.LossesSince(running, p.from) {
+			if err != nil {
+				return err
+			}
 			p.require(need{lost: loss.Generation, refresh: loss.Generation == 0}, func(u *user) bool { return loss.Range.Contains(u.key) })
 		}
-		return leasehold.Errorf("publish", leasehold.Closed, string(p.cfg.Lookup.Namespace()), "the lookup was closed: losses are not reported any more")
+		return nil // it ends with an error
 	})
 	group.Go(func() error { p.repairAll(running); return nil })
 	if err := group.Wait(); ctx.Err() == nil {

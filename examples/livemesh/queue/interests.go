@@ -69,7 +69,10 @@ func (s *Service) addLosses(q *queue) {
 func (s *Service) follow(ctx context.Context) {
 	for _, l := range s.cfg.Watch {
 		s.following.Go(func() {
-			for range l.Losses(ctx) {
+			for _, err := range l.Losses(ctx) {
+				if err != nil {
+					break
+				}
 				s.bells.ringAll()
 			}
 		})
