@@ -37,8 +37,7 @@ func counter(t *testing.T, n *leaseholdtest.Node) (leave func(context.Context) e
 		} else {
 			count, _, err = m.Get(name)
 		}
-		if err != nil {
-			leasehttp.Error(w, err)
+		if leasehttp.WriteError(w, err) {
 			return
 		}
 		_, _ = fmt.Fprint(w, count)

@@ -50,7 +50,7 @@ func HoldBack(bytes int) MiddlewareOption {
 // the lease's generation, to refuse if it is newer, to stamp what it stores, and
 // to do that under a lock. A lease that was checked before the lock was taken may
 // be over when it is, so a handler whose requests wait for each other checks again
-// under its lock, and calls [Error] with [leasehold.NotOwner] if that fails.
+// under its lock, and calls [WriteError] with [leasehold.NotOwner] if that fails.
 //
 // # Long answers
 //
@@ -119,7 +119,7 @@ func (g *guard) serve(w http.ResponseWriter, r *http.Request, next http.Handler)
 		if g.holder.Suspended(key) {
 			why = errSuspended
 		}
-		Error(w, why)
+		WriteError(w, why)
 		return
 	}
 	ctx, end := context.WithCancelCause(context.WithValue(r.Context(), leaseKey{}, lease))

@@ -170,7 +170,7 @@ func TestMiddlewareLetsARefusalThrough(t *testing.T) {
 	h := &holder{}
 	w := guarded(h, forAlice(), func(w http.ResponseWriter, _ *http.Request) {
 		h.lost.Store(true)
-		leasehttp.Error(w, leasehold.NotOwner)
+		leasehttp.WriteError(w, leasehold.NotOwner)
 	})
 	if w.Code != http.StatusMisdirectedRequest || w.Header().Get(leasehttp.HeaderRefused) != leasehttp.RefusedNotOwner {
 		t.Errorf("%d %v", w.Code, w.Header())
@@ -330,13 +330,18 @@ func (h hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return h.conn, bufio.NewReadWriter(bufio.NewReader(h.conn), bufio.NewWriter(h.conn)), nil
 }
 
-func TestError(t *testing.T) {
+func TestWriteError(t *testing.T) {
+	if w := httptest.NewRecorder(); leasehttp.WriteError(w, nil) || w.Body.Len() > 0 || len(w.Header()) > 0 {
+		t.Errorf("without an error: %v %q", w.Header(), w.Body)
+	}
 	for kind, want := range map[leasehold.Kind]int{
 		leasehold.NotOwner: 421, leasehold.Unavailable: 503, leasehold.Invalid: 400, leasehold.NotFound: 404,
 		leasehold.Exists: 409, leasehold.Stale: 412, leasehold.Limit: 503, leasehold.Other: 500, leasehold.Internal: 500,
 	} {
 		w := httptest.NewRecorder()
-		leasehttp.Error(w, leasehold.Errorf("op", kind, "subject", "secret"))
+		if err := leasehold.Errorf("op", kind, "subject", "secret"); !leasehttp.WriteError(w, err) {
+			t.Errorf("%v: not written", kind)
+		}
 		if w.Code != want {
 			t.Errorf("%v: %d, want %d", kind, w.Code, want)
 		}

@@ -38,7 +38,7 @@ func mapped(t *testing.T, n *leaseholdtest.Node, asked *atomic.Int32) {
 	n.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
 		_, _, err := m.Get(strings.TrimPrefix(r.URL.Path, "/"))
-		leasehttp.Error(w, err)
+		leasehttp.WriteError(w, err)
 	}))
 }
 

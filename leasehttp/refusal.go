@@ -73,28 +73,38 @@ func refused(r *http.Response) string {
 	return ""
 }
 
-// Error answers a request with an error of ours, such as package leasemap returns,
-// or an application that checks leases on its own. Without an error it does nothing.
+// WriteError answers a request with an error, such as those of package leasemap or of an
+// application that checks leases itself, and returns true. If err is nil it writes nothing
+// and returns false:
 //
-//   - [leasehold.NotOwner] is 421, so that whoever routed the request looks again
-//     and sends it to another server. Nothing may have been done about it: what was
-//     begun could be done twice. [Middleware] answers so by itself. If errors.As
-//     finds an error with the method RefusedKey() (name string, key leasehold.Key),
-//     as in those of package leasemap, the answer says that, so that whoever routed
-//     by another key finds out.
-//   - [leasehold.Suspended] is 503 with Retry-After, so that whoever routed the request
-//     waits and sends it again. Nothing may have been done about it, as above.
-//   - [leasehold.Unavailable] is 503, and says that it may have been carried out.
-//     Only requests that do no harm twice are sent again.
-//   - A body that [http.MaxBytesReader] has found too long is 413.
-//   - [leasehold.Invalid] is 400, [leasehold.NotFound] 404, [leasehold.Exists] 409,
-//     [leasehold.Stale] 412, [leasehold.Limit] 503, and everything else 500.
+//		value, _, err := m.Get(name)
+//		if leasehttp.WriteError(w, err) {
+//			return
+//		}
+//
+//	  - [leasehold.NotOwner] is 421, so that whoever routed the request looks again
+//	    and sends it to another server. Nothing may have been done about it: what was
+//	    begun could be done twice. [Middleware] answers so by itself. If errors.As
+//	    finds an error with the method RefusedKey() (name string, key leasehold.Key),
+//	    as in those of package leasemap, the answer says that, so that whoever routed
+//	    by another key finds out.
+//	  - [leasehold.Suspended] is 503 with Retry-After, so that whoever routed the request
+//	    waits and sends it again. Nothing may have been done about it, as above.
+//	  - [leasehold.Unavailable] is 503, and says that it may have been carried out.
+//	    Only requests that do no harm twice are sent again.
+//	  - A body that [http.MaxBytesReader] has found too long is 413.
+//	  - [leasehold.Invalid] is 400, [leasehold.NotFound] 404, [leasehold.Exists] 409,
+//	    [leasehold.Stale] 412, [leasehold.Limit] 503, and everything else 500.
 //
 // The caller sees the text of the error if its kind is one of those named here.
-func Error(w http.ResponseWriter, err error) {
-	if err == nil {
-		return
+func WriteError(w http.ResponseWriter, err error) bool {
+	if err != nil {
+		writeError(w, err)
 	}
+	return err != nil
+}
+
+func writeError(w http.ResponseWriter, err error) {
 	if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
 		explain(w, http.StatusRequestEntityTooLarge, leasehold.Invalid, fmt.Sprintf("the request's body is longer than %d bytes", tooLong.Limit))
 		return

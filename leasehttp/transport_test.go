@@ -66,10 +66,10 @@ func stub(c *leaseholdtest.Cluster, name string, handler http.HandlerFunc) {
 }
 
 // refuse is what a server says that has done nothing.
-func refuse(w http.ResponseWriter, _ *http.Request) { leasehttp.Error(w, leasehold.NotOwner) }
+func refuse(w http.ResponseWriter, _ *http.Request) { leasehttp.WriteError(w, leasehold.NotOwner) }
 
 // lose is what a server says whose lease ended under a request.
-func lose(w http.ResponseWriter, _ *http.Request) { leasehttp.Error(w, leasehold.Unavailable) }
+func lose(w http.ResponseWriter, _ *http.Request) { leasehttp.WriteError(w, leasehold.Unavailable) }
 
 // abort ends the connection without an answer.
 func abort(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }

@@ -67,7 +67,7 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 func (h *handler) put(w http.ResponseWriter, r *http.Request) {
 	var s status
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&s); err != nil {
-		leasehttp.Error(w, &leasehold.Error{Op: "put", Kind: leasehold.Invalid, Err: err})
+		leasehttp.WriteError(w, &leasehold.Error{Op: "put", Kind: leasehold.Invalid, Err: err})
 		return
 	}
 	s.User = r.PathValue("user")
@@ -90,11 +90,9 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, s status) {
 			err = failed
 		}
 	}
-	if err != nil {
-		leasehttp.Error(w, err)
-		return
+	if !leasehttp.WriteError(w, err) {
+		respond(w, stored)
 	}
-	respond(w, stored)
 }
 
 // operate sets a status, or reads it if its number is 0, and returns what is stored.
@@ -136,7 +134,7 @@ func (h *handler) batch(w http.ResponseWriter, r *http.Request) {
 		err = fmt.Errorf("%d statuses, want at most %d", len(all), maxBatch)
 	}
 	if err != nil {
-		leasehttp.Error(w, &leasehold.Error{Op: "batch", Kind: leasehold.Invalid, Err: err})
+		leasehttp.WriteError(w, &leasehold.Error{Op: "batch", Kind: leasehold.Invalid, Err: err})
 		return
 	}
 	replies := make([]reply, len(all))
@@ -147,8 +145,7 @@ func (h *handler) batch(w http.ResponseWriter, r *http.Request) {
 			replies[i].Refused = true
 			continue
 		}
-		if err != nil {
-			leasehttp.Error(w, err)
+		if leasehttp.WriteError(w, err) {
 			return
 		}
 		replies[i] = reply{Number: stored.Number, Sum: sumOf(stored.Text)}

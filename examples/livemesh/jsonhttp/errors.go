@@ -34,7 +34,7 @@ func Fail(w http.ResponseWriter, err error) {
 	} else if errors.Is(err, leasehold.Limit) {
 		w = statusWriter{w, http.StatusTooManyRequests} // nothing was done
 	}
-	leasehttp.Error(w, err)
+	leasehttp.WriteError(w, err)
 }
 
 // A statusWriter replaces the status of an answer.
