@@ -118,7 +118,7 @@
 // who takes part. Of two that both do, because they started at the same time or were
 // cut off from each other, it is one for all who see them. Who is told drops all
 // leases and never takes part again: [Node.Done] is closed, and Ready, Acquire and
-// [Node.Err] return an error of the kind [leasehold.NameTaken]. It and those who
+// [Node.Err] return an error of the kind [leasehold.ErrNameTaken]. It and those who
 // have seen two log an error.
 //
 // A member that starts anew, be it within the same second or at another address, is

@@ -31,7 +31,7 @@ type Holder struct {
 //
 // The error is nil in all pairs but the last, which says why the iteration ended: the
 // cause of ctx, [Node.Err], or that the resource cannot be watched, because this member
-// is not in its group ([leasehold.Invalid]) or there is no room ([leasehold.Limit]).
+// is not in its group ([leasehold.ErrInvalid]) or there is no room ([leasehold.ErrLimit]).
 func (n *Node) Watch(ctx context.Context, resource string) iter.Seq2[Holder, error] {
 	return func(yield func(Holder, error) bool) {
 		signal, err := n.watch(resource)

@@ -162,7 +162,7 @@ func startManager(b *testing.B) []string {
 		if err == nil {
 			return []string{l.Addr().String()}
 		}
-		if leasehold.KindOf(wire.ToError(err)) == leasehold.Invalid {
+		if leasehold.KindOf(wire.ToError(err)) == leasehold.ErrInvalid {
 			b.Fatal(err)
 		}
 	}

@@ -22,7 +22,7 @@ type Config struct {
 
 	// MaxOutstanding is how many calls to one server may be under way on a
 	// connection; a stream counts while it is open. One more fails at once, with
-	// ResourceExhausted and [leasehold.Limit], and is not sent: to wait would be to
+	// ResourceExhausted and [leasehold.ErrLimit], and is not sent: to wait would be to
 	// queue in front of a server that does not keep up, and whoever calls knows
 	// better what to leave out. Default: any number.
 	//
@@ -46,10 +46,10 @@ const opDial = "dial"
 
 func (c *Config) validate() error {
 	if c.MaxOutstanding < 0 {
-		return leasehold.Errorf(opDial, leasehold.Invalid, "", "MaxOutstanding is %d: want a number of calls, or 0 for any", c.MaxOutstanding)
+		return leasehold.Errorf(opDial, leasehold.ErrInvalid, "", "MaxOutstanding is %d: want a number of calls, or 0 for any", c.MaxOutstanding)
 	}
 	if c.Attempts < 0 {
-		return leasehold.Errorf(opDial, leasehold.Invalid, "", "Attempts is %d: want a number, or 0 for the default", c.Attempts)
+		return leasehold.Errorf(opDial, leasehold.ErrInvalid, "", "Attempts is %d: want a number, or 0 for the default", c.Attempts)
 	}
 	return nil
 }
@@ -125,8 +125,8 @@ func connecting() grpc.ConnectParams {
 //	conn, err := leasegrpc.Dial(ctx, "leasehold://m1:7400,m2:7400/presence", leasegrpc.Config{}, credentials)
 //
 // The context bounds Dial, which returns when there is a lease table, or fails as
-// [lookup.Open] does: with [leasehold.NotFound] if there is no such namespace, and
-// with [leasehold.Unavailable] if no manager answers. Close of the connection closes
+// [lookup.Open] does: with [leasehold.ErrNotFound] if there is no such namespace, and
+// with [leasehold.ErrUnavailable] if no manager answers. Close of the connection closes
 // the lookup, too. The connection does not become idle, whatever the options say.
 //
 // The options come after those of [DialOptions], and prevail. So a default service
@@ -157,7 +157,7 @@ func dial(l *lookup.Lookup, target string, cfg *Config, options []grpc.DialOptio
 	options = append(append(ours[:len(ours):len(ours)], options...), grpc.WithIdleTimeout(0))
 	conn, err := grpc.NewClient(target, options...)
 	if err != nil {
-		return nil, leasehold.Errorf(opDial, leasehold.Invalid, target, "%w", err)
+		return nil, leasehold.Errorf(opDial, leasehold.ErrInvalid, target, "%w", err)
 	}
 	conn.Connect() // has the resolver built, which closes the lookup with the connection
 	return conn, nil

@@ -191,10 +191,10 @@ func TestStreams(t *testing.T) {
 		other := map[string]string{"a": "b", "b": "a"}[from]
 		c.Move(rangeOf("alice"), other)
 		_, err = w.next()
-		wantError(t, err, codes.Unavailable, leasehold.Unavailable)
+		wantError(t, err, codes.Unavailable, leasehold.ErrIndeterminate)
 		_ = chat.SendMsg(wrapperspb.String("alice"))
 		_, err = chat.next()
-		wantError(t, err, codes.Unavailable, leasehold.Unavailable)
+		wantError(t, err, codes.Unavailable, leasehold.ErrIndeterminate)
 
 		w, err = caller.watch(patient(t), "alice")
 		if err != nil {

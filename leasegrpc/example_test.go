@@ -92,7 +92,7 @@ func ExampleDialOptions() {
 	defer cancel()
 	_, err = grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{}, leasegrpc.Key("alice"))
 	switch {
-	case errors.Is(err, leasehold.NoOwner):
+	case errors.Is(err, leasehold.ErrNoOwner):
 		log.Print("nobody had alice all the while: nothing was done")
 	case status.Code(err) == codes.Unavailable:
 		log.Print("it may have been done")
@@ -146,7 +146,7 @@ func ExampleLease() {
 		}
 		d := documents[lease.Key]
 		if d.generation > lease.Generation {
-			return leasehold.NotOwner // this call is late: the key has come back since
+			return leasehold.ErrNotOwner // this call is late: the key has come back since
 		}
 		if d.generation < lease.Generation {
 			d = document{} // what is left of an earlier tenure is worth nothing

@@ -63,7 +63,7 @@ func (l *ledger) add(ctx context.Context, c counterClient, id int, name string) 
 	switch kind := leasehold.KindOf(err); {
 	case err == nil:
 		l.acked++
-	case kind == leasehold.NotOwner || kind == leasehold.NoOwner:
+	case kind == leasehold.ErrNotOwner || kind == leasehold.ErrNoOwner:
 		l.failed = append(l.failed, err)
 		return
 	default:

@@ -61,7 +61,7 @@ func TestKeyFields(t *testing.T) {
 			err := caller.Invoke(patient(t), "/"+serviceOdd+"/"+test.method, test.request, new(emptypb.Empty))
 			switch {
 			case test.want != "":
-				wantError(t, err, codes.InvalidArgument, leasehold.Invalid)
+				wantError(t, err, codes.InvalidArgument, leasehold.ErrInvalid)
 				wantText(t, err, test.want)
 			case err != nil || asked != leasehold.KeyOf("alice"):
 				t.Errorf("%s: the server was asked for %v: %v", test.method, asked, err)

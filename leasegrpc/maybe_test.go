@@ -53,7 +53,7 @@ func TestMaybeDoneStaysMaybe(t *testing.T) {
 				first := true
 				play(t, c.Node("a"), func(context.Context, string) (int64, error) {
 					if !first {
-						return 0, leasehold.Errorf("add", leasehold.NotOwner, "alice", "nothing at all")
+						return 0, leasehold.Errorf("add", leasehold.ErrNotOwner, "alice", "nothing at all")
 					}
 					first = false
 					begun <- struct{}{}
@@ -74,9 +74,9 @@ func TestMaybeDoneStaysMaybe(t *testing.T) {
 				c.Advance(100 * time.Microsecond) // into the backoff, which lasts a millisecond or two
 				test.after(c, caller, l)
 				err := <-result
-				wantError(t, err, test.code, leasehold.Unavailable)
+				wantError(t, err, test.code, leasehold.ErrIndeterminate)
 				wantText(t, err, "may have been carried out", test.text)
-				for _, kind := range []leasehold.Kind{leasehold.NoOwner, leasehold.NotOwner, leasehold.Limit, leasehold.Closed} {
+				for _, kind := range []leasehold.Kind{leasehold.ErrNoOwner, leasehold.ErrNotOwner, leasehold.ErrLimit, leasehold.ErrClosed} {
 					if errors.Is(err, kind) {
 						t.Errorf("it is said to be %v, too: %v", kind, err)
 					}

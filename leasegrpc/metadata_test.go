@@ -47,7 +47,7 @@ func TestHeaderOutlivesItsLease(t *testing.T) {
 			t.Errorf("it has arrived: %v", md)
 		}
 		_, err = w.next()
-		wantError(t, err, codes.Unavailable, leasehold.Unavailable)
+		wantError(t, err, codes.Unavailable, leasehold.ErrIndeterminate)
 	})
 }
 

@@ -162,7 +162,7 @@ func startManager(ctx context.Context, b *testing.B) string {
 		switch {
 		case err == nil:
 			return m.Addr()
-		case ctx.Err() != nil || leasehold.KindOf(wire.ToError(err)) == leasehold.Invalid:
+		case ctx.Err() != nil || leasehold.KindOf(wire.ToError(err)) == leasehold.ErrInvalid:
 			b.Fatal(err)
 		}
 	}

@@ -45,7 +45,7 @@
 // their connections. Any other waits for as long as its caller does.
 //
 // If an attempt may have been carried out, and none that follow has an answer, the
-// error is of kind leasehold.Unavailable, whatever ended the last of them.
+// error is leasehold.ErrIndeterminate, whatever ended the last of them.
 //
 // There is a backoff between attempts and a bound on their number, those of
 // lookup.Lookup.Do. While nobody owns a key its requests wait, within that bound.

@@ -12,12 +12,12 @@ import (
 )
 
 var (
-	errNotOwner  = leasehold.Errorf("serve", leasehold.NotOwner, "", "this server does not own the key of the request, and has done nothing: look the key up again")
-	errSuspended = leasehold.Errorf("serve", leasehold.Suspended, "",
+	errNotOwner  = leasehold.Errorf("serve", leasehold.ErrNotOwner, "", "this server does not own the key of the request, and has done nothing: look the key up again")
+	errSuspended = leasehold.Errorf("serve", leasehold.ErrSuspended, "",
 		"this server's lease on the key is suspended, because no manager has answered in time, and nothing was done: repeat the request here")
 
 	// errLost is why the context of a request ended, and why it can no longer answer.
-	errLost = leasehold.Errorf("serve", leasehold.Unavailable, "",
+	errLost = leasehold.Errorf("serve", leasehold.ErrIndeterminate, "",
 		"this server lost the key while it worked on the request, and what it did may be gone: repeat the request if it does no harm twice")
 )
 

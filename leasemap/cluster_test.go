@@ -146,7 +146,7 @@ func (c *client) request(ctx context.Context, in *oracle.Request) (oracle.Answer
 	}
 	in.Want = was.Value
 	_, err = c.ask(ctx, http.MethodPut, in.Name, reply{Value: in.Value, Version: was.Version}, true)
-	if errors.Is(err, leasehold.Stale) {
+	if errors.Is(err, leasehold.ErrStale) {
 		return oracle.Answer{}, nil
 	}
 	return oracle.Answer{Swapped: true}, err

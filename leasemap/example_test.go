@@ -34,7 +34,7 @@ func Example() {
 	}
 	_, err = statuses.Set(ctx, "ann", Status{Text: "at lunch"})
 	switch {
-	case errors.Is(err, leasehold.NotOwner):
+	case errors.Is(err, leasehold.ErrNotOwner):
 		log.Print("ann is with another server: the caller looks again")
 	case err != nil:
 		log.Print(err)
@@ -89,6 +89,6 @@ func ExampleIf() {
 	_, first := statuses.Set(ctx, "ann", "at work", leasemap.If(read))
 	_, second := statuses.Set(ctx, "ann", "away", leasemap.If(read))
 	status, _, _ := statuses.Get("ann")
-	fmt.Println(first, errors.Is(second, leasehold.Stale), status)
+	fmt.Println(first, errors.Is(second, leasehold.ErrStale), status)
 	// Output: <nil> true at work
 }

@@ -109,10 +109,10 @@ func request(ctx context.Context, r *realm, random *rand.Rand, in *oracle.Reques
 			s = r.servers[random.IntN(3)] // a caller that is behind
 		}
 		out, err := attempt(ctx, s, in)
-		if errors.Is(err, leasehold.NotOwner) {
+		if errors.Is(err, leasehold.ErrNotOwner) {
 			continue
 		}
-		if errors.Is(err, leasehold.Unavailable) {
+		if errors.Is(err, leasehold.ErrIndeterminate) {
 			return oracle.Answer{Unknown: true}, true
 		}
 		return out, true
@@ -135,7 +135,7 @@ func attempt(ctx context.Context, s *server, in *oracle.Request) (oracle.Answer,
 	}
 	in.Want = value
 	_, err = s.Set(ctx, in.Name, in.Value, If(version))
-	if leasehold.KindOf(err) == leasehold.Stale {
+	if leasehold.KindOf(err) == leasehold.ErrStale {
 		return oracle.Answer{}, nil
 	}
 	return oracle.Answer{Swapped: true}, err

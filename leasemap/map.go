@@ -66,7 +66,7 @@ func Join[V any](ctx context.Context, as owner.Config, cfg Config[V]) (*Map[V], 
 	mover := m.Mover()
 	if given := as.Mover; given != nil {
 		if given.Export != nil || given.Import != nil {
-			return nil, leasehold.Errorf(opNew, leasehold.Invalid, string(as.Namespace), "the map exports and imports: leave both out of Mover, or use New")
+			return nil, leasehold.Errorf(opNew, leasehold.ErrInvalid, string(as.Namespace), "the map exports and imports: leave both out of Mover, or use New")
 		}
 		export, take := mover.Export, mover.Import
 		copied := *given
@@ -104,7 +104,7 @@ func (m *Map[V]) Owner() *owner.Owner { return m.owner }
 // stops serving.
 func (m *Map[V]) Close(ctx context.Context) error {
 	if m.owner == nil {
-		return leasehold.Errorf("close map", leasehold.Invalid, "", "it was made with New: close the owner that it was given")
+		return leasehold.Errorf("close map", leasehold.ErrInvalid, "", "it was made with New: close the owner that it was given")
 	}
 	err := m.owner.Close(ctx)
 	m.stop()
@@ -165,7 +165,7 @@ type Option struct {
 	ttl         time.Duration
 }
 
-// If makes an operation fail, with [leasehold.Stale], unless the value has a version; the
+// If makes an operation fail, with [leasehold.ErrStale], unless the value has a version; the
 // zero Version means that there must be none.
 func If(v Version) Option { return Option{conditional: true, version: v} }
 

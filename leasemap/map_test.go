@@ -80,11 +80,11 @@ func TestConditions(t *testing.T) {
 	s := newRealm(t, 1, Config[string]{}).servers[0]
 	first := s.mustSet(t, "x", "1", If(Version{}))
 	_, err := s.Set(t.Context(), "x", "2", If(Version{}))
-	wantKind(t, err, leasehold.Stale)
+	wantKind(t, err, leasehold.ErrStale)
 	second := s.mustSet(t, "x", "2", If(first))
 	_, err = s.Set(t.Context(), "x", "3", If(first))
-	wantKind(t, err, leasehold.Stale)
-	wantKind(t, s.Delete(t.Context(), "x", If(first)), leasehold.Stale)
+	wantKind(t, err, leasehold.ErrStale)
+	wantKind(t, s.Delete(t.Context(), "x", If(first)), leasehold.ErrStale)
 	s.has(t, "x", "2")
 	if err := s.Delete(t.Context(), "x", If(second)); err != nil {
 		t.Error(err)
@@ -93,7 +93,7 @@ func TestConditions(t *testing.T) {
 		t.Errorf("version %v is used twice", again)
 	}
 	_, err = s.Set(t.Context(), "y", "1", If(first))
-	wantKind(t, err, leasehold.Stale)
+	wantKind(t, err, leasehold.ErrStale)
 	if s.Len() != 1 {
 		t.Errorf("%d names: one that was refused has taken up room", s.Len())
 	}
@@ -104,9 +104,9 @@ func TestNotOwner(t *testing.T) {
 	r := newRealm(t, 2, Config[string]{})
 	other := r.servers[1]
 	_, _, err := other.Get("x")
-	wantKind(t, err, leasehold.NotOwner)
+	wantKind(t, err, leasehold.ErrNotOwner)
 	_, err = other.Update(t.Context(), "x", func(*string) error { t.Error("it is called"); return nil })
-	wantKind(t, err, leasehold.NotOwner)
+	wantKind(t, err, leasehold.ErrNotOwner)
 	var about interface {
 		RefusedKey() (name string, key leasehold.Key)
 	}
@@ -122,14 +122,14 @@ func TestNotOwner(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = r.servers[0].Set(ended, "x", "1")
-	wantKind(t, err, leasehold.Unavailable)
+	wantKind(t, err, leasehold.ErrUnavailable)
 	r.servers[0].has(t, "x", "")
 	unused, err := New(Config[string]{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, _, err = unused.Get("x")
-	wantKind(t, err, leasehold.NotOwner)
+	wantKind(t, err, leasehold.ErrNotOwner)
 }
 
 // What is left of an earlier tenure is not there (obligation 2), also if nobody was told
@@ -144,7 +144,7 @@ func TestEarlierTenure(t *testing.T) {
 	r.mu.Unlock()
 	s.has(t, "x", "")
 	_, err := s.Set(t.Context(), "x", "2", If(old))
-	wantKind(t, err, leasehold.Stale)
+	wantKind(t, err, leasehold.ErrStale)
 	_, err = s.Update(t.Context(), "y", func(v *string) error { *v += "2"; return nil })
 	if err != nil {
 		t.Fatal(err)
@@ -163,17 +163,17 @@ func TestLeaseEndsMeanwhile(t *testing.T) {
 		r.holder = 1
 	}
 	_, err := s.Update(t.Context(), "x", func(v *string) error { lose(); *v = "1"; return nil })
-	wantKind(t, err, leasehold.Unavailable)
+	wantKind(t, err, leasehold.ErrIndeterminate)
 	r.grant(0, nil)
 	_, err = s.Do(t.Context(), "x", func(e *Entry[string]) error { lose(); e.Keep(); return nil })
-	wantKind(t, err, leasehold.NotOwner)
+	wantKind(t, err, leasehold.ErrNotOwner)
 	r.grant(0, nil)
 	s.mustSet(t, "x", "1")
 	err = s.read("x", func(*entry[string]) { lose() })
-	wantKind(t, err, leasehold.NotOwner)
+	wantKind(t, err, leasehold.ErrNotOwner)
 	r.grant(0, nil)
 	err = s.read("none", func(*entry[string]) { lose() })
-	wantKind(t, err, leasehold.NotOwner)
+	wantKind(t, err, leasehold.ErrNotOwner)
 }
 
 func TestExpiry(t *testing.T) {
@@ -275,7 +275,7 @@ func TestMax(t *testing.T) {
 	s.mustSet(t, "a", "1")
 	s.mustSet(t, "b", "1")
 	_, err := s.Set(t.Context(), "c", "1")
-	wantKind(t, err, leasehold.Limit)
+	wantKind(t, err, leasehold.ErrLimit)
 	s.mustSet(t, "a", "2")
 	if err := s.Delete(t.Context(), "a"); err != nil {
 		t.Fatal(err)
@@ -289,7 +289,7 @@ func TestMax(t *testing.T) {
 	}
 	s.mustSet(t, "c", "1")
 	_, err = s.Set(t.Context(), "absent", "1", If(Version{1, 1}))
-	wantKind(t, err, leasehold.Stale)
+	wantKind(t, err, leasehold.ErrStale)
 	_, err = s.Set(t.Context(), "absent", "1", TTL(-1))
 	if err != nil {
 		t.Error(err)
@@ -314,7 +314,7 @@ func TestMaxOfImports(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := b.receive(t.Context(), coming)
-		wantKind(t, err, leasehold.Limit)
+		wantKind(t, err, leasehold.ErrLimit)
 		cancel()
 		synctest.Wait()
 		install, err := b.receive(t.Context(), coming)
@@ -401,7 +401,7 @@ func TestWeak(t *testing.T) {
 	r.grant(1, nil)
 	a.has(t, "x", "1")
 	b.has(t, "x", "2")
-	if _, err := New(Config[string]{Weak: true}); leasehold.KindOf(err) != leasehold.Invalid {
+	if _, err := New(Config[string]{Weak: true}); leasehold.KindOf(err) != leasehold.ErrInvalid {
 		t.Errorf("a weak map for ever: %v", err)
 	}
 }
@@ -413,7 +413,7 @@ func TestRefusesConfig(t *testing.T) {
 		{Encode: func([]byte, *string) ([]byte, error) { return nil, nil }},
 		{Decode: func([]byte, *string) error { return nil }},
 	} {
-		if _, err := New(cfg); leasehold.KindOf(err) != leasehold.Invalid {
+		if _, err := New(cfg); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("%+v: %v", cfg, err)
 		}
 	}
@@ -432,7 +432,7 @@ func TestVersionAsText(t *testing.T) {
 	}
 	for _, text := range []string{"5", "5.", ".5", "5.17.1", "x.1", "-1.1", "0.0", "none"} {
 		var v Version
-		wantKind(t, v.UnmarshalText([]byte(text)), leasehold.Invalid)
+		wantKind(t, v.UnmarshalText([]byte(text)), leasehold.ErrInvalid)
 	}
 	if got := (Version{}).String(); got != "none" {
 		t.Error(got)

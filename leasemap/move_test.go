@@ -51,7 +51,7 @@ func TestMove(t *testing.T) {
 			t.Errorf("%d names are left behind", a.Len())
 		}
 		_, _, err = a.Get("kept")
-		wantKind(t, err, leasehold.NotOwner)
+		wantKind(t, err, leasehold.ErrNotOwner)
 		b.mustSet(t, "kept", "2", If(kept))
 		time.Sleep(31 * time.Second)
 		b.has(t, "short", "")
@@ -75,7 +75,7 @@ func TestMoveFails(t *testing.T) {
 	a, b := r.servers[0], r.servers[1]
 	a.mustSet(t, "x", "1")
 	b.count.Store(3)
-	wantKind(t, r.move(t.Context(), 1, nil), leasehold.Limit)
+	wantKind(t, r.move(t.Context(), 1, nil), leasehold.ErrLimit)
 	r.mu.Lock()
 	r.stopped = false
 	r.mu.Unlock()
@@ -104,8 +104,8 @@ func TestMovesUnderLoad(t *testing.T) {
 					return nil
 				})
 				switch leasehold.KindOf(err) {
-				case leasehold.NotOwner:
-				case leasehold.Unavailable:
+				case leasehold.ErrNotOwner:
+				case leasehold.ErrIndeterminate:
 					tallies[name].perhaps.Add(1)
 				default:
 					if err != nil {
@@ -142,16 +142,16 @@ func TestRecordRefusesNonsense(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	for n := range len(good) - len("value") {
-		if _, err := parseRecord(good[:n]); leasehold.KindOf(err) != leasehold.Invalid {
+		if _, err := parseRecord(good[:n]); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("the first %d bytes of a record: %v", n, err)
 		}
 	}
 	other := append([]byte(nil), good...)
 	other[0] = 2
-	if _, err := parseRecord(other); leasehold.KindOf(err) != leasehold.Invalid {
+	if _, err := parseRecord(other); leasehold.KindOf(err) != leasehold.ErrInvalid {
 		t.Errorf("a record of another form: %v", err)
 	}
 	s := newRealm(t, 1, Config[string]{}).servers[0]
 	a := &aside[string]{m: s.Map, parts: map[int]map[string]*entry[string]{}}
-	wantKind(t, a.add(append(appendHead(nil, "x", Version{1, 1}, 0), "not json"...)), leasehold.Invalid)
+	wantKind(t, a.add(append(appendHead(nil, "x", Version{1, 1}, 0), "not json"...)), leasehold.ErrInvalid)
 }

@@ -57,7 +57,7 @@ func TestOutageKeepsValues(t *testing.T) {
 						_, update := m.Update(t.Context(), name, func(*string) error { return errors.New("called") })
 						_, fresh := m.Set(t.Context(), name+"-x", "new")
 						for what, err := range map[string]error{"get": got, "set": set, "update": update} {
-							if leasehold.KindOf(err) != leasehold.Suspended {
+							if leasehold.KindOf(err) != leasehold.ErrSuspended {
 								t.Fatalf("%s of %s in the outage: %v", what, name, err)
 							}
 						}
@@ -97,7 +97,7 @@ func TestSuspendedServerIsReplaced(t *testing.T) {
 		a.Cut()
 		serve(t, c.Node("b"))
 		c.Settle()
-		if _, _, err := m.Get("alice"); leasehold.KindOf(err) != leasehold.Suspended || m.Len() != 1 {
+		if _, _, err := m.Get("alice"); leasehold.KindOf(err) != leasehold.ErrSuspended || m.Len() != 1 {
 			t.Errorf("cut off, it says %v, and keeps %d values", err, m.Len())
 		}
 		asker := newClient(c.Node("caller"))

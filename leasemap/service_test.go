@@ -49,7 +49,7 @@ func answer(r *http.Request, m *leasemap.Map[string]) reply {
 	} else {
 		var in reply
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
-			return reply{Kind: leasehold.Invalid}
+			return reply{Kind: leasehold.ErrInvalid}
 		}
 		var options []leasemap.Option
 		if r.URL.Query().Has("if") {
@@ -73,7 +73,7 @@ func newClient(n *leaseholdtest.Node) *client {
 	return &client{lookup: n.Lookup(), http: n.Client()}
 }
 
-// ask asks about a register. It fails with [leasehold.Unavailable] if that may have been
+// ask asks about a register. It fails with [leasehold.ErrIndeterminate] if that may have been
 // carried out.
 func (c *client) ask(ctx context.Context, method, name string, in reply, conditional bool) (reply, error) {
 	body, err := json.Marshal(in)
@@ -88,7 +88,7 @@ func (c *client) ask(ctx context.Context, method, name string, in reply, conditi
 	err = c.lookup.Do(ctx, leasehold.KeyOf(name), func(ctx context.Context, addr string) error {
 		out = reply{}
 		if err := c.send(ctx, method, "http://"+addr+"/?"+query.Encode(), body, &out); err != nil {
-			return leasehold.Errorf("ask", leasehold.Unavailable, addr, "%w", err)
+			return leasehold.Errorf("ask", leasehold.ErrIndeterminate, addr, "%w", err)
 		}
 		if out.Kind != leasehold.Other {
 			return out.Kind

@@ -97,7 +97,7 @@ func TestRequestOutlivesATenure(t *testing.T) {
 				want := "12"
 				if err != nil {
 					want = "1"
-					if kind := leasehold.KindOf(err); kind != leasehold.Unavailable && kind != leasehold.NotOwner {
+					if kind := leasehold.KindOf(err); kind != leasehold.ErrIndeterminate && kind != leasehold.ErrNotOwner {
 						t.Error(err)
 					}
 				}
@@ -151,7 +151,7 @@ func TestValueIsTooLarge(t *testing.T) {
 	r := newRealm(t, 2, Config[string]{})
 	r.servers[0].mustSet(t, "huge", strings.Repeat("x", maxRecord))
 	err := r.move(t.Context(), 1, nil)
-	wantKind(t, err, leasehold.Limit)
+	wantKind(t, err, leasehold.ErrLimit)
 	if err == nil || !strings.Contains(err.Error(), "huge") {
 		t.Error(err)
 	}
@@ -170,7 +170,7 @@ func TestWeakMoves(t *testing.T) {
 		t.Errorf("%d records", len(p.records))
 	}
 	_, err := a.Set(t.Context(), "x", "2", TTL(0))
-	wantKind(t, err, leasehold.Invalid)
+	wantKind(t, err, leasehold.ErrInvalid)
 }
 
 // An install that comes late, when the lease was lost and granted anew, replaces nothing.
@@ -264,7 +264,7 @@ func TestNothingWaitsForAFunction(t *testing.T) {
 		install(r.set(-1, 6))
 		b.Revoked([]leasehold.Lease{{Range: leasehold.All, Generation: 2}}, leasehold.CauseExpired)
 		close(revoked) // as an application's OnRevoke would
-		wantKind(t, <-done, leasehold.Unavailable)
+		wantKind(t, <-done, leasehold.ErrIndeterminate)
 		r.set(1, 6)
 		b.has(t, "slow", "1")
 	})
@@ -295,7 +295,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
-		wantKind(t, err, leasehold.Unavailable)
+		wantKind(t, err, leasehold.ErrUnavailable)
 		for i := range 5 {
 			all.Go(func() {
 				_, err := s.Update(t.Context(), "x", func(v *string) error { *v += fmt.Sprint(i); return nil })
@@ -347,7 +347,7 @@ func TestOnlyChangesAreSentAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := a.Set(t.Context(), "x", "2", If(Version{})); leasehold.KindOf(err) != leasehold.Stale {
+		if _, err := a.Set(t.Context(), "x", "2", If(Version{})); leasehold.KindOf(err) != leasehold.ErrStale {
 			t.Error(err)
 		}
 		if got := a.has(t, "x", "1"); got != version {

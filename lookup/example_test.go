@@ -47,11 +47,11 @@ func ExampleLookup_Do() {
 		}
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
-			return leasehold.Errorf("put status", leasehold.Unavailable, addr, "%w", err)
+			return leasehold.Errorf("put status", leasehold.ErrIndeterminate, addr, "%w", err)
 		}
 		defer func() { _ = response.Body.Close() }()
 		if response.StatusCode == http.StatusMisdirectedRequest { // as the server says it
-			return leasehold.NotOwner
+			return leasehold.ErrNotOwner
 		}
 		return nil
 	}, lookup.Idempotent())

@@ -42,9 +42,9 @@ type Lookup struct {
 // Open follows a table, and returns when it is there. The context bounds only
 // that.
 //
-// It fails with [leasehold.NotFound] as soon as a manager says that there is no
-// such namespace, with [leasehold.Denied] as soon as one says that this process may
-// not follow it, and with [leasehold.Unavailable] if the context ends first, saying
+// It fails with [leasehold.ErrNotFound] as soon as a manager says that there is no
+// such namespace, with [leasehold.ErrDenied] as soon as one says that this process may
+// not follow it, and with [leasehold.ErrUnavailable] if the context ends first, saying
 // what was heard from each manager.
 func Open(ctx context.Context, cfg Config) (*Lookup, error) {
 	c := clock.New()
@@ -80,7 +80,7 @@ func open(ctx context.Context, cfg Config, c *clock.Clock, d *clock.Detector) (*
 	case <-l.ready:
 	case err = <-l.refused:
 	case <-ctx.Done():
-		err = leasehold.Errorf(opOpen, leasehold.Unavailable, string(cfg.Namespace),
+		err = leasehold.Errorf(opOpen, leasehold.ErrUnavailable, string(cfg.Namespace),
 			"no manager sent the table: %s: %w", l.follower.said, ctx.Err())
 	}
 	if err != nil {
@@ -110,7 +110,7 @@ func (l *Lookup) Close() error {
 // not allocate.
 //
 // An address is a hint: the server itself knows whether it owns the key, and
-// refuses with [leasehold.NotOwner] if not. [Lookup.Do] looks again then.
+// refuses with [leasehold.ErrNotOwner] if not. [Lookup.Do] looks again then.
 func (l *Lookup) Find(key leasehold.Key) (addr string, ok bool) {
 	return l.current.Load().find(key)
 }

@@ -24,7 +24,7 @@ func WithContact(f func(Contact)) LossOption {
 // Losses yields the losses that happen from now on, in order. It waits for the
 // next one. When a loss is yielded, [Lookup.Find] already uses the table that came
 // after it. The error is nil in all pairs but the last, which says why the iteration
-// ended: the cause of the context, or [leasehold.Closed] if the Lookup was closed.
+// ended: the cause of the context, or [leasehold.ErrClosed] if the Lookup was closed.
 //
 // Losses come in order of LSN. Several may have the same LSN: each has its own
 // range, and the ranges between them were not lost. [leasehold.Loss.Resume] of the
@@ -77,7 +77,7 @@ func (l *Lookup) ended(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	if l.ctx.Err() != nil {
-		return leasehold.Errorf("losses", leasehold.Closed, string(l.cfg.Namespace), "the lookup was closed")
+		return leasehold.Errorf("losses", leasehold.ErrClosed, string(l.cfg.Namespace), "the lookup was closed")
 	}
 	return nil
 }

@@ -106,7 +106,7 @@ func TestOwnersAndLookupsWhereTheyBelong(t *testing.T) {
 			"somebody":            func() error { _, err := c.openAs("spiffe://d/somebody", "pool", addr("m1")); return err },
 		} {
 			begun := time.Now()
-			if err := fails(); leasehold.KindOf(err) != leasehold.Denied || time.Since(begun) > time.Second {
+			if err := fails(); leasehold.KindOf(err) != leasehold.ErrDenied || time.Since(begun) > time.Second {
 				t.Errorf("%s: after %v: %v (%v)", name, time.Since(begun), err, leasehold.KindOf(err))
 			}
 		}

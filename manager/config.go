@@ -138,7 +138,7 @@ const opStart = "start manager"
 
 func (c *Config) validate() error {
 	bad := func(format string, args ...any) error {
-		return leasehold.Errorf(opStart, leasehold.Invalid, c.Advertise, format, args...)
+		return leasehold.Errorf(opStart, leasehold.ErrInvalid, c.Advertise, format, args...)
 	}
 	if (c.Store == nil) == (c.Peers == nil) || c.Listener == nil {
 		return bad("Listener and either Store or Peers must be set")
@@ -201,7 +201,7 @@ func (c *Config) validate() error {
 // to reach a manager.
 func ValidateAdvertise(addr string) error {
 	bad := func(format string, args ...any) error {
-		return leasehold.Errorf("advertise", leasehold.Invalid, addr, format, args...)
+		return leasehold.Errorf("advertise", leasehold.ErrInvalid, addr, format, args...)
 	}
 	host, port, err := net.SplitHostPort(addr)
 	switch {
@@ -274,7 +274,7 @@ func (c *Config) policy(n storage.Namespace) (partition.Policy, error) {
 	}
 	name := cmp.Or(n.Policy, wire.UnnamedPolicy())
 	if !slices.Contains(partition.Names(), name) {
-		return nil, leasehold.Errorf("configure namespace", leasehold.Invalid, string(n.Name),
+		return nil, leasehold.Errorf("configure namespace", leasehold.ErrInvalid, string(n.Name),
 			"this manager knows no policy %q; it may have been configured by a newer one: upgrade this one", name)
 	}
 	slots := make([]partition.Slot, len(n.Static))

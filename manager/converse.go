@@ -37,9 +37,9 @@ func converse[Req any](m *Manager, c conversation[Req]) error {
 		case <-c.ctx.Done():
 			return wire.FromError(c.ctx.Err()) // the policy knows why, if it was that
 		case <-c.stop:
-			return wire.FromError(leasehold.Errorf("serve", leasehold.Closed, m.cfg.Advertise, "another stream has taken the place of this one"))
+			return wire.FromError(leasehold.Errorf("serve", leasehold.ErrClosed, m.cfg.Advertise, "another stream has taken the place of this one"))
 		case <-m.ctx.Done():
-			return wire.FromError(leasehold.Errorf("serve", leasehold.Unavailable, m.cfg.Advertise, "this manager is shutting down"))
+			return wire.FromError(leasehold.Errorf("serve", leasehold.ErrUnavailable, m.cfg.Advertise, "this manager is shutting down"))
 		case <-c.ready:
 			if err := c.speak(); err != nil {
 				return err

@@ -29,7 +29,7 @@ func TestCloseWhileTheListenerBreaks(t *testing.T) {
 			default:
 				t.Error("it was closed, and is not done")
 			}
-			if err := m.Err(); err != nil && leasehold.KindOf(err) != leasehold.Unavailable {
+			if err := m.Err(); err != nil && leasehold.KindOf(err) != leasehold.ErrUnavailable {
 				t.Errorf("it has ended because of %v", err)
 			}
 			c.forget("m1")

@@ -77,10 +77,10 @@ func (l *lookups) admit(addr string, stream grpc.ServerStream) (*lookupStream, e
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return nil, &leasehold.Error{Op: "follow", Kind: leasehold.Closed}
+		return nil, &leasehold.Error{Op: "follow", Kind: leasehold.ErrClosed}
 	}
 	if len(l.streams) >= l.most {
-		return nil, leasehold.Errorf("follow", leasehold.Limit, "", "this manager has %d lookups connected, and that is its limit: connect to another manager of the group", len(l.streams))
+		return nil, leasehold.Errorf("follow", leasehold.ErrLimit, "", "this manager has %d lookups connected, and that is its limit: connect to another manager of the group", len(l.streams))
 	}
 	l.newest++
 	s := &lookupStream{id: l.newest, addr: addr, wire: stream, mail: newMail()}
@@ -239,7 +239,7 @@ func (h *lookupHearing) hear(r *leaseholdv1.FollowRequest) error {
 		h.m.lookups.subscribe(h.m.clock.Now(), h.stream, h.namespace)
 	}
 	if request.Namespace != h.namespace {
-		return leasehold.Errorf("follow", leasehold.Invalid, string(request.Namespace), "a stream is for one namespace, this one is for %q", h.namespace)
+		return leasehold.Errorf("follow", leasehold.ErrInvalid, string(request.Namespace), "a stream is for one namespace, this one is for %q", h.namespace)
 	}
 	if failpoint.Drop("manager/question-heard") {
 		return nil

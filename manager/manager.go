@@ -178,7 +178,7 @@ func (m *Manager) serve() {
 	}
 	m.running.Go(func() {
 		if err := m.server.Serve(gate.New(m.cfg.Listener, m.cfg.gate(m.metrics.drop, m.log))); err != nil && m.ctx.Err() == nil {
-			m.fail(&leasehold.Error{Op: "serve", Kind: leasehold.Unavailable, Subject: m.cfg.Advertise, Err: err})
+			m.fail(&leasehold.Error{Op: "serve", Kind: leasehold.ErrUnavailable, Subject: m.cfg.Advertise, Err: err})
 		}
 	})
 	m.running.Go(m.handOver)
@@ -244,7 +244,7 @@ func (m *Manager) Close(ctx context.Context) error {
 		failpoint.Here("manager/resigned")
 	case <-m.ended:
 	case <-ctx.Done():
-		err = &leasehold.Error{Op: "close manager", Kind: leasehold.Unavailable, Subject: m.cfg.Advertise, Err: errors.New("leadership was not handed over in time")}
+		err = &leasehold.Error{Op: "close manager", Kind: leasehold.ErrUnavailable, Subject: m.cfg.Advertise, Err: errors.New("leadership was not handed over in time")}
 	}
 	m.end(nil)
 	<-m.ended

@@ -86,10 +86,10 @@ func (o *owners) admit() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed {
-		return &leasehold.Error{Op: "hold leases", Kind: leasehold.Closed}
+		return &leasehold.Error{Op: "hold leases", Kind: leasehold.ErrClosed}
 	}
 	if o.count >= o.most {
-		return leasehold.Errorf("hold leases", leasehold.Limit, "", "this manager has %d owners connected, and that is its limit", o.count)
+		return leasehold.Errorf("hold leases", leasehold.ErrLimit, "", "this manager has %d owners connected, and that is its limit", o.count)
 	}
 	o.count++
 	return nil
@@ -204,7 +204,7 @@ func (h *ownerHearing) hear(r *leaseholdv1.HoldRequest) error {
 		h.m.owners.register(h.speaker, h.stream)
 	}
 	if request.Speaker() != h.speaker {
-		return leasehold.Errorf("hold leases", leasehold.Invalid, string(request.Holder.Owner), "a stream is for one session of one owner")
+		return leasehold.Errorf("hold leases", leasehold.ErrInvalid, string(request.Holder.Owner), "a stream is for one session of one owner")
 	}
 	request.Identity = h.identity
 	if failpoint.Drop("manager/request-heard") {

@@ -29,7 +29,7 @@ const (
 // lock, as always.
 //
 //	if !o.Await(ctx, key) {
-//		return leasehold.NotOwner
+//		return leasehold.ErrNotOwner
 //	}
 //	s.mu.Lock()
 //	defer s.mu.Unlock()

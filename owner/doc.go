@@ -11,7 +11,7 @@
 //	lease, ok := o.Check(key) // do I own the key?
 //	...                       // operate on state stamped with lease.Generation
 //	if !o.Held(lease) {       // have I owned it all along?
-//		return leasehold.Unavailable
+//		return leasehold.ErrUnavailable
 //	}
 //	...
 //	err = o.Close(ctx) // gives everything back
@@ -22,13 +22,13 @@
 // documentation of package leasehold. In short, for each request:
 //
 //  1. Check before touching the state of a key; if it fails refuse, with
-//     [leasehold.Suspended] if [Owner.Suspended] reports true, and with
-//     [leasehold.NotOwner] otherwise.
+//     [leasehold.ErrSuspended] if [Owner.Suspended] reports true, and with
+//     [leasehold.ErrNotOwner] otherwise.
 //  2. Discard state that is stamped with a lower generation than the lease's.
 //  3. Stamp what is created or changed with the generation, and send it along
 //     as fencing token with every effect outside of the process.
 //  4. Call Held with that lease before a result leaves the process; if it
-//     fails the result is worth nothing: [leasehold.Unavailable] if something was
+//     fails the result is worth nothing: [leasehold.ErrUnavailable] if something was
 //     changed, which may have moved on with the key.
 //  5. Run steps 1 to 3 on one key under a lock of the application.
 //

@@ -171,7 +171,7 @@ func (o *Owner) Close(ctx context.Context) error {
 	case <-o.done:
 		return o.failure
 	case <-ctx.Done():
-		return &leasehold.Error{Op: opClose, Kind: leasehold.Unavailable, Subject: string(o.cfg.Namespace), Err: ctx.Err()}
+		return &leasehold.Error{Op: opClose, Kind: leasehold.ErrUnavailable, Subject: string(o.cfg.Namespace), Err: ctx.Err()}
 	}
 }
 
@@ -198,7 +198,7 @@ func (o *Owner) shutDown(ctx context.Context) error {
 		err = slow
 	}
 	if lost != nil && err != nil {
-		return leasehold.Errorf(opClose, leasehold.Unavailable, string(o.cfg.Namespace), "%w; and %w", err, lost)
+		return leasehold.Errorf(opClose, leasehold.ErrUnavailable, string(o.cfg.Namespace), "%w; and %w", err, lost)
 	}
 	if err == nil {
 		err = lost
@@ -235,7 +235,7 @@ func (o *Owner) part(ctx context.Context) error {
 		return nil
 	}
 	o.notes.logger.Warn("state is lost with this owner", "ranges", left, "why", why)
-	return leasehold.Errorf(opClose, leasehold.Unavailable, string(o.cfg.Namespace), "the state of %d ranges is lost: %s", left, why)
+	return leasehold.Errorf(opClose, leasehold.ErrUnavailable, string(o.cfg.Namespace), "the state of %d ranges is lost: %s", left, why)
 }
 
 // awaitGoodbye waits until the leader knows that we are gone. Whatever becomes
@@ -251,7 +251,7 @@ func (o *Owner) awaitGoodbye(ctx context.Context) error {
 	case <-o.left:
 		return o.goodbye()
 	case <-ctx.Done():
-		return leasehold.Errorf(opClose, leasehold.Unavailable, string(o.cfg.Namespace),
+		return leasehold.Errorf(opClose, leasehold.ErrUnavailable, string(o.cfg.Namespace),
 			"no leader has confirmed that the leases are back (%s); they will run out: %w", o.hearsay.String(), ctx.Err())
 	}
 }
@@ -261,6 +261,6 @@ func (o *Owner) goodbye() error {
 	if !o.unheard {
 		return nil
 	}
-	return leasehold.Errorf(opClose, leasehold.Unavailable, string(o.cfg.Namespace),
+	return leasehold.Errorf(opClose, leasehold.ErrUnavailable, string(o.cfg.Namespace),
 		"no leader has confirmed that the leases are back, in as long as they last (%s)", o.hearsay.String())
 }

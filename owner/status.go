@@ -34,8 +34,8 @@ func (o *Owner) Status() Status {
 
 // Suspended reports whether this process has a lease on the key that is suspended. Ask when
 // Check has failed, to tell callers what to do: if it is true, the lease table still names
-// this server, nothing was done, and they wait and ask here again ([leasehold.Suspended]). If
-// not, they look for another server ([leasehold.NotOwner]). It costs what Check costs.
+// this server, nothing was done, and they wait and ask here again ([leasehold.ErrSuspended]). If
+// not, they look for another server ([leasehold.ErrNotOwner]). It costs what Check costs.
 func (o *Owner) Suspended(key leasehold.Key) bool {
 	h := o.holding.Load()
 	now := o.clock.Now()

@@ -186,7 +186,7 @@ func TestKeepSuspended(t *testing.T) {
 	})
 	cfg := newNetwork(t).config("10.0.0.1:8080")
 	cfg.KeepSuspended = -1
-	if err := cfg.validate(); !errors.Is(err, leasehold.Invalid) || !strings.Contains(err.Error(), "KeepSuspended") {
+	if err := cfg.validate(); !errors.Is(err, leasehold.ErrInvalid) || !strings.Contains(err.Error(), "KeepSuspended") {
 		t.Errorf("a negative time: %v", err)
 	}
 }

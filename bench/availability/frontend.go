@@ -56,7 +56,7 @@ func (f *frontends) conn(addr string) (*rpc.Client, error) {
 	}
 	c, err := rpc.Dial("tcp", addr)
 	if err != nil {
-		return nil, leasehold.Errorf("call", leasehold.Unavailable, addr, "%w", err)
+		return nil, leasehold.Errorf("call", leasehold.ErrIndeterminate, addr, "%w", err)
 	}
 	f.conns[addr] = c
 	return c, nil
@@ -75,10 +75,10 @@ func (f *frontends) call(key leasehold.Key, addr string) error {
 			delete(f.conns, addr)
 		}
 		f.mu.Unlock()
-		return leasehold.Errorf("call", leasehold.Unavailable, addr, "%w", err)
+		return leasehold.Errorf("call", leasehold.ErrIndeterminate, addr, "%w", err)
 	}
 	if !owned {
-		return leasehold.NotOwner
+		return leasehold.ErrNotOwner
 	}
 	return nil
 }

@@ -288,7 +288,7 @@ func serveManager(t *testing.T, shared store.Store, l net.Listener) *manager.Man
 	err = proc.CreateNamespace(t.Context(), conn, &leaseholdv1.NamespaceConfig{
 		Name: "clients", Policy: "consistent", Timing: &leaseholdv1.Timing{Lease: int64(2 * time.Second), Renew: int64(500 * time.Millisecond), Drift: 1.1},
 	})
-	if kind := leasehold.KindOf(err); err != nil && kind != leasehold.NotLeader {
+	if kind := leasehold.KindOf(err); err != nil && kind != leasehold.ErrNotLeader {
 		t.Fatal(err)
 	}
 	return m

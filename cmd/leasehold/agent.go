@@ -237,7 +237,7 @@ func (a *agentSettings) run(ctx context.Context, mode os.FileMode, out screen, e
 	listener, err := agent.Listen(a.Listen, a.Security.insecure || policy != nil, mode)
 	if err != nil {
 		served.Close(ctx)
-		if leasehold.KindOf(err) == leasehold.Invalid {
+		if leasehold.KindOf(err) == leasehold.ErrInvalid {
 			return err
 		}
 		return failed{err}

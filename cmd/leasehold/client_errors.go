@@ -44,10 +44,10 @@ func (c *client) explainRefusal(err error) error {
 		return failed{noSuchOwner(unknown)}
 	case errors.As(err, &loss):
 		return failed{wouldLose(loss)}
-	case errors.As(err, &ours) && ours.Kind == leasehold.NotFound && ours.Subject == c.namespace && c.namespace != "" &&
+	case errors.As(err, &ours) && ours.Kind == leasehold.ErrNotFound && ours.Subject == c.namespace && c.namespace != "" &&
 		!strings.Contains(err.Error(), "namespace create"):
 		err = advised(err, createIt(c.namespace))
-	case leasehold.KindOf(err) == leasehold.Denied:
+	case leasehold.KindOf(err) == leasehold.ErrDenied:
 		err = advised(err, secureAdvice(err))
 	case grpcstatus.Code(err) == codes.Unimplemented && strings.Contains(err.Error(), "AdminService"):
 		err = failed{errors.New("this manager is older than this command, or the one that leads is, and cannot do that: upgrade the managers")}
@@ -85,7 +85,7 @@ func wouldLose(loss *admin.LossError) error {
 // noSuchOwner says which names are most like one that no owner has.
 func noSuchOwner(unknown *admin.UnknownOwnerError) error {
 	fail := func(format string, args ...any) error {
-		return leasehold.Errorf("", leasehold.NotFound, unknown.Owner, format, args...)
+		return leasehold.Errorf("", leasehold.ErrNotFound, unknown.Owner, format, args...)
 	}
 	if len(unknown.Known) == 0 {
 		return fail("nobody has joined %s", unknown.Namespace)

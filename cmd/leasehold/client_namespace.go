@@ -24,13 +24,13 @@ func (c *client) chooseNamespace(ctx context.Context) error {
 		c.namespace = names[0]
 		return nil
 	case len(names) == 0:
-		return leasehold.Errorf("", leasehold.Invalid, "", "%s", noNamespace(c.security.tls()))
+		return leasehold.Errorf("", leasehold.ErrInvalid, "", "%s", noNamespace(c.security.tls()))
 	}
 	const most = 10 // to list; more do not help
 	if len(names) > most {
 		names = append(names[:most], "...")
 	}
-	return leasehold.Errorf("", leasehold.Invalid, "", "say with --namespace which one you mean: %s", strings.Join(names, ", "))
+	return leasehold.Errorf("", leasehold.ErrInvalid, "", "say with --namespace which one you mean: %s", strings.Join(names, ", "))
 }
 
 func (c *client) namespaceNames(ctx context.Context) ([]string, error) {

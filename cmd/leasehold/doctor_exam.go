@@ -117,7 +117,7 @@ func (o *doctorOptions) askOne(ctx context.Context, addr string, f func(context.
 	err = one.Do(ctx, f)
 	var unreachable *admin.UnreachableError
 	if errors.As(err, &unreachable) {
-		return leasehold.Errorf("", leasehold.Unavailable, "", "%s", strings.TrimPrefix(unreachable.Reasons[0], addr+": "))
+		return leasehold.Errorf("", leasehold.ErrUnavailable, "", "%s", strings.TrimPrefix(unreachable.Reasons[0], addr+": "))
 	}
 	return err
 }
@@ -155,7 +155,7 @@ func (o *doctorOptions) sample(ctx context.Context, to service, m *managerExam) 
 	after := time.Now()
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return leasehold.Errorf("", leasehold.Unavailable, "", "no answer within %v", o.timeout)
+		return leasehold.Errorf("", leasehold.ErrUnavailable, "", "no answer within %v", o.timeout)
 	case err != nil:
 		return err
 	}

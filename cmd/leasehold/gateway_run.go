@@ -81,7 +81,7 @@ func runGateway(ctx context.Context, cfg *gatewaySettings, out io.Writer, log *s
 		front.stop(cfg.drain)
 		return nil
 	case err := <-front.broken:
-		return leasehold.Errorf("serve", leasehold.Unavailable, cfg.listen, "%w", err)
+		return leasehold.Errorf("serve", leasehold.ErrUnavailable, cfg.listen, "%w", err)
 	}
 }
 
@@ -106,7 +106,7 @@ func (g *gatewaySettings) open(ctx context.Context, keeper *secure.Keeper, metri
 			return table, nil
 		case ctx.Err() != nil:
 			return nil, nil //nolint:nilerr // whatever went wrong, it is to stop
-		case leasehold.KindOf(err) != leasehold.Unavailable:
+		case leasehold.KindOf(err) != leasehold.ErrUnavailable:
 			return nil, err // which says how to create a namespace that does not exist
 		}
 		log.Warn("waiting for a manager", "why", err)

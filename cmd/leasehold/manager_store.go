@@ -81,7 +81,7 @@ func (e *etcdSettings) tls() (*tls.Config, error) {
 		}
 		out.RootCAs = x509.NewCertPool()
 		if !out.RootCAs.AppendCertsFromPEM(text) {
-			return nil, leasehold.Errorf("read certificates", leasehold.Invalid, e.CA, "there is none in PEM in it")
+			return nil, leasehold.Errorf("read certificates", leasehold.ErrInvalid, e.CA, "there is none in PEM in it")
 		}
 	}
 	if e.Cert != "" {
@@ -97,7 +97,7 @@ func (e *etcdSettings) tls() (*tls.Config, error) {
 func (e *etcdSettings) pair(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	pair, err := tls.LoadX509KeyPair(e.Cert, e.Key)
 	if err != nil {
-		return nil, leasehold.Errorf("read certificate", leasehold.Invalid, e.Cert, "%w", err)
+		return nil, leasehold.Errorf("read certificate", leasehold.ErrInvalid, e.Cert, "%w", err)
 	}
 	return &pair, nil
 }
@@ -183,7 +183,7 @@ func checkGroup(ctx context.Context, cfg *managerSettings, group service, log *s
 			return nil
 		}
 	}
-	return leasehold.Errorf("join", leasehold.Invalid, cfg.DataDir,
+	return leasehold.Errorf("join", leasehold.ErrInvalid, cfg.DataDir,
 		"the data directory is that of a member of some group, and the group of %s has no member %q: to join that group use an empty directory, and to go on with the other leave out --join",
 		cfg.Join, cfg.Name)
 }

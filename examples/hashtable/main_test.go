@@ -154,11 +154,11 @@ func ask(t *testing.T, key string) string {
 	err = l.Do(t.Context(), leasehold.KeyOf("/"+key), func(_ context.Context, addr string) error {
 		answer, err := http.Get("http://" + addr + "/" + key)
 		if err != nil {
-			return leasehold.Errorf("ask", leasehold.Unavailable, addr, "%w", err)
+			return leasehold.Errorf("ask", leasehold.ErrIndeterminate, addr, "%w", err)
 		}
 		defer answer.Body.Close() //nolint:errcheck // it was only read
 		if answer.StatusCode != http.StatusOK {
-			return leasehold.NotOwner
+			return leasehold.ErrNotOwner
 		}
 		body, err = io.ReadAll(answer.Body)
 		return err

@@ -127,7 +127,7 @@ func (c *Config) validateHosts() error {
 }
 
 func bad(subject, format string, args ...any) error {
-	return leasehold.Errorf("agent", leasehold.Invalid, subject, format, args...)
+	return leasehold.Errorf("agent", leasehold.ErrInvalid, subject, format, args...)
 }
 
 // hostOf returns the host of an address that may have no port.

@@ -64,7 +64,7 @@ func (a *Agent) findKey(r *http.Request) (*findAnswer, error) {
 	}
 	p, ok := l.At(key)
 	if !ok {
-		return nil, leasehold.Errorf("find", leasehold.NoOwner, key.String(), "nobody owns the key at present; try again in a moment")
+		return nil, leasehold.Errorf("find", leasehold.ErrNoOwner, key.String(), "nobody owns the key at present; try again in a moment")
 	}
 	start, limit := rangeJSON(p.Range)
 	return &findAnswer{

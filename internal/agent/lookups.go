@@ -54,7 +54,7 @@ func (l *lookups) get(ctx context.Context, ns leasehold.Namespace) (_ *lookup.Lo
 	case <-f.opened:
 	case <-ctx.Done():
 		l.release(f)
-		return nil, nil, leasehold.Errorf("find", leasehold.Unavailable, string(ns), "nobody waits for the answer: %w", ctx.Err())
+		return nil, nil, leasehold.Errorf("find", leasehold.ErrUnavailable, string(ns), "nobody waits for the answer: %w", ctx.Err())
 	}
 	if f.err != nil {
 		l.release(f)
@@ -73,7 +73,7 @@ func (l *lookups) reserve(ns leasehold.Namespace) (*followed, error) {
 	f := l.at[ns]
 	if f == nil {
 		if len(l.at) >= l.cfg.MaxNamespaces && !l.evict() {
-			return nil, leasehold.Errorf("find", leasehold.Limit, string(ns), "%d namespaces are in use through this agent: raise --max-namespaces", l.cfg.MaxNamespaces)
+			return nil, leasehold.Errorf("find", leasehold.ErrLimit, string(ns), "%d namespaces are in use through this agent: raise --max-namespaces", l.cfg.MaxNamespaces)
 		}
 		f = &followed{namespace: ns, opened: make(chan struct{})}
 		l.at[ns] = f

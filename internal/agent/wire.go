@@ -167,25 +167,25 @@ type verdict struct {
 // do not come up here.
 func verdictOf(k leasehold.Kind) verdict {
 	switch k {
-	case leasehold.Invalid:
+	case leasehold.ErrInvalid:
 		return verdict{"invalid", http.StatusBadRequest}
-	case leasehold.NotOwner:
+	case leasehold.ErrNotOwner:
 		return verdict{"not_owner", http.StatusMisdirectedRequest}
-	case leasehold.NoOwner:
+	case leasehold.ErrNoOwner:
 		return verdict{"no_owner", http.StatusServiceUnavailable}
-	case leasehold.Suspended:
+	case leasehold.ErrSuspended:
 		return verdict{"suspended", http.StatusServiceUnavailable}
-	case leasehold.NameTaken:
+	case leasehold.ErrNameTaken:
 		return verdict{"name_taken", http.StatusConflict}
-	case leasehold.NotFound:
+	case leasehold.ErrNotFound:
 		return verdict{"not_found", http.StatusNotFound}
-	case leasehold.Unavailable, leasehold.NotLeader:
+	case leasehold.ErrUnavailable, leasehold.ErrNotLeader, leasehold.ErrIndeterminate:
 		return verdict{"unavailable", http.StatusGatewayTimeout}
-	case leasehold.Limit:
+	case leasehold.ErrLimit:
 		return verdict{"limit", http.StatusTooManyRequests}
-	case leasehold.Denied:
+	case leasehold.ErrDenied:
 		return verdict{"denied", http.StatusForbidden}
-	case leasehold.Closed:
+	case leasehold.ErrClosed:
 		return verdict{"closed", http.StatusGone}
 	default:
 		return verdict{"internal", http.StatusInternalServerError}

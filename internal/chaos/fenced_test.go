@@ -103,7 +103,7 @@ func writeOnce(ctx context.Context, db *sql.DB, name string, g leasehold.Generat
 		_, err := tx.ExecContext(ctx, "INSERT INTO accepted (resource, generation) VALUES ($1, $2)", name, int64(g))
 		return err
 	})
-	if errors.Is(err, leasehold.Stale) {
+	if errors.Is(err, leasehold.ErrStale) {
 		_, _ = db.ExecContext(ctx, "INSERT INTO refused (resource, generation) VALUES ($1, $2)", name, int64(g)) // for the count alone
 	}
 }

@@ -129,13 +129,13 @@ type answerJSON struct {
 func refuse(w http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError
 	switch leasehold.KindOf(err) {
-	case leasehold.Invalid:
+	case leasehold.ErrInvalid:
 		status = http.StatusUnprocessableEntity
-	case leasehold.Denied:
+	case leasehold.ErrDenied:
 		status = http.StatusForbidden
-	case leasehold.NotFound:
+	case leasehold.ErrNotFound:
 		status = http.StatusNotFound
-	case leasehold.Limit, leasehold.Unavailable, leasehold.NotLeader, leasehold.Closed:
+	case leasehold.ErrLimit, leasehold.ErrUnavailable, leasehold.ErrNotLeader, leasehold.ErrClosed:
 		status = http.StatusServiceUnavailable
 	default: // what no question or order can come to
 	}
@@ -164,7 +164,7 @@ func read(w http.ResponseWriter, r *http.Request, into any) bool {
 	err := decoder.Decode(into)
 	if err == nil {
 		if _, more := decoder.Token(); !errors.Is(more, io.EOF) {
-			err = leasehold.Errorf("read", leasehold.Invalid, "", "there is more than one document")
+			err = leasehold.Errorf("read", leasehold.ErrInvalid, "", "there is more than one document")
 		}
 	}
 	if err != nil {

@@ -80,7 +80,7 @@ func (p *poller) essentials(ctx context.Context, now *live, all bool) (map[strin
 	}
 	now.Status = statusOf(status, p.configs)
 	if status.GetProblem() != "" {
-		return nil, leasehold.Errorf("look", leasehold.Unavailable, status.GetManager(), "%s", status.GetProblem())
+		return nil, leasehold.Errorf("look", leasehold.ErrUnavailable, status.GetManager(), "%s", status.GetProblem())
 	}
 	if p.absent = !has(status, h.namespace); p.absent {
 		return nil, nil // that is for the page to say

@@ -92,7 +92,7 @@ func (h *hub) follow(ctx context.Context) error {
 
 // deleted notes that there is no such namespace: it has no table.
 func (h *hub) deleted(err error) error {
-	if leasehold.KindOf(err) != leasehold.NotFound {
+	if leasehold.KindOf(err) != leasehold.ErrNotFound {
 		return err
 	}
 	h.mu.Lock()

@@ -95,7 +95,7 @@ func only(token string) authentication {
 	return func(token string) (access.Caller, error) {
 		given := sha256.Sum256([]byte(token))
 		if subtle.ConstantTimeCompare(given[:], want[:]) != 1 {
-			return access.Caller{}, leasehold.Errorf("log in", leasehold.Denied, "", "that is not the administrator's token")
+			return access.Caller{}, leasehold.Errorf("log in", leasehold.ErrDenied, "", "that is not the administrator's token")
 		}
 		return access.Caller{}, nil
 	}

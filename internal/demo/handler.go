@@ -67,7 +67,7 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 func (h *handler) put(w http.ResponseWriter, r *http.Request) {
 	var s status
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&s); err != nil {
-		leasehttp.WriteError(w, &leasehold.Error{Op: "put", Kind: leasehold.Invalid, Err: err})
+		leasehttp.WriteError(w, &leasehold.Error{Op: "put", Kind: leasehold.ErrInvalid, Err: err})
 		return
 	}
 	s.User = r.PathValue("user")
@@ -134,14 +134,14 @@ func (h *handler) batch(w http.ResponseWriter, r *http.Request) {
 		err = fmt.Errorf("%d statuses, want at most %d", len(all), maxBatch)
 	}
 	if err != nil {
-		leasehttp.WriteError(w, &leasehold.Error{Op: "batch", Kind: leasehold.Invalid, Err: err})
+		leasehttp.WriteError(w, &leasehold.Error{Op: "batch", Kind: leasehold.ErrInvalid, Err: err})
 		return
 	}
 	replies := make([]reply, len(all))
 	for i, s := range all {
 		stored, err := h.operateUnreported(r.Context(), s)
 		switch leasehold.KindOf(err) {
-		case leasehold.NotOwner, leasehold.Suspended, leasehold.Unavailable:
+		case leasehold.ErrNotOwner, leasehold.ErrSuspended, leasehold.ErrUnavailable, leasehold.ErrIndeterminate:
 			replies[i].Refused = true
 			continue
 		}

@@ -125,7 +125,7 @@ func (l *load) republish(requests, whole context.Context) {
 func (l *load) enqueue(ctx, whole context.Context, u *user, d due) {
 	if l.waiting.Add(1) > maxWaiting {
 		l.waiting.Add(-1)
-		l.tally.add(outcome{err: leasehold.Errorf("demo", leasehold.Limit, u.name(), "%d requests wait already", maxWaiting)})
+		l.tally.add(outcome{err: leasehold.Errorf("demo", leasehold.ErrLimit, u.name(), "%d requests wait already", maxWaiting)})
 		return
 	}
 	if !l.push(u, d) {

@@ -145,7 +145,7 @@ func exchange(ctx context.Context, client *http.Client, method, url string, body
 		return err
 	}
 	if response.StatusCode != http.StatusOK {
-		return leasehold.Errorf("call", leasehold.Internal, url, "%s: %s", response.Status, text)
+		return leasehold.Errorf("call", leasehold.ErrInternal, url, "%s: %s", response.Status, text)
 	}
 	return json.Unmarshal(text, answer)
 }

@@ -27,7 +27,7 @@ func TestDiskIsShared(t *testing.T) {
 	if r, err := b.Record(t.Context(), true); err != nil || r.Leader != "a" {
 		t.Errorf("the other sees %+v (%v)", r, err)
 	}
-	if _, err := a.Record(t.Context(), true); leasehold.KindOf(err) != leasehold.Closed {
+	if _, err := a.Record(t.Context(), true); leasehold.KindOf(err) != leasehold.ErrClosed {
 		t.Errorf("the closed one answers %v", err)
 	}
 }

@@ -70,7 +70,7 @@ func snapshotAheadOfLog(t *testing.T, s store.Store) {
 	lead(t, s, 1)
 	p := newPen(t, 1)
 	p.next(10) // never appended
-	if err := s.SaveSnapshot(t.Context(), p.snapshot()); leasehold.KindOf(err) != leasehold.Invalid {
+	if err := s.SaveSnapshot(t.Context(), p.snapshot()); leasehold.KindOf(err) != leasehold.ErrInvalid {
 		t.Errorf("a snapshot of what is not in the log: %v", err)
 	}
 	checkLoad(t, s, newPen(t, 1))

@@ -142,7 +142,7 @@ func (p *Publisher) attempt(ctx context.Context, u *user, n need) error {
 		return nil
 	}
 	err := p.fulfil(ctx, u, n)
-	if !errors.Is(err, leasehold.Exists) && !errors.Is(err, leasehold.Invalid) {
+	if !errors.Is(err, leasehold.ErrExists) && !errors.Is(err, leasehold.ErrInvalid) {
 		return err
 	}
 	// Another session has the user, or a server refuses it for good.
@@ -164,7 +164,7 @@ func (p *Publisher) fulfil(ctx context.Context, u *user, n need) error {
 			u.fresh = time.Now()
 			p.stats.Refreshed++
 		}
-		if !errors.Is(err, leasehold.NotFound) {
+		if !errors.Is(err, leasehold.ErrNotFound) {
 			return err
 		}
 		u.lost = true

@@ -85,9 +85,9 @@ func (w *strayWriter) WriteHeader(status int) {
 	w.refused = true
 	switch status {
 	case http.StatusNotFound:
-		Fail(w.ResponseWriter, leasehold.Errorf(method, leasehold.NotFound, path, "there is no such path"))
+		Fail(w.ResponseWriter, leasehold.Errorf(method, leasehold.ErrNotFound, path, "there is no such path"))
 	case http.StatusMethodNotAllowed:
-		Fail(w.ResponseWriter, WithStatus(status, leasehold.Errorf(method, leasehold.Invalid, path, "there is no such method here: want one of %s", w.Header().Get("Allow"))))
+		Fail(w.ResponseWriter, WithStatus(status, leasehold.Errorf(method, leasehold.ErrInvalid, path, "there is no such method here: want one of %s", w.Header().Get("Allow"))))
 	default: // a redirect
 		w.refused = false
 		w.ResponseWriter.WriteHeader(status)

@@ -31,13 +31,13 @@ func TestRegisters(t *testing.T) {
 		value  string
 		err    error
 	}{
-		{fake{}, set("a"), "", leasehold.NotOwner},
+		{fake{}, set("a"), "", leasehold.ErrNotOwner},
 		{fake{generation: 1}, func(*entry) {}, "", nil},
 		{fake{generation: 1}, set("b"), "b", nil},
 		{fake{generation: 1}, func(*entry) {}, "b", nil},
 		{fake{generation: 2}, func(*entry) {}, "", nil}, // what was there is of another lease
-		{fake{generation: 2, gap: true}, set("c"), "", leasehold.Unavailable},
-		{fake{generation: 1}, set("d"), "", leasehold.NotOwner}, // it is late
+		{fake{generation: 2, gap: true}, set("c"), "", leasehold.ErrIndeterminate},
+		{fake{generation: 1}, set("d"), "", leasehold.ErrNotOwner}, // it is late
 	} {
 		*leases = step.leases
 		got, err := r.do("key-0", step.do)

@@ -124,7 +124,7 @@ func (m *Machine) session(now mono.Instant, h *table.Holder) (*peer, leasehold.K
 	}
 	if m.heard >= m.cfg.MaxOwners && !m.makeRoom(now) {
 		m.note(NoteFull, h.Owner, uint64(m.heard), 0)
-		return nil, leasehold.Limit
+		return nil, leasehold.ErrLimit
 	}
 	p := &peer{holder: h, seat: m.seat(h.Owner), resendAt: mono.Never}
 	m.sessions[h.Session] = p
