@@ -120,7 +120,7 @@ func header(ctx context.Context) (key leasehold.Key, there bool, err error) {
 
 // check returns the lease on a key, and waits for one that is about to come.
 func (s *server) check(ctx context.Context, key leasehold.Key) (owner.Lease, error) {
-	s.owner.Await(ctx, key)
+	_ = s.owner.Await(ctx, key) // Check says the same, and has the lease
 	lease, ok := s.owner.Check(key)
 	if !ok && s.owner.Suspended(key) {
 		return lease, leasehold.Errorf(opServe, leasehold.ErrSuspended, key.String(),

@@ -38,7 +38,7 @@ func (s *server) under(lease owner.Lease, srv any, stream grpc.ServerStream, m *
 	ctx, cancel := context.WithCancelCause(context.WithValue(stream.Context(), leaseKey{}, lease))
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		if s.owner.AwaitEnd(ctx, lease) {
+		if s.owner.AwaitEnd(ctx, lease) == nil {
 			cancel(s.ended(lease))
 		}
 	})

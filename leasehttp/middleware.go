@@ -8,14 +8,6 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// A Holder holds leases. [owner.Owner] is one.
-type Holder interface {
-	Await(ctx context.Context, key leasehold.Key) bool
-	Check(key leasehold.Key) (owner.Lease, bool)
-	Held(lease owner.Lease) bool
-	Suspended(key leasehold.Key) bool
-}
-
 // DefaultHoldBack is how much of an answer [Middleware] holds back, in bytes.
 const DefaultHoldBack = 64 << 10
 
@@ -69,11 +61,11 @@ func HoldBack(bytes int) MiddlewareOption {
 //
 // Middleware panics if the source is the zero Source. It costs two checks, a
 // timer, and a copy of the answer.
-func Middleware(o Holder, key Source, options ...MiddlewareOption) func(http.Handler) http.Handler {
+func Middleware(o owner.Checker, key Source, options ...MiddlewareOption) func(http.Handler) http.Handler {
 	if !key.valid() {
 		panic(leasehold.Errorf("middleware", leasehold.ErrInvalid, "", "say where the key is, with Header for instance"))
 	}
-	g := &guard{holder: o, source: key, holdBack: DefaultHoldBack}
+	g := &guard{owner: o, source: key, holdBack: DefaultHoldBack}
 	for _, option := range options {
 		option(g)
 	}
@@ -91,7 +83,7 @@ func Lease(ctx context.Context) (owner.Lease, bool) {
 type leaseKey struct{}
 
 type guard struct {
-	holder   Holder
+	owner    owner.Checker
 	source   Source
 	holdBack int
 }
@@ -111,12 +103,12 @@ func (g *guard) serve(w http.ResponseWriter, r *http.Request, next http.Handler)
 				" here: give gateways and servers the same source of keys")
 		return
 	}
-	g.holder.Await(r.Context(), key)
-	lease, ok := g.holder.Check(key)
+	_ = g.owner.Await(r.Context(), key) // Check says the same, and has the lease
+	lease, ok := g.owner.Check(key)
 	if !ok {
 		tellKey(w.Header(), name, key)
 		why := errNotOwner
-		if g.holder.Suspended(key) {
+		if g.owner.Suspended(key) {
 			why = errSuspended
 		}
 		WriteError(w, why)
@@ -124,7 +116,7 @@ func (g *guard) serve(w http.ResponseWriter, r *http.Request, next http.Handler)
 	}
 	ctx, end := context.WithCancelCause(context.WithValue(r.Context(), leaseKey{}, lease))
 	defer end(nil)
-	t := &tenure{holder: g.holder, lease: lease, end: end}
+	t := &tenure{owner: g.owner, lease: lease, end: end}
 	t.watch()
 	defer t.release()
 	h := newHeldBack(w, t, g.holdBack)

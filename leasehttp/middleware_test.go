@@ -30,7 +30,13 @@ type holder struct {
 
 func (h *holder) has() bool { return !h.lost.Load() && !h.suspended.Load() }
 
-func (h *holder) Await(context.Context, leasehold.Key) bool { h.awaited.Add(1); return h.has() }
+func (h *holder) Await(context.Context, leasehold.Key) error {
+	h.awaited.Add(1)
+	if !h.has() {
+		return leasehold.ErrNotOwner
+	}
+	return nil
+}
 
 func (h *holder) Check(key leasehold.Key) (owner.Lease, bool) {
 	return owner.Lease{Key: key, Lease: leasehold.Lease{Range: leasehold.All, Generation: 7}}, h.has()

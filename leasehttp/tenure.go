@@ -28,9 +28,9 @@ const lookAgain = time.Second
 
 // A tenure is the time for which a request has its lease.
 type tenure struct {
-	holder Holder
-	lease  owner.Lease
-	end    context.CancelCauseFunc // of the request's context
+	owner owner.Checker
+	lease owner.Lease
+	end   context.CancelCauseFunc // of the request's context
 
 	mu      sync.Mutex
 	timer   *time.Timer
@@ -39,7 +39,7 @@ type tenure struct {
 }
 
 // held reports whether the lease has been held without a gap.
-func (t *tenure) held() bool { return t.holder.Held(t.lease) }
+func (t *tenure) held() bool { return t.owner.Held(t.lease) }
 
 // watch looks from time to time, until it is stopped.
 func (t *tenure) watch() {
@@ -54,7 +54,7 @@ func (t *tenure) look() {
 	if t.stopped {
 		return
 	}
-	if t.held() || t.holder.Suspended(t.lease.Key) { // which may go on, as it was
+	if t.held() || t.owner.Suspended(t.lease.Key) { // which may go on, as it was
 		t.timer.Reset(lookAgain)
 		return
 	}

@@ -51,8 +51,9 @@ type all struct{}
 func (all) Check(key leasehold.Key) (owner.Lease, bool) {
 	return owner.Lease{Lease: leasehold.Lease{Range: leasehold.All, Generation: 1}, Key: key}, true
 }
-func (all) Held(owner.Lease) bool        { return true }
-func (all) Suspended(leasehold.Key) bool { return false }
+func (all) Held(owner.Lease) bool                      { return true }
+func (all) Suspended(leasehold.Key) bool               { return false }
+func (all) Await(context.Context, leasehold.Key) error { return nil }
 
 func alone[V any]() *leasemap.Map[V] {
 	m, err := leasemap.New(leasemap.Config[V]{})

@@ -11,17 +11,10 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// Leases is what a map asks of an [owner.Owner].
-type Leases interface {
-	Check(key leasehold.Key) (owner.Lease, bool)
-	Held(lease owner.Lease) bool
-	Suspended(key leasehold.Key) bool
-}
-
 // A Map holds the values of the names that this server owns.
 type Map[V any] struct {
 	cfg    Config[V]
-	leases Leases
+	leases owner.Checker
 	base   time.Time
 
 	shards [shardCount]shard[V]
@@ -54,6 +47,9 @@ type nobody struct{}
 func (nobody) Check(leasehold.Key) (owner.Lease, bool) { return owner.Lease{}, false }
 func (nobody) Held(owner.Lease) bool                   { return false }
 func (nobody) Suspended(leasehold.Key) bool            { return false }
+func (nobody) Await(context.Context, leasehold.Key) error {
+	return leasehold.ErrNotOwner
+}
 
 // Join joins a namespace with a map as the server's state. The Mover of the owner's
 // configuration is the map's, with the addresses and credentials of the one that is
@@ -94,7 +90,7 @@ func Join[V any](ctx context.Context, as owner.Config, cfg Config[V]) (*Map[V], 
 }
 
 // Use says whose leases decide. It is called once, before the first operation.
-func (m *Map[V]) Use(l Leases) { m.leases = l }
+func (m *Map[V]) Use(l owner.Checker) { m.leases = l }
 
 // Owner returns what Join has joined.
 func (m *Map[V]) Owner() *owner.Owner { return m.owner }

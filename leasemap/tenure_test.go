@@ -16,7 +16,7 @@ import (
 
 // A gate stops whoever checks a lease for the nth time, after the check or before it.
 type gate struct {
-	Leases
+	owner.Checker
 	nth   int
 	after bool
 	stops chan struct{} // is closed when somebody stands there
@@ -35,7 +35,7 @@ func (g *gate) Check(key leasehold.Key) (owner.Lease, bool) {
 		close(g.stops)
 		<-g.opens
 	}
-	lease, ok := g.Leases.Check(key)
+	lease, ok := g.Checker.Check(key)
 	if mine && g.after {
 		close(g.stops)
 		<-g.opens
@@ -77,7 +77,7 @@ func TestRequestOutlivesATenure(t *testing.T) {
 				a.mustSet(t, "x", "1")
 				coming := a.exported(t)
 				r.set(1, 2) // an earlier tenure of b
-				g := &gate{Leases: b, nth: place.nth, after: place.after, stops: make(chan struct{}), opens: make(chan struct{})}
+				g := &gate{Checker: b, nth: place.nth, after: place.after, stops: make(chan struct{}), opens: make(chan struct{})}
 				b.Use(g)
 				done := make(chan error, 1)
 				go func() {
@@ -119,7 +119,7 @@ func TestReaderOutlivesATenure(t *testing.T) {
 			a.mustSet(t, "x", "1")
 			coming := a.exported(t)
 			r.set(1, 2)
-			g := &gate{Leases: b, nth: 1, after: after, stops: make(chan struct{}), opens: make(chan struct{})}
+			g := &gate{Checker: b, nth: 1, after: after, stops: make(chan struct{}), opens: make(chan struct{})}
 			b.Use(g)
 			type answer struct {
 				value string

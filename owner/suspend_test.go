@@ -60,7 +60,7 @@ func TestOutageSuspends(t *testing.T) {
 					t.Fatalf("held: %t, %+v", ok, o.Status())
 				}
 				ended := make(chan bool, 1)
-				go func() { ended <- o.AwaitEnd(t.Context(), lease) }()
+				go func() { ended <- o.AwaitEnd(t.Context(), lease) == nil }()
 				stop()
 				begun := time.Now()
 				time.Sleep(outage)
@@ -74,8 +74,9 @@ func TestOutageSuspends(t *testing.T) {
 				if since := s.SuspendedSince.Sub(begun); !o.Suspended(42) || s.Held != 0 || s.Suspended != 1 || since <= 0 || since > 10*time.Second {
 					t.Errorf("status %+v, suspended %v after the outage began", s, since)
 				}
-				if begun := time.Now(); o.Await(t.Context(), 42) || time.Since(begun) > 0 {
-					t.Errorf("Await waits for a suspended lease, for %v", time.Since(begun))
+				begun = time.Now()
+				if err := o.Await(t.Context(), 42); !errors.Is(err, leasehold.ErrSuspended) || time.Since(begun) > 0 {
+					t.Errorf("Await returns %v for a suspended lease, after %v", err, time.Since(begun))
 				}
 				told.want(t, "granted 1", "suspended 1")
 
@@ -143,7 +144,7 @@ func TestSuspensionEndsIfAnotherHasTheRange(t *testing.T) {
 		told.want(t, "granted 1", "suspended 1")
 		b := mustJoin(t, n.config("10.0.0.2:8080"))
 		ended := make(chan bool, 1)
-		go func() { ended <- a.AwaitEnd(t.Context(), lease) }()
+		go func() { ended <- a.AwaitEnd(t.Context(), lease) == nil }()
 		time.Sleep(30 * time.Second)
 		if holds(b) != len(keys()) || !a.Suspended(42) {
 			t.Fatalf("b holds %d of %d, a is suspended: %t", holds(b), len(keys()), a.Suspended(42))
@@ -178,7 +179,7 @@ func TestKeepSuspended(t *testing.T) {
 		time.Sleep(time.Hour)
 		told.want(t, "granted 1", "suspended 1")
 		begun := time.Now()
-		if !o.AwaitEnd(t.Context(), lease) || time.Since(begun) > 10*time.Second || o.Suspended(42) {
+		if o.AwaitEnd(t.Context(), lease) != nil || time.Since(begun) > 10*time.Second || o.Suspended(42) {
 			t.Errorf("it ends %v after an hour", time.Since(begun))
 		}
 		told.want(t, "granted 1", "suspended 1", "revoked 1: expired")

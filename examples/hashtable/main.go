@@ -79,7 +79,7 @@ func (t *table) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	t.owner.Await(r.Context(), leasehold.KeyOf(r.URL.Path)) // if the key is about to arrive, with its entry
+	_ = t.owner.Await(r.Context(), leasehold.KeyOf(r.URL.Path)) // if the key is about to arrive, with its entry
 	var value string
 	err = t.do(r.URL.Path, func(e *entry) {
 		if r.Method == http.MethodPut {

@@ -23,6 +23,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/chaos/history"
 	"github.com/leasehold-dev/leasehold/internal/proc"
 	"github.com/leasehold-dev/leasehold/internal/realservice"
+	"github.com/leasehold-dev/leasehold/owner"
 )
 
 // An owner of a test may also write to a PostgreSQL, through the fence. Then it is this
@@ -44,7 +45,7 @@ func runFencedOwner(args []string) error {
 	if err != nil {
 		return err
 	}
-	cfg.Beside = func(ctx context.Context, l actor.Leases) error { return writeFenced(ctx, db, l) }
+	cfg.Beside = func(ctx context.Context, l owner.Checker) error { return writeFenced(ctx, db, l) }
 	return errors.Join(actor.RunOwner(ctx, cfg), db.Close())
 }
 
@@ -59,7 +60,7 @@ const (
 // writeFenced writes under leases that it has checked before: now and then long before,
 // so that others have the key already. It never asks again whether the lease is still
 // held. That is what the fence is for.
-func writeFenced(ctx context.Context, db *sql.DB, l actor.Leases) error {
+func writeFenced(ctx context.Context, db *sql.DB, l owner.Checker) error {
 	db.SetMaxOpenConns(2)
 	names, room := history.Watched(cluster.Registers), make(chan struct{}, atOnce)
 	for {

@@ -76,7 +76,7 @@ func (h *handler) put(w http.ResponseWriter, r *http.Request) {
 
 // serve sets or reads a status. A request that arrives just before its key waits for it.
 func (h *handler) serve(w http.ResponseWriter, r *http.Request, s status) {
-	h.statuses.Owner().Await(r.Context(), leasehold.KeyOf(s.User))
+	_ = h.statuses.Owner().Await(r.Context(), leasehold.KeyOf(s.User))
 	seen := oracle.Record{Key: leasehold.KeyOf(s.User), Session: h.session}
 	begin := oracle.Now()
 	stored, err := h.operate(r.Context(), s, func(e *leasemap.Entry[status]) {

@@ -34,7 +34,7 @@ func (m *Mux) Serve(pattern string, serve func(w http.ResponseWriter, r *Request
 		err := ValidName(r.Method, "what a request is about", name)
 		if err == nil {
 			if m.owner != nil {
-				m.owner.Await(r.Context(), leasehold.KeyOf(name))
+				_ = m.owner.Await(r.Context(), leasehold.KeyOf(name))
 			}
 			err = serve(w, &Request{r, name})
 		}

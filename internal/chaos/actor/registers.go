@@ -9,11 +9,12 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/chaos/leaks"
+	"github.com/leasehold-dev/leasehold/owner"
 )
 
 // registers are an owner's part of the service, after figure 4 of the PRS paper.
 type registers struct {
-	leases Leases // set before anybody is served
+	leases owner.Checker // set before anybody is served
 
 	mu      sync.Mutex
 	entries map[string]entry

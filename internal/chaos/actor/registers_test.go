@@ -10,6 +10,8 @@ import (
 
 // fake is leases on all keys under one generation, or none if it is 0.
 type fake struct {
+	owner.Checker // nil: registers only check
+
 	generation leasehold.Generation
 	gap        bool // leases end before Held
 }
@@ -58,7 +60,7 @@ func TestRegisters(t *testing.T) {
 // TestForever: leases that are switched off never end.
 func TestForever(t *testing.T) {
 	leases := &fake{}
-	f := &forever{leases: leases, had: make(map[leasehold.Key]owner.Lease)}
+	f := &forever{Checker: leases, had: make(map[leasehold.Key]owner.Lease)}
 	if _, ok := f.Check(1); ok {
 		t.Error("it has what it never had")
 	}
