@@ -116,7 +116,7 @@ func newStage(b *testing.B) *stage {
 	serveOn(b, guarded, options...)
 	l, err := lookup.Open(b.Context(), lookup.Config{Namespace: "bench", Managers: managers})
 	must(b, err)
-	b.Cleanup(func() { _ = l.Close() })
+	b.Cleanup(func() { _ = l.Close(context.Background()) })
 	routing, err := leasegrpc.DialOptions(l, leasegrpc.Config{Methods: byField, MaxOutstanding: 1000})
 	must(b, err)
 	elsewhere := grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {

@@ -143,7 +143,7 @@ func Dial(ctx context.Context, target string, cfg Config, options ...grpc.DialOp
 	}
 	conn, err := dial(l, target, &cfg, options)
 	if err != nil {
-		_ = l.Close() // it never fails
+		_ = l.Close(context.Background()) // it never fails
 		return nil, err
 	}
 	return conn, nil

@@ -281,7 +281,7 @@ func TestLookupClosed(t *testing.T) {
 		c.Settle()
 		caller, _, l := dialCounting(t, c.Node("caller"), leasegrpc.Config{Methods: byField})
 		mustAdd(t, caller, "alice", 1)
-		_ = l.Close()
+		_ = l.Close(context.Background())
 		_, err := caller.add(patient(t), "alice")
 		wantError(t, err, codes.Canceled, leasehold.ErrClosed)
 	})

@@ -37,7 +37,7 @@ func TestMaybeDoneStaysMaybe(t *testing.T) {
 			time:  10 * time.Minute, code: codes.Unavailable, text: "nothing at all",
 		},
 		"the lookup is closed": {
-			after: func(_ *leaseholdtest.Cluster, _ counterClient, l *lookup.Lookup) { _ = l.Close() },
+			after: func(_ *leaseholdtest.Cluster, _ counterClient, l *lookup.Lookup) { _ = l.Close(context.Background()) },
 			time:  10 * time.Minute, code: codes.Unavailable, text: "closed",
 		},
 		"too many others": {

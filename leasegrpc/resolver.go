@@ -122,6 +122,6 @@ func (r *follower) Close() {
 	r.cancel()
 	r.running.Wait()
 	if r.own {
-		_ = r.lookup.Close() // it never fails
+		_ = r.lookup.Close(context.Background()) // it never fails
 	}
 }

@@ -234,7 +234,7 @@ func stimuli() map[string]func(p *play) {
 				cfg.Managers = []string{managerAddr(managerName(i))}
 				p.meanwhile(n.Name(), func(ctx context.Context) {
 					if l, err := lookup.Open(ctx, cfg); err == nil {
-						n.Cleanup(func(context.Context) { _ = l.Close() })
+						n.Cleanup(func(context.Context) { _ = l.Close(context.Background()) })
 					}
 				})
 			}

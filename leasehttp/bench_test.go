@@ -126,7 +126,7 @@ func routingProxy(b *testing.B, target string) http.Handler {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { _ = l.Close() })
+	b.Cleanup(func() { _ = l.Close(context.Background()) })
 	transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{Lookup: l, Key: user, Base: sameBase()})
 	if err != nil {
 		b.Fatal(err)

@@ -69,7 +69,7 @@ func TestClosedAfterwards(t *testing.T) {
 		caller := c.Node("caller")
 		l := caller.Lookup()
 		stub(c, "a", once(lose, func(w http.ResponseWriter, r *http.Request) {
-			_ = l.Close()
+			_ = l.Close(context.Background())
 			refuse(w, r)
 		}))
 		c.Settle()

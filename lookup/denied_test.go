@@ -116,7 +116,7 @@ func TestOpenWhereOneDenies(t *testing.T) {
 			g.start("a", 1).deny()
 			g.start("b", 1)
 			l := g.open(g.config("a", "b"))
-			_ = l.Close()
+			_ = l.Close(context.Background())
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			if _, err := lookup.Open(ctx, g.config("a", "nobody")); leasehold.KindOf(err) != leasehold.ErrDenied || ctx.Err() != nil {
 				t.Errorf("where the other does not answer: %v", err)

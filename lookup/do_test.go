@@ -254,7 +254,7 @@ func TestDoEndsWithLookup(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- l.Do(t.Context(), 7, (&server{}).call) }()
 		elapse(100 * time.Millisecond)
-		if err := l.Close(); err != nil {
+		if err := l.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
 		if err := <-done; !errors.Is(err, leasehold.ErrClosed) {

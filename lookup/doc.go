@@ -5,7 +5,7 @@
 //	if err != nil {
 //		return err
 //	}
-//	defer l.Close()
+//	defer l.Close(ctx)
 //	addr, ok := l.Find(leasehold.KeyOf("user-4711"))
 //
 // One Lookup serves a whole process, from as many goroutines as there are.

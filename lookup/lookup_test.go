@@ -416,7 +416,7 @@ func TestSlept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close() //nolint:errcheck // it never fails
+		defer l.Close(context.Background()) //nolint:errcheck // it never fails
 		r := read(l.Losses(t.Context()))
 		elapse(time.Second)
 		if l.Age() > 2*time.Second || !l.Ready() {
@@ -507,11 +507,11 @@ func TestCloseEndsEverything(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		if err := l.Close(); err != nil {
+		if err := l.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
 		<-ended
-		if err := l.Close(); err != nil {
+		if err := l.Close(context.Background()); err != nil {
 			t.Errorf("for the second time: %v", err)
 		}
 		wantOwner(t, l, 7, "a:1") // the last table is still there

@@ -76,7 +76,7 @@ func (c *cluster) openAs(id, namespace string, managers ...string) (*lookup.Look
 	defer cancel()
 	l, err := lookup.Open(ctx, lookup.Config{Namespace: leasehold.Namespace(namespace), Managers: managers, Credentials: c.guard.keeper(id).Client(), DialOptions: c.as(id)})
 	if err == nil {
-		c.t.Cleanup(func() { _ = l.Close() })
+		c.t.Cleanup(func() { _ = l.Close(context.Background()) })
 	}
 	return l, err
 }

@@ -275,7 +275,7 @@ func (c *cluster) open(managers ...string) *lookup.Lookup {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.t.Cleanup(func() { _ = l.Close() })
+	c.t.Cleanup(func() { _ = l.Close(context.Background()) })
 	return l
 }
 

@@ -65,7 +65,7 @@ type Manager struct {
 	reporting sync.WaitGroup
 	resigned  chan struct{} // closed when the store knows that we do not lead
 	ended     chan struct{} // closed when nothing runs any more
-	failure   error         // why, if nobody asked for it; read after ended
+	failure   error         // why; read after ended
 
 	closing   sync.Once
 	resign    sync.Once
@@ -212,11 +212,12 @@ func (m *Manager) stepAside() {
 // Addr returns the address at which others reach the manager.
 func (m *Manager) Addr() string { return m.cfg.Advertise }
 
-// Done is closed when the manager has ended, by Close or because it could not
-// go on: then Err says why.
+// Done returns a channel that is closed when the manager has ended, by Close or because
+// it could not go on: then Err says why.
 func (m *Manager) Done() <-chan struct{} { return m.ended }
 
-// Err returns why the manager ended, nil if it has not or was closed.
+// Err returns nil until Done is closed, and then why the manager ended:
+// [leasehold.ErrClosed] if it was closed, or [leasehold.ErrUnavailable] if it could not serve.
 func (m *Manager) Err() error {
 	select {
 	case <-m.ended:
@@ -246,7 +247,7 @@ func (m *Manager) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		err = &leasehold.Error{Op: "close manager", Kind: leasehold.ErrUnavailable, Subject: m.cfg.Advertise, Err: errors.New("leadership was not handed over in time")}
 	}
-	m.end(nil)
+	m.end(leasehold.Errorf("manager", leasehold.ErrClosed, m.cfg.Advertise, "it was closed"))
 	<-m.ended
 	return err
 }

@@ -207,6 +207,6 @@ func TestWithoutDiskLookupDuringCensus(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = l.Close()
+		_ = l.Close(context.Background())
 	})
 }

@@ -53,7 +53,7 @@ func (c *cluster) service() *service {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.t.Cleanup(func() { _ = s.lookup.Close() })
+	c.t.Cleanup(func() { _ = s.lookup.Close(context.Background()) })
 	s.held, s.lsn = heldBy(s.owners...), s.lookup.LSN()
 	s.revoked.Store(0)
 	return s

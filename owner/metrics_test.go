@@ -181,7 +181,7 @@ func TestSeveral(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				n.Cleanup(func(context.Context) { _ = l.Close() })
+				n.Cleanup(func(context.Context) { _ = l.Close(context.Background()) })
 			}
 			in.Settle()
 		}
@@ -209,7 +209,7 @@ func TestLookupMetrics(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n.Cleanup(func(context.Context) { _ = l.Close() })
+		n.Cleanup(func(context.Context) { _ = l.Close(context.Background()) })
 		exactly := func(what string, want float64) {
 			t.Helper()
 			if v := value(t, r, "leasehold_"+what); v != want {
@@ -255,7 +255,7 @@ func TestLookupMetrics(t *testing.T) {
 		c.Advance(10 * time.Second)
 		exactly("lookup_contact_losses_total{namespace=test}", 1)
 		exactly("lookup_contact_lost{namespace=test}", 0)
-		_ = l.Close()
+		_ = l.Close(context.Background())
 		exactly("lookup_open{namespace=test}", 0)
 		exactly("lookup_age_seconds{namespace=test}", -1)
 	})
@@ -299,7 +299,7 @@ func gateway(t *testing.T, l *lookup.Lookup, r prometheus.Registerer) {
 		"requests_total{namespace=test,code=2xx}": 2, "requests_total{namespace=test,code=3xx}": 1,
 		"requests_total{namespace=test,code=4xx}": 2, "requests_total{namespace=test,code=5xx}": 2,
 		"request_duration_seconds{namespace=test}": 7, "requests_in_flight{namespace=test}": 0,
-		"failures_total{namespace=test,kind=invalid}": 1, "failures_total{namespace=test,kind=unavailable}": 1,
+		"failures_total{namespace=test,kind=invalid}": 1, "failures_total{namespace=test,kind=indeterminate}": 1,
 	} {
 		if v := value(t, from, "leasehold_gateway_"+what); v != want {
 			t.Errorf("%s is %v, want %v", what, v, want)

@@ -135,9 +135,20 @@ func (o *Owner) Namespace() leasehold.Namespace { return o.cfg.Namespace }
 // Session returns what tells this run of the owner from others of its name.
 func (o *Owner) Session() leasehold.Session { return o.id }
 
-// Done is closed when the owner has been closed: it holds nothing and never
-// will again.
+// Done returns a channel that is closed when the owner has been closed: it holds nothing
+// and never will again.
 func (o *Owner) Done() <-chan struct{} { return o.done }
+
+// Err returns nil until Done is closed, and then [leasehold.ErrClosed]: an owner ends only by
+// Close.
+func (o *Owner) Err() error {
+	select {
+	case <-o.done:
+		return leasehold.Errorf("owner", leasehold.ErrClosed, string(o.cfg.Namespace), "it was closed")
+	default:
+		return nil
+	}
+}
 
 // Close gives all leases back, waits until the leader has said goodbye, and
 // ends everything that Join started. It waits for the callbacks to learn that

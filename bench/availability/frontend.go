@@ -38,7 +38,7 @@ func openFrontends(ctx context.Context, addrs []string, lookups int) (*frontends
 
 func (f *frontends) close() {
 	for _, l := range f.lookups {
-		_ = l.Close()
+		_ = l.Close(context.Background())
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

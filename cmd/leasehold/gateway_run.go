@@ -64,7 +64,7 @@ func runGateway(ctx context.Context, cfg *gatewaySettings, out io.Writer, log *s
 	if err != nil || table == nil {
 		return err
 	}
-	defer table.Close() //nolint:errcheck // it never fails
+	defer table.Close(context.Background()) //nolint:errcheck // it never fails
 	if err := cfg.forward(front, table, keeper, registry, log); err != nil {
 		return err
 	}

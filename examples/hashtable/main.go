@@ -134,7 +134,7 @@ func call(ctx context.Context, method, key, value string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = l.Close() }()
+	defer func() { _ = l.Close(context.Background()) }()
 	return l.Do(ctx, leasehold.KeyOf("/"+key), func(ctx context.Context, addr string) error {
 		r, err := http.NewRequestWithContext(ctx, method, "http://"+addr+"/"+url.PathEscape(key), strings.NewReader(value))
 		if err != nil {

@@ -123,7 +123,7 @@ func find(t *testing.T, key string, servers int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // it never fails
+	defer l.Close(context.Background()) //nolint:errcheck // it never fails
 	for {
 		changed, found := l.Changed(), map[string]bool{}
 		for i := range leasehold.Key(256) {
@@ -149,7 +149,7 @@ func ask(t *testing.T, key string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // it never fails
+	defer l.Close(context.Background()) //nolint:errcheck // it never fails
 	var body []byte
 	err = l.Do(t.Context(), leasehold.KeyOf("/"+key), func(_ context.Context, addr string) error {
 		answer, err := http.Get("http://" + addr + "/" + key)

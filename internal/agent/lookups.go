@@ -126,7 +126,7 @@ func (l *lookups) evict() bool {
 	l.running.Go(func() {
 		<-oldest.opened
 		if oldest.lookup != nil {
-			_ = oldest.lookup.Close() // it never fails
+			_ = oldest.lookup.Close(context.Background()) // it never fails
 		}
 	})
 	return true

@@ -183,6 +183,6 @@ func (f *fleet) look(at ...string) *lookup.Lookup {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	f.t.Cleanup(func() { _ = l.Close() })
+	f.t.Cleanup(func() { _ = l.Close(context.Background()) })
 	return l
 }

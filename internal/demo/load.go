@@ -188,7 +188,7 @@ func (l *load) followLosses(ctx context.Context) {
 }
 
 func (l *load) close() {
-	_ = l.table.Close() // it always returns nil
+	_ = l.table.Close(context.Background()) // it always returns nil
 	l.direct.CloseIdleConnections()
 	l.routed.CloseIdleConnections()
 }

@@ -61,7 +61,7 @@ func (a *aTable) Losses(ctx context.Context) iter.Seq2[leasehold.Loss, error] {
 	}
 }
 
-func (a *aTable) Close() error { return nil }
+func (a *aTable) Close(context.Context) error { return nil }
 
 // aServer answers as a server of the presence service does, without a network and without
 // leases, unless it is down.

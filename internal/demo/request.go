@@ -28,7 +28,7 @@ const (
 type table interface {
 	Find(key leasehold.Key) (addr string, ok bool)
 	Losses(ctx context.Context) iter.Seq2[leasehold.Loss, error]
-	Close() error
+	Close(ctx context.Context) error
 }
 
 // openLoad opens a lookup, and routes requests with it.
@@ -49,7 +49,7 @@ func openLoad(ctx context.Context, c *cluster) (*load, error) {
 		MaxOutstanding: maxWaiting, Attempts: attemptsFor(c.cfg.Lease + c.cfg.Outage),
 	})
 	if err != nil {
-		_ = t.Close() // it always returns nil
+		_ = t.Close(context.Background()) // it always returns nil
 		return nil, err
 	}
 	l := newLoad(&c.cfg, t, routed, base)

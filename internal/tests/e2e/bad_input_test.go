@@ -96,7 +96,7 @@ func TestOneManagerIsEnough(t *testing.T) {
 	if status, stdout, stderr := run(t, "lookup", "alice", "-n", ns, "--managers="+strings.Join(addrs, ",")); status != 0 || !strings.Contains(stdout, "ann") {
 		t.Errorf("the command ended with status %d: %s%s", status, stdout, stderr)
 	}
-	if err := l.Close(); err != nil {
+	if err := l.Close(context.Background()); err != nil {
 		t.Error(err)
 	}
 	if err := o.Close(ctx); err != nil {
