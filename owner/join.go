@@ -202,6 +202,7 @@ func (o *Owner) event(from string, r *leaseholdv1.HoldResponse) error {
 		if failpoint.Drop("owner/reply-heard") {
 			return nil
 		}
+		o.contact.Store(int64(o.clock.Now()))
 		o.hearsay.hear(from, reply)
 		o.driver.Post(o.ctx, machine.Reply{LeaseReply: reply})
 	case *leaseholdv1.HoldResponse_NotLeader:

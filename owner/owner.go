@@ -29,6 +29,7 @@ type Owner struct {
 	detector *clock.Detector
 	meter    *load.Meter
 	awaiting atomic.Int64 // those who wait in Await
+	contact  atomic.Int64 // the instant at which a leader last answered
 	promises promises
 
 	cfg       Config
