@@ -44,7 +44,7 @@ func BenchmarkCall(b *testing.B) {
 		case header:
 			ctx = metadata.AppendToOutgoingContext(ctx, "leasehold-key", leasehold.KeyOf(name).String())
 		case byOption:
-			options = append(options, leasegrpc.Key(name))
+			options = append(options, leasegrpc.WithKey(name))
 		}
 		if _, err := callers[i].add(ctx, name, options...); err != nil {
 			b.Fatal(err)

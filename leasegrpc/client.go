@@ -13,7 +13,7 @@ import (
 )
 
 // Config says how calls are routed. The zero Config is good for callers who say the
-// key of each call with [Key].
+// key of each call with [WithKey].
 type Config struct {
 	// Methods says more about some methods, by their names as gRPC has them:
 	// "/package.Service/Method", or "/package.Service/" for all of a service that
@@ -32,11 +32,11 @@ type Config struct {
 	// or more if it leaves again; deadlines bound how long.
 	MaxOutstanding int
 
-	// Attempts is how often a call is tried at most. See [lookup.Attempts], which
+	// Attempts is how often a call is tried at most. See [lookup.WithAttempts], which
 	// has the default.
 	Attempts int
 
-	// Lookup is how [Dial] follows the lease table: its credentials, for instance.
+	// Lookup is how [NewClient] follows the lease table: its credentials, for instance.
 	// Namespace and Managers are those of the target unless they are set here, which
 	// addresses with brackets need: they cannot be listed in a target.
 	Lookup lookup.Config
@@ -73,9 +73,9 @@ func newClient(l *lookup.Lookup, cfg *Config) (*client, error) {
 	}
 	c := &client{lookup: l, namespace: l.Namespace(), methods: m}
 	if cfg.Attempts > 0 {
-		c.once = append(c.once, lookup.Attempts(cfg.Attempts))
+		c.once = append(c.once, lookup.WithAttempts(cfg.Attempts))
 	}
-	c.idempotent = append(append(c.idempotent, c.once...), lookup.Idempotent())
+	c.idempotent = append(append(c.idempotent, c.once...), lookup.WithIdempotent())
 	return c, nil
 }
 
@@ -119,12 +119,12 @@ func connecting() grpc.ConnectParams {
 	}
 }
 
-// Dial opens a lookup and a connection whose calls are routed by it. The target says
+// NewClient opens a lookup and a connection whose calls are routed by it. The target says
 // which managers to ask, and for which namespace:
 //
-//	conn, err := leasegrpc.Dial(ctx, "leasehold://m1:7400,m2:7400/presence", leasegrpc.Config{}, credentials)
+//	conn, err := leasegrpc.NewClient(ctx, "leasehold://m1:7400,m2:7400/presence", leasegrpc.Config{}, credentials)
 //
-// The context bounds Dial, which returns when there is a lease table, or fails as
+// The context bounds NewClient, which returns when there is a lease table, or fails as
 // [lookup.Open] does: with [leasehold.ErrNotFound] if there is no such namespace, and
 // with [leasehold.ErrUnavailable] if no manager answers. Close of the connection closes
 // the lookup, too. The connection does not become idle, whatever the options say.
@@ -133,7 +133,7 @@ func connecting() grpc.ConnectParams {
 // config among them replaces the one that chooses the policy, and calls fail with
 // Unavailable unless it names the policy, too:
 // {"loadBalancingConfig": [{"leasehold": {}}], ...}.
-func Dial(ctx context.Context, target string, cfg Config, options ...grpc.DialOption) (*grpc.ClientConn, error) {
+func NewClient(ctx context.Context, target string, cfg Config, options ...grpc.DialOption) (*grpc.ClientConn, error) {
 	if err := cfg.fill(target); err != nil {
 		return nil, err
 	}

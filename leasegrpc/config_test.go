@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// Dial follows the table by itself, for as long as the connection is open.
+// NewClient follows the table by itself, for as long as the connection is open.
 func TestDial(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{Managers: 3}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		serve(t, c.Node("a"))
@@ -27,7 +27,7 @@ func TestDial(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		target := "leasehold://" + c.Managers()[0] + "," + c.Managers()[1] + "/test"
-		conn, err := leasegrpc.Dial(ctx, target, cfg, n.DialOptions()...)
+		conn, err := leasegrpc.NewClient(ctx, target, cfg, n.DialOptions()...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func TestDialServiceConfig(t *testing.T) {
 		n := c.Node("caller")
 		for config, routed := range map[string]bool{`{"loadBalancingConfig": [{"leasehold": {}}]}`: true, `{}`: false} {
 			cfg := leasegrpc.Config{Methods: byField, Lookup: n.LookupConfig(), Attempts: 3}
-			conn, err := leasegrpc.Dial(patient(t), "leasehold:///test", cfg, append(n.DialOptions(), grpc.WithDefaultServiceConfig(config))...)
+			conn, err := leasegrpc.NewClient(patient(t), "leasehold:///test", cfg, append(n.DialOptions(), grpc.WithDefaultServiceConfig(config))...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,7 +68,7 @@ func TestDialServiceConfig(t *testing.T) {
 func TestDialUnused(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		n := c.Node("caller")
-		conn, err := leasegrpc.Dial(t.Context(), "leasehold:///test", leasegrpc.Config{Lookup: n.LookupConfig()}, n.DialOptions()...)
+		conn, err := leasegrpc.NewClient(t.Context(), "leasehold:///test", leasegrpc.Config{Lookup: n.LookupConfig()}, n.DialOptions()...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,21 +105,21 @@ func TestDialFails(t *testing.T) {
 			cfg := leasegrpc.Config{Lookup: n.LookupConfig()}
 			cfg.Lookup.Namespace, cfg.Lookup.Managers = "", nil
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-			_, err := leasegrpc.Dial(ctx, test.target, cfg, n.DialOptions()...)
+			_, err := leasegrpc.NewClient(ctx, test.target, cfg, n.DialOptions()...)
 			cancel()
 			if wantText(t, err, test.want); !errors.Is(err, test.kind) {
 				t.Errorf("%s: %v; want %v", test.target, err, test.kind)
 			}
 		}
 		cfg := leasegrpc.Config{Lookup: n.LookupConfig(), Methods: map[string]leasegrpc.Method{"x": {}}}
-		if _, err := leasegrpc.Dial(t.Context(), "leasehold:///test", cfg, n.DialOptions()...); !errors.Is(err, leasehold.ErrInvalid) {
+		if _, err := leasegrpc.NewClient(t.Context(), "leasehold:///test", cfg, n.DialOptions()...); !errors.Is(err, leasehold.ErrInvalid) {
 			t.Errorf("with a wrong method: %v", err)
 		}
-		if _, err := leasegrpc.Dial(t.Context(), "leasehold:///other", cfg, n.DialOptions()...); !errors.Is(err, leasehold.ErrInvalid) {
+		if _, err := leasegrpc.NewClient(t.Context(), "leasehold:///other", cfg, n.DialOptions()...); !errors.Is(err, leasehold.ErrInvalid) {
 			t.Errorf("with another namespace: %v", err)
 		}
 		cfg.Methods = nil
-		if _, err := leasegrpc.Dial(t.Context(), "leasehold:///test", cfg); !errors.Is(err, leasehold.ErrInvalid) {
+		if _, err := leasegrpc.NewClient(t.Context(), "leasehold:///test", cfg); !errors.Is(err, leasehold.ErrInvalid) {
 			t.Errorf("without credentials: %v", err)
 		}
 	})
@@ -140,7 +140,7 @@ func TestWrongNamespace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = counterClient{conn}.add(patient(t), "alice", leasegrpc.Idempotent())
+			_, err = counterClient{conn}.add(patient(t), "alice", leasegrpc.WithIdempotent())
 			wantError(t, err, codes.InvalidArgument, leasehold.ErrInvalid)
 			wantText(t, err, want)
 			_ = conn.Close()

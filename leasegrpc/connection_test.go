@@ -239,7 +239,7 @@ func TestMaxOutstanding(t *testing.T) {
 				t.Errorf("it took %v to fail", took)
 			}
 		}
-		_, err = caller.chat(patient(t), leasegrpc.Key("bob"))
+		_, err = caller.chat(patient(t), leasegrpc.WithKey("bob"))
 		wantError(t, err, codes.ResourceExhausted, leasehold.ErrLimit)
 		hangUp()
 		synctest.Wait()

@@ -3,10 +3,10 @@
 // A caller connects to a namespace, and says for each call what it is about. The call
 // goes to the owner, and is made again if that was not the owner any more:
 //
-//	conn, err := leasegrpc.Dial(ctx, "leasehold://m1:7400,m2:7400/presence", leasegrpc.Config{},
+//	conn, err := leasegrpc.NewClient(ctx, "leasehold://m1:7400,m2:7400/presence", leasegrpc.Config{},
 //		grpc.WithTransportCredentials(insecure.NewCredentials()))
 //	...
-//	answer, err := pb.NewPresenceClient(conn).Update(ctx, request, leasegrpc.Key("alice"))
+//	answer, err := pb.NewPresenceClient(conn).Update(ctx, request, leasegrpc.WithKey("alice"))
 //
 // Or it follows a lease table that is open already, with [DialOptions] and a target
 // without managers, leasehold:///presence. What a call is about can also be read from
@@ -57,7 +57,7 @@
 //     suspended, that goes on until the call's deadline.
 //   - The connection broke before there was an answer, or the lease ended while the
 //     server worked: it may have been carried out. It is repeated if it is idempotent,
-//     which [Method.Idempotent] or [Idempotent] says. Otherwise it fails with
+//     which [Method.Idempotent] or [WithIdempotent] says. Otherwise it fails with
 //     ErrIndeterminate.
 //   - The server's application said something else: that is the answer.
 //

@@ -52,7 +52,7 @@ var methods = map[string]leasegrpc.Method{
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	conn, err := leasegrpc.Dial(ctx, "leasehold://manager-1:7400,manager-2:7400/presence",
+	conn, err := leasegrpc.NewClient(ctx, "leasehold://manager-1:7400,manager-2:7400/presence",
 		leasegrpc.Config{Methods: methods},
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -90,7 +90,7 @@ func ExampleDialOptions() {
 
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	_, err = grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{}, leasegrpc.Key("alice"))
+	_, err = grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{}, leasegrpc.WithKey("alice"))
 	switch {
 	case errors.Is(err, leasehold.ErrNoOwner):
 		log.Print("nobody had alice all the while: nothing was done")

@@ -67,7 +67,7 @@ func TestKeyFields(t *testing.T) {
 				t.Errorf("%s: the server was asked for %v: %v", test.method, asked, err)
 			}
 		}
-		if err := caller.Invoke(patient(t), "/"+serviceOdd+"/Number", wrapperspb.Int64(1), new(emptypb.Empty), leasegrpc.RawKey(42)); err != nil || asked != 42 {
+		if err := caller.Invoke(patient(t), "/"+serviceOdd+"/Number", wrapperspb.Int64(1), new(emptypb.Empty), leasegrpc.WithRawKey(42)); err != nil || asked != 42 {
 			t.Errorf("the server was asked for %v: %v", asked, err)
 		}
 	})

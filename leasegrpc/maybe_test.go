@@ -42,7 +42,7 @@ func TestMaybeDoneStaysMaybe(t *testing.T) {
 		},
 		"too many others": {
 			after: func(_ *leaseholdtest.Cluster, caller counterClient, _ *lookup.Lookup) {
-				_, _ = caller.chat(context.Background(), leasegrpc.Key("alice"))
+				_, _ = caller.chat(context.Background(), leasegrpc.WithKey("alice"))
 			},
 			time: 10 * time.Minute, code: codes.Unavailable, text: "cap on outstanding calls",
 		},
@@ -66,7 +66,7 @@ func TestMaybeDoneStaysMaybe(t *testing.T) {
 				defer cancel()
 				result := make(chan error, 1)
 				go func() {
-					_, err := caller.add(ctx, "alice", leasegrpc.Idempotent())
+					_, err := caller.add(ctx, "alice", leasegrpc.WithIdempotent())
 					result <- err
 				}()
 				<-begun

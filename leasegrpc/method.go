@@ -14,7 +14,7 @@ import (
 type Method struct {
 	// KeyField is the field of the request that has the name whose key the call is
 	// about: "user", or "user.name" if it is in a message within. It is a string or
-	// bytes, and the key is its [leasehold.KeyOf]. A caller's [Key] and [RawKey]
+	// bytes, and the key is its [leasehold.KeyOf]. A caller's [WithKey] and [WithRawKey]
 	// prevail over it. It is for methods with one request: unary ones, and those
 	// that stream answers alone.
 	//

@@ -60,7 +60,7 @@ func TestMissingKey(t *testing.T) {
 		caller := dial(t, c.Node("caller"), leasegrpc.Config{})
 		_, err := caller.add(patient(t), "alice")
 		wantError(t, err, codes.InvalidArgument, leasehold.ErrInvalid)
-		wantText(t, err, methodAdd, "leasegrpc.Key", "KeyField")
+		wantText(t, err, methodAdd, "leasegrpc.WithKey", "KeyField")
 		_, err = caller.watch(patient(t), "alice")
 		wantError(t, err, codes.InvalidArgument, leasehold.ErrInvalid)
 		_, err = caller.chat(patient(t))
@@ -226,13 +226,13 @@ func TestApplicationErrors(t *testing.T) {
 			kind    leasehold.Kind
 			calls   int
 		}{
-			{status.Error(codes.Aborted, "mine"), []grpc.CallOption{leasegrpc.Idempotent()}, codes.Aborted, leasehold.Other, 1},
+			{status.Error(codes.Aborted, "mine"), []grpc.CallOption{leasegrpc.WithIdempotent()}, codes.Aborted, leasehold.Other, 1},
 			{status.Error(codes.FailedPrecondition, "mine"), nil, codes.FailedPrecondition, leasehold.Other, 1},
-			{passedOn("other", "alice"), []grpc.CallOption{leasegrpc.Idempotent()}, codes.Aborted, leasehold.Other, 1},
-			{passedOn("test", "bob"), []grpc.CallOption{leasegrpc.Idempotent()}, codes.Aborted, leasehold.Other, 1},
+			{passedOn("other", "alice"), []grpc.CallOption{leasegrpc.WithIdempotent()}, codes.Aborted, leasehold.Other, 1},
+			{passedOn("test", "bob"), []grpc.CallOption{leasegrpc.WithIdempotent()}, codes.Aborted, leasehold.Other, 1},
 			{passedOn("test", "alice"), nil, codes.Unavailable, leasehold.ErrNotOwner, 3},
 			{status.Error(codes.Unavailable, "or gRPC"), nil, codes.Unavailable, leasehold.ErrIndeterminate, 1},
-			{status.Error(codes.Unavailable, "or gRPC"), []grpc.CallOption{leasegrpc.Idempotent()}, codes.Unavailable, leasehold.ErrIndeterminate, 3},
+			{status.Error(codes.Unavailable, "or gRPC"), []grpc.CallOption{leasegrpc.WithIdempotent()}, codes.Unavailable, leasehold.ErrIndeterminate, 3},
 			{leasehold.Errorf("add", leasehold.ErrLimit, "", "full"), nil, codes.ResourceExhausted, leasehold.ErrLimit, 1},
 			{leasehold.Errorf("add", leasehold.ErrStale, "", "old"), nil, codes.FailedPrecondition, leasehold.ErrStale, 1},
 			{leasehold.ErrUnavailable, nil, codes.Unavailable, leasehold.ErrUnavailable, 1},

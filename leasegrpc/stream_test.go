@@ -136,7 +136,7 @@ func TestRefusedDialogueRefreshes(t *testing.T) {
 		cfg := leasegrpc.Config{Lookup: n.LookupConfig()}
 		cfg.Lookup.Poll, cfg.Lookup.Stale = time.Hour, 24*time.Hour // nothing is asked meanwhile but because of a hint
 		cfg.Lookup.DialOptions = append(cfg.Lookup.DialOptions, grpc.WithStatsHandler(sent{&questions}))
-		conn, err := leasegrpc.Dial(patient(t), "leasehold:///test", cfg, n.DialOptions()...)
+		conn, err := leasegrpc.NewClient(patient(t), "leasehold:///test", cfg, n.DialOptions()...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +147,7 @@ func TestRefusedDialogueRefreshes(t *testing.T) {
 		if n := questions.Load() - before; n != 0 {
 			t.Fatalf("%d questions were asked without a reason", n)
 		}
-		chat, err := counterClient{conn}.chat(patient(t), leasegrpc.Key("alice"))
+		chat, err := counterClient{conn}.chat(patient(t), leasegrpc.WithKey("alice"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,11 +14,11 @@ const DefaultHoldBack = 64 << 10
 // A MiddlewareOption changes what [Middleware] does.
 type MiddlewareOption func(*guard)
 
-// HoldBack sets how much of an answer is held back until the lease has been
+// WithHoldBack sets how much of an answer is held back until the lease has been
 // confirmed, in bytes. More makes longer answers safe, and takes as much memory
 // for each request under way. It panics if it is negative; 0 holds back only the
 // header, until the first byte.
-func HoldBack(bytes int) MiddlewareOption {
+func WithHoldBack(bytes int) MiddlewareOption {
 	if bytes < 0 {
 		panic(leasehold.Errorf("hold back", leasehold.ErrInvalid, "", "%d bytes: want 0 or more", bytes))
 	}
@@ -47,7 +47,7 @@ func HoldBack(bytes int) MiddlewareOption {
 // # Long answers
 //
 // An answer can be called back only as long as nothing of it has left. So up to
-// 64 KiB are held back, see [HoldBack], until the handler returns, flushes, or
+// 64 KiB are held back, see [WithHoldBack], until the handler returns, flushes, or
 // writes more. From then on each write asks for the lease before it leaves, and
 // fails with [leasehold.ErrIndeterminate] when it is gone; the connection is then cut, so
 // that no caller takes a part for the whole.

@@ -225,7 +225,7 @@ func TestMiddlewareCuts(t *testing.T) {
 					t.Errorf("%q", w.Body)
 				}
 			}()
-			leasehttp.Middleware(h, user, leasehttp.HoldBack(3))(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			leasehttp.Middleware(h, user, leasehttp.WithHoldBack(3))(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				handler(h, w)
 			})).ServeHTTP(w, forAlice())
 		})

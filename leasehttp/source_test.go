@@ -166,7 +166,7 @@ func TestConstructorsPanic(t *testing.T) {
 		"cookie":  func() { leasehttp.Cookie("") },
 		"first":   func() { leasehttp.First() },
 		"zero":    func() { leasehttp.First(leasehttp.Source{}) },
-		"hold":    func() { leasehttp.HoldBack(-1) },
+		"hold":    func() { leasehttp.WithHoldBack(-1) },
 		"no key":  func() { leasehttp.Middleware(nil, leasehttp.Source{}) },
 		"too far": func() { leasehttp.PathSegment(65) },
 	} {

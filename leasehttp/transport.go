@@ -58,7 +58,7 @@ type TransportConfig struct {
 	Replay int
 
 	// Attempts is how often a request is sent at most or, while its key has no
-	// owner, would have been: see [lookup.Attempts]. Default: as there. Between
+	// owner, would have been: see [lookup.WithAttempts]. Default: as there. Between
 	// them it waits for about 23 seconds in all. What attempts take themselves comes on
 	// top: 5 s for each if the server's computer does not even refuse connections.
 	Attempts int
@@ -149,10 +149,10 @@ func NewTransport(cfg TransportConfig) (*Transport, error) {
 	}
 	t := &Transport{cfg: cfg, outstanding: newOutstanding(cfg.MaxOutstanding)}
 	if cfg.Attempts > 0 {
-		t.options = append(t.options, lookup.Attempts(cfg.Attempts))
+		t.options = append(t.options, lookup.WithAttempts(cfg.Attempts))
 	}
 	t.idempotent = append(t.idempotent, t.options...)
-	t.idempotent = append(t.idempotent, lookup.Idempotent())
+	t.idempotent = append(t.idempotent, lookup.WithIdempotent())
 	return t, nil
 }
 

@@ -31,7 +31,7 @@
 //     change may have been carried out and have moved on with the name, or be lost.
 //   - [leasehold.ErrUnavailable]: the context ended before it was the operation's turn.
 //     Nothing was done. errors.Is finds the context's error.
-//   - [leasehold.ErrStale]: the value has another version than [If] wants. Nothing was
+//   - [leasehold.ErrStale]: the value has another version than [WithVersion] wants. Nothing was
 //     done.
 //   - [leasehold.ErrLimit]: there is no room for another name. Nothing was done.
 //   - Whatever the function of an Update returns: nothing was done.

@@ -81,14 +81,14 @@ func ExampleMap_Update() {
 }
 
 // Of two who change what they have read, the second hears that it was changed.
-func ExampleIf() {
+func ExampleWithVersion() {
 	ctx, statuses := context.Background(), alone[string]()
 	read, err := statuses.Set(ctx, "ann", "at home")
 	if err != nil {
 		log.Fatal(err)
 	}
-	_, first := statuses.Set(ctx, "ann", "at work", leasemap.If(read))
-	_, second := statuses.Set(ctx, "ann", "away", leasemap.If(read))
+	_, first := statuses.Set(ctx, "ann", "at work", leasemap.WithVersion(read))
+	_, second := statuses.Set(ctx, "ann", "away", leasemap.WithVersion(read))
 	status, _, _ := statuses.Get("ann")
 	fmt.Println(first, errors.Is(second, leasehold.ErrStale), status)
 	// Output: <nil> true at work

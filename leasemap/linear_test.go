@@ -134,7 +134,7 @@ func attempt(ctx context.Context, s *server, in *oracle.Request) (oracle.Answer,
 		return oracle.Answer{}, err
 	}
 	in.Want = value
-	_, err = s.Set(ctx, in.Name, in.Value, If(version))
+	_, err = s.Set(ctx, in.Name, in.Value, WithVersion(version))
 	if leasehold.KindOf(err) == leasehold.ErrStale {
 		return oracle.Answer{}, nil
 	}

@@ -161,13 +161,13 @@ type Option struct {
 	ttl         time.Duration
 }
 
-// If makes an operation fail, with [leasehold.ErrStale], unless the value has a version; the
+// WithVersion makes an operation fail, with [leasehold.ErrStale], unless the value has a version; the
 // zero Version means that there must be none.
-func If(v Version) Option { return Option{conditional: true, version: v} }
+func WithVersion(v Version) Option { return Option{conditional: true, version: v} }
 
-// TTL sets for how long the value lasts, in place of Config.TTL; 0 is for ever, and less is
+// WithTTL sets for how long the value lasts, in place of Config.TTL; 0 is for ever, and less is
 // not at all.
-func TTL(d time.Duration) Option { return Option{limited: true, ttl: d} }
+func WithTTL(d time.Duration) Option { return Option{limited: true, ttl: d} }
 
 // Get returns a value, and whether there is one.
 func (m *Map[V]) Get(name string) (V, bool, error) {
@@ -175,7 +175,7 @@ func (m *Map[V]) Get(name string) (V, bool, error) {
 	return value, version.Exists(), err
 }
 
-// GetVersion returns a value and its version, for [If]. The version is zero if there is
+// GetVersion returns a value and its version, for [WithVersion]. The version is zero if there is
 // no value.
 func (m *Map[V]) GetVersion(name string) (V, Version, error) {
 	var value V

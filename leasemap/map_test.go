@@ -78,21 +78,21 @@ func TestOperations(t *testing.T) {
 
 func TestConditions(t *testing.T) {
 	s := newRealm(t, 1, Config[string]{}).servers[0]
-	first := s.mustSet(t, "x", "1", If(Version{}))
-	_, err := s.Set(t.Context(), "x", "2", If(Version{}))
+	first := s.mustSet(t, "x", "1", WithVersion(Version{}))
+	_, err := s.Set(t.Context(), "x", "2", WithVersion(Version{}))
 	wantKind(t, err, leasehold.ErrStale)
-	second := s.mustSet(t, "x", "2", If(first))
-	_, err = s.Set(t.Context(), "x", "3", If(first))
+	second := s.mustSet(t, "x", "2", WithVersion(first))
+	_, err = s.Set(t.Context(), "x", "3", WithVersion(first))
 	wantKind(t, err, leasehold.ErrStale)
-	wantKind(t, s.Delete(t.Context(), "x", If(first)), leasehold.ErrStale)
+	wantKind(t, s.Delete(t.Context(), "x", WithVersion(first)), leasehold.ErrStale)
 	s.has(t, "x", "2")
-	if err := s.Delete(t.Context(), "x", If(second)); err != nil {
+	if err := s.Delete(t.Context(), "x", WithVersion(second)); err != nil {
 		t.Error(err)
 	}
 	if again := s.mustSet(t, "x", "1"); again == first || again == second {
 		t.Errorf("version %v is used twice", again)
 	}
-	_, err = s.Set(t.Context(), "y", "1", If(first))
+	_, err = s.Set(t.Context(), "y", "1", WithVersion(first))
 	wantKind(t, err, leasehold.ErrStale)
 	if s.Len() != 1 {
 		t.Errorf("%d names: one that was refused has taken up room", s.Len())
@@ -143,7 +143,7 @@ func TestEarlierTenure(t *testing.T) {
 	r.generation++ // it lost its lease and got another, and heard of neither
 	r.mu.Unlock()
 	s.has(t, "x", "")
-	_, err := s.Set(t.Context(), "x", "2", If(old))
+	_, err := s.Set(t.Context(), "x", "2", WithVersion(old))
 	wantKind(t, err, leasehold.ErrStale)
 	_, err = s.Update(t.Context(), "y", func(v *string) error { *v += "2"; return nil })
 	if err != nil {
@@ -180,14 +180,14 @@ func TestExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newRealm(t, 1, Config[string]{TTL: time.Minute}).servers[0]
 		s.mustSet(t, "usual", "1")
-		s.mustSet(t, "short", "1", TTL(time.Second))
-		s.mustSet(t, "forever", "1", TTL(0))
-		s.mustSet(t, "centuries", "1", TTL(math.MaxInt64))
+		s.mustSet(t, "short", "1", WithTTL(time.Second))
+		s.mustSet(t, "forever", "1", WithTTL(0))
+		s.mustSet(t, "centuries", "1", WithTTL(math.MaxInt64))
 		s.has(t, "centuries", "1")
 		if err := s.Delete(t.Context(), "centuries"); err != nil {
 			t.Fatal(err)
 		}
-		s.mustSet(t, "over", "1", TTL(-time.Second)) // as of a deadline that has passed
+		s.mustSet(t, "over", "1", WithTTL(-time.Second)) // as of a deadline that has passed
 		s.has(t, "over", "")
 		version := s.mustSet(t, "touched", "1")
 		time.Sleep(time.Second)
@@ -250,7 +250,7 @@ func TestAll(t *testing.T) {
 		for _, name := range []string{"a", "b", "c", "d"} {
 			s.mustSet(t, name, "1")
 		}
-		s.mustSet(t, "short", "1", TTL(time.Second))
+		s.mustSet(t, "short", "1", WithTTL(time.Second))
 		time.Sleep(time.Second)
 		if err := s.Delete(t.Context(), "d"); err != nil {
 			t.Fatal(err)
@@ -288,9 +288,9 @@ func TestMax(t *testing.T) {
 		t.Error(there, err)
 	}
 	s.mustSet(t, "c", "1")
-	_, err = s.Set(t.Context(), "absent", "1", If(Version{1, 1}))
+	_, err = s.Set(t.Context(), "absent", "1", WithVersion(Version{1, 1}))
 	wantKind(t, err, leasehold.ErrStale)
-	_, err = s.Set(t.Context(), "absent", "1", TTL(-1))
+	_, err = s.Set(t.Context(), "absent", "1", WithTTL(-1))
 	if err != nil {
 		t.Error(err)
 	}

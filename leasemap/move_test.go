@@ -21,9 +21,9 @@ func TestMove(t *testing.T) {
 		kept := a.mustSet(t, "kept", "1")
 		a.mustSet(t, "changed", "1")
 		a.mustSet(t, "deleted", "1")
-		a.mustSet(t, "touched", "1", TTL(time.Minute))
-		a.mustSet(t, "short", "1", TTL(time.Minute))
-		a.mustSet(t, "expired", "1", TTL(time.Second))
+		a.mustSet(t, "touched", "1", WithTTL(time.Minute))
+		a.mustSet(t, "short", "1", WithTTL(time.Minute))
+		a.mustSet(t, "expired", "1", WithTTL(time.Second))
 		b.Map.shard(leasehold.KeyOf("stale")).entries = map[string]*entry[string]{"stale": {version: Version{9, 9}, value: "old"}}
 		time.Sleep(30 * time.Second)
 		err := r.move(t.Context(), 1, func() {
@@ -32,10 +32,10 @@ func TestMove(t *testing.T) {
 			if err := a.Delete(t.Context(), "deleted"); err != nil {
 				t.Error(err)
 			}
-			if _, err := a.Touch(t.Context(), "touched", TTL(time.Minute)); err != nil {
+			if _, err := a.Touch(t.Context(), "touched", WithTTL(time.Minute)); err != nil {
 				t.Error(err)
 			}
-			_, _ = a.Set(t.Context(), "refused", "1", If(kept))
+			_, _ = a.Set(t.Context(), "refused", "1", WithVersion(kept))
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -52,7 +52,7 @@ func TestMove(t *testing.T) {
 		}
 		_, _, err = a.Get("kept")
 		wantKind(t, err, leasehold.ErrNotOwner)
-		b.mustSet(t, "kept", "2", If(kept))
+		b.mustSet(t, "kept", "2", WithVersion(kept))
 		time.Sleep(31 * time.Second)
 		b.has(t, "short", "")
 		b.has(t, "touched", "1")

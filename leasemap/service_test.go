@@ -53,7 +53,7 @@ func answer(r *http.Request, m *leasemap.Map[string]) reply {
 		}
 		var options []leasemap.Option
 		if r.URL.Query().Has("if") {
-			options = append(options, leasemap.If(in.Version))
+			options = append(options, leasemap.WithVersion(in.Version))
 		}
 		out.Version, err = m.Set(r.Context(), name, in.Value, options...)
 	}

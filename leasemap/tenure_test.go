@@ -169,7 +169,7 @@ func TestWeakMoves(t *testing.T) {
 	if p := a.exported(t); len(p.records) != 1 {
 		t.Errorf("%d records", len(p.records))
 	}
-	_, err := a.Set(t.Context(), "x", "2", TTL(0))
+	_, err := a.Set(t.Context(), "x", "2", WithTTL(0))
 	wantKind(t, err, leasehold.ErrInvalid)
 }
 
@@ -321,7 +321,7 @@ func TestExpiredStaysExpired(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRealm(t, 2, Config[string]{})
-				r.servers[0].mustSet(t, "x", "1", TTL(10*time.Second))
+				r.servers[0].mustSet(t, "x", "1", WithTTL(10*time.Second))
 				time.Sleep(9 * time.Second)
 				err := r.move(t.Context(), 1, func() { // it was copied with a second left
 					time.Sleep(5 * time.Second)
@@ -347,7 +347,7 @@ func TestOnlyChangesAreSentAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := a.Set(t.Context(), "x", "2", If(Version{})); leasehold.KindOf(err) != leasehold.ErrStale {
+		if _, err := a.Set(t.Context(), "x", "2", WithVersion(Version{})); leasehold.KindOf(err) != leasehold.ErrStale {
 			t.Error(err)
 		}
 		if got := a.has(t, "x", "1"); got != version {

@@ -31,15 +31,15 @@ type policy struct {
 	idempotent bool
 }
 
-// Idempotent says that it does no harm if the request is carried out twice. Then
+// WithIdempotent says that it does no harm if the request is carried out twice. Then
 // Do also tries again if a server was not reached or did not answer in time.
-func Idempotent() DoOption { return func(p *policy) { p.idempotent = true } }
+func WithIdempotent() DoOption { return func(p *policy) { p.idempotent = true } }
 
-// Attempts bounds how often f is called or, while the key has no owner, would
+// WithAttempts bounds how often f is called or, while the key has no owner, would
 // have been. Less than 1 counts as 1. The default is 40, which takes about 23
 // seconds; attempts at a server whose lease was suspended do not count then if the context
 // has a deadline.
-func Attempts(n int) DoOption { return func(p *policy) { p.attempts = max(1, n) } }
+func WithAttempts(n int) DoOption { return func(p *policy) { p.attempts = max(1, n) } }
 
 // Do calls f with the address of the server that owns the key, and again, after
 // a backoff, for as long as it was not the owner: if f returns an error of kind
@@ -48,19 +48,19 @@ func Attempts(n int) DoOption { return func(p *policy) { p.attempts = max(1, n) 
 //
 // [leasehold.ErrSuspended] is tried again likewise: the managers are out of the server's
 // reach, it keeps the state, and nothing was done. That lasts as long as the outage. So Do
-// tries until the context's deadline if there is one, unless [Attempts] was given.
+// tries until the context's deadline if there is one, unless [WithAttempts] was given.
 //
 // How a server says over the wire that it is not the owner is the application's
 // choice; f makes the error from it, with [leasehold.Errorf] or as the bare kind.
 //
 // A server that was [leasehold.ErrNotOwner] has changed nothing: see the obligations
 // in package leasehold. After [leasehold.ErrIndeterminate], and after
-// [leasehold.ErrUnavailable], Do tries again only with [Idempotent]. An error of f without
+// [leasehold.ErrUnavailable], Do tries again only with [WithIdempotent]. An error of f without
 // a kind counts as ErrIndeterminate if it is that of a context, or a gRPC status that says
 // that there was no answer.
 //
 // Any other error is returned as f returned it. When Do gives up, because the
-// context ended or after as many attempts as [Attempts] says, its error wraps that of the
+// context ended or after as many attempts as [WithAttempts] says, its error wraps that of the
 // last attempt and that of the context. It is [leasehold.ErrIndeterminate] if any attempt
 // was, and has the kind of the last attempt otherwise. It says so if no manager
 // has answered for a while: see [Lookup.Silence]. On a closed Lookup it is

@@ -49,17 +49,17 @@ func TestDo(t *testing.T) {
 		{"not the owner, over gRPC", []error{wire.FromError(notOwner)}, nil, 2, nil},
 		{"suspended", []error{leasehold.ErrSuspended, leasehold.ErrSuspended}, nil, 3, nil},
 		{"suspended, over gRPC", []error{wire.FromError(leasehold.ErrSuspended)}, nil, 2, nil},
-		{"suspended, too often", []error{leasehold.ErrSuspended, leasehold.ErrSuspended}, []lookup.DoOption{lookup.Attempts(2)}, 2, leasehold.ErrSuspended},
+		{"suspended, too often", []error{leasehold.ErrSuspended, leasehold.ErrSuspended}, []lookup.DoOption{lookup.WithAttempts(2)}, 2, leasehold.ErrSuspended},
 		{"no owner, over gRPC", []error{wire.FromError(leasehold.ErrNoOwner)}, nil, 2, nil},
 		{"the application's error", []error{mine}, nil, 1, mine},
-		{"invalid", []error{leasehold.ErrInvalid}, []lookup.DoOption{lookup.Idempotent()}, 1, leasehold.ErrInvalid},
+		{"invalid", []error{leasehold.ErrInvalid}, []lookup.DoOption{lookup.WithIdempotent()}, 1, leasehold.ErrInvalid},
 		{"not there", []error{leasehold.ErrUnavailable}, nil, 1, leasehold.ErrUnavailable},
 		{"not there, over gRPC", []error{down}, nil, 1, down},
 		{"unknown, over gRPC", []error{down}, nil, 1, leasehold.ErrIndeterminate},
-		{"unknown, then refused", []error{down, notOwner}, []lookup.DoOption{lookup.Idempotent(), lookup.Attempts(2)}, 2, leasehold.ErrIndeterminate},
-		{"not there, and that is no harm", []error{down, leasehold.ErrUnavailable}, []lookup.DoOption{lookup.Idempotent()}, 3, nil},
-		{"too often", []error{notOwner, notOwner, notOwner}, []lookup.DoOption{lookup.Attempts(3)}, 3, notOwner},
-		{"at least once", []error{notOwner}, []lookup.DoOption{lookup.Attempts(0)}, 1, notOwner},
+		{"unknown, then refused", []error{down, notOwner}, []lookup.DoOption{lookup.WithIdempotent(), lookup.WithAttempts(2)}, 2, leasehold.ErrIndeterminate},
+		{"not there, and that is no harm", []error{down, leasehold.ErrUnavailable}, []lookup.DoOption{lookup.WithIdempotent()}, 3, nil},
+		{"too often", []error{notOwner, notOwner, notOwner}, []lookup.DoOption{lookup.WithAttempts(3)}, 3, notOwner},
+		{"at least once", []error{notOwner}, []lookup.DoOption{lookup.WithAttempts(0)}, 1, notOwner},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestDoWaitsForASuspendedServer(t *testing.T) {
 		if err := l.Do(t.Context(), 7, suspended); !errors.Is(err, leasehold.ErrSuspended) || time.Since(began) > time.Minute {
 			t.Errorf("without a deadline, after %v: %v", time.Since(began), err)
 		}
-		if err := l.Do(ctx, 7, suspended, lookup.Attempts(3)); !strings.Contains(err.Error(), "gave up after 1 attempts") {
+		if err := l.Do(ctx, 7, suspended, lookup.WithAttempts(3)); !strings.Contains(err.Error(), "gave up after 1 attempts") {
 			t.Errorf("with a context that has ended: %v", err)
 		}
 	})
@@ -239,7 +239,7 @@ func TestDoRefreshes(t *testing.T) {
 				return leasehold.ErrNotOwner
 			}
 			return nil
-		}, lookup.Attempts(2))
+		}, lookup.WithAttempts(2))
 		if err != nil {
 			t.Error(err)
 		}

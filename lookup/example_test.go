@@ -54,7 +54,7 @@ func ExampleLookup_Do() {
 			return leasehold.ErrNotOwner
 		}
 		return nil
-	}, lookup.Idempotent())
+	}, lookup.WithIdempotent())
 	if err != nil {
 		log.Print(err)
 	}

@@ -87,7 +87,7 @@ func (f *frontends) call(key leasehold.Key, addr string) error {
 func (f *frontends) operate(ctx context.Context, i int, key leasehold.Key) (time.Duration, error) {
 	begun := time.Now()
 	err := f.lookups[i%len(f.lookups)].Do(ctx, key, func(_ context.Context, addr string) error { return f.call(key, addr) },
-		lookup.Idempotent(), lookup.Attempts(1000))
+		lookup.WithIdempotent(), lookup.WithAttempts(1000))
 	return time.Since(begun), err
 }
 

@@ -32,7 +32,7 @@ type caller struct {
 
 func (c *caller) call(t *testing.T, method, path, value string) string {
 	t.Helper()
-	body, err := c.ask(t.Context(), method, path, value, lookup.Idempotent())
+	body, err := c.ask(t.Context(), method, path, value, lookup.WithIdempotent())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -160,7 +160,7 @@ func (c *caller) request(ctx context.Context, in *oracle.Request) (oracle.Answer
 	method, options := http.MethodPut, []lookup.DoOption(nil) // a write that is repeated is two writes
 	if in.Do != oracle.Write {
 		in.Do = oracle.Read
-		method, options = http.MethodGet, []lookup.DoOption{lookup.Idempotent()}
+		method, options = http.MethodGet, []lookup.DoOption{lookup.WithIdempotent()}
 	}
 	value, err := c.ask(ctx, method, in.Name, in.Value, options...)
 	return oracle.Answer{Value: value}, err

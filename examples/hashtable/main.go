@@ -158,7 +158,7 @@ func call(ctx context.Context, method, key, value string) error {
 		}
 		fmt.Printf("%s = %s (at %s)\n", key, body, addr)
 		return nil
-	}, lookup.Idempotent())
+	}, lookup.WithIdempotent())
 }
 
 // managers are where MANAGERS says, or on this computer.

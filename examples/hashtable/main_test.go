@@ -162,7 +162,7 @@ func ask(t *testing.T, key string) string {
 		}
 		body, err = io.ReadAll(answer.Body)
 		return err
-	}, lookup.Idempotent())
+	}, lookup.WithIdempotent())
 	if err != nil {
 		t.Fatal(err)
 	}
