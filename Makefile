@@ -55,7 +55,7 @@ test: services ## check formatting, vet, and run all tests: what must pass befor
 	@internal/realservice/install report # last, where it is seen
 
 # The packages with tests that pass failpoints.
-POINTS = ./leaseholdtest ./manager ./owner ./flease ./internal/agent ./internal/memcatalog ./store/etcd ./store/internal/kv ./internal/chaos/nemesis
+POINTS = ./leaseholdtest ./manager ./owner ./flease ./internal/agent ./internal/memcatalog ./store/etcd ./internal/store/kv ./internal/chaos/nemesis
 
 .PHONY: failpoints
 failpoints: ## kill, pause and lose at every failpoint (minutes); make test does it too

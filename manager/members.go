@@ -4,13 +4,13 @@ import (
 	"context"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/store"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
-	"github.com/leasehold-dev/leasehold/store"
 )
 
 // members returns who keeps the store, or says that the managers do not.
-func (s *adminService) members(version uint32) (Members, error) {
+func (s *adminService) members(version uint32) (store.Members, error) {
 	if err := wire.CheckVersion(version); err != nil {
 		return nil, err
 	}

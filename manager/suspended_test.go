@@ -15,9 +15,9 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/store"
 	"github.com/leasehold-dev/leasehold/lookup"
 	"github.com/leasehold-dev/leasehold/owner"
-	"github.com/leasehold-dev/leasehold/store"
 )
 
 // A service is two owners and a lookup, which run all the time.

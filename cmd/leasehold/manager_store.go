@@ -12,18 +12,17 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/store"
 	"github.com/leasehold-dev/leasehold/internal/wire"
-	"github.com/leasehold-dev/leasehold/manager"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
-	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/etcd"
 )
 
 // A keptStore is where a manager keeps its tables, and what is known about it.
 type keptStore struct {
-	store   store.Store     // nil if nothing is kept
-	name    string          // in a few words
-	members manager.Members // nil if the managers do not keep it themselves
+	store   store.Store   // nil if nothing is kept
+	name    string        // in a few words
+	members store.Members // nil if the managers do not keep it themselves
 	// space is how much of its room is in use, and how much there is; nil if that is not
 	// known.
 	space func() (used, most int64)

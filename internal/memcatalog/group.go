@@ -20,8 +20,8 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/flease"
 	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/store"
 	storagev1 "github.com/leasehold-dev/leasehold/proto/leasehold/storage/v1"
-	"github.com/leasehold-dev/leasehold/store"
 )
 
 // leadership is the resource whose lease leadership is.

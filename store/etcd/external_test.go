@@ -11,10 +11,10 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/store"
+	"github.com/leasehold-dev/leasehold/internal/store/storetest"
 	"github.com/leasehold-dev/leasehold/secret"
-	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/etcd"
-	"github.com/leasehold-dev/leasehold/store/storetest"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 

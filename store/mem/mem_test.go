@@ -5,9 +5,9 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/storage"
-	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/internal/store"
+	"github.com/leasehold-dev/leasehold/internal/store/storetest"
 	"github.com/leasehold-dev/leasehold/store/mem"
-	"github.com/leasehold-dev/leasehold/store/storetest"
 )
 
 func TestStore(t *testing.T) {
