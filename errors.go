@@ -14,8 +14,7 @@ import (
 type Kind uint8
 
 // The sentinel errors, and what to do about each. Unless a method documents
-// otherwise, every error but [ErrIndeterminate] and [ErrUnavailable] means that
-// nothing was done.
+// otherwise, every error but [ErrIndeterminate] means that nothing was done.
 const (
 	// Other is no sentinel error: it is the kind of every error that is none of
 	// those below. See [KindOf].
@@ -48,10 +47,10 @@ const (
 	ErrExists Kind = 7
 
 	// ErrUnavailable means that a manager, a store or a peer could not be reached,
-	// or did not answer in time. Retry after a backoff. Operations on a service's
-	// state (packages leasemap, leasehttp, leasegrpc, fence and lookup.Do) return it
-	// only if nothing was done, and ErrIndeterminate otherwise. A request to a
-	// manager may have been executed; those of package admin can be repeated.
+	// or did not answer in time. Retry after a backoff. A method that changes
+	// something (of packages leasemap, leasehttp, leasegrpc, fence, admin, or a function
+	// that lookup.Do calls) returns it only if nothing was done, and ErrIndeterminate
+	// otherwise.
 	ErrUnavailable Kind = 8
 
 	// ErrLimit means that a configured bound was reached. To retry at once makes

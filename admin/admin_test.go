@@ -133,6 +133,9 @@ func TestChangeIsSentOnce(t *testing.T) {
 			if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
 				t.Errorf("error %v", err)
 			}
+			if unknown := test.name == "no answer"; errors.Is(err, leasehold.ErrIndeterminate) != unknown || errors.Is(err, leasehold.ErrUnavailable) {
+				t.Errorf("error %v: indeterminate, want %t", err, unknown)
+			}
 			if got := first.called(); !slices.Equal(got, test.first) {
 				t.Errorf("the first manager was asked for %q, want %q", got, test.first)
 			}

@@ -190,7 +190,7 @@ func (c *Client) change(ctx context.Context, f func(context.Context, leaseholdv1
 			case leasehold.KindOf(err) == leasehold.ErrNotLeader && pause(ctx, leaderlessPause):
 				continue
 			case leasehold.KindOf(err) == leasehold.ErrUnavailable:
-				err = fmt.Errorf("%w\nThe change may have been made: check before you try again.", err)
+				err = leasehold.Errorf("", leasehold.ErrIndeterminate, "", "%w\nThe change may have been made: check before you try again.", err)
 			}
 			return final{err}
 		}

@@ -162,8 +162,8 @@ func (o *Owner) Err() error {
 // without their state; then Close returns an error that says so. Without a Mover,
 // no check succeeds from the beginning on.
 //
-// If the context ends first, Close ends everything all the same and returns an
-// error: the keys then wait until the leases would have run out. It does not wait for
+// If the context ends first, Close ends everything all the same and returns
+// [leasehold.ErrUnavailable]: the keys then wait until the leases would have expired. It does not wait for
 // longer than that for a leader that cannot be reached. A second call waits for the first
 // and returns the same.
 func (o *Owner) Close(ctx context.Context) error {
