@@ -63,7 +63,7 @@ check: services ## run all tests: end to end, attacks, planted bugs, failpoints,
 RACED = . ./owner ./lookup ./leasemap ./leasehttp ./leasegrpc ./fence/... ./flease ./manager ./access ./secure ./admin ./leaseholdtest
 
 # The packages with tests that pass failpoints.
-POINTS = ./leaseholdtest ./manager ./owner ./flease ./internal/agent ./internal/memcatalog ./store/etcd ./store/internal/kv ./internal/chaos/nemesis
+POINTS = ./leaseholdtest ./manager ./owner ./flease ./internal/agent ./internal/memcatalog ./store/etcd ./internal/store/kv ./internal/chaos/nemesis
 
 .PHONY: failpoints
 failpoints: ## kill, pause and lose at every failpoint (minutes); make check does it too

@@ -35,8 +35,8 @@
 //
 //  1. Check. Before it touches the state of a key it calls Check, which answers
 //     whether this process holds a lease on the key now, and which. If not, it
-//     refuses the request with [NotOwner] and the caller looks again; or with
-//     [Suspended], if it has a lease that no manager has renewed in time, and the
+//     refuses the request with [ErrNotOwner] and the caller looks again; or with
+//     [ErrSuspended], if it has a lease that no manager has renewed in time, and the
 //     caller waits and asks it again. No call asks for a lease: the manager decides
 //     who owns what.
 //
@@ -56,7 +56,7 @@
 //  4. Held. Before a result leaves the process it calls Held with the lease of
 //     step 1, which answers whether that lease was held without a gap since. If
 //     not, the result is worth nothing. A request that has only read is refused
-//     with [NotOwner]. One that has changed something answers [Unavailable]: if
+//     with [ErrNotOwner]. One that has changed something answers [ErrIndeterminate]: if
 //     the state was moved to another owner just before, the change may have gone
 //     with it. It need not clean up; step 2 of a later request discards what this
 //     one left behind.
@@ -78,7 +78,7 @@
 //	lease, ok := o.Check(key) // 1
 //	list := s.lists[key]
 //	if !ok || list.generation > lease.Generation {
-//		return leasehold.NotOwner
+//		return leasehold.ErrNotOwner
 //	}
 //	if list.generation < lease.Generation { // 2
 //		list = subscriptions{}
@@ -87,7 +87,7 @@
 //	list.generation = lease.Generation
 //	s.lists[key] = list
 //	if !o.Held(lease) { // 4
-//		return leasehold.Unavailable
+//		return leasehold.ErrIndeterminate
 //	}
 //	return nil
 //
@@ -98,11 +98,11 @@
 // # What a caller must do
 //
 //  7. Take an address for a hint. A lookup may be behind, and the server finds
-//     that out at step 1. On [NotOwner], [NoOwner] or [Suspended] look up again,
+//     that out at step 1. On [ErrNotOwner], [ErrNoOwner] or [ErrSuspended] look up again,
 //     after a backoff.
 //
-//  8. Expect to repeat itself. A request that failed with [Unavailable] may have
-//     been carried out; one that was refused with [NotOwner] or [Suspended] has not. Make requests
+//  8. Expect to repeat itself. A request that failed with [ErrIndeterminate] may have
+//     been carried out; one that was refused with [ErrNotOwner] or [ErrSuspended] has not. Make requests
 //     idempotent, or number them.
 //
 //  9. Recreate what is lost, if it is the one who can. A Loss may be reported
@@ -145,7 +145,7 @@
 // # Fencing
 //
 // A store or service that receives effects from owners remembers, per key, the
-// highest generation that it has accepted, and refuses lower ones with [Stale].
+// highest generation that it has accepted, and refuses lower ones with [ErrStale].
 // It does so in the same transaction as the effect. Equal generations are
 // accepted: they come from one tenure of one owner. With that, an owner that
 // acts late, whatever became of its clock, cannot undo what its successor did.
@@ -154,7 +154,8 @@
 //
 // # Errors
 //
-// What our packages return is an [Error]: an operation, a [Kind], a subject and
-// a cause. The kind says what the caller can do about it; ask for it with
-// errors.Is(err, leasehold.NotOwner) or [KindOf].
+// The packages return an [Error]: an operation, a kind, a subject and a cause. The kind is
+// one of the sentinel errors of this package and says what the caller can do. Compare with
+// errors.Is(err, leasehold.ErrNotOwner); that works for errors that arrived over the network,
+// too. [ErrIndeterminate] says that an operation may have been executed.
 package leasehold

@@ -1,98 +1,107 @@
 package leasehold
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
 
-// A Kind classifies an error by what the caller can do about it. Kinds are
-// errors themselves, so that errors.Is(err, leasehold.NotOwner) works on
-// whatever our packages return.
+// A Kind is a sentinel error: it classifies an error by what the caller can do
+// about it. Compare with errors.Is(err, leasehold.ErrNotOwner).
 //
-// Kinds cross the wire and are never renumbered. A peer that is newer than we
-// are may send one that has no name here; it is still equal to itself.
+// Kinds cross the wire and are never renumbered. A newer peer may send a kind that
+// has no name here; it is still equal to itself.
 type Kind uint8
 
-// The kinds, and what to do about each.
+// The sentinel errors, and what to do about each. Unless a method documents
+// otherwise, every error but [ErrIndeterminate] means that nothing was done.
 const (
-	// Other is none of the kinds below, and the kind of every error that is
-	// not ours. Ask for it with [KindOf]: an error of ours that leaves its
-	// kind open and wraps another has the kind of the one it wraps.
+	// Other is no sentinel error: it is the kind of every error that is none of
+	// those below. See [KindOf].
 	Other Kind = 0
 
-	// Invalid means that the input is wrong, and will be wrong the next time.
-	// Mend it; do not retry.
-	Invalid Kind = 1
+	// ErrInvalid means that the input is wrong, and will be wrong the next time.
+	// Correct it; do not retry.
+	ErrInvalid Kind = 1
 
-	// NotOwner means that the server asked does not own the key, and has changed
+	// ErrNotOwner means that the server does not own the key, and has changed
 	// nothing. Look the key up again and retry after a short backoff.
-	NotOwner Kind = 2
+	ErrNotOwner Kind = 2
 
-	// NoOwner means that nobody owns the key at present: its lease is being
-	// waited out, or no owner lives. Retry after a backoff.
-	NoOwner Kind = 3
+	// ErrNoOwner means that no server owns the key at present: its lease has not
+	// expired yet, or there is no owner. Nothing was sent. Retry after a backoff.
+	ErrNoOwner Kind = 3
 
-	// NotLeader means that the manager asked does not lead. Ask another.
-	NotLeader Kind = 4
+	// ErrNotLeader means that the manager is not the leader. Ask another.
+	ErrNotLeader Kind = 4
 
-	// NameTaken means that another live process uses this owner name. Stop it
-	// or choose another name; retrying helps once the other's leases have run
-	// out.
-	NameTaken Kind = 5
+	// ErrNameTaken means that another live process uses this owner name. Stop it
+	// or choose another name; a retry succeeds once the other's leases have
+	// expired.
+	ErrNameTaken Kind = 5
 
-	// NotFound means that there is no such namespace, owner or record.
-	NotFound Kind = 6
+	// ErrNotFound means that there is no such namespace, owner or record.
+	ErrNotFound Kind = 6
 
-	// Exists means that what was to be created is there already.
-	Exists Kind = 7
+	// ErrExists means that what was to be created exists already.
+	ErrExists Kind = 7
 
-	// Unavailable means that whoever was asked did not answer, or could not.
-	// Retry after a backoff. Whether the request was carried out is unknown.
-	Unavailable Kind = 8
+	// ErrUnavailable means that a manager, a store or a peer could not be reached,
+	// or did not answer in time. Retry after a backoff. A method that changes
+	// something (of packages leasemap, leasehttp, leasegrpc, fence, admin, or a function
+	// that lookup.Do calls) returns it only if nothing was done, and ErrIndeterminate
+	// otherwise.
+	ErrUnavailable Kind = 8
 
-	// Limit means that a configured bound was reached. Retrying at once makes
+	// ErrLimit means that a configured bound was reached. To retry at once makes
 	// it worse: shed load, or raise the bound.
-	Limit Kind = 9
+	ErrLimit Kind = 9
 
-	// Stale means that a token, term or version is older than one already
-	// seen: whoever sent it has been superseded. Do not retry with it.
-	Stale Kind = 10
+	// ErrStale means that a token, term or version is older than one already
+	// seen: the sender has been superseded. Do not retry with it.
+	ErrStale Kind = 10
 
-	// Closed means that the object was closed, by the caller's own hand.
-	Closed Kind = 11
+	// ErrClosed means that the object was closed by this process.
+	ErrClosed Kind = 11
 
-	// Internal means a bug of ours. Please report it.
-	Internal Kind = 12
+	// ErrInternal means a bug in Leasehold. Please report it.
+	ErrInternal Kind = 12
 
-	// Denied means that whoever asks may not: the managers do not know who it is,
-	// or their access file does not permit it. Nothing was done. It is refused
-	// until somebody changes that file or the certificate; whoever retries does it
-	// slowly.
-	Denied Kind = 13
+	// ErrDenied means that the managers could not authenticate the caller, or that
+	// their access file does not permit the request. Nothing was done. A retry
+	// fails until the file or the certificate is changed.
+	ErrDenied Kind = 13
 
-	// Suspended means that the server asked has a lease on the key which has reached its
-	// deadline, because no manager that leads has answered. It keeps the state, and has
+	// ErrSuspended means that the server has a lease on the key which has reached its
+	// deadline, because no manager that leads has answered. The server keeps the state, and has
 	// changed nothing. Retry after a backoff, at the server that the table names by then:
 	// the same one, unless the range was granted to another.
-	Suspended Kind = 14
+	ErrSuspended Kind = 14
+
+	// ErrIndeterminate means that the operation may have been executed or not: the
+	// lease ended while the server worked, or an answer was lost. Retry only what is
+	// idempotent, or read the state first. An error of this kind has no other:
+	// errors.Is does not find the kinds of its causes.
+	ErrIndeterminate Kind = 15
 )
 
 var kindNames = [...]string{
-	Other:       "error",
-	Invalid:     "invalid",
-	NotOwner:    "not the owner",
-	NoOwner:     "no owner",
-	NotLeader:   "not the leader",
-	NameTaken:   "name taken",
-	NotFound:    "not found",
-	Exists:      "exists",
-	Unavailable: "unavailable",
-	Limit:       "limit reached",
-	Stale:       "stale",
-	Closed:      "closed",
-	Internal:    "internal error",
-	Denied:      "not permitted",
-	Suspended:   "suspended",
+	Other:            "error",
+	ErrInvalid:       "invalid",
+	ErrNotOwner:      "not the owner",
+	ErrNoOwner:       "no owner",
+	ErrNotLeader:     "not the leader",
+	ErrNameTaken:     "name taken",
+	ErrNotFound:      "not found",
+	ErrExists:        "exists",
+	ErrUnavailable:   "unavailable",
+	ErrLimit:         "limit reached",
+	ErrStale:         "stale",
+	ErrClosed:        "closed",
+	ErrInternal:      "internal error",
+	ErrDenied:        "not permitted",
+	ErrSuspended:     "suspended",
+	ErrIndeterminate: "indeterminate",
 }
 
 // Error makes a Kind usable as a target of errors.Is.
@@ -133,10 +142,32 @@ func (e *Error) Error() string {
 
 // Unwrap gives errors.Is and errors.As both the kind and the cause.
 func (e *Error) Unwrap() []error {
-	if e.Err == nil {
+	switch {
+	case e.Err == nil:
 		return []error{e.Kind}
+	case e.Kind == ErrIndeterminate:
+		return []error{e.Kind, kindless{e.Err}}
 	}
 	return []error{e.Kind, e.Err}
+}
+
+// kindless hides the kind of a cause. The last of several attempts may have done nothing,
+// and an earlier one may have been executed.
+type kindless struct{ err error }
+
+func (k kindless) Error() string { return k.err.Error() }
+
+func (k kindless) Is(target error) bool {
+	_, kind := target.(Kind) //nolint:errorlint // it is the target
+	return !kind && errors.Is(k.err, target)
+}
+
+func (k kindless) As(target any) bool {
+	switch target.(type) {
+	case *Kind, **Error:
+		return false
+	}
+	return errors.As(k.err, target)
 }
 
 // Errorf returns an [Error] whose cause is the formatted text. As with
@@ -146,7 +177,8 @@ func Errorf(op string, kind Kind, subject, format string, args ...any) error {
 	return &Error{Op: op, Kind: kind, Subject: subject, Err: fmt.Errorf(format, args...)}
 }
 
-// KindOf returns the first kind other than [Other] that it meets in err, from
+// KindOf is for code that handles every kind, in a switch for instance; compare a single
+// one with errors.Is. It returns the first kind other than [Other] that it meets in err, from
 // the outside in and, where errors were joined, from left to right: the order
 // of errors.As. Without any, and for nil, it returns Other.
 func KindOf(err error) Kind {

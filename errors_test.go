@@ -1,6 +1,7 @@
 package leasehold_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -18,20 +19,21 @@ func TestKindsAreNeverRenumbered(t *testing.T) {
 		name string
 	}{
 		{leasehold.Other, "error"},
-		{leasehold.Invalid, "invalid"},
-		{leasehold.NotOwner, "not the owner"},
-		{leasehold.NoOwner, "no owner"},
-		{leasehold.NotLeader, "not the leader"},
-		{leasehold.NameTaken, "name taken"},
-		{leasehold.NotFound, "not found"},
-		{leasehold.Exists, "exists"},
-		{leasehold.Unavailable, "unavailable"},
-		{leasehold.Limit, "limit reached"},
-		{leasehold.Stale, "stale"},
-		{leasehold.Closed, "closed"},
-		{leasehold.Internal, "internal error"},
-		{leasehold.Denied, "not permitted"},
-		{leasehold.Suspended, "suspended"},
+		{leasehold.ErrInvalid, "invalid"},
+		{leasehold.ErrNotOwner, "not the owner"},
+		{leasehold.ErrNoOwner, "no owner"},
+		{leasehold.ErrNotLeader, "not the leader"},
+		{leasehold.ErrNameTaken, "name taken"},
+		{leasehold.ErrNotFound, "not found"},
+		{leasehold.ErrExists, "exists"},
+		{leasehold.ErrUnavailable, "unavailable"},
+		{leasehold.ErrLimit, "limit reached"},
+		{leasehold.ErrStale, "stale"},
+		{leasehold.ErrClosed, "closed"},
+		{leasehold.ErrInternal, "internal error"},
+		{leasehold.ErrDenied, "not permitted"},
+		{leasehold.ErrSuspended, "suspended"},
+		{leasehold.ErrIndeterminate, "indeterminate"},
 	} {
 		if int(want.kind) != number || want.kind.Error() != want.name {
 			t.Errorf("kind %d is %d, %q; want %q", number, want.kind, want.kind, want.name)
@@ -41,7 +43,7 @@ func TestKindsAreNeverRenumbered(t *testing.T) {
 		}
 		names[want.name] = want.kind
 	}
-	if got, want := leasehold.Kind(15).Error(), "kind(15)"; got != want {
+	if got, want := leasehold.Kind(16).Error(), "kind(16)"; got != want {
 		t.Errorf("got %q, want %q: has a kind been added without a test?", got, want)
 	}
 }
@@ -52,13 +54,13 @@ func TestErrorText(t *testing.T) {
 		want string
 	}{
 		{leasehold.Error{}, "error"},
-		{leasehold.Error{Kind: leasehold.Stale}, "stale"},
+		{leasehold.Error{Kind: leasehold.ErrStale}, "stale"},
 		{leasehold.Error{Err: io.EOF}, "EOF"},
 		{leasehold.Error{Op: "join"}, "join: error"},
-		{leasehold.Error{Op: "join", Kind: leasehold.NameTaken}, "join: name taken"},
-		{leasehold.Error{Subject: "web-1", Kind: leasehold.NameTaken}, `"web-1": name taken`},
+		{leasehold.Error{Op: "join", Kind: leasehold.ErrNameTaken}, "join: name taken"},
+		{leasehold.Error{Subject: "web-1", Kind: leasehold.ErrNameTaken}, `"web-1": name taken`},
 		{leasehold.Error{Subject: "a\nb", Err: io.EOF}, `"a\nb": EOF`},
-		{leasehold.Error{Op: "join", Subject: "web-1", Kind: leasehold.Unavailable, Err: io.EOF}, `join "web-1": EOF`},
+		{leasehold.Error{Op: "join", Subject: "web-1", Kind: leasehold.ErrUnavailable, Err: io.EOF}, `join "web-1": EOF`},
 		{
 			leasehold.Error{Op: "join", Err: &leasehold.Error{Op: "dial", Subject: "host:1", Err: io.EOF}},
 			`join: dial "host:1": EOF`,
@@ -71,22 +73,22 @@ func TestErrorText(t *testing.T) {
 }
 
 func TestErrorf(t *testing.T) {
-	err := leasehold.Errorf("open", leasehold.Unavailable, "store", "read at %d: %w", 7, io.ErrUnexpectedEOF)
+	err := leasehold.Errorf("open", leasehold.ErrUnavailable, "store", "read at %d: %w", 7, io.ErrUnexpectedEOF)
 	if got, want := err.Error(), `open "store": read at 7: unexpected EOF`; got != want {
 		t.Errorf("reads %q, want %q", got, want)
 	}
-	if !errors.Is(err, io.ErrUnexpectedEOF) || !errors.Is(err, leasehold.Unavailable) || errors.Is(err, leasehold.Invalid) {
+	if !errors.Is(err, io.ErrUnexpectedEOF) || !errors.Is(err, leasehold.ErrUnavailable) || errors.Is(err, leasehold.ErrInvalid) {
 		t.Errorf("errors.Is is wrong about %v", err)
 	}
 }
 
 // Errors of each sort that the tests below wrap and join.
 var (
-	notOwner = &leasehold.Error{Op: "check", Kind: leasehold.NotOwner}
-	stale    = leasehold.Errorf("fence", leasehold.Stale, "row", "generation 41 is older than 43")
+	notOwner = &leasehold.Error{Op: "check", Kind: leasehold.ErrNotOwner}
+	stale    = leasehold.Errorf("fence", leasehold.ErrStale, "row", "generation 41 is older than 43")
 	open     = &leasehold.Error{Op: "serve", Err: notOwner} // leaves its kind open
 	errPlain = errors.New("plain")
-	both     = &leasehold.Error{Op: "serve", Kind: leasehold.Unavailable, Err: notOwner}
+	both     = &leasehold.Error{Op: "serve", Kind: leasehold.ErrUnavailable, Err: notOwner}
 )
 
 func TestKindOf(t *testing.T) {
@@ -97,19 +99,19 @@ func TestKindOf(t *testing.T) {
 		"nil":                         {nil, leasehold.Other},
 		"foreign":                     {errPlain, leasehold.Other},
 		"ours without a kind":         {&leasehold.Error{Op: "x"}, leasehold.Other},
-		"ours":                        {notOwner, leasehold.NotOwner},
-		"a bare kind":                 {leasehold.NotOwner, leasehold.NotOwner},
+		"ours":                        {notOwner, leasehold.ErrNotOwner},
+		"a bare kind":                 {leasehold.ErrNotOwner, leasehold.ErrNotOwner},
 		"a kind of a newer peer":      {&leasehold.Error{Kind: 200}, 200},
-		"wrapped":                     {fmt.Errorf("x: %w", notOwner), leasehold.NotOwner},
-		"wrapped twice":               {fmt.Errorf("y: %w", fmt.Errorf("x: %w", notOwner)), leasehold.NotOwner},
-		"a wrapped bare kind":         {fmt.Errorf("x: %w", leasehold.NotOwner), leasehold.NotOwner},
-		"two wrapped":                 {fmt.Errorf("%w, %w", errPlain, stale), leasehold.Stale},
-		"joined":                      {errors.Join(errPlain, stale), leasehold.Stale},
-		"joined, the left one counts": {errors.Join(stale, notOwner), leasehold.Stale},
-		"joined, the first is open":   {errors.Join(&leasehold.Error{}, notOwner), leasehold.NotOwner},
-		"joined inside joined":        {errors.Join(errPlain, errors.Join(errPlain, notOwner), stale), leasehold.NotOwner},
-		"the outer kind counts":       {both, leasehold.Unavailable},
-		"an open outer kind does not": {open, leasehold.NotOwner},
+		"wrapped":                     {fmt.Errorf("x: %w", notOwner), leasehold.ErrNotOwner},
+		"wrapped twice":               {fmt.Errorf("y: %w", fmt.Errorf("x: %w", notOwner)), leasehold.ErrNotOwner},
+		"a wrapped bare kind":         {fmt.Errorf("x: %w", leasehold.ErrNotOwner), leasehold.ErrNotOwner},
+		"two wrapped":                 {fmt.Errorf("%w, %w", errPlain, stale), leasehold.ErrStale},
+		"joined":                      {errors.Join(errPlain, stale), leasehold.ErrStale},
+		"joined, the left one counts": {errors.Join(stale, notOwner), leasehold.ErrStale},
+		"joined, the first is open":   {errors.Join(&leasehold.Error{}, notOwner), leasehold.ErrNotOwner},
+		"joined inside joined":        {errors.Join(errPlain, errors.Join(errPlain, notOwner), stale), leasehold.ErrNotOwner},
+		"the outer kind counts":       {both, leasehold.ErrUnavailable},
+		"an open outer kind does not": {open, leasehold.ErrNotOwner},
 		"wrapping nothing":            {wrapsNil{}, leasehold.Other},
 	} {
 		if got := leasehold.KindOf(test.err); got != test.want {
@@ -125,14 +127,28 @@ func (wrapsNil) Unwrap() error { return nil }
 
 func TestErrorsIsFindsKindAndCause(t *testing.T) {
 	for _, err := range []error{both, fmt.Errorf("x: %w", both), errors.Join(errPlain, both)} {
-		for _, target := range []error{both, notOwner, leasehold.Unavailable, leasehold.NotOwner} {
+		for _, target := range []error{both, notOwner, leasehold.ErrUnavailable, leasehold.ErrNotOwner} {
 			if !errors.Is(err, target) {
 				t.Errorf("%v is not %v", err, target)
 			}
 		}
-		if errors.Is(err, leasehold.Stale) || errors.Is(err, stale) {
+		if errors.Is(err, leasehold.ErrStale) || errors.Is(err, stale) {
 			t.Errorf("%v is stale", err)
 		}
+	}
+}
+
+// TestIndeterminateHidesOtherKinds: an attempt that did nothing says nothing of an earlier one.
+func TestIndeterminateHidesOtherKinds(t *testing.T) {
+	cause := fmt.Errorf("%w: %w", context.Canceled, notOwner)
+	err := fmt.Errorf("x: %w", leasehold.Errorf("do", leasehold.ErrIndeterminate, "", "%w", cause))
+	for _, target := range []error{leasehold.ErrIndeterminate, context.Canceled, cause} {
+		if !errors.Is(err, target) {
+			t.Errorf("%v is not %v", err, target)
+		}
+	}
+	if errors.Is(err, leasehold.ErrNotOwner) || leasehold.KindOf(err) != leasehold.ErrIndeterminate {
+		t.Errorf("%v has the kind %v, and that of its cause", err, leasehold.KindOf(err))
 	}
 }
 
@@ -143,7 +159,7 @@ func TestErrorsAs(t *testing.T) {
 		t.Errorf("errors.As found %v, want the outermost %v", e, both)
 	}
 	var kind leasehold.Kind
-	if !errors.As(err, &kind) || kind != leasehold.Unavailable {
-		t.Errorf("errors.As found kind %v, want %v", kind, leasehold.Unavailable)
+	if !errors.As(err, &kind) || kind != leasehold.ErrUnavailable {
+		t.Errorf("errors.As found kind %v, want %v", kind, leasehold.ErrUnavailable)
 	}
 }

@@ -18,7 +18,7 @@ func FuzzNames(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name string) {
 		for kind, err := range map[string]error{"namespace": leasehold.Namespace(name).Validate(), "owner": leasehold.OwnerID(name).Validate()} {
 			switch {
-			case err != nil && (leasehold.KindOf(err) != leasehold.Invalid || !utf8.ValidString(err.Error()) || len(err.Error()) > 1000):
+			case err != nil && (leasehold.KindOf(err) != leasehold.ErrInvalid || !utf8.ValidString(err.Error()) || len(err.Error()) > 1000):
 				t.Fatalf("%s %q: %q", kind, name, err)
 			case err == nil && (name == "" || !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })):
 				t.Fatalf("%s %q is accepted", kind, name)

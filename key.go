@@ -29,11 +29,11 @@ func (k Key) String() string { return fmt.Sprintf("%016x", uint64(k)) }
 func ParseKey(s string) (Key, error) {
 	const op, digits = "parse key", 16
 	if why := whyNotHex(s, digits); why != nil {
-		return 0, &Error{Op: op, Kind: Invalid, Subject: clip(s), Err: why}
+		return 0, &Error{Op: op, Kind: ErrInvalid, Subject: clip(s), Err: why}
 	}
 	v, err := strconv.ParseUint(s, 16, 64)
 	if err != nil {
-		return 0, &Error{Op: op, Kind: Invalid, Subject: clip(s), Err: err}
+		return 0, &Error{Op: op, Kind: ErrInvalid, Subject: clip(s), Err: err}
 	}
 	return Key(v), nil
 }

@@ -42,12 +42,12 @@ type Namespace string
 func (n Namespace) Validate() error {
 	const op = "namespace"
 	if n == "" || len(n) > MaxNamespaceLen {
-		return Errorf(op, Invalid, clip(string(n)), "want 1 to %d characters, have %d bytes", MaxNamespaceLen, len(n))
+		return Errorf(op, ErrInvalid, clip(string(n)), "want 1 to %d characters, have %d bytes", MaxNamespaceLen, len(n))
 	}
 	for i, c := range string(n) {
 		word := 'a' <= c && c <= 'z' || '0' <= c && c <= '9'
 		if !word && (i == 0 || c != '.' && c != '_' && c != '-') {
-			return Errorf(op, Invalid, clip(string(n)), "%q at position %d: use a-z and 0-9, and after the first also . _ -", c, i)
+			return Errorf(op, ErrInvalid, clip(string(n)), "%q at position %d: use a-z and 0-9, and after the first also . _ -", c, i)
 		}
 	}
 	return nil
@@ -66,14 +66,14 @@ func (o OwnerID) Validate() error {
 	const op = "owner id"
 	s := string(o)
 	if s == "" || len(s) > MaxOwnerIDLen {
-		return Errorf(op, Invalid, clip(s), "want 1 to %d bytes, have %d", MaxOwnerIDLen, len(s))
+		return Errorf(op, ErrInvalid, clip(s), "want 1 to %d bytes, have %d", MaxOwnerIDLen, len(s))
 	}
 	for i, c := range s {
 		if c == utf8.RuneError && !strings.HasPrefix(s[i:], string(utf8.RuneError)) {
-			return Errorf(op, Invalid, clip(s), "not valid UTF-8: byte %#02x at position %d", s[i], i)
+			return Errorf(op, ErrInvalid, clip(s), "not valid UTF-8: byte %#02x at position %d", s[i], i)
 		}
 		if !unicode.IsPrint(c) {
-			return Errorf(op, Invalid, clip(s), "character %U at position %d is not printable", c, i)
+			return Errorf(op, ErrInvalid, clip(s), "character %U at position %d is not printable", c, i)
 		}
 	}
 	return nil
@@ -106,10 +106,10 @@ func NewSession(random io.Reader) (Session, error) {
 	const op, subject = "new session", "random source"
 	var s Session
 	if _, err := io.ReadFull(random, s[:]); err != nil {
-		return Session{}, &Error{Op: op, Kind: Unavailable, Subject: subject, Err: err}
+		return Session{}, &Error{Op: op, Kind: ErrUnavailable, Subject: subject, Err: err}
 	}
 	if s.IsZero() {
-		return Session{}, Errorf(op, Unavailable, subject, "%d bytes, all of them zero", len(s))
+		return Session{}, Errorf(op, ErrUnavailable, subject, "%d bytes, all of them zero", len(s))
 	}
 	return s, nil
 }
@@ -131,10 +131,10 @@ func ParseSession(text string) (Session, error) {
 	const op = "parse session"
 	var s Session
 	if why := whyNotHex(text, 2*len(s)); why != nil {
-		return Session{}, &Error{Op: op, Kind: Invalid, Subject: clip(text), Err: why}
+		return Session{}, &Error{Op: op, Kind: ErrInvalid, Subject: clip(text), Err: why}
 	}
 	if _, err := hex.Decode(s[:], []byte(text)); err != nil {
-		return Session{}, &Error{Op: op, Kind: Invalid, Subject: clip(text), Err: err}
+		return Session{}, &Error{Op: op, Kind: ErrInvalid, Subject: clip(text), Err: err}
 	}
 	return s, nil
 }

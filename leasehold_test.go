@@ -22,7 +22,7 @@ func wantRefusal(t *testing.T, err error, op, why string) {
 		t.Errorf("%s: no error, want one that says %q", op, why)
 		return
 	}
-	if leasehold.KindOf(err) != leasehold.Invalid || !errors.Is(err, leasehold.Invalid) {
+	if leasehold.KindOf(err) != leasehold.ErrInvalid || !errors.Is(err, leasehold.ErrInvalid) {
 		t.Errorf("%v: kind is %v, want invalid", err, leasehold.KindOf(err))
 	}
 	text := err.Error()
@@ -153,10 +153,10 @@ func TestNewSessionDistrustsItsSource(t *testing.T) {
 	}{
 		"empty": {bytes.NewReader(nil), io.EOF},
 		"short": {bytes.NewReader(make([]byte, 15)), io.ErrUnexpectedEOF},
-		"zeros": {zeros{}, leasehold.Unavailable},
+		"zeros": {zeros{}, leasehold.ErrUnavailable},
 	} {
 		s, err := leasehold.NewSession(test.random)
-		if !s.IsZero() || !errors.Is(err, test.cause) || leasehold.KindOf(err) != leasehold.Unavailable {
+		if !s.IsZero() || !errors.Is(err, test.cause) || leasehold.KindOf(err) != leasehold.ErrUnavailable {
 			t.Errorf("%s: %v, %v; want an error with cause %v", name, s, err, test.cause)
 		}
 	}

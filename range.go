@@ -22,7 +22,7 @@ var All = Range{}
 func NewRange(start, limit Key) (Range, error) {
 	r := Range{start, limit}
 	if !r.Valid() {
-		return Range{}, Errorf("new range", Invalid, r.String(), emptyRange)
+		return Range{}, Errorf("new range", ErrInvalid, r.String(), emptyRange)
 	}
 	return r, nil
 }
@@ -85,25 +85,25 @@ func ParseRange(s string) (Range, error) {
 	const op = "parse range"
 	from, to, found := strings.Cut(s, "-")
 	if !found {
-		return Range{}, Errorf(op, Invalid, clip(s), "want start-limit, such as 4000000000000000-end")
+		return Range{}, Errorf(op, ErrInvalid, clip(s), "want start-limit, such as 4000000000000000-end")
 	}
 	start, err := ParseKey(from)
 	if err != nil {
-		return Range{}, &Error{Op: op, Kind: Invalid, Subject: clip(s), Err: err}
+		return Range{}, &Error{Op: op, Kind: ErrInvalid, Subject: clip(s), Err: err}
 	}
 	if to == "end" {
 		return Range{Start: start}, nil
 	}
 	limit, err := ParseKey(to)
 	if err != nil {
-		return Range{}, &Error{Op: op, Kind: Invalid, Subject: clip(s), Err: err}
+		return Range{}, &Error{Op: op, Kind: ErrInvalid, Subject: clip(s), Err: err}
 	}
 	if limit == 0 {
-		return Range{}, Errorf(op, Invalid, s, `the end of the key space is written "end", not as 0`)
+		return Range{}, Errorf(op, ErrInvalid, s, `the end of the key space is written "end", not as 0`)
 	}
 	r := Range{start, limit}
 	if !r.Valid() {
-		return Range{}, Errorf(op, Invalid, s, emptyRange)
+		return Range{}, Errorf(op, ErrInvalid, s, emptyRange)
 	}
 	return r, nil
 }

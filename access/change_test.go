@@ -196,7 +196,7 @@ func TestBrokenFilesAreNotTaken(t *testing.T) {
 			if n := len(d.log.Lines("cannot be taken")) - before; n != 1 {
 				t.Errorf("%.20q: %d complaints:\n%s", broken, n, d.log)
 			}
-			if err := d.policy.Reload(); leasehold.KindOf(err) != leasehold.Invalid || !strings.Contains(err.Error(), d.file) {
+			if err := d.policy.Reload(); leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(err.Error(), d.file) {
 				t.Errorf("%.20q: %v", broken, err)
 			}
 		}

@@ -1,4 +1,4 @@
-// Package access decides who may do what at a manager: by default nobody may do
+// Package access decides who may do what at a manager: by default no caller may do
 // anything. A small file says which identities have which role in which
 // namespaces:
 //
@@ -24,14 +24,14 @@
 //	    sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 //	    expires: 2027-01-01
 //
-// # Who somebody is
+// # Identities
 //
-// Whoever has a certificate is who its subject alternative names say, as package
-// secure has verified them. Whoever has a bearer token, in the header
-// "authorization: Bearer TOKEN", is "token:" and the token's name; the file has
-// only its hash. Who has both is both. Who has neither may ask for the server's
-// health (grpc.health.v1) and nothing else. A token in plain text is refused but
-// on the loopback.
+// A caller with a certificate has the identities of its subject alternative names, as
+// package secure has verified them. A caller with a bearer token, in the header
+// "authorization: Bearer TOKEN", has the identity "token:" and the token's name; the file
+// has only the token's hash. A caller may have both. A caller with neither may ask for the
+// server's health (grpc.health.v1) and nothing else. A token in plain text is accepted only
+// on the loopback interface.
 //
 // # What roles may do
 //
@@ -51,10 +51,10 @@
 //
 // An identity may have several roles, in a rule each. Tokens are for people and
 // scripts: they can be lookups and operators. Lists show only the namespaces that
-// the caller may read. Reflection is for everybody who has a role.
+// the caller may read. Reflection is for every caller that has a role.
 //
 // The table in methods.go says what each method needs. A method that is not in it
-// is for nobody, and a manager with one does not start.
+// is permitted to no caller, and a manager with one does not start.
 //
 // # When it is decided
 //
@@ -66,8 +66,8 @@
 //
 // A stream ends when what it goes by changes against it: when the file no longer
 // permits it, a token expires, or a certificate is revoked. Streams that are silent
-// are looked at several times a second. A certificate that expires ends none: whoever
-// connects again needs a new one.
+// are looked at several times a second. A certificate that expires ends none: the next
+// connection needs a new one.
 //
 // A call that one manager passes on to another has the identities of the original
 // caller in a header. The other takes that from managers only, refuses it from
@@ -77,7 +77,7 @@
 //
 // It is read again every [Config.Poll], and taken when it stands still and makes
 // sense; one that does not changes nothing, and the log says in which line it is
-// wrong. It must be a file that not everybody can write to.
+// wrong. The file must not be writable for all users.
 //
 // # What is written down
 //

@@ -92,7 +92,7 @@ func TestWrongFiles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := parse("f", []byte(test.text))
-			if leasehold.KindOf(err) != leasehold.Invalid || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), `"f`) {
+			if leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), `"f`) {
 				t.Errorf("%v\nwant it to say %q", err, test.says)
 			}
 		})
@@ -164,7 +164,7 @@ func FuzzFile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		b, err := parse("f", text)
 		if err != nil {
-			if leasehold.KindOf(err) != leasehold.Invalid || !strings.Contains(err.Error(), "f") {
+			if leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(err.Error(), "f") {
 				t.Errorf("%v", err)
 			}
 			return

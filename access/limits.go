@@ -70,7 +70,7 @@ func (l *Limits) setDefaults() {
 func (l *Limits) validate() error {
 	l.setDefaults()
 	if l.Calls < 0 || l.Burst < 1 || l.Streams < 1 || l.Messages < 0 || l.All < 0 || l.Bytes < 0 {
-		return leasehold.Errorf(opOpen, leasehold.Invalid, "", "Limits are %+v, want more than 0 of each", *l)
+		return leasehold.Errorf(opOpen, leasehold.ErrInvalid, "", "Limits are %+v, want more than 0 of each", *l)
 	}
 	return nil
 }
@@ -229,7 +229,7 @@ func (b *budgets) weigh(s *session, message any) error {
 }
 
 func (b *budgets) over(s *session, format string, args ...any) error {
-	return leasehold.Errorf(opCall, leasehold.Limit, short(s.fullMethod), "%s "+format, append([]any{&s.caller}, args...)...)
+	return leasehold.Errorf(opCall, leasehold.ErrLimit, short(s.fullMethod), "%s "+format, append([]any{&s.caller}, args...)...)
 }
 
 // tidy forgets those who have not asked for anything for so long that it is as if

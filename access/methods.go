@@ -135,6 +135,6 @@ func Covers(services map[string]grpc.ServiceInfo) error {
 		return nil
 	}
 	slices.Sort(missing)
-	return leasehold.Errorf("serve", leasehold.Internal, missing[0],
+	return leasehold.Errorf("serve", leasehold.ErrInternal, missing[0],
 		"%d methods have no rule in package access, which must say who may call them", len(missing))
 }

@@ -215,12 +215,12 @@ func TestMethodsWithoutARule(t *testing.T) {
 	}
 	server.RegisterService(&grpc.ServiceDesc{ServiceName: "x.Y", Methods: []grpc.MethodDesc{{MethodName: "Z"}}}, nil)
 	err := access.Covers(server.GetServiceInfo())
-	if leasehold.KindOf(err) != leasehold.Internal || !strings.Contains(err.Error(), "/x.Y/Z") {
+	if leasehold.KindOf(err) != leasehold.ErrInternal || !strings.Contains(err.Error(), "/x.Y/Z") {
 		t.Errorf("%v", err)
 	}
 	d := newDesk(t, usualFile)
 	err = d.policy.Allow(access.Known("spiffe://d/manager/m1"), "/x.Y/Z", "sessions", "")
-	if leasehold.KindOf(err) != leasehold.Denied {
+	if leasehold.KindOf(err) != leasehold.ErrDenied {
 		t.Errorf("%v", err)
 	}
 	err = d.policy.Serve(access.WithCaller(t.Context(), access.Known("spiffe://d/manager/m1")), "/x.Y/Z", nil, func(context.Context) error {

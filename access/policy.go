@@ -57,13 +57,13 @@ type Policy struct {
 // Open reads an access file, and goes on reading it until Close.
 func Open(cfg Config) (*Policy, error) {
 	if cfg.File == "" {
-		return nil, leasehold.Errorf(opOpen, leasehold.Invalid, "", "File is missing")
+		return nil, leasehold.Errorf(opOpen, leasehold.ErrInvalid, "", "File is missing")
 	}
 	if cfg.Poll == 0 {
 		cfg.Poll = 500 * time.Millisecond
 	}
 	if cfg.Poll < 10*time.Millisecond || cfg.Poll > time.Hour {
-		return nil, leasehold.Errorf(opOpen, leasehold.Invalid, cfg.File, "Poll is %v, want 10ms to 1h", cfg.Poll)
+		return nil, leasehold.Errorf(opOpen, leasehold.ErrInvalid, cfg.File, "Poll is %v, want 10ms to 1h", cfg.Poll)
 	}
 	if err := cfg.Limits.validate(); err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func (p *Policy) AuthenticateTLS(state *tls.ConnectionState) (Caller, error) {
 
 // Allow reports why a caller may not call a method about a namespace and, if it wants
 // to hold leases, under a name; nil if it may. Of a method that is about no namespace,
-// or lists several, the namespace is "". The kind of the error is [leasehold.Denied].
+// or lists several, the namespace is "". The kind of the error is [leasehold.ErrDenied].
 func (p *Policy) Allow(c Caller, fullMethod string, ns leasehold.Namespace, owner leasehold.OwnerID) error {
 	s := &session{policy: p, caller: c, fullMethod: fullMethod, method: methodOf(fullMethod)}
 	return s.decide(p.book.Load(), subject{ns, owner})

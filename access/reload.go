@@ -81,22 +81,22 @@ func (p *Policy) tell(err error) {
 func read(name string) ([]byte, error) {
 	f, err := os.Open(name) // #nosec G304 -- the operator names the file
 	if err != nil {
-		return nil, &leasehold.Error{Op: opRead, Kind: leasehold.Invalid, Subject: name, Err: err}
+		return nil, &leasehold.Error{Op: opRead, Kind: leasehold.ErrInvalid, Subject: name, Err: err}
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	info, err := f.Stat()
 	if err != nil {
-		return nil, &leasehold.Error{Op: opRead, Kind: leasehold.Invalid, Subject: name, Err: err}
+		return nil, &leasehold.Error{Op: opRead, Kind: leasehold.ErrInvalid, Subject: name, Err: err}
 	}
 	if mode := info.Mode(); mode.Perm()&0o002 != 0 {
-		return nil, leasehold.Errorf(opRead, leasehold.Invalid, name, "everybody can write to it (%v): chmod o-w", mode)
+		return nil, leasehold.Errorf(opRead, leasehold.ErrInvalid, name, "everybody can write to it (%v): chmod o-w", mode)
 	}
 	var text bytes.Buffer
 	if _, err := io.Copy(&text, io.LimitReader(f, maxFile+1)); err != nil {
-		return nil, &leasehold.Error{Op: opRead, Kind: leasehold.Invalid, Subject: name, Err: err}
+		return nil, &leasehold.Error{Op: opRead, Kind: leasehold.ErrInvalid, Subject: name, Err: err}
 	}
 	if text.Len() > maxFile {
-		return nil, leasehold.Errorf(opRead, leasehold.Invalid, name, "it has more than %d bytes", maxFile)
+		return nil, leasehold.Errorf(opRead, leasehold.ErrInvalid, name, "it has more than %d bytes", maxFile)
 	}
 	return text.Bytes(), nil
 }

@@ -45,7 +45,7 @@ func (p *Policy) handled(ctx context.Context, fullMethod string) (*session, erro
 	s := sessionFrom(ctx)
 	switch {
 	case s == nil || s.policy != p:
-		return nil, toStatus(leasehold.Errorf(opCall, leasehold.Internal, short(fullMethod), "it has not come through the policy's tap"))
+		return nil, toStatus(leasehold.Errorf(opCall, leasehold.ErrInternal, short(fullMethod), "it has not come through the policy's tap"))
 	case s.refused != nil:
 		return nil, s.refused
 	case s.method.need == forNobody:

@@ -107,7 +107,7 @@ func (s *session) authorize(message any) error {
 	}
 	about, ok := s.method.scope(message)
 	if !ok {
-		return leasehold.Errorf(opCall, leasehold.Internal, short(s.fullMethod), "%T is no request of this method", message)
+		return leasehold.Errorf(opCall, leasehold.ErrInternal, short(s.fullMethod), "%T is no request of this method", message)
 	}
 	b := s.policy.book.Load()
 	if d := s.decision.Load(); d != nil && d.book == b && d.subject == about {

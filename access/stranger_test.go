@@ -36,7 +36,7 @@ func wantCode(t *testing.T, err error, code codes.Code, parts ...string) {
 		}
 	}
 	if code == codes.Unauthenticated || code == codes.PermissionDenied {
-		if kind := leasehold.KindOf(wire.ToError(err)); kind != leasehold.Denied {
+		if kind := leasehold.KindOf(wire.ToError(err)); kind != leasehold.ErrDenied {
 			t.Errorf("its kind is %v", kind)
 		}
 	}

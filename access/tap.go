@@ -75,7 +75,7 @@ func (p *Policy) callTo(ctx context.Context, s *session) error {
 func authenticate(ctx context.Context, c *Caller, b *book, header metadata.MD) error {
 	from, ok := peer.FromContext(ctx)
 	if !ok {
-		return leasehold.Errorf(opCall, leasehold.Internal, "", "gRPC does not say who the peer is")
+		return leasehold.Errorf(opCall, leasehold.ErrInternal, "", "gRPC does not say who the peer is")
 	}
 	c.addr = hostOf(from.Addr)
 	if info, ok := from.AuthInfo.(credentials.TLSInfo); ok {

@@ -18,13 +18,13 @@ type stranger struct{ error }
 func (s stranger) Unwrap() error { return s.error }
 
 func strange(format string, args ...any) error {
-	return stranger{leasehold.Errorf(opCall, leasehold.Denied, "", format, args...)}
+	return stranger{leasehold.Errorf(opCall, leasehold.ErrDenied, "", format, args...)}
 }
 
 // denied says that a caller may not call a method. What follows the caller's name
 // says why.
 func denied(c *Caller, fullMethod, why string) error {
-	return leasehold.Errorf(opCall, leasehold.Denied, short(fullMethod), "%s %s", c, why)
+	return leasehold.Errorf(opCall, leasehold.ErrDenied, short(fullMethod), "%s %s", c, why)
 }
 
 // toStatus makes of a refusal what goes over the wire.

@@ -25,7 +25,7 @@ func (d document) bad(line int, format string, args ...any) error {
 	if line > 0 {
 		where = fmt.Sprintf("%s:%d", d.file, line)
 	}
-	return leasehold.Errorf(opRead, leasehold.Invalid, where, format, args...)
+	return leasehold.Errorf(opRead, leasehold.ErrInvalid, where, format, args...)
 }
 
 // parse returns the one mapping that a file consists of.

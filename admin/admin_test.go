@@ -117,7 +117,7 @@ func TestChangeIsSentOnce(t *testing.T) {
 	}{
 		{"no answer", []error{status.Error(codes.Unavailable, "the leader did not answer")}, []string{"status", "create"}, "The change may have been made"},
 		{"refused", []error{status.Error(codes.InvalidArgument, "no")}, []string{"status", "create"}, "no"},
-		{"no leader", []error{wire.FromError(leasehold.Errorf("", leasehold.NotLeader, "", "no leader"))}, []string{"status", "create", "create"}, ""},
+		{"no leader", []error{wire.FromError(leasehold.Errorf("", leasehold.ErrNotLeader, "", "no leader"))}, []string{"status", "create", "create"}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			first := &fake{create: func() error {
@@ -133,6 +133,9 @@ func TestChangeIsSentOnce(t *testing.T) {
 			if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
 				t.Errorf("error %v", err)
 			}
+			if unknown := test.name == "no answer"; errors.Is(err, leasehold.ErrIndeterminate) != unknown || errors.Is(err, leasehold.ErrUnavailable) {
+				t.Errorf("error %v: indeterminate, want %t", err, unknown)
+			}
 			if got := first.called(); !slices.Equal(got, test.first) {
 				t.Errorf("the first manager was asked for %q, want %q", got, test.first)
 			}
@@ -146,8 +149,8 @@ func TestChangeIsSentOnce(t *testing.T) {
 // TestRequestGoesToTheNextManager, if the first cannot answer; the one that answered is asked first from then on.
 func TestRequestGoesToTheNextManager(t *testing.T) {
 	for name, failure := range map[string]error{
-		"no leader": wire.FromError(leasehold.Errorf("", leasehold.NotLeader, "", "no leader")),
-		"no store":  wire.FromError(leasehold.Errorf("", leasehold.Unavailable, "", "the store is away")),
+		"no leader": wire.FromError(leasehold.Errorf("", leasehold.ErrNotLeader, "", "no leader")),
+		"no store":  wire.FromError(leasehold.Errorf("", leasehold.ErrUnavailable, "", "the store is away")),
 		"too slow":  status.Error(codes.DeadlineExceeded, "too slow"),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -167,10 +170,10 @@ func TestRequestGoesToTheNextManager(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	if _, err := admin.New(admin.Config{}); !errors.Is(err, leasehold.Invalid) {
+	if _, err := admin.New(admin.Config{}); !errors.Is(err, leasehold.ErrInvalid) {
 		t.Errorf("without managers: %v", err)
 	}
-	if _, err := admin.New(admin.Config{Managers: []string{"nowhere"}}); !errors.Is(err, leasehold.Invalid) {
+	if _, err := admin.New(admin.Config{Managers: []string{"nowhere"}}); !errors.Is(err, leasehold.ErrInvalid) {
 		t.Errorf("without a port: %v", err)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -179,7 +182,7 @@ func TestErrors(t *testing.T) {
 	}
 	_ = l.Close()
 	_, err = dial(t, l.Addr().String()).Status(t.Context())
-	if want := l.Addr().String() + ": connection refused"; !errors.Is(err, leasehold.Unavailable) || !strings.Contains(err.Error(), want) {
+	if want := l.Addr().String() + ": connection refused"; !errors.Is(err, leasehold.ErrUnavailable) || !strings.Contains(err.Error(), want) {
 		t.Errorf("without a manager: %v", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
@@ -192,7 +195,7 @@ func TestErrors(t *testing.T) {
 	}})
 	var unknown *admin.UnknownOwnerError
 	_, err = dial(t, f.addr).Drain(t.Context(), "x", "a", admin.OrderOptions{}, false)
-	if !errors.As(err, &unknown) || !errors.Is(err, leasehold.NotFound) || !slices.Equal(unknown.Known, []string{"b"}) {
+	if !errors.As(err, &unknown) || !errors.Is(err, leasehold.ErrNotFound) || !slices.Equal(unknown.Known, []string{"b"}) {
 		t.Errorf("an owner that does not exist: %v", err)
 	}
 }
@@ -204,7 +207,7 @@ func TestWaitGoesOnWithoutALeader(t *testing.T) {
 		answers++
 		o := &leaseholdv1.OwnerStatus{Holder: &leaseholdv1.Holder{Owner: "a"}, State: leaseholdv1.OwnerState_OWNER_STATE_MEMBER, Draining: true}
 		if answers == 2 {
-			return nil, wire.FromError(leasehold.Errorf("", leasehold.NotLeader, "", "no leader"))
+			return nil, wire.FromError(leasehold.Errorf("", leasehold.ErrNotLeader, "", "no leader"))
 		}
 		return &leaseholdv1.ListOwnersResponse{Version: wire.Version, Owners: []*leaseholdv1.OwnerStatus{o}}, nil
 	}})
@@ -216,7 +219,7 @@ func TestWaitGoesOnWithoutALeader(t *testing.T) {
 	if err := d.Wait(t.Context(), func(_ admin.Progress, trouble error) { troubles = append(troubles, trouble) }); err != nil {
 		t.Fatal(err)
 	}
-	if d.Outcome != admin.OutcomeDrained || len(troubles) != 1 || !errors.Is(troubles[0], leasehold.Unavailable) {
+	if d.Outcome != admin.OutcomeDrained || len(troubles) != 1 || !errors.Is(troubles[0], leasehold.ErrUnavailable) {
 		t.Errorf("outcome %s, reports %v", d.Outcome, troubles)
 	}
 }
@@ -245,7 +248,7 @@ func TestWatchSurvivesAManager(t *testing.T) {
 		return status.Error(codes.PermissionDenied, "no")
 	}})
 	for _, err := range dial(t, refusing.addr).Watch(t.Context(), "") {
-		if !errors.Is(err, leasehold.Denied) {
+		if !errors.Is(err, leasehold.ErrDenied) {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -270,7 +273,7 @@ func TestManager(t *testing.T) {
 	if err != nil || created.Renew != admin.Seconds(time.Second) || created.Policy != "balanced" {
 		t.Fatalf("created %+v: %v", created, err)
 	}
-	if _, err := c.CreateNamespace(ctx, admin.Namespace{Name: "presence"}); !errors.Is(err, leasehold.Exists) {
+	if _, err := c.CreateNamespace(ctx, admin.Namespace{Name: "presence"}); !errors.Is(err, leasehold.ErrExists) {
 		t.Errorf("created again: %v", err)
 	}
 	updated, err := c.UpdateNamespace(ctx, "presence", func(n *admin.Namespace) error { n.MaxOwners = 7; return nil })
@@ -292,7 +295,7 @@ func TestManager(t *testing.T) {
 	if err := c.DeleteNamespace(ctx, "presence"); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.Namespace(ctx, "presence"); !errors.Is(err, leasehold.NotFound) {
+	if _, err := c.Namespace(ctx, "presence"); !errors.Is(err, leasehold.ErrNotFound) {
 		t.Errorf("deleted: %v", err)
 	}
 	restored, err := c.Restore(ctx, saved, nil)

@@ -56,7 +56,7 @@ func (c *Client) Backup(ctx context.Context) (Backup, error) {
 			deadline, set := ctx.Deadline()
 			if set && time.Until(deadline) < unreadAnswer || !pause(ctx, unreadPause) {
 				why := cmp.Or(unread.GetProblem(), "they have not loaded its table yet")
-				return leasehold.Errorf("backup", leasehold.Unavailable, unread.GetName(), "the managers do not know its newest generation: %s; try again, with a longer timeout if that takes its time", why)
+				return leasehold.Errorf("backup", leasehold.ErrUnavailable, unread.GetName(), "the managers do not know its newest generation: %s; try again, with a longer timeout if that takes its time", why)
 			}
 		}
 	})
@@ -202,7 +202,7 @@ func (c *Client) missingNamespaces(ctx context.Context, wanted []*leaseholdv1.Na
 			case is == nil:
 				missing = append(missing, n)
 			case !restoredFrom(is, n):
-				return leasehold.Errorf("restore", leasehold.Exists, n.GetName(), "there is one already, and not as the backup would make it; a backup is for a group that does not have its namespaces")
+				return leasehold.Errorf("restore", leasehold.ErrExists, n.GetName(), "there is one already, and not as the backup would make it; a backup is for a group that does not have its namespaces")
 			default:
 				there = append(there, n.GetName())
 			}

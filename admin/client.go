@@ -51,15 +51,15 @@ type Config struct {
 func (c Config) validate() error {
 	const op = "admin client"
 	if len(c.Managers) == 0 || len(c.Managers) > MaxManagers {
-		return leasehold.Errorf(op, leasehold.Invalid, "managers", "want 1 to %d addresses, have %d", MaxManagers, len(c.Managers))
+		return leasehold.Errorf(op, leasehold.ErrInvalid, "managers", "want 1 to %d addresses, have %d", MaxManagers, len(c.Managers))
 	}
 	for _, addr := range c.Managers {
 		if err := hostport.Check(addr, "127.0.0.1:7400"); err != nil {
-			return &leasehold.Error{Op: op, Kind: leasehold.Invalid, Subject: "managers", Err: err}
+			return &leasehold.Error{Op: op, Kind: leasehold.ErrInvalid, Subject: "managers", Err: err}
 		}
 	}
 	if c.Timeout < 0 {
-		return leasehold.Errorf(op, leasehold.Invalid, "timeout", "%v is negative", c.Timeout)
+		return leasehold.Errorf(op, leasehold.ErrInvalid, "timeout", "%v is negative", c.Timeout)
 	}
 	return nil
 }
@@ -159,7 +159,7 @@ func (c *Client) answered(index int) {
 	c.latest = index
 }
 
-// An UnreachableError says that no manager answered. Its kind is leasehold.Unavailable.
+// An UnreachableError says that no manager answered. Its kind is leasehold.ErrUnavailable.
 type UnreachableError struct {
 	Reasons []string // for each manager: its address and the cause
 }
@@ -168,13 +168,13 @@ func (e *UnreachableError) Error() string {
 	return "no manager answers\n  " + strings.Join(e.Reasons, "\n  ")
 }
 
-// Unwrap makes errors.Is(err, leasehold.Unavailable) true.
-func (e *UnreachableError) Unwrap() error { return leasehold.Unavailable }
+// Unwrap makes errors.Is(err, leasehold.ErrUnavailable) true.
+func (e *UnreachableError) Unwrap() error { return leasehold.ErrUnavailable }
 
 // Retriable reports whether another manager, or the same one later, may answer a request that
 // failed with err: a manager was out of reach, or there was no leader.
 func Retriable(err error) bool {
-	return errors.Is(err, leasehold.Unavailable) || errors.Is(err, leasehold.NotLeader)
+	return errors.Is(err, leasehold.ErrUnavailable) || errors.Is(err, leasehold.ErrNotLeader)
 }
 
 // final is an error for which no other manager is tried, whatever its kind.
@@ -197,10 +197,10 @@ func (c *Client) change(ctx context.Context, f func(context.Context, leaseholdv1
 			}
 			err = wire.ToError(err)
 			switch {
-			case leasehold.KindOf(err) == leasehold.NotLeader && pause(ctx, leaderlessPause):
+			case leasehold.KindOf(err) == leasehold.ErrNotLeader && pause(ctx, leaderlessPause):
 				continue
-			case leasehold.KindOf(err) == leasehold.Unavailable:
-				err = fmt.Errorf("%w\nThe change may have been made: check before you try again.", err)
+			case leasehold.KindOf(err) == leasehold.ErrUnavailable:
+				err = leasehold.Errorf("", leasehold.ErrIndeterminate, "", "%w\nThe change may have been made: check before you try again.", err)
 			}
 			return final{err}
 		}
@@ -272,14 +272,14 @@ func (e *endpoint) do(ctx context.Context, within time.Duration, f func(context.
 		return err
 	}
 	err = wire.ToError(err)
-	if leasehold.KindOf(err) != leasehold.Unavailable {
+	if leasehold.KindOf(err) != leasehold.ErrUnavailable {
 		return err
 	}
 	if cause := e.dialer.failure(); cause != nil {
-		return &leasehold.Error{Kind: leasehold.Unavailable, Err: cause}
+		return &leasehold.Error{Kind: leasehold.ErrUnavailable, Err: cause}
 	}
 	if bounded.Err() != nil {
-		return leasehold.Errorf("", leasehold.Unavailable, "", "no answer within %v", within.Round(time.Millisecond))
+		return leasehold.Errorf("", leasehold.ErrUnavailable, "", "no answer within %v", within.Round(time.Millisecond))
 	}
 	return err
 }

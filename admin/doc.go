@@ -9,8 +9,9 @@
 //
 // Any manager answers; it forwards to the leader what only the leader can do. A request goes to
 // the managers in turn until one answers, within Config.Timeout or the deadline of the context.
-// Requests that change something are sent once. If no answer arrives, the error says that the change
-// may have been made.
+// Requests that change something are sent once. If no answer arrives, the error is
+// leasehold.ErrIndeterminate: the change may have been made. If no manager could be reached, it is an
+// UnreachableError, and nothing was changed.
 //
 // The types of this package are the one JSON form of what managers report: the command
 // "leasehold ... --json" and the dashboard encode them as they are. Numbers that are names rather

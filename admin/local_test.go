@@ -17,7 +17,7 @@ import (
 // TestLocal: a client of a manager in this process gets its answers and errors as they are, and passes
 // on the caller.
 func TestLocal(t *testing.T) {
-	unavailable := leasehold.Errorf("ask", leasehold.Unavailable, "m2", "the leader does not answer")
+	unavailable := leasehold.Errorf("ask", leasehold.ErrUnavailable, "m2", "the leader does not answer")
 	ended := make(chan string, 1)
 	f := &fake{
 		calls:  make(chan string, 10),
@@ -40,7 +40,7 @@ func TestLocal(t *testing.T) {
 		t.Errorf("the ranges are %+v, %v", r, err)
 	}
 	var unreachable *admin.UnreachableError
-	if _, err := c.Owners(ctx, "pool"); leasehold.KindOf(err) != leasehold.Unavailable || errors.As(err, &unreachable) || err.Error() != unavailable.Error() {
+	if _, err := c.Owners(ctx, "pool"); leasehold.KindOf(err) != leasehold.ErrUnavailable || errors.As(err, &unreachable) || err.Error() != unavailable.Error() {
 		t.Errorf("the error is %q, want %q", err, unavailable)
 	}
 	if _, err := c.Members(ctx); err == nil {

@@ -73,11 +73,11 @@ func namespace(ctx context.Context, s leaseholdv1.AdminServiceClient, name strin
 			return n, nil
 		}
 	}
-	return Namespace{}, leasehold.Errorf("namespace", leasehold.NotFound, name, "there is none of this name")
+	return Namespace{}, leasehold.Errorf("namespace", leasehold.ErrNotFound, name, "there is none of this name")
 }
 
 // CreateNamespace creates a namespace, and returns its configuration with all defaults. If there is
-// one of this name, the error is of the kind leasehold.Exists.
+// one of this name, the error is of the kind leasehold.ErrExists.
 func (c *Client) CreateNamespace(ctx context.Context, wanted Namespace) (Namespace, error) {
 	var created Namespace
 	err := c.change(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
@@ -108,7 +108,7 @@ func (c *Client) UpdateNamespace(ctx context.Context, name string, edit func(*Na
 }
 
 // DeleteNamespace deletes a namespace and its leases, for good. If there is none of this name, the
-// error is of the kind leasehold.NotFound.
+// error is of the kind leasehold.ErrNotFound.
 func (c *Client) DeleteNamespace(ctx context.Context, name string) error {
 	return c.change(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
 		if _, err := namespace(ctx, s, name); err != nil {

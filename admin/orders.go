@@ -49,7 +49,7 @@ type OrderOptions struct {
 }
 
 // A LossError says that an order was not carried out because state would be lost. Its kind is
-// leasehold.Invalid.
+// leasehold.ErrInvalid.
 type LossError struct {
 	Order  string   // such as "draining server-1"
 	Share  float64  // of the key space
@@ -64,10 +64,10 @@ func (e *LossError) Error() string {
 	return fmt.Sprintf("%s would lose the state of %.2f %% of the keys, because %s", e.Order, 100*e.Share, because)
 }
 
-// Unwrap makes errors.Is(err, leasehold.Invalid) true.
-func (e *LossError) Unwrap() error { return leasehold.Invalid }
+// Unwrap makes errors.Is(err, leasehold.ErrInvalid) true.
+func (e *LossError) Unwrap() error { return leasehold.ErrInvalid }
 
-// An UnknownOwnerError says that there is no owner of a name. Its kind is leasehold.NotFound.
+// An UnknownOwnerError says that there is no owner of a name. Its kind is leasehold.ErrNotFound.
 type UnknownOwnerError struct {
 	Namespace, Owner string
 	Known            []string // the names there are
@@ -77,8 +77,8 @@ func (e *UnknownOwnerError) Error() string {
 	return fmt.Sprintf("there is no owner %q in %s", e.Owner, e.Namespace)
 }
 
-// Unwrap makes errors.Is(err, leasehold.NotFound) true.
-func (e *UnknownOwnerError) Unwrap() error { return leasehold.NotFound }
+// Unwrap makes errors.Is(err, leasehold.ErrNotFound) true.
+func (e *UnknownOwnerError) Unwrap() error { return leasehold.ErrNotFound }
 
 // known returns the owners of a namespace and the one that has a name.
 func known(ctx context.Context, s leaseholdv1.AdminServiceClient, namespace, name string) (all Owners, found Owner, err error) {
@@ -100,7 +100,7 @@ func known(ctx context.Context, s leaseholdv1.AdminServiceClient, namespace, nam
 // computes plans while it does nothing else, so it is asked for one again only after a refusal.
 func order(what string, options OrderOptions, all func() (Owners, error), send func(OrderOptions) (*leaseholdv1.Plan, error)) (Plan, error) {
 	plan, refusal := send(options)
-	if leasehold.KindOf(wire.ToError(refusal)) != leasehold.Invalid {
+	if leasehold.KindOf(wire.ToError(refusal)) != leasehold.ErrInvalid {
 		return planOf(plan), refusal
 	}
 	preview, err := send(OrderOptions{DryRun: true})

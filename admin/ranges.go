@@ -58,7 +58,7 @@ func ranges(ctx context.Context, s leaseholdv1.AdminServiceClient, namespace, ow
 		case err != nil:
 			return all, err
 		case len(all.Ranges)+len(piece.GetRanges()) > maxRanges:
-			return all, leasehold.Errorf("list ranges", leasehold.Limit, namespace, "more than %d ranges", maxRanges)
+			return all, leasehold.Errorf("list ranges", leasehold.ErrLimit, namespace, "more than %d ranges", maxRanges)
 		}
 		all.LSN, all.Begun = leasehold.LSN(piece.GetLsn()), leasehold.LSN(piece.GetBegun())
 		for _, r := range piece.GetRanges() {

@@ -17,8 +17,9 @@ const watchPause = 500 * time.Millisecond
 
 // Watch returns events as they happen, of one namespace or of all if it is "", until the context
 // ends or the loop does. It begins with the present. If the manager goes away, another one is asked,
-// until one answers; an event of the type EventGap says that events may be missing. The last pair has
-// the error that ended the iteration. It is nil if the context has ended.
+// until one answers; an event of the type EventGap says that events may be missing. The error is nil in
+// all pairs but the last, which says why the iteration ended: the cause of the context, or the error of
+// the manager.
 func (c *Client) Watch(ctx context.Context, namespace string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -50,8 +51,11 @@ func (w *watcher) run(ctx context.Context) error {
 			w.connected, w.inGap = true, false
 			return final{w.follow(ctx, s)}
 		})
-		if w.stopped || ctx.Err() != nil {
-			return nil //nolint:nilerr // the consumer or the context has ended it
+		if w.stopped {
+			return nil //nolint:nilerr // the consumer has ended it
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 		if !w.connected || !Retriable(err) && !errors.Is(err, io.EOF) {
 			return err
@@ -62,7 +66,7 @@ func (w *watcher) run(ctx context.Context) error {
 		w.inGap = true
 		select {
 		case <-ctx.Done():
-			return nil
+			return context.Cause(ctx)
 		case <-time.After(watchPause):
 		}
 	}

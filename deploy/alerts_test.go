@@ -173,7 +173,7 @@ var alarms = []alarm{
 	},
 	{
 		"LeaseholdGatewayFails",
-		[]series{of("leasehold_gateway_failures_total", `kind="unavailable",`+spaceX, grows), of("leasehold_gateway_requests_total", `code="200",`+spaceX, "0+10x200")},
+		[]series{of("leasehold_gateway_failures_total", `kind="indeterminate",`+spaceX, grows), of("leasehold_gateway_requests_total", `code="200",`+spaceX, "0+10x200")},
 		12 * time.Minute,
 		[]series{of("leasehold_gateway_failures_total", `kind="invalid",`+spaceX, grows), of("leasehold_gateway_requests_total", `code="200",`+spaceX, "0+10x200")},
 	},

@@ -113,7 +113,7 @@ func gateway(t *testing.T, n *leaseholdtest.Node, metrics prometheus.Registerer)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.Cleanup(func(context.Context) { _ = l.Close() })
+	n.Cleanup(func(context.Context) { _ = l.Close(context.Background()) })
 	transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{
 		Lookup: l, Key: leasehttp.Header("Key"), Attempts: 2, Base: &http.Transport{DialContext: n.DialContext},
 	})

@@ -13,14 +13,15 @@ import (
 const checkAttempts = 5
 
 // Do runs write in a transaction that a lease allows, and commits it. If a later
-// owner has written already it fails with [leasehold.Stale], and write is not
+// owner has written already it fails with [leasehold.ErrStale], and write is not
 // called. Otherwise it is called once. If it fails, or panics, everything is
 // rolled back.
 //
 // The error of write is returned as it is, but for a conflict with another
-// transaction. That one, and whatever else the database could not do, has the
-// kind [leasehold.Unavailable]; it has [ErrUnknown] if the commit may have
-// happened nonetheless. Do does not call write again by itself: ask Held, or Check
+// transaction. That one, and whatever else the database could not do, is
+// [leasehold.ErrUnavailable]: nothing was written. It is [leasehold.ErrIndeterminate] if
+// the commit may have happened. Bad arguments are [leasehold.ErrInvalid], and a missing
+// table is [leasehold.ErrNotFound]. Do does not call write again by itself: ask Held, or Check
 // again, and call Do again after a backoff.
 //
 // Write must neither commit nor roll back, and not use the transaction after it
@@ -28,7 +29,7 @@ const checkAttempts = 5
 // of its own it writes without the guard, and after a ROLLBACK Do returns nil
 // although nothing is there. It must return the errors of its statements: after one,
 // PostgreSQL makes a rollback of the commit, unless a savepoint comes to its rescue.
-// Each driver says that in words of its own, so that Do can only report ErrUnknown,
+// Each driver says that in words of its own, so that Do can only report ErrIndeterminate,
 // although nothing was written.
 //
 // What write reads is what it may act upon. Do costs the two round trips of a
@@ -48,7 +49,7 @@ func (s SQL) Do(ctx context.Context, db *sql.DB, resource string, generation lea
 		return writeFailed(resource, err)
 	}
 	if err := ctx.Err(); err != nil {
-		return leasehold.Errorf(token.Op, leasehold.Unavailable, resource, "nothing was written: %w", err)
+		return leasehold.Errorf(token.Op, leasehold.ErrUnavailable, resource, "nothing was written: %w", err)
 	}
 	if err := tx.Commit(); err != nil {
 		return commitFailed(ctx, resource, err)
@@ -62,7 +63,7 @@ func (s SQL) begin(ctx context.Context, db *sql.DB, resource string, generation 
 	for attempt := 1; ; attempt++ {
 		tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: s.Isolation})
 		if err != nil {
-			return nil, leasehold.Errorf(token.Op, leasehold.Unavailable, resource, "nothing was written: %w", err)
+			return nil, leasehold.Errorf(token.Op, leasehold.ErrUnavailable, resource, "nothing was written: %w", err)
 		}
 		err = s.Check(ctx, tx, resource, generation)
 		if err == nil {

@@ -16,7 +16,7 @@
 //		_, err := tx.ExecContext(ctx, "UPDATE presence SET address = $1 WHERE name = $2", address, "alice")
 //		return err
 //	})
-//	if errors.Is(err, leasehold.Stale) {
+//	if errors.Is(err, leasehold.ErrStale) {
 //		... // another server has alice by now: this one is late
 //	}
 //
@@ -52,7 +52,7 @@
 // wrote. At repeatable read and serializable PostgreSQL lets it fail with a
 // serialization failure, 40001, since it would not see that. [SQL.Do] begins again
 // by itself if that happens before the application's part. If it happens within, or
-// at the commit, the error has the kind [leasehold.Unavailable] and says that
+// at the commit, the error has the kind [leasehold.ErrUnavailable] and says that
 // nothing was written.
 //
 // # What it costs

@@ -66,20 +66,20 @@ func TestErrors(t *testing.T) {
 		unknown bool
 		says    string
 	}{
-		"no connection":         {script{begin: lost}, leasehold.Unavailable, false, "nothing was written"},
-		"lost before the check": {script{query: lost}, leasehold.Unavailable, false, "nothing was written"},
-		"no table":              {script{query: state("42P01")}, leasehold.NotFound, false, "Schema"},
-		"no permission":         {script{query: state("42501")}, leasehold.Invalid, false, "42501"},
-		"a bad value":           {script{query: state("22021")}, leasehold.Invalid, false, "22021"},
-		"a conflict that stays": {script{query: state("40001")}, leasehold.Unavailable, false, "gave way"},
-		"a replica":             {script{query: state("25006")}, leasehold.Unavailable, false, "nothing was written"},
-		"wrapped":               {script{query: fmt.Errorf("driver: %w", state("42P01"))}, leasehold.NotFound, false, "Schema"},
-		"lost at the commit":    {script{commit: lost}, leasehold.Unavailable, true, "may have been written"},
-		"bad connection":        {script{commit: driver.ErrBadConn}, leasehold.Unavailable, true, "may have been written"},
-		"a late conflict":       {script{commit: state("40001")}, leasehold.Unavailable, false, "nothing was written"},
-		"a deadlock":            {script{commit: state("40P01")}, leasehold.Unavailable, false, "nothing was written"},
-		"completion unknown":    {script{commit: state("40003")}, leasehold.Unavailable, true, "may have been written"},
-		"shut down at commit":   {script{commit: state("57P01")}, leasehold.Unavailable, true, "may have been written"},
+		"no connection":         {script{begin: lost}, leasehold.ErrUnavailable, false, "nothing was written"},
+		"lost before the check": {script{query: lost}, leasehold.ErrUnavailable, false, "nothing was written"},
+		"no table":              {script{query: state("42P01")}, leasehold.ErrNotFound, false, "Schema"},
+		"no permission":         {script{query: state("42501")}, leasehold.ErrInvalid, false, "42501"},
+		"a bad value":           {script{query: state("22021")}, leasehold.ErrInvalid, false, "22021"},
+		"a conflict that stays": {script{query: state("40001")}, leasehold.ErrUnavailable, false, "gave way"},
+		"a replica":             {script{query: state("25006")}, leasehold.ErrUnavailable, false, "nothing was written"},
+		"wrapped":               {script{query: fmt.Errorf("driver: %w", state("42P01"))}, leasehold.ErrNotFound, false, "Schema"},
+		"lost at the commit":    {script{commit: lost}, leasehold.ErrIndeterminate, true, "may have been written"},
+		"bad connection":        {script{commit: driver.ErrBadConn}, leasehold.ErrIndeterminate, true, "may have been written"},
+		"a late conflict":       {script{commit: state("40001")}, leasehold.ErrUnavailable, false, "nothing was written"},
+		"a deadlock":            {script{commit: state("40P01")}, leasehold.ErrUnavailable, false, "nothing was written"},
+		"completion unknown":    {script{commit: state("40003")}, leasehold.ErrIndeterminate, true, "may have been written"},
+		"shut down at commit":   {script{commit: state("57P01")}, leasehold.ErrIndeterminate, true, "may have been written"},
 		"a constraint":          {script{commit: state("23505")}, leasehold.Other, false, "nothing was written"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestErrors(t *testing.T) {
 			defer db.Close() //nolint:errcheck // it cannot fail
 			err := fence.SQL{}.Do(t.Context(), db, "alice", 7, func(*sql.Tx) error { return nil })
 			fencetest.WantKind(t, err, c.kind, c.says)
-			if errors.Is(err, fence.ErrUnknown) != c.unknown {
+			if errors.Is(err, leasehold.ErrIndeterminate) != c.unknown {
 				t.Errorf("error %v: unknown %t, want %t", err, !c.unknown, c.unknown)
 			}
 		})
@@ -96,7 +96,7 @@ func TestErrors(t *testing.T) {
 
 // A conflict before the application's part is tried again, and not for ever.
 func TestBeginsAgain(t *testing.T) {
-	for conflicts, want := range map[int]leasehold.Kind{0: leasehold.Other, 4: leasehold.Other, 5: leasehold.Unavailable} {
+	for conflicts, want := range map[int]leasehold.Kind{0: leasehold.Other, 4: leasehold.Other, 5: leasehold.ErrUnavailable} {
 		s := &script{conflicts: conflicts}
 		db := sql.OpenDB(s)
 		calls := 0
@@ -121,7 +121,7 @@ func TestEndedByWrite(t *testing.T) {
 	for name, end := range map[string]func(*sql.Tx) error{"commit": (*sql.Tx).Commit, "rollback": (*sql.Tx).Rollback} {
 		db := sql.OpenDB(&script{})
 		err := fence.SQL{}.Do(t.Context(), db, "alice", 7, end)
-		if fencetest.WantKind(t, err, leasehold.Invalid, "ended the transaction itself"); !errors.Is(err, fence.ErrUnknown) {
+		if fencetest.WantKind(t, err, leasehold.ErrIndeterminate, "ended the transaction itself"); !errors.Is(err, leasehold.ErrIndeterminate) {
 			t.Errorf("%s: %v: we cannot know", name, err)
 		}
 		if err := db.Close(); err != nil {
@@ -146,12 +146,12 @@ func TestTableNames(t *testing.T) {
 		if ok {
 			continue
 		}
-		fencetest.WantKind(t, err, leasehold.Invalid)
+		fencetest.WantKind(t, err, leasehold.ErrInvalid)
 		if len(err.Error()) > 250 {
 			t.Errorf("an error of %d bytes", len(err.Error()))
 		}
 		db := sql.OpenDB(&script{begin: errors.New("asked the database")})
-		fencetest.WantKind(t, guard.Do(t.Context(), db, "alice", 7, nil), leasehold.Invalid)
+		fencetest.WantKind(t, guard.Do(t.Context(), db, "alice", 7, nil), leasehold.ErrInvalid)
 		if err := db.Close(); err != nil {
 			t.Error(err)
 		}

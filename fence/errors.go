@@ -10,12 +10,6 @@ import (
 	"github.com/leasehold-dev/leasehold/fence/internal/token"
 )
 
-// ErrUnknown is in the errors after which a write may be there or not: the database
-// did not answer, or its answer was lost. Their kind is usually [leasehold.Unavailable].
-// Ask with errors.Is. Whatever fails without it has written nothing, but see
-// package fenceredis for what Redis leaves of a script that fails half-way.
-var ErrUnknown = errors.New("it may have been written, or not")
-
 // What PostgreSQL calls the errors that we tell apart. A code has a class of two
 // characters.
 const (
@@ -51,20 +45,20 @@ func checkFailed(resource, table string, err error) error {
 	state := stateOf(err)
 	switch {
 	case state == undefinedTable:
-		return leasehold.Errorf(token.Op, leasehold.NotFound, resource, "create the table %s with the statement that Schema returns: %w", table, err)
+		return leasehold.Errorf(token.Op, leasehold.ErrNotFound, resource, "create the table %s with the statement that Schema returns: %w", table, err)
 	case strings.HasPrefix(state, classAccess), strings.HasPrefix(state, classData):
-		return leasehold.Errorf(token.Op, leasehold.Invalid, resource, "%w", err)
+		return leasehold.Errorf(token.Op, leasehold.ErrInvalid, resource, "%w", err)
 	case gaveWay(err):
-		return leasehold.Errorf(token.Op, leasehold.Unavailable, resource, "gave way to another transaction, and nothing was written: %w", err)
+		return leasehold.Errorf(token.Op, leasehold.ErrUnavailable, resource, "gave way to another transaction, and nothing was written: %w", err)
 	}
-	return leasehold.Errorf(token.Op, leasehold.Unavailable, resource, "nothing was written: %w", err)
+	return leasehold.Errorf(token.Op, leasehold.ErrUnavailable, resource, "nothing was written: %w", err)
 }
 
 // writeFailed is the error of the application's part of a transaction: its own,
 // but for a conflict, which has a kind so that it is retried.
 func writeFailed(resource string, err error) error {
 	if gaveWay(err) && leasehold.KindOf(err) == leasehold.Other {
-		return leasehold.Errorf(token.Op, leasehold.Unavailable, resource, "gave way to another transaction, and nothing was written: %w", err)
+		return leasehold.Errorf(token.Op, leasehold.ErrUnavailable, resource, "gave way to another transaction, and nothing was written: %w", err)
 	}
 	return err
 }
@@ -74,11 +68,11 @@ func writeFailed(resource string, err error) error {
 func commitFailed(ctx context.Context, resource string, err error) error {
 	switch {
 	case gaveWay(err):
-		return leasehold.Errorf(token.Op, leasehold.Unavailable, resource, "gave way to another transaction, and nothing was written: %w", err)
+		return leasehold.Errorf(token.Op, leasehold.ErrUnavailable, resource, "gave way to another transaction, and nothing was written: %w", err)
 	case strings.HasPrefix(stateOf(err), classConstraint): // a deferred one
 		return leasehold.Errorf(token.Op, leasehold.Other, resource, "nothing was written: %w", err)
 	case errors.Is(err, sql.ErrTxDone) && ctx.Err() == nil:
-		return leasehold.Errorf(token.Op, leasehold.Invalid, resource, "%w: the function has ended the transaction itself, which is for Do: %w", ErrUnknown, err)
+		return leasehold.Errorf(token.Op, leasehold.ErrIndeterminate, resource, "it may have been written, or not: the function has ended the transaction itself, which is for Do: %w", err)
 	}
-	return leasehold.Errorf(token.Op, leasehold.Unavailable, resource, "%w: %w", ErrUnknown, err)
+	return leasehold.Errorf(token.Op, leasehold.ErrIndeterminate, resource, "it may have been written, or not: %w", err)
 }

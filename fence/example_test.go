@@ -21,14 +21,14 @@ func ExampleSQL_Do() {
 	setAddress := func(ctx context.Context, user, address string) error {
 		lease, ok := o.Check(leasehold.KeyOf(user))
 		if !ok {
-			return leasehold.NotOwner
+			return leasehold.ErrNotOwner
 		}
 		err := guard.Do(ctx, db, user, lease.Generation, func(tx *sql.Tx) error {
 			_, err := tx.ExecContext(ctx, "UPDATE presence SET address = $1 WHERE name = $2", address, user)
 			return err
 		})
-		if errors.Is(err, leasehold.Stale) {
-			return leasehold.NotOwner // this one was late: the caller finds the other
+		if errors.Is(err, leasehold.ErrStale) {
+			return leasehold.ErrNotOwner // this one was late: the caller finds the other
 		}
 		return err
 	}

@@ -19,7 +19,7 @@ func testWaitingWriter(t *testing.T, w world) {
 	go func() { late <- w.Append(t.Context(), "alice", 7, "a-late") }()
 	w.awaitWaiting(t)
 	w.finish(t, successor, "b")
-	fencetest.WantKind(t, <-late, leasehold.Stale)
+	fencetest.WantKind(t, <-late, leasehold.ErrStale)
 	w.wantLines(t, "a b")
 }
 
@@ -40,7 +40,7 @@ func testWaitingSuccessor(t *testing.T, w world) {
 	if err := <-taken; err != nil || lines != 2 {
 		t.Errorf("the new owner reads %d lines (%v), want both of the old one's", lines, err)
 	}
-	fencetest.WantKind(t, w.Append(t.Context(), "alice", 7, "a-late"), leasehold.Stale)
+	fencetest.WantKind(t, w.Append(t.Context(), "alice", 7, "a-late"), leasehold.ErrStale)
 	w.wantLines(t, "a a")
 }
 
@@ -76,11 +76,11 @@ func testForgotten(t *testing.T, w world) {
 	)
 	w.mustAppend(t, 8, "b")
 	w.exec(t, forget)
-	fencetest.WantKind(t, w.Append(t.Context(), "alice", 7, "a-late"), leasehold.Stale)
+	fencetest.WantKind(t, w.Append(t.Context(), "alice", 7, "a-late"), leasehold.ErrStale)
 	w.exec(t, age)
 	w.mustAppend(t, 8, "b") // is remembered anew
 	w.exec(t, forget)
-	fencetest.WantKind(t, w.Append(t.Context(), "alice", 7, "a-late"), leasehold.Stale)
+	fencetest.WantKind(t, w.Append(t.Context(), "alice", 7, "a-late"), leasehold.ErrStale)
 	w.exec(t, age)
 	w.exec(t, forget)
 	w.mustAppend(t, 7, "a-late")

@@ -62,11 +62,11 @@ func (s SQL) table() (string, error) {
 		return DefaultTable, nil
 	}
 	if !names.MatchString(s.Table) {
-		return "", leasehold.Errorf(token.Op, leasehold.Invalid, fmt.Sprintf("%.64s", s.Table),
+		return "", leasehold.Errorf(token.Op, leasehold.ErrInvalid, fmt.Sprintf("%.64s", s.Table),
 			"a table is named with letters, digits and underscores, and may have a schema before a dot")
 	}
 	if schema, _, ok := strings.Cut(strings.ToLower(s.Table), "."); ok && strings.HasPrefix(schema, "pg_") {
-		return "", leasehold.Errorf(token.Op, leasehold.Invalid, s.Table,
+		return "", leasehold.Errorf(token.Op, leasehold.ErrInvalid, s.Table,
 			"the schema is the system's, and what is in pg_temp no other connection sees: choose one that all writers share")
 	}
 	return s.Table, nil
@@ -94,7 +94,7 @@ RETURNING generation`
 // Check is the first statement of a transaction that a lease allows. If it
 // returns nil, no later owner of the resource has written, and none will before
 // the transaction ends: a later owner's Check waits for this one's lock. If it
-// fails, with [leasehold.Stale] if a later owner has written, the transaction
+// fails, with [leasehold.ErrStale] if a later owner has written, the transaction
 // must be rolled back.
 //
 // It costs one statement, which updates one row. Transactions on one resource
@@ -102,7 +102,7 @@ RETURNING generation`
 // order, or the database ends one of those that wait for each other in a circle.
 //
 // At repeatable read and above, one that had to wait fails with
-// [leasehold.Unavailable], although nothing is wrong with the lease, and finds
+// [leasehold.ErrUnavailable], although nothing is wrong with the lease, and finds
 // out at its next attempt: see [SQL.Do], which makes that attempt.
 func (s SQL) Check(ctx context.Context, tx Tx, resource string, generation leasehold.Generation) error {
 	table, err := s.validate(resource, generation)

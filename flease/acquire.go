@@ -24,7 +24,7 @@ func (n *Node) Acquire(ctx context.Context, resource string) (*Lease, error) {
 // TryAcquire returns a lease of a resource if nobody has it, and otherwise a
 // [*HeldError], which says who has it. It waits until the node is ready and for
 // the answers of the members; if too few answer for some seconds, the error is of
-// kind [leasehold.Unavailable]. If this process has a lease of the resource, or
+// kind [leasehold.ErrUnavailable]. If this process has a lease of the resource, or
 // another call waits for one, that is a HeldError too.
 func (n *Node) TryAcquire(ctx context.Context, resource string) (*Lease, error) {
 	r := n.claim(ctx, toTry, []string{resource})[0]
@@ -94,7 +94,7 @@ func (n *Node) begin(b *batch) {
 
 // gaveUp says what a claim was waiting for when its context ended.
 func (n *Node) gaveUp(now machine.Time, name string, cause error) error {
-	return leasehold.Errorf(opAcquire, leasehold.Unavailable, name, "%s: %w", n.obstacle(now, name), cause)
+	return leasehold.Errorf(opAcquire, leasehold.ErrUnavailable, name, "%s: %w", n.obstacle(now, name), cause)
 }
 
 // obstacle says what those wait for who want a resource.
@@ -120,7 +120,7 @@ func (n *Node) obstacle(now machine.Time, name string) string {
 func (n *Node) ReleaseAll(ctx context.Context, leases []*Lease) error {
 	for _, l := range leases {
 		if l.node != n {
-			return leasehold.Errorf(opRelease, leasehold.Invalid, l.Resource(), "a lease of another node")
+			return leasehold.Errorf(opRelease, leasehold.ErrInvalid, l.Resource(), "a lease of another node")
 		}
 	}
 	if len(leases) == 0 {
@@ -136,7 +136,7 @@ func (n *Node) ReleaseAll(ctx context.Context, leases []*Lease) error {
 	switch {
 	case b.finished(): // whatever else has ended, too
 	case ctx.Err() != nil:
-		return leasehold.Errorf(opRelease, leasehold.Unavailable, leases[0].Resource(),
+		return leasehold.Errorf(opRelease, leasehold.ErrUnavailable, leases[0].Resource(),
 			"the members have not confirmed it: %w", context.Cause(ctx))
 	default:
 		return errClosed(opRelease, leases[0].Resource())

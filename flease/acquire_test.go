@@ -23,7 +23,7 @@ func TestAcquireRenewRelease(t *testing.T) {
 		if err := l.Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if l.Valid() || !isOver(l) || leasehold.KindOf(l.Err()) != leasehold.Closed || !l.Until().IsZero() {
+		if l.Valid() || !isOver(l) || leasehold.KindOf(l.Err()) != leasehold.ErrClosed || !l.Until().IsZero() {
 			t.Errorf("released: valid %t, over %t, %v, until %v", l.Valid(), isOver(l), l.Err(), l.Until())
 		}
 		if err := l.Release(t.Context()); err != nil {
@@ -96,7 +96,7 @@ func TestIsolatedHolderStopsFirst(t *testing.T) {
 		if took := time.Since(began); took > lease {
 			t.Errorf("told after %v", took)
 		}
-		if l.Valid() || leasehold.KindOf(l.Err()) != leasehold.NotOwner {
+		if l.Valid() || leasehold.KindOf(l.Err()) != leasehold.ErrNotOwner {
 			t.Errorf("valid %t, %v", l.Valid(), l.Err())
 		}
 		synctest.Wait()
@@ -124,7 +124,7 @@ func TestRecovery(t *testing.T) {
 		n := s.start(2)
 		ctx, cancel := context.WithTimeout(t.Context(), lease)
 		defer cancel()
-		if err := n.Ready(ctx); !errors.Is(err, leasehold.Unavailable) || !errors.Is(err, context.DeadlineExceeded) {
+		if err := n.Ready(ctx); !errors.Is(err, leasehold.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("ready after a lease: %v", err)
 		}
 		if n.Status().Ready {
@@ -150,7 +150,7 @@ func TestTryAcquire(t *testing.T) {
 		for _, other := range []ID{2, 1} {
 			var held *HeldError
 			_, err := s.nodes[other].TryAcquire(t.Context(), "r")
-			if !errors.As(err, &held) || !errors.Is(err, leasehold.NotOwner) {
+			if !errors.As(err, &held) || !errors.Is(err, leasehold.ErrNotOwner) {
 				t.Fatalf("member %d: %v", other, err)
 			}
 			if held.Holder != 1 || held.Fence != l.Fence() || !held.Until.Equal(l.Until()) || held.Resource != "r" {
@@ -160,7 +160,7 @@ func TestTryAcquire(t *testing.T) {
 		for _, other := range []ID{2, 3} {
 			s.network.Cut(1, other)
 		}
-		if _, err := s.nodes[1].TryAcquire(t.Context(), "other"); !errors.Is(err, leasehold.Unavailable) {
+		if _, err := s.nodes[1].TryAcquire(t.Context(), "other"); !errors.Is(err, leasehold.ErrUnavailable) {
 			t.Errorf("cut off: %v", err)
 		}
 	})
@@ -186,7 +186,7 @@ func TestAcquireTwiceInOneProcess(t *testing.T) {
 		if _, err := s.nodes[1].Acquire(ctx, "r"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("two leases in one process: %v", err)
 		}
-		if _, err := s.nodes[1].TryAcquire(t.Context(), "r"); !errors.Is(err, leasehold.NotOwner) {
+		if _, err := s.nodes[1].TryAcquire(t.Context(), "r"); !errors.Is(err, leasehold.ErrNotOwner) {
 			t.Errorf("a try while it is held: %v", err)
 		}
 		if !l.Valid() {
@@ -237,14 +237,14 @@ func TestBadResources(t *testing.T) {
 			}
 		})
 		for name, want := range map[string]leasehold.Kind{
-			"": leasehold.Invalid, string(make([]byte, 256)): leasehold.Invalid, "unknown": leasehold.Invalid,
-			"others": leasehold.Invalid, "stranger": leasehold.Invalid, "twice": leasehold.Invalid,
+			"": leasehold.ErrInvalid, string(make([]byte, 256)): leasehold.ErrInvalid, "unknown": leasehold.ErrInvalid,
+			"others": leasehold.ErrInvalid, "stranger": leasehold.ErrInvalid, "twice": leasehold.ErrInvalid,
 		} {
 			if _, err := s.nodes[1].Acquire(t.Context(), name); leasehold.KindOf(err) != want {
 				t.Errorf("%.10q: %v", name, err)
 			}
 		}
-		if _, err := s.nodes[2].AcquireAll(t.Context(), []string{"r", "s", "t"}); leasehold.KindOf(err) != leasehold.Limit {
+		if _, err := s.nodes[2].AcquireAll(t.Context(), []string{"r", "s", "t"}); leasehold.KindOf(err) != leasehold.ErrLimit {
 			t.Errorf("room for two: %v", err)
 		}
 		if got := s.nodes[1].Status(); got.Waiting != 0 || got.Held != 0 {

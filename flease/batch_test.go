@@ -40,7 +40,7 @@ func TestTryAcquireAll(t *testing.T) {
 				}
 				others++
 			case r.Err != nil:
-				if i != 8 || leasehold.KindOf(r.Err) != leasehold.Invalid {
+				if i != 8 || leasehold.KindOf(r.Err) != leasehold.ErrInvalid {
 					t.Errorf("%s: %v", names[i], r.Err)
 				}
 				wrong++
@@ -63,10 +63,10 @@ func TestAcquireAllOrNone(t *testing.T) {
 		names []string
 		want  leasehold.Kind
 	}{
-		"a name that is none":   {[]string{"a", "b", "", "c"}, leasehold.Invalid},
-		"the same name twice":   {[]string{"a", "b", "a"}, leasehold.Invalid},
-		"one that another has":  {[]string{"a", "theirs", "c"}, leasehold.Unavailable},
-		"one that we have, too": {[]string{"a", "ours"}, leasehold.Unavailable},
+		"a name that is none":   {[]string{"a", "b", "", "c"}, leasehold.ErrInvalid},
+		"the same name twice":   {[]string{"a", "b", "a"}, leasehold.ErrInvalid},
+		"one that another has":  {[]string{"a", "theirs", "c"}, leasehold.ErrUnavailable},
+		"one that we have, too": {[]string{"a", "ours"}, leasehold.ErrUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			within(t, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestReleaseAll(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.nodes[2].ReleaseAll(t.Context(), leases); leasehold.KindOf(err) != leasehold.Invalid {
+		if err := s.nodes[2].ReleaseAll(t.Context(), leases); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("released by another node: %v", err)
 		}
 		if err := s.nodes[1].ReleaseAll(t.Context(), leases); err != nil {
@@ -136,7 +136,7 @@ func TestReleaseUnheard(t *testing.T) {
 		if err := leases[0].Release(ctx); !errors.Is(err, context.DeadlineExceeded) || leases[0].Valid() {
 			t.Errorf("%v, valid %t", err, leases[0].Valid())
 		}
-		if err := leases[1].Release(t.Context()); !errors.Is(err, leasehold.Unavailable) || leases[1].Valid() {
+		if err := leases[1].Release(t.Context()); !errors.Is(err, leasehold.ErrUnavailable) || leases[1].Valid() {
 			t.Errorf("%v, valid %t", err, leases[1].Valid())
 		}
 		s.acquire(2, "b") // when it has run out
@@ -156,7 +156,7 @@ func TestBatchesSideBySide(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(time.Second)
 		s.acquire(1, "mine")
-		if _, err := s.nodes[1].TryAcquire(t.Context(), "r0"); leasehold.KindOf(err) != leasehold.NotOwner {
+		if _, err := s.nodes[1].TryAcquire(t.Context(), "r0"); leasehold.KindOf(err) != leasehold.ErrNotOwner {
 			t.Errorf("a try for what another call waits for: %v", err)
 		}
 		if err := theirs.Release(t.Context()); err != nil {

@@ -64,7 +64,7 @@ func TestClockStep(t *testing.T) {
 				if took := time.Since(began); took > tick {
 					t.Errorf("told after %v", took)
 				}
-				if l.Valid() || !strings.Contains(l.Err().Error(), "clock of this computer was set") || leasehold.KindOf(l.Err()) != leasehold.NotOwner {
+				if l.Valid() || !strings.Contains(l.Err().Error(), "clock of this computer was set") || leasehold.KindOf(l.Err()) != leasehold.ErrNotOwner {
 					t.Errorf("valid %t, %v", l.Valid(), l.Err())
 				}
 				if got := s.nodes[1].Status().Clock; got.Steps != 1 || (got.By-by).Abs() > time.Millisecond || got.Stepped.IsZero() {
@@ -86,7 +86,7 @@ func TestReleaseAtClockStep(t *testing.T) {
 		l := s.acquire(1, "r")
 		synctest.Wait() // nobody else looks at the clock first
 		s.clocks[1].ahead.Store(int64(-time.Minute))
-		if err := l.Release(t.Context()); !errors.Is(err, leasehold.Unavailable) || l.Valid() {
+		if err := l.Release(t.Context()); !errors.Is(err, leasehold.ErrUnavailable) || l.Valid() {
 			t.Errorf("%v, valid %t", err, l.Valid())
 		}
 		s.clocks[1].ahead.Store(0)

@@ -101,7 +101,7 @@ type Config struct {
 const opStart = "start flease"
 
 func (c *Config) bad(subject, format string, args ...any) error {
-	return leasehold.Errorf(opStart, leasehold.Invalid, subject, format, args...)
+	return leasehold.Errorf(opStart, leasehold.ErrInvalid, subject, format, args...)
 }
 
 // validate fills in defaults. What the machine and the transport check is not

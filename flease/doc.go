@@ -60,8 +60,8 @@
 // one, five of two. All state is in memory. A member that starts is silent until
 // whatever it may have promised in its former life is over: the lease times the
 // drift bound, or the lease and twice epsilon if that is longer, 12 s by default.
-// [Node.Ready] waits for it. If all members restart at once, nobody has a lease
-// for as long, and none is held twice.
+// [Node.Ready] waits for it. If all members restart at once, no member has a
+// lease for as long, and none is held twice.
 //
 // After a holder has died its leases are free when they have run out on all
 // clocks: within the lease time and epsilon, times the drift bound. Shorter
@@ -74,7 +74,7 @@
 // changed by stopping all members before the first is started with what is new:
 //
 //  1. Stop all members. What they held is released, or runs out.
-//  2. Start them all with the new configuration. Nobody has a lease for as long as
+//  2. Start them all with the new configuration. No member has a lease for as long as
 //     a member that starts is silent, 12 s with the default times; no other wait
 //     is needed, since that is longer than any lease.
 //
@@ -91,7 +91,7 @@
 // told of, some twenty times, and strangers answer, also those that were not told
 // of it. While it hears a stranger that takes part it goes on waiting, until it has
 // heard none for as long as it waits after a start. A member that takes part goes
-// on: a newcomer that was told wrong stops nobody. So those who come last give way.
+// on: a misconfigured newcomer stops no member. The members that start last give way.
 // If all start at once, a member waits if it hears as many strangers as members of
 // its own kind, itself among them, or more, unless one of its kind takes part.
 //
@@ -118,7 +118,7 @@
 // who takes part. Of two that both do, because they started at the same time or were
 // cut off from each other, it is one for all who see them. Who is told drops all
 // leases and never takes part again: [Node.Done] is closed, and Ready, Acquire and
-// [Node.Err] return an error of the kind [leasehold.NameTaken]. It and those who
+// [Node.Err] return an error of the kind [leasehold.ErrNameTaken]. It and those who
 // have seen two log an error.
 //
 // A member that starts anew, be it within the same second or at another address, is
@@ -132,7 +132,7 @@
 // That two members' wall clocks differ by no more than [Config.Epsilon], or that
 // their monotonic clocks run at the same rate within [Config.Drift]. One of the two is
 // enough. A holder believes in a lease only while both of its clocks allow it,
-// and nobody takes over before both of his say that it is over.
+// and no member takes over before both of its own clocks say that it is over.
 //
 // A wall clock that is found to be wrong, because it jumps or because the others
 // disagree, costs its process all leases, and the log says so. So does a suspended
@@ -151,7 +151,7 @@
 //
 // # Security
 //
-// Packets are encrypted and authenticated with the shared key. Whoever has the
+// Packets are encrypted and authenticated with the shared key. A process that has the
 // key can take or break any lease. Without a key all addresses must be on the
 // loopback, or the transport [TCP] with certificates on both sides.
 package flease

@@ -70,7 +70,7 @@ func (n *Node) enter(now machine.Time, c claim) {
 	case e == nil:
 		e = n.newEntry(b, name)
 	case e.named(b):
-		n.end(c, Result{Err: leasehold.Errorf(opAcquire, leasehold.Invalid, name, "named twice in one call, which would wait for itself")})
+		n.end(c, Result{Err: leasehold.Errorf(opAcquire, leasehold.ErrInvalid, name, "named twice in one call, which would wait for itself")})
 		return
 	case b.task == toTry && (e.lease != nil || len(e.claims) > 0):
 		n.end(c, Result{Err: n.ourOwn(e)})
@@ -208,9 +208,9 @@ func (n *Node) answered(now machine.Time, e *entry, note *machine.Notice) {
 	case machine.Refused:
 		err = held(note)
 	case machine.Disputed:
-		err = leasehold.Errorf(opAcquire, leasehold.Unavailable, e.name, "members disagree on who has it, or others were faster time and again: try again")
+		err = leasehold.Errorf(opAcquire, leasehold.ErrUnavailable, e.name, "members disagree on who has it, or others were faster time and again: try again")
 	default:
-		err = leasehold.Errorf(opAcquire, leasehold.Unavailable, e.name, "too few members of its group answer")
+		err = leasehold.Errorf(opAcquire, leasehold.ErrUnavailable, e.name, "too few members of its group answer")
 	}
 	n.end(e.shift(), Result{Err: err})
 	n.ask(now, e)
@@ -225,7 +225,7 @@ func (n *Node) told(e *entry, err error) {
 }
 
 func untold(name string) error {
-	return leasehold.Errorf(opRelease, leasehold.Unavailable, name, "too few members were told: it is free when the lease has run out")
+	return leasehold.Errorf(opRelease, leasehold.ErrUnavailable, name, "too few members were told: it is free when the lease has run out")
 }
 
 func held(note *machine.Notice) error {

@@ -15,7 +15,7 @@ const (
 )
 
 // A HeldError says who has a resource that was to be acquired. It is of the kind
-// [leasehold.NotOwner].
+// [leasehold.ErrNotOwner].
 type HeldError struct {
 	Resource string
 	// Holder is who has it. It is this very member if another call of this
@@ -38,10 +38,10 @@ func (e *HeldError) Error() string {
 }
 
 // Unwrap gives the kind.
-func (e *HeldError) Unwrap() error { return leasehold.NotOwner }
+func (e *HeldError) Unwrap() error { return leasehold.ErrNotOwner }
 
 func errClosed(op, subject string) error {
-	return leasehold.Errorf(op, leasehold.Closed, subject, "the node is closed")
+	return leasehold.Errorf(op, leasehold.ErrClosed, subject, "the node is closed")
 }
 
 // An ending is why a lease is over.
@@ -76,8 +76,8 @@ func (e ending) err(resource string) error {
 	case lasting:
 		return nil
 	case released, closed:
-		return leasehold.Errorf("lease", leasehold.Closed, resource, "%s", e)
+		return leasehold.Errorf("lease", leasehold.ErrClosed, resource, "%s", e)
 	default:
-		return leasehold.Errorf("lease", leasehold.NotOwner, resource, "lost: %s", e)
+		return leasehold.Errorf("lease", leasehold.ErrNotOwner, resource, "lost: %s", e)
 	}
 }

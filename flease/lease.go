@@ -95,8 +95,8 @@ func (l *Lease) lasts() context.Context {
 }
 
 // Err returns nil until Done is closed, and then why the lease is over: its kind
-// is [leasehold.Closed] if it was released or the node was closed, and
-// [leasehold.NotOwner] if it was lost.
+// is [leasehold.ErrClosed] if it was released or the node was closed, and
+// [leasehold.ErrNotOwner] if it was lost.
 func (l *Lease) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -33,13 +33,13 @@ func TestContext(t *testing.T) {
 		s.network.Cut(1, 2)
 		s.network.Cut(1, 3)
 		await(t, ctx)
-		if l.Valid() || leasehold.KindOf(context.Cause(ctx)) != leasehold.NotOwner || context.Cause(ctx).Error() != l.Err().Error() {
+		if l.Valid() || leasehold.KindOf(context.Cause(ctx)) != leasehold.ErrNotOwner || context.Cause(ctx).Error() != l.Err().Error() {
 			t.Errorf("valid: %t, %v, %v", l.Valid(), context.Cause(ctx), l.Err())
 		}
 		cancel()
 		late, cancelLate := l.Context(t.Context())
 		defer cancelLate()
-		if late.Err() == nil || leasehold.KindOf(context.Cause(late)) != leasehold.NotOwner {
+		if late.Err() == nil || leasehold.KindOf(context.Cause(late)) != leasehold.ErrNotOwner {
 			t.Errorf("of what is over: %v", context.Cause(late))
 		}
 
@@ -50,7 +50,7 @@ func TestContext(t *testing.T) {
 		defer cancel()
 		_ = l.Release(t.Context())
 		await(t, ctx)
-		if leasehold.KindOf(context.Cause(ctx)) != leasehold.Closed {
+		if leasehold.KindOf(context.Cause(ctx)) != leasehold.ErrClosed {
 			t.Errorf("of what was released: %v", context.Cause(ctx))
 		}
 	})

@@ -144,7 +144,7 @@ func (n *Node) network(incarnation uint64) fleasenet.Config {
 func (n *Node) Done() <-chan struct{} { return n.life.done.Done() }
 
 // Err returns nil until Done is closed, and then why the node takes part no more:
-// its kind is [leasehold.Closed], or [leasehold.NameTaken] if another process runs
+// its kind is [leasehold.ErrClosed], or [leasehold.ErrNameTaken] if another process runs
 // as the same member.
 func (n *Node) Err() error { return context.Cause(n.life.done) }
 
@@ -170,7 +170,7 @@ func (n *Node) Ready(ctx context.Context) error {
 	case <-n.Done():
 		return n.Err()
 	case <-ctx.Done():
-		return leasehold.Errorf("ready", leasehold.Unavailable, "", "%s: %w", n.waits(), context.Cause(ctx))
+		return leasehold.Errorf("ready", leasehold.ErrUnavailable, "", "%s: %w", n.waits(), context.Cause(ctx))
 	}
 }
 
@@ -190,7 +190,7 @@ func (n *Node) Close(ctx context.Context) error {
 	err = errors.Join(err, n.net.Close())
 	n.life.running.Wait()
 	if err != nil {
-		n.life.closeErr = &leasehold.Error{Op: opClose, Kind: leasehold.Unavailable, Err: err}
+		n.life.closeErr = &leasehold.Error{Op: opClose, Kind: leasehold.ErrUnavailable, Err: err}
 	}
 	close(n.life.closed)
 	n.life.end(errClosed("flease", ""))
@@ -208,7 +208,7 @@ func (n *Node) awaitClosed(ctx context.Context) error {
 	case <-n.life.closed:
 		return n.life.closeErr
 	case <-ctx.Done():
-		return leasehold.Errorf(opClose, leasehold.Unavailable, "", "another call is closing it: %w", context.Cause(ctx))
+		return leasehold.Errorf(opClose, leasehold.ErrUnavailable, "", "another call is closing it: %w", context.Cause(ctx))
 	}
 }
 

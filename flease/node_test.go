@@ -28,10 +28,11 @@ func TestClose(t *testing.T) {
 			waiting <- err
 		}()
 		go func() {
-			for range s.nodes[1].Watch(t.Context(), "theirs") {
+			var last error
+			for _, last = range s.nodes[1].Watch(t.Context(), "theirs") {
 				continue
 			}
-			waiting <- leasehold.Closed
+			waiting <- last
 		}()
 		time.Sleep(time.Second)
 		began := time.Now()
@@ -39,11 +40,11 @@ func TestClose(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range cap(waiting) {
-			if err := <-waiting; !errors.Is(err, leasehold.Closed) {
+			if err := <-waiting; !errors.Is(err, leasehold.ErrClosed) {
 				t.Errorf("whoever waited got %v", err)
 			}
 		}
-		if l.Valid() || !isOver(l) || leasehold.KindOf(l.Err()) != leasehold.Closed {
+		if l.Valid() || !isOver(l) || leasehold.KindOf(l.Err()) != leasehold.ErrClosed {
 			t.Errorf("valid %t, %v", l.Valid(), l.Err())
 		}
 		s.acquire(2, "r") // at once
@@ -53,11 +54,11 @@ func TestClose(t *testing.T) {
 		if !theirs.Valid() {
 			t.Error("another member lost a lease by it")
 		}
-		if _, err := s.nodes[1].Acquire(t.Context(), "r"); !errors.Is(err, leasehold.Closed) {
+		if _, err := s.nodes[1].Acquire(t.Context(), "r"); !errors.Is(err, leasehold.ErrClosed) {
 			t.Errorf("acquire on a closed node: %v", err)
 		}
 		for _, err := range s.nodes[1].Watch(t.Context(), "r") {
-			if !errors.Is(err, leasehold.Closed) {
+			if !errors.Is(err, leasehold.ErrClosed) {
 				t.Errorf("watch on a closed node: %v", err)
 			}
 		}
@@ -76,7 +77,7 @@ func TestCloseAlone(t *testing.T) {
 		s.network.Cut(1, 3)
 		began := time.Now()
 		err := s.nodes[1].Close(t.Context())
-		if !errors.Is(err, leasehold.Unavailable) || l.Valid() {
+		if !errors.Is(err, leasehold.ErrUnavailable) || l.Valid() {
 			t.Errorf("%v, valid %t", err, l.Valid())
 		}
 		if took := time.Since(began); took > 5*time.Second {
@@ -103,7 +104,7 @@ func TestCloseTwice(t *testing.T) {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 		err := <-first
-		if !errors.Is(err, leasehold.Unavailable) {
+		if !errors.Is(err, leasehold.ErrUnavailable) {
 			t.Errorf("the first: %v", err)
 		}
 		if again := s.nodes[1].Close(ctx); !errors.Is(again, err) {
@@ -125,7 +126,7 @@ func TestCloseWhileReleasing(t *testing.T) {
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		_ = s.nodes[1].Close(ended)
-		if err := <-releasing; !errors.Is(err, leasehold.Closed) {
+		if err := <-releasing; !errors.Is(err, leasehold.ErrClosed) {
 			t.Errorf("%v", err)
 		}
 	})
@@ -155,7 +156,10 @@ func TestWatch(t *testing.T) {
 			defer close(ended)
 			for h, err := range s.nodes[3].Watch(ctx, "r") {
 				if err != nil {
-					t.Error(err)
+					if !errors.Is(err, context.Canceled) {
+						t.Error(err)
+					}
+					break
 				}
 				seen <- h
 			}
@@ -221,7 +225,7 @@ func TestWatchCoalesces(t *testing.T) {
 			t.Errorf("saw %d holders, one after the other", seen)
 		}
 		for _, err := range s.nodes[2].Watch(t.Context(), "") {
-			if leasehold.KindOf(err) != leasehold.Invalid {
+			if leasehold.KindOf(err) != leasehold.ErrInvalid {
 				t.Errorf("%v", err)
 			}
 		}
@@ -240,21 +244,21 @@ func TestBadConfigs(t *testing.T) {
 		kind leasehold.Kind
 		want string
 	}{
-		"nobody":             {Config{Members: three}, leasehold.Invalid, "Self must be set"},
-		"not a member":       {Config{Self: 4, Members: three}, leasehold.Invalid, "Self is member 4, which is not among the 3 Members"},
-		"no members":         {Config{Self: 1}, leasehold.Invalid, "Members is empty"},
-		"equal ids":          {Config{Self: 1, Members: append(three[:2:2], Member{ID: 2, Addr: "127.0.0.1:7009"})}, leasehold.Invalid, "twice"},
-		"member 0":           {Config{Self: 1, Members: append(three[:2:2], Member{ID: 0, Addr: "127.0.0.1:7009"})}, leasehold.Invalid, "IDs begin with 1"},
-		"epsilon too large":  {Config{Self: 1, Members: three, Lease: time.Second, Epsilon: time.Second}, leasehold.Invalid, "not less than the lease"},
-		"epsilon by default": {Config{Self: 1, Members: three, Lease: 500 * time.Millisecond}, leasehold.Invalid, "Epsilon is not set, and its default, 500ms, is not less than the lease"},
-		"epsilon negative":   {Config{Self: 1, Members: three, Epsilon: -1}, leasehold.Invalid, "epsilon"},
-		"lease too short":    {Config{Self: 1, Members: three, Lease: time.Millisecond, Epsilon: 1}, leasehold.Invalid, "want 10 ms"},
-		"drift below 1":      {Config{Self: 1, Members: three, Drift: 0.5}, leasehold.Invalid, "drift"},
-		"no key":             {Config{Self: 1, Members: append(three[:2:2], Member{ID: 3, Addr: "10.0.0.3:7001"})}, leasehold.Invalid, "there is no key"},
-		"listens everywhere": {Config{Self: 1, Members: three, Listen: ":7001"}, leasehold.Invalid, "there is no key"},
-		"short key":          {Config{Self: 1, Members: three, Key: secret.New("secret")}, leasehold.Invalid, "key of 6 bytes"},
-		"no address":         {Config{Self: 1, Members: []Member{{ID: 1}}}, leasehold.Invalid, "the address of member 1: want host:port"},
-		"address in use":     {Config{Self: 1, Members: three, Listen: taken.LocalAddr().String()}, leasehold.Unavailable, "in use"},
+		"nobody":             {Config{Members: three}, leasehold.ErrInvalid, "Self must be set"},
+		"not a member":       {Config{Self: 4, Members: three}, leasehold.ErrInvalid, "Self is member 4, which is not among the 3 Members"},
+		"no members":         {Config{Self: 1}, leasehold.ErrInvalid, "Members is empty"},
+		"equal ids":          {Config{Self: 1, Members: append(three[:2:2], Member{ID: 2, Addr: "127.0.0.1:7009"})}, leasehold.ErrInvalid, "twice"},
+		"member 0":           {Config{Self: 1, Members: append(three[:2:2], Member{ID: 0, Addr: "127.0.0.1:7009"})}, leasehold.ErrInvalid, "IDs begin with 1"},
+		"epsilon too large":  {Config{Self: 1, Members: three, Lease: time.Second, Epsilon: time.Second}, leasehold.ErrInvalid, "not less than the lease"},
+		"epsilon by default": {Config{Self: 1, Members: three, Lease: 500 * time.Millisecond}, leasehold.ErrInvalid, "Epsilon is not set, and its default, 500ms, is not less than the lease"},
+		"epsilon negative":   {Config{Self: 1, Members: three, Epsilon: -1}, leasehold.ErrInvalid, "epsilon"},
+		"lease too short":    {Config{Self: 1, Members: three, Lease: time.Millisecond, Epsilon: 1}, leasehold.ErrInvalid, "want 10 ms"},
+		"drift below 1":      {Config{Self: 1, Members: three, Drift: 0.5}, leasehold.ErrInvalid, "drift"},
+		"no key":             {Config{Self: 1, Members: append(three[:2:2], Member{ID: 3, Addr: "10.0.0.3:7001"})}, leasehold.ErrInvalid, "there is no key"},
+		"listens everywhere": {Config{Self: 1, Members: three, Listen: ":7001"}, leasehold.ErrInvalid, "there is no key"},
+		"short key":          {Config{Self: 1, Members: three, Key: secret.New("secret")}, leasehold.ErrInvalid, "key of 6 bytes"},
+		"no address":         {Config{Self: 1, Members: []Member{{ID: 1}}}, leasehold.ErrInvalid, "the address of member 1: want host:port"},
+		"address in use":     {Config{Self: 1, Members: three, Listen: taken.LocalAddr().String()}, leasehold.ErrUnavailable, "in use"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, err := Start(test.cfg)

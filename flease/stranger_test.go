@@ -65,7 +65,7 @@ func TestChangeOfMembersOneByOne(t *testing.T) {
 		s.kill(3)
 		s.start(3)
 		err := s.refused(4)
-		if leasehold.KindOf(err) != leasehold.Unavailable || !strings.Contains(err.Error(), "while process 1 does") {
+		if leasehold.KindOf(err) != leasehold.ErrUnavailable || !strings.Contains(err.Error(), "while process 1 does") {
 			t.Errorf("the error is %v", err)
 		}
 		if !held.Valid() {

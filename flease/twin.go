@@ -11,7 +11,7 @@ import (
 func (n *Node) giveWay() {
 	n.note(0, slog.LevelError, "another process runs as this member: this one takes part no more, and all its leases are dropped. Stop one of the two",
 		"from", n.sender())
-	n.life.end(leasehold.Errorf("flease", leasehold.NameTaken, "member "+n.cfg.self().name(),
+	n.life.end(leasehold.Errorf("flease", leasehold.ErrNameTaken, "member "+n.cfg.self().name(),
 		"another process runs as this member, as %s says: stop one of the two, and start this one anew", n.sender()))
 }
 

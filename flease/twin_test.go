@@ -60,7 +60,7 @@ func wantTaken(t *testing.T, n *Node) {
 	for _, watch = range n.Watch(ctx, "r") {
 	}
 	for what, err := range map[string]error{"Ready": n.Ready(ctx), "Err": n.Err(), "Acquire": acquire, "TryAcquire": try, "Watch": watch} {
-		if leasehold.KindOf(err) != leasehold.NameTaken || !strings.Contains(err.Error(), "another process runs as") {
+		if leasehold.KindOf(err) != leasehold.ErrNameTaken || !strings.Contains(err.Error(), "another process runs as") {
 			t.Errorf("%s says %v", what, err)
 		}
 	}
@@ -215,10 +215,10 @@ func TestGivingWay(t *testing.T) {
 			n.machine.Receive(now, &told, nil)
 			n.settle(now)
 		})
-		if held.Valid() || leasehold.KindOf(held.Err()) != leasehold.NotOwner || !strings.Contains(held.Err().Error(), "another process runs as the same member") {
+		if held.Valid() || leasehold.KindOf(held.Err()) != leasehold.ErrNotOwner || !strings.Contains(held.Err().Error(), "another process runs as the same member") {
 			t.Errorf("the lease is valid: %t, %v", held.Valid(), held.Err())
 		}
-		if err := <-waits; leasehold.KindOf(err) != leasehold.NameTaken {
+		if err := <-waits; leasehold.KindOf(err) != leasehold.ErrNameTaken {
 			t.Errorf("who waits is told %v", err)
 		}
 		wantTaken(t, n)

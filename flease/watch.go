@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leasehold-dev/leasehold"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
 )
 
@@ -22,7 +21,7 @@ type Holder struct {
 }
 
 // Watch yields who seems to have a resource: at once, and then whenever that
-// changes, until ctx ends or the node is closed. It is a hint. This member may not
+// changes. It is a hint. This member may not
 // have been told, or been told of what was never agreed upon, which is the case
 // when several ask at a time; it may be late. As a rule it is right a lease after
 // the last change. But that this very member has it, it says only if it does. A
@@ -30,9 +29,9 @@ type Holder struct {
 // takes longer for one than until the next sees the last of them. Nothing waits
 // for the one who watches, and no goroutine is started.
 //
-// The error is not nil in the last pair only, if the resource cannot be watched:
-// if this member is not in its group, or there is no room, or the node takes part no
-// more because another process runs as the same member.
+// The error is nil in all pairs but the last, which says why the iteration ended: the
+// cause of ctx, [Node.Err], or that the resource cannot be watched, because this member
+// is not in its group ([leasehold.ErrInvalid]) or there is no room ([leasehold.ErrLimit]).
 func (n *Node) Watch(ctx context.Context, resource string) iter.Seq2[Holder, error] {
 	return func(yield func(Holder, error) bool) {
 		signal, err := n.watch(resource)
@@ -50,10 +49,8 @@ func (n *Node) Watch(ctx context.Context, resource string) iter.Seq2[Holder, err
 					return
 				}
 			}
-			if !n.await(ctx, signal, wait) {
-				if err := n.Err(); leasehold.KindOf(err) == leasehold.NameTaken {
-					yield(Holder{}, err)
-				}
+			if err := n.await(ctx, signal, wait); err != nil {
+				yield(Holder{}, err)
 				return
 			}
 		}
@@ -118,17 +115,17 @@ func (n *Node) seen(now machine.Time, resource string) (Holder, time.Duration) {
 	return h, max(note.Until.Sub(now.Wall)+n.cfg.Epsilon+1, n.cfg.Lease/20)
 }
 
-// await waits for a signal or for the time to pass, and reports whether to go on.
-func (n *Node) await(ctx context.Context, signal <-chan struct{}, wait time.Duration) bool {
+// await waits for a signal or for the time to pass. It fails if the watch ends.
+func (n *Node) await(ctx context.Context, signal <-chan struct{}, wait time.Duration) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return false
+		return context.Cause(ctx)
 	case <-n.Done():
-		return false
+		return n.Err()
 	case <-signal:
 	case <-timer.C:
 	}
-	return true
+	return nil
 }

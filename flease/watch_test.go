@@ -21,7 +21,10 @@ func (s *system) seeing(id ID, resource string) (last func() Holder, all func() 
 		defer close(done)
 		for h, err := range s.nodes[id].Watch(ctx, resource) {
 			if err != nil {
-				s.t.Error(err)
+				if !errors.Is(err, context.Canceled) {
+					s.t.Error(err)
+				}
+				break
 			}
 			mu.Lock()
 			seen = append(seen, h)

@@ -44,7 +44,7 @@ func BenchmarkCall(b *testing.B) {
 		case header:
 			ctx = metadata.AppendToOutgoingContext(ctx, "leasehold-key", leasehold.KeyOf(name).String())
 		case byOption:
-			options = append(options, leasegrpc.Key(name))
+			options = append(options, leasegrpc.WithKey(name))
 		}
 		if _, err := callers[i].add(ctx, name, options...); err != nil {
 			b.Fatal(err)
@@ -116,7 +116,7 @@ func newStage(b *testing.B) *stage {
 	serveOn(b, guarded, options...)
 	l, err := lookup.Open(b.Context(), lookup.Config{Namespace: "bench", Managers: managers})
 	must(b, err)
-	b.Cleanup(func() { _ = l.Close() })
+	b.Cleanup(func() { _ = l.Close(context.Background()) })
 	routing, err := leasegrpc.DialOptions(l, leasegrpc.Config{Methods: byField, MaxOutstanding: 1000})
 	must(b, err)
 	elsewhere := grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
@@ -162,7 +162,7 @@ func startManager(b *testing.B) []string {
 		if err == nil {
 			return []string{l.Addr().String()}
 		}
-		if leasehold.KindOf(wire.ToError(err)) == leasehold.Invalid {
+		if leasehold.KindOf(wire.ToError(err)) == leasehold.ErrInvalid {
 			b.Fatal(err)
 		}
 	}

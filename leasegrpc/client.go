@@ -13,7 +13,7 @@ import (
 )
 
 // Config says how calls are routed. The zero Config is good for callers who say the
-// key of each call with [Key].
+// key of each call with [WithKey].
 type Config struct {
 	// Methods says more about some methods, by their names as gRPC has them:
 	// "/package.Service/Method", or "/package.Service/" for all of a service that
@@ -22,7 +22,7 @@ type Config struct {
 
 	// MaxOutstanding is how many calls to one server may be under way on a
 	// connection; a stream counts while it is open. One more fails at once, with
-	// ResourceExhausted and [leasehold.Limit], and is not sent: to wait would be to
+	// ResourceExhausted and [leasehold.ErrLimit], and is not sent: to wait would be to
 	// queue in front of a server that does not keep up, and whoever calls knows
 	// better what to leave out. Default: any number.
 	//
@@ -32,11 +32,11 @@ type Config struct {
 	// or more if it leaves again; deadlines bound how long.
 	MaxOutstanding int
 
-	// Attempts is how often a call is tried at most. See [lookup.Attempts], which
+	// Attempts is how often a call is tried at most. See [lookup.WithAttempts], which
 	// has the default.
 	Attempts int
 
-	// Lookup is how [Dial] follows the lease table: its credentials, for instance.
+	// Lookup is how [NewClient] follows the lease table: its credentials, for instance.
 	// Namespace and Managers are those of the target unless they are set here, which
 	// addresses with brackets need: they cannot be listed in a target.
 	Lookup lookup.Config
@@ -46,10 +46,10 @@ const opDial = "dial"
 
 func (c *Config) validate() error {
 	if c.MaxOutstanding < 0 {
-		return leasehold.Errorf(opDial, leasehold.Invalid, "", "MaxOutstanding is %d: want a number of calls, or 0 for any", c.MaxOutstanding)
+		return leasehold.Errorf(opDial, leasehold.ErrInvalid, "", "MaxOutstanding is %d: want a number of calls, or 0 for any", c.MaxOutstanding)
 	}
 	if c.Attempts < 0 {
-		return leasehold.Errorf(opDial, leasehold.Invalid, "", "Attempts is %d: want a number, or 0 for the default", c.Attempts)
+		return leasehold.Errorf(opDial, leasehold.ErrInvalid, "", "Attempts is %d: want a number, or 0 for the default", c.Attempts)
 	}
 	return nil
 }
@@ -73,9 +73,9 @@ func newClient(l *lookup.Lookup, cfg *Config) (*client, error) {
 	}
 	c := &client{lookup: l, namespace: l.Namespace(), methods: m}
 	if cfg.Attempts > 0 {
-		c.once = append(c.once, lookup.Attempts(cfg.Attempts))
+		c.once = append(c.once, lookup.WithAttempts(cfg.Attempts))
 	}
-	c.idempotent = append(append(c.idempotent, c.once...), lookup.Idempotent())
+	c.idempotent = append(append(c.idempotent, c.once...), lookup.WithIdempotent())
 	return c, nil
 }
 
@@ -119,21 +119,21 @@ func connecting() grpc.ConnectParams {
 	}
 }
 
-// Dial opens a lookup and a connection whose calls are routed by it. The target says
+// NewClient opens a lookup and a connection whose calls are routed by it. The target says
 // which managers to ask, and for which namespace:
 //
-//	conn, err := leasegrpc.Dial(ctx, "leasehold://m1:7400,m2:7400/presence", leasegrpc.Config{}, credentials)
+//	conn, err := leasegrpc.NewClient(ctx, "leasehold://m1:7400,m2:7400/presence", leasegrpc.Config{}, credentials)
 //
-// The context bounds Dial, which returns when there is a lease table, or fails as
-// [lookup.Open] does: with [leasehold.NotFound] if there is no such namespace, and
-// with [leasehold.Unavailable] if no manager answers. Close of the connection closes
+// The context bounds NewClient, which returns when there is a lease table, or fails as
+// [lookup.Open] does: with [leasehold.ErrNotFound] if there is no such namespace, and
+// with [leasehold.ErrUnavailable] if no manager answers. Close of the connection closes
 // the lookup, too. The connection does not become idle, whatever the options say.
 //
 // The options come after those of [DialOptions], and prevail. So a default service
 // config among them replaces the one that chooses the policy, and calls fail with
 // Unavailable unless it names the policy, too:
 // {"loadBalancingConfig": [{"leasehold": {}}], ...}.
-func Dial(ctx context.Context, target string, cfg Config, options ...grpc.DialOption) (*grpc.ClientConn, error) {
+func NewClient(ctx context.Context, target string, cfg Config, options ...grpc.DialOption) (*grpc.ClientConn, error) {
 	if err := cfg.fill(target); err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func Dial(ctx context.Context, target string, cfg Config, options ...grpc.DialOp
 	}
 	conn, err := dial(l, target, &cfg, options)
 	if err != nil {
-		_ = l.Close() // it never fails
+		_ = l.Close(context.Background()) // it never fails
 		return nil, err
 	}
 	return conn, nil
@@ -157,7 +157,7 @@ func dial(l *lookup.Lookup, target string, cfg *Config, options []grpc.DialOptio
 	options = append(append(ours[:len(ours):len(ours)], options...), grpc.WithIdleTimeout(0))
 	conn, err := grpc.NewClient(target, options...)
 	if err != nil {
-		return nil, leasehold.Errorf(opDial, leasehold.Invalid, target, "%w", err)
+		return nil, leasehold.Errorf(opDial, leasehold.ErrInvalid, target, "%w", err)
 	}
 	conn.Connect() // has the resolver built, which closes the lookup with the connection
 	return conn, nil

@@ -149,8 +149,8 @@ func TestRoutes(t *testing.T) {
 			at, _ := c.Owner(leasehold.KeyOf(name))
 			want[at] += 3
 			mustAdd(t, caller, name, 1)
-			mustAdd(t, caller, name, 2, leasegrpc.Key(name))
-			mustAdd(t, caller, name, 3, leasegrpc.RawKey(leasehold.KeyOf(name)))
+			mustAdd(t, caller, name, 2, leasegrpc.WithKey(name))
+			mustAdd(t, caller, name, 3, leasegrpc.WithRawKey(leasehold.KeyOf(name)))
 		}
 		for name, s := range servers {
 			if got := s.calls.Load(); got != want[name] || got == 0 {
@@ -171,7 +171,7 @@ func TestStreams(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		chat, err := caller.chat(patient(t), leasegrpc.Key("alice"))
+		chat, err := caller.chat(patient(t), leasegrpc.WithKey("alice"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,10 +191,10 @@ func TestStreams(t *testing.T) {
 		other := map[string]string{"a": "b", "b": "a"}[from]
 		c.Move(rangeOf("alice"), other)
 		_, err = w.next()
-		wantError(t, err, codes.Unavailable, leasehold.Unavailable)
+		wantError(t, err, codes.Unavailable, leasehold.ErrIndeterminate)
 		_ = chat.SendMsg(wrapperspb.String("alice"))
 		_, err = chat.next()
-		wantError(t, err, codes.Unavailable, leasehold.Unavailable)
+		wantError(t, err, codes.Unavailable, leasehold.ErrIndeterminate)
 
 		w, err = caller.watch(patient(t), "alice")
 		if err != nil {
@@ -269,7 +269,7 @@ func TestStreamEnds(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		serve(t, c.Node("a"))
 		c.Settle()
-		chat, err := dial(t, c.Node("caller"), leasegrpc.Config{}).chat(patient(t), leasegrpc.Key("alice"))
+		chat, err := dial(t, c.Node("caller"), leasegrpc.Config{}).chat(patient(t), leasegrpc.WithKey("alice"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// Dial follows the table by itself, for as long as the connection is open.
+// NewClient follows the table by itself, for as long as the connection is open.
 func TestDial(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{Managers: 3}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		serve(t, c.Node("a"))
@@ -27,7 +27,7 @@ func TestDial(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		target := "leasehold://" + c.Managers()[0] + "," + c.Managers()[1] + "/test"
-		conn, err := leasegrpc.Dial(ctx, target, cfg, n.DialOptions()...)
+		conn, err := leasegrpc.NewClient(ctx, target, cfg, n.DialOptions()...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +39,7 @@ func TestDial(t *testing.T) {
 			t.Error(err)
 		}
 		_, err = caller.add(patient(t), "alice")
-		wantError(t, err, codes.Canceled, leasehold.Closed)
+		wantError(t, err, codes.Canceled, leasehold.ErrClosed)
 	})
 }
 
@@ -51,7 +51,7 @@ func TestDialServiceConfig(t *testing.T) {
 		n := c.Node("caller")
 		for config, routed := range map[string]bool{`{"loadBalancingConfig": [{"leasehold": {}}]}`: true, `{}`: false} {
 			cfg := leasegrpc.Config{Methods: byField, Lookup: n.LookupConfig(), Attempts: 3}
-			conn, err := leasegrpc.Dial(patient(t), "leasehold:///test", cfg, append(n.DialOptions(), grpc.WithDefaultServiceConfig(config))...)
+			conn, err := leasegrpc.NewClient(patient(t), "leasehold:///test", cfg, append(n.DialOptions(), grpc.WithDefaultServiceConfig(config))...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,7 +68,7 @@ func TestDialServiceConfig(t *testing.T) {
 func TestDialUnused(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		n := c.Node("caller")
-		conn, err := leasegrpc.Dial(t.Context(), "leasehold:///test", leasegrpc.Config{Lookup: n.LookupConfig()}, n.DialOptions()...)
+		conn, err := leasegrpc.NewClient(t.Context(), "leasehold:///test", leasegrpc.Config{Lookup: n.LookupConfig()}, n.DialOptions()...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,39 +87,39 @@ func TestDialFails(t *testing.T) {
 			kind   leasehold.Kind
 			want   string
 		}{
-			{"presence", leasehold.Invalid, "want leasehold:///NAMESPACE"},
-			{"leasehold:presence", leasehold.Invalid, "want leasehold:///NAMESPACE"},
-			{"dns:///presence", leasehold.Invalid, "want leasehold:///NAMESPACE"},
-			{"leasehold://" + manager, leasehold.Invalid, "want leasehold:///NAMESPACE"},
-			{"leasehold:///test", leasehold.Invalid, "names no managers"},
-			{"leasehold://" + manager + "/", leasehold.Invalid, "namespace"},
-			{"leasehold://" + manager + "/a/b", leasehold.Invalid, "namespace"},
-			{"leasehold://" + manager + "/test?x=1", leasehold.Invalid, "more in it"},
-			{"leasehold://me:secret@" + manager + "/test", leasehold.Invalid, "more in it"},
-			{"leasehold://[::1]:7400,[::1]:7401/test", leasehold.Invalid, "want leasehold://"},
-			{"leasehold://," + manager + "/test", leasehold.Invalid, "manager 1 of 2"},
-			{"leasehold://m1/test", leasehold.Invalid, "such as manager-1:7400"},
-			{"leasehold://" + manager + "/unknown", leasehold.NotFound, "unknown"},
-			{"leasehold://nobody:7400/test", leasehold.Unavailable, "nobody:7400"},
+			{"presence", leasehold.ErrInvalid, "want leasehold:///NAMESPACE"},
+			{"leasehold:presence", leasehold.ErrInvalid, "want leasehold:///NAMESPACE"},
+			{"dns:///presence", leasehold.ErrInvalid, "want leasehold:///NAMESPACE"},
+			{"leasehold://" + manager, leasehold.ErrInvalid, "want leasehold:///NAMESPACE"},
+			{"leasehold:///test", leasehold.ErrInvalid, "names no managers"},
+			{"leasehold://" + manager + "/", leasehold.ErrInvalid, "namespace"},
+			{"leasehold://" + manager + "/a/b", leasehold.ErrInvalid, "namespace"},
+			{"leasehold://" + manager + "/test?x=1", leasehold.ErrInvalid, "more in it"},
+			{"leasehold://me:secret@" + manager + "/test", leasehold.ErrInvalid, "more in it"},
+			{"leasehold://[::1]:7400,[::1]:7401/test", leasehold.ErrInvalid, "want leasehold://"},
+			{"leasehold://," + manager + "/test", leasehold.ErrInvalid, "manager 1 of 2"},
+			{"leasehold://m1/test", leasehold.ErrInvalid, "such as manager-1:7400"},
+			{"leasehold://" + manager + "/unknown", leasehold.ErrNotFound, "unknown"},
+			{"leasehold://nobody:7400/test", leasehold.ErrUnavailable, "nobody:7400"},
 		} {
 			cfg := leasegrpc.Config{Lookup: n.LookupConfig()}
 			cfg.Lookup.Namespace, cfg.Lookup.Managers = "", nil
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-			_, err := leasegrpc.Dial(ctx, test.target, cfg, n.DialOptions()...)
+			_, err := leasegrpc.NewClient(ctx, test.target, cfg, n.DialOptions()...)
 			cancel()
 			if wantText(t, err, test.want); !errors.Is(err, test.kind) {
 				t.Errorf("%s: %v; want %v", test.target, err, test.kind)
 			}
 		}
 		cfg := leasegrpc.Config{Lookup: n.LookupConfig(), Methods: map[string]leasegrpc.Method{"x": {}}}
-		if _, err := leasegrpc.Dial(t.Context(), "leasehold:///test", cfg, n.DialOptions()...); !errors.Is(err, leasehold.Invalid) {
+		if _, err := leasegrpc.NewClient(t.Context(), "leasehold:///test", cfg, n.DialOptions()...); !errors.Is(err, leasehold.ErrInvalid) {
 			t.Errorf("with a wrong method: %v", err)
 		}
-		if _, err := leasegrpc.Dial(t.Context(), "leasehold:///other", cfg, n.DialOptions()...); !errors.Is(err, leasehold.Invalid) {
+		if _, err := leasegrpc.NewClient(t.Context(), "leasehold:///other", cfg, n.DialOptions()...); !errors.Is(err, leasehold.ErrInvalid) {
 			t.Errorf("with another namespace: %v", err)
 		}
 		cfg.Methods = nil
-		if _, err := leasegrpc.Dial(t.Context(), "leasehold:///test", cfg); !errors.Is(err, leasehold.Invalid) {
+		if _, err := leasegrpc.NewClient(t.Context(), "leasehold:///test", cfg); !errors.Is(err, leasehold.ErrInvalid) {
 			t.Errorf("without credentials: %v", err)
 		}
 	})
@@ -140,8 +140,8 @@ func TestWrongNamespace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = counterClient{conn}.add(patient(t), "alice", leasegrpc.Idempotent())
-			wantError(t, err, codes.InvalidArgument, leasehold.Invalid)
+			_, err = counterClient{conn}.add(patient(t), "alice", leasegrpc.WithIdempotent())
+			wantError(t, err, codes.InvalidArgument, leasehold.ErrInvalid)
 			wantText(t, err, want)
 			_ = conn.Close()
 		}
@@ -191,14 +191,14 @@ func TestConfig(t *testing.T) {
 					t.Errorf("%s %+v: %v", test.name, test.method, err)
 				}
 				if test.want != "" {
-					if wantText(t, err, test.want); !errors.Is(err, leasehold.Invalid) {
+					if wantText(t, err, test.want); !errors.Is(err, leasehold.ErrInvalid) {
 						t.Errorf("%s %+v: %v", test.name, test.method, err)
 					}
 				}
 			}
 		}
 		for _, cfg := range []leasegrpc.Config{{MaxOutstanding: -1}, {Attempts: -1}} {
-			if _, err := leasegrpc.DialOptions(l, cfg); !errors.Is(err, leasehold.Invalid) {
+			if _, err := leasegrpc.DialOptions(l, cfg); !errors.Is(err, leasehold.ErrInvalid) {
 				t.Errorf("%+v: %v", cfg, err)
 			}
 		}

@@ -121,7 +121,7 @@ func TestOpenCallsOutliveTheirAddress(t *testing.T) {
 		close(goOn)
 		// The server's word, if not the handler's: it arrived over the connection.
 		err := <-result
-		wantError(t, err, codes.Unavailable, leasehold.Unavailable)
+		wantError(t, err, codes.Unavailable, leasehold.ErrIndeterminate)
 		wantText(t, err, "may have been carried out")
 	})
 }
@@ -233,14 +233,14 @@ func TestMaxOutstanding(t *testing.T) {
 		for range 5 {
 			at := time.Now()
 			_, err = caller.add(patient(t), "bob")
-			wantError(t, err, codes.ResourceExhausted, leasehold.Limit)
+			wantError(t, err, codes.ResourceExhausted, leasehold.ErrLimit)
 			wantText(t, err, "a:8080", "3 calls")
 			if took := time.Since(at); took != 0 {
 				t.Errorf("it took %v to fail", took)
 			}
 		}
-		_, err = caller.chat(patient(t), leasegrpc.Key("bob"))
-		wantError(t, err, codes.ResourceExhausted, leasehold.Limit)
+		_, err = caller.chat(patient(t), leasegrpc.WithKey("bob"))
+		wantError(t, err, codes.ResourceExhausted, leasehold.ErrLimit)
 		hangUp()
 		synctest.Wait()
 		go call() // there is room for one
@@ -269,7 +269,7 @@ func TestManagersAway(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		_, err := caller.add(ctx, "bob")
-		wantError(t, err, codes.DeadlineExceeded, leasehold.NoOwner)
+		wantError(t, err, codes.DeadlineExceeded, leasehold.ErrNoOwner)
 		wantText(t, err, "a:8080", "nothing was sent", "no manager has been heard of for")
 	})
 }
@@ -281,9 +281,9 @@ func TestLookupClosed(t *testing.T) {
 		c.Settle()
 		caller, _, l := dialCounting(t, c.Node("caller"), leasegrpc.Config{Methods: byField})
 		mustAdd(t, caller, "alice", 1)
-		_ = l.Close()
+		_ = l.Close(context.Background())
 		_, err := caller.add(patient(t), "alice")
-		wantError(t, err, codes.Canceled, leasehold.Closed)
+		wantError(t, err, codes.Canceled, leasehold.ErrClosed)
 	})
 }
 

@@ -3,10 +3,10 @@
 // A caller connects to a namespace, and says for each call what it is about. The call
 // goes to the owner, and is made again if that was not the owner any more:
 //
-//	conn, err := leasegrpc.Dial(ctx, "leasehold://m1:7400,m2:7400/presence", leasegrpc.Config{},
+//	conn, err := leasegrpc.NewClient(ctx, "leasehold://m1:7400,m2:7400/presence", leasegrpc.Config{},
 //		grpc.WithTransportCredentials(insecure.NewCredentials()))
 //	...
-//	answer, err := pb.NewPresenceClient(conn).Update(ctx, request, leasegrpc.Key("alice"))
+//	answer, err := pb.NewPresenceClient(conn).Update(ctx, request, leasegrpc.WithKey("alice"))
 //
 // Or it follows a lease table that is open already, with [DialOptions] and a target
 // without managers, leasehold:///presence. What a call is about can also be read from
@@ -27,9 +27,9 @@
 // steps 1 and 4 of a server's obligations in package leasehold. The others are the
 // handler's; package leasemap does them, and may be all that a handler calls.
 //
-// A handler that returns an error of kind [leasehold.NotOwner] refuses the call as the
+// A handler that returns an error of kind [leasehold.ErrNotOwner] refuses the call as the
 // interceptor does, and the caller tries again elsewhere: nothing may have been done. With
-// [leasehold.Suspended] the caller tries again here.
+// [leasehold.ErrSuspended] the caller tries again here.
 // Other errors of ours cross the wire with their kinds. An error that is a gRPC status
 // already is passed on as it is, so that one which a handler has got from another
 // service is not taken for its own.
@@ -57,8 +57,8 @@
 //     suspended, that goes on until the call's deadline.
 //   - The connection broke before there was an answer, or the lease ended while the
 //     server worked: it may have been carried out. It is repeated if it is idempotent,
-//     which [Method.Idempotent] or [Idempotent] says. Otherwise it fails with
-//     Unavailable.
+//     which [Method.Idempotent] or [WithIdempotent] says. Otherwise it fails with
+//     ErrIndeterminate.
 //   - The server's application said something else: that is the answer.
 //
 // A call with one request and a stream of answers is repeated in the same way until
@@ -66,26 +66,26 @@
 // open: the application opens another one.
 //
 // What a call fails with is a status, as always with gRPC. Errors of ours have a kind,
-// too: errors.Is(err, leasehold.NoOwner) works. A call that was given up with
-// NoOwner, NotOwner, Suspended, Limit or Closed, as below, was not carried out by any attempt; what
+// too: errors.Is(err, leasehold.ErrNoOwner) works. A call that was given up with
+// ErrNoOwner, ErrNotOwner, ErrSuspended, ErrLimit or ErrClosed, as below, was not carried out by any attempt; what
 // a handler means by a kind that it returns itself is its own affair.
 //
 //	code                what happened                                 kind
-//	InvalidArgument     there is no key, or the target is wrong, or   Invalid
+//	InvalidArgument     there is no key, or the target is wrong, or   ErrInvalid
 //	                    caller and server have different KeyFields
-//	Unavailable         nobody owned the key all the while, or the    NoOwner
+//	Unavailable         nobody owned the key all the while, or the    ErrNoOwner
 //	                    owner could not be connected to
-//	Unavailable         all servers that were asked refused           NotOwner
-//	Unavailable         the server's lease was suspended all the       Suspended
+//	Unavailable         all servers that were asked refused           ErrNotOwner
+//	Unavailable         the server's lease was suspended all the       ErrSuspended
 //	                    while
-//	Unavailable         the lease ended while the server worked, or   Unavailable
+//	Unavailable         the lease ended while the server worked, or   ErrIndeterminate
 //	                    an attempt may have been carried out, and
 //	                    whatever came after it did not answer
-//	Unavailable         the server has gone, says gRPC                none
-//	Aborted             a stream of requests was refused              NotOwner
-//	ResourceExhausted   MaxOutstanding calls were under way           Limit
+//	Unavailable         the server has gone, says gRPC                ErrIndeterminate
+//	Aborted             a stream of requests was refused              ErrNotOwner
+//	ResourceExhausted   MaxOutstanding calls were under way           ErrLimit
 //	DeadlineExceeded    the call's time was over                      as above, or none
-//	Canceled            the lookup was closed                         Closed
+//	Canceled            the lookup was closed                         ErrClosed
 //
 // Without managers calls go on by the last table. Statuses of calls that were given up
 // then say for how long none has been heard of.

@@ -52,7 +52,7 @@ var methods = map[string]leasegrpc.Method{
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	conn, err := leasegrpc.Dial(ctx, "leasehold://manager-1:7400,manager-2:7400/presence",
+	conn, err := leasegrpc.NewClient(ctx, "leasehold://manager-1:7400,manager-2:7400/presence",
 		leasegrpc.Config{Methods: methods},
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -90,9 +90,9 @@ func ExampleDialOptions() {
 
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	_, err = grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{}, leasegrpc.Key("alice"))
+	_, err = grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{}, leasegrpc.WithKey("alice"))
 	switch {
-	case errors.Is(err, leasehold.NoOwner):
+	case errors.Is(err, leasehold.ErrNoOwner):
 		log.Print("nobody had alice all the while: nothing was done")
 	case status.Code(err) == codes.Unavailable:
 		log.Print("it may have been done")
@@ -146,7 +146,7 @@ func ExampleLease() {
 		}
 		d := documents[lease.Key]
 		if d.generation > lease.Generation {
-			return leasehold.NotOwner // this call is late: the key has come back since
+			return leasehold.ErrNotOwner // this call is late: the key has come back since
 		}
 		if d.generation < lease.Generation {
 			d = document{} // what is left of an earlier tenure is worth nothing

@@ -63,7 +63,7 @@ func (l *ledger) add(ctx context.Context, c counterClient, id int, name string) 
 	switch kind := leasehold.KindOf(err); {
 	case err == nil:
 		l.acked++
-	case kind == leasehold.NotOwner || kind == leasehold.NoOwner:
+	case kind == leasehold.ErrNotOwner || kind == leasehold.ErrNoOwner:
 		l.failed = append(l.failed, err)
 		return
 	default:
@@ -79,7 +79,10 @@ func (l *ledger) watch(ctx context.Context, n *leaseholdtest.Node) (wait func())
 	var watching sync.WaitGroup
 	lookup := n.Lookup()
 	watching.Go(func() {
-		for loss := range lookup.Losses(ctx) {
+		for loss, err := range lookup.Losses(ctx) {
+			if err != nil {
+				break
+			}
 			l.lose(loss)
 		}
 	})

@@ -20,7 +20,7 @@ type fieldPath struct {
 func newFieldPath(op, method string, input protoreflect.MessageDescriptor, text string) (*fieldPath, error) {
 	p := &fieldPath{text: text, input: input}
 	bad := func(format string, args ...any) error {
-		return leasehold.Errorf(op, leasehold.Invalid, method, "KeyField %q: %w", text, fmt.Errorf(format, args...))
+		return leasehold.Errorf(op, leasehold.ErrInvalid, method, "KeyField %q: %w", text, fmt.Errorf(format, args...))
 	}
 	parts := strings.Split(text, ".")
 	for i, part := range parts {

@@ -61,13 +61,13 @@ func TestKeyFields(t *testing.T) {
 			err := caller.Invoke(patient(t), "/"+serviceOdd+"/"+test.method, test.request, new(emptypb.Empty))
 			switch {
 			case test.want != "":
-				wantError(t, err, codes.InvalidArgument, leasehold.Invalid)
+				wantError(t, err, codes.InvalidArgument, leasehold.ErrInvalid)
 				wantText(t, err, test.want)
 			case err != nil || asked != leasehold.KeyOf("alice"):
 				t.Errorf("%s: the server was asked for %v: %v", test.method, asked, err)
 			}
 		}
-		if err := caller.Invoke(patient(t), "/"+serviceOdd+"/Number", wrapperspb.Int64(1), new(emptypb.Empty), leasegrpc.RawKey(42)); err != nil || asked != 42 {
+		if err := caller.Invoke(patient(t), "/"+serviceOdd+"/Number", wrapperspb.Int64(1), new(emptypb.Empty), leasegrpc.WithRawKey(42)); err != nil || asked != 42 {
 			t.Errorf("the server was asked for %v: %v", asked, err)
 		}
 	})

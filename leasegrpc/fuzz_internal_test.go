@@ -25,7 +25,7 @@ func FuzzKeyHeader(f *testing.F) {
 		}
 		key, there, err := header(metadata.NewIncomingContext(t.Context(), md))
 		switch {
-		case err != nil && leasehold.KindOf(err) != leasehold.Invalid:
+		case err != nil && leasehold.KindOf(err) != leasehold.ErrInvalid:
 			t.Fatal(err)
 		case err == nil && (both || !there || key.String() != strings.ToLower(one)):
 			t.Fatalf("%q, %q, %t: key %v, there %t", one, two, both, key, there)
@@ -46,7 +46,7 @@ func FuzzKeyField(f *testing.F) {
 		request := &leaseholdv1.HoldRequest{}
 		p, err := newFieldPath("serve", "/s/m", request.ProtoReflect().Descriptor(), path)
 		if err != nil {
-			if leasehold.KindOf(err) != leasehold.Invalid {
+			if leasehold.KindOf(err) != leasehold.ErrInvalid {
 				t.Fatal(err)
 			}
 			return

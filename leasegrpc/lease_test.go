@@ -46,7 +46,7 @@ func TestStreamOutlivesItsLease(t *testing.T) {
 			t.Errorf("it was sent: %v", err)
 		}
 		_, err = w.next()
-		wantError(t, err, codes.Unavailable, leasehold.Unavailable)
+		wantError(t, err, codes.Unavailable, leasehold.ErrIndeterminate)
 	})
 }
 

@@ -37,12 +37,12 @@ func TestMaybeDoneStaysMaybe(t *testing.T) {
 			time:  10 * time.Minute, code: codes.Unavailable, text: "nothing at all",
 		},
 		"the lookup is closed": {
-			after: func(_ *leaseholdtest.Cluster, _ counterClient, l *lookup.Lookup) { _ = l.Close() },
+			after: func(_ *leaseholdtest.Cluster, _ counterClient, l *lookup.Lookup) { _ = l.Close(context.Background()) },
 			time:  10 * time.Minute, code: codes.Unavailable, text: "closed",
 		},
 		"too many others": {
 			after: func(_ *leaseholdtest.Cluster, caller counterClient, _ *lookup.Lookup) {
-				_, _ = caller.chat(context.Background(), leasegrpc.Key("alice"))
+				_, _ = caller.chat(context.Background(), leasegrpc.WithKey("alice"))
 			},
 			time: 10 * time.Minute, code: codes.Unavailable, text: "cap on outstanding calls",
 		},
@@ -53,7 +53,7 @@ func TestMaybeDoneStaysMaybe(t *testing.T) {
 				first := true
 				play(t, c.Node("a"), func(context.Context, string) (int64, error) {
 					if !first {
-						return 0, leasehold.Errorf("add", leasehold.NotOwner, "alice", "nothing at all")
+						return 0, leasehold.Errorf("add", leasehold.ErrNotOwner, "alice", "nothing at all")
 					}
 					first = false
 					begun <- struct{}{}
@@ -66,7 +66,7 @@ func TestMaybeDoneStaysMaybe(t *testing.T) {
 				defer cancel()
 				result := make(chan error, 1)
 				go func() {
-					_, err := caller.add(ctx, "alice", leasegrpc.Idempotent())
+					_, err := caller.add(ctx, "alice", leasegrpc.WithIdempotent())
 					result <- err
 				}()
 				<-begun
@@ -74,9 +74,9 @@ func TestMaybeDoneStaysMaybe(t *testing.T) {
 				c.Advance(100 * time.Microsecond) // into the backoff, which lasts a millisecond or two
 				test.after(c, caller, l)
 				err := <-result
-				wantError(t, err, test.code, leasehold.Unavailable)
+				wantError(t, err, test.code, leasehold.ErrIndeterminate)
 				wantText(t, err, "may have been carried out", test.text)
-				for _, kind := range []leasehold.Kind{leasehold.NoOwner, leasehold.NotOwner, leasehold.Limit, leasehold.Closed} {
+				for _, kind := range []leasehold.Kind{leasehold.ErrNoOwner, leasehold.ErrNotOwner, leasehold.ErrLimit, leasehold.ErrClosed} {
 					if errors.Is(err, kind) {
 						t.Errorf("it is said to be %v, too: %v", kind, err)
 					}

@@ -47,7 +47,7 @@ func TestHeaderOutlivesItsLease(t *testing.T) {
 			t.Errorf("it has arrived: %v", md)
 		}
 		_, err = w.next()
-		wantError(t, err, codes.Unavailable, leasehold.Unavailable)
+		wantError(t, err, codes.Unavailable, leasehold.ErrIndeterminate)
 	})
 }
 
@@ -91,7 +91,7 @@ func TestMetadataPassedOn(t *testing.T) {
 		for _, test := range []struct {
 			options []grpc.CallOption
 			want    []string
-		}{{nil, nil}, {[]grpc.CallOption{leasegrpc.Key("alice")}, []string{alice}}} {
+		}{{nil, nil}, {[]grpc.CallOption{leasegrpc.WithKey("alice")}, []string{alice}}} {
 			if _, err := caller.add(ctx, "alice", test.options...); err != nil {
 				t.Error(err)
 			}

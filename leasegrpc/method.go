@@ -14,7 +14,7 @@ import (
 type Method struct {
 	// KeyField is the field of the request that has the name whose key the call is
 	// about: "user", or "user.name" if it is in a message within. It is a string or
-	// bytes, and the key is its [leasehold.KeyOf]. A caller's [Key] and [RawKey]
+	// bytes, and the key is its [leasehold.KeyOf]. A caller's [WithKey] and [WithRawKey]
 	// prevail over it. It is for methods with one request: unary ones, and those
 	// that stream answers alone.
 	//
@@ -69,10 +69,10 @@ func newMethods(op string, given map[string]Method) (*methods, error) {
 		service, short, ok := split(name)
 		switch {
 		case !ok:
-			return nil, leasehold.Errorf(op, leasehold.Invalid, name,
+			return nil, leasehold.Errorf(op, leasehold.ErrInvalid, name,
 				`want a method as "/package.Service/Method", or all of a service as "/package.Service/"`)
 		case m.KeyField != "" && m.Unkeyed:
-			return nil, leasehold.Errorf(op, leasehold.Invalid, name, "it is Unkeyed, and has the KeyField %q: want one of them", m.KeyField)
+			return nil, leasehold.Errorf(op, leasehold.ErrInvalid, name, "it is Unkeyed, and has the KeyField %q: want one of them", m.KeyField)
 		case m.KeyField == "" && short == "":
 			out.services[name] = &method{Method: m}
 		case m.KeyField == "":
@@ -92,11 +92,11 @@ func (m *methods) addKeyed(op, service, short string, one Method, given map[stri
 	found, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(service))
 	described, ok := found.(protoreflect.ServiceDescriptor)
 	if err != nil || !ok {
-		return leasehold.Errorf(op, leasehold.Invalid, service, "no such service is linked into this program: a KeyField needs its generated code")
+		return leasehold.Errorf(op, leasehold.ErrInvalid, service, "no such service is linked into this program: a KeyField needs its generated code")
 	}
 	list := described.Methods()
 	if short != "" && list.ByName(protoreflect.Name(short)) == nil {
-		return leasehold.Errorf(op, leasehold.Invalid, service, "it has no method %q", short)
+		return leasehold.Errorf(op, leasehold.ErrInvalid, service, "it has no method %q", short)
 	}
 	for i := range list.Len() {
 		d := list.Get(i)
@@ -105,7 +105,7 @@ func (m *methods) addKeyed(op, service, short string, one Method, given map[stri
 			continue
 		}
 		if d.IsStreamingClient() {
-			return leasehold.Errorf(op, leasehold.Invalid, name, "it has a stream of requests, and is opened before the first: callers say its key with Key or RawKey, so remove its KeyField")
+			return leasehold.Errorf(op, leasehold.ErrInvalid, name, "it has a stream of requests, and is opened before the first: callers say its key with Key or RawKey, so remove its KeyField")
 		}
 		path, err := newFieldPath(op, name, d.Input(), one.KeyField)
 		if err != nil {

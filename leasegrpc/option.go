@@ -6,19 +6,19 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// Key is the option of a call that is about a name: it goes to the owner of the
+// WithKey is the option of a call that is about a name: it goes to the owner of the
 // name's [leasehold.KeyOf].
 //
-//	client.Add(ctx, request, leasegrpc.Key("alice"))
-func Key(name string) grpc.CallOption { return RawKey(leasehold.KeyOf(name)) }
+//	client.Add(ctx, request, leasegrpc.WithKey("alice"))
+func WithKey(name string) grpc.CallOption { return WithRawKey(leasehold.KeyOf(name)) }
 
-// RawKey is the option of a call that is about a key, for applications whose keys
+// WithRawKey is the option of a call that is about a key, for applications whose keys
 // are no hashes of names.
-func RawKey(key leasehold.Key) grpc.CallOption { return keyOption{key: key} }
+func WithRawKey(key leasehold.Key) grpc.CallOption { return keyOption{key: key} }
 
-// Idempotent is the option of a call that may be carried out twice. See
+// WithIdempotent is the option of a call that may be carried out twice. See
 // [Method.Idempotent].
-func Idempotent() grpc.CallOption { return idempotentOption{} }
+func WithIdempotent() grpc.CallOption { return idempotentOption{} }
 
 type keyOption struct {
 	grpc.EmptyCallOption
@@ -58,7 +58,7 @@ func (c *call) find(name string, request any) error {
 		return nil
 	}
 	if c.method.path == nil {
-		return missingKey(name, "say it with the call option leasegrpc.Key, or give the method a KeyField")
+		return missingKey(name, "say it with the call option leasegrpc.WithKey, or give the method a KeyField")
 	}
 	key, err := c.method.path.key(request)
 	if err != nil {

@@ -51,7 +51,7 @@ func TestOtherField(t *testing.T) {
 		caller := dial(t, c.Node("caller"), leasegrpc.Config{Methods: map[string]leasegrpc.Method{methodNested: {KeyField: "name"}}})
 		began := time.Now()
 		err := caller.Invoke(patient(t), methodNested, request, new(emptypb.Empty))
-		wantError(t, err, codes.InvalidArgument, leasehold.Invalid)
+		wantError(t, err, codes.InvalidArgument, leasehold.ErrInvalid)
 		wantText(t, err, `"name"`, leasehold.KeyOf("alice").String(), `"source_context.file_name"`, leasehold.KeyOf(other).String())
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("it took %v", took)
@@ -81,7 +81,7 @@ func TestOtherKeyInTheHandler(t *testing.T) {
 		other = elsewhere(c)
 		caller := dial(t, c.Node("caller"), leasegrpc.Config{Methods: byField})
 		_, err := caller.add(patient(t), "alice")
-		wantError(t, err, codes.InvalidArgument, leasehold.Invalid)
+		wantError(t, err, codes.InvalidArgument, leasehold.ErrInvalid)
 		wantText(t, err, other, leasehold.KeyOf("alice").String(), leasehold.KeyOf(other).String())
 		if calls != 1 {
 			t.Errorf("%d calls", calls)

@@ -59,19 +59,19 @@ func TestMissingKey(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		caller := dial(t, c.Node("caller"), leasegrpc.Config{})
 		_, err := caller.add(patient(t), "alice")
-		wantError(t, err, codes.InvalidArgument, leasehold.Invalid)
-		wantText(t, err, methodAdd, "leasegrpc.Key", "KeyField")
+		wantError(t, err, codes.InvalidArgument, leasehold.ErrInvalid)
+		wantText(t, err, methodAdd, "leasegrpc.WithKey", "KeyField")
 		_, err = caller.watch(patient(t), "alice")
-		wantError(t, err, codes.InvalidArgument, leasehold.Invalid)
+		wantError(t, err, codes.InvalidArgument, leasehold.ErrInvalid)
 		_, err = caller.chat(patient(t))
-		wantError(t, err, codes.InvalidArgument, leasehold.Invalid)
+		wantError(t, err, codes.InvalidArgument, leasehold.ErrInvalid)
 
 		caller = dial(t, c.Node("caller"), leasegrpc.Config{Methods: byField})
 		_, err = caller.add(patient(t), "")
-		wantError(t, err, codes.InvalidArgument, leasehold.Invalid)
+		wantError(t, err, codes.InvalidArgument, leasehold.ErrInvalid)
 		wantText(t, err, `field "value" is empty`)
 		_, err = caller.watch(patient(t), "")
-		wantError(t, err, codes.InvalidArgument, leasehold.Invalid)
+		wantError(t, err, codes.InvalidArgument, leasehold.ErrInvalid)
 	})
 }
 
@@ -166,7 +166,7 @@ func TestOwnerRefusesEverything(t *testing.T) {
 		calls := 0
 		play(t, c.Node("a"), func(context.Context, string) (int64, error) {
 			calls++
-			return 0, leasehold.Errorf("add", leasehold.NotOwner, "alice", "never")
+			return 0, leasehold.Errorf("add", leasehold.ErrNotOwner, "alice", "never")
 		})
 		c.Settle()
 		asked := func(ctx context.Context, cfg leasegrpc.Config) (int, time.Duration, error) {
@@ -177,20 +177,20 @@ func TestOwnerRefusesEverything(t *testing.T) {
 			return calls - before, time.Since(begun), err
 		}
 		n, _, err := asked(patient(t), leasegrpc.Config{Attempts: 5})
-		wantError(t, err, codes.Unavailable, leasehold.NotOwner)
+		wantError(t, err, codes.Unavailable, leasehold.ErrNotOwner)
 		wantText(t, err, "gave up after 5 attempts", "never")
 		if n != 5 {
 			t.Errorf("it was asked %d times, want 5", n)
 		}
 		n, took, err := asked(patient(t), leasegrpc.Config{})
-		wantError(t, err, codes.Unavailable, leasehold.NotOwner)
+		wantError(t, err, codes.Unavailable, leasehold.ErrNotOwner)
 		if n != 40 || took > 40*time.Second {
 			t.Errorf("it was asked %d times in %v, want 40 times in less", n, took)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		n, took, err = asked(ctx, leasegrpc.Config{})
-		wantError(t, err, codes.DeadlineExceeded, leasehold.NotOwner)
+		wantError(t, err, codes.DeadlineExceeded, leasehold.ErrNotOwner)
 		if n < 3 || took > time.Second {
 			t.Errorf("it was asked %d times in %v", n, took)
 		}
@@ -200,7 +200,7 @@ func TestOwnerRefusesEverything(t *testing.T) {
 // What an application says is its answer, whatever the code, and is not repeated.
 func TestApplicationErrors(t *testing.T) {
 	passedOn := func(namespace, name string) error {
-		refused := wire.FromError(leasehold.Errorf("add", leasehold.NotOwner, name, "said another server"))
+		refused := wire.FromError(leasehold.Errorf("add", leasehold.ErrNotOwner, name, "said another server"))
 		s, err := status.Convert(refused).WithDetails(&errdetails.ErrorInfo{
 			Domain: "leasehold", Reason: "NOT_THE_OWNER",
 			Metadata: map[string]string{"namespace": namespace, "key": leasehold.KeyOf(name).String()},
@@ -226,16 +226,16 @@ func TestApplicationErrors(t *testing.T) {
 			kind    leasehold.Kind
 			calls   int
 		}{
-			{status.Error(codes.Aborted, "mine"), []grpc.CallOption{leasegrpc.Idempotent()}, codes.Aborted, leasehold.Other, 1},
+			{status.Error(codes.Aborted, "mine"), []grpc.CallOption{leasegrpc.WithIdempotent()}, codes.Aborted, leasehold.Other, 1},
 			{status.Error(codes.FailedPrecondition, "mine"), nil, codes.FailedPrecondition, leasehold.Other, 1},
-			{passedOn("other", "alice"), []grpc.CallOption{leasegrpc.Idempotent()}, codes.Aborted, leasehold.Other, 1},
-			{passedOn("test", "bob"), []grpc.CallOption{leasegrpc.Idempotent()}, codes.Aborted, leasehold.Other, 1},
-			{passedOn("test", "alice"), nil, codes.Unavailable, leasehold.NotOwner, 3},
-			{status.Error(codes.Unavailable, "or gRPC"), nil, codes.Unavailable, leasehold.Other, 1},
-			{status.Error(codes.Unavailable, "or gRPC"), []grpc.CallOption{leasegrpc.Idempotent()}, codes.Unavailable, leasehold.Unavailable, 3},
-			{leasehold.Errorf("add", leasehold.Limit, "", "full"), nil, codes.ResourceExhausted, leasehold.Limit, 1},
-			{leasehold.Errorf("add", leasehold.Stale, "", "old"), nil, codes.FailedPrecondition, leasehold.Stale, 1},
-			{leasehold.Unavailable, nil, codes.Unavailable, leasehold.Unavailable, 1},
+			{passedOn("other", "alice"), []grpc.CallOption{leasegrpc.WithIdempotent()}, codes.Aborted, leasehold.Other, 1},
+			{passedOn("test", "bob"), []grpc.CallOption{leasegrpc.WithIdempotent()}, codes.Aborted, leasehold.Other, 1},
+			{passedOn("test", "alice"), nil, codes.Unavailable, leasehold.ErrNotOwner, 3},
+			{status.Error(codes.Unavailable, "or gRPC"), nil, codes.Unavailable, leasehold.ErrIndeterminate, 1},
+			{status.Error(codes.Unavailable, "or gRPC"), []grpc.CallOption{leasegrpc.WithIdempotent()}, codes.Unavailable, leasehold.ErrIndeterminate, 3},
+			{leasehold.Errorf("add", leasehold.ErrLimit, "", "full"), nil, codes.ResourceExhausted, leasehold.ErrLimit, 1},
+			{leasehold.Errorf("add", leasehold.ErrStale, "", "old"), nil, codes.FailedPrecondition, leasehold.ErrStale, 1},
+			{leasehold.ErrUnavailable, nil, codes.Unavailable, leasehold.ErrUnavailable, 1},
 			{context.DeadlineExceeded, nil, codes.DeadlineExceeded, leasehold.Other, 1},
 		} {
 			says, calls = test.says, 0
@@ -277,7 +277,7 @@ func TestLeaseEndsMeanwhile(t *testing.T) {
 				close(goOn)
 				err := <-result
 				if !idempotent {
-					wantError(t, err, codes.Unavailable, leasehold.Unavailable)
+					wantError(t, err, codes.Unavailable, leasehold.ErrIndeterminate)
 					wantText(t, err, "may have been carried out")
 					if len(begun) > 0 {
 						t.Error("it was carried out twice")

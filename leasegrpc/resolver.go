@@ -26,7 +26,7 @@ type target struct {
 // parse reads leasehold:///namespace or leasehold://manager,manager/namespace.
 func parse(u *url.URL) (target, error) {
 	bad := func(format string, args ...any) (target, error) {
-		return target{}, leasehold.Errorf(opDial, leasehold.Invalid, u.Redacted(), format, args...)
+		return target{}, leasehold.Errorf(opDial, leasehold.ErrInvalid, u.Redacted(), format, args...)
 	}
 	ns, rooted := strings.CutPrefix(u.Path, "/")
 	if u.Scheme != Scheme || !rooted || u.Opaque != "" {
@@ -49,7 +49,7 @@ func parse(u *url.URL) (target, error) {
 func (c *Config) fill(text string) error {
 	u, err := url.Parse(text)
 	if err != nil {
-		return leasehold.Errorf(opDial, leasehold.Invalid, text, "want leasehold://HOST:PORT,HOST:PORT/NAMESPACE: %w", err)
+		return leasehold.Errorf(opDial, leasehold.ErrInvalid, text, "want leasehold://HOST:PORT,HOST:PORT/NAMESPACE: %w", err)
 	}
 	t, err := parse(u)
 	if err != nil {
@@ -59,13 +59,13 @@ func (c *Config) fill(text string) error {
 	case ns == "":
 		c.Lookup.Namespace = t.namespace
 	case ns != t.namespace:
-		return leasehold.Errorf(opDial, leasehold.Invalid, text, "Lookup.Namespace is %q", ns)
+		return leasehold.Errorf(opDial, leasehold.ErrInvalid, text, "Lookup.Namespace is %q", ns)
 	}
 	if len(c.Lookup.Managers) == 0 {
 		c.Lookup.Managers = t.managers
 	}
 	if len(c.Lookup.Managers) == 0 {
-		return leasehold.Errorf(opDial, leasehold.Invalid, text, "it names no managers: want leasehold://HOST:PORT,HOST:PORT/%s, or Lookup.Managers", t.namespace)
+		return leasehold.Errorf(opDial, leasehold.ErrInvalid, text, "it names no managers: want leasehold://HOST:PORT,HOST:PORT/%s, or Lookup.Managers", t.namespace)
 	}
 	return c.validate()
 }
@@ -83,7 +83,7 @@ func (*builder) Scheme() string { return Scheme }
 func (b *builder) Build(given resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
 	t, err := parse(&given.URL)
 	if have := b.lookup.Namespace(); err == nil && t.namespace != have {
-		err = leasehold.Errorf(opDial, leasehold.Invalid, given.String(), "the lookup that it is routed by follows namespace %q", have)
+		err = leasehold.Errorf(opDial, leasehold.ErrInvalid, given.String(), "the lookup that it is routed by follows namespace %q", have)
 	}
 	if err != nil {
 		return nil, &keybalancer.NotSent{Code: codes.Unavailable, Err: err}
@@ -122,6 +122,6 @@ func (r *follower) Close() {
 	r.cancel()
 	r.running.Wait()
 	if r.own {
-		_ = r.lookup.Close() // it never fails
+		_ = r.lookup.Close(context.Background()) // it never fails
 	}
 }

@@ -92,15 +92,15 @@ func (s *server) key(ctx context.Context, m *method, request any) (leasehold.Key
 		return said, err
 	}
 	if m.path == nil {
-		return 0, leasehold.Errorf(opServe, leasehold.Invalid, string(s.namespace),
+		return 0, leasehold.Errorf(opServe, leasehold.ErrInvalid, string(s.namespace),
 			"the call has no key: want one in the header %s, or a KeyField for the method", keyHeader)
 	}
 	key, err := m.path.key(request)
 	switch {
 	case err != nil:
-		return 0, leasehold.Errorf(opServe, leasehold.Invalid, string(s.namespace), "the call has no key: %w", err)
+		return 0, leasehold.Errorf(opServe, leasehold.ErrInvalid, string(s.namespace), "the call has no key: %w", err)
 	case routed && key != said:
-		return key, leasehold.Errorf(opServe, leasehold.Invalid, key.String(), "the call was routed by key %v, but this is the key of its field %q", said, m.path.text)
+		return key, leasehold.Errorf(opServe, leasehold.ErrInvalid, key.String(), "the call was routed by key %v, but this is the key of its field %q", said, m.path.text)
 	}
 	return key, nil
 }
@@ -114,20 +114,20 @@ func header(ctx context.Context) (key leasehold.Key, there bool, err error) {
 		key, err = leasehold.ParseKey(values[0])
 		return key, err == nil, err
 	default:
-		return 0, false, leasehold.Errorf(opServe, leasehold.Invalid, keyHeader, "the call has %d of these headers", len(values))
+		return 0, false, leasehold.Errorf(opServe, leasehold.ErrInvalid, keyHeader, "the call has %d of these headers", len(values))
 	}
 }
 
 // check returns the lease on a key, and waits for one that is about to come.
 func (s *server) check(ctx context.Context, key leasehold.Key) (owner.Lease, error) {
-	s.owner.Await(ctx, key)
+	_ = s.owner.Await(ctx, key) // Check says the same, and has the lease
 	lease, ok := s.owner.Check(key)
 	if !ok && s.owner.Suspended(key) {
-		return lease, leasehold.Errorf(opServe, leasehold.Suspended, key.String(),
+		return lease, leasehold.Errorf(opServe, leasehold.ErrSuspended, key.String(),
 			"the lease of server %s of namespace %s is suspended, because no manager has answered in time; nothing was done", s.owner.Name(), s.namespace)
 	}
 	if !ok {
-		return lease, leasehold.Errorf(opServe, leasehold.NotOwner, key.String(), "server %s of namespace %s does not own the key; nothing was done", s.owner.Name(), s.namespace)
+		return lease, leasehold.Errorf(opServe, leasehold.ErrNotOwner, key.String(), "server %s of namespace %s does not own the key; nothing was done", s.owner.Name(), s.namespace)
 	}
 	return lease, nil
 }
@@ -154,7 +154,7 @@ func (s *server) seal(lease owner.Lease, err error) error {
 		kind = leasehold.KindOf(err)
 	}
 	switch {
-	case kind == leasehold.NotOwner || kind == leasehold.Suspended:
+	case kind == leasehold.ErrNotOwner || kind == leasehold.ErrSuspended:
 		return s.mark(lease.Key, refusedAnother(lease.Key, err))
 	case !s.owner.Held(lease):
 		return s.mark(lease.Key, s.ended(lease))
@@ -178,12 +178,12 @@ func refusedAnother(routed leasehold.Key, err error) error {
 	if key == routed {
 		return err
 	}
-	return leasehold.Errorf(opServe, leasehold.Invalid, name,
+	return leasehold.Errorf(opServe, leasehold.ErrInvalid, name,
 		"caller and server take the key of the call from different places: it was routed by key %v, and the handler asked for key %v, which this server does not own", routed, key)
 }
 
 // ended is what became of a call whose lease did not last.
 func (s *server) ended(lease owner.Lease) error {
-	return leasehold.Errorf(opServe, leasehold.Unavailable, lease.Key.String(),
+	return leasehold.Errorf(opServe, leasehold.ErrIndeterminate, lease.Key.String(),
 		"the lease of generation %d ended, or was suspended, while server %s worked: the call may have been carried out, or not", lease.Generation, s.owner.Name())
 }

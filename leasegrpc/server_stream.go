@@ -21,7 +21,7 @@ func (s *server) stream(srv any, stream grpc.ServerStream, call *grpc.StreamServ
 	}
 	key, routed, err := header(stream.Context())
 	if err == nil && !routed {
-		err = leasehold.Errorf(opServe, leasehold.Invalid, string(s.namespace), "the call has no key: want one in the header %s", keyHeader)
+		err = leasehold.Errorf(opServe, leasehold.ErrInvalid, string(s.namespace), "the call has no key: want one in the header %s", keyHeader)
 	}
 	if err != nil {
 		return s.mark(key, err)
@@ -38,7 +38,7 @@ func (s *server) under(lease owner.Lease, srv any, stream grpc.ServerStream, m *
 	ctx, cancel := context.WithCancelCause(context.WithValue(stream.Context(), leaseKey{}, lease))
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		if s.owner.AwaitEnd(ctx, lease) {
+		if s.owner.AwaitEnd(ctx, lease) == nil {
 			cancel(s.ended(lease))
 		}
 	})
@@ -91,10 +91,10 @@ func (l *leased) RecvMsg(m any) error {
 	}
 	key, err := l.path.key(m)
 	if err == nil && key != l.lease.Key {
-		err = leasehold.Errorf(opServe, leasehold.Invalid, key.String(), "the call was routed by key %v, but this is the key of its field %q", l.lease.Key, l.path.text)
+		err = leasehold.Errorf(opServe, leasehold.ErrInvalid, key.String(), "the call was routed by key %v, but this is the key of its field %q", l.lease.Key, l.path.text)
 	}
 	if err != nil {
-		return l.server.mark(l.lease.Key, leasehold.Errorf(opServe, leasehold.Invalid, string(l.server.namespace), "%w", err))
+		return l.server.mark(l.lease.Key, leasehold.Errorf(opServe, leasehold.ErrInvalid, string(l.server.namespace), "%w", err))
 	}
 	l.path = nil // there is one request
 	return nil

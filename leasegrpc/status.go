@@ -80,7 +80,7 @@ func refused(ns leasehold.Namespace, key leasehold.Key, err error) bool {
 
 // refusal reports whether it is the mark of a refusal, of whatever key.
 func refusal(i *errdetails.ErrorInfo) bool {
-	return i.GetReason() == reason(leasehold.NotOwner) || i.GetReason() == reason(leasehold.Suspended)
+	return i.GetReason() == reason(leasehold.ErrNotOwner) || i.GetReason() == reason(leasehold.ErrSuspended)
 }
 
 // misread returns an error if the server of a call takes its key from another field of
@@ -99,7 +99,7 @@ func misread(ns leasehold.Namespace, call *call, err error) error {
 	if theirs == "" || theirs == ours || about[infoMethod] != call.name || about[infoKey] == call.key.String() {
 		return nil
 	}
-	return failed(leasehold.Errorf(opCall, leasehold.Invalid, call.name,
+	return failed(leasehold.Errorf(opCall, leasehold.ErrInvalid, call.name,
 		"caller and server take the key of the call from different places, and it was not carried out: it was routed by field %q, key %v, and the server looks for field %q, key %s; give both the same KeyField",
 		ours, call.key, theirs, about[infoKey]))
 }
@@ -146,5 +146,5 @@ func failed(err error) error {
 const opCall = "call"
 
 func missingKey(method, why string) error {
-	return failed(leasehold.Errorf(opCall, leasehold.Invalid, method, "the call has no key: %s", why))
+	return failed(leasehold.Errorf(opCall, leasehold.ErrInvalid, method, "the call has no key: %s", why))
 }

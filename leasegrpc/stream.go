@@ -39,7 +39,7 @@ func (c *client) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.Cli
 
 // A dialogue is a call with a stream of requests. It is not repeated once it is
 // open, since what was sent is not kept: the application hears of a refusal with
-// its first answer, as [leasehold.NotOwner], and opens another.
+// its first answer, as [leasehold.ErrNotOwner], and opens another.
 type dialogue struct {
 	grpc.ClientStream
 	client *client

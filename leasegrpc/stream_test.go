@@ -92,7 +92,7 @@ func TestStreamMaybeDone(t *testing.T) {
 			t.Fatalf("%s owns the key", addr)
 		}
 		_, err = w.next()
-		wantError(t, err, codes.Unavailable, leasehold.Unavailable)
+		wantError(t, err, codes.Unavailable, leasehold.ErrIndeterminate)
 		wantText(t, err, "may have been carried out", "gave up after 40 attempts")
 	})
 }
@@ -103,7 +103,7 @@ func TestStreamAttempts(t *testing.T) {
 		calls := 0
 		playWatch(t, c.Node("a"), func(grpc.ServerStream) error {
 			calls++
-			return leasehold.Errorf("watch", leasehold.NotOwner, "alice", "never")
+			return leasehold.Errorf("watch", leasehold.ErrNotOwner, "alice", "never")
 		})
 		c.Settle()
 		for _, attempts := range []int{1, 4} {
@@ -113,7 +113,7 @@ func TestStreamAttempts(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = w.next()
-			wantError(t, err, codes.Unavailable, leasehold.NotOwner)
+			wantError(t, err, codes.Unavailable, leasehold.ErrNotOwner)
 			if calls != attempts {
 				t.Errorf("it was opened %d times, want %d", calls, attempts)
 			}
@@ -126,7 +126,7 @@ func TestStreamAttempts(t *testing.T) {
 func TestRefusedDialogueRefreshes(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{Lease: time.Hour}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		refuse := func(any, grpc.ServerStream, *grpc.StreamServerInfo, grpc.StreamHandler) error {
-			return leasehold.NotOwner
+			return leasehold.ErrNotOwner
 		}
 		n := c.Node("a")
 		start(n, scripted{}, append(protect(t, n.Join(owner.Config{})), grpc.ChainStreamInterceptor(refuse))...)
@@ -136,7 +136,7 @@ func TestRefusedDialogueRefreshes(t *testing.T) {
 		cfg := leasegrpc.Config{Lookup: n.LookupConfig()}
 		cfg.Lookup.Poll, cfg.Lookup.Stale = time.Hour, 24*time.Hour // nothing is asked meanwhile but because of a hint
 		cfg.Lookup.DialOptions = append(cfg.Lookup.DialOptions, grpc.WithStatsHandler(sent{&questions}))
-		conn, err := leasegrpc.Dial(patient(t), "leasehold:///test", cfg, n.DialOptions()...)
+		conn, err := leasegrpc.NewClient(patient(t), "leasehold:///test", cfg, n.DialOptions()...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,12 +147,12 @@ func TestRefusedDialogueRefreshes(t *testing.T) {
 		if n := questions.Load() - before; n != 0 {
 			t.Fatalf("%d questions were asked without a reason", n)
 		}
-		chat, err := counterClient{conn}.chat(patient(t), leasegrpc.Key("alice"))
+		chat, err := counterClient{conn}.chat(patient(t), leasegrpc.WithKey("alice"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = chat.next()
-		wantError(t, err, codes.Aborted, leasehold.NotOwner)
+		wantError(t, err, codes.Aborted, leasehold.ErrNotOwner)
 		c.Advance(time.Second)
 		if n := questions.Load() - before; n != 1 {
 			t.Errorf("the managers were asked %d times, want once", n)

@@ -31,7 +31,7 @@ func TestSuspendedServerIsWaitedFor(t *testing.T) {
 		c.Advance(20 * time.Second)
 
 		_, err := once.add(patient(t), "alice")
-		wantError(t, err, codes.Unavailable, leasehold.Suspended)
+		wantError(t, err, codes.Unavailable, leasehold.ErrSuspended)
 		_, err = plain(t, node, "a").add(patient(t), "alice")
 		if status.Code(err) != codes.Unavailable {
 			t.Errorf("the server says %v", err)
@@ -48,7 +48,7 @@ func TestSuspendedServerIsWaitedFor(t *testing.T) {
 		short, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		_, err = caller.add(short, "alice")
-		wantError(t, err, codes.DeadlineExceeded, leasehold.Suspended)
+		wantError(t, err, codes.DeadlineExceeded, leasehold.ErrSuspended)
 		if !errors.Is(err, context.DeadlineExceeded) || calls > 0 {
 			t.Errorf("%v, after %d calls of the handler", err, calls)
 		}
@@ -101,7 +101,7 @@ func TestHandlerRefusesSuspended(t *testing.T) {
 		calls := 0
 		play(t, c.Node("a"), func(context.Context, string) (int64, error) {
 			if calls++; calls < 3 {
-				return 0, leasehold.Errorf("update", leasehold.Suspended, "alice", "nothing was done")
+				return 0, leasehold.Errorf("update", leasehold.ErrSuspended, "alice", "nothing was done")
 			}
 			return 1, nil
 		})

@@ -99,11 +99,11 @@ func (v *verdict) Unwrap() []error { return []error{v.kind, v.err} }
 
 // The verdicts.
 const (
-	tryAgain     = leasehold.NotOwner    // nothing was done
-	waitAndTry   = leasehold.Suspended   // nothing was done, and no other server would do it
-	nowhereToGo  = leasehold.NoOwner     // nothing was sent
-	maybeDone    = leasehold.Unavailable // to be tried again if that does no harm
-	thatIsAnswer = leasehold.Internal    // Do knows nothing to do about it
+	tryAgain     = leasehold.ErrNotOwner      // nothing was done
+	waitAndTry   = leasehold.ErrSuspended     // nothing was done, and no other server would do it
+	nowhereToGo  = leasehold.ErrNoOwner       // nothing was sent
+	maybeDone    = leasehold.ErrIndeterminate // to be tried again if that does no harm
+	thatIsAnswer = leasehold.ErrInternal      // Do knows nothing to do about it
 )
 
 // judge says what an error of a call means. Codes alone say little, since an
@@ -119,12 +119,12 @@ func (c *client) judge(call *call, err error) error {
 	var unsent *keybalancer.NotSent
 	switch {
 	case errors.As(err, &unsent):
-		if kind := leasehold.KindOf(unsent.Err); kind == leasehold.NoOwner || kind == leasehold.Unavailable {
+		if kind := leasehold.KindOf(unsent.Err); kind == leasehold.ErrNoOwner || kind == leasehold.ErrUnavailable {
 			return &verdict{nowhereToGo, err}
 		}
 		return &verdict{thatIsAnswer, err}
 	case refused(c.namespace, call.key, err):
-		if leasehold.KindOf(wire.ToError(err)) == leasehold.Suspended {
+		if leasehold.KindOf(wire.ToError(err)) == leasehold.ErrSuspended {
 			return &verdict{waitAndTry, err}
 		}
 		return &verdict{tryAgain, err}
@@ -146,20 +146,14 @@ func (c *client) outcome(call *call, err error) error {
 	v, last := err.(*verdict) //nolint:errorlint // what is wrapped is not the last word
 	var unsent *keybalancer.NotSent
 	if last && (!call.maybe || !errors.As(v.err, &unsent)) {
+		if v.kind == maybeDone && info(c.namespace, v.err) == nil {
+			return v // gRPC's status, with a kind
+		}
 		return translate(c.namespace, call.key, v.err)
 	}
 	if call.maybe {
-		err = leasehold.Errorf(opCall, leasehold.Unavailable, call.key.String(),
-			"an attempt may have been carried out, or not; in the end: %w", &lastWord{err})
+		err = leasehold.Errorf(opCall, leasehold.ErrIndeterminate, call.key.String(),
+			"an attempt may have been carried out, or not; in the end: %w", err)
 	}
 	return failed(err)
-}
-
-// A lastWord is how the attempts at a call ended of which one may have been carried
-// out. It keeps the kind of the last one to itself, which may be that nothing was
-// done, and shows only that the call's time was over.
-type lastWord struct{ error }
-
-func (l *lastWord) Is(target error) bool {
-	return (target == context.DeadlineExceeded || target == context.Canceled) && errors.Is(l.error, target)
 }

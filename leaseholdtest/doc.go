@@ -29,13 +29,13 @@
 //   - All goroutines must have ended when the test returns; [Node.Cleanup] helps.
 //   - A goroutine that waits for something from outside, a real socket for instance,
 //     holds the clock.
-//   - So does one that waits for a [sync.Mutex] or [sync.RWMutex]. That is no matter if
-//     whoever has the lock goes on without time passing. But if it sleeps, or reads from
-//     the network, or calls another server, it waits for the clock, which waits for
-//     whoever wants the lock: the test stands still until go test gives up after its
-//     -timeout, and shows a goroutine in sync.Mutex.Lock. Do not hold a lock over
+//   - So does one that waits for a [sync.Mutex] or [sync.RWMutex]. That is harmless if
+//     the goroutine that has the lock goes on without time passing. But if it sleeps, or
+//     reads from the network, or calls another server, it waits for the clock, which waits
+//     for the goroutine that wants the lock: the test hangs until the -timeout of go test,
+//     and shows a goroutine in sync.Mutex.Lock. Do not hold a lock over
 //     anything that takes time, or use a channel with one slot as the lock: to send
-//     is to lock, to receive is to unlock, and the clock goes on while somebody waits
+//     is to lock, to receive is to unlock, and the clock goes on while a goroutine waits
 //     for it. It must be made within the test, and not in a variable of a package.
 //
 // A test that fails by t.Fatal returns there, and what would have ended its goroutines

@@ -234,7 +234,7 @@ func stimuli() map[string]func(p *play) {
 				cfg.Managers = []string{managerAddr(managerName(i))}
 				p.meanwhile(n.Name(), func(ctx context.Context) {
 					if l, err := lookup.Open(ctx, cfg); err == nil {
-						n.Cleanup(func(context.Context) { _ = l.Close() })
+						n.Cleanup(func(context.Context) { _ = l.Close(context.Background()) })
 					}
 				})
 			}
@@ -346,7 +346,7 @@ func TestEveryPoint(t *testing.T) {
 	for _, p := range failpoint.Points() {
 		point := p.Name
 		switch prefix, _, _ := strings.Cut(point, "/"); {
-		case point == "store/piece-appended" || point == "store/base-piece-written": // only if batches are larger than these, or a store is restored: see store/internal/kv
+		case point == "store/piece-appended" || point == "store/base-piece-written": // only if batches are larger than these, or a store is restored: see internal/store/kv
 			continue
 		case !slices.Contains([]string{"manager", "owner", "link", "lookup", "mover", "store"}, prefix):
 			continue // see flease, manager, internal/agent and store/etcd

@@ -44,7 +44,10 @@ func TestKill(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			for loss := range l.Losses(ctx) {
+			for loss, err := range l.Losses(ctx) {
+				if err != nil {
+					break
+				}
 				losses <- loss
 			}
 		}()

@@ -127,7 +127,7 @@ func (c *Cluster) Move(r leasehold.Range, to string) {
 		case ordered && c.namespaceStatus().GetMoves() > 0:
 		case ordered && (c.holds(to, r) || c.came(to, r.Start, before) && c.came(to, r.Last(), before)):
 			return
-		case err != nil && leasehold.KindOf(err) != leasehold.NotFound:
+		case err != nil && leasehold.KindOf(err) != leasehold.ErrNotFound:
 			c.t.Fatalf("moving %v to %s: %v", r, to, err)
 		default:
 			ordered = false
@@ -190,7 +190,7 @@ func (c *Cluster) status() *leaseholdv1.GetStatusResponse {
 	s, err := ask(c, func(ctx context.Context, a leaseholdv1.AdminServiceClient) (*leaseholdv1.GetStatusResponse, error) {
 		s, err := a.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
 		if err == nil && s.GetProblem() != "" {
-			return nil, leasehold.Errorf("status", leasehold.Unavailable, s.GetManager(), "%s", s.GetProblem())
+			return nil, leasehold.Errorf("status", leasehold.ErrUnavailable, s.GetManager(), "%s", s.GetProblem())
 		}
 		return s, err
 	})
@@ -241,14 +241,14 @@ func ask[R any](c *Cluster, question func(context.Context, leaseholdv1.AdminServ
 	var err error
 	for deadline := time.Now().Add(c.patience()); time.Now().Before(deadline); c.Advance(100 * time.Millisecond) {
 		if len(c.managers) == 0 {
-			return last, leasehold.Errorf("ask", leasehold.Unavailable, "", "all managers were killed: start one")
+			return last, leasehold.Errorf("ask", leasehold.ErrUnavailable, "", "all managers were killed: start one")
 		}
 		for _, name := range slices.Sorted(maps.Keys(c.managers)) {
 			ctx, cancel := c.context()
 			last, err = question(ctx, c.admin(name))
 			cancel()
 			err = wire.ToError(err)
-			if kind := leasehold.KindOf(err); kind != leasehold.Unavailable && kind != leasehold.NotLeader {
+			if kind := leasehold.KindOf(err); kind != leasehold.ErrUnavailable && kind != leasehold.ErrNotLeader {
 				return last, err
 			}
 		}

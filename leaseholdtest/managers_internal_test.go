@@ -15,7 +15,7 @@ func TestKilledManagersWriteNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.KillManager("m1")
-		if _, err := store.Record(t.Context(), true); leasehold.KindOf(err) != leasehold.Closed {
+		if _, err := store.Record(t.Context(), true); leasehold.KindOf(err) != leasehold.ErrClosed {
 			t.Errorf("the store of a manager that was killed answers %v", err)
 		}
 	})

@@ -97,7 +97,10 @@ func watch(t *testing.T, c *leaseholdtest.Cluster, losses *atomic.Int64) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for range l.Losses(ctx) {
+		for _, err := range l.Losses(ctx) {
+			if err != nil {
+				break
+			}
 			losses.Add(1)
 		}
 	}()

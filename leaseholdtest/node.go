@@ -144,7 +144,7 @@ func (n *Node) Lookup() *lookup.Lookup {
 	if err != nil {
 		n.cluster.t.Fatal(err)
 	}
-	n.Cleanup(func(context.Context) { _ = l.Close() })
+	n.Cleanup(func(context.Context) { _ = l.Close(context.Background()) })
 	return l
 }
 

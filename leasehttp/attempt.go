@@ -124,16 +124,16 @@ func (w *watcher) stop() {
 func (c *call) failed(addr string, cause, err error) error {
 	switch broken := c.body.broken(); {
 	case broken != nil:
-		return final{leasehold.Errorf("read body", leasehold.Invalid, "", "the request was not received in full: %w", broken)}
+		return final{leasehold.Errorf("read body", leasehold.ErrInvalid, "", "the request was not received in full: %w", broken)}
 	case c.request.Context().Err() != nil:
 		return final{context.Cause(c.request.Context())}
 	case errors.Is(cause, errMoved):
 		c.maybe = true
-		return leasehold.Errorf("send", leasehold.NotOwner, addr, "%w", errMoved)
+		return leasehold.Errorf("send", leasehold.ErrNotOwner, addr, "%w", errMoved)
 	case !c.body.whole():
-		return final{leasehold.Errorf("send", leasehold.Unavailable, addr, "its body is too long to be sent again: %w", err)}
+		return final{leasehold.Errorf("send", leasehold.ErrIndeterminate, addr, "its body is too long to be sent again: %w", err)}
 	case neverSent(err):
-		return leasehold.Errorf("send", leasehold.NoOwner, addr, "the owner of the key is not there: %w", err)
+		return leasehold.Errorf("send", leasehold.ErrNoOwner, addr, "the owner of the key is not there: %w", err)
 	}
 	c.maybe = true
 	return unreached(addr, err)
@@ -145,7 +145,7 @@ func (c *call) refused(addr, how string) error {
 	c.maybe = c.maybe || how == RefusedLost
 	switch {
 	case how == RefusedLost && !c.repeatable:
-		return final{leasehold.Errorf("send", leasehold.Unavailable, addr, "%w, and may have carried it out; a %s is not sent again", err, c.request.Method)}
+		return final{leasehold.Errorf("send", leasehold.ErrIndeterminate, addr, "%w, and may have carried it out; a %s is not sent again", err, c.request.Method)}
 	case !c.body.whole():
 		return final{leasehold.Errorf("send", leasehold.KindOf(err), addr, "%w, and the body of the request is too long to be sent again", err)}
 	}

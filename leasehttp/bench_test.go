@@ -126,7 +126,7 @@ func routingProxy(b *testing.B, target string) http.Handler {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { _ = l.Close() })
+	b.Cleanup(func() { _ = l.Close(context.Background()) })
 	transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{Lookup: l, Key: user, Base: sameBase()})
 	if err != nil {
 		b.Fatal(err)
@@ -162,7 +162,7 @@ func startManager(ctx context.Context, b *testing.B) string {
 		switch {
 		case err == nil:
 			return m.Addr()
-		case ctx.Err() != nil || leasehold.KindOf(wire.ToError(err)) == leasehold.Invalid:
+		case ctx.Err() != nil || leasehold.KindOf(wire.ToError(err)) == leasehold.ErrInvalid:
 			b.Fatal(err)
 		}
 	}

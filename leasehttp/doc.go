@@ -27,11 +27,11 @@
 // depends on what is known about whether it was carried out:
 //
 //   - The server refuses it, because it does not own the key: nothing was done. It
-//     is sent again, to whoever has the key by then.
+//     is sent again, to the owner of that moment.
 //   - The server refuses it, because its lease is suspended (see package owner): nothing
 //     was done. It is sent again, to the same server while the table names it, until the
 //     request's deadline. Without a deadline the bound below holds.
-//   - Nobody is there, so that not a byte was sent: likewise.
+//   - There is no connection to the server, and nothing was sent: likewise.
 //   - The server says that it lost the key while it worked, or there is no answer:
 //     it may have been carried out. It is sent again only if that does no harm: if
 //     its method is idempotent (GET, HEAD, PUT, DELETE, OPTIONS, TRACE; RFC 9110,
@@ -45,10 +45,10 @@
 // their connections. Any other waits for as long as its caller does.
 //
 // If an attempt may have been carried out, and none that follow has an answer, the
-// error is of kind leasehold.Unavailable, whatever ended the last of them.
+// error is leasehold.ErrIndeterminate, whatever ended the last of them.
 //
 // There is a backoff between attempts and a bound on their number, those of
-// lookup.Lookup.Do. While nobody owns a key its requests wait, within that bound.
+// lookup.Lookup.Do. While no server owns a key its requests wait, within that bound.
 //
 // A body is sent again if the request has a GetBody, as those of
 // http.NewRequest have, or if no more than 64 KiB of it were read
@@ -86,22 +86,22 @@
 // What a gateway answers by itself has the header Leasehold-Error with the kind of
 // error, and a body {"kind": "...", "message": "..."}:
 //
-//	400  invalid      the key is missing, or there twice with different values
-//	408  invalid      the body did not come
-//	413  invalid      the body is too long
-//	500  invalid      gateway and servers take the key from different places; nothing was done
-//	502  unavailable  there is no answer; it may have been carried out
-//	503  no-owner     nobody owns the key for now; nothing was done
-//	503  not-owner    all who were asked have refused; nothing was done
-//	503  suspended    the owner waits for a manager and keeps its state; nothing was done
-//	503  limit        too many requests are under way to the owner; nothing was done
-//	503  unavailable  the gateway has just begun, and knows of no servers; nothing was done
-//	503  closed       the gateway is stopping
-//	504  unavailable  there was no answer in time; it may have been carried out
+//	400  invalid        the key is missing, or there twice with different values
+//	408  invalid        the body did not come
+//	413  invalid        the body is too long
+//	500  invalid        gateway and servers take the key from different places; nothing was done
+//	502  indeterminate  there is no answer; it may have been carried out
+//	503  no-owner       no server owns the key at present; nothing was done
+//	503  not-owner      all servers that were asked have refused; nothing was done
+//	503  suspended      the owner waits for a manager and keeps its state; nothing was done
+//	503  limit          too many requests are under way to the owner; nothing was done
+//	503  unavailable    the gateway has just begun, and knows of no servers; nothing was done
+//	503  closed         the gateway is stopping
+//	504  indeterminate  there was no answer in time; it may have been carried out
 //
-// The first two of the 503 say so if the gateway has heard of no manager for a while:
-// then nobody gets the keys of servers that have gone. After a 503 with Retry-After any request may be sent again. No answer says which
-// servers there are, or where.
+// The first two of the 503 say so if no manager has answered the gateway for a while:
+// the keys of failed servers get no new owner then. After a 503 with Retry-After any request
+// may be sent again. No answer contains the names or addresses of servers.
 //
 // # Bounds
 //

@@ -37,8 +37,7 @@ func counter(t *testing.T, n *leaseholdtest.Node) (leave func(context.Context) e
 		} else {
 			count, _, err = m.Get(name)
 		}
-		if err != nil {
-			leasehttp.Error(w, err)
+		if leasehttp.WriteError(w, err) {
 			return
 		}
 		_, _ = fmt.Fprint(w, count)
@@ -147,7 +146,10 @@ func lossesOf(t *testing.T, watch *lookup.Lookup, name string, since leasehold.L
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	n := 0
-	for loss := range watch.LossesSince(ctx, since) {
+	for loss, err := range watch.LossesSince(ctx, since) {
+		if err != nil {
+			break
+		}
 		if loss.Range.Contains(leasehold.KeyOf(name)) {
 			n++
 		}

@@ -23,7 +23,7 @@ func FuzzParseSource(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		s, err := leasehttp.ParseSource(text)
 		if err != nil {
-			if leasehold.KindOf(err) != leasehold.Invalid || len(err.Error()) > 1000 {
+			if leasehold.KindOf(err) != leasehold.ErrInvalid || len(err.Error()) > 1000 {
 				t.Fatalf("kind %v, %d bytes: %v", leasehold.KindOf(err), len(err.Error()), err)
 			}
 			return
@@ -64,7 +64,7 @@ func FuzzSourceName(f *testing.F) {
 		}
 		name, err := s.Name(r)
 		if err != nil {
-			if leasehold.KindOf(err) != leasehold.Invalid {
+			if leasehold.KindOf(err) != leasehold.ErrInvalid {
 				t.Fatal(err)
 			}
 			return

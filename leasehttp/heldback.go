@@ -185,7 +185,7 @@ func (h *heldBack) replace() {
 	header := h.to.Header()
 	clear(header)
 	maps.Copy(header, h.before)
-	Error(h.to, errLost)
+	WriteError(h.to, errLost)
 }
 
 // finish is called when the handler has returned. It panics to have package

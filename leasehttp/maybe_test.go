@@ -42,7 +42,7 @@ func TestConditionalIsNotRepeated(t *testing.T) {
 				transport := route(t, c.Node("caller"), leasehttp.TransportConfig{})
 				r := request(t, method, "http://presence/", "x")
 				r.Header.Set(header, "*")
-				if got, err := try(transport, r); leasehold.KindOf(err) != leasehold.Unavailable {
+				if got, err := try(transport, r); leasehold.KindOf(err) != leasehold.ErrIndeterminate {
 					t.Errorf("%s with %s: %v, %v", method, header, got, err)
 				}
 			})
@@ -69,7 +69,7 @@ func TestClosedAfterwards(t *testing.T) {
 		caller := c.Node("caller")
 		l := caller.Lookup()
 		stub(c, "a", once(lose, func(w http.ResponseWriter, r *http.Request) {
-			_ = l.Close()
+			_ = l.Close(context.Background())
 			refuse(w, r)
 		}))
 		c.Settle()
@@ -78,7 +78,7 @@ func TestClosedAfterwards(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = try(transport, request(t, "PUT", "http://presence/", "x"))
-		if leasehold.KindOf(err) != leasehold.Unavailable || !errors.Is(err, leasehold.Closed) {
+		if leasehold.KindOf(err) != leasehold.ErrIndeterminate || errors.Is(err, leasehold.ErrClosed) {
 			t.Errorf("%v", err)
 		}
 	})
@@ -86,7 +86,7 @@ func TestClosedAfterwards(t *testing.T) {
 
 func maybeDone(t *testing.T, got answer) {
 	t.Helper()
-	if got.status != http.StatusBadGateway || got.header.Get("Retry-After") != "" || kindOf(t, got.body) != "unavailable" {
+	if got.status != http.StatusBadGateway || got.header.Get("Retry-After") != "" || kindOf(t, got.body) != "indeterminate" {
 		t.Errorf("%v; want 502, unavailable", got)
 	}
 }
@@ -132,7 +132,7 @@ func TestMovedAway(t *testing.T) {
 		}()
 		c.Advance(100 * time.Millisecond)
 		has.Pause()
-		if err := <-ended; leasehold.KindOf(err) != leasehold.Unavailable {
+		if err := <-ended; leasehold.KindOf(err) != leasehold.ErrIndeterminate {
 			t.Errorf("%v", err)
 		}
 		has.Resume()
@@ -161,7 +161,7 @@ func TestLimitAfterwards(t *testing.T) {
 		c.Settle()
 		transport = route(t, c.Node("caller"), leasehttp.TransportConfig{MaxOutstanding: 1})
 		_, err := try(transport, request(t, "PUT", "http://presence/", "x"))
-		if leasehold.KindOf(err) != leasehold.Unavailable || !errors.Is(err, leasehold.Limit) {
+		if leasehold.KindOf(err) != leasehold.ErrIndeterminate || errors.Is(err, leasehold.ErrLimit) {
 			t.Errorf("%v", err)
 		}
 	})

@@ -47,7 +47,7 @@ func newMetrics(r prometheus.Registerer, ns leasehold.Namespace) (*metrics, erro
 		}),
 	}
 	scrape.Begin(m.requests, "1xx", "2xx", "3xx", "4xx", "5xx")
-	for _, k := range []leasehold.Kind{leasehold.Invalid, leasehold.NoOwner, leasehold.NotOwner, leasehold.Suspended, leasehold.Limit, leasehold.Unavailable} {
+	for _, k := range []leasehold.Kind{leasehold.ErrInvalid, leasehold.ErrNoOwner, leasehold.ErrNotOwner, leasehold.ErrSuspended, leasehold.ErrLimit, leasehold.ErrUnavailable, leasehold.ErrIndeterminate} {
 		m.failures.WithLabelValues(scrape.Kind(k))
 	}
 	m.Set = scrape.Set{m.requests, m.failures, m.inFlight, m.duration}

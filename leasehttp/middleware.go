@@ -8,27 +8,19 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// A Holder holds leases. [owner.Owner] is one.
-type Holder interface {
-	Await(ctx context.Context, key leasehold.Key) bool
-	Check(key leasehold.Key) (owner.Lease, bool)
-	Held(lease owner.Lease) bool
-	Suspended(key leasehold.Key) bool
-}
-
 // DefaultHoldBack is how much of an answer [Middleware] holds back, in bytes.
 const DefaultHoldBack = 64 << 10
 
 // A MiddlewareOption changes what [Middleware] does.
 type MiddlewareOption func(*guard)
 
-// HoldBack sets how much of an answer is held back until the lease has been
+// WithHoldBack sets how much of an answer is held back until the lease has been
 // confirmed, in bytes. More makes longer answers safe, and takes as much memory
 // for each request under way. It panics if it is negative; 0 holds back only the
 // header, until the first byte.
-func HoldBack(bytes int) MiddlewareOption {
+func WithHoldBack(bytes int) MiddlewareOption {
 	if bytes < 0 {
-		panic(leasehold.Errorf("hold back", leasehold.Invalid, "", "%d bytes: want 0 or more", bytes))
+		panic(leasehold.Errorf("hold back", leasehold.ErrInvalid, "", "%d bytes: want 0 or more", bytes))
 	}
 	return func(g *guard) { g.holdBack = bytes }
 }
@@ -50,18 +42,18 @@ func HoldBack(bytes int) MiddlewareOption {
 // the lease's generation, to refuse if it is newer, to stamp what it stores, and
 // to do that under a lock. A lease that was checked before the lock was taken may
 // be over when it is, so a handler whose requests wait for each other checks again
-// under its lock, and calls [Error] with [leasehold.NotOwner] if that fails.
+// under its lock, and calls [WriteError] with [leasehold.ErrNotOwner] if that fails.
 //
 // # Long answers
 //
 // An answer can be called back only as long as nothing of it has left. So up to
-// 64 KiB are held back, see [HoldBack], until the handler returns, flushes, or
+// 64 KiB are held back, see [WithHoldBack], until the handler returns, flushes, or
 // writes more. From then on each write asks for the lease before it leaves, and
-// fails with [leasehold.Unavailable] when it is gone; the connection is then cut, so
+// fails with [leasehold.ErrIndeterminate] when it is gone; the connection is then cut, so
 // that no caller takes a part for the whole.
 //
 // The context of a request ends when its lease does, about a second later at the
-// most, with a cause of kind [leasehold.Unavailable]; and so does a connection that
+// most, with a cause of kind [leasehold.ErrIndeterminate]; and so does a connection that
 // the handler has hijacked, a WebSocket for instance. What is written to it asks for
 // the lease each time, as above. Its caller connects again, and reaches the next owner.
 // A suspended lease has not ended: contexts and idle connections last through an outage of
@@ -69,11 +61,11 @@ func HoldBack(bytes int) MiddlewareOption {
 //
 // Middleware panics if the source is the zero Source. It costs two checks, a
 // timer, and a copy of the answer.
-func Middleware(o Holder, key Source, options ...MiddlewareOption) func(http.Handler) http.Handler {
+func Middleware(o owner.Checker, key Source, options ...MiddlewareOption) func(http.Handler) http.Handler {
 	if !key.valid() {
-		panic(leasehold.Errorf("middleware", leasehold.Invalid, "", "say where the key is, with Header for instance"))
+		panic(leasehold.Errorf("middleware", leasehold.ErrInvalid, "", "say where the key is, with Header for instance"))
 	}
-	g := &guard{holder: o, source: key, holdBack: DefaultHoldBack}
+	g := &guard{owner: o, source: key, holdBack: DefaultHoldBack}
 	for _, option := range options {
 		option(g)
 	}
@@ -91,7 +83,7 @@ func Lease(ctx context.Context) (owner.Lease, bool) {
 type leaseKey struct{}
 
 type guard struct {
-	holder   Holder
+	owner    owner.Checker
 	source   Source
 	holdBack int
 }
@@ -99,32 +91,32 @@ type guard struct {
 func (g *guard) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	name, err := g.source.Name(r)
 	if err != nil {
-		explain(w, http.StatusBadRequest, leasehold.Invalid, err.Error())
+		explain(w, http.StatusBadRequest, leasehold.ErrInvalid, err.Error())
 		return
 	}
 	key := leasehold.KeyOf(name)
 	if said := r.Header.Get(HeaderKey); said != "" && said != key.String() {
 		w.Header().Set(HeaderRefused, RefusedOtherKey)
 		tellKey(w.Header(), name, key)
-		explain(w, http.StatusBadRequest, leasehold.Invalid,
+		explain(w, http.StatusBadRequest, leasehold.ErrInvalid,
 			"the request was routed by key "+clip(said)+" and is about "+key.String()+", which is "+g.source.String()+
 				" here: give gateways and servers the same source of keys")
 		return
 	}
-	g.holder.Await(r.Context(), key)
-	lease, ok := g.holder.Check(key)
+	_ = g.owner.Await(r.Context(), key) // Check says the same, and has the lease
+	lease, ok := g.owner.Check(key)
 	if !ok {
 		tellKey(w.Header(), name, key)
 		why := errNotOwner
-		if g.holder.Suspended(key) {
+		if g.owner.Suspended(key) {
 			why = errSuspended
 		}
-		Error(w, why)
+		WriteError(w, why)
 		return
 	}
 	ctx, end := context.WithCancelCause(context.WithValue(r.Context(), leaseKey{}, lease))
 	defer end(nil)
-	t := &tenure{holder: g.holder, lease: lease, end: end}
+	t := &tenure{owner: g.owner, lease: lease, end: end}
 	t.watch()
 	defer t.release()
 	h := newHeldBack(w, t, g.holdBack)

@@ -30,7 +30,13 @@ type holder struct {
 
 func (h *holder) has() bool { return !h.lost.Load() && !h.suspended.Load() }
 
-func (h *holder) Await(context.Context, leasehold.Key) bool { h.awaited.Add(1); return h.has() }
+func (h *holder) Await(context.Context, leasehold.Key) error {
+	h.awaited.Add(1)
+	if !h.has() {
+		return leasehold.ErrNotOwner
+	}
+	return nil
+}
 
 func (h *holder) Check(key leasehold.Key) (owner.Lease, bool) {
 	return owner.Lease{Key: key, Lease: leasehold.Lease{Range: leasehold.All, Generation: 7}}, h.has()
@@ -130,10 +136,10 @@ func TestMiddlewareLosesTheLease(t *testing.T) {
 		"before the first flush": func(h *holder, w http.ResponseWriter) {
 			_, _ = io.WriteString(w, "result")
 			h.lost.Store(true)
-			if err := http.NewResponseController(w).Flush(); leasehold.KindOf(err) != leasehold.Unavailable {
+			if err := http.NewResponseController(w).Flush(); leasehold.KindOf(err) != leasehold.ErrIndeterminate {
 				t.Errorf("flush: %v", err)
 			}
-			if _, err := io.WriteString(w, "more"); leasehold.KindOf(err) != leasehold.Unavailable {
+			if _, err := io.WriteString(w, "more"); leasehold.KindOf(err) != leasehold.ErrIndeterminate {
 				t.Errorf("write: %v", err)
 			}
 		},
@@ -145,7 +151,7 @@ func TestMiddlewareLosesTheLease(t *testing.T) {
 		},
 		"before a hijack": func(h *holder, w http.ResponseWriter) {
 			h.lost.Store(true)
-			if _, _, err := http.NewResponseController(w).Hijack(); leasehold.KindOf(err) != leasehold.Unavailable {
+			if _, _, err := http.NewResponseController(w).Hijack(); leasehold.KindOf(err) != leasehold.ErrIndeterminate {
 				t.Errorf("hijack: %v", err)
 			}
 		},
@@ -155,7 +161,7 @@ func TestMiddlewareLosesTheLease(t *testing.T) {
 			w := httptest.NewRecorder()
 			w.Header().Set("X-Outer", "1") // of a middleware around ours
 			leasehttp.Middleware(h, user)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { handler(h, w) })).ServeHTTP(w, forAlice())
-			if w.Code != http.StatusServiceUnavailable || w.Header().Get(leasehttp.HeaderRefused) != leasehttp.RefusedLost || kindOf(t, w.Body.String()) != "unavailable" {
+			if w.Code != http.StatusServiceUnavailable || w.Header().Get(leasehttp.HeaderRefused) != leasehttp.RefusedLost || kindOf(t, w.Body.String()) != "indeterminate" {
 				t.Errorf("%d %v %q", w.Code, w.Header(), w.Body)
 			}
 			if w.Header().Get("X-Own") != "" || w.Header().Get("X-Outer") != "1" {
@@ -170,7 +176,7 @@ func TestMiddlewareLetsARefusalThrough(t *testing.T) {
 	h := &holder{}
 	w := guarded(h, forAlice(), func(w http.ResponseWriter, _ *http.Request) {
 		h.lost.Store(true)
-		leasehttp.Error(w, leasehold.NotOwner)
+		leasehttp.WriteError(w, leasehold.ErrNotOwner)
 	})
 	if w.Code != http.StatusMisdirectedRequest || w.Header().Get(leasehttp.HeaderRefused) != leasehttp.RefusedNotOwner {
 		t.Errorf("%d %v", w.Code, w.Header())
@@ -189,7 +195,7 @@ func TestMiddlewareCuts(t *testing.T) {
 			_, _ = io.WriteString(w, "part")
 			_ = http.NewResponseController(w).Flush()
 			h.lost.Store(true)
-			if _, err := io.WriteString(w, "more"); leasehold.KindOf(err) != leasehold.Unavailable {
+			if _, err := io.WriteString(w, "more"); leasehold.KindOf(err) != leasehold.ErrIndeterminate {
 				t.Errorf("write: %v", err)
 			}
 			h.lost.Store(false) // it is not asked again
@@ -197,7 +203,7 @@ func TestMiddlewareCuts(t *testing.T) {
 		"and flushed on": func(h *holder, w http.ResponseWriter) {
 			_, _ = io.WriteString(w, "part")
 			h.lost.Store(true)
-			if err := http.NewResponseController(w).Flush(); leasehold.KindOf(err) != leasehold.Unavailable {
+			if err := http.NewResponseController(w).Flush(); leasehold.KindOf(err) != leasehold.ErrIndeterminate {
 				t.Errorf("flush: %v", err)
 			}
 			h.lost.Store(false) // it is not asked again
@@ -219,7 +225,7 @@ func TestMiddlewareCuts(t *testing.T) {
 					t.Errorf("%q", w.Body)
 				}
 			}()
-			leasehttp.Middleware(h, user, leasehttp.HoldBack(3))(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			leasehttp.Middleware(h, user, leasehttp.WithHoldBack(3))(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				handler(h, w)
 			})).ServeHTTP(w, forAlice())
 		})
@@ -255,7 +261,7 @@ func TestLongRequestEnds(t *testing.T) {
 		began := time.Now()
 		w := guarded(h, forAlice(), func(_ http.ResponseWriter, r *http.Request) {
 			<-r.Context().Done()
-			if cause := context.Cause(r.Context()); leasehold.KindOf(cause) != leasehold.Unavailable {
+			if cause := context.Cause(r.Context()); leasehold.KindOf(cause) != leasehold.ErrIndeterminate {
 				t.Errorf("it ended because of %v", cause)
 			}
 		})
@@ -308,11 +314,11 @@ func TestHijackedWrites(t *testing.T) {
 			t.Errorf("with the lease: %v", err)
 		}
 		h.lost.Store(true)
-		if _, err := io.WriteString(conn, "three"); leasehold.KindOf(err) != leasehold.Unavailable {
+		if _, err := io.WriteString(conn, "three"); leasehold.KindOf(err) != leasehold.ErrIndeterminate {
 			t.Errorf("without it: %v", err)
 		}
 		_, _ = buffered.WriteString("four")
-		if err := buffered.Flush(); leasehold.KindOf(err) != leasehold.Unavailable {
+		if err := buffered.Flush(); leasehold.KindOf(err) != leasehold.ErrIndeterminate {
 			t.Errorf("buffered, without it: %v", err)
 		}
 	})).ServeHTTP(hijackable{httptest.NewRecorder(), far}, forAlice())
@@ -330,13 +336,18 @@ func (h hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return h.conn, bufio.NewReadWriter(bufio.NewReader(h.conn), bufio.NewWriter(h.conn)), nil
 }
 
-func TestError(t *testing.T) {
+func TestWriteError(t *testing.T) {
+	if w := httptest.NewRecorder(); leasehttp.WriteError(w, nil) || w.Body.Len() > 0 || len(w.Header()) > 0 {
+		t.Errorf("without an error: %v %q", w.Header(), w.Body)
+	}
 	for kind, want := range map[leasehold.Kind]int{
-		leasehold.NotOwner: 421, leasehold.Unavailable: 503, leasehold.Invalid: 400, leasehold.NotFound: 404,
-		leasehold.Exists: 409, leasehold.Stale: 412, leasehold.Limit: 503, leasehold.Other: 500, leasehold.Internal: 500,
+		leasehold.ErrNotOwner: 421, leasehold.ErrIndeterminate: 503, leasehold.ErrUnavailable: 503, leasehold.ErrInvalid: 400, leasehold.ErrNotFound: 404,
+		leasehold.ErrExists: 409, leasehold.ErrStale: 412, leasehold.ErrLimit: 503, leasehold.Other: 500, leasehold.ErrInternal: 500,
 	} {
 		w := httptest.NewRecorder()
-		leasehttp.Error(w, leasehold.Errorf("op", kind, "subject", "secret"))
+		if err := leasehold.Errorf("op", kind, "subject", "secret"); !leasehttp.WriteError(w, err) {
+			t.Errorf("%v: not written", kind)
+		}
 		if w.Code != want {
 			t.Errorf("%v: %d, want %d", kind, w.Code, want)
 		}
@@ -344,7 +355,7 @@ func TestError(t *testing.T) {
 			t.Errorf("%v: it says %q", kind, w.Body)
 		}
 		refused := w.Header().Get(leasehttp.HeaderRefused)
-		if (refused != "") != (kind == leasehold.NotOwner || kind == leasehold.Unavailable) {
+		if (refused != "") != (kind == leasehold.ErrNotOwner || kind == leasehold.ErrIndeterminate) {
 			t.Errorf("%v: refused %q", kind, refused)
 		}
 	}

@@ -61,7 +61,7 @@ func (c *call) misread(answer *http.Response) error {
 	if err != nil {
 		theirs = ""
 	}
-	return leasehold.Errorf("send", leasehold.Invalid, clip(source.String()), "%w", &otherKey{fmt.Sprintf(
+	return leasehold.Errorf("send", leasehold.ErrInvalid, clip(source.String()), "%w", &otherKey{fmt.Sprintf(
 		"caller and server take the key of the request from different places, and it was not carried out: it was routed by %s, and the server looks for %s; give both the same source of keys",
 		described(ours, c.key), described(theirs, key))})
 }

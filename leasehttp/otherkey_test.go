@@ -38,7 +38,7 @@ func mapped(t *testing.T, n *leaseholdtest.Node, asked *atomic.Int32) {
 	n.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
 		_, _, err := m.Get(strings.TrimPrefix(r.URL.Path, "/"))
-		leasehttp.Error(w, err)
+		leasehttp.WriteError(w, err)
 	}))
 }
 
@@ -67,7 +67,7 @@ func TestOtherKey(t *testing.T) {
 				began := time.Now()
 
 				_, err := try(route(t, c.Node("caller"), leasehttp.TransportConfig{}), request(t, "GET", "http://presence/"+other, ""))
-				if leasehold.KindOf(err) != leasehold.Invalid || asked.Load() != 1 {
+				if leasehold.KindOf(err) != leasehold.ErrInvalid || asked.Load() != 1 {
 					t.Errorf("%v after %d requests", err, asked.Load())
 				}
 				wantBoth(t, err.Error(), other)
@@ -109,11 +109,11 @@ func TestOtherKeyUnknown(t *testing.T) {
 		want               leasehold.Kind
 		asked              int32
 	}{
-		{"no key", leasehttp.RefusedNotOwner, "", 421, leasehold.NotOwner, 3},
-		{"no hexadecimal", leasehttp.RefusedNotOwner, "bob", 421, leasehold.NotOwner, 3},
-		{"the same key", leasehttp.RefusedNotOwner, aliceKey, 421, leasehold.NotOwner, 3},
-		{"another key", leasehttp.RefusedNotOwner, leasehold.KeyOf("bob").String(), 421, leasehold.Invalid, 1},
-		{"found by the server", leasehttp.RefusedOtherKey, leasehold.KeyOf("bob").String(), 400, leasehold.Invalid, 1},
+		{"no key", leasehttp.RefusedNotOwner, "", 421, leasehold.ErrNotOwner, 3},
+		{"no hexadecimal", leasehttp.RefusedNotOwner, "bob", 421, leasehold.ErrNotOwner, 3},
+		{"the same key", leasehttp.RefusedNotOwner, aliceKey, 421, leasehold.ErrNotOwner, 3},
+		{"another key", leasehttp.RefusedNotOwner, leasehold.KeyOf("bob").String(), 421, leasehold.ErrInvalid, 1},
+		{"found by the server", leasehttp.RefusedOtherKey, leasehold.KeyOf("bob").String(), 400, leasehold.ErrInvalid, 1},
 		{"an answer", leasehttp.RefusedOtherKey, "", 400, leasehold.Other, 1},
 		{"another status", leasehttp.RefusedNotOwner, leasehold.KeyOf("bob").String(), 404, leasehold.Other, 1},
 	} {

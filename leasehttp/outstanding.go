@@ -27,7 +27,7 @@ func (o *outstanding) begin(addr string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.at[addr] >= o.most {
-		return leasehold.Errorf("send", leasehold.Limit, addr, "%d requests are under way to the owner of the key, as many as may be", o.most)
+		return leasehold.Errorf("send", leasehold.ErrLimit, addr, "%d requests are under way to the owner of the key, as many as may be", o.most)
 	}
 	o.at[addr]++
 	return nil

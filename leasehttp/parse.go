@@ -23,7 +23,7 @@ const forms = "want header:NAME, path:NUMBER, query:NAME or cookie:NAME"
 //
 // Headers that a proxy does not pass on, because they are about a connection or
 // because proxies write them, are refused, and so are those of ours. Errors are of
-// kind [leasehold.Invalid] and say what is wrong.
+// kind [leasehold.ErrInvalid] and say what is wrong.
 func ParseSource(text string) (Source, error) {
 	var sources []Source
 	for part := range strings.SplitSeq(text, ",") {
@@ -61,7 +61,7 @@ func parseOne(text string) (Source, error) {
 }
 
 func invalidSource(text, format string, args ...any) error {
-	return leasehold.Errorf("key source", leasehold.Invalid, clip(text), format, args...)
+	return leasehold.Errorf("key source", leasehold.ErrInvalid, clip(text), format, args...)
 }
 
 // clip keeps what somebody typed from filling a log.

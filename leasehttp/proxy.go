@@ -53,20 +53,20 @@ type ProxyConfig struct {
 func (c *ProxyConfig) validate() error {
 	const op = "new proxy"
 	if c.Transport == nil {
-		return leasehold.Errorf(op, leasehold.Invalid, "Transport", "it is required: make one with NewTransport")
+		return leasehold.Errorf(op, leasehold.ErrInvalid, "Transport", "it is required: make one with NewTransport")
 	}
 	switch c.Scheme {
 	case "":
 		c.Scheme = "http"
 	case "http", "https":
 	default:
-		return leasehold.Errorf(op, leasehold.Invalid, "Scheme", "%q: want http or https", clip(c.Scheme))
+		return leasehold.Errorf(op, leasehold.ErrInvalid, "Scheme", "%q: want http or https", clip(c.Scheme))
 	}
 	if c.Stall < 0 {
-		return leasehold.Errorf(op, leasehold.Invalid, "Stall", "%v: want a time, or 0 for no bound", c.Stall)
+		return leasehold.Errorf(op, leasehold.ErrInvalid, "Stall", "%v: want a time, or 0 for no bound", c.Stall)
 	}
 	if c.MaxBody < 0 {
-		return leasehold.Errorf(op, leasehold.Invalid, "MaxBody", "%d: want a number of bytes, or 0 for no bound", c.MaxBody)
+		return leasehold.Errorf(op, leasehold.ErrInvalid, "MaxBody", "%d: want a number of bytes, or 0 for no bound", c.MaxBody)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -93,7 +93,7 @@ type Proxy struct {
 	metrics *metrics // nil if nobody asks for them
 }
 
-// NewProxy fails with [leasehold.Invalid] if the configuration makes no sense.
+// NewProxy fails with [leasehold.ErrInvalid] if the configuration makes no sense.
 func NewProxy(cfg ProxyConfig) (*Proxy, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err

@@ -29,41 +29,41 @@ func judge(err error) verdict {
 	var tooLong *http.MaxBytesError
 	if errors.As(err, &tooLong) {
 		return verdict{
-			status: http.StatusRequestEntityTooLarge, kind: leasehold.Invalid,
+			status: http.StatusRequestEntityTooLarge, kind: leasehold.ErrInvalid,
 			text: fmt.Sprintf("the body of a request may have %d bytes: send less, or have the gateway's bound raised", tooLong.Limit),
 		}
 	}
 	if mistake := (*otherKey)(nil); errors.As(err, &mistake) {
 		// Whoever called can do nothing about it: it is for those who run the gateway.
-		return verdict{status: http.StatusInternalServerError, kind: leasehold.Invalid, text: mistake.Error()}
+		return verdict{status: http.StatusInternalServerError, kind: leasehold.ErrInvalid, text: mistake.Error()}
 	}
 	switch kind := leasehold.KindOf(err); kind {
-	case leasehold.Invalid:
+	case leasehold.ErrInvalid:
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return verdict{status: http.StatusRequestTimeout, kind: kind, text: "the body of the request did not come"}
 		}
 		return verdict{status: http.StatusBadRequest, kind: kind, text: err.Error()}
-	case leasehold.NoOwner:
+	case leasehold.ErrNoOwner:
 		return verdict{
 			status: http.StatusServiceUnavailable, kind: kind, again: true,
 			text: "nobody owns the key for now, and the request was not carried out: send it again",
 		}
-	case leasehold.NotOwner:
+	case leasehold.ErrNotOwner:
 		return verdict{
 			status: http.StatusServiceUnavailable, kind: kind, again: true,
 			text: "no server that was asked owns the key, and the request was not carried out: send it again",
 		}
-	case leasehold.Suspended:
+	case leasehold.ErrSuspended:
 		return verdict{
 			status: http.StatusServiceUnavailable, kind: kind, again: true,
 			text: "the owner of the key waits for a manager and keeps its state, and the request was not carried out: send it again",
 		}
-	case leasehold.Limit:
+	case leasehold.ErrLimit:
 		return verdict{
 			status: http.StatusServiceUnavailable, kind: kind, again: true,
 			text: "too many requests are under way to the owner of the key, and this one was not carried out: send fewer at a time",
 		}
-	case leasehold.Closed:
+	case leasehold.ErrClosed:
 		return verdict{
 			status: http.StatusServiceUnavailable, kind: kind, again: true,
 			text: "the gateway is stopping, and the request was not carried out: send it again",
@@ -76,7 +76,7 @@ func judge(err error) verdict {
 // amid adds to a verdict for how long no manager has been heard of, if that may be why:
 // who owns a key, they decide.
 func (v verdict) amid(silence time.Duration) verdict {
-	if silence > 0 && (v.kind == leasehold.NoOwner || v.kind == leasehold.NotOwner) {
+	if silence > 0 && (v.kind == leasehold.ErrNoOwner || v.kind == leasehold.ErrNotOwner) {
 		v.text += fmt.Sprintf("; the gateway has heard of no manager for %v, and keys get no new owner while they are away", silence.Round(time.Second))
 	}
 	return v
@@ -88,17 +88,17 @@ func unanswered(err error) verdict {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return verdict{
-			status: http.StatusGatewayTimeout, kind: leasehold.Unavailable,
+			status: http.StatusGatewayTimeout, kind: leasehold.ErrIndeterminate,
 			text: "the owner of the key did not answer in time, and may have carried the request out",
 		}
 	case errors.Is(err, context.Canceled):
 		return verdict{
-			status: http.StatusServiceUnavailable, kind: leasehold.Closed,
+			status: http.StatusServiceUnavailable, kind: leasehold.ErrClosed,
 			text: "the gateway is stopping, and the request may have been carried out",
 		}
 	}
 	return verdict{
-		status: http.StatusBadGateway, kind: leasehold.Unavailable,
+		status: http.StatusBadGateway, kind: leasehold.ErrIndeterminate,
 		text: "the owner of the key did not answer, or lost the key, and may have carried the request out: send it again if it does no harm twice",
 	}
 }

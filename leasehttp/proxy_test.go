@@ -112,8 +112,8 @@ func TestProxyFailures(t *testing.T) {
 		{"too long, as it turns out", streamed, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.ReadAll(r.Body); panic(http.ErrAbortHandler) }, 413, "invalid", false},
 		{"refused by everyone", post(1), refuse, 503, "not-owner", true},
 		{"no owner", post(1), nil, 503, "no-owner", true},
-		{"lost", post(1), lose, 502, "unavailable", false},
-		{"no answer", post(1), abort, 502, "unavailable", false},
+		{"lost", post(1), lose, 502, "indeterminate", false},
+		{"no answer", post(1), abort, 502, "indeterminate", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, cluster *leaseholdtest.Cluster) {

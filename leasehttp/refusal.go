@@ -73,58 +73,72 @@ func refused(r *http.Response) string {
 	return ""
 }
 
-// Error answers a request with an error of ours, such as package leasemap returns,
-// or an application that checks leases on its own. Without an error it does nothing.
+// WriteError answers a request with an error, such as those of package leasemap or of an
+// application that checks leases itself, and returns true. If err is nil it writes nothing
+// and returns false.
 //
-//   - [leasehold.NotOwner] is 421, so that whoever routed the request looks again
-//     and sends it to another server. Nothing may have been done about it: what was
-//     begun could be done twice. [Middleware] answers so by itself. If errors.As
+//   - [leasehold.ErrNotOwner] is 421, so that the gateway or [Transport] looks the key up again
+//     and sends the request to another server. Return it only if nothing was done: the
+//     request is executed again. [Middleware] answers so by itself. If errors.As
 //     finds an error with the method RefusedKey() (name string, key leasehold.Key),
-//     as in those of package leasemap, the answer says that, so that whoever routed
-//     by another key finds out.
-//   - [leasehold.Suspended] is 503 with Retry-After, so that whoever routed the request
-//     waits and sends it again. Nothing may have been done about it, as above.
-//   - [leasehold.Unavailable] is 503, and says that it may have been carried out.
-//     Only requests that do no harm twice are sent again.
+//     as in those of package leasemap, the answer has that key, which shows if the request
+//     was routed by another one.
+//   - [leasehold.ErrSuspended] is 503 with Retry-After and [RefusedSuspended], so that the request
+//     is sent again after a wait. Return it only if nothing was done, as above.
+//   - [leasehold.ErrIndeterminate] is 503 with [RefusedLost]: the request may have been executed.
+//     Only idempotent requests are sent again.
+//   - [leasehold.ErrUnavailable] is 503 with Retry-After.
 //   - A body that [http.MaxBytesReader] has found too long is 413.
-//   - [leasehold.Invalid] is 400, [leasehold.NotFound] 404, [leasehold.Exists] 409,
-//     [leasehold.Stale] 412, [leasehold.Limit] 503, and everything else 500.
+//   - [leasehold.ErrInvalid] is 400, [leasehold.ErrNotFound] 404, [leasehold.ErrExists] 409,
+//     [leasehold.ErrStale] 412, [leasehold.ErrLimit] 503, and everything else 500.
 //
-// The caller sees the text of the error if its kind is one of those named here.
-func Error(w http.ResponseWriter, err error) {
-	if err == nil {
-		return
+// The caller sees the text of the error if its kind is one of those named here. In a handler:
+//
+//	value, _, err := m.Get(name)
+//	if leasehttp.WriteError(w, err) {
+//		return
+//	}
+func WriteError(w http.ResponseWriter, err error) bool {
+	if err != nil {
+		writeError(w, err)
 	}
+	return err != nil
+}
+
+func writeError(w http.ResponseWriter, err error) {
 	if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
-		explain(w, http.StatusRequestEntityTooLarge, leasehold.Invalid, fmt.Sprintf("the request's body is longer than %d bytes", tooLong.Limit))
+		explain(w, http.StatusRequestEntityTooLarge, leasehold.ErrInvalid, fmt.Sprintf("the request's body is longer than %d bytes", tooLong.Limit))
 		return
 	}
 	kind := leasehold.KindOf(err)
 	switch kind {
-	case leasehold.NotOwner:
+	case leasehold.ErrNotOwner:
 		w.Header().Set(HeaderRefused, RefusedNotOwner)
 		tellRefused(w.Header(), err)
 		explain(w, http.StatusMisdirectedRequest, kind, err.Error())
-	case leasehold.Suspended:
+	case leasehold.ErrSuspended:
 		w.Header().Set(HeaderRefused, RefusedSuspended)
 		w.Header().Set("Retry-After", "1")
 		tellRefused(w.Header(), err)
 		explain(w, http.StatusServiceUnavailable, kind, err.Error())
-	case leasehold.Unavailable:
+	case leasehold.ErrIndeterminate:
 		w.Header().Set(HeaderRefused, RefusedLost)
 		explain(w, http.StatusServiceUnavailable, kind, err.Error())
-	case leasehold.Invalid:
+	case leasehold.ErrUnavailable:
+		w.Header().Set("Retry-After", "1")
+		explain(w, http.StatusServiceUnavailable, kind, err.Error())
+	case leasehold.ErrInvalid:
 		explain(w, http.StatusBadRequest, kind, err.Error())
-	case leasehold.NotFound:
+	case leasehold.ErrNotFound:
 		explain(w, http.StatusNotFound, kind, err.Error())
-	case leasehold.Exists:
+	case leasehold.ErrExists:
 		explain(w, http.StatusConflict, kind, err.Error())
-	case leasehold.Stale:
+	case leasehold.ErrStale:
 		explain(w, http.StatusPreconditionFailed, kind, err.Error())
-	case leasehold.Limit:
+	case leasehold.ErrLimit:
 		explain(w, http.StatusServiceUnavailable, kind, err.Error())
 	default:
-		explain(w, http.StatusInternalServerError, leasehold.Internal, "the server failed")
+		explain(w, http.StatusInternalServerError, leasehold.ErrInternal, "the server failed")
 	}
 }
 
@@ -147,25 +161,27 @@ func explain(w http.ResponseWriter, status int, kind leasehold.Kind, message str
 // kindName is how a kind is written for programs. It never changes.
 func kindName(k leasehold.Kind) string {
 	switch k {
-	case leasehold.Invalid:
+	case leasehold.ErrInvalid:
 		return "invalid"
-	case leasehold.NotOwner:
+	case leasehold.ErrNotOwner:
 		return "not-owner"
-	case leasehold.NoOwner:
+	case leasehold.ErrNoOwner:
 		return "no-owner"
-	case leasehold.NotFound:
+	case leasehold.ErrNotFound:
 		return "not-found"
-	case leasehold.Exists:
+	case leasehold.ErrExists:
 		return "exists"
-	case leasehold.Stale:
+	case leasehold.ErrStale:
 		return "stale"
-	case leasehold.Unavailable:
+	case leasehold.ErrUnavailable:
 		return "unavailable"
-	case leasehold.Limit:
+	case leasehold.ErrIndeterminate:
+		return "indeterminate"
+	case leasehold.ErrLimit:
 		return "limit"
-	case leasehold.Closed:
+	case leasehold.ErrClosed:
 		return "closed"
-	case leasehold.Suspended:
+	case leasehold.ErrSuspended:
 		return "suspended"
 	default:
 		return "internal"

@@ -84,11 +84,11 @@ func must(s Source, err error) Source {
 func (s Source) String() string { return s.text }
 
 // Name returns the name that a request is about. Its error is of kind
-// [leasehold.Invalid], and says what is missing.
+// [leasehold.ErrInvalid], and says what is missing.
 func (s Source) Name(r *http.Request) (string, error) {
 	name, why := s.find(r)
 	if why != found {
-		return "", leasehold.Errorf("route", leasehold.Invalid, s.text, "the key of the request is %s", why)
+		return "", leasehold.Errorf("route", leasehold.ErrInvalid, s.text, "the key of the request is %s", why)
 	}
 	return name, nil
 }

@@ -91,7 +91,7 @@ func TestSourceName(t *testing.T) {
 		switch {
 		case c.wrong == "" && (err != nil || got != c.want):
 			t.Errorf("%s in %s %q: %q, %v; want %q", c.source, c.target, c.header, got, err, c.want)
-		case c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong) || leasehold.KindOf(err) != leasehold.Invalid):
+		case c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong) || leasehold.KindOf(err) != leasehold.ErrInvalid):
 			t.Errorf("%s in %s %q: %q, %v; want an error that says %q", c.source, c.target, c.header, got, err, c.wrong)
 		}
 		if key, _ := source.Key(r); c.wrong == "" && key != leasehold.KeyOf(c.want) {
@@ -123,7 +123,7 @@ func TestParseSourceRefuses(t *testing.T) {
 		"x" + strings.Repeat("y", 10000): "...",
 	} {
 		_, err := leasehttp.ParseSource(text)
-		if err == nil || !strings.Contains(err.Error(), want) || leasehold.KindOf(err) != leasehold.Invalid {
+		if err == nil || !strings.Contains(err.Error(), want) || leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("%.40q: %v; want %q", text, err, want)
 		}
 		if err != nil && len(err.Error()) > 300 {
@@ -166,13 +166,13 @@ func TestConstructorsPanic(t *testing.T) {
 		"cookie":  func() { leasehttp.Cookie("") },
 		"first":   func() { leasehttp.First() },
 		"zero":    func() { leasehttp.First(leasehttp.Source{}) },
-		"hold":    func() { leasehttp.HoldBack(-1) },
+		"hold":    func() { leasehttp.WithHoldBack(-1) },
 		"no key":  func() { leasehttp.Middleware(nil, leasehttp.Source{}) },
 		"too far": func() { leasehttp.PathSegment(65) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
-				if err, ok := recover().(error); !ok || leasehold.KindOf(err) != leasehold.Invalid {
+				if err, ok := recover().(error); !ok || leasehold.KindOf(err) != leasehold.ErrInvalid {
 					t.Errorf("it panics with %v", err)
 				}
 			}()
@@ -201,7 +201,7 @@ func TestSourceFindsWhatWasWritten(t *testing.T) {
 		parts := strings.Split(name, "/")
 		dots := slices.Contains(parts, ".") || slices.Contains(parts, "..")
 		switch got, err := leasehttp.PathSegment(2).Name(r); {
-		case dots && leasehold.KindOf(err) != leasehold.Invalid:
+		case dots && leasehold.KindOf(err) != leasehold.ErrInvalid:
 			t.Errorf("the path of %s is read as %q, %v, want a refusal", target, got, err)
 		case !dots && (got != name || err != nil):
 			t.Errorf("the path of %s: %q, %v", target, got, err)
@@ -238,7 +238,7 @@ func TestSourceWithoutURL(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if name, err := source.Name(&http.Request{}); leasehold.KindOf(err) != leasehold.Invalid {
+		if name, err := source.Name(&http.Request{}); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("%s: %q, %v", text, name, err)
 		}
 	}

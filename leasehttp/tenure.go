@@ -12,12 +12,12 @@ import (
 )
 
 var (
-	errNotOwner  = leasehold.Errorf("serve", leasehold.NotOwner, "", "this server does not own the key of the request, and has done nothing: look the key up again")
-	errSuspended = leasehold.Errorf("serve", leasehold.Suspended, "",
+	errNotOwner  = leasehold.Errorf("serve", leasehold.ErrNotOwner, "", "this server does not own the key of the request, and has done nothing: look the key up again")
+	errSuspended = leasehold.Errorf("serve", leasehold.ErrSuspended, "",
 		"this server's lease on the key is suspended, because no manager has answered in time, and nothing was done: repeat the request here")
 
 	// errLost is why the context of a request ended, and why it can no longer answer.
-	errLost = leasehold.Errorf("serve", leasehold.Unavailable, "",
+	errLost = leasehold.Errorf("serve", leasehold.ErrIndeterminate, "",
 		"this server lost the key while it worked on the request, and what it did may be gone: repeat the request if it does no harm twice")
 )
 
@@ -28,9 +28,9 @@ const lookAgain = time.Second
 
 // A tenure is the time for which a request has its lease.
 type tenure struct {
-	holder Holder
-	lease  owner.Lease
-	end    context.CancelCauseFunc // of the request's context
+	owner owner.Checker
+	lease owner.Lease
+	end   context.CancelCauseFunc // of the request's context
 
 	mu      sync.Mutex
 	timer   *time.Timer
@@ -39,7 +39,7 @@ type tenure struct {
 }
 
 // held reports whether the lease has been held without a gap.
-func (t *tenure) held() bool { return t.holder.Held(t.lease) }
+func (t *tenure) held() bool { return t.owner.Held(t.lease) }
 
 // watch looks from time to time, until it is stopped.
 func (t *tenure) watch() {
@@ -54,7 +54,7 @@ func (t *tenure) look() {
 	if t.stopped {
 		return
 	}
-	if t.held() || t.holder.Suspended(t.lease.Key) { // which may go on, as it was
+	if t.held() || t.owner.Suspended(t.lease.Key) { // which may go on, as it was
 		t.timer.Reset(lookAgain)
 		return
 	}

@@ -87,7 +87,7 @@ func TestDialTLSIsForTheDefaultBase(t *testing.T) {
 			Lookup: c.Node("x").Lookup(), Key: user, Base: http.DefaultTransport,
 			DialTLS: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("never") },
 		})
-		if leasehold.KindOf(err) != leasehold.Invalid {
+		if leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Error(err)
 		}
 	})

@@ -48,7 +48,7 @@ type TransportConfig struct {
 
 	// MaxOutstanding is how many requests may be under way to one server (PRS 3.3),
 	// each until the body of its answer is closed, a WebSocket until it ends. More
-	// fail at once, with [leasehold.Limit]. Default 1024.
+	// fail at once, with [leasehold.ErrLimit]. Default 1024.
 	MaxOutstanding int
 
 	// Replay is how much of a request's body is kept, in bytes, so that it can be
@@ -58,7 +58,7 @@ type TransportConfig struct {
 	Replay int
 
 	// Attempts is how often a request is sent at most or, while its key has no
-	// owner, would have been: see [lookup.Attempts]. Default: as there. Between
+	// owner, would have been: see [lookup.WithAttempts]. Default: as there. Between
 	// them it waits for about 23 seconds in all. What attempts take themselves comes on
 	// top: 5 s for each if the server's computer does not even refuse connections.
 	Attempts int
@@ -68,17 +68,17 @@ func (c *TransportConfig) validate() error {
 	const op = "new transport"
 	switch {
 	case c.Lookup == nil:
-		return leasehold.Errorf(op, leasehold.Invalid, "Lookup", "it is required: open one with lookup.Open")
+		return leasehold.Errorf(op, leasehold.ErrInvalid, "Lookup", "it is required: open one with lookup.Open")
 	case !c.Key.valid():
-		return leasehold.Errorf(op, leasehold.Invalid, "Key", "it is required: say where the key is, with Header for instance")
+		return leasehold.Errorf(op, leasehold.ErrInvalid, "Key", "it is required: say where the key is, with Header for instance")
 	case c.Base != nil && (c.Dial != nil || c.DialTLS != nil):
-		return leasehold.Errorf(op, leasehold.Invalid, "Dial", "it and DialTLS are for the default Base: set those of the Base which is given instead")
+		return leasehold.Errorf(op, leasehold.ErrInvalid, "Dial", "it and DialTLS are for the default Base: set those of the Base which is given instead")
 	case c.MaxOutstanding < 0:
-		return leasehold.Errorf(op, leasehold.Invalid, "MaxOutstanding", "%d: want at least 1, or 0 for the default", c.MaxOutstanding)
+		return leasehold.Errorf(op, leasehold.ErrInvalid, "MaxOutstanding", "%d: want at least 1, or 0 for the default", c.MaxOutstanding)
 	case c.Attempts < 0:
-		return leasehold.Errorf(op, leasehold.Invalid, "Attempts", "%d: want at least 1, or 0 for the default", c.Attempts)
+		return leasehold.Errorf(op, leasehold.ErrInvalid, "Attempts", "%d: want at least 1, or 0 for the default", c.Attempts)
 	case c.Replay > maxReplay:
-		return leasehold.Errorf(op, leasehold.Invalid, "Replay", "%d bytes for each request: want at most %d", c.Replay, maxReplay)
+		return leasehold.Errorf(op, leasehold.ErrInvalid, "Replay", "%d bytes for each request: want at most %d", c.Replay, maxReplay)
 	}
 	c.MaxOutstanding = cmp.Or(c.MaxOutstanding, DefaultMaxOutstanding)
 	c.Replay = max(0, cmp.Or(c.Replay, DefaultReplay))
@@ -142,17 +142,17 @@ type Transport struct {
 	idempotent  []lookup.DoOption
 }
 
-// NewTransport fails with [leasehold.Invalid] if the configuration makes no sense.
+// NewTransport fails with [leasehold.ErrInvalid] if the configuration makes no sense.
 func NewTransport(cfg TransportConfig) (*Transport, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
 	t := &Transport{cfg: cfg, outstanding: newOutstanding(cfg.MaxOutstanding)}
 	if cfg.Attempts > 0 {
-		t.options = append(t.options, lookup.Attempts(cfg.Attempts))
+		t.options = append(t.options, lookup.WithAttempts(cfg.Attempts))
 	}
 	t.idempotent = append(t.idempotent, t.options...)
-	t.idempotent = append(t.idempotent, lookup.Idempotent())
+	t.idempotent = append(t.idempotent, lookup.WithIdempotent())
 	return t, nil
 }
 
@@ -172,7 +172,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if r.URL == nil || r.URL.Opaque != "" || r.Method == http.MethodConnect {
-		return nil, leasehold.Errorf("route", leasehold.Invalid, clip(r.Method), "a request that is not for a path cannot be routed")
+		return nil, leasehold.Errorf("route", leasehold.ErrInvalid, clip(r.Method), "a request that is not for a path cannot be routed")
 	}
 	c := &call{transport: t, request: r, key: key, body: b, repeatable: idempotent(r)}
 	options := t.options
@@ -193,8 +193,8 @@ func (c *call) ended(err error) error {
 	} else if c.request.Context().Err() != nil && leasehold.KindOf(err) == leasehold.Other {
 		err = context.Cause(c.request.Context())
 	}
-	if c.maybe && leasehold.KindOf(err) != leasehold.Unavailable {
-		return leasehold.Errorf("send", leasehold.Unavailable, c.key.String(), "an earlier attempt may have carried the request out: %w", err)
+	if c.maybe && leasehold.KindOf(err) != leasehold.ErrIndeterminate {
+		return leasehold.Errorf("send", leasehold.ErrIndeterminate, c.key.String(), "an earlier attempt may have carried the request out: %w", err)
 	}
 	return err
 }
@@ -257,19 +257,19 @@ func (c *call) outgoing(ctx context.Context, addr string) (*http.Request, error)
 
 // misrouted makes an error from a server's refusal.
 func misrouted(addr, how string) error {
-	kind, what := leasehold.NotOwner, "it does not own the key"
+	kind, what := leasehold.ErrNotOwner, "it does not own the key"
 	switch how {
 	case RefusedLost:
 		what = "it lost the key while it worked on the request"
 	case RefusedSuspended:
-		kind, what = leasehold.Suspended, "its lease on the key is suspended, because no manager has answered it in time"
+		kind, what = leasehold.ErrSuspended, "its lease on the key is suspended, because no manager has answered it in time"
 	}
 	return leasehold.Errorf("send", kind, addr, "%s", what)
 }
 
 // unreached makes an error from a request that has no answer.
 func unreached(addr string, err error) error {
-	return leasehold.Errorf("send", leasehold.Unavailable, addr, "%w", err)
+	return leasehold.Errorf("send", leasehold.ErrIndeterminate, addr, "%w", err)
 }
 
 // neverSent reports whether an error means that not a byte of the request has

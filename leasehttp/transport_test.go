@@ -66,10 +66,12 @@ func stub(c *leaseholdtest.Cluster, name string, handler http.HandlerFunc) {
 }
 
 // refuse is what a server says that has done nothing.
-func refuse(w http.ResponseWriter, _ *http.Request) { leasehttp.Error(w, leasehold.NotOwner) }
+func refuse(w http.ResponseWriter, _ *http.Request) { leasehttp.WriteError(w, leasehold.ErrNotOwner) }
 
 // lose is what a server says whose lease ended under a request.
-func lose(w http.ResponseWriter, _ *http.Request) { leasehttp.Error(w, leasehold.Unavailable) }
+func lose(w http.ResponseWriter, _ *http.Request) {
+	leasehttp.WriteError(w, leasehold.ErrIndeterminate)
+}
 
 // abort ends the connection without an answer.
 func abort(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
@@ -123,11 +125,11 @@ func TestSentAgain(t *testing.T) {
 		{"an application's own 421", "GET", "", false, own421, 1, 421, 0},
 		{"a get whose lease ended", "GET", "", false, lose, 4, 200, 0},
 		{"a put whose lease ended", "PUT", short, true, lose, 4, 200, 0},
-		{"a post whose lease ended", "POST", short, false, lose, 1, 0, leasehold.Unavailable},
+		{"a post whose lease ended", "POST", short, false, lose, 1, 0, leasehold.ErrIndeterminate},
 		{"a get that is not answered", "GET", "", false, abort, 4, 200, 0},
 		{"a put that is not answered", "PUT", short, true, abort, 4, 200, 0},
-		{"a post that is not answered", "POST", short, false, abort, 1, 0, leasehold.Unavailable},
-		{"a patch that is not answered", "PATCH", short, false, abort, 1, 0, leasehold.Unavailable},
+		{"a post that is not answered", "POST", short, false, abort, 1, 0, leasehold.ErrIndeterminate},
+		{"a patch that is not answered", "PATCH", short, false, abort, 1, 0, leasehold.ErrIndeterminate},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, cluster *leaseholdtest.Cluster) {
@@ -169,11 +171,11 @@ func TestLongBodies(t *testing.T) {
 		{"refused after it was sent", -1, func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			refuse(w, r)
-		}, 1, leasehold.NotOwner},
+		}, 1, leasehold.ErrNotOwner},
 		{"not answered", -1, func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			panic(http.ErrAbortHandler)
-		}, 1, leasehold.Unavailable},
+		}, 1, leasehold.ErrIndeterminate},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, cluster *leaseholdtest.Cluster) {
@@ -202,12 +204,12 @@ func TestRefusedByAll(t *testing.T) {
 		c.Settle()
 		began := time.Now()
 		_, err := try(route(t, c.Node("caller"), leasehttp.TransportConfig{}), request(t, "POST", "http://presence/", "x"))
-		if leasehold.KindOf(err) != leasehold.NotOwner || f.asked.Load() != 40 || time.Since(began) > time.Minute {
+		if leasehold.KindOf(err) != leasehold.ErrNotOwner || f.asked.Load() != 40 || time.Since(began) > time.Minute {
 			t.Errorf("%v after %d attempts and %v", err, f.asked.Load(), time.Since(began))
 		}
 		f.asked.Store(0)
 		_, err = try(route(t, c.Node("caller"), leasehttp.TransportConfig{Attempts: 3}), request(t, "POST", "http://presence/", "x"))
-		if leasehold.KindOf(err) != leasehold.NotOwner || f.asked.Load() != 3 {
+		if leasehold.KindOf(err) != leasehold.ErrNotOwner || f.asked.Load() != 3 {
 			t.Errorf("%v after %d attempts", err, f.asked.Load())
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -223,7 +225,7 @@ func TestNoOwner(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		transport := route(t, c.Node("caller"), leasehttp.TransportConfig{})
 		_, err := try(transport, request(t, "POST", "http://presence/", "x"))
-		if leasehold.KindOf(err) != leasehold.NoOwner {
+		if leasehold.KindOf(err) != leasehold.ErrNoOwner {
 			t.Errorf("%v", err)
 		}
 		// One that joins while a request waits answers it.
@@ -260,14 +262,14 @@ func TestOutstandingRequests(t *testing.T) {
 			open = append(open, a) //nolint:bodyclose // below
 		}
 		began := time.Now()
-		if _, err := try(transport, request(t, "GET", "http://presence/", "")); leasehold.KindOf(err) != leasehold.Limit || time.Since(began) > 0 {
+		if _, err := try(transport, request(t, "GET", "http://presence/", "")); leasehold.KindOf(err) != leasehold.ErrLimit || time.Since(began) > 0 {
 			t.Errorf("a third: %v after %v", err, time.Since(began))
 		}
 		_ = open[0].Body.Close()
 		_ = open[0].Body.Close() // counts once
 		if a, err := transport.RoundTrip(request(t, "GET", "http://presence/", "")); err != nil {
 			t.Errorf("after one was closed: %v", err)
-		} else if _, err := try(transport, request(t, "GET", "http://presence/", "")); leasehold.KindOf(err) != leasehold.Limit {
+		} else if _, err := try(transport, request(t, "GET", "http://presence/", "")); leasehold.KindOf(err) != leasehold.ErrLimit {
 			t.Errorf("a third: %v", err)
 		} else {
 			_ = a.Body.Close()
@@ -288,7 +290,7 @@ func TestBadRequests(t *testing.T) {
 		} {
 			closed := &closes{Reader: strings.NewReader("x")}
 			r.Body, r.GetBody = closed, nil
-			if _, err := try(transport, r); leasehold.KindOf(err) != leasehold.Invalid {
+			if _, err := try(transport, r); leasehold.KindOf(err) != leasehold.ErrInvalid {
 				t.Errorf("%s: %v", name, err)
 			}
 			if closed.times != 1 {
@@ -315,7 +317,7 @@ func TestTransportConfig(t *testing.T) {
 			"Attempts":       {Lookup: l, Key: user, Attempts: -1},
 			"Replay":         {Lookup: l, Key: user, Replay: 1 << 30},
 		} {
-			if _, err := leasehttp.NewTransport(cfg); leasehold.KindOf(err) != leasehold.Invalid || !strings.Contains(err.Error(), want) {
+			if _, err := leasehttp.NewTransport(cfg); leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v", want, err)
 			}
 		}
@@ -328,7 +330,7 @@ func TestTransportConfig(t *testing.T) {
 			"Scheme":    {Transport: transport, Scheme: "ftp"},
 			"MaxBody":   {Transport: transport, MaxBody: -1},
 		} {
-			if _, err := leasehttp.NewProxy(cfg); leasehold.KindOf(err) != leasehold.Invalid || !strings.Contains(err.Error(), want) {
+			if _, err := leasehttp.NewProxy(cfg); leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v", want, err)
 			}
 		}

@@ -70,7 +70,7 @@ func TestUpgradeMakesRoom(t *testing.T) {
 		if err != nil || line.StatusCode != http.StatusSwitchingProtocols {
 			t.Fatalf("%v, %v", line, err)
 		}
-		if _, err := try(transport, request(t, "GET", "http://presence/", "")); leasehold.KindOf(err) != leasehold.Limit {
+		if _, err := try(transport, request(t, "GET", "http://presence/", "")); leasehold.KindOf(err) != leasehold.ErrLimit {
 			t.Errorf("while it is open: %v", err)
 		}
 		_ = line.Body.Close()

@@ -106,7 +106,10 @@ func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64) []porcupine.Opera
 	var watchers, clients sync.WaitGroup
 	watcher := c.Node("watcher").Lookup()
 	watchers.Go(func() {
-		for loss := range watcher.Losses(watching) {
+		for loss, err := range watcher.Losses(watching) {
+			if err != nil {
+				break
+			}
 			history.Lost(loss)
 		}
 	})
@@ -143,7 +146,7 @@ func (c *client) request(ctx context.Context, in *oracle.Request) (oracle.Answer
 	}
 	in.Want = was.Value
 	_, err = c.ask(ctx, http.MethodPut, in.Name, reply{Value: in.Value, Version: was.Version}, true)
-	if errors.Is(err, leasehold.Stale) {
+	if errors.Is(err, leasehold.ErrStale) {
 		return oracle.Answer{}, nil
 	}
 	return oracle.Answer{Swapped: true}, err

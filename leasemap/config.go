@@ -50,11 +50,11 @@ func (c *Config[V]) validate() error {
 	}
 	switch {
 	case c.Max < 0 || c.TTL < 0:
-		return leasehold.Errorf(opNew, leasehold.Invalid, "", "Max is %d and TTL %v: neither may be negative", c.Max, c.TTL)
+		return leasehold.Errorf(opNew, leasehold.ErrInvalid, "", "Max is %d and TTL %v: neither may be negative", c.Max, c.TTL)
 	case (c.Encode == nil) != (c.Decode == nil):
-		return leasehold.Errorf(opNew, leasehold.Invalid, "", "Encode and Decode go together: set both or neither")
+		return leasehold.Errorf(opNew, leasehold.ErrInvalid, "", "Encode and Decode go together: set both or neither")
 	case c.Weak && c.TTL == 0:
-		return leasehold.Errorf(opNew, leasehold.Invalid, "", "a weak map keeps what it no longer owns until that expires: set TTL")
+		return leasehold.Errorf(opNew, leasehold.ErrInvalid, "", "a weak map keeps what it no longer owns until that expires: set TTL")
 	}
 	if c.Encode == nil {
 		c.Encode = func(dst []byte, v *V) ([]byte, error) { return appendJSON(dst, v) }

@@ -10,7 +10,7 @@
 //		return nil
 //	})
 //	...
-//	status, version, err := m.Get("alice")
+//	status, exists, err := m.Get("alice")
 //
 // Every operation does what package leasehold obliges a server to do: it checks
 // that this process owns the name, discards what is left of an earlier tenure,
@@ -21,19 +21,19 @@
 //
 // # What an operation's error means
 //
-//   - [leasehold.NotOwner]: this server does not own the name. Nothing was done.
+//   - [leasehold.ErrNotOwner]: this server does not own the name. Nothing was done.
 //     The caller looks again. Somewhere in it is an error with the method
 //     RefusedKey() (name string, key leasehold.Key), for errors.As.
-//   - [leasehold.Suspended]: this server owns the name, and no manager has renewed its
+//   - [leasehold.ErrSuspended]: this server owns the name, and no manager has renewed its
 //     lease in time. Nothing was done, and the value is kept: see below. The caller waits
 //     and asks again. It has RefusedKey, too.
-//   - [leasehold.Unavailable]: the lease ended while the operation was under way. A
-//     change may have been carried out and have moved on with the name, or be lost. Or
-//     the context ended before it was the operation's turn; then errors.Is finds the
-//     context's error, and nothing was done.
-//   - [leasehold.Stale]: the value has another version than [If] wants. Nothing was
+//   - [leasehold.ErrIndeterminate]: the lease ended while the operation was under way. A
+//     change may have been carried out and have moved on with the name, or be lost.
+//   - [leasehold.ErrUnavailable]: the context ended before it was the operation's turn.
+//     Nothing was done. errors.Is finds the context's error.
+//   - [leasehold.ErrStale]: the value has another version than [WithVersion] wants. Nothing was
 //     done.
-//   - [leasehold.Limit]: there is no room for another name. Nothing was done.
+//   - [leasehold.ErrLimit]: there is no room for another name. Nothing was done.
 //   - Whatever the function of an Update returns: nothing was done.
 //
 // # Outages of the managers

@@ -34,7 +34,7 @@ func Example() {
 	}
 	_, err = statuses.Set(ctx, "ann", Status{Text: "at lunch"})
 	switch {
-	case errors.Is(err, leasehold.NotOwner):
+	case errors.Is(err, leasehold.ErrNotOwner):
 		log.Print("ann is with another server: the caller looks again")
 	case err != nil:
 		log.Print(err)
@@ -51,8 +51,9 @@ type all struct{}
 func (all) Check(key leasehold.Key) (owner.Lease, bool) {
 	return owner.Lease{Lease: leasehold.Lease{Range: leasehold.All, Generation: 1}, Key: key}, true
 }
-func (all) Held(owner.Lease) bool        { return true }
-func (all) Suspended(leasehold.Key) bool { return false }
+func (all) Held(owner.Lease) bool                      { return true }
+func (all) Suspended(leasehold.Key) bool               { return false }
+func (all) Await(context.Context, leasehold.Key) error { return nil }
 
 func alone[V any]() *leasemap.Map[V] {
 	m, err := leasemap.New(leasemap.Config[V]{})
@@ -80,15 +81,15 @@ func ExampleMap_Update() {
 }
 
 // Of two who change what they have read, the second hears that it was changed.
-func ExampleIf() {
+func ExampleWithVersion() {
 	ctx, statuses := context.Background(), alone[string]()
 	read, err := statuses.Set(ctx, "ann", "at home")
 	if err != nil {
 		log.Fatal(err)
 	}
-	_, first := statuses.Set(ctx, "ann", "at work", leasemap.If(read))
-	_, second := statuses.Set(ctx, "ann", "away", leasemap.If(read))
+	_, first := statuses.Set(ctx, "ann", "at work", leasemap.WithVersion(read))
+	_, second := statuses.Set(ctx, "ann", "away", leasemap.WithVersion(read))
 	status, _, _ := statuses.Get("ann")
-	fmt.Println(first, errors.Is(second, leasehold.Stale), status)
+	fmt.Println(first, errors.Is(second, leasehold.ErrStale), status)
 	// Output: <nil> true at work
 }

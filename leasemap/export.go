@@ -174,7 +174,7 @@ func (x *sending[V]) encode(ctx context.Context, s *shard[V], key leasehold.Key,
 	}
 	record, err := x.m.cfg.Encode(appendHead(x.record[:0], name, e.version, left), &e.value)
 	if err == nil && len(record) > maxRecord {
-		err = leasehold.Errorf("", leasehold.Limit, "", "it takes %d bytes with its name, and %d are allowed", len(record), maxRecord)
+		err = leasehold.Errorf("", leasehold.ErrLimit, "", "it takes %d bytes with its name, and %d are allowed", len(record), maxRecord)
 	}
 	return record, true, err
 }

@@ -20,7 +20,7 @@ func FuzzRecord(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, err := parseRecord(data)
 		if err != nil {
-			if leasehold.KindOf(err) != leasehold.Invalid {
+			if leasehold.KindOf(err) != leasehold.ErrInvalid {
 				t.Fatal(err)
 			}
 			return
@@ -50,7 +50,7 @@ func FuzzVersion(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		var v Version
 		if err := v.UnmarshalText([]byte(text)); err != nil {
-			if leasehold.KindOf(err) != leasehold.Invalid {
+			if leasehold.KindOf(err) != leasehold.ErrInvalid {
 				t.Fatal(err)
 			}
 			return

@@ -68,11 +68,11 @@ func (a *aside[V]) add(data []byte) error {
 	e := &entry[V]{version: r.version}
 	e.last(m.now(), r.left)
 	if err := m.cfg.Decode(r.value, &e.value); err != nil {
-		return leasehold.Errorf("import", leasehold.Invalid, r.name, "its value cannot be read: %w", err)
+		return leasehold.Errorf("import", leasehold.ErrInvalid, r.name, "its value cannot be read: %w", err)
 	}
 	if !known {
 		if !m.reserve(1) {
-			return leasehold.Errorf("import", leasehold.Limit, r.name, "the map has %d names already", m.cfg.Max)
+			return leasehold.Errorf("import", leasehold.ErrLimit, r.name, "the map has %d names already", m.cfg.Max)
 		}
 		a.count++
 	}

@@ -50,10 +50,10 @@ func TestJoinRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		cfg.Mover = m.Mover()
-		if _, err := leasemap.Join(t.Context(), cfg, leasemap.Config[string]{}); leasehold.KindOf(err) != leasehold.Invalid {
+		if _, err := leasemap.Join(t.Context(), cfg, leasemap.Config[string]{}); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("a Mover with functions of its own: %v", err)
 		}
-		if err := m.Close(t.Context()); leasehold.KindOf(err) != leasehold.Invalid {
+		if err := m.Close(t.Context()); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("closing what was not joined: %v", err)
 		}
 	})

@@ -109,10 +109,10 @@ func request(ctx context.Context, r *realm, random *rand.Rand, in *oracle.Reques
 			s = r.servers[random.IntN(3)] // a caller that is behind
 		}
 		out, err := attempt(ctx, s, in)
-		if errors.Is(err, leasehold.NotOwner) {
+		if errors.Is(err, leasehold.ErrNotOwner) {
 			continue
 		}
-		if errors.Is(err, leasehold.Unavailable) {
+		if errors.Is(err, leasehold.ErrIndeterminate) {
 			return oracle.Answer{Unknown: true}, true
 		}
 		return out, true
@@ -129,13 +129,13 @@ func attempt(ctx context.Context, s *server, in *oracle.Request) (oracle.Answer,
 		_, err := s.Set(ctx, in.Name, in.Value)
 		return oracle.Answer{}, err
 	}
-	value, version, err := s.Get(in.Name)
+	value, version, err := s.GetVersion(in.Name)
 	if err != nil {
 		return oracle.Answer{}, err
 	}
 	in.Want = value
-	_, err = s.Set(ctx, in.Name, in.Value, If(version))
-	if leasehold.KindOf(err) == leasehold.Stale {
+	_, err = s.Set(ctx, in.Name, in.Value, WithVersion(version))
+	if leasehold.KindOf(err) == leasehold.ErrStale {
 		return oracle.Answer{}, nil
 	}
 	return oracle.Answer{Swapped: true}, err

@@ -11,17 +11,10 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// Leases is what a map asks of an [owner.Owner].
-type Leases interface {
-	Check(key leasehold.Key) (owner.Lease, bool)
-	Held(lease owner.Lease) bool
-	Suspended(key leasehold.Key) bool
-}
-
 // A Map holds the values of the names that this server owns.
 type Map[V any] struct {
 	cfg    Config[V]
-	leases Leases
+	leases owner.Checker
 	base   time.Time
 
 	shards [shardCount]shard[V]
@@ -54,6 +47,9 @@ type nobody struct{}
 func (nobody) Check(leasehold.Key) (owner.Lease, bool) { return owner.Lease{}, false }
 func (nobody) Held(owner.Lease) bool                   { return false }
 func (nobody) Suspended(leasehold.Key) bool            { return false }
+func (nobody) Await(context.Context, leasehold.Key) error {
+	return leasehold.ErrNotOwner
+}
 
 // Join joins a namespace with a map as the server's state. The Mover of the owner's
 // configuration is the map's, with the addresses and credentials of the one that is
@@ -66,7 +62,7 @@ func Join[V any](ctx context.Context, as owner.Config, cfg Config[V]) (*Map[V], 
 	mover := m.Mover()
 	if given := as.Mover; given != nil {
 		if given.Export != nil || given.Import != nil {
-			return nil, leasehold.Errorf(opNew, leasehold.Invalid, string(as.Namespace), "the map exports and imports: leave both out of Mover, or use New")
+			return nil, leasehold.Errorf(opNew, leasehold.ErrInvalid, string(as.Namespace), "the map exports and imports: leave both out of Mover, or use New")
 		}
 		export, take := mover.Export, mover.Import
 		copied := *given
@@ -94,7 +90,7 @@ func Join[V any](ctx context.Context, as owner.Config, cfg Config[V]) (*Map[V], 
 }
 
 // Use says whose leases decide. It is called once, before the first operation.
-func (m *Map[V]) Use(l Leases) { m.leases = l }
+func (m *Map[V]) Use(l owner.Checker) { m.leases = l }
 
 // Owner returns what Join has joined.
 func (m *Map[V]) Owner() *owner.Owner { return m.owner }
@@ -104,7 +100,7 @@ func (m *Map[V]) Owner() *owner.Owner { return m.owner }
 // stops serving.
 func (m *Map[V]) Close(ctx context.Context) error {
 	if m.owner == nil {
-		return leasehold.Errorf("close map", leasehold.Invalid, "", "it was made with New: close the owner that it was given")
+		return leasehold.Errorf("close map", leasehold.ErrInvalid, "", "it was made with New: close the owner that it was given")
 	}
 	err := m.owner.Close(ctx)
 	m.stop()
@@ -165,16 +161,23 @@ type Option struct {
 	ttl         time.Duration
 }
 
-// If makes an operation fail, with [leasehold.Stale], unless the value has a version; the
+// WithVersion makes an operation fail, with [leasehold.ErrStale], unless the value has a version; the
 // zero Version means that there must be none.
-func If(v Version) Option { return Option{conditional: true, version: v} }
+func WithVersion(v Version) Option { return Option{conditional: true, version: v} }
 
-// TTL sets for how long the value lasts, in place of Config.TTL; 0 is for ever, and less is
+// WithTTL sets for how long the value lasts, in place of Config.TTL; 0 is for ever, and less is
 // not at all.
-func TTL(d time.Duration) Option { return Option{limited: true, ttl: d} }
+func WithTTL(d time.Duration) Option { return Option{limited: true, ttl: d} }
 
-// Get returns a value and its version, which is zero if there is none.
-func (m *Map[V]) Get(name string) (V, Version, error) {
+// Get returns a value, and whether there is one.
+func (m *Map[V]) Get(name string) (V, bool, error) {
+	value, version, err := m.GetVersion(name)
+	return value, version.Exists(), err
+}
+
+// GetVersion returns a value and its version, for [WithVersion]. The version is zero if there is
+// no value.
+func (m *Map[V]) GetVersion(name string) (V, Version, error) {
 	var value V
 	var version Version
 	err := m.read(name, func(e *entry[V]) { value, version = e.value, e.version })

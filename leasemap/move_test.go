@@ -21,9 +21,9 @@ func TestMove(t *testing.T) {
 		kept := a.mustSet(t, "kept", "1")
 		a.mustSet(t, "changed", "1")
 		a.mustSet(t, "deleted", "1")
-		a.mustSet(t, "touched", "1", TTL(time.Minute))
-		a.mustSet(t, "short", "1", TTL(time.Minute))
-		a.mustSet(t, "expired", "1", TTL(time.Second))
+		a.mustSet(t, "touched", "1", WithTTL(time.Minute))
+		a.mustSet(t, "short", "1", WithTTL(time.Minute))
+		a.mustSet(t, "expired", "1", WithTTL(time.Second))
 		b.Map.shard(leasehold.KeyOf("stale")).entries = map[string]*entry[string]{"stale": {version: Version{9, 9}, value: "old"}}
 		time.Sleep(30 * time.Second)
 		err := r.move(t.Context(), 1, func() {
@@ -32,10 +32,10 @@ func TestMove(t *testing.T) {
 			if err := a.Delete(t.Context(), "deleted"); err != nil {
 				t.Error(err)
 			}
-			if _, err := a.Touch(t.Context(), "touched", TTL(time.Minute)); err != nil {
+			if _, err := a.Touch(t.Context(), "touched", WithTTL(time.Minute)); err != nil {
 				t.Error(err)
 			}
-			_, _ = a.Set(t.Context(), "refused", "1", If(kept))
+			_, _ = a.Set(t.Context(), "refused", "1", WithVersion(kept))
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -51,8 +51,8 @@ func TestMove(t *testing.T) {
 			t.Errorf("%d names are left behind", a.Len())
 		}
 		_, _, err = a.Get("kept")
-		wantKind(t, err, leasehold.NotOwner)
-		b.mustSet(t, "kept", "2", If(kept))
+		wantKind(t, err, leasehold.ErrNotOwner)
+		b.mustSet(t, "kept", "2", WithVersion(kept))
 		time.Sleep(31 * time.Second)
 		b.has(t, "short", "")
 		b.has(t, "touched", "1")
@@ -75,7 +75,7 @@ func TestMoveFails(t *testing.T) {
 	a, b := r.servers[0], r.servers[1]
 	a.mustSet(t, "x", "1")
 	b.count.Store(3)
-	wantKind(t, r.move(t.Context(), 1, nil), leasehold.Limit)
+	wantKind(t, r.move(t.Context(), 1, nil), leasehold.ErrLimit)
 	r.mu.Lock()
 	r.stopped = false
 	r.mu.Unlock()
@@ -104,8 +104,8 @@ func TestMovesUnderLoad(t *testing.T) {
 					return nil
 				})
 				switch leasehold.KindOf(err) {
-				case leasehold.NotOwner:
-				case leasehold.Unavailable:
+				case leasehold.ErrNotOwner:
+				case leasehold.ErrIndeterminate:
 					tallies[name].perhaps.Add(1)
 				default:
 					if err != nil {
@@ -142,16 +142,16 @@ func TestRecordRefusesNonsense(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	for n := range len(good) - len("value") {
-		if _, err := parseRecord(good[:n]); leasehold.KindOf(err) != leasehold.Invalid {
+		if _, err := parseRecord(good[:n]); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("the first %d bytes of a record: %v", n, err)
 		}
 	}
 	other := append([]byte(nil), good...)
 	other[0] = 2
-	if _, err := parseRecord(other); leasehold.KindOf(err) != leasehold.Invalid {
+	if _, err := parseRecord(other); leasehold.KindOf(err) != leasehold.ErrInvalid {
 		t.Errorf("a record of another form: %v", err)
 	}
 	s := newRealm(t, 1, Config[string]{}).servers[0]
 	a := &aside[string]{m: s.Map, parts: map[int]map[string]*entry[string]{}}
-	wantKind(t, a.add(append(appendHead(nil, "x", Version{1, 1}, 0), "not json"...)), leasehold.Invalid)
+	wantKind(t, a.add(append(appendHead(nil, "x", Version{1, 1}, 0), "not json"...)), leasehold.ErrInvalid)
 }

@@ -43,7 +43,7 @@ func (o *operation[V]) run(e *Entry[V]) error {
 // obligations in package leasehold.
 func (m *Map[V]) operate(ctx context.Context, o *operation[V]) (Version, error) {
 	if err := ctx.Err(); err != nil {
-		return Version{}, leasehold.Errorf(opUpdate, leasehold.Unavailable, o.name, "nothing was done: %w", context.Cause(ctx))
+		return Version{}, leasehold.Errorf(opUpdate, leasehold.ErrUnavailable, o.name, "nothing was done: %w", context.Cause(ctx))
 	}
 	o.key = m.cfg.Key(o.name)
 	err := m.carryOut(ctx, m.shard(o.key), o)
@@ -53,7 +53,7 @@ func (m *Map[V]) operate(ctx context.Context, o *operation[V]) (Version, error) 
 	case m.cfg.Weak || m.leases.Held(o.lease): // 4
 		return o.version, nil
 	case o.changed:
-		return Version{}, leasehold.Errorf(opUpdate, leasehold.Unavailable, o.name, "the lease ended meanwhile: it may have been carried out, or not")
+		return Version{}, leasehold.Errorf(opUpdate, leasehold.ErrIndeterminate, o.name, "the lease ended meanwhile: it may have been carried out, or not")
 	}
 	return Version{}, m.refuse(opUpdate, o.name, o.key, leaseEnded)
 }
@@ -68,7 +68,7 @@ func (m *Map[V]) carryOut(ctx context.Context, s *shard[V], o *operation[V]) err
 		switch {
 		case err == nil:
 			err = m.inTurn(s, e, o)
-		case errors.Is(err, leasehold.Limit):
+		case errors.Is(err, leasehold.ErrLimit):
 			err = m.carryOutWithoutRoom(s, o, err)
 		}
 		if err == nil || !errors.Is(err, errMoved) {
@@ -121,7 +121,7 @@ func (m *Map[V]) apply(s *shard[V], e *entry[V], o *operation[V]) error {
 		return err
 	}
 	if work.ttl == 0 && m.cfg.Weak {
-		return leasehold.Errorf(opUpdate, leasehold.Invalid, o.name, "nothing was done: values of a weak map do not last for ever")
+		return leasehold.Errorf(opUpdate, leasehold.ErrInvalid, o.name, "nothing was done: values of a weak map do not last for ever")
 	}
 	if work.kept || (work.deleted || work.touched) && !existed {
 		o.version = work.Version
@@ -147,7 +147,7 @@ func (m *Map[V]) apply(s *shard[V], e *entry[V], o *operation[V]) error {
 func (m *Map[V]) conditions(work *Entry[V], o *operation[V]) error {
 	for _, option := range o.options {
 		if option.conditional && option.version != work.Version {
-			return leasehold.Errorf(opUpdate, leasehold.Stale, o.name, "nothing was done: it has version %v, and not %v", work.Version, option.version)
+			return leasehold.Errorf(opUpdate, leasehold.ErrStale, o.name, "nothing was done: it has version %v, and not %v", work.Version, option.version)
 		}
 		if option.limited {
 			work.ttl = option.ttl

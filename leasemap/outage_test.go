@@ -57,7 +57,7 @@ func TestOutageKeepsValues(t *testing.T) {
 						_, update := m.Update(t.Context(), name, func(*string) error { return errors.New("called") })
 						_, fresh := m.Set(t.Context(), name+"-x", "new")
 						for what, err := range map[string]error{"get": got, "set": set, "update": update} {
-							if leasehold.KindOf(err) != leasehold.Suspended {
+							if leasehold.KindOf(err) != leasehold.ErrSuspended {
 								t.Fatalf("%s of %s in the outage: %v", what, name, err)
 							}
 						}
@@ -70,7 +70,7 @@ func TestOutageKeepsValues(t *testing.T) {
 					}
 					c.Settle()
 					for name, m := range at {
-						if value, version, err := m.Get(name); err != nil || value != "online" || version != before[name] {
+						if value, version, err := m.GetVersion(name); err != nil || value != "online" || version != before[name] {
 							t.Fatalf("%s is %q, version %v, after the outage: %v; want version %v", name, value, version, err, before[name])
 						}
 					}
@@ -97,7 +97,7 @@ func TestSuspendedServerIsReplaced(t *testing.T) {
 		a.Cut()
 		serve(t, c.Node("b"))
 		c.Settle()
-		if _, _, err := m.Get("alice"); leasehold.KindOf(err) != leasehold.Suspended || m.Len() != 1 {
+		if _, _, err := m.Get("alice"); leasehold.KindOf(err) != leasehold.ErrSuspended || m.Len() != 1 {
 			t.Errorf("cut off, it says %v, and keeps %d values", err, m.Len())
 		}
 		asker := newClient(c.Node("caller"))
@@ -137,7 +137,10 @@ func TestOutageInTheMiddleOfMoves(t *testing.T) {
 				watcher := c.Node("watcher").Lookup()
 				go func() {
 					defer close(lost)
-					for loss := range watcher.Losses(watching) {
+					for loss, err := range watcher.Losses(watching) {
+						if err != nil {
+							break
+						}
 						lost <- loss
 					}
 				}()

@@ -67,6 +67,14 @@ func (s *server) Held(l owner.Lease) bool {
 	return r.holder == s.number && !r.stopped && !r.suspended && r.generation == l.Generation
 }
 
+// Await is that of the server's owner. No test has a key that is about to arrive.
+func (s *server) Await(_ context.Context, key leasehold.Key) error {
+	if _, ok := s.Check(key); !ok {
+		return leasehold.ErrNotOwner
+	}
+	return nil
+}
+
 // Suspended is that of the server's owner.
 func (s *server) Suspended(leasehold.Key) bool {
 	r := s.realm

@@ -46,7 +46,7 @@ func appendHead(dst []byte, name string, v Version, left time.Duration) []byte {
 // parseRecord reads a record. Its value is a part of data.
 func parseRecord(data []byte) (record, error) {
 	bad := func(what string) (record, error) {
-		return record{}, leasehold.Errorf("import", leasehold.Invalid, "", "a record of %d bytes %s", len(data), what)
+		return record{}, leasehold.Errorf("import", leasehold.ErrInvalid, "", "a record of %d bytes %s", len(data), what)
 	}
 	if len(data) < 2 || data[0] != recordForm || data[1] > sayDeleted {
 		return bad("has a form that this version does not know")

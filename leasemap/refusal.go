@@ -26,9 +26,9 @@ const (
 // refuse returns why an operation is refused that has done nothing: the lease on the name
 // is suspended, or this server has none.
 func (m *Map[V]) refuse(op, name string, key leasehold.Key, why string) error {
-	kind := leasehold.NotOwner
+	kind := leasehold.ErrNotOwner
 	if m.leases.Suspended(key) {
-		kind, why = leasehold.Suspended, suspended
+		kind, why = leasehold.ErrSuspended, suspended
 	}
 	return &leasehold.Error{Op: op, Kind: kind, Subject: name, Err: &refusal{name, key, why}}
 }

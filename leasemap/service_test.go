@@ -45,15 +45,15 @@ func answer(r *http.Request, m *leasemap.Map[string]) reply {
 	var out reply
 	var err error
 	if r.Method == http.MethodGet {
-		out.Value, out.Version, err = m.Get(name)
+		out.Value, out.Version, err = m.GetVersion(name)
 	} else {
 		var in reply
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
-			return reply{Kind: leasehold.Invalid}
+			return reply{Kind: leasehold.ErrInvalid}
 		}
 		var options []leasemap.Option
 		if r.URL.Query().Has("if") {
-			options = append(options, leasemap.If(in.Version))
+			options = append(options, leasemap.WithVersion(in.Version))
 		}
 		out.Version, err = m.Set(r.Context(), name, in.Value, options...)
 	}
@@ -73,7 +73,7 @@ func newClient(n *leaseholdtest.Node) *client {
 	return &client{lookup: n.Lookup(), http: n.Client()}
 }
 
-// ask asks about a register. It fails with [leasehold.Unavailable] if that may have been
+// ask asks about a register. It fails with [leasehold.ErrIndeterminate] if that may have been
 // carried out.
 func (c *client) ask(ctx context.Context, method, name string, in reply, conditional bool) (reply, error) {
 	body, err := json.Marshal(in)
@@ -88,7 +88,7 @@ func (c *client) ask(ctx context.Context, method, name string, in reply, conditi
 	err = c.lookup.Do(ctx, leasehold.KeyOf(name), func(ctx context.Context, addr string) error {
 		out = reply{}
 		if err := c.send(ctx, method, "http://"+addr+"/?"+query.Encode(), body, &out); err != nil {
-			return leasehold.Errorf("ask", leasehold.Unavailable, addr, "%w", err)
+			return leasehold.Errorf("ask", leasehold.ErrIndeterminate, addr, "%w", err)
 		}
 		if out.Kind != leasehold.Other {
 			return out.Kind

@@ -96,7 +96,7 @@ func (m *Map[V]) take(ctx context.Context, s *shard[V], key leasehold.Key, name,
 			}
 		}
 		if err := e.take(ctx, &s.mu); err != nil {
-			return nil, leasehold.Errorf(op, leasehold.Unavailable, name, "nothing was done: another operation on the name goes on: %w", err)
+			return nil, leasehold.Errorf(op, leasehold.ErrUnavailable, name, "nothing was done: another operation on the name goes on: %w", err)
 		}
 		if !e.gone.Load() {
 			return e, nil
@@ -117,7 +117,7 @@ func (m *Map[V]) add(s *shard[V], key leasehold.Key, name, op string) (*entry[V]
 		return e, nil
 	}
 	if !m.reserve(1) {
-		return nil, leasehold.Errorf(op, leasehold.Limit, name, "nothing was done: the map has %d names already", m.cfg.Max)
+		return nil, leasehold.Errorf(op, leasehold.ErrLimit, name, "nothing was done: the map has %d names already", m.cfg.Max)
 	}
 	if s.entries == nil {
 		s.entries = make(map[string]*entry[V])

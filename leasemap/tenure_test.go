@@ -16,7 +16,7 @@ import (
 
 // A gate stops whoever checks a lease for the nth time, after the check or before it.
 type gate struct {
-	Leases
+	owner.Checker
 	nth   int
 	after bool
 	stops chan struct{} // is closed when somebody stands there
@@ -35,7 +35,7 @@ func (g *gate) Check(key leasehold.Key) (owner.Lease, bool) {
 		close(g.stops)
 		<-g.opens
 	}
-	lease, ok := g.Leases.Check(key)
+	lease, ok := g.Checker.Check(key)
 	if mine && g.after {
 		close(g.stops)
 		<-g.opens
@@ -77,7 +77,7 @@ func TestRequestOutlivesATenure(t *testing.T) {
 				a.mustSet(t, "x", "1")
 				coming := a.exported(t)
 				r.set(1, 2) // an earlier tenure of b
-				g := &gate{Leases: b, nth: place.nth, after: place.after, stops: make(chan struct{}), opens: make(chan struct{})}
+				g := &gate{Checker: b, nth: place.nth, after: place.after, stops: make(chan struct{}), opens: make(chan struct{})}
 				b.Use(g)
 				done := make(chan error, 1)
 				go func() {
@@ -97,7 +97,7 @@ func TestRequestOutlivesATenure(t *testing.T) {
 				want := "12"
 				if err != nil {
 					want = "1"
-					if kind := leasehold.KindOf(err); kind != leasehold.Unavailable && kind != leasehold.NotOwner {
+					if kind := leasehold.KindOf(err); kind != leasehold.ErrIndeterminate && kind != leasehold.ErrNotOwner {
 						t.Error(err)
 					}
 				}
@@ -119,7 +119,7 @@ func TestReaderOutlivesATenure(t *testing.T) {
 			a.mustSet(t, "x", "1")
 			coming := a.exported(t)
 			r.set(1, 2)
-			g := &gate{Leases: b, nth: 1, after: after, stops: make(chan struct{}), opens: make(chan struct{})}
+			g := &gate{Checker: b, nth: 1, after: after, stops: make(chan struct{}), opens: make(chan struct{})}
 			b.Use(g)
 			type answer struct {
 				value string
@@ -151,7 +151,7 @@ func TestValueIsTooLarge(t *testing.T) {
 	r := newRealm(t, 2, Config[string]{})
 	r.servers[0].mustSet(t, "huge", strings.Repeat("x", maxRecord))
 	err := r.move(t.Context(), 1, nil)
-	wantKind(t, err, leasehold.Limit)
+	wantKind(t, err, leasehold.ErrLimit)
 	if err == nil || !strings.Contains(err.Error(), "huge") {
 		t.Error(err)
 	}
@@ -169,8 +169,8 @@ func TestWeakMoves(t *testing.T) {
 	if p := a.exported(t); len(p.records) != 1 {
 		t.Errorf("%d records", len(p.records))
 	}
-	_, err := a.Set(t.Context(), "x", "2", TTL(0))
-	wantKind(t, err, leasehold.Invalid)
+	_, err := a.Set(t.Context(), "x", "2", WithTTL(0))
+	wantKind(t, err, leasehold.ErrInvalid)
 }
 
 // An install that comes late, when the lease was lost and granted anew, replaces nothing.
@@ -264,7 +264,7 @@ func TestNothingWaitsForAFunction(t *testing.T) {
 		install(r.set(-1, 6))
 		b.Revoked([]leasehold.Lease{{Range: leasehold.All, Generation: 2}}, leasehold.CauseExpired)
 		close(revoked) // as an application's OnRevoke would
-		wantKind(t, <-done, leasehold.Unavailable)
+		wantKind(t, <-done, leasehold.ErrIndeterminate)
 		r.set(1, 6)
 		b.has(t, "slow", "1")
 	})
@@ -295,7 +295,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
-		wantKind(t, err, leasehold.Unavailable)
+		wantKind(t, err, leasehold.ErrUnavailable)
 		for i := range 5 {
 			all.Go(func() {
 				_, err := s.Update(t.Context(), "x", func(v *string) error { *v += fmt.Sprint(i); return nil })
@@ -321,7 +321,7 @@ func TestExpiredStaysExpired(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRealm(t, 2, Config[string]{})
-				r.servers[0].mustSet(t, "x", "1", TTL(10*time.Second))
+				r.servers[0].mustSet(t, "x", "1", WithTTL(10*time.Second))
 				time.Sleep(9 * time.Second)
 				err := r.move(t.Context(), 1, func() { // it was copied with a second left
 					time.Sleep(5 * time.Second)
@@ -347,7 +347,7 @@ func TestOnlyChangesAreSentAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := a.Set(t.Context(), "x", "2", If(Version{})); leasehold.KindOf(err) != leasehold.Stale {
+		if _, err := a.Set(t.Context(), "x", "2", WithVersion(Version{})); leasehold.KindOf(err) != leasehold.ErrStale {
 			t.Error(err)
 		}
 		if got := a.has(t, "x", "1"); got != version {

@@ -37,7 +37,7 @@ func (v *Version) UnmarshalText(text []byte) error {
 	n, err2 := strconv.ParseUint(number, 10, 64)
 	read := Version{leasehold.Generation(g), n}
 	if err != nil || err2 != nil || read.String() != string(text) {
-		return leasehold.Errorf("parse version", leasehold.Invalid, string(text), "want a version as it was given out, 5.17 for instance")
+		return leasehold.Errorf("parse version", leasehold.ErrInvalid, string(text), "want a version as it was given out, 5.17 for instance")
 	}
 	*v = read
 	return nil

@@ -276,7 +276,7 @@ func (s *sayings) String() string {
 
 // noSuchNamespace is what a caller can do about a namespace that is not there.
 func noSuchNamespace(n leasehold.Namespace, manager string) error {
-	return leasehold.Errorf(opOpen, leasehold.NotFound, string(n),
+	return leasehold.Errorf(opOpen, leasehold.ErrNotFound, string(n),
 		"manager %s says that there is no such namespace: create it with `leasehold namespace create %s`, or mend the name",
 		manager, n)
 }

@@ -118,7 +118,7 @@ func TestStaysWithLeaderIfNobodyIsBetter(t *testing.T) {
 		{"others are silent", func(_ *group, m *manager) { m.fallSilent() }},
 		{"others know nothing", func(_ *group, m *manager) { m.standBy() }},
 		{"others have lost the leader", func(_ *group, m *manager) { m.relayOf(1, time.Minute) }},
-		{"others have too many lookups", func(_ *group, m *manager) { m.refuse(leasehold.Limit) }},
+		{"others have too many lookups", func(_ *group, m *manager) { m.refuse(leasehold.ErrLimit) }},
 	} {
 		for _, managers := range []int{2, 3, 9} {
 			t.Run(fmt.Sprintf("%s, of %d", c.name, managers), func(t *testing.T) {

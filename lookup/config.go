@@ -92,7 +92,7 @@ func (c *Config) validate() error {
 		return err
 	}
 	bad := func(format string, args ...any) error {
-		return leasehold.Errorf(opOpen, leasehold.Invalid, string(c.Namespace), format, args...)
+		return leasehold.Errorf(opOpen, leasehold.ErrInvalid, string(c.Namespace), format, args...)
 	}
 	if n := len(c.Managers); n == 0 || n > maxManagers {
 		return bad("%d managers: want the addresses, host:port, of 1 to %d", n, maxManagers)

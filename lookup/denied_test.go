@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lookup"
 )
 
-var errNotForYou = leasehold.Errorf("follow", leasehold.Denied, "n", "not for you")
+var errNotForYou = leasehold.Errorf("follow", leasehold.ErrDenied, "n", "not for you")
 
 func TestOpenOfWhatIsNotPermitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -24,7 +24,7 @@ func TestOpenOfWhatIsNotPermitted(t *testing.T) {
 		defer cancel()
 		begun := time.Now()
 		_, err := lookup.Open(ctx, g.config("a"))
-		if leasehold.KindOf(err) != leasehold.Denied || !strings.Contains(err.Error(), "not for you") {
+		if leasehold.KindOf(err) != leasehold.ErrDenied || !strings.Contains(err.Error(), "not for you") {
 			t.Errorf("%v (%v)", err, leasehold.KindOf(err))
 		}
 		if took := time.Since(begun); took > time.Second {
@@ -116,9 +116,9 @@ func TestOpenWhereOneDenies(t *testing.T) {
 			g.start("a", 1).deny()
 			g.start("b", 1)
 			l := g.open(g.config("a", "b"))
-			_ = l.Close()
+			_ = l.Close(context.Background())
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			if _, err := lookup.Open(ctx, g.config("a", "nobody")); leasehold.KindOf(err) != leasehold.Denied || ctx.Err() != nil {
+			if _, err := lookup.Open(ctx, g.config("a", "nobody")); leasehold.KindOf(err) != leasehold.ErrDenied || ctx.Err() != nil {
 				t.Errorf("where the other does not answer: %v", err)
 			}
 			cancel()

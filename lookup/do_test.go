@@ -34,7 +34,7 @@ func (s *server) call(_ context.Context, addr string) error {
 
 func TestDo(t *testing.T) {
 	mine := errors.New("the application's own")
-	notOwner := leasehold.Errorf("add", leasehold.NotOwner, "7", "lease is gone")
+	notOwner := leasehold.Errorf("add", leasehold.ErrNotOwner, "7", "lease is gone")
 	down := status.Error(codes.Unavailable, "connection refused")
 	for _, c := range []struct {
 		name    string
@@ -45,19 +45,21 @@ func TestDo(t *testing.T) {
 	}{
 		{"well", nil, nil, 1, nil},
 		{"not the owner", []error{notOwner, notOwner}, nil, 3, nil},
-		{"not the owner, as a kind", []error{leasehold.NotOwner}, nil, 2, nil},
+		{"not the owner, as a kind", []error{leasehold.ErrNotOwner}, nil, 2, nil},
 		{"not the owner, over gRPC", []error{wire.FromError(notOwner)}, nil, 2, nil},
-		{"suspended", []error{leasehold.Suspended, leasehold.Suspended}, nil, 3, nil},
-		{"suspended, over gRPC", []error{wire.FromError(leasehold.Suspended)}, nil, 2, nil},
-		{"suspended, too often", []error{leasehold.Suspended, leasehold.Suspended}, []lookup.DoOption{lookup.Attempts(2)}, 2, leasehold.Suspended},
-		{"no owner, over gRPC", []error{wire.FromError(leasehold.NoOwner)}, nil, 2, nil},
+		{"suspended", []error{leasehold.ErrSuspended, leasehold.ErrSuspended}, nil, 3, nil},
+		{"suspended, over gRPC", []error{wire.FromError(leasehold.ErrSuspended)}, nil, 2, nil},
+		{"suspended, too often", []error{leasehold.ErrSuspended, leasehold.ErrSuspended}, []lookup.DoOption{lookup.WithAttempts(2)}, 2, leasehold.ErrSuspended},
+		{"no owner, over gRPC", []error{wire.FromError(leasehold.ErrNoOwner)}, nil, 2, nil},
 		{"the application's error", []error{mine}, nil, 1, mine},
-		{"invalid", []error{leasehold.Invalid}, []lookup.DoOption{lookup.Idempotent()}, 1, leasehold.Invalid},
-		{"not there", []error{leasehold.Unavailable}, nil, 1, leasehold.Unavailable},
+		{"invalid", []error{leasehold.ErrInvalid}, []lookup.DoOption{lookup.WithIdempotent()}, 1, leasehold.ErrInvalid},
+		{"not there", []error{leasehold.ErrUnavailable}, nil, 1, leasehold.ErrUnavailable},
 		{"not there, over gRPC", []error{down}, nil, 1, down},
-		{"not there, and that is no harm", []error{down, leasehold.Unavailable}, []lookup.DoOption{lookup.Idempotent()}, 3, nil},
-		{"too often", []error{notOwner, notOwner, notOwner}, []lookup.DoOption{lookup.Attempts(3)}, 3, notOwner},
-		{"at least once", []error{notOwner}, []lookup.DoOption{lookup.Attempts(0)}, 1, notOwner},
+		{"unknown, over gRPC", []error{down}, nil, 1, leasehold.ErrIndeterminate},
+		{"unknown, then refused", []error{down, notOwner}, []lookup.DoOption{lookup.WithIdempotent(), lookup.WithAttempts(2)}, 2, leasehold.ErrIndeterminate},
+		{"not there, and that is no harm", []error{down, leasehold.ErrUnavailable}, []lookup.DoOption{lookup.WithIdempotent()}, 3, nil},
+		{"too often", []error{notOwner, notOwner, notOwner}, []lookup.DoOption{lookup.WithAttempts(3)}, 3, notOwner},
+		{"at least once", []error{notOwner}, []lookup.DoOption{lookup.WithAttempts(0)}, 1, notOwner},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -96,10 +98,10 @@ func TestDoGivesUp(t *testing.T) {
 		calls := 0
 		err := l.Do(t.Context(), 7, func(context.Context, string) error {
 			calls++
-			return leasehold.NotOwner
+			return leasehold.ErrNotOwner
 		})
 		const want = `do "0000000000000007": gave up after 40 attempts: not the owner`
-		if calls != 40 || !errors.Is(err, leasehold.NotOwner) || err.Error() != want {
+		if calls != 40 || !errors.Is(err, leasehold.ErrNotOwner) || err.Error() != want {
 			t.Errorf("after %d calls: %v", calls, err)
 		}
 		// Forty attempts have 39 waits: 1.02 s, then 30 times 1 s, and up to a
@@ -117,18 +119,18 @@ func TestDoWaitsForASuspendedServer(t *testing.T) {
 		g := newGroup(t)
 		g.start("m", 1)
 		l := g.open(g.config("m"))
-		suspended := func(context.Context, string) error { return leasehold.Suspended }
+		suspended := func(context.Context, string) error { return leasehold.ErrSuspended }
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		began := time.Now()
-		if err := l.Do(ctx, 7, suspended); !errors.Is(err, leasehold.Suspended) || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Hour {
+		if err := l.Do(ctx, 7, suspended); !errors.Is(err, leasehold.ErrSuspended) || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Hour {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 		began = time.Now()
-		if err := l.Do(t.Context(), 7, suspended); !errors.Is(err, leasehold.Suspended) || time.Since(began) > time.Minute {
+		if err := l.Do(t.Context(), 7, suspended); !errors.Is(err, leasehold.ErrSuspended) || time.Since(began) > time.Minute {
 			t.Errorf("without a deadline, after %v: %v", time.Since(began), err)
 		}
-		if err := l.Do(ctx, 7, suspended, lookup.Attempts(3)); !strings.Contains(err.Error(), "gave up after 1 attempts") {
+		if err := l.Do(ctx, 7, suspended, lookup.WithAttempts(3)); !strings.Contains(err.Error(), "gave up after 1 attempts") {
 			t.Errorf("with a context that has ended: %v", err)
 		}
 	})
@@ -149,7 +151,7 @@ func TestDoEndsWithContext(t *testing.T) {
 		if time.Since(began) != time.Second {
 			t.Errorf("it took %v", time.Since(began))
 		}
-		if !errors.Is(err, leasehold.NoOwner) || leasehold.KindOf(err) != leasehold.NoOwner || !errors.Is(err, context.DeadlineExceeded) {
+		if !errors.Is(err, leasehold.ErrNoOwner) || leasehold.KindOf(err) != leasehold.ErrNoOwner || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("kind %v: %v", leasehold.KindOf(err), err)
 		}
 		if !strings.Contains(err.Error(), "nobody owns the key at lsn 2") {
@@ -175,7 +177,7 @@ func TestDoHearsOfNewOwner(t *testing.T) {
 				go func() {
 					done <- l.Do(t.Context(), 7, func(_ context.Context, addr string) error {
 						if addr == "a:1" {
-							return leasehold.NotOwner
+							return leasehold.ErrNotOwner
 						}
 						doneAt = time.Since(began)
 						return nil
@@ -209,7 +211,7 @@ func TestDoBeginsAnewWithNewOwner(t *testing.T) {
 					tries++
 				}
 				if tries < 2 {
-					return leasehold.NotOwner
+					return leasehold.ErrNotOwner
 				}
 				return nil
 			})
@@ -234,10 +236,10 @@ func TestDoRefreshes(t *testing.T) {
 		m.lead(3) // and the push is lost
 		err := l.Do(t.Context(), 7, func(_ context.Context, addr string) error {
 			if addr == "a:1" {
-				return leasehold.NotOwner
+				return leasehold.ErrNotOwner
 			}
 			return nil
-		}, lookup.Attempts(2))
+		}, lookup.WithAttempts(2))
 		if err != nil {
 			t.Error(err)
 		}
@@ -252,10 +254,10 @@ func TestDoEndsWithLookup(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- l.Do(t.Context(), 7, (&server{}).call) }()
 		elapse(100 * time.Millisecond)
-		if err := l.Close(); err != nil {
+		if err := l.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
-		if err := <-done; !errors.Is(err, leasehold.Closed) {
+		if err := <-done; !errors.Is(err, leasehold.ErrClosed) {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -5,7 +5,7 @@
 //	if err != nil {
 //		return err
 //	}
-//	defer l.Close()
+//	defer l.Close(ctx)
 //	addr, ok := l.Find(leasehold.KeyOf("user-4711"))
 //
 // One Lookup serves a whole process, from as many goroutines as there are.
@@ -13,8 +13,8 @@
 // # What a caller must do
 //
 // The obligations are those numbered 7 to 9 in the documentation of package
-// leasehold: take an address for a hint, expect to repeat requests, and recreate
-// what is lost. [Lookup.Do] sees to the first two for most programs.
+// leasehold: treat an address as a hint, expect to retry requests, and recreate
+// lost state. [Lookup.Do] fulfils the first two.
 //
 // # What it costs
 //
@@ -24,17 +24,20 @@
 // linear in its ranges, a millisecond or two at 64,000 of them, on a goroutine
 // of its own; changes that come faster than that are taken up together.
 //
-// # Whom it asks
+// # Managers
 //
-// It follows one of Config.Managers, and turns to the next if that fails or knows
-// too little. It prefers managers that stand by, and leaves the leader to owners;
-// so all managers should be in the list.
+// A Lookup follows one of Config.Managers, and switches to the next if that fails or has
+// too old a table. It prefers standbys, to keep load off the leader; so all managers should
+// be in the list. Without Config.Credentials it connects in plain text, and only to managers
+// on the loopback interface; with those of package secure it authenticates by its
+// certificate. Open fails with [leasehold.ErrDenied] if the managers' access file does not
+// permit to follow the namespace.
 //
-// # When managers are out of reach
+// # Outages of the managers
 //
-// Find goes on answering from the last table: servers find out at once whether
-// they still own a key, so an old answer costs a round trip and not safety.
-// [Lookup.Age] says how old the table may be. Once that is more than
+// Find goes on answering from the last table: a server that no longer owns a key
+// refuses the request, so a stale answer costs a round trip and not safety.
+// [Lookup.Age] returns how old the table may be. Once that is more than
 // Config.Stale, contact is lost: whether state was lost is unknown, and
 // Config.OnContact is called. There is nothing to recreate for that. When a manager
 // answers again, every loss since the table is reported, exactly, and then
@@ -49,13 +52,13 @@
 //
 // The machine in internal/machine/lookup decides; this package is its shell.
 // One goroutine runs the machine. A second one turns each table into an index
-// that can be read without a lock, and swaps it in; only then are the losses of
-// that step let out, so that whoever hears of a loss finds the new owner.
+// that can be read without a lock, and swaps it in. The losses of that step are
+// reported after that, so that a reader of a loss finds the new owner.
 //
 // Losses are kept in a log of bounded length, which each reader follows at its
 // own pace. A reader that falls behind it, or resumes from before it, misses
 // nothing: every range of the table knows when state in it was last lost, so
-// the reader gets those instead, without who had the state and why. It costs
-// memory for nobody, and is exact where a report that everything is lost would
-// have callers recreate all of it.
+// the reader gets those instead, without owner and cause. That costs no memory
+// per reader, and is exact: a report that everything is lost would make callers
+// recreate all state.
 package lookup

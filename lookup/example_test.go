@@ -26,7 +26,7 @@ func Example() {
 		log.Print(err)
 		return
 	}
-	defer func() { _ = l.Close() }() // it never fails
+	defer func() { _ = l.Close(context.Background()) }() // it never fails
 
 	if addr, ok := l.Find(leasehold.KeyOf("user-4711")); ok {
 		fmt.Println("user-4711 is at", addr)
@@ -47,14 +47,14 @@ func ExampleLookup_Do() {
 		}
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
-			return leasehold.Errorf("put status", leasehold.Unavailable, addr, "%w", err)
+			return leasehold.Errorf("put status", leasehold.ErrIndeterminate, addr, "%w", err)
 		}
 		defer func() { _ = response.Body.Close() }()
 		if response.StatusCode == http.StatusMisdirectedRequest { // as the server says it
-			return leasehold.NotOwner
+			return leasehold.ErrNotOwner
 		}
 		return nil
-	}, lookup.Idempotent())
+	}, lookup.WithIdempotent())
 	if err != nil {
 		log.Print(err)
 	}
@@ -68,7 +68,10 @@ func ExampleLookup_Losses() {
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	for loss := range l.Losses(ctx) {
+	for loss, err := range l.Losses(ctx) {
+		if err != nil {
+			break // interrupted
+		}
 		for _, name := range mine {
 			if loss.Range.Contains(leasehold.KeyOf(name)) {
 				fmt.Println("publish again:", name)
@@ -84,7 +87,10 @@ func ExampleLookup_LossesSince() {
 	const last = leasehold.LSN(4711)
 	save := func(leasehold.LSN) {}
 
-	for loss := range l.LossesSince(context.Background(), last) {
+	for loss, err := range l.LossesSince(context.Background(), last) {
+		if err != nil {
+			break
+		}
 		fmt.Println("recreate what was in", loss.Range)
 		save(loss.LSN)
 	}

@@ -147,14 +147,14 @@ func (f *follower) receive(from string, a *answer) {
 	case *leaseholdv1.FollowResponse_NotLeader:
 		hint, err := wire.ToNotLeader(kind.NotLeader)
 		if err == nil {
-			err = leasehold.Errorf("follow", leasehold.NotLeader, from, "%s", cmp.Or(a.GetWhy(), "it does not lead, and does not know the table"))
+			err = leasehold.Errorf("follow", leasehold.ErrNotLeader, from, "%s", cmp.Or(a.GetWhy(), "it does not lead, and does not know the table"))
 			f.driver.Post(f.lookup.ctx, machine.Redirect{NotLeader: hint})
 		}
 		f.failed(from, err)
 	case *leaseholdv1.FollowResponse_Refusal:
 		f.refused(from, wire.ToRefusal(kind.Refusal))
 	default:
-		f.failed(from, leasehold.Errorf("follow", leasehold.Invalid, from,
+		f.failed(from, leasehold.Errorf("follow", leasehold.ErrInvalid, from,
 			"it says something that we do not understand: is it newer by more than one version?"))
 	}
 }
@@ -164,7 +164,7 @@ func (f *follower) receive(from string, a *answer) {
 // so we ask at once, unless it is that we may not listen.
 func (f *follower) down(from string, why error) {
 	err := wire.ToError(why)
-	if leasehold.KindOf(err) == leasehold.Denied {
+	if leasehold.KindOf(err) == leasehold.ErrDenied {
 		f.refused(from, err)
 		return
 	}
@@ -192,13 +192,13 @@ func (f *follower) failed(from string, why error) bool {
 	news := f.said.note(from, why.Error())
 	underWay := f.asker.failed(from)
 	switch leasehold.KindOf(why) {
-	case leasehold.NotFound:
+	case leasehold.ErrNotFound:
 		l.refuse(noSuchNamespace(l.cfg.Namespace, from))
-	case leasehold.Denied:
+	case leasehold.ErrDenied:
 		if news {
 			l.cfg.Logger.Warn("the manager does not permit this lookup to follow", "namespace", l.cfg.Namespace, "manager", from, "why", why)
 		}
-		f.denial.Store(&leasehold.Error{Op: opOpen, Kind: leasehold.Denied, Subject: string(l.cfg.Namespace), Err: why})
+		f.denial.Store(&leasehold.Error{Op: opOpen, Kind: leasehold.ErrDenied, Subject: string(l.cfg.Namespace), Err: why})
 	default:
 		if first && !l.hasTable() && l.ctx.Err() == nil {
 			l.cfg.Logger.Warn("a manager has not answered yet, and is asked again", "namespace", l.cfg.Namespace, "manager", from, "why", why)

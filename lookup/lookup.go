@@ -37,14 +37,16 @@ type Lookup struct {
 	ctx     context.Context // ends when the Lookup is closed
 	cancel  context.CancelFunc
 	running sync.WaitGroup
+	closing sync.Once
+	done    chan struct{} // closed when nothing runs any more
 }
 
 // Open follows a table, and returns when it is there. The context bounds only
 // that.
 //
-// It fails with [leasehold.NotFound] as soon as a manager says that there is no
-// such namespace, with [leasehold.Denied] as soon as one says that this process may
-// not follow it, and with [leasehold.Unavailable] if the context ends first, saying
+// It fails with [leasehold.ErrNotFound] as soon as a manager says that there is no
+// such namespace, with [leasehold.ErrDenied] as soon as one says that this process may
+// not follow it, and with [leasehold.ErrUnavailable] if the context ends first, saying
 // what was heard from each manager.
 func Open(ctx context.Context, cfg Config) (*Lookup, error) {
 	c := clock.New()
@@ -62,6 +64,7 @@ func open(ctx context.Context, cfg Config, c *clock.Clock, d *clock.Detector) (*
 		losses:  newLossLog(cfg.KeepLosses),
 		ready:   make(chan struct{}),
 		refused: make(chan error, 1),
+		done:    make(chan struct{}),
 	}
 	l.known.Store(&known{})
 	var err error
@@ -80,11 +83,11 @@ func open(ctx context.Context, cfg Config, c *clock.Clock, d *clock.Detector) (*
 	case <-l.ready:
 	case err = <-l.refused:
 	case <-ctx.Done():
-		err = leasehold.Errorf(opOpen, leasehold.Unavailable, string(cfg.Namespace),
+		err = leasehold.Errorf(opOpen, leasehold.ErrUnavailable, string(cfg.Namespace),
 			"no manager sent the table: %s: %w", l.follower.said, ctx.Err())
 	}
 	if err != nil {
-		_ = l.Close() // it never fails
+		_ = l.Close(context.Background()) // it never fails
 		return nil, err
 	}
 	l.metrics.open(l)
@@ -95,14 +98,39 @@ func open(ctx context.Context, cfg Config, c *clock.Clock, d *clock.Detector) (*
 	return l, nil
 }
 
-// Close ends what Open began, and waits until nothing of it runs any more, a
-// call of OnLoss or OnContact included. Iterators over losses end, and so do waiting calls of
-// Do. It may be called more than once and always returns nil.
-func (l *Lookup) Close() error {
+// Close ends what Open began. Iterators over losses end, and so do waiting calls of
+// Do. It waits until nothing of it runs any more, a call of OnLoss or OnContact included. If
+// the context ends first, it returns [leasehold.ErrUnavailable]; everything ends all the same.
+// It may be called more than once.
+func (l *Lookup) Close(ctx context.Context) error {
 	l.cancel()
-	l.running.Wait()
-	l.metrics.close(l)
-	return nil
+	l.closing.Do(func() {
+		go func() {
+			l.running.Wait()
+			l.metrics.close(l)
+			close(l.done)
+		}()
+	})
+	select {
+	case <-l.done:
+		return nil
+	case <-ctx.Done():
+		return leasehold.Errorf("close lookup", leasehold.ErrUnavailable, string(l.cfg.Namespace), "a callback has not returned: %w", context.Cause(ctx))
+	}
+}
+
+// Done returns a channel that is closed when the Lookup has been closed.
+func (l *Lookup) Done() <-chan struct{} { return l.done }
+
+// Err returns nil until Done is closed, and then [leasehold.ErrClosed]: a Lookup ends only by
+// Close.
+func (l *Lookup) Err() error {
+	select {
+	case <-l.done:
+		return leasehold.Errorf("lookup", leasehold.ErrClosed, string(l.cfg.Namespace), "it was closed")
+	default:
+		return nil
+	}
 }
 
 // Find returns the address of the server that owns the key, as far as is known
@@ -110,7 +138,7 @@ func (l *Lookup) Close() error {
 // not allocate.
 //
 // An address is a hint: the server itself knows whether it owns the key, and
-// refuses with [leasehold.NotOwner] if not. [Lookup.Do] looks again then.
+// refuses with [leasehold.ErrNotOwner] if not. [Lookup.Do] looks again then.
 func (l *Lookup) Find(key leasehold.Key) (addr string, ok bool) {
 	return l.current.Load().find(key)
 }

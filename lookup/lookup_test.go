@@ -113,7 +113,7 @@ func TestOpenPassesOver(t *testing.T) {
 	}{
 		{"one that is down", func(g *group, m *manager) { g.stop(m) }},
 		{"one that does not know the table", func(_ *group, m *manager) { m.standBy() }},
-		{"one that has too many lookups", func(_ *group, m *manager) { m.refuse(leasehold.Limit) }},
+		{"one that has too many lookups", func(_ *group, m *manager) { m.refuse(leasehold.ErrLimit) }},
 		{"one that talks nonsense", func(_ *group, m *manager) {
 			m.says(func(*leaseholdv1.FollowRequest) *leaseholdv1.FollowResponse { return &leaseholdv1.FollowResponse{} })
 		}},
@@ -172,7 +172,7 @@ func TestOpenRefuses(t *testing.T) {
 			cfg := g.config("m")
 			c.spoil(&cfg)
 			_, err := lookup.Open(t.Context(), cfg)
-			if diff := cmp.Diff(c.want, fmt.Sprint(err)); diff != "" || !errors.Is(err, leasehold.Invalid) {
+			if diff := cmp.Diff(c.want, fmt.Sprint(err)); diff != "" || !errors.Is(err, leasehold.ErrInvalid) {
 				t.Errorf("kind %v (-want +got):\n%s", leasehold.KindOf(err), diff)
 			}
 		})
@@ -182,9 +182,9 @@ func TestOpenRefuses(t *testing.T) {
 func TestOpenOfNoNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
-		g.start("m", 0).refuse(leasehold.Errorf("follow", leasehold.NotFound, "n", "no such namespace"))
+		g.start("m", 0).refuse(leasehold.Errorf("follow", leasehold.ErrNotFound, "n", "no such namespace"))
 		_, err := lookup.Open(t.Context(), g.config("m"))
-		if !errors.Is(err, leasehold.NotFound) || !strings.Contains(err.Error(), "`leasehold namespace create n`") {
+		if !errors.Is(err, leasehold.ErrNotFound) || !strings.Contains(err.Error(), "`leasehold namespace create n`") {
 			t.Errorf("kind %v: %v", leasehold.KindOf(err), err)
 		}
 	})
@@ -195,11 +195,11 @@ func TestOpenSaysWhoSaidWhat(t *testing.T) {
 		g := newGroup(t)
 		g.start("m1", 0).fallSilent()
 		g.start("m2", 0).standBy()
-		g.start("m4", 0).refuse(leasehold.Errorf("follow", leasehold.Limit, "n", "10000 lookups are connected"))
+		g.start("m4", 0).refuse(leasehold.Errorf("follow", leasehold.ErrLimit, "n", "10000 lookups are connected"))
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		_, err := lookup.Open(ctx, g.config("m1", "m2", "m3", "m4"))
-		if !errors.Is(err, leasehold.Unavailable) || !errors.Is(err, context.DeadlineExceeded) {
+		if !errors.Is(err, leasehold.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("kind %v: %v", leasehold.KindOf(err), err)
 		}
 		for _, want := range []string{
@@ -416,7 +416,7 @@ func TestSlept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close() //nolint:errcheck // it never fails
+		defer l.Close(context.Background()) //nolint:errcheck // it never fails
 		r := read(l.Losses(t.Context()))
 		elapse(time.Second)
 		if l.Age() > 2*time.Second || !l.Ready() {
@@ -452,11 +452,11 @@ func TestWaitsWhenRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
 		m1, m2 := g.start("m1", 0), g.start("m2", 0)
-		m1.refuse(leasehold.Limit)
-		m2.refuse(leasehold.Limit)
+		m1.refuse(leasehold.ErrLimit)
+		m2.refuse(leasehold.ErrLimit)
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 		defer cancel()
-		if _, err := lookup.Open(ctx, g.config("m1", "m2")); !errors.Is(err, leasehold.Unavailable) {
+		if _, err := lookup.Open(ctx, g.config("m1", "m2")); !errors.Is(err, leasehold.ErrUnavailable) {
 			t.Error(err)
 		}
 		if one, two := len(m1.questions()), len(m2.questions()); one != 1 || two != 1 {
@@ -500,21 +500,24 @@ func TestCloseEndsEverything(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			for range l.Losses(context.Background()) {
+			for _, err := range l.Losses(context.Background()) {
+				if !errors.Is(err, leasehold.ErrClosed) {
+					t.Errorf("losses end with %v", err)
+				}
 			}
 		}()
 		synctest.Wait()
-		if err := l.Close(); err != nil {
+		if err := l.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
 		<-ended
-		if err := l.Close(); err != nil {
+		if err := l.Close(context.Background()); err != nil {
 			t.Errorf("for the second time: %v", err)
 		}
 		wantOwner(t, l, 7, "a:1") // the last table is still there
 		l.Refresh()
 		err := l.Do(t.Context(), 7, func(context.Context, string) error { return nil })
-		if !errors.Is(err, leasehold.Closed) {
+		if !errors.Is(err, leasehold.ErrClosed) {
 			t.Errorf("do: %v", err)
 		}
 	})

@@ -22,8 +22,9 @@ func WithContact(f func(Contact)) LossOption {
 }
 
 // Losses yields the losses that happen from now on, in order. It waits for the
-// next one and ends when the context does or the Lookup is closed. When a loss
-// is yielded, [Lookup.Find] already knows what came after it.
+// next one. When a loss is yielded, [Lookup.Find] already uses the table that came
+// after it. The error is nil in all pairs but the last, which says why the iteration
+// ended: the cause of the context, or [leasehold.ErrClosed] if the Lookup was closed.
 //
 // Losses come in order of LSN. Several may have the same LSN: each has its own
 // range, and the ranges between them were not lost. [leasehold.Loss.Resume] of the
@@ -37,7 +38,7 @@ func WithContact(f func(Contact)) LossOption {
 // has not seen gets each range in which state was lost meanwhile: without owner and
 // generation, with [leasehold.CauseUnknown], and once if it was lost more than once.
 // A range that has become one lease with a lost range counts as lost with it.
-func (l *Lookup) Losses(ctx context.Context) iter.Seq[leasehold.Loss] {
+func (l *Lookup) Losses(ctx context.Context) iter.Seq2[leasehold.Loss, error] {
 	return l.LossesSince(ctx, l.LSN())
 }
 
@@ -49,21 +50,36 @@ func (l *Lookup) Losses(ctx context.Context) iter.Seq[leasehold.Loss] {
 //
 // With Config.ConservativeRecovery, that contact was lost is not reported again to a
 // reader that resumes; it is repeated soon enough while that lasts.
-func (l *Lookup) LossesSince(ctx context.Context, lsn leasehold.LSN, options ...LossOption) iter.Seq[leasehold.Loss] {
+func (l *Lookup) LossesSince(ctx context.Context, lsn leasehold.LSN, options ...LossOption) iter.Seq2[leasehold.Loss, error] {
 	start := l.losses.since(lsn)
 	o := lossOptions{contact: func(Contact) {}}
 	for _, option := range options {
 		option(&o)
 	}
-	return func(yield func(leasehold.Loss) bool) {
+	return func(yield func(leasehold.Loss, error) bool) {
 		for batch := range l.reports(ctx, start, o.contact) { // a sequence can be gone through more than once
 			for _, loss := range batch {
-				if ctx.Err() != nil || l.ctx.Err() != nil || !yield(loss) {
+				if err := l.ended(ctx); err != nil {
+					break // and so does reports
+				}
+				if !yield(loss, nil) {
 					return
 				}
 			}
 		}
+		yield(leasehold.Loss{}, l.ended(ctx))
 	}
+}
+
+// ended returns why an iteration over losses ends: the context has ended, or the Lookup.
+func (l *Lookup) ended(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if l.ctx.Err() != nil {
+		return leasehold.Errorf("losses", leasehold.ErrClosed, string(l.cfg.Namespace), "the lookup was closed")
+	}
+	return nil
 }
 
 // LostSince reports whether state of a key was lost after an LSN, which is as for
@@ -82,7 +98,7 @@ func (l *Lookup) LostSince(key leasehold.Key, lsn leasehold.LSN) bool {
 func (l *Lookup) reports(ctx context.Context, at cursor, contact func(Contact)) iter.Seq[[]leasehold.Loss] {
 	return func(yield func([]leasehold.Loss) bool) {
 		last := Contact{}
-		for ctx.Err() == nil && l.ctx.Err() == nil {
+		for l.ended(ctx) == nil {
 			now := l.losses.contactNow()
 			batch, more := l.losses.read(&at)
 			switch {

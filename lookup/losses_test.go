@@ -2,6 +2,7 @@ package lookup_test
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"testing"
@@ -17,14 +18,19 @@ import (
 // A reader collects losses until its context ends.
 type reader struct {
 	got   []leasehold.Loss
+	err   error // why it ended
 	ended chan struct{}
 }
 
-func read(losses iter.Seq[leasehold.Loss]) *reader {
+func read(losses iter.Seq2[leasehold.Loss, error]) *reader {
 	r := &reader{ended: make(chan struct{})}
 	go func() {
 		defer close(r.ended)
-		for loss := range losses {
+		for loss, err := range losses {
+			if err != nil {
+				r.err = err
+				break
+			}
 			r.got = append(r.got, loss)
 		}
 	}()
@@ -56,6 +62,9 @@ func TestLosses(t *testing.T) {
 		cancel()
 		<-early.ended
 		<-late.ended
+		if !errors.Is(early.err, context.Canceled) {
+			t.Errorf("losses end with %v", early.err)
+		}
 	})
 }
 
@@ -140,10 +149,10 @@ func TestSlowReaderMissesNothing(t *testing.T) {
 		cfg := g.config("m")
 		cfg.KeepLosses, cfg.ConservativeRecovery = 1, true
 		l := g.open(cfg)
-		next, stop := iter.Pull(l.Losses(t.Context()))
+		next, stop := iter.Pull2(l.Losses(t.Context()))
 		defer stop()
 		m.push(t, 1, 3)
-		if loss, _ := next(); loss != lossOfLower {
+		if loss, _, _ := next(); loss != lossOfLower {
 			t.Errorf("the first is %v", loss)
 		}
 		m.push(t, 3, 4)
@@ -161,7 +170,7 @@ func TestSlowReaderMissesNothing(t *testing.T) {
 			{Range: upper, LSN: 4, Resume: 4},
 			{Range: leasehold.All, Cause: leasehold.CauseContact, LSN: 4, Resume: 4},
 		} {
-			if loss, _ := next(); loss != want {
+			if loss, _, _ := next(); loss != want {
 				t.Errorf("got %v, want %v", loss, want)
 			}
 		}
@@ -201,9 +210,9 @@ func TestLossesStartWhenAskedFor(t *testing.T) {
 		m.push(t, 1, 3)
 		synctest.Wait()
 		for range 2 {
-			for loss := range losses {
-				if loss != lossOfLower {
-					t.Errorf("got %v", loss)
+			for loss, err := range losses {
+				if loss != lossOfLower || err != nil {
+					t.Errorf("got %v: %v", loss, err)
 				}
 				break
 			}

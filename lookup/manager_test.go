@@ -113,7 +113,7 @@ func (g *group) open(cfg lookup.Config) *lookup.Lookup {
 		g.t.Fatal(err)
 	}
 	g.t.Cleanup(func() {
-		if err := l.Close(); err != nil {
+		if err := l.Close(context.Background()); err != nil {
 			g.t.Error(err)
 		}
 	})

@@ -79,7 +79,7 @@ func newMetrics(cfg *Config) (*metrics, error) {
 	}
 	scrape.Begin(m.losses, scrape.Causes()...)
 	for _, of := range []*prometheus.CounterVec{m.failures, m.retries} {
-		scrape.Begin(of, scrape.Kind(leasehold.NotOwner), scrape.Kind(leasehold.NoOwner), scrape.Kind(leasehold.Suspended), scrape.Kind(leasehold.Unavailable))
+		scrape.Begin(of, scrape.Kind(leasehold.ErrNotOwner), scrape.Kind(leasehold.ErrNoOwner), scrape.Kind(leasehold.ErrSuspended), scrape.Kind(leasehold.ErrUnavailable), scrape.Kind(leasehold.ErrIndeterminate))
 	}
 	m.counted = scrape.Set{m.updates, m.changes, m.snapshots, m.resyncs, m.losses, m.silences, m.contacts, m.calls, m.failures, m.retries}
 	return scrape.Share(cfg.Metrics, m)

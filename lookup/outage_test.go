@@ -27,7 +27,7 @@ func TestHintsFadeInAnOutage(t *testing.T) {
 		var calling sync.WaitGroup
 		for range 50 {
 			calling.Go(func() {
-				_ = l.Do(ctx, 7, func(context.Context, string) error { return leasehold.NotOwner }, lookup.Attempts(1000))
+				_ = l.Do(ctx, 7, func(context.Context, string) error { return leasehold.ErrNotOwner }, lookup.WithAttempts(1000))
 			})
 		}
 		elapse(30 * time.Second) // hints after 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5, 5 s, each up to a half sooner
@@ -102,8 +102,8 @@ func TestSilence(t *testing.T) {
 		m := g.start("m", 2) // nobody owns key 7
 		l := g.open(g.config("m"))
 		givesUp := func() string {
-			err := l.Do(t.Context(), 7, func(context.Context, string) error { return nil }, lookup.Attempts(2))
-			if !errors.Is(err, leasehold.NoOwner) {
+			err := l.Do(t.Context(), 7, func(context.Context, string) error { return nil }, lookup.WithAttempts(2))
+			if !errors.Is(err, leasehold.ErrNoOwner) {
 				t.Errorf("%v", err)
 			}
 			return err.Error()

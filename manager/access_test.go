@@ -76,7 +76,7 @@ func (c *cluster) openAs(id, namespace string, managers ...string) (*lookup.Look
 	defer cancel()
 	l, err := lookup.Open(ctx, lookup.Config{Namespace: leasehold.Namespace(namespace), Managers: managers, Credentials: c.guard.keeper(id).Client(), DialOptions: c.as(id)})
 	if err == nil {
-		c.t.Cleanup(func() { _ = l.Close() })
+		c.t.Cleanup(func() { _ = l.Close(context.Background()) })
 	}
 	return l, err
 }
@@ -106,7 +106,7 @@ func TestOwnersAndLookupsWhereTheyBelong(t *testing.T) {
 			"somebody":            func() error { _, err := c.openAs("spiffe://d/somebody", "pool", addr("m1")); return err },
 		} {
 			begun := time.Now()
-			if err := fails(); leasehold.KindOf(err) != leasehold.Denied || time.Since(begun) > time.Second {
+			if err := fails(); leasehold.KindOf(err) != leasehold.ErrDenied || time.Since(begun) > time.Second {
 				t.Errorf("%s: after %v: %v (%v)", name, time.Since(begun), err, leasehold.KindOf(err))
 			}
 		}
@@ -297,7 +297,10 @@ func TestCertificatesChangeUnderLeases(t *testing.T) {
 		before := a.Leases()
 		var lost atomic.Int64
 		go func() {
-			for range l.Losses(t.Context()) {
+			for _, err := range l.Losses(t.Context()) {
+				if err != nil {
+					break
+				}
 				lost.Add(1)
 			}
 		}()

@@ -35,13 +35,13 @@ func (m *Manager) act(now mono.Instant, actions []node.Action) {
 		case node.Serves:
 			m.owners.Announce(a.Namespace, protocol.NotLeader{Term: a.Term, Leader: storage.ManagerID(m.cfg.Advertise)})
 		case node.RedirectOwner:
-			m.metrics.refuse(leasehold.NotLeader)
+			m.metrics.refuse(leasehold.ErrNotLeader)
 			m.owners.Redirect(a.Speaker, a.NotLeader)
 		case node.RefuseOwner:
 			m.metrics.refuse(leasehold.KindOf(a.Why))
 			m.owners.Refuse(a.Speaker, a.Why)
 		case node.RedirectLookup:
-			m.metrics.refuse(leasehold.NotLeader)
+			m.metrics.refuse(leasehold.ErrNotLeader)
 			m.lookups.Send(a.Lookup, &leaseholdv1.FollowResponse{
 				Version: wire.Version, Kind: &leaseholdv1.FollowResponse_NotLeader{NotLeader: wire.FromNotLeader(a.NotLeader)},
 				Why: m.unanswered(now, m.lookups.Namespace(a.Lookup)),

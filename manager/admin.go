@@ -56,13 +56,13 @@ func (s *adminService) led(ctx context.Context, ns string, f func(now mono.Insta
 		case led != nil && s.m.node.Leads(now):
 			f(now, led)
 		case !s.m.node.Leads(now) || catalog == nil:
-			failed = leasehold.Errorf("ask", leasehold.NotLeader, s.m.cfg.Advertise, "this manager does not lead, and knows of none that does; try again in a few seconds")
+			failed = leasehold.Errorf("ask", leasehold.ErrNotLeader, s.m.cfg.Advertise, "this manager does not lead, and knows of none that does; try again in a few seconds")
 		case catalog.Find(name) == nil:
 			failed = noSuchNamespace(name)
 		case s.m.node.Problem(name) != nil:
 			failed = s.m.node.Problem(name)
 		default:
-			failed = leasehold.Errorf("ask", leasehold.Unavailable, ns, "%s; try again in a few seconds", s.m.unready(now, name))
+			failed = leasehold.Errorf("ask", leasehold.ErrUnavailable, ns, "%s; try again in a few seconds", s.m.unready(now, name))
 		}
 	})
 	if err == nil {
@@ -72,7 +72,7 @@ func (s *adminService) led(ctx context.Context, ns string, f func(now mono.Insta
 }
 
 func noSuchNamespace(ns leasehold.Namespace) error {
-	return leasehold.Errorf("find namespace", leasehold.NotFound, string(ns),
+	return leasehold.Errorf("find namespace", leasehold.ErrNotFound, string(ns),
 		"there is no such namespace; create it with: leasehold namespace create %s", ns)
 }
 

@@ -18,13 +18,13 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/store"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	"github.com/leasehold-dev/leasehold/lookup"
 	"github.com/leasehold-dev/leasehold/manager"
 	"github.com/leasehold-dev/leasehold/owner"
 	"github.com/leasehold-dev/leasehold/partition"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
-	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
 
@@ -279,7 +279,7 @@ func (c *cluster) open(managers ...string) *lookup.Lookup {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.t.Cleanup(func() { _ = l.Close() })
+	c.t.Cleanup(func() { _ = l.Close(context.Background()) })
 	return l
 }
 

@@ -2,7 +2,6 @@ package manager
 
 import (
 	"cmp"
-	"context"
 	cryptorand "crypto/rand"
 	"log/slog"
 	"math"
@@ -26,16 +25,16 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/plaintext"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
 	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/store"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	"github.com/leasehold-dev/leasehold/partition"
-	"github.com/leasehold-dev/leasehold/store"
 )
 
 // Config is what a manager is told when it starts.
 type Config struct {
-	// Store keeps what the group must not forget. It is the same store for all
-	// managers of a group, and belongs to the caller, who closes it after the
-	// manager. Either Store or Peers must be set.
+	// Store keeps what the group must not forget: one of package store/etcd, or in tests of
+	// package store/mem. All managers of a group use the same store. The caller closes
+	// it after the manager. Either Store or Peers must be set.
 	Store store.Store
 	// Peers, if set, are the managers of a group that keeps nothing on disk.
 	Peers *Peers
@@ -73,8 +72,9 @@ type Config struct {
 	// what is wrong, and it is asked again.
 	Policy func(namespace leasehold.Namespace, configured string) partition.Policy
 
-	// Members is set if the managers keep the store among themselves.
-	Members Members
+	// Members is set if the managers keep the store among themselves: the
+	// [github.com/leasehold-dev/leasehold/store/etcd.Embedded].
+	Members store.Members
 	// StoreName says in a few words where the table is kept, for people.
 	StoreName string
 	// Build says what this process runs, for people.
@@ -122,24 +122,11 @@ type Config struct {
 	Metrics prometheus.Registerer
 }
 
-// Members is what managers that keep the store among themselves can do about
-// their number.
-type Members interface {
-	Members(ctx context.Context) ([]store.Member, error)
-	AddMember(ctx context.Context, name, peerURL string) (store.Member, error)
-	RemoveMember(ctx context.Context, nameOrID string) error
-	Cluster() string
-	// StepAside lets another member lead the store itself, if this one does: the
-	// manager that leads asks for it, so that its death costs one election and
-	// not two.
-	StepAside(ctx context.Context) error
-}
-
 const opStart = "start manager"
 
 func (c *Config) validate() error {
 	bad := func(format string, args ...any) error {
-		return leasehold.Errorf(opStart, leasehold.Invalid, c.Advertise, format, args...)
+		return leasehold.Errorf(opStart, leasehold.ErrInvalid, c.Advertise, format, args...)
 	}
 	if (c.Store == nil) == (c.Peers == nil) || c.Listener == nil {
 		return bad("Listener and either Store or Peers must be set")
@@ -202,7 +189,7 @@ func (c *Config) validate() error {
 // to reach a manager.
 func ValidateAdvertise(addr string) error {
 	bad := func(format string, args ...any) error {
-		return leasehold.Errorf("advertise", leasehold.Invalid, addr, format, args...)
+		return leasehold.Errorf("advertise", leasehold.ErrInvalid, addr, format, args...)
 	}
 	host, port, err := net.SplitHostPort(addr)
 	switch {
@@ -275,7 +262,7 @@ func (c *Config) policy(n storage.Namespace) (partition.Policy, error) {
 	}
 	name := cmp.Or(n.Policy, wire.UnnamedPolicy())
 	if !slices.Contains(partition.Names(), name) {
-		return nil, leasehold.Errorf("configure namespace", leasehold.Invalid, string(n.Name),
+		return nil, leasehold.Errorf("configure namespace", leasehold.ErrInvalid, string(n.Name),
 			"this manager knows no policy %q; it may have been configured by a newer one: upgrade this one", name)
 	}
 	slots := make([]partition.Slot, len(n.Static))

@@ -27,7 +27,7 @@ func TestStoredPolicy(t *testing.T) {
 		}
 	}
 	_, err := (&Config{}).configure(storage.Namespace{Name: "pool", Lease: 10 * time.Second, Renew: time.Second, Drift: 1.2, Policy: "psychic"})
-	if leasehold.KindOf(err) != leasehold.Invalid {
+	if leasehold.KindOf(err) != leasehold.ErrInvalid {
 		t.Errorf("a policy that nobody knows: %v", err)
 	}
 }
@@ -35,7 +35,7 @@ func TestStoredPolicy(t *testing.T) {
 // A namespace whose leases the group could not wait out is not led.
 func TestLongestLease(t *testing.T) {
 	n := storage.Namespace{Name: "pool", Lease: 10 * time.Second, Renew: time.Second, Drift: 1.2, Moves: 1}
-	for longest, kind := range map[time.Duration]leasehold.Kind{12 * time.Second: 0, 12*time.Second - 1: leasehold.Invalid} {
+	for longest, kind := range map[time.Duration]leasehold.Kind{12 * time.Second: 0, 12*time.Second - 1: leasehold.ErrInvalid} {
 		_, err := (&Config{Peers: &Peers{Longest: longest}}).configure(n)
 		if (err == nil) != (kind == 0) || err != nil && leasehold.KindOf(err) != kind {
 			t.Errorf("a hold of 12 s where %v is allowed: %v", longest, err)

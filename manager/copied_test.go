@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/storage"
-	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/internal/store"
 )
 
 // A namedStore has an identity.

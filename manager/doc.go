@@ -1,25 +1,29 @@
 // Package manager runs one manager of a group: the process that grants leases,
-// keeps the lease table in a store, and tells owners and lookups about it.
+// keeps the lease table in a store, and sends it to owners and lookups.
 //
-// A group is any number of managers that share a store. One leads; the others
-// stand by, serve lookups, forward what only the leader can do, and take over
-// when the leader dies. Most people run managers with the leasehold command;
-// this package is for those who want one inside a process of their own, with a
-// store or a partitioning policy of their own choice.
+//	m, err := manager.Start(manager.Config{Store: s, Listener: l})
+//	...
+//	<-m.Done() // it has ended: m.Err says why
+//	...
+//	err = m.Close(ctx) // hands leadership over
+//
+// A group is any number of managers that share a store ([Config.Store]: package
+// store/etcd, embedded or a cluster), or that agree without a store ([Config.Peers]).
+// One manager leads; the others stand by, serve lookups, forward requests to the leader, and
+// take over when the leader dies. The leasehold command runs managers; this package is for
+// a manager inside another process, or with a partitioning policy of the application.
 //
 // # How it is built
 //
-// Everything that is decided is decided by the machine in
-// internal/machine/node, on one goroutine. This package is what carries the
-// decisions out: it turns messages into events and actions into messages, and
-// asks the store. Nothing here judges time, and nothing here knows more than
-// the machine about who holds what.
+// The machine in internal/machine/node makes all decisions, on one goroutine. This
+// package executes them: it turns messages into events and actions into messages, and
+// calls the store. Nothing here judges time or decides who holds what.
 //
 //   - What is sent to owners and lookups goes through internal/runtime/broadcast: bounded
 //     queues, one sender per stream, and waves for thousands of lookups.
 //   - Who may call what is decided by package access, if there is a Config.Access,
-//     before a handler sees a message. What handlers do about it is to show each
-//     caller only its namespaces, and to say whose a call is that they forward.
-//   - Each question to the store has a goroutine and a deadline. The machine
-//     has few under way at a time, and hears of each how it ended.
+//     before a handler sees a message. Handlers show each caller only its namespaces,
+//     and add the caller's identity to requests that they forward.
+//   - Each request to the store has a goroutine and a deadline. The machine
+//     has few in flight at a time, and gets the outcome of each.
 package manager

@@ -2,6 +2,7 @@ package manager_test
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"testing"
 	"time"
@@ -29,7 +30,7 @@ func TestCloseWhileTheListenerBreaks(t *testing.T) {
 			default:
 				t.Error("it was closed, and is not done")
 			}
-			if err := m.Err(); err != nil && leasehold.KindOf(err) != leasehold.Unavailable {
+			if err := m.Err(); !errors.Is(err, leasehold.ErrClosed) && !errors.Is(err, leasehold.ErrUnavailable) {
 				t.Errorf("it has ended because of %v", err)
 			}
 			c.forget("m1")

@@ -7,9 +7,9 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/store"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
-	"github.com/leasehold-dev/leasehold/store"
 )
 
 // events tells whoever watches what happens. Nobody waits for a watcher: one
@@ -37,7 +37,7 @@ func (e *events) watch(ns leasehold.Namespace) (*watcher, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.watchers) >= maxWatchers {
-		return nil, leasehold.Errorf("watch", leasehold.Limit, "", "%d are watching already, and that is the limit", len(e.watchers))
+		return nil, leasehold.Errorf("watch", leasehold.ErrLimit, "", "%d are watching already, and that is the limit", len(e.watchers))
 	}
 	w := &watcher{namespace: ns, queue: make(chan *leaseholdv1.WatchResponse, watcherQueue)}
 	e.watchers[w] = true
@@ -137,9 +137,9 @@ func (s *adminService) Watch(r *leaseholdv1.WatchRequest, stream leaseholdv1.Adm
 		case <-ctx.Done():
 			return nil
 		case <-s.m.ctx.Done():
-			return wire.FromError(leasehold.Errorf("watch", leasehold.Unavailable, s.m.cfg.Advertise, "this manager is shutting down; watch another"))
+			return wire.FromError(leasehold.Errorf("watch", leasehold.ErrUnavailable, s.m.cfg.Advertise, "this manager is shutting down; watch another"))
 		case <-s.m.leading.lost():
-			return wire.FromError(leasehold.Errorf("watch", leasehold.NotLeader, s.m.cfg.Advertise, "this manager no longer leads; watch again"))
+			return wire.FromError(leasehold.Errorf("watch", leasehold.ErrNotLeader, s.m.cfg.Advertise, "this manager no longer leads; watch again"))
 		case event := <-w.queue:
 			event.Missed += missed
 			if missed = event.GetMissed(); event.GetNamespace() != "" && !visible(leasehold.Namespace(event.GetNamespace())) {

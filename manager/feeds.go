@@ -119,7 +119,7 @@ func (f *feeds) run(ctx context.Context, ns leasehold.Namespace, at *feed) {
 // ended says that the leader does not let us follow: it is nothing that mends
 // itself. It is tried again every few seconds, and said once a minute.
 func (f *feeds) ended(leader string, why error) {
-	if leasehold.KindOf(why) != leasehold.Denied {
+	if leasehold.KindOf(why) != leasehold.ErrDenied {
 		return
 	}
 	f.mu.Lock()

@@ -98,9 +98,9 @@ func forwardStream[Req versioned, Resp any](ctx context.Context, m *Manager, r R
 // reached: the caller knows only us. What the leader has answered needs no comment.
 func explain(m *Manager, conn *grpc.ClientConn, err error) error {
 	ours := wire.ToError(err)
-	if leasehold.KindOf(ours) != leasehold.Unavailable || len(status.Convert(err).Details()) > 0 {
+	if leasehold.KindOf(ours) != leasehold.ErrUnavailable || len(status.Convert(err).Details()) > 0 {
 		return err
 	}
-	return wire.FromError(leasehold.Errorf("ask the leader", leasehold.Unavailable, conn.Target()[len("passthrough:///"):],
+	return wire.FromError(leasehold.Errorf("ask the leader", leasehold.ErrUnavailable, conn.Target()[len("passthrough:///"):],
 		"%s stands by, and the leader does not answer: %w", m.cfg.Advertise, ours))
 }

@@ -61,7 +61,7 @@ func (m *Manager) dial(addr string) (*grpc.ClientConn, error) {
 		}))
 	conn, err := grpc.NewClient("passthrough:///"+addr, append(options, m.cfg.DialOptions...)...)
 	if err != nil {
-		return nil, &leasehold.Error{Op: "connect to another manager", Kind: leasehold.Unavailable, Subject: addr, Err: err}
+		return nil, &leasehold.Error{Op: "connect to another manager", Kind: leasehold.ErrUnavailable, Subject: addr, Err: err}
 	}
 	return conn, nil
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/storage"
-	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/internal/store"
 )
 
 // A slowStore writes the leader record only after a while. Everything else is as fast as ever, and so is

@@ -51,7 +51,7 @@ func (h *lookupHandler) handle(r *leaseholdv1.FollowRequest) error {
 		h.stream.Subscribe(h.m.clock.Now(), h.namespace)
 	}
 	if request.Namespace != h.namespace {
-		return leasehold.Errorf("follow", leasehold.Invalid, string(request.Namespace), "a stream is for one namespace, this one is for %q", h.namespace)
+		return leasehold.Errorf("follow", leasehold.ErrInvalid, string(request.Namespace), "a stream is for one namespace, this one is for %q", h.namespace)
 	}
 	if failpoint.Drop("manager/question-heard") || !h.stream.Ask(h.m.clock.Now(), request) {
 		return nil

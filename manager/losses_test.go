@@ -57,7 +57,10 @@ func (c *cluster) joinSevered(name string) (o *owner.Owner, kill func()) {
 func collectLosses(t *testing.T, l *lookup.Lookup, lsn leasehold.LSN, during time.Duration) (losses []leasehold.Loss) {
 	ctx, cancel := context.WithTimeout(t.Context(), during)
 	defer cancel()
-	for loss := range l.LossesSince(ctx, lsn) {
+	for loss, err := range l.LossesSince(ctx, lsn) {
+		if err != nil {
+			break
+		}
 		losses = append(losses, loss)
 	}
 	return losses
@@ -115,7 +118,10 @@ func TestDisklessLossesAreExact(t *testing.T) {
 				for next, more := before, true; more; {
 					more = false
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-					for loss := range l.LossesSince(ctx, next) {
+					for loss, err := range l.LossesSince(ctx, next) {
+						if err != nil {
+							break
+						}
 						if steps = append(steps, loss); loss.Resume > next {
 							next, more = loss.Resume, true
 							break

@@ -25,9 +25,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/memcatalog"
 	"github.com/leasehold-dev/leasehold/internal/runtime/broadcast"
 	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/store"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
-	"github.com/leasehold-dev/leasehold/store"
 )
 
 // A Manager is one manager of a group. Its methods may be called from many
@@ -66,7 +66,7 @@ type Manager struct {
 	reporting sync.WaitGroup
 	resigned  chan struct{} // closed when the store knows that we do not lead
 	ended     chan struct{} // closed when nothing runs any more
-	failure   error         // why, if nobody asked for it; read after ended
+	failure   error         // why; read after ended
 
 	closing   sync.Once
 	resign    sync.Once
@@ -179,7 +179,7 @@ func (m *Manager) serve() {
 	}
 	m.running.Go(func() {
 		if err := m.server.Serve(gate.New(m.cfg.Listener, m.cfg.gate(m.metrics.drop, m.log))); err != nil && m.ctx.Err() == nil {
-			m.fail(&leasehold.Error{Op: "serve", Kind: leasehold.Unavailable, Subject: m.cfg.Advertise, Err: err})
+			m.fail(&leasehold.Error{Op: "serve", Kind: leasehold.ErrUnavailable, Subject: m.cfg.Advertise, Err: err})
 		}
 	})
 	m.running.Go(m.handOver)
@@ -213,11 +213,12 @@ func (m *Manager) stepAside() {
 // Addr returns the address at which others reach the manager.
 func (m *Manager) Addr() string { return m.cfg.Advertise }
 
-// Done is closed when the manager has ended, by Close or because it could not
-// go on: then Err says why.
+// Done returns a channel that is closed when the manager has ended, by Close or because
+// it could not go on: then Err says why.
 func (m *Manager) Done() <-chan struct{} { return m.ended }
 
-// Err returns why the manager ended, nil if it has not or was closed.
+// Err returns nil until Done is closed, and then why the manager ended:
+// [leasehold.ErrClosed] if it was closed, or [leasehold.ErrUnavailable] if it could not serve.
 func (m *Manager) Err() error {
 	select {
 	case <-m.ended:
@@ -245,9 +246,9 @@ func (m *Manager) Close(ctx context.Context) error {
 		failpoint.Here("manager/resigned")
 	case <-m.ended:
 	case <-ctx.Done():
-		err = &leasehold.Error{Op: "close manager", Kind: leasehold.Unavailable, Subject: m.cfg.Advertise, Err: errors.New("leadership was not handed over in time")}
+		err = &leasehold.Error{Op: "close manager", Kind: leasehold.ErrUnavailable, Subject: m.cfg.Advertise, Err: errors.New("leadership was not handed over in time")}
 	}
-	m.end(nil)
+	m.end(leasehold.Errorf("manager", leasehold.ErrClosed, m.cfg.Advertise, "it was closed"))
 	<-m.ended
 	return err
 }

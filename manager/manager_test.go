@@ -241,11 +241,11 @@ func TestNoSuchNamespace(t *testing.T) {
 		c.start("m2")
 		const want = `leasehold namespace create pool`
 		_, err := owner.Join(t.Context(), c.ownerConfig("a"))
-		if !errors.Is(err, leasehold.NotFound) || !contains(err.Error(), want) {
+		if !errors.Is(err, leasehold.ErrNotFound) || !contains(err.Error(), want) {
 			t.Errorf("an owner is told: %v", err)
 		}
 		_, err = c.admin("m2").ListOwners(t.Context(), &leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: "pool"})
-		if err = wire.ToError(err); !errors.Is(err, leasehold.NotFound) || !contains(err.Error(), want) {
+		if err = wire.ToError(err); !errors.Is(err, leasehold.ErrNotFound) || !contains(err.Error(), want) {
 			t.Errorf("a person is told: %v", err)
 		}
 	})

@@ -4,22 +4,22 @@ import (
 	"context"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/store"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
-	"github.com/leasehold-dev/leasehold/store"
 )
 
 // members returns who keeps the store, or says that the managers do not.
-func (s *adminService) members(version uint32) (Members, error) {
+func (s *adminService) members(version uint32) (store.Members, error) {
 	if err := wire.CheckVersion(version); err != nil {
 		return nil, err
 	}
 	if s.m.group != nil {
-		return nil, leasehold.Errorf("members", leasehold.Invalid, s.m.cfg.Advertise,
+		return nil, leasehold.Errorf("members", leasehold.ErrInvalid, s.m.cfg.Advertise,
 			"these managers keep nothing on disk, and are the same for as long as the group lasts: stop all of them, and start them with other --peers")
 	}
 	if s.m.cfg.Members == nil {
-		return nil, leasehold.Errorf("members", leasehold.Invalid, s.m.cfg.Advertise,
+		return nil, leasehold.Errorf("members", leasehold.ErrInvalid, s.m.cfg.Advertise,
 			"these managers do not keep the store themselves (it is %s): use its own tools", s.m.cfg.StoreName)
 	}
 	return s.m.cfg.Members, nil

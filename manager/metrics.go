@@ -82,7 +82,7 @@ func newMetrics(m *Manager) *metrics {
 		store:  histograms("store_request_duration_seconds", "How long requests to the store take, by kind.", "kind"),
 		errors: counters("store_errors_total", "Requests to the store that failed or had no answer in time, by kind.", "kind"),
 	}
-	scrape.Begin(out.refused, scrape.Kind(leasehold.NotLeader), scrape.Kind(leasehold.Limit), scrape.Kind(leasehold.NotFound))
+	scrape.Begin(out.refused, scrape.Kind(leasehold.ErrNotLeader), scrape.Kind(leasehold.ErrLimit), scrape.Kind(leasehold.ErrNotFound))
 	for _, why := range gate.Reasons() {
 		scrape.Begin(out.dropped, string(why))
 	}

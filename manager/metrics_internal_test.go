@@ -12,9 +12,9 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/store"
 	"github.com/leasehold-dev/leasehold/internal/table"
 	"github.com/leasehold-dev/leasehold/partition"
-	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
 

@@ -223,7 +223,7 @@ func TestMetricsAreOneManagers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := start(); leasehold.KindOf(err) != leasehold.Invalid || !strings.Contains(err.Error(), "WrapRegistererWith") {
+	if _, err := start(); leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(err.Error(), "WrapRegistererWith") {
 		t.Errorf("a second manager: %v", err)
 	}
 	for range 2 {

@@ -16,7 +16,7 @@ func (s *adminService) DrainOwner(ctx context.Context, r *leaseholdv1.DrainOwner
 		return nil, wire.FromError(err)
 	}
 	if r.GetCancel() && r.GetDryRun() {
-		return nil, wire.FromError(leasehold.Errorf("drain", leasehold.Invalid, r.GetOwner(),
+		return nil, wire.FromError(leasehold.Errorf("drain", leasehold.ErrInvalid, r.GetOwner(),
 			"to cancel a drain moves nothing by itself, so there is nothing to say about it beforehand"))
 	}
 	if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.DrainOwner); done {

@@ -24,7 +24,7 @@ func TestNamespaceLife(t *testing.T) {
 		c.create("m1", pool())
 		admin, ctx := c.admin("m1"), t.Context()
 		_, err := admin.CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: pool()})
-		if err = wire.ToError(err); !errors.Is(err, leasehold.Exists) {
+		if err = wire.ToError(err); !errors.Is(err, leasehold.ErrExists) {
 			t.Errorf("a second one: %v", err)
 		}
 		a := c.join("a")

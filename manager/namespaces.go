@@ -28,11 +28,11 @@ func (s *adminService) CreateNamespace(ctx context.Context, r *leaseholdv1.Creat
 		_, first := storage.First(c.Term)
 		switch {
 		case s.m.cfg.Peers != nil && n.After >= first:
-			return nil, leasehold.Errorf(op, leasehold.Invalid, string(n.Name), "it is to begin after generation %d, and managers without a disk are at %d now; see whether their clocks are right", n.After, first)
+			return nil, leasehold.Errorf(op, leasehold.ErrInvalid, string(n.Name), "it is to begin after generation %d, and managers without a disk are at %d now; see whether their clocks are right", n.After, first)
 		case c.Find(n.Name) != nil:
-			return nil, leasehold.Errorf(op, leasehold.Exists, string(n.Name), "there is one already; change it with: leasehold namespace update %s", n.Name)
+			return nil, leasehold.Errorf(op, leasehold.ErrExists, string(n.Name), "there is one already; change it with: leasehold namespace update %s", n.Name)
 		case len(c.Namespaces) >= storage.MaxNamespaces && c.Entry(n.Name) == nil:
-			return nil, leasehold.Errorf(op, leasehold.Limit, string(n.Name), "there are %d namespaces, and that is the limit", len(c.Namespaces))
+			return nil, leasehold.Errorf(op, leasehold.ErrLimit, string(n.Name), "there are %d namespaces, and that is the limit", len(c.Namespaces))
 		}
 		return c.Configured(n), nil
 	})
@@ -55,7 +55,7 @@ func (s *adminService) discards(ctx context.Context, n storage.Namespace) error 
 	if err != nil || end.LSN > 0 {
 		return err
 	}
-	return leasehold.Errorf("create namespace", leasehold.Invalid, string(n.Name),
+	return leasehold.Errorf("create namespace", leasehold.ErrInvalid, string(n.Name),
 		"owner %q holds leases in a namespace of this name, which this store has never had, and would lose them. Do the managers run with another data directory or store than before? 'leasehold manager restore' creates the namespaces of a lost group from a backup. If these leases are to end, stop the servers that hold them, and try again %v later", by, node.ClaimAge)
 }
 
@@ -118,7 +118,7 @@ func (s *adminService) rewrite(ctx context.Context, change func(*storage.Catalog
 		return err
 	}
 	if term == 0 {
-		return leasehold.Errorf("write namespaces", leasehold.NotLeader, s.m.cfg.Advertise, "this manager does not lead, and knows of none that does; try again in a few seconds")
+		return leasehold.Errorf("write namespaces", leasehold.ErrNotLeader, s.m.cfg.Advertise, "this manager does not lead, and knows of none that does; try again in a few seconds")
 	}
 	catalog, err := s.m.store.rewrite(ctx, term, change)
 	// Even if it failed, or the caller has gone, something may have changed: a

@@ -41,7 +41,7 @@ func TestListChanges(t *testing.T) {
 			t.Errorf("the first changes are missing, up to %d", next)
 		}
 		_, err := c.admin("m2").ListChanges(t.Context(), &leaseholdv1.ListChangesRequest{Version: wire.Version, Namespace: "none"})
-		if kind := leasehold.KindOf(wire.ToError(err)); kind != leasehold.NotFound {
+		if kind := leasehold.KindOf(wire.ToError(err)); kind != leasehold.ErrNotFound {
 			t.Errorf("changes of a namespace that is none: %v", kind)
 		}
 	})

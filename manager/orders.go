@@ -99,7 +99,7 @@ func (s *adminService) carryOut(ctx context.Context, c *command) (*leaseholdv1.P
 	case c.dryRun:
 		return answer, nil
 	case answer.GetShareLost() > 0 && !c.loseState:
-		return nil, wire.FromError(leasehold.Errorf("order", leasehold.Invalid, c.namespace,
+		return nil, wire.FromError(leasehold.Errorf("order", leasehold.ErrInvalid, c.namespace,
 			"this would lose the state of %.2f %% of the keys, because not everyone concerned can move state: allow it if that is meant", 100*answer.GetShareLost()))
 	}
 	return answer, wire.FromError(s.order(ctx, leasehold.Namespace(c.namespace), term, c.order))
@@ -119,7 +119,7 @@ func (s *adminService) order(ctx context.Context, ns leasehold.Namespace, term l
 	case err != nil:
 		return err
 	}
-	return leasehold.Errorf("order", leasehold.NotLeader, s.m.cfg.Advertise, "this manager has ceased to lead; try again in a few seconds")
+	return leasehold.Errorf("order", leasehold.ErrNotLeader, s.m.cfg.Advertise, "this manager has ceased to lead; try again in a few seconds")
 }
 
 // announce lets it be known that an operator has given an order.

@@ -58,7 +58,7 @@ func (h *ownerHandler) handle(r *leaseholdv1.HoldRequest) error {
 		h.stream.Register(h.speaker)
 	}
 	if request.Speaker() != h.speaker {
-		return leasehold.Errorf("hold leases", leasehold.Invalid, string(request.Holder.Owner), "a stream is for one session of one owner")
+		return leasehold.Errorf("hold leases", leasehold.ErrInvalid, string(request.Holder.Owner), "a stream is for one session of one owner")
 	}
 	request.Identity = h.identity
 	if failpoint.Drop("manager/request-heard") {

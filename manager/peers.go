@@ -76,7 +76,7 @@ func (p *Peers) validate(c *Config) error {
 		p.Longest = protocol.DefaultTiming().Hold()
 	}
 	if p.Longest < 100*time.Millisecond || p.Longest > 24*time.Hour {
-		return leasehold.Errorf(opStart, leasehold.Invalid, c.Advertise, "the longest lease is %v, want 100ms to 24h", p.Longest)
+		return leasehold.Errorf(opStart, leasehold.ErrInvalid, c.Advertise, "the longest lease is %v, want 100ms to 24h", p.Longest)
 	}
 	p.Members = slices.Clone(p.Members)
 	for i := range p.Members {
@@ -113,7 +113,7 @@ func (c *Config) tooLong(n storage.Namespace) error {
 	if c.Peers == nil || hold <= c.Peers.Longest {
 		return nil
 	}
-	return leasehold.Errorf("configure namespace", leasehold.Invalid, string(n.Name),
+	return leasehold.Errorf("configure namespace", leasehold.ErrInvalid, string(n.Name),
 		"owners may believe in a lease of %v with a drift of %v for %v, and these managers, which keep nothing on disk, allow %v: use a shorter lease, or start all of them with a longer --longest-lease",
 		n.Lease, float64(n.Drift), hold, c.Peers.Longest)
 }

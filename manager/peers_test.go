@@ -108,7 +108,10 @@ func TestWithoutDiskFailoverKeepsLeases(t *testing.T) {
 		listening := make(chan struct{})
 		go func() {
 			defer close(listening)
-			for range l.LossesSince(t.Context(), l.LSN()) {
+			for _, err := range l.LossesSince(t.Context(), l.LSN()) {
+				if err != nil {
+					break
+				}
 				lost.Add(1)
 			}
 		}()
@@ -237,7 +240,7 @@ func TestWithoutDiskRefusesLongLeases(t *testing.T) {
 		long := pool()
 		long.Timing = &leaseholdv1.Timing{Lease: int64(time.Minute)}
 		_, err := c.admin(leader).CreateNamespace(t.Context(), &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: long})
-		if err := wire.ToError(err); leasehold.KindOf(err) != leasehold.Invalid || !strings.Contains(err.Error(), "use a shorter lease, or start all of them with a longer --longest-lease") {
+		if err := wire.ToError(err); leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(err.Error(), "use a shorter lease, or start all of them with a longer --longest-lease") {
 			t.Errorf("a lease of a minute: %v", err)
 		}
 		_, err = c.admin(leader).ListMembers(t.Context(), &leaseholdv1.ListMembersRequest{Version: wire.Version})

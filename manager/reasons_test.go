@@ -194,7 +194,7 @@ func TestWithoutDiskLookupDuringCensus(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		_, err := lookup.Open(ctx, cfg)
-		if want := "it leads, and does not know the table of pool yet: its owners are being asked"; leasehold.KindOf(err) != leasehold.Unavailable || !strings.Contains(err.Error(), addr(next)) || !strings.Contains(err.Error(), want) {
+		if want := "it leads, and does not know the table of pool yet: its owners are being asked"; leasehold.KindOf(err) != leasehold.ErrUnavailable || !strings.Contains(err.Error(), addr(next)) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 		_, err = c.admin(c.standby(next)).LookupKey(t.Context(), &leaseholdv1.LookupKeyRequest{Version: wire.Version, Namespace: "pool", Key: 7})
@@ -207,6 +207,6 @@ func TestWithoutDiskLookupDuringCensus(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = l.Close()
+		_ = l.Close(context.Background())
 	})
 }

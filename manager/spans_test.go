@@ -175,7 +175,7 @@ func TestFailedJoinSpan(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		cfg := c.Node("a").OwnerConfig()
 		cfg.Namespace = "elsewhere"
-		if _, err := owner.Join(t.Context(), cfg); leasehold.KindOf(err) != leasehold.NotFound {
+		if _, err := owner.Join(t.Context(), cfg); leasehold.KindOf(err) != leasehold.ErrNotFound {
 			t.Fatal(err)
 		}
 		if joins := spans("leasehold.join"); len(joins) != 1 || joins[0].Status.Code != codes.Error || joins[0].SpanKind != trace.SpanKindInternal {

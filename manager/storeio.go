@@ -208,7 +208,7 @@ func (s *storeIO) rewrite(ctx context.Context, term leasehold.Term, change func(
 			return nil, err
 		}
 		if c.Term != term {
-			return nil, leasehold.Errorf("write namespaces", leasehold.NotLeader, s.m.cfg.Advertise, "another manager has taken over in term %d", c.Term)
+			return nil, leasehold.Errorf("write namespaces", leasehold.ErrNotLeader, s.m.cfg.Advertise, "another manager has taken over in term %d", c.Term)
 		}
 		next, err := change(c)
 		if next == nil || err != nil {
@@ -227,5 +227,5 @@ func (s *storeIO) rewrite(ctx context.Context, term leasehold.Term, change func(
 			}
 		}
 	}
-	return nil, leasehold.Errorf("write namespaces", leasehold.Unavailable, "", "others changed them %d times in between; try again", attempts)
+	return nil, leasehold.Errorf("write namespaces", leasehold.ErrUnavailable, "", "others changed them %d times in between; try again", attempts)
 }

@@ -71,10 +71,10 @@ func TestOwnerStreamRefuses(t *testing.T) {
 		kind     leasehold.Kind
 		want     string
 	}{
-		{"no version", []*leaseholdv1.HoldRequest{{}}, leasehold.Invalid, "must name one"},
-		{"a far version", []*leaseholdv1.HoldRequest{{Version: 9}}, leasehold.Stale, fmt.Sprintf("we speak %d", wire.Version)},
-		{"nonsense", []*leaseholdv1.HoldRequest{{Version: wire.Version}}, leasehold.Invalid, "holder"},
-		{"two sessions", []*leaseholdv1.HoldRequest{holdRequest(1), other}, leasehold.Invalid, "a stream is for one session"},
+		{"no version", []*leaseholdv1.HoldRequest{{}}, leasehold.ErrInvalid, "must name one"},
+		{"a far version", []*leaseholdv1.HoldRequest{{Version: 9}}, leasehold.ErrStale, fmt.Sprintf("we speak %d", wire.Version)},
+		{"nonsense", []*leaseholdv1.HoldRequest{{Version: wire.Version}}, leasehold.ErrInvalid, "holder"},
+		{"two sessions", []*leaseholdv1.HoldRequest{holdRequest(1), other}, leasehold.ErrInvalid, "a stream is for one session"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			stream, err := leaseholdv1.NewOwnerServiceClient(conn).Hold(t.Context())
@@ -110,7 +110,7 @@ func TestLookupStreamRefuses(t *testing.T) {
 	for err == nil {
 		_, err = stream.Recv()
 	}
-	if err = wire.ToError(err); !errors.Is(err, leasehold.Invalid) || !strings.Contains(err.Error(), `this one is for "pool"`) {
+	if err = wire.ToError(err); !errors.Is(err, leasehold.ErrInvalid) || !strings.Contains(err.Error(), `this one is for "pool"`) {
 		t.Errorf("it ends with %v", err)
 	}
 }
@@ -136,7 +136,7 @@ func TestSessionMovesToNewStream(t *testing.T) {
 	for err == nil {
 		_, err = streams[0].Recv()
 	}
-	if !errors.Is(wire.ToError(err), leasehold.Closed) {
+	if !errors.Is(wire.ToError(err), leasehold.ErrClosed) {
 		t.Errorf("the first stream ends with %v", err)
 	}
 }
@@ -159,7 +159,7 @@ func TestStreamLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := second.Recv(); !errors.Is(wire.ToError(err), leasehold.Limit) {
+	if _, err := second.Recv(); !errors.Is(wire.ToError(err), leasehold.ErrLimit) {
 		t.Errorf("the second is told %v", err)
 	}
 }
@@ -249,7 +249,7 @@ func TestConfigRefuses(t *testing.T) {
 		"Listener and either":   "",
 	} {
 		_, err := manager.Start(manager.Config{Store: mem.New(), Advertise: advertise, Listener: unusable(advertise)})
-		if !errors.Is(err, leasehold.Invalid) || !strings.Contains(err.Error(), want) {
+		if !errors.Is(err, leasehold.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", advertise, err, want)
 		}
 	}
@@ -260,7 +260,7 @@ func TestPlainTextForOthers(t *testing.T) {
 	everywhere := public{bufconn.Listen(1)}
 	_, err := manager.Start(manager.Config{Store: mem.New(), Advertise: "m1:7400", Listener: everywhere})
 	const want = "would be spoken to in plain text: set ServerCredentials and ClientCredentials, from package secure"
-	if !errors.Is(err, leasehold.Invalid) || !strings.Contains(err.Error(), want) {
+	if !errors.Is(err, leasehold.ErrInvalid) || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %q", err, want)
 	}
 	m, err := manager.Start(manager.Config{

@@ -15,9 +15,9 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/store"
 	"github.com/leasehold-dev/leasehold/lookup"
 	"github.com/leasehold-dev/leasehold/owner"
-	"github.com/leasehold-dev/leasehold/store"
 )
 
 // A service is two owners and a lookup, which run all the time.
@@ -53,7 +53,7 @@ func (c *cluster) service() *service {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.t.Cleanup(func() { _ = s.lookup.Close() })
+	c.t.Cleanup(func() { _ = s.lookup.Close(context.Background()) })
 	s.held, s.lsn = heldBy(s.owners...), s.lookup.LSN()
 	s.revoked.Store(0)
 	return s

@@ -16,9 +16,9 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/store"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
-	"github.com/leasehold-dev/leasehold/store"
 )
 
 // A fullStore refuses to write, and does so at once, as a full etcd does.

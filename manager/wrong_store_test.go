@@ -22,7 +22,7 @@ func TestWrongDataDirectory(t *testing.T) {
 		c.start("m1")
 		eventually(t, time.Minute, "leases are suspended", s.suspended)
 		_, err := c.admin("m1").CreateNamespace(t.Context(), &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: pool()})
-		if err = wire.ToError(err); leasehold.KindOf(err) != leasehold.Invalid || !strings.Contains(err.Error(), "another data directory") {
+		if err = wire.ToError(err); leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(err.Error(), "another data directory") {
 			t.Errorf("the namespace is created while servers hold leases in it: %v", err)
 		}
 		c.crash("m1")

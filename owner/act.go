@@ -139,11 +139,11 @@ func (o *Owner) refuse(kind leasehold.Kind, why error) {
 	ns := string(o.cfg.Namespace)
 	var err error
 	switch kind {
-	case leasehold.NotFound:
+	case leasehold.ErrNotFound:
 		err = leasehold.Errorf(opJoin, kind, ns, "there is no such namespace: create it with \"leasehold namespace create %s\"", ns)
-	case leasehold.Limit:
+	case leasehold.ErrLimit:
 		err = leasehold.Errorf(opJoin, kind, ns, "the namespace has as many owners as it may: raise its limit, or stop one that is not needed")
-	case leasehold.Invalid, leasehold.Denied:
+	case leasehold.ErrInvalid, leasehold.ErrDenied:
 		err = &leasehold.Error{Op: opJoin, Kind: kind, Subject: ns, Err: why}
 	default:
 		return

@@ -23,13 +23,17 @@ const (
 //
 // If this process does not hold the key, but has all of its state and is about to,
 // Await waits until it does; for a second at most, and for as long as the context
-// allows. In all other cases it returns at once. It reports whether the key was
-// held when it returned, which is not worth more than any earlier Check: call
-// Await first, without a lock of the application, and Check after it, under the
-// lock, as always.
+// allows. In all other cases it returns at once. It returns nil if the key was held when
+// it returned, which is worth no more than any earlier Check: call Await first, without
+// a lock of the application, and Check after it, under the lock, as always.
 //
-//	if !o.Await(ctx, key) {
-//		return leasehold.NotOwner
+// Otherwise it returns what a server that has done nothing answers:
+// [leasehold.ErrSuspended] if the lease is suspended, [leasehold.ErrNotOwner] if the key is
+// not held; [leasehold.ErrClosed] if the owner was closed, and
+// [leasehold.ErrUnavailable], with the cause of the context, if that ended first.
+//
+//	if err := o.Await(ctx, key); err != nil {
+//		return err
 //	}
 //	s.mu.Lock()
 //	defer s.mu.Unlock()
@@ -37,50 +41,62 @@ const (
 //	...
 //
 // Only ranges that come with their state are waited for, see [Mover]. A key whose lease
-// is suspended is not: an outage may last, and callers come back ([Owner.Suspended]). At most 4096
+// is suspended is not: an outage may last, and callers come back. At most 4096
 // calls wait at a time; more are not made to wait. Nothing is started for one that
 // waits, and one that need not wait costs what Check costs.
-func (o *Owner) Await(ctx context.Context, key leasehold.Key) bool {
+func (o *Owner) Await(ctx context.Context, key leasehold.Key) error {
 	if o.holds(key) {
-		return true
+		return nil
 	}
 	if !o.holding.Load().comes(key) {
-		return o.holds(key) // it may have come between the two
+		return o.absence(key) // it may have come between the two
 	}
 	if o.awaiting.Add(1) > maxAwaiting {
 		o.awaiting.Add(-1)
-		return false
+		return o.absence(key)
 	}
 	defer o.awaiting.Add(-1)
-	ctx, cancel := context.WithTimeout(ctx, longestAwait)
-	defer cancel()
 	return o.await(ctx, key)
 }
 
+// absence is why a key is not held, nil if it is.
+func (o *Owner) absence(key leasehold.Key) error {
+	switch {
+	case o.holds(key):
+		return nil
+	case o.Suspended(key):
+		return leasehold.ErrSuspended
+	case o.ctx.Err() != nil:
+		return leasehold.ErrClosed
+	}
+	return leasehold.ErrNotOwner
+}
+
 // await waits as long as the key is about to be held, and the context allows.
-func (o *Owner) await(ctx context.Context, key leasehold.Key) bool {
+func (o *Owner) await(ctx context.Context, key leasehold.Key) error {
+	timer := time.NewTimer(longestAwait)
+	defer timer.Stop()
 	for {
 		// In this order: if it is not held, it was not when h was read, and what
 		// makes it so supersedes h.
 		h := o.holding.Load()
-		switch {
-		case o.holds(key):
-			return true
-		case !h.comes(key):
-			return false
+		if o.holds(key) || !h.comes(key) {
+			return o.absence(key)
 		}
 		select {
 		case <-h.superseded:
+		case <-timer.C:
+			return o.absence(key)
 		case <-ctx.Done():
-			return false
+			return leasehold.Errorf("await", leasehold.ErrUnavailable, key.String(), "%w", context.Cause(ctx))
 		case <-o.ctx.Done(): // it is closed
-			return false
+			return o.absence(key)
 		}
 	}
 }
 
-// AwaitEnd waits until a lease, as Check returned it, has ended on its key, and reports
-// true; or until the context ends, and reports false. It is for what goes on without
+// AwaitEnd waits until a lease, as Check returned it, has ended on its key, and returns nil;
+// or until the context ends, and returns its cause. It is for what goes on without
 // being asked, such as a stream of events, which nobody else would stop. Like OnRevoke it
 // may come late: Held is what decides.
 //
@@ -89,19 +105,19 @@ func (o *Owner) await(ctx context.Context, key leasehold.Key) bool {
 //
 // Nothing is started for one that waits. It wakes up whenever leases are renewed,
 // which costs what Held costs.
-func (o *Owner) AwaitEnd(ctx context.Context, lease Lease) bool {
+func (o *Owner) AwaitEnd(ctx context.Context, lease Lease) error {
 	for {
 		// In this order: what ends the lease after it was found held supersedes h.
 		h := o.holding.Load()
 		if o.ended(h, lease) {
-			return true
+			return nil
 		}
 		select {
 		case <-h.superseded:
 		case <-ctx.Done():
-			return false
+			return context.Cause(ctx)
 		case <-o.done: // what is held then is superseded before
-			return true
+			return nil
 		}
 	}
 }

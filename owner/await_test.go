@@ -2,6 +2,7 @@ package owner
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -75,11 +76,11 @@ func installing(t *testing.T, instead func(leasehold.Lease)) *installation {
 }
 
 // wantAwait fails unless a call of Await returns after so long.
-func wantAwait(ctx context.Context, t *testing.T, o *Owner, key leasehold.Key, want bool, after time.Duration) {
+func wantAwait(ctx context.Context, t *testing.T, o *Owner, key leasehold.Key, want error, after time.Duration) {
 	t.Helper()
 	begun := time.Now()
-	if got := o.Await(ctx, key); got != want || time.Since(begun) != after {
-		t.Errorf("Await reports %t after %v, want %t after %v", got, time.Since(begun), want, after)
+	if got := o.Await(ctx, key); !errors.Is(got, want) || time.Since(begun) != after {
+		t.Errorf("Await returns %v after %v, want %v after %v", got, time.Since(begun), want, after)
 	}
 	if n := o.awaiting.Load(); n != 0 {
 		t.Errorf("%d still wait", n)
@@ -92,7 +93,7 @@ func TestAwaitWaitsUntilTheStateIsInItsPlace(t *testing.T) {
 		move := installing(t, nil)
 		b := move.b.owner
 		const callers = 3
-		answers := make(chan bool, callers)
+		answers := make(chan error, callers)
 		for range callers {
 			go func() { answers <- b.Await(t.Context(), move.key) }()
 		}
@@ -106,8 +107,8 @@ func TestAwaitWaitsUntilTheStateIsInItsPlace(t *testing.T) {
 		begun := time.Now()
 		move.put()
 		for range callers {
-			if !<-answers {
-				t.Error("it is in its place, and Await says no")
+			if err := <-answers; err != nil {
+				t.Errorf("it is in its place, and Await says %v", err)
 			}
 		}
 		if took := time.Since(begun); took != 0 {
@@ -116,8 +117,8 @@ func TestAwaitWaitsUntilTheStateIsInItsPlace(t *testing.T) {
 		if _, ok := b.Check(move.key); !ok {
 			t.Error("Await says that it is held, and Check that it is not")
 		}
-		wantAwait(t.Context(), t, b, move.key, true, 0)
-		wantAwait(t.Context(), t, move.a.owner, move.key, false, 0) // it has gone from there
+		wantAwait(t.Context(), t, b, move.key, nil, 0)
+		wantAwait(t.Context(), t, move.a.owner, move.key, leasehold.ErrNotOwner, 0) // it has gone from there
 	})
 }
 
@@ -127,16 +128,16 @@ func TestAwaitIsBounded(t *testing.T) {
 		move := installing(t, nil)
 		b := move.b.owner
 		other := move.a.has()[0] // stays where it is, for now
-		wantAwait(t.Context(), t, b, other, false, 0)
-		wantAwait(t.Context(), t, move.a.owner, other, true, 0)
-		wantAwait(t.Context(), t, b, move.key, false, longestAwait)
+		wantAwait(t.Context(), t, b, other, leasehold.ErrNotOwner, 0)
+		wantAwait(t.Context(), t, move.a.owner, other, nil, 0)
+		wantAwait(t.Context(), t, b, move.key, leasehold.ErrNotOwner, longestAwait)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		wantAwait(ctx, t, b, move.key, false, time.Millisecond)
+		wantAwait(ctx, t, b, move.key, context.DeadlineExceeded, time.Millisecond)
 
 		b.awaiting.Store(maxAwaiting)
 		begun := time.Now()
-		if b.Await(t.Context(), move.key) || time.Since(begun) != 0 || b.awaiting.Load() != maxAwaiting {
+		if b.Await(t.Context(), move.key) == nil || time.Since(begun) != 0 || b.awaiting.Load() != maxAwaiting {
 			t.Errorf("one too many waits for %v, and %d are left", time.Since(begun), b.awaiting.Load())
 		}
 		b.awaiting.Store(0)
@@ -154,12 +155,12 @@ func TestAwaitEndsWithAFailure(t *testing.T) {
 			}
 		})
 		move.hush() // it would grant the range again, and who waits might be told of that
-		answer := make(chan bool, 1)
+		answer := make(chan error, 1)
 		go func() { answer <- move.b.owner.Await(t.Context(), move.key) }()
 		synctest.Wait()
 		begun := time.Now()
 		move.put()
-		if <-answer || time.Since(begun) != 0 {
+		if err := <-answer; err == nil || time.Since(begun) != 0 {
 			t.Errorf("Await reports that it is held, or does so after %v", time.Since(begun))
 		}
 	})
@@ -169,14 +170,14 @@ func TestAwaitEndsWithAFailure(t *testing.T) {
 func TestAwaitEndsWithTheOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		move := installing(t, nil)
-		answer := make(chan bool, 1)
+		answer := make(chan error, 1)
 		go func() { answer <- move.b.owner.Await(t.Context(), move.key) }()
 		synctest.Wait()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		begun := time.Now()
 		go func() { _ = move.b.owner.Close(ctx) }()
-		if <-answer || time.Since(begun) != 0 {
+		if err := <-answer; err == nil || time.Since(begun) != 0 {
 			t.Errorf("Await reports that it is held, or does so after %v", time.Since(begun))
 		}
 		move.put()
@@ -207,18 +208,18 @@ func TestAwaitEnd(t *testing.T) {
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				if begun := time.Now(); o.AwaitEnd(ctx, lease) || time.Since(begun) != time.Minute {
+				if begun := time.Now(); o.AwaitEnd(ctx, lease) == nil || time.Since(begun) != time.Minute {
 					t.Errorf("a lease that is renewed has ended after %v", time.Since(begun))
 				}
 				ended := make(chan bool, 1)
-				go func() { ended <- o.AwaitEnd(t.Context(), lease) }()
+				go func() { ended <- o.AwaitEnd(t.Context(), lease) == nil }()
 				synctest.Wait()
 				begun := time.Now()
 				end.lease(t, o, stop)
 				if !<-ended || time.Since(begun) > end.after || o.Held(lease) {
 					t.Errorf("it has ended after %v, want %v; held: %t", time.Since(begun), end.after, o.Held(lease))
 				}
-				if !o.AwaitEnd(t.Context(), lease) {
+				if o.AwaitEnd(t.Context(), lease) != nil {
 					t.Error("it has ended, and is waited for")
 				}
 				closed, cancel := context.WithCancel(t.Context())

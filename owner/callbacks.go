@@ -142,7 +142,7 @@ func (c *callbacks) stop(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return leasehold.Errorf(opClose, leasehold.Unavailable, c.now, "the callback has not returned: %w", ctx.Err())
+	return leasehold.Errorf(opClose, leasehold.ErrUnavailable, c.now, "the callback has not returned: %w", ctx.Err())
 }
 
 func (c *callbacks) run() {

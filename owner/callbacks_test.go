@@ -185,7 +185,7 @@ func TestHangingCallback(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := o.Close(ctx); !errors.Is(err, leasehold.Unavailable) {
+		if err := o.Close(ctx); !errors.Is(err, leasehold.ErrUnavailable) {
 			t.Errorf("Close: %v", err)
 		}
 		close(hang)
@@ -210,7 +210,7 @@ func TestCloseWithAHangingCallback(t *testing.T) {
 		o := mustJoin(t, cfg)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		wantError(t, o.Close(ctx), leasehold.Unavailable, "OnRevoke", "has not returned")
+		wantError(t, o.Close(ctx), leasehold.ErrUnavailable, "OnRevoke", "has not returned")
 		close(hang)
 	})
 }

@@ -61,7 +61,7 @@ type Config struct {
 
 	// OnSuspend, if set, is called with leases that have reached their deadline because no
 	// leader has answered. Check and Held fail on their keys already, and callers are to wait
-	// ([leasehold.Suspended]). Keep the state: OnResume follows if a leader renews the leases,
+	// ([leasehold.ErrSuspended]). Keep the state: OnResume follows if a leader renews the leases,
 	// and OnRevoke if it does not.
 	OnSuspend func([]leasehold.Lease)
 	// OnResume, if set, is called with suspended leases that a leader has renewed. They have
@@ -136,7 +136,7 @@ const maxManagers = 64
 // validate fills in defaults.
 func (c *Config) validate() error {
 	if err := c.Namespace.Validate(); err != nil {
-		return &leasehold.Error{Op: opJoin, Kind: leasehold.Invalid, Err: err}
+		return &leasehold.Error{Op: opJoin, Kind: leasehold.ErrInvalid, Err: err}
 	}
 	if n := len(c.Managers); n == 0 || n > maxManagers {
 		return c.bad("Managers has %d addresses, want 1 to %d, each host:port", n, maxManagers)
@@ -196,7 +196,7 @@ func (c *Config) validatePromise() error {
 }
 
 func (c *Config) bad(format string, args ...any) error {
-	return leasehold.Errorf(opJoin, leasehold.Invalid, string(c.Namespace), format, args...)
+	return leasehold.Errorf(opJoin, leasehold.ErrInvalid, string(c.Namespace), format, args...)
 }
 
 // validateAddr takes what could be dialled.
@@ -231,7 +231,7 @@ func (c *Config) holder() (*table.Holder, error) {
 		h.Process = thisProcess()
 	}
 	if err := protocol.ValidateHolder(h); err != nil {
-		return nil, &leasehold.Error{Op: opJoin, Kind: leasehold.Invalid, Subject: string(c.Namespace), Err: err}
+		return nil, &leasehold.Error{Op: opJoin, Kind: leasehold.ErrInvalid, Subject: string(c.Namespace), Err: err}
 	}
 	return h, nil
 }

@@ -63,7 +63,7 @@ func TestConfigSaysWhatIsWrong(t *testing.T) {
 			cfg := Config{Namespace: testNamespace, Managers: []string{"127.0.0.1:7400"}, Addr: "10.0.0.1:8080"}
 			test.spoil(&cfg)
 			_, err := Join(t.Context(), cfg)
-			wantError(t, err, leasehold.Invalid, test.says)
+			wantError(t, err, leasehold.ErrInvalid, test.says)
 		})
 	}
 }
@@ -129,7 +129,7 @@ func TestFailedJoinClosesTheListener(t *testing.T) {
 			cfg.Mover.Listener = listener
 			spoil(&cfg)
 			_, err := Join(t.Context(), cfg)
-			wantError(t, err, leasehold.Invalid)
+			wantError(t, err, leasehold.ErrInvalid)
 			if conn, err := listener.Dial(); err == nil {
 				_ = conn.Close()
 				t.Error("the listener is still open")

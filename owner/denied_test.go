@@ -27,7 +27,7 @@ type porter struct {
 
 func (p *porter) Hold(grpc.BidiStreamingServer[leaseholdv1.HoldRequest, leaseholdv1.HoldResponse]) error {
 	p.asked.Add(1)
-	return wire.FromError(leasehold.Errorf("hold", leasehold.Denied, testNamespace, "it may not be called so"))
+	return wire.FromError(leasehold.Errorf("hold", leasehold.ErrDenied, testNamespace, "it may not be called so"))
 }
 
 func TestJoinFailsAtOnceIfItIsNotPermitted(t *testing.T) {
@@ -35,7 +35,7 @@ func TestJoinFailsAtOnceIfItIsNotPermitted(t *testing.T) {
 		n := newNetwork(t)
 		n.serve(leaderAddr, &porter{})
 		_, took, err := joinFor(t, time.Minute, n.config("10.0.0.1:8080"))
-		wantError(t, err, leasehold.Denied, testNamespace, "it may not be called so")
+		wantError(t, err, leasehold.ErrDenied, testNamespace, "it may not be called so")
 		if took > time.Second {
 			t.Errorf("it took %v", took)
 		}
@@ -103,7 +103,7 @@ func TestJoinSaysWhatItWaitsFor(t *testing.T) {
 		cfg := n.config("10.0.0.1:8080")
 		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		_, _, err := joinFor(t, time.Minute, cfg)
-		wantError(t, err, leasehold.Unavailable)
+		wantError(t, err, leasehold.ErrUnavailable)
 		if said := strings.Count(log.String(), "has not answered yet"); said != len(cfg.Managers) {
 			t.Errorf("it says so %d times, want %d:\n%s", said, len(cfg.Managers), &log)
 		}

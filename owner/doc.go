@@ -11,7 +11,7 @@
 //	lease, ok := o.Check(key) // do I own the key?
 //	...                       // operate on state stamped with lease.Generation
 //	if !o.Held(lease) {       // have I owned it all along?
-//		return leasehold.Unavailable
+//		return leasehold.ErrIndeterminate
 //	}
 //	...
 //	err = o.Close(ctx) // gives everything back
@@ -22,14 +22,14 @@
 // documentation of package leasehold. In short, for each request:
 //
 //  1. Check before touching the state of a key; if it fails refuse, with
-//     [leasehold.Suspended] if [Owner.Suspended] reports true, and with
-//     [leasehold.NotOwner] otherwise.
+//     [leasehold.ErrSuspended] if [Owner.Suspended] reports true, and with
+//     [leasehold.ErrNotOwner] otherwise.
 //  2. Discard state that is stamped with a lower generation than the lease's.
 //  3. Stamp what is created or changed with the generation, and send it along
 //     as fencing token with every effect outside of the process.
 //  4. Call Held with that lease before a result leaves the process; if it
-//     fails the result is worth nothing: [leasehold.Unavailable] if something was
-//     changed, which may have moved on with the key.
+//     fails discard the result: return [leasehold.ErrIndeterminate] if something was
+//     changed, because the change may have moved on with the key.
 //  5. Run steps 1 to 3 on one key under a lock of the application.
 //
 // And once for the process:
@@ -66,9 +66,9 @@
 //	}
 //
 // The range is served by its owner until Stop and by the next one after install,
-// and by nobody for the time in between: some round trips, and what the
-// application takes to send and install the rest. Callers may hear of the next
-// owner before that is over. They need not be refused: [Owner.Await] has them wait.
+// and by no server for the time in between: some round trips, and what the
+// application takes to send and install the rest. Callers may receive the address of
+// the next owner earlier. [Owner.Await] lets their requests wait for the state.
 //
 // Until the next owner has confirmed that it has all of the state, any failure
 // leaves everything as it was, and the leases with their generations too.
@@ -89,19 +89,31 @@
 // sides. Nothing of the library waits for them but Close, as long as its context
 // allows.
 //
-// State travels over gRPC connections between the owners, in plain text unless
-// [Mover.Credentials] say otherwise. A target lets in only what the leader has
-// announced, which it knows by a ticket that the leader has given to both owners.
-// But nobody has to prove to a leader who it is: whoever reaches the managers can
-// join as an owner, and be sent state. The network must be one that can be trusted.
+// State travels over gRPC connections between the owners. A target accepts only
+// transfers that the leader has announced; source and target prove it with a ticket
+// from the leader. See "TLS and access control" below for who can be a target.
 //
 // At most 64 ranges move to an owner at a time, and as many from it. Each has up
 // to 1 MiB under way or, if it has long records, one of them: up to 4 MiB.
 //
+// # TLS and access control
+//
+// Without credentials an owner speaks plain text, and only to managers on the loopback
+// interface. With [Config.Credentials] of package secure, owner and managers authenticate
+// each other by certificates (mutual TLS), and the managers' access file decides which
+// identity may join which namespace under which name: see package access. Join
+// fails with [leasehold.ErrDenied] if it does not permit that. Managers without an access file
+// accept every owner that can connect, and grant it leases.
+//
+// [Mover.Credentials] and [Mover.ServerCredentials] secure the connections between owners.
+// They are required if Config.Credentials is set. If the managers authenticate owners, each
+// side of a transfer also checks that the other has the identity that the leader has
+// accepted.
+//
 // # Outages of the managers
 //
 // A lease that reaches its deadline without an answer of a leader is suspended: Check and
-// Held fail from that moment on, as no other guarantee is left, but the lease keeps its
+// Held fail from that moment on, but the lease keeps its
 // generation and the application its state. OnRevoke is not called. When a leader answers
 // whose table still has the range for this process, the lease is resumed under the same
 // generation: no other owner has acted meanwhile, and Held of a lease from before succeeds
@@ -110,8 +122,9 @@
 // second or two after its end (after a long one, a lease time later), and no state,
 // however long it lasts.
 //
-// [Config.OnSuspend] and [Config.OnResume] tell the application, [Owner.Status] whoever
-// asks, and [Owner.Suspended] decides what a caller is told. [Config.KeepSuspended] bounds
+// [Config.OnSuspend] and [Config.OnResume] notify the application, [Owner.Status] is for
+// readiness probes, and [Owner.Suspended] decides between the answers
+// [leasehold.ErrSuspended] and [leasehold.ErrNotOwner]. [Config.KeepSuspended] bounds
 // for how long state is kept. A process that was stopped with its computer (below) does not
 // keep its leases: its memory may be older than what it has confirmed.
 //
@@ -122,10 +135,10 @@
 // # Answers for others
 //
 // A process that answers for others, as "leasehold agent" does for programs in
-// other languages, cannot pass on what Check says: it may be out of date when it
-// arrives. [Owner.Promise] says how long it stays true, and the library keeps it:
-// a lease that ends before that, because the leader wants it back or Close is
-// called, is free for others only when the promise is over.
+// other languages, cannot pass on the result of Check: it may be stale when it
+// arrives. [Owner.Promise] returns how long it stays valid, and the library keeps that:
+// a lease that ends earlier, by a recall or by Close, is granted to another owner only
+// when the promise has expired.
 //
 // # Concurrency and cost
 //
@@ -152,7 +165,6 @@
 // deadline: see above. A
 // computer that was suspended finds its leases gone with its first Check,
 // although its monotonic clock stood still. What cannot be found out from
-// within is a virtual machine that its host stopped with all of its clocks: for
-// that, and for whatever has left the process already, there is the fencing
-// token.
+// within is a virtual machine that its host stopped with all of its clocks. The fencing
+// token protects against that, and against effects that have left the process.
 package owner

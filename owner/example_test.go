@@ -56,7 +56,7 @@ func (s *server) setOnline(key leasehold.Key, online bool) error {
 	lease, ok := s.owner.Check(key)
 	u := s.users[key]
 	if !ok || u.generation > lease.Generation {
-		return leasehold.NotOwner
+		return leasehold.ErrNotOwner
 	}
 	if u.generation < lease.Generation {
 		u = user{generation: lease.Generation} // what is left of an earlier tenure
@@ -64,7 +64,7 @@ func (s *server) setOnline(key leasehold.Key, online bool) error {
 	u.online = online
 	s.users[key] = u
 	if !s.owner.Held(lease) {
-		return leasehold.Unavailable // it may have moved on with the change
+		return leasehold.ErrUnavailable // it may have moved on with the change
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func (h *hearsay) hangUp(from string, why error, managers []string) (news bool, 
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.down[from] = true
-	if leasehold.KindOf(why) == leasehold.Denied {
+	if leasehold.KindOf(why) == leasehold.ErrDenied {
 		h.denial = why
 	}
 	if slices.ContainsFunc(managers, func(addr string) bool { return !h.down[addr] }) {
@@ -128,9 +128,9 @@ func (h *hearsay) kind() leasehold.Kind {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.taken {
-		return leasehold.NameTaken
+		return leasehold.ErrNameTaken
 	}
-	return leasehold.Unavailable
+	return leasehold.ErrUnavailable
 }
 
 // String lists the managers that were asked, sorted, with their words.

@@ -28,12 +28,12 @@ const inbox = 64
 // has accepted it, which is before it has leases: those arrive when the manager
 // sees fit.
 //
-// It fails at once if the configuration is wrong ([leasehold.Invalid]), if
-// there is no such namespace ([leasehold.NotFound]), if the namespace takes no
-// more owners ([leasehold.Limit]), or if no manager speaks to it, and the access file of
-// one does not permit it to join under this name ([leasehold.Denied]). Otherwise it tries until the context
-// ends, and then says what each manager last said: [leasehold.Unavailable], or
-// [leasehold.NameTaken] if another process has the name.
+// It fails at once if the configuration is wrong ([leasehold.ErrInvalid]), if
+// there is no such namespace ([leasehold.ErrNotFound]), if the namespace takes no
+// more owners ([leasehold.ErrLimit]), or if no manager speaks to it, and the access file of
+// one does not permit it to join under this name ([leasehold.ErrDenied]). Otherwise it tries until the context
+// ends, and then says what each manager last said: [leasehold.ErrUnavailable], or
+// [leasehold.ErrNameTaken] if another process has the name.
 //
 // The context bounds Join, not the owner, which lives until Close.
 func Join(ctx context.Context, cfg Config) (*Owner, error) {
@@ -158,7 +158,7 @@ func (o *Owner) down(from string, why error) {
 	first := o.hearsay.silent(from)
 	news, refusal := o.hearsay.hangUp(from, err, o.cfg.Managers)
 	switch {
-	case leasehold.KindOf(err) == leasehold.Denied:
+	case leasehold.KindOf(err) == leasehold.ErrDenied:
 		if news {
 			o.notes.logger.Warn("the manager does not permit this owner to hold leases", "manager", from, "why", err)
 		}
@@ -166,7 +166,7 @@ func (o *Owner) down(from string, why error) {
 		o.notes.logger.Warn("a manager has not answered yet, and is asked again", "manager", from, "why", err)
 	}
 	if refusal != nil {
-		o.refuse(leasehold.Denied, refusal)
+		o.refuse(leasehold.ErrDenied, refusal)
 	}
 	o.driver.Offer(machine.HungUp{Manager: storage.ManagerID(from)})
 }
@@ -202,6 +202,7 @@ func (o *Owner) event(from string, r *leaseholdv1.HoldResponse) error {
 		if failpoint.Drop("owner/reply-heard") {
 			return nil
 		}
+		o.contact.Store(int64(o.clock.Now()))
 		o.hearsay.hear(from, reply)
 		o.driver.Post(o.ctx, machine.Reply{LeaseReply: reply})
 	case *leaseholdv1.HoldResponse_NotLeader:

@@ -65,7 +65,7 @@ func TestJoinSaysWhoWasAskedAndWhatTheySaid(t *testing.T) {
 		cfg := n.config("10.0.0.1:8080")
 		cfg.Managers = []string{"standby:1", "pointing:1", "mute:1", "dead:1", "newer:1"}
 		_, took, err := joinFor(t, 5*time.Second, cfg)
-		wantError(t, err, leasehold.Unavailable, testNamespace,
+		wantError(t, err, leasehold.ErrUnavailable, testNamespace,
 			"standby:1: does not lead and knows of no leader", "pointing:1: does not lead, says that elsewhere:1 does",
 			"dead:1: ", "nobody listens there", "newer:1: protocol version", "elsewhere:1: ")
 		if !errors.Is(err, context.DeadlineExceeded) || took != 5*time.Second {
@@ -81,13 +81,13 @@ func TestJoinFailsAtOnceIfItNeverWillSucceed(t *testing.T) {
 		parts  []string
 	}{
 		"no namespace": {
-			refusal(leasehold.Errorf("hold", leasehold.NotFound, testNamespace, "no such namespace")),
-			leasehold.NotFound,
+			refusal(leasehold.Errorf("hold", leasehold.ErrNotFound, testNamespace, "no such namespace")),
+			leasehold.ErrNotFound,
 			[]string{"leasehold namespace create presence"},
 		},
 		"not allowed": {
-			refusal(leasehold.Errorf("hold", leasehold.Invalid, "10.0.0.1:8080", "this name is reserved")),
-			leasehold.Invalid,
+			refusal(leasehold.Errorf("hold", leasehold.ErrInvalid, "10.0.0.1:8080", "this name is reserved")),
+			leasehold.ErrInvalid,
 			[]string{"this name is reserved"},
 		},
 	} {
@@ -111,7 +111,7 @@ func TestJoinOfAFullNamespace(t *testing.T) {
 		n.lead(manager.Config{MaxOwners: 1})
 		a := mustJoin(t, n.config("10.0.0.1:8080"))
 		_, took, err := joinFor(t, time.Minute, n.config("10.0.0.2:8080"))
-		wantError(t, err, leasehold.Limit, "as many owners as it may")
+		wantError(t, err, leasehold.ErrLimit, "as many owners as it may")
 		if took > time.Second {
 			t.Errorf("Join took %v to fail", took)
 		}
@@ -125,7 +125,7 @@ func TestJoinOfAFullNamespace(t *testing.T) {
 func TestJoinOutlastsTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
-		stop := n.serve(leaderAddr, refusal(leasehold.Errorf("hold", leasehold.Unavailable, "", "the store does not answer")))
+		stop := n.serve(leaderAddr, refusal(leasehold.Errorf("hold", leasehold.ErrUnavailable, "", "the store does not answer")))
 		time.AfterFunc(5*time.Second, func() {
 			stop()
 			n.lead(manager.Config{})
@@ -178,7 +178,7 @@ func TestNameTaken(t *testing.T) {
 		a := mustJoin(t, cfg)
 		cfg.Addr, cfg.Logger = "10.0.0.2:8080", logB.logger()
 		_, _, err := joinFor(t, time.Minute, cfg)
-		wantError(t, err, leasehold.NameTaken, `has the name "server-1"`, "10.0.0.1:8080", a.Session().Short())
+		wantError(t, err, leasehold.ErrNameTaken, `has the name "server-1"`, "10.0.0.1:8080", a.Session().Short())
 		if got := logA.count("another process wants this owner's name"); got != 1 {
 			t.Errorf("the incumbent's log says it %d times in a minute, want once", got)
 		}
@@ -225,7 +225,7 @@ func TestJoinNeedsAnAnswerThatCounts(t *testing.T) {
 			})
 		}})
 		_, _, err := joinFor(t, 10*time.Second, n.config("10.0.0.1:8080"))
-		wantError(t, err, leasehold.Unavailable, "leader:1: leads")
+		wantError(t, err, leasehold.ErrUnavailable, "leader:1: leads")
 	})
 }
 

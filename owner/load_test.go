@@ -215,7 +215,7 @@ func TestReportWhereChecksCount(t *testing.T) {
 func TestUnknownLoadSource(t *testing.T) {
 	cfg := newNetwork(t).config("10.0.0.1:8080")
 	cfg.Load = 7
-	if err := cfg.validate(); leasehold.KindOf(err) != leasehold.Invalid || !strings.Contains(err.Error(), "Load is 7") {
+	if err := cfg.validate(); leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(err.Error(), "Load is 7") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -163,7 +163,7 @@ func (m *metrics) joined(err error) {
 	case m == nil:
 	case err == nil:
 		m.joins.WithLabelValues("accepted").Inc()
-	case leasehold.KindOf(err) == leasehold.Unavailable || leasehold.KindOf(err) == leasehold.NameTaken:
+	case leasehold.KindOf(err) == leasehold.ErrUnavailable || leasehold.KindOf(err) == leasehold.ErrNameTaken:
 		m.joins.WithLabelValues("gave_up").Inc()
 	default:
 		m.joins.WithLabelValues("refused").Inc()

@@ -123,12 +123,12 @@ func TestJoinMetrics(t *testing.T) {
 		r := prometheus.NewRegistry()
 		cfg := c.Node("a").OwnerConfig()
 		cfg.Metrics = r
-		if _, err := owner.Join(t.Context(), owner.Config{Namespace: "test", Metrics: r}); leasehold.KindOf(err) != leasehold.Invalid {
+		if _, err := owner.Join(t.Context(), owner.Config{Namespace: "test", Metrics: r}); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("without managers: %v", err)
 		}
 		gone := cfg
 		gone.Namespace = "nowhere"
-		if _, err := owner.Join(t.Context(), gone); leasehold.KindOf(err) != leasehold.NotFound {
+		if _, err := owner.Join(t.Context(), gone); leasehold.KindOf(err) != leasehold.ErrNotFound {
 			t.Errorf("without a namespace: %v", err)
 		}
 		if n := value(t, r, "leasehold_owner_joins_total{namespace=nowhere,outcome=refused}"); n != 1 {
@@ -137,7 +137,7 @@ func TestJoinMetrics(t *testing.T) {
 		late, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		gone.Namespace, gone.Managers = "silent", []string{"nobody:1"}
-		if _, err := owner.Join(late, gone); leasehold.KindOf(err) != leasehold.Unavailable {
+		if _, err := owner.Join(late, gone); leasehold.KindOf(err) != leasehold.ErrUnavailable {
 			t.Errorf("without managers: %v", err)
 		}
 		if n := value(t, r, "leasehold_owner_joins_total{namespace=silent,outcome=gave_up}"); n != 1 {
@@ -154,12 +154,12 @@ func TestMetricsTaken(t *testing.T) {
 		r.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "leasehold_lookup_lsn", Help: "Ours."}))
 		cfg := c.Node("a").OwnerConfig()
 		cfg.Metrics = r
-		if _, err := owner.Join(t.Context(), cfg); leasehold.KindOf(err) != leasehold.Invalid {
+		if _, err := owner.Join(t.Context(), cfg); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("Join: %v", err)
 		}
 		look := c.Node("b").LookupConfig()
 		look.Metrics = r
-		if _, err := lookup.Open(t.Context(), look); leasehold.KindOf(err) != leasehold.Invalid {
+		if _, err := lookup.Open(t.Context(), look); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("Open: %v", err)
 		}
 	})
@@ -181,7 +181,7 @@ func TestSeveral(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				n.Cleanup(func(context.Context) { _ = l.Close() })
+				n.Cleanup(func(context.Context) { _ = l.Close(context.Background()) })
 			}
 			in.Settle()
 		}
@@ -209,7 +209,7 @@ func TestLookupMetrics(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n.Cleanup(func(context.Context) { _ = l.Close() })
+		n.Cleanup(func(context.Context) { _ = l.Close(context.Background()) })
 		exactly := func(what string, want float64) {
 			t.Helper()
 			if v := value(t, r, "leasehold_"+what); v != want {
@@ -231,12 +231,12 @@ func TestLookupMetrics(t *testing.T) {
 		tries := 0
 		_ = l.Do(t.Context(), 1, func(context.Context, string) error {
 			if tries++; tries < 3 {
-				return leasehold.NotOwner
+				return leasehold.ErrNotOwner
 			}
 			return nil
 		})
 		_ = l.Do(t.Context(), 1, func(context.Context, string) error { return errors.New("no") })
-		_ = l.Do(t.Context(), 1, func(context.Context, string) error { return leasehold.Unavailable })
+		_ = l.Do(t.Context(), 1, func(context.Context, string) error { return leasehold.ErrUnavailable })
 		exactly("lookup_calls_total{namespace=test}", 3)
 		exactly("lookup_call_retries_total{namespace=test,kind=not_the_owner}", 2)
 		exactly("lookup_call_failures_total{namespace=test,kind=error}", 1)
@@ -255,7 +255,7 @@ func TestLookupMetrics(t *testing.T) {
 		c.Advance(10 * time.Second)
 		exactly("lookup_contact_losses_total{namespace=test}", 1)
 		exactly("lookup_contact_lost{namespace=test}", 0)
-		_ = l.Close()
+		_ = l.Close(context.Background())
 		exactly("lookup_open{namespace=test}", 0)
 		exactly("lookup_age_seconds{namespace=test}", -1)
 	})
@@ -299,7 +299,7 @@ func gateway(t *testing.T, l *lookup.Lookup, r prometheus.Registerer) {
 		"requests_total{namespace=test,code=2xx}": 2, "requests_total{namespace=test,code=3xx}": 1,
 		"requests_total{namespace=test,code=4xx}": 2, "requests_total{namespace=test,code=5xx}": 2,
 		"request_duration_seconds{namespace=test}": 7, "requests_in_flight{namespace=test}": 0,
-		"failures_total{namespace=test,kind=invalid}": 1, "failures_total{namespace=test,kind=unavailable}": 1,
+		"failures_total{namespace=test,kind=invalid}": 1, "failures_total{namespace=test,kind=indeterminate}": 1,
 	} {
 		if v := value(t, from, "leasehold_gateway_"+what); v != want {
 			t.Errorf("%s is %v, want %v", what, v, want)

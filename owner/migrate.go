@@ -115,13 +115,13 @@ func (m *migration) part() {
 }
 
 func (m *migration) leaving() error {
-	return leasehold.Errorf(opMove, leasehold.Closed, string(m.namespace), "this owner is about to leave")
+	return leasehold.Errorf(opMove, leasehold.ErrClosed, string(m.namespace), "this owner is about to leave")
 }
 
 // close ends all moves, and closes the listener. It does not wait for the
 // application: await does.
 func (m *migration) close() {
-	m.cancel(leasehold.Errorf(opMove, leasehold.Closed, string(m.namespace), "this owner was closed"))
+	m.cancel(leasehold.Errorf(opMove, leasehold.ErrClosed, string(m.namespace), "this owner was closed"))
 	m.server.Close()
 	go func() {
 		m.running.Wait()
@@ -154,7 +154,7 @@ func (m *migration) await(ctx context.Context) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return leasehold.Errorf(opClose, leasehold.Unavailable, strings.Join(slices.Sorted(maps.Keys(m.calls)), ", "),
+	return leasehold.Errorf(opClose, leasehold.ErrUnavailable, strings.Join(slices.Sorted(maps.Keys(m.calls)), ", "),
 		"a function of the mover has not returned: %w", ctx.Err())
 }
 
@@ -169,7 +169,7 @@ func (m *migration) call(ctx context.Context, name string, r leasehold.Range, f 
 	defer func() {
 		if p := recover(); p != nil {
 			m.logger.Error("a function of the mover has panicked", "function", name, "range", r, "panic", p, "stack", string(debug.Stack()))
-			err = leasehold.Errorf(opMove, leasehold.Internal, r.String(), "%s has panicked: %v", name, p)
+			err = leasehold.Errorf(opMove, leasehold.ErrInternal, r.String(), "%s has panicked: %v", name, p)
 		}
 	}()
 	return f()

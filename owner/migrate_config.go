@@ -39,7 +39,7 @@ type Mover struct {
 	// move does not come about, install is never called, and the context that
 	// Import was called with ends.
 	//
-	// An Import that has no room returns an error, of kind [leasehold.Limit] for
+	// An Import that has no room returns an error, of kind [leasehold.ErrLimit] for
 	// instance: the source's log has it, and the range stays where it is. A nil
 	// install has nothing to do.
 	Import func(ctx context.Context, in *Import) (install func(leasehold.Lease), err error)

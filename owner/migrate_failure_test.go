@@ -86,7 +86,7 @@ func TestFailedMovesCostNothing(t *testing.T) {
 		"Import fails": {
 			take: func(importer) importer {
 				return func(context.Context, *Import) (func(leasehold.Lease), error) {
-					return nil, leasehold.Errorf("import", leasehold.Limit, "", "no room")
+					return nil, leasehold.Errorf("import", leasehold.ErrLimit, "", "no room")
 				}
 			},
 			says: "no room", alsoFar: "no room",
@@ -303,7 +303,7 @@ func TestCloseWithAnExportThatHangs(t *testing.T) {
 		defer cancel()
 		begun := time.Now()
 		err := a.owner.Close(ctx)
-		wantError(t, err, leasehold.Unavailable, "Export", "has not returned")
+		wantError(t, err, leasehold.ErrUnavailable, "Export", "has not returned")
 		if took := time.Since(begun); took != 20*time.Second {
 			t.Errorf("it took %v", took)
 		}

@@ -88,7 +88,7 @@ func (m *migration) install(t protocol.Ticket, l leasehold.Lease) {
 		a.in.Close(m.over(a))
 	}
 	m.running.Go(func() {
-		m.lose(t, l, leasehold.Errorf(opMove, leasehold.NotFound, l.Range.String(), "it is not here any more"))
+		m.lose(t, l, leasehold.Errorf(opMove, leasehold.ErrNotFound, l.Range.String(), "it is not here any more"))
 	})
 }
 
@@ -100,7 +100,7 @@ func (m *migration) lose(t protocol.Ticket, l leasehold.Lease, why error) {
 }
 
 func (m *migration) over(a *arrival) error {
-	return leasehold.Errorf(opMove, leasehold.Closed, a.Range.String(), "the move is over or was called off")
+	return leasehold.Errorf(opMove, leasehold.ErrClosed, a.Range.String(), "the move is over or was called off")
 }
 
 // discard gives up what has come, or has not.
@@ -186,7 +186,7 @@ func (m *migration) put(a *arrival, lease leasehold.Lease, put func(leasehold.Le
 			m.post(machine.Installed{Ticket: a.Ticket})
 		}
 	}
-	late := leasehold.Errorf(opMove, leasehold.Unavailable, a.Range.String(), "install has not returned in %v", m.InstallTimeout)
+	late := leasehold.Errorf(opMove, leasehold.ErrUnavailable, a.Range.String(), "install has not returned in %v", m.InstallTimeout)
 	ctx, cancel := context.WithTimeoutCause(m.ctx, m.InstallTimeout, late)
 	defer cancel()
 	m.running.Go(func() {

@@ -67,7 +67,7 @@ func (e *Export) Send(record []byte) error { return e.out.Send(record) }
 // it was sent is to be sent again, quickly, because nobody serves the range.
 func (e *Export) Stop() error {
 	if e.stopped {
-		return leasehold.Errorf(opMove, leasehold.Invalid, e.Range().String(), "Stop was called before")
+		return leasehold.Errorf(opMove, leasehold.ErrInvalid, e.Range().String(), "Stop was called before")
 	}
 	if err := e.out.Settle(); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (m *migration) stop(t protocol.Ticket) {
 	defer m.mu.Unlock()
 	if d := m.departures[t]; d != nil && d.late == nil {
 		d.late = time.AfterFunc(m.StopTimeout, func() {
-			d.cancel(leasehold.Errorf(opMove, leasehold.Unavailable, d.Range.String(), "the target has not confirmed within %v of the stop", m.StopTimeout))
+			d.cancel(leasehold.Errorf(opMove, leasehold.ErrUnavailable, d.Range.String(), "the target has not confirmed within %v of the stop", m.StopTimeout))
 		})
 		d.stop()
 		close(d.quiet)
@@ -148,7 +148,7 @@ func (m *migration) end(t protocol.Ticket) {
 	if !d.decided.Swap(true) {
 		d.over(cancelled, nil)
 	}
-	d.cancel(leasehold.Errorf(opMove, leasehold.Closed, d.Range.String(), "the move is over or was called off"))
+	d.cancel(leasehold.Errorf(opMove, leasehold.ErrClosed, d.Range.String(), "the move is over or was called off"))
 }
 
 // depart sends the state and tells the machine how that ended.
@@ -195,7 +195,7 @@ func (m *migration) turn(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-late.C:
-		return leasehold.Errorf(opMove, leasehold.Limit, string(m.namespace), "%d others have been under way for %v", cap(m.exports), m.IdleTimeout)
+		return leasehold.Errorf(opMove, leasehold.ErrLimit, string(m.namespace), "%d others have been under way for %v", cap(m.exports), m.IdleTimeout)
 	}
 }
 
@@ -208,7 +208,7 @@ func (m *migration) export(d *departure, out *mover.Outgoing) error {
 	case err != nil:
 		return leasehold.Errorf(opMove, leasehold.KindOf(err), d.Range.String(), "Export has failed: %w", err)
 	case !e.stopped:
-		return leasehold.Errorf(opMove, leasehold.Invalid, d.Range.String(), "Export has returned without a call of Stop that succeeded: what changed after it had copied would be lost")
+		return leasehold.Errorf(opMove, leasehold.ErrInvalid, d.Range.String(), "Export has returned without a call of Stop that succeeded: what changed after it had copied would be lost")
 	}
 	return nil
 }

@@ -29,6 +29,7 @@ type Owner struct {
 	detector *clock.Detector
 	meter    *load.Meter
 	awaiting atomic.Int64 // those who wait in Await
+	contact  atomic.Int64 // the instant at which a leader last answered
 	promises promises
 
 	cfg       Config
@@ -135,9 +136,20 @@ func (o *Owner) Namespace() leasehold.Namespace { return o.cfg.Namespace }
 // Session returns what tells this run of the owner from others of its name.
 func (o *Owner) Session() leasehold.Session { return o.id }
 
-// Done is closed when the owner has been closed: it holds nothing and never
-// will again.
+// Done returns a channel that is closed when the owner has been closed: it holds nothing
+// and never will again.
 func (o *Owner) Done() <-chan struct{} { return o.done }
+
+// Err returns nil until Done is closed, and then [leasehold.ErrClosed]: an owner ends only by
+// Close.
+func (o *Owner) Err() error {
+	select {
+	case <-o.done:
+		return leasehold.Errorf("owner", leasehold.ErrClosed, string(o.cfg.Namespace), "it was closed")
+	default:
+		return nil
+	}
+}
 
 // Close gives all leases back, waits until the leader has said goodbye, and
 // ends everything that Join started. It waits for the callbacks to learn that
@@ -150,8 +162,8 @@ func (o *Owner) Done() <-chan struct{} { return o.done }
 // without their state; then Close returns an error that says so. Without a Mover,
 // no check succeeds from the beginning on.
 //
-// If the context ends first, Close ends everything all the same and returns an
-// error: the keys then wait until the leases would have run out. It does not wait for
+// If the context ends first, Close ends everything all the same and returns
+// [leasehold.ErrUnavailable]: the keys then wait until the leases would have expired. It does not wait for
 // longer than that for a leader that cannot be reached. A second call waits for the first
 // and returns the same.
 func (o *Owner) Close(ctx context.Context) error {
@@ -171,7 +183,7 @@ func (o *Owner) Close(ctx context.Context) error {
 	case <-o.done:
 		return o.failure
 	case <-ctx.Done():
-		return &leasehold.Error{Op: opClose, Kind: leasehold.Unavailable, Subject: string(o.cfg.Namespace), Err: ctx.Err()}
+		return &leasehold.Error{Op: opClose, Kind: leasehold.ErrUnavailable, Subject: string(o.cfg.Namespace), Err: ctx.Err()}
 	}
 }
 
@@ -198,7 +210,7 @@ func (o *Owner) shutDown(ctx context.Context) error {
 		err = slow
 	}
 	if lost != nil && err != nil {
-		return leasehold.Errorf(opClose, leasehold.Unavailable, string(o.cfg.Namespace), "%w; and %w", err, lost)
+		return leasehold.Errorf(opClose, leasehold.ErrUnavailable, string(o.cfg.Namespace), "%w; and %w", err, lost)
 	}
 	if err == nil {
 		err = lost
@@ -235,7 +247,7 @@ func (o *Owner) part(ctx context.Context) error {
 		return nil
 	}
 	o.notes.logger.Warn("state is lost with this owner", "ranges", left, "why", why)
-	return leasehold.Errorf(opClose, leasehold.Unavailable, string(o.cfg.Namespace), "the state of %d ranges is lost: %s", left, why)
+	return leasehold.Errorf(opClose, leasehold.ErrUnavailable, string(o.cfg.Namespace), "the state of %d ranges is lost: %s", left, why)
 }
 
 // awaitGoodbye waits until the leader knows that we are gone. Whatever becomes
@@ -251,7 +263,7 @@ func (o *Owner) awaitGoodbye(ctx context.Context) error {
 	case <-o.left:
 		return o.goodbye()
 	case <-ctx.Done():
-		return leasehold.Errorf(opClose, leasehold.Unavailable, string(o.cfg.Namespace),
+		return leasehold.Errorf(opClose, leasehold.ErrUnavailable, string(o.cfg.Namespace),
 			"no leader has confirmed that the leases are back (%s); they will run out: %w", o.hearsay.String(), ctx.Err())
 	}
 }
@@ -261,6 +273,6 @@ func (o *Owner) goodbye() error {
 	if !o.unheard {
 		return nil
 	}
-	return leasehold.Errorf(opClose, leasehold.Unavailable, string(o.cfg.Namespace),
+	return leasehold.Errorf(opClose, leasehold.ErrUnavailable, string(o.cfg.Namespace),
 		"no leader has confirmed that the leases are back, in as long as they last (%s)", o.hearsay.String())
 }

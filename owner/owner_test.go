@@ -174,13 +174,13 @@ func TestCloseWithoutALeader(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		err := o.Close(ctx)
-		if !errors.Is(err, leasehold.Unavailable) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), leaderAddr) {
+		if !errors.Is(err, leasehold.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), leaderAddr) {
 			t.Errorf("Close: %v", err)
 		}
 		if holds(o) != 0 {
 			t.Error("leases outlive Close")
 		}
-		if again := o.Close(t.Context()); !errors.Is(again, leasehold.Unavailable) {
+		if again := o.Close(t.Context()); !errors.Is(again, leasehold.ErrUnavailable) {
 			t.Errorf("second Close: %v, want what the first said", again)
 		}
 	})
@@ -203,7 +203,7 @@ func TestCloseWithoutALeaderEnds(t *testing.T) {
 				stop()
 				begun := time.Now()
 				err := o.Close(context.Background())
-				if !errors.Is(err, leasehold.Unavailable) || !strings.Contains(err.Error(), "in as long as they last") || !strings.Contains(err.Error(), leaderAddr) {
+				if !errors.Is(err, leasehold.ErrUnavailable) || !strings.Contains(err.Error(), "in as long as they last") || !strings.Contains(err.Error(), leaderAddr) {
 					t.Errorf("Close: %v", err)
 				}
 				if took := time.Since(begun); took > 30*time.Second {

@@ -124,7 +124,7 @@ func testProof(t *testing.T, change func(*Config), proves bool) {
 		time.AfterFunc(5*time.Second, end)
 		begun := time.Now()
 		_, _, err := joinFor(t, 10*time.Second, cfg)
-		wantError(t, err, leasehold.NameTaken)
+		wantError(t, err, leasehold.ErrNameTaken)
 		select {
 		case session := <-gone:
 			if !proves || leasehold.Session(session) != incumbent.Session {

@@ -169,5 +169,5 @@ func TestAdaptiveIsValid(t *testing.T) {
 
 func TestAdaptiveErrors(t *testing.T) {
 	_, err := partition.Adaptive{VirtualNodes: -1}.Assign(partition.Input{Members: pool(1)})
-	wantError(t, err, leasehold.Invalid, `assign "adaptive": -1 virtual nodes, want 1 to 4096, or 0 for 64`)
+	wantError(t, err, leasehold.ErrInvalid, `assign "adaptive": -1 virtual nodes, want 1 to 4096, or 0 for 64`)
 }

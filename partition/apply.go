@@ -18,7 +18,7 @@ type Partial interface {
 func Apply(p Policy, in Input) (a Assignment, err error) {
 	defer func() {
 		if why := recover(); why != nil {
-			a, err = nil, leasehold.Errorf(opApply, leasehold.Internal, nameOf(p), "the policy panicked: %v", why)
+			a, err = nil, leasehold.Errorf(opApply, leasehold.ErrInternal, nameOf(p), "the policy panicked: %v", why)
 		}
 	}()
 	a, err = p.Assign(in)
@@ -32,7 +32,7 @@ func Apply(p Policy, in Input) (a Assignment, err error) {
 		return a, nil
 	}
 	for r := range a.Ranges("") {
-		return nil, leasehold.Errorf(opApply, leasehold.Invalid, p.Name(), "the assignment is incomplete: it gives %v to nobody, and there are %d members", r, len(in.Members))
+		return nil, leasehold.Errorf(opApply, leasehold.ErrInvalid, p.Name(), "the assignment is incomplete: it gives %v to nobody, and there are %d members", r, len(in.Members))
 	}
 	return a, nil
 }

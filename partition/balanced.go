@@ -68,11 +68,11 @@ func (Balanced) Name() string { return "balanced" }
 
 func (b Balanced) validate() error {
 	if b.Ranges < 0 || b.Ranges > MaxVirtualNodes {
-		return leasehold.Errorf("assign", leasehold.Invalid, b.Name(),
+		return leasehold.Errorf("assign", leasehold.ErrInvalid, b.Name(),
 			"%d ranges per owner, want 1 to %d, or 0 for %d", b.Ranges, MaxVirtualNodes, DefaultRanges)
 	}
 	if b.Tolerance != 0 && !(b.Tolerance >= minTolerance && b.Tolerance <= 1) { // so written, NaN fails
-		return leasehold.Errorf("assign", leasehold.Invalid, b.Name(),
+		return leasehold.Errorf("assign", leasehold.ErrInvalid, b.Name(),
 			"tolerance is %v, want %v to 1, or 0 for %v", b.Tolerance, minTolerance, DefaultTolerance)
 	}
 	return nil

@@ -206,11 +206,11 @@ func TestBalancedErrors(t *testing.T) {
 		kind   leasehold.Kind
 		want   string
 	}{
-		{partition.Balanced{Ranges: -1}, 0, leasehold.Invalid, `assign "balanced": -1 ranges per owner, want 1 to 4096, or 0 for 16`},
-		{partition.Balanced{Ranges: 4097}, 0, leasehold.Invalid, `assign "balanced": 4097 ranges per owner, want 1 to 4096, or 0 for 16`},
-		{partition.Balanced{Tolerance: math.NaN()}, 0, leasehold.Invalid, `assign "balanced": tolerance is NaN, want 0.03 to 1, or 0 for 0.15`},
-		{partition.Balanced{Tolerance: -0.1}, 0, leasehold.Invalid, `assign "balanced": tolerance is -0.1, want 0.03 to 1, or 0 for 0.15`},
-		{partition.Balanced{}, 2, leasehold.Limit, `assign "balanced": 3 members need 3 ranges, and the limit is 2`},
+		{partition.Balanced{Ranges: -1}, 0, leasehold.ErrInvalid, `assign "balanced": -1 ranges per owner, want 1 to 4096, or 0 for 16`},
+		{partition.Balanced{Ranges: 4097}, 0, leasehold.ErrInvalid, `assign "balanced": 4097 ranges per owner, want 1 to 4096, or 0 for 16`},
+		{partition.Balanced{Tolerance: math.NaN()}, 0, leasehold.ErrInvalid, `assign "balanced": tolerance is NaN, want 0.03 to 1, or 0 for 0.15`},
+		{partition.Balanced{Tolerance: -0.1}, 0, leasehold.ErrInvalid, `assign "balanced": tolerance is -0.1, want 0.03 to 1, or 0 for 0.15`},
+		{partition.Balanced{}, 2, leasehold.ErrLimit, `assign "balanced": 3 members need 3 ranges, and the limit is 2`},
 		{partition.Balanced{}, 3, 0, ""},
 	} {
 		in := partition.Input{Members: pool(3), Limits: partition.Limits{MaxRanges: test.limit}}

@@ -83,7 +83,7 @@ func nodeCounts(policy string, nodes int, in Input) ([]int, error) {
 
 func validateNodes(policy string, nodes int) error {
 	if nodes < 0 || nodes > MaxVirtualNodes {
-		return leasehold.Errorf("assign", leasehold.Invalid, policy,
+		return leasehold.Errorf("assign", leasehold.ErrInvalid, policy,
 			"%d virtual nodes, want 1 to %d, or 0 for %d", nodes, MaxVirtualNodes, DefaultVirtualNodes)
 	}
 	return nil

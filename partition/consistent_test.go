@@ -178,10 +178,10 @@ func TestConsistentErrors(t *testing.T) {
 		kind                 leasehold.Kind
 		want                 string
 	}{
-		{-1, 1, 0, leasehold.Invalid, `assign "consistent": -1 virtual nodes, want 1 to 4096, or 0 for 64`},
-		{4097, 1, 0, leasehold.Invalid, `assign "consistent": 4097 virtual nodes, want 1 to 4096, or 0 for 64`},
+		{-1, 1, 0, leasehold.ErrInvalid, `assign "consistent": -1 virtual nodes, want 1 to 4096, or 0 for 64`},
+		{4097, 1, 0, leasehold.ErrInvalid, `assign "consistent": 4097 virtual nodes, want 1 to 4096, or 0 for 64`},
 		{4096, 1, 0, 0, ""},
-		{0, 3, 3, leasehold.Limit, `assign "consistent": 3 members need 4 ranges, and the limit is 3`},
+		{0, 3, 3, leasehold.ErrLimit, `assign "consistent": 3 members need 4 ranges, and the limit is 3`},
 		{0, 3, 4, 0, ""},
 		{0, 1, 1, 0, ""},
 		{0, 0, 1, 0, ""},

@@ -36,9 +36,9 @@
 //  2. Assign must neither change nor keep its input.
 //  3. Build the result with [Assignment.Append], which keeps it canonical.
 //  4. Assign must give every key to a member, if there is one, unless leaving
-//     keys to nobody is the purpose; then it is [Partial].
+//     keys without an owner is the purpose; then it is [Partial].
 //  5. What moves for the sake of balance is no more than Input.Budget, and loads
 //     that differ by chance from one measurement to the next move nothing.
 //
-// Whoever calls a policy does so through [Apply], which checks the result.
+// Call a policy through [Apply], which checks the result.
 package partition

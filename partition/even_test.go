@@ -48,5 +48,5 @@ func TestEvenKeepsToTheLimit(t *testing.T) {
 	assign(t, partition.Even{}, in)
 	in.Limits.MaxRanges = 2
 	_, err := partition.Even{}.Assign(in)
-	wantError(t, err, leasehold.Limit, `assign "even": 3 members need 3 ranges, and the limit is 2`)
+	wantError(t, err, leasehold.ErrLimit, `assign "even": 3 members need 3 ranges, and the limit is 2`)
 }

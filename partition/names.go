@@ -43,7 +43,7 @@ func ByName(name string, o Options) (Policy, error) {
 	case Static{}.Name():
 		p, err = NewStatic(o.Slots)
 	default:
-		err = leasehold.Errorf("find policy", leasehold.Invalid, name,
+		err = leasehold.Errorf("find policy", leasehold.ErrInvalid, name,
 			"there is no such policy; want one of %s", strings.Join(Names(), ", "))
 	}
 	if err != nil {

@@ -55,7 +55,7 @@ func TestByNameErrors(t *testing.T) {
 		{"static", partition.Options{}, `new static policy: validate assignment: it is empty: the least is one slot from 0 on`},
 	} {
 		p, err := partition.ByName(test.name, test.opts)
-		wantError(t, err, leasehold.Invalid, test.want)
+		wantError(t, err, leasehold.ErrInvalid, test.want)
 		if p != nil {
 			t.Errorf("%q is a policy in spite of it", test.name)
 		}

@@ -40,7 +40,7 @@ func TestMaxPerOwner(t *testing.T) {
 
 	in.Limits.MaxPerOwner = 1
 	three := partition.Assignment{{Start: 0, Owner: "heavy"}, {Start: 1, Owner: "light"}, {Start: 2, Owner: "heavy"}}
-	if err := partition.Validate(in, three); !errors.Is(err, leasehold.Limit) {
+	if err := partition.Validate(in, three); !errors.Is(err, leasehold.ErrLimit) {
 		t.Errorf("two slots where one is allowed: %v", err)
 	}
 	in.Limits.MaxPerOwner = 2

@@ -101,7 +101,7 @@ func ValidateInput(in Input) error {
 		return nil
 	}
 	if err := in.Current.checkCanonical(); err != nil {
-		return &leasehold.Error{Op: opInput, Kind: leasehold.Invalid, Subject: "current assignment", Err: err}
+		return &leasehold.Error{Op: opInput, Kind: leasehold.ErrInvalid, Subject: "current assignment", Err: err}
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func validateMembers(members []Member) error {
 	for i, m := range members {
 		name := string(m.Owner)
 		if err := m.Owner.Validate(); err != nil {
-			return &leasehold.Error{Op: opInput, Kind: leasehold.Invalid, Err: err}
+			return &leasehold.Error{Op: opInput, Kind: leasehold.ErrInvalid, Err: err}
 		}
 		if !(m.Weight > 0 && m.Weight <= MaxWeight) { // written so that NaN fails
 			return invalidInput(name, "weight is %v, want more than 0 and at most %d", m.Weight, MaxWeight)
@@ -131,12 +131,12 @@ func validateMembers(members []Member) error {
 const opInput = "validate partition input"
 
 func invalidInput(subject, format string, args ...any) error {
-	return leasehold.Errorf(opInput, leasehold.Invalid, subject, format, args...)
+	return leasehold.Errorf(opInput, leasehold.ErrInvalid, subject, format, args...)
 }
 
 // tooFewRanges is the error of a policy that cannot keep to the limit.
 func tooFewRanges(policy string, in Input, need int) error {
-	return leasehold.Errorf("assign", leasehold.Limit, policy,
+	return leasehold.Errorf("assign", leasehold.ErrLimit, policy,
 		"%d members need %d ranges, and the limit is %d", len(in.Members), need, in.Limits.maxRanges())
 }
 

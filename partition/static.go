@@ -32,7 +32,7 @@ func NewStatic(slots []Slot) (Static, error) {
 }
 
 func badStatic(err error) error {
-	return &leasehold.Error{Op: "new static policy", Kind: leasehold.Invalid, Err: err}
+	return &leasehold.Error{Op: "new static policy", Kind: leasehold.ErrInvalid, Err: err}
 }
 
 // Name returns "static".
@@ -45,7 +45,7 @@ func (s Static) Assign(in Input) (Assignment, error) {
 		return nil, err
 	}
 	if err := s.Slots.checkCanonical(); err != nil {
-		return nil, &leasehold.Error{Op: "assign", Kind: leasehold.Invalid, Subject: s.Name(), Err: err}
+		return nil, &leasehold.Error{Op: "assign", Kind: leasehold.ErrInvalid, Subject: s.Name(), Err: err}
 	}
 	known := memberSet(in.Members)
 	a := make(Assignment, 0, len(s.Slots))
@@ -56,7 +56,7 @@ func (s Static) Assign(in Input) (Assignment, error) {
 		a = a.Append(slot.Start, slot.Owner)
 	}
 	if limit := in.Limits.maxRanges(); len(a) > limit {
-		return nil, leasehold.Errorf("assign", leasehold.Limit, s.Name(), "%d slots, and the limit is %d", len(a), limit)
+		return nil, leasehold.Errorf("assign", leasehold.ErrLimit, s.Name(), "%d slots, and the limit is %d", len(a), limit)
 	}
 	return a, nil
 }

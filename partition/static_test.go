@@ -57,7 +57,7 @@ func TestNewStaticErrors(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := partition.NewStatic(test.slots)
-			wantError(t, err, leasehold.Invalid, test.want)
+			wantError(t, err, leasehold.ErrInvalid, test.want)
 		})
 	}
 }
@@ -89,10 +89,10 @@ func TestStaticAssign(t *testing.T) {
 
 func TestStaticAssignErrors(t *testing.T) {
 	_, err := partition.Static{}.Assign(partition.Input{})
-	wantError(t, err, leasehold.Invalid,
+	wantError(t, err, leasehold.ErrInvalid,
 		`assign "static": validate assignment: it is empty: the least is one slot from 0 on`)
 
 	in := partition.Input{Members: members("a", "b"), Limits: partition.Limits{MaxRanges: 3}}
 	_, err = partition.Static{Slots: quarters}.Assign(in)
-	wantError(t, err, leasehold.Limit, `assign "static": 4 slots, and the limit is 3`)
+	wantError(t, err, leasehold.ErrLimit, `assign "static": 4 slots, and the limit is 3`)
 }

@@ -17,7 +17,7 @@ const opAssignment = "validate assignment"
 // such as [ValidateInput] accepts.
 func Validate(in Input, a Assignment) error {
 	if limit := in.Limits.maxRanges(); len(a) > limit {
-		return leasehold.Errorf(opAssignment, leasehold.Limit, "", "%d slots, and the limit is %d", len(a), limit)
+		return leasehold.Errorf(opAssignment, leasehold.ErrLimit, "", "%d slots, and the limit is %d", len(a), limit)
 	}
 	if err := a.checkCanonical(); err != nil {
 		return err
@@ -34,7 +34,7 @@ func Validate(in Input, a Assignment) error {
 			return badSlot(i, "owner %q is not a member", owner)
 		}
 		if *n++; owner != "" && in.Limits.perOwner(*n) < *n {
-			return leasehold.Errorf(opAssignment, leasehold.Limit, string(owner), "it has more than %d slots, and that is the limit", in.Limits.MaxPerOwner)
+			return leasehold.Errorf(opAssignment, leasehold.ErrLimit, string(owner), "it has more than %d slots, and that is the limit", in.Limits.MaxPerOwner)
 		}
 	}
 	return nil
@@ -54,7 +54,7 @@ func memberSet(members []Member) map[leasehold.OwnerID]struct{} {
 // at the owners' names.
 func (a Assignment) checkCanonical() error {
 	if len(a) == 0 {
-		return leasehold.Errorf(opAssignment, leasehold.Invalid, "", "it is empty: the least is one slot from 0 on")
+		return leasehold.Errorf(opAssignment, leasehold.ErrInvalid, "", "it is empty: the least is one slot from 0 on")
 	}
 	if a[0].Start != 0 {
 		return badSlot(0, "it starts at %v, and the first slot starts at 0", a[0].Start)
@@ -72,5 +72,5 @@ func (a Assignment) checkCanonical() error {
 }
 
 func badSlot(i int, format string, args ...any) error {
-	return leasehold.Errorf(opAssignment, leasehold.Invalid, fmt.Sprintf("slot %d", i), format, args...)
+	return leasehold.Errorf(opAssignment, leasehold.ErrInvalid, fmt.Sprintf("slot %d", i), format, args...)
 }

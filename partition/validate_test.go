@@ -45,53 +45,53 @@ func TestValidate(t *testing.T) {
 		{"as many as allowed", quarters, 0, ""},
 		{"narrowest slots", partition.Assignment{{0, "a"}, {1, "b"}, {lastKey, "a"}}, 0, ""},
 		{
-			"nil", nil, leasehold.Invalid,
+			"nil", nil, leasehold.ErrInvalid,
 			`validate assignment: it is empty: the least is one slot from 0 on`,
 		},
 		{
 			"empty",
 			partition.Assignment{},
-			leasehold.Invalid,
+			leasehold.ErrInvalid,
 			`validate assignment: it is empty: the least is one slot from 0 on`,
 		},
 		{
 			"gap at the front",
 			partition.Assignment{{1, "a"}},
-			leasehold.Invalid,
+			leasehold.ErrInvalid,
 			`validate assignment "slot 0": it starts at 0000000000000001, and the first slot starts at 0`,
 		},
 		{
 			"same start",
 			partition.Assignment{{0, "a"}, {5, "b"}, {5, "a"}},
-			leasehold.Invalid,
+			leasehold.ErrInvalid,
 			`validate assignment "slot 2": it starts at 0000000000000005, not after slot 1, which starts at 0000000000000005`,
 		},
 		{
 			"falling start",
 			partition.Assignment{{0, "a"}, {5, "b"}, {4, "a"}},
-			leasehold.Invalid,
+			leasehold.ErrInvalid,
 			`validate assignment "slot 2": it starts at 0000000000000004, not after slot 1, which starts at 0000000000000005`,
 		},
 		{
 			"equal neighbours",
 			partition.Assignment{{0, "a"}, {5, "b"}, {9, "b"}},
-			leasehold.Invalid,
+			leasehold.ErrInvalid,
 			`validate assignment "slot 2": owner "b" has slot 1 too: neighbours must be merged`,
 		},
 		{
 			"nobody twice",
 			partition.Assignment{{0, ""}, {5, ""}},
-			leasehold.Invalid,
+			leasehold.ErrInvalid,
 			`validate assignment "slot 1": owner "" has slot 0 too: neighbours must be merged`,
 		},
 		{
 			"stranger",
 			partition.Assignment{{0, "a"}, {5, "c"}},
-			leasehold.Invalid,
+			leasehold.ErrInvalid,
 			`validate assignment "slot 1": owner "c" is not a member`,
 		},
 		{
-			"too many", append(quarters[:4:4], partition.Slot{Start: lastKey, Owner: "b"}), leasehold.Limit,
+			"too many", append(quarters[:4:4], partition.Slot{Start: lastKey, Owner: "b"}), leasehold.ErrLimit,
 			`validate assignment: 5 slots, and the limit is 4`,
 		},
 	} {
@@ -172,10 +172,10 @@ func TestValidateInput(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			wantError(t, partition.ValidateInput(test.in), leasehold.Invalid, test.want)
+			wantError(t, partition.ValidateInput(test.in), leasehold.ErrInvalid, test.want)
 			for _, p := range allPolicies() {
 				_, err := p.Assign(test.in)
-				wantError(t, err, leasehold.Invalid, test.want)
+				wantError(t, err, leasehold.ErrInvalid, test.want)
 			}
 		})
 	}

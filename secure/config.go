@@ -70,7 +70,7 @@ const (
 
 func (c *Config) validate() error {
 	bad := func(format string, args ...any) error {
-		return leasehold.Errorf(opOpen, leasehold.Invalid, "", format, args...)
+		return leasehold.Errorf(opOpen, leasehold.ErrInvalid, "", format, args...)
 	}
 	if c.Roots == "" {
 		return bad("Roots is missing: the file with the certificates of the CAs to trust")

@@ -1,6 +1,6 @@
-// Package secure is what a process is and whom it trusts: a certificate, its
-// key, and the roots of those whose certificates it accepts, from PEM files that
-// are read again while the process runs.
+// Package secure is the TLS identity of a process and its trusted roots: a certificate, its
+// key, and the roots of the certificates that it accepts, from PEM files that are
+// reloaded while the process runs.
 //
 //	keeper, err := secure.Open(secure.Dir("pki/owner/sessions/cache-a"))
 //	if err != nil {
@@ -19,13 +19,13 @@
 // SPIFFE, do as well. [Keeper.Client] and [Keeper.Server] are for gRPC,
 // [Keeper.ClientTLS] and [Keeper.ServerTLS] for everything else.
 //
-// # Who somebody is
+// # Identities
 //
 // A certificate says who its holder is by its subject alternative names, URIs
-// and host names, and never by its common name: see [Identities]. What somebody
-// may do is not this package's business: package access decides it by identity.
+// and host names, and never by its common name: see [Identities]. Package
+// access decides by identity what a caller may do.
 //
-// # What is promised
+// # Guarantees
 //
 // TLS 1.3 and nothing older. No session is resumed: each connection is verified
 // against the roots and revocation lists of its time. A server's certificate must

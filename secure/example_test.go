@@ -97,7 +97,7 @@ func Example_lookup() {
 		log.Print(err)
 		return
 	}
-	defer func() { _ = l.Close() }() // it never fails
+	defer func() { _ = l.Close(context.Background()) }() // it never fails
 
 	if addr, ok := l.Find(leasehold.KeyOf("user-4711")); ok {
 		fmt.Println("user-4711 is at", addr)

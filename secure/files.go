@@ -76,7 +76,7 @@ func (f files) digest() [sha256.Size]byte {
 // us waiting for ever.
 func readFile(name string, isKey bool) ([]byte, error) {
 	bad := func(format string, args ...any) error {
-		return leasehold.Errorf("read", leasehold.Invalid, name, format, args...)
+		return leasehold.Errorf("read", leasehold.ErrInvalid, name, format, args...)
 	}
 	if info, err := os.Stat(name); err != nil {
 		return nil, bad("%w", err)
@@ -118,7 +118,7 @@ func blocks(name string, text []byte) ([]*pem.Block, error) {
 		all = append(all, b)
 	}
 	if begun := strings.Count(string(text), "-----BEGIN"); begun != len(all) {
-		return nil, leasehold.Errorf("read", leasehold.Invalid, name, "of %d PEM blocks that begin there, %d can be read: it is damaged, or still being written", begun, len(all))
+		return nil, leasehold.Errorf("read", leasehold.ErrInvalid, name, "of %d PEM blocks that begin there, %d can be read: it is damaged, or still being written", begun, len(all))
 	}
 	return all, nil
 }
@@ -132,12 +132,12 @@ func blocksOf(name, kind string, text []byte) ([][]byte, error) {
 	var all [][]byte
 	for _, b := range found {
 		if b.Type != kind {
-			return nil, leasehold.Errorf("read", leasehold.Invalid, name, "it has a PEM block %q: want %q only", clip(b.Type), kind)
+			return nil, leasehold.Errorf("read", leasehold.ErrInvalid, name, "it has a PEM block %q: want %q only", clip(b.Type), kind)
 		}
 		all = append(all, b.Bytes)
 	}
 	if len(all) == 0 {
-		return nil, leasehold.Errorf("read", leasehold.Invalid, name, "there is no PEM block %q in it%s", kind, notPEM(text))
+		return nil, leasehold.Errorf("read", leasehold.ErrInvalid, name, "there is no PEM block %q in it%s", kind, notPEM(text))
 	}
 	return all, nil
 }

@@ -57,7 +57,7 @@ func FuzzFiles(f *testing.F) {
 		c := &Config{Cert: "cert.pem", Key: "key.pem", Roots: "roots.pem", Revoked: "revoked.pem"}
 		m, err := parse(c, files{cert, key, roots, lists}, time.Now())
 		if err != nil {
-			if leasehold.KindOf(err) != leasehold.Invalid || strings.Contains(err.Error(), private) {
+			if leasehold.KindOf(err) != leasehold.ErrInvalid || strings.Contains(err.Error(), private) {
 				t.Fatalf("kind %v: %v", leasehold.KindOf(err), err)
 			}
 			return

@@ -135,7 +135,7 @@ func (i Identity) Match(pattern Identity) (name string, ok bool) {
 // have, or with a pattern for such identities.
 func (i Identity) Validate() error {
 	bad := func(format string, args ...any) error {
-		return leasehold.Errorf("identity", leasehold.Invalid, clip(string(i)), format, args...)
+		return leasehold.Errorf("identity", leasehold.ErrInvalid, clip(string(i)), format, args...)
 	}
 	if i == "" || len(i) > maxIdentity {
 		return bad("want 1 to %d bytes, have %d", maxIdentity, len(i))

@@ -113,7 +113,7 @@ func TestIdentityValidate(t *testing.T) {
 		"spiffe://example.org/{name}/{name}", "spiffe://example.org/a b", "spiffe://user@example.org/a", "spiffe:example.org/a", "https://example.org/%zz",
 		secure.Identity("dns:" + strings.Repeat("a", 3000)),
 	} {
-		if err := bad.Validate(); leasehold.KindOf(err) != leasehold.Invalid {
+		if err := bad.Validate(); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("%.50q: %v", bad, err)
 		}
 	}

@@ -39,11 +39,11 @@ func Open(cfg Config) (*Keeper, error) {
 	}
 	read, err := readFiles(&cfg, false)
 	if err != nil {
-		return nil, leasehold.Errorf(opOpen, leasehold.Invalid, "", "%w", err)
+		return nil, leasehold.Errorf(opOpen, leasehold.ErrInvalid, "", "%w", err)
 	}
 	m, err := parse(&cfg, read, time.Now())
 	if err != nil {
-		return nil, leasehold.Errorf(opOpen, leasehold.Invalid, "", "%w", err)
+		return nil, leasehold.Errorf(opOpen, leasehold.ErrInvalid, "", "%w", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	k := &Keeper{cfg: cfg, stop: stop, done: make(chan struct{}), seen: m.digest}
@@ -71,7 +71,7 @@ func (k *Keeper) Reload() error {
 	}
 	k.tell(err)
 	if err != nil {
-		return leasehold.Errorf(opReload, leasehold.Invalid, "", "%w", err)
+		return leasehold.Errorf(opReload, leasehold.ErrInvalid, "", "%w", err)
 	}
 	return nil
 }

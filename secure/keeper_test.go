@@ -50,7 +50,7 @@ func TestOpenRefuses(t *testing.T) {
 			p := newPlace(t, good, ca)
 			test.change(p)
 			k, err := secure.Open(p.conf)
-			if leasehold.KindOf(err) != leasehold.Invalid || !strings.Contains(err.Error(), test.want) {
+			if leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%s: %v, want %q", test.name, err, test.want)
 			}
 			if err != nil && strings.Contains(err.Error(), "BEGIN") {
@@ -172,7 +172,7 @@ func TestReloadKeepsWhatItHas(t *testing.T) {
 			"not yet valid": func() { p.become(late) },
 		} {
 			damage()
-			if err := k.Reload(); leasehold.KindOf(err) != leasehold.Invalid {
+			if err := k.Reload(); leasehold.KindOf(err) != leasehold.ErrInvalid {
 				t.Errorf("%s: %v", name, err)
 			}
 			time.Sleep(time.Minute)

@@ -59,7 +59,7 @@ func parseRoots(name string, text []byte) ([]*x509.Certificate, error) {
 	}
 	for _, root := range roots {
 		if !root.IsCA {
-			return nil, leasehold.Errorf("read", leasehold.Invalid, name, "the certificate of %s is not that of a CA: want those of the CAs that sign our peers' certificates", nameOf(root))
+			return nil, leasehold.Errorf("read", leasehold.ErrInvalid, name, "the certificate of %s is not that of a CA: want those of the CAs that sign our peers' certificates", nameOf(root))
 		}
 	}
 	return roots, nil
@@ -73,7 +73,7 @@ func parseCertificates(name string, text []byte) ([]*x509.Certificate, error) {
 	certs := make([]*x509.Certificate, len(all))
 	for i, der := range all {
 		if certs[i], err = x509.ParseCertificate(der); err != nil {
-			return nil, leasehold.Errorf("read", leasehold.Invalid, name, "certificate %d: %w", i+1, err)
+			return nil, leasehold.Errorf("read", leasehold.ErrInvalid, name, "certificate %d: %w", i+1, err)
 		}
 	}
 	return certs, nil
@@ -88,7 +88,7 @@ const (
 // now rather than in every handshake.
 func parsePair(c *Config, f files, now time.Time) (*tls.Certificate, error) {
 	bad := func(format string, args ...any) error {
-		return leasehold.Errorf("read", leasehold.Invalid, c.Cert, format, args...)
+		return leasehold.Errorf("read", leasehold.ErrInvalid, c.Cert, format, args...)
 	}
 	if _, err := blocksOf(c.Cert, pemCertificate, f.cert); err != nil {
 		return nil, err

@@ -54,7 +54,7 @@ func (r *revoked) has(cert *x509.Certificate) bool {
 // parseRevoked reads lists and the certificates of the CAs that signed them.
 func parseRevoked(name string, text []byte, m *material) (revoked, error) {
 	bad := func(format string, args ...any) error {
-		return leasehold.Errorf("read", leasehold.Invalid, name, format, args...)
+		return leasehold.Errorf("read", leasehold.ErrInvalid, name, format, args...)
 	}
 	lists, issuers, err := splitRevoked(name, text)
 	if err != nil {
@@ -89,7 +89,7 @@ func splitRevoked(name string, text []byte) (lists []*x509.RevocationList, issue
 	if len(found) == 0 {
 		l, err := x509.ParseRevocationList(text)
 		if err != nil {
-			return nil, nil, leasehold.Errorf("read", leasehold.Invalid, name, "it is no certificate revocation list, neither in PEM nor in DER: %w", err)
+			return nil, nil, leasehold.Errorf("read", leasehold.ErrInvalid, name, "it is no certificate revocation list, neither in PEM nor in DER: %w", err)
 		}
 		return []*x509.RevocationList{l}, nil, nil
 	}
@@ -98,17 +98,17 @@ func splitRevoked(name string, text []byte) (lists []*x509.RevocationList, issue
 		case pemRevoked:
 			l, err := x509.ParseRevocationList(b.Bytes)
 			if err != nil {
-				return nil, nil, leasehold.Errorf("read", leasehold.Invalid, name, "PEM block %d: %w", i+1, err)
+				return nil, nil, leasehold.Errorf("read", leasehold.ErrInvalid, name, "PEM block %d: %w", i+1, err)
 			}
 			lists = append(lists, l)
 		case pemCertificate:
 			ca, err := x509.ParseCertificate(b.Bytes)
 			if err != nil {
-				return nil, nil, leasehold.Errorf("read", leasehold.Invalid, name, "PEM block %d: %w", i+1, err)
+				return nil, nil, leasehold.Errorf("read", leasehold.ErrInvalid, name, "PEM block %d: %w", i+1, err)
 			}
 			issuers = append(issuers, ca)
 		default:
-			return nil, nil, leasehold.Errorf("read", leasehold.Invalid, name, "it has a PEM block %q: want %q, and %q of their issuers", clip(b.Type), pemRevoked, pemCertificate)
+			return nil, nil, leasehold.Errorf("read", leasehold.ErrInvalid, name, "it has a PEM block %q: want %q, and %q of their issuers", clip(b.Type), pemRevoked, pemCertificate)
 		}
 	}
 	return lists, issuers, nil

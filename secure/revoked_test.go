@@ -154,7 +154,7 @@ func TestFirstRevocation(t *testing.T) {
 		if err := os.Remove(manager.path("crl.pem")); err != nil {
 			t.Fatal(err)
 		}
-		if err := keeper.Reload(); leasehold.KindOf(err) != leasehold.Invalid {
+		if err := keeper.Reload(); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("files without the list are taken: %v", err)
 		}
 		if !keeper.Revoked(bad.cert) {

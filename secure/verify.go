@@ -25,7 +25,7 @@ func (k *Keeper) verifyServer(state *tls.ConnectionState, host string, servers [
 		err = checkServerName(leaf, host, servers)
 	}
 	if err != nil {
-		return leasehold.Errorf(opTrust, leasehold.Invalid, host, "%w", err)
+		return leasehold.Errorf(opTrust, leasehold.ErrInvalid, host, "%w", err)
 	}
 	return nil
 }
@@ -74,7 +74,7 @@ func (m *material) verifyClient(state *tls.ConnectionState, clients []Identity) 
 		err = fmt.Errorf("it is %s, and only these may connect: %s", names(Identities(leaf)), names(clients))
 	}
 	if err != nil {
-		return leasehold.Errorf(opTrust, leasehold.Invalid, strings.Trim(nameOf(leaf), `"`), "%w", err)
+		return leasehold.Errorf(opTrust, leasehold.ErrInvalid, strings.Trim(nameOf(leaf), `"`), "%w", err)
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func openFrontends(ctx context.Context, addrs []string, lookups int) (*frontends
 
 func (f *frontends) close() {
 	for _, l := range f.lookups {
-		_ = l.Close()
+		_ = l.Close(context.Background())
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -56,7 +56,7 @@ func (f *frontends) conn(addr string) (*rpc.Client, error) {
 	}
 	c, err := rpc.Dial("tcp", addr)
 	if err != nil {
-		return nil, leasehold.Errorf("call", leasehold.Unavailable, addr, "%w", err)
+		return nil, leasehold.Errorf("call", leasehold.ErrIndeterminate, addr, "%w", err)
 	}
 	f.conns[addr] = c
 	return c, nil
@@ -75,10 +75,10 @@ func (f *frontends) call(key leasehold.Key, addr string) error {
 			delete(f.conns, addr)
 		}
 		f.mu.Unlock()
-		return leasehold.Errorf("call", leasehold.Unavailable, addr, "%w", err)
+		return leasehold.Errorf("call", leasehold.ErrIndeterminate, addr, "%w", err)
 	}
 	if !owned {
-		return leasehold.NotOwner
+		return leasehold.ErrNotOwner
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func (f *frontends) call(key leasehold.Key, addr string) error {
 func (f *frontends) operate(ctx context.Context, i int, key leasehold.Key) (time.Duration, error) {
 	begun := time.Now()
 	err := f.lookups[i%len(f.lookups)].Do(ctx, key, func(_ context.Context, addr string) error { return f.call(key, addr) },
-		lookup.Idempotent(), lookup.Attempts(1000))
+		lookup.WithIdempotent(), lookup.WithAttempts(1000))
 	return time.Since(begun), err
 }
 

@@ -80,7 +80,7 @@ func startFind(ctx context.Context) (once, stop func(), err error) {
 		sum += len(addr)
 		i++
 	}
-	return once, func() { _ = l.Close(); s.Close() }, nil
+	return once, func() { _ = l.Close(context.Background()); s.Close() }, nil
 }
 
 func check(_ context.Context, s *loadgen.Local) (func(), error) {

@@ -20,11 +20,11 @@ import (
 	"github.com/leasehold-dev/leasehold/bench/proc"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/store"
 	"github.com/leasehold-dev/leasehold/internal/table"
 	"github.com/leasehold-dev/leasehold/internal/wire"
 	"github.com/leasehold-dev/leasehold/manager"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
-	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
 
@@ -288,7 +288,7 @@ func serveManager(t *testing.T, shared store.Store, l net.Listener) *manager.Man
 	err = proc.CreateNamespace(t.Context(), conn, &leaseholdv1.NamespaceConfig{
 		Name: "clients", Policy: "consistent", Timing: &leaseholdv1.Timing{Lease: int64(2 * time.Second), Renew: int64(500 * time.Millisecond), Drift: 1.1},
 	})
-	if kind := leasehold.KindOf(err); err != nil && kind != leasehold.NotLeader {
+	if kind := leasehold.KindOf(err); err != nil && kind != leasehold.ErrNotLeader {
 		t.Fatal(err)
 	}
 	return m

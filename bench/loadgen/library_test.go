@@ -1,6 +1,7 @@
 package loadgen
 
 import (
+	"context"
 	"net"
 	"net/rpc"
 	"slices"
@@ -87,7 +88,7 @@ func TestServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	server, _ := find.Find(leasehold.Key(5))
-	_ = find.Close() // it is no longer needed
+	_ = find.Close(context.Background()) // it is no longer needed
 	c, err := rpc.Dial("tcp", server)
 	if err != nil {
 		t.Fatal(err)

@@ -149,7 +149,7 @@ func CreateNamespace(ctx context.Context, conn grpc.ClientConnInterface, config 
 
 func create(ctx context.Context, admin leaseholdv1.AdminServiceClient, config *leaseholdv1.NamespaceConfig) error {
 	_, err := admin.CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: config})
-	if err = wire.ToError(err); leasehold.KindOf(err) == leasehold.Exists {
+	if err = wire.ToError(err); leasehold.KindOf(err) == leasehold.ErrExists {
 		return nil
 	}
 	return err

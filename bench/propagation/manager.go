@@ -10,9 +10,9 @@ import (
 
 	"github.com/leasehold-dev/leasehold/bench/proc"
 	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/store"
 	"github.com/leasehold-dev/leasehold/manager"
 	"github.com/leasehold-dev/leasehold/owner"
-	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"testing"
 )
 
@@ -53,7 +54,7 @@ func TestLookupHearsOfChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = l.Close() }()
+	defer func() { _ = l.Close(context.Background()) }()
 	for i, want := range []string{address(2), address(1)} {
 		changed := l.Changed()
 		if err := m.change(i); err != nil {

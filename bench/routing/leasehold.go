@@ -47,7 +47,7 @@ func startLookup(ctx context.Context, servers int) (*router, error) {
 			return sum
 		},
 		close: func() {
-			_ = l.Close()
+			_ = l.Close(context.Background())
 			m.stop()
 		},
 	}, nil

@@ -381,6 +381,6 @@ func (c *lossCounter) result() (losses, restored int) {
 
 func (c *lossCounter) close() {
 	for _, l := range c.all {
-		_ = l.Close() // it only fails if it was closed already
+		_ = l.Close(context.Background()) // it only fails if it was closed already
 	}
 }

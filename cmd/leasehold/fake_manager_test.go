@@ -89,7 +89,7 @@ func (f *fakeManager) remember(ctx context.Context, request any, info *grpc.Unar
 		return nil, grpcstatus.Errorf(codes.Unimplemented, "unknown method %s for service leasehold.v1.AdminService", method[strings.LastIndex(method, "/")+1:])
 	}
 	if versioned, ok := request.(interface{ GetVersion() uint32 }); !ok || wire.CheckVersion(versioned.GetVersion()) != nil {
-		return nil, wire.FromError(leasehold.Errorf("fake", leasehold.Invalid, "", "no version"))
+		return nil, wire.FromError(leasehold.Errorf("fake", leasehold.ErrInvalid, "", "no version"))
 	}
 	answer, err := next(ctx, request)
 	return answer, wire.FromError(err)
@@ -112,7 +112,7 @@ func (f *fakeManager) called() []string {
 func (f *fakeManager) index(name string) (int, error) {
 	i := slices.IndexFunc(f.namespaces, func(n *leaseholdv1.NamespaceConfig) bool { return n.GetName() == name })
 	if i < 0 {
-		return i, leasehold.Errorf("namespace", leasehold.NotFound, name, "there is no such namespace")
+		return i, leasehold.Errorf("namespace", leasehold.ErrNotFound, name, "there is no such namespace")
 	}
 	return i, nil
 }
@@ -128,7 +128,7 @@ func (f *fakeManager) GetStatus(context.Context, *leaseholdv1.GetStatusRequest) 
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if n := len(f.requests); n > 1 && n <= 1+f.away {
-		return nil, leasehold.Errorf("ask", leasehold.Unavailable, "", "shut down")
+		return nil, leasehold.Errorf("ask", leasehold.ErrUnavailable, "", "shut down")
 	}
 	answer := &leaseholdv1.GetStatusResponse{
 		Leader: "10.0.0.1:7400", Term: 3, LedFor: int64(2*time.Hour + 13*time.Minute + 5*time.Second),
@@ -181,7 +181,7 @@ func (f *fakeManager) CreateNamespace(_ context.Context, r *leaseholdv1.CreateNa
 		return nil, err
 	}
 	if _, err := f.index(string(stored.Name)); err == nil {
-		return nil, leasehold.Errorf("create namespace", leasehold.Exists, string(stored.Name), "it exists already")
+		return nil, leasehold.Errorf("create namespace", leasehold.ErrExists, string(stored.Name), "it exists already")
 	}
 	f.namespaces = append(f.namespaces, wire.FromNamespace(stored))
 	return &leaseholdv1.CreateNamespaceResponse{Namespace: wire.FromNamespace(stored)}, nil
@@ -336,7 +336,7 @@ func (f *fakeManager) ListMembers(context.Context, *leaseholdv1.ListMembersReque
 
 func (f *fakeManager) RemoveMember(_ context.Context, r *leaseholdv1.RemoveMemberRequest) (*leaseholdv1.RemoveMemberResponse, error) {
 	if r.GetMember() != "m2" {
-		return nil, leasehold.Errorf("remove member", leasehold.NotFound, r.GetMember(), "there is no member of this name or id")
+		return nil, leasehold.Errorf("remove member", leasehold.ErrNotFound, r.GetMember(), "there is no member of this name or id")
 	}
 	return &leaseholdv1.RemoveMemberResponse{}, nil
 }

@@ -101,7 +101,7 @@ func planned(from, to string, withState bool) *leaseholdv1.Plan {
 
 func refuseLoss(plan *leaseholdv1.Plan, dryRun, allowed bool) error {
 	if plan.GetShareLost() > 0 && !dryRun && !allowed {
-		return leasehold.Errorf("order", leasehold.Invalid, "", "this would lose state")
+		return leasehold.Errorf("order", leasehold.ErrInvalid, "", "this would lose state")
 	}
 	return nil
 }

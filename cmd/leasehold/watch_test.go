@@ -82,7 +82,7 @@ TIME  presence  lsn 1202  moved from server-2  to server-3  8000000000000000-c00
 // TestWatchGoesOnElsewhere: a manager that stops serving is not the end, but
 // that something may be missing is said.
 func TestWatchGoesOnElsewhere(t *testing.T) {
-	f := startFake(t, &fakeManager{events: events()[:1], failure: leasehold.Errorf("watch", leasehold.Unavailable, "", "shutting down")})
+	f := startFake(t, &fakeManager{events: events()[:1], failure: leasehold.Errorf("watch", leasehold.ErrUnavailable, "", "shutting down")})
 	got := watchLines(t, 3, "--managers", f.addr, "--json")
 	lines := strings.Split(got, "\n")
 	if len(lines) < 3 || lines[0] != lines[2] {
@@ -96,7 +96,7 @@ func TestWatchGoesOnElsewhere(t *testing.T) {
 
 // TestWatchWaitsForAManager: an outage of all managers is not the end, and is one gap.
 func TestWatchWaitsForAManager(t *testing.T) {
-	f := startFake(t, &fakeManager{events: events()[:1], failure: leasehold.Errorf("watch", leasehold.Unavailable, "", "shutting down"), away: 2})
+	f := startFake(t, &fakeManager{events: events()[:1], failure: leasehold.Errorf("watch", leasehold.ErrUnavailable, "", "shutting down"), away: 2})
 	got := watchLines(t, 3, "--managers", f.addr, "--json")
 	lines := strings.Split(got, "\n")
 	if len(lines) < 3 || lines[0] != lines[2] || !strings.Contains(lines[1], `"type":"gap"`) {
@@ -109,7 +109,7 @@ func TestWatchWaitsForAManager(t *testing.T) {
 
 // TestWatchEndsWhenRefused: no other manager would say anything else.
 func TestWatchEndsWhenRefused(t *testing.T) {
-	f := startFake(t, &fakeManager{failure: leasehold.Errorf("watch", leasehold.Limit, "", "there are 100 watchers already")})
+	f := startFake(t, &fakeManager{failure: leasehold.Errorf("watch", leasehold.ErrLimit, "", "there are 100 watchers already")})
 	var errs bytes.Buffer
 	got := run(t.Context(), []string{"events", "--follow", "--managers", f.addr}, io.Discard, &errs)
 	if got != int(cli.StatusTrouble) || !strings.Contains(errs.String(), "there are 100 watchers already") {

@@ -73,6 +73,8 @@ func (c *candidate) lead(ctx context.Context, lease *flease.Lease) error {
 func (c *candidate) follow(ctx context.Context) {
 	for holder, err := range c.node.Watch(ctx, leadership) {
 		switch {
+		case ctx.Err() != nil:
+			return
 		case err != nil:
 			c.say("%v", err)
 		case holder.Unsure:

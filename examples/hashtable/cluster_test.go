@@ -32,7 +32,7 @@ type caller struct {
 
 func (c *caller) call(t *testing.T, method, path, value string) string {
 	t.Helper()
-	body, err := c.ask(t.Context(), method, path, value, lookup.Idempotent())
+	body, err := c.ask(t.Context(), method, path, value, lookup.WithIdempotent())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,17 +49,17 @@ func (c *caller) ask(ctx context.Context, method, path, value string, options ..
 		}
 		answer, err := c.http.Do(r)
 		if err != nil {
-			return leasehold.Errorf("call", leasehold.Unavailable, addr, "%w", err)
+			return leasehold.Errorf("call", leasehold.ErrIndeterminate, addr, "%w", err)
 		}
 		defer answer.Body.Close() //nolint:errcheck // it was only read
 		switch answer.StatusCode {
 		case http.StatusMisdirectedRequest:
-			return leasehold.NotOwner
+			return leasehold.ErrNotOwner
 		case http.StatusServiceUnavailable:
-			return leasehold.Unavailable
+			return leasehold.ErrIndeterminate
 		}
 		if body, err = io.ReadAll(answer.Body); err != nil {
-			return leasehold.Errorf("call", leasehold.Unavailable, addr, "%w", err)
+			return leasehold.Errorf("call", leasehold.ErrIndeterminate, addr, "%w", err)
 		}
 		return nil
 	}, options...)

@@ -123,7 +123,10 @@ func watch(t *testing.T, c *leaseholdtest.Cluster, seed uint64) *witness {
 	w := &witness{t: t, cluster: c, seed: seed, history: oracle.NewRegisters("/home", "/work", "/phone"), stop: stop}
 	lookup := c.Node("watcher").Lookup()
 	w.watchers.Go(func() {
-		for loss := range lookup.Losses(watching) {
+		for loss, err := range lookup.Losses(watching) {
+			if err != nil {
+				break
+			}
 			w.history.Lost(loss)
 		}
 	})
@@ -157,7 +160,7 @@ func (c *caller) request(ctx context.Context, in *oracle.Request) (oracle.Answer
 	method, options := http.MethodPut, []lookup.DoOption(nil) // a write that is repeated is two writes
 	if in.Do != oracle.Write {
 		in.Do = oracle.Read
-		method, options = http.MethodGet, []lookup.DoOption{lookup.Idempotent()}
+		method, options = http.MethodGet, []lookup.DoOption{lookup.WithIdempotent()}
 	}
 	value, err := c.ask(ctx, method, in.Name, in.Value, options...)
 	return oracle.Answer{Value: value}, err

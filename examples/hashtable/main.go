@@ -45,7 +45,7 @@ func (t *table) do(key string, operation func(*entry)) error {
 	defer t.mu.Unlock()
 	lease, ok := t.owner.Check(leasehold.KeyOf(key)) // (1) is this the right server?
 	if !ok {
-		return leasehold.NotOwner
+		return leasehold.ErrNotOwner
 	}
 	e := t.entries[key]
 	if e.generation != lease.Generation { // (2) is what is stored still true?
@@ -54,7 +54,7 @@ func (t *table) do(key string, operation func(*entry)) error {
 	operation(&e) // (3) operate, and store the result with its stamp
 	t.entries[key] = e
 	if !t.owner.Held(lease) { // (4) was the lease held throughout?
-		return leasehold.Unavailable
+		return leasehold.ErrIndeterminate
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func (t *table) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	t.owner.Await(r.Context(), leasehold.KeyOf(r.URL.Path)) // if the key is about to arrive, with its entry
+	_ = t.owner.Await(r.Context(), leasehold.KeyOf(r.URL.Path)) // if the key is about to arrive, with its entry
 	var value string
 	err = t.do(r.URL.Path, func(e *entry) {
 		if r.Method == http.MethodPut {
@@ -88,7 +88,7 @@ func (t *table) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		value = e.value
 	})
 	switch {
-	case errors.Is(err, leasehold.NotOwner):
+	case errors.Is(err, leasehold.ErrNotOwner):
 		http.Error(w, "not the owner: nothing was done", http.StatusMisdirectedRequest)
 	case err != nil:
 		http.Error(w, "the key was lost meanwhile: it may have been done", http.StatusServiceUnavailable)
@@ -134,7 +134,7 @@ func call(ctx context.Context, method, key, value string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = l.Close() }()
+	defer func() { _ = l.Close(context.Background()) }()
 	return l.Do(ctx, leasehold.KeyOf("/"+key), func(ctx context.Context, addr string) error {
 		r, err := http.NewRequestWithContext(ctx, method, "http://"+addr+"/"+url.PathEscape(key), strings.NewReader(value))
 		if err != nil {
@@ -142,23 +142,23 @@ func call(ctx context.Context, method, key, value string) error {
 		}
 		answer, err := http.DefaultClient.Do(r)
 		if err != nil {
-			return leasehold.Errorf("call", leasehold.Unavailable, addr, "%w", err) // Do tries again
+			return leasehold.Errorf("call", leasehold.ErrIndeterminate, addr, "%w", err) // Do tries again
 		}
 		defer func() { _ = answer.Body.Close() }()
 		body, err := io.ReadAll(answer.Body)
 		switch {
 		case answer.StatusCode == http.StatusMisdirectedRequest:
-			return leasehold.Errorf("call", leasehold.NotOwner, addr, "%s", body) // Do looks again
+			return leasehold.Errorf("call", leasehold.ErrNotOwner, addr, "%s", body) // Do looks again
 		case answer.StatusCode == http.StatusServiceUnavailable:
-			return leasehold.Errorf("call", leasehold.Unavailable, addr, "%s", body) // Do tries again
+			return leasehold.Errorf("call", leasehold.ErrIndeterminate, addr, "%s", body) // Do tries again
 		case answer.StatusCode != http.StatusOK:
 			return fmt.Errorf("%s answers %s: %s", addr, answer.Status, body)
 		case err != nil:
-			return leasehold.Errorf("call", leasehold.Unavailable, addr, "%w", err)
+			return leasehold.Errorf("call", leasehold.ErrIndeterminate, addr, "%w", err)
 		}
 		fmt.Printf("%s = %s (at %s)\n", key, body, addr)
 		return nil
-	}, lookup.Idempotent())
+	}, lookup.WithIdempotent())
 }
 
 // managers are where MANAGERS says, or on this computer.

@@ -123,7 +123,7 @@ func find(t *testing.T, key string, servers int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // it never fails
+	defer l.Close(context.Background()) //nolint:errcheck // it never fails
 	for {
 		changed, found := l.Changed(), map[string]bool{}
 		for i := range leasehold.Key(256) {
@@ -149,20 +149,20 @@ func ask(t *testing.T, key string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // it never fails
+	defer l.Close(context.Background()) //nolint:errcheck // it never fails
 	var body []byte
 	err = l.Do(t.Context(), leasehold.KeyOf("/"+key), func(_ context.Context, addr string) error {
 		answer, err := http.Get("http://" + addr + "/" + key)
 		if err != nil {
-			return leasehold.Errorf("ask", leasehold.Unavailable, addr, "%w", err)
+			return leasehold.Errorf("ask", leasehold.ErrIndeterminate, addr, "%w", err)
 		}
 		defer answer.Body.Close() //nolint:errcheck // it was only read
 		if answer.StatusCode != http.StatusOK {
-			return leasehold.NotOwner
+			return leasehold.ErrNotOwner
 		}
 		body, err = io.ReadAll(answer.Body)
 		return err
-	}, lookup.Idempotent())
+	}, lookup.WithIdempotent())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -133,7 +133,7 @@ func (s *site) serve(cmd *cobra.Command, ready string, join func(context.Context
 	defer listener.Close() //nolint:errcheck // the server has closed it
 	defer func() {
 		for _, l := range s.open {
-			_ = l.Close() // it never fails
+			_ = l.Close(context.Background()) // it never fails
 		}
 	}()
 	joining, joined := awaitManagers(ctx, s.log, s.managers)

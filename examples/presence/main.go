@@ -45,11 +45,13 @@ func serve(statuses *leasemap.Map[string]) http.Handler {
 		if err == nil {
 			_, err = statuses.Set(r.Context(), r.PathValue("user"), string(text))
 		}
-		leasehttp.Error(w, err)
+		leasehttp.WriteError(w, err)
 	})
 	mux.HandleFunc("GET /status/{user}", func(w http.ResponseWriter, r *http.Request) {
 		text, _, err := statuses.Get(r.PathValue("user"))
-		leasehttp.Error(w, err)
+		if leasehttp.WriteError(w, err) {
+			return
+		}
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = io.WriteString(w, text)
 	})

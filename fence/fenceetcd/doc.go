@@ -6,7 +6,7 @@
 //	resp, err := fenceetcd.Guard{}.Txn(ctx, client, "alice", lease.Generation).
 //		Then(clientv3.OpPut("/presence/alice", address)).
 //		Commit()
-//	if errors.Is(err, leasehold.Stale) {
+//	if errors.Is(err, leasehold.ErrStale) {
 //		... // another server has alice by now: this one is late
 //	}
 //

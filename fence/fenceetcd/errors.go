@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/fence/internal/token"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
@@ -14,12 +13,12 @@ import (
 // Errors of gRPC alone are none: a response that is too large for the client has
 // been carried out.
 var refusals = map[codes.Code]leasehold.Kind{
-	codes.InvalidArgument:   leasehold.Invalid,
-	codes.OutOfRange:        leasehold.Invalid,
-	codes.PermissionDenied:  leasehold.Invalid,
-	codes.Unauthenticated:   leasehold.Invalid,
-	codes.NotFound:          leasehold.NotFound, // the etcd lease of a put
-	codes.ResourceExhausted: leasehold.Limit,
+	codes.InvalidArgument:   leasehold.ErrInvalid,
+	codes.OutOfRange:        leasehold.ErrInvalid,
+	codes.PermissionDenied:  leasehold.ErrInvalid,
+	codes.Unauthenticated:   leasehold.ErrInvalid,
+	codes.NotFound:          leasehold.ErrNotFound, // the etcd lease of a put
+	codes.ResourceExhausted: leasehold.ErrLimit,
 }
 
 // translate gives the error of the application's transaction a kind.
@@ -28,7 +27,7 @@ func translate(resource string, err error) error {
 	// The write that fills etcd up may be carried out, and gets this error like
 	// those after it, which are not.
 	if errors.Is(err, rpctypes.ErrNoSpace) || !refused {
-		return leasehold.Errorf(token.Op, kind, resource, "%w: %w", fence.ErrUnknown, err)
+		return leasehold.Errorf(token.Op, leasehold.ErrIndeterminate, resource, "it may have been written, or not: %w", err)
 	}
 	return leasehold.Errorf(token.Op, kind, resource, "nothing was written: %w", err)
 }
@@ -47,5 +46,5 @@ func kindOf(err error) (kind leasehold.Kind, refused bool) {
 			return kind, true
 		}
 	}
-	return leasehold.Unavailable, false
+	return leasehold.ErrUnavailable, false
 }

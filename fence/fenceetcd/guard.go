@@ -30,7 +30,7 @@ func (g Guard) Key(resource string) string {
 
 // Check makes etcd know of a generation: what earlier owners write from now on is
 // refused. A new owner calls it before it reads what it will act upon. It fails with
-// [leasehold.Stale] if a later owner has come.
+// [leasehold.ErrStale] if a later owner has come.
 //
 // It is no leave to write without the guard, since the next owner may come between:
 // that is what [Guard.Txn] is for.

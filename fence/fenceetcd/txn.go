@@ -10,12 +10,12 @@ import (
 
 // Txn returns a transaction that a lease allows. It is used like one of the client:
 // If, Then and Else add to it, and Commit carries it out. If a later owner of the
-// resource has written, Commit fails with [leasehold.Stale], and neither Then nor
+// resource has written, Commit fails with [leasehold.ErrStale], and neither Then nor
 // Else was carried out. If not, the response is that of the application's own
 // transaction: Succeeded says whether its comparisons held. In both cases the
 // generation is known from then on, so that what Else reads may be acted upon.
 //
-// If etcd could not carry it out, the error has a kind, and [fence.ErrUnknown] if it
+// If etcd could not carry it out, the error has a kind, and is [leasehold.ErrIndeterminate] if it
 // may have been carried out nonetheless. It is not sent again. The client waits for a
 // connection for as long as the context allows: let that have a deadline.
 //
@@ -63,7 +63,7 @@ func (t *txn) Commit() (*clientv3.TxnResponse, error) {
 		return nil, err
 	}
 	if err := t.ctx.Err(); err != nil {
-		return nil, leasehold.Errorf(token.Op, leasehold.Unavailable, t.resource, "nothing was written: %w", err)
+		return nil, leasehold.Errorf(token.Op, leasehold.ErrUnavailable, t.resource, "nothing was written: %w", err)
 	}
 	for range commitAttempts {
 		resp, err := t.guarded().Commit()
@@ -82,7 +82,7 @@ func (t *txn) Commit() (*clientv3.TxnResponse, error) {
 			return nil, err
 		}
 	}
-	return nil, leasehold.Errorf(token.Op, leasehold.Unavailable, t.resource,
+	return nil, leasehold.Errorf(token.Op, leasehold.ErrUnavailable, t.resource,
 		"nothing was written: somebody removes the fence %q again and again", t.key)
 }
 
@@ -123,7 +123,7 @@ func (t *txn) create() error {
 func (t *txn) refused(value string) error {
 	known, ok := token.Parse(value)
 	if !ok || known <= t.generation {
-		return leasehold.Errorf(token.Op, leasehold.Invalid, t.resource,
+		return leasehold.Errorf(token.Op, leasehold.ErrInvalid, t.resource,
 			"nothing was written: the key %q is no fence; choose a prefix that nobody else uses", t.key)
 	}
 	return token.Stale(t.resource, t.generation, known)

@@ -34,13 +34,13 @@ return replies`)
 // written, and returns their replies: strings, int64s, slices of these, and nil.
 // Keys are the keys that the commands use.
 //
-// If a later owner has written it fails with [leasehold.Stale], and nothing is
+// If a later owner has written it fails with [leasehold.ErrStale], and nothing is
 // done. If a command fails, those before it are done and those after it are not.
 //
 // It is one round trip. Where one command depends on another, use [Guard.Run].
 func (g Guard) Do(ctx context.Context, client redis.UniversalClient, resource string, generation leasehold.Generation, keys []string, cmds ...Command) ([]any, error) {
 	invalid := func(format string, args ...any) ([]any, error) {
-		return nil, leasehold.Errorf(token.Op, leasehold.Invalid, resource, format, args...)
+		return nil, leasehold.Errorf(token.Op, leasehold.ErrInvalid, resource, format, args...)
 	}
 	if len(cmds) == 0 || len(cmds) > MaxCommands {
 		return invalid("%d commands: want 1 to %d", len(cmds), MaxCommands)

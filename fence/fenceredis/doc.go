@@ -9,7 +9,7 @@
 //	...
 //	n, err := fenceredis.Guard{}.Run(ctx, client, renew, "alice", lease.Generation,
 //		[]string{"{alice}:address", "{alice}:renewals"}, address).Int64()
-//	if errors.Is(err, leasehold.Stale) {
+//	if errors.Is(err, leasehold.ErrStale) {
 //		... // another server has alice by now: this one is late
 //	}
 //
@@ -24,7 +24,7 @@
 // loses its connection and sends MULTI again on another one has lost the WATCH, too.
 //
 // A script is sent once. go-redis sends other commands again when it got no answer;
-// a script may not bear that, and so the caller decides: see [fence.ErrUnknown].
+// a script may not bear that, and so the caller decides: see [leasehold.ErrIndeterminate].
 //
 // # In a cluster
 //

@@ -6,26 +6,25 @@ import (
 	"strings"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/fence/internal/token"
 	"github.com/redis/go-redis/v9"
 )
 
 // refusals are what Redis says, by the first word, instead of running a script.
 var refusals = map[string]leasehold.Kind{
-	"NOAUTH":      leasehold.Invalid,
-	"WRONGPASS":   leasehold.Invalid,
-	"NOPERM":      leasehold.Invalid,
-	"CROSSSLOT":   leasehold.Invalid,
-	"OOM":         leasehold.Limit,
-	"LOADING":     leasehold.Unavailable,
-	"BUSY":        leasehold.Unavailable,
-	"READONLY":    leasehold.Unavailable,
-	"MASTERDOWN":  leasehold.Unavailable,
-	"CLUSTERDOWN": leasehold.Unavailable,
-	"TRYAGAIN":    leasehold.Unavailable,
-	"MISCONF":     leasehold.Unavailable,
-	"NOREPLICAS":  leasehold.Unavailable,
+	"NOAUTH":      leasehold.ErrInvalid,
+	"WRONGPASS":   leasehold.ErrInvalid,
+	"NOPERM":      leasehold.ErrInvalid,
+	"CROSSSLOT":   leasehold.ErrInvalid,
+	"OOM":         leasehold.ErrLimit,
+	"LOADING":     leasehold.ErrUnavailable,
+	"BUSY":        leasehold.ErrUnavailable,
+	"READONLY":    leasehold.ErrUnavailable,
+	"MASTERDOWN":  leasehold.ErrUnavailable,
+	"CLUSTERDOWN": leasehold.ErrUnavailable,
+	"TRYAGAIN":    leasehold.ErrUnavailable,
+	"MISCONF":     leasehold.ErrUnavailable,
+	"NOREPLICAS":  leasehold.ErrUnavailable,
 }
 
 // translate gives an error a kind, unless it is the script's own.
@@ -35,9 +34,9 @@ func translate(resource string, generation leasehold.Generation, err error) erro
 	case errors.As(err, &reply):
 		return translateReply(resource, generation, reply)
 	case neverSent(err):
-		return leasehold.Errorf(token.Op, leasehold.Unavailable, resource, "nothing was written: %w", err)
+		return leasehold.Errorf(token.Op, leasehold.ErrUnavailable, resource, "nothing was written: %w", err)
 	}
-	return leasehold.Errorf(token.Op, leasehold.Unavailable, resource, "%w: %w", fence.ErrUnknown, err)
+	return leasehold.Errorf(token.Op, leasehold.ErrIndeterminate, resource, "it may have been written, or not: %w", err)
 }
 
 func translateReply(resource string, generation leasehold.Generation, reply redis.Error) error {
@@ -52,7 +51,7 @@ func translateReply(resource string, generation leasehold.Generation, reply redi
 		known, _ := token.Parse(rest) // the script has seen to it that it is one
 		return token.Stale(resource, generation, known)
 	case word == alien:
-		return leasehold.Errorf(token.Op, leasehold.Invalid, resource,
+		return leasehold.Errorf(token.Op, leasehold.ErrInvalid, resource,
 			"nothing was written: the key %q is no fence; choose a prefix that nobody else uses", rest)
 	case refused:
 		return leasehold.Errorf(token.Op, kind, resource, "nothing was written: %w", reply)

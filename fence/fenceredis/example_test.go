@@ -24,12 +24,12 @@ func ExampleGuard_Run() {
 	note := func(ctx context.Context, user, address string) (int64, error) {
 		lease, ok := o.Check(leasehold.KeyOf(user))
 		if !ok {
-			return 0, leasehold.NotOwner
+			return 0, leasehold.ErrNotOwner
 		}
 		keys := []string{"{" + user + "}:address", "{" + user + "}:count"}
 		n, err := guard.Run(ctx, client, here, user, lease.Generation, keys, address).Int64()
-		if errors.Is(err, leasehold.Stale) {
-			return 0, leasehold.NotOwner // this one was late: the caller finds the other
+		if errors.Is(err, leasehold.ErrStale) {
+			return 0, leasehold.ErrNotOwner // this one was late: the caller finds the other
 		}
 		return n, err
 	}

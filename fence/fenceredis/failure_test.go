@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/fence/fenceredis"
 	"github.com/leasehold-dev/leasehold/fence/internal/fencetest"
 	"github.com/redis/go-redis/v9"
@@ -41,14 +40,14 @@ func testNoPermission(t *testing.T, w world) {
 		w.client = closed(t, redis.NewClient(&redis.Options{Addr: addrOf(w), Username: "stranger", Password: "secret"}))
 		return w
 	}
-	wantRefused(t, stranger("+@all", "-eval", "-evalsha", "~*").Append(t.Context(), "alice", 7, "x"), leasehold.Invalid, "NOPERM")
-	wantRefused(t, stranger("+@all", "~{*").Append(t.Context(), "alice", 7, "x"), leasehold.Invalid, "NOPERM")
+	wantRefused(t, stranger("+@all", "-eval", "-evalsha", "~*").Append(t.Context(), "alice", 7, "x"), leasehold.ErrInvalid, "NOPERM")
+	wantRefused(t, stranger("+@all", "~{*").Append(t.Context(), "alice", 7, "x"), leasehold.ErrInvalid, "NOPERM")
 	// In the application's part it is the application's error.
 	err := stranger("+@all", "-rpush", "~*").Append(t.Context(), "alice", 7, "x")
 	fencetest.WantKind(t, err, leasehold.Other)
 
 	w.client = closed(t, redis.NewClient(&redis.Options{Addr: addrOf(w), Username: "stranger", Password: "guess"}))
-	wantRefused(t, w.Append(t.Context(), "alice", 7, "x"), leasehold.Invalid, "WRONGPASS")
+	wantRefused(t, w.Append(t.Context(), "alice", 7, "x"), leasehold.ErrInvalid, "WRONGPASS")
 }
 
 func toAny(words []string) (all []any) {
@@ -68,8 +67,8 @@ func testReplica(t *testing.T, w world) {
 			t.Error(err)
 		}
 	}()
-	wantRefused(t, w.Append(t.Context(), "alice", 7, "x"), leasehold.Unavailable, "READONLY")
-	wantRefused(t, w.Append(t.Context(), "alice", 8, "x"), leasehold.Unavailable, "READONLY")
+	wantRefused(t, w.Append(t.Context(), "alice", 7, "x"), leasehold.ErrUnavailable, "READONLY")
+	wantRefused(t, w.Append(t.Context(), "alice", 8, "x"), leasehold.ErrUnavailable, "READONLY")
 }
 
 func testFull(t *testing.T, w world) {
@@ -81,7 +80,7 @@ func testFull(t *testing.T, w world) {
 			t.Error(err)
 		}
 	}()
-	wantRefused(t, w.Append(t.Context(), "alice", 8, "x"), leasehold.Limit, "OOM")
+	wantRefused(t, w.Append(t.Context(), "alice", 8, "x"), leasehold.ErrLimit, "OOM")
 }
 
 // While one script runs for too long, Redis refuses others.
@@ -100,7 +99,7 @@ func testBusy(t *testing.T, w world) {
 			Eval(t.Context(), "while true do end", nil).Err()
 	}()
 	await(t, "a busy server", func() bool { return redis.HasErrorPrefix(w.client.Get(t.Context(), "x").Err(), "BUSY") })
-	wantRefused(t, w.Append(t.Context(), "alice", 7, "x"), leasehold.Unavailable, "BUSY")
+	wantRefused(t, w.Append(t.Context(), "alice", 7, "x"), leasehold.ErrUnavailable, "BUSY")
 	if err := w.client.ScriptKill(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -140,8 +139,8 @@ func testConnectionLost(t *testing.T, w world) {
 		},
 	}))
 	err := w.Append(t.Context(), "alice", 7, "b")
-	fencetest.WantKind(t, err, leasehold.Unavailable, "may have been written")
-	if !errors.Is(err, fence.ErrUnknown) || !errors.Is(err, io.EOF) {
+	fencetest.WantKind(t, err, leasehold.ErrIndeterminate, "may have been written")
+	if !errors.Is(err, leasehold.ErrIndeterminate) || !errors.Is(err, io.EOF) {
 		t.Errorf("error %v, want the end of the connection, and that the outcome is unknown", err)
 	}
 	await(t, "the write that nobody has heard of", func() bool { return len(direct.Lines(t, "alice")) > 1 })
@@ -170,12 +169,12 @@ func (d *deaf) Read(b []byte) (int, error) {
 
 func testAway(t *testing.T, w world) {
 	w.client = closed(t, redis.NewClient(&redis.Options{Addr: addrOf(w)})) // with no connection from before
-	wantRefused(t, w.Append(t.Context(), "alice", 7, "x"), leasehold.Unavailable, "refused")
-	fencetest.WantKind(t, w.Append(t.Context(), "", 7, "x"), leasehold.Invalid)
+	wantRefused(t, w.Append(t.Context(), "alice", 7, "x"), leasehold.ErrUnavailable, "refused")
+	fencetest.WantKind(t, w.Append(t.Context(), "", 7, "x"), leasehold.ErrInvalid)
 	if err := w.client.Close(); err != nil {
 		t.Fatal(err)
 	}
-	wantRefused(t, w.Append(t.Context(), "alice", 7, "x"), leasehold.Unavailable, "closed")
+	wantRefused(t, w.Append(t.Context(), "alice", 7, "x"), leasehold.ErrUnavailable, "closed")
 }
 
 // A server that does not answer is waited for as long as the context says.
@@ -189,7 +188,7 @@ func TestHangs(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	err = fenceredis.Guard{}.Check(ctx, client, "alice", 7)
-	fencetest.WantKind(t, err, leasehold.Unavailable)
+	fencetest.WantKind(t, err, leasehold.ErrIndeterminate)
 }
 
 func awaitCluster(t *testing.T, node *redis.Client) {
@@ -210,6 +209,6 @@ func testSlots(t *testing.T, w world) {
 	if err := run("{alice}:1", "another:{alice}"); err != nil {
 		t.Error(err)
 	}
-	wantRefused(t, run("{alice}:1", "{bob}:2"), leasehold.Invalid, "CROSSSLOT")
-	wantRefused(t, run("alice:1", "alice:2"), leasehold.Invalid, "CROSSSLOT")
+	wantRefused(t, run("{alice}:1", "{bob}:2"), leasehold.ErrInvalid, "CROSSSLOT")
+	wantRefused(t, run("alice:1", "alice:2"), leasehold.ErrInvalid, "CROSSSLOT")
 }

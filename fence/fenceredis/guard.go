@@ -48,7 +48,7 @@ var checkOnly = NewScript("")
 
 // Check makes Redis know of a generation: what earlier owners write from now on is
 // refused. A new owner calls it before it reads what it will act upon. It fails
-// with [leasehold.Stale] if a later owner has come. It is one round trip.
+// with [leasehold.ErrStale] if a later owner has come. It is one round trip.
 //
 // It is no leave to write without the guard, since the next owner may come between:
 // that is what [Guard.Run] and [Guard.Do] are for.
@@ -63,7 +63,7 @@ func (g Guard) Check(ctx context.Context, client redis.UniversalClient, resource
 // validate reports what is wrong before anything is sent.
 func (g Guard) validate(ctx context.Context, script *Script, resource string, generation leasehold.Generation) error {
 	const braces = "{}"
-	invalid := func(why string) error { return leasehold.Errorf(token.Op, leasehold.Invalid, resource, "%s", why) }
+	invalid := func(why string) error { return leasehold.Errorf(token.Op, leasehold.ErrInvalid, resource, "%s", why) }
 	if err := token.Validate(resource, generation); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (g Guard) validate(ctx context.Context, script *Script, resource string, ge
 	case script.flags:
 		return invalid("the script begins with #!, which is not possible here: leave that line out")
 	case ctx.Err() != nil:
-		return leasehold.Errorf(token.Op, leasehold.Unavailable, resource, "nothing was written: %w", ctx.Err())
+		return leasehold.Errorf(token.Op, leasehold.ErrUnavailable, resource, "nothing was written: %w", ctx.Err())
 	}
 	return nil
 }

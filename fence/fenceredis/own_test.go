@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/fence/fenceredis"
 	"github.com/leasehold-dev/leasehold/fence/internal/fencetest"
 	"github.com/redis/go-redis/v9"
@@ -34,7 +33,7 @@ func testOwnWords(t *testing.T, w world) {
 				t.Errorf("%s %s: error %v, want %q", word, how, err, says)
 			}
 			fencetest.WantKind(t, err, leasehold.Other)
-			if errors.Is(err, fence.ErrUnknown) || strings.Contains(err.Error(), "nothing was written") {
+			if errors.Is(err, leasehold.ErrIndeterminate) || strings.Contains(err.Error(), "nothing was written") {
 				t.Errorf("%s %s: error %v, want the script's own", word, how, err)
 			}
 			if n, err := w.client.Get(t.Context(), key).Int(); err != nil || n != 1 {

@@ -85,9 +85,9 @@ func NewScript(source string) *Script {
 
 // Run runs a script if no later owner of the resource has written, and remembers
 // the generation. If one has, the command that it returns has an error of kind
-// [leasehold.Stale], and nothing of the script was run.
+// [leasehold.ErrStale], and nothing of the script was run.
 //
-// If Redis could not run it, the error has a kind, and [fence.ErrUnknown] if it may
+// If Redis could not run it, the error has a kind, and is [leasehold.ErrIndeterminate] if it may
 // have been run. Errors of the script itself are returned as they are, and so is
 // [redis.Nil]. Redis undoes nothing: what a script wrote before it failed is
 // written.

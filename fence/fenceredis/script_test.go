@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/fence/fenceredis"
 	"github.com/leasehold-dev/leasehold/fence/internal/fencetest"
 	"github.com/redis/go-redis/v9"
@@ -66,7 +65,7 @@ func testErrorsOfScript(t *testing.T, w world) {
 		fencetest.WantKind(t, err, leasehold.Other)
 	}
 	err := w.guard.Run(t.Context(), w.client, fenceredis.NewScript("#!lua flags=no-writes\nreturn 1"), "alice", 7, nil).Err()
-	fencetest.WantKind(t, err, leasehold.Invalid, "#!")
+	fencetest.WantKind(t, err, leasehold.ErrInvalid, "#!")
 }
 
 func testCommands(t *testing.T, w world) {
@@ -107,7 +106,7 @@ func testCommands(t *testing.T, w world) {
 		"too many":     make([]fenceredis.Command, fenceredis.MaxCommands+1),
 	} {
 		_, err := w.guard.Do(t.Context(), w.client, "alice", 7, nil, cmds...)
-		if fencetest.WantKind(t, err, leasehold.Invalid); t.Failed() {
+		if fencetest.WantKind(t, err, leasehold.ErrInvalid); t.Failed() {
 			t.Fatal(name)
 		}
 	}
@@ -119,8 +118,8 @@ func testCheck(t *testing.T, w world) {
 	if err := w.guard.Check(t.Context(), w.client, "alice", 8); err != nil {
 		t.Fatal(err)
 	}
-	fencetest.WantKind(t, w.Append(t.Context(), "alice", 7, "late"), leasehold.Stale)
-	fencetest.WantKind(t, w.guard.Check(t.Context(), w.client, "alice", 7), leasehold.Stale)
+	fencetest.WantKind(t, w.Append(t.Context(), "alice", 7, "late"), leasehold.ErrStale)
+	fencetest.WantKind(t, w.guard.Check(t.Context(), w.client, "alice", 7), leasehold.ErrStale)
 }
 
 // A write prolongs the memory of a fence, and a guard without a TTL makes it last.
@@ -170,7 +169,7 @@ func testAlienKey(t *testing.T, w world) {
 			t.Fatal(err)
 		}
 		err := w.Append(t.Context(), name, 7, "x")
-		fencetest.WantKind(t, err, leasehold.Invalid, "is no fence", w.guard.Key(name))
+		fencetest.WantKind(t, err, leasehold.ErrInvalid, "is no fence", w.guard.Key(name))
 		fencetest.WantKnown(t, err)
 		if lines := w.Lines(t, name); lines != nil {
 			t.Errorf("%s: written %q", name, lines)
@@ -196,8 +195,8 @@ func testBadGuard(t *testing.T, w world) {
 		w.guard = good
 		c.spoil(&w.guard)
 		err := w.Append(t.Context(), c.resource, 7, "x")
-		fencetest.WantKind(t, err, leasehold.Invalid)
-		if errors.Is(err, fence.ErrUnknown) {
+		fencetest.WantKind(t, err, leasehold.ErrInvalid)
+		if errors.Is(err, leasehold.ErrIndeterminate) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

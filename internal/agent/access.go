@@ -33,7 +33,7 @@ func (a *Agent) identified(next http.Handler) http.Handler {
 		}
 		caller, err := a.desk.Who(r)
 		if err == nil && len(caller.Identities()) == 0 {
-			err = leasehold.Errorf("agent", leasehold.Denied, "", "show a client certificate, or a token as \"Authorization: Bearer TOKEN\"")
+			err = leasehold.Errorf("agent", leasehold.ErrDenied, "", "show a client certificate, or a token as \"Authorization: Bearer TOKEN\"")
 			a.refused.Tell("refused", "from", r.RemoteAddr, "why", err)
 		}
 		if err != nil {

@@ -67,7 +67,7 @@ func New(cfg Config) (*Agent, error) {
 	mux.HandleFunc("GET /v1/namespaces/{namespace}/find", handle(a.find))
 	mux.HandleFunc("GET /v1/namespaces/{namespace}/losses", a.losses)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		fail(w, leasehold.Errorf("agent", leasehold.NotFound, jsonapi.Clip(r.Method+" "+r.URL.Path), "there is nothing of that method and path: docs/AGENT.md has all that there are"))
+		fail(w, leasehold.Errorf("agent", leasehold.ErrNotFound, jsonapi.Clip(r.Method+" "+r.URL.Path), "there is nothing of that method and path: docs/AGENT.md has all that there are"))
 	})
 	a.handler = a.guard(a.identified(mux))
 	return a, nil
@@ -95,7 +95,7 @@ func (a *Agent) Close(ctx context.Context) {
 
 // errClosed refuses requests that come when the agent stops.
 func errClosed() error {
-	return leasehold.Errorf("agent", leasehold.Closed, "", "the agent is about to stop: try again when it has been restarted")
+	return leasehold.Errorf("agent", leasehold.ErrClosed, "", "the agent is about to stop: try again when it has been restarted")
 }
 
 // A statusDocument is the answer to GET /v1/status. It has no ids, which are secrets of programs.
@@ -143,7 +143,7 @@ func (a *Agent) stream(w http.ResponseWriter, serve func(*stream)) {
 	case a.streams <- struct{}{}:
 		defer func() { <-a.streams }()
 	default:
-		fail(w, leasehold.Errorf("agent", leasehold.Limit, "streams", "%d are open: close one, or raise --max-streams", cap(a.streams)))
+		fail(w, leasehold.Errorf("agent", leasehold.ErrLimit, "streams", "%d are open: close one, or raise --max-streams", cap(a.streams)))
 		return
 	}
 	jsonapi.SetHeader(w.Header(), "application/x-ndjson")

@@ -117,5 +117,5 @@ func (c *Config) validateHosts() error {
 }
 
 func bad(subject, format string, args ...any) error {
-	return leasehold.Errorf("agent", leasehold.Invalid, subject, format, args...)
+	return leasehold.Errorf("agent", leasehold.ErrInvalid, subject, format, args...)
 }

@@ -52,7 +52,7 @@ func (a *Agent) find(_ http.ResponseWriter, r *http.Request) (any, error) {
 	}
 	p, ok := l.At(key)
 	if !ok {
-		return nil, leasehold.Errorf("find", leasehold.NoOwner, key.String(), "no owner has the key at present; try again in a moment")
+		return nil, leasehold.Errorf("find", leasehold.ErrNoOwner, key.String(), "no owner has the key at present; try again in a moment")
 	}
 	return findAnswer{
 		Key: admin.Point(key), Addr: p.Addr, Owner: string(p.Owner), leaseDocument: leaseOf(p.Range, p.Generation),
@@ -177,7 +177,10 @@ func follow(ctx context.Context, l *lookup.Lookup, since leasehold.LSN, out *str
 		contact := lookup.WithContact(func(c lookup.Contact) {
 			pass(contactLine{"contact", c.Lost, c.LSN, c.Age.Milliseconds()})
 		})
-		for l := range l.LossesSince(ctx, since, contact) {
+		for l, err := range l.LossesSince(ctx, since, contact) {
+			if err != nil {
+				break
+			}
 			if !pass(lossLine{"loss", leaseOf(l.Range, l.Generation), string(l.Owner), causeName(l.Cause), l.LSN, l.Resume}) {
 				return
 			}

@@ -31,7 +31,7 @@ func FuzzBody(f *testing.F) {
 		if readBody(t, body, &key) {
 			if k, err := key.parse(); err == nil && key.Key != nil && k.String() != strings.ToLower(*key.Key) {
 				t.Fatalf("%s is read as key %v", body, k)
-			} else if err != nil && leasehold.KindOf(err) != leasehold.Invalid {
+			} else if err != nil && leasehold.KindOf(err) != leasehold.ErrInvalid {
 				t.Fatal(err)
 			}
 		}
@@ -77,7 +77,7 @@ func FuzzQuery(f *testing.F) {
 		}
 		v, err := parameters(r, known...)
 		if err != nil {
-			if leasehold.KindOf(err) != leasehold.Invalid {
+			if leasehold.KindOf(err) != leasehold.ErrInvalid {
 				t.Fatal(err)
 			}
 			return

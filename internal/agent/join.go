@@ -147,7 +147,7 @@ func (a *Agent) reserve() error {
 		return errClosed()
 	}
 	if len(a.sessions)+a.joining >= a.cfg.MaxOwners {
-		return leasehold.Errorf("join", leasehold.Limit, "owners", "%d have joined through this agent: close one, or raise --max-owners", a.cfg.MaxOwners)
+		return leasehold.Errorf("join", leasehold.ErrLimit, "owners", "%d have joined through this agent: close one, or raise --max-owners", a.cfg.MaxOwners)
 	}
 	a.joining++
 	a.running.Add(1)
@@ -182,7 +182,7 @@ func (a *Agent) admit(ctx context.Context, s *session, err error) (*session, err
 func (a *Agent) session(r *http.Request) (*session, error) {
 	s, err := a.known(r)
 	if err == nil && !s.touch() {
-		return nil, leasehold.Errorf("owner", leasehold.Closed, jsonapi.Clip(r.PathValue("id")), "the owner is being closed; join again")
+		return nil, leasehold.Errorf("owner", leasehold.ErrClosed, jsonapi.Clip(r.PathValue("id")), "the owner is being closed; join again")
 	}
 	return s, err
 }
@@ -194,7 +194,7 @@ func (a *Agent) known(r *http.Request) (*session, error) {
 	s := a.sessions[id]
 	a.mu.Unlock()
 	if s == nil {
-		return nil, leasehold.Errorf("owner", leasehold.NotFound, jsonapi.Clip(id), "no owner has this id: it has been closed, its program was silent for too long, or the agent has been restarted; join again")
+		return nil, leasehold.Errorf("owner", leasehold.ErrNotFound, jsonapi.Clip(id), "no owner has this id: it has been closed, its program was silent for too long, or the agent has been restarted; join again")
 	}
 	if err := a.may(r.Context(), holdMethod, s.namespace, s.owner.Name()); err != nil {
 		return nil, err

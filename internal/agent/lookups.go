@@ -55,7 +55,7 @@ func (l *lookups) get(ctx context.Context, ns leasehold.Namespace) (_ *lookup.Lo
 	case <-f.opened:
 	case <-ctx.Done():
 		l.release(f)
-		return nil, nil, leasehold.Errorf("find", leasehold.Unavailable, string(ns), "the client is gone: %w", ctx.Err())
+		return nil, nil, leasehold.Errorf("find", leasehold.ErrUnavailable, string(ns), "the client is gone: %w", ctx.Err())
 	}
 	if f.err != nil {
 		l.release(f)
@@ -74,7 +74,7 @@ func (l *lookups) reserve(ns leasehold.Namespace) (*followed, error) {
 	f := l.at[ns]
 	if f == nil {
 		if len(l.at) >= l.cfg.MaxNamespaces && !l.evict() {
-			return nil, leasehold.Errorf("find", leasehold.Limit, string(ns), "%d namespaces are in use through this agent: raise --max-namespaces", l.cfg.MaxNamespaces)
+			return nil, leasehold.Errorf("find", leasehold.ErrLimit, string(ns), "%d namespaces are in use through this agent: raise --max-namespaces", l.cfg.MaxNamespaces)
 		}
 		f = &followed{namespace: ns, opened: make(chan struct{})}
 		l.at[ns] = f
@@ -125,7 +125,7 @@ func (l *lookups) evict() bool {
 	l.running.Go(func() {
 		<-oldest.opened
 		if oldest.lookup != nil {
-			_ = oldest.lookup.Close() // it never fails
+			_ = oldest.lookup.Close(context.Background()) // it never fails
 		}
 	})
 	return true

@@ -104,8 +104,8 @@ func (p *program) raw(method, path, body string) (status int, said string) {
 func TestVerdicts(t *testing.T) {
 	seen := map[int]string{}
 	for _, k := range []leasehold.Kind{
-		leasehold.Invalid, leasehold.NotOwner, leasehold.NoOwner, leasehold.NameTaken, leasehold.NotFound,
-		leasehold.Unavailable, leasehold.Limit, leasehold.Closed, leasehold.Internal, leasehold.Denied,
+		leasehold.ErrInvalid, leasehold.ErrNotOwner, leasehold.ErrNoOwner, leasehold.ErrNameTaken, leasehold.ErrNotFound,
+		leasehold.ErrUnavailable, leasehold.ErrLimit, leasehold.ErrClosed, leasehold.ErrInternal, leasehold.ErrDenied,
 	} {
 		v := verdictOf(k)
 		if seen[v.status] != "" {
@@ -222,7 +222,7 @@ func TestConfigRefuses(t *testing.T) {
 		{Config{Managers: []string{"127.0.0.1:1"}, Hosts: []string{"a:1"}}, "without a port"},
 		{Config{Managers: []string{"127.0.0.1:1"}, Hosts: []string{"127.0.0.1"}}, "addresses are allowed anyway"},
 	} {
-		if _, err := New(test.cfg); leasehold.KindOf(err) != leasehold.Invalid || !strings.Contains(err.Error(), test.says) {
+		if _, err := New(test.cfg); leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%v, want %q", err, test.says)
 		}
 	}
@@ -230,7 +230,7 @@ func TestConfigRefuses(t *testing.T) {
 
 func TestListen(t *testing.T) {
 	for _, addr := range []string{":0", "0.0.0.0:0", "[::]:0", "192.0.2.1:0", "example.com:0", "7404", "unix:"} {
-		if l, err := Listen(addr, false, 0o600); leasehold.KindOf(err) != leasehold.Invalid {
+		if l, err := Listen(addr, false, 0o600); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("%s: %v, %v", addr, l, err)
 		}
 	}

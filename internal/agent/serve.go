@@ -26,15 +26,15 @@ func Listen(addr string, trusted bool, mode os.FileMode) (net.Listener, error) {
 		return listenUnix(path, mode)
 	}
 	if _, _, err := net.SplitHostPort(addr); err != nil {
-		return nil, leasehold.Errorf("listen", leasehold.Invalid, addr, "want host:port, or unix:/path")
+		return nil, leasehold.Errorf("listen", leasehold.ErrInvalid, addr, "want host:port, or unix:/path")
 	}
 	if !trusted && !hostport.Loopback(addr) {
-		return nil, leasehold.Errorf("listen", leasehold.Invalid, addr,
+		return nil, leasehold.Errorf("listen", leasehold.ErrInvalid, addr,
 			"other computers may reach that address, and the agent asks for no password: listen on 127.0.0.1 or a unix: socket, or say --insecure if the network can be trusted")
 	}
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, leasehold.Errorf("listen", leasehold.Unavailable, addr, "%w; choose another with --listen", err)
+		return nil, leasehold.Errorf("listen", leasehold.ErrUnavailable, addr, "%w; choose another with --listen", err)
 	}
 	return l, nil
 }
@@ -42,13 +42,13 @@ func Listen(addr string, trusted bool, mode os.FileMode) (net.Listener, error) {
 // listenUnix replaces the socket of an agent that died.
 func listenUnix(path string, mode os.FileMode) (net.Listener, error) {
 	if path == "" {
-		return nil, leasehold.Errorf("listen", leasehold.Invalid, unixPrefix, "want a path, such as unix:/run/leasehold/agent.sock")
+		return nil, leasehold.Errorf("listen", leasehold.ErrInvalid, unixPrefix, "want a path, such as unix:/run/leasehold/agent.sock")
 	}
 	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket != 0 {
 		conn, err := net.Dial("unix", path)
 		if err == nil {
 			_ = conn.Close() // nothing was sent
-			return nil, leasehold.Errorf("listen", leasehold.Unavailable, path, "another process listens there")
+			return nil, leasehold.Errorf("listen", leasehold.ErrUnavailable, path, "another process listens there")
 		}
 		if errors.Is(err, syscall.ECONNREFUSED) {
 			_ = os.Remove(path) // or listening fails, and the error says why
@@ -56,10 +56,10 @@ func listenUnix(path string, mode os.FileMode) (net.Listener, error) {
 	}
 	l, err := net.Listen("unix", path)
 	if err != nil {
-		return nil, leasehold.Errorf("listen", leasehold.Unavailable, path, "%w", err)
+		return nil, leasehold.Errorf("listen", leasehold.ErrUnavailable, path, "%w", err)
 	}
 	if err := os.Chmod(path, mode); err != nil {
-		return nil, errors.Join(leasehold.Errorf("listen", leasehold.Unavailable, path, "%w", err), l.Close())
+		return nil, errors.Join(leasehold.Errorf("listen", leasehold.ErrUnavailable, path, "%w", err), l.Close())
 	}
 	return l, nil
 }

@@ -138,7 +138,7 @@ func (a *Agent) leave(_ http.ResponseWriter, r *http.Request) (any, error) {
 	case <-s.gone:
 		failpoint.Here("agent/left-before-answer")
 	case <-r.Context().Done():
-		return nil, leasehold.Errorf("leave", leasehold.Unavailable, "", "%w", r.Context().Err())
+		return nil, leasehold.Errorf("leave", leasehold.ErrUnavailable, "", "%w", r.Context().Err())
 	}
 	return struct{}{}, s.failure
 }

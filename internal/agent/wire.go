@@ -116,17 +116,18 @@ type verdict struct {
 }
 
 var verdicts = map[leasehold.Kind]verdict{
-	leasehold.Invalid:     {"invalid", http.StatusBadRequest},
-	leasehold.NotOwner:    {"not_owner", http.StatusMisdirectedRequest},
-	leasehold.NoOwner:     {"no_owner", http.StatusServiceUnavailable},
-	leasehold.Suspended:   {"suspended", http.StatusServiceUnavailable},
-	leasehold.NameTaken:   {"name_taken", http.StatusConflict},
-	leasehold.NotFound:    {"not_found", http.StatusNotFound},
-	leasehold.Unavailable: {"unavailable", http.StatusGatewayTimeout},
-	leasehold.NotLeader:   {"unavailable", http.StatusGatewayTimeout},
-	leasehold.Limit:       {"limit", http.StatusTooManyRequests},
-	leasehold.Denied:      {"denied", http.StatusForbidden},
-	leasehold.Closed:      {"closed", http.StatusGone},
+	leasehold.ErrInvalid:       {"invalid", http.StatusBadRequest},
+	leasehold.ErrNotOwner:      {"not_owner", http.StatusMisdirectedRequest},
+	leasehold.ErrNoOwner:       {"no_owner", http.StatusServiceUnavailable},
+	leasehold.ErrSuspended:     {"suspended", http.StatusServiceUnavailable},
+	leasehold.ErrNameTaken:     {"name_taken", http.StatusConflict},
+	leasehold.ErrNotFound:      {"not_found", http.StatusNotFound},
+	leasehold.ErrUnavailable:   {"unavailable", http.StatusGatewayTimeout},
+	leasehold.ErrIndeterminate: {"unavailable", http.StatusGatewayTimeout},
+	leasehold.ErrNotLeader:     {"unavailable", http.StatusGatewayTimeout},
+	leasehold.ErrLimit:         {"limit", http.StatusTooManyRequests},
+	leasehold.ErrDenied:        {"denied", http.StatusForbidden},
+	leasehold.ErrClosed:        {"closed", http.StatusGone},
 }
 
 func verdictOf(k leasehold.Kind) verdict {

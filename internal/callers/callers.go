@@ -30,7 +30,7 @@ func New(policy *access.Policy, audit *slog.Logger) *Desk {
 
 // Who returns who makes a request: whoever its token says, or without one its
 // certificate. Who shows neither is nobody, from an address. The kind of the error is
-// [leasehold.Denied], or [leasehold.Limit] if too many tokens were wrong.
+// [leasehold.ErrDenied], or [leasehold.ErrLimit] if too many tokens were wrong.
 func (d *Desk) Who(r *http.Request) (access.Caller, error) {
 	who, err := d.who(r)
 	if err != nil {
@@ -55,9 +55,9 @@ func (d *Desk) bearer(r *http.Request, values []string) (who access.Caller, err 
 	scheme, secret, ok := strings.Cut(values[0], " ")
 	switch {
 	case len(values) > 1 || !ok || !strings.EqualFold(scheme, "bearer"):
-		return who, leasehold.Errorf("call", leasehold.Denied, "", "want one Authorization header, of the form \"Bearer TOKEN\"")
+		return who, leasehold.Errorf("call", leasehold.ErrDenied, "", "want one Authorization header, of the form \"Bearer TOKEN\"")
 	case !private(r):
-		return who, leasehold.Errorf("call", leasehold.Denied, "", "a token has come in plain text, and others on the network can read it: replace it, and use https")
+		return who, leasehold.Errorf("call", leasehold.ErrDenied, "", "a token has come in plain text, and others on the network can read it: replace it, and use https")
 	}
 	err = d.wrong.Try(Place(r), func() error {
 		who, err = d.policy.Authenticate(strings.TrimSpace(secret))
@@ -105,7 +105,7 @@ func refuse(w http.ResponseWriter, code int, why error) {
 // it is not known who it is, 403 if it is, and 429 if it has asked too often.
 func Status(err error) int {
 	switch s, ok := status.FromError(err); {
-	case leasehold.KindOf(wire.ToError(err)) == leasehold.Limit:
+	case leasehold.KindOf(wire.ToError(err)) == leasehold.ErrLimit:
 		return http.StatusTooManyRequests
 	case ok && s.Code() != codes.Unauthenticated:
 		return http.StatusForbidden

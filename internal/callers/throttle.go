@@ -29,7 +29,7 @@ type Throttle struct {
 }
 
 // Try has a token checked that comes from a place, and notes whether it is wrong. If too
-// many were, it is not checked at all, and the error's kind is [leasehold.Limit]. Checks
+// many were, it is not checked at all, and the error's kind is [leasehold.ErrLimit]. Checks
 // come one after the other, and must not wait.
 func (t *Throttle) Try(place string, check func() error) error {
 	t.mu.Lock()
@@ -37,7 +37,7 @@ func (t *Throttle) Try(place string, check func() error) error {
 	now := time.Now()
 	place = t.known(now, place)
 	if t.failed[place].Sub(now) > (Burst-1)*Every {
-		return leasehold.Errorf("log in", leasehold.Limit, "", "too many tokens from this address were wrong: wait a few seconds")
+		return leasehold.Errorf("log in", leasehold.ErrLimit, "", "too many tokens from this address were wrong: wait a few seconds")
 	}
 	err := check()
 	if err == nil {

@@ -25,7 +25,7 @@ func TestFailuresAreBounded(t *testing.T) {
 		if n := len(th.failed); n > maxPlaces+1 {
 			t.Errorf("%d places are remembered, want %d at most, and one for the others", n, maxPlaces)
 		}
-		if err := th.Try("one more", right); leasehold.KindOf(err) != leasehold.Limit {
+		if err := th.Try("one more", right); leasehold.KindOf(err) != leasehold.ErrLimit {
 			t.Errorf("with failures everywhere a newcomer gets %v, want that there are too many", err)
 		}
 		time.Sleep(time.Hour)
@@ -46,7 +46,7 @@ func TestThrottledIsNotChecked(t *testing.T) {
 		if checked != Burst {
 			t.Errorf("%d tokens were checked, want %d", checked, Burst)
 		}
-		if err := th.Try("here", right); leasehold.KindOf(err) != leasehold.Limit {
+		if err := th.Try("here", right); leasehold.KindOf(err) != leasehold.ErrLimit {
 			t.Errorf("the right one at once: %v", err)
 		}
 		if err := th.Try("elsewhere", right); err != nil {

@@ -85,7 +85,7 @@ const (
 // Validate reports what is wrong, in the words of the command's flags.
 func (c *Config) Validate() error {
 	bad := func(format string, args ...any) error {
-		return leasehold.Errorf("", leasehold.Invalid, "", format, args...)
+		return leasehold.Errorf("", leasehold.ErrInvalid, "", format, args...)
 	}
 	switch {
 	case !slices.Contains(cluster.Shapes(), c.Shape):
@@ -121,9 +121,9 @@ func (c *Config) validateKinds() error {
 		at := slices.IndexFunc(all, func(f nemesis.Fault) bool { return f.Name == name })
 		switch {
 		case at < 0:
-			return leasehold.Errorf("", leasehold.Invalid, "", "--kinds %s: there is no such fault; --kinds help says which there are", name)
+			return leasehold.Errorf("", leasehold.ErrInvalid, "", "--kinds %s: there is no such fault; --kinds help says which there are", name)
 		case !slices.Contains(here, name):
-			return leasehold.Errorf("", leasehold.Invalid, "", "--kinds %s: it takes %s", name, all[at].Takes)
+			return leasehold.Errorf("", leasehold.ErrInvalid, "", "--kinds %s: it takes %s", name, all[at].Takes)
 		}
 	}
 	return nil

@@ -23,6 +23,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/chaos/history"
 	"github.com/leasehold-dev/leasehold/internal/proc"
 	"github.com/leasehold-dev/leasehold/internal/realservice"
+	"github.com/leasehold-dev/leasehold/owner"
 )
 
 // An owner of a test may also write to a PostgreSQL, through the fence. Then it is this
@@ -44,7 +45,7 @@ func runFencedOwner(args []string) error {
 	if err != nil {
 		return err
 	}
-	cfg.Beside = func(ctx context.Context, l actor.Leases) error { return writeFenced(ctx, db, l) }
+	cfg.Beside = func(ctx context.Context, l owner.Checker) error { return writeFenced(ctx, db, l) }
 	return errors.Join(actor.RunOwner(ctx, cfg), db.Close())
 }
 
@@ -59,7 +60,7 @@ const (
 // writeFenced writes under leases that it has checked before: now and then long before,
 // so that others have the key already. It never asks again whether the lease is still
 // held. That is what the fence is for.
-func writeFenced(ctx context.Context, db *sql.DB, l actor.Leases) error {
+func writeFenced(ctx context.Context, db *sql.DB, l owner.Checker) error {
 	db.SetMaxOpenConns(2)
 	names, room := history.Watched(cluster.Registers), make(chan struct{}, atOnce)
 	for {
@@ -103,7 +104,7 @@ func writeOnce(ctx context.Context, db *sql.DB, name string, g leasehold.Generat
 		_, err := tx.ExecContext(ctx, "INSERT INTO accepted (resource, generation) VALUES ($1, $2)", name, int64(g))
 		return err
 	})
-	if errors.Is(err, leasehold.Stale) {
+	if errors.Is(err, leasehold.ErrStale) {
 		_, _ = db.ExecContext(ctx, "INSERT INTO refused (resource, generation) VALUES ($1, $2)", name, int64(g)) // for the count alone
 	}
 }

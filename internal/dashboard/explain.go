@@ -32,11 +32,11 @@ func parseKey(text string, asName bool) (name string, key leasehold.Key, err err
 	digits, hex := strings.CutPrefix(strings.ToLower(text), "0x")
 	switch {
 	case text == "" || len(text) > maxKeyLen:
-		return "", 0, leasehold.Errorf("find key", leasehold.Invalid, jsonapi.Clip(text), "want 1 to %d bytes, have %d", maxKeyLen, len(text))
+		return "", 0, leasehold.Errorf("find key", leasehold.ErrInvalid, jsonapi.Clip(text), "want 1 to %d bytes, have %d", maxKeyLen, len(text))
 	case !hex || asName:
 		return text, leasehold.KeyOf(text), nil
 	case digits == "" || len(digits) > 16:
-		return "", 0, leasehold.Errorf("find key", leasehold.Invalid, jsonapi.Clip(text), "want 1 to 16 hexadecimal digits after 0x, have %d", len(digits))
+		return "", 0, leasehold.Errorf("find key", leasehold.ErrInvalid, jsonapi.Clip(text), "want 1 to 16 hexadecimal digits after 0x, have %d", len(digits))
 	}
 	key, err = leasehold.ParseKey(strings.Repeat("0", 16-len(digits)) + digits)
 	return "", key, err

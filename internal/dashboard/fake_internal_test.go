@@ -190,7 +190,7 @@ func (f *fakeAdmin) Watch(r *leaseholdv1.WatchRequest, stream leaseholdv1.AdminS
 	f.mu.Lock()
 	term, err := f.term, f.deaf
 	if f.absent || r.GetNamespace() != "pool" {
-		err = leasehold.Errorf("watch", leasehold.NotFound, r.GetNamespace(), "there is no such namespace")
+		err = leasehold.Errorf("watch", leasehold.ErrNotFound, r.GetNamespace(), "there is no such namespace")
 	}
 	if err == nil {
 		f.watchers[events] = true
@@ -215,7 +215,7 @@ func (f *fakeAdmin) Watch(r *leaseholdv1.WatchRequest, stream leaseholdv1.AdminS
 			return nil
 		case e, open := <-events:
 			if !open {
-				return wire.FromError(leasehold.Errorf("watch", leasehold.NotLeader, "m1", "no longer"))
+				return wire.FromError(leasehold.Errorf("watch", leasehold.ErrNotLeader, "m1", "no longer"))
 			}
 			if err := stream.Send(e); err != nil {
 				return err

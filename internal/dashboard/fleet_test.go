@@ -51,7 +51,7 @@ func startFleet(t testing.TB, managers int, config *leaseholdv1.NamespaceConfig)
 	config.Name = pool
 	f.await("a leader", func(ctx context.Context) bool {
 		_, err := f.admin().CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: config})
-		return err == nil || leasehold.KindOf(wire.ToError(err)) == leasehold.Exists
+		return err == nil || leasehold.KindOf(wire.ToError(err)) == leasehold.ErrExists
 	})
 	return f
 }
@@ -183,6 +183,6 @@ func (f *fleet) look(at ...string) *lookup.Lookup {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	f.t.Cleanup(func() { _ = l.Close() })
+	f.t.Cleanup(func() { _ = l.Close(context.Background()) })
 	return l
 }

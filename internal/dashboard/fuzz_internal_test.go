@@ -94,7 +94,7 @@ func FuzzKey(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, asName bool) {
 		name, key, err := parseKey(text, asName)
 		switch {
-		case err != nil && leasehold.KindOf(err) != leasehold.Invalid:
+		case err != nil && leasehold.KindOf(err) != leasehold.ErrInvalid:
 			t.Fatal(err)
 		case err != nil:
 		case name != "" && (name != text || key != leasehold.KeyOf(text)):

@@ -104,13 +104,13 @@ func cached(next http.Handler) http.Handler {
 func refuse(w http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError
 	switch leasehold.KindOf(err) {
-	case leasehold.Invalid:
+	case leasehold.ErrInvalid:
 		status = http.StatusUnprocessableEntity
-	case leasehold.Denied:
+	case leasehold.ErrDenied:
 		status = http.StatusForbidden
-	case leasehold.NotFound:
+	case leasehold.ErrNotFound:
 		status = http.StatusNotFound
-	case leasehold.Limit, leasehold.Unavailable, leasehold.NotLeader, leasehold.Closed:
+	case leasehold.ErrLimit, leasehold.ErrUnavailable, leasehold.ErrNotLeader, leasehold.ErrClosed:
 		status = http.StatusServiceUnavailable
 	default: // no request or order leads to another kind
 	}

@@ -254,11 +254,11 @@ func TestViewersAreBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, _, err := s.join(&visitor{}, "pool", ""); leasehold.KindOf(err) != leasehold.Limit {
+		if _, _, err := s.join(&visitor{}, "pool", ""); leasehold.KindOf(err) != leasehold.ErrLimit {
 			t.Errorf("a third viewer: %v, want a limit", err)
 		}
 		s.close()
-		if _, _, err := s.join(&visitor{}, "pool", ""); leasehold.KindOf(err) != leasehold.Closed {
+		if _, _, err := s.join(&visitor{}, "pool", ""); leasehold.KindOf(err) != leasehold.ErrClosed {
 			t.Errorf("after the end: %v, want closed", err)
 		}
 	})
@@ -292,7 +292,7 @@ func TestOutOfTouch(t *testing.T) {
 			t.Fatalf("stale: %v, %s", c.live.Stale, c.differs(w.table))
 		}
 		good := c.live.At
-		w.fail(leasehold.Errorf("ask", leasehold.Unavailable, "m2", "the leader does not answer"))
+		w.fail(leasehold.Errorf("ask", leasehold.ErrUnavailable, "m2", "the leader does not answer"))
 		w.hangUp()
 		time.Sleep(10 * time.Second)
 		read()

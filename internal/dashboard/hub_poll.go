@@ -79,7 +79,7 @@ func (p *poller) essentials(ctx context.Context, now *live, all bool) (map[strin
 	}
 	now.Namespaces = p.namespaces
 	if status.Problem != "" {
-		return nil, leasehold.Errorf("look", leasehold.Unavailable, status.Manager, "%s", status.Problem)
+		return nil, leasehold.Errorf("look", leasehold.ErrUnavailable, status.Manager, "%s", status.Problem)
 	}
 	_, found := status.Namespace(h.namespace)
 	if p.absent = !found; p.absent {

@@ -98,7 +98,7 @@ func (h *hub) receive(ctx context.Context, events chan<- admin.Event) error {
 
 // deleted drops the table if there is no such namespace.
 func (h *hub) deleted(err error) error {
-	if leasehold.KindOf(err) != leasehold.NotFound {
+	if leasehold.KindOf(err) != leasehold.ErrNotFound {
 		return err
 	}
 	h.mu.Lock()

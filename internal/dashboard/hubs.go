@@ -48,16 +48,16 @@ func (s *hubs) join(who *visitor, namespace, last string) (*hub, *viewer, error)
 	}
 	switch {
 	case s.closed:
-		return nil, nil, leasehold.Errorf("look", leasehold.Closed, "", "this manager is shutting down; look at another")
+		return nil, nil, leasehold.Errorf("look", leasehold.ErrClosed, "", "this manager is shutting down; look at another")
 	case all >= s.most:
-		return nil, nil, leasehold.Errorf("look", leasehold.Limit, "", "%d look at this manager already, and that is the limit: look at another", all)
+		return nil, nil, leasehold.Errorf("look", leasehold.ErrLimit, "", "%d look at this manager already, and that is the limit: look at another", all)
 	case s.viewers[who.key] >= s.mostEach:
-		return nil, nil, leasehold.Errorf("look", leasehold.Limit, "", "you look at this manager in %d windows already, and that is the limit: close some", s.mostEach)
+		return nil, nil, leasehold.Errorf("look", leasehold.ErrLimit, "", "you look at this manager in %d windows already, and that is the limit: close some", s.mostEach)
 	}
 	key := hubKey{who.key, namespace}
 	h := s.open[key]
 	if h == nil && len(s.open) >= 2*s.most {
-		return nil, nil, leasehold.Errorf("look", leasehold.Limit, namespace, "%d namespaces were looked at just now, and that is the limit: try again in %v", len(s.open), linger)
+		return nil, nil, leasehold.Errorf("look", leasehold.ErrLimit, namespace, "%d namespaces were looked at just now, and that is the limit: try again in %v", len(s.open), linger)
 	}
 	if h == nil {
 		h = newHub(s.client, who.caller, namespace, func(fullMethod string) bool { return s.may(who.caller, fullMethod) })

@@ -75,7 +75,7 @@ func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	d.refused.Tell("a login to the dashboard has failed", "from", r.RemoteAddr, "why", err)
-	if leasehold.KindOf(err) == leasehold.Limit {
+	if leasehold.KindOf(err) == leasehold.ErrLimit {
 		w.Header().Set("Retry-After", strconv.Itoa(int(callers.Every.Seconds())))
 		refuseWith(w, http.StatusTooManyRequests, "too many logins have failed: wait a few seconds")
 		return
@@ -119,7 +119,7 @@ func (d *Dashboard) seen(next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v, err := d.visitor(r)
 		if err == nil && d.cfg.Access != nil && !v.known() {
-			err = leasehold.Errorf("look", leasehold.Denied, "", "%s", unknown)
+			err = leasehold.Errorf("look", leasehold.ErrDenied, "", "%s", unknown)
 		}
 		if err != nil {
 			d.unauthorized(w, r, err)
@@ -140,7 +140,7 @@ func (d *Dashboard) authorized(next http.HandlerFunc) http.Handler {
 		case d.sessions.off():
 			refuseWith(w, http.StatusForbidden, noAdmin)
 		case !v.known() && d.cfg.Access != nil:
-			d.unauthorized(w, r, leasehold.Errorf("order", leasehold.Denied, "", "%s", unknown))
+			d.unauthorized(w, r, leasehold.Errorf("order", leasehold.ErrDenied, "", "%s", unknown))
 		case !v.known():
 			refuseWith(w, http.StatusForbidden, notSeen)
 		case !v.genuine(r):

@@ -93,7 +93,7 @@ func (d *Dashboard) drain(ctx context.Context, o order) (admin.Plan, error) {
 // move has a range moved to an owner.
 func (d *Dashboard) move(ctx context.Context, o order) (admin.Plan, error) {
 	if o.Start == nil || o.Limit == nil {
-		return admin.Plan{}, leasehold.Errorf("move", leasehold.Invalid, "", "start and limit of the range are missing")
+		return admin.Plan{}, leasehold.Errorf("move", leasehold.ErrInvalid, "", "start and limit of the range are missing")
 	}
 	request := &leaseholdv1.MoveRangeRequest{Namespace: o.Namespace, Owner: o.Owner, DryRun: true}
 	if err := d.permit(ctx, leaseholdv1.AdminService_MoveRange_FullMethodName, request); err != nil {

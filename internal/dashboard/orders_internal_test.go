@@ -142,7 +142,7 @@ func TestParseKey(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "0x", "0xg", "0x12345678123456781", strings.Repeat("a", maxKeyLen+1)} {
-		if _, key, err := parseKey(text, false); leasehold.KindOf(err) != leasehold.Invalid {
+		if _, key, err := parseKey(text, false); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("%.20s is %v, %v, want that it is none", text, key, err)
 		}
 	}

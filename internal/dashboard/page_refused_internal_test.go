@@ -48,7 +48,7 @@ func TestRefusedPage(t *testing.T) {
 	t.Run("it is out of touch, and in touch again", func(t *testing.T) {
 		s := show(t, browser, invented(), Config{}, "#/pool")
 		s.Await("it is shown", `document.querySelectorAll("#ranges tbody tr").length > 0`)
-		s.fail(leasehold.Errorf("ask", leasehold.Unavailable, "m2", "the leader does not answer"))
+		s.fail(leasehold.Errorf("ask", leasehold.ErrUnavailable, "m2", "the leader does not answer"))
 		s.says("#trouble-what", "This manager is out of touch: ")
 		s.says("#connection", "out of touch")
 		is(s, `document.body.hasAttribute("data-stale")`, true)

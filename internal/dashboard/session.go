@@ -89,7 +89,7 @@ func only(token secret.Text) authentication {
 	want := secret.New(digest(token.Reveal()))
 	return func(token string) (access.Caller, error) {
 		if !want.Equal(secret.New(digest(token))) {
-			return access.Caller{}, leasehold.Errorf("log in", leasehold.Denied, "", "that is not the administrator's token")
+			return access.Caller{}, leasehold.Errorf("log in", leasehold.ErrDenied, "", "that is not the administrator's token")
 		}
 		return access.Caller{}, nil
 	}

@@ -69,7 +69,7 @@ func TestTableThatIsNotFollowed(t *testing.T) {
 		c, read := looking(t, w)
 		time.Sleep(2 * time.Second)
 		since := time.Now().UnixMilli()
-		w.set(func() { w.deaf = leasehold.Errorf("watch", leasehold.Limit, "", "256 are watching already") })
+		w.set(func() { w.deaf = leasehold.Errorf("watch", leasehold.ErrLimit, "", "256 are watching already") })
 		w.hangUp()
 		time.Sleep(2 * time.Second)
 		read()
@@ -95,7 +95,7 @@ func TestTableThatIsNotFollowed(t *testing.T) {
 func TestTableThatIsNeverRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{fakeAdmin: newFakeAdmin()}
-		w.deaf = leasehold.Errorf("watch", leasehold.Limit, "", "256 are watching already")
+		w.deaf = leasehold.Errorf("watch", leasehold.ErrLimit, "", "256 are watching already")
 		c, read := looking(t, w)
 		time.Sleep(5 * time.Second)
 		read()

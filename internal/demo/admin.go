@@ -46,7 +46,7 @@ func (a *admin) leader(ctx context.Context, after leasehold.Term) (leadership, e
 		s, err := to.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
 		found := leadership{s.GetLeader(), leasehold.Term(s.GetTerm())}
 		if err == nil && (found.leader == "" || found.term <= after) {
-			err = leasehold.Errorf("status", leasehold.NotLeader, s.GetManager(), "it knows no leader after term %d", after)
+			err = leasehold.Errorf("status", leasehold.ErrNotLeader, s.GetManager(), "it knows no leader after term %d", after)
 		}
 		return found, err
 	})
@@ -127,7 +127,7 @@ func (a *admin) create(ctx context.Context, cfg *Config) error {
 		})
 		return err
 	})
-	if errors.Is(err, leasehold.Exists) {
+	if errors.Is(err, leasehold.ErrExists) {
 		return nil
 	}
 	return err
@@ -147,7 +147,7 @@ func await(ctx context.Context, what string, timeout time.Duration, holds func(c
 			return nil
 		}
 		if !pause(ctx, poll) {
-			return leasehold.Errorf("demo", leasehold.Unavailable, "", "%s: not within %v: %w", what, timeout, errors.Join(err, ctx.Err()))
+			return leasehold.Errorf("demo", leasehold.ErrUnavailable, "", "%s: not within %v: %w", what, timeout, errors.Join(err, ctx.Err()))
 		}
 	}
 }

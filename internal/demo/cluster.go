@@ -216,7 +216,7 @@ func (c *cluster) settled(ctx context.Context) (bool, error) {
 	}
 	for _, r := range ranges {
 		if r.GetOwner() == "" {
-			return false, leasehold.Errorf("demo", leasehold.NoOwner, "", "there are keys without an owner")
+			return false, leasehold.Errorf("demo", leasehold.ErrNoOwner, "", "there are keys without an owner")
 		}
 	}
 	return true, nil

@@ -86,7 +86,7 @@ func DefaultConfig() Config {
 // Validate reports what is wrong, with the names of the command's flags.
 func (c *Config) Validate() error {
 	bad := func(format string, args ...any) error {
-		return leasehold.Errorf("", leasehold.Invalid, "", format, args...)
+		return leasehold.Errorf("", leasehold.ErrInvalid, "", format, args...)
 	}
 	for _, n := range []struct {
 		flag              string

@@ -66,7 +66,7 @@ func (l *load) everyone(ctx context.Context, what string, progress func(int), as
 // last reason. Answered is called by one goroutine at a time.
 func (l *load) askAll(ctx context.Context, us []*user, ask func(*user) status, answered func(*user, reply)) ([]*user, error) {
 	servers, refused := l.byServer(us)
-	err := error(leasehold.NoOwner)
+	err := error(leasehold.ErrNoOwner)
 	var mu sync.Mutex
 	var asking errgroup.Group
 	asking.SetLimit(maxConcurrentBatches)
@@ -82,7 +82,7 @@ func (l *load) askAll(ctx context.Context, us []*user, ask func(*user) status, a
 				}
 				for i, r := range replies {
 					if r.Refused {
-						refused, err = append(refused, batch[i]), leasehold.NotOwner
+						refused, err = append(refused, batch[i]), leasehold.ErrNotOwner
 					} else {
 						answered(batch[i], r)
 					}
@@ -112,7 +112,7 @@ func (l *load) askBatch(ctx context.Context, addr string, batch []*user, ask fun
 		return nil, err
 	}
 	if len(replies) != len(batch) {
-		return nil, leasehold.Errorf("batch", leasehold.Internal, addr, "%d replies to %d questions", len(replies), len(batch))
+		return nil, leasehold.Errorf("batch", leasehold.ErrInternal, addr, "%d replies to %d questions", len(replies), len(batch))
 	}
 	return replies, nil
 }

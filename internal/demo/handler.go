@@ -67,7 +67,7 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 func (h *handler) put(w http.ResponseWriter, r *http.Request) {
 	var s status
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&s); err != nil {
-		leasehttp.Error(w, &leasehold.Error{Op: "put", Kind: leasehold.Invalid, Err: err})
+		leasehttp.WriteError(w, &leasehold.Error{Op: "put", Kind: leasehold.ErrInvalid, Err: err})
 		return
 	}
 	s.User = r.PathValue("user")
@@ -76,7 +76,7 @@ func (h *handler) put(w http.ResponseWriter, r *http.Request) {
 
 // serve sets or reads a status. A request that arrives just before its key waits for it.
 func (h *handler) serve(w http.ResponseWriter, r *http.Request, s status) {
-	h.statuses.Owner().Await(r.Context(), leasehold.KeyOf(s.User))
+	_ = h.statuses.Owner().Await(r.Context(), leasehold.KeyOf(s.User))
 	seen := oracle.Record{Key: leasehold.KeyOf(s.User), Session: h.session}
 	begin := oracle.Now()
 	stored, err := h.operate(r.Context(), s, func(e *leasemap.Entry[status]) {
@@ -90,11 +90,9 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, s status) {
 			err = failed
 		}
 	}
-	if err != nil {
-		leasehttp.Error(w, err)
-		return
+	if !leasehttp.WriteError(w, err) {
+		respond(w, stored)
 	}
-	respond(w, stored)
 }
 
 // operate sets a status, or reads it if its number is 0, and returns what is stored.
@@ -136,19 +134,18 @@ func (h *handler) batch(w http.ResponseWriter, r *http.Request) {
 		err = fmt.Errorf("%d statuses, want at most %d", len(all), maxBatch)
 	}
 	if err != nil {
-		leasehttp.Error(w, &leasehold.Error{Op: "batch", Kind: leasehold.Invalid, Err: err})
+		leasehttp.WriteError(w, &leasehold.Error{Op: "batch", Kind: leasehold.ErrInvalid, Err: err})
 		return
 	}
 	replies := make([]reply, len(all))
 	for i, s := range all {
 		stored, err := h.operateUnreported(r.Context(), s)
 		switch leasehold.KindOf(err) {
-		case leasehold.NotOwner, leasehold.Suspended, leasehold.Unavailable:
+		case leasehold.ErrNotOwner, leasehold.ErrSuspended, leasehold.ErrUnavailable, leasehold.ErrIndeterminate:
 			replies[i].Refused = true
 			continue
 		}
-		if err != nil {
-			leasehttp.Error(w, err)
+		if leasehttp.WriteError(w, err) {
 			return
 		}
 		replies[i] = reply{Number: stored.Number, Sum: sumOf(stored.Text)}

@@ -125,7 +125,7 @@ func (l *load) republish(requests, whole context.Context) {
 func (l *load) enqueue(ctx, whole context.Context, u *user, d due) {
 	if l.waiting.Add(1) > maxWaiting {
 		l.waiting.Add(-1)
-		l.tally.add(outcome{err: leasehold.Errorf("demo", leasehold.Limit, u.name(), "%d requests wait already", maxWaiting)})
+		l.tally.add(outcome{err: leasehold.Errorf("demo", leasehold.ErrLimit, u.name(), "%d requests wait already", maxWaiting)})
 		return
 	}
 	if !l.push(u, d) {
@@ -168,7 +168,10 @@ func (l *load) pop(u *user) (due, bool) {
 
 // followLosses has users whose status was lost set it again: only callers can recreate it.
 func (l *load) followLosses(ctx context.Context) {
-	for loss := range l.table.Losses(ctx) {
+	for loss, err := range l.table.Losses(ctx) {
+		if err != nil {
+			break
+		}
 		l.tally.addLoss(loss, l.byRestart(loss))
 		for _, u := range l.users.within(loss.Range).each() {
 			notified := u.lost.Swap(true)
@@ -185,7 +188,7 @@ func (l *load) followLosses(ctx context.Context) {
 }
 
 func (l *load) close() {
-	_ = l.table.Close() // it always returns nil
+	_ = l.table.Close(context.Background()) // it always returns nil
 	l.direct.CloseIdleConnections()
 	l.routed.CloseIdleConnections()
 }

@@ -45,22 +45,23 @@ func (a *aTable) away(key leasehold.Key) time.Duration {
 	return time.Until(a.until)
 }
 
-func (a *aTable) Losses(ctx context.Context) iter.Seq[leasehold.Loss] {
-	return func(yield func(leasehold.Loss) bool) {
+func (a *aTable) Losses(ctx context.Context) iter.Seq2[leasehold.Loss, error] {
+	return func(yield func(leasehold.Loss, error) bool) {
 		for {
 			select {
 			case l := <-a.losses:
-				if !yield(l) {
+				if !yield(l, nil) {
 					return
 				}
 			case <-ctx.Done():
+				yield(leasehold.Loss{}, context.Cause(ctx))
 				return
 			}
 		}
 	}
 }
 
-func (a *aTable) Close() error { return nil }
+func (a *aTable) Close(context.Context) error { return nil }
 
 // aServer answers as a server of the presence service does, without a network and without
 // leases, unless it is down.

@@ -65,7 +65,7 @@ func TestTallySharesOfRequests(t *testing.T) {
 	for _, o := range []outcome{
 		first, first, first,
 		{took: 2 * time.Second, tried: time.Second, attempts: attempts{made: 3, misrouted: 1}, owned: true, republished: true},
-		{took: 3 * time.Second, tried: 2 * time.Second, err: leasehold.Unavailable},
+		{took: 3 * time.Second, tried: 2 * time.Second, err: leasehold.ErrUnavailable},
 	} {
 		ta.add(o)
 	}

@@ -27,8 +27,8 @@ const (
 // A table is what callers use of [lookup.Lookup] directly.
 type table interface {
 	Find(key leasehold.Key) (addr string, ok bool)
-	Losses(ctx context.Context) iter.Seq[leasehold.Loss]
-	Close() error
+	Losses(ctx context.Context) iter.Seq2[leasehold.Loss, error]
+	Close(ctx context.Context) error
 }
 
 // openLoad opens a lookup, and routes requests with it.
@@ -49,7 +49,7 @@ func openLoad(ctx context.Context, c *cluster) (*load, error) {
 		MaxOutstanding: maxWaiting, Attempts: attemptsFor(c.cfg.Lease + c.cfg.Outage),
 	})
 	if err != nil {
-		_ = t.Close() // it always returns nil
+		_ = t.Close(context.Background()) // it always returns nil
 		return nil, err
 	}
 	l := newLoad(&c.cfg, t, routed, base)
@@ -145,7 +145,7 @@ func exchange(ctx context.Context, client *http.Client, method, url string, body
 		return err
 	}
 	if response.StatusCode != http.StatusOK {
-		return leasehold.Errorf("call", leasehold.Internal, url, "%s: %s", response.Status, text)
+		return leasehold.Errorf("call", leasehold.ErrInternal, url, "%s: %s", response.Status, text)
 	}
 	return json.Unmarshal(text, answer)
 }

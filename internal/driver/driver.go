@@ -256,9 +256,9 @@ func (d *Driver[E, A]) Do(ctx context.Context, f func(now mono.Instant)) error {
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return &leasehold.Error{Op: "ask", Kind: leasehold.Unavailable, Err: err}
+		return &leasehold.Error{Op: "ask", Kind: leasehold.ErrUnavailable, Err: err}
 	}
-	return &leasehold.Error{Op: "ask", Kind: leasehold.Closed}
+	return &leasehold.Error{Op: "ask", Kind: leasehold.ErrClosed}
 }
 
 func (d *Driver[E, A]) put(ctx context.Context, queue chan<- item[E], in item[E]) bool {

@@ -298,7 +298,7 @@ func TestEndOfTheDriver(t *testing.T) {
 		if d.Post(t.Context(), "late") {
 			t.Error("an event was taken after the end")
 		}
-		if err := d.Do(t.Context(), func(mono.Instant) {}); !errors.Is(err, leasehold.Closed) {
+		if err := d.Do(t.Context(), func(mono.Instant) {}); !errors.Is(err, leasehold.ErrClosed) {
 			t.Errorf("Do after the end: %v", err)
 		}
 		ctx, end := context.WithCancel(t.Context())

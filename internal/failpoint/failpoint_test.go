@@ -85,7 +85,7 @@ func TestWhenItHappens(t *testing.T) {
 func TestErrorsSayThatTheyAreOnPurpose(t *testing.T) {
 	armed(t, "store/appended=error")
 	err := Fail("store/appended")
-	if !errors.Is(err, leasehold.Unavailable) || !strings.Contains(err.Error(), `"store/appended": it fails on purpose`) {
+	if !errors.Is(err, leasehold.ErrUnavailable) || !strings.Contains(err.Error(), `"store/appended": it fails on purpose`) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -152,7 +152,7 @@ func TestWrongTextIsRefused(t *testing.T) {
 		"owner/before-send=drop;owner/nonsense=kill;;;": {"owner/nonsense=kill"},
 	} {
 		err := Arm(text)
-		if !errors.Is(err, leasehold.Invalid) {
+		if !errors.Is(err, leasehold.ErrInvalid) {
 			t.Errorf("%s: %v", text, err)
 		}
 		for _, w := range want {

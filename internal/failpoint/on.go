@@ -34,7 +34,7 @@ func Fail(name string) error {
 	if pass(name) != fail {
 		return nil
 	}
-	return leasehold.Errorf("failpoint", leasehold.Unavailable, name, "it fails on purpose")
+	return leasehold.Errorf("failpoint", leasehold.ErrUnavailable, name, "it fails on purpose")
 }
 
 // Drop is a place at which something may be lost: then it returns true.

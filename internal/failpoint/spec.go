@@ -104,5 +104,5 @@ func number(text string, into *int) bool {
 }
 
 func refuse(part, format string, args ...any) error {
-	return leasehold.Errorf("arm failpoints", leasehold.Invalid, part, format, args...)
+	return leasehold.Errorf("arm failpoints", leasehold.ErrInvalid, part, format, args...)
 }

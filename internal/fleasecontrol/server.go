@@ -114,7 +114,7 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", answerType)
 	lease, err := s.await(r.Context(), &ask, out)
 	if err != nil {
-		if leasehold.KindOf(err) == leasehold.Invalid {
+		if leasehold.KindOf(err) == leasehold.ErrInvalid {
 			w.WriteHeader(http.StatusBadRequest)
 		}
 		_ = out.write(Answer{State: Failed, Resource: ask.Resource, Why: err.Error()})

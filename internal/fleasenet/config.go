@@ -19,7 +19,7 @@ import (
 const op = "start flease"
 
 func invalid(subject, format string, args ...any) error {
-	return leasehold.Errorf(op, leasehold.Invalid, subject, format, args...)
+	return leasehold.Errorf(op, leasehold.ErrInvalid, subject, format, args...)
 }
 
 // checkMembers fills in defaults, and says what is wrong with who speaks to whom.
@@ -129,7 +129,7 @@ func mutual(c *tls.Config) bool {
 // cannotListen says why an address is not to be had.
 func cannotListen(addr string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return leasehold.Errorf(op, leasehold.Unavailable, addr, "%w: does this member run already? It must not run twice", err)
+		return leasehold.Errorf(op, leasehold.ErrUnavailable, addr, "%w: does this member run already? It must not run twice", err)
 	}
-	return leasehold.Errorf(op, leasehold.Unavailable, addr, "%w", err)
+	return leasehold.Errorf(op, leasehold.ErrUnavailable, addr, "%w", err)
 }

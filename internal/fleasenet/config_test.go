@@ -63,7 +63,7 @@ func TestBadConfigs(t *testing.T) {
 			case err == nil:
 				_ = n.Close()
 				t.Error("was taken")
-			case test.says == "" || !strings.Contains(err.Error(), test.says) || !errors.Is(err, leasehold.Invalid):
+			case test.says == "" || !strings.Contains(err.Error(), test.says) || !errors.Is(err, leasehold.ErrInvalid):
 				t.Errorf("%v: want %q, and its kind Invalid", err, test.says)
 			}
 		})

@@ -45,7 +45,7 @@ func (m *Memory) Join(c Config) (Net, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.members[c.Self] != nil {
-		return nil, leasehold.Errorf(op, leasehold.Exists, n.Addr(), "this member is in the network already: every process needs an ID of its own")
+		return nil, leasehold.Errorf(op, leasehold.ErrExists, n.Addr(), "this member is in the network already: every process needs an ID of its own")
 	}
 	if m.members == nil {
 		m.members = make(map[flease.Process]*member)

@@ -143,7 +143,7 @@ func TestMemoryRejoin(t *testing.T) {
 		m := new(Memory)
 		n := join(t, m, 1, newMailbox())
 		c := Config{Self: 1, Incarnation: 12, Peers: []Peer{{Process: 2}}, Receive: newMailbox().receive}
-		if _, err := m.Join(c); !errors.Is(err, leasehold.Exists) {
+		if _, err := m.Join(c); !errors.Is(err, leasehold.ErrExists) {
 			t.Errorf("joined twice: %v", err)
 		}
 		if err := n.Close(); err != nil {

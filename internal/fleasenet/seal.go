@@ -30,15 +30,15 @@ func newSeal(shared secret.Text, p flease.Process, incarnation uint64) (seal, er
 	info = binary.LittleEndian.AppendUint64(info, incarnation)
 	key, err := hkdf.Key(sha256.New, []byte(shared.Reveal()), nil, string(info), 32)
 	if err != nil {
-		return seal{}, leasehold.Errorf(op, leasehold.Invalid, "", "this key cannot be used: %w", err)
+		return seal{}, leasehold.Errorf(op, leasehold.ErrInvalid, "", "this key cannot be used: %w", err)
 	}
 	block, err := aes.NewCipher(key)
 	if err != nil {
-		return seal{}, leasehold.Errorf(op, leasehold.Internal, "", "%w", err)
+		return seal{}, leasehold.Errorf(op, leasehold.ErrInternal, "", "%w", err)
 	}
 	aead, err := cipher.NewGCM(block)
 	if err != nil {
-		return seal{}, leasehold.Errorf(op, leasehold.Internal, "", "%w", err)
+		return seal{}, leasehold.Errorf(op, leasehold.ErrInternal, "", "%w", err)
 	}
 	return seal{aead}, nil
 }

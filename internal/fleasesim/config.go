@@ -50,7 +50,7 @@ func (c *Config) Validate() error {
 		c.Faults = Kinds().Default()
 	}
 	bad := func(what, format string, args ...any) error {
-		return leasehold.Errorf("simulation", leasehold.Invalid, what, format, args...)
+		return leasehold.Errorf("simulation", leasehold.ErrInvalid, what, format, args...)
 	}
 	switch {
 	case c.Kind >= kinds:

@@ -31,7 +31,7 @@ func (c *Config) Flags() *pflag.FlagSet {
 func (k *Kind) Set(s string) error {
 	i := slices.Index(kindNames[:], s)
 	if i < 0 {
-		return leasehold.Errorf("kind of world", leasehold.Invalid, s, "no such kind; there are %s", strings.Join(kindNames[:], ", "))
+		return leasehold.Errorf("kind of world", leasehold.ErrInvalid, s, "no such kind; there are %s", strings.Join(kindNames[:], ", "))
 	}
 	*k = Kind(i)
 	return nil

@@ -51,7 +51,7 @@ func Read(w http.ResponseWriter, r *http.Request, most int64, into any) error {
 }
 
 func invalid(format string, args ...any) error {
-	return leasehold.Errorf("request", leasehold.Invalid, "body", format, args...)
+	return leasehold.Errorf("request", leasehold.ErrInvalid, "body", format, args...)
 }
 
 // Write answers with a document that must not be stored.

@@ -26,7 +26,7 @@ func TestRead(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(test.body))
 		var into struct{ A int }
 		err := jsonapi.Read(httptest.NewRecorder(), r, most, &into)
-		if test.says == "" && err != nil || test.says != "" && (leasehold.KindOf(err) != leasehold.Invalid || !strings.Contains(err.Error(), test.says)) {
+		if test.says == "" && err != nil || test.says != "" && (leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(err.Error(), test.says)) {
 			t.Errorf("%.20q: %v, want %q", test.body, err, test.says)
 		}
 		var long *http.MaxBytesError

@@ -124,7 +124,7 @@ func TestLifeOfAConnection(t *testing.T) {
 	cc.is("a", connectivity.Ready)
 	cc.wantState(t, connectivity.Ready)
 	cc.wantSent(t, 0, "a")
-	cc.wantNotSent(t, 2, codes.Unavailable, leasehold.NoOwner)
+	cc.wantNotSent(t, 2, codes.Unavailable, leasehold.ErrNoOwner)
 
 	cc.is("a", connectivity.Idle)
 	cc.wantWait(t, 0)
@@ -132,7 +132,7 @@ func TestLifeOfAConnection(t *testing.T) {
 		t.Errorf("a was told to connect %d times, want 2: its connection has ended", n)
 	}
 	cc.is("a", connectivity.TransientFailure)
-	cc.wantNotSent(t, 0, codes.Unavailable, leasehold.Unavailable)
+	cc.wantNotSent(t, 0, codes.Unavailable, leasehold.ErrUnavailable)
 	cc.wantState(t, connectivity.Idle) // b
 	update(places{"a"})
 	cc.wantState(t, connectivity.TransientFailure)
@@ -158,7 +158,7 @@ func TestTableChanges(t *testing.T) {
 	cc.is("a", connectivity.Shutdown) // is of no interest any more
 	cc.wantState(t, connectivity.Ready)
 	update(places{"", ""})
-	cc.wantNotSent(t, 0, codes.Unavailable, leasehold.NoOwner)
+	cc.wantNotSent(t, 0, codes.Unavailable, leasehold.ErrNoOwner)
 	cc.wantState(t, connectivity.TransientFailure)
 
 	update(places{"a"})
@@ -180,12 +180,12 @@ func TestCap(t *testing.T) {
 	done := cc.wantSent(t, 0, "a")
 	cc.wantSent(t, 0, "a")
 	for range 3 {
-		cc.wantNotSent(t, 0, codes.ResourceExhausted, leasehold.Limit)
+		cc.wantNotSent(t, 0, codes.ResourceExhausted, leasehold.ErrLimit)
 	}
 	cc.wantSent(t, 1, "b")
 	done(balancer.DoneInfo{})
 	cc.wantSent(t, 0, "a")
-	cc.wantNotSent(t, 0, codes.ResourceExhausted, leasehold.Limit)
+	cc.wantNotSent(t, 0, codes.ResourceExhausted, leasehold.ErrLimit)
 }
 
 func TestMisuse(t *testing.T) {

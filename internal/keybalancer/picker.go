@@ -20,12 +20,12 @@ type picker struct {
 func (p *picker) Pick(call balancer.PickInfo) (balancer.PickResult, error) {
 	k, ok := call.Ctx.Value(callKey{}).(*keyed)
 	if !ok {
-		return balancer.PickResult{}, notSent(codes.Internal, leasehold.Internal, call.FullMethodName,
+		return balancer.PickResult{}, notSent(codes.Internal, leasehold.ErrInternal, call.FullMethodName,
 			"the call has no key: the interceptors of package leasegrpc have not seen it")
 	}
 	addr, ok := p.table.Find(k.key)
 	if !ok {
-		return balancer.PickResult{}, notSent(codes.Unavailable, leasehold.NoOwner, k.key.String(), "nobody owns the key")
+		return balancer.PickResult{}, notSent(codes.Unavailable, leasehold.ErrNoOwner, k.key.String(), "nobody owns the key")
 	}
 	c := p.conns[addr]
 	if c == nil {
@@ -35,12 +35,12 @@ func (p *picker) Pick(call balancer.PickInfo) (balancer.PickResult, error) {
 	switch v := c.view.Load(); v.state {
 	case connectivity.Ready:
 		if !c.acquire() {
-			return balancer.PickResult{}, notSent(codes.ResourceExhausted, leasehold.Limit, addr,
+			return balancer.PickResult{}, notSent(codes.ResourceExhausted, leasehold.ErrLimit, addr,
 				"%d calls to the server are under way: the cap on outstanding calls", c.most)
 		}
 		return balancer.PickResult{SubConn: c.sub, Done: c.done}, nil
 	case connectivity.TransientFailure:
-		return balancer.PickResult{}, notSent(codes.Unavailable, leasehold.Unavailable, addr,
+		return balancer.PickResult{}, notSent(codes.Unavailable, leasehold.ErrUnavailable, addr,
 			"no connection to the server, nothing was sent: %w", v.failure)
 	case connectivity.Idle:
 		c.connect(v)

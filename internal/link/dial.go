@@ -42,7 +42,7 @@ func dial(addr string, options []grpc.DialOption) (*grpc.ClientConn, error) {
 	}
 	conn, err := grpc.NewClient("passthrough:///"+addr, append(own, options...)...)
 	if err != nil {
-		return nil, &leasehold.Error{Op: "dial", Kind: leasehold.Invalid, Subject: addr, Err: err}
+		return nil, &leasehold.Error{Op: "dial", Kind: leasehold.ErrInvalid, Subject: addr, Err: err}
 	}
 	return conn, nil
 }

@@ -173,7 +173,7 @@ func (p *peer[Req, Resp]) report(why error) {
 		return
 	}
 	if errors.Is(why, io.EOF) {
-		why = leasehold.Errorf("link", leasehold.Unavailable, p.addr, "the manager ended the conversation")
+		why = leasehold.Errorf("link", leasehold.ErrUnavailable, p.addr, "the manager ended the conversation")
 	}
 	p.link.down(p.addr, why)
 }

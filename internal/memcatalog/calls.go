@@ -36,7 +36,7 @@ type calls struct {
 
 // alive reports whether the other has answered, if only that it refuses.
 func (c calls) alive() bool {
-	return c.made && (c.why == nil || leasehold.KindOf(c.why) != leasehold.Unavailable)
+	return c.made && (c.why == nil || leasehold.KindOf(c.why) != leasehold.ErrUnavailable)
 }
 
 // calls returns how calls to another manager go.
@@ -124,7 +124,7 @@ func (c *replica) connect(p *peer) (*grpc.ClientConn, error) {
 // lock is held.
 func (c *replica) note(p *peer, err error) {
 	kind, before, fault := leasehold.KindOf(err), p.why, leasehold.KindOf(p.why)
-	if c.g.ctx.Err() != nil || kind == leasehold.NotLeader {
+	if c.g.ctx.Err() != nil || kind == leasehold.ErrNotLeader {
 		return
 	}
 	p.why, p.called = err, true
@@ -134,7 +134,7 @@ func (c *replica) note(p *peer, err error) {
 	switch {
 	case err == nil:
 		c.g.log.Info("a manager of the group answers again", "peer", p.id)
-	case kind == leasehold.Unavailable:
+	case kind == leasehold.ErrUnavailable:
 		c.g.log.Info("a manager of the group does not answer", "peer", p.id, "why", err)
 	default:
 		c.g.log.Error("a manager of the group refuses to be led", "peer", p.id, "why", err)
@@ -180,7 +180,7 @@ func (s *shareService) Share(_ context.Context, r *storagev1.ShareRequest) (*sto
 	}
 	if !slices.Contains(s.g.digests, r.GetGroup()) {
 		s.g.replica.strange(r.GetFrom())
-		return nil, wire.FromError(leasehold.Errorf(opShare, leasehold.Invalid, string(s.g.cfg.Self),
+		return nil, wire.FromError(leasehold.Errorf(opShare, leasehold.ErrInvalid, string(s.g.cfg.Self),
 			"it was started with other managers or times than %s, or with another key: %s", r.GetFrom(), tellAlike))
 	}
 	from, request, err := toRequest(r)
@@ -190,7 +190,7 @@ func (s *shareService) Share(_ context.Context, r *storagev1.ShareRequest) (*sto
 	answer := s.g.replica.asked(from, request)
 	failpoint.Here("memcatalog/asked-before-answer")
 	if answer == nil {
-		return nil, wire.FromError(leasehold.Errorf(opShare, leasehold.Invalid, string(s.g.cfg.Self), "%s is not another manager of its group", from))
+		return nil, wire.FromError(leasehold.Errorf(opShare, leasehold.ErrInvalid, string(s.g.cfg.Self), "%s is not another manager of its group", from))
 	}
 	s.g.told.Store(int64(s.g.cfg.Clock.Now()))
 	s.g.leader.Store(uint64(Peer{Manager: from}.id()))

@@ -72,7 +72,7 @@ const opJoin = "join the group of managers"
 
 func (c *Config) validate() error {
 	bad := func(format string, args ...any) error {
-		return leasehold.Errorf(opJoin, leasehold.Invalid, string(c.Self), format, args...)
+		return leasehold.Errorf(opJoin, leasehold.ErrInvalid, string(c.Self), format, args...)
 	}
 	if len(c.Peers) < MinPeers || len(c.Peers) > MaxPeers {
 		return bad("there are %d managers, want %d to %d: one that dies must leave a majority", len(c.Peers), MinPeers, MaxPeers)

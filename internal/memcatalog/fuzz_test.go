@@ -30,7 +30,7 @@ func seed(f *testing.F, messages ...proto.Message) {
 }
 
 func checkRefusal(t *testing.T, err error) {
-	if k := leasehold.KindOf(err); k != leasehold.Invalid && k != leasehold.Limit {
+	if k := leasehold.KindOf(err); k != leasehold.ErrInvalid && k != leasehold.ErrLimit {
 		t.Fatalf("a bad message is an error of kind %v: %v", k, err)
 	}
 }

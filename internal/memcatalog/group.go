@@ -20,8 +20,8 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/flease"
 	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/store"
 	storagev1 "github.com/leasehold-dev/leasehold/proto/leasehold/storage/v1"
-	"github.com/leasehold-dev/leasehold/store"
 )
 
 // leadership is the resource whose lease leadership is.
@@ -147,7 +147,7 @@ func (g *Group) Longest() time.Duration { return g.cfg.Longest }
 
 // notLeader says that only the leader knows.
 func (g *Group) notLeader(op string) error {
-	return leasehold.Errorf(op, leasehold.NotLeader, string(g.cfg.Self), "this manager does not lead; try again in a few seconds")
+	return leasehold.Errorf(op, leasehold.ErrNotLeader, string(g.cfg.Self), "this manager does not lead; try again in a few seconds")
 }
 
 // Catalog implements [store.Tables]. Only the leader knows.

@@ -41,7 +41,7 @@ func TestCatalogOutlivesLeaders(t *testing.T) {
 				t.Errorf("that %s was told who leads is %v", s.id, heard)
 			}
 			if s != leader {
-				if _, err := s.Catalog(t.Context()); leasehold.KindOf(err) != leasehold.NotLeader {
+				if _, err := s.Catalog(t.Context()); leasehold.KindOf(err) != leasehold.ErrNotLeader {
 					t.Errorf("the catalog of one who does not lead: %v", err)
 				}
 			}
@@ -88,10 +88,10 @@ func TestAuthority(t *testing.T) {
 			t.Error("it has given up the lease by which it still leads")
 		}
 		leader.stepDown()
-		if _, err := leader.Catalog(t.Context()); leasehold.KindOf(err) != leasehold.NotLeader {
+		if _, err := leader.Catalog(t.Context()); leasehold.KindOf(err) != leasehold.ErrNotLeader {
 			t.Errorf("who leads no more has a catalog: %v", err)
 		}
-		if _, err := leader.Load(t.Context(), "x"); leasehold.KindOf(err) != leasehold.NotLeader {
+		if _, err := leader.Load(t.Context(), "x"); leasehold.KindOf(err) != leasehold.ErrNotLeader {
 			t.Errorf("who leads no more has a table: %v", err)
 		}
 		next, c := h.leader(seats...)
@@ -150,7 +150,7 @@ func TestCatalogThatIsNotThere(t *testing.T) {
 		begun := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		if _, err := seats[i].Catalog(ctx); leasehold.KindOf(err) != leasehold.Unavailable || time.Since(begun) != 3*time.Second {
+		if _, err := seats[i].Catalog(ctx); leasehold.KindOf(err) != leasehold.ErrUnavailable || time.Since(begun) != 3*time.Second {
 			t.Errorf("after %v: %v", time.Since(begun), err)
 		}
 		failed := make(chan error, 1)
@@ -162,7 +162,7 @@ func TestCatalogThatIsNotThere(t *testing.T) {
 		seats[i].stepDown()
 		select {
 		case err := <-failed:
-			if leasehold.KindOf(err) != leasehold.NotLeader {
+			if leasehold.KindOf(err) != leasehold.ErrNotLeader {
 				t.Error(err)
 			}
 		case <-time.After(time.Minute):
@@ -172,7 +172,7 @@ func TestCatalogThatIsNotThere(t *testing.T) {
 		for j := range large.Namespaces[0].Static {
 			large.Namespaces[0].Static[j] = storage.StaticSlot{Start: leasehold.Key(j), Owner: "o"}
 		}
-		if o, err := seats[i].SaveCatalog(t.Context(), large); o != storage.Conflict || leasehold.KindOf(err) != leasehold.Limit {
+		if o, err := seats[i].SaveCatalog(t.Context(), large); o != storage.Conflict || leasehold.KindOf(err) != leasehold.ErrLimit {
 			t.Errorf("a catalog of megabytes: %v, %v", o, err)
 		}
 	})
@@ -328,7 +328,7 @@ func TestRefusesConfig(t *testing.T) {
 	} {
 		cfg := memcatalog.Config{Self: "m0:7400", Peers: ids(3), Transport: &flease.Memory{}, Secure: true, Lease: time.Second, Epsilon: time.Millisecond, Drift: 1.2, Longest: longest}
 		change(&cfg)
-		if _, err := memcatalog.Start(cfg); leasehold.KindOf(err) != leasehold.Invalid || !strings.Contains(err.Error(), want) {
+		if _, err := memcatalog.Start(cfg); leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

@@ -92,7 +92,7 @@ func TestLogs(t *testing.T) {
 		if next == leader {
 			return
 		}
-		if _, err := leader.Load(ctx, "x"); leasehold.KindOf(err) != leasehold.NotLeader {
+		if _, err := leader.Load(ctx, "x"); leasehold.KindOf(err) != leasehold.ErrNotLeader {
 			t.Errorf("one who does not lead: %v", err)
 		}
 		appends(batch(term, first+5, 1), storage.Conflict)

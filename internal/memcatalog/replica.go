@@ -171,14 +171,14 @@ func (c *replica) load(ctx context.Context) (*storage.Catalog, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waiting = slices.DeleteFunc(c.waiting, func(w chan *storage.Catalog) bool { return w == mine })
-	return nil, leasehold.Errorf(op, leasehold.Unavailable, "", "too few managers have said what they remember: %w", context.Cause(ctx))
+	return nil, leasehold.Errorf(op, leasehold.ErrUnavailable, "", "too few managers have said what they remember: %w", context.Cause(ctx))
 }
 
 // save writes the catalog in place of the one with its version.
 func (c *replica) save(ctx context.Context, next *storage.Catalog) (storage.Outcome, error) {
 	const op = "write namespaces"
 	if n := proto.Size(catalogwire.FromCatalog(next)); n > maxCatalog {
-		return storage.Conflict, leasehold.Errorf(op, leasehold.Limit, "",
+		return storage.Conflict, leasehold.Errorf(op, leasehold.ErrLimit, "",
 			"%d namespaces take %d bytes, at most %d can be kept: use fewer static slots", len(next.Namespaces), n, maxCatalog)
 	}
 	mine, ok := c.write(next)
@@ -193,14 +193,14 @@ func (c *replica) save(ctx context.Context, next *storage.Catalog) (storage.Outc
 		}
 		return w.Outcome, c.unknown(w.Outcome, op)
 	case <-ctx.Done():
-		return storage.Unknown, leasehold.Errorf(op, leasehold.Unavailable, "", "too few managers have confirmed it: %w", context.Cause(ctx))
+		return storage.Unknown, leasehold.Errorf(op, leasehold.ErrUnavailable, "", "too few managers have confirmed it: %w", context.Cause(ctx))
 	}
 }
 
 // unknown explains an outcome, if that is what it is.
 func (c *replica) unknown(o storage.Outcome, op string) error {
 	if o == storage.Unknown {
-		return leasehold.Errorf(op, leasehold.Unavailable, string(c.g.cfg.Self), "leadership ended meanwhile: it may have been written, or not")
+		return leasehold.Errorf(op, leasehold.ErrUnavailable, string(c.g.cfg.Self), "leadership ended meanwhile: it may have been written, or not")
 	}
 	return nil
 }
@@ -248,7 +248,7 @@ func (c *replica) missing() (out []string) {
 	defer c.mu.Unlock()
 	for _, id := range c.machine.Missing() {
 		text := string(id)
-		if p := c.peers[id]; p.called && p.why != nil && leasehold.KindOf(p.why) != leasehold.Unavailable {
+		if p := c.peers[id]; p.called && p.why != nil && leasehold.KindOf(p.why) != leasehold.ErrUnavailable {
 			text += fmt.Sprintf(" (%v)", p.why)
 		}
 		out = append(out, text)

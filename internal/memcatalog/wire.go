@@ -30,7 +30,7 @@ func toRequest(m *storagev1.ShareRequest) (storage.ManagerID, *machine.Request, 
 	from := storage.ManagerID(m.GetFrom())
 	out := &machine.Request{Term: leasehold.Term(m.GetTerm()), Seq: m.GetSeq(), Full: m.GetFull(), To: m.GetTo()}
 	if from == "" || len(from) > leasehold.MaxOwnerIDLen || out.Seq == 0 || out.Term == 0 || out.Term > protocol.MaxTerm {
-		return "", nil, leasehold.Errorf(opShare, leasehold.Invalid, string(from), "request %d of term %d makes no sense", out.Seq, out.Term)
+		return "", nil, leasehold.Errorf(opShare, leasehold.ErrInvalid, string(from), "request %d of term %d makes no sense", out.Seq, out.Term)
 	}
 	if m.GetCatalog() == nil {
 		return from, out, nil
@@ -59,7 +59,7 @@ func toResponse(m *storagev1.ShareResponse) (*machine.Response, error) {
 		Known: m.GetKnown(), At: storage.Version(m.GetCatalogVersion()), Wrote: leasehold.Term(m.GetCatalogTerm()),
 	}
 	if out.Term > protocol.MaxTerm || out.Wrote > out.Term || !out.Known && m.GetCatalog() != nil {
-		return nil, leasehold.Errorf(opShare, leasehold.Invalid, "", "a catalog of term %d, known: %v, in term %d makes no sense", out.Wrote, out.Known, out.Term)
+		return nil, leasehold.Errorf(opShare, leasehold.ErrInvalid, "", "a catalog of term %d, known: %v, in term %d makes no sense", out.Wrote, out.Known, out.Term)
 	}
 	if m.GetCatalog() == nil {
 		return out, nil
@@ -73,7 +73,7 @@ func toResponse(m *storagev1.ShareResponse) (*machine.Response, error) {
 // others rely on: that it is sorted by name, and not too long.
 func toSharedCatalog(m *storagev1.Catalog, version, term uint64) (*storage.Catalog, error) {
 	if n := len(m.GetNamespaces()); n > storage.MaxNamespaces {
-		return nil, leasehold.Errorf(opShare, leasehold.Limit, "", "%d namespaces, at most %d are allowed", n, storage.MaxNamespaces)
+		return nil, leasehold.Errorf(opShare, leasehold.ErrLimit, "", "%d namespaces, at most %d are allowed", n, storage.MaxNamespaces)
 	}
 	c := catalogwire.ToCatalog(m)
 	c.Version, c.Term = storage.Version(version), leasehold.Term(term)
@@ -85,7 +85,7 @@ func toSharedCatalog(m *storagev1.Catalog, version, term uint64) (*storage.Catal
 	rising := slices.IsSortedFunc(c.Namespaces, func(a, b storage.Namespace) int { return strings.Compare(string(a.Name), string(b.Name)) })
 	twice := slices.CompactFunc(slices.Clone(c.Namespaces), func(a, b storage.Namespace) bool { return a.Name == b.Name })
 	if version == 0 || term == 0 || !rising || len(twice) != len(c.Namespaces) {
-		return nil, leasehold.Errorf(opShare, leasehold.Invalid, "", "version %d of term %d: want both above 0, and names that rise", version, term)
+		return nil, leasehold.Errorf(opShare, leasehold.ErrInvalid, "", "version %d of term %d: want both above 0, and names that rise", version, term)
 	}
 	return c, nil
 }

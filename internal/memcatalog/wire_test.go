@@ -85,13 +85,13 @@ func TestRefusesNonsense(t *testing.T) {
 		"a blank that has":  response(&storagev1.ShareResponse{Term: 1, Catalog: &storagev1.Catalog{}}),
 		"a term beyond all": response(&storagev1.ShareResponse{Term: protocol.MaxTerm + 1}),
 	} {
-		if leasehold.KindOf(err) != leasehold.Invalid {
+		if leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if err := request(func(m *storagev1.ShareRequest) {
 		m.Catalog.Namespaces = make([]*storagev1.Namespace, storage.MaxNamespaces+1)
-	}); leasehold.KindOf(err) != leasehold.Limit {
+	}); leasehold.KindOf(err) != leasehold.ErrLimit {
 		t.Errorf("too many: %v", err)
 	}
 }

@@ -40,7 +40,7 @@ func (t *tally) check(e *leaseholdv1.TransferEnd) error {
 	if e.GetRecords() == t.records && e.GetBytes() == t.bytes && e.GetChecksum() == t.digest.Sum64() {
 		return nil
 	}
-	return leasehold.Errorf(opReceive, leasehold.Internal, "",
+	return leasehold.Errorf(opReceive, leasehold.ErrInternal, "",
 		"the source has sent %d records of %d bytes with checksum %x, but %d of %d with %x have come",
 		e.GetRecords(), e.GetBytes(), e.GetChecksum(), t.records, t.bytes, t.digest.Sum64())
 }
@@ -78,16 +78,16 @@ func weight(c *leaseholdv1.TransferChunk) int { return len(c.GetData()) + perRec
 func checkChunk(c *leaseholdv1.TransferChunk) error {
 	sizes, left := c.GetSizes(), uint64(len(c.GetData()))
 	if n := len(sizes); n == 0 || n > 1 && weight(c) > maxChunk || left > MaxRecord {
-		return leasehold.Errorf(opReceive, leasehold.Limit, "", "a chunk has %d records of %d bytes", n, left)
+		return leasehold.Errorf(opReceive, leasehold.ErrLimit, "", "a chunk has %d records of %d bytes", n, left)
 	}
 	for _, size := range sizes {
 		if uint64(size) > left {
-			return leasehold.Errorf(opReceive, leasehold.Invalid, "", "the sizes of a chunk's records do not sum up to its data")
+			return leasehold.Errorf(opReceive, leasehold.ErrInvalid, "", "the sizes of a chunk's records do not sum up to its data")
 		}
 		left -= uint64(size)
 	}
 	if left != 0 {
-		return leasehold.Errorf(opReceive, leasehold.Invalid, "", "the sizes of a chunk's records do not sum up to its data")
+		return leasehold.Errorf(opReceive, leasehold.ErrInvalid, "", "the sizes of a chunk's records do not sum up to its data")
 	}
 	return nil
 }

@@ -29,8 +29,8 @@ func TestStrangersAreTurnedAway(t *testing.T) {
 		says  string
 		wait  time.Duration
 	}{
-		"ticket":    {func(d *Departure) { d.Ticket[15]++ }, leasehold.Unavailable, "no leader has announced this move here", testIdle},
-		"no ticket": {func(d *Departure) { d.Ticket = protocol.Ticket{} }, leasehold.Unavailable, "no leader has announced this move here", testIdle},
+		"ticket":    {func(d *Departure) { d.Ticket[15]++ }, leasehold.ErrUnavailable, "no leader has announced this move here", testIdle},
+		"no ticket": {func(d *Departure) { d.Ticket = protocol.Ticket{} }, leasehold.ErrUnavailable, "no leader has announced this move here", testIdle},
 		"session":   {func(d *Departure) { d.Session[0]++ }, leasehold.Other, "meant for another process", 0},
 		"namespace": {func(d *Departure) { d.Namespace = "other" }, leasehold.Other, "meant for another process", 0},
 	} {
@@ -77,7 +77,7 @@ func TestSourceMayComeEarly(t *testing.T) {
 
 // The source hears why its state is not wanted, whenever that is decided.
 func TestRefusal(t *testing.T) {
-	full := leasehold.Errorf("import", leasehold.Limit, "users", "no room for 7 more")
+	full := leasehold.Errorf("import", leasehold.ErrLimit, "users", "no room for 7 more")
 	for name, refuse := range map[string]func(*road, *importer){
 		"before it comes":     func(_ *road, i *importer) { i.in.Refuse(full) },
 		"while it sends":      func(_ *road, i *importer) { synctest.Wait(); i.in.Refuse(full) },
@@ -104,9 +104,9 @@ func TestRefusal(t *testing.T) {
 					refuse(r, i)
 				}
 				err := o.Finish()
-				wantError(t, err, leasehold.Limit, "target:1", "no room for 7 more")
+				wantError(t, err, leasehold.ErrLimit, "target:1", "no room for 7 more")
 				again := o.Send([]byte("b"))
-				wantError(t, again, leasehold.Limit, "no room for 7 more")
+				wantError(t, again, leasehold.ErrLimit, "no room for 7 more")
 			})
 		})
 	}
@@ -137,7 +137,7 @@ func TestConfirmedIsNotRefused(t *testing.T) {
 				t.Fatalf("hears %v, %v, want %s", answer, err, what)
 			}
 		}
-		over := leasehold.Errorf("move", leasehold.Closed, "", "the move is over")
+		over := leasehold.Errorf("move", leasehold.ErrClosed, "", "the move is over")
 		i.in.Close(over)
 		if err := context.Cause(i.in.Context()); !errors.Is(err, over) {
 			t.Errorf("closed, and ended with %v", err)
@@ -178,7 +178,7 @@ func TestNoProgress(t *testing.T) {
 				synctest.Wait()
 				test.act(r, o)
 				took, err := fails(o)
-				if leasehold.KindOf(err) != leasehold.Unavailable || took != testIdle {
+				if leasehold.KindOf(err) != leasehold.ErrUnavailable || took != testIdle {
 					t.Errorf("after %v: %v", took, err)
 				}
 				synctest.Wait()
@@ -204,7 +204,7 @@ func TestNoTarget(t *testing.T) {
 		r.cut(true)
 		o := r.transfer(t)
 		took, err := fails(o)
-		wantError(t, err, leasehold.Unavailable, "target:1", "the road is closed")
+		wantError(t, err, leasehold.ErrUnavailable, "target:1", "the road is closed")
 		if took != testIdle {
 			t.Errorf("it took %v", took)
 		}
@@ -229,7 +229,7 @@ func TestIncompleteImport(t *testing.T) {
 		})
 		o := r.transfer(t)
 		go func() { _ = send(o, []string{"a", "b"}) }()
-		wantError(t, <-verdict, leasehold.Invalid, "not all records have been read")
+		wantError(t, <-verdict, leasehold.ErrInvalid, "not all records have been read")
 	})
 }
 
@@ -241,8 +241,8 @@ func TestOutgoingEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		o := Open(ctx, r.departure())
 		defer o.Close()
-		cancel(leasehold.NotFound)
-		if err := o.Finish(); !errors.Is(err, leasehold.NotFound) {
+		cancel(leasehold.ErrNotFound)
+		if err := o.Finish(); !errors.Is(err, leasehold.ErrNotFound) {
 			t.Errorf("finished with %v", err)
 		}
 	})
@@ -258,12 +258,12 @@ func TestServerClose(t *testing.T) {
 		synctest.Wait()
 		s.Close()
 		took, err := fails(o)
-		wantError(t, err, leasehold.Closed, "this owner is shutting down")
+		wantError(t, err, leasehold.ErrClosed, "this owner is shutting down")
 		if took != 0 {
 			t.Errorf("it took %v", took)
 		}
 		<-i.done
-		wantError(t, i.err, leasehold.Closed)
+		wantError(t, i.err, leasehold.ErrClosed)
 	})
 }
 
@@ -277,8 +277,8 @@ func TestChecksum(t *testing.T) {
 			t.Fatal(err)
 		}
 		o.batch.data[0] = 'b' // a bit has flipped
-		wantError(t, o.Finish(), leasehold.Internal, "1 records of 1 bytes with checksum")
+		wantError(t, o.Finish(), leasehold.ErrInternal, "1 records of 1 bytes with checksum")
 		<-i.done
-		wantError(t, i.err, leasehold.Internal)
+		wantError(t, i.err, leasehold.ErrInternal)
 	})
 }

@@ -70,7 +70,7 @@ func FuzzTransfer(f *testing.F) {
 		s.ctx = t.Context()
 		in := s.Expect(testTicket, "", func(*Incoming) {})
 		in.begun, in.idle = true, time.AfterFunc(time.Hour, func() {})
-		defer in.Close(leasehold.Errorf("", leasehold.Closed, "", ""))
+		defer in.Close(leasehold.Errorf("", leasehold.ErrClosed, "", ""))
 		var bytesIn, recordsIn int
 		for from := bytes.NewReader(b); ; {
 			m := &leaseholdv1.TransferRequest{}

@@ -71,19 +71,19 @@ func TestHostileSource(t *testing.T) {
 		says []*leaseholdv1.TransferRequest
 		want leasehold.Kind
 	}{
-		"a chunk out of order":     {[]*leaseholdv1.TransferRequest{chunk(2, "a", 1)}, leasehold.Invalid},
-		"a chunk again":            {[]*leaseholdv1.TransferRequest{chunk(1, "a", 1), chunk(1, "a", 1)}, leasehold.Invalid},
-		"a chunk of nothing":       {[]*leaseholdv1.TransferRequest{chunk(1, "")}, leasehold.Limit},
-		"a chunk with too much":    {[]*leaseholdv1.TransferRequest{chunk(1, big, maxChunk-1, 1)}, leasehold.Limit},
-		"a chunk with too many":    {[]*leaseholdv1.TransferRequest{chunk(1, "", many...)}, leasehold.Limit},
-		"sizes that are too small": {[]*leaseholdv1.TransferRequest{chunk(1, "abc", 1, 1)}, leasehold.Invalid},
-		"sizes that are too large": {[]*leaseholdv1.TransferRequest{chunk(1, "abc", 1, 1<<32-1)}, leasehold.Invalid},
-		"more than the window":     {overflow(), leasehold.Limit},
-		"an end out of order":      {[]*leaseholdv1.TransferRequest{end(2)}, leasehold.Invalid},
-		"an end of something else": {[]*leaseholdv1.TransferRequest{chunk(1, "a", 1), end(2)}, leasehold.Internal},
-		"a chunk after the end":    {[]*leaseholdv1.TransferRequest{end(1), chunk(2, "a", 1)}, leasehold.Invalid},
-		"an end after the end":     {[]*leaseholdv1.TransferRequest{end(1), end(2)}, leasehold.Invalid},
-		"nothing":                  {[]*leaseholdv1.TransferRequest{{}}, leasehold.Invalid},
+		"a chunk out of order":     {[]*leaseholdv1.TransferRequest{chunk(2, "a", 1)}, leasehold.ErrInvalid},
+		"a chunk again":            {[]*leaseholdv1.TransferRequest{chunk(1, "a", 1), chunk(1, "a", 1)}, leasehold.ErrInvalid},
+		"a chunk of nothing":       {[]*leaseholdv1.TransferRequest{chunk(1, "")}, leasehold.ErrLimit},
+		"a chunk with too much":    {[]*leaseholdv1.TransferRequest{chunk(1, big, maxChunk-1, 1)}, leasehold.ErrLimit},
+		"a chunk with too many":    {[]*leaseholdv1.TransferRequest{chunk(1, "", many...)}, leasehold.ErrLimit},
+		"sizes that are too small": {[]*leaseholdv1.TransferRequest{chunk(1, "abc", 1, 1)}, leasehold.ErrInvalid},
+		"sizes that are too large": {[]*leaseholdv1.TransferRequest{chunk(1, "abc", 1, 1<<32-1)}, leasehold.ErrInvalid},
+		"more than the window":     {overflow(), leasehold.ErrLimit},
+		"an end out of order":      {[]*leaseholdv1.TransferRequest{end(2)}, leasehold.ErrInvalid},
+		"an end of something else": {[]*leaseholdv1.TransferRequest{chunk(1, "a", 1), end(2)}, leasehold.ErrInternal},
+		"a chunk after the end":    {[]*leaseholdv1.TransferRequest{end(1), chunk(2, "a", 1)}, leasehold.ErrInvalid},
+		"an end after the end":     {[]*leaseholdv1.TransferRequest{end(1), end(2)}, leasehold.ErrInvalid},
+		"nothing":                  {[]*leaseholdv1.TransferRequest{{}}, leasehold.ErrInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -274,13 +274,13 @@ func TestHostileTarget(t *testing.T) {
 		kind leasehold.Kind
 		why  string
 	}{
-		"does not answer":          {[]*leaseholdv1.TransferResponse{taken}, leasehold.Internal, "it has not answered the opening"},
-		"is too new":               {[]*leaseholdv1.TransferResponse{accepted(wire.Version+2, 1)}, leasehold.Stale, "upgrade this side"},
-		"wants what never was":     {[]*leaseholdv1.TransferResponse{accepted(wire.Version, 3)}, leasehold.Internal, "never sent"},
-		"wants what was long ago":  {[]*leaseholdv1.TransferResponse{accepted(wire.Version, 0)}, leasehold.Internal, "never sent"},
-		"has taken what never was": {[]*leaseholdv1.TransferResponse{accepted(wire.Version, 1), taken}, leasehold.Internal, "never sent"},
-		"confirms too early":       {[]*leaseholdv1.TransferResponse{accepted(wire.Version, 1), confirmed}, leasehold.Internal, "before it was sent the end"},
-		"says nothing":             {nil, leasehold.Unavailable, "the target has not answered"},
+		"does not answer":          {[]*leaseholdv1.TransferResponse{taken}, leasehold.ErrInternal, "it has not answered the opening"},
+		"is too new":               {[]*leaseholdv1.TransferResponse{accepted(wire.Version+2, 1)}, leasehold.ErrStale, "upgrade this side"},
+		"wants what never was":     {[]*leaseholdv1.TransferResponse{accepted(wire.Version, 3)}, leasehold.ErrInternal, "never sent"},
+		"wants what was long ago":  {[]*leaseholdv1.TransferResponse{accepted(wire.Version, 0)}, leasehold.ErrInternal, "never sent"},
+		"has taken what never was": {[]*leaseholdv1.TransferResponse{accepted(wire.Version, 1), taken}, leasehold.ErrInternal, "never sent"},
+		"confirms too early":       {[]*leaseholdv1.TransferResponse{accepted(wire.Version, 1), confirmed}, leasehold.ErrInternal, "before it was sent the end"},
+		"says nothing":             {nil, leasehold.ErrUnavailable, "the target has not answered"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

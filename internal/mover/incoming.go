@@ -90,7 +90,7 @@ func (in *Incoming) Complete() error {
 		return in.refusal
 	}
 	if !in.complete {
-		return leasehold.Errorf(opReceive, leasehold.Invalid, "", "not all records have been read: %d chunks are left, and the end has come: %t", len(in.queue), in.end)
+		return leasehold.Errorf(opReceive, leasehold.ErrInvalid, "", "not all records have been read: %d chunks are left, and the end has come: %t", len(in.queue), in.end)
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func (in *Incoming) stuck() error {
 	case len(in.queue) > 0:
 		why = "this side's application takes nothing in"
 	}
-	return leasehold.Errorf(opReceive, leasehold.Unavailable, "", "no progress for %v: %s", in.server.Idle, why)
+	return leasehold.Errorf(opReceive, leasehold.ErrUnavailable, "", "no progress for %v: %s", in.server.Idle, why)
 }
 
 // head waits for a chunk; nil says that there are no more.
@@ -230,7 +230,7 @@ func (in *Incoming) put(stream uint64, r *leaseholdv1.TransferRequest) error {
 	case *leaseholdv1.TransferRequest_End:
 		return in.finish(kind.End)
 	}
-	return leasehold.Errorf(opReceive, leasehold.Invalid, "", "a message is neither a chunk nor the end")
+	return leasehold.Errorf(opReceive, leasehold.ErrInvalid, "", "a message is neither a chunk nor the end")
 }
 
 func (in *Incoming) chunk(c *leaseholdv1.TransferChunk) error {
@@ -241,7 +241,7 @@ func (in *Incoming) chunk(c *leaseholdv1.TransferChunk) error {
 		return err
 	}
 	if len(in.queue) > 0 && in.weight+weight(c) > Window {
-		return leasehold.Errorf(opReceive, leasehold.Limit, "", "more than %d bytes are under way", Window)
+		return leasehold.Errorf(opReceive, leasehold.ErrLimit, "", "more than %d bytes are under way", Window)
 	}
 	for record := range records(c) {
 		in.sum.add(record)
@@ -270,7 +270,7 @@ func (in *Incoming) finish(e *leaseholdv1.TransferEnd) error {
 
 func (in *Incoming) follows(number uint64) error {
 	if number != in.next || in.end {
-		return leasehold.Errorf(opReceive, leasehold.Invalid, "", "chunk %d has come, want %d", number, in.next)
+		return leasehold.Errorf(opReceive, leasehold.ErrInvalid, "", "chunk %d has come, want %d", number, in.next)
 	}
 	return nil
 }

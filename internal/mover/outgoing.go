@@ -82,7 +82,7 @@ func (o *Outgoing) Progress() (records, bytes uint64) {
 // may be, and fails if the transfer has.
 func (o *Outgoing) Send(record []byte) error {
 	if len(record) > MaxRecord {
-		return leasehold.Errorf(opSend, leasehold.Limit, o.Addr, "a record has %d bytes, at most %d are allowed: split it", len(record), MaxRecord)
+		return leasehold.Errorf(opSend, leasehold.ErrLimit, o.Addr, "a record has %d bytes, at most %d are allowed: split it", len(record), MaxRecord)
 	}
 	if o.ctx.Err() != nil {
 		return context.Cause(o.ctx)
@@ -142,7 +142,7 @@ func (o *Outgoing) Finish() error {
 
 // Close ends the transfer, however far it is, and waits for what Open started.
 func (o *Outgoing) Close() {
-	o.cancel(leasehold.Errorf(opSend, leasehold.Closed, o.Addr, "the transfer was closed"))
+	o.cancel(leasehold.Errorf(opSend, leasehold.ErrClosed, o.Addr, "the transfer was closed"))
 	o.ended.Wait()
 	o.idle.Stop()
 	o.linger.Stop()
@@ -189,11 +189,11 @@ func (o *Outgoing) stuck() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	fail := func(why string) error {
-		return leasehold.Errorf(opSend, leasehold.Unavailable, o.Addr, "no progress for %v: %s", o.Idle, why)
+		return leasehold.Errorf(opSend, leasehold.ErrUnavailable, o.Addr, "no progress for %v: %s", o.Idle, why)
 	}
 	switch {
 	case o.broken != nil:
-		return leasehold.Errorf(opSend, leasehold.Unavailable, o.Addr, "no progress for %v: there is no connection: %w", o.Idle, o.broken)
+		return leasehold.Errorf(opSend, leasehold.ErrUnavailable, o.Addr, "no progress for %v: there is no connection: %w", o.Idle, o.broken)
 	case !o.accepted:
 		return fail("the target has not answered")
 	case len(o.kept) > 0:

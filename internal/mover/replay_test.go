@@ -39,7 +39,7 @@ func (r *road) wantRefused(t *testing.T, what string, code codes.Code, change fu
 // however it ended, and nothing in another session of the same owner; and state that has come is
 // not changed by it.
 func TestReplayedTransfer(t *testing.T) {
-	over := leasehold.Errorf(opReceive, leasehold.Closed, "", "the move is over")
+	over := leasehold.Errorf(opReceive, leasehold.ErrClosed, "", "the move is over")
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoad()
 		s := r.serve(t)

@@ -103,7 +103,7 @@ func (s *Server) Close() {
 	s.expected = make(map[protocol.Ticket]*Incoming)
 	s.mu.Unlock()
 	for _, in := range expected {
-		in.fail(leasehold.Errorf(opReceive, leasehold.Closed, "", "this owner is shutting down"))
+		in.fail(leasehold.Errorf(opReceive, leasehold.ErrClosed, "", "this owner is shutting down"))
 	}
 	// Sources hear of it if they listen.
 	const patience = time.Second

@@ -112,7 +112,7 @@ func TestBrokenStreamsAreNoProgress(t *testing.T) {
 		go func() { settled <- errors.Join(o.Send([]byte("a")), o.Settle()) }()
 		select {
 		case err := <-settled:
-			wantError(t, err, leasehold.Unavailable, "no progress for 30s", "gone")
+			wantError(t, err, leasehold.ErrUnavailable, "no progress for 30s", "gone")
 		case <-time.After(10 * testIdle):
 			t.Errorf("it has not failed in %v", 10*testIdle)
 		}

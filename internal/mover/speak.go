@@ -22,7 +22,7 @@ type client = grpc.BidiStreamingClient[leaseholdv1.TransferRequest, leaseholdv1.
 func (o *Outgoing) run() {
 	conn, err := grpc.NewClient("passthrough:///"+o.Addr, append(dialOptions(), o.DialOptions...)...)
 	if err != nil {
-		o.cancel(leasehold.Errorf(opSend, leasehold.Invalid, o.Addr, "the target cannot be dialled: %w", err))
+		o.cancel(leasehold.Errorf(opSend, leasehold.ErrInvalid, o.Addr, "the target cannot be dialled: %w", err))
 		return
 	}
 	defer conn.Close() //nolint:errcheck // nothing is left to be said over it
@@ -209,5 +209,5 @@ func (o *Outgoing) confirmed() error {
 }
 
 func (o *Outgoing) nonsense(what string) error {
-	return leasehold.Errorf(opSend, leasehold.Internal, o.Addr, "the target makes no sense: %s", what)
+	return leasehold.Errorf(opSend, leasehold.ErrInternal, o.Addr, "the target makes no sense: %s", what)
 }

@@ -267,7 +267,7 @@ func TestLongRecords(t *testing.T) {
 		r := newRoad()
 		i := expect(r.serve(t), testTicket, nil)
 		o := r.transfer(t)
-		wantError(t, o.Send(make([]byte, MaxRecord+1)), leasehold.Limit, "4194305 bytes", "at most 4194304")
+		wantError(t, o.Send(make([]byte, MaxRecord+1)), leasehold.ErrLimit, "4194305 bytes", "at most 4194304")
 		if err := send(o, []string{"a"}); err != nil {
 			t.Fatal(err)
 		}

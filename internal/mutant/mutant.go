@@ -132,7 +132,7 @@ func (m Mutant) compile(ctx context.Context, out, what string, command ...string
 	const op = "build mutant"
 	root, err := checkout()
 	if err != nil {
-		return &leasehold.Error{Op: op, Kind: leasehold.NotFound, Subject: m.Name, Err: err}
+		return &leasehold.Error{Op: op, Kind: leasehold.ErrNotFound, Subject: m.Name, Err: err}
 	}
 	dir, err := os.MkdirTemp("", "leasehold-mutant-")
 	if err != nil {
@@ -141,12 +141,12 @@ func (m Mutant) compile(ctx context.Context, out, what string, command ...string
 	defer func() { _ = os.RemoveAll(dir) }() // it is in the system's temporary directory
 	overlay, err := m.lay(root, dir)
 	if err != nil {
-		return &leasehold.Error{Op: op, Kind: leasehold.Internal, Subject: m.Name, Err: err}
+		return &leasehold.Error{Op: op, Kind: leasehold.ErrInternal, Subject: m.Name, Err: err}
 	}
 	cmd := exec.CommandContext(ctx, "go", append(command, "-overlay", overlay, "-o", out, what)...)
 	cmd.Dir = root
 	if text, err := cmd.CombinedOutput(); err != nil {
-		return leasehold.Errorf(op, leasehold.Internal, m.Name, "%v\n%s", err, text)
+		return leasehold.Errorf(op, leasehold.ErrInternal, m.Name, "%v\n%s", err, text)
 	}
 	return nil
 }

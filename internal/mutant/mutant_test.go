@@ -90,7 +90,7 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 		t.Errorf("a patch without a hunk: %v", err)
 	}
 	t.Chdir(t.TempDir())
-	if err := Build(t.Context(), All()[0], "./cmd/leasehold", out); leasehold.KindOf(err) != leasehold.NotFound || !strings.Contains(err.Error(), "inside a checkout") {
+	if err := Build(t.Context(), All()[0], "./cmd/leasehold", out); leasehold.KindOf(err) != leasehold.ErrNotFound || !strings.Contains(err.Error(), "inside a checkout") {
 		t.Errorf("outside of a checkout: %v", err)
 	}
 }

@@ -267,7 +267,7 @@ var shells = []Mutant{
 	{Name: "leader-does-not-say-so", Package: "./manager", Test: "TestLookupsFollowStandbys"},
 	{Name: "said-before-stored", Package: "./leaseholdtest", Test: "TestEveryPoint/manager/before-commit"},
 	{Name: "append-ignores-term", Package: "./store/mem", Test: "TestStore/AppendGuards"},
-	{Name: "append-ignores-head", Package: "./store/internal/kv", Test: "TestFaults"},
+	{Name: "append-ignores-head", Package: "./internal/store/kv", Test: "TestFaults"},
 	{Name: "swap-ignores-version", Package: "./store/mem", Test: "TestStore/SwapGuards"},
 	{Name: "stream-not-replaced", Package: "./internal/runtime/broadcast", Test: "TestNewestStreamIsASessions"},
 	{Name: "old-message-kept", Package: "./internal/runtime/broadcast", Test: "TestNewestMessageWaitsForAnOwner"},

@@ -120,7 +120,7 @@ func (r *Registers) Lost(loss leasehold.Loss) {
 // Never is when an operation returns whose outcome is unknown.
 const Never = 1 << 62
 
-// Ask sends random requests and notes the answers. An error [leasehold.Unavailable] says that the
+// Ask sends random requests and notes the answers. An error [leasehold.ErrIndeterminate] says that the
 // request may have been executed, any other that it was not. The function may change the
 // request to what it has tried: a swap that got no further than its read is a read.
 func (r *Registers) Ask(client, times int, every time.Duration, random *rand.Rand, request func(*Request) (Answer, error)) {
@@ -131,7 +131,7 @@ func (r *Registers) Ask(client, times int, every time.Duration, random *rand.Ran
 		out, err := request(&in)
 		o := porcupine.Operation{ClientId: client, Input: in, Call: call, Output: out, Return: r.now()}
 		switch {
-		case errors.Is(err, leasehold.Unavailable) && in.Do != Read:
+		case errors.Is(err, leasehold.ErrIndeterminate) && in.Do != Read:
 			o.Output, o.Return = Answer{Unknown: true}, Never
 		case err != nil:
 			continue

@@ -44,7 +44,7 @@ type authority struct {
 // newAuthority makes a CA that can sign for one domain, and no CA below it.
 func newAuthority(domain string, now time.Time) (*authority, error) {
 	if !validHost(domain) || net.ParseIP(domain) != nil || domain != strings.ToLower(domain) || strings.Contains(domain, "_") {
-		return nil, leasehold.Errorf("make CA", leasehold.Invalid, domain, "want a domain such as example.org, in lower case; it need not exist")
+		return nil, leasehold.Errorf("make CA", leasehold.ErrInvalid, domain, "want a domain such as example.org, in lower case; it need not exist")
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -96,7 +96,7 @@ func (a *authority) sign(template, parent *x509.Certificate, key *ecdsa.PublicKe
 // issue makes a certificate, and a new key for it.
 func (a *authority) issue(p *Party, now time.Time, lifetime time.Duration) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	if now.After(a.cert.NotAfter) {
-		return nil, nil, leasehold.Errorf("issue certificate", leasehold.Invalid, p.String(), "the CA itself expired on %s: make a new one in another directory", a.cert.NotAfter.UTC().Format(time.DateOnly))
+		return nil, nil, leasehold.Errorf("issue certificate", leasehold.ErrInvalid, p.String(), "the CA itself expired on %s: make a new one in another directory", a.cert.NotAfter.UTC().Format(time.DateOnly))
 	}
 	identity, err := url.Parse(string(p.Identity(a.domain)))
 	if err != nil {

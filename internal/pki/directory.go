@@ -36,7 +36,7 @@ type Directory struct {
 // nothing does. It refuses a directory that has something in it.
 func Create(dir, domain string, parties []Party, now time.Time, lifetime time.Duration) (*Directory, []Issued, error) {
 	bad := func(err error) (*Directory, []Issued, error) {
-		return nil, nil, leasehold.Errorf("make CA", leasehold.Invalid, dir, "%w", err)
+		return nil, nil, leasehold.Errorf("make CA", leasehold.ErrInvalid, dir, "%w", err)
 	}
 	if err := empty(dir); err != nil {
 		return bad(err)
@@ -93,7 +93,7 @@ func (d *Directory) fill(parties []Party, now time.Time, lifetime time.Duration)
 	seen := make(map[string]bool)
 	for _, p := range parties {
 		if seen[p.String()] {
-			return nil, leasehold.Errorf("certificate", leasehold.Invalid, p.String(), "it is named twice")
+			return nil, leasehold.Errorf("certificate", leasehold.ErrInvalid, p.String(), "it is named twice")
 		}
 		seen[p.String()] = true
 		i, err := d.Issue(p, "", now, lifetime)
@@ -112,7 +112,7 @@ func (d *Directory) fill(parties []Party, now time.Time, lifetime time.Duration)
 // Open opens a directory that Create has made.
 func Open(dir string) (*Directory, error) {
 	bad := func(format string, args ...any) (*Directory, error) {
-		return nil, leasehold.Errorf("open CA", leasehold.Invalid, dir, format, args...)
+		return nil, leasehold.Errorf("open CA", leasehold.ErrInvalid, dir, format, args...)
 	}
 	certs, err := ReadCertificates(filepath.Join(dir, caCert))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -155,7 +155,7 @@ func (d *Directory) Issue(p Party, dir string, now time.Time, lifetime time.Dura
 		dir = filepath.Join(d.dir, p.dir())
 	}
 	bad := func(err error) (Issued, error) {
-		return Issued{}, leasehold.Errorf("issue certificate", leasehold.Invalid, p.String(), "%w", err)
+		return Issued{}, leasehold.Errorf("issue certificate", leasehold.ErrInvalid, p.String(), "%w", err)
 	}
 	before, err := d.existing(&p, dir)
 	if err != nil {
@@ -183,7 +183,7 @@ func (d *Directory) existing(p *Party, dir string) (*x509.Certificate, error) {
 	certs, err := ReadCertificates(filepath.Join(dir, leafCert))
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Lstat(filepath.Join(dir, leafKey)); err == nil {
-			return nil, leasehold.Errorf("write", leasehold.Exists, dir, "there is a key without a certificate, whose it is nobody knows; nothing is overwritten")
+			return nil, leasehold.Errorf("write", leasehold.ErrExists, dir, "there is a key without a certificate, whose it is nobody knows; nothing is overwritten")
 		}
 		return nil, nil
 	}
@@ -191,7 +191,7 @@ func (d *Directory) existing(p *Party, dir string) (*x509.Certificate, error) {
 		return nil, err
 	}
 	if want := p.Identity(d.ca.domain); !slices.Contains(secure.Identities(certs[0]), want) {
-		return nil, leasehold.Errorf("write", leasehold.Exists, dir, "the certificate there is of %q, not of %q; choose another directory", secure.Identities(certs[0]), want)
+		return nil, leasehold.Errorf("write", leasehold.ErrExists, dir, "the certificate there is of %q, not of %q; choose another directory", secure.Identities(certs[0]), want)
 	}
 	return certs[0], nil
 }
@@ -223,7 +223,7 @@ func readKey(name string) (*ecdsa.PrivateKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	bad := leasehold.Errorf("read", leasehold.Invalid, name, "it is not a key that \"leasehold pki init\" made")
+	bad := leasehold.Errorf("read", leasehold.ErrInvalid, name, "it is not a key that \"leasehold pki init\" made")
 	b, _ := pem.Decode(text)
 	if b == nil {
 		return nil, bad

@@ -22,7 +22,7 @@ func ReadCertificates(name string) ([]*x509.Certificate, error) {
 		return nil, err
 	}
 	bad := func(format string, args ...any) error {
-		return leasehold.Errorf("read", leasehold.Invalid, name, format, args...)
+		return leasehold.Errorf("read", leasehold.ErrInvalid, name, format, args...)
 	}
 	var all []*x509.Certificate
 	for {

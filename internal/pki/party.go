@@ -49,7 +49,7 @@ type Party struct {
 
 // bad says what is wrong with a party.
 func (p *Party) bad(format string, args ...any) error {
-	return leasehold.Errorf("certificate", leasehold.Invalid, p.String(), format, args...)
+	return leasehold.Errorf("certificate", leasehold.ErrInvalid, p.String(), format, args...)
 }
 
 // check reports what is wrong with a party, but for its hosts. Names of files

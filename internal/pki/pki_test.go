@@ -141,7 +141,7 @@ func TestCreateRefuses(t *testing.T) {
 			return err
 		},
 	} {
-		if err := make(); leasehold.KindOf(err) != leasehold.Invalid {
+		if err := make(); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("%s: %v", name, err)
 		}
 		if diff := cmp.Diff(before, snapshot(t, filepath.Dir(dir))); diff != "" {
@@ -149,7 +149,7 @@ func TestCreateRefuses(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", "Example.org", "a_b", "10.0.0.1", "a/b", "*.org", "{name}.org"} {
-		if _, _, err := pki.Create(dir+"3", bad, nil, time.Now(), pki.LeafLifetime); leasehold.KindOf(err) != leasehold.Invalid {
+		if _, _, err := pki.Create(dir+"3", bad, nil, time.Now(), pki.LeafLifetime); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("domain %q: %v", bad, err)
 		}
 	}
@@ -214,7 +214,7 @@ func TestIssue(t *testing.T) {
 		"an operator's host":        {pki.Party{Role: pki.Operator, Name: "a", Hosts: []string{"h"}}, ""},
 		"a wildcard":                {pki.Party{Role: pki.Manager, Name: "a", Hosts: []string{"*.example.org"}}, ""},
 	} {
-		if _, err := issue(bad.party, bad.out); leasehold.KindOf(err) != leasehold.Invalid {
+		if _, err := issue(bad.party, bad.out); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

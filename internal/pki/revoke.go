@@ -23,7 +23,7 @@ const listLifetime = 365 * day
 func (d *Directory) Revoke(certs []*x509.Certificate, now time.Time) (string, error) {
 	file := d.Path(listFile)
 	bad := func(format string, args ...any) (string, error) {
-		return "", leasehold.Errorf("revoke", leasehold.Invalid, file, format, args...)
+		return "", leasehold.Errorf("revoke", leasehold.ErrInvalid, file, format, args...)
 	}
 	list := &x509.RevocationList{Number: big.NewInt(1), ThisUpdate: now.Add(-backdated), NextUpdate: now.Add(listLifetime)}
 	before, err := d.readList(file)

@@ -161,5 +161,5 @@ func (c *Config) validateReports(owners int) error {
 }
 
 func invalid(subject, format string, args ...any) error {
-	return leasehold.Errorf("try a policy", leasehold.Invalid, subject, format, args...)
+	return leasehold.Errorf("try a policy", leasehold.ErrInvalid, subject, format, args...)
 }

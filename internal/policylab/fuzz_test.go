@@ -21,7 +21,7 @@ func FuzzRecorded(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		w, err := ReadRecorded(bytes.NewReader(text))
 		if err != nil {
-			if leasehold.KindOf(err) != leasehold.Invalid {
+			if leasehold.KindOf(err) != leasehold.ErrInvalid {
 				t.Fatal(err)
 			}
 			return

@@ -255,7 +255,7 @@ func TestPeriodsToTarget(t *testing.T) {
 func TestRunFails(t *testing.T) {
 	c := small(partition.Consistent{}, Uniform())
 	c.MaxRanges = 2
-	if _, err := c.Run(t.Context()); leasehold.KindOf(err) != leasehold.Limit {
+	if _, err := c.Run(t.Context()); leasehold.KindOf(err) != leasehold.ErrLimit {
 		t.Errorf("too few ranges: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -292,7 +292,7 @@ func TestConfigRefuses(t *testing.T) {
 		c := small(partition.Even{}, Uniform())
 		change(&c)
 		var wrong *leasehold.Error
-		if err := c.Validate(); !errors.As(err, &wrong) || wrong.Kind != leasehold.Invalid || wrong.Subject != name {
+		if err := c.Validate(); !errors.As(err, &wrong) || wrong.Kind != leasehold.ErrInvalid || wrong.Subject != name {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

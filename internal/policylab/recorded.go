@@ -65,13 +65,13 @@ func ReadRecorded(from io.Reader) (Workload, error) {
 	case errors.Is(err, bufio.ErrTooLong):
 		return nil, badLine(number+1, fmt.Errorf("it is longer than %d bytes: is this a file of loads?", maxLine))
 	case err != nil:
-		return nil, &leasehold.Error{Op: opRecorded, Kind: leasehold.Unavailable, Err: err}
+		return nil, &leasehold.Error{Op: opRecorded, Kind: leasehold.ErrUnavailable, Err: err}
 	}
 	if err := r.endPeriod(); err != nil {
 		return nil, badLine(number, err)
 	}
 	if len(r.done) == 0 {
-		return nil, leasehold.Errorf(opRecorded, leasehold.Invalid, "", "there is no record in it")
+		return nil, leasehold.Errorf(opRecorded, leasehold.ErrInvalid, "", "there is no record in it")
 	}
 	return r.done, nil
 }
@@ -79,7 +79,7 @@ func ReadRecorded(from io.Reader) (Workload, error) {
 const opRecorded = "read recorded loads"
 
 func badLine(number int, err error) error {
-	return &leasehold.Error{Op: opRecorded, Kind: leasehold.Invalid, Subject: fmt.Sprintf("line %d", number), Err: err}
+	return &leasehold.Error{Op: opRecorded, Kind: leasehold.ErrInvalid, Subject: fmt.Sprintf("line %d", number), Err: err}
 }
 
 // recorded is a workload of which some periods are known, sorted.

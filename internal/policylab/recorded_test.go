@@ -110,7 +110,7 @@ func TestReadRecordedRefuses(t *testing.T) {
 		{"a long line", good + strings.Repeat("x", maxLine+1), `"line 2": it is longer than 4096 bytes`},
 	} {
 		_, err := ReadRecorded(strings.NewReader(test.text))
-		if leasehold.KindOf(err) != leasehold.Invalid || !strings.Contains(err.Error(), test.want) {
+		if leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %s", test.name, err, test.want)
 		}
 	}
@@ -136,7 +136,7 @@ func TestReadRecordedIsBounded(t *testing.T) {
 	if err := r.add(record{}); err == nil || !strings.Contains(err.Error(), "more than 4000000 records") {
 		t.Errorf("one record too many: %v", err)
 	}
-	if _, err := ReadRecorded(io.MultiReader(strings.NewReader("\n"), brokenReader{})); leasehold.KindOf(err) != leasehold.Unavailable {
+	if _, err := ReadRecorded(io.MultiReader(strings.NewReader("\n"), brokenReader{})); leasehold.KindOf(err) != leasehold.ErrUnavailable {
 		t.Errorf("a file that cannot be read: %v", err)
 	}
 }

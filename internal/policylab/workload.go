@@ -52,7 +52,7 @@ func Uniform() Workload { return steady{newLoad(nil, []RangeCost{{leasehold.All,
 func Hot(hot float64, rest Zipf) (Workload, error) {
 	const op = "hot workload"
 	if !(hot > 0 && hot <= 1) { // so written, NaN fails
-		return nil, leasehold.Errorf(op, leasehold.Invalid, "hot", "is %v, want more than 0 and at most 1: one key's share of all load", hot)
+		return nil, leasehold.Errorf(op, leasehold.ErrInvalid, "hot", "is %v, want more than 0 and at most 1: one key's share of all load", hot)
 	}
 	load, err := rest.load(1 - hot)
 	if err != nil {
@@ -96,10 +96,10 @@ const waveSteps = 1024
 func (d Diurnal) Workload() (Workload, error) {
 	const op = "diurnal workload"
 	if d.Day < 2 {
-		return nil, leasehold.Errorf(op, leasehold.Invalid, "day", "is %d periods long, want at least 2", d.Day)
+		return nil, leasehold.Errorf(op, leasehold.ErrInvalid, "day", "is %d periods long, want at least 2", d.Day)
 	}
 	if !(d.Swell >= 0 && d.Swell <= 1 && d.Tide >= 0 && d.Tide < 1) { // so written, NaN fails
-		return nil, leasehold.Errorf(op, leasehold.Invalid, "", "swell is %v and tide %v, want 0 to 1 for both, and a tide below 1", d.Swell, d.Tide)
+		return nil, leasehold.Errorf(op, leasehold.ErrInvalid, "", "swell is %v and tide %v, want 0 to 1 for both, and a tide below 1", d.Swell, d.Tide)
 	}
 	base, err := d.Zipf.load(1)
 	if err != nil {

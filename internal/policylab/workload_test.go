@@ -64,7 +64,7 @@ func TestZipfRefuses(t *testing.T) {
 		{1, math.Inf(1), 1},
 		{1, 1e19, 1},
 	} {
-		if _, err := z.Workload(); leasehold.KindOf(err) != leasehold.Invalid {
+		if _, err := z.Workload(); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("%+v: %v", z, err)
 		}
 	}
@@ -81,7 +81,7 @@ func TestHot(t *testing.T) {
 		}
 	}
 	for _, hot := range []float64{0, -1, 1.1, math.NaN()} {
-		if _, err := Hot(hot, Zipf{Keys: 1}); leasehold.KindOf(err) != leasehold.Invalid {
+		if _, err := Hot(hot, Zipf{Keys: 1}); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("hot %v: %v", hot, err)
 		}
 	}
@@ -113,7 +113,7 @@ func TestDiurnal(t *testing.T) {
 		}
 	}
 	for _, d := range []Diurnal{{Day: 1}, {Day: 2, Swell: 2}, {Day: 2, Tide: 1}, {Day: 2, Tide: math.NaN()}, {Day: 2}} {
-		if _, err := d.Workload(); leasehold.KindOf(err) != leasehold.Invalid {
+		if _, err := d.Workload(); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("%+v: %v", d, err)
 		}
 	}

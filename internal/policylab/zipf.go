@@ -60,9 +60,9 @@ func (z Zipf) load(total float64) (*Load, error) {
 	const op = "zipf workload"
 	switch { // so written, NaN fails
 	case !(z.Alpha >= 0 && z.Alpha <= MaxAlpha):
-		return nil, leasehold.Errorf(op, leasehold.Invalid, "alpha", "is %v, want 0 to %d", z.Alpha, MaxAlpha)
+		return nil, leasehold.Errorf(op, leasehold.ErrInvalid, "alpha", "is %v, want 0 to %d", z.Alpha, MaxAlpha)
 	case !(z.Keys >= 1 && z.Keys <= MaxKeys) || z.Keys != math.Trunc(z.Keys):
-		return nil, leasehold.Errorf(op, leasehold.Invalid, "keys", "is %v, want a whole number from 1 to %g", z.Keys, float64(MaxKeys))
+		return nil, leasehold.Errorf(op, leasehold.ErrInvalid, "keys", "is %v, want a whole number from 1 to %g", z.Keys, float64(MaxKeys))
 	}
 	keys := make([]KeyCost, z.real())
 	sum := 0.0

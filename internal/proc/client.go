@@ -125,7 +125,7 @@ func (c *Client) Leader(ctx context.Context) (addr string, term leasehold.Term, 
 	}
 	asking.Wait()
 	if addr == "" {
-		return "", 0, leasehold.Errorf("leader", leasehold.Unavailable, "", "no manager leads: %w", err)
+		return "", 0, leasehold.Errorf("leader", leasehold.ErrUnavailable, "", "no manager leads: %w", err)
 	}
 	return addr, term, nil
 }
@@ -135,8 +135,8 @@ func (c *Client) CreateNamespace(ctx context.Context, config *leaseholdv1.Namesp
 	err = c.Ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
 		_, err := to.CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: config})
 		return err
-	}, leasehold.Exists)
-	if errors.Is(err, leasehold.Exists) {
+	}, leasehold.ErrExists)
+	if errors.Is(err, leasehold.ErrExists) {
 		return false, nil
 	}
 	return err == nil, err

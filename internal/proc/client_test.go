@@ -20,7 +20,7 @@ func TestAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer g.Close()
-	dead, exists := leasehold.Errorf("", leasehold.Unavailable, "", "dead"), leasehold.Errorf("", leasehold.Exists, "", "there")
+	dead, exists := leasehold.Errorf("", leasehold.ErrUnavailable, "", "dead"), leasehold.Errorf("", leasehold.ErrExists, "", "there")
 	for _, test := range []struct {
 		name  string
 		says  []error
@@ -29,8 +29,8 @@ func TestAsked(t *testing.T) {
 	}{
 		{"the first answers", []error{nil}, 1, nil},
 		{"the last answers", []error{dead, dead, nil}, 3, nil},
-		{"nobody answers", []error{dead, dead, dead}, 3, leasehold.Unavailable},
-		{"the second knows", []error{dead, exists}, 2, leasehold.Exists},
+		{"nobody answers", []error{dead, dead, dead}, 3, leasehold.ErrUnavailable},
+		{"the second knows", []error{dead, exists}, 2, leasehold.ErrExists},
 	} {
 		asked := 0
 		err := g.Ask(t.Context(), func(ctx context.Context, _ leaseholdv1.AdminServiceClient) error {
@@ -39,7 +39,7 @@ func TestAsked(t *testing.T) {
 			}
 			asked++
 			return test.says[asked-1]
-		}, leasehold.Exists)
+		}, leasehold.ErrExists)
 		if asked != test.asked || !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {
 			t.Errorf("%s: asked %d, %v", test.name, asked, err)
 		}

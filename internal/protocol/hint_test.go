@@ -12,7 +12,7 @@ import (
 func TestHintsAreBounded(t *testing.T) {
 	long := storage.ManagerID(strings.Repeat("x", leasehold.MaxOwnerIDLen+1))
 	for _, n := range []NotLeader{{Term: MaxTerm + 1}, {Leader: long}} {
-		if err := n.Validate(); leasehold.KindOf(err) != leasehold.Invalid {
+		if err := n.Validate(); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("%v passes: %v", n.Term, err)
 		}
 	}
@@ -38,13 +38,13 @@ func TestRepliesNameOnlyHoldersThatMakeSense(t *testing.T) {
 	} {
 		r := reply
 		spoil(&r)
-		if err := r.Validate(DefaultLimits); leasehold.KindOf(err) != leasehold.Invalid {
+		if err := r.Validate(DefaultLimits); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("a bad %s passes: %v", name, err)
 		}
 	}
 	change := table.Change{LSN: 1, Kind: table.Granted, Generation: 1, Holder: &bad}
 	lookup := LookupReply{Namespace: "n", Term: 1, LSN: 1, Changes: []table.Change{change}}
-	if err := lookup.Validate(DefaultLimits); leasehold.KindOf(err) != leasehold.Invalid {
+	if err := lookup.Validate(DefaultLimits); leasehold.KindOf(err) != leasehold.ErrInvalid {
 		t.Errorf("a change with a bad holder passes: %v", err)
 	}
 }

@@ -126,13 +126,13 @@ const MaxAtATime = 64
 
 func validateMoves(r *LeaseRequest) error {
 	bad := func(format string, args ...any) error {
-		return leasehold.Errorf("lease request", leasehold.Invalid, string(r.Holder.Owner), format, args...)
+		return leasehold.Errorf("lease request", leasehold.ErrInvalid, string(r.Holder.Owner), format, args...)
 	}
 	switch {
 	case len(r.Mover) > leasehold.MaxAddrLen:
 		return bad("the mover's address has %d bytes, want at most %d", len(r.Mover), leasehold.MaxAddrLen)
 	case len(r.Moves) > MaxMoves || len(r.Imports) > MaxMoves:
-		return leasehold.Errorf("lease request", leasehold.Limit, string(r.Holder.Owner), "%d moves and %d imports, at most %d of each are allowed", len(r.Moves), len(r.Imports), MaxMoves)
+		return leasehold.Errorf("lease request", leasehold.ErrLimit, string(r.Holder.Owner), "%d moves and %d imports, at most %d of each are allowed", len(r.Moves), len(r.Imports), MaxMoves)
 	}
 	for i := range r.Moves {
 		m := &r.Moves[i]
@@ -160,7 +160,7 @@ func validateMoves(r *LeaseRequest) error {
 
 func validateLoads(r *LeaseRequest) error {
 	if c, h := len(r.Loads.Cells), len(r.Loads.Hot); c > MaxCells || h > MaxHotKeys {
-		return leasehold.Errorf("lease request", leasehold.Limit, string(r.Holder.Owner),
+		return leasehold.Errorf("lease request", leasehold.ErrLimit, string(r.Holder.Owner),
 			"loads of %d cells and %d hot keys, at most %d and %d are allowed", c, h, MaxCells, MaxHotKeys)
 	}
 	return r.Loads.Validate()
@@ -168,10 +168,10 @@ func validateLoads(r *LeaseRequest) error {
 
 func validateOrders(r *LeaseReply) error {
 	bad := func(what string, i int) error {
-		return leasehold.Errorf("lease reply", leasehold.Invalid, string(r.Leader), "%s %d makes no sense", what, i)
+		return leasehold.Errorf("lease reply", leasehold.ErrInvalid, string(r.Leader), "%s %d makes no sense", what, i)
 	}
 	if n := len(r.Departures) + len(r.Arrivals); n > 2*MaxMoves {
-		return leasehold.Errorf("lease reply", leasehold.Limit, string(r.Leader), "%d moves, at most %d are allowed", n, 2*MaxMoves)
+		return leasehold.Errorf("lease reply", leasehold.ErrLimit, string(r.Leader), "%d moves, at most %d are allowed", n, 2*MaxMoves)
 	}
 	for i := range r.Departures {
 		d := &r.Departures[i]

@@ -27,11 +27,11 @@ func (t Timing) Validate() error {
 	const op = "timing"
 	switch {
 	case t.Lease < MinLease || t.Lease > MaxLease:
-		return leasehold.Errorf(op, leasehold.Invalid, t.Lease.String(), "a lease lasts %v to %v", MinLease, MaxLease)
+		return leasehold.Errorf(op, leasehold.ErrInvalid, t.Lease.String(), "a lease lasts %v to %v", MinLease, MaxLease)
 	case t.Renew < MinRenew || t.Renew > t.Lease/2:
-		return leasehold.Errorf(op, leasehold.Invalid, t.Renew.String(), "renewals come at least twice in a lease of %v, and not more often than every %v", t.Lease, MinRenew)
+		return leasehold.Errorf(op, leasehold.ErrInvalid, t.Renew.String(), "renewals come at least twice in a lease of %v, and not more often than every %v", t.Lease, MinRenew)
 	case !(t.Drift >= 1 && t.Drift <= MaxDrift):
-		return leasehold.Errorf(op, leasehold.Invalid, "drift", "is %v, want 1 to %d", float64(t.Drift), MaxDrift)
+		return leasehold.Errorf(op, leasehold.ErrInvalid, "drift", "is %v, want 1 to %d", float64(t.Drift), MaxDrift)
 	}
 	return nil
 }

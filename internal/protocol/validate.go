@@ -20,13 +20,13 @@ var DefaultLimits = Limits{Leases: 1 << 16, Changes: 1 << 16, Ranges: 1 << 20}
 func (r *LeaseRequest) Validate(l Limits) error {
 	const op = "lease request"
 	if r.Holder == nil {
-		return leasehold.Errorf(op, leasehold.Invalid, string(r.Namespace), "says not who sends it")
+		return leasehold.Errorf(op, leasehold.ErrInvalid, string(r.Namespace), "says not who sends it")
 	}
 	if err := ValidateHolder(r.Holder); err != nil {
 		return err
 	}
 	bad := func(format string, args ...any) error {
-		return leasehold.Errorf(op, leasehold.Invalid, string(r.Holder.Owner), format, args...)
+		return leasehold.Errorf(op, leasehold.ErrInvalid, string(r.Holder.Owner), format, args...)
 	}
 	switch {
 	case r.Namespace.Validate() != nil:
@@ -42,7 +42,7 @@ func (r *LeaseRequest) Validate(l Limits) error {
 	case r.Leaving && len(r.Leases) > 0:
 		return bad("leaves with %d leases in its hands", len(r.Leases))
 	case len(r.Leases) > l.Leases:
-		return leasehold.Errorf(op, leasehold.Limit, string(r.Holder.Owner), "%d leases, at most %d are allowed", len(r.Leases), l.Leases)
+		return leasehold.Errorf(op, leasehold.ErrLimit, string(r.Holder.Owner), "%d leases, at most %d are allowed", len(r.Leases), l.Leases)
 	case !(r.Load >= 0 && r.Load <= partition.MaxRate): // so written, NaN is refused
 		return bad("load is %v, want 0 to %g", r.Load, float64(partition.MaxRate))
 	case r.Gone == r.Holder.Session && !r.Gone.IsZero():
@@ -58,7 +58,7 @@ func (r *LeaseRequest) Validate(l Limits) error {
 func ValidateHolder(h *table.Holder) error {
 	const op = "holder"
 	bad := func(format string, args ...any) error {
-		return leasehold.Errorf(op, leasehold.Invalid, string(h.Owner), format, args...)
+		return leasehold.Errorf(op, leasehold.ErrInvalid, string(h.Owner), format, args...)
 	}
 	if err := h.Owner.Validate(); err != nil {
 		return err
@@ -86,7 +86,7 @@ const MaxWeight = 1000
 func (r *LeaseReply) Validate(l Limits) error {
 	const op = "lease reply"
 	bad := func(format string, args ...any) error {
-		return leasehold.Errorf(op, leasehold.Invalid, string(r.Leader), format, args...)
+		return leasehold.Errorf(op, leasehold.ErrInvalid, string(r.Leader), format, args...)
 	}
 	switch {
 	case r.Namespace.Validate() != nil:
@@ -96,7 +96,7 @@ func (r *LeaseReply) Validate(l Limits) error {
 	case r.Term == 0 || r.Term > MaxTerm || r.Seq == 0:
 		return bad("term %d and sequence number %d start at 1", r.Term, r.Seq)
 	case len(r.Offers) > l.Leases:
-		return leasehold.Errorf(op, leasehold.Limit, string(r.Leader), "%d offers, at most %d are allowed", len(r.Offers), l.Leases)
+		return leasehold.Errorf(op, leasehold.ErrLimit, string(r.Leader), "%d offers, at most %d are allowed", len(r.Offers), l.Leases)
 	}
 	if err := r.Timing.Validate(); err != nil {
 		return err
@@ -122,11 +122,11 @@ func validateLeases[T any](op string, items []T, lease func(T) leasehold.Lease) 
 	for i := range items {
 		l := lease(items[i])
 		if !l.Range.Valid() || l.Generation == 0 {
-			return leasehold.Errorf(op, leasehold.Invalid, l.String(), "is not a lease")
+			return leasehold.Errorf(op, leasehold.ErrInvalid, l.String(), "is not a lease")
 		}
 		if i > 0 {
 			if before := lease(items[i-1]).Range; before.Limit == 0 || before.Limit > l.Range.Start {
-				return leasehold.Errorf(op, leasehold.Invalid, l.String(), "leases overlap or are not sorted: %v comes before", before)
+				return leasehold.Errorf(op, leasehold.ErrInvalid, l.String(), "leases overlap or are not sorted: %v comes before", before)
 			}
 		}
 	}
@@ -138,9 +138,9 @@ func (n *NotLeader) Validate() error {
 	const op = "not leader"
 	switch {
 	case n.Term > MaxTerm:
-		return leasehold.Errorf(op, leasehold.Invalid, "", "term %d is out of all proportion", n.Term)
+		return leasehold.Errorf(op, leasehold.ErrInvalid, "", "term %d is out of all proportion", n.Term)
 	case len(n.Leader) > leasehold.MaxOwnerIDLen:
-		return leasehold.Errorf(op, leasehold.Invalid, "", "the leader's name has %d bytes, want at most %d", len(n.Leader), leasehold.MaxOwnerIDLen)
+		return leasehold.Errorf(op, leasehold.ErrInvalid, "", "the leader's name has %d bytes, want at most %d", len(n.Leader), leasehold.MaxOwnerIDLen)
 	}
 	return nil
 }
@@ -151,7 +151,7 @@ func (r *LookupRequest) Validate() error {
 		return err
 	}
 	if r.Seq == 0 {
-		return leasehold.Errorf("lookup request", leasehold.Invalid, string(r.Namespace), "sequence numbers start at 1")
+		return leasehold.Errorf("lookup request", leasehold.ErrInvalid, string(r.Namespace), "sequence numbers start at 1")
 	}
 	return nil
 }
@@ -161,7 +161,7 @@ func (r *LookupRequest) Validate() error {
 func (r *LookupReply) Validate(l Limits) error {
 	const op = "lookup reply"
 	bad := func(format string, args ...any) error {
-		return leasehold.Errorf(op, leasehold.Invalid, string(r.Leader), format, args...)
+		return leasehold.Errorf(op, leasehold.ErrInvalid, string(r.Leader), format, args...)
 	}
 	switch {
 	case r.Namespace.Validate() != nil:
@@ -171,7 +171,7 @@ func (r *LookupReply) Validate(l Limits) error {
 	case r.Age < 0:
 		return bad("age %v is negative", r.Age)
 	case len(r.Changes) > l.Changes:
-		return leasehold.Errorf(op, leasehold.Limit, string(r.Leader), "%d changes, at most %d are allowed", len(r.Changes), l.Changes)
+		return leasehold.Errorf(op, leasehold.ErrLimit, string(r.Leader), "%d changes, at most %d are allowed", len(r.Changes), l.Changes)
 	case r.Snapshot != nil && len(r.Changes) > 0:
 		return bad("has both a snapshot and changes")
 	case r.Crossing != nil && (r.Snapshot != nil || len(r.Changes) > 0):
@@ -179,11 +179,11 @@ func (r *LookupReply) Validate(l Limits) error {
 	case r.Crossing != nil && r.Crossing.Gap.Base > r.LSN:
 		return bad("crosses a gap to lsn %d, reply at %d", r.Crossing.Gap.Base, r.LSN)
 	case r.Crossing != nil && len(r.Crossing.Unproven)+len(r.Crossing.Silent) > l.Ranges:
-		return leasehold.Errorf(op, leasehold.Limit, string(r.Leader), "%d unproven ranges, at most %d are allowed", len(r.Crossing.Unproven)+len(r.Crossing.Silent), l.Ranges)
+		return leasehold.Errorf(op, leasehold.ErrLimit, string(r.Leader), "%d unproven ranges, at most %d are allowed", len(r.Crossing.Unproven)+len(r.Crossing.Silent), l.Ranges)
 	case r.Snapshot != nil && r.Snapshot.LSN() != r.LSN:
 		return bad("snapshot is at lsn %d, reply at %d", r.Snapshot.LSN(), r.LSN)
 	case r.Snapshot != nil && r.Snapshot.Len() > l.Ranges:
-		return leasehold.Errorf(op, leasehold.Limit, string(r.Leader), "%d ranges, at most %d are allowed", r.Snapshot.Len(), l.Ranges)
+		return leasehold.Errorf(op, leasehold.ErrLimit, string(r.Leader), "%d ranges, at most %d are allowed", r.Snapshot.Len(), l.Ranges)
 	case len(r.Changes) > 0 && r.From+leasehold.LSN(len(r.Changes)) != r.LSN:
 		return bad("%d changes from lsn %d do not lead to %d", len(r.Changes), r.From, r.LSN)
 	}

@@ -60,7 +60,7 @@ func lease(start, limit leasehold.Key, g leasehold.Generation) leasehold.Lease {
 }
 
 func TestValidateHolder(t *testing.T) {
-	const invalid = leasehold.Invalid
+	const invalid = leasehold.ErrInvalid
 	long := strings.Repeat("x", leasehold.MaxAddrLen+1)
 	checkRefusals(t, func() table.Holder { return *goodHolder() }, protocol.ValidateHolder, []refusal[table.Holder]{
 		{"no name", func(h *table.Holder) { h.Owner = "" }, invalid, `owner id: want 1 to 128 bytes, have 0`},
@@ -95,7 +95,7 @@ func TestValidateLeaseRequest(t *testing.T) {
 			Leases: []leasehold.Lease{lease(0, 10, 1), lease(10, 20, 2), lease(30, 0, 1)},
 		}
 	}
-	const invalid = leasehold.Invalid
+	const invalid = leasehold.ErrInvalid
 	checkRefusals(t, good, func(r *request) error { return r.Validate(limits) }, []refusal[request]{
 		{"nobody sends it", func(r *request) { r.Holder = nil }, invalid, `lease request "n": says not who sends it`},
 		{"a bad holder", func(r *request) { r.Holder.Addr = "" }, invalid, `holder "o": address has 0 bytes, want 1 to 256`},
@@ -109,7 +109,7 @@ func TestValidateLeaseRequest(t *testing.T) {
 		{"less than no load", func(r *request) { r.Load = -1 }, invalid, `lease request "o": load is -1, want 0 to 1e+15`},
 		{"a load that is no number", func(r *request) { r.Load = math.NaN() }, invalid, `lease request "o": load is NaN, want 0 to 1e+15`},
 		{"a load without end", func(r *request) { r.Load = math.Inf(1) }, invalid, `lease request "o": load is +Inf, want 0 to 1e+15`},
-		{"too many leases", func(r *request) { r.Leases = append(r.Leases, lease(40, 50, 1)) }, leasehold.Limit, `lease request "o": 4 leases, at most 3 are allowed`},
+		{"too many leases", func(r *request) { r.Leases = append(r.Leases, lease(40, 50, 1)) }, leasehold.ErrLimit, `lease request "o": 4 leases, at most 3 are allowed`},
 		{"it is itself gone", func(r *request) { r.Gone = r.Holder.Session }, invalid, `lease request "o": says that it is itself gone`},
 		{"a lease of no key", func(r *request) { r.Leases[1] = lease(10, 10, 2) }, invalid, `lease request "000000000000000a-000000000000000a@2": is not a lease`},
 		{"a lease of no generation", func(r *request) { r.Leases[1].Generation = 0 }, invalid, `lease request "000000000000000a-0000000000000014@0": is not a lease`},
@@ -143,7 +143,7 @@ func TestValidateLeaseReply(t *testing.T) {
 			Offers: []protocol.Offer{{Lease: lease(0, 10, 1)}, {Lease: lease(10, 0, 2), Fresh: true}},
 		}
 	}
-	const invalid = leasehold.Invalid
+	const invalid = leasehold.ErrInvalid
 	checkRefusals(t, good, func(r *reply) error { return r.Validate(limits) }, []refusal[reply]{
 		{"no namespace", func(r *reply) { r.Namespace = "" }, invalid, `namespace: want 1 to 64 characters, have 0 bytes`},
 		{"no session", func(r *reply) { r.Session = leasehold.Session{} }, invalid, `lease reply "m": is for no session`},
@@ -151,7 +151,7 @@ func TestValidateLeaseReply(t *testing.T) {
 		{"no number", func(r *reply) { r.Seq = 0 }, invalid, `lease reply "m": term 2 and sequence number 0 start at 1`},
 		{"too many offers", func(r *reply) {
 			r.Offers = []protocol.Offer{{Lease: lease(0, 1, 1)}, {Lease: lease(1, 2, 1)}, {Lease: lease(2, 3, 1)}, {Lease: lease(3, 4, 1)}}
-		}, leasehold.Limit, `lease reply "m": 4 offers, at most 3 are allowed`},
+		}, leasehold.ErrLimit, `lease reply "m": 4 offers, at most 3 are allowed`},
 		{"bad timing", func(r *reply) { r.Timing.Drift = 0 }, invalid, `timing "drift": is 0, want 1 to 10`},
 		{"an offer of no key", func(r *reply) { r.Offers[0].Range.Start = 10 }, invalid, `lease reply "000000000000000a-000000000000000a@1": is not a lease`},
 		{"an offer of no generation", func(r *reply) { r.Offers[1].Generation = 0 }, invalid, `lease reply "000000000000000a-end@0": is not a lease`},
@@ -166,7 +166,7 @@ func TestValidateLeaseReplyBoundsTerm(t *testing.T) {
 		t.Errorf("the last term: %v", err)
 	}
 	r.Term++
-	if err := r.Validate(limits); !errors.Is(err, leasehold.Invalid) {
+	if err := r.Validate(limits); !errors.Is(err, leasehold.ErrInvalid) {
 		t.Errorf("the term behind the last: %v", err)
 	}
 }
@@ -175,8 +175,8 @@ func TestValidateLookupRequest(t *testing.T) {
 	type request = protocol.LookupRequest
 	good := func() request { return request{Namespace: "n", Lookup: math.MaxUint64, Seq: 1, LSN: math.MaxUint64} }
 	checkRefusals(t, good, (*request).Validate, []refusal[request]{
-		{"no namespace", func(r *request) { r.Namespace = "" }, leasehold.Invalid, `namespace: want 1 to 64 characters, have 0 bytes`},
-		{"no number", func(r *request) { r.Seq = 0 }, leasehold.Invalid, `lookup request "n": sequence numbers start at 1`},
+		{"no namespace", func(r *request) { r.Namespace = "" }, leasehold.ErrInvalid, `namespace: want 1 to 64 characters, have 0 bytes`},
+		{"no number", func(r *request) { r.Seq = 0 }, leasehold.ErrInvalid, `lookup request "n": sequence numbers start at 1`},
 	})
 }
 
@@ -199,22 +199,22 @@ func TestValidateLookupReply(t *testing.T) {
 	good := func() reply {
 		return reply{Namespace: "n", Leader: "m", Term: 1, LSN: 7, From: 5, Changes: []table.Change{{LSN: 6}, {LSN: 7}}}
 	}
-	const invalid = leasehold.Invalid
+	const invalid = leasehold.ErrInvalid
 	checkRefusals(t, good, func(r *reply) error { return r.Validate(limits) }, []refusal[reply]{
 		{"no namespace", func(r *reply) { r.Namespace = "" }, invalid, `namespace: want 1 to 64 characters, have 0 bytes`},
 		{"no term", func(r *reply) { r.Term = 0 }, invalid, `lookup reply "m": comes from no leader: term 0`},
 		{"a term that was made up", func(r *reply) { r.Term = protocol.MaxTerm + 1 }, invalid, `lookup reply "m": comes from no leader: term 281474976710657`},
 		{"from the future", func(r *reply) { r.Age = -1 }, invalid, `lookup reply "m": age -1ns is negative`},
-		{"too many changes", func(r *reply) { r.Changes, r.LSN = append(r.Changes, table.Change{LSN: 8}), 8 }, leasehold.Limit, `lookup reply "m": 3 changes, at most 2 are allowed`},
+		{"too many changes", func(r *reply) { r.Changes, r.LSN = append(r.Changes, table.Change{LSN: 8}), 8 }, leasehold.ErrLimit, `lookup reply "m": 3 changes, at most 2 are allowed`},
 		{"both kinds of news", func(r *reply) { r.Snapshot = tableAt(t, 7, 1) }, invalid, `lookup reply "m": has both a snapshot and changes`},
 		{"a snapshot of another time", func(r *reply) { r.Changes, r.Snapshot = nil, tableAt(t, 6, 1) }, invalid, `lookup reply "m": snapshot is at lsn 6, reply at 7`},
 		{"a crossing besides changes", func(r *reply) { r.Crossing = &table.Crossing{} }, invalid, `lookup reply "m": has a crossing besides a snapshot or changes`},
 		{"a crossing too far", func(r *reply) { r.Changes, r.Crossing = nil, &table.Crossing{Gap: table.Gap{Base: 8}} }, invalid, `lookup reply "m": crosses a gap to lsn 8, reply at 7`},
 		{
 			"too long a crossing", func(r *reply) { r.Changes, r.Crossing = nil, &table.Crossing{Unproven: make([]leasehold.Key, 3)} },
-			leasehold.Limit, `lookup reply "m": 3 unproven ranges, at most 2 are allowed`,
+			leasehold.ErrLimit, `lookup reply "m": 3 unproven ranges, at most 2 are allowed`,
 		},
-		{"too long a snapshot", func(r *reply) { r.Changes, r.Snapshot = nil, tableAt(t, 7, 3) }, leasehold.Limit, `lookup reply "m": 3 ranges, at most 2 are allowed`},
+		{"too long a snapshot", func(r *reply) { r.Changes, r.Snapshot = nil, tableAt(t, 7, 3) }, leasehold.ErrLimit, `lookup reply "m": 3 ranges, at most 2 are allowed`},
 		{"changes that stop short", func(r *reply) { r.LSN = 8 }, invalid, `lookup reply "m": 2 changes from lsn 5 do not lead to 8`},
 		{"changes with a gap", func(r *reply) { r.Changes[0].LSN = 5 }, invalid, `lookup reply "m": change 0 has lsn 5, want 6`},
 		{"changes in the wrong order", func(r *reply) { r.Changes[0], r.Changes[1] = r.Changes[1], r.Changes[0] }, invalid, `lookup reply "m": change 0 has lsn 7, want 6`},
@@ -238,7 +238,7 @@ func TestValidateLookupReplyAccepts(t *testing.T) {
 
 func TestValidateTiming(t *testing.T) {
 	type timing = protocol.Timing
-	const invalid = leasehold.Invalid
+	const invalid = leasehold.ErrInvalid
 	checkRefusals(t, protocol.DefaultTiming, func(t *timing) error { return t.Validate() }, []refusal[timing]{
 		{"too short a lease", func(t *timing) { t.Lease = protocol.MinLease - 1 }, invalid, `timing "9.999999ms": a lease lasts 10ms to 24h0m0s`},
 		{"too long a lease", func(t *timing) { t.Lease = protocol.MaxLease + 1 }, invalid, `timing "24h0m0.000000001s": a lease lasts 10ms to 24h0m0s`},

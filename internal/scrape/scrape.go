@@ -16,7 +16,7 @@ import (
 )
 
 // Share registers a collector, or returns the one of the same kind that is registered
-// already. It fails with [leasehold.Invalid] if somebody else uses its names.
+// already. It fails with [leasehold.ErrInvalid] if somebody else uses its names.
 func Share[C prometheus.Collector](r prometheus.Registerer, c C) (C, error) {
 	err := r.Register(c)
 	if err == nil {
@@ -33,7 +33,7 @@ func Share[C prometheus.Collector](r prometheus.Registerer, c C) (C, error) {
 
 // Taken is the error of a collector that cannot be registered.
 func Taken(err error) error {
-	return leasehold.Errorf("register metrics", leasehold.Invalid, "Metrics",
+	return leasehold.Errorf("register metrics", leasehold.ErrInvalid, "Metrics",
 		"%w: give it a Registerer of its own, or one that prometheus.WrapRegistererWith has given labels", err)
 }
 
@@ -76,7 +76,7 @@ func Cause(c leasehold.Cause) string {
 
 // Kind is the value of a label for a kind of error.
 func Kind(k leasehold.Kind) string {
-	if k > leasehold.Suspended {
+	if k > leasehold.ErrIndeterminate {
 		k = leasehold.Other
 	}
 	return Label(k.Error())

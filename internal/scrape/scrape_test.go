@@ -38,11 +38,11 @@ func TestShare(t *testing.T) {
 		}
 	}
 	_, err := Share(plain, prometheus.NewGauge(prometheus.GaugeOpts{Name: "ours_total", Help: "Theirs."}))
-	if leasehold.KindOf(err) != leasehold.Invalid || !strings.Contains(err.Error(), "Registerer of its own") {
+	if leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(err.Error(), "Registerer of its own") {
 		t.Errorf("a name that is taken: %v", err)
 	}
 	_, err = Share(plain, Set{newOurs("n")}) // the same names, of another type
-	if leasehold.KindOf(err) != leasehold.Invalid {
+	if leasehold.KindOf(err) != leasehold.ErrInvalid {
 		t.Errorf("another type: %v", err)
 	}
 }
@@ -53,7 +53,7 @@ func TestLabels(t *testing.T) {
 		if v := Cause(leasehold.Cause(c)); strings.ContainsAny(v, " ()\"") || c > int(leasehold.CauseMoved) && v != "unknown" {
 			t.Errorf("cause %d: %q", c, v)
 		}
-		if v := Kind(leasehold.Kind(c)); strings.ContainsAny(v, " ()\"") || c > int(leasehold.Suspended) && v != "error" {
+		if v := Kind(leasehold.Kind(c)); strings.ContainsAny(v, " ()\"") || c > int(leasehold.ErrIndeterminate) && v != "error" {
 			t.Errorf("kind %d: %q", c, v)
 		}
 	}

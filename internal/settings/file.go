@@ -21,7 +21,7 @@ const maxFile = 1 << 20
 // written, and not as YAML understands it: a name such as 007 is not a number.
 func readFile(path string, known []string) (map[string]any, error) {
 	bad := func(format string, args ...any) error {
-		return leasehold.Errorf(op, leasehold.Invalid, path, format, args...)
+		return leasehold.Errorf(op, leasehold.ErrInvalid, path, format, args...)
 	}
 	text, err := readBounded(path)
 	if err != nil {

@@ -20,7 +20,7 @@ func checkFill(t *testing.T, src settings.Source, scratch string) {
 	var o options
 	flags := o.flags()
 	if err := settings.Fill(flags, src); err != nil {
-		if k := leasehold.KindOf(err); k != leasehold.Invalid && !strings.Contains(err.Error(), "\n") {
+		if k := leasehold.KindOf(err); k != leasehold.ErrInvalid && !strings.Contains(err.Error(), "\n") {
 			t.Fatalf("kind %v: %v", k, err)
 		}
 		return

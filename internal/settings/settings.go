@@ -71,11 +71,11 @@ func (src Source) load() (*koanf.Koanf, error) {
 			return nil, err
 		}
 		if err := layers.Load(confmap.Provider(values, ""), nil); err != nil {
-			return nil, &leasehold.Error{Op: op, Kind: leasehold.Invalid, Subject: file, Err: err}
+			return nil, &leasehold.Error{Op: op, Kind: leasehold.ErrInvalid, Subject: file, Err: err}
 		}
 	}
 	if err := layers.Load(confmap.Provider(variables, ""), nil); err != nil {
-		return nil, &leasehold.Error{Op: op, Kind: leasehold.Invalid, Subject: "environment", Err: err}
+		return nil, &leasehold.Error{Op: op, Kind: leasehold.ErrInvalid, Subject: "environment", Err: err}
 	}
 	return layers, nil
 }
@@ -93,7 +93,7 @@ func (src Source) variables() (map[string]any, error) {
 			case slices.Contains(known, name) && Variable(name) == variable:
 				return name, Value{Text: text, Subject: variable}
 			case !fromKubernetes(variable, text):
-				unknown = append(unknown, leasehold.Errorf(op, leasehold.Invalid, variable,
+				unknown = append(unknown, leasehold.Errorf(op, leasehold.ErrInvalid, variable,
 					"there is no such setting%s", closest(name, known, Variable)))
 			}
 			return "", nil

@@ -199,7 +199,7 @@ func TestMistakes(t *testing.T) {
 			if diff := cmp.Diff(want, err.Error()); diff != "" {
 				t.Error(diff)
 			}
-			if kind := leasehold.KindOf(err); kind != leasehold.Invalid {
+			if kind := leasehold.KindOf(err); kind != leasehold.ErrInvalid {
 				t.Errorf("kind %v", kind)
 			}
 		})

@@ -28,7 +28,7 @@ func (v Value) set(flags *pflag.FlagSet, f *pflag.Flag) error {
 		if place != "" {
 			place += ": "
 		}
-		return leasehold.Errorf(op, leasehold.Invalid, v.Subject, "%s%w", place, fmt.Errorf(format, args...))
+		return leasehold.Errorf(op, leasehold.ErrInvalid, v.Subject, "%s%w", place, fmt.Errorf(format, args...))
 	}
 	slice, many := f.Value.(pflag.SliceValue)
 	if v.List && !many {

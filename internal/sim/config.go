@@ -64,7 +64,7 @@ func (c *Config) Validate() error {
 		c.Faults = Kinds().Default()
 	}
 	bad := func(what string, format string, args ...any) error {
-		return leasehold.Errorf("simulation", leasehold.Invalid, what, format, args...)
+		return leasehold.Errorf("simulation", leasehold.ErrInvalid, what, format, args...)
 	}
 	switch {
 	case c.Managers < 1 || c.Owners < 1 || c.Lookups < 1:

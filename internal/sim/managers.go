@@ -315,7 +315,7 @@ func (p policy) Assign(in partition.Input) (partition.Assignment, error) {
 		return p.Policy.Assign(in)
 	}
 	if p.nemesis.world.Chance(2) {
-		return nil, leasehold.Errorf("policy", leasehold.Internal, "", "out of its mind")
+		return nil, leasehold.Errorf("policy", leasehold.ErrInternal, "", "out of its mind")
 	}
 	return []partition.Assignment{
 		{{Start: 0, Owner: "nobody-knows"}},

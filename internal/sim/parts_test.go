@@ -39,7 +39,7 @@ func TestConfigRefusesNonsense(t *testing.T) {
 		{Duration: 1000 * time.Hour},
 		{Faults: engine.Mix{"loss": -1}},
 	} {
-		if err := cfg.Validate(); leasehold.KindOf(err) != leasehold.Invalid {
+		if err := cfg.Validate(); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("%+v: %v", cfg, err)
 		}
 	}
@@ -47,7 +47,7 @@ func TestConfigRefusesNonsense(t *testing.T) {
 		if c.Simulation == nil {
 			c.Simulation = &Config{}
 		}
-		if _, err := c.Run(t.Context()); leasehold.KindOf(err) != leasehold.Invalid {
+		if _, err := c.Run(t.Context()); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}

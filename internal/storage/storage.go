@@ -146,7 +146,7 @@ func (s *State) Replay() (*table.Table, error) {
 		t = s.Table.Clone()
 	}
 	if s.Unknown {
-		return nil, leasehold.Errorf("replay", leasehold.Internal, "", "nothing is known about the table: the owners must be asked")
+		return nil, leasehold.Errorf("replay", leasehold.ErrInternal, "", "nothing is known about the table: the owners must be asked")
 	}
 	for i := range s.Changes {
 		if err := t.Apply(&s.Changes[i]); err != nil {

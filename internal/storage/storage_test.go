@@ -112,8 +112,8 @@ func TestReplayRefuses(t *testing.T) {
 		{"a log of another history", storage.State{Changes: []table.Change{history[0], {LSN: 2, Kind: table.Vacated, Generation: 7, Holder: ann}}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if _, err := c.state.Replay(); !errors.Is(err, leasehold.Internal) {
-				t.Errorf("error %v, want %v", err, leasehold.Internal)
+			if _, err := c.state.Replay(); !errors.Is(err, leasehold.ErrInternal) {
+				t.Errorf("error %v, want %v", err, leasehold.ErrInternal)
 			}
 		})
 	}

@@ -42,7 +42,7 @@ func TestUnknownState(t *testing.T) {
 	if lsn, _ := storage.First(7); s.End() != lsn {
 		t.Errorf("its log ends at %d, want %d", s.End(), lsn)
 	}
-	if _, err := s.Replay(); leasehold.KindOf(err) != leasehold.Internal {
+	if _, err := s.Replay(); leasehold.KindOf(err) != leasehold.ErrInternal {
 		t.Errorf("it can be replayed: %v", err)
 	}
 }

@@ -155,7 +155,7 @@ const period = 3 * time.Second
 
 var (
 	ErrStale    = errors.New("stale")
-	errShut     = leasehold.Errorf("step", leasehold.Closed, "machine", "shut")
+	errShut     = leasehold.Errorf("step", leasehold.ErrClosed, "machine", "shut")
 	stateNames  = [...]string{"new", "open"}
 	weights     = map[string]int{"a": 1}
 	allowedNext = [][2]int{{0, 1}}

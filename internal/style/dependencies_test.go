@@ -54,7 +54,7 @@ var libraryDiet = diet{
 	},
 	ours: []string{""},
 	never: []string{
-		module + "/cmd", module + "/internal/sim", module + "/manager", module + "/store",
+		module + "/cmd", module + "/internal/sim", module + "/manager", module + "/store", module + "/internal/store",
 		"github.com/prometheus/client_golang/prometheus/promhttp",
 		"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters",
 		"net/http/pprof", "plugin", "testing",
@@ -87,7 +87,7 @@ var fenceDiets = []diet{
 			"go.uber.org/multierr", "go.uber.org/zap", "golang.org/x", "google.golang.org/genproto", "google.golang.org/protobuf",
 		},
 		ours:  []string{".", "fence"},
-		never: []string{module + "/store", "testing"},
+		never: []string{module + "/store", module + "/internal/store", "testing"},
 	},
 }
 

@@ -54,12 +54,12 @@ func (t *Table) LostGeneration(generation leasehold.Generation) bool {
 // shares its entries, and keeps the slice.
 func (t *Table) WithGaps(gaps []Gap) (*Table, error) {
 	if len(gaps) > maxGaps {
-		return nil, leasehold.Errorf("restore table", leasehold.Limit, "", "%d gaps, at most %d are allowed", len(gaps), maxGaps)
+		return nil, leasehold.Errorf("restore table", leasehold.ErrLimit, "", "%d gaps, at most %d are allowed", len(gaps), maxGaps)
 	}
 	after := Gap{}
 	for _, g := range gaps {
 		if !g.valid() || g.From < after.Base || g.Base > t.lsn || g.Newest > t.newest {
-			return nil, leasehold.Errorf("restore table", leasehold.Invalid, "",
+			return nil, leasehold.Errorf("restore table", leasehold.ErrInvalid, "",
 				"a gap from lsn %d and generation %d to %d does not fit a table at lsn %d", g.After, g.Newest, g.Base, t.lsn)
 		}
 		after = g
@@ -167,10 +167,10 @@ func (t *Table) Cross(c *Crossing) (*Table, error) {
 	out := t.Rebased(uint64(c.Gap.Base), false, adopted)
 	switch {
 	case !c.Gap.valid() || t.lsn != c.Gap.After || t.newest != c.Gap.Newest:
-		return nil, leasehold.Errorf("cross gap", leasehold.Invalid, "",
+		return nil, leasehold.Errorf("cross gap", leasehold.ErrInvalid, "",
 			"a table at lsn %d and generation %d is not before a gap from lsn %d and generation %d", t.lsn, t.newest, c.Gap.After, c.Gap.Newest)
 	case len(rest) > 0:
-		return nil, leasehold.Errorf("cross gap", leasehold.Invalid, "", "no range is held that starts at %v", rest[0])
+		return nil, leasehold.Errorf("cross gap", leasehold.ErrInvalid, "", "no range is held that starts at %v", rest[0])
 	}
 	out.gaps[len(out.gaps)-1] = c.Gap
 	return out, nil

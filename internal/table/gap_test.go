@@ -121,11 +121,11 @@ func TestWithGap(t *testing.T) {
 	for _, gaps := range [][]table.Gap{
 		{{After: 2, Base: 1}}, {{From: 3, After: 2, Base: 5}}, {{Base: 2}}, {{Base: 1, Newest: 2}}, {{}}, {{Base: 1}, {Base: 1}},
 	} {
-		if _, err := tab.WithGaps(gaps); leasehold.KindOf(err) != leasehold.Invalid {
+		if _, err := tab.WithGaps(gaps); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("%+v passes: %v", gaps, err)
 		}
 	}
-	if _, err := tab.WithGaps(make([]table.Gap, 65)); leasehold.KindOf(err) != leasehold.Limit {
+	if _, err := tab.WithGaps(make([]table.Gap, 65)); leasehold.KindOf(err) != leasehold.ErrLimit {
 		t.Errorf("65 gaps pass: %v", err)
 	}
 	if got, err := tab.WithGaps([]table.Gap{{Base: 1}}); err != nil || got.Gap().Base != 1 {
@@ -154,12 +154,12 @@ func TestCrossing(t *testing.T) {
 		if err != nil || got.LSN() != want.LSN() || got.Newest() != want.Newest() || got.Gap() != want.Gap() || !slices.Equal(rows(got), rows(want)) {
 			t.Errorf("with %d owners heard it is %v, %v; want %v", len(held), got, err, rows(want))
 		}
-		if _, err := want.Cross(c); leasehold.KindOf(err) != leasehold.Invalid {
+		if _, err := want.Cross(c); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("the table after the gap crosses it: %v", err)
 		}
 	}
 	for _, unproven := range [][]leasehold.Key{{1 << 63}, {5}, {1 << 62, 0}} {
-		if _, err := tab.Cross(&table.Crossing{Gap: adopt().Gap(), Unproven: unproven}); leasehold.KindOf(err) != leasehold.Invalid {
+		if _, err := tab.Cross(&table.Crossing{Gap: adopt().Gap(), Unproven: unproven}); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("unproven ranges %v, of which not all are held, pass: %v", unproven, err)
 		}
 	}

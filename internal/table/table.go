@@ -157,7 +157,7 @@ func Restore(lsn leasehold.LSN, newest leasehold.Generation, entries *keyrange.M
 	t := &Table{lsn: lsn, newest: newest, entries: entries}
 	for r, e := range entries.All() {
 		if e.Vacant() != (e.Generation == 0) || e.Generation > newest || e.Lost > lsn || e.Adopted > e.Generation {
-			return nil, leasehold.Errorf("restore table", leasehold.Invalid, r.String(),
+			return nil, leasehold.Errorf("restore table", leasehold.ErrInvalid, r.String(),
 				"generation %d (newest %d), holder %v, lost at lsn %d (table at %d) do not fit together",
 				e.Generation, newest, e.Holder, e.Lost, lsn)
 		}
@@ -245,5 +245,5 @@ func (t *Table) Apply(c *Change) error {
 }
 
 func (t *Table) refuse(c *Change, format string, args ...any) error {
-	return leasehold.Errorf("apply change", leasehold.Internal, c.String(), format, args...)
+	return leasehold.Errorf("apply change", leasehold.ErrInternal, c.String(), format, args...)
 }

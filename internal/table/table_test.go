@@ -195,8 +195,8 @@ func TestApplyRefuses(t *testing.T) {
 			if diff := cmp.Diff(c.want, err.Error()); diff != "" {
 				t.Errorf("what it says (-want +got):\n%s", diff)
 			}
-			if !errors.Is(err, leasehold.Internal) {
-				t.Errorf("its kind is %v, want %v", leasehold.KindOf(err), leasehold.Internal)
+			if !errors.Is(err, leasehold.ErrInternal) {
+				t.Errorf("its kind is %v, want %v", leasehold.KindOf(err), leasehold.ErrInternal)
 			}
 			checkRows(t, tab, rows(held(t))...)
 			if tab.LSN() != 3 || tab.Newest() != 7 {
@@ -392,8 +392,8 @@ func TestRestoreRefuses(t *testing.T) {
 			if diff := cmp.Diff(c.want, err.Error()); diff != "" {
 				t.Errorf("what it says (-want +got):\n%s", diff)
 			}
-			if !errors.Is(err, leasehold.Invalid) {
-				t.Errorf("its kind is %v, want %v", leasehold.KindOf(err), leasehold.Invalid)
+			if !errors.Is(err, leasehold.ErrInvalid) {
+				t.Errorf("its kind is %v, want %v", leasehold.KindOf(err), leasehold.ErrInvalid)
 			}
 		})
 	}

@@ -63,7 +63,7 @@ func ToChanges(cs *leaseholdv1.Changes, l protocol.Limits) ([]table.Change, erro
 	case cs == nil:
 		return nil, badChanges("they are missing")
 	case n > l.Changes:
-		return nil, leasehold.Errorf(opChanges, leasehold.Limit, "", "%d changes, at most %d are allowed", n, l.Changes)
+		return nil, leasehold.Errorf(opChanges, leasehold.ErrLimit, "", "%d changes, at most %d are allowed", n, l.Changes)
 	case len(cs.GetStarts()) != n || len(cs.GetLimits()) != n || len(cs.GetGenerations()) != n || len(cs.GetHeldBy()) != n || len(cs.GetCauses()) != n:
 		return nil, badChanges("columns of %d kinds, %d starts, %d limits, %d generations, %d holders and %d causes: want as many of each",
 			n, len(cs.GetStarts()), len(cs.GetLimits()), len(cs.GetGenerations()), len(cs.GetHeldBy()), len(cs.GetCauses()))
@@ -146,5 +146,5 @@ func movedFrom(cs *leaseholdv1.Changes, i int, holders []*table.Holder) (*table.
 }
 
 func badChanges(format string, args ...any) error {
-	return leasehold.Errorf(opChanges, leasehold.Invalid, "", format, args...)
+	return leasehold.Errorf(opChanges, leasehold.ErrInvalid, "", format, args...)
 }

@@ -31,7 +31,7 @@ func (f *Frame) Len() int { return len(f.shared) + len(f.own) }
 func EncodeUpdate(r *protocol.LookupReply) (*Frame, error) {
 	b, err := proto.Marshal(FromLookupReply(r))
 	if err != nil {
-		return nil, &leasehold.Error{Op: "encode update", Kind: leasehold.Internal, Subject: string(r.Namespace), Err: err}
+		return nil, &leasehold.Error{Op: "encode update", Kind: leasehold.ErrInternal, Subject: string(r.Namespace), Err: err}
 	}
 	return &Frame{shared: b}, nil
 }

@@ -124,7 +124,7 @@ func TestAnswerKnowsTheSchema(t *testing.T) {
 // A name that is not UTF-8 cannot be written: that is an error, not a panic.
 func TestEncodeUpdateReportsWhatCannotBeWritten(t *testing.T) {
 	_, err := EncodeUpdate(&protocol.LookupReply{Namespace: "n", Leader: "\xff"})
-	if leasehold.KindOf(err) != leasehold.Internal {
+	if leasehold.KindOf(err) != leasehold.ErrInternal {
 		t.Errorf("error %v", err)
 	}
 }
@@ -142,7 +142,7 @@ func TestCodecCountsParts(t *testing.T) {
 		}
 		return b
 	}
-	for n, want := range map[int]leasehold.Kind{2: leasehold.Other, 3: leasehold.Limit, 1000: leasehold.Limit} {
+	for n, want := range map[int]leasehold.Kind{2: leasehold.Other, 3: leasehold.ErrLimit, 1000: leasehold.ErrLimit} {
 		err := c.Unmarshal(mem.BufferSlice{mem.SliceBuffer(changes(n))}, &leaseholdv1.FollowResponse{})
 		if leasehold.KindOf(err) != want || (err == nil) != (want == leasehold.Other) {
 			t.Errorf("%d parts: %v, want %v", n, err, want)

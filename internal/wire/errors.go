@@ -18,25 +18,25 @@ import (
 // be begun anew, here by looking up the key again.
 func codeOf(k leasehold.Kind) codes.Code {
 	switch k {
-	case leasehold.Invalid:
+	case leasehold.ErrInvalid:
 		return codes.InvalidArgument
-	case leasehold.NotOwner:
+	case leasehold.ErrNotOwner:
 		return codes.Aborted
-	case leasehold.NoOwner, leasehold.NotLeader, leasehold.Unavailable, leasehold.Suspended:
+	case leasehold.ErrNoOwner, leasehold.ErrNotLeader, leasehold.ErrUnavailable, leasehold.ErrSuspended, leasehold.ErrIndeterminate:
 		return codes.Unavailable
-	case leasehold.NameTaken, leasehold.Exists:
+	case leasehold.ErrNameTaken, leasehold.ErrExists:
 		return codes.AlreadyExists
-	case leasehold.NotFound:
+	case leasehold.ErrNotFound:
 		return codes.NotFound
-	case leasehold.Limit:
+	case leasehold.ErrLimit:
 		return codes.ResourceExhausted
-	case leasehold.Stale:
+	case leasehold.ErrStale:
 		return codes.FailedPrecondition
-	case leasehold.Closed:
+	case leasehold.ErrClosed:
 		return codes.Canceled
-	case leasehold.Internal:
+	case leasehold.ErrInternal:
 		return codes.Internal
-	case leasehold.Denied:
+	case leasehold.ErrDenied:
 		return codes.PermissionDenied
 	default:
 		return codes.Unknown
@@ -48,19 +48,19 @@ func codeOf(k leasehold.Kind) codes.Code {
 func kindOf(c codes.Code) leasehold.Kind {
 	switch c {
 	case codes.InvalidArgument, codes.OutOfRange, codes.Unimplemented:
-		return leasehold.Invalid
+		return leasehold.ErrInvalid
 	case codes.PermissionDenied, codes.Unauthenticated:
-		return leasehold.Denied
+		return leasehold.ErrDenied
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Aborted:
-		return leasehold.Unavailable
+		return leasehold.ErrUnavailable
 	case codes.NotFound:
-		return leasehold.NotFound
+		return leasehold.ErrNotFound
 	case codes.AlreadyExists:
-		return leasehold.Exists
+		return leasehold.ErrExists
 	case codes.ResourceExhausted:
-		return leasehold.Limit
+		return leasehold.ErrLimit
 	case codes.Internal, codes.DataLoss:
-		return leasehold.Internal
+		return leasehold.ErrInternal
 	default:
 		return leasehold.Other
 	}
@@ -86,7 +86,7 @@ func FromError(err error) error {
 
 // FromStranger is FromError for who cannot be told who it is. To those who know
 // gRPC that is another code than that of who is known, and may not; to us both
-// are [leasehold.Denied].
+// are [leasehold.ErrDenied].
 func FromStranger(err error) error { return fromError(codes.Unauthenticated, err) }
 
 func fromError(code codes.Code, err error) error {
@@ -129,7 +129,7 @@ func ToError(err error) error {
 func FromRefusal(err error) *leaseholdv1.Error {
 	out := &leaseholdv1.Error{Kind: uint32(leasehold.KindOf(err))}
 	if out.Kind == uint32(leasehold.Other) && contextError(err) != nil {
-		out.Kind = uint32(leasehold.Unavailable) // whoever was asked could not answer in time
+		out.Kind = uint32(leasehold.ErrUnavailable) // whoever was asked could not answer in time
 	}
 	ours, ok := err.(*leasehold.Error) //nolint:errorlint // what is around ours belongs to the message
 	switch {

@@ -20,11 +20,11 @@ import (
 // Every kind arrives as itself, and looks right to those who know only gRPC.
 func TestKindsCrossTheWire(t *testing.T) {
 	for kind, code := range map[leasehold.Kind]codes.Code{
-		leasehold.Other: codes.Unknown, leasehold.Invalid: codes.InvalidArgument, leasehold.NotOwner: codes.Aborted,
-		leasehold.NoOwner: codes.Unavailable, leasehold.NotLeader: codes.Unavailable, leasehold.NameTaken: codes.AlreadyExists,
-		leasehold.NotFound: codes.NotFound, leasehold.Exists: codes.AlreadyExists, leasehold.Unavailable: codes.Unavailable,
-		leasehold.Limit: codes.ResourceExhausted, leasehold.Stale: codes.FailedPrecondition, leasehold.Closed: codes.Canceled,
-		leasehold.Internal: codes.Internal, leasehold.Denied: codes.PermissionDenied, leasehold.Suspended: codes.Unavailable, 200: codes.Unknown,
+		leasehold.Other: codes.Unknown, leasehold.ErrInvalid: codes.InvalidArgument, leasehold.ErrNotOwner: codes.Aborted,
+		leasehold.ErrNoOwner: codes.Unavailable, leasehold.ErrNotLeader: codes.Unavailable, leasehold.ErrNameTaken: codes.AlreadyExists,
+		leasehold.ErrNotFound: codes.NotFound, leasehold.ErrExists: codes.AlreadyExists, leasehold.ErrUnavailable: codes.Unavailable,
+		leasehold.ErrLimit: codes.ResourceExhausted, leasehold.ErrStale: codes.FailedPrecondition, leasehold.ErrClosed: codes.Canceled,
+		leasehold.ErrInternal: codes.Internal, leasehold.ErrDenied: codes.PermissionDenied, leasehold.ErrSuspended: codes.Unavailable, 200: codes.Unknown,
 	} {
 		sent := &leasehold.Error{Op: "join", Kind: kind, Subject: "ann", Err: errors.New("of a reason")}
 		over := wire.FromError(sent)
@@ -43,11 +43,11 @@ func TestKindsCrossTheWire(t *testing.T) {
 
 // Who is not known and who may not differ for others, and not for us.
 func TestStrangersAreDenied(t *testing.T) {
-	over := wire.FromStranger(leasehold.Errorf("call", leasehold.Denied, "Hold", "no certificate"))
+	over := wire.FromStranger(leasehold.Errorf("call", leasehold.ErrDenied, "Hold", "no certificate"))
 	if got := status.Code(over); got != codes.Unauthenticated {
 		t.Errorf("the code is %v", got)
 	}
-	if got := wire.ToError(over); leasehold.KindOf(got) != leasehold.Denied || got.Error() != `call "Hold": no certificate` {
+	if got := wire.ToError(over); leasehold.KindOf(got) != leasehold.ErrDenied || got.Error() != `call "Hold": no certificate` {
 		t.Errorf("arrives as %v (%v)", got, leasehold.KindOf(got))
 	}
 }
@@ -59,12 +59,12 @@ func TestErrorsWithoutCauseOrOfOthers(t *testing.T) {
 		kind leasehold.Kind
 		text string
 	}{
-		{"only a kind", leasehold.NoOwner, leasehold.NoOwner, "no owner"},
-		{"no cause", &leasehold.Error{Op: "find", Kind: leasehold.NotFound, Subject: "n"}, leasehold.NotFound, `find "n": not found`},
-		{"one in another", fmt.Errorf("while serving: %w", leasehold.Errorf("check", leasehold.NotOwner, "k", "no")), leasehold.NotOwner, `while serving: check "k": no`},
+		{"only a kind", leasehold.ErrNoOwner, leasehold.ErrNoOwner, "no owner"},
+		{"no cause", &leasehold.Error{Op: "find", Kind: leasehold.ErrNotFound, Subject: "n"}, leasehold.ErrNotFound, `find "n": not found`},
+		{"one in another", fmt.Errorf("while serving: %w", leasehold.Errorf("check", leasehold.ErrNotOwner, "k", "no")), leasehold.ErrNotOwner, `while serving: check "k": no`},
 		{"not ours", io.ErrUnexpectedEOF, leasehold.Other, "unexpected EOF"},
-		{"out of time", fmt.Errorf("store: %w", context.DeadlineExceeded), leasehold.Unavailable, "store: context deadline exceeded"},
-		{"given up", context.Canceled, leasehold.Unavailable, "context canceled"},
+		{"out of time", fmt.Errorf("store: %w", context.DeadlineExceeded), leasehold.ErrUnavailable, "store: context deadline exceeded"},
+		{"given up", context.Canceled, leasehold.ErrUnavailable, "context canceled"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := wire.ToError(wire.FromError(c.err))
@@ -77,10 +77,10 @@ func TestErrorsWithoutCauseOrOfOthers(t *testing.T) {
 
 func TestPlainStatuses(t *testing.T) {
 	for code, kind := range map[codes.Code]leasehold.Kind{
-		codes.Unavailable: leasehold.Unavailable, codes.DeadlineExceeded: leasehold.Unavailable, codes.Canceled: leasehold.Unavailable,
-		codes.InvalidArgument: leasehold.Invalid, codes.Unimplemented: leasehold.Invalid, codes.Unauthenticated: leasehold.Denied,
-		codes.PermissionDenied: leasehold.Denied, codes.NotFound: leasehold.NotFound, codes.AlreadyExists: leasehold.Exists,
-		codes.ResourceExhausted: leasehold.Limit, codes.Internal: leasehold.Internal, codes.Unknown: leasehold.Other,
+		codes.Unavailable: leasehold.ErrUnavailable, codes.DeadlineExceeded: leasehold.ErrUnavailable, codes.Canceled: leasehold.ErrUnavailable,
+		codes.InvalidArgument: leasehold.ErrInvalid, codes.Unimplemented: leasehold.ErrInvalid, codes.Unauthenticated: leasehold.ErrDenied,
+		codes.PermissionDenied: leasehold.ErrDenied, codes.NotFound: leasehold.ErrNotFound, codes.AlreadyExists: leasehold.ErrExists,
+		codes.ResourceExhausted: leasehold.ErrLimit, codes.Internal: leasehold.ErrInternal, codes.Unknown: leasehold.Other,
 		codes.FailedPrecondition: leasehold.Other, 99: leasehold.Other,
 	} {
 		plain := status.Error(code, "because")
@@ -102,7 +102,7 @@ func TestContextErrorsStayInReach(t *testing.T) {
 	for _, want := range []error{context.DeadlineExceeded, context.Canceled} {
 		for _, err := range []error{want, status.FromContextError(want).Err(), wire.FromError(want)} {
 			got := wire.ToError(err)
-			if !errors.Is(got, want) || leasehold.KindOf(got) != leasehold.Unavailable {
+			if !errors.Is(got, want) || leasehold.KindOf(got) != leasehold.ErrUnavailable {
 				t.Errorf("%v becomes %v (%v)", err, got, leasehold.KindOf(got))
 			}
 		}
@@ -116,7 +116,7 @@ func TestNoErrorAndOwnErrors(t *testing.T) {
 	if wire.FromError(nil) != nil || wire.ToError(nil) != nil {
 		t.Error("nil does not stay nil")
 	}
-	ours := leasehold.Errorf("op", leasehold.Limit, "", "text")
+	ours := leasehold.Errorf("op", leasehold.ErrLimit, "", "text")
 	if got := wire.ToError(ours); got != ours { //nolint:errorlint // the very same
 		t.Errorf("%v becomes %v", ours, got)
 	}
@@ -124,9 +124,9 @@ func TestNoErrorAndOwnErrors(t *testing.T) {
 
 // A manager that forwards a call hands on what the other said.
 func TestForwardedErrors(t *testing.T) {
-	first := wire.ToError(wire.FromError(leasehold.Errorf("create namespace", leasehold.Exists, "n", "it is there")))
+	first := wire.ToError(wire.FromError(leasehold.Errorf("create namespace", leasehold.ErrExists, "n", "it is there")))
 	second := wire.ToError(wire.FromError(first))
-	if second.Error() != first.Error() || leasehold.KindOf(second) != leasehold.Exists {
+	if second.Error() != first.Error() || leasehold.KindOf(second) != leasehold.ErrExists {
 		t.Errorf("%v is handed on as %v (%v)", first, second, leasehold.KindOf(second))
 	}
 }
@@ -134,7 +134,7 @@ func TestForwardedErrors(t *testing.T) {
 // Whatever is in an error, it fits into a message and into a header.
 func TestErrorsAreBoundedText(t *testing.T) {
 	long := strings.Repeat("ä", 10_000) + "\xff"
-	m := wire.FromRefusal(&leasehold.Error{Op: long, Kind: leasehold.Invalid, Subject: "\xff", Err: errors.New("\xff" + long)})
+	m := wire.FromRefusal(&leasehold.Error{Op: long, Kind: leasehold.ErrInvalid, Subject: "\xff", Err: errors.New("\xff" + long)})
 	for _, text := range []string{m.GetOp(), m.GetSubject(), m.GetMessage()} {
 		if len(text) > 1100 || !utf8.ValidString(text) {
 			t.Errorf("%d bytes, valid %t", len(text), utf8.ValidString(text))
@@ -148,9 +148,9 @@ func TestErrorsAreBoundedText(t *testing.T) {
 }
 
 func TestRefusalRoundTrip(t *testing.T) {
-	want := leasehold.Errorf("hold", leasehold.NotFound, "n", "create it with: leasehold namespace create n")
+	want := leasehold.Errorf("hold", leasehold.ErrNotFound, "n", "create it with: leasehold namespace create n")
 	got := wire.ToRefusal(through(t, wire.FromRefusal(want)))
-	if diff := cmp.Diff(want.Error(), got.Error()); diff != "" || !errors.Is(got, leasehold.NotFound) {
+	if diff := cmp.Diff(want.Error(), got.Error()); diff != "" || !errors.Is(got, leasehold.ErrNotFound) {
 		t.Errorf("kind %v (-want +got):\n%s", leasehold.KindOf(got), diff)
 	}
 }

@@ -16,8 +16,8 @@ import (
 // endless length, and those that we pass it on to are told the same kind.
 func FuzzError(f *testing.F) {
 	for _, err := range []error{
-		leasehold.Errorf("hold", leasehold.NotOwner, "o", "because"),
-		leasehold.Errorf("hold", leasehold.Limit, "\xff", "%s", string(make([]byte, 1<<12))),
+		leasehold.Errorf("hold", leasehold.ErrNotOwner, "o", "because"),
+		leasehold.Errorf("hold", leasehold.ErrLimit, "\xff", "%s", string(make([]byte, 1<<12))),
 	} {
 		b, failed := proto.Marshal(status.Convert(wire.FromError(err)).Proto())
 		if failed != nil {

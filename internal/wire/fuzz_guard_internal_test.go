@@ -35,7 +35,7 @@ func FuzzGuard(f *testing.F) {
 			switch n := parts(m.ProtoReflect()); {
 			case err == nil && n > most:
 				t.Fatalf("%d parts were let through, at most %d are allowed", n, most)
-			case leasehold.KindOf(err) == leasehold.Limit && len(b) < 2*most:
+			case leasehold.KindOf(err) == leasehold.ErrLimit && len(b) < 2*most:
 				t.Fatalf("%d bytes cannot have more than %d parts: %v", len(b), most, err)
 			}
 		}

@@ -43,7 +43,7 @@ func checkRead[M proto.Message, V any](t *testing.T, m M, read func(M) (V, error
 	t.Helper()
 	v, err := read(m)
 	if err != nil {
-		if k := leasehold.KindOf(err); k != leasehold.Invalid && k != leasehold.Limit {
+		if k := leasehold.KindOf(err); k != leasehold.ErrInvalid && k != leasehold.ErrLimit {
 			t.Fatalf("a bad message is an error of kind %v: %v", k, err)
 		}
 		return

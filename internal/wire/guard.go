@@ -38,7 +38,7 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 // so that a short message, which nearly all are, need not be counted.
 func (c codec) guard(b []byte, d protoreflect.MessageDescriptor) error {
 	if len(b)/2 > c.maxParts && countParts(b, d, c.maxParts) > c.maxParts {
-		return leasehold.Errorf("decode", leasehold.Limit, string(d.Name()), "it has more than %d parts", c.maxParts)
+		return leasehold.Errorf("decode", leasehold.ErrLimit, string(d.Name()), "it has more than %d parts", c.maxParts)
 	}
 	return nil
 }

@@ -118,7 +118,7 @@ func FromLeaseReply(r *protocol.LeaseReply) *leaseholdv1.HoldResponse {
 // ToLeaseReply reads what the leader says to an owner.
 func ToLeaseReply(g *leaseholdv1.Grant, l protocol.Limits) (*protocol.LeaseReply, error) {
 	if g.GetRefusal() > math.MaxUint8 {
-		return nil, leasehold.Errorf(opReply, leasehold.Invalid, "", "refusal %d is no kind of error", g.GetRefusal())
+		return nil, leasehold.Errorf(opReply, leasehold.ErrInvalid, "", "refusal %d is no kind of error", g.GetRefusal())
 	}
 	if err := tooMany("departures and arrivals", len(g.GetDepartures())+len(g.GetArrivals()), 2*protocol.MaxMoves); err != nil {
 		return nil, err

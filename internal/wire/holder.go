@@ -24,7 +24,7 @@ func FromHolder(h *table.Holder) *leaseholdv1.Holder {
 // ToHolder reads a holder, which must be there.
 func ToHolder(h *leaseholdv1.Holder) (*table.Holder, error) {
 	if h == nil {
-		return nil, leasehold.Errorf("read holder", leasehold.Invalid, "", "it is missing")
+		return nil, leasehold.Errorf("read holder", leasehold.ErrInvalid, "", "it is missing")
 	}
 	session, err := toSession(h.GetSession())
 	if err != nil {
@@ -55,7 +55,7 @@ func toOptionalHolder(h *leaseholdv1.Holder) (*table.Holder, error) {
 func toSession(b []byte) (leasehold.Session, error) {
 	var s leasehold.Session
 	if len(b) != 0 && len(b) != len(s) {
-		return s, leasehold.Errorf("read session", leasehold.Invalid, "", "it has %d bytes, want %d", len(b), len(s))
+		return s, leasehold.Errorf("read session", leasehold.ErrInvalid, "", "it has %d bytes, want %d", len(b), len(s))
 	}
 	copy(s[:], b)
 	return s, nil

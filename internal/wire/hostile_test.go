@@ -63,13 +63,13 @@ func TestToHolderRefuses(t *testing.T) {
 	good := func() holder { return wire.FromHolder(walk()[0].Holder) }
 	read := func(h holder) error { _, err := wire.ToHolder(h); return err }
 	checkRefusals(t, good, read, []refusal[holder]{
-		{"a short session", func(h holder) { h.Session = h.Session[:15] }, leasehold.Invalid, "15 bytes, want 16"},
-		{"a long session", func(h holder) { h.Session = make([]byte, 1<<20) }, leasehold.Invalid, "1048576 bytes, want 16"},
-		{"no session", func(h holder) { h.Session = nil }, leasehold.Invalid, "has no session"},
-		{"no name", func(h holder) { h.Owner = "" }, leasehold.Invalid, "owner id"},
-		{"a weight that is no number", func(h holder) { h.Weight = math.NaN() }, leasehold.Invalid, "weight is NaN"},
+		{"a short session", func(h holder) { h.Session = h.Session[:15] }, leasehold.ErrInvalid, "15 bytes, want 16"},
+		{"a long session", func(h holder) { h.Session = make([]byte, 1<<20) }, leasehold.ErrInvalid, "1048576 bytes, want 16"},
+		{"no session", func(h holder) { h.Session = nil }, leasehold.ErrInvalid, "has no session"},
+		{"no name", func(h holder) { h.Owner = "" }, leasehold.ErrInvalid, "owner id"},
+		{"a weight that is no number", func(h holder) { h.Weight = math.NaN() }, leasehold.ErrInvalid, "weight is NaN"},
 	})
-	if _, err := wire.ToHolder(nil); leasehold.KindOf(err) != leasehold.Invalid {
+	if _, err := wire.ToHolder(nil); leasehold.KindOf(err) != leasehold.ErrInvalid {
 		t.Errorf("no holder at all: %v", err)
 	}
 }
@@ -78,10 +78,10 @@ func TestToTableRefuses(t *testing.T) {
 	type message = *leaseholdv1.Table
 	good := func() message { return wire.FromTable(tableAfter(t, walk())) }
 	read := func(m message) error { _, err := wire.ToTable(m, limits); return err }
-	const invalid = leasehold.Invalid
+	const invalid = leasehold.ErrInvalid
 	checkRefusals(t, good, read, []refusal[message]{
 		{"no ranges", func(m message) { m.Reset() }, invalid, "it has no range"},
-		{"too many ranges", func(m message) { m.Starts = make([]uint64, limits.Ranges+1) }, leasehold.Limit, "33 ranges, at most 32"},
+		{"too many ranges", func(m message) { m.Starts = make([]uint64, limits.Ranges+1) }, leasehold.ErrLimit, "33 ranges, at most 32"},
 		{"few generations", func(m message) { m.Generations = m.Generations[1:] }, invalid, "4 starts, 3 generations"},
 		{"few holders", func(m message) { m.HeldBy = nil }, invalid, "0 holders and 4 losses"},
 		{"many losses", func(m message) { m.Lost = append(m.Lost, 0) }, invalid, "5 losses"},
@@ -108,9 +108,9 @@ func TestToChangesRefuses(t *testing.T) {
 	type message = *leaseholdv1.Changes
 	good := func() message { return wire.FromChanges(4, walkOn()) }
 	read := func(m message) error { _, err := wire.ToChanges(m, limits); return err }
-	const invalid = leasehold.Invalid
+	const invalid = leasehold.ErrInvalid
 	checkRefusals(t, good, read, []refusal[message]{
-		{"too many", func(m message) { m.Kinds = make([]leaseholdv1.ChangeKind, limits.Changes+1) }, leasehold.Limit, "65 changes, at most 64"},
+		{"too many", func(m message) { m.Kinds = make([]leaseholdv1.ChangeKind, limits.Changes+1) }, leasehold.ErrLimit, "65 changes, at most 64"},
 		{"more holders than changes", func(m message) { m.Holders = make([]*leaseholdv1.Holder, 9) }, invalid, "9 holders of 4 changes"},
 		{"beyond the last lsn", func(m message) { m.From = math.MaxUint64 - 3 }, invalid, "beyond the last"},
 		{"a short column", func(m message) { m.Causes = m.Causes[1:] }, invalid, "want as many of each"},
@@ -165,19 +165,19 @@ func TestToLeaseRequestRefuses(t *testing.T) {
 		})
 	}
 	read := func(m message) error { _, err := wire.ToLeaseRequest(m, limits); return err }
-	const invalid = leasehold.Invalid
+	const invalid = leasehold.ErrInvalid
 	checkRefusals(t, good, read, []refusal[message]{
 		{"nothing in it", func(m message) { m.Reset() }, invalid, "read holder"},
 		{"nobody sends it", func(m message) { m.Holder = nil }, invalid, "it is missing"},
-		{"too many leases", func(m message) { m.Leases.Starts = make([]uint64, limits.Leases+1) }, leasehold.Limit, "17 leases, at most 16"},
+		{"too many leases", func(m message) { m.Leases.Starts = make([]uint64, limits.Leases+1) }, leasehold.ErrLimit, "17 leases, at most 16"},
 		{"half a predecessor", func(m message) { m.Gone = m.Gone[:8] }, invalid, "8 bytes, want 16"},
 		{"a short column", func(m message) { m.Leases.Limits = nil }, invalid, "columns of 1 starts, 0 limits and 1 generations"},
 		{"a long column", func(m message) { m.Leases.Generations = []uint64{1, 2} }, invalid, "columns of 1 starts, 1 limits and 2 generations"},
 		{"a lease of nothing", func(m message) { m.Leases.Generations[0] = 0 }, invalid, "want a range with keys in it"},
 		{"a generation beyond the last", func(m message) { m.Leases.Generations[0] = 1 << 63 }, invalid, "a generation from 1 to"},
 		{"what the protocol refuses", func(m message) { m.Seq = 0 }, invalid, "sequence numbers start at 1"},
-		{"too many cells", func(m message) { m.Loads.Starts = make([]uint64, protocol.MaxCells+1) }, leasehold.Limit, "4097 cells and 1 hot keys"},
-		{"too many hot keys", func(m message) { m.Loads.HotKeys = make([]uint64, protocol.MaxHotKeys+1) }, leasehold.Limit, "1 cells and 65 hot keys"},
+		{"too many cells", func(m message) { m.Loads.Starts = make([]uint64, protocol.MaxCells+1) }, leasehold.ErrLimit, "4097 cells and 1 hot keys"},
+		{"too many hot keys", func(m message) { m.Loads.HotKeys = make([]uint64, protocol.MaxHotKeys+1) }, leasehold.ErrLimit, "1 cells and 65 hot keys"},
 		{"cells without limits", func(m message) { m.Loads.Limits = nil }, invalid, "columns of 1 starts, 0 limits and 1 rates"},
 		{"cells without rates", func(m message) { m.Loads.Rates = nil }, invalid, "columns of 1 starts, 1 limits and 0 rates"},
 		{"hot keys without rates", func(m message) { m.Loads.HotRates = nil }, invalid, "columns of 1 hot keys and 0 rates"},
@@ -185,11 +185,11 @@ func TestToLeaseRequestRefuses(t *testing.T) {
 		{"a hot rate without end", func(m message) { m.Loads.HotRates[0] = math.Inf(1) }, invalid, "load is +Inf"},
 		{"a cell of no key", func(m message) { m.Loads.Starts[0] = 5 }, invalid, "a cell of the loads is not a range"},
 		{"a load without end", func(m message) { m.Load = math.Inf(1) }, invalid, "load is +Inf"},
-		{"too many moves", func(m message) { m.Moves = make([]*leaseholdv1.MoveReport, protocol.MaxMoves+1) }, leasehold.Limit, "257 moves, at most 256"},
+		{"too many moves", func(m message) { m.Moves = make([]*leaseholdv1.MoveReport, protocol.MaxMoves+1) }, leasehold.ErrLimit, "257 moves, at most 256"},
 		{"a move that is not there", func(m message) { m.Moves[0] = nil }, invalid, "read holder"},
 		{"half a ticket", func(m message) { m.Moves[0].Ticket = m.Moves[0].Ticket[:8] }, invalid, "8 bytes, want 16"},
 		{"a target that is nobody", func(m message) { m.Moves[0].To = nil }, invalid, "read holder"},
-		{"too many imports", func(m message) { m.Imports = make([]*leaseholdv1.Import, protocol.MaxMoves+1) }, leasehold.Limit, "257 imports, at most 256"},
+		{"too many imports", func(m message) { m.Imports = make([]*leaseholdv1.Import, protocol.MaxMoves+1) }, leasehold.ErrLimit, "257 imports, at most 256"},
 		{"an import without a ticket", func(m message) { m.Imports[0].Ticket = nil }, invalid, "import 0 of"},
 		{"an import with half a ticket", func(m message) { m.Imports[0].Ticket = m.Imports[0].Ticket[:8] }, invalid, "8 bytes, want 16"},
 		{"a state of a later version", func(m message) { m.Moves[0].State = 5 }, invalid, "in state 5 makes no sense"},
@@ -211,10 +211,10 @@ func TestToLeaseReplyRefuses(t *testing.T) {
 		}).GetGrant()
 	}
 	read := func(m message) error { _, err := wire.ToLeaseReply(m, limits); return err }
-	const invalid = leasehold.Invalid
+	const invalid = leasehold.ErrInvalid
 	checkRefusals(t, good, read, []refusal[message]{
 		{"nothing in it", func(m message) { m.Reset() }, invalid, "namespace"},
-		{"too many offers", func(m message) { m.Offers.Starts = make([]uint64, limits.Leases+1) }, leasehold.Limit, "17 leases, at most 16"},
+		{"too many offers", func(m message) { m.Offers.Starts = make([]uint64, limits.Leases+1) }, leasehold.ErrLimit, "17 leases, at most 16"},
 		{"an offer of nothing", func(m message) { m.Offers.Generations[0] = 0 }, invalid, "want a range with keys in it"},
 		{"a fresh offer that is not there", func(m message) { m.Fresh = []uint32{1} }, invalid, "fresh offer 1 of 1"},
 		{"a fresh offer twice", func(m message) { m.Fresh, m.Tickets = []uint32{0, 0}, nil }, invalid, "want places that rise"},
@@ -224,7 +224,7 @@ func TestToLeaseReplyRefuses(t *testing.T) {
 		{"a bad contender", func(m message) { m.Contender.Addr = "" }, invalid, "address has 0 bytes"},
 		{"more tickets than fresh offers", func(m message) { m.Tickets = append(m.Tickets, nil) }, invalid, "2 tickets of 1 fresh offers"},
 		{"half a ticket", func(m message) { m.Tickets[0] = m.Tickets[0][:8] }, invalid, "8 bytes, want 16"},
-		{"too many departures", func(m message) { m.Departures = make([]*leaseholdv1.Departure, 2*protocol.MaxMoves) }, leasehold.Limit, "513 departures and arrivals"},
+		{"too many departures", func(m message) { m.Departures = make([]*leaseholdv1.Departure, 2*protocol.MaxMoves) }, leasehold.ErrLimit, "513 departures and arrivals"},
 		{"a departure that is not there", func(m message) { m.Departures[0] = nil }, invalid, "read holder"},
 		{"a departure to nobody", func(m message) { m.Departures[0].To = nil }, invalid, "read holder"},
 		{"a departure without a ticket", func(m message) { m.Departures[0].Ticket = nil }, invalid, "departure 0 makes no sense"},
@@ -242,7 +242,7 @@ func TestToLookupReplyRefuses(t *testing.T) {
 		return wire.FromLookupReply(&protocol.LookupReply{Namespace: "n", Term: 1, LSN: 3, Changes: walk()}).GetUpdate()
 	}
 	read := func(m message) error { _, err := wire.ToLookupReply(m, limits); return err }
-	const invalid = leasehold.Invalid
+	const invalid = leasehold.ErrInvalid
 	checkRefusals(t, good, read, []refusal[message]{
 		{"nothing in it", func(m message) { m.Reset() }, invalid, "namespace"},
 		{"both kinds of news", func(m message) { m.Table = wire.FromTable(tableAfter(t, walk())) }, invalid, "both a snapshot and changes"},
@@ -255,7 +255,7 @@ func TestToLookupReplyRefuses(t *testing.T) {
 
 func TestToNotLeaderRefuses(t *testing.T) {
 	for _, m := range []*leaseholdv1.NotLeader{{Term: protocol.MaxTerm + 1}, {Leader: strings.Repeat("x", 129)}} {
-		if _, err := wire.ToNotLeader(m); leasehold.KindOf(err) != leasehold.Invalid {
+		if _, err := wire.ToNotLeader(m); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("%d %q: %v", m.GetTerm(), m.GetLeader(), err)
 		}
 	}
@@ -263,7 +263,7 @@ func TestToNotLeaderRefuses(t *testing.T) {
 
 func TestToLookupRequestRefuses(t *testing.T) {
 	for _, m := range []*leaseholdv1.FollowRequest{nil, {Namespace: "n"}, {Namespace: "N", Seq: 1}} {
-		if _, err := wire.ToLookupRequest(m, 1); leasehold.KindOf(err) != leasehold.Invalid {
+		if _, err := wire.ToLookupRequest(m, 1); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("%v: %v", m, err)
 		}
 	}

@@ -28,7 +28,7 @@ func ToLease(l *leaseholdv1.Lease) (leasehold.Lease, error) {
 
 func checkLease(out leasehold.Lease) (leasehold.Lease, error) {
 	if !out.Range.Valid() || out.Generation == 0 || out.Generation > maxGeneration {
-		return leasehold.Lease{}, leasehold.Errorf("read lease", leasehold.Invalid, out.String(),
+		return leasehold.Lease{}, leasehold.Errorf("read lease", leasehold.ErrInvalid, out.String(),
 			"want a range with keys in it and a generation from 1 to %d", uint64(maxGeneration))
 	}
 	return out, nil
@@ -54,9 +54,9 @@ func countLeases(s *leaseholdv1.LeaseSet, l protocol.Limits) (int, error) {
 	n := len(s.GetStarts())
 	switch {
 	case n > l.Leases:
-		return 0, leasehold.Errorf(op, leasehold.Limit, "", "%d leases, at most %d are allowed", n, l.Leases)
+		return 0, leasehold.Errorf(op, leasehold.ErrLimit, "", "%d leases, at most %d are allowed", n, l.Leases)
 	case len(s.GetLimits()) != n || len(s.GetGenerations()) != n:
-		return 0, leasehold.Errorf(op, leasehold.Invalid, "", "columns of %d starts, %d limits and %d generations: want as many of each",
+		return 0, leasehold.Errorf(op, leasehold.ErrInvalid, "", "columns of %d starts, %d limits and %d generations: want as many of each",
 			n, len(s.GetLimits()), len(s.GetGenerations()))
 	}
 	return n, nil

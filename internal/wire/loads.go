@@ -39,13 +39,13 @@ func ToLoads(l *leaseholdv1.Loads) (*partition.Loads, error) {
 	cells, hot := len(l.GetStarts()), len(l.GetHotKeys())
 	switch {
 	case cells > protocol.MaxCells || hot > protocol.MaxHotKeys:
-		return nil, leasehold.Errorf(op, leasehold.Limit, "", "%d cells and %d hot keys, at most %d and %d are allowed",
+		return nil, leasehold.Errorf(op, leasehold.ErrLimit, "", "%d cells and %d hot keys, at most %d and %d are allowed",
 			cells, hot, protocol.MaxCells, protocol.MaxHotKeys)
 	case len(l.GetLimits()) != cells || len(l.GetRates()) != cells:
-		return nil, leasehold.Errorf(op, leasehold.Invalid, "", "columns of %d starts, %d limits and %d rates: want as many of each",
+		return nil, leasehold.Errorf(op, leasehold.ErrInvalid, "", "columns of %d starts, %d limits and %d rates: want as many of each",
 			cells, len(l.GetLimits()), len(l.GetRates()))
 	case len(l.GetHotRates()) != hot:
-		return nil, leasehold.Errorf(op, leasehold.Invalid, "", "columns of %d hot keys and %d rates: want as many of each", hot, len(l.GetHotRates()))
+		return nil, leasehold.Errorf(op, leasehold.ErrInvalid, "", "columns of %d hot keys and %d rates: want as many of each", hot, len(l.GetHotRates()))
 	}
 	out := &partition.Loads{Cells: make([]partition.Cell, cells), Hot: make([]partition.HotKey, hot)}
 	for i := range out.Cells {

@@ -14,7 +14,7 @@ const opMoves = "read moves"
 func toTicket(b []byte) (protocol.Ticket, error) {
 	var t protocol.Ticket
 	if len(b) != 0 && len(b) != len(t) {
-		return t, leasehold.Errorf("read ticket", leasehold.Invalid, "", "it has %d bytes, want %d", len(b), len(t))
+		return t, leasehold.Errorf("read ticket", leasehold.ErrInvalid, "", "it has %d bytes, want %d", len(b), len(t))
 	}
 	copy(t[:], b)
 	return t, nil
@@ -32,7 +32,7 @@ func fromTicket(t protocol.Ticket) []byte {
 // allocates for it.
 func tooMany(what string, n, most int) error {
 	if n > most {
-		return leasehold.Errorf(opMoves, leasehold.Limit, "", "%d %s, at most %d are allowed", n, what, most)
+		return leasehold.Errorf(opMoves, leasehold.ErrLimit, "", "%d %s, at most %d are allowed", n, what, most)
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func toMoveReports(list []*leaseholdv1.MoveReport) ([]protocol.MoveReport, error
 
 func toMoveReport(m *leaseholdv1.MoveReport) (protocol.MoveReport, error) {
 	if s := m.GetState(); s < 0 || s > math.MaxUint8 {
-		return protocol.MoveReport{}, leasehold.Errorf(opMoves, leasehold.Invalid, "", "unknown state %d", s)
+		return protocol.MoveReport{}, leasehold.Errorf(opMoves, leasehold.ErrInvalid, "", "unknown state %d", s)
 	}
 	ticket, err := toTicket(m.GetTicket())
 	if err != nil {
@@ -214,11 +214,11 @@ func fromOffers(offers []protocol.Offer) (fresh []uint32, tickets [][]byte) {
 // markFresh reads which of the offers are fresh, and the tickets of those.
 func markFresh(offers []protocol.Offer, fresh []uint32, tickets [][]byte) error {
 	if n := len(tickets); n != 0 && n != len(fresh) {
-		return leasehold.Errorf(opReply, leasehold.Invalid, "", "%d tickets of %d fresh offers: want none, or as many", n, len(fresh))
+		return leasehold.Errorf(opReply, leasehold.ErrInvalid, "", "%d tickets of %d fresh offers: want none, or as many", n, len(fresh))
 	}
 	for i, place := range fresh {
 		if int64(place) >= int64(len(offers)) || i > 0 && place <= fresh[i-1] {
-			return leasehold.Errorf(opReply, leasehold.Invalid, "", "fresh offer %d of %d: want places that rise", place, len(offers))
+			return leasehold.Errorf(opReply, leasehold.ErrInvalid, "", "fresh offer %d of %d: want places that rise", place, len(offers))
 		}
 		offers[place].Fresh = true
 		if len(tickets) == 0 {

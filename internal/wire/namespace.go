@@ -57,7 +57,7 @@ func ToNamespace(c *leaseholdv1.NamespaceConfig) (storage.Namespace, error) {
 	}
 	timing := defaultedTiming(c.GetTiming())
 	if err := timing.Validate(); err != nil {
-		return fail(&leasehold.Error{Op: opNamespace, Kind: leasehold.Invalid, Subject: string(name), Err: err})
+		return fail(&leasehold.Error{Op: opNamespace, Kind: leasehold.ErrInvalid, Subject: string(name), Err: err})
 	}
 	out := storage.Namespace{
 		Name:      name,
@@ -68,12 +68,12 @@ func ToNamespace(c *leaseholdv1.NamespaceConfig) (storage.Namespace, error) {
 	}
 	switch asked := c.GetMaxOwners(); {
 	case asked > MaxMaxOwners:
-		return fail(leasehold.Errorf(opNamespace, leasehold.Invalid, string(name), "max owners is %d, want at most %d", asked, MaxMaxOwners))
+		return fail(leasehold.Errorf(opNamespace, leasehold.ErrInvalid, string(name), "max owners is %d, want at most %d", asked, MaxMaxOwners))
 	case asked > 0:
 		out.MaxOwners = int(asked)
 	}
 	if c.GetAfterGeneration() >= MaxAfterGeneration {
-		return fail(leasehold.Errorf(opNamespace, leasehold.Invalid, string(name), "it is to begin after generation %d, want less than 2^62", c.GetAfterGeneration()))
+		return fail(leasehold.Errorf(opNamespace, leasehold.ErrInvalid, string(name), "it is to begin after generation %d, want less than 2^62", c.GetAfterGeneration()))
 	}
 	out.After = leasehold.Generation(c.GetAfterGeneration())
 	if err := readPolicy(&out, c); err != nil {

@@ -39,7 +39,7 @@ func hasVirtualNodes(policy string) bool {
 // have is an error, since whoever made it expects something of it.
 func readPolicy(out *storage.Namespace, c *leaseholdv1.NamespaceConfig) error {
 	bad := func(format string, args ...any) error {
-		return leasehold.Errorf(opNamespace, leasehold.Invalid, string(out.Name), format, args...)
+		return leasehold.Errorf(opNamespace, leasehold.ErrInvalid, string(out.Name), format, args...)
 	}
 	static := partition.Static{}.Name()
 	out.Policy = c.GetPolicy()
@@ -67,7 +67,7 @@ func readPolicy(out *storage.Namespace, c *leaseholdv1.NamespaceConfig) error {
 
 func readStatic(out *storage.Namespace, list []*leaseholdv1.StaticSlot) error {
 	if len(list) > MaxStaticSlots {
-		return leasehold.Errorf(opNamespace, leasehold.Limit, string(out.Name), "%d static slots, at most %d are allowed", len(list), MaxStaticSlots)
+		return leasehold.Errorf(opNamespace, leasehold.ErrLimit, string(out.Name), "%d static slots, at most %d are allowed", len(list), MaxStaticSlots)
 	}
 	slots := make([]partition.Slot, len(list))
 	for i, s := range list {
@@ -75,7 +75,7 @@ func readStatic(out *storage.Namespace, list []*leaseholdv1.StaticSlot) error {
 	}
 	policy, err := partition.NewStatic(slots)
 	if err != nil {
-		return &leasehold.Error{Op: opNamespace, Kind: leasehold.Invalid, Subject: string(out.Name), Err: err}
+		return &leasehold.Error{Op: opNamespace, Kind: leasehold.ErrInvalid, Subject: string(out.Name), Err: err}
 	}
 	out.Static = make([]storage.StaticSlot, len(policy.Slots))
 	for i, s := range policy.Slots {
@@ -88,7 +88,7 @@ func readStatic(out *storage.Namespace, list []*leaseholdv1.StaticSlot) error {
 // by one of the manager's own: so these are settings of all of them.
 func readMoving(out *storage.Namespace, c *leaseholdv1.NamespaceConfig) error {
 	bad := func(format string, args ...any) error {
-		return leasehold.Errorf(opNamespace, leasehold.Invalid, string(out.Name), format, args...)
+		return leasehold.Errorf(opNamespace, leasehold.ErrInvalid, string(out.Name), format, args...)
 	}
 	out.Churn = orUsual(c.GetChurn(), DefaultChurn)
 	out.Rebalance = orUsual(time.Duration(c.GetRebalance()), DefaultRebalance)

@@ -85,7 +85,7 @@ func TestToNamespaceRefuses(t *testing.T) {
 	slots := func(list ...*leaseholdv1.StaticSlot) func(config) {
 		return func(c config) { c.Policy, c.Static = "static", list }
 	}
-	const invalid = leasehold.Invalid
+	const invalid = leasehold.ErrInvalid
 	checkRefusals(t, good, read, []refusal[config]{
 		{"no name", func(c config) { c.Name = "" }, invalid, "namespace: want 1 to 64 characters"},
 		{"a negative lease", func(c config) { c.Timing.Lease = -1 }, invalid, `namespace configuration "n": timing "-1ns": a lease lasts`},
@@ -101,7 +101,7 @@ func TestToNamespaceRefuses(t *testing.T) {
 		{"slots from the middle", slots(&leaseholdv1.StaticSlot{Start: 1}), invalid, "slot 0"},
 		{"slots out of order", slots(nil, nil), invalid, "slot 1"},
 		{"a bad owner", slots(&leaseholdv1.StaticSlot{Owner: "\n"}), invalid, "not printable"},
-		{"too many slots", slots(make([]*leaseholdv1.StaticSlot, wire.MaxStaticSlots+1)...), leasehold.Limit, "4097 static slots, at most 4096"},
+		{"too many slots", slots(make([]*leaseholdv1.StaticSlot, wire.MaxStaticSlots+1)...), leasehold.ErrLimit, "4097 static slots, at most 4096"},
 		{"too many owners", func(c config) { c.MaxOwners = 1<<16 + 1 }, invalid, "max owners is 65537, want at most 65536"},
 		{"a negative churn", func(c config) { c.Churn = -0.1 }, invalid, "churn is -0.1, want more than 0 and at most 1"},
 		{"more churn than keys", func(c config) { c.Churn = 1.1 }, invalid, "churn is 1.1"},

@@ -61,7 +61,7 @@ func (s *server) Follow(stream leaseholdv1.LookupService_FollowServer) error {
 			return err
 		}
 	}
-	return wire.FromError(leasehold.Errorf("follow", leasehold.NotFound, "n", "no such namespace"))
+	return wire.FromError(leasehold.Errorf("follow", leasehold.ErrNotFound, "n", "no such namespace"))
 }
 
 // serve runs a server with our options on a connection in memory.
@@ -137,7 +137,7 @@ func TestFramesThroughGRPC(t *testing.T) {
 		}
 	}
 	_, err = stream.Recv()
-	if err = wire.ToError(err); leasehold.KindOf(err) != leasehold.NotFound || err.Error() != `follow "n": no such namespace` {
+	if err = wire.ToError(err); leasehold.KindOf(err) != leasehold.ErrNotFound || err.Error() != `follow "n": no such namespace` {
 		t.Errorf("error %v (%v)", err, leasehold.KindOf(err))
 	}
 }

@@ -167,11 +167,11 @@ func TestFoundTable(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	m.Adopted = m.Adopted[1:]
-	if _, err := wire.ToTable(m, limits); leasehold.KindOf(err) != leasehold.Invalid {
+	if _, err := wire.ToTable(m, limits); leasehold.KindOf(err) != leasehold.ErrInvalid {
 		t.Errorf("a column that is too short: %v", err)
 	}
 	m.Adopted = []uint64{8, 0}
-	if _, err := wire.ToTable(m, limits); leasehold.KindOf(err) != leasehold.Invalid {
+	if _, err := wire.ToTable(m, limits); leasehold.KindOf(err) != leasehold.ErrInvalid {
 		t.Errorf("a range that was found under a later generation than it has: %v", err)
 	}
 }

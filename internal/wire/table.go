@@ -108,7 +108,7 @@ func checkColumns(t *leaseholdv1.Table, l protocol.Limits) error {
 	n := len(t.GetStarts())
 	switch {
 	case n > l.Ranges:
-		return leasehold.Errorf(opTable, leasehold.Limit, "", "%d ranges, at most %d are allowed", n, l.Ranges)
+		return leasehold.Errorf(opTable, leasehold.ErrLimit, "", "%d ranges, at most %d are allowed", n, l.Ranges)
 	case n == 0:
 		return badTable("it has no range: the least is one from key 0 on")
 	case len(t.GetGenerations()) != n || len(t.GetHeldBy()) != n || len(t.GetLost()) != n:
@@ -127,5 +127,5 @@ func checkColumns(t *leaseholdv1.Table, l protocol.Limits) error {
 }
 
 func badTable(format string, args ...any) error {
-	return leasehold.Errorf(opTable, leasehold.Invalid, "", format, args...)
+	return leasehold.Errorf(opTable, leasehold.ErrInvalid, "", format, args...)
 }

@@ -88,7 +88,7 @@ func allVectors(t *testing.T) []vector {
 	collecting.Offers = reply.Offers[:1]
 	turnedAway := &protocol.LeaseReply{
 		Namespace: "presence", Session: bob.Session, Leader: "m1:7400", Term: 3, Seq: 302, Echo: 1, Timing: protocol.PaperTiming(),
-		Clock: -1, Incumbent: ann, Refusal: leasehold.NameTaken,
+		Clock: -1, Incumbent: ann, Refusal: leasehold.ErrNameTaken,
 	}
 	news := &protocol.LookupReply{Namespace: "presence", Leader: "m1:7400", Term: 3, LSN: 3, Changes: walk()}
 	snapshot := &protocol.LookupReply{
@@ -109,7 +109,7 @@ func allVectors(t *testing.T) []vector {
 			Version: wire.Version, Kind: &leaseholdv1.HoldResponse_NotLeader{NotLeader: wire.FromNotLeader(protocol.NotLeader{Term: 3, Leader: "m1:7400"})},
 		}, nil),
 		newVector(t, "a refusal", &leaseholdv1.HoldResponse{
-			Version: wire.Version, Kind: &leaseholdv1.HoldResponse_Refusal{Refusal: wire.FromRefusal(leasehold.Errorf("hold", leasehold.NotFound, "presence", "no such namespace"))},
+			Version: wire.Version, Kind: &leaseholdv1.HoldResponse_Refusal{Refusal: wire.FromRefusal(leasehold.Errorf("hold", leasehold.ErrNotFound, "presence", "no such namespace"))},
 		}, nil),
 		newVector(t, "a lookup that has no table", wire.FromLookupRequest(&protocol.LookupRequest{Namespace: "presence", Seq: 1}), nil),
 		newVector(t, "a lookup that has one", wire.FromLookupRequest(&protocol.LookupRequest{Namespace: "presence", Seq: 2, LSN: 1 << 40}), nil),

@@ -17,11 +17,11 @@ func CheckVersion(peer uint32) error {
 	subject := strconv.FormatUint(uint64(peer), 10)
 	switch {
 	case peer == 0:
-		return leasehold.Errorf(op, leasehold.Invalid, "", "the first message of a stream and every request must name one; we speak %d", Version)
+		return leasehold.Errorf(op, leasehold.ErrInvalid, "", "the first message of a stream and every request must name one; we speak %d", Version)
 	case int64(peer) > Version+1:
-		return leasehold.Errorf(op, leasehold.Stale, subject, "we speak %d: upgrade this side", Version)
+		return leasehold.Errorf(op, leasehold.ErrStale, subject, "we speak %d: upgrade this side", Version)
 	case int64(peer) < Version-1:
-		return leasehold.Errorf(op, leasehold.Stale, subject, "we speak %d: upgrade the peer", Version)
+		return leasehold.Errorf(op, leasehold.ErrStale, subject, "we speak %d: upgrade the peer", Version)
 	}
 	return nil
 }

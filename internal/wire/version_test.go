@@ -21,12 +21,12 @@ func TestCheckVersion(t *testing.T) {
 		kind leasehold.Kind
 		code codes.Code
 	}{
-		{0, leasehold.Invalid, codes.InvalidArgument}, // it names none
+		{0, leasehold.ErrInvalid, codes.InvalidArgument}, // it names none
 		{1, leasehold.Other, codes.OK},
 		{2, leasehold.Other, codes.OK},
 		{3, leasehold.Other, codes.OK},
-		{4, leasehold.Stale, codes.FailedPrecondition},
-		{math.MaxUint32, leasehold.Stale, codes.FailedPrecondition},
+		{4, leasehold.ErrStale, codes.FailedPrecondition},
+		{math.MaxUint32, leasehold.ErrStale, codes.FailedPrecondition},
 	} {
 		err := wire.CheckVersion(c.peer)
 		if leasehold.KindOf(err) != c.kind || status.Code(wire.FromError(err)) != c.code {

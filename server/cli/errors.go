@@ -45,10 +45,10 @@ func (c *Client) explainRefusal(err error) error {
 		return Fail(noSuchOwner(unknown))
 	case errors.As(err, &loss):
 		return Fail(wouldLose(loss))
-	case errors.As(err, &ours) && ours.Kind == leasehold.NotFound && ours.Subject == c.Namespace && c.Namespace != "" &&
+	case errors.As(err, &ours) && ours.Kind == leasehold.ErrNotFound && ours.Subject == c.Namespace && c.Namespace != "" &&
 		!strings.Contains(err.Error(), "namespace create"):
 		err = Advised(err, CreateIt(c.Namespace))
-	case leasehold.KindOf(err) == leasehold.Denied:
+	case leasehold.KindOf(err) == leasehold.ErrDenied:
 		err = Advised(err, SecureAdvice(err))
 	case grpcstatus.Code(err) == codes.Unimplemented && strings.Contains(err.Error(), "AdminService"):
 		err = Fail(errors.New("this manager is older than this command, or the one that leads is, and cannot do that: upgrade the managers"))
@@ -86,7 +86,7 @@ func wouldLose(loss *admin.LossError) error {
 // noSuchOwner says which names are most like one that no owner has.
 func noSuchOwner(unknown *admin.UnknownOwnerError) error {
 	fail := func(format string, args ...any) error {
-		return leasehold.Errorf("", leasehold.NotFound, unknown.Owner, format, args...)
+		return leasehold.Errorf("", leasehold.ErrNotFound, unknown.Owner, format, args...)
 	}
 	if len(unknown.Known) == 0 {
 		return fail("nobody has joined %s", unknown.Namespace)

@@ -25,13 +25,13 @@ func (c *Client) chooseNamespace(ctx context.Context) error {
 		c.Namespace = names[0]
 		return nil
 	case len(names) == 0:
-		return leasehold.Errorf("", leasehold.Invalid, "", "%s", NoNamespace(c.Security.Tls()))
+		return leasehold.Errorf("", leasehold.ErrInvalid, "", "%s", NoNamespace(c.Security.Tls()))
 	}
 	const most = 10 // to list; more do not help
 	if len(names) > most {
 		names = append(names[:most], "...")
 	}
-	return leasehold.Errorf("", leasehold.Invalid, "", "say with --namespace which one you mean: %s", strings.Join(names, ", "))
+	return leasehold.Errorf("", leasehold.ErrInvalid, "", "say with --namespace which one you mean: %s", strings.Join(names, ", "))
 }
 
 func (c *Client) namespaceNames(ctx context.Context) ([]string, error) {

@@ -12,7 +12,7 @@ import (
 func SecureAdvice(err error) string {
 	text := err.Error()
 	switch {
-	case leasehold.KindOf(err) == leasehold.Denied:
+	case leasehold.KindOf(err) == leasehold.ErrDenied:
 		return deniedAdvice(text)
 	case strings.Contains(text, "refuses our certificate"):
 		return "The manager's log says why (\"a connection was refused\"). 'leasehold pki show' says whose our certificate is, until when and by whom: do managers trust its CA?"

@@ -15,10 +15,10 @@ func TestSecureAdvice(t *testing.T) {
 		says string
 	}{
 		{errors.New("connection refused"), ""},
-		{leasehold.Errorf("call", leasehold.Denied, "", "no such role"), "access file"},
-		{leasehold.Errorf("call", leasehold.Denied, "", "it takes a client certificate or a bearer token, and there was neither"), "--token-file"},
-		{leasehold.Errorf("call", leasehold.Denied, "", `the token "eve" expired at midnight`), "'leasehold token' makes another"},
-		{leasehold.Errorf("call", leasehold.Denied, "", "the certificate was revoked"), "'leasehold pki issue' makes another"},
+		{leasehold.Errorf("call", leasehold.ErrDenied, "", "no such role"), "access file"},
+		{leasehold.Errorf("call", leasehold.ErrDenied, "", "it takes a client certificate or a bearer token, and there was neither"), "--token-file"},
+		{leasehold.Errorf("call", leasehold.ErrDenied, "", `the token "eve" expired at midnight`), "'leasehold token' makes another"},
+		{leasehold.Errorf("call", leasehold.ErrDenied, "", "the certificate was revoked"), "'leasehold pki issue' makes another"},
 		{errors.New("the server refuses our certificate, or that we show none"), "log says why"},
 		{errors.New("the certificate has expired on Monday"), "Renew"},
 		{errors.New("the certificate is for m1, and not for m2"), "pki show"},

@@ -57,7 +57,7 @@ func (d *Debug) Serve(log *slog.Logger) (stop func(), err error) {
 	}
 	at, err := net.Listen("tcp", d.listen)
 	if err != nil {
-		return nil, leasehold.Errorf("listen", leasehold.Unavailable, d.listen, "%w; choose another with --debug-listen", err)
+		return nil, leasehold.Errorf("listen", leasehold.ErrUnavailable, d.listen, "%w; choose another with --debug-listen", err)
 	}
 	// A profile takes as long as its caller wants, so that writing has no deadline.
 	server := &http.Server{Handler: profiles(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}

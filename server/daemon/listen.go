@@ -19,7 +19,7 @@ func ListenOn(flag, addr string) (net.Listener, error) {
 		if errors.Is(err, os.ErrPermission) {
 			hint = "ports below 1024 are for root; " + hint
 		}
-		return nil, leasehold.Errorf("listen", leasehold.Unavailable, addr, "%w; %s", err, hint)
+		return nil, leasehold.Errorf("listen", leasehold.ErrUnavailable, addr, "%w; %s", err, hint)
 	}
 	return l, nil
 }

@@ -46,7 +46,7 @@ func ServeTraces(ctx context.Context, service string, log *slog.Logger) (stop fu
 	}
 	exporter, err := newTraceExporter(ctx)
 	if err != nil {
-		return nil, leasehold.Errorf("send traces", leasehold.Invalid, "", "%w", err)
+		return nil, leasehold.Errorf("send traces", leasehold.ErrInvalid, "", "%w", err)
 	}
 	// The environment comes last: OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES prevail.
 	about, err := resource.New(ctx,

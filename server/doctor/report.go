@@ -71,7 +71,7 @@ func (o *Options) askOne(ctx context.Context, addr string, f func(context.Contex
 	err = one.Do(ctx, f)
 	var unreachable *admin.UnreachableError
 	if errors.As(err, &unreachable) {
-		return leasehold.Errorf("", leasehold.Unavailable, "", "%s", strings.TrimPrefix(unreachable.Reasons[0], addr+": "))
+		return leasehold.Errorf("", leasehold.ErrUnavailable, "", "%s", strings.TrimPrefix(unreachable.Reasons[0], addr+": "))
 	}
 	return err
 }
@@ -86,7 +86,7 @@ func (o *Options) sample(ctx context.Context, to cli.Service, m *managerExam) er
 	after := time.Now()
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return leasehold.Errorf("", leasehold.Unavailable, "", "no answer within %v", o.Timeout)
+		return leasehold.Errorf("", leasehold.ErrUnavailable, "", "no answer within %v", o.Timeout)
 	case err != nil:
 		return err
 	}

@@ -67,7 +67,7 @@ func Run(ctx context.Context, cfg *Settings, out io.Writer, log *slog.Logger) er
 	if err != nil || table == nil {
 		return err
 	}
-	defer table.Close() //nolint:errcheck // it never fails
+	defer table.Close(context.Background()) //nolint:errcheck // it never fails
 	if err := cfg.forward(front, table, keeper, registry, log); err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func Run(ctx context.Context, cfg *Settings, out io.Writer, log *slog.Logger) er
 		front.stop(cfg.drain)
 		return nil
 	case err := <-front.broken:
-		return leasehold.Errorf("serve", leasehold.Unavailable, cfg.listen, "%w", err)
+		return leasehold.Errorf("serve", leasehold.ErrUnavailable, cfg.listen, "%w", err)
 	}
 }
 
@@ -109,7 +109,7 @@ func (g *Settings) open(ctx context.Context, keeper *secure.Keeper, metrics prom
 			return table, nil
 		case ctx.Err() != nil:
 			return nil, nil //nolint:nilerr // whatever went wrong, it is to stop
-		case leasehold.KindOf(err) != leasehold.Unavailable:
+		case leasehold.KindOf(err) != leasehold.ErrUnavailable:
 			return nil, err // which says how to create a namespace that does not exist
 		}
 		log.Warn("waiting for a manager", "why", err)

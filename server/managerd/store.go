@@ -14,18 +14,17 @@ import (
 	"github.com/leasehold-dev/leasehold/server/cli"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/store"
 	"github.com/leasehold-dev/leasehold/internal/wire"
-	"github.com/leasehold-dev/leasehold/manager"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
-	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/etcd"
 )
 
 // A KeptStore is where a manager keeps its tables, and what is known about it.
 type KeptStore struct {
-	store   store.Store     // nil if nothing is kept
-	name    string          // in a few words
-	members manager.Members // nil if the managers do not keep it themselves
+	store   store.Store   // nil if nothing is kept
+	name    string        // in a few words
+	members store.Members // nil if the managers do not keep it themselves
 	// space is how much of its room is in use, and how much there is; nil if that is not
 	// known.
 	Space func() (used, most int64)
@@ -83,7 +82,7 @@ func (e *etcdSettings) tls() (*tls.Config, error) {
 		}
 		out.RootCAs = x509.NewCertPool()
 		if !out.RootCAs.AppendCertsFromPEM(text) {
-			return nil, leasehold.Errorf("read certificates", leasehold.Invalid, e.CA, "there is none in PEM in it")
+			return nil, leasehold.Errorf("read certificates", leasehold.ErrInvalid, e.CA, "there is none in PEM in it")
 		}
 	}
 	if e.Cert != "" {
@@ -99,7 +98,7 @@ func (e *etcdSettings) tls() (*tls.Config, error) {
 func (e *etcdSettings) pair(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	pair, err := tls.LoadX509KeyPair(e.Cert, e.Key)
 	if err != nil {
-		return nil, leasehold.Errorf("read certificate", leasehold.Invalid, e.Cert, "%w", err)
+		return nil, leasehold.Errorf("read certificate", leasehold.ErrInvalid, e.Cert, "%w", err)
 	}
 	return &pair, nil
 }
@@ -185,7 +184,7 @@ func checkGroup(ctx context.Context, cfg *ManagerSettings, group cli.Service, lo
 			return nil
 		}
 	}
-	return leasehold.Errorf("join", leasehold.Invalid, cfg.DataDir,
+	return leasehold.Errorf("join", leasehold.ErrInvalid, cfg.DataDir,
 		"the data directory is that of a member of some group, and the group of %s has no member %q: to join that group use an empty directory, and to go on with the other leave out --join",
 		cfg.Join, cfg.Name)
 }

@@ -99,7 +99,7 @@ func statusOfLed(ctx context.Context, from *admin.Client) (status admin.Status, 
 	err = from.Do(ctx, func(ctx context.Context, to cli.Service) error {
 		answer, err := to.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
 		if err == nil && answer.GetProblem() != "" {
-			return leasehold.Errorf("", leasehold.Unavailable, "", "%s", answer.GetProblem())
+			return leasehold.Errorf("", leasehold.ErrUnavailable, "", "%s", answer.GetProblem())
 		}
 		status = admin.StatusOf(answer)
 		return err

@@ -36,7 +36,7 @@ func TestAmnesia(t *testing.T) {
 	if err == nil {
 		_ = m.Close()
 	}
-	if leasehold.KindOf(err) != leasehold.Invalid || !strings.Contains(fmt.Sprint(err), "remove the member") || !strings.Contains(fmt.Sprint(err), lost.Dir) {
+	if leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(fmt.Sprint(err), "remove the member") || !strings.Contains(fmt.Sprint(err), lost.Dir) {
 		t.Errorf("a member that has lost its data is told %v", err)
 	}
 }
@@ -75,7 +75,7 @@ func TestMustJoin(t *testing.T) {
 			if err == nil {
 				_ = m.Close()
 			}
-			if leasehold.KindOf(err) != leasehold.Invalid || !strings.Contains(fmt.Sprint(err), "must not found one") {
+			if leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(fmt.Sprint(err), "must not found one") {
 				t.Errorf("error %v, want one that says that it founds no group", err)
 			}
 		})
@@ -92,7 +92,7 @@ func TestFreshRefuses(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "photo.jpg"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := etcd.Fresh(dir); leasehold.KindOf(err) != leasehold.Invalid {
+	if _, err := etcd.Fresh(dir); leasehold.KindOf(err) != leasehold.ErrInvalid {
 		t.Errorf("somebody else's: %v", err)
 	}
 }

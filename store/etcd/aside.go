@@ -62,7 +62,7 @@ func (m *Embedded) StepAside(ctx context.Context) error {
 	err := s.MoveLeader(moving, status.ID, next)
 	m.aside.tried(time.Now(), next, err)
 	if err != nil {
-		return leasehold.Errorf("step aside", leasehold.Unavailable, m.cfg.Name,
+		return leasehold.Errorf("step aside", leasehold.ErrUnavailable, m.cfg.Name,
 			"member %x does not take over: %w; next try after %v", next, err, m.aside.pause)
 	}
 	return nil

@@ -77,7 +77,7 @@ func TestKill(t *testing.T) {
 				t.Errorf("the child says %q", lines.Text())
 			}
 		}
-		if _, err := tryEmbed(t, etcd.EmbedConfig{Dir: dir}); leasehold.KindOf(err) != leasehold.Exists {
+		if _, err := tryEmbed(t, etcd.EmbedConfig{Dir: dir}); leasehold.KindOf(err) != leasehold.ErrExists {
 			t.Errorf("while the child lives its directory can be opened: %v", err)
 		}
 		if err := cmd.Process.Kill(); err != nil {

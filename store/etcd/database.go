@@ -8,7 +8,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/storage"
-	"github.com/leasehold-dev/leasehold/store/internal/kv"
+	"github.com/leasehold-dev/leasehold/internal/store/kv"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"

@@ -60,14 +60,14 @@ func openDir(cfg *EmbedConfig) (*dataDir, error) {
 		return nil, err
 	}
 	if err := os.MkdirAll(path, 0o700); err != nil {
-		return nil, dirError(path, leasehold.Unavailable, "cannot be created: %w", err)
+		return nil, dirError(path, leasehold.ErrUnavailable, "cannot be created: %w", err)
 	}
 	lock, err := fileutil.TryLockFile(filepath.Join(path, lockName), os.O_CREATE|os.O_RDWR, 0o600)
 	if errors.Is(err, fileutil.ErrLocked) {
-		return nil, dirError(path, leasehold.Exists, "another process uses it: stop that one, or give this one a directory of its own")
+		return nil, dirError(path, leasehold.ErrExists, "another process uses it: stop that one, or give this one a directory of its own")
 	}
 	if err != nil {
-		return nil, dirError(path, leasehold.Unavailable, "cannot be locked: %w", err)
+		return nil, dirError(path, leasehold.ErrUnavailable, "cannot be locked: %w", err)
 	}
 	d := &dataDir{path: path, lock: lock}
 	if err := d.open(cfg); err != nil {
@@ -98,7 +98,7 @@ func checkOurs(path string) error {
 		return nil
 	}
 	if err != nil {
-		return dirError(path, leasehold.Invalid, "cannot be read as a directory: %w", err)
+		return dirError(path, leasehold.ErrInvalid, "cannot be read as a directory: %w", err)
 	}
 	known := []string{lockName, tempName, "lost+found"} // what may be there before the marker is
 	foreign := ""
@@ -111,7 +111,7 @@ func checkOurs(path string) error {
 		}
 	}
 	if foreign != "" {
-		return dirError(path, leasehold.Invalid, "it has %q in it and no %s, so that it is not a data directory of ours: choose a new or an empty one", foreign, markerName)
+		return dirError(path, leasehold.ErrInvalid, "it has %q in it and no %s, so that it is not a data directory of ours: choose a new or an empty one", foreign, markerName)
 	}
 	return nil
 }
@@ -123,10 +123,10 @@ func (d *dataDir) read() (found bool, err error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, dirError(d.path, leasehold.Unavailable, "%w", err)
+		return false, dirError(d.path, leasehold.ErrUnavailable, "%w", err)
 	}
 	if err := json.Unmarshal(text, &d.marker); err != nil {
-		return false, dirError(d.path, leasehold.Invalid, "%s makes no sense: %w; restore it, or start with an empty directory", markerName, err)
+		return false, dirError(d.path, leasehold.ErrInvalid, "%s makes no sense: %w; restore it, or start with an empty directory", markerName, err)
 	}
 	return true, nil
 }
@@ -147,7 +147,7 @@ func (d *dataDir) open(cfg *EmbedConfig) error {
 	// Without its data etcd would begin anew, as another cluster or as an
 	// amnesiac of the same.
 	if err := d.hasData(); err != nil {
-		return dirError(d.path, leasehold.Invalid, "its data is gone (%w): restore it from a backup or, in a group, remove the member and add it again with an empty directory", err)
+		return dirError(d.path, leasehold.ErrInvalid, "its data is gone (%w): restore it from a backup or, in a group, remove the member and add it again with an empty directory", err)
 	}
 	return d.checkGroup(cfg.Members)
 }
@@ -157,13 +157,13 @@ func (d *dataDir) check(cfg *EmbedConfig) error {
 	m := &d.marker
 	switch {
 	case m.Format > format:
-		return dirError(d.path, leasehold.Invalid, "it has format %d, and this program knows %d at most: use the newer program that wrote it", m.Format, format)
+		return dirError(d.path, leasehold.ErrInvalid, "it has format %d, and this program knows %d at most: use the newer program that wrote it", m.Format, format)
 	case m.Format < 1 || m.Member == "":
-		return dirError(d.path, leasehold.Invalid, "%s has no format or no member: restore it, or start with an empty directory", markerName)
+		return dirError(d.path, leasehold.ErrInvalid, "%s has no format or no member: restore it, or start with an empty directory", markerName)
 	case m.Member != cfg.Name:
-		return dirError(d.path, leasehold.Invalid, "it belongs to member %q, and this is %q: use that name, or another directory", m.Member, cfg.Name)
+		return dirError(d.path, leasehold.ErrInvalid, "it belongs to member %q, and this is %q: use that name, or another directory", m.Member, cfg.Name)
 	case cfg.Cluster != "" && m.Cluster != "" && m.Cluster != cfg.Cluster:
-		return dirError(d.path, leasehold.Invalid, "it belongs to cluster %s, and not to %s: use another directory", m.Cluster, cfg.Cluster)
+		return dirError(d.path, leasehold.ErrInvalid, "it belongs to cluster %s, and not to %s: use another directory", m.Cluster, cfg.Cluster)
 	}
 	return nil
 }
@@ -196,11 +196,11 @@ func (d *dataDir) begin(cfg *EmbedConfig) error {
 	}
 	switch {
 	case m.Existing && !cfg.Existing:
-		return dirError(d.path, leasehold.Invalid, "its member has begun to join a group, and this start founds one: go on joining, or start with an empty directory")
+		return dirError(d.path, leasehold.ErrInvalid, "its member has begun to join a group, and this start founds one: go on joining, or start with an empty directory")
 	case cfg.Existing && !m.Existing && d.hasData() == nil:
-		return dirError(d.path, leasehold.Invalid, "its member has begun to found a group, and this start joins one: join with an empty directory")
+		return dirError(d.path, leasehold.ErrInvalid, "its member has begun to found a group, and this start joins one: join with an empty directory")
 	case cfg.MustJoin && !cfg.Existing:
-		return dirError(d.path, leasehold.Invalid, "it belongs to no group that could be joined, and this start must not found one: join with an empty directory")
+		return dirError(d.path, leasehold.ErrInvalid, "it belongs to no group that could be joined, and this start must not found one: join with an empty directory")
 	}
 	d.marker = marker{Format: format, Member: cfg.Name, Members: cfg.Members, Existing: cfg.Existing}
 	return d.save()
@@ -216,7 +216,7 @@ func (d *dataDir) checkGroup(members map[string]string) error {
 	if len(others) == 0 || slices.ContainsFunc(others, known) {
 		return nil
 	}
-	return dirError(d.path, leasehold.Invalid, "its group is that of the members %q, and this start names the others %q: name the members of its group, or none; a new group begins with an empty directory", m.Group, others)
+	return dirError(d.path, leasehold.ErrInvalid, "its group is that of the members %q, and this start names the others %q: name the members of its group, or none; a new group begins with an empty directory", m.Group, others)
 }
 
 // maxGroup bounds how many names are kept of a group whose members come and go.
@@ -239,20 +239,20 @@ func (d *dataDir) joined(cluster string, group []string) error {
 func (d *dataDir) save() error {
 	text, err := json.MarshalIndent(d.marker, "", "  ")
 	if err != nil {
-		return dirError(d.path, leasehold.Internal, "%w", err)
+		return dirError(d.path, leasehold.ErrInternal, "%w", err)
 	}
 	name, temp := filepath.Join(d.path, markerName), filepath.Join(d.path, tempName)
 	if err := writeSynced(temp, append(text, '\n')); err != nil {
-		return dirError(d.path, leasehold.Unavailable, "%w", err)
+		return dirError(d.path, leasehold.ErrUnavailable, "%w", err)
 	}
 	failpoint.Here("etcd/marker-written")
 	if err := os.Rename(temp, name); err != nil {
-		return dirError(d.path, leasehold.Unavailable, "%w", err)
+		return dirError(d.path, leasehold.ErrUnavailable, "%w", err)
 	}
 	failpoint.Here("etcd/marker-renamed")
 	dir, err := os.Open(d.path)
 	if err != nil {
-		return dirError(d.path, leasehold.Unavailable, "%w", err)
+		return dirError(d.path, leasehold.ErrUnavailable, "%w", err)
 	}
 	return errors.Join(dir.Sync(), dir.Close())
 }

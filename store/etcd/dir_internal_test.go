@@ -49,7 +49,7 @@ func TestKilledWhileItJoins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := open(founding); leasehold.KindOf(err) != leasehold.Invalid {
+	if _, err := open(founding); leasehold.KindOf(err) != leasehold.ErrInvalid {
 		t.Errorf("told to found a group: %v", err)
 	}
 }

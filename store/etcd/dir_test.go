@@ -58,7 +58,7 @@ func TestForeignDirectories(t *testing.T) {
 			before := contents(t, dir)
 			c.cfg.Dir = dir
 			_, err := tryEmbed(t, c.cfg)
-			if leasehold.KindOf(err) != leasehold.Invalid || !strings.Contains(fmt.Sprint(err), c.want) || !strings.Contains(fmt.Sprint(err), dir) {
+			if leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(fmt.Sprint(err), c.want) || !strings.Contains(fmt.Sprint(err), dir) {
 				t.Errorf("error %v, want one that says %q", err, c.want)
 			}
 			if diff := cmp.Diff(before, contents(t, dir)); diff != "" {
@@ -73,7 +73,7 @@ func TestDirectoryThatIsAFile(t *testing.T) {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tryEmbed(t, etcd.EmbedConfig{Dir: path}); leasehold.KindOf(err) != leasehold.Invalid {
+	if _, err := tryEmbed(t, etcd.EmbedConfig{Dir: path}); leasehold.KindOf(err) != leasehold.ErrInvalid {
 		t.Error(err)
 	}
 }
@@ -82,7 +82,7 @@ func TestDirectoryInUse(t *testing.T) {
 	dir := t.TempDir()
 	first := embed(t, etcd.EmbedConfig{Dir: dir})
 	_, err := tryEmbed(t, etcd.EmbedConfig{Dir: dir})
-	if leasehold.KindOf(err) != leasehold.Exists || !strings.Contains(fmt.Sprint(err), "another process uses it") {
+	if leasehold.KindOf(err) != leasehold.ErrExists || !strings.Contains(fmt.Sprint(err), "another process uses it") {
 		t.Errorf("a directory in use: %v", err)
 	}
 	takeOver(t, first, "m1") // the one that had it goes on
@@ -105,7 +105,7 @@ func TestEmbedRefuses(t *testing.T) {
 		"listening on a name":       {Dir: t.TempDir(), Name: "a", PeerURL: url, ListenPeer: "http://localhost:1"},
 		"certificate without a key": {Dir: "d", Name: "a", PeerURL: url, PeerTLS: etcd.PeerTLS{CertFile: "c"}},
 	} {
-		if _, err := tryEmbed(t, cfg); leasehold.KindOf(err) != leasehold.Invalid {
+		if _, err := tryEmbed(t, cfg); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -120,7 +120,7 @@ func TestEmbedWithoutMajority(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 300e6)
 		_, err := etcd.Embed(ctx, cfg)
 		cancel()
-		if leasehold.KindOf(err) != leasehold.Unavailable || !strings.Contains(fmt.Sprint(err), b) {
+		if leasehold.KindOf(err) != leasehold.ErrUnavailable || !strings.Contains(fmt.Sprint(err), b) {
 			t.Fatalf("error %v, want one of kind unavailable that names the members", err)
 		}
 	}
@@ -140,15 +140,15 @@ func TestFirstStartIsRemembered(t *testing.T) {
 		}
 		return err
 	}
-	if err := start(); leasehold.KindOf(err) != leasehold.Unavailable {
+	if err := start(); leasehold.KindOf(err) != leasehold.ErrUnavailable {
 		t.Fatalf("joining a group that does not answer: %v", err)
 	}
 	cfg.Members, cfg.Existing = nil, false
-	if err := start(); leasehold.KindOf(err) != leasehold.Unavailable {
+	if err := start(); leasehold.KindOf(err) != leasehold.ErrUnavailable {
 		t.Errorf("started again: %v, want it to wait for the group", err)
 	}
 	cfg.PeerURL = ""
-	if err := start(); leasehold.KindOf(err) != leasehold.Invalid {
+	if err := start(); leasehold.KindOf(err) != leasehold.ErrInvalid {
 		t.Errorf("started again as if alone: %v", err)
 	}
 }
@@ -163,7 +163,7 @@ func TestDirectoryOfAnotherGroup(t *testing.T) {
 	}
 	before := contents(t, dir)
 	cfg := etcd.EmbedConfig{Dir: dir, Name: "a", PeerURL: url, Members: map[string]string{"a": url, "b": "http://" + freeAddr(t)}}
-	if _, err := tryEmbed(t, cfg); leasehold.KindOf(err) != leasehold.Invalid || !strings.Contains(fmt.Sprint(err), `the others ["b"]`) {
+	if _, err := tryEmbed(t, cfg); leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(fmt.Sprint(err), `the others ["b"]`) {
 		t.Errorf("error %v, want one about the other members", err)
 	}
 	if diff := cmp.Diff(before, contents(t, dir)); diff != "" {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/failpoint"
-	"github.com/leasehold-dev/leasehold/store/internal/kv"
+	"github.com/leasehold-dev/leasehold/internal/store/kv"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/etcdhttp"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
@@ -90,11 +90,11 @@ func (m *Embedded) start(ctx context.Context) error {
 	case <-m.server.Server.StopNotify():
 		return m.whyStopped()
 	case <-ctx.Done():
-		return leasehold.Errorf(opEmbed, leasehold.Unavailable, m.cfg.Name,
+		return leasehold.Errorf(opEmbed, leasehold.ErrUnavailable, m.cfg.Name,
 			"no majority of the members %s answered in time: start the others too (%w)", ec.InitialCluster, ctx.Err())
 	}
 	if want, is := m.cfg.Cluster, m.Cluster(); want != "" && want != is {
-		return leasehold.Errorf(opEmbed, leasehold.Invalid, m.cfg.Name, "the members belong to cluster %s, and not to %s: check their URLs", is, want)
+		return leasehold.Errorf(opEmbed, leasehold.ErrInvalid, m.cfg.Name, "the members belong to cluster %s, and not to %s: check their URLs", is, want)
 	}
 	failpoint.Here("etcd/ready-before-marker")
 	if err := m.dir.joined(m.Cluster(), m.group()); err != nil {
@@ -138,11 +138,11 @@ func startServer(ec *embed.Config) (e *embed.Etcd, err error) {
 // nothing had been committed, and what was would be lost.
 func (m *Embedded) cannotStart(err error) error {
 	if strings.Contains(err.Error(), "already been bootstrapped") { // etcd has no value for it
-		return leasehold.Errorf(opEmbed, leasehold.Invalid, m.cfg.Name,
+		return leasehold.Errorf(opEmbed, leasehold.ErrInvalid, m.cfg.Name,
 			"the group has a member of this name already, whose data is not in %s (%w): if it is lost, remove the member from the group, and then join the group anew with an empty directory",
 			m.cfg.Dir, err)
 	}
-	return leasehold.Errorf(opEmbed, leasehold.Unavailable, m.cfg.Name, "%w", err)
+	return leasehold.Errorf(opEmbed, leasehold.ErrUnavailable, m.cfg.Name, "%w", err)
 }
 
 // token makes the cluster's name. Members that form a group together must come
@@ -166,10 +166,10 @@ func (m *Embedded) follow() {
 // It may learn that from another member, before it has applied the removal itself.
 func (m *Embedded) whyStopped() error {
 	if !m.closing.Load() {
-		return leasehold.Errorf(opEmbed, leasehold.Closed, m.cfg.Name,
+		return leasehold.Errorf(opEmbed, leasehold.ErrClosed, m.cfg.Name,
 			"the member was removed from its group: to take part again, add it as a new member with an empty data directory")
 	}
-	return leasehold.Errorf(opEmbed, leasehold.Closed, m.cfg.Name, "the member has stopped")
+	return leasehold.Errorf(opEmbed, leasehold.ErrClosed, m.cfg.Name, "the member has stopped")
 }
 
 // Done is closed when the member has ended, by Close or by itself.

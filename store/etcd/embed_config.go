@@ -118,7 +118,7 @@ func (p *PeerTLS) validate(peerURL string) string {
 // validate fills in defaults and says what is wrong.
 func (c *EmbedConfig) validate() error {
 	bad := func(format string, args ...any) error {
-		return leasehold.Errorf(opEmbed, leasehold.Invalid, c.Name, format, args...)
+		return leasehold.Errorf(opEmbed, leasehold.ErrInvalid, c.Name, format, args...)
 	}
 	c.Name = cmp.Or(c.Name, "leasehold")
 	c.Quota = cmp.Or(c.Quota, DefaultQuota)
@@ -162,7 +162,7 @@ func checkPeerURL(name, peer string) error {
 	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Port() != "" && u.Hostname() != "" && u.Path == "" {
 		return nil
 	}
-	return leasehold.Errorf(opEmbed, leasehold.Invalid, name, "peer URL is %q, want something like http://10.0.0.1:2380", peer)
+	return leasehold.Errorf(opEmbed, leasehold.ErrInvalid, name, "peer URL is %q, want something like http://10.0.0.1:2380", peer)
 }
 
 // listen returns the URL to listen on for peers.
@@ -170,13 +170,13 @@ func (c *EmbedConfig) listen() (*url.URL, error) {
 	if c.ListenPeer != "" {
 		u, err := url.Parse(c.ListenPeer)
 		if err != nil || net.ParseIP(u.Hostname()) == nil {
-			return nil, leasehold.Errorf(opEmbed, leasehold.Invalid, c.Name, "it is to listen on %q, want a URL with an IP address, such as http://0.0.0.0:2380", c.ListenPeer)
+			return nil, leasehold.Errorf(opEmbed, leasehold.ErrInvalid, c.Name, "it is to listen on %q, want a URL with an IP address, such as http://0.0.0.0:2380", c.ListenPeer)
 		}
 		return u, nil
 	}
 	u, err := url.Parse(c.PeerURL)
 	if err != nil {
-		return nil, leasehold.Errorf(opEmbed, leasehold.Invalid, c.Name, "peer URL: %w", err)
+		return nil, leasehold.Errorf(opEmbed, leasehold.ErrInvalid, c.Name, "peer URL: %w", err)
 	}
 	if net.ParseIP(u.Hostname()) == nil {
 		u.Host = net.JoinHostPort("0.0.0.0", u.Port())
@@ -207,7 +207,7 @@ func (c *EmbedConfig) etcd(dir, token string) (*embed.Config, error) {
 	if c.PeerURL != "" {
 		advertised, err := url.Parse(c.PeerURL)
 		if err != nil {
-			return nil, leasehold.Errorf(opEmbed, leasehold.Invalid, c.Name, "peer URL: %w", err)
+			return nil, leasehold.Errorf(opEmbed, leasehold.ErrInvalid, c.Name, "peer URL: %w", err)
 		}
 		ec.AdvertisePeerUrls = []url.URL{*advertised}
 		// No client connects, but it is by a member's client URLs that etcd knows

@@ -10,9 +10,9 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/storage"
-	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/internal/store"
+	"github.com/leasehold-dev/leasehold/internal/store/storetest"
 	"github.com/leasehold-dev/leasehold/store/etcd"
-	"github.com/leasehold-dev/leasehold/store/storetest"
 )
 
 // startTimeout is far more than a start takes, on a machine that is busy.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/store/internal/kv"
+	"github.com/leasehold-dev/leasehold/internal/store/kv"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -23,16 +23,16 @@ func translate(err error) error {
 	case errors.Is(rpctypes.Error(err), rpctypes.ErrCompacted):
 		return fmt.Errorf("%w: %w", kv.ErrViewLost, err)
 	case errors.Is(rpctypes.Error(err), rpctypes.ErrNoSpace):
-		return leasehold.Errorf(op, leasehold.Limit, "",
+		return leasehold.Errorf(op, leasehold.ErrLimit, "",
 			"%w: its quota is used up; an embedded store goes on by itself once there is room, in a cluster compact, defragment and disarm the alarm, or raise the quota", err)
 	case errors.As(rpctypes.Error(err), &known) && refusals[known.Code()]:
-		return leasehold.Errorf(op, leasehold.Invalid, "", "%w: check user, password and the role's permission for the prefix", err)
+		return leasehold.Errorf(op, leasehold.ErrInvalid, "", "%w: check user, password and the role's permission for the prefix", err)
 	case refusals[status.Code(err)]:
-		return leasehold.Errorf(op, leasehold.Invalid, "", "%w", err)
+		return leasehold.Errorf(op, leasehold.ErrInvalid, "", "%w", err)
 	case errors.Is(err, context.DeadlineExceeded):
-		return leasehold.Errorf(op, leasehold.Unavailable, "", "no answer in time: %w", err)
+		return leasehold.Errorf(op, leasehold.ErrUnavailable, "", "no answer in time: %w", err)
 	}
-	return &leasehold.Error{Op: op, Kind: leasehold.Unavailable, Err: err}
+	return &leasehold.Error{Op: op, Kind: leasehold.ErrUnavailable, Err: err}
 }
 
 // refusals are codes that stay the same however often one asks.

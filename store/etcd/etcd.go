@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/store"
+	"github.com/leasehold-dev/leasehold/internal/store/kv"
 	"github.com/leasehold-dev/leasehold/secret"
-	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/internal/kv"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
@@ -72,13 +72,13 @@ var (
 func (c *Config) validate() error {
 	const op = "open etcd"
 	if len(c.Endpoints) == 0 {
-		return leasehold.Errorf(op, leasehold.Invalid, "", "there are no endpoints: name at least one, such as 127.0.0.1:2379")
+		return leasehold.Errorf(op, leasehold.ErrInvalid, "", "there are no endpoints: name at least one, such as 127.0.0.1:2379")
 	}
 	if slices.ContainsFunc(c.Endpoints, func(e string) bool { return strings.Contains(e, "@") }) {
-		return leasehold.Errorf(op, leasehold.Invalid, "", "an endpoint has a user or a password in it, and endpoints are logged: use Username and Password")
+		return leasehold.Errorf(op, leasehold.ErrInvalid, "", "an endpoint has a user or a password in it, and endpoints are logged: use Username and Password")
 	}
 	if c.Username == "" && c.Password.Len() > 0 {
-		return leasehold.Errorf(op, leasehold.Invalid, "", "there is a password, and no user name to go with it")
+		return leasehold.Errorf(op, leasehold.ErrInvalid, "", "there is a password, and no user name to go with it")
 	}
 	if c.Prefix == "" {
 		c.Prefix = DefaultPrefix
@@ -151,9 +151,9 @@ var connecting = grpc.ConnectParams{
 // unreachable says what became of the first contact.
 func unreachable(op, subject string, err error) error {
 	err = translate(err)
-	kind := leasehold.Unavailable
-	if leasehold.KindOf(err) == leasehold.Invalid {
-		kind = leasehold.Invalid
+	kind := leasehold.ErrUnavailable
+	if leasehold.KindOf(err) == leasehold.ErrInvalid {
+		kind = leasehold.ErrInvalid
 	}
 	return leasehold.Errorf(op, kind, subject, "%w", err)
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/store/internal/kv"
+	"github.com/leasehold-dev/leasehold/internal/store/kv"
 )
 
 // Under returns a store of its own, under a prefix, on a member that goes on

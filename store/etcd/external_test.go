@@ -11,10 +11,10 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/store"
+	"github.com/leasehold-dev/leasehold/internal/store/storetest"
 	"github.com/leasehold-dev/leasehold/secret"
-	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/etcd"
-	"github.com/leasehold-dev/leasehold/store/storetest"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -62,11 +62,11 @@ func TestExternalStoreWithCredentials(t *testing.T) {
 		spoil func(*etcd.Config)
 		want  leasehold.Kind
 	}{
-		"another's prefix": {func(c *etcd.Config) { c.Prefix = "/theirs/" }, leasehold.Invalid},
-		"a wrong password": {func(c *etcd.Config) { c.Password = secret.New("guess") }, leasehold.Invalid},
-		"no user":          {func(c *etcd.Config) { c.Username, c.Password = "", secret.Text{} }, leasehold.Invalid},
-		"no certificate":   {func(c *etcd.Config) { c.TLS = &tls.Config{RootCAs: certs.client.RootCAs} }, leasehold.Unavailable},
-		"no TLS":           {func(c *etcd.Config) { c.TLS = nil }, leasehold.Unavailable},
+		"another's prefix": {func(c *etcd.Config) { c.Prefix = "/theirs/" }, leasehold.ErrInvalid},
+		"a wrong password": {func(c *etcd.Config) { c.Password = secret.New("guess") }, leasehold.ErrInvalid},
+		"no user":          {func(c *etcd.Config) { c.Username, c.Password = "", secret.Text{} }, leasehold.ErrInvalid},
+		"no certificate":   {func(c *etcd.Config) { c.TLS = &tls.Config{RootCAs: certs.client.RootCAs} }, leasehold.ErrUnavailable},
+		"no TLS":           {func(c *etcd.Config) { c.TLS = nil }, leasehold.ErrUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bad := cfg
@@ -133,7 +133,7 @@ func TestOpenUnreachable(t *testing.T) {
 			began := time.Now()
 			c.cfg.Endpoints, c.cfg.Logger = []string{addr}, quiet(t)
 			_, err := etcd.Open(ctx, c.cfg)
-			if leasehold.KindOf(err) != leasehold.Unavailable || !strings.Contains(fmt.Sprint(err), addr) {
+			if leasehold.KindOf(err) != leasehold.ErrUnavailable || !strings.Contains(fmt.Sprint(err), addr) {
 				t.Errorf("error %v, want one of kind unavailable that names %s", err, addr)
 			}
 			if took := time.Since(began); took > 5*time.Second {
@@ -148,7 +148,7 @@ func TestOpenRefuses(t *testing.T) {
 		"no endpoints":         {},
 		"password but no name": {Endpoints: []string{"127.0.0.1:1"}, Password: secret.New("p")},
 	} {
-		if _, err := etcd.Open(t.Context(), cfg); leasehold.KindOf(err) != leasehold.Invalid {
+		if _, err := etcd.Open(t.Context(), cfg); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -32,7 +32,7 @@ func TestExternalStoreIsFull(t *testing.T) {
 		}
 		outcome, err := save(catalog)
 		if err != nil {
-			if outcome == storage.Done || leasehold.KindOf(err) != leasehold.Limit || !strings.Contains(err.Error(), "space") {
+			if outcome == storage.Done || leasehold.KindOf(err) != leasehold.ErrLimit || !strings.Contains(err.Error(), "space") {
 				t.Errorf("a full store says %v: %v", outcome, err)
 			}
 			break

@@ -109,10 +109,10 @@ func TestGrowAndShrink(t *testing.T) {
 	dir := t.TempDir()
 	alone := embed(t, etcd.EmbedConfig{Dir: dir, Name: "a"})
 	takeOver(t, alone, "m1")
-	if _, _, err := alone.AddMember(t.Context(), "b", "http://"+freeAddr(t)); leasehold.KindOf(err) != leasehold.Invalid {
+	if _, _, err := alone.AddMember(t.Context(), "b", "http://"+freeAddr(t)); leasehold.KindOf(err) != leasehold.ErrInvalid {
 		t.Errorf("a member without a peer URL takes another in: %v", err)
 	}
-	if err := alone.RemoveMember(t.Context(), "a"); leasehold.KindOf(err) != leasehold.Invalid {
+	if err := alone.RemoveMember(t.Context(), "a"); leasehold.KindOf(err) != leasehold.ErrInvalid {
 		t.Errorf("the last member is removed: %v", err)
 	}
 	if err := alone.Close(); err != nil {
@@ -148,10 +148,10 @@ func TestGrowAndShrink(t *testing.T) {
 	if r, err := b.Record(t.Context(), true); err != nil || r.Leader != "m1" {
 		t.Errorf("the new member says %+v (%v)", r, err)
 	}
-	if _, _, err := a.AddMember(t.Context(), "b", "http://"+freeAddr(t)); leasehold.KindOf(err) != leasehold.Exists {
+	if _, _, err := a.AddMember(t.Context(), "b", "http://"+freeAddr(t)); leasehold.KindOf(err) != leasehold.ErrExists {
 		t.Errorf("a second member of the same name: %v", err)
 	}
-	if err := a.RemoveMember(t.Context(), "nobody"); leasehold.KindOf(err) != leasehold.NotFound {
+	if err := a.RemoveMember(t.Context(), "nobody"); leasehold.KindOf(err) != leasehold.ErrNotFound {
 		t.Errorf("removing nobody: %v", err)
 	}
 	eventually(t, "removal", func(ctx context.Context) error { return a.RemoveMember(ctx, "b") })

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/internal/store"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
@@ -116,14 +116,14 @@ func (m *Embedded) AddMember(ctx context.Context, name, peerURL string) (Member,
 		return Member{}, nil, err
 	}
 	if m.cfg.PeerURL == "" {
-		return Member{}, nil, leasehold.Errorf(op, leasehold.Invalid, name, "this member has no peer URL, so that no other could reach it: start it again with one")
+		return Member{}, nil, leasehold.Errorf(op, leasehold.ErrInvalid, name, "this member has no peer URL, so that no other could reach it: start it again with one")
 	}
 	before, err := m.Members(ctx)
 	if err != nil {
 		return Member{}, nil, err
 	}
 	if slices.ContainsFunc(before, func(b Member) bool { return b.Name == name }) {
-		return Member{}, nil, leasehold.Errorf(op, leasehold.Exists, name, "there is a member of that name: remove it first, or choose another name")
+		return Member{}, nil, leasehold.Errorf(op, leasehold.ErrExists, name, "there is a member of that name: remove it first, or choose another name")
 	}
 	awaited := func(b Member) bool { return b.Name == "" && slices.Equal(b.PeerURLs, []string{peerURL}) }
 	if i := slices.IndexFunc(before, awaited); i >= 0 { // it was added, and has not come yet
@@ -156,10 +156,10 @@ func (m *Embedded) RemoveMember(ctx context.Context, nameOrID string) error {
 		return one.Name == nameOrID || strconv.FormatUint(one.ID, 16) == nameOrID
 	})
 	if i < 0 {
-		return leasehold.Errorf(op, leasehold.NotFound, nameOrID, "no member has this name or id")
+		return leasehold.Errorf(op, leasehold.ErrNotFound, nameOrID, "no member has this name or id")
 	}
 	if len(members) == 1 {
-		return leasehold.Errorf(op, leasehold.Invalid, nameOrID, "it is the last member: without it the group's data is gone")
+		return leasehold.Errorf(op, leasehold.ErrInvalid, nameOrID, "it is the last member: without it the group's data is gone")
 	}
 	err = m.reconfigure(ctx, func(ctx context.Context) error {
 		_, err := m.db.client.MemberRemove(ctx, members[i].ID)
@@ -193,7 +193,7 @@ func (m *Embedded) reconfigure(ctx context.Context, change func(context.Context)
 		if !errors.Is(rpctypes.Error(err), rpctypes.ErrUnhealthy) {
 			return err
 		}
-		err = leasehold.Errorf("etcd", leasehold.Unavailable, "",
+		err = leasehold.Errorf("etcd", leasehold.ErrUnavailable, "",
 			"%w: too few members are connected to change the group; start those that are down, or try again in a few seconds", err)
 		select {
 		case <-ctx.Done():

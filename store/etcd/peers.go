@@ -66,7 +66,7 @@ type peerServer struct {
 func listenPeers(at *url.URL, cfg *EmbedConfig) (*peerServer, error) {
 	l, err := transport.NewListenerWithOpts(at.Host, "http", transport.WithTimeout(rafthttp.ConnReadTimeout, rafthttp.ConnWriteTimeout), resending(cfg.Logger))
 	if err != nil {
-		return nil, leasehold.Errorf(opEmbed, leasehold.Unavailable, cfg.Name, "%w", err)
+		return nil, leasehold.Errorf(opEmbed, leasehold.ErrUnavailable, cfg.Name, "%w", err)
 	}
 	return newPeerServer(l, cfg), nil
 }

@@ -35,7 +35,7 @@ func TestQuota(t *testing.T) {
 			t.Fatalf("write %d: %v, %v", n, outcome, err)
 		}
 	}
-	if done == 0 || leasehold.KindOf(full) != leasehold.Limit || !strings.Contains(fmt.Sprint(full), "quota") {
+	if done == 0 || leasehold.KindOf(full) != leasehold.ErrLimit || !strings.Contains(fmt.Sprint(full), "quota") {
 		t.Fatalf("after %d writes: %v, want an error of kind limit that names the quota", done, full)
 	}
 	if c, err := m.Catalog(t.Context()); err != nil || len(c.Namespaces) != 1 {

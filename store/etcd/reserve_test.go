@@ -64,7 +64,7 @@ func TestReserve(t *testing.T) {
 		return nil
 	}
 	full := fill()
-	if len(names) < 20 || leasehold.KindOf(full) != leasehold.Limit || !strings.Contains(fmt.Sprint(full), "nothing was written") {
+	if len(names) < 20 || leasehold.KindOf(full) != leasehold.ErrLimit || !strings.Contains(fmt.Sprint(full), "nothing was written") {
 		t.Fatalf("after %d namespaces: %v, want an error of kind limit that says that nothing was written", len(names), full)
 	}
 	for n := range 200 { // what a leader does in some minutes
@@ -87,7 +87,7 @@ func TestReserve(t *testing.T) {
 		tries++
 		_ = fill() // old revisions may have gone meanwhile
 		outcome, err := catalog(ctx, names[:tries], false)
-		if outcome != storage.Unknown || leasehold.KindOf(err) != leasehold.Limit {
+		if outcome != storage.Unknown || leasehold.KindOf(err) != leasehold.ErrLimit {
 			return fmt.Errorf("%v, %w", outcome, err)
 		}
 		return nil

@@ -45,7 +45,7 @@ func (r *room) admit(bytes int) error {
 		r.size, r.used, r.since = size, used, 0
 	}
 	if used+r.since > r.mostUsed() || size+r.since > r.mostSize() {
-		return leasehold.Errorf("etcd", leasehold.Limit, "",
+		return leasehold.Errorf("etcd", leasehold.ErrLimit, "",
 			"nothing was written: %d bytes of the quota of %d are in use, and the rest is kept for the leader record; delete namespaces, or start with a larger quota",
 			used+r.since, r.quota)
 	}

@@ -3,7 +3,7 @@ package etcd
 import (
 	"context"
 
-	"github.com/leasehold-dev/leasehold/store/internal/kv"
+	"github.com/leasehold-dev/leasehold/internal/store/kv"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 

@@ -3,13 +3,13 @@
 package mem
 
 import (
-	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/internal/kv"
-	"github.com/leasehold-dev/leasehold/store/internal/memdb"
+	"github.com/leasehold-dev/leasehold/internal/store"
+	"github.com/leasehold-dev/leasehold/internal/store/kv"
+	"github.com/leasehold-dev/leasehold/internal/store/memdb"
 )
 
 // A Disk is what stores keep their data on. It outlives the stores that are
-// opened on it, as a disk outlives processes, until nobody refers to it. It
+// opened on it, as a disk outlives processes. It
 // may be used from many goroutines at once.
 type Disk struct {
 	db memdb.DB
@@ -22,7 +22,7 @@ func NewDisk() *Disk { return &Disk{} }
 // managers' view of one store; closing one of them does nothing to the others.
 func (d *Disk) Open() *Store { return &Store{kv.New(&d.db, kv.Config{})} }
 
-// A Store keeps everything in memory. It implements store.Store, may be shared
+// A Store keeps everything in memory. It is a store for package manager, may be shared
 // by several managers of one process, and never answers Unknown but to a
 // context that has ended.
 type Store struct {

@@ -5,9 +5,9 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/storage"
-	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/internal/store"
+	"github.com/leasehold-dev/leasehold/internal/store/storetest"
 	"github.com/leasehold-dev/leasehold/store/mem"
-	"github.com/leasehold-dev/leasehold/store/storetest"
 )
 
 func TestStore(t *testing.T) {
@@ -27,7 +27,7 @@ func TestDiskIsShared(t *testing.T) {
 	if r, err := b.Record(t.Context(), true); err != nil || r.Leader != "a" {
 		t.Errorf("the other sees %+v (%v)", r, err)
 	}
-	if _, err := a.Record(t.Context(), true); leasehold.KindOf(err) != leasehold.Closed {
+	if _, err := a.Record(t.Context(), true); leasehold.KindOf(err) != leasehold.ErrClosed {
 		t.Errorf("the closed one answers %v", err)
 	}
 }

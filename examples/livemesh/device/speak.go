@@ -68,12 +68,12 @@ func (d *Device) publish(ctx context.Context) error {
 		return err
 	}
 	err = d.write(ctx, data)
-	if !errors.Is(err, leasehold.Stale) {
+	if !errors.Is(err, leasehold.ErrStale) {
 		return err
 	}
 	// It was lost, or a request of ours that had no answer has been carried out.
 	document, err := d.documents.Get(ctx, d.cfg.Name)
-	if err != nil && !errors.Is(err, leasehold.NotFound) {
+	if err != nil && !errors.Is(err, leasehold.ErrNotFound) {
 		return err
 	}
 	d.version = document.Sections[Section].Version
@@ -99,7 +99,7 @@ func (d *Device) read(ctx context.Context, other string) error {
 	before := d.peers[other].version
 	d.mu.Unlock()
 	document, err := d.documents.Get(ctx, other)
-	if err != nil && !errors.Is(err, leasehold.NotFound) {
+	if err != nil && !errors.Is(err, leasehold.ErrNotFound) {
 		return err
 	}
 	if section, ok := document.Sections[Section]; ok {
@@ -119,7 +119,7 @@ func (d *Device) refresh(ctx context.Context) error {
 			err = d.topics.Refresh(ctx, other, d.cfg.Name, subscription)
 		}
 	}
-	if errors.Is(err, leasehold.NotFound) {
+	if errors.Is(err, leasehold.ErrNotFound) {
 		signal(d.again)
 		return nil
 	}
@@ -136,7 +136,7 @@ func (d *Device) repeat(ctx context.Context, what string, do func() error) error
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(err, leasehold.Invalid):
+		case errors.Is(err, leasehold.ErrInvalid):
 			return err
 		}
 		if !said && wait == maxBackoff { // that is no server that was restarted

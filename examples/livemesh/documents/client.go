@@ -10,18 +10,18 @@ import (
 // A Client is how others use documents.
 type Client struct{ jsonhttp.Client }
 
-// Get returns a document. It fails with [leasehold.NotFound] if there is none.
+// Get returns a document. It fails with [leasehold.ErrNotFound] if there is none.
 func (c *Client) Get(ctx context.Context, name string) (Document, error) {
 	return jsonhttp.Call[Document](ctx, c.Client, http.MethodGet, path(name), nil)
 }
 
-// Change changes sections of a document, all or none. It fails with [leasehold.Stale] if a
+// Change changes sections of a document, all or none. It fails with [leasehold.ErrStale] if a
 // section has another version than the change wants.
 func (c *Client) Change(ctx context.Context, name string, change Change) (Document, error) {
 	return jsonhttp.Call[Document](ctx, c.Client, http.MethodPatch, path(name), change)
 }
 
-// Refresh lets a document last for another TTL. If it fails with [leasehold.NotFound] it is
+// Refresh lets a document last for another TTL. If it fails with [leasehold.ErrNotFound] it is
 // to be written again.
 func (c *Client) Refresh(ctx context.Context, name string) error {
 	return c.Do(ctx, http.MethodPost, path(name)+"/refresh", nil, nil)

@@ -71,9 +71,9 @@ func Join(ctx context.Context, as owner.Config, cfg Config) (*Service, error) {
 func (s *Service) Close(ctx context.Context) error { return s.documents.Close(ctx) }
 
 func (s *Service) get(r *jsonhttp.Request) (Document, error) {
-	d, version, err := s.documents.Get(r.Name)
-	if err == nil && !version.Exists() {
-		err = leasehold.Errorf("get document", leasehold.NotFound, r.Name, "there is no such document: it was never written, has expired or was lost")
+	d, exists, err := s.documents.Get(r.Name)
+	if err == nil && !exists {
+		err = leasehold.Errorf("get document", leasehold.ErrNotFound, r.Name, "there is no such document: it was never written, has expired or was lost")
 	}
 	return d, err
 }
@@ -122,7 +122,7 @@ func (s *Service) change(r *jsonhttp.Request, c Change) (Document, error) {
 func (d *Document) meets(name, section, want string) error {
 	have, there := d.Sections[section]
 	stale := func(format string, args ...any) error {
-		return leasehold.Errorf("change document", leasehold.Stale, name, "section %q "+format, append([]any{section}, args...)...)
+		return leasehold.Errorf("change document", leasehold.ErrStale, name, "section %q "+format, append([]any{section}, args...)...)
 	}
 	switch {
 	case want == "" && there:
@@ -139,7 +139,7 @@ func (d *Document) meets(name, section, want string) error {
 func (s *Service) refresh(r *jsonhttp.Request) (any, error) {
 	there, err := s.documents.Touch(r.Context(), r.Name)
 	if err == nil && !there {
-		err = leasehold.Errorf("refresh document", leasehold.NotFound, r.Name, "there is no such document: write it again")
+		err = leasehold.Errorf("refresh document", leasehold.ErrNotFound, r.Name, "there is no such document: write it again")
 	}
 	return nil, err
 }
@@ -166,14 +166,14 @@ func (s *Service) delete(r *jsonhttp.Request) (any, error) {
 func (c *Change) validate(name string) error {
 	const op = "change document"
 	if len(c.Set)+len(c.Remove) == 0 {
-		return leasehold.Errorf(op, leasehold.Invalid, name, "nothing is to be set or removed")
+		return leasehold.Errorf(op, leasehold.ErrInvalid, name, "nothing is to be set or removed")
 	}
 	for section, data := range c.Set {
 		if slices.Contains(c.Remove, section) {
-			return leasehold.Errorf(op, leasehold.Invalid, name, "section %q is to be set and to be removed", section)
+			return leasehold.Errorf(op, leasehold.ErrInvalid, name, "section %q is to be set and to be removed", section)
 		}
 		if !json.Valid(data) {
-			return leasehold.Errorf(op, leasehold.Invalid, name, "section %q is not JSON", section)
+			return leasehold.Errorf(op, leasehold.ErrInvalid, name, "section %q is not JSON", section)
 		}
 	}
 	sections := slices.AppendSeq(slices.Clone(c.Remove), maps.Keys(c.Set))

@@ -35,7 +35,7 @@ func set(sections ...string) documents.Change {
 func TestSections(t *testing.T) {
 	alone(t, func(t *testing.T, _ *leaseholdtest.Cluster, asks *documents.Client) {
 		ctx := t.Context()
-		if _, err := asks.Get(ctx, "home pc"); !errors.Is(err, leasehold.NotFound) {
+		if _, err := asks.Get(ctx, "home pc"); !errors.Is(err, leasehold.ErrNotFound) {
 			t.Errorf("a document that is not there: %v", err)
 		}
 		d, err := asks.Change(ctx, "home pc", set("address", `"10.0.0.1"`, "name", `{"of": "home"}`))
@@ -49,7 +49,7 @@ func TestSections(t *testing.T) {
 		}
 		stale := set("address", `"10.0.0.3"`, "name", `"x"`)
 		stale.If = map[string]string{"address": first}
-		if _, err := asks.Change(ctx, "home pc", stale); !errors.Is(err, leasehold.Stale) {
+		if _, err := asks.Change(ctx, "home pc", stale); !errors.Is(err, leasehold.ErrStale) {
 			t.Errorf("a change of another version: %v", err)
 		}
 		again, err := asks.Get(ctx, "home pc")
@@ -59,7 +59,7 @@ func TestSections(t *testing.T) {
 		if _, err := asks.Change(ctx, "home pc", documents.Change{Remove: []string{"address", "name"}}); err != nil {
 			t.Error(err)
 		}
-		if _, err := asks.Get(ctx, "home pc"); !errors.Is(err, leasehold.NotFound) {
+		if _, err := asks.Get(ctx, "home pc"); !errors.Is(err, leasehold.ErrNotFound) {
 			t.Errorf("a document without sections: %v", err)
 		}
 	})
@@ -81,13 +81,13 @@ func TestExpires(t *testing.T) {
 		if _, err := asks.Get(ctx, "refreshed"); err != nil {
 			t.Error(err)
 		}
-		if err := asks.Refresh(ctx, "forgotten"); !errors.Is(err, leasehold.NotFound) {
+		if err := asks.Refresh(ctx, "forgotten"); !errors.Is(err, leasehold.ErrNotFound) {
 			t.Errorf("refreshing what has expired: %v", err)
 		}
 		if err := asks.Delete(ctx, "refreshed"); err != nil {
 			t.Error(err)
 		}
-		if _, err := asks.Get(ctx, "refreshed"); !errors.Is(err, leasehold.NotFound) {
+		if _, err := asks.Get(ctx, "refreshed"); !errors.Is(err, leasehold.ErrNotFound) {
 			t.Error(err)
 		}
 	})

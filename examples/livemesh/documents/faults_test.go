@@ -62,7 +62,10 @@ func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64) []porcupine.Opera
 	watcher := c.Node("watcher").Lookup()
 	var clients, watchers sync.WaitGroup
 	watchers.Go(func() {
-		for loss := range watcher.Losses(watching) {
+		for loss, err := range watcher.Losses(watching) {
+			if err != nil {
+				break
+			}
 			history.Lost(loss)
 		}
 	})
@@ -100,7 +103,7 @@ func request(ctx context.Context, c *documents.Client, in *oracle.Request) (orac
 		return oracle.Answer{}, err
 	}
 	d, err := c.Get(ctx, in.Name)
-	if err != nil && !errors.Is(err, leasehold.NotFound) {
+	if err != nil && !errors.Is(err, leasehold.ErrNotFound) {
 		in.Do = oracle.Read // no more than that was tried
 		return oracle.Answer{}, err
 	}
@@ -116,7 +119,7 @@ func request(ctx context.Context, c *documents.Client, in *oracle.Request) (orac
 	}
 	in.Want, change.If = was, map[string]string{section: have.Version}
 	_, err = c.Change(ctx, in.Name, change)
-	if errors.Is(err, leasehold.Stale) {
+	if errors.Is(err, leasehold.ErrStale) {
 		return oracle.Answer{}, nil
 	}
 	return oracle.Answer{Swapped: true}, err

@@ -63,7 +63,7 @@ func answer(w http.ResponseWriter, r *jsonhttp.Request, d Document, err error) e
 	}
 	section, ok := d.Sections[r.PathValue("section")]
 	if !ok {
-		return leasehold.Errorf("get section", leasehold.NotFound, r.PathValue("section"), "document %q has no such section", r.Name)
+		return leasehold.Errorf("get section", leasehold.ErrNotFound, r.PathValue("section"), "document %q has no such section", r.Name)
 	}
 	w.Header().Set("ETag", `"`+section.Version+`"`)
 	jsonhttp.Write(w, section)
@@ -88,6 +88,6 @@ func condition(r *jsonhttp.Request, section string) (map[string]string, error) {
 			return map[string]string{section: version}, nil
 		}
 	}
-	return nil, leasehold.Errorf("change document", leasehold.Invalid, r.Name,
+	return nil, leasehold.Errorf("change document", leasehold.ErrInvalid, r.Name,
 		"a change of one section may have If-Match with one version in quotes or *, or If-None-Match: *; one of more sections has its conditions in \"if\"")
 }

@@ -33,13 +33,13 @@ func (s *Service) announce(ctx context.Context, news News) error {
 	}
 	data, err := json.Marshal(news)
 	if err != nil {
-		return leasehold.Errorf("change document", leasehold.Internal, news.Document, "%w", err)
+		return leasehold.Errorf("change document", leasehold.ErrInternal, news.Document, "%w", err)
 	}
 	if len(data) > maxNews {
 		news.Set, news.Removed, news.Long = nil, nil, true
 	}
 	if err := s.cfg.Announce(ctx, news); err != nil {
-		return leasehold.Errorf("change document", leasehold.Unavailable, news.Document, "it is changed, but not all who want to know have been told; change it again: %w", err)
+		return leasehold.Errorf("change document", leasehold.ErrIndeterminate, news.Document, "it is changed, but not all who want to know have been told; change it again: %w", err)
 	}
 	return nil
 }

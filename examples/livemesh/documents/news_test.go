@@ -57,7 +57,7 @@ func TestAnnounces(t *testing.T) {
 			t.Errorf("%v; told %+v", err, told[1])
 		}
 		deaf = errors.New("nobody hears")
-		if _, err := asks.Change(t.Context(), "home", set("address", `"10.0.0.2"`)); !errors.Is(err, leasehold.Unavailable) {
+		if _, err := asks.Change(t.Context(), "home", set("address", `"10.0.0.2"`)); !errors.Is(err, leasehold.ErrIndeterminate) {
 			t.Errorf("nobody was told: %v", err)
 		}
 		if d, err := asks.Get(t.Context(), "home"); err != nil || string(d.Sections["address"].Data) != `"10.0.0.2"` {

@@ -24,7 +24,7 @@ type Event struct {
 
 func (e *Event) activity(user string, now time.Time) (Activity, error) {
 	bad := func(format string, args ...any) (Activity, error) {
-		return Activity{}, leasehold.Errorf("report event", leasehold.Invalid, user, format, args...)
+		return Activity{}, leasehold.Errorf("report event", leasehold.ErrInvalid, user, format, args...)
 	}
 	if len(e.Actor) > MaxName || len(e.Text) > MaxTitle {
 		return bad("an actor has %d bytes at most, and a text %d", MaxName, MaxTitle)

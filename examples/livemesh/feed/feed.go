@@ -38,7 +38,7 @@ func (c *Config) validate() error {
 	c.Room = cmp.Or(c.Room, 200)
 	c.MaxWorking = cmp.Or(c.MaxWorking, 32)
 	if c.TTL < 0 || c.Window < 0 || c.Room < 0 || c.Room > maxRoom || c.MaxWorking < 0 {
-		return leasehold.Errorf("join", leasehold.Invalid, "", "want positive numbers, 0 for a default, and Room of up to %d: %+v", maxRoom, *c)
+		return leasehold.Errorf("join", leasehold.ErrInvalid, "", "want positive numbers, 0 for a default, and Room of up to %d: %+v", maxRoom, *c)
 	}
 	return nil
 }
@@ -83,7 +83,7 @@ func (s *Service) addItems(r *jsonhttp.Request) (any, error) {
 	}
 	activities, silent, err := parse(document, time.Now())
 	if err != nil {
-		return nil, jsonhttp.WithStatus(http.StatusUnprocessableEntity, leasehold.Errorf("add items", leasehold.Invalid, r.Name, "this is no feed, and nothing was added: %w", err))
+		return nil, jsonhttp.WithStatus(http.StatusUnprocessableEntity, leasehold.Errorf("add items", leasehold.ErrInvalid, r.Name, "this is no feed, and nothing was added: %w", err))
 	}
 	if len(activities)+silent > MaxItems {
 		return nil, jsonhttp.TooLarge(r.Name, "the feed has %d items, and %d are allowed: post the latest", len(activities)+silent, MaxItems)
@@ -120,7 +120,7 @@ func (s *Service) add(r *jsonhttp.Request, activities ...Activity) (receipt Rece
 
 func validUser(user string) error {
 	if user == "" || len(user) > MaxName || legible(user) != user {
-		return leasehold.Errorf("feed", leasehold.Invalid, line(user, MaxName), "a user has a name of up to %d bytes, which is text", MaxName)
+		return leasehold.Errorf("feed", leasehold.ErrInvalid, line(user, MaxName), "a user has a name of up to %d bytes, which is text", MaxName)
 	}
 	return nil
 }

@@ -208,7 +208,7 @@ func TestConfig(t *testing.T) {
 		"TTL": {TTL: -1}, "Window": {Window: -1}, "Room": {Room: 301}, "MaxWorking": {MaxWorking: -1},
 	} {
 		alone(t, feed.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, _ *feed.Client) {
-			if _, err := feed.Join(t.Context(), c.Node("b").MovingConfig(), cfg); !errors.Is(err, leasehold.Invalid) || !strings.Contains(err.Error(), what) {
+			if _, err := feed.Join(t.Context(), c.Node("b").MovingConfig(), cfg); !errors.Is(err, leasehold.ErrInvalid) || !strings.Contains(err.Error(), what) {
 				t.Errorf("%s: %v", what, err)
 			}
 		})

@@ -40,7 +40,7 @@ func (s *Service) admit(next http.Handler) http.Handler {
 			defer func() { <-s.working }()
 		default:
 			w.Header().Set("Retry-After", "1")
-			jsonhttp.Fail(w, leasehold.Errorf("admit", leasehold.Limit, r.URL.Path, "nothing was done: %d requests are at work here, as many as may be; send it again later", s.cfg.MaxWorking))
+			jsonhttp.Fail(w, leasehold.Errorf("admit", leasehold.ErrLimit, r.URL.Path, "nothing was done: %d requests are at work here, as many as may be; send it again later", s.cfg.MaxWorking))
 			return
 		}
 		in := http.NewResponseController(w)
@@ -60,7 +60,7 @@ func (s *Service) get(w http.ResponseWriter, r *jsonhttp.Request) error {
 	if err != nil {
 		return err
 	}
-	have, version, err := s.feeds.Get(r.Name)
+	have, version, err := s.feeds.GetVersion(r.Name)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (s *Service) get(w http.ResponseWriter, r *jsonhttp.Request) error {
 	address := scheme + "://" + r.Host + jsonhttp.Path("feeds", r.Name) + "?format=" + as.name
 	data, err := as.write(newDocument(r.Name, address, Coalesce(have.Activities, s.cfg.Window)))
 	if err != nil {
-		return leasehold.Errorf("write feed", leasehold.Internal, r.Name, "%w", err)
+		return leasehold.Errorf("write feed", leasehold.ErrInternal, r.Name, "%w", err)
 	}
 	h := w.Header()
 	h.Set("Cache-Control", "no-cache")
@@ -88,7 +88,7 @@ func formatOf(all []format, r *http.Request) (format, error) {
 	if name := r.URL.Query().Get("format"); name != "" {
 		i := slices.IndexFunc(all, func(f format) bool { return f.name == name })
 		if i < 0 {
-			return format{}, leasehold.Errorf("get feed", leasehold.Invalid, r.PathValue("name"), "there is no format %q: want atom, rss or json", name)
+			return format{}, leasehold.Errorf("get feed", leasehold.ErrInvalid, r.PathValue("name"), "there is no format %q: want atom, rss or json", name)
 		}
 		return all[i], nil
 	}

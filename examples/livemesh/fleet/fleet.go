@@ -150,8 +150,8 @@ func (f *Fleet) createNamespaces(ctx context.Context, services []leasehold.Names
 			err := group.Ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
 				_, err := to.CreateNamespace(ctx, request)
 				return err
-			}, leasehold.Exists)
-			if err == nil || errors.Is(err, leasehold.Exists) {
+			}, leasehold.ErrExists)
+			if err == nil || errors.Is(err, leasehold.ErrExists) {
 				break
 			}
 			if wait(ctx, 100*time.Millisecond) != nil {

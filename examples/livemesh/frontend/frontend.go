@@ -71,7 +71,7 @@ func New(cfg Config) (http.Handler, error) {
 		}
 		mux.Handle(s.Prefix, backoff(proxy))
 		mux.HandleFunc(s.Prefix+"{$}", func(w http.ResponseWriter, _ *http.Request) {
-			jsonhttp.Fail(w, leasehold.Errorf("route", leasehold.Invalid, s.Prefix, "want a name after that"))
+			jsonhttp.Fail(w, leasehold.Errorf("route", leasehold.ErrInvalid, s.Prefix, "want a name after that"))
 		})
 	}
 	page, err := fs.Sub(files, "page")
@@ -85,7 +85,7 @@ func New(cfg Config) (http.Handler, error) {
 
 func (s *Service) proxy(cfg Config) (http.Handler, error) {
 	if s.Lookup == nil || len(s.Prefix) < 2 {
-		return nil, leasehold.Errorf("new frontend", leasehold.Invalid, s.Prefix, "a service has a prefix, /queues/ for instance, and a lookup")
+		return nil, leasehold.Errorf("new frontend", leasehold.ErrInvalid, s.Prefix, "a service has a prefix, /queues/ for instance, and a lookup")
 	}
 	transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{
 		Lookup: s.Lookup, Key: leasehttp.PathSegment(2), Base: cfg.Base, MaxOutstanding: s.MaxOutstanding,

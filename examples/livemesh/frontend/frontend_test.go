@@ -46,7 +46,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("%s: the page may do %q", test.path, csp)
 		}
 	}
-	if _, err := frontend.New(frontend.Config{Services: []frontend.Service{{Prefix: "/queues/"}}}); !errors.Is(err, leasehold.Invalid) {
+	if _, err := frontend.New(frontend.Config{Services: []frontend.Service{{Prefix: "/queues/"}}}); !errors.Is(err, leasehold.ErrInvalid) {
 		t.Errorf("a service without a lookup: %v", err)
 	}
 }

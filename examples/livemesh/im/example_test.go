@@ -49,5 +49,5 @@ func ExamplePublisher() {
 	if err := <-ended; err != nil {
 		log.Fatal(err)
 	}
-	_ = l.Close() // it never fails
+	_ = l.Close(context.Background()) // it never fails
 }

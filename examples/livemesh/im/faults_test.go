@@ -72,7 +72,7 @@ func change(ctx context.Context, t *testing.T, p *im.Publisher, users map[string
 		}
 		name, status := fmt.Sprint("user-", random.IntN(len(users))), fmt.Sprint("busy ", i)
 		err := p.Update(ctx, name, im.Change{Status: &status})
-		if errors.Is(err, leasehold.Invalid) || errors.Is(err, leasehold.NotFound) {
+		if errors.Is(err, leasehold.ErrInvalid) || errors.Is(err, leasehold.ErrNotFound) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if errors.Is(err, im.ErrUnsaid) {

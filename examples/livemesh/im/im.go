@@ -86,7 +86,7 @@ func (s *Service) Handler() http.Handler {
 }
 
 func (s *Service) get(r *jsonhttp.Request) (any, error) {
-	found, version, err := s.users.Get(r.Name)
+	found, version, err := s.users.GetVersion(r.Name)
 	if err == nil && !version.Exists() {
 		err = absent("get presence", r.Name)
 	}
@@ -94,8 +94,8 @@ func (s *Service) get(r *jsonhttp.Request) (any, error) {
 	return found.Presence, err
 }
 
-// signOn publishes a user. It fails with [leasehold.Exists] if another session does, and with
-// [leasehold.Stale] if that one's presence has another version than is to be replaced.
+// signOn publishes a user. It fails with [leasehold.ErrExists] if another session does, and with
+// [leasehold.ErrStale] if that one's presence has another version than is to be replaced.
 func (s *Service) signOn(r *jsonhttp.Request, on SignOn) (any, error) {
 	const op = "sign on"
 	if err := on.validate(op, r.Name); err != nil {
@@ -204,18 +204,18 @@ func owned(op, user string, e *leasemap.Entry[record], session string) error {
 	case !e.Version.Exists():
 		return absent(op, user)
 	case e.Value.Session != session:
-		return leasehold.Errorf(op, leasehold.Exists, user, "another session publishes the user; to take over, sign on with the version that is there")
+		return leasehold.Errorf(op, leasehold.ErrExists, user, "another session publishes the user; to take over, sign on with the version that is there")
 	}
 	return nil
 }
 
 func absent(op, user string) error {
-	return leasehold.Errorf(op, leasehold.NotFound, user, "the user is not there: has never signed on, has expired or was lost; sign on")
+	return leasehold.Errorf(op, leasehold.ErrNotFound, user, "the user is not there: has never signed on, has expired or was lost; sign on")
 }
 
 func unchanged(op, user string, e *leasemap.Entry[record], want leasemap.Version) error {
 	if e.Version != want {
-		return leasehold.Errorf(op, leasehold.Stale, user, "the presence has version %v, and not %v: read it again", e.Version, want)
+		return leasehold.Errorf(op, leasehold.ErrStale, user, "the presence has version %v, and not %v: read it again", e.Version, want)
 	}
 	return nil
 }

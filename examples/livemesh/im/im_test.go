@@ -48,7 +48,7 @@ func signOn(session, status string) im.SignOn {
 func TestSessions(t *testing.T) {
 	alone(t, im.Config{}, func(t *testing.T, _ *leaseholdtest.Cluster, asks *im.Client) {
 		ctx := t.Context()
-		if _, err := asks.Get(ctx, "alice"); !errors.Is(err, leasehold.NotFound) {
+		if _, err := asks.Get(ctx, "alice"); !errors.Is(err, leasehold.ErrNotFound) {
 			t.Errorf("a user who is not there: %v", err)
 		}
 		first, err := asks.SignOn(ctx, "alice", signOn("home", "online"))
@@ -58,22 +58,22 @@ func TestSessions(t *testing.T) {
 		if _, err := asks.SignOn(ctx, "alice", signOn("home", "online")); err != nil {
 			t.Errorf("the same session again: %v", err)
 		}
-		if _, err := asks.SignOn(ctx, "alice", signOn("work", "online")); !errors.Is(err, leasehold.Exists) {
+		if _, err := asks.SignOn(ctx, "alice", signOn("work", "online")); !errors.Is(err, leasehold.ErrExists) {
 			t.Errorf("another session: %v", err)
 		}
 		stale := signOn("work", "online")
 		stale.If = first.Version
-		if _, err := asks.SignOn(ctx, "alice", stale); !errors.Is(err, leasehold.Stale) {
+		if _, err := asks.SignOn(ctx, "alice", stale); !errors.Is(err, leasehold.ErrStale) {
 			t.Errorf("another session with an old version: %v", err)
 		}
 		away := "away"
-		if _, err := asks.Change(ctx, "alice", im.Change{Session: "work", Status: &away}); !errors.Is(err, leasehold.Exists) {
+		if _, err := asks.Change(ctx, "alice", im.Change{Session: "work", Status: &away}); !errors.Is(err, leasehold.ErrExists) {
 			t.Errorf("a change by another session: %v", err)
 		}
-		if err := asks.Refresh(ctx, "alice", "work"); !errors.Is(err, leasehold.Exists) {
+		if err := asks.Refresh(ctx, "alice", "work"); !errors.Is(err, leasehold.ErrExists) {
 			t.Errorf("a refresh by another session: %v", err)
 		}
-		if err := asks.SignOff(ctx, "alice", "work"); !errors.Is(err, leasehold.Exists) {
+		if err := asks.SignOff(ctx, "alice", "work"); !errors.Is(err, leasehold.ErrExists) {
 			t.Errorf("signed off by another session: %v", err)
 		}
 		want := im.Presence{Address: "sip:alice@example.com", Status: "away", IP: "10.0.0.1"}
@@ -91,7 +91,7 @@ func TestSessions(t *testing.T) {
 		if err := asks.SignOff(ctx, "alice", "work"); err != nil {
 			t.Error(err)
 		}
-		if _, err := asks.Get(ctx, "alice"); !errors.Is(err, leasehold.NotFound) {
+		if _, err := asks.Get(ctx, "alice"); !errors.Is(err, leasehold.ErrNotFound) {
 			t.Errorf("signed off: %v", err)
 		}
 	})
@@ -122,7 +122,7 @@ func TestExpires(t *testing.T) {
 		if is, err := asks.Get(ctx, "refreshed"); err != nil || is != was {
 			t.Errorf("refreshed: %v, was %v, %v", is, was, err)
 		}
-		if err := asks.Refresh(ctx, "forgotten", "home"); !errors.Is(err, leasehold.NotFound) {
+		if err := asks.Refresh(ctx, "forgotten", "home"); !errors.Is(err, leasehold.ErrNotFound) {
 			t.Errorf("refreshing who has expired: %v", err)
 		}
 	})

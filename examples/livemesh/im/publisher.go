@@ -78,7 +78,7 @@ type user struct {
 // NewPublisher returns a publisher without users.
 func NewPublisher(cfg PublisherConfig) (*Publisher, error) {
 	if cfg.Client == nil || cfg.Lookup == nil || cfg.Refresh < 0 {
-		return nil, leasehold.Errorf("new publisher", leasehold.Invalid, "", "want a Client and a Lookup, and Refresh of 0 or more")
+		return nil, leasehold.Errorf("new publisher", leasehold.ErrInvalid, "", "want a Client and a Lookup, and Refresh of 0 or more")
 	}
 	cfg.Refresh = cmp.Or(cfg.Refresh, UsualTTL/3)
 	return &Publisher{
@@ -89,8 +89,8 @@ func NewPublisher(cfg PublisherConfig) (*Publisher, error) {
 // Publish publishes a user from now on, or all that is known of one anew. It returns nil when
 // a server has it.
 //
-// It fails with [leasehold.Invalid] if something is wrong with it, and with
-// [leasehold.Exists] if another session publishes the user, who is not published here then;
+// It fails with [leasehold.ErrInvalid] if something is wrong with it, and with
+// [leasehold.ErrExists] if another session publishes the user, who is not published here then;
 // with [ErrUnsaid] if the context ended before it was this call's turn. After any other error
 // [Publisher.Run] retries until it succeeds.
 func (p *Publisher) Publish(ctx context.Context, name string, what Presence) error {
@@ -109,11 +109,11 @@ func (p *Publisher) TakeOver(ctx context.Context, name string, what Presence) er
 	return p.set(ctx, name, true, Change{Address: &what.Address, Status: &what.Status, IP: &what.IP}, func(u *user) (err error) {
 		for range takeOvers {
 			there, failed := p.cfg.Client.Get(ctx, name)
-			if failed != nil && !errors.Is(failed, leasehold.NotFound) {
+			if failed != nil && !errors.Is(failed, leasehold.ErrNotFound) {
 				return failed
 			}
 			err = p.signOn(ctx, u, there.Version)
-			if !errors.Is(err, leasehold.Stale) && !errors.Is(err, leasehold.Exists) {
+			if !errors.Is(err, leasehold.ErrStale) && !errors.Is(err, leasehold.ErrExists) {
 				break
 			}
 		}
@@ -123,12 +123,12 @@ func (p *Publisher) TakeOver(ctx context.Context, name string, what Presence) er
 
 // Update changes what is published of a user: what is nil in the change stays, and its session
 // and condition do not count. It returns nil when a server has it, and fails as Publish does; with
-// [leasehold.NotFound] if the user is not published here.
+// [leasehold.ErrNotFound] if the user is not published here.
 func (p *Publisher) Update(ctx context.Context, name string, change Change) error {
 	return p.set(ctx, name, false, change, func(u *user) error {
 		change.Session, change.If = p.session, leasemap.Version{}
 		there, err := p.cfg.Client.Change(ctx, name, change)
-		if errors.Is(err, leasehold.NotFound) { // it was lost, and the report of that is under way
+		if errors.Is(err, leasehold.ErrNotFound) { // it was lost, and the report of that is under way
 			u.lost = true
 			return p.signOn(ctx, u, leasemap.Version{})
 		}
@@ -171,9 +171,9 @@ func (p *Publisher) set(ctx context.Context, name string, create bool, change Ch
 	err = send(u)
 	switch {
 	case err == nil:
-	case errors.Is(err, leasehold.Exists), errors.Is(err, leasehold.Stale):
+	case errors.Is(err, leasehold.ErrExists), errors.Is(err, leasehold.ErrStale):
 		p.forget(u)
-	case errors.Is(err, leasehold.Invalid):
+	case errors.Is(err, leasehold.ErrInvalid):
 		if u.on = was; was.Session == "" { // it was never published
 			p.forget(u)
 		}
@@ -217,7 +217,7 @@ func (p *Publisher) take(ctx context.Context, name string, create bool) (*user, 
 		}
 		p.mu.Unlock()
 		if u == nil {
-			return nil, leasehold.Errorf("find user", leasehold.NotFound, name, "the user is not published here")
+			return nil, leasehold.Errorf("find user", leasehold.ErrNotFound, name, "the user is not published here")
 		}
 		if err := u.await(ctx); err != nil {
 			return nil, err
@@ -239,7 +239,7 @@ func (u *user) await(ctx context.Context) error {
 	if u.turn.TryAcquire(1) || u.turn.Acquire(ctx, 1) == nil {
 		return nil
 	}
-	return leasehold.Errorf("wait for turn", leasehold.Unavailable, u.name, "%w: %w", ErrUnsaid, context.Cause(ctx))
+	return leasehold.Errorf("wait for turn", leasehold.ErrUnavailable, u.name, "%w: %w", ErrUnsaid, context.Cause(ctx))
 }
 
 // forget ends the publication of a user whose turn the caller has.

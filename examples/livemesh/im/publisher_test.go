@@ -98,7 +98,7 @@ func see(t *testing.T, asks *im.Client, users map[string]im.Presence) map[string
 		p, err := asks.Get(t.Context(), name)
 		if err == nil {
 			seen[name] = plain(p)
-		} else if !errors.Is(err, leasehold.NotFound) {
+		} else if !errors.Is(err, leasehold.ErrNotFound) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -244,7 +244,7 @@ func TestTakeOver(t *testing.T) {
 		first, sent := publish(t, c, "first", time.Minute)
 		second, _ := publish(t, c, "second", time.Minute)
 		users := publishMany(t, first, 2)
-		if err := second.Publish(ctx, "user-1", online(7)); !errors.Is(err, leasehold.Exists) {
+		if err := second.Publish(ctx, "user-1", online(7)); !errors.Is(err, leasehold.ErrExists) {
 			t.Errorf("published by both: %v", err)
 		}
 		if got := second.Stats(); got.Users != 0 {
@@ -259,7 +259,7 @@ func TestTakeOver(t *testing.T) {
 			t.Errorf("the first one: %+v", got)
 		}
 		away := "away"
-		if err := first.Update(ctx, "user-1", im.Change{Status: &away}); !errors.Is(err, leasehold.NotFound) {
+		if err := first.Update(ctx, "user-1", im.Change{Status: &away}); !errors.Is(err, leasehold.ErrNotFound) {
 			t.Errorf("an update of who is elsewhere: %v", err)
 		}
 		if err := second.Update(ctx, "user-1", im.Change{Status: &away}); err != nil {
@@ -268,10 +268,10 @@ func TestTakeOver(t *testing.T) {
 		changed := online(7)
 		changed.Status = away
 		users["user-1"] = changed
-		if err := second.Update(ctx, "user-1", im.Change{Status: new(string)}); !errors.Is(err, leasehold.Invalid) {
+		if err := second.Update(ctx, "user-1", im.Change{Status: new(string)}); !errors.Is(err, leasehold.ErrInvalid) {
 			t.Errorf("a bad update: %v", err)
 		}
-		if err := second.TakeOver(ctx, "user-9", im.Presence{}); !errors.Is(err, leasehold.Invalid) {
+		if err := second.TakeOver(ctx, "user-9", im.Presence{}); !errors.Is(err, leasehold.ErrInvalid) {
 			t.Errorf("a bad presence: %v", err)
 		}
 		if diff := cmp.Diff(users, see(t, asks, users)); diff != "" {

@@ -36,10 +36,13 @@ func (n need) and(other need) need {
 func (p *Publisher) Run(ctx context.Context) error {
 	group, running := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		for loss := range p.cfg.Lookup.LossesSince(running, p.from) {
+		for loss, err := range p.cfg.Lookup.LossesSince(running, p.from) {
+			if err != nil {
+				return err
+			}
 			p.require(need{lost: loss.Generation, refresh: loss.Generation == 0}, func(u *user) bool { return loss.Range.Contains(u.key) })
 		}
-		return leasehold.Errorf("publish", leasehold.Closed, string(p.cfg.Lookup.Namespace()), "the lookup was closed: losses are not reported any more")
+		return nil // it ends with an error
 	})
 	group.Go(func() error { p.repairAll(running); return nil })
 	if err := group.Wait(); ctx.Err() == nil {
@@ -139,7 +142,7 @@ func (p *Publisher) attempt(ctx context.Context, u *user, n need) error {
 		return nil
 	}
 	err := p.fulfil(ctx, u, n)
-	if !errors.Is(err, leasehold.Exists) && !errors.Is(err, leasehold.Invalid) {
+	if !errors.Is(err, leasehold.ErrExists) && !errors.Is(err, leasehold.ErrInvalid) {
 		return err
 	}
 	// Another session has the user, or a server refuses it for good.
@@ -161,7 +164,7 @@ func (p *Publisher) fulfil(ctx context.Context, u *user, n need) error {
 			u.fresh = time.Now()
 			p.stats.Refreshed++
 		}
-		if !errors.Is(err, leasehold.NotFound) {
+		if !errors.Is(err, leasehold.ErrNotFound) {
 			return err
 		}
 		u.lost = true

@@ -58,7 +58,7 @@ func (on *SignOn) validate(op, user string) error {
 
 func (c *Change) validate(op, user string) error {
 	if c.Address == nil && c.Status == nil && c.IP == nil {
-		return leasehold.Errorf(op, leasehold.Invalid, user, "nothing is to be changed: want an address, a status or an ip")
+		return leasehold.Errorf(op, leasehold.ErrInvalid, user, "nothing is to be changed: want an address, a status or an ip")
 	}
 	next := Presence{Address: "any", Status: "any", IP: "::"}
 	c.apply(&next)
@@ -68,7 +68,7 @@ func (c *Change) validate(op, user string) error {
 func (p *Presence) validate(op, user, session string) error {
 	_, err := netip.ParseAddr(p.IP)
 	if err != nil {
-		err = leasehold.Errorf(op, leasehold.Invalid, user, "ip: %w; want 10.0.0.1 or 2001:db8::1 for instance", err)
+		err = leasehold.Errorf(op, leasehold.ErrInvalid, user, "ip: %w; want 10.0.0.1 or 2001:db8::1 for instance", err)
 	}
 	return cmp.Or(validText(op, user, "session", session), validText(op, user, "address", p.Address),
 		validText(op, user, "status", p.Status), validText(op, user, "ip", p.IP), err)
@@ -76,7 +76,7 @@ func (p *Presence) validate(op, user, session string) error {
 
 func validText(op, user, name, value string) error {
 	if value == "" {
-		return leasehold.Errorf(op, leasehold.Invalid, user, "%s is missing", name)
+		return leasehold.Errorf(op, leasehold.ErrInvalid, user, "%s is missing", name)
 	}
 	if len(value) > MaxField {
 		return jsonhttp.TooLarge(user, "%s has %d bytes, and %d are allowed", name, len(value), MaxField)

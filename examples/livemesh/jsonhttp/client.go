@@ -39,17 +39,17 @@ func Call[Out any](ctx context.Context, c Client, method, path string, in any) (
 // Do sends in as JSON, or as it is if it is a []byte, and reads the answer into out. Both may
 // be nil.
 //
-// An error of kind [leasehold.Unavailable] says that the request may have been carried
+// An error of kind [leasehold.ErrIndeterminate] says that the request may have been carried
 // out. Those of the other kinds say that it was not.
 func (c Client) Do(ctx context.Context, method, path string, in, out any) error {
 	subject := c.URL + path
 	body, err := encodeBody(in)
 	if err != nil {
-		return leasehold.Errorf(method, leasehold.Invalid, subject, "%w", err)
+		return leasehold.Errorf(method, leasehold.ErrInvalid, subject, "%w", err)
 	}
 	r, err := http.NewRequestWithContext(ctx, method, subject, bytes.NewReader(body))
 	if err != nil {
-		return leasehold.Errorf(method, leasehold.Invalid, subject, "%w", err)
+		return leasehold.Errorf(method, leasehold.ErrInvalid, subject, "%w", err)
 	}
 	r.Header.Set("Content-Type", "application/json")
 	if c.Repeatable {
@@ -59,7 +59,7 @@ func (c Client) Do(ctx context.Context, method, path string, in, out any) error 
 	if err != nil {
 		kind := leasehold.KindOf(err)
 		if kind == leasehold.Other {
-			kind = leasehold.Unavailable
+			kind = leasehold.ErrIndeterminate
 		}
 		if failed := (*url.Error)(nil); errors.As(err, &failed) {
 			err = failed.Err // the other fields are the method and the URL
@@ -69,7 +69,7 @@ func (c Client) Do(ctx context.Context, method, path string, in, out any) error 
 	defer answer.Body.Close() //nolint:errcheck // it was read
 	data, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	if err != nil {
-		return leasehold.Errorf(method, leasehold.Unavailable, subject, "%w", err)
+		return leasehold.Errorf(method, leasehold.ErrIndeterminate, subject, "%w", err)
 	}
 	if kind, failed := kindOf(answer.StatusCode); failed {
 		return leasehold.Errorf(method, kind, subject, "%s: %s", answer.Status, explanationOf(data))
@@ -78,7 +78,7 @@ func (c Client) Do(ctx context.Context, method, path string, in, out any) error 
 		return nil
 	}
 	if err := json.Unmarshal(data, out); err != nil {
-		return leasehold.Errorf(method, leasehold.Internal, subject, "unexpected answer: %w", err)
+		return leasehold.Errorf(method, leasehold.ErrInternal, subject, "unexpected answer: %w", err)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func ValidName(op, what, name string) error {
 	if len(shown) > 40 {
 		shown = shown[:40] + "..."
 	}
-	return leasehold.Errorf(op, leasehold.Invalid, shown, "%s has a name of up to %d bytes of UTF-8", what, MaxName)
+	return leasehold.Errorf(op, leasehold.ErrInvalid, shown, "%s has a name of up to %d bytes of UTF-8", what, MaxName)
 }
 
 // Read returns the body of a request. One that is longer than most bytes is refused with 413.
@@ -35,7 +35,7 @@ func (r *Request) Read(most int64) ([]byte, error) {
 		return nil, TooLarge(r.Name, "the request has more than %d bytes", most)
 	}
 	if err != nil {
-		return nil, leasehold.Errorf("read request", leasehold.Invalid, r.Name, "%w", err)
+		return nil, leasehold.Errorf("read request", leasehold.ErrInvalid, r.Name, "%w", err)
 	}
 	return body, nil
 }
@@ -50,7 +50,7 @@ func Body[In any](most int64, want string, answer func(r *Request, in In) (any, 
 		}
 		var in In
 		if err := Decode(data, &in); err != nil {
-			return nil, leasehold.Errorf("read request", leasehold.Invalid, r.Name, "want %s as JSON: %w", want, err)
+			return nil, leasehold.Errorf("read request", leasehold.ErrInvalid, r.Name, "want %s as JSON: %w", want, err)
 		}
 		return answer(r, in)
 	}

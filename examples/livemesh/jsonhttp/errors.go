@@ -24,17 +24,17 @@ func WithStatus(status int, err error) error { return &failure{status, err} }
 
 // TooLarge returns an error that is answered with 413.
 func TooLarge(name, format string, args ...any) error {
-	return WithStatus(http.StatusRequestEntityTooLarge, leasehold.Errorf("accept", leasehold.Invalid, name, format, args...))
+	return WithStatus(http.StatusRequestEntityTooLarge, leasehold.Errorf("accept", leasehold.ErrInvalid, name, format, args...))
 }
 
 // Fail answers a request that failed.
 func Fail(w http.ResponseWriter, err error) {
 	if f := (*failure)(nil); errors.As(err, &f) {
 		w = statusWriter{w, f.status}
-	} else if errors.Is(err, leasehold.Limit) {
+	} else if errors.Is(err, leasehold.ErrLimit) {
 		w = statusWriter{w, http.StatusTooManyRequests} // nothing was done
 	}
-	leasehttp.Error(w, err)
+	leasehttp.WriteError(w, err)
 }
 
 // A statusWriter replaces the status of an answer.
@@ -49,19 +49,19 @@ func (w statusWriter) WriteHeader(int) { w.ResponseWriter.WriteHeader(w.status) 
 func kindOf(status int) (kind leasehold.Kind, failed bool) {
 	switch status {
 	case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge:
-		return leasehold.Invalid, true
+		return leasehold.ErrInvalid, true
 	case http.StatusNotFound, http.StatusGone:
-		return leasehold.NotFound, true
+		return leasehold.ErrNotFound, true
 	case http.StatusConflict:
-		return leasehold.Exists, true
+		return leasehold.ErrExists, true
 	case http.StatusPreconditionFailed:
-		return leasehold.Stale, true
+		return leasehold.ErrStale, true
 	case http.StatusMisdirectedRequest:
-		return leasehold.NotOwner, true
+		return leasehold.ErrNotOwner, true
 	case http.StatusTooManyRequests:
-		return leasehold.Limit, true
+		return leasehold.ErrLimit, true
 	}
-	return leasehold.Unavailable, status >= http.StatusMultipleChoices
+	return leasehold.ErrIndeterminate, status >= http.StatusMultipleChoices
 }
 
 // explanationOf is the message in an answer, or all of its body.

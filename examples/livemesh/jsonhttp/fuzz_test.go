@@ -33,7 +33,7 @@ func checkDecode[V any](t *testing.T, data []byte) {
 	var v, again V
 	if err := jsonhttp.Decode(data, &v); err != nil {
 		w := httptest.NewRecorder()
-		jsonhttp.Fail(w, leasehold.Errorf("read", leasehold.Invalid, "", "%w", err))
+		jsonhttp.Fail(w, leasehold.Errorf("read", leasehold.ErrInvalid, "", "%w", err))
 		if w.Code != http.StatusBadRequest || !json.Valid(w.Body.Bytes()) || !utf8.Valid(w.Body.Bytes()) {
 			t.Fatalf("%q is refused with %d: %s", data, w.Code, w.Body)
 		}

@@ -19,16 +19,16 @@ func TestErrorsTravel(t *testing.T) {
 		status int
 		kind   leasehold.Kind
 	}{
-		{fail(leasehold.Invalid), http.StatusBadRequest, leasehold.Invalid},
-		{fail(leasehold.NotFound), http.StatusNotFound, leasehold.NotFound},
-		{fail(leasehold.Exists), http.StatusConflict, leasehold.Exists},
-		{fail(leasehold.Stale), http.StatusPreconditionFailed, leasehold.Stale},
-		{fail(leasehold.NotOwner), http.StatusMisdirectedRequest, leasehold.NotOwner},
-		{fail(leasehold.Limit), http.StatusTooManyRequests, leasehold.Limit},
-		{fail(leasehold.Unavailable), http.StatusServiceUnavailable, leasehold.Unavailable},
-		{jsonhttp.WithStatus(http.StatusGone, fail(leasehold.NotFound)), http.StatusGone, leasehold.NotFound},
-		{jsonhttp.WithStatus(http.StatusUnprocessableEntity, fail(leasehold.Invalid)), http.StatusUnprocessableEntity, leasehold.Invalid},
-		{jsonhttp.TooLarge("it", "because"), http.StatusRequestEntityTooLarge, leasehold.Invalid},
+		{fail(leasehold.ErrInvalid), http.StatusBadRequest, leasehold.ErrInvalid},
+		{fail(leasehold.ErrNotFound), http.StatusNotFound, leasehold.ErrNotFound},
+		{fail(leasehold.ErrExists), http.StatusConflict, leasehold.ErrExists},
+		{fail(leasehold.ErrStale), http.StatusPreconditionFailed, leasehold.ErrStale},
+		{fail(leasehold.ErrNotOwner), http.StatusMisdirectedRequest, leasehold.ErrNotOwner},
+		{fail(leasehold.ErrLimit), http.StatusTooManyRequests, leasehold.ErrLimit},
+		{fail(leasehold.ErrIndeterminate), http.StatusServiceUnavailable, leasehold.ErrIndeterminate},
+		{jsonhttp.WithStatus(http.StatusGone, fail(leasehold.ErrNotFound)), http.StatusGone, leasehold.ErrNotFound},
+		{jsonhttp.WithStatus(http.StatusUnprocessableEntity, fail(leasehold.ErrInvalid)), http.StatusUnprocessableEntity, leasehold.ErrInvalid},
+		{jsonhttp.TooLarge("it", "because"), http.StatusRequestEntityTooLarge, leasehold.ErrInvalid},
 	} {
 		status, said := 0, ""
 		mux := jsonhttp.NewMux(nil)
@@ -78,20 +78,20 @@ func TestCall(t *testing.T) {
 	if err := put(nil, nil); err != nil {
 		t.Errorf("an answer without a body: %v", err)
 	}
-	if err := put("hello world", &out); !errors.Is(err, leasehold.Invalid) {
+	if err := put("hello world", &out); !errors.Is(err, leasehold.ErrInvalid) {
 		t.Errorf("too long: %v", err)
 	}
-	if err := put("hello", new([]string)); !errors.Is(err, leasehold.Internal) {
+	if err := put("hello", new([]string)); !errors.Is(err, leasehold.ErrInternal) {
 		t.Errorf("an answer that is something else: %v", err)
 	}
-	if err := put(make(chan int), nil); !errors.Is(err, leasehold.Invalid) {
+	if err := put(make(chan int), nil); !errors.Is(err, leasehold.ErrInvalid) {
 		t.Errorf("what is not JSON: %v", err)
 	}
-	if err := asks.Do(t.Context(), http.MethodPut, "/do/%ff", nil, nil); !errors.Is(err, leasehold.Invalid) || !strings.Contains(err.Error(), "UTF-8") {
+	if err := asks.Do(t.Context(), http.MethodPut, "/do/%ff", nil, nil); !errors.Is(err, leasehold.ErrInvalid) || !strings.Contains(err.Error(), "UTF-8") {
 		t.Errorf("what is no name: %v", err)
 	}
 	server.Close()
-	if err := put("hello", &out); !errors.Is(err, leasehold.Unavailable) {
+	if err := put("hello", &out); !errors.Is(err, leasehold.ErrIndeterminate) {
 		t.Errorf("a server that is gone: %v", err)
 	} else if strings.Count(err.Error(), server.URL) != 1 {
 		t.Errorf("it says more than once where: %v", err)

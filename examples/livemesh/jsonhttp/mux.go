@@ -2,6 +2,7 @@ package jsonhttp
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/leasehttp"
@@ -17,8 +18,31 @@ type Mux struct {
 	owner *owner.Owner
 }
 
-// NewMux returns a mux without routes.
-func NewMux(o *owner.Owner) *Mux { return &Mux{http.NewServeMux(), o} }
+// NewMux returns a mux that has only the route GET /readyz, for readiness probes.
+func NewMux(o *owner.Owner) *Mux {
+	m := &Mux{http.NewServeMux(), o}
+	if o != nil {
+		m.mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { writeReadiness(w, o.Status()) })
+	}
+	return m
+}
+
+// A readiness is the answer to a readiness probe.
+type readiness struct {
+	State       string    `json:"state"`
+	Leases      int       `json:"leases"`
+	LastContact time.Time `json:"last_contact"`
+}
+
+// writeReadiness answers 503 unless the server has joined: orchestrators and load balancers
+// then send it nothing new.
+func writeReadiness(w http.ResponseWriter, s owner.Status) {
+	w.Header().Set("Content-Type", "application/json")
+	if s.State != owner.StateJoined {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	_ = encode(w, readiness{s.State.String(), s.Held + s.Suspended, s.LastContact}) // it fails only if the caller has gone
+}
 
 // A Request is about a name, which has been validated.
 type Request struct {
@@ -34,7 +58,7 @@ func (m *Mux) Serve(pattern string, serve func(w http.ResponseWriter, r *Request
 		err := ValidName(r.Method, "what a request is about", name)
 		if err == nil {
 			if m.owner != nil {
-				m.owner.Await(r.Context(), leasehold.KeyOf(name))
+				_ = m.owner.Await(r.Context(), leasehold.KeyOf(name))
 			}
 			err = serve(w, &Request{r, name})
 		}
@@ -85,9 +109,9 @@ func (w *strayWriter) WriteHeader(status int) {
 	w.refused = true
 	switch status {
 	case http.StatusNotFound:
-		Fail(w.ResponseWriter, leasehold.Errorf(method, leasehold.NotFound, path, "there is no such path"))
+		Fail(w.ResponseWriter, leasehold.Errorf(method, leasehold.ErrNotFound, path, "there is no such path"))
 	case http.StatusMethodNotAllowed:
-		Fail(w.ResponseWriter, WithStatus(status, leasehold.Errorf(method, leasehold.Invalid, path, "there is no such method here: want one of %s", w.Header().Get("Allow"))))
+		Fail(w.ResponseWriter, WithStatus(status, leasehold.Errorf(method, leasehold.ErrInvalid, path, "there is no such method here: want one of %s", w.Header().Get("Allow"))))
 	default: // a redirect
 		w.refused = false
 		w.ResponseWriter.WriteHeader(status)

@@ -150,9 +150,9 @@ func (c *caller) note(kind int, took time.Duration, err error) error {
 	switch {
 	case err == nil:
 		return c.took[kind].RecordValue(min(max(1, took.Microseconds()), longest.Microseconds()))
-	case kind == read && errors.Is(err, leasehold.NotFound):
+	case kind == read && errors.Is(err, leasehold.ErrNotFound):
 		c.gaps++
-	case errors.Is(err, leasehold.Exists), errors.Is(err, leasehold.NotFound), errors.Is(err, leasehold.Invalid):
+	case errors.Is(err, leasehold.ErrExists), errors.Is(err, leasehold.ErrNotFound), errors.Is(err, leasehold.ErrInvalid):
 		return err
 	default:
 		c.errors++

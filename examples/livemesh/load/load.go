@@ -78,7 +78,7 @@ type Load struct {
 // called if Start has succeeded; the context is only for the beginning.
 func Start(ctx context.Context, cfg Config) (*Load, error) {
 	if err := cfg.Validate(); err != nil {
-		return nil, leasehold.Errorf("load", leasehold.Invalid, "", "%w", err)
+		return nil, leasehold.Errorf("load", leasehold.ErrInvalid, "", "%w", err)
 	}
 	l := &Load{cfg: cfg}
 	serving, end := context.WithCancel(context.WithoutCancel(ctx))

@@ -112,7 +112,7 @@ func TestBadConfig(t *testing.T) {
 	} {
 		cfg := load.Default()
 		change(&cfg)
-		if _, err := load.Start(t.Context(), cfg); !errors.Is(err, leasehold.Invalid) || !strings.Contains(err.Error(), want) {
+		if _, err := load.Start(t.Context(), cfg); !errors.Is(err, leasehold.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

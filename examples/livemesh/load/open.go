@@ -18,7 +18,7 @@ import (
 func Open(ctx context.Context, managers, frontends []string, n, callers int) (all []im.PublisherConfig, closeAll func(), err error) {
 	closeAll = func() {
 		for _, p := range all {
-			_ = p.Lookup.Close() // it never fails
+			_ = p.Lookup.Close(context.Background()) // it never fails
 		}
 	}
 	for i := range n {

@@ -54,7 +54,7 @@ func Lookup(t testing.TB, c *leaseholdtest.Cluster, n *leaseholdtest.Node) *look
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.Cleanup(func(context.Context) { _ = l.Close() })
+	n.Cleanup(func(context.Context) { _ = l.Close(context.Background()) })
 	return l
 }
 

@@ -148,7 +148,7 @@ func (d *Device) Send(ctx context.Context, from string, queues *queue.Client, ra
 			d.mu.Lock()
 			d.sent[quoted(id)] = sending{time.Now(), receipt}
 			d.mu.Unlock()
-		case errors.Is(err, leasehold.Invalid):
+		case errors.Is(err, leasehold.ErrInvalid):
 			return err
 		}
 	}

@@ -18,7 +18,7 @@ func (c *Client) Subscribe(ctx context.Context, topic, queue string, ttl time.Du
 }
 
 // Refresh lets a subscription last for some time from now on. If it fails with
-// [leasehold.NotFound] messages may have been missed.
+// [leasehold.ErrNotFound] messages may have been missed.
 func (c *Client) Refresh(ctx context.Context, topic, queue string, ttl time.Duration) error {
 	return c.Do(ctx, http.MethodPost, subscription(topic, queue)+"/refresh"+lasting(ttl), nil, nil)
 }

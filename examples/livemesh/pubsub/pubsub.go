@@ -103,14 +103,14 @@ func (s *Service) subscribe(r *jsonhttp.Request) (any, error) {
 	return nil, s.change(r, func(t *topic) error {
 		t.Subscribers[to] = ttl
 		if len(t.Subscribers) > MaxSubscribers {
-			return leasehold.Errorf("subscribe", leasehold.Limit, r.Name, "the topic has %d subscribers already", MaxSubscribers)
+			return leasehold.Errorf("subscribe", leasehold.ErrLimit, r.Name, "the topic has %d subscribers already", MaxSubscribers)
 		}
 		return nil
 	})
 }
 
 // refresh lets a subscription last for some time from now on. It fails with
-// [leasehold.NotFound] if there is none: then messages may have been missed.
+// [leasehold.ErrNotFound] if there is none: then messages may have been missed.
 func (s *Service) refresh(r *jsonhttp.Request) (any, error) {
 	to := r.PathValue("queue")
 	ttl, err := ttlOf(r)
@@ -119,7 +119,7 @@ func (s *Service) refresh(r *jsonhttp.Request) (any, error) {
 	}
 	return nil, s.change(r, func(t *topic) error {
 		if _, ok := t.Subscribers[to]; !ok {
-			return jsonhttp.WithStatus(http.StatusGone, leasehold.Errorf("refresh", leasehold.NotFound, r.Name,
+			return jsonhttp.WithStatus(http.StatusGone, leasehold.Errorf("refresh", leasehold.ErrNotFound, r.Name,
 				"queue %q does not subscribe: the subscription has expired or was lost, and messages may have been missed; subscribe again", to))
 		}
 		t.Subscribers[to] = ttl
@@ -140,7 +140,7 @@ func ttlOf(r *jsonhttp.Request) (time.Duration, error) {
 	text := cmp.Or(r.URL.Query().Get("ttl"), "1h")
 	ttl, err := time.ParseDuration(text)
 	if err != nil || ttl <= 0 || ttl > MaxTTL {
-		return 0, leasehold.Errorf("subscribe", leasehold.Invalid, r.Name, "ttl is %q, want a time of up to %v, 1h for instance", text, MaxTTL)
+		return 0, leasehold.Errorf("subscribe", leasehold.ErrInvalid, r.Name, "ttl is %q, want a time of up to %v, 1h for instance", text, MaxTTL)
 	}
 	return ttl, nil
 }
@@ -184,7 +184,7 @@ func (s *Service) publish(r *jsonhttp.Request) (any, error) {
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return nil, leasehold.Errorf("publish", leasehold.Unavailable, r.Name, "not all of the %d subscribers have it; publish it again: %w", len(subscribers), err)
+		return nil, leasehold.Errorf("publish", leasehold.ErrIndeterminate, r.Name, "not all of the %d subscribers have it; publish it again: %w", len(subscribers), err)
 	}
 	return published{len(subscribers)}, nil
 }

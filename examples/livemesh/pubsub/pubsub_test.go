@@ -91,7 +91,7 @@ func TestSubscriptionsExpire(t *testing.T) {
 		if n, err := topics.Publish(ctx, "news", 1); err != nil || n != 2 {
 			t.Errorf("%d subscribers are left: %v", n, err)
 		}
-		if err := topics.Refresh(ctx, "news", "short", time.Hour); !errors.Is(err, leasehold.NotFound) {
+		if err := topics.Refresh(ctx, "news", "short", time.Hour); !errors.Is(err, leasehold.ErrNotFound) {
 			t.Errorf("refreshing what has expired: %v", err)
 		}
 		m.topics.Advance(12 * time.Minute)
@@ -127,7 +127,7 @@ func TestQueuesAway(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.queues.Node("q1").Kill()
-		if n, err := topics.Publish(t.Context(), "news", 1); !errors.Is(err, leasehold.Unavailable) {
+		if n, err := topics.Publish(t.Context(), "news", 1); !errors.Is(err, leasehold.ErrIndeterminate) {
 			t.Errorf("%d subscribers have it: %v", n, err)
 		}
 	})

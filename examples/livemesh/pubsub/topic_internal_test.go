@@ -30,10 +30,10 @@ func TestMaxSubscribers(t *testing.T) {
 		for i := range MaxSubscribers {
 			full.Subscribers[name(i)] = time.Hour
 		}
-		if _, err := s.topics.Set(t.Context(), "news", full, leasemap.TTL(time.Hour)); err != nil {
+		if _, err := s.topics.Set(t.Context(), "news", full, leasemap.WithTTL(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
-		if err := asks.Subscribe(t.Context(), "news", name(MaxSubscribers), time.Hour); !errors.Is(err, leasehold.Limit) {
+		if err := asks.Subscribe(t.Context(), "news", name(MaxSubscribers), time.Hour); !errors.Is(err, leasehold.ErrLimit) {
 			t.Errorf("one too many: %v", err)
 		}
 		if err := asks.Subscribe(t.Context(), "news", name(0), time.Hour); err != nil {

@@ -12,7 +12,7 @@ import (
 // A Client is how other services, and devices, use queues.
 type Client struct{ jsonhttp.Client }
 
-// Enqueue adds a message. An error of kind [leasehold.Limit] says that there is no room; with
+// Enqueue adds a message. An error of kind [leasehold.ErrLimit] says that there is no room; with
 // mark there always is, and the device learns if it missed something.
 func (c *Client) Enqueue(ctx context.Context, name string, body any, mark bool) (Receipt, error) {
 	path := jsonhttp.Path("queues", name, "messages")

@@ -21,7 +21,7 @@ func FuzzPlace(f *testing.F) {
 			func() (Place, error) {
 				values, err := url.ParseQuery(query)
 				if err != nil {
-					return Place{}, leasehold.Errorf("", leasehold.Invalid, "", "%w", err)
+					return Place{}, leasehold.Errorf("", leasehold.ErrInvalid, "", "%w", err)
 				}
 				return parsePlace("q", values)
 			},
@@ -29,7 +29,7 @@ func FuzzPlace(f *testing.F) {
 		} {
 			at, err := parse()
 			if err != nil {
-				if leasehold.KindOf(err) != leasehold.Invalid {
+				if leasehold.KindOf(err) != leasehold.ErrInvalid {
 					t.Fatal(err)
 				}
 				continue

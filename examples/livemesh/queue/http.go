@@ -48,7 +48,7 @@ func (s *Service) poll(r *jsonhttp.Request) (any, error) {
 	text := cmp.Or(r.URL.Query().Get("wait"), "0s")
 	wait, err := time.ParseDuration(text)
 	if err != nil || wait < 0 || wait > MaxWait {
-		return nil, leasehold.Errorf("receive", leasehold.Invalid, r.Name, "wait is %q, want a time of up to %v, 30s for instance", text, MaxWait)
+		return nil, leasehold.Errorf("receive", leasehold.ErrInvalid, r.Name, "wait is %q, want a time of up to %v, 30s for instance", text, MaxWait)
 	}
 	if err := s.ack(r.Context(), r.Name, at); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (s *Service) poll(r *jsonhttp.Request) (any, error) {
 func parsePlace(name string, query url.Values) (Place, error) {
 	if query.Get("epoch") == "" {
 		if query.Has("after") {
-			return Place{}, leasehold.Errorf("receive", leasehold.Invalid, name, "after is there without epoch: say of which life of the queue the number is")
+			return Place{}, leasehold.Errorf("receive", leasehold.ErrInvalid, name, "after is there without epoch: say of which life of the queue the number is")
 		}
 		return Place{}, nil
 	}
@@ -76,7 +76,7 @@ func parseEventID(name, id string) (Place, error) {
 func newPlace(name, epoch, have string) (Place, error) {
 	n, err := strconv.ParseUint(have, 10, 64)
 	if err != nil || strings.ContainsFunc(epoch, func(r rune) bool { return r == '/' || !unicode.IsPrint(r) }) {
-		return Place{}, leasehold.Errorf("receive", leasehold.Invalid, name, "epoch is %q and message %q, want the epoch of a batch and the number of a message", epoch, have)
+		return Place{}, leasehold.Errorf("receive", leasehold.ErrInvalid, name, "epoch is %q and message %q, want the epoch of a batch and the number of a message", epoch, have)
 	}
 	return Place{epoch, n}, nil
 }

@@ -26,14 +26,14 @@ type Lost struct {
 // was said before.
 func (s *Service) setInterests(r *jsonhttp.Request, interests []Interest) (any, error) {
 	if len(interests) > MaxInterests {
-		return nil, leasehold.Errorf("set interests", leasehold.Invalid, r.Name, "%d interests, and %d are allowed", len(interests), MaxInterests)
+		return nil, leasehold.Errorf("set interests", leasehold.ErrInvalid, r.Name, "%d interests, and %d are allowed", len(interests), MaxInterests)
 	}
 	for _, i := range interests {
 		if err := jsonhttp.ValidName("set interests", "what a device depends on", i.Name); err != nil {
 			return nil, err
 		}
 		if s.cfg.Watch[i.Service] == nil {
-			return nil, leasehold.Errorf("set interests", leasehold.Invalid, r.Name, "there is no service %q: want one of %s", i.Service, strings.Join(slices.Sorted(maps.Keys(s.cfg.Watch)), ", "))
+			return nil, leasehold.Errorf("set interests", leasehold.ErrInvalid, r.Name, "there is no service %q: want one of %s", i.Service, strings.Join(slices.Sorted(maps.Keys(s.cfg.Watch)), ", "))
 		}
 	}
 	return nil, s.do(r.Context(), r.Name, func(q *queue) error {
@@ -69,7 +69,10 @@ func (s *Service) addLosses(q *queue) {
 func (s *Service) follow(ctx context.Context) {
 	for _, l := range s.cfg.Watch {
 		s.following.Go(func() {
-			for range l.Losses(ctx) {
+			for _, err := range l.Losses(ctx) {
+				if err != nil {
+					break
+				}
 				s.bells.ringAll()
 			}
 		})

@@ -58,7 +58,7 @@ type queue struct {
 func ReadMessage(op string, r *jsonhttp.Request) (json.RawMessage, error) {
 	body, err := r.Read(MaxMessage)
 	if err == nil && !json.Valid(body) {
-		err = leasehold.Errorf(op, leasehold.Invalid, r.Name, "the message is not JSON")
+		err = leasehold.Errorf(op, leasehold.ErrInvalid, r.Name, "the message is not JSON")
 	}
 	return body, err
 }
@@ -111,7 +111,7 @@ type Place struct {
 // after returns the messages after a number.
 func (q *queue) after(name string, have uint64) ([]Message, error) {
 	if have > q.Last {
-		return nil, leasehold.Errorf("receive", leasehold.Invalid, name, "there is no message %d: the last one has number %d", have, q.Last)
+		return nil, leasehold.Errorf("receive", leasehold.ErrInvalid, name, "there is no message %d: the last one has number %d", have, q.Last)
 	}
 	i := slices.IndexFunc(q.Messages, func(m Message) bool { return m.Number > have })
 	if i < 0 {

@@ -74,7 +74,7 @@ func (s *Service) do(ctx context.Context, name string, operate func(*queue) erro
 	return err
 }
 
-// enqueue adds a message. If there is no room it fails with [leasehold.Limit], unless a
+// enqueue adds a message. If there is no room it fails with [leasehold.ErrLimit], unless a
 // mark is to be left: then it succeeds, and the device learns that it missed something.
 func (s *Service) enqueue(r *jsonhttp.Request) (any, error) {
 	body, err := ReadMessage("enqueue", r)
@@ -83,13 +83,13 @@ func (s *Service) enqueue(r *jsonhttp.Request) (any, error) {
 	}
 	overflow := r.URL.Query().Get("overflow")
 	if overflow != "" && overflow != "mark" {
-		return nil, leasehold.Errorf("enqueue", leasehold.Invalid, r.Name, "overflow is %q, want mark or nothing", overflow)
+		return nil, leasehold.Errorf("enqueue", leasehold.ErrInvalid, r.Name, "overflow is %q, want mark or nothing", overflow)
 	}
 	var receipt Receipt
 	err = s.do(r.Context(), r.Name, func(q *queue) error {
 		if !q.add(Message{Body: body}, s.cfg.Room) {
 			if overflow == "" {
-				return leasehold.Errorf("enqueue", leasehold.Limit, r.Name, "the queue is full: it has %d messages that its device has not taken; %d, of %d bytes, are allowed", len(q.Messages), s.cfg.Room, MaxBytes)
+				return leasehold.Errorf("enqueue", leasehold.ErrLimit, r.Name, "the queue is full: it has %d messages that its device has not taken; %d, of %d bytes, are allowed", len(q.Messages), s.cfg.Room, MaxBytes)
 			}
 			q.miss()
 		}
@@ -122,7 +122,7 @@ func (s *Service) receive(ctx context.Context, name string, at Place, wait time.
 			wait = 0
 		case <-ctx.Done():
 			forget()
-			return Batch{}, leasehold.Errorf("receive", leasehold.Unavailable, name, "%w", context.Cause(ctx))
+			return Batch{}, leasehold.Errorf("receive", leasehold.ErrUnavailable, name, "%w", context.Cause(ctx))
 		}
 		forget()
 	}

@@ -129,7 +129,7 @@ func TestFull(t *testing.T) {
 		for i := range 3 {
 			enqueue(t, asks, i)
 		}
-		if _, err := asks.Enqueue(t.Context(), "phone", 3, false); !errors.Is(err, leasehold.Limit) {
+		if _, err := asks.Enqueue(t.Context(), "phone", 3, false); !errors.Is(err, leasehold.ErrLimit) {
 			t.Errorf("a message too many: %v", err)
 		}
 		for i := range 5 {
@@ -267,7 +267,7 @@ func TestLossesOfOthers(t *testing.T) {
 		if err := asks.SetInterests(t.Context(), "phone", []queue.Interest{{Service: "documents", Name: "home"}}); err != nil {
 			t.Fatal(err)
 		}
-		if err := asks.SetInterests(t.Context(), "phone", []queue.Interest{{Service: "none", Name: "home"}}); !errors.Is(err, leasehold.Invalid) {
+		if err := asks.SetInterests(t.Context(), "phone", []queue.Interest{{Service: "none", Name: "home"}}); !errors.Is(err, leasehold.ErrInvalid) {
 			t.Errorf("a service that is not there: %v", err)
 		}
 		began, waiting := time.Now(), make(chan queue.Batch, 1)
@@ -318,7 +318,7 @@ func TestFullOfBytes(t *testing.T) {
 			_, err := asks.Enqueue(t.Context(), "phone", long, false)
 			if err == nil {
 				fit++
-			} else if !errors.Is(err, leasehold.Limit) {
+			} else if !errors.Is(err, leasehold.ErrLimit) {
 				t.Fatal(err)
 			}
 		}
@@ -353,7 +353,7 @@ func TestStatuses(t *testing.T) {
 			{What: "a bad place", Method: "GET", Path: "events?epoch=1.1&after=x", Status: 400},
 		})
 		b := receive(t, asks, queue.Place{}, 0)
-		if _, err := asks.Receive(t.Context(), "phone", queue.Place{Epoch: b.Epoch, Have: 99}, 0); !errors.Is(err, leasehold.Invalid) {
+		if _, err := asks.Receive(t.Context(), "phone", queue.Place{Epoch: b.Epoch, Have: 99}, 0); !errors.Is(err, leasehold.ErrInvalid) {
 			t.Errorf("a message that never was: %v", err)
 		}
 	})
@@ -376,7 +376,7 @@ func TestFullQueueMoves(t *testing.T) {
 		}
 		long, sent := json.RawMessage(`"`+strings.Repeat("<", queue.MaxMessage-2)+`"`), 0
 		for ; ; sent++ {
-			if _, err := asks.Enqueue(t.Context(), "phone", long, false); errors.Is(err, leasehold.Limit) {
+			if _, err := asks.Enqueue(t.Context(), "phone", long, false); errors.Is(err, leasehold.ErrLimit) {
 				break
 			} else if err != nil {
 				t.Fatal(err)

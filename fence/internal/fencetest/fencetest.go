@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/fence"
 )
 
 // A Guarded database has a list of lines for each resource. Its methods may be
@@ -65,14 +64,14 @@ func WantKind(t testing.TB, err error, kind leasehold.Kind, says ...string) {
 // WantKnown wants an error after which it is known that nothing was written.
 func WantKnown(t testing.TB, err error) {
 	t.Helper()
-	if err == nil || errors.Is(err, fence.ErrUnknown) {
+	if err == nil || errors.Is(err, leasehold.ErrIndeterminate) {
 		t.Errorf("error %v, want one after which it is known that nothing was written", err)
 	}
 }
 
 func wantStale(t testing.TB, err error, says ...string) {
 	t.Helper()
-	WantKind(t, err, leasehold.Stale, says...)
+	WantKind(t, err, leasehold.ErrStale, says...)
 	WantKnown(t, err)
 }
 
@@ -166,7 +165,7 @@ func testBadInput(t *testing.T, db Guarded) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := db.Append(t.Context(), c.resource, c.generation, "x")
-			WantKind(t, err, leasehold.Invalid)
+			WantKind(t, err, leasehold.ErrInvalid)
 			WantKnown(t, err)
 		})
 	}
@@ -177,7 +176,7 @@ func testContext(t *testing.T, db Guarded) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	err := db.Append(ctx, "alice", 9, "x")
-	WantKind(t, err, leasehold.Unavailable, "nothing was written")
+	WantKind(t, err, leasehold.ErrUnavailable, "nothing was written")
 	WantKnown(t, err)
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want the context's", err)

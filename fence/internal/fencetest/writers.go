@@ -34,7 +34,7 @@ func testManyWriters(t *testing.T, db Guarded) {
 				switch {
 				case err == nil:
 					written[line] = true
-				case leasehold.KindOf(err) == leasehold.Stale, leasehold.KindOf(err) == leasehold.Unavailable:
+				case leasehold.KindOf(err) == leasehold.ErrStale, leasehold.KindOf(err) == leasehold.ErrUnavailable:
 					WantKnown(t, err)
 					refused++
 				default:

@@ -53,7 +53,7 @@ func FuzzValidate(f *testing.F) {
 			if resource == "" || len(resource) > token.MaxResourceLen || !utf8.ValidString(resource) || strings.Contains(resource, "\x00") || generation == 0 || generation > math.MaxInt64 {
 				t.Fatalf("%q, %d is let through", resource, generation)
 			}
-		case leasehold.KindOf(err) != leasehold.Invalid || !utf8.ValidString(err.Error()):
+		case leasehold.KindOf(err) != leasehold.ErrInvalid || !utf8.ValidString(err.Error()):
 			t.Fatalf("%q", err)
 		}
 	})

@@ -28,11 +28,11 @@ const width = 20
 func Validate(resource string, generation leasehold.Generation) error {
 	switch {
 	case resource == "" || len(resource) > MaxResourceLen:
-		return leasehold.Errorf(Op, leasehold.Invalid, clip(resource), "a resource has 1 to %d bytes, not %d: name what the lease is on", MaxResourceLen, len(resource))
+		return leasehold.Errorf(Op, leasehold.ErrInvalid, clip(resource), "a resource has 1 to %d bytes, not %d: name what the lease is on", MaxResourceLen, len(resource))
 	case !utf8.ValidString(resource) || strings.ContainsRune(resource, 0):
-		return leasehold.Errorf(Op, leasehold.Invalid, clip(resource), "a resource is UTF-8 without a zero byte: write other bytes in hexadecimal")
+		return leasehold.Errorf(Op, leasehold.ErrInvalid, clip(resource), "a resource is UTF-8 without a zero byte: write other bytes in hexadecimal")
 	case generation == 0 || generation > math.MaxInt64:
-		return leasehold.Errorf(Op, leasehold.Invalid, resource, "%d is not the generation of a lease: take it from owner.Check", generation)
+		return leasehold.Errorf(Op, leasehold.ErrInvalid, resource, "%d is not the generation of a lease: take it from owner.Check", generation)
 	}
 	return nil
 }
@@ -53,7 +53,7 @@ func Parse(text string) (leasehold.Generation, bool) {
 
 // Stale is the refusal of a generation because a later one is known.
 func Stale(resource string, generation, known leasehold.Generation) error {
-	return leasehold.Errorf(Op, leasehold.Stale, resource,
+	return leasehold.Errorf(Op, leasehold.ErrStale, resource,
 		"generation %d is older than %d: another owner has taken over, and nothing was written", generation, known)
 }
 

@@ -31,7 +31,7 @@ func TestValidate(t *testing.T) {
 		switch {
 		case c.want == "" && err != nil:
 			t.Errorf("%s: %v", name, err)
-		case c.want != "" && (leasehold.KindOf(err) != leasehold.Invalid || !strings.Contains(err.Error(), c.want)):
+		case c.want != "" && (leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(err.Error(), c.want)):
 			t.Errorf("%s: %v, want an invalid one with %q", name, err, c.want)
 		case err != nil && len(err.Error()) > 200:
 			t.Errorf("%s: an error of %d bytes", name, len(err.Error()))

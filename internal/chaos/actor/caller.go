@@ -86,7 +86,7 @@ func RunCaller(ctx context.Context, cfg CallerConfig) error {
 	if errors.Is(err, context.Canceled) {
 		err = nil
 	}
-	return errors.Join(err, c.lookup.Close())
+	return errors.Join(err, c.lookup.Close(context.Background()))
 }
 
 // maxWorkers is how many workers a caller has at most, so that each has a number of its own.

@@ -7,23 +7,17 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// Leases is what an owner asks of the library.
-type Leases interface {
-	Check(key leasehold.Key) (owner.Lease, bool)
-	Held(lease owner.Lease) bool
-}
-
 // forever is leases switched off: what was once checked successfully is so ever
 // after. It may be used from many goroutines at once.
 type forever struct {
-	leases Leases
+	owner.Checker
 
 	mu  sync.Mutex
 	had map[leasehold.Key]owner.Lease
 }
 
 func (f *forever) Check(key leasehold.Key) (owner.Lease, bool) {
-	lease, ok := f.leases.Check(key)
+	lease, ok := f.Checker.Check(key)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if ok {

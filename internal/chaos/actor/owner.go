@@ -33,7 +33,7 @@ type OwnerConfig struct {
 	// KeepSuspended is that of [owner.Config]. A short time makes every outage a loss.
 	KeepSuspended time.Duration
 	// Beside, if set, runs beside the registers until the context ends.
-	Beside  func(ctx context.Context, l Leases) error
+	Beside  func(ctx context.Context, l owner.Checker) error
 	Records io.Writer
 	Logger  *slog.Logger
 }
@@ -68,9 +68,9 @@ func RunOwner(ctx context.Context, cfg OwnerConfig) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	var leases Leases = o
+	var leases owner.Checker = o
 	if cfg.LeasesOff {
-		leases = &forever{leases: o, had: make(map[leasehold.Key]owner.Lease)}
+		leases = &forever{Checker: o, had: make(map[leasehold.Key]owner.Lease)}
 	}
 	service.leases = leases
 	server := &http.Server{Handler: service.handler(), ReadHeaderTimeout: headerTime}

@@ -9,11 +9,12 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/chaos/leaks"
+	"github.com/leasehold-dev/leasehold/owner"
 )
 
 // registers are an owner's part of the service, after figure 4 of the PRS paper.
 type registers struct {
-	leases Leases // set before anybody is served
+	leases owner.Checker // set before anybody is served
 
 	mu      sync.Mutex
 	entries map[string]entry
@@ -31,26 +32,26 @@ type answer struct {
 }
 
 // do runs an operation on a register. The numbers are those of a server's obligations
-// in package leasehold. It returns [leasehold.NotOwner] if nothing was done, and
-// [leasehold.Unavailable] if nobody knows.
+// in package leasehold. It returns [leasehold.ErrNotOwner] if nothing was done, and
+// [leasehold.ErrIndeterminate] if nobody knows.
 func (r *registers) do(name string, operation func(*entry)) (answer, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	lease, ok := r.leases.Check(leasehold.KeyOf(name)) // 1
 	if !ok {
-		return answer{}, leasehold.NotOwner
+		return answer{}, leasehold.ErrNotOwner
 	}
 	e := r.entries[name]
 	switch { // 2
 	case e.generation > lease.Generation:
-		return answer{}, leasehold.NotOwner
+		return answer{}, leasehold.ErrNotOwner
 	case e.generation < lease.Generation:
 		e = entry{generation: lease.Generation}
 	}
 	operation(&e) // 3
 	r.entries[name] = e
 	if !r.leases.Held(lease) { // 4
-		return answer{}, leasehold.Unavailable
+		return answer{}, leasehold.ErrIndeterminate
 	}
 	return answer{e.value, e.generation}, nil
 }
@@ -98,7 +99,7 @@ func reply(w http.ResponseWriter) func(answer, error) {
 		switch {
 		case err == nil:
 			_ = json.NewEncoder(w).Encode(a) // a caller that has gone needs no answer
-		case errors.Is(err, leasehold.NotOwner):
+		case errors.Is(err, leasehold.ErrNotOwner):
 			http.Error(w, err.Error(), http.StatusMisdirectedRequest)
 		default:
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)

@@ -10,6 +10,8 @@ import (
 
 // fake is leases on all keys under one generation, or none if it is 0.
 type fake struct {
+	owner.Checker // nil: registers only check
+
 	generation leasehold.Generation
 	gap        bool // leases end before Held
 }
@@ -31,13 +33,13 @@ func TestRegisters(t *testing.T) {
 		value  string
 		err    error
 	}{
-		{fake{}, set("a"), "", leasehold.NotOwner},
+		{fake{}, set("a"), "", leasehold.ErrNotOwner},
 		{fake{generation: 1}, func(*entry) {}, "", nil},
 		{fake{generation: 1}, set("b"), "b", nil},
 		{fake{generation: 1}, func(*entry) {}, "b", nil},
 		{fake{generation: 2}, func(*entry) {}, "", nil}, // what was there is of another lease
-		{fake{generation: 2, gap: true}, set("c"), "", leasehold.Unavailable},
-		{fake{generation: 1}, set("d"), "", leasehold.NotOwner}, // it is late
+		{fake{generation: 2, gap: true}, set("c"), "", leasehold.ErrIndeterminate},
+		{fake{generation: 1}, set("d"), "", leasehold.ErrNotOwner}, // it is late
 	} {
 		*leases = step.leases
 		got, err := r.do("key-0", step.do)
@@ -58,7 +60,7 @@ func TestRegisters(t *testing.T) {
 // TestForever: leases that are switched off never end.
 func TestForever(t *testing.T) {
 	leases := &fake{}
-	f := &forever{leases: leases, had: make(map[leasehold.Key]owner.Lease)}
+	f := &forever{Checker: leases, had: make(map[leasehold.Key]owner.Lease)}
 	if _, ok := f.Check(1); ok {
 		t.Error("it has what it never had")
 	}

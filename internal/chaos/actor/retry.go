@@ -25,7 +25,7 @@ func retry[T any](ctx context.Context, log *slog.Logger, what string, open func(
 			return opened, err
 		}
 		switch leasehold.KindOf(err) {
-		case leasehold.Unavailable, leasehold.NameTaken, leasehold.NotFound:
+		case leasehold.ErrUnavailable, leasehold.ErrNameTaken, leasehold.ErrNotFound:
 		default:
 			return opened, err
 		}

@@ -12,7 +12,7 @@ import (
 // TestRetry has errors that pass, then one that stays.
 func TestRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		passing := []leasehold.Kind{leasehold.Unavailable, leasehold.NotFound, leasehold.NameTaken}
+		passing := []leasehold.Kind{leasehold.ErrUnavailable, leasehold.ErrNotFound, leasehold.ErrNameTaken}
 		attempts := 0
 		open := func(context.Context) (int, error) {
 			attempts++
@@ -25,9 +25,9 @@ func TestRetry(t *testing.T) {
 			t.Errorf("got %d, %v after errors that pass, want 4", got, err)
 		}
 		refused := func(context.Context) (int, error) {
-			return 0, leasehold.Errorf("open", leasehold.Denied, "chaos", "no")
+			return 0, leasehold.Errorf("open", leasehold.ErrDenied, "chaos", "no")
 		}
-		if _, err := retry(t.Context(), slog.New(slog.DiscardHandler), "opening", refused); leasehold.KindOf(err) != leasehold.Denied {
+		if _, err := retry(t.Context(), slog.New(slog.DiscardHandler), "opening", refused); leasehold.KindOf(err) != leasehold.ErrDenied {
 			t.Errorf("got %v, want the refusal", err)
 		}
 	})

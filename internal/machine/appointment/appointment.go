@@ -99,9 +99,9 @@ func New(cfg Config) (*Machine, error) {
 	}
 	switch {
 	case cfg.Self == "":
-		return nil, leasehold.Errorf("appointment", leasehold.Invalid, "", "Self must be set")
+		return nil, leasehold.Errorf("appointment", leasehold.ErrInvalid, "", "Self must be set")
 	case !(cfg.Drift >= 1 && cfg.Drift <= 10) || cfg.Fade < 0 || cfg.Remember < 0:
-		return nil, leasehold.Errorf("appointment", leasehold.Invalid, string(cfg.Self),
+		return nil, leasehold.Errorf("appointment", leasehold.ErrInvalid, string(cfg.Self),
 			"drift is %v, fade %v and remember %v, want 1 to 10 and positive times", float64(cfg.Drift), cfg.Fade, cfg.Remember)
 	}
 	return &Machine{cfg: cfg}, nil

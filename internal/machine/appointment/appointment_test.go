@@ -151,7 +151,7 @@ func TestKnowsWhoLeads(t *testing.T) {
 
 func TestConfigRefuses(t *testing.T) {
 	for _, cfg := range []appointment.Config{{}, {Self: "me", Drift: 0.5}, {Self: "me", Drift: 11}, {Self: "me", Fade: -1}} {
-		if _, err := appointment.New(cfg); leasehold.KindOf(err) != leasehold.Invalid {
+		if _, err := appointment.New(cfg); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("%+v: %v", cfg, err)
 		}
 	}

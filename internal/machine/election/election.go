@@ -186,12 +186,12 @@ func (c *Config) validate() error {
 	}
 	switch {
 	case c.Self == "" || c.Session.IsZero() || c.Rand == nil:
-		return leasehold.Errorf("election", leasehold.Invalid, string(c.Self), "Self, Session and Rand must be set")
+		return leasehold.Errorf("election", leasehold.ErrInvalid, string(c.Self), "Self, Session and Rand must be set")
 	case c.TTL < 10*time.Millisecond || c.Renew <= 0 || c.Renew > c.TTL/2 || c.Poll <= 0:
-		return leasehold.Errorf("election", leasehold.Invalid, string(c.Self),
+		return leasehold.Errorf("election", leasehold.ErrInvalid, string(c.Self),
 			"ttl %v, renew %v and poll %v: want a ttl of at least 10 ms, two renewals in it, and a positive poll", c.TTL, c.Renew, c.Poll)
 	case !(c.Drift >= 1 && c.Drift <= 10):
-		return leasehold.Errorf("election", leasehold.Invalid, string(c.Self), "drift is %v, want 1 to 10", float64(c.Drift))
+		return leasehold.Errorf("election", leasehold.ErrInvalid, string(c.Self), "drift is %v, want 1 to 10", float64(c.Drift))
 	}
 	return nil
 }

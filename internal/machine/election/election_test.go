@@ -189,7 +189,7 @@ func TestConfigRefuses(t *testing.T) {
 			if err == nil {
 				t.Fatal("it is accepted")
 			}
-			if diff := cmp.Diff(c.want, err.Error()); diff != "" || !errors.Is(err, leasehold.Invalid) {
+			if diff := cmp.Diff(c.want, err.Error()); diff != "" || !errors.Is(err, leasehold.ErrInvalid) {
 				t.Errorf("kind %v (-want +got):\n%s", leasehold.KindOf(err), diff)
 			}
 		})

@@ -55,11 +55,11 @@ func (m *Machine) cell(now Time, name string, by Process) (*cell, error) {
 		return c, c.group.check(name, by)
 	}
 	if name == "" || len(name) > MaxName {
-		return nil, leasehold.Errorf(op, leasehold.Invalid, name, "a name of %d bytes: want 1 to %d", len(name), MaxName)
+		return nil, leasehold.Errorf(op, leasehold.ErrInvalid, name, "a name of %d bytes: want 1 to %d", len(name), MaxName)
 	}
 	if m.acceptor.cells.n >= m.cfg.Max {
 		m.counts.Full++
-		return nil, leasehold.Errorf(op, leasehold.Limit, name, "%d resources are all that there is room for", m.cfg.Max)
+		return nil, leasehold.Errorf(op, leasehold.ErrLimit, name, "%d resources are all that there is room for", m.cfg.Max)
 	}
 	g, err := m.groupOf(name)
 	if err != nil {
@@ -77,7 +77,7 @@ func (m *Machine) cell(now Time, name string, by Process) (*cell, error) {
 // check says whether a process is a member.
 func (g *group) check(name string, p Process) error {
 	if g.index(p) < 0 {
-		return leasehold.Errorf(op, leasehold.Invalid, name, "member %d is not in its group %v", p, g.members)
+		return leasehold.Errorf(op, leasehold.ErrInvalid, name, "member %d is not in its group %v", p, g.members)
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func (m *Machine) groupOf(name string) (*group, error) {
 	g.self = g.index(m.cfg.Self)
 	for _, p := range members {
 		if p != m.cfg.Self && m.peers[p] == nil {
-			return nil, leasehold.Errorf(op, leasehold.Invalid, name, "member %d of its group is not known: name it among the members", p)
+			return nil, leasehold.Errorf(op, leasehold.ErrInvalid, name, "member %d of its group is not known: name it among the members", p)
 		}
 		g.peers = append(g.peers, m.peers[p])
 	}

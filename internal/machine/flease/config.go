@@ -50,7 +50,7 @@ type Config struct {
 const op = "flease"
 
 func invalid(format string, args ...any) error {
-	return leasehold.Errorf(op, leasehold.Invalid, "", format, args...)
+	return leasehold.Errorf(op, leasehold.ErrInvalid, "", format, args...)
 }
 
 // Validate fills in the defaults, and says what is wrong.

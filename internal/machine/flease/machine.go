@@ -362,7 +362,7 @@ type Stake struct {
 func (m *Machine) Bid(now Time, name string, try bool, tag any) (Stake, error) {
 	m.observe(now)
 	if m.admission.stage == retired {
-		return Stake{}, leasehold.Errorf(op, leasehold.NameTaken, name, "another process runs as member %d, and this one has given way: stop one of them, and start this one anew", m.cfg.Self)
+		return Stake{}, leasehold.Errorf(op, leasehold.ErrNameTaken, name, "another process runs as member %d, and this one has given way: stop one of them, and start this one anew", m.cfg.Self)
 	}
 	c, err := m.cell(now, name, m.cfg.Self)
 	if err != nil {

@@ -55,9 +55,9 @@ func (c *Config) validate() error {
 	}
 	switch {
 	case c.Rand == nil:
-		return leasehold.Errorf("lookup", leasehold.Invalid, string(c.Namespace), "Rand must be set")
+		return leasehold.Errorf("lookup", leasehold.ErrInvalid, string(c.Namespace), "Rand must be set")
 	case c.Retry < 0 || c.Poll < c.Retry || c.Stale < 3*c.Poll:
-		return leasehold.Errorf("lookup", leasehold.Invalid, string(c.Namespace),
+		return leasehold.Errorf("lookup", leasehold.ErrInvalid, string(c.Namespace),
 			"retry %v, poll %v and stale %v: want retry <= poll and at least three polls in stale", c.Retry, c.Poll, c.Stale)
 	}
 	return nil

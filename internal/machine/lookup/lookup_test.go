@@ -229,7 +229,7 @@ func TestCallerConfigRefuses(t *testing.T) {
 			if err == nil {
 				t.Fatal("it is accepted")
 			}
-			if diff := cmp.Diff(c.want, err.Error()); diff != "" || !errors.Is(err, leasehold.Invalid) {
+			if diff := cmp.Diff(c.want, err.Error()); diff != "" || !errors.Is(err, leasehold.ErrInvalid) {
 				t.Errorf("kind %v (-want +got):\n%s", leasehold.KindOf(err), diff)
 			}
 		})
@@ -787,14 +787,14 @@ func TestCallerPublishesChanges(t *testing.T) {
 func TestCallerRefused(t *testing.T) {
 	c := callerAt(t, 2)
 	asked := c.untilAsked("ask m from 2")
-	c.step(asked+10*ms, lookup.Refused{Kind: leasehold.NotFound}, "refused")
+	c.step(asked+10*ms, lookup.Refused{Kind: leasehold.ErrNotFound}, "refused")
 	c.wantTable(2)
 	if c.wake < asked+4*second || c.wake > asked+5010*ms {
 		t.Errorf("refused at %v it asks again at %v, and polls every 5 s", asked, c.wake)
 	}
 	c.untilAsked("ask everyone from 2")
 	for now := c.wake; now < 31*second; now = c.wake { // it goes on, and loses contact in time
-		actions, wake := c.machine.Step(now, lookup.Refused{Kind: leasehold.NotFound})
+		actions, wake := c.machine.Step(now, lookup.Refused{Kind: leasehold.ErrNotFound})
 		for _, a := range actions {
 			if _, ok := a.(lookup.Contact); ok && now < 30*second {
 				t.Errorf("contact is lost at %v", now)

@@ -109,7 +109,7 @@ func (c *Config) validate() error {
 		return err
 	}
 	bad := func(format string, args ...any) error {
-		return leasehold.Errorf("manager", leasehold.Invalid, string(c.Namespace), format, args...)
+		return leasehold.Errorf("manager", leasehold.ErrInvalid, string(c.Namespace), format, args...)
 	}
 	if c.Rand == nil || c.Self == "" {
 		return bad("Self and Rand must be set")

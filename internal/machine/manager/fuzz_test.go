@@ -107,7 +107,7 @@ func (p fuzzedPolicy) Assign(in partition.Input) (partition.Assignment, error) {
 		return p.Consistent.Assign(in)
 	}
 	if p.leader.tape.below(2) == 0 {
-		return nil, leasehold.Errorf("policy", leasehold.Internal, "", "out of its mind")
+		return nil, leasehold.Errorf("policy", leasehold.ErrInternal, "", "out of its mind")
 	}
 	return partition.Assignment{{Owner: "nobody"}}, nil
 }

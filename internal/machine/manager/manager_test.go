@@ -44,7 +44,7 @@ func TestConfigRefuses(t *testing.T) {
 			if err == nil {
 				t.Fatal("it is accepted")
 			}
-			if diff := cmp.Diff(c.want, err.Error()); diff != "" || !errors.Is(err, leasehold.Invalid) {
+			if diff := cmp.Diff(c.want, err.Error()); diff != "" || !errors.Is(err, leasehold.ErrInvalid) {
 				t.Errorf("kind %v (-want +got):\n%s", leasehold.KindOf(err), diff)
 			}
 		})
@@ -53,8 +53,8 @@ func TestConfigRefuses(t *testing.T) {
 
 func TestNewRefusesABrokenLog(t *testing.T) {
 	_, err := manager.New(0, poolConfig(), 1, mono.Never, &storage.State{Changes: []table.Change{{LSN: 2}}})
-	if !errors.Is(err, leasehold.Internal) {
-		t.Errorf("error %v, want %v", err, leasehold.Internal)
+	if !errors.Is(err, leasehold.ErrInternal) {
+		t.Errorf("error %v, want %v", err, leasehold.ErrInternal)
 	}
 }
 

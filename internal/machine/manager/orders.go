@@ -94,27 +94,27 @@ func (m *Machine) check(now mono.Instant, o *Order) error {
 		return leasehold.Errorf("order", kind, subject, format, args...)
 	}
 	if !m.lead.active(now) {
-		return bad(leasehold.Unavailable, string(m.cfg.Namespace), "this manager's time as leader has run out: try again")
+		return bad(leasehold.ErrUnavailable, string(m.cfg.Namespace), "this manager's time as leader has run out: try again")
 	}
 	switch o.Kind {
 	case OrderRebalance:
 		return nil
 	case OrderDrain, OrderUndrain, OrderMove:
 	default:
-		return bad(leasehold.Invalid, string(m.cfg.Namespace), "there is no order of kind %d", o.Kind)
+		return bad(leasehold.ErrInvalid, string(m.cfg.Namespace), "there is no order of kind %d", o.Kind)
 	}
 	i, known := m.members.findSeat(o.Owner)
 	if !known || !m.members.seats[i].incumbent.member() {
-		return bad(leasehold.NotFound, string(o.Owner), "no owner with this name takes part: \"leasehold owner list\" lists those who do")
+		return bad(leasehold.ErrNotFound, string(o.Owner), "no owner with this name takes part: \"leasehold owner list\" lists those who do")
 	}
 	if o.Kind != OrderMove {
 		return nil
 	}
 	if !o.Range.Valid() {
-		return bad(leasehold.Invalid, o.Range.String(), "is not a range")
+		return bad(leasehold.ErrInvalid, o.Range.String(), "is not a range")
 	}
 	if m.members.seats[i].incumbent.exit.retires() {
-		return bad(leasehold.Invalid, string(o.Owner), "the owner is being drained: it takes nothing")
+		return bad(leasehold.ErrInvalid, string(o.Owner), "the owner is being drained: it takes nothing")
 	}
 	return m.checkLimits(o)
 }
@@ -127,7 +127,7 @@ func (m *Machine) checkLimits(o *Order) error {
 		own++
 	}
 	if len(want) > limits.MaxRanges || own > limits.MaxPerOwner {
-		return leasehold.Errorf("order", leasehold.Limit, o.Range.String(),
+		return leasehold.Errorf("order", leasehold.ErrLimit, o.Range.String(),
 			"there would be %d ranges, %d of them of %q: at most %d and %d are allowed", len(want), own, string(o.Owner), limits.MaxRanges, limits.MaxPerOwner)
 	}
 	return nil

@@ -40,14 +40,14 @@ func TestOrdersRefused(t *testing.T) {
 		kind  leasehold.Kind
 		want  string
 	}{
-		{"no such kind", manager.Order{Kind: 9, Owner: "a"}, leasehold.Invalid, `order "paper": there is no order of kind 9`},
-		{"no kind", manager.Order{Owner: "a"}, leasehold.Invalid, `order "paper": there is no order of kind 0`},
-		{"drain nobody", manager.Order{Kind: manager.OrderDrain, Owner: "x"}, leasehold.NotFound, `order "x": no owner with this name takes part: "leasehold owner list" lists those who do`},
-		{"undrain nobody", manager.Order{Kind: manager.OrderUndrain}, leasehold.NotFound, `order: no owner with this name takes part: "leasehold owner list" lists those who do`},
-		{"move to one who only said hello", manager.Order{Kind: manager.OrderMove, Owner: "c", Range: cell(1, 2)}, leasehold.NotFound, `order "c": no owner with this name takes part: "leasehold owner list" lists those who do`},
-		{"move nothing", manager.Order{Kind: manager.OrderMove, Owner: "a", Range: leasehold.Range{Start: 2, Limit: 1}}, leasehold.Invalid, `order "0000000000000002-0000000000000001": is not a range`},
-		{"move to one who is drained", manager.Order{Kind: manager.OrderMove, Owner: "b", Range: cell(1, 2)}, leasehold.Invalid, `order "b": the owner is being drained: it takes nothing`},
-		{"move to one who parts", manager.Order{Kind: manager.OrderMove, Owner: "d", Range: cell(1, 2)}, leasehold.Invalid, `order "d": the owner is being drained: it takes nothing`},
+		{"no such kind", manager.Order{Kind: 9, Owner: "a"}, leasehold.ErrInvalid, `order "paper": there is no order of kind 9`},
+		{"no kind", manager.Order{Owner: "a"}, leasehold.ErrInvalid, `order "paper": there is no order of kind 0`},
+		{"drain nobody", manager.Order{Kind: manager.OrderDrain, Owner: "x"}, leasehold.ErrNotFound, `order "x": no owner with this name takes part: "leasehold owner list" lists those who do`},
+		{"undrain nobody", manager.Order{Kind: manager.OrderUndrain}, leasehold.ErrNotFound, `order: no owner with this name takes part: "leasehold owner list" lists those who do`},
+		{"move to one who only said hello", manager.Order{Kind: manager.OrderMove, Owner: "c", Range: cell(1, 2)}, leasehold.ErrNotFound, `order "c": no owner with this name takes part: "leasehold owner list" lists those who do`},
+		{"move nothing", manager.Order{Kind: manager.OrderMove, Owner: "a", Range: leasehold.Range{Start: 2, Limit: 1}}, leasehold.ErrInvalid, `order "0000000000000002-0000000000000001": is not a range`},
+		{"move to one who is drained", manager.Order{Kind: manager.OrderMove, Owner: "b", Range: cell(1, 2)}, leasehold.ErrInvalid, `order "b": the owner is being drained: it takes nothing`},
+		{"move to one who parts", manager.Order{Kind: manager.OrderMove, Owner: "d", Range: cell(1, 2)}, leasehold.ErrInvalid, `order "d": the owner is being drained: it takes nothing`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l, _ := newMovingLeader(t, "aaa")
@@ -91,7 +91,7 @@ func TestOrdersNeedAuthority(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Advance(now)
-	for at, want := range map[mono.Instant]leasehold.Kind{now.Add(2 * time.Second): leasehold.Other, now.Add(3 * time.Second): leasehold.Unavailable} {
+	for at, want := range map[mono.Instant]leasehold.Kind{now.Add(2 * time.Second): leasehold.Other, now.Add(3 * time.Second): leasehold.ErrUnavailable} {
 		actions, _ := m.Step(at, manager.Order{Kind: manager.OrderRebalance})
 		for _, a := range actions {
 			if o, ok := a.(manager.Ordered); ok && leasehold.KindOf(o.Err) != want {

@@ -135,7 +135,7 @@ func TestPreviewChangesNothing(t *testing.T) {
 				Owner: leasehold.OwnerID(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "owner")),
 			}
 			before := len(asked.p.asked)
-			if _, err := asked.l.machine.Preview(asked.l.now, order); err != nil && leasehold.KindOf(err) != leasehold.Invalid {
+			if _, err := asked.l.machine.Preview(asked.l.now, order); err != nil && leasehold.KindOf(err) != leasehold.ErrInvalid {
 				rt.Fatal(err)
 			}
 			asked.p.asked = asked.p.asked[:before]

@@ -110,7 +110,7 @@ func (m *Machine) session(now mono.Instant, h *table.Holder) (*peer, leasehold.K
 	}
 	if m.members.heard >= m.cfg.MaxOwners && !m.makeRoom(now) {
 		m.note(NoteFull, h.Owner, uint64(m.members.heard), 0)
-		return nil, leasehold.Limit
+		return nil, leasehold.ErrLimit
 	}
 	p := newPeer(h)
 	p.seat = m.members.seat(h.Owner)

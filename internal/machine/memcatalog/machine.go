@@ -132,7 +132,7 @@ func (c *Config) validate() error {
 		c.Refresh = time.Second
 	}
 	bad := func(format string, args ...any) error {
-		return leasehold.Errorf("memcatalog", leasehold.Invalid, string(c.Self), format, args...)
+		return leasehold.Errorf("memcatalog", leasehold.ErrInvalid, string(c.Self), format, args...)
 	}
 	switch {
 	case c.Process == 0:

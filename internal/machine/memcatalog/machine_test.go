@@ -367,7 +367,7 @@ func TestConfigRefuses(t *testing.T) {
 		{Process: 1, Self: "a", Peers: names(3), Longest: longest, Refresh: -1},
 		{Self: "a", Peers: names(3), Longest: longest},
 	} {
-		if _, err := memcatalog.New(cfg); leasehold.KindOf(err) != leasehold.Invalid {
+		if _, err := memcatalog.New(cfg); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("%+v: %v", cfg, err)
 		}
 	}

@@ -164,7 +164,7 @@ func TestAppointmentsAndElectionsAreApart(t *testing.T) {
 	}
 	cfg := processConfig()
 	cfg.Appointment = &appointment.Config{}
-	if _, err := node.New(0, cfg); leasehold.KindOf(err) != leasehold.Invalid {
+	if _, err := node.New(0, cfg); leasehold.KindOf(err) != leasehold.ErrInvalid {
 		t.Errorf("a manager without a name: %v", err)
 	}
 }

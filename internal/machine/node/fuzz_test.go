@@ -265,7 +265,7 @@ func (n *fuzzedNode) relays(a node.Action) {
 // refuses: what a standby says it has from the leader, and a leader knows why.
 func (n *fuzzedNode) refuses(why error) {
 	n.t.Helper()
-	if why == nil || n.term != 0 && leasehold.KindOf(why) == leasehold.NotFound && !n.machine.Leads(n.now) {
+	if why == nil || n.term != 0 && leasehold.KindOf(why) == leasehold.ErrNotFound && !n.machine.Leads(n.now) {
 		n.t.Fatalf("it leads in term %d, with authority: %t, and refuses: %v", n.term, n.machine.Leads(n.now), why)
 	}
 }
@@ -485,7 +485,7 @@ func (n *fuzzedNode) lead() {
 	var e lookup.Event = lookup.Reply{LookupReply: r}
 	switch n.tape.below(8) {
 	case 0:
-		e = lookup.Refused{Kind: leasehold.NotFound}
+		e = lookup.Refused{Kind: leasehold.ErrNotFound}
 	case 1:
 		e = lookup.Slept{}
 	case 2:

@@ -305,7 +305,7 @@ func (m *Machine) unknownTo(now mono.Instant, n *namespace, r Request) error {
 		return noSuchNamespace(r.Namespace)
 	}
 	m.claim(now, r)
-	return leasehold.Errorf("find namespace", leasehold.NotFound, string(r.Namespace),
+	return leasehold.Errorf("find namespace", leasehold.ErrNotFound, string(r.Namespace),
 		"there is no such namespace, although this owner holds leases in it: it was deleted, or the managers run with another data directory or store than before")
 }
 
@@ -351,7 +351,7 @@ func (m *Machine) Claimed(now mono.Instant, ns leasehold.Namespace) leasehold.Ow
 }
 
 func noSuchNamespace(ns leasehold.Namespace) error {
-	return leasehold.Errorf("find namespace", leasehold.NotFound, string(ns),
+	return leasehold.Errorf("find namespace", leasehold.ErrNotFound, string(ns),
 		"there is no such namespace; create it with: leasehold namespace create %s", ns)
 }
 

@@ -71,7 +71,7 @@ type Config struct {
 
 func (c *Config) validate() error {
 	if c.Configure == nil || c.Rand == nil {
-		return leasehold.Errorf("node", leasehold.Invalid, string(c.self()), "Configure and Rand must be set")
+		return leasehold.Errorf("node", leasehold.ErrInvalid, string(c.self()), "Configure and Rand must be set")
 	}
 	if c.Retry == 0 {
 		c.Retry = 200 * time.Millisecond
@@ -89,7 +89,7 @@ func (c *Config) validate() error {
 		c.Limits = protocol.DefaultLimits
 	}
 	if c.Retry < 0 || c.RelayPoll < 0 || c.MaxRelays < 0 || c.RelayIdle < 0 {
-		return leasehold.Errorf("node", leasehold.Invalid, string(c.self()),
+		return leasehold.Errorf("node", leasehold.ErrInvalid, string(c.self()),
 			"retry %v, poll %v, relays %d and idle time %v must not be negative", c.Retry, c.RelayPoll, c.MaxRelays, c.RelayIdle)
 	}
 	return nil

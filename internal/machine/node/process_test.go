@@ -55,7 +55,7 @@ func catalog(version storage.Version, entries ...storage.Namespace) *storage.Cat
 
 func configure(n storage.Namespace) (manager.Config, error) {
 	if n.Policy != "even" {
-		return manager.Config{}, leasehold.Errorf("configure", leasehold.Invalid, string(n.Name), "there is no policy %q", n.Policy)
+		return manager.Config{}, leasehold.Errorf("configure", leasehold.ErrInvalid, string(n.Name), "there is no policy %q", n.Policy)
 	}
 	return manager.Config{Timing: protocol.Timing{Lease: n.Lease, Renew: n.Renew, Drift: n.Drift}, Policy: partition.Even{}}, nil
 }

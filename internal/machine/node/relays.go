@@ -98,7 +98,7 @@ func (m *Machine) followed(now mono.Instant, e Followed) {
 	switch e := e.Event.(type) {
 	case lookup.Refused:
 		f.refused = noSuchNamespace(f.ns)
-		if e.Kind != leasehold.NotFound {
+		if e.Kind != leasehold.ErrNotFound {
 			f.refused = leasehold.Errorf("find namespace", e.Kind, string(f.ns), "the leader cannot serve it")
 		}
 	case lookup.Reply:

@@ -68,8 +68,8 @@ func TestStandbyPassesOnNews(t *testing.T) {
 // What the leader refuses, a standby that knows no better refuses too.
 func TestStandbyPassesOnRefusals(t *testing.T) {
 	for kind, want := range map[leasehold.Kind]string{
-		leasehold.NotFound: "refuse lookup 7: not found",
-		leasehold.Invalid:  "refuse lookup 7: invalid",
+		leasehold.ErrNotFound: "refuse lookup 7: not found",
+		leasehold.ErrInvalid:  "refuse lookup 7: invalid",
 	} {
 		p := follows(t)
 		p.step(10*ms, asks("x", 7, 0), `follow x at "other": #1 from 0`)

@@ -47,7 +47,7 @@ func (c *Config) validate() error {
 		return err
 	}
 	if c.Holder == nil || c.Rand == nil {
-		return leasehold.Errorf("owner", leasehold.Invalid, string(c.Namespace), "Holder and Rand must be set")
+		return leasehold.Errorf("owner", leasehold.ErrInvalid, string(c.Namespace), "Holder and Rand must be set")
 	}
 	if err := protocol.ValidateHolder(c.Holder); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (c *Config) validate() error {
 		c.Limits = protocol.DefaultLimits
 	}
 	if c.Retry < 0 || c.Backoff < 0 || c.KeepSuspended < 0 {
-		return leasehold.Errorf("owner", leasehold.Invalid, string(c.Holder.Owner),
+		return leasehold.Errorf("owner", leasehold.ErrInvalid, string(c.Holder.Owner),
 			"retry %v, backoff %v and keep suspended %v must not be negative", c.Retry, c.Backoff, c.KeepSuspended)
 	}
 	return nil

@@ -43,7 +43,7 @@ func TestConfigRefuses(t *testing.T) {
 			if err == nil {
 				t.Fatal("it is accepted")
 			}
-			if diff := cmp.Diff(c.want, err.Error()); diff != "" || !errors.Is(err, leasehold.Invalid) {
+			if diff := cmp.Diff(c.want, err.Error()); diff != "" || !errors.Is(err, leasehold.ErrInvalid) {
 				t.Errorf("kind %v (-want +got):\n%s", leasehold.KindOf(err), diff)
 			}
 		})
@@ -331,7 +331,7 @@ func TestExchange(t *testing.T) {
 // again when it would anyhow, to everyone.
 func TestRefused(t *testing.T) {
 	s := newServer(t)
-	for _, a := range s.step(mono.Instant(100*time.Millisecond), owner.Refused{Kind: leasehold.NotFound}) {
+	for _, a := range s.step(mono.Instant(100*time.Millisecond), owner.Refused{Kind: leasehold.ErrNotFound}) {
 		if _, ok := a.(owner.Send); ok {
 			t.Error("it speaks at once")
 		}
@@ -351,7 +351,7 @@ func TestRefused(t *testing.T) {
 		s.did(s.machine.Advance(now))
 		if now < until {
 			s.wantLeases(held)
-			s.step(now, owner.Refused{Kind: leasehold.NotFound})
+			s.step(now, owner.Refused{Kind: leasehold.ErrNotFound})
 		}
 	}
 	s.did(s.machine.Advance(until))
@@ -363,8 +363,8 @@ func TestRefused(t *testing.T) {
 // The first refusal is told to the operator, with its kind.
 func TestRefusedIsNoted(t *testing.T) {
 	s := newServer(t)
-	for _, a := range s.step(mono.Instant(100*time.Millisecond), owner.Refused{Kind: leasehold.Limit}) {
-		if n, ok := a.(owner.Note); ok && n.What == owner.NoteServerRefuse && n.Have == uint64(leasehold.Limit) {
+	for _, a := range s.step(mono.Instant(100*time.Millisecond), owner.Refused{Kind: leasehold.ErrLimit}) {
+		if n, ok := a.(owner.Note); ok && n.What == owner.NoteServerRefuse && n.Have == uint64(leasehold.ErrLimit) {
 			return
 		}
 	}

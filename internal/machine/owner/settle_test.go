@@ -48,7 +48,7 @@ func TestNothingIsSaidBeforeItIsSettled(t *testing.T) {
 		}},
 		{"refused", func(s *server) []owner.Action {
 			r := s.reply()
-			r.Refusal = leasehold.NotFound
+			r.Refusal = leasehold.ErrNotFound
 			return s.hear(1, r)
 		}},
 		{"left", func(s *server) []owner.Action { return s.step(1, owner.Leave{}) }},

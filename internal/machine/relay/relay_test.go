@@ -188,8 +188,8 @@ func TestConfigRefuses(t *testing.T) {
 	} {
 		cfg := config()
 		spoil(&cfg)
-		if _, err := relay.New(0, cfg); !errors.Is(err, leasehold.Invalid) {
-			t.Errorf("%s: %v, want %v", name, err, leasehold.Invalid)
+		if _, err := relay.New(0, cfg); !errors.Is(err, leasehold.ErrInvalid) {
+			t.Errorf("%s: %v, want %v", name, err, leasehold.ErrInvalid)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func FormatOf(file string) (Format, error) {
 	case PNG, SVG:
 		return f, nil
 	}
-	return "", leasehold.Errorf("plot", leasehold.Invalid, file, "want a name that ends in .png or .svg")
+	return "", leasehold.Errorf("plot", leasehold.ErrInvalid, file, "want a name that ends in .png or .svg")
 }
 
 // The sizes of the whole. At 3 panels in a row each is as large as a column of

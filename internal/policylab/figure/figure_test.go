@@ -88,7 +88,7 @@ func TestDrawManyServers(t *testing.T) {
 func TestFormatOf(t *testing.T) {
 	for file, want := range map[string]Format{"a.png": PNG, "dir.x/B.SVG": SVG, "a.pdf": "", "png": "", "": "", "a.": ""} {
 		got, err := FormatOf(file)
-		if got != want || (err == nil) != (want != "") || err != nil && leasehold.KindOf(err) != leasehold.Invalid {
+		if got != want || (err == nil) != (want != "") || err != nil && leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("%q: %q, %v", file, got, err)
 		}
 	}

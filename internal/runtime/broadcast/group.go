@@ -35,11 +35,11 @@ func newGroup(ctx context.Context, cfg Config) group { return group{cfg: cfg, do
 func (g *group) admit(op, kind, hint string) error {
 	select {
 	case <-g.done:
-		return &leasehold.Error{Op: op, Kind: leasehold.Closed}
+		return &leasehold.Error{Op: op, Kind: leasehold.ErrClosed}
 	default:
 	}
 	if g.count >= g.cfg.MaxStreams {
-		return leasehold.Errorf(op, leasehold.Limit, "", "this manager has %d %s connected, and that is its limit%s", g.count, kind, hint)
+		return leasehold.Errorf(op, leasehold.ErrLimit, "", "this manager has %d %s connected, and that is its limit%s", g.count, kind, hint)
 	}
 	g.count++
 	return nil

@@ -141,7 +141,7 @@ func TestRespondLeavesBulk(t *testing.T) {
 func TestLimit(t *testing.T) {
 	l := NewLookups(t.Context(), Config{MaxStreams: 1})
 	first := open(t, l, &fakeStream{ctx: t.Context()})
-	if _, err := l.Open(&fakeStream{ctx: t.Context()}); leasehold.KindOf(err) != leasehold.Limit {
+	if _, err := l.Open(&fakeStream{ctx: t.Context()}); leasehold.KindOf(err) != leasehold.ErrLimit {
 		t.Errorf("a second lookup is admitted: %v", err)
 	}
 	first.leave()

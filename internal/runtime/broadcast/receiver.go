@@ -120,9 +120,9 @@ func serve[Req any](g *group, r *receiver, recv func() (*Req, error), handle fun
 		case <-ctx.Done():
 			return wire.FromError(ctx.Err()) // the policy knows why, if it was that
 		case <-r.replaced:
-			return wire.FromError(leasehold.Errorf("serve", leasehold.Closed, g.cfg.Self, "another stream has taken the place of this one"))
+			return wire.FromError(leasehold.Errorf("serve", leasehold.ErrClosed, g.cfg.Self, "another stream has taken the place of this one"))
 		case <-g.done:
-			return wire.FromError(leasehold.Errorf("serve", leasehold.Unavailable, g.cfg.Self, "this manager is shutting down"))
+			return wire.FromError(leasehold.Errorf("serve", leasehold.ErrUnavailable, g.cfg.Self, "this manager is shutting down"))
 		case <-r.ready:
 			if err := r.flush(); err != nil {
 				return err

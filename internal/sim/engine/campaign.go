@@ -108,7 +108,7 @@ func (c Campaign) Run(ctx context.Context) (*Summary, error) {
 		return nil, err
 	}
 	if c.Seeds < 1 || c.Parallel < 0 || c.StopAfter < 0 {
-		return nil, leasehold.Errorf("campaign", leasehold.Invalid, "", "%d seeds, %d at a time, stop after %d: want at least 1, 0 and 0", c.Seeds, c.Parallel, c.StopAfter)
+		return nil, leasehold.Errorf("campaign", leasehold.ErrInvalid, "", "%d seeds, %d at a time, stop after %d: want at least 1, 0 and 0", c.Seeds, c.Parallel, c.StopAfter)
 	}
 	if c.StopAfter == 0 {
 		c.StopAfter = 100

@@ -88,11 +88,11 @@ func (k Kinds) Parse(s string) (Mix, error) {
 			continue
 		}
 		if !slices.Contains(k.Names(), name) {
-			return nil, leasehold.Errorf("fault mix", leasehold.Invalid, name, "no such fault; there are default, none, %s", strings.Join(k.Names(), ", "))
+			return nil, leasehold.Errorf("fault mix", leasehold.ErrInvalid, name, "no such fault; there are default, none, %s", strings.Join(k.Names(), ", "))
 		}
 		weight, err := strconv.Atoi(value)
 		if err != nil || !found {
-			return nil, leasehold.Errorf("fault mix", leasehold.Invalid, item, "want a name and a weight, such as %s=3", name)
+			return nil, leasehold.Errorf("fault mix", leasehold.ErrInvalid, item, "want a name and a weight, such as %s=3", name)
 		}
 		m[name] = weight
 		if weight == 0 {
@@ -106,10 +106,10 @@ func (k Kinds) Parse(s string) (Mix, error) {
 func (k Kinds) Validate(m Mix) error {
 	for name, weight := range m {
 		if !slices.Contains(k.Names(), name) {
-			return leasehold.Errorf("fault mix", leasehold.Invalid, name, "no such fault")
+			return leasehold.Errorf("fault mix", leasehold.ErrInvalid, name, "no such fault")
 		}
 		if weight < 0 || weight > 1000 {
-			return leasehold.Errorf("fault mix", leasehold.Invalid, name, "weight %d, want 0 to 1000", weight)
+			return leasehold.Errorf("fault mix", leasehold.ErrInvalid, name, "weight %d, want 0 to 1000", weight)
 		}
 	}
 	return nil

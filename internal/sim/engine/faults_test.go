@@ -31,12 +31,12 @@ func TestMixes(t *testing.T) {
 	for text, want := range map[string]string{
 		"earthquake=1": "no such fault", "loss": "a weight", "loss=x": "a weight", "loss=-1": "0 to 1000", "": "no such fault", "loss=1,default": "no such fault", "loss=1,none": "no such fault",
 	} {
-		if _, err := kinds.Parse(text); err == nil || !strings.Contains(err.Error(), want) || leasehold.KindOf(err) != leasehold.Invalid {
+		if _, err := kinds.Parse(text); err == nil || !strings.Contains(err.Error(), want) || leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("%q: error %v, want one that says %q", text, err, want)
 		}
 	}
 	for _, m := range []engine.Mix{{"loss": -1}, {"loss": 1001}, {"earthquake": 1}} {
-		if err := kinds.Validate(m); leasehold.KindOf(err) != leasehold.Invalid {
+		if err := kinds.Validate(m); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("%v: %v", m, err)
 		}
 	}
@@ -85,7 +85,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		m, err := kinds.Parse(text)
 		if err != nil {
-			if leasehold.KindOf(err) != leasehold.Invalid {
+			if leasehold.KindOf(err) != leasehold.ErrInvalid {
 				t.Fatal(err)
 			}
 			return

@@ -38,7 +38,7 @@ func (c *castle) during(t *testing.T, most int64, attack func()) int64 {
 	stop()
 	running.Wait()
 	newcomer := c.honest.open(t)
-	_ = newcomer.Close() // it never fails
+	_ = newcomer.Close(context.Background()) // it never fails
 	least := renewed + float64(len(c.honest.owners))*max(1, float64(time.Since(began)/renew)/3)
 	eventually(t, "renewals go on", func(context.Context) error {
 		if now := c.honest.renewals(t); now < least {

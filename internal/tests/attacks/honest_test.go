@@ -93,7 +93,7 @@ func (h *honest) open(t *testing.T) *lookup.Lookup {
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
-	t.Cleanup(func() { _ = l.Close() }) // it never fails
+	t.Cleanup(func() { _ = l.Close(context.Background()) }) // it never fails
 	return l
 }
 

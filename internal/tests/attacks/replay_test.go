@@ -82,7 +82,7 @@ func (c *castle) record(t *testing.T) *tape {
 	}
 	eventually(t, "the victim has leases", func(context.Context) error {
 		if len(o.Leases()) == 0 {
-			return leasehold.Errorf("hold", leasehold.NotFound, "victim", "it has none")
+			return leasehold.Errorf("hold", leasehold.ErrNotFound, "victim", "it has none")
 		}
 		return nil
 	})

@@ -3,6 +3,7 @@
 package attacks
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -52,7 +53,7 @@ func (c *castle) endureAt(t *testing.T, addr string, attackers crowd) {
 	more := c.during(t, silentCost, func() {
 		report = attackers.attack(t, func() {
 			// All are there, as far as they were let stay: somebody new comes through all the same.
-			_ = c.honest.open(t).Close() // it never fails
+			_ = c.honest.open(t).Close(context.Background()) // it never fails
 		})
 	})
 	if report.Connected != attackers.Count || report.Longest > silentTime {

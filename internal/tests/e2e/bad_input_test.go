@@ -52,8 +52,8 @@ func TestNoManager(t *testing.T) {
 				if took := time.Since(began); took > wait+slack {
 					t.Errorf("it took %v, and had %v", took, wait)
 				}
-				if leasehold.KindOf(err) != leasehold.Unavailable || !strings.Contains(err.Error(), addr) {
-					t.Errorf("error %v, want one of kind %v that names %s", err, leasehold.Unavailable, addr)
+				if leasehold.KindOf(err) != leasehold.ErrUnavailable || !strings.Contains(err.Error(), addr) {
+					t.Errorf("error %v, want one of kind %v that names %s", err, leasehold.ErrUnavailable, addr)
 				}
 			})
 		}
@@ -96,7 +96,7 @@ func TestOneManagerIsEnough(t *testing.T) {
 	if status, stdout, stderr := run(t, "key", "find", "alice", "-n", ns, "--managers="+strings.Join(addrs, ",")); status != 0 || !strings.Contains(stdout, "ann") {
 		t.Errorf("the command ended with status %d: %s%s", status, stdout, stderr)
 	}
-	if err := l.Close(); err != nil {
+	if err := l.Close(context.Background()); err != nil {
 		t.Error(err)
 	}
 	if err := o.Close(ctx); err != nil {
@@ -114,8 +114,8 @@ func TestNoSuchNamespace(t *testing.T) {
 	_, joining := owner.Join(ctx, owner.Config{Namespace: "absent", Managers: g.addrs(), Addr: addrOf("ann")})
 	_, opening := lookup.Open(ctx, lookup.Config{Namespace: "absent", Managers: g.addrs()})
 	for _, err := range []error{joining, opening} {
-		if leasehold.KindOf(err) != leasehold.NotFound || !strings.Contains(err.Error(), "leasehold namespace create absent") {
-			t.Errorf("error %v, want one of kind %v that says how to make it", err, leasehold.NotFound)
+		if leasehold.KindOf(err) != leasehold.ErrNotFound || !strings.Contains(err.Error(), "leasehold namespace create absent") {
+			t.Errorf("error %v, want one of kind %v that says how to make it", err, leasehold.ErrNotFound)
 		}
 	}
 }

@@ -148,7 +148,7 @@ func refuseOwner(t *testing.T, g *group, ns string) {
 		_ = o.Close(ctx) // it should not be there
 		return
 	}
-	if leasehold.KindOf(err) != leasehold.Unavailable {
-		t.Errorf("an owner is refused with %v, want kind %v", err, leasehold.Unavailable)
+	if leasehold.KindOf(err) != leasehold.ErrUnavailable {
+		t.Errorf("an owner is refused with %v, want kind %v", err, leasehold.ErrUnavailable)
 	}
 }

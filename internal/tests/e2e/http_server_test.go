@@ -71,8 +71,7 @@ func serveUsers(text string) error {
 	mux.HandleFunc("/users/{name}", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(servedBy, string(order.Name))
 		note, err := keepNote(r, notes)
-		if err != nil {
-			leasehttp.Error(w, err)
+		if leasehttp.WriteError(w, err) {
 			return
 		}
 		_, _ = io.WriteString(w, note) // a caller that has gone needs no answer

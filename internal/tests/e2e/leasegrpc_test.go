@@ -102,7 +102,7 @@ func (g *group) dialCounters(t *testing.T, ns string) *counterCalls {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	conn, err := leasegrpc.Dial(ctx, "leasehold://"+strings.Join(g.addrs(), ",")+"/"+ns, leasegrpc.Config{},
+	conn, err := leasegrpc.NewClient(ctx, "leasehold://"+strings.Join(g.addrs(), ",")+"/"+ns, leasegrpc.Config{},
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +137,7 @@ func (c *counterCalls) add(t *testing.T, name string, want int64) (n, most int64
 	for most = want; ; most++ {
 		var n wrapperspb.Int64Value
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		err := c.conn.Invoke(ctx, addMethod, wrapperspb.String(name), &n, leasegrpc.Key(name))
+		err := c.conn.Invoke(ctx, addMethod, wrapperspb.String(name), &n, leasegrpc.WithKey(name))
 		cancel()
 		if err == nil {
 			return n.GetValue(), most

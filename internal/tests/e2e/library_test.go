@@ -80,7 +80,7 @@ func (g *group) open(t *testing.T, ns string, stale time.Duration) *caller {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Close() }) // it never fails
+	t.Cleanup(func() { _ = c.Close(context.Background()) }) // it never fails
 	return c
 }
 

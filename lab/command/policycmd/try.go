@@ -223,7 +223,7 @@ func (o *tryOptions) completeWorkload(first partition.Policy) error {
 // inFlags is an error in terms of flags, where it is about one.
 func (o *tryOptions) inFlags(err error) error {
 	var wrong *leasehold.Error
-	if errors.As(err, &wrong) && wrong.Kind == leasehold.Invalid && o.flags.Lookup(wrong.Subject) != nil {
+	if errors.As(err, &wrong) && wrong.Kind == leasehold.ErrInvalid && o.flags.Lookup(wrong.Subject) != nil {
 		return fmt.Errorf("--%s: %w", wrong.Subject, wrong.Err)
 	}
 	return err

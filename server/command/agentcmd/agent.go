@@ -241,7 +241,7 @@ func (a *agentSettings) run(ctx context.Context, mode os.FileMode, out console.S
 	listener, err := agent.Listen(a.Listen, a.Security.Insecure || policy != nil, mode)
 	if err != nil {
 		served.Close(ctx)
-		if leasehold.KindOf(err) == leasehold.Invalid {
+		if leasehold.KindOf(err) == leasehold.ErrInvalid {
 			return err
 		}
 		return cli.Fail(err)

@@ -15,6 +15,8 @@ import (
 func follow(ctx context.Context, c *cli.Client, q admin.EventQuery) error {
 	for event, err := range c.Admin.Watch(ctx, c.Namespace) {
 		switch {
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // it was interrupted
 		case err != nil:
 			return c.Explain(ctx, err)
 		case event.Type == admin.EventGap || q.Selects(event):

@@ -46,7 +46,7 @@ func show(ctx context.Context, c *cli.Client, owner string) error {
 		}
 		sessions := slices.DeleteFunc(all.Owners, func(o admin.Owner) bool { return o.Owner != owner })
 		if len(sessions) == 0 {
-			return shown{}, leasehold.Errorf("show owner", leasehold.NotFound, owner, "no owner of %s has this name; see 'leasehold owner list -n %s'", namespace, namespace)
+			return shown{}, leasehold.Errorf("show owner", leasehold.ErrNotFound, owner, "no owner of %s has this name; see 'leasehold owner list -n %s'", namespace, namespace)
 		}
 		held, err := c.Admin.Ranges(ctx, namespace, owner)
 		return shown{sessions, held}, err

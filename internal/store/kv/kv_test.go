@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/store/kv"
 	"github.com/leasehold-dev/leasehold/internal/table"
-	"github.com/leasehold-dev/leasehold/store/internal/kv"
 	"pgregory.net/rapid"
 )
 
@@ -293,8 +293,8 @@ func TestDamage(t *testing.T) {
 			if _, err := db.DB.Commit(t.Context(), spoil); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := w.s.Load(t.Context(), "n"); leasehold.KindOf(err) != leasehold.Internal {
-				t.Errorf("error %v, want one of kind %v", err, leasehold.Internal)
+			if _, err := w.s.Load(t.Context(), "n"); leasehold.KindOf(err) != leasehold.ErrInternal {
+				t.Errorf("error %v, want one of kind %v", err, leasehold.ErrInternal)
 			}
 		})
 	}
@@ -305,7 +305,7 @@ func TestCatalogTooLarge(t *testing.T) {
 	db := &flakyDB{}
 	w := newWriter(t, kv.New(db, kv.Config{}))
 	big := &storage.Catalog{Term: w.term, Namespaces: []storage.Namespace{{Name: "n", Policy: strings.Repeat("x", 2<<20)}}}
-	if outcome, err := w.s.SaveCatalog(t.Context(), big); outcome != storage.Conflict || leasehold.KindOf(err) != leasehold.Limit {
+	if outcome, err := w.s.SaveCatalog(t.Context(), big); outcome != storage.Conflict || leasehold.KindOf(err) != leasehold.ErrLimit {
 		t.Errorf("%v, %v", outcome, err)
 	}
 }

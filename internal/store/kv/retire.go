@@ -47,7 +47,7 @@ func (s *Store) retire(ctx context.Context, ns leasehold.Namespace, term leaseho
 			return err
 		}
 	}
-	return leasehold.Errorf("retire", leasehold.Unavailable, string(ns), "other writes came between %d times", maxAttempts)
+	return leasehold.Errorf("retire", leasehold.ErrUnavailable, string(ns), "other writes came between %d times", maxAttempts)
 }
 
 // tryRetire reports whether there is nothing left to do.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/storage"
-	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/internal/store"
 )
 
 // Sizes. MaxPieceChanges is part of the stored form: a reader that looks for a
@@ -98,7 +98,7 @@ func (s *Store) enter(ctx context.Context, op string) (_ context.Context, leave 
 		return nil, nil, failed(op, "", err)
 	}
 	if !s.calls.begin() {
-		return nil, nil, leasehold.Errorf(op, leasehold.Closed, "", "the store is closed")
+		return nil, nil, leasehold.Errorf(op, leasehold.ErrClosed, "", "the store is closed")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(s.closed, cancel)

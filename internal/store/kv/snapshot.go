@@ -42,7 +42,7 @@ func (s *Store) saveSnapshot(ctx context.Context, k keys, snap *storage.Snapshot
 		return nil
 	}
 	if at > h.end {
-		return leasehold.Errorf("check", leasehold.Invalid, "", "it is of lsn %d, and the log ends at %d", at, h.end)
+		return leasehold.Errorf("check", leasehold.ErrInvalid, "", "it is of lsn %d, and the log ends at %d", at, h.end)
 	}
 	pieces, err := cutTable(k, snap, s.piece)
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *Store) showSnapshot(ctx context.Context, k keys, snap *storage.Snapshot
 		}
 		h = now
 	}
-	return leasehold.Errorf("commit", leasehold.Unavailable, "", "batches came between %d times", maxAttempts)
+	return leasehold.Errorf("commit", leasehold.ErrUnavailable, "", "batches came between %d times", maxAttempts)
 }
 
 // forget returns up to where the log need not be kept with a snapshot: what is
@@ -114,7 +114,7 @@ func (h *head) superfluous(k keys) []Span {
 func cutTable(k keys, snap *storage.Snapshot, piece int) ([]Entry, error) {
 	data, err := proto.Marshal(wire.FromTable(snap.Table))
 	if err != nil { // text that is not UTF-8
-		return nil, leasehold.Errorf("encode", leasehold.Invalid, "", "%w", err)
+		return nil, leasehold.Errorf("encode", leasehold.ErrInvalid, "", "%w", err)
 	}
 	var pieces []Entry
 	for part := range slices.Chunk(data, piece) {

@@ -9,9 +9,9 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/store/kv"
+	"github.com/leasehold-dev/leasehold/internal/store/memdb"
 	"github.com/leasehold-dev/leasehold/internal/table"
-	"github.com/leasehold-dev/leasehold/store/internal/kv"
-	"github.com/leasehold-dev/leasehold/store/internal/memdb"
 )
 
 // grants are changes that give one key after the other to an owner.

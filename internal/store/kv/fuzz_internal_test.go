@@ -113,7 +113,7 @@ func FuzzLoad(f *testing.F) {
 
 func checkCorrupt(t *testing.T, err error) {
 	t.Helper()
-	if leasehold.KindOf(err) != leasehold.Internal || !strings.Contains(err.Error(), "makes no sense") {
+	if leasehold.KindOf(err) != leasehold.ErrInternal || !strings.Contains(err.Error(), "makes no sense") {
 		t.Fatalf("kind %v: %v", leasehold.KindOf(err), err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/storage"
-	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/internal/store"
 )
 
 func recordRoundTrip(t *testing.T, s store.Store) {
@@ -49,7 +49,7 @@ func swapGuards(t *testing.T, s store.Store) {
 		t.Errorf("version %d follows on %d", third, second)
 	}
 	_, outcome, err = s.Swap(t.Context(), third, storage.Record{Term: 1, Leader: "m1"})
-	if outcome != storage.Conflict || leasehold.KindOf(err) != leasehold.Stale {
+	if outcome != storage.Conflict || leasehold.KindOf(err) != leasehold.ErrStale {
 		t.Errorf("going back to an older term: %v, %v", outcome, err)
 	}
 	if got, err := s.Record(t.Context(), true); err != nil || got.Leader != "m2" || got.Version != third {

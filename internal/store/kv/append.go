@@ -124,7 +124,7 @@ func (a *appending) run(ctx context.Context, h *head) (storage.Outcome, *head, e
 			return storage.Conflict, h, nil
 		}
 	}
-	return storage.Unknown, nil, leasehold.Errorf("commit", leasehold.Unavailable, "", "other writes came between %d times", maxAttempts)
+	return storage.Unknown, nil, leasehold.Errorf("commit", leasehold.ErrUnavailable, "", "other writes came between %d times", maxAttempts)
 }
 
 func (a *appending) refused(term leasehold.Term, h *head) bool {

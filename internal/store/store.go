@@ -1,11 +1,12 @@
-// Package store is what a manager group asks of the place where it keeps its
-// leader record, the configuration of its namespaces and their lease tables.
+// Package store is the interface between managers and the store in which they keep the
+// leader record, the configuration of namespaces and the lease tables. Package manager takes
+// a store of package store/etcd or store/mem.
 //
-// The group asks for linearizable compare-and-swap and linearizable reads, and
-// for nothing that involves time: no lease, no TTL and no clock of a store is
+// It requires linearizable compare-and-swap and linearizable reads, and
+// nothing that involves time: no lease, no TTL and no clock of a store is
 // trusted. A watch is a hint. store/mem keeps everything in memory, for tests;
 // store/etcd keeps it in etcd, embedded in the process or a cluster of its own.
-// store/storetest is the suite that all of them pass.
+// internal/store/storetest is the suite that all of them pass.
 package store
 
 import (
@@ -99,4 +100,17 @@ type Member struct {
 	PeerURLs []string
 	Learner  bool // it has joined but not yet caught up; it does not vote
 	Healthy  bool // it has answered just now
+}
+
+// Members is what managers that keep the store among themselves can do about
+// their number.
+type Members interface {
+	Members(ctx context.Context) ([]Member, error)
+	AddMember(ctx context.Context, name, peerURL string) (Member, error)
+	RemoveMember(ctx context.Context, nameOrID string) error
+	Cluster() string
+	// StepAside lets another member lead the store itself, if this one does: the
+	// manager that leads asks for it, so that its death costs one election and
+	// not two.
+	StepAside(ctx context.Context) error
 }

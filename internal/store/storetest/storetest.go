@@ -8,7 +8,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/storage"
-	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/internal/store"
 )
 
 // Run runs the suite. open returns an empty store, which the suite closes.

@@ -45,7 +45,7 @@ func (s *Store) SaveCatalog(ctx context.Context, next *storage.Catalog) (storage
 		return storage.Conflict, err
 	}
 	if n := len(put.Value); n > maxCatalog {
-		return storage.Conflict, leasehold.Errorf(op, leasehold.Limit, "",
+		return storage.Conflict, leasehold.Errorf(op, leasehold.ErrLimit, "",
 			"%d namespaces take %d bytes, at most %d can be stored: use fewer static slots", len(next.Namespaces), n, maxCatalog)
 	}
 	before, err := s.retireDeleted(ctx, next)

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/store"
 	"github.com/leasehold-dev/leasehold/internal/table"
-	"github.com/leasehold-dev/leasehold/store"
 )
 
 // History implements [store.Store]. It returns at most [DefaultHistory]

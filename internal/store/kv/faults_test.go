@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/leasehold-dev/leasehold/store/internal/kv"
-	"github.com/leasehold-dev/leasehold/store/internal/memdb"
+	"github.com/leasehold-dev/leasehold/internal/store/kv"
+	"github.com/leasehold-dev/leasehold/internal/store/memdb"
 )
 
 var errLost = errors.New("lost")

@@ -63,7 +63,7 @@ func (s *Store) Swap(ctx context.Context, prev storage.Version, next storage.Rec
 		return 0, storage.Unknown, err
 	}
 	if next.Term < term {
-		return 0, storage.Conflict, leasehold.Errorf(op, leasehold.Stale, string(next.Leader), "term %d is older than %d: terms only rise", next.Term, term)
+		return 0, storage.Conflict, leasehold.Errorf(op, leasehold.ErrStale, string(next.Leader), "term %d is older than %d: terms only rise", next.Term, term)
 	}
 	failpoint.Here("store/before-takeover")
 	takeover := Txn{Guards: []Guard{unchanged}, Puts: []Entry{put, {Key: termKey, Value: encodeTerm(next.Term)}}}
@@ -145,7 +145,7 @@ func decodeRecord(e Entry) (storage.Record, error) {
 func encode(key string, m proto.Message) (Entry, error) {
 	value, err := proto.Marshal(m)
 	if err != nil { // text that is not UTF-8
-		return Entry{}, leasehold.Errorf("write store", leasehold.Invalid, key, "it cannot be encoded: %w", err)
+		return Entry{}, leasehold.Errorf("write store", leasehold.ErrInvalid, key, "it cannot be encoded: %w", err)
 	}
 	return Entry{Key: key, Value: value}, nil
 }

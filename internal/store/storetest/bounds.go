@@ -7,7 +7,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/storage"
-	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/internal/store"
 )
 
 // calls are all calls that can fail, with the outcome if they have one.
@@ -57,7 +57,7 @@ func endedContext(t *testing.T, s store.Store) {
 	cancel()
 	for name, call := range calls(newPen(t, 1)) {
 		outcome, err := call(ended, s)
-		if !errors.Is(err, context.Canceled) || leasehold.KindOf(err) != leasehold.Unavailable {
+		if !errors.Is(err, context.Canceled) || leasehold.KindOf(err) != leasehold.ErrUnavailable {
 			t.Errorf("%s: %v, want it to say that the context was cancelled", name, err)
 		}
 		if outcome != 0 && outcome != storage.Unknown {
@@ -85,7 +85,7 @@ func closed(t *testing.T, s store.Store) {
 	<-watching
 	for name, call := range calls(newPen(t, 1)) {
 		outcome, err := call(t.Context(), s)
-		if leasehold.KindOf(err) != leasehold.Closed {
+		if leasehold.KindOf(err) != leasehold.ErrClosed {
 			t.Errorf("%s: %v, want it to say that the store is closed", name, err)
 		}
 		if outcome != 0 && outcome != storage.Unknown {
@@ -100,13 +100,13 @@ func namesThatMakeNoSense(t *testing.T, s store.Store) {
 	p := newPen(t, 1)
 	for _, p.ns = range []leasehold.Namespace{"", "a/b", "../record", "A"} {
 		outcome, err := s.Append(t.Context(), p.next(1))
-		if outcome != storage.Conflict || leasehold.KindOf(err) != leasehold.Invalid {
+		if outcome != storage.Conflict || leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("%q: append: %v, %v", p.ns, outcome, err)
 		}
-		if _, err := s.Load(t.Context(), p.ns); leasehold.KindOf(err) != leasehold.Invalid {
+		if _, err := s.Load(t.Context(), p.ns); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("%q: load: %v", p.ns, err)
 		}
-		if err := s.SaveSnapshot(t.Context(), p.snapshot()); leasehold.KindOf(err) != leasehold.Invalid {
+		if err := s.SaveSnapshot(t.Context(), p.snapshot()); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("%q: save snapshot: %v", p.ns, err)
 		}
 	}

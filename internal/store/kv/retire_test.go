@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/leasehold-dev/leasehold/internal/storage"
-	"github.com/leasehold-dev/leasehold/store/internal/kv"
-	"github.com/leasehold-dev/leasehold/store/internal/memdb"
+	"github.com/leasehold-dev/leasehold/internal/store/kv"
+	"github.com/leasehold-dev/leasehold/internal/store/memdb"
 )
 
 // A namespace that was deleted leaves no more than what keeps its numbers from

@@ -13,7 +13,7 @@ var ErrViewLost = errors.New("what was read has been compacted meanwhile")
 // corrupt says that a stored value makes no sense. Nothing of ours writes such
 // a value, so that somebody else has, or a disk has lost something.
 func corrupt(key string, why error) error {
-	return leasehold.Errorf("read store", leasehold.Internal, key,
+	return leasehold.Errorf("read store", leasehold.ErrInternal, key,
 		"the stored value makes no sense: %w; restore the store from a backup", why)
 }
 
@@ -25,7 +25,7 @@ func failed(op, subject string, err error) error {
 	}
 	kind := leasehold.KindOf(err)
 	if kind == leasehold.Other {
-		kind = leasehold.Unavailable
+		kind = leasehold.ErrUnavailable
 	}
 	return &leasehold.Error{Op: op, Kind: kind, Subject: subject, Err: err}
 }

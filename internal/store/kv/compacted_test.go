@@ -5,8 +5,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/leasehold-dev/leasehold/store/internal/kv"
-	"github.com/leasehold-dev/leasehold/store/internal/memdb"
+	"github.com/leasehold-dev/leasehold/internal/store/kv"
+	"github.com/leasehold-dev/leasehold/internal/store/memdb"
 )
 
 // A compacting database has forgotten what a view shows when that is read on, so many times.

@@ -11,7 +11,7 @@ import (
 // cutBase encodes the table that takes the place of a log as pieces of a snapshot.
 func (s *Store) cutBase(k keys, b *storage.Batch) ([]Entry, error) {
 	if b.Base.LSN() <= b.Prev || len(b.Changes) > 0 {
-		return nil, leasehold.Errorf("check", leasehold.Invalid, string(b.Namespace),
+		return nil, leasehold.Errorf("check", leasehold.ErrInvalid, string(b.Namespace),
 			"a table at lsn %d with %d changes cannot take the place of a log that ends at %d: want one above that, without changes",
 			b.Base.LSN(), len(b.Changes), b.Prev)
 	}

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/leasehold-dev/leasehold/internal/storage"
-	"github.com/leasehold-dev/leasehold/store/internal/kv"
+	"github.com/leasehold-dev/leasehold/internal/store/kv"
 )
 
 // A DB is entries sorted by key. A view is the slice as it was: the next write

@@ -6,8 +6,8 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/store"
 	"github.com/leasehold-dev/leasehold/internal/table"
-	"github.com/leasehold-dev/leasehold/store"
 )
 
 func loadedSnapshot(t *testing.T, s store.Store) leasehold.LSN {
@@ -70,7 +70,7 @@ func snapshotAheadOfLog(t *testing.T, s store.Store) {
 	lead(t, s, 1)
 	p := newPen(t, 1)
 	p.next(10) // never appended
-	if err := s.SaveSnapshot(t.Context(), p.snapshot()); leasehold.KindOf(err) != leasehold.Invalid {
+	if err := s.SaveSnapshot(t.Context(), p.snapshot()); leasehold.KindOf(err) != leasehold.ErrInvalid {
 		t.Errorf("a snapshot of what is not in the log: %v", err)
 	}
 	checkLoad(t, s, newPen(t, 1))
