@@ -60,9 +60,6 @@ func invented() *world {
 
 // TestSections: what the manager says is what each section shows.
 func TestSections(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes seconds")
-	}
 	s := show(t, browsertest.Start(t), invented(), Config{Token: secret.New(aToken)}, "")
 	s.Await("everything is shown", `document.querySelectorAll("#ranges tbody tr").length === 4 && document.querySelectorAll("#hot tbody tr").length === 1 && document.querySelector("#managers a") !== null`)
 	is(s, `location.hash`, "#/pool")
