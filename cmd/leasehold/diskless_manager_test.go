@@ -11,17 +11,17 @@ import (
 func TestDisklessManager(t *testing.T) {
 	f := startFake(t, inPresence(&fakeManager{diskless: true}))
 	for args, want := range map[string]string{
-		"lookup 0x8000000000000000":        "state lost  not known before LSN 1,200\n",
-		"lookup 0xc000000000000000":        "state lost  at LSN 1,234\n",
-		"lookup 0x0":                       "state lost  never\n",
-		"lookup 0x8000000000000000 --json": `"lostAt": 1200,` + "\n" + `  "lostUnknown": true`,
-		"ranges":                           "not known before LSN 1,200\n",
-		"ranges --owner server-2 --json":   `"lostUnknown": true`,
-		"history 0x0":                      "-  held all along  server-1  server-1:8080          41  0000000000000000-8000000000000000\nWhat was before that is forgotten.\n",
-		"history 0x0 --json":               `"before": {`,
-		"status":                           "10.0.0.1:7400, in term 3\n",
-		"status --managers " + f.addr:      "Warning: 10.0.0.3:7400 does not vote: it has just started.\n",
-		"status --json":                    `"10.0.0.3:7400 does not vote: it has just started"`,
+		"key find 0x8000000000000000":        "state lost  not known before LSN 1,200\n",
+		"key find 0xc000000000000000":        "state lost  at LSN 1,234\n",
+		"key find 0x0":                       "state lost  never\n",
+		"key find 0x8000000000000000 --json": `"lostAt": 1200,` + "\n" + `  "lostUnknown": true`,
+		"range list":                         "not known before LSN 1,200\n",
+		"range list --owner server-2 --json": `"lostUnknown": true`,
+		"key history 0x0":                    "-  held all along  server-1  server-1:8080          41  0000000000000000-8000000000000000\nWhat was before that is forgotten.\n",
+		"key history 0x0 --json":             `"before": {`,
+		"status":                             "10.0.0.1:7400, in term 3\n",
+		"status --managers " + f.addr:        "Warning: 10.0.0.3:7400 does not vote: it has just started.\n",
+		"status --json":                      `"10.0.0.3:7400 does not vote: it has just started"`,
 	} {
 		var out, errs bytes.Buffer
 		got := run(t.Context(), append(strings.Fields(args), "--managers", f.addr), &out, &errs)

@@ -120,10 +120,10 @@ func TestFortress(t *testing.T) {
 		says string
 	}{
 		{"operator/alice", "status", 0, "sessions"},
-		{"lookup/sessions", "owners -n sessions", 0, "Nobody has joined"},
+		{"lookup/sessions", "owner list -n sessions", 0, "Nobody has joined"},
 		{"lookup/sessions", "namespace create x", 2, "that takes the role operator"},
-		{"lookup/sessions", "member list", 2, "that takes the role manager or operator"},
-		{"owner/other/o", "ranges -n sessions", 2, "that takes the role"},
+		{"lookup/sessions", "manager list", 2, "that takes the role manager or operator"},
+		{"owner/other/o", "range list -n sessions", 2, "that takes the role"},
 		{"manager/m1", "namespace create x", 2, "that takes the role operator"},
 	} {
 		if ended, said := f.ask(test.as, strings.Fields(test.args)...); ended != test.want || !strings.Contains(said, test.says) {
