@@ -52,6 +52,7 @@ func (c *Client) Drain(ctx context.Context, namespace, owner string, options Ord
 	if options.DryRun {
 		d.Outcome = OutcomePlanned
 	}
+	var way delivery
 	err := c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
 		all, before, err := known(ctx, s, namespace, owner)
 		if err != nil {
@@ -66,23 +67,26 @@ func (c *Client) Drain(ctx context.Context, namespace, owner string, options Ord
 				answer, err := s.DrainOwner(ctx, &leaseholdv1.DrainOwnerRequest{
 					Version: wire.Version, Namespace: namespace, Owner: owner, DryRun: o.DryRun, LoseState: o.LoseState,
 				})
+				way.sent(o.DryRun, err)
 				return answer.GetPlan(), err
 			})
 		d.Plan, d.before, d.Leases, d.Share = &plan, before, before.Leases, before.Share
 		return err
 	})
-	return d, err
+	return d, way.judge(err)
 }
 
 // CancelDrain lets an owner take part again. What has moved stays where it is for now.
 func (c *Client) CancelDrain(ctx context.Context, namespace, owner string) error {
-	return c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
+	var way delivery
+	return way.judge(c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
 		if _, _, err := known(ctx, s, namespace, owner); err != nil {
 			return err
 		}
 		_, err := s.DrainOwner(ctx, &leaseholdv1.DrainOwnerRequest{Version: wire.Version, Namespace: namespace, Owner: owner, Cancel: true})
+		way.sent(false, err)
 		return err
-	})
+	}))
 }
 
 // Errors of Drain.Wait.

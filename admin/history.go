@@ -18,7 +18,7 @@ const (
 
 // A Change is one change of a lease table.
 type Change struct {
-	LSN  leasehold.LSN `json:"lsn"`
+	LSN  leasehold.LSN `json:"lsn,string"`
 	At   time.Time     `json:"at,omitzero"` // on the clock of the leader that wrote it
 	Kind string        `json:"kind"`        // ChangeGranted, ...
 	Interval

@@ -78,8 +78,8 @@ type Lookup struct {
 	Addr      string        `json:"addr"`
 	Connected Seconds       `json:"connectedSeconds"`
 	HeardAgo  Seconds       `json:"heardAgoSeconds"`
-	LSN       leasehold.LSN `json:"lsn"`    // that it had at its last request
-	Behind    uint64        `json:"behind"` // changes that it lacked then
+	LSN       leasehold.LSN `json:"lsn,string"` // that it had at its last request
+	Behind    uint64        `json:"behind"`     // changes that it lacked then
 }
 
 // Lookups returns the lookups that are connected to the manager that answers.

@@ -49,6 +49,7 @@ func (c *Client) MoveKey(ctx context.Context, namespace string, key leasehold.Ke
 
 func (c *Client) moveRange(ctx context.Context, options OrderOptions, request *leaseholdv1.MoveRangeRequest) (*RangeMove, error) {
 	m := &RangeMove{Namespace: request.GetNamespace(), Owner: request.GetOwner(), Outcome: OutcomeBegun, client: c, sent: sentTally{}, patience: abandonAfter}
+	var way delivery
 	err := c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
 		all, _, err := known(ctx, s, m.Namespace, m.Owner)
 		if err != nil {
@@ -59,6 +60,7 @@ func (c *Client) moveRange(ctx context.Context, options OrderOptions, request *l
 			func(o OrderOptions) (*leaseholdv1.Plan, error) {
 				request.DryRun, request.LoseState = o.DryRun, o.LoseState
 				answer, err := s.MoveRange(ctx, request)
+				way.sent(o.DryRun, err)
 				m.Interval = intervalOf(answer.GetStart(), answer.GetLimit())
 				return answer.GetPlan(), err
 			})
@@ -73,7 +75,7 @@ func (c *Client) moveRange(ctx context.Context, options OrderOptions, request *l
 	case m.Plan.Total == 0:
 		m.Outcome = OutcomeMoved
 	}
-	return m, err
+	return m, way.judge(err)
 }
 
 // ErrNotMoved says that a move failed, or that the policy overruled it.

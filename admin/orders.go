@@ -2,8 +2,12 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/wire"
@@ -41,6 +45,25 @@ func planOf(p *leaseholdv1.Plan) Plan {
 
 // Orders may be given twice: the second has no effect. So they are sent like requests that read, to
 // one manager after the other.
+
+// A delivery tells whether an order that failed may have been carried out.
+type delivery struct{ unsure bool }
+
+// sent notes how sending an order ended.
+func (d *delivery) sent(dryRun bool, err error) {
+	switch status.Code(err) {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
+		d.unsure = d.unsure || !dryRun
+	}
+}
+
+// judge returns the error of an order that no manager answered in the end.
+func (d *delivery) judge(err error) error {
+	if err == nil || !d.unsure || !Retriable(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return leasehold.Errorf("", leasehold.ErrIndeterminate, "", "%w\nThe order may have been carried out: it does no harm to give it again.", err)
+}
 
 // OrderOptions are the options of orders that move ranges.
 type OrderOptions struct {
@@ -131,7 +154,10 @@ func (p Plan) loss(what string, all Owners) *LossError {
 // Rebalance has the policy divide the keys now, without its limit on how much may move in a
 // minute. It returns when the moves have begun.
 func (c *Client) Rebalance(ctx context.Context, namespace string, options OrderOptions) (Plan, error) {
-	var plan Plan
+	var (
+		plan Plan
+		d    delivery
+	)
 	err := c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (err error) {
 		plan, err = order("rebalancing", options,
 			func() (Owners, error) { return owners(ctx, s, namespace) },
@@ -139,9 +165,10 @@ func (c *Client) Rebalance(ctx context.Context, namespace string, options OrderO
 				answer, err := s.Rebalance(ctx, &leaseholdv1.RebalanceRequest{
 					Version: wire.Version, Namespace: namespace, DryRun: o.DryRun, LoseState: o.LoseState,
 				})
+				d.sent(o.DryRun, err)
 				return answer.GetPlan(), err
 			})
 		return err
 	})
-	return plan, err
+	return plan, d.judge(err)
 }

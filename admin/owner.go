@@ -15,7 +15,7 @@ import (
 // Owners are the sessions of a namespace that the leader knows, sorted by name.
 type Owners struct {
 	Namespace string        `json:"namespace"`
-	LSN       leasehold.LSN `json:"lsn"`
+	LSN       leasehold.LSN `json:"lsn,string"`
 	Owners    []Owner       `json:"owners"`
 }
 

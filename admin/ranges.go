@@ -13,10 +13,10 @@ import (
 // Ranges are the lease table of a namespace, or a part of it, in the order of keys.
 type Ranges struct {
 	Namespace string        `json:"namespace"`
-	LSN       leasehold.LSN `json:"lsn"`
+	LSN       leasehold.LSN `json:"lsn,string"`
 	// Begun is the LSN at which the leader began the table, without a store: losses up to it are not
 	// known. 0 if there is a store.
-	Begun  leasehold.LSN `json:"begun,omitempty"`
+	Begun  leasehold.LSN `json:"begun,omitempty,string"`
 	Ranges []Range       `json:"ranges"`
 }
 
@@ -27,7 +27,7 @@ type Range struct {
 	Generation leasehold.Generation `json:"generation,string"`
 	Owner      string               `json:"owner"`
 	Addr       string               `json:"addr"`
-	LostAt     leasehold.LSN        `json:"lostAt"` // the change at which state was last lost; 0: never
+	LostAt     leasehold.LSN        `json:"lostAt,string"` // the change at which state was last lost; 0: never
 	// LostUnknown: losses before LostAt are not known, because the leader began its table there,
 	// without a store.
 	LostUnknown bool `json:"lostUnknown,omitempty"`
@@ -81,7 +81,7 @@ func rangeOf(r *leaseholdv1.HeldRange, begun uint64) Range {
 type Found struct {
 	Namespace string        `json:"namespace"`
 	Key       Point         `json:"key"`
-	LSN       leasehold.LSN `json:"lsn"`
+	LSN       leasehold.LSN `json:"lsn,string"`
 	Range
 }
 

@@ -29,7 +29,7 @@ type NamespaceStatus struct {
 	Name             string               `json:"name"`
 	Ready            bool                 `json:"ready"`
 	Problem          string               `json:"problem,omitempty"` // why it is not ready; if it is, what is wrong all the same
-	LSN              leasehold.LSN        `json:"lsn"`
+	LSN              leasehold.LSN        `json:"lsn,string"`
 	NewestGeneration leasehold.Generation `json:"newestGeneration,string"`
 	Owners           uint32               `json:"owners"`
 	Ranges           uint32               `json:"ranges"`

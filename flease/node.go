@@ -192,8 +192,8 @@ func (n *Node) Close(ctx context.Context) error {
 	if err != nil {
 		n.life.closeErr = &leasehold.Error{Op: opClose, Kind: leasehold.ErrUnavailable, Err: err}
 	}
-	close(n.life.closed)
 	n.life.end(errClosed("flease", ""))
+	close(n.life.closed)
 	return n.life.closeErr
 }
 

@@ -126,6 +126,7 @@ func (c *call) failed(addr string, cause, err error) error {
 	case broken != nil:
 		return final{leasehold.Errorf("read body", leasehold.ErrInvalid, "", "the request was not received in full: %w", broken)}
 	case c.request.Context().Err() != nil:
+		c.maybe = c.maybe || !neverSent(err)
 		return final{context.Cause(c.request.Context())}
 	case errors.Is(cause, errMoved):
 		c.maybe = true

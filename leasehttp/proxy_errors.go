@@ -93,7 +93,7 @@ func unanswered(err error) verdict {
 		}
 	case errors.Is(err, context.Canceled):
 		return verdict{
-			status: http.StatusServiceUnavailable, kind: leasehold.ErrClosed,
+			status: http.StatusServiceUnavailable, kind: leasehold.ErrIndeterminate,
 			text: "the gateway is stopping, and the request may have been carried out",
 		}
 	}

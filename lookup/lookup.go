@@ -115,7 +115,12 @@ func (l *Lookup) Close(ctx context.Context) error {
 	case <-l.done:
 		return nil
 	case <-ctx.Done():
-		return leasehold.Errorf("close lookup", leasehold.ErrUnavailable, string(l.cfg.Namespace), "a callback has not returned: %w", context.Cause(ctx))
+	}
+	select {
+	case <-l.done:
+		return nil
+	default:
+		return leasehold.Errorf("close lookup", leasehold.ErrUnavailable, string(l.cfg.Namespace), "it has not ended yet, because a callback has not returned or a connection is not closed: %w", context.Cause(ctx))
 	}
 }
 

@@ -29,8 +29,7 @@ const (
 //
 // Otherwise it returns what a server that has done nothing answers:
 // [leasehold.ErrSuspended] if the lease is suspended, [leasehold.ErrNotOwner] if the key is
-// not held; [leasehold.ErrClosed] if the owner was closed, and
-// [leasehold.ErrUnavailable], with the cause of the context, if that ended first.
+// not held, also after the owner was closed, and [leasehold.ErrUnavailable], with the cause of the context, if that ended first.
 //
 //	if err := o.Await(ctx, key); err != nil {
 //		return err
@@ -66,8 +65,6 @@ func (o *Owner) absence(key leasehold.Key) error {
 		return nil
 	case o.Suspended(key):
 		return leasehold.ErrSuspended
-	case o.ctx.Err() != nil:
-		return leasehold.ErrClosed
 	}
 	return leasehold.ErrNotOwner
 }

@@ -14,7 +14,7 @@ func TestDisklessManager(t *testing.T) {
 		"key find 0x8000000000000000":        "state lost  not known before LSN 1,200\n",
 		"key find 0xc000000000000000":        "state lost  at LSN 1,234\n",
 		"key find 0x0":                       "state lost  never\n",
-		"key find 0x8000000000000000 --json": `"lostAt": 1200,` + "\n" + `  "lostUnknown": true`,
+		"key find 0x8000000000000000 --json": `"lostAt": "1200",` + "\n" + `  "lostUnknown": true`,
 		"range list":                         "not known before LSN 1,200\n",
 		"range list --owner server-2 --json": `"lostUnknown": true`,
 		"key history 0x0":                    "-  held all along  server-1  server-1:8080          41  0000000000000000-8000000000000000\nWhat was before that is forgotten.\n",

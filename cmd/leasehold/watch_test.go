@@ -71,8 +71,8 @@ TIME  presence  lsn 1202  moved from server-2  to server-3  8000000000000000-c00
 	}
 	want = `{"at":"2026-11-15T10:20:31Z","type":"leader","leader":{"term":"3","leader":"10.0.0.1:7400"}}
 {"at":"2026-11-15T10:20:31Z","namespace":"presence","type":"note","note":{"what":"joined","owner":"server-1","text":"from 10.0.0.9\u001b[31m"}}
-{"at":"2026-11-15T10:20:31Z","namespace":"presence","missed":2,"type":"change","change":{"lsn":1200,"at":"2026-11-15T10:20:30.5Z","kind":"vacated","start":"8000000000000000","limit":"end","generation":"17","owner":"server-1","session":"7365727665722d310000000000000000","addr":"server-1:8080","cause":"expired"}}
-{"at":"2026-11-15T10:20:31Z","namespace":"presence","type":"change","change":{"lsn":1202,"at":"2026-11-15T10:20:32.5Z","kind":"moved","start":"8000000000000000","limit":"c000000000000000","generation":"43","owner":"server-3","session":"7365727665722d330000000000000000","addr":"server-3:8080","from":"server-2"}}
+{"at":"2026-11-15T10:20:31Z","namespace":"presence","missed":2,"type":"change","change":{"lsn":"1200","at":"2026-11-15T10:20:30.5Z","kind":"vacated","start":"8000000000000000","limit":"end","generation":"17","owner":"server-1","session":"7365727665722d310000000000000000","addr":"server-1:8080","cause":"expired"}}
+{"at":"2026-11-15T10:20:31Z","namespace":"presence","type":"change","change":{"lsn":"1202","at":"2026-11-15T10:20:32.5Z","kind":"moved","start":"8000000000000000","limit":"c000000000000000","generation":"43","owner":"server-3","session":"7365727665722d330000000000000000","addr":"server-3:8080","from":"server-2"}}
 `
 	if diff := cmp.Diff(want, watchLines(t, 4, "--managers", f.addr, "--json")); diff != "" {
 		t.Error(diff)

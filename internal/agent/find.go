@@ -23,7 +23,7 @@ type findAnswer struct {
 	Addr  string      `json:"addr"`
 	Owner string      `json:"owner"`
 	leaseDocument
-	LSN   leasehold.LSN `json:"lsn"`
+	LSN   leasehold.LSN `json:"lsn,string"`
 	AgeMS int64         `json:"age_ms"` // for how long the table has not been known to be complete
 	Ready bool          `json:"ready"`  // false: contact is lost, and losses may be unknown
 }
@@ -104,8 +104,8 @@ type lossLine struct {
 	leaseDocument
 	Owner  string        `json:"owner"` // "" if it is not known, with the generation 0
 	Cause  string        `json:"cause"`
-	LSN    leasehold.LSN `json:"lsn"`
-	Resume leasehold.LSN `json:"resume"` // see leasehold.Loss
+	LSN    leasehold.LSN `json:"lsn,string"`
+	Resume leasehold.LSN `json:"resume,string"` // see leasehold.Loss
 }
 
 // A contactLine says that contact with the managers was lost, or is restored. All losses that happened
@@ -113,14 +113,14 @@ type lossLine struct {
 type contactLine struct {
 	Type  string        `json:"type"` // "contact"
 	Lost  bool          `json:"lost"`
-	LSN   leasehold.LSN `json:"lsn"`    // all losses up to it are on the stream
-	AgeMS int64         `json:"age_ms"` // for how long the table had not been known to be complete
+	LSN   leasehold.LSN `json:"lsn,string"` // all losses up to it are on the stream
+	AgeMS int64         `json:"age_ms"`     // for how long the table had not been known to be complete
 }
 
 // A lossBegin is the first line: resuming from its LSN is as good as having read on.
 type lossBegin struct {
 	Type string        `json:"type"` // "begin"
-	LSN  leasehold.LSN `json:"lsn"`
+	LSN  leasehold.LSN `json:"lsn,string"`
 }
 
 // sinceOf returns the LSN from which a request wants losses; nil: from the present on. An LSN of 64 bits

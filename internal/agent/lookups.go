@@ -148,7 +148,7 @@ func (l *lookups) close() {
 // A lookupDocument is a table, in the answer to GET /v1/status.
 type lookupDocument struct {
 	Namespace string        `json:"namespace"`
-	LSN       leasehold.LSN `json:"lsn"`
+	LSN       leasehold.LSN `json:"lsn,string"`
 	AgeMS     int64         `json:"age_ms"`
 	Ready     bool          `json:"ready"`
 }

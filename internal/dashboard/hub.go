@@ -181,10 +181,10 @@ func (h *hub) id() string { return h.epoch + "-" + strconv.FormatUint(h.seq, 10)
 type snapshotBody struct {
 	Namespace string `json:"namespace"`
 	live
-	LSN    leasehold.LSN `json:"lsn"`
-	Begun  leasehold.LSN `json:"begun"` // losses up to it are not known
-	Names  []string      `json:"names"` // of owners, as the table refers to them
-	Table  *columns      `json:"table"` // null if it is not known
+	LSN    leasehold.LSN `json:"lsn,string"`
+	Begun  leasehold.LSN `json:"begun,string"` // losses up to it are not known
+	Names  []string      `json:"names"`        // of owners, as the table refers to them
+	Table  *columns      `json:"table"`        // null if it is not known
 	Events []admin.Event `json:"events"`
 }
 

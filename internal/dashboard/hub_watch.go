@@ -190,7 +190,7 @@ func (h *hub) hear(events <-chan admin.Event, ended <-chan error) error {
 
 // news is what has happened. Changes of the lease table are to be applied in order, and lead to LSN.
 type news struct {
-	LSN    leasehold.LSN `json:"lsn"`
+	LSN    leasehold.LSN `json:"lsn,string"`
 	Events []admin.Event `json:"events"`
 }
 

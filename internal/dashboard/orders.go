@@ -76,6 +76,12 @@ func (d *Dashboard) permit(ctx context.Context, method string, request any) erro
 
 // drain has an owner drained, or cancels that.
 func (d *Dashboard) drain(ctx context.Context, o order) (admin.Plan, error) {
+	switch {
+	case o.Start != nil || o.Limit != nil:
+		return admin.Plan{}, leasehold.Errorf("drain", leasehold.ErrInvalid, o.Owner, "a drain is of an owner, and has no range")
+	case o.Cancel && o.DryRun:
+		return admin.Plan{}, leasehold.Errorf("drain", leasehold.ErrInvalid, o.Owner, "a drain cannot be cancelled for a try")
+	}
 	request := &leaseholdv1.DrainOwnerRequest{Namespace: o.Namespace, Owner: o.Owner, DryRun: true}
 	if err := d.permit(ctx, leaseholdv1.AdminService_DrainOwner_FullMethodName, request); err != nil {
 		return admin.Plan{}, err
@@ -92,6 +98,9 @@ func (d *Dashboard) drain(ctx context.Context, o order) (admin.Plan, error) {
 
 // move has a range moved to an owner.
 func (d *Dashboard) move(ctx context.Context, o order) (admin.Plan, error) {
+	if o.Cancel {
+		return admin.Plan{}, leasehold.Errorf("move", leasehold.ErrInvalid, o.Owner, "a move cannot be cancelled")
+	}
 	if o.Start == nil || o.Limit == nil {
 		return admin.Plan{}, leasehold.Errorf("move", leasehold.ErrInvalid, "", "start and limit of the range are missing")
 	}

@@ -18,7 +18,7 @@ import (
 // ManagersConfig describes a group of managers.
 type ManagersConfig struct {
 	Program string // the leasehold command
-	Command string // its subcommand; empty: "manager"
+	Command string // its subcommand; empty: "manager run"
 	Dir     string // for data directories and logs
 	Count   int
 
@@ -49,7 +49,7 @@ type Member struct {
 // Args are the arguments of the manager with an index in a group.
 func (c *ManagersConfig) Args(group []Member, i int) []string {
 	m := group[i]
-	args := []string{cmp.Or(c.Command, "manager"), "--listen", m.Addr, "--http", m.HTTP}
+	args := append(strings.Fields(cmp.Or(c.Command, "manager run")), "--listen", m.Addr, "--http", m.HTTP)
 	switch {
 	case c.Diskless:
 		args = append(args, "--store", "flease", "--peers", strings.Join(addrsOf(group), ","))

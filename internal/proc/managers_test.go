@@ -14,11 +14,11 @@ func TestArgs(t *testing.T) {
 		group []Member
 		want  string
 	}{
-		{ManagersConfig{}, []Member{one}, "manager --listen a:1 --http a:2 --name m1 --data-dir d/m1"},
+		{ManagersConfig{}, []Member{one}, "manager run --listen a:1 --http a:2 --name m1 --data-dir d/m1"},
 		{ManagersConfig{Command: "demo-manager"}, []Member{one, two}, "demo-manager --listen a:1 --http a:2 --name m1 --data-dir d/m1 --members m1=http://a:3,m2=http://b:3"},
-		{ManagersConfig{Diskless: true}, []Member{one, two}, "manager --listen a:1 --http a:2 --store flease --peers a:1,b:1"},
-		{ManagersConfig{Etcd: []string{"x", "y"}}, []Member{one, two}, "manager --listen a:1 --http a:2 --etcd x,y"},
-		{ManagersConfig{Etcd: []string{"x"}, Flags: func(m Member) []string { return []string{"--tls-dir", m.Name} }}, []Member{one}, "manager --listen a:1 --http a:2 --etcd x --tls-dir m1"},
+		{ManagersConfig{Diskless: true}, []Member{one, two}, "manager run --listen a:1 --http a:2 --store flease --peers a:1,b:1"},
+		{ManagersConfig{Etcd: []string{"x", "y"}}, []Member{one, two}, "manager run --listen a:1 --http a:2 --etcd x,y"},
+		{ManagersConfig{Etcd: []string{"x"}, Flags: func(m Member) []string { return []string{"--tls-dir", m.Name} }}, []Member{one}, "manager run --listen a:1 --http a:2 --etcd x --tls-dir m1"},
 	} {
 		if got := strings.Join(test.cfg.Args(test.group, 0), " "); got != test.want {
 			t.Errorf("got  %s\nwant %s", got, test.want)

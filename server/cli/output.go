@@ -10,7 +10,7 @@ import (
 )
 
 // What commands print for programs follows one rule: numbers that are names
-// rather than amounts (keys, sessions, generations, terms, ids) are strings,
+// rather than amounts (keys, sessions, generations, terms, LSNs, ids) are strings,
 // because many readers of JSON keep only 53 bits of a number. Fields may be
 // added; none is renamed or removed.
 

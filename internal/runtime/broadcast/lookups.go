@@ -140,9 +140,10 @@ func (l *Lookups) List(now mono.Instant, name leasehold.Namespace) *leaseholdv1.
 	l.mu.Lock()
 	var streams []*Lookup
 	if ns := l.namespaces[name]; ns != nil {
-		streams = slices.SortedFunc(maps.Values(ns.lookups), byID)
+		streams = slices.Collect(maps.Values(ns.lookups))
 	}
 	l.mu.Unlock()
+	slices.SortFunc(streams, byID)
 	answer := &leaseholdv1.ListLookupsResponse{Total: uint32(len(streams))}
 	for _, s := range streams[:min(maxListed, len(streams))] {
 		answer.Lookups = append(answer.Lookups, s.status(now))

@@ -59,10 +59,7 @@ func (l *Lookups) nextWave(ns *namespace) *wave {
 	if len(replies) == 0 {
 		return nil
 	}
-	// The order of connections is about that of memory, here and at the receivers: sending in it
-	// takes a sixth less time.
-	lookups := slices.SortedFunc(maps.Values(ns.lookups), byID)
-	return &wave{lookups: lookups, updates: updates(replies...), end: make(chan struct{})}
+	return &wave{lookups: slices.Collect(maps.Values(ns.lookups)), updates: updates(replies...), end: make(chan struct{})}
 }
 
 func byID(a, b *Lookup) int { return cmp.Compare(a.id, b.id) }
@@ -70,6 +67,9 @@ func byID(a, b *Lookup) int { return cmp.Compare(a.id, b.id) }
 // send sends a wave. It returns when no lookup is left, except those on which a goroutine is
 // blocked. Bulk goes to the queues, and what cannot be encoded as well: the handlers return why.
 func (l *Lookups) send(w *wave) {
+	// The order of connections is about that of memory, here and at the receivers: sending in it
+	// takes a sixth less time.
+	slices.SortFunc(w.lookups, byID)
 	small := !slices.ContainsFunc(w.updates, func(m message) bool {
 		frame, err := m.update.encode()
 		return err != nil || frame.Len() >= bulkSize

@@ -15,9 +15,9 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A toldChange is what "events" and "history" say of one, as far as a test cares.
+// A toldChange is what "events" and "key history" say of one, as far as a test cares.
 type toldChange struct {
-	LSN                             uint64
+	LSN                             uint64 `json:",string"`
 	At, Kind, Cause, Owner, Session string
 }
 
@@ -128,7 +128,7 @@ func (g *group) toldBy(t *testing.T, by *group, ns string, before []toldChange) 
 func (g *group) held(t *testing.T, ns string, key leasehold.Key, since time.Time) {
 	t.Helper()
 	var d struct{ Entries []toldChange }
-	g.command(t, &d, "history", "--hex", key.String(), "--namespace="+ns, "--since="+since.UTC().Format(time.RFC3339Nano))
+	g.command(t, &d, "key", "history", "--hex", key.String(), "--namespace="+ns, "--since="+since.UTC().Format(time.RFC3339Nano))
 	var said []string
 	for _, c := range d.Entries {
 		said = append(said, strings.TrimSpace(c.Kind+" "+c.Owner+" "+c.Cause))

@@ -14,7 +14,7 @@ const rangesHelp = `Lists the lease table of a namespace: each range of keys and
 which generation. Ranges are written start-limit, without the limit itself;
 "end" is the end of the key space.
 
-A leader without a store ("manager --store flease") knows of no loss from before it
+A leader without a store ("manager run --store flease") knows of no loss from before it
 took over.`
 
 // New returns the command.

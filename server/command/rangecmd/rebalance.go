@@ -13,8 +13,8 @@ import (
 )
 
 const rebalanceHelp = `Has the policy asked at once who should have which keys, without regard to how
-much it may move in a minute. It returns when the moves have begun; "leasehold
-moves" shows how far they are.
+much it may move in a minute. It returns when the moves have begun;
+"leasehold range moves" shows how far they are.
 
 The policies balanced and adaptive go by the loads that owners report. The others
 do not look at loads, and move something only if the table is not as they want it.`
