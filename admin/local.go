@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"path"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -18,8 +19,11 @@ import (
 // context of the caller, so the manager sees the identity in it (access.WithCaller). An error is that
 // of the manager, never an UnreachableError. Answers share memory with the manager's: do not change them.
 func NewLocal(service leaseholdv1.AdminServiceServer) *Client {
-	return &Client{timeout: DefaultTimeout, managers: []*endpoint{{conn: localConn{service}, dialer: &dialer{}}}}
+	return &Client{timeout: localTimeout, managers: []*endpoint{{conn: localConn{service}, dialer: &dialer{}}}}
 }
+
+// localTimeout is long, because a manager that does not lead forwards requests, and a table may be large.
+const localTimeout = time.Minute
 
 // A localConn calls a service in this process.
 type localConn struct {

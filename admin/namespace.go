@@ -95,7 +95,7 @@ func (c *Client) UpdateNamespace(ctx context.Context, name string, edit func(*Na
 	err := c.change(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
 		wanted, err := namespace(ctx, s, name)
 		if err != nil {
-			return err
+			return wire.ToError(err) // nothing was changed yet
 		}
 		if err := edit(&wanted); err != nil {
 			return err
@@ -112,7 +112,7 @@ func (c *Client) UpdateNamespace(ctx context.Context, name string, edit func(*Na
 func (c *Client) DeleteNamespace(ctx context.Context, name string) error {
 	return c.change(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
 		if _, err := namespace(ctx, s, name); err != nil {
-			return err
+			return wire.ToError(err) // nothing was changed yet
 		}
 		_, err := s.DeleteNamespace(ctx, &leaseholdv1.DeleteNamespaceRequest{Version: wire.Version, Name: name})
 		return err
