@@ -21,6 +21,9 @@ SOAK_FOR ?= 2h
 SOAK_SEED ?= 1
 SOAK_STORE ?= etcd
 
+# The modules of the workspace (go.work).
+MODULES = . server lab examples cmd/leasehold cmd/leasehold-lab fence/fenceetcd fence/fenceredis
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -36,7 +39,7 @@ build: ## build bin/leasehold and bin/leasehold-lab
 
 .PHONY: services
 services: ## install PostgreSQL, Redis and Chromium for the tests that need them, where apt-get can
-	@internal/realservice/install
+	@internal/testkit/realservice/install
 
 .PHONY: test
 test: services ## check formatting, vet, and run the tests of every package, the long ones left out (minutes): what must pass before a commit
@@ -46,18 +49,18 @@ test: services ## check formatting, vet, and run the tests of every package, the
 		echo "$$unformatted" >&2; \
 		exit 1; \
 	fi
-	$(GO) vet ./...
-	$(GO) test -short -shuffle=on -timeout=$(TIMEOUT) ./...
-	@for dir in bench bench/routing; do (set -x && cd $$dir && $(GO) vet ./...) || exit 1; done
-	@internal/realservice/install report # last, where it is seen
+	$(GO) vet work
+	cd lab/bench/routing && GOWORK=off $(GO) vet ./...
+	$(GO) test -short -shuffle=on -timeout=$(TIMEOUT) work
+	@internal/testkit/realservice/install report # last, where it is seen
 
 .PHONY: check
 check: services ## run all tests: end to end, attacks, planted bugs, failpoints, benchmarks, and the libraries under the race detector (half an hour)
-	$(GO) test -shuffle=on -timeout=$(TIMEOUT) ./...
+	$(GO) test -shuffle=on -timeout=$(TIMEOUT) work
+	cd lab/bench/routing && GOWORK=off $(GO) test -shuffle=on -timeout=$(TIMEOUT) ./...
 	@$(MAKE) --no-print-directory failpoints
-	@for dir in bench bench/routing; do (set -x && cd $$dir && $(GO) test -shuffle=on -timeout=$(TIMEOUT) ./...) || exit 1; done
 	CGO_ENABLED=1 $(GO) test -race -cpu 1 -short -shuffle=on -timeout=$(RACE_TIMEOUT) $(RACED)
-	@internal/realservice/install report # last, where it is seen
+	@internal/testkit/realservice/install report # last, where it is seen
 
 # What services link: what make check runs under the race detector. Package manager takes too long for
 # that; make test-race has it. With several
@@ -66,39 +69,37 @@ check: services ## run all tests: end to end, attacks, planted bugs, failpoints,
 RACED = . ./owner ./lookup ./leasemap ./leasehttp ./leasegrpc ./fence/... ./flease ./access ./secure ./admin ./leaseholdtest ./internal/runtime/...
 
 # The packages with tests that pass failpoints.
-POINTS = ./leaseholdtest ./manager ./owner ./flease ./internal/agent ./internal/memcatalog ./store/etcd ./internal/store/kv ./internal/chaos/nemesis
+POINTS = ./leaseholdtest ./manager ./owner ./flease ./server/agent ./manager/internal/memcatalog ./server/store/etcd ./internal/runtime/store/kv ./lab/chaos/nemesis
 
 .PHONY: failpoints
 failpoints: ## kill, pause and lose at every failpoint (minutes); make check does it too
-	$(GO) vet -tags failpoints ./internal/failpoint $(POINTS)
-	$(GO) test -tags failpoints -shuffle=on -timeout=$(TIMEOUT) ./internal/failpoint
+	$(GO) vet -tags failpoints ./internal/runtime/failpoint $(POINTS)
+	$(GO) test -tags failpoints -shuffle=on -timeout=$(TIMEOUT) ./internal/runtime/failpoint
 	$(GO) test -tags failpoints -shuffle=on -timeout=$(TIMEOUT) -run Point $(POINTS)
 
 .PHONY: test-race
 test-race: services ## run all tests under the race detector (needs a C compiler)
-	CGO_ENABLED=1 $(GO) test -race -shuffle=on -timeout=$(RACE_TIMEOUT) ./...
+	CGO_ENABLED=1 $(GO) test -race -shuffle=on -timeout=$(RACE_TIMEOUT) work
 
 .PHONY: generate
 generate: ## write the Go code of proto/ again (the first build of buf takes minutes)
-	$(GO) tool -modfile=tools/buf/go.mod buf lint
-	$(GO) tool -modfile=tools/buf/go.mod buf generate
+	GOWORK=off $(GO) tool -modfile=tools/buf/go.mod buf lint
+	GOWORK=off $(GO) tool -modfile=tools/buf/go.mod buf generate
 
 .PHONY: lint
 lint: ## verify checksums, and run golangci-lint as tools/go.mod pins it (its first build takes minutes)
-	@for dir in . bench bench/routing tools; do (cd $$dir && $(GO) mod verify >/dev/null) || exit 1; done
-	$(GO) tool -modfile=tools/go.mod golangci-lint run ./...
-	@# The exceptions for other directories are not needed there, which is no warning.
-	@for dir in bench bench/routing; do \
-		(set -x && cd $$dir && LOG_LEVEL=error $(GO) tool -modfile=$(CURDIR)/tools/go.mod golangci-lint run ./...) || exit 1; \
+	@for dir in $(MODULES) lab/bench/routing tools; do (cd $$dir && GOWORK=off $(GO) mod verify >/dev/null) || exit 1; done
+	@for dir in $(MODULES) lab/bench/routing; do \
+		(set -x && cd $$dir && GOWORK=off LOG_LEVEL=error $(GO) tool -modfile=$(CURDIR)/tools/go.mod golangci-lint run ./...) || exit 1; \
 	done
 
 .PHONY: vulncheck
 vulncheck: ## ask the Go vulnerability database about what our code calls (needs the network)
-	$(GO) tool -modfile=tools/go.mod govulncheck ./...
+	@for dir in $(MODULES); do (set -x && cd $$dir && GOWORK=off $(GO) tool -modfile=$(CURDIR)/tools/go.mod govulncheck ./...) || exit 1; done
 
 .PHONY: sbom
 sbom: build ## write what bin/leasehold is made of to bin/leasehold.cdx.json, in the form of CycloneDX
-	$(GO) tool -modfile=tools/sbom/go.mod cyclonedx-gomod bin -json -noserial -output bin/leasehold.cdx.json bin/leasehold
+	GOWORK=off $(GO) tool -modfile=tools/sbom/go.mod cyclonedx-gomod bin -json -noserial -output bin/leasehold.cdx.json bin/leasehold
 
 .PHONY: reproducible
 reproducible: ## build the binary twice, in different places and the second time from nothing, and compare (minutes)
@@ -113,13 +114,13 @@ verify: models ## check the models, simulate ten thousand worlds of each kind, t
 	$(GO) run ./cmd/leasehold-lab flease sim --seeds 10000
 	$(GO) run ./cmd/leasehold-lab flease sim --explore 14 --detours 2
 	$(GO) run ./cmd/leasehold-lab sim --explore 60 --detours 2
-	$(GO) test -count=1 -timeout=30m -run Mutant ./internal/mutant -args -all
-	$(GO) test -count=1 -timeout=30m -run 'Every(Flease)?MutantIsCaught' ./internal/mutant -args -all -first 1000001
+	$(GO) test -count=1 -timeout=30m -run Mutant ./lab/mutant -args -all
+	$(GO) test -count=1 -timeout=30m -run 'Every(Flease)?MutantIsCaught' ./lab/mutant -args -all -first 1000001
 
 .PHONY: models
 models: ## check the models in verify with Spin, and that it finds what their mutants break (installs it where apt-get can)
-	@internal/realservice/install models
-	verify/check
+	@internal/testkit/realservice/install models
+	lab/models/check
 
 .PHONY: chaos
 chaos: build ## break real clusters of each kind for CHAOS_FOR, 5m unless told, and the services of Live Mesh a thousand times (minutes; the former takes Linux)
@@ -137,7 +138,7 @@ soak: build ## break a real cluster for SOAK_FOR, 2h unless told, and see that n
 screenshots: services ## make the pictures in the documents again, with a real browser (needs Chromium)
 	$(GO) test -count=1 -run TwoWindows ./examples/livemesh -args -screenshots=screenshots
 	mkdir -p docs/dashboard
-	$(GO) test ./internal/dashboard -count=1 -run 'Screenshots|Many' -args -screenshots=$(CURDIR)/docs/dashboard
+	$(GO) test ./server/dashboard -count=1 -run 'Screenshots|Many' -args -screenshots=$(CURDIR)/docs/dashboard
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME, 3s unless told, which takes some five minutes; FUZZ=pattern for some
@@ -145,25 +146,25 @@ fuzz: ## run each fuzz target for FUZZTIME, 3s unless told, which takes some fiv
 
 .PHONY: bench
 bench: ## measure us against papers, peers and floors, and write docs/BENCHMARKS.md (45 minutes at most); FLAGS="-only routing"
-	@internal/realservice/install benchmarks
-	cd bench && $(GO) run ./all $(FLAGS)
+	@internal/testkit/realservice/install benchmarks
+	cd lab/bench && $(GO) run ./all $(FLAGS)
 
 .PHONY: bench-quick
 bench-quick: ## the headlines of that, as a table and as JSON lines (3 minutes at most, once it is built)
-	cd bench && $(GO) run ./all -quick $(FLAGS)
+	cd lab/bench && $(GO) run ./all -quick $(FLAGS)
 
 .PHONY: bench-flease
-bench-flease: ## compare flease with etcd and ZooKeeper (minutes); FLAGS="-docs ../docs" writes docs/flease.md
-	@internal/realservice/install benchmarks
-	cd bench && $(GO) run ./flease $(FLAGS)
+bench-flease: ## compare flease with etcd and ZooKeeper (minutes); FLAGS="-docs ../../docs" writes docs/flease.md
+	@internal/testkit/realservice/install benchmarks
+	cd lab/bench && $(GO) run ./flease $(FLAGS)
 
 .PHONY: bench-sim
 bench-sim: ## run the benchmarks of the simulator and the manager machine
-	$(GO) test -run '^$$' -bench . -benchmem -cpu 1 ./internal/sim ./internal/machine/manager
+	$(GO) test -run '^$$' -bench . -benchmem -cpu 1 ./lab/sim ./internal/core/machine/manager
 
 .PHONY: cover
 cover: services ## say which share of the code all tests together run, in total and by function
-	$(GO) test -timeout=$(TIMEOUT) -coverpkg=./... -coverprofile=cover.out ./...
+	$(GO) test -timeout=$(TIMEOUT) -coverpkg=work -coverprofile=cover.out work
 	$(GO) tool cover -func=cover.out
 
 .PHONY: clean

@@ -27,9 +27,9 @@ import (
 	_ "google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
 
 	"github.com/leasehold-dev/leasehold/access"
-	"github.com/leasehold-dev/leasehold/internal/gate"
-	"github.com/leasehold-dev/leasehold/internal/logbook"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/internal/runtime/connlimit"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
+	"github.com/leasehold-dev/leasehold/internal/testkit/logbook"
 	_ "github.com/leasehold-dev/leasehold/proto/leasehold/storage/v1"
 	_ "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
@@ -100,7 +100,7 @@ func openDesk(t testing.TB, text string, gated bool, change ...func(*access.Conf
 	var at net.Listener = d.listener
 	var creds credentials.TransportCredentials = &papers{}
 	if gated {
-		at, creds = gate.New(at, gate.Config{}), gate.Callers(creds)
+		at, creds = connlimit.New(at, connlimit.Config{}), connlimit.Callers(creds)
 	}
 	server := grpc.NewServer(append(append(wire.ServerOptions(), d.policy.ServerOptions()...), grpc.Creds(creds), grpc.WaitForHandlers(true))...)
 	for _, service := range services() {

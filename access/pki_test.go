@@ -9,7 +9,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/access"
-	"github.com/leasehold-dev/leasehold/internal/pki"
+	"github.com/leasehold-dev/leasehold/internal/runtime/pki"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 

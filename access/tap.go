@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/tap"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/gate"
+	"github.com/leasehold-dev/leasehold/internal/runtime/connlimit"
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
@@ -25,7 +25,7 @@ func (p *Policy) tap(ctx context.Context, info *tap.Info) (context.Context, erro
 	if err := p.admit(ctx, s, info.Header); err != nil {
 		s.refused = p.refuse(s, err)
 		if s.direct() {
-			gate.Refused(ctx)
+			connlimit.Refused(ctx)
 		}
 		if !lingers(ctx) {
 			return ctx, s.refused
@@ -66,7 +66,7 @@ func (p *Policy) admit(ctx context.Context, s *session, header metadata.MD) erro
 func (p *Policy) callTo(ctx context.Context, s *session) error {
 	pause, err := p.budgets.call(s)
 	if pause > 0 && s.direct() {
-		gate.Slow(ctx, pause)
+		connlimit.Slow(ctx, pause)
 	}
 	return err
 }

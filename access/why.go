@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 )
 
 const opCall = "call"

@@ -15,8 +15,8 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/admin"
-	"github.com/leasehold-dev/leasehold/internal/leak"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
+	"github.com/leasehold-dev/leasehold/internal/testkit/leak"
 	"github.com/leasehold-dev/leasehold/manager"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 	"github.com/leasehold-dev/leasehold/store/mem"

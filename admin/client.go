@@ -16,9 +16,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/hostport"
-	"github.com/leasehold-dev/leasehold/internal/plaintext"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/internal/runtime/address"
+	"github.com/leasehold-dev/leasehold/internal/runtime/managerconn"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -54,7 +54,7 @@ func (c Config) validate() error {
 		return leasehold.Errorf(op, leasehold.ErrInvalid, "managers", "want 1 to %d addresses, have %d", MaxManagers, len(c.Managers))
 	}
 	for _, addr := range c.Managers {
-		if err := hostport.Check(addr, "127.0.0.1:7400"); err != nil {
+		if err := address.Check(addr, "127.0.0.1:7400"); err != nil {
 			return &leasehold.Error{Op: op, Kind: leasehold.ErrInvalid, Subject: "managers", Err: err}
 		}
 	}
@@ -237,7 +237,7 @@ type conn interface {
 func newEndpoint(addr string, cfg Config) (*endpoint, error) {
 	given := cfg.Credentials
 	if given == nil {
-		given = plaintext.Credentials()
+		given = managerconn.Plaintext()
 	}
 	d := &dialer{}
 	options := slices.Concat(wire.DialOptions(), []grpc.DialOption{

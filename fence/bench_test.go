@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/realservice"
+	"github.com/leasehold-dev/leasehold/internal/testkit/realservice"
 )
 
 // BenchmarkDo compares a transaction that writes one row with the same through the

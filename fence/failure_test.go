@@ -10,7 +10,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/fence/internal/fencetest"
-	"github.com/leasehold-dev/leasehold/internal/realservice"
+	"github.com/leasehold-dev/leasehold/internal/testkit/realservice"
 )
 
 var errChanged = errors.New("the application has changed its mind")

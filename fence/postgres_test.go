@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/fence/internal/fencetest"
-	"github.com/leasehold-dev/leasehold/internal/realservice"
+	"github.com/leasehold-dev/leasehold/internal/testkit/realservice"
 )
 
 // patience is how long something may take that should take milliseconds. It is

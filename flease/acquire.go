@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/failpoint"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/flease"
+	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
 )
 
 // Acquire returns a lease of a resource. It waits for as long as another has it,

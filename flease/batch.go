@@ -1,7 +1,7 @@
 package flease
 
 import (
-	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 )
 
 // A Result is what became of one resource of a [Node.TryAcquireAll].

@@ -3,8 +3,8 @@ package flease
 import (
 	"context"
 
-	"github.com/leasehold-dev/leasehold/internal/clock"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/flease"
+	"github.com/leasehold-dev/leasehold/internal/runtime/clock"
 )
 
 // A timepiece shows both clocks of the computer.

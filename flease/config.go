@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
-	"github.com/leasehold-dev/leasehold/internal/mono"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/flease"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
 	"github.com/leasehold-dev/leasehold/secret"
 )
 

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 )
 
 // An entry is what this process has to do with a resource: it has a lease of it,

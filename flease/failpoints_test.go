@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/failpoint"
+	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
 )
 
 // A crowd is what holds the leases of one resource in turn, on every member.

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/logthrottle"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/flease"
+	"github.com/leasehold-dev/leasehold/internal/runtime/logthrottle"
 )
 
 // An aftermath is what a step leaves to be done when the lock is free again.

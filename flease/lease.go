@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 )
 
 // A Lease is one tenure of a resource. It is renewed by itself until it is

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/failpoint"
-	"github.com/leasehold-dev/leasehold/internal/fleasenet"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
-	"github.com/leasehold-dev/leasehold/internal/mono"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/flease"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
+	"github.com/leasehold-dev/leasehold/internal/runtime/fleasenet"
 )
 
 // A Node is this process's part in the system. All its methods may be called from

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/fleasenet"
+	"github.com/leasehold-dev/leasehold/internal/runtime/fleasenet"
 )
 
 // Members who ask time and again for what another has get their answers after one

@@ -1,6 +1,6 @@
 package flease
 
-import machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
+import machine "github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 
 // A ResourceStatus is what a node knows about one resource.
 type ResourceStatus struct {

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/fleasenet"
+	"github.com/leasehold-dev/leasehold/internal/runtime/fleasenet"
 )
 
 // slowToOpen is a network that is slow to give away an address.

@@ -5,9 +5,9 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/failpoint"
-	"github.com/leasehold-dev/leasehold/internal/fleasenet"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/flease"
+	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
+	"github.com/leasehold-dev/leasehold/internal/runtime/fleasenet"
 )
 
 // A node does everything under one lock, in steps: something is told to the

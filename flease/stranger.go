@@ -11,9 +11,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/fleasenet"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
-	"github.com/leasehold-dev/leasehold/internal/mono"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/flease"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/runtime/fleasenet"
 )
 
 // fingerprint stands for what all members must have been told alike. It is in every

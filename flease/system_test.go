@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/leak"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/flease"
+	"github.com/leasehold-dev/leasehold/internal/testkit/leak"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }

@@ -3,8 +3,8 @@ package flease
 import (
 	"crypto/tls"
 
-	"github.com/leasehold-dev/leasehold/internal/fleasenet"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/flease"
+	"github.com/leasehold-dev/leasehold/internal/runtime/fleasenet"
 )
 
 // A Transport carries packets between members: [UDP], [TCP] or a [Memory].

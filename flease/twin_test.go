@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 	"github.com/leasehold-dev/leasehold/secret"
 )
 

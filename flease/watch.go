@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	machine "github.com/leasehold-dev/leasehold/internal/machine/flease"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 )
 
 // A Holder is who seems to have a resource.

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/backoff"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/keybalancer"
+	"github.com/leasehold-dev/leasehold/internal/runtime/keybalancer"
 	"github.com/leasehold-dev/leasehold/lookup"
 )
 

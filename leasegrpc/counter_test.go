@@ -21,7 +21,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/leak"
+	"github.com/leasehold-dev/leasehold/internal/testkit/leak"
 	"github.com/leasehold-dev/leasehold/leasegrpc"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 	"github.com/leasehold-dev/leasehold/leasemap"

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/keybalancer"
+	"github.com/leasehold-dev/leasehold/internal/runtime/keybalancer"
 	"github.com/leasehold-dev/leasehold/lookup"
 )
 

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/keybalancer"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/internal/runtime/keybalancer"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 )
 
 // Domain is that of the google.rpc.ErrorInfo in every status that a server of this

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/keybalancer"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/internal/runtime/keybalancer"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 )
 
 // unary is the interceptor of calls with one request and one answer.

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/failpoint"
-	"github.com/leasehold-dev/leasehold/internal/logbook"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
+	"github.com/leasehold-dev/leasehold/internal/testkit/logbook"
 	"github.com/leasehold-dev/leasehold/leasemap"
 	"github.com/leasehold-dev/leasehold/lookup"
 	"github.com/leasehold-dev/leasehold/owner"
@@ -346,10 +346,10 @@ func TestEveryPoint(t *testing.T) {
 	for _, p := range failpoint.Points() {
 		point := p.Name
 		switch prefix, _, _ := strings.Cut(point, "/"); {
-		case point == "store/piece-appended" || point == "store/base-piece-written": // only if batches are larger than these, or a store is restored: see internal/store/kv
+		case point == "store/piece-appended" || point == "store/base-piece-written": // only if batches are larger than these, or a store is restored: see internal/runtime/store/kv
 			continue
 		case !slices.Contains([]string{"manager", "owner", "link", "lookup", "mover", "store"}, prefix):
-			continue // see flease, manager, internal/agent and store/etcd
+			continue // see flease, manager, server/agent and server/store/etcd
 		}
 		for _, f := range fates(p) {
 			t.Run(point+"/"+f.name, func(t *testing.T) {

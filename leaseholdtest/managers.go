@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/memnet"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
+	"github.com/leasehold-dev/leasehold/internal/testkit/memnet"
 	"github.com/leasehold-dev/leasehold/manager"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 	"github.com/leasehold-dev/leasehold/store/mem"

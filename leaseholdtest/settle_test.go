@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 	"github.com/leasehold-dev/leasehold/owner"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"

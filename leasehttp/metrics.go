@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/scrape"
+	"github.com/leasehold-dev/leasehold/internal/runtime/scrape"
 )
 
 // metrics is what Prometheus is told of a proxy. How often requests are sent again is

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/pki"
+	"github.com/leasehold-dev/leasehold/internal/runtime/pki"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 	"github.com/leasehold-dev/leasehold/leasehttp"
 	"github.com/leasehold-dev/leasehold/owner"

@@ -13,7 +13,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/oracle"
+	"github.com/leasehold-dev/leasehold/internal/testkit/oracle"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 )
 

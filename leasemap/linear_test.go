@@ -12,7 +12,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/oracle"
+	"github.com/leasehold-dev/leasehold/internal/testkit/oracle"
 )
 
 // Histories of clients, and of leases that move on and are lost, are those of registers

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/keyrange"
-	"github.com/leasehold-dev/leasehold/internal/table"
+	"github.com/leasehold-dev/leasehold/internal/core/keyrange"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
 // mustBuild returns a table of n ranges whose starts are spread as a hash would

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/hostport"
-	"github.com/leasehold-dev/leasehold/internal/plaintext"
+	"github.com/leasehold-dev/leasehold/internal/runtime/address"
+	"github.com/leasehold-dev/leasehold/internal/runtime/managerconn"
 )
 
 // Config says which table to follow, and how.
@@ -98,7 +98,7 @@ func (c *Config) validate() error {
 		return bad("%d managers: want the addresses, host:port, of 1 to %d", n, maxManagers)
 	}
 	for i, addr := range c.Managers {
-		if err := hostport.Check(addr, "manager-1:7400"); err != nil {
+		if err := address.Check(addr, "manager-1:7400"); err != nil {
 			return bad("manager %d of %d: %w", i+1, len(c.Managers), err)
 		}
 	}
@@ -122,10 +122,10 @@ func (c *Config) validate() error {
 		return bad("keep %d losses: want at least one", c.KeepLosses)
 	}
 	if c.Credentials == nil {
-		if err := plaintext.Check(c.Managers...); err != nil {
+		if err := address.CheckPlaintext(c.Managers...); err != nil {
 			return bad("%w", err)
 		}
-		c.Credentials = plaintext.Credentials()
+		c.Credentials = managerconn.Plaintext()
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 )
 
 // How Do waits between attempts: twice as long each time, less up to a half at

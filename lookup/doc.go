@@ -50,7 +50,7 @@
 //
 // # DESIGN
 //
-// The machine in internal/machine/lookup decides; this package is its shell.
+// The machine in internal/core/machine/lookup decides; this package is its shell.
 // One goroutine runs the machine. A second one turns each table into an index
 // that can be read without a lock, and swaps it in. The losses of that step are
 // reported after that, so that a reader of a loss finds the new owner.

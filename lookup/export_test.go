@@ -3,7 +3,7 @@ package lookup
 import (
 	"context"
 
-	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/runtime/clock"
 )
 
 // How many answers of a leader a lookup takes at most, when it has just met it, and how

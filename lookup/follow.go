@@ -9,14 +9,14 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/driver"
-	"github.com/leasehold-dev/leasehold/internal/failpoint"
-	"github.com/leasehold-dev/leasehold/internal/link"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/lookup"
-	"github.com/leasehold-dev/leasehold/internal/mono"
-	"github.com/leasehold-dev/leasehold/internal/protocol"
-	"github.com/leasehold-dev/leasehold/internal/table"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/lookup"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
+	"github.com/leasehold-dev/leasehold/internal/runtime/driver"
+	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
+	"github.com/leasehold-dev/leasehold/internal/runtime/managerconn"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -32,7 +32,7 @@ type follower struct {
 	machine *machine.Machine                               // only the driver's goroutine may use it
 	woken   *driver.Wakeful[machine.Event, machine.Action] // the same, which hears of a sleep first
 	driver  *driver.Driver[machine.Event, machine.Action]
-	link    *link.Link[question, answer]
+	link    *managerconn.Link[question, answer]
 	asker   *asker
 	said    *sayings
 	broken  hints                           // that a connection broke: these do not fade
@@ -63,10 +63,10 @@ func newFollower(l *Lookup) (*follower, error) {
 	f.woken = driver.Woken[machine.Event, machine.Action](f.machine, l.detector, machine.Slept{})
 	f.driver = driver.New[machine.Event, machine.Action](l.clock, f.woken, queue, f.act)
 	dial := append(wire.DialOptions(), grpc.WithTransportCredentials(l.cfg.Credentials))
-	f.link = link.New(link.Config[question, answer]{
+	f.link = managerconn.New(managerconn.Config[question, answer]{
 		Managers:    l.cfg.Managers,
 		DialOptions: append(dial, l.cfg.DialOptions...),
-		Open: func(ctx context.Context, conn grpc.ClientConnInterface) (link.Stream[question, answer], error) {
+		Open: func(ctx context.Context, conn grpc.ClientConnInterface) (managerconn.Stream[question, answer], error) {
 			return leaseholdv1.NewLookupServiceClient(conn).Follow(ctx)
 		},
 		Receive: f.receive,

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
 // hints bounds how often hints that the table is out of date are passed on. A

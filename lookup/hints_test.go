@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
 // Hints fade while the table is the same, down to one in a poll, and are heard

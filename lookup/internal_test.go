@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/leasehold-dev/leasehold"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/lookup"
-	"github.com/leasehold-dev/leasehold/internal/table"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/lookup"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
 // cells is how many parts the key space has in the histories below.

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/table"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
 	"github.com/leasehold-dev/leasehold/lookup"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
@@ -162,7 +162,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"no managers", func(c *lookup.Config) { c.Managers = nil }, open + `0 managers: want the addresses, host:port, of 1 to 64`},
 		{"empty address", func(c *lookup.Config) { c.Managers = []string{"m:1", ""} }, open + `manager 2 of 2: an address is missing: want host:port, such as manager-1:7400`},
 		{"no port", func(c *lookup.Config) { c.Managers = []string{"m"} }, open + `manager 1 of 1: want host:port, such as manager-1:7400: address m: missing port in address`},
-		{"plain text to another computer", func(c *lookup.Config) { c.Credentials = nil }, open + `m:7400 is another computer, or may be, and would be spoken to in plain text: set Credentials, from package secure, or to insecure.NewCredentials() if the network can be trusted`},
+		{"plain text to another computer", func(c *lookup.Config) { c.Credentials = nil }, open + `m:7400 is not a loopback address, and the connection would be plaintext: set Credentials, from package secure, or to insecure.NewCredentials() if the network can be trusted`},
 		{"stale too soon", func(c *lookup.Config) { c.Stale = 14 * time.Second }, open + `poll 5s and stale 14s: want at least three polls in stale`},
 		{"polls without end", func(c *lookup.Config) { c.Poll = -1 }, open + `poll -1ns: want 10ms to 24h0m0s`},
 		{"hardly polls", func(c *lookup.Config) { c.Poll = 1 << 62 }, open + `poll 1281023h53m38.427387904s: want 10ms to 24h0m0s`},

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/table"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
 // A lossLog is the newest losses, which readers follow at their own pace. It

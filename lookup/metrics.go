@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/leasehold-dev/leasehold"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/lookup"
-	"github.com/leasehold-dev/leasehold/internal/scrape"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/lookup"
+	"github.com/leasehold-dev/leasehold/internal/runtime/scrape"
 )
 
 // metrics is what Prometheus is told of the lookups that this process has in one

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/lookup"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/lookup"
 )
 
 // log writes what the machine noted as a line that says why.

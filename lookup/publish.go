@@ -5,8 +5,8 @@ import (
 	"sync"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/failpoint"
-	"github.com/leasehold-dev/leasehold/internal/table"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
+	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
 )
 
 // news is what the machine has decided and no reader has seen yet: the newest table, and all

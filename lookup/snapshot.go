@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/keyindex"
-	"github.com/leasehold-dev/leasehold/internal/table"
+	"github.com/leasehold-dev/leasehold/internal/core/keyindex"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
 // A snapshot is a table in the form in which keys are found fast. It is

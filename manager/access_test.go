@@ -16,7 +16,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/access"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	"github.com/leasehold-dev/leasehold/lookup"
 	"github.com/leasehold-dev/leasehold/owner"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"

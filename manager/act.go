@@ -2,62 +2,62 @@ package manager
 
 import (
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/failpoint"
-	"github.com/leasehold-dev/leasehold/internal/machine/election"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
-	"github.com/leasehold-dev/leasehold/internal/machine/node"
-	"github.com/leasehold-dev/leasehold/internal/mono"
-	"github.com/leasehold-dev/leasehold/internal/protocol"
-	"github.com/leasehold-dev/leasehold/internal/storage"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/leadership/byrecord"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/managerproc"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/storage"
+	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
 // act carries out what the machine decided. It is a part of the machine's step,
 // on whichever goroutine that is, and waits for nothing.
-func (m *Manager) act(now mono.Instant, actions []node.Action) {
+func (m *Manager) act(now mono.Instant, actions []managerproc.Action) {
 	for _, a := range actions {
 		switch a := a.(type) {
-		case node.Elect:
+		case managerproc.Elect:
 			m.elect(now, a.Action)
-		case node.Manage:
+		case managerproc.Manage:
 			m.manage(now, a)
-		case node.LoadCatalog:
+		case managerproc.LoadCatalog:
 			m.store.loadCatalog(a)
-		case node.Load:
+		case managerproc.Load:
 			m.store.load(a)
-		case node.Settle:
+		case managerproc.Settle:
 			m.store.settle(a)
-		case node.Follow:
+		case managerproc.Follow:
 			m.feeds.ask(a)
-		case node.Unfollow:
+		case managerproc.Unfollow:
 			m.feeds.end(a.Namespace)
-		case node.Serves:
+		case managerproc.Serves:
 			m.owners.Announce(a.Namespace, protocol.NotLeader{Term: a.Term, Leader: storage.ManagerID(m.cfg.Advertise)})
-		case node.RedirectOwner:
+		case managerproc.RedirectOwner:
 			m.metrics.refuse(leasehold.ErrNotLeader)
 			m.owners.Redirect(a.Speaker, a.NotLeader)
-		case node.RefuseOwner:
+		case managerproc.RefuseOwner:
 			m.metrics.refuse(leasehold.KindOf(a.Why))
 			m.owners.Refuse(a.Speaker, a.Why)
-		case node.RedirectLookup:
+		case managerproc.RedirectLookup:
 			m.metrics.refuse(leasehold.ErrNotLeader)
 			m.lookups.Send(a.Lookup, &leaseholdv1.FollowResponse{
 				Version: wire.Version, Kind: &leaseholdv1.FollowResponse_NotLeader{NotLeader: wire.FromNotLeader(a.NotLeader)},
 				Why: m.unanswered(now, m.lookups.Namespace(a.Lookup)),
 			})
-		case node.RefuseLookup:
+		case managerproc.RefuseLookup:
 			m.metrics.refuse(leasehold.KindOf(a.Why))
 			m.lookups.Send(a.Lookup, &leaseholdv1.FollowResponse{
 				Version: wire.Version, Kind: &leaseholdv1.FollowResponse_Refusal{Refusal: wire.FromRefusal(a.Why)},
 			})
-		case node.Answer:
+		case managerproc.Answer:
 			m.lookups.Answer(a.Lookup, a.Reply)
-		case node.Relay:
+		case managerproc.Relay:
 			m.lookups.Broadcast(a.Reply)
-		case node.Parked:
+		case managerproc.Parked:
 			m.log.Error("a namespace cannot be led; the others go on", "namespace", a.Namespace, "why", a.Why)
-		case node.Note:
+		case managerproc.Note:
 			m.logFollowing(a)
 		}
 	}
@@ -69,33 +69,33 @@ func (m *Manager) act(now mono.Instant, actions []node.Action) {
 }
 
 // elect carries out what the election decided.
-func (m *Manager) elect(now mono.Instant, a election.Action) {
+func (m *Manager) elect(now mono.Instant, a byrecord.Action) {
 	switch a := a.(type) {
-	case election.Read:
+	case byrecord.Read:
 		m.store.readRecord(a)
-	case election.Swap:
+	case byrecord.Swap:
 		m.store.swap(a)
-	case election.Lead:
+	case byrecord.Lead:
 		failpoint.Here("manager/leads")
 		m.led = a.Term
 		m.spans.lead(m, a.Term)
 		m.leading.begin(now)
 		m.feeds.drop()
-	case election.StepDown:
+	case byrecord.StepDown:
 		failpoint.Here("manager/steps-down")
 		if m.group != nil {
 			m.group.StepDown(m.led, a.Above)
 		}
-	case election.Resigned:
+	case byrecord.Resigned:
 		close(m.resigned)
-	case election.Note:
+	case byrecord.Note:
 		m.metrics.election(a)
 		m.logElection(a)
 	}
 }
 
 // manage carries out what a namespace's machine decided.
-func (m *Manager) manage(now mono.Instant, a node.Manage) {
+func (m *Manager) manage(now mono.Instant, a managerproc.Manage) {
 	m.metrics.manage(a.Namespace, a.Action)
 	switch act := a.Action.(type) {
 	case machine.Send:

@@ -18,21 +18,22 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/access"
-	"github.com/leasehold-dev/leasehold/internal/clock"
-	"github.com/leasehold-dev/leasehold/internal/gate"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
-	"github.com/leasehold-dev/leasehold/internal/mono"
-	"github.com/leasehold-dev/leasehold/internal/plaintext"
-	"github.com/leasehold-dev/leasehold/internal/protocol"
-	"github.com/leasehold-dev/leasehold/internal/storage"
-	"github.com/leasehold-dev/leasehold/internal/store"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/storage"
+	"github.com/leasehold-dev/leasehold/internal/runtime/address"
+	"github.com/leasehold-dev/leasehold/internal/runtime/clock"
+	"github.com/leasehold-dev/leasehold/internal/runtime/connlimit"
+	"github.com/leasehold-dev/leasehold/internal/runtime/managerconn"
+	"github.com/leasehold-dev/leasehold/internal/runtime/store"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
 // Config is what a manager is told when it starts.
 type Config struct {
-	// Store keeps what the group must not forget: one of package store/etcd, or in tests of
+	// Store keeps what the group must not forget: one of package server/store/etcd, or in tests of
 	// package store/mem. All managers of a group use the same store. The caller closes
 	// it after the manager. Either Store or Peers must be set.
 	Store store.Store
@@ -73,7 +74,7 @@ type Config struct {
 	Policy func(namespace leasehold.Namespace, configured string) partition.Policy
 
 	// Members is set if the managers keep the store among themselves: the
-	// [github.com/leasehold-dev/leasehold/store/etcd.Embedded].
+	// [github.com/leasehold-dev/leasehold/server/store/etcd.Embedded].
 	Members store.Members
 	// StoreName says in a few words where the table is kept, for people.
 	StoreName string
@@ -171,13 +172,13 @@ func (c *Config) validate() error {
 		c.Logger = slog.Default()
 	}
 	if c.ClientCredentials == nil {
-		c.ClientCredentials = plaintext.Credentials()
+		c.ClientCredentials = managerconn.Plaintext()
 	}
 	if c.ServerCredentials == nil {
-		if err := plaintext.CheckListener(c.Listener, "ServerCredentials and ClientCredentials"); err != nil {
+		if err := address.CheckPlaintextListener(c.Listener, "ServerCredentials and ClientCredentials"); err != nil {
 			return bad("%w", err)
 		}
-		c.ServerCredentials = plaintext.Credentials()
+		c.ServerCredentials = managerconn.Plaintext()
 	}
 	if c.Peers != nil {
 		return c.Peers.validate(c)
@@ -207,16 +208,16 @@ func ValidateAdvertise(addr string) error {
 
 func (c *Config) serverOptions(own []grpc.ServerOption) []grpc.ServerOption {
 	if c.Access == nil {
-		return append(own, grpc.Creds(gate.Credentials(c.ServerCredentials)), grpc.WaitForHandlers(true))
+		return append(own, grpc.Creds(connlimit.Credentials(c.ServerCredentials)), grpc.WaitForHandlers(true))
 	}
 	own = append(own, c.Access.ServerOptions()...)
-	return append(own, grpc.Creds(gate.Callers(c.ServerCredentials)), grpc.WaitForHandlers(true),
+	return append(own, grpc.Creds(connlimit.Callers(c.ServerCredentials)), grpc.WaitForHandlers(true),
 		grpc.ChainUnaryInterceptor(knownCall), grpc.ChainStreamInterceptor(knownStream))
 }
 
 // gate says whom the gate of this manager lets through.
-func (c *Config) gate(dropped func(gate.Reason), log *slog.Logger) gate.Config {
-	g := gate.Config{Conns: c.MaxConnections, Dropped: dropped, Logger: log}
+func (c *Config) gate(dropped func(connlimit.Reason), log *slog.Logger) connlimit.Config {
+	g := connlimit.Config{Conns: c.MaxConnections, Dropped: dropped, Logger: log}
 	if c.ServerCredentials.Info().SecurityProtocol != insecure.NewCredentials().Info().SecurityProtocol {
 		g.Pace = c.MaxHandshakes
 	}

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/storage"
-	"github.com/leasehold-dev/leasehold/internal/store"
+	"github.com/leasehold-dev/leasehold/internal/core/storage"
+	"github.com/leasehold-dev/leasehold/internal/runtime/store"
 )
 
 // A namedStore has an identity.

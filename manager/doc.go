@@ -8,14 +8,14 @@
 //	err = m.Close(ctx) // hands leadership over
 //
 // A group is any number of managers that share a store ([Config.Store]: package
-// store/etcd, embedded or a cluster), or that agree without a store ([Config.Peers]).
+// server/store/etcd, embedded or a cluster), or that agree without a store ([Config.Peers]).
 // One manager leads; the others stand by, serve lookups, forward requests to the leader, and
 // take over when the leader dies. The leasehold command runs managers; this package is for
 // a manager inside another process, or with a partitioning policy of the application.
 //
 // # How it is built
 //
-// The machine in internal/machine/node makes all decisions, on one goroutine. This
+// The machine in internal/core/machine/managerproc makes all decisions, on one goroutine. This
 // package executes them: it turns messages into events and actions into messages, and
 // calls the store. Nothing here judges time or decides who holds what.
 //

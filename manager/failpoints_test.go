@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/failpoint"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	"github.com/leasehold-dev/leasehold/owner"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )

@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/failpoint"
-	"github.com/leasehold-dev/leasehold/internal/machine/lookup"
-	"github.com/leasehold-dev/leasehold/internal/machine/node"
-	"github.com/leasehold-dev/leasehold/internal/protocol"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/lookup"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/managerproc"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -41,7 +41,7 @@ func newFeeds(m *Manager) *feeds {
 
 // ask sends a question to the leader, over the stream that there is or a new
 // one. It is asked only within a step of the machine.
-func (f *feeds) ask(a node.Follow) {
+func (f *feeds) ask(a managerproc.Follow) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
@@ -100,7 +100,7 @@ func (f *feeds) run(ctx context.Context, ns leasehold.Namespace, at *feed) {
 				return
 			}
 			if event := readFeed(message); event != nil && !failpoint.Drop("manager/leader-heard") {
-				f.m.driver.Post(ctx, node.Followed{Namespace: ns, Event: event})
+				f.m.driver.Post(ctx, managerproc.Followed{Namespace: ns, Event: event})
 			}
 		}
 	})

@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/memcatalog"
-	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/manager/internal/memcatalog"
 )
 
 // HealthHandler answers those who ask by HTTP whether the manager lives, at

@@ -6,10 +6,10 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/leasehold-dev/leasehold"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
-	"github.com/leasehold-dev/leasehold/internal/mono"
-	"github.com/leasehold-dev/leasehold/internal/store"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/runtime/store"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 

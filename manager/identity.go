@@ -10,8 +10,8 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/access"
-	"github.com/leasehold-dev/leasehold/internal/gate"
-	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/runtime/connlimit"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 	"github.com/leasehold-dev/leasehold/secure"
 )
@@ -49,7 +49,7 @@ func knownStream(service any, stream grpc.ServerStream, _ *grpc.StreamServerInfo
 
 func known(ctx context.Context) {
 	if c, ok := access.CallerFrom(ctx); ok && len(c.Identities()) > 0 { // who asks for health may be anybody
-		gate.Known(ctx)
+		connlimit.Known(ctx)
 	}
 }
 

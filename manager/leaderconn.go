@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/backoff"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 )
 
 // leaderConn is a standby's connection to the leader, for following tables and

@@ -4,10 +4,10 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/failpoint"
-	"github.com/leasehold-dev/leasehold/internal/machine/node"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/managerproc"
 	"github.com/leasehold-dev/leasehold/internal/runtime/broadcast"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -64,6 +64,6 @@ func (h *lookupHandler) handle(r *leaseholdv1.FollowRequest) error {
 }
 
 // question returns the newest question as an event.
-func (h *lookupHandler) question() node.Event {
-	return node.Lookup{LookupRequest: h.stream.Question()}
+func (h *lookupHandler) question() managerproc.Event {
+	return managerproc.Lookup{LookupRequest: h.stream.Question()}
 }

@@ -6,12 +6,12 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/leasehold-dev/leasehold/internal/clock"
-	"github.com/leasehold-dev/leasehold/internal/driver"
-	"github.com/leasehold-dev/leasehold/internal/machine/node"
-	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/managerproc"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 	"github.com/leasehold-dev/leasehold/internal/runtime/broadcast"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/internal/runtime/clock"
+	"github.com/leasehold-dev/leasehold/internal/runtime/driver"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -26,7 +26,7 @@ func (unusedStream) Context() context.Context { return context.Background() }
 func TestLookupsLeaveRoomForOwners(t *testing.T) {
 	const queue = 4
 	m := &Manager{ctx: t.Context(), clock: clock.New(), lookups: broadcast.NewLookups(t.Context(), broadcast.Config{MaxStreams: queue})}
-	m.driver = driver.New[node.Event, node.Action](m.clock, m.node, queue, m.act) // it does not run: all events wait
+	m.driver = driver.New[managerproc.Event, managerproc.Action](m.clock, m.node, queue, m.act) // it does not run: all events wait
 	var all []*lookupHandler
 	ask := func(seq protocol.Seq) {
 		for _, h := range all {
@@ -43,7 +43,7 @@ func TestLookupsLeaveRoomForOwners(t *testing.T) {
 		all = append(all, &lookupHandler{m: m, stream: s})
 	}
 	ask(1)
-	if !m.driver.Offer(node.Request{}) {
+	if !m.driver.Offer(managerproc.Request{}) {
 		t.Fatal("there is no room for an owner")
 	}
 	ask(2)

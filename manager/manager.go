@@ -15,18 +15,18 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/access"
-	"github.com/leasehold-dev/leasehold/internal/clock"
-	"github.com/leasehold-dev/leasehold/internal/driver"
-	"github.com/leasehold-dev/leasehold/internal/failpoint"
-	"github.com/leasehold-dev/leasehold/internal/gate"
-	"github.com/leasehold-dev/leasehold/internal/machine/election"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
-	"github.com/leasehold-dev/leasehold/internal/machine/node"
-	"github.com/leasehold-dev/leasehold/internal/memcatalog"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/leadership/byrecord"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/managerproc"
+	"github.com/leasehold-dev/leasehold/internal/core/storage"
 	"github.com/leasehold-dev/leasehold/internal/runtime/broadcast"
-	"github.com/leasehold-dev/leasehold/internal/storage"
-	"github.com/leasehold-dev/leasehold/internal/store"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/internal/runtime/clock"
+	"github.com/leasehold-dev/leasehold/internal/runtime/connlimit"
+	"github.com/leasehold-dev/leasehold/internal/runtime/driver"
+	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
+	"github.com/leasehold-dev/leasehold/internal/runtime/store"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
+	"github.com/leasehold-dev/leasehold/manager/internal/memcatalog"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -36,8 +36,8 @@ type Manager struct {
 	cfg    Config
 	log    *slog.Logger
 	clock  *clock.Clock
-	node   *node.Machine // touched only within a step, or between two
-	driver *driver.Driver[node.Event, node.Action]
+	node   *managerproc.Machine // touched only within a step, or between two
+	driver *driver.Driver[managerproc.Event, managerproc.Action]
 	store  *storeIO
 	tables store.Tables      // what store asks
 	group  *memcatalog.Group // the same, if nothing is on disk; nil otherwise
@@ -90,7 +90,7 @@ func Start(cfg Config) (*Manager, error) {
 		log: cfg.Logger.With("manager", cfg.Advertise),
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
-	process := node.Config{
+	process := managerproc.Config{
 		Configure: func(n storage.Namespace) (machine.Config, error) {
 			namespace, err := cfg.configure(n)
 			namespace.Rand, namespace.Policy = unguessable(), m.metrics.clocked(n.Name, namespace.Policy)
@@ -102,17 +102,17 @@ func Start(cfg Config) (*Manager, error) {
 		group := cfg.group()
 		process.Appointment = group.Appointment()
 	} else {
-		process.Election = election.Config{
+		process.Election = byrecord.Config{
 			Self: storage.ManagerID(cfg.Advertise), Session: session, TTL: cfg.TTL, Drift: cfg.drift(),
 			Rand: unguessable(),
 		}
 		process.Election.Boot, _ = cfg.Boot()
 	}
-	if m.node, err = node.New(m.clock.Now(), process); err != nil {
+	if m.node, err = managerproc.New(m.clock.Now(), process); err != nil {
 		return nil, err
 	}
 	m.metrics = newMetrics(m)
-	var awake stepper = driver.Woken[node.Event, node.Action](m.node, clock.NewDetector(m.clock), node.Slept{})
+	var awake stepper = driver.Woken[managerproc.Event, managerproc.Action](m.node, clock.NewDetector(m.clock), managerproc.Slept{})
 	if m.metrics != nil {
 		m.watch = &measured{stepper: awake, metrics: m.metrics}
 		awake = m.watch
@@ -154,7 +154,7 @@ const queueLength = 4096
 // an error even where everybody may do everything, so that no test can miss it.
 func (m *Manager) register() error {
 	m.server = grpc.NewServer(m.cfg.serverOptions(wire.ServerOptions())...)
-	services := gate.Services{Server: m.server}
+	services := connlimit.Services{Server: m.server}
 	if m.cfg.Access != nil {
 		services.Admit = m.cfg.Access.Admit
 	}
@@ -178,7 +178,7 @@ func (m *Manager) serve() {
 		m.running.Go(func() { m.cfg.Store.WatchRecord(m.ctx, m.store.recordSeen) })
 	}
 	m.running.Go(func() {
-		if err := m.server.Serve(gate.New(m.cfg.Listener, m.cfg.gate(m.metrics.drop, m.log))); err != nil && m.ctx.Err() == nil {
+		if err := m.server.Serve(connlimit.New(m.cfg.Listener, m.cfg.gate(m.metrics.drop, m.log))); err != nil && m.ctx.Err() == nil {
 			m.fail(&leasehold.Error{Op: "serve", Kind: leasehold.ErrUnavailable, Subject: m.cfg.Advertise, Err: err})
 		}
 	})
@@ -266,7 +266,7 @@ func (m *Manager) handOver() {
 	if m.group != nil {
 		m.group.Resign()
 	}
-	m.driver.PostUrgent(m.ctx, node.Election{Event: election.Resign{}})
+	m.driver.PostUrgent(m.ctx, managerproc.Election{Event: byrecord.Resign{}})
 }
 
 func (m *Manager) end(why error) {

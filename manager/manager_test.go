@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	"github.com/leasehold-dev/leasehold/lookup"
 	"github.com/leasehold-dev/leasehold/owner"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"

@@ -6,11 +6,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/gate"
-	"github.com/leasehold-dev/leasehold/internal/machine/election"
-	"github.com/leasehold-dev/leasehold/internal/machine/node"
-	"github.com/leasehold-dev/leasehold/internal/mono"
-	"github.com/leasehold-dev/leasehold/internal/scrape"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/leadership/byrecord"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/managerproc"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/runtime/connlimit"
+	"github.com/leasehold-dev/leasehold/internal/runtime/scrape"
 )
 
 // metrics is what Prometheus is told of a manager. What happens is counted where the
@@ -83,7 +83,7 @@ func newMetrics(m *Manager) *metrics {
 		errors: counters("store_errors_total", "Requests to the store that failed or had no answer in time, by kind.", "kind"),
 	}
 	scrape.Begin(out.refused, scrape.Kind(leasehold.ErrNotLeader), scrape.Kind(leasehold.ErrLimit), scrape.Kind(leasehold.ErrNotFound))
-	for _, why := range gate.Reasons() {
+	for _, why := range connlimit.Reasons() {
 		scrape.Begin(out.dropped, string(why))
 	}
 	scrape.Begin(out.errors, storeKinds...)
@@ -116,7 +116,7 @@ func (m *metrics) refuse(kind leasehold.Kind) {
 }
 
 // drop counts a connection that the gate has dropped.
-func (m *metrics) drop(why gate.Reason) {
+func (m *metrics) drop(why connlimit.Reason) {
 	if m != nil {
 		m.dropped.WithLabelValues(string(why)).Inc()
 	}
@@ -129,8 +129,8 @@ func (m *metrics) led() {
 	}
 }
 
-func (m *metrics) election(n election.Note) {
-	if m != nil && n.What == election.NoteLapsed {
+func (m *metrics) election(n byrecord.Note) {
+	if m != nil && n.What == byrecord.NoteLapsed {
 		m.lapses.Inc()
 	}
 }
@@ -146,8 +146,8 @@ type measured struct {
 
 // A stepper is a machine as the driver sees it.
 type stepper interface {
-	Step(now mono.Instant, event node.Event) ([]node.Action, mono.Instant)
-	Advance(now mono.Instant) ([]node.Action, mono.Instant)
+	Step(now mono.Instant, event managerproc.Event) ([]managerproc.Action, mono.Instant)
+	Advance(now mono.Instant) ([]managerproc.Action, mono.Instant)
 }
 
 func (m *measured) begin(now mono.Instant) {
@@ -158,14 +158,14 @@ func (m *measured) begin(now mono.Instant) {
 }
 
 // Step is the machine's.
-func (m *measured) Step(now mono.Instant, event node.Event) (actions []node.Action, wake mono.Instant) {
+func (m *measured) Step(now mono.Instant, event managerproc.Event) (actions []managerproc.Action, wake mono.Instant) {
 	m.begin(now)
 	actions, m.wake = m.stepper.Step(now, event)
 	return actions, m.wake
 }
 
 // Advance is the machine's.
-func (m *measured) Advance(now mono.Instant) (actions []node.Action, wake mono.Instant) {
+func (m *measured) Advance(now mono.Instant) (actions []managerproc.Action, wake mono.Instant) {
 	m.begin(now)
 	actions, m.wake = m.stepper.Advance(now)
 	return actions, m.wake

@@ -7,12 +7,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/leasehold-dev/leasehold"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
-	"github.com/leasehold-dev/leasehold/internal/mono"
-	"github.com/leasehold-dev/leasehold/internal/protocol"
-	"github.com/leasehold-dev/leasehold/internal/scrape"
-	"github.com/leasehold-dev/leasehold/internal/table"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
+	"github.com/leasehold-dev/leasehold/internal/runtime/scrape"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 )
 
 // gauges are how things are when somebody asks.

@@ -10,10 +10,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/leasehold-dev/leasehold"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
-	"github.com/leasehold-dev/leasehold/internal/storage"
-	"github.com/leasehold-dev/leasehold/internal/store"
-	"github.com/leasehold-dev/leasehold/internal/table"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/core/storage"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
+	"github.com/leasehold-dev/leasehold/internal/runtime/store"
 	"github.com/leasehold-dev/leasehold/partition"
 	"github.com/leasehold-dev/leasehold/store/mem"
 )

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/storage"
-	"github.com/leasehold-dev/leasehold/internal/store"
+	"github.com/leasehold-dev/leasehold/internal/core/storage"
+	"github.com/leasehold-dev/leasehold/internal/runtime/store"
 )
 
 // The kinds of requests to a store.

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 

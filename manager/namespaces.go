@@ -4,10 +4,10 @@ import (
 	"context"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/machine/node"
-	"github.com/leasehold-dev/leasehold/internal/mono"
-	"github.com/leasehold-dev/leasehold/internal/storage"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/managerproc"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/core/storage"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -56,7 +56,7 @@ func (s *adminService) discards(ctx context.Context, n storage.Namespace) error 
 		return err
 	}
 	return leasehold.Errorf("create namespace", leasehold.ErrInvalid, string(n.Name),
-		"owner %q holds leases in a namespace of this name, which this store has never had, and would lose them. Do the managers run with another data directory or store than before? 'leasehold manager restore' creates the namespaces of a lost group from a backup. If these leases are to end, stop the servers that hold them, and try again %v later", by, node.ClaimAge)
+		"owner %q holds leases in a namespace of this name, which this store has never had, and would lose them. Do the managers run with another data directory or store than before? 'leasehold manager restore' creates the namespaces of a lost group from a backup. If these leases are to end, stop the servers that hold them, and try again %v later", by, managerproc.ClaimAge)
 }
 
 // UpdateNamespace replaces a namespace's configuration.
@@ -123,7 +123,7 @@ func (s *adminService) rewrite(ctx context.Context, change func(*storage.Catalog
 	catalog, err := s.m.store.rewrite(ctx, term, change)
 	// Even if it failed, or the caller has gone, something may have changed: a
 	// nil catalog makes the machine read it. It must hear of it in any case.
-	s.m.driver.PostUrgent(s.m.ctx, node.Catalogued{Term: term, Catalog: catalog})
+	s.m.driver.PostUrgent(s.m.ctx, managerproc.Catalogued{Term: term, Catalog: catalog})
 	if err != nil {
 		return err
 	}

@@ -6,66 +6,66 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/machine/election"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
-	"github.com/leasehold-dev/leasehold/internal/machine/node"
-	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/leadership/byrecord"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/managerproc"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
 // logElection says what happens to our candidacy, and why.
-func (m *Manager) logElection(n election.Note) {
+func (m *Manager) logElection(n byrecord.Note) {
 	level, text := slog.LevelDebug, n.What.String()
 	switch n.What {
-	case election.NoteTakeover:
+	case byrecord.NoteTakeover:
 		level, text = slog.LevelInfo, fmt.Sprintf("the leader is taken for dead: its record stood still for %v, %v is enough", time.Duration(n.Have), time.Duration(n.Want))
-	case election.NoteResignedSeen:
+	case byrecord.NoteResignedSeen:
 		level, text = slog.LevelInfo, fmt.Sprintf("the leader of term %d has resigned", n.Have)
-	case election.NoteElected:
+	case byrecord.NoteElected:
 		text = fmt.Sprintf("elected in term %d", n.Have)
-	case election.NoteBeaten:
+	case byrecord.NoteBeaten:
 		text = fmt.Sprintf("another manager was faster: it has term %d, we wanted %d", n.Have, n.Want)
-	case election.NoteSwapUnknown:
+	case byrecord.NoteSwapUnknown:
 		level, text = slog.LevelWarn, "the store did not confirm the leader record; it is read again before anything is decided"
-	case election.NoteSwapFound:
+	case byrecord.NoteSwapFound:
 		level, text = slog.LevelInfo, "the leader record had been written after all"
-	case election.NoteSwapRetry:
+	case byrecord.NoteSwapRetry:
 		text = "the leader record had not been written; it is written again"
-	case election.NoteLapsed:
+	case byrecord.NoteLapsed:
 		level, text = slog.LevelWarn, "leadership could not be renewed in time: nothing is granted or renewed until it is"
-	case election.NoteRegained:
+	case byrecord.NoteRegained:
 		level, text = slog.LevelInfo, "leadership is renewed, nobody had taken over"
-	case election.NoteDeposed:
+	case byrecord.NoteDeposed:
 		level, text = slog.LevelWarn, fmt.Sprintf("another manager leads in term %d; ours was %d", n.Have, n.Want)
-	case election.NoteResigning:
+	case byrecord.NoteResigning:
 		level, text = slog.LevelInfo, "handing leadership over"
-	case election.NoteDismissed:
+	case byrecord.NoteDismissed:
 		level, text = slog.LevelWarn, fmt.Sprintf("the lease of leadership, term %d, is over: it could not be renewed in time, or was given up", n.Have)
-	case election.NoteOutranked:
+	case byrecord.NoteOutranked:
 		level, text = slog.LevelWarn, fmt.Sprintf("somebody has heard of term %d, and ours is %d: leadership is given up for a term above that. Was the wall clock set back?", n.Have, n.Want)
-	case election.NoteDisbelieved:
+	case byrecord.NoteDisbelieved:
 		level, text = slog.LevelWarn, fmt.Sprintf("an owner has heard of term %d, and ours is %d: the managers remember no such leader, and nothing is done. If that server stays without keys, restart it", n.Have, n.Want)
-	case election.NoteForgotten:
+	case byrecord.NoteForgotten:
 		level, text = slog.LevelError, fmt.Sprintf("there was a leader in term %d, and the store knows of none after term %d: was it restored from an old backup? A new term begins above that", n.Have, n.Want)
-	case election.NoteUncertain:
+	case byrecord.NoteUncertain:
 		level, text = slog.LevelWarn, fmt.Sprintf("a restored store cannot be excluded: the leader record is %v old by wall clocks, and no running manager has seen it change. Suspended leases resume, and ranges are granted, after one lease and the allowance for clock drift", time.Duration(n.Have)*time.Second)
-	case election.NoteOldRecord:
+	case byrecord.NoteOldRecord:
 		text = fmt.Sprintf("a leader record of version %d is older than %d and ignored", n.Have, n.Want)
-	case election.NoteSlept:
+	case byrecord.NoteSlept:
 		level, text = slog.LevelWarn, "this computer was suspended: leadership is given up, since nobody knows how long it still lasts"
-	case election.NoteLimping:
+	case byrecord.NoteLimping:
 		level, text = slog.LevelWarn, fmt.Sprintf("leader record renewed too late several times: the last write took %v, the TTL is %v; leadership is handed over. Is the disk slow?", time.Duration(n.Have), time.Duration(n.Want))
-	case election.NoteFruitless:
+	case byrecord.NoteFruitless:
 		level, text = slog.LevelWarn, fmt.Sprintf("leader again, although writes of the leader record were too slow: no other manager has led for long, %d times in a row", n.Have)
-	case election.NoteCopied:
+	case byrecord.NoteCopied:
 		level, text = slog.LevelError, fmt.Sprintf("the leader record of term %d was written to another cluster, so this store was restored from a backup: suspended leases end, and numbers go on above all that may be lost", n.Have)
-	case election.NoteOwnRecord:
+	case byrecord.NoteOwnRecord:
 		text = "the leader record is our own, from before we stepped down"
 	}
 	m.log.Log(context.Background(), level, text)
 }
 
 // logNamespace says what happens in a namespace, and why.
-func (m *Manager) logNamespace(now mono.Instant, a node.Manage, n machine.Note) {
+func (m *Manager) logNamespace(now mono.Instant, a managerproc.Manage, n machine.Note) {
 	level, text := describe(n)
 	if lasts(n.What) && !m.repeats.news(now, topicOf(a.Namespace, n), text) {
 		level = slog.LevelDebug
@@ -181,6 +181,6 @@ func describeMove(n machine.Note) (slog.Level, string) {
 }
 
 // logFollowing says what happens to a table that we follow.
-func (m *Manager) logFollowing(n node.Note) {
+func (m *Manager) logFollowing(n managerproc.Note) {
 	m.log.Debug("following a table: "+n.What.String(), "namespace", n.Namespace, "have", n.Have, "want", n.Want)
 }

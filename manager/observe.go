@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"github.com/leasehold-dev/leasehold"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
-	"github.com/leasehold-dev/leasehold/internal/mono"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 

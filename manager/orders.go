@@ -6,10 +6,10 @@ import (
 	"sync"
 
 	"github.com/leasehold-dev/leasehold"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
-	"github.com/leasehold-dev/leasehold/internal/machine/node"
-	"github.com/leasehold-dev/leasehold/internal/mono"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/managerproc"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -108,7 +108,7 @@ func (s *adminService) carryOut(ctx context.Context, c *command) (*leaseholdv1.P
 // order gives the machine an order and waits for its answer.
 func (s *adminService) order(ctx context.Context, ns leasehold.Namespace, term leasehold.Term, o machine.Order) error {
 	o.ID = s.m.orders.begin()
-	s.m.driver.PostUrgent(ctx, node.Manager{Namespace: ns, Term: term, Event: o})
+	s.m.driver.PostUrgent(ctx, managerproc.Manager{Namespace: ns, Term: term, Event: o})
 	err := s.m.driver.Do(ctx, func(mono.Instant) {}) // comes after it, and after the machine's answer
 	switch a := s.m.orders.end(o.ID); {
 	case a.given:

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leasehold-dev/leasehold"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/manager"
 )
 
 // Of a plan, an order to move a range is about that range, whatever else is under

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 	"github.com/leasehold-dev/leasehold/owner"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"

@@ -6,11 +6,11 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/failpoint"
-	"github.com/leasehold-dev/leasehold/internal/machine/node"
-	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/managerproc"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 	"github.com/leasehold-dev/leasehold/internal/runtime/broadcast"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -64,7 +64,7 @@ func (h *ownerHandler) handle(r *leaseholdv1.HoldRequest) error {
 	if failpoint.Drop("manager/request-heard") {
 		return nil
 	}
-	event := node.Request{LeaseRequest: request}
+	event := managerproc.Request{LeaseRequest: request}
 	ran, err := h.stream.Respond(func() bool { return h.m.driver.Try(event) })
 	if !ran {
 		h.m.driver.Post(h.m.ctx, event)

@@ -9,13 +9,20 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/flease"
-	"github.com/leasehold-dev/leasehold/internal/machine/appointment"
-	"github.com/leasehold-dev/leasehold/internal/machine/election"
-	"github.com/leasehold-dev/leasehold/internal/machine/node"
-	"github.com/leasehold-dev/leasehold/internal/memcatalog"
-	"github.com/leasehold-dev/leasehold/internal/protocol"
-	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/leadership/bylease"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/leadership/byrecord"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/managerproc"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/storage"
+	"github.com/leasehold-dev/leasehold/manager/internal/memcatalog"
 	"github.com/leasehold-dev/leasehold/secret"
+)
+
+// MinPeers and MaxPeers bound the size of a diskless group. Two managers are no better than one: the
+// death of either stops both.
+const (
+	MinPeers = memcatalog.MinPeers
+	MaxPeers = memcatalog.MaxPeers
 )
 
 // Peers are the managers of a group that keeps nothing on disk. They agree among
@@ -123,9 +130,9 @@ func (m *Manager) joinGroup() error {
 	cfg := m.cfg.group()
 	cfg.Clock, cfg.Logger = m.clock, m.log
 	cfg.Dial = func(id storage.ManagerID) (*grpc.ClientConn, error) { return m.dial(string(id)) }
-	cfg.Hear = func(e appointment.Event) { m.driver.PostUrgent(m.ctx, node.Appointment{Event: e}) }
+	cfg.Hear = func(e bylease.Event) { m.driver.PostUrgent(m.ctx, managerproc.Appointment{Event: e}) }
 	cfg.Outranked = func(by leasehold.Term) {
-		m.driver.PostUrgent(m.ctx, node.Election{Event: election.Outranked{By: by, Manager: true}})
+		m.driver.PostUrgent(m.ctx, managerproc.Election{Event: byrecord.Outranked{By: by, Manager: true}})
 	}
 	group, err := memcatalog.Start(cfg)
 	if err != nil {

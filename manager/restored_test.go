@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/keyrange"
-	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/core/keyrange"
+	"github.com/leasehold-dev/leasehold/internal/core/storage"
 	"github.com/leasehold-dev/leasehold/lookup"
 	"github.com/leasehold-dev/leasehold/owner"
 	"github.com/leasehold-dev/leasehold/store/mem"

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/manager"
 )
 
 // Rates that have faded are nothing to people.

@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/failpoint"
-	"github.com/leasehold-dev/leasehold/internal/machine/election"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/manager"
-	"github.com/leasehold-dev/leasehold/internal/machine/node"
-	"github.com/leasehold-dev/leasehold/internal/storage"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/leadership/byrecord"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/managerproc"
+	"github.com/leasehold-dev/leasehold/internal/core/storage"
+	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
 )
 
 // storeIO asks the store what the machine wants to know, each question on a
@@ -37,7 +37,7 @@ func newStoreIO(m *Manager) *storeIO {
 func (s *storeIO) wait() { s.running.Wait() }
 
 // do asks in the background, and posts the event that ask returns.
-func (s *storeIO) do(patience time.Duration, ask func(context.Context) node.Event) {
+func (s *storeIO) do(patience time.Duration, ask func(context.Context) managerproc.Event) {
 	s.running.Go(func() {
 		ctx, cancel := context.WithTimeout(s.m.ctx, patience)
 		defer cancel()
@@ -48,7 +48,7 @@ func (s *storeIO) do(patience time.Duration, ask func(context.Context) node.Even
 // table asks about a table. Where tables are in memory that is done at once, because
 // there what comes first must be done first: nothing can be written to a log before
 // what it begins with.
-func (s *storeIO) table(patience time.Duration, ask func(context.Context) node.Event) {
+func (s *storeIO) table(patience time.Duration, ask func(context.Context) managerproc.Event) {
 	if s.m.group == nil {
 		s.do(patience, ask)
 		return
@@ -72,13 +72,13 @@ func (s *storeIO) note(what string, err error) {
 	}
 }
 
-func (s *storeIO) readRecord(a election.Read) {
-	s.do(s.m.recordPatience(), func(ctx context.Context) node.Event {
+func (s *storeIO) readRecord(a byrecord.Read) {
+	s.do(s.m.recordPatience(), func(ctx context.Context) managerproc.Event {
 		r, err := s.m.cfg.Store.Record(ctx, a.Fresh)
 		failpoint.Here("manager/record-read")
 		s.note("reading the leader record", err)
 		if err != nil {
-			return node.Election{Event: election.ReadFailed{}}
+			return managerproc.Election{Event: byrecord.ReadFailed{}}
 		}
 		return s.seen(r, a.AtLeast)
 	})
@@ -88,52 +88,52 @@ func (s *storeIO) recordSeen(r storage.Record) {
 	s.m.driver.PostUrgent(s.m.ctx, s.seen(r, 0))
 }
 
-func (s *storeIO) seen(r storage.Record, atLeast storage.Version) node.Event {
+func (s *storeIO) seen(r storage.Record, atLeast storage.Version) managerproc.Event {
 	_, uptime := s.m.cfg.Boot()
-	return node.Election{Event: election.Seen{Record: r, AtLeast: atLeast, Wall: s.m.cfg.wall().Unix(), Uptime: uptime, Store: s.m.cfg.Store.Identity()}}
+	return managerproc.Election{Event: byrecord.Seen{Record: r, AtLeast: atLeast, Wall: s.m.cfg.wall().Unix(), Uptime: uptime, Store: s.m.cfg.Store.Identity()}}
 }
 
-func (s *storeIO) swap(a election.Swap) {
-	s.do(s.m.recordPatience(), func(ctx context.Context) node.Event {
+func (s *storeIO) swap(a byrecord.Swap) {
+	s.do(s.m.recordPatience(), func(ctx context.Context) managerproc.Event {
 		failpoint.Here("manager/before-swap")
 		v, outcome, err := s.m.cfg.Store.Swap(ctx, a.Prev, a.New)
 		if failpoint.Drop("manager/swapped") {
 			outcome = storage.Unknown
 		}
 		s.note("writing the leader record", err)
-		return node.Election{Event: election.Swapped{Swap: a, Outcome: outcome, Version: v}}
+		return managerproc.Election{Event: byrecord.Swapped{Swap: a, Outcome: outcome, Version: v}}
 	})
 }
 
 // tablePatience is for questions whose answers may be large.
 const tablePatience = 30 * time.Second
 
-func (s *storeIO) loadCatalog(a node.LoadCatalog) {
-	s.do(s.m.storePatience(), func(ctx context.Context) node.Event {
+func (s *storeIO) loadCatalog(a managerproc.LoadCatalog) {
+	s.do(s.m.storePatience(), func(ctx context.Context) managerproc.Event {
 		c, err := s.m.tables.Catalog(ctx)
 		failpoint.Here("manager/namespaces-read")
 		s.note("reading the namespaces", err)
 		if err != nil {
 			c = nil
 		}
-		return node.Catalogued{Term: a.Term, Catalog: c}
+		return managerproc.Catalogued{Term: a.Term, Catalog: c}
 	})
 }
 
-func (s *storeIO) load(a node.Load) {
-	s.table(tablePatience, func(ctx context.Context) node.Event { return s.loaded(ctx, a) })
+func (s *storeIO) load(a managerproc.Load) {
+	s.table(tablePatience, func(ctx context.Context) managerproc.Event { return s.loaded(ctx, a) })
 }
 
-func (s *storeIO) loaded(ctx context.Context, a node.Load) node.Event {
+func (s *storeIO) loaded(ctx context.Context, a managerproc.Load) managerproc.Event {
 	begun := time.Now()
 	state, err := s.m.tables.Load(ctx, a.Namespace)
 	failpoint.Here("manager/table-read")
 	s.note("reading the table of "+string(a.Namespace), err)
 	if err != nil {
-		return node.Loaded{Namespace: a.Namespace, Term: a.Term}
+		return managerproc.Loaded{Namespace: a.Namespace, Term: a.Term}
 	}
 	s.m.log.Debug("read a table", "namespace", a.Namespace, "lsn", state.End(), "took", time.Since(begun))
-	return node.Loaded{Namespace: a.Namespace, Term: a.Term, State: state}
+	return managerproc.Loaded{Namespace: a.Namespace, Term: a.Term, State: state}
 }
 
 func (s *storeIO) commit(ns leasehold.Namespace, term leasehold.Term, b *storage.Batch) {
@@ -141,23 +141,23 @@ func (s *storeIO) commit(ns leasehold.Namespace, term leasehold.Term, b *storage
 	if b.Base != nil {
 		patience = tablePatience
 	}
-	s.table(patience, func(ctx context.Context) node.Event {
+	s.table(patience, func(ctx context.Context) managerproc.Event {
 		failpoint.Here("manager/before-commit")
 		outcome, err := s.m.tables.Append(ctx, b)
 		if failpoint.Drop("manager/committed-before-reply") {
 			outcome = storage.Unknown
 		}
 		s.note("writing the table of "+string(ns), err)
-		return node.Manager{Namespace: ns, Term: term, Event: machine.Committed{Outcome: outcome}}
+		return managerproc.Manager{Namespace: ns, Term: term, Event: machine.Committed{Outcome: outcome}}
 	})
 }
 
 func (s *storeIO) readEnd(ns leasehold.Namespace, term leasehold.Term) {
-	s.table(s.m.storePatience(), func(ctx context.Context) node.Event {
+	s.table(s.m.storePatience(), func(ctx context.Context) managerproc.Event {
 		end, err := s.m.tables.End(ctx, ns)
 		failpoint.Here("manager/log-end-read")
 		s.note("reading the end of the log of "+string(ns), err)
-		return node.Manager{Namespace: ns, Term: term, Event: machine.LogEnd{Term: end.Term, LSN: end.LSN, Err: err != nil}}
+		return managerproc.Manager{Namespace: ns, Term: term, Event: machine.LogEnd{Term: end.Term, LSN: end.LSN, Err: err != nil}}
 	})
 }
 
@@ -187,13 +187,13 @@ func (s *storeIO) saveSnapshot(snapshot *storage.Snapshot) {
 }
 
 // settle takes a promise that is kept out of the catalog.
-func (s *storeIO) settle(a node.Settle) {
-	s.do(s.m.storePatience(), func(ctx context.Context) node.Event {
+func (s *storeIO) settle(a managerproc.Settle) {
+	s.do(s.m.storePatience(), func(ctx context.Context) managerproc.Event {
 		c, err := s.rewrite(ctx, a.Term, func(c *storage.Catalog) (*storage.Catalog, error) {
 			return c.Settled(a.Entry), nil
 		})
 		s.note("writing the namespaces", err)
-		return node.Catalogued{Term: a.Term, Catalog: c}
+		return managerproc.Catalogued{Term: a.Term, Catalog: c}
 	})
 }
 

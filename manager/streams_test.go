@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	"github.com/leasehold-dev/leasehold/manager"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 	"github.com/leasehold-dev/leasehold/store/mem"
@@ -259,7 +259,7 @@ func TestConfigRefuses(t *testing.T) {
 func TestPlainTextForOthers(t *testing.T) {
 	everywhere := public{bufconn.Listen(1)}
 	_, err := manager.Start(manager.Config{Store: mem.New(), Advertise: "m1:7400", Listener: everywhere})
-	const want = "would be spoken to in plain text: set ServerCredentials and ClientCredentials, from package secure"
+	const want = "connections would be plaintext: set ServerCredentials and ClientCredentials, from package secure"
 	if !errors.Is(err, leasehold.ErrInvalid) || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %q", err, want)
 	}

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/storage"
-	"github.com/leasehold-dev/leasehold/internal/store"
+	"github.com/leasehold-dev/leasehold/internal/core/storage"
+	"github.com/leasehold-dev/leasehold/internal/runtime/store"
 	"github.com/leasehold-dev/leasehold/lookup"
 	"github.com/leasehold-dev/leasehold/owner"
 )

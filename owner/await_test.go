@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/manager"
 )
 
 // An installation is a range that has come to b, from a, and whose state b's

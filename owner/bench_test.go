@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/clock"
-	"github.com/leasehold-dev/leasehold/internal/load"
-	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/runtime/clock"
+	"github.com/leasehold-dev/leasehold/internal/runtime/loadmeter"
 )
 
 // The figure to meet: Check and Held cost at most twice a bare time.Since, with
@@ -80,7 +80,7 @@ func (o *Owner) checkUncounted(key leasehold.Key) (Lease, bool) {
 
 func BenchmarkReport(b *testing.B) {
 	o := holder64()
-	o.meter = load.New(o.clock.Now(), false)
+	o.meter = loadmeter.New(o.clock.Now(), false)
 	leases := checked(o)
 	i := 0
 	b.ReportAllocs()
@@ -121,7 +121,7 @@ func TestChecksDoNotAllocate(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, func() { o.Held(lease) }); n != 0 {
 		t.Errorf("Held allocates %v times", n)
 	}
-	o.meter = load.New(o.clock.Now(), false)
+	o.meter = loadmeter.New(o.clock.Now(), false)
 	if n := testing.AllocsPerRun(10_000, func() { o.Report(1, 1) }); n != 0 {
 		t.Errorf("Report allocates %v times", n)
 	}
@@ -144,7 +144,7 @@ func checked(o *Owner) []Lease {
 func holder64() *Owner {
 	o := &Owner{clock: clock.New()}
 	o.detector = clock.NewDetector(o.clock)
-	o.meter = load.New(o.clock.Now(), true)
+	o.meter = loadmeter.New(o.clock.Now(), true)
 	leases := make([]leasehold.Lease, 64)
 	for i := range leases {
 		start := leasehold.Key(i) << 58

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
 // hangs is after how long a callback that has not returned is named in the log.

@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/machine/manager"
-	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
 // Whatever is held in between: an application that adds what is granted and

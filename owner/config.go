@@ -12,10 +12,10 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/hostport"
-	"github.com/leasehold-dev/leasehold/internal/plaintext"
-	"github.com/leasehold-dev/leasehold/internal/protocol"
-	"github.com/leasehold-dev/leasehold/internal/table"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
+	"github.com/leasehold-dev/leasehold/internal/runtime/address"
+	"github.com/leasehold-dev/leasehold/internal/runtime/managerconn"
 )
 
 // Config says what to join, and as whom.
@@ -150,7 +150,7 @@ func (c *Config) validate() error {
 	if err := c.validateAddr("Addr", c.Addr, exampleAddr); err != nil {
 		return err
 	}
-	if hostport.ToListenOn(c.Addr) {
+	if address.Wildcard(c.Addr) {
 		return c.bad("Addr %q is no address that callers can reach: name this server's host or IP address", c.Addr)
 	}
 	if c.Name == "" {
@@ -172,10 +172,10 @@ func (c *Config) validate() error {
 		return err
 	}
 	if c.Credentials == nil {
-		if err := plaintext.Check(c.Managers...); err != nil {
+		if err := address.CheckPlaintext(c.Managers...); err != nil {
 			return c.bad("Managers: %w", err)
 		}
-		c.Credentials = plaintext.Credentials()
+		c.Credentials = managerconn.Plaintext()
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -201,7 +201,7 @@ func (c *Config) bad(format string, args ...any) error {
 
 // validateAddr takes what could be dialled.
 func (c *Config) validateAddr(field, addr, example string) error {
-	if err := hostport.Check(addr, example); err != nil {
+	if err := address.Check(addr, example); err != nil {
 		return c.bad("%s: %w", field, err)
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/hostport"
+	"github.com/leasehold-dev/leasehold/internal/runtime/address"
 )
 
 func TestConfigSaysWhatIsWrong(t *testing.T) {
@@ -55,8 +55,8 @@ func TestConfigSaysWhatIsWrong(t *testing.T) {
 		{"less than no promise", func(c *Config) { c.MaxPromise = -1 }, "MaxPromise is -1ns"},
 		{"promises of what moves", func(c *Config) { c.MaxPromise, c.WaitForPredecessor, c.Mover = 1, true, noMover() }, "MaxPromise and Mover are set"},
 		{"promises that die with it", func(c *Config) { c.MaxPromise = 1 }, "MaxPromise needs WaitForPredecessor"},
-		{"managers elsewhere, in plain text", func(c *Config) { c.Managers = append(c.Managers, "10.0.0.2:7400") }, "10.0.0.2:7400 is another computer, or may be, and would be spoken to in plain text: set Credentials, from package secure"},
-		{"mover for others, in plain text", func(c *Config) { c.Mover = noMover(); c.Mover.Listen = ":0" }, "would be spoken to in plain text: set Credentials and ServerCredentials"},
+		{"managers elsewhere, in plain text", func(c *Config) { c.Managers = append(c.Managers, "10.0.0.2:7400") }, "10.0.0.2:7400 is not a loopback address, and the connection would be plaintext: set Credentials, from package secure"},
+		{"mover for others, in plain text", func(c *Config) { c.Mover = noMover(); c.Mover.Listen = ":0" }, "connections would be plaintext: set Credentials and ServerCredentials"},
 		{"no weight", func(c *Config) { c.Weight = -1 }, "weight"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestMoverAdvertises(t *testing.T) {
 		}
 		on := cfg.Mover.Listener.Addr().String()
 		_, port, err := net.SplitHostPort(on)
-		if err != nil || hostport.ToListenOn(on) != test.everywhere || cfg.Mover.Advertise != net.JoinHostPort(test.advertises, port) {
+		if err != nil || address.Wildcard(on) != test.everywhere || cfg.Mover.Advertise != net.JoinHostPort(test.advertises, port) {
 			t.Errorf("%+v: listens on %v and advertises %s", test, cfg.Mover.Listener.Addr(), cfg.Mover.Advertise)
 		}
 		if cfg.Mover.IdleTimeout != 30*time.Second || cfg.Mover.StopTimeout != 5*time.Second || cfg.Mover.InstallTimeout != 5*time.Second {

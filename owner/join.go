@@ -7,16 +7,16 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/clock"
-	"github.com/leasehold-dev/leasehold/internal/driver"
-	"github.com/leasehold-dev/leasehold/internal/failpoint"
-	"github.com/leasehold-dev/leasehold/internal/link"
-	"github.com/leasehold-dev/leasehold/internal/load"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
-	"github.com/leasehold-dev/leasehold/internal/mono"
-	"github.com/leasehold-dev/leasehold/internal/protocol"
-	"github.com/leasehold-dev/leasehold/internal/storage"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/owner"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/storage"
+	"github.com/leasehold-dev/leasehold/internal/runtime/clock"
+	"github.com/leasehold-dev/leasehold/internal/runtime/driver"
+	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
+	"github.com/leasehold-dev/leasehold/internal/runtime/loadmeter"
+	"github.com/leasehold-dev/leasehold/internal/runtime/managerconn"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -84,7 +84,7 @@ func newOwner(cfg Config, c *clock.Clock, d *clock.Detector) (_ *Owner, err erro
 	logger := cfg.Logger.With("namespace", cfg.Namespace, "owner", cfg.Name, "session", holder.Session.Short())
 	o := &Owner{
 		cfg: cfg, id: holder.Session, clock: c, detector: d,
-		callbacks: newCallbacks(&cfg, logger), notes: notes{logger: logger}, meter: load.New(c.Now(), cfg.Load == LoadChecks),
+		callbacks: newCallbacks(&cfg, logger), notes: notes{logger: logger}, meter: loadmeter.New(c.Now(), cfg.Load == LoadChecks),
 		joined: make(chan struct{}), refused: make(chan error, 1),
 		parted: make(chan struct{}), left: make(chan struct{}), done: make(chan struct{}),
 		promises: promises{most: cfg.MaxPromise, nudge: make(chan struct{}, 1)},
@@ -116,7 +116,7 @@ func newOwner(cfg Config, c *clock.Clock, d *clock.Detector) (_ *Owner, err erro
 			func() []leasehold.Lease { return o.holding.Load().areas.held })
 	}
 	o.driver = driver.New[machine.Event, machine.Action](o.clock, o.machine, inbox, o.act)
-	o.link = link.New(link.Config[leaseholdv1.HoldRequest, leaseholdv1.HoldResponse]{
+	o.link = managerconn.New(managerconn.Config[leaseholdv1.HoldRequest, leaseholdv1.HoldResponse]{
 		Managers:    cfg.Managers,
 		DialOptions: append(append(wire.DialOptions(), grpc.WithTransportCredentials(cfg.Credentials)), cfg.DialOptions...),
 		Open:        hold,
@@ -128,7 +128,7 @@ func newOwner(cfg Config, c *clock.Clock, d *clock.Detector) (_ *Owner, err erro
 }
 
 // hold opens a conversation with a manager.
-func hold(ctx context.Context, conn grpc.ClientConnInterface) (link.Stream[leaseholdv1.HoldRequest, leaseholdv1.HoldResponse], error) {
+func hold(ctx context.Context, conn grpc.ClientConnInterface) (managerconn.Stream[leaseholdv1.HoldRequest, leaseholdv1.HoldResponse], error) {
 	return leaseholdv1.NewOwnerServiceClient(conn).Hold(ctx)
 }
 

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/keyindex"
-	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/core/keyindex"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
 // A Lease is what [Owner.Check] found: the lease that covers a key. It is a

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/leasehold-dev/leasehold"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
-	"github.com/leasehold-dev/leasehold/internal/mono"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/owner"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
 // drawLeases draws leases as a machine publishes them: sorted, without

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/load"
-	"github.com/leasehold-dev/leasehold/internal/mono"
-	"github.com/leasehold-dev/leasehold/internal/protocol"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/runtime/loadmeter"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	"github.com/leasehold-dev/leasehold/partition"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
@@ -26,7 +26,7 @@ const (
 )
 
 // MaxCost is the most that one Report can say.
-const MaxCost = load.MaxCost
+const MaxCost = loadmeter.MaxCost
 
 // Report says what work on a key has cost, in a unit of the application's
 // choosing that is the same for all servers of the namespace: nanoseconds of
@@ -78,7 +78,7 @@ func (o *Owner) request(now mono.Instant, r *protocol.LeaseRequest) *leaseholdv1
 	return out
 }
 
-func (l *loads) measure(now mono.Instant, m *load.Meter) {
+func (l *loads) measure(now mono.Instant, m *loadmeter.Meter) {
 	report, said := m.Loads(now), len(l.wire.GetStarts())
 	l.at, l.wire, l.total = now, wire.FromLoads(report), 0
 	if len(report.Cells) == 0 && said == 0 {

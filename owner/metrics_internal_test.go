@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/owner"
 )
 
 // TestNotesAreCounted: of all that the machine may note, each is counted at most once,

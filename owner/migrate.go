@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
-	"github.com/leasehold-dev/leasehold/internal/mover"
-	"github.com/leasehold-dev/leasehold/internal/protocol"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/owner"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/runtime/statemove"
 )
 
 const opMove = "move"
@@ -34,7 +34,7 @@ type migration struct {
 	held      func() []leasehold.Lease // what the machine has published last; immutable
 	callbacks *callbacks
 	metrics   *metrics // nil if nobody asks for them
-	server    *mover.Server
+	server    *statemove.Server
 	exports   chan struct{} // has one for each Export that runs
 	ctx       context.Context
 	cancel    context.CancelCauseFunc
@@ -52,14 +52,14 @@ type migration struct {
 func newMigration(cfg *Config, session leasehold.Session, callbacks *callbacks, metrics *metrics, post func(machine.Event) bool, held func() []leasehold.Lease) *migration {
 	m := &migration{
 		Mover: cfg.Mover, namespace: cfg.Namespace, logger: callbacks.logger, post: post, held: held, callbacks: callbacks, metrics: metrics,
-		exports: make(chan struct{}, mover.MaxTransfers), ended: make(chan struct{}),
+		exports: make(chan struct{}, statemove.MaxTransfers), ended: make(chan struct{}),
 		departures: make(map[protocol.Ticket]*departure), arrivals: make(map[protocol.Ticket]*arrival),
 		calls: make(map[string]int),
 	}
 	m.ctx, m.cancel = context.WithCancelCause(context.Background())
-	m.server = mover.Serve(m.Listener, mover.ServerConfig{
+	m.server = statemove.Serve(m.Listener, statemove.ServerConfig{
 		Namespace: cfg.Namespace, Session: session, Idle: m.IdleTimeout, Logger: m.logger,
-		Credentials: m.ServerCredentials, Shown: mover.Shows(m.ServerCredentials),
+		Credentials: m.ServerCredentials, Shown: statemove.Shows(m.ServerCredentials),
 	})
 	return m
 }

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/hostport"
-	"github.com/leasehold-dev/leasehold/internal/plaintext"
+	"github.com/leasehold-dev/leasehold/internal/runtime/address"
+	"github.com/leasehold-dev/leasehold/internal/runtime/managerconn"
 )
 
 // A Mover is how the state of ranges gets from one owner to another. See "Moving
@@ -95,7 +95,7 @@ func (c *Config) validateMover(secured bool) error {
 		return c.bad("Mover: Credentials and ServerCredentials are needed, because Credentials to the managers are set: for plain text between owners set both to insecure.NewCredentials()")
 	}
 	if m.Credentials == nil {
-		m.Credentials = plaintext.Credentials()
+		m.Credentials = managerconn.Plaintext()
 	}
 	for _, timeout := range []struct {
 		name  string
@@ -132,12 +132,12 @@ func (c *Config) listen() error {
 		m.Listener = listener
 	}
 	if m.ServerCredentials == nil {
-		if err := plaintext.CheckListener(m.Listener, "Credentials and ServerCredentials"); err != nil {
+		if err := address.CheckPlaintextListener(m.Listener, "Credentials and ServerCredentials"); err != nil {
 			return c.bad("Mover: %w", err)
 		}
-		m.ServerCredentials = plaintext.Credentials()
+		m.ServerCredentials = managerconn.Plaintext()
 	}
-	if plaintext.Exposed(m.Listener, m.ServerCredentials) {
+	if managerconn.Exposed(m.Listener, m.ServerCredentials) {
 		c.Logger.Warn("state is taken in in plain text: whoever can read along on the network can read it", "address", m.Listener.Addr())
 	}
 	if m.Advertise != "" {
@@ -148,9 +148,9 @@ func (c *Config) listen() error {
 		return c.bad("Mover: set Advertise: the listener's address %q is none that others can reach: %w", m.Listener.Addr(), err)
 	}
 	switch {
-	case hostport.ToListenOn(m.Listener.Addr().String()):
+	case address.Wildcard(m.Listener.Addr().String()):
 		own = host
-	case hostport.Loopback(m.Listener.Addr().String()) && !hostport.Loopback(c.Addr):
+	case address.Loopback(m.Listener.Addr().String()) && !address.Loopback(c.Addr):
 		return c.bad("Mover: it listens on %s, where only this computer reaches it, but Addr is %s: set Listen to %q, or Advertise to how others reach it", m.Listener.Addr(), c.Addr, net.JoinHostPort("", port))
 	}
 	m.Advertise = net.JoinHostPort(own, port)

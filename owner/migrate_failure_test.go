@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/machine/manager"
-	"github.com/leasehold-dev/leasehold/internal/mover"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/runtime/statemove"
 )
 
 type (
@@ -79,7 +79,7 @@ func TestFailedMovesCostNothing(t *testing.T) {
 		},
 		"Export sends too much": {
 			export: func(exporter) exporter {
-				return func(_ context.Context, out *Export) error { return out.Send(make([]byte, mover.MaxRecord+1)) }
+				return func(_ context.Context, out *Export) error { return out.Send(make([]byte, statemove.MaxRecord+1)) }
 			},
 			says: "at most 4194304 are allowed",
 		},

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/leasehold-dev/leasehold"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
-	"github.com/leasehold-dev/leasehold/internal/protocol"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/owner"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
 var (

@@ -9,17 +9,17 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/failpoint"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
-	"github.com/leasehold-dev/leasehold/internal/mover"
-	"github.com/leasehold-dev/leasehold/internal/protocol"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/owner"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
+	"github.com/leasehold-dev/leasehold/internal/runtime/statemove"
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
 // An Import is a range whose state [Mover.Import] takes in.
 type Import struct {
 	arrival protocol.Arrival
-	in      *mover.Incoming
+	in      *statemove.Incoming
 }
 
 // Range returns the keys whose state comes.
@@ -46,7 +46,7 @@ type arrival struct {
 	granted chan leasehold.Lease // has room for the one
 
 	// Under the migration's lock:
-	in        *mover.Incoming
+	in        *statemove.Incoming
 	confirmed bool // the source counts on us, and somebody waits for the lease
 }
 
@@ -55,7 +55,7 @@ func (m *migration) expect(p protocol.Arrival) {
 	a := &arrival{Arrival: p, passage: m.pass("in", p.Range, p.Ticket, p.From), granted: make(chan leasehold.Lease, 1)}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	a.in = m.server.Expect(p.Ticket, secure.Identity(p.Identity), func(in *mover.Incoming) { m.running.Go(func() { m.arrive(a, in) }) })
+	a.in = m.server.Expect(p.Ticket, secure.Identity(p.Identity), func(in *statemove.Incoming) { m.running.Go(func() { m.arrive(a, in) }) })
 	if m.parting {
 		a.in.Refuse(m.leaving())
 	}
@@ -116,7 +116,7 @@ func (m *migration) discard(t protocol.Ticket) {
 }
 
 // arrive takes the state in, and puts it in its place when the lease is here.
-func (m *migration) arrive(a *arrival, in *mover.Incoming) {
+func (m *migration) arrive(a *arrival, in *statemove.Incoming) {
 	defer in.Release()
 	put, err := m.take(a, in)
 	if err != nil {
@@ -153,7 +153,7 @@ func (m *migration) abandon(a *arrival, why error) {
 }
 
 // take calls the application's Import.
-func (m *migration) take(a *arrival, in *mover.Incoming) (put func(leasehold.Lease), err error) {
+func (m *migration) take(a *arrival, in *statemove.Incoming) (put func(leasehold.Lease), err error) {
 	span := a.trace(trace.ContextWithRemoteSpanContext(context.Background(), in.Origin()))
 	ctx := trace.ContextWithSpan(in.Context(), span)
 	err = m.call(ctx, "Import", a.Range, func() (err error) {

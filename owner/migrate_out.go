@@ -11,10 +11,10 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/failpoint"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
-	"github.com/leasehold-dev/leasehold/internal/mover"
-	"github.com/leasehold-dev/leasehold/internal/protocol"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/owner"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
+	"github.com/leasehold-dev/leasehold/internal/runtime/statemove"
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
@@ -22,7 +22,7 @@ import (
 // goroutine at a time.
 type Export struct {
 	departure *departure
-	out       *mover.Outgoing
+	out       *statemove.Outgoing
 	copied    func()
 	stopped   bool
 }
@@ -94,7 +94,7 @@ type departure struct {
 	quiet   chan struct{} // closed when the range is no longer served
 	late    *time.Timer   // fails the move if the range is not served for too long; nil before
 	decided atomic.Bool   // the machine has been told how it ended, or needs no telling
-	out     atomic.Pointer[mover.Outgoing]
+	out     atomic.Pointer[statemove.Outgoing]
 }
 
 func (d *departure) progress() (records, bytes uint64) {
@@ -159,9 +159,9 @@ func (m *migration) depart(d *departure) {
 	}
 	defer func() { <-m.exports }()
 	failpoint.Here("owner/before-export")
-	out := mover.Open(d.ctx, mover.Departure{
+	out := statemove.Open(d.ctx, statemove.Departure{
 		Namespace: m.namespace, Ticket: d.Ticket, Addr: d.Mover, Session: d.To.Session, Idle: m.IdleTimeout,
-		DialOptions: append([]grpc.DialOption{grpc.WithTransportCredentials(mover.To(secure.Identity(d.Identity), m.Credentials))}, m.DialOptions...),
+		DialOptions: append([]grpc.DialOption{grpc.WithTransportCredentials(statemove.To(secure.Identity(d.Identity), m.Credentials))}, m.DialOptions...),
 	})
 	defer out.Close()
 	d.out.Store(out)
@@ -200,7 +200,7 @@ func (m *migration) turn(ctx context.Context) error {
 }
 
 // export calls the application.
-func (m *migration) export(d *departure, out *mover.Outgoing) error {
+func (m *migration) export(d *departure, out *statemove.Outgoing) error {
 	e := &Export{departure: d, out: out, copied: func() { m.post(machine.Copied{Ticket: d.Ticket}) }}
 	ctx := out.Context()
 	err := m.call(ctx, "Export", d.Range, func() error { return m.Export(ctx, e) })

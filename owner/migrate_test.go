@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/manager"
 )
 
 // until makes requests until something is so, and fails if that takes too long.

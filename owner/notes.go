@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
-	"github.com/leasehold-dev/leasehold/internal/mono"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/owner"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
 // notes write what the machine notes into the log. What happens over and over,

@@ -10,13 +10,13 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/clock"
-	"github.com/leasehold-dev/leasehold/internal/driver"
-	"github.com/leasehold-dev/leasehold/internal/failpoint"
-	"github.com/leasehold-dev/leasehold/internal/link"
-	"github.com/leasehold-dev/leasehold/internal/load"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
-	"github.com/leasehold-dev/leasehold/internal/mono"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/owner"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/runtime/clock"
+	"github.com/leasehold-dev/leasehold/internal/runtime/driver"
+	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
+	"github.com/leasehold-dev/leasehold/internal/runtime/loadmeter"
+	"github.com/leasehold-dev/leasehold/internal/runtime/managerconn"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -27,7 +27,7 @@ type Owner struct {
 	holding  atomic.Pointer[holding]
 	clock    *clock.Clock
 	detector *clock.Detector
-	meter    *load.Meter
+	meter    *loadmeter.Meter
 	awaiting atomic.Int64 // those who wait in Await
 	contact  atomic.Int64 // the instant at which a leader last answered
 	promises promises
@@ -36,7 +36,7 @@ type Owner struct {
 	id        leasehold.Session
 	machine   *session
 	driver    *driver.Driver[machine.Event, machine.Action]
-	link      *link.Link[leaseholdv1.HoldRequest, leaseholdv1.HoldResponse]
+	link      *managerconn.Link[leaseholdv1.HoldRequest, leaseholdv1.HoldResponse]
 	callbacks *callbacks
 	moves     *migration // nil without a Mover
 	notes     notes

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/machine/manager"
-	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
 // mustJoin joins and lets the leader grant what it will.

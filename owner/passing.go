@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
 // passing is leases that have ended before the application was told that they

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/protocol"
-	"github.com/leasehold-dev/leasehold/internal/table"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 

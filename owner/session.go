@@ -2,11 +2,11 @@ package owner
 
 import (
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/clock"
-	"github.com/leasehold-dev/leasehold/internal/driver"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
-	"github.com/leasehold-dev/leasehold/internal/mono"
-	"github.com/leasehold-dev/leasehold/internal/protocol"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/owner"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/runtime/clock"
+	"github.com/leasehold-dev/leasehold/internal/runtime/driver"
 )
 
 // A session is the machine, which is told of a sleep before it hears of

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/clock"
-	"github.com/leasehold-dev/leasehold/internal/machine/manager"
-	machine "github.com/leasehold-dev/leasehold/internal/machine/owner"
-	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/manager"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/owner"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/runtime/clock"
 )
 
 // laptop is a computer that can be suspended, and whose wall clock can be set.
@@ -24,7 +24,7 @@ func (l *laptop) suspend(d time.Duration)          { l.slept.Add(int64(d)) }
 func (l *laptop) setClock(d time.Duration)         { l.set.Add(int64(d)) }
 
 // A computer that was suspended finds its leases gone with its first check,
-// although its clock stood still (DESIGN of internal/clock), and gets new ones.
+// although its clock stood still (DESIGN of internal/runtime/clock), and gets new ones.
 func TestSleepEndsAllLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)

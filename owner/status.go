@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/mono"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
 // A State is what an owner can do at a moment.

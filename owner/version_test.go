@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/manager"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 

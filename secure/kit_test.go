@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/logbook"
+	"github.com/leasehold-dev/leasehold/internal/testkit/logbook"
 	"github.com/leasehold-dev/leasehold/secure"
 )
 

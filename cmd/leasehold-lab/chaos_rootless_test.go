@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/leasehold-dev/leasehold/internal/chaos"
-	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
+	"github.com/leasehold-dev/leasehold/lab/chaos"
+	"github.com/leasehold-dev/leasehold/lab/chaos/lan"
 )
 
 // asNobody gives up being root, in a mount namespace where everybody may open the device

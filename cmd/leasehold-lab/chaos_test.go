@@ -16,8 +16,8 @@ import (
 
 	"github.com/leasehold-dev/leasehold/server/cli"
 
-	"github.com/leasehold-dev/leasehold/internal/chaos"
-	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
+	"github.com/leasehold-dev/leasehold/lab/chaos"
+	"github.com/leasehold-dev/leasehold/lab/chaos/lan"
 )
 
 // chaosCommand is the real command, with a directory for its files that no other

@@ -18,8 +18,8 @@ import (
 	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/command/democmd"
 
-	"github.com/leasehold-dev/leasehold/internal/demo"
 	"github.com/leasehold-dev/leasehold/server/console"
+	"github.com/leasehold-dev/leasehold/server/demo"
 )
 
 // demoCommand is the real command, with a directory for its files that no other

@@ -14,8 +14,8 @@ import (
 
 	"github.com/leasehold-dev/leasehold/server/cli"
 
-	"github.com/leasehold-dev/leasehold/internal/fleasecontrol"
-	"github.com/leasehold-dev/leasehold/internal/proc"
+	"github.com/leasehold-dev/leasehold/server/fleasecontrol"
+	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
 // A terminal runs a command, as a user would who can interrupt it.

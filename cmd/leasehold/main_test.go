@@ -12,8 +12,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/leasehold-dev/leasehold/internal/leak"
-	"github.com/leasehold-dev/leasehold/internal/quick"
+	"github.com/leasehold-dev/leasehold/internal/testkit/leak"
+	"github.com/leasehold-dev/leasehold/internal/testkit/quick"
 	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/cli/clitest"
 )

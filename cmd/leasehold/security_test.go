@@ -13,9 +13,9 @@ import (
 	"github.com/leasehold-dev/leasehold/server/cli"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/pki"
-	"github.com/leasehold-dev/leasehold/internal/proc"
+	"github.com/leasehold-dev/leasehold/internal/runtime/pki"
 	"github.com/leasehold-dev/leasehold/owner"
+	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
 // A fortress is managers that speak TLS, with certificates of its own.

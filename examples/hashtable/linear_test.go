@@ -12,7 +12,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/oracle"
+	"github.com/leasehold-dev/leasehold/internal/testkit/oracle"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 	"github.com/leasehold-dev/leasehold/lookup"
 	"github.com/leasehold-dev/leasehold/owner"

@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/leasehold-dev/leasehold/examples/livemesh/fleet"
-	"github.com/leasehold-dev/leasehold/internal/browsertest"
+	"github.com/leasehold-dev/leasehold/server/browsertest"
 )
 
 // A window is one of a browser, in which a device is played.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold-dev/leasehold/internal/proc"
+	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
 func main() {

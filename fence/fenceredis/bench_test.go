@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/fence/fenceredis"
-	"github.com/leasehold-dev/leasehold/internal/realservice"
+	"github.com/leasehold-dev/leasehold/internal/testkit/realservice"
 	"github.com/redis/go-redis/v9"
 )
 

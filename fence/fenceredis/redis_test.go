@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/fence/fenceredis"
 	"github.com/leasehold-dev/leasehold/fence/internal/fencetest"
-	"github.com/leasehold-dev/leasehold/internal/realservice"
+	"github.com/leasehold-dev/leasehold/internal/testkit/realservice"
 	"github.com/redis/go-redis/v9"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/leasehold-dev/leasehold/internal/settings"
+	"github.com/leasehold-dev/leasehold/server/settings"
 )
 
 // explainFlagError says what to do about a flag that could not be understood,

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/leasehold-dev/leasehold/internal/hostport"
-	"github.com/leasehold-dev/leasehold/internal/plaintext"
+	"github.com/leasehold-dev/leasehold/internal/runtime/address"
+	"github.com/leasehold-dev/leasehold/internal/runtime/managerconn"
 )
 
 // InsecureFlag is how somebody says that a network can be trusted.
@@ -33,7 +33,7 @@ func ContactAt(flag, addr string, secured bool) Contact { return Contact{flag, a
 // there is something to warn of.
 func plainText(c Contact, insecure bool) (warn bool, err error) {
 	switch {
-	case c.secured || hostport.Loopback(c.addr):
+	case c.secured || address.Loopback(c.addr):
 		return false, nil
 	case insecure:
 		return true, nil
@@ -78,5 +78,5 @@ func plainCredentials(trusted bool) credentials.TransportCredentials {
 	if trusted {
 		return insecure.NewCredentials()
 	}
-	return plaintext.Credentials()
+	return managerconn.Plaintext()
 }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/leasehold-dev/leasehold/internal/settings"
 	"github.com/leasehold-dev/leasehold/secret"
+	"github.com/leasehold-dev/leasehold/server/settings"
 )
 
 // maxSecret bounds the file of a secret: what is longer is something else.

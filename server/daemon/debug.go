@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/gate"
-	"github.com/leasehold-dev/leasehold/internal/hostport"
+	"github.com/leasehold-dev/leasehold/internal/runtime/address"
+	"github.com/leasehold-dev/leasehold/internal/runtime/connlimit"
 )
 
 // debugSettings says where profiles of the process can be had. They show what is in its
@@ -43,7 +43,7 @@ func (d *Debug) Validate(origin func(flag string) string) error {
 	if err := cli.CheckAddr(d.listen); err != nil {
 		return fmt.Errorf("%s: %w", origin("debug-listen"), err)
 	}
-	if !d.public && !hostport.Loopback(d.listen) {
+	if !d.public && !address.Loopback(d.listen) {
 		return fmt.Errorf("%s %s: others than this computer may reach that address, and nobody is asked for a password: use 127.0.0.1, or say --debug-public if the network can be trusted",
 			origin("debug-listen"), d.listen)
 	}
@@ -63,7 +63,7 @@ func (d *Debug) Serve(log *slog.Logger) (stop func(), err error) {
 	server := &http.Server{Handler: profiles(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := gate.Serve(server, at, gate.Config{Conns: 64, Logger: log}); !errors.Is(err, http.ErrServerClosed) {
+		if err := connlimit.Serve(server, at, connlimit.Config{Conns: 64, Logger: log}); !errors.Is(err, http.ErrServerClosed) {
 			log.Warn("profiles are no longer served", "why", err)
 		}
 	})

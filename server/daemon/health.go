@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/gate"
+	"github.com/leasehold-dev/leasehold/internal/runtime/connlimit"
 )
 
 // maxHealthConns is how many may ask for health, metrics and the dashboard at a time:
@@ -40,7 +40,7 @@ func ServeHealth(at net.Listener, over *tls.Config, metrics http.Handler, log *s
 		TLSConfig: over, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	h.running.Go(func() {
-		if err := gate.Serve(h.server, at, gate.Config{Conns: maxHealthConns, Logger: log}); !errors.Is(err, http.ErrServerClosed) {
+		if err := connlimit.Serve(h.server, at, connlimit.Config{Conns: maxHealthConns, Logger: log}); !errors.Is(err, http.ErrServerClosed) {
 			log.Warn("health checks are no longer answered", "why", err)
 		}
 	})

@@ -10,8 +10,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/leasehold-dev/leasehold/internal/hostport"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/internal/runtime/address"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -93,7 +93,7 @@ func httpOf(manager, addr string) string {
 	}
 	home, _, err := net.SplitHostPort(manager)
 	switch {
-	case err != nil || hostport.Loopback(addr) && !hostport.Loopback(manager):
+	case err != nil || address.Loopback(addr) && !address.Loopback(manager):
 		return ""
 	case host == "":
 		host = home

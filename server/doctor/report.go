@@ -15,8 +15,8 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/admin"
-	"github.com/leasehold-dev/leasehold/internal/hostport"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/internal/runtime/address"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
@@ -190,7 +190,7 @@ func (o *Options) examineTLS() tlsExam {
 		e.own, e.mend = o.Keeper.Describe(), o.Keeper.Check()
 	} else {
 		for _, addr := range o.Managers {
-			if !hostport.Loopback(addr) {
+			if !address.Loopback(addr) {
 				e.plain = append(e.plain, addr)
 			}
 		}

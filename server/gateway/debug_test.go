@@ -11,8 +11,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/leasehold-dev/leasehold/internal/agent"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
+	"github.com/leasehold-dev/leasehold/server/agent"
 )
 
 // TestAgentSharesMetrics: owners and lookups of one namespace that come and go are one.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/leasehold-dev/leasehold/internal/hostport"
+	"github.com/leasehold-dev/leasehold/internal/runtime/address"
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
@@ -112,7 +112,7 @@ func (g *Settings) dialPlainly() dialFunc {
 	d := &net.Dialer{KeepAlive: 15 * time.Second}
 	if !g.security.Insecure {
 		d.Control = func(_, addr string, _ syscall.RawConn) error {
-			if hostport.Loopback(addr) {
+			if address.Loopback(addr) {
 				return nil
 			}
 			return fmt.Errorf("the server is on another computer, and would be spoken to in plain text: start the gateway with --back-tls, or with --%s if the network can be trusted", cli.InsecureFlag)

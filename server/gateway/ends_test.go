@@ -18,7 +18,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/leasehold-dev/leasehold/internal/pki"
+	"github.com/leasehold-dev/leasehold/internal/runtime/pki"
 	"github.com/leasehold-dev/leasehold/secure"
 )
 

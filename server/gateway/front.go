@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/gate"
+	"github.com/leasehold-dev/leasehold/internal/runtime/connlimit"
 	"github.com/leasehold-dev/leasehold/leasehttp"
 )
 
@@ -54,7 +54,7 @@ func startFront(at net.Listener, over *tls.Config, log *slog.Logger) *front {
 	}
 	go func() {
 		defer close(f.ended)
-		if err := gate.Serve(f.server, at, gate.Config{Conns: maxConns, PerHost: perCaller, Logger: log}); !errors.Is(err, http.ErrServerClosed) {
+		if err := connlimit.Serve(f.server, at, connlimit.Config{Conns: maxConns, PerHost: perCaller, Logger: log}); !errors.Is(err, http.ErrServerClosed) {
 			f.broken <- err
 		}
 	}()

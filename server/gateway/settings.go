@@ -15,8 +15,8 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/admin"
-	"github.com/leasehold-dev/leasehold/internal/settings"
 	"github.com/leasehold-dev/leasehold/leasehttp"
+	"github.com/leasehold-dev/leasehold/server/settings"
 )
 
 // Settings is what flags, the environment and a file say about how to run

@@ -10,9 +10,9 @@ import (
 
 	"github.com/leasehold-dev/leasehold/server/cli"
 
-	"github.com/leasehold-dev/leasehold/internal/dashboard"
 	"github.com/leasehold-dev/leasehold/manager"
 	"github.com/leasehold-dev/leasehold/secret"
+	"github.com/leasehold-dev/leasehold/server/dashboard"
 )
 
 // dashboardSettings is how the dashboard is served, on the address for HTTP.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold-dev/leasehold/internal/settings"
+	"github.com/leasehold-dev/leasehold/server/settings"
 )
 
 // FuzzManagerSettings: whatever a manager is told, one setting on a line, it says what is wrong

@@ -6,7 +6,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/server/cli"
 
-	"github.com/leasehold-dev/leasehold/internal/hostport"
+	"github.com/leasehold-dev/leasehold/internal/runtime/address"
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
@@ -36,7 +36,7 @@ func (m *ManagerSettings) greeting(listening, health string) string {
 			rest += " --tls-dir DIR" // of an operator, which is not ours
 		case at == cli.DefaultManager:
 			return "  leasehold " + rest
-		case !hostport.Loopback(at):
+		case !address.Loopback(at):
 			rest += " --" + cli.InsecureFlag
 		}
 		return "  leasehold " + rest + " --managers " + at

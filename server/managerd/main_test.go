@@ -3,7 +3,7 @@ package managerd
 import (
 	"testing"
 
-	"github.com/leasehold-dev/leasehold/internal/leak"
+	"github.com/leasehold-dev/leasehold/internal/testkit/leak"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }

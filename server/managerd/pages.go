@@ -5,9 +5,9 @@ import (
 	"log/slog"
 	"net/http"
 
-	"github.com/leasehold-dev/leasehold/internal/callers"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 	"github.com/leasehold-dev/leasehold/secure"
+	"github.com/leasehold-dev/leasehold/server/httpauth"
 )
 
 // pages is how health, metrics and the dashboard are served: over TLS if there is a
@@ -25,5 +25,5 @@ func (p *protection) metrics(all http.Handler, log *slog.Logger) http.Handler {
 	if p.policy == nil {
 		return all
 	}
-	return callers.New(p.policy, log.With("audit", true)).Guard(leaseholdv1.AdminService_GetStatus_FullMethodName, all)
+	return httpauth.New(p.policy, log.With("audit", true)).Guard(leaseholdv1.AdminService_GetStatus_FullMethodName, all)
 }

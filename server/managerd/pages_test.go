@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/daemon"
 
 	"github.com/leasehold-dev/leasehold/access"
-	"github.com/leasehold-dev/leasehold/internal/pki"
+	"github.com/leasehold-dev/leasehold/internal/runtime/pki"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 	"github.com/leasehold-dev/leasehold/secure"
 )

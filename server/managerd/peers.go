@@ -8,7 +8,6 @@ import (
 	"github.com/leasehold-dev/leasehold/server/cli"
 
 	"github.com/leasehold-dev/leasehold/flease"
-	"github.com/leasehold-dev/leasehold/internal/memcatalog"
 	"github.com/leasehold-dev/leasehold/manager"
 	"github.com/leasehold-dev/leasehold/secret"
 )
@@ -16,9 +15,9 @@ import (
 // validatePeers checks what managers that keep nothing on disk say about each other.
 func (m *ManagerSettings) validatePeers() error {
 	where, p := m.origin("peers"), &m.Peers
-	if n := len(p.members); n < memcatalog.MinPeers || n > memcatalog.MaxPeers {
+	if n := len(p.members); n < manager.MinPeers || n > manager.MaxPeers {
 		return fmt.Errorf("%s: want the addresses of %d to %d managers with commas between, this one included, such as --peers m1:7400,m2:7400,m3:7400; there are %d",
-			where, memcatalog.MinPeers, memcatalog.MaxPeers, n)
+			where, manager.MinPeers, manager.MaxPeers, n)
 	}
 	p.Members = nil
 	for _, text := range p.members {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/server/cli"
 
-	"github.com/leasehold-dev/leasehold/store/etcd"
+	"github.com/leasehold-dev/leasehold/server/store/etcd"
 )
 
 // maxQuota bounds --quota. What is stored is copied as a whole to a member that

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold-dev/leasehold/internal/settings"
+	"github.com/leasehold-dev/leasehold/server/settings"
 )
 
 // A password comes from the environment or a configuration file, and nothing that is

@@ -13,10 +13,10 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/leasehold-dev/leasehold/access"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	storagev1 "github.com/leasehold-dev/leasehold/proto/leasehold/storage/v1"
 	"github.com/leasehold-dev/leasehold/secure"
-	"github.com/leasehold-dev/leasehold/store/etcd"
+	"github.com/leasehold-dev/leasehold/server/store/etcd"
 )
 
 // validateSecurity wants certificates and a policy together: certificates say who

@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/leasehold-dev/leasehold/internal/protocol"
-	"github.com/leasehold-dev/leasehold/internal/settings"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 	"github.com/leasehold-dev/leasehold/manager"
 	"github.com/leasehold-dev/leasehold/secret"
+	"github.com/leasehold-dev/leasehold/server/settings"
 )
 
 // ManagerSettings is what flags, the environment and a file say about how to

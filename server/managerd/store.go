@@ -14,10 +14,10 @@ import (
 	"github.com/leasehold-dev/leasehold/server/cli"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/store"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/internal/runtime/store"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
-	"github.com/leasehold-dev/leasehold/store/etcd"
+	"github.com/leasehold-dev/leasehold/server/store/etcd"
 )
 
 // A KeptStore is where a manager keeps its tables, and what is known about it.

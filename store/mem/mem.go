@@ -3,9 +3,9 @@
 package mem
 
 import (
-	"github.com/leasehold-dev/leasehold/internal/store"
-	"github.com/leasehold-dev/leasehold/internal/store/kv"
-	"github.com/leasehold-dev/leasehold/internal/store/memdb"
+	"github.com/leasehold-dev/leasehold/internal/runtime/store"
+	"github.com/leasehold-dev/leasehold/internal/runtime/store/kv"
+	"github.com/leasehold-dev/leasehold/internal/runtime/store/memdb"
 )
 
 // A Disk is what stores keep their data on. It outlives the stores that are

@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/storage"
-	"github.com/leasehold-dev/leasehold/internal/store"
-	"github.com/leasehold-dev/leasehold/internal/store/storetest"
+	"github.com/leasehold-dev/leasehold/internal/core/storage"
+	"github.com/leasehold-dev/leasehold/internal/runtime/store"
+	"github.com/leasehold-dev/leasehold/internal/runtime/store/storetest"
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
 

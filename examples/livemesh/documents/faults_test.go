@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/documents"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/meshtest"
-	"github.com/leasehold-dev/leasehold/internal/oracle"
+	"github.com/leasehold-dev/leasehold/internal/testkit/oracle"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 )
 

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/proc"
+	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
 // Strike kills, stops or restarts one process, and returns what it did when all run again.

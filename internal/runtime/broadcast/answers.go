@@ -2,7 +2,7 @@ package broadcast
 
 import (
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
 // maxAnswers bounds the different answers that are kept at one LSN. A lookup that is alone with

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
 const (

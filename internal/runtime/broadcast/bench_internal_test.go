@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
 // A countingStream counts down the messages of all streams.

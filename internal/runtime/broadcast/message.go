@@ -3,8 +3,8 @@ package broadcast
 import (
 	"sync"
 
-	"github.com/leasehold-dev/leasehold/internal/protocol"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 )
 
 // A message is for one receiver. It has either a response or an update.

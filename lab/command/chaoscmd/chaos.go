@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/leasehold-dev/leasehold/internal/chaos"
-	"github.com/leasehold-dev/leasehold/internal/chaos/campaign"
-	"github.com/leasehold-dev/leasehold/internal/chaos/lan"
+	"github.com/leasehold-dev/leasehold/lab/chaos"
+	"github.com/leasehold-dev/leasehold/lab/chaos/campaign"
+	"github.com/leasehold-dev/leasehold/lab/chaos/lan"
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold-dev/leasehold/internal/chaos/actor"
-	"github.com/leasehold-dev/leasehold/internal/proc"
-	"github.com/leasehold-dev/leasehold/store/etcd"
+	"github.com/leasehold-dev/leasehold/lab/chaos/actor"
+	"github.com/leasehold-dev/leasehold/server/proc"
+	"github.com/leasehold-dev/leasehold/server/store/etcd"
 )
 
 // chaosChild is a process of a chaos run. It ends with its parent, which reads its standard output.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/leasehold-dev/leasehold/server/cli"
 
-	"github.com/leasehold-dev/leasehold/internal/policylab"
-	"github.com/leasehold-dev/leasehold/internal/policylab/figure"
+	"github.com/leasehold-dev/leasehold/lab/policylab"
+	"github.com/leasehold-dev/leasehold/lab/policylab/figure"
 )
 
 // draw writes the plot to its file: all of it, or nothing.

@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold-dev/leasehold/internal/policylab"
-	"github.com/leasehold-dev/leasehold/internal/settings"
+	"github.com/leasehold-dev/leasehold/lab/policylab"
 	"github.com/leasehold-dev/leasehold/partition"
 	"github.com/leasehold-dev/leasehold/server/console"
+	"github.com/leasehold-dev/leasehold/server/settings"
 )
 
 const policyHelp = `A policy decides which owner should have which keys. These commands list the

@@ -9,7 +9,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/server/cli"
 
-	"github.com/leasehold-dev/leasehold/internal/policylab"
+	"github.com/leasehold-dev/leasehold/lab/policylab"
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/policylab"
-	"github.com/leasehold-dev/leasehold/internal/policylab/figure"
+	"github.com/leasehold-dev/leasehold/lab/policylab"
+	"github.com/leasehold-dev/leasehold/lab/policylab/figure"
 	"github.com/leasehold-dev/leasehold/partition"
 	"github.com/leasehold-dev/leasehold/server/console"
 )

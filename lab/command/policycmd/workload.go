@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/leasehold-dev/leasehold/internal/policylab"
+	"github.com/leasehold-dev/leasehold/lab/policylab"
 )
 
 // workloadOptions is what flags say about a workload.

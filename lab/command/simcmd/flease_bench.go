@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold-dev/leasehold/internal/fleasebench"
+	"github.com/leasehold-dev/leasehold/lab/fleasebench"
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 

@@ -5,11 +5,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold-dev/leasehold/internal/fleasesim"
-	"github.com/leasehold-dev/leasehold/internal/fleasesim/explore"
-	"github.com/leasehold-dev/leasehold/internal/mutant"
-	"github.com/leasehold-dev/leasehold/internal/sim/explorer"
-	"github.com/leasehold-dev/leasehold/internal/sim/search"
+	"github.com/leasehold-dev/leasehold/lab/fleasesim"
+	"github.com/leasehold-dev/leasehold/lab/fleasesim/explore"
+	"github.com/leasehold-dev/leasehold/lab/mutant"
+	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
+	"github.com/leasehold-dev/leasehold/lab/sim/search"
 )
 
 const fleaseSimHelp = `Runs groups of the real Flease machine in virtual time, over a network that

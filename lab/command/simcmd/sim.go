@@ -8,12 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold-dev/leasehold/internal/mutant"
-	"github.com/leasehold-dev/leasehold/internal/sim"
-	"github.com/leasehold-dev/leasehold/internal/sim/engine"
-	"github.com/leasehold-dev/leasehold/internal/sim/explore"
-	"github.com/leasehold-dev/leasehold/internal/sim/explorer"
-	"github.com/leasehold-dev/leasehold/internal/sim/search"
+	"github.com/leasehold-dev/leasehold/lab/mutant"
+	"github.com/leasehold-dev/leasehold/lab/sim"
+	"github.com/leasehold-dev/leasehold/lab/sim/engine"
+	"github.com/leasehold-dev/leasehold/lab/sim/explore"
+	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
+	"github.com/leasehold-dev/leasehold/lab/sim/search"
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 

@@ -20,10 +20,10 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/access"
 	"github.com/leasehold-dev/leasehold/admin"
-	"github.com/leasehold-dev/leasehold/internal/agent"
-	"github.com/leasehold-dev/leasehold/internal/settings"
 	"github.com/leasehold-dev/leasehold/secure"
+	"github.com/leasehold-dev/leasehold/server/agent"
 	"github.com/leasehold-dev/leasehold/server/console"
+	"github.com/leasehold-dev/leasehold/server/settings"
 )
 
 const agentHelp = `Runs an agent: a local HTTP/JSON API that gives programs in any language what the

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/demo"
-	"github.com/leasehold-dev/leasehold/internal/proc"
+	"github.com/leasehold-dev/leasehold/server/demo"
+	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
 // NewDemoManagerCommand is the manager command for a child of the demo: it ends

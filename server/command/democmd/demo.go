@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold-dev/leasehold/internal/demo"
-	"github.com/leasehold-dev/leasehold/internal/demo/view"
 	"github.com/leasehold-dev/leasehold/server/console"
+	"github.com/leasehold-dev/leasehold/server/demo"
+	"github.com/leasehold-dev/leasehold/server/demo/view"
 )
 
 const demoHelp = `Starts three managers and five servers of a small presence service, each a process

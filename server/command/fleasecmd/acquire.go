@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/flease"
-	"github.com/leasehold-dev/leasehold/internal/fleasecontrol"
 	"github.com/leasehold-dev/leasehold/server/console"
+	"github.com/leasehold-dev/leasehold/server/fleasecontrol"
 )
 
 const fleaseAcquireHelp = `Acquires the lease of a resource through a running member, prints its fence, and

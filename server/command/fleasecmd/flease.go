@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/flease"
-	"github.com/leasehold-dev/leasehold/internal/hostport"
+	"github.com/leasehold-dev/leasehold/internal/runtime/address"
 	"github.com/leasehold-dev/leasehold/secret"
 )
 
@@ -90,7 +90,7 @@ func onlyLoopback(flag, addr string) error {
 	if err := cli.CheckAddr(addr); err != nil {
 		return fmt.Errorf("--%s: %w", flag, err)
 	}
-	if !hostport.Loopback(addr) {
+	if !address.Loopback(addr) {
 		return fmt.Errorf("--%s %s: want an address on the loopback, such as %s: clients are not authenticated", flag, addr, defaultMember)
 	}
 	return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/cli"
 
 	"github.com/leasehold-dev/leasehold/flease"
-	"github.com/leasehold-dev/leasehold/internal/fleasecontrol"
+	"github.com/leasehold-dev/leasehold/server/fleasecontrol"
 )
 
 // FuzzFleaseMembers: members have an id above 0 and an address, and are in the order of ids.

@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/flease"
-	"github.com/leasehold-dev/leasehold/internal/fleasecontrol"
 	"github.com/leasehold-dev/leasehold/server/console"
+	"github.com/leasehold-dev/leasehold/server/fleasecontrol"
 )
 
 const fleaseRunHelp = `Runs a member of a group. All members are started with the same --members, --lease,

@@ -12,8 +12,8 @@ import (
 
 	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/flease"
-	"github.com/leasehold-dev/leasehold/internal/fleasecontrol"
 	"github.com/leasehold-dev/leasehold/server/console"
+	"github.com/leasehold-dev/leasehold/server/fleasecontrol"
 )
 
 const fleaseStatusHelp = `Shows what a member knows: whom it hears, what it holds, and whether something is

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/daemon"
 
-	"github.com/leasehold-dev/leasehold/internal/settings"
 	"github.com/leasehold-dev/leasehold/server/console"
+	"github.com/leasehold-dev/leasehold/server/settings"
 )
 
 const gatewayHelp = `Runs a gateway: a reverse proxy that forwards each HTTP request to the server that

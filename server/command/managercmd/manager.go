@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/daemon"
 
-	"github.com/leasehold-dev/leasehold/internal/settings"
 	"github.com/leasehold-dev/leasehold/server/console"
+	"github.com/leasehold-dev/leasehold/server/settings"
 )
 
 const managerHelp = `Runs a manager: the process that grants leases and tells owners and lookups about

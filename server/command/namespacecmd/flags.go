@@ -16,8 +16,8 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/admin"
-	"github.com/leasehold-dev/leasehold/internal/protocol"
-	"github.com/leasehold-dev/leasehold/internal/wire"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	"github.com/leasehold-dev/leasehold/partition"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold-dev/leasehold/internal/pki"
+	"github.com/leasehold-dev/leasehold/internal/runtime/pki"
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 

@@ -1,0 +1,261 @@
+package changelog_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/changelog"
+	"github.com/leasehold-dev/leasehold/internal/core/keyrange"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
+	"pgregory.net/rapid"
+)
+
+const second = mono.Instant(time.Second)
+
+var (
+	ann = &table.Holder{Owner: "ann", Session: leasehold.Session{1}, Addr: "a", Weight: 1}
+	bob = &table.Holder{Owner: "bob", Session: leasehold.Session{2}, Addr: "b", Weight: 1}
+)
+
+// A keeper is a table with its log.
+type keeper struct {
+	table *table.Table
+	log   *changelog.Log
+}
+
+// newKeeper has a table of ten ranges, and a log that begins after it.
+func newKeeper(most int, age time.Duration) *keeper {
+	k := &keeper{table: table.New()}
+	k.grant(10)
+	k.log = changelog.New(k.table.LSN(), most, age)
+	return k
+}
+
+// grant appends n changes to the table, and returns them.
+func (k *keeper) grant(n int) []table.Change {
+	var changes []table.Change
+	for range n {
+		at := uint64(k.table.LSN())
+		c := table.Change{
+			LSN: leasehold.LSN(at + 1), Kind: table.Granted, Generation: k.table.Newest() + 1, Holder: ann,
+			Range: leasehold.Range{Start: leasehold.Key(10 * at), Limit: leasehold.Key(10*at + 10)},
+		}
+		if err := k.table.Apply(&c); err != nil {
+			panic(err)
+		}
+		changes = append(changes, c)
+	}
+	return changes
+}
+
+// move hands the range of every change so far to someone else, n of them.
+func (k *keeper) move(now mono.Instant, n int) {
+	var changes []table.Change
+	for i := range n {
+		at := leasehold.Key(10 * i)
+		_, e := k.table.At(at)
+		to := ann
+		if e.Holder == ann {
+			to = bob
+		}
+		c := table.Change{
+			LSN: k.table.LSN() + 1, Kind: table.Moved, Generation: k.table.Newest() + 1, Holder: to, From: e.Holder,
+			Range: leasehold.Range{Start: at, Limit: at + 10},
+		}
+		if err := k.table.Apply(&c); err != nil {
+			panic(err)
+		}
+		changes = append(changes, c)
+	}
+	k.log.Append(now, changes)
+}
+
+func (k *keeper) append(now mono.Instant, n int) { k.log.Append(now, k.grant(n)) }
+
+// tell asks on behalf of a lookup at lsn, and describes the answer.
+func (k *keeper) tell(now mono.Instant, lsn leasehold.LSN) string {
+	reply := &protocol.LookupReply{}
+	news := k.log.Tell(now, &protocol.LookupRequest{Seq: 3, LSN: lsn}, k.table, k.table.Clone, reply)
+	if reply.Echo != 3 || reply.LSN != k.table.LSN() || reply.From != lsn {
+		return fmt.Sprintf("echo %d, lsn %d from %d", reply.Echo, reply.LSN, reply.From)
+	}
+	switch {
+	case news == changelog.Ahead && reply.Snapshot == nil && reply.Changes == nil:
+		return "ahead"
+	case news == changelog.Current && reply.Snapshot == nil && reply.Changes == nil:
+		return "current"
+	case news == changelog.Snapshot && reply.Snapshot.LSN() == k.table.LSN() && reply.Changes == nil:
+		return "snapshot"
+	case news == changelog.Changes && reply.Snapshot == nil && len(reply.Changes) > 0:
+		return fmt.Sprintf("%d to %d", reply.Changes[0].LSN, reply.Changes[len(reply.Changes)-1].LSN)
+	}
+	return fmt.Sprintf("news %d, snapshot %v, %d changes", news, reply.Snapshot, len(reply.Changes))
+}
+
+func TestTell(t *testing.T) {
+	k := newKeeper(100, time.Minute)
+	k.append(0, 2)
+	k.append(0, 3)
+	for lsn, want := range map[leasehold.LSN]string{
+		16: "ahead", 15: "current", 14: "15 to 15", 12: "13 to 15", 10: "11 to 15",
+		9: "snapshot", // from before the log begins
+		0: "snapshot", // it has nothing that the changes could follow on
+	} {
+		if got := k.tell(0, lsn); got != want {
+			t.Errorf("a lookup at %d is told %q, want %q", lsn, got, want)
+		}
+	}
+}
+
+// Whoever has nothing gets all there is, even if the log goes back to the
+// beginning: an empty table may have been lost, not new.
+func TestTellWhoHasNothing(t *testing.T) {
+	k := &keeper{table: table.New(), log: changelog.New(0, 100, time.Minute)}
+	k.append(0, 3)
+	if got := k.tell(0, 0); got != "snapshot" {
+		t.Errorf("a lookup that has nothing is told %q", got)
+	}
+}
+
+// Moves are told like all other changes, from whom and to whom.
+func TestTellsMoves(t *testing.T) {
+	k := newKeeper(100, time.Minute)
+	k.move(0, 3)
+	if got := k.tell(0, 11); got != "12 to 13" {
+		t.Errorf("a lookup that has missed two moves is told %q", got)
+	}
+	reply := &protocol.LookupReply{}
+	k.log.Tell(0, &protocol.LookupRequest{Seq: 1, LSN: 12}, k.table, k.table.Clone, reply)
+	want := []table.Change{{LSN: 13, Kind: table.Moved, Range: leasehold.Range{Start: 20, Limit: 30}, Generation: 13, Holder: bob, From: ann}}
+	if diff := cmp.Diff(want, reply.Changes); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Who has missed more than there is, is better off with all there is.
+func TestTellPrefersTheSmaller(t *testing.T) {
+	k := &keeper{table: table.New(), log: changelog.New(0, 100, time.Minute)}
+	k.append(0, 1)
+	toggle := func(kind table.Kind, g leasehold.Generation) {
+		c := table.Change{LSN: k.table.LSN() + 1, Kind: kind, Generation: g, Holder: ann, Range: leasehold.Range{Limit: 10}}
+		if err := k.table.Apply(&c); err != nil {
+			t.Fatal(err)
+		}
+		k.log.Append(0, []table.Change{c})
+	}
+	toggle(table.Vacated, 1)
+	toggle(table.Granted, 2) // the table has two ranges, after three changes
+	if got := k.tell(0, 1); got != "2 to 3" {
+		t.Errorf("two changes of two ranges: %q", got)
+	}
+	toggle(table.Vacated, 2)
+	if got := k.tell(0, 1); got != "snapshot" {
+		t.Errorf("three changes of at most two ranges: %q", got)
+	}
+}
+
+func TestForgetsByNumberAndAge(t *testing.T) {
+	k := newKeeper(5, time.Minute)
+	k.append(0, 2)
+	k.append(10*second, 3)
+	if k.log.Len() != 5 {
+		t.Fatalf("%d changes are kept, want 5", k.log.Len())
+	}
+	k.append(20*second, 1) // the first batch is one too many
+	if got := k.tell(20*second, 12); got != "13 to 16" || k.log.Len() != 4 {
+		t.Errorf("%d changes are kept, and a lookup is told %q", k.log.Len(), got)
+	}
+	if got := k.tell(70*second, 12); got != "13 to 16" {
+		t.Errorf("after a minute: %q", got)
+	}
+	if got := k.tell(70*second+1, 12); got != "snapshot" || k.log.Len() != 1 {
+		t.Errorf("after more than a minute %d changes are kept: %q", k.log.Len(), got)
+	}
+	k.log.Append(90*second, nil) // nothing happens
+	if k.log.Len() != 1 {
+		t.Errorf("%d changes are kept, want 1", k.log.Len())
+	}
+}
+
+func TestLimit(t *testing.T) {
+	k := newKeeper(100, time.Minute)
+	k.append(0, 2)
+	k.append(10*second, 3)
+	k.log.Limit(20*second, 4, time.Minute)
+	if k.log.Len() != 3 {
+		t.Errorf("of at most 4 changes %d are kept, want 3", k.log.Len())
+	}
+	k.log.Limit(20*second, 4, 5*time.Second)
+	if k.log.Len() != 0 || k.tell(20*second, 15) != "current" || k.tell(20*second, 14) != "snapshot" {
+		t.Errorf("%d changes are kept for longer than they may", k.log.Len())
+	}
+}
+
+// What a lookup was told stays as it is, whatever is forgotten or appended.
+func TestToldStaysAsItIs(t *testing.T) {
+	k := newKeeper(4, time.Minute)
+	k.append(0, 2)
+	k.append(0, 1) // one by one, so that there is room behind
+	reply := &protocol.LookupReply{}
+	k.log.Tell(0, &protocol.LookupRequest{Seq: 1, LSN: 11}, k.table, k.table.Clone, reply)
+	told := append([]table.Change(nil), reply.Changes...)
+	mine := append(reply.Changes, table.Change{LSN: 99}) //nolint:gocritic // whoever appends gets a copy
+	for range 10 {
+		k.append(0, 1)
+	}
+	if got := mine[len(mine)-1].LSN; got != 99 {
+		t.Errorf("what was appended to it has become lsn %d", got)
+	}
+	if diff := cmp.Diff(told, reply.Changes); diff != "" {
+		t.Errorf("(-told +now):\n%s", diff)
+	}
+	if got := k.tell(0, 19); got != "20 to 23" {
+		t.Errorf("a lookup is told %q", got)
+	}
+}
+
+// Whatever is appended and forgotten, whoever was once up to date and applies
+// what it is told has the table of the log's owner.
+func TestFollowersCatchUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		most := rapid.IntRange(1, 20).Draw(t, "most")
+		k := newKeeper(most, 10*time.Second)
+		follower := k.table.Clone()
+		now := mono.Instant(0)
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 4000).Draw(t, "ms")) * time.Millisecond)
+			if rapid.IntRange(0, 3).Draw(t, "move") == 0 {
+				k.move(now, rapid.IntRange(0, 6).Draw(t, "n"))
+				continue
+			}
+			if rapid.Bool().Draw(t, "append") {
+				k.append(now, rapid.IntRange(0, 6).Draw(t, "n"))
+				if k.log.Len() > most {
+					t.Fatalf("%d changes are kept, at most %d may be", k.log.Len(), most)
+				}
+				continue
+			}
+			reply := &protocol.LookupReply{}
+			news := k.log.Tell(now, &protocol.LookupRequest{Seq: 1, LSN: follower.LSN()}, k.table, k.table.Clone, reply)
+			for i := range reply.Changes {
+				if err := follower.Apply(&reply.Changes[i]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if news == changelog.Snapshot {
+				follower = reply.Snapshot
+			}
+			for r, pair := range keyrange.Diff(follower.Entries(), k.table.Entries()) {
+				t.Fatalf("a follower has %+v at %v, want %+v", pair[0], r, pair[1])
+			}
+			if news == changelog.Ahead || follower.LSN() != k.table.LSN() || follower.Len() != k.table.Len() {
+				t.Fatalf("news %d: a follower is at lsn %d with %d ranges, want %d and %d", news, follower.LSN(), follower.Len(), k.table.LSN(), k.table.Len())
+			}
+		}
+	})
+}

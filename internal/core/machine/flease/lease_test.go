@@ -1,0 +1,332 @@
+package flease_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
+)
+
+func TestOneOfThreeGetsIt(t *testing.T) {
+	w := newWorld(t, 3)
+	for _, id := range w.cfg.Peers {
+		w.acquire(id, "r")
+	}
+	w.run(time.Second)
+	held := 0
+	for _, id := range w.cfg.Peers {
+		if w.believes(id, "r") {
+			held++
+		}
+	}
+	if held != 1 {
+		t.Fatalf("%d believe in it, want 1", held)
+	}
+}
+
+func TestRenewedForAsLongAsItIsWanted(t *testing.T) {
+	w := newWorld(t, 3)
+	w.acquire(1, "r")
+	w.settle()
+	fence := w.want(1, "r", flease.Acquired).Lease.Fence
+	w.acquire(2, "r")
+	for range 60 {
+		w.run(time.Second)
+		w.wantHolder("r", 1)
+	}
+	if n := w.want(1, "r", flease.Renewed); n.Lease.Fence != fence {
+		t.Errorf("the fence has become %d, want %d: it is the same tenure", n.Lease.Fence, fence)
+	}
+}
+
+// A renewal is one message to each, and one back.
+func TestRenewalIsOneRoundTrip(t *testing.T) {
+	w := newWorld(t, 3)
+	w.acquire(1, "r")
+	w.settle()
+	for len(w.mail) == 0 {
+		w.pass(10 * time.Millisecond)
+	}
+	writes := w.take(flease.KindWrite, 2, 3)
+	if len(writes) != 2 || len(w.mail) != 0 {
+		t.Fatalf("%d writes and %d other letters, want 2 and none", len(writes), len(w.mail))
+	}
+	w.deliver(writes[0])
+	w.settle()
+	w.want(1, "r", flease.Renewed)
+}
+
+// A renewal never ends sooner than what it renews, although the owner's clock was set
+// back in between: others were told of that, and the owner believes in it.
+func TestRenewalDoesNotEndSooner(t *testing.T) {
+	w := newWorld(t, 3)
+	w.acquire(1, "r")
+	w.settle()
+	until := w.want(1, "r", flease.Acquired).Lease.Until.Wall
+	for range 5 {
+		w.members[1].off -= epsilon * 9 / 10 // too little to be noticed, each time
+		w.pass(100 * time.Millisecond)
+	}
+	for len(w.mail) == 0 {
+		w.pass(10 * time.Millisecond)
+		if w.time(1).Wall.Add(lease) > until {
+			t.Fatal("it renews so late that this shows nothing")
+		}
+	}
+	for _, l := range w.take(flease.KindWrite, 2, 3) {
+		if got := l.msgs[0].Value.Until; got < until {
+			t.Errorf("it is renewed until %v, and lasts until %v", got, until)
+		}
+	}
+}
+
+func TestTryIsToldWhoHasIt(t *testing.T) {
+	w := newWorld(t, 3)
+	w.acquire(1, "r")
+	w.settle()
+	w.try(2, "r")
+	w.settle()
+	n := w.want(2, "r", flease.Refused)
+	if n.Holder != 1 || n.Fence != w.want(1, "r", flease.Acquired).Lease.Fence {
+		t.Errorf("%+v has it, want 1 with its fence", n)
+	}
+}
+
+func TestTryWithoutAMajority(t *testing.T) {
+	w := newWorld(t, 3)
+	w.try(1, "r")
+	w.pass(5 * time.Second)
+	w.want(1, "r", flease.Unreachable)
+	w.mail = nil
+	w.pass(time.Minute)
+	if len(w.mail) > 0 {
+		t.Errorf("it goes on asking after it has given up: %+v", w.mail)
+	}
+}
+
+func TestReleaseHandsOverAtOnce(t *testing.T) {
+	w := newWorld(t, 3)
+	w.acquire(1, "r")
+	w.settle()
+	first := w.want(1, "r", flease.Acquired).Lease.Fence
+	w.acquire(2, "r")
+	w.run(time.Second)
+	w.release(1, "r")
+	w.run(200 * time.Millisecond)
+	w.want(1, "r", flease.Released)
+	w.wantHolder("r", 2)
+	if second := w.want(2, "r", flease.Acquired).Lease.Fence; second <= first {
+		t.Errorf("fence %d after %d: want a higher one", second, first)
+	}
+}
+
+// Others have begun later rounds, so that the owner waits before it tries again to
+// renew. What it releases then, is released.
+func TestReleaseBetweenTwoRounds(t *testing.T) {
+	w := newWorld(t, 3)
+	w.acquire(1, "r")
+	w.settle()
+	for len(w.mail) == 0 {
+		w.pass(10 * time.Millisecond)
+	}
+	for range 2 { // the renewal, and the whole round that follows
+		mail := w.mail
+		w.mail = nil
+		for _, l := range mail {
+			asked, ref := l.msgs[0].Ballot, l.msgs[0].From
+			e := flease.Envelope{From: l.to, Incarnation: l.e.To, To: l.e.Incarnation, Sent: w.time(l.to).Wall}
+			w.deliver(letter{1, e, []flease.Message{{Kind: flease.KindReject, To: ref, Ballot: asked, Written: asked}}})
+		}
+	}
+	if len(w.mail) > 0 {
+		t.Fatalf("it does not wait: %+v", w.mail)
+	}
+	w.release(1, "r")
+	w.settle()
+	w.want(1, "r", flease.Released)
+	w.try(3, "r")
+	w.settle()
+	w.want(3, "r", flease.Acquired)
+}
+
+// What an owner sent before it released does not undo the release.
+func TestReleaseIsNotUndone(t *testing.T) {
+	w := newWorld(t, 3)
+	w.acquire(1, "r")
+	w.settle()
+	w.pass(4 * time.Second)
+	renewals := w.take(flease.KindWrite, 2, 3)
+	w.release(1, "r")
+	w.settle()
+	for _, l := range renewals {
+		w.deliver(l)
+	}
+	w.settle()
+	w.want(1, "r", flease.Released)
+	w.try(2, "r")
+	w.settle()
+	w.want(2, "r", flease.Acquired)
+}
+
+// The lease of an owner that has died is taken over when it is over for sure,
+// although others keep asking for it.
+func TestTakeover(t *testing.T) {
+	w := newWorld(t, 3)
+	w.acquire(1, "r")
+	w.settle()
+	w.acquire(2, "r")
+	died := w.now
+	for !w.believes(2, "r") && !w.believes(3, "r") {
+		if w.now-died > 14*time.Second {
+			t.Fatal("nobody has it 14 s after its owner has died")
+		}
+		w.pass(100 * time.Millisecond)
+		w.try(3, "r")
+		for len(w.mail) > 0 { // all but what is for the dead, or from it
+			l := w.mail[0]
+			w.mail = w.mail[1:]
+			if l.to != 1 && l.e.From != 1 {
+				w.deliver(l)
+			}
+		}
+		if w.believes(1, "r") && (w.believes(2, "r") || w.believes(3, "r")) {
+			t.Fatal("two believe in it")
+		}
+	}
+	if took := w.now - died; took < 11*time.Second {
+		t.Errorf("it was taken over after %v, want 11 s at least", took)
+	}
+}
+
+func TestManyGroups(t *testing.T) {
+	groups := func(name string) []flease.Process {
+		var n int
+		if _, err := fmt.Sscanf(name, "g%d", &n); err != nil {
+			return []flease.Process{1, 2, 3, 4, 5}
+		}
+		p := func(i int) flease.Process { return flease.Process((n+i)%5 + 1) }
+		return []flease.Process{p(0), p(1), p(2)}
+	}
+	w := newWorld(t, 5, func(c *flease.Config) { c.Group = groups })
+	for n := range 500 {
+		name := fmt.Sprintf("g%d", n)
+		if err := w.members[flease.Process((n+3)%5+1)].m.Acquire(w.time(1), name); err == nil {
+			t.Fatalf("a process that is not a member may bid for %s", name)
+		}
+		w.acquire(groups(name)[n%3], name)
+	}
+	w.run(time.Second)
+	for n := range 500 {
+		name := fmt.Sprintf("g%d", n)
+		w.wantHolder(name, groups(name)[n%3])
+	}
+}
+
+// What is over is forgotten, and its fence still rises.
+func TestForgetting(t *testing.T) {
+	w := newWorld(t, 3)
+	for n := range 100 {
+		w.acquire(1, fmt.Sprint(n))
+	}
+	w.settle()
+	fence := w.want(1, "7", flease.Acquired).Lease.Fence
+	for n := range 100 {
+		w.release(1, fmt.Sprint(n))
+	}
+	w.settle()
+	w.run(time.Minute)
+	for _, id := range w.cfg.Peers {
+		if n := w.members[id].m.Size(); n > 0 {
+			t.Errorf("process %d knows %d resources after a minute, want none", id, n)
+		}
+	}
+	for _, id := range w.cfg.Peers { // clocks that are wrong together must not matter
+		w.members[id].off = -time.Hour
+		w.members[id].m.Advance(w.time(id))
+	}
+	w.acquire(2, "7")
+	w.settle()
+	if again := w.want(2, "7", flease.Acquired).Lease.Fence; again <= fence {
+		t.Errorf("fence %d after %d: want a higher one", again, fence)
+	}
+}
+
+func TestFull(t *testing.T) {
+	w := newWorld(t, 3, func(c *flease.Config) { c.Max = 3 })
+	var err error
+	for n := range 10 {
+		err = w.members[1].m.Acquire(w.time(1), fmt.Sprint(n))
+	}
+	if err == nil {
+		t.Fatal("there is room for more than 3")
+	}
+}
+
+func TestConfig(t *testing.T) {
+	good := func() flease.Config {
+		return flease.Config{Self: 1, Incarnation: 1, Peers: []flease.Process{1, 2, 3}, Lease: lease, Epsilon: epsilon, Drift: drift, Rand: newRand()}
+	}
+	for name, spoil := range map[string]func(*flease.Config){
+		"epsilon as long as the lease": func(c *flease.Config) { c.Epsilon = lease },
+		"no epsilon":                   func(c *flease.Config) { c.Epsilon = 0 },
+		"no peers":                     func(c *flease.Config) { c.Peers = nil },
+		"equal ids":                    func(c *flease.Config) { c.Peers = []flease.Process{1, 2, 2} },
+		"process 0":                    func(c *flease.Config) { c.Peers = []flease.Process{0, 1, 2} },
+		"no self":                      func(c *flease.Config) { c.Self = 0 },
+		"no incarnation":               func(c *flease.Config) { c.Incarnation = 0 },
+		"a drift below 1":              func(c *flease.Config) { c.Drift = 0.5 },
+		"one renewal":                  func(c *flease.Config) { c.Renew = lease },
+		"too many in a group": func(c *flease.Config) {
+			for i := range 70 {
+				c.Peers = append(c.Peers, flease.Process(i+10))
+			}
+		},
+	} {
+		cfg := good()
+		spoil(&cfg)
+		if _, err := flease.New(flease.Time{}, cfg); err == nil {
+			t.Errorf("%s: there is no error", name)
+		} else {
+			t.Logf("%s: %v", name, err)
+		}
+	}
+	if _, err := flease.New(flease.Time{}, good()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestGroupOfUnknownMembers(t *testing.T) {
+	w := newWorld(t, 3)
+	cfg := w.cfg
+	cfg.Self, cfg.Incarnation, cfg.Rand = 1, 99, newRand()
+	for name, group := range map[string][]flease.Process{"empty": nil, "unknown member": {1, 9}, "equal ids": {1, 1}} {
+		cfg.Group = func(string) []flease.Process { return group }
+		m, err := flease.New(w.time(1), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Acquire(w.time(1), "r"); err == nil {
+			t.Errorf("%s: there is no error", name)
+		}
+	}
+}
+
+// Who waits for a lease knows who has it, although as an acceptor it was not told.
+func TestLookKnowsWhatAWaiterWasTold(t *testing.T) {
+	w := newWorld(t, 3)
+	if err := w.members[3].m.Watch(w.time(3), "r", true); err != nil {
+		t.Fatal(err)
+	}
+	w.acquire(1, "r")
+	w.take(flease.KindRead, 3) // 3 knows nothing
+	w.settle()
+	if n := w.members[3].m.Look(w.time(3), "r"); n.Holder != 0 || !n.Unsure {
+		t.Errorf("before it asks it sees %+v", n)
+	}
+	w.acquire(3, "r")
+	w.settle()
+	if n := w.want(3, "r", flease.Changed); n.Holder != 1 || n.Unsure {
+		t.Errorf("while it waits it sees %+v", n)
+	}
+}

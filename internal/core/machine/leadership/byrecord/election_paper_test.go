@@ -1,0 +1,464 @@
+package byrecord_test
+
+// These tests hold the election's machine to what Centrifuge 2.1.1 and PRS 4.4
+// say about the leader: who may act, and when another one may. Each is named
+// after the sentence that it proves.
+//
+// The papers' store grants a leader lease. Ours is asked for compare-and-swap
+// only, so that what the store does in theirs, the waiting, the managers do
+// here: most tests are about that.
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/leadership/byrecord"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/core/storage"
+)
+
+const (
+	paperTTL   = 30 * time.Second
+	paperDrift = mono.Drift(1.2)
+	// paperTick is how finely true time passes.
+	paperTick = 10 * time.Millisecond
+)
+
+// A paperGroup is managers with one store between them, and true time. Each
+// manager's clock starts somewhere else and runs at its own rate.
+type paperGroup struct {
+	t       *testing.T
+	now     time.Duration
+	record  storage.Record
+	members []*paperMember
+	// led is every term in which someone acted, and who.
+	led map[leasehold.Term]storage.ManagerID
+}
+
+type paperMember struct {
+	group   *paperGroup
+	id      storage.ManagerID
+	machine *byrecord.Machine
+	rate    float64
+	origin  mono.Instant
+	dead    bool
+	starts  byte
+
+	cut     bool          // requests do not reach the store
+	latency time.Duration // of each way to the store
+	due     []paperEvent
+}
+
+// A paperEvent is something that is under way.
+type paperEvent struct {
+	at time.Duration
+	do func()
+}
+
+func newPaperGroup(t *testing.T, rates ...float64) *paperGroup {
+	t.Helper()
+	g := &paperGroup{t: t, led: map[leasehold.Term]storage.ManagerID{}}
+	for i, rate := range rates {
+		m := &paperMember{
+			group: g, id: storage.ManagerID("abcdef"[i : i+1]), rate: rate,
+			origin: mono.Instant(i+1) * mono.Instant(time.Hour),
+		}
+		g.members = append(g.members, m)
+		m.start()
+	}
+	return g
+}
+
+func (m *paperMember) start() {
+	m.starts++
+	var err error
+	m.machine, err = byrecord.New(m.clock(), byrecord.Config{
+		Self: m.id, Session: leasehold.Session{m.id[0], m.starts}, TTL: paperTTL, Drift: paperDrift,
+		Rand: rand.New(rand.NewPCG(uint64(m.origin), 9)),
+	})
+	if err != nil {
+		m.group.t.Fatal(err)
+	}
+	m.dead = false
+	m.did(m.machine.Advance(m.clock()))
+}
+
+// clock is what the member's own clock shows.
+func (m *paperMember) clock() mono.Instant {
+	return m.origin.Add(time.Duration(float64(m.group.now) * m.rate))
+}
+
+func (m *paperMember) leads() bool { return !m.dead && m.machine.Leads(m.clock()) }
+
+func (m *paperMember) step(e byrecord.Event) {
+	if !m.dead {
+		m.did(m.machine.Step(m.clock(), e))
+	}
+}
+
+func (m *paperMember) did(actions []byrecord.Action, _ mono.Instant) {
+	for _, a := range actions {
+		switch a := a.(type) {
+		case byrecord.Read, byrecord.Swap:
+			m.ask(a)
+		case byrecord.Lead:
+			g := m.group
+			if before, taken := g.led[a.Term]; taken {
+				g.t.Errorf("%s leads in term %d, in which %s led", m.id, a.Term, before)
+			}
+			g.led[a.Term] = m.id
+		case byrecord.Resigned:
+			m.dead = true
+		}
+	}
+}
+
+// ask puts a request to the store under way, and then its answer.
+func (m *paperMember) ask(a byrecord.Action) {
+	g := m.group
+	m.after(m.latency, func() {
+		if m.cut {
+			m.after(m.latency, func() { m.step(unanswered(a)) })
+			return
+		}
+		answer := g.serve(a)
+		m.after(m.latency, func() { m.step(answer) })
+	})
+}
+
+func (m *paperMember) after(d time.Duration, do func()) {
+	m.due = append(m.due, paperEvent{m.group.now + d, do})
+}
+
+func (g *paperGroup) serve(a byrecord.Action) byrecord.Event {
+	swap, ok := a.(byrecord.Swap)
+	switch {
+	case !ok:
+		return byrecord.Seen{Record: g.record}
+	case swap.Prev != g.record.Version:
+		return byrecord.Swapped{Swap: swap, Outcome: storage.Conflict}
+	}
+	version := g.record.Version + 1
+	g.record = swap.New
+	g.record.Version = version
+	return byrecord.Swapped{Swap: swap, Outcome: storage.Done, Version: version}
+}
+
+func unanswered(a byrecord.Action) byrecord.Event {
+	if swap, ok := a.(byrecord.Swap); ok {
+		return byrecord.Swapped{Swap: swap, Outcome: storage.Unknown}
+	}
+	return byrecord.ReadFailed{}
+}
+
+// run lets true time pass, and makes sure that no two lead.
+func (g *paperGroup) run(d time.Duration) {
+	g.t.Helper()
+	for end := g.now + d; g.now < end; g.now += paperTick {
+		for _, m := range g.members {
+			for i := 0; i < len(m.due); i++ {
+				if e := m.due[i]; e.at <= g.now {
+					m.due = append(m.due[:i:i], m.due[i+1:]...)
+					i = -1 // it may have added others
+					e.do()
+				}
+			}
+			if !m.dead {
+				m.did(m.machine.Advance(m.clock()))
+			}
+		}
+		g.leader()
+	}
+}
+
+// leader returns the one member that leads, nil if none does.
+func (g *paperGroup) leader() *paperMember {
+	g.t.Helper()
+	var leader *paperMember
+	for _, m := range g.members {
+		if !m.leads() {
+			continue
+		}
+		if leader != nil {
+			g.t.Fatalf("at %v both %s and %s lead", g.now, leader.id, m.id)
+		}
+		leader = m
+	}
+	return leader
+}
+
+// elect returns a group that has a leader.
+func elect(t *testing.T, rates ...float64) (*paperGroup, *paperMember) {
+	t.Helper()
+	g := newPaperGroup(t, rates...)
+	g.run(time.Second)
+	leader := g.leader()
+	if leader == nil {
+		t.Fatal("nobody leads a new group")
+	}
+	return g, leader
+}
+
+// untilLeader lets time pass until someone leads, and returns how long it took.
+func (g *paperGroup) untilLeader() (*paperMember, time.Duration) {
+	g.t.Helper()
+	start := g.now
+	for g.leader() == nil {
+		if g.now-start > time.Hour {
+			g.t.Fatal("nobody leads for an hour")
+		}
+		g.run(paperTick)
+	}
+	return g.leader(), g.now - start
+}
+
+// Centrifuge 2.1.1: one of the standbys is elected leader. The others ask to
+// become it, again and again, and are refused while it lives.
+func TestPaperOneStandbyIsElected(t *testing.T) {
+	g, leader := elect(t, 1, 1, 1)
+	for range 20 {
+		g.run(paperTTL)
+		if g.leader() != leader {
+			t.Fatalf("the leader lives, and %v leads", g.leader())
+		}
+	}
+	if len(g.led) != 1 {
+		t.Errorf("%d terms, want one", len(g.led))
+	}
+}
+
+// Centrifuge 2.1.1: when the leader does not respond any more, a standby takes
+// its place. PRS 4.4: after a short time, and without an operator.
+func TestPaperAStandbyTakesOver(t *testing.T) {
+	g, leader := elect(t, 1, 1, 1)
+	g.run(10 * paperTTL)
+	leader.dead = true
+	next, after := g.untilLeader()
+	if next == leader {
+		t.Fatal("the dead lead")
+	}
+	if most := paperDrift.Stretch(paperTTL) + paperTTL/6 + paperTick; after > most {
+		t.Errorf("a standby leads after %v, want at most %v", after, most)
+	}
+}
+
+// Centrifuge 2.1.1: any one standby is enough. They fail one after the other,
+// and there is a leader as long as one of them is left.
+func TestPaperAnyStandbyIsEnough(t *testing.T) {
+	g, leader := elect(t, 1, 1, 1, 1)
+	for range 3 {
+		leader.dead = true
+		leader, _ = g.untilLeader()
+		g.run(3 * paperTTL)
+	}
+	if len(g.led) != 4 {
+		t.Errorf("%d terms, want four", len(g.led))
+	}
+}
+
+// PRS 4.4 relies on a leader lease; Centrifuge 2.3.1 shows how to have one with
+// clocks that only agree on their rates. A leader that cannot reach the store
+// stops before another one may start, with the clocks at the bound in either
+// direction, and however slow the store.
+func TestPaperTwoNeverLead(t *testing.T) {
+	fast := 1.2
+	for _, rates := range [][]float64{{1, 1}, {1, fast}, {fast, 1}} {
+		for _, latency := range []time.Duration{0, 50 * time.Millisecond, 4 * time.Second} {
+			g, _ := elect(t, rates...)
+			for _, m := range g.members {
+				m.latency = latency
+			}
+			for range 5 {
+				g.run(2 * paperTTL)
+				leader := g.leader()
+				if leader == nil {
+					t.Fatalf("rates %v, latency %v: nobody leads", rates, latency)
+				}
+				leader.cut = true
+				for g.leader() == leader {
+					g.run(paperTick) // which makes sure that nobody else does
+				}
+				next, _ := g.untilLeader()
+				if next == leader {
+					t.Fatalf("rates %v, latency %v: a leader that is cut off leads on", rates, latency)
+				}
+				leader.cut = false
+			}
+		}
+	}
+}
+
+// Centrifuge 2.3.1, for leaders: a leader's time runs from the sending of what
+// the store has acknowledged, and not from the acknowledgement.
+func TestPaperLeadershipRunsFromTheSending(t *testing.T) {
+	var now mono.Instant = 1000
+	m, err := byrecord.New(now, byrecord.Config{
+		Self: "a", Session: leasehold.Session{1}, TTL: paperTTL, Rand: rand.New(rand.NewPCG(1, 1)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Advance(now)
+	actions, _ := m.Step(now, byrecord.Seen{}) // there is no record, so it sends one
+	swap, _ := actions[len(actions)-1].(byrecord.Swap)
+	sent := now
+	now = now.Add(20 * time.Second)
+	m.Step(now, byrecord.Swapped{Swap: swap, Outcome: storage.Done, Version: 1})
+	if !m.Leads(sent.Add(paperTTL-1)) || m.Leads(sent.Add(paperTTL)) {
+		t.Error("it does not lead until exactly 30s after it sent the record")
+	}
+}
+
+// Centrifuge 2.1.1 has a store that tells who may lead. If it does not tell,
+// because the answer was lost, nobody may assume anything: the manager reads,
+// and leads only if the record is its own.
+func TestPaperAnUnknownElectionIsReadBack(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		found func(ours storage.Record) storage.Record
+		leads bool
+		again bool // it sends the very same record once more
+	}{
+		{"its own", func(ours storage.Record) storage.Record { ours.Version = 1; return ours }, true, false},
+		{"its predecessor's", func(ours storage.Record) storage.Record {
+			ours.Version, ours.Session = 1, leasehold.Session{9}
+			return ours
+		}, false, false},
+		{"none yet", func(storage.Record) storage.Record { return storage.Record{} }, false, true},
+		{"another's", func(storage.Record) storage.Record {
+			return storage.Record{Version: 1, Term: 1, Leader: "b", Session: leasehold.Session{2}, Beat: 1}
+		}, false, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m, err := byrecord.New(0, byrecord.Config{
+				Self: "a", Session: leasehold.Session{1}, TTL: paperTTL, Rand: rand.New(rand.NewPCG(1, 1)),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.Advance(0)
+			actions, _ := m.Step(0, byrecord.Seen{})
+			first := swapIn(actions)
+			if first == nil {
+				t.Fatalf("there is no record, and it does %v", actions)
+			}
+			actions, _ = m.Step(1, byrecord.Swapped{Swap: *first, Outcome: storage.Unknown})
+			if m.Leads(1) {
+				t.Error("it leads on a guess")
+			}
+			if len(actions) == 0 || actions[len(actions)-1] != (byrecord.Read{Fresh: true}) {
+				t.Errorf("it does %v, want a fresh read", actions)
+			}
+			actions, _ = m.Step(2, byrecord.Seen{Record: test.found(first.New)})
+			if m.Leads(2) != test.leads {
+				t.Errorf("it leads: %t, want %t", m.Leads(2), test.leads)
+			}
+			again := swapIn(actions)
+			if (again != nil) != test.again || again != nil && *again != *first {
+				t.Errorf("it sends %+v, want the very same again: %t", again, test.again)
+			}
+		})
+	}
+}
+
+func swapIn(actions []byrecord.Action) *byrecord.Swap {
+	for _, a := range actions {
+		if s, ok := a.(byrecord.Swap); ok {
+			return &s
+		}
+	}
+	return nil
+}
+
+// A leader whose clock stood still has seen less time pass than there was. It
+// stops; and what it had sent before does not extend its time.
+func TestPaperALeaderThatSleptStops(t *testing.T) {
+	g, leader := elect(t, 1, 1)
+	g.run(paperTTL)
+	leader.latency = time.Second
+	g.run(paperTTL/3 + 500*time.Millisecond) // a renewal is under way
+	asleep := g.now
+	leader.dead = true // it is not, but nobody can tell
+	next, _ := g.untilLeader()
+	leader.origin = leader.origin.Add(asleep - g.now)
+	leader.dead = false
+	leader.step(byrecord.Slept{})
+	if leader.leads() {
+		t.Error("it leads, by a clock that stood still")
+	}
+	g.run(2 * paperTTL)
+	if g.leader() != next {
+		t.Errorf("%v leads, want %s, which took over", g.leader(), next.id)
+	}
+}
+
+// What a manager sent before its clock stood still does not help it afterwards,
+// even if it arrived: neither to go on in a term in which it has stepped down,
+// nor to begin one whose time may long be over.
+func TestPaperASwapFromBeforeTheSleepGivesNoAuthority(t *testing.T) {
+	for _, leading := range []bool{false, true} {
+		m, err := byrecord.New(0, byrecord.Config{
+			Self: "a", Session: leasehold.Session{1}, TTL: paperTTL, Rand: rand.New(rand.NewPCG(1, 1)),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Advance(0)
+		sent, _ := m.Step(0, byrecord.Seen{})
+		swap := sent[len(sent)-1].(byrecord.Swap)
+		version := storage.Version(1)
+		now := mono.Instant(1)
+		if leading {
+			_, now = m.Step(1, byrecord.Swapped{Swap: swap, Outcome: storage.Done, Version: version})
+			version++
+			sent, _ = m.Advance(now) // it renews
+			swap = sent[len(sent)-1].(byrecord.Swap)
+		}
+		m.Step(now, byrecord.Slept{})
+		actions, _ := m.Step(now+1, byrecord.Swapped{Swap: swap, Outcome: storage.Done, Version: version})
+		if m.Leads(now + 1) {
+			t.Errorf("led before: %t: it leads by a record that it sent before it slept", leading)
+		}
+		for _, a := range actions {
+			if lead, ok := a.(byrecord.Lead); ok && leading {
+				t.Errorf("it begins to lead in term %d, in which it led before", lead.Term)
+			}
+		}
+	}
+}
+
+// PRS 4.2 has a nonce by which a manager's earlier incarnations are recognised.
+// Ours is the term: it rises with every leader, also with the same one again.
+func TestPaperEveryLeaderHasANewTerm(t *testing.T) {
+	g, leader := elect(t, 1)
+	for want := range leasehold.Term(5) {
+		if g.record.Term != want+1 {
+			t.Fatalf("term %d, want %d", g.record.Term, want+1)
+		}
+		leader.dead = true
+		g.run(time.Second)
+		leader.start()
+		if leader.leads() {
+			t.Fatal("it leads as soon as it has started, in the term of its predecessor")
+		}
+		g.untilLeader()
+	}
+}
+
+// A leader that resigns has stopped before the store knows, and another one
+// need not wait. That is not in the papers, whose leaders only crash.
+func TestPaperAResignationNeedNotBeWaitedOut(t *testing.T) {
+	g, leader := elect(t, 1, 1)
+	g.run(paperTTL)
+	leader.latency = time.Second
+	leader.step(byrecord.Resign{})
+	if leader.leads() {
+		t.Error("it leads after it has resigned")
+	}
+	next, after := g.untilLeader()
+	if next == leader || after > time.Second+paperTTL/6+2*paperTick {
+		t.Errorf("%s leads after %v, want the other one within a look at the record", next.id, after)
+	}
+}

@@ -1,0 +1,325 @@
+package manager_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/storage"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
+)
+
+// The census here is of a leader in this term, which took over at an hour and has
+// authority for ever. Leases last 10 s; nobody can believe in one after 12.
+const (
+	censusTerm  leasehold.Term = 1000
+	censusBegin                = mono.Instant(time.Hour)
+	censusEnd                  = censusBegin + mono.Instant(12*time.Second)
+)
+
+// A survey is a census whose owners the test plays.
+type survey struct {
+	t      *testing.T
+	census *manager.Census
+	now    mono.Instant
+	seqs   map[leasehold.Session]protocol.Seq
+}
+
+func newSurvey(t *testing.T, change ...func(*manager.Config)) *survey {
+	t.Helper()
+	cfg := poolConfig()
+	cfg.Volatile = true
+	for _, c := range change {
+		c(&cfg)
+	}
+	census, err := manager.NewCensus(censusBegin, cfg, censusTerm, mono.Never)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &survey{t, census, censusBegin, make(map[leasehold.Session]protocol.Seq)}
+}
+
+// say lets an owner say what it has, and returns the leader's answer; nil if there
+// is none. Term is of the leader that it has heard last.
+func (s *survey) say(h *table.Holder, term leasehold.Term, leases ...leasehold.Lease) *protocol.LeaseReply {
+	s.t.Helper()
+	return s.request(&protocol.LeaseRequest{Holder: h, Term: term, Leases: leases})
+}
+
+// confirm lets one that has heard the leader say what it has.
+func (s *survey) confirm(h *table.Holder, leases ...leasehold.Lease) *protocol.LeaseReply {
+	s.t.Helper()
+	return s.say(h, censusTerm, leases...)
+}
+
+func (s *survey) request(r *protocol.LeaseRequest) *protocol.LeaseReply {
+	s.t.Helper()
+	if r.Seq == 0 {
+		s.seqs[r.Holder.Session]++
+		r.Seq = s.seqs[r.Holder.Session]
+	}
+	r.Namespace = poolNamespace
+	actions, _ := s.census.Step(s.now, manager.Request{LeaseRequest: r})
+	var reply *protocol.LeaseReply
+	for _, a := range actions {
+		if send, ok := a.(manager.Send); ok {
+			reply = send.Reply
+		}
+	}
+	if reply != nil {
+		if err := reply.Validate(protocol.DefaultLimits); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	return reply
+}
+
+// lead ends the census and returns the machine that leads on.
+func (s *survey) lead() *manager.Machine {
+	s.t.Helper()
+	if !s.census.Over() {
+		s.now = censusEnd
+		s.census.Advance(s.now)
+	}
+	if !s.census.Over() {
+		s.t.Fatal("the census is not over")
+	}
+	m, err := s.census.Lead(s.now)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return m
+}
+
+// A finding is what the table says about a range.
+type finding struct {
+	Range leasehold.Range
+	By    leasehold.OwnerID
+	Gen   leasehold.Generation
+	Kept  bool // lookups that knew it are told that nothing was lost
+}
+
+func findings(m *manager.Machine) (out []finding) {
+	for r, e := range m.Table().All() {
+		f := finding{Range: r, Gen: e.Generation, Kept: e.Adopted != 0}
+		if !e.Vacant() {
+			f.By = e.Holder.Owner
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+func held(i, j int, g leasehold.Generation) leasehold.Lease {
+	return leasehold.Lease{Range: cell(i, j), Generation: g}
+}
+
+func TestCensusRenewsWhatOwnersHave(t *testing.T) {
+	s, a := newSurvey(t), poolHolder(1)
+	got := s.say(a, 7, held(0, 4, 11), held(9, 10, 12))
+	want := &protocol.LeaseReply{
+		Namespace: poolNamespace, Session: a.Session, Leader: "m1", Term: censusTerm, Seq: 1, Echo: 1, Collecting: true,
+		Timing: protocol.DefaultTiming(), Clock: censusBegin,
+		Offers: []protocol.Offer{{Lease: held(0, 4, 11)}, {Lease: held(9, 10, 12)}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("(-want +got):\n%s", diff)
+	}
+	if s.request(&protocol.LeaseRequest{Holder: a, Seq: 1, Term: 7}) != nil {
+		t.Error("a request that was heard before is answered")
+	}
+	if r := s.say(poolHolder(2), 0); r == nil || len(r.Offers) != 0 {
+		t.Errorf("an owner that has nothing is told %+v", r)
+	}
+}
+
+func TestCensusFinds(t *testing.T) {
+	a, b := poolHolder(1), poolHolder(2)
+	_, newest := storage.First(censusTerm)
+	for _, c := range []struct {
+		name string
+		tell func(*survey)
+		want []finding
+	}{
+		{"nothing", func(*survey) {}, []finding{{Range: leasehold.All}}},
+		{"what is confirmed", func(s *survey) {
+			s.say(a, 7, held(0, 4, 11))
+			s.confirm(a, held(0, 4, 11))
+		}, []finding{{cell(0, 4), a.Owner, 11, true}, {Range: cell(4, 0)}}},
+		{"what was only said", func(s *survey) {
+			s.say(a, 7, held(0, 4, 11))
+		}, []finding{{cell(0, 4), a.Owner, 11, false}, {Range: cell(4, 0)}}},
+		{"what was confirmed last", func(s *survey) {
+			s.confirm(a, held(0, 4, 11))
+			s.confirm(a, held(0, 2, 11))
+		}, []finding{{cell(0, 2), a.Owner, 11, true}, {Range: cell(2, 0)}}},
+		{"the owner that has it, not the one that had it", func(s *survey) {
+			s.say(b, 7, held(0, 4, 12)) // an old message, of a later lease than the one that is held
+			s.confirm(a, held(2, 8, 11))
+		}, []finding{{cell(0, 2), b.Owner, 12, false}, {cell(2, 8), a.Owner, 11, true}, {Range: cell(8, 0)}}},
+		{"the later of two leases that were only said", func(s *survey) {
+			s.say(a, 7, held(0, 4, 11))
+			s.say(b, 7, held(2, 8, 10))
+		}, []finding{{cell(0, 4), a.Owner, 11, false}, {cell(4, 8), b.Owner, 10, false}, {Range: cell(8, 0)}}},
+		{"nothing of one that leaves", func(s *survey) {
+			s.say(a, 7, held(0, 4, 11))
+			s.request(&protocol.LeaseRequest{Holder: a, Term: 7, Leaving: true})
+		}, []finding{{Range: leasehold.All}}},
+		{"nothing that cannot be", func(s *survey) {
+			s.say(a, 7, held(0, 4, newest+1))
+		}, []finding{{Range: leasehold.All}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newSurvey(t)
+			c.tell(s)
+			m := s.lead()
+			if diff := cmp.Diff(c.want, findings(m)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if lsn, newest := storage.First(censusTerm); m.Table().LSN() != lsn || m.Table().Newest() != newest {
+				t.Errorf("it goes on from lsn %d and generation %d, want %d and %d", m.Table().LSN(), m.Table().Newest(), lsn, newest)
+			}
+		})
+	}
+}
+
+// Nothing is granted before nobody can believe in anything else, unless all keys
+// are known to be held.
+func TestCensusEnds(t *testing.T) {
+	a, b := poolHolder(1), poolHolder(2)
+	t.Run("in time", func(t *testing.T) {
+		s := newSurvey(t)
+		s.confirm(a, held(0, 4, 11))
+		if _, wake := s.census.Advance(censusEnd - 1); s.census.Over() || wake != censusEnd {
+			t.Errorf("over: %v, woken at %v", s.census.Over(), wake)
+		}
+		s.lead()
+	})
+	t.Run("after what was promised", func(t *testing.T) {
+		s := newSurvey(t, func(c *manager.Config) { c.Promised = time.Minute })
+		if _, wake := s.census.Advance(censusEnd); s.census.Over() || wake != censusBegin.Add(time.Minute) {
+			t.Errorf("over: %v, woken at %v", s.census.Over(), wake)
+		}
+	})
+	t.Run("when all is known", func(t *testing.T) {
+		s := newSurvey(t)
+		s.confirm(a, held(0, 4, 11))
+		s.say(b, 7, held(4, 0, 12))
+		if s.census.Over() {
+			t.Error("it is over, although one has only said so")
+		}
+		s.confirm(b, held(4, 0, 12))
+		if !s.census.Over() {
+			t.Error("it goes on, although all is known")
+		}
+	})
+	t.Run("only with authority", func(t *testing.T) {
+		cfg := poolConfig()
+		census, err := manager.NewCensus(censusBegin, cfg, censusTerm, censusEnd-1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if census.Advance(censusEnd); census.Over() {
+			t.Error("it is over, although there may be another leader")
+		}
+		s := &survey{t, census, censusEnd - 1, make(map[leasehold.Session]protocol.Seq)}
+		if s.say(a, 7) != nil {
+			t.Error("it answers without authority")
+		}
+		if census.Step(censusEnd, manager.Authority{Until: censusEnd + 1}); !census.Over() {
+			t.Error("it goes on, with authority")
+		}
+	})
+}
+
+// Who asks too late, or is one too many, is not answered: a refusal would cost it
+// what it has, and whoever leads on will hear it.
+func TestCensusIgnores(t *testing.T) {
+	s := newSurvey(t, func(c *manager.Config) { c.MaxOwners = 1 })
+	s.say(poolHolder(1), 0)
+	s.say(poolHolder(2), 0)
+	if r := s.say(poolHolder(3), 0); r != nil || s.census.Witnesses() != 2 {
+		t.Errorf("one too many is told %+v; %d are known", r, s.census.Witnesses())
+	}
+	foreign := &protocol.LeaseRequest{Namespace: "elsewhere", Holder: poolHolder(1), Seq: 9}
+	if actions, _ := s.census.Step(s.now, manager.Request{LeaseRequest: foreign}); !noted(actions, manager.NoteForeign) {
+		t.Errorf("to one of another namespace: %v", actions)
+	}
+	later := &protocol.LeaseRequest{Namespace: poolNamespace, Holder: poolHolder(1), Seq: 9, Term: censusTerm + 1}
+	if actions, _ := s.census.Step(s.now, manager.Request{LeaseRequest: later}); !cmp.Equal(actions, []manager.Action{manager.Outranked{By: censusTerm + 1}}) {
+		t.Errorf("to one that has heard a later leader: %v", actions)
+	}
+	s.now = censusEnd
+	if r := s.say(poolHolder(1), 0); r != nil {
+		t.Errorf("one that comes too late is told %+v", r)
+	}
+}
+
+func noted(actions []manager.Action, what manager.Notable) bool {
+	for _, a := range actions {
+		if n, ok := a.(manager.Note); ok && n.What == what {
+			return true
+		}
+	}
+	return false
+}
+
+// What a silent owner has is free when the last that we have renewed has ended,
+// and what an earlier leader may have promised.
+func TestCensusRemembersWhatItRenewed(t *testing.T) {
+	early, late, busy := poolHolder(1), poolHolder(2), poolHolder(3)
+	s := newSurvey(t)
+	s.say(early, 7, held(0, 4, 11))
+	s.now = censusBegin.Add(11 * time.Second)
+	s.say(late, 7, held(4, 8, 12))
+	m := s.lead()
+	// A third owner goes on, which could take what the others have.
+	request := &protocol.LeaseRequest{Namespace: poolNamespace, Holder: busy}
+	var by []leasehold.OwnerID
+	var did func(actions []manager.Action, _ mono.Instant)
+	did = func(actions []manager.Action, _ mono.Instant) {
+		for _, a := range slices.Clone(actions) {
+			switch a := a.(type) {
+			case manager.Send:
+				if a.Owner == busy.Owner {
+					request.Term, request.Heard, request.Applied = a.Reply.Term, a.Reply.Seq, a.Reply.Seq
+				}
+			case manager.Commit:
+				for _, c := range a.Batch.Changes {
+					if c.Kind == table.Vacated && c.Holder != busy {
+						by = append(by, c.Holder.Owner)
+					}
+				}
+				did(m.Step(s.now, manager.Committed{Outcome: storage.Done}))
+			}
+		}
+	}
+	vacated := func(now mono.Instant) []leasehold.OwnerID {
+		s.now, by = now, nil
+		request.Seq++
+		next := *request
+		did(m.Step(now, manager.Request{LeaseRequest: &next}))
+		did(m.Advance(now))
+		return slices.Compact(by)
+	}
+	vacated(censusEnd - 2)
+	vacated(censusEnd - 1)
+	if got := vacated(censusEnd); !cmp.Equal(got, []leasehold.OwnerID{early.Owner}) {
+		t.Errorf("after 12 s %v have ended, want what %s had", got, early.Owner)
+	}
+	free := censusBegin.Add(23 * time.Second)
+	for at := s.now.Add(2 * time.Second); at < free-1; at = at.Add(2 * time.Second) {
+		vacated(at)
+	}
+	if got := vacated(free - 1); got != nil {
+		t.Errorf("just before 23 s %v have ended", got)
+	}
+	if got := vacated(free); !cmp.Equal(got, []leasehold.OwnerID{late.Owner}) {
+		t.Errorf("after 23 s %v have ended, want what %s had", got, late.Owner)
+	}
+}

@@ -1,0 +1,191 @@
+package manager
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
+)
+
+// What a source has let go of is with its target, if the target says so when it
+// is offered the lease. This is how a leader, whichever it is, gets a range from
+// the one to the other.
+
+// A transfer is a range whose state is with another owner already.
+type transfer struct {
+	to     *peer
+	ticket protocol.Ticket
+}
+
+// target returns the peer that state was sent to; nil if it is gone. Of one that
+// had nothing before, a new leader may not have heard yet: it is taken for alive
+// for as long as those that the table names.
+func (m *Machine) target(now mono.Instant, h *table.Holder) *peer {
+	p := m.members.sessions[h.Session]
+	if p != nil && !p.acks.proven && p.seat != nil && p.seat.incumbent == p && now < m.members.inheritUntil {
+		// It has said hello. That it hears us it need not prove: our predecessor
+		// has had its word.
+		p.acks.proven = true
+		p.renewal.until = max(p.renewal.until, m.members.inheritUntil)
+		m.plan.replan = true
+	}
+	if p != nil || now >= m.members.inheritUntil || len(m.members.sessions) >= m.cfg.MaxOwners+m.members.named {
+		return p
+	}
+	if i, known := m.members.findSeat(h.Owner); known && m.members.seats[i].incumbent != nil {
+		return nil // a later process has its name
+	}
+	p = newInheritedPeer(h, m.members.inheritUntil)
+	p.seat = m.members.seat(h.Owner)
+	p.seat.incumbent = p
+	m.members.sessions[h.Session] = p
+	m.members.inherited++
+	m.wakeAt(p.renewal.until)
+	m.plan.replan = true
+	return p
+}
+
+// handedOver cuts a lease that p has let go of into what was handed over to
+// another owner and what is lost.
+func (m *Machine) handedOver(now mono.Instant, p *peer, f freed, reports []protocol.MoveReport) []freed {
+	parts := []freed{f}
+	for i := range reports {
+		rep := &reports[i]
+		if rep.State != protocol.MoveDone || f.Generation > rep.Newest || !unmarked(parts, rep.Range) {
+			continue
+		}
+		to := m.target(now, rep.To)
+		if to == nil || !to.member() {
+			m.note(NoteTargetGone, p.holder.Owner, 0, 0)
+			continue
+		}
+		parts = mark(parts, rep.Range, &transfer{to, rep.Ticket})
+	}
+	return parts
+}
+
+// unmarked reports whether a part of r is not known to be elsewhere.
+func unmarked(parts []freed, r leasehold.Range) bool {
+	return slices.ContainsFunc(parts, func(f freed) bool { return f.moved == nil && f.Range.Overlaps(r) })
+}
+
+// mark says of what lies in r that its state is elsewhere.
+func mark(parts []freed, r leasehold.Range, moved *transfer) []freed {
+	var out []freed
+	for _, f := range parts {
+		in, overlaps := f.Range.Intersect(r)
+		if !overlaps || f.moved != nil {
+			out = append(out, f)
+			continue
+		}
+		piece := func(r leasehold.Range, moved *transfer) {
+			part := f
+			part.Range, part.moved = r, moved
+			out = append(out, part)
+		}
+		if in.Start > f.Range.Start {
+			piece(leasehold.Range{Start: f.Range.Start, Limit: in.Start}, nil)
+		}
+		piece(in, moved)
+		if in.Limit != f.Range.Limit {
+			piece(leasehold.Range{Start: in.Limit, Limit: f.Range.Limit}, nil)
+		}
+	}
+	return out
+}
+
+// release frees leases that p has let go of: what it has handed over goes to its
+// target with the state; the rest is lost.
+func (m *Machine) release(now mono.Instant, p *peer, given []freed, reports []protocol.MoveReport) {
+	for _, whole := range given {
+		for _, f := range m.handedOver(now, p, whole, reports) {
+			switch {
+			case f.moved != nil:
+				m.note(NoteMoved, p.holder.Owner, uint64(f.Generation), 0)
+				p.handOver(&f)
+			case f.cause == leasehold.CauseRefused:
+				m.note(NoteRefused, p.holder.Owner, uint64(f.Generation), 0)
+			case f.cause == leasehold.CauseReleased:
+				m.note(NoteReleased, p.holder.Owner, uint64(f.Generation), 0)
+			}
+			m.freed.add(f)
+		}
+	}
+}
+
+// handOver remembers what p has handed over and to whom, until it is recorded.
+func (p *peer) handOver(f *freed) {
+	if slices.ContainsFunc(p.moves.handed, func(d protocol.Departure) bool { return d.Ticket == f.moved.ticket }) {
+		return // one of several leases
+	}
+	to := f.moved.to
+	p.moves.handed = append(p.moves.handed, protocol.Departure{Ticket: f.moved.ticket, Range: f.Range, To: to.holder})
+	to.moves.arriving = append(to.moves.arriving, protocol.Arrival{Ticket: f.moved.ticket, Range: f.Range, From: p.holder})
+}
+
+// joins reports whether f and next, which follows it, went under one ticket.
+func (f *freed) joins(next *freed) bool {
+	return f.moved != nil && next.moved != nil && f.moved.ticket == next.moved.ticket && f.holder == next.holder && f.Range.Limit == next.Range.Start && next.Range.Start != 0
+}
+
+// recordedMove lets a source know, in what it is told next, that the table has
+// what it handed over.
+func (m *Machine) recordedMove(f *freed) {
+	if f.moved == nil {
+		return
+	}
+	to := f.moved.to
+	to.moves.arriving = slices.DeleteFunc(to.moves.arriving, func(a protocol.Arrival) bool { return a.Ticket == f.moved.ticket })
+	m.ordered(to)
+	if m.cfg.Volatile && m.pending.carries(f.moved.ticket) {
+		if m.moves.unconfirmed == nil {
+			m.moves.unconfirmed = make(map[protocol.Ticket]leasehold.Session)
+		}
+		m.moves.unconfirmed[f.moved.ticket] = f.holder.Session
+		return
+	}
+	m.dismiss(f.holder.Session, f.moved.ticket)
+}
+
+// dismiss lets a source know, in what it is told next, that it need not speak of
+// a move any more.
+func (m *Machine) dismiss(source leasehold.Session, t protocol.Ticket) {
+	if p := m.members.sessions[source]; p != nil {
+		p.moves.handed = slices.DeleteFunc(p.moves.handed, func(d protocol.Departure) bool { return d.Ticket == t })
+		m.ordered(p)
+	}
+}
+
+// receivedBy ends, in order, all moves to a peer but those of generations that it
+// may still take.
+func (m *Machine) receivedBy(p *peer, pending map[leasehold.Generation]protocol.Seq) {
+	for _, g := range slices.Sorted(maps.Keys(p.held.tickets)) {
+		if _, still := pending[g]; !still {
+			m.received(p.held.tickets[g])
+		}
+	}
+}
+
+// received is the end of a move: the target has said that it has the lease, or
+// that it has not, or is gone.
+func (m *Machine) received(t protocol.Ticket) {
+	if source, waits := m.moves.unconfirmed[t]; waits {
+		delete(m.moves.unconfirmed, t)
+		m.dismiss(source, t)
+	}
+}
+
+// transfer is the change by which leases that lie side by side, and went under
+// one ticket, go to where their state is, as one. So many changes of the batch come before it.
+func (m *Machine) transfer(row []freed, changes int) table.Change {
+	generation := m.nextGeneration(len(m.pending.tickets), changes)
+	m.pending.tickets[generation] = row[0].moved.ticket
+	r := leasehold.Range{Start: row[0].Range.Start, Limit: row[len(row)-1].Range.Limit}
+	return table.Change{
+		Kind: table.Moved, Range: r, Generation: generation, Holder: row[0].moved.to.holder, From: row[0].holder,
+		Reason: m.plan.reason(r, row[0].holder, row[0].moved.to.holder),
+	}
+}

@@ -1,0 +1,210 @@
+package manager
+
+import (
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
+	"github.com/leasehold-dev/leasehold/partition"
+)
+
+// An OrderKind says what an operator wants.
+type OrderKind uint8
+
+// The kinds of orders.
+const (
+	OrderDrain     OrderKind = 1 // an owner is to hold nothing
+	OrderUndrain   OrderKind = 2 // it takes part again
+	OrderMove      OrderKind = 3 // an owner is to have a range, for now
+	OrderRebalance OrderKind = 4 // the policy is to be asked, without regard to the churn budget
+)
+
+// An Order is what an operator wants. [Ordered] answers.
+type Order struct {
+	ID    uint64 // of the asker's choosing
+	Kind  OrderKind
+	Owner leasehold.OwnerID
+	Range leasehold.Range // of OrderMove
+}
+
+// Ordered answers an [Order]: what is wanted has been begun, or why not.
+type Ordered struct {
+	ID  uint64
+	Err error
+}
+
+func (Order) managerEvent()    {}
+func (Ordered) managerAction() {}
+
+// order carries out what an operator wants, as far as it can be begun.
+func (m *Machine) order(now mono.Instant, o Order) {
+	err := m.check(now, &o)
+	if err == nil {
+		switch o.Kind {
+		case OrderDrain, OrderUndrain:
+			m.drain(o.Owner, o.Kind == OrderDrain)
+		case OrderMove:
+			i, _ := m.members.findSeat(o.Owner)
+			m.plan.desired.Set(o.Range, m.members.seats[i])
+			m.plan.reasons.Set(o.Range, table.Ordered)
+			m.plan.amended, m.plan.rescan = true, true
+		case OrderRebalance:
+			m.plan.churn.unlimited = true
+			m.plan.replan, m.plan.occasion = true, table.Rebalance
+			m.plan.gatherUntil = 0
+		}
+	}
+	m.emit(Ordered{o.ID, err})
+}
+
+func (m *Machine) drain(owner leasehold.OwnerID, on bool) {
+	i, _ := m.members.findSeat(owner)
+	p := m.members.seats[i].incumbent
+	if p.exit.draining == on {
+		return
+	}
+	p.exit.draining = on
+	want := uint64(0)
+	if on {
+		want = 1
+	}
+	m.note(NoteDraining, owner, uint64(len(p.held.leases)), want)
+	if !on {
+		m.planFromHere()
+	}
+	m.retire(p)
+}
+
+// planFromHere makes the assignment what is so, and what is on its way. The plan
+// before may be far from it: whoever is no longer drained has more than that.
+func (m *Machine) planFromHere() {
+	for r, e := range m.state.table.All() {
+		if p := m.members.holderOf(e); p != nil && p.member() {
+			m.plan.desired.Set(r, p.seat)
+		}
+	}
+	for _, mv := range m.moves.all {
+		m.plan.desired.Set(mv.Range, mv.to.seat)
+	}
+	m.plan.amended = true
+}
+
+// check reports why an order cannot be carried out.
+func (m *Machine) check(now mono.Instant, o *Order) error {
+	bad := func(kind leasehold.Kind, subject, format string, args ...any) error {
+		return leasehold.Errorf("order", kind, subject, format, args...)
+	}
+	if !m.lead.active(now) {
+		return bad(leasehold.ErrUnavailable, string(m.cfg.Namespace), "this manager's time as leader has run out: try again")
+	}
+	switch o.Kind {
+	case OrderRebalance:
+		return nil
+	case OrderDrain, OrderUndrain, OrderMove:
+	default:
+		return bad(leasehold.ErrInvalid, string(m.cfg.Namespace), "there is no order of kind %d", o.Kind)
+	}
+	i, known := m.members.findSeat(o.Owner)
+	if !known || !m.members.seats[i].incumbent.member() {
+		return bad(leasehold.ErrNotFound, string(o.Owner), "no owner with this name takes part: \"leasehold owner list\" lists those who do")
+	}
+	if o.Kind != OrderMove {
+		return nil
+	}
+	if !o.Range.Valid() {
+		return bad(leasehold.ErrInvalid, o.Range.String(), "is not a range")
+	}
+	if m.members.seats[i].incumbent.exit.retires() {
+		return bad(leasehold.ErrInvalid, string(o.Owner), "the owner is being drained: it takes nothing")
+	}
+	return m.checkLimits(o)
+}
+
+// checkLimits reports whether a move by hand would make too many ranges.
+func (m *Machine) checkLimits(o *Order) error {
+	m.plan.amend()
+	want, limits, own := m.plan.current.With(o.Range, o.Owner), m.limits(), 0
+	for range want.Ranges(o.Owner) {
+		own++
+	}
+	if len(want) > limits.MaxRanges || own > limits.MaxPerOwner {
+		return leasehold.Errorf("order", leasehold.ErrLimit, o.Range.String(),
+			"there would be %d ranges, %d of them of %q: at most %d and %d are allowed", len(want), own, string(o.Owner), limits.MaxRanges, limits.MaxPerOwner)
+	}
+	return nil
+}
+
+// A Planned is a range that would change its owner.
+type Planned struct {
+	Range    leasehold.Range
+	From, To leasehold.OwnerID // "" is nobody
+	// WithState: it would be moved with its state. Otherwise that is lost.
+	WithState bool
+	Load      float64 // work per second that its keys cost, as far as it is known
+}
+
+// Preview returns what an order would move where, and changes nothing. What is
+// under way already is part of it.
+func (m *Machine) Preview(now mono.Instant, o Order) ([]Planned, error) {
+	if err := m.check(now, &o); err != nil {
+		return nil, err
+	}
+	want, err := m.would(now, o)
+	if err != nil {
+		return nil, err
+	}
+	cells := m.members.loads().Cells
+	var out []Planned
+	for _, r := range partition.Diff(m.state.held(), want) {
+		if r.From == "" {
+			continue
+		}
+		p := Planned{Range: r.Range, From: r.From, To: r.To}
+		p.Load, cells = loadWithin(cells, r.Range)
+		if i, known := m.members.findSeat(r.From); known {
+			if j, taken := m.members.findSeat(r.To); taken {
+				p.WithState = m.members.seats[i].incumbent.moves.movable(m.members.seats[j])
+			}
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// would is the assignment that an order leads to.
+func (m *Machine) would(now mono.Instant, o Order) (partition.Assignment, error) {
+	fill := m.plan.churn // the bucket is only looked at
+	defer func() { m.plan.churn = fill }()
+	m.plan.amend()
+	switch o.Kind {
+	case OrderMove:
+		return m.plan.current.With(o.Range, o.Owner), nil
+	case OrderDrain, OrderUndrain:
+		return partition.Apply(m.cfg.Policy, m.input(now, func(p *peer) bool {
+			if p.holder.Owner == o.Owner {
+				return o.Kind == OrderDrain
+			}
+			return drained(p)
+		}))
+	default: // OrderRebalance
+		in := m.input(now, drained)
+		in.Budget = 1
+		return partition.Apply(m.cfg.Policy, in)
+	}
+}
+
+// loadWithin is what is known of the load of a range, and the cells that a later
+// range may have a part in. Cells and ranges are sorted.
+func loadWithin(cells []partition.Cell, r leasehold.Range) (float64, []partition.Cell) {
+	for len(cells) > 0 && cells[0].Range.Last() < r.Start {
+		cells = cells[1:]
+	}
+	var sum float64
+	for _, c := range cells {
+		part, ok := c.Range.Intersect(r)
+		if !ok {
+			break
+		}
+		sum += c.Rate * sizeOf(part) / sizeOf(c.Range)
+	}
+	return sum, cells
+}

@@ -1,0 +1,122 @@
+package manager_test
+
+import (
+	"testing"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
+	"github.com/leasehold-dev/leasehold/partition"
+)
+
+// What makes a range go from a to b is said of the move while it is under way, and
+// recorded with the change.
+func TestReasonsOfMoves(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   func(l *paperLeader, p *plan, a, b *paperOwner)
+		want table.Reason
+	}{
+		"the policy is asked for": {func(l *paperLeader, p *plan, _, _ *paperOwner) { p.give("aba"); l.rethink() }, table.Rebalance},
+		"a third joins":           {func(l *paperLeader, p *plan, _, _ *paperOwner) { p.give("aba"); l.mover("c") }, table.Joined},
+		"it is ordered":           {func(l *paperLeader, _ *plan, _, _ *paperOwner) { l.must(manager.OrderMove, "b", cell(1, 2)) }, table.Ordered},
+		"it is drained": {func(l *paperLeader, p *plan, _, _ *paperOwner) {
+			p.give("aba")
+			l.must(manager.OrderDrain, "a", leasehold.Range{})
+		}, table.Drain},
+		"it wants to leave": {func(_ *paperLeader, p *plan, a, _ *paperOwner) { p.give("aba"); a.parts() }, table.Leaving},
+		"it wants to leave, and is drained": {func(l *paperLeader, p *plan, a, _ *paperOwner) {
+			a.parts()
+			p.give("aba")
+			l.must(manager.OrderDrain, "a", leasehold.Range{})
+		}, table.Leaving},
+		"another is drained": {func(l *paperLeader, p *plan, _, _ *paperOwner) {
+			l.mover("c")
+			p.give("aba")
+			l.must(manager.OrderDrain, "c", leasehold.Range{})
+		}, table.Drain},
+		"loads": {func(l *paperLeader, p *plan, a, _ *paperOwner) {
+			p.give("aba")
+			a.loaded(nil, partition.Cell{Range: cell(0, 3), Rate: 900})
+			l.untilAsked(p)
+		}, table.Load},
+		"another configuration": {func(l *paperLeader, p *plan, _, _ *paperOwner) {
+			p.give("aba")
+			l.step(manager.Reconfigured{Config: manager.Config{Timing: protocol.PaperTiming(), Policy: p}})
+			l.settle()
+		}, table.Configured},
+		"a plan that is drawn again for another reason": {func(l *paperLeader, p *plan, _, _ *paperOwner) {
+			l.must(manager.OrderMove, "b", cell(1, 2))
+			p.give("aba")
+			l.mover("c")
+		}, table.Ordered},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, p := newMovingLeader(t, "aaa")
+			a, b := l.mover("a"), l.mover("b")
+			c.do(l, p, a, b)
+			moves := l.machine.Moves(l.now, 9)
+			if len(moves) == 0 || moves[0].Range != cell(1, 2) || moves[0].Reason != c.want {
+				t.Fatalf("what is under way is %+v, want %v for the reason %d", moves, cell(1, 2), c.want)
+			}
+			a.completes(a.departures()[0])
+			l.settle()
+			if last := l.log[len(l.log)-1]; last.Kind != table.Moved || last.Reason != c.want {
+				t.Errorf("the last change is %v, for the reason %d, want a move for %d", &last, last.Reason, c.want)
+			}
+		})
+	}
+}
+
+// The first owner gets all because it has joined; what one had that is gone, another gets
+// because of that.
+func TestReasonsOfGrants(t *testing.T) {
+	l, p := newMovingLeader(t, "ab")
+	a := l.join("a")
+	if len(l.log) == 0 || l.log[0].Reason != table.Joined {
+		t.Fatalf("the first changes are %+v", l.log)
+	}
+	l.join("b")
+	p.give("bb")
+	since := len(l.log)
+	a.leave()
+	l.settle()
+	granted := 0
+	for _, c := range l.log[since:] {
+		switch {
+		case c.Kind == table.Granted && c.Reason == table.Gone:
+			granted++
+		case c.Kind == table.Vacated && c.Reason == table.NoReason:
+		default:
+			t.Errorf("%v, for the reason %d", &c, c.Reason)
+		}
+	}
+	if granted == 0 {
+		t.Error("nothing was granted")
+	}
+}
+
+func TestReasonOfSeams(t *testing.T) {
+	l, _, _ := patched(t)
+	moves := l.machine.Moves(l.now, 9)
+	if len(moves) != 1 || moves[0].Reason != table.Joint {
+		t.Errorf("%+v, want one move that makes leases one", moves)
+	}
+}
+
+// Reasons take no more room than ranges, whatever has been.
+func TestReasonsAreBounded(t *testing.T) {
+	l, p := newMovingLeader(t, "a")
+	l.join("a")
+	l.join("b")
+	for i := range 64 {
+		l.must(manager.OrderMove, []leasehold.OwnerID{"a", "b"}[i%2], cell(2*i+1, 2*i+2))
+		if i%2 == 0 {
+			p.give("a")
+			l.rethink()
+		}
+	}
+	if sizes := l.machine.Sizes(); sizes.Reasons > 2*sizes.Planned+1 {
+		t.Errorf("there are reasons for %d ranges, and %d are planned", sizes.Reasons, sizes.Planned)
+	}
+}

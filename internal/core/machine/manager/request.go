@@ -1,0 +1,483 @@
+package manager
+
+import (
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
+	"github.com/leasehold-dev/leasehold/partition"
+)
+
+// By how much an owner's term may be ahead of ours and still be believed. Terms of a
+// store rise one by one, or by the seconds for which it may have forgotten some: an owner
+// that is centuries ahead is broken, and must not use them up. Where there is no store they are milliseconds, and an owner is ahead if our
+// wall clocks were set back; more than a day or so is not believed.
+const (
+	maxTermJump         = 1 << 33
+	maxVolatileTermJump = 1 << 27
+)
+
+func (c *Config) termJump() leasehold.Term {
+	if c.Volatile {
+		return maxVolatileTermJump
+	}
+	return maxTermJump
+}
+
+// request handles an owner's message: first whether it counts, then what it
+// says, then the answer.
+func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
+	switch {
+	case r.Validate(m.cfg.Limits) != nil:
+		m.note(NoteBadMessage, "", uint64(r.Term), uint64(r.Seq))
+		return
+	case r.Namespace != m.cfg.Namespace:
+		m.note(NoteForeign, r.Holder.Owner, 0, 0)
+		return
+	case r.Term > m.lead.term+m.cfg.termJump():
+		m.note(NoteBadMessage, r.Holder.Owner, uint64(r.Term), uint64(m.lead.term))
+		return
+	case r.Term > m.lead.term:
+		m.emit(Outranked{r.Term}) // only the store can say whether it is so
+		return
+	case r.Term == m.lead.term && r.Heard > m.lead.seq:
+		// It was not us who said that: the store has forgotten who led in this term before, and no
+		// other is to lead in it.
+		m.emit(Outranked{m.lead.term + 1})
+		return
+	case !m.lead.active(now):
+		m.note(NoteNoAuthority, r.Holder.Owner, uint64(now), uint64(m.lead.authority))
+		return
+	case m.members.anothers(r.Holder):
+		m.note(NoteForeign, r.Holder.Owner, 0, 0)
+		return
+	case m.history.gap == gapUrgent:
+		return // what it has may be all that shows that the store was restored
+	case m.duplicated(now, r):
+		return
+	case r.Leaving:
+		m.goodbye(now, r)
+		return
+	case m.members.sessions[r.Holder.Session] == nil && m.ending(r.Holder.Session):
+		return // its leases have ended, which is not committed yet: the answer would reveal it
+	}
+	m.endOutage(now, r.Holder.Session)
+	if first := m.members.firstInLine(r.Holder); first != nil && !m.overtakes(r, first) {
+		reply := m.reply(now, r.Holder.Session, r.Seq)
+		reply.Incumbent = first.holder
+		m.emit(Send{r.Holder.Owner, reply})
+		return
+	}
+	p, refusal := m.session(now, r.Holder)
+	if p == nil {
+		m.refuse(now, r, refusal)
+		return
+	}
+	if m.accept(now, p, r) {
+		m.seatGhost(p)
+		m.hear(now, p, r)
+		p.renewal.heard, p.load, p.claims.suspended, p.renewal.due = now, r.Load, r.Suspended, 0
+		p.renewal.until = max(p.renewal.until, now.Add(m.patience(p)))
+		m.wakeAt(p.renewal.until)
+		m.resume(p)
+		if p.claims.undefer(); m.history.defers(now, p) {
+			p.claims.resumption = resumeDeferred
+		}
+		if !p.claims.deferred() && m.history.gap != gapUrgent {
+			m.tell(now, p)
+		}
+	}
+}
+
+// overtakes reports whether a request proves that whoever waits is gone, and
+// forgets that one. If it has leases, they must be waited for.
+func (m *Machine) overtakes(r *protocol.LeaseRequest, first *peer) bool {
+	if r.Gone != first.holder.Session || len(first.held.leases) > 0 {
+		return false
+	}
+	m.forget(first)
+	return true
+}
+
+// session returns the peer of a holder, making one if there is none, or why
+// there can be none.
+func (m *Machine) session(now mono.Instant, h *table.Holder) (*peer, leasehold.Kind) {
+	if p := m.members.sessions[h.Session]; p != nil {
+		return p, leasehold.Other
+	}
+	if m.members.heard >= m.cfg.MaxOwners && !m.makeRoom(now) {
+		m.note(NoteFull, h.Owner, uint64(m.members.heard), 0)
+		return nil, leasehold.ErrLimit
+	}
+	p := newPeer(h)
+	p.seat = m.members.seat(h.Owner)
+	m.members.sessions[h.Session] = p
+	if p.seat.incumbent == nil {
+		p.seat.incumbent = p
+		m.note(NoteHello, h.Owner, 0, 0)
+		return p, leasehold.Other
+	}
+	p.seat.contender = p
+	m.note(NoteNameTaken, h.Owner, 0, 0)
+	return p, leasehold.Other
+}
+
+// seatGhost gives a ghost that turns out to live a place: its name, if nobody
+// has it any more, or the place of one who waits for it.
+func (m *Machine) seatGhost(p *peer) {
+	if p.seat != nil {
+		return
+	}
+	s := m.members.seat(p.holder.Owner)
+	switch {
+	case s.incumbent == nil:
+		s.incumbent = p
+		m.plan.replan = true
+	case s.contender == nil:
+		s.contender = p
+	default:
+		return
+	}
+	p.seat = s
+}
+
+// accept applies the protocol's filter. The first request of a session in our
+// term is always accepted, because there is nothing of ours to reflect; but it
+// proves nothing either (see hear).
+func (m *Machine) accept(now mono.Instant, p *peer, r *protocol.LeaseRequest) bool {
+	if r.Seq <= p.acks.echo {
+		m.note(NoteDuplicate, p.holder.Owner, uint64(r.Seq), uint64(p.acks.echo))
+		return false
+	}
+	if p.acks.sent != 0 && (r.Term != m.lead.term || r.Heard != p.acks.sent) {
+		m.note(NoteRace, p.holder.Owner, uint64(r.Heard), uint64(p.acks.sent))
+		p.acks.resendAt = min(p.acks.resendAt, now.Add(m.backoff()))
+		m.wakeAt(p.acks.resendAt)
+		return false
+	}
+	if p.acks.echo == 0 {
+		m.members.heard++
+	}
+	p.acks.echo = r.Seq
+	p.acks.resendAt = mono.Never
+	return true
+}
+
+// patience is how long a peer that has just spoken may be silent. One that
+// waits for its name, or has not proved that it hears us, has been given
+// nothing. It must not block the name for long: it may be gone, or its hello may
+// be a late message of a session that was gone long ago.
+func (m *Machine) patience(p *peer) time.Duration {
+	waits := p.seat != nil && p.seat.contender == p && len(p.held.leases) == 0
+	if p.acks.proven && !waits {
+		return m.cfg.Timing.Hold()
+	}
+	return m.cfg.Timing.Drift.Stretch(2 * m.cfg.Timing.Renew)
+}
+
+// hear takes in what an accepted request says.
+func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
+	if p.acks.sent == 0 { // whatever it has or resumes later is from us
+		p.claims.resumedUpTo = r.Resumed
+		m.remind(now, r)
+	}
+	p.claims.leases = r.Leases
+	m.learn(now, p, r)
+	if s := p.seat; s != nil && s.contender == p && !r.Gone.IsZero() && r.Gone == s.incumbent.holder.Session {
+		m.note(NotePredecessor, s.owner, uint64(len(s.incumbent.held.leases)), 0)
+		m.remove(s.incumbent, leasehold.CauseRestarted)
+	}
+	if p.acks.sent == 0 {
+		if n := len(p.held.leases); n > 0 && p.renewal.heard == 0 && !(r.Suspended && m.history.undecided()) {
+			m.note(NoteTakeoverRenews, p.holder.Owner, uint64(n), 0)
+		}
+		// It has not heard us. What it lacks, a message of our predecessor that
+		// is still under way may yet give it.
+		return
+	}
+	p.acks.unacked = false
+	p.claims.valid = p.claims.valid || !r.Suspended
+	if !p.acks.proven {
+		p.acks.proven = true
+		if p.seat != nil && p.seat.contender == p {
+			m.wake = now // whoever has the name may be overdue
+		}
+		if p.member() {
+			m.note(NoteJoined, p.holder.Owner, 0, 0)
+			m.compareMovers(p)
+			m.joined(now)
+		}
+	}
+	p.moves.heardEnds(r.Applied)
+	m.reported(now, p, r.Moves)
+	p.claims.stage = max(p.claims.stage, claimsExact)
+	if m.history.undecided() {
+		return
+	}
+	p.claims.stage = claimsSettled
+	m.settle(now, p, r)
+	m.moves.getReady(p)
+}
+
+// learn takes in what a peer says about itself.
+func (m *Machine) learn(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
+	first := p.acks.sent == 0
+	p.moves.identity = r.Identity
+	if p.moves.mover != r.Mover {
+		p.moves.mover, p.held.plain = r.Mover, false
+		// What was to be recalled may be moved, or the other way round.
+		m.plan.rescan = m.plan.rescan || !first || !m.plan.keepsAllAsPlanned(p)
+	}
+	if first && r.Mover == "" && len(p.moves.blocked) > 0 {
+		m.plan.rescan = true // it was taken for one that moves state
+	}
+	if first {
+		m.moves.unblock(p)
+	}
+	p.moves.reports, p.moves.imports = r.Moves, r.Imports
+	if r.Loads != nil && partition.UsesLoads(m.cfg.Policy) {
+		p.loads = r.Loads
+		m.plan.churn.heard(now, m.cfg.Rebalance)
+		m.wakeAt(m.plan.churn.next)
+	}
+	if first && r.Draining && !p.exit.draining { // our predecessor has asked for it
+		p.exit.draining = true
+		m.retire(p)
+	}
+	if r.Parting && !p.exit.parting() {
+		p.exit.stage = parting
+		m.members.parting = append(m.members.parting, p)
+		m.note(NoteParting, p.holder.Owner, uint64(len(p.held.leases)), 0)
+		m.retire(p)
+	}
+}
+
+// retire plans anew without a peer, or with it again.
+func (m *Machine) retire(p *peer) {
+	m.ordered(p)
+	if p.member() {
+		m.plan.lostMember(because(p.seat, table.Joined))
+	}
+}
+
+// settle compares what the peer should have with what it says it has: it
+// confirms grants and takes back what the peer does not have.
+func (m *Machine) settle(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
+	gone := protocol.Missing(p.held.leases, r.Leases)
+	if len(gone) == 0 && len(p.held.fresh) == 0 {
+		return
+	}
+	var given []freed
+	pending := map[leasehold.Generation]protocol.Seq{}
+	for _, l := range gone {
+		first, fresh := p.held.fresh[l.Generation]
+		neverHad := fresh && (first == 0 || first > r.Applied)
+		_, moved := p.held.tickets[l.Generation]
+		if ticket, here := m.state.arrived(p, l, r.Imports); here && !fresh && (!m.history.proven || l.Generation > m.history.found.generation) {
+			p.held.expect(l.Generation, ticket)
+			pending[l.Generation] = 0
+			m.note(NoteGrantPending, p.holder.Owner, uint64(l.Generation), 0)
+			continue
+		}
+		for part, s := range m.plan.desired.Within(l.Range) {
+			if neverHad && (s == p.seat || moved) {
+				m.note(NoteGrantPending, p.holder.Owner, uint64(l.Generation), 0)
+				pending[l.Generation] = first
+				continue
+			}
+			lease := leasehold.Lease{Range: part, Generation: l.Generation}
+			given = append(given, freed{Lease: lease, holder: p.holder, cause: m.whyGiven(p, lease, s)})
+		}
+	}
+	m.confirm(p, pending)
+	p.held.drop(leasesOf(given))
+	m.pruneMoves(p)
+	m.release(now, p, given, m.history.credible(p, r.Moves))
+}
+
+// confirm remembers which grants are still not confirmed. What had to be given
+// to a peer because its state was there may now be moved on.
+func (m *Machine) confirm(p *peer, pending map[leasehold.Generation]protocol.Seq) {
+	if len(pending) == 0 && len(p.held.fresh) > 0 {
+		m.compaction.notBefore = 0 // what it has may be joined now
+	}
+	p.held.fresh = pending
+	m.receivedBy(p, pending)
+	for g := range p.held.tickets {
+		if _, still := pending[g]; !still {
+			delete(p.held.tickets, g)
+			p.held.plain = false
+			m.plan.rescan = m.plan.rescan || !m.plan.planned(p, g)
+		}
+	}
+}
+
+func leasesOf(all []freed) []leasehold.Lease {
+	out := make([]leasehold.Lease, len(all))
+	for i := range all {
+		out[i] = all[i].Lease
+	}
+	return out
+}
+
+// whyGiven tells a lease that came back because we asked from one that the
+// holder did not know.
+func (m *Machine) whyGiven(p *peer, l leasehold.Lease, wanted *seat) leasehold.Cause {
+	if wanted != p.seat || p.held.recalled[l] {
+		return leasehold.CauseReleased
+	}
+	return leasehold.CauseRefused
+}
+
+// goodbye ends a session that will never again take a lease, whatever message
+// it may yet receive: so it need not reflect what we said last.
+func (m *Machine) goodbye(now mono.Instant, r *protocol.LeaseRequest) {
+	if p := m.members.sessions[r.Holder.Session]; p != nil {
+		m.note(NoteLeft, r.Holder.Owner, uint64(len(p.held.leases)), 0)
+		m.bequeath(now, p, m.history.credible(p, r.Moves), leasehold.CauseLeft)
+		m.remove(p, leasehold.CauseLeft)
+	}
+	if len(m.freed.goodbyes) < m.cfg.MaxOwners {
+		m.freed.goodbyes = append(m.freed.goodbyes, goodbye{r.Holder.Owner, r.Holder.Session, r.Seq, m.freed.total})
+	}
+}
+
+// bequeath lets go of what a peer has handed over, as a whole.
+func (m *Machine) bequeath(now mono.Instant, p *peer, reports []protocol.MoveReport, cause leasehold.Cause) {
+	for _, rep := range reports {
+		if rep.State != protocol.MoveDone {
+			continue
+		}
+		var given []freed
+		for _, l := range p.held.leases {
+			if part, ok := l.Range.Intersect(rep.Range); ok {
+				given = append(given, freed{Lease: leasehold.Lease{Range: part, Generation: l.Generation}, holder: p.holder, cause: cause})
+			}
+		}
+		p.held.drop(leasesOf(given))
+		m.release(now, p, given, reports)
+	}
+}
+
+// A goodbye is owed to a session that has left. It is said when the table says
+// that the session has nothing: were we to die before that, a successor would
+// wait for leases that nobody holds.
+type goodbye struct {
+	owner   leasehold.OwnerID
+	session leasehold.Session
+	echo    protocol.Seq
+	due     uint64 // when so many leases are recorded as ended
+}
+
+func (m *Machine) sayGoodbyes(now mono.Instant) {
+	n := 0
+	for ; n < len(m.freed.goodbyes) && m.freed.goodbyes[n].due <= m.freed.recorded && !m.moves.detained(m.freed.goodbyes[n].session); n++ {
+		reply := m.reply(now, m.freed.goodbyes[n].session, m.freed.goodbyes[n].echo)
+		reply.Goodbye = true
+		m.emit(Send{m.freed.goodbyes[n].owner, reply})
+	}
+	if m.freed.goodbyes = slices.Delete(m.freed.goodbyes, 0, n); len(m.freed.goodbyes) == 0 {
+		m.freed.goodbyes = nil
+	}
+}
+
+// refuse answers an owner that cannot be served. Nothing of it is remembered.
+func (m *Machine) refuse(now mono.Instant, r *protocol.LeaseRequest, why leasehold.Kind) {
+	reply := m.reply(now, r.Holder.Session, r.Seq)
+	reply.Refusal = why
+	m.emit(Send{r.Holder.Owner, reply})
+}
+
+// reply starts a message to a session.
+func (m *Machine) reply(now mono.Instant, s leasehold.Session, echo protocol.Seq) *protocol.LeaseReply {
+	m.lead.seq++
+	return &protocol.LeaseReply{
+		Namespace: m.cfg.Namespace, Session: s, Leader: m.cfg.Self, Term: m.lead.term,
+		Seq: m.lead.seq, Echo: echo, Timing: m.cfg.Timing, Clock: now,
+	}
+}
+
+// tell sends a peer the complete set of leases that it is to have.
+func (m *Machine) tell(now mono.Instant, p *peer) {
+	if p.claims.deferred() {
+		return
+	}
+	reply := m.reply(now, p.holder.Session, p.acks.echo)
+	p.acks.sent = m.lead.seq
+	p.acks.stale = false
+	s := p.seat
+	switch {
+	case s == nil || s.incumbent != p:
+		if s != nil {
+			reply.Incumbent = s.incumbent.holder
+		}
+	default:
+		if s.contender != nil {
+			reply.Contender = s.contender.holder
+		}
+		reply.Offers = m.offersTo(p)
+		reply.Departures, reply.Arrivals = p.departures(), p.moves.arrivals()
+		reply.Draining, reply.Idle = p.exit.draining, m.idle(now, p)
+		p.exit.told(reply.Idle)
+		p.acks.unacked = p.acks.unacked || !m.plan.keepsAsIs(p)
+		p.moves.orders = false
+		m.toldEnds(p)
+	}
+	for _, o := range reply.Offers {
+		if first, fresh := p.held.fresh[o.Generation]; fresh && first == 0 {
+			p.held.fresh[o.Generation] = m.lead.seq
+		}
+	}
+	m.emit(Send{p.holder.Owner, reply})
+}
+
+// offersTo returns the peer's leases as far as the plan leaves them to it.
+func (m *Machine) offersTo(p *peer) []protocol.Offer {
+	if len(p.held.leases) == 0 {
+		return nil
+	}
+	offers := make([]protocol.Offer, 0, len(p.held.leases))
+	if m.history.undecided() {
+		for _, l := range protocol.Missing(p.held.leases, protocol.Missing(p.held.leases, p.claims.leases)) {
+			offers = append(offers, protocol.Offer{Lease: l}) // what it lacks is not for now
+		}
+		return offers
+	}
+	if m.plan.keepsAsIs(p) {
+		for _, l := range p.held.leases {
+			offers = append(offers, protocol.Offer{Lease: l})
+		}
+		return offers
+	}
+	for _, l := range p.held.leases {
+		_, fresh := p.held.fresh[l.Generation]
+		ticket, moved := p.held.tickets[l.Generation]
+		if p.claims.suspended && !fresh && !moved && !m.history.proven {
+			offers = append(offers, protocol.Offer{Lease: l}) // it is resumed first, and recalled after that
+			continue
+		}
+		if p.held.recalled[l] {
+			continue
+		}
+		if moved {
+			// Its state is there: it is given all of it, whatever the plan is now.
+			offers = append(offers, protocol.Offer{Lease: l, Fresh: true, Ticket: ticket})
+			continue
+		}
+		from := len(offers)
+		for r, s := range m.plan.desired.Within(l.Range) {
+			if !p.stays(s) {
+				continue
+			}
+			if n := len(offers); n > from && offers[n-1].Range.Limit == r.Start {
+				offers[n-1].Range.Limit = r.Limit
+				continue
+			}
+			offers = append(offers, protocol.Offer{Lease: leasehold.Lease{Range: r, Generation: l.Generation}, Fresh: fresh})
+		}
+	}
+	return offers
+}

@@ -1,0 +1,160 @@
+package managerproc
+
+import (
+	"slices"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/lookup"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/relay"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
+)
+
+// follower is a namespace that we follow because lookups ask us for it.
+type follower struct {
+	ns      leasehold.Namespace
+	machine *relay.Machine
+	wake    mono.Instant
+	asked   mono.Instant // when a lookup last did
+	refused error        // what the leader last said, if it will not serve us
+}
+
+func (f *follower) name() leasehold.Namespace { return f.ns }
+
+// Followed returns the table of a namespace as far as a standby knows it; nil
+// if it does not.
+func (m *Machine) Followed(ns leasehold.Namespace) *table.Table {
+	if i, ok := search(m.relays, (*follower).name, ns); ok {
+		return m.relays[i].machine.Table()
+	}
+	return nil
+}
+
+// ask is a lookup's question: the leader answers from its own table, a standby
+// from the one it follows.
+func (m *Machine) ask(now mono.Instant, l Lookup) {
+	if l.Validate() != nil {
+		return
+	}
+	n := m.find(l.Namespace)
+	switch {
+	case m.unknown(now, n):
+		m.emit(RefuseLookup{l.Lookup, noSuchNamespace(l.Namespace)})
+	case n != nil && n.machine != nil:
+		m.manage(now, n, manager.Lookup{LookupRequest: l.LookupRequest})
+	case n != nil && n.parked != nil:
+		m.emit(RefuseLookup{l.Lookup, n.parked})
+	case m.term != 0:
+		m.emit(RedirectLookup{l.Lookup, m.notLeader()}) // we lead, but have not loaded it yet
+	default:
+		m.relay(now, l)
+	}
+}
+
+func (m *Machine) relay(now mono.Instant, l Lookup) {
+	i, ok := search(m.relays, (*follower).name, l.Namespace)
+	if !ok {
+		if len(m.relays) >= m.cfg.MaxRelays {
+			m.emit(RedirectLookup{l.Lookup, m.notLeader()})
+			return
+		}
+		machine, err := relay.New(now, relay.Config{
+			Namespace: l.Namespace, Self: m.cfg.self(), Limits: m.cfg.Limits,
+			Drift: m.election.Drift(), Poll: m.cfg.RelayPoll, Rand: m.newRand(),
+		})
+		if err != nil {
+			m.emit(RefuseLookup{l.Lookup, err})
+			return
+		}
+		m.relays = slices.Insert(m.relays, i, &follower{ns: l.Namespace, machine: machine})
+	}
+	f := m.relays[i]
+	f.asked = now
+	if f.refused != nil && f.machine.Table() == nil {
+		m.emit(RefuseLookup{l.Lookup, f.refused})
+		return
+	}
+	m.stepRelay(now, f, relay.Ask{LookupRequest: l.LookupRequest})
+}
+
+// turn tells a lookup that we cannot answer it: because the leader will not
+// serve the namespace, or because too many wait already.
+func (m *Machine) turn(f *follower, lookup uint64) {
+	if f.refused != nil {
+		m.emit(RefuseLookup{lookup, f.refused})
+		return
+	}
+	m.emit(RedirectLookup{lookup, m.notLeader()})
+}
+
+// followed is what the leader says to us as one who follows.
+func (m *Machine) followed(now mono.Instant, e Followed) {
+	i, ok := search(m.relays, (*follower).name, e.Namespace)
+	if !ok {
+		return
+	}
+	f := m.relays[i]
+	switch e := e.Event.(type) {
+	case lookup.Refused:
+		f.refused = noSuchNamespace(f.ns)
+		if e.Kind != leasehold.ErrNotFound {
+			f.refused = leasehold.Errorf("find namespace", e.Kind, string(f.ns), "the leader cannot serve it")
+		}
+	case lookup.Reply:
+		f.refused = nil
+	}
+	m.stepRelay(now, f, relay.Upstream{Event: e.Event})
+}
+
+func (m *Machine) sleptRelays(now mono.Instant) {
+	for _, f := range m.relays {
+		m.stepRelay(now, f, relay.Upstream{Event: lookup.Slept{}})
+	}
+}
+
+// advanceRelays lets time pass for those we follow, and forgets those that
+// nobody asks for.
+func (m *Machine) advanceRelays(now mono.Instant) mono.Instant {
+	m.relays = slices.DeleteFunc(m.relays, func(f *follower) bool {
+		idle := now.Sub(f.asked) > m.cfg.RelayIdle
+		if idle {
+			m.emit(Unfollow{f.ns})
+		}
+		return idle
+	})
+	wake := mono.Never
+	for _, f := range m.relays {
+		if now >= f.wake {
+			m.stepRelay(now, f, nil)
+		}
+		wake = min(wake, f.wake)
+	}
+	return wake
+}
+
+// stepRelay steps a relay; a nil event is the passing of time.
+func (m *Machine) stepRelay(now mono.Instant, f *follower, e relay.Event) {
+	var actions []relay.Action
+	if e == nil {
+		actions, f.wake = f.machine.Advance(now)
+	} else {
+		actions, f.wake = f.machine.Step(now, e)
+	}
+	for _, a := range actions {
+		switch a := a.(type) {
+		case relay.Send:
+			if leader := m.notLeader().Leader; leader != "" {
+				m.emit(Follow{f.ns, leader, a.Request})
+			}
+		case relay.Answer:
+			m.emit(Answer{a.Lookup, a.Reply})
+		case relay.Turned:
+			m.turn(f, a.Lookup)
+		case relay.Broadcast:
+			m.emit(Relay{f.ns, a.Reply})
+		case relay.Note:
+			m.emit(Note{f.ns, a.Note})
+		}
+	}
+}

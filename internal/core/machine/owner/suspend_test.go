@@ -1,0 +1,159 @@
+package owner_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/core/machine/owner"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+)
+
+// suspendedServer holds one lease whose deadline has passed.
+func suspendedServer(t *testing.T) (*server, mono.Instant) {
+	t.Helper()
+	s := newMover(t, lease(0, 20, 1))
+	until := s.machine.View().Until
+	s.did(s.machine.Advance(until - 1))
+	if _, ok := s.machine.View().Check(until-1, 5); !ok {
+		t.Fatal("the lease is not held just before its deadline")
+	}
+	s.want(onlySuspension(s.did(s.machine.Advance(until))), "suspended", "suspendedleases")
+	return s, until
+}
+
+// onlySuspension leaves out what an owner says meanwhile.
+func onlySuspension(actions []owner.Action) []owner.Action {
+	return slices.DeleteFunc(slices.Clone(actions), func(a owner.Action) bool {
+		_, send := a.(owner.Send)
+		n, note := a.(owner.Note)
+		return send || note && n.What == owner.NoteLeaderSilent
+	})
+}
+
+// ask lets the owner speak at now, so that a reply can echo its newest request.
+func (s *server) ask(now mono.Instant) mono.Instant {
+	for s.wake > now {
+		now = s.wake
+	}
+	s.did(s.machine.Advance(now))
+	return now
+}
+
+// DESIGN 5: from its deadline on no check succeeds, and nothing else changes: the lease is
+// claimed, marked as suspended, and the application is not asked to drop its state.
+func TestSuspension(t *testing.T) {
+	s, until := suspendedServer(t)
+	v := s.machine.View()
+	if _, ok := v.Check(until, 5); ok || v.Held(until, 5, 1) {
+		t.Error("a suspended lease is served")
+	}
+	if len(v.Kept) != 1 {
+		t.Errorf("the state of %v is kept, want that of the lease", v.Kept)
+	}
+	now := s.ask(until)
+	if r := s.request; !r.Suspended || len(r.Leases) != 1 || r.Leases[0].Generation != 1 {
+		t.Errorf("it claims %v, suspended: %t", r.Leases, r.Suspended)
+	}
+	// A renewal resumes it under the same generation, and what was checked before is held.
+	s.want(s.hear(now, s.reply(offer(0, 20, 1, false))), "serve 0-20@1", "resumed", "resumedleases")
+	if v := s.machine.View(); !v.Held(now, 5, 1) {
+		t.Error("a lease that was resumed is not held")
+	}
+	if s.machine.Suspended() {
+		t.Error("it is still suspended")
+	}
+}
+
+// What the reply lacks has ended. What it renews goes on.
+func TestSuspensionEndsInPart(t *testing.T) {
+	s, until := suspendedServer(t)
+	now := s.ask(until)
+	s.want(s.hear(now, s.reply(offer(0, 7, 1, false))), "serve 0-7@1", "not resumed", "revoked 7-20@1: expired", "resumed", "resumedleases", "send 0-7@1")
+}
+
+// A leader that only collects does not know what happened to the range since.
+func TestSuspensionEndsInACensus(t *testing.T) {
+	s, until := suspendedServer(t)
+	now := s.ask(until)
+	r := s.reply(offer(0, 20, 1, false))
+	r.Collecting = true
+	s.want(s.hear(now, r), "not resumed", "serve nothing", "revoked 0-20@1: expired", "send nothing")
+}
+
+// A process that has slept, or leaves, does not keep suspended leases.
+func TestSuspensionEndsBySleep(t *testing.T) {
+	s, until := suspendedServer(t)
+	s.want(s.step(until+1, owner.Slept{}), "slept", "serve nothing", "revoked 0-20@1: expired", "send nothing")
+	s, until = suspendedServer(t)
+	s.want(s.step(until+1, owner.Leave{}), "serve nothing", "revoked 0-20@1: left", "send nothing")
+}
+
+// KeepSuspended bounds for how long state is kept for a leader that does not answer.
+func TestKeepSuspended(t *testing.T) {
+	s, until := suspendedServer(t)
+	end := until.Add(time.Hour)
+	for now := until; now < end; now = s.wake {
+		s.did(s.machine.Advance(now))
+		if !s.machine.Suspended() {
+			t.Fatalf("at %v it is not suspended", now)
+		}
+		if s.wake <= now || s.wake > end {
+			t.Fatalf("at %v it wakes at %v, want within %v", now, s.wake, end)
+		}
+	}
+	s.want(onlySuspension(s.did(s.machine.Advance(end))), "kept too long", "serve nothing", "revoked 0-20@1: expired")
+}
+
+// An owner that closes while no leader answers does not wait for one.
+func TestPartingWhileSuspended(t *testing.T) {
+	s, until := suspendedServer(t)
+	parted := func(actions []owner.Action) bool {
+		return slices.ContainsFunc(actions, func(a owner.Action) bool { _, is := a.(owner.Parted); return is })
+	}
+	s.step(until, owner.Part{})
+	if !parted(s.did(s.machine.Advance(until + 1))) {
+		t.Error("it waits for a leader to move its state away")
+	}
+}
+
+// State that has been confirmed may be the only copy: it is kept while no leader answers.
+func TestArrivalIsKeptInAnOutage(t *testing.T) {
+	s := newMover(t)
+	s.hear(1, s.orders(nil, arrival(1, 5, 10)))
+	s.step(1, owner.Imported{Ticket: ticket(1)})
+	for now := s.wake; now < mono.Instant(30*time.Minute); now = s.wake {
+		for _, a := range s.did(s.machine.Advance(now)) {
+			if d, is := a.(owner.Discard); is {
+				t.Fatalf("%v is discarded at %v", d.Ticket, now)
+			}
+		}
+	}
+	if len(s.request.Imports) != 1 {
+		t.Errorf("it says that it has %v, want what it has confirmed", s.request.Imports)
+	}
+}
+
+// An owner that has handed its only lease over while it was suspended has nothing to drop: a
+// leader that collects is not answered at once, again and again.
+func TestSuspensionEndsWithTheLease(t *testing.T) {
+	s := newMover(t, lease(0, 20, 1))
+	now := s.speak()
+	s.hear(now, s.orders([]protocol.Offer{offer(0, 20, 1, false)}, departure(1, 0, 20)))
+	s.step(now, owner.Copied{Ticket: ticket(1)})
+	until := s.machine.View().Until
+	s.did(s.machine.Advance(until))
+	s.step(until, owner.Confirmed{Ticket: ticket(1)})
+	now = s.ask(until)
+	seq := s.request.Seq
+	for range 1000 {
+		r := s.reply()
+		r.Collecting = true
+		now = now.Add(time.Millisecond)
+		s.hear(now, r)
+	}
+	if n := s.request.Seq - seq; n > 10 {
+		t.Errorf("%d requests in a second", n)
+	}
+}

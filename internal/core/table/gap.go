@@ -1,0 +1,177 @@
+package table
+
+import (
+	"slices"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/keyrange"
+)
+
+// A Gap is a jump of a table's numbers. The problem: a store that was restored from a backup
+// has lost the end of its history, and its numbers must not be given out again: LSNs, which
+// lookups know, and generations, which owners and databases know. A leader that cannot exclude
+// a restore lets both go on far above. Nothing else changes: most of the time nothing was
+// restored, and then a lookup whose LSN is before the gap has missed nothing but what the
+// table says.
+//
+// A lookup whose LSN is inside the gap is of a history that was lost. All it can rely on is a
+// generation: while that is held, it was held all along.
+//
+// The zero Gap means that there is none.
+type Gap struct {
+	From   leasehold.LSN        // from here to After all numbers are of this history
+	After  leasehold.LSN        // the last before the gap
+	Base   leasehold.LSN        // where LSNs and generations went on
+	Newest leasehold.Generation // the newest before the gap
+}
+
+// maxGaps is how many gaps a table keeps. Each is an outage of all managers, or a restore. An
+// LSN from before the oldest one is treated like one of a lost history.
+const maxGaps = 64
+
+func (g Gap) valid() bool { return g.From <= g.After && g.After < g.Base }
+
+// Gap returns the newest gap in the table's numbers.
+func (t *Table) Gap() Gap {
+	if n := len(t.gaps); n > 0 {
+		return t.gaps[n-1]
+	}
+	return Gap{}
+}
+
+// Gaps returns the gaps in the table's numbers, oldest first. It must not be changed.
+func (t *Table) Gaps() []Gap { return t.gaps }
+
+// LostGeneration reports whether a generation was given out in a history that was lost: it is
+// inside a gap.
+func (t *Table) LostGeneration(generation leasehold.Generation) bool {
+	return slices.ContainsFunc(t.gaps, func(g Gap) bool {
+		return generation > g.Newest && generation < leasehold.Generation(g.Base)
+	})
+}
+
+// WithGaps returns the table with the gaps that it had when it was stored, oldest first. It
+// shares its entries, and keeps the slice.
+func (t *Table) WithGaps(gaps []Gap) (*Table, error) {
+	if len(gaps) > maxGaps {
+		return nil, leasehold.Errorf("restore table", leasehold.ErrLimit, "", "%d gaps, at most %d are allowed", len(gaps), maxGaps)
+	}
+	after := Gap{}
+	for _, g := range gaps {
+		if !g.valid() || g.From < after.Base || g.Base > t.lsn || g.Newest > t.newest {
+			return nil, leasehold.Errorf("restore table", leasehold.ErrInvalid, "",
+				"a gap from lsn %d and generation %d to %d does not fit a table at lsn %d", g.After, g.Newest, g.Base, t.lsn)
+		}
+		after = g
+	}
+	c := *t
+	c.gaps = gaps
+	return &c, nil
+}
+
+// Rebased returns the table as it goes on at base, after a gap. A range is adopted if held
+// reports that its holder has it, and has had it all along. If the last gap is to be widened,
+// nothing must have happened since, and who has the table from in between relies on generations.
+func (t *Table) Rebased(base uint64, widen bool, held func(leasehold.Range, Entry) bool) *Table {
+	var b keyrange.Builder[Entry]
+	b.Grow(t.entries.Len())
+	for r, e := range t.entries.All() {
+		e.Adopted = 0
+		if !e.Vacant() && held(r, e) {
+			e.Adopted = e.Generation
+		}
+		b.Append(r.Start, e)
+	}
+	last, kept := t.Gap(), t.gaps
+	gap := Gap{From: last.Base, After: t.lsn, Base: leasehold.LSN(base), Newest: t.newest}
+	if widen && len(kept) > 0 && t.lsn == last.Base {
+		gap.From, gap.After, gap.Newest = last.From, last.After, last.Newest
+		kept = kept[:len(kept)-1]
+	}
+	gaps := slices.Concat(kept[max(0, len(kept)+1-maxGaps):], []Gap{gap})
+	return &Table{lsn: gap.Base, newest: leasehold.Generation(base), gaps: gaps, entries: b.Map()}
+}
+
+// follows reports whether a table at lsn is an earlier state of this one.
+func (t *Table) follows(lsn leasehold.LSN) bool {
+	return lsn >= t.Gap().Base || slices.ContainsFunc(t.gaps, func(g Gap) bool { return lsn >= g.From && lsn <= g.After })
+}
+
+// Missed reports whether a lookup that knew a range as before, in a table at lsn, may have
+// missed a loss in it if this table now has e there.
+func (t *Table) Missed(e, before Entry, lsn leasehold.LSN) bool {
+	if !t.follows(lsn) {
+		return e.Adopted == 0 || e.Adopted != before.Generation
+	}
+	return e.missed(before, lsn)
+}
+
+// LostSince reports whether state in a range where this table has e may have been lost after
+// lsn. If nothing but the LSN is known, it may be true although nothing was lost: after a
+// leader has collected its table from the owners, for a range that was not held then, or that
+// had moved after lsn; and if lsn is of a history that was lost.
+func (t *Table) LostSince(e Entry, lsn leasehold.LSN) bool {
+	return !t.follows(lsn) || e.lostSince(lsn)
+}
+
+// A Crossing takes a table across a gap: it is the difference between the table at Gap.After
+// and the one at Gap.Base. After an outage thousands of lookups have the former, and a
+// crossing is far smaller than a table.
+type Crossing struct {
+	Gap Gap
+	// Silent are the sessions none of whose ranges is adopted at Gap.Base: the leader has not heard them. There may
+	// be hundreds, with many ranges each.
+	Silent []leasehold.Session
+	// Unproven are the starts of the other ranges that are held but not adopted, in order.
+	Unproven []leasehold.Key
+}
+
+// Crossing returns what takes this table to what [Table.Rebased] has made of it.
+func (t *Table) Crossing(rebased *Table) *Crossing {
+	c := &Crossing{Gap: rebased.Gap()}
+	heard, listed := make(map[leasehold.Session]bool), make(map[leasehold.Session]bool)
+	for _, e := range rebased.entries.All() {
+		if e.Adopted != 0 {
+			heard[e.Holder.Session] = true
+		}
+	}
+	for r, e := range keyrange.Zip(t.entries, rebased.entries) {
+		if e.A.Vacant() || e.B.Adopted != 0 {
+			continue
+		}
+		switch s := e.A.Holder.Session; {
+		case heard[s]:
+			c.Unproven = append(c.Unproven, r.Start)
+		case !listed[s]:
+			listed[s] = true
+			c.Silent = append(c.Silent, s)
+		}
+	}
+	return c
+}
+
+// Cross returns the table at Gap.Base. It fails if the table is not the one before the gap.
+func (t *Table) Cross(c *Crossing) (*Table, error) {
+	silent := make(map[leasehold.Session]bool)
+	for _, s := range c.Silent {
+		silent[s] = true
+	}
+	rest := c.Unproven
+	adopted := func(r leasehold.Range, e Entry) bool {
+		if len(rest) > 0 && rest[0] == r.Start {
+			rest = rest[1:]
+			return false
+		}
+		return !silent[e.Holder.Session]
+	}
+	out := t.Rebased(uint64(c.Gap.Base), false, adopted)
+	switch {
+	case !c.Gap.valid() || t.lsn != c.Gap.After || t.newest != c.Gap.Newest:
+		return nil, leasehold.Errorf("cross gap", leasehold.ErrInvalid, "",
+			"a table at lsn %d and generation %d is not before a gap from lsn %d and generation %d", t.lsn, t.newest, c.Gap.After, c.Gap.Newest)
+	case len(rest) > 0:
+		return nil, leasehold.Errorf("cross gap", leasehold.ErrInvalid, "", "no range is held that starts at %v", rest[0])
+	}
+	out.gaps[len(out.gaps)-1] = c.Gap
+	return out, nil
+}

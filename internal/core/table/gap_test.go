@@ -1,0 +1,190 @@
+package table_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/keyrange"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
+)
+
+// A table that goes on after a gap says the same as before. A lookup from before the gap has
+// missed what the table says that it has; one from inside it relies on generations; and changes
+// go on above.
+func TestGap(t *testing.T) {
+	tab := table.New()
+	half, rest := leasehold.Range{Limit: 1 << 63}, leasehold.Range{Start: 1 << 63}
+	apply(t, tab, grant(1, half, 1, ann))
+	apply(t, tab, grant(2, rest, 2, bob))
+	apply(t, tab, vacate(3, rest, 2, bob))
+	apply(t, tab, grant(4, rest, 3, bob))
+	before := rows(tab)
+	got := tab.Rebased(1000, false, func(_ leasehold.Range, e table.Entry) bool { return e.Holder == ann })
+	if want := (table.Gap{After: 4, Base: 1000, Newest: 3}); got.LSN() != 1000 || got.Newest() != 1000 || got.Gap() != want || !slices.Equal(rows(tab), before) {
+		t.Errorf("lsn %d, newest %d, gap %+v; the table itself is now %v", got.LSN(), got.Newest(), got.Gap(), rows(tab))
+	}
+	twice := got.Clone()
+	apply(t, twice, vacate(1001, half, 1, ann))
+	twice = twice.Rebased(2000, false, func(leasehold.Range, table.Entry) bool { return false })
+	at := func(tab *table.Table, k leasehold.Key) table.Entry { _, e := tab.At(k); return e }
+	for _, test := range []struct {
+		name   string
+		tab    *table.Table
+		lsn    leasehold.LSN
+		left   leasehold.Generation // what the lookup knew
+		right  leasehold.Generation
+		missed [2]bool
+		since  [2]bool // what a caller gets that knows only the LSN
+	}{
+		{"before the gap", got, 4, 1, 3, [2]bool{}, [2]bool{}},
+		{"before a loss before the gap", got, 2, 1, 2, [2]bool{false, true}, [2]bool{false, true}},
+		{"inside the gap, with the same leases", got, 6, 1, 3, [2]bool{false, true}, [2]bool{true, true}},
+		{"inside the gap, with another lease", got, 6, 5, 3, [2]bool{true, true}, [2]bool{true, true}},
+		{"after the gap", got, 1000, 1, 3, [2]bool{}, [2]bool{}},
+		{"between two gaps", twice, 1000, 1, 3, [2]bool{true, false}, [2]bool{true, false}},
+		{"before two gaps", twice, 4, 1, 3, [2]bool{true, false}, [2]bool{true, false}},
+		{"inside the first of two", twice, 6, 1, 3, [2]bool{true, true}, [2]bool{true, true}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for i, k := range []leasehold.Key{0, 1 << 63} {
+				knew := table.Entry{Generation: []leasehold.Generation{test.left, test.right}[i], Holder: ann}
+				if got := test.tab.Missed(at(test.tab, k), knew, test.lsn); got != test.missed[i] {
+					t.Errorf("at %v a loss was missed: %t, want %t", k, got, test.missed[i])
+				}
+				if got := test.tab.LostSince(at(test.tab, k), test.lsn); got != test.since[i] {
+					t.Errorf("at %v something was lost since: %t, want %t", k, got, test.since[i])
+				}
+			}
+		})
+	}
+	for _, test := range []struct {
+		change table.Change
+		fits   bool
+	}{
+		{vacate(5, half, 1, ann), false},
+		{vacate(1001, half, 1, ann), true},
+		{grant(1002, half, 4, bob), false},
+		{grant(1002, half, 1001, bob), true},
+	} {
+		if err := got.Apply(&test.change); (err == nil) != test.fits {
+			t.Errorf("%v: %v", test.change.String(), err)
+		}
+	}
+	for _, g := range []leasehold.Generation{3, 4, 999, 1000} {
+		if lost := got.LostGeneration(g); lost != (g > 3 && g < 1000) {
+			t.Errorf("generation %d was lost: %t", g, lost)
+		}
+	}
+}
+
+// A gap is widened until it is settled what the store has lost: who is from before both has
+// missed nothing. A later one is another.
+func TestGapTwice(t *testing.T) {
+	tab := table.New()
+	apply(t, tab, grant(1, leasehold.All, 1, ann))
+	none := func(leasehold.Range, table.Entry) bool { return false }
+	got := tab.Rebased(1000, false, none).Rebased(2000, true, none)
+	if want := (table.Gap{After: 1, Base: 2000, Newest: 1}); got.Gap() != want {
+		t.Errorf("the gap is %+v, want %+v", got.Gap(), want)
+	}
+	got = tab.Rebased(1000, false, none).Rebased(2000, false, none)
+	if want := (table.Gap{From: 1000, After: 1000, Base: 2000, Newest: 1000}); got.Gap() != want {
+		t.Errorf("the gap is %+v, want %+v: who has the table from in between has missed nothing", got.Gap(), want)
+	}
+}
+
+// A table keeps its newest gaps. A lookup from before the oldest of these cannot tell.
+func TestManyGaps(t *testing.T) {
+	tab := table.New()
+	apply(t, tab, grant(1, leasehold.All, 1, ann))
+	all := func(leasehold.Range, table.Entry) bool { return true }
+	const gaps = 100
+	for i := range uint64(gaps) {
+		tab = tab.Rebased(1000*(i+1), false, all)
+	}
+	if n := len(tab.Gaps()); n != 64 {
+		t.Errorf("it keeps %d gaps, want 64", n)
+	}
+	_, e := tab.At(0)
+	for lsn, lost := range map[leasehold.LSN]bool{1: true, 1000*(gaps-64) - 1: true, 1000 * (gaps - 64): false, 1000 * (gaps - 1): false, 1000*(gaps-1) + 1: true, 1000 * gaps: false} {
+		if got := tab.LostSince(e, lsn); got != lost {
+			t.Errorf("something was lost since lsn %d: %t, want %t", lsn, got, lost)
+		}
+	}
+}
+
+// A gap that does not fit is refused.
+func TestWithGap(t *testing.T) {
+	tab := table.New()
+	apply(t, tab, grant(1, leasehold.All, 1, ann))
+	for _, gaps := range [][]table.Gap{
+		{{After: 2, Base: 1}}, {{From: 3, After: 2, Base: 5}}, {{Base: 2}}, {{Base: 1, Newest: 2}}, {{}}, {{Base: 1}, {Base: 1}},
+	} {
+		if _, err := tab.WithGaps(gaps); leasehold.KindOf(err) != leasehold.ErrInvalid {
+			t.Errorf("%+v passes: %v", gaps, err)
+		}
+	}
+	if _, err := tab.WithGaps(make([]table.Gap, 65)); leasehold.KindOf(err) != leasehold.ErrLimit {
+		t.Errorf("65 gaps pass: %v", err)
+	}
+	if got, err := tab.WithGaps([]table.Gap{{Base: 1}}); err != nil || got.Gap().Base != 1 {
+		t.Errorf("a gap before the table is refused: %v", err)
+	}
+}
+
+// TestCrossing: a crossing takes the table before a gap to exactly the one after it, and no other.
+func TestCrossing(t *testing.T) {
+	quarter, second, rest := leasehold.Range{Limit: 1 << 62}, leasehold.Range{Start: 1 << 62, Limit: 1 << 63}, leasehold.Range{Start: 1 << 63}
+	tab := table.New()
+	apply(t, tab, grant(1, quarter, 1, ann))
+	apply(t, tab, grant(2, second, 2, bob))
+	apply(t, tab, grant(3, rest, 3, ann))
+	apply(t, tab, vacate(4, rest, 3, ann))
+	adopt := func(held ...*table.Holder) *table.Table {
+		return tab.Rebased(1000, false, func(_ leasehold.Range, e table.Entry) bool { return slices.Contains(held, e.Holder) })
+	}
+	for _, held := range [][]*table.Holder{{ann, bob}, {bob}, {}} {
+		want := adopt(held...)
+		c := tab.Crossing(want)
+		if len(c.Silent) != 2-len(held) || len(c.Unproven) != 0 {
+			t.Errorf("with %d owners heard %v are silent, and %v unproven", len(held), c.Silent, c.Unproven)
+		}
+		got, err := tab.Cross(c)
+		if err != nil || got.LSN() != want.LSN() || got.Newest() != want.Newest() || got.Gap() != want.Gap() || !slices.Equal(rows(got), rows(want)) {
+			t.Errorf("with %d owners heard it is %v, %v; want %v", len(held), got, err, rows(want))
+		}
+		if _, err := want.Cross(c); leasehold.KindOf(err) != leasehold.ErrInvalid {
+			t.Errorf("the table after the gap crosses it: %v", err)
+		}
+	}
+	for _, unproven := range [][]leasehold.Key{{1 << 63}, {5}, {1 << 62, 0}} {
+		if _, err := tab.Cross(&table.Crossing{Gap: adopt().Gap(), Unproven: unproven}); leasehold.KindOf(err) != leasehold.ErrInvalid {
+			t.Errorf("unproven ranges %v, of which not all are held, pass: %v", unproven, err)
+		}
+	}
+}
+
+// TestCrossingOfEqualNeighbours: ranges that differ only in what was adopted before may become one behind a gap.
+func TestCrossingOfEqualNeighbours(t *testing.T) {
+	tab := table.New()
+	apply(t, tab, grant(1, leasehold.All, 1, ann))
+	half := leasehold.Range{Limit: 1 << 63}
+	var b keyrange.Builder[table.Entry]
+	_, e := tab.At(0)
+	e.Adopted = 1
+	b.Append(0, e)
+	e.Adopted = 0
+	b.Append(half.Limit, e)
+	before, err := table.Restore(1, 1, b.Map())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for adopted, ranges := range map[leasehold.Key]int{0: 2, half.Limit: 2, 1: 1} { // where a range is adopted; none is at 1
+		want := before.Rebased(1000, false, func(r leasehold.Range, _ table.Entry) bool { return r.Start == adopted })
+		got, err := before.Cross(before.Crossing(want))
+		if err != nil || want.Len() != ranges || !slices.Equal(rows(got), rows(want)) {
+			t.Errorf("adopted at %v it is %v, %v; want %d ranges, %v", adopted, got, err, ranges, rows(want))
+		}
+	}
+}

@@ -1,9 +1,0 @@
-package oracle
-
-import (
-	"testing"
-
-	"github.com/leasehold-dev/leasehold/internal/leak"
-)
-
-func TestMain(m *testing.M) { leak.Main(m) }

@@ -1,0 +1,168 @@
+//go:build failpoints
+
+package failpoint
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const root = "../../.."
+
+var rewrite = flag.Bool("rewrite", false, "write the table of points in docs/RELIABILITY.md anew")
+
+// prefixes are what the points of a package are called after, where that is not its name.
+var prefixes = map[string]string{"internal/runtime/store/kv": "store", "internal/runtime/broadcast": "manager"}
+
+// A use is a call of ours somewhere in the code.
+type use struct {
+	name, function, dir string
+	at                  token.Position
+}
+
+// uses finds all calls. Tests have none, and other modules neither.
+func uses(t *testing.T) (all []use) {
+	files := token.NewFileSet()
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		rel, _ := filepath.Rel(root, name)
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") && rel != "." || rel == "lab/bench" || rel == "tools" || rel == "internal/runtime/failpoint"):
+			return fs.SkipDir
+		case !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(name)
+		if err != nil || !bytes.Contains(text, []byte("internal/runtime/failpoint\"")) {
+			return err
+		}
+		file, err := parser.ParseFile(files, name, text, 0)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			function, ok := call.Fun.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if from, ok := function.X.(*ast.Ident); !ok || from.Name != "failpoint" || function.Sel.Name == "Environ" {
+				return true
+			}
+			u := use{function: function.Sel.Name, dir: path.Dir(filepath.ToSlash(rel)), at: files.Position(call.Pos())}
+			if text, ok := call.Args[0].(*ast.BasicLit); ok {
+				u.name, _ = strconv.Unquote(text.Value)
+			}
+			all = append(all, u)
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// The list has all points, each is in one place, and is named after its package.
+func TestListIsTheSource(t *testing.T) {
+	functions := map[kind]string{passes: "Here", fails: "Fail", loses: "Drop"}
+	seen := make(map[string]bool)
+	for _, u := range uses(t) {
+		p := find(u.name)
+		prefix := prefixes[u.dir]
+		if prefix == "" {
+			prefix = path.Base(u.dir)
+		}
+		switch {
+		case p == nil:
+			t.Errorf("%v: %q is not among the points in points.go, or no literal", u.at, u.name)
+		case functions[p.kind] != u.function:
+			t.Errorf("%v: %s is passed by %s, want %s", u.at, u.name, u.function, functions[p.kind])
+		case seen[u.name]:
+			t.Errorf("%v: %s is in two places", u.at, u.name)
+		case !strings.HasPrefix(u.name, prefix+"/"):
+			t.Errorf("%v: %s is not called after its package, %s", u.at, u.name, prefix)
+		}
+		seen[u.name] = true
+	}
+	for _, p := range Points() {
+		if !seen[p.Name] {
+			t.Errorf("%s is nowhere in the source", p.Name)
+		}
+		if p.When == "" {
+			t.Errorf("%s does not say when it is passed", p.Name)
+		}
+	}
+	if n := len(Points()); n < 30 {
+		t.Errorf("there are %d points, want at least 30", n)
+	}
+}
+
+// The document has them too. -rewrite writes that.
+func TestDocumentHasAllPoints(t *testing.T) {
+	const begin, end = "<!-- points: go test -tags failpoints ./internal/runtime/failpoint -rewrite -->\n", "<!-- end of points -->\n"
+	var table strings.Builder
+	table.WriteString("\n| failpoint | it can | it is passed when |\n|---|---|---|\n")
+	for _, p := range Points() {
+		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", p.Name, strings.Join(p.Actions(), ", "), p.When)
+	}
+	table.WriteString("\n")
+	file := filepath.Join(root, "docs", "RELIABILITY.md")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), begin)
+	is, after, ok2 := strings.Cut(rest, end)
+	switch {
+	case !ok || !ok2:
+		t.Fatalf("%s has no %q or no %q", file, begin, end)
+	case is == table.String():
+	case *rewrite:
+		if err := os.WriteFile(file, []byte(before+begin+table.String()+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("%s does not have the points as they are: run go test -tags failpoints ./internal/runtime/failpoint -rewrite", file)
+	}
+}
+
+// What we ship has none of it. With the tag the names are there, so that we would see them.
+func TestCommandHasNoPointsUnlessAskedFor(t *testing.T) {
+	for tags, want := range map[string]bool{"": false, "failpoints": true} {
+		t.Run("tags="+tags, func(t *testing.T) {
+			program := filepath.Join(t.TempDir(), "leasehold")
+			cmd := exec.CommandContext(t.Context(), "go", "build", "-tags="+tags, "-o", program, "./cmd/leasehold")
+			cmd.Dir = root
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			binary, err := os.ReadFile(program)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range Names() {
+				if got := bytes.Contains(binary, []byte(name)); got != want {
+					t.Errorf("has the name %s: %t, want %t", name, got, want)
+				}
+			}
+		})
+	}
+}

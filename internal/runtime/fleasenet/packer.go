@@ -1,0 +1,103 @@
+package fleasenet
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
+	"github.com/leasehold-dev/leasehold/secret"
+)
+
+// A packer writes the packets of a process. It is for one goroutine at a time.
+type packer struct {
+	self        flease.Process
+	incarnation uint64
+	fingerprint uint64
+	key         secret.Text
+	seal        seal
+	numbers     map[flease.Process]*uint64 // of the newest packet to each peer
+	tally       *tally
+	encoder     encoder
+	nonce       nonce
+}
+
+func newPacker(c *Config, t *tally) (*packer, error) {
+	s, err := newSeal(c.Key, c.Self, c.Incarnation)
+	if err != nil {
+		return nil, err
+	}
+	p := &packer{
+		self: c.Self, incarnation: c.Incarnation, fingerprint: c.Fingerprint, key: c.Key, seal: s, tally: t,
+		numbers: map[flease.Process]*uint64{c.Self: new(uint64)},
+	}
+	for _, peer := range c.Peers {
+		p.numbers[peer.Process] = new(uint64)
+	}
+	return p, nil
+}
+
+// pack appends one packet of at most limit bytes to b, with as many of the
+// messages as fit, and returns the rest of them. The addressee must be a peer, or
+// ourselves: there may be a twin at our address.
+// An envelope of someone else is a bug of the caller, which would have it
+// believed under our name. One of another incarnation is ours from now on.
+func (p *packer) pack(b []byte, limit int, to flease.Process, e *flease.Envelope, msgs []flease.Message) ([]byte, []flease.Message) {
+	if e.From != p.self {
+		panic(fmt.Sprintf("fleasenet: an envelope of process %d from process %d", e.From, p.self))
+	}
+	if e.Incarnation != p.incarnation {
+		p.become(e.Incarnation)
+	}
+	number := p.numbers[to]
+	*number++
+	h := header{
+		sealed: p.seal.mark(), waiting: e.Waiting, giveWay: e.GiveWay, from: p.self, to: to,
+		incarnation: p.incarnation, number: *number, fingerprint: p.fingerprint,
+	}
+	start := len(b)
+	b = slices.Grow(b, limit+largestMessage+widest)
+	b = appendEnvelope(h.append(b), e)
+	b, n, skipped := p.messages(b, start+limit-p.seal.trailer(), to, e, msgs)
+	packet := p.seal.close(b[start:], &h, &p.nonce)
+	p.tally.sent(len(packet), n-skipped)
+	return b[:start+len(packet)], msgs[n:]
+}
+
+// become takes another incarnation. Its packets have a key of their own, so that no
+// nonce is used twice even if numbers of the one before were.
+func (p *packer) become(incarnation uint64) {
+	s, err := newSeal(p.key, p.self, incarnation)
+	if err != nil {
+		panic(err) // the key was good for the one before
+	}
+	p.incarnation, p.seal = incarnation, s
+	for _, number := range p.numbers {
+		*number = 0
+	}
+}
+
+// messages appends messages up to a length of limit. It returns how many it is
+// done with, and how many of these cannot be written: their names are too long,
+// and the machine should not have let them in.
+func (p *packer) messages(b []byte, limit int, to flease.Process, e *flease.Envelope, msgs []flease.Message) (_ []byte, n, skipped int) {
+	w := &p.encoder
+	w.begin(p.self, to, e)
+	w.b, w.at = b[:cap(b)], len(b)
+	for i := range msgs {
+		if len(msgs[i].Name) > flease.MaxName {
+			skipped++
+			continue
+		}
+		before := w.at
+		w.message(&msgs[i])
+		if w.at > limit {
+			return w.b[:before], i, p.skip(skipped)
+		}
+	}
+	return w.b[:w.at], len(msgs), p.skip(skipped)
+}
+
+func (p *packer) skip(n int) int {
+	p.tally.drop(oversized, n)
+	return n
+}

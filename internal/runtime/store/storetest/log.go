@@ -1,0 +1,213 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/storage"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
+	"github.com/leasehold-dev/leasehold/internal/runtime/store"
+	"pgregory.net/rapid"
+)
+
+func appendGuards(t *testing.T, s store.Store) {
+	try := func(what string, want storage.Outcome, b storage.Batch) {
+		t.Helper()
+		outcome, err := s.Append(t.Context(), &b)
+		wantOutcome(t, what, want, outcome, err)
+	}
+	p := newPen(t, 2)
+	b := *p.next(3)
+	try("without a leader", storage.Conflict, b)
+	lead(t, s, 2)
+	other := b
+	other.Term = 1
+	try("an older term", storage.Conflict, other)
+	other.Term = 3
+	try("a term to come", storage.Conflict, other)
+	other = b
+	other.Prev = 5
+	try("a gap", storage.Conflict, other)
+	try("the first", storage.Done, b)
+	other = *p.next(2)
+	other.Prev--
+	try("an overlap", storage.Conflict, other)
+	other.Prev++
+	lead(t, s, 3)
+	try("a leader of the past", storage.Conflict, other)
+	other.Term = 3
+	try("its successor", storage.Done, other)
+	p.term = 3
+	checkLoad(t, s, p)
+}
+
+// appendAgain: whoever does not know how a batch fared sends it again, and
+// finds out.
+func appendAgain(t *testing.T, s store.Store) {
+	lead(t, s, 1)
+	p := newPen(t, 1)
+	b := p.next(5)
+	mustAppend(t, s, b)
+	for range 2 {
+		outcome, err := s.Append(t.Context(), b)
+		wantOutcome(t, "the same batch again", storage.Conflict, outcome, err)
+		end, err := s.End(t.Context(), ns)
+		if want := (storage.End{Term: 1, LSN: b.Last()}); err != nil || end != want {
+			t.Fatalf("the end is %v (%v), want %v", end, err, want)
+		}
+	}
+	checkLoad(t, s, p)
+}
+
+func namespacesAreApart(t *testing.T, s store.Store) {
+	lead(t, s, 1)
+	var pens []*pen
+	for i, name := range []leasehold.Namespace{"a", "a.b", "a-b", "a0"} { // names that sort around a separator
+		p := newPen(t, 1)
+		p.ns = name
+		mustAppend(t, s, p.next(i+1))
+		pens = append(pens, p)
+	}
+	if err := s.SaveSnapshot(t.Context(), pens[0].snapshot()); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pens {
+		checkLoad(t, s, p)
+	}
+	empty := newPen(t, 1)
+	empty.ns = "b"
+	checkLoad(t, s, empty)
+}
+
+// replacement: a table can take the place of a log, as a batch that is guarded like any
+// other. It is the end of what was there, and changes go on from it.
+func replacement(t *testing.T, s store.Store) {
+	lead(t, s, 2)
+	p := newPen(t, 2)
+	first := p.next(30)
+	mustAppend(t, s, first)
+	save(t, s, p.snapshot())
+	second := p.next(30)
+	mustAppend(t, s, second)
+	log := slices.Concat(first.Changes, second.Changes)
+	before := *p
+	try := func(what string, want storage.Outcome, b storage.Batch) {
+		t.Helper()
+		outcome, err := s.Append(t.Context(), &b)
+		if outcome != want || want == storage.Done && err != nil {
+			t.Fatalf("%s: %v (%v), want %v", what, outcome, err, want)
+		}
+	}
+	b := p.replacement()
+	b.Unfinished = true
+	other := *b
+	other.Term = 1
+	try("an older term", storage.Conflict, other)
+	other = *b
+	other.Prev--
+	try("an older log", storage.Conflict, other)
+	other = *b
+	other.Base = before.table.Clone() // at the very end
+	try("a table that is not above the log", storage.Conflict, other)
+	other = *b
+	other.Changes = []table.Change{{}}
+	try("changes with it", storage.Conflict, other)
+	checkLoad(t, s, &before)
+
+	try("the replacement", storage.Done, *b)
+	checkLoad(t, s, p)
+	try("the same again", storage.Conflict, *b)
+	if end, err := s.End(t.Context(), ns); err != nil || end != (storage.End{Term: 2, LSN: b.Last()}) {
+		t.Errorf("the end is %v (%v), want %d", end, err, b.Last())
+	}
+	checkHistory(t, t, s, ns, log)
+	unfinished := func(want bool) {
+		t.Helper()
+		if state, err := s.Load(t.Context(), ns); err != nil || state.Unfinished != want {
+			t.Errorf("whether it is unfinished: %t (%v), want %t", state.Unfinished, err, want)
+		}
+	}
+	unfinished(true)
+	try("its end", storage.Done, *p.replacement())
+	unfinished(false)
+	checkLoad(t, s, p)
+	checkHistory(t, t, s, ns, log)
+	next := p.next(20)
+	mustAppend(t, s, next)
+	save(t, s, before.snapshot()) // it came late
+	checkLoad(t, s, p)
+	checkHistory(t, t, s, ns, slices.Concat(log, next.Changes))
+	save(t, s, p.snapshot())
+	last := p.next(5)
+	mustAppend(t, s, last)
+	checkLoad(t, s, p)
+	log = slices.Concat(next.Changes, last.Changes)
+	mustAppend(t, s, p.replacement())
+	checkLoad(t, s, p)
+	checkHistory(t, t, s, ns, log) // one such step back is enough
+}
+
+// randomHistories: whatever is appended, under whatever leaders, and however
+// often snapshots are taken, what is loaded is what was appended.
+func randomHistories(t *testing.T, s store.Store) {
+	term := leasehold.Term(1)
+	lead(t, s, term)
+	run := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		run++
+		p := newPen(t, term)
+		p.ns = leasehold.Namespace(fmt.Sprintf("run-%d", run))
+		var log, earlier []table.Change
+		for range rapid.IntRange(1, 8).Draw(rt, "steps") {
+			switch rapid.IntRange(0, 7).Draw(rt, "step") {
+			case 0:
+				if err := s.SaveSnapshot(t.Context(), p.snapshot()); err != nil {
+					rt.Fatalf("save snapshot: %v", err)
+				}
+			case 1:
+				mustAppend(t, s, p.replacement())
+				if len(log) > 0 {
+					log, earlier = nil, log
+				}
+			case 2:
+				term++
+				lead(t, s, term)
+				p.term = term
+			default:
+				b := p.next(rapid.IntRange(1, 40).Draw(rt, "changes"))
+				mustAppend(t, s, b)
+				log = append(log, b.Changes...)
+			}
+		}
+		loadAndCompare(rt, t, s, p)
+		checkHistory(rt, t, s, p.ns, slices.Concat(earlier, log))
+	})
+}
+
+// checkHistory reads a log that was not trimmed, newest first, in two parts.
+func checkHistory(t fataler, tb testing.TB, s store.Store, name leasehold.Namespace, log []table.Change) {
+	t.Helper()
+	half := len(log) / 2
+	newer, err := s.History(tb.Context(), name, 0, len(log)-half)
+	if err != nil {
+		t.Fatalf("history: %v", err)
+	}
+	var older []store.Past
+	if half > 0 { // before lsn 1 there is nothing, and 0 means the end
+		if older, err = s.History(tb.Context(), name, log[half].LSN, len(log)); err != nil {
+			t.Fatalf("history: %v", err)
+		}
+	}
+	past := slices.Concat(newer, older)
+	if len(past) != len(log) {
+		t.Fatalf("%d changes are remembered, want %d", len(past), len(log))
+	}
+	for i := range past {
+		want, got := log[len(log)-1-i], past[i].Change
+		if got.String() != want.String() || past[i].At.IsZero() {
+			t.Fatalf("change %d from the end, at %v, is %v, want %v", i, past[i].At, got.String(), want.String())
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package wire
+
+import (
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// FromHolder writes a holder, nil as nil. The result shares h's session.
+func FromHolder(h *table.Holder) *leaseholdv1.Holder {
+	if h == nil {
+		return nil
+	}
+	return &leaseholdv1.Holder{
+		Owner:   string(h.Owner),
+		Session: h.Session[:],
+		Addr:    h.Addr,
+		Weight:  h.Weight,
+		Process: h.Process,
+	}
+}
+
+// ToHolder reads a holder, which must be there.
+func ToHolder(h *leaseholdv1.Holder) (*table.Holder, error) {
+	if h == nil {
+		return nil, leasehold.Errorf("read holder", leasehold.ErrInvalid, "", "it is missing")
+	}
+	session, err := toSession(h.GetSession())
+	if err != nil {
+		return nil, err
+	}
+	out := &table.Holder{
+		Owner:   leasehold.OwnerID(h.GetOwner()),
+		Session: session,
+		Addr:    h.GetAddr(),
+		Weight:  h.GetWeight(),
+		Process: h.GetProcess(),
+	}
+	if err := protocol.ValidateHolder(out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// toOptionalHolder reads a holder that may be missing.
+func toOptionalHolder(h *leaseholdv1.Holder) (*table.Holder, error) {
+	if h == nil {
+		return nil, nil
+	}
+	return ToHolder(h)
+}
+
+// toSession reads a session; no bytes are the zero session.
+func toSession(b []byte) (leasehold.Session, error) {
+	var s leasehold.Session
+	if len(b) != 0 && len(b) != len(s) {
+		return s, leasehold.Errorf("read session", leasehold.ErrInvalid, "", "it has %d bytes, want %d", len(b), len(s))
+	}
+	copy(s[:], b)
+	return s, nil
+}
+
+// fromSession writes a session; the zero session is no bytes.
+func fromSession(s leasehold.Session) []byte {
+	if s.IsZero() {
+		return nil
+	}
+	return s[:]
+}
+
+// A holderList collects the holders of a message, each once. It compares them
+// by value: a leader that took over a table may have two pointers for one
+// session.
+type holderList struct {
+	list    []*leaseholdv1.Holder
+	byPlace map[*table.Holder]uint32 // spares most holders the second map
+	byValue map[table.Holder]uint32
+}
+
+func newHolderList() *holderList {
+	return &holderList{byPlace: make(map[*table.Holder]uint32), byValue: make(map[table.Holder]uint32)}
+}
+
+// index returns where in the list h is, after adding it if it is new.
+func (l *holderList) index(h *table.Holder) uint32 {
+	if i, ok := l.byPlace[h]; ok {
+		return i
+	}
+	i, ok := l.byValue[*h]
+	if !ok {
+		i = uint32(len(l.list))
+		l.list = append(l.list, FromHolder(h))
+		l.byValue[*h] = i
+	}
+	l.byPlace[h] = i
+	return i
+}
+
+// toHolders reads the holders of a message. Equal ones become one. Two that
+// differ may have the same session: a session that changes what it says about
+// itself breaks a rule, but must not make the table unreadable for all others.
+func toHolders(list []*leaseholdv1.Holder) ([]*table.Holder, error) {
+	out := make([]*table.Holder, len(list))
+	seen := make(map[table.Holder]*table.Holder, len(list))
+	for i := range list {
+		h, err := ToHolder(list[i])
+		if err != nil {
+			return nil, err
+		}
+		if first, ok := seen[*h]; ok {
+			h = first
+		}
+		seen[*h] = h
+		out[i] = h
+	}
+	return out, nil
+}

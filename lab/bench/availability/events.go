@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/lab/bench/loadgen"
+	"github.com/leasehold-dev/leasehold/lab/bench/proc"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+const namespace leasehold.Namespace = "availability"
+
+// A site is three managers, and racks of servers. A rack is a process: its servers
+// fail together.
+type site struct {
+	group   *proc.Managers
+	racks   []*loadgen.Library
+	servers int // of a rack
+	front   *frontends
+	made    int // namespaces, to see that changes are committed
+}
+
+// newSite starts all of it, and waits until every key has an owner.
+func newSite(ctx context.Context, racks, servers, lookups int) (s *site, err error) {
+	s = &site{racks: make([]*loadgen.Library, racks), servers: servers}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	if s.group, err = proc.StartManagers(ctx, proc.ManagersConfig{Count: 3}); err != nil {
+		return nil, err
+	}
+	if err := s.group.CreateNamespace(ctx, &leaseholdv1.NamespaceConfig{Name: string(namespace)}); err != nil {
+		return nil, err
+	}
+	for i := range racks {
+		if err := s.bring(ctx, i); err != nil {
+			return nil, err
+		}
+	}
+	if s.front, err = openFrontends(ctx, s.group.Addrs(), lookups); err != nil {
+		return nil, err
+	}
+	return s, s.whole(ctx, racks*servers)
+}
+
+func (s *site) close() {
+	if s.front != nil {
+		s.front.close()
+	}
+	for _, r := range s.racks {
+		if r != nil {
+			r.Kill()
+			r.Close()
+		}
+	}
+	if s.group != nil {
+		s.group.Close()
+	}
+}
+
+// patience is for what should take seconds.
+const patience = time.Minute
+
+// bring starts a rack, whose servers have joined when it returns.
+func (s *site) bring(ctx context.Context, rack int) (err error) {
+	s.racks[rack], err = loadgen.StartLibrary(ctx, loadgen.LibraryConfig{
+		ClientsConfig: loadgen.ClientsConfig{Namespace: string(namespace), Managers: s.group.Addrs()},
+		Name:          fmt.Sprintf("rack-%d", rack+1), Count: s.servers, Serve: true,
+	})
+	return err
+}
+
+// kill ends the first rack with SIGKILL.
+func (s *site) kill() {
+	s.racks[0].Kill()
+	s.racks[0].Close()
+}
+
+// whole waits until there are so many owners, and each key has one.
+func (s *site) whole(ctx context.Context, owners int) error {
+	return proc.Until(ctx, 100*time.Millisecond, func(ctx context.Context) error {
+		leader, err := s.group.Leader(ctx)
+		if err != nil {
+			return err
+		}
+		n, err := leader.Namespace(ctx, string(namespace))
+		if err != nil {
+			return err
+		}
+		if n.GetVacant() > 0 || n.GetOwners() != uint32(owners) || n.GetMoves() > 0 {
+			return fmt.Errorf("%d owners of %d, %d ranges without", n.GetOwners(), owners, n.GetVacant())
+		}
+		return nil
+	})
+}
+
+// An outcome is the effect of an event.
+type outcome struct {
+	service time.Duration // the longest operation
+	changes time.Duration // until a change was committed again
+	failed  int           // operations that were given up
+}
+
+// An event happens while frontends work.
+type event struct {
+	name, title string
+	strike      func(ctx context.Context, s *site) error
+	mend        func(ctx context.Context, s *site) error
+	changes     bool // how long no change can be committed is measured, too
+}
+
+func events() []event {
+	bring := func(ctx context.Context, s *site) error { return s.bring(ctx, 0) }
+	var killed *proc.Manager
+	restart := func(context.Context, *site) error { return killed.Start() }
+	kill := func(find func(*site, context.Context) (*proc.Manager, error)) func(context.Context, *site) error {
+		return func(ctx context.Context, s *site) (err error) {
+			if killed, err = find(s, ctx); err == nil {
+				killed.Kill()
+			}
+			return err
+		}
+	}
+	leader := func(s *site, ctx context.Context) (*proc.Manager, error) { return s.group.Leader(ctx) }
+	drain := func(_ context.Context, s *site) error { return s.racks[0].Terminate() }
+	crash := func(_ context.Context, s *site) error {
+		s.kill()
+		return nil
+	}
+	return []event{
+		{"drain", "a server is shut down (SIGTERM)", drain, bring, false},
+		{"owner-crash", "a server dies (kill -9)", crash, bring, false},
+		{"leader-crash", "the leader dies (kill -9)", kill(leader), restart, true},
+		{"store-leader-crash", "the store's leader dies (kill -9)", kill((*site).storeLeader), restart, true},
+	}
+}
+
+// storeLeader finds the manager whose store leads.
+func (s *site) storeLeader(ctx context.Context) (found *proc.Manager, err error) {
+	err = proc.Until(ctx, 100*time.Millisecond, func(ctx context.Context) error {
+		for _, m := range s.group.All {
+			if leads, err := m.StoreLeads(ctx); err == nil && leads {
+				found = m
+				return nil
+			}
+		}
+		return errors.New("no store leads")
+	})
+	return found, err
+}
+
+// The frontends that watch an event: each has a key of its own.
+const (
+	watched    = 128
+	watchPause = 5 * time.Millisecond
+	// before and after are for operations without trouble.
+	before = 500 * time.Millisecond
+	after  = time.Second
+)
+
+// undergo measures an event, and repairs what it broke.
+func (s *site) undergo(ctx context.Context, e event) (out outcome, err error) {
+	crew := s.front.work(ctx, watched, watchPause, true)
+	defer crew.stop()
+	_ = proc.Pause(ctx, before) // the strike fails if the run has ended
+	begun := time.Now()
+	if err := e.strike(ctx, s); err != nil {
+		return out, err
+	}
+	owners := len(s.racks)
+	if e.changes {
+		s.made++
+		if err := s.group.CreateNamespace(ctx, &leaseholdv1.NamespaceConfig{Name: fmt.Sprintf("made-%d", s.made)}); err != nil {
+			return out, err
+		}
+		out.changes = time.Since(begun)
+	} else {
+		owners--
+	}
+	if err := s.whole(ctx, owners); err != nil {
+		return out, err
+	}
+	_ = proc.Pause(ctx, after) // the same
+	done, failed := crew.end()
+	out.service, out.failed = worst(done, begun), failed
+	if err := e.mend(ctx, s); err != nil {
+		return out, err
+	}
+	return out, s.whole(ctx, len(s.racks))
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"net/rpc"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/lab/bench/loadgen"
+	"github.com/leasehold-dev/leasehold/lab/bench/proc"
+	"github.com/leasehold-dev/leasehold/lookup"
+)
+
+// frontends call servers, as callers do: with a lookup, and again until they are
+// served.
+type frontends struct {
+	lookups []*lookup.Lookup
+
+	mu    sync.Mutex
+	conns map[string]*rpc.Client
+}
+
+func openFrontends(ctx context.Context, addrs []string, lookups int) (*frontends, error) {
+	f := &frontends{conns: make(map[string]*rpc.Client)}
+	for range lookups {
+		l, err := lookup.Open(ctx, lookup.Config{Namespace: namespace, Managers: addrs})
+		if err != nil {
+			f.close()
+			return nil, err
+		}
+		f.lookups = append(f.lookups, l)
+	}
+	return f, nil
+}
+
+func (f *frontends) close() {
+	for _, l := range f.lookups {
+		_ = l.Close(context.Background())
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.conns {
+		_ = c.Close()
+	}
+}
+
+// conn returns a connection to a server, which all callers share.
+func (f *frontends) conn(addr string) (*rpc.Client, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if c := f.conns[addr]; c != nil {
+		return c, nil
+	}
+	c, err := rpc.Dial("tcp", addr)
+	if err != nil {
+		return nil, leasehold.Errorf("call", leasehold.ErrIndeterminate, addr, "%w", err)
+	}
+	f.conns[addr] = c
+	return c, nil
+}
+
+// call asks a server once.
+func (f *frontends) call(key leasehold.Key, addr string) error {
+	c, err := f.conn(addr)
+	if err != nil {
+		return err
+	}
+	owned, err := loadgen.Owned(c, key)
+	if err != nil {
+		f.mu.Lock()
+		if f.conns[addr] == c {
+			delete(f.conns, addr)
+		}
+		f.mu.Unlock()
+		return leasehold.Errorf("call", leasehold.ErrIndeterminate, addr, "%w", err)
+	}
+	if !owned {
+		return leasehold.ErrNotOwner
+	}
+	return nil
+}
+
+// operate does one operation and returns how long that took.
+func (f *frontends) operate(ctx context.Context, i int, key leasehold.Key) (time.Duration, error) {
+	begun := time.Now()
+	err := f.lookups[i%len(f.lookups)].Do(ctx, key, func(_ context.Context, addr string) error { return f.call(key, addr) },
+		lookup.WithIdempotent(), lookup.WithAttempts(1000))
+	return time.Since(begun), err
+}
+
+// An operation began then, and took so long.
+type operation struct {
+	key   int
+	begun time.Time
+	took  time.Duration
+}
+
+// A crew is frontends at work.
+type crew struct {
+	stop    context.CancelFunc // at once
+	halt    context.CancelFunc // begin nothing new
+	working sync.WaitGroup
+
+	mu   sync.Mutex
+	done []operation
+	errs int
+}
+
+// work lets n of them operate, each on a key after the other, with a pause of
+// about that length between two operations. With own, each has a key
+// of its own.
+func (f *frontends) work(ctx context.Context, n int, pause time.Duration, own bool) *crew {
+	ctx, stop := context.WithCancel(ctx)
+	enough, halt := context.WithCancel(ctx)
+	c := &crew{stop: stop, halt: halt}
+	for i := range n {
+		mine := keyOf(i, n)
+		c.working.Go(func() {
+			for proc.Pause(enough, rand.N(2*pause)) == nil {
+				key := mine
+				if !own {
+					key = leasehold.Key(rand.Uint64())
+				}
+				begun := time.Now()
+				took, err := f.operate(ctx, i, key)
+				c.note(operation{i, begun, took}, err)
+			}
+		})
+	}
+	return c
+}
+
+// keyOf returns one of n keys that lie equally far apart.
+func keyOf(i, n int) leasehold.Key { return leasehold.Key(uint64(i) * (math.MaxUint64/uint64(n) + 1)) }
+
+func (c *crew) note(o operation, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		c.errs++
+		return
+	}
+	c.done = append(c.done, o)
+}
+
+// end waits until all operations that have begun are served, or for a minute, and returns what they
+// did. Those who were cut short would be the ones that waited longest.
+func (c *crew) end() ([]operation, int) {
+	c.halt()
+	timer := time.AfterFunc(patience, c.stop)
+	defer timer.Stop()
+	c.working.Wait()
+	c.stop()
+	return c.done, c.errs
+}
+
+// worst returns the longest operation of those that began or ended after a time.
+func worst(all []operation, after time.Time) time.Duration {
+	longest := time.Duration(0)
+	for _, o := range all {
+		if o.begun.Add(o.took).After(after) {
+			longest = max(longest, o.took)
+		}
+	}
+	return longest
+}

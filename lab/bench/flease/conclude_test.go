@@ -1,0 +1,211 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leasehold-dev/leasehold/lab/bench/locks"
+	"github.com/leasehold-dev/leasehold/lab/bench/report"
+)
+
+// sample is findings that meet all goals.
+func sample() *findings {
+	of := func(rate float64) locks.Rate {
+		return locks.Rate{Summary: report.Summary{Median: rate, Low: rate / 2, High: rate * 2, Turns: 3}, Effort: 5}
+	}
+	f := &findings{
+		Versions: []string{"etcd 1"},
+		Contest: []point{
+			{nameFlease, usualBatch, of(300_000)},
+			{nameFloor, usualBatch, of(2_000_000)},
+			{nameEtcd, usualBatch, of(3_000)},
+			{nameEtcdClient, usualBatch, of(6_000)},
+			{nameZooKeeper, usualBatch, of(10_000)},
+		},
+		Disk:    []strain{{nameFlease, of(300_000), of(290_000), -0.03}, {nameEtcdSync, of(2_000), of(500), -0.75}},
+		Written: Written{Bytes: 2e8, Syncs: 400, Took: time.Second, CPU: time.Second / 10},
+	}
+	for _, name := range []string{nameFlease, nameZooKeeper} {
+		for _, size := range batchSizes() {
+			f.Batches = append(f.Batches, point{name, size, of(map[string]float64{nameFlease: 300_000, nameZooKeeper: 9_000}[name])})
+		}
+	}
+	for _, size := range groupSizes() {
+		f.Groups = append(f.Groups, point{nameFlease, size, of(900_000 / float64(size))})
+	}
+	return f
+}
+
+// sampleRun is a run in which the sample was measured.
+func sampleRun(docs string) *report.Run {
+	return &report.Run{Docs: docs, Result: &report.Result{Benchmark: "flease", Command: "go run . -x", Machine: report.Machine{Load: 0.25}}}
+}
+
+func TestJudge(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*findings)
+		missed string // part of the goal
+	}{
+		"all met":       {func(*findings) {}, ""},
+		"too slow":      {func(f *findings) { f.Contest[0].Rate.Median, f.Contest[4].Rate.Median = 199_000, 5_000 }, "200,000 leases/s"},
+		"not by 20":     {func(f *findings) { f.Contest[4].Rate.Median = 16_000 }, "20 times the fastest lock service (ZooKeeper)"},
+		"not by 20, 2":  {func(f *findings) { f.Contest[3].Rate.Median = 16_000 }, "20 times the fastest lock service (etcd, lease per client)"},
+		"not flat":      {func(f *findings) { f.Batches[5].Rate.Median = 200_000 }, "size of batches"},
+		"others' shape": {func(f *findings) { f.Batches[7].Rate.Median = 1 }, ""},
+		"disk":          {func(f *findings) { f.Disk[0].Change = -0.11 }, "busy disk"},
+	} {
+		f, r := sample(), &report.Result{}
+		c.change(f)
+		f.judge(r)
+		var missed []string
+		for _, g := range r.Goals {
+			if !g.Met {
+				missed = append(missed, g.Want)
+			}
+		}
+		if len(r.Goals) != 4 || (c.missed == "") != (len(missed) == 0) || len(missed) > 1 || c.missed != "" && !strings.Contains(missed[0], c.missed) {
+			t.Errorf("%s: missed %q of %d goals, want %q", name, missed, len(r.Goals), c.missed)
+		}
+	}
+	r := &report.Result{}
+	if new(findings).judge(r); len(r.Goals) != 0 {
+		t.Errorf("no findings are judged: %v", r.Goals)
+	}
+}
+
+func TestPairedChange(t *testing.T) {
+	rates := func(all ...int) (turns []locks.Turn) {
+		for _, r := range all {
+			turns = append(turns, locks.Turn{Leases: r, Took: time.Second})
+		}
+		return turns
+	}
+	for name, c := range map[string]struct {
+		before, after []locks.Turn
+		want          float64
+	}{
+		"none":          {nil, nil, 0},
+		"less":          {rates(100, 100, 100), rates(90, 80, 10), -0.2},
+		"a slow minute": {rates(100, 10, 100), rates(95, 9, 96), -0.05},
+		"from nothing":  {rates(0), rates(5), 0},
+	} {
+		if got := pairedChange(c.before, c.after); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestReplacePart(t *testing.T) {
+	const page = "a\n<!-- disk -->\nold\n<!-- end of disk -->\nb\n"
+	got, err := replacePart(page, "disk", "new\n")
+	if want := strings.Replace(page, "old", "new", 1); err != nil || got != want {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+	for name, page := range map[string]string{
+		"no mark": "a\n", "no end": "<!-- disk -->\n", "backwards": "<!-- end of disk -->\n<!-- disk -->\n", "twice": page + page,
+	} {
+		if got, err := replacePart(page, "disk", "new\n"); err == nil {
+			t.Errorf("%s: %q, and no error", name, got)
+		}
+	}
+}
+
+// TestWritePage writes our page, with its marks, as it is in the repository.
+func TestWritePage(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/flease.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func() (string, map[string][]byte) {
+		docs := t.TempDir()
+		if err := os.WriteFile(filepath.Join(docs, "flease.md"), page, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := sample().conclude(sampleRun(docs)); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(filepath.Join(docs, "flease.md"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		plots := make(map[string][]byte)
+		for _, name := range []string{"figure-3.svg", "figure-4.svg", "figure-5.svg"} {
+			if plots[name], err = os.ReadFile(filepath.Join(docs, "flease", name)); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(string(page), "(flease/"+name+")") {
+				t.Errorf("the page does not show %s", name)
+			}
+		}
+		return string(text), plots
+	}
+	text, plots := write()
+	for _, row := range []string{
+		"| flease | 300,000 | 150,000 | 600,000 | 5 |  | a lease agreed upon by 2 of 3 processes, AcquireAll |", "| 1,000 | 300,000 | 9,000 |",
+		"| flease | 300,000 | 290,000 | -3.0 % |", "From `go run . -x`, at a load of 0.2 before it.", "| 15 | 4,000 | 60,000 | 30,000 | 120,000 | 5 |",
+	} {
+		if !strings.Contains(text, row+"\n") {
+			t.Errorf("the page lacks %q", row)
+		}
+	}
+	again, same := write()
+	if diff := cmp.Diff(text, again); diff != "" {
+		t.Errorf("another page for the same report:\n%s", diff)
+	}
+	for name, image := range plots {
+		if !bytes.Contains(image, []byte("</svg>")) || !bytes.Equal(image, same[name]) {
+			t.Errorf("%s is no image, or another one for the same report", name)
+		}
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for line, parts := range map[string]string{
+		"":                   "contest,batches,disk,groups",
+		"-only disk,groups":  "disk,groups",
+		"-turn 10ms -warm 0": "contest,batches,disk,groups",
+		"-only nothing":      "",
+		"-turn 1h":           "",
+		"-warm -1":           "",
+	} {
+		var o options
+		flags := flag.NewFlagSet("flease", flag.ContinueOnError)
+		o.flags(flags)
+		if err := flags.Parse(strings.Fields(line)); err != nil {
+			t.Fatal(err)
+		}
+		err := o.complete(false)
+		if got := strings.Join(o.parts, ","); (err == nil) != (parts != "") || err == nil && got != parts {
+			t.Errorf("%q: parts %q, %v, want %q", line, got, err, parts)
+		}
+	}
+	o := options{warm: 3, turn: time.Second}
+	if err := o.complete(true); err != nil || !slices.Equal(o.parts, []string{partContest}) || o.turn >= time.Second {
+		t.Errorf("quick: %+v, %v", o, err)
+	}
+}
+
+// TestConclude: the page of benchmarks has the contest, and compares with all.
+func TestConclude(t *testing.T) {
+	r := sampleRun("")
+	if err := sample().conclude(r); err != nil {
+		t.Fatal(err)
+	}
+	peers := make(map[string]float64)
+	for _, h := range r.Headlines {
+		peers[h.Peer] = h.Ratio
+	}
+	want := map[string]float64{nameFloor: 0.15, nameEtcd: 100, nameEtcdClient: 50, nameZooKeeper: 30, "the paper's, on 30 machines": 5.879}
+	if diff := cmp.Diff(want, peers); diff != "" || len(r.Goals) != 4 || r.Missed() != 0 {
+		t.Errorf("%d goals, %d missed; %s", len(r.Goals), r.Missed(), diff)
+	}
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/leasehold-dev/leasehold/lab/bench/proc"
+)
+
+// The writer is to leave the disk no idle moment, and the processors alone: what is
+// measured is the disk. So it bypasses the page cache, writes a lot at a time from
+// large pages, and there are always two writes under way. (The paper's IOZone wrote
+// 512 KiB at a time through the cache and paused for 7 ms after each, so as not to
+// take the machine from the others.)
+const (
+	block    = 16 << 20
+	fileSize = 1 << 30 // then it begins anew
+	writers  = 2
+)
+
+// DiskWriter keeps a disk busy, from Write to Rest. It is exported for net/rpc.
+type DiskWriter struct {
+	file   *os.File
+	data   []byte
+	stop   chan struct{}
+	result chan Written
+}
+
+// Written is what was written in some time.
+type Written struct {
+	Bytes, Syncs int64
+	Took, CPU    time.Duration
+	Error        string
+}
+
+// plus adds what was written at another time.
+func (w Written) plus(o Written) Written {
+	return Written{Bytes: w.Bytes + o.Bytes, Syncs: w.Syncs + o.Syncs, Took: w.Took + o.Took, CPU: w.CPU + o.CPU}
+}
+
+// startWriter prepares a file, which is removed in the end.
+func startWriter(_ context.Context, path string) (*DiskWriter, error) {
+	data, err := blockOfLargePages()
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|syscall.O_DIRECT, 0o600)
+	if errors.Is(err, syscall.EINVAL) {
+		return nil, fmt.Errorf("%s is on a file system without direct access to a disk: choose another with -dir", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	// Blocks that were never written cost the file system, not the disk.
+	for at := int64(0); at < fileSize; at += block {
+		if _, err := file.WriteAt(data, at); err != nil {
+			return nil, errors.Join(fmt.Errorf("preparing the file: %w", err), file.Close(), os.Remove(path))
+		}
+	}
+	return &DiskWriter{file: file, data: data}, nil
+}
+
+// blockOfLargePages returns what is written. Each page costs the kernel a look.
+func blockOfLargePages() ([]byte, error) {
+	data, err := syscall.Mmap(-1, 0, block, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	if err != nil {
+		return nil, fmt.Errorf("memory for a block of %d bytes: %w", block, err)
+	}
+	_ = syscall.Madvise(data, syscall.MADV_HUGEPAGE) // it works with small ones, too
+	for i := range data {
+		data[i] = byte(i * 131 >> 3) // not zeros, which some disks do not write
+	}
+	return data, nil
+}
+
+// Write begins to write.
+func (w *DiskWriter) Write(struct{}, *struct{}) error {
+	if w.stop != nil {
+		return errors.New("it writes already")
+	}
+	stop, result := make(chan struct{}), make(chan Written, 1)
+	go func() { result <- w.write(stop) }()
+	w.stop, w.result = stop, result
+	return nil
+}
+
+// Rest ends that, and returns what was written.
+func (w *DiskWriter) Rest(_ struct{}, written *Written) error {
+	if w.stop == nil {
+		return errors.New("it does not write")
+	}
+	close(w.stop)
+	w.stop = nil
+	if *written = <-w.result; written.Error != "" {
+		return errors.New(written.Error)
+	}
+	return nil
+}
+
+// Close removes the file.
+func (w *DiskWriter) Close() error {
+	if w.stop != nil {
+		_ = w.Rest(struct{}{}, &Written{}) // the file goes anyway
+	}
+	return errors.Join(w.file.Close(), os.Remove(w.file.Name()))
+}
+
+// write writes and syncs until it is stopped.
+func (w *DiskWriter) write(stop <-chan struct{}) Written {
+	before, begin := proc.CPUTime(), time.Now()
+	var bytes, syncs atomic.Int64
+	var group errgroup.Group
+	for n := range int64(writers) {
+		group.Go(func() error {
+			const share = fileSize / writers
+			for at := int64(0); ; at = (at + block) % share {
+				select {
+				case <-stop:
+					return nil
+				default:
+				}
+				if _, err := w.file.WriteAt(w.data, n*share+at); err != nil {
+					return err
+				}
+				if err := w.file.Sync(); err != nil {
+					return err
+				}
+				bytes.Add(block)
+				syncs.Add(1)
+			}
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return Written{Error: fmt.Sprintf("keeping the disk busy: %v", err)}
+	}
+	return Written{Bytes: bytes.Load(), Syncs: syncs.Load(), Took: time.Since(begin), CPU: proc.CPUTime() - before}
+}

@@ -1,0 +1,278 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/version"
+
+	"github.com/leasehold-dev/leasehold/flease"
+	"github.com/leasehold-dev/leasehold/lab/bench/locks"
+	"github.com/leasehold-dev/leasehold/lab/bench/proc"
+	"github.com/leasehold-dev/leasehold/lab/bench/report"
+)
+
+const about = "How many leases can be acquired in a second, without a lock server and with one? [flease.md](flease.md) says how that is " +
+	"measured, and has all of it:\nthe figures 3, 4 and 5 of the Flease paper drawn anew. Here is the contest: each contestant is three processes on this " +
+	"computer, and acquires\nbatches of 10,000 leases."
+
+// The contestants' names, in tables and plots.
+const (
+	nameFlease        = "flease"
+	nameSealed        = "flease, sealed"
+	nameFloor         = "datagrams alone"
+	nameEtcd          = "etcd"
+	nameEtcdClient    = "etcd, lease per client"
+	nameEtcdSync      = "etcd, fsync"
+	nameZooKeeper     = "ZooKeeper"
+	nameZooKeeperSync = "ZooKeeper, fsync"
+)
+
+// acquisition describes what one acquisition is.
+func acquisition(name string) string {
+	return map[string]string{
+		nameFlease:        "a lease agreed upon by 2 of 3 processes, AcquireAll",
+		nameSealed:        "the same, packets encrypted and authenticated",
+		nameFloor:         "two rounds of questions and answers, 64 in a datagram, no leases",
+		nameEtcd:          "a lease granted, a key put if it is absent; UnsafeNoFsync",
+		nameEtcdClient:    "a key put if it is absent, under the client's one lease; UnsafeNoFsync",
+		nameEtcdSync:      "a lease granted, a key put if it is absent",
+		nameZooKeeper:     "an ephemeral node created; forceSync=no",
+		nameZooKeeperSync: "an ephemeral node created",
+	}[name]
+}
+
+// proposers is how many processes want leases at a time. In the paper's experiments
+// all machines submit a batch at the same time; so do all three processes of Flease,
+// each for resources that are its own. Lock services get the same number of leases to
+// acquire, from their clients.
+const proposers = 3
+
+// usualBatch is how many leases each process wants at a time.
+const usualBatch = 10_000
+
+func main() {
+	proc.Play(roles())
+	o := &options{}
+	report.Main(report.Benchmark{
+		Name: "flease", Number: 8, Title: "Flease", About: about, Rounds: 5, Quick: 1,
+		Modules: []string{"github.com/go-zookeeper/zk", "go.etcd.io/etcd/server/v3"},
+		Flags:   o.flags, Run: o.run,
+	})
+}
+
+const (
+	roleFlease = "flease-member"
+	roleFloor  = "floor-member"
+	roleWriter = "disk-writer"
+)
+
+func roles() map[string]proc.Role {
+	all := locks.Roles()
+	all[roleFlease] = proc.RoleOf(startFleaseMember)
+	all[roleFloor] = proc.RoleOf(startFloorMember)
+	all[roleWriter] = proc.RoleOf(startWriter)
+	return all
+}
+
+// options are the flags of this benchmark.
+type options struct {
+	warm  int
+	turn  time.Duration
+	only  string
+	parts []string
+	dir   string
+}
+
+func (o *options) flags(flags *flag.FlagSet) {
+	flags.IntVar(&o.warm, "warm", 3, "turns before those that count")
+	flags.DurationVar(&o.turn, "turn", time.Second, "about how long a turn is")
+	flags.StringVar(&o.only, "only", "", "parts to run, separated by commas: contest, batches, disk, groups (default all, with -quick contest)")
+	flags.StringVar(&o.dir, "dir", os.TempDir(), "a directory on a disk: a temporary one is made in it")
+}
+
+// complete fills in what depends on the rest, and reports what is wrong.
+func (o *options) complete(quick bool) (err error) {
+	if quick {
+		o.only, o.warm, o.turn = cmp.Or(o.only, partContest), min(o.warm, 1), min(o.turn, 300*time.Millisecond)
+	}
+	all := []string{partContest, partBatches, partDisk, partGroups}
+	if o.parts, err = report.Only(o.only, all, func(part string) string { return part }); err != nil {
+		return err
+	}
+	if o.warm < 0 || o.warm > 100 || o.turn < 10*time.Millisecond || o.turn > time.Minute {
+		return errors.New("want 0 to 100 turns to warm up, of 10 ms to 1 min each")
+	}
+	return nil
+}
+
+func (o *options) wants(part string) bool { return slices.Contains(o.parts, part) }
+
+// steps is the number of turns.
+func (o *options) steps(rounds int) int {
+	const all, compared, disk = 8, 4, 5
+	n := o.warm * (all + 2*javaTurns)
+	for part, each := range map[string]int{
+		partContest: all, partBatches: compared * len(batchSizes()), partDisk: disk, partGroups: len(groupSizes()),
+	} {
+		if o.wants(part) {
+			n += rounds * (each + 1)
+		}
+	}
+	return n
+}
+
+// run runs the wanted parts. All processes have ended and all files are gone when it
+// returns.
+func (o *options) run(ctx context.Context, r *report.Run) (err error) {
+	if err := o.complete(r.Quick); err != nil {
+		return err
+	}
+	r.Expect(o.steps(r.Rounds))
+	dir, err := os.MkdirTemp(o.dir, "bench-flease-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	f := &findings{Files: fileSystem(dir)}
+	if f.Files == memoryFiles {
+		return fmt.Errorf("%s is in memory: name a directory on a disk with -dir", o.dir)
+	}
+	c := &contest{Contest: locks.Contest{Length: o.turn, Step: r.Step}, run: r}
+	if o.wants(partContest) || o.wants(partBatches) || o.wants(partDisk) {
+		if err := c.sideBySide(ctx, o, dir, f); err != nil {
+			return err
+		}
+	}
+	if o.wants(partGroups) {
+		if f.Groups, err = c.groupFigure(ctx); err != nil {
+			return err
+		}
+	}
+	return f.conclude(r)
+}
+
+// sideBySide runs the parts in which lock services take part.
+func (c *contest) sideBySide(ctx context.Context, o *options, dir string, f *findings) error {
+	c.Step("starting flease, etcd and ZooKeeper, three processes each")
+	openers := []locks.Opener{
+		openGroup(nameFlease, func(ctx context.Context) (*group, error) {
+			return startFlease(ctx, proposers, flease.DefaultLease, false)
+		}),
+		openGroup(nameSealed, func(ctx context.Context) (*group, error) {
+			return startFlease(ctx, proposers, flease.DefaultLease, true)
+		}),
+		openGroup(nameFloor, startFloor),
+		openEtcd(filepath.Join(dir, "etcd"), false, o.turn), openEtcd(filepath.Join(dir, "etcd-fsync"), true, o.turn),
+	}
+	f.Versions = []string{"etcd " + version.Version}
+	if err := locks.HaveZooKeeper(); err != nil {
+		c.run.Skip("ZooKeeper", err)
+	} else {
+		openers = append(openers,
+			f.openZooKeeper(nameZooKeeper, filepath.Join(dir, "zookeeper"), false, o.turn),
+			f.openZooKeeper(nameZooKeeperSync, filepath.Join(dir, "zookeeper-fsync"), true, o.turn))
+	}
+	all, end, err := locks.Open(ctx, openers...)
+	if err != nil {
+		return err
+	}
+	defer end()
+	if err := c.warmUp(ctx, all, o.warm); err != nil {
+		return err
+	}
+	if o.wants(partBatches) {
+		if f.Batches, err = c.batchFigure(ctx, all); err != nil {
+			return err
+		}
+	}
+	if o.wants(partDisk) {
+		if f.Disk, f.Written, err = c.diskFigure(ctx, all, dir); err != nil {
+			return err
+		}
+	}
+	if !o.wants(partContest) {
+		return nil
+	}
+	turns, err := c.Rounds(ctx, all, c.run.Rounds, "side by side") // last: by now compilers and caches are warm
+	for i, e := range all {
+		f.Contest = append(f.Contest, point{e.Name, usualBatch, locks.RateOf(turns[i])})
+	}
+	return err
+}
+
+func openGroup(name string, start func(context.Context) (*group, error)) locks.Opener {
+	return func(ctx context.Context) ([]locks.Entry, func(), error) {
+		g, err := start(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		return []locks.Entry{entry(name, g)}, g.close, nil
+	}
+}
+
+func entry(name string, s locks.Service) locks.Entry {
+	return locks.Entry{Name: name, Batch: proposers * usualBatch, Service: s}
+}
+
+// openEtcd starts one cluster; without fsync for two ways to use it.
+func openEtcd(dir string, fsync bool, turn time.Duration) locks.Opener {
+	return func(ctx context.Context) ([]locks.Entry, func(), error) {
+		e, err := locks.StartEtcd(ctx, 3, dir, fsync)
+		if err != nil {
+			return nil, nil, err
+		}
+		if fsync {
+			return []locks.Entry{entry(nameEtcdSync, e.PerLock(turn))}, e.Close, nil
+		}
+		perClient, err := e.PerClient(turn)
+		return []locks.Entry{entry(nameEtcd, e.PerLock(turn)), entry(nameEtcdClient, perClient)}, e.Close, err
+	}
+}
+
+func (f *findings) openZooKeeper(name, dir string, fsync bool, turn time.Duration) locks.Opener {
+	return func(ctx context.Context) ([]locks.Entry, func(), error) {
+		z, err := locks.StartZooKeeper(ctx, dir, fsync, turn)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !fsync {
+			f.Versions = append(f.Versions, "ZooKeeper "+z.Version+" on "+javaVersion(ctx))
+		}
+		return []locks.Entry{entry(name, z)}, z.Close, nil
+	}
+}
+
+func javaVersion(ctx context.Context) string {
+	text, err := exec.CommandContext(ctx, "java", "-version").CombinedOutput()
+	if err != nil {
+		return "unknown Java"
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	return strings.ReplaceAll(first, `"`, "")
+}
+
+// memoryFiles is the name of a file system that no disk is behind.
+const memoryFiles = "tmpfs"
+
+// fileSystem names the file system of a directory.
+func fileSystem(dir string) string {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(dir, &s); err != nil {
+		return "unknown"
+	}
+	names := map[uint32]string{
+		0xef53: "ext4", 0x58465342: "xfs", 0x9123683e: "btrfs", 0x794c7630: "overlayfs", 0x01021994: memoryFiles,
+	}
+	return cmp.Or(names[uint32(s.Type)], fmt.Sprintf("file system %#x", uint32(s.Type)))
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/runtime/clock"
+	"github.com/leasehold-dev/leasehold/lab/bench/locks"
+	"github.com/leasehold-dev/leasehold/lab/bench/proc"
+	"github.com/leasehold-dev/leasehold/lab/bench/report"
+)
+
+const about = "How many owners can join, and how many leases can be granted, in a second? Each contestant does as much, as far as possible:\n" +
+	"\n" +
+	"- An owner per lease: 256 clients over 4 connections to the manager each let a new owner join, wait until it is granted its\n" +
+	"  range, and go on with the next; owners stay and renew. Beside it, 256 clients over 4 connections to etcd's leader each have a lease granted\n" +
+	"  and put a key under it if it is absent; these leases are not kept alive. On both sides clients are what the protocol takes and no more.\n" +
+	"- The same with its connection: 1,000 owners are started at the same time, with the whole library. Each connects, joins and is granted its\n" +
+	"  range. Beside it each connects to etcd, begins a session as etcd's library does, and puts its key.\n" +
+	"- 256 owners: they connect, join and are granted 4,096 ranges. Beside it are keys of sessions that exist before: put in etcd under one lease\n" +
+	"  per client; locked with a mutex of etcd's library; ephemeral nodes of ZooKeeper.\n" +
+	"\n" +
+	"A turn of a swarm of clients lasts a second; ours ends when 4,096 have joined, which is the most fixed ranges that a namespace can have.\n" +
+	"All services keep what is granted in three processes, on disk: the manager's store is a cluster of etcd like the one beside it. Releases are not\n" +
+	"measured. All of it is on one computer."
+
+// The contestants.
+const (
+	nameJoins         = "leasehold, an owner per lease"
+	nameNewcomers     = "leasehold, an owner per lease, with its connection"
+	nameLeases        = "leasehold, 256 owners"
+	nameEtcdLock      = "etcd lease and put-if-absent"
+	nameEtcdNewcomers = "etcd lease and put-if-absent, with its connection"
+	nameEtcdPut       = "etcd put-if-absent, lease per client"
+	nameEtcdMutex     = "etcd mutex"
+	nameZooKeeper     = "ZooKeeper ephemeral node"
+)
+
+// The leases of a turn. Clients of lock services go on until a turn is over.
+const (
+	arriving = 1_000
+	leases   = 4_096
+	endless  = 1 << 20
+)
+
+func main() {
+	proc.Play(roles())
+	o := &options{}
+	report.Main(report.Benchmark{
+		Name: "grants", Number: 6, Title: "Grant rate", About: about, Rounds: 10, Quick: 1,
+		Modules: []string{"github.com/go-zookeeper/zk", "go.etcd.io/etcd/server/v3"},
+		Flags:   o.flags, Run: o.run,
+	})
+}
+
+func roles() map[string]proc.Role {
+	all := locks.Roles()
+	all[roleManager] = proc.RoleOf(startManager)
+	return all
+}
+
+// options are the flags of this benchmark, and the length of a turn.
+type options struct {
+	dir  string
+	turn time.Duration
+}
+
+func (o *options) flags(flags *flag.FlagSet) {
+	flags.StringVar(&o.dir, "dir", os.TempDir(), "a directory on a disk: a temporary one is made in it")
+}
+
+func (o *options) run(ctx context.Context, r *report.Run) (err error) {
+	warm := 3
+	o.turn = time.Second
+	if r.Quick {
+		warm, o.turn = 1, 300*time.Millisecond
+	}
+	if o.dir, err = os.MkdirTemp(o.dir, "bench-grants-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(o.dir)) }()
+	r.Note("starting leasehold, etcd and ZooKeeper")
+	openers := []locks.Opener{o.openLeasehold, o.openEtcd}
+	if err := locks.HaveZooKeeper(); err != nil {
+		r.Skip("ZooKeeper", err)
+	} else {
+		openers = append(openers, func(ctx context.Context) ([]locks.Entry, func(), error) {
+			z, err := locks.StartZooKeeper(ctx, filepath.Join(o.dir, "zookeeper"), true, o.turn)
+			if err != nil {
+				return nil, nil, err
+			}
+			r.Versions = append(r.Versions, "ZooKeeper "+z.Version)
+			return []locks.Entry{{Name: nameZooKeeper, Batch: endless, Service: z}}, z.Close, nil
+		})
+	}
+	all, end, err := locks.Open(ctx, openers...)
+	if err != nil {
+		return err
+	}
+	defer end()
+	r.Expect((warm + r.Rounds) * len(all))
+	c := &locks.Contest{Step: r.Step}
+	if _, err := c.Rounds(ctx, all, warm, "warming up"); err != nil {
+		return err
+	}
+	turns, err := c.Rounds(ctx, all, r.Rounds, "granting")
+	if err != nil {
+		return err
+	}
+	conclude(r.Result, all, turns)
+	return nil
+}
+
+// openLeasehold starts one manager for three ways to use it.
+func (o *options) openLeasehold(ctx context.Context) ([]locks.Entry, func(), error) {
+	s, err := startSystem(ctx, 3, filepath.Join(o.dir, "store"), true)
+	if err != nil {
+		return nil, nil, fmt.Errorf("leasehold: %w", err)
+	}
+	return []locks.Entry{
+		{Name: nameJoins, Batch: leases, Service: &sharers{system: s, limit: o.turn, clock: clock.New()}},
+		{Name: nameNewcomers, Batch: arriving, Service: &newcomers{system: s}},
+		{Name: nameLeases, Batch: leases, Service: &newcomers{system: s, owners: locks.Clients}},
+	}, s.close, nil
+}
+
+// openEtcd starts one cluster for four ways to use it.
+func (o *options) openEtcd(ctx context.Context) ([]locks.Entry, func(), error) {
+	e, err := locks.StartEtcd(ctx, 3, filepath.Join(o.dir, "etcd"), true)
+	if err != nil {
+		return nil, nil, fmt.Errorf("etcd: %w", err)
+	}
+	perClient, err := e.PerClient(o.turn)
+	if err != nil {
+		return nil, e.Close, fmt.Errorf("etcd: %w", err)
+	}
+	mutex, err := e.Mutex(o.turn)
+	if err != nil {
+		return nil, e.Close, fmt.Errorf("etcd: %w", err)
+	}
+	return []locks.Entry{
+		{Name: nameEtcdLock, Batch: endless, Service: e.PerLock(o.turn)},
+		{Name: nameEtcdNewcomers, Batch: arriving, Service: e.Newcomers()},
+		{Name: nameEtcdPut, Batch: endless, Service: perClient},
+		{Name: nameEtcdMutex, Batch: endless, Service: mutex},
+	}, e.Close, nil
+}
+
+// conclude adds a table, headlines, goals and losses.
+func conclude(r *report.Result, all []locks.Entry, turns [][]locks.Turn) {
+	t := report.NewTable("", "", "granted/s", "low", "high", "processors, µs each")
+	rates := make(map[string]float64)
+	for i, e := range all {
+		rate := locks.RateOf(turns[i])
+		rates[e.Name] = rate.Median
+		t.Add(e.Name, rate.Summary, rate.Effort)
+	}
+	r.Add(report.Section{Title: "Granted in a second, with fsync", Table: t})
+	compare(r, rates, "joins", nameJoins, nameEtcdLock, nameEtcdPut, nameEtcdMutex, nameZooKeeper)
+	compare(r, rates, "joins-connecting", nameNewcomers, nameEtcdNewcomers)
+	compare(r, rates, "leases", nameLeases, nameEtcdLock, nameEtcdPut, nameEtcdMutex, nameZooKeeper)
+	r.Want("as many joins in a second as etcd grants leases and puts keys", rates[nameJoins], "1/s", rates[nameJoins] >= rates[nameEtcdLock])
+	r.Want("the same of those who connect first", rates[nameNewcomers], "1/s", rates[nameNewcomers] >= rates[nameEtcdNewcomers])
+	r.Want("more leases in a second than etcd grants", rates[nameLeases], "1/s", rates[nameLeases] > rates[nameEtcdLock])
+}
+
+// compare adds headlines for the peers that take part, and the losses.
+func compare(r *report.Result, rates map[string]float64, headline, ours string, peers ...string) {
+	for _, peer := range peers {
+		theirs, ok := rates[peer]
+		if !ok {
+			continue
+		}
+		r.More(headline, rates[ours], "1/s", peer, theirs)
+		if rates[ours] < theirs {
+			r.Lose("to %s, %s/s against %s/s of %s. What differs: %s.",
+				peer, report.Thousands(theirs), report.Thousands(rates[ours]), ours, difference(ours))
+		}
+	}
+}
+
+// difference is what ours does in its turn that others do not. How much of the
+// difference in the rate that is was not measured.
+func difference(ours string) string {
+	switch ours {
+	case nameJoins:
+		return "each owner is a session of its own that has to prove that it hears the manager, and renews; clients of the others have their session before, if any"
+	case nameNewcomers:
+		return "an owner has to prove that it hears the manager before it is granted anything"
+	}
+	return "owners connect and join within the turn"
+}

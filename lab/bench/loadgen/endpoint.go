@@ -1,0 +1,248 @@
+package loadgen
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/leasehold-dev/leasehold"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/owner"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// A session is an owner or a lookup.
+type session interface {
+	begin()                 // on the first connection
+	resume()                // on another one
+	leave() <-chan struct{} // in order; closed when the leader knows, or nil
+	end()
+	listener() Listener
+}
+
+// An endpoint is a connection and the sessions that share it. When the connection
+// breaks it connects again, to the next manager if there are several.
+type endpoint struct {
+	clients *LeanClients
+	number  int
+	method  string
+	enter   func(stream int) (session, error) // makes a new session
+
+	mu       sync.Mutex
+	conn     *Conn // nil while there is none
+	sessions []session
+	stop     context.CancelFunc
+	done     chan struct{}
+}
+
+// open starts new sessions.
+func (e *endpoint) open(streams int) error {
+	sessions := make([]session, streams)
+	for i := range sessions {
+		var err error
+		if sessions[i], err = e.enter(i); err != nil {
+			return err
+		}
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	e.mu.Lock()
+	e.sessions, e.stop, e.done = sessions, stop, make(chan struct{})
+	e.mu.Unlock()
+	go e.serve(ctx, sessions)
+	return nil
+}
+
+// serve connects again and again until it is stopped.
+func (e *endpoint) serve(ctx context.Context, sessions []session) {
+	defer close(e.done)
+	begun, failures := false, 0
+	for at := e.number; ctx.Err() == nil; at++ {
+		failures++
+		c, err := e.connect(at, sessions)
+		if err == nil {
+			failures = 0
+			e.set(c)
+			stopped := context.AfterFunc(ctx, c.Close)
+			for _, s := range sessions {
+				if begun {
+					s.resume()
+				} else {
+					s.begin()
+				}
+			}
+			begun = true
+			_ = c.Read()
+			e.set(nil)
+			stopped()
+			c.Close()
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		e.clients.tally.Broken.Add(1)
+		select {
+		case <-ctx.Done():
+		case <-time.After(e.backoff(failures)):
+		}
+	}
+}
+
+// connect opens a stream for each session.
+func (e *endpoint) connect(at int, sessions []session) (*Conn, error) {
+	managers := e.clients.Managers
+	c, err := Dial(managers[at%len(managers)], e.number, e.method, &e.clients.traffic)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range sessions {
+		if _, err := c.Open(s.listener()); err != nil {
+			c.Close()
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// backoff is the pause before the next connection, after so many failures in a row. A
+// lookup waits as long as the library's does.
+func (e *endpoint) backoff(failures int) time.Duration {
+	if e.method == leaseholdv1.LookupService_Follow_FullMethodName {
+		return jitter(min(retry<<min(failures, 6), e.clients.poll))
+	}
+	return jitter(time.Second)
+}
+
+func (e *endpoint) set(c *Conn) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.conn = c
+}
+
+// send sends a message on a stream, if there is a connection. One that fails ends,
+// and Read notices.
+func (e *endpoint) send(stream int, message []byte) {
+	e.mu.Lock()
+	c := e.conn
+	e.mu.Unlock()
+	if c != nil {
+		_ = c.Send(stream, message)
+	}
+}
+
+// moveOn ends the connection if another manager leads.
+func (e *endpoint) moveOn(leader string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.conn != nil && e.conn.net.RemoteAddr().String() != leader {
+		e.conn.Close()
+	}
+}
+
+// goodbyeLimit is how long an owner waits for the answer to its goodbye.
+const goodbyeLimit = 15 * time.Second
+
+// close ends the sessions. Owners leave in order, unless they crash.
+func (e *endpoint) close(crash bool) {
+	for _, s := range e.current() {
+		if !crash {
+			if left := s.leave(); left != nil {
+				select {
+				case <-left:
+				case <-time.After(goodbyeLimit):
+					e.clients.tally.Unheard.Add(1)
+				}
+			}
+		}
+		s.end()
+	}
+	e.stop()
+	<-e.done
+}
+
+func (e *endpoint) current() []session {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.sessions
+}
+
+// An ownerSession is an owner on an endpoint.
+type ownerSession struct {
+	*Owner
+	tally  *tally
+	moveOn func(leader string) // to another manager; nil if there is only one
+}
+
+func (c *LeanClients) ownerEndpoint(number int) *endpoint {
+	e := &endpoint{clients: c, number: number, method: leaseholdv1.OwnerService_Hold_FullMethodName}
+	e.enter = func(stream int) (session, error) {
+		s := &ownerSession{tally: &c.tally}
+		if len(c.Managers) > 1 {
+			s.moveOn = e.moveOn
+		}
+		var err error
+		s.Owner, err = NewOwner(OwnerConfig{
+			Clock: c.clock, Namespace: leasehold.Namespace(c.Namespace), OnBeat: true,
+			Name: ownerName(number), Addr: ownerAddr(number), Act: s.count,
+			Send: func(request *leaseholdv1.HoldRequest) {
+				b, _ := proto.Marshal(request) // it has nothing that could fail
+				e.send(stream, b)
+			},
+		})
+		return s, err
+	}
+	return e
+}
+
+func ownerName(number int) leasehold.OwnerID {
+	return leasehold.OwnerID(fmt.Sprintf("owner-%05d", number))
+}
+
+func ownerAddr(number int) string {
+	return fmt.Sprintf("10.%d.%d.%d:80", number>>16, number>>8&255, number&255)
+}
+
+func (s *ownerSession) begin()  { s.Begin() }
+func (s *ownerSession) resume() { s.Reconnected() }
+func (s *ownerSession) end()    { s.End() }
+func (s *ownerSession) leave() <-chan struct{} {
+	s.Leave()
+	return s.Left
+}
+
+func (s *ownerSession) listener() Listener { return Whole(s.receive) }
+
+// receive takes a message of the manager.
+func (s *ownerSession) receive(message []byte) {
+	var response leaseholdv1.HoldResponse
+	err := proto.Unmarshal(message, &response)
+	if n := response.GetNotLeader(); n != nil && s.moveOn != nil {
+		s.moveOn(n.GetLeader())
+		return
+	}
+	if err != nil || response.GetGrant() == nil || s.Receive(response.GetGrant()) != nil {
+		s.tally.Strange.Add(1)
+	}
+}
+
+func (s *ownerSession) count(action machine.Action) {
+	if a, ok := action.(machine.RevokedLeases); ok && a.Cause == leasehold.CauseExpired {
+		s.tally.Expired.Add(1)
+	}
+}
+
+func (c *LeanClients) lookupEndpoint(number int) *endpoint {
+	e := &endpoint{clients: c, number: number, method: leaseholdv1.LookupService_Follow_FullMethodName}
+	e.enter = func(stream int) (session, error) {
+		l := &lookupSession{
+			namespace: c.Namespace, poll: c.poll, lsn: c.lsn, tally: &c.tally,
+			send: func(message []byte) { e.send(stream, message) },
+		}
+		if len(c.Managers) > 1 {
+			l.hangUp = func() { e.moveOn("") }
+		}
+		return l, nil
+	}
+	return e
+}

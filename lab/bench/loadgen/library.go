@@ -1,0 +1,186 @@
+package loadgen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/rpc"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/lab/bench/proc"
+	"github.com/leasehold-dev/leasehold/owner"
+)
+
+// LibraryConfig is that of owners of the library, in one process.
+type LibraryConfig struct {
+	ClientsConfig
+	Name  string // the owners' names begin with it
+	Count int
+	// Within is how long the owners take to join, at equal intervals.
+	Within time.Duration
+	// Serve has each owner answer calls of [Owned].
+	Serve bool
+}
+
+// A Report is the state of all owners, and the events since the last mark.
+type Report struct {
+	Held    int // leases that are valid
+	Same    int // owners that hold exactly the leases that they had at the mark, under the same generations, all valid
+	Renewed int // owners that a leader of a later term has answered
+	// The last owner that was answered by a leader of a later term, and the last that resumed its leases.
+	LastRenewed, LastResumed time.Time
+	// Leases that were suspended, resumed, granted and revoked.
+	Suspended, Resumed, Granted, Revoked int
+	Renewals                             []Renewal
+}
+
+// LibraryOwners is all owners of a process. It is exported for net/rpc.
+type LibraryOwners struct {
+	LibraryConfig
+	all []*recordedOwner
+}
+
+type recordedOwner struct {
+	recorder
+	*owner.Owner
+	marked []leasehold.Lease
+}
+
+// newLibrary waits until the leader has accepted all owners.
+func newLibrary(ctx context.Context, config LibraryConfig) (*LibraryOwners, error) {
+	l := &LibraryOwners{LibraryConfig: config}
+	var joins []func() error
+	for i := range config.Count {
+		m := &recordedOwner{}
+		l.all = append(l.all, m)
+		joins = append(joins, func() error { return l.join(ctx, i, m) })
+	}
+	return l, paced(joins, config.Within)
+}
+
+func (l *LibraryOwners) join(ctx context.Context, number int, m *recordedOwner) (err error) {
+	addr := ownerAddr(number)
+	var listener net.Listener
+	if l.Serve {
+		if listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+			return err
+		}
+		addr = listener.Addr().String()
+	}
+	m.Owner, err = owner.Join(ctx, owner.Config{
+		Namespace: leasehold.Namespace(l.Namespace), Managers: l.Managers,
+		Name: leasehold.OwnerID(fmt.Sprintf("%s-%05d", l.Name, number)), Addr: addr,
+		OnSuspend: m.onSuspend, OnResume: m.onResume, OnGrant: m.onGrant, OnRevoke: m.onRevoke,
+		DialOptions: []grpc.DialOption{grpc.WithChainStreamInterceptor(m.intercept)},
+	})
+	if err != nil || !l.Serve {
+		return err
+	}
+	server := rpc.NewServer()
+	if err := server.RegisterName("Server", &OwnedService{m.Owner}); err != nil {
+		return err
+	}
+	go server.Accept(listener)
+	return nil
+}
+
+// OwnedService is what callers call. It is exported for net/rpc.
+type OwnedService struct{ owner *owner.Owner }
+
+// Owned reports whether the owner holds a key.
+func (s *OwnedService) Owned(key uint64, owned *bool) error {
+	_, *owned = s.owner.Check(leasehold.Key(key))
+	return nil
+}
+
+// Owned asks a server whether it owns a key.
+func Owned(c *rpc.Client, key leasehold.Key) (owned bool, err error) {
+	err = c.Call("Server.Owned", uint64(key), &owned)
+	return owned, err
+}
+
+// Mark remembers the leases of all owners, and starts the measurements again.
+func (l *LibraryOwners) Mark(struct{}, *struct{}) error {
+	for _, m := range l.all {
+		m.marked = m.Leases()
+		m.mark()
+	}
+	return nil
+}
+
+// Report returns the report, with all renewals if that is wanted.
+func (l *LibraryOwners) Report(renewals bool, out *Report) error {
+	for _, m := range l.all {
+		m.add(out, renewals)
+	}
+	return nil
+}
+
+func (m *recordedOwner) add(out *Report, renewals bool) {
+	leases := m.Leases()
+	out.Held += len(leases)
+	if len(leases) > 0 && slices.Equal(leases, m.marked) {
+		out.Same++
+	}
+	r := &m.recorder
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.renewedAt.IsZero() {
+		out.Renewed++
+	}
+	out.LastRenewed, out.LastResumed = later(out.LastRenewed, r.renewedAt), later(out.LastResumed, r.resumedAt)
+	out.Suspended += r.suspended
+	out.Resumed += r.resumed
+	out.Granted += r.granted
+	out.Revoked += r.revoked
+	if renewals {
+		out.Renewals = append(out.Renewals, r.renewals...)
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// Close drains all owners: they give their keys back first.
+func (l *LibraryOwners) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), proc.EndLimit)
+	defer cancel()
+	var (
+		group sync.WaitGroup
+		errs  = make([]error, len(l.all))
+	)
+	for i, m := range l.all {
+		group.Go(func() { errs[i] = m.Owner.Close(ctx) })
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// Library is a process of owners. It is for one goroutine at a time.
+type Library struct{ *proc.Process }
+
+// StartLibrary returns when all owners have joined.
+func StartLibrary(ctx context.Context, config LibraryConfig) (*Library, error) {
+	p, err := proc.Start(ctx, roleLibrary, config)
+	return &Library{p}, err
+}
+
+// Mark remembers the leases of all owners, and starts the measurements again.
+func (l *Library) Mark() error { return l.Call("Mark", nil, nil) }
+
+// Report returns the state of all owners, with all renewals since the mark if that
+// is wanted.
+func (l *Library) Report(renewals bool) (out Report, err error) {
+	err = l.Call("Report", renewals, &out)
+	return out, err
+}

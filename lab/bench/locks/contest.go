@@ -1,0 +1,226 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/lab/bench/proc"
+	"github.com/leasehold-dev/leasehold/lab/bench/report"
+)
+
+// A Turn is how many leases were acquired, and how long that took from the first
+// request to the last answer.
+type Turn struct {
+	Leases int
+	Took   time.Duration
+	CPU    time.Duration // of all processes that took part, clients too
+}
+
+// Rate returns leases per second.
+func (t Turn) Rate() float64 {
+	if t.Took <= 0 {
+		return 0
+	}
+	return float64(t.Leases) / t.Took.Seconds()
+}
+
+// Effort returns the microseconds of processor time per lease.
+func (t Turn) Effort() float64 {
+	if t.Leases == 0 {
+		return 0
+	}
+	return float64(t.CPU) / float64(time.Microsecond) / float64(t.Leases)
+}
+
+// Plus returns both turns, one after the other.
+func (t Turn) Plus(o Turn) Turn {
+	return Turn{t.Leases + o.Leases, t.Took + o.Took, t.CPU + o.CPU}
+}
+
+// A Rate is the summary of turns, in leases per second.
+type Rate struct {
+	report.Summary
+	Effort float64 // the median of the processors' microseconds per lease
+}
+
+// RateOf returns the summary of turns; of none, zeros.
+func RateOf(turns []Turn) Rate {
+	return Rate{report.SummariseOf(turns, Turn.Rate), report.SummariseOf(turns, Turn.Effort).Median}
+}
+
+// A Service grants leases. It is for one goroutine at a time.
+type Service interface {
+	// Acquire acquires n leases, or as many as there is time for, on resources that
+	// are new. Their names begin with name.
+	Acquire(ctx context.Context, n int, name string) (Turn, error)
+	// Release gives back what the last turn acquired. It is not measured.
+	Release(ctx context.Context) error
+}
+
+// An Entry is a service under the name that tables have for it, with the number of
+// leases of a batch.
+type Entry struct {
+	Name  string
+	Batch int
+	Service
+}
+
+// An Opener starts services that share processes, and returns what ends them.
+type Opener func(ctx context.Context) (entries []Entry, end func(), err error)
+
+// Open starts all at the same time, since most of it is waiting for elections. It
+// starts all, or none. The function that it returns ends them.
+func Open(ctx context.Context, openers ...Opener) ([]Entry, func(), error) {
+	opened, ends := make([][]Entry, len(openers)), make([]func(), len(openers))
+	err := proc.Each(len(openers), func(i int) (err error) {
+		opened[i], ends[i], err = openers[i](ctx)
+		return err
+	})
+	end := func() {
+		_ = proc.Each(len(ends), func(i int) error {
+			if ends[i] != nil {
+				ends[i]()
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		end()
+		return nil, nil, err
+	}
+	return slices.Concat(opened...), end, nil
+}
+
+// Named returns the entries with the given names, in the order of the names.
+func Named(all []Entry, names ...string) (found []Entry) {
+	for _, name := range names {
+		for _, e := range all {
+			if e.Name == name {
+				found = append(found, e)
+			}
+		}
+	}
+	return found
+}
+
+// A Contest gives services turns.
+type Contest struct {
+	Length  time.Duration // of a turn, at least; 0 is one batch
+	Step    func(format string, args ...any)
+	batches int // so far: names are made of it
+}
+
+// maxBatches bounds a turn.
+const maxBatches = 1000
+
+// Rounds gives each service a turn in every round, and returns the turns of each, in
+// the order of the entries.
+func (c *Contest) Rounds(ctx context.Context, all []Entry, rounds int, what string) ([][]Turn, error) {
+	turns := make([][]Turn, len(all))
+	err := report.Rounds(ctx, rounds, len(all), func(round, i int) error {
+		t, err := c.Turn(ctx, all[i])
+		if err != nil {
+			return err
+		}
+		turns[i] = append(turns[i], t)
+		c.Step("%s, round %d of %d: %s/s %s", what, round+1, rounds, report.Thousands(t.Rate()), all[i].Name)
+		return nil
+	}, nil)
+	return turns, err
+}
+
+// Turn lets a service acquire batch after batch until the turn is over. Releases in
+// between are not measured.
+func (c *Contest) Turn(ctx context.Context, e Entry) (sum Turn, err error) {
+	for i := 0; i < maxBatches && (i == 0 || sum.Took < c.Length); i++ {
+		t, err := c.Batch(ctx, e, nil)
+		if err != nil {
+			return Turn{}, err
+		}
+		sum = sum.Plus(t)
+	}
+	return sum, nil
+}
+
+// Batch lets a service acquire a batch, calls then, if that is not nil, and releases
+// the batch.
+func (c *Contest) Batch(ctx context.Context, e Entry, then func() error) (Turn, error) {
+	c.batches++
+	t, err := e.Acquire(ctx, e.Batch, fmt.Sprintf("b%d", c.batches))
+	if then != nil {
+		err = errors.Join(err, then())
+	}
+	if err == nil {
+		err = e.Release(ctx)
+	}
+	if ctx.Err() != nil {
+		return Turn{}, context.Cause(ctx)
+	}
+	if err != nil {
+		return Turn{}, fmt.Errorf("%s: %w", e.Name, err)
+	}
+	return t, nil
+}
+
+// Measure returns the time and the processor time that acquire takes, which returns
+// the number of leases. Servers returns the processor time of the servers.
+func Measure(servers func() (time.Duration, error), acquire func() (leases int, err error)) (Turn, error) {
+	before, err := servers()
+	if err != nil {
+		return Turn{}, err
+	}
+	before += proc.CPUTime()
+	begin := time.Now()
+	n, err := acquire()
+	took := time.Since(begin)
+	if err != nil {
+		return Turn{}, err
+	}
+	after, err := servers()
+	return Turn{Leases: n, Took: took, CPU: after + proc.CPUTime() - before}, err
+}
+
+// answerLimit is how long a request may take before it is taken to be lost.
+const answerLimit = 90 * time.Second
+
+// Clients is how many clients of a lock service there are.
+const Clients = 256
+
+// Swarm is the clients of a lock service. They share a batch: a client that is free
+// takes the next name.
+type Swarm struct {
+	Servers func() (time.Duration, error) // the processor time that they have used so far
+	Limit   time.Duration                 // no acquisition begins after that
+}
+
+// Run lets clients acquire leases on name-0, name-1 and so on until there are n, or
+// until time is up.
+func (s Swarm) Run(ctx context.Context, n int, name string, acquire func(ctx context.Context, client int, resource string) error) (Turn, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.Limit+answerLimit, fmt.Errorf("a client got no answer in %v", answerLimit))
+	defer cancel()
+	return Measure(s.Servers, func() (int, error) {
+		var next, done atomic.Int64
+		begin := time.Now()
+		err := proc.Each(Clients, func(client int) error {
+			for time.Since(begin) < s.Limit {
+				i := next.Add(1) - 1
+				if i >= int64(n) {
+					return nil
+				}
+				if err := acquire(ctx, client, Resource(name, int(i))); err != nil {
+					return err
+				}
+				done.Add(1)
+			}
+			return nil
+		})
+		return int(done.Load()), err
+	})
+}
+
+// Resource is the name of the i-th resource of a batch.
+func Resource(name string, i int) string { return fmt.Sprintf("%s-%06d", name, i) }

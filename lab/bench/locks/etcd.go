@@ -1,0 +1,289 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+	"go.uber.org/zap"
+
+	"github.com/leasehold-dev/leasehold/lab/bench/proc"
+	process "github.com/leasehold-dev/leasehold/server/proc"
+)
+
+// Roles are those of the servers, for [proc.Play].
+func Roles() map[string]proc.Role {
+	return map[string]proc.Role{roleEtcd: proc.RoleOf(startEtcd), roleZooKeeper: proc.RoleOf(startZooKeeper)}
+}
+
+const (
+	roleEtcd      = "etcd-member"
+	roleZooKeeper = "zookeeper-member"
+)
+
+// etcdTTL is longer than any contest: no lease expires, and none has to be kept
+// alive, which would cost etcd more.
+const etcdTTL = 3600 // seconds
+
+// connections is how many the clients of etcd share, all to the leader. Of 1, 4, 16
+// and 256 this took the least CPU per lease; with ZooKeeper a session per client
+// did.
+const connections = 4
+
+// An Etcd is the members of a cluster, each in a process of its own, and the
+// connections of their clients, all to the leader, as in the Flease paper.
+type Etcd struct {
+	Addrs  []string // of all members, for clients
+	Leader string   // the one that leads
+	Conns  []*clientv3.Client
+
+	members proc.Group
+}
+
+// StartEtcd starts n members.
+func StartEtcd(ctx context.Context, n int, dir string, fsync bool) (*Etcd, error) {
+	addrs, err := process.FreePorts(2 * n)
+	if err != nil {
+		return nil, err
+	}
+	members, err := proc.StartGroup(ctx, roleEtcd, n, func(i int) any {
+		return etcdConfig{Index: i, Dir: filepath.Join(dir, etcdName(i)), Peers: addrs[:n], Client: addrs[n+i], Fsync: fsync}
+	})
+	if err != nil {
+		return nil, err
+	}
+	e := &Etcd{members: members, Addrs: addrs[n:]}
+	if err := e.connect(ctx); err != nil {
+		e.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *Etcd) connect(ctx context.Context) error {
+	first, err := dialEtcd(ctx, e.Addrs[0])
+	if err != nil {
+		return err
+	}
+	defer func() { _ = first.Close() }()
+	for _, addr := range e.Addrs {
+		s, err := first.Status(ctx, "http://"+addr)
+		if err != nil {
+			return fmt.Errorf("the leader of etcd: %w", err)
+		}
+		if s.Header.MemberId == s.Leader {
+			e.Leader = addr
+		}
+	}
+	if e.Leader == "" {
+		return errors.New("no etcd member leads")
+	}
+	for range connections {
+		conn, err := dialEtcd(ctx, e.Leader)
+		if err != nil {
+			return err
+		}
+		e.Conns = append(e.Conns, conn)
+	}
+	return nil
+}
+
+func dialEtcd(ctx context.Context, addr string) (*clientv3.Client, error) {
+	conn, err := clientv3.New(clientv3.Config{
+		Context: ctx, Endpoints: []string{"http://" + addr}, DialTimeout: proc.StartLimit, Logger: zap.NewNop(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to etcd: %w", err)
+	}
+	return conn, nil
+}
+
+// CPU is the processor time that all members have used so far.
+func (e *Etcd) CPU() (time.Duration, error) { return e.members.CPU() }
+
+// conn returns the connection of a client.
+func (e *Etcd) conn(client int) *clientv3.Client { return e.Conns[client%len(e.Conns)] }
+
+// Close ends all members, and waits for them.
+func (e *Etcd) Close() {
+	for _, conn := range e.Conns {
+		_ = conn.Close() // its server ends next
+	}
+	e.members.Close()
+}
+
+// put puts the key of a resource if it is absent, bound to a lease. concurrency.Mutex
+// does the same and a read when no other client wants the lock.
+func put(ctx context.Context, conn *clientv3.Client, resource string, client int, lease clientv3.LeaseID) error {
+	r, err := conn.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(resource), "=", 0)).
+		Then(clientv3.OpPut(resource, strconv.Itoa(client), clientv3.WithLease(lease))).
+		Else(clientv3.OpGet(resource)).
+		Commit()
+	switch {
+	case err != nil:
+		return fmt.Errorf("etcd: locking %s: %w", resource, err)
+	case !r.Succeeded:
+		return fmt.Errorf("etcd: %s is locked already, and should be new", resource)
+	}
+	return nil
+}
+
+// deleteAll deletes the keys of the last turn.
+func (e *Etcd) deleteAll(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	if _, err := e.conn(0).Delete(ctx, name+"-", clientv3.WithPrefix()); err != nil {
+		return fmt.Errorf("etcd: deleting keys: %w", err)
+	}
+	return nil
+}
+
+// sessions begins a session for each client. They end with the cluster.
+func (e *Etcd) sessions() ([]*concurrency.Session, error) {
+	all := make([]*concurrency.Session, Clients)
+	return all, proc.Each(Clients, func(client int) (err error) {
+		all[client], err = concurrency.NewSession(e.conn(client), concurrency.WithTTL(etcdTTL))
+		return err
+	})
+}
+
+// etcdPerLock gives each resource a lease of its own, as Flease's have: a lease is
+// granted, and then the key is put. Two writes of the log.
+type etcdPerLock struct {
+	*Etcd
+	limit  time.Duration
+	mu     sync.Mutex
+	leases []clientv3.LeaseID
+}
+
+// PerLock returns the service that grants a lease for each lock.
+func (e *Etcd) PerLock(limit time.Duration) Service { return &etcdPerLock{Etcd: e, limit: limit} }
+
+// Acquire acquires n locks, or as many as there is time for.
+func (e *etcdPerLock) Acquire(ctx context.Context, n int, name string) (Turn, error) {
+	return Swarm{e.CPU, e.limit}.Run(ctx, n, name, func(ctx context.Context, client int, resource string) error {
+		lease, err := e.conn(client).Grant(ctx, etcdTTL)
+		if err != nil {
+			return fmt.Errorf("etcd: granting a lease: %w", err)
+		}
+		e.mu.Lock()
+		e.leases = append(e.leases, lease.ID)
+		e.mu.Unlock()
+		return put(ctx, e.conn(client), resource, client, lease.ID)
+	})
+}
+
+// Release revokes the leases of the last turn.
+func (e *etcdPerLock) Release(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	leases := e.leases
+	e.leases = nil
+	return proc.Each(Clients, func(client int) error {
+		for i := client; i < len(leases); i += Clients {
+			if _, err := e.conn(client).Revoke(ctx, leases[i]); err != nil {
+				return fmt.Errorf("etcd: revoking a lease: %w", err)
+			}
+		}
+		return nil
+	})
+}
+
+// etcdSessions gives each client one lease for all its locks, as ZooKeeper's sessions
+// are.
+type etcdSessions struct {
+	*Etcd
+	limit    time.Duration
+	sessions []*concurrency.Session // of each client
+	lock     func(ctx context.Context, s *concurrency.Session, client int, resource string) error
+	last     string
+}
+
+// PerClient returns the service that only puts keys, under the lease of the client.
+func (e *Etcd) PerClient(limit time.Duration) (Service, error) {
+	sessions, err := e.sessions()
+	return &etcdSessions{
+		Etcd: e, limit: limit, sessions: sessions,
+		lock: func(ctx context.Context, s *concurrency.Session, client int, resource string) error {
+			return put(ctx, s.Client(), resource, client, s.Lease())
+		},
+	}, err
+}
+
+// Mutex returns the service that locks a mutex of etcd's library for each resource.
+func (e *Etcd) Mutex(limit time.Duration) (Service, error) {
+	sessions, err := e.sessions()
+	return &etcdSessions{
+		Etcd: e, limit: limit, sessions: sessions,
+		lock: func(ctx context.Context, s *concurrency.Session, _ int, resource string) error {
+			if err := concurrency.NewMutex(s, resource).Lock(ctx); err != nil {
+				return fmt.Errorf("etcd: locking %s: %w", resource, err)
+			}
+			return nil
+		},
+	}, err
+}
+
+// Acquire acquires n locks, or as many as there is time for.
+func (e *etcdSessions) Acquire(ctx context.Context, n int, name string) (Turn, error) {
+	e.last = name
+	return Swarm{e.CPU, e.limit}.Run(ctx, n, name, func(ctx context.Context, client int, resource string) error {
+		return e.lock(ctx, e.sessions[client], client, resource)
+	})
+}
+
+// Release deletes the keys of the last turn.
+func (e *etcdSessions) Release(ctx context.Context) error { return e.deleteAll(ctx, e.last) }
+
+// etcdNewcomers acquire as processes do that have just been started: each connects,
+// begins a session, and puts its key, all at the same time.
+type etcdNewcomers struct {
+	*Etcd
+	mu       sync.Mutex
+	sessions []*concurrency.Session
+}
+
+// Newcomers returns the service whose clients connect first.
+func (e *Etcd) Newcomers() Service { return &etcdNewcomers{Etcd: e} }
+
+// Acquire lets n clients connect, and waits until each has its key.
+func (e *etcdNewcomers) Acquire(ctx context.Context, n int, name string) (Turn, error) {
+	limited, cancel := context.WithTimeoutCause(ctx, answerLimit, fmt.Errorf("a client got no answer in %v", answerLimit))
+	defer cancel()
+	return Measure(e.CPU, func() (int, error) {
+		return n, proc.Each(n, func(i int) error {
+			conn, err := dialEtcd(ctx, e.Leader) // it lives as long as its context, beyond the turn
+			if err != nil {
+				return err
+			}
+			return e.join(limited, conn, i, Resource(name, i))
+		})
+	})
+}
+
+func (e *etcdNewcomers) join(ctx context.Context, conn *clientv3.Client, i int, resource string) error {
+	session, err := concurrency.NewSession(conn, concurrency.WithTTL(etcdTTL))
+	if err != nil {
+		return errors.Join(fmt.Errorf("etcd: beginning a session: %w", err), conn.Close())
+	}
+	e.mu.Lock()
+	e.sessions = append(e.sessions, session)
+	e.mu.Unlock()
+	return put(ctx, conn, resource, i, session.Lease())
+}
+
+// Release ends the sessions of the last turn, and their connections.
+func (e *etcdNewcomers) Release(context.Context) error {
+	sessions := e.sessions
+	e.sessions = nil
+	return proc.Each(len(sessions), func(i int) error {
+		return errors.Join(sessions[i].Close(), sessions[i].Client().Close())
+	})
+}

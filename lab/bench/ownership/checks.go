@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+
+	"github.com/leasehold-dev/leasehold/lab/bench/loadgen"
+	"github.com/leasehold-dev/leasehold/lab/bench/locks"
+	"github.com/leasehold-dev/leasehold/lab/bench/report"
+	"github.com/leasehold-dev/leasehold/owner"
+)
+
+// Who checks.
+const (
+	nameSince        = "time.Since"
+	nameCheck        = "leasehold owner.Check"
+	nameHeld         = "leasehold owner.Held"
+	nameSession      = "etcd Session.Done, local"
+	nameTimeToLive   = "etcd Lease.TimeToLive"
+	nameLinearizable = "etcd Get, linearizable"
+	nameSerializable = "etcd Get, serializable"
+)
+
+// checkContestants are a reading of the clock, the two questions that an owner
+// asks itself, and those that one can ask etcd.
+func checkContestants(ctx context.Context, dir string) ([]report.Contestant, error) {
+	one, err := loadgen.StartLocal(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o := one.Owner
+	keys := one.Keys()
+	held := make([]owner.Lease, len(keys))
+	for i, k := range keys {
+		held[i], _ = o.Check(k)
+	}
+	all := []report.Contestant{
+		{Name: nameSince, Run: func(n int) int { return readClock(0, n) }},
+		{Name: nameCheck, Run: func(n int) int {
+			sum := 0
+			for i := range n {
+				if l, ok := o.Check(keys[i%loadgen.Asked]); ok {
+					sum += int(l.Generation)
+				}
+			}
+			return sum
+		}},
+		{Name: nameHeld, Run: func(n int) int {
+			sum := 0
+			for i := range n {
+				if o.Held(held[i%loadgen.Asked]) {
+					sum++
+				}
+			}
+			return sum
+		}, Close: one.Close},
+	}
+	peers, err := etcdContestants(ctx, dir)
+	if err != nil {
+		report.CloseAll(all)
+		return nil, err
+	}
+	return append(all, peers...), nil
+}
+
+func readClock(_, n int) int {
+	origin, sum := time.Now(), 0
+	for range n {
+		sum += int(time.Since(origin))
+	}
+	return sum
+}
+
+// etcdContestants hold a lock as etcd's own library does it, and ask whether they
+// still do.
+func etcdContestants(ctx context.Context, dir string) ([]report.Contestant, error) {
+	e, err := locks.StartEtcd(ctx, 1, dir, false)
+	if err != nil {
+		return nil, err
+	}
+	client := e.Conns[0]
+	session, err := concurrency.NewSession(client, concurrency.WithTTL(60))
+	if err != nil {
+		e.Close()
+		return nil, err
+	}
+	lock := concurrency.NewMutex(session, "/lock")
+	if err := lock.Lock(ctx); err != nil {
+		e.Close()
+		return nil, err
+	}
+	get := func(options ...clientv3.OpOption) func(int) int {
+		return func(n int) int {
+			return times(n, func() (int, error) {
+				reply, err := client.Get(ctx, lock.Key(), options...)
+				if err != nil {
+					return 0, err
+				}
+				return len(reply.Kvs), nil
+			})
+		}
+	}
+	return []report.Contestant{
+		{Name: nameSession, Run: func(n int) int {
+			sum := 0
+			for range n {
+				select {
+				case <-session.Done():
+				default:
+					sum++
+				}
+			}
+			return sum
+		}},
+		{Name: nameSerializable, Run: get(clientv3.WithSerializable())},
+		{Name: nameLinearizable, Run: get()},
+		{Name: nameTimeToLive, Run: func(n int) int {
+			return times(n, func() (int, error) {
+				reply, err := client.TimeToLive(ctx, session.Lease())
+				if err != nil {
+					return 0, err
+				}
+				return int(reply.TTL), nil
+			})
+		}, Close: func() { _ = session.Close(); e.Close() }},
+	}, nil
+}
+
+// times calls n times. A failing call would measure nothing.
+func times(n int, ask func() (int, error)) int {
+	sum := 0
+	for range n {
+		got, err := ask()
+		if err != nil {
+			panic(err)
+		}
+		sum += got
+	}
+	return sum
+}

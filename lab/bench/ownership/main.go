@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/lab/bench/locks"
+	"github.com/leasehold-dev/leasehold/lab/bench/proc"
+	"github.com/leasehold-dev/leasehold/lab/bench/report"
+)
+
+const about = "What does a server pay to know that it still owns the key of a request? `Check` finds the lease of a key, `Held` asks whether a lease\n" +
+	"was held all along; both read the clock, and ask nobody. The floor is one reading of the clock. With etcd there are two ways. One is to look\n" +
+	"whether `concurrency.Session` has ended, which is a look at a channel: it costs nothing, and says nothing, since it ends when the client\n" +
+	"has noticed, which may be after others have got the lock. The other is to ask etcd: `TimeToLive` of the lease, or a `Get` of the key,\n" +
+	"which goes to the leader (linearizable) or only to the nearest member (serializable, which may be old). etcd is one member here, on the\n" +
+	"same computer, over the loopback: the least that it can cost. The owner has 64 leases, and the map 8,000 values."
+
+func main() {
+	proc.Play(locks.Roles())
+	report.Main(report.Benchmark{
+		Name: "ownership", Number: 2, Title: "Ownership check", About: about, Rounds: 30, Quick: 10,
+		Modules: []string{"go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/server/v3"},
+		Run:     run,
+	})
+}
+
+const turn = 20 * time.Millisecond
+
+func run(ctx context.Context, r *report.Run) error {
+	r.Expect(2 * r.Rounds)
+	dir, err := os.MkdirTemp("", "bench-etcd-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	checks, err := checkContestants(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer report.CloseAll(checks)
+	checked, err := report.Compete(ctx, checks, r.Rounds, turn, func(round int) { r.Step("checks, round %d of %d", round+1, r.Rounds) })
+	if err != nil {
+		return err
+	}
+	maps, err := mapContestants(ctx)
+	if err != nil {
+		return err
+	}
+	defer report.CloseAll(maps)
+	kept, err := report.Compete(ctx, maps, r.Rounds, turn, func(round int) { r.Step("a map, round %d of %d", round+1, r.Rounds) })
+	if err != nil {
+		return err
+	}
+	conclude(r.Result, standings(checked), standings(kept))
+	r.Add(report.Section{Title: "A check", Table: costs(checked, nameSince)})
+	r.Add(report.Section{Title: "A value", Text: "What `leasemap` adds to a map with a lock around it: a check before, and one after.", Table: costs(kept, namePlain)})
+	return nil
+}
+
+// standings are found by name.
+func standings(all []report.Standing) map[string]report.Standing {
+	byName := make(map[string]report.Standing)
+	for _, s := range all {
+		byName[s.Name] = s
+	}
+	return byName
+}
+
+func costs(all []report.Standing, floor string) *report.Table {
+	t := report.NewTable("", "", "ns", "low", "high", "allocations", "times "+floor)
+	of := standings(all)[floor]
+	for _, s := range all {
+		t.Add(s.Name, s.Nanoseconds, s.Allocations, report.PairedRatio(s.Turns, of.Turns))
+	}
+	return t
+}
+
+// conclude adds headlines, goals and losses.
+func conclude(r *report.Result, checks, maps map[string]report.Standing) {
+	of := func(s report.Standing) float64 { return s.Nanoseconds.Median }
+	for _, peer := range []string{nameSince, nameSession, nameSerializable, nameLinearizable, nameTimeToLive} {
+		r.Less("check", of(checks[nameCheck]), "ns", peer, of(checks[peer]))
+	}
+	r.Less("held", of(checks[nameHeld]), "ns", nameSince, of(checks[nameSince]))
+	r.Less("map-get", of(maps[nameGet]), "ns", namePlain, of(maps[namePlain]))
+	r.Less("map-update", of(maps[nameUpdate]), "ns", namePlain, of(maps[namePlain]))
+
+	for _, name := range []string{nameCheck, nameHeld} {
+		times := report.PairedRatio(checks[name].Turns, checks[nameSince].Turns)
+		r.Want(name+" at most 2 times a reading of the clock", times, "times", times <= 2)
+	}
+	for _, name := range []string{nameUpdate, nameGet} {
+		more := of(maps[name]) - of(maps[namePlain])
+		r.Want(name+" less than 300 ns more than a map and a mutex", more, "ns", more < 300)
+	}
+	// What cores are worth for readings of the clock, for which they share nothing.
+	gain := report.PairedRatio(maps[nameUpdate].Turns, maps[nameUpdateAll].Turns) / report.PairedRatio(maps[nameSince].Turns, maps[nameSinceAll].Turns)
+	r.Want("Update gains from all cores at least 0.6 of what a reading of the clock does", gain, "", gain >= 0.6)
+	for _, s := range []report.Standing{checks[nameCheck], checks[nameHeld], maps[nameUpdate]} {
+		r.Want("no allocation in "+s.Name, s.Allocations, "", s.Allocations == 0)
+	}
+	r.Lose("to a look at a channel, %s ns against %s: a promise needs a clock, and reading it is most of what Check costs.",
+		report.Number(of(checks[nameSession])), report.Number(of(checks[nameCheck])))
+	r.Lose("to a map and a mutex, %s ns against %s for an update: the map checks the lease before and after, and reads the clock each time.",
+		report.Number(of(maps[namePlain])), report.Number(of(maps[nameUpdate])))
+}

@@ -1,0 +1,271 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/lab/bench/proc"
+	"github.com/leasehold-dev/leasehold/lab/bench/report"
+)
+
+// A size is how many listeners there are, and over how many connections.
+type size struct{ listeners, conns int }
+
+func (s size) own() bool { return s.listeners == s.conns }
+
+func (s size) String() string {
+	if s.own() {
+		return fmt.Sprintf("%s, a connection each", report.Thousands(float64(s.listeners)))
+	}
+	return fmt.Sprintf("%s over %d connections", report.Thousands(float64(s.listeners)), s.conns)
+}
+
+// few is the number of connections where listeners share them.
+const few = 100
+
+// sizes are from 100 to 50,000. A connection takes a file of the server. If it may not
+// open that many, the most that it may open take their place.
+func sizes(quick bool, files int) (all []size, short bool) {
+	if quick {
+		return []size{{1_000, 1_000}, {1_000, few}}, false
+	}
+	const most, spare = 50_000, 1_000
+	last := min(most, files-spare)
+	for _, n := range []int{100, 1_000, 10_000} {
+		if n < last {
+			all = append(all, size{n, n})
+		}
+	}
+	all = append(all, size{last, last})
+	for _, n := range []int{1_000, 10_000, most} {
+		all = append(all, size{n, few})
+	}
+	return all, last < most
+}
+
+// files is how many a process may have open.
+func files() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 1024
+	}
+	return int(min(limit.Max, 1<<20)) // the runtime raises the soft limit to that
+}
+
+// A contestant is a service and its listeners.
+type contestant struct {
+	*service
+	listeners proc.Group
+	last      uint64 // the number of its last change
+}
+
+// The most connections, or streams, of one process of listeners.
+const (
+	connsPerProcess   = 10_000
+	streamsPerProcess = 25_000
+)
+
+// startContestant starts a service and its listeners, in as many processes as it
+// takes.
+func startContestant(ctx context.Context, dir string, s size, e starter) (c *contestant, err error) {
+	c = &contestant{}
+	if c.service, err = e.start(ctx, dir, s); err != nil {
+		return nil, fmt.Errorf("%s: %w", e.name, err)
+	}
+	c.name = e.name
+	processes := max(1, (s.conns+connsPerProcess-1)/connsPerProcess, (s.listeners+streamsPerProcess-1)/streamsPerProcess)
+	c.listeners, err = proc.StartGroup(ctx, roleListeners, processes, func(i int) any {
+		return ListenersConfig{Addr: c.addr, Dialect: e.name, Streams: (s.listeners + i) / processes, Conns: (s.conns + i) / processes}
+	})
+	if err != nil {
+		c.end()
+		return nil, fmt.Errorf("%s, %v: %w", e.name, s, err)
+	}
+	return c, nil
+}
+
+func (c *contestant) end() {
+	c.listeners.Close()
+	c.close()
+}
+
+// maxTogether is up to how many connections the system has memory for those of all
+// services at a time.
+const maxTogether = 10_000
+
+// heats returns the services that run at a time: all, but for sizes at which there is
+// memory only for one.
+func heats(s size) (all [][]starter) {
+	if s.conns <= maxTogether {
+		return [][]starter{starters()}
+	}
+	for _, e := range starters() {
+		all = append(all, []starter{e})
+	}
+	return all
+}
+
+// start starts services and their listeners, or none.
+func start(ctx context.Context, dir string, s size, starters []starter, step func(string)) (all []*contestant, err error) {
+	for _, e := range starters {
+		c, err := startContestant(ctx, dir, s, e)
+		if err != nil {
+			endAll(all)
+			return nil, err
+		}
+		all = append(all, c)
+		step(e.name)
+	}
+	return all, nil
+}
+
+func endAll(all []*contestant) {
+	for _, c := range all {
+		c.end()
+	}
+}
+
+// A turn is how long a change took, in milliseconds, and its size.
+type turn struct {
+	half, last float64
+	bytes      int
+}
+
+// turn makes a change, and waits until all listeners have received it.
+func (c *contestant) turn(ctx context.Context, bytes int) (turn, error) {
+	t, err := c.measure(ctx, bytes)
+	if ctx.Err() != nil {
+		return turn{}, context.Cause(ctx)
+	}
+	if err != nil {
+		return turn{}, fmt.Errorf("%s: %w", c.name, err)
+	}
+	return t, nil
+}
+
+func (c *contestant) measure(ctx context.Context, bytes int) (turn, error) {
+	if err := c.arm(c.last); err != nil {
+		return turn{}, err
+	}
+	made, err := c.change(ctx, bytes)
+	if err != nil {
+		return turn{}, err
+	}
+	received, err := proc.CallAll[Received](c.listeners, "Wait", nil)
+	if err != nil {
+		return turn{}, err
+	}
+	var times []int64
+	for _, r := range received {
+		if r.Number != made.Number {
+			return turn{}, fmt.Errorf("change %d was made, and %d was received", made.Number, r.Number)
+		}
+		times = append(times, r.Times...)
+	}
+	slices.Sort(times)
+	after := func(at int64) float64 { return float64(time.Unix(0, at).Sub(made.Begin)) / float64(time.Millisecond) }
+	t := turn{half: after(times[len(times)/2]), last: after(times[len(times)-1]), bytes: received[0].Bytes}
+	return t, c.restore(made)
+}
+
+func (c *contestant) arm(number uint64) error {
+	_, err := proc.CallAll[struct{}](c.listeners, "Arm", number)
+	return err
+}
+
+// restore makes another change possible. If that is a change as well, all listeners
+// receive it before the next turn, which it would disturb.
+func (c *contestant) restore(made Change) (err error) {
+	c.last = made.Number
+	if c.undo == nil {
+		return nil
+	}
+	if err := c.arm(made.Number); err != nil {
+		return err
+	}
+	if c.last, err = c.undo(); err != nil {
+		return err
+	}
+	_, err = proc.CallAll[Received](c.listeners, "Wait", nil)
+	return err
+}
+
+// An outcome is the result of a contestant at a size.
+type outcome struct {
+	name       string
+	half, last report.Summary
+	turns      []float64 // of the last
+	bytes      int
+}
+
+// The rounds of a size have so much time, shared by its heats, but there are so many
+// even if they take longer: all sizes together must stay within minutes.
+const (
+	sizeLimit = 25 * time.Second
+	minRounds = 3
+)
+
+// judged reports whether a size has goals. It has more rounds, and time for them, so
+// that other work of the machine does not decide.
+func (s size) judged() bool { return s.own() && s.listeners == 10_000 }
+
+func (s size) rounds(usual int) int {
+	if s.judged() {
+		return 4 * usual
+	}
+	return usual
+}
+
+func (s size) limit() time.Duration {
+	if s.judged() {
+		return 3 * sizeLimit
+	}
+	return sizeLimit
+}
+
+var errEnough = errors.New("there is no time for more rounds")
+
+// contest gives all contestants a turn in each round, with changes of so many bytes.
+// If that is 0, a turn before the first measures those of the lease table. After
+// minRounds it begins no more of them once the limit has passed.
+func contest(ctx context.Context, all []*contestant, rounds, bytes int, limit time.Duration, step func(round int)) ([]outcome, error) {
+	for _, c := range all {
+		for range 2 { // before the second, it is known how much etcd adds to a value
+			t, err := c.turn(ctx, bytes)
+			if err != nil {
+				return nil, err
+			}
+			if c.name == nameLeasehold {
+				bytes = t.bytes
+			}
+			c.bytes += t.bytes - bytes
+		}
+	}
+	outcomes := make([]outcome, len(all))
+	halves := make([][]float64, len(all))
+	began := time.Now()
+	err := report.Rounds(ctx, rounds, len(all), func(round, i int) error {
+		if first := i == round%len(all); first && round >= minRounds && time.Since(began) > limit {
+			return errEnough
+		}
+		t, err := all[i].turn(ctx, bytes)
+		if err != nil {
+			return err
+		}
+		o := &outcomes[i]
+		halves[i], o.turns, o.bytes = append(halves[i], t.half), append(o.turns, t.last), t.bytes
+		return nil
+	}, step)
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, err
+	}
+	for i, c := range all {
+		o := &outcomes[i]
+		o.name, o.half, o.last = c.name, report.Summarise(halves[i]), report.Summarise(o.turns)
+	}
+	return outcomes, nil
+}

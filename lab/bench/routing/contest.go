@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/lab/bench/report"
+)
+
+const (
+	perServer = 64      // ranges, tokens
+	asked     = 1 << 14 // names
+	chunk     = 256     // names between two looks at the clock
+)
+
+// changeEvery is the time between two changes: 100 a second.
+const changeEvery = 10 * time.Millisecond
+
+// A mode is how routers are asked.
+type mode struct{ allCores, changing bool }
+
+func modes() []mode {
+	return []mode{{}, {allCores: true}, {changing: true}, {allCores: true, changing: true}}
+}
+
+func (m mode) String() string {
+	text := "one core"
+	if m.allCores {
+		text = "all cores"
+	}
+	if m.changing {
+		text += ", changing"
+	}
+	return text
+}
+
+// file is the mode in names.
+func (m mode) file() string {
+	text := "one"
+	if m.allCores {
+		text = "all"
+	}
+	if m.changing {
+		text += "-changing"
+	}
+	return text
+}
+
+// A router finds servers.
+type router struct {
+	name   string
+	pieces int  // that it cuts the key space into
+	floor  bool // it is what there must be, and no peer
+	// find finds the servers of n names, from the first on, and returns the
+	// number of all bytes of their addresses. Many goroutines call it at once.
+	find func(first, n int) int
+	// change removes a server if i is even, and brings it back if it is odd. nil
+	// if there is nothing to change.
+	change func(i int) error
+	close  func()
+
+	turns       map[mode][]float64 // nanoseconds
+	rates       []float64          // changes per second that were made
+	allocations []float64
+	changes     int
+}
+
+func (c *router) summary(m mode) report.Summary { return report.Summarise(c.turns[m]) }
+
+func nothing() {}
+
+// address is where a server is.
+func address(server int) string { return fmt.Sprintf("server-%05d.example:7000", server) }
+
+func addresses(servers int) []string {
+	all := make([]string, servers)
+	for i := range all {
+		all[i] = address(i)
+	}
+	return all
+}
+
+// names returns what is looked up: more names than a branch predictor learns, in
+// no order.
+func names() []string {
+	random := rand.New(rand.NewPCG(1, 2))
+	out := make([]string, asked)
+	for i := range out {
+		out[i] = fmt.Sprintf("session-%012d", random.Uint64N(1_000_000_000_000)) // 20 bytes
+	}
+	return out
+}
+
+// starters start all who take part. Leasehold is the first.
+func starters() []func(ctx context.Context, servers int) (*router, error) {
+	return []func(context.Context, int) (*router, error){
+		startLookup, startIndex, startBare, startConsistent, startConsistentLarge, startStathat, startSerialx, startRendezvous, startLafikl, startRing,
+	}
+}
+
+// turn lets the router find names for a while.
+func (c *router) turn(m mode) error {
+	if m.changing && c.change == nil {
+		return nil
+	}
+	if c.turns == nil {
+		c.turns = make(map[mode][]float64)
+	}
+	length := quietTurn
+	var changer *changer
+	if m.changing {
+		length = changingTurn
+		changer = startChanging(c)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	found, elapsed := c.findFor(length, m.allCores)
+	runtime.ReadMemStats(&after)
+	c.turns[m] = append(c.turns[m], float64(elapsed.Nanoseconds())/float64(found))
+	if !m.changing {
+		c.allocations = append(c.allocations, float64((after.Mallocs-before.Mallocs)*100/uint64(found))/100)
+		return nil
+	}
+	return changer.stop()
+}
+
+// findFor finds names for a time, on one core or on all, and returns how many.
+func (c *router) findFor(length time.Duration, allCores bool) (found int, elapsed time.Duration) {
+	start := time.Now()
+	one := func(core, _ int) int {
+		n := 0
+		for ; n == 0 || time.Since(start) < length; n += chunk {
+			if c.find((core*asked/2+n)%asked, chunk) == 0 {
+				panic(c.name + " finds nothing") // a contest with it would prove nothing
+			}
+		}
+		return n
+	}
+	if allCores {
+		found = report.OnAllCores(runtime.GOMAXPROCS(0), one)
+	} else {
+		found = one(0, 1)
+	}
+	return found, time.Since(start)
+}
+
+// A changer changes a router's servers, again and again.
+type changer struct {
+	router *router
+	ended  atomic.Bool
+	work   sync.WaitGroup
+	err    error
+}
+
+func startChanging(c *router) *changer {
+	ch := &changer{router: c}
+	ch.work.Go(ch.run)
+	return ch
+}
+
+// run makes a change every 10 ms. One that takes longer delays the next.
+func (ch *changer) run() {
+	tick := time.NewTicker(changeEvery)
+	defer tick.Stop()
+	start, made := time.Now(), 0
+	for !ch.ended.Load() {
+		<-tick.C
+		if ch.err = ch.router.change(ch.router.changes); ch.err != nil {
+			return
+		}
+		ch.router.changes++
+		made++
+	}
+	ch.router.rates = append(ch.router.rates, float64(made)/time.Since(start).Seconds())
+}
+
+// stop ends it, and waits until the last change is made.
+func (ch *changer) stop() error {
+	ch.ended.Store(true)
+	ch.work.Wait()
+	return ch.err
+}

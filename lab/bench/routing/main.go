@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/leasehold-dev/leasehold/lab/bench/report"
+)
+
+const about = `What does a request pay to learn where to go? ` + "`lookup.Find`" + ` is compared with the libraries that people use for it
+today. Everyone has the same servers, is asked for the same names of 20 bytes in the same order, and gives back the server's
+address. ` + "`index, key given`" + ` is the floor: a bare read of the radix index that is under Find, with neither hashing nor a
+table. Numbers are nanoseconds for each name; with all cores, the time that passed divided by the names of all. "Changing" is
+while a server goes and comes back 100 times a second: for Find that is an update from a manager that moves the 64 ranges of a
+server, for the libraries a member removed or added, as each does it. The changer needs a core of its own now and then, which
+is why all cores suffer more than one.
+
+` + "`Find`" + ` says who has the lease, or had it a moment ago; the libraries say who should serve a name, if everyone has the
+same list of servers, and keep no promise about it.`
+
+func main() {
+	report.Main(report.Benchmark{
+		Name: "routing", Number: 1, Title: "Routing", About: about, Module: true, Rounds: 5, Quick: 2,
+		Modules: []string{
+			"github.com/buraksezer/consistent", "github.com/stathat/consistent", "github.com/serialx/hashring",
+			"github.com/dgryski/go-rendezvous", "github.com/lafikl/consistent", "github.com/grafana/dskit",
+		},
+		Run: run,
+	})
+}
+
+// sizes are how many servers there are.
+func sizes(quick bool) []int {
+	if quick {
+		return []int{usualServers}
+	}
+	return []int{100, usualServers, 10_000}
+}
+
+const usualServers = 1000
+
+// A turn's length: long enough for ten changes, where there are some.
+const (
+	quietTurn    = 20 * time.Millisecond
+	changingTurn = 100 * time.Millisecond
+)
+
+func run(ctx context.Context, r *report.Run) error {
+	steps := 0
+	for _, servers := range sizes(r.Quick) {
+		steps += len(starters()) + r.Rounds*servers/100 // larger ones take longer
+	}
+	r.Expect(steps)
+	all := make(map[int][]*router)
+	for _, servers := range sizes(r.Quick) {
+		routers, err := contest(ctx, r, servers)
+		if err != nil {
+			return err
+		}
+		all[servers] = routers
+	}
+	conclude(r, all)
+	return nil
+}
+
+// contest gives all routers turns in all modes with so many servers.
+func contest(ctx context.Context, r *report.Run, servers int) ([]*router, error) {
+	routers, err := startAll(ctx, r, servers)
+	defer func() {
+		for _, c := range routers {
+			c.close()
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	err = report.Rounds(ctx, r.Rounds, len(routers), func(_, i int) error {
+		for _, m := range modes() {
+			if err := routers[i].turn(m); err != nil {
+				return fmt.Errorf("%s: %w", routers[i].name, err)
+			}
+		}
+		return nil
+	}, func(round int) {
+		for range servers / 100 {
+			r.Step("%s servers, round %d of %d", report.Thousands(float64(servers)), round+1, r.Rounds)
+		}
+	})
+	return routers, err
+}
+
+// startAll starts all routers, a few at a time, since some rings take minutes to build.
+// Nothing is measured meanwhile. Who cannot take part is skipped, unless it is us.
+func startAll(ctx context.Context, r *report.Run, servers int) ([]*router, error) {
+	all := starters()
+	routers, failures := make([]*router, len(all)), make([]error, len(all))
+	started := make(chan struct{})
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	go func() {
+		for i, start := range all {
+			group.Go(func() error {
+				routers[i], failures[i] = start(ctx, servers)
+				started <- struct{}{}
+				return nil
+			})
+		}
+	}()
+	for range all {
+		<-started
+		r.Step("%s servers: starting", report.Thousands(float64(servers)))
+	}
+	var there []*router
+	for i, c := range routers {
+		switch err := failures[i]; {
+		case err == nil:
+			there = append(there, c)
+		case i > 0:
+			r.Skip(fmt.Sprintf("%s with %s servers", c.name, report.Thousands(float64(servers))), err)
+		}
+	}
+	return there, failures[0]
+}
+
+// conclude makes tables, a plot, headlines and goals of it.
+func conclude(r *report.Run, all map[int][]*router) {
+	for _, servers := range sizes(r.Quick) {
+		r.Add(report.Section{Title: report.Thousands(float64(servers)) + " servers", Table: compared(all[servers])})
+	}
+	if !r.Quick {
+		for _, m := range []mode{{}, {allCores: true, changing: true}} {
+			p := plotOf(m, all)
+			r.AddPlot(m.file(), "nanoseconds for each name by number of servers, "+m.String(), p.Write)
+		}
+	}
+	headlines(r, all)
+	goals(r, all[usualServers])
+	losses(r, all)
+}
+
+// compared has a row for each contestant, and a column for each mode.
+func compared(routers []*router) *report.Table {
+	t := report.NewTable("", "ns for each name", "pieces")
+	for _, m := range modes() {
+		t.Header = append(t.Header, m.String(), "low to high")
+	}
+	t.Header = append(t.Header, "changes/s made", "allocations")
+	for _, c := range routers {
+		row := []any{c.name, c.pieces}
+		for _, m := range modes() {
+			s := c.summary(m)
+			if s.Turns == 0 {
+				row = append(row, "", "")
+				continue
+			}
+			row = append(row, s.Median, report.Number(s.Low)+" to "+report.Number(s.High))
+		}
+		made := ""
+		if c.change != nil {
+			made = report.Number(report.Median(c.rates))
+		}
+		t.Add(append(row, made, report.Median(c.allocations))...)
+	}
+	return t
+}
+
+func plotOf(m mode, all map[int][]*router) *report.Plot {
+	p := &report.Plot{
+		Title: "A name's server, " + m.String(), X: "servers", Y: "ns for each name", LogX: true, LogY: true, MarkX: true,
+	}
+	for _, c := range all[usualServers] {
+		var points []report.Point
+		for _, servers := range sizes(false) {
+			for _, other := range all[servers] {
+				if other.name == c.name && other.summary(m).Turns > 0 {
+					points = append(points, report.PointOf(float64(servers), other.summary(m)))
+				}
+			}
+		}
+		if len(points) > 0 {
+			p.Curves = append(p.Curves, report.Curve{Name: c.name, Points: points})
+		}
+	}
+	return p
+}

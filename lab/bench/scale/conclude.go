@@ -1,0 +1,258 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/lab/bench/report"
+)
+
+// What the papers' texts say. All else is in figures that have no numbers.
+const (
+	centrifugeSteady = 10   // KB/s of the leader in production, with 130 owners and 1,000 lookups (5.1.2)
+	centrifugeChange = 500  // KB/s at most while leaders change there (5.1.2)
+	centrifugePeak   = 5000 // KB/s at most while the testbed's nodes restart (5.2)
+	prsState         = 1    // MB that the manager keeps in production, at most (7.1)
+)
+
+const kilo = 1000.0
+
+func (f *finding) cpu() report.Summary {
+	return report.SummariseOf(f.quiet, func(l load) float64 { return l.CPU })
+}
+
+func (f *finding) bytes() report.Summary {
+	return report.SummariseOf(f.quiet, func(l load) float64 { return l.Bytes / kilo })
+}
+
+// allCPU is that of all managers together.
+func (f *finding) allCPU() report.Summary {
+	return report.SummariseOf(f.quiet, func(l load) float64 { return l.All })
+}
+
+func conclude(r *report.Result, found []*finding) {
+	if len(found) == 0 {
+		return
+	}
+	addCosts(r, found)
+	addCentrifuge(r, named(found, "centrifuge"), named(found, "rollout"))
+	for _, f := range found {
+		if f.managers > 1 && !f.rollout {
+			addGroup(r, f)
+		}
+		if len(f.steps) > 1 {
+			addPRS(r, f)
+		}
+	}
+	addGrowth(r, found)
+	for _, f := range found {
+		addGoals(r, f)
+	}
+}
+
+// named returns what became of a size; nil if it was not asked about.
+func named(found []*finding, name string) *finding {
+	if i := slices.IndexFunc(found, func(f *finding) bool { return f.name == name }); i >= 0 {
+		return found[i]
+	}
+	return nil
+}
+
+// addCosts is what all sizes cost.
+func addCosts(r *report.Result, found []*finding) {
+	t := report.NewTable("", "", "owners", "lookups", "connections", "of a core, quiet", "low", "high", "KB/s, quiet", "memory, MiB", "KiB for each client",
+		"all restarted in", "of a core meanwhile", "KB/s meanwhile", "at most", "ran out")
+	for _, f := range found {
+		row := []any{f.title, f.owners, f.lookups, f.connections()}
+		if cpu := f.cpu(); len(f.quiet) > 0 {
+			row = append(row, percent(cpu.Median), percent(cpu.Low), percent(cpu.High), f.bytes().Median)
+		} else {
+			row = append(row, "", "", "", "")
+		}
+		row = append(row, f.total/(1<<20), f.memory/1024)
+		if f.restarts > 0 {
+			worst := f.ownersRestart
+			if f.lookupsRestart.CPU > worst.CPU {
+				worst = f.lookupsRestart
+			}
+			row = append(row, f.restarted.Round(time.Second), percent(worst.CPU), worst.Bytes/kilo,
+				max(f.ownersRestart.Peak, f.lookupsRestart.Peak)/kilo)
+		} else {
+			row = append(row, "", "", "", "")
+		}
+		t.Add(append(row, fmt.Sprint(f.spurious))...)
+	}
+	r.Add(report.Section{
+		Title: "What the leader costs",
+		Text: "Quiet is in windows of 4 s, with the papers' times of 30 s: median, low and high. Restarts are as in a rollout: an owner says goodbye, ends, and another session of its name\n" +
+			"comes at once, on a new connection; a lookup comes back with no table. \"Ran out\" counts owners whose leases ran out, and lookups that had\n" +
+			"no proof for 30 s (90 s with the papers' times), though nobody had failed. With 50,000 lookups five share a connection, because the system lets a\n" +
+			"process open 20,000 files. Their table has 50,000 ranges with the policy that we have by default, so that to restart them all would move more than\n" +
+			"100 GB; with a range for each owner all are restarted. In the rollout, the processor's time is that of all three managers.",
+		Table: t,
+	})
+}
+
+// addGroup is how a group shares the work.
+func addGroup(r *report.Result, f *finding) {
+	all := f.allCPU()
+	r.Add(report.Section{
+		Title: "With managers that stand by",
+		Text: fmt.Sprintf("The library's lookups leave the leader to owners: after some answers they turn to managers that stand by, and tell the same\n"+
+			"(`lookup/ask.go`, and TestLookupsFollowStandbys in `manager`). Here lookups are where they end up then: half of them at each of two standbys.\n"+
+			"So the leader has %s owners and two standbys on its hands, and takes %s of a core and %s MiB. The work has not gone: all three\n"+
+			"managers together take %s of a core (%s to %s) and %s MiB. Connections and KB/s in the table are those of all three, between clients and\n"+
+			"managers; what managers say to each other is not counted.",
+			report.Thousands(float64(f.owners)), percent(f.cpu().Median), report.Number(f.total/(1<<20)),
+			percent(all.Median), percent(all.Low), percent(all.High), report.Number(f.all/(1<<20))),
+	})
+}
+
+func percent(x float64) string { return fmt.Sprintf("%.1f %%", x) }
+
+// addCentrifuge is its figures 12 to 14, as far as the text has numbers: one of its testbed, and
+// two of what it was in production. Both may be nil.
+func addCentrifuge(r *report.Result, f, production *finding) {
+	if f == nil && production == nil {
+		return
+	}
+	t := report.NewTable("", "figure", "", "owners", "lookups", "Centrifuge, KB/s", "ours, KB/s", "ours, of a core")
+	add := func(figure, what string, f *finding, theirs string, ours string, cpu float64) {
+		t.Add(figure, what, f.owners, f.lookups, theirs, ours, percent(cpu))
+	}
+	text := "Theirs are from the text of the paper (5.1.2, 5.2); of the processor it says \"very low\" and \"light\"."
+	if production != nil {
+		all := production.allCPU()
+		add("12", "no restarts", production, fmt.Sprintf("about %d", centrifugeSteady), report.Number(production.bytes().Median), all.Median)
+		r.Less("quiet", production.bytes().Median, "KB/s", "Centrifuge's text", centrifugeSteady)
+		r.Lose("to Centrifuge's leader in production, about %d KB/s against %s while nothing happens: it renewed six times more rarely.",
+			centrifugeSteady, report.Number(production.bytes().Median))
+	}
+	if production != nil && production.restarts > 0 {
+		l, faster := production.ownersRestart, float64(paperRollout)/float64(production.restarts)
+		add("13", "a rollout", production, fmt.Sprintf("almost %d at most", centrifugeChange), traffic(l), l.CPU)
+		text += fmt.Sprintf(" Figures 12 and 13\n"+
+			"are of production: three servers, which were all restarted, and with them the owners and lookups, group by group, so that each led for a while within\n"+
+			"an hour. Here that takes %s: %.0f times as fast, a manager with a third of the others at a time. Bytes and processors' time are those of all\n"+
+			"three managers; what they say to each other is not counted. Their peak is of 30 s, ours of one. All bytes\n"+
+			"of the rollout are %s MB, which would be %s KB/s of an hour.", production.restarts, faster,
+			report.Number(l.Bytes*production.restarted.Seconds()/1e6), report.Number(l.Bytes*production.restarted.Seconds()/kilo/paperRollout.Seconds()))
+		r.Less("rollout-peak", l.Peak/kilo, "KB/s", "Centrifuge's text, in an hour", centrifugeChange)
+		if l.Peak/kilo > centrifugeChange {
+			r.Lose("to Centrifuge's rollout, at most %d KB/s in 30 s against %s in one second: a manager that ends sends its clients to others at once, and all was restarted in %s instead of an hour.",
+				centrifugeChange, report.Number(l.Peak/kilo), production.restarts)
+		}
+	}
+	if f != nil && f.restarts > 0 {
+		faster := float64(paperRestarts) / float64(f.restarts)
+		add("14", "all owners restarted", f, fmt.Sprintf("up to %s", report.Thousands(centrifugePeak)), traffic(f.ownersRestart), f.ownersRestart.CPU)
+		add("14", "all lookups restarted", f, "less", traffic(f.lookupsRestart), f.lookupsRestart.CPU)
+		text += fmt.Sprintf(" Figure 14 is of their testbed: they restarted 200 owners, and then 2,016\n"+
+			"lookups, within 32 minutes each: 6.25 and 63 a minute. Time is compressed here, %.0f times: %s and %s a minute. So our worst second is what\n"+
+			"%.0[1]f s were at their pace, and the headline has it divided by that.",
+			faster, report.Number(float64(f.owners)/f.restarts.Minutes()), report.Thousands(float64(f.lookups)/f.restarts.Minutes()))
+		r.Less("owners-restart-peak", f.ownersRestart.Peak/kilo/faster, "KB/s at their pace", "Centrifuge's text", centrifugePeak)
+	}
+	r.Add(report.Section{Title: "Centrifuge, figures 12 to 14", Text: text, Table: t})
+}
+
+func traffic(l load) string {
+	return fmt.Sprintf("%s, up to %s", report.Number(l.Bytes/kilo), report.Number(l.Peak/kilo))
+}
+
+// addPRS is its figures 7 and 8, which have no numbers in the text.
+func addPRS(r *report.Result, f *finding) {
+	cpu := report.Plot{Title: "PRS, figure 7: the processor", X: "nodes, a fifth of them owners", Y: "percent of a core", MarkX: true, Curves: make([]report.Curve, 2)}
+	network := report.Plot{Title: "PRS, figure 8: the network", X: cpu.X, Y: "KB/s", MarkX: true, Curves: make([]report.Curve, 2)}
+	t := report.NewTable("", "nodes", "of a core", "KB/s", "failures a minute", "of a core with failures", "KB/s with failures")
+	names := []string{"ours, no failures", fmt.Sprintf("ours, nodes live %s", lifetime/compressed)}
+	for i, name := range names {
+		cpu.Curves[i].Name, network.Curves[i].Name = name, name
+	}
+	for _, s := range f.steps {
+		x := float64(s.clients)
+		for i, l := range []load{s.quiet, s.failed} {
+			cpu.Curves[i].Points = append(cpu.Curves[i].Points, report.Point{X: x, Y: l.CPU})
+			network.Curves[i].Points = append(network.Curves[i].Points, report.Point{X: x, Y: l.Bytes / kilo})
+		}
+		t.Add(s.clients, percent(s.quiet.CPU), s.quiet.Bytes/kilo, s.perMinute, percent(s.failed.CPU), s.failed.Bytes/kilo)
+	}
+	r.Add(report.Section{
+		Title: "PRS, figures 7 and 8",
+		Text: fmt.Sprintf("Four frontends for each middle-tier server, as there, up to 2,500 nodes. Their text has no numbers but these: the manager's load without failures\n"+
+			"is \"quite small\", its state less than %d MB, and with a mean lifetime of 8 h a node fails every 12 s. Here nodes fail %d times as often.", prsState, compressed),
+		Table: t,
+	})
+	r.AddPlot("prs-cpu", "percent of a core by nodes, with and without failures", cpu.Write)
+	r.AddPlot("prs-network", "KB/s by nodes, with and without failures", network.Write)
+}
+
+// addGrowth is how cost grows with the number of clients.
+func addGrowth(r *report.Result, found []*finding) {
+	if len(found) < 2 {
+		return
+	}
+	curves := []struct {
+		name string
+		of   func(*finding) float64
+	}{
+		{"of a core, quiet, in percent", func(f *finding) float64 { return f.cpu().Median }},
+		{"KB/s, quiet", func(f *finding) float64 { return f.bytes().Median }},
+		{"memory in MiB", func(f *finding) float64 { return f.total / (1 << 20) }},
+	}
+	plot := report.Plot{Title: "What the leader costs, by clients", X: "owners and lookups", LogX: true, LogY: true}
+	t := report.NewTable("", "", "grows as clients to the power of")
+	for _, c := range curves {
+		for _, patient := range []bool{false, true} {
+			name := c.name
+			if patient {
+				name += ", with the papers' times"
+			}
+			var points []report.Point
+			for _, f := range found {
+				if f.patient == patient && f.managers == 0 && len(f.quiet) > 0 {
+					points = append(points, report.Point{X: float64(f.clients()), Y: max(c.of(f), 0.01)})
+				}
+			}
+			if len(points) < 2 {
+				continue
+			}
+			slope := report.Slope(points)
+			plot.Curves = append(plot.Curves, report.Curve{Name: fmt.Sprintf("%s: slope %.2f", name, slope), Points: points})
+			t.Add(name, fmt.Sprintf("%.2f", slope))
+		}
+	}
+	r.Add(report.Section{Title: "How it grows", Table: t})
+	r.AddPlot("growth", "cost by clients, on logarithmic axes", plot.Write)
+}
+
+// addGoals is what we want of a size.
+func addGoals(r *report.Result, f *finding) {
+	r.Want(f.title+": whole in the end", f.counts.Share, "of all keys are held", f.wrong == nil)
+	r.Want(f.title+": no lease and no proof runs out", float64(f.spurious), "", f.spurious == 0)
+	switch f.name {
+	case "joins":
+		r.Want("1,000 owners join within a second: the table is complete within 10 s", f.complete.Seconds(), "s", f.complete <= 10*time.Second)
+	case "5x":
+		bare := report.Summarise(f.bare)
+		r.Add(report.Section{
+			Title: "How far that is from the limit",
+			Text: fmt.Sprintf("A gRPC server that answers each message and does nothing else takes %s of a core (%s to %s) for as many messages a second, %s, on as many\n"+
+				"connections. The leader takes %s.", percent(bare.Median), percent(bare.Low), percent(bare.High),
+				report.Thousands(float64(f.clients())/f.floorPoll().Seconds()), percent(f.cpu().Median)),
+		})
+		r.Less("5x-quiet", f.cpu().Median, "% of a core", "bare gRPC", bare.Median)
+		r.Lose("to bare gRPC, %s of a core against %s while nothing happens, with all clients at one manager: it also reads and writes what the messages say, and runs its machine. "+
+			"What gRPC itself takes leaves little of 10 %% for that; managers that stand by, or leases as long as the papers', do.", percent(bare.Median), percent(f.cpu().Median))
+		r.Want("1,000 owners and 10,000 lookups, one manager: less than 10 % of a core, quiet", f.cpu().Median, "%", f.cpu().Median < 10)
+		r.Want("1,000 owners and 10,000 lookups: all restarted within 5 minutes", f.restarted.Minutes(), "minutes", f.restarted <= 5*time.Minute)
+		r.Want("1,000 owners and 10,000 lookups: less than 64 KiB for each client", f.memory/1024, "KiB", f.memory < 64<<10)
+	case "25x-sparse":
+		r.Want("5,000 owners and 50,000 lookups, a range for each owner: all restarted within 5 minutes", f.restarted.Minutes(), "minutes", f.restarted <= 5*time.Minute)
+	case "group":
+		r.Want("1,000 owners and 10,000 lookups, three managers: less than 10 % of a core for the leader, quiet", f.cpu().Median, "%", f.cpu().Median < 10)
+	case "patient":
+		r.Want("1,000 owners and 10,000 lookups, with the papers' times: less than 10 % of a core, quiet", f.cpu().Median, "%", f.cpu().Median < 10)
+	}
+}

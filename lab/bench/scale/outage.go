@@ -1,0 +1,386 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/lab/bench/loadgen"
+	"github.com/leasehold-dev/leasehold/lab/bench/proc"
+	"github.com/leasehold-dev/leasehold/lab/bench/report"
+	"github.com/leasehold-dev/leasehold/lookup"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+)
+
+// An outage of all managers, longer than a lease: every lease is suspended and every lookup has lost contact when they
+// return. Owners use the library; most lookups are lean, and some use the library too, to report losses.
+
+const (
+	quietBefore = 15 * time.Second // in which renewals are measured before the outage
+	afterReturn = 30 * time.Second // in which they are measured after it
+	// contactLimit is how long lookups may take to restore contact before the measurement ends without them.
+	contactLimit = 100 * time.Second
+	// libraryLookups is how many lookups have the whole table, and report losses.
+	libraryLookups = 4
+	// resumeGoal is how soon every range is to be resumed after a manager leads, besides the wait.
+	resumeGoal = 5 * time.Second
+	// gapLSNs is how far LSNs jump at least if the leader could not exclude that its store was restored, and waited:
+	// they then go on at what the wall clock stands for.
+	gapLSNs = 1 << 20
+)
+
+// An outageFinding is the result of an outage. Durations are from when a manager leads.
+type outageFinding struct {
+	size
+	ranges      int
+	down        time.Duration // from the last kill to the first start
+	election    time.Duration // from the first start until a manager leads
+	waited      bool          // the leader could not exclude that its store was restored
+	quiet, back renewals
+	renewed     time.Duration // until every owner was renewed
+	resumed     time.Duration // until every range was resumed
+	after       loadgen.Report
+	half, all   time.Duration // until half of the lookups, and all, have contact
+	contacts    int           // lookups that have contact in the end
+	cpu         float64       // of all managers, until every lookup has contact, percent of a core
+	bytes       float64       // to and from lookups meanwhile
+	losses      int           // that library lookups report
+	restored    int           // library lookups that reported contact as restored
+	terms       int           // since a manager leads; more than 1 if there was another failover
+}
+
+// renewals is the latency of renewals of valid leases.
+type renewals struct {
+	count          int
+	p50, p99, most time.Duration
+	unanswered     int // requests that were repeated because no reply came in time
+}
+
+// newRenewals returns the latency of those that were sent in a time. Claims of suspended leases are left out: a leader
+// that waits answers them later on purpose.
+func newRenewals(all []loadgen.Renewal, from, to time.Time) (out renewals) {
+	var took []time.Duration
+	for _, r := range all {
+		switch {
+		case r.Suspended || r.Sent < from.UnixNano() || r.Sent >= to.UnixNano():
+		case r.Latency == 0:
+			out.unanswered++
+		default:
+			took = append(took, r.Latency)
+		}
+	}
+	if out.count = len(took); out.count > 0 {
+		slices.Sort(took)
+		out.p50, out.p99, out.most = report.Quantile(took, 0.5), report.Quantile(took, 0.99), report.Quantile(took, 1)
+	}
+	return out
+}
+
+// outageSteps is how many steps the progress of an outage has.
+const outageSteps = 7
+
+// An outageBed is a group of managers with owners and lookups.
+type outageBed struct {
+	size
+	run     *report.Run
+	group   *proc.Managers
+	owners  *loadgen.Library
+	lookups *loadgen.Clients
+	losses  *lossCounter
+}
+
+func measureOutage(ctx context.Context, r *report.Run, s size) (*outageFinding, error) {
+	b := &outageBed{size: s, run: r}
+	defer b.close()
+	if err := b.start(ctx); err != nil {
+		return nil, err
+	}
+	f := &outageFinding{size: s}
+	before, err := b.baseline(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	leads, err := b.interrupt(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.recover(ctx, f, leads); err != nil {
+		return nil, err
+	}
+	return f, b.conclude(ctx, f, before, leads)
+}
+
+func (b *outageBed) close() {
+	if b.losses != nil {
+		b.losses.close()
+	}
+	if b.lookups != nil {
+		b.lookups.Close()
+	}
+	if b.owners != nil {
+		b.owners.Kill() // without a drain, which takes long
+		b.owners.Close()
+	}
+	if b.group != nil {
+		b.group.Close()
+	}
+}
+
+// start brings up managers, owners and lookups, and waits until the table is complete.
+func (b *outageBed) start(ctx context.Context) (err error) {
+	if b.group, err = proc.StartManagers(ctx, proc.ManagersConfig{Count: b.managers}); err != nil {
+		return err
+	}
+	if err := b.group.CreateNamespace(ctx, b.config()); err != nil {
+		return err
+	}
+	b.run.Step("%s: %d owners join", b.name, b.size.owners)
+	b.owners, err = loadgen.StartLibrary(ctx, loadgen.LibraryConfig{
+		ClientsConfig: loadgen.ClientsConfig{Namespace: namespace, Managers: b.group.Addrs()},
+		Name:          "owner", Count: b.size.owners, Within: b.grow,
+	})
+	if err != nil {
+		return err
+	}
+	status, err := b.complete(ctx)
+	if err != nil {
+		return err
+	}
+	b.run.Step("%s: %d lookups connect", b.name, b.size.lookups)
+	if b.lookups, err = loadgen.StartClients(ctx, namespace, nil, b.group.Addrs()); err != nil {
+		return err
+	}
+	growth := loadgen.Growth{Lookups: b.size.lookups, Together: b.together, Within: b.grow / 4, LSN: status.GetLsn()}
+	if _, err := b.lookups.Grow(growth); err != nil {
+		return err
+	}
+	b.losses = &lossCounter{}
+	if err := b.losses.open(ctx, b.group.Addrs()); err != nil {
+		return err
+	}
+	return proc.Until(ctx, 500*time.Millisecond, func(context.Context) error { return b.contact() })
+}
+
+// complete waits until every range has an owner, and returns the state of the namespace.
+func (b *outageBed) complete(ctx context.Context) (status *leaseholdv1.NamespaceStatus, err error) {
+	err = proc.Until(ctx, 250*time.Millisecond, func(ctx context.Context) error {
+		leader, err := b.group.Leader(ctx)
+		if err != nil {
+			return err
+		}
+		if status, err = leader.Namespace(ctx, namespace); err != nil {
+			return err
+		}
+		report, err := b.owners.Report(false)
+		if err != nil {
+			return err
+		}
+		if status.GetVacant() > 0 || int(status.GetOwners()) != b.size.owners || report.Held != int(status.GetRanges()) {
+			return fmt.Errorf("%d owners hold %d of %d ranges, %d are vacant", status.GetOwners(), report.Held, status.GetRanges(), status.GetVacant())
+		}
+		return nil
+	})
+	return status, err
+}
+
+// contact reports lookups without contact as an error.
+func (b *outageBed) contact() error {
+	now, err := b.lookups.Look()
+	if err == nil && now.Proven != b.size.lookups {
+		err = fmt.Errorf("%d of %d lookups have contact", now.Proven, b.size.lookups)
+	}
+	return err
+}
+
+// baseline measures renewals while nothing happens, and returns the state of the namespace.
+func (b *outageBed) baseline(ctx context.Context, f *outageFinding) (*leaseholdv1.NamespaceStatus, error) {
+	if err := b.owners.Mark(); err != nil {
+		return nil, err
+	}
+	begun := time.Now()
+	if err := proc.Pause(ctx, quietBefore); err != nil {
+		return nil, err
+	}
+	report, err := b.owners.Report(true)
+	if err != nil {
+		return nil, err
+	}
+	f.quiet = newRenewals(report.Renewals, begun, time.Now())
+	status, err := b.complete(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f.ranges = int(status.GetRanges())
+	b.run.Step("%s: %d ranges; a renewal takes %v, p99 %v", b.name, f.ranges, f.quiet.p50, f.quiet.p99)
+	return status, b.owners.Mark()
+}
+
+// interrupt kills all managers, starts them again after the outage, and returns when one of them began to lead.
+func (b *outageBed) interrupt(ctx context.Context, f *outageFinding) (leads time.Time, err error) {
+	var killed sync.WaitGroup
+	for _, m := range b.group.All {
+		killed.Go(m.Kill)
+	}
+	killed.Wait()
+	begun := time.Now()
+	b.run.Step("%s: all managers are down", b.name)
+	if err := proc.Pause(ctx, b.outage); err != nil {
+		return leads, err
+	}
+	started := time.Now()
+	f.down = started.Sub(begun)
+	for _, m := range b.group.All {
+		if err := m.Start(); err != nil {
+			return leads, err
+		}
+	}
+	leader, err := b.group.Leader(ctx)
+	if err != nil {
+		return leads, err
+	}
+	status, err := leader.Status(ctx)
+	if err != nil {
+		return leads, err
+	}
+	for _, l := range status.GetLeaderships() { // the newest first
+		if l.GetLeader() == leader.Addr && l.GetTerm() == status.GetTerm() {
+			leads = l.GetAt().AsTime()
+		}
+	}
+	if leads.IsZero() {
+		return leads, errors.New("the leader does not say since when it leads")
+	}
+	f.election = leads.Sub(started)
+	b.run.Step("%s: a manager leads after %v", b.name, f.election.Round(time.Millisecond))
+	return leads, nil
+}
+
+// recover waits until every range is resumed and every lookup has contact.
+func (b *outageBed) recover(ctx context.Context, f *outageFinding, leads time.Time) error {
+	begun, err := b.lookups.Look()
+	if err != nil {
+		return err
+	}
+	for {
+		report, err := b.owners.Report(false)
+		if err != nil {
+			return err
+		}
+		counts, err := b.lookups.Look()
+		if err != nil {
+			return err
+		}
+		since := time.Since(leads)
+		f.contacts, f.bytes = counts.Proven, float64(counts.In+counts.Out-begun.In-begun.Out)
+		if f.half == 0 && 2*counts.Proven >= b.size.lookups {
+			f.half = since
+		}
+		if f.all == 0 && counts.Proven == b.size.lookups {
+			f.all = since
+			b.run.Step("%s: all lookups have contact after %v", b.name, since.Round(time.Millisecond))
+		}
+		if report.Same == b.size.owners && f.resumed == 0 {
+			f.resumed, f.renewed = report.LastResumed.Sub(leads), report.LastRenewed.Sub(leads)
+			b.run.Step("%s: all ranges are resumed after %v", b.name, f.resumed.Round(time.Millisecond))
+		}
+		if since > afterReturn && f.resumed > 0 && f.all > 0 || since > contactLimit {
+			return nil
+		}
+		if err := proc.Pause(ctx, 250*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// conclude compares the end with the time before the outage.
+func (b *outageBed) conclude(ctx context.Context, f *outageFinding, before *leaseholdv1.NamespaceStatus, leads time.Time) (err error) {
+	if f.after, err = b.owners.Report(true); err != nil {
+		return err
+	}
+	f.back = newRenewals(f.after.Renewals, leads, leads.Add(afterReturn))
+	f.losses, f.restored = b.losses.result()
+	leader, err := b.group.Leader(ctx)
+	if err != nil {
+		return err
+	}
+	status, err := leader.Status(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range status.GetNamespaces() {
+		f.waited = f.waited || n.GetName() == namespace && n.GetLsn() >= before.GetLsn()+gapLSNs
+	}
+	terms := make(map[uint64]bool)
+	for _, l := range status.GetLeaderships() {
+		if l.GetLeader() != "" && !l.GetAt().AsTime().Before(leads) {
+			terms[l.GetTerm()] = true
+		}
+	}
+	f.terms = len(terms)
+	for _, m := range b.group.All {
+		used, err := m.Usage()
+		if err != nil {
+			return err
+		}
+		f.cpu += 100 * used.CPU / (time.Since(leads) + f.election).Seconds()
+	}
+	return nil
+}
+
+// wait is how long the leader waits if it cannot exclude that its store was restored.
+func (f *outageFinding) wait() time.Duration {
+	if !f.waited {
+		return 0
+	}
+	return protocol.DefaultTiming().Hold()
+}
+
+// A lossCounter is some lookups of the library.
+type lossCounter struct {
+	all []*lookup.Lookup
+
+	mu               sync.Mutex
+	losses, restored int
+}
+
+func (c *lossCounter) open(ctx context.Context, addrs []string) error {
+	for range libraryLookups {
+		l, err := lookup.Open(ctx, lookup.Config{Namespace: namespace, Managers: addrs, OnLoss: c.onLoss, OnContact: c.onContact})
+		if err != nil {
+			return err
+		}
+		c.all = append(c.all, l)
+	}
+	return nil
+}
+
+func (c *lossCounter) onLoss(losses []leasehold.Loss) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.losses += len(losses)
+}
+
+func (c *lossCounter) onContact(contact lookup.Contact) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !contact.Lost {
+		c.restored++
+	}
+}
+
+func (c *lossCounter) result() (losses, restored int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.losses, c.restored
+}
+
+func (c *lossCounter) close() {
+	for _, l := range c.all {
+		_ = l.Close(context.Background()) // it only fails if it was closed already
+	}
+}

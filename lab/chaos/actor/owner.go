@@ -1,0 +1,103 @@
+package actor
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/spf13/pflag"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/testkit/oracle"
+	"github.com/leasehold-dev/leasehold/lab/chaos/history"
+	"github.com/leasehold-dev/leasehold/owner"
+)
+
+// Namespace is where the registers live.
+const Namespace leasehold.Namespace = "chaos"
+
+// An OwnerConfig says how to run an owner.
+type OwnerConfig struct {
+	Name     leasehold.OwnerID
+	Addr     string // where it listens
+	Managers []string
+	Watched  int // how many keys it watches
+	// LeasesOff has the owner believe for ever in each lease that it has ever had. It is
+	// there to show that this is noticed.
+	LeasesOff bool
+	// KeepSuspended is that of [owner.Config]. A short time makes every outage a loss.
+	KeepSuspended time.Duration
+	// Beside, if set, runs beside the registers until the context ends.
+	Beside  func(ctx context.Context, l owner.Checker) error
+	Records io.Writer
+	Logger  *slog.Logger
+}
+
+// AddFlags adds the flags by which an owner is told what to do.
+func (cfg *OwnerConfig) AddFlags(f *pflag.FlagSet) {
+	f.StringVar((*string)(&cfg.Name), "name", "", "its name")
+	f.StringVar(&cfg.Addr, "listen", "", "where it listens")
+	f.StringSliceVar(&cfg.Managers, "managers", nil, "where managers listen")
+	f.IntVar(&cfg.Watched, "watched", 0, "how many keys it watches")
+	f.DurationVar(&cfg.KeepSuspended, "keep-suspended", 0, "how long suspended leases are kept (default until a leader answers)")
+	f.BoolVar(&cfg.LeasesOff, "leases-off", false, "believe for ever in leases")
+}
+
+// Patience of owners.
+const (
+	closePatience = 10 * time.Second
+	headerTime    = 5 * time.Second
+)
+
+// RunOwner runs an owner until the context ends. Then it gives its leases back.
+func RunOwner(ctx context.Context, cfg OwnerConfig) error {
+	listener, err := net.Listen("tcp", cfg.Addr)
+	if err != nil {
+		return err
+	}
+	service := &registers{entries: make(map[string]entry)}
+	o, err := cfg.join(ctx, service)
+	if ctx.Err() != nil && o == nil {
+		return listener.Close() // it was asked to end, and had not begun
+	}
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	var leases owner.Checker = o
+	if cfg.LeasesOff {
+		leases = &forever{Checker: o, had: make(map[leasehold.Key]owner.Lease)}
+	}
+	service.leases = leases
+	server := &http.Server{Handler: service.handler(), ReadHeaderTimeout: headerTime}
+	keys := history.Keys(history.Watched(cfg.Watched))
+	sentinel := oracle.NewSentinel(leases, o.Session(), keys, func(r ...oracle.Record) error { return oracle.WriteRecords(cfg.Records, r...) })
+	ended := make(chan error, 3)
+	go func() { ended <- server.Serve(listener) }()
+	go func() { ended <- sentinel.Run(context.WithoutCancel(ctx)) }() // to the end
+	if cfg.Beside != nil {
+		go func() { ended <- cfg.Beside(ctx, leases) }()
+	}
+	select {
+	case <-ctx.Done():
+	case err = <-ended:
+	}
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closePatience)
+	defer cancel()
+	return errors.Join(err, o.Close(closing), server.Close())
+}
+
+// join joins, however long it takes.
+func (cfg *OwnerConfig) join(ctx context.Context, service *registers) (*owner.Owner, error) {
+	return retry(ctx, cfg.Logger, "joining", func(ctx context.Context) (*owner.Owner, error) {
+		return owner.Join(ctx, owner.Config{
+			Namespace: Namespace, Managers: cfg.Managers, Addr: cfg.Addr, Name: cfg.Name,
+			OnRevoke: service.forget, Load: owner.LoadReported, KeepSuspended: cfg.KeepSuspended,
+			Credentials: insecure.NewCredentials(), Logger: cfg.Logger,
+		})
+	})
+}

@@ -1,0 +1,80 @@
+package actor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/testkit/oracle"
+	"github.com/leasehold-dev/leasehold/lab/chaos/history"
+)
+
+// callPatience is how long a worker waits for an answer.
+const callPatience = time.Second
+
+// work reads and writes registers until the context ends, one at a time.
+func (c *caller) work(ctx context.Context, client int) error {
+	names := history.Watched(c.cfg.Registers)
+	transport := &http.Transport{MaxIdleConnsPerHost: 1, IdleConnTimeout: callPatience}
+	defer transport.CloseIdleConnections()
+	via := &http.Client{Transport: transport}
+	for i := 0; ; i++ {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Duration(rand.Int64N(int64(2 * c.cfg.Every)))):
+		}
+		call := history.Call{Began: oracle.Now(), Client: client, Name: names[rand.IntN(len(names))]}
+		if rand.IntN(2) == 0 {
+			call.Write, call.Value = true, fmt.Sprintf("%d.%d.%d", client, call.Began, i) // another each time, also after a restart
+			// If this process dies before it has an answer, it may have been done nonetheless.
+			if err := c.out.Write(history.Event{At: call.Began, Call: &call}); err != nil {
+				return err
+			}
+		}
+		if !c.ask(ctx, via, &call) {
+			continue
+		}
+		if err := c.out.Write(history.Event{At: oracle.Now(), Call: &call}); err != nil {
+			return err
+		}
+	}
+}
+
+// ask makes a request, and reports whether it was answered.
+func (c *caller) ask(ctx context.Context, via *http.Client, call *history.Call) bool {
+	addr, ok := c.lookup.Find(leasehold.KeyOf(call.Name))
+	if !ok {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	defer cancel()
+	method := http.MethodGet
+	if call.Write {
+		method = http.MethodPut
+	}
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+addr+"/"+call.Name, strings.NewReader(call.Value))
+	if err != nil {
+		return false
+	}
+	response, err := via.Do(request)
+	if err != nil {
+		return false
+	}
+	defer response.Body.Close() //nolint:errcheck // it was only read
+	var a answer
+	if response.StatusCode != http.StatusOK || json.NewDecoder(io.LimitReader(response.Body, 2*maxValue)).Decode(&a) != nil {
+		return false
+	}
+	if !call.Write {
+		call.Value = a.Value
+	}
+	call.Generation = a.Generation
+	return true
+}

@@ -1,0 +1,192 @@
+package campaign
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold/server/console"
+
+	"charm.land/lipgloss/v2"
+
+	"github.com/leasehold-dev/leasehold/lab/chaos"
+	"github.com/leasehold-dev/leasehold/lab/chaos/nemesis"
+)
+
+// KindsHelp, as a kind of fault, asks for a list of them.
+const KindsHelp = "help"
+
+// KindsText lists the kinds of faults.
+func KindsText() string {
+	lines := []console.Entry{{"FAULT", "WHAT HAPPENS"}}
+	for _, f := range nemesis.All() {
+		text := f.Text
+		if f.Takes != "" {
+			text += " (takes " + f.Takes + ")"
+		}
+		lines = append(lines, console.Entry{f.Name, text})
+	}
+	title, rest, _ := strings.Cut(console.Facts(lines), "\n")
+	return console.Heading(title) + "\n" + rest
+}
+
+// KindNames are the values of --kinds.
+func KindNames() []string {
+	names := []string{KindsHelp}
+	for _, f := range nemesis.All() {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// reportText is a report for a terminal with so many columns; 0: any number.
+func reportText(r *chaos.Report, width int) string {
+	rec := &r.Recoveries
+	lines := []console.Entry{
+		{"run", fmt.Sprintf("store %s, seed %d, %.1f s, %s%s", r.Store, r.Seed, r.Seconds, console.Counted(r.Storms, "storm"), cutShort(r))},
+		{"faults", fmt.Sprintf("%s: %s", console.Counted(r.Faults, "fault"), byKind(r.ByKind))},
+		{"recovery", recoveryText(rec)},
+		{"checked", fmt.Sprintf("%s, %s (I1, I2), %s to be told of losses, %d of them late, and %s of silence (I4), %s (I5), %s of registers under %s (linearizable; %d undecided)",
+			console.Counted(r.Checked.Tenures, "tenure"), console.Counted(r.Checked.Generations, "generation"), console.Counted(r.Checked.Losses, "occasion"),
+			r.Checked.Late, console.Counted(r.Checked.Cuts, "time"),
+			console.Counted(r.Checked.Tables, "table"), console.Counted(r.Checked.Calls, "answer"), console.Counted(r.Checked.Histories, "lease"), r.Checked.Undecided)},
+		{"packets", fmt.Sprintf("%s passed, %s delayed, %s repeated, %s dropped",
+			console.Grouped(r.Packets.Passed), console.Grouped(r.Packets.Delayed), console.Grouped(r.Packets.Duplicated), console.Grouped(r.Packets.Dropped))},
+	}
+	if c := r.Checked; c.Outages > 0 {
+		lines = append(lines, console.Entry{"outages", fmt.Sprintf("after %s that may lose nothing, keys had the same lease as before %s times, and a recall had given them to another owner %s times (I11)",
+			console.Counted(c.Outages, "outage"), console.Grouped(uint64(c.Kept)), console.Grouped(uint64(c.Reassigned)))})
+	}
+	if len(r.Builds) > 1 {
+		lines = append(lines, console.Entry{"builds", strings.Join(r.Builds, "; ")})
+	}
+	if rec.Forgotten > 0 {
+		lines = append(lines, console.Entry{"", fmt.Sprintf("%d times most managers had lost their memory: then B is %.0f ms", rec.Forgotten, rec.WiderMillis)})
+	}
+	if r.Revived+r.Created > 0 {
+		lines = append(lines, console.Entry{"also", fmt.Sprintf("processes that ended by themselves and were started again: %d; times that the namespace was gone with all managers and was created anew: %d",
+			r.Revived, r.Created)})
+	}
+	if r.Unbounded {
+		lines = append(lines, console.Entry{"hosts", "TCP waits for as long as it likes before it sends again, which may make recoveries late: to bound that takes Linux 6.15"})
+	}
+	if r.Excused+r.Noticed > 0 {
+		lines = append(lines, console.Entry{"clocks", fmt.Sprintf("owners found their clocks too slow and dropped their leases %d times; what clocks beyond the bound are to blame for: %d times (I1, I4, I6)",
+			r.Noticed, r.Excused)})
+	}
+	if c := r.Checked; c.Writes > 0 {
+		lines = append(lines, console.Entry{"fence", fmt.Sprintf("%s accepted, %d refused (I9)", console.Counted(c.Writes, "write"), c.Refused)})
+	}
+	if len(r.Vitals)+r.ShortLives > 0 {
+		lines = append(lines, console.Entry{"vitals", vitalsText(r)})
+	}
+	lines = append(lines, console.Entry{"violations", violationsText(r)})
+	if r.Kept != "" {
+		lines = append(lines, console.Entry{"kept", r.Kept + ", where README says what is what"})
+	}
+	return console.Heading("Chaos") + "\n" + console.Facts(inLines(lines, width))
+}
+
+func cutShort(r *chaos.Report) string {
+	if r.Interrupted {
+		return ", interrupted"
+	}
+	return ""
+}
+
+// recoveryText says how long it took after storms until every key had an owner.
+func recoveryText(rec *chaos.Recoveries) string {
+	if rec.Count == 0 {
+		return "no storm was waited out"
+	}
+	text := fmt.Sprintf("every key had an owner within %.0f ms after half of the storms, %.0f ms after 99 %%, %.0f ms after all; %d of %d within B, which is %.0f ms (I6)",
+		rec.Median, rec.P99, rec.Max, rec.WithinBound, rec.Count, rec.BoundMillis)
+	for i, l := range rec.Late {
+		if i == mostLate {
+			return text + fmt.Sprintf("\n%d more", len(rec.Late)-i)
+		}
+		text += fmt.Sprintf("\nlate: %.0f ms after storm %d, where the store had a leader after %.0f ms", l.Millis, l.Storm, l.StoreMillis)
+	}
+	return text
+}
+
+// mostLate is how many recoveries are listed that were late.
+const mostLate = 10
+
+// inLines breaks what is too long for a terminal into lines, under each other.
+func inLines(lines []console.Entry, width int) (out []console.Entry) {
+	name := 0
+	for _, e := range lines {
+		name = max(name, len(e[0]))
+	}
+	for _, e := range lines {
+		for line := range strings.SplitSeq(e[1], "\n") {
+			for _, part := range atSpaces(line, width-name-2) {
+				out = append(out, console.Entry{e[0], part})
+				e[0] = ""
+			}
+		}
+	}
+	return out
+}
+
+// atSpaces breaks a text at spaces: the names of faults have hyphens, and stay whole.
+func atSpaces(text string, width int) (lines []string) {
+	if width < leastText || lipgloss.Width(text) <= width {
+		return []string{text}
+	}
+	line := ""
+	for word := range strings.SplitSeq(text, " ") {
+		if line != "" && lipgloss.Width(line+" "+word) > width {
+			lines, line = append(lines, line), word
+			continue
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	return append(lines, line)
+}
+
+// leastText is how narrow a column of text may be.
+const leastText = 20
+
+// vitalsText is what processes took to live, in the second and in the last quarter of their
+// lives, each with the most that it may have been.
+func vitalsText(r *chaos.Report) string {
+	if len(r.Vitals) == 0 {
+		return console.Bad(fmt.Sprintf("not judged: none of %d processes lived long enough to say; run it for 5m at least (I8)", r.ShortLives))
+	}
+	lines := []string{fmt.Sprintf("medians of the second and the last quarter, and what was allowed; %d other processes lived too short to say", r.ShortLives)}
+	for _, c := range r.Vitals {
+		scale, unit := 1.0, ""
+		if strings.HasPrefix(c.What, "bytes") {
+			scale, unit = 1<<20, " MiB"
+		}
+		line := fmt.Sprintf("%-6s %-16s %8.1f%s %8.1f%s (%.1f) of %s", c.Process, strings.TrimPrefix(c.What, "bytes of "),
+			c.Early/scale, unit, c.Late/scale, unit, c.Allowed/scale, console.Counted(c.Samples, "sample"))
+		if !c.Flat() {
+			line = console.Bad(line)
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func byKind(faults map[string]int) string {
+	var words []string
+	for name, n := range faults {
+		words = append(words, fmt.Sprintf("%s %d", name, n))
+	}
+	slices.Sort(words)
+	return strings.Join(words, ", ")
+}
+
+func violationsText(r *chaos.Report) string {
+	if len(r.Violations) == 0 {
+		return "none"
+	}
+	var lines []string
+	for _, v := range r.Violations {
+		lines = append(lines, console.Bad(v.String()))
+	}
+	return strings.Join(lines, "\n")
+}

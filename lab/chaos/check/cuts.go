@@ -1,0 +1,58 @@
+package check
+
+import (
+	"slices"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/testkit/oracle"
+)
+
+// A cut is a time in which a caller hears of nobody. It is longer than the stale time.
+type cut struct {
+	caller   string
+	from, to oracle.Time
+}
+
+// Cut takes up that a caller is cut off from everybody, from a time to another, if that is longer
+// than its stale time: then it must report that contact is lost, or that everything may be if it is
+// conservative, when it hears somebody again at the latest (I4). Whether it was told of real losses does not show
+// it: the cut is over before that is too late.
+func (b *Book) Cut(caller string, from, to oracle.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if to-from > oracle.Time(b.stale) {
+		b.cuts = append(b.cuts, cut{caller, from, to})
+	}
+}
+
+func (t *cut) concerns(c *Caller) bool {
+	return c.name == t.caller && c.opened != 0 && c.opened < t.from
+}
+
+// noticed reports whether a caller has reported that, until a time.
+func (c *Caller) noticed(t *cut, by oracle.Time) bool {
+	if !c.conservative {
+		return slices.ContainsFunc(c.contacts, func(n contact) bool { return n.lost >= t.from && n.lost <= by })
+	}
+	return slices.ContainsFunc(c.losses, func(l heard) bool { return l.Cause == leasehold.CauseContact && l.at >= t.from && l.at <= by })
+}
+
+// settleCuts judges cuts that were over for long at a time.
+func (b *Book) settleCuts(before oracle.Time) {
+	b.cuts = slices.DeleteFunc(b.cuts, func(t cut) bool {
+		by := b.due(t.to)
+		if by >= before {
+			return false
+		}
+		for _, c := range b.callers {
+			said := t.concerns(c) && c.noticed(&t, by)
+			if !t.concerns(c) || !said && c.last < by {
+				continue // it could not know, or did not live to say so
+			}
+			if b.n.Cuts++; !said {
+				b.add("I4", "a caller did not report that it has no contact", "caller %s heard of nobody from %d to %d, and did not report that it has no contact", c.name, t.from, t.to)
+			}
+		}
+		return true
+	})
+}

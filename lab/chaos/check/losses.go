@@ -1,0 +1,181 @@
+package check
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/testkit/oracle"
+)
+
+// settleLosses sees to it that callers are told of lost state (I4).
+//
+// Owners of a chaos run move no state. So whenever a key is held under another
+// generation than before its state was lost in between, and every caller whose lookup
+// was open before that must have been told so, or that it may have missed something,
+// within the stale time: no sooner than the first tenure is known to have ended, and no
+// later than the stale time after the second is known to have begun.
+//
+// And what is reported as lost must be lost: nobody holds the key under that
+// generation any more.
+//
+// A lease is judged when the one after it has been known for so long that everybody must
+// have heard of it.
+func (b *Book) settleLosses(before oracle.Time) {
+	b.sortLosses()
+	for _, key := range b.keys {
+		tenures := b.tenures[key]
+		slices.SortFunc(tenures, byGeneration)
+		for i := range tenures {
+			b.judgeReports(key, &tenures[i])
+		}
+		for len(tenures) > 1 && tenures[0].ended < before && b.due(tenures[1].began) < before && !b.open(tenures[1].began) {
+			if tenures[0].generation != tenures[1].generation {
+				b.judgeLoss(key, tenures[0], tenures[1])
+			}
+			tenures = tenures[1:]
+		}
+		b.tenures[key] = slices.Clone(tenures) // what is judged takes no room
+	}
+}
+
+// dueTo is by when a caller must have been told of what happened at a time. One that has reported
+// until then that it has no contact must be told when contact is restored; if it is not yet, that is open.
+func (b *Book) dueTo(c *Caller, at oracle.Time) (by oracle.Time, open bool) {
+	by = b.due(at)
+	if c.conservative {
+		return by, false
+	}
+	for _, t := range c.contacts {
+		if t.lost > by {
+			break
+		}
+		if t.restored == 0 {
+			return by, !c.gone
+		}
+		by = max(by, t.restored+oracle.Time(b.slack))
+	}
+	return by, false
+}
+
+// open reports whether some caller has yet to be told of what happened at a time, once contact is restored.
+func (b *Book) open(at oracle.Time) bool {
+	return slices.ContainsFunc(b.callers, func(c *Caller) bool {
+		_, open := b.dueTo(c, at)
+		return open
+	})
+}
+
+// due is by when callers with contact must have been told of what happened at a time.
+func (b *Book) due(at oracle.Time) oracle.Time { return at + oracle.Time(b.stale+b.slack) }
+
+// forget forgets what callers were told before a time and matters no more, and those who have been
+// gone since.
+func (b *Book) forget(before oracle.Time) {
+	for _, tenures := range b.tenures {
+		if len(tenures) > 0 {
+			before = min(before, tenures[0].ended)
+		}
+	}
+	for _, c := range b.cuts {
+		before = min(before, c.from)
+	}
+	for _, c := range b.callers {
+		i, _ := slices.BinarySearchFunc(c.losses, before, func(h heard, at oracle.Time) int { return cmp.Compare(h.at, at) })
+		c.losses = slices.Clone(c.losses[i:])
+		c.contacts = slices.DeleteFunc(c.contacts, func(t contact) bool { return t.restored != 0 && t.restored < before })
+	}
+	b.callers = slices.DeleteFunc(b.callers, func(c *Caller) bool { return c.gone && c.last < before })
+}
+
+func (b *Book) judgeLoss(key leasehold.Key, before, after tenure) {
+	for _, c := range b.callers {
+		if c.opened == 0 || c.opened >= before.ended {
+			continue // it could not know
+		}
+		by, _ := b.dueTo(c, after.began)
+		told := c.told(key, &before, by)
+		if !told && c.last < by {
+			continue // it did not live to hear of it
+		}
+		b.n.Losses++
+		if told && !c.told(key, &before, after.began+oracle.Time(b.stale)) {
+			b.n.Late++
+		}
+		if !told {
+			b.add("I4", "a caller was not told of a loss", "caller %s was not told of a loss of key %v, which was held under generation %d until %d at least and under %d from %d at the latest",
+				c.name, key, before.generation, before.ended, after.generation, after.began)
+		}
+	}
+}
+
+// told says whether a caller was told of the loss of what was held in a tenure, until a time.
+// That of a later lease is another one; that of an earlier one may stand for all
+// since, in a snapshot.
+func (c *Caller) told(key leasehold.Key, t *tenure, by oracle.Time) bool {
+	i, _ := slices.BinarySearchFunc(c.losses, t.ended, func(h heard, at oracle.Time) int { return cmp.Compare(h.at, at) })
+	for ; i < len(c.losses) && c.losses[i].at <= by; i++ {
+		if l := &c.losses[i]; l.Generation <= t.generation && l.Range().Contains(key) {
+			return true
+		}
+	}
+	return false
+}
+
+// Untold is of how many losses callers that live have not been told. In the end they must be given
+// the time for it: of one who is gone nobody knows what it would have heard.
+func (b *Book) Untold() (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sortLosses()
+	for i := range b.cuts {
+		for _, c := range b.callers {
+			if b.cuts[i].concerns(c) && !c.gone && c.last <= b.due(b.cuts[i].to) && !c.noticed(&b.cuts[i], b.due(b.cuts[i].to)) {
+				n++
+			}
+		}
+	}
+	for _, key := range b.keys {
+		tenures := slices.SortedFunc(slices.Values(b.tenures[key]), byGeneration)
+		for i := range tenures {
+			if i+1 == len(tenures) || tenures[i].generation == tenures[i+1].generation {
+				continue
+			}
+			for _, c := range b.callers {
+				by, open := b.dueTo(c, tenures[i+1].began)
+				if !c.gone && c.opened != 0 && c.opened < tenures[i].ended && (open || c.last <= by) && !c.told(key, &tenures[i], by) {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
+
+func (b *Book) sortLosses() {
+	for _, c := range b.callers {
+		slices.SortFunc(c.losses, func(x, y heard) int { return cmp.Compare(x.at, y.at) })
+	}
+}
+
+func byGeneration(x, y tenure) int { return cmp.Compare(x.generation, y.generation) }
+
+// judgeReports looks for losses that were reported of a lease that was held later.
+func (b *Book) judgeReports(key leasehold.Key, t *tenure) {
+	if t.misreported {
+		return // it has been counted
+	}
+	for _, c := range b.callers {
+		for _, l := range c.losses {
+			if l.at >= t.ended {
+				break
+			}
+			if l.Generation == t.generation && l.Range().Contains(key) {
+				b.add("I4", "what was reported as lost was held later", "caller %s was told at %d that key %v was lost under generation %d, which was held until %d at least",
+					c.name, l.at, key, t.generation, t.ended)
+				t.misreported = true
+				return
+			}
+		}
+	}
+}

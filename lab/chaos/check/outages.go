@@ -1,0 +1,105 @@
+package check
+
+import (
+	"slices"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/testkit/oracle"
+)
+
+// Quiet reports whether no key was granted since a time, and no caller that lives is without contact.
+// An outage begins in such a cluster.
+func (b *Book) Quiet(since oracle.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, tenures := range b.tenures {
+		if slices.ContainsFunc(tenures, func(t tenure) bool { return t.resumed > since }) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(b.callers, func(c *Caller) bool {
+		return !c.gone && len(c.contacts) > 0 && c.contacts[len(c.contacts)-1].restored == 0
+	})
+}
+
+// An Outage is a fault of managers, store or network, in which no owner was struck.
+type Outage struct {
+	Kind string
+	From oracle.Time
+	lsn  leasehold.LSN // the newest that a caller had then
+}
+
+// Outage notes that an outage begins.
+func (b *Book) Outage(kind string, from oracle.Time) Outage {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	o := Outage{Kind: kind, From: from}
+	for _, c := range b.callers {
+		o.lsn = max(o.lsn, c.lsn)
+	}
+	return o
+}
+
+// JudgeOutage judges an outage when every key has an owner again: nothing was lost by it (I11).
+//
+// A key counts if a session held it when the outage began. That is known by its checks: they succeed for
+// a while after the last renewal. The key must have the same lease afterwards. One exception
+// is no loss by the outage: the leader recalled the lease from a living owner and granted the range
+// to another, as it does to balance. Then the holder gave the lease back, and that is the cause in the table.
+//
+// No caller may receive a report of a loss of the key, unless the cause is lost contact. At least
+// half of the keys must count, so that the judgement means something.
+func (b *Book) JudgeOutage(o Outage) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.n.Outages++
+	judged := 0
+	for _, key := range b.keys {
+		tenures := slices.SortedFunc(slices.Values(b.tenures[key]), byGeneration)
+		at := slices.IndexFunc(tenures, func(t tenure) bool { return t.began <= o.From && o.From <= t.ended })
+		if at < 0 {
+			continue // not held: in transfer between owners
+		}
+		judged++
+		held := &tenures[at]
+		if at+1 == len(tenures) {
+			b.n.Kept++
+			b.judgeReportsAfter(&o, key, held)
+			continue
+		}
+		next := &tenures[at+1]
+		if next.session != held.session && b.recalled(key, held.generation, o.From) {
+			b.n.Reassigned++
+			continue
+		}
+		b.add("I11", "an outage ended a lease", "%s, begun at %d: key %v was held under generation %d by session %s until %d, and then under %d by session %s from %d",
+			o.Kind, o.From, key, held.generation, held.session.Short(), held.ended, next.generation, next.session.Short(), next.began)
+	}
+	if 2*judged < len(b.keys) {
+		b.add("I11", "an outage began while most keys had no owner", "%s, begun at %d: %d of %d keys were held, so it shows little", o.Kind, o.From, judged, len(b.keys))
+	}
+}
+
+// recalled reports whether a caller received a loss with the cause that the owner has released
+// the lease after a recall.
+func (b *Book) recalled(key leasehold.Key, g leasehold.Generation, since oracle.Time) bool {
+	return slices.ContainsFunc(b.callers, func(c *Caller) bool {
+		return slices.ContainsFunc(c.losses, func(l heard) bool {
+			return l.at >= since && l.Cause == leasehold.CauseReleased && l.Generation == g && l.Range().Contains(key)
+		})
+	})
+}
+
+// judgeReportsAfter looks for losses of a key that were reported although its lease went on. A loss
+// is from before the outage if its LSN is, or if it is of an earlier lease.
+func (b *Book) judgeReportsAfter(o *Outage, key leasehold.Key, t *tenure) {
+	for _, c := range b.callers {
+		for _, l := range c.losses {
+			if l.at >= o.From && l.LSN > o.lsn && l.Cause != leasehold.CauseContact && l.Range().Contains(key) && (l.Generation == 0 || l.Generation >= t.generation) {
+				b.add("I11", "a loss was reported after an outage in which nothing was lost", "%s, begun at %d: caller %s was told at %d that key %v was lost (%v, generation %d, LSN %d), which is held under generation %d",
+					o.Kind, o.From, c.name, l.at, key, l.Cause, l.Generation, l.LSN, t.generation)
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package check
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/testkit/oracle"
+)
+
+// A register is what callers know about one. It is to be linearizable: it is under each
+// generation, and nothing is answered under a generation once something was answered
+// under a later one. It is what a service gets out of I1 and I3.
+//
+// Under a generation it begins empty, because no state is moved, and is asked one request at
+// a time for as long as that lasts. So each generation has a history of its own.
+type register struct {
+	name    string
+	calls   map[leasehold.Generation][]call // that were answered, of histories that are not judged yet
+	unknown map[string]call                 // writes of which nobody knows whether they were done, by value
+
+	// The latest generation of histories that are judged, and when it was first heard of.
+	latest leasehold.Generation
+	since  oracle.Time
+
+	disordered bool // it is known that an older generation has answered after a newer one
+}
+
+// A tenancy is the history of a register under one generation.
+type tenancy struct {
+	name       string
+	generation leasehold.Generation
+	calls      []call
+	unknown    []call
+}
+
+func (b *Book) register(name string) *register {
+	r, ok := b.registers[name]
+	if !ok {
+		r = &register{name: name, calls: make(map[leasehold.Generation][]call), unknown: make(map[string]call)}
+		b.registers[name] = r
+	}
+	return r
+}
+
+// observe takes up a call. A write is there twice if it was answered.
+func (r *register) observe(k call, n *Counts) {
+	if k.Generation == 0 {
+		r.unknown[k.Value] = k
+		return
+	}
+	if k.Write {
+		delete(r.unknown, k.Value)
+	}
+	n.Calls++
+	r.calls[k.Generation] = append(r.calls[k.Generation], k)
+}
+
+// lingers is for how long a request may be under way after its caller has given it up.
+const lingers = oracle.Time(time.Minute)
+
+// ripe takes the histories out of the book that were over at a time: whose register has
+// answered under a later generation.
+func (b *Book) ripe(before oracle.Time) (found []tenancy) {
+	for _, r := range b.registers {
+		if len(r.calls) == 0 {
+			continue
+		}
+		b.judgeOrder(r)
+		newest := slices.Max(slices.Collect(maps.Keys(r.calls)))
+		open := before // since when there are histories that are not over
+		var over []tenancy
+		for g, calls := range r.calls {
+			last := slices.MaxFunc(calls, func(x, y call) int { return cmp.Compare(x.over, y.over) })
+			if last.over < before && (g < newest || before == forever) {
+				over = append(over, tenancy{name: r.name, generation: g, calls: calls})
+				continue
+			}
+			first := slices.MinFunc(calls, func(x, y call) int { return cmp.Compare(x.Began, y.Began) })
+			open = min(open, first.Began)
+		}
+		for i := range over {
+			over[i].unknown = slices.Collect(maps.Values(r.unknown))
+			r.close(&over[i])
+		}
+		found = append(found, over...)
+		maps.DeleteFunc(r.unknown, func(_ string, k call) bool { return k.Began < open-lingers })
+	}
+	return found
+}
+
+// close forgets a history, but for its generation.
+func (r *register) close(t *tenancy) {
+	delete(r.calls, t.generation)
+	if t.generation > r.latest {
+		first := slices.MinFunc(t.calls, func(x, y call) int { return cmp.Compare(x.over, y.over) })
+		r.latest, r.since = t.generation, first.over
+	}
+}
+
+func (b *Book) judgeTenancy(t *tenancy, verdict porcupine.CheckResult) {
+	b.n.Histories++
+	switch verdict {
+	case porcupine.Ok:
+	case porcupine.Unknown:
+		b.n.Undecided++
+	case porcupine.Illegal:
+		b.add("I1", "a register is not linearizable", "what register %s has answered under generation %d is not linearizable", t.name, t.generation)
+	}
+}
+
+// checkPatience is how long a history may take to be checked. One that takes longer is
+// not known to be wrong.
+const checkPatience = 10 * time.Second
+
+// check checks what was answered under one generation. A write of which nobody knows
+// whether it was done has been done if its value, which no other has, was read;
+// otherwise it does not matter.
+func (t *tenancy) check() porcupine.CheckResult {
+	read := make(map[string]bool)
+	var all []porcupine.Operation
+	for _, k := range t.calls {
+		in, out := oracle.Request{Do: oracle.Write, Name: k.Name, Value: k.Value}, oracle.Answer{}
+		if !k.Write {
+			read[k.Value] = true
+			in, out = oracle.Request{Do: oracle.Read, Name: k.Name}, oracle.Answer{Value: k.Value}
+		}
+		all = append(all, porcupine.Operation{ClientId: k.Client, Input: in, Output: out, Call: int64(k.Began), Return: int64(k.over)})
+	}
+	const never = 1 << 62
+	for _, k := range t.unknown {
+		if read[k.Value] {
+			all = append(all, porcupine.Operation{
+				ClientId: k.Client, Call: int64(k.Began), Return: never,
+				Input: oracle.Request{Do: oracle.Write, Name: k.Name, Value: k.Value}, Output: oracle.Answer{Unknown: true},
+			})
+		}
+	}
+	return porcupine.CheckOperationsTimeout(oracle.RegisterModel(), all, checkPatience)
+}
+
+// judgeOrder looks for an answer under a generation to a request that was made after
+// another had been answered under a later one.
+func (b *Book) judgeOrder(r *register) {
+	if r.disordered {
+		return // it has been counted
+	}
+	calls := slices.Concat(slices.Collect(maps.Values(r.calls))...)
+	began := slices.SortedFunc(slices.Values(calls), func(x, y call) int { return cmp.Compare(x.Began, y.Began) })
+	over := slices.SortedFunc(slices.Values(calls), func(x, y call) int { return cmp.Compare(x.over, y.over) })
+	var latest leasehold.Generation // of what was answered
+	var at oracle.Time
+	for _, k := range began {
+		if r.since < k.Began && r.latest > latest {
+			latest, at = r.latest, r.since
+		}
+		for len(over) > 0 && over[0].over < k.Began {
+			if over[0].Generation > latest {
+				latest, at = over[0].Generation, over[0].over
+			}
+			over = over[1:]
+		}
+		if k.Generation < latest {
+			b.add("I1", "an older generation answered after a newer one", "register %s was asked at %d and answered under generation %d, although it had answered under %d at %d",
+				r.name, k.Began, k.Generation, latest, at)
+			r.disordered = true
+			return
+		}
+	}
+}

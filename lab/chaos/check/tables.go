@@ -1,0 +1,39 @@
+package check
+
+import (
+	"github.com/leasehold-dev/leasehold/internal/testkit/oracle"
+	"github.com/leasehold-dev/leasehold/lab/chaos/history"
+)
+
+// A version is what the table was at an LSN, as the first caller has it that had it.
+type version struct {
+	hash   uint64
+	caller string
+	at     oracle.Time // when that was
+}
+
+// judgeTable sees to it that all lookups have the same table at an LSN, and that none
+// goes back (I5).
+func (c *Caller) judgeTable(at oracle.Time, t history.Table) {
+	b := c.book
+	b.n.Tables++
+	if t.LSN < c.lsn {
+		b.add("I5", "a table went back", "the table of caller %s went back from LSN %d to %d", c.name, c.lsn, t.LSN)
+	}
+	c.lsn = t.LSN
+	switch v, ok := b.tables[t.LSN]; {
+	case !ok:
+		b.tables[t.LSN] = version{t.Hash, c.name, at}
+	case v.hash != t.Hash:
+		b.add("I5", "there were two tables of one LSN", "callers %s and %s have different tables of LSN %d", v.caller, c.name, t.LSN)
+	}
+}
+
+// settleTables forgets tables that all callers are beyond.
+func (b *Book) settleTables(before oracle.Time) {
+	for lsn, v := range b.tables {
+		if v.at < before {
+			delete(b.tables, lsn)
+		}
+	}
+}

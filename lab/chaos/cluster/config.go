@@ -1,0 +1,72 @@
+// Package cluster is a whole Leasehold of real processes, each at a host of its own: managers
+// and their store, owners, callers.
+package cluster
+
+import (
+	"io"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/lab/chaos/lan"
+)
+
+// A Shape is where managers have their tables.
+type Shape string
+
+// The shapes.
+const (
+	Etcd     Shape = "etcd"     // in an etcd cluster of which each manager is a member
+	External Shape = "external" // in an etcd cluster of three other processes
+	Flease   Shape = "flease"   // in memory alone
+)
+
+// Shapes are all of them.
+func Shapes() []Shape { return []Shape{Etcd, External, Flease} }
+
+// What is the same in all clusters.
+const (
+	Drift     = 1.2 // the bound
+	Watched   = 128 // keys that owners watch
+	Registers = 16  // of them, that callers use
+	Stale     = 4 * time.Second
+
+	members   = 3 // managers, and stores if they are other processes
+	workers   = 2 // of each caller
+	callEvery = 20 * time.Millisecond
+)
+
+// A Config says what to run.
+type Config struct {
+	Program string // the leasehold command
+	Other   string // another build of it, for upgrades; empty: none
+	Shape   Shape
+	Dir     string // for data and logs
+	Network *lan.Network
+
+	Owners, Callers int
+	Lease           time.Duration // of the namespace
+	TTL             time.Duration // of leaders
+
+	// Spare exempts the first process of each role from being ended, so that it lives long.
+	Spare bool
+
+	LeasesOff bool // see [actor.OwnerConfig]
+	// OwnerProgram is another program for owners, which has their flags and some more.
+	OwnerProgram string
+	OwnerArgs    []string
+
+	// Owned and Called read what an owner and a caller write, each time that it is
+	// started, until it is gone. Its clock is ahead of ours by the offset.
+	Owned, Called func(name string, offset time.Duration, from io.Reader) error
+	// Failed is called with what makes a run worthless; a process that ended by itself,
+	// and should not have, is a [Crash].
+	Failed func(error)
+}
+
+// The ports, at each host the same.
+const (
+	managerPort = 7400
+	pagePort    = 7480
+	peerPort    = 7500
+	clientPort  = 2379
+	ownerPort   = 8000
+)

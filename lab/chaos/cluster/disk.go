@@ -1,0 +1,111 @@
+package cluster
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/leasehold-dev/leasehold/server/proc"
+)
+
+// Members that keep the tables have a small disk each, which can be filled: a tmpfs in a mount
+// namespace. One process holds that namespace and does nothing else. The disks end with it.
+
+// diskSize is enough for a store that prepares two files of 64 MiB for its log, and longDisk
+// for one that runs so long that it has the five that it keeps.
+const (
+	diskSize = 192 << 20
+	longDisk = 512 << 20
+)
+
+// keepers are the members that keep the tables.
+func (c *Cluster) keepers() []*Member {
+	switch c.cfg.Shape {
+	case Etcd:
+		return c.Managers
+	case External:
+		return c.Stores
+	case Flease:
+	}
+	return nil
+}
+
+// mount gives the keepers their disks.
+func (c *Cluster) mount() error {
+	var script strings.Builder
+	size := diskSize
+	if c.cfg.Spare {
+		size = longDisk
+	}
+	for _, m := range c.keepers() {
+		dir := c.dataDir(m)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+		fmt.Fprintf(&script, "mount -t tmpfs -o size=%d,mode=700 leasehold-chaos '%s' && ", size, dir)
+	}
+	script.WriteString("echo ready && exec sleep infinity")
+	ready := make(chan error, 1)
+	c.disks.Name, c.disks.Ended = "the disks", c.cfg.Failed
+	c.disks.Launch = proc.Launch{
+		Program: "unshare", Args: []string{"--mount", "--propagation", "private", "sh", "-c", script.String()},
+		Log: filepath.Join(c.cfg.Dir, "disks.log"), Where: c.Operator.Do,
+		Output: func(r io.Reader) error {
+			_, err := bufio.NewReader(r).ReadString('\n')
+			ready <- err
+			_, _ = io.Copy(io.Discard, r)
+			return nil
+		},
+	}
+	if err := c.disks.Start(); err != nil {
+		return err
+	}
+	if err := <-ready; err != nil {
+		return fmt.Errorf("mounting small disks: %w; %s", err, proc.Tail(c.disks.Launch.Log))
+	}
+	holder := "/proc/" + strconv.Itoa(c.disks.Pid())
+	for _, m := range c.keepers() {
+		m.disk = holder + "/root" + c.dataDir(m)
+		m.within = []string{"nsenter", "--mount=" + holder + "/ns/mnt", "--"}
+	}
+	return nil
+}
+
+// Keepers are the members that have a disk which can be filled.
+func (c *Cluster) Keepers() []*Member {
+	var found []*Member
+	for _, m := range c.keepers() {
+		if m.disk != "" {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+// ballast is the file with which a disk is filled.
+const ballast = "ballast"
+
+// Fill leaves no room on the disk of a member.
+func (m *Member) Fill() error {
+	f, err := os.Create(filepath.Join(m.disk, ballast))
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // it has nothing in it
+	for zeros := make([]byte, 1<<20); err == nil; {
+		_, err = f.Write(zeros)
+	}
+	if errors.Is(err, syscall.ENOSPC) {
+		return nil
+	}
+	return err
+}
+
+// Empty makes room on a disk that was filled.
+func (m *Member) Empty() error { return os.Remove(filepath.Join(m.disk, ballast)) }

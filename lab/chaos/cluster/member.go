@@ -1,0 +1,293 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/lab/chaos/lan"
+	"github.com/leasehold-dev/leasehold/lab/chaos/skewedclock"
+	"github.com/leasehold-dev/leasehold/server/proc"
+)
+
+// A Role is what a process is for.
+type Role string
+
+// The roles.
+const (
+	Manager Role = "manager"
+	Store   Role = "store"
+	Owner   Role = "owner"
+	Caller  Role = "caller"
+)
+
+// A Member is a process and its host.
+type Member struct {
+	proc.Process
+	Role   Role
+	Host   *lan.Host
+	Addr   string // where it listens, if it does
+	Spared bool   // its process must not be ended
+
+	programs []string // the first, and other builds of it
+	args     []string
+	output   func(offset time.Duration, from io.Reader) error // reads its output; nil: that is its log
+	within   []string                                         // the command that starts it in a namespace
+	disk     string                                           // its own, as we see it; empty: none
+
+	mu       sync.Mutex
+	next     Options
+	life     life
+	claimed  bool
+	excused  bool      // it may crash
+	pardon   time.Time // until when it may end of what it was excused for
+	revived  int
+	reviving sync.WaitGroup
+}
+
+// Options are how a process is started.
+type Options struct {
+	Program int           // which of its programs
+	Offset  time.Duration // by how much its monotonic clock is ahead of ours; whole seconds count
+	Rate    float64       // of its clock, if its program is one whose clock has a rate; 0: as ours
+
+	// Once is added to the environment of the next process, and of no other. Dies says that it
+	// may end by that.
+	Once []string
+	Dies bool
+}
+
+// A life is the state of a member's process.
+type life struct {
+	wanted  bool // there should be a process
+	dies    bool // it may die at a failpoint
+	starts  int
+	known   int   // starts at the last call of restarted
+	logFrom int64 // where in the log this process begins
+}
+
+// locked calls a function with the lock.
+func (m *Member) locked(do func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	do()
+}
+
+// Configure changes how the next process is started.
+func (m *Member) Configure(change func(*Options)) { m.locked(func() { change(&m.next) }) }
+
+// Start starts a process.
+func (m *Member) Start() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.life.wanted = true
+	return m.start()
+}
+
+// start is Start for callers that have the lock.
+func (m *Member) start() error {
+	m.life.starts++
+	m.life.logFrom = 0
+	if info, err := os.Stat(m.Launch.Log); err == nil {
+		m.life.logFrom = info.Size()
+	}
+	command := append([]string{m.programs[m.next.Program]}, m.args...)
+	offset := m.next.Offset.Truncate(time.Second)
+	if offset != 0 {
+		seconds := fmt.Sprint(int64(offset / time.Second))
+		command = append([]string{"unshare", "--time", "--monotonic", seconds, "--boottime", seconds}, command...)
+	}
+	command = slices.Concat(m.within, command)
+	m.Launch.Program, m.Launch.Args, m.Launch.Env = command[0], command[1:], m.next.Once
+	if m.next.Rate != 0 {
+		m.Launch.Env = append(m.Launch.Env, skewedclock.Rate(m.next.Rate))
+	}
+	m.life.dies = m.next.Dies
+	m.next.Once, m.next.Dies = nil, false
+	if m.output != nil {
+		m.Launch.Output = func(r io.Reader) error { return m.output(offset, r) }
+	}
+	return m.Process.Start()
+}
+
+// Become has the next process be of the next of its programs, and reports whether there is another.
+func (m *Member) Become() bool {
+	m.Configure(func(o *Options) { o.Program = (o.Program + 1) % len(m.programs) })
+	return len(m.programs) > 1
+}
+
+// revert has the next process be of the first program, and reports whether it was another.
+func (m *Member) revert() (other bool) {
+	m.Configure(func(o *Options) { other, o.Program = o.Program != 0, 0 })
+	return other
+}
+
+// crashTime is how long a process that has crashed may take to end: it prints its stacks.
+const crashTime = 2 * time.Second
+
+// Excuse says whether it may crash. One that is no longer excused may still be ending.
+func (m *Member) Excuse(excused bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.excused && !excused {
+		m.pardon = time.Now().Add(crashTime)
+	}
+	m.excused = excused
+}
+
+// isExcused reports whether it may have crashed. The lock is held.
+func (m *Member) isExcused() bool { return m.excused || time.Now().Before(m.pardon) }
+
+// Kill ends its process with SIGKILL.
+func (m *Member) Kill() {
+	m.locked(func() { m.life.wanted = false })
+	m.Process.Kill()
+}
+
+// endTimeout is how long a process may take to end after SIGTERM. Under faults that can take
+// longer: then it is killed, and that is no failure.
+const endTimeout = 5 * time.Second
+
+// End terminates its process. It fails only if the process crashes.
+func (m *Member) End() error {
+	m.locked(func() { m.life.wanted = false })
+	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+	defer cancel()
+	if err := m.Terminate(ctx); err != nil && m.crashed() {
+		return Crash{err}
+	}
+	return nil
+}
+
+// Close is Kill for good.
+func (m *Member) Close() {
+	m.locked(func() { m.life.wanted = false })
+	m.Process.Close()
+	m.reviving.Wait()
+}
+
+// Pause stops its process, unless that has ended by itself.
+func (m *Member) Pause() error { return unlessDone(m.Process.Pause()) }
+
+// Resume lets it go on.
+func (m *Member) Resume() error { return unlessDone(m.Process.Resume()) }
+
+func unlessDone(err error) error {
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	return err
+}
+
+// restarted reports whether it was started since the last call.
+func (m *Member) restarted() (yes bool) {
+	m.locked(func() { yes, m.life.known = m.life.known != m.life.starts, m.life.starts })
+	return yes
+}
+
+// Revived counts how often it was started because its process had ended by itself.
+func (m *Member) Revived() (n int) {
+	m.locked(func() { n = m.revived })
+	return n
+}
+
+// A Crash is the end of a process that had no reason to end.
+type Crash struct{ Err error }
+
+func (c Crash) Error() string { return c.Err.Error() }
+
+// Unwrap is how it ended.
+func (c Crash) Unwrap() error { return c.Err }
+
+// revivalAfter is after how long a process that ended by itself is started again.
+const revivalAfter = 300 * time.Millisecond
+
+// revive is what a supervisor does, such as systemd: a manager that finds no store when
+// it is started ends. If it ends otherwise that is a failure, and so is the end of an owner or
+// a caller, unless a fault may end it.
+func (m *Member) revive(ended error, failed func(error)) {
+	if m.crashed() || !m.mayEnd() {
+		failed(Crash{ended})
+		return
+	}
+	var starts int
+	m.locked(func() { starts = m.life.starts })
+	m.reviving.Go(func() {
+		<-time.After(revivalAfter)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if !m.life.wanted || m.life.starts != starts {
+			return // it was killed or started meanwhile
+		}
+		m.revived++
+		if err := m.start(); err != nil {
+			failed(err)
+		}
+	})
+}
+
+// mayEnd reports whether its process may end by itself.
+func (m *Member) mayEnd() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.Role == Manager || m.Role == Store || m.isExcused() || m.life.dies || !m.life.wanted
+}
+
+// crashed reports whether the log of its process ends with an error of Go's runtime that is not
+// excused. No shortage of memory or disk excuses a bug.
+func (m *Member) crashed() bool {
+	m.mu.Lock()
+	from, excused := m.life.logFrom, m.isExcused()
+	m.mu.Unlock()
+	log, err := os.Open(m.Launch.Log)
+	if err != nil {
+		return false
+	}
+	defer log.Close() //nolint:errcheck // it was only read
+	text, err := io.ReadAll(io.NewSectionReader(log, from, math.MaxInt64-from))
+	return err == nil && panicked(string(text), excused)
+}
+
+func panicked(log string, excused bool) bool {
+	words := []string{"\npanic: runtime error: ", "\nfatal error: all goroutines are asleep", "\nfatal error: concurrent map", "WARNING: DATA RACE"}
+	if !excused {
+		words = append(words, "\npanic: ", "\nfatal error: ", "SIGSEGV")
+	}
+	log = "\n" + log
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(log, w) }) || machinePanicked(log)
+}
+
+// machinePanicked reports whether a state machine panicked: an assertion of it does not hold.
+func machinePanicked(log string) bool {
+	_, last, found := strings.Cut(log, "\npanic: ")
+	if _, rest, more := strings.Cut(last, "\n\n"); more {
+		last, _, _ = strings.Cut(rest, "\n\n") // the goroutine that did
+	}
+	return found && strings.Contains(last, "/internal/core/machine/")
+}
+
+// Claim takes a member for one fault, and reports whether no other has it: a dead process
+// cannot be paused.
+func (m *Member) Claim() (free bool) {
+	m.locked(func() { free, m.claimed = !m.claimed, true })
+	return free
+}
+
+// Release gives a claimed member back.
+func (m *Member) Release() { m.locked(func() { m.claimed = false }) }
+
+// Hosts are the hosts of members.
+func Hosts(members ...[]*Member) []*lan.Host {
+	var hosts []*lan.Host
+	for _, m := range slices.Concat(members...) {
+		hosts = append(hosts, m.Host)
+	}
+	return hosts
+}

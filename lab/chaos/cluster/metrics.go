@@ -1,0 +1,87 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"github.com/leasehold-dev/leasehold/lab/chaos/actor"
+	"github.com/leasehold-dev/leasehold/lab/chaos/leaks"
+)
+
+// Usage adds what each process uses to a log. Callers report theirs by other means.
+func (c *Cluster) Usage(ctx context.Context, into *leaks.Log, callers func(name string) leaks.Sample) {
+	for _, m := range c.All() {
+		pid := m.Pid()
+		outside, err := leaks.Outside(pid)
+		if err != nil {
+			continue // it is dead, and is started again
+		}
+		var inside leaks.Sample
+		switch m.Role {
+		case Manager, Store:
+			var page map[string]float64
+			page, err = c.metrics(ctx, m)
+			inside = leaks.FromMetrics(page)
+		case Owner:
+			inside, err = get(ctx, c.Operator.Dial, m.Addr+actor.UsagePath, leaks.Read)
+		case Caller:
+			inside = callers(m.Name)
+		}
+		if err == nil { // one that is too busy now answers another time
+			into.Add(m.Name, pid, outside, inside)
+		}
+	}
+}
+
+// StoreWorks reports whether most of the members that keep the tables have a leader. Without
+// such members there is nothing to wait for. One that was just paused may answer as before.
+func (c *Cluster) StoreWorks(ctx context.Context) bool {
+	keepers := c.keepers()
+	var (
+		all  sync.WaitGroup
+		have atomic.Int64
+	)
+	for _, m := range keepers {
+		all.Go(func() {
+			if page, err := c.metrics(ctx, m); err == nil && page["etcd_server_has_leader"] == 1 {
+				have.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	return 2*int(have.Load()) > len(keepers) || len(keepers) == 0
+}
+
+// metrics reads the metrics of a manager or a store.
+func (c *Cluster) metrics(ctx context.Context, m *Member) (map[string]float64, error) {
+	addr := m.Addr
+	if m.Role == Manager {
+		addr = m.Host.At(pagePort)
+	}
+	return get(ctx, c.Operator.Dial, addr+"/metrics", leaks.ReadMetrics)
+}
+
+// get reads a page from the host of the operator. The connection is closed, so that the process is
+// not changed by it.
+func get[T any](ctx context.Context, dial func(context.Context, string, string) (net.Conn, error), url string, read func(io.Reader) (T, error)) (found T, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+url, nil)
+	if err != nil {
+		return found, err
+	}
+	answer, err := (&http.Transport{DisableKeepAlives: true, DialContext: dial}).RoundTrip(request)
+	if err != nil {
+		return found, err
+	}
+	defer answer.Body.Close() //nolint:errcheck // it was only read
+	if answer.StatusCode != http.StatusOK {
+		return found, fmt.Errorf("%s: %s", url, answer.Status)
+	}
+	return read(answer.Body)
+}

@@ -1,0 +1,177 @@
+package chaos
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+	"github.com/spf13/pflag"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/testkit/realservice"
+	"github.com/leasehold-dev/leasehold/lab/chaos/actor"
+	"github.com/leasehold-dev/leasehold/lab/chaos/check"
+	"github.com/leasehold-dev/leasehold/lab/chaos/cluster"
+	"github.com/leasehold-dev/leasehold/lab/chaos/history"
+	"github.com/leasehold-dev/leasehold/owner"
+	"github.com/leasehold-dev/leasehold/server/proc"
+)
+
+// An owner of a test may also write to a PostgreSQL, through the fence. Then it is this
+// test binary, so that the leasehold command need not have a driver.
+
+// runFencedOwner is the main function of such an owner.
+func runFencedOwner(args []string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	go proc.EndWithParent(os.Stdin)
+	cfg := actor.OwnerConfig{Records: os.Stdout, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))}
+	flags := pflag.NewFlagSet("owner", pflag.ContinueOnError)
+	cfg.AddFlags(flags)
+	dsn := flags.String("postgres", "", "where the database is")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	db, err := sql.Open("pgx", *dsn)
+	if err != nil {
+		return err
+	}
+	cfg.Beside = func(ctx context.Context, l owner.Checker) error { return writeFenced(ctx, db, l) }
+	return errors.Join(actor.RunOwner(ctx, cfg), db.Close())
+}
+
+// How owners write to the database.
+const (
+	fencedEvery = 20 * time.Millisecond
+	dawdling    = 8 // one in so many writes is made long after the check
+	dawdle      = 10 * time.Second
+	atOnce      = 64 // writes that are under way, most of which dawdle
+)
+
+// writeFenced writes under leases that it has checked before: now and then long before,
+// so that others have the key already. It never asks again whether the lease is still
+// held. That is what the fence is for.
+func writeFenced(ctx context.Context, db *sql.DB, l owner.Checker) error {
+	db.SetMaxOpenConns(2)
+	names, room := history.Watched(cluster.Registers), make(chan struct{}, atOnce)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(fencedEvery):
+		}
+		name := names[rand.IntN(len(names))]
+		lease, ok := l.Check(leasehold.KeyOf(name))
+		if !ok {
+			continue
+		}
+		var late time.Duration
+		if rand.IntN(dawdling) == 0 {
+			late = rand.N(dawdle)
+		}
+		select {
+		case room <- struct{}{}:
+		default:
+			continue
+		}
+		go func() {
+			defer func() { <-room }()
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(late):
+			}
+			writeOnce(ctx, db, name, lease.Generation)
+		}()
+	}
+}
+
+// writeOnce makes one write. What becomes of it is in the database, in the order in which
+// it was accepted: a row's number is drawn while the fence is locked.
+func writeOnce(ctx context.Context, db *sql.DB, name string, g leasehold.Generation) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	err := fence.SQL{}.Do(ctx, db, name, g, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "INSERT INTO accepted (resource, generation) VALUES ($1, $2)", name, int64(g))
+		return err
+	})
+	if errors.Is(err, leasehold.ErrStale) {
+		_, _ = db.ExecContext(ctx, "INSERT INTO refused (resource, generation) VALUES ($1, $2)", name, int64(g)) // for the count alone
+	}
+}
+
+// fenced has the owners of a run write to a PostgreSQL. It skips nothing if there is none:
+// then the run is without.
+func fenced(t *testing.T, cfg *Config) bool {
+	t.Helper()
+	var server *realservice.PostgreSQL
+	t.Run("postgres", func(sub *testing.T) { server = realservice.StartPostgreSQL(within{sub, t}) })
+	if server == nil {
+		return false
+	}
+	db, err := sql.Open("pgx", server.DSN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	schema, err := fence.SQL{}.Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{
+		schema,
+		"CREATE TABLE accepted (number bigserial PRIMARY KEY, resource text NOT NULL, generation bigint NOT NULL)",
+		"CREATE TABLE refused (resource text NOT NULL, generation bigint NOT NULL)",
+	} {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.OwnerProgram, cfg.OwnerArgs = self, []string{"--postgres", server.DSN}
+	cfg.Conclude = func(ctx context.Context, b *check.Book) error { return readFenced(ctx, db, b) }
+	return true
+}
+
+// within is a test that ends things when another one ends.
+type within struct {
+	*testing.T
+	whole *testing.T
+}
+
+func (w within) Cleanup(do func()) { w.whole.Cleanup(do) }
+
+// readFenced writes into the book what the database has accepted.
+func readFenced(ctx context.Context, db *sql.DB, b *check.Book) error {
+	rows, err := db.QueryContext(ctx, "SELECT resource, generation FROM accepted ORDER BY number")
+	if err != nil {
+		return err
+	}
+	defer rows.Close() //nolint:errcheck // its errors are those of Err
+	for rows.Next() {
+		var name string
+		var g int64
+		if err := rows.Scan(&name, &g); err != nil {
+			return err
+		}
+		b.Accepted(name, leasehold.Generation(g))
+	}
+	var refused int
+	if err := errors.Join(rows.Err(), db.QueryRowContext(ctx, "SELECT count(*) FROM refused").Scan(&refused)); err != nil {
+		return err
+	}
+	b.Refused(refused)
+	return nil
+}

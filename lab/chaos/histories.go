@@ -1,0 +1,76 @@
+package chaos
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/testkit/oracle"
+	"github.com/leasehold-dev/leasehold/lab/chaos/history"
+)
+
+// A belief is what an owner has said about a key, as it is kept for people: on the clock of the
+// chaos process, whatever that of the owner showed.
+type belief struct {
+	Key        string               `json:"key"`
+	Generation leasehold.Generation `json:"generation"`
+	Session    string               `json:"session"`
+	Check      [2]oracle.Time       `json:"check"`          // between these it succeeded
+	Held       *[2]oracle.Time      `json:"held,omitempty"` // and the key was still held between these
+}
+
+func beliefOf(r *oracle.Record) belief {
+	b := belief{r.Key.String(), r.Generation, r.Session.Short(), [2]oracle.Time{r.Check.Before, r.Check.After}, nil}
+	if r.Held != (oracle.Span{}) {
+		b.Held = &[2]oracle.Time{r.Held.Before, r.Held.After}
+	}
+	return b
+}
+
+// owned reads what an owner writes, and keeps it.
+func (r *run) owned(name string, offset time.Duration, from io.Reader) error {
+	return r.keep(name, func(to io.Writer) error {
+		lines := json.NewEncoder(to)
+		var unkept error
+		err := oracle.ReadRecords(from, func(record oracle.Record) {
+			record = record.Earlier(offset)
+			r.book.Observe(name, record)
+			if unkept == nil {
+				unkept = lines.Encode(beliefOf(&record))
+			}
+		})
+		return errors.Join(err, unkept)
+	})
+}
+
+// called reads what a caller writes, and keeps it. Nobody sets the clocks of callers.
+func (r *run) called(name string, _ time.Duration, from io.Reader) error {
+	c := r.book.Caller(name)
+	defer c.Gone()
+	return r.keep(name, func(to io.Writer) error {
+		return history.Read(io.TeeReader(from, to), func(e history.Event) {
+			if e.Vitals != nil {
+				r.vitals.told(name, *e.Vitals)
+			}
+			c.Observe(e)
+		})
+	})
+}
+
+// keep has a history written to the file of a process. What cannot be read cannot be
+// judged, and what cannot be kept is no evidence: then the run has failed, whatever else comes of it.
+func (r *run) keep(name string, write func(to io.Writer) error) error {
+	f, err := keepIn(filepath.Join(r.cfg.Dir, name+".history"), maxHistory)
+	if err == nil {
+		err = errors.Join(write(f), f.Close())
+	}
+	if err != nil {
+		err = fmt.Errorf("the history of %s: %w", name, err)
+		r.fail(err)
+	}
+	return err
+}

@@ -1,0 +1,67 @@
+package nemesis
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/lab/chaos/cluster"
+)
+
+// passedBy says who passes the failpoints of which packages, and in which shapes.
+var passedBy = map[string]struct {
+	roles  []cluster.Role
+	shapes []cluster.Shape
+}{
+	"manager":    {[]cluster.Role{cluster.Manager}, cluster.Shapes()},
+	"store":      {[]cluster.Role{cluster.Manager}, []cluster.Shape{cluster.Etcd, cluster.External}},
+	"etcd":       {[]cluster.Role{cluster.Manager}, []cluster.Shape{cluster.Etcd}},
+	"flease":     {[]cluster.Role{cluster.Manager}, []cluster.Shape{cluster.Flease}},
+	"memcatalog": {[]cluster.Role{cluster.Manager}, []cluster.Shape{cluster.Flease}},
+	"owner":      {[]cluster.Role{cluster.Owner}, cluster.Shapes()},
+	"mover":      {[]cluster.Role{cluster.Owner}, cluster.Shapes()},
+	"link":       {[]cluster.Role{cluster.Owner, cluster.Caller}, cluster.Shapes()},
+	"lookup":     {[]cluster.Role{cluster.Caller}, cluster.Shapes()},
+}
+
+// Passed are those of the failpoints that somebody in a cluster of that shape passes.
+func Passed(points []string, in cluster.Shape) []string {
+	return slices.DeleteFunc(slices.Clone(points), func(point string) bool { return !slices.Contains(passedBy[part(point)].shapes, in) })
+}
+
+// fail starts a process that dies or stands still at a failpoint, the first time that it gets
+// there or a later one.
+func fail(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
+	if len(n.Points) == 0 {
+		return "", nil, nil
+	}
+	point := n.Points[s.Pick%uint64(len(n.Points))]
+	passing := func(ctx context.Context, n *Nemesis, s Strike) []*cluster.Member {
+		return slices.DeleteFunc(anyMember(ctx, n, s), func(m *cluster.Member) bool { return !slices.Contains(passedBy[part(point)].roles, m.Role) })
+	}
+	victims, heal, err := replace(1, passing, func(s Strike, _ *cluster.Member, o *cluster.Options) {
+		o.Once, o.Dies = append(o.Once, "LEASEHOLD_FAILPOINTS="+armed(point, s)), true
+	}, killAndStart)(ctx, n, s)
+	if victims != "" {
+		victims += " at " + armed(point, s)
+	}
+	return victims, heal, err
+}
+
+// part is the package of a point.
+func part(point string) string {
+	name, _, _ := strings.Cut(point, "/")
+	return name
+}
+
+// armed is what a process is told: to die, or to stand still for up to as long as the strike
+// lasts.
+func armed(point string, s Strike) string {
+	after := 1<<(s.Pick>>32%5) - 1 // soon more often than late: some are passed once in a life
+	if s.How < 0.5 {
+		return fmt.Sprintf("%s=kill:after=%d", point, after)
+	}
+	return fmt.Sprintf("%s=pause:for=%v:after=%d", point, time.Duration((2*s.How-1)*float64(s.For)).Round(time.Millisecond), after)
+}

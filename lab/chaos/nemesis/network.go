@@ -1,0 +1,159 @@
+package nemesis
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/lab/chaos/cluster"
+	"github.com/leasehold-dev/leasehold/lab/chaos/lan"
+)
+
+// A disorder is a trouble on some ways, and a word for these.
+type disorder func(ctx context.Context, n *Nemesis, s Strike) (where string, ways []lan.Way, t lan.Trouble)
+
+// trouble is a deed that has something befall the network.
+func trouble(d disorder) deed {
+	return func(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
+		where, ways, t := d(ctx, n, s)
+		return where, strikeAll(n.Network, ways, t), nil
+	}
+}
+
+func strikeAll(network *lan.Network, ways []lan.Way, t lan.Trouble) (heal func() error) {
+	var heals []func()
+	for _, w := range ways {
+		heals = append(heals, network.Strike(w, t))
+	}
+	return func() error {
+		for _, heal := range heals {
+			heal()
+		}
+		return nil
+	}
+}
+
+// flap is a trouble that comes and goes.
+func flap(d disorder) deed {
+	return func(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
+		where, ways, t := d(ctx, n, s)
+		ctx, stop := context.WithCancel(ctx)
+		var flapping sync.WaitGroup
+		flapping.Go(func() {
+			on, off := 20*time.Millisecond+time.Duration(s.How*float64(400*time.Millisecond)), 100*time.Millisecond
+			for {
+				heal := strikeAll(n.Network, ways, t)
+				wait(ctx, on)
+				_ = heal() // the network heals always
+				if !wait(ctx, off) {
+					return
+				}
+			}
+		})
+		return where, func() error {
+			stop()
+			flapping.Wait()
+			return nil
+		}, nil
+	}
+}
+
+// isolate drops what a member sends, what it should receive, or both.
+func isolate(whom choice, sent, received bool) disorder {
+	return func(ctx context.Context, n *Nemesis, s Strike) (string, []lan.Way, lan.Trouble) {
+		m := whom(ctx, n, s)[0]
+		var ways []lan.Way
+		if sent {
+			ways = append(ways, lan.Way{From: []*lan.Host{m.Host}})
+		}
+		if received {
+			ways = append(ways, lan.Way{To: []*lan.Host{m.Host}})
+		}
+		return m.Name, ways, lan.Trouble{Cut: true}
+	}
+}
+
+func cut(whom choice) disorder  { return isolate(whom, true, true) }
+func deaf(whom choice) disorder { return isolate(whom, false, true) }
+func mute(whom choice) disorder { return isolate(whom, true, false) }
+
+// cutBetween drops everything between two groups of hosts.
+func cutBetween(where string, a, b []*lan.Host) (string, []lan.Way, lan.Trouble) {
+	return where, []lan.Way{{From: a, To: b}, {From: b, To: a}}, lan.Trouble{Cut: true}
+}
+
+// minority is that one manager has no connection with the others, nor with the store, but
+// with everybody else.
+func minority(whom choice) disorder {
+	return func(ctx context.Context, n *Nemesis, s Strike) (string, []lan.Way, lan.Trouble) {
+		m := whom(ctx, n, s)[0]
+		return cutBetween(m.Name, []*lan.Host{m.Host}, cluster.Hosts(n.Cluster.Managers, n.Cluster.Stores))
+	}
+}
+
+// halves is that there are two parts of the network that know nothing of each other.
+func halves(_ context.Context, n *Nemesis, s Strike) (string, []lan.Way, lan.Trouble) {
+	var one, other []*lan.Host
+	var names []string
+	for i, m := range n.Cluster.All() {
+		if s.Pick>>(i%64)&1 == 0 {
+			one = append(one, m.Host)
+			names = append(names, m.Name)
+		} else {
+			other = append(other, m.Host)
+		}
+	}
+	if one == nil || other == nil { // a nil list would be everybody
+		return "", nil, lan.Trouble{}
+	}
+	return cutBetween(strings.Join(names, " "), one, other)
+}
+
+// apart is that owners and callers do not reach each other.
+func apart(_ context.Context, n *Nemesis, _ Strike) (string, []lan.Way, lan.Trouble) {
+	return cutBetween("owners and callers", cluster.Hosts(n.Cluster.Owners), cluster.Hosts(n.Cluster.Callers))
+}
+
+// degrade has a trouble that is not a cut, everywhere or at one host. Its level follows from the
+// strike.
+func degrade(level func(how float64) (text string, t lan.Trouble)) disorder {
+	return func(ctx context.Context, n *Nemesis, s Strike) (string, []lan.Way, lan.Trouble) {
+		text, t := level(s.How)
+		if s.Pick%3 == 0 {
+			return text + " everywhere", []lan.Way{{}}, t
+		}
+		s.Pick /= 3
+		m := anyMember(ctx, n, s)[0]
+		h := []*lan.Host{m.Host}
+		return text + " at " + m.Name, []lan.Way{{From: h}, {To: h}}, t
+	}
+}
+
+// slow delays everything, by up to a tenth of a second.
+func slow(how float64) (string, lan.Trouble) {
+	d := time.Millisecond + time.Duration(how*float64(100*time.Millisecond))
+	return d.Round(time.Millisecond).String(), lan.Trouble{Delay: d}
+}
+
+// lossy loses 1 to 50 per cent, mostly few.
+func lossy(how float64) (string, lan.Trouble) {
+	share := 0.01 + 0.49*how*how
+	return fmt.Sprintf("%.0f %%", 100*share), lan.Trouble{Loss: share}
+}
+
+func reordering(how float64) (string, lan.Trouble) {
+	d := time.Millisecond + time.Duration(how*float64(50*time.Millisecond))
+	return "within " + d.Round(time.Millisecond).String(), lan.Trouble{Jitter: d}
+}
+
+func duplicating(how float64) (string, lan.Trouble) {
+	return fmt.Sprintf("%.0f %%", 100*how), lan.Trouble{Duplicate: how}
+}
+
+// narrow leaves 10 to 100 kB in a second.
+func narrow(how float64) (string, lan.Trouble) {
+	rate := 10_000 + int(90_000*how)
+	return fmt.Sprintf("%d kB/s", rate/1000), lan.Trouble{Rate: rate}
+}

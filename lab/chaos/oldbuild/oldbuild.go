@@ -1,0 +1,139 @@
+// Package oldbuild builds the leasehold command as it was: from the oldest commit with which
+// this one has to get along. So upgrades and downgrades are between builds that differ.
+package oldbuild
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// What an elder must have: the processes of a chaos run, and our version of the protocol.
+const (
+	processes = "cmd/leasehold/chaos_child.go"
+	protocol  = "internal/runtime/wire/version.go"
+	protocol1 = "internal/runtime/wire/version.go" // where it was before the folders of layers
+	version   = "const Version = "
+)
+
+// A Build is a program, and what it was built from.
+type Build struct {
+	Program string
+	Commit  string // and when that was made
+}
+
+// Oldest builds the oldest commit that has what it takes. Dir is a directory of the checkout,
+// which must have a history. Builds are kept where the user's caches are, since a
+// commit stays what it is.
+func Oldest(ctx context.Context, dir string) (Build, error) {
+	root, err := git(ctx, dir, "rev-parse", "--show-toplevel")
+	if err != nil {
+		return Build{}, fmt.Errorf("looking for an older commit, which takes a checkout of leasehold with its history: %w", err)
+	}
+	commit, err := oldest(ctx, root)
+	if err != nil {
+		return Build{}, err
+	}
+	made, err := git(ctx, root, "show", "--no-patch", "--format=%h of %cI", commit)
+	if err != nil {
+		return Build{}, err
+	}
+	caches, err := os.UserCacheDir()
+	if err != nil {
+		caches = os.TempDir()
+	}
+	place := filepath.Join(caches, "leasehold-elder")
+	b := Build{Program: filepath.Join(place, commit), Commit: made}
+	if _, err := os.Stat(b.Program); err == nil {
+		return b, nil
+	}
+	return b, errors.Join(os.MkdirAll(place, 0o700), build(ctx, root, commit, b.Program))
+}
+
+// oldest finds the commit.
+func oldest(ctx context.Context, root string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(root, protocol))
+	if err != nil {
+		return "", err
+	}
+	ours, ok := versionIn(string(text))
+	if !ok {
+		return "", fmt.Errorf("%s does not say %q any more: lab/chaos/oldbuild must follow", protocol, version)
+	}
+	since, err := git(ctx, root, "log", "--diff-filter=A", "--format=%H", "--", processes)
+	if err != nil {
+		return "", err
+	}
+	if shallow, err := git(ctx, root, "rev-parse", "--is-shallow-repository"); err != nil || shallow == "true" {
+		return "", errors.Join(err, errors.New("this checkout has not all of its history, in which an older commit is looked for: run git fetch --unshallow first, or do without --other"))
+	}
+	first := since[strings.LastIndexByte(since, '\n')+1:]
+	all, err := git(ctx, root, "log", "--reverse", "--first-parent", "--format=%H", first+"^..HEAD")
+	if err != nil {
+		return "", err
+	}
+	for _, commit := range strings.Fields(all) {
+		text, err := git(ctx, root, "show", commit+":"+protocol)
+		if err != nil {
+			text, err = git(ctx, root, "show", commit+":"+protocol1)
+		}
+		if theirs, ok := versionIn(text); err == nil && ok && theirs == ours {
+			if _, err := git(ctx, root, "cat-file", "-e", commit+":"+processes); err == nil {
+				return commit, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("no commit speaks version %s of the protocol", ours)
+}
+
+// versionIn is the version of the protocol that a text is about.
+func versionIn(text string) (string, bool) {
+	_, after, ok := strings.Cut(text, version)
+	number, _, _ := strings.Cut(after, "\n")
+	return number, ok
+}
+
+// build builds a commit, away from the checkout.
+func build(ctx context.Context, root, commit, out string) error {
+	dir, err := os.MkdirTemp("", "leasehold-elder-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // there is nobody left to tell
+	files := filepath.Join(dir, "files.tar")
+	if _, err := git(ctx, root, "archive", "--output", files, commit); err != nil {
+		return err
+	}
+	program := "./cmd/leasehold-lab"
+	if _, err := git(ctx, root, "cat-file", "-e", commit+":"+processes); err == nil {
+		program = "./cmd/leasehold" // when one program had everything
+	}
+	built := out + ".new"
+	for _, args := range [][]string{
+		{"tar", "-xf", files},
+		{"go", "build", "-o", built, program},
+	} {
+		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("building commit %s: %s: %w\n%s", commit, strings.Join(args, " "), err, out)
+		}
+	}
+	return os.Rename(built, out)
+}
+
+// git asks git.
+func git(ctx context.Context, dir string, args ...string) (string, error) {
+	var out, errs bytes.Buffer
+	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &errs
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("git %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(errs.String()))
+	}
+	return strings.TrimSpace(out.String()), nil
+}

@@ -1,0 +1,383 @@
+package chaos
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testkit/oracle"
+	"github.com/leasehold-dev/leasehold/lab/chaos/check"
+	"github.com/leasehold-dev/leasehold/lab/chaos/cluster"
+	"github.com/leasehold-dev/leasehold/lab/chaos/history"
+	"github.com/leasehold-dev/leasehold/lab/chaos/lan"
+	"github.com/leasehold-dev/leasehold/lab/chaos/nemesis"
+)
+
+// A run is one cluster, from its start to its end.
+type run struct {
+	cfg      Config
+	progress func(Snapshot)
+	begin    time.Time
+	network  *lan.Network
+	cluster  *cluster.Cluster
+	book     *check.Book
+	vitals   *watch
+	deeds    *json.Encoder // to a file
+	failed   chan error    // gets the first process that ended by itself
+
+	mu     sync.Mutex
+	report Report
+	doing  string
+	took   []recovery
+}
+
+// Run runs a cluster under faults, and says what came of it. An error is that it could
+// not be done: what was violated is in the report. Progress is told how it is doing, from
+// one goroutine at a time.
+func Run(ctx context.Context, cfg Config, progress func(Snapshot)) (Report, error) {
+	if err := cfg.Validate(); err != nil {
+		return Report{}, err
+	}
+	if err := lan.Available(); err != nil {
+		return Report{}, fmt.Errorf("there can be no network namespaces here: %w", err)
+	}
+	r := &run{
+		cfg: cfg, progress: progress, begin: time.Now(), failed: make(chan error, 1),
+		vitals: newWatch(cfg.Soak), book: check.New(history.Keys(history.Watched(cluster.Watched)), cluster.Stale, cfg.Slack),
+		report: Report{
+			Store: cfg.Shape, Seed: cfg.Seed, Builds: builds(ctx, &cfg), ByKind: make(map[string]int), Violations: []check.Violation{}, Replay: cfg.Replay(),
+		},
+	}
+	stop := r.keepSaying()
+	err := r.inDirectory(func() error { return r.whole(ctx) })
+	stop()
+	return r.report, err
+}
+
+// inDirectory does something with a directory, which goes unless there is a reason to
+// keep it.
+func (r *run) inDirectory(do func() error) (err error) {
+	if r.cfg.Dir == "" {
+		if r.cfg.Dir, err = os.MkdirTemp("", "leasehold-chaos-"); err != nil {
+			return err
+		}
+	} else if r.cfg.Dir, err = filepath.Abs(r.cfg.Dir); err != nil {
+		return err
+	} else if err := os.MkdirAll(r.cfg.Dir, 0o700); err != nil {
+		return err
+	}
+	err = do()
+	if err == nil && len(r.report.Violations) == 0 && !r.cfg.Keep {
+		return os.RemoveAll(r.cfg.Dir)
+	}
+	r.report.Kept = r.cfg.Dir
+	return errors.Join(err, r.bundle())
+}
+
+// whole is a run from the first process to the verdict.
+func (r *run) whole(ctx context.Context) error {
+	deeds, err := os.Create(filepath.Join(r.cfg.Dir, "faults.jsonl"))
+	if err != nil {
+		return err
+	}
+	defer deeds.Close() //nolint:errcheck // what is lost is lost
+	r.deeds = json.NewEncoder(deeds)
+	r.network = lan.New(r.cfg.Seed)
+	defer r.network.Close()
+	r.cluster, err = cluster.New(cluster.Config{
+		Program: cmp.Or(r.cfg.Drifting, r.cfg.Program), Other: r.cfg.Other, Shape: r.cfg.Shape, Dir: r.cfg.Dir, Network: r.network,
+		Owners: r.cfg.Owners, Callers: r.cfg.Callers, Lease: r.cfg.Lease, TTL: r.cfg.TTL, LeasesOff: r.cfg.LeasesOff, Spare: r.cfg.Soak,
+		OwnerProgram: r.cfg.OwnerProgram, OwnerArgs: r.cfg.OwnerArgs,
+		Owned: r.owned, Called: r.called, Failed: r.fail,
+	})
+	if err != nil {
+		return err
+	}
+	err = r.live(ctx)
+	r.cluster.Close()
+	err = errors.Join(err, r.blame(r.unread()))
+	if r.cfg.Conclude != nil {
+		err = errors.Join(err, r.cfg.Conclude(context.WithoutCancel(ctx), r.book))
+	}
+	r.conclude(ctx)
+	if ctx.Err() != nil {
+		err = nil // whatever it was, nobody wanted to wait for more
+	}
+	return err
+}
+
+// live starts the cluster and has storms come over it.
+func (r *run) live(ctx context.Context) error {
+	r.say("starting")
+	if err := r.cluster.Start(ctx); err != nil {
+		return err
+	}
+	err := r.healed(ctx, "before the first storm")
+	if err == nil {
+		err = r.storms(ctx)
+	}
+	return r.blame(err)
+}
+
+// storms has storms come, one after the other, until it is enough.
+func (r *run) storms(ctx context.Context) error {
+	n := &nemesis.Nemesis{Cluster: r.cluster, Network: r.network, Points: nemesis.Passed(r.cfg.Points, r.cfg.Shape), Tell: r.tell}
+	n.CopyAge = r.cfg.setting().Times.CopyAge()
+	if nemesis.HasRestores(r.cfg.setting(), r.cfg.Kinds) {
+		if err := r.cluster.Backup(); err != nil {
+			return err
+		}
+	}
+	for storm := uint64(0); r.goOn(ctx); storm++ {
+		random := rand.New(rand.NewPCG(r.cfg.Seed, 1000+storm))
+		do := r.storm
+		if r.isOutage(storm) {
+			do = r.outage
+		}
+		if err := do(ctx, n, random, storm); err != nil || ctx.Err() != nil {
+			return err
+		}
+		r.vitals.take(ctx, r.cluster)
+		r.book.Settle(oracle.Now() - oracle.Time(r.cfg.Slack+settled))
+	}
+	return r.heard(ctx)
+}
+
+// storm strikes with many faults that overlap, and waits until all is healed.
+func (r *run) storm(ctx context.Context, n *nemesis.Nemesis, random *rand.Rand, storm uint64) error {
+	plan := nemesis.Plan(random, r.cfg.setting(), r.strikes(), stormTime, r.cfg.Kinds)
+	r.say("breaking")
+	if err := n.Storm(ctx, plan); err != nil || ctx.Err() != nil {
+		return err
+	}
+	if r.isOutage(storm + 1) { // which is judged by what this build promises
+		if err := r.cluster.Revert(); err != nil {
+			return err
+		}
+	}
+	r.count(func(p *Report) { p.Storms++ })
+	return r.healed(ctx, fmt.Sprintf("after storm %d", storm+1))
+}
+
+// blame takes a process that ends by itself for what it is: it could start, and so it is the
+// system that is wrong, and not the way in which it was to be tried.
+func (r *run) blame(err error) error {
+	if crash, ok := errors.AsType[cluster.Crash](err); ok {
+		r.violated(crashed, "a process ended by itself", crash)
+		return nil
+	}
+	return err
+}
+
+// violated takes up what no history can show.
+func (r *run) violated(invariant, broken string, why error) {
+	r.count(func(p *Report) {
+		p.Violations = append(p.Violations, check.Violation{Invariant: invariant, Broken: broken, Text: why.Error(), Times: 1})
+	})
+}
+
+// unread is that a process has ended by itself, or what else makes a run worthless, while nobody
+// waited: because it was interrupted, or something else was wrong as well.
+func (r *run) unread() error {
+	select {
+	case err := <-r.failed:
+		return err
+	default:
+		return nil
+	}
+}
+
+// crashed stands where violations have their invariant.
+const crashed = "crash"
+
+// heard waits until callers have heard of the last losses, or should have. If something is wrong
+// already there is no need to.
+func (r *run) heard(ctx context.Context) error {
+	r.say("listening") // callers hear of the last losses
+	for until := time.Now().Add(lastWords + r.cfg.Slack); ; {
+		err := r.wait(ctx, 100*time.Millisecond)
+		if err != nil || !r.cfg.Beyond && r.book.Broken() || r.book.Untold() == 0 || time.Now().After(until) {
+			return err
+		}
+	}
+}
+
+// settled is after how long everybody has heard of everything, and said so.
+const settled = time.Minute
+
+// strikes is how many faults the next storm has: no more than are wanted.
+func (r *run) strikes() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if left := r.cfg.Faults - r.report.Faults; r.cfg.Faults > 0 && left < perStorm {
+		return left
+	}
+	return perStorm
+}
+
+// goOn says whether there is to be another storm.
+func (r *run) goOn(ctx context.Context) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return ctx.Err() == nil && (r.cfg.Beyond || !r.book.Broken()) &&
+		(r.cfg.For == 0 || time.Since(r.begin) < r.cfg.For) && (r.cfg.Faults == 0 || r.report.Faults < r.cfg.Faults)
+}
+
+// patience is how long it may take until every key has an owner, before the run is
+// given up.
+const patience = time.Minute
+
+// healed waits until every key has an owner for good, and all callers find them, and judges how
+// long the former took. Who has a key when no lease from before can be left was renewed since.
+func (r *run) healed(ctx context.Context, when string) error {
+	r.say("recovering")
+	since := oracle.Now()
+	store, stop := r.storeBack(ctx)
+	defer stop()
+	blank := r.cluster.Blank()
+	bound := r.cfg.bound(r.cfg.Shape == cluster.Flease && 2*blank > len(r.cluster.Managers))
+	missing, err := r.cluster.Create(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err() // nobody waits for it any more
+	case err != nil && r.report.Storms == 0:
+		return fmt.Errorf("%s: %w", when, err) // it has never worked
+	case err != nil:
+		r.book.Unrecovered(time.Duration(oracle.Now()-since), bound+r.cfg.Slack, cluster.Watched)
+		r.violated("I6", "nobody leads", fmt.Errorf("%s: %w", when, err))
+		return nil
+	case missing:
+		since = oracle.Now() // nothing could be owned before
+		r.created(when, blank)
+	}
+	for {
+		slowest, without := r.book.Recovery(since, since+oracle.Time(stretch(r.cfg.Lease)))
+		unanswered := r.book.Unanswered(since, history.Watched(cluster.Registers))
+		took := time.Duration(oracle.Now() - since)
+		switch {
+		case without == 0 && unanswered == 0:
+			r.recovered(slowest, bound, store())
+			return nil
+		case took > max(bound+r.cfg.Slack, patience):
+			if without > 0 {
+				r.book.Unrecovered(took, bound+r.cfg.Slack, without)
+			} else {
+				r.recovered(slowest, bound, store())
+				r.book.Lost(took, unanswered)
+			}
+			return nil
+		}
+		if err := r.wait(ctx, 50*time.Millisecond); err != nil {
+			return fmt.Errorf("%s: %w", when, err)
+		}
+	}
+}
+
+// created takes up that the namespace had to be created, which is as it should be only if
+// all managers have been dead and have no store.
+func (r *run) created(when string, blank int) {
+	r.count(func(p *Report) { p.Created++ })
+	if r.cfg.Shape != cluster.Flease || blank < len(r.cluster.Managers) {
+		r.book.Vanished(when, blank)
+	}
+}
+
+// storeBack waits beside us until the store works. What it returns says how long that took,
+// or has taken, and ends it.
+func (r *run) storeBack(ctx context.Context) (took func() time.Duration, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	began, back := time.Now(), make(chan time.Duration, 1)
+	go func() {
+		for ctx.Err() == nil && !r.cluster.StoreWorks(ctx) {
+			select {
+			case <-ctx.Done():
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+		back <- time.Since(began)
+	}()
+	took = sync.OnceValue(func() time.Duration { cancel(); return <-back })
+	return took, func() { took() }
+}
+
+func (r *run) recovered(took, bound, store time.Duration) {
+	if r.report.Storms > 0 {
+		r.took = append(r.took, recovery{storm: r.report.Storms, took: took, bound: bound, store: store})
+		if took > bound+r.cfg.Slack {
+			r.book.Unrecovered(took, bound+r.cfg.Slack, 0)
+		}
+	}
+}
+
+// wait waits, unless a process ends by itself or the context ends.
+func (r *run) wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case err := <-r.failed:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// conclude judges everything.
+func (r *run) conclude(ctx context.Context) {
+	r.report.Seconds = time.Since(r.begin).Seconds()
+	r.report.Recoveries = recoveries(r.took, &r.cfg)
+	r.report.Revived, r.report.Unbounded = r.cluster.Revived(), r.cluster.Unbounded
+	r.report.Packets = r.network.Counts()
+	r.report.Interrupted = ctx.Err() != nil
+	r.say("judging")
+	found, n := r.book.Violations()
+	r.report.Violations = append(append(r.report.Violations, r.excuse(found)...), r.vitals.judge(&r.report)...)
+	r.notice()
+	r.report.Checked = n
+}
+
+// fail is told of a process that ended by itself, and of what else makes a run worthless.
+func (r *run) fail(err error) {
+	select {
+	case r.failed <- err:
+	default:
+	}
+}
+
+// tell takes up what the nemesis does.
+func (r *run) tell(d nemesis.Deed) {
+	if !d.Healed && d.Victims != "" {
+		now := oracle.Now() // it has begun
+		for _, caller := range r.silenced(&d) {
+			r.book.Cut(caller, now, now+oracle.Time(d.For))
+		}
+	}
+	r.count(func(p *Report) {
+		switch {
+		case d.Victims == "":
+			p.Missed++
+		case !d.Healed:
+			p.Faults++
+			p.ByKind[d.Kind]++
+		}
+		_ = r.deeds.Encode(struct {
+			Time oracle.Time `json:"time"`
+			nemesis.Deed
+		}{oracle.Now(), d}) // a full disk is found out by others
+	})
+	r.say("breaking")
+}
+
+func (r *run) count(do func(*Report)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	do(&r.report)
+}

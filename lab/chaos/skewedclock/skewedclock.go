@@ -1,0 +1,137 @@
+// Package skewedclock builds the leasehold command with clocks that can be wrong: one whose rate
+// can be chosen, and a wall clock that is set while the process runs.
+//
+// The program that people run has no such thing, and should not. So the files of
+// internal/runtime/clock that read the clocks are replaced by others while it is built. All that
+// decides about leases reads them there.
+package skewedclock
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Where a process finds what is wrong with its clocks.
+const (
+	rateVariable = "CHAOS_CLOCK_RATE"
+	wallVariable = "CHAOS_WALL_CLOCK"
+)
+
+// Rate is what a process is told whose clock is to run at a rate: 1.1 is one that gains a
+// tenth.
+func Rate(rate float64) string { return fmt.Sprintf("%s=%g", rateVariable, rate) }
+
+// Wall is what a process is told whose wall clock is to be set by so much, a time after it was
+// started, and to be right again later.
+func Wall(by, after, until time.Duration) string {
+	return fmt.Sprintf("%s=%d %d %d", wallVariable, by, after, until)
+}
+
+// command is what is built.
+const command = "github.com/leasehold-dev/leasehold/cmd/leasehold-lab"
+
+// A change is of one file: what is replaced, and what it becomes.
+type change struct{ was, becomes string }
+
+// changes are those of the files of internal/runtime/clock. What is wrong with the clocks is read once,
+// when the first of them is.
+func changes() map[string][]change {
+	return map[string][]change{
+		"clock.go": {
+			{
+				"func (c *Clock) Now() mono.Instant { return mono.Instant(time.Since(c.base)) }",
+				"func (c *Clock) Now() mono.Instant { return rated(time.Since(c.base)) }",
+			},
+			{
+				"	return mono.Instant(now.Sub(c.base)), now\n}\n",
+				"	return rated(now.Sub(c.base)), now.Add(set(now))\n}\n" + wrong,
+			},
+			{"import (\n\t\"time\"\n", "import (\n\t\"fmt\"\n\t\"os\"\n\t\"strconv\"\n\t\"sync\"\n\t\"time\"\n"},
+		},
+		"system.go": {
+			{"return time.Duration(now.UnixNano()) - now.Sub(s.clock.base)", "return time.Duration(now.UnixNano()) + set(now) - now.Sub(s.clock.base)"},
+		},
+	}
+}
+
+// wrong is what is added.
+const wrong = `
+var began = time.Now()
+
+func rated(d time.Duration) mono.Instant { return mono.Instant(float64(d) * rate()) }
+
+var rate = sync.OnceValue(func() float64 {
+	r, err := strconv.ParseFloat(os.Getenv("` + rateVariable + `"), 64)
+	if err != nil || r <= 0 {
+		return 1
+	}
+	return r
+})
+
+// set is by how much the wall clock is wrong.
+func set(now time.Time) time.Duration {
+	s := setting()
+	if passed := now.Sub(began); passed < s[1] || passed >= s[2] {
+		return 0
+	}
+	return s[0]
+}
+
+var setting = sync.OnceValue(func() (s [3]time.Duration) {
+	_, _ = fmt.Sscan(os.Getenv("` + wallVariable + `"), &s[0], &s[1], &s[2])
+	return s
+})
+`
+
+// Build builds the program into a directory, with build tags if there are any, and returns where
+// it is. It takes a checkout that this process runs in, and the go command.
+func Build(ctx context.Context, dir string, tags ...string) (program string, err error) {
+	out, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", "github.com/leasehold-dev/leasehold/internal/runtime/clock").Output()
+	if err != nil {
+		return "", fmt.Errorf("finding the clock to replace, which takes a checkout of leasehold and the go command: %w", err)
+	}
+	files := make(map[string]string)
+	for name := range changes() {
+		original := filepath.Join(strings.TrimSpace(string(out)), name)
+		text, err := os.ReadFile(original)
+		if err != nil {
+			return "", err
+		}
+		changed, err := replace(name, string(text))
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", original, err)
+		}
+		files[original] = filepath.Join(dir, name)
+		if err := os.WriteFile(files[original], []byte(changed), 0o600); err != nil { //nolint:gosec // in a directory of the caller's
+			return "", err
+		}
+	}
+	plan, err := json.Marshal(map[string]any{"Replace": files})
+	overlay := filepath.Join(dir, "overlay.json")
+	if err := errors.Join(err, os.WriteFile(overlay, plan, 0o600)); err != nil {
+		return "", err
+	}
+	program = filepath.Join(dir, "leasehold-drifting")
+	if out, err := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-tags", strings.Join(tags, ","), "-o", program, command).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building a program whose clocks can be wrong: %w\n%s", err, out)
+	}
+	return program, nil
+}
+
+// replace plants the other clocks in the text of a file.
+func replace(name, text string) (string, error) {
+	for _, c := range changes()[name] {
+		if strings.Count(text, c.was) != 1 {
+			return "", fmt.Errorf("there is no %q in it, or more than one: lab/chaos/skewedclock must follow", c.was)
+		}
+		text = strings.Replace(text, c.was, c.becomes, 1)
+	}
+	return text, nil
+}

@@ -1,0 +1,66 @@
+package fleasesim
+
+import (
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/lab/sim/engine"
+)
+
+// A Kind says which assumption about clocks holds in a world.
+type Kind uint8
+
+// The kinds of worlds.
+const (
+	Any   Kind = iota // the seed chooses
+	Wall              // wall clocks are within epsilon; monotonic clocks race, and stand still
+	Mono              // monotonic clocks are within the drift bound; wall clocks drift, and are set
+	Both              // both are as they should be
+	Twins             // as Both, but two processes have the same id: no lease is safe until one has given way, all else is
+	kinds
+)
+
+var kindNames = [kinds]string{"any", "wall", "mono", "both", "twins"}
+
+func (k Kind) String() string { return kindNames[k] }
+
+// Config is one simulated world, but for the seed.
+type Config struct {
+	Kind      Kind
+	Processes int           // 3 to 7; 0 lets the seed choose
+	Resources int           // 1 to 4; 0 lets the seed choose
+	Duration  time.Duration // of the time with faults; default 15 s, which is as many leases
+	Faults    engine.Mix    // default [Kinds].Default
+}
+
+// Bounds on a world.
+const (
+	minProcesses = 3
+	maxProcesses = 7
+	maxResources = 4
+	maxDuration  = time.Hour
+)
+
+// Validate fills in defaults and reports what is wrong.
+func (c *Config) Validate() error {
+	if c.Duration == 0 {
+		c.Duration = 15 * time.Second
+	}
+	if c.Faults == nil {
+		c.Faults = Kinds().Default()
+	}
+	bad := func(what, format string, args ...any) error {
+		return leasehold.Errorf("simulation", leasehold.ErrInvalid, what, format, args...)
+	}
+	switch {
+	case c.Kind >= kinds:
+		return bad("kind", "%d, want less than %d", c.Kind, kinds)
+	case c.Processes != 0 && (c.Processes < minProcesses || c.Processes > maxProcesses):
+		return bad("processes", "%d, want %d to %d, or 0 to let the seed choose", c.Processes, minProcesses, maxProcesses)
+	case c.Resources < 0 || c.Resources > maxResources:
+		return bad("resources", "%d, want 1 to %d, or 0 to let the seed choose", c.Resources, maxResources)
+	case c.Duration < time.Second || c.Duration > maxDuration:
+		return bad("duration", "%v, want 1s to %v", c.Duration, maxDuration)
+	}
+	return Kinds().Validate(c.Faults)
+}

@@ -1,0 +1,219 @@
+package explore
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/lab/fleasesim"
+	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
+)
+
+// A state is all that there is at a moment. It is not changed once it is made:
+// a step makes another, which shares with it what has stayed the same.
+type state struct {
+	scenario *Scenario
+	now      time.Duration // true time
+	procs    [processes]*proc
+	mail     []*letter // under way, in the order in which they were sent; never two that are equal
+	acquired bool      // a lease was acquired by the step that led here
+
+	detours, crashes, duplicates, tries, releases, ticks int8 // that are left
+}
+
+// A proc is a process.
+type proc struct {
+	machine     *flease.Machine
+	incarnation uint64
+	held        bool
+	lease       flease.Lease
+	asked       bool
+	hash        uint64
+}
+
+// A letter is a packet under way.
+type letter struct {
+	to       int
+	envelope flease.Envelope
+	messages []flease.Message
+	late     bool // it was held back: what was sent after it comes first
+	hash     uint64
+}
+
+const resource = "r"
+
+// newState is a group whose processes have met, and have forgotten what they did
+// on that occasion.
+func newState(s *Scenario) (*state, error) {
+	st := &state{scenario: s, detours: s.Detours, crashes: s.Crashes, duplicates: s.Duplicates, tries: s.Tries, releases: s.Releases, ticks: s.Ticks}
+	for i := range st.procs {
+		if err := st.start(i, uint64(i+1)<<8); err != nil {
+			return nil, err
+		}
+	}
+	st.now += 4 * lease
+	for i := range st.procs {
+		for _, call := range []func(*flease.Machine, flease.Time){
+			func(m *flease.Machine, now flease.Time) { m.Advance(now) },
+			func(m *flease.Machine, now flease.Time) { _ = m.Acquire(now, "warm") },
+			func(m *flease.Machine, now flease.Time) { m.Release(now, "warm") },
+		} {
+			st.call(i, call)
+			st.settle()
+		}
+	}
+	for range 100 {
+		st.now += lease / 10
+		for i := range st.procs {
+			st.call(i, func(m *flease.Machine, now flease.Time) { m.Advance(now) })
+		}
+		st.settle()
+	}
+	st.mail = nil
+	for i, p := range st.procs {
+		if !p.machine.Ready() || p.machine.Size() > 0 {
+			return nil, fmt.Errorf("process %d is not as it should be at the start: ready %t, it knows %d resources", i+1, p.machine.Ready(), p.machine.Size())
+		}
+	}
+	return st, nil
+}
+
+// settle delivers everything, and what comes of it.
+func (st *state) settle() {
+	for range 100 {
+		if len(st.mail) == 0 {
+			return
+		}
+		st.deliver(0, false)
+	}
+}
+
+// start starts a process with no memory.
+func (st *state) start(i int, incarnation uint64) error {
+	m, err := flease.New(st.time(i), flease.Config{
+		Self: flease.Process(i + 1), Incarnation: incarnation, Peers: []flease.Process{1, 2, 3},
+		Lease: lease, Epsilon: epsilon, Drift: drift, Rand: explorer.Constant(),
+		Fresh: func(present uint64) uint64 { return present + 1<<32 },
+	})
+	if err != nil {
+		return err
+	}
+	st.procs[i] = &proc{machine: m, incarnation: incarnation}
+	st.collect(i)
+	return nil
+}
+
+// time is what the clocks of a process show.
+func (st *state) time(i int) flease.Time {
+	c := &st.scenario.Clocks[i]
+	return flease.Time{
+		Mono: mono.Instant(float64(st.now) * c.Mono),
+		Wall: flease.Wall(time.Hour + c.Ahead + time.Duration(float64(st.now)*c.Wall)),
+	}
+}
+
+// call lets a process do something, on a copy of its machine.
+func (st *state) call(i int, do func(*flease.Machine, flease.Time)) {
+	p := *st.procs[i]
+	p.machine = p.machine.Clone()
+	st.procs[i] = &p
+	do(p.machine, st.time(i))
+	st.collect(i)
+}
+
+// collect takes what a machine has to say and to send.
+func (st *state) collect(i int) {
+	p := st.procs[i]
+	for _, n := range p.machine.Notices() {
+		switch {
+		case n.Name != resource:
+		case n.What == flease.Acquired || n.What == flease.Renewed:
+			p.held, p.lease, p.asked = true, n.Lease, true
+			st.acquired = st.acquired || n.What == flease.Acquired
+		case n.What == flease.Lost:
+			p.held, p.asked = false, false
+		case n.What == flease.Released || n.What == flease.Refused || n.What == flease.Unreachable || n.What == flease.Disputed:
+			p.asked = false
+		}
+	}
+	p.machine.Flush(st.time(i), func(to flease.Process, e *flease.Envelope, msgs []flease.Message) {
+		st.post(&letter{to: int(to) - 1, envelope: *e, messages: slices.Clone(msgs)})
+	})
+	b := p.machine.AppendState(nil)
+	b = binary.AppendUvarint(b, p.incarnation)
+	b = fmt.Appendf(b, "%t%t%v", p.held, p.asked, p.lease)
+	p.hash = xxhash.Sum64(b)
+}
+
+// post puts a letter under way, unless one that is equal already is.
+func (st *state) post(l *letter) {
+	e := &l.envelope
+	var b []byte
+	for _, n := range []uint64{uint64(l.to), uint64(e.From), e.Incarnation, e.To, uint64(e.Sent), uint64(e.Echo)} {
+		b = binary.AppendUvarint(b, n)
+	}
+	for i := range l.messages {
+		b = l.messages[i].AppendState(b)
+	}
+	l.hash = xxhash.Sum64(b)
+	if slices.ContainsFunc(st.mail, func(o *letter) bool { return o.hash == l.hash }) {
+		return
+	}
+	at := len(st.mail)
+	if st.scenario.Detours == explorer.Unlimited { // then their order means nothing
+		at, _ = slices.BinarySearchFunc(st.mail, l.hash, func(o *letter, hash uint64) int { return cmp.Compare(o.hash, hash) })
+	}
+	st.mail = slices.Insert(slices.Clone(st.mail), at, l)
+}
+
+// Hash is that of a state, and of what may still happen.
+func (st *state) Hash() uint64 {
+	b := binary.AppendUvarint(make([]byte, 0, 256), uint64(st.now))
+	for _, p := range st.procs {
+		b = binary.AppendUvarint(b, p.hash)
+	}
+	for _, n := range []int8{st.detours, st.crashes, st.duplicates, st.tries, st.releases, st.ticks} {
+		b = append(b, byte(n))
+	}
+	for _, l := range st.mail {
+		b = binary.LittleEndian.AppendUint64(b, l.hash)
+		if l.late {
+			b = append(b, 1)
+		}
+	}
+	return xxhash.Sum64(b)
+}
+
+// Budget is part of the hash.
+func (*state) Budget() uint64 { return 0 }
+
+// Figure is whether the last step has acquired a lease.
+func (st *state) Figure(int) uint64 {
+	if st.acquired {
+		return 1
+	}
+	return 0
+}
+
+// Line describes the state and the step that has led to it.
+func (st *state) Line(step string) string { return fmt.Sprintf("%9.3fs  %s", st.now.Seconds(), step) }
+
+// Broken says which processes hold the lease, if more than one does.
+func (st *state) Broken() *explorer.Violation {
+	var holders []int
+	for i, p := range st.procs {
+		if now := st.time(i); p.held && now.Mono < p.lease.Until.Mono && now.Wall <= p.lease.Until.Wall {
+			holders = append(holders, i+1)
+		}
+	}
+	if len(holders) < 2 {
+		return nil
+	}
+	return &explorer.Violation{Invariant: fleasesim.L1Exclusive.String(), Text: fmt.Sprintf("processes %v hold the lease at once", holders)}
+}

@@ -1,0 +1,161 @@
+package fleasesim
+
+import (
+	"fmt"
+
+	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
+)
+
+// An Invariant is something that must always hold.
+type Invariant uint8
+
+// The invariants that the simulator checks.
+const (
+	L1Exclusive Invariant = iota // at most one process believes in a lease
+	L2Told                       // who is told who has a lease is told the truth
+	L3Released                   // what was released is not believed in
+	L4Fences                     // fences rise
+	L5Progress                   // what is wanted is held, soon after faults end
+	L6Bounded                    // memory is bounded, and what is over is forgotten
+	L7Kept                       // while all is well, nothing is lost, and who asks is answered
+	L8Twins                      // who has a twin gives way or stays, and nobody else is taken for one
+	NoCrash                      // no machine panics
+	invariants
+)
+
+var invariantNames = [invariants]string{
+	"L1 exclusive", "L2 told", "L3 released", "L4 fences", "L5 progress", "L6 bounded", "L7 kept", "L8 twins", "crash",
+}
+
+func (i Invariant) String() string { return invariantNames[i] }
+
+// An oracle sees all processes at once, on true time. Each of its checks has a
+// file of its own, check_*.go.
+type oracle struct {
+	world  *world
+	checks [invariants]uint64
+	safe   bool // leases exclude each other
+	fenced bool // fences rise
+	parted bool // there were twins, and one of them is long gone
+	truths []truth
+}
+
+// truth is what has really happened to a resource.
+type truth struct {
+	tenures []tenure // in the order in which they began
+	told    []told
+}
+
+// A tenure is a lease that a process has had.
+type tenure struct {
+	by          *process
+	incarnation uint64
+	fence       uint64
+	began       int64
+}
+
+func (o *oracle) init(w *world) {
+	o.world = w
+	o.safe = w.kind != Twins
+	o.fenced = o.safe && (w.kind != Mono || !w.nemesis.amnesia)
+	o.truths = make([]truth, len(w.resources))
+}
+
+// noticed is a machine saying something.
+func (o *oracle) noticed(p *process, n *flease.Notice) {
+	w := o.world
+	w.notices[n.What]++
+	w.Mix(uint64(p.index)<<8|uint64(n.What), n.Fence^n.Lease.Fence)
+	if w.Traced() {
+		w.Printf("%s: %v %s %s", p.label, n.What, n.Name, w.details(n))
+	}
+	if n.What == flease.EqualIDs || n.What == flease.GaveWay {
+		o.checkTwins(p, n)
+	}
+	r := w.resource(n.Name)
+	if r == nil {
+		return
+	}
+	s := &p.stakes[r.index]
+	switch n.What {
+	case flease.Acquired, flease.Renewed:
+		o.checkReleased(p, r)
+		o.believed(p, r, n)
+	case flease.Lost:
+		o.checkLost(p, r)
+		s.held, s.asked, s.tried = false, s.asking, 0
+	case flease.Refused:
+		o.checkTold(p, r, n)
+		o.answered(p, r, n)
+	case flease.Unreachable, flease.Disputed:
+		o.answered(p, r, n)
+	case flease.Changed:
+		o.checkSeen(p, r, n)
+	case flease.Stopped:
+		s.asked, s.tried = nothing, 0
+	case flease.Released:
+		if s.asked == nothing {
+			s.tried = 0
+		}
+	default: // the others are about no wish
+	}
+}
+
+// answered is a try that has come to its end without a lease.
+func (o *oracle) answered(p *process, r *resource, n *flease.Notice) {
+	s := &p.stakes[r.index]
+	if s.asked == try {
+		o.checkAnswer(p, r, n)
+	}
+	s.tried = 0
+	if s.asked == try {
+		s.asked = nothing
+	}
+}
+
+// believed is a process learning that it has a lease, or that it has it for
+// longer.
+func (o *oracle) believed(p *process, r *resource, n *flease.Notice) {
+	s, t := &p.stakes[r.index], &o.truths[r.index]
+	if n.What == flease.Acquired {
+		o.checkKept(p, r)
+		o.checkRises(p, r, n.Lease.Fence)
+		s.since, s.given = o.world.Now, n.Lease.Fence-1
+		t.tenures = append(t.tenures, tenure{p, p.incarnation, n.Lease.Fence, o.world.Now})
+	} else {
+		o.checkSame(p, r, n.Lease.Fence)
+	}
+	s.held, s.lease, s.asked, s.tried = true, n.Lease, hold, 0
+	o.checkNews(p, r)
+	o.checkExclusive(p, r)
+}
+
+// clockChanged is a clock having been set, which may end a belief or bring one
+// back.
+func (o *oracle) clockChanged(p *process) {
+	for _, r := range o.world.resources {
+		o.checkExclusive(p, r)
+	}
+}
+
+// stepped is a machine having been called.
+func (o *oracle) stepped(p *process) { o.checkSize(p) }
+
+func (w *world) details(n *flease.Notice) string {
+	switch n.What {
+	case flease.Acquired, flease.Renewed, flease.Lost:
+		return fmt.Sprintf("fence %d until %v and %.3f", n.Lease.Fence, n.Lease.Until.Mono, w.Seconds(int64(n.Lease.Until.Wall)))
+	case flease.Refused, flease.Changed:
+		return fmt.Sprintf("p%d fence %d until %.3f", n.Holder, n.Fence, w.Seconds(int64(n.Until)))
+	case flease.Released:
+		return fmt.Sprintf("fence %d", n.Fence)
+	default: // the others are about clocks and peers
+	}
+	if n.Peer != 0 {
+		return fmt.Sprintf("p%d by %v", n.Peer, n.By)
+	}
+	if n.By != 0 {
+		return n.By.String()
+	}
+	return ""
+}

@@ -1,0 +1,120 @@
+package fleasesim
+
+import (
+	"slices"
+
+	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
+)
+
+// A stake is what a process has to do with a resource, as its application and
+// the oracle know it.
+type stake struct {
+	asked   wish
+	asking  wish  // while the machine is called with it
+	tried   int64 // when the oldest try was made that may be in an answer; 0 if there is none
+	watched bool
+
+	held  bool // it was told that it has the lease, and not that it has it no more
+	lease flease.Lease
+	since int64
+
+	given uint64 // the highest fence that it may have released
+}
+
+// A wish is what an application has asked for and not released.
+type wish uint8
+
+const (
+	nothing wish = iota
+	try
+	hold
+)
+
+// believes reports whether the process takes itself for the holder now: it was
+// told so, and neither of its clocks says that it is over.
+func (p *process) believes(r *resource) bool {
+	s := &p.stakes[r.index]
+	now := p.time()
+	return s.held && now.Mono < s.lease.Until.Mono && now.Wall <= s.lease.Until.Wall
+}
+
+func (p *process) member(r *resource) bool { return slices.Contains(r.members, p.id) }
+
+// act is the application doing something.
+func (p *process) act() {
+	if !p.runs() || p.machine.Retired() {
+		return
+	}
+	w := p.world
+	if w.after.phase != faulty {
+		w.after.act(p)
+		return
+	}
+	r := w.resources[w.Random.IntN(len(w.resources))]
+	if !p.member(r) {
+		return
+	}
+	switch dice := w.Random.IntN(12); {
+	case p.stakes[r.index].asked != nothing && dice < 3:
+		p.release(r)
+	case dice < 7:
+		p.ask(r, hold)
+	case dice < 11:
+		p.ask(r, try)
+	default:
+		p.watch(r, !p.stakes[r.index].watched)
+	}
+}
+
+// ask asks for a lease.
+func (p *process) ask(r *resource, what wish) {
+	w, s, now := p.world, &p.stakes[r.index], p.look()
+	call, name := p.machine.Acquire, "wants"
+	if what == try {
+		call, name = p.machine.Try, "tries"
+		if s.tried == 0 {
+			s.tried = w.Now
+		}
+	}
+	w.Printf("%s %s %s", p.label, name, r.name)
+	s.asked, s.asking = max(s.asked, what), what
+	defer func() { s.asking = nothing }()
+	if err := call(now, r.name); err != nil {
+		w.Violated(L6Bounded, "%s cannot ask for %s: %v", p.label, r.name, err)
+		return
+	}
+	p.settle(now)
+}
+
+// look looks at the clocks before something is asked for: what comes of that is
+// about what was asked for before.
+func (p *process) look() flease.Time {
+	now := p.time()
+	p.machine.Observe(now)
+	p.settle(now)
+	return now
+}
+
+// release gives up a lease, or the wish for one.
+func (p *process) release(r *resource) {
+	w, s, now := p.world, &p.stakes[r.index], p.look()
+	w.Printf("%s releases %s", p.label, r.name)
+	if s.held {
+		s.given = max(s.given, s.lease.Fence)
+	} else {
+		s.given = ^uint64(0) // it may have written one that we have not heard of
+	}
+	s.asked, s.held = nothing, false
+	p.machine.Release(now, r.name)
+	p.settle(now)
+}
+
+func (p *process) watch(r *resource, on bool) {
+	now := p.time()
+	p.stakes[r.index].watched = on
+	if err := p.machine.Watch(now, r.name, on); err != nil {
+		p.world.Violated(L6Bounded, "%s cannot watch %s: %v", p.label, r.name, err)
+		return
+	}
+	p.settle(now)
+}

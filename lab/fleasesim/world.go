@@ -1,0 +1,165 @@
+package fleasesim
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/lab/sim/engine"
+)
+
+// Times that are the same in every world. What matters is how they relate to
+// each other; epsilon and the network's delay, the seed chooses.
+const (
+	lease      = time.Second
+	drift      = mono.Drift(1.2)
+	worldStart = int64(time.Hour) // on true time; not 0, which means that something has not happened
+	maxEvents  = 3_000_000        // in a world: more are a loop that does not end
+)
+
+// A world is one run of the simulator.
+type world struct {
+	engine.World
+	cfg  Config
+	kind Kind
+	over bool
+
+	epsilon   time.Duration
+	pace      time.Duration // of the applications: about so often each does something
+	greeting  bool          // those who wait greet the others; who does looks at its clocks more often
+	processes []*process
+	byID      map[flease.Process][]*process // more than one of each only in the world of twins
+	resources []*resource
+
+	usual time.Duration // most that a packet takes while nothing is wrong
+
+	nemesis nemesis
+	oracle  oracle
+	after   aftermath
+	notices [flease.EqualIDs + 1]uint64
+}
+
+// A resource is something that processes want to have alone.
+type resource struct {
+	index   int
+	name    string
+	members []flease.Process
+}
+
+func newWorld(cfg Config, seed uint64, text io.Writer) *world {
+	w := &world{cfg: cfg, kind: cfg.Kind, byID: map[flease.Process][]*process{}}
+	w.Init(seed, worldStart, text)
+	if w.kind == Any {
+		w.kind = []Kind{Wall, Wall, Wall, Wall, Mono, Mono, Mono, Mono, Both, Both, Both, Twins}[w.Random.IntN(12)]
+	}
+	w.epsilon = milliseconds(w.Random, 10, 50, 100, 300, 600)
+	w.pace = milliseconds(w.Random, 100, 300, 1000)
+	w.greeting = w.kind == Twins || w.Chance(4)
+	w.build()
+	w.connect()
+	w.nemesis.init(w)
+	w.oracle.init(w)
+	w.after.world = w
+	return w
+}
+
+func (w *world) build() {
+	n := w.cfg.Processes
+	if n == 0 {
+		n = minProcesses + w.Random.IntN(maxProcesses-minProcesses+1)
+	}
+	resources := w.cfg.Resources
+	if resources == 0 {
+		resources = 1 + w.Random.IntN(maxResources)
+	}
+	ids := make([]flease.Process, n)
+	for i := range ids {
+		ids[i] = flease.Process(i + 1)
+	}
+	for i := range resources {
+		size := []int{1, 2, 3, 3, 3, 4, 5}[w.Random.IntN(7)]
+		members := slices.Clone(ids)
+		w.Random.Shuffle(n, func(i, j int) { members[i], members[j] = members[j], members[i] })
+		w.resources = append(w.resources, &resource{i, fmt.Sprintf("r%d", i), members[:min(size, n)]})
+	}
+	for _, id := range ids {
+		w.addProcess(id, ids)
+	}
+	if w.kind == Twins {
+		w.addProcess(ids[w.Random.IntN(n)], ids)
+	}
+}
+
+func (w *world) resource(name string) *resource {
+	for _, r := range w.resources {
+		if r.name == name {
+			return r
+		}
+	}
+	return nil
+}
+
+// span returns a random duration from low to high.
+func (w *world) span(low, high time.Duration) time.Duration { return low + w.Below(high-low+1) }
+
+// What a process finds in the queue.
+type (
+	alarm  struct{} // that a machine has asked for
+	resume struct{} // after a pause
+	action struct{} // of the application
+)
+
+// run lets the world happen until it is over or something is violated.
+func (w *world) run() {
+	for _, p := range w.processes {
+		w.After(w.Below(lease/2), p.boot)
+		w.Later(w.Below(2*w.pace), p.index, 0, action{})
+	}
+	w.nemesis.begin()
+	w.After(w.cfg.Duration, w.after.heal)
+	for w.Queue.Len() > 0 && w.Failed == nil && !w.over {
+		e := w.Next()
+		w.happen(&e)
+		if w.Events > maxEvents {
+			w.Violated(L6Bounded, "%d events have happened: something goes on for ever", w.Events)
+		}
+	}
+}
+
+func (w *world) happen(e *engine.Event) {
+	if do, ok := e.What.(func()); ok {
+		w.Mix(uint64(e.At), 4<<32)
+		do()
+		return
+	}
+	p := w.processes[e.To]
+	mix := func(kind uint64) { w.Mix(uint64(e.At), kind<<32|uint64(e.To)) }
+	switch what := e.What.(type) {
+	case *packet:
+		mix(0)
+		p.receive(what)
+	case alarm:
+		mix(1)
+		if e.At == p.alarm && e.Epoch == p.epoch {
+			p.ring()
+		}
+	case resume:
+		mix(2)
+		if e.Epoch == p.epoch && p.paused != 0 && w.Now >= p.paused {
+			p.goOn()
+		}
+	case action:
+		mix(3)
+		p.act()
+		w.Later(w.span(w.pace/10, 2*w.pace), p.index, 0, action{})
+	}
+}
+
+// milliseconds draws one of some lengths of time.
+func milliseconds(r *rand.Rand, choices ...int64) time.Duration {
+	return time.Duration(choices[r.IntN(len(choices))] * int64(time.Millisecond))
+}

@@ -1,0 +1,255 @@
+// Package mutant plants bugs, to see that the simulator finds those of machines, and tests
+// those of the shells around them.
+//
+// # DESIGN
+//
+// A mutant is a change of a line or two of the real source. It lives here as a
+// patch, and not behind a hook in the machines: what we ship has no switch that
+// turns safety off. To run one, the command is built anew with the changed
+// file laid over the real one (go build -overlay), which takes seconds. Tests,
+// which run all of them, build a smaller program.
+//
+// A patch begins with what goes wrong. The lines that a hunk replaces, with the
+// lines around them, must occur exactly once in the file. A test checks that, so
+// that a mutant cannot silently stop being one when the code moves on.
+package mutant
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+const module = "github.com/leasehold-dev/leasehold"
+
+// patches is where the patches are, in a checkout: the command does not carry them.
+const patches = "lab/mutant/patches"
+
+// A Mutant is a planted bug.
+type Mutant struct {
+	Name string
+	// Seeds is how many seeds from 1 on are searched for it: several times as
+	// many as it took when it was planted.
+	Seeds int
+	// World is the flags of the worlds in which it shows, if the usual ones do
+	// not: some bugs need several things to go wrong at once.
+	World string
+
+	// Package and Test are what catches it, if no simulator does.
+	Package, Test string
+
+	// Patch is a unified diff of one file, after a text that says what goes wrong. If it is empty,
+	// it is in the file of that name.
+	Patch string
+}
+
+// All returns every mutant of the clusters, sorted by name.
+func All() []Mutant { return sorted(clusters) }
+
+// Fleases returns every mutant of Flease, sorted by name: its simulator is
+// another one.
+func Fleases() []Mutant { return sorted(fleases) }
+
+// Shells returns every mutant that a test catches, sorted by name.
+func Shells() []Mutant { return sorted(shells) }
+
+// Why says what goes wrong with a mutant; "" outside of a checkout.
+func (m Mutant) Why() string {
+	root, err := checkout()
+	if err != nil {
+		return ""
+	}
+	patch, err := m.patch(root)
+	if err != nil {
+		return ""
+	}
+	text, _, _ := strings.Cut(patch, "\n--- ")
+	return strings.Join(strings.Fields(text), " ")
+}
+
+func (m Mutant) patch(root string) (string, error) {
+	if m.Patch != "" {
+		return m.Patch, nil
+	}
+	text, err := os.ReadFile(filepath.Join(root, patches, m.Name+".patch")) //nolint:gosec // a file of the checkout
+	return string(text), err
+}
+
+func sorted(all []Mutant) []Mutant {
+	all = slices.Clone(all)
+	for i := range all {
+		if all[i].Seeds == 0 {
+			all[i].Seeds = 1000
+		}
+	}
+	slices.SortFunc(all, func(a, b Mutant) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Find returns the mutant of the clusters of that name.
+func Find(name string) (Mutant, bool) { return find(All(), name) }
+
+// FindFlease returns the mutant of Flease of that name.
+func FindFlease(name string) (Mutant, bool) { return find(Fleases(), name) }
+
+// FindDemo returns the mutant of that name that the demo finds.
+func FindDemo(name string) (Mutant, bool) { return find(sorted(demos), name) }
+
+func find(all []Mutant, name string) (Mutant, bool) {
+	for _, m := range all {
+		if m.Name == name {
+			return m, true
+		}
+	}
+	return Mutant{}, false
+}
+
+// Build builds a program, such as ./cmd/leasehold, with the bug in it, from the checkout that the
+// working directory is in, into the file out.
+func Build(ctx context.Context, m Mutant, program, out string) error {
+	return m.build(ctx, program, out)
+}
+
+func (m Mutant) build(ctx context.Context, program, out string) error {
+	return m.compile(ctx, out, program, "build")
+}
+
+// buildTest builds the tests that catch the mutant of a shell.
+func (m Mutant) buildTest(ctx context.Context, out string) error {
+	return m.compile(ctx, out, m.Package, "test", "-c", "-tags=failpoints", "-ldflags=-s -w") // half as long to link
+}
+
+// compile has go build something with the bug in it.
+func (m Mutant) compile(ctx context.Context, out, what string, command ...string) error {
+	const op = "build mutant"
+	root, err := checkout()
+	if err != nil {
+		return &leasehold.Error{Op: op, Kind: leasehold.ErrNotFound, Subject: m.Name, Err: err}
+	}
+	dir, err := os.MkdirTemp("", "leasehold-mutant-")
+	if err != nil {
+		return &leasehold.Error{Op: op, Subject: m.Name, Err: err}
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // it is in the system's temporary directory
+	overlay, err := m.lay(root, dir)
+	if err != nil {
+		return &leasehold.Error{Op: op, Kind: leasehold.ErrInternal, Subject: m.Name, Err: err}
+	}
+	cmd := exec.CommandContext(ctx, "go", append(command, "-overlay", overlay, "-o", out, what)...)
+	cmd.Dir = root
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return leasehold.Errorf(op, leasehold.ErrInternal, m.Name, "%v\n%s", err, text)
+	}
+	return nil
+}
+
+// lay writes the changed file and the overlay that puts it in place.
+func (m Mutant) lay(root, dir string) (string, error) {
+	original, planted, err := m.plant(root)
+	if err != nil {
+		return "", err
+	}
+	changed := filepath.Join(dir, "changed.go")
+	if err := os.WriteFile(changed, []byte(planted), 0o600); err != nil { //nolint:gosec // a directory of our own
+		return "", err
+	}
+	text, err := json.Marshal(map[string]map[string]string{"Replace": {original: changed}})
+	if err != nil {
+		return "", err
+	}
+	overlay := filepath.Join(dir, "overlay.json")
+	return overlay, os.WriteFile(overlay, text, 0o600)
+}
+
+// plant returns which file the bug is in, and the file with the bug in it.
+func (m Mutant) plant(root string) (file, planted string, err error) {
+	patch, err := m.patch(root)
+	if err != nil {
+		return "", "", err
+	}
+	_, diff, _ := strings.Cut(patch, "\n--- a/")
+	name, diff, _ := strings.Cut(diff, "\n")
+	_, diff, found := strings.Cut(diff, "\n@@ ")
+	if !found {
+		return "", "", errors.New("the patch has no hunk")
+	}
+	file = filepath.Join(root, filepath.FromSlash(name))
+	source, err := os.ReadFile(file) //nolint:gosec // a file of the checkout
+	if err != nil {
+		return "", "", err
+	}
+	planted = string(source)
+	for hunk := range strings.SplitSeq(diff, "\n@@ ") {
+		was, is, found := place(planted, hunk)
+		if !found {
+			return "", "", fmt.Errorf("%s does not have these lines once: the code has moved on, and the patch must follow\n%s", name, was)
+		}
+		planted = strings.Replace(planted, was, is, 1)
+	}
+	return file, planted, nil
+}
+
+// place returns the lines of a text that a hunk replaces, and those that it puts in their place. Of the
+// lines around the change it needs as many as tell it from others: comments nearby may change.
+func place(text, hunk string) (was, is string, found bool) {
+	_, body, _ := strings.Cut(hunk, "\n") // after the numbers
+	lines := slices.Collect(strings.Lines(body))
+	context := func(line string) bool { return line[0] != '-' && line[0] != '+' }
+	before := slices.IndexFunc(lines, func(line string) bool { return !context(line) })
+	after := 0
+	for after < len(lines) && context(lines[len(lines)-1-after]) {
+		after++
+	}
+	for dropped := range max(before, 0) + after + 1 {
+		for top := max(0, dropped-after); top <= min(dropped, before); top++ {
+			was, is = sides(lines[top : len(lines)-(dropped-top)])
+			if was != "" && strings.Count(text, was) == 1 {
+				return was, is, true
+			}
+		}
+	}
+	was, is = sides(lines)
+	return was, is, false
+}
+
+// sides returns what lines of a hunk replace, and what they put in its place.
+func sides(lines []string) (was, is string) {
+	for _, line := range lines {
+		switch line[0] {
+		case '-':
+			was += line[1:]
+		case '+':
+			is += line[1:]
+		default:
+			was, is = was+line[1:], is+line[1:]
+		}
+	}
+	return was, is
+}
+
+// checkout finds the root of the module that the working directory is in.
+func checkout() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && strings.HasPrefix(string(text), "module "+module+"\n") {
+			return dir, nil
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return "", errors.New("a mutant is built from source: run this inside a checkout of " + module)
+		}
+		dir = up
+	}
+}

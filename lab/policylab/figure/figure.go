@@ -1,0 +1,167 @@
+// Package figure draws how policies did in the lab: what happened over time,
+// and figure 10 of PRS anew, the load of the heavily loaded servers.
+package figure
+
+import (
+	"fmt"
+	"image/color"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/lab/policylab"
+)
+
+// A Format is a kind of image file.
+type Format string
+
+// The formats.
+const (
+	PNG Format = "png"
+	SVG Format = "svg"
+)
+
+// FormatOf returns the format that a file's name asks for.
+func FormatOf(file string) (Format, error) {
+	switch f := Format(strings.ToLower(strings.TrimPrefix(filepath.Ext(file), "."))); f {
+	case PNG, SVG:
+		return f, nil
+	}
+	return "", leasehold.Errorf("plot", leasehold.ErrInvalid, file, "want a name that ends in .png or .svg")
+}
+
+// The sizes of the whole. At 3 panels in a row each is as large as a column of
+// a paper.
+const (
+	panelWidth  = 11 * vg.Centimeter
+	panelHeight = 8 * vg.Centimeter
+)
+
+// Draw draws results, of which there is at least one, with their loads kept,
+// and all of the same length. The upper row compares them, the lower one has a
+// panel for each. Equal results give equal images.
+func Draw(to io.Writer, format Format, results []*policylab.Result, meanLoad float64) error {
+	upper := []*plot.Plot{
+		compared(results, "Most loaded server", "load / mean", maxOverMean),
+		compared(results, "Keys moved so far", "% of all keys", keysMoved),
+		compared(results, "Ranges", "ranges", ranges),
+	}
+	var lower []*plot.Plot
+	for i, r := range results {
+		lower = append(lower, heavilyLoaded(r, lineColor(i), meanLoad))
+	}
+	sameHeight(lower)
+	columns := max(len(upper), len(lower))
+	width, height := panelWidth*vg.Length(columns), 2*panelHeight
+	switch format {
+	case SVG:
+		c := vgsvg.New(width, height)
+		paint(draw.New(c), upper, lower)
+		return written(c.WriteTo(to))
+	default:
+		c := vgimg.PngCanvas{Canvas: vgimg.New(width, height)}
+		paint(draw.New(c), upper, lower)
+		return written(c.WriteTo(to))
+	}
+}
+
+func written(_ int64, err error) error {
+	if err != nil {
+		return fmt.Errorf("writing the plot: %w", err)
+	}
+	return nil
+}
+
+// paint lays out two rows of panels.
+func paint(c draw.Canvas, rows ...[]*plot.Plot) {
+	height := (c.Max.Y - c.Min.Y) / vg.Length(len(rows))
+	for i, row := range rows {
+		width := (c.Max.X - c.Min.X) / vg.Length(len(row))
+		for j, p := range row {
+			panel := draw.Crop(c, width*vg.Length(j), -width*vg.Length(len(row)-1-j),
+				height*vg.Length(len(rows)-1-i), -height*vg.Length(i))
+			p.Draw(draw.Crop(panel, vg.Millimeter*3, -vg.Millimeter*3, vg.Millimeter*3, -vg.Millimeter*3))
+		}
+	}
+}
+
+// lineColor tells policies apart, for those who see few colours, too (Okabe and
+// Ito's palette).
+func lineColor(i int) color.Color {
+	palette := []color.Color{
+		color.RGBA{0x00, 0x72, 0xb2, 0xff},
+		color.RGBA{0xd5, 0x5e, 0x00, 0xff},
+		color.RGBA{0x00, 0x9e, 0x73, 0xff},
+		color.RGBA{0xcc, 0x79, 0xa7, 0xff},
+		color.RGBA{0xe6, 0x9f, 0x00, 0xff},
+		color.RGBA{0x56, 0xb4, 0xe9, 0xff},
+	}
+	return palette[i%len(palette)]
+}
+
+// A curve is a value for each period.
+type curve func(period int) float64
+
+func maxOverMean(r *policylab.Result) curve {
+	return func(p int) float64 { return r.Samples[p].MaxOverMean }
+}
+
+func keysMoved(r *policylab.Result) curve {
+	sums := make([]float64, len(r.Samples))
+	sum := 0.0
+	for i, s := range r.Samples {
+		sum += s.Moved
+		sums[i] = 100 * sum
+	}
+	return func(p int) float64 { return sums[p] }
+}
+
+func ranges(r *policylab.Result) curve {
+	return func(p int) float64 { return float64(r.Samples[p].Ranges) }
+}
+
+// newPanel is an empty plot over time.
+func newPanel(title, unit string) *plot.Plot {
+	p := plot.New()
+	p.Title.Text = title
+	p.Title.Padding = 2 * vg.Millimeter
+	p.X.Label.Text, p.Y.Label.Text = "minutes", unit
+	p.Legend.Top = true
+	p.Add(plotter.NewGrid())
+	return p
+}
+
+// compared has one line for each result.
+func compared(results []*policylab.Result, title, unit string, of func(*policylab.Result) curve) *plot.Plot {
+	p := newPanel(title, unit)
+	for i, r := range results {
+		l := newLine(r, of(r), lineColor(i), 1.5)
+		p.Add(l)
+		p.Legend.Add(r.Policy, l)
+	}
+	p.Y.Min, p.Y.Max = 0, 1.4*p.Y.Max // room for the legend
+	return p
+}
+
+// newLine is a line over all periods. It has no points where it goes on as it
+// was: most of the time nothing changes, and files are much smaller.
+func newLine(r *policylab.Result, value curve, c color.Color, width vg.Length) *plotter.Line {
+	var points plotter.XYs
+	last := len(r.Samples) - 1
+	for i := range r.Samples {
+		y := value(i)
+		if i > 0 && i < last && value(i-1) == y && y == value(i+1) {
+			continue
+		}
+		points = append(points, plotter.XY{X: float64(i) * r.Period.Minutes(), Y: y})
+	}
+	return &plotter.Line{XYs: points, LineStyle: draw.LineStyle{Color: c, Width: width}}
+}

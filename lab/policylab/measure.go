@@ -1,0 +1,187 @@
+package policylab
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/partition"
+)
+
+// hotShare is the least share of its owner's load that makes a key hot.
+const hotShare = 0.01
+
+// carry lets a load fall on the owners, and adds what it truly costs each to
+// theirs. What falls on keys of nobody it returns.
+func (m *meter) carry(load *Load, theirs []float64) (unowned float64) {
+	m.charge(load)
+	for i := range m.holdings {
+		sum := 0.0
+		for j := range m.cellsOf(i) {
+			sum += m.costs[j]
+		}
+		if owner := m.holdings[i].owner; owner != nobody {
+			theirs[owner] += sum
+		} else {
+			unowned += sum
+		}
+	}
+	return unowned
+}
+
+// charge finds out what the cells cost. Most of the time neither they nor the
+// load have changed since the last period.
+func (m *meter) charge(load *Load) {
+	if m.charged == load {
+		return
+	}
+	m.charged = load
+	m.costs = slices.Grow(m.costs[:0], len(m.cells))[:len(m.cells)]
+	c := cursor{load: load}
+	for j := range m.cells {
+		m.costs[j] = c.to(limitOf(m.cells, j))
+	}
+}
+
+// measured reports whether the owner of a holding counts in this period: not in
+// the first that it has it.
+func (h *holding) measured(period int) bool { return h.owner != nobody && period > h.since }
+
+// measure makes owners count the load that carry has let fall on them: theirs
+// is what it costs each.
+func (m *meter) measure(load *Load, theirs []float64, period int) {
+	before, hot := m.hot, m.candidates(load, theirs, period)
+	m.hot = hot
+	for i := range m.holdings {
+		h := &m.holdings[i]
+		if !h.measured(period) {
+			continue
+		}
+		gain := m.gain(h, period)
+		for j := range m.cellsOf(i) {
+			rest, count := m.costs[j], 0.0
+			for ; len(hot) > 0 && hot[0].cell == j; hot = hot[1:] {
+				rest -= hot[0].rate
+				n := m.count(hot[0].rate)
+				count += n
+				before = hot[0].estimate(n, gain, before)
+			}
+			count += m.count(rest)
+			m.cells[j].rate += gain * (count - m.cells[j].rate)
+		}
+	}
+}
+
+// gain is the weight of the newest count in an estimate. It makes the estimate
+// a mean of all counts so far in which each weighs decay times the next.
+func (m *meter) gain(h *holding, period int) float64 {
+	return (1 - m.decay) / (1 - math.Pow(m.decay, float64(period-h.since)))
+}
+
+// count is how many requests an owner counts that together cost so much.
+func (m *meter) count(cost float64) float64 {
+	if m.rng == nil {
+		return max(0, cost*m.scale)
+	}
+	return poisson(m.rng, cost*m.scale)
+}
+
+// candidates returns the keys that may be hot, in order, with what they truly
+// cost as their rate. Noise lifts none that is left out above hotShare.
+func (m *meter) candidates(load *Load, theirs []float64, period int) []hotKey {
+	var hot []hotKey
+	keys := load.keys
+	for i := range m.holdings {
+		h := &m.holdings[i]
+		least := math.Inf(1)
+		if h.measured(period) {
+			least = theirs[h.owner] * hotShare / 2
+		}
+		last := m.limit(i) - 1
+		j := h.cells
+		for ; len(keys) > 0 && keys[0].Key <= last; keys = keys[1:] {
+			if keys[0].Cost < least {
+				continue
+			}
+			for j+1 < len(m.cells) && m.cells[j+1].start <= keys[0].Key {
+				j++
+			}
+			hot = append(hot, hotKey{keys[0].Key, keys[0].Cost, j, h.owner})
+		}
+	}
+	return hot
+}
+
+// limit is where a holding ends.
+func (m *meter) limit(i int) leasehold.Key {
+	if i+1 < len(m.holdings) {
+		return m.holdings[i+1].start
+	}
+	return 0
+}
+
+// estimate smooths a count of the key into what was known before, and returns
+// what of that is beyond the key.
+func (h *hotKey) estimate(count, gain float64, before []hotKey) []hotKey {
+	for len(before) > 0 && before[0].key < h.key {
+		before = before[1:]
+	}
+	h.rate = count
+	if len(before) > 0 && before[0].key == h.key && before[0].owner == h.owner {
+		h.rate = before[0].rate + gain*(count-before[0].rate)
+	}
+	return before
+}
+
+// loads is what the owners report, per second, after they have measured a
+// period. It is good until the next call.
+func (m *meter) loads(owners, period int) partition.Loads {
+	r := &m.report
+	r.Cells, r.Hot = r.Cells[:0], r.Hot[:0]
+	perSecond := 1 / m.period.Seconds()
+	totals := make([]float64, owners)
+	for i := range m.holdings {
+		h := &m.holdings[i]
+		if !h.measured(period) {
+			continue
+		}
+		for j := range m.cellsOf(i) {
+			rate := m.cells[j].rate
+			totals[h.owner] += rate
+			r.Cells = append(r.Cells, partition.Cell{
+				Range: leasehold.Range{Start: m.cells[j].start, Limit: limitOf(m.cells, j)}, Rate: rate * perSecond,
+			})
+		}
+	}
+	for _, h := range m.reportedHot(totals) {
+		r.Hot = append(r.Hot, partition.HotKey{Key: h.key, Rate: h.rate * perSecond})
+	}
+	return *r
+}
+
+// reportedHot returns the hot keys that owners tell of, in order: of each owner
+// the hottest, as many as fit into a message.
+func (m *meter) reportedHot(totals []float64) []hotKey {
+	var hot []hotKey
+	for _, h := range m.hot {
+		if h.rate > 0 && h.rate >= hotShare*totals[h.owner] {
+			hot = append(hot, h)
+		}
+	}
+	slices.SortFunc(hot, func(a, b hotKey) int {
+		return cmp.Or(cmp.Compare(a.owner, b.owner), -cmp.Compare(a.rate, b.rate), cmp.Compare(a.key, b.key))
+	})
+	kept, run := hot[:0], 0
+	for i, h := range hot {
+		if run++; i == 0 || len(kept) == 0 || kept[len(kept)-1].owner != h.owner {
+			run = 1
+		}
+		if run <= protocol.MaxHotKeys {
+			kept = append(kept, h)
+		}
+	}
+	slices.SortFunc(kept, func(a, b hotKey) int { return cmp.Compare(a.key, b.key) })
+	return kept
+}

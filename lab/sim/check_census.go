@@ -1,0 +1,79 @@
+package sim
+
+import (
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/keyrange"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/storage"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
+)
+
+// collected is a leader without a store having found out what there is. Whatever
+// the leader before it had recorded and it has not found is lost from here on.
+func (o *oracle) collected(m *managerHost, p *storage.Snapshot) {
+	w := o.world
+	s := w.space(p.Namespace)
+	t := o.truth(s)
+	w.Branches["node: census"]++
+	w.Mix(uint64(p.Table.LSN()), uint64(p.Table.Len()))
+	w.Printf("%s has found what there is of %s", m.label, s.name)
+	o.checks[Census]++
+	if _, again := t.at[p.Table.LSN()]; again || p.Table.LSN() <= t.table.LSN() || p.Table.Newest() < t.table.Newest() {
+		o.world.Violated(I2Generations, "%s: the log goes on at lsn %d after %d, generations after %d from %d on",
+			s.name, p.Table.LSN(), t.table.LSN(), t.table.Newest(), p.Table.Newest())
+		return
+	}
+	for r, e := range keyrange.Zip(t.table.Entries(), p.Table.Entries()) {
+		o.checkFound(s, t, p.Table.LSN(), r, e.A, e.B)
+	}
+	t.begin(p.Table)
+	o.checkKept(m, s, p)
+}
+
+// checkFound compares what was recorded with what is found of a range. What a
+// lookup may believe to have been held all along was.
+func (o *oracle) checkFound(s *space, t *truth, at leasehold.LSN, r leasehold.Range, was, is table.Entry) {
+	w := o.world
+	if !was.Vacant() && was.Generation != is.Generation && !o.onItsWay(t, was, is) {
+		w.Printf("%v of %v@%d was lost with the leader", r, was.Holder, was.Generation)
+		t.happen(table.Change{
+			LSN: at, Kind: table.Vacated, Range: r, Generation: was.Generation, Holder: was.Holder, Cause: leasehold.CauseExpired,
+		}, w.Now)
+		if !w.nemesis.healed {
+			w.Branches["store: state lost"]++
+		}
+	}
+	if is.Adopted != 0 && was.Generation != is.Adopted && !o.onItsWay(t, was, is) && !w.nemesis.beyond {
+		o.world.Violated(Census, "%s: %v is taken for %v@%d all along, but %v@%d was recorded", s.name, r, is.Holder, is.Adopted, was.Holder, was.Generation)
+	}
+}
+
+// onItsWay reports whether a range that is found as its source's was recorded as
+// gone to a target, which has never heard of it, or as the source's in parts.
+func (o *oracle) onItsWay(t *truth, was, is table.Entry) bool {
+	if was.Vacant() || is.Adopted == 0 {
+		return false
+	}
+	g := t.grants[was.Generation]
+	return was.Holder.Session == is.Holder.Session || g != nil && !g.installed && g.moved
+}
+
+// checkKept is what a failover must not do: an owner that the leader has renewed
+// while it asked keeps what it has.
+func (o *oracle) checkKept(m *managerHost, s *space, p *storage.Snapshot) {
+	for _, h := range o.world.owners {
+		if h.space != s || h.renewed != p.Term || !h.valid() || h.beyond {
+			continue
+		}
+		o.checks[Census]++
+		var found []leasehold.Lease
+		for r, e := range p.Table.All() {
+			if !e.Vacant() && e.Holder.Session == h.holder.Session {
+				found = append(found, leasehold.Lease{Range: r, Generation: e.Generation})
+			}
+		}
+		if missing := protocol.Missing(h.view.Kept, found); len(missing) > 0 {
+			o.world.Violated(Census, "%s has lost %v of %s, which lives and had its time from it", m.label, missing[0], h.label)
+		}
+	}
+}

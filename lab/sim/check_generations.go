@@ -1,0 +1,78 @@
+package sim
+
+import (
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
+)
+
+// A tenure is the life of one generation.
+type tenure struct {
+	session   leasehold.Session
+	lsn       leasehold.LSN // of the grant
+	granted   leasehold.Range
+	installed bool
+	parts     []leasehold.Range // what of it was
+	moved     bool              // it came with its state
+	at        int64             // when it was installed
+}
+
+// taken is an owner taking hold of a range.
+type taken struct {
+	session leasehold.Session
+	r       leasehold.Range
+	at      int64
+}
+
+// checkChange is I2 at the store: generations strictly rise, nobody is granted
+// what another holds, and a lease that ends is one that was there. It is I10
+// too: a grant goes to a session of this namespace.
+func (o *oracle) checkChange(s *space, t *truth, c *table.Change) {
+	o.checks[I2Generations]++
+	if err := t.table.Apply(c); err != nil {
+		o.world.Violated(I2Generations, "%s: %v", s.name, err)
+		return
+	}
+	o.checkHome(s, c)
+	o.checkMoved(s, t, c)
+	if c.Kind != table.Vacated {
+		t.grants[c.Generation] = &tenure{session: c.Holder.Session, lsn: c.LSN, granted: c.Range, moved: c.Kind == table.Moved}
+	}
+}
+
+// checkInstall is I2 at the owners: what an owner takes hold of was committed,
+// for this very session, and has never been held before.
+func (o *oracle) checkInstall(h *ownerHost, l leasehold.Lease) {
+	o.checks[I2Generations]++
+	t, now := o.truth(h.space), o.world.Now
+	g := t.grants[l.Generation]
+	switch {
+	case g == nil:
+		o.world.Violated(I2Generations, "%s holds %v, which was never committed", h.label, l)
+		return
+	case g.session != h.holder.Session:
+		o.world.Violated(I2Generations, "%s (%v) holds %v, which was granted to session %s", h.label, h.holder, l, g.session.Short())
+		return
+	case !g.granted.Covers(l.Range):
+		o.world.Violated(I2Generations, "%s holds %v, of which only %v was granted", h.label, l, g.granted)
+		return
+	case g.installed && g.at != now:
+		o.world.Violated(I2Generations, "%s takes hold of %v for the second time", h.label, l)
+		return
+	}
+	g.installed, g.at, g.parts = true, now, append(g.parts, l.Range)
+	h.granted = append(h.granted, l)
+}
+
+// takesHold notes what an owner may act on from now on: what it was granted, unless the lease was
+// suspended by then, and has not been resumed.
+func (o *oracle) takesHold(h *ownerHost) {
+	if len(h.granted) == 0 || !h.valid() {
+		return
+	}
+	for _, l := range h.granted {
+		if keeps(h.view, l.Range.Start, l.Generation) {
+			o.truth(h.space).taken = append(o.truth(h.space).taken, taken{h.holder.Session, l.Range, o.world.Now})
+		}
+	}
+	h.granted = nil
+}

@@ -1,0 +1,244 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/keyrange"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
+	"github.com/leasehold-dev/leasehold/lab/sim/engine"
+)
+
+// A lookupWatch is what the oracle remembers of a lookup.
+type lookupWatch struct {
+	known bool  // it has a table
+	since int64 // when it got its first one: what was lost before is no news to it
+	lsn   leasehold.LSN
+	table *table.Table
+	// reportedAll is when it last reported everything as lost.
+	reportedAll int64
+	contactLost bool
+}
+
+// A lookupStep is what a lookup did at once.
+type lookupStep struct {
+	table    *table.Table
+	losses   []leasehold.Loss
+	contacts []bool // lost or restored, in order
+	snapshot bool
+}
+
+// lookupStepped is a lookup having done something.
+func (o *oracle) lookupStepped(l *lookupHost, step *lookupStep) {
+	reported := step.losses[:0:0]
+	for _, loss := range step.losses {
+		switch {
+		case loss.Cause != leasehold.CauseContact:
+			reported = append(reported, loss)
+		case !o.world.conservative():
+			o.world.Violated(I4Losses, "%s reports the loss of %v because it has no contact", l.label, loss.Range)
+		default:
+			l.watch.reportedAll = o.world.Now
+		}
+	}
+	for _, lost := range step.contacts {
+		if lost == l.watch.contactLost {
+			o.world.Violated(I4Losses, "%s says twice that contact is lost, or restored: %v", l.label, step.contacts)
+		}
+		l.watch.contactLost = lost
+	}
+	if step.table != nil {
+		o.checkFollows(l, step.table)
+		if l.watch.known && o.world.Failed == nil {
+			o.checkReported(l, step, reported)
+		}
+		if !l.watch.known {
+			l.watch.known, l.watch.since = true, o.world.Now
+		}
+		o.checkResumed(l, step.table)
+		l.watch.lsn, l.watch.table = step.table.LSN(), step.table
+		if o.world.Failed != nil {
+			return
+		}
+	} else if len(reported) > 0 {
+		o.world.Violated(I4Losses, "%s reports %v out of nowhere", l.label, reported[0])
+	}
+	o.checkReportedInTime(l)
+}
+
+// checkReported is I4, first half: when a lookup's table goes from one LSN to
+// another, it reports every loss in between, and nothing that was not lost. From a
+// snapshot it may report more, but only what suspect says.
+func (o *oracle) checkReported(l *lookupHost, step *lookupStep, reported []leasehold.Loss) {
+	o.checks[I4Losses]++
+	t := o.truth(l.space)
+	from, to := l.watch.lsn, step.table.LSN()
+	first, last := t.at[from].changes, t.at[to].changes
+	if to < from || t.losses[last] == t.losses[first] && len(reported) == 0 {
+		return
+	}
+	var said []leasehold.Range
+	for _, loss := range reported {
+		said = append(said, loss.Range)
+	}
+	s, r := keyrange.NewSet(said...), t.lost(from, to)
+	if t.astray(from) && !t.astray(to) {
+		r = r.Union(keyrange.NewSet(forsaken(l.watch.table, step.table)...))
+	}
+	if silent := r.Subtract(s); len(silent) > 0 && !o.gullible() {
+		o.world.Violated(I4Losses, "%s went from lsn %d to %d and did not report the loss of %v", l.label, from, to, silent)
+	}
+	if len(s.Subtract(r)) == 0 {
+		return
+	}
+	if step.snapshot {
+		r = t.suspect(from, to)
+	}
+	if invented := s.Subtract(r); len(invented) > 0 {
+		o.world.Violated(I4Losses, "%s went from lsn %d to %d and reported the loss of %v, which was not lost", l.label, from, to, invented)
+	}
+}
+
+// gullible: where there is no store, or an old one, owners are asked what they have. One whose
+// clock is too slow may name what was given up long ago.
+func (o *oracle) gullible() bool {
+	return (o.world.cfg.Diskless || o.world.store.era > 0) && o.world.nemesis.beyond
+}
+
+// lost is what changes from one LSN to another have recorded as lost, but for those that a
+// store has lost itself, and that a lookup has not followed.
+func (t *truth) lost(from, to leasehold.LSN) keyrange.Set {
+	first, last, inside := t.at[from].changes, t.at[to].changes, t.astray(to)
+	var lost []leasehold.Range
+	for i := first; i < last; i++ {
+		if loss, is := t.history[i].Loss(); is && (inside || !t.wasLost(loss.LSN)) {
+			lost = append(lost, loss.Range)
+		}
+	}
+	return keyrange.NewSet(lost...)
+}
+
+// suspect is what a lookup at one LSN may report as lost if it skips to another: what was recorded as lost, and
+//
+//   - the rest of a lease that has become one with a range that was lost, since a lease has one LSN of its last loss;
+//   - after a leader without a store has collected its table: what no owner was proven to hold, and what was
+//     granted or moved after the lookup's LSN. The leader does not know of losses before its census. And what was
+//     recorded as lost before the lookup's LSN, if an owner with a slow clock still holds it;
+//   - everything, if it is unsure.
+func (t *truth) suspect(from, to leasehold.LSN) keyrange.Set {
+	if t.unsure(from, to) {
+		return keyrange.NewSet(leasehold.All)
+	}
+	first, last := t.at[from].changes, t.at[to].changes
+	var set keyrange.Set
+	add := func(r leasehold.Range) { set = set.Union(keyrange.NewSet(r)) }
+	resets := t.resets
+	for i := first; i <= last; i++ {
+		for ; len(resets) > 0 && resets[0].changes <= i; resets = resets[1:] {
+			if lsn := resets[0].table.LSN(); lsn <= from || lsn > to {
+				continue
+			}
+			for r, e := range resets[0].table.All() {
+				if g := t.grants[e.Adopted]; g == nil || g.lsn > from || t.ended(e.Adopted, r, first) {
+					add(r)
+				}
+			}
+		}
+		if i == last {
+			break
+		}
+		switch c := &t.history[i].Change; {
+		case c.Kind == table.Vacated, overlaps(set, c.Range):
+			add(c.Range)
+		}
+	}
+	return set
+}
+
+// ended reports whether the first changes have recorded that a lease has ended in a range, or in a part of it.
+func (t *truth) ended(g leasehold.Generation, r leasehold.Range, first int) bool {
+	return slices.ContainsFunc(t.history[:first], func(h happened) bool {
+		_, here := h.Range.Intersect(r)
+		return h.Kind == table.Vacated && h.Generation == g && here
+	})
+}
+
+func overlaps(s keyrange.Set, r leasehold.Range) bool {
+	return slices.ContainsFunc(s, func(part leasehold.Range) bool {
+		_, both := part.Intersect(r)
+		return both
+	})
+}
+
+// checkResumed is I4 for a caller that resumes from an LSN, and has no earlier table: what this table contains of
+// losses since then is all that was lost, and no more than suspect says.
+func (o *oracle) checkResumed(l *lookupHost, now *table.Table) {
+	t := o.truth(l.space)
+	if now.LSN() < l.bookmark {
+		return
+	}
+	var said []leasehold.Range
+	for r, e := range now.All() {
+		if now.LostSince(e, l.bookmark) {
+			said = append(said, r)
+		}
+	}
+	s, r := keyrange.NewSet(said...), t.lost(l.bookmark, now.LSN())
+	if silent := r.Subtract(s); len(silent) > 0 && !o.gullible() {
+		o.world.Violated(I4Losses, "a caller that resumes from lsn %d does not get the loss of %v from %s at lsn %d", l.bookmark, silent, l.label, now.LSN())
+	}
+	if len(s.Subtract(r)) > 0 {
+		if invented := s.Subtract(t.suspect(l.bookmark, now.LSN())); len(invented) > 0 {
+			o.world.Violated(I4Losses, "a caller that resumes from lsn %d gets the loss of %v, which was not lost, from %s at lsn %d", l.bookmark, invented, l.label, now.LSN())
+		}
+	}
+	if now.LSN()%4 == 0 {
+		l.bookmark = now.LSN()
+	}
+}
+
+// overdue reports whether a loss that happened at since should have been
+// reported by now: the lookup's proof of knowing everything is then too old on
+// its own clock, and the timer that tells it so has fired.
+func (o *oracle) overdue(l *lookupHost, since int64) bool {
+	late := 4 * lateTimers
+	if o.world.Faults["starve"] > 0 {
+		late += starvedTimers
+	}
+	if since >= l.clock.Since() {
+		return l.clock.At(o.world.Now).Sub(l.clock.At(since)) > simStale+late
+	}
+	// Its clock has changed its rate since: then what the slowest would show.
+	return time.Duration(o.world.Now-since) > simStale*time.Duration(engine.TrueRate)/time.Duration(slowest)+late
+}
+
+// checkReportedInTime is I4, second half: while there is a loss that a lookup does not
+// know of for longer than the bound, it has lost contact, and says so. If it is
+// conservative, it has reported everything as lost since that loss.
+func (o *oracle) checkReportedInTime(l *lookupHost) {
+	t := o.truth(l.space)
+	if !l.watch.known || !l.alive || l.stopped != 0 {
+		return
+	}
+	o.checks[I4Losses]++
+	at := t.at[l.watch.lsn].changes
+	if t.losses[at] == t.losses[len(t.losses)-1] {
+		return
+	}
+	for i := at; i < len(t.history); i++ {
+		h := &t.history[i]
+		if h.Kind != table.Vacated {
+			continue
+		}
+		since := max(h.at, l.watch.since)
+		aware := l.watch.contactLost
+		if o.world.conservative() {
+			aware = l.watch.reportedAll >= since
+		}
+		if !aware && o.overdue(l, since) {
+			o.world.Violated(I4Losses, "%s has not reported the loss of lsn %d for %v, nor that it has no contact", l.label, h.LSN, time.Duration(o.world.Now-since))
+		}
+		return
+	}
+}

@@ -1,0 +1,128 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/storage"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
+)
+
+// An ended lease is one whose owner would still have its state, and whose range is to go to
+// another owner.
+type ended struct {
+	leasehold.Lease
+	holder *table.Holder
+	label  string
+	at     int64
+}
+
+// checkNeedless is I11 at the store: a lease that ends with its state belongs to a process
+// that is gone, or that has dropped it for a reason of its own or because it was recalled, or
+// its range goes to another owner next. Nothing else is worth the state of a living owner:
+// not an outage of managers, store or network, however long, and not a failover. While the
+// policy is broken there is no plan that gives a range to another.
+func (o *oracle) checkNeedless(s *space, t *truth, c *table.Change) {
+	if c.Kind != table.Vacated {
+		o.checkRegrant(s, t, c)
+		return
+	}
+	if o.world.store.era > 0 {
+		return // what a restored store has lost may cost others their state
+	}
+	o.checks[I11Needless]++
+	if h := s.home[c.Holder.Session]; o.keepsState(h, t, c) && !o.world.nemesis.misled && !o.deleted(s) {
+		t.ending = append(t.ending, ended{leasehold.Lease{Range: c.Range, Generation: c.Generation}, c.Holder, h.label, o.world.Now})
+	}
+}
+
+// keepsState reports whether the owner of a lease that ends would still have its state.
+func (o *oracle) keepsState(h *ownerHost, t *truth, c *table.Change) bool {
+	if h == nil || !h.alive || h.asleep || h.beyond || h.leaving || h.holder.Session != c.Holder.Session || h.forgone[c.Generation] {
+		return false
+	}
+	g := t.grants[c.Generation]
+	return g != nil && !o.contested(h) && slices.ContainsFunc(g.parts, c.Range.Overlaps)
+}
+
+// contested reports whether another process wants an owner's name, or has wanted it since.
+func (o *oracle) contested(h *ownerHost) bool {
+	if h.space.latest[h.holder.Owner] != h.holder.Session {
+		return true
+	}
+	return slices.ContainsFunc(o.world.owners, func(other *ownerHost) bool {
+		return other != h && other.alive && other.space == h.space && other.holder.Owner == h.holder.Owner
+	})
+}
+
+// checkRegrant looks at who gets the range of a lease that has ended.
+func (o *oracle) checkRegrant(s *space, t *truth, c *table.Change) {
+	var left []ended
+	for i := len(t.history) - 1; i >= 0 && t.history[i].at > o.world.Now-int64(storeWait); i-- {
+		if v := &t.history[i]; v.Kind == table.Vacated && v.Range.Overlaps(c.Range) && v.Holder.Session != c.Holder.Session {
+			t.servedAt[v.Holder.Session] = o.world.Now
+		}
+	}
+	for _, e := range t.ending {
+		if e.Range.Overlaps(c.Range) && e.holder.Session == c.Holder.Session && !o.taken(s, &e) {
+			o.world.Violated(I11Needless, "%s: %v of %s has ended, although it lives, and the same session gets it again at generation %d", s.name, e.Lease, e.label, c.Generation)
+			return
+		}
+		granted := []leasehold.Lease{{Range: c.Range, Generation: e.Generation}}
+		for _, l := range protocol.Missing([]leasehold.Lease{e.Lease}, granted) {
+			e.Lease = l
+			left = append(left, e)
+		}
+	}
+	t.ending = left
+}
+
+// taken reports whether a lease may have ended for the sake of another owner that has died
+// since, or that has got others of its ranges: what a leader has decided stays decided, though a
+// commit may take a while, and the leader may lose the other owner meanwhile.
+func (o *oracle) taken(s *space, e *ended) bool {
+	if at := o.truth(s).servedAt[e.holder.Session]; at != 0 && at > e.at-int64(storeWait) {
+		return true
+	}
+	return slices.ContainsFunc(o.world.owners, func(h *ownerHost) bool {
+		return h.space == s && h.died > e.at-int64(storeWait)-int64(simTTL)
+	})
+}
+
+// checkNeedlessLeft is I11 at the end of the world: what has ended went to another owner, or
+// its owner did not live on.
+func (o *oracle) checkNeedlessLeft() {
+	for _, s := range o.world.spaces {
+		for _, e := range o.truth(s).ending {
+			if h := s.home[e.holder.Session]; h.alive && h.holder.Session == e.holder.Session && !o.taken(s, &e) {
+				o.world.Violated(I11Needless, "%s: %v of %s has ended, although it lives, and no other owner got it", s.name, e.Lease, e.label)
+				return
+			}
+		}
+	}
+}
+
+// noteDeleted remembers when a namespace was last deleted, or created again: in the store, and
+// in the catalog by which a manager leads, which it may have read earlier.
+func (o *oracle) noteDeleted(c *storage.Catalog) {
+	if c == nil {
+		return
+	}
+	for _, s := range o.world.spaces {
+		if c.Entry(s.name) != nil && c.Find(s.name) == nil {
+			o.truth(s).deletedAt = o.world.Now
+		}
+	}
+}
+
+// deleted reports whether a namespace is being deleted, or has just been created again: its
+// owners were refused meanwhile, and may be expired for their silence.
+func (o *oracle) deleted(s *space) bool {
+	catalog := o.world.store.catalog
+	if n := len(o.catalogs); n > 0 {
+		catalog = o.catalogs[n-1]
+	}
+	at := o.truth(s).deletedAt
+	return catalog.Find(s.name) == nil || at != 0 && o.world.Now-at < 3*int64(simTiming().Hold())
+}

@@ -1,0 +1,149 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/keyrange"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/manager"
+	"github.com/leasehold-dev/leasehold/lab/sim/engine"
+)
+
+// exchange is one round trip of I6, with all that belongs to it: the message
+// and its answer, the commit between them, the backoff if two messages cross,
+// and the poll by which a standby learns that the leader's record stands still.
+const exchange = 4*calmDelay + 200*time.Millisecond + simTTL/6 + 4*lateTimers
+
+// bound is B of I6: (leader TTL + lease) x drift + 2 round trips, on the
+// slowest clock that there may be.
+//
+// Where there is no store, managers that were started are silent for a while
+// before they take part; if too many were, the leader waits for leases that nobody
+// remembers; and then it asks the owners what they have.
+func (o *oracle) bound() time.Duration {
+	t := simTiming()
+	b := t.Drift.Stretch(simTTL+t.Lease) + 2*exchange
+	if o.world.cfg.Diskless {
+		b += t.Drift.Stretch(simTTL+t.Lease) + 2*simEpsilon + 2*exchange
+	}
+	return time.Duration(float64(b) * float64(engine.TrueRate) / float64(slowest))
+}
+
+// recovered is I6: by now every key must be owned, in every namespace that has
+// a living owner, or be on its way from one owner to the next.
+func (o *oracle) recovered() {
+	for _, s := range o.world.spaces {
+		o.checks[I6Progress]++
+		var owned []leasehold.Range
+		living := 0
+		for _, h := range o.world.owners {
+			if h.space != s || !h.alive {
+				continue
+			}
+			living++
+			if h.valid() {
+				for _, l := range h.view.Kept {
+					owned = append(owned, l.Range)
+				}
+			}
+			for _, l := range h.promises.dropped {
+				owned = append(owned, l.Range)
+			}
+		}
+		owned = append(owned, o.truth(s).underway(o.world.Now)...)
+		if gaps := keyrange.NewSet(owned...).Gaps(); len(gaps) > 0 && living > 0 {
+			o.world.Violated(I6Progress, "%v after faults stopped nobody owns %v of %s, although %d owners live", o.bound(), gaps, s.name, living)
+			o.tellOwners(s)
+		}
+	}
+}
+
+// tellOwners writes to the trace how leaders see the owners of a namespace.
+func (o *oracle) tellOwners(s *space) {
+	for _, m := range o.world.managers {
+		if machine := m.node.Manager(s.name); machine != nil && m.alive {
+			for _, h := range machine.Owners(m.clock.At(o.world.Now)) {
+				o.world.Printf("%s has %v: standing %d, %d leases, patience %v", m.label, h.Holder, h.Standing, h.Leases, h.Patience)
+			}
+		}
+	}
+}
+
+// checkDrained is I6 for operators: at the end of the world an owner that is to
+// hold nothing holds nothing, if anyone else can, and no move has stood still.
+func (o *oracle) checkDrained() {
+	for _, m := range o.world.managers {
+		for _, s := range o.world.spaces {
+			machine := m.node.Manager(s.name)
+			if machine == nil || !m.alive || m.stopped != 0 {
+				continue
+			}
+			o.checks[I6Progress]++
+			now := m.clock.At(o.world.Now)
+			for _, mv := range machine.Moves(now, 1<<10) {
+				if mv.Age > simMoveTimeout+2*time.Second {
+					o.world.Violated(I6Progress, "the state of %v in %s has been on its way from %s to %s for %v", mv.Range, s.name, mv.From, mv.To, mv.Age)
+				}
+			}
+			o.checkHoldsNothing(s, machine.Owners(now))
+		}
+	}
+}
+
+func (o *oracle) checkHoldsNothing(s *space, owners []manager.Owner) {
+	takers := 0
+	for _, h := range owners {
+		if h.Standing == manager.Member && !h.Draining && !h.Parting {
+			takers++
+		}
+	}
+	for _, h := range owners {
+		if h.Standing == manager.Member && h.Draining && h.Leases > 0 && takers > 0 {
+			o.world.Violated(I6Progress, "%s of %s is drained and still holds %d leases, although %d others could take them", h.Holder, s.name, h.Leases, takers)
+		}
+	}
+}
+
+// transit is the longest that a range may be without an owner while it moves and
+// nothing is wrong: one exchange for the source and the leader, one for the
+// leader and the target, and the application's time to put the state in place.
+const transit = 2*exchange + simInstall
+
+// letGo is an owner having handed a range over to another.
+func (o *oracle) letGo(h *ownerHost, leases []leasehold.Lease) {
+	t := o.truth(h.space)
+	for _, l := range leases {
+		t.transits = append(t.transits, passage{l.Range, o.world.Now})
+	}
+}
+
+// passage is a range that no owner has because it moves, and since when.
+type passage struct {
+	r     leasehold.Range
+	since int64
+}
+
+// underway returns the ranges that move, and have not for too long.
+func (t *truth) underway(now int64) []leasehold.Range {
+	var out []leasehold.Range
+	for _, p := range t.transits {
+		if time.Duration(now-p.since) < transit {
+			out = append(out, p.r)
+		}
+	}
+	return out
+}
+
+// checkSettled is I6 for lookups: at the end of the world they know the table.
+func (o *oracle) checkSettled() {
+	for _, l := range o.world.lookups {
+		t := o.truth(l.space)
+		if n := len(t.history); n > 0 && o.world.Now-t.history[n-1].at < int64(time.Second) {
+			continue // too recent to have been heard
+		}
+		o.checks[I6Progress]++
+		if l.watch.lsn != t.table.LSN() {
+			o.world.Violated(I6Progress, "%s is still at lsn %d of %s, the table is at %d", l.label, l.watch.lsn, l.space.name, t.table.LSN())
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
+)
+
+// written is what callers know about a key: the newest write that an owner has
+// acknowledged, and how many changes of the table there were at that time.
+type written struct {
+	version uint64
+	at      int
+}
+
+// confirmed is an owner having said that it has all the state of a range.
+type confirmed struct {
+	session leasehold.Session
+	ticket  protocol.Ticket
+	r       leasehold.Range
+}
+
+// confirms is a target of a move letting the source know.
+func (o *oracle) confirms(h *ownerHost, ticket protocol.Ticket, r leasehold.Range) {
+	t := o.truth(h.space)
+	t.confirmed = append(t.confirmed, confirmed{h.holder.Session, ticket, r})
+}
+
+// resumes is a source serving a range again: what the target has is old.
+func (o *oracle) resumes(h *ownerHost, ticket protocol.Ticket) {
+	t := o.truth(h.space)
+	t.confirmed = slices.DeleteFunc(t.confirmed, func(c confirmed) bool { return c.ticket == ticket })
+}
+
+// checkMoved is I7 at the store: what is recorded as moved has been confirmed by
+// the owner that it goes to, and is not served by the one that it comes from.
+func (o *oracle) checkMoved(s *space, t *truth, c *table.Change) {
+	if c.Kind != table.Moved {
+		return
+	}
+	o.checks[I7Moved]++
+	o.world.Branches["store: state moved"]++
+	found := false
+	for i := range t.confirmed {
+		found = found || t.confirmed[i].session == c.Holder.Session && t.confirmed[i].r.Covers(c.Range)
+	}
+	if !found {
+		o.world.Violated(I7Moved, "%s: %v, which has not confirmed it", s.name, c)
+	}
+	from := s.home[c.From.Session]
+	if from == nil || from.holder.Session != c.From.Session || !from.valid() || from.beyond {
+		return
+	}
+	for _, l := range from.view.Leases {
+		if l.Range.Overlaps(c.Range) {
+			o.world.Violated(I7Moved, "%s: %v, and %s still serves %v", s.name, c, from.label, l)
+		}
+	}
+}
+
+// read is I7 and I4 from a caller's point of view: an owner serves a key with
+// every write that was ever acknowledged, unless the table has recorded a loss
+// since.
+func (o *oracle) read(h *ownerHost, key leasehold.Key, found uint64) {
+	i := int(key >> 60)
+	t := o.truth(h.space)
+	known := t.written[i]
+	if o.world.nemesis.beyond || found >= known.version {
+		return
+	}
+	o.checks[I7Moved]++
+	for _, c := range t.history[known.at:] {
+		if c.Kind == table.Vacated && c.Range.Contains(key) {
+			return
+		}
+	}
+	o.world.Violated(I7Moved, "%s has version %d of key %v, version %d was acknowledged, and no loss was recorded", h.label, found, key, known.version)
+}
+
+// risen is the other side of it: what was written before a recorded loss is never
+// served after it.
+func (o *oracle) risen(h *ownerHost, key leasehold.Key, found record) {
+	if found.version == 0 || o.world.nemesis.beyond {
+		return
+	}
+	for _, c := range o.truth(h.space).history[found.at:] {
+		if c.Kind == table.Vacated && c.Range.Contains(key) && !o.truth(h.space).excused(c.LSN) {
+			o.world.Violated(I7Moved, "%s serves version %d of key %v, which was lost at lsn %d", h.label, found.version, key, c.LSN)
+			return
+		}
+	}
+}
+
+// acknowledged is a caller learning that its write has happened.
+func (o *oracle) acknowledged(h *ownerHost, op *operation) {
+	w := &o.truth(h.space).written[int(op.key>>60)]
+	if op.version > w.version {
+		*w = written{op.version, len(o.truth(h.space).history)}
+	}
+}

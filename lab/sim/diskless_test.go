@@ -1,0 +1,116 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/lab/sim/engine"
+)
+
+// Managers without a store are put through the same faults, but for those of the
+// store; when one crashes, it has forgotten everything.
+func TestDisklessSeeds(t *testing.T) {
+	const seeds = 800
+	s, err := engine.Campaign{Simulation: &Config{Diskless: true}, First: firstSeed, Seeds: seeds, Parallel: 2}.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range s.Failures {
+		t.Errorf("seed %d: %v\nreplay: go run ./cmd/leasehold-lab sim --diskless --seed %d --seeds 1 --trace", f.Seed, f.Violation, f.Seed)
+	}
+	for name, n := range s.Checks {
+		if n == 0 {
+			t.Errorf("%s was never checked", name)
+		}
+	}
+	for _, name := range Kinds().Names() {
+		if name == managerRelapse {
+			continue // see TestRelapses
+		}
+		if happened := s.Faults[name] > 0; happened == strings.HasPrefix(name, "store-") {
+			t.Errorf("that the fault %s happened is %v", name, happened)
+		}
+	}
+	for _, name := range []string{
+		"node: census", "node: hasty takeover", "council: forgotten", "node: promise settled", "node: standby answers a lookup",
+		"lease: acquired", "lease: lost", "lease: released", "lease: clock step",
+		"store: state moved", "store: state lost", "manager: takeover renews", "manager: moved", "lookup: snapshot",
+	} {
+		if s.Branches[name] == 0 {
+			t.Errorf("never reached: %s", name)
+		}
+	}
+	t.Logf("%d worlds, %.0f simulated hours, %d censuses, %d checks", s.Seeds, s.Simulated.Hours(), s.Branches["node: census"], s.TotalChecks())
+}
+
+// Where every application can move its state and nobody but managers crashes,
+// nothing is lost without a store either, unless nobody leads for as long as an owner's
+// time lasts, or managers crash so fast one after the other that nobody hears of what
+// the one in between has done.
+func TestDisklessRollingRestartsLoseNothing(t *testing.T) {
+	mix, err := Kinds().Parse("owner-leave=20,drain=5,move-range=5,manager-crash=2,manager-resign=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := valid(t, Config{Diskless: true, Managers: 5, Owners: 5, Namespaces: 1, Faults: mix, Graceful: true})
+	worlds, excused, moved, censuses := 0, 0, uint64(0), uint64(0)
+	for seed := uint64(1); seed <= 360; seed++ {
+		r := cfg.Run(seed, nil)
+		if r.Violation != nil {
+			t.Fatalf("seed %d: %v", seed, r.Violation)
+		}
+		if r.Branches["owner: suspended"] > 0 || r.Branches["node: hasty takeover"] > 0 {
+			continue
+		}
+		worlds++
+		moved += r.Branches["store: state moved"]
+		censuses += r.Branches["node: census"]
+		lost, unproven := r.Branches["store: state lost"], r.Branches["owner: unproven"]
+		if lost > unproven {
+			t.Errorf("seed %d: %d ranges have lost their state, and of %d it could not be proven where it is", seed, lost, unproven)
+		}
+		if lost > 0 {
+			excused++
+		}
+	}
+	if excused > 2 {
+		t.Errorf("in %d of %d worlds state was lost because an owner's time had run out", excused, worlds)
+	}
+	if worlds < 100 || moved < 5000 || censuses < uint64(worlds+50) {
+		t.Errorf("only %d ranges have moved in %d worlds with %d censuses: that proves little", moved, worlds, censuses)
+	}
+	t.Logf("%d ranges have moved in %d worlds with %d censuses; in %d of them something was lost because time ran out", moved, worlds, censuses, excused)
+}
+
+// What was changed while a leader stood still is not forgotten because it goes on.
+func TestRelapses(t *testing.T) {
+	mix, err := Kinds().Parse("manager-relapse=5,reconfigure=10,delay=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := engine.Campaign{Simulation: &Config{Diskless: true, Managers: 3, Faults: mix}, First: firstSeed, Seeds: 300, Parallel: 2}.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range s.Failures {
+		t.Errorf("seed %d: %v", f.Seed, f.Violation)
+	}
+	if s.Faults[managerRelapse] < 300 || s.Branches["council: forgotten"] < 300 {
+		t.Errorf("%d relapses, and %d times something was forgotten: that proves little", s.Faults[managerRelapse], s.Branches["council: forgotten"])
+	}
+}
+
+func TestDisklessSameSeedSameWorld(t *testing.T) {
+	cfg := valid(t, Config{Diskless: true, Duration: time.Minute})
+	for seed := uint64(1); seed <= 20; seed++ {
+		var text strings.Builder
+		a, b := cfg.Run(seed, nil), cfg.Run(seed, &text)
+		if a.Hash != b.Hash || a.Events != b.Events {
+			t.Errorf("seed %d: hashes %x and %x: the same seed must give the same world, watched or not", seed, a.Hash, b.Hash)
+		}
+		if seed == 1 && !strings.Contains(text.String(), "has found what there is of ns0") {
+			t.Error("the trace does not tell of a census")
+		}
+	}
+}

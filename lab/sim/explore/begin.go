@@ -1,0 +1,108 @@
+package explore
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/core/machine/owner"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/lab/sim/engine"
+)
+
+// Begin returns the state in which a scenario begins.
+func (m model) Begin() (*state, error) {
+	s, k := m.Scenario, newKit(m.Scenario)
+	st := &state{scenario: s, kit: k, now: time.Second}
+	st.putStore(newStore())
+	for i := range processes {
+		if s.From == Joining && i == processes-1 {
+			st.procs[i] = &process{owner: engine.Must(owner.New(0, ownerConfig(i, 0))), wake: mono.Never, still: true}
+			k.digestProcess(st.procs[i])
+			continue
+		}
+		st.boot(i, 1)
+	}
+	if s.From != Dawn {
+		if err := st.settle(); err != nil {
+			return nil, err
+		}
+	}
+	switch s.From {
+	case Joining:
+		st.boot(processes-1, 1)
+	case Outage:
+		if err := st.outage(); err != nil {
+			return nil, err
+		}
+	}
+	st.detours, st.crashes, st.duplicates, st.pauses = s.Detours, s.Crashes, s.Duplicates, s.Pauses
+	if st.broken != nil {
+		return nil, fmt.Errorf("it begins with a violation: %v", st.broken)
+	}
+	return st, nil
+}
+
+// settle lets happen what happens if nothing goes wrong, until all keys have an owner
+// and everything has been renewed once.
+func (st *state) settle() error {
+	for range 500 {
+		if len(st.mail) > 0 {
+			l := st.mail[0]
+			st.mail = without(st.mail, 0)
+			st.deliver(l)
+			continue
+		}
+		if st.settled() {
+			return nil
+		}
+		st.pass()
+	}
+	return fmt.Errorf("the group does not settle: %s", st.holdings())
+}
+
+// outage crashes all managers, and restarts them when the leases of all owners are suspended.
+// Requests that are sent in between are lost.
+func (st *state) outage() error {
+	for i := range managers {
+		stopped := *st.procs[i]
+		stopped.still = true
+		st.procs[i] = &stopped
+	}
+	for range 500 {
+		st.mail = nil
+		if st.suspendedOwners() == owners {
+			for i := range managers {
+				st.boot(i, st.procs[i].epoch+1)
+			}
+			return nil
+		}
+		st.pass()
+	}
+	return fmt.Errorf("no suspension without managers: %s", st.holdings())
+}
+
+// suspendedOwners returns how many owners have suspended leases.
+func (st *state) suspendedOwners() int {
+	n := 0
+	for _, p := range st.procs {
+		if p.owner != nil && p.owner.Suspended() {
+			n++
+		}
+	}
+	return n
+}
+
+// settled reports whether who is to have a range has it.
+func (st *state) settled() bool {
+	held, running := 0, 0
+	for i, p := range st.procs {
+		if p.owner == nil || p.still {
+			continue
+		}
+		running++
+		if v := p.owner.View(); st.clock(i) < v.Until && st.now > 4*time.Second {
+			held += len(v.Leases)
+		}
+	}
+	return held >= running && st.procs[0].node.Leads(st.clock(0))
+}

@@ -1,0 +1,85 @@
+package explore
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold/internal/core/machine/leadership/byrecord"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/managerproc"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/owner"
+)
+
+func processName(i int) string {
+	if i < managers {
+		return "manager " + string(managerNames[i])
+	}
+	return "owner " + string(ownerNames[i-managers])
+}
+
+// String says what is in a letter, for those who read a counterexample.
+func (l *letter) String() string {
+	to := processName(l.to)
+	switch what := l.what.(type) {
+	case *request:
+		return fmt.Sprintf("%s asks the store: %s", to, what)
+	case managerproc.Request:
+		return fmt.Sprintf("owner %s to %s: %d, heard %d of term %d, applied %d, has %v",
+			what.Holder.Owner, to, what.Seq, what.Heard, what.Term, what.Applied, what.Leases)
+	case owner.Reply:
+		var offers []string
+		for _, o := range what.Offers {
+			fresh := ""
+			if o.Fresh {
+				fresh = " (new)"
+			}
+			offers = append(offers, o.String()+fresh)
+		}
+		return fmt.Sprintf("manager %s to %s: %d of term %d, answers %d, offers [%s]",
+			what.Leader, to, what.Seq, what.Term, what.Echo, strings.Join(offers, " "))
+	case owner.Redirect:
+		return fmt.Sprintf("to %s: %q leads in term %d", to, what.Leader, what.Term)
+	}
+	return fmt.Sprintf("to %s: %T", to, l.what)
+}
+
+func (r *request) String() string {
+	switch what := r.what.(type) {
+	case byrecord.Read:
+		return "who leads?"
+	case byrecord.Swap:
+		return fmt.Sprintf("let %s lead in term %d, beat %d", what.New.Leader, what.New.Term, what.New.Beat)
+	case manager.Commit:
+		var changes []string
+		for i := range what.Batch.Changes {
+			changes = append(changes, what.Batch.Changes[i].String())
+		}
+		return fmt.Sprintf("in term %d, write %s", what.Batch.Term, strings.Join(changes, "; "))
+	case manager.ReadEnd:
+		return "where does the log end?"
+	case managerproc.Load:
+		return "what is in the table?"
+	}
+	return "what is configured?"
+}
+
+// Line describes the state and the step that has led to it.
+func (st *state) Line(step string) string {
+	return fmt.Sprintf("%9.3fs  %s\n            %s", st.now.Seconds(), step, st.holdings())
+}
+
+// holdings says who believes to have what, and to lead.
+func (st *state) holdings() string {
+	var out []string
+	for i, p := range st.procs {
+		switch {
+		case p.node != nil && p.node.Leads(st.clock(i)):
+			out = append(out, fmt.Sprintf("%s leads in term %d", processName(i), p.node.Term()))
+		case p.owner != nil && len(p.owner.View().Leases) > 0 && st.clock(i) < p.owner.View().Until:
+			out = append(out, fmt.Sprintf("%s has %v", processName(i), p.owner.View().Leases))
+		case p.owner != nil && p.owner.Suspended():
+			out = append(out, fmt.Sprintf("%s has %v suspended", processName(i), p.owner.View().Leases))
+		}
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,266 @@
+package explore
+
+import (
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/leadership/byrecord"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/managerproc"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/owner"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/storage"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
+	"github.com/leasehold-dev/leasehold/lab/sim"
+	"github.com/leasehold-dev/leasehold/lab/sim/engine"
+	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
+)
+
+// A state is all that there is at a moment. It is not changed once it is made:
+// a step makes another, which shares with it what has stayed the same.
+type state struct {
+	scenario *Scenario
+	kit      *kit
+	now      time.Duration // true time
+	procs    [processes]*process
+	store    *store
+	mail     []*letter // under way, in the order in which they were sent
+	broken   *explorer.Violation
+	resumed  bool // the last step resumed a suspended lease
+	refused  bool // the last step ended a suspended lease
+
+	detours, crashes, duplicates, pauses int8 // that are left
+}
+
+// Broken returns the first invariant that does not hold.
+func (st *state) Broken() *explorer.Violation { return st.broken }
+
+// Figure returns the state's part of one of the model's figures.
+func (st *state) Figure(i int) uint64 {
+	switch i {
+	case 0:
+		return uint64(st.store.record.Term)
+	case 1:
+		return uint64(len(st.store.changes))
+	case 2:
+		return uint64(min(st.suspendedOwners(), 1))
+	case 3:
+		return uint64(flag(st.resumed))
+	}
+	return uint64(flag(st.refused))
+}
+
+// A process is one that runs: a manager, or an owner.
+type process struct {
+	node  *managerproc.Machine // nil if it is an owner
+	owner *owner.Machine       // nil if it is a manager
+	epoch uint8                // how often it was started
+	wake  mono.Instant
+	still bool // it stands still: nothing that happens reaches it
+
+	// What an owner has had: leases that have ended, and generations that it was granted.
+	ended     []leasehold.Lease
+	installed []leasehold.Generation
+
+	digests digests
+}
+
+// A letter is a message under way, a question to the store, or something that a process
+// will find out about itself.
+type letter struct {
+	to    int // the process; whoever asks, of what goes to the store
+	epoch uint8
+	what  any  // *protocol.LeaseRequest, owner.Event, *request, node.Event
+	late  bool // it was held back: what was sent after it comes first
+	mute  bool // of a request to the store: nobody waits for the answer any more
+
+	digests digests
+}
+
+// toStore reports whether the store is asked.
+func (l *letter) toStore() bool { _, asks := l.what.(*request); return asks }
+
+var (
+	managerNames = [managers]storage.ManagerID{"m0", "m1"}
+	ownerNames   = [owners]leasehold.OwnerID{"a", "b"}
+)
+
+// session is that of a process that was started so often.
+func session(i int, epoch uint8) leasehold.Session {
+	return leasehold.Session{1, byte(i), epoch}
+}
+
+// clock is what the clock of a process shows.
+func (st *state) clock(i int) mono.Instant {
+	return mono.Instant(int64(st.now) / 1000 * int64(st.scenario.Clocks.Rates[i]))
+}
+
+// when is the true time at which the clock of a process shows an instant.
+func (st *state) when(i int, at mono.Instant) time.Duration {
+	if at == mono.Never {
+		return time.Duration(mono.Never)
+	}
+	rate := int64(st.scenario.Clocks.Rates[i])
+	return time.Duration((int64(at)+rate-1)/rate) * 1000
+}
+
+// boot starts a process that knows nothing.
+func (st *state) boot(i int, epoch uint8) {
+	p := &process{epoch: epoch}
+	st.procs[i] = p
+	now := st.clock(i)
+	if i < managers {
+		p.node = engine.Must(managerproc.New(now, nodeConfig(i, epoch)))
+	} else {
+		p.owner = engine.Must(owner.New(now, ownerConfig(i, epoch)))
+	}
+	st.call(i, nil)
+}
+
+func nodeConfig(i int, epoch uint8) managerproc.Config {
+	return managerproc.Config{
+		Rand: explorer.Constant(),
+		Election: byrecord.Config{
+			Self: managerNames[i], Session: session(i, epoch), TTL: ttl, Renew: ttl / 2, Poll: ttl, Drift: drift, Boot: "boot", Rand: explorer.Constant(),
+		},
+		Configure: func(n storage.Namespace) (manager.Config, error) {
+			return manager.Config{
+				Timing: protocol.Timing{Lease: n.Lease, Renew: n.Renew, Drift: n.Drift},
+				Policy: halves{}, MaxOwners: n.MaxOwners, Rand: explorer.Constant(),
+			}, nil
+		},
+	}
+}
+
+func ownerConfig(i int, epoch uint8) owner.Config {
+	return owner.Config{Namespace: namespace, Rand: explorer.Constant(), Holder: &table.Holder{
+		Owner: ownerNames[i-managers], Session: session(i, epoch), Addr: "host", Weight: 1, Process: fmt.Sprint(epoch),
+	}}
+}
+
+// call lets something happen to a process, on a copy of its machine; nil is the
+// passing of time.
+func (st *state) call(i int, event any) {
+	p := *st.procs[i]
+	st.procs[i] = &p
+	defer func() {
+		if r := recover(); r != nil {
+			st.violated(sim.Crash, "%v\n%s", r, debug.Stack())
+		}
+	}()
+	if p.node != nil {
+		st.callNode(i, &p, event)
+	} else {
+		st.callOwner(i, &p, event)
+	}
+	st.kit.digestProcess(&p)
+}
+
+func (st *state) callNode(i int, p *process, event any) {
+	p.node = st.kit.copyNode(p.node)
+	var actions []managerproc.Action
+	if event == nil {
+		actions, p.wake = p.node.Advance(st.clock(i))
+	} else {
+		actions, p.wake = p.node.Step(st.clock(i), event.(managerproc.Event))
+	}
+	for _, a := range actions {
+		st.doNode(i, p, a)
+	}
+	st.checkLeaders()
+}
+
+// doNode does what a manager wants done.
+func (st *state) doNode(i int, p *process, a managerproc.Action) {
+	switch a := a.(type) {
+	case managerproc.Elect:
+		switch a.Action.(type) {
+		case byrecord.Read, byrecord.Swap:
+			st.ask(i, p, 0, a.Action)
+		}
+	case managerproc.Manage:
+		switch act := a.Action.(type) {
+		case manager.Commit, manager.ReadEnd:
+			st.ask(i, p, a.Term, act)
+		case manager.Send:
+			st.tell(act.Reply.Session, owner.Reply{LeaseReply: act.Reply})
+		case manager.Broadcast:
+			st.checkTable(p)
+		}
+	case managerproc.Load:
+		st.ask(i, p, a.Term, a)
+	case managerproc.LoadCatalog:
+		st.ask(i, p, a.Term, a)
+	case managerproc.RedirectOwner:
+		st.tell(a.Session, owner.Redirect{NotLeader: a.NotLeader})
+	case managerproc.RefuseOwner:
+		st.tell(a.Session, owner.Refused{Kind: leasehold.KindOf(a.Why)})
+	case managerproc.Parked:
+		st.violated(sim.Crash, "a manager cannot lead: %v", a.Why)
+	}
+}
+
+// ask asks something of the store.
+func (st *state) ask(i int, p *process, term leasehold.Term, what any) {
+	st.post(&letter{to: i, epoch: p.epoch, what: &request{term, what}})
+}
+
+// tell sends something to whoever has, or had, a session.
+func (st *state) tell(s leasehold.Session, what owner.Event) {
+	st.post(&letter{to: int(s[1]), what: what})
+}
+
+func (st *state) callOwner(i int, p *process, event any) {
+	p.owner = st.kit.copyOwner(p.owner)
+	view, suspended := p.owner.View(), p.owner.Suspended()
+	var actions []owner.Action
+	if event == nil {
+		actions, p.wake = p.owner.Advance(st.clock(i))
+	} else {
+		actions, p.wake = p.owner.Step(st.clock(i), event.(owner.Event))
+	}
+	for _, a := range actions {
+		switch a := a.(type) {
+		case owner.Send:
+			st.checkConfession(i, view, a.Request)
+			st.send(a)
+		case owner.Publish:
+			st.checkGaps(i, p, view, a.View)
+			view = a.View
+		case owner.ResumedLeases:
+			st.resumed = true
+		case owner.RevokedLeases:
+			st.refused = st.refused || suspended
+		case owner.GrantedLeases:
+			st.checkInstalls(i, p, a.Leases)
+		case owner.FindPredecessor:
+			// Every earlier process of this host is gone: it runs one at a time.
+			st.post(&letter{to: i, epoch: p.epoch, what: owner.PredecessorGone{Session: a.Incumbent.Session}})
+		}
+	}
+	st.checkExclusive()
+}
+
+// send sends an owner's request to one manager, or to all.
+func (st *state) send(s owner.Send) {
+	for m := range managers {
+		if s.To == "" || s.To == managerNames[m] {
+			st.post(&letter{to: m, what: managerproc.Request{LeaseRequest: s.Request}})
+		}
+	}
+}
+
+// post puts a letter under way.
+func (st *state) post(l *letter) {
+	st.kit.digestLetter(l)
+	st.mail = append(slices.Clip(st.mail), l)
+}
+
+func (st *state) putStore(s *store) {
+	st.kit.digestStore(s)
+	st.store = s
+}

@@ -1,0 +1,215 @@
+package sim
+
+import (
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/leadership/byrecord"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/owner"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/storage"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
+)
+
+// An Invariant is something that must always hold.
+type Invariant uint8
+
+// The invariants that the simulator checks.
+const (
+	I1Exclusive   Invariant = iota // at most one owner's check succeeds
+	I2Generations                  // generations rise and are never reused
+	I3Held                         // Held means held without a gap
+	I4Losses                       // every loss reaches every lookup
+	I5Tables                       // a lookup at LSN n has the table of LSN n
+	I6Progress                     // after faults stop, every key is owned within the bound
+	I7Moved                        // what is said to have moved has arrived, and no write is lost silently
+	I8Bounds                       // everything is bounded
+	I9Fencing                      // a fenced store accepts no older token after a newer one
+	I10Isolation                   // namespaces do not touch
+	I11Needless                    // no state of a living owner is lost but to another owner
+	OneLeader                      // at most one manager acts as leader: I1 rests on it
+	NoLimping                      // a manager that cannot lead keeps no other from it
+	Census                         // a leader without a store loses nothing of an owner that it hears
+	Crash                          // no machine panics
+	invariants
+)
+
+var invariantNames = [invariants]string{
+	"I1 exclusive", "I2 generations", "I3 held", "I4 losses", "I5 tables", "I6 progress", "I7 moved", "I8 bounds", "I9 fencing", "I10 isolation", "I11 needless loss", "one leader", "no limping", "census", "crash",
+}
+
+func (i Invariant) String() string { return invariantNames[i] }
+
+// An oracle sees the whole world at true time. Each of its checks has a file
+// of its own, check_*.go; this one is what they share.
+type oracle struct {
+	world  *world
+	checks [invariants]uint64
+	spaces []*truth
+
+	limping limping
+	// catalogs are, where there is no store, the one that an operator knows of and
+	// what was written since.
+	catalogs []*storage.Catalog
+}
+
+// truth is what is really so in one namespace: the history that the store has
+// linearized, and what followed from it.
+type truth struct {
+	table   *table.Table
+	history []happened // all changes, in order
+	// at is how many changes there were when the table was at an LSN, and what the
+	// table's hash was then. Numbers that were never given out are not in it.
+	at map[leasehold.LSN]version
+	// losses[n] is how many of the first n changes are losses.
+	losses []int
+	resets []reset // in order
+
+	grants    map[leasehold.Generation]*tenure
+	taken     []taken // what owners have taken hold of, in order
+	fence     fence
+	forks     []lostHistory
+	restores  []restored
+	deletedAt int64 // when the namespace was last seen to be deleted
+
+	// ending are leases of living owners that have ended, and whose ranges nobody has got yet;
+	// servedAt is when a range of such an owner last went to another.
+	ending   []ended
+	servedAt map[leasehold.Session]int64
+
+	version   uint64 // of the newest write
+	written   [fencedKeys]written
+	confirmed []confirmed
+	transits  []passage
+}
+
+// version is a table that there was.
+type version struct {
+	changes int
+	hash    uint64
+}
+
+// reset is a table that a leader without a store has collected from the owners, and after how many changes.
+type reset struct {
+	changes int
+	table   *table.Table
+}
+
+// happened is a change and when it was committed.
+type happened struct {
+	table.Change
+	at int64
+}
+
+func newOracle(w *world) *oracle { return &oracle{world: w} }
+
+func (o *oracle) addSpace() {
+	t := table.New()
+	o.spaces = append(o.spaces, &truth{
+		table: t, at: map[leasehold.LSN]version{0: {0, hashTable(t)}}, losses: []int{0}, grants: make(map[leasehold.Generation]*tenure),
+		servedAt: make(map[leasehold.Session]int64),
+	})
+}
+
+// happen adds a change to the history.
+func (t *truth) happen(c table.Change, now int64) {
+	t.history = append(t.history, happened{c, now})
+	n := t.losses[len(t.losses)-1]
+	if c.Kind == table.Vacated {
+		n++
+	}
+	t.losses = append(t.losses, n)
+}
+
+// begin makes a table the beginning of another log.
+func (t *truth) begin(tab *table.Table) {
+	t.table = tab.Clone()
+	t.resets = append(t.resets, reset{len(t.history), tab})
+	t.stands()
+}
+
+// stands remembers the table as it is now.
+func (t *truth) stands() { t.at[t.table.LSN()] = version{len(t.history), hashTable(t.table)} }
+
+func (o *oracle) truth(s *space) *truth { return o.spaces[s.index] }
+
+// committed is the store linearizing a batch.
+func (o *oracle) committed(b *storage.Batch) {
+	w := o.world
+	s := w.space(b.Namespace)
+	t := o.truth(s)
+	for i := range b.Changes {
+		c := &b.Changes[i]
+		w.Mix(uint64(c.LSN)<<8|uint64(c.Kind), uint64(c.Generation)^uint64(c.Range.Start))
+		if w.Traced() {
+			w.Printf("committed in %s: %v", b.Namespace, c)
+		}
+		if w.store.era > 0 && t.repeated(c) {
+			continue
+		}
+		o.checkChange(s, t, c)
+		if w.Failed != nil {
+			return
+		}
+		o.checkNeedless(s, t, c)
+		t.happen(*c, w.Now)
+		t.stands()
+		if c.Kind == table.Vacated && !w.nemesis.healed {
+			w.Branches["store: state lost"]++
+		}
+	}
+}
+
+// swapped is the store linearizing a new leader record.
+func (o *oracle) swapped(r storage.Record) {
+	o.world.Mix(uint64(r.Term), r.Beat)
+	o.resignations(r)
+}
+
+func (o *oracle) leads(m *managerHost, l byrecord.Lead) {
+	o.world.Printf("%s leads in term %d", m.label, l.Term)
+	o.authorized(m)
+	o.checkOneLeader(m)
+	o.checkStoodBack(m)
+}
+
+// ownerSends is an owner's message leaving it.
+func (o *oracle) ownerSends(h *ownerHost, r *protocol.LeaseRequest) { o.checkConfession(h, r) }
+
+// ownerPublishes is an owner's view being replaced.
+func (o *oracle) ownerPublishes(h *ownerHost, to *owner.View) { o.checkGaps(h, to) }
+
+// ownerGranted is an owner telling its application what it has.
+func (o *oracle) ownerGranted(h *ownerHost, leases []leasehold.Lease) {
+	for _, l := range leases {
+		o.checkInstall(h, l)
+	}
+}
+
+// ownerStepped is an owner having done something.
+func (o *oracle) ownerStepped(h *ownerHost) {
+	o.takesHold(h)
+	o.checkExclusive(h)
+	o.checkReliance(h)
+	o.checkQuarantine(h)
+	o.checkOwnerBounds(h)
+}
+
+// recorded is a leader having made a batch part of its table.
+func (o *oracle) recorded(m *managerHost, ns leasehold.Namespace) {
+	machine := m.node.Manager(ns)
+	if machine == nil {
+		return
+	}
+	o.checkTable(m.host, o.world.space(ns), machine.Table())
+	o.checkManagerBounds(m, machine)
+}
+
+// finish is the end of the world.
+func (o *oracle) finish() {
+	if o.world.Failed == nil {
+		o.recovered()
+		o.checkSettled()
+		o.checkDrained()
+		o.checkNeedlessLeft()
+		o.checkSeams()
+	}
+}

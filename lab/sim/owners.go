@@ -1,0 +1,211 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/owner"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
+	"github.com/leasehold-dev/leasehold/lab/sim/engine"
+)
+
+// An ownerHost runs owner processes of one namespace.
+type ownerHost struct {
+	*host
+	world   *world
+	space   *space
+	machine *owner.Machine
+	holder  *table.Holder
+	view    *owner.View
+	beyond  bool           // its clock is slower than the bound allows
+	renewed leasehold.Term // the leader that has last given it time
+	leaving bool           // it has been told to, and will end
+	parting bool           // it has been told to, and will leave
+	ops     []*operation
+	// forgone are generations of leases that it dropped for a reason of its own, or because
+	// a leader recalled them while they were valid.
+	forgone map[leasehold.Generation]bool
+	// granted are leases that it was granted, and has not acted on yet.
+	granted []leasehold.Lease
+
+	promises promises
+	state    map[leasehold.Key]record
+	outgoing map[protocol.Ticket]*outgoing
+	incoming map[protocol.Ticket]*incoming
+}
+
+func (w *world) addOwner(i int, s *space) {
+	o := &ownerHost{host: w.addHost(fmt.Sprintf("owner%d", i)), world: w, space: s}
+	o.deliver = o.handle
+	w.owners = append(w.owners, o)
+}
+
+func (o *ownerHost) firstName() leasehold.OwnerID {
+	return leasehold.OwnerID(fmt.Sprintf("%c%d", 'a'+rune(o.space.index), o.endpoint))
+}
+
+// boot starts a new session under a name.
+func (o *ownerHost) boot(name leasehold.OwnerID) {
+	w := o.world
+	now := w.start(o.host)
+	session := engine.Must(leasehold.NewSession(randomBytes{w.Random}))
+	// One process may take part in two namespaces: it has one session then.
+	if len(w.spaces) > 1 && w.Chance(2) {
+		if other := w.owners[w.Random.IntN(len(w.owners))]; other.space != o.space && other.alive && o.space.home[other.holder.Session] == nil {
+			session = other.holder.Session
+		}
+	}
+	o.holder = &table.Holder{
+		Owner: name, Session: session, Addr: o.label,
+		Weight: []float64{1, 1, 1, 0.5, 2}[w.Random.IntN(5)], Process: fmt.Sprintf("%s/%d", o.label, o.epoch),
+	}
+	o.space.home[session], o.space.latest[name] = o, session
+	o.beyond, o.leaving, o.parting, o.ops, o.granted, o.renewed = false, false, false, nil, nil, 0
+	o.state, o.forgone = make(map[leasehold.Key]record), make(map[leasehold.Generation]bool)
+	o.outgoing, o.incoming = make(map[protocol.Ticket]*outgoing), make(map[protocol.Ticket]*incoming)
+	mover := o.label
+	if w.cfg.Agents || !w.cfg.Graceful && (!o.space.moves || w.Chance(6)) {
+		mover = "" // an application that cannot move its state
+	}
+	o.promises.until, o.promises.dropped = 0, nil // those who rely on what the last process has said go on
+	o.machine = engine.Must(owner.New(now, owner.Config{
+		Namespace: o.space.name, Holder: o.holder, Mover: mover, Promises: w.cfg.Agents, KeepSuspended: o.keepSuspended(), Rand: w.NewRand(), Beats: w.beats(now),
+	}))
+	o.view = o.machine.View()
+	w.Printf("%s is owner %v", o.label, o.holder)
+	o.do(o.machine.Advance(now))
+}
+
+// keepSuspended is for how long the application keeps state that is suspended: most do for as
+// long as they live.
+func (o *ownerHost) keepSuspended() time.Duration {
+	if o.world.cfg.Graceful || !o.world.Chance(8) {
+		return 0
+	}
+	return 20 * time.Second
+}
+
+type randomBytes struct{ *rand.Rand }
+
+func (r randomBytes) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(r.Uint32())
+	}
+	return len(p), nil
+}
+
+func (o *ownerHost) handle(what any) {
+	w := o.world
+	now := o.clock.At(w.Now)
+	switch what := what.(type) {
+	case nil:
+		o.do(o.machine.Advance(now))
+	case *protocol.LeaseReply:
+		before := o.view.Until
+		o.do(o.machine.Step(now, owner.Reply{LeaseReply: what}))
+		if o.view.Until != before {
+			o.renewed = what.Term
+		}
+	case protocol.NotLeader:
+		o.do(o.machine.Step(now, owner.Redirect{NotLeader: what}))
+	case refused:
+		o.do(o.machine.Step(now, owner.Refused{Kind: what.kind}))
+	case slept:
+		o.promises.relying = nil // they have slept too, and know it
+		o.do(o.machine.Step(now, owner.Slept{}))
+	case owner.Event:
+		o.do(o.machine.Step(now, what))
+	case *operation:
+		o.finishOperation(what)
+		return
+	case settling:
+		o.settle(what)
+	case copied, impatient, rest, imported, verdict, installed, weary:
+		o.handleMove(what)
+	}
+	if o.alive && w.Chance(4) {
+		o.operate()
+	}
+	if o.alive && w.cfg.Agents && w.Chance(3) {
+		o.promise()
+	}
+}
+
+func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
+	w := o.world
+	ownReason := false
+	for _, a := range actions {
+		switch a := a.(type) {
+		case owner.Send:
+			w.oracle.ownerSends(o, a.Request)
+			w.toManagers(o.host, a.To, o.loaded(a.Request))
+		case owner.Publish:
+			w.oracle.ownerPublishes(o, a.View)
+			if w.cfg.Agents {
+				o.promises.dropped = append(o.promises.dropped, protocol.Missing(o.view.Leases, a.View.Leases)...)
+			}
+			o.view = a.View
+			o.tellView()
+		case owner.GrantedLeases:
+			w.oracle.ownerGranted(o, a.Leases)
+		case owner.RevokedLeases:
+			if a.Cause == leasehold.CauseMoved {
+				w.oracle.letGo(o, a.Leases)
+			}
+			for _, l := range a.Leases {
+				o.forgone[l.Generation] = o.forgone[l.Generation] || ownReason || a.Cause != leasehold.CauseExpired
+			}
+		case owner.FindPredecessor:
+			o.findPredecessor(a.Incumbent)
+		case owner.Settle:
+			w.Later(0, o.endpoint, 0, settling{o.epoch, a.Number, o.promises.until})
+		case owner.Left:
+			w.kill(o.host)
+			w.nemesis.ownerBack(o)
+		case owner.StartMove, owner.Stop, owner.EndMove, owner.Expect, owner.Confirm, owner.Discard, owner.Install, owner.Parted:
+			o.carry(a)
+		case owner.Note:
+			switch a.What {
+			case owner.NoteSlept, owner.NoteClockSlow, owner.NoteImportFailed, owner.NoteNameTaken, owner.NoteKeptTooLong:
+				ownReason = true
+			}
+			w.notes.owners[a.What]++
+			w.Printf("%s notes %v (%d, %d)", o.label, a.What, a.Have, a.Want)
+		}
+	}
+	if !o.alive {
+		return
+	}
+	w.arm(o.host, wake)
+	w.oracle.ownerStepped(o)
+}
+
+// tellView writes what the owner believes to the trace.
+func (o *ownerHost) tellView() {
+	if w := o.world; w.Traced() {
+		w.Printf("%s holds %v for %v on its clock", o.label, o.view.Leases, o.view.Until.Sub(o.clock.At(w.Now)))
+	}
+}
+
+// findPredecessor is what a shell does with the process table of its machine:
+// it can see only processes on its own host.
+func (o *ownerHost) findPredecessor(h *table.Holder) {
+	w := o.world
+	if h.Process == o.holder.Process || h.Addr != o.label || w.cfg.Agents {
+		return
+	}
+	// Every earlier process of this host is gone: hosts run one at a time.
+	w.Later(time.Millisecond, o.endpoint, 0, owner.PredecessorGone{Session: h.Session})
+}
+
+// valid reports whether the owner's checks can succeed now.
+func (o *ownerHost) valid() bool {
+	if !o.alive || o.asleep || len(o.view.Kept) == 0 {
+		return false
+	}
+	return o.world.cfg.LeasesOff || o.clock.At(o.world.Now) < o.view.Until
+}

@@ -1,0 +1,69 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/lab/sim/engine"
+)
+
+// The bound on clock rates is the one that the protocol is told.
+func TestRatesAreWithinTheDriftBound(t *testing.T) {
+	if ratio := float64(fastest) / float64(slowest); ratio > float64(simTiming().Drift) || ratio < 0.9999*float64(simTiming().Drift) {
+		t.Errorf("clocks differ by up to %v, the bound is %v", ratio, simTiming().Drift)
+	}
+}
+
+func TestDefaultMixHasAllButTwo(t *testing.T) {
+	mix := Kinds().Default()
+	if _, err := Kinds().Parse("default,manager-relapse=1,store-restore=1"); err != nil {
+		t.Error(err)
+	}
+	if mix[managerRelapse]+mix[storeRestore] != 0 || len(mix) != len(faults)-2 {
+		t.Errorf("the default mix has %d of %d faults, want all but two", len(mix), len(faults))
+	}
+}
+
+func TestConfigRefusesNonsense(t *testing.T) {
+	for _, cfg := range []Config{
+		{Managers: -1},
+		{Owners: -2},
+		{Lookups: -1},
+		{Owners: 1000},
+		{Namespaces: 3},
+		{Namespaces: -1},
+		{Owners: 1, Namespaces: 2},
+		{Duration: time.Millisecond},
+		{Duration: -1},
+		{Duration: 1000 * time.Hour},
+		{Faults: engine.Mix{"loss": -1}},
+	} {
+		if err := cfg.Validate(); leasehold.KindOf(err) != leasehold.ErrInvalid {
+			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
+	for _, c := range []engine.Campaign{{}, {Seeds: -1}, {Seeds: 1, Parallel: -1}, {Seeds: 1, StopAfter: -1}, {Seeds: 1, Simulation: &Config{Owners: -1}}} {
+		if c.Simulation == nil {
+			c.Simulation = &Config{}
+		}
+		if _, err := c.Run(t.Context()); leasehold.KindOf(err) != leasehold.ErrInvalid {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+func TestEveryNameIsThere(t *testing.T) {
+	for i := range invariants {
+		if i.String() == "" {
+			t.Errorf("invariant %d has no name", i)
+		}
+	}
+	seen := map[string]bool{"": true}
+	for _, name := range Kinds().Names() {
+		if seen[name] {
+			t.Errorf("two faults are called %q", name)
+		}
+		seen[name] = true
+	}
+}

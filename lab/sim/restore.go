@@ -1,0 +1,122 @@
+package sim
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/storage"
+)
+
+// A backup is what the store had at some time.
+type backup struct {
+	record  storage.Record
+	catalog *storage.Catalog
+	logs    map[leasehold.Namespace]stored
+}
+
+// backUp returns what the store has now.
+func (s *store) backUp() *backup {
+	b := &backup{record: s.record, catalog: s.readCatalog(), logs: make(map[leasehold.Namespace]stored)}
+	for ns, l := range s.logs {
+		b.logs[ns] = stored{l.table, slices.Clone(l.changes), l.unfinished}
+	}
+	return b
+}
+
+// restore makes the store what it was. Requests that are under way went to the store that is
+// gone.
+func (s *store) restore(b *backup) {
+	s.era++
+	s.record, s.history, s.waiting = b.record, nil, nil
+	catalog := *b.catalog
+	s.catalog = &catalog
+	clear(s.logs)
+	for ns, l := range b.logs {
+		s.logs[ns] = &stored{l.table, slices.Clone(l.changes), l.unfinished}
+	}
+}
+
+// identity names the store.
+func (s *store) identity() storage.Identity {
+	return storage.Identity{Cluster: strconv.Itoa(1 + s.moves), Directory: strconv.Itoa(1 + s.copies)}
+}
+
+// restoreStore makes a backup of the store, or restores the last one. Most of the time the
+// managers are started again with it. If they run on, versions go on as well: no number that a
+// process has seen stands for two things. A backup is older than wall clocks differ, since
+// they choose the numbers that follow. It can be seconds old if its identity shows that it is
+// a copy: it is restored into a new cluster, or in new data directories.
+func (n *nemesis) restoreStore() bool {
+	w, s := n.world, n.world.store
+	if s.record.Version == 0 {
+		return false // there is nothing to restore
+	}
+	if s.saved == nil || w.Chance(4) {
+		s.saved = s.backUp()
+		n.tell("later, from this backup")
+		return true
+	}
+	w.aged += time.Duration(len(w.managers)) * w.clocksApart()
+	kind := w.Random.IntN(3)
+	switch kind {
+	case 0:
+		s.moves++
+	case 1:
+		s.copies++
+	default:
+		w.aged += 10 * time.Minute
+	}
+	if kind == 2 || w.Chance(4) {
+		w.aged += w.Below(time.Hour)
+	}
+	version, catalog := s.record.Version, s.catalog.Version
+	s.restore(s.saved)
+	w.oracle.restored(s.saved.record.Store.Cluster != s.identity().Cluster)
+	if kind != 1 && w.Chance(3) {
+		n.tell("while managers run")
+		s.record.Version, s.catalog.Version = version+1, catalog+1
+		return true
+	}
+	for _, m := range w.managers {
+		if m.alive {
+			w.kill(m.host)
+			n.hangUp(m)
+			n.bootLater(m.host, m.boot)
+		}
+	}
+	return true
+}
+
+// bootName is the boot of a manager's machine, if the system says: every other does. No machine
+// is started anew in a world, though its processes are.
+func (m *managerHost) bootName() string {
+	if m.index%2 == 1 {
+		return ""
+	}
+	return m.label
+}
+
+// uptime is for how long the machine has run.
+func (m *managerHost) uptime() time.Duration {
+	w := m.world
+	return time.Hour + time.Duration(w.Now-worldStart) + w.aged
+}
+
+// clocksApart is by how much the wall clock of each manager is ahead of the one before: a
+// little; in some worlds minutes.
+func (w *world) clocksApart() time.Duration {
+	if w.Seed%8 == 3 && !w.cfg.Graceful { // a failover is then taken for a restore, and costs what is being moved
+		return 3 * time.Minute
+	}
+	return 7 * time.Second
+}
+
+// wall is the wall clock of a manager, in seconds since 1970.
+func (m *managerHost) wall() int64 {
+	const start = 1_800_000_000
+	w := m.world
+	since := time.Duration(w.Now-worldStart) + w.aged + time.Duration(m.index)*w.clocksApart()
+	return start + int64(since/time.Second)
+}

@@ -1,0 +1,317 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/leadership/byrecord"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/managerproc"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/storage"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
+	"github.com/leasehold-dev/leasehold/lab/sim/engine"
+)
+
+// A store is the linearizable store of a manager group. What it does to a
+// request happens at one instant; how long the request and its answer take,
+// and whether they arrive, is the nemesis's business.
+type store struct {
+	world   *world
+	record  storage.Record
+	history []storage.Record // earlier records, newest last, for stale reads
+	catalog *storage.Catalog
+	logs    map[leasehold.Namespace]*stored
+
+	era int // how often it was restored
+	// moves is how often it was restored into a new cluster, and copies how often data
+	// directories were replaced by copies.
+	moves, copies int
+	saved         *backup // nil if there is engine.Nowhere
+
+	down    bool
+	slow    time.Duration
+	unknown int  // percent of requests whose way there or back fails
+	stale   bool // reads that may be stale are
+	waiting []*storeRequest
+}
+
+// stored is what the store has of a namespace.
+type stored struct {
+	table   *table.Table
+	changes []table.Change
+	// unfinished: the table is to take its own place once more.
+	unfinished bool
+}
+
+func (s *stored) state(term leasehold.Term) *storage.State {
+	return &storage.State{Term: term, Table: s.table, Changes: s.changes[:len(s.changes):len(s.changes)], Unfinished: s.unfinished}
+}
+
+// A storeRequest is something that a manager asks of the store.
+type storeRequest struct {
+	host  *managerHost
+	epoch uint32
+	done  bool // answered, or given up
+	lost  bool // the answer will not arrive
+	era   int  // what it was sent to is gone with that
+	ns    leasehold.Namespace
+	term  leasehold.Term
+	what  any // election.Read, election.Swap, manager.Commit, manager.ReadEnd, manager.SaveSnapshot, node.Load, node.LoadCatalog, node.Settle, configure
+}
+
+// A storeAnswer is a storeRequest's answer on its way to the process.
+type storeAnswer struct {
+	request *storeRequest
+	event   managerproc.Event
+}
+
+func newStore(w *world) *store {
+	return &store{world: w, catalog: &storage.Catalog{}, logs: make(map[leasehold.Namespace]*stored)}
+}
+
+func (s *store) log(ns leasehold.Namespace) *stored {
+	l := s.logs[ns]
+	if l == nil {
+		l = &stored{}
+		s.logs[ns] = l
+	}
+	return l
+}
+
+// latency is how long one way takes.
+func (s *store) latency() time.Duration {
+	w := s.world
+	d := 200*time.Microsecond + w.Below(calmDelay-200*time.Microsecond)
+	if s.slow > 0 {
+		d += w.Below(s.slow)
+	}
+	return d
+}
+
+// ask puts a request under way.
+func (s *store) ask(h *managerHost, ns leasehold.Namespace, term leasehold.Term, what any) {
+	w := s.world
+	r := &storeRequest{host: h, epoch: h.epoch, ns: ns, term: term, what: what, era: s.era}
+	if h.storeCut {
+		s.giveUp(r)
+		return
+	}
+	if s.unknown > 0 && w.Random.IntN(100) < s.unknown {
+		if w.Chance(2) {
+			r.lost = true // it happens, but nobody hears
+		} else {
+			s.giveUp(r)
+			return
+		}
+	}
+	late := h.lag.of(w, what)
+	w.Later(s.latency()+late, engine.Nowhere, 0, r)
+	if s.slow > 0 || s.down || r.lost {
+		s.giveUp(r)
+	} else if late > 0 {
+		s.giveUpLate(r)
+	}
+}
+
+// giveUp tells the asker after a while that the outcome is unknown.
+func (s *store) giveUp(r *storeRequest) {
+	s.world.Later(s.world.nemesis.span(200*time.Millisecond, storeWait), engine.Nowhere, 0, &giveUp{r})
+}
+
+// giveUp is the patience with a request coming to its end.
+type giveUp struct{ request *storeRequest }
+
+// serve is a request reaching the store.
+func (s *store) serve(r *storeRequest) {
+	w := s.world
+	if r.era != s.era {
+		s.giveUp(r)
+		return
+	}
+	if s.down {
+		if !w.Chance(2) {
+			s.waiting = append(s.waiting, r) // it will happen, late
+		}
+		s.giveUp(r)
+		return
+	}
+	e := s.apply(r)
+	if r.lost {
+		return
+	}
+	s.answer(r, e, s.latency())
+}
+
+// answer sends an answer back. The first one that arrives counts.
+func (s *store) answer(r *storeRequest, e managerproc.Event, d time.Duration) {
+	if r.done || e == nil {
+		return
+	}
+	s.world.Later(d, r.host.endpoint, r.epoch, &storeAnswer{r, e})
+}
+
+// Unanswered is what a manager concludes when the store does not answer a request; nil
+// if it does not wait for the answer.
+func Unanswered(ns leasehold.Namespace, term leasehold.Term, request any) managerproc.Event {
+	switch what := request.(type) {
+	case byrecord.Read:
+		return managerproc.Election{Event: byrecord.ReadFailed{}}
+	case byrecord.Swap:
+		return managerproc.Election{Event: byrecord.Swapped{Swap: what, Outcome: storage.Unknown}}
+	case manager.Commit:
+		return managerproc.Manager{Namespace: ns, Term: term, Event: manager.Committed{Outcome: storage.Unknown}}
+	case manager.ReadEnd:
+		return managerproc.Manager{Namespace: ns, Term: term, Event: manager.LogEnd{Err: true}}
+	case managerproc.Load:
+		return managerproc.Loaded{Namespace: ns, Term: term}
+	case managerproc.LoadCatalog:
+		return managerproc.Catalogued{Term: term}
+	case managerproc.Settle, configure:
+		return managerproc.Catalogued{Term: term} // it reads what has become of it
+	}
+	return nil
+}
+
+// apply is what a request does, at this instant.
+func (s *store) apply(r *storeRequest) managerproc.Event {
+	switch what := r.what.(type) {
+	case byrecord.Read:
+		rec := s.record
+		if s.stale && !what.Fresh && len(s.history) > 0 {
+			rec = s.history[len(s.history)-1-s.world.Random.IntN(len(s.history))]
+		}
+		return managerproc.Election{Event: byrecord.Seen{Record: rec, AtLeast: what.AtLeast, Wall: r.host.wall(), Uptime: r.host.uptime(), Store: s.identity()}}
+	case byrecord.Swap:
+		return managerproc.Election{Event: s.swap(what)}
+	case manager.Commit:
+		return managerproc.Manager{Namespace: r.ns, Term: r.term, Event: manager.Committed{Outcome: s.commit(what.Batch)}}
+	case manager.ReadEnd:
+		return managerproc.Manager{Namespace: r.ns, Term: r.term, Event: manager.LogEnd{Term: s.record.Term, LSN: s.log(r.ns).state(0).End()}}
+	case manager.SaveSnapshot:
+		s.save(what.Snapshot)
+		return nil
+	case managerproc.Load:
+		return managerproc.Loaded{Namespace: r.ns, Term: r.term, State: s.log(r.ns).state(s.record.Term)}
+	case managerproc.LoadCatalog:
+		return managerproc.Catalogued{Term: r.term, Catalog: s.readCatalog()}
+	case managerproc.Settle:
+		if next := s.catalog.Settled(what.Entry); next != nil && r.term == s.record.Term {
+			s.replaceCatalog(next)
+		}
+		return managerproc.Catalogued{Term: r.term, Catalog: s.readCatalog()}
+	case configure:
+		if r.term == s.record.Term {
+			s.configure(r.ns, what)
+		}
+		return managerproc.Catalogued{Term: r.term, Catalog: s.readCatalog()}
+	}
+	panic(fmt.Sprintf("store asked for %T", r.what))
+}
+
+// configure is an operator asking a leader to give a namespace another timing,
+// which creates it if it was deleted, or to delete it.
+type configure struct {
+	timing protocol.Timing
+	remove bool
+}
+
+// configure writes what the operator wants.
+func (s *store) configure(ns leasehold.Namespace, c configure) {
+	if c.remove && s.world.nemesis.healed {
+		return // it came too late
+	}
+	if !c.remove {
+		s.replaceCatalog(s.catalog.Configured(s.world.space(ns).configured(c.timing)))
+	} else if next := s.catalog.Deleted(ns); next != nil {
+		s.replaceCatalog(next)
+	}
+}
+
+// readCatalog returns the catalog as of now.
+func (s *store) readCatalog() *storage.Catalog {
+	c := *s.catalog
+	c.Term = s.record.Term
+	return &c
+}
+
+func (s *store) replaceCatalog(next *storage.Catalog) {
+	s.world.oracle.noteDeleted(s.catalog)
+	s.world.oracle.noteDeleted(next)
+	next.Version++
+	s.catalog = next
+}
+
+func (s *store) swap(swap byrecord.Swap) byrecord.Swapped {
+	if swap.Prev != s.record.Version || swap.New.Term < s.record.Term {
+		return byrecord.Swapped{Swap: swap, Outcome: storage.Conflict}
+	}
+	if len(s.history) == 4 {
+		s.history = append(s.history[:0], s.history[1:]...)
+	}
+	s.history = append(s.history, s.record)
+	version := s.record.Version + 1
+	s.record = swap.New
+	s.record.Version = version
+	s.world.oracle.swapped(s.record)
+	s.tell()
+	return byrecord.Swapped{Swap: swap, Outcome: storage.Done, Version: version}
+}
+
+// watched is what the watch of a process has seen.
+type watched struct {
+	epoch uint32
+	seen  byrecord.Seen
+}
+
+// tell is the watch: a hint that may come late or not at all.
+func (s *store) tell() {
+	w := s.world
+	for _, m := range w.managers {
+		if m.alive && !m.storeCut && !s.stale && w.Random.IntN(100) < 80 {
+			w.Later(s.latency(), m.endpoint, 0, watched{m.epoch, byrecord.Seen{Record: s.record, Wall: m.wall(), Uptime: m.uptime(), Store: s.identity()}})
+		}
+	}
+}
+
+func (s *store) commit(b *storage.Batch) storage.Outcome {
+	l := s.log(b.Namespace)
+	if b.Term != s.record.Term || b.Prev != l.state(0).End() {
+		return storage.Conflict
+	}
+	if b.Base != nil {
+		s.world.oracle.rebased(b, engine.Must(l.state(0).Replay()))
+		l.table, l.changes, l.unfinished = b.Base, nil, b.Unfinished
+		return storage.Done
+	}
+	l.changes = append(l.changes, b.Changes...)
+	s.world.oracle.committed(b)
+	return storage.Done
+}
+
+func (s *store) save(p *storage.Snapshot) {
+	if p.Term == s.record.Term {
+		s.log(p.Namespace).save(p)
+	}
+}
+
+// save replaces what a snapshot has.
+func (s *stored) save(p *storage.Snapshot) {
+	end := s.state(0).End()
+	if p.Table.LSN() > end || s.table != nil && p.Table.LSN() <= s.table.LSN() {
+		return
+	}
+	keep := int(end - p.Table.LSN())
+	s.changes = append([]table.Change(nil), s.changes[len(s.changes)-keep:]...)
+	s.table = p.Table
+}
+
+// up ends an outage: what waited happens now.
+func (s *store) up() {
+	s.down = false
+	for _, r := range s.waiting {
+		s.serve(r)
+	}
+	s.waiting = nil
+}

@@ -1,0 +1,276 @@
+package sim
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/storage"
+	"github.com/leasehold-dev/leasehold/lab/sim/engine"
+	"github.com/leasehold-dev/leasehold/partition"
+)
+
+// A world is one run of the simulator: processes, a network, a store, a
+// nemesis, and an oracle that sees everything at once.
+type world struct {
+	engine.World
+	cfg      Config
+	heal     int64 // when faults stop
+	end      int64
+	extended int // how often end was put off
+
+	spaces   []*space
+	managers []*managerHost
+	owners   []*ownerHost
+	lookups  []*lookupHost
+	hosts    []*host // by endpoint: managers, owners, lookups
+
+	store   *store
+	nemesis nemesis
+	oracle  *oracle
+	notes   notes
+
+	lastLead int64         // when a manager last took over, where there is no store
+	aged     time.Duration // how much time has passed on wall clocks that nobody has lived through
+}
+
+// space is a namespace of the world.
+type space struct {
+	index int
+	name  leasehold.Namespace
+	// vnodes keeps tables small: what matters is how ranges meet, not how many.
+	vnodes    int
+	maxOwners int
+	moves     bool // its application can move state
+	balances  bool // its owners measure loads
+	policy    partition.Policy
+	// latest is the session that has last been started under a name.
+	latest map[leasehold.OwnerID]leasehold.Session
+	// home is where a session lives or lived.
+	home map[leasehold.Session]*ownerHost
+}
+
+// configured is the namespace as an operator creates it.
+func (s *space) configured(t protocol.Timing) storage.Namespace {
+	return storage.Namespace{
+		Name: s.name, Lease: t.Lease, Renew: t.Renew, Drift: t.Drift, VirtualNodes: s.vnodes, MaxOwners: s.maxOwners,
+	}
+}
+
+// worldStart is the true time at which every world begins: not 0, which means
+// that something has not happened.
+const worldStart = int64(time.Second)
+
+// Times of the calm world, in which faults are rare events.
+const (
+	calmDelay     = 5 * time.Millisecond // most that a message or a store takes, one way
+	lateTimers    = 2 * time.Millisecond
+	starvedTimers = 700 * time.Millisecond // while the processor is elsewhere
+	storeWait     = 8 * time.Second        // most that a manager waits for the store
+)
+
+// What a process finds in the queue.
+type (
+	timer  struct{}
+	resume struct{}
+	slept  struct{} // the process finds that its clock stood still
+)
+
+func newWorld(cfg Config, seed uint64, text io.Writer) *world {
+	w := &world{cfg: cfg, notes: newNotes()}
+	w.Init(seed, worldStart, text)
+	w.initBranches()
+	w.store = newStore(w)
+	w.oracle = newOracle(w)
+	w.nemesis.world = w
+	w.build()
+	return w
+}
+
+func (w *world) build() {
+	spaces := w.cfg.Namespaces
+	if spaces == 0 {
+		spaces = 1
+		if w.cfg.Owners > 1 && w.Random.IntN(3) == 0 {
+			spaces = 2
+		}
+	}
+	for i := range spaces {
+		vnodes := []int{1, 2, 2, 3, 4, 8}[w.Random.IntN(6)]
+		w.spaces = append(w.spaces, &space{
+			index: i, name: leasehold.Namespace(fmt.Sprintf("ns%d", i)), vnodes: vnodes,
+			home: make(map[leasehold.Session]*ownerHost), latest: make(map[leasehold.OwnerID]leasehold.Session),
+		})
+		w.oracle.addSpace()
+		w.spaces[i].maxOwners = w.cfg.Owners + 2
+		w.spaces[i].moves = w.Random.IntN(4) > 0
+		w.spaces[i].balances = w.Chance(2)
+		w.spaces[i].policy = []partition.Policy{
+			partition.Consistent{VirtualNodes: vnodes}, partition.Balanced{Ranges: vnodes}, partition.Adaptive{VirtualNodes: vnodes},
+		}[w.Random.IntN(3)]
+		if !w.cfg.Diskless {
+			w.store.configure(w.spaces[i].name, configure{timing: simTiming()})
+		}
+	}
+	for i := range w.cfg.Managers {
+		w.addManager(i)
+	}
+	for i := range w.cfg.Owners {
+		w.addOwner(i, w.spaces[i%spaces])
+	}
+	for i := range w.cfg.Lookups {
+		w.addLookup(i, w.spaces[i%spaces])
+	}
+	w.connect()
+}
+
+// connect gives the network its endpoints and its latency.
+func (w *world) connect() {
+	w.Net.Connect(len(w.hosts))
+	w.Net.Least, w.Net.Most = 100*time.Microsecond, calmDelay
+	w.Net.Repeat = func() time.Duration { return w.nemesis.span(0, 12*time.Second) }
+	w.Net.Route = func(to int32) int32 {
+		if p := w.nemesis.misrouted; p > 0 && w.Random.IntN(100) < p {
+			return w.astray(to)
+		}
+		return to
+	}
+}
+
+// astray returns an endpoint of the same kind: a wrong one, perhaps.
+func (w *world) astray(to int32) int32 {
+	managers, owners := int32(len(w.managers)), int32(len(w.owners))
+	switch {
+	case to < managers:
+		return w.Random.Int32N(managers)
+	case to < managers+owners:
+		return managers + w.Random.Int32N(owners)
+	}
+	return managers + owners + w.Random.Int32N(int32(len(w.lookups)))
+}
+
+// send sends a message from one process to another.
+func (w *world) send(from, to int32, what any) {
+	w.Messages++
+	w.Net.Send(from, to, what)
+}
+
+// run lets the world happen until it ends or something is violated.
+func (w *world) run() {
+	w.heal = w.Now + int64(w.cfg.Duration)
+	w.end = w.heal + int64(w.oracle.bound()) + int64(2*time.Second)
+	if w.cfg.Agents {
+		w.end += int64(time.Minute) // whatever is tidied up waits for promises, one step after the other
+	}
+	for _, m := range w.managers {
+		m.boot()
+	}
+	for _, o := range w.owners {
+		o.boot(o.firstName())
+	}
+	for _, l := range w.lookups {
+		l.boot()
+	}
+	for _, s := range w.spaces {
+		if w.cfg.Diskless {
+			w.nemesis.provide(s)
+		}
+	}
+	w.oracle.watchOverLimping()
+	w.After(w.nemesis.pause(), w.nemesis.strike)
+	w.After(w.cfg.Duration, w.stopFaults)
+	for w.Queue.Len() > 0 && w.Failed == nil {
+		if w.Queue.Earliest() > w.end && !w.goesOn() {
+			break
+		}
+		e := w.Next()
+		w.happen(&e)
+	}
+	w.oracle.finish()
+}
+
+// goesOn makes the world longer while a leader still moves ranges, at most by a minute: what is
+// checked at the end holds when all is quiet.
+func (w *world) goesOn() bool {
+	if w.extended == 30 || !w.oracle.moving() {
+		return false
+	}
+	w.extended++
+	w.end += int64(2 * time.Second)
+	return true
+}
+
+func (w *world) happen(e *engine.Event) {
+	if e.To == engine.Nowhere {
+		w.happenNowhere(e.What)
+		return
+	}
+	h := w.hosts[e.To]
+	switch what := e.What.(type) {
+	case timer:
+		if e.Epoch == h.epoch && e.At == h.alarm && h.alive {
+			w.ring(h)
+		}
+	case resume:
+		if e.Epoch == h.epoch && h.alive && h.stopped != 0 && w.Now >= h.stopped {
+			w.goOn(h)
+		}
+	case *storeAnswer:
+		if e.Epoch == h.epoch && h.alive && !what.request.done {
+			what.request.done = true
+			w.arrive(h, e)
+		}
+	default:
+		if h.alive {
+			w.arrive(h, e)
+		}
+	}
+}
+
+func (w *world) happenNowhere(what any) {
+	switch what := what.(type) {
+	case *storeRequest:
+		w.store.serve(what)
+	case *giveUp:
+		r := what.request
+		w.store.answer(r, Unanswered(r.ns, r.term, r.what), 0)
+	case func():
+		what()
+	}
+}
+
+// stopFaults ends the faults, unless an outage has made the world longer. I6 is due
+// a while after that.
+func (w *world) stopFaults() {
+	if w.Now < w.heal {
+		w.After(time.Duration(w.heal-w.Now), w.stopFaults)
+		return
+	}
+	w.nemesis.heal()
+	w.After(w.oracle.bound(), w.oracle.recovered)
+}
+
+// managerIndex finds a manager by its name, -1 if there is engine.Nowhere.
+func (w *world) managerIndex(id storage.ManagerID) int {
+	for i, m := range w.managers {
+		if m.id == id {
+			return i
+		}
+	}
+	return -1
+}
+
+// toManagers sends a message to one manager, or to all of them.
+func (w *world) toManagers(from *host, to storage.ManagerID, what any) {
+	if to != "" {
+		if i := w.managerIndex(to); i >= 0 {
+			w.send(from.endpoint, w.managers[i].endpoint, what)
+		}
+		return
+	}
+	for _, m := range w.managers {
+		w.send(from.endpoint, m.endpoint, what)
+	}
+}

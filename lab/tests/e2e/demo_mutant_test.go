@@ -1,0 +1,71 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/lab/mutant"
+	"github.com/leasehold-dev/leasehold/server/cli"
+	"github.com/leasehold-dev/leasehold/server/demo"
+)
+
+// TestDemoSeesWhatIsWrong plants bugs in the libraries, each of which breaks one
+// promise without a trace in the requests, and has the demo find them.
+func TestDemoSeesWhatIsWrong(t *testing.T) {
+	dual := func(r *demo.Report) uint64 { return r.DualOwnership }
+	silent := func(r *demo.Report) uint64 { return r.SilentLosses }
+	stopped, killed := []string{"--for", "22s"}, []string{"--for", "12s"} // the time that it takes
+	for _, test := range []struct {
+		bug  string
+		args []string
+		seen func(*demo.Report) uint64
+	}{
+		{"leases-never-end", stopped, dual},
+		{"recalls-ignored", stopped, dual},
+		{"losses-dropped", killed, silent},
+		{"state-not-installed", []string{"--rolling-restart", "--rounds", "1"}, silent},
+	} {
+		t.Run(test.bug, func(t *testing.T) {
+			t.Parallel()
+			bug, ok := mutant.FindDemo(test.bug)
+			if !ok {
+				t.Fatal("no such mutant")
+			}
+			r := runWith(t, bug, test.args...)
+			if test.seen(&r) == 0 {
+				t.Errorf("the demo did not see that %s: %+v", bug.Why(), r)
+			}
+		})
+	}
+}
+
+// runWith runs a demo of a command with a bug in it, which must end with the
+// status for a violation.
+func runWith(t *testing.T, bug mutant.Mutant, args ...string) demo.Report {
+	t.Helper()
+	dir := t.TempDir()
+	program := filepath.Join(dir, "mutant")
+	if err := mutant.Build(t.Context(), bug, "./cmd/leasehold", program); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, append([]string{
+		"demo", "--json", "--lease", "6s", "--seed", "7", "--owners", "3", "--users", "300", "--rate", "200",
+	}, args...)...)
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	var ended *exec.ExitError
+	if err := cmd.Run(); !errors.As(err, &ended) || ended.ExitCode() != int(cli.StatusViolated) {
+		t.Errorf("it ended with %v, want exit status %d\n%s", err, cli.StatusViolated, errs.String())
+	}
+	var r demo.Report
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		t.Fatalf("%v\n%s", err, errs.String())
+	}
+	return r
+}

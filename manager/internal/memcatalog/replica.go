@@ -1,0 +1,288 @@
+package memcatalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/leasehold-dev/leasehold"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/memcatalog"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/core/storage"
+	"github.com/leasehold-dev/leasehold/internal/runtime/catalogwire"
+	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
+	"github.com/leasehold-dev/leasehold/internal/runtime/logthrottle"
+)
+
+// maxCatalog bounds the catalog, which is sent as a whole.
+const maxCatalog = 1 << 20
+
+// replica runs this manager's copy of the catalog, and the calls that keep it.
+type replica struct {
+	g       *Group
+	rouse   chan struct{}  // has one when the timer is to be set anew
+	running sync.WaitGroup // calls
+
+	mu      sync.Mutex
+	machine *machine.Machine
+	term    leasehold.Term // 0 while we do not lead
+	wake    mono.Instant
+	waiting []chan *storage.Catalog // for the catalog; they get nil if we no longer lead
+	writer  chan machine.Written    // nil if nobody waits for a write
+	answer  *machine.Response       // what a step has answered
+	peers   map[storage.ManagerID]*peer
+	closed  bool
+
+	waitUntil mono.Instant // until when nothing is granted; 0 if nothing is feared
+
+	// A leader that was started otherwise than this manager, and when it has called last.
+	stranger  string
+	strangeAt mono.Instant
+	warned    *logthrottle.Throttle[string]
+}
+
+func newReplica(g *Group) (*replica, error) {
+	m, err := machine.New(g.cfg.replica())
+	if err != nil {
+		return nil, err
+	}
+	c := &replica{g: g, machine: m, wake: mono.Never, rouse: make(chan struct{}, 1), peers: make(map[storage.ManagerID]*peer), warned: logthrottle.New[string](strangeEvery)}
+	for _, p := range g.cfg.Peers {
+		c.peers[p.Manager] = &peer{id: p.Manager}
+	}
+	return c, nil
+}
+
+// keepTime wakes the machine when it asks for it.
+func (c *replica) keepTime(ctx context.Context) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.rouse:
+		case <-timer.C:
+			c.mu.Lock()
+			c.step(nil)
+			c.mu.Unlock()
+		}
+		c.mu.Lock()
+		wake := c.wake
+		c.mu.Unlock()
+		timer.Reset(max(0, min(time.Hour, wake.Sub(c.g.cfg.Clock.Now()))))
+	}
+}
+
+// step steps the machine; a nil event is the passing of time. The lock is held.
+func (c *replica) step(e machine.Event) {
+	now := c.g.cfg.Clock.Now()
+	var actions []machine.Action
+	var wake mono.Instant
+	if e == nil {
+		actions, wake = c.machine.Advance(now)
+	} else {
+		actions, wake = c.machine.Step(now, e)
+	}
+	for _, a := range actions {
+		switch a := a.(type) {
+		case machine.Ask:
+			c.ask(c.peers[a.To], a.Request)
+		case machine.Answer:
+			c.answer = a.Response
+		case machine.Loaded:
+			c.loaded(a.Catalog)
+		case machine.Written:
+			if c.writer != nil {
+				c.writer <- a
+				c.writer = nil
+			}
+		case machine.Outranked:
+			c.running.Go(func() { c.g.cfg.Outranked(a.By) })
+		case machine.Forgotten:
+			c.waitUntil = now.Add(a.Wait)
+			c.g.log.Warn("too few managers remember the namespaces: the group is new, or too many were restarted at a time. "+
+				"What owners were promised may be forgotten, so that nothing is granted until no lease can be left", "wait", a.Wait)
+		}
+	}
+	if wake != c.wake {
+		c.wake = wake
+		select {
+		case c.rouse <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (c *replica) loaded(catalog *storage.Catalog) {
+	for _, w := range c.waiting {
+		w <- catalog
+	}
+	c.waiting = nil
+}
+
+// begin leads in a term.
+func (c *replica) begin(term leasehold.Term) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.term, c.waitUntil = term, 0
+	for _, p := range c.peers {
+		p.answered, p.called = false, false
+	}
+	c.step(machine.Lead{Term: term})
+}
+
+func (c *replica) stepDown() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.term = 0
+	for _, p := range c.peers {
+		p.next = nil
+	}
+	c.step(machine.StepDown{})
+	c.loaded(nil)
+}
+
+// load returns the catalog in force, as soon as it is known.
+func (c *replica) load(ctx context.Context) (*storage.Catalog, error) {
+	const op = "read namespaces"
+	mine := make(chan *storage.Catalog, 1)
+	c.mu.Lock()
+	if c.term == 0 {
+		c.mu.Unlock()
+		return nil, c.g.notLeader(op)
+	}
+	c.waiting = append(c.waiting, mine)
+	c.step(machine.Lead{Term: c.term})
+	c.mu.Unlock()
+	select {
+	case catalog := <-mine:
+		if catalog == nil {
+			return nil, c.g.notLeader(op)
+		}
+		return catalog, nil
+	case <-ctx.Done():
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiting = slices.DeleteFunc(c.waiting, func(w chan *storage.Catalog) bool { return w == mine })
+	return nil, leasehold.Errorf(op, leasehold.ErrUnavailable, "", "too few managers have said what they remember: %w", context.Cause(ctx))
+}
+
+// save writes the catalog in place of the one with its version.
+func (c *replica) save(ctx context.Context, next *storage.Catalog) (storage.Outcome, error) {
+	const op = "write namespaces"
+	if n := proto.Size(catalogwire.FromCatalog(next)); n > maxCatalog {
+		return storage.Conflict, leasehold.Errorf(op, leasehold.ErrLimit, "",
+			"%d namespaces take %d bytes, at most %d can be kept: use fewer static slots", len(next.Namespaces), n, maxCatalog)
+	}
+	mine, ok := c.write(next)
+	if !ok {
+		return storage.Conflict, nil
+	}
+	select {
+	case w := <-mine:
+		failpoint.Here("memcatalog/catalog-confirmed")
+		if w.Outcome == storage.Done && !c.g.leads(next.Term) {
+			w.Outcome = storage.Unknown // another may lead already, and may not have found it
+		}
+		return w.Outcome, c.unknown(w.Outcome, op)
+	case <-ctx.Done():
+		return storage.Unknown, leasehold.Errorf(op, leasehold.ErrUnavailable, "", "too few managers have confirmed it: %w", context.Cause(ctx))
+	}
+}
+
+// unknown explains an outcome, if that is what it is.
+func (c *replica) unknown(o storage.Outcome, op string) error {
+	if o == storage.Unknown {
+		return leasehold.Errorf(op, leasehold.ErrUnavailable, string(c.g.cfg.Self), "leadership ended meanwhile: it may have been written, or not")
+	}
+	return nil
+}
+
+// write begins to write a catalog. It reports false if another write is under way,
+// or was done since.
+func (c *replica) write(next *storage.Catalog) (<-chan machine.Written, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.term == 0 || c.term != next.Term || c.writer != nil {
+		return nil, false
+	}
+	mine := make(chan machine.Written, 1)
+	c.writer = mine
+	c.step(machine.Write{Prev: next.Version, Catalog: next})
+	return mine, true
+}
+
+// informed reports whether we know a catalog.
+func (c *replica) informed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.machine.Catalog() != nil
+}
+
+// deaf reports whether we do not know the namespaces, and too few of the others have
+// answered since we began to lead.
+func (c *replica) deaf() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.term != 0 && c.machine.Missing() == nil {
+		return false
+	}
+	answered := 1
+	for _, p := range c.peers {
+		if p.answered {
+			answered++
+		}
+	}
+	return 2*answered <= len(c.peers)
+}
+
+func (c *replica) missing() (out []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, id := range c.machine.Missing() {
+		text := string(id)
+		if p := c.peers[id]; p.called && p.why != nil && leasehold.KindOf(p.why) != leasehold.ErrUnavailable {
+			text += fmt.Sprintf(" (%v)", p.why)
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// waits returns for how much longer nothing is granted.
+func (c *replica) waits() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return max(0, c.waitUntil.Sub(c.g.cfg.Clock.Now()))
+}
+
+// asked answers another manager; nil if that is none of the group.
+func (c *replica) asked(from storage.ManagerID, r *machine.Request) *machine.Response {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answer = nil
+	c.step(machine.Asked{From: from, Request: r})
+	return c.answer
+}
+
+// close ends all calls. The machine is not stepped any more.
+func (c *replica) close() error {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.running.Wait()
+	var failed error
+	for _, p := range c.peers {
+		if p.conn != nil {
+			failed = errors.Join(failed, p.conn.Close())
+		}
+	}
+	return failed
+}

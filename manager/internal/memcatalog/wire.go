@@ -1,0 +1,91 @@
+package memcatalog
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/memcatalog"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/storage"
+	"github.com/leasehold-dev/leasehold/internal/runtime/catalogwire"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
+	storagev1 "github.com/leasehold-dev/leasehold/proto/leasehold/storage/v1"
+)
+
+// fromRequest writes what the leader of a group says to another manager.
+func fromRequest(group uint64, from storage.ManagerID, r *machine.Request) *storagev1.ShareRequest {
+	out := &storagev1.ShareRequest{
+		Version: wire.Version, Group: group, From: string(from), Term: uint64(r.Term), Seq: r.Seq, Full: r.Full, To: r.To,
+	}
+	if r.Catalog != nil {
+		out.Catalog, out.CatalogVersion = catalogwire.FromCatalog(r.Catalog), uint64(r.Catalog.Version)
+	}
+	return out
+}
+
+// toRequest reads what the leader says, and who that is. It does not look at the
+// version, see [wire.CheckVersion], nor at the group.
+func toRequest(m *storagev1.ShareRequest) (storage.ManagerID, *machine.Request, error) {
+	from := storage.ManagerID(m.GetFrom())
+	out := &machine.Request{Term: leasehold.Term(m.GetTerm()), Seq: m.GetSeq(), Full: m.GetFull(), To: m.GetTo()}
+	if from == "" || len(from) > leasehold.MaxOwnerIDLen || out.Seq == 0 || out.Term == 0 || out.Term > protocol.MaxTerm {
+		return "", nil, leasehold.Errorf(opShare, leasehold.ErrInvalid, string(from), "request %d of term %d makes no sense", out.Seq, out.Term)
+	}
+	if m.GetCatalog() == nil {
+		return from, out, nil
+	}
+	var err error
+	out.Catalog, err = toSharedCatalog(m.GetCatalog(), m.GetCatalogVersion(), m.GetTerm())
+	return from, out, err
+}
+
+// fromResponse writes what a manager answers.
+func fromResponse(r *machine.Response) *storagev1.ShareResponse {
+	out := &storagev1.ShareResponse{
+		Version: wire.Version, Process: r.Process, Term: uint64(r.Term), Seq: r.Seq,
+		Known: r.Known, CatalogVersion: uint64(r.At), CatalogTerm: uint64(r.Wrote),
+	}
+	if r.Catalog != nil {
+		out.Catalog = catalogwire.FromCatalog(r.Catalog)
+	}
+	return out
+}
+
+// toResponse reads what a manager answers.
+func toResponse(m *storagev1.ShareResponse) (*machine.Response, error) {
+	out := &machine.Response{
+		Process: m.GetProcess(), Term: leasehold.Term(m.GetTerm()), Seq: m.GetSeq(),
+		Known: m.GetKnown(), At: storage.Version(m.GetCatalogVersion()), Wrote: leasehold.Term(m.GetCatalogTerm()),
+	}
+	if out.Term > protocol.MaxTerm || out.Wrote > out.Term || !out.Known && m.GetCatalog() != nil {
+		return nil, leasehold.Errorf(opShare, leasehold.ErrInvalid, "", "a catalog of term %d, known: %v, in term %d makes no sense", out.Wrote, out.Known, out.Term)
+	}
+	if m.GetCatalog() == nil {
+		return out, nil
+	}
+	var err error
+	out.Catalog, err = toSharedCatalog(m.GetCatalog(), m.GetCatalogVersion(), m.GetCatalogTerm())
+	return out, err
+}
+
+// toSharedCatalog reads a catalog that came from another manager, and checks what
+// others rely on: that it is sorted by name, and not too long.
+func toSharedCatalog(m *storagev1.Catalog, version, term uint64) (*storage.Catalog, error) {
+	if n := len(m.GetNamespaces()); n > storage.MaxNamespaces {
+		return nil, leasehold.Errorf(opShare, leasehold.ErrLimit, "", "%d namespaces, at most %d are allowed", n, storage.MaxNamespaces)
+	}
+	c := catalogwire.ToCatalog(m)
+	c.Version, c.Term = storage.Version(version), leasehold.Term(term)
+	for i := range c.Namespaces {
+		if err := c.Namespaces[i].Name.Validate(); err != nil {
+			return nil, err
+		}
+	}
+	rising := slices.IsSortedFunc(c.Namespaces, func(a, b storage.Namespace) int { return strings.Compare(string(a.Name), string(b.Name)) })
+	twice := slices.CompactFunc(slices.Clone(c.Namespaces), func(a, b storage.Namespace) bool { return a.Name == b.Name })
+	if version == 0 || term == 0 || !rising || len(twice) != len(c.Namespaces) {
+		return nil, leasehold.Errorf(opShare, leasehold.ErrInvalid, "", "version %d of term %d: want both above 0, and names that rise", version, term)
+	}
+	return c, nil
+}

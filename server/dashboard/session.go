@@ -1,0 +1,205 @@
+package dashboard
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/access"
+	"github.com/leasehold-dev/leasehold/secret"
+	"github.com/leasehold-dev/leasehold/server/httpauth"
+)
+
+const (
+	cookiePrefix = "leasehold_session"
+	csrfHeader   = "X-Leasehold-Csrf"
+
+	// sessionTime is how long a login lasts, whatever happens.
+	sessionTime = 8 * time.Hour
+	// sessionIdle is how long it lasts without an order, or with a policy without an open stream.
+	sessionIdle = time.Hour
+	// maxSessions is how many sessions a token may have. One more ends the oldest.
+	maxSessions = 32
+)
+
+// cookieName is the name of the cookie of a session. Browsers send cookies to all ports of a host, which
+// may have several managers: each has its own name. Over TLS the name has the prefix that browsers
+// accept from this host only.
+func cookieName(r *http.Request) string {
+	name := cookiePrefix
+	if r.TLS != nil {
+		name = "__Host-" + name
+	}
+	if _, port, err := net.SplitHostPort(r.Host); err == nil {
+		name += "_" + port
+	}
+	return name
+}
+
+// An authentication returns the caller who has a token.
+type authentication func(token string) (access.Caller, error)
+
+// sessions are the logins. It may be used by several goroutines at once.
+type sessions struct {
+	whose  authentication // nil: there is no way to log in
+	failed httpauth.Throttle
+
+	mu   sync.Mutex
+	open map[string]*session // by the digest of the cookie
+}
+
+// A session is a login.
+type session struct {
+	caller access.Caller
+	key    string // of the token
+	csrf   string
+	begun  time.Time
+	ctx    context.Context //nolint:containedctx // it ends with the session
+	cancel context.CancelFunc
+
+	mu   sync.Mutex
+	used time.Time
+}
+
+func newSessions(whose authentication) *sessions {
+	return &sessions{whose: whose, open: make(map[string]*session)}
+}
+
+func (s *sessions) off() bool { return s.whose == nil }
+
+func (d *Dashboard) authentication() authentication {
+	switch {
+	case d.cfg.Access != nil:
+		return d.cfg.Access.Authenticate
+	case d.cfg.Token.Len() > 0:
+		return only(d.cfg.Token)
+	}
+	return nil
+}
+
+// only accepts one token. It compares digests, so that the time does not reveal the length.
+func only(token secret.Text) authentication {
+	want := secret.New(digest(token.Reveal()))
+	return func(token string) (access.Caller, error) {
+		if !want.Equal(secret.New(digest(token))) {
+			return access.Caller{}, leasehold.Errorf("log in", leasehold.ErrDenied, "", "that is not the administrator's token")
+		}
+		return access.Caller{}, nil
+	}
+}
+
+func digest(cookie string) string {
+	sum := sha256.Sum256([]byte(cookie))
+	return string(sum[:])
+}
+
+// begin begins a session for a token. Failed attempts of a place are throttled.
+func (s *sessions) begin(place, token string) (cookie string, login *session, err error) {
+	var caller access.Caller
+	err = s.failed.Try(place, func() error {
+		caller, err = s.whose(token)
+		return err
+	})
+	if err != nil {
+		return "", nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	login = &session{caller: caller, key: "token " + hex.EncodeToString([]byte(digest(token))), csrf: rand.Text(), begun: now, used: now}
+	login.ctx, login.cancel = context.WithDeadline(context.Background(), now.Add(sessionTime))
+	s.expire(now, login.key)
+	cookie = rand.Text()
+	s.open[digest(cookie)] = login
+	return cookie, login, nil
+}
+
+// expire removes sessions that are over, and the oldest one of a key that has too many.
+func (s *sessions) expire(now time.Time, key string) {
+	var ids []string
+	for id, open := range s.open {
+		switch {
+		case open.over(now):
+			s.forget(id)
+		case open.key == key:
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) >= maxSessions {
+		s.forget(slices.MinFunc(ids, func(a, b string) int { return s.open[a].begun.Compare(s.open[b].begun) }))
+	}
+}
+
+// forget ends a session. The lock is held.
+func (s *sessions) forget(id string) {
+	if open := s.open[id]; open != nil {
+		open.cancel()
+		delete(s.open, id)
+	}
+}
+
+func (s *session) over(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return now.Sub(s.begun) >= sessionTime || now.Sub(s.used) >= sessionIdle
+}
+
+// touch keeps a session from being idle.
+func (s *session) touch() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used = time.Now()
+}
+
+// lasts returns a context that ends with the session, if there is one.
+func (s *session) lasts(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	if s == nil {
+		return ctx, cancel
+	}
+	stop := context.AfterFunc(s.ctx, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// find returns the session that a request belongs to; nil if it belongs to none.
+func (s *sessions) find(r *http.Request) *session {
+	cookie, err := r.Cookie(cookieName(r))
+	if err != nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	open := s.open[digest(cookie.Value)]
+	if open == nil || open.over(time.Now()) {
+		return nil
+	}
+	return open
+}
+
+// end ends the session that a request belongs to.
+func (s *sessions) end(r *http.Request) {
+	if cookie, err := r.Cookie(cookieName(r)); err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.forget(digest(cookie.Value))
+	}
+}
+
+// close ends all sessions.
+func (s *sessions) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id := range s.open {
+		s.forget(id)
+	}
+}

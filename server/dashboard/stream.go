@@ -1,0 +1,127 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
+	"github.com/leasehold-dev/leasehold/server/httpauth"
+)
+
+const (
+	// writePatience is how long a viewer may take for writeAtOnce bytes. A large table over a slow line
+	// takes longer in all, and must arrive.
+	writePatience = 20 * time.Second
+	writeAtOnce   = 64 << 10
+)
+
+// stream sends the frames of a namespace to a visitor that may see it.
+func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request) {
+	namespace := r.FormValue("namespace")
+	if namespace != "" {
+		if err := leasehold.Namespace(namespace).Validate(); err != nil {
+			refuse(w, err)
+			return
+		}
+	}
+	v, err := d.visitor(r)
+	if err != nil {
+		d.unauthorized(w, r, err)
+		return
+	}
+	begun := false
+	err = d.look(r, &v, namespace, func(ctx context.Context) {
+		begun = true
+		d.show(ctx, w, r, &v, namespace)
+	})
+	if err != nil && !begun {
+		refuseWith(w, httpauth.Status(err), wire.ToError(err).Error())
+	}
+}
+
+// show sends frames until the viewer leaves, or the context ends.
+func (d *Dashboard) show(ctx context.Context, w http.ResponseWriter, r *http.Request, who *visitor, namespace string) {
+	// The last frame is in a header if the browser reconnects by itself, and in the query if the page does.
+	h, v, err := d.hubs.join(who, namespace, cmp.Or(r.Header.Get("Last-Event-ID"), r.FormValue("last")))
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	defer d.hubs.leave(h, v)
+	out := &wireOut{to: w, control: http.NewResponseController(w), pack: d.hubs.pack}
+	out.begin(acceptsGzip(r))
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-v.gone:
+			return
+		case <-v.wake:
+		}
+		for _, f := range h.take(v) {
+			if ctx.Err() != nil || out.write(f) != nil {
+				return
+			}
+		}
+		if d.cfg.Access != nil {
+			who.login.touch()
+		}
+	}
+}
+
+func acceptsGzip(r *http.Request) bool {
+	for _, part := range strings.Split(r.Header.Get("Accept-Encoding"), ",") {
+		name, rest, _ := strings.Cut(strings.TrimSpace(part), ";")
+		if name == "gzip" && strings.TrimSpace(rest) != "q=0" {
+			return true
+		}
+	}
+	return false
+}
+
+// A wireOut writes frames to a browser.
+type wireOut struct {
+	to      http.ResponseWriter
+	control *http.ResponseController
+	pack    *packer
+	gzip    bool
+}
+
+// begin writes the header. The server's timeouts are for short requests; here each frame has its own.
+func (o *wireOut) begin(gzip bool) {
+	o.gzip = gzip
+	h := o.to.Header()
+	h.Set("Content-Type", "text/event-stream; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	if gzip {
+		h.Set("Content-Encoding", "gzip")
+	}
+	// If a server keeps its timeouts, it ends the stream, and the page opens another.
+	_ = o.control.SetReadDeadline(time.Time{})
+	_ = o.control.SetWriteDeadline(time.Now().Add(writePatience))
+	o.to.WriteHeader(http.StatusOK)
+	if gzip {
+		_, _ = io.WriteString(o.to, gzipHeader) // a viewer that is gone is found out by the next write
+	}
+	_ = o.control.Flush()
+}
+
+func (o *wireOut) write(f *frame) error {
+	data := f.plain
+	if o.gzip {
+		data = func() []byte { return f.compressed(o.pack) }
+	}
+	for piece := range slices.Chunk(data(), writeAtOnce) {
+		_ = o.control.SetWriteDeadline(time.Now().Add(writePatience))
+		if _, err := o.to.Write(piece); err != nil {
+			return err
+		}
+	}
+	return o.control.Flush()
+}

@@ -1,0 +1,184 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/internal/core/keyrange"
+)
+
+// A tenancy is what the page shows of a range.
+type tenancy struct {
+	generation leasehold.Generation
+	owner      uint32        // 1 + an index into the table's names; 0: none
+	lost       leasehold.LSN // the change at which state was last lost; 0: never
+	since      uint32        // when it was granted or vacated, in seconds since 1970; 0: not known
+	lostAt     uint32        // when state was last lost, likewise
+}
+
+// A mirror is a copy of a lease table, with names of owners instead of sessions, and with the ages of
+// leases. It is not safe for concurrent use; clones are independent.
+type mirror struct {
+	lsn    leasehold.LSN
+	begun  leasehold.LSN // losses up to it are not known
+	names  []string
+	index  map[string]uint32 // 1 + where it is in names
+	ranges *keyrange.Map[tenancy]
+}
+
+// mostNames is how many names a mirror may have before it is read again: names are never removed.
+const mostNames = 1 << 16
+
+func newMirror() *mirror {
+	return &mirror{index: make(map[string]uint32), ranges: keyrange.NewMap(tenancy{})}
+}
+
+func (m *mirror) owner(name string) uint32 {
+	if name == "" {
+		return 0
+	}
+	i, known := m.index[name]
+	if !known {
+		m.names = append(m.names, name)
+		i = uint32(len(m.names))
+		m.index[name] = i
+	}
+	return i
+}
+
+// clone returns a copy for reading. It shares the names, which are only appended to.
+func (m *mirror) clone() *mirror {
+	return &mirror{lsn: m.lsn, begun: m.begun, names: m.names[:len(m.names):len(m.names)], ranges: m.ranges.Clone()}
+}
+
+// Reasons to read the table again.
+var (
+	errGap   = errors.New("changes of the table were missed")
+	errNames = errors.New("too many owners have come and gone")
+)
+
+// apply applies a change. It reports false for one that the mirror has; a gap before it is an error.
+func (m *mirror) apply(c *admin.Change) (bool, error) {
+	switch {
+	case c.LSN <= m.lsn:
+		return false, nil
+	case c.LSN != m.lsn+1:
+		return false, errGap
+	case len(m.names) >= mostNames:
+		return false, errNames
+	}
+	m.lsn = c.LSN
+	at := unixSeconds(c.At)
+	if c.Kind == admin.ChangeVacated {
+		m.ranges.Set(c.Keys(), tenancy{lost: c.LSN, since: at, lostAt: at})
+		return true, nil
+	}
+	next := tenancy{generation: c.Generation, owner: m.owner(c.Owner), since: at}
+	for _, before := range m.ranges.Within(c.Keys()) { // a loss outlives a new lease, of several the latest
+		if before.lost > next.lost {
+			next.lost, next.lostAt = before.lost, before.lostAt
+		}
+	}
+	m.ranges.Set(c.Keys(), next)
+	return true, nil
+}
+
+func unixSeconds(at time.Time) uint32 { return uint32(max(0, at.Unix())) }
+
+// readTable reads the whole table.
+func readTable(ctx context.Context, client *admin.Client, namespace string, known *past) (*mirror, error) {
+	all, err := client.Ranges(ctx, namespace, "")
+	if err != nil {
+		return nil, err
+	}
+	m := newMirror()
+	m.lsn, m.begun = all.LSN, all.Begun
+	var build keyrange.Builder[tenancy]
+	for _, r := range all.Ranges {
+		t := tenancy{generation: r.Generation, owner: m.owner(r.Owner), lost: r.LostAt, lostAt: known.lost[r.LostAt]}
+		if t.since = known.granted[t.generation]; t.owner == 0 {
+			t.since = t.lostAt
+		}
+		build.Append(leasehold.Key(r.Start), t)
+	}
+	if ranges := build.Map(); ranges != nil {
+		m.ranges = ranges
+	}
+	return m, nil
+}
+
+// Bounds on how much of the past is read to find out how old leases are: changes, and time. The age of
+// older leases is not known.
+const (
+	agePages   = 32
+	agePage    = 4096
+	ageTimeout = 300 * time.Millisecond
+)
+
+// A past is what the log says about the time before.
+type past struct {
+	granted map[leasehold.Generation]uint32 // when leases were granted, in seconds since 1970
+	lost    map[leasehold.LSN]uint32        // when state was lost, likewise
+	newest  []admin.Change                  // newest first
+}
+
+// readPast reads the log, as far as it can.
+func readPast(ctx context.Context, client *admin.Client, namespace string) *past {
+	ctx, cancel := context.WithTimeout(ctx, ageTimeout)
+	defer cancel()
+	p := &past{granted: make(map[leasehold.Generation]uint32), lost: make(map[leasehold.LSN]uint32)}
+	before := leasehold.LSN(0)
+	for range agePages {
+		changes, more, err := client.Changes(ctx, namespace, before, agePage)
+		if err != nil {
+			break
+		}
+		for _, c := range changes {
+			before = c.LSN
+			if c.Kind == admin.ChangeVacated {
+				p.lost[c.LSN] = unixSeconds(c.At)
+			} else {
+				p.granted[c.Generation] = unixSeconds(c.At)
+			}
+		}
+		if p.newest == nil {
+			p.newest = changes[:min(mostEvents, len(changes))]
+		}
+		if !more {
+			break
+		}
+	}
+	return p
+}
+
+// columns are a table: each is the little-endian numbers of all ranges, which the page takes as typed
+// arrays. JSON has them in base64.
+type columns struct {
+	Ranges      int    `json:"ranges"`
+	Starts      []byte `json:"starts"`      // 64 bits
+	Generations []byte `json:"generations"` // 64 bits
+	Lost        []byte `json:"lost"`        // 64 bits
+	Owners      []byte `json:"owners"`      // 32 bits: 1 + an index into names, 0 for none
+	Since       []byte `json:"since"`       // 32 bits: seconds since 1970, 0 for unknown
+	LostAt      []byte `json:"lostAt"`      // 32 bits: likewise
+}
+
+func (m *mirror) columns() *columns {
+	n := m.ranges.Len()
+	wide, narrow := func() []byte { return make([]byte, 0, 8*n) }, func() []byte { return make([]byte, 0, 4*n) }
+	c := &columns{n, wide(), wide(), wide(), narrow(), narrow(), narrow()}
+	order := binary.LittleEndian
+	for r, t := range m.ranges.All() {
+		c.Starts = order.AppendUint64(c.Starts, uint64(r.Start))
+		c.Generations = order.AppendUint64(c.Generations, uint64(t.generation))
+		c.Lost = order.AppendUint64(c.Lost, uint64(t.lost))
+		c.Owners = order.AppendUint32(c.Owners, t.owner)
+		c.Since = order.AppendUint32(c.Since, t.since)
+		c.LostAt = order.AppendUint32(c.LostAt, t.lostAt)
+	}
+	return c
+}

@@ -1,0 +1,100 @@
+package dashboard_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/browsertest"
+)
+
+// browserPatience is how long something may take that should take a moment. It is spent
+// only when a test fails.
+const browserPatience = browsertest.Patience
+
+// A window is one of a browser, with a dashboard in it.
+type window struct {
+	*browsertest.Window
+	t *testing.T
+}
+
+// open opens a window.
+func open(browser *browsertest.Browser, t *testing.T, url string) *window { //nolint:thelper // the window is the test's
+	return &window{browser.Open("dashboard", url, 1280, 900), t}
+}
+
+// says waits until an element has a text in it.
+func (w *window) says(selector, text string) {
+	w.t.Helper()
+	w.Await(fmt.Sprintf("%s says %q", selector, text),
+		fmt.Sprintf(`[...document.querySelectorAll(%q)].some(e => e.textContent.includes(%q))`, selector, text))
+}
+
+// press clicks a button by its text, in an element.
+func (w *window) press(selector, text string) {
+	w.t.Helper()
+	button := fmt.Sprintf(`[...document.querySelectorAll(%q)].find(b => b.textContent === %q && !b.disabled)`, selector+" button", text)
+	w.Await("there is a button "+text, "Boolean("+button+")")
+	browsertest.Evaluate[bool](w.Window, "("+button+".click(), true)")
+}
+
+// A shownTable is a table as the page has it, or the API.
+type shownTable struct {
+	LSN  string
+	Rows [][5]string // start, limit, owner, generation, lost
+}
+
+func (w *window) table() (shown shownTable) {
+	w.t.Helper()
+	text := browsertest.Evaluate[string](w.Window, `import("/model.js").then(({ model }) => JSON.stringify({
+		lsn: String(model.lsn), rows: model.rows.map((r, i) => [r.start.toString(16).padStart(16, "0"), model.interval(i).limit, model.nameOf(r.owner), String(r.generation), String(r.lost)]) }))`)
+	if err := json.Unmarshal([]byte(text), &shown); err != nil {
+		w.t.Fatal(err)
+	}
+	return shown
+}
+
+// table is the table as the API has it.
+func (f *fleet) table() (listed shownTable) {
+	f.t.Helper()
+	all, err := admin.NewLocal(f.admin()).Ranges(context.Background(), pool, "")
+	if err != nil {
+		return shownTable{} // there is no leader now
+	}
+	listed.LSN = fmt.Sprint(uint64(all.LSN))
+	for _, r := range all.Ranges {
+		limit, err := r.Limit.MarshalText()
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		listed.Rows = append(listed.Rows, [5]string{
+			r.Start.String(), string(limit), r.Owner, fmt.Sprint(uint64(r.Generation)), fmt.Sprint(uint64(r.LostAt)),
+		})
+	}
+	return listed
+}
+
+// agrees waits until the page has the very table that the API has.
+func (w *window) agrees(f *fleet) {
+	w.t.Helper()
+	diff := ""
+	deadline := time.Now().Add(browserPatience)
+	for time.Now().Before(deadline) {
+		listed, shown := f.table(), w.table()
+		if listed.LSN != "" && listed.LSN == shown.LSN {
+			if diff = cmp.Diff(listed, shown); diff == "" {
+				return
+			}
+			break // the same LSN and another table: that does not go away
+		}
+		diff = fmt.Sprintf("the page is at LSN %s, and the API at %s", shown.LSN, listed.LSN)
+		time.Sleep(50 * time.Millisecond) // a browser cannot be waited for otherwise
+	}
+	w.Shoot("failed")
+	w.t.Fatalf("the page does not show what the API says: %.2000s", diff)
+}

@@ -1,0 +1,242 @@
+package demo
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/testkit/leak"
+	"github.com/leasehold-dev/leasehold/internal/testkit/oracle"
+	"github.com/leasehold-dev/leasehold/manager"
+	"github.com/leasehold-dev/leasehold/owner"
+	"github.com/leasehold-dev/leasehold/server/proc"
+	"github.com/leasehold-dev/leasehold/store/mem"
+)
+
+// TestMain lets the test binary be the processes that tests start, by their
+// first argument.
+func TestMain(m *testing.M) {
+	children := map[string]func(args []string) error{
+		"honest-owner": func(args []string) error {
+			return RunOwner(context.Background(), OwnerConfig{
+				Name: leasehold.OwnerID(args[0]), Managers: args[1:], Users: watchedUsers, Records: os.Stdout, Logger: slog.New(slog.DiscardHandler),
+			})
+		},
+		"careless-owner": func([]string) error { return runCareless() },
+		"sleeper":        func([]string) error { select {} },
+		"demo-manager":   func([]string) error { return fmt.Errorf("the disk is full of toys") },
+	}
+	if len(os.Args) > 1 {
+		if role, ok := children[os.Args[1]]; ok {
+			go proc.EndWithParent(os.Stdin)
+			fmt.Fprintln(os.Stderr, role(os.Args[2:]))
+			os.Exit(3)
+		}
+	}
+	leak.Main(m)
+}
+
+// careless believes that it holds every key, always.
+type careless struct{}
+
+func (careless) Check(key leasehold.Key) (owner.Lease, bool) {
+	return owner.Lease{Lease: leasehold.Lease{Range: leasehold.All, Generation: 1}, Key: key}, true
+}
+
+func (careless) Held(owner.Lease) bool { return true }
+
+// watchedUsers is how many users owners of tests watch.
+const watchedUsers = 50
+
+// runCareless is an owner as RunOwner's, but without a lease, and without a server.
+func runCareless() error {
+	session, err := leasehold.NewSession(rand.Reader)
+	if err != nil {
+		return err
+	}
+	cfg := OwnerConfig{Records: os.Stdout}
+	return oracle.NewSentinel(careless{}, session, newUsers(watchedUsers).keys(), cfg.write).Run(context.Background())
+}
+
+// TestDualOwnershipIsSeen runs real owners against a real manager, and asks all
+// of them about the same users. As long as they are honest nothing is to be
+// seen. Then one joins them that ignores leases, and the oracle notices though
+// nobody asks that one.
+func TestDualOwnershipIsSeen(t *testing.T) {
+	addr := startManager(t)
+	a, err := newAdmin([]string{addr}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.Close)
+	cfg := DefaultConfig()
+	yes := func(err error) (bool, error) { return err == nil, err }
+	wait(t, func(ctx context.Context) (bool, error) { return yes(a.create(ctx, &cfg)) })
+
+	c := &cluster{admin: a, oracle: oracle.New(cfg.Users), failed: make(chan error, 1)}
+	for _, name := range []string{"ann", "bob"} {
+		c.owners = append(c.owners, startOwner(t, c, name, "honest-owner", name, addr))
+	}
+	wait(t, c.settled)
+	owners, err := a.owners(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var addrs []string
+	for _, o := range owners {
+		addrs = append(addrs, o.GetHolder().GetAddr())
+	}
+	const users = watchedUsers
+	accepted := askEverybody(t, addrs, users) // of each user about three, unless its key moves meanwhile
+	if accepted < 2*users {
+		t.Errorf("honest owners accepted %d requests about %d users", accepted, users)
+	}
+	wait(t, func(context.Context) (bool, error) {
+		v := c.oracle.Judge()
+		return v.Checked >= uint64(accepted) && v.Tenures >= users, nil
+	})
+	if v := c.oracle.Judge(); v.First != "" {
+		t.Error(v.First)
+	}
+
+	startOwner(t, c, "eve", "careless-owner")
+	wait(t, func(context.Context) (bool, error) { return c.oracle.Judge().Duals >= users, nil })
+	if err := c.failure(); err != nil {
+		t.Error(err)
+	}
+}
+
+// askEverybody asks each server about each user, three times, and returns how
+// often one answered that it owns the user.
+func askEverybody(t *testing.T, addrs []string, n int) int {
+	t.Helper()
+	client := &http.Client{}
+	defer client.CloseIdleConnections()
+	accepted := 0
+	for range 3 {
+		for _, u := range newUsers(n).each() {
+			for _, addr := range addrs {
+				response, err := client.Get("http://" + addr + "/presence/" + u.name())
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = response.Body.Close()
+				if response.StatusCode == http.StatusOK {
+					accepted++
+				}
+			}
+		}
+	}
+	return accepted
+}
+
+// startManager runs a manager in this process.
+func startManager(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := manager.Start(manager.Config{Store: mem.New(), Listener: listener, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := m.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return listener.Addr().String()
+}
+
+// startOwner runs this very binary as an owner whose records the cluster's
+// oracle reads.
+func startOwner(t *testing.T, c *cluster, name string, args ...string) *member {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &member{Process: proc.Process{
+		Name: name, Ended: c.fail,
+		Launch: proc.Launch{Program: program, Args: args, Log: filepath.Join(t.TempDir(), name), Output: c.observe},
+	}}
+	if err := m.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	return m
+}
+
+func wait(t *testing.T, yes func(context.Context) (bool, error)) {
+	t.Helper()
+	if err := await(t.Context(), t.Name(), 30*time.Second, yes); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAProcessThatFailsIsExplained with what it said, and nothing is left.
+func TestAProcessThatFailsIsExplained(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := DefaultConfig()
+	cfg.Program = program
+	_, err = Run(t.Context(), cfg, func(Snapshot) {})
+	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "the disk is full of toys") {
+		t.Errorf("got %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestConfigIsValidated(t *testing.T) {
+	for _, test := range []struct {
+		change func(*Config)
+		want   string
+	}{
+		{func(*Config) {}, ""},
+		{func(c *Config) { c.For = 10 * time.Second }, ""},
+		{func(c *Config) { c.For = 9 * time.Second }, "--for 9s: want at least 10s"},
+		{func(c *Config) { c.For = -1 }, "--for -1ns: want at least 10s"},
+		{func(c *Config) { c.Managers = 2 }, "--managers 2: want 3 to 9"},
+		{func(c *Config) { c.Owners = 1 }, "--owners 1: want 2 to 64"},
+		{func(c *Config) { c.Users = 0 }, "--users 0: want 1 to 2000000"},
+		{func(c *Config) { c.ValueSize = 0 }, "--value-size 0: want 1 to 2000"},
+		{func(c *Config) { c.Rounds = 1 }, "--rounds 1: it is for --rolling-restart"},
+		{func(c *Config) { c.Rolling, c.Rounds = true, 1 }, ""},
+		{func(c *Config) { c.Rolling, c.Rounds = true, -1 }, "--rounds -1: want 0 to"},
+		{func(c *Config) { c.Outage = time.Minute }, ""},
+		{func(c *Config) { c.Outage = time.Millisecond }, "--outage 1ms: want at least 1s"},
+		{func(c *Config) { c.Outage = time.Hour }, "--outage 1h0m0s at --rate 1000: too many requests"},
+		{func(c *Config) { c.Outage, c.Store = time.Minute, Flease }, "forget their table"},
+		{func(c *Config) { c.Outage, c.Rolling = time.Minute, true }, "cannot be combined"},
+		{func(c *Config) { c.Rate = 1 << 20 }, "--rate 1048576: want 1 to 100000"},
+		{func(c *Config) { c.Lease = time.Second }, "--lease 1s: want 6s to 1m0s; it must outlast a failover"},
+		{func(c *Config) { c.KillEvery = 0 }, "--kill-every 0s: want at least 1s"},
+		{func(c *Config) { c.Program = "" }, "no program"},
+	} {
+		cfg := DefaultConfig()
+		cfg.Program = "x"
+		test.change(&cfg)
+		err := cfg.Validate()
+		if (test.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("got %v, want %q", err, test.want)
+		}
+	}
+}

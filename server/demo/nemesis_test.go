@@ -1,0 +1,168 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/server/proc"
+)
+
+// strikeTimes runs the schedule of a nemesis in virtual time, and returns when
+// it struck. Each victim is replaced in three seconds.
+func strikeTimes(t *testing.T, whole time.Duration, first time.Duration, fails error) (struck []time.Duration, failure error) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		n := &nemesis{
+			cluster: &cluster{cfg: Config{For: whole, KillEvery: 4 * time.Second, Seed: 1}, failed: make(chan error, 1)},
+			begin:   time.Now(),
+		}
+		n.repeat(ctx, n.random(1), first, func(ctx context.Context, _ *rand.Rand) error {
+			struck = append(struck, time.Since(n.begin))
+			pause(ctx, 3*time.Second)
+			return fails
+		})
+		failure = n.cluster.failure()
+	})
+	return struck, failure
+}
+
+func TestNemesisLeavesTimeToRecover(t *testing.T) {
+	struck, _ := strikeTimes(t, time.Minute, 5*time.Second, nil)
+	if len(struck) < 5 || struck[0] != 5*time.Second {
+		t.Errorf("struck at %v", struck)
+	}
+	if last := struck[len(struck)-1]; last > time.Minute-reserve {
+		t.Errorf("struck at %v, which leaves less than %v", last, reserve)
+	}
+}
+
+// TestNemesisStrikesOnceAtLeast, however short the demo is.
+func TestNemesisStrikesOnceAtLeast(t *testing.T) {
+	if struck, _ := strikeTimes(t, 10*time.Second, 5*time.Second, nil); len(struck) != 1 {
+		t.Errorf("struck at %v", struck)
+	}
+}
+
+func TestNemesisGoesOnForEver(t *testing.T) {
+	if struck, err := strikeTimes(t, 0, time.Second, nil); len(struck) < 60 || err != nil {
+		t.Errorf("struck %d times in ten minutes, %v", len(struck), err)
+	}
+}
+
+func TestNemesisReportsWhatFails(t *testing.T) {
+	wrong := errors.New("nobody leads")
+	if struck, err := strikeTimes(t, 0, time.Second, wrong); len(struck) != 1 || !errors.Is(err, wrong) {
+		t.Errorf("struck %d times, %v", len(struck), err)
+	}
+}
+
+// TestOwnersStayAwayForLongOnlyIfThereIsTime.
+func TestOwnersStayAwayForLongOnlyIfThereIsTime(t *testing.T) {
+	for _, test := range []struct {
+		whole time.Duration
+		long  bool
+	}{{0, true}, {10 * time.Second, false}} {
+		n := &nemesis{cluster: &cluster{cfg: Config{For: test.whole, Lease: 10 * time.Second}}, begin: time.Now()}
+		random := rand.New(rand.NewPCG(1, 1))
+		short, long := 0, 0
+		for range 100 {
+			switch d := n.absence(random); {
+			case d >= time.Second && d < 3*time.Second:
+				short++
+			case d > 12*time.Second:
+				long++
+			default:
+				t.Errorf("away for %v", d)
+			}
+		}
+		if short == 0 || (long > 0) != test.long {
+			t.Errorf("a demo of %v: %d short and %d long absences", test.whole, short, long)
+		}
+	}
+}
+
+// TestOwnersAreStoppedOnlyIfThereIsTime for the leases to run out, and for the
+// others that are to be struck.
+func TestOwnersAreStoppedOnlyIfThereIsTime(t *testing.T) {
+	for _, test := range []struct {
+		whole, lease time.Duration
+		want         bool
+	}{
+		{0, 10 * time.Second, true},
+		{30 * time.Second, 10 * time.Second, true},
+		{20 * time.Second, 10 * time.Second, false},
+		{minFor, minLease, false},
+	} {
+		n := &nemesis{cluster: &cluster{cfg: Config{For: test.whole, Lease: test.lease}}, begin: time.Now()}
+		if got := n.mayStop(firstStop + minFor); got != (test.want && proc.CanPause) {
+			t.Errorf("a demo of %v with leases of %v: %t", test.whole, test.lease, got)
+		}
+	}
+}
+
+// TestAStoppedMemberCountsAsDead until it goes on, and then has another life.
+func TestAStoppedMemberCountsAsDead(t *testing.T) {
+	if !proc.CanPause {
+		t.Skip("processes cannot be stopped on this system")
+	}
+	c := &cluster{failed: make(chan error, 1)}
+	m := startOwner(t, c, "sleeper", "sleeper")
+	before := m.Incarnation()
+	if err := m.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	if m.Incarnation() != 0 {
+		t.Error("a member that is stopped lives")
+	}
+	if err := m.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	if m.Incarnation() <= before {
+		t.Errorf("life %d after %d", m.Incarnation(), before)
+	}
+	if err := m.Pause(); err != nil { // it can be killed all the same
+		t.Fatal(err)
+	}
+	m.Close()
+	if err := c.failure(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLeasesLostAreThoseOfSurvivors: a loss of an owner that has run all the while counts,
+// and no other.
+func TestLeasesLostAreThoseOfSurvivors(t *testing.T) {
+	c := &cluster{failed: make(chan error, 1)}
+	for _, name := range []string{"a", "b"} {
+		c.owners = append(c.owners, startOwner(t, c, name, "sleeper"))
+	}
+	l, _ := newTestLoad(&Config{Users: 1}, &aTable{})
+	n := newNemesis(c)
+	n.load = l
+	lose := func(owner leasehold.OwnerID, cause leasehold.Cause) {
+		l.tally.addLoss(leasehold.Loss{Owner: owner, Cause: cause}, false)
+	}
+	lose("a", leasehold.CauseExpired)
+	before := n.baseline()
+	c.owners[1].Kill()
+	if err := c.owners[1].Start(); err != nil {
+		t.Fatal(err)
+	}
+	lose("a", leasehold.CauseReleased)
+	lose("b", leasehold.CauseExpired)
+	if lost := n.lostSince(t.Context(), before); lost != 0 {
+		t.Errorf("%d leases were lost, want none", lost)
+	}
+	lose("a", leasehold.CauseExpired)
+	lose("a", leasehold.CauseRefused)
+	if lost := n.lostSince(t.Context(), before); lost != 2 {
+		t.Errorf("%d leases were lost, want 2", lost)
+	}
+}

@@ -1,0 +1,188 @@
+package demo
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testkit/oracle"
+)
+
+// A Report is the result of a demo. Programs read its JSON form: fields may be added, none
+// is renamed or removed.
+type Report struct {
+	Seconds   float64 `json:"seconds"`   // for which callers sent requests
+	Store     string  `json:"store"`     // where managers have their tables: disk or flease
+	Keys      int     `json:"keys"`      // of all users, one each
+	ValueSize int     `json:"valueSize"` // bytes of a status
+	Rolling   bool    `json:"rollingRestart"`
+	TLS       bool    `json:"tls"` // all processes used TLS, and managers an access policy
+
+	CallCounts
+	LossCounts
+	OwnershipCounts
+	FaultCounts
+	MoveCounts
+	// Unavailable is measured in rolling restarts.
+	Unavailable Unavailability `json:"unavailableMillis"`
+
+	Interrupted bool   `json:"interrupted"` // it ended before its time
+	Kept        string `json:"kept,omitempty"`
+
+	unanswered int           // requests of the prober that failed
+	outage     time.Duration // that was configured
+}
+
+// CallCounts is about requests. They are due at a steady rate, of users drawn at random,
+// whatever the result of earlier ones. Latencies count from when they were due.
+type CallCounts struct {
+	Requests  uint64 `json:"requests"`       // that have ended, each with all its attempts
+	Retries   uint64 `json:"retries"`        // attempts after the first
+	Failures  uint64 `json:"failures"`       // requests that never succeeded
+	Failed    uint64 `json:"requestsFailed"` // the same
+	Misroutes uint64 `json:"misroutes"`      // attempts that a server refused because it did not own the key
+
+	Availability        float64 `json:"availability"` // share of requests that succeeded within 1 s, 0 to 1
+	Eventually          float64 `json:"eventually"`   // share that succeeded at all
+	Success             float64 `json:"success"`      // the same
+	FirstTry            float64 `json:"firstTry"`     // share that succeeded at the first attempt, made when they were due
+	MedianMillis        float64 `json:"medianMillis"`
+	P99Millis           float64 `json:"p99Millis"`
+	WithoutOwnerSeconds float64 `json:"withoutOwnerSeconds"` // total time of requests whose first attempt did not reach an owner
+
+	prompt, firstTry uint64 // requests
+}
+
+// LossCounts is about lost state.
+type LossCounts struct {
+	Losses       uint64            `json:"losses"` // notified to callers
+	LossesFor    map[string]uint64 `json:"lossesByCause"`
+	ByRestart    uint64            `json:"lossesByRestart"`   // caused by a restart
+	ByOutage     uint64            `json:"lossesByOutage"`    // in a demo with nothing but an outage
+	Republished  uint64            `json:"republished"`       // statuses set again because of losses
+	StaleAnswers uint64            `json:"staleAnswers"`      // older than what had been acknowledged
+	SilentLosses uint64            `json:"silentLosses"`      // answers without what had been acknowledged, and no loss was notified
+	Garbled      uint64            `json:"garbledAnswers"`    // with a status that the user has not set
+	LookedUp     int               `json:"keysLookedThrough"` // at the end, to see that each has its status
+}
+
+// OwnershipCounts is what the oracle found.
+type OwnershipCounts struct {
+	Tenures             uint64 `json:"tenures"` // times for which one server held one key, which were compared
+	Checked             uint64 `json:"checked"` // operations whose checks were compared
+	DualOwnership       uint64 `json:"dualOwnership"`
+	GenerationReversals uint64 `json:"generationReversals"` // a key's generation did not rise
+
+	violation string // the first that was found
+	unjudged  uint64
+}
+
+func ownershipCounts(v oracle.Verdict) OwnershipCounts {
+	return OwnershipCounts{v.Tenures, v.Checked, v.Duals, v.Reversals, v.First, v.Unjudged}
+}
+
+// FaultCounts is what was done to the processes, and its cost.
+type FaultCounts struct {
+	OwnersKilled         int     `json:"ownersKilled"`
+	OwnersStopped        int     `json:"ownersStopped"` // for longer than their leases lasted, and resumed
+	LeadersKilled        int     `json:"leadersKilled"`
+	FailoverMillis       []int64 `json:"failoverMillis"` // of each leader killed
+	LeasesLostInFailover int     `json:"leasesLostInFailover"`
+
+	Restarts int `json:"restarts"` // of owners, with SIGTERM
+	Rounds   int `json:"rounds"`   // in which all owners were restarted
+
+	OutageSeconds float64 `json:"outageSeconds"`                 // for which no manager ran
+	ResumedRanges int     `json:"resumedRanges"`                 // whose leases were suspended in it
+	AfterReturn   float64 `json:"unavailableSecondsAfterReturn"` // from when a manager leads until all keys are served
+
+	Renewed       int `json:"certificatesRenewed"` // of managers and owners, while they ran
+	LostToRenewal int `json:"leasesLostInRenewal"`
+}
+
+// MoveCounts is about ranges that moved to another owner with their state.
+type MoveCounts struct {
+	MovedRanges uint64  `json:"movedRanges"`
+	MovedShare  float64 `json:"movedShare"` // of all keys, each time that one moved
+}
+
+// An Unavailability is for how long keys had no answer when they moved, in milliseconds:
+// from the last answer before a request was refused, to the next.
+type Unavailability struct {
+	Keys   int     `json:"keys"`  // that were read continuously
+	Times  uint64  `json:"times"` // that one was unavailable
+	Median float64 `json:"p50"`
+	P99    float64 `json:"p99"`
+	Max    float64 `json:"max"`
+}
+
+// Violation says how safety was violated; it is empty if it was not.
+func (r *Report) Violation() string {
+	var what []string
+	say := func(n uint64, text string) {
+		if n > 0 {
+			what = append(what, fmt.Sprintf(text, n))
+		}
+	}
+	say(r.DualOwnership, "%d times two owners held a key at the same time")
+	say(r.GenerationReversals, "%d times the generation of a key did not rise")
+	say(r.StaleAnswers, "%d answers were older than what had been acknowledged")
+	say(r.SilentLosses, "%d statuses that had been acknowledged were gone, and no loss was notified")
+	say(r.Garbled, "%d answers were not what the user had set")
+	if r.violation != "" {
+		what = append(what, r.violation)
+	}
+	return strings.Join(what, "; ")
+}
+
+// Shortfall says what else went wrong or was not shown; it is empty if nothing was. A demo
+// that was interrupted need not have shown anything.
+func (r *Report) Shortfall() string {
+	switch {
+	case r.Failures > 0:
+		return fmt.Sprintf("%d of %d requests failed", r.Failures, r.Requests)
+	case r.unanswered > 0:
+		return fmt.Sprintf("%d requests of the prober failed", r.unanswered)
+	case r.LeasesLostInFailover > 0:
+		return fmt.Sprintf("%d leases were lost because the leader was replaced; a longer --lease, or a computer with less to do, survives that", r.LeasesLostInFailover)
+	case r.LostToRenewal > 0:
+		return fmt.Sprintf("%d leases were lost while certificates were renewed", r.LostToRenewal)
+	case r.unjudged > 0:
+		return fmt.Sprintf("%d operations were on keys that the oracle had no room for", r.unjudged)
+	case r.ByOutage > 0:
+		return fmt.Sprintf("%d ranges lost their state because no manager ran, though their owners did", r.ByOutage)
+	case r.ByRestart > 0:
+		return fmt.Sprintf("%d ranges lost their state because owners were restarted, which should move it", r.ByRestart)
+	case r.Interrupted:
+		return ""
+	case r.TLS && r.Renewed == 0:
+		return "no certificate was renewed"
+	case r.Requests == 0 || r.Checked == 0:
+		return "there were no requests"
+	case r.Tenures == 0:
+		return "no owner reported what it held"
+	}
+	return r.unshown()
+}
+
+// unshown says what a demo that has run to its end has not shown.
+func (r *Report) unshown() string {
+	kept := r.Rolling || r.outage > 0
+	switch {
+	case r.Rolling && r.Restarts == 0:
+		return "no owner was restarted"
+	case r.Rolling && r.MovedRanges == 0:
+		return fmt.Sprintf("%d owners were restarted, and no range has moved", r.Restarts)
+	case r.outage > 0 && r.OutageSeconds == 0:
+		return "the managers were not killed"
+	case kept && r.LookedUp < r.Keys:
+		return fmt.Sprintf("only %d of %d keys were looked through at the end", r.LookedUp, r.Keys)
+	case kept:
+		return ""
+	case r.OwnersKilled == 0 || r.LeadersKilled == 0:
+		return fmt.Sprintf("%d owners and %d leaders were killed, want at least one of each", r.OwnersKilled, r.LeadersKilled)
+	case r.Losses == 0:
+		return fmt.Sprintf("%d owners were killed, and no loss was notified", r.OwnersKilled)
+	}
+	return ""
+}

@@ -1,0 +1,236 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/server/proc"
+)
+
+// gcPercent makes garbage collection rare. There may be a million users; callers that wait
+// for the collector's processor time would measure that and not the servers.
+const gcPercent = 400
+
+// Run runs a demo until its time is over or the context ends, and reports the result. An
+// error means that it could not be carried out; then the report is not complete. All
+// processes have ended and all files are removed when it returns, unless the configuration
+// keeps the files.
+//
+// Watch is called a few times a second with the current state, by one goroutine at a time.
+func Run(ctx context.Context, cfg Config, watch func(Snapshot)) (Report, error) {
+	if err := cfg.Validate(); err != nil {
+		return Report{}, err
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
+	c, err := newCluster(cfg)
+	if c == nil {
+		return Report{}, err
+	}
+	d := &demo{cluster: c, nemesis: newNemesis(c), observer: &observer{cluster: c}, watch: watch}
+	if err == nil {
+		err = d.run(ctx)
+	}
+	err = errors.Join(err, c.close(), c.failure()) // now all records have been read
+	r := d.report()
+	r.Interrupted = ctx.Err() != nil && (cfg.For == 0 || d.lasted < cfg.For)
+	if cfg.Keep {
+		r.Kept = c.dir
+	}
+	return r, err
+}
+
+// A demo is the parts of one run.
+type demo struct {
+	cluster  *cluster
+	nemesis  *nemesis
+	observer *observer
+	watch    func(Snapshot)
+
+	mu     sync.Mutex
+	load   *load     // nil while the cluster starts
+	prober *prober   // nil without a rolling restart
+	begin  time.Time // of the load
+	lasted time.Duration
+}
+
+// run returns when everything that it started has ended, except for the processes.
+func (d *demo) run(ctx context.Context) error {
+	watching, stop := context.WithCancel(ctx)
+	var watchers sync.WaitGroup
+	watchers.Go(func() { d.observer.run(watching) })
+	watchers.Go(func() {
+		for pause(watching, observeEvery) {
+			d.watch(d.snapshot())
+		}
+	})
+	err := d.perform(ctx)
+	stop()
+	watchers.Wait()
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = nil // it was interrupted
+	}
+	d.watch(d.snapshot())
+	return err
+}
+
+// perform starts the cluster, and then callers and faults.
+func (d *demo) perform(ctx context.Context) error {
+	c := d.cluster
+	if err := c.start(ctx); err != nil {
+		return err
+	}
+	l, err := openLoad(ctx, c)
+	if err != nil {
+		return fmt.Errorf("%w; %s", err, proc.Tail(c.managers[0].Launch.Log))
+	}
+	defer l.close()
+	c.journal.add("every key has an owner")
+	if c.cfg.keepsStatuses() {
+		if err := l.fill(ctx, d.progress("users have set a status")); err != nil {
+			return err
+		}
+		c.journal.add("all users have set a status of %d bytes", c.cfg.ValueSize)
+		runtime.GC() // of what filling has left, and not while latencies are measured
+	}
+	var p *prober
+	if c.cfg.Rolling {
+		p = newProber(l)
+	}
+	d.nemesis.load = l
+	c.journal.add("%d users begin to call", c.cfg.Users)
+	d.mu.Lock()
+	d.load, d.prober, d.begin = l, p, time.Now()
+	d.mu.Unlock()
+	return d.callAndBreak(ctx)
+}
+
+// callAndBreak has callers call until the nemesis is done. If that fails, requests that are
+// under way are dropped.
+func (d *demo) callAndBreak(ctx context.Context) error {
+	whole, drop := context.WithCancel(ctx)
+	defer drop()
+	loading, stopLoad := context.WithCancel(whole)
+	defer stopLoad()
+	var callers sync.WaitGroup
+	var last error
+	callers.Go(func() { last = d.load.run(loading, whole, d.inspect) })
+	callers.Go(func() { d.cluster.admin.followMoves(loading, d.cluster.moved.add) })
+	if d.prober != nil {
+		callers.Go(func() { d.prober.run(loading, whole) })
+	}
+	err := d.breakCluster(ctx)
+	d.mu.Lock()
+	d.lasted = time.Since(d.begin)
+	d.mu.Unlock()
+	if err != nil {
+		drop()
+	}
+	stopLoad()
+	callers.Wait()
+	if err != nil {
+		return err
+	}
+	return last
+}
+
+// breakCluster lets the nemesis work until it is done and the time is over, or something
+// fails.
+func (d *demo) breakCluster(ctx context.Context) error {
+	c := d.cluster
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var working sync.WaitGroup
+	working.Go(func() { d.nemesis.run(ctx) })
+	if c.cfg.For > 0 && c.cfg.Rounds == 0 {
+		working.Go(func() { pause(ctx, c.cfg.For) })
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		working.Wait()
+	}()
+	select {
+	case <-done:
+		return nil
+	case err := <-c.failed:
+		cancel()
+		<-done
+		return err
+	}
+}
+
+// inspect looks all keys through, if no status may be lost.
+func (d *demo) inspect(ctx context.Context) error {
+	if !d.cluster.cfg.keepsStatuses() {
+		return nil
+	}
+	err := d.load.lookThrough(ctx, d.progress("keys have been looked through"))
+	if err == nil {
+		d.cluster.journal.add("all keys have been looked through")
+	}
+	return err
+}
+
+// progress returns a function that adds the progress to the journal, once a second.
+func (d *demo) progress(what string) func(done int) {
+	last := time.Now()
+	return func(done int) {
+		if now := time.Now(); now.Sub(last) >= time.Second {
+			last = now
+			d.cluster.journal.add("%d of %d %s", done, d.cluster.cfg.Users, what)
+		}
+	}
+}
+
+// elapsed is the time for which callers have called.
+func (d *demo) elapsed() time.Duration {
+	switch {
+	case d.load == nil:
+		return 0
+	case d.lasted > 0:
+		return d.lasted
+	}
+	return time.Since(d.begin)
+}
+
+// report is the result so far.
+func (d *demo) report() Report {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	cfg := &d.cluster.cfg
+	r := Report{
+		Seconds: d.elapsed().Seconds(), Store: cfg.Store, Keys: cfg.Users, ValueSize: cfg.ValueSize,
+		Rolling: cfg.Rolling, TLS: cfg.TLS, outage: cfg.Outage,
+		OwnershipCounts: ownershipCounts(d.cluster.oracle.Judge()),
+		FaultCounts:     d.nemesis.sum(), MoveCounts: d.cluster.moved.sum(),
+	}
+	if d.prober != nil {
+		r.Unavailable, r.unanswered = d.prober.unavailability()
+	}
+	if d.load != nil {
+		c := d.load.tally.sum()
+		r.CallCounts, r.LossCounts = c.CallCounts, c.LossCounts
+	}
+	if cfg.Outage > 0 {
+		r.ByOutage = r.Losses
+	}
+	return r
+}
+
+func (d *demo) snapshot() Snapshot {
+	s := Snapshot{Of: d.cluster.cfg.For, Report: d.report()}
+	d.observer.fill(&s)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s.Elapsed = d.elapsed()
+	if d.load != nil {
+		p := d.load.tally.lately()
+		s.PerSecond, s.Median, s.Slow = p.perSecond, p.median, p.p99
+	}
+	return s
+}

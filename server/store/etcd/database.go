@@ -1,0 +1,176 @@
+package etcd
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/core/storage"
+	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
+	"github.com/leasehold-dev/leasehold/internal/runtime/store/kv"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// A database is an etcd cluster as [kv.Store] needs it.
+type database struct {
+	client  *clientv3.Client
+	prefix  string
+	timeout time.Duration // of each request
+	room    *room         // nil: whoever runs the cluster sees to it
+	ended   func() error  // why nothing works any more; nil function or nil error: it does
+	close   func() error
+
+	directory string        // identity of the data directory; empty if unknown, or if it is not ours
+	cluster   atomic.Uint64 // id of the cluster that has last answered
+}
+
+var _ kv.DB = (*database)(nil)
+
+// Identity implements [kv.DB]. The cluster's id is in the header of every response: a cluster
+// can be restored while we are connected.
+func (d *database) Identity() storage.Identity {
+	i := storage.Identity{Directory: d.directory}
+	if id := d.cluster.Load(); id != 0 {
+		i.Cluster = strconv.FormatUint(id, 16)
+	}
+	return i
+}
+
+// answered records which cluster a response came from.
+func (d *database) answered(h *pb.ResponseHeader) { d.cluster.Store(h.GetClusterId()) }
+
+// request bounds one request. Each has a context of its own, so that one that
+// times out leaves the others alone.
+func (d *database) request(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, d.timeout)
+}
+
+// failed explains the error of a request.
+func (d *database) failed(err error) error {
+	if err != nil && d.ended != nil {
+		if why := d.ended(); why != nil {
+			return why
+		}
+	}
+	return translate(err)
+}
+
+func (d *database) entry(key string, kvs []*mvccpb.KeyValue) kv.Entry {
+	e := kv.Entry{Key: key}
+	if len(kvs) > 0 {
+		e.Value, e.Revision = kvs[0].Value, kv.Revision(kvs[0].ModRevision)
+	}
+	return e
+}
+
+func (d *database) Peek(ctx context.Context, key string) (kv.Entry, error) {
+	ctx, cancel := d.request(ctx)
+	defer cancel()
+	resp, err := d.client.Get(ctx, d.prefix+key, clientv3.WithSerializable())
+	if err != nil {
+		return kv.Entry{}, d.failed(err)
+	}
+	d.answered(resp.Header)
+	return d.entry(key, resp.Kvs), nil
+}
+
+// uncompacted is how many revisions the cluster has kept, if it has kept them
+// all; otherwise, or if it does not say, 0. It costs a read of one key.
+func (d *database) uncompacted(ctx context.Context) int64 {
+	ctx, cancel := d.request(ctx)
+	defer cancel()
+	resp, err := d.client.Get(ctx, d.prefix+"record", clientv3.WithRev(1), clientv3.WithCountOnly())
+	if err != nil {
+		return 0
+	}
+	return resp.Header.GetRevision()
+}
+
+func (d *database) Commit(ctx context.Context, t kv.Txn) (kv.Result, error) {
+	if t.Grows && d.room != nil {
+		if err := d.room.admit(size(t.Puts)); err != nil {
+			return kv.Result{}, err
+		}
+	}
+	ctx, cancel := d.request(ctx)
+	defer cancel()
+	guards := make([]clientv3.Cmp, len(t.Guards))
+	for i, g := range t.Guards {
+		if key := d.prefix + g.Key; g.Value != nil {
+			guards[i] = clientv3.Compare(clientv3.Value(key), "=", string(g.Value))
+		} else {
+			guards[i] = clientv3.Compare(clientv3.ModRevision(key), "=", int64(g.Revision))
+		}
+	}
+	var writes []clientv3.Op
+	for _, span := range t.Deletes {
+		writes = append(writes, clientv3.OpDelete(d.prefix+span.From, clientv3.WithRange(d.prefix+span.To)))
+	}
+	for _, e := range t.Puts {
+		writes = append(writes, clientv3.OpPut(d.prefix+e.Key, string(e.Value)))
+	}
+	if err := failpoint.Fail("etcd/before-commit"); err != nil {
+		return kv.Result{}, err
+	}
+	resp, err := d.client.Txn(ctx).If(guards...).Then(writes...).Else(d.gets(t.Else)...).Commit()
+	if err != nil {
+		return kv.Result{}, d.failed(err)
+	}
+	d.answered(resp.Header)
+	if err := failpoint.Fail("etcd/committed"); err != nil {
+		return kv.Result{}, err
+	}
+	if resp.Succeeded {
+		return kv.Result{Held: true, Revision: kv.Revision(resp.Header.Revision)}, nil
+	}
+	return kv.Result{Else: d.entries(t.Else, resp.Responses)}, nil
+}
+
+func size(entries []kv.Entry) (bytes int) {
+	for _, e := range entries {
+		bytes += len(e.Key) + len(e.Value)
+	}
+	return bytes
+}
+
+func (d *database) gets(keys []string, opts ...clientv3.OpOption) []clientv3.Op {
+	ops := make([]clientv3.Op, len(keys))
+	for i, key := range keys {
+		ops[i] = clientv3.OpGet(d.prefix+key, opts...)
+	}
+	return ops
+}
+
+func (d *database) entries(keys []string, responses []*pb.ResponseOp) []kv.Entry {
+	out := make([]kv.Entry, len(keys))
+	for i, key := range keys {
+		out[i] = d.entry(key, responses[i].GetResponseRange().GetKvs())
+	}
+	return out
+}
+
+// rewatch is how long to wait before a watch that broke is begun again. Until
+// then the readers poll.
+const rewatch = time.Second
+
+func (d *database) Watch(ctx context.Context, key string, seen func(kv.Entry)) {
+	for {
+		watching, stop := context.WithCancel(ctx)
+		for resp := range d.client.Watch(watching, d.prefix+key, clientv3.WithFilterDelete()) {
+			for _, event := range resp.Events {
+				seen(d.entry(key, []*mvccpb.KeyValue{event.Kv}))
+			}
+		}
+		stop()
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(rewatch):
+		}
+	}
+}
+
+func (d *database) Close() error { return d.close() }

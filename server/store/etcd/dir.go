@@ -1,0 +1,275 @@
+package etcd
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
+)
+
+// What is in a data directory.
+const (
+	markerName = "leasehold.json"    // says whose it is
+	tempName   = markerName + ".tmp" // what it will say next
+	lockName   = "leasehold.lock"    // held by the process that uses it
+	etcdName   = "etcd"              // etcd's own
+)
+
+// format is the version of the directory's layout that this code writes and
+// reads.
+const format = 1
+
+// A marker is the content of leasehold.json.
+type marker struct {
+	Format  int    `json:"format"`
+	Member  string `json:"member"`
+	Cluster string `json:"cluster,omitempty"` // empty until the first start has succeeded
+	// Group has the names of the members that this one has met, its own too.
+	// Those that were removed since are among them.
+	Group []string `json:"group,omitempty"`
+
+	// How the first start was meant, until it has succeeded. Without it a
+	// member that is killed while it joins, and is started again without being
+	// told that it joins, would form a group of its own: two groups, each with
+	// a leader, would serve the same owners.
+	Members  map[string]string `json:"members,omitempty"`
+	Existing bool              `json:"existing,omitempty"`
+}
+
+// A dataDir is a directory that is ours and that nobody else uses.
+type dataDir struct {
+	path   string
+	lock   *fileutil.LockedFile
+	marker marker
+}
+
+// openDir takes a directory into use, or says why it cannot. In a directory
+// that is not this member's it changes nothing. If the directory knows how an
+// earlier first start was meant, and this start does not say, it is added to the
+// configuration.
+func openDir(cfg *EmbedConfig) (*dataDir, error) {
+	path := cfg.Dir
+	if err := checkOurs(path); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, dirError(path, leasehold.ErrUnavailable, "cannot be created: %w", err)
+	}
+	lock, err := fileutil.TryLockFile(filepath.Join(path, lockName), os.O_CREATE|os.O_RDWR, 0o600)
+	if errors.Is(err, fileutil.ErrLocked) {
+		return nil, dirError(path, leasehold.ErrExists, "another process uses it: stop that one, or give this one a directory of its own")
+	}
+	if err != nil {
+		return nil, dirError(path, leasehold.ErrUnavailable, "cannot be locked: %w", err)
+	}
+	d := &dataDir{path: path, lock: lock}
+	if err := d.open(cfg); err != nil {
+		return nil, errors.Join(err, d.close())
+	}
+	return d, nil
+}
+
+// Fresh reports whether a data directory says nothing about a group yet:
+// nobody has founded or joined one on it, or begun to. What else may be on a new
+// disk does not count. It is an error if the directory has something in it that
+// is not ours, or cannot be read.
+func Fresh(dir string) (bool, error) {
+	if err := checkOurs(dir); err != nil {
+		return false, err
+	}
+	d := &dataDir{path: dir}
+	if _, err := d.read(); err != nil {
+		return false, err
+	}
+	return d.marker.Cluster == "" && len(d.marker.Members) == 0, nil
+}
+
+// checkOurs refuses a directory that has something else in it.
+func checkOurs(path string) error {
+	files, err := os.ReadDir(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return dirError(path, leasehold.ErrInvalid, "cannot be read as a directory: %w", err)
+	}
+	known := []string{lockName, tempName, "lost+found"} // what may be there before the marker is
+	foreign := ""
+	for _, f := range files {
+		if f.Name() == markerName {
+			return nil
+		}
+		if !slices.Contains(known, f.Name()) {
+			foreign = f.Name()
+		}
+	}
+	if foreign != "" {
+		return dirError(path, leasehold.ErrInvalid, "it has %q in it and no %s, so that it is not a data directory of ours: choose a new or an empty one", foreign, markerName)
+	}
+	return nil
+}
+
+// read reads the marker, if there is one.
+func (d *dataDir) read() (found bool, err error) {
+	text, err := os.ReadFile(filepath.Join(d.path, markerName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, dirError(d.path, leasehold.ErrUnavailable, "%w", err)
+	}
+	if err := json.Unmarshal(text, &d.marker); err != nil {
+		return false, dirError(d.path, leasehold.ErrInvalid, "%s makes no sense: %w; restore it, or start with an empty directory", markerName, err)
+	}
+	return true, nil
+}
+
+func (d *dataDir) open(cfg *EmbedConfig) error {
+	found, err := d.read()
+	if err != nil {
+		return err
+	}
+	if found {
+		if err := d.check(cfg); err != nil {
+			return err
+		}
+	}
+	if d.marker.Cluster == "" {
+		return d.begin(cfg)
+	}
+	// Without its data etcd would begin anew, as another cluster or as an
+	// amnesiac of the same.
+	if err := d.hasData(); err != nil {
+		return dirError(d.path, leasehold.ErrInvalid, "its data is gone (%w): restore it from a backup or, in a group, remove the member and add it again with an empty directory", err)
+	}
+	return d.checkGroup(cfg.Members)
+}
+
+// check refuses a marker that is not this member's.
+func (d *dataDir) check(cfg *EmbedConfig) error {
+	m := &d.marker
+	switch {
+	case m.Format > format:
+		return dirError(d.path, leasehold.ErrInvalid, "it has format %d, and this program knows %d at most: use the newer program that wrote it", m.Format, format)
+	case m.Format < 1 || m.Member == "":
+		return dirError(d.path, leasehold.ErrInvalid, "%s has no format or no member: restore it, or start with an empty directory", markerName)
+	case m.Member != cfg.Name:
+		return dirError(d.path, leasehold.ErrInvalid, "it belongs to member %q, and this is %q: use that name, or another directory", m.Member, cfg.Name)
+	case cfg.Cluster != "" && m.Cluster != "" && m.Cluster != cfg.Cluster:
+		return dirError(d.path, leasehold.ErrInvalid, "it belongs to cluster %s, and not to %s: use another directory", m.Cluster, cfg.Cluster)
+	}
+	return nil
+}
+
+// hasData says why etcd would find nothing to go on with.
+func (d *dataDir) hasData() error {
+	_, err := os.Stat(filepath.Join(d.etcd(), "member", "wal"))
+	return err
+}
+
+// identity names the directory that etcd's log is in. A copy has another identity, although
+// its content is the same. It is empty if the system does not provide one.
+func (d *dataDir) identity() string { return fileIdentity(filepath.Join(d.etcd(), "member", "wal")) }
+
+// begin notes how the first start is meant or, if this start does not say,
+// reminds it of what an earlier one said. The note is one write, and is there
+// before etcd has anything: whenever the process dies, the next start either
+// finds a directory that nobody has begun with, or goes on as the first was
+// meant. It refuses to join where a group was founded, and the other way round.
+//
+// Later starts go on with the group that the data knows, whatever they say: one
+// that speaks of another is refused.
+func (d *dataDir) begin(cfg *EmbedConfig) error {
+	m := &d.marker
+	if len(cfg.Members) == 0 {
+		cfg.Members, cfg.Existing = m.Members, m.Existing
+		if err := cfg.validate(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case m.Existing && !cfg.Existing:
+		return dirError(d.path, leasehold.ErrInvalid, "its member has begun to join a group, and this start founds one: go on joining, or start with an empty directory")
+	case cfg.Existing && !m.Existing && d.hasData() == nil:
+		return dirError(d.path, leasehold.ErrInvalid, "its member has begun to found a group, and this start joins one: join with an empty directory")
+	case cfg.MustJoin && !cfg.Existing:
+		return dirError(d.path, leasehold.ErrInvalid, "it belongs to no group that could be joined, and this start must not found one: join with an empty directory")
+	}
+	d.marker = marker{Format: format, Member: cfg.Name, Members: cfg.Members, Existing: cfg.Existing}
+	return d.save()
+}
+
+// checkGroup refuses members none of whom, but for this one, was ever in its
+// group. Who is in it may have changed, and where they are may have; but a member
+// that goes on with a group of its own must not be taken for one of another.
+func (d *dataDir) checkGroup(members map[string]string) error {
+	m := &d.marker
+	others := slices.DeleteFunc(slices.Sorted(maps.Keys(members)), func(name string) bool { return name == m.Member })
+	known := func(name string) bool { return slices.Contains(m.Group, name) }
+	if len(others) == 0 || slices.ContainsFunc(others, known) {
+		return nil
+	}
+	return dirError(d.path, leasehold.ErrInvalid, "its group is that of the members %q, and this start names the others %q: name the members of its group, or none; a new group begins with an empty directory", m.Group, others)
+}
+
+// maxGroup bounds how many names are kept of a group whose members come and go.
+const maxGroup = 64
+
+// joined notes the cluster that the member belongs to, and who else does.
+func (d *dataDir) joined(cluster string, group []string) error {
+	m := &d.marker
+	met := slices.DeleteFunc(slices.Clone(group), func(name string) bool { return slices.Contains(m.Group, name) })
+	if m.Cluster == cluster && len(met) == 0 {
+		return nil
+	}
+	names := slices.Concat(m.Group, met)
+	m.Cluster, m.Group, m.Members, m.Existing = cluster, names[max(0, len(names)-maxGroup):], nil, false
+	return d.save()
+}
+
+// save writes the marker so that after a crash it is either the old or the new
+// one.
+func (d *dataDir) save() error {
+	text, err := json.MarshalIndent(d.marker, "", "  ")
+	if err != nil {
+		return dirError(d.path, leasehold.ErrInternal, "%w", err)
+	}
+	name, temp := filepath.Join(d.path, markerName), filepath.Join(d.path, tempName)
+	if err := writeSynced(temp, append(text, '\n')); err != nil {
+		return dirError(d.path, leasehold.ErrUnavailable, "%w", err)
+	}
+	failpoint.Here("etcd/marker-written")
+	if err := os.Rename(temp, name); err != nil {
+		return dirError(d.path, leasehold.ErrUnavailable, "%w", err)
+	}
+	failpoint.Here("etcd/marker-renamed")
+	dir, err := os.Open(d.path)
+	if err != nil {
+		return dirError(d.path, leasehold.ErrUnavailable, "%w", err)
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+func writeSynced(name string, text []byte) error {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+func (d *dataDir) etcd() string { return filepath.Join(d.path, etcdName) }
+
+func (d *dataDir) close() error { return d.lock.Close() }
+
+func dirError(path string, kind leasehold.Kind, format string, args ...any) error {
+	return leasehold.Errorf("open data directory", kind, path, format, args...)
+}

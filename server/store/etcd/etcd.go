@@ -1,0 +1,159 @@
+// Package etcd keeps a manager group's data in etcd: in a cluster that is there
+// already ([Open]), or in a member that runs inside this process ([Embed]),
+// alone or with those of the other managers.
+//
+// No lease, TTL or clock of etcd is used. Requests stay within etcd's default
+// limits, 128 operations and 1.5 MiB, whatever the size of a table.
+package etcd
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/runtime/store"
+	"github.com/leasehold-dev/leasehold/internal/runtime/store/kv"
+	"github.com/leasehold-dev/leasehold/secret"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+)
+
+// Defaults.
+const (
+	DefaultPrefix         = "/leasehold/"
+	DefaultRequestTimeout = 5 * time.Second
+	// dialTimeout bounds Open if its context does not.
+	dialTimeout = 5 * time.Second
+	// manyRevisions is what a leader writes in a day or two: renewing its record
+	// every two thirds of a second makes 130,000.
+	manyRevisions = 200_000
+)
+
+// A Config says how to reach a cluster.
+type Config struct {
+	Endpoints []string // host:port or URLs; at least one
+
+	// Prefix is what all keys begin with: [DefaultPrefix] unless told. It ends
+	// with a slash, which is added if it is missing. Groups of managers that
+	// share a cluster have different prefixes.
+	Prefix string
+
+	TLS      *tls.Config // nil: without TLS
+	Username string      // without a name: no authentication
+	Password secret.Text
+
+	// RequestTimeout bounds each single request; [DefaultRequestTimeout] if 0.
+	// Shorter than the leader's TTL, it lets a leader try again in time;
+	// shorter than an election in etcd, it fails more than it must.
+	RequestTimeout time.Duration
+
+	// History is how many changes of each namespace are kept at least for
+	// people to read; 0 means 65,536.
+	History int
+
+	Logger *slog.Logger // nil: the default logger
+}
+
+// A Store keeps everything in an etcd cluster. It implements store.Store.
+type Store struct {
+	*kv.Store
+}
+
+var (
+	_ store.Store = (*Store)(nil)
+	_ store.Store = (*Embedded)(nil)
+)
+
+func (c *Config) validate() error {
+	const op = "open etcd"
+	if len(c.Endpoints) == 0 {
+		return leasehold.Errorf(op, leasehold.ErrInvalid, "", "there are no endpoints: name at least one, such as 127.0.0.1:2379")
+	}
+	if slices.ContainsFunc(c.Endpoints, func(e string) bool { return strings.Contains(e, "@") }) {
+		return leasehold.Errorf(op, leasehold.ErrInvalid, "", "an endpoint has a user or a password in it, and endpoints are logged: use Username and Password")
+	}
+	if c.Username == "" && c.Password.Len() > 0 {
+		return leasehold.Errorf(op, leasehold.ErrInvalid, "", "there is a password, and no user name to go with it")
+	}
+	if c.Prefix == "" {
+		c.Prefix = DefaultPrefix
+	}
+	if !strings.HasSuffix(c.Prefix, "/") {
+		c.Prefix += "/"
+	}
+	if c.RequestTimeout <= 0 {
+		c.RequestTimeout = DefaultRequestTimeout
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return nil
+}
+
+// Open connects to a cluster. It returns once the cluster has answered, or
+// with an error that names the endpoints: of kind Unavailable if they did not
+// answer before the context ended, or within five seconds if it has no
+// deadline, and of kind Invalid if they refused us.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	const op = "open etcd"
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	subject := strings.Join(cfg.Endpoints, ",")
+	client, err := dial(ctx, cfg)
+	if err != nil {
+		return nil, unreachable(op, subject, err)
+	}
+	db := &database{client: client, prefix: cfg.Prefix, timeout: cfg.RequestTimeout, close: client.Close}
+	if _, err := db.View().Get(ctx, "record"); err != nil {
+		_ = client.Close() // the error that matters is the other
+		return nil, unreachable(op, subject, err)
+	}
+	if revisions := db.uncompacted(ctx); revisions > manyRevisions {
+		cfg.Logger.Warn("this etcd cluster was never compacted, and fills up: start its members with --auto-compaction-retention=10m or the like",
+			"endpoints", subject, "revisions", revisions)
+	}
+	return &Store{kv.New(db, kv.Config{History: cfg.History})}, nil
+}
+
+// dial makes a client. With a user name that asks for a token, which the
+// client bounds by a timeout and not by a context.
+func dial(ctx context.Context, cfg Config) (*clientv3.Client, error) {
+	deadline, _ := ctx.Deadline()                       // Open has set one
+	wait := max(time.Millisecond, time.Until(deadline)) // to the client, 0 is for ever
+	return clientv3.New(clientv3.Config{
+		Endpoints:            cfg.Endpoints,
+		DialTimeout:          wait,
+		DialKeepAliveTime:    10 * time.Second, // a server may refuse more than one in five seconds
+		DialKeepAliveTimeout: cfg.RequestTimeout,
+		TLS:                  cfg.TLS,
+		Username:             cfg.Username,
+		Password:             cfg.Password.Reveal(),
+		Logger:               zapLogger(cfg.Logger, slog.LevelError), // it warns of every retry
+		DialOptions:          []grpc.DialOption{grpc.WithConnectParams(connecting)},
+	})
+}
+
+// connecting is how soon a member that cannot be reached is tried again. Usual would be up
+// to two minutes, and leases run out in seconds.
+var connecting = grpc.ConnectParams{
+	Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+	MinConnectTimeout: 5 * time.Second, // with TLS, by a member that is busy
+}
+
+// unreachable says what became of the first contact.
+func unreachable(op, subject string, err error) error {
+	err = translate(err)
+	kind := leasehold.ErrUnavailable
+	if leasehold.KindOf(err) == leasehold.ErrInvalid {
+		kind = leasehold.ErrInvalid
+	}
+	return leasehold.Errorf(op, kind, subject, "%w", err)
+}
