@@ -76,7 +76,7 @@ func processes() []Case {
 			Number: 11, What: "a snapshot of a computer is started beside it", Tries: "I1 I2",
 			Must: "what the copy had ends with its lease; after that at most one of the two has anything",
 			Open: "while both believe in one lease only fences help, since nothing in a copy can tell that it is one; a census of managers without a disk does not tell them apart",
-			Proofs: by(leased("rewind"), tests("internal/core/machine/manager", "TestCopiedOwner"),
+			Proofs: by(leased("rewind"), tests("lab/sim", "TestCopiedOwner"),
 				tests("manager", "TestReplayedSession", "TestNobodySpeaksForAnothersSession")),
 		},
 		{

@@ -221,7 +221,7 @@ func TestLargestCosts(t *testing.T) {
 
 // Many goroutines count while one reports: nothing is lost or counted twice.
 func TestCountingFromManyGoroutines(t *testing.T) {
-	const workers, each = 8, 500 // few enough that nothing has to be thinned
+	const workers, each = 8, stripeLen / 8 // one buffer has room for all samples, so that none is dropped
 	for _, requests := range []bool{true, false} {
 		m := New(0, requests)
 		m.Hold(0, everything())

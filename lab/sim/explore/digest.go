@@ -29,11 +29,11 @@ var rules = image.Rules{
 		reflect.TypeFor[[]leasehold.Lease](), reflect.TypeFor[[]table.Change](),
 		reflect.TypeFor[manager.Config](), reflect.TypeFor[managerproc.Config](), reflect.TypeFor[owner.Config](), reflect.TypeFor[byrecord.Config](),
 	},
-	Scratch: []string{"[]manager.Action", "[]node.Action", "[]owner.Action", "[]election.Action"},
+	Scratch: []string{"[]manager.Action", "[]managerproc.Action", "[]owner.Action", "[]byrecord.Action"},
 	// What a process was started with never changes. Reasons are for people, and the
 	// log of changes for lookups.
 	Ignored: []string{
-		"manager.Config", "node.Config", "owner.Config", "election.Config", "*rand.Rand", "*storage.Catalog",
+		"manager.Config", "managerproc.Config", "owner.Config", "byrecord.Config", "*rand.Rand", "*storage.Catalog",
 		"table.Reason", "*keyrange.Map[github.com/leasehold-dev/leasehold/internal/core/table.Reason]", "*changelog.Log",
 	},
 	IgnoredFields: []string{"block.own", "Machine.snapshot", "Machine.unsaved", "Holder.Addr", "Holder.Process", "Holder.Weight"},
