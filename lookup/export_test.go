@@ -2,6 +2,7 @@ package lookup
 
 import (
 	"context"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/lookup"
 
 	"github.com/leasehold-dev/leasehold/internal/runtime/clock"
 )
@@ -9,8 +10,8 @@ import (
 // How many answers of a leader a lookup takes at most, when it has just met it, and how
 // many of a standby.
 const (
-	FirstStay   = firstStay
-	StandbyStay = standbyStay
+	FirstStay   = machine.FirstStay
+	StandbyStay = machine.StandbyStay
 )
 
 // OpenOn is Open on a computer that sleeps as s says.

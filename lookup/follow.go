@@ -12,6 +12,7 @@ import (
 	machine "github.com/leasehold-dev/leasehold/internal/core/machine/lookup"
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/storage"
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 	"github.com/leasehold-dev/leasehold/internal/runtime/driver"
 	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
@@ -33,21 +34,25 @@ type follower struct {
 	woken   *driver.Wakeful[machine.Event, machine.Action] // the same, which hears of a sleep first
 	driver  *driver.Driver[machine.Event, machine.Action]
 	link    *managerconn.Link[question, answer]
-	asker   *asker
-	said    *sayings
+	errors  *failures
 	broken  hints                           // that a connection broke: these do not fade
-	denial  atomic.Pointer[leasehold.Error] // that we may not follow, if a manager has said so
+	denial  atomic.Pointer[leasehold.Error] // a manager has denied access
 }
 
 // queue bounds the messages that wait for the machine; then their streams do.
 const queue = 16
 
 func newFollower(l *Lookup) (*follower, error) {
-	f := &follower{lookup: l, said: newSayings(l.cfg.Managers), broken: hints{longest: shortestHint}}
+	f := &follower{lookup: l, errors: newFailures(l.cfg.Managers), broken: hints{longest: shortestHint}}
+	managers := make([]storage.ManagerID, len(l.cfg.Managers))
+	for i, addr := range l.cfg.Managers {
+		managers[i] = storage.ManagerID(addr)
+	}
 	var err error
 	f.machine, err = machine.New(l.clock.Now(), machine.Config{
 		Namespace: l.cfg.Namespace,
 		Limits:    protocol.DefaultLimits,
+		Managers:  managers,
 		Poll:      l.cfg.Poll,
 		Stale:     l.cfg.Stale,
 
@@ -73,7 +78,6 @@ func newFollower(l *Lookup) (*follower, error) {
 		Down:    f.down,
 		Logger:  l.cfg.Logger,
 	})
-	f.asker = newAsker(l.cfg.Managers, l.cfg.Stale/3, f.link.Send)
 	return f, nil
 }
 
@@ -96,7 +100,11 @@ func (f *follower) act(now mono.Instant, actions []machine.Action) {
 		switch a := a.(type) {
 		case machine.Send:
 			if question := wire.FromLookupRequest(a.Request); !failpoint.Drop("lookup/before-asking") {
-				f.asker.ask(string(a.To), question)
+				f.link.Send(string(a.To), question)
+			}
+		case machine.Unanswered:
+			if denial := f.denial.Load(); denial != nil {
+				f.lookup.refuse(denial)
 			}
 		case machine.Publish:
 			newest = a.Table
@@ -128,7 +136,7 @@ func (f *follower) publishAge(now mono.Instant) {
 func (f *follower) receive(from string, a *answer) {
 	if version := a.GetVersion(); version != 0 { // after the first message it may be left out
 		if err := wire.CheckVersion(version); err != nil {
-			f.failed(from, err)
+			f.invalid(from, err)
 			return
 		}
 	}
@@ -136,79 +144,74 @@ func (f *follower) receive(from string, a *answer) {
 	case *leaseholdv1.FollowResponse_Update:
 		reply, err := wire.ToLookupReply(kind.Update, protocol.DefaultLimits)
 		if err != nil {
-			f.failed(from, err)
+			f.invalid(from, err)
 			return
 		}
 		if failpoint.Drop("lookup/update-heard") {
 			return
 		}
-		f.asker.answered(reply)
 		f.driver.Post(f.lookup.ctx, machine.Reply{LookupReply: reply})
 	case *leaseholdv1.FollowResponse_NotLeader:
 		hint, err := wire.ToNotLeader(kind.NotLeader)
 		if err == nil {
 			err = leasehold.Errorf("follow", leasehold.ErrNotLeader, from, "%s", cmp.Or(a.GetWhy(), "it does not lead, and does not know the table"))
-			f.driver.Post(f.lookup.ctx, machine.Redirect{NotLeader: hint})
+			f.failed(from, err, machine.Redirect{From: storage.ManagerID(from), NotLeader: hint})
+			return
 		}
-		f.failed(from, err)
+		f.invalid(from, err)
 	case *leaseholdv1.FollowResponse_Refusal:
 		f.refused(from, wire.ToRefusal(kind.Refusal))
 	default:
-		f.failed(from, leasehold.Errorf("follow", leasehold.ErrInvalid, from,
-			"it says something that we do not understand: is it newer by more than one version?"))
+		f.invalid(from, leasehold.Errorf("follow", leasehold.ErrInvalid, from,
+			"unknown kind of message: the manager may be newer by more than one version"))
 	}
 }
 
-// down hears that there is no conversation with a manager any more. If it was
-// the one that we listen to, changes do not arrive until we speak to another:
-// so we ask at once, unless it is that we may not listen.
+// down handles the end of a stream. The lookup may have received changes on it: so it sends a request at
+// once, unless access was denied.
 func (f *follower) down(from string, why error) {
 	err := wire.ToError(why)
 	if leasehold.KindOf(err) == leasehold.ErrDenied {
 		f.refused(from, err)
 		return
 	}
-	f.failed(from, err)
+	f.invalid(from, err)
 	if f.broken.take(f.lookup.clock.Now(), 0) {
 		f.refresh()
 	}
 }
 
-// refused hears that a manager will not serve us. If no other is left to be
-// asked, the machine waits before it asks again: who refuses has heard us.
+// refused handles a manager's refusal.
 func (f *follower) refused(from string, why error) {
-	if !f.failed(from, why) {
-		f.driver.Post(f.lookup.ctx, machine.Refused{Kind: leasehold.KindOf(why)})
-	}
+	f.failed(from, why, machine.Refused{From: storage.ManagerID(from), Kind: leasehold.KindOf(why)})
 }
 
-// failed notes why a manager does not answer, and asks another if there is one
-// left. It reports whether the question is still under way. If the namespace
-// does not exist, no other says otherwise. If it is not for us, another may: its
-// access file may be newer.
-func (f *follower) failed(from string, why error) bool {
+// invalid handles a manager that is unreachable, or whose answer is invalid.
+func (f *follower) invalid(from string, why error) {
+	f.failed(from, why, machine.Failed{From: storage.ManagerID(from)})
+}
+
+// failed records why a manager does not serve the lookup, and lets the machine try another. A missing
+// namespace ends Open at once, because all managers have the same namespaces. A denial ends it only if no
+// other manager is left: their access files may differ for a while.
+func (f *follower) failed(from string, why error, event machine.Event) {
 	l := f.lookup
-	first := f.said.silent(from)
-	news := f.said.note(from, why.Error())
-	underWay := f.asker.failed(from)
+	first, changed := f.errors.record(from, why.Error())
 	switch leasehold.KindOf(why) {
 	case leasehold.ErrNotFound:
 		l.refuse(noSuchNamespace(l.cfg.Namespace, from))
 	case leasehold.ErrDenied:
-		if news {
+		if changed {
 			l.cfg.Logger.Warn("the manager does not permit this lookup to follow", "namespace", l.cfg.Namespace, "manager", from, "why", why)
 		}
 		f.denial.Store(&leasehold.Error{Op: opOpen, Kind: leasehold.ErrDenied, Subject: string(l.cfg.Namespace), Err: why})
 	default:
 		if first && !l.hasTable() && l.ctx.Err() == nil {
-			l.cfg.Logger.Warn("a manager has not answered yet, and is asked again", "namespace", l.cfg.Namespace, "manager", from, "why", why)
+			l.cfg.Logger.Warn("a manager has not answered yet; retrying", "namespace", l.cfg.Namespace, "manager", from, "why", why)
 		}
 	}
-	if denial := f.denial.Load(); denial != nil && !underWay {
-		l.refuse(denial)
-	}
 	l.cfg.Logger.Debug("manager does not answer", "namespace", l.cfg.Namespace, "manager", from, "why", why)
-	return underWay
+	f.driver.Post(l.ctx, event)
 }
 
 // hasTable reports whether Open has what it waits for.

@@ -84,7 +84,7 @@ func open(ctx context.Context, cfg Config, c *clock.Clock, d *clock.Detector) (*
 	case err = <-l.refused:
 	case <-ctx.Done():
 		err = leasehold.Errorf(opOpen, leasehold.ErrUnavailable, string(cfg.Namespace),
-			"no manager sent the table: %s: %w", l.follower.said, ctx.Err())
+			"no manager sent the table: %s: %w", l.follower.errors, ctx.Err())
 	}
 	if err != nil {
 		_ = l.Close(context.Background()) // it never fails

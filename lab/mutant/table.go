@@ -89,6 +89,7 @@ var clusters = []Mutant{
 	{Name: "any-answer-will-do", Seeds: 2000, World: "--faults=duplicate=8,delay=6,isolate=6,owner-leave=6 --managers=1 --lookups=6 --namespaces=1"},
 	{Name: "lookup-ignores-sleep"},
 	{Name: "lookup-goes-back"},
+	{Name: "request-passed-on-in-a-circle"},
 	{Name: "lookup-takes-foreign-namespace", World: "--faults=misroute=5,owner-crash=2 --namespaces=2"},
 	// Managers that answer lookups without leading.
 	{Name: "standby-claims-to-be-current", World: "--faults=link-cut=6,isolate=4,owner-leave=6,owner-crash=4 --managers=3"},
@@ -284,7 +285,7 @@ var shells = []Mutant{
 	{Name: "lease-ignores-sleep", Package: "./flease", Test: "TestValid"},
 	{Name: "leads-after-lease", Package: "./manager/internal/memcatalog", Test: "TestTimeCountsFromBeforeThePointOfAppointment"},
 	{Name: "catalog-said-by-the-deposed", Package: "./manager/internal/memcatalog", Test: "TestWrittenBeforeThePointOfDismissal"},
-	{Name: "copies-renewed", Package: "./internal/core/machine/manager", Test: "TestCopiedOwner"},
+	{Name: "copies-renewed", Package: "./lab/sim", Test: "TestCopiedOwner"},
 	{Name: "forgotten-generations-given-again", Package: "./internal/core/machine/manager", Test: "TestForgottenGenerations"},
 	{Name: "old-table-asked-for-at-once", Package: "./internal/core/machine/lookup", Test: "TestCallerMixed"},
 	{Name: "lost-term-led-again", Package: "./internal/core/machine/manager", Test: "TestTermLedTwice"},

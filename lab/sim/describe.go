@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/leasehold-dev/leasehold/internal/core/machine/leadership/byrecord"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/lookup"
 	"github.com/leasehold-dev/leasehold/internal/core/machine/managerproc"
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
@@ -29,6 +30,10 @@ func describe(what any) string {
 		return fmt.Sprintf("to follow %s: %T", m.ns, m.event)
 	case protocol.NotLeader:
 		return fmt.Sprintf("not the leader, ask %q of term %d", m.Leader, m.Term)
+	case lookup.Redirect:
+		return fmt.Sprintf("%s is not the leader, that is %q of term %d", m.From, m.Leader, m.Term)
+	case lookup.Failed:
+		return fmt.Sprintf("%s is unreachable", m.From)
 	case *storeAnswer:
 		return "store: " + describeAnswer(m.event)
 	case managerproc.Event:

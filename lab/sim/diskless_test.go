@@ -35,7 +35,7 @@ func TestDisklessSeeds(t *testing.T) {
 	for _, name := range []string{
 		"node: census", "node: hasty takeover", "council: forgotten", "node: promise settled", "node: standby answers a lookup",
 		"lease: acquired", "lease: lost", "lease: released", "lease: clock step",
-		"store: state moved", "store: state lost", "manager: takeover renews", "manager: moved", "lookup: snapshot",
+		"store: state moved", "store: state lost", "manager: takeover renews", "manager: moved", "lookup: snapshot", "lookup: request passed on",
 	} {
 		if s.Branches[name] == 0 {
 			t.Errorf("never reached: %s", name)

@@ -3,6 +3,7 @@ package sim
 import (
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/core/machine/lookup"
 	"github.com/leasehold-dev/leasehold/internal/core/machine/managerproc"
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
@@ -121,7 +122,7 @@ func (n *nemesis) settleTraffic() {
 			return at, true
 		}
 		switch what := e.What.(type) {
-		case *protocol.LeaseRequest, *protocol.LeaseReply, *protocol.LookupRequest, *protocol.LookupReply, protocol.NotLeader, followRequest, followReply, refused, rest, verdict,
+		case *protocol.LeaseRequest, *protocol.LeaseReply, *protocol.LookupRequest, *protocol.LookupReply, protocol.NotLeader, lookup.Redirect, lookup.Refused, lookup.Failed, followRequest, followReply, refused, rest, verdict,
 			letter, councilRequest, councilResponse:
 			return at, false
 		case *storeRequest:

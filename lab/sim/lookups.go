@@ -2,12 +2,14 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/core/machine/lookup"
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/storage"
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
@@ -19,6 +21,11 @@ type lookupHost struct {
 	index   int
 	machine *lookup.Machine
 	watch   lookupWatch
+	// request is the newest request, and the managers that have got it.
+	request struct {
+		seq      protocol.Seq
+		managers []storage.ManagerID
+	}
 	// bookmark is an LSN that it once had, for a caller that resumes from there, perhaps in another process.
 	bookmark leasehold.LSN
 }
@@ -41,8 +48,9 @@ func (l *lookupHost) boot() {
 	now := w.start(l.host)
 	l.machine = engine.Must(lookup.New(now, lookup.Config{
 		Namespace: l.space.name, ID: uint64(l.index), Poll: simPoll, Stale: simStale, Rand: w.NewRand(), Beats: w.beats(now),
-		ConservativeRecovery: w.conservative(),
+		Managers: w.managerIDs(), ConservativeRecovery: w.conservative(),
 	}))
+	l.request.seq, l.request.managers = 0, nil
 	l.watch = lookupWatch{}
 	l.do(l.machine.Advance(now))
 }
@@ -57,10 +65,6 @@ func (l *lookupHost) handle(what any) {
 		l.do(l.machine.Advance(now))
 	case *protocol.LookupReply:
 		l.do(l.machine.Step(now, lookup.Reply{LookupReply: what}))
-	case protocol.NotLeader:
-		l.do(l.machine.Step(now, lookup.Redirect{NotLeader: what}))
-	case refused:
-		l.do(l.machine.Step(now, lookup.Refused{Kind: what.kind}))
 	case slept:
 		l.do(l.machine.Step(now, lookup.Slept{}))
 	case lookup.Event:
@@ -74,7 +78,7 @@ func (l *lookupHost) do(actions []lookup.Action, wake mono.Instant) {
 	for _, a := range actions {
 		switch a := a.(type) {
 		case lookup.Send:
-			w.toManagers(l.host, a.To, a.Request)
+			l.send(a)
 		case lookup.Publish:
 			step.table = a.Table
 		case lookup.Losses:
@@ -89,4 +93,26 @@ func (l *lookupHost) do(actions []lookup.Action, wake mono.Instant) {
 	}
 	w.arm(l.host, wake)
 	w.oracle.lookupStepped(l, &step)
+}
+
+// send sends a request to a manager. A manager that is down refuses the connection, or the request is lost. I8: a manager
+// gets a request at most once, however often it is passed on.
+func (l *lookupHost) send(a lookup.Send) {
+	w := l.world
+	if l.request.seq != a.Request.Seq {
+		l.request.seq, l.request.managers = a.Request.Seq, nil
+	} else {
+		w.Branches["lookup: request passed on"]++
+	}
+	w.oracle.checks[I8Bounds]++
+	if slices.Contains(l.request.managers, a.To) {
+		w.Violated(I8Bounds, "%s sends request %d to %s twice", l.label, a.Request.Seq, a.To)
+	}
+	l.request.managers = append(l.request.managers, a.To)
+	i := w.managerIndex(a.To)
+	if i >= 0 && !w.managers[i].alive && w.Chance(2) {
+		w.send(w.managers[i].endpoint, l.endpoint, lookup.Failed{From: a.To})
+		return
+	}
+	w.toManagers(l.host, a.To, a.Request)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/core/machine/leadership/bylease"
 	"github.com/leasehold-dev/leasehold/internal/core/machine/leadership/byrecord"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/lookup"
 	"github.com/leasehold-dev/leasehold/internal/core/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/core/machine/managerproc"
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
@@ -202,11 +203,11 @@ func (m *managerHost) do(actions []managerproc.Action, wake mono.Instant) {
 		case managerproc.RefuseOwner:
 			m.tellOwner(a.Session, refused{leasehold.KindOf(a.Why)})
 		case managerproc.RefuseLookup:
-			m.answer(a.Lookup, refused{leasehold.KindOf(a.Why)})
+			m.answer(a.Lookup, lookup.Refused{From: m.id, Kind: leasehold.KindOf(a.Why)})
 		case managerproc.RedirectOwner:
 			m.tellOwner(a.Session, a.NotLeader)
 		case managerproc.RedirectLookup:
-			m.answer(a.Lookup, a.NotLeader)
+			m.answer(a.Lookup, lookup.Redirect{From: m.id, NotLeader: a.NotLeader})
 		}
 		if !m.alive {
 			return

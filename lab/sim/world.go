@@ -262,6 +262,13 @@ func (w *world) managerIndex(id storage.ManagerID) int {
 	return -1
 }
 
+func (w *world) managerIDs() (ids []storage.ManagerID) {
+	for _, m := range w.managers {
+		ids = append(ids, m.id)
+	}
+	return ids
+}
+
 // toManagers sends a message to one manager, or to all of them.
 func (w *world) toManagers(from *host, to storage.ManagerID, what any) {
 	if to != "" {

@@ -16,12 +16,21 @@ type (
 	// Reply is a message from a manager that says it leads.
 	Reply struct{ *protocol.LookupReply }
 
-	// Redirect is a message from a manager that does not lead.
-	Redirect struct{ protocol.NotLeader }
+	// Redirect is a message from a manager that does not lead and has no table.
+	Redirect struct {
+		From storage.ManagerID
+		protocol.NotLeader
+	}
 
-	// Refused says that a leader will not serve us: there is no such namespace,
-	// for instance. It may change its mind.
-	Refused struct{ Kind leasehold.Kind }
+	// Refused is a manager's refusal to serve the lookup: the namespace does not exist, for
+	// instance. A later request may succeed.
+	Refused struct {
+		From storage.ManagerID
+		Kind leasehold.Kind
+	}
+
+	// Failed reports that a manager cannot be reached, or that its answer is invalid.
+	Failed struct{ From storage.ManagerID }
 
 	// Slept says that our clock may have stood still while others ran on: the
 	// computer was suspended.
@@ -35,6 +44,7 @@ type (
 func (Reply) lookupEvent()    {}
 func (Redirect) lookupEvent() {}
 func (Refused) lookupEvent()  {}
+func (Failed) lookupEvent()   {}
 func (Slept) lookupEvent()    {}
 func (Refresh) lookupEvent()  {}
 
@@ -42,11 +52,16 @@ func (Refresh) lookupEvent()  {}
 type Action interface{ lookupAction() }
 
 type (
-	// Send sends a request to one manager, or to all of them if To is empty.
+	// Send sends a request to one manager, or to all of them if To is empty. A later Send with the same
+	// sequence number passes the request on to another manager.
 	Send struct {
 		To      storage.ManagerID
 		Request *protocol.LookupRequest
 	}
+
+	// Unanswered reports that the managers that had the newest request have failed. The machine sends
+	// another one later.
+	Unanswered struct{}
 
 	// Publish makes the table the one that keys are found in. Changes led to it
 	// from the one before, or a Crossing did; there are none if it was taken over as a
@@ -77,11 +92,12 @@ type (
 	}
 )
 
-func (Send) lookupAction()    {}
-func (Publish) lookupAction() {}
-func (Losses) lookupAction()  {}
-func (Contact) lookupAction() {}
-func (Note) lookupAction()    {}
+func (Send) lookupAction()       {}
+func (Unanswered) lookupAction() {}
+func (Publish) lookupAction()    {}
+func (Losses) lookupAction()     {}
+func (Contact) lookupAction()    {}
+func (Note) lookupAction()       {}
 
 // A Notable is something worth a line in a log.
 type Notable uint8

@@ -17,6 +17,9 @@ type Config struct {
 	Namespace leasehold.Namespace
 	ID        uint64 // names the lookup among those that one manager talks to
 	Limits    protocol.Limits
+	// Managers are those that may get a request; see target. If there are none, the choice is the
+	// shell's: Send.To is the manager that answered last, or empty.
+	Managers []storage.ManagerID
 
 	// Poll is how often to ask. Changes arrive unasked; asking proves that
 	// none was missed. Default 5 s.
@@ -66,8 +69,9 @@ func (c *Config) validate() error {
 // A Machine is one lookup. It is not safe for concurrent use. The actions that
 // Step and Advance return are valid until the next call.
 type Machine struct {
-	cfg Config
-	out []Action
+	cfg    Config
+	out    []Action
+	target target
 
 	seq      protocol.Seq
 	sentAt   mono.Instant
@@ -101,7 +105,7 @@ func New(now mono.Instant, cfg Config) (*Machine, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Machine{cfg: cfg, nextSend: now, fresh: now, unsure: true}, nil
+	return &Machine{cfg: cfg, target: newTarget(cfg.Managers, cfg.Stale/3, cfg.Rand), nextSend: now, fresh: now, unsure: true}, nil
 }
 
 // Table returns the table last published; nil if there is none yet.
@@ -133,9 +137,15 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 	case Reply:
 		m.reply(now, e.LookupReply)
 	case Redirect:
-		m.redirect(now, e.NotLeader)
+		if !m.redirect(now, e.NotLeader) {
+			m.failed(e.From)
+		}
 	case Refused:
-		m.refused(now, e.Kind)
+		if !m.failed(e.From) {
+			m.refused(now, e.Kind)
+		}
+	case Failed:
+		m.failed(e.From)
 	case Slept:
 		m.slept(now)
 	case Refresh:
@@ -237,7 +247,27 @@ func (m *Machine) send(now mono.Instant) {
 	if !m.mixed {
 		r.LSN = m.LSN()
 	}
-	m.emit(Send{m.leader, r})
+	to := m.leader
+	if len(m.cfg.Managers) > 0 {
+		to = m.target.choose(to, r)
+	}
+	m.emit(Send{to, r})
+}
+
+// failed passes the request on if the manager that has it has failed. It reports whether the request is still
+// pending at some manager.
+func (m *Machine) failed(from storage.ManagerID) (pending bool) {
+	if len(m.cfg.Managers) == 0 {
+		return false
+	}
+	passed, pending := m.target.failed(from)
+	if passed {
+		m.emit(Send{m.target.current, m.target.request})
+	}
+	if !pending {
+		m.emit(Unanswered{})
+	}
+	return pending
 }
 
 // jitter takes up to an eighth off d, so that lookups do not march in step.
@@ -264,20 +294,21 @@ func (m *Machine) soon(now mono.Instant) {
 
 // redirect follows a hint, once for every time that nobody answered: managers
 // may point at each other, or at one that has just been silent.
-func (m *Machine) redirect(now mono.Instant, n protocol.NotLeader) {
+func (m *Machine) redirect(now mono.Instant, n protocol.NotLeader) (followed bool) {
 	if n.Validate() != nil {
 		m.note(NoteBadMessage, uint64(n.Term), 0)
-		return
+		return false
 	}
 	served := !m.awaiting || m.misses == 0
 	news := n.Leader != "" && n.Leader != m.leader && n.Leader != m.silent && n.Term >= m.term
 	if served || !news || m.redirected {
-		return
+		return false
 	}
 	m.redirected = true
 	m.leader = n.Leader
 	m.awaiting = false
 	m.nextSend = now
+	return true
 }
 
 func (m *Machine) reply(now mono.Instant, r *protocol.LookupReply) {
@@ -290,9 +321,15 @@ func (m *Machine) reply(now mono.Instant, r *protocol.LookupReply) {
 		return
 	case r.Term < m.term:
 		m.note(NoteStaleTerm, uint64(r.Term), uint64(m.term))
+		if r.Echo == m.seq {
+			m.failed(r.Leader)
+		}
 		return
 	}
 	m.term, m.leader = r.Term, r.Leader
+	if m.target.request != nil && r.Echo == m.target.request.Seq && m.target.answered(r) {
+		m.emit(Send{m.target.current, m.target.request})
+	}
 	switch {
 	case r.Snapshot != nil:
 		m.replace(r.Snapshot)
