@@ -100,7 +100,7 @@ func addGroup(r *report.Result, f *finding) {
 	r.Add(report.Section{
 		Title: "With managers that stand by",
 		Text: fmt.Sprintf("The library's lookups leave the leader to owners: after some answers they turn to managers that stand by, and tell the same\n"+
-			"(`lookup/ask.go`, and TestLookupsFollowStandbys in `manager`). Here lookups are where they end up then: half of them at each of two standbys.\n"+
+			"(`internal/core/machine/lookup/target.go`, and TestLookupsFollowStandbys in `manager`). Here lookups are where they end up then: half of them at each of two standbys.\n"+
 			"So the leader has %s owners and two standbys on its hands, and takes %s of a core and %s MiB. The work has not gone: all three\n"+
 			"managers together take %s of a core (%s to %s) and %s MiB. Connections and KB/s in the table are those of all three, between clients and\n"+
 			"managers; what managers say to each other is not counted.",
