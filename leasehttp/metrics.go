@@ -16,7 +16,7 @@ import (
 // metrics is what Prometheus is told of a proxy. How often requests are sent again is
 // among the metrics of its lookup. A nil metrics counts nothing.
 type metrics struct {
-	scrape.Set
+	scrape.Family
 	requests *prometheus.CounterVec
 	failures *prometheus.CounterVec
 	inFlight prometheus.Gauge
@@ -28,29 +28,15 @@ func newMetrics(r prometheus.Registerer, ns leasehold.Namespace) (*metrics, erro
 	if r == nil {
 		return nil, nil
 	}
-	const prefix = "leasehold_gateway_"
-	labels := prometheus.Labels{"namespace": string(ns)}
-	m := &metrics{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: prefix + "requests_total", ConstLabels: labels, Help: "Requests that were answered, by the class of the answer's status.",
-		}, []string{"code"}),
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: prefix + "failures_total", ConstLabels: labels,
-			Help: "Requests that were not forwarded or have no answer, by kind: what the gateway answered itself.",
-		}, []string{"kind"}),
-		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: prefix + "requests_in_flight", ConstLabels: labels, Help: "Requests that are under way, WebSockets and streams included.",
-		}),
-		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: prefix + "request_duration_seconds", ConstLabels: labels, Buckets: scrape.Durations(),
-			Help: "How long it takes until the answer to a request begins, with all attempts.",
-		}),
-	}
+	m := &metrics{Family: scrape.Family{Prefix: "leasehold_gateway_", Labels: prometheus.Labels{"namespace": string(ns)}}}
+	m.requests = m.Counters("requests_total", "Requests that were answered, by the class of the answer's status.", "code")
+	m.failures = m.Counters("failures_total", "Requests that were not forwarded or have no answer, by kind: answered by the gateway itself.", "kind")
+	m.inFlight = m.Level("requests_in_flight", "Requests in progress, WebSockets and streams included.")
+	m.duration = m.Histogram("request_duration_seconds", "Time until the answer to a request begins, with all attempts.", scrape.Durations())
 	scrape.Begin(m.requests, "1xx", "2xx", "3xx", "4xx", "5xx")
 	for _, k := range []leasehold.Kind{leasehold.ErrInvalid, leasehold.ErrNoOwner, leasehold.ErrNotOwner, leasehold.ErrSuspended, leasehold.ErrLimit, leasehold.ErrUnavailable, leasehold.ErrIndeterminate} {
 		m.failures.WithLabelValues(scrape.Kind(k))
 	}
-	m.Set = scrape.Set{m.requests, m.failures, m.inFlight, m.duration}
 	return scrape.Share(r, m)
 }
 

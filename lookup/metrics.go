@@ -19,7 +19,7 @@ import (
 // decisions are carried out, and in Do; the rest is read when somebody asks for it. A
 // nil metrics counts nothing.
 type metrics struct {
-	counted   scrape.Set
+	scrape.Family
 	updates   prometheus.Counter
 	changes   prometheus.Counter
 	snapshots prometheus.Counter
@@ -40,63 +40,42 @@ type metrics struct {
 // gauges are read when they are asked for.
 type gauges struct{ open, lsn, ranges, servers, age, stale, contactLost *prometheus.Desc }
 
-const prefix = "leasehold_lookup_"
-
 // newMetrics registers the metrics of a namespace, unless another lookup has.
 func newMetrics(cfg *Config) (*metrics, error) {
 	if cfg.Metrics == nil {
 		return nil, nil
 	}
-	labels := prometheus.Labels{"namespace": string(cfg.Namespace)}
-	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + name, Help: help, ConstLabels: labels})
-	}
-	counters := func(name, help, label string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + name, Help: help, ConstLabels: labels}, []string{label})
-	}
-	desc := func(name, help string) *prometheus.Desc { return prometheus.NewDesc(prefix+name, help, nil, labels) }
 	m := &metrics{
-		lookups:   make(map[*Lookup]bool),
-		updates:   counter("updates_total", "New tables, by changes or as a whole."),
-		changes:   counter("changes_total", "Changes of the table that were received."),
-		snapshots: counter("snapshots_total", "Tables that were received as a whole, because that was less than what had changed."),
-		resyncs:   counter("resyncs_total", "How often changes were missing or did not follow on the table, and were asked for again."),
-		losses:    counters("losses_total", "Losses of state that were reported, by cause.", "cause"),
-		silences:  counter("manager_silences_total", "How often the manager that was asked did not answer in time, and others were asked."),
-		contacts:  counter("contact_losses_total", "How often contact was lost: no manager had confirmed the table for longer than stale_after_seconds."),
-		calls:     counter("calls_total", "Calls of Do: requests of this process, each with all of its attempts."),
-		failures:  counters("call_failures_total", "Calls of Do that ended with an error, by its kind; kind \"error\" is the application's own.", "kind"),
-		retries:   counters("call_retries_total", "Attempts of Do that were made again, by why the one before did not succeed.", "kind"),
-		gauges: gauges{
-			open:        desc("open", "Lookups that this process has in the namespace."),
-			lsn:         desc("lsn", "Number of the last change in the table. Of several lookups the least."),
-			ranges:      desc("ranges", "Ranges of the table."),
-			servers:     desc("servers", "Servers that own keys."),
-			age:         desc("age_seconds", "For how long the table has not been known to be complete. Of several lookups the most."),
-			stale:       desc("stale_after_seconds", "At which age contact counts as lost. Of several lookups the least."),
-			contactLost: desc("contact_lost", "Lookups whose contact is lost: whether state was lost since is unknown."),
-		},
+		Family:  scrape.Family{Prefix: "leasehold_lookup_", Labels: prometheus.Labels{"namespace": string(cfg.Namespace)}},
+		lookups: make(map[*Lookup]bool),
 	}
+	m.updates = m.Counter("updates_total", "New tables, by changes or as a whole.")
+	m.changes = m.Counter("changes_total", "Changes of the table that were received.")
+	m.snapshots = m.Counter("snapshots_total", "Tables that were received as a whole, because that was less than what had changed.")
+	m.resyncs = m.Counter("resyncs_total", "How often changes were missing or did not follow on the table, and were asked for again.")
+	m.losses = m.Counters("losses_total", "Losses of state that were reported, by cause.", "cause")
+	m.silences = m.Counter("manager_silences_total", "How often the manager that was asked did not answer in time, and others were asked.")
+	m.contacts = m.Counter("contact_losses_total", "How often contact was lost: no manager had confirmed the table for longer than stale_after_seconds.")
+	m.calls = m.Counter("calls_total", "Calls of Do: requests of this process, each with all of its attempts.")
+	m.failures = m.Counters("call_failures_total", "Calls of Do that ended with an error, by its kind; kind \"error\" is the application's own.", "kind")
+	m.retries = m.Counters("call_retries_total", "Attempts of Do that were made again, by why the one before did not succeed.", "kind")
+	m.gauges.open = m.Gauge("open", "Lookups that this process has in the namespace.")
+	m.gauges.lsn = m.Gauge("lsn", "Number of the last change in the table. Of several lookups the least.")
+	m.gauges.ranges = m.Gauge("ranges", "Ranges of the table.")
+	m.gauges.servers = m.Gauge("servers", "Servers that own keys.")
+	m.gauges.age = m.Gauge("age_seconds", "For how long the table has not been known to be complete. Of several lookups the most.")
+	m.gauges.stale = m.Gauge("stale_after_seconds", "At which age contact counts as lost. Of several lookups the least.")
+	m.gauges.contactLost = m.Gauge("contact_lost", "Lookups whose contact is lost: whether state was lost since is unknown.")
 	scrape.Begin(m.losses, scrape.Causes()...)
 	for _, of := range []*prometheus.CounterVec{m.failures, m.retries} {
 		scrape.Begin(of, scrape.Kind(leasehold.ErrNotOwner), scrape.Kind(leasehold.ErrNoOwner), scrape.Kind(leasehold.ErrSuspended), scrape.Kind(leasehold.ErrUnavailable), scrape.Kind(leasehold.ErrIndeterminate))
 	}
-	m.counted = scrape.Set{m.updates, m.changes, m.snapshots, m.resyncs, m.losses, m.silences, m.contacts, m.calls, m.failures, m.retries}
 	return scrape.Share(cfg.Metrics, m)
-}
-
-// Describe is for [prometheus.Collector].
-func (m *metrics) Describe(to chan<- *prometheus.Desc) {
-	m.counted.Describe(to)
-	g := &m.gauges
-	for _, d := range []*prometheus.Desc{g.open, g.lsn, g.ranges, g.servers, g.age, g.stale, g.contactLost} {
-		to <- d
-	}
 }
 
 // Collect is for [prometheus.Collector].
 func (m *metrics) Collect(to chan<- prometheus.Metric) {
-	m.counted.Collect(to)
+	m.Family.Collect(to)
 	gauge := func(d *prometheus.Desc, v float64) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v)
 	}

@@ -21,8 +21,8 @@ import (
 // are a few of. Owners and keys are in the log and the events.
 type metrics struct {
 	manager *Manager
-	counted scrape.Set
-	gauges  gauges
+	scrape.Family
+	gauges gauges
 
 	changes prometheus.Counter
 	lapses  prometheus.Counter
@@ -39,20 +39,6 @@ type metrics struct {
 	sizes  map[leasehold.Namespace]tableSize
 }
 
-const prefix = "leasehold_manager_"
-
-func counter(name, help string) prometheus.Counter {
-	return prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + name, Help: help})
-}
-
-func counters(name, help string, labels ...string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + name, Help: help}, labels)
-}
-
-func histograms(name, help string, labels ...string) *prometheus.HistogramVec {
-	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + name, Help: help, Buckets: scrape.Durations()}, labels)
-}
-
 // quick are the buckets for what should take microseconds.
 func quick() []float64 {
 	return []float64{1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5}
@@ -65,29 +51,23 @@ func newMetrics(m *Manager) *metrics {
 		return nil
 	}
 	out := &metrics{
+		Family:  scrape.Family{Prefix: "leasehold_manager_"},
 		manager: m, spaces: make(map[leasehold.Namespace]*spaceMetrics), sizes: make(map[leasehold.Namespace]tableSize),
-		gauges: newGauges(), of: newPerNamespace(),
-		changes: counter("leader_changes_total", "How often this manager learned of a leader in a new term."),
-		lapses:  counter("leadership_lapses_total", "How often this manager could not renew its leadership in time."),
-		refused: counters("refused_total", "Messages of owners and lookups that were refused or sent elsewhere, by kind.", "kind"),
-		dropped: counters("connections_dropped_total", "Connections that were dropped because they did not introduce themselves in time, or were too many, by kind.", "kind"),
-		steps: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: prefix + "step_duration_seconds", Buckets: quick(),
-			Help: "How long the machine takes for one event, until all that it decided has been passed on.",
-		}),
-		late: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: prefix + "wake_delay_seconds", Buckets: quick(),
-			Help: "How much later than it wanted to the machine was woken.",
-		}),
-		store:  histograms("store_request_duration_seconds", "How long requests to the store take, by kind.", "kind"),
-		errors: counters("store_errors_total", "Requests to the store that failed or had no answer in time, by kind.", "kind"),
 	}
+	out.gauges, out.of = newGauges(&out.Family), newPerNamespace(&out.Family)
+	out.changes = out.Counter("leader_changes_total", "How often this manager learned of a leader in a new term.")
+	out.lapses = out.Counter("leadership_lapses_total", "How often this manager could not renew its leadership in time.")
+	out.refused = out.Counters("refused_total", "Messages of owners and lookups that were refused or sent elsewhere, by kind.", "kind")
+	out.dropped = out.Counters("connections_dropped_total", "Connections that were dropped because they did not introduce themselves in time, or were too many, by kind.", "kind")
+	out.steps = out.Histogram("step_duration_seconds", "How long the machine takes for one event, until all that it decided has been passed on.", quick())
+	out.late = out.Histogram("wake_delay_seconds", "How much later than it wanted to the machine was woken.", quick())
+	out.store = out.Histograms("store_request_duration_seconds", "How long requests to the store take, by kind.", "kind")
+	out.errors = out.Counters("store_errors_total", "Requests to the store that failed or had no answer in time, by kind.", "kind")
 	scrape.Begin(out.refused, scrape.Kind(leasehold.ErrNotLeader), scrape.Kind(leasehold.ErrLimit), scrape.Kind(leasehold.ErrNotFound))
 	for _, why := range connlimit.Reasons() {
 		scrape.Begin(out.dropped, string(why))
 	}
 	scrape.Begin(out.errors, storeKinds...)
-	out.counted = append(scrape.Set{out.changes, out.lapses, out.refused, out.dropped, out.steps, out.late, out.store, out.errors}, out.of.all()...)
 	return out
 }
 

@@ -22,40 +22,25 @@ type gauges struct {
 	lookups, owners, draining, suspended, ranges, unowned, lsn, bytes, moves, lease *prometheus.Desc
 }
 
-func newGauges() gauges {
-	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc(prefix+name, help, labels, nil)
-	}
+func newGauges(f *scrape.Family) gauges {
 	return gauges{
-		leader:    desc("leader", "1 if this manager leads, 0 if not."),
-		known:     desc("leader_known", "1 if this manager knows a leader that lives, itself or another, 0 if not."),
-		ready:     desc("ready", "1 if this manager can serve, as /readyz says, 0 if not."),
-		term:      desc("term", "The newest term that this manager knows of."),
-		streams:   desc("streams", "Streams that are open: of owners, of lookups and standbys, and of those who watch.", "kind"),
-		limits:    desc("limit_used_ratio", "How much is in use of what this manager has only so much of, 0 to 1: connections, and of a manager that is a process of its own open files and bytes of its store.", "kind"),
-		queue:     desc("queue_length", "Events that wait for the machine."),
-		lookups:   desc("lookups", "Lookups connected to this manager, and standbys that follow it.", "namespace"),
-		owners:    desc("owners", "Owners as the leader sees them: member; greeted, new; waiting, for its name; silent, not heard since the leader took over.", "namespace", "kind"),
-		suspended: desc("owners_suspended", "Owners whose leases are suspended: they were not heard for longer than a lease and no other could have their ranges, or they wait for the leader to resume them.", "namespace"),
-		draining:  desc("owners_leaving", "Owners whose keys are being moved away, because they want to leave or an operator wants them drained.", "namespace"),
-		ranges:    desc("ranges", "Ranges of the lease table.", "namespace"),
-		unowned:   desc("unowned_ratio", "Share of the key space that nobody owns, 0 to 1.", "namespace"),
-		lsn:       desc("lsn", "Number of the last change of the lease table.", "namespace"),
-		bytes:     desc("table_bytes", "Size of the lease table as it is sent to lookups.", "namespace"),
-		moves:     desc("moves", "Moves of state between owners: under way, and waiting for their turn.", "namespace", "kind"),
-		lease:     desc("lease_wait_seconds", "How long the keys of an owner that dies wait at most: lease x drift.", "namespace"),
-	}
-}
-
-// Describe is for [prometheus.Collector].
-func (m *metrics) Describe(to chan<- *prometheus.Desc) {
-	m.counted.Describe(to)
-	g := &m.gauges
-	for _, d := range []*prometheus.Desc{
-		g.leader, g.known, g.ready, g.term, g.streams, g.limits, g.queue,
-		g.lookups, g.owners, g.draining, g.suspended, g.ranges, g.unowned, g.lsn, g.bytes, g.moves, g.lease,
-	} {
-		to <- d
+		leader:    f.Gauge("leader", "1 if this manager leads, 0 if not."),
+		known:     f.Gauge("leader_known", "1 if this manager knows a leader that lives, itself or another, 0 if not."),
+		ready:     f.Gauge("ready", "1 if this manager can serve, as /readyz says, 0 if not."),
+		term:      f.Gauge("term", "The newest term that this manager knows of."),
+		streams:   f.Gauge("streams", "Streams that are open: of owners, of lookups and standbys, and of those who watch.", "kind"),
+		limits:    f.Gauge("limit_used_ratio", "How much is in use of what this manager has only so much of, 0 to 1: connections, and of a manager that is a process of its own open files and bytes of its store.", "kind"),
+		queue:     f.Gauge("queue_length", "Events that wait for the machine."),
+		lookups:   f.Gauge("lookups", "Lookups connected to this manager, and standbys that follow it.", "namespace"),
+		owners:    f.Gauge("owners", "Owners as the leader sees them: member; greeted, new; waiting, for its name; silent, not heard since the leader took over.", "namespace", "kind"),
+		suspended: f.Gauge("owners_suspended", "Owners whose leases are suspended: they were not heard for longer than a lease and no other could have their ranges, or they wait for the leader to resume them.", "namespace"),
+		draining:  f.Gauge("owners_leaving", "Owners whose keys are being moved away, because they want to leave or an operator wants them drained.", "namespace"),
+		ranges:    f.Gauge("ranges", "Ranges of the lease table.", "namespace"),
+		unowned:   f.Gauge("unowned_ratio", "Share of the key space that nobody owns, 0 to 1.", "namespace"),
+		lsn:       f.Gauge("lsn", "Number of the last change of the lease table.", "namespace"),
+		bytes:     f.Gauge("table_bytes", "Size of the lease table as it is sent to lookups.", "namespace"),
+		moves:     f.Gauge("moves", "Moves of state between owners: under way, and waiting for their turn.", "namespace", "kind"),
+		lease:     f.Gauge("lease_wait_seconds", "How long the keys of an owner that dies wait at most: lease x drift.", "namespace"),
 	}
 }
 
@@ -88,7 +73,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 		s.report(g, gauge)
 		gauge(g.bytes, float64(m.size(&s)), string(s.name))
 	}
-	m.counted.Collect(to) // after the survey, which forgets namespaces
+	m.Family.Collect(to) // after the survey, which forgets namespaces
 }
 
 func truth(b bool) float64 {

@@ -22,7 +22,7 @@ import (
 func written(t *testing.T, m *metrics) map[string]float64 {
 	t.Helper()
 	r := prometheus.NewRegistry()
-	r.MustRegister(m.counted)
+	r.MustRegister(&m.Family)
 	families, err := r.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +30,7 @@ func written(t *testing.T, m *metrics) map[string]float64 {
 	out := make(map[string]float64)
 	for _, f := range families {
 		for _, one := range f.GetMetric() {
-			name := []string{strings.TrimPrefix(f.GetName(), prefix)}
+			name := []string{strings.TrimPrefix(f.GetName(), m.Prefix)}
 			for _, l := range one.GetLabel() {
 				name = append(name, l.GetValue())
 			}

@@ -19,23 +19,19 @@ type perNamespace struct {
 	moveDuration, policy                                                     *prometheus.HistogramVec
 }
 
-func newPerNamespace() perNamespace {
+func newPerNamespace(f *scrape.Family) perNamespace {
 	return perNamespace{
-		joins:          counters("joins_total", "Owners that became members.", "namespace"),
-		granted:        counters("grants_total", "Leases granted, with or without their state.", "namespace"),
-		renewed:        counters("renewals_total", "Leases renewed.", "namespace"),
-		commits:        counters("changes_total", "Changes of the lease table.", "namespace"),
-		losses:         counters("losses_total", "Losses of state, by cause: leases that ended and were not moved. Cause \"released\" are recalls, \"expired\" are owners that died or were cut off.", "namespace", "cause"),
-		outages:        counters("outages_total", "How often all owners with leases were silent for longer than a lease, and were kept in the table with their leases suspended.", "namespace"),
-		moves:          counters("moves_total", "Moves of state between owners that have ended, by how.", "namespace", "outcome"),
-		moveDuration:   histograms("move_duration_seconds", "How long moves of state took that succeeded.", "namespace"),
-		policy:         histograms("policy_duration_seconds", "How long the policy takes to decide who should have which keys.", "namespace"),
-		policyFailures: counters("policy_failures_total", "How often the policy failed, and the assignment stayed as it was.", "namespace"),
+		joins:          f.Counters("joins_total", "Owners that became members.", "namespace"),
+		granted:        f.Counters("grants_total", "Leases granted, with or without their state.", "namespace"),
+		renewed:        f.Counters("renewals_total", "Leases renewed.", "namespace"),
+		commits:        f.Counters("changes_total", "Changes of the lease table.", "namespace"),
+		losses:         f.Counters("losses_total", "Losses of state, by cause: leases that ended and were not moved. Cause \"released\" are recalls, \"expired\" are owners that died or were cut off.", "namespace", "cause"),
+		outages:        f.Counters("outages_total", "How often all owners with leases were silent for longer than a lease, and were kept in the table with their leases suspended.", "namespace"),
+		moves:          f.Counters("moves_total", "Moves of state between owners that have ended, by how.", "namespace", "outcome"),
+		moveDuration:   f.Histograms("move_duration_seconds", "How long moves of state took that succeeded.", "namespace"),
+		policy:         f.Histograms("policy_duration_seconds", "How long the policy takes to decide who should have which keys.", "namespace"),
+		policyFailures: f.Counters("policy_failures_total", "How often the policy failed, and the assignment stayed as it was.", "namespace"),
 	}
-}
-
-func (p *perNamespace) all() scrape.Set {
-	return scrape.Set{p.joins, p.granted, p.renewed, p.commits, p.losses, p.outages, p.moves, p.moveDuration, p.policy, p.policyFailures}
 }
 
 // forget removes a namespace that has been deleted.

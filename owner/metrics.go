@@ -22,7 +22,7 @@ import (
 // decisions are carried out, and the rest is read when somebody asks for it. A nil
 // metrics counts nothing.
 type metrics struct {
-	counted  scrape.Set
+	scrape.Family
 	joins    *prometheus.CounterVec
 	sent     prometheus.Counter
 	renewals prometheus.Counter
@@ -60,39 +60,35 @@ func newMetrics(cfg *Config) (*metrics, error) {
 	if cfg.Metrics == nil {
 		return nil, nil
 	}
-	n := naming{prometheus.Labels{"namespace": string(cfg.Namespace)}}
 	m := &metrics{
-		owners:   make(map[*Owner]bool),
-		joins:    n.counters("joins_total", "Attempts to join the namespace, by how they ended.", "outcome"),
-		sent:     n.counter("requests_total", "Messages sent to managers."),
-		renewals: n.counter("renewals_total", "Renewals: how often the time of the leases was extended."),
-		rtt:      n.histogram("renewal_duration_seconds", "How long the leader takes to answer a message."),
-		granted:  n.counter("grants_total", "Leases granted to this process."),
-		revoked:  n.counters("revocations_total", "Leases, or parts of leases, that have ended, by cause.", "cause"),
-		paused:   n.counter("suspensions_total", "Leases that were suspended: no leader answered before their deadline, and their state is kept."),
-		resumed:  n.counter("resumptions_total", "Suspended leases that a leader has renewed under the same generation."),
-		dropped:  n.counters("dropped_messages_total", "Messages of managers that were dropped, by reason.", "reason"),
-		silences: n.counter("leader_silences_total", "How often the leader did not answer in time, and all managers were asked."),
-		clock:    n.counters("clock_trouble_total", "How often leases were dropped because of this computer's clock: it was suspended, or is too slow.", "kind"),
-		work:     n.counter("work_total", "Work on keys that are held: checks that succeeded, or the cost that the application reports. Estimated from samples, every few seconds."),
-
-		moves:        n.counters("moves_total", "Moves of a range's state that have ended.", "direction", "outcome"),
-		moveDuration: n.histograms("move_duration_seconds", "How long moves took that succeeded.", "direction"),
-		unserved:     n.histogram("move_unserved_seconds", "How long ranges that have moved away were served by nobody, as far as this side knows: from the stop until the target had everything."),
-		movedRecords: n.counter("sent_records_total", "Records sent to other owners by moves that have ended."),
-		movedBytes:   n.counter("sent_bytes_total", "Bytes sent to other owners by moves that have ended."),
-
-		gauges: gauges{
-			owners:    n.desc("sessions", "Owners that this process has in the namespace."),
-			leases:    n.desc("leases", "Leases held."),
-			suspended: n.desc("suspended_leases", "Leases suspended: no check succeeds on their keys, and their state is kept until a leader answers."),
-			share:     n.desc("key_space_ratio", "Share of the key space held, 0 to 1."),
-			validity:  n.desc("validity_seconds", "How long the leases last if they are not renewed; 0 if nothing is held. Of several owners the least."),
-			lease:     n.desc("lease_duration_seconds", "How long leases last that are renewed now, as the leader says; 0 before it has."),
-			term:      n.desc("leader_term", "Term of the leader last heard."),
-			underWay:  n.desc("moves_under_way", "Moves of a range's state under way.", "direction"),
-		},
+		Family: scrape.Family{Prefix: "leasehold_owner_", Labels: prometheus.Labels{"namespace": string(cfg.Namespace)}},
+		owners: make(map[*Owner]bool),
 	}
+	m.joins = m.Counters("joins_total", "Attempts to join the namespace, by how they ended.", "outcome")
+	m.sent = m.Counter("requests_total", "Messages sent to managers.")
+	m.renewals = m.Counter("renewals_total", "Renewals: how often the time of the leases was extended.")
+	m.rtt = m.Histogram("renewal_duration_seconds", "How long the leader takes to answer a message.", scrape.Durations())
+	m.granted = m.Counter("grants_total", "Leases granted to this process.")
+	m.revoked = m.Counters("revocations_total", "Leases, or parts of leases, that have ended, by cause.", "cause")
+	m.paused = m.Counter("suspensions_total", "Leases that were suspended: no leader answered before their deadline, and their state is kept.")
+	m.resumed = m.Counter("resumptions_total", "Suspended leases that a leader has renewed under the same generation.")
+	m.dropped = m.Counters("dropped_messages_total", "Messages of managers that were dropped, by reason.", "reason")
+	m.silences = m.Counter("leader_silences_total", "How often the leader did not answer in time, and all managers were asked.")
+	m.clock = m.Counters("clock_trouble_total", "How often leases were dropped because of this computer's clock: it was suspended, or is too slow.", "kind")
+	m.work = m.Counter("work_total", "Work on keys that are held: checks that succeeded, or the cost that the application reports. Estimated from samples, every few seconds.")
+	m.moves = m.Counters("moves_total", "Moves of a range's state that have ended.", "direction", "outcome")
+	m.moveDuration = m.Histograms("move_duration_seconds", "How long moves took that succeeded.", "direction")
+	m.unserved = m.Histogram("move_unserved_seconds", "How long ranges that have moved away were served by nobody, as far as this side knows: from the stop until the target had everything.", scrape.Durations())
+	m.movedRecords = m.Counter("sent_records_total", "Records sent to other owners by moves that have ended.")
+	m.movedBytes = m.Counter("sent_bytes_total", "Bytes sent to other owners by moves that have ended.")
+	m.gauges.owners = m.Gauge("sessions", "Owners that this process has in the namespace.")
+	m.gauges.leases = m.Gauge("leases", "Leases held.")
+	m.gauges.suspended = m.Gauge("suspended_leases", "Leases suspended: no check succeeds on their keys, and their state is kept until a leader answers.")
+	m.gauges.share = m.Gauge("key_space_ratio", "Share of the key space held, 0 to 1.")
+	m.gauges.validity = m.Gauge("validity_seconds", "How long the leases last if they are not renewed; 0 if nothing is held. Of several owners the least.")
+	m.gauges.lease = m.Gauge("lease_duration_seconds", "How long leases last that are renewed now, as the leader says; 0 before it has.")
+	m.gauges.term = m.Gauge("leader_term", "Term of the leader last heard.")
+	m.gauges.underWay = m.Gauge("moves_under_way", "Moves of a range's state under way.", "direction")
 	scrape.Begin(m.joins, "accepted", "refused", "gave_up")
 	scrape.Begin(m.revoked, scrape.Causes()...)
 	scrape.Begin(m.clock, "suspended", "slow")
@@ -105,40 +101,7 @@ func newMetrics(cfg *Config) (*metrics, error) {
 			m.moves.WithLabelValues(direction, outcome)
 		}
 	}
-	m.counted = scrape.Set{
-		m.joins, m.sent, m.renewals, m.rtt, m.granted, m.revoked, m.paused, m.resumed, m.dropped, m.silences, m.clock, m.work,
-		m.moves, m.moveDuration, m.unserved, m.movedRecords, m.movedBytes,
-	}
 	return scrape.Share(cfg.Metrics, m)
-}
-
-// naming gives metrics of an owner their names.
-type naming struct{ labels prometheus.Labels }
-
-const prefix = "leasehold_owner_"
-
-func (n naming) counter(name, help string) prometheus.Counter {
-	return prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + name, Help: help, ConstLabels: n.labels})
-}
-
-func (n naming) counters(name, help string, labels ...string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + name, Help: help, ConstLabels: n.labels}, labels)
-}
-
-func (n naming) histogram(name, help string) prometheus.Histogram {
-	return prometheus.NewHistogram(n.histogramOpts(name, help))
-}
-
-func (n naming) histograms(name, help string, labels ...string) *prometheus.HistogramVec {
-	return prometheus.NewHistogramVec(n.histogramOpts(name, help), labels)
-}
-
-func (n naming) histogramOpts(name, help string) prometheus.HistogramOpts {
-	return prometheus.HistogramOpts{Name: prefix + name, Help: help, ConstLabels: n.labels, Buckets: scrape.Durations()}
-}
-
-func (n naming) desc(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc(prefix+name, help, labels, n.labels)
 }
 
 // open and close say whose gauges count.

@@ -11,18 +11,9 @@ import (
 // gauges are read when they are asked for.
 type gauges struct{ owners, leases, suspended, share, validity, lease, term, underWay *prometheus.Desc }
 
-// Describe is for [prometheus.Collector].
-func (m *metrics) Describe(to chan<- *prometheus.Desc) {
-	m.counted.Describe(to)
-	g := &m.gauges
-	for _, d := range []*prometheus.Desc{g.owners, g.leases, g.suspended, g.share, g.validity, g.lease, g.term, g.underWay} {
-		to <- d
-	}
-}
-
 // Collect is for [prometheus.Collector].
 func (m *metrics) Collect(to chan<- prometheus.Metric) {
-	m.counted.Collect(to)
+	m.Family.Collect(to)
 	var (
 		leases, suspended, in, out int
 		share                      float64

@@ -37,21 +37,70 @@ func Taken(err error) error {
 		"%w: give it a Registerer of its own, or one that prometheus.WrapRegistererWith has given labels", err)
 }
 
-// Set is collectors that are registered together.
-type Set []prometheus.Collector
+// A Family creates the metrics of a role, and describes and collects them. Its counters and histograms
+// are collected by Collect; the role itself collects the gauges, whose descriptions are here.
+type Family struct {
+	Prefix string // of all names
+	Labels prometheus.Labels
+
+	counted []prometheus.Collector
+	gauges  []*prometheus.Desc
+}
 
 // Describe is for [prometheus.Collector].
-func (s Set) Describe(to chan<- *prometheus.Desc) {
-	for _, c := range s {
+func (f *Family) Describe(to chan<- *prometheus.Desc) {
+	for _, c := range f.counted {
 		c.Describe(to)
+	}
+	for _, d := range f.gauges {
+		to <- d
 	}
 }
 
 // Collect is for [prometheus.Collector].
-func (s Set) Collect(to chan<- prometheus.Metric) {
-	for _, c := range s {
+func (f *Family) Collect(to chan<- prometheus.Metric) {
+	for _, c := range f.counted {
 		c.Collect(to)
 	}
+}
+
+// Counter adds a counter.
+func (f *Family) Counter(name, help string) prometheus.Counter {
+	return add(f, prometheus.NewCounter(prometheus.CounterOpts{Name: f.Prefix + name, Help: help, ConstLabels: f.Labels}))
+}
+
+// Counters adds counters that differ in labels.
+func (f *Family) Counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return add(f, prometheus.NewCounterVec(prometheus.CounterOpts{Name: f.Prefix + name, Help: help, ConstLabels: f.Labels}, labels))
+}
+
+// Histogram adds a histogram.
+func (f *Family) Histogram(name, help string, buckets []float64) prometheus.Histogram {
+	return add(f, prometheus.NewHistogram(prometheus.HistogramOpts{Name: f.Prefix + name, Help: help, ConstLabels: f.Labels, Buckets: buckets}))
+}
+
+// Histograms adds histograms of durations that differ in labels.
+func (f *Family) Histograms(name, help string, labels ...string) *prometheus.HistogramVec {
+	return add(f, prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: f.Prefix + name, Help: help, ConstLabels: f.Labels, Buckets: Durations(),
+	}, labels))
+}
+
+// Level adds a gauge that the role sets.
+func (f *Family) Level(name, help string) prometheus.Gauge {
+	return add(f, prometheus.NewGauge(prometheus.GaugeOpts{Name: f.Prefix + name, Help: help, ConstLabels: f.Labels}))
+}
+
+// Gauge adds a gauge that the role collects.
+func (f *Family) Gauge(name, help string, labels ...string) *prometheus.Desc {
+	d := prometheus.NewDesc(f.Prefix+name, help, labels, f.Labels)
+	f.gauges = append(f.gauges, d)
+	return d
+}
+
+func add[C prometheus.Collector](f *Family, c C) C {
+	f.counted = append(f.counted, c)
+	return c
 }
 
 // Label writes words as the value of a label, so that it need not be quoted anywhere.

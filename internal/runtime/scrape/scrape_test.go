@@ -10,12 +10,12 @@ import (
 )
 
 // ours is a collector of a type of its own, as the roles have.
-type ours struct{ Set }
+type ours struct{ Family }
 
 func newOurs(ns string) *ours {
-	return &ours{Set{prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "ours_total", Help: "Ours.", ConstLabels: prometheus.Labels{"namespace": ns},
-	})}}
+	o := &ours{Family{Prefix: "ours_", Labels: prometheus.Labels{"namespace": ns}}}
+	o.Counter("total", "Ours.")
+	return o
 }
 
 // TestShare: the same is registered once, also through a Registerer that adds labels;
@@ -41,7 +41,7 @@ func TestShare(t *testing.T) {
 	if leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(err.Error(), "Registerer of its own") {
 		t.Errorf("a name that is taken: %v", err)
 	}
-	_, err = Share(plain, Set{newOurs("n")}) // the same names, of another type
+	_, err = Share(plain, &newOurs("n").Family) // the same names, of another type
 	if leasehold.KindOf(err) != leasehold.ErrInvalid {
 		t.Errorf("another type: %v", err)
 	}
