@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(childDir); dir != "" {
 		os.Exit(child(dir))
 	}
-	quick.Without("^(TestKill|TestAmnesia|TestGrowAndShrink|TestQuota|TestUncompacted|TestExternalStoreIsFull|TestResendSoon|TestReserve|TestEmbedWithoutMajority)$")
+	quick.Without("^(TestKill|TestAmnesia|TestGrowAndShrink|TestQuota|TestUncompacted|TestExternalStoreIsFull|TestExternalStoreWithCredentials|TestResendSoon|TestReserve|TestEmbedWithoutMajority)$")
 	code := leak.Checked{Tests: m}.Run()
 	_ = os.RemoveAll(filepath.Dir(serverPath)) // it may not be there
 	os.Exit(code)
