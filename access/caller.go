@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"net"
 	"slices"
 	"strings"
 	"time"
@@ -37,10 +36,7 @@ func Known(ids ...secure.Identity) Caller { return Caller{ids: slices.Clone(ids)
 // From returns the caller, and notes the address that it calls from for what is
 // written down: for those who are not called by gRPC.
 func (c Caller) From(addr string) Caller {
-	c.addr = addr
-	if host, _, err := net.SplitHostPort(addr); err == nil {
-		c.addr = host
-	}
+	c.addr = hostOf(addr)
 	return c
 }
 

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -46,29 +47,13 @@ const (
 	strangersStreams = 16
 )
 
-func (l *Limits) setDefaults() {
-	if l.Calls == 0 {
-		l.Calls = 200
-	}
-	if l.Burst == 0 {
-		l.Burst = 5000
-	}
-	if l.Streams == 0 {
-		l.Streams = 16_384
-	}
-	if l.Messages == 0 {
-		l.Messages = 250
-	}
-	if l.All == 0 {
-		l.All = 5000
-	}
-	if l.Bytes == 0 {
-		l.Bytes = 64 << 20
-	}
-}
-
 func (l *Limits) validate() error {
-	l.setDefaults()
+	l.Calls = cmp.Or(l.Calls, 200)
+	l.Burst = cmp.Or(l.Burst, 5000)
+	l.Streams = cmp.Or(l.Streams, 16_384)
+	l.Messages = cmp.Or(l.Messages, 250)
+	l.All = cmp.Or(l.All, 5000)
+	l.Bytes = cmp.Or(l.Bytes, 64<<20)
 	if l.Calls < 0 || l.Burst < 1 || l.Streams < 1 || l.Messages < 0 || l.All < 0 || l.Bytes < 0 {
 		return leasehold.Errorf(opOpen, leasehold.ErrInvalid, "", "Limits are %+v, want more than 0 of each", *l)
 	}
@@ -116,12 +101,14 @@ func (b *budgets) get(c *Caller) *budget {
 			return found
 		}
 	}
-	made := &budget{pace: evenly(b.limits.Calls), calls: rate.NewLimiter(rate.Limit(b.limits.Calls), b.limits.Burst), most: b.limits.Streams}
-	made.messages, made.holds = smoothly(b.limits.All), smoothly(2*b.limits.Messages)
+	l := b.limits
+	made := &budget{bytes: limiter(l.Bytes, 4*l.Bytes)}
 	if len(c.ids) == 0 {
-		made = &budget{pace: evenly(strangersCalls), calls: rate.NewLimiter(strangersCalls, strangersBurst), most: strangersStreams}
+		made.pace, made.calls, made.most = evenly(strangersCalls), limiter(strangersCalls, strangersBurst), strangersStreams
+	} else {
+		made.pace, made.calls, made.most = evenly(l.Calls), limiter(l.Calls, float64(l.Burst)), l.Streams
+		made.messages, made.holds = smoothly(l.All), smoothly(2*l.Messages)
 	}
-	made.bytes = rate.NewLimiter(rate.Limit(b.limits.Bytes), max(1, int(4*b.limits.Bytes)))
 	b.of[key] = made
 	return made
 }
@@ -169,7 +156,7 @@ func (b *budgets) open(s *session) error {
 		return b.over(s, "has %d streams open, and that is the limit", s.budget.most)
 	}
 	s.budget.streams++
-	s.rate = perSecond(b.limits.Messages)
+	s.rate = limiter(b.limits.Messages, 2*b.limits.Messages)
 	return nil
 }
 
@@ -182,21 +169,17 @@ func (b *budgets) close(s *session) {
 	s.budget.streams--
 }
 
-// perSecond lets as many pass in a second, or twice as many at once.
-func perSecond(n float64) *rate.Limiter {
-	return rate.NewLimiter(rate.Limit(n), max(1, int(2*n)))
+// limiter lets as many pass in a second, and so many of them at once.
+func limiter(perSecond, atOnce float64) *rate.Limiter {
+	return rate.NewLimiter(rate.Limit(perSecond), max(1, int(atOnce)))
 }
 
 // evenly lets as many pass in a second, and a tenth of them at once.
-func evenly(n float64) *rate.Limiter {
-	return rate.NewLimiter(rate.Limit(n), max(1, int(n/10)))
-}
+func evenly(n float64) *rate.Limiter { return limiter(n, n/10) }
 
 // smoothly lets as many pass in a second, and hardly more at once: whoever sends much takes
 // turns with the others.
-func smoothly(n float64) *rate.Limiter {
-	return rate.NewLimiter(rate.Limit(n), max(1, int(n/20)))
-}
+func smoothly(n float64) *rate.Limiter { return limiter(n, n/20) }
 
 // message counts a message of a stream, and waits until it is its identity's turn.
 func (b *budgets) message(ctx context.Context, s *session, message any) error {

@@ -2,13 +2,107 @@ package access
 
 import (
 	"slices"
+	"strings"
 
 	"google.golang.org/grpc"
 
 	"github.com/leasehold-dev/leasehold"
 	storagev1 "github.com/leasehold-dev/leasehold/proto/leasehold/storage/v1"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/secure"
 )
+
+// A role is what a rule gives to an identity.
+type role string
+
+const (
+	roleOwner    role = "owner"
+	roleLookup   role = "lookup"
+	roleManager  role = "manager"
+	roleOperator role = "operator"
+)
+
+func roles() []role { return []role{roleOwner, roleLookup, roleManager, roleOperator} }
+
+// A need is what a method asks of its caller.
+type need uint8
+
+const (
+	forNobody   need = iota // there is no rule
+	forAnybody              // whoever it is
+	forAnyRole              // who has one
+	toHold                  // leases of a namespace, under a name
+	toRead                  // about a namespace
+	toOrder                 // something in a namespace
+	forGroup                // what concerns all managers
+	forManagers             // what managers say to each other
+)
+
+// rolesFor returns the roles that a need is for. The rest is a question of namespaces and
+// names.
+func rolesFor(n need) []role {
+	switch n {
+	case forAnybody, forAnyRole:
+		return roles()
+	case toHold:
+		return []role{roleOwner}
+	case toRead:
+		return []role{roleLookup, roleManager, roleOperator}
+	case toOrder:
+		return []role{roleOperator}
+	case forGroup:
+		return []role{roleManager, roleOperator}
+	case forManagers:
+		return []role{roleManager}
+	case forNobody:
+	}
+	return nil
+}
+
+// nameTemplate stands for the owner's name in an identity and in names.
+const nameTemplate = "{name}"
+
+// A rule is one of the file. It is immutable.
+type rule struct {
+	line       int
+	identity   secure.Identity
+	prefix     string // of an identity with {name}: what comes before
+	role       role
+	everywhere bool // in all namespaces
+	namespaces []leasehold.Namespace
+	names      []string // of owners; may have {name} in them if the identity has
+}
+
+func (r *rule) covers(ns leasehold.Namespace) bool {
+	return r.everywhere || slices.Contains(r.namespaces, ns)
+}
+
+func isPattern(id secure.Identity) bool { return strings.Contains(string(id), nameTemplate) }
+
+// A grant is a rule that is about a caller.
+type grant struct {
+	*rule
+	name string // what stands for {name}
+}
+
+// own returns the names under which an owner may hold leases.
+func (g grant) own() []leasehold.OwnerID {
+	out := make([]leasehold.OwnerID, len(g.names))
+	for i, name := range g.names {
+		out[i] = leasehold.OwnerID(strings.ReplaceAll(name, nameTemplate, g.name))
+	}
+	return out
+}
+
+// meets reports whether a grant is of use for a need at all.
+func (g grant) meets(n need) bool {
+	return slices.Contains(rolesFor(n), g.role) && (n != forGroup || g.everywhere)
+}
+
+// anyMeets reports whether one of the grants is.
+func anyMeets(grants []grant, n need) bool {
+	return slices.ContainsFunc(grants, func(g grant) bool { return g.meets(n) })
+}
 
 // A method is what a method of a service asks of its callers.
 type method struct {
@@ -85,39 +179,36 @@ func methodOf(fullMethod string) method {
 	return method{}
 }
 
-func ofNamespace(request any) (subject, bool) {
-	r, ok := request.(interface{ GetNamespace() string })
-	if !ok {
-		return subject{}, false
+// about returns the scope of a method whose requests are of type R.
+func about[R any](read func(R) subject) func(request any) (subject, bool) {
+	return func(request any) (subject, bool) {
+		r, ok := request.(R)
+		if !ok {
+			return subject{}, false
+		}
+		return read(r), true
 	}
-	return subject{namespace: leasehold.Namespace(r.GetNamespace())}, true
 }
 
-func ofName(request any) (subject, bool) {
-	r, ok := request.(interface{ GetName() string })
-	if !ok {
-		return subject{}, false
-	}
-	return subject{namespace: leasehold.Namespace(r.GetName())}, true
-}
-
-func ofConfig(request any) (subject, bool) {
-	r, ok := request.(interface {
+type (
+	named       interface{ GetName() string }
+	inOne       interface{ GetNamespace() string }
+	configuring interface {
 		GetNamespace() *leaseholdv1.NamespaceConfig
-	})
-	if !ok {
-		return subject{}, false
 	}
-	return subject{namespace: leasehold.Namespace(r.GetNamespace().GetName())}, true
-}
+)
 
-func ofHold(request any) (subject, bool) {
-	r, ok := request.(*leaseholdv1.HoldRequest)
-	if !ok {
-		return subject{}, false
-	}
-	return subject{leasehold.Namespace(r.GetNamespace()), leasehold.OwnerID(r.GetHolder().GetOwner())}, true
-}
+// The scopes of methods.
+var (
+	ofNamespace = about(func(r inOne) subject { return subject{namespace: leasehold.Namespace(r.GetNamespace())} })
+	ofName      = about(func(r named) subject { return subject{namespace: leasehold.Namespace(r.GetName())} })
+	ofConfig    = about(func(r configuring) subject {
+		return subject{namespace: leasehold.Namespace(r.GetNamespace().GetName())}
+	})
+	ofHold = about(func(r *leaseholdv1.HoldRequest) subject {
+		return subject{leasehold.Namespace(r.GetNamespace()), leasehold.OwnerID(r.GetHolder().GetOwner())}
+	})
+)
 
 // Covers reports an error if a server has a method that this package knows nothing
 // about: it would be for nobody. Call it with the server's GetServiceInfo before it

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -59,30 +60,24 @@ func Open(cfg Config) (*Policy, error) {
 	if cfg.File == "" {
 		return nil, leasehold.Errorf(opOpen, leasehold.ErrInvalid, "", "File is missing")
 	}
-	if cfg.Poll == 0 {
-		cfg.Poll = 500 * time.Millisecond
-	}
+	cfg.Poll = cmp.Or(cfg.Poll, 500*time.Millisecond)
 	if cfg.Poll < 10*time.Millisecond || cfg.Poll > time.Hour {
 		return nil, leasehold.Errorf(opOpen, leasehold.ErrInvalid, cfg.File, "Poll is %v, want 10ms to 1h", cfg.Poll)
 	}
 	if err := cfg.Limits.validate(); err != nil {
 		return nil, err
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.Default()
-	}
-	if cfg.Audit == nil {
-		cfg.Audit = cfg.Logger
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
+	cfg.Audit = cmp.Or(cfg.Audit, cfg.Logger)
 	p := &Policy{
 		cfg: cfg, audit: newAudit(cfg.Audit), budgets: newBudgets(cfg.Limits),
 		streams: make(map[*session]bool), done: make(chan struct{}),
 	}
 	text, err := read(cfg.File)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = p.take(text)
 	}
-	if err := p.take(text); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -156,4 +151,72 @@ func (p *Policy) FromManager(ctx context.Context) bool {
 func (p *Policy) refuse(s *session, why error) error {
 	p.audit.refuse(s, why)
 	return toStatus(why)
+}
+
+// lookEvery is how often streams are looked at, and tidyEvery how often those are
+// forgotten who ask for nothing.
+const (
+	lookEvery = 400 * time.Millisecond
+	tidyEvery = 10 * time.Second
+)
+
+// enter lets a call be looked at until it leaves.
+func (p *Policy) enter(s *session) error {
+	if err := p.budgets.open(s); err != nil {
+		return err
+	}
+	p.streamsMu.Lock()
+	defer p.streamsMu.Unlock()
+	p.streams[s] = true
+	return nil
+}
+
+func (p *Policy) leave(s *session) {
+	p.budgets.close(s)
+	p.streamsMu.Lock()
+	defer p.streamsMu.Unlock()
+	delete(p.streams, s)
+}
+
+func (p *Policy) run(ctx context.Context) {
+	defer close(p.done)
+	reading := time.NewTimer(p.cfg.Poll)
+	defer reading.Stop()
+	looking := time.NewTicker(lookEvery)
+	defer looking.Stop()
+	tidied := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-reading.C:
+			reading.Reset(p.poll())
+		case now := <-looking.C:
+			p.look(now)
+			p.audit.sumUp(now)
+			if now.Sub(tidied) >= tidyEvery {
+				tidied = now
+				p.budgets.tidy(now)
+			}
+		}
+	}
+}
+
+// look ends the streams that are not permitted any more.
+func (p *Policy) look(now time.Time) {
+	p.streamsMu.Lock()
+	all := make([]*session, 0, len(p.streams))
+	for s := range p.streams {
+		all = append(all, s)
+	}
+	p.streamsMu.Unlock()
+	for _, s := range all {
+		if over := s.ended.Load(); over != nil {
+			if now.Sub(over.at) >= lookEvery { // its handler has had time to say why
+				s.force()
+			}
+		} else if err := s.look(now); err != nil {
+			_ = s.end(err) // its handler returns it
+		}
+	}
 }

@@ -1,15 +1,12 @@
 package access
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
 	"log/slog"
 	"os"
 	"time"
-
-	"github.com/leasehold-dev/leasehold"
 )
 
 // settle is for how long a new file must stand still: whoever writes it in place
@@ -79,24 +76,25 @@ func (p *Policy) tell(err error) {
 
 // read reads a file that not everybody can write to.
 func read(name string) ([]byte, error) {
+	bad := document{name}.bad
 	f, err := os.Open(name) // #nosec G304 -- the operator names the file
 	if err != nil {
-		return nil, &leasehold.Error{Op: opRead, Kind: leasehold.ErrInvalid, Subject: name, Err: err}
+		return nil, bad(0, "%w", err)
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	info, err := f.Stat()
 	if err != nil {
-		return nil, &leasehold.Error{Op: opRead, Kind: leasehold.ErrInvalid, Subject: name, Err: err}
+		return nil, bad(0, "%w", err)
 	}
 	if mode := info.Mode(); mode.Perm()&0o002 != 0 {
-		return nil, leasehold.Errorf(opRead, leasehold.ErrInvalid, name, "everybody can write to it (%v): chmod o-w", mode)
+		return nil, bad(0, "everybody can write to it (%v): chmod o-w", mode)
 	}
-	var text bytes.Buffer
-	if _, err := io.Copy(&text, io.LimitReader(f, maxFile+1)); err != nil {
-		return nil, &leasehold.Error{Op: opRead, Kind: leasehold.ErrInvalid, Subject: name, Err: err}
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, bad(0, "%w", err)
 	}
-	if text.Len() > maxFile {
-		return nil, leasehold.Errorf(opRead, leasehold.ErrInvalid, name, "it has more than %d bytes", maxFile)
+	if len(text) > maxFile {
+		return nil, bad(0, "it has more than %d bytes", maxFile)
 	}
-	return text.Bytes(), nil
+	return text, nil
 }

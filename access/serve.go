@@ -59,10 +59,10 @@ func (p *Policy) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 	if err != nil {
 		return nil, err
 	}
-	if err := s.authorize(request); err != nil {
-		return nil, p.refuse(s, err)
+	if err = s.authorize(request); err == nil {
+		err = p.budgets.weigh(s, request)
 	}
-	if err := p.budgets.weigh(s, request); err != nil {
+	if err != nil {
 		return nil, p.refuse(s, err)
 	}
 	answer, err := handle(ctx, request)
@@ -150,19 +150,20 @@ func (p *Policy) Serve(ctx context.Context, fullMethod string, request any, hand
 	if s.method.need == forNobody {
 		return p.refuse(s, denied(&s.caller, fullMethod, whyRole(nil, s.method)))
 	}
-	if err := s.authorize(request); err != nil {
-		return p.refuse(s, err)
-	}
-	if _, err := p.budgets.call(s); err != nil {
-		return p.refuse(s, err)
-	}
 	ctx, s.cancel = context.WithCancelCause(ctx)
 	defer s.cancel(nil)
-	if err := p.enter(s); err != nil {
+	err := s.authorize(request)
+	if err == nil {
+		_, err = p.budgets.call(s)
+	}
+	if err == nil {
+		err = p.enter(s)
+	}
+	if err != nil {
 		return p.refuse(s, err)
 	}
 	defer p.leave(s)
-	err := s.verdict(handle(context.WithValue(ctx, sessionKey{}, s)))
+	err = s.verdict(handle(context.WithValue(ctx, sessionKey{}, s)))
 	p.audit.ordered(s, request, err)
 	return err
 }

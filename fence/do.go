@@ -49,7 +49,7 @@ func (s SQL) Do(ctx context.Context, db *sql.DB, resource string, generation lea
 		return writeFailed(resource, err)
 	}
 	if err := ctx.Err(); err != nil {
-		return leasehold.Errorf(token.Op, leasehold.ErrUnavailable, resource, "nothing was written: %w", err)
+		return token.Unwritten(leasehold.ErrUnavailable, resource, err)
 	}
 	if err := tx.Commit(); err != nil {
 		return commitFailed(ctx, resource, err)
@@ -63,7 +63,7 @@ func (s SQL) begin(ctx context.Context, db *sql.DB, resource string, generation 
 	for attempt := 1; ; attempt++ {
 		tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: s.Isolation})
 		if err != nil {
-			return nil, leasehold.Errorf(token.Op, leasehold.ErrUnavailable, resource, "nothing was written: %w", err)
+			return nil, token.Unwritten(leasehold.ErrUnavailable, resource, err)
 		}
 		err = s.Check(ctx, tx, resource, generation)
 		if err == nil {

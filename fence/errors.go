@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/leasehold-dev/leasehold"
@@ -40,6 +41,14 @@ func gaveWay(err error) bool {
 	return strings.HasPrefix(state, classRollback) && state != completionUnknown
 }
 
+// unavailable is the error of a transaction of which nothing was written.
+func unavailable(resource string, err error) error {
+	if gaveWay(err) {
+		return leasehold.Errorf(token.Op, leasehold.ErrUnavailable, resource, "gave way to another transaction, and nothing was written: %w", err)
+	}
+	return token.Unwritten(leasehold.ErrUnavailable, resource, err)
+}
+
 // checkFailed is the error of a Check that the database could not answer.
 func checkFailed(resource, table string, err error) error {
 	state := stateOf(err)
@@ -48,17 +57,15 @@ func checkFailed(resource, table string, err error) error {
 		return leasehold.Errorf(token.Op, leasehold.ErrNotFound, resource, "create the table %s with the statement that Schema returns: %w", table, err)
 	case strings.HasPrefix(state, classAccess), strings.HasPrefix(state, classData):
 		return leasehold.Errorf(token.Op, leasehold.ErrInvalid, resource, "%w", err)
-	case gaveWay(err):
-		return leasehold.Errorf(token.Op, leasehold.ErrUnavailable, resource, "gave way to another transaction, and nothing was written: %w", err)
 	}
-	return leasehold.Errorf(token.Op, leasehold.ErrUnavailable, resource, "nothing was written: %w", err)
+	return unavailable(resource, err)
 }
 
 // writeFailed is the error of the application's part of a transaction: its own,
 // but for a conflict, which has a kind so that it is retried.
 func writeFailed(resource string, err error) error {
 	if gaveWay(err) && leasehold.KindOf(err) == leasehold.Other {
-		return leasehold.Errorf(token.Op, leasehold.ErrUnavailable, resource, "gave way to another transaction, and nothing was written: %w", err)
+		return unavailable(resource, err)
 	}
 	return err
 }
@@ -68,11 +75,11 @@ func writeFailed(resource string, err error) error {
 func commitFailed(ctx context.Context, resource string, err error) error {
 	switch {
 	case gaveWay(err):
-		return leasehold.Errorf(token.Op, leasehold.ErrUnavailable, resource, "gave way to another transaction, and nothing was written: %w", err)
+		return unavailable(resource, err)
 	case strings.HasPrefix(stateOf(err), classConstraint): // a deferred one
-		return leasehold.Errorf(token.Op, leasehold.Other, resource, "nothing was written: %w", err)
+		return token.Unwritten(leasehold.Other, resource, err)
 	case errors.Is(err, sql.ErrTxDone) && ctx.Err() == nil:
-		return leasehold.Errorf(token.Op, leasehold.ErrIndeterminate, resource, "it may have been written, or not: the function has ended the transaction itself, which is for Do: %w", err)
+		err = fmt.Errorf("the function has ended the transaction itself, which is for Do: %w", err)
 	}
-	return leasehold.Errorf(token.Op, leasehold.ErrIndeterminate, resource, "it may have been written, or not: %w", err)
+	return token.Unknown(resource, err)
 }

@@ -68,33 +68,25 @@ func (n *Node) claim(ctx context.Context, what task, names []string) []Result {
 	}
 	b.entries = make([]*entry, len(names))
 	failpoint.Here("flease/before-asking")
-	n.begin(b)
-	select {
-	case <-b.done:
-		failpoint.Here("flease/answered")
-	case <-ctx.Done():
-		n.step(func(now machine.Time) {
-			n.observe(now)
-			n.cancel(now, b, func(name string) error { return n.gaveUp(now, name, context.Cause(ctx)) })
-		})
-		<-b.done // whatever was left has ended now
-	}
-	return b.results
-}
-
-// begin begins a batch.
-func (n *Node) begin(b *batch) {
 	n.step(func(now machine.Time) {
 		n.observe(now)
 		n.requests.batches++
 		b.number = n.requests.batches
 		n.advance(now, b)
 	})
-}
-
-// gaveUp says what a claim was waiting for when its context ended.
-func (n *Node) gaveUp(now machine.Time, name string, cause error) error {
-	return leasehold.Errorf(opAcquire, leasehold.ErrUnavailable, name, "%s: %w", n.obstacle(now, name), cause)
+	select {
+	case <-b.done:
+		failpoint.Here("flease/answered")
+	case <-ctx.Done():
+		n.step(func(now machine.Time) {
+			n.observe(now)
+			n.cancel(now, b, func(name string) error {
+				return leasehold.Errorf(opAcquire, leasehold.ErrUnavailable, name, "%s: %w", n.obstacle(now, name), context.Cause(ctx))
+			})
+		})
+		<-b.done // whatever was left has ended now
+	}
+	return b.results
 }
 
 // obstacle says what those wait for who want a resource.
@@ -134,7 +126,7 @@ func (n *Node) ReleaseAll(ctx context.Context, leases []*Lease) error {
 	case <-ctx.Done():
 	}
 	switch {
-	case b.finished(): // whatever else has ended, too
+	case isClosed(b.done): // whatever else has ended, too
 	case ctx.Err() != nil:
 		return leasehold.Errorf(opRelease, leasehold.ErrUnavailable, leases[0].Resource(),
 			"the members have not confirmed it: %w", context.Cause(ctx))

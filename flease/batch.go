@@ -61,10 +61,9 @@ func (b *batch) weight(place int) int {
 	return max(1, e.stake.Peers)
 }
 
-// finished reports whether done is closed.
-func (b *batch) finished() bool {
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-b.done:
+	case <-c:
 		return true
 	default:
 		return false

@@ -107,17 +107,13 @@ func (c *Config) bad(subject, format string, args ...any) error {
 // validate fills in defaults. What the machine and the transport check is not
 // checked twice.
 func (c *Config) validate() error {
-	if c.Lease == 0 {
-		c.Lease = DefaultLease
-	}
+	c.Lease = cmp.Or(c.Lease, DefaultLease)
+	c.Drift = cmp.Or(c.Drift, DefaultDrift)
 	if c.Epsilon == 0 {
 		c.Epsilon = DefaultEpsilon
 		if c.Lease > 0 && c.Lease <= c.Epsilon {
 			return c.bad("", "Epsilon is not set, and its default, %v, is not less than the lease, %v: set it to how much wall clocks may differ", c.Epsilon, c.Lease)
 		}
-	}
-	if c.Drift == 0 {
-		c.Drift = DefaultDrift
 	}
 	if c.Transport == nil {
 		c.Transport = UDP{}
@@ -131,12 +127,10 @@ func (c *Config) validate() error {
 	if len(c.Members) == 0 {
 		return c.bad("", "Members is empty: name all members, this process among them")
 	}
-	if !slices.ContainsFunc(c.Members, func(m Member) bool { return m.ID == c.Self }) {
+	if c.self() == nil {
 		return c.bad("", "Self is member %d, which is not among the %d Members", c.Self, len(c.Members))
 	}
-	if c.Listen == "" {
-		c.Listen = c.self().Addr
-	}
+	c.Listen = cmp.Or(c.Listen, c.self().Addr)
 	return nil
 }
 
@@ -162,7 +156,12 @@ func (c *Config) machine() machine.Config {
 }
 
 // self is the member that this process is.
-func (c *Config) self() *Member {
-	place := slices.IndexFunc(c.Members, func(m Member) bool { return m.ID == c.Self })
-	return &c.Members[place]
+func (c *Config) self() *Member { return c.member(c.Self) }
+
+// member returns a member; nil if it is none.
+func (c *Config) member(id ID) *Member {
+	if place := slices.IndexFunc(c.Members, func(m Member) bool { return m.ID == id }); place >= 0 {
+		return &c.Members[place]
+	}
+	return nil
 }

@@ -2,7 +2,6 @@ package flease
 
 import (
 	"slices"
-	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	machine "github.com/leasehold-dev/leasehold/internal/core/machine/flease"
@@ -191,11 +190,11 @@ func (n *Node) answered(now machine.Time, e *entry, note *machine.Notice) {
 	if e.lease != nil {
 		return
 	}
+	var failure error
 	if note.What == machine.Unreachable || note.What == machine.Disputed {
-		n.told(e, untold(e.name))
-	} else {
-		n.told(e, nil)
+		failure = untold(e.name)
 	}
+	n.told(e, failure)
 	if len(e.claims) == 0 {
 		n.drop(e)
 		return
@@ -206,7 +205,7 @@ func (n *Node) answered(now machine.Time, e *entry, note *machine.Notice) {
 	var err error
 	switch note.What {
 	case machine.Refused:
-		err = held(note)
+		err = &HeldError{Resource: note.Name, Holder: ID(note.Holder), Fence: note.Fence, Until: timeOf(note.Until)}
 	case machine.Disputed:
 		err = leasehold.Errorf(opAcquire, leasehold.ErrUnavailable, e.name, "members disagree on who has it, or others were faster time and again: try again")
 	default:
@@ -226,10 +225,4 @@ func (n *Node) told(e *entry, err error) {
 
 func untold(name string) error {
 	return leasehold.Errorf(opRelease, leasehold.ErrUnavailable, name, "too few members were told: it is free when the lease has run out")
-}
-
-func held(note *machine.Notice) error {
-	return &HeldError{
-		Resource: note.Name, Holder: ID(note.Holder), Fence: note.Fence, Until: time.Unix(0, int64(note.Until)),
-	}
 }

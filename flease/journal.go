@@ -93,7 +93,7 @@ func (n *Node) trouble(note *machine.Notice) ending {
 	case machine.ClockStep:
 		now, _ := n.time.read()
 		n.clock.Steps++
-		n.clock.Stepped, n.clock.By, n.clock.Wrong = time.Unix(0, int64(now.Wall)), note.By, false
+		n.clock.Stepped, n.clock.By, n.clock.Wrong = timeOf(now.Wall), note.By, false
 		for _, m := range n.roster.members {
 			m.off = 0
 		}

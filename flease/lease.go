@@ -53,7 +53,7 @@ func (l *Lease) Until() time.Time {
 	if until == nil {
 		return time.Time{}
 	}
-	return time.Unix(0, int64(until.Wall))
+	return timeOf(until.Wall)
 }
 
 // Done returns a channel that is closed when the lease is over, for whatever
@@ -133,4 +133,19 @@ func (l *Lease) end(why ending) {
 	if l.ctx != nil {
 		l.cancel(why.err(l.entry.name))
 	}
+}
+
+// Remaining returns for how long the lease is valid from now on if it is not
+// renewed, as far as both clocks can tell; 0 if it is over. It is for those who
+// hand on a promise with a time limit. Valid decides, since a clock may jump.
+func (l *Lease) Remaining() time.Duration {
+	until := l.until.Load()
+	if until == nil {
+		return 0
+	}
+	now, sleeps := l.node.time.read()
+	if sleeps != l.sleeps {
+		return 0
+	}
+	return max(0, min(until.Mono.Sub(now.Mono), until.Wall.Sub(now.Wall)))
 }

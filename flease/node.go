@@ -170,7 +170,9 @@ func (n *Node) Ready(ctx context.Context) error {
 	case <-n.Done():
 		return n.Err()
 	case <-ctx.Done():
-		return leasehold.Errorf("ready", leasehold.ErrUnavailable, "", "%s: %w", n.waits(), context.Cause(ctx))
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return leasehold.Errorf("ready", leasehold.ErrUnavailable, "", "%s: %w", n.whyNotReady(), context.Cause(ctx))
 	}
 }
 
@@ -202,12 +204,10 @@ func (n *Node) awaitClosed(ctx context.Context) error {
 	select {
 	case <-n.life.closed:
 		return n.life.closeErr
-	default: // now ctx counts
-	}
-	select {
-	case <-n.life.closed:
-		return n.life.closeErr
 	case <-ctx.Done():
+		if isClosed(n.life.closed) {
+			return n.life.closeErr
+		}
 		return leasehold.Errorf(opClose, leasehold.ErrUnavailable, "", "another call is closing it: %w", context.Cause(ctx))
 	}
 }

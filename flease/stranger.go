@@ -9,8 +9,10 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
+	"github.com/leasehold-dev/leasehold"
 	machine "github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 	"github.com/leasehold-dev/leasehold/internal/runtime/fleasenet"
@@ -90,7 +92,7 @@ func (n *Node) know(now machine.Time, s *stranger, e *machine.Envelope, fingerpr
 			"theirs", printed(fingerprint), "ours", printed(n.cfg.fingerprint()),
 			"takes_part", !e.Waiting, "we_take_part", n.machine.Ready())
 	}
-	s.at, s.Heard, s.Waits = now.Mono, time.Unix(0, int64(now.Wall)), e.Waiting
+	s.at, s.Heard, s.Waits = now.Mono, timeOf(now.Wall), e.Waiting
 }
 
 func printed(fingerprint uint64) string { return fmt.Sprintf("%016x", fingerprint) }
@@ -110,13 +112,7 @@ func (n *Node) greet(now machine.Time) time.Duration {
 	return every
 }
 
-// waits says why we do not take part.
-func (n *Node) waits() string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.whyNotReady()
-}
-
+// whyNotReady says why we do not take part. It is called with the lock held.
 func (n *Node) whyNotReady() string {
 	now, _ := n.time.read()
 	for _, s := range n.roster.sortedStrangers() {
@@ -130,4 +126,38 @@ func (n *Node) whyNotReady() string {
 // sortedStrangers returns the strangers in the order of their IDs.
 func (r *roster) sortedStrangers() []*stranger {
 	return slices.SortedFunc(maps.Values(r.strangers), func(a, b *stranger) int { return cmp.Compare(a.ID, b.ID) })
+}
+
+// giveWay ends our part: another process runs as this member, and stays.
+func (n *Node) giveWay() {
+	n.note(0, slog.LevelError, "another process runs as this member: this one takes part no more, and all its leases are dropped. Stop one of the two",
+		"from", n.sender())
+	n.life.end(leasehold.Errorf("flease", leasehold.ErrNameTaken, "member "+n.cfg.self().name(),
+		"another process runs as this member, as %s says: stop one of the two, and start this one anew", n.sender()))
+}
+
+// sawTwins notes that two processes run as a member.
+func (n *Node) sawTwins(id ID) {
+	now, _ := n.time.read()
+	if m := n.roster.member(id); m != nil {
+		m.twins = now.Wall
+	}
+	n.note(id, slog.LevelError, "two processes run as the same member, and one of them is told to give way: stop it, and give each process an ID of its own",
+		"of", n.nameOf(id), "from", n.sender())
+}
+
+// sender is where the packet came from that is being handled.
+func (n *Node) sender() string {
+	if n.source == nil {
+		return "nobody"
+	}
+	return n.source.Addr()
+}
+
+// nameOf is what the log calls a process.
+func (n *Node) nameOf(id ID) string {
+	if m := n.cfg.member(id); m != nil {
+		return m.name()
+	}
+	return strconv.FormatUint(uint64(id), 10)
 }

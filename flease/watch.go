@@ -111,7 +111,7 @@ func (n *Node) seen(now machine.Time, resource string) (Holder, time.Duration) {
 	case note.Holder == 0:
 		return Holder{}, time.Hour
 	}
-	h := Holder{ID: ID(note.Holder), Fence: note.Fence, Until: time.Unix(0, int64(note.Until))}
+	h := Holder{ID: ID(note.Holder), Fence: note.Fence, Until: timeOf(note.Until)}
 	return h, max(note.Until.Sub(now.Wall)+n.cfg.Epsilon+1, n.cfg.Lease/20)
 }
 

@@ -2,6 +2,7 @@ package leasegrpc
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -75,7 +76,7 @@ func newClient(l *lookup.Lookup, cfg *Config) (*client, error) {
 	if cfg.Attempts > 0 {
 		c.once = append(c.once, lookup.WithAttempts(cfg.Attempts))
 	}
-	c.idempotent = append(append(c.idempotent, c.once...), lookup.WithIdempotent())
+	c.idempotent = append(slices.Clone(c.once), lookup.WithIdempotent())
 	return c, nil
 }
 
@@ -103,20 +104,15 @@ func dialOptions(l *lookup.Lookup, cfg *Config, own bool) ([]grpc.DialOption, er
 		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"` + keybalancer.Name + `": {}}]}`),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithNoProxy(), // servers are addressed one by one, which is no matter of a proxy
-		grpc.WithConnectParams(connecting()),
+		// A server that is not there is tried again as often as calls are: only calls connect,
+		// and gRPC's own two minutes would outlast the restart of a server.
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+			MinConnectTimeout: 5 * time.Second,
+		}),
 		grpc.WithChainUnaryInterceptor(c.unary),
 		grpc.WithChainStreamInterceptor(c.stream),
 	}, nil
-}
-
-// connecting is how a server that is not there is tried again: as often as calls
-// are, since it is only tried when a call is for it. gRPC's own two minutes would
-// keep callers from a server that has long been restarted.
-func connecting() grpc.ConnectParams {
-	return grpc.ConnectParams{
-		Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
-		MinConnectTimeout: 5 * time.Second,
-	}
 }
 
 // NewClient opens a lookup and a connection whose calls are routed by it. The target says
@@ -144,9 +140,8 @@ func NewClient(ctx context.Context, target string, cfg Config, options ...grpc.D
 	conn, err := dial(l, target, &cfg, options)
 	if err != nil {
 		_ = l.Close(context.Background()) // it never fails
-		return nil, err
 	}
-	return conn, nil
+	return conn, err
 }
 
 func dial(l *lookup.Lookup, target string, cfg *Config, options []grpc.DialOption) (*grpc.ClientConn, error) {
@@ -154,11 +149,73 @@ func dial(l *lookup.Lookup, target string, cfg *Config, options []grpc.DialOptio
 	if err != nil {
 		return nil, err
 	}
-	options = append(append(ours[:len(ours):len(ours)], options...), grpc.WithIdleTimeout(0))
+	options = slices.Concat(ours, options, []grpc.DialOption{grpc.WithIdleTimeout(0)})
 	conn, err := grpc.NewClient(target, options...)
 	if err != nil {
 		return nil, leasehold.Errorf(opDial, leasehold.ErrInvalid, target, "%w", err)
 	}
 	conn.Connect() // has the resolver built, which closes the lookup with the connection
 	return conn, nil
+}
+
+// WithKey is the option of a call that is about a name: it goes to the owner of the
+// name's [leasehold.KeyOf].
+//
+//	client.Add(ctx, request, leasegrpc.WithKey("alice"))
+func WithKey(name string) grpc.CallOption { return WithRawKey(leasehold.KeyOf(name)) }
+
+// WithRawKey is the option of a call that is about a key, for applications whose keys
+// are no hashes of names.
+func WithRawKey(key leasehold.Key) grpc.CallOption { return keyOption{key: key} }
+
+// WithIdempotent is the option of a call that may be carried out twice. See
+// [Method.Idempotent].
+func WithIdempotent() grpc.CallOption { return idempotentOption{} }
+
+type keyOption struct {
+	grpc.EmptyCallOption
+	key leasehold.Key
+}
+
+type idempotentOption struct{ grpc.EmptyCallOption }
+
+// A call is what is known of a call before it is made.
+type call struct {
+	name       string
+	method     *method
+	key        leasehold.Key
+	keyed      bool // an option has said the key
+	idempotent bool
+	maybe      bool // an attempt may have been carried out: no later one undoes that
+}
+
+// describe reads the options of a call. The last key prevails, as with gRPC's own.
+func (c *client) describe(name string, options []grpc.CallOption) call {
+	m := c.methods.find(name)
+	out := call{name: name, method: m, idempotent: m.Idempotent}
+	for _, o := range options {
+		switch o := o.(type) {
+		case keyOption:
+			out.key, out.keyed = o.key, true
+		case idempotentOption:
+			out.idempotent = true
+		}
+	}
+	return out
+}
+
+// find takes the key from the request, if no option has said it.
+func (c *call) find(name string, request any) error {
+	if c.keyed {
+		return nil
+	}
+	if c.method.path == nil {
+		return missingKey(name, "say it with the call option leasegrpc.WithKey, or give the method a KeyField")
+	}
+	key, err := c.method.path.key(request)
+	if err != nil {
+		return missingKey(name, err.Error())
+	}
+	c.key = key
+	return nil
 }

@@ -1,6 +1,7 @@
 package leaseholdtest
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -89,18 +90,10 @@ func Run(t *testing.T, cfg Config, test func(t *testing.T, c *Cluster)) {
 }
 
 func (c Config) complete() Config {
-	if c.Managers == 0 {
-		c.Managers = 1
-	}
-	if c.Namespace == "" {
-		c.Namespace = "test"
-	}
-	if c.Lease == 0 {
-		c.Lease = 10 * time.Second
-	}
-	if c.Latency == 0 {
-		c.Latency = time.Millisecond
-	}
+	c.Managers = cmp.Or(c.Managers, 1)
+	c.Namespace = cmp.Or(c.Namespace, "test")
+	c.Lease = cmp.Or(c.Lease, 10*time.Second)
+	c.Latency = cmp.Or(c.Latency, time.Millisecond)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

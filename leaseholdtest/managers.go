@@ -138,20 +138,17 @@ func (c *Cluster) Move(r leasehold.Range, to string) {
 
 // orderMove asks for a move.
 func (c *Cluster) orderMove(r leasehold.Range, to string) error {
-	_, err := ask(c, func(ctx context.Context, a leaseholdv1.AdminServiceClient) (*leaseholdv1.MoveRangeResponse, error) {
-		return a.MoveRange(ctx, &leaseholdv1.MoveRangeRequest{
-			Version: wire.Version, Namespace: string(c.namespace), Owner: to,
-			Start: uint64(r.Start), Limit: uint64(r.Limit), LoseState: true,
-		})
+	_, err := ask(c, leaseholdv1.AdminServiceClient.MoveRange, &leaseholdv1.MoveRangeRequest{
+		Version: wire.Version, Namespace: string(c.namespace), Owner: to,
+		Start: uint64(r.Start), Limit: uint64(r.Limit), LoseState: true,
 	})
 	return err
 }
 
 // came reports whether a key came to a node after a change of the table, whoever has it now.
 func (c *Cluster) came(node string, key leasehold.Key, after uint64) bool {
-	past, err := ask(c, func(ctx context.Context, a leaseholdv1.AdminServiceClient) (*leaseholdv1.ListHistoryResponse, error) {
-		return a.ListHistory(ctx, &leaseholdv1.ListHistoryRequest{Version: wire.Version, Namespace: string(c.namespace), Key: uint64(key)})
-	})
+	past, err := ask(c, leaseholdv1.AdminServiceClient.ListHistory,
+		&leaseholdv1.ListHistoryRequest{Version: wire.Version, Namespace: string(c.namespace), Key: uint64(key)})
 	return err == nil && slices.ContainsFunc(past.GetEntries(), func(e *leaseholdv1.HistoryEntry) bool {
 		return e.GetLsn() > after && e.GetKind() != leaseholdv1.ChangeKind_CHANGE_KIND_VACATED && e.GetHolder().GetOwner() == node
 	})
@@ -174,11 +171,10 @@ func (c *Cluster) holds(node string, r leasehold.Range) bool {
 
 func (c *Cluster) createNamespace() {
 	c.t.Helper()
-	_, err := ask(c, func(ctx context.Context, a leaseholdv1.AdminServiceClient) (*leaseholdv1.CreateNamespaceResponse, error) {
-		return a.CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: &leaseholdv1.NamespaceConfig{
-			Name: string(c.namespace), Policy: c.cfg.Policy, Timing: &leaseholdv1.Timing{Lease: int64(c.cfg.Lease)},
-		}})
-	})
+	config := &leaseholdv1.NamespaceConfig{
+		Name: string(c.namespace), Policy: c.cfg.Policy, Timing: &leaseholdv1.Timing{Lease: int64(c.cfg.Lease)},
+	}
+	_, err := ask(c, leaseholdv1.AdminServiceClient.CreateNamespace, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: config})
 	if err != nil {
 		c.t.Fatalf("creating the namespace: %v", err)
 	}
@@ -187,13 +183,14 @@ func (c *Cluster) createNamespace() {
 // status is what the managers say of themselves.
 func (c *Cluster) status() *leaseholdv1.GetStatusResponse {
 	c.t.Helper()
-	s, err := ask(c, func(ctx context.Context, a leaseholdv1.AdminServiceClient) (*leaseholdv1.GetStatusResponse, error) {
-		s, err := a.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
+	sound := func(a leaseholdv1.AdminServiceClient, ctx context.Context, r *leaseholdv1.GetStatusRequest, _ ...grpc.CallOption) (*leaseholdv1.GetStatusResponse, error) {
+		s, err := a.GetStatus(ctx, r)
 		if err == nil && s.GetProblem() != "" {
 			return nil, leasehold.Errorf("status", leasehold.ErrUnavailable, s.GetManager(), "%s", s.GetProblem())
 		}
 		return s, err
-	})
+	}
+	s, err := ask(c, sound, &leaseholdv1.GetStatusRequest{Version: wire.Version})
 	if err != nil {
 		c.t.Fatalf("no manager knows the state of the cluster: %v", err)
 	}
@@ -211,18 +208,16 @@ func (c *Cluster) namespaceStatus() *leaseholdv1.NamespaceStatus {
 }
 
 func (c *Cluster) lookup(key leasehold.Key) (*leaseholdv1.HeldRange, error) {
-	r, err := ask(c, func(ctx context.Context, a leaseholdv1.AdminServiceClient) (*leaseholdv1.LookupKeyResponse, error) {
-		return a.LookupKey(ctx, &leaseholdv1.LookupKeyRequest{Version: wire.Version, Namespace: string(c.namespace), Key: uint64(key)})
-	})
+	r, err := ask(c, leaseholdv1.AdminServiceClient.LookupKey,
+		&leaseholdv1.LookupKeyRequest{Version: wire.Version, Namespace: string(c.namespace), Key: uint64(key)})
 	return r.GetRange(), err
 }
 
 // leasesOf returns how many leases a node has, as the managers have it.
 func (c *Cluster) leasesOf(node string) uint32 {
 	c.t.Helper()
-	answer, err := ask(c, func(ctx context.Context, a leaseholdv1.AdminServiceClient) (*leaseholdv1.ListOwnersResponse, error) {
-		return a.ListOwners(ctx, &leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: string(c.namespace)})
-	})
+	answer, err := ask(c, leaseholdv1.AdminServiceClient.ListOwners,
+		&leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: string(c.namespace)})
 	if err != nil {
 		c.t.Fatalf("listing the owners: %v", err)
 	}
@@ -236,7 +231,7 @@ func (c *Cluster) leasesOf(node string) uint32 {
 
 // ask asks the managers that run, one after the other, until one answers, for as long
 // as it takes them to agree on a leader.
-func ask[R any](c *Cluster, question func(context.Context, leaseholdv1.AdminServiceClient) (R, error)) (R, error) {
+func ask[Q, R any](c *Cluster, call func(leaseholdv1.AdminServiceClient, context.Context, Q, ...grpc.CallOption) (R, error), question Q) (R, error) {
 	var last R
 	var err error
 	for deadline := time.Now().Add(c.patience()); time.Now().Before(deadline); c.Advance(100 * time.Millisecond) {
@@ -245,7 +240,7 @@ func ask[R any](c *Cluster, question func(context.Context, leaseholdv1.AdminServ
 		}
 		for _, name := range slices.Sorted(maps.Keys(c.managers)) {
 			ctx, cancel := c.context()
-			last, err = question(ctx, c.admin(name))
+			last, err = call(c.admin(name), ctx, question)
 			cancel()
 			err = wire.ToError(err)
 			if kind := leasehold.KindOf(err); kind != leasehold.ErrUnavailable && kind != leasehold.ErrNotLeader {

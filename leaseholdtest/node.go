@@ -1,12 +1,15 @@
 package leaseholdtest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"runtime/pprof"
 	"slices"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -108,26 +111,12 @@ func (n *Node) Join(cfg owner.Config) *owner.Owner {
 	n.cluster.t.Helper()
 	usual := n.OwnerConfig()
 	cfg.Namespace, cfg.Managers, cfg.DialOptions = usual.Namespace, usual.Managers, append(usual.DialOptions, cfg.DialOptions...)
-	if cfg.Name == "" {
-		cfg.Name = usual.Name
-	}
-	if cfg.Addr == "" {
-		cfg.Addr = usual.Addr
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = usual.Logger
-	}
+	cfg.Name, cfg.Addr = cmp.Or(cfg.Name, usual.Name), cmp.Or(cfg.Addr, usual.Addr)
+	cfg.Logger = cmp.Or(cfg.Logger, usual.Logger)
 	if cfg.Credentials == nil {
 		cfg.Credentials = usual.Credentials
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), n.cluster.patience())
-	defer cancel()
-	var o *owner.Owner
-	var err error
-	labelled(n.Name(), func() { o, err = owner.Join(ctx, cfg) })
-	if err != nil {
-		n.cluster.t.Fatal(err)
-	}
+	o := start(n, func(ctx context.Context) (*owner.Owner, error) { return owner.Join(ctx, cfg) })
 	n.Cleanup(func(ctx context.Context) { _ = o.Close(ctx) })
 	return o
 }
@@ -136,16 +125,22 @@ func (n *Node) Join(cfg owner.Config) *owner.Owner {
 // the test's goroutine.
 func (n *Node) Lookup() *lookup.Lookup {
 	n.cluster.t.Helper()
+	l := start(n, func(ctx context.Context) (*lookup.Lookup, error) { return lookup.Open(ctx, n.LookupConfig()) })
+	n.Cleanup(func(context.Context) { _ = l.Close(context.Background()) })
+	return l
+}
+
+// start starts something on a node, or fails the test.
+func start[T any](n *Node, open func(context.Context) (T, error)) (started T) {
+	n.cluster.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), n.cluster.patience())
 	defer cancel()
-	var l *lookup.Lookup
 	var err error
-	labelled(n.Name(), func() { l, err = lookup.Open(ctx, n.LookupConfig()) })
+	labelled(n.Name(), func() { started, err = open(ctx) })
 	if err != nil {
 		n.cluster.t.Fatal(err)
 	}
-	n.Cleanup(func(context.Context) { _ = l.Close(context.Background()) })
-	return l
+	return started
 }
 
 // labelled starts something on a node, or a manager. Its goroutines have the node's name
@@ -180,5 +175,89 @@ func (n *Node) clean(ctx context.Context) {
 	n.mu.Unlock()
 	for _, f := range slices.Backward(all) {
 		f(ctx)
+	}
+}
+
+// Serve serves HTTP at the node's Addr, until the node ends.
+func (n *Node) Serve(handler http.Handler) {
+	n.cluster.t.Helper()
+	listener := n.Listen(Port)
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.Serve(listener) // it ends with the node, one way or another
+	}()
+	n.Cleanup(func(context.Context) {
+		_ = server.Close()
+		<-ended
+	})
+}
+
+// Client returns an HTTP client on this node, for addresses in the cluster's network.
+// It gives up after ten seconds.
+func (n *Node) Client() *http.Client {
+	transport := &http.Transport{DialContext: n.DialContext}
+	n.Cleanup(func(context.Context) { transport.CloseIdleConnections() })
+	return &http.Client{Transport: transport, Timeout: within}
+}
+
+// Kill ends the node as kill -9 ends a process: its connections are reset, nobody hears
+// a word, and what it held is gone. A node of the same name may come after it, and
+// gets the name's leases when the old ones have run out.
+func (n *Node) Kill() {
+	n.cluster.mu.Lock()
+	n.killed = true
+	n.cluster.mu.Unlock()
+	n.host.Kill()
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	n.clean(ended)
+}
+
+// Pause stops the node, as a long garbage collection or kill -STOP does: it neither
+// hears nor says anything until Resume. Its goroutines run on if they do neither.
+func (n *Node) Pause() { n.host.Freeze() }
+
+// Resume lets a paused node go on.
+func (n *Node) Resume() { n.host.Thaw() }
+
+// Cut separates the node from others, named by their hosts: "b", "m1". Without names
+// it is separated from all managers, and keeps its connections to callers. Nothing is
+// told to either side, and what was under way arrives after Heal. A name that no host
+// has fails the test: a cut that separates nobody proves nothing.
+func (n *Node) Cut(names ...string) {
+	n.cluster.t.Helper()
+	if len(names) == 0 {
+		for i := range n.cluster.cfg.Managers {
+			names = append(names, managerName(i))
+		}
+	}
+	hosts := n.cluster.hosts()
+	for _, name := range names {
+		if !slices.Contains(hosts, name) {
+			n.cluster.t.Fatalf("%s cannot be cut off from %q: there are only %v", n.Name(), name, hosts)
+		}
+	}
+	for _, name := range names {
+		n.cluster.net.Cut(n.Name(), name)
+	}
+}
+
+// Heal ends all cuts of the node.
+func (n *Node) Heal() { n.cluster.net.HealAll(n.Name()) }
+
+// Expire lets the leases of the node run out, because it does not reach the managers for
+// as long as that takes. When it returns, the managers have given its keys to other nodes,
+// and it reaches them again. There must be another: leases that no other owner could have
+// are suspended and do not end, which [Node.Cut] and [Node.Heal] are for.
+func (n *Node) Expire() {
+	n.cluster.t.Helper()
+	n.Cut()
+	defer n.Heal()
+	for deadline := time.Now().Add(n.cluster.patience()); n.cluster.leasesOf(n.Name()) > 0; n.cluster.Advance(n.cluster.cfg.Lease / 100) {
+		if time.Now().After(deadline) {
+			n.cluster.t.Fatalf("the leases of %s do not run out: want another node with an owner that can have its keys", n.Name())
+		}
 	}
 }

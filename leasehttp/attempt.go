@@ -62,7 +62,7 @@ func (c *call) send(ctx context.Context, e *exchange) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer c.watch(e)()
+	defer c.watchOwner(e)()
 	return c.transport.cfg.Base.RoundTrip(out)
 }
 
@@ -71,45 +71,55 @@ func (c *call) send(ctx context.Context, e *exchange) (*http.Response, error) {
 // while it had.
 const patience = time.Second
 
-// watch gives an attempt up whose key has gone to another server, if it can be
+// watchOwner gives an attempt up whose key has gone to another server, if it can be
 // made again: a server that is stopped or cut off keeps its connections and says
 // nothing, and its callers would wait for it as long as they live. It costs a
 // timer, and nothing runs unless the answer takes longer than a second.
-func (c *call) watch(e *exchange) (stop func()) {
+func (c *call) watchOwner(e *exchange) (stop func()) {
 	if !c.repeatable {
 		return func() {}
 	}
-	w := &watcher{call: c, exchange: e}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.timer = time.AfterFunc(patience, w.look)
+	movedBefore := false
+	w := watch(patience, func() (again bool) {
+		addr, ok := c.transport.cfg.Lookup.Find(c.key)
+		moved := ok && addr != e.addr
+		if moved && movedBefore && c.body.whole() {
+			e.cancel(errMoved)
+			return false
+		}
+		movedBefore = moved
+		return true
+	})
 	return w.stop
 }
 
+// A watcher looks from time to time until it is stopped, or look returns false.
 type watcher struct {
-	call     *call
-	exchange *exchange
+	look  func() (again bool)
+	every time.Duration
 
-	mu      sync.Mutex
+	mu      sync.Mutex // is held while it looks
 	timer   *time.Timer
 	stopped bool
-	moved   bool // when it last looked
 }
 
-func (w *watcher) look() {
+func watch(every time.Duration, look func() (again bool)) *watcher {
+	w := &watcher{look: look, every: every}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.timer = time.AfterFunc(every, w.fire)
+	return w
+}
+
+func (w *watcher) fire() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stopped {
 		return
 	}
-	addr, ok := w.call.transport.cfg.Lookup.Find(w.call.key)
-	moved := ok && addr != w.exchange.addr
-	if moved && w.moved && w.call.body.whole() {
-		w.exchange.cancel(errMoved)
-		return
+	if w.stopped = !w.look(); !w.stopped {
+		w.timer.Reset(w.every)
 	}
-	w.moved = moved
-	w.timer.Reset(patience)
 }
 
 func (w *watcher) stop() {
@@ -137,7 +147,7 @@ func (c *call) failed(addr string, cause, err error) error {
 		return leasehold.Errorf("send", leasehold.ErrNoOwner, addr, "the owner of the key is not there: %w", err)
 	}
 	c.maybe = true
-	return unreached(addr, err)
+	return leasehold.Errorf("send", leasehold.ErrIndeterminate, addr, "%w", err)
 }
 
 // refused judges a refusal.
@@ -179,10 +189,11 @@ func (e *exchange) over() {
 // until returns a body that ends the exchange when it is closed. One that can be
 // written to, because the protocol was switched, still can.
 func (e *exchange) until(body io.ReadCloser) io.ReadCloser {
+	answer := &answerBody{body, e}
 	if stream, ok := body.(io.ReadWriteCloser); ok {
-		return &upgraded{stream, e}
+		return &upgraded{answer, stream}
 	}
-	return &answerBody{body, e}
+	return answer
 }
 
 type answerBody struct {
@@ -196,18 +207,15 @@ func (b *answerBody) Close() error {
 }
 
 type upgraded struct {
-	io.ReadWriteCloser
-	exchange *exchange
-}
-
-func (u *upgraded) Close() error {
-	defer u.exchange.over()
-	return u.ReadWriteCloser.Close()
+	*answerBody
+	io.Writer
 }
 
 // CloseWrite tells the server that no more will come, if the connection can.
-func (u *upgraded) CloseWrite() error {
-	if c, ok := u.ReadWriteCloser.(interface{ CloseWrite() error }); ok {
+func (u *upgraded) CloseWrite() error { return closeWrite(u.Writer) }
+
+func closeWrite(conn any) error {
+	if c, ok := conn.(interface{ CloseWrite() error }); ok {
 		return c.CloseWrite()
 	}
 	return http.ErrNotSupported

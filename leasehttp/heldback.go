@@ -76,16 +76,11 @@ func (h *heldBack) Write(p []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.begin(http.StatusOK)
-	if h.stage == held {
-		if len(h.buffer)+len(p) <= h.most {
-			h.buffer = append(h.buffer, p...)
-			return len(p), nil
-		}
-		if err := h.letGo(); err != nil {
-			return 0, err
-		}
+	if h.stage == held && len(h.buffer)+len(p) <= h.most {
+		h.buffer = append(h.buffer, p...)
+		return len(p), nil
 	}
-	if err := h.confirm(); err != nil {
+	if err := h.letGo(); err != nil {
 		return 0, err
 	}
 	return h.to.Write(p)
@@ -99,12 +94,7 @@ func (h *heldBack) FlushError() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.begin(http.StatusOK)
-	if h.stage == held {
-		if err := h.letGo(); err != nil {
-			return err
-		}
-	}
-	if err := h.confirm(); err != nil {
+	if err := h.letGo(); err != nil {
 		return err
 	}
 	return http.NewResponseController(h.to).Flush()
@@ -114,12 +104,11 @@ func (h *heldBack) FlushError() error {
 func (h *heldBack) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.stage == held && h.status != 0 { // some say that they switch before they do
-		if err := h.letGo(); err != nil {
-			return nil, nil, err
-		}
-	} else if err := h.confirm(); err != nil {
+	if err := h.confirm(); err != nil {
 		return nil, nil, err
+	}
+	if h.stage == held && h.status != 0 { // some say that they switch before they do
+		h.send()
 	}
 	conn, buffered, err := http.NewResponseController(h.to).Hijack()
 	if err != nil {
@@ -153,11 +142,11 @@ func (h *heldBack) confirm() error {
 
 // letGo lets out what was held back, if the lease has been held.
 func (h *heldBack) letGo() error {
-	if err := h.confirm(); err != nil {
-		return err
+	err := h.confirm()
+	if err == nil && h.stage == held {
+		h.send()
 	}
-	h.send()
-	return nil
+	return err
 }
 
 // send lets out what was held back.

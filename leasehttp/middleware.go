@@ -116,8 +116,7 @@ func (g *guard) serve(w http.ResponseWriter, r *http.Request, next http.Handler)
 	}
 	ctx, end := context.WithCancelCause(context.WithValue(r.Context(), leaseKey{}, lease))
 	defer end(nil)
-	t := &tenure{owner: g.owner, lease: lease, end: end}
-	t.watch()
+	t := newTenure(g.owner, lease, end)
 	defer t.release()
 	h := newHeldBack(w, t, g.holdBack)
 	next.ServeHTTP(h, r.WithContext(ctx))

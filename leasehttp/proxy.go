@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/runtime/logthrottle"
 )
 
 // ProxyConfig says how a [Proxy] forwards.
@@ -87,10 +88,10 @@ func (c *ProxyConfig) validate() error {
 //
 // It may be used by many goroutines at once.
 type Proxy struct {
-	cfg     ProxyConfig
-	reverse httputil.ReverseProxy
-	quiet   quiet
-	metrics *metrics // nil if nobody asks for them
+	cfg      ProxyConfig
+	reverse  httputil.ReverseProxy
+	failures *logthrottle.Throttle[struct{}] // of the log
+	metrics  *metrics                        // nil if nobody asks for them
 }
 
 // NewProxy fails with [leasehold.ErrInvalid] if the configuration makes no sense.
@@ -102,7 +103,7 @@ func NewProxy(cfg ProxyConfig) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{cfg: cfg, metrics: m}
+	p := &Proxy{cfg: cfg, metrics: m, failures: logthrottle.New[struct{}](time.Second)}
 	p.reverse = httputil.ReverseProxy{
 		Transport:      cfg.Transport,
 		Rewrite:        p.rewrite,
@@ -110,7 +111,7 @@ func NewProxy(cfg ProxyConfig) (*Proxy, error) {
 		ErrorHandler:   p.fail,
 		ErrorLog:       slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug),
 		FlushInterval:  -1, // whatever a server sends, its caller gets at once
-		BufferPool:     newBuffers(),
+		BufferPool:     new(buffers),
 	}
 	return p, nil
 }
@@ -199,13 +200,66 @@ func (w cleanWriter) WriteHeader(status int) {
 // buffers are what bodies of answers are copied through.
 type buffers struct{ pool sync.Pool }
 
-func newBuffers() *buffers {
-	const size = 32 << 10
-	return &buffers{sync.Pool{New: func() any { b := make([]byte, size); return &b }}}
-}
-
 // Get is for [httputil.ReverseProxy].
-func (b *buffers) Get() []byte { return *b.pool.Get().(*[]byte) }
+func (b *buffers) Get() []byte {
+	if kept, ok := b.pool.Get().(*[]byte); ok {
+		return *kept
+	}
+	return make([]byte, 32<<10)
+}
 
 // Put is for [httputil.ReverseProxy].
 func (b *buffers) Put(buffer []byte) { b.pool.Put(&buffer) }
+
+// unstalled bounds how long a caller may keep its request waiting: while we want
+// more of its body, or want it to take more of its answer. Such a request counts
+// as outstanding at a server, and some that do nothing would keep out all others.
+// A stream on which nothing happens because the server has nothing to say is not
+// meant: nobody waits for its caller.
+//
+// What is returned is to be called at the end. It leaves the caller as much time
+// for what is left in buffers.
+func unstalled(w http.ResponseWriter, r *http.Request, longest time.Duration) (http.ResponseWriter, *http.Request, func()) {
+	s := &steady{ResponseWriter: w, control: http.NewResponseController(w), longest: longest}
+	_ = s.control.SetWriteDeadline(time.Time{}) // that of the request before; what has no deadlines does not stall
+	if r.Body != nil && r.Body != http.NoBody {
+		read := *r
+		read.Body = &steadyBody{r.Body, s}
+		r = &read
+	}
+	return s, r, s.extend
+}
+
+type steady struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	longest time.Duration
+}
+
+func (s *steady) extend() { _ = s.control.SetWriteDeadline(time.Now().Add(s.longest)) }
+
+// Unwrap lets [http.ResponseController] hijack.
+func (s *steady) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+
+func (s *steady) Write(p []byte) (int, error) {
+	s.extend()
+	return s.ResponseWriter.Write(p)
+}
+
+// FlushError is for [http.ResponseController].
+func (s *steady) FlushError() error {
+	s.extend()
+	return s.control.Flush()
+}
+
+type steadyBody struct {
+	io.ReadCloser
+	steady *steady
+}
+
+func (b *steadyBody) Read(p []byte) (int, error) {
+	// When the body has ended, the server goes on reading to notice that the caller
+	// has gone. It takes the deadline away for that.
+	_ = b.steady.control.SetReadDeadline(time.Now().Add(b.steady.longest))
+	return b.ReadCloser.Read(p)
+}

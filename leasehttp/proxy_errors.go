@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -37,40 +36,26 @@ func judge(err error) verdict {
 		// Whoever called can do nothing about it: it is for those who run the gateway.
 		return verdict{status: http.StatusInternalServerError, kind: leasehold.ErrInvalid, text: mistake.Error()}
 	}
-	switch kind := leasehold.KindOf(err); kind {
-	case leasehold.ErrInvalid:
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return verdict{status: http.StatusRequestTimeout, kind: kind, text: "the body of the request did not come"}
-		}
-		return verdict{status: http.StatusBadRequest, kind: kind, text: err.Error()}
-	case leasehold.ErrNoOwner:
-		return verdict{
-			status: http.StatusServiceUnavailable, kind: kind, again: true,
-			text: "nobody owns the key for now, and the request was not carried out: send it again",
-		}
-	case leasehold.ErrNotOwner:
-		return verdict{
-			status: http.StatusServiceUnavailable, kind: kind, again: true,
-			text: "no server that was asked owns the key, and the request was not carried out: send it again",
-		}
-	case leasehold.ErrSuspended:
-		return verdict{
-			status: http.StatusServiceUnavailable, kind: kind, again: true,
-			text: "the owner of the key waits for a manager and keeps its state, and the request was not carried out: send it again",
-		}
-	case leasehold.ErrLimit:
-		return verdict{
-			status: http.StatusServiceUnavailable, kind: kind, again: true,
-			text: "too many requests are under way to the owner of the key, and this one was not carried out: send fewer at a time",
-		}
-	case leasehold.ErrClosed:
-		return verdict{
-			status: http.StatusServiceUnavailable, kind: kind, again: true,
-			text: "the gateway is stopping, and the request was not carried out: send it again",
-		}
-	default:
+	kind := leasehold.KindOf(err)
+	switch text, again := notCarriedOut[kind]; {
+	case again:
+		return verdict{status: http.StatusServiceUnavailable, kind: kind, text: text, again: true}
+	case kind != leasehold.ErrInvalid:
 		return unanswered(err)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return verdict{status: http.StatusRequestTimeout, kind: kind, text: "the body of the request did not come"}
 	}
+	return verdict{status: http.StatusBadRequest, kind: kind, text: err.Error()}
+}
+
+// notCarriedOut are the kinds of errors after which a request may be sent again, and what
+// its caller is told.
+var notCarriedOut = map[leasehold.Kind]string{
+	leasehold.ErrNoOwner:   "nobody owns the key for now, and the request was not carried out: send it again",
+	leasehold.ErrNotOwner:  "no server that was asked owns the key, and the request was not carried out: send it again",
+	leasehold.ErrSuspended: "the owner of the key waits for a manager and keeps its state, and the request was not carried out: send it again",
+	leasehold.ErrLimit:     "too many requests are under way to the owner of the key, and this one was not carried out: send fewer at a time",
+	leasehold.ErrClosed:    "the gateway is stopping, and the request was not carried out: send it again",
 }
 
 // amid adds to a verdict for how long no manager has been heard of, if that may be why:
@@ -85,22 +70,17 @@ func (v verdict) amid(silence time.Duration) verdict {
 // unanswered is the verdict on a request that was sent, and may have been carried
 // out.
 func unanswered(err error) verdict {
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		return verdict{
-			status: http.StatusGatewayTimeout, kind: leasehold.ErrIndeterminate,
-			text: "the owner of the key did not answer in time, and may have carried the request out",
-		}
-	case errors.Is(err, context.Canceled):
-		return verdict{
-			status: http.StatusServiceUnavailable, kind: leasehold.ErrIndeterminate,
-			text: "the gateway is stopping, and the request may have been carried out",
-		}
-	}
-	return verdict{
+	v := verdict{
 		status: http.StatusBadGateway, kind: leasehold.ErrIndeterminate,
 		text: "the owner of the key did not answer, or lost the key, and may have carried the request out: send it again if it does no harm twice",
 	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		v.status, v.text = http.StatusGatewayTimeout, "the owner of the key did not answer in time, and may have carried the request out"
+	case errors.Is(err, context.Canceled):
+		v.status, v.text = http.StatusServiceUnavailable, "the gateway is stopping, and the request may have been carried out"
+	}
+	return v
 }
 
 // fail answers a request that was not forwarded, or has no answer.
@@ -125,27 +105,7 @@ func (p *Proxy) note(r *http.Request, v verdict, err error) {
 		p.cfg.Logger.Debug("a request was refused", "status", v.status, "why", err)
 		return
 	}
-	if more, ok := p.quiet.speak(time.Now()); ok {
+	if more, ok := p.failures.Allow(struct{}{}, 1); ok {
 		p.cfg.Logger.Warn("a request failed", "status", v.status, "method", clip(r.Method), "why", err, "and more since the last line", more)
 	}
-}
-
-// quiet keeps a log readable when everything fails.
-type quiet struct {
-	mu   sync.Mutex
-	next time.Time
-	held int
-}
-
-// speak reports whether a line may be logged now, and how many were not since
-// the last one.
-func (q *quiet) speak(now time.Time) (held int, ok bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if now.Before(q.next) {
-		q.held++
-		return 0, false
-	}
-	held, q.held, q.next = q.held, 0, now.Add(time.Second)
-	return held, true
 }

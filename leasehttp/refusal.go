@@ -1,6 +1,7 @@
 package leasehttp
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -111,35 +112,38 @@ func writeError(w http.ResponseWriter, err error) {
 		return
 	}
 	kind := leasehold.KindOf(err)
-	switch kind {
-	case leasehold.ErrNotOwner:
-		w.Header().Set(HeaderRefused, RefusedNotOwner)
-		tellRefused(w.Header(), err)
-		explain(w, http.StatusMisdirectedRequest, kind, err.Error())
-	case leasehold.ErrSuspended:
-		w.Header().Set(HeaderRefused, RefusedSuspended)
-		w.Header().Set("Retry-After", "1")
-		tellRefused(w.Header(), err)
-		explain(w, http.StatusServiceUnavailable, kind, err.Error())
-	case leasehold.ErrIndeterminate:
-		w.Header().Set(HeaderRefused, RefusedLost)
-		explain(w, http.StatusServiceUnavailable, kind, err.Error())
-	case leasehold.ErrUnavailable:
-		w.Header().Set("Retry-After", "1")
-		explain(w, http.StatusServiceUnavailable, kind, err.Error())
-	case leasehold.ErrInvalid:
-		explain(w, http.StatusBadRequest, kind, err.Error())
-	case leasehold.ErrNotFound:
-		explain(w, http.StatusNotFound, kind, err.Error())
-	case leasehold.ErrExists:
-		explain(w, http.StatusConflict, kind, err.Error())
-	case leasehold.ErrStale:
-		explain(w, http.StatusPreconditionFailed, kind, err.Error())
-	case leasehold.ErrLimit:
-		explain(w, http.StatusServiceUnavailable, kind, err.Error())
-	default:
+	answer, ok := answers[kind]
+	if !ok {
 		explain(w, http.StatusInternalServerError, leasehold.ErrInternal, "the server failed")
+		return
 	}
+	if answer.refused != "" {
+		w.Header().Set(HeaderRefused, answer.refused)
+	}
+	if answer.again {
+		w.Header().Set("Retry-After", "1")
+	}
+	if kind == leasehold.ErrNotOwner || kind == leasehold.ErrSuspended {
+		tellRefused(w.Header(), err)
+	}
+	explain(w, answer.status, kind, err.Error())
+}
+
+// answers are how [WriteError] answers.
+var answers = map[leasehold.Kind]struct {
+	status  int
+	refused string // of HeaderRefused
+	again   bool   // it may be worth while to send the request again soon
+}{
+	leasehold.ErrNotOwner:      {status: http.StatusMisdirectedRequest, refused: RefusedNotOwner},
+	leasehold.ErrSuspended:     {status: http.StatusServiceUnavailable, refused: RefusedSuspended, again: true},
+	leasehold.ErrIndeterminate: {status: http.StatusServiceUnavailable, refused: RefusedLost},
+	leasehold.ErrUnavailable:   {status: http.StatusServiceUnavailable, again: true},
+	leasehold.ErrInvalid:       {status: http.StatusBadRequest},
+	leasehold.ErrNotFound:      {status: http.StatusNotFound},
+	leasehold.ErrExists:        {status: http.StatusConflict},
+	leasehold.ErrStale:         {status: http.StatusPreconditionFailed},
+	leasehold.ErrLimit:         {status: http.StatusServiceUnavailable},
 }
 
 // An explanation is the body of an answer that is ours.
@@ -159,31 +163,18 @@ func explain(w http.ResponseWriter, status int, kind leasehold.Kind, message str
 }
 
 // kindName is how a kind is written for programs. It never changes.
-func kindName(k leasehold.Kind) string {
-	switch k {
-	case leasehold.ErrInvalid:
-		return "invalid"
-	case leasehold.ErrNotOwner:
-		return "not-owner"
-	case leasehold.ErrNoOwner:
-		return "no-owner"
-	case leasehold.ErrNotFound:
-		return "not-found"
-	case leasehold.ErrExists:
-		return "exists"
-	case leasehold.ErrStale:
-		return "stale"
-	case leasehold.ErrUnavailable:
-		return "unavailable"
-	case leasehold.ErrIndeterminate:
-		return "indeterminate"
-	case leasehold.ErrLimit:
-		return "limit"
-	case leasehold.ErrClosed:
-		return "closed"
-	case leasehold.ErrSuspended:
-		return "suspended"
-	default:
-		return "internal"
-	}
+func kindName(k leasehold.Kind) string { return cmp.Or(kindNames[k], "internal") }
+
+var kindNames = map[leasehold.Kind]string{
+	leasehold.ErrInvalid:       "invalid",
+	leasehold.ErrNotOwner:      "not-owner",
+	leasehold.ErrNoOwner:       "no-owner",
+	leasehold.ErrNotFound:      "not-found",
+	leasehold.ErrExists:        "exists",
+	leasehold.ErrStale:         "stale",
+	leasehold.ErrUnavailable:   "unavailable",
+	leasehold.ErrIndeterminate: "indeterminate",
+	leasehold.ErrLimit:         "limit",
+	leasehold.ErrClosed:        "closed",
+	leasehold.ErrSuspended:     "suspended",
 }

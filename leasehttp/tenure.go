@@ -3,8 +3,6 @@ package leasehttp
 import (
 	"context"
 	"net"
-	"net/http"
-	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -31,45 +29,29 @@ type tenure struct {
 	owner owner.Checker
 	lease owner.Lease
 	end   context.CancelCauseFunc // of the request's context
+	*watcher
 
-	mu      sync.Mutex
-	timer   *time.Timer
-	stopped bool
-	conn    net.Conn // was hijacked
+	conn net.Conn // was hijacked; guarded by the watcher's lock
+}
+
+func newTenure(o owner.Checker, lease owner.Lease, end context.CancelCauseFunc) *tenure {
+	t := &tenure{owner: o, lease: lease, end: end}
+	t.watcher = watch(lookAgain, t.lookOnce)
+	return t
 }
 
 // held reports whether the lease has been held without a gap.
 func (t *tenure) held() bool { return t.owner.Held(t.lease) }
 
-// watch looks from time to time, until it is stopped.
-func (t *tenure) watch() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.timer = time.AfterFunc(lookAgain, t.look)
-}
-
-func (t *tenure) look() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.stopped {
-		return
-	}
+func (t *tenure) lookOnce() (again bool) {
 	if t.held() || t.owner.Suspended(t.lease.Key) { // which may go on, as it was
-		t.timer.Reset(lookAgain)
-		return
+		return true
 	}
-	t.stopped = true
 	t.end(errLost)
 	if t.conn != nil {
 		_ = t.conn.Close() // nobody is left who could be told
 	}
-}
-
-func (t *tenure) stop() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.stopped = true
-	t.timer.Stop()
+	return false
 }
 
 // release is called when the handler has returned. A connection that it has
@@ -112,9 +94,4 @@ func (c *boundConn) Close() error {
 }
 
 // CloseWrite says that no more will come, if the connection can.
-func (c *boundConn) CloseWrite() error {
-	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return w.CloseWrite()
-	}
-	return http.ErrNotSupported
-}
+func (c *boundConn) CloseWrite() error { return closeWrite(c.Conn) }

@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -151,8 +153,7 @@ func NewTransport(cfg TransportConfig) (*Transport, error) {
 	if cfg.Attempts > 0 {
 		t.options = append(t.options, lookup.WithAttempts(cfg.Attempts))
 	}
-	t.idempotent = append(t.idempotent, t.options...)
-	t.idempotent = append(t.idempotent, lookup.WithIdempotent())
+	t.idempotent = append(slices.Clone(t.options), lookup.WithIdempotent())
 	return t, nil
 }
 
@@ -267,11 +268,6 @@ func misrouted(addr, how string) error {
 	return leasehold.Errorf("send", kind, addr, "%s", what)
 }
 
-// unreached makes an error from a request that has no answer.
-func unreached(addr string, err error) error {
-	return leasehold.Errorf("send", leasehold.ErrIndeterminate, addr, "%w", err)
-}
-
 // neverSent reports whether an error means that not a byte of the request has
 // left: nobody was there to take it.
 func neverSent(err error) bool {
@@ -280,3 +276,38 @@ func neverSent(err error) bool {
 }
 
 var errMoved = errors.New("the key went to another server while this one did not answer")
+
+// outstanding bounds how many requests are under way to each server (PRS 3.3):
+// one that is slow must not tie up all that its callers have, and be sent ever
+// more. It remembers only servers that have some, so that servers which come and
+// go leave nothing behind.
+type outstanding struct {
+	most int
+
+	mu sync.Mutex
+	at map[string]int // by address; none is 0
+}
+
+func newOutstanding(most int) *outstanding {
+	return &outstanding{most: most, at: make(map[string]int)}
+}
+
+// begin counts a request, or refuses it at once: a queue here would only hide
+// from callers that they ask for too much.
+func (o *outstanding) begin(addr string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.at[addr] >= o.most {
+		return leasehold.Errorf("send", leasehold.ErrLimit, addr, "%d requests are under way to the owner of the key, as many as may be", o.most)
+	}
+	o.at[addr]++
+	return nil
+}
+
+func (o *outstanding) end(addr string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.at[addr]--; o.at[addr] == 0 {
+		delete(o.at, addr)
+	}
+}

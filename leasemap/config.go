@@ -2,6 +2,7 @@ package leasemap
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -42,9 +43,7 @@ const (
 )
 
 func (c *Config[V]) validate() error {
-	if c.Max == 0 {
-		c.Max = usualMax
-	}
+	c.Max = cmp.Or(c.Max, usualMax)
 	if c.Key == nil {
 		c.Key = leasehold.KeyOf
 	}

@@ -84,14 +84,11 @@ func (a *aside[V]) add(data []byte) error {
 // can operate on it yet. It waits for nobody: what operations of an earlier tenure have in
 // their hands is replaced under them.
 func (a *aside[V]) install(l leasehold.Lease) {
-	counted := false
-	a.once.Do(func() { counted = true })
-	if !counted {
-		return // the move has failed, and the lease is not to be had
-	}
-	for number, part := range a.parts {
-		a.m.shards[number].place(a.m, l, part)
-	}
+	a.once.Do(func() { // otherwise the move has failed, and the lease is not to be had
+		for number, part := range a.parts {
+			a.m.shards[number].place(a.m, l, part)
+		}
+	})
 }
 
 // place puts entries into a shard. What is there of an earlier tenure gives way; what is
@@ -99,9 +96,6 @@ func (a *aside[V]) install(l leasehold.Lease) {
 func (s *shard[V]) place(m *Map[V], l leasehold.Lease, part map[string]*entry[V]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.entries == nil && len(part) > 0 {
-		s.entries = make(map[string]*entry[V], len(part))
-	}
 	for name, e := range part {
 		old := s.entries[name]
 		if !l.Range.Contains(m.cfg.Key(name)) || old != nil && old.generation > l.Generation {
@@ -110,9 +104,9 @@ func (s *shard[V]) place(m *Map[V], l leasehold.Lease, part map[string]*entry[V]
 		}
 		if old != nil {
 			m.remove(s, name, old)
-			if s.entries == nil {
-				s.entries = make(map[string]*entry[V], len(part))
-			}
+		}
+		if s.entries == nil { // also if that was the last one
+			s.entries = make(map[string]*entry[V], len(part))
 		}
 		e.generation = l.Generation
 		s.entries[name] = e

@@ -2,7 +2,10 @@ package leasemap
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,10 +67,9 @@ func Join[V any](ctx context.Context, as owner.Config, cfg Config[V]) (*Map[V], 
 		if given.Export != nil || given.Import != nil {
 			return nil, leasehold.Errorf(opNew, leasehold.ErrInvalid, string(as.Namespace), "the map exports and imports: leave both out of Mover, or use New")
 		}
-		export, take := mover.Export, mover.Import
 		copied := *given
+		copied.Export, copied.Import = mover.Export, mover.Import
 		mover = &copied
-		mover.Export, mover.Import = export, take
 	}
 	as.Mover = mover
 	revoked := as.OnRevoke
@@ -180,8 +182,7 @@ func (m *Map[V]) Get(name string) (V, bool, error) {
 func (m *Map[V]) GetVersion(name string) (V, Version, error) {
 	var value V
 	var version Version
-	err := m.read(name, func(e *entry[V]) { value, version = e.value, e.version })
-	if err != nil {
+	if err := m.read(name, func(e *entry[V]) { value, version = e.value, e.version }); err != nil {
 		var zero V
 		return zero, Version{}, err
 	}
@@ -218,4 +219,39 @@ func (m *Map[V]) Touch(ctx context.Context, name string, options ...Option) (boo
 // made of. It returns the version of the value when it has ended.
 func (m *Map[V]) Do(ctx context.Context, name string, do func(*Entry[V]) error, options ...Option) (Version, error) {
 	return m.operate(ctx, &operation[V]{name: name, do: do, options: options})
+}
+
+// String writes a version as text, and "none" for the one of no value.
+func (v Version) String() string {
+	if !v.Exists() {
+		return "none"
+	}
+	return fmt.Sprintf("%d.%d", v.Generation, v.Number)
+}
+
+// MarshalText writes a version so that it can be sent to callers, as an ETag for instance;
+// the one of no value is empty.
+func (v Version) MarshalText() ([]byte, error) {
+	if !v.Exists() {
+		return nil, nil
+	}
+	return []byte(v.String()), nil
+}
+
+// UnmarshalText reads what MarshalText has written, and nothing else: callers compare versions
+// as text, too.
+func (v *Version) UnmarshalText(text []byte) error {
+	*v = Version{}
+	if len(text) == 0 {
+		return nil
+	}
+	generation, number, _ := strings.Cut(string(text), ".")
+	g, err := strconv.ParseUint(generation, 10, 64)
+	n, err2 := strconv.ParseUint(number, 10, 64)
+	read := Version{leasehold.Generation(g), n}
+	if err != nil || err2 != nil || read.String() != string(text) {
+		return leasehold.Errorf("parse version", leasehold.ErrInvalid, string(text), "want a version as it was given out, 5.17 for instance")
+	}
+	*v = read
+	return nil
 }

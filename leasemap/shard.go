@@ -3,6 +3,7 @@ package leasemap
 import (
 	"context"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -169,4 +170,130 @@ func (s *shard[V]) adopt(e *entry[V], g leasehold.Generation) bool {
 	e.clear()
 	e.generation = g
 	return true
+}
+
+// A turn is whose turn it is to operate on a name: a lock that can be waited for with a
+// context, and that costs no more than a mutex while nobody waits. Those who wait do so on
+// a channel, so that they do not stop a virtual clock.
+//
+// Its lists are under the shard's lock, which nobody holds for long.
+type turn struct {
+	taken   atomic.Bool
+	waiting atomic.Int32     // len(waiters), or one more while somebody makes up his mind
+	waiters *[]chan struct{} // nil if nobody ever waited: an entry is to fit into a cache line
+}
+
+// try takes the turn if nobody has it.
+func (t *turn) try() bool { return t.taken.CompareAndSwap(false, true) }
+
+// take takes the turn, and waits for it. It fails when the context ends.
+func (t *turn) take(ctx context.Context, mu *sync.Mutex) error {
+	if t.try() {
+		return nil
+	}
+	mu.Lock()
+	t.waiting.Add(1)
+	// Whoever gives the turn back looks at waiting after that. So either we see that it
+	// is free, or it sees that we wait.
+	if t.try() {
+		t.waiting.Add(-1)
+		mu.Unlock()
+		return nil
+	}
+	mine := make(chan struct{})
+	if t.waiters == nil {
+		t.waiters = new([]chan struct{})
+	}
+	*t.waiters = append(*t.waiters, mine)
+	mu.Unlock()
+	select {
+	case <-mine:
+		return nil
+	case <-ctx.Done():
+	}
+	mu.Lock()
+	if i := slices.Index(*t.waiters, mine); i >= 0 {
+		*t.waiters = slices.Delete(*t.waiters, i, i+1)
+		t.waiting.Add(-1)
+		mu.Unlock()
+		return context.Cause(ctx)
+	}
+	mu.Unlock()
+	t.give(mu) // it was given to us at the same moment
+	return context.Cause(ctx)
+}
+
+// give gives the turn back, to whoever has waited longest.
+func (t *turn) give(mu *sync.Mutex) {
+	t.taken.Store(false)
+	if t.waiting.Load() == 0 {
+		return
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	t.next()
+}
+
+// next wakes one who waits, unless another was faster. The shard's lock is held.
+func (t *turn) next() {
+	if t.waiters != nil && len(*t.waiters) > 0 && t.try() {
+		first := (*t.waiters)[0]
+		*t.waiters = (*t.waiters)[1:]
+		t.waiting.Add(-1)
+		close(first)
+	}
+}
+
+// A pass over all shards takes as long as values last, between these, in so many steps.
+const (
+	shortestPass = 8 * time.Second
+	longestPass  = time.Minute
+	sweepSteps   = 64
+)
+
+// sweepAlways removes what has expired, some shards at a time.
+func (m *Map[V]) sweepAlways(ctx context.Context) {
+	pass := longestPass
+	if m.cfg.TTL > 0 {
+		pass = min(max(m.cfg.TTL, shortestPass), longestPass)
+	}
+	tick := time.NewTicker(pass / sweepSteps)
+	defer tick.Stop()
+	for step := 0; ; step = (step + 1) % sweepSteps {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		const each = shardCount / sweepSteps
+		m.sweep(step*each, (step+1)*each)
+	}
+}
+
+func (m *Map[V]) sweep(from, to int) {
+	for i := from; i < to; i++ {
+		m.shards[i].sweep(m)
+	}
+}
+
+// Sweep removes all that has expired. It looks at every value, and holds up operations
+// for no longer than it takes to look at those of a shard, one of 4,096. A map that Join
+// has made does this by itself.
+func (m *Map[V]) Sweep() { m.sweep(0, shardCount) }
+
+func (s *shard[V]) sweep(m *Map[V]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := m.now()
+	for name, e := range s.entries {
+		if !e.expired(now) || !e.try() {
+			continue // it lasts, or is being used
+		}
+		if e.expired(now) {
+			s.noteLocked(m.cfg.Key(name), name) // or the next owner would show it again
+			m.remove(s, name, e)
+		}
+		e.taken.Store(false)
+		e.next()
+	}
 }

@@ -1,11 +1,16 @@
 package fenceetcd
 
 import (
+	"cmp"
 	"context"
+	"errors"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/fence/internal/token"
-	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // Txn returns a transaction that a lease allows. It is used like one of the client:
@@ -63,7 +68,7 @@ func (t *txn) Commit() (*clientv3.TxnResponse, error) {
 		return nil, err
 	}
 	if err := t.ctx.Err(); err != nil {
-		return nil, leasehold.Errorf(token.Op, leasehold.ErrUnavailable, t.resource, "nothing was written: %w", err)
+		return nil, token.Unwritten(leasehold.ErrUnavailable, t.resource, err)
 	}
 	for range commitAttempts {
 		resp, err := t.guarded().Commit()
@@ -114,7 +119,8 @@ func (t *txn) create() error {
 		Then(clientv3.OpPut(t.key, token.Format(0))).
 		Commit()
 	if err != nil {
-		return translateBefore(t.resource, err)
+		kind, _ := kindOf(err)
+		return token.Unwritten(kind, t.resource, err)
 	}
 	return nil
 }
@@ -123,8 +129,70 @@ func (t *txn) create() error {
 func (t *txn) refused(value string) error {
 	known, ok := token.Parse(value)
 	if !ok || known <= t.generation {
-		return leasehold.Errorf(token.Op, leasehold.ErrInvalid, t.resource,
-			"nothing was written: the key %q is no fence; choose a prefix that nobody else uses", t.key)
+		return token.Alien(t.resource, t.key)
 	}
 	return token.Stale(t.resource, t.generation, known)
+}
+
+// DefaultPrefix is what the keys of fences begin with unless Guard says otherwise.
+const DefaultPrefix = "leasehold/fence/"
+
+// Guard guards writes to etcd. The zero Guard is ready to be used. It has no
+// state: its methods may be called by many goroutines at once, and with many
+// clients.
+type Guard struct {
+	// Prefix is what the keys of fences begin with. Default DefaultPrefix. Each
+	// namespace has its own generations: give each a prefix of its own, or resources
+	// that differ.
+	Prefix string
+}
+
+// Key returns the key that remembers the generation of a resource.
+func (g Guard) Key(resource string) string {
+	return cmp.Or(g.Prefix, DefaultPrefix) + resource
+}
+
+// Check makes etcd know of a generation: what earlier owners write from now on is
+// refused. A new owner calls it before it reads what it will act upon. It fails with
+// [leasehold.ErrStale] if a later owner has come.
+//
+// It is no leave to write without the guard, since the next owner may come between:
+// that is what [Guard.Txn] is for.
+func (g Guard) Check(ctx context.Context, kv clientv3.KV, resource string, generation leasehold.Generation) error {
+	_, err := g.Txn(ctx, kv, resource, generation).Commit()
+	return err
+}
+
+// refusals are the codes of etcd's own errors that say that nothing was done.
+// Errors of gRPC alone are none: a response that is too large for the client has
+// been carried out.
+var refusals = map[codes.Code]leasehold.Kind{
+	codes.InvalidArgument:   leasehold.ErrInvalid,
+	codes.OutOfRange:        leasehold.ErrInvalid,
+	codes.PermissionDenied:  leasehold.ErrInvalid,
+	codes.Unauthenticated:   leasehold.ErrInvalid,
+	codes.NotFound:          leasehold.ErrNotFound, // the etcd lease of a put
+	codes.ResourceExhausted: leasehold.ErrLimit,
+}
+
+// translate gives the error of the application's transaction a kind.
+func translate(resource string, err error) error {
+	kind, refused := kindOf(err)
+	// The write that fills etcd up may be carried out, and gets this error like
+	// those after it, which are not.
+	if errors.Is(err, rpctypes.ErrNoSpace) || !refused {
+		return token.Unknown(resource, err)
+	}
+	return token.Unwritten(kind, resource, err)
+}
+
+// kindOf returns the kind of an error of the client, and whether etcd has refused.
+func kindOf(err error) (kind leasehold.Kind, refused bool) {
+	var known rpctypes.EtcdError
+	if errors.As(err, &known) {
+		if kind, refused = refusals[known.Code()]; refused {
+			return kind, true
+		}
+	}
+	return leasehold.ErrUnavailable, false
 }

@@ -34,9 +34,9 @@ func translate(resource string, generation leasehold.Generation, err error) erro
 	case errors.As(err, &reply):
 		return translateReply(resource, generation, reply)
 	case neverSent(err):
-		return leasehold.Errorf(token.Op, leasehold.ErrUnavailable, resource, "nothing was written: %w", err)
+		return token.Unwritten(leasehold.ErrUnavailable, resource, err)
 	}
-	return leasehold.Errorf(token.Op, leasehold.ErrIndeterminate, resource, "it may have been written, or not: %w", err)
+	return token.Unknown(resource, err)
 }
 
 func translateReply(resource string, generation leasehold.Generation, reply redis.Error) error {
@@ -51,10 +51,9 @@ func translateReply(resource string, generation leasehold.Generation, reply redi
 		known, _ := token.Parse(rest) // the script has seen to it that it is one
 		return token.Stale(resource, generation, known)
 	case word == alien:
-		return leasehold.Errorf(token.Op, leasehold.ErrInvalid, resource,
-			"nothing was written: the key %q is no fence; choose a prefix that nobody else uses", rest)
+		return token.Alien(resource, rest)
 	case refused:
-		return leasehold.Errorf(token.Op, kind, resource, "nothing was written: %w", reply)
+		return token.Unwritten(kind, resource, reply)
 	}
 	return reply
 }

@@ -1,14 +1,16 @@
 package fenceredis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/fence/internal/token"
-	"github.com/redis/go-redis/v9"
 )
 
 // DefaultPrefix is what the keys of fences begin with unless Guard says otherwise.
@@ -36,11 +38,7 @@ type Guard struct {
 // is its hash tag: in a cluster, keys with the tag "{resource}" are in one slot
 // with it.
 func (g Guard) Key(resource string) string {
-	prefix := g.Prefix
-	if prefix == "" {
-		prefix = DefaultPrefix
-	}
-	return prefix + "{" + resource + "}"
+	return cmp.Or(g.Prefix, DefaultPrefix) + "{" + resource + "}"
 }
 
 // checkOnly is the guard's part of a script, and none of the application's.
@@ -77,7 +75,54 @@ func (g Guard) validate(ctx context.Context, script *Script, resource string, ge
 	case script.flags:
 		return invalid("the script begins with #!, which is not possible here: leave that line out")
 	case ctx.Err() != nil:
-		return leasehold.Errorf(token.Op, leasehold.ErrUnavailable, resource, "nothing was written: %w", ctx.Err())
+		return token.Unwritten(leasehold.ErrUnavailable, resource, ctx.Err())
 	}
 	return nil
+}
+
+// A Command is a command of Redis with its arguments, as go-redis takes them:
+// Command{"SET", "{alice}:address", "10.0.1.7:8080"}.
+type Command []any
+
+// What one Do can do. Redis does nothing else meanwhile, and its Lua has room for
+// some 8,000 arguments to a command.
+const (
+	MaxCommands = 1024
+	MaxWords    = 4096 // of one command, its name included
+)
+
+// commands carries out commands, each given as the number of its words and the
+// words, and returns their replies.
+var commands = NewScript(`
+local replies, at = {}, 1
+while at <= #ARGV do
+	local last = at + tonumber(ARGV[at])
+	replies[#replies + 1] = redis.call(unpack(ARGV, at + 1, last))
+	at = last + 1
+end
+return replies`)
+
+// Do carries out commands, all at once, if no later owner of the resource has
+// written, and returns their replies: strings, int64s, slices of these, and nil.
+// Keys are the keys that the commands use.
+//
+// If a later owner has written it fails with [leasehold.ErrStale], and nothing is
+// done. If a command fails, those before it are done and those after it are not.
+//
+// It is one round trip. Where one command depends on another, use [Guard.Run].
+func (g Guard) Do(ctx context.Context, client redis.UniversalClient, resource string, generation leasehold.Generation, keys []string, cmds ...Command) ([]any, error) {
+	invalid := func(format string, args ...any) ([]any, error) {
+		return nil, leasehold.Errorf(token.Op, leasehold.ErrInvalid, resource, format, args...)
+	}
+	if len(cmds) == 0 || len(cmds) > MaxCommands {
+		return invalid("%d commands: want 1 to %d", len(cmds), MaxCommands)
+	}
+	var words []any
+	for i, cmd := range cmds {
+		if len(cmd) == 0 || len(cmd) > MaxWords {
+			return invalid("command %d has %d words: want 1 to %d", i, len(cmd), MaxWords)
+		}
+		words = append(append(words, len(cmd)), cmd...)
+	}
+	return g.Run(ctx, client, commands, resource, generation, keys, words...).Slice()
 }

@@ -57,6 +57,21 @@ func Stale(resource string, generation, known leasehold.Generation) error {
 		"generation %d is older than %d: another owner has taken over, and nothing was written", generation, known)
 }
 
+// Unwritten is an error after which it is known that nothing was written.
+func Unwritten(kind leasehold.Kind, resource string, err error) error {
+	return leasehold.Errorf(Op, kind, resource, "nothing was written: %w", err)
+}
+
+// Unknown is an error after which it is not known whether something was written.
+func Unknown(resource string, err error) error {
+	return leasehold.Errorf(Op, leasehold.ErrIndeterminate, resource, "it may have been written, or not: %w", err)
+}
+
+// Alien is the refusal of a key that is no fence.
+func Alien(resource, key string) error {
+	return leasehold.Errorf(Op, leasehold.ErrInvalid, resource, "nothing was written: the key %q is no fence; choose a prefix that nobody else uses", key)
+}
+
 // clip makes bad input fit for an error.
 func clip(s string) string {
 	const most = 40

@@ -17,25 +17,7 @@ import (
 // those whom nobody knows cannot take all places by keeping quiet, or by asking for what
 // they are refused.
 func Callers(given credentials.TransportCredentials) credentials.TransportCredentials {
-	return calling{introducing{given}}
-}
-
-type calling struct{ introducing }
-
-func (c calling) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	over, who, err := c.greet(raw)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := welcome(raw, who); err != nil {
-		_ = over.Close() // it has others
-		return nil, nil, err
-	}
-	return over, who, nil
-}
-
-func (c calling) Clone() credentials.TransportCredentials {
-	return calling{introducing{c.TransportCredentials.Clone()}}
+	return introducing{given, welcome}
 }
 
 // welcome decides whether a connection that has said how it begins has introduced itself.
@@ -104,19 +86,13 @@ func (l *Listener) claim(c *conn, id secure.Identity) bool {
 // stranger keeps a connection among those that wait, and drops the oldest of those that
 // have said as much if there are too many.
 func (l *Listener) stranger(c *conn) {
-	l.mu.Lock()
-	var over *conn
-	if c.place != nil { // it has not been dropped meanwhile
-		c.strange = l.strangers.PushBack(c)
-	}
-	if l.strangers.Len() > l.cfg.Strangers {
-		over = l.strangers.Front().Value.(*conn)
-		l.forget(over)
-		l.drop(Crowded)
-	}
-	l.mu.Unlock()
-	if over != nil {
-		_ = over.Conn.Close() // nobody knows whose it is
-		l.look()
-	}
+	l.evict(Crowded, func() *conn {
+		if c.place != nil { // it has not been dropped meanwhile
+			c.strange = l.strangers.PushBack(c)
+		}
+		if l.strangers.Len() > l.cfg.Strangers {
+			return l.strangers.Front().Value.(*conn)
+		}
+		return nil
+	})
 }

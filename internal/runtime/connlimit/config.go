@@ -1,6 +1,7 @@
 package connlimit
 
 import (
+	"cmp"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -74,25 +75,12 @@ func Reasons() []Reason { return []Reason{Late, Crowded, Full, Host, Identity, P
 const reportEvery = 10 * time.Second
 
 func (c *Config) fill() {
-	if c.Wait <= 0 {
-		c.Wait = usualWait
-	}
-	if c.Conns <= 0 {
-		c.Conns = usualConns
-	}
-	if c.Waiting <= 0 {
-		c.Waiting = usualWaiting
-	}
-	c.Waiting = min(c.Waiting, c.Conns)
-	if c.PerHost <= 0 {
-		c.PerHost = max(c.Conns/4, leastPerHost)
-	}
-	if c.PerIdentity <= 0 {
-		c.PerIdentity = max(c.Conns/4, leastPerHost)
-	}
-	if c.Strangers <= 0 {
-		c.Strangers = usualStrangers
-	}
+	c.Wait = cmp.Or(max(0, c.Wait), usualWait)
+	c.Conns = cmp.Or(max(0, c.Conns), usualConns)
+	c.Waiting = min(cmp.Or(max(0, c.Waiting), usualWaiting), c.Conns)
+	c.PerHost = cmp.Or(max(0, c.PerHost), max(c.Conns/4, leastPerHost))
+	c.PerIdentity = cmp.Or(max(0, c.PerIdentity), max(c.Conns/4, leastPerHost))
+	c.Strangers = cmp.Or(max(0, c.Strangers), usualStrangers)
 	if c.Dropped == nil {
 		c.Dropped = func(Reason) {}
 	}

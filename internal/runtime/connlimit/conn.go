@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
@@ -30,8 +32,8 @@ type conn struct {
 	counted  bool
 	speaks   bool
 	shut     bool
-	calls    *pace // while its identity makes too many; nil if it never has
-	refused  *pace // of calls that were refused; nil if none was
+	calls    *rate.Limiter // while its identity makes too many; nil if it never has
+	refused  *rate.Limiter // of calls that were refused; nil if none was
 
 	gone chan struct{} // closed when it is
 	rest rest

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"slices"
 
 	"golang.org/x/net/http2"
@@ -20,28 +21,28 @@ import (
 // as the given ones do, and wait for the preface of HTTP/2 and the first SETTINGS. Only
 // then does gRPC make its buffers, which are most of what a connection costs.
 func Credentials(given credentials.TransportCredentials) credentials.TransportCredentials {
-	return introducing{given}
+	return introducing{given, func(raw net.Conn, _ credentials.AuthInfo) error {
+		introduce(raw)
+		return nil
+	}}
 }
 
+// introducing are credentials that call meet with every connection that has said how it
+// begins.
 type introducing struct {
 	credentials.TransportCredentials
+	meet func(raw net.Conn, who credentials.AuthInfo) error
 }
 
 func (i introducing) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	over, who, err := i.greet(raw)
-	if err == nil {
-		introduce(raw)
-	}
-	return over, who, err
-}
-
-// greet shakes hands, and hears how the connection begins.
-func (i introducing) greet(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	over, who, err := i.TransportCredentials.ServerHandshake(raw)
 	if err != nil {
 		return nil, nil, err
 	}
 	said, err := greeting(over)
+	if err == nil {
+		err = i.meet(raw, who)
+	}
 	if err != nil {
 		_ = over.Close() // nothing was said that could be answered
 		return nil, nil, err
@@ -50,7 +51,7 @@ func (i introducing) greet(raw net.Conn) (net.Conn, credentials.AuthInfo, error)
 }
 
 func (i introducing) Clone() credentials.TransportCredentials {
-	return introducing{i.TransportCredentials.Clone()}
+	return introducing{i.TransportCredentials.Clone(), i.meet}
 }
 
 // A frame of HTTP/2 begins with its length, its type, its flags and its stream.
@@ -170,4 +171,28 @@ func uncompressed(ctx context.Context) error {
 		return status.Errorf(codes.Unimplemented, "the messages are compressed, with %q: send them as they are", how)
 	}
 	return nil
+}
+
+// Serve serves HTTP behind a gate, over TLS if the server has a TLSConfig, until the
+// server is closed. It returns what [http.Server.Serve] returns. The server's ConnState is
+// called as usual.
+//
+// The header of a connection's first request must be complete within [Config.Wait]. That
+// of the following ones is the business of the server's ReadHeaderTimeout.
+func Serve(server *http.Server, listener net.Listener, cfg Config) error {
+	next := server.ConnState
+	server.ConnState = func(c net.Conn, state http.ConnState) {
+		if state == http.StateActive || state == http.StateHijacked {
+			introduce(c)
+		}
+		if next != nil {
+			next(c, state)
+		}
+	}
+	gate := open(listener, cfg, true)
+	defer gate.Close() //nolint:errcheck // the server has closed it
+	if server.TLSConfig != nil {
+		return server.ServeTLS(gate, "", "")
+	}
+	return server.Serve(gate)
 }

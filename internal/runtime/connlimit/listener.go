@@ -114,7 +114,7 @@ func (l *Listener) receive() {
 			l.end(err)
 			return
 		}
-		l.relieve()
+		l.evict(Crowded, l.oldest)
 		select {
 		case <-l.done:
 			return

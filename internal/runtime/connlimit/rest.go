@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc/peer"
 )
 
@@ -37,13 +38,9 @@ func (l *Listener) hasty(c *conn, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c.calls == nil {
-		c.calls = newPace(callsPerSecond, callsPerSecond)
+		c.calls = rate.NewLimiter(callsPerSecond, callsPerSecond)
 	}
-	if c.calls.turn(now) == 0 {
-		return false
-	}
-	c.calls.giveBack() // it is its identity that counts the others
-	return true
+	return !c.calls.AllowN(now, 1) // the limits of its identity count the others
 }
 
 // Refused says that a call was refused, for which its connection may have to rest. It does
@@ -58,9 +55,9 @@ func (l *Listener) refuse(c *conn, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c.refused == nil {
-		c.refused = newPace(refusalsPerSecond, 2*refusalsPerSecond)
+		c.refused = rate.NewLimiter(refusalsPerSecond, 2*refusalsPerSecond)
 	}
-	pause := c.refused.turn(now)
+	pause := c.refused.ReserveN(now, 1).DelayFrom(now)
 	if pause > longestRest {
 		if c.rest.end(now.Add(lastWord)) {
 			l.drop(Refusals)

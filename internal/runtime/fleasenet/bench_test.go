@@ -63,7 +63,7 @@ func BenchmarkDecode(b *testing.B) {
 	for _, k := range usualKinds {
 		b.Run(k.name, func(b *testing.B) {
 			p, r, _ := endpoints(b, aKey)
-			r.receive = func(*flease.Envelope, []flease.Message, *Source) {}
+			r.config.Receive = func(*flease.Envelope, []flease.Message, *Source) {}
 			packet, rest := p.pack(nil, UsualPacket, 2, e, usual(k.kind, 1000))
 			n := 1000 - len(rest)
 			scratch := make([]byte, len(packet))

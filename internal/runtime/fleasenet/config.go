@@ -13,7 +13,6 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 	"github.com/leasehold-dev/leasehold/internal/runtime/address"
-	"github.com/leasehold-dev/leasehold/secret"
 )
 
 const op = "start flease"
@@ -61,11 +60,6 @@ func (c *Config) checkMembers() error {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return nil
-}
-
-// keys are those that packets may be sealed with. The first is our own.
-func (c *Config) keys() []secret.Text {
-	return append([]secret.Text{c.Key}, c.OtherKeys...)
 }
 
 // checkAddresses says what is wrong with the addresses, and whether packets that

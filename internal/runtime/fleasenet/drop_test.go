@@ -237,7 +237,7 @@ func TestForeignEnvelopePanics(t *testing.T) {
 func TestNothingIsAllocated(t *testing.T) {
 	for _, key := range []secret.Text{{}, aKey} {
 		p, r, _ := endpoints(t, key)
-		r.receive = func(*flease.Envelope, []flease.Message, *Source) {}
+		r.config.Receive = func(*flease.Envelope, []flease.Message, *Source) {}
 		e := &flease.Envelope{From: 1, Incarnation: 11, To: 22, Sent: someSent}
 		msgs := usual(flease.KindWrite, 20)
 		buffer := make([]byte, 0, 4096)

@@ -1,10 +1,7 @@
 package fleasenet
 
 import (
-	"bytes"
-	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
@@ -12,135 +9,29 @@ import (
 	"github.com/leasehold-dev/leasehold/secret"
 )
 
-// An inbox knows whose packets are welcome. It is safe for concurrent use.
+// An inbox accepts packets of peers. It is safe for concurrent use.
 type inbox struct {
-	self        flease.Process
-	keys        []secret.Text // the first is our own
-	fingerprint uint64
-	mark        byte // what headers of our packets say about their seal
-	trailer     int
-	senders     map[flease.Process]*sender
-	outsiders   outsiders
-	packer      *packer // for answers to strangers
-	tally       *tally
-	receive     func(*flease.Envelope, []flease.Message, *Source)
-	strange     func(*flease.Envelope, uint64, *Source)
-	drained     func()
-	log         *slog.Logger
-	names       map[flease.Process]string // of peers, for the log
-	warned      *logthrottle.Throttle[flease.Process]
+	config    *Config
+	keys      []secret.Text // that packets may be sealed with; the first is our own
+	mark      byte          // what headers of our packets say about their seal
+	trailer   int
+	senders   map[flease.Process]*sender
+	outsiders outsiders
+	packer    *packer // for answers to strangers
+	tally     *tally
+	warned    *logthrottle.Throttle[flease.Process]
 }
 
 func newInbox(c *Config, p *packer, t *tally) *inbox {
 	in := &inbox{
-		self: c.Self, keys: c.keys(), fingerprint: c.Fingerprint,
-		mark: p.seal.mark(), trailer: p.seal.trailer(), packer: p, tally: t,
-		receive: c.Receive, strange: c.Strange, drained: c.Drained, senders: map[flease.Process]*sender{c.Self: new(sender)},
-		log: c.Logger, names: make(map[flease.Process]string), warned: logthrottle.New[flease.Process](warnEvery),
+		config: c, keys: append([]secret.Text{c.Key}, c.OtherKeys...), mark: p.seal.mark(), trailer: p.seal.trailer(),
+		packer: p, tally: t, senders: map[flease.Process]*sender{c.Self: new(sender)},
+		warned: logthrottle.New[flease.Process](warnEvery),
 	}
 	for _, p := range c.Peers {
-		in.senders[p.Process], in.names[p.Process] = new(sender), p.name()
+		in.senders[p.Process] = new(sender)
 	}
 	return in
-}
-
-// maxIncarnations is how many incarnations of a process are remembered: the
-// present one, those whose packets may still be under way, and one or two that
-// somebody replays.
-const maxIncarnations = 4
-
-// A sender is what is known about a peer from its packets.
-type sender struct {
-	mu           sync.Mutex
-	incarnations []*incarnation // the one heard last is first
-}
-
-type incarnation struct {
-	id     uint64
-	sent   flease.Wall // the highest Sent that it has used
-	seal   seal
-	nonce  nonce
-	window window
-}
-
-// open decrypts a packet, and says whether it is good. An incarnation is
-// remembered only when a packet has proved that it was there, so that nobody
-// without the key can make us forget one.
-func (s *sender) open(packet []byte, h *header, keys []secret.Text) fate {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	known := s.find(h)
-	switch {
-	case h.number == 0 || known != nil && !known.window.fresh(h.number):
-		return replayed // the first packet has number 1
-	case known == nil:
-		if known = meet(packet, h, keys); known == nil {
-			return unauthentic
-		}
-	case !known.seal.open(packet, h, &known.nonce):
-		return unauthentic
-	}
-	known.window.mark(h.number)
-	known.sent = max(known.sent, parseEnvelope(packet[headerSize:], h).Sent)
-	s.heard(known)
-	return delivered
-}
-
-// find returns the incarnation of a packet, nil if it is not known.
-func (s *sender) find(h *header) *incarnation {
-	for _, known := range s.incarnations {
-		if known.id == h.incarnation {
-			return known
-		}
-	}
-	return nil
-}
-
-// meet decrypts the first packet of an incarnation, and finds out by that with which of
-// the keys it seals. It returns nil if none fits. What is opened with a wrong key is
-// destroyed: all but the last are tried on a copy.
-func meet(packet []byte, h *header, keys []secret.Text) *incarnation {
-	for i, key := range keys {
-		seal, err := newSeal(key, h.from, h.incarnation)
-		if err != nil {
-			return nil
-		}
-		first, attempt := &incarnation{id: h.incarnation, seal: seal}, packet
-		if i < len(keys)-1 {
-			attempt = bytes.Clone(packet)
-		}
-		if first.seal.open(attempt, h, &first.nonce) {
-			copy(packet, attempt)
-			return first
-		}
-	}
-	return nil
-}
-
-// heard moves an incarnation to the front. If it is new, the one that was silent
-// for longest makes room, but not the one that is the newest by the sender's own
-// clock: whoever replays what he has recorded of many cannot make us forget it.
-func (s *sender) heard(k *incarnation) {
-	if len(s.incarnations) > 0 && s.incarnations[0] == k {
-		return
-	}
-	list := append(make([]*incarnation, 0, maxIncarnations+1), k)
-	newest := k
-	for _, other := range s.incarnations {
-		if other != k {
-			list = append(list, other)
-		}
-		if other.sent > newest.sent {
-			newest = other
-		}
-	}
-	if last := len(list) - 1; last == maxIncarnations {
-		if list[last] == newest {
-			last--
-		}
-		list = slices.Delete(list, last, last+1)
-	}
-	s.incarnations = list
 }
 
 // A reader hands packets over. Each goroutine that reads has its own.
@@ -161,7 +52,7 @@ func (r *reader) packet(b []byte) fate {
 	if why != delivered {
 		r.tally.drop(why, 1)
 		if why == strange {
-			r.hand(func(s *Source) { r.strange(&r.envelope, fingerprint, s) })
+			r.hand(func(s *Source) { r.config.Strange(&r.envelope, fingerprint, s) })
 		}
 		return why
 	}
@@ -172,7 +63,7 @@ func (r *reader) packet(b []byte) fate {
 }
 
 // deliver hands over a packet of a peer.
-func (r *reader) deliver(from *Source) { r.receive(&r.envelope, r.messages, from) }
+func (r *reader) deliver(from *Source) { r.config.Receive(&r.envelope, r.messages, from) }
 
 // open reads a packet into the envelope and the messages, or that of a stranger
 // into the envelope. What is cheap to check is checked first.
@@ -185,7 +76,7 @@ func (r *reader) open(b []byte) (_ fate, fingerprint uint64) {
 		return malformed, 0
 	}
 	peer := r.senders[h.from]
-	if h.to != r.self || h.incarnation == 0 || peer == nil && h.fingerprint == r.fingerprint {
+	if h.to != r.config.Self || h.incarnation == 0 || peer == nil && h.fingerprint == r.config.Fingerprint {
 		return foreign, 0
 	}
 	if h.sealed != r.mark {
@@ -196,7 +87,12 @@ func (r *reader) open(b []byte) (_ fate, fingerprint uint64) {
 	if end < headerSize+envelopeSize {
 		return malformed, 0
 	}
-	why := r.unseal(peer, b, &h)
+	var why fate
+	if peer != nil {
+		why = peer.open(b, &h, r.keys)
+	} else {
+		why = r.outsiders.open(b, &h, r.keys)
+	}
 	if why == unauthentic {
 		r.warn(h.from)
 	}
@@ -204,7 +100,7 @@ func (r *reader) open(b []byte) (_ fate, fingerprint uint64) {
 		return why, 0
 	}
 	r.envelope = parseEnvelope(b[headerSize:], &h)
-	if h.fingerprint != r.fingerprint {
+	if h.fingerprint != r.config.Fingerprint {
 		return strange, h.fingerprint
 	}
 	d := &r.decoder
@@ -217,26 +113,19 @@ func (r *reader) open(b []byte) (_ fate, fingerprint uint64) {
 	return delivered, 0
 }
 
-// unseal decrypts a packet of a peer, or of an outsider if peer is nil.
-func (r *reader) unseal(peer *sender, packet []byte, h *header) fate {
-	if peer == nil {
-		return r.outsiders.open(packet, h, r.keys)
-	}
-	return peer.open(packet, h, r.keys)
-}
-
 // warnEvery is how often the log mentions packets of a peer that are not authentic.
 const warnEvery = time.Minute
 
 // warn logs a packet that is not authentic and claims to be from a peer: usually
 // that was started with another key.
 func (r *reader) warn(peer flease.Process) {
-	name, known := r.names[peer]
-	if !known || r.log == nil {
+	place := slices.IndexFunc(r.config.Peers, func(p Peer) bool { return p.Process == peer })
+	if place < 0 || r.config.Logger == nil {
 		return
 	}
 	if suppressed, ok := r.warned.Allow(peer, 1); ok {
-		r.log.Warn("packets of a member are not authentic, and are dropped: has it another key?", "of", name, "from", r.from(), "since_last", suppressed)
+		r.config.Logger.Warn("packets of a member are not authentic, and are dropped: has it another key?",
+			"of", r.config.Peers[place].name(), "from", r.from(), "since_last", suppressed)
 	}
 }
 
@@ -245,6 +134,41 @@ func (r *reader) warn(peer flease.Process) {
 func (r *reader) drain() {
 	if r.waiting {
 		r.waiting = false
-		r.drained()
+		r.config.Drained()
+	}
+}
+
+// A Source is where a packet came from. It is good until the call returns that it
+// was given to.
+type Source struct {
+	reader *reader
+	answer []byte
+}
+
+// Reply answers a packet on the way that it came: its sender may be elsewhere than
+// where we look for it, or be a stranger. It is called under the lock that guards
+// Send, and at most once; the answer goes out after that lock is free.
+func (s *Source) Reply(e *flease.Envelope) {
+	to, packer := s.reader.envelope.From, s.reader.packer
+	if packer.numbers[to] == nil {
+		packer.numbers[to] = new(uint64)
+	}
+	s.answer, _ = packer.pack(nil, MinPacket, to, e, nil)
+}
+
+// Addr is the address that the packet came from, for the log. With TCP it has the
+// port of a connection, which is not one where anybody listens.
+func (s *Source) Addr() string { return s.reader.from() }
+
+// A wayBack sends a packet to where the one came from that is being read. It does
+// not wait for anybody.
+type wayBack func(to flease.Process, packet []byte)
+
+// hand hands over what was read, and sends the answer, if there is one.
+func (r *reader) hand(over func(*Source)) {
+	r.source = Source{reader: r}
+	over(&r.source)
+	if answer := r.source.answer; answer != nil {
+		r.back(r.envelope.From, answer)
 	}
 }

@@ -38,7 +38,8 @@ type line struct {
 	tls   *tls.Config // nil without TLS
 	tally *tally
 	log   *slog.Logger
-	hear  func(net.Conn) // reads what comes back, until the connection ends
+	// hear reads what comes back until the connection ends; a write would detect that too late.
+	hear func(net.Conn)
 
 	gathered load // the sender's, until it is flushed
 
@@ -177,8 +178,12 @@ func (l *line) dial(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.broken, l.since = make(chan struct{}), time.Now()
-	go l.watch(conn, l.broken)
+	broken := make(chan struct{})
+	l.broken, l.since = broken, time.Now()
+	go func() { // hangUp waits for it
+		defer close(broken)
+		l.hear(conn)
+	}()
 	l.mu.Lock()
 	l.conn = conn
 	l.mu.Unlock()
@@ -194,13 +199,6 @@ func (l *line) interrupt() {
 	if l.conn != nil {
 		_ = l.conn.Close()
 	}
-}
-
-// watch reads from a connection on which hardly anything comes, to learn at once
-// that it has ended; a write would learn it too late. hangUp waits for it.
-func (l *line) watch(conn net.Conn, broken chan<- struct{}) {
-	defer close(broken)
-	l.hear(conn)
 }
 
 // hangUp closes the connection, if there is one, and waits until it is closed.

@@ -2,8 +2,9 @@ package fleasenet
 
 import (
 	"cmp"
-	"context"
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,9 +38,8 @@ func (m *Memory) Join(c Config) (Net, error) {
 	if err := c.checkMembers(); err != nil {
 		return nil, err
 	}
-	n := &member{network: m, self: c.Self, limit: cmp.Or(c.MaxPacket, MaxPacket), wake: make(chan struct{}, 1)}
-	var err error
-	if n.packer, err = newPacker(&c, &n.tally); err != nil {
+	n := &member{network: m, limit: cmp.Or(c.MaxPacket, MaxPacket), wake: make(chan struct{}, 1)}
+	if err := n.begin(c); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
@@ -51,12 +51,8 @@ func (m *Memory) Join(c Config) (Net, error) {
 		m.members = make(map[flease.Process]*member)
 	}
 	m.members[c.Self] = n
-	ctx, stop := context.WithCancel(context.Background())
-	n.stop = stop
-	in := newInbox(&c, n.packer, &n.tally)
 	back := func(to flease.Process, packet []byte) { m.carry(way{c.Self, to}, packet) }
-	from := func() string { return "memory" }
-	n.running.Go(func() { n.read(ctx, &reader{inbox: in, back: back, from: from}) })
+	n.running.Go(func() { n.read(&reader{inbox: n.inbox, back: back, from: func() string { return "memory" }}) })
 	return n, nil
 }
 
@@ -98,4 +94,134 @@ func (m *Memory) carry(w way, packet []byte) {
 		delay += rand.N(m.latency.Jitter) //nolint:gosec // a network for tests
 	}
 	to.arrive(packet, time.Now().Add(delay))
+}
+
+const (
+	// maxUnderWay is how many packets may be on their way to a member of a Memory.
+	maxUnderWay = 4096
+	// maxGathered is how many bytes of packets wait for Flush at most.
+	maxGathered = 4 << 20
+)
+
+// A member is a process in a Memory.
+type member struct {
+	party
+	network *Memory
+	limit   int
+	buffer  []byte // the packets that wait for Flush
+	waiting []parcel
+
+	mu       sync.Mutex
+	underWay []parcel      // in the order in which they arrive
+	wake     chan struct{} // has one when something came that may be due sooner
+}
+
+// A parcel is a packet under way.
+type parcel struct {
+	packet []byte
+	to     flease.Process
+	due    time.Time
+}
+
+// Addr names the process.
+func (n *member) Addr() string { return fmt.Sprintf("memory:%d", n.config.Self) }
+
+func (n *member) Send(to flease.Process, e *flease.Envelope, msgs []flease.Message) {
+	if to == n.config.Self || n.packer.numbers[to] == nil { // there is one process of each id here
+		n.unknown(to)
+		return
+	}
+	for first := true; first || len(msgs) > 0; first = false {
+		if len(n.buffer) >= maxGathered {
+			n.drop(full, 1)
+			return
+		}
+		start := len(n.buffer)
+		n.buffer, msgs = n.packer.pack(n.buffer, n.limit, to, e, msgs)
+		n.waiting = append(n.waiting, parcel{packet: n.buffer[start:], to: to})
+	}
+}
+
+func (n *member) Flush() {
+	for _, p := range n.waiting {
+		n.network.carry(way{n.config.Self, p.to}, p.packet)
+	}
+	clear(n.waiting)
+	n.waiting, n.buffer = n.waiting[:0], n.buffer[:0]
+}
+
+// arrive lets a packet come at a time. It takes a copy, since the sender uses the
+// buffer again, and the receiver writes over it.
+func (n *member) arrive(packet []byte, due time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.underWay) >= maxUnderWay {
+		n.drop(full, 1)
+		return
+	}
+	after, _ := slices.BinarySearchFunc(n.underWay, due, func(p parcel, due time.Time) int {
+		return cmp.Or(p.due.Compare(due), -1) // behind those that are due at the same time
+	})
+	n.underWay = slices.Insert(n.underWay, after, parcel{packet: slices.Clone(packet), due: due})
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+}
+
+// read hands over what is due until the context ends.
+func (n *member) read(r *reader) {
+	for n.ctx.Err() == nil {
+		packet, wait := n.due()
+		if packet != nil {
+			r.packet(packet)
+			continue
+		}
+		r.drain()
+		n.sleep(wait)
+	}
+}
+
+// due returns a packet that has arrived, or nil and when the next one does, 0 if
+// there is none.
+func (n *member) due() ([]byte, time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.underWay) == 0 {
+		return nil, 0
+	}
+	if wait := time.Until(n.underWay[0].due); wait > 0 {
+		return nil, wait
+	}
+	packet := n.underWay[0].packet
+	n.underWay = slices.Delete(n.underWay, 0, 1)
+	return packet, 0
+}
+
+// sleep waits for something new, and for so long at most, unless that is 0. With
+// nothing under way there is no timer, so that virtual time has nowhere to go.
+func (n *member) sleep(wait time.Duration) {
+	var due <-chan time.Time
+	if wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-n.ctx.Done():
+	case <-n.wake:
+	case <-due:
+	}
+}
+
+// Close leaves the network.
+func (n *member) Close() error {
+	n.network.mu.Lock()
+	if n.network.members[n.config.Self] == n {
+		delete(n.network.members, n.config.Self)
+	}
+	n.network.mu.Unlock()
+	n.stop()
+	n.running.Wait()
+	return nil
 }

@@ -2,10 +2,15 @@ package fleasenet
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
+	"errors"
 	"log/slog"
+	"net"
 	"strconv"
+	"sync"
 
+	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 	"github.com/leasehold-dev/leasehold/secret"
 )
@@ -100,4 +105,41 @@ type Net interface {
 	// Close ends all goroutines and waits for them. What was not flushed is lost,
 	// and what is sent after it.
 	Close() error
+}
+
+// A party is what all networks have in common. Its context ends with Close.
+type party struct {
+	tally
+	config  Config
+	packer  *packer
+	inbox   *inbox
+	ctx     context.Context
+	stop    context.CancelFunc
+	running sync.WaitGroup
+}
+
+func (p *party) begin(c Config) (err error) {
+	p.config = c
+	if p.packer, err = newPacker(&p.config, &p.tally); err != nil {
+		return err
+	}
+	p.inbox = newInbox(&p.config, p.packer, &p.tally)
+	p.ctx, p.stop = context.WithCancel(context.Background())
+	return nil
+}
+
+// unknown drops a packet for a process that there is no way to. What a process sends to
+// itself needs none.
+func (p *party) unknown(to flease.Process) {
+	if to != p.config.Self {
+		p.drop(foreign, 1)
+	}
+}
+
+// closed returns the result of Close.
+func closed(addr string, err error) error {
+	if err != nil && !errors.Is(err, net.ErrClosed) {
+		return leasehold.Errorf(op, leasehold.Other, addr, "%w", err)
+	}
+	return nil
 }

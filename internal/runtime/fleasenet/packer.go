@@ -5,15 +5,12 @@ import (
 	"slices"
 
 	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
-	"github.com/leasehold-dev/leasehold/secret"
 )
 
 // A packer writes the packets of a process. It is for one goroutine at a time.
 type packer struct {
-	self        flease.Process
+	config      *Config
 	incarnation uint64
-	fingerprint uint64
-	key         secret.Text
 	seal        seal
 	numbers     map[flease.Process]*uint64 // of the newest packet to each peer
 	tally       *tally
@@ -27,7 +24,7 @@ func newPacker(c *Config, t *tally) (*packer, error) {
 		return nil, err
 	}
 	p := &packer{
-		self: c.Self, incarnation: c.Incarnation, fingerprint: c.Fingerprint, key: c.Key, seal: s, tally: t,
+		config: c, incarnation: c.Incarnation, seal: s, tally: t,
 		numbers: map[flease.Process]*uint64{c.Self: new(uint64)},
 	}
 	for _, peer := range c.Peers {
@@ -42,8 +39,8 @@ func newPacker(c *Config, t *tally) (*packer, error) {
 // An envelope of someone else is a bug of the caller, which would have it
 // believed under our name. One of another incarnation is ours from now on.
 func (p *packer) pack(b []byte, limit int, to flease.Process, e *flease.Envelope, msgs []flease.Message) ([]byte, []flease.Message) {
-	if e.From != p.self {
-		panic(fmt.Sprintf("fleasenet: an envelope of process %d from process %d", e.From, p.self))
+	if e.From != p.config.Self {
+		panic(fmt.Sprintf("fleasenet: an envelope of process %d from process %d", e.From, p.config.Self))
 	}
 	if e.Incarnation != p.incarnation {
 		p.become(e.Incarnation)
@@ -51,8 +48,8 @@ func (p *packer) pack(b []byte, limit int, to flease.Process, e *flease.Envelope
 	number := p.numbers[to]
 	*number++
 	h := header{
-		sealed: p.seal.mark(), waiting: e.Waiting, giveWay: e.GiveWay, from: p.self, to: to,
-		incarnation: p.incarnation, number: *number, fingerprint: p.fingerprint,
+		sealed: p.seal.mark(), waiting: e.Waiting, giveWay: e.GiveWay, from: p.config.Self, to: to,
+		incarnation: p.incarnation, number: *number, fingerprint: p.config.Fingerprint,
 	}
 	start := len(b)
 	b = slices.Grow(b, limit+largestMessage+widest)
@@ -66,7 +63,7 @@ func (p *packer) pack(b []byte, limit int, to flease.Process, e *flease.Envelope
 // become takes another incarnation. Its packets have a key of their own, so that no
 // nonce is used twice even if numbers of the one before were.
 func (p *packer) become(incarnation uint64) {
-	s, err := newSeal(p.key, p.self, incarnation)
+	s, err := newSeal(p.config.Key, p.config.Self, incarnation)
 	if err != nil {
 		panic(err) // the key was good for the one before
 	}
@@ -81,7 +78,7 @@ func (p *packer) become(incarnation uint64) {
 // and the machine should not have let them in.
 func (p *packer) messages(b []byte, limit int, to flease.Process, e *flease.Envelope, msgs []flease.Message) (_ []byte, n, skipped int) {
 	w := &p.encoder
-	w.begin(p.self, to, e)
+	w.begin(p.config.Self, to, e)
 	w.b, w.at = b[:cap(b)], len(b)
 	for i := range msgs {
 		if len(msgs[i].Name) > flease.MaxName {

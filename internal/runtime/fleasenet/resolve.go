@@ -1,6 +1,7 @@
 package fleasenet
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net"
@@ -106,15 +107,9 @@ func (d *destination) resolve(ctx context.Context) error {
 }
 
 func (d *destination) settle(ip netip.Addr, port uint16) {
-	d.at.Store(&place{addr: net.UDPAddrFromAddrPort(netip.AddrPortFrom(ip, port)), limit: d.limit(ip)})
-}
-
-func (d *destination) limit(ip netip.Addr) int {
-	switch {
-	case d.maxPacket != 0:
-		return d.maxPacket
-	case ip.IsLoopback():
-		return MaxPacket
+	limit := UsualPacket
+	if ip.IsLoopback() {
+		limit = MaxPacket
 	}
-	return UsualPacket
+	d.at.Store(&place{addr: net.UDPAddrFromAddrPort(netip.AddrPortFrom(ip, port)), limit: cmp.Or(d.maxPacket, limit)})
 }

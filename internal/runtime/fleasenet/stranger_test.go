@@ -26,7 +26,7 @@ func TestStrangers(t *testing.T) {
 		for _, id := range []flease.Process{1, 7} {
 			_, r, got := endpoints(t, key)
 			var heard flease.Envelope
-			r.strange = func(e *flease.Envelope, fingerprint uint64, from *Source) {
+			r.config.Strange = func(e *flease.Envelope, fingerprint uint64, from *Source) {
 				if fingerprint != 5 {
 					t.Errorf("fingerprint %d", fingerprint)
 				}
@@ -72,7 +72,7 @@ func TestStrangers(t *testing.T) {
 // Only who has the key can take up room.
 func TestStrangersWithoutKey(t *testing.T) {
 	_, r, _ := endpoints(t, aKey)
-	r.strange = func(*flease.Envelope, uint64, *Source) { t.Error("it was believed") }
+	r.config.Strange = func(*flease.Envelope, uint64, *Source) { t.Error("it was believed") }
 	packet, _ := guest(t, 7, secret.New("another key, as long")).pack(nil, UsualPacket, 2, &flease.Envelope{From: 7, Incarnation: 99}, nil)
 	if why := r.packet(packet); why != unauthentic {
 		t.Error(why)
@@ -80,7 +80,7 @@ func TestStrangersWithoutKey(t *testing.T) {
 	if n := len(r.outsiders.senders); n != 0 {
 		t.Errorf("remembers %d strangers", n)
 	}
-	r.strange = func(*flease.Envelope, uint64, *Source) {}
+	r.config.Strange = func(*flease.Envelope, uint64, *Source) {}
 	for i := range flease.Process(MaxPeers + 3) {
 		id := 7 + i
 		packet, _ := guest(t, id, aKey).pack(nil, UsualPacket, 2, &flease.Envelope{From: id, Incarnation: 99}, nil)

@@ -2,13 +2,11 @@ package fleasenet
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"net"
 	"sync"
 	"time"
 
-	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 )
 
@@ -47,18 +45,11 @@ const (
 
 // streams is a network of connections.
 type streams struct {
-	tally
+	party
 	listener net.Listener
-	config   Config
-	packer   *packer
 	limit    int
-	inbox    *inbox
 	lines    map[flease.Process]*line
 	dirty    []*line // have something to flush
-
-	ctx     context.Context
-	stop    context.CancelFunc
-	running sync.WaitGroup
 
 	mu       sync.Mutex
 	incoming map[net.Conn]bool
@@ -88,15 +79,12 @@ func TCP(c Config) (Net, error) {
 // newStreams takes over the listener, if it returns no error.
 func newStreams(c Config, l net.Listener) (*streams, error) {
 	s := &streams{
-		listener: l, config: c, limit: cmp.Or(c.MaxPacket, MaxPacket),
+		listener: l, limit: cmp.Or(c.MaxPacket, MaxPacket),
 		lines: make(map[flease.Process]*line), incoming: make(map[net.Conn]bool),
 	}
-	var err error
-	if s.packer, err = newPacker(&c, &s.tally); err != nil {
+	if err := s.begin(c); err != nil {
 		return nil, err
 	}
-	s.inbox = newInbox(&c, s.packer, &s.tally)
-	s.ctx, s.stop = context.WithCancel(context.Background())
 	for _, p := range c.Peers {
 		if p.Process != c.Self || plain(p.Addr) != plain(s.Addr()) { // that is us
 			line := newLine(p, &c, &s.tally, s.hear)
@@ -113,9 +101,7 @@ func (s *streams) Addr() string { return s.listener.Addr().String() }
 func (s *streams) Send(to flease.Process, e *flease.Envelope, msgs []flease.Message) {
 	line := s.lines[to]
 	if line == nil {
-		if to != s.config.Self {
-			s.drop(foreign, 1)
-		}
+		s.unknown(to)
 		return
 	}
 	if line.gathered.packets == 0 {
@@ -149,8 +135,5 @@ func (s *streams) Close() error {
 		line.interrupt()
 	}
 	s.running.Wait()
-	if err != nil && !errors.Is(err, net.ErrClosed) {
-		return leasehold.Errorf(op, leasehold.Other, s.Addr(), "%w", err)
-	}
-	return nil
+	return closed(s.Addr(), err)
 }

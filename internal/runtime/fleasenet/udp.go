@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"net"
-	"sync"
 	"time"
 
-	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 )
 
@@ -24,18 +22,13 @@ const (
 
 // datagrams is a network of datagrams on one socket.
 type datagrams struct {
-	tally
-	self   flease.Process
-	conn   *net.UDPConn
-	batch  *batch
-	packer *packer
-	peers  map[flease.Process]*destination
+	party
+	conn  *net.UDPConn
+	batch *batch
+	peers map[flease.Process]*destination
 
 	buffer  []byte     // the packets that wait
 	waiting []datagram // where they are
-
-	stop    context.CancelFunc
-	running sync.WaitGroup
 }
 
 // A datagram is a packet, and where it goes.
@@ -75,25 +68,21 @@ func listenUDP(addr string) (*net.UDPConn, error) {
 // newDatagrams takes over the socket, if it returns no error.
 func newDatagrams(c Config, conn *net.UDPConn) (*datagrams, error) {
 	d := &datagrams{
-		self: c.Self, conn: conn, batch: newBatch(conn), peers: make(map[flease.Process]*destination),
+		conn: conn, batch: newBatch(conn), peers: make(map[flease.Process]*destination),
 		buffer: make([]byte, 0, gathered), waiting: make([]datagram, 0, atATime),
 	}
-	var err error
-	if d.packer, err = newPacker(&c, &d.tally); err != nil {
+	if err := d.begin(c); err != nil {
 		return nil, err
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	d.stop = stop
 	names, err := d.find(&c)
 	if err != nil {
-		stop()
+		d.stop()
 		return nil, err
 	}
 	enlarge(conn)
-	in := newInbox(&c, d.packer, &d.tally)
-	d.running.Go(func() { d.read(ctx, &reader{inbox: in}) })
+	d.running.Go(d.read)
 	for _, name := range names {
-		d.running.Go(func() { name.follow(ctx, c.Logger) })
+		d.running.Go(func() { name.follow(d.ctx, c.Logger) })
 	}
 	return d, nil
 }
@@ -103,9 +92,7 @@ func (d *datagrams) Addr() string { return d.conn.LocalAddr().String() }
 func (d *datagrams) Send(to flease.Process, e *flease.Envelope, msgs []flease.Message) {
 	peer := d.peers[to]
 	if peer == nil {
-		if to != d.self {
-			d.drop(foreign, 1)
-		}
+		d.unknown(to)
 		return
 	}
 	at := peer.at.Load()
@@ -141,20 +128,20 @@ func (d *datagrams) Flush() {
 }
 
 // read hands over what comes until the socket is closed.
-func (d *datagrams) read(ctx context.Context, r *reader) {
+func (d *datagrams) read() {
 	var from *net.UDPAddr
+	r := &reader{inbox: d.inbox, from: func() string { return from.String() }}
 	r.back = func(_ flease.Process, packet []byte) {
 		if _, err := d.conn.WriteToUDP(packet, from); err != nil {
 			d.drop(failed, 1)
 		}
 	}
-	r.from = func() string { return from.String() }
 	for {
 		packets, err := d.batch.read()
-		if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+		if d.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil && !pause(ctx, readPause) {
+		if err != nil && !pause(d.ctx, readPause) {
 			return
 		}
 		for i, p := range packets {
@@ -184,8 +171,5 @@ func (d *datagrams) Close() error {
 	d.stop()
 	err := d.conn.Close()
 	d.running.Wait()
-	if err != nil && !errors.Is(err, net.ErrClosed) {
-		return leasehold.Errorf(op, leasehold.Other, d.Addr(), "%w", err)
-	}
-	return nil
+	return closed(d.Addr(), err)
 }

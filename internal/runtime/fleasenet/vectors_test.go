@@ -31,7 +31,7 @@ func TestVectors(t *testing.T) {
 	var got strings.Builder
 	for _, key := range []secret.Text{{}, aKey} {
 		p, _, _ := endpoints(t, key)
-		p.fingerprint = 0x0102030405060708
+		p.config.Fingerprint = 0x0102030405060708
 		packet, _ := p.pack(nil, UsualPacket, 2, e, msgs)
 		name := key.Reveal()
 		if name == "" {

@@ -80,13 +80,11 @@ func checkChunk(c *leaseholdv1.TransferChunk) error {
 	if n := len(sizes); n == 0 || n > 1 && weight(c) > maxChunk || left > MaxRecord {
 		return leasehold.Errorf(opReceive, leasehold.ErrLimit, "", "a chunk has %d records of %d bytes", n, left)
 	}
+	sum := uint64(0) // of fewer numbers of 32 bits than could overflow it
 	for _, size := range sizes {
-		if uint64(size) > left {
-			return leasehold.Errorf(opReceive, leasehold.ErrInvalid, "", "the sizes of a chunk's records do not sum up to its data")
-		}
-		left -= uint64(size)
+		sum += uint64(size)
 	}
-	if left != 0 {
+	if sum != left {
 		return leasehold.Errorf(opReceive, leasehold.ErrInvalid, "", "the sizes of a chunk's records do not sum up to its data")
 	}
 	return nil

@@ -112,23 +112,13 @@ func (in *Incoming) Confirm() bool {
 
 // Refuse tells the source that its state is not wanted, and why. It ends the
 // context. The first reason counts, and none does after Confirm.
-func (in *Incoming) Refuse(why error) {
+func (in *Incoming) Refuse(why error) { in.fail(why, false) }
+
+// fail is Refuse, and also of what has been confirmed if so told.
+func (in *Incoming) fail(why error, confirmed bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if !in.confirmed {
-		in.refuse(why)
-	}
-}
-
-// fail is Refuse, also of what has been confirmed.
-func (in *Incoming) fail(why error) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.refuse(why)
-}
-
-func (in *Incoming) refuse(why error) {
-	if in.refusal != nil {
+	if in.refusal != nil || in.confirmed && !confirmed {
 		return
 	}
 	in.refusal = why
@@ -140,7 +130,7 @@ func (in *Incoming) refuse(why error) {
 
 // Close ends the transfer, confirmed or not, and forgets the ticket.
 func (in *Incoming) Close(why error) {
-	in.fail(why)
+	in.fail(why, true)
 	in.server.forget(in.ticket)
 }
 

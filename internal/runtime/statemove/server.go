@@ -1,6 +1,7 @@
 package statemove
 
 import (
+	"bytes"
 	"context"
 	"crypto/subtle"
 	"log/slog"
@@ -103,7 +104,7 @@ func (s *Server) Close() {
 	s.expected = make(map[protocol.Ticket]*Incoming)
 	s.mu.Unlock()
 	for _, in := range expected {
-		in.fail(leasehold.Errorf(opReceive, leasehold.ErrClosed, "", "this owner is shutting down"))
+		in.fail(leasehold.Errorf(opReceive, leasehold.ErrClosed, "", "this owner is shutting down"), true)
 	}
 	// Sources hear of it if they listen.
 	const patience = time.Second
@@ -143,7 +144,7 @@ func (s *Server) await(ctx context.Context, o *leaseholdv1.TransferOpening) (*In
 	if err := wire.CheckVersion(o.GetVersion()); err != nil {
 		return nil, wire.FromError(err)
 	}
-	if o.GetNamespace() != string(s.Namespace) || leasehold.Session(pad(o.GetSession())) != s.Session {
+	if o.GetNamespace() != string(s.Namespace) || !bytes.Equal(o.GetSession(), s.Session[:]) {
 		return nil, status.Errorf(codes.FailedPrecondition, "the state is meant for another process: this is session %s in namespace %q", s.Session.Short(), s.Namespace)
 	}
 	for {
@@ -155,13 +156,4 @@ func (s *Server) await(ctx context.Context, o *leaseholdv1.TransferOpening) (*In
 			return nil, status.Error(codes.PermissionDenied, "no leader has announced this move here, or it is over")
 		}
 	}
-}
-
-// pad makes a session of bytes; those that are none become the zero session,
-// which nobody has.
-func pad(b []byte) (s [16]byte) {
-	if len(b) == len(s) {
-		copy(s[:], b)
-	}
-	return s
 }

@@ -17,30 +17,28 @@ import (
 // Generic clients retry a call that is Unavailable; one that is Aborted has to
 // be begun anew, here by looking up the key again.
 func codeOf(k leasehold.Kind) codes.Code {
-	switch k {
-	case leasehold.ErrInvalid:
-		return codes.InvalidArgument
-	case leasehold.ErrNotOwner:
-		return codes.Aborted
-	case leasehold.ErrNoOwner, leasehold.ErrNotLeader, leasehold.ErrUnavailable, leasehold.ErrSuspended, leasehold.ErrIndeterminate:
-		return codes.Unavailable
-	case leasehold.ErrNameTaken, leasehold.ErrExists:
-		return codes.AlreadyExists
-	case leasehold.ErrNotFound:
-		return codes.NotFound
-	case leasehold.ErrLimit:
-		return codes.ResourceExhausted
-	case leasehold.ErrStale:
-		return codes.FailedPrecondition
-	case leasehold.ErrClosed:
-		return codes.Canceled
-	case leasehold.ErrInternal:
-		return codes.Internal
-	case leasehold.ErrDenied:
-		return codes.PermissionDenied
-	default:
-		return codes.Unknown
+	if code, ok := codesByKind[k]; ok {
+		return code
 	}
+	return codes.Unknown
+}
+
+var codesByKind = map[leasehold.Kind]codes.Code{
+	leasehold.ErrInvalid:       codes.InvalidArgument,
+	leasehold.ErrNotOwner:      codes.Aborted,
+	leasehold.ErrNoOwner:       codes.Unavailable,
+	leasehold.ErrNotLeader:     codes.Unavailable,
+	leasehold.ErrUnavailable:   codes.Unavailable,
+	leasehold.ErrSuspended:     codes.Unavailable,
+	leasehold.ErrIndeterminate: codes.Unavailable,
+	leasehold.ErrNameTaken:     codes.AlreadyExists,
+	leasehold.ErrExists:        codes.AlreadyExists,
+	leasehold.ErrNotFound:      codes.NotFound,
+	leasehold.ErrLimit:         codes.ResourceExhausted,
+	leasehold.ErrStale:         codes.FailedPrecondition,
+	leasehold.ErrClosed:        codes.Canceled,
+	leasehold.ErrInternal:      codes.Internal,
+	leasehold.ErrDenied:        codes.PermissionDenied,
 }
 
 // kindOf is the kind of a status that says nothing more: it comes from gRPC

@@ -34,10 +34,7 @@ func ToLookupRequest(r *leaseholdv1.FollowRequest, lookup uint64) (*protocol.Loo
 		Term:      leasehold.Term(r.GetTerm()),
 		Crosses:   r.GetCrosses(),
 	}
-	if err := out.Validate(); err != nil {
-		return nil, err
-	}
-	return out, nil
+	return checked(out, out.Validate())
 }
 
 // FromLookupReply writes what a manager says to a lookup. To say the same to
@@ -93,10 +90,7 @@ func ToLookupReply(u *leaseholdv1.Update, l protocol.Limits) (*protocol.LookupRe
 			return nil, err
 		}
 	}
-	if err := out.Validate(l); err != nil {
-		return nil, err
-	}
-	return out, nil
+	return checked(out, out.Validate(l))
 }
 
 func fromCrossing(c *table.Crossing) *leaseholdv1.Crossing {
@@ -112,9 +106,7 @@ func fromCrossing(c *table.Crossing) *leaseholdv1.Crossing {
 
 // toCrossing checks little: only the table that is to cross the gap can tell whether this is right.
 func toCrossing(c *leaseholdv1.Crossing) (*table.Crossing, error) {
-	out := &table.Crossing{Gap: table.Gap{
-		From: leasehold.LSN(c.GetFrom()), After: leasehold.LSN(c.GetAfter()), Base: leasehold.LSN(c.GetBase()), Newest: leasehold.Generation(c.GetNewest()),
-	}}
+	out := &table.Crossing{Gap: toGap(c)}
 	for _, b := range c.GetSilent() {
 		var s leasehold.Session
 		if len(b) != len(s) {

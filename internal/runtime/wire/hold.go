@@ -24,12 +24,12 @@ func FromLeaseRequest(r *protocol.LeaseRequest) *leaseholdv1.HoldRequest {
 		Applied:   uint64(r.Applied),
 		Leases:    fromLeases(len(r.Leases), func(i int) leasehold.Lease { return r.Leases[i] }),
 		Leaving:   r.Leaving,
-		Gone:      fromSession(r.Gone),
+		Gone:      fromID(r.Gone),
 		Load:      r.Load,
 		Loads:     FromLoads(r.Loads),
 		Mover:     r.Mover,
-		Moves:     fromMoveReports(r.Moves),
-		Imports:   fromImports(r.Imports),
+		Moves:     fromEach(r.Moves, fromMoveReport),
+		Imports:   fromEach(r.Imports, fromImport),
 		Parting:   r.Parting,
 		Draining:  r.Draining,
 		Suspended: r.Suspended,
@@ -40,60 +40,38 @@ func FromLeaseRequest(r *protocol.LeaseRequest) *leaseholdv1.HoldRequest {
 // ToLeaseRequest reads what an owner says to the leader. It does not look at
 // the version: see [CheckVersion].
 func ToLeaseRequest(r *leaseholdv1.HoldRequest, l protocol.Limits) (*protocol.LeaseRequest, error) {
-	n, err := countLeases(r.GetLeases(), l)
-	if err != nil {
-		return nil, err
-	}
-	holder, err := ToHolder(r.GetHolder())
-	if err != nil {
-		return nil, err
-	}
-	gone, err := toSession(r.GetGone())
-	if err != nil {
-		return nil, err
-	}
+	leases, err := toLeases(r.GetLeases(), l, func(to *leasehold.Lease) *leasehold.Lease { return to })
 	out := &protocol.LeaseRequest{
 		Namespace: leasehold.Namespace(r.GetNamespace()),
-		Holder:    holder,
+		Holder:    get(&err, r.GetHolder(), ToHolder),
 		Seq:       protocol.Seq(r.GetSeq()),
 		Term:      leasehold.Term(r.GetTerm()),
 		Heard:     protocol.Seq(r.GetHeard()),
 		Applied:   protocol.Seq(r.GetApplied()),
-		Leases:    make([]leasehold.Lease, n),
+		Leases:    leases,
 		Leaving:   r.GetLeaving(),
-		Gone:      gone,
+		Gone:      get(&err, r.GetGone(), toSession),
 		Load:      r.GetLoad(),
+		Loads:     get(&err, r.GetLoads(), ToLoads),
 		Mover:     r.GetMover(),
+		Imports:   get(&err, r.GetImports(), toImports),
+		Moves:     get(&err, r.GetMoves(), toMoveReports),
 		Parting:   r.GetParting(),
 		Draining:  r.GetDraining(),
 		Suspended: r.GetSuspended(),
 		Resumed:   leasehold.Generation(r.GetResumed()),
 	}
-	if out.Loads, err = ToLoads(r.GetLoads()); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	if out.Imports, err = toImports(r.GetImports()); err != nil {
-		return nil, err
-	}
-	if out.Moves, err = toMoveReports(r.GetMoves()); err != nil {
-		return nil, err
-	}
-	for i := range out.Leases {
-		if out.Leases[i], err = leaseAt(r.GetLeases(), i); err != nil {
-			return nil, err
-		}
-	}
-	if err := out.Validate(l); err != nil {
-		return nil, err
-	}
-	return out, nil
+	return checked(out, out.Validate(l))
 }
 
 // FromLeaseReply writes what the leader says to an owner.
 func FromLeaseReply(r *protocol.LeaseReply) *leaseholdv1.HoldResponse {
 	grant := &leaseholdv1.Grant{
 		Namespace:  string(r.Namespace),
-		Session:    fromSession(r.Session),
+		Session:    fromID(r.Session),
 		Leader:     string(r.Leader),
 		Term:       uint64(r.Term),
 		Seq:        uint64(r.Seq),
@@ -103,8 +81,8 @@ func FromLeaseReply(r *protocol.LeaseReply) *leaseholdv1.HoldResponse {
 		Clock:      int64(r.Clock),
 		Incumbent:  FromHolder(r.Incumbent),
 		Contender:  FromHolder(r.Contender),
-		Departures: fromDepartures(r.Departures),
-		Arrivals:   fromArrivals(r.Arrivals),
+		Departures: fromEach(r.Departures, fromDeparture),
+		Arrivals:   fromEach(r.Arrivals, fromArrival),
 		Draining:   r.Draining,
 		Idle:       r.Idle,
 		Collecting: r.Collecting,
@@ -123,54 +101,34 @@ func ToLeaseReply(g *leaseholdv1.Grant, l protocol.Limits) (*protocol.LeaseReply
 	if err := tooMany("departures and arrivals", len(g.GetDepartures())+len(g.GetArrivals()), 2*protocol.MaxMoves); err != nil {
 		return nil, err
 	}
-	n, err := countLeases(g.GetOffers(), l)
-	if err != nil {
-		return nil, err
-	}
-	session, err := toSession(g.GetSession())
-	if err != nil {
-		return nil, err
-	}
+	offers, err := toLeases(g.GetOffers(), l, func(o *protocol.Offer) *leasehold.Lease { return &o.Lease })
 	out := &protocol.LeaseReply{
 		Namespace:  leasehold.Namespace(g.GetNamespace()),
-		Session:    session,
+		Session:    get(&err, g.GetSession(), toSession),
 		Leader:     storage.ManagerID(g.GetLeader()),
 		Term:       leasehold.Term(g.GetTerm()),
 		Seq:        protocol.Seq(g.GetSeq()),
 		Echo:       protocol.Seq(g.GetEcho()),
 		Timing:     toTiming(g.GetTiming()),
-		Offers:     make([]protocol.Offer, n),
+		Offers:     offers,
 		Clock:      mono.Instant(g.GetClock()),
+		Incumbent:  get(&err, g.GetIncumbent(), toOptionalHolder),
+		Contender:  get(&err, g.GetContender(), toOptionalHolder),
+		Departures: get(&err, g.GetDepartures(), toDepartures),
+		Arrivals:   get(&err, g.GetArrivals(), toArrivals),
 		Draining:   g.GetDraining(),
 		Idle:       g.GetIdle(),
 		Goodbye:    g.GetGoodbye(),
 		Collecting: g.GetCollecting(),
 		Refusal:    leasehold.Kind(g.GetRefusal()),
 	}
-	if out.Incumbent, err = toOptionalHolder(g.GetIncumbent()); err != nil {
+	if err == nil {
+		err = markFresh(out.Offers, g.GetFresh(), g.GetTickets())
+	}
+	if err != nil {
 		return nil, err
 	}
-	if out.Contender, err = toOptionalHolder(g.GetContender()); err != nil {
-		return nil, err
-	}
-	if out.Departures, err = each(g.GetDepartures(), toDeparture); err != nil {
-		return nil, err
-	}
-	if out.Arrivals, err = each(g.GetArrivals(), toArrival); err != nil {
-		return nil, err
-	}
-	for i := range out.Offers {
-		if out.Offers[i].Lease, err = leaseAt(g.GetOffers(), i); err != nil {
-			return nil, err
-		}
-	}
-	if err := markFresh(out.Offers, g.GetFresh(), g.GetTickets()); err != nil {
-		return nil, err
-	}
-	if err := out.Validate(l); err != nil {
-		return nil, err
-	}
-	return out, nil
+	return checked(out, out.Validate(l))
 }
 
 // FromNotLeader writes the answer of a manager that does not lead.

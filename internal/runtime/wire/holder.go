@@ -26,21 +26,18 @@ func ToHolder(h *leaseholdv1.Holder) (*table.Holder, error) {
 	if h == nil {
 		return nil, leasehold.Errorf("read holder", leasehold.ErrInvalid, "", "it is missing")
 	}
-	session, err := toSession(h.GetSession())
-	if err != nil {
-		return nil, err
-	}
+	var err error
 	out := &table.Holder{
 		Owner:   leasehold.OwnerID(h.GetOwner()),
-		Session: session,
+		Session: get(&err, h.GetSession(), toSession),
 		Addr:    h.GetAddr(),
 		Weight:  h.GetWeight(),
 		Process: h.GetProcess(),
 	}
-	if err := protocol.ValidateHolder(out); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	return out, nil
+	return checked(out, protocol.ValidateHolder(out))
 }
 
 // toOptionalHolder reads a holder that may be missing.
@@ -51,22 +48,8 @@ func toOptionalHolder(h *leaseholdv1.Holder) (*table.Holder, error) {
 	return ToHolder(h)
 }
 
-// toSession reads a session; no bytes are the zero session.
 func toSession(b []byte) (leasehold.Session, error) {
-	var s leasehold.Session
-	if len(b) != 0 && len(b) != len(s) {
-		return s, leasehold.Errorf("read session", leasehold.ErrInvalid, "", "it has %d bytes, want %d", len(b), len(s))
-	}
-	copy(s[:], b)
-	return s, nil
-}
-
-// fromSession writes a session; the zero session is no bytes.
-func fromSession(s leasehold.Session) []byte {
-	if s.IsZero() {
-		return nil
-	}
-	return s[:]
+	return toID[leasehold.Session]("read session", b)
 }
 
 // A holderList collects the holders of a message, each once. It compares them

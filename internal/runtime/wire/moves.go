@@ -10,26 +10,10 @@ import (
 
 const opMoves = "read moves"
 
-// toTicket reads a ticket; no bytes are the zero ticket.
-func toTicket(b []byte) (protocol.Ticket, error) {
-	var t protocol.Ticket
-	if len(b) != 0 && len(b) != len(t) {
-		return t, leasehold.Errorf("read ticket", leasehold.ErrInvalid, "", "it has %d bytes, want %d", len(b), len(t))
-	}
-	copy(t[:], b)
-	return t, nil
-}
+func toTicket(b []byte) (protocol.Ticket, error) { return toID[protocol.Ticket]("read ticket", b) }
 
-// fromTicket writes a ticket; the zero ticket is no bytes.
-func fromTicket(t protocol.Ticket) []byte {
-	if t.IsZero() {
-		return nil
-	}
-	return t[:]
-}
-
-// tooMany reports an error if a list is longer than it may be, before anyone
-// allocates for it.
+// tooMany reports an error if a list is longer than it may be, before anything is
+// allocated for it.
 func tooMany(what string, n, most int) error {
 	if n > most {
 		return leasehold.Errorf(opMoves, leasehold.ErrLimit, "", "%d %s, at most %d are allowed", n, what, most)
@@ -37,161 +21,119 @@ func tooMany(what string, n, most int) error {
 	return nil
 }
 
-// each reads every element of a list with read. An empty list is nil.
-func each[M, V any](list []M, read func(M) (V, error)) ([]V, error) {
-	if len(list) == 0 {
-		return nil, nil
+func fromMoveReport(m *protocol.MoveReport) *leaseholdv1.MoveReport {
+	return &leaseholdv1.MoveReport{
+		Ticket:  fromID(m.Ticket),
+		Start:   uint64(m.Range.Start),
+		Limit:   uint64(m.Range.Limit),
+		To:      FromHolder(m.To),
+		State:   leaseholdv1.MoveState(m.State),
+		Newest:  uint64(m.Newest),
+		Backing: uint64(m.Backing),
+		Records: m.Records,
+		Bytes:   m.Bytes,
 	}
-	out := make([]V, len(list))
-	for i := range list {
-		var err error
-		if out[i], err = read(list[i]); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-func fromMoveReports(moves []protocol.MoveReport) []*leaseholdv1.MoveReport {
-	var out []*leaseholdv1.MoveReport
-	for i := range moves {
-		m := &moves[i]
-		out = append(out, &leaseholdv1.MoveReport{
-			Ticket:  fromTicket(m.Ticket),
-			Start:   uint64(m.Range.Start),
-			Limit:   uint64(m.Range.Limit),
-			To:      FromHolder(m.To),
-			State:   leaseholdv1.MoveState(m.State),
-			Newest:  uint64(m.Newest),
-			Backing: uint64(m.Backing),
-			Records: m.Records,
-			Bytes:   m.Bytes,
-		})
-	}
-	return out
 }
 
 func toMoveReports(list []*leaseholdv1.MoveReport) ([]protocol.MoveReport, error) {
 	if err := tooMany("moves", len(list), protocol.MaxMoves); err != nil {
 		return nil, err
 	}
-	return each(list, toMoveReport)
+	return toEach(list, toMoveReport)
 }
 
-func toMoveReport(m *leaseholdv1.MoveReport) (protocol.MoveReport, error) {
+func toMoveReport(m *leaseholdv1.MoveReport) (out protocol.MoveReport, err error) {
 	if s := m.GetState(); s < 0 || s > math.MaxUint8 {
-		return protocol.MoveReport{}, leasehold.Errorf(opMoves, leasehold.ErrInvalid, "", "unknown state %d", s)
+		return out, leasehold.Errorf(opMoves, leasehold.ErrInvalid, "", "unknown state %d", s)
 	}
-	ticket, err := toTicket(m.GetTicket())
-	if err != nil {
-		return protocol.MoveReport{}, err
-	}
-	to, err := ToHolder(m.GetTo())
-	if err != nil {
-		return protocol.MoveReport{}, err
-	}
-	return protocol.MoveReport{
-		Ticket:  ticket,
+	out = protocol.MoveReport{
+		Ticket:  get(&err, m.GetTicket(), toTicket),
 		Range:   toRange(m.GetStart(), m.GetLimit()),
-		To:      to,
+		To:      get(&err, m.GetTo(), ToHolder),
 		State:   protocol.MoveState(m.GetState()),
 		Newest:  leasehold.Generation(m.GetNewest()),
 		Backing: leasehold.Term(m.GetBacking()),
 		Records: m.GetRecords(),
 		Bytes:   m.GetBytes(),
-	}, nil
+	}
+	return out, err
 }
 
-func fromDepartures(list []protocol.Departure) []*leaseholdv1.Departure {
-	var out []*leaseholdv1.Departure
-	for i := range list {
-		d := &list[i]
-		out = append(out, &leaseholdv1.Departure{
-			Ticket: fromTicket(d.Ticket),
-			Start:  uint64(d.Range.Start),
-			Limit:  uint64(d.Range.Limit),
-			To:     FromHolder(d.To),
-			Mover:  d.Mover,
-
-			Identity: d.Identity,
-		})
+func fromDeparture(d *protocol.Departure) *leaseholdv1.Departure {
+	return &leaseholdv1.Departure{
+		Ticket:   fromID(d.Ticket),
+		Start:    uint64(d.Range.Start),
+		Limit:    uint64(d.Range.Limit),
+		To:       FromHolder(d.To),
+		Mover:    d.Mover,
+		Identity: d.Identity,
 	}
-	return out
 }
 
-func toDeparture(d *leaseholdv1.Departure) (protocol.Departure, error) {
-	ticket, err := toTicket(d.GetTicket())
-	if err != nil {
-		return protocol.Departure{}, err
+func toDeparture(d *leaseholdv1.Departure) (out protocol.Departure, err error) {
+	out = protocol.Departure{
+		Ticket:   get(&err, d.GetTicket(), toTicket),
+		Range:    toRange(d.GetStart(), d.GetLimit()),
+		To:       get(&err, d.GetTo(), ToHolder),
+		Mover:    d.GetMover(),
+		Identity: d.GetIdentity(),
 	}
-	to, err := ToHolder(d.GetTo())
-	if err != nil {
-		return protocol.Departure{}, err
-	}
-	return protocol.Departure{Ticket: ticket, Range: toRange(d.GetStart(), d.GetLimit()), To: to, Mover: d.GetMover(), Identity: d.GetIdentity()}, nil
+	return out, err
 }
 
-func fromArrivals(list []protocol.Arrival) []*leaseholdv1.Arrival {
-	var out []*leaseholdv1.Arrival
-	for i := range list {
-		a := &list[i]
-		out = append(out, &leaseholdv1.Arrival{
-			Ticket: fromTicket(a.Ticket),
-			Start:  uint64(a.Range.Start),
-			Limit:  uint64(a.Range.Limit),
-			From:   FromHolder(a.From),
-			Lsn:    uint64(a.Since.LSN),
-			Newest: uint64(a.Since.Newest),
-
-			Identity: a.Identity,
-		})
-	}
-	return out
+func toDepartures(list []*leaseholdv1.Departure) ([]protocol.Departure, error) {
+	return toEach(list, toDeparture)
 }
 
-func toArrival(a *leaseholdv1.Arrival) (protocol.Arrival, error) {
-	ticket, err := toTicket(a.GetTicket())
-	if err != nil {
-		return protocol.Arrival{}, err
+func fromArrival(a *protocol.Arrival) *leaseholdv1.Arrival {
+	return &leaseholdv1.Arrival{
+		Ticket:   fromID(a.Ticket),
+		Start:    uint64(a.Range.Start),
+		Limit:    uint64(a.Range.Limit),
+		From:     FromHolder(a.From),
+		Lsn:      uint64(a.Since.LSN),
+		Newest:   uint64(a.Since.Newest),
+		Identity: a.Identity,
 	}
-	from, err := ToHolder(a.GetFrom())
-	if err != nil {
-		return protocol.Arrival{}, err
-	}
-	since := protocol.Since{LSN: leasehold.LSN(a.GetLsn()), Newest: leasehold.Generation(a.GetNewest())}
-	return protocol.Arrival{Ticket: ticket, Range: toRange(a.GetStart(), a.GetLimit()), From: from, Since: since, Identity: a.GetIdentity()}, nil
 }
 
-func fromImports(list []protocol.Import) []*leaseholdv1.Import {
-	var out []*leaseholdv1.Import
-	for i := range list {
-		m := &list[i]
-		out = append(out, &leaseholdv1.Import{
-			Ticket:  fromTicket(m.Ticket),
-			Start:   uint64(m.Range.Start),
-			Limit:   uint64(m.Range.Limit),
-			Lsn:     uint64(m.Since.LSN),
-			Newest:  uint64(m.Since.Newest),
-			Backing: uint64(m.Backing),
-		})
+func toArrival(a *leaseholdv1.Arrival) (out protocol.Arrival, err error) {
+	out = protocol.Arrival{
+		Ticket:   get(&err, a.GetTicket(), toTicket),
+		Range:    toRange(a.GetStart(), a.GetLimit()),
+		From:     get(&err, a.GetFrom(), ToHolder),
+		Since:    protocol.Since{LSN: leasehold.LSN(a.GetLsn()), Newest: leasehold.Generation(a.GetNewest())},
+		Identity: a.GetIdentity(),
 	}
-	return out
+	return out, err
+}
+
+func toArrivals(list []*leaseholdv1.Arrival) ([]protocol.Arrival, error) {
+	return toEach(list, toArrival)
+}
+
+func fromImport(m *protocol.Import) *leaseholdv1.Import {
+	return &leaseholdv1.Import{
+		Ticket:  fromID(m.Ticket),
+		Start:   uint64(m.Range.Start),
+		Limit:   uint64(m.Range.Limit),
+		Lsn:     uint64(m.Since.LSN),
+		Newest:  uint64(m.Since.Newest),
+		Backing: uint64(m.Backing),
+	}
 }
 
 func toImports(list []*leaseholdv1.Import) ([]protocol.Import, error) {
 	if err := tooMany("imports", len(list), protocol.MaxMoves); err != nil {
 		return nil, err
 	}
-	return each(list, toImport)
+	return toEach(list, toImport)
 }
 
 func toImport(m *leaseholdv1.Import) (protocol.Import, error) {
 	ticket, err := toTicket(m.GetTicket())
-	if err != nil {
-		return protocol.Import{}, err
-	}
 	since := protocol.Since{LSN: leasehold.LSN(m.GetLsn()), Newest: leasehold.Generation(m.GetNewest())}
-	return protocol.Import{Ticket: ticket, Range: toRange(m.GetStart(), m.GetLimit()), Since: since, Backing: leasehold.Term(m.GetBacking())}, nil
+	return protocol.Import{Ticket: ticket, Range: toRange(m.GetStart(), m.GetLimit()), Since: since, Backing: leasehold.Term(m.GetBacking())}, err
 }
 
 // fromOffers writes which offers are fresh, and the tickets of those.
@@ -202,7 +144,7 @@ func fromOffers(offers []protocol.Offer) (fresh []uint32, tickets [][]byte) {
 			continue
 		}
 		fresh = append(fresh, uint32(i))
-		tickets = append(tickets, fromTicket(offers[i].Ticket))
+		tickets = append(tickets, fromID(offers[i].Ticket))
 		moved = moved || !offers[i].Ticket.IsZero()
 	}
 	if !moved {
@@ -212,7 +154,7 @@ func fromOffers(offers []protocol.Offer) (fresh []uint32, tickets [][]byte) {
 }
 
 // markFresh reads which of the offers are fresh, and the tickets of those.
-func markFresh(offers []protocol.Offer, fresh []uint32, tickets [][]byte) error {
+func markFresh(offers []protocol.Offer, fresh []uint32, tickets [][]byte) (err error) {
 	if n := len(tickets); n != 0 && n != len(fresh) {
 		return leasehold.Errorf(opReply, leasehold.ErrInvalid, "", "%d tickets of %d fresh offers: want none, or as many", n, len(fresh))
 	}
@@ -221,13 +163,9 @@ func markFresh(offers []protocol.Offer, fresh []uint32, tickets [][]byte) error 
 			return leasehold.Errorf(opReply, leasehold.ErrInvalid, "", "fresh offer %d of %d: want places that rise", place, len(offers))
 		}
 		offers[place].Fresh = true
-		if len(tickets) == 0 {
-			continue
-		}
-		var err error
-		if offers[place].Ticket, err = toTicket(tickets[i]); err != nil {
-			return err
+		if len(tickets) > 0 {
+			offers[place].Ticket = get(&err, tickets[i], toTicket)
 		}
 	}
-	return nil
+	return err
 }

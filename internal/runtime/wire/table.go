@@ -95,12 +95,22 @@ func ToTable(t *leaseholdv1.Table, l protocol.Limits) (*table.Table, error) {
 	}
 	gaps := make([]table.Gap, len(t.GetGaps()))
 	for i, g := range t.GetGaps() {
-		gaps[i] = table.Gap{
-			From: leasehold.LSN(g.GetFrom()), After: leasehold.LSN(g.GetAfter()),
-			Base: leasehold.LSN(g.GetBase()), Newest: leasehold.Generation(g.GetNewest()),
-		}
+		gaps[i] = toGap(g)
 	}
 	return out.WithGaps(gaps)
+}
+
+func toGap(g interface {
+	GetFrom() uint64
+	GetAfter() uint64
+	GetBase() uint64
+	GetNewest() uint64
+},
+) table.Gap {
+	return table.Gap{
+		From: leasehold.LSN(g.GetFrom()), After: leasehold.LSN(g.GetAfter()),
+		Base: leasehold.LSN(g.GetBase()), Newest: leasehold.Generation(g.GetNewest()),
+	}
 }
 
 // checkColumns checks sizes, so that what follows can allocate and index.

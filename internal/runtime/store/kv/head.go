@@ -81,20 +81,12 @@ func decodeTermAndHead(got []Entry) (leasehold.Term, *head, error) {
 
 // End implements [store.Store].
 func (s *Store) End(ctx context.Context, ns leasehold.Namespace) (storage.End, error) {
-	const op = "read end of log"
-	ctx, leave, err := s.enter(ctx, op)
-	if err != nil {
-		return storage.End{}, err
-	}
-	defer leave()
-	k, err := keysOf(ns)
-	if err != nil {
-		return storage.End{}, err
-	}
-	term, h, err := readHead(ctx, s.db.View(), k)
-	if err != nil {
-		return storage.End{}, failed(op, string(ns), err)
-	}
-	s.seen(ns, h)
-	return storage.End{Term: term, LSN: h.end}, nil
+	return read(ctx, s, "read end of log", ns, func(ctx context.Context, v View, k keys) (storage.End, error) {
+		term, h, err := readHead(ctx, v, k)
+		if err != nil {
+			return storage.End{}, err
+		}
+		s.seen(ns, h)
+		return storage.End{Term: term, LSN: h.end}, nil
+	})
 }

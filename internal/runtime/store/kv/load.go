@@ -3,14 +3,15 @@ package kv
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 	"github.com/leasehold-dev/leasehold/internal/core/table"
+	"github.com/leasehold-dev/leasehold/internal/runtime/store"
 	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	storagev1 "github.com/leasehold-dev/leasehold/proto/leasehold/storage/v1"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
@@ -21,33 +22,10 @@ import (
 // value from taking all memory.
 var storedLimits = protocol.Limits{Leases: 1 << 20, Changes: MaxPieceChanges, Ranges: 1 << 24}
 
-// maxViews bounds how often a read that was overtaken by a compaction begins
-// again.
-const maxViews = 4
-
 // Load implements [store.Store]. It reads the newest snapshot and what follows
 // it, in pages.
 func (s *Store) Load(ctx context.Context, ns leasehold.Namespace) (*storage.State, error) {
-	const op = "load table"
-	ctx, leave, err := s.enter(ctx, op)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	k, err := keysOf(ns)
-	if err != nil {
-		return nil, err
-	}
-	for range maxViews {
-		var state *storage.State
-		if state, err = load(ctx, s.db.View(), k); err == nil {
-			return state, nil
-		}
-		if !errors.Is(err, ErrViewLost) {
-			break
-		}
-	}
-	return nil, failed(op, string(ns), err)
+	return read(ctx, s, "load table", ns, load)
 }
 
 func load(ctx context.Context, v View, k keys) (*storage.State, error) {
@@ -148,4 +126,39 @@ func decodePiece(e Entry) (time.Time, []table.Change, error) {
 		return time.Time{}, nil, corrupt(e.Key, err)
 	}
 	return m.GetAt().AsTime(), changes, nil
+}
+
+// History implements [store.Store]. It returns at most [DefaultHistory]
+// changes at a time.
+func (s *Store) History(ctx context.Context, ns leasehold.Namespace, before leasehold.LSN, most int) ([]store.Past, error) {
+	return read(ctx, s, "read history", ns, func(ctx context.Context, v View, k keys) ([]store.Past, error) {
+		return history(ctx, v, k, before, most)
+	})
+}
+
+func history(ctx context.Context, v View, k keys, before leasehold.LSN, most int) ([]store.Past, error) {
+	_, h, err := readHead(ctx, v, k)
+	if err != nil {
+		return nil, err
+	}
+	var past []store.Past
+	// Newest first: what follows on the last table that took the place of a log, and then what came before that.
+	for _, part := range []stretch{{h.forgotten, h.end}, h.earlier} {
+		if before > 0 {
+			part.end = min(part.end, before-1)
+		}
+		room := leasehold.LSN(max(0, min(most, DefaultHistory)-len(past)))
+		part.after = max(part.after, part.end-min(part.end, room))
+		read := len(past)
+		err = readLog(ctx, v, k, part.after, part.end, func(at time.Time, changes []table.Change) {
+			for i := range changes {
+				past = append(past, store.Past{At: at, Change: changes[i]})
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		slices.Reverse(past[read:])
+	}
+	return past, nil
 }

@@ -19,19 +19,16 @@ func (s *Store) Record(ctx context.Context, fresh bool) (storage.Record, error) 
 		return storage.Record{}, err
 	}
 	defer leave()
-	var e Entry
+	got := make([]Entry, 1)
 	if fresh {
-		var got []Entry
-		if got, err = s.db.View().Get(ctx, recordKey); err == nil {
-			e = got[0]
-		}
+		got, err = s.db.View().Get(ctx, recordKey)
 	} else {
-		e, err = s.db.Peek(ctx, recordKey)
+		got[0], err = s.db.Peek(ctx, recordKey)
 	}
 	if err != nil {
 		return storage.Record{}, failed(op, "", err)
 	}
-	return decodeRecord(e)
+	return decodeRecord(got[0])
 }
 
 // Swap implements [store.Store]. A renewal is one transaction; a change of
@@ -68,13 +65,19 @@ func (s *Store) Swap(ctx context.Context, prev storage.Version, next storage.Rec
 	failpoint.Here("store/before-takeover")
 	takeover := Txn{Guards: []Guard{unchanged}, Puts: []Entry{put, {Key: termKey, Value: encodeTerm(next.Term)}}}
 	res, err = s.db.Commit(ctx, takeover)
+	outcome, err := res.outcome(op, err)
+	return res.Revision, outcome, err
+}
+
+// outcome is how a transaction ended that is tried once.
+func (r Result) outcome(op string, err error) (storage.Outcome, error) {
 	switch {
 	case err != nil:
-		return 0, storage.Unknown, failed(op, "", err)
-	case !res.Held:
-		return 0, storage.Conflict, nil
+		return storage.Unknown, failed(op, "", err)
+	case !r.Held:
+		return storage.Conflict, nil
 	}
-	return res.Revision, storage.Done, nil
+	return storage.Done, nil
 }
 
 // Identity implements [store.Store].

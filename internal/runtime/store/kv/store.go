@@ -1,7 +1,9 @@
 package kv
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -48,12 +50,11 @@ type Store struct {
 	piece   int
 	now     func() time.Time
 
+	calls  sync.RWMutex    // every call holds it for reading, and Close waits for them
 	closed context.Context // ends with the store
 	end    context.CancelFunc
-	calls  calls
 
-	closing sync.Once
-	failure error // of closing
+	close func() error
 
 	mu    sync.Mutex
 	heads map[leasehold.Namespace]*head // as last seen, maybe old
@@ -63,12 +64,8 @@ var _ store.Store = (*Store)(nil)
 
 // New returns a store on a database, which it closes when it is closed itself.
 func New(db DB, cfg Config) *Store {
-	if cfg.History <= 0 {
-		cfg.History = DefaultHistory
-	}
-	if cfg.Piece <= 0 {
-		cfg.Piece = MaxPiece
-	}
+	cfg.History = cmp.Or(max(0, cfg.History), DefaultHistory)
+	cfg.Piece = cmp.Or(max(0, cfg.Piece), MaxPiece)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -77,19 +74,17 @@ func New(db DB, cfg Config) *Store {
 		heads: make(map[leasehold.Namespace]*head),
 	}
 	s.closed, s.end = context.WithCancel(context.Background())
+	s.close = sync.OnceValue(func() error {
+		s.end()
+		s.calls.Lock()
+		defer s.calls.Unlock()
+		return failed("close store", "", s.db.Close())
+	})
 	return s
 }
 
 // Close aborts all calls, waits for them, and closes the database.
-func (s *Store) Close() error {
-	s.closing.Do(func() {
-		s.calls.shut()
-		s.end()
-		s.calls.wait()
-		s.failure = failed("close store", "", s.db.Close())
-	})
-	return s.failure
-}
+func (s *Store) Close() error { return s.close() }
 
 // enter begins a call: its context ends when the caller's or the store does.
 // The caller must leave.
@@ -97,12 +92,14 @@ func (s *Store) enter(ctx context.Context, op string) (_ context.Context, leave 
 	if err := ctx.Err(); err != nil {
 		return nil, nil, failed(op, "", err)
 	}
-	if !s.calls.begin() {
+	s.calls.RLock()
+	if s.closed.Err() != nil {
+		s.calls.RUnlock()
 		return nil, nil, leasehold.Errorf(op, leasehold.ErrClosed, "", "the store is closed")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(s.closed, cancel)
-	return ctx, func() { stop(); cancel(); s.calls.finish() }, nil
+	return ctx, func() { stop(); cancel(); s.calls.RUnlock() }, nil
 }
 
 // seen remembers a head, so that the next append need not read it first. It
@@ -129,28 +126,50 @@ func (s *Store) lastSeen(ns leasehold.Namespace) *head {
 	return s.heads[ns]
 }
 
-// calls counts the calls under way, and lets none begin once it is shut.
-type calls struct {
-	mu    sync.Mutex
-	ended bool
-	group sync.WaitGroup
-}
+// maxViews bounds how often a read that was overtaken by a compaction begins
+// again.
+const maxViews = 4
 
-func (c *calls) begin() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.ended {
-		c.group.Add(1)
+// read reads what is stored about a namespace at one instant.
+func read[T any](ctx context.Context, s *Store, op string, ns leasehold.Namespace, from func(context.Context, View, keys) (T, error)) (T, error) {
+	var out T
+	ctx, leave, err := s.enter(ctx, op)
+	if err != nil {
+		return out, err
 	}
-	return !c.ended
+	defer leave()
+	k, err := keysOf(ns)
+	if err != nil {
+		return out, err
+	}
+	for range maxViews {
+		if out, err = from(ctx, s.db.View(), k); !errors.Is(err, ErrViewLost) {
+			break
+		}
+	}
+	return out, failed(op, string(ns), err)
 }
 
-func (c *calls) finish() { c.group.Done() }
+// ErrViewLost means that the database no longer has what a view shows. A new
+// view does not suffer from it.
+var ErrViewLost = errors.New("what was read has been compacted meanwhile")
 
-func (c *calls) shut() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ended = true
+// corrupt says that a stored value makes no sense. Nothing of ours writes such
+// a value, so that somebody else has, or a disk has lost something.
+func corrupt(key string, why error) error {
+	return leasehold.Errorf("read store", leasehold.ErrInternal, key,
+		"the stored value makes no sense: %w; restore the store from a backup", why)
 }
 
-func (c *calls) wait() { c.group.Wait() }
+// failed wraps a database's error with what was being done. It keeps the
+// error's kind, and calls an error without one Unavailable.
+func failed(op, subject string, err error) error {
+	if err == nil {
+		return nil
+	}
+	kind := leasehold.KindOf(err)
+	if kind == leasehold.Other {
+		kind = leasehold.ErrUnavailable
+	}
+	return &leasehold.Error{Op: op, Kind: kind, Subject: subject, Err: err}
+}

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 
 	"github.com/leasehold-dev/leasehold"
@@ -10,60 +11,55 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/store"
 )
 
-// calls are all calls that can fail, with the outcome if they have one.
-func calls(p *pen) map[string]func(context.Context, store.Store) (storage.Outcome, error) {
+// A call is one that can fail, with the outcome if it has one.
+type call func(context.Context, store.Store) (storage.Outcome, error)
+
+// reading is a call without an outcome.
+func reading[T any](read func(context.Context, store.Store) (T, error)) call {
+	return func(ctx context.Context, s store.Store) (storage.Outcome, error) {
+		_, err := read(ctx, s)
+		return 0, err
+	}
+}
+
+// wantFailures makes every call that can fail, and checks the error.
+func wantFailures(ctx context.Context, t *testing.T, s store.Store, kind leasehold.Kind, cause error) {
+	t.Helper()
+	p := newPen(t, 1)
 	batch, snapshot := p.next(1), p.snapshot()
-	return map[string]func(context.Context, store.Store) (storage.Outcome, error){
-		"Record": func(ctx context.Context, s store.Store) (storage.Outcome, error) {
-			_, err := s.Record(ctx, true)
-			return 0, err
+	for name, call := range map[string]call{
+		"Record":     reading(func(ctx context.Context, s store.Store) (storage.Record, error) { return s.Record(ctx, true) }),
+		"old Record": reading(func(ctx context.Context, s store.Store) (storage.Record, error) { return s.Record(ctx, false) }),
+		"Catalog":    reading(func(ctx context.Context, s store.Store) (*storage.Catalog, error) { return s.Catalog(ctx) }),
+		"End":        reading(func(ctx context.Context, s store.Store) (storage.End, error) { return s.End(ctx, ns) }),
+		"Load":       reading(func(ctx context.Context, s store.Store) (*storage.State, error) { return s.Load(ctx, ns) }),
+		"History":    reading(func(ctx context.Context, s store.Store) ([]store.Past, error) { return s.History(ctx, ns, 0, 1) }),
+		"Append":     func(ctx context.Context, s store.Store) (storage.Outcome, error) { return s.Append(ctx, batch) },
+		"SaveCatalog": func(ctx context.Context, s store.Store) (storage.Outcome, error) {
+			return s.SaveCatalog(ctx, &storage.Catalog{Term: 1})
 		},
-		"old Record": func(ctx context.Context, s store.Store) (storage.Outcome, error) {
-			_, err := s.Record(ctx, false)
-			return 0, err
+		"SaveSnapshot": func(ctx context.Context, s store.Store) (storage.Outcome, error) {
+			return 0, s.SaveSnapshot(ctx, snapshot)
 		},
 		"Swap": func(ctx context.Context, s store.Store) (storage.Outcome, error) {
 			_, outcome, err := s.Swap(ctx, 0, storage.Record{Term: 1})
 			return outcome, err
 		},
-		"Catalog": func(ctx context.Context, s store.Store) (storage.Outcome, error) {
-			_, err := s.Catalog(ctx)
-			return 0, err
-		},
-		"SaveCatalog": func(ctx context.Context, s store.Store) (storage.Outcome, error) {
-			return s.SaveCatalog(ctx, &storage.Catalog{Term: 1})
-		},
-		"Append": func(ctx context.Context, s store.Store) (storage.Outcome, error) { return s.Append(ctx, batch) },
-		"End": func(ctx context.Context, s store.Store) (storage.Outcome, error) {
-			_, err := s.End(ctx, ns)
-			return 0, err
-		},
-		"Load": func(ctx context.Context, s store.Store) (storage.Outcome, error) {
-			_, err := s.Load(ctx, ns)
-			return 0, err
-		},
-		"SaveSnapshot": func(ctx context.Context, s store.Store) (storage.Outcome, error) {
-			return 0, s.SaveSnapshot(ctx, snapshot)
-		},
-		"History": func(ctx context.Context, s store.Store) (storage.Outcome, error) {
-			_, err := s.History(ctx, ns, 0, 1)
-			return 0, err
-		},
+	} {
+		outcome, err := call(ctx, s)
+		if leasehold.KindOf(err) != kind || cause != nil && !errors.Is(err, cause) {
+			t.Errorf("%s: %v, want the kind %v and the cause %v", name, err, kind, cause)
+		}
+		if outcome != 0 && outcome != storage.Unknown {
+			t.Errorf("%s: %v", name, outcome)
+		}
 	}
 }
 
 func endedContext(t *testing.T, s store.Store) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	for name, call := range calls(newPen(t, 1)) {
-		outcome, err := call(ended, s)
-		if !errors.Is(err, context.Canceled) || leasehold.KindOf(err) != leasehold.ErrUnavailable {
-			t.Errorf("%s: %v, want it to say that the context was cancelled", name, err)
-		}
-		if outcome != 0 && outcome != storage.Unknown {
-			t.Errorf("%s: %v", name, outcome)
-		}
-	}
+	wantFailures(ended, t, s, leasehold.ErrUnavailable, context.Canceled)
 	s.WatchRecord(ended, func(storage.Record) { t.Error("a hint after the context ended") })
 	// Nothing else was harmed.
 	lead(t, s, 1)
@@ -72,26 +68,15 @@ func endedContext(t *testing.T, s store.Store) {
 
 func closed(t *testing.T, s store.Store) {
 	lead(t, s, 1)
-	watching := make(chan struct{})
-	go func() {
-		defer close(watching)
-		s.WatchRecord(context.Background(), func(storage.Record) {})
-	}()
+	var watching sync.WaitGroup
+	watching.Go(func() { s.WatchRecord(context.Background(), func(storage.Record) {}) })
 	for range 2 {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	<-watching
-	for name, call := range calls(newPen(t, 1)) {
-		outcome, err := call(t.Context(), s)
-		if leasehold.KindOf(err) != leasehold.ErrClosed {
-			t.Errorf("%s: %v, want it to say that the store is closed", name, err)
-		}
-		if outcome != 0 && outcome != storage.Unknown {
-			t.Errorf("%s: %v", name, outcome)
-		}
-	}
+	watching.Wait()
+	wantFailures(t.Context(), t, s, leasehold.ErrClosed, nil)
 }
 
 // namesThatMakeNoSense could reach into what is not theirs.

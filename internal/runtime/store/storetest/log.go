@@ -15,8 +15,7 @@ import (
 func appendGuards(t *testing.T, s store.Store) {
 	try := func(what string, want storage.Outcome, b storage.Batch) {
 		t.Helper()
-		outcome, err := s.Append(t.Context(), &b)
-		wantOutcome(t, what, want, outcome, err)
+		tryAppend(t, s, what, want, b)
 	}
 	p := newPen(t, 2)
 	b := *p.next(3)
@@ -51,8 +50,7 @@ func appendAgain(t *testing.T, s store.Store) {
 	b := p.next(5)
 	mustAppend(t, s, b)
 	for range 2 {
-		outcome, err := s.Append(t.Context(), b)
-		wantOutcome(t, "the same batch again", storage.Conflict, outcome, err)
+		tryAppend(t, s, "the same batch again", storage.Conflict, *b)
 		end, err := s.End(t.Context(), ns)
 		if want := (storage.End{Term: 1, LSN: b.Last()}); err != nil || end != want {
 			t.Fatalf("the end is %v (%v), want %v", end, err, want)
@@ -70,9 +68,7 @@ func namespacesAreApart(t *testing.T, s store.Store) {
 		mustAppend(t, s, p.next(i+1))
 		pens = append(pens, p)
 	}
-	if err := s.SaveSnapshot(t.Context(), pens[0].snapshot()); err != nil {
-		t.Fatal(err)
-	}
+	save(t, s, pens[0].snapshot())
 	for _, p := range pens {
 		checkLoad(t, s, p)
 	}
@@ -163,9 +159,7 @@ func randomHistories(t *testing.T, s store.Store) {
 		for range rapid.IntRange(1, 8).Draw(rt, "steps") {
 			switch rapid.IntRange(0, 7).Draw(rt, "step") {
 			case 0:
-				if err := s.SaveSnapshot(t.Context(), p.snapshot()); err != nil {
-					rt.Fatalf("save snapshot: %v", err)
-				}
+				save(t, s, p.snapshot())
 			case 1:
 				mustAppend(t, s, p.replacement())
 				if len(log) > 0 {

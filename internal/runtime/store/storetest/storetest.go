@@ -73,8 +73,21 @@ func wantOutcome(t testing.TB, what string, want, got storage.Outcome, err error
 	}
 }
 
+// tryAppend fails the test unless an append ends so.
+func tryAppend(t testing.TB, s store.Store, what string, want storage.Outcome, b storage.Batch) {
+	t.Helper()
+	outcome, err := s.Append(context.Background(), &b)
+	wantOutcome(t, what, want, outcome, err)
+}
+
 func mustAppend(t testing.TB, s store.Store, b *storage.Batch) {
 	t.Helper()
-	outcome, err := s.Append(context.Background(), b)
-	wantOutcome(t, "append", storage.Done, outcome, err)
+	tryAppend(t, s, "append", storage.Done, *b)
+}
+
+func save(t testing.TB, s store.Store, snap *storage.Snapshot) {
+	t.Helper()
+	if err := s.SaveSnapshot(t.Context(), snap); err != nil {
+		t.Fatal(err)
+	}
 }

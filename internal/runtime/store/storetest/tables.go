@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -113,19 +114,11 @@ func holder(i int) *table.Holder {
 
 // contents is all that a table says, in a form that can be compared.
 func contents(t *table.Table) any {
-	type row struct {
-		Range leasehold.Range
-		Entry table.Entry
-	}
-	out := struct {
+	return struct {
 		LSN    leasehold.LSN
 		Newest leasehold.Generation
-		Rows   []row
-	}{LSN: t.LSN(), Newest: t.Newest()}
-	for r, e := range t.All() {
-		out.Rows = append(out.Rows, row{r, e})
-	}
-	return out
+		Rows   map[leasehold.Range]table.Entry
+	}{t.LSN(), t.Newest(), maps.Collect(t.All())}
 }
 
 // A fataler is a testing.TB or a rapid.T.
@@ -140,7 +133,7 @@ func checkLoad(t testing.TB, s store.Store, p *pen) {
 	loadAndCompare(t, t, s, p)
 }
 
-func loadAndCompare(t fataler, tb testing.TB, s store.Store, p *pen) *storage.State {
+func load(t fataler, tb testing.TB, s store.Store, p *pen) (*storage.State, *table.Table) {
 	t.Helper()
 	state, err := s.Load(tb.Context(), p.ns)
 	if err != nil {
@@ -150,6 +143,12 @@ func loadAndCompare(t fataler, tb testing.TB, s store.Store, p *pen) *storage.St
 	if err != nil {
 		t.Fatalf("replay: %v", err)
 	}
+	return state, got
+}
+
+func loadAndCompare(t fataler, tb testing.TB, s store.Store, p *pen) {
+	t.Helper()
+	state, got := load(t, tb, s, p)
 	if diff := cmp.Diff(contents(p.table), contents(got)); diff != "" {
 		t.Fatalf("loaded table (-want +got):\n%s", diff)
 	}
@@ -160,5 +159,4 @@ func loadAndCompare(t fataler, tb testing.TB, s store.Store, p *pen) *storage.St
 	if state.Term != p.term || state.End() != p.table.LSN() {
 		t.Fatalf("loaded term %d and lsn %d, want %d and %d", state.Term, state.End(), p.term, p.table.LSN())
 	}
-	return state
 }
