@@ -7,13 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 
 	"github.com/leasehold-dev/leasehold/access"
 	"github.com/leasehold-dev/leasehold/secure"
+	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 

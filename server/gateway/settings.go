@@ -7,15 +7,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-	"github.com/leasehold-dev/leasehold/server/daemon"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/leasehttp"
+	"github.com/leasehold-dev/leasehold/server/cli"
+	"github.com/leasehold-dev/leasehold/server/daemon"
 	"github.com/leasehold-dev/leasehold/server/settings"
 )
 

@@ -1,10 +1,9 @@
+// Package managerd is the process of a manager: its settings, its store, the group that it joins, its
+// pages and who may use them.
 package managerd
 
 import (
 	"time"
-
-	"github.com/leasehold-dev/leasehold/server/cli"
-	"github.com/leasehold-dev/leasehold/server/daemon"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -12,6 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 	"github.com/leasehold-dev/leasehold/manager"
 	"github.com/leasehold-dev/leasehold/secret"
+	"github.com/leasehold-dev/leasehold/server/cli"
+	"github.com/leasehold-dev/leasehold/server/daemon"
 	"github.com/leasehold-dev/leasehold/server/settings"
 )
 

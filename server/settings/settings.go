@@ -1,7 +1,20 @@
+// Package settings fills the flags of a command from the environment and from
+// a configuration file.
+//
+// There is one rule, so that nobody has to look anything up: what is the flag
+// --data-dir is the variable LEASEHOLD_DATA_DIR and the key data-dir of the
+// file. A flag prevails over the environment, the environment over the file,
+// the file over the default.
+//
+// Whatever nobody reads is an error: a setting that was mistyped and then
+// ignored is found out much later, and not where it was written. The names are
+// those of the whole program, not of one command, so that one file and one
+// environment serve all commands.
 package settings
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -9,6 +22,7 @@ import (
 	"github.com/knadh/koanf/providers/env/v2"
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/leasehold-dev/leasehold"
 )
@@ -107,3 +121,125 @@ func (src Source) variables() (map[string]any, error) {
 func Variable(name string) string {
 	return Prefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
+
+// A Value is a setting as somebody wrote it, and where.
+type Value struct {
+	Text    string
+	List    bool     // it was written as a list, and has items, not a text
+	Items   []string // which may have commas in them
+	Subject string   // the variable or the file
+	Place   string   // where in the file
+}
+
+// origin is the annotation of a flag that says where its value is from.
+const origin = "leasehold_setting_from"
+
+// set makes the value that of a flag.
+func (v Value) set(flags *pflag.FlagSet, f *pflag.Flag) error {
+	bad := func(format string, args ...any) error {
+		place := v.Place
+		if place != "" {
+			place += ": "
+		}
+		return leasehold.Errorf(op, leasehold.ErrInvalid, v.Subject, "%s%w", place, fmt.Errorf(format, args...))
+	}
+	slice, many := f.Value.(pflag.SliceValue)
+	if v.List && !many {
+		return bad("want one value, not a list")
+	}
+	if err := flags.Set(f.Name, v.Text); err != nil {
+		if want := Wanted(f); want != "" {
+			return bad("%q: want %s", v.Text, want)
+		}
+		var invalid *pflag.InvalidValueError
+		if errors.As(err, &invalid) {
+			err = invalid.Unwrap() // the rest speaks of a flag that nobody used
+		}
+		return bad("%q: %w", v.Text, err)
+	}
+	if v.List { // the flag is set, to nothing, as far as the library is concerned
+		if err := slice.Replace(v.Items); err != nil {
+			return bad("%q: %w", v.Items, err)
+		}
+	}
+	from := v.Subject
+	if v.Place != "" {
+		from += ", " + v.Place
+	}
+	return flags.SetAnnotation(f.Name, origin, []string{from})
+}
+
+// Origin says where the value of a flag is from, in the words of whoever set
+// it: "--listen", "LEASEHOLD_LISTEN", "leasehold.yaml, line 3: listen", or
+// "default".
+func Origin(f *pflag.Flag) string {
+	switch from := f.Annotations[origin]; {
+	case len(from) > 0:
+		return from[0]
+	case f.Changed:
+		return "--" + f.Name
+	}
+	return "default"
+}
+
+// Wanted says what a flag takes, if that can be told from its type.
+func Wanted(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "bool":
+		return "true or false"
+	case "duration":
+		return "a time such as 90s, 2m or 1h30m"
+	case "float64":
+		return "a number such as 1.2"
+	case "int":
+		return "a whole number"
+	case "uint32", "uint64":
+		return "a whole number, 0 or more"
+	}
+	return ""
+}
+
+// Describe writes flags as a configuration file that sets the same: those that
+// somebody has set, each with where it is from, and the defaults of the others
+// as comments. Of secrets it says only that they are set.
+func Describe(flags *pflag.FlagSet, secrets ...string) (string, error) {
+	var (
+		out    strings.Builder
+		failed error
+	)
+	flags.VisitAll(func(f *pflag.Flag) {
+		line, err := describe(f)
+		switch {
+		case err != nil:
+			failed = err
+		case f.Changed && slices.Contains(secrets, f.Name):
+			fmt.Fprintf(&out, "# %s is not shown; it is from %s\n", f.Name, Origin(f))
+		case f.Changed:
+			out.WriteString(line)
+		default:
+			out.WriteString("# " + line)
+		}
+	})
+	return out.String(), failed
+}
+
+// describe writes a flag as one line of YAML.
+func describe(f *pflag.Flag) (string, error) {
+	value := &yaml.Node{Kind: yaml.ScalarNode, Value: f.Value.String()}
+	if list, ok := f.Value.(pflag.SliceValue); ok {
+		value = &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
+		for _, item := range list.GetSlice() {
+			value.Content = append(value.Content, text(item))
+		}
+	} else if f.Value.Type() == "string" {
+		value = text(f.Value.String())
+	}
+	if f.Changed {
+		value.LineComment = Origin(f)
+	}
+	line, err := yaml.Marshal(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{text(f.Name), value}})
+	return string(line), err
+}
+
+// text is a string, which is quoted if it looks like something else.
+func text(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s} }

@@ -4,12 +4,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 

@@ -1,3 +1,4 @@
+// Package agentcmd is the subcommand "agent": the lookup library for other languages, as a local process.
 package agentcmd
 
 import (
@@ -11,9 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-	"github.com/leasehold-dev/leasehold/server/daemon"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -22,7 +20,9 @@ import (
 	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/secure"
 	"github.com/leasehold-dev/leasehold/server/agent"
+	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
+	"github.com/leasehold-dev/leasehold/server/daemon"
 	"github.com/leasehold-dev/leasehold/server/settings"
 )
 

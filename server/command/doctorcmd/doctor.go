@@ -1,14 +1,14 @@
+// Package doctorcmd is the subcommand "doctor": it examines a running cluster.
 package doctorcmd
 
 import (
 	"context"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/server/doctor"
+	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/server/cli"
-
-	"github.com/spf13/cobra"
+	"github.com/leasehold-dev/leasehold/server/doctor"
 )
 
 const doctorHelp = `Checks a deployment, and says what to do about what it finds: whether every manager

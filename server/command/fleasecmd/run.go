@@ -9,13 +9,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-	"github.com/leasehold-dev/leasehold/server/daemon"
-
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/flease"
+	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
+	"github.com/leasehold-dev/leasehold/server/daemon"
 	"github.com/leasehold-dev/leasehold/server/fleasecontrol"
 )
 

@@ -6,12 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/flease"
+	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
 	"github.com/leasehold-dev/leasehold/server/fleasecontrol"
 )

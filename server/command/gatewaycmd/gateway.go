@@ -1,14 +1,13 @@
+// Package gatewaycmd is the subcommand "gateway": an HTTP proxy that sends each request to the owner of its key.
 package gatewaycmd
 
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold-dev/leasehold/server/gateway"
-
 	"github.com/leasehold-dev/leasehold/server/cli"
-	"github.com/leasehold-dev/leasehold/server/daemon"
-
 	"github.com/leasehold-dev/leasehold/server/console"
+	"github.com/leasehold-dev/leasehold/server/daemon"
+	"github.com/leasehold-dev/leasehold/server/gateway"
 	"github.com/leasehold-dev/leasehold/server/settings"
 )
 

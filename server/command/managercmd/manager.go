@@ -1,14 +1,13 @@
+// Package managercmd is the subcommand "manager": it runs a manager with its store and pages, and looks after a group of managers.
 package managercmd
 
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold-dev/leasehold/server/managerd"
-
 	"github.com/leasehold-dev/leasehold/server/cli"
-	"github.com/leasehold-dev/leasehold/server/daemon"
-
 	"github.com/leasehold-dev/leasehold/server/console"
+	"github.com/leasehold-dev/leasehold/server/daemon"
+	"github.com/leasehold-dev/leasehold/server/managerd"
 	"github.com/leasehold-dev/leasehold/server/settings"
 )
 

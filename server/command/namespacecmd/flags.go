@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -19,6 +17,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	"github.com/leasehold-dev/leasehold/partition"
+	"github.com/leasehold-dev/leasehold/server/cli"
 )
 
 // namespaceOptions is what flags say about a namespace's configuration. What

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 

@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 

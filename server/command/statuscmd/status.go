@@ -1,3 +1,4 @@
+// Package statuscmd is the subcommand "status".
 package statuscmd
 
 import (
@@ -5,11 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 

@@ -1,14 +1,14 @@
+// Package topcmd is the subcommand "top": a live view of a cluster in a terminal.
 package topcmd
 
 import (
 	"context"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/server/top"
+	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/server/cli"
-
-	"github.com/spf13/cobra"
+	"github.com/leasehold-dev/leasehold/server/top"
 )
 
 const topHelp = `Shows a namespace as it lives: who leads, the owners with their loads and shares,

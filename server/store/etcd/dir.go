@@ -9,9 +9,10 @@ import (
 	"path/filepath"
 	"slices"
 
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
+
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
-	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 )
 
 // What is in a data directory.

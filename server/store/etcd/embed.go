@@ -11,12 +11,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
-	"github.com/leasehold-dev/leasehold/internal/runtime/store/kv"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/etcdhttp"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
+	"github.com/leasehold-dev/leasehold/internal/runtime/store/kv"
 )
 
 // An Embedded is a member of etcd inside this process. It implements

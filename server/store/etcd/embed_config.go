@@ -11,9 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold-dev/leasehold"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
+
+	"github.com/leasehold-dev/leasehold"
 )
 
 // How large an embedded store may grow, in bytes.

@@ -14,13 +14,14 @@ import (
 	"strings"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/runtime/store"
 	"github.com/leasehold-dev/leasehold/internal/runtime/store/kv"
 	"github.com/leasehold-dev/leasehold/secret"
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
 )
 
 // Defaults.

@@ -9,12 +9,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/runtime/store"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/runtime/store"
 )
 
 // A Member is one manager's embedded store. Its name is empty until it has

@@ -7,5 +7,7 @@ import (
 	"syscall"
 )
 
+func fileIdentity(string) string { return "" }
+
 // resendSoon does nothing where the system cannot be asked.
 func resendSoon(syscall.RawConn) error { return errors.ErrUnsupported }

@@ -1,10 +1,22 @@
 package etcd
 
 import (
+	"fmt"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
+
+// fileIdentity returns the inode number and the birth time of a file. An inode number alone
+// may be reused for a copy.
+func fileIdentity(path string) string {
+	var s unix.Statx_t
+	const want = unix.STATX_INO | unix.STATX_BTIME
+	if err := unix.Statx(unix.AT_FDCWD, path, 0, want, &s); err != nil || s.Mask&want != want {
+		return ""
+	}
+	return fmt.Sprintf("%x-%x.%x", s.Ino, s.Btime.Sec, s.Btime.Nsec)
+}
 
 // resendSoon bounds how long a socket, and those that it accepts, wait until they send
 // again what was not acknowledged, and has them go on with it for as long as others do.

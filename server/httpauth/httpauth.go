@@ -1,3 +1,8 @@
+// Package callers finds out who makes an HTTP request, for the servers that go by an
+// access policy: by the certificate of its connection, or by a bearer token.
+//
+// Tokens that are wrong are few: whoever shows one from an address pays for it with a
+// wait, and the right one waits as well, so that nobody can tell. See [Throttle].
 package httpauth
 
 import (
@@ -6,7 +11,10 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync/atomic"
+	"time"
 
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -111,4 +119,31 @@ func Status(err error) int {
 		return http.StatusForbidden
 	}
 	return http.StatusUnauthorized
+}
+
+// Complaints write down what was refused to people that nobody knows: the first of them
+// one by one, and when they do not end one a second, which says how many there were
+// besides. Its methods may be called from many goroutines at once.
+type Complaints struct {
+	logger *slog.Logger
+	often  *rate.Limiter
+	silent atomic.Int64
+}
+
+// NewComplaints returns complaints that go to a logger.
+func NewComplaints(logger *slog.Logger) *Complaints {
+	const atOnce = 20
+	return &Complaints{logger: logger, often: rate.NewLimiter(rate.Every(time.Second), atOnce)}
+}
+
+// Tell writes one down. What is told must have no secret in it.
+func (c *Complaints) Tell(text string, attrs ...any) {
+	if !c.often.Allow() {
+		c.silent.Add(1)
+		return
+	}
+	if more := c.silent.Swap(0); more > 0 {
+		attrs = append(attrs, "not told before", more)
+	}
+	c.logger.Warn(text, attrs...)
 }
