@@ -112,14 +112,8 @@ func (c *Client) adminFor(managers []string) (*admin.Client, error) {
 }
 
 func (c *Client) validate() error {
-	if len(c.Managers) == 0 || len(c.Managers) > admin.MaxManagers {
-		return fmt.Errorf("%s: want 1 to %d addresses, have %d", c.origin("managers"), admin.MaxManagers, len(c.Managers))
-	}
-	for i, addr := range c.Managers {
-		c.Managers[i] = strings.TrimSpace(addr)
-		if err := CheckAddr(c.Managers[i]); err != nil {
-			return fmt.Errorf("%s: %w", c.origin("managers"), err)
-		}
+	if err := CheckManagers(c.origin("managers"), c.Managers); err != nil {
+		return err
 	}
 	if err := c.Security.Expose(Called(c.origin("managers"), c.Managers, c.Security.Tls())); err != nil {
 		return err
@@ -136,6 +130,20 @@ func (c *Client) validate() error {
 }
 
 func (c *Client) origin(flag string) string { return settings.Origin(c.settings.Lookup(flag)) }
+
+// CheckManagers trims addresses of managers, and reports what is wrong with them.
+func CheckManagers(origin string, managers []string) error {
+	if len(managers) == 0 || len(managers) > admin.MaxManagers {
+		return fmt.Errorf("%s: want 1 to %d addresses, have %d", origin, admin.MaxManagers, len(managers))
+	}
+	for i, addr := range managers {
+		managers[i] = strings.TrimSpace(addr)
+		if err := CheckAddr(managers[i]); err != nil {
+			return fmt.Errorf("%s: %w", origin, err)
+		}
+	}
+	return nil
+}
 
 // CheckAddr reports what keeps addr from being dialled or listened on.
 func CheckAddr(addr string) error {

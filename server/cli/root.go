@@ -149,6 +149,14 @@ func (f Failed) Unwrap() error { return f.error }
 // Fail marks an error as one that other flags would not have avoided.
 func Fail(err error) error { return Failed{err} }
 
+// Failure is Fail for the result of a call: nil stays nil.
+func Failure(err error) error {
+	if err == nil {
+		return nil
+	}
+	return Fail(err)
+}
+
 // Write writes what a command has to say.
 func Write(out io.Writer, text string) error {
 	if _, err := io.WriteString(out, text); err != nil {

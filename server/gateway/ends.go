@@ -41,22 +41,22 @@ func (g *Settings) validateEnds() error {
 	e := &g.ends
 	for _, id := range e.backIdentities {
 		if err := secure.Identity(id).Validate(); err != nil {
-			return fmt.Errorf("%s: %w", g.origin("back-identities"), err)
+			return fmt.Errorf("%s: %w", g.Origin("back-identities"), err)
 		}
 	}
 	switch {
 	case (e.frontCert == "") != (e.frontKey == ""):
 		return errors.New("--front-cert and --front-key belong together: a certificate, and its key")
 	case e.frontCert != "" && !e.frontTLS:
-		return fmt.Errorf("%s is for --front-tls, which is not given", g.origin("front-cert"))
+		return fmt.Errorf("%s is for --front-tls, which is not given", g.Origin("front-cert"))
 	case e.healthTLS && !e.frontTLS:
-		return fmt.Errorf("%s shows the certificate for callers, and takes --front-tls", g.origin("health-tls"))
+		return fmt.Errorf("%s shows the certificate for callers, and takes --front-tls", g.Origin("health-tls"))
 	case len(e.backIdentities) > 0 && !e.backTLS:
-		return fmt.Errorf("%s is for --back-tls, which is not given", g.origin("back-identities"))
-	case (e.frontTLS || e.backTLS) && !g.security.Tls():
+		return fmt.Errorf("%s is for --back-tls, which is not given", g.Origin("back-identities"))
+	case (e.frontTLS || e.backTLS) && !g.Security.Tls():
 		return errors.New("--front-tls and --back-tls need --tls-dir, where our certificate is, and whom we trust")
-	case e.backTLS && len(g.security.Servers) > 0 && len(e.backIdentities) == 0:
-		return fmt.Errorf("%s is about managers: say with --back-identities which identities servers must have", g.origin("tls-servers"))
+	case e.backTLS && len(g.Security.Servers) > 0 && len(e.backIdentities) == 0:
+		return fmt.Errorf("%s is about managers: say with --back-identities which identities servers must have", g.Origin("tls-servers"))
 	}
 	return nil
 }
@@ -64,9 +64,9 @@ func (g *Settings) validateEnds() error {
 // keeper reads the certificates, if there are any. To show callers one takes one.
 func (g *Settings) keeper(log *slog.Logger) (*secure.Keeper, error) {
 	if g.ends.frontTLS && g.ends.frontCert == "" {
-		return g.security.OpenServer(log)
+		return g.Security.OpenServer(log)
 	}
-	return g.security.Open(log)
+	return g.Security.Open(log)
 }
 
 // front is what callers are served over; nil for plain text. They are asked for no
@@ -111,7 +111,7 @@ func (e *gatewayEnds) dial(own *secure.Keeper) dialFunc {
 // called, and not a byte goes to one that is elsewhere.
 func (g *Settings) dialPlainly() dialFunc {
 	d := &net.Dialer{KeepAlive: 15 * time.Second}
-	if !g.security.Insecure {
+	if !g.Security.Insecure {
 		d.Control = func(_, addr string, _ syscall.RawConn) error {
 			if address.Loopback(addr) {
 				return nil

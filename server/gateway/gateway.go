@@ -4,7 +4,6 @@ package gateway
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -22,9 +21,8 @@ import (
 	"github.com/leasehold-dev/leasehold/server/daemon"
 )
 
-// runGateway runs a gateway until ctx ends.
-func Run(ctx context.Context, cfg *Settings, out io.Writer, log *slog.Logger) error {
-	cli.WarnOfPlainText(cfg.security.Exposed, log)
+// Run runs a gateway until ctx ends.
+func (cfg *Settings) Run(ctx context.Context, out console.Screen, log *slog.Logger) error {
 	// What is wrong with an address is found out before anybody is asked.
 	listener, err := daemon.ListenOn("listen", cfg.listen)
 	if err != nil {
@@ -45,7 +43,7 @@ func Run(ctx context.Context, cfg *Settings, out io.Writer, log *slog.Logger) er
 	if keeper != nil {
 		defer keeper.Close()
 	}
-	toCallers, closeFront, err := cfg.ends.front(keeper, &cfg.security, log)
+	toCallers, closeFront, err := cfg.ends.front(keeper, &cfg.Security, log)
 	if err != nil {
 		return err
 	}
@@ -55,16 +53,11 @@ func Run(ctx context.Context, cfg *Settings, out io.Writer, log *slog.Logger) er
 	checks := daemon.ServeHealth(probes, cfg.ends.probes(toCallers), daemon.Scrapes(registry, log), log)
 	checks.Ask(health)
 	defer checks.Stop()
-	stopDebug, err := cfg.debug.Serve(log)
+	stop, err := cfg.Start(ctx, "leasehold-gateway", log)
 	if err != nil {
 		return err
 	}
-	defer stopDebug()
-	stopTraces, err := daemon.ServeTraces(ctx, "leasehold-gateway", log)
-	if err != nil {
-		return err
-	}
-	defer stopTraces()
+	defer stop()
 	front := startFront(listener, toCallers, log)
 	defer front.stop(0)
 
@@ -106,7 +99,7 @@ func (g *Settings) open(ctx context.Context, keeper *secure.Keeper, metrics prom
 		within, cancel := context.WithTimeout(ctx, askAgain)
 		table, err := lookup.Open(within, lookup.Config{
 			Namespace: leasehold.Namespace(g.namespace), Managers: g.managers, Logger: log, Metrics: metrics,
-			Credentials: g.security.Dialling(keeper), DialOptions: g.security.Showing(),
+			Credentials: g.Security.Dialling(keeper), DialOptions: g.Security.Showing(),
 		})
 		cancel()
 		switch {

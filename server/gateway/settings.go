@@ -8,21 +8,17 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/leasehttp"
 	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/daemon"
-	"github.com/leasehold-dev/leasehold/server/settings"
 )
 
 // Settings is what flags, the environment and a file say about how to run
 // a gateway. Once validated, what can be derived is filled in.
 type Settings struct {
-	Flags *pflag.FlagSet
-	File  string
+	daemon.Settings
 
 	managers  []string
 	namespace string
@@ -35,10 +31,7 @@ type Settings struct {
 	stall          time.Duration
 	drain          time.Duration
 	trustForwarded bool
-	security       cli.Security
 	ends           gatewayEnds
-	Log            cli.LogSettings
-	debug          daemon.Debug
 
 	maxBody, replay string // as they were written
 
@@ -56,10 +49,7 @@ const (
 
 // AddFlags is in the order in which the help lists them.
 func (g *Settings) AddFlags(cmd *cobra.Command) {
-	cmd.Flags().SortFlags = false
-	f := pflag.NewFlagSet("gateway", pflag.ContinueOnError)
-	f.SortFlags = false
-	g.Flags = f
+	f := g.Begin(cmd)
 	f.StringSliceVar(&g.managers, "managers", []string{cli.DefaultManager}, "`addresses` of managers, with commas between")
 	f.StringVarP(&g.namespace, "namespace", "n", "", "the `name` of the namespace whose servers are behind the gateway")
 	f.StringSliceVar(&g.keys, "key", nil, "where the key of a request is: header:NAME, path:NUMBER, query:NAME or cookie:NAME;\nseveral are tried in order")
@@ -72,51 +62,25 @@ func (g *Settings) AddFlags(cmd *cobra.Command) {
 	f.DurationVar(&g.stall, "stall", 5*time.Minute, "how long a caller may keep its request waiting, while it sends its body or takes its\nanswer; 0 for no bound")
 	f.DurationVar(&g.drain, "drain", 25*time.Second, "how long requests may go on when the gateway is stopped")
 	f.BoolVar(&g.trustForwarded, "trust-forwarded", false, "believe callers where their requests are from: X-Forwarded-For is added to, not\nreplaced. All callers must be proxies that can be trusted")
-	g.security.AddFlags(f, g.origin)
-	g.security.AddToken(f)
+	g.Security.AddFlags(f, g.Origin)
+	g.Security.AddToken(f)
 	g.ends.addFlags(f)
-	g.Log.AddFlags(f)
-	g.debug.AddFlags(f)
-	cli.AddSettings(cmd, f, &g.File)
-	g.Log.Complete(cmd)
+	g.Finish(cmd)
 	// The name is that of a flag just added, the only thing that can go wrong.
 	_ = cmd.RegisterFlagCompletionFunc("key", cobra.FixedCompletions(
 		[]string{"header:", "path:", "query:", "cookie:"}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 }
 
-// origin names a setting as whoever made it did.
-func (g *Settings) origin(flag string) string {
-	if g.Flags.Changed(flag) {
-		return settings.Origin(g.Flags.Lookup(flag))
-	}
-	return "--" + flag
-}
-
 // Validate says what is wrong with the settings, in terms of settings, and fills
 // in what can be derived.
 func (g *Settings) Validate() error {
-	for _, check := range []func() error{
-		g.validateManagers, g.validateAddresses, g.validateKey, g.validateBounds, g.validateSizes, g.security.Validate, g.validateEnds,
-	} {
-		if err := check(); err != nil {
-			return err
-		}
-	}
-	if err := g.debug.Validate(g.origin); err != nil {
-		return err
-	}
-	return g.Log.Validate(g.origin)
+	return g.Settings.Validate(
+		g.validateManagers, g.validateAddresses, g.validateKey, g.validateBounds, g.validateSizes, g.Security.Validate, g.validateEnds)
 }
 
 func (g *Settings) validateManagers() error {
-	if len(g.managers) == 0 || len(g.managers) > admin.MaxManagers {
-		return fmt.Errorf("%s: want 1 to %d addresses, have %d", g.origin("managers"), admin.MaxManagers, len(g.managers))
-	}
-	for i, addr := range g.managers {
-		g.managers[i] = strings.TrimSpace(addr)
-		if err := cli.CheckAddr(g.managers[i]); err != nil {
-			return fmt.Errorf("%s: %w", g.origin("managers"), err)
-		}
+	if err := cli.CheckManagers(g.Origin("managers"), g.managers); err != nil {
+		return err
 	}
 	if g.namespace == "" {
 		return errors.New("say with --namespace whose servers are behind the gateway")
@@ -126,19 +90,19 @@ func (g *Settings) validateManagers() error {
 
 func (g *Settings) validateAddresses() error {
 	if err := cli.CheckAddr(g.listen); err != nil {
-		return fmt.Errorf("%s: %w", g.origin("listen"), err)
+		return fmt.Errorf("%s: %w", g.Origin("listen"), err)
 	}
-	contacts := append(cli.Called(g.origin("managers"), g.managers, g.security.Tls()), cli.ContactAt(g.origin("listen"), g.listen, g.ends.frontTLS))
+	contacts := append(cli.Called(g.Origin("managers"), g.managers, g.Security.Tls()), cli.ContactAt(g.Origin("listen"), g.listen, g.ends.frontTLS))
 	if g.health != "" {
 		if err := cli.CheckAddr(g.health); err != nil {
-			return fmt.Errorf("%s: %w", g.origin("health-listen"), err)
+			return fmt.Errorf("%s: %w", g.Origin("health-listen"), err)
 		}
 		if _, port, err := net.SplitHostPort(g.listen); err == nil && g.health == g.listen && port != "0" {
-			return fmt.Errorf("%s %s: that is where callers connect; give it a port of its own", g.origin("health-listen"), g.health)
+			return fmt.Errorf("%s %s: that is where callers connect; give it a port of its own", g.Origin("health-listen"), g.health)
 		}
-		contacts = append(contacts, cli.ContactAt(g.origin("health-listen"), g.health, g.ends.healthTLS))
+		contacts = append(contacts, cli.ContactAt(g.Origin("health-listen"), g.health, g.ends.healthTLS))
 	}
-	return g.security.Expose(contacts)
+	return g.Security.Expose(contacts)
 }
 
 func (g *Settings) validateKey() error {
@@ -147,7 +111,7 @@ func (g *Settings) validateKey() error {
 	}
 	var err error
 	if g.key, err = leasehttp.ParseSource(strings.Join(g.keys, ",")); err != nil {
-		return fmt.Errorf("%s: %w", g.origin("key"), err)
+		return fmt.Errorf("%s: %w", g.Origin("key"), err)
 	}
 	return nil
 }
@@ -155,13 +119,13 @@ func (g *Settings) validateKey() error {
 func (g *Settings) validateBounds() error {
 	switch {
 	case g.maxOutstanding < 1 || g.maxOutstanding > maxGatewayOutstanding:
-		return fmt.Errorf("%s %d: want 1 to %d", g.origin("max-outstanding"), g.maxOutstanding, maxGatewayOutstanding)
+		return fmt.Errorf("%s %d: want 1 to %d", g.Origin("max-outstanding"), g.maxOutstanding, maxGatewayOutstanding)
 	case g.attempts < 1 || g.attempts > maxGatewayAttempts:
-		return fmt.Errorf("%s %d: want 1 to %d", g.origin("attempts"), g.attempts, maxGatewayAttempts)
+		return fmt.Errorf("%s %d: want 1 to %d", g.Origin("attempts"), g.attempts, maxGatewayAttempts)
 	case g.stall < 0:
-		return fmt.Errorf("%s %v: want a time, or 0 for no bound", g.origin("stall"), g.stall)
+		return fmt.Errorf("%s %v: want a time, or 0 for no bound", g.Origin("stall"), g.stall)
 	case g.drain < 0:
-		return fmt.Errorf("%s %v: want a time, or 0 to stop at once", g.origin("drain"), g.drain)
+		return fmt.Errorf("%s %v: want a time, or 0 to stop at once", g.Origin("drain"), g.drain)
 	}
 	return nil
 }
@@ -169,13 +133,13 @@ func (g *Settings) validateBounds() error {
 func (g *Settings) validateSizes() error {
 	var err error
 	if g.maxBytes, err = cli.ParseBytes(g.maxBody); err != nil {
-		return fmt.Errorf("%s: %w", g.origin("max-body"), err)
+		return fmt.Errorf("%s: %w", g.Origin("max-body"), err)
 	}
 	if g.replayBytes, err = cli.ParseBytes(g.replay); err != nil {
-		return fmt.Errorf("%s: %w", g.origin("replay"), err)
+		return fmt.Errorf("%s: %w", g.Origin("replay"), err)
 	}
 	if g.replayBytes > maxGatewayReplay {
-		return fmt.Errorf("%s %s: want at most %dMiB, which may be kept for each request", g.origin("replay"), g.replay, maxGatewayReplay>>20)
+		return fmt.Errorf("%s %s: want at most %dMiB, which may be kept for each request", g.Origin("replay"), g.replay, maxGatewayReplay>>20)
 	}
 	if g.replayBytes == 0 {
 		g.replayBytes = -1 // to the library 0 is the default

@@ -18,7 +18,7 @@ import (
 // each other, and fills in how their stores meet.
 func (m *ManagerSettings) validateGroup() error {
 	if m.DataDir == "" {
-		return fmt.Errorf("%s: the tables need a directory", m.origin("data-dir"))
+		return fmt.Errorf("%s: the tables need a directory", m.Origin("data-dir"))
 	}
 	if err := m.validateQuota(); err != nil {
 		return err
@@ -27,15 +27,15 @@ func (m *ManagerSettings) validateGroup() error {
 		m.Name = hostname()
 	}
 	if err := checkMemberName(m.Name); err != nil {
-		return fmt.Errorf("%s: %w", m.origin("name"), err)
+		return fmt.Errorf("%s: %w", m.Origin("name"), err)
 	}
 	switch {
 	case len(m.members) > 0 && m.Join != "":
-		return fmt.Errorf("%s founds a group and %s joins one: leave out one of the two", m.origin("members"), m.origin("join"))
+		return fmt.Errorf("%s founds a group and %s joins one: leave out one of the two", m.Origin("members"), m.Origin("join"))
 	case len(m.members) > 0:
 		return m.found()
 	case m.Join != "" && m.PeerListen == "":
-		return fmt.Errorf("%s: say with --peer-listen where the other managers' stores reach this one's, such as --peer-listen :7402", m.origin("join"))
+		return fmt.Errorf("%s: say with --peer-listen where the other managers' stores reach this one's, such as --peer-listen :7402", m.Origin("join"))
 	case m.PeerListen != "":
 		return m.beReachable()
 	}
@@ -44,7 +44,7 @@ func (m *ManagerSettings) validateGroup() error {
 
 // found makes this manager one of the founding members.
 func (m *ManagerSettings) found() error {
-	where := m.origin("members")
+	where := m.Origin("members")
 	if len(m.members) > maxMembers {
 		return fmt.Errorf("%s: %d members, want at most %d; others can stand in front of an etcd cluster", where, len(m.members), maxMembers)
 	}
@@ -81,7 +81,7 @@ func (m *ManagerSettings) beReachable() error {
 		return err
 	}
 	if port == "0" {
-		return fmt.Errorf("%s %s: the others need to know the port", m.origin("peer-listen"), m.PeerListen)
+		return fmt.Errorf("%s %s: the others need to know the port", m.Origin("peer-listen"), m.PeerListen)
 	}
 	at := m.Advertise
 	if at == "" {
@@ -176,7 +176,7 @@ func (m *ManagerSettings) listenPeerURL() string {
 
 // validatePeers checks what managers that keep nothing on disk say about each other.
 func (m *ManagerSettings) validatePeers() error {
-	where, p := m.origin("peers"), &m.Peers
+	where, p := m.Origin("peers"), &m.Peers
 	if n := len(p.members); n < manager.MinPeers || n > manager.MaxPeers {
 		return fmt.Errorf("%s: want the addresses of %d to %d managers with commas between, this one included, such as --peers m1:7400,m2:7400,m3:7400; there are %d",
 			where, manager.MinPeers, manager.MaxPeers, n)
@@ -205,17 +205,17 @@ func (m *ManagerSettings) validatePeerTimes() error {
 		p.Epsilon = min(flease.DefaultEpsilon, m.TTL/4)
 	}
 	if p.Epsilon < 0 || p.Epsilon >= m.TTL {
-		return fmt.Errorf("%s %v: want more than 0 and less than --ttl, which is %v", m.origin("epsilon"), p.Epsilon, m.TTL)
+		return fmt.Errorf("%s %v: want more than 0 and less than --ttl, which is %v", m.Origin("epsilon"), p.Epsilon, m.TTL)
 	}
 	if p.Longest < minTTL || p.Longest > 24*maxTTL {
-		return fmt.Errorf("%s %v: want %v to %v", m.origin("longest-lease"), p.Longest, minTTL, 24*maxTTL)
+		return fmt.Errorf("%s %v: want %v to %v", m.Origin("longest-lease"), p.Longest, minTTL, 24*maxTTL)
 	}
 	if p.keyFile == "" {
 		return nil
 	}
 	keys, err := readKeys(p.keyFile)
 	if err != nil {
-		return cli.Fail(fmt.Errorf("%s: %w", m.origin("peer-key-file"), err))
+		return cli.Fail(fmt.Errorf("%s: %w", m.Origin("peer-key-file"), err))
 	}
 	p.Keys = keys
 	return nil

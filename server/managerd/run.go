@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"strings"
@@ -22,9 +21,8 @@ import (
 // nothing to be gained: the others take over without a word from it.
 func (m *ManagerSettings) handOverPatience() time.Duration { return m.TTL + time.Second }
 
-// RunManager runs a manager until ctx ends.
-func RunManager(ctx context.Context, cfg ManagerSettings, out io.Writer, log *slog.Logger) error {
-	cli.WarnOfPlainText(cfg.Security.Exposed, log)
+// Run runs a manager until ctx ends.
+func (cfg *ManagerSettings) Run(ctx context.Context, out console.Screen, log *slog.Logger) error {
 	// What is wrong with an address is found out before any data is touched.
 	listener, err := daemon.ListenOn("listen", cfg.Listen)
 	if err != nil {
@@ -46,17 +44,12 @@ func RunManager(ctx context.Context, cfg ManagerSettings, out io.Writer, log *sl
 	registry := daemon.NewRegistry()
 	probes := daemon.ServeHealth(health, protected.pages(), protected.metrics(daemon.Scrapes(daemon.WithStore(registry), log), log), log)
 	defer probes.Stop()
-	stopDebug, err := cfg.Debug.Serve(log)
+	stopShared, err := cfg.Start(ctx, "leasehold-manager", log)
 	if err != nil {
 		return err
 	}
-	defer stopDebug()
-	stopTraces, err := daemon.ServeTraces(ctx, "leasehold-manager", log)
-	if err != nil {
-		return err
-	}
-	defer stopTraces()
-	kept, err := openStore(ctx, &cfg, protected, log)
+	defer stopShared()
+	kept, err := openStore(ctx, cfg, protected, log)
 	if err != nil {
 		return err
 	}

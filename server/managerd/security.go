@@ -38,7 +38,7 @@ func (m *ManagerSettings) validateSecurity() error {
 	case m.Security.Tls() && m.Access == "":
 		return errors.New("with TLS, --access must name the file that says who may do what: 'leasehold pki init' makes one, access.yaml")
 	case !m.Security.Tls() && m.Access != "":
-		return fmt.Errorf("%s says who may do what, and in plain text nobody can show who they are: say with --tls-dir where the certificates are", m.origin("access"))
+		return fmt.Errorf("%s says who may do what, and in plain text nobody can show who they are: say with --tls-dir where the certificates are", m.Origin("access"))
 	}
 	return nil
 }
@@ -164,24 +164,24 @@ func (m *ManagerSettings) validateDashboard() error {
 	d := &m.Dashboard
 	for _, host := range d.Hosts {
 		if host == "" || strings.ContainsAny(host, ":/ ") {
-			return fmt.Errorf("%s: %q: want the name of a host, without port", m.origin("dashboard-hosts"), host)
+			return fmt.Errorf("%s: %q: want the name of a host, without port", m.Origin("dashboard-hosts"), host)
 		}
 	}
 	if d.tokenFile == "" {
 		return nil
 	}
 	if m.Security.Tls() {
-		return fmt.Errorf("%s is for a dashboard in plain text: over TLS, people log in with a token of the --access file; 'leasehold token' makes one", m.origin("admin-token-file"))
+		return fmt.Errorf("%s is for a dashboard in plain text: over TLS, people log in with a token of the --access file; 'leasehold token' makes one", m.Origin("admin-token-file"))
 	}
 	if m.HTTP == "" {
-		return fmt.Errorf("%s is for the dashboard, and --http is \"\": there is none", m.origin("admin-token-file"))
+		return fmt.Errorf("%s is for the dashboard, and --http is \"\": there is none", m.Origin("admin-token-file"))
 	}
 	var err error
 	if d.Token, err = cli.ReadSecret(d.tokenFile); err == nil && d.Token.Len() < dashboard.MinToken {
 		err = errors.New("the token is too short to be safe: make one with openssl rand -hex 32")
 	}
 	if err != nil {
-		return cli.Fail(fmt.Errorf("%s: %w", m.origin("admin-token-file"), err))
+		return cli.Fail(fmt.Errorf("%s: %w", m.Origin("admin-token-file"), err))
 	}
 	return nil
 }

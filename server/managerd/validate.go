@@ -28,50 +28,46 @@ func (m *ManagerSettings) Validate() error {
 	if err := cli.RefuseOnCommandLine(m.Flags, PasswordFlag, "etcd-password-file"); err != nil {
 		return err
 	}
-	for _, check := range []func() error{
-		m.validateAddresses, m.validateSecurity, m.validateTimes, m.validateLimits, m.validateLog, m.validateDashboard, m.validateStore,
-	} {
-		if err := check(); err != nil {
-			return err
-		}
-	}
-	check := m.validateGroup
+	return m.Settings.Validate(
+		m.validateAddresses, m.validateSecurity, m.validateTimes, m.validateLimits, m.validateDashboard, m.validateStore,
+		m.validateTables, func() error { return m.Security.Expose(m.contacts()) })
+}
+
+// validateTables checks the settings of the store that is used.
+func (m *ManagerSettings) validateTables() error {
 	switch m.Store {
 	case inEtcd:
-		check = m.validateEtcd
+		return m.validateEtcd()
 	case inMemory:
-		check = m.validatePeers
+		return m.validatePeers()
 	}
-	if err := check(); err != nil {
-		return err
-	}
-	return m.Security.Expose(m.contacts())
+	return m.validateGroup()
 }
 
 // contacts are the addresses that the manager listens on, and that it calls. What managers
 // that keep nothing on disk say to each other by datagrams is authenticated by their key.
 func (m *ManagerSettings) contacts() []cli.Contact {
-	contacts := []cli.Contact{cli.ContactAt(m.origin("listen"), m.Listen, m.Security.Tls())}
+	contacts := []cli.Contact{cli.ContactAt(m.Origin("listen"), m.Listen, m.Security.Tls())}
 	if m.HTTP != "" {
-		contacts = append(contacts, cli.ContactAt(m.origin("http"), m.HTTP, m.Security.Tls()))
+		contacts = append(contacts, cli.ContactAt(m.Origin("http"), m.HTTP, m.Security.Tls()))
 	}
 	if m.Join != "" {
-		contacts = append(contacts, cli.ContactAt(m.origin("join"), m.Join, m.Security.Tls()))
+		contacts = append(contacts, cli.ContactAt(m.Origin("join"), m.Join, m.Security.Tls()))
 	}
 	if m.PeerURL != "" {
-		contacts = append(contacts, cli.ContactAt(m.origin("peer-listen"), m.PeerListen, strings.HasPrefix(m.PeerURL, "https:")))
+		contacts = append(contacts, cli.ContactAt(m.Origin("peer-listen"), m.PeerListen, strings.HasPrefix(m.PeerURL, "https:")))
 	}
 	for _, member := range m.Members {
 		scheme, addr := cutScheme(member.PeerURL)
-		contacts = append(contacts, cli.ContactAt(m.origin("members"), addr, scheme == "https"))
+		contacts = append(contacts, cli.ContactAt(m.Origin("members"), addr, scheme == "https"))
 	}
 	for _, peer := range m.Peers.Members {
-		contacts = append(contacts, cli.ContactAt(m.origin("peers"), peer.Manager, m.Security.Tls()))
+		contacts = append(contacts, cli.ContactAt(m.Origin("peers"), peer.Manager, m.Security.Tls()))
 	}
 	for _, endpoint := range m.Etcd.Endpoints {
 		scheme, addr := cutScheme(endpoint)
 		certified := m.Etcd.CA != "" || m.Etcd.Cert != "" // counts where nothing else is said
-		contacts = append(contacts, cli.ContactAt(m.origin("etcd"), addr, scheme == "https" || scheme == "" && certified))
+		contacts = append(contacts, cli.ContactAt(m.Origin("etcd"), addr, scheme == "https" || scheme == "" && certified))
 	}
 	return contacts
 }
@@ -91,7 +87,7 @@ func (m *ManagerSettings) validateAddresses() error {
 			continue
 		}
 		if err := cli.CheckAddr(addr); err != nil {
-			return fmt.Errorf("%s: %w", m.origin(flag), err)
+			return fmt.Errorf("%s: %w", m.Origin(flag), err)
 		}
 	}
 	_, port, err := net.SplitHostPort(m.Listen)
@@ -100,10 +96,10 @@ func (m *ManagerSettings) validateAddresses() error {
 	}
 	switch {
 	case m.HTTP == m.Listen && port != "0":
-		return fmt.Errorf("%s %s: that is where it listens already; give it a port of its own", m.origin("http"), m.HTTP)
+		return fmt.Errorf("%s %s: that is where it listens already; give it a port of its own", m.Origin("http"), m.HTTP)
 	case m.Advertise == "" && everywhere(m.Listen):
 		return fmt.Errorf("%s %s means every address of this computer, and others cannot connect to that: say with --advertise how they reach it, such as --advertise %s",
-			m.origin("listen"), m.Listen, net.JoinHostPort(hostname(), port))
+			m.Origin("listen"), m.Listen, net.JoinHostPort(hostname(), port))
 	case m.Advertise == "" && port != "0":
 		m.Advertise = m.Listen
 	case m.Advertise != "":
@@ -119,9 +115,9 @@ func (m *ManagerSettings) validateAdvertise() error {
 		return err
 	case everywhere(m.Advertise):
 		return fmt.Errorf("%s %s: others cannot connect to every address of this computer; name one, such as %s",
-			m.origin("advertise"), m.Advertise, net.JoinHostPort(hostname(), port))
+			m.Origin("advertise"), m.Advertise, net.JoinHostPort(hostname(), port))
 	case port == "0":
-		return fmt.Errorf("%s %s: others need to know the port", m.origin("advertise"), m.Advertise)
+		return fmt.Errorf("%s %s: others need to know the port", m.Origin("advertise"), m.Advertise)
 	}
 	return nil
 }
@@ -143,9 +139,9 @@ func hostname() string {
 func (m *ManagerSettings) validateTimes() error {
 	switch {
 	case m.TTL < minTTL || m.TTL > maxTTL:
-		return fmt.Errorf("%s %v: want %v to %v", m.origin("ttl"), m.TTL, minTTL, maxTTL)
+		return fmt.Errorf("%s %v: want %v to %v", m.Origin("ttl"), m.TTL, minTTL, maxTTL)
 	case !(m.Drift >= 1 && m.Drift <= protocol.MaxDrift):
-		return fmt.Errorf("%s %v: want 1 to %d", m.origin("drift"), m.Drift, protocol.MaxDrift)
+		return fmt.Errorf("%s %v: want 1 to %d", m.Origin("drift"), m.Drift, protocol.MaxDrift)
 	}
 	return nil
 }
@@ -159,40 +155,33 @@ func (m *ManagerSettings) validateLimits() error {
 		value int
 	}{{"max-connections", m.MaxConnections}, {"max-handshakes", m.MaxHandshakes}} {
 		if limit.value < 1 || limit.value > maxConnections {
-			return fmt.Errorf("%s %d: want 1 to %d", m.origin(limit.flag), limit.value, maxConnections)
+			return fmt.Errorf("%s %d: want 1 to %d", m.Origin(limit.flag), limit.value, maxConnections)
 		}
 	}
 	return nil
 }
 
-func (m *ManagerSettings) validateLog() error {
-	if err := m.Debug.Validate(m.origin); err != nil {
-		return err
-	}
-	return m.Log.Validate(m.origin)
-}
-
 func (m *ManagerSettings) validateEtcd() error {
 	e := &m.Etcd
 	if len(e.Endpoints) == 0 {
-		return fmt.Errorf("%s is etcd: say with --etcd where that is", m.origin("store"))
+		return fmt.Errorf("%s is etcd: say with --etcd where that is", m.Origin("store"))
 	}
 	for i, endpoint := range e.Endpoints {
 		e.Endpoints[i] = strings.TrimSpace(endpoint)
 		if err := checkEndpoint(e.Endpoints[i]); err != nil {
-			return fmt.Errorf("%s: %w", m.origin("etcd"), err)
+			return fmt.Errorf("%s: %w", m.Origin("etcd"), err)
 		}
 	}
 	switch {
 	case (e.Cert == "") != (e.Key == ""):
 		return errors.New("--etcd-cert and --etcd-key go together: one is missing")
 	case e.Password.Len() > 0 && e.passwordFile != "":
-		return fmt.Errorf("%s and %s both say the password: leave out one of the two", m.origin(PasswordFlag), m.origin("etcd-password-file"))
+		return fmt.Errorf("%s and %s both say the password: leave out one of the two", m.Origin(PasswordFlag), m.Origin("etcd-password-file"))
 	}
 	if e.passwordFile != "" {
 		password, err := cli.ReadSecret(e.passwordFile)
 		if err != nil {
-			return cli.Fail(fmt.Errorf("%s: %w", m.origin("etcd-password-file"), err))
+			return cli.Fail(fmt.Errorf("%s: %w", m.Origin("etcd-password-file"), err))
 		}
 		e.Password = password
 	}
@@ -225,10 +214,10 @@ const maxQuota = 64 << 30
 func (m *ManagerSettings) validateQuota() error {
 	n, err := cli.ParseBytes(m.quota)
 	if err != nil {
-		return fmt.Errorf("%s: %w", m.origin("quota"), err)
+		return fmt.Errorf("%s: %w", m.Origin("quota"), err)
 	}
 	if n < etcd.MinQuota || n > maxQuota {
-		return fmt.Errorf("%s %s: want 16MiB to 64GiB", m.origin("quota"), m.quota)
+		return fmt.Errorf("%s %s: want 16MiB to 64GiB", m.Origin("quota"), m.quota)
 	}
 	m.Quota = n
 	return nil
@@ -254,7 +243,7 @@ func (m *ManagerSettings) validateStore() error {
 		}
 	}
 	if !slices.Contains(storeNames, m.Store) {
-		return fmt.Errorf("%s %q: want %s", m.origin("store"), m.Store, strings.Join(storeNames, ", "))
+		return fmt.Errorf("%s %q: want %s", m.Origin("store"), m.Store, strings.Join(storeNames, ", "))
 	}
 	for _, group := range []struct {
 		store, purpose, instead string
@@ -277,13 +266,13 @@ func (m *ManagerSettings) validateStore() error {
 			continue
 		}
 		for _, flag := range group.flags {
-			if m.given(flag) {
-				return fmt.Errorf("%s %s, and %s", m.origin(flag), group.purpose, m.tables(group.instead))
+			if m.Flags.Changed(flag) {
+				return fmt.Errorf("%s %s, and %s", m.Origin(flag), group.purpose, m.tables(group.instead))
 			}
 		}
 	}
-	if m.Store == inEtcd && m.given("peer-listen") {
-		return fmt.Errorf("%s is for managers that speak to each other, and %s", m.origin("peer-listen"), m.tables(""))
+	if m.Store == inEtcd && m.Flags.Changed("peer-listen") {
+		return fmt.Errorf("%s is for managers that speak to each other, and %s", m.Origin("peer-listen"), m.tables(""))
 	}
 	m.forget()
 	return nil
@@ -292,10 +281,10 @@ func (m *ManagerSettings) validateStore() error {
 // tables says where the tables are, and why; if nobody has said so, what to say instead.
 func (m *ManagerSettings) tables(instead string) string {
 	switch {
-	case m.Store == inEtcd && m.given("etcd"):
-		return "with " + m.origin("etcd") + " they are in that cluster: leave out one of the two"
-	case m.given("store"):
-		return m.origin("store") + " is " + m.Store + ": leave out one of the two"
+	case m.Store == inEtcd && m.Flags.Changed("etcd"):
+		return "with " + m.Origin("etcd") + " they are in that cluster: leave out one of the two"
+	case m.Flags.Changed("store"):
+		return m.Origin("store") + " is " + m.Store + ": leave out one of the two"
 	}
 	return "these keep their tables on disk" + instead
 }

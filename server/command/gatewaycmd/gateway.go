@@ -5,10 +5,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/server/cli"
-	"github.com/leasehold-dev/leasehold/server/console"
 	"github.com/leasehold-dev/leasehold/server/daemon"
 	"github.com/leasehold-dev/leasehold/server/gateway"
-	"github.com/leasehold-dev/leasehold/server/settings"
 )
 
 const gatewayHelp = `Runs a gateway: a reverse proxy that forwards each HTTP request to the server that
@@ -54,7 +52,6 @@ const gatewayExample = `  leasehold gateway -n presence --key header:X-User
 
 func New() *cobra.Command {
 	g := &gateway.Settings{}
-	var printConfig bool
 	cmd := &cobra.Command{
 		Use:     "gateway",
 		Short:   "Run a gateway: HTTP to the owner of a request's key",
@@ -63,26 +60,6 @@ func New() *cobra.Command {
 		Args:    cli.NoArguments,
 	}
 	g.AddFlags(cmd)
-	cmd.Flags().BoolVar(&printConfig, "print-config", false, "print all settings and where each is from, as a file for --config, and stop")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := cli.Fill(cmd, g.Flags, g.File); err != nil {
-			return err
-		}
-		if err := g.Validate(); err != nil {
-			return err
-		}
-		out := console.New(cmd.OutOrStdout())
-		if printConfig {
-			text, err := settings.Describe(g.Flags)
-			if err != nil {
-				return cli.Fail(err)
-			}
-			return cli.Write(out, text)
-		}
-		if err := gateway.Run(cmd.Context(), g, out, g.Log.Logger(cmd.ErrOrStderr())); err != nil {
-			return cli.Fail(err)
-		}
-		return nil
-	}
+	g.CanPrint(cmd, g.Validate, g.Run)
 	return cmd
 }
