@@ -48,10 +48,7 @@ var ErrNoTaker = errors.New("no other owner can take the keys")
 // or CancelDrain. Without another owner to take the keys, the error is ErrNoTaker and the drain is not
 // begun, unless alone is true: then the owner keeps its keys until there is one.
 func (c *Client) Drain(ctx context.Context, namespace, owner string, options OrderOptions, alone bool) (*Drain, error) {
-	d := &Drain{Namespace: namespace, Owner: owner, Outcome: OutcomeBegun, client: c, mayLose: options.LoseState, sent: sentTally{}}
-	if options.DryRun {
-		d.Outcome = OutcomePlanned
-	}
+	d := &Drain{Namespace: namespace, Owner: owner, Outcome: options.Outcome(), client: c, mayLose: options.LoseState, sent: sentTally{}}
 	var way delivery
 	err := c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
 		all, before, err := known(ctx, s, namespace, owner)

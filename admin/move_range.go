@@ -48,7 +48,7 @@ func (c *Client) MoveKey(ctx context.Context, namespace string, key leasehold.Ke
 }
 
 func (c *Client) moveRange(ctx context.Context, options OrderOptions, request *leaseholdv1.MoveRangeRequest) (*RangeMove, error) {
-	m := &RangeMove{Namespace: request.GetNamespace(), Owner: request.GetOwner(), Outcome: OutcomeBegun, client: c, sent: sentTally{}, patience: abandonAfter}
+	m := &RangeMove{Namespace: request.GetNamespace(), Owner: request.GetOwner(), Outcome: options.Outcome(), client: c, sent: sentTally{}, patience: abandonAfter}
 	var way delivery
 	err := c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
 		all, _, err := known(ctx, s, m.Namespace, m.Owner)
@@ -69,10 +69,7 @@ func (c *Client) moveRange(ctx context.Context, options OrderOptions, request *l
 		}
 		return err
 	})
-	switch {
-	case options.DryRun:
-		m.Outcome = OutcomePlanned
-	case m.Plan.Total == 0:
+	if !options.DryRun && m.Plan.Total == 0 {
 		m.Outcome = OutcomeMoved
 	}
 	return m, way.judge(err)

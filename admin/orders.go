@@ -71,6 +71,14 @@ type OrderOptions struct {
 	LoseState bool // do it although state is lost; otherwise a LossError is returned
 }
 
+// Outcome is that of an order that was accepted.
+func (o OrderOptions) Outcome() string {
+	if o.DryRun {
+		return OutcomePlanned
+	}
+	return OutcomeBegun
+}
+
 // A LossError says that an order was not carried out because state would be lost. Its kind is
 // leasehold.ErrInvalid.
 type LossError struct {

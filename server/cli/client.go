@@ -176,14 +176,21 @@ func (c *Client) Ask(ctx context.Context, f func(context.Context, Service) error
 	return c.Explain(ctx, c.Admin.Do(ctx, f))
 }
 
-// Within calls f with the namespace that is meant.
-func Within[T any](ctx context.Context, c *Client, f func(ctx context.Context, namespace string) (T, error)) (T, error) {
-	var none T
-	if err := c.chooseNamespace(ctx); err != nil {
-		return none, c.Explain(ctx, err)
+// Within calls f with the namespace that is meant, of a command that is about one.
+func Within[T any](ctx context.Context, c *Client, f func(ctx context.Context, namespace string) (T, error)) (answer T, err error) {
+	if err = c.chooseNamespace(ctx); err == nil {
+		answer, err = f(ctx, c.Namespace)
 	}
-	answer, err := f(ctx, c.Namespace)
 	return answer, c.Explain(ctx, err)
+}
+
+// Answer prints what ask returns, as JSON or as text.
+func Answer[T any](ctx context.Context, c *Client, ask func(ctx context.Context, namespace string) (T, error), text func(T) string) error {
+	answer, err := Within(ctx, c, ask)
+	if err != nil {
+		return err
+	}
+	return c.Print(answer, func() string { return text(answer) })
 }
 
 // Explain adds to an error of package admin what to do about it.

@@ -14,7 +14,7 @@ import (
 // chooseNamespace finds out which namespace is meant. If none was named, it is the only one that
 // there is.
 func (c *Client) chooseNamespace(ctx context.Context) error {
-	if c.Namespace != "" {
+	if c.Namespace != "" || c.settings.Lookup("namespace") == nil {
 		return nil
 	}
 	names, err := c.namespaceNames(ctx)

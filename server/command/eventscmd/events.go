@@ -110,14 +110,12 @@ func (o *options) query(withKey bool) (q admin.EventQuery, err error) {
 }
 
 func (o *options) events(ctx context.Context, q admin.EventQuery) error {
-	found, err := cli.Within(ctx, o.Client, func(ctx context.Context, namespace string) (admin.Events, error) {
+	return cli.Answer(ctx, o.Client, func(ctx context.Context, namespace string) (admin.Events, error) {
 		q.Namespace = namespace
 		return o.Admin.Events(ctx, q)
+	}, func(found admin.Events) string {
+		return eventsText(found, o.since != "" || len(o.kinds) > 0 || q.Key != nil)
 	})
-	if err != nil {
-		return err
-	}
-	return o.Print(found, func() string { return eventsText(found, o.since != "" || len(o.kinds) > 0 || q.Key != nil) })
 }
 
 // eventsText writes events, of which only some were asked for.

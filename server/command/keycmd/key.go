@@ -46,17 +46,14 @@ func newFindCommand() *cobra.Command {
 }
 
 func find(ctx context.Context, c *cli.Client, key *cli.KeyArgument) error {
-	found, err := cli.Within(ctx, c, func(ctx context.Context, namespace string) (admin.Found, error) {
-		return c.Admin.Find(ctx, namespace, key.Key)
-	})
-	if err != nil {
-		return err
-	}
-	document := struct {
+	type document struct {
 		Name string `json:"name,omitempty"`
 		admin.Found
-	}{key.Name, found}
-	return c.Print(document, func() string { return foundText(found, key) })
+	}
+	return cli.Answer(ctx, c, func(ctx context.Context, namespace string) (document, error) {
+		found, err := c.Admin.Find(ctx, namespace, key.Key)
+		return document{key.Name, found}, err
+	}, func(d document) string { return foundText(d.Found, key) })
 }
 
 func foundText(f admin.Found, key *cli.KeyArgument) string {
@@ -113,17 +110,14 @@ func newHistoryCommand() *cobra.Command {
 }
 
 func history(ctx context.Context, c *cli.Client, key *cli.KeyArgument, most uint32, since time.Time) error {
-	history, err := cli.Within(ctx, c, func(ctx context.Context, namespace string) (admin.History, error) {
-		return c.Admin.History(ctx, namespace, key.Key, most, since)
-	})
-	if err != nil {
-		return err
-	}
-	document := struct {
+	type document struct {
 		Name string `json:"name,omitempty"`
 		admin.History
-	}{key.Name, history}
-	return c.Print(document, func() string { return historyText(history, key) })
+	}
+	return cli.Answer(ctx, c, func(ctx context.Context, namespace string) (document, error) {
+		history, err := c.Admin.History(ctx, namespace, key.Key, most, since)
+		return document{key.Name, history}, err
+	}, func(d document) string { return historyText(d.History, key) })
 }
 
 func historyText(h admin.History, key *cli.KeyArgument) string {

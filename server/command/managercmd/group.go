@@ -23,14 +23,10 @@ func newListCommand() *cobra.Command {
 	}
 	c := cli.NewClient(cmd)
 	cmd.RunE = c.Run(func(ctx context.Context, _ []string) error {
-		members, err := c.Admin.Members(ctx)
-		if err != nil {
-			return c.Explain(ctx, err)
-		}
-		document := struct {
-			Members []admin.Member `json:"members"`
-		}{members}
-		return c.Print(document, func() string { return membersText(members) })
+		return cli.Answer(ctx, c, func(ctx context.Context, _ string) (map[string][]admin.Member, error) {
+			members, err := c.Admin.Members(ctx)
+			return map[string][]admin.Member{"members": members}, err
+		}, func(d map[string][]admin.Member) string { return membersText(d["members"]) })
 	})
 	return cmd
 }
@@ -66,17 +62,13 @@ func newRemoveCommand() *cobra.Command {
 	}
 	c := cli.NewClient(cmd)
 	cmd.RunE = c.Run(func(ctx context.Context, args []string) error {
-		if err := c.Admin.RemoveMember(ctx, args[0]); err != nil {
-			return c.Explain(ctx, err)
-		}
-		return c.Print(removedDocument{Removed: args[0]}, func() string { return fmt.Sprintf("%s %s\n", console.Good("removed"), console.Shown(args[0])) })
+		return cli.Answer(ctx, c, func(ctx context.Context, _ string) (map[string]string, error) {
+			return map[string]string{"removed": args[0]}, c.Admin.RemoveMember(ctx, args[0])
+		}, func(map[string]string) string {
+			return fmt.Sprintf("%s %s\n", console.Good("removed"), console.Shown(args[0]))
+		})
 	})
 	return cmd
-}
-
-// A removedDocument is what "manager remove --json" prints.
-type removedDocument struct {
-	Removed string `json:"removed"`
 }
 
 const backupHelp = `Prints what a group of managers that has lost all of its disks needs to begin
@@ -144,11 +136,9 @@ func newRestoreCommand() *cobra.Command {
 		if stopped {
 			wait = nil
 		}
-		restored, err := c.Admin.Restore(ctx, saved, wait)
-		if err != nil {
-			return c.Explain(ctx, err)
-		}
-		return c.Print(restored, func() string { return restoredText(restored) })
+		return cli.Answer(ctx, c, func(ctx context.Context, _ string) (admin.Restored, error) {
+			return c.Admin.Restore(ctx, saved, wait)
+		}, restoredText)
 	})
 	return cmd
 }

@@ -33,19 +33,16 @@ func newListCommand() *cobra.Command {
 		Args:  cli.NoArguments,
 	}
 	c := cli.NewClient(cmd)
-	cmd.RunE = c.Run(func(ctx context.Context, _ []string) error { return listNamespaces(ctx, c) })
-	return cmd
-}
-
-func listNamespaces(ctx context.Context, c *cli.Client) error {
-	all, err := c.Admin.Namespaces(ctx)
-	if err != nil {
-		return c.Explain(ctx, err)
-	}
-	document := struct {
+	type document struct {
 		Namespaces []admin.Namespace `json:"namespaces"`
-	}{all}
-	return c.Print(document, func() string { return namespacesText(all, c.Security.Tls()) })
+	}
+	cmd.RunE = c.Run(func(ctx context.Context, _ []string) error {
+		return cli.Answer(ctx, c, func(ctx context.Context, _ string) (document, error) {
+			all, err := c.Admin.Namespaces(ctx)
+			return document{all}, err
+		}, func(d document) string { return namespacesText(d.Namespaces, c.Security.Tls()) })
+	})
+	return cmd
 }
 
 func namespacesText(all []admin.Namespace, secured bool) string {
@@ -83,7 +80,12 @@ func newShowCommand() *cobra.Command {
 	}
 	c := cli.NewClient(cmd)
 	cmd.ValidArgsFunction = c.CompleteNamespace
-	cmd.RunE = c.Run(func(ctx context.Context, args []string) error { return showNamespace(ctx, c, args[0]) })
+	cmd.RunE = c.Run(func(ctx context.Context, args []string) error {
+		c.Namespace = args[0]
+		return cli.Answer(ctx, c, func(ctx context.Context, name string) (NamespaceShown, error) {
+			return showNamespace(ctx, c, name)
+		}, NamespaceShown.text)
+	})
 	return cmd
 }
 
@@ -94,21 +96,15 @@ type NamespaceShown struct {
 	Status *admin.NamespaceStatus `json:"status,omitempty"`
 }
 
-func showNamespace(ctx context.Context, c *cli.Client, name string) error {
-	c.Namespace = name
-	config, err := c.Admin.Namespace(ctx, name)
-	if err != nil {
-		return c.Explain(ctx, err)
+func showNamespace(ctx context.Context, c *cli.Client, name string) (shown NamespaceShown, err error) {
+	if shown.Namespace, err = c.Admin.Namespace(ctx, name); err != nil {
+		return shown, err
 	}
 	status, err := c.Admin.Status(ctx)
-	if err != nil {
-		return c.Explain(ctx, err)
-	}
-	shown := NamespaceShown{Namespace: config}
 	if s, there := status.Namespace(name); there {
 		shown.Status = &s
 	}
-	return c.Print(shown, shown.text)
+	return shown, err
 }
 
 // looksAtLoad reports whether the policy goes by what owners report.
@@ -191,8 +187,7 @@ func newCreateCommand() *cobra.Command {
 		if err := o.apply(&wanted); err != nil {
 			return err
 		}
-		now, err := c.Admin.CreateNamespace(ctx, wanted)
-		return edited(ctx, c, "created", now, err)
+		return edited(ctx, c, "created", func() (admin.Namespace, error) { return c.Admin.CreateNamespace(ctx, wanted) })
 	})
 	return cmd
 }
@@ -220,20 +215,18 @@ func newUpdateCommand() *cobra.Command {
 			return err
 		}
 		c.Namespace = args[0]
-		now, err := c.Admin.UpdateNamespace(ctx, args[0], o.apply)
-		return edited(ctx, c, "updated", now, err)
+		return edited(ctx, c, "updated", func() (admin.Namespace, error) { return c.Admin.UpdateNamespace(ctx, args[0], o.apply) })
 	})
 	return cmd
 }
 
-// edited shows what came of a change of a namespace.
-func edited(ctx context.Context, c *cli.Client, did string, now admin.Namespace, err error) error {
-	if err != nil {
-		return c.Explain(ctx, err)
-	}
-	shows := NamespaceShown{Namespace: now}
-	return c.Print(shows, func() string {
-		return fmt.Sprintf("%s %s\n\n%s", console.Good(did), console.Shown(now.Name), shows.text())
+// edited changes a namespace, and shows the result.
+func edited(ctx context.Context, c *cli.Client, did string, edit func() (admin.Namespace, error)) error {
+	return cli.Answer(ctx, c, func(context.Context, string) (NamespaceShown, error) {
+		now, err := edit()
+		return NamespaceShown{Namespace: now}, err
+	}, func(n NamespaceShown) string {
+		return fmt.Sprintf("%s %s\n\n%s", console.Good(did), console.Shown(n.Name), n.text())
 	})
 }
 
@@ -257,15 +250,9 @@ func newDeleteCommand() *cobra.Command {
 		if !yes {
 			return cli.Fail(fmt.Errorf("this would end all leases in %q, for good; add --yes if you mean it", args[0]))
 		}
-		if err := c.Admin.DeleteNamespace(ctx, args[0]); err != nil {
-			return c.Explain(ctx, err)
-		}
-		return c.Print(deletedDocument{Deleted: args[0]}, func() string { return fmt.Sprintf("%s %s\n", console.Good("deleted"), args[0]) })
+		return cli.Answer(ctx, c, func(ctx context.Context, _ string) (map[string]string, error) {
+			return map[string]string{"deleted": args[0]}, c.Admin.DeleteNamespace(ctx, args[0])
+		}, func(map[string]string) string { return fmt.Sprintf("%s %s\n", console.Good("deleted"), args[0]) })
 	})
 	return cmd
-}
-
-// A deletedDocument is what "namespace delete --json" prints.
-type deletedDocument struct {
-	Deleted string `json:"deleted"`
 }

@@ -56,16 +56,11 @@ func newDrainCommand() *cobra.Command {
 }
 
 func undrain(ctx context.Context, c *cli.Client, owner string) error {
-	_, err := cli.Within(ctx, c, func(ctx context.Context, namespace string) (struct{}, error) {
-		return struct{}{}, c.Admin.CancelDrain(ctx, namespace, owner)
+	return cli.Answer(ctx, c, func(ctx context.Context, namespace string) (admin.Drain, error) {
+		return admin.Drain{Namespace: namespace, Owner: owner, Outcome: admin.OutcomeCancelled}, c.Admin.CancelDrain(ctx, namespace, owner)
+	}, func(d admin.Drain) string {
+		return fmt.Sprintf("%s: %s takes part again\n", console.Good("cancelled"), console.Shown(d.Owner))
 	})
-	if err != nil {
-		return err
-	}
-	return c.Print(admin.Drain{Namespace: c.Namespace, Owner: owner, Outcome: admin.OutcomeCancelled},
-		func() string {
-			return fmt.Sprintf("%s: %s takes part again\n", console.Good("cancelled"), console.Shown(owner))
-		})
 }
 
 func drain(ctx context.Context, c *cli.Client, owner string, o *cli.OrderOptions) error {

@@ -53,16 +53,8 @@ func newListCommand() *cobra.Command {
 		Args:    cli.NoArguments,
 	}
 	c := cli.NewClient(cmd).InNamespace(cmd, cli.UsualNamespace)
-	cmd.RunE = c.Run(func(ctx context.Context, _ []string) error { return owners(ctx, c) })
+	cmd.RunE = c.Run(func(ctx context.Context, _ []string) error { return cli.Answer(ctx, c, c.Admin.Owners, ownersTable) })
 	return cmd
-}
-
-func owners(ctx context.Context, c *cli.Client) error {
-	all, err := cli.Within(ctx, c, c.Admin.Owners)
-	if err != nil {
-		return err
-	}
-	return c.Print(all, func() string { return ownersTable(all) })
 }
 
 func ownersTable(d admin.Owners) string {
@@ -95,7 +87,11 @@ func newShowCommand() *cobra.Command {
 	}
 	c := cli.NewClient(cmd).InNamespace(cmd, cli.UsualNamespace)
 	cmd.ValidArgsFunction = c.CompleteOwner
-	cmd.RunE = c.Run(func(ctx context.Context, args []string) error { return show(ctx, c, args[0]) })
+	cmd.RunE = c.Run(func(ctx context.Context, args []string) error {
+		return cli.Answer(ctx, c, func(ctx context.Context, namespace string) (shown, error) {
+			return show(ctx, c, namespace, args[0])
+		}, shownText)
+	})
 	return cmd
 }
 
@@ -105,23 +101,17 @@ type shown struct {
 	admin.Ranges
 }
 
-func show(ctx context.Context, c *cli.Client, owner string) error {
-	found, err := cli.Within(ctx, c, func(ctx context.Context, namespace string) (shown, error) {
-		all, err := c.Admin.Owners(ctx, namespace)
-		if err != nil {
-			return shown{}, err
-		}
-		sessions := slices.DeleteFunc(all.Owners, func(o admin.Owner) bool { return o.Owner != owner })
-		if len(sessions) == 0 {
-			return shown{}, leasehold.Errorf("show owner", leasehold.ErrNotFound, owner, "no owner of %s has this name; see 'leasehold owner list -n %s'", namespace, namespace)
-		}
-		held, err := c.Admin.Ranges(ctx, namespace, owner)
-		return shown{sessions, held}, err
-	})
+func show(ctx context.Context, c *cli.Client, namespace, owner string) (shown, error) {
+	all, err := c.Admin.Owners(ctx, namespace)
 	if err != nil {
-		return err
+		return shown{}, err
 	}
-	return c.Print(found, func() string { return shownText(found) })
+	sessions := slices.DeleteFunc(all.Owners, func(o admin.Owner) bool { return o.Owner != owner })
+	if len(sessions) == 0 {
+		return shown{}, leasehold.Errorf("show owner", leasehold.ErrNotFound, owner, "no owner of %s has this name; see 'leasehold owner list -n %s'", namespace, namespace)
+	}
+	held, err := c.Admin.Ranges(ctx, namespace, owner)
+	return shown{sessions, held}, err
 }
 
 func shownText(s shown) string {

@@ -43,18 +43,12 @@ func newListCommand() *cobra.Command {
 	cmd.Flags().StringVar(&owner, "owner", "", "only the ranges of the owner of this `name`")
 	// The name is that of a flag just added, the only thing that can go wrong.
 	_ = cmd.RegisterFlagCompletionFunc("owner", c.CompleteOwners)
-	cmd.RunE = c.Run(func(ctx context.Context, _ []string) error { return ranges(ctx, c, owner) })
-	return cmd
-}
-
-func ranges(ctx context.Context, c *cli.Client, owner string) error {
-	all, err := cli.Within(ctx, c, func(ctx context.Context, namespace string) (admin.Ranges, error) {
-		return c.Admin.Ranges(ctx, namespace, owner)
+	cmd.RunE = c.Run(func(ctx context.Context, _ []string) error {
+		return cli.Answer(ctx, c, func(ctx context.Context, namespace string) (admin.Ranges, error) {
+			return c.Admin.Ranges(ctx, namespace, owner)
+		}, func(all admin.Ranges) string { return cli.RangesText(all, "There is no such range.") })
 	})
-	if err != nil {
-		return err
-	}
-	return c.Print(all, func() string { return cli.RangesText(all, "There is no such range.") })
+	return cmd
 }
 
 const movesHelp = `Lists the state that is on its way from one owner to another, and what waits for
@@ -76,16 +70,8 @@ func newMovesCommand() *cobra.Command {
 		Args:    cli.NoArguments,
 	}
 	c := cli.NewClient(cmd).InNamespace(cmd, cli.UsualNamespace)
-	cmd.RunE = c.Run(func(ctx context.Context, _ []string) error { return moves(ctx, c) })
+	cmd.RunE = c.Run(func(ctx context.Context, _ []string) error { return cli.Answer(ctx, c, c.Admin.Moves, movesText) })
 	return cmd
-}
-
-func moves(ctx context.Context, c *cli.Client) error {
-	all, err := cli.Within(ctx, c, c.Admin.Moves)
-	if err != nil {
-		return err
-	}
-	return c.Print(all, func() string { return movesText(all) })
 }
 
 func movesText(d admin.Moves) string {
@@ -134,21 +120,16 @@ type rebalanceDocument struct {
 }
 
 func rebalance(ctx context.Context, c *cli.Client, o *cli.OrderOptions) error {
-	plan, err := cli.Within(ctx, c, func(ctx context.Context, namespace string) (admin.Plan, error) {
-		return c.Admin.Rebalance(ctx, namespace, o.Options())
-	})
-	if err != nil {
-		return err
-	}
-	d := rebalanceDocument{Namespace: c.Namespace, Outcome: admin.OutcomeBegun, Plan: plan}
-	if o.DryRun {
-		d.Outcome = admin.OutcomePlanned
-		return c.Print(d, func() string { return cli.PlanText(plan) })
-	}
-	return c.Print(d, func() string {
-		if plan.Total == 0 {
+	return cli.Answer(ctx, c, func(ctx context.Context, namespace string) (rebalanceDocument, error) {
+		plan, err := c.Admin.Rebalance(ctx, namespace, o.Options())
+		return rebalanceDocument{namespace, o.Options().Outcome(), plan}, err
+	}, func(d rebalanceDocument) string {
+		switch {
+		case o.DryRun:
+			return cli.PlanText(d.Plan)
+		case d.Plan.Total == 0:
 			return "The policy has nothing to move.\n"
 		}
-		return fmt.Sprintf("%s%s: see 'leasehold range moves'\n", cli.PlanText(plan), console.Good("begun"))
+		return fmt.Sprintf("%s%s: see 'leasehold range moves'\n", cli.PlanText(d.Plan), console.Good("begun"))
 	})
 }
