@@ -63,7 +63,6 @@ func (c *Client) Backup(ctx context.Context) (Backup, error) {
 	return saved, err
 }
 
-// backup asks one manager, or returns a namespace whose table is not loaded.
 func backup(ctx context.Context, s leaseholdv1.AdminServiceClient) (saved Backup, unread *leaseholdv1.NamespaceStatus, err error) {
 	saved = Backup{Format: backupFormat, Taken: time.Now().UTC().Truncate(time.Second), Namespaces: []SavedNamespace{}}
 	configured, err := s.ListNamespaces(ctx, &leaseholdv1.ListNamespacesRequest{Version: wire.Version})
@@ -115,7 +114,6 @@ func ParseBackup(text []byte) (Backup, error) {
 	return saved, err
 }
 
-// configs returns the namespaces of the backup, as they are to be created.
 func (b Backup) configs() ([]*leaseholdv1.NamespaceConfig, error) {
 	var all []*leaseholdv1.NamespaceConfig
 	seen := make(map[string]bool)

@@ -158,7 +158,6 @@ func (c *Client) Do(ctx context.Context, f func(context.Context, leaseholdv1.Adm
 	return &UnreachableError{Reasons: reasons}
 }
 
-// read is Do for a function with a result.
 func read[T any](ctx context.Context, c *Client, f func(context.Context, leaseholdv1.AdminServiceClient) (T, error)) (result T, err error) {
 	err = c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (err error) {
 		result, err = f(ctx, s)
@@ -345,7 +344,6 @@ type recordingCredentials struct {
 	dialer *dialer
 }
 
-// ClientHandshake is part of the interface.
 func (r recordingCredentials) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	secured, info, err := r.TransportCredentials.ClientHandshake(ctx, authority, conn)
 	if err != nil {
@@ -354,7 +352,6 @@ func (r recordingCredentials) ClientHandshake(ctx context.Context, authority str
 	return secured, info, err
 }
 
-// Clone is part of the interface.
 func (r recordingCredentials) Clone() credentials.TransportCredentials {
 	return recordingCredentials{r.TransportCredentials.Clone(), r.dialer}
 }

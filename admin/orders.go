@@ -145,7 +145,6 @@ func order(what string, options OrderOptions, all func() (Owners, error), send f
 	return Plan{}, planOf(preview).loss(what, there)
 }
 
-// loss describes a plan that loses state.
 func (p Plan) loss(what string, all Owners) *LossError {
 	loss := &LossError{Order: what, Share: p.ShareLost}
 	for _, m := range p.Moves {

@@ -51,7 +51,6 @@ func Group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// aSubcommand refuses what no subcommand is called.
 func aSubcommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -110,7 +109,6 @@ func (k *KeyArgument) Parse(text string) (*KeyArgument, error) {
 	return k, nil
 }
 
-// Text writes the key for people.
 func (k *KeyArgument) Text() string {
 	if k.Name == "" {
 		return k.Key.String()

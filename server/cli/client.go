@@ -104,7 +104,6 @@ func (c *Client) Connect() (disconnect func(), err error) {
 	}, nil
 }
 
-// adminFor returns a client of some managers.
 func (c *Client) adminFor(managers []string) (*admin.Client, error) {
 	return admin.New(admin.Config{
 		Managers: managers, Timeout: c.Timeout, Credentials: c.Security.Dialling(c.Keeper), Token: c.Security.PerRPC(),
@@ -160,7 +159,6 @@ func CheckAddr(addr string) error {
 	return nil
 }
 
-// Print writes the answer: as JSON, or as text for people.
 func (c *Client) Print(document any, text func() string) error {
 	if c.JSON {
 		return Write(c.Out, console.JSON(document))
@@ -231,7 +229,6 @@ func (c *Client) whereToLook(reasons []string) string {
 	return "Start one with 'leasehold manager run', or say with --managers or LEASEHOLD_MANAGERS where they are."
 }
 
-// explainRefusal adds to a manager's refusal what to do about it.
 func (c *Client) explainRefusal(err error) error {
 	var (
 		ours    *leasehold.Error
@@ -263,7 +260,6 @@ func CreateIt(namespace string) string {
 	return fmt.Sprintf("Create it with 'leasehold namespace create %s', or see with 'leasehold namespace list' which there are.", namespace)
 }
 
-// wouldLose explains why an order was refused that would lose state.
 func wouldLose(loss *admin.LossError) error {
 	var unable []string
 	for _, owner := range loss.Unable {

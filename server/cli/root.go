@@ -30,7 +30,6 @@ func Main(root *cobra.Command) {
 // group.
 const oneSignal = 500 * time.Millisecond
 
-// afterFirst calls stop a moment after the first signal.
 func afterFirst(ctx context.Context, stop func()) {
 	context.AfterFunc(ctx, func() { time.AfterFunc(oneSignal, stop) })
 }
@@ -76,7 +75,6 @@ func NewRoot(name, short, long, example, version string) *cobra.Command {
 	return root
 }
 
-// AddGroup adds commands that the help lists together.
 func AddGroup(root *cobra.Command, id, title string, commands ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: id, Title: title + ":"})
 	for _, c := range commands {
@@ -181,7 +179,6 @@ func WriteLine(out io.Writer, document any) error {
 	return Write(out, line.String())
 }
 
-// ShareOf is the share of the key space that a range has.
 func ShareOf(r leasehold.Range) float64 { return float64(r.Size()) / (1 << 64) }
 
 func Decimal(n uint64) string { return strconv.FormatUint(n, 10) }

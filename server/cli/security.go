@@ -59,12 +59,10 @@ func (s *Security) AddToken(f *pflag.FlagSet) {
 	f.StringVar(&s.tokenFile, "token-file", "", "a `file` that only we can read, with a token by which managers know us")
 }
 
-// Tls reports whether connections are secured.
 func (s *Security) Tls() bool {
 	return s.Dir != "" || s.Ca != "" || s.cert != "" || s.key != ""
 }
 
-// Validate says what is wrong, and reads the token.
 func (s *Security) Validate() error {
 	for flag, needs := range map[string]bool{"tls-revoked": s.Revoked != "", "tls-servers": len(s.Servers) > 0} {
 		if needs && !s.Tls() {
@@ -110,7 +108,6 @@ func (s *Security) Config(log *slog.Logger) secure.Config {
 	return cfg
 }
 
-// ifThere returns a file's name if it exists.
 func ifThere(file string) string {
 	if _, err := os.Stat(file); err != nil {
 		return ""
@@ -169,7 +166,6 @@ func (s *Security) Dialling(k *secure.Keeper) credentials.TransportCredentials {
 	return k.Client()
 }
 
-// Serving returns the credentials of a server.
 func (s *Security) Serving(k *secure.Keeper) credentials.TransportCredentials {
 	if k != nil {
 		return k.Server()
@@ -208,7 +204,6 @@ type ofManagers struct {
 	managers []secure.Identity
 }
 
-// ClientHandshake is part of the interface.
 func (o ofManagers) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	over, who, err := o.TransportCredentials.ClientHandshake(ctx, authority, conn)
 	if err != nil {
@@ -235,7 +230,6 @@ func (o ofManagers) check(who credentials.AuthInfo) error {
 	return fmt.Errorf("whoever answers is %q, which is not a manager's certificate: want %q; --tls-servers says otherwise", ids, o.managers)
 }
 
-// Clone is part of the interface.
 func (o ofManagers) Clone() credentials.TransportCredentials {
 	return ofManagers{o.TransportCredentials.Clone(), o.managers}
 }
@@ -257,7 +251,6 @@ func SecureAdvice(err error) string {
 	return ""
 }
 
-// deniedAdvice is what to do about a manager's refusal.
 func deniedAdvice(text string) string {
 	switch {
 	case strings.Contains(text, "was neither"):
@@ -291,7 +284,6 @@ type Contact struct {
 	secured bool // nobody can read along
 }
 
-// ContactAt is an address that was set by a flag.
 func ContactAt(flag, addr string, secured bool) Contact { return Contact{flag, addr, secured} }
 
 // plainText decides whether an address may be used: it may if it is secured, if it is on
@@ -322,7 +314,6 @@ func plainTexts(contacts []Contact, insecure bool) (open []string, err error) {
 	return open, nil
 }
 
-// Called are the contacts to managers that a flag lists.
 func Called(flag string, managers []string, secured bool) []Contact {
 	contacts := make([]Contact, len(managers))
 	for i, addr := range managers {

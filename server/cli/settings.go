@@ -47,7 +47,6 @@ func Fill(cmd *cobra.Command, flags *pflag.FlagSet, file string) error {
 	return settings.Fill(flags, settings.Source{File: file, Environ: environ, Known: knownSettings(cmd.Root())})
 }
 
-// knownSettings are the settings of a command and of those below it.
 func knownSettings(cmd *cobra.Command) []string {
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -71,20 +70,17 @@ func logFormats() []string { return []string{"text", "json"} }
 
 func logLevels() []string { return []string{"debug", "info", "warn", "error"} }
 
-// AddFlags adds the flags to those that a file and the environment can set.
 func (l *LogSettings) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&l.Format, "log-format", "text", "how to log to stderr: text or json")
 	f.StringVar(&l.Level, "log-level", "info", "how much: debug, info, warn or error")
 }
 
-// Complete is called when the flags are the command's.
 func (l *LogSettings) Complete(cmd *cobra.Command) {
 	// The names are those of flags just added, the only thing that can go wrong.
 	_ = cmd.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions(logFormats(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions(logLevels(), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// Validate names settings as origin does.
 func (l *LogSettings) Validate(origin func(flag string) string) error {
 	if !slices.Contains(logFormats(), l.Format) {
 		return fmt.Errorf("%s %q: want text or json", origin("log-format"), l.Format)
@@ -95,7 +91,6 @@ func (l *LogSettings) Validate(origin func(flag string) string) error {
 	return nil
 }
 
-// Logger is for settings that are valid.
 func (l *LogSettings) Logger(to io.Writer) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(l.Level)); err != nil {
@@ -152,7 +147,6 @@ type secretFlag struct{ to *secret.Text }
 
 func (f secretFlag) Set(text string) error { *f.to = secret.New(text); return nil }
 
-// String does not tell.
 func (f secretFlag) String() string {
 	if f.to == nil { // pflag asks a zero value what a default looks like
 		return ""
@@ -160,7 +154,6 @@ func (f secretFlag) String() string {
 	return f.to.String()
 }
 
-// Type is that of any text.
 func (secretFlag) Type() string { return "string" }
 
 // AddSecret adds a setting that is a secret. There is no help for it, as there is no such flag.

@@ -19,7 +19,6 @@ type Column struct {
 	Right bool // it lines up to the right
 }
 
-// Left is a column of text.
 func Left(title string) Column { return Column{Title: title} }
 
 // Number is a column of numbers, which line up to the right.
@@ -149,7 +148,6 @@ func Brief(d time.Duration) string {
 	return trimZeros(fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour))
 }
 
-// trimZeros takes the parts off the end of a duration that are zero.
 func trimZeros(s string) string {
 	for _, part := range []string{"0s", "0m", "0h"} {
 		if rest, found := strings.CutSuffix(s, part); found && rest != "" && !unicode.IsDigit(rune(rest[len(rest)-1])) {

@@ -55,7 +55,6 @@ func ServeHealth(at net.Listener, over *tls.Config, metrics http.Handler, log *s
 	return h
 }
 
-// Ask lets the manager answer from now on.
 func (h *healthServer) Ask(manager http.Handler) { h.manager.Store(&manager) }
 
 func (h *healthServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -94,7 +93,6 @@ func NewRegistry() *prometheus.Registry {
 	return r
 }
 
-// buildLabelsHere is of this very binary.
 func buildLabelsHere() prometheus.Labels { return buildLabels(debug.ReadBuildInfo()) }
 
 // buildLabels says what a binary is made of, under the names that others use for it too.

@@ -68,7 +68,6 @@ func ServeTraces(ctx context.Context, service string, log *slog.Logger) (stop fu
 	}, nil
 }
 
-// tracesWanted reports whether the environment says where spans go.
 func tracesWanted() bool {
 	switch {
 	case strings.EqualFold(os.Getenv(tracesDisabled), "true"), os.Getenv(tracesExporter) == "none":
@@ -103,7 +102,6 @@ type traceComplaints struct {
 	last time.Time
 }
 
-// Handle is for [otel.ErrorHandler].
 func (c *traceComplaints) Handle(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -56,7 +56,6 @@ const (
 	mostNews = 1024
 )
 
-// newHub returns a hub that calls the manager as caller.
 func newHub(client *admin.Client, caller access.Caller, namespace string, may func(fullMethod string) bool) *hub {
 	h := &hub{
 		client: client, namespace: namespace, may: may, epoch: rand.Text()[:12], again: make(chan struct{}, 1),
@@ -71,7 +70,6 @@ func newHub(client *admin.Client, caller access.Caller, namespace string, may fu
 	return h
 }
 
-// close ends the hub, and the streams of its viewers.
 func (h *hub) close() {
 	h.cancel()
 	h.running.Wait()
@@ -132,14 +130,12 @@ func (h *hub) leave(v *viewer) {
 	}
 }
 
-// deserted reports whether there was no viewer for so long.
 func (h *hub) deserted(since time.Duration) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.viewers) == 0 && time.Since(h.left) >= since
 }
 
-// take returns the next frames of a viewer.
 func (h *hub) take(v *viewer) []*frame {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -155,7 +151,6 @@ func (h *hub) take(v *viewer) []*frame {
 	return out
 }
 
-// known reports whether there is anything to show.
 func (h *hub) known() bool {
 	return h.state.live.At != 0 && (h.namespace == "" || h.state.table != nil || h.state.absent || h.state.live.Stale != nil)
 }
@@ -323,7 +318,6 @@ func (s *hubs) tidy() {
 	}
 }
 
-// close ends all hubs, and waits for them. It may be called more than once.
 func (s *hubs) close() {
 	s.mu.Lock()
 	s.closed = true

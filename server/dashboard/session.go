@@ -155,7 +155,6 @@ func (s *session) over(now time.Time) bool {
 	return now.Sub(s.begun) >= sessionTime || now.Sub(s.used) >= sessionIdle
 }
 
-// touch keeps a session from being idle.
 func (s *session) touch() {
 	if s == nil {
 		return
@@ -175,7 +174,6 @@ func (s *session) lasts(ctx context.Context) (context.Context, context.CancelFun
 	return ctx, func() { stop(); cancel() }
 }
 
-// find returns the session that a request belongs to; nil if it belongs to none.
 func (s *sessions) find(r *http.Request) *session {
 	cookie, err := r.Cookie(cookieName(r))
 	if err != nil {
@@ -190,7 +188,6 @@ func (s *sessions) find(r *http.Request) *session {
 	return open
 }
 
-// end ends the session that a request belongs to.
 func (s *sessions) end(r *http.Request) {
 	if cookie, err := r.Cookie(cookieName(r)); err == nil {
 		s.mu.Lock()
@@ -199,7 +196,6 @@ func (s *sessions) end(r *http.Request) {
 	}
 }
 
-// close ends all sessions.
 func (s *sessions) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -247,12 +243,10 @@ func (d *Dashboard) mark(kind string, of []byte) string {
 
 func (v *visitor) known() bool { return v.csrf != "" }
 
-// genuine reports whether an order comes from our page.
 func (v *visitor) genuine(r *http.Request) bool {
 	return subtle.ConstantTimeCompare([]byte(r.Header.Get(csrfHeader)), []byte(v.csrf)) == 1
 }
 
-// may reports whether a visitor may call a method of the manager.
 func (d *Dashboard) may(v *visitor, fullMethod, namespace string) bool {
 	return d.cfg.Access == nil || d.cfg.Access.Allow(v.caller, fullMethod, leasehold.Namespace(namespace), "") == nil
 }

@@ -50,7 +50,6 @@ func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// show sends frames until the viewer leaves, or the context ends.
 func (d *Dashboard) show(ctx context.Context, w http.ResponseWriter, r *http.Request, who *visitor, namespace string) {
 	// The last frame is in a header if the browser reconnects by itself, and in the query if the page does.
 	h, v, err := d.hubs.join(who, namespace, cmp.Or(r.Header.Get("Last-Event-ID"), r.FormValue("last")))
@@ -144,7 +143,6 @@ type frame struct {
 	packed  []byte
 }
 
-// plain returns the frame as it is on the wire.
 func (f *frame) plain() []byte {
 	f.once.Do(func() {
 		data, err := json.Marshal(f.body())

@@ -120,7 +120,6 @@ func everybody(n int) string {
 	return fmt.Sprintf("all %d that answer", n)
 }
 
-// diagnoseBuilds gives a hint if managers run different programs.
 func diagnoseBuilds(e *exam) []finding {
 	runs := make(map[string][]string)
 	for _, m := range e.managers {
@@ -139,7 +138,6 @@ func diagnoseBuilds(e *exam) []finding {
 	return []finding{{"build", "", Fine, builds[0], ""}}
 }
 
-// diagnoseMembers looks at the managers whose stores form the group.
 func diagnoseMembers(e *exam) []finding {
 	if e.members == nil {
 		return nil
@@ -235,7 +233,6 @@ func diagnoseHealth(m *managerExam) finding {
 // leastFiles is what a process should be able to open that serves many.
 const leastFiles = 4096
 
-// diagnoseFiles looks at the limits that processes get on this computer.
 func diagnoseFiles() finding {
 	used, most, known := daemon.OpenFiles()
 	switch {

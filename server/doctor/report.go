@@ -41,7 +41,6 @@ func (o *Options) examine(ctx context.Context) *exam {
 	return e
 }
 
-// visit asks one manager for as long as the exam lasts.
 func (o *Options) visit(ctx context.Context, m *managerExam) {
 	m.err = o.askOne(ctx, m.addr, func(ctx context.Context, to cli.Service) error {
 		end := time.Now().Add(o.Lasting)
@@ -64,7 +63,6 @@ func (o *Options) visit(ctx context.Context, m *managerExam) {
 	}
 }
 
-// askOne calls f with the service of one manager, for as long as the exam lasts.
 func (o *Options) askOne(ctx context.Context, addr string, f func(context.Context, cli.Service) error) error {
 	one, err := admin.New(admin.Config{
 		Managers: []string{addr}, Timeout: o.Timeout + o.Lasting, Credentials: o.Security.Dialling(o.Keeper), Token: o.Security.PerRPC(),
@@ -81,7 +79,6 @@ func (o *Options) askOne(ctx context.Context, addr string, f func(context.Contex
 	return err
 }
 
-// sample asks a manager for its status, with its clocks.
 func (o *Options) sample(ctx context.Context, to cli.Service, m *managerExam) error {
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
@@ -105,7 +102,6 @@ func (o *Options) sample(ctx context.Context, to cli.Service, m *managerExam) er
 	return nil
 }
 
-// askReady asks by HTTP whether a manager is ready, and returns why not.
 func (o *Options) askReady(ctx context.Context, addr string) (why string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
@@ -130,7 +126,6 @@ func (o *Options) askReady(ctx context.Context, addr string) (why string, err er
 	return "", err
 }
 
-// tour looks at all namespaces at the beginning and at the end.
 func (o *Options) tour(ctx context.Context, e *exam) error {
 	look := func(i int) error {
 		return o.Ask(ctx, func(ctx context.Context, to cli.Service) error { return e.look(ctx, to, i) })
@@ -188,7 +183,6 @@ func (o *Options) Doctor(ctx context.Context) error {
 	return nil
 }
 
-// examineTLS looks at our own files.
 func (o *Options) examineTLS() tlsExam {
 	e := tlsExam{used: o.Keeper != nil, now: time.Now(), policy: o.Policy}
 	if o.Keeper != nil {
@@ -317,7 +311,6 @@ const (
 	mostSpaces = 100
 )
 
-// listens reports whether somebody takes connections at an address.
 func listens(ctx context.Context, addr string, within time.Duration) bool {
 	conn, err := (&net.Dialer{Timeout: within}).DialContext(ctx, "tcp", addr)
 	if err == nil {

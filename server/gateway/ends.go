@@ -36,7 +36,6 @@ func (e *gatewayEnds) addFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&e.backIdentities, "back-identities", nil, "`identities` that servers must have instead, such as\nspiffe://example.org/owner/presence/{name}")
 }
 
-// validateEnds says which settings do not fit each other.
 func (g *Settings) validateEnds() error {
 	e := &g.ends
 	for _, id := range e.backIdentities {
@@ -138,7 +137,6 @@ func (e *gatewayEnds) probes(front *tls.Config) *tls.Config {
 	return front.Clone()
 }
 
-// greeting is where callers find the gateway.
 func (e *gatewayEnds) greeting(listening string) string { return urlOf(listening, e.frontTLS) }
 
 func urlOf(listening string, secured bool) string {
@@ -181,7 +179,6 @@ func tellDistrust(dial dialFunc, log *slog.Logger) dialFunc {
 	}
 }
 
-// isDial reports whether an error is about reaching an address.
 func isDial(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"

@@ -114,7 +114,6 @@ func (g *Settings) open(ctx context.Context, keeper *secure.Keeper, metrics prom
 	}
 }
 
-// forward has the front forward by a table.
 func (g *Settings) forward(f *front, table *lookup.Lookup, keeper *secure.Keeper, metrics prometheus.Registerer, log *slog.Logger) error {
 	transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{
 		Lookup: table, Key: g.key, MaxOutstanding: g.maxOutstanding, Attempts: g.attempts, Replay: int(g.replayBytes),

@@ -42,7 +42,6 @@ func (m *ManagerSettings) validateGroup() error {
 	return nil
 }
 
-// found makes this manager one of the founding members.
 func (m *ManagerSettings) found() error {
 	where := m.Origin("members")
 	if len(m.members) > maxMembers {
@@ -95,7 +94,6 @@ func (m *ManagerSettings) beReachable() error {
 	return nil
 }
 
-// peerScheme is how URLs of stores begin.
 func (m *ManagerSettings) peerScheme() string {
 	if m.Security.Tls() {
 		return "https"
@@ -174,7 +172,6 @@ func (m *ManagerSettings) listenPeerURL() string {
 	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
-// validatePeers checks what managers that keep nothing on disk say about each other.
 func (m *ManagerSettings) validatePeers() error {
 	where, p := m.Origin("peers"), &m.Peers
 	if n := len(p.members); n < manager.MinPeers || n > manager.MaxPeers {
@@ -254,7 +251,6 @@ func (m *ManagerSettings) peers() *manager.Peers {
 // longer or will be soon.
 const maxKeys = 2
 
-// readKeys reads a file with a key on each line.
 func readKeys(path string) ([]secret.Text, error) {
 	text, err := cli.ReadPrivate(path)
 	if err != nil {

@@ -137,7 +137,6 @@ func (m *ManagerSettings) greeting(listening, health string) string {
 	return console.Facts(lines) + strings.Join(next, "\n") + "\n"
 }
 
-// where says where the tables are.
 func (m *ManagerSettings) where() console.Entry {
 	switch {
 	case m.Store == inMemory:

@@ -54,7 +54,6 @@ type protection struct {
 	running sync.WaitGroup
 }
 
-// protect reads the certificates and the policy.
 func (m *ManagerSettings) protect(log *slog.Logger) (*protection, error) {
 	k, err := m.Security.OpenServer(log)
 	if err != nil {
@@ -84,7 +83,6 @@ func (p *protection) close() {
 	}
 }
 
-// dial connects to another manager.
 func (p *protection) dial(addr string) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+addr, append(wire.DialOptions(), grpc.WithTransportCredentials(p.client))...)
 }
@@ -159,7 +157,6 @@ type dashboardSettings struct {
 	tokenFile string
 }
 
-// validateDashboard reads the token, and checks the names.
 func (m *ManagerSettings) validateDashboard() error {
 	d := &m.Dashboard
 	for _, host := range d.Hosts {

@@ -33,7 +33,6 @@ func (m *ManagerSettings) Validate() error {
 		m.validateTables, func() error { return m.Security.Expose(m.contacts()) })
 }
 
-// validateTables checks the settings of the store that is used.
 func (m *ManagerSettings) validateTables() error {
 	switch m.Store {
 	case inEtcd:
@@ -122,7 +121,6 @@ func (m *ManagerSettings) validateAdvertise() error {
 	return nil
 }
 
-// everywhere reports whether an address is one to listen on but not to dial.
 func everywhere(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	return err == nil && (host == "" || net.ParseIP(host).IsUnspecified())
@@ -210,7 +208,6 @@ func checkEndpoint(endpoint string) error {
 // joins, and read as a whole by whoever restores it.
 const maxQuota = 64 << 30
 
-// validateQuota reads how large the embedded store may grow.
 func (m *ManagerSettings) validateQuota() error {
 	n, err := cli.ParseBytes(m.quota)
 	if err != nil {

@@ -94,7 +94,6 @@ func (src Source) load() (*koanf.Koanf, error) {
 	return layers, nil
 }
 
-// variables returns those variables of the environment that are ours.
 func (src Source) variables() (map[string]any, error) {
 	known := append([]string{FileFlag}, src.Known...)
 	var unknown []error
@@ -117,7 +116,6 @@ func (src Source) variables() (map[string]any, error) {
 	return values, errors.Join(append(unknown, err)...)
 }
 
-// Variable returns the environment variable of a setting.
 func Variable(name string) string {
 	return Prefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
@@ -134,7 +132,6 @@ type Value struct {
 // origin is the annotation of a flag that says where its value is from.
 const origin = "leasehold_setting_from"
 
-// set makes the value that of a flag.
 func (v Value) set(flags *pflag.FlagSet, f *pflag.Flag) error {
 	bad := func(format string, args ...any) error {
 		place := v.Place
@@ -223,7 +220,6 @@ func Describe(flags *pflag.FlagSet, secrets ...string) (string, error) {
 	return out.String(), failed
 }
 
-// describe writes a flag as one line of YAML.
 func describe(f *pflag.Flag) (string, error) {
 	value := &yaml.Node{Kind: yaml.ScalarNode, Value: f.Value.String()}
 	if list, ok := f.Value.(pflag.SliceValue); ok {

@@ -109,7 +109,6 @@ func statusOfLed(ctx context.Context, from *admin.Client) (status admin.Status, 
 	return status, err
 }
 
-// choose returns which namespace is meant.
 func (l *topLook) choose(there []admin.NamespaceStatus) string {
 	if l.Namespace == "" && len(there) > 0 {
 		l.Namespace = slices.MinFunc(there, func(a, b admin.NamespaceStatus) int { return cmp.Compare(a.Name, b.Name) }).Name
@@ -128,7 +127,6 @@ func (l *topLook) slow(ctx context.Context, from *admin.Client) {
 	}
 }
 
-// within asks about the namespace.
 func (l *topLook) within(ctx context.Context, from *admin.Client, s *Snapshot) error {
 	n, there := s.Status.Namespace(s.Namespace)
 	if !n.Ready {
@@ -171,7 +169,6 @@ func (l *topLook) hotKeys(ctx context.Context, from *admin.Client, namespace str
 	return known
 }
 
-// status is how the namespace fares, nil if there is none.
 func (s *Snapshot) status() *admin.NamespaceStatus {
 	if n, there := s.Status.Namespace(s.Namespace); there {
 		return &n
@@ -222,7 +219,6 @@ func (l *topLook) turnTo(ctx context.Context, from *admin.Client, s *Snapshot) {
 	s.Paged, l.paged, l.pagedAt = p, p, lsn
 }
 
-// findKey says where a key is, and where it has been.
 func findKey(ctx context.Context, from *admin.Client, namespace, text string) (*topFound, error) {
 	key, err := keyTyped(text)
 	if err != nil {
@@ -260,7 +256,6 @@ func (l *Log) Add(events ...admin.Event) {
 	}
 }
 
-// insert puts an event in its place, unless it is known.
 func (l *Log) insert(e admin.Event) {
 	at := len(l.Events)
 	for at > 0 && l.Events[at-1].At.After(e.At) {
@@ -281,7 +276,6 @@ func (l *Log) insert(e admin.Event) {
 	l.Events = slices.Insert(l.Events, at, e)
 }
 
-// nextLeader returns the index of the first event of a sequence that says who leads, or -1.
 func nextLeader(events iter.Seq2[int, admin.Event]) int {
 	for i, e := range events {
 		if e.Leader != nil {
@@ -296,7 +290,6 @@ func sameChange(e, other admin.Event) bool {
 	return e.Change != nil && other.Change != nil && e.Namespace == other.Namespace && e.Change.LSN == other.Change.LSN
 }
 
-// take takes up an event of a watch.
 func (l *Log) take(e admin.Event) {
 	if e.Missed > 0 {
 		l.gap(console.Counted(int(e.Missed), "event") + " missed: they came faster than they were read")
@@ -341,7 +334,6 @@ func (l *Log) fill(ctx context.Context, from *admin.Client, namespace string) {
 	l.filled[namespace] = true
 }
 
-// Leaders takes up who has led.
 func (l *Log) Leaders(list []admin.Leadership) {
 	var past []admin.Event
 	for _, s := range slices.Backward(list) {

@@ -59,7 +59,6 @@ func topKeys(v topView) string {
 	return "q leave  ? help  1-4 pages  f find a key  n/p namespace  / filter  s sort"
 }
 
-// topTitle is what, where and when.
 func topTitle(s *Snapshot, v topView) []string {
 	title := console.Heading("leasehold top") + "  " + console.OrDash(s.Namespace)
 	for i, n := range s.Status.Namespaces {
@@ -101,7 +100,6 @@ func seenThen(s *Snapshot) string {
 	return " The last picture:"
 }
 
-// wrapped breaks a text into lines, and leaves off what is too much.
 func wrapped(text string, width, most int) []string {
 	if text == "" {
 		return nil
@@ -133,7 +131,6 @@ func topBody(s *Snapshot, v topView, above int) []string {
 	return append(lines, topLatest(s, room.events)...)
 }
 
-// topUnready says why there is nothing to see.
 func topUnready(s *Snapshot) string {
 	n := s.status()
 	switch {
@@ -145,7 +142,6 @@ func topUnready(s *Snapshot) string {
 	return console.Bad("There is no namespace "+console.Shown(s.Namespace)+".") + " Create it with 'leasehold namespace create " + console.Shown(s.Namespace) + "'."
 }
 
-// topFacts is how the group and the namespace fare.
 func topFacts(s *Snapshot, v topView) []string {
 	d := &s.Status
 	leader := console.Bad("none")
@@ -190,7 +186,6 @@ func (s *Snapshot) vacantText() string {
 	return console.Bad(console.Percent(s.Vacant) + " of the keys vacant")
 }
 
-// silentMembers names the managers of the group whose stores do not answer.
 func silentMembers(members []admin.Member) string {
 	var silent []string
 	for _, m := range members {
@@ -242,7 +237,6 @@ func topRooms(lines, owners int, s *Snapshot) topRoom {
 	return r
 }
 
-// topMoves is what is on its way.
 func topMoves(s *Snapshot, room int) []string {
 	moves := s.Moves.Moves[:min(room, len(s.Moves.Moves))]
 	if len(moves) == 0 {
@@ -259,7 +253,6 @@ func topMoves(s *Snapshot, room int) []string {
 	return lines
 }
 
-// topHot is the keys that cost most.
 func topHot(s *Snapshot, room int) []string {
 	keys := s.HotKeys[:min(room, len(s.HotKeys))]
 	if len(keys) == 0 {
@@ -272,7 +265,6 @@ func topHot(s *Snapshot, room int) []string {
 	return lines
 }
 
-// topLatest is what has happened last, newest last.
 func topLatest(s *Snapshot, room int) []string {
 	events := s.Events[max(0, len(s.Events)-room):]
 	if len(events) == 0 {

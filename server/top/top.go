@@ -45,7 +45,6 @@ func (o *Options) Top(ctx context.Context, cmd *cobra.Command) error {
 	return o.topLive(ctx, cmd.OutOrStdout(), by)
 }
 
-// topOnce prints one picture.
 func (o *Options) topOnce(ctx context.Context, by topSort) error {
 	seen, err := (&topLook{Wish: Wish{Namespace: o.Namespace}}).look(ctx, o.Admin)
 	switch {
@@ -72,7 +71,6 @@ func (o *Options) topStream(ctx context.Context) error {
 	return failure
 }
 
-// topLive draws on the terminal until the user leaves.
 func (o *Options) topLive(ctx context.Context, terminal io.Writer, by topSort) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -152,7 +150,6 @@ func (s *Source) Run(ctx context.Context) {
 	}
 }
 
-// pause waits for the next look, or until something else is wanted.
 func (s *Source) pause(ctx context.Context) {
 	timer := time.NewTimer(s.every)
 	defer timer.Stop()
@@ -178,7 +175,6 @@ func (s *Source) missing(err error) {
 // watchAgain is the time after which a watch begins again that no manager has answered.
 const watchAgain = 500 * time.Millisecond
 
-// watch takes up events of all namespaces until the context ends.
 func (s *Source) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		for event, err := range s.client.Admin.Watch(ctx, "") {

@@ -49,7 +49,6 @@ func sortNamed(name string) (topSort, error) {
 
 func (s topSort) String() string { return Sorts[s] }
 
-// compare sorts owners, those first that matter most.
 func (s topSort) compare(a, b *topOwner) int {
 	most := 0
 	switch s {
@@ -93,7 +92,6 @@ func (o *topOwner) has(lower string) bool {
 // mostFilter bounds what is typed to filter owners.
 const mostFilter = 64
 
-// typed takes up a key while the filter is typed.
 func (v topView) typed(key, text string) topView {
 	switch {
 	case key == "enter":
@@ -127,13 +125,11 @@ func (v topView) asked(key, text string) topView {
 	return v
 }
 
-// found turns to the key that was typed.
 func (v topView) found() topView {
 	v.page, v.sought, v.finding, v.typing, v.scroll, v.filter = PageKey, v.typing, false, "", 0, ""
 	return v
 }
 
-// command takes up any other key, where there are so many rows to be seen.
 func (v topView) command(key string, rows int) topView {
 	page := max(1, v.height/2)
 	if to, ok := pageNamed(key); ok {
@@ -220,7 +216,6 @@ func (m topModel) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// pressed does what a key is for.
 func (m topModel) pressed(key tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	name := key.String()
 	switch {
@@ -253,7 +248,6 @@ func (m topModel) pressed(key tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// turn goes to another namespace.
 func (m topModel) turn(by int) {
 	if m.seen == nil || len(m.seen.Status.Namespaces) == 0 {
 		return
@@ -275,12 +269,10 @@ func (m topModel) namespace() string {
 	return m.seen.Namespace
 }
 
-// wish asks for the page that is looked at.
 func (m topModel) wish(namespace string) {
 	m.choose(Wish{namespace, m.view.page, m.view.sought})
 }
 
-// rows is how many can be scrolled through.
 func (m topModel) rows() int {
 	switch {
 	case m.seen == nil:

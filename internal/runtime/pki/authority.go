@@ -83,7 +83,6 @@ func commonName(domain string, key []byte) string {
 	return fmt.Sprintf("CA %x of %s", sum[:4], domain)
 }
 
-// sign gives a certificate its number and signs it.
 func (a *authority) sign(template, parent *x509.Certificate, key *ecdsa.PublicKey) (*x509.Certificate, error) {
 	number, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
@@ -97,7 +96,6 @@ func (a *authority) sign(template, parent *x509.Certificate, key *ecdsa.PublicKe
 	return x509.ParseCertificate(der)
 }
 
-// issue makes a certificate, and a new key for it.
 func (a *authority) issue(p *Party, now time.Time, lifetime time.Duration) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	if now.After(a.cert.NotAfter) {
 		return nil, nil, leasehold.Errorf("issue certificate", leasehold.ErrInvalid, p.String(), "the CA itself expired on %s: make a new one in another directory", a.cert.NotAfter.UTC().Format(time.DateOnly))

@@ -41,7 +41,6 @@ const (
 	Operator Role = "operator"
 )
 
-// Roles are all roles.
 func Roles() []Role { return []Role{Manager, Owner, Lookup, Operator} }
 
 // A Party is somebody who gets a certificate.
@@ -52,7 +51,6 @@ type Party struct {
 	Hosts     []string            // host names and addresses where it serves
 }
 
-// bad says what is wrong with a party.
 func (p *Party) bad(format string, args ...any) error {
 	return leasehold.Errorf("certificate", leasehold.ErrInvalid, p.String(), format, args...)
 }
@@ -82,7 +80,6 @@ func (p *Party) check(domain string) error {
 	return nil
 }
 
-// completeHosts checks a party's hosts, and fills in what goes without saying.
 func (p *Party) completeHosts() error {
 	if !p.serves() {
 		if len(p.Hosts) > 0 {
@@ -125,7 +122,6 @@ func (p *Party) serves() bool {
 	return p.Role == Manager || p.Role == Owner || p.Role == Lookup && len(p.Hosts) > 0
 }
 
-// segments are the identity's path.
 func (p *Party) segments() []string {
 	all := []string{string(p.Role)}
 	if p.namespaced() {
@@ -144,7 +140,6 @@ func (p *Party) Identity(domain string) secure.Identity {
 	return secure.Identity(fmt.Sprintf("spiffe://%s/%s", domain, p))
 }
 
-// dir is where the party's files are, in the directory of its CA.
 func (p *Party) dir() string { return filepath.Join(p.segments()...) }
 
 const policyHead = `# Who may do what; everybody else may do nothing. "leasehold pki init" wrote this

@@ -126,7 +126,6 @@ func (a *agentSettings) validateBounds() error {
 	return nil
 }
 
-// validateAccess wants a policy and a certificate together.
 func (a *agentSettings) validateAccess() error {
 	switch {
 	case a.Access == "":
@@ -166,7 +165,6 @@ func (a *agentSettings) open(log *slog.Logger) (*secure.Keeper, error) {
 	return a.Security.Open(log)
 }
 
-// run runs an agent until the context ends.
 func (a *agentSettings) run(ctx context.Context, out console.Screen, log *slog.Logger) error {
 	registry := daemon.NewRegistry()
 	keeper, err := a.open(log)
@@ -216,7 +214,6 @@ func (a *agentSettings) run(ctx context.Context, out console.Screen, log *slog.L
 	return cli.Failure(served.Serve(ctx, listener))
 }
 
-// greeting says where the agent is, and what to try.
 func (a *agentSettings) greeting(network, at string) string {
 	curl := "curl -s 'http://" + at
 	if a.Access != "" {

@@ -131,7 +131,6 @@ func New() *cobra.Command {
 	return cmd
 }
 
-// run runs the demo, shows it, and judges the result.
 func (o *Options) run(cmd *cobra.Command) error {
 	out, errs := console.New(cmd.OutOrStdout()), console.New(cmd.ErrOrStderr())
 	live := out.Terminal && !o.json
@@ -166,7 +165,6 @@ func (o *Options) run(cmd *cobra.Command) error {
 	return o.Judge(errs, &r)
 }
 
-// hint says where the logs are, or how to keep them next time.
 func (o *Options) hint(r demo.Report) string {
 	if r.Kept != "" {
 		return "\nData and logs are in " + r.Kept
@@ -174,7 +172,6 @@ func (o *Options) hint(r demo.Report) string {
 	return "\nWith --keep the data and the logs stay."
 }
 
-// Judge turns a report into the exit status, and prints the reason.
 func (o *Options) Judge(errs console.Screen, r *demo.Report) error {
 	if why := r.Violation(); why != "" {
 		errs.Say("leasehold: %s: %s\n", console.Bad("VIOLATION"), why)

@@ -49,7 +49,6 @@ const (
 	mostEvents  = 100_000
 )
 
-// New returns the command.
 func New() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "events",
@@ -85,7 +84,6 @@ func New() *cobra.Command {
 	return cmd
 }
 
-// query is what the flags ask for.
 func (o *options) query(withKey bool) (q admin.EventQuery, err error) {
 	if q.Since, err = cli.ParseSince(o.since, time.Now()); err != nil {
 		return q, err

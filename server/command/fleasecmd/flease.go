@@ -34,7 +34,6 @@ const fleaseExample = `  leasehold flease run --id 1 --members 1=127.0.0.1:7001,
   leasehold flease acquire nightly --member 127.0.0.1:7001 -- ./report.sh
   leasehold flease status --member 127.0.0.1:7001`
 
-// New returns the command.
 func New() *cobra.Command {
 	cmd := cli.Group("flease", "Agree on leases without a manager", fleaseHelp, newRunCommand(), newAcquireCommand(), newStatusCommand())
 	cmd.Example = fleaseExample
@@ -62,7 +61,6 @@ func parseMembers(list []string) ([]flease.Member, error) {
 	return members, nil
 }
 
-// memberOf returns the address of a member, and an error if it is none.
 func memberOf(members []flease.Member, id uint32) (string, error) {
 	for _, m := range members {
 		if m.ID == flease.ID(id) {
@@ -165,7 +163,6 @@ func newAcquireCommand() *cobra.Command {
 	return cmd
 }
 
-// run acquires the lease, and holds it until the command ends or it is interrupted.
 func (o *fleaseAcquire) run(cmd *cobra.Command, resource string, command []string) error {
 	ctx, errs := cmd.Context(), cmd.ErrOrStderr()
 	request := fleasecontrol.Request{Resource: resource, Try: o.try, WaitMillis: int64((o.wait + time.Millisecond - 1) / time.Millisecond)}

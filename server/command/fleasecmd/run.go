@@ -84,7 +84,6 @@ func newRunCommand() *cobra.Command {
 	return cmd
 }
 
-// complete turns flags into a configuration.
 func (o *fleaseRun) complete() error {
 	switch c := &o.config; {
 	case len(o.members) == 0:
@@ -118,7 +117,6 @@ func (o *fleaseRun) complete() error {
 	return onlyLoopback("control", o.control)
 }
 
-// run runs a member until ctx ends.
 func (o *fleaseRun) run(ctx context.Context, out console.Screen) error {
 	control, err := daemon.ListenOn("control", o.control)
 	if errors.Is(err, syscall.EADDRINUSE) {

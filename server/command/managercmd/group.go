@@ -178,7 +178,6 @@ func restoredText(d admin.Restored) string {
 	return text
 }
 
-// waitOut waits until no lease of a group that is gone can be valid.
 func waitOut(ctx context.Context, c *cli.Client, longest time.Duration) error {
 	if err := cli.Write(c.Errs, fmt.Sprintf("waiting for %v, until no lease of the lost managers is valid\n", longest)); err != nil {
 		return err

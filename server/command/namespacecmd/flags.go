@@ -60,7 +60,6 @@ func addNamespaceFlags(cmd *cobra.Command) *namespaceOptions {
 	return o
 }
 
-// something refuses to change nothing.
 func (o *namespaceOptions) something() error {
 	given := false
 	o.flags.VisitAll(func(f *pflag.Flag) { given = given || f.Changed })
@@ -70,7 +69,6 @@ func (o *namespaceOptions) something() error {
 	return nil
 }
 
-// apply changes a configuration to what the flags say.
 func (o *namespaceOptions) apply(n *admin.Namespace) error {
 	if err := o.positive(); err != nil {
 		return err
@@ -107,7 +105,6 @@ func (o *namespaceOptions) positive() error {
 	return nil
 }
 
-// applyMoving changes how much is moved, and how.
 func (o *namespaceOptions) applyMoving(n *admin.Namespace) {
 	if o.flags.Changed("churn") {
 		n.Churn = o.churn
@@ -175,7 +172,6 @@ func (o *namespaceOptions) applyPolicy(n *admin.Namespace) error {
 // longest of names.
 const maxSlotsFile = wire.MaxStaticSlots * (16 + 1 + leasehold.MaxOwnerIDLen + 2)
 
-// readSlots reads a file that says who gets which keys.
 func readSlots(path string) ([]admin.Slot, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -18,7 +18,6 @@ const namespaceHelp = `A namespace is one pool of servers with one key space and
 Nothing done in one changes another. These commands list, create, change and
 delete namespaces.`
 
-// New returns the command.
 func New() *cobra.Command {
 	cmd := cli.Group("namespace", "List, create, change and delete namespaces", namespaceHelp,
 		newListCommand(), newShowCommand(), newCreateCommand(), newUpdateCommand(), newDeleteCommand())
@@ -107,7 +106,6 @@ func showNamespace(ctx context.Context, c *cli.Client, name string) (shown Names
 	return shown, err
 }
 
-// looksAtLoad reports whether the policy goes by what owners report.
 func looksAtLoad(d admin.Namespace) bool {
 	return d.Policy == partition.Balanced{}.Name() || d.Policy == partition.Adaptive{}.Name()
 }
@@ -220,7 +218,6 @@ func newUpdateCommand() *cobra.Command {
 	return cmd
 }
 
-// edited changes a namespace, and shows the result.
 func edited(ctx context.Context, c *cli.Client, did string, edit func() (admin.Namespace, error)) error {
 	return cli.Answer(ctx, c, func(context.Context, string) (NamespaceShown, error) {
 		now, err := edit()

@@ -82,7 +82,6 @@ func drain(ctx context.Context, c *cli.Client, owner string, o *cli.OrderOptions
 	return awaitDrain(ctx, c, d, o)
 }
 
-// awaitDrain waits until the owner has nothing any more, and shows how far it is.
 func awaitDrain(ctx context.Context, c *cli.Client, d *admin.Drain, o *cli.OrderOptions) error {
 	waiting, cancel := o.Waiting(ctx)
 	defer cancel()
@@ -114,7 +113,6 @@ func awaitDrain(ctx context.Context, c *cli.Client, d *admin.Drain, o *cli.Order
 	return c.Explain(ctx, err)
 }
 
-// drainText says how far a drain is.
 func drainText(d *admin.Drain, p admin.Progress) string {
 	if p.Gone {
 		return console.Shown(d.Owner) + " has left; its leases are about to end"

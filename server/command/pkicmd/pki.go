@@ -23,7 +23,6 @@ Certificates of another CA do as well: an identity is a URI or a host name among
 the subject alternative names of a certificate, and the access policy says what it
 may do.`
 
-// New returns the command.
 func New() *cobra.Command {
 	return cli.Group("pki", "Make certificates for managers, owners, lookups and operators", pkiHelp,
 		newInitCommand(), newIssueCommand(), newRevokeCommand(), newShowCommand())
@@ -34,7 +33,6 @@ const (
 	maxDays       = 3650
 )
 
-// daysFlag adds the flag for how long certificates are valid.
 func daysFlag(cmd *cobra.Command, days *int) {
 	cmd.Flags().IntVar(days, "days", int(pki.LeafLifetime/(24*time.Hour)), "for how many `days` certificates are valid")
 }
@@ -161,7 +159,6 @@ func (d pkiDocument) text() string {
 		console.Good("made"), d.Domain, d.NotAfter.Format(time.DateOnly), issuedText(d.Issued), d.Policy, d.Dir+"/ca.key")
 }
 
-// parties are all who get a certificate.
 func (o *pkiInit) parties() ([]pki.Party, error) {
 	var all []pki.Party
 	for _, text := range o.managers {
@@ -191,7 +188,6 @@ func (o *pkiInit) parties() ([]pki.Party, error) {
 	return all, nil
 }
 
-// nameAndHosts takes name=host+host apart.
 func nameAndHosts(text string) (name string, hosts []string) {
 	name, list, ok := strings.Cut(text, "=")
 	if ok {

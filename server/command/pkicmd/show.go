@@ -21,7 +21,6 @@ const pkiShowHelp = `Says of each certificate in a PEM file who it is, until whe
 issued; of a directory, as --tls-dir names it, that is the file tls.crt. Exit status 1
 means that one has expired or is not valid yet.`
 
-// certificateIn is the file that a directory's certificate is in.
 func certificateIn(name string) string {
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
 		return filepath.Join(name, "tls.crt")
@@ -221,7 +220,6 @@ func tokenLines(name, hash, expires string, now time.Time) (string, error) {
 	return lines, nil
 }
 
-// writeSecret writes a file that was not there, for our eyes only.
 func writeSecret(name, secret string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // #nosec G304 -- the operator names the file
 	if errors.Is(err, fs.ErrExist) {

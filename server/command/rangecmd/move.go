@@ -77,7 +77,6 @@ func newMoveCommand() *cobra.Command {
 	return cmd
 }
 
-// completeTarget completes the owner of a move.
 func completeTarget(c *cli.Client, cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	before := 1
 	if cmd.Flags().Changed("key") {
@@ -89,7 +88,6 @@ func completeTarget(c *cli.Client, cmd *cobra.Command, args []string, typed stri
 	return c.CompleteOwners(cmd, args, typed)
 }
 
-// move has a move begun, and waits for it.
 func move(ctx context.Context, c *cli.Client, o *cli.OrderOptions, begin func(context.Context, string) (*admin.RangeMove, error)) error {
 	m, err := cli.Within(ctx, c, begin)
 	switch {
@@ -107,7 +105,6 @@ func move(ctx context.Context, c *cli.Client, o *cli.OrderOptions, begin func(co
 	return awaitMove(ctx, c, m, o)
 }
 
-// awaitMove waits until the owner has the range, and shows how far it is.
 func awaitMove(ctx context.Context, c *cli.Client, m *admin.RangeMove, o *cli.OrderOptions) error {
 	waiting, cancel := o.Waiting(ctx)
 	defer cancel()

@@ -75,7 +75,6 @@ func statusText(d admin.Status, secured bool) string {
 	}, rows) + lulls(d)
 }
 
-// lulls says where nothing is balanced, and why.
 func lulls(d admin.Status) string {
 	text := ""
 	for _, n := range d.Namespaces {

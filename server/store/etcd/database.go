@@ -46,7 +46,6 @@ func (d *database) Identity() storage.Identity {
 	return i
 }
 
-// answered records which cluster a response came from.
 func (d *database) answered(h *pb.ResponseHeader) { d.cluster.Store(h.GetClusterId()) }
 
 // request bounds one request. Each has a context of its own, so that one that
@@ -55,7 +54,6 @@ func (d *database) request(ctx context.Context) (context.Context, context.Cancel
 	return context.WithTimeout(ctx, d.timeout)
 }
 
-// failed explains the error of a request.
 func (d *database) failed(err error) error {
 	if err != nil && d.ended != nil {
 		if why := d.ended(); why != nil {

@@ -110,7 +110,6 @@ func (m *Embedded) start(ctx context.Context) error {
 	return m.moveTo(ctx, m.cfg.PeerURL)
 }
 
-// listen listens for the other members, if there are to be any.
 func (m *Embedded) listen() error {
 	if m.cfg.PeerURL == "" {
 		return nil
@@ -156,7 +155,6 @@ func (m *Embedded) token() string {
 	return rand.Text()
 }
 
-// follow waits until the server stops, and finds out why.
 func (m *Embedded) follow() {
 	<-m.server.Server.StopNotify()
 	m.failure = m.whyStopped()
@@ -220,7 +218,6 @@ func (m *Embedded) shutdown() error {
 	return errors.Join(err, m.dir.close())
 }
 
-// abort undoes a start that failed.
 func (m *Embedded) abort() error {
 	if m.db != nil {
 		_ = m.db.client.Close() // it has nothing open

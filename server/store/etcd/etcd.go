@@ -149,7 +149,6 @@ var connecting = grpc.ConnectParams{
 	MinConnectTimeout: 5 * time.Second, // with TLS, by a member that is busy
 }
 
-// unreachable says what became of the first contact.
 func unreachable(op, subject string, err error) error {
 	err = translate(err)
 	kind := leasehold.ErrUnavailable

@@ -90,7 +90,6 @@ func (m *Embedded) probe(ctx context.Context, members []Member) {
 	all.Wait()
 }
 
-// answers reports whether a peer listener of etcd answers at one of the URLs.
 func answers(ctx context.Context, trip http.RoundTripper, peers []string) bool {
 	return slices.ContainsFunc(peers, func(peer string) bool {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, peer+"/version", http.NoBody)

@@ -62,7 +62,6 @@ type peerServer struct {
 	silent      int // since then, that were not told
 }
 
-// listenPeers listens, and answers nobody yet.
 func listenPeers(at *url.URL, cfg *EmbedConfig) (*peerServer, error) {
 	l, err := transport.NewListenerWithOpts(at.Host, "http", transport.WithTimeout(rafthttp.ConnReadTimeout, rafthttp.ConnWriteTimeout), resending(cfg.Logger))
 	if err != nil {
@@ -91,7 +90,6 @@ func newPeerServer(l net.Listener, cfg *EmbedConfig) *peerServer {
 	}
 }
 
-// serve lets a member answer from now on.
 func (p *peerServer) serve(member http.Handler, secured *tls.Config) {
 	p.server = &http.Server{
 		Handler: p.guard(member), TLSConfig: secured,
@@ -110,7 +108,6 @@ func (p *peerServer) serve(member http.Handler, secured *tls.Config) {
 	}
 }
 
-// guard refuses those who may not.
 func (p *peerServer) guard(next http.Handler) http.Handler {
 	if p.allow == nil {
 		return next
@@ -179,7 +176,6 @@ func (p *peerServer) review() {
 	}
 }
 
-// close ends all connections, and waits for what serve started.
 func (p *peerServer) close() {
 	if p == nil {
 		return

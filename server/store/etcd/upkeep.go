@@ -120,7 +120,6 @@ func (m *Embedded) noSpace() *pb.AlarmMember {
 	return nil
 }
 
-// complain says now and then that there is no room.
 func (m *Embedded) complain(err error) {
 	if time.Since(m.complained) < complainEvery {
 		return
@@ -149,7 +148,6 @@ func (m *Embedded) makeRoom(ctx context.Context) error {
 	return s.Defragment()
 }
 
-// defragment rewrites the file if that is worthwhile.
 func (m *Embedded) defragment() {
 	b := m.server.Server.Backend()
 	size, used := b.Size(), b.SizeInUse()
@@ -309,7 +307,6 @@ type aside struct {
 	pause time.Duration // after the last
 }
 
-// choose takes turns among members.
 func (a *aside) choose(sorted []uint64) (uint64, bool) {
 	if len(sorted) == 0 {
 		return 0, false
@@ -318,7 +315,6 @@ func (a *aside) choose(sorted []uint64) (uint64, bool) {
 	return sorted[max(i, 0)], true
 }
 
-// tried notes how it went with a member.
 func (a *aside) tried(now time.Time, id uint64, err error) {
 	a.last = id
 	if err == nil || a.pause == 0 {
