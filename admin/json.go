@@ -13,8 +13,10 @@ import (
 // Seconds is a duration that JSON has as a number of seconds.
 type Seconds time.Duration
 
+// MarshalJSON is for encoding/json.
 func (s Seconds) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(s).Seconds()) }
 
+// UnmarshalJSON is for encoding/json.
 func (s *Seconds) UnmarshalJSON(text []byte) error {
 	var seconds float64
 	if err := json.Unmarshal(text, &seconds); err != nil {
@@ -24,6 +26,7 @@ func (s *Seconds) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
+// IsZero is for the option omitzero.
 func (s Seconds) IsZero() bool { return s == 0 }
 
 // An Interval is a range of keys, which JSON has as "start" and "limit".
@@ -51,8 +54,10 @@ type Point leasehold.Key
 
 func (p Point) String() string { return leasehold.Key(p).String() }
 
+// MarshalText is for encoding/json.
 func (p Point) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
+// UnmarshalText is for encoding/json.
 func (p *Point) UnmarshalText(text []byte) error {
 	key, err := leasehold.ParseKey(string(text))
 	*p = Point(key)
@@ -64,6 +69,7 @@ type Limit leasehold.Key
 
 const endOfKeys = "end"
 
+// MarshalText is for encoding/json.
 func (l Limit) MarshalText() ([]byte, error) {
 	if l == 0 {
 		return []byte(endOfKeys), nil
@@ -71,6 +77,7 @@ func (l Limit) MarshalText() ([]byte, error) {
 	return Point(l).MarshalText()
 }
 
+// UnmarshalText is for encoding/json.
 func (l *Limit) UnmarshalText(text []byte) error {
 	*l = 0
 	if string(text) == endOfKeys {

@@ -109,6 +109,7 @@ func (k *KeyArgument) Parse(text string) (*KeyArgument, error) {
 	return k, nil
 }
 
+// Text writes the key for people.
 func (k *KeyArgument) Text() string {
 	if k.Name == "" {
 		return k.Key.String()

@@ -159,6 +159,7 @@ func CheckAddr(addr string) error {
 	return nil
 }
 
+// Print writes the answer: as JSON, or as text for people.
 func (c *Client) Print(document any, text func() string) error {
 	if c.JSON {
 		return Write(c.Out, console.JSON(document))

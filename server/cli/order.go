@@ -26,6 +26,7 @@ func AddOrderFlags(cmd *cobra.Command) *OrderOptions {
 	return o
 }
 
+// CanWait adds the flags of commands that wait until it is done.
 func (o *OrderOptions) CanWait(cmd *cobra.Command) *OrderOptions {
 	cmd.Flags().BoolVar(&o.NoWait, "no-wait", false, "do not wait until it is done")
 	cmd.Flags().DurationVar(&o.Within, "within", 0, "how long to wait until it is done (default as long as it takes)")
@@ -41,10 +42,12 @@ func (o *OrderOptions) Validate() error {
 	return nil
 }
 
+// Options are those of package admin.
 func (o *OrderOptions) Options() admin.OrderOptions {
 	return admin.OrderOptions{DryRun: o.DryRun, LoseState: o.loseState}
 }
 
+// Waiting returns a context for the time that somebody wants to wait.
 func (o *OrderOptions) Waiting(ctx context.Context) (context.Context, context.CancelFunc) {
 	if o.Within > 0 {
 		return context.WithTimeout(ctx, o.Within)

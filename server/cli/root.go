@@ -75,6 +75,7 @@ func NewRoot(name, short, long, example, version string) *cobra.Command {
 	return root
 }
 
+// AddGroup adds commands that the help lists together.
 func AddGroup(root *cobra.Command, id, title string, commands ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: id, Title: title + ":"})
 	for _, c := range commands {
@@ -179,6 +180,7 @@ func WriteLine(out io.Writer, document any) error {
 	return Write(out, line.String())
 }
 
+// ShareOf is the share of the key space that a range has.
 func ShareOf(r leasehold.Range) float64 { return float64(r.Size()) / (1 << 64) }
 
 func Decimal(n uint64) string { return strconv.FormatUint(n, 10) }

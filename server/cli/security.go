@@ -59,10 +59,12 @@ func (s *Security) AddToken(f *pflag.FlagSet) {
 	f.StringVar(&s.tokenFile, "token-file", "", "a `file` that only we can read, with a token by which managers know us")
 }
 
+// Tls reports whether connections are secured.
 func (s *Security) Tls() bool {
 	return s.Dir != "" || s.Ca != "" || s.cert != "" || s.key != ""
 }
 
+// Validate says what is wrong, and reads the token.
 func (s *Security) Validate() error {
 	for flag, needs := range map[string]bool{"tls-revoked": s.Revoked != "", "tls-servers": len(s.Servers) > 0} {
 		if needs && !s.Tls() {
@@ -166,6 +168,7 @@ func (s *Security) Dialling(k *secure.Keeper) credentials.TransportCredentials {
 	return k.Client()
 }
 
+// Serving returns the credentials of a server.
 func (s *Security) Serving(k *secure.Keeper) credentials.TransportCredentials {
 	if k != nil {
 		return k.Server()
@@ -284,6 +287,7 @@ type Contact struct {
 	secured bool // nobody can read along
 }
 
+// ContactAt is an address that was set by a flag.
 func ContactAt(flag, addr string, secured bool) Contact { return Contact{flag, addr, secured} }
 
 // plainText decides whether an address may be used: it may if it is secured, if it is on
@@ -314,6 +318,7 @@ func plainTexts(contacts []Contact, insecure bool) (open []string, err error) {
 	return open, nil
 }
 
+// Called are the contacts to managers that a flag lists.
 func Called(flag string, managers []string, secured bool) []Contact {
 	contacts := make([]Contact, len(managers))
 	for i, addr := range managers {

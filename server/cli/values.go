@@ -115,6 +115,7 @@ func changedOwner(d admin.Change) string {
 	return console.OrDash(d.Owner)
 }
 
+// EventWords is what happened, without when and where.
 func EventWords(e admin.Event) []string {
 	switch {
 	case e.Change != nil:
@@ -132,6 +133,7 @@ func EventWords(e admin.Event) []string {
 	return []string{"something that this version does not know"}
 }
 
+// Seconds writes a duration.
 func Seconds(s admin.Seconds) string { return console.Brief(time.Duration(s)) }
 
 func VacancyText(d admin.NamespaceStatus) string {
@@ -154,6 +156,7 @@ func ReadyText(d admin.NamespaceStatus) string {
 // rangesShown is how many ranges of a plan people are shown.
 const rangesShown = 40
 
+// PlanText lists what is to move.
 func PlanText(p admin.Plan) string {
 	if p.Total == 0 {
 		return "Nothing is to move.\n"
@@ -175,6 +178,7 @@ func PlanText(p admin.Plan) string {
 	return text + PlanSum(p) + "\n"
 }
 
+// PlanSum says in a line what a plan comes to.
 func PlanSum(p admin.Plan) string {
 	text := fmt.Sprintf("%s, %s of the keys", console.Counted(int(p.Total), "range"), console.Percent(p.Share))
 	if p.ShareLost == 0 {

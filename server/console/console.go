@@ -64,8 +64,10 @@ func (s Screen) Say(format string, args ...any) { _, _ = fmt.Fprintf(s, format, 
 // Heading, Good and Bad colour a text. The colours are those of the terminal's own theme.
 func Heading(s string) string { return lipgloss.NewStyle().Bold(true).Render(s) }
 
+// Good is for results that are wanted.
 func Good(s string) string { return lipgloss.NewStyle().Foreground(lipgloss.Green).Render(s) }
 
+// Bad is for results that are not.
 func Bad(s string) string {
 	return lipgloss.NewStyle().Foreground(lipgloss.Red).Bold(true).Render(s)
 }
@@ -133,6 +135,7 @@ func (p *Progress) Say(text string) {
 	}
 }
 
+// Stop makes room for what comes next.
 func (p *Progress) Stop() {
 	if p.out.Terminal && !p.silent {
 		p.out.Say("%s", eraseLine)

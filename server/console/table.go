@@ -19,6 +19,7 @@ type Column struct {
 	Right bool // it lines up to the right
 }
 
+// Left is a column of text.
 func Left(title string) Column { return Column{Title: title} }
 
 // Number is a column of numbers, which line up to the right.

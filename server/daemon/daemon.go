@@ -85,6 +85,7 @@ func describeBuild(info *debug.BuildInfo) string {
 	return strings.Join(words, " ")
 }
 
+// NewVersionCommand is the subcommand "version".
 func NewVersionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",

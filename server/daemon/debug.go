@@ -49,6 +49,7 @@ func (d *Debug) Validate(origin func(flag string) string) error {
 	return nil
 }
 
+// Serve serves profiles until what it returns is called.
 func (d *Debug) Serve(log *slog.Logger) (stop func(), err error) {
 	if d.listen == "" {
 		return func() {}, nil

@@ -130,6 +130,7 @@ type Complaints struct {
 	silent atomic.Int64
 }
 
+// NewComplaints returns complaints that go to a logger.
 func NewComplaints(logger *slog.Logger) *Complaints {
 	const atOnce = 20
 	return &Complaints{logger: logger, often: rate.NewLimiter(rate.Every(time.Second), atOnce)}

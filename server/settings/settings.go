@@ -116,6 +116,7 @@ func (src Source) variables() (map[string]any, error) {
 	return values, errors.Join(append(unknown, err)...)
 }
 
+// Variable returns the environment variable of a setting.
 func Variable(name string) string {
 	return Prefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }

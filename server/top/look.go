@@ -334,6 +334,7 @@ func (l *Log) fill(ctx context.Context, from *admin.Client, namespace string) {
 	l.filled[namespace] = true
 }
 
+// Leaders takes up who has led.
 func (l *Log) Leaders(list []admin.Leadership) {
 	var past []admin.Event
 	for _, s := range slices.Backward(list) {

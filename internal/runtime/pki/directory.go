@@ -137,10 +137,13 @@ func Open(dir string) (*Directory, error) {
 	return &Directory{dir: dir, ca: &authority{cert: cert, key: key, domain: cert.URIs[0].Host}}, nil
 }
 
+// Domain is the domain of all identities that the CA can issue.
 func (d *Directory) Domain() string { return d.ca.domain }
 
+// Authority is the CA's certificate.
 func (d *Directory) Authority() *x509.Certificate { return d.ca.cert }
 
+// Path is that of a file in the directory.
 func (d *Directory) Path(name string) string { return filepath.Join(d.dir, name) }
 
 // Issue writes a certificate and its key to a directory; "" is the party's own.

@@ -41,6 +41,7 @@ const (
 	Operator Role = "operator"
 )
 
+// Roles are all roles.
 func Roles() []Role { return []Role{Manager, Owner, Lookup, Operator} }
 
 // A Party is somebody who gets a certificate.

@@ -172,6 +172,7 @@ func (o *Options) hint(r demo.Report) string {
 	return "\nWith --keep the data and the logs stay."
 }
 
+// Judge turns a report into the exit status, and prints the reason.
 func (o *Options) Judge(errs console.Screen, r *demo.Report) error {
 	if why := r.Violation(); why != "" {
 		errs.Say("leasehold: %s: %s\n", console.Bad("VIOLATION"), why)

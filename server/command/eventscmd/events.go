@@ -49,6 +49,7 @@ const (
 	mostEvents  = 100_000
 )
 
+// New returns the command.
 func New() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "events",

@@ -34,6 +34,7 @@ const fleaseExample = `  leasehold flease run --id 1 --members 1=127.0.0.1:7001,
   leasehold flease acquire nightly --member 127.0.0.1:7001 -- ./report.sh
   leasehold flease status --member 127.0.0.1:7001`
 
+// New returns the command.
 func New() *cobra.Command {
 	cmd := cli.Group("flease", "Agree on leases without a manager", fleaseHelp, newRunCommand(), newAcquireCommand(), newStatusCommand())
 	cmd.Example = fleaseExample

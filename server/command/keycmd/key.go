@@ -17,6 +17,7 @@ const findHelp = `Says who holds a key, where that server is, and under which ge
 
 ` + cli.KeyHelp
 
+// New returns the command.
 func New() *cobra.Command {
 	return cli.Group("key", "Say who holds a key, and who held it", groupHelp, newFindCommand(), newHistoryCommand())
 }

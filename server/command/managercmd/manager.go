@@ -53,11 +53,13 @@ themselves form a group, which works while more than half of its members do. A n
 joins with "leasehold manager run --join"; one that is gone for good is removed with
 "leasehold manager remove", so that it no longer counts.`
 
+// New returns the command.
 func New() *cobra.Command {
 	return cli.Group("manager", "Run a manager, and look after a group of them", groupHelp,
 		NewRunCommand(), newListCommand(), newRemoveCommand(), newBackupCommand(), newRestoreCommand())
 }
 
+// NewRunCommand returns the command that runs a manager.
 func NewRunCommand() *cobra.Command {
 	cfg := &managerd.ManagerSettings{}
 	cmd := &cobra.Command{

@@ -18,6 +18,7 @@ const namespaceHelp = `A namespace is one pool of servers with one key space and
 Nothing done in one changes another. These commands list, create, change and
 delete namespaces.`
 
+// New returns the command.
 func New() *cobra.Command {
 	cmd := cli.Group("namespace", "List, create, change and delete namespaces", namespaceHelp,
 		newListCommand(), newShowCommand(), newCreateCommand(), newUpdateCommand(), newDeleteCommand())

@@ -37,6 +37,7 @@ it (in) and from it (out), if it can move state at all; whether it can, a leader
 that is older than this command does not know. Patience is for how long it may still be silent before its keys
 go to others.`
 
+// New returns the command.
 func New() *cobra.Command {
 	return cli.Group("owner", "List, show and drain the servers of a namespace", groupHelp, newListCommand(), newShowCommand(), newDrainCommand())
 }

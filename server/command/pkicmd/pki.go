@@ -23,6 +23,7 @@ Certificates of another CA do as well: an identity is a URI or a host name among
 the subject alternative names of a certificate, and the access policy says what it
 may do.`
 
+// New returns the command.
 func New() *cobra.Command {
 	return cli.Group("pki", "Make certificates for managers, owners, lookups and operators", pkiHelp,
 		newInitCommand(), newIssueCommand(), newRevokeCommand(), newShowCommand())

@@ -21,6 +21,7 @@ which generation. Ranges are written start-limit, without the limit itself;
 A leader without a store ("manager run --store flease") knows of no loss from before it
 took over.`
 
+// New returns the command.
 func New() *cobra.Command {
 	return cli.Group("range", "List, move and balance the ranges of a namespace", groupHelp,
 		newListCommand(), newMoveCommand(), newMovesCommand(), newRebalanceCommand())
