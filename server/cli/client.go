@@ -114,7 +114,7 @@ func (c *Client) validate() error {
 	if err := CheckManagers(c.origin("managers"), c.Managers); err != nil {
 		return err
 	}
-	if err := c.Security.Expose(Called(c.origin("managers"), c.Managers, c.Security.Tls())); err != nil {
+	if err := c.Security.Expose("managers", c.Security.Tls(), c.Managers...); err != nil {
 		return err
 	}
 	if c.Timeout <= 0 {

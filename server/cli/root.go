@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 // Main runs a program and exits with its status. The first Ctrl-C or SIGTERM ends the context of
@@ -168,6 +169,12 @@ func Write(out io.Writer, text string) error {
 // rather than amounts (keys, sessions, generations, terms, LSNs, ids) are strings,
 // because many readers of JSON keep only 53 bits of a number. Fields may be
 // added; none is renamed or removed.
+
+// PrintAs writes a document to the output of a command: as JSON, or as text for people.
+func PrintAs(cmd *cobra.Command, asJSON bool, document any, text func() string) error {
+	c := Client{JSON: asJSON, Out: console.New(cmd.OutOrStdout())}
+	return c.Print(document, text)
+}
 
 // WriteLine writes a document as one line of JSON, for commands that print many.
 func WriteLine(out io.Writer, document any) error {

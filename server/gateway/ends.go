@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold-dev/leasehold/internal/runtime/address"
+	"github.com/leasehold-dev/leasehold/internal/runtime/logthrottle"
 	"github.com/leasehold-dev/leasehold/secure"
 	"github.com/leasehold-dev/leasehold/server/cli"
 )
@@ -160,19 +160,13 @@ func tellDistrust(dial dialFunc, log *slog.Logger) dialFunc {
 	if dial == nil {
 		return nil
 	}
-	var (
-		mu   sync.Mutex
-		last time.Time
-	)
+	throttle := logthrottle.New[struct{}](distrustPause)
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
 		if err == nil || ctx.Err() != nil || isDial(err) {
 			return conn, err
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		if now := time.Now(); last.IsZero() || now.Sub(last) >= distrustPause {
-			last = now
+		if _, ok := throttle.Allow(struct{}{}, 1); ok {
 			log.Warn("a server cannot be spoken to over TLS: its requests wait, and fail", "server", addr, "why", err)
 		}
 		return conn, err

@@ -92,7 +92,6 @@ func (g *Settings) validateAddresses() error {
 	if err := cli.CheckAddr(g.listen); err != nil {
 		return fmt.Errorf("%s: %w", g.Origin("listen"), err)
 	}
-	contacts := append(cli.Called(g.Origin("managers"), g.managers, g.Security.Tls()), cli.ContactAt(g.Origin("listen"), g.listen, g.ends.frontTLS))
 	if g.health != "" {
 		if err := cli.CheckAddr(g.health); err != nil {
 			return fmt.Errorf("%s: %w", g.Origin("health-listen"), err)
@@ -100,9 +99,14 @@ func (g *Settings) validateAddresses() error {
 		if _, port, err := net.SplitHostPort(g.listen); err == nil && g.health == g.listen && port != "0" {
 			return fmt.Errorf("%s %s: that is where callers connect; give it a port of its own", g.Origin("health-listen"), g.health)
 		}
-		contacts = append(contacts, cli.ContactAt(g.Origin("health-listen"), g.health, g.ends.healthTLS))
 	}
-	return g.Security.Expose(contacts)
+	if err := g.Security.Expose("managers", g.Security.Tls(), g.managers...); err != nil {
+		return err
+	}
+	if err := g.Security.Expose("listen", g.ends.frontTLS, g.listen); err != nil {
+		return err
+	}
+	return g.Security.Expose("health-listen", g.ends.healthTLS, g.health)
 }
 
 func (g *Settings) validateKey() error {

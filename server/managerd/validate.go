@@ -30,7 +30,7 @@ func (m *ManagerSettings) Validate() error {
 	}
 	return m.Settings.Validate(
 		m.validateAddresses, m.validateSecurity, m.validateTimes, m.validateLimits, m.validateDashboard, m.validateStore,
-		m.validateTables, func() error { return m.Security.Expose(m.contacts()) })
+		m.validateTables, m.validateContacts)
 }
 
 func (m *ManagerSettings) validateTables() error {
@@ -43,32 +43,39 @@ func (m *ManagerSettings) validateTables() error {
 	return m.validateGroup()
 }
 
-// contacts are the addresses that the manager listens on, and that it calls. What managers
+// validateContacts looks at the addresses that the manager listens on, and that it calls. What managers
 // that keep nothing on disk say to each other by datagrams is authenticated by their key.
-func (m *ManagerSettings) contacts() []cli.Contact {
-	contacts := []cli.Contact{cli.ContactAt(m.Origin("listen"), m.Listen, m.Security.Tls())}
-	if m.HTTP != "" {
-		contacts = append(contacts, cli.ContactAt(m.Origin("http"), m.HTTP, m.Security.Tls()))
-	}
-	if m.Join != "" {
-		contacts = append(contacts, cli.ContactAt(m.Origin("join"), m.Join, m.Security.Tls()))
-	}
+func (m *ManagerSettings) validateContacts() error {
+	var stores, members, peers []string
 	if m.PeerURL != "" {
-		contacts = append(contacts, cli.ContactAt(m.Origin("peer-listen"), m.PeerListen, strings.HasPrefix(m.PeerURL, "https:")))
+		stores = []string{m.PeerListen}
 	}
 	for _, member := range m.Members {
-		scheme, addr := cutScheme(member.PeerURL)
-		contacts = append(contacts, cli.ContactAt(m.Origin("members"), addr, scheme == "https"))
+		_, addr := cutScheme(member.PeerURL)
+		members = append(members, addr)
 	}
 	for _, peer := range m.Peers.Members {
-		contacts = append(contacts, cli.ContactAt(m.Origin("peers"), peer.Manager, m.Security.Tls()))
+		peers = append(peers, peer.Manager)
+	}
+	for _, c := range []struct {
+		flag  string
+		addrs []string
+	}{
+		{"listen", []string{m.Listen}}, {"http", []string{m.HTTP}}, {"join", []string{m.Join}},
+		{"peer-listen", stores}, {"members", members}, {"peers", peers},
+	} {
+		if err := m.Security.Expose(c.flag, m.Security.Tls(), c.addrs...); err != nil {
+			return err
+		}
 	}
 	for _, endpoint := range m.Etcd.Endpoints {
 		scheme, addr := cutScheme(endpoint)
 		certified := m.Etcd.CA != "" || m.Etcd.Cert != "" // counts where nothing else is said
-		contacts = append(contacts, cli.ContactAt(m.Origin("etcd"), addr, scheme == "https" || scheme == "" && certified))
+		if err := m.Security.Expose("etcd", scheme == "https" || scheme == "" && certified, addr); err != nil {
+			return err
+		}
 	}
-	return contacts
+	return nil
 }
 
 // cutScheme takes a URL of an address apart. The scheme may be left out.

@@ -13,14 +13,13 @@
 package settings
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
-	"github.com/knadh/koanf/providers/confmap"
-	"github.com/knadh/koanf/providers/env/v2"
-	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
@@ -53,13 +52,13 @@ type Source struct {
 // known, or a value that its flag does not take, is an error that says where
 // it stands.
 func Fill(flags *pflag.FlagSet, src Source) error {
-	layers, err := src.load()
+	values, err := src.load()
 	if err != nil {
 		return err
 	}
 	var wrong error
 	flags.VisitAll(func(f *pflag.Flag) {
-		v, ok := layers.Get(f.Name).(Value)
+		v, ok := values[f.Name]
 		if ok && !f.Changed && wrong == nil {
 			wrong = v.set(flags, f)
 		}
@@ -67,53 +66,43 @@ func Fill(flags *pflag.FlagSet, src Source) error {
 	return wrong
 }
 
-// load reads the layers, the weaker first.
-func (src Source) load() (*koanf.Koanf, error) {
+// load returns the values of the file and of the environment, which prevails.
+func (src Source) load() (map[string]Value, error) {
 	variables, err := src.variables()
 	if err != nil {
 		return nil, err
 	}
-	file := src.File
-	if v, ok := variables[FileFlag].(Value); ok && file == "" {
-		file = v.Text
+	file := cmp.Or(src.File, variables[FileFlag].Text)
+	if file == "" {
+		return variables, nil
 	}
-	// Names have no structure. The delimiter is one that they cannot contain.
-	layers := koanf.New("\x00")
-	if file != "" {
-		values, err := readFile(file, src.Known)
-		if err != nil {
-			return nil, err
-		}
-		if err := layers.Load(confmap.Provider(values, ""), nil); err != nil {
-			return nil, &leasehold.Error{Op: op, Kind: leasehold.ErrInvalid, Subject: file, Err: err}
-		}
+	values, err := readFile(file, src.Known)
+	if err != nil {
+		return nil, err
 	}
-	if err := layers.Load(confmap.Provider(variables, ""), nil); err != nil {
-		return nil, &leasehold.Error{Op: op, Kind: leasehold.ErrInvalid, Subject: "environment", Err: err}
-	}
-	return layers, nil
+	maps.Copy(values, variables)
+	return values, nil
 }
 
-func (src Source) variables() (map[string]any, error) {
+// variables returns those variables of the environment that are ours.
+func (src Source) variables() (map[string]Value, error) {
 	known := append([]string{FileFlag}, src.Known...)
+	values := make(map[string]Value)
 	var unknown []error
-	provider := env.Provider("", env.Opt{
-		Prefix:      Prefix,
-		EnvironFunc: func() []string { return src.Environ },
-		TransformFunc: func(variable, text string) (string, any) {
-			name := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(variable, Prefix)), "_", "-")
-			switch {
-			case slices.Contains(known, name) && Variable(name) == variable:
-				return name, Value{Text: text, Subject: variable}
-			case !fromKubernetes(variable, text):
-				unknown = append(unknown, leasehold.Errorf(op, leasehold.ErrInvalid, variable,
-					"there is no such setting%s", closest(name, known, Variable)))
-			}
-			return "", nil
-		},
-	})
-	values, err := provider.Read()
-	return values, errors.Join(append(unknown, err)...)
+	for _, entry := range src.Environ {
+		variable, text, _ := strings.Cut(entry, "=")
+		rest, ours := strings.CutPrefix(variable, Prefix)
+		name := strings.ReplaceAll(strings.ToLower(rest), "_", "-")
+		switch {
+		case !ours:
+		case slices.Contains(known, name) && Variable(name) == variable:
+			values[name] = Value{Text: text, Subject: variable}
+		case !fromKubernetes(variable, text):
+			unknown = append(unknown, leasehold.Errorf(op, leasehold.ErrInvalid, variable,
+				"there is no such setting%s", closest(name, known, Variable)))
+		}
+	}
+	return values, errors.Join(unknown...)
 }
 
 // Variable returns the environment variable of a setting.

@@ -89,38 +89,40 @@ func (o *topOwner) has(lower string) bool {
 	return false
 }
 
-// mostFilter bounds what is typed to filter owners.
-const mostFilter = 64
+// Bounds on what is typed to filter rows, and to find a key.
+const mostFilter, mostKey = 64, 256
+
+// edited is a line after a key of the keyboard was pressed.
+func edited(line, key, text string, most int) string {
+	switch {
+	case key == "backspace":
+		_, size := utf8.DecodeLastRuneInString(line)
+		return line[:len(line)-size]
+	case len(line)+len(text) <= most:
+		return line + text
+	}
+	return line
+}
 
 func (v topView) typed(key, text string) topView {
-	switch {
-	case key == "enter":
+	switch key {
+	case "enter":
 		v.filtering = false
-	case key == "esc":
+	case "esc":
 		v.filtering, v.filter = false, ""
-	case key == "backspace":
-		_, size := utf8.DecodeLastRuneInString(v.filter)
-		v.filter = v.filter[:len(v.filter)-size]
-	case len(v.filter)+len(text) <= mostFilter:
-		v.filter += text
+	default:
+		v.filter = edited(v.filter, key, text, mostFilter)
 	}
 	v.scroll = 0
 	return v
 }
 
-// mostKey bounds what is typed to find a key.
-const mostKey = 256
-
 // asked takes up a key of the keyboard while a key of the namespace is typed.
 func (v topView) asked(key, text string) topView {
-	switch {
-	case key == "esc" || key == "enter":
+	if key == "esc" || key == "enter" {
 		v.finding, v.typing = false, ""
-	case key == "backspace":
-		_, size := utf8.DecodeLastRuneInString(v.typing)
-		v.typing = v.typing[:len(v.typing)-size]
-	case len(v.typing)+len(text) <= mostKey:
-		v.typing += text
+	} else {
+		v.typing = edited(v.typing, key, text, mostKey)
 	}
 	return v
 }

@@ -102,11 +102,13 @@ func (a *agentSettings) validateAddresses() error {
 	if err := cli.CheckManagers(a.Origin("managers"), a.Managers); err != nil {
 		return err
 	}
-	contacts := cli.Called(a.Origin("managers"), a.Managers, a.Security.Tls())
-	if !strings.HasPrefix(a.Listen, "unix:") && cli.CheckAddr(a.Listen) == nil { // else the agent refuses it
-		contacts = append(contacts, cli.ContactAt(a.Origin("listen"), a.Listen, a.Access != ""))
+	if err := a.Security.Expose("managers", a.Security.Tls(), a.Managers...); err != nil {
+		return err
 	}
-	return a.Security.Expose(contacts)
+	if strings.HasPrefix(a.Listen, "unix:") || cli.CheckAddr(a.Listen) != nil {
+		return nil // the agent says what is wrong
+	}
+	return a.Security.Expose("listen", a.Access != "", a.Listen)
 }
 
 func (a *agentSettings) validateBounds() error {

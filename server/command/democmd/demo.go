@@ -155,11 +155,7 @@ func (o *Options) run(cmd *cobra.Command) error {
 	if err != nil {
 		return cli.Fail(fmt.Errorf("%w%s", err, o.hint(r)))
 	}
-	text := view.Text(&r)
-	if o.json {
-		text = console.JSON(r)
-	}
-	if err := cli.Write(out, text); err != nil {
+	if err := cli.PrintAs(cmd, o.json, r, func() string { return view.Text(&r) }); err != nil {
 		return err
 	}
 	return o.Judge(errs, &r)
@@ -237,10 +233,7 @@ func NewDemoOwnerCommand() *cobra.Command {
 				Name: leasehold.OwnerID(name), Managers: managers, Users: users, Keeper: keeper,
 				Records: cmd.OutOrStdout(), Logger: log,
 			})
-			if err != nil {
-				return cli.Fail(err)
-			}
-			return nil
+			return cli.Failure(err)
 		},
 	}
 	security.AddFlags(cmd.Flags(), func(flag string) string { return "--" + flag })

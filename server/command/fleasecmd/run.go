@@ -76,10 +76,7 @@ func newRunCommand() *cobra.Command {
 			return err
 		}
 		c.Logger = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
-		if err := o.run(cmd.Context(), console.New(cmd.OutOrStdout())); err != nil {
-			return cli.Fail(err)
-		}
-		return nil
+		return cli.Failure(o.run(cmd.Context(), console.New(cmd.OutOrStdout())))
 	}
 	return cmd
 }

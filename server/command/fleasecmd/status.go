@@ -42,11 +42,7 @@ func newStatusCommand() *cobra.Command {
 			if err != nil {
 				return cli.Fail(err)
 			}
-			out := console.New(cmd.OutOrStdout())
-			if asJSON {
-				return cli.Write(out, console.JSON(s))
-			}
-			return cli.Write(out, fleaseStatusText(&s, time.Now()))
+			return cli.PrintAs(cmd, asJSON, s, func() string { return fleaseStatusText(&s, time.Now()) })
 		},
 	}
 	cmd.Flags().StringVar(&member, "member", defaultMember, "the control `address` of a member")

@@ -79,7 +79,7 @@ func newShowCommand() *cobra.Command {
 		Args:    cli.OneArgument("the name of a namespace"),
 	}
 	c := cli.NewClient(cmd)
-	cmd.ValidArgsFunction = c.CompleteNamespace
+	cmd.ValidArgsFunction = c.CompleteNamespace()
 	cmd.RunE = c.Run(func(ctx context.Context, args []string) error {
 		c.Namespace = args[0]
 		return cli.Answer(ctx, c, func(ctx context.Context, name string) (NamespaceShown, error) {
@@ -208,7 +208,7 @@ func newUpdateCommand() *cobra.Command {
 	}
 	o := addNamespaceFlags(cmd)
 	c := cli.NewClient(cmd)
-	cmd.ValidArgsFunction = c.CompleteNamespace
+	cmd.ValidArgsFunction = c.CompleteNamespace()
 	cmd.RunE = c.Run(func(ctx context.Context, args []string) error {
 		if err := o.something(); err != nil {
 			return err
@@ -243,7 +243,7 @@ func newDeleteCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "yes, really")
 	c := cli.NewClient(cmd)
-	cmd.ValidArgsFunction = c.CompleteNamespace
+	cmd.ValidArgsFunction = c.CompleteNamespace()
 	cmd.RunE = c.Run(func(ctx context.Context, args []string) error {
 		if !yes {
 			return cli.Fail(fmt.Errorf("this would end all leases in %q, for good; add --yes if you mean it", args[0]))

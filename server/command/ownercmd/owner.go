@@ -86,7 +86,7 @@ func newShowCommand() *cobra.Command {
 		Args:    cli.OneArgument("the name of an owner"),
 	}
 	c := cli.NewClient(cmd).InNamespace(cmd, cli.UsualNamespace)
-	cmd.ValidArgsFunction = c.CompleteOwner
+	cmd.ValidArgsFunction = c.CompleteOwner()
 	cmd.RunE = c.Run(func(ctx context.Context, args []string) error {
 		return cli.Answer(ctx, c, func(ctx context.Context, namespace string) (shown, error) {
 			return show(ctx, c, namespace, args[0])

@@ -3,6 +3,7 @@ package pkicmd
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -148,11 +149,7 @@ func (o *pkiInit) run(cmd *cobra.Command) error {
 	for i := range issued {
 		document.Issued = append(document.Issued, issuedJSON(&issued[i]))
 	}
-	text := document.text()
-	if o.asJSON {
-		text = console.JSON(document)
-	}
-	return cli.Write(console.New(cmd.OutOrStdout()), text)
+	return cli.PrintAs(cmd, o.asJSON, document, document.text)
 }
 
 func (d pkiDocument) text() string {
@@ -176,10 +173,8 @@ func (o *pkiInit) parties() ([]pki.Party, error) {
 		all = append(all, pki.Party{Role: pki.Owner, Namespace: leasehold.Namespace(namespace), Name: name, Hosts: hosts})
 		lookups = append(lookups, namespace)
 	}
-	seen := make(map[string]bool)
-	for _, namespace := range lookups {
-		if !seen[namespace] {
-			seen[namespace] = true
+	for i, namespace := range lookups {
+		if !slices.Contains(lookups[:i], namespace) {
 			all = append(all, pki.Party{Role: pki.Lookup, Namespace: leasehold.Namespace(namespace)})
 		}
 	}
@@ -260,10 +255,7 @@ func (o *pkiIssue) run(cmd *cobra.Command, role pki.Role) error {
 		return err
 	}
 	document := issuedJSON(&issued)
-	if o.asJSON {
-		return cli.Write(cmd.OutOrStdout(), console.JSON(document))
-	}
-	return cli.Write(console.New(cmd.OutOrStdout()), issueText(document, pki.Rule(d.Domain(), issued.Party)))
+	return cli.PrintAs(cmd, o.asJSON, document, func() string { return issueText(document, pki.Rule(d.Domain(), issued.Party)) })
 }
 
 func issueText(document issuedDocument, rule string) string {

@@ -45,11 +45,7 @@ func newShowCommand() *cobra.Command {
 			for _, cert := range certs {
 				document.Certificates = append(document.Certificates, certificateJSON(secure.Describe(cert), time.Now()))
 			}
-			text := document.text()
-			if asJSON {
-				text = console.JSON(document)
-			}
-			if err := cli.Write(console.New(cmd.OutOrStdout()), text); err != nil {
+			if err := cli.PrintAs(cmd, asJSON, document, document.text); err != nil {
 				return err
 			}
 			return document.status()

@@ -106,35 +106,24 @@ func move(ctx context.Context, c *cli.Client, o *cli.OrderOptions, begin func(co
 }
 
 func awaitMove(ctx context.Context, c *cli.Client, m *admin.RangeMove, o *cli.OrderOptions) error {
-	waiting, cancel := o.Waiting(ctx)
-	defer cancel()
-	shows := cli.NewWaiting(c)
-	err := m.Wait(waiting, func(p admin.Progress, trouble error) {
-		shows.Report(p.Share, fmt.Sprintf("%s of the keys left; %s, %s sent", console.Percent(p.Left), console.Counted(p.Moves, "move"), humanize.IBytes(m.Sent)), trouble)
-	})
-	shows.Stop()
-	if err == nil {
-		return c.Print(m, func() string {
-			return fmt.Sprintf("%s %v to %s in %s\n", console.Good("moved"), m.Keys(), console.Shown(m.Owner), console.Brief(time.Duration(m.Elapsed)))
+	wait := func(ctx context.Context, report func(float64, string, error)) error {
+		return m.Wait(ctx, func(p admin.Progress, trouble error) {
+			report(p.Share, fmt.Sprintf("%s of the keys left; %s, %s sent", console.Percent(p.Left), console.Counted(p.Moves, "move"), humanize.IBytes(m.Sent)), trouble)
 		})
 	}
-	if c.JSON {
-		if err := cli.Write(c.Out, console.JSON(m)); err != nil {
-			return err
+	moved := func() string {
+		return fmt.Sprintf("%s %v to %s in %s\n", console.Good("moved"), m.Keys(), console.Shown(m.Owner), console.Brief(time.Duration(m.Elapsed)))
+	}
+	prospects := func() string {
+		if m.InProgress() {
+			return "It goes on: see 'leasehold range moves'."
 		}
+		return "Nothing of it was on its way at the last look: see 'leasehold range list' and 'leasehold range moves'."
 	}
-	prospects := "It goes on: see 'leasehold range moves'."
-	if !m.InProgress() {
-		prospects = "Nothing of it was on its way at the last look: see 'leasehold range list' and 'leasehold range moves'."
-	}
-	switch {
-	case ctx.Err() != nil:
-		c.Errs.Say("%s\n", prospects)
-		return cli.StatusInterrupted
-	case waiting.Err() != nil:
-		return cli.Fail(fmt.Errorf("it was not done within %v\n%s", o.Within, prospects))
-	case errors.Is(err, admin.ErrNotMoved):
-		return cli.Fail(fmt.Errorf("%w\n'leasehold key history' says what became of the keys, and the logs of the managers and of the owners say why", err))
-	}
-	return c.Explain(ctx, err)
+	return o.Await(ctx, c, m, wait, moved, prospects, func(err error) error {
+		if !errors.Is(err, admin.ErrNotMoved) {
+			return nil
+		}
+		return fmt.Errorf("%w\n'leasehold key history' says what became of the keys, and the logs of the managers and of the owners say why", err)
+	})
 }

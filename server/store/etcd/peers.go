@@ -18,6 +18,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/runtime/connlimit"
+	"github.com/leasehold-dev/leasehold/internal/runtime/logthrottle"
 )
 
 // Etcd's own listener takes whoever has a certificate of the right authority, reads that
@@ -57,9 +58,7 @@ type peerServer struct {
 	mu    sync.Mutex
 	conns map[*tls.Conn]bool
 
-	complaining sync.Mutex
-	complained  time.Time
-	silent      int // since then, that were not told
+	complaints *logthrottle.Throttle[struct{}]
 }
 
 func listenPeers(at *url.URL, cfg *EmbedConfig) (*peerServer, error) {
@@ -86,7 +85,7 @@ func resending(logger *slog.Logger) transport.ListenerOption {
 func newPeerServer(l net.Listener, cfg *EmbedConfig) *peerServer {
 	return &peerServer{
 		listener: l, allow: cfg.PeerTLS.Allow, logger: cfg.Logger,
-		stop: make(chan struct{}), conns: make(map[*tls.Conn]bool),
+		stop: make(chan struct{}), conns: make(map[*tls.Conn]bool), complaints: logthrottle.New[struct{}](strangersEvery),
 	}
 }
 
@@ -125,14 +124,9 @@ func (p *peerServer) guard(next http.Handler) http.Handler {
 
 // complain tells the log, but not as often as a member tries again.
 func (p *peerServer) complain(what, from string, why error) {
-	p.complaining.Lock()
-	defer p.complaining.Unlock()
-	if time.Since(p.complained) < strangersEvery {
-		p.silent++
-		return
+	if before, ok := p.complaints.Allow(struct{}{}, 1); ok {
+		p.logger.Warn(what, "from", from, "why", why, "others_before", before)
 	}
-	p.logger.Warn(what, "from", from, "why", why, "others_before", p.silent)
-	p.complained, p.silent = time.Now(), 0
 }
 
 // note remembers who is connected. It is called for every connection as it comes and goes.
