@@ -89,6 +89,9 @@ func (c Config) validate() error {
 	return nil
 }
 
+// service is the raw service of a manager.
+type service = leaseholdv1.AdminServiceClient
+
 // A Client sends requests to the managers of one group.
 type Client struct {
 	timeout  time.Duration
@@ -158,8 +161,9 @@ func (c *Client) Do(ctx context.Context, f func(context.Context, leaseholdv1.Adm
 	return &UnreachableError{Reasons: reasons}
 }
 
-func read[T any](ctx context.Context, c *Client, f func(context.Context, leaseholdv1.AdminServiceClient) (T, error)) (result T, err error) {
-	err = c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (err error) {
+// read is Do for a function with a result.
+func read[T any](ctx context.Context, c *Client, f func(context.Context, service) (T, error)) (result T, err error) {
+	err = c.Do(ctx, func(ctx context.Context, s service) (err error) {
 		result, err = f(ctx, s)
 		return err
 	})
@@ -209,8 +213,8 @@ func (f final) Unwrap() error { return f.error }
 // change sends a request that changes something, once. A status request first finds a manager
 // that answers. A change for which there was no leader was not made, and is sent again until
 // there is one or the time is up.
-func (c *Client) change(ctx context.Context, f func(context.Context, leaseholdv1.AdminServiceClient) error) error {
-	return c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
+func (c *Client) change(ctx context.Context, f func(context.Context, service) error) error {
+	return c.Do(ctx, func(ctx context.Context, s service) error {
 		if _, err := s.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version}); err != nil {
 			return err
 		}
@@ -284,7 +288,7 @@ func newEndpoint(addr string, cfg Config) (*endpoint, error) {
 
 // do calls f within a time. It returns the status of a failed call as a leasehold.Error, and other
 // errors of f as they are.
-func (e *endpoint) do(ctx context.Context, within time.Duration, f func(context.Context, leaseholdv1.AdminServiceClient) error) error {
+func (e *endpoint) do(ctx context.Context, within time.Duration, f func(context.Context, service) error) error {
 	bounded, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	err := f(bounded, leaseholdv1.NewAdminServiceClient(e.conn))

@@ -86,6 +86,15 @@ func (l *Limit) UnmarshalText(text []byte) error {
 	return (*Point)(l).UnmarshalText(text)
 }
 
+// convert converts a list. The result is not nil, so that JSON has [] for an empty one.
+func convert[P, T any](list []P, one func(P) T) []T {
+	out := make([]T, len(list))
+	for i, p := range list {
+		out[i] = one(p)
+	}
+	return out
+}
+
 // enumName is the name of an enum's value without its prefix, in lower case. A value that only a
 // newer version has is its number.
 func enumName(value interface{ String() string }, prefix string) string {

@@ -19,26 +19,20 @@ type Member struct {
 
 // Members returns the managers whose embedded stores form the group; none if the store is external.
 func (c *Client) Members(ctx context.Context) ([]Member, error) {
-	return read(ctx, c, func(ctx context.Context, s leaseholdv1.AdminServiceClient) ([]Member, error) {
+	return read(ctx, c, func(ctx context.Context, s service) ([]Member, error) {
 		answer, err := s.ListMembers(ctx, &leaseholdv1.ListMembersRequest{Version: wire.Version})
-		return membersOf(answer), err
+		return convert(answer.GetMembers(), func(m *leaseholdv1.Member) Member {
+			return Member{
+				ID: Point(m.GetId()), Name: m.GetName(), PeerURLs: append([]string{}, m.GetPeerUrls()...),
+				Learner: m.GetLearner(), Healthy: m.GetHealthy(),
+			}
+		}), err
 	})
-}
-
-func membersOf(answer *leaseholdv1.ListMembersResponse) []Member {
-	members := []Member{}
-	for _, m := range answer.GetMembers() {
-		members = append(members, Member{
-			ID: Point(m.GetId()), Name: m.GetName(), PeerURLs: append([]string{}, m.GetPeerUrls()...),
-			Learner: m.GetLearner(), Healthy: m.GetHealthy(),
-		})
-	}
-	return members
 }
 
 // RemoveMember removes a manager from the group, by its name or its id.
 func (c *Client) RemoveMember(ctx context.Context, member string) error {
-	return c.change(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
+	return c.change(ctx, func(ctx context.Context, s service) error {
 		_, err := s.RemoveMember(ctx, &leaseholdv1.RemoveMemberRequest{Version: wire.Version, Member: member})
 		return err
 	})
@@ -53,18 +47,12 @@ type HotKey struct {
 
 // HotKeys returns up to most keys of a namespace, the hottest first.
 func (c *Client) HotKeys(ctx context.Context, namespace string, most uint32) ([]HotKey, error) {
-	return read(ctx, c, func(ctx context.Context, s leaseholdv1.AdminServiceClient) ([]HotKey, error) {
+	return read(ctx, c, func(ctx context.Context, s service) ([]HotKey, error) {
 		answer, err := s.ListHotKeys(ctx, &leaseholdv1.ListHotKeysRequest{Version: wire.Version, Namespace: namespace, Most: most})
-		return hotKeysOf(answer), err
+		return convert(answer.GetKeys(), func(k *leaseholdv1.HotKey) HotKey {
+			return HotKey{Point(k.GetKey()), k.GetRate(), k.GetOwner()}
+		}), err
 	})
-}
-
-func hotKeysOf(answer *leaseholdv1.ListHotKeysResponse) []HotKey {
-	keys := []HotKey{}
-	for _, k := range answer.GetKeys() {
-		keys = append(keys, HotKey{Point(k.GetKey()), k.GetRate(), k.GetOwner()})
-	}
-	return keys
 }
 
 // Lookups are the lookups of a namespace that are connected to one manager.
@@ -84,21 +72,17 @@ type Lookup struct {
 
 // Lookups returns the lookups that are connected to the manager that answers.
 func (c *Client) Lookups(ctx context.Context, namespace string) (Lookups, error) {
-	return read(ctx, c, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (Lookups, error) {
+	return read(ctx, c, func(ctx context.Context, s service) (Lookups, error) {
 		answer, err := s.ListLookups(ctx, &leaseholdv1.ListLookupsRequest{Version: wire.Version, Namespace: namespace})
-		return lookupsOf(answer), err
+		return Lookups{answer.GetTotal(), convert(answer.GetLookups(), lookupOf)}, err
 	})
 }
 
-func lookupsOf(answer *leaseholdv1.ListLookupsResponse) Lookups {
-	all := Lookups{Total: answer.GetTotal(), Lookups: []Lookup{}}
-	for _, l := range answer.GetLookups() {
-		all.Lookups = append(all.Lookups, Lookup{
-			Addr: l.GetAddr(), Connected: Seconds(l.GetConnectedFor()), HeardAgo: Seconds(l.GetHeard()),
-			LSN: leasehold.LSN(l.GetLsn()), Behind: l.GetBehind(),
-		})
+func lookupOf(l *leaseholdv1.LookupStatus) Lookup {
+	return Lookup{
+		Addr: l.GetAddr(), Connected: Seconds(l.GetConnectedFor()), HeardAgo: Seconds(l.GetHeard()),
+		LSN: leasehold.LSN(l.GetLsn()), Behind: l.GetBehind(),
 	}
-	return all
 }
 
 // Moves are the moves of state in a namespace, in progress first, the oldest before the others.
@@ -135,22 +119,14 @@ type Move struct {
 
 // Moves returns the moves of a namespace.
 func (c *Client) Moves(ctx context.Context, namespace string) (Moves, error) {
-	return read(ctx, c, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (Moves, error) {
+	return read(ctx, c, func(ctx context.Context, s service) (Moves, error) {
 		return moves(ctx, s, namespace)
 	})
 }
 
-func moves(ctx context.Context, s leaseholdv1.AdminServiceClient, namespace string) (Moves, error) {
+func moves(ctx context.Context, s service, namespace string) (Moves, error) {
 	answer, err := s.ListMoves(ctx, &leaseholdv1.ListMovesRequest{Version: wire.Version, Namespace: namespace})
-	return movesOf(namespace, answer), err
-}
-
-func movesOf(namespace string, answer *leaseholdv1.ListMovesResponse) Moves {
-	all := Moves{Namespace: namespace, UnderWay: answer.GetUnderWay(), Waiting: answer.GetWaiting(), Moves: []Move{}}
-	for _, m := range answer.GetMoves() {
-		all.Moves = append(all.Moves, moveOf(m))
-	}
-	return all
+	return Moves{namespace, answer.GetUnderWay(), answer.GetWaiting(), convert(answer.GetMoves(), moveOf)}, err
 }
 
 func moveOf(m *leaseholdv1.MoveStatus) Move {

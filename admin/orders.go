@@ -33,14 +33,12 @@ type PlannedMove struct {
 }
 
 func planOf(p *leaseholdv1.Plan) Plan {
-	plan := Plan{Total: p.GetTotal(), Share: p.GetShare(), ShareLost: p.GetShareLost(), Moves: []PlannedMove{}}
-	for _, m := range p.GetMoves() {
-		plan.Moves = append(plan.Moves, PlannedMove{
+	return Plan{p.GetTotal(), p.GetShare(), p.GetShareLost(), convert(p.GetMoves(), func(m *leaseholdv1.PlannedMove) PlannedMove {
+		return PlannedMove{
 			Interval: intervalOf(m.GetStart(), m.GetLimit()), From: m.GetFrom(), To: m.GetTo(),
 			WithState: m.GetWithState(), Share: m.GetShare(), Load: m.GetLoad(),
-		})
-	}
-	return plan
+		}
+	})}
 }
 
 // Orders may be given twice: the second has no effect. So they are sent like requests that read, to
@@ -112,7 +110,7 @@ func (e *UnknownOwnerError) Error() string {
 func (e *UnknownOwnerError) Unwrap() error { return leasehold.ErrNotFound }
 
 // known returns the owners of a namespace and the one that has a name.
-func known(ctx context.Context, s leaseholdv1.AdminServiceClient, namespace, name string) (all Owners, found Owner, err error) {
+func known(ctx context.Context, s service, namespace, name string) (all Owners, found Owner, err error) {
 	if all, err = owners(ctx, s, namespace); err != nil {
 		return all, found, err
 	}
@@ -165,7 +163,7 @@ func (c *Client) Rebalance(ctx context.Context, namespace string, options OrderO
 		plan Plan
 		d    delivery
 	)
-	err := c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (err error) {
+	err := c.Do(ctx, func(ctx context.Context, s service) (err error) {
 		plan, err = order("rebalancing", options,
 			func() (Owners, error) { return owners(ctx, s, namespace) },
 			func(o OrderOptions) (*leaseholdv1.Plan, error) {

@@ -32,14 +32,14 @@ type Progress struct {
 // for up to a minute. Report, if not nil, is called after each poll, with the error if no manager answers.
 func (c *Client) wait(
 	ctx context.Context, report func(Progress, error),
-	poll func(context.Context, leaseholdv1.AdminServiceClient) (Progress, bool, error),
+	poll func(context.Context, service) (Progress, bool, error),
 ) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	var last Progress
 	for answered := time.Now(); ; {
 		now, done := last, false
-		err := c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (err error) {
+		err := c.Do(ctx, func(ctx context.Context, s service) (err error) {
 			now, done, err = poll(ctx, s)
 			return err
 		})
@@ -95,7 +95,7 @@ type watcher struct {
 
 func (w *watcher) run(ctx context.Context) error {
 	for {
-		err := w.client.Do(ctx, func(bounded context.Context, s leaseholdv1.AdminServiceClient) error {
+		err := w.client.Do(ctx, func(bounded context.Context, s service) error {
 			// The stream has no deadline; the first answer has.
 			if _, err := s.GetStatus(bounded, &leaseholdv1.GetStatusRequest{Version: wire.Version}); err != nil {
 				return err
@@ -132,7 +132,7 @@ func gapText(err error) string {
 }
 
 // follow passes on the events of one stream. It returns io.EOF if the manager ended it.
-func (w *watcher) follow(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
+func (w *watcher) follow(ctx context.Context, s service) error {
 	stream, err := s.Watch(ctx, &leaseholdv1.WatchRequest{Version: wire.Version, Namespace: w.namespace})
 	if err != nil {
 		return wire.ToError(err)

@@ -28,7 +28,7 @@ import (
 )
 
 // examine asks all managers at once, and watches them for a while.
-func (o *Options) examine(ctx context.Context) *exam {
+func (o *options) examine(ctx context.Context) *exam {
 	e := &exam{tls: o.examineTLS()}
 	var asking sync.WaitGroup
 	for _, addr := range o.Managers {
@@ -41,9 +41,9 @@ func (o *Options) examine(ctx context.Context) *exam {
 	return e
 }
 
-func (o *Options) visit(ctx context.Context, m *managerExam) {
+func (o *options) visit(ctx context.Context, m *managerExam) {
 	m.err = o.askOne(ctx, m.addr, func(ctx context.Context, to cli.Service) error {
-		end := time.Now().Add(o.Lasting)
+		end := time.Now().Add(o.lasting)
 		for len(m.samples) < mostSamples {
 			if err := o.sample(ctx, to, m); err != nil {
 				return err
@@ -63,9 +63,9 @@ func (o *Options) visit(ctx context.Context, m *managerExam) {
 	}
 }
 
-func (o *Options) askOne(ctx context.Context, addr string, f func(context.Context, cli.Service) error) error {
+func (o *options) askOne(ctx context.Context, addr string, f func(context.Context, cli.Service) error) error {
 	one, err := admin.New(admin.Config{
-		Managers: []string{addr}, Timeout: o.Timeout + o.Lasting, Credentials: o.Security.Dialling(o.Keeper), Token: o.Security.PerRPC(),
+		Managers: []string{addr}, Timeout: o.Timeout + o.lasting, Credentials: o.Security.Dialling(o.Keeper), Token: o.Security.PerRPC(),
 	})
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (o *Options) askOne(ctx context.Context, addr string, f func(context.Contex
 	return err
 }
 
-func (o *Options) sample(ctx context.Context, to cli.Service, m *managerExam) error {
+func (o *options) sample(ctx context.Context, to cli.Service, m *managerExam) error {
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	before := time.Now()
@@ -102,7 +102,7 @@ func (o *Options) sample(ctx context.Context, to cli.Service, m *managerExam) er
 	return nil
 }
 
-func (o *Options) askReady(ctx context.Context, addr string) (why string, err error) {
+func (o *options) askReady(ctx context.Context, addr string) (why string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	transport, scheme := &http.Transport{DisableKeepAlives: true}, "http://"
@@ -126,14 +126,14 @@ func (o *Options) askReady(ctx context.Context, addr string) (why string, err er
 	return "", err
 }
 
-func (o *Options) tour(ctx context.Context, e *exam) error {
+func (o *options) tour(ctx context.Context, e *exam) error {
 	look := func(i int) error {
 		return o.Ask(ctx, func(ctx context.Context, to cli.Service) error { return e.look(ctx, to, i) })
 	}
 	if err := look(0); err != nil {
 		return err
 	}
-	timer := time.NewTimer(o.Lasting)
+	timer := time.NewTimer(o.lasting)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -143,17 +143,17 @@ func (o *Options) tour(ctx context.Context, e *exam) error {
 	}
 }
 
-// Options are the flags of "doctor".
-type Options struct {
+// options are the flags of "doctor".
+type options struct {
 	*cli.Client
-	Lasting time.Duration
-	Verbose bool
-	Policy  string
+	lasting time.Duration
+	verbose bool
+	policy  string
 }
 
-func (o *Options) Doctor(ctx context.Context) error {
-	if o.Lasting < leastExam || o.Lasting > mostExam {
-		return fmt.Errorf("--for %v: want %v to %v", o.Lasting, leastExam, mostExam)
+func (o *options) doctor(ctx context.Context) error {
+	if o.lasting < leastExam || o.lasting > mostExam {
+		return fmt.Errorf("--for %v: want %v to %v", o.lasting, leastExam, mostExam)
 	}
 	e := o.examine(ctx)
 	if ctx.Err() != nil {
@@ -167,7 +167,7 @@ func (o *Options) Doctor(ctx context.Context) error {
 		case Hint:
 			document.Hints++
 		case skipped:
-			if !o.Verbose {
+			if !o.verbose {
 				continue
 			}
 		case Fine:
@@ -183,8 +183,8 @@ func (o *Options) Doctor(ctx context.Context) error {
 	return nil
 }
 
-func (o *Options) examineTLS() tlsExam {
-	e := tlsExam{used: o.Keeper != nil, now: time.Now(), policy: o.Policy}
+func (o *options) examineTLS() tlsExam {
+	e := tlsExam{used: o.Keeper != nil, now: time.Now(), policy: o.policy}
 	if o.Keeper != nil {
 		e.own, e.mend = o.Keeper.Describe(), o.Keeper.Check()
 	} else {

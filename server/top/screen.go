@@ -19,7 +19,7 @@ import (
 func topScreen(s *Snapshot, v topView) string {
 	lines := topTitle(s, v)
 	if v.help {
-		return fit(append(append(lines, ""), wrapped(TopKeysHelp, v.width, max(1, v.height))...), v, "any key goes back")
+		return fit(append(append(lines, ""), wrapped(topKeysHelp, v.width, max(1, v.height))...), v, "any key goes back")
 	}
 	trouble := topTrouble(s, v)
 	body := topBody(s, v, len(lines)+len(trouble))

@@ -20,22 +20,54 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-// Options are the flags of "top".
-type Options struct {
-	*cli.Client
-	Once  bool
-	Every time.Duration
-	Sort  string
+const topHelp = `Shows a namespace as it lives: who leads, the owners with their loads and shares,
+what is on its way from one to another, the hottest keys, and what has happened last;
+on pages of their own all ranges, the lookups, the events, and what became of a key.
+It is drawn again every second, and fits itself to the terminal.
+
+` + topKeysHelp + `
+
+When no manager answers it says since when, and goes on showing what it last saw.
+
+With --once it prints one picture and ends, with --json one line of JSON for each look
+until it is interrupted, and with both a single one. Output that is no terminal needs
+one of the two.`
+
+// NewCommand is the subcommand "top".
+func NewCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "Watch a namespace live: owners, loads, moves, events",
+		Long:  topHelp,
+		Example: `  leasehold top -n presence
+  leasehold top --once
+  leasehold top --json | jq '.owners | length'`,
+		Args: cli.NoArguments,
+	}
+	o := &options{Client: cli.NewClient(cmd).InNamespace(cmd, "begin with the namespace of this `name`; the first if there is none")}
+	cmd.Flags().BoolVar(&o.once, "once", false, "print one picture and end")
+	cmd.Flags().DurationVar(&o.every, "every", time.Second, "how long to wait between two looks")
+	cmd.Flags().StringVar(&o.sort, "sort", sorts[0], "by what to sort owners: load, share or name")
+	cmd.RunE = o.Run(func(ctx context.Context, _ []string) error { return o.top(ctx, cmd) })
+	return cmd
 }
 
-func (o *Options) Top(ctx context.Context, cmd *cobra.Command) error {
-	by, err := sortNamed(o.Sort)
+// options are the flags of "top".
+type options struct {
+	*cli.Client
+	once  bool
+	every time.Duration
+	sort  string
+}
+
+func (o *options) top(ctx context.Context, cmd *cobra.Command) error {
+	by, err := sortNamed(o.sort)
 	switch {
 	case err != nil:
 		return err
-	case o.Every < leastEvery:
-		return fmt.Errorf("--every %v: want at least %v", o.Every, leastEvery)
-	case o.Once:
+	case o.every < leastEvery:
+		return fmt.Errorf("--every %v: want at least %v", o.every, leastEvery)
+	case o.once:
 		return o.topOnce(ctx, by)
 	case o.JSON:
 		return o.topStream(ctx)
@@ -45,7 +77,7 @@ func (o *Options) Top(ctx context.Context, cmd *cobra.Command) error {
 	return o.topLive(ctx, cmd.OutOrStdout(), by)
 }
 
-func (o *Options) topOnce(ctx context.Context, by topSort) error {
+func (o *options) topOnce(ctx context.Context, by topSort) error {
 	seen, err := (&topLook{Wish: Wish{Namespace: o.Namespace}}).look(ctx, o.Admin)
 	switch {
 	case err != nil:
@@ -58,11 +90,11 @@ func (o *Options) topOnce(ctx context.Context, by topSort) error {
 
 // topStream prints a line of JSON for each look, until it is interrupted, which is
 // how it is meant to end.
-func (o *Options) topStream(ctx context.Context) error {
+func (o *options) topStream(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var failure error
-	s := NewSource(o.Client, o.Every, func(seen *Snapshot) {
+	s := NewSource(o.Client, o.every, func(seen *Snapshot) {
 		if failure = cli.WriteLine(o.Out, seen); failure != nil {
 			cancel()
 		}
@@ -71,7 +103,7 @@ func (o *Options) topStream(ctx context.Context) error {
 	return failure
 }
 
-func (o *Options) topLive(ctx context.Context, terminal io.Writer, by topSort) error {
+func (o *options) topLive(ctx context.Context, terminal io.Writer, by topSort) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	options := []tea.ProgramOption{tea.WithOutput(terminal), tea.WithContext(ctx), tea.WithoutSignalHandler()} // signals end the context
@@ -79,9 +111,9 @@ func (o *Options) topLive(ctx context.Context, terminal io.Writer, by topSort) e
 		options = append(options, tea.WithColorProfile(colorprofile.ASCII)) // the library wants a truth value
 	}
 	var program *tea.Program
-	source := NewSource(o.Client, o.Every, func(s *Snapshot) { program.Send(s) })
+	source := NewSource(o.Client, o.every, func(s *Snapshot) { program.Send(s) })
 	program = tea.NewProgram(topModel{
-		view:   topView{width: o.Out.Width, sort: by, patience: o.Every + topPatience},
+		view:   topView{width: o.Out.Width, sort: by, patience: o.every + topPatience},
 		choose: source.Choose,
 	}, options...)
 	looked := make(chan struct{})

@@ -29,7 +29,7 @@ type topView struct {
 	patience time.Duration
 }
 
-// A topSort is by what owners are sorted: an index of topSorts.
+// A topSort is by what owners are sorted: an index of sorts.
 type topSort int
 
 const (
@@ -38,16 +38,16 @@ const (
 	byName
 )
 
-var Sorts = [...]string{byLoad: "load", byShare: "share", byName: "name"}
+var sorts = [...]string{byLoad: "load", byShare: "share", byName: "name"}
 
 func sortNamed(name string) (topSort, error) {
-	if i := slices.Index(Sorts[:], name); i >= 0 {
+	if i := slices.Index(sorts[:], name); i >= 0 {
 		return topSort(i), nil
 	}
-	return 0, fmt.Errorf("--sort %q: want %s", name, strings.Join(Sorts[:], ", "))
+	return 0, fmt.Errorf("--sort %q: want %s", name, strings.Join(sorts[:], ", "))
 }
 
-func (s topSort) String() string { return Sorts[s] }
+func (s topSort) String() string { return sorts[s] }
 
 func (s topSort) compare(a, b *topOwner) int {
 	most := 0
@@ -142,7 +142,7 @@ func (v topView) command(key string, rows int) topView {
 	case topPages[PageKey]:
 		v.finding, v.typing = true, ""
 	case "s":
-		v.sort, v.scroll = (v.sort+1)%topSort(len(Sorts)), 0
+		v.sort, v.scroll = (v.sort+1)%topSort(len(sorts)), 0
 	case "/":
 		v.filtering = true
 	case "?", "h":
@@ -166,8 +166,8 @@ func (v topView) command(key string, rows int) topView {
 	return v
 }
 
-// TopKeysHelp fits into a narrow terminal too.
-const TopKeysHelp = `  q, Ctrl-C       leave
+// topKeysHelp fits into a narrow terminal too.
+const topKeysHelp = `  q, Ctrl-C       leave
   n, p, ← →       the next namespace, the one before
   1, 2, 3, 4      owners, ranges, lookups, events
   f               find a key: who has it, and who had it

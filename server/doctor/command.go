@@ -1,5 +1,4 @@
-// Package doctorcmd is the subcommand "doctor": it examines a running cluster.
-package doctorcmd
+package doctor
 
 import (
 	"context"
@@ -8,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/server/cli"
-	"github.com/leasehold-dev/leasehold/server/doctor"
 )
 
 const doctorHelp = `Checks a deployment, and says what to do about what it finds: whether every manager
@@ -27,7 +25,8 @@ With --verbose it also says what was not checked. It changes nothing.
 Exit status: 0 nothing is wrong; 1 something is; 2 it could not be checked as asked;
 130 interrupted.`
 
-func New() *cobra.Command {
+// NewCommand is the subcommand "doctor".
+func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check a deployment, and say what to fix",
@@ -36,10 +35,10 @@ func New() *cobra.Command {
   leasehold doctor --for 1m --json | jq '.findings[] | select(.verdict != "ok")'`,
 		Args: cli.NoArguments,
 	}
-	o := &doctor.Options{Client: cli.NewClient(cmd)}
-	cmd.Flags().DurationVar(&o.Lasting, "for", 5*time.Second, "how long to watch clocks and owners")
-	cmd.Flags().StringVar(&o.Policy, "access", "", "an access `file` of managers to look at, too")
-	cmd.Flags().BoolVar(&o.Verbose, "verbose", false, "also say what was not checked")
-	cmd.RunE = o.Run(func(ctx context.Context, _ []string) error { return o.Doctor(ctx) })
+	o := &options{Client: cli.NewClient(cmd)}
+	cmd.Flags().DurationVar(&o.lasting, "for", 5*time.Second, "how long to watch clocks and owners")
+	cmd.Flags().StringVar(&o.policy, "access", "", "an access `file` of managers to look at, too")
+	cmd.Flags().BoolVar(&o.verbose, "verbose", false, "also say what was not checked")
+	cmd.RunE = o.Run(func(ctx context.Context, _ []string) error { return o.doctor(ctx) })
 	return cmd
 }
