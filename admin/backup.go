@@ -46,7 +46,7 @@ const (
 // not loaded a table yet, it waits until they have, within the timeout.
 func (c *Client) Backup(ctx context.Context) (Backup, error) {
 	var saved Backup
-	err := c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (err error) {
+	err := c.Do(ctx, func(ctx context.Context, s service) (err error) {
 		for {
 			var unread *leaseholdv1.NamespaceStatus
 			saved, unread, err = backup(ctx, s)
@@ -63,8 +63,7 @@ func (c *Client) Backup(ctx context.Context) (Backup, error) {
 	return saved, err
 }
 
-// backup asks one manager, or returns a namespace whose table is not loaded.
-func backup(ctx context.Context, s leaseholdv1.AdminServiceClient) (saved Backup, unread *leaseholdv1.NamespaceStatus, err error) {
+func backup(ctx context.Context, s service) (saved Backup, unread *leaseholdv1.NamespaceStatus, err error) {
 	saved = Backup{Format: backupFormat, Taken: time.Now().UTC().Truncate(time.Second), Namespaces: []SavedNamespace{}}
 	configured, err := s.ListNamespaces(ctx, &leaseholdv1.ListNamespacesRequest{Version: wire.Version})
 	if err != nil {
@@ -115,7 +114,6 @@ func ParseBackup(text []byte) (Backup, error) {
 	return saved, err
 }
 
-// configs returns the namespaces of the backup, as they are to be created.
 func (b Backup) configs() ([]*leaseholdv1.NamespaceConfig, error) {
 	var all []*leaseholdv1.NamespaceConfig
 	seen := make(map[string]bool)
@@ -173,7 +171,7 @@ func (c *Client) Restore(ctx context.Context, b Backup, wait func(context.Contex
 	}
 	for _, n := range missing {
 		n.AfterGeneration = storage.Above(n.GetAfterGeneration(), storage.Clock(time.Now().Unix()), 0)
-		err := c.change(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
+		err := c.change(ctx, func(ctx context.Context, s service) error {
 			_, err := s.CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: n})
 			return err
 		})
@@ -187,7 +185,7 @@ func (c *Client) Restore(ctx context.Context, b Backup, wait func(context.Contex
 
 // missingNamespaces returns which namespaces do not exist, and the names of those that do.
 func (c *Client) missingNamespaces(ctx context.Context, wanted []*leaseholdv1.NamespaceConfig) (missing []*leaseholdv1.NamespaceConfig, there []string, err error) {
-	err = c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
+	err = c.Do(ctx, func(ctx context.Context, s service) error {
 		all, err := s.ListNamespaces(ctx, &leaseholdv1.ListNamespacesRequest{Version: wire.Version})
 		if err != nil {
 			return err

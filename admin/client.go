@@ -1,3 +1,27 @@
+// Package admin is a client for operators and their programs. It asks the managers of a group for
+// their status, namespaces, owners, ranges and events, and gives orders: create a namespace, drain
+// an owner, move a range.
+//
+//	c, err := admin.New(admin.Config{Managers: []string{"m1:7400", "m2:7400", "m3:7400"}})
+//	if err != nil { ... }
+//	defer c.Close()
+//	owners, err := c.Owners(ctx, "presence")
+//
+// Any manager answers; it forwards to the leader what only the leader can do. A request goes to
+// the managers in turn until one answers, within Config.Timeout or the deadline of the context.
+// Requests that change a namespace or a group are sent once; orders that move ranges do no harm twice,
+// and are sent to one manager after the other. If no answer arrives, the error is
+// leasehold.ErrIndeterminate: the change may have been made. If no manager could be reached, it is an
+// UnreachableError, and nothing was changed.
+//
+// The types of this package are the one JSON form of what managers report: the command
+// "leasehold ... --json" and the dashboard encode them as they are. Numbers that are names rather
+// than amounts (keys, sessions, generations, terms, LSNs, ids) are strings, because many readers of JSON
+// keep only 53 bits of a number. The limit of a range is "end" at the end of the key space. Times are
+// RFC 3339, durations are in seconds. Later versions may add fields; they do not rename or remove any.
+//
+// A Client may be used by several goroutines at once. Each call costs one round trip to a manager,
+// and one more from there to the leader, unless its comment says otherwise.
 package admin
 
 import (
@@ -5,6 +29,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -63,6 +88,9 @@ func (c Config) validate() error {
 	}
 	return nil
 }
+
+// service is the raw service of a manager.
+type service = leaseholdv1.AdminServiceClient
 
 // A Client sends requests to the managers of one group.
 type Client struct {
@@ -134,8 +162,8 @@ func (c *Client) Do(ctx context.Context, f func(context.Context, leaseholdv1.Adm
 }
 
 // read is Do for a function with a result.
-func read[T any](ctx context.Context, c *Client, f func(context.Context, leaseholdv1.AdminServiceClient) (T, error)) (result T, err error) {
-	err = c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (err error) {
+func read[T any](ctx context.Context, c *Client, f func(context.Context, service) (T, error)) (result T, err error) {
+	err = c.Do(ctx, func(ctx context.Context, s service) (err error) {
 		result, err = f(ctx, s)
 		return err
 	})
@@ -185,8 +213,8 @@ func (f final) Unwrap() error { return f.error }
 // change sends a request that changes something, once. A status request first finds a manager
 // that answers. A change for which there was no leader was not made, and is sent again until
 // there is one or the time is up.
-func (c *Client) change(ctx context.Context, f func(context.Context, leaseholdv1.AdminServiceClient) error) error {
-	return c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
+func (c *Client) change(ctx context.Context, f func(context.Context, service) error) error {
+	return c.Do(ctx, func(ctx context.Context, s service) error {
 		if _, err := s.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version}); err != nil {
 			return err
 		}
@@ -260,7 +288,7 @@ func newEndpoint(addr string, cfg Config) (*endpoint, error) {
 
 // do calls f within a time. It returns the status of a failed call as a leasehold.Error, and other
 // errors of f as they are.
-func (e *endpoint) do(ctx context.Context, within time.Duration, f func(context.Context, leaseholdv1.AdminServiceClient) error) error {
+func (e *endpoint) do(ctx context.Context, within time.Duration, f func(context.Context, service) error) error {
 	bounded, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	err := f(bounded, leaseholdv1.NewAdminServiceClient(e.conn))
@@ -280,6 +308,62 @@ func (e *endpoint) do(ctx context.Context, within time.Duration, f func(context.
 	}
 	if bounded.Err() != nil {
 		return leasehold.Errorf("", leasehold.ErrUnavailable, "", "no answer within %v", within.Round(time.Millisecond))
+	}
+	return err
+}
+
+// A dialer dials, and records why the last attempt failed: gRPC's own description of that is
+// hard to read.
+type dialer struct {
+	mu   sync.Mutex
+	last error // nil if the last attempt succeeded
+}
+
+func (d *dialer) dial(ctx context.Context, addr string) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	d.record(err)
+	return conn, err
+}
+
+func (d *dialer) record(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last = err
+}
+
+// failure returns the cause of the last failed attempt without the words that repeat the address.
+func (d *dialer) failure() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var op *net.OpError
+	if errors.As(d.last, &op) {
+		return errors.New(strings.TrimPrefix(op.Err.Error(), "connect: "))
+	}
+	return d.last
+}
+
+// recordingCredentials records failed handshakes.
+type recordingCredentials struct {
+	credentials.TransportCredentials
+	dialer *dialer
+}
+
+func (r recordingCredentials) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	secured, info, err := r.TransportCredentials.ClientHandshake(ctx, authority, conn)
+	if err != nil {
+		r.dialer.record(explainHandshake(err))
+	}
+	return secured, info, err
+}
+
+func (r recordingCredentials) Clone() credentials.TransportCredentials {
+	return recordingCredentials{r.TransportCredentials.Clone(), r.dialer}
+}
+
+// explainHandshake says what an answer in plain text means, which crypto/tls does not.
+func explainHandshake(err error) error {
+	if strings.Contains(err.Error(), "first record does not look like a TLS handshake") {
+		return errors.New("it speaks plain text, and we do not: start it with certificates, or leave ours out")
 	}
 	return err
 }

@@ -48,12 +48,9 @@ var ErrNoTaker = errors.New("no other owner can take the keys")
 // or CancelDrain. Without another owner to take the keys, the error is ErrNoTaker and the drain is not
 // begun, unless alone is true: then the owner keeps its keys until there is one.
 func (c *Client) Drain(ctx context.Context, namespace, owner string, options OrderOptions, alone bool) (*Drain, error) {
-	d := &Drain{Namespace: namespace, Owner: owner, Outcome: OutcomeBegun, client: c, mayLose: options.LoseState, sent: sentTally{}}
-	if options.DryRun {
-		d.Outcome = OutcomePlanned
-	}
+	d := &Drain{Namespace: namespace, Owner: owner, Outcome: options.Outcome(), client: c, mayLose: options.LoseState, sent: sentTally{}}
 	var way delivery
-	err := c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
+	err := c.Do(ctx, func(ctx context.Context, s service) error {
 		all, before, err := known(ctx, s, namespace, owner)
 		if err != nil {
 			return err
@@ -79,7 +76,7 @@ func (c *Client) Drain(ctx context.Context, namespace, owner string, options Ord
 // CancelDrain lets an owner take part again. What has moved stays where it is for now.
 func (c *Client) CancelDrain(ctx context.Context, namespace, owner string) error {
 	var way delivery
-	return way.judge(c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
+	return way.judge(c.Do(ctx, func(ctx context.Context, s service) error {
 		if _, _, err := known(ctx, s, namespace, owner); err != nil {
 			return err
 		}
@@ -109,7 +106,7 @@ func (d *Drain) Wait(ctx context.Context, report func(Progress, error)) error {
 	return err
 }
 
-func (d *Drain) poll(ctx context.Context, s leaseholdv1.AdminServiceClient) (p Progress, done bool, err error) {
+func (d *Drain) poll(ctx context.Context, s service) (p Progress, done bool, err error) {
 	if d.had == nil && !d.mayLose {
 		had, err := ranges(ctx, s, d.Namespace, d.Owner)
 		if err != nil {
@@ -145,7 +142,7 @@ func (d *Drain) poll(ctx context.Context, s leaseholdv1.AdminServiceClient) (p P
 
 // left finds out what happened to the keys of an owner whose process has ended. If it crashed, the leader
 // first records that its leases have ended. Another process may have its name by now.
-func (d *Drain) left(ctx context.Context, s leaseholdv1.AdminServiceClient, another bool) (p Progress, done bool, err error) {
+func (d *Drain) left(ctx context.Context, s service, another bool) (p Progress, done bool, err error) {
 	if d.mayLose {
 		d.Outcome = OutcomeLeft
 		return p, true, nil

@@ -73,12 +73,9 @@ func (l Leadership) Event() Event {
 // Changes returns up to most changes of a lease table, newest first: those before an LSN, or the
 // newest if it is 0. A manager returns at most 4096 at once; more says that there are earlier ones.
 func (c *Client) Changes(ctx context.Context, namespace string, before leasehold.LSN, most uint32) (changes []Change, more bool, err error) {
-	err = c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
+	err = c.Do(ctx, func(ctx context.Context, s service) error {
 		page, err := s.ListChanges(ctx, changesRequest(namespace, uint64(before), most))
-		changes, more = nil, page.GetMore()
-		for _, e := range page.GetChanges() {
-			changes = append(changes, changeOf(e))
-		}
+		changes, more = convert(page.GetChanges(), changeOf), page.GetMore()
 		return err
 	})
 	return changes, more, err
@@ -139,7 +136,7 @@ func (c *Client) Events(ctx context.Context, q EventQuery) (Events, error) {
 		q.Most = defaultEvents
 	}
 	var found Events
-	err := c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (err error) {
+	err := c.Do(ctx, func(ctx context.Context, s service) (err error) {
 		search := eventSearch{EventQuery: q}
 		err = search.run(ctx, s)
 		found = search.result()
@@ -156,7 +153,7 @@ type eventSearch struct {
 	more, truncated, diskless bool
 }
 
-func (q *eventSearch) run(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
+func (q *eventSearch) run(ctx context.Context, s service) error {
 	status, err := s.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
 	if err != nil {
 		return err
@@ -168,7 +165,7 @@ func (q *eventSearch) run(ctx context.Context, s leaseholdv1.AdminServiceClient)
 	return nil
 }
 
-func (q *eventSearch) readChanges(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
+func (q *eventSearch) readChanges(ctx context.Context, s service) error {
 	for before := uint64(0); ; {
 		page, err := s.ListChanges(ctx, changesRequest(q.Namespace, before, eventsPage))
 		if err != nil {

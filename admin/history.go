@@ -62,7 +62,7 @@ type History struct {
 // changes from then on and the one that was in force at that time.
 func (c *Client) History(ctx context.Context, namespace string, key leasehold.Key, most uint32, since time.Time) (History, error) {
 	h := History{Namespace: namespace, Key: Point(key), Entries: []Change{}}
-	err := c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
+	err := c.Do(ctx, func(ctx context.Context, s service) error {
 		answer, err := s.ListHistory(ctx, &leaseholdv1.ListHistoryRequest{
 			Version: wire.Version, Namespace: namespace, Key: uint64(key), Most: most,
 		})
@@ -70,9 +70,7 @@ func (c *Client) History(ctx context.Context, namespace string, key leasehold.Ke
 			return err
 		}
 		h.Truncated, h.More, h.Diskless = answer.GetTruncated(), answer.GetMore(), answer.GetBegun() > 0
-		for _, e := range answer.GetEntries() {
-			h.Entries = append(h.Entries, changeOf(e))
-		}
+		h.Entries = convert(answer.GetEntries(), changeOf)
 		if before := answer.GetBefore(); before != nil {
 			h.Before = new(rangeOf(before, answer.GetBegun()))
 		}

@@ -52,7 +52,6 @@ func leaseInterval(l *leaseholdv1.Lease) Interval { return intervalOf(l.GetStart
 // A Point is a key, which JSON has as 16 hexadecimal digits.
 type Point leasehold.Key
 
-// String returns the digits.
 func (p Point) String() string { return leasehold.Key(p).String() }
 
 // MarshalText is for encoding/json.
@@ -85,6 +84,15 @@ func (l *Limit) UnmarshalText(text []byte) error {
 		return nil
 	}
 	return (*Point)(l).UnmarshalText(text)
+}
+
+// convert converts a list. The result is not nil, so that JSON has [] for an empty one.
+func convert[P, T any](list []P, one func(P) T) []T {
+	out := make([]T, len(list))
+	for i, p := range list {
+		out[i] = one(p)
+	}
+	return out
 }
 
 // enumName is the name of an enum's value without its prefix, in lower case. A value that only a

@@ -30,10 +30,8 @@ type localConn struct {
 	service leaseholdv1.AdminServiceServer
 }
 
-// Close is part of the interface conn.
 func (c localConn) Close() error { return nil }
 
-// Invoke is part of grpc.ClientConnInterface.
 func (c localConn) Invoke(ctx context.Context, method string, request, answer any, _ ...grpc.CallOption) error {
 	for _, m := range leaseholdv1.AdminService_ServiceDesc.Methods {
 		if m.MethodName != path.Base(method) {
@@ -48,7 +46,6 @@ func (c localConn) Invoke(ctx context.Context, method string, request, answer an
 	return status.Errorf(codes.Unimplemented, "there is no method %s", method)
 }
 
-// share makes a message a shallow copy of another.
 func share(into, from any) error {
 	to := into.(proto.Message).ProtoReflect()
 	from.(proto.Message).ProtoReflect().Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
@@ -58,7 +55,6 @@ func share(into, from any) error {
 	return nil
 }
 
-// NewStream is part of grpc.ClientConnInterface.
 func (c localConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, _ string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, status.FromContextError(err).Err()
@@ -82,10 +78,8 @@ type receiver struct {
 	serve func()
 }
 
-// Context is part of grpc.ClientStream.
 func (r *receiver) Context() context.Context { return r.ctx }
 
-// SendMsg sends the request.
 func (r *receiver) SendMsg(request any) error {
 	r.request = request
 	return nil
@@ -97,7 +91,6 @@ func (r *receiver) CloseSend() error {
 	return nil
 }
 
-// RecvMsg returns the next answer.
 func (r *receiver) RecvMsg(into any) error {
 	select {
 	case answer := <-r.answers:
@@ -116,13 +109,10 @@ type sender struct {
 	*pipe
 }
 
-// Context is part of grpc.ServerStream.
 func (s *sender) Context() context.Context { return s.ctx }
 
-// RecvMsg returns the request.
 func (s *sender) RecvMsg(into any) error { return share(into, s.request) }
 
-// SendMsg sends an answer.
 func (s *sender) SendMsg(answer any) error {
 	select {
 	case s.answers <- answer:

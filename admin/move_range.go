@@ -48,9 +48,9 @@ func (c *Client) MoveKey(ctx context.Context, namespace string, key leasehold.Ke
 }
 
 func (c *Client) moveRange(ctx context.Context, options OrderOptions, request *leaseholdv1.MoveRangeRequest) (*RangeMove, error) {
-	m := &RangeMove{Namespace: request.GetNamespace(), Owner: request.GetOwner(), Outcome: OutcomeBegun, client: c, sent: sentTally{}, patience: abandonAfter}
+	m := &RangeMove{Namespace: request.GetNamespace(), Owner: request.GetOwner(), Outcome: options.Outcome(), client: c, sent: sentTally{}, patience: abandonAfter}
 	var way delivery
-	err := c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
+	err := c.Do(ctx, func(ctx context.Context, s service) error {
 		all, _, err := known(ctx, s, m.Namespace, m.Owner)
 		if err != nil {
 			return err
@@ -69,10 +69,7 @@ func (c *Client) moveRange(ctx context.Context, options OrderOptions, request *l
 		}
 		return err
 	})
-	switch {
-	case options.DryRun:
-		m.Outcome = OutcomePlanned
-	case m.Plan.Total == 0:
+	if !options.DryRun && m.Plan.Total == 0 {
 		m.Outcome = OutcomeMoved
 	}
 	return m, way.judge(err)
@@ -85,7 +82,7 @@ var ErrNotMoved = errors.New("the move failed, or the policy overruled it")
 func (m *RangeMove) Wait(ctx context.Context, report func(Progress, error)) error {
 	begun := time.Now()
 	m.seen = begun
-	err := m.client.wait(ctx, report, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (Progress, bool, error) {
+	err := m.client.wait(ctx, report, func(ctx context.Context, s service) (Progress, bool, error) {
 		p, done, err := m.poll(ctx, s)
 		if err != nil && Retriable(wire.ToError(err)) {
 			m.seen = time.Now() // a new leader takes a while
@@ -103,7 +100,7 @@ func (m *RangeMove) Wait(ctx context.Context, report func(Progress, error)) erro
 // InProgress reports whether a part of the range was being moved at the last poll of Wait.
 func (m *RangeMove) InProgress() bool { return m.moves > 0 }
 
-func (m *RangeMove) poll(ctx context.Context, s leaseholdv1.AdminServiceClient) (Progress, bool, error) {
+func (m *RangeMove) poll(ctx context.Context, s service) (Progress, bool, error) {
 	has, err := ranges(ctx, s, m.Namespace, m.Owner)
 	if err != nil {
 		return Progress{}, false, err

@@ -43,27 +43,21 @@ func (c *Client) Namespaces(ctx context.Context) ([]Namespace, error) {
 	return read(ctx, c, namespaces)
 }
 
-func namespaces(ctx context.Context, s leaseholdv1.AdminServiceClient) ([]Namespace, error) {
+func namespaces(ctx context.Context, s service) ([]Namespace, error) {
 	answer, err := s.ListNamespaces(ctx, &leaseholdv1.ListNamespacesRequest{Version: wire.Version})
-	if err != nil {
-		return nil, err
-	}
-	all := []Namespace{}
-	for _, n := range answer.GetNamespaces() {
-		all = append(all, namespaceOf(n))
-	}
+	all := convert(answer.GetNamespaces(), namespaceOf)
 	slices.SortFunc(all, func(a, b Namespace) int { return strings.Compare(a.Name, b.Name) })
-	return all, nil
+	return all, err
 }
 
 // Namespace returns the configuration of one namespace.
 func (c *Client) Namespace(ctx context.Context, name string) (Namespace, error) {
-	return read(ctx, c, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (Namespace, error) {
+	return read(ctx, c, func(ctx context.Context, s service) (Namespace, error) {
 		return namespace(ctx, s, name)
 	})
 }
 
-func namespace(ctx context.Context, s leaseholdv1.AdminServiceClient, name string) (Namespace, error) {
+func namespace(ctx context.Context, s service, name string) (Namespace, error) {
 	all, err := namespaces(ctx, s)
 	if err != nil {
 		return Namespace{}, err
@@ -80,7 +74,7 @@ func namespace(ctx context.Context, s leaseholdv1.AdminServiceClient, name strin
 // one of this name, the error is of the kind leasehold.ErrExists.
 func (c *Client) CreateNamespace(ctx context.Context, wanted Namespace) (Namespace, error) {
 	var created Namespace
-	err := c.change(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
+	err := c.change(ctx, func(ctx context.Context, s service) error {
 		answer, err := s.CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: wanted.proto()})
 		created = namespaceOf(answer.GetNamespace())
 		return err
@@ -92,7 +86,7 @@ func (c *Client) CreateNamespace(ctx context.Context, wanted Namespace) (Namespa
 // Two updates at the same time may overwrite each other. Leases that are held keep their times.
 func (c *Client) UpdateNamespace(ctx context.Context, name string, edit func(*Namespace) error) (Namespace, error) {
 	var updated Namespace
-	err := c.change(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
+	err := c.change(ctx, func(ctx context.Context, s service) error {
 		wanted, err := namespace(ctx, s, name)
 		if err != nil {
 			return wire.ToError(err) // nothing was changed yet
@@ -110,7 +104,7 @@ func (c *Client) UpdateNamespace(ctx context.Context, name string, edit func(*Na
 // DeleteNamespace deletes a namespace and its leases, for good. If there is none of this name, the
 // error is of the kind leasehold.ErrNotFound.
 func (c *Client) DeleteNamespace(ctx context.Context, name string) error {
-	return c.change(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
+	return c.change(ctx, func(ctx context.Context, s service) error {
 		if _, err := namespace(ctx, s, name); err != nil {
 			return wire.ToError(err) // nothing was changed yet
 		}

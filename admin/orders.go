@@ -33,14 +33,12 @@ type PlannedMove struct {
 }
 
 func planOf(p *leaseholdv1.Plan) Plan {
-	plan := Plan{Total: p.GetTotal(), Share: p.GetShare(), ShareLost: p.GetShareLost(), Moves: []PlannedMove{}}
-	for _, m := range p.GetMoves() {
-		plan.Moves = append(plan.Moves, PlannedMove{
+	return Plan{p.GetTotal(), p.GetShare(), p.GetShareLost(), convert(p.GetMoves(), func(m *leaseholdv1.PlannedMove) PlannedMove {
+		return PlannedMove{
 			Interval: intervalOf(m.GetStart(), m.GetLimit()), From: m.GetFrom(), To: m.GetTo(),
 			WithState: m.GetWithState(), Share: m.GetShare(), Load: m.GetLoad(),
-		})
-	}
-	return plan
+		}
+	})}
 }
 
 // Orders may be given twice: the second has no effect. So they are sent like requests that read, to
@@ -69,6 +67,14 @@ func (d *delivery) judge(err error) error {
 type OrderOptions struct {
 	DryRun    bool // only return the plan
 	LoseState bool // do it although state is lost; otherwise a LossError is returned
+}
+
+// Outcome is that of an order that was accepted.
+func (o OrderOptions) Outcome() string {
+	if o.DryRun {
+		return OutcomePlanned
+	}
+	return OutcomeBegun
 }
 
 // A LossError says that an order was not carried out because state would be lost. Its kind is
@@ -104,7 +110,7 @@ func (e *UnknownOwnerError) Error() string {
 func (e *UnknownOwnerError) Unwrap() error { return leasehold.ErrNotFound }
 
 // known returns the owners of a namespace and the one that has a name.
-func known(ctx context.Context, s leaseholdv1.AdminServiceClient, namespace, name string) (all Owners, found Owner, err error) {
+func known(ctx context.Context, s service, namespace, name string) (all Owners, found Owner, err error) {
 	if all, err = owners(ctx, s, namespace); err != nil {
 		return all, found, err
 	}
@@ -137,7 +143,6 @@ func order(what string, options OrderOptions, all func() (Owners, error), send f
 	return Plan{}, planOf(preview).loss(what, there)
 }
 
-// loss describes a plan that loses state.
 func (p Plan) loss(what string, all Owners) *LossError {
 	loss := &LossError{Order: what, Share: p.ShareLost}
 	for _, m := range p.Moves {
@@ -158,7 +163,7 @@ func (c *Client) Rebalance(ctx context.Context, namespace string, options OrderO
 		plan Plan
 		d    delivery
 	)
-	err := c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (err error) {
+	err := c.Do(ctx, func(ctx context.Context, s service) (err error) {
 		plan, err = order("rebalancing", options,
 			func() (Owners, error) { return owners(ctx, s, namespace) },
 			func(o OrderOptions) (*leaseholdv1.Plan, error) {

@@ -53,26 +53,19 @@ const movesSince = 2
 
 // Owners returns the sessions of a namespace.
 func (c *Client) Owners(ctx context.Context, namespace string) (Owners, error) {
-	return read(ctx, c, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (Owners, error) {
+	return read(ctx, c, func(ctx context.Context, s service) (Owners, error) {
 		return owners(ctx, s, namespace)
 	})
 }
 
-func owners(ctx context.Context, s leaseholdv1.AdminServiceClient, namespace string) (Owners, error) {
+func owners(ctx context.Context, s service, namespace string) (Owners, error) {
 	answer, err := s.ListOwners(ctx, &leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: namespace})
 	if err != nil {
 		return Owners{}, err
 	}
-	return ownersOf(namespace, answer), nil
-}
-
-func ownersOf(namespace string, answer *leaseholdv1.ListOwnersResponse) Owners {
-	all := Owners{Namespace: namespace, LSN: leasehold.LSN(answer.GetLsn()), Owners: []Owner{}}
-	for _, o := range answer.GetOwners() {
-		all.Owners = append(all.Owners, ownerOf(o, answer.GetVersion() >= movesSince))
-	}
-	slices.SortStableFunc(all.Owners, func(a, b Owner) int { return strings.Compare(a.Owner, b.Owner) })
-	return all
+	all := convert(answer.GetOwners(), func(o *leaseholdv1.OwnerStatus) Owner { return ownerOf(o, answer.GetVersion() >= movesSince) })
+	slices.SortStableFunc(all, func(a, b Owner) int { return strings.Compare(a.Owner, b.Owner) })
+	return Owners{namespace, leasehold.LSN(answer.GetLsn()), all}, nil
 }
 
 func ownerOf(o *leaseholdv1.OwnerStatus, knowsMoves bool) Owner {

@@ -39,12 +39,12 @@ const maxRanges = 1 << 22
 // Ranges returns the lease table of a namespace, or the ranges of one owner if it is not "". The
 // table arrives in pieces; a million ranges take about a hundred megabytes.
 func (c *Client) Ranges(ctx context.Context, namespace, owner string) (Ranges, error) {
-	return read(ctx, c, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (Ranges, error) {
+	return read(ctx, c, func(ctx context.Context, s service) (Ranges, error) {
 		return ranges(ctx, s, namespace, owner)
 	})
 }
 
-func ranges(ctx context.Context, s leaseholdv1.AdminServiceClient, namespace, owner string) (Ranges, error) {
+func ranges(ctx context.Context, s service, namespace, owner string) (Ranges, error) {
 	all := Ranges{Namespace: namespace, Ranges: []Range{}}
 	stream, err := s.ListRanges(ctx, &leaseholdv1.ListRangesRequest{Version: wire.Version, Namespace: namespace, Owner: owner})
 	if err != nil {
@@ -88,7 +88,7 @@ type Found struct {
 // Find returns the range of a key, with its owner.
 func (c *Client) Find(ctx context.Context, namespace string, key leasehold.Key) (Found, error) {
 	found := Found{Namespace: namespace, Key: Point(key)}
-	err := c.Do(ctx, func(ctx context.Context, s leaseholdv1.AdminServiceClient) error {
+	err := c.Do(ctx, func(ctx context.Context, s service) error {
 		answer, err := s.LookupKey(ctx, &leaseholdv1.LookupKeyRequest{Version: wire.Version, Namespace: namespace, Key: uint64(key)})
 		if err != nil {
 			return err

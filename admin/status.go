@@ -59,7 +59,7 @@ type Manager struct {
 // Status returns the state of the group. It does not fail without a leader: the manager that
 // answers says then what it knows.
 func (c *Client) Status(ctx context.Context) (Status, error) {
-	return read(ctx, c, func(ctx context.Context, s leaseholdv1.AdminServiceClient) (Status, error) {
+	return read(ctx, c, func(ctx context.Context, s service) (Status, error) {
 		answer, err := s.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
 		return StatusOf(answer), err
 	})
@@ -67,23 +67,18 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 
 // StatusOf converts an answer of the service.
 func StatusOf(answer *leaseholdv1.GetStatusResponse) Status {
-	s := Status{
+	return Status{
 		Leader: answer.GetLeader(), Term: leasehold.Term(answer.GetTerm()), LedFor: Seconds(answer.GetLedFor()),
 		Manager: answer.GetManager(), Build: answer.GetBuild(), Store: answer.GetStore(),
-		Problem: answer.GetProblem(), Warnings: answer.GetWarnings(), Namespaces: []NamespaceStatus{},
+		Problem: answer.GetProblem(), Warnings: answer.GetWarnings(),
+		Namespaces: convert(answer.GetNamespaces(), namespaceStatusOf),
+		Terms: convert(answer.GetLeaderships(), func(l *leaseholdv1.Leadership) Leadership {
+			return Leadership{l.GetAt().AsTime(), l.GetLeader(), leasehold.Term(l.GetTerm())}
+		}),
+		Managers: convert(answer.GetManagers(), func(m *leaseholdv1.ManagerStatus) Manager {
+			return Manager{m.GetAddr(), m.GetLeads(), m.GetHeard(), Seconds(m.GetHeardAgo()), m.GetBuild(), m.GetHttp()}
+		}),
 	}
-	for _, n := range answer.GetNamespaces() {
-		s.Namespaces = append(s.Namespaces, namespaceStatusOf(n))
-	}
-	for _, l := range answer.GetLeaderships() {
-		s.Terms = append(s.Terms, Leadership{l.GetAt().AsTime(), l.GetLeader(), leasehold.Term(l.GetTerm())})
-	}
-	for _, m := range answer.GetManagers() {
-		s.Managers = append(s.Managers, Manager{
-			Addr: m.GetAddr(), Leads: m.GetLeads(), Heard: m.GetHeard(), HeardAgo: Seconds(m.GetHeardAgo()), Build: m.GetBuild(), HTTP: m.GetHttp(),
-		})
-	}
-	return s
 }
 
 func namespaceStatusOf(n *leaseholdv1.NamespaceStatus) NamespaceStatus {

@@ -6,10 +6,8 @@ import (
 	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/command/agentcmd"
 	"github.com/leasehold-dev/leasehold/server/command/democmd"
-	"github.com/leasehold-dev/leasehold/server/command/doctorcmd"
 	"github.com/leasehold-dev/leasehold/server/command/eventscmd"
 	"github.com/leasehold-dev/leasehold/server/command/fleasecmd"
-	"github.com/leasehold-dev/leasehold/server/command/gatewaycmd"
 	"github.com/leasehold-dev/leasehold/server/command/keycmd"
 	"github.com/leasehold-dev/leasehold/server/command/managercmd"
 	"github.com/leasehold-dev/leasehold/server/command/namespacecmd"
@@ -17,8 +15,10 @@ import (
 	"github.com/leasehold-dev/leasehold/server/command/pkicmd"
 	"github.com/leasehold-dev/leasehold/server/command/rangecmd"
 	"github.com/leasehold-dev/leasehold/server/command/statuscmd"
-	"github.com/leasehold-dev/leasehold/server/command/topcmd"
 	"github.com/leasehold-dev/leasehold/server/daemon"
+	"github.com/leasehold-dev/leasehold/server/doctor"
+	"github.com/leasehold-dev/leasehold/server/gateway"
+	"github.com/leasehold-dev/leasehold/server/top"
 )
 
 const rootHelp = `Leasehold gives every key of an in-memory service to exactly one server at a
@@ -46,8 +46,8 @@ const rootExample = `  leasehold manager run                  # a manager, alone
 
 func newRootCommand() *cobra.Command {
 	root := cli.NewRoot("leasehold", "Leases and partitioning for in-memory services", rootHelp, rootExample, daemon.BuildVersion())
-	cli.AddGroup(root, "run", "Run", democmd.New(), managercmd.New(), gatewaycmd.New(), agentcmd.New(), fleasecmd.New())
-	cli.AddGroup(root, "see", "See what is going on", statuscmd.New(), topcmd.New(), eventscmd.New(), doctorcmd.New())
+	cli.AddGroup(root, "run", "Run", democmd.New(), managercmd.New(), gateway.NewCommand(), agentcmd.New(), fleasecmd.New())
+	cli.AddGroup(root, "see", "See what is going on", statuscmd.New(), top.NewCommand(), eventscmd.New(), doctor.NewCommand())
 	cli.AddGroup(root, "manage", "See and change what managers manage", namespacecmd.New(), ownercmd.New(), rangecmd.New(), keycmd.New())
 	cli.AddGroup(root, "secure", "Secure it", pkicmd.New(), pkicmd.NewTokenCommand())
 	cli.AddGroup(root, "other", "Other", daemon.NewVersionCommand())

@@ -64,7 +64,6 @@ func (a *Agent) allows(ctx context.Context, method string, ns leasehold.Namespac
 	return a.cfg.Access.Allow(caller, method, ns, name)
 }
 
-// metrics answers callers that may see the status.
 func (a *Agent) metrics(w http.ResponseWriter, r *http.Request) {
 	if err := a.may(r.Context(), statusMethod, "", ""); err != nil {
 		fail(w, err)

@@ -73,7 +73,6 @@ func New(cfg Config) (*Agent, error) {
 	return a, nil
 }
 
-// ServeHTTP answers a request.
 func (a *Agent) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.ServeHTTP(w, r) }
 
 // Close closes all owners, releases their leases, and ends all streams. When the context ends first,
@@ -93,7 +92,6 @@ func (a *Agent) Close(ctx context.Context) {
 	a.abandon()
 }
 
-// errClosed refuses requests that come when the agent stops.
 func errClosed() error {
 	return leasehold.Errorf("agent", leasehold.ErrClosed, "", "the agent is about to stop: try again when it has been restarted")
 }

@@ -140,7 +140,6 @@ func (s *session) await(r *http.Request, in *awaitRequest) (any, error) {
 	return awaitAnswer{s.awaits(ctx, key)}, nil
 }
 
-// awaits waits until a key is held.
 func (s *session) awaits(ctx context.Context, key leasehold.Key) bool {
 	changes := s.feed.open()
 	defer s.feed.close(changes)

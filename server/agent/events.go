@@ -105,7 +105,6 @@ func (a *Agent) events(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// follow writes events until the program hangs up or the session ends.
 func (s *session) follow(r *http.Request, out *stream, one *follower) {
 	pulse := time.NewTicker(aliveEvery)
 	defer pulse.Stop()

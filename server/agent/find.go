@@ -79,7 +79,6 @@ func (v values) get(name string) *string {
 	return nil
 }
 
-// parameters reads those that are known, and refuses others.
 func parameters(r *http.Request, known ...string) (values, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {

@@ -60,7 +60,6 @@ func (a *Agent) join(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// owner is the name that the program wants.
 func (in *joinRequest) owner() leasehold.OwnerID {
 	return leasehold.OwnerID(cmp.Or(in.Name, in.Addr))
 }
@@ -139,7 +138,6 @@ func parseLoad(text string) (owner.LoadSource, error) {
 	return 0, bad("load", `is %q, want "checks" or "reported"`, jsonapi.Clip(text))
 }
 
-// reserve counts an owner that joins.
 func (a *Agent) reserve() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -202,7 +200,6 @@ func (a *Agent) known(r *http.Request) (*session, error) {
 	return s, nil
 }
 
-// forget removes a session whose owner has been closed.
 func (a *Agent) forget(s *session) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

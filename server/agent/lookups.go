@@ -64,7 +64,6 @@ func (l *lookups) get(ctx context.Context, ns leasehold.Namespace) (_ *lookup.Lo
 	return f.lookup, func() { l.release(f) }, nil
 }
 
-// reserve returns a table that is followed, or about to be.
 func (l *lookups) reserve(ns leasehold.Namespace) (*followed, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -43,7 +43,6 @@ const (
 	closeTimeout = 5 * time.Second
 )
 
-// begin starts the TTL.
 func (s *session) begin() {
 	s.timer = time.AfterFunc(s.ttl, s.expire)
 	s.touch()
@@ -62,7 +61,6 @@ func (s *session) touch() bool {
 	return true
 }
 
-// opened counts a stream of events.
 func (s *session) opened() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -74,7 +74,6 @@ func milliseconds(field string, ms *int64, usual, least, most time.Duration) (ti
 	return time.Duration(*ms) * time.Millisecond, nil
 }
 
-// handle makes a handler of a function that returns a document or an error.
 func handle(do func(http.ResponseWriter, *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		document, err := do(w, r)
@@ -137,7 +136,6 @@ func verdictOf(k leasehold.Kind) verdict {
 	return verdict{"internal", http.StatusInternalServerError}
 }
 
-// fail answers with an error.
 func fail(w http.ResponseWriter, err error) {
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
@@ -151,7 +149,6 @@ func fail(w http.ResponseWriter, err error) {
 	jsonapi.Write(w, v.status, newError(v.name, err.Error()))
 }
 
-// refuse answers a request that was not read.
 func refuse(w http.ResponseWriter, status int, format string, args ...any) {
 	jsonapi.Write(w, status, newError("invalid", fmt.Sprintf(format, args...)))
 }

@@ -1,3 +1,6 @@
+// Package cli is what the subcommands of leasehold share: the flags that find managers and
+// secure connections, settings from files and the environment, exit statuses, errors that say
+// what to do, and the text of what managers answer.
 package cli
 
 import (
@@ -6,8 +9,13 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/server/settings"
 )
 
 // NoArguments refuses what is neither a flag nor a flag's value.
@@ -43,7 +51,6 @@ func Group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// aSubcommand refuses what no subcommand is called.
 func aSubcommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -69,4 +76,115 @@ func ParseBytes(text string) (int64, error) {
 		return int64(n) * unit.bytes, nil
 	}
 	return 0, fmt.Errorf("%q: want a number of bytes such as 512MiB or 8GiB", text)
+}
+
+const KeyHelp = `KEY is a name, which is hashed as the libraries hash names, or a key of 64 bits
+in hexadecimal: with 0x before it, or with --hex. For a name that begins with 0x
+say --hex=false.`
+
+// A KeyArgument is a key as somebody wrote it.
+type KeyArgument struct {
+	cmd *cobra.Command
+	hex bool
+
+	Name string // "" if the key was written as such
+	Key  leasehold.Key
+}
+
+func (k *KeyArgument) Parse(text string) (*KeyArgument, error) {
+	digits, prefixed := strings.CutPrefix(strings.ToLower(text), "0x")
+	if k.cmd.Flags().Changed("hex") && !k.hex || !k.hex && !prefixed {
+		k.Name, k.Key = text, leasehold.KeyOf(text)
+		return k, nil
+	}
+	const most = 16
+	if len(digits) == 0 || len(digits) > most {
+		return nil, fmt.Errorf("%q: want 1 to %d hexadecimal digits, have %d; for a name say --hex=false", text, most, len(digits))
+	}
+	key, err := leasehold.ParseKey(strings.Repeat("0", most-len(digits)) + digits)
+	if err != nil {
+		return nil, fmt.Errorf("%q: want hexadecimal digits; for a name say --hex=false", text)
+	}
+	k.Key = key
+	return k, nil
+}
+
+// Text writes the key for people.
+func (k *KeyArgument) Text() string {
+	if k.Name == "" {
+		return k.Key.String()
+	}
+	return fmt.Sprintf("%s, the hash of %q", k.Key, k.Name)
+}
+
+func AddKeyFlag(cmd *cobra.Command) *KeyArgument {
+	k := &KeyArgument{cmd: cmd}
+	cmd.Flags().BoolVar(&k.hex, "hex", false, "KEY is a key in hexadecimal, not a name")
+	return k
+}
+
+// timeLayouts are how a time may be written; without a zone it is the reader's own.
+var timeLayouts = [...]string{time.RFC3339Nano, "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02", "15:04:05", "15:04"}
+
+const SinceHelp = "only what happened since: a `time` ago such as 90m, 36h or 7d, or a time such as 2026-11-15, \"2026-11-15 10:20\" or 10:20"
+
+// ParseSince reads how far back somebody wants to look: for a duration before now, or
+// from a time on. A time of day is of today. "" is the zero time: all there is.
+func ParseSince(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if d, err := time.ParseDuration(text); err == nil && d > 0 {
+		return now.Add(-d), nil
+	}
+	if days, found := strings.CutSuffix(text, "d"); found {
+		if n, err := strconv.ParseUint(days, 10, 16); err == nil && n > 0 {
+			return now.AddDate(0, 0, -int(n)), nil
+		}
+	}
+	for _, layout := range timeLayouts {
+		at, err := time.ParseInLocation(layout, text, now.Location())
+		if err != nil {
+			continue
+		}
+		if strings.HasPrefix(layout, "15:") { // a time of day
+			at = time.Date(now.Year(), now.Month(), now.Day(), at.Hour(), at.Minute(), at.Second(), 0, now.Location())
+		}
+		if at.After(now) {
+			return time.Time{}, fmt.Errorf("--since %q: that is yet to come", text)
+		}
+		return at, nil
+	}
+	return time.Time{}, fmt.Errorf("--since %q: want a time ago such as 90m, 36h or 7d, or a time such as 2026-11-15 or \"2026-11-15 10:20\"", text)
+}
+
+// explainFlagError says what to do about a flag that could not be understood,
+// where the flag library says what its parser did.
+func explainFlagError(cmd *cobra.Command, err error) error {
+	var (
+		unknown *pflag.NotExistError
+		invalid *pflag.InvalidValueError
+	)
+	switch {
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				names = append(names, f.Name)
+			}
+		})
+		mistyped := unknown.GetSpecifiedName()
+		near := settings.Nearest(mistyped, names, 1)
+		if len(near) == 0 {
+			return fmt.Errorf("there is no flag --%s; %q lists those there are", mistyped, cmd.CommandPath()+" --help")
+		}
+		return fmt.Errorf("there is no flag --%s; the closest is --%s", mistyped, near[0])
+	case errors.As(err, &invalid):
+		flag := invalid.GetFlag()
+		if want := settings.Wanted(flag); want != "" {
+			return fmt.Errorf("--%s %q: want %s", flag.Name, invalid.GetValue(), want)
+		}
+		return fmt.Errorf("--%s: %w", flag.Name, invalid.Unwrap())
+	}
+	return err
 }

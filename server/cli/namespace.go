@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 // chooseNamespace finds out which namespace is meant. If none was named, it is the only one that
 // there is.
 func (c *Client) chooseNamespace(ctx context.Context) error {
-	if c.Namespace != "" {
+	if c.Namespace != "" || c.settings.Lookup("namespace") == nil {
 		return nil
 	}
 	names, err := c.namespaceNames(ctx)
@@ -62,35 +63,40 @@ func (c *Client) complete(cmd *cobra.Command, typed string, names func(context.C
 		return nil, directive
 	}
 	defer disconnect()
-	var offered []cobra.Completion
 	ctx := cmd.Context()
 	if ctx == nil {
 		ctx = context.Background() // cobra completes flags without one
 	}
 	all, err := names(ctx)
-	for _, name := range all {
-		if strings.HasPrefix(name, typed) {
-			offered = append(offered, name)
-		}
-	}
 	if err != nil {
 		return nil, directive
 	}
-	return offered, directive
+	return slices.DeleteFunc(all, func(name string) bool { return !strings.HasPrefix(name, typed) }), directive
 }
+
+// Completion completes a flag, or an argument behind others.
+type Completion = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective)
 
 func (c *Client) completeNamespaces(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return c.complete(cmd, typed, c.namespaceNames)
 }
 
-// CompleteNamespace is completeNamespaces for a command's one argument.
-func (c *Client) CompleteNamespace(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+// CompleteNamespace completes a command's one argument, a namespace.
+func (c *Client) CompleteNamespace() Completion { return onlyFirst(c.completeNamespaces) }
+
+// CompleteOwner completes a command's one argument, an owner.
+func (c *Client) CompleteOwner() Completion { return onlyFirst(c.CompleteOwners) }
+
+func onlyFirst(complete Completion) Completion {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return complete(cmd, args, typed)
 	}
-	return c.completeNamespaces(cmd, args, typed)
 }
 
+// CompleteOwners completes with the names of the owners of the namespace.
 func (c *Client) CompleteOwners(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return c.complete(cmd, typed, func(ctx context.Context) ([]string, error) {
 		all, err := Within(ctx, c, c.Admin.Owners)
@@ -108,12 +114,4 @@ func NoNamespace(secured bool) string {
 		return "There is no namespace that we may see. 'leasehold namespace create NAME' makes one, if the managers' access file permits that."
 	}
 	return "There is no namespace yet. Create one with 'leasehold namespace create NAME'."
-}
-
-// CompleteOwner completes a command's one argument, an owner.
-func (c *Client) CompleteOwner(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return c.CompleteOwners(cmd, args, typed)
 }

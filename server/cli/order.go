@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 // OrderOptions are the flags of commands that move keys.
@@ -46,10 +47,42 @@ func (o *OrderOptions) Options() admin.OrderOptions {
 	return admin.OrderOptions{DryRun: o.DryRun, LoseState: o.loseState}
 }
 
-// Waiting returns a context for the time that somebody wants to wait.
-func (o *OrderOptions) Waiting(ctx context.Context) (context.Context, context.CancelFunc) {
+// Await waits until an order is done, and prints it. Wait waits, done says what was done, unfinished what
+// is left if the wait ends first, and explain adds to an error of the order what to do about it.
+func (o *OrderOptions) Await(
+	ctx context.Context, c *Client, order any, wait func(ctx context.Context, report func(share float64, text string, trouble error)) error,
+	done, unfinished func() string, explain func(error) error,
+) error {
+	waiting, cancel := ctx, func() {}
 	if o.Within > 0 {
-		return context.WithTimeout(ctx, o.Within)
+		waiting, cancel = context.WithTimeout(ctx, o.Within)
 	}
-	return context.WithCancel(ctx)
+	defer cancel()
+	shows, began := console.NewProgress(c.Errs, c.JSON), time.Now()
+	err := wait(waiting, func(share float64, text string, trouble error) {
+		if trouble != nil {
+			text = console.Bad("no manager answers, trying again") + "; " + text
+		}
+		shows.Report(time.Since(began), share, text)
+	})
+	shows.Stop()
+	if err == nil {
+		return c.Print(order, done)
+	}
+	if c.JSON {
+		if err := Write(c.Out, console.JSON(order)); err != nil {
+			return err
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		c.Errs.Say("%s\n", unfinished())
+		return StatusInterrupted
+	case waiting.Err() != nil:
+		return Fail(fmt.Errorf("it was not done within %v\n%s", o.Within, unfinished()))
+	}
+	if explained := explain(err); explained != nil {
+		return Fail(explained)
+	}
+	return c.Explain(ctx, err)
 }

@@ -24,9 +24,10 @@ func TestPlainText(t *testing.T) {
 		{addr: "10.0.0.1:7400", secured: true},
 		{addr: "10.0.0.1:7400", secured: true, insecure: true},
 	} {
-		warn, err := plainText(Contact{"--listen", test.addr, test.secured}, test.insecure)
-		if warn != test.warn || (err != nil) != test.refused {
-			t.Errorf("%+v: warns %v, %v", test, warn, err)
+		s := Security{Insecure: test.insecure, origin: func(flag string) string { return "--" + flag }}
+		err := s.Expose("listen", test.secured, test.addr)
+		if warn := len(s.Exposed) > 0; warn != test.warn || (err != nil) != test.refused {
+			t.Errorf("%+v: warns of %v, %v", test, s.Exposed, err)
 		}
 		if test.refused && !strings.Contains(err.Error(), "--listen "+test.addr) {
 			t.Errorf("%+v: the error does not say what is wrong: %v", test, err)

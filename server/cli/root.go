@@ -1,15 +1,22 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 // Main runs a program and exits with its status. The first Ctrl-C or SIGTERM ends the context of
@@ -24,7 +31,6 @@ func Main(root *cobra.Command) {
 // group.
 const oneSignal = 500 * time.Millisecond
 
-// afterFirst calls stop a moment after the first signal.
 func afterFirst(ctx context.Context, stop func()) {
 	context.AfterFunc(ctx, func() { time.AfterFunc(oneSignal, stop) })
 }
@@ -117,3 +123,71 @@ func newHelpCommand() *cobra.Command {
 		},
 	}
 }
+
+// A Status is how a command ended that did what it was asked, and has already
+// told the user: the process's exit status. It is an error so that it can be
+// returned like one.
+type Status int
+
+// The exit statuses. Scripts rely on them: they are never renumbered.
+const (
+	StatusOK          Status = 0
+	StatusViolated    Status = 1   // an invariant did not hold
+	StatusTrouble     Status = 2   // it could not be done as asked: wrong flags, no disk space
+	statusSurvived    Status = 3   // a bug was planted, and nothing noticed it
+	StatusInterrupted Status = 130 // as shells report SIGINT
+)
+
+func (s Status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// Failed is an error that other flags would not have avoided. What is not
+// failed is answered with a hint to --help.
+type Failed struct{ error }
+
+func (f Failed) Unwrap() error { return f.error }
+
+// Fail marks an error as one that other flags would not have avoided.
+func Fail(err error) error { return Failed{err} }
+
+// Failure is Fail for the result of a call: nil stays nil.
+func Failure(err error) error {
+	if err == nil {
+		return nil
+	}
+	return Fail(err)
+}
+
+// Write writes what a command has to say.
+func Write(out io.Writer, text string) error {
+	if _, err := io.WriteString(out, text); err != nil {
+		return Fail(fmt.Errorf("writing the output: %w", err))
+	}
+	return nil
+}
+
+// What commands print for programs follows one rule: numbers that are names
+// rather than amounts (keys, sessions, generations, terms, LSNs, ids) are strings,
+// because many readers of JSON keep only 53 bits of a number. Fields may be
+// added; none is renamed or removed.
+
+// PrintAs writes a document to the output of a command: as JSON, or as text for people.
+func PrintAs(cmd *cobra.Command, asJSON bool, document any, text func() string) error {
+	c := Client{JSON: asJSON, Out: console.New(cmd.OutOrStdout())}
+	return c.Print(document, text)
+}
+
+// WriteLine writes a document as one line of JSON, for commands that print many.
+func WriteLine(out io.Writer, document any) error {
+	var line bytes.Buffer
+	e := json.NewEncoder(&line)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(document); err != nil {
+		panic(err) // numbers, strings, and lists and structs of them
+	}
+	return Write(out, line.String())
+}
+
+// ShareOf is the share of the key space that a range has.
+func ShareOf(r leasehold.Range) float64 { return float64(r.Size()) / (1 << 64) }
+
+func Decimal(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -2,17 +2,25 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/access"
+	"github.com/leasehold-dev/leasehold/internal/runtime/address"
+	"github.com/leasehold-dev/leasehold/internal/runtime/managerconn"
 	"github.com/leasehold-dev/leasehold/internal/runtime/pki"
 	"github.com/leasehold-dev/leasehold/secret"
 	"github.com/leasehold-dev/leasehold/secure"
@@ -102,7 +110,6 @@ func (s *Security) Config(log *slog.Logger) secure.Config {
 	return cfg
 }
 
-// ifThere returns a file's name if it exists.
 func ifThere(file string) string {
 	if _, err := os.Stat(file); err != nil {
 		return ""
@@ -169,11 +176,20 @@ func (s *Security) Serving(k *secure.Keeper) credentials.TransportCredentials {
 	return plainCredentials(s.Insecure)
 }
 
-// Expose decides about the addresses of a command that may be in plain text, and keeps
-// those that there is to warn of.
-func (s *Security) Expose(contacts []Contact) (err error) {
-	s.Exposed, err = plainTexts(contacts, s.Insecure)
-	return err
+// Expose decides whether addresses of a flag may be used: they may if they are secured, if they are on
+// this computer, or if the network can be trusted. In the last case it keeps them for a warning.
+func (s *Security) Expose(flag string, secured bool, addrs ...string) error {
+	for _, addr := range addrs {
+		switch {
+		case addr == "" || secured || address.Loopback(addr):
+		case s.Insecure:
+			s.Exposed = append(s.Exposed, addr)
+		default:
+			return fmt.Errorf("%s %s: others than this computer are there, or may be, and all would be in plain text, for anybody to read and to change: say with --tls-dir where certificates are, use the loopback, or say --%s if the network can be trusted",
+				s.origin(flag), addr, InsecureFlag)
+		}
+	}
+	return nil
 }
 
 // PerRPC returns the credentials by which calls show the token, nil if there is none.
@@ -190,4 +206,101 @@ func (s *Security) Showing() []grpc.DialOption {
 		return []grpc.DialOption{grpc.WithPerRPCCredentials(token)}
 	}
 	return nil
+}
+
+// ofManagers are credentials for calls to managers, where it is known who is one. A
+// certificate for the right host is not enough: an owner on the same computer has one,
+// too, and would be told tokens.
+type ofManagers struct {
+	credentials.TransportCredentials
+	managers []secure.Identity
+}
+
+func (o ofManagers) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	over, who, err := o.TransportCredentials.ClientHandshake(ctx, authority, conn)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := o.check(who); err != nil {
+		_ = over.Close() // nothing was said
+		return nil, nil, err
+	}
+	return over, who, nil
+}
+
+func (o ofManagers) check(who credentials.AuthInfo) error {
+	info, ok := who.(credentials.TLSInfo)
+	if !ok || len(info.State.PeerCertificates) == 0 {
+		return fmt.Errorf("whoever answers shows no certificate")
+	}
+	ids := secure.Identities(info.State.PeerCertificates[0])
+	if slices.ContainsFunc(ids, func(id secure.Identity) bool {
+		return slices.ContainsFunc(o.managers, func(m secure.Identity) bool { _, is := id.Match(m); return is })
+	}) {
+		return nil
+	}
+	return fmt.Errorf("whoever answers is %q, which is not a manager's certificate: want %q; --tls-servers says otherwise", ids, o.managers)
+}
+
+func (o ofManagers) Clone() credentials.TransportCredentials {
+	return ofManagers{o.TransportCredentials.Clone(), o.managers}
+}
+
+// SecureAdvice is what to do about a connection that certificates or the policy have
+// prevented; "" if they have not.
+func SecureAdvice(err error) string {
+	text := err.Error()
+	switch {
+	case leasehold.KindOf(err) == leasehold.ErrDenied:
+		return deniedAdvice(text)
+	case strings.Contains(text, "refuses our certificate"):
+		return "The manager's log says why (\"a connection was refused\"). 'leasehold pki show' says whose our certificate is, until when and by whom: do managers trust its CA?"
+	case strings.Contains(text, "expired") || strings.Contains(text, "not yet valid"):
+		return "Renew the certificate, and see that the clocks of both computers are right."
+	case strings.Contains(text, "certificate") || strings.Contains(text, "TLS") || strings.Contains(text, "tls:"):
+		return "See with 'leasehold pki show' on that computer for whom its certificate is and by whom, and here whom --tls-dir trusts."
+	}
+	return ""
+}
+
+func deniedAdvice(text string) string {
+	switch {
+	case strings.Contains(text, "was neither"):
+		return "Say who we are: with a certificate, tls.crt and tls.key in --tls-dir, or with --token-file."
+	case strings.Contains(text, "the token"):
+		return "'leasehold token' makes another, and prints the lines that the managers' access file must have for it."
+	case strings.Contains(text, "revoked"):
+		return "'leasehold pki issue' makes another certificate, if there is to be one."
+	}
+	return "The managers' access file, that of --access, says who may do what: it has no rule for us that permits this."
+}
+
+// Who is the name in a certificate.
+func Who(d *secure.Description) string {
+	if len(d.Identities) == 0 {
+		return d.Subject
+	}
+	return string(d.Identities[0])
+}
+
+// InsecureFlag is how somebody says that a network can be trusted.
+const InsecureFlag = "insecure"
+
+// insecureUsage is what it is for, for all commands that have it.
+const insecureUsage = "speak plain text with other computers, too: in a network where nobody can\nread along or answer in another's place, and everybody may do everything"
+
+// WarnOfPlainText tells the log, once, what is in plain text.
+func WarnOfPlainText(open []string, log *slog.Logger) {
+	if len(open) > 0 {
+		log.Warn("speaking plain text with other computers, because of --"+InsecureFlag+": whoever can read along or answer in another's place can own keys", "addresses", strings.Join(open, ", "))
+	}
+}
+
+// plainCredentials are for connections that are not secured: to this computer only, unless
+// the network can be trusted.
+func plainCredentials(trusted bool) credentials.TransportCredentials {
+	if trusted {
+		return insecure.NewCredentials()
+	}
+	return managerconn.Plaintext()
 }

@@ -11,13 +11,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/runtime/address"
 	"github.com/leasehold-dev/leasehold/internal/runtime/connlimit"
+	"github.com/leasehold-dev/leasehold/server/cli"
 )
 
 // debugSettings says where profiles of the process can be had. They show what is in its

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -18,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/runtime/logthrottle"
 )
 
 // Traces go where OpenTelemetry's own variables say, which every program understands that
@@ -56,7 +56,7 @@ func ServeTraces(ctx context.Context, service string, log *slog.Logger) (stop fu
 		log.Warn("the environment describes this process badly to those who read its traces", "why", err)
 	}
 	provider := trace.NewTracerProvider(trace.WithBatcher(exporter), trace.WithResource(about))
-	otel.SetErrorHandler(&traceComplaints{log: log})
+	otel.SetErrorHandler(traceComplaints(log))
 	otel.SetTracerProvider(provider)
 	return func() {
 		ctx, cancel := context.WithTimeout(context.Background(), tracesPatience)
@@ -68,7 +68,6 @@ func ServeTraces(ctx context.Context, service string, log *slog.Logger) (stop fu
 	}, nil
 }
 
-// tracesWanted reports whether the environment says where spans go.
 func tracesWanted() bool {
 	switch {
 	case strings.EqualFold(os.Getenv(tracesDisabled), "true"), os.Getenv(tracesExporter) == "none":
@@ -95,20 +94,12 @@ func newTraceExporter(ctx context.Context) (trace.SpanExporter, error) {
 	return nil, fmt.Errorf("%s %q: want http/protobuf or grpc", variable, protocol)
 }
 
-// traceComplaints says in the log that spans are not sent, and not for every batch.
-type traceComplaints struct {
-	log *slog.Logger
-
-	mu   sync.Mutex
-	last time.Time
-}
-
-// Handle is for [otel.ErrorHandler].
-func (c *traceComplaints) Handle(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if now := time.Now(); c.last.IsZero() || now.Sub(c.last) >= tracesComplaintEvery {
-		c.last = now
-		c.log.Warn("traces are not sent", "why", err)
-	}
+// traceComplaints logs that spans are not sent, and not for every batch.
+func traceComplaints(log *slog.Logger) otel.ErrorHandler {
+	throttle := logthrottle.New[struct{}](tracesComplaintEvery)
+	return otel.ErrorHandlerFunc(func(err error) {
+		if _, ok := throttle.Allow(struct{}{}, 1); ok {
+			log.Warn("traces are not sent", "why", err)
+		}
+	})
 }

@@ -51,7 +51,7 @@ func TestServeTraces(t *testing.T) {
 // A receiver that is away is said once, and not for every batch.
 func TestTraceComplaints(t *testing.T) {
 	var text bytes.Buffer
-	c := &traceComplaints{log: slog.New(slog.NewTextHandler(&text, nil))}
+	c := traceComplaints(slog.New(slog.NewTextHandler(&text, nil)))
 	for range 100 {
 		c.Handle(errors.New("connection refused"))
 	}

@@ -81,7 +81,6 @@ func New(cfg Config) (*Dashboard, error) {
 	return d, nil
 }
 
-// ServeHTTP answers a request.
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.handler.ServeHTTP(w, r) }
 
 // Close ends all logins and streams, and waits for their hubs. Other requests end by themselves.

@@ -42,7 +42,6 @@ func parseKey(text string, asName bool) (name string, key leasehold.Key, err err
 	return "", key, err
 }
 
-// explain answers where a key is.
 func (d *Dashboard) explain(w http.ResponseWriter, r *http.Request) {
 	name, key, err := parseKey(r.FormValue("key"), r.FormValue("name") != "")
 	if err != nil {

@@ -100,7 +100,6 @@ func cached(next http.Handler) http.Handler {
 	})
 }
 
-// refuse answers with an error.
 func refuse(w http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError
 	switch leasehold.KindOf(err) {
@@ -124,7 +123,6 @@ func refuseWith(w http.ResponseWriter, status int, why string) {
 // maxBody bounds the body of a request.
 const maxBody = 16 << 10
 
-// read reads the JSON document of a request.
 func read(w http.ResponseWriter, r *http.Request, into any) bool {
 	err := jsonapi.Read(w, r, maxBody, into)
 	if err != nil {

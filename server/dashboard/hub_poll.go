@@ -21,7 +21,6 @@ const (
 	hotKeys = 50
 )
 
-// poll polls until the context ends.
 func (h *hub) poll(ctx context.Context) {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -44,7 +43,6 @@ type poller struct {
 	absent     bool              // there is no such namespace
 }
 
-// poll reads everything, and publishes what is new: at least the time.
 func (p *poller) poll(ctx context.Context, all bool) {
 	bounded, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
@@ -102,7 +100,6 @@ func (p *poller) essentials(ctx context.Context, now *live, all bool) (map[strin
 	return owners, nil
 }
 
-// namespace is the configuration of the hub's.
 func (p *poller) namespace() (admin.Namespace, bool) {
 	i := slices.IndexFunc(p.namespaces, func(n admin.Namespace) bool { return n.Name == p.hub.namespace })
 	if i < 0 {

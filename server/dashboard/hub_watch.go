@@ -28,7 +28,6 @@ type drift struct {
 	why   string
 }
 
-// watch follows the namespace until the context ends.
 func (h *hub) watch(ctx context.Context) {
 	h.drifts(nil)
 	for ctx.Err() == nil {
@@ -45,7 +44,6 @@ func (h *hub) watch(ctx context.Context) {
 	}
 }
 
-// drifts records that the table is not followed.
 func (h *hub) drifts(why error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -110,7 +108,6 @@ func (h *hub) deleted(err error) error {
 	return err
 }
 
-// begin reads the table, and sends it to all viewers.
 func (h *hub) begin(ctx context.Context, first admin.Event) error {
 	known := readPast(ctx, h.client, h.namespace)
 	table, err := readTable(ctx, h.client, h.namespace, known)

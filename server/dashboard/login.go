@@ -27,7 +27,6 @@ const (
 	unknown = "log in first, with a token, or show a certificate: a login lasts for eight hours, and for one if nobody looks"
 )
 
-// session answers what the browser that asks may do.
 func (d *Dashboard) session(w http.ResponseWriter, r *http.Request) {
 	v, err := d.visitor(r)
 	if err != nil {
@@ -54,7 +53,6 @@ func (d *Dashboard) unauthorized(w http.ResponseWriter, r *http.Request, err err
 	refuseWith(w, http.StatusUnauthorized, err.Error())
 }
 
-// login begins a session.
 func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) {
 	if d.sessions.off() {
 		refuseWith(w, http.StatusForbidden, noAdmin)
@@ -83,7 +81,6 @@ func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) {
 	refuseWith(w, http.StatusForbidden, err.Error())
 }
 
-// named is the caller of a session, for the log.
 func (d *Dashboard) named(login *session) string {
 	if d.cfg.Access == nil {
 		return "administrator"
@@ -91,7 +88,6 @@ func (d *Dashboard) named(login *session) string {
 	return login.caller.String()
 }
 
-// logout ends the session of the cookie.
 func (d *Dashboard) logout(w http.ResponseWriter, r *http.Request) {
 	if login := d.sessions.find(r); login != nil {
 		d.cfg.Logger.Info("somebody has logged out of the dashboard", "caller", d.named(login), "from", r.RemoteAddr)

@@ -74,7 +74,6 @@ func (d *Dashboard) permit(ctx context.Context, method string, request any) erro
 	return wire.ToError(d.cfg.Access.Serve(ctx, method, request, func(context.Context) error { return nil }))
 }
 
-// drain has an owner drained, or cancels that.
 func (d *Dashboard) drain(ctx context.Context, o order) (admin.Plan, error) {
 	switch {
 	case o.Start != nil || o.Limit != nil:
@@ -96,7 +95,6 @@ func (d *Dashboard) drain(ctx context.Context, o order) (admin.Plan, error) {
 	return *drain.Plan, nil
 }
 
-// move has a range moved to an owner.
 func (d *Dashboard) move(ctx context.Context, o order) (admin.Plan, error) {
 	if o.Cancel {
 		return admin.Plan{}, leasehold.Errorf("move", leasehold.ErrInvalid, o.Owner, "a move cannot be cancelled")

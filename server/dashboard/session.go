@@ -2,8 +2,10 @@ package dashboard
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/hex"
 	"net"
 	"net/http"
@@ -13,6 +15,8 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/access"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 	"github.com/leasehold-dev/leasehold/secret"
 	"github.com/leasehold-dev/leasehold/server/httpauth"
 )
@@ -151,7 +155,6 @@ func (s *session) over(now time.Time) bool {
 	return now.Sub(s.begun) >= sessionTime || now.Sub(s.used) >= sessionIdle
 }
 
-// touch keeps a session from being idle.
 func (s *session) touch() {
 	if s == nil {
 		return
@@ -171,7 +174,6 @@ func (s *session) lasts(ctx context.Context) (context.Context, context.CancelFun
 	return ctx, func() { stop(); cancel() }
 }
 
-// find returns the session that a request belongs to; nil if it belongs to none.
 func (s *sessions) find(r *http.Request) *session {
 	cookie, err := r.Cookie(cookieName(r))
 	if err != nil {
@@ -186,7 +188,6 @@ func (s *sessions) find(r *http.Request) *session {
 	return open
 }
 
-// end ends the session that a request belongs to.
 func (s *sessions) end(r *http.Request) {
 	if cookie, err := r.Cookie(cookieName(r)); err == nil {
 		s.mu.Lock()
@@ -195,11 +196,73 @@ func (s *sessions) end(r *http.Request) {
 	}
 }
 
-// close ends all sessions.
 func (s *sessions) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id := range s.open {
 		s.forget(id)
 	}
+}
+
+// A visitor is the origin of a request. Without an access policy all are the same, and may look.
+type visitor struct {
+	caller access.Caller
+	key    string   // visitors with the same key have the same permissions, and share hubs
+	csrf   string   // a header field of orders; "" if the visitor is not known
+	login  *session // nil without one
+}
+
+// visitor authenticates a request by its session, or else by the certificate of its connection.
+func (d *Dashboard) visitor(r *http.Request) (visitor, error) {
+	anonymous := visitor{caller: access.Caller{}.From(r.RemoteAddr)}
+	login := d.sessions.find(r)
+	switch {
+	case login != nil && d.cfg.Access == nil:
+		return visitor{csrf: login.csrf, login: login}, nil
+	case login != nil:
+		return visitor{caller: login.caller.From(r.RemoteAddr), key: login.key, csrf: login.csrf, login: login}, nil
+	case d.cfg.Access == nil || r.TLS == nil || len(r.TLS.PeerCertificates) == 0:
+		return anonymous, nil
+	}
+	caller, err := d.cfg.Access.AuthenticateTLS(r.TLS)
+	if err != nil {
+		return anonymous, err
+	}
+	// A browser shows its certificate with each request, also for pages of other sites: as with a cookie,
+	// an order needs a second token.
+	leaf := r.TLS.PeerCertificates[0].Raw
+	return visitor{caller: caller.From(r.RemoteAddr), key: d.mark("certificate", leaf), csrf: d.mark("csrf", leaf)}, nil
+}
+
+// mark is a name of data that cannot be guessed, and does not reveal the data.
+func (d *Dashboard) mark(kind string, of []byte) string {
+	h := hmac.New(sha256.New, []byte(d.seed+kind))
+	h.Write(of) // it never fails
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func (v *visitor) known() bool { return v.csrf != "" }
+
+func (v *visitor) genuine(r *http.Request) bool {
+	return subtle.ConstantTimeCompare([]byte(r.Header.Get(csrfHeader)), []byte(v.csrf)) == 1
+}
+
+func (d *Dashboard) may(v *visitor, fullMethod, namespace string) bool {
+	return d.cfg.Access == nil || d.cfg.Access.Allow(v.caller, fullMethod, leasehold.Namespace(namespace), "") == nil
+}
+
+// look calls show, with a context that ends when the policy no longer permits it or the login ends.
+func (d *Dashboard) look(r *http.Request, v *visitor, namespace string, show func(context.Context)) error {
+	if d.cfg.Access == nil {
+		show(r.Context())
+		return nil
+	}
+	ctx, cancel := v.login.lasts(access.WithCaller(r.Context(), v.caller))
+	defer cancel()
+	return d.cfg.Access.Serve(ctx, leaseholdv1.AdminService_Watch_FullMethodName,
+		&leaseholdv1.WatchRequest{Version: wire.Version, Namespace: namespace},
+		func(ctx context.Context) error {
+			show(ctx)
+			return nil
+		})
 }

@@ -89,7 +89,6 @@ func (m *mirror) apply(c *admin.Change) (bool, error) {
 
 func unixSeconds(at time.Time) uint32 { return uint32(max(0, at.Unix())) }
 
-// readTable reads the whole table.
 func readTable(ctx context.Context, client *admin.Client, namespace string, known *past) (*mirror, error) {
 	all, err := client.Ranges(ctx, namespace, "")
 	if err != nil {

@@ -37,7 +37,6 @@ func rateOf(samples []clockSample) (span, bool) {
 	return span{m / most, m / least}, true
 }
 
-// surest returns the sample that took the shortest time.
 func surest(samples []clockSample) clockSample {
 	best := samples[0]
 	for _, s := range samples[1:] {
@@ -58,13 +57,10 @@ func offsetOf(samples []clockSample) (span, bool) {
 	return span{s.wall.Sub(s.after.Round(0)).Seconds(), s.wall.Sub(s.before.Round(0)).Seconds()}, true
 }
 
-// middle is the best guess.
 func (s span) middle() float64 { return (s.least + s.most) / 2 }
 
-// minus is the difference of two values.
 func (s span) minus(o span) span { return span{s.least - o.most, s.most - o.least} }
 
-// over is the ratio of two values above 0.
 func (s span) over(o span) span { return span{s.least / o.most, s.most / o.least} }
 
 // away is how far from zero a value is for sure.
@@ -78,7 +74,6 @@ type clockPair struct {
 
 const thisComputer = "this computer"
 
-// diagnoseClocks compares the clocks of managers with each other and with ours.
 func diagnoseClocks(e *exam) []finding {
 	names, rates, offsets := []string{thisComputer}, []span{{1, 1}}, []span{{0, 0}}
 	var out []finding

@@ -6,13 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-	"github.com/leasehold-dev/leasehold/server/daemon"
-
 	"github.com/dustin/go-humanize"
 
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
+	"github.com/leasehold-dev/leasehold/server/daemon"
 )
 
 // diagnose says what to make of an exam. It has no side effects.
@@ -121,7 +120,6 @@ func everybody(n int) string {
 	return fmt.Sprintf("all %d that answer", n)
 }
 
-// diagnoseBuilds gives a hint if managers run different programs.
 func diagnoseBuilds(e *exam) []finding {
 	runs := make(map[string][]string)
 	for _, m := range e.managers {
@@ -140,7 +138,6 @@ func diagnoseBuilds(e *exam) []finding {
 	return []finding{{"build", "", Fine, builds[0], ""}}
 }
 
-// diagnoseMembers looks at the managers whose stores form the group.
 func diagnoseMembers(e *exam) []finding {
 	if e.members == nil {
 		return nil
@@ -236,7 +233,6 @@ func diagnoseHealth(m *managerExam) finding {
 // leastFiles is what a process should be able to open that serves many.
 const leastFiles = 4096
 
-// diagnoseFiles looks at the limits that processes get on this computer.
 func diagnoseFiles() finding {
 	used, most, known := daemon.OpenFiles()
 	switch {

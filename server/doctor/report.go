@@ -1,10 +1,14 @@
+// Package doctor examines a running cluster, managers, clocks, certificates, namespaces, owners and
+// lookups, and says what to fix.
 package doctor
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -12,6 +16,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/admin"
@@ -23,7 +28,7 @@ import (
 )
 
 // examine asks all managers at once, and watches them for a while.
-func (o *Options) examine(ctx context.Context) *exam {
+func (o *options) examine(ctx context.Context) *exam {
 	e := &exam{tls: o.examineTLS()}
 	var asking sync.WaitGroup
 	for _, addr := range o.Managers {
@@ -36,10 +41,9 @@ func (o *Options) examine(ctx context.Context) *exam {
 	return e
 }
 
-// visit asks one manager for as long as the exam lasts.
-func (o *Options) visit(ctx context.Context, m *managerExam) {
+func (o *options) visit(ctx context.Context, m *managerExam) {
 	m.err = o.askOne(ctx, m.addr, func(ctx context.Context, to cli.Service) error {
-		end := time.Now().Add(o.Lasting)
+		end := time.Now().Add(o.lasting)
 		for len(m.samples) < mostSamples {
 			if err := o.sample(ctx, to, m); err != nil {
 				return err
@@ -59,10 +63,9 @@ func (o *Options) visit(ctx context.Context, m *managerExam) {
 	}
 }
 
-// askOne calls f with the service of one manager, for as long as the exam lasts.
-func (o *Options) askOne(ctx context.Context, addr string, f func(context.Context, cli.Service) error) error {
+func (o *options) askOne(ctx context.Context, addr string, f func(context.Context, cli.Service) error) error {
 	one, err := admin.New(admin.Config{
-		Managers: []string{addr}, Timeout: o.Timeout + o.Lasting, Credentials: o.Security.Dialling(o.Keeper), Token: o.Security.PerRPC(),
+		Managers: []string{addr}, Timeout: o.Timeout + o.lasting, Credentials: o.Security.Dialling(o.Keeper), Token: o.Security.PerRPC(),
 	})
 	if err != nil {
 		return err
@@ -76,8 +79,7 @@ func (o *Options) askOne(ctx context.Context, addr string, f func(context.Contex
 	return err
 }
 
-// sample asks a manager for its status, with its clocks.
-func (o *Options) sample(ctx context.Context, to cli.Service, m *managerExam) error {
+func (o *options) sample(ctx context.Context, to cli.Service, m *managerExam) error {
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	before := time.Now()
@@ -100,8 +102,7 @@ func (o *Options) sample(ctx context.Context, to cli.Service, m *managerExam) er
 	return nil
 }
 
-// askReady asks by HTTP whether a manager is ready, and returns why not.
-func (o *Options) askReady(ctx context.Context, addr string) (why string, err error) {
+func (o *options) askReady(ctx context.Context, addr string) (why string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	transport, scheme := &http.Transport{DisableKeepAlives: true}, "http://"
@@ -125,15 +126,14 @@ func (o *Options) askReady(ctx context.Context, addr string) (why string, err er
 	return "", err
 }
 
-// tour looks at all namespaces at the beginning and at the end.
-func (o *Options) tour(ctx context.Context, e *exam) error {
+func (o *options) tour(ctx context.Context, e *exam) error {
 	look := func(i int) error {
 		return o.Ask(ctx, func(ctx context.Context, to cli.Service) error { return e.look(ctx, to, i) })
 	}
 	if err := look(0); err != nil {
 		return err
 	}
-	timer := time.NewTimer(o.Lasting)
+	timer := time.NewTimer(o.lasting)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -143,17 +143,17 @@ func (o *Options) tour(ctx context.Context, e *exam) error {
 	}
 }
 
-// Options are the flags of "doctor".
-type Options struct {
+// options are the flags of "doctor".
+type options struct {
 	*cli.Client
-	Lasting time.Duration
-	Verbose bool
-	Policy  string
+	lasting time.Duration
+	verbose bool
+	policy  string
 }
 
-func (o *Options) Doctor(ctx context.Context) error {
-	if o.Lasting < leastExam || o.Lasting > mostExam {
-		return fmt.Errorf("--for %v: want %v to %v", o.Lasting, leastExam, mostExam)
+func (o *options) doctor(ctx context.Context) error {
+	if o.lasting < leastExam || o.lasting > mostExam {
+		return fmt.Errorf("--for %v: want %v to %v", o.lasting, leastExam, mostExam)
 	}
 	e := o.examine(ctx)
 	if ctx.Err() != nil {
@@ -167,7 +167,7 @@ func (o *Options) Doctor(ctx context.Context) error {
 		case Hint:
 			document.Hints++
 		case skipped:
-			if !o.Verbose {
+			if !o.verbose {
 				continue
 			}
 		case Fine:
@@ -183,9 +183,8 @@ func (o *Options) Doctor(ctx context.Context) error {
 	return nil
 }
 
-// examineTLS looks at our own files.
-func (o *Options) examineTLS() tlsExam {
-	e := tlsExam{used: o.Keeper != nil, now: time.Now(), policy: o.Policy}
+func (o *options) examineTLS() tlsExam {
+	e := tlsExam{used: o.Keeper != nil, now: time.Now(), policy: o.policy}
 	if o.Keeper != nil {
 		e.own, e.mend = o.Keeper.Describe(), o.Keeper.Check()
 	} else {
@@ -266,3 +265,149 @@ const (
 	Wrong   Verdict = "wrong"
 	skipped Verdict = "skipped"
 )
+
+// An exam is all that was found out. What to make of it is for [diagnose] to say.
+type exam struct {
+	managers []*managerExam
+	members  []*leaseholdv1.Member // nil if managers do not keep the store themselves
+	spaces   []*spaceExam
+	tls      tlsExam
+	failed   error // why the namespaces are not known
+}
+
+// A managerExam is what one manager said.
+type managerExam struct {
+	addr    string
+	err     error // why it does not answer
+	listens bool  // and yet somebody takes connections there
+	status  *leaseholdv1.GetStatusResponse
+	shown   *x509.Certificate // nil in plain text
+	fastest time.Duration     // of its answers
+	samples []clockSample
+
+	health    error // why it is not healthy by HTTP
+	unhealthy string
+	lookups   map[string]*leaseholdv1.ListLookupsResponse // by namespace
+}
+
+// A spaceExam is a namespace at the beginning and at the end.
+type spaceExam struct {
+	config *leaseholdv1.NamespaceConfig
+	looks  [2]spaceLook
+}
+
+type spaceLook struct {
+	status *leaseholdv1.NamespaceStatus // nil if there is none
+	owners []*leaseholdv1.OwnerStatus
+	moves  []*leaseholdv1.MoveStatus
+	err    error
+}
+
+const (
+	// sampleEvery is how often clocks are read.
+	sampleEvery = 250 * time.Millisecond
+	mostSamples = 1000
+	// mostSpaces bounds how many namespaces are looked at closely.
+	mostSpaces = 100
+)
+
+func listens(ctx context.Context, addr string, within time.Duration) bool {
+	conn, err := (&net.Dialer{Timeout: within}).DialContext(ctx, "tcp", addr)
+	if err == nil {
+		_ = conn.Close() // nothing was said
+	}
+	return err == nil
+}
+
+// lookupsOf returns the lookups that are connected to a manager, by namespace, as far as
+// it is new enough to tell.
+func lookupsOf(ctx context.Context, to cli.Service, s *leaseholdv1.GetStatusResponse) map[string]*leaseholdv1.ListLookupsResponse {
+	out := make(map[string]*leaseholdv1.ListLookupsResponse)
+	for _, n := range s.GetNamespaces()[:min(mostSpaces, len(s.GetNamespaces()))] {
+		answer, err := to.ListLookups(ctx, &leaseholdv1.ListLookupsRequest{Version: wire.Version, Namespace: n.GetName()})
+		if err != nil {
+			break
+		}
+		out[n.GetName()] = answer
+	}
+	return out
+}
+
+// httpOf is where a manager answers us by HTTP that listens at an address: one that names
+// no host is on that of the manager. It is "" if that is the loopback of another computer:
+// on ours there is somebody else at the same address.
+func httpOf(manager, addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return ""
+	}
+	home, _, err := net.SplitHostPort(manager)
+	switch {
+	case err != nil || address.Loopback(addr) && !address.Loopback(manager):
+		return ""
+	case host == "":
+		host = home
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// look asks for everything about the namespaces. Those that come later are left for
+// another time.
+func (e *exam) look(ctx context.Context, to cli.Service, which int) error {
+	status, err := to.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
+	if err != nil {
+		return err
+	}
+	if which == 0 {
+		answer, err := to.ListNamespaces(ctx, &leaseholdv1.ListNamespacesRequest{Version: wire.Version})
+		if err != nil {
+			return err
+		}
+		e.spaces = nil
+		all := answer.GetNamespaces()
+		for _, c := range all[:min(mostSpaces, len(all))] {
+			e.spaces = append(e.spaces, &spaceExam{config: proto.CloneOf(c)})
+		}
+		if members, err := to.ListMembers(ctx, &leaseholdv1.ListMembersRequest{Version: wire.Version}); err == nil {
+			e.members = members.GetMembers()
+		}
+	}
+	for _, s := range e.spaces {
+		s.looks[which] = lookAt(ctx, to, status, s.config.GetName())
+	}
+	return nil
+}
+
+func lookAt(ctx context.Context, to cli.Service, status *leaseholdv1.GetStatusResponse, name string) spaceLook {
+	var l spaceLook
+	for _, n := range status.GetNamespaces() {
+		if n.GetName() == name {
+			l.status = n
+		}
+	}
+	if !l.status.GetReady() {
+		return l
+	}
+	owners, err := to.ListOwners(ctx, &leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: name})
+	if err != nil {
+		l.err = wire.ToError(err)
+		return l
+	}
+	l.owners = owners.GetOwners()
+	if moves, err := to.ListMoves(ctx, &leaseholdv1.ListMovesRequest{Version: wire.Version, Namespace: name}); err == nil {
+		l.moves = moves.GetMoves()
+	}
+	return l
+}
+
+// pause waits, and reports whether to go on: not if the context has ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

@@ -6,9 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
@@ -44,7 +43,6 @@ func diagnoseSpace(s *spaceExam) []finding {
 	return out
 }
 
-// diagnoseVacant finds keys that nobody holds, and goes on holding.
 func diagnoseVacant(s *spaceExam) []finding {
 	name, now, before := s.config.GetName(), s.looks[1].status, s.looks[0].status
 	switch {
@@ -120,7 +118,6 @@ func sameSession(in []*leaseholdv1.OwnerStatus, o *leaseholdv1.OwnerStatus) *lea
 	return nil
 }
 
-// fewOf lists the first few names.
 func fewOf(names []string) string {
 	const few = 5
 	slices.Sort(names)
@@ -130,7 +127,6 @@ func fewOf(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// diagnoseMoves finds moves that make no progress.
 func diagnoseMoves(s *spaceExam) []finding {
 	var stuck []string
 	for _, m := range s.looks[1].moves {
@@ -155,7 +151,6 @@ const (
 	Lagging = 1000
 )
 
-// diagnoseLookups finds lookups that lag behind.
 func diagnoseLookups(e *exam) []finding {
 	var out []finding
 	for _, m := range e.managers {

@@ -7,13 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 
 	"github.com/leasehold-dev/leasehold/access"
 	"github.com/leasehold-dev/leasehold/secure"
+	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
@@ -32,7 +31,6 @@ type tlsExam struct {
 	broken error  // what is wrong with it
 }
 
-// readPolicy reports what is wrong with an access file.
 func readPolicy(file string) error {
 	p, err := access.Open(access.Config{File: file, Logger: slog.New(slog.DiscardHandler)}) // what is wrong is returned
 	if err == nil {
@@ -50,7 +48,6 @@ func shownBy(p *peer.Peer) *x509.Certificate {
 	return info.State.PeerCertificates[0]
 }
 
-// diagnoseOwnTLS says what to make of our own files.
 func diagnoseOwnTLS(e *tlsExam) []finding {
 	var out []finding
 	switch {
@@ -79,7 +76,6 @@ func diagnoseOwnTLS(e *tlsExam) []finding {
 	return out
 }
 
-// diagnoseCertificate says whether a certificate lasts.
 func diagnoseCertificate(whose string, d *secure.Description, now time.Time) finding {
 	const renew = "Renew it, with 'leasehold pki issue' if that made it: whoever uses the files takes the new ones without a restart."
 	left := d.NotAfter.Sub(now)
@@ -98,7 +94,6 @@ func diagnoseCertificate(whose string, d *secure.Description, now time.Time) fin
 	}
 }
 
-// diagnoseShown says what to make of the certificates that managers have shown.
 func diagnoseShown(e *exam) []finding {
 	var out []finding
 	for _, m := range e.managers {

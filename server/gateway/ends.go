@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -9,12 +10,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold-dev/leasehold/internal/runtime/address"
+	"github.com/leasehold-dev/leasehold/internal/runtime/logthrottle"
 	"github.com/leasehold-dev/leasehold/secure"
+	"github.com/leasehold-dev/leasehold/server/cli"
 )
 
 // gatewayEnds is how a gateway speaks to callers and to servers.
@@ -35,27 +36,26 @@ func (e *gatewayEnds) addFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&e.backIdentities, "back-identities", nil, "`identities` that servers must have instead, such as\nspiffe://example.org/owner/presence/{name}")
 }
 
-// validateEnds says which settings do not fit each other.
 func (g *Settings) validateEnds() error {
 	e := &g.ends
 	for _, id := range e.backIdentities {
 		if err := secure.Identity(id).Validate(); err != nil {
-			return fmt.Errorf("%s: %w", g.origin("back-identities"), err)
+			return fmt.Errorf("%s: %w", g.Origin("back-identities"), err)
 		}
 	}
 	switch {
 	case (e.frontCert == "") != (e.frontKey == ""):
 		return errors.New("--front-cert and --front-key belong together: a certificate, and its key")
 	case e.frontCert != "" && !e.frontTLS:
-		return fmt.Errorf("%s is for --front-tls, which is not given", g.origin("front-cert"))
+		return fmt.Errorf("%s is for --front-tls, which is not given", g.Origin("front-cert"))
 	case e.healthTLS && !e.frontTLS:
-		return fmt.Errorf("%s shows the certificate for callers, and takes --front-tls", g.origin("health-tls"))
+		return fmt.Errorf("%s shows the certificate for callers, and takes --front-tls", g.Origin("health-tls"))
 	case len(e.backIdentities) > 0 && !e.backTLS:
-		return fmt.Errorf("%s is for --back-tls, which is not given", g.origin("back-identities"))
-	case (e.frontTLS || e.backTLS) && !g.security.Tls():
+		return fmt.Errorf("%s is for --back-tls, which is not given", g.Origin("back-identities"))
+	case (e.frontTLS || e.backTLS) && !g.Security.Tls():
 		return errors.New("--front-tls and --back-tls need --tls-dir, where our certificate is, and whom we trust")
-	case e.backTLS && len(g.security.Servers) > 0 && len(e.backIdentities) == 0:
-		return fmt.Errorf("%s is about managers: say with --back-identities which identities servers must have", g.origin("tls-servers"))
+	case e.backTLS && len(g.Security.Servers) > 0 && len(e.backIdentities) == 0:
+		return fmt.Errorf("%s is about managers: say with --back-identities which identities servers must have", g.Origin("tls-servers"))
 	}
 	return nil
 }
@@ -63,9 +63,9 @@ func (g *Settings) validateEnds() error {
 // keeper reads the certificates, if there are any. To show callers one takes one.
 func (g *Settings) keeper(log *slog.Logger) (*secure.Keeper, error) {
 	if g.ends.frontTLS && g.ends.frontCert == "" {
-		return g.security.OpenServer(log)
+		return g.Security.OpenServer(log)
 	}
-	return g.security.Open(log)
+	return g.Security.Open(log)
 }
 
 // front is what callers are served over; nil for plain text. They are asked for no
@@ -110,7 +110,7 @@ func (e *gatewayEnds) dial(own *secure.Keeper) dialFunc {
 // called, and not a byte goes to one that is elsewhere.
 func (g *Settings) dialPlainly() dialFunc {
 	d := &net.Dialer{KeepAlive: 15 * time.Second}
-	if !g.security.Insecure {
+	if !g.Security.Insecure {
 		d.Control = func(_, addr string, _ syscall.RawConn) error {
 			if address.Loopback(addr) {
 				return nil
@@ -137,7 +137,6 @@ func (e *gatewayEnds) probes(front *tls.Config) *tls.Config {
 	return front.Clone()
 }
 
-// greeting is where callers find the gateway.
 func (e *gatewayEnds) greeting(listening string) string { return urlOf(listening, e.frontTLS) }
 
 func urlOf(listening string, secured bool) string {
@@ -145,4 +144,36 @@ func urlOf(listening string, secured bool) string {
 		return "https://" + listening
 	}
 	return "http://" + listening
+}
+
+// A dialFunc connects to a server.
+type dialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// distrustPause is how long the log is silent about servers that could not be spoken to
+// over TLS, after a line: requests are tried again many times.
+const distrustPause = 10 * time.Second
+
+// tellDistrust has the log say when a server is there and cannot be spoken to over TLS: it
+// speaks plain text, or is somebody else. That does not mend itself, and callers only see
+// that it takes long. Servers that are not there are nothing new.
+func tellDistrust(dial dialFunc, log *slog.Logger) dialFunc {
+	if dial == nil {
+		return nil
+	}
+	throttle := logthrottle.New[struct{}](distrustPause)
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err == nil || ctx.Err() != nil || isDial(err) {
+			return conn, err
+		}
+		if _, ok := throttle.Allow(struct{}{}, 1); ok {
+			log.Warn("a server cannot be spoken to over TLS: its requests wait, and fail", "server", addr, "why", err)
+		}
+		return conn, err
+	}
+}
+
+func isDial(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
 }

@@ -205,7 +205,7 @@ func TestGatewayEndsFit(t *testing.T) {
 		"takes --front-tls":   {ends: gatewayEnds{healthTLS: true}},
 		"is for --back-tls":   {ends: gatewayEnds{backIdentities: []string{"spiffe://d/a"}}},
 		"need --tls-dir":      {ends: gatewayEnds{backTLS: true}},
-		"is about managers":   {ends: gatewayEnds{backTLS: true}, security: cli.Security{Dir: "x", Servers: []string{"spiffe://d/m"}}},
+		"is about managers":   {ends: gatewayEnds{backTLS: true}, Settings: daemon.Settings{Security: cli.Security{Dir: "x", Servers: []string{"spiffe://d/m"}}}},
 		"--back-identities: ": {ends: gatewayEnds{backTLS: true, backIdentities: []string{"no identity"}}},
 	} {
 		g.Flags = pflag.NewFlagSet("gateway", pflag.ContinueOnError)
@@ -229,7 +229,7 @@ func TestBackInPlainText(t *testing.T) {
 	if _, err := g.dialPlainly()(t.Context(), "tcp", "192.0.2.1:80"); err == nil || !strings.Contains(err.Error(), "would be spoken to in plain text: start the gateway with --back-tls, or with --insecure") {
 		t.Errorf("a server elsewhere: %v", err)
 	}
-	g.security.Insecure = true
+	g.Security.Insecure = true
 	within, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := g.dialPlainly()(within, "tcp", "192.0.2.1:80"); err == nil || strings.Contains(err.Error(), "plain text") {

@@ -74,7 +74,6 @@ func refuse(w http.ResponseWriter, kind, message string) {
 	_, _ = fmt.Fprintf(w, "{\"kind\":%q,\"message\":%q}\n", kind, message) // a caller that has gone needs no answer
 }
 
-// serve has a handler answer from now on.
 func (f *front) serve(handler http.Handler, release func()) {
 	f.handler.Store(&handler)
 	f.release = release

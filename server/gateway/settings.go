@@ -7,23 +7,74 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-	"github.com/leasehold-dev/leasehold/server/daemon"
-
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/leasehttp"
-	"github.com/leasehold-dev/leasehold/server/settings"
+	"github.com/leasehold-dev/leasehold/server/cli"
+	"github.com/leasehold-dev/leasehold/server/daemon"
 )
+
+const gatewayHelp = `Runs a gateway: a reverse proxy that forwards each HTTP request to the server that
+owns its key. Callers in any language use it in place of a load balancer. WebSockets
+and streams pass through.
+
+The key is the hash of a name in the request, and --key says where that is:
+
+  header:X-User   the value of a header
+  path:2          a segment of the path: 2 is alice in /users/alice/inbox
+  query:user      a parameter of the query
+  cookie:sid      the value of a cookie
+
+Several can be given; the first that is in a request is taken. Servers must take the
+key from the same place: those in Go with leasehttp.Middleware, which refuses what
+is not theirs, so that the gateway looks again and sends it to another. Others find
+the key in the header Leasehold-Key, and refuse with status 421 and the header
+"Leasehold-Refused: not-owner" before they have done anything.
+
+What it cannot forward it answers itself, with the header Leasehold-Error and a body
+of JSON that says what to do: 400 the key is missing; 413 the body is too long; 503
+nobody owns the key, or its owner has too much to do: try again; 502 and 504 the owner
+did not answer. Requests that may have been carried out are sent again only if they are
+idempotent.
+
+If no manager can be reached, it goes on with the table that it has, and /readyz on
+--health-listen says so. It waits for a manager when it starts. On Ctrl-C or SIGTERM it
+lets requests finish, for --drain at most.
+
+Callers and managers that are not on this computer are spoken to in plain text only with
+--insecure, which is for networks that can be trusted.
+
+Every flag can also be set by a variable, --max-body by LEASEHOLD_MAX_BODY, and by a
+YAML file that --config or LEASEHOLD_CONFIG names. Mind that --listen is a setting of
+managers, too.
+
+` + daemon.TracesHelp
+
+const gatewayExample = `  leasehold gateway -n presence --key header:X-User
+  curl -H 'X-User: alice' http://127.0.0.1:8080/status
+  leasehold gateway -n presence --key path:2 --key cookie:sid --listen :8080 --insecure \
+    --managers m1.example.com:7400,m2.example.com:7400,m3.example.com:7400`
+
+// NewCommand is the subcommand "gateway".
+func NewCommand() *cobra.Command {
+	g := &Settings{}
+	cmd := &cobra.Command{
+		Use:     "gateway",
+		Short:   "Run a gateway: HTTP to the owner of a request's key",
+		Long:    gatewayHelp,
+		Example: gatewayExample,
+		Args:    cli.NoArguments,
+	}
+	g.AddFlags(cmd)
+	g.CanPrint(cmd, g.Validate, g.Run)
+	return cmd
+}
 
 // Settings is what flags, the environment and a file say about how to run
 // a gateway. Once validated, what can be derived is filled in.
 type Settings struct {
-	Flags *pflag.FlagSet
-	File  string
+	daemon.Settings
 
 	managers  []string
 	namespace string
@@ -36,10 +87,7 @@ type Settings struct {
 	stall          time.Duration
 	drain          time.Duration
 	trustForwarded bool
-	security       cli.Security
 	ends           gatewayEnds
-	Log            cli.LogSettings
-	debug          daemon.Debug
 
 	maxBody, replay string // as they were written
 
@@ -57,10 +105,7 @@ const (
 
 // AddFlags is in the order in which the help lists them.
 func (g *Settings) AddFlags(cmd *cobra.Command) {
-	cmd.Flags().SortFlags = false
-	f := pflag.NewFlagSet("gateway", pflag.ContinueOnError)
-	f.SortFlags = false
-	g.Flags = f
+	f := g.Begin(cmd)
 	f.StringSliceVar(&g.managers, "managers", []string{cli.DefaultManager}, "`addresses` of managers, with commas between")
 	f.StringVarP(&g.namespace, "namespace", "n", "", "the `name` of the namespace whose servers are behind the gateway")
 	f.StringSliceVar(&g.keys, "key", nil, "where the key of a request is: header:NAME, path:NUMBER, query:NAME or cookie:NAME;\nseveral are tried in order")
@@ -73,51 +118,25 @@ func (g *Settings) AddFlags(cmd *cobra.Command) {
 	f.DurationVar(&g.stall, "stall", 5*time.Minute, "how long a caller may keep its request waiting, while it sends its body or takes its\nanswer; 0 for no bound")
 	f.DurationVar(&g.drain, "drain", 25*time.Second, "how long requests may go on when the gateway is stopped")
 	f.BoolVar(&g.trustForwarded, "trust-forwarded", false, "believe callers where their requests are from: X-Forwarded-For is added to, not\nreplaced. All callers must be proxies that can be trusted")
-	g.security.AddFlags(f, g.origin)
-	g.security.AddToken(f)
+	g.Security.AddFlags(f, g.Origin)
+	g.Security.AddToken(f)
 	g.ends.addFlags(f)
-	g.Log.AddFlags(f)
-	g.debug.AddFlags(f)
-	cli.AddSettings(cmd, f, &g.File)
-	g.Log.Complete(cmd)
+	g.Finish(cmd)
 	// The name is that of a flag just added, the only thing that can go wrong.
 	_ = cmd.RegisterFlagCompletionFunc("key", cobra.FixedCompletions(
 		[]string{"header:", "path:", "query:", "cookie:"}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 }
 
-// origin names a setting as whoever made it did.
-func (g *Settings) origin(flag string) string {
-	if g.Flags.Changed(flag) {
-		return settings.Origin(g.Flags.Lookup(flag))
-	}
-	return "--" + flag
-}
-
 // Validate says what is wrong with the settings, in terms of settings, and fills
 // in what can be derived.
 func (g *Settings) Validate() error {
-	for _, check := range []func() error{
-		g.validateManagers, g.validateAddresses, g.validateKey, g.validateBounds, g.validateSizes, g.security.Validate, g.validateEnds,
-	} {
-		if err := check(); err != nil {
-			return err
-		}
-	}
-	if err := g.debug.Validate(g.origin); err != nil {
-		return err
-	}
-	return g.Log.Validate(g.origin)
+	return g.Settings.Validate(
+		g.validateManagers, g.validateAddresses, g.validateKey, g.validateBounds, g.validateSizes, g.Security.Validate, g.validateEnds)
 }
 
 func (g *Settings) validateManagers() error {
-	if len(g.managers) == 0 || len(g.managers) > admin.MaxManagers {
-		return fmt.Errorf("%s: want 1 to %d addresses, have %d", g.origin("managers"), admin.MaxManagers, len(g.managers))
-	}
-	for i, addr := range g.managers {
-		g.managers[i] = strings.TrimSpace(addr)
-		if err := cli.CheckAddr(g.managers[i]); err != nil {
-			return fmt.Errorf("%s: %w", g.origin("managers"), err)
-		}
+	if err := cli.CheckManagers(g.Origin("managers"), g.managers); err != nil {
+		return err
 	}
 	if g.namespace == "" {
 		return errors.New("say with --namespace whose servers are behind the gateway")
@@ -127,19 +146,23 @@ func (g *Settings) validateManagers() error {
 
 func (g *Settings) validateAddresses() error {
 	if err := cli.CheckAddr(g.listen); err != nil {
-		return fmt.Errorf("%s: %w", g.origin("listen"), err)
+		return fmt.Errorf("%s: %w", g.Origin("listen"), err)
 	}
-	contacts := append(cli.Called(g.origin("managers"), g.managers, g.security.Tls()), cli.ContactAt(g.origin("listen"), g.listen, g.ends.frontTLS))
 	if g.health != "" {
 		if err := cli.CheckAddr(g.health); err != nil {
-			return fmt.Errorf("%s: %w", g.origin("health-listen"), err)
+			return fmt.Errorf("%s: %w", g.Origin("health-listen"), err)
 		}
 		if _, port, err := net.SplitHostPort(g.listen); err == nil && g.health == g.listen && port != "0" {
-			return fmt.Errorf("%s %s: that is where callers connect; give it a port of its own", g.origin("health-listen"), g.health)
+			return fmt.Errorf("%s %s: that is where callers connect; give it a port of its own", g.Origin("health-listen"), g.health)
 		}
-		contacts = append(contacts, cli.ContactAt(g.origin("health-listen"), g.health, g.ends.healthTLS))
 	}
-	return g.security.Expose(contacts)
+	if err := g.Security.Expose("managers", g.Security.Tls(), g.managers...); err != nil {
+		return err
+	}
+	if err := g.Security.Expose("listen", g.ends.frontTLS, g.listen); err != nil {
+		return err
+	}
+	return g.Security.Expose("health-listen", g.ends.healthTLS, g.health)
 }
 
 func (g *Settings) validateKey() error {
@@ -148,7 +171,7 @@ func (g *Settings) validateKey() error {
 	}
 	var err error
 	if g.key, err = leasehttp.ParseSource(strings.Join(g.keys, ",")); err != nil {
-		return fmt.Errorf("%s: %w", g.origin("key"), err)
+		return fmt.Errorf("%s: %w", g.Origin("key"), err)
 	}
 	return nil
 }
@@ -156,13 +179,13 @@ func (g *Settings) validateKey() error {
 func (g *Settings) validateBounds() error {
 	switch {
 	case g.maxOutstanding < 1 || g.maxOutstanding > maxGatewayOutstanding:
-		return fmt.Errorf("%s %d: want 1 to %d", g.origin("max-outstanding"), g.maxOutstanding, maxGatewayOutstanding)
+		return fmt.Errorf("%s %d: want 1 to %d", g.Origin("max-outstanding"), g.maxOutstanding, maxGatewayOutstanding)
 	case g.attempts < 1 || g.attempts > maxGatewayAttempts:
-		return fmt.Errorf("%s %d: want 1 to %d", g.origin("attempts"), g.attempts, maxGatewayAttempts)
+		return fmt.Errorf("%s %d: want 1 to %d", g.Origin("attempts"), g.attempts, maxGatewayAttempts)
 	case g.stall < 0:
-		return fmt.Errorf("%s %v: want a time, or 0 for no bound", g.origin("stall"), g.stall)
+		return fmt.Errorf("%s %v: want a time, or 0 for no bound", g.Origin("stall"), g.stall)
 	case g.drain < 0:
-		return fmt.Errorf("%s %v: want a time, or 0 to stop at once", g.origin("drain"), g.drain)
+		return fmt.Errorf("%s %v: want a time, or 0 to stop at once", g.Origin("drain"), g.drain)
 	}
 	return nil
 }
@@ -170,13 +193,13 @@ func (g *Settings) validateBounds() error {
 func (g *Settings) validateSizes() error {
 	var err error
 	if g.maxBytes, err = cli.ParseBytes(g.maxBody); err != nil {
-		return fmt.Errorf("%s: %w", g.origin("max-body"), err)
+		return fmt.Errorf("%s: %w", g.Origin("max-body"), err)
 	}
 	if g.replayBytes, err = cli.ParseBytes(g.replay); err != nil {
-		return fmt.Errorf("%s: %w", g.origin("replay"), err)
+		return fmt.Errorf("%s: %w", g.Origin("replay"), err)
 	}
 	if g.replayBytes > maxGatewayReplay {
-		return fmt.Errorf("%s %s: want at most %dMiB, which may be kept for each request", g.origin("replay"), g.replay, maxGatewayReplay>>20)
+		return fmt.Errorf("%s %s: want at most %dMiB, which may be kept for each request", g.Origin("replay"), g.replay, maxGatewayReplay>>20)
 	}
 	if g.replayBytes == 0 {
 		g.replayBytes = -1 // to the library 0 is the default

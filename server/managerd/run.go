@@ -3,14 +3,17 @@ package managerd
 import (
 	"context"
 	"errors"
-	"io"
+	"fmt"
 	"log/slog"
+	"net"
+	"strings"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-	"github.com/leasehold-dev/leasehold/server/daemon"
-
+	"github.com/leasehold-dev/leasehold/internal/runtime/address"
 	"github.com/leasehold-dev/leasehold/manager"
+	"github.com/leasehold-dev/leasehold/server/cli"
+	"github.com/leasehold-dev/leasehold/server/console"
+	"github.com/leasehold-dev/leasehold/server/daemon"
 )
 
 // handOverPatience is how long a manager that stops waits for the store to
@@ -18,9 +21,8 @@ import (
 // nothing to be gained: the others take over without a word from it.
 func (m *ManagerSettings) handOverPatience() time.Duration { return m.TTL + time.Second }
 
-// RunManager runs a manager until ctx ends.
-func RunManager(ctx context.Context, cfg ManagerSettings, out io.Writer, log *slog.Logger) error {
-	cli.WarnOfPlainText(cfg.Security.Exposed, log)
+// Run runs a manager until ctx ends.
+func (cfg *ManagerSettings) Run(ctx context.Context, out console.Screen, log *slog.Logger) error {
 	// What is wrong with an address is found out before any data is touched.
 	listener, err := daemon.ListenOn("listen", cfg.Listen)
 	if err != nil {
@@ -42,17 +44,12 @@ func RunManager(ctx context.Context, cfg ManagerSettings, out io.Writer, log *sl
 	registry := daemon.NewRegistry()
 	probes := daemon.ServeHealth(health, protected.pages(), protected.metrics(daemon.Scrapes(daemon.WithStore(registry), log), log), log)
 	defer probes.Stop()
-	stopDebug, err := cfg.Debug.Serve(log)
+	stopShared, err := cfg.Start(ctx, "leasehold-manager", log)
 	if err != nil {
 		return err
 	}
-	defer stopDebug()
-	stopTraces, err := daemon.ServeTraces(ctx, "leasehold-manager", log)
-	if err != nil {
-		return err
-	}
-	defer stopTraces()
-	kept, err := openStore(ctx, &cfg, protected, log)
+	defer stopShared()
+	kept, err := openStore(ctx, cfg, protected, log)
 	if err != nil {
 		return err
 	}
@@ -98,4 +95,84 @@ func RunManager(ctx context.Context, cfg ManagerSettings, out io.Writer, log *sl
 	}
 	stopping()
 	return errors.Join(err, stop())
+}
+
+// greeting is what a manager tells people once it listens: where, on what
+// data, and what to try next. The addresses are the real ones, whatever the
+// settings asked for; health is empty if HTTP is not served.
+func (m *ManagerSettings) greeting(listening, health string) string {
+	lines := []console.Entry{{"manager", console.Heading(listening)}}
+	if m.Advertise != "" && m.Advertise != listening {
+		lines = append(lines, console.Entry{"reached at", m.Advertise})
+	}
+	if health != "" {
+		base := "http://" + health
+		if m.Security.Tls() {
+			base = "https://" + health
+		}
+		lines = append(lines, console.Entry{"dashboard", base + "/"}, console.Entry{"health", base + "/readyz"})
+	}
+	lines = append(lines, m.where())
+	at := listening
+	if m.Advertise != "" {
+		at = m.Advertise
+	}
+	command := func(rest string) string {
+		switch {
+		case m.Security.Tls():
+			rest += " --tls-dir DIR" // of an operator, which is not ours
+		case at == cli.DefaultManager:
+			return "  leasehold " + rest
+		case !address.Loopback(at):
+			rest += " --" + cli.InsecureFlag
+		}
+		return "  leasehold " + rest + " --managers " + at
+	}
+	next := []string{
+		"", "To try next, in another terminal:", "",
+		command("namespace create presence"),
+		command("status"),
+		command("events --follow"),
+	}
+	return console.Facts(lines) + strings.Join(next, "\n") + "\n"
+}
+
+func (m *ManagerSettings) where() console.Entry {
+	switch {
+	case m.Store == inMemory:
+		return console.Entry{"tables", fmt.Sprintf("in memory only, with %s", console.Counted(len(m.Peers.Members)-1, "other manager"))}
+	case m.Store == inEtcd:
+		return console.Entry{"tables", fmt.Sprintf("in etcd at %s, under %s", strings.Join(m.Etcd.Endpoints, ", "), m.Etcd.Prefix)}
+	case len(m.Members) > 1:
+		return console.Entry{"tables", fmt.Sprintf("in %s, and with %s", m.DataDir, console.Counted(len(m.Members)-1, "other manager"))}
+	case m.Join != "":
+		return console.Entry{"tables", fmt.Sprintf("in %s, and with the group of %s", m.DataDir, m.Join)}
+	}
+	return console.Entry{"tables", "in " + m.DataDir}
+}
+
+// Usage says how much is left of what the process and its store have only so much of.
+func (k *KeptStore) Usage() []manager.Usage {
+	var all []manager.Usage
+	if k.Space != nil {
+		used, most := k.Space()
+		all = append(all, manager.Usage{What: "bytes of the store", Used: uint64(used), Most: uint64(most)})
+	}
+	if used, most, known := daemon.OpenFiles(); known {
+		all = append(all, manager.Usage{What: "open files", Used: used, Most: most})
+	}
+	return all
+}
+
+// httpAddr is where others reach a listener, as far as it knows: one on all addresses
+// has a port and no host. "" if there is none.
+func httpAddr(l net.Listener) string {
+	if l == nil {
+		return ""
+	}
+	addr, ok := l.Addr().(*net.TCPAddr)
+	if ok && addr.IP.IsUnspecified() {
+		return (&net.TCPAddr{Port: addr.Port}).String()
+	}
+	return l.Addr().String()
 }

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/http"
 	"os"
+	"strings"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -14,8 +17,14 @@ import (
 
 	"github.com/leasehold-dev/leasehold/access"
 	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
+	"github.com/leasehold-dev/leasehold/manager"
 	storagev1 "github.com/leasehold-dev/leasehold/proto/leasehold/storage/v1"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/secret"
 	"github.com/leasehold-dev/leasehold/secure"
+	"github.com/leasehold-dev/leasehold/server/cli"
+	"github.com/leasehold-dev/leasehold/server/dashboard"
+	"github.com/leasehold-dev/leasehold/server/httpauth"
 	"github.com/leasehold-dev/leasehold/server/store/etcd"
 )
 
@@ -29,7 +38,7 @@ func (m *ManagerSettings) validateSecurity() error {
 	case m.Security.Tls() && m.Access == "":
 		return errors.New("with TLS, --access must name the file that says who may do what: 'leasehold pki init' makes one, access.yaml")
 	case !m.Security.Tls() && m.Access != "":
-		return fmt.Errorf("%s says who may do what, and in plain text nobody can show who they are: say with --tls-dir where the certificates are", m.origin("access"))
+		return fmt.Errorf("%s says who may do what, and in plain text nobody can show who they are: say with --tls-dir where the certificates are", m.Origin("access"))
 	}
 	return nil
 }
@@ -45,7 +54,6 @@ type protection struct {
 	running sync.WaitGroup
 }
 
-// protect reads the certificates and the policy.
 func (m *ManagerSettings) protect(log *slog.Logger) (*protection, error) {
 	k, err := m.Security.OpenServer(log)
 	if err != nil {
@@ -75,7 +83,6 @@ func (p *protection) close() {
 	}
 }
 
-// dial connects to another manager.
 func (p *protection) dial(addr string) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+addr, append(wire.DialOptions(), grpc.WithTransportCredentials(p.client))...)
 }
@@ -122,4 +129,91 @@ func (p *protection) watchRoots(file string, log *slog.Logger) {
 			}
 		}
 	})
+}
+
+// pages is how health, metrics and the dashboard are served: over TLS if there is a
+// keeper, in plain text if the config is nil. Who has no certificate may log in.
+func (p *protection) pages() *tls.Config {
+	if p.keeper == nil {
+		return nil
+	}
+	return p.keeper.ServerTLS(secure.IfGiven)
+}
+
+// metrics lets those see the metrics who may see the status of some namespace, if there
+// is a policy: Prometheus has a certificate, or a token.
+func (p *protection) metrics(all http.Handler, log *slog.Logger) http.Handler {
+	if p.policy == nil {
+		return all
+	}
+	return httpauth.New(p.policy, log.With("audit", true)).Guard(leaseholdv1.AdminService_GetStatus_FullMethodName, all)
+}
+
+// dashboardSettings is how the dashboard is served, on the address for HTTP.
+type dashboardSettings struct {
+	Token secret.Text // of administrators; empty: there are none
+	Hosts []string    // under which names it may be asked for
+
+	tokenFile string
+}
+
+func (m *ManagerSettings) validateDashboard() error {
+	d := &m.Dashboard
+	for _, host := range d.Hosts {
+		if host == "" || strings.ContainsAny(host, ":/ ") {
+			return fmt.Errorf("%s: %q: want the name of a host, without port", m.Origin("dashboard-hosts"), host)
+		}
+	}
+	if d.tokenFile == "" {
+		return nil
+	}
+	if m.Security.Tls() {
+		return fmt.Errorf("%s is for a dashboard in plain text: over TLS, people log in with a token of the --access file; 'leasehold token' makes one", m.Origin("admin-token-file"))
+	}
+	if m.HTTP == "" {
+		return fmt.Errorf("%s is for the dashboard, and --http is \"\": there is none", m.Origin("admin-token-file"))
+	}
+	var err error
+	if d.Token, err = cli.ReadSecret(d.tokenFile); err == nil && d.Token.Len() < dashboard.MinToken {
+		err = errors.New("the token is too short to be safe: make one with openssl rand -hex 32")
+	}
+	if err != nil {
+		return cli.Fail(fmt.Errorf("%s: %w", m.Origin("admin-token-file"), err))
+	}
+	return nil
+}
+
+// newDashboard returns the dashboard of a manager, for a listener that may be
+// nil: then nobody sees it. It must be closed unless there is an error.
+func (m *ManagerSettings) newDashboard(of *manager.Manager, at net.Listener, by *protection, log *slog.Logger) (*dashboard.Dashboard, error) {
+	hosts := append([]string{}, m.Dashboard.Hosts...)
+	for _, addr := range []string{m.HTTP, of.Addr()} {
+		if host, _, err := net.SplitHostPort(addr); err == nil && host != "" {
+			hosts = append(hosts, host)
+		}
+	}
+	if by.keeper != nil {
+		hosts = append(hosts, by.keeper.Describe().Hosts...) // nobody else can serve under these
+	}
+	if m.Dashboard.Token.Len() > 0 && at != nil && !onLoopback(at.Addr()) {
+		log.Warn("administrators log in to the dashboard over HTTP, which others on the network can read: use TLS (--tls-dir)", "http", at.Addr())
+	}
+	return dashboard.New(dashboard.Config{
+		Admin: of.Admin(), Access: by.policy, Token: m.Dashboard.Token, Hosts: hosts, Logger: log.With("audit", true),
+	})
+}
+
+// pages is what a manager serves by HTTP: health, and for all else the dashboard.
+func pages(health, dashboard http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	for _, path := range []string{"/healthz", "/readyz", "/restartz"} {
+		mux.Handle(path, health)
+	}
+	mux.Handle("/", dashboard)
+	return mux
+}
+
+func onLoopback(addr net.Addr) bool {
+	tcp, ok := addr.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
 }

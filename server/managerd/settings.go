@@ -1,26 +1,24 @@
+// Package managerd is the process of a manager: its settings, its store, the group that it joins, its
+// pages and who may use them.
 package managerd
 
 import (
 	"time"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-	"github.com/leasehold-dev/leasehold/server/daemon"
-
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 	"github.com/leasehold-dev/leasehold/manager"
 	"github.com/leasehold-dev/leasehold/secret"
-	"github.com/leasehold-dev/leasehold/server/settings"
+	"github.com/leasehold-dev/leasehold/server/cli"
+	"github.com/leasehold-dev/leasehold/server/daemon"
 )
 
 // ManagerSettings is what flags, the environment and a file say about how to
 // run a manager. Once validated, it is consistent, and what can be derived is
 // filled in.
 type ManagerSettings struct {
-	Flags *pflag.FlagSet
-	File  string
+	daemon.Settings
 
 	Listen    string // where owners, lookups, tools and managers connect
 	Advertise string // how they reach it; empty if that is wherever it listens, whose port is 0
@@ -42,17 +40,13 @@ type ManagerSettings struct {
 
 	Dashboard dashboardSettings
 
-	Security cli.Security
-	Access   string // a file; empty: everybody may do everything
+	Access string // a file; empty: everybody may do everything
 
 	TTL   time.Duration // for how long a leader acts without renewing
 	Drift float64       // by how much the rates of the managers' clocks may differ
 
 	MaxConnections int
 	MaxHandshakes  int // in a second, of one address
-
-	Log   cli.LogSettings
-	Debug daemon.Debug
 
 	members []string // as they were written
 	quota   string
@@ -90,17 +84,14 @@ const PasswordFlag = "etcd-password"
 
 // AddFlags is in the order in which the help lists them.
 func (m *ManagerSettings) AddFlags(cmd *cobra.Command) {
-	cmd.Flags().SortFlags = false
-	f := pflag.NewFlagSet("manager", pflag.ContinueOnError)
-	f.SortFlags = false
-	m.Flags = f
+	f := m.Begin(cmd)
 	f.StringVar(&m.Listen, "listen", cli.DefaultManager, "the `address` to listen on")
 	f.StringVar(&m.Advertise, "advertise", "", "the `address` at which others reach this manager (default the one it listens on)")
 	f.StringVar(&m.HTTP, "http", "127.0.0.1:7401", "the `address` for the dashboard, health checks and metrics, /metrics; \"\" for none")
 	f.StringVar(&m.Dashboard.tokenFile, "admin-token-file", "", "a `file` that only we can read, with the token for which the dashboard takes orders\n(default it only shows)")
 	f.StringSliceVar(&m.Dashboard.Hosts, "dashboard-hosts", nil, "`names` under which browsers ask for the dashboard, besides localhost, addresses, and\nthe hosts of --http and --advertise")
 
-	m.Security.AddFlags(f, m.origin)
+	m.Security.AddFlags(f, m.Origin)
 	f.StringVar(&m.Access, "access", "", "a `file` that says who may do what; needed with TLS. It is read again when it changes")
 
 	f.StringVar(&m.Store, "store", "", "where the tables are: on disk, in etcd, or with flease nowhere but in memory\n(default disk, or etcd if --etcd is given)")
@@ -129,21 +120,7 @@ func (m *ManagerSettings) AddFlags(cmd *cobra.Command) {
 	f.Float64Var(&m.Drift, "drift", 1.20, "by how much the rates of two managers' clocks may differ; the same for all of a group")
 	f.IntVar(&m.MaxConnections, "max-connections", 1<<14, "how many connections there may be at a time; a quarter of them from one address or identity")
 	f.IntVar(&m.MaxHandshakes, "max-handshakes", 50, "with TLS: how many connections a second one address may begin. Raise it if very many\nowners and lookups come from one, as behind NAT")
-	m.Log.AddFlags(f)
-	m.Debug.AddFlags(f)
-	cli.AddSettings(cmd, f, &m.File)
-	m.Log.Complete(cmd)
+	m.Finish(cmd)
 	// The name is that of a flag just added, the only thing that can go wrong.
 	_ = cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions(storeNames, cobra.ShellCompDirectiveNoFileComp))
-}
-
-// given reports whether anybody has set a flag.
-func (m *ManagerSettings) given(flag string) bool { return m.Flags.Changed(flag) }
-
-// origin names a setting as whoever made it did.
-func (m *ManagerSettings) origin(flag string) string {
-	if m.given(flag) {
-		return settings.Origin(m.Flags.Lookup(flag))
-	}
-	return "--" + flag
 }

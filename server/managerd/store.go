@@ -11,12 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/runtime/store"
 	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/store/etcd"
 )
 
@@ -32,7 +31,6 @@ type KeptStore struct {
 	err   func() error    // then says why
 }
 
-// openStore opens the store that the settings name.
 func openStore(ctx context.Context, cfg *ManagerSettings, by *protection, log *slog.Logger) (*KeptStore, error) {
 	switch cfg.Store {
 	case inEtcd:
@@ -43,7 +41,6 @@ func openStore(ctx context.Context, cfg *ManagerSettings, by *protection, log *s
 	return embedStore(ctx, cfg, by, log)
 }
 
-// close ends the store, if there is one.
 func (k *KeptStore) close() error {
 	if k.store == nil {
 		return nil
@@ -94,7 +91,6 @@ func (e *etcdSettings) tls() (*tls.Config, error) {
 	return out, nil
 }
 
-// pair reads our certificate and its key.
 func (e *etcdSettings) pair(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	pair, err := tls.LoadX509KeyPair(e.Cert, e.Key)
 	if err != nil {
@@ -189,7 +185,6 @@ func checkGroup(ctx context.Context, cfg *ManagerSettings, group cli.Service, lo
 		cfg.Join, cfg.Name)
 }
 
-// joinGroup asks a manager of a running group to make room for this one.
 func joinGroup(ctx context.Context, cfg *ManagerSettings, embed *etcd.EmbedConfig, group cli.Service) error {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()

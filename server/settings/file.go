@@ -19,7 +19,7 @@ const maxFile = 1 << 20
 
 // readFile returns the settings of a YAML file. It keeps each value as it is
 // written, and not as YAML understands it: a name such as 007 is not a number.
-func readFile(path string, known []string) (map[string]any, error) {
+func readFile(path string, known []string) (map[string]Value, error) {
 	bad := func(format string, args ...any) error {
 		return leasehold.Errorf(op, leasehold.ErrInvalid, path, format, args...)
 	}
@@ -31,7 +31,7 @@ func readFile(path string, known []string) (map[string]any, error) {
 	if err != nil {
 		return nil, bad("%w", err)
 	}
-	values, lines := make(map[string]any), make(map[string]int)
+	values, lines := make(map[string]Value), make(map[string]int)
 	for i := 0; i+1 < len(top); i += 2 {
 		key, node := top[i], top[i+1]
 		switch before, twice := lines[key.Value]; {

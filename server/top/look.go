@@ -3,15 +3,17 @@ package top
 import (
 	"cmp"
 	"context"
+	"iter"
 	"slices"
+	"sync"
 	"time"
-
-	"github.com/leasehold-dev/leasehold/server/cli"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/server/cli"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 // A Snapshot is what "top" knows at one look, and a line of "top --json".
@@ -107,7 +109,6 @@ func statusOfLed(ctx context.Context, from *admin.Client) (status admin.Status, 
 	return status, err
 }
 
-// choose returns which namespace is meant.
 func (l *topLook) choose(there []admin.NamespaceStatus) string {
 	if l.Namespace == "" && len(there) > 0 {
 		l.Namespace = slices.MinFunc(there, func(a, b admin.NamespaceStatus) int { return cmp.Compare(a.Name, b.Name) }).Name
@@ -126,7 +127,6 @@ func (l *topLook) slow(ctx context.Context, from *admin.Client) {
 	}
 }
 
-// within asks about the namespace.
 func (l *topLook) within(ctx context.Context, from *admin.Client, s *Snapshot) error {
 	n, there := s.Status.Namespace(s.Namespace)
 	if !n.Ready {
@@ -169,7 +169,6 @@ func (l *topLook) hotKeys(ctx context.Context, from *admin.Client, namespace str
 	return known
 }
 
-// status is how the namespace fares, nil if there is none.
 func (s *Snapshot) status() *admin.NamespaceStatus {
 	if n, there := s.Status.Namespace(s.Namespace); there {
 		return &n
@@ -184,4 +183,178 @@ func configOf(all []admin.Namespace, name string) admin.Namespace {
 		}
 	}
 	return admin.Namespace{}
+}
+
+// topHistory is how many changes of a key are shown.
+const topHistory = 100
+
+// turnTo asks for what only the page needs that is looked at. Tables and histories, which
+// may be large, it asks for again only when something has changed, and not at every look.
+func (l *topLook) turnTo(ctx context.Context, from *admin.Client, s *Snapshot) {
+	known := l.paged
+	wish := Wish{s.Namespace, l.Page, l.Key}
+	lsn := s.status().LSN
+	fresh := known.Of == wish && known.Problem == "" && (l.pagedAt == lsn || l.looks%rarely != 1)
+	p := topPaged{Of: wish}
+	var err error
+	switch {
+	case l.Page == PageEvents:
+		p.Log = l.log.Tail(s.Namespace, MostLogged)
+	case l.Page == PageLookups:
+		p.lookups, err = from.Lookups(ctx, s.Namespace)
+		slices.SortStableFunc(p.lookups.Lookups, func(a, b admin.Lookup) int { return cmp.Compare(b.Behind, a.Behind) })
+	case fresh:
+		s.Paged = known
+		return
+	case l.Page == PageRanges:
+		var all admin.Ranges
+		all, err = from.Ranges(ctx, s.Namespace, "")
+		p.Ranges = all.Ranges
+	case l.Page == PageKey:
+		p.Found, err = findKey(ctx, from, s.Namespace, l.Key)
+	}
+	if err != nil {
+		p.Problem = cli.OneLine(err)
+	}
+	s.Paged, l.paged, l.pagedAt = p, p, lsn
+}
+
+func findKey(ctx context.Context, from *admin.Client, namespace, text string) (*topFound, error) {
+	key, err := keyTyped(text)
+	if err != nil {
+		return nil, err
+	}
+	found, err := from.Find(ctx, namespace, key.Key)
+	if err != nil {
+		return nil, err
+	}
+	history, err := from.History(ctx, namespace, key.Key, topHistory, time.Time{})
+	return &topFound{Key: key, Held: found.Range, History: history}, err
+}
+
+// A Log is the last events of all namespaces: as they are watched, and from the
+// journal what was before. Its methods may be called from many goroutines at once.
+type Log struct {
+	mu     sync.Mutex
+	Events []admin.Event   // by time, newest last
+	filled map[string]bool // the journal of these namespaces was read
+}
+
+// MostLogged bounds how many events are kept.
+const MostLogged = 1000
+
+// Add takes up events, unless they are known: the journal and the watch tell of the
+// same changes, and every watch begins with who leads.
+func (l *Log) Add(events ...admin.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range events {
+		l.insert(e)
+	}
+	if over := len(l.Events) - MostLogged; over > 0 {
+		l.Events = slices.Delete(l.Events, 0, over)
+	}
+}
+
+func (l *Log) insert(e admin.Event) {
+	at := len(l.Events)
+	for at > 0 && l.Events[at-1].At.After(e.At) {
+		at--
+	}
+	switch {
+	case e.Change != nil && slices.ContainsFunc(l.Events, func(other admin.Event) bool { return sameChange(e, other) }):
+		return
+	case e.Leader != nil:
+		if before := nextLeader(slices.Backward(l.Events[:at])); before >= 0 && *l.Events[before].Leader == *e.Leader {
+			return // nothing has changed since
+		}
+		// Who leads since earlier than was known began then.
+		if after := nextLeader(slices.All(l.Events[at:])); after >= 0 && *l.Events[at+after].Leader == *e.Leader {
+			l.Events = slices.Delete(l.Events, at+after, at+after+1)
+		}
+	}
+	l.Events = slices.Insert(l.Events, at, e)
+}
+
+func nextLeader(events iter.Seq2[int, admin.Event]) int {
+	for i, e := range events {
+		if e.Leader != nil {
+			return i
+		}
+	}
+	return -1
+}
+
+// sameChange reports whether two events are one change, told twice.
+func sameChange(e, other admin.Event) bool {
+	return e.Change != nil && other.Change != nil && e.Namespace == other.Namespace && e.Change.LSN == other.Change.LSN
+}
+
+func (l *Log) take(e admin.Event) {
+	if e.Missed > 0 {
+		l.gap(console.Counted(int(e.Missed), "event") + " missed: they came faster than they were read")
+	}
+	if e.Type == admin.EventGap {
+		l.gap(e.Text)
+		return
+	}
+	l.Add(e)
+}
+
+// gap notes that events were missed. The journal has those that matter most.
+func (l *Log) gap(why string) {
+	l.Add(admin.Event{Type: admin.EventGap, Text: why, At: time.Now()})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.filled = nil
+}
+
+// fill reads the journal of a namespace, if that is to be done.
+func (l *Log) fill(ctx context.Context, from *admin.Client, namespace string) {
+	l.mu.Lock()
+	filled := l.filled[namespace]
+	l.mu.Unlock()
+	if filled {
+		return
+	}
+	changes, _, err := from.Changes(ctx, namespace, 0, topEvents)
+	if err != nil {
+		return // it is too old to know, or the next look will tell
+	}
+	var past []admin.Event
+	for _, c := range slices.Backward(changes) {
+		past = append(past, c.Event(namespace))
+	}
+	l.Add(past...)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.filled == nil {
+		l.filled = make(map[string]bool)
+	}
+	l.filled[namespace] = true
+}
+
+// Leaders takes up who has led.
+func (l *Log) Leaders(list []admin.Leadership) {
+	var past []admin.Event
+	for _, s := range slices.Backward(list) {
+		past = append(past, s.Event())
+	}
+	l.Add(past...)
+}
+
+// Tail returns the last events of a namespace and of the group.
+func (l *Log) Tail(namespace string, most int) []admin.Event {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := []admin.Event{}
+	for _, e := range slices.Backward(l.Events) {
+		if e.Namespace == "" || e.Namespace == namespace {
+			if out = append(out, e); len(out) == most {
+				break
+			}
+		}
+	}
+	slices.Reverse(out)
+	return out
 }

@@ -4,12 +4,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
@@ -28,7 +27,6 @@ type topColumn struct {
 	cell  func(*topOwner) string
 }
 
-// topColumns are those that fit beside the name and the bar.
 func topColumns(width int) []topColumn {
 	all := []topColumn{
 		{console.Left("STATE"), 9, 0, (*topOwner).stateColoured},
@@ -101,7 +99,6 @@ func ownersTitle(s *Snapshot, v topView, rows, from, seen int) string {
 	return title
 }
 
-// cell pads a text to a width, and cuts what is more.
 func cell(text string, width int, right bool) string {
 	text = ansi.Truncate(text, width, "…")
 	pad := strings.Repeat(" ", width-lipgloss.Width(text))
@@ -111,7 +108,6 @@ func cell(text string, width int, right bool) string {
 	return text + pad
 }
 
-// stateName is what an owner is doing, in a word.
 func (o *topOwner) stateName() string {
 	if o.Late && !o.Suspended {
 		return "late"
@@ -151,7 +147,6 @@ func newFairness(owners []topOwner) fairness {
 	return f
 }
 
-// of is how many times its fair part an owner has.
 func (f fairness) of(o *topOwner) float64 {
 	have, part := o.Share, f.perWeight*o.Weight
 	if f.byLoad {

@@ -6,14 +6,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-	"github.com/leasehold-dev/leasehold/server/doctor"
-
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
+	"github.com/leasehold-dev/leasehold/server/doctor"
 )
 
 // A topPage is what the screen shows below the facts.
@@ -63,7 +62,6 @@ type topTable struct {
 	row     func(i int) []string
 }
 
-// table returns what is to be seen on a page, but for the owners'.
 func (s *Snapshot) table(v topView) topTable {
 	p := &s.Paged
 	switch v.page {
@@ -160,7 +158,6 @@ func ofThem(v topView, n int) string {
 	return fmt.Sprintf(", %s with %q", console.Grouped(uint64(n)), console.Shown(v.filter))
 }
 
-// topPageLines draws a page into so many lines.
 func topPageLines(s *Snapshot, v topView, room int) []string {
 	p := &s.Paged
 	switch {
@@ -190,7 +187,6 @@ func topPageLines(s *Snapshot, v topView, room int) []string {
 	return append(lines, strings.Split(strings.TrimSuffix(console.Table(t.columns, rows), "\n"), "\n")...)
 }
 
-// lines is where a key is, and why.
 func (f *topFound) lines() []string {
 	owner := console.Bad("nobody")
 	if f.Held.Owner != "" {
@@ -205,7 +201,6 @@ func (f *topFound) lines() []string {
 	return append(strings.Split(strings.TrimSuffix(text, "\n"), "\n"), "")
 }
 
-// keyTyped reads a key as somebody types it.
 func keyTyped(text string) (cli.KeyArgument, error) {
 	digits, hex := strings.CutPrefix(strings.ToLower(text), "0x")
 	if !hex {
@@ -219,7 +214,6 @@ func keyTyped(text string) (cli.KeyArgument, error) {
 	return cli.KeyArgument{Key: key}, nil
 }
 
-// pageNamed returns the page that a key of the keyboard is for.
 func pageNamed(key string) (topPage, bool) {
 	i := slices.Index(topPages[:], key)
 	return topPage(i), i >= 0 && topPage(i) != PageKey

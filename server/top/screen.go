@@ -5,12 +5,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
+	"github.com/dustin/go-humanize"
 
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
@@ -19,7 +19,7 @@ import (
 func topScreen(s *Snapshot, v topView) string {
 	lines := topTitle(s, v)
 	if v.help {
-		return fit(append(append(lines, ""), wrapped(TopKeysHelp, v.width, max(1, v.height))...), v, "any key goes back")
+		return fit(append(append(lines, ""), wrapped(topKeysHelp, v.width, max(1, v.height))...), v, "any key goes back")
 	}
 	trouble := topTrouble(s, v)
 	body := topBody(s, v, len(lines)+len(trouble))
@@ -59,7 +59,6 @@ func topKeys(v topView) string {
 	return "q leave  ? help  1-4 pages  f find a key  n/p namespace  / filter  s sort"
 }
 
-// topTitle is what, where and when.
 func topTitle(s *Snapshot, v topView) []string {
 	title := console.Heading("leasehold top") + "  " + console.OrDash(s.Namespace)
 	for i, n := range s.Status.Namespaces {
@@ -101,7 +100,6 @@ func seenThen(s *Snapshot) string {
 	return " The last picture:"
 }
 
-// wrapped breaks a text into lines, and leaves off what is too much.
 func wrapped(text string, width, most int) []string {
 	if text == "" {
 		return nil
@@ -133,7 +131,6 @@ func topBody(s *Snapshot, v topView, above int) []string {
 	return append(lines, topLatest(s, room.events)...)
 }
 
-// topUnready says why there is nothing to see.
 func topUnready(s *Snapshot) string {
 	n := s.status()
 	switch {
@@ -145,7 +142,6 @@ func topUnready(s *Snapshot) string {
 	return console.Bad("There is no namespace "+console.Shown(s.Namespace)+".") + " Create it with 'leasehold namespace create " + console.Shown(s.Namespace) + "'."
 }
 
-// topFacts is how the group and the namespace fare.
 func topFacts(s *Snapshot, v topView) []string {
 	d := &s.Status
 	leader := console.Bad("none")
@@ -190,7 +186,6 @@ func (s *Snapshot) vacantText() string {
 	return console.Bad(console.Percent(s.Vacant) + " of the keys vacant")
 }
 
-// silentMembers names the managers of the group whose stores do not answer.
 func silentMembers(members []admin.Member) string {
 	var silent []string
 	for _, m := range members {
@@ -202,4 +197,82 @@ func silentMembers(members []admin.Member) string {
 		return ""
 	}
 	return "; " + console.Bad(strings.Join(silent, ", ")+" not in touch")
+}
+
+// A topRoom is how many rows of each list there is room for.
+type topRoom struct{ owners, moves, hot, events int }
+
+// Lists have a blank line and a title above them, owners a title and the names of the
+// columns.
+const aboveList = 2
+
+// Lines from which on there is room for more than the least.
+const small, middling = 14, 24
+
+// topRooms shares the lines of a terminal: owners have what the others leave, and the
+// events what the owners leave. In a small one there are only owners.
+func topRooms(lines, owners int, s *Snapshot) topRoom {
+	r := topRoom{owners: lines - aboveList}
+	take := func(have, most int) int {
+		n := min(have, most)
+		if n > 0 {
+			r.owners -= n + aboveList
+		}
+		return n
+	}
+	if lines >= small {
+		r.events = take(len(s.Events), max(3, lines/4))
+		r.moves = take(len(s.Moves.Moves), max(1, lines/8))
+	}
+	if lines >= middling {
+		r.hot = take(len(s.HotKeys), max(1, lines/8))
+	}
+	if spare := r.owners - owners; spare > 0 {
+		if r.events > 0 {
+			r.events = min(len(s.Events), r.events+spare)
+		}
+		r.owners = owners
+	}
+	r.owners = max(0, r.owners)
+	return r
+}
+
+func topMoves(s *Snapshot, room int) []string {
+	moves := s.Moves.Moves[:min(room, len(s.Moves.Moves))]
+	if len(moves) == 0 {
+		return nil
+	}
+	lines := []string{"", console.Heading("moves") + fmt.Sprintf("  %d under way, %d waiting", s.Moves.UnderWay, s.Moves.Waiting)}
+	for _, m := range moves {
+		line := fmt.Sprintf("%-7s  %8s  %s → %s", m.State, console.Percent(m.Share), console.Shown(m.From), cli.OrNobody(m.To))
+		if m.ID != "" {
+			line += fmt.Sprintf("  %s, %s, %s", console.Counted(int(m.Records), "record"), humanize.IBytes(m.Bytes), cli.Seconds(m.Age))
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func topHot(s *Snapshot, room int) []string {
+	keys := s.HotKeys[:min(room, len(s.HotKeys))]
+	if len(keys) == 0 {
+		return nil
+	}
+	lines := []string{"", console.Heading("hot keys")}
+	for _, k := range keys {
+		lines = append(lines, fmt.Sprintf("%s  %10s  %s", k.Key, cli.Load(k.Rate), console.OrDash(k.Owner)))
+	}
+	return lines
+}
+
+func topLatest(s *Snapshot, room int) []string {
+	events := s.Events[max(0, len(s.Events)-room):]
+	if len(events) == 0 {
+		return nil
+	}
+	lines := []string{"", console.Heading("what happened")}
+	for _, e := range events {
+		lines = append(lines, clockText(e.At)+"  "+strings.Join(cli.EventWords(e), "  "))
+	}
+	return lines
 }

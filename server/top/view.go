@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	tea "charm.land/bubbletea/v2"
 )
 
 // A topView is how the user wants to see things.
@@ -27,7 +29,7 @@ type topView struct {
 	patience time.Duration
 }
 
-// A topSort is by what owners are sorted: an index of topSorts.
+// A topSort is by what owners are sorted: an index of sorts.
 type topSort int
 
 const (
@@ -36,18 +38,17 @@ const (
 	byName
 )
 
-var Sorts = [...]string{byLoad: "load", byShare: "share", byName: "name"}
+var sorts = [...]string{byLoad: "load", byShare: "share", byName: "name"}
 
 func sortNamed(name string) (topSort, error) {
-	if i := slices.Index(Sorts[:], name); i >= 0 {
+	if i := slices.Index(sorts[:], name); i >= 0 {
 		return topSort(i), nil
 	}
-	return 0, fmt.Errorf("--sort %q: want %s", name, strings.Join(Sorts[:], ", "))
+	return 0, fmt.Errorf("--sort %q: want %s", name, strings.Join(sorts[:], ", "))
 }
 
-func (s topSort) String() string { return Sorts[s] }
+func (s topSort) String() string { return sorts[s] }
 
-// compare sorts owners, those first that matter most.
 func (s topSort) compare(a, b *topOwner) int {
 	most := 0
 	switch s {
@@ -88,50 +89,49 @@ func (o *topOwner) has(lower string) bool {
 	return false
 }
 
-// mostFilter bounds what is typed to filter owners.
-const mostFilter = 64
+// Bounds on what is typed to filter rows, and to find a key.
+const mostFilter, mostKey = 64, 256
 
-// typed takes up a key while the filter is typed.
-func (v topView) typed(key, text string) topView {
+// edited is a line after a key of the keyboard was pressed.
+func edited(line, key, text string, most int) string {
 	switch {
-	case key == "enter":
-		v.filtering = false
-	case key == "esc":
-		v.filtering, v.filter = false, ""
 	case key == "backspace":
-		_, size := utf8.DecodeLastRuneInString(v.filter)
-		v.filter = v.filter[:len(v.filter)-size]
-	case len(v.filter)+len(text) <= mostFilter:
-		v.filter += text
+		_, size := utf8.DecodeLastRuneInString(line)
+		return line[:len(line)-size]
+	case len(line)+len(text) <= most:
+		return line + text
+	}
+	return line
+}
+
+func (v topView) typed(key, text string) topView {
+	switch key {
+	case "enter":
+		v.filtering = false
+	case "esc":
+		v.filtering, v.filter = false, ""
+	default:
+		v.filter = edited(v.filter, key, text, mostFilter)
 	}
 	v.scroll = 0
 	return v
 }
 
-// mostKey bounds what is typed to find a key.
-const mostKey = 256
-
 // asked takes up a key of the keyboard while a key of the namespace is typed.
 func (v topView) asked(key, text string) topView {
-	switch {
-	case key == "esc" || key == "enter":
+	if key == "esc" || key == "enter" {
 		v.finding, v.typing = false, ""
-	case key == "backspace":
-		_, size := utf8.DecodeLastRuneInString(v.typing)
-		v.typing = v.typing[:len(v.typing)-size]
-	case len(v.typing)+len(text) <= mostKey:
-		v.typing += text
+	} else {
+		v.typing = edited(v.typing, key, text, mostKey)
 	}
 	return v
 }
 
-// found turns to the key that was typed.
 func (v topView) found() topView {
 	v.page, v.sought, v.finding, v.typing, v.scroll, v.filter = PageKey, v.typing, false, "", 0, ""
 	return v
 }
 
-// command takes up any other key, where there are so many rows to be seen.
 func (v topView) command(key string, rows int) topView {
 	page := max(1, v.height/2)
 	if to, ok := pageNamed(key); ok {
@@ -142,7 +142,7 @@ func (v topView) command(key string, rows int) topView {
 	case topPages[PageKey]:
 		v.finding, v.typing = true, ""
 	case "s":
-		v.sort, v.scroll = (v.sort+1)%topSort(len(Sorts)), 0
+		v.sort, v.scroll = (v.sort+1)%topSort(len(sorts)), 0
 	case "/":
 		v.filtering = true
 	case "?", "h":
@@ -166,8 +166,8 @@ func (v topView) command(key string, rows int) topView {
 	return v
 }
 
-// TopKeysHelp fits into a narrow terminal too.
-const TopKeysHelp = `  q, Ctrl-C       leave
+// topKeysHelp fits into a narrow terminal too.
+const topKeysHelp = `  q, Ctrl-C       leave
   n, p, ← →       the next namespace, the one before
   1, 2, 3, 4      owners, ranges, lookups, events
   f               find a key: who has it, and who had it
@@ -180,3 +180,118 @@ The bar of an owner is its load against its fair part, which
 is what it would have if all loads were spread by weight:
 half a bar is the fair part, a full one twice that or more.
 If no owner reports loads it is the share of the keys.`
+
+// topPatience is how old a picture may be beyond the time between two looks before it
+// is said to be old.
+const topPatience = 2 * time.Second
+
+// topTick is sent once a second, so that it is noticed when nothing else happens.
+type topTick time.Time
+
+func tickTop() tea.Cmd { return tea.Tick(time.Second, func(t time.Time) tea.Msg { return topTick(t) }) }
+
+// A topModel is what the terminal shows. It is bubbletea's idea of one: a value that
+// messages turn into another.
+type topModel struct {
+	seen   *Snapshot // nil until something was
+	view   topView
+	choose func(Wish)
+}
+
+func (m topModel) Init() tea.Cmd { return tickTop() }
+
+func (m topModel) Update(message tea.Msg) (tea.Model, tea.Cmd) {
+	switch message := message.(type) {
+	case *Snapshot:
+		if m.seen != nil && message.Namespace != m.seen.Namespace {
+			m.view.scroll = 0
+		}
+		m.seen, m.view.now = message, message.At
+	case topTick:
+		m.view.now = time.Time(message)
+		return m, tickTop()
+	case tea.WindowSizeMsg:
+		m.view.width, m.view.height = message.Width, message.Height
+	case tea.KeyPressMsg:
+		return m.pressed(message)
+	}
+	return m, nil
+}
+
+func (m topModel) pressed(key tea.KeyPressMsg) (tea.Model, tea.Cmd) {
+	name := key.String()
+	switch {
+	case name == "ctrl+c":
+		return m, tea.Quit
+	case m.view.finding && name == "enter" && m.view.typing != "":
+		m.view = m.view.found()
+		m.wish(m.namespace())
+	case m.view.finding:
+		m.view = m.view.asked(name, key.Text)
+	case m.view.filtering:
+		m.view = m.view.typed(name, key.Text)
+	case m.view.help:
+		m.view.help = false // any key
+	default:
+		switch name {
+		case "q":
+			return m, tea.Quit
+		case "n", "right", "tab":
+			m.turn(1)
+		case "p", "left", "shift+tab":
+			m.turn(-1)
+		default:
+			before := m.view.page
+			if m.view = m.view.command(name, m.rows()); m.view.page != before {
+				m.wish(m.namespace())
+			}
+		}
+	}
+	return m, nil
+}
+
+func (m topModel) turn(by int) {
+	if m.seen == nil || len(m.seen.Status.Namespaces) == 0 {
+		return
+	}
+	all := m.seen.Status.Namespaces
+	at := 0
+	for i, n := range all {
+		if n.Name == m.seen.Namespace {
+			at = (i + by + len(all)) % len(all)
+		}
+	}
+	m.wish(all[at].Name)
+}
+
+func (m topModel) namespace() string {
+	if m.seen == nil {
+		return ""
+	}
+	return m.seen.Namespace
+}
+
+func (m topModel) wish(namespace string) {
+	m.choose(Wish{namespace, m.view.page, m.view.sought})
+}
+
+func (m topModel) rows() int {
+	switch {
+	case m.seen == nil:
+		return 0
+	case m.view.page == pageOwners:
+		return len(topRows(m.seen, m.view))
+	}
+	return m.seen.table(m.view).rows
+}
+
+func (m topModel) View() tea.View {
+	text := "Asking the managers ...\n"
+	if m.seen != nil {
+		text = topScreen(m.seen, m.view)
+	}
+	v := tea.NewView(strings.TrimSuffix(text, "\n"))
+	v.AltScreen = true
+	v.WindowTitle = "leasehold top"
+	return v
+}

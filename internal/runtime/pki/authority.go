@@ -1,6 +1,7 @@
 package pki
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -8,10 +9,13 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/big"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,7 +83,6 @@ func commonName(domain string, key []byte) string {
 	return fmt.Sprintf("CA %x of %s", sum[:4], domain)
 }
 
-// sign gives a certificate its number and signs it.
 func (a *authority) sign(template, parent *x509.Certificate, key *ecdsa.PublicKey) (*x509.Certificate, error) {
 	number, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
@@ -93,7 +96,6 @@ func (a *authority) sign(template, parent *x509.Certificate, key *ecdsa.PublicKe
 	return x509.ParseCertificate(der)
 }
 
-// issue makes a certificate, and a new key for it.
 func (a *authority) issue(p *Party, now time.Time, lifetime time.Duration) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	if now.After(a.cert.NotAfter) {
 		return nil, nil, leasehold.Errorf("issue certificate", leasehold.ErrInvalid, p.String(), "the CA itself expired on %s: make a new one in another directory", a.cert.NotAfter.UTC().Format(time.DateOnly))
@@ -156,4 +158,66 @@ type Issued struct {
 	Dir      string // with tls.crt, tls.key and ca.crt
 	NotAfter time.Time
 	Renewed  bool // there was one of the same identity before
+}
+
+// listLifetime is how long a list says that it is the newest. Nobody is refused
+// when it is over; logs ask for a newer one.
+const listLifetime = 365 * day
+
+// Revoke adds certificates to the CA's revocation list, and returns the list's
+// file. Those that are on it already stay on it.
+func (d *Directory) Revoke(certs []*x509.Certificate, now time.Time) (string, error) {
+	file := d.Path(listFile)
+	bad := func(format string, args ...any) (string, error) {
+		return "", leasehold.Errorf("revoke", leasehold.ErrInvalid, file, format, args...)
+	}
+	list := &x509.RevocationList{Number: big.NewInt(1), ThisUpdate: now.Add(-backdated), NextUpdate: now.Add(listLifetime)}
+	before, err := d.readList(file)
+	if err != nil {
+		return bad("%w", err)
+	}
+	if before != nil {
+		list.Number.Add(list.Number, before.Number)
+		list.RevokedCertificateEntries = before.RevokedCertificateEntries
+	}
+	for _, cert := range certs {
+		if err := cert.CheckSignatureFrom(d.ca.cert); err != nil || bytes.Equal(cert.Raw, d.ca.cert.Raw) {
+			return bad("the certificate with serial number %x was not issued by this CA", cert.SerialNumber)
+		}
+		if !listed(list, cert.SerialNumber) {
+			list.RevokedCertificateEntries = append(list.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: cert.SerialNumber, RevocationTime: now})
+		}
+	}
+	der, err := x509.CreateRevocationList(rand.Reader, list, d.ca.cert, d.ca.key)
+	if err != nil {
+		return bad("%w", err)
+	}
+	return file, writeFile(file, pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: der}), 0o644)
+}
+
+func listed(list *x509.RevocationList, number *big.Int) bool {
+	return slices.ContainsFunc(list.RevokedCertificateEntries, func(e x509.RevocationListEntry) bool { return e.SerialNumber.Cmp(number) == 0 })
+}
+
+// readList reads the list as we have written it, nil if there is none.
+func (d *Directory) readList(file string) (*x509.RevocationList, error) {
+	text, err := readFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	b, _ := pem.Decode(text)
+	if b == nil {
+		return nil, errors.New("it is no revocation list in PEM")
+	}
+	list, err := x509.ParseRevocationList(b.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	if err := list.CheckSignatureFrom(d.ca.cert); err != nil {
+		return nil, err
+	}
+	return list, nil
 }

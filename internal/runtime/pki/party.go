@@ -14,6 +14,11 @@
 package pki
 
 import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -47,7 +52,6 @@ type Party struct {
 	Hosts     []string            // host names and addresses where it serves
 }
 
-// bad says what is wrong with a party.
 func (p *Party) bad(format string, args ...any) error {
 	return leasehold.Errorf("certificate", leasehold.ErrInvalid, p.String(), format, args...)
 }
@@ -77,7 +81,6 @@ func (p *Party) check(domain string) error {
 	return nil
 }
 
-// completeHosts checks a party's hosts, and fills in what goes without saying.
 func (p *Party) completeHosts() error {
 	if !p.serves() {
 		if len(p.Hosts) > 0 {
@@ -120,7 +123,6 @@ func (p *Party) serves() bool {
 	return p.Role == Manager || p.Role == Owner || p.Role == Lookup && len(p.Hosts) > 0
 }
 
-// segments are the identity's path.
 func (p *Party) segments() []string {
 	all := []string{string(p.Role)}
 	if p.namespaced() {
@@ -139,5 +141,84 @@ func (p *Party) Identity(domain string) secure.Identity {
 	return secure.Identity(fmt.Sprintf("spiffe://%s/%s", domain, p))
 }
 
-// dir is where the party's files are, in the directory of its CA.
 func (p *Party) dir() string { return filepath.Join(p.segments()...) }
+
+const policyHead = `# Who may do what; everybody else may do nothing. "leasehold pki init" wrote this
+# for the certificates that it made. It is yours now: it is read again when it
+# changes.
+#
+# {name} stands for an owner's name: whoever has the certificate of an owner may
+# use that name and no other. Managers and operators are named one by one.
+rules:
+`
+
+// Policy is the text of an access policy that permits these parties what their
+// roles say: owners of a namespace all, by their names, and the others exactly.
+func Policy(domain string, parties []Party) string {
+	var text strings.Builder
+	text.WriteString(policyHead)
+	seen := make(map[string]bool)
+	for _, p := range parties {
+		if rule := Rule(domain, p); !seen[rule] {
+			seen[rule] = true
+			text.WriteString(rule)
+		}
+	}
+	return text.String()
+}
+
+// Rule is the rule that permits one party what its role says.
+func Rule(domain string, p Party) string {
+	namespaces := "*"
+	if p.namespaced() {
+		namespaces = string(p.Namespace)
+	}
+	if p.Role == Owner {
+		p.Name = "{name}"
+	}
+	// Quoted, since a namespace may be called 1.0 or null.
+	return fmt.Sprintf("  - identity: %q\n    role: %s\n    namespaces: [%q]\n", p.Identity(domain), p.Role, namespaces)
+}
+
+// Managers returns the identities that managers have by the CAs of a file, if all of them
+// are such as [Create] makes: then no other certificate is a manager's, whatever host it
+// is for. Of other CAs nobody here knows how they call managers: the answer is nil.
+func Managers(roots string) []secure.Identity {
+	certs, err := ReadCertificates(roots)
+	if err != nil {
+		return nil // whoever goes by the file says what is wrong with it
+	}
+	var all []secure.Identity
+	for _, cert := range certs {
+		domain, made := domainOf(cert)
+		if !made {
+			return nil
+		}
+		p := Party{Role: Manager, Name: "{name}"}
+		all = append(all, p.Identity(domain))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// domainOf returns the domain of a CA that Create has made.
+func domainOf(ca *x509.Certificate) (domain string, made bool) {
+	if !ca.IsCA || len(ca.URIs) != 1 || ca.URIs[0].Scheme != "spiffe" || !slices.Equal(ca.Subject.Organization, []string{organization}) {
+		return "", false
+	}
+	domain = ca.URIs[0].Host
+	return domain, slices.Equal(ca.PermittedURIDomains, []string{domain})
+}
+
+// tokenPrefix lets people and scanners for secrets see what it is.
+const tokenPrefix = "leasehold_"
+
+// NewToken draws a bearer token of 256 bits, and its SHA-256 in hexadecimal,
+// which is all that a policy needs to know of it.
+func NewToken() (token, hash string) {
+	var random [32]byte
+	_, _ = rand.Read(random[:]) // it never fails
+	token = tokenPrefix + base64.RawURLEncoding.EncodeToString(random[:])
+	sum := sha256.Sum256([]byte(token))
+	return token, hex.EncodeToString(sum[:])
+}

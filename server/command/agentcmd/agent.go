@@ -1,9 +1,9 @@
+// Package agentcmd is the subcommand "agent": the lookup library for other languages, as a local process.
 package agentcmd
 
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -11,19 +11,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-	"github.com/leasehold-dev/leasehold/server/daemon"
-
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/access"
-	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/secure"
 	"github.com/leasehold-dev/leasehold/server/agent"
+	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
-	"github.com/leasehold-dev/leasehold/server/settings"
+	"github.com/leasehold-dev/leasehold/server/daemon"
 )
 
 const agentHelp = `Runs an agent: a local HTTP/JSON API that gives programs in any language what the
@@ -51,8 +47,7 @@ const agentExample = `  leasehold agent
 
 // agentSettings is what flags, the environment and a file say about an agent.
 type agentSettings struct {
-	flags *pflag.FlagSet
-	file  string
+	daemon.Settings
 
 	Listen   string
 	Managers []string
@@ -62,11 +57,8 @@ type agentSettings struct {
 
 	MaxOwners, MaxNamespaces, MaxStreams, MaxConns int
 
-	Security cli.Security
-	Log      cli.LogSettings
-	Debug    daemon.Debug
-
-	socketMode string
+	mode       string // of a socket, as it was written
+	socketMode os.FileMode
 }
 
 func New() *cobra.Command {
@@ -79,97 +71,71 @@ func New() *cobra.Command {
 		Args:    cli.NoArguments,
 	}
 	cfg.addFlags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := cli.Fill(cmd, cfg.flags, cfg.file); err != nil {
-			return err
-		}
-		mode, err := cfg.validate()
-		if err != nil {
-			return err
-		}
-		return cfg.run(cmd.Context(), mode, console.New(cmd.OutOrStdout()), cmd.ErrOrStderr())
-	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cfg.Run(cmd, cfg.validate, cfg.run) }
 	return cmd
 }
 
 // addFlags is in the order in which the help lists them.
 func (a *agentSettings) addFlags(cmd *cobra.Command) {
-	cmd.Flags().SortFlags = false
-	f := pflag.NewFlagSet("agent", pflag.ContinueOnError)
-	f.SortFlags = false
-	a.flags = f
+	f := a.Begin(cmd)
 	f.StringVar(&a.Listen, "listen", "127.0.0.1:7404", "the `address` to listen on: host:port of this computer, or unix:/path")
 	f.StringSliceVar(&a.Managers, "managers", []string{cli.DefaultManager}, "`addresses` of managers, with commas between")
 	f.DurationVar(&a.Promise, "promise", time.Second, "for how long an answer may stay true: keys that go to another owner wait for as long")
-	f.StringVar(&a.socketMode, "socket-mode", "600", "the permissions of a unix: socket, in octal")
+	f.StringVar(&a.mode, "socket-mode", "600", "the permissions of a unix: socket, in octal")
 	f.StringVar(&a.Access, "access", "", "a `file` that says which programs may be which owners, and look up what, as that of\nmanagers does; the agent then speaks TLS, and programs show a certificate\n(default whoever reaches the agent may)")
 	f.StringSliceVar(&a.Hosts, "host", nil, "a `name` by which programs call the agent, besides localhost and addresses")
 	f.IntVar(&a.MaxOwners, "max-owners", 64, "how many programs may have joined at a time")
 	f.IntVar(&a.MaxNamespaces, "max-namespaces", 64, "how many namespaces may be looked up at a time")
 	f.IntVar(&a.MaxStreams, "max-streams", 256, "how many streams may be open at a time")
 	f.IntVar(&a.MaxConns, "max-conns", 1024, "how many connections may be open at a time")
-	a.Security.AddFlags(f, a.origin)
-	a.Log.AddFlags(f)
-	a.Debug.AddFlags(f)
-	cli.AddSettings(cmd, f, &a.file)
-	a.Log.Complete(cmd)
-}
-
-func (a *agentSettings) origin(flag string) string {
-	if f := a.flags.Lookup(flag); f.Changed {
-		return settings.Origin(f)
-	}
-	return "--" + flag
+	a.Security.AddFlags(f, a.Origin)
+	a.Finish(cmd)
 }
 
 // validate says what is wrong in terms of settings; what the agent itself refuses, it
-// says as well as we could. It returns the permissions of a socket.
-func (a *agentSettings) validate() (os.FileMode, error) {
-	if n := len(a.Managers); n == 0 || n > admin.MaxManagers {
-		return 0, fmt.Errorf("%s: want 1 to %d addresses, have %d", a.origin("managers"), admin.MaxManagers, n)
+// says as well as we could.
+func (a *agentSettings) validate() error {
+	return a.Settings.Validate(a.validateAddresses, a.validateBounds, a.Security.Validate, a.validateAccess)
+}
+
+func (a *agentSettings) validateAddresses() error {
+	if err := cli.CheckManagers(a.Origin("managers"), a.Managers); err != nil {
+		return err
 	}
-	for i, addr := range a.Managers {
-		a.Managers[i] = strings.TrimSpace(addr)
-		if err := cli.CheckAddr(a.Managers[i]); err != nil {
-			return 0, fmt.Errorf("%s: %w", a.origin("managers"), err)
-		}
+	if err := a.Security.Expose("managers", a.Security.Tls(), a.Managers...); err != nil {
+		return err
 	}
-	contacts := cli.Called(a.origin("managers"), a.Managers, a.Security.Tls())
-	if !strings.HasPrefix(a.Listen, "unix:") && cli.CheckAddr(a.Listen) == nil { // else the agent refuses it
-		contacts = append(contacts, cli.ContactAt(a.origin("listen"), a.Listen, a.Access != ""))
+	if strings.HasPrefix(a.Listen, "unix:") || cli.CheckAddr(a.Listen) != nil {
+		return nil // the agent says what is wrong
 	}
-	if err := a.Security.Expose(contacts); err != nil {
-		return 0, err
-	}
+	return a.Security.Expose("listen", a.Access != "", a.Listen)
+}
+
+func (a *agentSettings) validateBounds() error {
 	for flag, n := range map[string]int{"max-owners": a.MaxOwners, "max-namespaces": a.MaxNamespaces, "max-streams": a.MaxStreams, "max-conns": a.MaxConns} {
 		if n < 1 {
-			return 0, fmt.Errorf("%s %d: want 1 or more", a.origin(flag), n)
+			return fmt.Errorf("%s %d: want 1 or more", a.Origin(flag), n)
 		}
 	}
 	if a.Promise <= 0 {
-		return 0, fmt.Errorf("%s %v: want a time above 0", a.origin("promise"), a.Promise)
+		return fmt.Errorf("%s %v: want a time above 0", a.Origin("promise"), a.Promise)
 	}
-	mode, err := strconv.ParseUint(a.socketMode, 8, 32)
+	mode, err := strconv.ParseUint(a.mode, 8, 32)
 	if err != nil || mode > 0o777 {
-		return 0, fmt.Errorf("%s %q: want permissions in octal, such as 600 or 660", a.origin("socket-mode"), a.socketMode)
+		return fmt.Errorf("%s %q: want permissions in octal, such as 600 or 660", a.Origin("socket-mode"), a.mode)
 	}
-	for _, check := range []func() error{a.Security.Validate, a.validateAccess, func() error { return a.Debug.Validate(a.origin) }} {
-		if err := check(); err != nil {
-			return 0, err
-		}
-	}
-	return os.FileMode(mode), a.Log.Validate(a.origin)
+	a.socketMode = os.FileMode(mode)
+	return nil
 }
 
-// validateAccess wants a policy and a certificate together.
 func (a *agentSettings) validateAccess() error {
 	switch {
 	case a.Access == "":
 		return nil
 	case !a.Security.Tls():
-		return fmt.Errorf("%s says who may do what, and in plain text nobody can show who they are: say with --tls-dir where the agent's certificate is", a.origin("access"))
+		return fmt.Errorf("%s says who may do what, and in plain text nobody can show who they are: say with --tls-dir where the agent's certificate is", a.Origin("access"))
 	case strings.HasPrefix(a.Listen, "unix:"):
-		return fmt.Errorf("%s is for programs that come by the network: of a socket the permissions say who may, see --socket-mode", a.origin("access"))
+		return fmt.Errorf("%s is for programs that come by the network: of a socket the permissions say who may, see --socket-mode", a.Origin("access"))
 	}
 	return nil
 }
@@ -201,10 +167,8 @@ func (a *agentSettings) open(log *slog.Logger) (*secure.Keeper, error) {
 	return a.Security.Open(log)
 }
 
-// run runs an agent until the context ends.
-func (a *agentSettings) run(ctx context.Context, mode os.FileMode, out console.Screen, errs io.Writer) error {
-	log, registry := a.Log.Logger(errs), daemon.NewRegistry()
-	cli.WarnOfPlainText(a.Security.Exposed, log)
+func (a *agentSettings) run(ctx context.Context, out console.Screen, log *slog.Logger) error {
+	registry := daemon.NewRegistry()
 	keeper, err := a.open(log)
 	if err != nil {
 		return err
@@ -212,16 +176,11 @@ func (a *agentSettings) run(ctx context.Context, mode os.FileMode, out console.S
 	if keeper != nil {
 		defer keeper.Close()
 	}
-	stopDebug, err := a.Debug.Serve(log)
+	stopShared, err := a.Start(ctx, "leasehold-agent", log)
 	if err != nil {
 		return cli.Fail(err)
 	}
-	defer stopDebug()
-	stopTraces, err := daemon.ServeTraces(ctx, "leasehold-agent", log)
-	if err != nil {
-		return cli.Fail(err)
-	}
-	defer stopTraces()
+	defer stopShared()
 	cfg := agent.Config{
 		Managers: a.Managers, Credentials: a.Security.Dialling(keeper), MaxPromise: a.Promise, Hosts: a.Hosts,
 		MaxOwners: a.MaxOwners, MaxNamespaces: a.MaxNamespaces, MaxStreams: a.MaxStreams, MaxConns: a.MaxConns,
@@ -238,7 +197,7 @@ func (a *agentSettings) run(ctx context.Context, mode os.FileMode, out console.S
 	if err != nil {
 		return err
 	}
-	listener, err := agent.Listen(a.Listen, a.Security.Insecure || policy != nil, mode)
+	listener, err := agent.Listen(a.Listen, a.Security.Insecure || policy != nil, a.socketMode)
 	if err != nil {
 		served.Close(ctx)
 		if leasehold.KindOf(err) == leasehold.ErrInvalid {
@@ -252,15 +211,11 @@ func (a *agentSettings) run(ctx context.Context, mode os.FileMode, out console.S
 		_ = listener.Close() // it was never used
 		return err
 	}
-	stop := context.AfterFunc(ctx, daemon.Ready(a.Log.Logger(errs), "an agent on "+at))
+	stop := context.AfterFunc(ctx, daemon.Ready(log, "an agent on "+at))
 	defer stop()
-	if err := served.Serve(ctx, listener); err != nil {
-		return cli.Fail(err)
-	}
-	return nil
+	return cli.Failure(served.Serve(ctx, listener))
 }
 
-// greeting says where the agent is, and what to try.
 func (a *agentSettings) greeting(network, at string) string {
 	curl := "curl -s 'http://" + at
 	if a.Access != "" {

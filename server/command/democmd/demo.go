@@ -1,18 +1,24 @@
+// Package democmd is the subcommand "demo": a cluster of processes on this computer, and what happens to it.
 package democmd
 
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
+	"runtime"
+	"runtime/debug"
 	"time"
-
-	"github.com/leasehold-dev/leasehold/server/cli"
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/server/cli"
+	"github.com/leasehold-dev/leasehold/server/command/managercmd"
 	"github.com/leasehold-dev/leasehold/server/console"
 	"github.com/leasehold-dev/leasehold/server/demo"
 	"github.com/leasehold-dev/leasehold/server/demo/view"
+	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
 const demoHelp = `Starts three managers and five servers of a small presence service, each a process
@@ -125,7 +131,6 @@ func New() *cobra.Command {
 	return cmd
 }
 
-// run runs the demo, shows it, and judges the result.
 func (o *Options) run(cmd *cobra.Command) error {
 	out, errs := console.New(cmd.OutOrStdout()), console.New(cmd.ErrOrStderr())
 	live := out.Terminal && !o.json
@@ -150,17 +155,12 @@ func (o *Options) run(cmd *cobra.Command) error {
 	if err != nil {
 		return cli.Fail(fmt.Errorf("%w%s", err, o.hint(r)))
 	}
-	text := view.Text(&r)
-	if o.json {
-		text = console.JSON(r)
-	}
-	if err := cli.Write(out, text); err != nil {
+	if err := cli.PrintAs(cmd, o.json, r, func() string { return view.Text(&r) }); err != nil {
 		return err
 	}
 	return o.Judge(errs, &r)
 }
 
-// hint says where the logs are, or how to keep them next time.
 func (o *Options) hint(r demo.Report) string {
 	if r.Kept != "" {
 		return "\nData and logs are in " + r.Kept
@@ -181,4 +181,64 @@ func (o *Options) Judge(errs console.Screen, r *demo.Report) error {
 		return cli.StatusInterrupted
 	}
 	return nil
+}
+
+// NewDemoManagerCommand is the manager command for a child of the demo: it ends
+// with its parent, whatever becomes of that.
+func NewDemoManagerCommand() *cobra.Command {
+	cmd := managercmd.NewRunCommand()
+	cmd.Use, cmd.Short, cmd.Hidden = "demo-manager", "Run a manager of the demo", true
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		go proc.EndWithParent(cmd.InOrStdin())
+		return run(cmd, args)
+	}
+	return cmd
+}
+
+// gcPercent is how much garbage a server of the demo makes before it collects
+// it, in per cent of what it keeps.
+const gcPercent = 400
+
+// NewDemoOwnerCommand is one server of the demo's presence service. Its standard
+// output is for its parent.
+func NewDemoOwnerCommand() *cobra.Command {
+	var (
+		name     string
+		managers []string
+		users    int
+		security cli.Security
+	)
+	cmd := &cobra.Command{
+		Use:    "demo-owner",
+		Short:  "Run an owner of the demo",
+		Hidden: true,
+		Args:   cli.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			go proc.EndWithParent(cmd.InOrStdin())
+			// Ten servers share the processors here, and would each have its own
+			// elsewhere. One that uses several at a time takes them from the others, and
+			// a collection keeps them all busy: it comes a quarter as often.
+			debug.SetGCPercent(gcPercent)
+			runtime.GOMAXPROCS(1)
+			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+			keeper, err := security.OpenServer(log)
+			if err != nil {
+				return err
+			}
+			if keeper != nil {
+				defer keeper.Close()
+			}
+			err = demo.RunOwner(cmd.Context(), demo.OwnerConfig{
+				Name: leasehold.OwnerID(name), Managers: managers, Users: users, Keeper: keeper,
+				Records: cmd.OutOrStdout(), Logger: log,
+			})
+			return cli.Failure(err)
+		},
+	}
+	security.AddFlags(cmd.Flags(), func(flag string) string { return "--" + flag })
+	cmd.Flags().StringVar(&name, "name", "", "the owner's name")
+	cmd.Flags().StringSliceVar(&managers, "managers", nil, "where managers listen")
+	cmd.Flags().IntVar(&users, "users", 0, "how many users there are")
+	return cmd
 }

@@ -1,3 +1,4 @@
+// Package eventscmd has the subcommands about what happens in a cluster.
 package eventscmd
 
 import (
@@ -7,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/cli"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const eventsHelp = `Prints the journal of a namespace: which leases were granted, moved and ended, and
@@ -84,7 +85,6 @@ func New() *cobra.Command {
 	return cmd
 }
 
-// query is what the flags ask for.
 func (o *options) query(withKey bool) (q admin.EventQuery, err error) {
 	if q.Since, err = cli.ParseSince(o.since, time.Now()); err != nil {
 		return q, err
@@ -109,14 +109,12 @@ func (o *options) query(withKey bool) (q admin.EventQuery, err error) {
 }
 
 func (o *options) events(ctx context.Context, q admin.EventQuery) error {
-	found, err := cli.Within(ctx, o.Client, func(ctx context.Context, namespace string) (admin.Events, error) {
+	return cli.Answer(ctx, o.Client, func(ctx context.Context, namespace string) (admin.Events, error) {
 		q.Namespace = namespace
 		return o.Admin.Events(ctx, q)
+	}, func(found admin.Events) string {
+		return eventsText(found, o.since != "" || len(o.kinds) > 0 || q.Key != nil)
 	})
-	if err != nil {
-		return err
-	}
-	return o.Print(found, func() string { return eventsText(found, o.since != "" || len(o.kinds) > 0 || q.Key != nil) })
 }
 
 // eventsText writes events, of which only some were asked for.
@@ -139,5 +137,43 @@ func eventsText(d admin.Events, some bool) string {
 	case len(d.Events) == 0:
 		out.WriteString("Nothing has happened, as far as is remembered.\n")
 	}
+	return out.String()
+}
+
+// follow prints events until it is interrupted, which is how it is meant to end.
+func follow(ctx context.Context, c *cli.Client, q admin.EventQuery) error {
+	for event, err := range c.Admin.Watch(ctx, c.Namespace) {
+		switch {
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // it was interrupted
+		case err != nil:
+			return c.Explain(ctx, err)
+		case event.Type == admin.EventGap || q.Selects(event):
+		case event.Missed == 0:
+			continue
+		default:
+			event = admin.Event{At: event.At, Type: admin.EventGap, Missed: event.Missed, Text: "some of these may be of the kind that is asked for"}
+		}
+		if err := printEvent(c, event); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printEvent(c *cli.Client, e admin.Event) error {
+	if !c.JSON {
+		return cli.Write(c.Out, eventText(e))
+	}
+	return cli.WriteLine(c.Out, e)
+}
+
+func eventText(e admin.Event) string {
+	var out strings.Builder
+	if e.Missed > 0 {
+		fmt.Fprintf(&out, "%s\n", console.Bad(fmt.Sprintf("... %s missed: they came faster than they were read", console.Counted(int(e.Missed), "event"))))
+	}
+	words := append([]string{cli.TimeText(e.At), console.OrDash(e.Namespace)}, cli.EventWords(e)...)
+	out.WriteString(strings.Join(words, "  ") + "\n")
 	return out.String()
 }

@@ -9,13 +9,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-	"github.com/leasehold-dev/leasehold/server/daemon"
-
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/flease"
+	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
+	"github.com/leasehold-dev/leasehold/server/daemon"
 	"github.com/leasehold-dev/leasehold/server/fleasecontrol"
 )
 
@@ -77,15 +76,11 @@ func newRunCommand() *cobra.Command {
 			return err
 		}
 		c.Logger = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
-		if err := o.run(cmd.Context(), console.New(cmd.OutOrStdout())); err != nil {
-			return cli.Fail(err)
-		}
-		return nil
+		return cli.Failure(o.run(cmd.Context(), console.New(cmd.OutOrStdout())))
 	}
 	return cmd
 }
 
-// complete turns flags into a configuration.
 func (o *fleaseRun) complete() error {
 	switch c := &o.config; {
 	case len(o.members) == 0:
@@ -119,7 +114,6 @@ func (o *fleaseRun) complete() error {
 	return onlyLoopback("control", o.control)
 }
 
-// run runs a member until ctx ends.
 func (o *fleaseRun) run(ctx context.Context, out console.Screen) error {
 	control, err := daemon.ListenOn("control", o.control)
 	if errors.Is(err, syscall.EADDRINUSE) {

@@ -6,12 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/flease"
+	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
 	"github.com/leasehold-dev/leasehold/server/fleasecontrol"
 )
@@ -43,11 +42,7 @@ func newStatusCommand() *cobra.Command {
 			if err != nil {
 				return cli.Fail(err)
 			}
-			out := console.New(cmd.OutOrStdout())
-			if asJSON {
-				return cli.Write(out, console.JSON(s))
-			}
-			return cli.Write(out, fleaseStatusText(&s, time.Now()))
+			return cli.PrintAs(cmd, asJSON, s, func() string { return fleaseStatusText(&s, time.Now()) })
 		},
 	}
 	cmd.Flags().StringVar(&member, "member", defaultMember, "the control `address` of a member")

@@ -1,15 +1,12 @@
+// Package managercmd is the subcommand "manager": it runs a manager with its store and pages, and looks after a group of managers.
 package managercmd
 
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold-dev/leasehold/server/managerd"
-
 	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/daemon"
-
-	"github.com/leasehold-dev/leasehold/server/console"
-	"github.com/leasehold-dev/leasehold/server/settings"
+	"github.com/leasehold-dev/leasehold/server/managerd"
 )
 
 const managerHelp = `Runs a manager: the process that grants leases and tells owners and lookups about
@@ -65,7 +62,6 @@ func New() *cobra.Command {
 // NewRunCommand returns the command that runs a manager.
 func NewRunCommand() *cobra.Command {
 	cfg := &managerd.ManagerSettings{}
-	var printConfig bool
 	cmd := &cobra.Command{
 		Use:     "run",
 		Short:   "Run a manager",
@@ -74,26 +70,6 @@ func NewRunCommand() *cobra.Command {
 		Args:    cli.NoArguments,
 	}
 	cfg.AddFlags(cmd)
-	cmd.Flags().BoolVar(&printConfig, "print-config", false, "print all settings and where each is from, as a file for --config, and stop")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := cli.Fill(cmd, cfg.Flags, cfg.File); err != nil {
-			return err
-		}
-		if err := cfg.Validate(); err != nil {
-			return err
-		}
-		out := console.New(cmd.OutOrStdout())
-		if printConfig {
-			text, err := settings.Describe(cfg.Flags, managerd.PasswordFlag)
-			if err != nil {
-				return cli.Fail(err)
-			}
-			return cli.Write(out, text)
-		}
-		if err := managerd.RunManager(cmd.Context(), *cfg, out, cfg.Log.Logger(cmd.ErrOrStderr())); err != nil {
-			return cli.Fail(err)
-		}
-		return nil
-	}
+	cfg.CanPrint(cmd, cfg.Validate, cfg.Run, managerd.PasswordFlag)
 	return cmd
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -19,6 +17,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	"github.com/leasehold-dev/leasehold/partition"
+	"github.com/leasehold-dev/leasehold/server/cli"
 )
 
 // namespaceOptions is what flags say about a namespace's configuration. What
@@ -61,7 +60,6 @@ func addNamespaceFlags(cmd *cobra.Command) *namespaceOptions {
 	return o
 }
 
-// something refuses to change nothing.
 func (o *namespaceOptions) something() error {
 	given := false
 	o.flags.VisitAll(func(f *pflag.Flag) { given = given || f.Changed })
@@ -71,18 +69,31 @@ func (o *namespaceOptions) something() error {
 	return nil
 }
 
-// apply changes a configuration to what the flags say.
+// apply changes a configuration to what the flags say. A lease without a renewal time has the default one.
 func (o *namespaceOptions) apply(n *admin.Namespace) error {
 	if err := o.positive(); err != nil {
 		return err
 	}
-	if err := o.applyTiming(n); err != nil {
+	if err := o.applyPreset(n); err != nil {
 		return err
 	}
-	if o.flags.Changed("max-owners") {
-		n.MaxOwners = o.maxOwners
+	for _, f := range []struct {
+		flag string
+		set  func()
+	}{
+		{"lease", func() { n.Lease, n.Renew = admin.Seconds(o.lease), 0 }},
+		{"renew", func() { n.Renew = admin.Seconds(o.renew) }},
+		{"drift", func() { n.Drift = o.drift }},
+		{"max-owners", func() { n.MaxOwners = o.maxOwners }},
+		{"churn", func() { n.Churn = o.churn }},
+		{"rebalance", func() { n.Rebalance = admin.Seconds(o.rebalance) }},
+		{"moves", func() { n.Moves = o.moves }},
+		{"move-timeout", func() { n.MoveTimeout = admin.Seconds(o.moveTimeout) }},
+	} {
+		if o.flags.Changed(f.flag) {
+			f.set()
+		}
 	}
-	o.applyMoving(n)
 	return o.applyPolicy(n)
 }
 
@@ -108,44 +119,19 @@ func (o *namespaceOptions) positive() error {
 	return nil
 }
 
-// applyMoving changes how much is moved, and how.
-func (o *namespaceOptions) applyMoving(n *admin.Namespace) {
-	if o.flags.Changed("churn") {
-		n.Churn = o.churn
-	}
-	if o.flags.Changed("rebalance") {
-		n.Rebalance = admin.Seconds(o.rebalance)
-	}
-	if o.flags.Changed("moves") {
-		n.Moves = o.moves
-	}
-	if o.flags.Changed("move-timeout") {
-		n.MoveTimeout = admin.Seconds(o.moveTimeout)
-	}
-}
-
-func (o *namespaceOptions) applyTiming(n *admin.Namespace) error {
-	preset := func(t protocol.Timing) {
-		n.Lease, n.Renew, n.Drift = admin.Seconds(t.Lease), admin.Seconds(t.Renew), float64(t.Drift)
-	}
+func (o *namespaceOptions) applyPreset(n *admin.Namespace) error {
+	var t protocol.Timing
 	switch o.preset {
 	case "":
+		return nil
 	case "default":
-		preset(protocol.DefaultTiming())
+		t = protocol.DefaultTiming()
 	case "paper":
-		preset(protocol.PaperTiming())
+		t = protocol.PaperTiming()
 	default:
 		return fmt.Errorf("--preset %q: want paper or default", o.preset)
 	}
-	if o.flags.Changed("lease") {
-		n.Lease, n.Renew = admin.Seconds(o.lease), 0
-	}
-	if o.flags.Changed("renew") {
-		n.Renew = admin.Seconds(o.renew)
-	}
-	if o.flags.Changed("drift") {
-		n.Drift = o.drift
-	}
+	n.Lease, n.Renew, n.Drift = admin.Seconds(t.Lease), admin.Seconds(t.Renew), float64(t.Drift)
 	return nil
 }
 
@@ -176,7 +162,6 @@ func (o *namespaceOptions) applyPolicy(n *admin.Namespace) error {
 // longest of names.
 const maxSlotsFile = wire.MaxStaticSlots * (16 + 1 + leasehold.MaxOwnerIDLen + 2)
 
-// readSlots reads a file that says who gets which keys.
 func readSlots(path string) ([]admin.Slot, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -1,14 +1,16 @@
+// Package namespacecmd is the subcommand "namespace".
 package namespacecmd
 
 import (
 	"context"
 	"fmt"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/partition"
+	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
@@ -31,19 +33,16 @@ func newListCommand() *cobra.Command {
 		Args:  cli.NoArguments,
 	}
 	c := cli.NewClient(cmd)
-	cmd.RunE = c.Run(func(ctx context.Context, _ []string) error { return listNamespaces(ctx, c) })
-	return cmd
-}
-
-func listNamespaces(ctx context.Context, c *cli.Client) error {
-	all, err := c.Admin.Namespaces(ctx)
-	if err != nil {
-		return c.Explain(ctx, err)
-	}
-	document := struct {
+	type document struct {
 		Namespaces []admin.Namespace `json:"namespaces"`
-	}{all}
-	return c.Print(document, func() string { return namespacesText(all, c.Security.Tls()) })
+	}
+	cmd.RunE = c.Run(func(ctx context.Context, _ []string) error {
+		return cli.Answer(ctx, c, func(ctx context.Context, _ string) (document, error) {
+			all, err := c.Admin.Namespaces(ctx)
+			return document{all}, err
+		}, func(d document) string { return namespacesText(d.Namespaces, c.Security.Tls()) })
+	})
+	return cmd
 }
 
 func namespacesText(all []admin.Namespace, secured bool) string {
@@ -70,4 +69,188 @@ func policyText(d admin.Namespace) string {
 		return fmt.Sprintf("%s, %s", console.Shown(d.Policy), console.Counted(len(d.Static), "slot"))
 	}
 	return console.Shown(d.Policy)
+}
+
+func newShowCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "show NAME",
+		Short:   "Show how a namespace is configured and how it fares",
+		Example: "  leasehold namespace show presence",
+		Args:    cli.OneArgument("the name of a namespace"),
+	}
+	c := cli.NewClient(cmd)
+	cmd.ValidArgsFunction = c.CompleteNamespace()
+	cmd.RunE = c.Run(func(ctx context.Context, args []string) error {
+		c.Namespace = args[0]
+		return cli.Answer(ctx, c, func(ctx context.Context, name string) (NamespaceShown, error) {
+			return showNamespace(ctx, c, name)
+		}, NamespaceShown.text)
+	})
+	return cmd
+}
+
+// A NamespaceShown is what "namespace show --json" prints. Its status is left
+// out if no leader could tell it.
+type NamespaceShown struct {
+	admin.Namespace
+	Status *admin.NamespaceStatus `json:"status,omitempty"`
+}
+
+func showNamespace(ctx context.Context, c *cli.Client, name string) (shown NamespaceShown, err error) {
+	if shown.Namespace, err = c.Admin.Namespace(ctx, name); err != nil {
+		return shown, err
+	}
+	status, err := c.Admin.Status(ctx)
+	if s, there := status.Namespace(name); there {
+		shown.Status = &s
+	}
+	return shown, err
+}
+
+func looksAtLoad(d admin.Namespace) bool {
+	return d.Policy == partition.Balanced{}.Name() || d.Policy == partition.Adaptive{}.Name()
+}
+
+func (n NamespaceShown) text() string {
+	lines := []console.Entry{{"namespace", console.Heading(console.Shown(n.Name))}}
+	if s := n.Status; s != nil {
+		lines = append(lines,
+			console.Entry{"ready", cli.ReadyText(*s)},
+			console.Entry{"owners", console.Grouped(uint64(s.Owners))},
+			console.Entry{"ranges", cli.VacancyText(*s)},
+			console.Entry{"lookups", fmt.Sprintf("%s at the manager asked", console.Grouped(uint64(s.Lookups)))},
+			console.Entry{"lsn", console.Grouped(uint64(s.LSN))},
+			console.Entry{"generation", cli.Decimal(uint64(s.NewestGeneration)) + " is the newest"})
+	}
+	lines = append(lines,
+		console.Entry{"lease", fmt.Sprintf("%s, renewed every %s", cli.Seconds(n.Lease), cli.Seconds(n.Renew))},
+		console.Entry{"drift", fmt.Sprintf("clocks may differ in rate by a factor of %.4g", n.Drift)},
+		console.Entry{"policy", policyText(n.Namespace)})
+	if looksAtLoad(n.Namespace) && n.Churn > 0 {
+		lines = append(lines, console.Entry{"balance", fmt.Sprintf("at most %s of the keys move in a minute, looked at every %s", console.Percent(n.Churn), cli.Seconds(n.Rebalance))})
+	}
+	if n.Status != nil && n.Status.Lull != "" {
+		lines = append(lines, console.Entry{"not now", n.Status.Lull})
+	}
+	if n.Moves > 0 {
+		lines = append(lines, console.Entry{"moves", fmt.Sprintf("%d of an owner at a time, given up after %s without progress", n.Moves, cli.Seconds(n.MoveTimeout))})
+	}
+	lines = append(lines,
+		console.Entry{"max owners", console.Grouped(uint64(n.MaxOwners))})
+	text := console.Facts(lines)
+	if len(n.Static) == 0 {
+		return text
+	}
+	var rows [][]string
+	for _, s := range n.Static {
+		rows = append(rows, []string{s.Start.String(), cli.OrNobody(s.Owner)})
+	}
+	return text + "\n" + console.Table([]console.Column{console.Left("FROM KEY"), console.Left("OWNER")}, rows)
+}
+
+const createHelp = `Creates a namespace. What no flag says gets its default: leases of 10 s, renewed
+every quarter of that, a drift bound of 1.20, the policy balanced, which moves at
+most 9 % of the keys in a minute, and at most 4,096 owners.
+
+A shorter lease means that the keys of a server that dies are unavailable for a
+shorter time, and more messages. The drift bound is by how much the rates of two
+clocks may differ; too low a bound is unsafe.
+
+The policy decides who gets which keys: "leasehold-lab policy list" says what there is.
+For the sake of balance it moves at most --churn of the keys in a minute; keys
+whose owner has gone are not counted.
+
+A namespace that existed before goes on with its generations where they ended,
+so that tokens of its former life are never valid again.`
+
+const createExample = `  leasehold namespace create presence
+  leasehold namespace create presence --lease 5s --churn 0.02
+  leasehold namespace create presence --policy consistent --virtual-nodes 128
+  leasehold namespace create presence --preset paper    # 60 s leases, as in Centrifuge`
+
+func newCreateCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "create NAME",
+		Short:   "Create a namespace",
+		Long:    createHelp,
+		Example: createExample,
+		Args:    cli.OneArgument("a name for the namespace"),
+	}
+	o := addNamespaceFlags(cmd)
+	c := cli.NewClient(cmd)
+	cmd.RunE = c.Run(func(ctx context.Context, args []string) error {
+		wanted := admin.Namespace{Name: args[0]}
+		if err := leasehold.Namespace(args[0]).Validate(); err != nil {
+			return err
+		}
+		if err := o.apply(&wanted); err != nil {
+			return err
+		}
+		return edited(ctx, c, "created", func() (admin.Namespace, error) { return c.Admin.CreateNamespace(ctx, wanted) })
+	})
+	return cmd
+}
+
+const updateHelp = `Changes what flags say, and leaves the rest as it is. Leases that are held keep
+what they were promised; a shorter lease takes full effect when the longer ones
+have run out.
+
+If --lease is given without --renew, renewals come every quarter of the new
+lease.`
+
+func newUpdateCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "update NAME",
+		Short:   "Change how a namespace is configured",
+		Long:    updateHelp,
+		Example: "  leasehold namespace update presence --lease 20s",
+		Args:    cli.OneArgument("the name of a namespace"),
+	}
+	o := addNamespaceFlags(cmd)
+	c := cli.NewClient(cmd)
+	cmd.ValidArgsFunction = c.CompleteNamespace()
+	cmd.RunE = c.Run(func(ctx context.Context, args []string) error {
+		if err := o.something(); err != nil {
+			return err
+		}
+		c.Namespace = args[0]
+		return edited(ctx, c, "updated", func() (admin.Namespace, error) { return c.Admin.UpdateNamespace(ctx, args[0], o.apply) })
+	})
+	return cmd
+}
+
+func edited(ctx context.Context, c *cli.Client, did string, edit func() (admin.Namespace, error)) error {
+	return cli.Answer(ctx, c, func(context.Context, string) (NamespaceShown, error) {
+		now, err := edit()
+		return NamespaceShown{Namespace: now}, err
+	}, func(n NamespaceShown) string {
+		return fmt.Sprintf("%s %s\n\n%s", console.Good(did), console.Shown(n.Name), n.text())
+	})
+}
+
+const deleteHelp = `Deletes a namespace and its lease table. Its owners' leases run out, and callers
+no longer find anyone. There is no way back: a namespace that is created with
+the same name is empty. Say --yes to show that you mean it.`
+
+func newDeleteCommand() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:     "delete NAME --yes",
+		Short:   "Delete a namespace, its leases and its configuration",
+		Long:    deleteHelp,
+		Example: "  leasehold namespace delete presence --yes",
+		Args:    cli.OneArgument("the name of a namespace"),
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "yes, really")
+	c := cli.NewClient(cmd)
+	cmd.ValidArgsFunction = c.CompleteNamespace()
+	cmd.RunE = c.Run(func(ctx context.Context, args []string) error {
+		if !yes {
+			return cli.Fail(fmt.Errorf("this would end all leases in %q, for good; add --yes if you mean it", args[0]))
+		}
+		return cli.Answer(ctx, c, func(ctx context.Context, _ string) (map[string]string, error) {
+			return map[string]string{"deleted": args[0]}, c.Admin.DeleteNamespace(ctx, args[0])
+		}, func(map[string]string) string { return fmt.Sprintf("%s %s\n", console.Good("deleted"), args[0]) })
+	})
+	return cmd
 }

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
@@ -43,7 +42,7 @@ func newDrainCommand() *cobra.Command {
 		cmd.MarkFlagsMutuallyExclusive("cancel", other)
 	}
 	c := cli.NewClient(cmd).InNamespace(cmd, cli.UsualNamespace)
-	cmd.ValidArgsFunction = c.CompleteOwner
+	cmd.ValidArgsFunction = c.CompleteOwner()
 	cmd.RunE = c.Run(func(ctx context.Context, args []string) error {
 		if err := o.Validate(); err != nil {
 			return err
@@ -57,16 +56,11 @@ func newDrainCommand() *cobra.Command {
 }
 
 func undrain(ctx context.Context, c *cli.Client, owner string) error {
-	_, err := cli.Within(ctx, c, func(ctx context.Context, namespace string) (struct{}, error) {
-		return struct{}{}, c.Admin.CancelDrain(ctx, namespace, owner)
+	return cli.Answer(ctx, c, func(ctx context.Context, namespace string) (admin.Drain, error) {
+		return admin.Drain{Namespace: namespace, Owner: owner, Outcome: admin.OutcomeCancelled}, c.Admin.CancelDrain(ctx, namespace, owner)
+	}, func(d admin.Drain) string {
+		return fmt.Sprintf("%s: %s takes part again\n", console.Good("cancelled"), console.Shown(d.Owner))
 	})
-	if err != nil {
-		return err
-	}
-	return c.Print(admin.Drain{Namespace: c.Namespace, Owner: owner, Outcome: admin.OutcomeCancelled},
-		func() string {
-			return fmt.Sprintf("%s: %s takes part again\n", console.Good("cancelled"), console.Shown(owner))
-		})
 }
 
 func drain(ctx context.Context, c *cli.Client, owner string, o *cli.OrderOptions) error {
@@ -88,39 +82,26 @@ func drain(ctx context.Context, c *cli.Client, owner string, o *cli.OrderOptions
 	return awaitDrain(ctx, c, d, o)
 }
 
-// awaitDrain waits until the owner has nothing any more, and shows how far it is.
 func awaitDrain(ctx context.Context, c *cli.Client, d *admin.Drain, o *cli.OrderOptions) error {
-	waiting, cancel := o.Waiting(ctx)
-	defer cancel()
-	shows := cli.NewWaiting(c)
-	err := d.Wait(waiting, func(p admin.Progress, trouble error) { shows.Report(p.Share, drainText(d, p), trouble) })
-	shows.Stop()
-	if err == nil {
-		return c.Print(d, func() string { return drainedText(d) })
+	wait := func(ctx context.Context, report func(float64, string, error)) error {
+		return d.Wait(ctx, func(p admin.Progress, trouble error) { report(p.Share, drainText(d, p), trouble) })
 	}
-	if c.JSON {
-		if err := cli.Write(c.Out, console.JSON(d)); err != nil {
-			return err
+	goesOn := func() string {
+		return fmt.Sprintf("%s still has %s, %s of the keys. The drain goes on; see 'leasehold range moves', or end it with 'leasehold owner drain %s --cancel'.",
+			console.Shown(d.Owner), console.Counted(int(d.Leases), "lease"), console.Percent(d.Share), console.Shown(d.Owner))
+	}
+	return o.Await(ctx, c, d, wait, func() string { return drainedText(d) }, goesOn, func(err error) error {
+		switch {
+		case errors.Is(err, admin.ErrDrainEnded):
+			return fmt.Errorf("%s is no longer drained: somebody has cancelled it, or a manager died before the owner heard of it\nLook with 'leasehold owner list', and drain it again if that is meant", console.Shown(d.Owner))
+		case errors.Is(err, admin.ErrStateLost):
+			return fmt.Errorf("%s left with %s: the state of up to %s of the keys is lost\nIts process ended before all of it had moved; 'leasehold key history' says what became of a key",
+				console.Shown(d.Owner), console.Counted(int(d.Leases), "lease"), console.Percent(d.Lost))
 		}
-	}
-	goesOn := fmt.Sprintf("%s still has %s, %s of the keys. The drain goes on; see 'leasehold range moves', or end it with 'leasehold owner drain %s --cancel'.",
-		console.Shown(d.Owner), console.Counted(int(d.Leases), "lease"), console.Percent(d.Share), console.Shown(d.Owner))
-	switch {
-	case ctx.Err() != nil:
-		c.Errs.Say("%s\n", goesOn)
-		return cli.StatusInterrupted
-	case waiting.Err() != nil:
-		return cli.Fail(fmt.Errorf("it was not done within %v\n%s", o.Within, goesOn))
-	case errors.Is(err, admin.ErrDrainEnded):
-		return cli.Fail(fmt.Errorf("%s is no longer drained: somebody has cancelled it, or a manager died before the owner heard of it\nLook with 'leasehold owner list', and drain it again if that is meant", console.Shown(d.Owner)))
-	case errors.Is(err, admin.ErrStateLost):
-		return cli.Fail(fmt.Errorf("%s left with %s: the state of up to %s of the keys is lost\nIts process ended before all of it had moved; 'leasehold key history' says what became of a key",
-			console.Shown(d.Owner), console.Counted(int(d.Leases), "lease"), console.Percent(d.Lost)))
-	}
-	return c.Explain(ctx, err)
+		return nil
+	})
 }
 
-// drainText says how far a drain is.
 func drainText(d *admin.Drain, p admin.Progress) string {
 	if p.Gone {
 		return console.Shown(d.Owner) + " has left; its leases are about to end"

@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
@@ -78,7 +77,6 @@ func newMoveCommand() *cobra.Command {
 	return cmd
 }
 
-// completeTarget completes the owner of a move.
 func completeTarget(c *cli.Client, cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	before := 1
 	if cmd.Flags().Changed("key") {
@@ -90,7 +88,6 @@ func completeTarget(c *cli.Client, cmd *cobra.Command, args []string, typed stri
 	return c.CompleteOwners(cmd, args, typed)
 }
 
-// move has a move begun, and waits for it.
 func move(ctx context.Context, c *cli.Client, o *cli.OrderOptions, begin func(context.Context, string) (*admin.RangeMove, error)) error {
 	m, err := cli.Within(ctx, c, begin)
 	switch {
@@ -108,37 +105,25 @@ func move(ctx context.Context, c *cli.Client, o *cli.OrderOptions, begin func(co
 	return awaitMove(ctx, c, m, o)
 }
 
-// awaitMove waits until the owner has the range, and shows how far it is.
 func awaitMove(ctx context.Context, c *cli.Client, m *admin.RangeMove, o *cli.OrderOptions) error {
-	waiting, cancel := o.Waiting(ctx)
-	defer cancel()
-	shows := cli.NewWaiting(c)
-	err := m.Wait(waiting, func(p admin.Progress, trouble error) {
-		shows.Report(p.Share, fmt.Sprintf("%s of the keys left; %s, %s sent", console.Percent(p.Left), console.Counted(p.Moves, "move"), humanize.IBytes(m.Sent)), trouble)
-	})
-	shows.Stop()
-	if err == nil {
-		return c.Print(m, func() string {
-			return fmt.Sprintf("%s %v to %s in %s\n", console.Good("moved"), m.Keys(), console.Shown(m.Owner), console.Brief(time.Duration(m.Elapsed)))
+	wait := func(ctx context.Context, report func(float64, string, error)) error {
+		return m.Wait(ctx, func(p admin.Progress, trouble error) {
+			report(p.Share, fmt.Sprintf("%s of the keys left; %s, %s sent", console.Percent(p.Left), console.Counted(p.Moves, "move"), humanize.IBytes(m.Sent)), trouble)
 		})
 	}
-	if c.JSON {
-		if err := cli.Write(c.Out, console.JSON(m)); err != nil {
-			return err
+	moved := func() string {
+		return fmt.Sprintf("%s %v to %s in %s\n", console.Good("moved"), m.Keys(), console.Shown(m.Owner), console.Brief(time.Duration(m.Elapsed)))
+	}
+	prospects := func() string {
+		if m.InProgress() {
+			return "It goes on: see 'leasehold range moves'."
 		}
+		return "Nothing of it was on its way at the last look: see 'leasehold range list' and 'leasehold range moves'."
 	}
-	prospects := "It goes on: see 'leasehold range moves'."
-	if !m.InProgress() {
-		prospects = "Nothing of it was on its way at the last look: see 'leasehold range list' and 'leasehold range moves'."
-	}
-	switch {
-	case ctx.Err() != nil:
-		c.Errs.Say("%s\n", prospects)
-		return cli.StatusInterrupted
-	case waiting.Err() != nil:
-		return cli.Fail(fmt.Errorf("it was not done within %v\n%s", o.Within, prospects))
-	case errors.Is(err, admin.ErrNotMoved):
-		return cli.Fail(fmt.Errorf("%w\n'leasehold key history' says what became of the keys, and the logs of the managers and of the owners say why", err))
-	}
-	return c.Explain(ctx, err)
+	return o.Await(ctx, c, m, wait, moved, prospects, func(err error) error {
+		if !errors.Is(err, admin.ErrNotMoved) {
+			return nil
+		}
+		return fmt.Errorf("%w\n'leasehold key history' says what became of the keys, and the logs of the managers and of the owners say why", err)
+	})
 }

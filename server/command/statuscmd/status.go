@@ -1,3 +1,4 @@
+// Package statuscmd is the subcommand "status".
 package statuscmd
 
 import (
@@ -5,11 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
@@ -28,16 +28,11 @@ func New() *cobra.Command {
 		Args: cli.NoArguments,
 	}
 	c := cli.NewClient(cmd)
-	cmd.RunE = c.Run(func(ctx context.Context, _ []string) error { return status(ctx, c) })
+	cmd.RunE = c.Run(func(ctx context.Context, _ []string) error {
+		return cli.Answer(ctx, c, func(ctx context.Context, _ string) (admin.Status, error) { return c.Admin.Status(ctx) },
+			func(s admin.Status) string { return statusText(s, c.Security.Tls()) })
+	})
 	return cmd
-}
-
-func status(ctx context.Context, c *cli.Client) error {
-	status, err := c.Admin.Status(ctx)
-	if err != nil {
-		return c.Explain(ctx, err)
-	}
-	return c.Print(status, func() string { return statusText(status, c.Security.Tls()) })
 }
 
 // statusText writes a status. With TLS, only the namespaces of the caller's roles are in it.
@@ -80,7 +75,6 @@ func statusText(d admin.Status, secured bool) string {
 	}, rows) + lulls(d)
 }
 
-// lulls says where nothing is balanced, and why.
 func lulls(d admin.Status) string {
 	text := ""
 	for _, n := range d.Namespaces {

@@ -2,16 +2,23 @@ package etcd
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strconv"
 	"sync/atomic"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/runtime/store/kv"
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/mvccpb"
-	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // A database is an etcd cluster as [kv.Store] needs it.
@@ -39,7 +46,6 @@ func (d *database) Identity() storage.Identity {
 	return i
 }
 
-// answered records which cluster a response came from.
 func (d *database) answered(h *pb.ResponseHeader) { d.cluster.Store(h.GetClusterId()) }
 
 // request bounds one request. Each has a context of its own, so that one that
@@ -48,7 +54,6 @@ func (d *database) request(ctx context.Context) (context.Context, context.Cancel
 	return context.WithTimeout(ctx, d.timeout)
 }
 
-// failed explains the error of a request.
 func (d *database) failed(err error) error {
 	if err != nil && d.ended != nil {
 		if why := d.ended(); why != nil {
@@ -174,3 +179,107 @@ func (d *database) Watch(ctx context.Context, key string, seen func(kv.Entry)) {
 }
 
 func (d *database) Close() error { return d.close() }
+
+func (d *database) View() kv.View { return &view{d: d} }
+
+// A view reads at the revision that its first read finds.
+type view struct {
+	d        *database
+	revision int64
+}
+
+// options pins a read to the view's revision. The first read has none, and is
+// linearizable; so are the others, since a member that lags behind does not
+// have the revision yet.
+func (v *view) options(more ...clientv3.OpOption) []clientv3.OpOption {
+	if v.revision == 0 {
+		return more
+	}
+	return append(more, clientv3.WithRev(v.revision))
+}
+
+func (v *view) pin(revision int64) {
+	if v.revision == 0 {
+		v.revision = revision
+	}
+}
+
+func (v *view) Get(ctx context.Context, keys ...string) ([]kv.Entry, error) {
+	ctx, cancel := v.d.request(ctx)
+	defer cancel()
+	resp, err := v.d.client.Txn(ctx).Then(v.d.gets(keys, v.options()...)...).Commit()
+	if err != nil {
+		return nil, v.d.failed(err)
+	}
+	v.pin(resp.Header.Revision)
+	v.d.answered(resp.Header)
+	return v.d.entries(keys, resp.Responses), nil
+}
+
+// Pages. Entries are at most half a megabyte each, so that the first page is
+// bounded whatever it meets; the pages after it are as large as those before
+// let expect.
+const (
+	firstPage = 16
+	maxPage   = 4096
+	pageBytes = 4 << 20
+)
+
+func (v *view) Scan(ctx context.Context, span kv.Span, each func(kv.Entry) error) error {
+	from, to := v.d.prefix+span.From, v.d.prefix+span.To
+	size, limit := 0, int64(firstPage)
+	for read := 0; ; {
+		resp, err := v.page(ctx, from, to, limit)
+		if err != nil {
+			return v.d.failed(err)
+		}
+		v.pin(resp.Header.Revision)
+		for _, row := range resp.Kvs {
+			e := kv.Entry{Key: string(row.Key[len(v.d.prefix):]), Value: row.Value, Revision: kv.Revision(row.ModRevision)}
+			if err := each(e); err != nil {
+				return err
+			}
+			size += len(row.Key) + len(row.Value)
+			from = string(row.Key) + "\x00" // the next key there can be
+		}
+		if !resp.More {
+			return nil
+		}
+		read += len(resp.Kvs)
+		limit = int64(max(firstPage, min(maxPage, pageBytes/(size/read+1))))
+	}
+}
+
+func (v *view) page(ctx context.Context, from, to string, limit int64) (*clientv3.GetResponse, error) {
+	ctx, cancel := v.d.request(ctx)
+	defer cancel()
+	return v.d.client.Get(ctx, from, v.options(clientv3.WithRange(to), clientv3.WithLimit(limit))...)
+}
+
+// translate gives etcd's errors a kind, and those that somebody can do
+// something about a word about what.
+func translate(err error) error {
+	const op = "etcd"
+	var known rpctypes.EtcdError
+	switch {
+	case err == nil || leasehold.KindOf(err) != leasehold.Other:
+		return err
+	case errors.Is(rpctypes.Error(err), rpctypes.ErrCompacted):
+		return fmt.Errorf("%w: %w", kv.ErrViewLost, err)
+	case errors.Is(rpctypes.Error(err), rpctypes.ErrNoSpace):
+		return leasehold.Errorf(op, leasehold.ErrLimit, "",
+			"%w: its quota is used up; an embedded store goes on by itself once there is room, in a cluster compact, defragment and disarm the alarm, or raise the quota", err)
+	case errors.As(rpctypes.Error(err), &known) && refusals[known.Code()]:
+		return leasehold.Errorf(op, leasehold.ErrInvalid, "", "%w: check user, password and the role's permission for the prefix", err)
+	case refusals[status.Code(err)]:
+		return leasehold.Errorf(op, leasehold.ErrInvalid, "", "%w", err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return leasehold.Errorf(op, leasehold.ErrUnavailable, "", "no answer in time: %w", err)
+	}
+	return &leasehold.Error{Op: op, Kind: leasehold.ErrUnavailable, Err: err}
+}
+
+// refusals are codes that stay the same however often one asks.
+var refusals = map[codes.Code]bool{
+	codes.InvalidArgument: true, codes.PermissionDenied: true, codes.Unauthenticated: true,
+}

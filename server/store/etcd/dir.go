@@ -9,9 +9,10 @@ import (
 	"path/filepath"
 	"slices"
 
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
+
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
-	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 )
 
 // What is in a data directory.
@@ -116,7 +117,6 @@ func checkOurs(path string) error {
 	return nil
 }
 
-// read reads the marker, if there is one.
 func (d *dataDir) read() (found bool, err error) {
 	text, err := os.ReadFile(filepath.Join(d.path, markerName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -222,7 +222,6 @@ func (d *dataDir) checkGroup(members map[string]string) error {
 // maxGroup bounds how many names are kept of a group whose members come and go.
 const maxGroup = 64
 
-// joined notes the cluster that the member belongs to, and who else does.
 func (d *dataDir) joined(cluster string, group []string) error {
 	m := &d.marker
 	met := slices.DeleteFunc(slices.Clone(group), func(name string) bool { return slices.Contains(m.Group, name) })

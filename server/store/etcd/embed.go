@@ -11,12 +11,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
-	"github.com/leasehold-dev/leasehold/internal/runtime/store/kv"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/etcdhttp"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
+	"github.com/leasehold-dev/leasehold/internal/runtime/store/kv"
 )
 
 // An Embedded is a member of etcd inside this process. It implements
@@ -109,7 +110,6 @@ func (m *Embedded) start(ctx context.Context) error {
 	return m.moveTo(ctx, m.cfg.PeerURL)
 }
 
-// listen listens for the other members, if there are to be any.
 func (m *Embedded) listen() error {
 	if m.cfg.PeerURL == "" {
 		return nil
@@ -155,7 +155,6 @@ func (m *Embedded) token() string {
 	return rand.Text()
 }
 
-// follow waits until the server stops, and finds out why.
 func (m *Embedded) follow() {
 	<-m.server.Server.StopNotify()
 	m.failure = m.whyStopped()
@@ -219,7 +218,6 @@ func (m *Embedded) shutdown() error {
 	return errors.Join(err, m.dir.close())
 }
 
-// abort undoes a start that failed.
 func (m *Embedded) abort() error {
 	if m.db != nil {
 		_ = m.db.client.Close() // it has nothing open

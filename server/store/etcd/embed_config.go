@@ -11,9 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold-dev/leasehold"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
+
+	"github.com/leasehold-dev/leasehold"
 )
 
 // How large an embedded store may grow, in bytes.
@@ -101,7 +102,6 @@ func (p *PeerTLS) info() transport.TLSInfo {
 	return transport.TLSInfo{CertFile: p.CertFile, KeyFile: p.KeyFile, TrustedCAFile: p.CAFile}
 }
 
-// validate reports what is missing.
 func (p *PeerTLS) validate(peerURL string) string {
 	given := p.Server != nil
 	switch {
@@ -115,7 +115,6 @@ func (p *PeerTLS) validate(peerURL string) string {
 	return ""
 }
 
-// validate fills in defaults and says what is wrong.
 func (c *EmbedConfig) validate() error {
 	bad := func(format string, args ...any) error {
 		return leasehold.Errorf(opEmbed, leasehold.ErrInvalid, c.Name, format, args...)
@@ -165,7 +164,6 @@ func checkPeerURL(name, peer string) error {
 	return leasehold.Errorf(opEmbed, leasehold.ErrInvalid, name, "peer URL is %q, want something like http://10.0.0.1:2380", peer)
 }
 
-// listen returns the URL to listen on for peers.
 func (c *EmbedConfig) listen() (*url.URL, error) {
 	if c.ListenPeer != "" {
 		u, err := url.Parse(c.ListenPeer)
@@ -190,7 +188,6 @@ const maxElection = 50 * time.Second
 // beatsPerElection is how often a leader is heard of in the time after which it is missed.
 const beatsPerElection = 10
 
-// etcd returns the configuration of the etcd server.
 func (c *EmbedConfig) etcd(dir, token string) (*embed.Config, error) {
 	ec := embed.NewConfig()
 	ec.Name, ec.Dir = c.Name, dir
@@ -225,7 +222,6 @@ func (c *EmbedConfig) etcd(dir, token string) (*embed.Config, error) {
 	return ec, nil
 }
 
-// initialCluster writes Members as etcd reads them.
 func (c *EmbedConfig) initialCluster() string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(c.Members)) {

@@ -14,13 +14,14 @@ import (
 	"strings"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/runtime/store"
 	"github.com/leasehold-dev/leasehold/internal/runtime/store/kv"
 	"github.com/leasehold-dev/leasehold/secret"
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
 )
 
 // Defaults.
@@ -148,7 +149,6 @@ var connecting = grpc.ConnectParams{
 	MinConnectTimeout: 5 * time.Second, // with TLS, by a member that is busy
 }
 
-// unreachable says what became of the first contact.
 func unreachable(op, subject string, err error) error {
 	err = translate(err)
 	kind := leasehold.ErrUnavailable

@@ -9,12 +9,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/runtime/store"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/runtime/store"
 )
 
 // A Member is one manager's embedded store. Its name is empty until it has
@@ -89,7 +90,6 @@ func (m *Embedded) probe(ctx context.Context, members []Member) {
 	all.Wait()
 }
 
-// answers reports whether a peer listener of etcd answers at one of the URLs.
 func answers(ctx context.Context, trip http.RoundTripper, peers []string) bool {
 	return slices.ContainsFunc(peers, func(peer string) bool {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, peer+"/version", http.NoBody)

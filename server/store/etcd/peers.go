@@ -18,6 +18,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/runtime/connlimit"
+	"github.com/leasehold-dev/leasehold/internal/runtime/logthrottle"
 )
 
 // Etcd's own listener takes whoever has a certificate of the right authority, reads that
@@ -57,12 +58,9 @@ type peerServer struct {
 	mu    sync.Mutex
 	conns map[*tls.Conn]bool
 
-	complaining sync.Mutex
-	complained  time.Time
-	silent      int // since then, that were not told
+	complaints *logthrottle.Throttle[struct{}]
 }
 
-// listenPeers listens, and answers nobody yet.
 func listenPeers(at *url.URL, cfg *EmbedConfig) (*peerServer, error) {
 	l, err := transport.NewListenerWithOpts(at.Host, "http", transport.WithTimeout(rafthttp.ConnReadTimeout, rafthttp.ConnWriteTimeout), resending(cfg.Logger))
 	if err != nil {
@@ -87,11 +85,10 @@ func resending(logger *slog.Logger) transport.ListenerOption {
 func newPeerServer(l net.Listener, cfg *EmbedConfig) *peerServer {
 	return &peerServer{
 		listener: l, allow: cfg.PeerTLS.Allow, logger: cfg.Logger,
-		stop: make(chan struct{}), conns: make(map[*tls.Conn]bool),
+		stop: make(chan struct{}), conns: make(map[*tls.Conn]bool), complaints: logthrottle.New[struct{}](strangersEvery),
 	}
 }
 
-// serve lets a member answer from now on.
 func (p *peerServer) serve(member http.Handler, secured *tls.Config) {
 	p.server = &http.Server{
 		Handler: p.guard(member), TLSConfig: secured,
@@ -110,7 +107,6 @@ func (p *peerServer) serve(member http.Handler, secured *tls.Config) {
 	}
 }
 
-// guard refuses those who may not.
 func (p *peerServer) guard(next http.Handler) http.Handler {
 	if p.allow == nil {
 		return next
@@ -128,14 +124,9 @@ func (p *peerServer) guard(next http.Handler) http.Handler {
 
 // complain tells the log, but not as often as a member tries again.
 func (p *peerServer) complain(what, from string, why error) {
-	p.complaining.Lock()
-	defer p.complaining.Unlock()
-	if time.Since(p.complained) < strangersEvery {
-		p.silent++
-		return
+	if before, ok := p.complaints.Allow(struct{}{}, 1); ok {
+		p.logger.Warn(what, "from", from, "why", why, "others_before", before)
 	}
-	p.logger.Warn(what, "from", from, "why", why, "others_before", p.silent)
-	p.complained, p.silent = time.Now(), 0
 }
 
 // note remembers who is connected. It is called for every connection as it comes and goes.
@@ -179,7 +170,6 @@ func (p *peerServer) review() {
 	}
 }
 
-// close ends all connections, and waits for what serve started.
 func (p *peerServer) close() {
 	if p == nil {
 		return

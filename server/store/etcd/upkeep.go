@@ -2,12 +2,20 @@ package etcd
 
 import (
 	"context"
+	"expvar"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
+	"sync"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/storage/backend"
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/tracker"
+
+	"github.com/leasehold-dev/leasehold"
 )
 
 const (
@@ -112,7 +120,6 @@ func (m *Embedded) noSpace() *pb.AlarmMember {
 	return nil
 }
 
-// complain says now and then that there is no room.
 func (m *Embedded) complain(err error) {
 	if time.Since(m.complained) < complainEvery {
 		return
@@ -141,7 +148,6 @@ func (m *Embedded) makeRoom(ctx context.Context) error {
 	return s.Defragment()
 }
 
-// defragment rewrites the file if that is worthwhile.
 func (m *Embedded) defragment() {
 	b := m.server.Server.Backend()
 	size, used := b.Size(), b.SizeInUse()
@@ -152,4 +158,169 @@ func (m *Embedded) defragment() {
 	err := m.server.Server.Defragment()
 	m.cfg.Logger.Info("etcd's file was rewritten without its holes",
 		slog.Int64("before", size), slog.Int64("after", b.Size()), slog.Duration("took", time.Since(began)), slog.Any("error", err))
+}
+
+// A room is what is left of a quota. It keeps a reserve for what must be written
+// even when there is hardly any: were it used up by tables and their history, a
+// leader could not renew its record, and all leases would end.
+//
+// Its methods may be called from many goroutines at once.
+type room struct {
+	file  func() backend.Backend // another one after it was rewritten
+	quota int64
+
+	mu         sync.Mutex
+	size, used int64 // as they were last seen
+	since      int64 // what was admitted since they changed
+}
+
+// etcd refuses every write once the file has the size of the quota, holes
+// included. Before that, nothing that grows is written when so much is in use, or
+// when the file has become so large.
+func (r *room) mostUsed() int64 { return r.quota / 10 * 9 }
+func (r *room) mostSize() int64 { return r.quota / 20 * 19 }
+
+// tight reports whether nothing that grows is written.
+func (r *room) tight() bool {
+	b := r.file()
+	return b.SizeInUse() > r.mostUsed() || b.Size() > r.mostSize()
+}
+
+// admit lets so many bytes be written, or says why not. The file's sizes lag
+// behind by a tenth of a second, in which much can be written: until they change
+// it counts itself.
+func (r *room) admit(bytes int) error {
+	b := r.file()
+	size, used := b.Size(), b.SizeInUse()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if size != r.size || used != r.used {
+		r.size, r.used, r.since = size, used, 0
+	}
+	if used+r.since > r.mostUsed() || size+r.since > r.mostSize() {
+		return leasehold.Errorf("etcd", leasehold.ErrLimit, "",
+			"nothing was written: %d bytes of the quota of %d are in use, and the rest is kept for the leader record; delete namespaces, or start with a larger quota",
+			used+r.since, r.quota)
+	}
+	r.since += int64(bytes)
+	return nil
+}
+
+// Space returns how many bytes of the member's quota are in use, and how many may be
+// before nothing that grows is written. It may be called from many goroutines at once,
+// and does not wait.
+func (m *Embedded) Space() (used, most int64) {
+	r := m.db.room
+	b := r.file()
+	used, most = b.SizeInUse(), r.mostUsed()
+	if b.Size()-r.mostSize() > used-most { // holes count too, once the file is large
+		used, most = b.Size(), r.mostSize()
+	}
+	return max(0, used), most
+}
+
+const (
+	// transferTimeout is how long a member has to take over. Nothing is written
+	// until it has or, after an election timeout, etcd gives up.
+	transferTimeout = 2 * time.Second
+	// transferLag is by how many entries a member may be behind that is asked to
+	// take over: as many as it catches up with in a moment.
+	transferLag = 64
+
+	// After a transfer there is a pause, so that members that pass the lead to
+	// and fro leave time for writes. After each that fails in a row it doubles.
+	leastPause = time.Minute
+	mostPause  = 32 * time.Minute
+)
+
+// StepAside lets another member lead etcd's own group, if this one does and
+// there is another that can: one that answers, and has almost all that was
+// committed. The manager that leads calls it: were its process to die, the group
+// would otherwise be without a leader itself for a second or two, and the
+// standbys could not take over meanwhile.
+//
+// It may be called often, and mostly costs nothing. A transfer costs a round
+// trip of the leader's writes to another process, which is little beside the
+// disk; one that fails keeps everybody from writing for up to a second, and is
+// not tried again for minutes.
+//
+// What etcd knows about the other members it tells only once per process. In a
+// process with several members, the one that was started last can step aside.
+func (m *Embedded) StepAside(ctx context.Context) error {
+	s := m.server.Server
+	if s.Leader() != s.MemberID() {
+		return nil
+	}
+	m.aside.mu.Lock()
+	defer m.aside.mu.Unlock()
+	if time.Now().Before(m.aside.until) {
+		return nil
+	}
+	status, ok := raftStatus()
+	if !ok || status.ID != uint64(s.MemberID()) || len(status.Config.Voters.IDs()) < 3 {
+		return nil // of two, neither can do without the other
+	}
+	next, ok := m.aside.choose(successors(&status))
+	if !ok {
+		return nil
+	}
+	moving, cancel := context.WithTimeout(ctx, transferTimeout)
+	defer cancel()
+	err := s.MoveLeader(moving, status.ID, next)
+	m.aside.tried(time.Now(), next, err)
+	if err != nil {
+		return leasehold.Errorf("step aside", leasehold.ErrUnavailable, m.cfg.Name,
+			"member %x does not take over: %w; next try after %v", next, err, m.aside.pause)
+	}
+	return nil
+}
+
+// raftStatus returns what the member that this process started last knows of
+// its group. etcd publishes it, and nothing else that says who has caught up.
+func raftStatus() (raft.Status, bool) {
+	published, ok := expvar.Get("raft.status").(expvar.Func)
+	if !ok {
+		return raft.Status{}, false
+	}
+	status, ok := published.Value().(raft.Status)
+	return status, ok
+}
+
+// successors are the members that can take over from a leader, sorted.
+func successors(leader *raft.Status) []uint64 {
+	var ids []uint64
+	for id, p := range leader.Progress {
+		able := p.RecentActive && p.State == tracker.StateReplicate && p.Match+transferLag >= leader.GetCommit()
+		if id != leader.ID && !p.IsLearner && able {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// An aside remembers how stepping aside went.
+type aside struct {
+	mu    sync.Mutex
+	last  uint64        // the member that was asked last
+	until time.Time     // nobody is asked before
+	pause time.Duration // after the last
+}
+
+func (a *aside) choose(sorted []uint64) (uint64, bool) {
+	if len(sorted) == 0 {
+		return 0, false
+	}
+	i := slices.IndexFunc(sorted, func(id uint64) bool { return id > a.last })
+	return sorted[max(i, 0)], true
+}
+
+func (a *aside) tried(now time.Time, id uint64, err error) {
+	a.last = id
+	if err == nil || a.pause == 0 {
+		a.pause = leastPause
+	} else {
+		a.pause = min(2*a.pause, mostPause)
+	}
+	a.until = now.Add(a.pause)
 }

@@ -1,2 +1,0 @@
-// Package eventscmd has the subcommands about what happens in a cluster.
-package eventscmd

@@ -1,2 +1,0 @@
-// Package fleasecmd is the subcommand "flease": leases without managers.
-package fleasecmd

@@ -1,2 +1,0 @@
-// Package keycmd has the subcommands about one key.
-package keycmd

@@ -1,2 +1,0 @@
-// Package namespacecmd is the subcommand "namespace".
-package namespacecmd

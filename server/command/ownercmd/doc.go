@@ -1,2 +1,0 @@
-// Package ownercmd has the subcommands about owners.
-package ownercmd

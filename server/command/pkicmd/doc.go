@@ -1,2 +1,0 @@
-// Package pkicmd has the subcommands that make certificates and tokens.
-package pkicmd

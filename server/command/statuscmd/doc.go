@@ -1,2 +1,0 @@
-// Package statuscmd is the subcommand "status".
-package statuscmd

@@ -1,2 +1,0 @@
-// Package topcmd is the subcommand "top": a live view of a cluster in a terminal.
-package topcmd

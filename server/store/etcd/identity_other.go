@@ -1,5 +1,0 @@
-//go:build !linux
-
-package etcd
-
-func fileIdentity(string) string { return "" }

@@ -1,2 +1,0 @@
-// Package top is a live view of a cluster in a terminal: owners, loads, moves and events.
-package top
