@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
 // maxConcurrentBatches is the number of batches under way at a time.
@@ -55,7 +56,7 @@ func (l *load) everyone(ctx context.Context, what string, progress func(int), as
 		case len(left) == 0:
 		case time.Since(since) > everyoneTimeout:
 			return fmt.Errorf("%s: %d of %d keys have had no answer for %v: %w", what, len(left), len(l.users), everyoneTimeout, err)
-		case !pause(ctx, poll):
+		case !proc.Pause(ctx, poll):
 			return ctx.Err()
 		}
 	}

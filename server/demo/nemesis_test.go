@@ -25,7 +25,7 @@ func strikeTimes(t *testing.T, whole time.Duration, first time.Duration, fails e
 		}
 		n.repeat(ctx, n.random(1), first, func(ctx context.Context, _ *rand.Rand) error {
 			struck = append(struck, time.Since(n.begin))
-			pause(ctx, 3*time.Second)
+			proc.Pause(ctx, 3*time.Second)
 			return fails
 		})
 		failure = n.cluster.failure()

@@ -35,7 +35,8 @@ type table interface {
 func openLoad(ctx context.Context, c *cluster) (*load, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	t, err := lookup.Open(ctx, lookup.Config{Namespace: namespace, Managers: c.addrs, Credentials: c.certificates.lookupCredentials()})
+	_, secured := c.certificates.credentials()
+	t, err := lookup.Open(ctx, lookup.Config{Namespace: namespace, Managers: c.managers.Addrs(), Credentials: secured})
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package demo
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -64,7 +63,7 @@ func (d *demo) run(ctx context.Context) error {
 	var watchers sync.WaitGroup
 	watchers.Go(func() { d.observer.run(watching) })
 	watchers.Go(func() {
-		for pause(watching, observeEvery) {
+		for proc.Pause(watching, observeEvery) {
 			d.watch(d.snapshot())
 		}
 	})
@@ -86,7 +85,7 @@ func (d *demo) perform(ctx context.Context) error {
 	}
 	l, err := openLoad(ctx, c)
 	if err != nil {
-		return fmt.Errorf("%w; %s", err, proc.Tail(c.managers[0].Launch.Log))
+		return c.withManagerLog(err)
 	}
 	defer l.close()
 	c.journal.add("every key has an owner")
@@ -119,7 +118,7 @@ func (d *demo) callAndBreak(ctx context.Context) error {
 	var callers sync.WaitGroup
 	var last error
 	callers.Go(func() { last = d.load.run(loading, whole, d.inspect) })
-	callers.Go(func() { d.cluster.admin.followMoves(loading, d.cluster.moved.add) })
+	callers.Go(func() { d.cluster.followMoves(loading) })
 	if d.prober != nil {
 		callers.Go(func() { d.prober.run(loading, whole) })
 	}
@@ -147,7 +146,7 @@ func (d *demo) breakCluster(ctx context.Context) error {
 	var working sync.WaitGroup
 	working.Go(func() { d.nemesis.run(ctx) })
 	if c.cfg.For > 0 && c.cfg.Rounds == 0 {
-		working.Go(func() { pause(ctx, c.cfg.For) })
+		working.Go(func() { proc.Pause(ctx, c.cfg.For) })
 	}
 	done := make(chan struct{})
 	go func() {

@@ -13,6 +13,8 @@ import (
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/leasehold-dev/leasehold"
 )
 
 // ManagersConfig describes a group of managers.
@@ -139,23 +141,23 @@ func (g *Managers) Addrs() (addrs []string) {
 	return addrs
 }
 
-// Leader returns the manager that leads, as the others know it.
-func (g *Managers) Leader(ctx context.Context) (*Manager, error) {
-	addr, _, err := g.Client.Leader(ctx)
+// Leader returns the manager that leads, as the others report it, and its term.
+func (g *Managers) Leader(ctx context.Context) (*Manager, leasehold.Term, error) {
+	addr, term, err := g.Client.Leader(ctx)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	i := slices.IndexFunc(g.All, func(m *Manager) bool { return m.Member.Addr == addr })
 	if i < 0 {
-		return nil, fmt.Errorf("the leader %s is not of this group", addr)
+		return nil, 0, fmt.Errorf("the leader %s is not of this group", addr)
 	}
-	return g.All[i], nil
+	return g.All[i], term, nil
 }
 
 // WaitForLeader waits for a leader that is alive.
 func (g *Managers) WaitForLeader(ctx context.Context) (leader *Manager, err error) {
 	err = Until(ctx, func(ctx context.Context) (err error) {
-		leader, err = g.Leader(ctx)
+		leader, _, err = g.Leader(ctx)
 		if err == nil && !leader.Alive() {
 			err = fmt.Errorf("the leader %s is dead", leader.Name)
 		}
