@@ -69,7 +69,7 @@ type life struct {
 	wanted  bool // there should be a process
 	dies    bool // it may die at a failpoint
 	starts  int
-	known   int   // starts at the last call of restarted
+	known   int   // starts at the last call of Blank
 	logFrom int64 // where in the log this process begins
 }
 
@@ -117,10 +117,9 @@ func (m *Member) start() error {
 	return m.Process.Start()
 }
 
-// Become has the next process be of the next of its programs, and reports whether there is another.
-func (m *Member) Become() bool {
+// Become has the next process be of the next of its programs.
+func (m *Member) Become() {
 	m.Configure(func(o *Options) { o.Program = (o.Program + 1) % len(m.programs) })
-	return len(m.programs) > 1
 }
 
 // revert has the next process be of the first program, and reports whether it was another.
@@ -184,18 +183,6 @@ func unlessDone(err error) error {
 		return nil
 	}
 	return err
-}
-
-// restarted reports whether it was started since the last call.
-func (m *Member) restarted() (yes bool) {
-	m.locked(func() { yes, m.life.known = m.life.known != m.life.starts, m.life.starts })
-	return yes
-}
-
-// Revived counts how often it was started because its process had ended by itself.
-func (m *Member) Revived() (n int) {
-	m.locked(func() { n = m.revived })
-	return n
 }
 
 // A Crash is the end of a process that had no reason to end.

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/cluster"
 )
 
-// passedBy says who passes the failpoints of which packages, and in which shapes.
+// passedBy has the roles and shapes in which the failpoints of a package are passed.
 var passedBy = map[string]struct {
 	roles  []cluster.Role
 	shapes []cluster.Shape

@@ -13,12 +13,12 @@ import (
 	"strings"
 )
 
-// What an elder must have: the processes of a chaos run, and our version of the protocol.
+// What an older commit must have: the processes of a chaos run, and our version of the protocol.
 const (
-	processes = "cmd/leasehold/chaos_child.go"
-	protocol  = "internal/runtime/wire/version.go"
-	protocol1 = "internal/runtime/wire/version.go" // where it was before the folders of layers
-	version   = "const Version = "
+	processes   = "cmd/leasehold/chaos_child.go"
+	protocol    = "internal/runtime/wire/version.go"
+	oldProtocol = "internal/wire/version.go" // before the folders of layers
+	version     = "const Version = "
 )
 
 // A Build is a program, and what it was built from.
@@ -80,7 +80,7 @@ func oldest(ctx context.Context, root string) (string, error) {
 	for _, commit := range strings.Fields(all) {
 		text, err := git(ctx, root, "show", commit+":"+protocol)
 		if err != nil {
-			text, err = git(ctx, root, "show", commit+":"+protocol1)
+			text, err = git(ctx, root, "show", commit+":"+oldProtocol)
 		}
 		if theirs, ok := versionIn(text); err == nil && ok && theirs == ours {
 			if _, err := git(ctx, root, "cat-file", "-e", commit+":"+processes); err == nil {
@@ -109,14 +109,10 @@ func build(ctx context.Context, root, commit, out string) error {
 	if _, err := git(ctx, root, "archive", "--output", files, commit); err != nil {
 		return err
 	}
-	program := "./cmd/leasehold-lab"
-	if _, err := git(ctx, root, "cat-file", "-e", commit+":"+processes); err == nil {
-		program = "./cmd/leasehold" // when one program had everything
-	}
 	built := out + ".new"
 	for _, args := range [][]string{
 		{"tar", "-xf", files},
-		{"go", "build", "-o", built, program},
+		{"go", "build", "-o", built, "./cmd/leasehold"}, // one program had everything then
 	} {
 		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 		cmd.Dir = dir
