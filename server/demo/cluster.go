@@ -2,7 +2,6 @@ package demo
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -35,7 +34,7 @@ type cluster struct {
 	moved        movedCount
 	restarting   atomic.Pointer[string] // name of the owner that is being restarted; nil if none is
 
-	failed chan error // receives the first error that ends the demo
+	fail func(error) // ends the demo; the first call counts
 }
 
 const (
@@ -46,12 +45,12 @@ const (
 )
 
 // newCluster prepares a cluster without processes.
-func newCluster(cfg Config) (*cluster, error) {
+func newCluster(cfg Config, fail func(error)) (*cluster, error) {
 	dir, err := os.MkdirTemp("", "leasehold-demo-")
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{cfg: cfg, dir: dir, oracle: oracle.New(cfg.Users), journal: newJournal(), failed: make(chan error, 1)}
+	c := &cluster{cfg: cfg, dir: dir, oracle: oracle.New(cfg.Users), journal: newJournal(), fail: fail}
 	owners := named("owner-", cfg.Owners)
 	if cfg.TLS {
 		if c.certificates, err = newCertificates(filepath.Join(dir, "pki"), named("m", cfg.Managers), owners); err != nil {
@@ -97,25 +96,6 @@ func (c *cluster) managerFlags(m proc.Member) []string {
 
 func (c *cluster) observe(from io.Reader) error { return oracle.ReadRecords(from, c.oracle.Observe) }
 
-// fail ends the demo, if nothing else has.
-func (c *cluster) fail(err error) {
-	select {
-	case c.failed <- err:
-	default:
-	}
-}
-
-// failure returns the error that ends the demo, and nil if there is none. A second call
-// returns nil.
-func (c *cluster) failure() error {
-	select {
-	case err := <-c.failed:
-		return err
-	default:
-		return nil
-	}
-}
-
 // start starts all processes and returns when every key has an owner.
 func (c *cluster) start(ctx context.Context) error {
 	c.journal.add("starting %d managers and %d owners in %s", c.cfg.Managers, c.cfg.Owners, c.dir)
@@ -142,19 +122,12 @@ func (c *cluster) startManagers() error {
 	return nil
 }
 
-// awaitStart is await, but returns when a process has failed.
 func (c *cluster) awaitStart(ctx context.Context, what string, try func(context.Context) error) error {
-	var failed error
-	err := await(ctx, "waiting for "+what, startTimeout, func(ctx context.Context) error {
-		if failed = c.failure(); failed != nil {
-			return nil //nolint:nilerr // there is nothing to wait for any more
-		}
-		return try(ctx)
-	})
+	err := await(ctx, "waiting for "+what, startTimeout, try)
 	if err != nil && ctx.Err() == nil {
 		err = c.withManagerLog(err)
 	}
-	return errors.Join(err, failed)
+	return err
 }
 
 func (c *cluster) withManagerLog(err error) error {

@@ -87,9 +87,10 @@ func TestDualOwnershipIsSeen(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = a.Close() })
 	cfg := DefaultConfig()
+	ctx, fail := context.WithCancelCause(t.Context())
 	c := &cluster{
 		cfg: cfg, managers: &proc.Managers{All: []*proc.Manager{{Member: proc.Member{Addr: addr}}}, Client: dialed}, admin: a,
-		oracle: oracle.New(cfg.Users), journal: newJournal(), failed: make(chan error, 1),
+		oracle: oracle.New(cfg.Users), journal: newJournal(), fail: fail,
 	}
 	wait(t, c.createNamespace)
 	for _, name := range []string{"ann", "bob"} {
@@ -116,7 +117,7 @@ func TestDualOwnershipIsSeen(t *testing.T) {
 
 	startOwner(t, c, "eve", "careless-owner")
 	until(t, func(v oracle.Verdict) bool { return v.Duals >= users }, c.oracle)
-	if err := c.failure(); err != nil {
+	if err := context.Cause(ctx); err != nil {
 		t.Error(err)
 	}
 }
