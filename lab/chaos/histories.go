@@ -93,7 +93,6 @@ type kept struct {
 // older is what is added to the name of a file that was full.
 const older = ".older"
 
-// keepIn opens a file, to add to it.
 func keepIn(path string, most int64) (*kept, error) {
 	k := &kept{path: path, most: most}
 	err := k.open()

@@ -40,10 +40,8 @@ func (w *watch) caller(name string) leaks.Sample {
 	return w.callers[name]
 }
 
-// ourselves is the name of this process.
 const ourselves = "chaos"
 
-// take takes samples of all.
 func (w *watch) take(ctx context.Context, c *cluster.Cluster) {
 	if !w.on {
 		return
@@ -54,7 +52,6 @@ func (w *watch) take(ctx context.Context, c *cluster.Cluster) {
 	}
 }
 
-// judge says what grew (I8).
 func (w *watch) judge(into *Report) (found []check.Violation) {
 	if !w.on {
 		return nil

@@ -62,13 +62,11 @@ type Late struct {
 	StoreMillis float64 `json:"store"` // how long it took until most members of the store had a leader
 }
 
-// A recovery is one of them.
 type recovery struct {
 	storm              int
 	took, bound, store time.Duration
 }
 
-// recoveries makes figures of times.
 func recoveries(all []recovery, cfg *Config) Recoveries {
 	r := Recoveries{
 		Count: len(all), BoundMillis: millis(cfg.bound(false)), WiderMillis: millis(cfg.bound(true)), SlackMillis: millis(cfg.Slack),

@@ -54,7 +54,6 @@ func newCertificates(dir string, managers, owners []string) (*certificates, erro
 	return c, nil
 }
 
-// open reads the files of a party.
 func (c *certificates) open(of pki.Party) (*secure.Keeper, error) {
 	in := func(name string) string { return filepath.Join(c.home(of), name) }
 	return secure.Open(secure.Config{Cert: in("tls.crt"), Key: in("tls.key"), Roots: in("ca.crt")})
@@ -82,7 +81,6 @@ func (c *certificates) dialServer(ctx context.Context, network, addr string) (ne
 	return c.lookup.DialTLS(ctx, network, addr)
 }
 
-// flags are those with which a process finds its certificate.
 func (c *certificates) flags(of pki.Party) []string {
 	if c == nil {
 		return nil
@@ -94,7 +92,6 @@ func (c *certificates) flags(of pki.Party) []string {
 	return flags
 }
 
-// home is the directory of a party.
 func (c *certificates) home(of pki.Party) string {
 	return c.dir.Path(filepath.Join(string(of.Role), string(of.Namespace), of.Name))
 }

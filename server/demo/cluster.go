@@ -44,7 +44,6 @@ const (
 	adminTimeout = time.Second // of one request to one manager
 )
 
-// newCluster prepares a cluster without processes.
 func newCluster(cfg Config, fail func(error)) (*cluster, error) {
 	dir, err := os.MkdirTemp("", "leasehold-demo-")
 	if err != nil {
@@ -77,7 +76,6 @@ func newCluster(cfg Config, fail func(error)) (*cluster, error) {
 	return c, err
 }
 
-// named returns names with numbers.
 func named(prefix string, n int) []string {
 	names := make([]string, n)
 	for i := range names {
@@ -160,13 +158,11 @@ func (c *cluster) createNamespace(ctx context.Context) error {
 // page is the URL of a manager's dashboard. With TLS a browser needs a certificate for it.
 func (c *cluster) page(m *proc.Manager) string { return c.cfg.scheme() + "://" + m.Member.HTTP + "/" }
 
-// A leadership is a leader and its term.
 type leadership struct {
 	*proc.Manager
 	term leasehold.Term
 }
 
-// leader returns the leader of a term after the given one.
 func (c *cluster) leader(ctx context.Context, after leasehold.Term) (leadership, error) {
 	m, term, err := c.managers.Leader(ctx)
 	if err == nil && term <= after {
@@ -175,7 +171,6 @@ func (c *cluster) leader(ctx context.Context, after leasehold.Term) (leadership,
 	return leadership{m, term}, err
 }
 
-// members returns the owners that are members, by name.
 func (c *cluster) members(ctx context.Context) (map[string]admin.Owner, error) {
 	all, err := c.admin.Owners(ctx, string(namespace))
 	if err != nil {
@@ -208,7 +203,6 @@ func (c *cluster) settled(ctx context.Context) error {
 	return err
 }
 
-// settledAndStill fails unless all is settled and nothing moves.
 func (c *cluster) settledAndStill(ctx context.Context) error {
 	if err := c.settled(ctx); err != nil {
 		return err

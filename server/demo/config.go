@@ -57,13 +57,11 @@ type Config struct {
 	Keep bool
 }
 
-// The values of Config.Store.
 const (
 	Disk   = "disk"
 	Flease = "flease"
 )
 
-// Bounds on a Config.
 const (
 	minFor    = 10 * time.Second // enough to kill and replace a leader and an owner
 	minLease  = 6 * time.Second
@@ -128,7 +126,6 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// scheme is that of URLs.
 func (c *Config) scheme() string {
 	if c.TLS {
 		return "https"

@@ -15,7 +15,6 @@ import (
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// maxConcurrentBatches is the number of batches under way at a time.
 const maxConcurrentBatches = 4
 
 // everyoneTimeout bounds the time without progress while all users are gone through.
@@ -118,7 +117,6 @@ func (l *load) askBatch(ctx context.Context, addr string, batch []*user, ask fun
 	return replies, nil
 }
 
-// byServer groups users by the servers that own their keys.
 func (l *load) byServer(us []*user) (servers map[string][]*user, unowned []*user) {
 	servers = make(map[string][]*user)
 	for _, u := range us {

@@ -52,7 +52,6 @@ func (n *nemesis) killLeader(ctx context.Context, random *rand.Rand) error {
 	return c.startManager(ctx, victim.Manager)
 }
 
-// awaitLeader waits for a leader of a later term.
 func (c *cluster) awaitLeader(ctx context.Context, after leasehold.Term) (led leadership, err error) {
 	err = await(ctx, "waiting for a leader", recoveryTimeout, func(ctx context.Context) (err error) {
 		led, err = c.leader(ctx, after)
@@ -119,7 +118,6 @@ func (n *nemesis) drawOwner(random *rand.Rand) *proc.Process {
 	return n.cluster.owners[random.IntN(len(n.cluster.owners))]
 }
 
-// killOwner kills an owner and starts it again.
 func (n *nemesis) killOwner(ctx context.Context, random *rand.Rand) error {
 	victim := n.drawOwner(random)
 	victim.Kill()
@@ -184,7 +182,6 @@ func (n *nemesis) mayStop(after time.Duration) bool {
 	return proc.CanPause && n.left() >= n.expiry()+after
 }
 
-// restartOwner restarts an owner, as for an upgrade.
 func (n *nemesis) restartOwner(ctx context.Context, random *rand.Rand) error {
 	return n.restart(ctx, n.drawOwner(random))
 }

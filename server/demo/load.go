@@ -122,7 +122,6 @@ func (l *load) republish(requests, whole context.Context) {
 	}
 }
 
-// enqueue adds a request to those of a user.
 func (l *load) enqueue(ctx, whole context.Context, u *user, d due) {
 	if l.waiting.Add(1) > maxWaiting {
 		l.waiting.Add(-1)

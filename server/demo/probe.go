@@ -66,7 +66,6 @@ func (p *prober) run(ctx, whole context.Context) {
 	}
 }
 
-// round reads all keys that have no request under way.
 func (p *prober) round(ctx context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -48,7 +48,6 @@ func Run(parent context.Context, cfg Config, watch func(Snapshot)) (Report, erro
 	return r, err
 }
 
-// A demo is the parts of one run.
 type demo struct {
 	cluster  *cluster
 	nemesis  *nemesis
@@ -82,7 +81,6 @@ func (d *demo) run(ctx context.Context) error {
 	return err
 }
 
-// perform starts the cluster, and then callers and faults.
 func (d *demo) perform(ctx context.Context) error {
 	c := d.cluster
 	if err := c.start(ctx); err != nil {
@@ -172,7 +170,6 @@ func (d *demo) elapsed() time.Duration {
 	return time.Since(d.begin)
 }
 
-// report is the result so far.
 func (d *demo) report() Report {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -46,7 +46,6 @@ type observer struct {
 	shares map[string]float64
 }
 
-// observeEvery is the interval of snapshots.
 const observeEvery = 250 * time.Millisecond
 
 func (o *observer) run(ctx context.Context) {
@@ -75,7 +74,6 @@ func sharesOf(owners []admin.Owner) map[string]float64 {
 	return shares
 }
 
-// fill adds what was last observed to a snapshot.
 func (o *observer) fill(s *Snapshot) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -43,7 +43,6 @@ func Dial(addrs []string, secured credentials.TransportCredentials, timeout time
 	return c, nil
 }
 
-// Close closes all connections.
 func (c *Client) Close() {
 	for _, conn := range c.conns {
 		_ = conn.Close() // calls on it have ended

@@ -130,7 +130,6 @@ func (s *Sentinel) update(i int, g leasehold.Generation, call Span, all bool) er
 	return s.tell(i)
 }
 
-// tell tells one belief, soon.
 func (s *Sentinel) tell(i int) error {
 	b := &s.beliefs[i]
 	b.news = false
@@ -152,7 +151,6 @@ func (s *Sentinel) flush() error {
 	return err
 }
 
-// pause waits, and reports whether to go on.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -33,7 +33,6 @@ type CallerConfig struct {
 	Logger    *slog.Logger
 }
 
-// AddFlags adds the flags of a caller.
 func (cfg *CallerConfig) AddFlags(f *pflag.FlagSet) {
 	f.IntVar(&cfg.Number, "number", 0, "which caller it is")
 	f.StringSliceVar(&cfg.Managers, "managers", nil, "where managers listen")
@@ -44,7 +43,6 @@ func (cfg *CallerConfig) AddFlags(f *pflag.FlagSet) {
 	f.DurationVar(&cfg.Stale, "stale", 0, "how old the proof of that may become")
 }
 
-// A caller is one process that uses registers.
 type caller struct {
 	cfg    CallerConfig
 	lookup *lookup.Lookup
@@ -161,7 +159,6 @@ func (c *caller) table() (history.Table, bool) {
 	}
 }
 
-// describe adds a placement to a sum.
 func describe(sum *xxhash.Digest, p lookup.Placement) {
 	var numbers [24]byte
 	binary.LittleEndian.PutUint64(numbers[0:], uint64(p.Range.Start))

@@ -38,7 +38,6 @@ type OwnerConfig struct {
 	Logger  *slog.Logger
 }
 
-// AddFlags adds the flags of an owner.
 func (cfg *OwnerConfig) AddFlags(f *pflag.FlagSet) {
 	f.StringVar((*string)(&cfg.Name), "name", "", "its name")
 	f.StringVar(&cfg.Addr, "listen", "", "where it listens")
@@ -48,7 +47,6 @@ func (cfg *OwnerConfig) AddFlags(f *pflag.FlagSet) {
 	f.BoolVar(&cfg.LeasesOff, "leases-off", false, "believe for ever in leases")
 }
 
-// Patience of owners.
 const (
 	closePatience = 10 * time.Second
 	headerTime    = 5 * time.Second

@@ -31,7 +31,6 @@ type Campaign struct {
 	Version    string // of this build
 }
 
-// Values of flags.
 const (
 	AllStores   = "all"
 	DriftWithin = "within"
@@ -45,14 +44,12 @@ func DrawSeed() uint64 { return rand.Uint64N(1_000_000_000) }
 // An Outcome is how a campaign ended.
 type Outcome int
 
-// The outcomes.
 const (
 	Passed Outcome = iota
 	Violated
 	Interrupted
 )
 
-// shapes are those that the store names.
 func (c *Campaign) shapes() []cluster.Shape {
 	if c.Store == AllStores {
 		return cluster.Shapes()
@@ -197,7 +194,6 @@ func newRecord(path string) (*record, error) {
 	return &record{file: f}, err
 }
 
-// add adds a report to those of this run.
 func (r *record) add(report string) error {
 	if r.file == nil {
 		return nil

@@ -111,7 +111,6 @@ func recoveryText(rec *chaos.Recoveries) string {
 	return text
 }
 
-// mostLate is how many recoveries are listed that were late.
 const mostLate = 10
 
 // inLines breaks what is too long for a terminal into lines, under each other.
@@ -147,7 +146,6 @@ func atSpaces(text string, width int) (lines []string) {
 	return append(lines, line)
 }
 
-// leastText is how narrow a column of text may be.
 const leastText = 20
 
 // vitalsText is what processes took to live, in the second and in the last quarter of their

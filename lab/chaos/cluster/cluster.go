@@ -46,7 +46,6 @@ type Cluster struct {
 	copiedAt time.Time // when the backup was taken
 }
 
-// New prepares a cluster that has no process yet.
 func New(cfg Config) (*Cluster, error) {
 	c := &Cluster{cfg: cfg}
 	if err := c.addHosts(); err != nil {
@@ -111,7 +110,6 @@ func (c *Cluster) addHosts() (err error) {
 	return err
 }
 
-// callTimeout is that of one call to one manager or store.
 const callTimeout = 500 * time.Millisecond
 
 func (c *Cluster) dial(members []*Member) (*proc.Client, error) {
@@ -190,7 +188,6 @@ func (c *Cluster) callerArgs(i int) []string {
 	}
 }
 
-// All are all members.
 func (c *Cluster) All() []*Member { return slices.Concat(c.Stores, c.Managers, c.Owners, c.Callers) }
 
 // startTimeout is for processes that start. They compete for few processors.

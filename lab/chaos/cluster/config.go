@@ -12,17 +12,14 @@ import (
 // A Shape is where managers have their tables.
 type Shape string
 
-// The shapes.
 const (
 	Etcd     Shape = "etcd"     // in an etcd cluster of which each manager is a member
 	External Shape = "external" // in an etcd cluster of three other processes
 	Flease   Shape = "flease"   // in memory alone
 )
 
-// Shapes are all of them.
 func Shapes() []Shape { return []Shape{Etcd, External, Flease} }
 
-// What is the same in all clusters.
 const (
 	Drift     = 1.2 // the bound
 	Watched   = 128 // keys that owners watch
@@ -34,7 +31,6 @@ const (
 	callEvery = 20 * time.Millisecond
 )
 
-// A Config says what to run.
 type Config struct {
 	Program string // the leasehold command
 	Other   string // another build of it, for upgrades; empty: none
@@ -62,7 +58,6 @@ type Config struct {
 	Failed func(error)
 }
 
-// The ports, at each host the same.
 const (
 	managerPort = 7400
 	pagePort    = 7480

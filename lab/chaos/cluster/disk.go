@@ -36,7 +36,6 @@ func (c *Cluster) Keepers() []*Member {
 	return nil
 }
 
-// mount gives the keepers their disks.
 func (c *Cluster) mount() error {
 	var script strings.Builder
 	size := diskSize

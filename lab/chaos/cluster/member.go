@@ -20,7 +20,6 @@ import (
 // A Role is what a process is for.
 type Role string
 
-// The roles.
 const (
 	Manager Role = "manager"
 	Store   Role = "store"
@@ -52,7 +51,6 @@ type Member struct {
 	reviving sync.WaitGroup
 }
 
-// Options are how a process is started.
 type Options struct {
 	Program int           // which of its programs
 	Offset  time.Duration // by how much its monotonic clock is ahead of ours; whole seconds count
@@ -64,7 +62,6 @@ type Options struct {
 	Dies bool
 }
 
-// A life is the state of a member's process.
 type life struct {
 	wanted  bool // there should be a process
 	dies    bool // it may die at a failpoint
@@ -83,7 +80,6 @@ func (m *Member) locked(do func()) {
 // Configure changes how the next process is started.
 func (m *Member) Configure(change func(*Options)) { m.locked(func() { change(&m.next) }) }
 
-// Start starts a process.
 func (m *Member) Start() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -91,7 +87,6 @@ func (m *Member) Start() error {
 	return m.start()
 }
 
-// start is Start for callers that have the lock.
 func (m *Member) start() error {
 	m.life.starts++
 	m.life.logFrom = 0
@@ -190,7 +185,6 @@ type Crash struct{ Err error }
 
 func (c Crash) Error() string { return c.Err.Error() }
 
-// Unwrap is how it ended.
 func (c Crash) Unwrap() error { return c.Err }
 
 // revivalAfter is after how long a process that ended by itself is started again.
@@ -270,7 +264,6 @@ func (m *Member) Claim() (free bool) {
 // Release gives a claimed member back.
 func (m *Member) Release() { m.locked(func() { m.claimed = false }) }
 
-// Hosts are the hosts of members.
 func Hosts(members ...[]*Member) []*lan.Host {
 	var hosts []*lan.Host
 	for _, m := range slices.Concat(members...) {

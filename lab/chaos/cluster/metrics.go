@@ -57,7 +57,6 @@ func (c *Cluster) StoreWorks(ctx context.Context) bool {
 	return 2*int(have.Load()) > len(keepers) || len(keepers) == 0
 }
 
-// metrics reads the metrics of a manager or a store.
 func (c *Cluster) metrics(ctx context.Context, m *Member) (map[string]float64, error) {
 	addr := m.Addr
 	if m.Role == Manager {

@@ -50,7 +50,6 @@ func fail(ctx context.Context, n *Nemesis, s Strike) (string, func() error, erro
 	return victims, heal, err
 }
 
-// part is the package of a point.
 func part(point string) string {
 	name, _, _ := strings.Cut(point, "/")
 	return name

@@ -29,7 +29,6 @@ func (k *kind) in(s Setting) bool {
 	return !slices.ContainsFunc(k.when, func(d demand) bool { return !d.met(s) })
 }
 
-// takes is what a kind takes, as flags.
 func (k *kind) takes() string {
 	var flags []string
 	for _, d := range k.when {
@@ -38,7 +37,6 @@ func (k *kind) takes() string {
 	return strings.Join(flags, " and ")
 }
 
-// What kinds take.
 var (
 	stored   = demand{"--store etcd or external", func(s Setting) bool { return s.Shape != cluster.Flease }}
 	embedded = demand{"--store etcd or flease", func(s Setting) bool { return s.Shape != cluster.External }}

@@ -93,5 +93,4 @@ func All() (all []Fault) {
 	return all
 }
 
-// every is all kinds of faults.
 func every() []kind { return slices.Concat(kinds(), outages()) }

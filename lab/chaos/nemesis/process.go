@@ -24,7 +24,6 @@ func among(s Strike, members []*cluster.Member) []*cluster.Member {
 	return slices.Concat(members[at:], members[:at])
 }
 
-// anyOf is any member of a group.
 func anyOf(group func(*cluster.Cluster) []*cluster.Member) choice {
 	return func(_ context.Context, n *Nemesis, s Strike) []*cluster.Member { return among(s, group(n.Cluster)) }
 }
@@ -114,7 +113,6 @@ func process(n int, whom choice, hurt func(Strike, *cluster.Member) error, heal 
 	}
 }
 
-// each does something to all, and returns all errors.
 func each(members []*cluster.Member, do func(*cluster.Member) error) (failed error) {
 	for _, m := range members {
 		failed = errors.Join(failed, do(m))
@@ -161,7 +159,6 @@ func upgrade() deed {
 	}, (*cluster.Member).Start)
 }
 
-// A revision changes how the next process of a member is started.
 type revision func(s Strike, m *cluster.Member, o *cluster.Options)
 
 // kill kills a process. The next one is revised.

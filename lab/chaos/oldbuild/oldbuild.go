@@ -55,7 +55,6 @@ func Oldest(ctx context.Context, dir string) (Build, error) {
 	return b, errors.Join(os.MkdirAll(place, 0o700), build(ctx, root, commit, b.Program))
 }
 
-// oldest finds the commit.
 func oldest(ctx context.Context, root string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(root, protocol))
 	if err != nil {
@@ -123,7 +122,6 @@ func build(ctx context.Context, root, commit, out string) error {
 	return os.Rename(built, out)
 }
 
-// git asks git.
 func git(ctx context.Context, dir string, args ...string) (string, error) {
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, "git", args...)
