@@ -57,6 +57,7 @@ type Config struct {
 	Keep bool
 }
 
+// The values of Config.Store.
 const (
 	Disk   = "disk"
 	Flease = "flease"

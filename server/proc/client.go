@@ -43,6 +43,7 @@ func Dial(addrs []string, secured credentials.TransportCredentials, timeout time
 	return c, nil
 }
 
+// Close closes all connections.
 func (c *Client) Close() {
 	for _, conn := range c.conns {
 		_ = conn.Close() // calls on it have ended
@@ -124,10 +125,8 @@ func Until(ctx context.Context, try func(context.Context) error) error {
 
 // Pause waits, and reports whether the context has not ended.
 func Pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	case <-ctx.Done():
 		return false

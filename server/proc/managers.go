@@ -54,13 +54,13 @@ func (c *ManagersConfig) Args(group []Member, i int) []string {
 	args := append(strings.Fields(cmp.Or(c.Command, "manager run")), "--listen", m.Addr, "--http", m.HTTP)
 	switch {
 	case c.Diskless:
-		args = append(args, "--store", "flease", "--peers", strings.Join(addrsOf(group), ","))
+		args = append(args, "--store", "flease", "--peers", joined(group, func(m Member) string { return m.Addr }))
 	case len(c.Etcd) > 0:
 		args = append(args, "--etcd", strings.Join(c.Etcd, ","))
 	default:
 		args = append(args, "--name", m.Name, "--data-dir", m.DataDir)
 		if len(group) > 1 {
-			args = append(args, "--members", strings.Join(peersOf(group), ","))
+			args = append(args, "--members", joined(group, func(m Member) string { return m.Name + "=http://" + m.Peer }))
 		}
 	}
 	if c.Flags != nil {
@@ -69,18 +69,12 @@ func (c *ManagersConfig) Args(group []Member, i int) []string {
 	return args
 }
 
-func addrsOf(group []Member) (addrs []string) {
+func joined(group []Member, text func(Member) string) string {
+	var all []string
 	for _, m := range group {
-		addrs = append(addrs, m.Addr)
+		all = append(all, text(m))
 	}
-	return addrs
-}
-
-func peersOf(group []Member) (peers []string) {
-	for _, m := range group {
-		peers = append(peers, m.Name+"=http://"+m.Peer)
-	}
-	return peers
+	return strings.Join(all, ",")
 }
 
 // A Manager is the process of a member.
@@ -118,7 +112,7 @@ func NewManagers(cfg ManagersConfig) (*Managers, error) {
 	if secured == nil {
 		secured = insecure.NewCredentials()
 	}
-	g.Client, err = Dial(addrsOf(group), secured, cmp.Or(cfg.Timeout, time.Second))
+	g.Client, err = Dial(g.Addrs(), secured, cmp.Or(cfg.Timeout, time.Second))
 	return g, err
 }
 

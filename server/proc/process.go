@@ -25,6 +25,7 @@ type Process struct {
 	watching    sync.WaitGroup
 }
 
+// Start starts a process.
 func (p *Process) Start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

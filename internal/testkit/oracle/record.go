@@ -36,6 +36,7 @@ func (r Record) Earlier(by time.Duration) Record {
 // A Subject is what a record is about.
 type Subject byte
 
+// The subjects.
 const (
 	Operation Subject = iota // a request
 	Belief                   // that the key was held, from the first Check to the last

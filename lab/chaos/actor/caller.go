@@ -33,6 +33,7 @@ type CallerConfig struct {
 	Logger    *slog.Logger
 }
 
+// AddFlags adds the flags of a caller.
 func (cfg *CallerConfig) AddFlags(f *pflag.FlagSet) {
 	f.IntVar(&cfg.Number, "number", 0, "which caller it is")
 	f.StringSliceVar(&cfg.Managers, "managers", nil, "where managers listen")

@@ -38,6 +38,7 @@ type OwnerConfig struct {
 	Logger  *slog.Logger
 }
 
+// AddFlags adds the flags of an owner.
 func (cfg *OwnerConfig) AddFlags(f *pflag.FlagSet) {
 	f.StringVar((*string)(&cfg.Name), "name", "", "its name")
 	f.StringVar(&cfg.Addr, "listen", "", "where it listens")

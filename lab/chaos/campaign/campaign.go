@@ -31,6 +31,7 @@ type Campaign struct {
 	Version    string // of this build
 }
 
+// Values of flags.
 const (
 	AllStores   = "all"
 	DriftWithin = "within"
@@ -44,6 +45,7 @@ func DrawSeed() uint64 { return rand.Uint64N(1_000_000_000) }
 // An Outcome is how a campaign ended.
 type Outcome int
 
+// The outcomes.
 const (
 	Passed Outcome = iota
 	Violated

@@ -46,6 +46,7 @@ type Cluster struct {
 	copiedAt time.Time // when the backup was taken
 }
 
+// New prepares a cluster without processes.
 func New(cfg Config) (*Cluster, error) {
 	c := &Cluster{cfg: cfg}
 	if err := c.addHosts(); err != nil {
@@ -188,6 +189,7 @@ func (c *Cluster) callerArgs(i int) []string {
 	}
 }
 
+// All are all members.
 func (c *Cluster) All() []*Member { return slices.Concat(c.Stores, c.Managers, c.Owners, c.Callers) }
 
 // startTimeout is for processes that start. They compete for few processors.

@@ -12,14 +12,17 @@ import (
 // A Shape is where managers have their tables.
 type Shape string
 
+// The shapes.
 const (
 	Etcd     Shape = "etcd"     // in an etcd cluster of which each manager is a member
 	External Shape = "external" // in an etcd cluster of three other processes
 	Flease   Shape = "flease"   // in memory alone
 )
 
+// Shapes are all shapes.
 func Shapes() []Shape { return []Shape{Etcd, External, Flease} }
 
+// Settings of all clusters.
 const (
 	Drift     = 1.2 // the bound
 	Watched   = 128 // keys that owners watch
@@ -31,6 +34,7 @@ const (
 	callEvery = 20 * time.Millisecond
 )
 
+// A Config describes a cluster.
 type Config struct {
 	Program string // the leasehold command
 	Other   string // another build of it, for upgrades; empty: none

@@ -20,6 +20,7 @@ import (
 // A Role is what a process is for.
 type Role string
 
+// The roles.
 const (
 	Manager Role = "manager"
 	Store   Role = "store"
@@ -51,6 +52,7 @@ type Member struct {
 	reviving sync.WaitGroup
 }
 
+// Options are how a process is started.
 type Options struct {
 	Program int           // which of its programs
 	Offset  time.Duration // by how much its monotonic clock is ahead of ours; whole seconds count
@@ -80,6 +82,7 @@ func (m *Member) locked(do func()) {
 // Configure changes how the next process is started.
 func (m *Member) Configure(change func(*Options)) { m.locked(func() { change(&m.next) }) }
 
+// Start starts a process.
 func (m *Member) Start() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -264,6 +267,7 @@ func (m *Member) Claim() (free bool) {
 // Release gives a claimed member back.
 func (m *Member) Release() { m.locked(func() { m.claimed = false }) }
 
+// Hosts are the hosts of members.
 func Hosts(members ...[]*Member) []*lan.Host {
 	var hosts []*lan.Host
 	for _, m := range slices.Concat(members...) {

@@ -74,6 +74,7 @@ type Writer struct {
 	to io.Writer
 }
 
+// NewWriter returns a writer.
 func NewWriter(to io.Writer) *Writer { return &Writer{to: to} }
 
 // Write writes an event. If it cannot, whoever wants to know it is gone.
@@ -118,6 +119,7 @@ func Watched(n int) []string {
 	return names
 }
 
+// Keys are the keys of names.
 func Keys(names []string) []leasehold.Key {
 	keys := make([]leasehold.Key, len(names))
 	for i, name := range names {

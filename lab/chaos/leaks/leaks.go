@@ -29,6 +29,7 @@ type life struct {
 	samples []Sample
 }
 
+// NewLog returns a log.
 func NewLog() *Log { return &Log{lives: make(map[string]*life)} }
 
 // Add takes up what is known of the process that has a name now.

@@ -25,6 +25,7 @@ func zero(n uint64, text string) string {
 
 func percent(share float64) string { return fmt.Sprintf("%.2f %%", 100*share) }
 
+// Text is the result of a demo.
 func Text(r *demo.Report) string {
 	all := []console.Entry{
 		{"requests", fmt.Sprintf("%s in %.1f s, %s at the first try; half within %.1f ms, 99 %% within %.1f ms of when they were due",
