@@ -184,7 +184,7 @@ func TestOutagesThatMayLose(t *testing.T) {
 		{cluster.Flease, nemesis.ManagersPause, 1, 2, false},
 		{cluster.Flease, nemesis.ManagersCut, 0, 0, false},
 	} {
-		r := &run{cfg: Config{Shape: test.shape}}
+		r := &run{cfg: Config{Config: cluster.Config{Shape: test.shape}}}
 		if got := r.losesNothing(test.kind, test.before, test.after); got != test.want {
 			t.Errorf("%+v: got %t", test, got)
 		}
@@ -194,7 +194,7 @@ func TestOutagesThatMayLose(t *testing.T) {
 // TestUnreadableHistories: what cannot be read or kept makes a run worthless.
 func TestUnreadableHistories(t *testing.T) {
 	for name, dir := range map[string]string{"unreadable": t.TempDir(), "not kept": filepath.Join(t.TempDir(), "none")} {
-		r := &run{cfg: Config{Dir: dir}, failed: make(chan error, 1), book: check.New(nil, 0, 0), vitals: newWatch(false)}
+		r := &run{cfg: Config{Config: cluster.Config{Dir: dir}}, failed: make(chan error, 1), book: check.New(nil, 0, 0), vitals: newWatch(false)}
 		if r.called("c1", 0, strings.NewReader("{\n")) == nil || r.owned("o1", 0, strings.NewReader("half")) == nil {
 			t.Errorf("%s: it was read", name)
 		}
@@ -229,7 +229,7 @@ func TestCrashWhileNobodyWaits(t *testing.T) {
 		t.Errorf("nothing has failed, and it says %v", err)
 	}
 	r.fail(cluster.Crash{Err: errors.New("m1: exit status 2")})
-	if err := r.blame(r.unread()); err != nil || len(r.report.Violations) != 1 || r.report.Violations[0].Invariant != crashed {
+	if err := r.blame(r.unread()); err != nil || len(r.report.Violations) != 1 || r.report.Violations[0].Invariant != "crash" {
 		t.Errorf("%v, violations: %v", err, r.report.Violations)
 	}
 }
@@ -241,7 +241,7 @@ func TestNamespacesAreNotLost(t *testing.T) {
 		blank int
 		fine  bool
 	}{{cluster.Flease, 3, true}, {cluster.Flease, 2, false}, {cluster.Etcd, 3, false}, {cluster.External, 0, false}} {
-		r := &run{cfg: Config{Shape: test.shape}, cluster: &cluster.Cluster{Managers: make([]*cluster.Member, 3)}, book: check.New(nil, 0, 0)}
+		r := &run{cfg: Config{Config: cluster.Config{Shape: test.shape}}, cluster: &cluster.Cluster{Managers: make([]*cluster.Member, 3)}, book: check.New(nil, 0, 0)}
 		if r.created("after storm 1", test.blank); r.book.Broken() == test.fine || r.report.Created != 1 {
 			t.Errorf("%+v: %d created, broken %t", test, r.report.Created, r.book.Broken())
 		}

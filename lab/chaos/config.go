@@ -15,11 +15,14 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/nemesis"
 )
 
-// Config says what to run and how hard to treat it. [DefaultConfig] has all that need
-// not be chosen.
+// Config says what to run and which faults to inject. [DefaultConfig] has all that need not be
+// chosen.
 type Config struct {
-	Program string // the leasehold command
-	Shape   cluster.Shape
+	// Config is the cluster. The run sets its network, callbacks and Spare. If owners of another
+	// program keep a history of their own, Conclude writes it into the book, when all have ended.
+	// Dir is for data, logs and histories; empty: a temporary one.
+	cluster.Config
+	Conclude func(context.Context, *check.Book) error
 
 	For    time.Duration // for how long storms begin; 0: until there were enough faults
 	Faults int           // after so many no storm begins any more; 0: until the time is over
@@ -27,58 +30,39 @@ type Config struct {
 	Kinds  []string // of faults; nil: all
 	// Outage is how long each outage of managers, store or network lasts; 0: 5 s to 5 min, mostly short.
 	Outage time.Duration
-
-	Owners, Callers int
-	Lease, TTL      time.Duration
 	// Slack is added to the bound of I6, for processes that are started again and compete
 	// for few processors.
 	Slack time.Duration
 
-	// Other is another build of the command, for upgrades and downgrades; empty: none.
-	Other string
-	// OtherFlag is what --other said, for the command that does it again; empty: Other.
-	OtherFlag string
-	// Builds says what the two are, for the report; empty: as they say themselves.
-	Builds []string
-	// Drifting is a build whose clocks can be wrong, which package drifting makes. Then clocks run
-	// at different rates, within the drift bound, and wall clocks are set. Empty: there is none.
+	OtherFlag string   // the value of --other, for the command that repeats the run; empty: Other
+	Builds    []string // descriptions of the two builds, for the report; empty: the output of their command "version"
+	// Drifting is a build of package skewedclock. Then clocks run at different rates, within the
+	// drift bound, and wall clocks are set. Empty: there is none.
 	Drifting string
-	// Beyond has them run at rates beyond the bound. Then keys may have two owners, and what follows
-	// from that is excused: but no fence lets an older one pass, and owners must notice.
+	// Beyond has clocks run at rates beyond the bound. Then keys may have two owners, and what follows
+	// from that is excused: but no fence accepts an older token, and owners must notice.
 	Beyond bool
+	Points []string // the failpoints of the program, which is built with them then
 
-	// Points are the failpoints of the program, which is built with them then.
-	Points []string
-
-	// Soak has one process of each role be spared, so that it lives for long, and nobody may take
-	// more and more memory, goroutines or descriptors.
+	// Soak spares one process of each role, so that it lives long, and fails if the memory, goroutines
+	// or descriptors of any process grow with time.
 	Soak bool
-
-	// LeasesOff has owners ignore that their leases have ended. Then a run must fail.
-	LeasesOff bool
-
-	// OwnerProgram is another program for owners, as in [cluster.Config]. If owners keep a
-	// history that is not ours, Conclude writes it into the book, when all have ended.
-	OwnerProgram string
-	OwnerArgs    []string
-	Conclude     func(context.Context, *check.Book) error
-
-	Dir  string // for data, logs and histories; empty: a temporary one
-	Keep bool   // it stays, whatever comes of the run
+	Keep bool // the directory stays, whatever the result
 }
 
 // DefaultConfig is for a computer with two processors.
 func DefaultConfig() Config {
-	return Config{Shape: cluster.Etcd, Owners: 8, Callers: 2, Lease: 3 * time.Second, TTL: time.Second, Slack: 10 * time.Second}
+	return Config{
+		Config: cluster.Config{Shape: cluster.Etcd, Owners: 8, Callers: 2, Lease: 3 * time.Second, TTL: time.Second},
+		Slack:  10 * time.Second,
+	}
 }
 
-// What is the same in all runs.
 const (
-	// perStorm is how many faults a storm has, and stormTime how long it lasts.
-	perStorm  = 24
+	perStorm  = 24 // faults
 	stormTime = 8 * time.Second
-	// roundTrip is what I6 calls one: a message and its answer, with the commit in
-	// between, the backoff if messages cross, and the poll of a standby.
+	// roundTrip is that of I6: a message and its answer, with the commit in between, the backoff if
+	// messages cross, and the poll of a standby.
 	roundTrip = 500 * time.Millisecond
 )
 
@@ -129,7 +113,7 @@ func (c *Config) validateKinds() error {
 	return nil
 }
 
-// vacant says whether a directory is nobody's: a run removes what it has made by removing it.
+// vacant reports whether a directory is empty or does not exist: a run removes all of it.
 func vacant(dir string) bool {
 	found, err := os.ReadDir(dir)
 	return dir == "" || os.IsNotExist(err) || err == nil && len(found) == 0
@@ -147,12 +131,11 @@ func (c *Config) setting() nemesis.Setting {
 
 // bound is B of I6: (leader TTL + lease) x drift + 2 round trips.
 //
-// It is not enough for managers without a store if most of them have lost their memory.
-// Then nobody knows what owners were promised, and by whom: whoever leads waits for the longest
-// lease that the group allows (--longest-lease, here lease x drift) before it so much as
-// asks owners what they have. To ask takes lease x drift itself, if one of them has died: that is
-// the lease of I6; and that members which were restarted do not vote for leader TTL x drift is
-// its TTL. With fewer that forgot, the others remember, and I6 is as it is written.
+// It is not enough for managers without a store if most of them have lost their memory. Then the
+// leases that were granted are unknown: the leader waits for the longest lease that the group
+// allows (--longest-lease, here lease x drift) before it asks owners for theirs. To ask takes
+// lease x drift itself, if one of them has died: that is the lease of I6; and that restarted
+// members do not vote for leader TTL x drift is its TTL.
 func (c *Config) bound(forgot bool) time.Duration {
 	b := stretch(c.TTL+c.Lease) + 2*roundTrip
 	if forgot {
@@ -161,7 +144,7 @@ func (c *Config) bound(forgot bool) time.Duration {
 	return b
 }
 
-// Replay is the command that does a run again.
+// Replay is the command that repeats a run.
 func (c *Config) Replay() string {
 	words := []string{"leasehold-lab chaos", "--store", string(c.Shape), "--seed", fmt.Sprint(c.Seed)}
 	usual := DefaultConfig()
@@ -180,20 +163,19 @@ func (c *Config) Replay() string {
 	add(c.TTL != usual.TTL, "ttl", c.TTL)
 	add(c.Slack != usual.Slack, "slack", c.Slack)
 	add(c.Other != "", "other", cmp.Or(c.OtherFlag, c.Other))
-	switch {
-	case c.Beyond:
-		words = append(words, "--drift=beyond")
-	case c.Drifting != "":
-		words = append(words, "--drift")
-	}
-	if len(c.Points) > 0 {
-		words = append(words, "--failpoints")
-	}
-	if c.Soak {
-		words = append(words, "--soak")
-	}
-	if c.LeasesOff {
-		words = append(words, "--leases-off")
+	for _, f := range []struct {
+		set  bool
+		flag string
+	}{
+		{c.Beyond, "--drift=beyond"},
+		{c.Drifting != "" && !c.Beyond, "--drift"},
+		{len(c.Points) > 0, "--failpoints"},
+		{c.Soak, "--soak"},
+		{c.LeasesOff, "--leases-off"},
+	} {
+		if f.set {
+			words = append(words, f.flag)
+		}
 	}
 	return strings.Join(words, " ")
 }

@@ -11,12 +11,13 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/testkit/oracle"
 	"github.com/leasehold-dev/leasehold/lab/chaos/check"
+	"github.com/leasehold-dev/leasehold/lab/chaos/cluster"
 )
 
 // TestHistoriesAreOnOneClock: what an owner whose clock is ahead has written is kept as it was on
 // the clock of faults and callers, and can be read.
 func TestHistoriesAreOnOneClock(t *testing.T) {
-	r := &run{cfg: Config{Dir: t.TempDir()}, book: check.New(nil, time.Second, 0)}
+	r := &run{cfg: Config{Config: cluster.Config{Dir: t.TempDir()}}, book: check.New(nil, time.Second, 0)}
 	var said bytes.Buffer
 	record := oracle.Record{
 		About: oracle.Belief, Key: 0xab, Generation: 7, Session: leasehold.Session{1, 2, 3, 4, 5},

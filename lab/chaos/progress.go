@@ -1,13 +1,15 @@
 package chaos
 
 import (
+	"context"
 	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/lab/chaos/cluster"
+	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// A Snapshot is how a run is doing.
+// A Snapshot is the progress of a run.
 type Snapshot struct {
 	Store   cluster.Shape
 	Elapsed time.Duration
@@ -19,15 +21,15 @@ type Snapshot struct {
 	Doing   string
 }
 
-// say says what is done from now on.
+// say sets the phase of the run.
 func (r *run) say(doing string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.doing = doing
-	r.tellProgress()
+	r.count(func(*Report) {
+		r.doing = doing
+		r.tellProgress()
+	})
 }
 
-// tellProgress needs the lock.
+// tellProgress is called with the lock.
 func (r *run) tellProgress() {
 	s := Snapshot{
 		Store: r.cfg.Shape, Elapsed: time.Since(r.begin), Storms: r.report.Storms,
@@ -39,35 +41,23 @@ func (r *run) tellProgress() {
 	r.progress(s)
 }
 
-// afterwards is about how long a run takes beyond its time: for the rest of the last storm, and
-// until callers have heard of it.
-const afterwards = stormTime + lastWords
+const (
+	lastWords  = cluster.Stale + time.Second // until callers have received the last losses
+	afterwards = stormTime + lastWords       // that a run takes beyond its time, about
+	sayEvery   = time.Second                 // interval of progress when nothing happens
+)
 
-// lastWords is how long callers have to hear of the last losses.
-const lastWords = cluster.Stale + time.Second
-
-// sayEvery is how often progress is told when nothing happens.
-const sayEvery = time.Second
-
-// keepSaying tells it, until it is stopped.
+// keepSaying reports progress periodically, until it is stopped.
 func (r *run) keepSaying() (stop func()) {
-	done, again := make(chan struct{}), time.NewTicker(sayEvery)
+	ctx, cancel := context.WithCancel(context.Background())
 	var saying sync.WaitGroup
 	saying.Go(func() {
-		defer again.Stop()
-		for {
-			select {
-			case <-again.C:
-				r.mu.Lock()
-				r.tellProgress()
-				r.mu.Unlock()
-			case <-done:
-				return
-			}
+		for proc.Pause(ctx, sayEvery) {
+			r.count(func(*Report) { r.tellProgress() })
 		}
 	})
 	return func() {
-		close(done)
+		cancel()
 		saying.Wait()
 	}
 }

@@ -1,8 +1,11 @@
 package chaos
 
 import (
+	"context"
 	"math"
+	"os/exec"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/lab/chaos/check"
@@ -59,13 +62,11 @@ type Late struct {
 	StoreMillis float64 `json:"store"` // how long it took until most members of the store had a leader
 }
 
-// A recovery is one of them.
 type recovery struct {
 	storm              int
 	took, bound, store time.Duration
 }
 
-// recoveries makes figures of times.
 func recoveries(all []recovery, cfg *Config) Recoveries {
 	r := Recoveries{
 		Count: len(all), BoundMillis: millis(cfg.bound(false)), WiderMillis: millis(cfg.bound(true)), SlackMillis: millis(cfg.Slack),
@@ -94,3 +95,24 @@ func recoveries(all []recovery, cfg *Config) Recoveries {
 }
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// builds describes the builds of the command that a run uses.
+func builds(ctx context.Context, cfg *Config) []string {
+	if cfg.Builds != nil {
+		return cfg.Builds
+	}
+	said := []string{versionOf(ctx, cfg.Program)}
+	if cfg.Other != "" {
+		said = append(said, versionOf(ctx, cfg.Other))
+	}
+	return said
+}
+
+// versionOf is the output of a program's command "version".
+func versionOf(ctx context.Context, program string) string {
+	out, err := exec.CommandContext(ctx, program, "version").Output()
+	if err != nil {
+		return program + ", which does not say what it is"
+	}
+	return strings.TrimSpace(string(out))
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/history"
 	"github.com/leasehold-dev/leasehold/lab/chaos/lan"
 	"github.com/leasehold-dev/leasehold/lab/chaos/nemesis"
+	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
 // A run is one cluster, from its start to its end.
@@ -38,9 +39,8 @@ type run struct {
 	took   []recovery
 }
 
-// Run runs a cluster under faults, and says what came of it. An error is that it could
-// not be done: what was violated is in the report. Progress is told how it is doing, from
-// one goroutine at a time.
+// Run runs a cluster under faults and reports the result. An error means that the run could not be
+// carried out: violations are in the report. Progress is called from one goroutine at a time.
 func Run(ctx context.Context, cfg Config, progress func(Snapshot)) (Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return Report{}, err
@@ -61,8 +61,7 @@ func Run(ctx context.Context, cfg Config, progress func(Snapshot)) (Report, erro
 	return r.report, err
 }
 
-// inDirectory does something with a directory, which goes unless there is a reason to
-// keep it.
+// inDirectory creates the directory of the run, and removes it unless there is a reason to keep it.
 func (r *run) inDirectory(do func() error) (err error) {
 	if r.cfg.Dir == "" {
 		if r.cfg.Dir, err = os.MkdirTemp("", "leasehold-chaos-"); err != nil {
@@ -81,7 +80,6 @@ func (r *run) inDirectory(do func() error) (err error) {
 	return errors.Join(err, r.bundle())
 }
 
-// whole is a run from the first process to the verdict.
 func (r *run) whole(ctx context.Context) error {
 	deeds, err := os.Create(filepath.Join(r.cfg.Dir, "faults.jsonl"))
 	if err != nil {
@@ -91,13 +89,10 @@ func (r *run) whole(ctx context.Context) error {
 	r.deeds = json.NewEncoder(deeds)
 	r.network = lan.New(r.cfg.Seed)
 	defer r.network.Close()
-	r.cluster, err = cluster.New(cluster.Config{
-		Program: cmp.Or(r.cfg.Drifting, r.cfg.Program), Other: r.cfg.Other, Shape: r.cfg.Shape, Dir: r.cfg.Dir, Network: r.network,
-		Owners: r.cfg.Owners, Callers: r.cfg.Callers, Lease: r.cfg.Lease, TTL: r.cfg.TTL, LeasesOff: r.cfg.LeasesOff, Spare: r.cfg.Soak,
-		OwnerProgram: r.cfg.OwnerProgram, OwnerArgs: r.cfg.OwnerArgs,
-		Owned: r.owned, Called: r.called, Failed: r.fail,
-	})
-	if err != nil {
+	c := r.cfg.Config
+	c.Program, c.Network, c.Spare = cmp.Or(r.cfg.Drifting, c.Program), r.network, r.cfg.Soak
+	c.Owned, c.Called, c.Failed = r.owned, r.called, r.fail
+	if r.cluster, err = cluster.New(c); err != nil {
 		return err
 	}
 	err = r.live(ctx)
@@ -108,12 +103,11 @@ func (r *run) whole(ctx context.Context) error {
 	}
 	r.conclude(ctx)
 	if ctx.Err() != nil {
-		err = nil // whatever it was, nobody wanted to wait for more
+		err = nil // it was interrupted
 	}
 	return err
 }
 
-// live starts the cluster and has storms come over it.
 func (r *run) live(ctx context.Context) error {
 	r.say("starting")
 	if err := r.cluster.Start(ctx); err != nil {
@@ -126,7 +120,7 @@ func (r *run) live(ctx context.Context) error {
 	return r.blame(err)
 }
 
-// storms has storms come, one after the other, until it is enough.
+// storms runs storms, one after the other, until there were enough.
 func (r *run) storms(ctx context.Context) error {
 	n := &nemesis.Nemesis{Cluster: r.cluster, Network: r.network, Points: nemesis.Passed(r.cfg.Points, r.cfg.Shape), Tell: r.tell}
 	n.CopyAge = r.cfg.setting().Times.CopyAge()
@@ -166,25 +160,24 @@ func (r *run) storm(ctx context.Context, n *nemesis.Nemesis, random *rand.Rand, 
 	return r.healed(ctx, fmt.Sprintf("after storm %d", storm+1))
 }
 
-// blame takes a process that ends by itself for what it is: it could start, and so it is the
-// system that is wrong, and not the way in which it was to be tried.
+// blame makes a violation of a process that ended by itself: it could start, so the fault is the
+// system's and not the setup's.
 func (r *run) blame(err error) error {
 	if crash, ok := errors.AsType[cluster.Crash](err); ok {
-		r.violated(crashed, "a process ended by itself", crash)
+		r.violated("crash", "a process ended by itself", crash)
 		return nil
 	}
 	return err
 }
 
-// violated takes up what no history can show.
+// violated adds a violation that no history shows.
 func (r *run) violated(invariant, broken string, why error) {
 	r.count(func(p *Report) {
 		p.Violations = append(p.Violations, check.Violation{Invariant: invariant, Broken: broken, Text: why.Error(), Times: 1})
 	})
 }
 
-// unread is that a process has ended by itself, or what else makes a run worthless, while nobody
-// waited: because it was interrupted, or something else was wrong as well.
+// unread returns an error of a process that no call of wait has returned.
 func (r *run) unread() error {
 	select {
 	case err := <-r.failed:
@@ -194,11 +187,8 @@ func (r *run) unread() error {
 	}
 }
 
-// crashed stands where violations have their invariant.
-const crashed = "crash"
-
-// heard waits until callers have heard of the last losses, or should have. If something is wrong
-// already there is no need to.
+// heard waits until callers have received the last losses, or should have, unless something is
+// violated already.
 func (r *run) heard(ctx context.Context) error {
 	r.say("listening") // callers hear of the last losses
 	for until := time.Now().Add(lastWords + r.cfg.Slack); ; {
@@ -209,10 +199,10 @@ func (r *run) heard(ctx context.Context) error {
 	}
 }
 
-// settled is after how long everybody has heard of everything, and said so.
+// settled is the time after which callers have received and recorded everything.
 const settled = time.Minute
 
-// strikes is how many faults the next storm has: no more than are wanted.
+// strikes is the number of faults of the next storm.
 func (r *run) strikes() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -222,7 +212,6 @@ func (r *run) strikes() int {
 	return perStorm
 }
 
-// goOn says whether there is to be another storm.
 func (r *run) goOn(ctx context.Context) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -230,12 +219,11 @@ func (r *run) goOn(ctx context.Context) bool {
 		(r.cfg.For == 0 || time.Since(r.begin) < r.cfg.For) && (r.cfg.Faults == 0 || r.report.Faults < r.cfg.Faults)
 }
 
-// patience is how long it may take until every key has an owner, before the run is
-// given up.
+// patience bounds the time until every key has an owner, before the run is given up.
 const patience = time.Minute
 
-// healed waits until every key has an owner for good, and all callers find them, and judges how
-// long the former took. Who has a key when no lease from before can be left was renewed since.
+// healed waits until every key has an owner for good and all callers find them, and judges how
+// long the former took. A key that is held when every earlier lease has expired was renewed since.
 func (r *run) healed(ctx context.Context, when string) error {
 	r.say("recovering")
 	since := oracle.Now()
@@ -246,7 +234,7 @@ func (r *run) healed(ctx context.Context, when string) error {
 	missing, err := r.cluster.Create(ctx)
 	switch {
 	case ctx.Err() != nil:
-		return ctx.Err() // nobody waits for it any more
+		return ctx.Err()
 	case err != nil && r.report.Storms == 0:
 		return fmt.Errorf("%s: %w", when, err) // it has never worked
 	case err != nil:
@@ -280,8 +268,8 @@ func (r *run) healed(ctx context.Context, when string) error {
 	}
 }
 
-// created takes up that the namespace had to be created, which is as it should be only if
-// all managers have been dead and have no store.
+// created notes that the namespace had to be created. That is correct only if all managers were
+// dead at a time and have no store.
 func (r *run) created(when string, blank int) {
 	r.count(func(p *Report) { p.Created++ })
 	if r.cfg.Shape != cluster.Flease || blank < len(r.cluster.Managers) {
@@ -289,17 +277,13 @@ func (r *run) created(when string, blank int) {
 	}
 }
 
-// storeBack waits beside us until the store works. What it returns says how long that took,
-// or has taken, and ends it.
+// storeBack waits in the background until the store works. Took ends that and returns its duration.
 func (r *run) storeBack(ctx context.Context) (took func() time.Duration, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	began, back := time.Now(), make(chan time.Duration, 1)
 	go func() {
 		for ctx.Err() == nil && !r.cluster.StoreWorks(ctx) {
-			select {
-			case <-ctx.Done():
-			case <-time.After(50 * time.Millisecond):
-			}
+			proc.Pause(ctx, 50*time.Millisecond)
 		}
 		back <- time.Since(began)
 	}()
@@ -344,7 +328,7 @@ func (r *run) conclude(ctx context.Context) {
 	r.report.Checked = n
 }
 
-// fail is told of a process that ended by itself, and of what else makes a run worthless.
+// fail ends the run with the first error: of a process that ended by itself, or of a history.
 func (r *run) fail(err error) {
 	select {
 	case r.failed <- err:
@@ -352,7 +336,7 @@ func (r *run) fail(err error) {
 	}
 }
 
-// tell takes up what the nemesis does.
+// tell records a strike.
 func (r *run) tell(d nemesis.Deed) {
 	if !d.Healed && d.Victims != "" {
 		now := oracle.Now() // it has begun

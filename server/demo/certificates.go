@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"path/filepath"
 	"time"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/runtime/pki"
 	"github.com/leasehold-dev/leasehold/secure"
+	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
 // certificates is a PKI for the processes of a demo, and has the certificates of the demo
@@ -44,20 +44,19 @@ func newCertificates(dir string, managers, owners []string) (*certificates, erro
 	if c.dir, _, err = pki.Create(dir, demoDomain, c.parties, time.Now(), pki.LeafLifetime); err != nil {
 		return nil, err
 	}
-	if c.lookup, err = openDir(c.home(c.parties[0]), nil); err != nil {
+	if c.lookup, err = c.open(c.parties[0]); err != nil {
 		return nil, err
 	}
-	if c.operator, err = openDir(c.home(c.parties[1]), nil); err != nil {
+	if c.operator, err = c.open(c.parties[1]); err != nil {
 		c.lookup.Close()
 		return nil, err
 	}
 	return c, nil
 }
 
-// openDir reads the files that one process needs.
-func openDir(dir string, log *slog.Logger) (*secure.Keeper, error) {
-	in := func(name string) string { return filepath.Join(dir, name) }
-	return secure.Open(secure.Config{Cert: in("tls.crt"), Key: in("tls.key"), Roots: in("ca.crt"), Logger: log})
+func (c *certificates) open(of pki.Party) (*secure.Keeper, error) {
+	in := func(name string) string { return filepath.Join(c.home(of), name) }
+	return secure.Open(secure.Config{Cert: in("tls.crt"), Key: in("tls.key"), Roots: in("ca.crt")})
 }
 
 func (c *certificates) close() {
@@ -67,19 +66,12 @@ func (c *certificates) close() {
 	}
 }
 
-// operatorCredentials and lookupCredentials are those of the demo itself; nil for plain text.
-func (c *certificates) operatorCredentials() credentials.TransportCredentials {
+// credentials are those of the demo itself; nil for plain text.
+func (c *certificates) credentials() (operator, lookup credentials.TransportCredentials) {
 	if c == nil {
-		return nil
+		return nil, nil
 	}
-	return c.operator.Client()
-}
-
-func (c *certificates) lookupCredentials() credentials.TransportCredentials {
-	if c == nil {
-		return nil
-	}
-	return c.lookup.Client()
+	return c.operator.Client(), c.lookup.Client()
 }
 
 // dialServer connects a caller to a server of the presence service, with TLS.
@@ -89,18 +81,17 @@ func (c *certificates) dialServer(ctx context.Context, network, addr string) (ne
 	return c.lookup.DialTLS(ctx, network, addr)
 }
 
-// flags are those that tell a process where its certificate is.
 func (c *certificates) flags(of pki.Party) []string {
-	switch {
-	case c == nil:
+	if c == nil {
 		return nil
-	case of.Role == pki.Manager:
-		return []string{"--tls-dir", c.home(of), "--access", c.dir.Path("access.yaml")}
 	}
-	return []string{"--tls-dir", c.home(of)}
+	flags := []string{"--tls-dir", c.home(of)}
+	if of.Role == pki.Manager {
+		flags = append(flags, "--access", c.dir.Path("access.yaml"))
+	}
+	return flags
 }
 
-// home is the directory of a party.
 func (c *certificates) home(of pki.Party) string {
 	return c.dir.Path(filepath.Join(string(of.Role), string(of.Namespace), of.Name))
 }
@@ -142,12 +133,12 @@ func (n *nemesis) renewCertificates(ctx context.Context) error {
 	}
 	begin := time.Now()
 	c.journal.add("all certificates were replaced on disk, with new keys")
-	err = await(ctx, "waiting for new certificates", renewalTimeout, func(ctx context.Context) (bool, error) {
+	err = await(ctx, "waiting for new certificates", renewalTimeout, func(ctx context.Context) error {
 		err := c.present(ctx, want)
 		if err != nil {
-			pause(ctx, renewalPoll) // each check connects to every process
+			proc.Pause(ctx, renewalPoll) // each check connects to every process
 		}
-		return err == nil, err
+		return err
 	})
 	if err != nil {
 		return err
@@ -162,17 +153,15 @@ func (n *nemesis) renewCertificates(ctx context.Context) error {
 // Processes that are dead or stopped come back, and are waited for.
 func (c *cluster) present(ctx context.Context, serials map[string]string) error {
 	addrs := make(map[string]string)
-	for _, m := range c.managers {
-		addrs[m.Name] = m.addr
+	for _, m := range c.managers.All {
+		addrs[m.Name] = m.Member.Addr
 	}
-	owners, err := c.admin.owners(ctx)
+	members, err := c.members(ctx)
 	if err != nil {
 		return err
 	}
-	for _, o := range owners {
-		if isMember(o) {
-			addrs[o.GetHolder().GetOwner()] = o.GetHolder().GetAddr()
-		}
+	for name, o := range members {
+		addrs[name] = o.Addr
 	}
 	for name, serial := range serials {
 		if addrs[name] == "" {

@@ -2,7 +2,6 @@ package demo
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/internal/runtime/pki"
 	"github.com/leasehold-dev/leasehold/internal/testkit/oracle"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
@@ -25,60 +25,57 @@ import (
 type cluster struct {
 	cfg          Config
 	dir          string
-	addrs        []string // of the managers
-	pages        []string // of their dashboards
-	managers     []*member
-	owners       []*member
-	admin        *admin
+	managers     *proc.Managers
+	owners       []*proc.Process
+	admin        *admin.Client
 	certificates *certificates // of all processes; nil for plain text
 	oracle       *oracle.Oracle
 	journal      *journal
 	moved        movedCount
 	restarting   atomic.Pointer[string] // name of the owner that is being restarted; nil if none is
 
-	failed chan error // receives the first error that ends the demo
+	fail func(error) // ends the demo; the first call counts
 }
 
-// A member is a manager or an owner.
-type member struct {
-	proc.Process
-	addr string // of a manager; an owner listens on another port each time
-}
+const (
+	// startTimeout bounds the start of all managers, and of all owners. They compete for few
+	// processors.
+	startTimeout = 60 * time.Second
+	adminTimeout = time.Second // of one request to one manager
+)
 
-// startTimeout bounds the start of all managers, and of all owners. They compete for few
-// processors.
-const startTimeout = 60 * time.Second
-
-// newCluster prepares a cluster without processes.
-func newCluster(cfg Config) (*cluster, error) {
-	addrs, err := proc.FreePorts(3 * cfg.Managers)
-	if err != nil {
-		return nil, err
-	}
+func newCluster(cfg Config, fail func(error)) (*cluster, error) {
 	dir, err := os.MkdirTemp("", "leasehold-demo-")
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{
-		cfg: cfg, dir: dir, addrs: addrs[:cfg.Managers], pages: addrs[2*cfg.Managers:],
-		oracle: oracle.New(cfg.Users), journal: newJournal(), failed: make(chan error, 1),
-	}
-	managers, owners := named("m", cfg.Managers), named("owner-", cfg.Owners)
+	c := &cluster{cfg: cfg, dir: dir, oracle: oracle.New(cfg.Users), journal: newJournal(), fail: fail}
+	owners := named("owner-", cfg.Owners)
 	if cfg.TLS {
-		if c.certificates, err = newCertificates(filepath.Join(dir, "pki"), managers, owners); err != nil {
+		if c.certificates, err = newCertificates(filepath.Join(dir, "pki"), named("m", cfg.Managers), owners); err != nil {
 			return c, err
 		}
 	}
-	c.addManagers(managers, addrs[cfg.Managers:2*cfg.Managers])
-	for _, name := range owners {
-		args := []string{"demo-owner", "--name", name, "--managers", strings.Join(c.addrs, ","), "--users", strconv.Itoa(cfg.Users)}
-		c.owners = append(c.owners, c.member(pki.Party{Role: pki.Owner, Namespace: namespace, Name: name}, "", c.observe, args))
+	operator, _ := c.certificates.credentials()
+	c.managers, err = proc.NewManagers(proc.ManagersConfig{
+		Program: cfg.Program, Command: "demo-manager", Dir: dir, Count: cfg.Managers, Diskless: cfg.Store == Flease,
+		Flags: c.managerFlags, Ended: c.fail, Credentials: operator, Timeout: adminTimeout,
+	})
+	if err != nil {
+		return c, err
 	}
-	c.admin, err = newAdmin(c.addrs, c.certificates.operatorCredentials())
+	addrs := c.managers.Addrs()
+	for _, name := range owners {
+		args := []string{"demo-owner", "--name", name, "--managers", strings.Join(addrs, ","), "--users", strconv.Itoa(cfg.Users)}
+		args = append(args, c.certificates.flags(pki.Party{Role: pki.Owner, Namespace: namespace, Name: name})...)
+		c.owners = append(c.owners, &proc.Process{Name: name, Ended: c.fail, Launch: proc.Launch{
+			Program: cfg.Program, Args: args, Log: filepath.Join(dir, name+".log"), Output: c.observe,
+		}})
+	}
+	c.admin, err = admin.New(admin.Config{Managers: addrs, Timeout: time.Duration(len(addrs)) * adminTimeout, Credentials: operator})
 	return c, err
 }
 
-// named returns names with numbers.
 func named(prefix string, n int) []string {
 	names := make([]string, n)
 	for i := range names {
@@ -87,70 +84,35 @@ func named(prefix string, n int) []string {
 	return names
 }
 
-func (c *cluster) addManagers(names, peers []string) {
-	group := make([]string, len(names))
-	for i, name := range names {
-		group[i] = name + "=" + peers[i]
+func (c *cluster) managerFlags(m proc.Member) []string {
+	flags := c.certificates.flags(pki.Party{Role: pki.Manager, Name: m.Name})
+	if c.cfg.Store == Flease {
+		flags = append(flags, "--longest-lease", (c.cfg.Lease * 12 / 10).String())
 	}
-	for i, name := range names {
-		args := []string{"demo-manager", "--listen", c.addrs[i], "--http", c.pages[i]}
-		if c.cfg.Store == Flease {
-			args = append(args, "--store", Flease, "--peers", strings.Join(c.addrs, ","), "--longest-lease", (c.cfg.Lease * 12 / 10).String())
-		} else {
-			args = append(args, "--name", name, "--members", strings.Join(group, ","), "--data-dir", filepath.Join(c.dir, name))
-		}
-		c.managers = append(c.managers, c.member(pki.Party{Role: pki.Manager, Name: name}, c.addrs[i], nil, args))
-	}
-}
-
-func (c *cluster) member(p pki.Party, addr string, output func(io.Reader) error, args []string) *member {
-	return &member{addr: addr, Process: proc.Process{
-		Name: p.Name, Ended: c.fail,
-		Launch: proc.Launch{
-			Program: c.cfg.Program, Args: append(args, c.certificates.flags(p)...),
-			Log: filepath.Join(c.dir, p.Name+".log"), Output: output,
-		},
-	}}
+	return flags
 }
 
 func (c *cluster) observe(from io.Reader) error { return oracle.ReadRecords(from, c.oracle.Observe) }
 
-// fail ends the demo, if nothing else has.
-func (c *cluster) fail(err error) {
-	select {
-	case c.failed <- err:
-	default:
-	}
-}
-
-// failure returns the error that ends the demo, and nil if there is none. A second call
-// returns nil.
-func (c *cluster) failure() error {
-	select {
-	case err := <-c.failed:
-		return err
-	default:
-		return nil
-	}
-}
-
 // start starts all processes and returns when every key has an owner.
 func (c *cluster) start(ctx context.Context) error {
-	c.journal.add("starting %d managers and %d owners in %s", len(c.managers), len(c.owners), c.dir)
-	if err := startAll(c.managers); err != nil {
+	c.journal.add("starting %d managers and %d owners in %s", c.cfg.Managers, c.cfg.Owners, c.dir)
+	if err := c.startManagers(); err != nil {
 		return err
 	}
-	if err := c.awaitStart(ctx, "a leader", c.ready); err != nil {
+	if err := c.awaitStart(ctx, "a leader", c.createNamespace); err != nil {
 		return err
 	}
-	if err := startAll(c.owners); err != nil {
-		return err
+	for _, o := range c.owners {
+		if err := o.Start(); err != nil {
+			return err
+		}
 	}
 	return c.awaitStart(ctx, "an owner for every key", c.settled)
 }
 
-func startAll(members []*member) error {
-	for _, m := range members {
+func (c *cluster) startManagers() error {
+	for _, m := range c.managers.All {
 		if err := m.Start(); err != nil {
 			return err
 		}
@@ -158,116 +120,143 @@ func startAll(members []*member) error {
 	return nil
 }
 
-// awaitStart is await, but returns when a process has failed.
-func (c *cluster) awaitStart(ctx context.Context, what string, holds func(context.Context) (bool, error)) error {
-	var failed error
-	err := await(ctx, "waiting for "+what, startTimeout, func(ctx context.Context) (bool, error) {
-		if failed = c.failure(); failed != nil {
-			return true, nil //nolint:nilerr // there is nothing to wait for any more
-		}
-		return holds(ctx)
-	})
+func (c *cluster) awaitStart(ctx context.Context, what string, try func(context.Context) error) error {
+	err := await(ctx, "waiting for "+what, startTimeout, try)
 	if err != nil && ctx.Err() == nil {
-		err = fmt.Errorf("%w; %s", err, proc.Tail(c.managers[0].Launch.Log))
+		err = c.withManagerLog(err)
 	}
-	return errors.Join(err, failed)
+	return err
 }
 
-// ready reports whether there is a leader, and creates the namespace.
-func (c *cluster) ready(ctx context.Context) (bool, error) {
-	led, err := c.admin.leader(ctx, 0)
+func (c *cluster) withManagerLog(err error) error {
+	return fmt.Errorf("%w; %s", err, proc.Tail(c.managers.All[0].Launch.Log))
+}
+
+// createNamespace creates the namespace. It fails while there is no leader.
+func (c *cluster) createNamespace(ctx context.Context) error {
+	led, err := c.leader(ctx, 0)
 	if err != nil {
-		return false, err
+		return err
 	}
-	if err := c.admin.create(ctx, &c.cfg); err != nil {
-		return false, err
-	}
-	c.journal.add("%s leads", c.nameOf(led.leader))
-	for i, m := range c.managers {
-		c.journal.add("the dashboard of %s is at %s", m.Name, c.page(i))
-	}
-	return true, nil
-}
-
-// page is the URL of a manager's dashboard. With TLS a browser needs a certificate for it.
-func (c *cluster) page(i int) string { return c.cfg.scheme() + "://" + c.pages[i] + "/" }
-
-// settled reports whether every owner is a member and has leases, and every key has an
-// owner.
-func (c *cluster) settled(ctx context.Context) (bool, error) {
-	all, err := c.admin.owners(ctx)
+	_, err = c.managers.CreateNamespace(ctx, &leaseholdv1.NamespaceConfig{
+		Name:   string(namespace),
+		Timing: &leaseholdv1.Timing{Lease: int64(c.cfg.Lease), Renew: int64(c.cfg.renew())},
+		// All servers share the processors of this computer. Several moves at a time would not
+		// end sooner, but each would wait for the others while its keys have no owner.
+		Moves: 1,
+	})
 	if err != nil {
-		return false, err
+		return err
 	}
-	settled := make(map[string]bool)
-	for _, o := range all {
-		if isMember(o) && o.GetLeases() > 0 {
-			settled[o.GetHolder().GetOwner()] = true
-		}
-	}
-	for _, o := range c.owners {
-		if !settled[o.Name] {
-			return false, fmt.Errorf("%s has no leases yet", o.Name)
-		}
-	}
-	ranges, err := c.admin.ranges(ctx)
-	if err != nil {
-		return false, err
-	}
-	for _, r := range ranges {
-		if r.GetOwner() == "" {
-			return false, leasehold.Errorf("demo", leasehold.ErrNoOwner, "", "there are keys without an owner")
-		}
-	}
-	return true, nil
-}
-
-// settledAndStill reports whether all is settled and nothing moves.
-func (c *cluster) settledAndStill(ctx context.Context) (bool, error) {
-	if ok, err := c.settled(ctx); !ok {
-		return false, err
-	}
-	moves, err := c.admin.moves(ctx)
-	if err == nil && moves > 0 {
-		err = fmt.Errorf("%d ranges are moving", moves)
-	}
-	return err == nil, err
-}
-
-func isMember(o *leaseholdv1.OwnerStatus) bool {
-	return o.GetState() == leaseholdv1.OwnerState_OWNER_STATE_MEMBER
-}
-
-// managerAt returns the manager with an address, nil if there is none.
-func (c *cluster) managerAt(addr string) *member {
-	if i := slices.Index(c.addrs, addr); i >= 0 {
-		return c.managers[i]
+	c.journal.add("%s leads", led.Name)
+	for _, m := range c.managers.All {
+		c.journal.add("the dashboard of %s is at %s", m.Name, c.page(m))
 	}
 	return nil
 }
 
-// nameOf names the manager with an address.
-func (c *cluster) nameOf(addr string) string {
-	if m := c.managerAt(addr); m != nil {
-		return m.Name
+// page is the URL of a manager's dashboard. With TLS a browser needs a certificate for it.
+func (c *cluster) page(m *proc.Manager) string { return c.cfg.scheme() + "://" + m.Member.HTTP + "/" }
+
+type leadership struct {
+	*proc.Manager
+	term leasehold.Term
+}
+
+func (c *cluster) leader(ctx context.Context, after leasehold.Term) (leadership, error) {
+	m, term, err := c.managers.Leader(ctx)
+	if err == nil && term <= after {
+		err = leasehold.Errorf("demo", leasehold.ErrNotLeader, "", "there is no leader after term %d", after)
 	}
-	return addr
+	return leadership{m, term}, err
+}
+
+func (c *cluster) members(ctx context.Context) (map[string]admin.Owner, error) {
+	all, err := c.admin.Owners(ctx, string(namespace))
+	if err != nil {
+		return nil, err
+	}
+	members := make(map[string]admin.Owner)
+	for _, o := range all.Owners {
+		if o.State == admin.OwnerMember {
+			members[o.Owner] = o
+		}
+	}
+	return members, nil
+}
+
+// settled fails unless every owner is a member and has leases, and every key has an owner.
+func (c *cluster) settled(ctx context.Context) error {
+	members, err := c.members(ctx)
+	if err != nil {
+		return err
+	}
+	for _, o := range c.owners {
+		if members[o.Name].Leases == 0 {
+			return fmt.Errorf("%s has no leases yet", o.Name)
+		}
+	}
+	table, err := c.admin.Ranges(ctx, string(namespace), "")
+	if err == nil && slices.ContainsFunc(table.Ranges, func(r admin.Range) bool { return r.Owner == "" }) {
+		err = leasehold.Errorf("demo", leasehold.ErrNoOwner, "", "there are keys without an owner")
+	}
+	return err
+}
+
+func (c *cluster) settledAndStill(ctx context.Context) error {
+	if err := c.settled(ctx); err != nil {
+		return err
+	}
+	moves, err := c.admin.Moves(ctx, string(namespace))
+	if n := moves.UnderWay + moves.Waiting; err == nil && n > 0 {
+		err = fmt.Errorf("%d ranges are moving", n)
+	}
+	return err
+}
+
+// followMoves counts the ranges that move to another owner with their state, until the context
+// ends. Moves while no manager answers are missed.
+func (c *cluster) followMoves(ctx context.Context) {
+	for ctx.Err() == nil {
+		for event, err := range c.admin.Watch(ctx, string(namespace)) {
+			if change := event.Change; err == nil && change != nil && change.Kind == admin.ChangeMoved && change.From != change.Owner {
+				c.moved.add(change.Share())
+			}
+		}
+		proc.Pause(ctx, poll)
+	}
 }
 
 // close kills all processes, waits for their end, and removes their files unless they are
 // to be kept.
 func (c *cluster) close() error {
 	var closing sync.WaitGroup
-	for _, m := range slices.Concat(c.owners, c.managers) {
-		closing.Go(m.Close)
+	for _, o := range c.owners {
+		closing.Go(o.Close)
+	}
+	if c.managers != nil {
+		closing.Go(c.managers.Close)
 	}
 	closing.Wait()
 	if c.admin != nil {
-		c.admin.Close()
+		_ = c.admin.Close() // no request is under way
 	}
 	c.certificates.close()
 	if c.cfg.Keep {
 		return nil
 	}
 	return os.RemoveAll(c.dir)
+}
+
+// poll is the interval at which a condition is checked that is waited for.
+const poll = 20 * time.Millisecond
+
+// await tries something until there is no error. After the timeout it returns the last error.
+func await(ctx context.Context, what string, timeout time.Duration, try func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if err := proc.Until(ctx, try); err != nil {
+		return leasehold.Errorf("demo", leasehold.ErrUnavailable, "", "%s: not within %v: %w", what, timeout, err)
+	}
+	return nil
 }

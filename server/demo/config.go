@@ -63,7 +63,6 @@ const (
 	Flease = "flease"
 )
 
-// Bounds on a Config.
 const (
 	minFor    = 10 * time.Second // enough to kill and replace a leader and an owner
 	minLease  = 6 * time.Second
@@ -128,7 +127,6 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// scheme is that of URLs.
 func (c *Config) scheme() string {
 	if c.TLS {
 		return "https"

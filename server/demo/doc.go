@@ -5,7 +5,7 @@
 //
 // Managers and servers are processes of their own, so that a kill is a real kill -9, and a
 // restart a real SIGTERM, on which a server moves its state to the others. Callers and
-// nemesis are goroutines of the parent. No process outlives the parent (package child).
+// nemesis are goroutines of the parent. No process outlives the parent (package proc).
 //
 // A server is what a user of the libraries would write: an HTTP server with a leasemap
 // (server.go, handler.go). Callers send HTTP requests with leasehttp's Transport, which routes
@@ -16,7 +16,7 @@
 // Every server checks its leases on the keys of all users continuously. It sends the
 // checks that succeeded, and those of each request, through a pipe to the parent, with the time
 // on the clock that all processes of a computer share. An oracle compares them (package
-// witness). It detects if two servers believed for longer than a round of checks that they owned
+// oracle). It detects if two servers believed for longer than a round of checks that they owned
 // a key, whatever the lease table says.
 //
 // Killed processes believe nothing. So servers are also stopped for longer than their leases

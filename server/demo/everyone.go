@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// maxConcurrentBatches is the number of batches under way at a time.
 const maxConcurrentBatches = 4
 
 // everyoneTimeout bounds the time without progress while all users are gone through.
@@ -55,7 +55,7 @@ func (l *load) everyone(ctx context.Context, what string, progress func(int), as
 		case len(left) == 0:
 		case time.Since(since) > everyoneTimeout:
 			return fmt.Errorf("%s: %d of %d keys have had no answer for %v: %w", what, len(left), len(l.users), everyoneTimeout, err)
-		case !pause(ctx, poll):
+		case !proc.Pause(ctx, poll):
 			return ctx.Err()
 		}
 	}
@@ -117,7 +117,6 @@ func (l *load) askBatch(ctx context.Context, addr string, batch []*user, ask fun
 	return replies, nil
 }
 
-// byServer groups users by the servers that own their keys.
 func (l *load) byServer(us []*user) (servers map[string][]*user, unowned []*user) {
 	servers = make(map[string][]*user)
 	for _, u := range us {

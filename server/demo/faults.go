@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -25,24 +26,20 @@ const (
 // and starts the manager again.
 func (n *nemesis) killLeader(ctx context.Context, random *rand.Rand) error {
 	c := n.cluster
-	led, err := c.awaitLeader(ctx, 0)
+	victim, err := c.awaitLeader(ctx, 0)
 	if err != nil {
 		return err
-	}
-	victim := c.managerAt(led.leader)
-	if victim == nil {
-		return fmt.Errorf("the leader is at %s, which is none of our managers", led.leader)
 	}
 	before, begin := n.baseline(), time.Now()
 	victim.Kill()
 	n.count(func(f *FaultCounts) { f.LeadersKilled++ })
 	c.journal.add("killed %s, the leader", victim.Name)
-	next, err := c.awaitFailover(ctx, led.term, before)
+	next, err := c.awaitFailover(ctx, victim.term, before)
 	if err != nil {
 		return err
 	}
 	took := time.Since(begin)
-	c.journal.add("%s leads, and every owner has renewed with it, %d ms after the kill", c.nameOf(next.leader), took.Milliseconds())
+	c.journal.add("%s leads, and every owner has renewed with it, %d ms after the kill", next.Name, took.Milliseconds())
 	lost := n.lostSince(ctx, before)
 	n.count(func(f *FaultCounts) {
 		f.FailoverMillis = append(f.FailoverMillis, took.Milliseconds())
@@ -51,16 +48,14 @@ func (n *nemesis) killLeader(ctx context.Context, random *rand.Rand) error {
 	if lost > 0 {
 		c.journal.add("%d leases were lost because there was no leader", lost)
 	}
-	pause(ctx, between(random, 500*time.Millisecond, 1500*time.Millisecond))
-	return c.startManager(ctx, victim)
+	proc.Pause(ctx, between(random, 500*time.Millisecond, 1500*time.Millisecond))
+	return c.startManager(ctx, victim.Manager)
 }
 
-// awaitLeader waits for a leader of a later term.
 func (c *cluster) awaitLeader(ctx context.Context, after leasehold.Term) (led leadership, err error) {
-	err = await(ctx, "waiting for a leader", recoveryTimeout, func(ctx context.Context) (bool, error) {
-		var err error
-		led, err = c.admin.leader(ctx, after)
-		return err == nil, err
+	err = await(ctx, "waiting for a leader", recoveryTimeout, func(ctx context.Context) (err error) {
+		led, err = c.leader(ctx, after)
+		return err
 	})
 	return led, err
 }
@@ -68,39 +63,38 @@ func (c *cluster) awaitLeader(ctx context.Context, after leasehold.Term) (led le
 // awaitFailover waits for a leader of a later term with which every surviving owner has
 // renewed.
 func (c *cluster) awaitFailover(ctx context.Context, after leasehold.Term, since baseline) (led leadership, err error) {
-	err = await(ctx, "waiting for another leader", failoverTimeout, func(ctx context.Context) (bool, error) {
-		var err error
-		if led, err = c.admin.leader(ctx, after); err != nil {
-			return false, err
+	err = await(ctx, "waiting for another leader", failoverTimeout, func(ctx context.Context) (err error) {
+		if led, err = c.leader(ctx, after); err != nil {
+			return err
 		}
-		owners, err := c.admin.owners(ctx)
+		members, err := c.members(ctx)
 		if err != nil {
-			return false, err
+			return err
 		}
 		missing := c.survivors(since)
-		for _, o := range owners {
-			if isMember(o) {
-				delete(missing, o.GetHolder().GetOwner())
-			}
+		maps.DeleteFunc(missing, func(name string, _ bool) bool { return members[name].Owner == name })
+		if len(missing) > 0 {
+			return fmt.Errorf("%d owners have not renewed with %s", len(missing), led.Name)
 		}
-		return len(missing) == 0, fmt.Errorf("%d owners have not renewed with %s", len(missing), c.nameOf(led.leader))
+		return nil
 	})
 	return led, err
 }
 
 // startManager starts a manager that was killed, and returns when it reports itself ready:
 // then another may be killed.
-func (c *cluster) startManager(ctx context.Context, m *member) error {
+func (c *cluster) startManager(ctx context.Context, m *proc.Manager) error {
 	if err := m.Start(); err != nil {
 		return err
 	}
-	err := await(ctx, "waiting for the return of "+m.Name, recoveryTimeout, func(ctx context.Context) (ready bool, err error) {
-		err = c.admin.On(ctx, slices.Index(c.addrs, m.addr), func(ctx context.Context, to grpc.ClientConnInterface) error {
+	err := await(ctx, "waiting for the return of "+m.Name, recoveryTimeout, func(ctx context.Context) error {
+		return c.managers.On(ctx, slices.Index(c.managers.All, m), func(ctx context.Context, to grpc.ClientConnInterface) error {
 			answer, err := healthpb.NewHealthClient(to).Check(ctx, &healthpb.HealthCheckRequest{}, grpc.WaitForReady(true))
-			ready = answer.GetStatus() == healthpb.HealthCheckResponse_SERVING
+			if err == nil && answer.GetStatus() != healthpb.HealthCheckResponse_SERVING {
+				err = fmt.Errorf("it reports %v", answer.GetStatus())
+			}
 			return err
 		})
-		return ready, err
 	})
 	if err != nil {
 		return err
@@ -120,17 +114,16 @@ func (n *nemesis) strikeOwner(ctx context.Context, random *rand.Rand) error {
 	return n.killOwner(ctx, random)
 }
 
-func (n *nemesis) drawOwner(random *rand.Rand) *member {
+func (n *nemesis) drawOwner(random *rand.Rand) *proc.Process {
 	return n.cluster.owners[random.IntN(len(n.cluster.owners))]
 }
 
-// killOwner kills an owner and starts it again.
 func (n *nemesis) killOwner(ctx context.Context, random *rand.Rand) error {
 	victim := n.drawOwner(random)
 	victim.Kill()
 	n.count(func(f *FaultCounts) { f.OwnersKilled++ })
 	n.cluster.journal.add("killed %s", victim.Name)
-	pause(ctx, n.absence(random))
+	proc.Pause(ctx, n.absence(random))
 	if err := victim.Start(); err != nil {
 		return err
 	}
@@ -146,7 +139,7 @@ func (n *nemesis) stopOwner(ctx context.Context, random *rand.Rand) error {
 	}
 	n.count(func(f *FaultCounts) { f.OwnersStopped++ })
 	c.journal.add("stopped %s, for longer than its leases last", victim.Name)
-	pause(ctx, n.expiry())
+	proc.Pause(ctx, n.expiry())
 	if err := victim.Resume(); err != nil {
 		return fmt.Errorf("resuming %s: %w", victim.Name, err)
 	}
@@ -155,12 +148,20 @@ func (n *nemesis) stopOwner(ctx context.Context, random *rand.Rand) error {
 }
 
 // awaitReturn waits until an owner is a member again, and every key has an owner.
-func (c *cluster) awaitReturn(ctx context.Context, victim *member) error {
-	if err := await(ctx, "waiting for the return of "+victim.Name, recoveryTimeout, c.settled); err != nil {
-		return fmt.Errorf("%w; %s", err, proc.Tail(victim.Launch.Log))
+func (c *cluster) awaitReturn(ctx context.Context, victim *proc.Process) error {
+	if err := c.awaitOwner(ctx, victim, c.settled); err != nil {
+		return err
 	}
 	c.journal.add("%s is back, and every key has an owner", victim.Name)
 	return nil
+}
+
+func (c *cluster) awaitOwner(ctx context.Context, o *proc.Process, try func(context.Context) error) error {
+	err := await(ctx, "waiting for the return of "+o.Name, recoveryTimeout, try)
+	if err != nil {
+		err = fmt.Errorf("%w; %s", err, proc.Tail(o.Launch.Log))
+	}
+	return err
 }
 
 // absence is how long an owner stays dead: mostly not for long, so that it proves itself
@@ -181,7 +182,6 @@ func (n *nemesis) mayStop(after time.Duration) bool {
 	return proc.CanPause && n.left() >= n.expiry()+after
 }
 
-// restartOwner restarts an owner, as for an upgrade.
 func (n *nemesis) restartOwner(ctx context.Context, random *rand.Rand) error {
 	return n.restart(ctx, n.drawOwner(random))
 }
@@ -203,7 +203,7 @@ func (n *nemesis) roll(ctx context.Context) {
 
 // restart ends an owner with SIGTERM, so that it moves its state to the others first, starts
 // it again, and waits until it has its share and nothing moves any more.
-func (n *nemesis) restart(ctx context.Context, o *member) error {
+func (n *nemesis) restart(ctx context.Context, o *proc.Process) error {
 	c := n.cluster
 	c.restarting.Store(&o.Name)
 	defer c.restarting.Store(nil)
@@ -218,8 +218,8 @@ func (n *nemesis) restart(ctx context.Context, o *member) error {
 	if err := o.Start(); err != nil {
 		return err
 	}
-	if err := await(ctx, "waiting for the return of "+o.Name, recoveryTimeout, c.settledAndStill); err != nil {
-		return fmt.Errorf("%w; %s", err, proc.Tail(o.Launch.Log))
+	if err := c.awaitOwner(ctx, o, c.settledAndStill); err != nil {
+		return err
 	}
 	n.count(func(f *FaultCounts) { f.Restarts++ })
 	c.journal.add("%s moved its state away and ended after %.1f s, and has its share back after %.1f s more",

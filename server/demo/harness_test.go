@@ -13,7 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/credentials/insecure"
+
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/internal/testkit/leak"
 	"github.com/leasehold-dev/leasehold/internal/testkit/oracle"
 	"github.com/leasehold-dev/leasehold/manager"
@@ -73,44 +76,48 @@ func runCareless() error {
 // nobody asks that one.
 func TestDualOwnershipIsSeen(t *testing.T) {
 	addr := startManager(t)
-	a, err := newAdmin([]string{addr}, nil)
+	dialed, err := proc.Dial([]string{addr}, insecure.NewCredentials(), adminTimeout)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(a.Close)
+	t.Cleanup(dialed.Close)
+	a, err := admin.New(admin.Config{Managers: []string{addr}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.Close() })
 	cfg := DefaultConfig()
-	yes := func(err error) (bool, error) { return err == nil, err }
-	wait(t, func(ctx context.Context) (bool, error) { return yes(a.create(ctx, &cfg)) })
-
-	c := &cluster{admin: a, oracle: oracle.New(cfg.Users), failed: make(chan error, 1)}
+	ctx, fail := context.WithCancelCause(t.Context())
+	c := &cluster{
+		cfg: cfg, managers: &proc.Managers{All: []*proc.Manager{{Member: proc.Member{Addr: addr}}}, Client: dialed}, admin: a,
+		oracle: oracle.New(cfg.Users), journal: newJournal(), fail: fail,
+	}
+	wait(t, c.createNamespace)
 	for _, name := range []string{"ann", "bob"} {
 		c.owners = append(c.owners, startOwner(t, c, name, "honest-owner", name, addr))
 	}
 	wait(t, c.settled)
-	owners, err := a.owners(t.Context())
+	owners, err := c.members(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var addrs []string
 	for _, o := range owners {
-		addrs = append(addrs, o.GetHolder().GetAddr())
+		addrs = append(addrs, o.Addr)
 	}
 	const users = watchedUsers
 	accepted := askEverybody(t, addrs, users) // of each user about three, unless its key moves meanwhile
 	if accepted < 2*users {
 		t.Errorf("honest owners accepted %d requests about %d users", accepted, users)
 	}
-	wait(t, func(context.Context) (bool, error) {
-		v := c.oracle.Judge()
-		return v.Checked >= uint64(accepted) && v.Tenures >= users, nil
-	})
+	until(t, func(v oracle.Verdict) bool { return v.Checked >= uint64(accepted) && v.Tenures >= users }, c.oracle)
 	if v := c.oracle.Judge(); v.First != "" {
 		t.Error(v.First)
 	}
 
 	startOwner(t, c, "eve", "careless-owner")
-	wait(t, func(context.Context) (bool, error) { return c.oracle.Judge().Duals >= users, nil })
-	if err := c.failure(); err != nil {
+	until(t, func(v oracle.Verdict) bool { return v.Duals >= users }, c.oracle)
+	if err := context.Cause(ctx); err != nil {
 		t.Error(err)
 	}
 }
@@ -162,16 +169,16 @@ func startManager(t *testing.T) string {
 
 // startOwner runs this very binary as an owner whose records the cluster's
 // oracle reads.
-func startOwner(t *testing.T, c *cluster, name string, args ...string) *member {
+func startOwner(t *testing.T, c *cluster, name string, args ...string) *proc.Process {
 	t.Helper()
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &member{Process: proc.Process{
+	m := &proc.Process{
 		Name: name, Ended: c.fail,
 		Launch: proc.Launch{Program: program, Args: args, Log: filepath.Join(t.TempDir(), name), Output: c.observe},
-	}}
+	}
 	if err := m.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -179,11 +186,22 @@ func startOwner(t *testing.T, c *cluster, name string, args ...string) *member {
 	return m
 }
 
-func wait(t *testing.T, yes func(context.Context) (bool, error)) {
+func wait(t *testing.T, try func(context.Context) error) {
 	t.Helper()
-	if err := await(t.Context(), t.Name(), 30*time.Second, yes); err != nil {
+	if err := await(t.Context(), t.Name(), 30*time.Second, try); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// until waits for a verdict.
+func until(t *testing.T, reached func(oracle.Verdict) bool, o *oracle.Oracle) {
+	t.Helper()
+	wait(t, func(context.Context) error {
+		if v := o.Judge(); !reached(v) {
+			return fmt.Errorf("the verdict is %+v", v)
+		}
+		return nil
+	})
 }
 
 // TestAProcessThatFailsIsExplained with what it said, and nothing is left.

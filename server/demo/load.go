@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
 // A load is the callers: users of the presence service.
@@ -80,7 +81,7 @@ func (l *load) run(sending, whole context.Context, last func(context.Context) er
 	defer timeout.Stop()
 	l.running.Wait()
 	err := last(whole)
-	for l.tally.suspected(time.Now()) > 0 && pause(whole, poll) {
+	for l.tally.suspected(time.Now()) > 0 && proc.Pause(whole, poll) {
 	}
 	return err
 }
@@ -121,7 +122,6 @@ func (l *load) republish(requests, whole context.Context) {
 	}
 }
 
-// enqueue adds a request to those of a user.
 func (l *load) enqueue(ctx, whole context.Context, u *user, d due) {
 	if l.waiting.Add(1) > maxWaiting {
 		l.waiting.Add(-1)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
 // aTable sends all callers to one server, and notifies them of the losses that it is
@@ -123,12 +124,12 @@ type aRoute struct {
 }
 
 func (a aRoute) RoundTrip(r *http.Request) (*http.Response, error) {
-	if d := a.table.away(leasehold.KeyOf(path.Base(r.URL.Path))); d > 0 && !pause(r.Context(), d) {
+	if d := a.table.away(leasehold.KeyOf(path.Base(r.URL.Path))); d > 0 && !proc.Pause(r.Context(), d) {
 		return nil, r.Context().Err()
 	}
 	for {
 		answer, err := countedTransport{a.server}.RoundTrip(r)
-		if err == nil || !pause(r.Context(), time.Millisecond) {
+		if err == nil || !proc.Pause(r.Context(), time.Millisecond) {
 			return answer, err
 		}
 	}
@@ -149,7 +150,7 @@ func runLoad(t *testing.T, cfg Config, a *aTable, happens func(*aServer)) counts
 	defer stop()
 	var other sync.WaitGroup
 	other.Go(func() {
-		pause(t.Context(), 5*time.Second+time.Millisecond)
+		proc.Pause(t.Context(), 5*time.Second+time.Millisecond)
 		happens(server)
 	})
 	if err := l.run(sending, t.Context(), func(context.Context) error { return nil }); err != nil {
@@ -203,8 +204,8 @@ func TestSilentLossesAreSeen(t *testing.T) {
 	}{
 		{"nobody is told", func(*aTable) {}, true},
 		{"told at once", func(a *aTable) { a.losses <- all }, false},
-		{"told late", func(a *aTable) { pause(context.Background(), noticeTimeout/2); a.losses <- all }, false},
-		{"told too late", func(a *aTable) { pause(context.Background(), 2*noticeTimeout); a.losses <- all }, true},
+		{"told late", func(a *aTable) { proc.Pause(context.Background(), noticeTimeout/2); a.losses <- all }, false},
+		{"told too late", func(a *aTable) { proc.Pause(context.Background(), 2*noticeTimeout); a.losses <- all }, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -253,7 +254,7 @@ func TestUnavailabilityIsMeasured(t *testing.T) {
 		{"a key has no owner", func(l *load, a *aTable, _ *aServer) { a.takeAway(l.users[9].key, away) }, 1},
 		{"a server restarts", func(_ *load, _ *aTable, s *aServer) {
 			s.setDown(true)
-			pause(context.Background(), away)
+			proc.Pause(context.Background(), away)
 			s.setDown(false)
 		}, 50},
 	} {
@@ -265,9 +266,9 @@ func TestUnavailabilityIsMeasured(t *testing.T) {
 				probing, stop := context.WithCancel(t.Context())
 				var running sync.WaitGroup
 				running.Go(func() { p.run(probing, t.Context()) })
-				pause(t.Context(), 101*time.Millisecond)
+				proc.Pause(t.Context(), 101*time.Millisecond)
 				test.happens(l, a, server)
-				pause(t.Context(), time.Second)
+				proc.Pause(t.Context(), time.Second)
 				stop()
 				running.Wait()
 				got, failures := p.unavailability()

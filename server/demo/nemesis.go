@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
 // A nemesis injects faults: it kills leaders and owners and starts them again, stops owners
@@ -83,11 +84,11 @@ func (n *nemesis) run(ctx context.Context) {
 // kill begins with a restart and a stop if there is time, and then kills leaders and owners.
 func (n *nemesis) kill(ctx context.Context) {
 	leaders, owners := n.random(3), n.random(4)
-	if n.mayStop(firstRestart+restartTime+firstStop+minFor) && !(pause(ctx, firstRestart) && n.try(ctx, owners, n.restartOwner)) {
+	if n.mayStop(firstRestart+restartTime+firstStop+minFor) && !(proc.Pause(ctx, firstRestart) && n.try(ctx, owners, n.restartOwner)) {
 		return
 	}
 	// Alone, so that its keys get other owners for no reason but time.
-	if n.mayStop(firstStop+minFor) && !(pause(ctx, firstStop) && n.try(ctx, owners, n.stopOwner)) {
+	if n.mayStop(firstStop+minFor) && !(proc.Pause(ctx, firstStop) && n.try(ctx, owners, n.stopOwner)) {
 		return
 	}
 	left := n.left()
@@ -112,7 +113,7 @@ func (n *nemesis) random(stream uint64) *rand.Rand {
 // repeat injects a fault for the first time, and then again while there is time to recover.
 func (n *nemesis) repeat(ctx context.Context, random *rand.Rand, first time.Duration, f fault) {
 	every := n.cluster.cfg.KillEvery
-	for wait := first; pause(ctx, wait); {
+	for wait := first; proc.Pause(ctx, wait); {
 		if !n.try(ctx, random, f) {
 			return
 		}
@@ -177,7 +178,7 @@ func (c *cluster) survivors(since baseline) map[string]bool {
 // lostSince counts the leases of surviving owners that ended with a loss. Owners get two more
 // renewals to report what they no longer hold.
 func (n *nemesis) lostSince(ctx context.Context, since baseline) int {
-	pause(ctx, 2*n.cluster.cfg.renew())
+	proc.Pause(ctx, 2*n.cluster.cfg.renew())
 	alive, lost := n.cluster.survivors(since), 0
 	for _, l := range n.load.tally.lossesAfter(since.losses) {
 		released := l.Cause == leasehold.CauseReleased || l.Cause == leasehold.CauseRestarted

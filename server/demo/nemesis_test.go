@@ -19,16 +19,17 @@ func strikeTimes(t *testing.T, whole time.Duration, first time.Duration, fails e
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
+		failing, fail := context.WithCancelCause(t.Context())
 		n := &nemesis{
-			cluster: &cluster{cfg: Config{For: whole, KillEvery: 4 * time.Second, Seed: 1}, failed: make(chan error, 1)},
+			cluster: &cluster{cfg: Config{For: whole, KillEvery: 4 * time.Second, Seed: 1}, fail: fail},
 			begin:   time.Now(),
 		}
 		n.repeat(ctx, n.random(1), first, func(ctx context.Context, _ *rand.Rand) error {
 			struck = append(struck, time.Since(n.begin))
-			pause(ctx, 3*time.Second)
+			proc.Pause(ctx, 3*time.Second)
 			return fails
 		})
-		failure = n.cluster.failure()
+		failure = context.Cause(failing)
 	})
 	return struck, failure
 }
@@ -112,7 +113,8 @@ func TestAStoppedMemberCountsAsDead(t *testing.T) {
 	if !proc.CanPause {
 		t.Skip("processes cannot be stopped on this system")
 	}
-	c := &cluster{failed: make(chan error, 1)}
+	ctx, fail := context.WithCancelCause(t.Context())
+	c := &cluster{fail: fail}
 	m := startOwner(t, c, "sleeper", "sleeper")
 	before := m.Incarnation()
 	if err := m.Pause(); err != nil {
@@ -131,7 +133,7 @@ func TestAStoppedMemberCountsAsDead(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Close()
-	if err := c.failure(); err != nil {
+	if err := context.Cause(ctx); err != nil {
 		t.Error(err)
 	}
 }
@@ -139,7 +141,7 @@ func TestAStoppedMemberCountsAsDead(t *testing.T) {
 // TestLeasesLostAreThoseOfSurvivors: a loss of an owner that has run all the while counts,
 // and no other.
 func TestLeasesLostAreThoseOfSurvivors(t *testing.T) {
-	c := &cluster{failed: make(chan error, 1)}
+	c := &cluster{fail: func(err error) { t.Error(err) }}
 	for _, name := range []string{"a", "b"} {
 		c.owners = append(c.owners, startOwner(t, c, name, "sleeper"))
 	}

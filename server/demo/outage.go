@@ -7,7 +7,9 @@ import (
 	"sync"
 	"time"
 
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
 const (
@@ -21,14 +23,14 @@ const (
 // the statuses, and serve them again when a manager leads.
 func (n *nemesis) outage(ctx context.Context, _ *rand.Rand) error {
 	c := n.cluster
-	if !pause(ctx, beforeOutage) {
+	if !proc.Pause(ctx, beforeOutage) {
 		return ctx.Err()
 	}
 	led, err := c.awaitLeader(ctx, 0)
 	if err != nil {
 		return err
 	}
-	before, err := c.admin.ranges(ctx)
+	before, err := c.admin.Ranges(ctx, string(namespace), "")
 	if err != nil {
 		return err
 	}
@@ -39,7 +41,7 @@ func (n *nemesis) outage(ctx context.Context, _ *rand.Rand) error {
 		return err
 	}
 	returned := time.Now()
-	c.journal.add("all managers were started again after %.1f s, and %s leads", c.cfg.Outage.Seconds(), c.nameOf(led.leader))
+	c.journal.add("all managers were started again after %.1f s, and %s leads", c.cfg.Outage.Seconds(), led.Name)
 	if err := n.load.awaitAnswers(ctx); err != nil {
 		return err
 	}
@@ -52,62 +54,62 @@ func (n *nemesis) outage(ctx context.Context, _ *rand.Rand) error {
 func (n *nemesis) absentManagers(ctx context.Context) error {
 	c := n.cluster
 	var killing sync.WaitGroup
-	for _, m := range c.managers {
+	for _, m := range c.managers.All {
 		killing.Go(m.Kill)
 	}
 	killing.Wait()
 	begin := time.Now()
-	c.journal.add("killed all %d managers", len(c.managers))
+	c.journal.add("killed all %d managers", len(c.managers.All))
 	suspended := min(c.cfg.Lease, c.cfg.Outage)
-	if !pause(ctx, suspended) {
+	if !proc.Pause(ctx, suspended) {
 		return ctx.Err()
 	}
 	if left := c.cfg.Outage - suspended; left > 0 {
 		c.journal.add("servers have suspended their leases and keep the statuses; managers return in %.1f s", left.Seconds())
-		if !pause(ctx, left) {
+		if !proc.Pause(ctx, left) {
 			return ctx.Err()
 		}
 	}
 	n.count(func(f *FaultCounts) { f.OutageSeconds = time.Since(begin).Seconds() })
-	return startAll(c.managers)
+	return c.startManagers()
 }
 
 // judgeOutage counts the leases that were resumed, and waits until the requests that waited
 // for the end of the outage are answered.
-func (n *nemesis) judgeOutage(ctx context.Context, before []*leaseholdv1.HeldRange) error {
+func (n *nemesis) judgeOutage(ctx context.Context, before admin.Ranges) error {
 	c := n.cluster
-	var after []*leaseholdv1.HeldRange
-	err := await(ctx, "listing the leases", recoveryTimeout, func(ctx context.Context) (bool, error) {
-		var err error
-		after, err = c.admin.ranges(ctx)
-		return err == nil, err
+	var after admin.Ranges
+	err := await(ctx, "listing the leases", recoveryTimeout, func(ctx context.Context) (err error) {
+		after, err = c.admin.Ranges(ctx, string(namespace), "")
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	if kept := sameLeases(before, after); c.cfg.Outage > c.cfg.Lease { // or none was suspended
+	if kept := sameLeases(before.Ranges, after.Ranges); c.cfg.Outage > c.cfg.Lease { // or none was suspended
 		n.count(func(f *FaultCounts) { f.ResumedRanges = kept })
-		c.journal.add("%d of %d ranges are held under the same generation as before", kept, len(before))
+		c.journal.add("%d of %d ranges are held under the same generation as before", kept, len(before.Ranges))
 	}
-	return await(ctx, "waiting for the requests of the outage", 2*recoveryTimeout, func(context.Context) (bool, error) {
-		waiting := n.load.waiting.Load()
-		return waiting <= int64(c.cfg.Rate), fmt.Errorf("%d requests wait", waiting)
+	return await(ctx, "waiting for the requests of the outage", 2*recoveryTimeout, func(context.Context) error {
+		if waiting := n.load.waiting.Load(); waiting > int64(c.cfg.Rate) {
+			return fmt.Errorf("%d requests wait", waiting)
+		}
+		return nil
 	})
 }
 
 // sameLeases counts the leases that are held before and after, with the same generation.
-func sameLeases(before, after []*leaseholdv1.HeldRange) int {
-	type lease struct{ start, limit, generation uint64 }
-	of := func(r *leaseholdv1.HeldRange) lease {
-		return lease{r.GetLease().GetStart(), r.GetLease().GetLimit(), r.GetLease().GetGeneration()}
+func sameLeases(before, after []admin.Range) (same int) {
+	type lease struct {
+		admin.Interval
+		leasehold.Generation
 	}
 	held := make(map[lease]bool)
 	for _, r := range after {
-		held[of(r)] = r.GetOwner() != ""
+		held[lease{r.Interval, r.Generation}] = r.Owner != ""
 	}
-	same := 0
 	for _, r := range before {
-		if held[of(r)] {
+		if held[lease{r.Interval, r.Generation}] {
 			same++
 		}
 	}
@@ -117,9 +119,11 @@ func sameLeases(before, after []*leaseholdv1.HeldRange) int {
 // awaitAnswers reads keys that are spread over the key space until each has an answer.
 func (l *load) awaitAnswers(ctx context.Context) error {
 	left := l.users.spread(maxAsked)
-	return await(ctx, "waiting until all keys are served", recoveryTimeout, func(ctx context.Context) (bool, error) {
+	return await(ctx, "waiting until all keys are served", recoveryTimeout, func(ctx context.Context) error {
 		var err error
-		left, err = l.askAll(ctx, left, readStatus, func(*user, reply) {})
-		return len(left) == 0, err
+		if left, err = l.askAll(ctx, left, readStatus, func(*user, reply) {}); len(left) == 0 {
+			return nil //nolint:nilerr // it is the reason of those that are left
+		}
+		return err
 	})
 }

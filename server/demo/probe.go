@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
-
-	"github.com/leasehold-dev/leasehold"
 )
 
 // A prober reads some keys continuously and measures for how long a key has no answer.
@@ -20,7 +18,7 @@ import (
 type prober struct {
 	load     *load
 	interval time.Duration
-	probes   []*probe
+	probes   map[*user]*probe
 	asking   sync.WaitGroup
 
 	mu       sync.Mutex
@@ -30,7 +28,6 @@ type prober struct {
 
 // A probe is a key that is read. It is guarded by the prober's lock.
 type probe struct {
-	user *user
 	last time.Time // of an answer
 	busy bool      // a request is under way
 }
@@ -46,9 +43,9 @@ const (
 )
 
 func newProber(l *load) *prober {
-	p := &prober{load: l, interval: max(minInterval, time.Duration(l.cfg.Owners)*perServer), gaps: newHistogram()}
+	p := &prober{load: l, interval: max(minInterval, time.Duration(l.cfg.Owners)*perServer), gaps: newHistogram(), probes: make(map[*user]*probe)}
 	for _, u := range l.users.spread(maxProbes) {
-		p.probes = append(p.probes, &probe{user: u})
+		p.probes[u] = &probe{}
 	}
 	return p
 }
@@ -69,50 +66,44 @@ func (p *prober) run(ctx, whole context.Context) {
 	}
 }
 
-// round reads all keys that have no request under way.
 func (p *prober) round(ctx context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	servers := make(map[string][]*probe)
-	for _, k := range p.probes {
-		if k.busy {
-			continue
-		}
-		k.busy = true
-		if addr, ok := p.load.table.Find(k.user.key); ok {
-			servers[addr] = append(servers[addr], k)
-		} else {
-			p.chase(ctx, k)
+	var idle []*user
+	for u, k := range p.probes {
+		if !k.busy {
+			k.busy = true
+			idle = append(idle, u)
 		}
 	}
-	for addr, keys := range servers {
-		p.asking.Go(func() { p.ask(ctx, addr, keys) })
+	servers, unowned := p.load.byServer(idle)
+	for addr, batch := range servers {
+		p.asking.Go(func() { p.ask(ctx, addr, batch) })
+	}
+	for _, u := range unowned {
+		p.chase(ctx, u)
 	}
 }
 
 // ask reads keys with one batch. Those that are refused are chased.
-func (p *prober) ask(ctx context.Context, addr string, keys []*probe) {
-	batch := make([]*user, len(keys))
-	for i, k := range keys {
-		batch[i] = k.user
-	}
+func (p *prober) ask(ctx context.Context, addr string, batch []*user) {
 	replies, err := p.load.askBatch(ctx, addr, batch, readStatus)
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, k := range keys {
+	for i, u := range batch {
 		if err != nil || replies[i].Refused {
-			p.chase(ctx, k)
-			continue
+			p.chase(ctx, u)
+		} else {
+			*p.probes[u] = probe{last: now}
 		}
-		k.last, k.busy = now, false
 	}
 }
 
 // chase reads one key with a routed request, until there is an answer.
-func (p *prober) chase(ctx context.Context, k *probe) {
+func (p *prober) chase(ctx context.Context, u *user) {
 	p.asking.Go(func() {
-		_, err := p.load.call(ctx, k.user, 0)
+		_, err := p.load.call(ctx, u, 0)
 		now := time.Now()
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -120,10 +111,10 @@ func (p *prober) chase(ctx context.Context, k *probe) {
 		case ctx.Err() != nil:
 		case err != nil:
 			p.failures++
-		case !k.last.IsZero():
-			measure(p.gaps, now.Sub(k.last))
+		case !p.probes[u].last.IsZero():
+			measure(p.gaps, now.Sub(p.probes[u].last))
 		}
-		k.last, k.busy = now, false
+		*p.probes[u] = probe{last: now}
 	})
 }
 
@@ -144,11 +135,11 @@ type movedCount struct {
 	MoveCounts
 }
 
-func (m *movedCount) add(r leasehold.Range) {
+func (m *movedCount) add(share float64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.MovedRanges++
-	m.MovedShare += float64(r.Size()) / (1 << 64)
+	m.MovedShare += share
 }
 
 func (m *movedCount) sum() MoveCounts {

@@ -165,7 +165,6 @@ func (r *Report) Shortfall() string {
 	return r.unshown()
 }
 
-// unshown says what a demo that has run to its end has not shown.
 func (r *Report) unshown() string {
 	kept := r.Rolling || r.outage > 0
 	switch {

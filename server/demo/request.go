@@ -31,11 +31,11 @@ type table interface {
 	Close(ctx context.Context) error
 }
 
-// openLoad opens a lookup, and routes requests with it.
 func openLoad(ctx context.Context, c *cluster) (*load, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	t, err := lookup.Open(ctx, lookup.Config{Namespace: namespace, Managers: c.addrs, Credentials: c.certificates.lookupCredentials()})
+	_, secured := c.certificates.credentials()
+	t, err := lookup.Open(ctx, lookup.Config{Namespace: namespace, Managers: c.managers.Addrs(), Credentials: secured})
 	if err != nil {
 		return nil, err
 	}
@@ -61,12 +61,10 @@ func openLoad(ctx context.Context, c *cluster) (*load, error) {
 // half a second at least between two of them once the first few have failed.
 func attemptsFor(unowned time.Duration) int { return 20 + int(3*unowned/(500*time.Millisecond)) }
 
-// attempts counts the attempts of a request.
 type attempts struct{ made, misrouted int }
 
 type attemptsKey struct{}
 
-// A countedTransport counts attempts in the request's context.
 type countedTransport struct{ http.RoundTripper }
 
 func (t countedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -129,7 +127,6 @@ func (l *load) call(ctx context.Context, u *user, number uint64) (status, error)
 	return answer, err
 }
 
-// exchange sends a request and reads the JSON that is answered.
 func exchange(ctx context.Context, client *http.Client, method, url string, body []byte, answer any) error {
 	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {

@@ -3,7 +3,6 @@ package demo
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -22,12 +21,14 @@ const gcPercent = 400
 // keeps the files.
 //
 // Watch is called a few times a second with the current state, by one goroutine at a time.
-func Run(ctx context.Context, cfg Config, watch func(Snapshot)) (Report, error) {
+func Run(parent context.Context, cfg Config, watch func(Snapshot)) (Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return Report{}, err
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
-	c, err := newCluster(cfg)
+	ctx, fail := context.WithCancelCause(parent)
+	defer fail(nil)
+	c, err := newCluster(cfg, fail)
 	if c == nil {
 		return Report{}, err
 	}
@@ -35,16 +36,18 @@ func Run(ctx context.Context, cfg Config, watch func(Snapshot)) (Report, error) 
 	if err == nil {
 		err = d.run(ctx)
 	}
-	err = errors.Join(err, c.close(), c.failure()) // now all records have been read
+	err = errors.Join(err, c.close()) // now all records have been read
+	if failure := context.Cause(ctx); !errors.Is(failure, context.Cause(parent)) {
+		err = errors.Join(err, failure)
+	}
 	r := d.report()
-	r.Interrupted = ctx.Err() != nil && (cfg.For == 0 || d.lasted < cfg.For)
+	r.Interrupted = parent.Err() != nil && (cfg.For == 0 || d.lasted < cfg.For)
 	if cfg.Keep {
 		r.Kept = c.dir
 	}
 	return r, err
 }
 
-// A demo is the parts of one run.
 type demo struct {
 	cluster  *cluster
 	nemesis  *nemesis
@@ -64,7 +67,7 @@ func (d *demo) run(ctx context.Context) error {
 	var watchers sync.WaitGroup
 	watchers.Go(func() { d.observer.run(watching) })
 	watchers.Go(func() {
-		for pause(watching, observeEvery) {
+		for proc.Pause(watching, observeEvery) {
 			d.watch(d.snapshot())
 		}
 	})
@@ -72,13 +75,12 @@ func (d *demo) run(ctx context.Context) error {
 	stop()
 	watchers.Wait()
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		err = nil // it was interrupted
+		err = nil // it was interrupted, or something else has failed
 	}
 	d.watch(d.snapshot())
 	return err
 }
 
-// perform starts the cluster, and then callers and faults.
 func (d *demo) perform(ctx context.Context) error {
 	c := d.cluster
 	if err := c.start(ctx); err != nil {
@@ -86,7 +88,7 @@ func (d *demo) perform(ctx context.Context) error {
 	}
 	l, err := openLoad(ctx, c)
 	if err != nil {
-		return fmt.Errorf("%w; %s", err, proc.Tail(c.managers[0].Launch.Log))
+		return c.withManagerLog(err)
 	}
 	defer l.close()
 	c.journal.add("every key has an owner")
@@ -109,59 +111,29 @@ func (d *demo) perform(ctx context.Context) error {
 	return d.callAndBreak(ctx)
 }
 
-// callAndBreak has callers call until the nemesis is done. If that fails, requests that are
-// under way are dropped.
+// callAndBreak has callers call until the nemesis is done and the time is over. Requests that are
+// under way when the context ends are dropped.
 func (d *demo) callAndBreak(ctx context.Context) error {
-	whole, drop := context.WithCancel(ctx)
-	defer drop()
-	loading, stopLoad := context.WithCancel(whole)
+	loading, stopLoad := context.WithCancel(ctx)
 	defer stopLoad()
-	var callers sync.WaitGroup
+	var callers, working sync.WaitGroup
 	var last error
-	callers.Go(func() { last = d.load.run(loading, whole, d.inspect) })
-	callers.Go(func() { d.cluster.admin.followMoves(loading, d.cluster.moved.add) })
+	callers.Go(func() { last = d.load.run(loading, ctx, d.inspect) })
+	callers.Go(func() { d.cluster.followMoves(loading) })
 	if d.prober != nil {
-		callers.Go(func() { d.prober.run(loading, whole) })
+		callers.Go(func() { d.prober.run(loading, ctx) })
 	}
-	err := d.breakCluster(ctx)
+	working.Go(func() { d.nemesis.run(ctx) })
+	if cfg := &d.cluster.cfg; cfg.For > 0 && cfg.Rounds == 0 {
+		working.Go(func() { proc.Pause(ctx, cfg.For) })
+	}
+	working.Wait()
 	d.mu.Lock()
 	d.lasted = time.Since(d.begin)
 	d.mu.Unlock()
-	if err != nil {
-		drop()
-	}
 	stopLoad()
 	callers.Wait()
-	if err != nil {
-		return err
-	}
 	return last
-}
-
-// breakCluster lets the nemesis work until it is done and the time is over, or something
-// fails.
-func (d *demo) breakCluster(ctx context.Context) error {
-	c := d.cluster
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var working sync.WaitGroup
-	working.Go(func() { d.nemesis.run(ctx) })
-	if c.cfg.For > 0 && c.cfg.Rounds == 0 {
-		working.Go(func() { pause(ctx, c.cfg.For) })
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		working.Wait()
-	}()
-	select {
-	case <-done:
-		return nil
-	case err := <-c.failed:
-		cancel()
-		<-done
-		return err
-	}
 }
 
 // inspect looks all keys through, if no status may be lost.
@@ -198,7 +170,6 @@ func (d *demo) elapsed() time.Duration {
 	return time.Since(d.begin)
 }
 
-// report is the result so far.
 func (d *demo) report() Report {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -19,7 +19,6 @@ import (
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
-// namespace is that of the presence service.
 const namespace leasehold.Namespace = "presence"
 
 // An OwnerConfig says how to run a server of the presence service.
@@ -80,7 +79,6 @@ func RunOwner(ctx context.Context, cfg OwnerConfig) error {
 	return err
 }
 
-// within calls f with a timeout of its own.
 func within(d time.Duration, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
@@ -121,7 +119,6 @@ func statusMap() leasemap.Config[status] {
 	}
 }
 
-// secured adds TLS to a listener, if there is a certificate.
 func (cfg *OwnerConfig) secured(listener net.Listener) net.Listener {
 	if cfg.Keeper == nil {
 		return listener
@@ -129,7 +126,6 @@ func (cfg *OwnerConfig) secured(listener net.Listener) net.Listener {
 	return tls.NewListener(listener, cfg.Keeper.ServerTLS(secure.Required))
 }
 
-// write sends records to the parent process.
 func (cfg *OwnerConfig) write(records ...oracle.Record) error {
 	return oracle.WriteRecords(cfg.Records, records...)
 }

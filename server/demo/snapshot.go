@@ -2,10 +2,13 @@ package demo
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"sync"
 	"time"
 
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
 // A Snapshot is the current state of a demo.
@@ -43,20 +46,19 @@ type observer struct {
 	shares map[string]float64
 }
 
-// observeEvery is the interval of snapshots.
 const observeEvery = 250 * time.Millisecond
 
 func (o *observer) run(ctx context.Context) {
-	for pause(ctx, observeEvery) {
-		led, err := o.cluster.admin.leader(ctx, 0)
-		if m := o.cluster.managerAt(led.leader); err != nil || m != nil && m.Incarnation() == 0 {
+	for proc.Pause(ctx, observeEvery) {
+		led, err := o.cluster.leader(ctx, 0)
+		if err != nil || led.Incarnation() == 0 {
 			led = leadership{}
 		}
-		owners, err := o.cluster.admin.owners(ctx)
+		all, err := o.cluster.admin.Owners(ctx, string(namespace))
 		o.mu.Lock()
 		o.led = led
 		if err == nil {
-			o.shares = sharesOf(owners)
+			o.shares = sharesOf(all.Owners)
 		}
 		o.mu.Unlock()
 	}
@@ -64,25 +66,24 @@ func (o *observer) run(ctx context.Context) {
 
 // sharesOf adds up the shares of the sessions of each name: there may be one that was killed
 // and its successor.
-func sharesOf(owners []*leaseholdv1.OwnerStatus) map[string]float64 {
+func sharesOf(owners []admin.Owner) map[string]float64 {
 	shares := make(map[string]float64)
 	for _, o := range owners {
-		shares[o.GetHolder().GetOwner()] += o.GetShare()
+		shares[o.Owner] += o.Share
 	}
 	return shares
 }
 
-// fill adds what was last observed to a snapshot.
 func (o *observer) fill(s *Snapshot) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c := o.cluster
-	if o.led.leader != "" {
-		s.Leader, s.Term = c.nameOf(o.led.leader), uint64(o.led.term)
+	if o.led.Manager != nil {
+		s.Leader, s.Term = o.led.Name, uint64(o.led.term)
 	}
-	for i, m := range c.managers {
+	for _, m := range c.managers.All {
 		if s.Dashboard == "" && m.Incarnation() > 0 {
-			s.Dashboard = c.page(i)
+			s.Dashboard = c.page(m)
 		}
 		s.Managers = append(s.Managers, Participant{Name: m.Name, Alive: m.Incarnation() > 0})
 	}
@@ -90,4 +91,40 @@ func (o *observer) fill(s *Snapshot) {
 		s.Owners = append(s.Owners, Participant{Name: m.Name, Alive: m.Incarnation() > 0, Share: o.shares[m.Name]})
 	}
 	s.Events = c.journal.events()
+}
+
+// An Event is a line of the journal.
+type Event struct {
+	Number int           // from 1 on, without gaps
+	At     time.Duration // into the demo
+	Text   string
+}
+
+// A journal keeps the latest events. It may be used by many goroutines at once.
+type journal struct {
+	begin time.Time
+
+	mu     sync.Mutex
+	latest []Event
+	last   int
+}
+
+const maxEvents = 64
+
+func newJournal() *journal { return &journal{begin: time.Now()} }
+
+func (j *journal) add(format string, args ...any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.last++
+	j.latest = append(j.latest, Event{j.last, time.Since(j.begin), fmt.Sprintf(format, args...)})
+	if len(j.latest) > maxEvents {
+		j.latest = slices.Delete(j.latest, 0, 1)
+	}
+}
+
+func (j *journal) events() []Event {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.latest)
 }

@@ -85,7 +85,6 @@ func (t *tally) add(o outcome) {
 	measure(t.recent, o.took)
 }
 
-// count changes the counts.
 func (t *tally) count(change func(*counts)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -147,7 +146,6 @@ func (t *tally) countSilent(now time.Time) {
 	}
 }
 
-// sum returns all counts so far.
 func (t *tally) sum() counts {
 	t.mu.Lock()
 	defer t.mu.Unlock()

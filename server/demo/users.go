@@ -45,7 +45,6 @@ func newUsers(n int) users {
 	return us
 }
 
-// keys returns the keys of all.
 func (us users) keys() []leasehold.Key {
 	keys := make([]leasehold.Key, len(us))
 	for i := range us {
@@ -54,7 +53,6 @@ func (us users) keys() []leasehold.Key {
 	return keys
 }
 
-// each returns a pointer to each.
 func (us users) each() []*user {
 	all := make([]*user, len(us))
 	for i := range us {

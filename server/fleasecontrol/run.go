@@ -6,7 +6,7 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/leasehold-dev/leasehold/server/processgroup"
+	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
 // Stdio is the standard input and output of a command.
@@ -29,7 +29,7 @@ func (l *Lease) Hold(ctx context.Context) error {
 // the command is asked to terminate; if the lease is lost, its process group is killed.
 func (l *Lease) Run(ctx context.Context, line []string, stdio Stdio) error {
 	env := []string{"FLEASE_RESOURCE=" + l.Resource, "FLEASE_FENCE=" + strconv.FormatUint(l.Fence, 10)}
-	command, err := processgroup.Start(line, env, stdio.In, stdio.Out, stdio.Errs)
+	command, err := proc.StartGroup(line, env, stdio.In, stdio.Out, stdio.Errs)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package proc
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -22,9 +21,6 @@ type Client struct {
 	conns   []*grpc.ClientConn
 	timeout time.Duration
 }
-
-// A Question is a call of one manager.
-type Question func(context.Context, leaseholdv1.AdminServiceClient) error
 
 // Dial returns a client of the managers at these addresses. The timeout is that of one call to
 // one manager.
@@ -54,36 +50,8 @@ func (c *Client) Close() {
 	}
 }
 
-// Len is the number of managers.
-func (c *Client) Len() int { return len(c.conns) }
-
-// At calls the manager with an index, without a timeout.
-func (c *Client) At(i int) leaseholdv1.AdminServiceClient {
-	return leaseholdv1.NewAdminServiceClient(c.conns[i])
-}
-
-// Ask calls one manager after the other until one answers, or returns one of the final errors,
-// which all others would return, too.
-func (c *Client) Ask(ctx context.Context, question Question, final ...error) error {
-	var failed error
-	for i := range c.conns {
-		err := c.ask(ctx, i, question)
-		if err == nil || slices.ContainsFunc(final, func(f error) bool { return errors.Is(err, f) }) {
-			return err
-		}
-		failed = errors.Join(failed, err)
-	}
-	return failed
-}
-
-func (c *Client) ask(ctx context.Context, i int, question Question) error {
-	return c.On(ctx, i, func(ctx context.Context, conn grpc.ClientConnInterface) error {
-		return question(ctx, leaseholdv1.NewAdminServiceClient(conn))
-	})
-}
-
-// First returns the index of the first server at these addresses, which need be no manager,
-// whose call returns no error.
+// First calls one server after the other, and returns the index of the first whose call
+// returns no error. The servers need not be managers.
 func (c *Client) First(ctx context.Context, call func(context.Context, grpc.ClientConnInterface) error) (int, error) {
 	failed := errors.New("no server answers")
 	for i := range c.conns {
@@ -96,7 +64,7 @@ func (c *Client) First(ctx context.Context, call func(context.Context, grpc.Clie
 	return 0, failed
 }
 
-// On makes a call on the connection to one of them, with the timeout.
+// On calls the server with an index, with the timeout.
 func (c *Client) On(ctx context.Context, i int, call func(context.Context, grpc.ClientConnInterface) error) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -111,8 +79,8 @@ func (c *Client) Leader(ctx context.Context) (addr string, term leasehold.Term, 
 	for i := range c.conns {
 		asking.Go(func() {
 			var s *leaseholdv1.GetStatusResponse
-			failed := c.ask(ctx, i, func(ctx context.Context, to leaseholdv1.AdminServiceClient) (err error) {
-				s, err = to.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
+			failed := c.On(ctx, i, func(ctx context.Context, to grpc.ClientConnInterface) (err error) {
+				s, err = leaseholdv1.NewAdminServiceClient(to).GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
 				return err
 			})
 			mu.Lock()
@@ -132,29 +100,35 @@ func (c *Client) Leader(ctx context.Context) (addr string, term leasehold.Term, 
 
 // CreateNamespace creates a namespace and reports whether there was none.
 func (c *Client) CreateNamespace(ctx context.Context, config *leaseholdv1.NamespaceConfig) (created bool, err error) {
-	err = c.Ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
-		_, err := to.CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: config})
+	_, err = c.First(ctx, func(ctx context.Context, to grpc.ClientConnInterface) error {
+		_, err := leaseholdv1.NewAdminServiceClient(to).CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: config})
+		if created = err == nil; leasehold.KindOf(wire.ToError(err)) == leasehold.ErrExists {
+			return nil
+		}
 		return err
-	}, leasehold.ErrExists)
-	if errors.Is(err, leasehold.ErrExists) {
-		return false, nil
-	}
-	return err == nil, err
+	})
+	return created, err
 }
 
 // Until tries something until there is no error. It returns the last error if the context ends.
 func Until(ctx context.Context, try func(context.Context) error) error {
-	again := time.NewTicker(20 * time.Millisecond)
-	defer again.Stop()
 	for {
 		err := try(ctx)
 		if err == nil {
 			return nil
 		}
-		select {
-		case <-again.C:
-		case <-ctx.Done():
+		if !Pause(ctx, 20*time.Millisecond) {
 			return errors.Join(err, ctx.Err())
 		}
+	}
+}
+
+// Pause waits, and reports whether the context has not ended.
+func Pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }

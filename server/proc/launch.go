@@ -1,12 +1,12 @@
 package proc
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync/atomic"
 )
@@ -46,13 +46,7 @@ func EndWithParent(stdin io.Reader) {
 
 // Environment is ours without the variables that configure a leasehold command.
 func Environment() []string {
-	var kept []string
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "LEASEHOLD_") {
-			kept = append(kept, v)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "LEASEHOLD_") })
 }
 
 func (l Launch) start() (*instance, error) {
@@ -75,11 +69,12 @@ func (l Launch) start() (*instance, error) {
 			return nil, errors.Join(err, stdin.Close())
 		}
 	}
-	where := l.Where
-	if where == nil {
-		where = func(start func() error) error { return start() }
+	if l.Where == nil {
+		err = cmd.Start()
+	} else {
+		err = l.Where(cmd.Start)
 	}
-	if err := where(cmd.Start); err != nil {
+	if err != nil {
 		return nil, errors.Join(err, stdin.Close())
 	}
 	i := &instance{cmd: cmd, stdin: stdin, done: make(chan struct{})}
@@ -101,25 +96,6 @@ func (i *instance) reap(output func(io.Reader) error, stdout io.Reader) {
 		ended = errors.New("it ended by itself")
 	}
 	i.err = errors.Join(err, ended)
-}
-
-func (i *instance) kill() {
-	i.killed.Store(true)
-	_ = i.cmd.Process.Kill() // an error means that it is gone already
-	<-i.done
-}
-
-func (i *instance) terminate(ctx context.Context) error {
-	i.terminated.Store(true)
-	if err := terminate(i.cmd.Process); err != nil {
-		return err
-	}
-	select {
-	case <-i.done:
-		return i.err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // Tail returns the last lines of a log, for an error message.

@@ -13,6 +13,8 @@ import (
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/leasehold-dev/leasehold"
 )
 
 // ManagersConfig describes a group of managers.
@@ -52,13 +54,13 @@ func (c *ManagersConfig) Args(group []Member, i int) []string {
 	args := append(strings.Fields(cmp.Or(c.Command, "manager run")), "--listen", m.Addr, "--http", m.HTTP)
 	switch {
 	case c.Diskless:
-		args = append(args, "--store", "flease", "--peers", strings.Join(addrsOf(group), ","))
+		args = append(args, "--store", "flease", "--peers", joined(group, func(m Member) string { return m.Addr }))
 	case len(c.Etcd) > 0:
 		args = append(args, "--etcd", strings.Join(c.Etcd, ","))
 	default:
 		args = append(args, "--name", m.Name, "--data-dir", m.DataDir)
 		if len(group) > 1 {
-			args = append(args, "--members", strings.Join(peersOf(group), ","))
+			args = append(args, "--members", joined(group, func(m Member) string { return m.Name + "=http://" + m.Peer }))
 		}
 	}
 	if c.Flags != nil {
@@ -67,18 +69,12 @@ func (c *ManagersConfig) Args(group []Member, i int) []string {
 	return args
 }
 
-func addrsOf(group []Member) (addrs []string) {
+func joined(group []Member, text func(Member) string) string {
+	var all []string
 	for _, m := range group {
-		addrs = append(addrs, m.Addr)
+		all = append(all, text(m))
 	}
-	return addrs
-}
-
-func peersOf(group []Member) (peers []string) {
-	for _, m := range group {
-		peers = append(peers, m.Name+"=http://"+m.Peer)
-	}
-	return peers
+	return strings.Join(all, ",")
 }
 
 // A Manager is the process of a member.
@@ -116,7 +112,7 @@ func NewManagers(cfg ManagersConfig) (*Managers, error) {
 	if secured == nil {
 		secured = insecure.NewCredentials()
 	}
-	g.Client, err = Dial(addrsOf(group), secured, cmp.Or(cfg.Timeout, time.Second))
+	g.Client, err = Dial(g.Addrs(), secured, cmp.Or(cfg.Timeout, time.Second))
 	return g, err
 }
 
@@ -139,23 +135,23 @@ func (g *Managers) Addrs() (addrs []string) {
 	return addrs
 }
 
-// Leader returns the manager that leads, as the others know it.
-func (g *Managers) Leader(ctx context.Context) (*Manager, error) {
-	addr, _, err := g.Client.Leader(ctx)
+// Leader returns the manager that leads, as the others report it, and its term.
+func (g *Managers) Leader(ctx context.Context) (*Manager, leasehold.Term, error) {
+	addr, term, err := g.Client.Leader(ctx)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	i := slices.IndexFunc(g.All, func(m *Manager) bool { return m.Member.Addr == addr })
 	if i < 0 {
-		return nil, fmt.Errorf("the leader %s is not of this group", addr)
+		return nil, 0, fmt.Errorf("the leader %s is not of this group", addr)
 	}
-	return g.All[i], nil
+	return g.All[i], term, nil
 }
 
 // WaitForLeader waits for a leader that is alive.
 func (g *Managers) WaitForLeader(ctx context.Context) (leader *Manager, err error) {
 	err = Until(ctx, func(ctx context.Context) (err error) {
-		leader, err = g.Leader(ctx)
+		leader, _, err = g.Leader(ctx)
 		if err == nil && !leader.Alive() {
 			err = fmt.Errorf("the leader %s is dead", leader.Name)
 		}

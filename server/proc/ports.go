@@ -8,27 +8,24 @@ import (
 	"sync"
 )
 
-// Ports of managers are below those that systems hand out by themselves, to
-// callers that connect for example: one of those could otherwise sit on the
-// port of a manager that is being restarted.
+// Ports of managers are below the ephemeral ports of common systems: an outgoing connection
+// could otherwise take the port of a manager that is being restarted.
 const (
 	firstPort = 20_000
 	ports     = 12_000
-	// apart is how far processes that were started one after the other keep
-	// from each other.
-	apart = 131
+	apart     = 131 // between the first ports of processes with adjacent process ids
 )
 
-// turn is which port is tried next. A port that was found is not listened on
-// yet, and whoever else looks for one must not find it: so this process goes
-// round through all ports, and others of this system begin elsewhere, as a rule.
+// turn has the port that is tried next. A port that was found is not listened on yet, and
+// must not be found again: so this process cycles through all ports, and other processes
+// usually begin elsewhere.
 var turn = struct {
 	sync.Mutex
 	next int
 }{next: os.Getpid() * apart % ports}
 
-// FreePorts finds n addresses on loopback on which nobody listens, and which it
-// has not found before, until it is through with all.
+// FreePorts returns n loopback addresses without a listener. None is returned twice until
+// all ports have been tried.
 func FreePorts(n int) ([]string, error) {
 	if n > ports {
 		return nil, fmt.Errorf("%d ports: there are %d from %d on", n, ports, firstPort)
@@ -44,7 +41,7 @@ func FreePorts(n int) ([]string, error) {
 		turn.next = (turn.next + 1) % ports
 		l, err := net.Listen("tcp", addr)
 		if err != nil {
-			continue // somebody has it
+			continue // it is in use
 		}
 		if err := l.Close(); err != nil {
 			return nil, err

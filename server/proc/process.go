@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"syscall"
 )
 
 // A Process is a name whose process is killed and started again. It may be used from many
@@ -51,7 +52,9 @@ func (p *Process) Kill() {
 	p.now = nil
 	p.mu.Unlock()
 	if i != nil {
-		i.kill()
+		i.killed.Store(true)
+		_ = i.cmd.Process.Kill() // an error means that it is gone already
+		<-i.done
 	}
 }
 
@@ -62,7 +65,16 @@ func (p *Process) Terminate(ctx context.Context) error {
 	if i == nil {
 		return nil
 	}
-	err := i.terminate(ctx)
+	i.terminated.Store(true)
+	err := i.cmd.Process.Signal(syscall.SIGTERM)
+	if err == nil {
+		select {
+		case <-i.done:
+			err = i.err
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
 	if err != nil {
 		err = fmt.Errorf("ending %s: %w; %s", p.Name, err, Tail(p.Launch.Log))
 	}
@@ -81,7 +93,7 @@ func (p *Process) Pause() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.paused = true
-	return pause(p.now.cmd.Process)
+	return p.now.cmd.Process.Signal(pauseSignal)
 }
 
 // Resume continues a paused process. That is another incarnation: it may have lost what it held.
@@ -90,7 +102,7 @@ func (p *Process) Resume() error {
 	defer p.mu.Unlock()
 	p.paused = false
 	p.incarnation++
-	return resume(p.now.cmd.Process)
+	return p.now.cmd.Process.Signal(resumeSignal)
 }
 
 // Signal sends a signal.

@@ -18,7 +18,6 @@ import (
 	"go.uber.org/goleak"
 )
 
-// tests are a testing.M.
 type tests interface{ Run() int }
 
 // Main runs tests, and ends the process.
@@ -39,7 +38,6 @@ func (c Checked) Run() int {
 // patience is how long what was told to end may take.
 const patience = 5 * time.Second
 
-// check says what is left behind, and returns the process's status.
 func check(out io.Writer, before map[string]string) int {
 	http.DefaultClient.CloseIdleConnections() // everybody's, and nobody's to close
 	deadline := time.Now().Add(patience)

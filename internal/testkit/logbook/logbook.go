@@ -13,14 +13,12 @@ type Book struct {
 	text strings.Builder
 }
 
-// Write adds to it.
 func (b *Book) Write(text []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.Write(text)
 }
 
-// String is all that is in it.
 func (b *Book) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -23,7 +23,6 @@ type flow struct {
 	told     time.Time // when the writer may hear of that
 }
 
-// A chunk is what was written at once.
 type chunk struct {
 	arrives time.Time
 	data    []byte
@@ -32,7 +31,6 @@ type chunk struct {
 // open reports whether what is under way arrives.
 func (f *flow) open() bool { return !f.to.frozen && !f.to.net.cuts[link(f.from.name, f.to.name)] }
 
-// A conn is one end of a connection.
 type conn struct {
 	host        *Host
 	local, peer addr
@@ -84,7 +82,6 @@ func (c *conn) end() {
 	c.other.bell.ring()
 }
 
-// Read returns what has arrived.
 func (c *conn) Read(p []byte) (int, error) {
 	n := c.host.net
 	n.mu.Lock()
@@ -128,7 +125,6 @@ func sooner(a, b time.Time) time.Time {
 	return a
 }
 
-// take takes bytes out that have arrived.
 func (f *flow) take(p []byte) int {
 	first := &f.chunks[0]
 	count := copy(p, first.data)
@@ -139,7 +135,6 @@ func (f *flow) take(p []byte) int {
 	return count
 }
 
-// Write sends, and waits while too much is under way.
 func (c *conn) Write(p []byte) (int, error) {
 	n := c.host.net
 	n.mu.Lock()
@@ -169,7 +164,6 @@ func (c *conn) Write(p []byte) (int, error) {
 	}
 }
 
-// put takes in as much as there is room for.
 func (f *flow) put(p []byte) int {
 	count := min(len(p), window-f.size)
 	if count == 0 {
@@ -180,7 +174,6 @@ func (f *flow) put(p []byte) int {
 	return count
 }
 
-// CloseWrite says that nothing more comes.
 func (c *conn) CloseWrite() error {
 	c.do(c.out.finish)
 	return nil
@@ -205,25 +198,20 @@ func (c *conn) failure(op string, err error) error {
 	return &net.OpError{Op: op, Net: "tcp", Source: c.local, Addr: c.peer, Err: err}
 }
 
-// LocalAddr returns this end's address.
 func (c *conn) LocalAddr() net.Addr { return c.local }
 
-// RemoteAddr returns the other end's address.
 func (c *conn) RemoteAddr() net.Addr { return c.peer }
 
-// SetDeadline sets until when reading and writing may wait.
 func (c *conn) SetDeadline(t time.Time) error {
 	c.do(func() { c.readBy, c.till = t, t })
 	return nil
 }
 
-// SetReadDeadline sets until when reading may wait.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	c.do(func() { c.readBy = t })
 	return nil
 }
 
-// SetWriteDeadline sets until when writing may wait.
 func (c *conn) SetWriteDeadline(t time.Time) error {
 	c.do(func() { c.till = t })
 	return nil

@@ -42,7 +42,6 @@ func (h *Host) Listen(port int) (net.Listener, error) {
 	return l, nil
 }
 
-// Accept waits for a connection.
 func (l *listener) Accept() (net.Conn, error) {
 	n := l.host.net
 	n.mu.Lock()
@@ -82,5 +81,4 @@ func (l *listener) end() {
 	l.bell.ring()
 }
 
-// Addr returns where it listens.
 func (l *listener) Addr() net.Addr { return l.at }

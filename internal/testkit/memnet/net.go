@@ -68,7 +68,6 @@ func (n *Net) HealAll(name string) {
 	n.all()
 }
 
-// link names what lies between two hosts.
 func link(a, b string) [2]string { return [2]string{min(a, b), max(a, b)} }
 
 // A Host is a computer in a network.
@@ -141,7 +140,6 @@ func (h *Host) Dial(ctx context.Context, address string) (net.Conn, error) {
 	return near, nil
 }
 
-// listener returns who listens; nil if nobody does.
 func (n *Net) listener(name string, port int) *listener {
 	if h := n.hosts[name]; h != nil {
 		return h.listeners[port]
@@ -174,7 +172,6 @@ func dialError(address string, err error) error {
 	return &net.OpError{Op: "dial", Net: "tcp", Addr: named(address), Err: err}
 }
 
-// named is an address as somebody wrote it.
 type named string
 
 func (named) Network() string  { return "tcp" }

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -10,16 +11,14 @@ import (
 
 // An Oracle compares what owners believed about each key, and when.
 //
-// A tenure is the time for which one session held a key under one generation.
-// The oracle knows some calls within it that succeeded, each at some instant
-// between its beginning and its end. So the tenure began no later than the
-// first of these calls ended, and ended no earlier than the last one began. Two
-// tenures of a key certainly overlap if each began, by that reckoning, no later
-// than the other ended. Nothing is guessed: what may have been an overlap, but
-// need not, is not counted.
+// A tenure is the time for which one session held a key under one generation. Some calls in it
+// succeeded, each at some instant between its beginning and its end. So the tenure began no later
+// than the first of these calls ended, and ended no earlier than the last one began. Two tenures of
+// a key overlap if each began, in this sense, no later than the other ended. A possible overlap
+// that is not certain is not counted.
 //
-// It may be used from many goroutines at once. It remembers the latest few
-// tenures of each of a bounded number of keys.
+// It may be used from many goroutines at once. It keeps the latest few tenures of each of a bounded
+// number of keys.
 type Oracle struct {
 	maxKeys int
 
@@ -91,13 +90,9 @@ func forget(known []tenure) []tenure {
 	if len(known) <= maxTenures {
 		return known
 	}
-	oldest := 0
-	for i := range known {
-		if known[i].ended < known[oldest].ended {
-			oldest = i
-		}
-	}
-	return slices.Delete(known, oldest, oldest+1)
+	oldest := slices.MinFunc(known, func(a, b tenure) int { return cmp.Compare(a.ended, b.ended) })
+	i := slices.Index(known, oldest)
+	return slices.Delete(known, i, i+1)
 }
 
 func (t *tenure) extend(call Span) {

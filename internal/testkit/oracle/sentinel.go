@@ -13,16 +13,12 @@ type Leases interface {
 	Check(key leasehold.Key) (owner.Lease, bool)
 }
 
-// A Sentinel makes an owner say what it believes about every key, whether
-// anybody asks for the key or not. Requests alone would not do: once callers know
-// of another owner they never ask the old one again, and if that still believes
-// in its lease, nobody hears of it.
+// A Sentinel reports what an owner believes about every key, without requests. Requests alone
+// would not do: callers that know another owner never call the old one again, even if that still
+// believes in its lease.
 //
-// It checks all keys in rounds, and tells when a belief begins, when it has
-// ended, and now and then that it goes on. What a process that is killed
-// believed in its last moments is lost with it.
-//
-// It is for one goroutine.
+// It checks all keys in rounds, and reports the beginning and the end of a belief, and periodically
+// that it continues. What a killed process believed last is lost. It is for one goroutine.
 type Sentinel struct {
 	leases  Leases
 	session leasehold.Session
@@ -42,22 +38,18 @@ type belief struct {
 }
 
 const (
-	// roundEvery is how much time there is between two rounds at least, and
-	// restShare how many times as long as a round it is: a round of 2,000 keys
-	// takes about 0.1 ms, and many more keys are looked at less often. A round that
-	// took long because the process stood still is no reason to rest: after that
-	// it is most likely to believe what is not so. So there is a restMost.
+	// The pause between two rounds is roundEvery at least, and restShare times as long as the round:
+	// 2,000 keys take about 0.1 ms, and many more are checked less often. It is restMost at most: after
+	// a round that took long because the process was stopped, wrong beliefs are most likely.
 	roundEvery = 15 * time.Millisecond
 	restShare  = 20
 	restMost   = 100 * time.Millisecond
 
-	// tellEvery is how often beliefs that go on are told at most, and tellKey
-	// bounds how many records a second that makes.
+	// tellEvery is the interval of reports of beliefs that continue; tellKey bounds their rate.
 	tellEvery = 200 * time.Millisecond
 	tellKey   = 20 * time.Microsecond
 
-	// chunk is how many checks share two readings of the clock, which cost as
-	// much as some checks. It makes the time of each a little less certain.
+	// chunk is the number of checks that share two readings of the clock.
 	chunk = 64
 )
 
@@ -80,7 +72,9 @@ func (s *Sentinel) Run(ctx context.Context) error {
 		if err := s.round(all); err != nil {
 			return err
 		}
-		if !pause(ctx, min(max(roundEvery, restShare*time.Since(begin)), restMost)) {
+		select {
+		case <-time.After(min(max(roundEvery, restShare*time.Since(begin)), restMost)):
+		case <-ctx.Done():
 			return nil
 		}
 	}
@@ -130,7 +124,6 @@ func (s *Sentinel) update(i int, g leasehold.Generation, call Span, all bool) er
 	return s.tell(i)
 }
 
-// tell tells one belief, soon.
 func (s *Sentinel) tell(i int) error {
 	b := &s.beliefs[i]
 	b.news = false
@@ -150,16 +143,4 @@ func (s *Sentinel) flush() error {
 	err := s.witness(s.batch...)
 	s.batch = s.batch[:0]
 	return err
-}
-
-// pause waits, and reports whether to go on.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -1,8 +1,7 @@
 package oracle
 
-// A Time is an instant, in nanoseconds, on a clock that all processes of
-// this computer share, so that instants of different processes compare. Only
-// whoever judges uses it: leases run on each process's own clock.
+// A Time is an instant, in nanoseconds, on a clock that all processes of this computer share. Only
+// checks use it: leases run on each process's own clock.
 type Time int64
 
 // A Span is the time between the beginning and the end of a call. What the call

@@ -2,8 +2,7 @@ package oracle
 
 import "golang.org/x/sys/unix"
 
-// Now reads CLOCK_MONOTONIC, which nobody can set and which counts from the
-// same instant in all processes.
+// Now reads CLOCK_MONOTONIC, which cannot be set and is the same in all processes.
 func Now() Time {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {

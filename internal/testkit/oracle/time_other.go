@@ -4,7 +4,6 @@ package oracle
 
 import "time"
 
-// Now reads the wall clock: Go does not say what the monotonic clock counts
-// from. Whoever sets the clock during a demo may see a dual ownership that was
-// none.
+// Now reads the wall clock: the base of Go's monotonic clock is unknown. A clock that is set during
+// a demo may look like dual ownership.
 func Now() Time { return Time(time.Now().UnixNano()) }

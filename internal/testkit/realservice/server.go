@@ -3,11 +3,9 @@
 package realservice
 
 import (
-	"bufio"
-	"io"
+	"bytes"
 	"os"
 	"os/exec"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -18,77 +16,73 @@ import (
 // has other things to do. It is spent only when a test fails.
 const patience = time.Minute
 
-// A Server is the process of a database. Its methods are for one goroutine at a
-// time.
+// A Server is the process of a database. Its methods are for one goroutine at a time.
 type Server struct {
 	cmd    *exec.Cmd
 	stop   syscall.Signal // what makes it end at once
 	exited chan struct{}  // closed when it is gone
-
-	mu   sync.Mutex
-	last []string // what it has said of late
+	log    tail
 }
 
-// keptLines is how much of a server's log is shown when a test fails.
-const keptLines = 40
-
-// start runs a server until the test ends, if it is not stopped before, and
-// waits until it has logged that it is ready. It returns nil if the server ended
-// before that.
+// start runs a server until the test ends, if it is not stopped before, and waits until it has
+// logged that it is ready. It returns nil if the server ended before that.
 func start(t testing.TB, cmd *exec.Cmd, stop syscall.Signal, ready string) *Server {
 	t.Helper()
-	log, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stderr = cmd.Stdout
 	s := &Server{cmd: cmd, stop: stop, exited: make(chan struct{})}
+	s.log = tail{ready: []byte(ready), heard: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = &s.log, &s.log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		s.Stop(t)
 		if t.Failed() {
-			t.Logf("%s\n%s", cmd.Path, s.said())
+			t.Logf("%s\n%s", cmd.Path, s.log.String())
 		}
 	})
-	heard := make(chan struct{})
 	go func() {
 		defer close(s.exited)
-		s.listen(log, ready, sync.OnceFunc(func() { close(heard) }))
 		_ = cmd.Wait() // how it ended is in its log
 	}()
 	select {
-	case <-heard:
+	case <-s.log.heard:
 		return s
 	case <-s.exited:
 		return nil
 	case <-time.After(patience):
-		t.Fatalf("%s is not ready in %v:\n%s", cmd.Path, patience, s.said())
+		t.Fatalf("%s is not ready in %v:\n%s", cmd.Path, patience, s.log.String())
 		return nil
 	}
 }
 
-// listen reads a log to its end, and calls heard when it says ready.
-func (s *Server) listen(log io.Reader, ready string, heard func()) {
-	lines := bufio.NewScanner(log)
-	for lines.Scan() {
-		s.mu.Lock()
-		if s.last = append(s.last, lines.Text()); len(s.last) > keptLines {
-			s.last = s.last[1:]
-		}
-		s.mu.Unlock()
-		if strings.Contains(lines.Text(), ready) {
-			heard()
-		}
-	}
-	_, _ = io.Copy(io.Discard, log) // after a line that was too long: the server must not wait for us
+// A tail keeps the end of a log, and closes heard when the log says ready.
+type tail struct {
+	ready []byte
+	heard chan struct{}
+
+	mu     sync.Mutex
+	text   []byte
+	closed bool
 }
 
-func (s *Server) said() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return strings.Join(s.last, "\n")
+const keptBytes = 4000 // of a log, to show when a test fails
+
+func (l *tail) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = append(l.text, text...)
+	if !l.closed && bytes.Contains(l.text, l.ready) {
+		l.closed = true
+		close(l.heard)
+	}
+	l.text = l.text[max(0, len(l.text)-keptBytes):]
+	return len(text), nil
+}
+
+func (l *tail) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.text)
 }
 
 // Stop ends the server at once, and returns when it is gone. It may be called
@@ -99,7 +93,7 @@ func (s *Server) Stop(t testing.TB) {
 	select {
 	case <-s.exited:
 	case <-time.After(patience):
-		t.Errorf("%s does not end in %v:\n%s", s.cmd.Path, patience, s.said())
+		t.Errorf("%s does not end in %v:\n%s", s.cmd.Path, patience, s.log.String())
 		_ = s.cmd.Process.Kill()
 		<-s.exited
 	}

@@ -2,13 +2,15 @@ package actor
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"log/slog"
-	"sync"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold-dev/leasehold"
@@ -42,15 +44,13 @@ func (cfg *CallerConfig) AddFlags(f *pflag.FlagSet) {
 	f.DurationVar(&cfg.Stale, "stale", 0, "how old the proof of that may become")
 }
 
-// A caller is one process that uses registers.
 type caller struct {
 	cfg    CallerConfig
 	lookup *lookup.Lookup
 	out    *history.Writer
 }
 
-// beatEvery is how often a caller says that it lives, and of so many beats one says what
-// that takes.
+// beatEvery is the interval of heartbeats; one of vitalBeat has what the process uses.
 const (
 	beatEvery = 100 * time.Millisecond
 	vitalBeat = 10
@@ -62,34 +62,19 @@ func RunCaller(ctx context.Context, cfg CallerConfig) error {
 	if err := c.open(ctx); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var running sync.WaitGroup
-	do := func(f func(context.Context) error) {
-		running.Go(func() {
-			if err := f(ctx); err != nil {
-				cancel(err)
-			}
-		})
-	}
 	if err := c.out.Write(history.Event{At: oracle.Now(), Opened: true, Conservative: c.conservative()}); err != nil {
 		return err
 	}
-	do(c.beat)
-	do(c.follow)
+	running, ctx := errgroup.WithContext(ctx)
+	running.Go(func() error { return c.beat(ctx) })
+	running.Go(func() error { return c.follow(ctx) })
 	for worker := range cfg.Workers {
-		do(func(ctx context.Context) error { return c.work(ctx, cfg.Number*maxWorkers+worker) })
+		running.Go(func() error { return c.work(ctx, cfg.Number*maxWorkers+worker) })
 	}
-	<-ctx.Done()
-	running.Wait()
-	err := context.Cause(ctx)
-	if errors.Is(err, context.Canceled) {
-		err = nil
-	}
-	return errors.Join(err, c.lookup.Close(context.Background()))
+	return errors.Join(running.Wait(), c.lookup.Close(context.Background()))
 }
 
-// maxWorkers is how many workers a caller has at most, so that each has a number of its own.
+// maxWorkers bounds the workers of a caller, so that each has a number of its own.
 const maxWorkers = 1000
 
 // open opens the lookup, however long it takes.
@@ -104,8 +89,7 @@ func (c *caller) open(ctx context.Context) (err error) {
 	return err
 }
 
-// lost writes down what the lookup reports. That nobody reads it any more is found
-// out by others.
+// lost records losses. If no process reads them any more, other writes fail.
 func (c *caller) lost(losses []leasehold.Loss) {
 	for _, l := range losses {
 		_ = c.out.Write(history.Event{At: oracle.Now(), Loss: &history.Loss{
@@ -117,12 +101,10 @@ func (c *caller) lost(losses []leasehold.Loss) {
 // conservative reports whether the lookup reports everything as lost when contact is: every second caller's does.
 func (c *caller) conservative() bool { return c.cfg.Number%2 == 1 }
 
-// contact writes down that contact was lost or restored.
 func (c *caller) contact(now lookup.Contact) {
 	_ = c.out.Write(history.Event{At: oracle.Now(), Contact: &history.Contact{Lost: now.Lost}})
 }
 
-// beat says that the caller lives.
 func (c *caller) beat(ctx context.Context) error {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
@@ -143,7 +125,7 @@ func (c *caller) beat(ctx context.Context) error {
 	}
 }
 
-// follow writes down each table that it gets to see.
+// follow records each table.
 func (c *caller) follow(ctx context.Context) error {
 	for {
 		changed := c.lookup.Changed()
@@ -158,4 +140,32 @@ func (c *caller) follow(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// table describes the lease table of the lookup. It is false if the table changed while it was
+// read.
+func (c *caller) table() (history.Table, bool) {
+	sum := xxhash.New()
+	var lsn leasehold.LSN
+	for key := leasehold.Key(0); ; {
+		p, _ := c.lookup.At(key)
+		if key != 0 && p.LSN != lsn {
+			return history.Table{}, false
+		}
+		lsn = p.LSN
+		describe(sum, p)
+		if key = p.Range.Limit; key == 0 {
+			return history.Table{LSN: lsn, Hash: sum.Sum64()}, true
+		}
+	}
+}
+
+func describe(sum *xxhash.Digest, p lookup.Placement) {
+	var numbers [24]byte
+	binary.LittleEndian.PutUint64(numbers[0:], uint64(p.Range.Start))
+	binary.LittleEndian.PutUint64(numbers[8:], uint64(p.Range.Limit))
+	binary.LittleEndian.PutUint64(numbers[16:], uint64(p.Generation))
+	_, _ = sum.Write(numbers[:]) // a sum takes everything
+	_, _ = sum.Write(p.Session[:])
+	_, _ = sum.WriteString(string(p.Owner) + "\x00" + p.Addr + "\x00")
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -27,8 +28,7 @@ type OwnerConfig struct {
 	Addr     string // where it listens
 	Managers []string
 	Watched  int // how many keys it watches
-	// LeasesOff has the owner believe for ever in each lease that it has ever had. It is
-	// there to show that this is noticed.
+	// LeasesOff has the owner ignore that its leases end, to show that the checks notice.
 	LeasesOff bool
 	// KeepSuspended is that of [owner.Config]. A short time makes every outage a loss.
 	KeepSuspended time.Duration
@@ -38,7 +38,7 @@ type OwnerConfig struct {
 	Logger  *slog.Logger
 }
 
-// AddFlags adds the flags by which an owner is told what to do.
+// AddFlags adds the flags of an owner.
 func (cfg *OwnerConfig) AddFlags(f *pflag.FlagSet) {
 	f.StringVar((*string)(&cfg.Name), "name", "", "its name")
 	f.StringVar(&cfg.Addr, "listen", "", "where it listens")
@@ -48,7 +48,6 @@ func (cfg *OwnerConfig) AddFlags(f *pflag.FlagSet) {
 	f.BoolVar(&cfg.LeasesOff, "leases-off", false, "believe for ever in leases")
 }
 
-// Patience of owners.
 const (
 	closePatience = 10 * time.Second
 	headerTime    = 5 * time.Second
@@ -101,3 +100,25 @@ func (cfg *OwnerConfig) join(ctx context.Context, service *registers) (*owner.Ow
 		})
 	})
 }
+
+// forever is leases switched off: a check that was once successful remains so. It may be used
+// from many goroutines at once.
+type forever struct {
+	owner.Checker
+
+	mu  sync.Mutex
+	had map[leasehold.Key]owner.Lease
+}
+
+func (f *forever) Check(key leasehold.Key) (owner.Lease, bool) {
+	lease, ok := f.Checker.Check(key)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if ok {
+		f.had[key] = lease
+	}
+	lease, ok = f.had[key]
+	return lease, ok
+}
+
+func (*forever) Held(owner.Lease) bool { return true }

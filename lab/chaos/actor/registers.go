@@ -69,7 +69,6 @@ func (r *registers) forget(ended []leasehold.Lease, _ leasehold.Cause) {
 	}
 }
 
-// maxValue is how long a value may be.
 const maxValue = 1000
 
 // UsagePath is where an owner says what it takes to live.

@@ -22,7 +22,7 @@ type StoreConfig struct {
 	Election time.Duration
 }
 
-// AddFlags adds the flags of a member.
+// AddFlags adds the flags of a store.
 func (cfg *StoreConfig) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&cfg.Name, "name", "", "its name")
 	f.StringVar(&cfg.Dir, "dir", "", "its data directory")

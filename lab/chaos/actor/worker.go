@@ -15,7 +15,6 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/history"
 )
 
-// callPatience is how long a worker waits for an answer.
 const callPatience = time.Second
 
 // work reads and writes registers until the context ends, one at a time.

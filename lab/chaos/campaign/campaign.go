@@ -3,9 +3,7 @@
 package campaign
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -54,7 +52,6 @@ const (
 	Interrupted
 )
 
-// shapes are those that the store names.
 func (c *Campaign) shapes() []cluster.Shape {
 	if c.Store == AllStores {
 		return cluster.Shapes()
@@ -167,19 +164,13 @@ func (c *Campaign) Run(ctx context.Context, out, errs console.Screen) (Outcome, 
 }
 
 func (c *Campaign) print(out console.Screen, file *record, r *chaos.Report) error {
-	var document bytes.Buffer
-	encoder := json.NewEncoder(&document)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(r); err != nil {
-		return err
-	}
-	text := document.String()
+	document := console.JSON(r)
+	text := document
 	if !c.JSON {
 		text = reportText(r, out.Columns())
 	}
 	_, err := io.WriteString(out, text)
-	return errors.Join(err, file.add(document.String()))
+	return errors.Join(err, file.add(document))
 }
 
 func withKept(err error, dir string) error {
@@ -187,4 +178,42 @@ func withKept(err error, dir string) error {
 		return err
 	}
 	return fmt.Errorf("%w\nLogs and histories are in %s, where README says what is what", err, dir)
+}
+
+// A record is the file for reports as JSON. What an earlier run has left stays there until the
+// first report.
+type record struct {
+	file  *os.File // nil: none
+	begun bool
+}
+
+// newRecord opens the file. Without a path there is none.
+func newRecord(path string) (*record, error) {
+	if path == "" {
+		return &record{}, nil
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o666) //nolint:gosec // whoever the umask allows it may read it
+	return &record{file: f}, err
+}
+
+func (r *record) add(report string) error {
+	if r.file == nil {
+		return nil
+	}
+	if info, err := r.file.Stat(); err != nil {
+		return err
+	} else if !r.begun && info.Mode().IsRegular() {
+		if err := r.file.Truncate(0); err != nil {
+			return err
+		}
+	}
+	r.begun = true
+	_, err := r.file.WriteString(report)
+	return err
+}
+
+func (r *record) close() {
+	if r.file != nil {
+		_ = r.file.Close() // each report was written
+	}
 }

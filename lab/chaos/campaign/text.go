@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/server/console"
 
@@ -41,49 +42,37 @@ func KindNames() []string {
 
 // reportText is a report for a terminal with so many columns; 0: any number.
 func reportText(r *chaos.Report, width int) string {
-	rec := &r.Recoveries
-	lines := []console.Entry{
-		{"run", fmt.Sprintf("store %s, seed %d, %.1f s, %s%s", r.Store, r.Seed, r.Seconds, console.Counted(r.Storms, "storm"), cutShort(r))},
-		{"faults", fmt.Sprintf("%s: %s", console.Counted(r.Faults, "fault"), byKind(r.ByKind))},
-		{"recovery", recoveryText(rec)},
-		{"checked", fmt.Sprintf("%s, %s (I1, I2), %s to be told of losses, %d of them late, and %s of silence (I4), %s (I5), %s of registers under %s (linearizable; %d undecided)",
-			console.Counted(r.Checked.Tenures, "tenure"), console.Counted(r.Checked.Generations, "generation"), console.Counted(r.Checked.Losses, "occasion"),
-			r.Checked.Late, console.Counted(r.Checked.Cuts, "time"),
-			console.Counted(r.Checked.Tables, "table"), console.Counted(r.Checked.Calls, "answer"), console.Counted(r.Checked.Histories, "lease"), r.Checked.Undecided)},
-		{"packets", fmt.Sprintf("%s passed, %s delayed, %s repeated, %s dropped",
-			console.Grouped(r.Packets.Passed), console.Grouped(r.Packets.Delayed), console.Grouped(r.Packets.Duplicated), console.Grouped(r.Packets.Dropped))},
+	rec, c := &r.Recoveries, &r.Checked
+	var lines []console.Entry
+	add := func(name, format string, args ...any) {
+		lines = append(lines, console.Entry{name, fmt.Sprintf(format, args...)})
 	}
-	if c := r.Checked; c.Outages > 0 {
-		lines = append(lines, console.Entry{"outages", fmt.Sprintf("after %s that may lose nothing, keys had the same lease as before %s times, and a recall had given them to another owner %s times (I11)",
-			console.Counted(c.Outages, "outage"), console.Grouped(uint64(c.Kept)), console.Grouped(uint64(c.Reassigned)))})
+	addIf := func(shown bool, name, format string, args ...any) {
+		if shown {
+			add(name, format, args...)
+		}
 	}
-	if len(r.Builds) > 1 {
-		lines = append(lines, console.Entry{"builds", strings.Join(r.Builds, "; ")})
-	}
-	if rec.Forgotten > 0 {
-		lines = append(lines, console.Entry{"", fmt.Sprintf("%d times most managers had lost their memory: then B is %.0f ms", rec.Forgotten, rec.WiderMillis)})
-	}
-	if r.Revived+r.Created > 0 {
-		lines = append(lines, console.Entry{"also", fmt.Sprintf("processes that ended by themselves and were started again: %d; times that the namespace was gone with all managers and was created anew: %d",
-			r.Revived, r.Created)})
-	}
-	if r.Unbounded {
-		lines = append(lines, console.Entry{"hosts", "TCP waits for as long as it likes before it sends again, which may make recoveries late: to bound that takes Linux 6.15"})
-	}
-	if r.Excused+r.Noticed > 0 {
-		lines = append(lines, console.Entry{"clocks", fmt.Sprintf("owners found their clocks too slow and dropped their leases %d times; what clocks beyond the bound are to blame for: %d times (I1, I4, I6)",
-			r.Noticed, r.Excused)})
-	}
-	if c := r.Checked; c.Writes > 0 {
-		lines = append(lines, console.Entry{"fence", fmt.Sprintf("%s accepted, %d refused (I9)", console.Counted(c.Writes, "write"), c.Refused)})
-	}
-	if len(r.Vitals)+r.ShortLives > 0 {
-		lines = append(lines, console.Entry{"vitals", vitalsText(r)})
-	}
-	lines = append(lines, console.Entry{"violations", violationsText(r)})
-	if r.Kept != "" {
-		lines = append(lines, console.Entry{"kept", r.Kept + ", where README says what is what"})
-	}
+	add("run", "store %s, seed %d, %.1f s, %s%s", r.Store, r.Seed, r.Seconds, console.Counted(r.Storms, "storm"), cutShort(r))
+	add("faults", "%s: %s", console.Counted(r.Faults, "fault"), byKind(r.ByKind))
+	add("recovery", "%s", recoveryText(rec))
+	add("checked", "%s, %s (I1, I2), %s to be told of losses, %d of them late, and %s of silence (I4), %s (I5), %s of registers under %s (linearizable; %d undecided)",
+		console.Counted(c.Tenures, "tenure"), console.Counted(c.Generations, "generation"), console.Counted(c.Losses, "occasion"), c.Late, console.Counted(c.Cuts, "time"),
+		console.Counted(c.Tables, "table"), console.Counted(c.Calls, "answer"), console.Counted(c.Histories, "lease"), c.Undecided)
+	add("packets", "%s passed, %s delayed, %s repeated, %s dropped",
+		console.Grouped(r.Packets.Passed), console.Grouped(r.Packets.Delayed), console.Grouped(r.Packets.Duplicated), console.Grouped(r.Packets.Dropped))
+	addIf(c.Outages > 0, "outages", "after %s that may lose nothing, keys had the same lease as before %s times, and a recall had given them to another owner %s times (I11)",
+		console.Counted(c.Outages, "outage"), console.Grouped(uint64(c.Kept)), console.Grouped(uint64(c.Reassigned)))
+	addIf(len(r.Builds) > 1, "builds", "%s", strings.Join(r.Builds, "; "))
+	addIf(rec.Forgotten > 0, "", "%d times most managers had lost their memory: then B is %.0f ms", rec.Forgotten, rec.WiderMillis)
+	addIf(r.Revived+r.Created > 0, "also", "processes that ended by themselves and were started again: %d; times that the namespace was gone with all managers and was created anew: %d",
+		r.Revived, r.Created)
+	addIf(r.Unbounded, "hosts", "TCP waits for as long as it likes before it sends again, which may make recoveries late: to bound that takes Linux 6.15")
+	addIf(r.Excused+r.Noticed > 0, "clocks", "owners found their clocks too slow and dropped their leases %d times; what clocks beyond the bound are to blame for: %d times (I1, I4, I6)",
+		r.Noticed, r.Excused)
+	addIf(c.Writes > 0, "fence", "%s accepted, %d refused (I9)", console.Counted(c.Writes, "write"), c.Refused)
+	addIf(len(r.Vitals)+r.ShortLives > 0, "vitals", "%s", vitalsText(r))
+	add("violations", "%s", violationsText(r))
+	addIf(r.Kept != "", "kept", "%s, where README says what is what", r.Kept)
 	return console.Heading("Chaos") + "\n" + console.Facts(inLines(lines, width))
 }
 
@@ -110,7 +99,6 @@ func recoveryText(rec *chaos.Recoveries) string {
 	return text
 }
 
-// mostLate is how many recoveries are listed that were late.
 const mostLate = 10
 
 // inLines breaks what is too long for a terminal into lines, under each other.
@@ -146,7 +134,6 @@ func atSpaces(text string, width int) (lines []string) {
 	return append(lines, line)
 }
 
-// leastText is how narrow a column of text may be.
 const leastText = 20
 
 // vitalsText is what processes took to live, in the second and in the last quarter of their
@@ -189,4 +176,32 @@ func violationsText(r *chaos.Report) string {
 		lines = append(lines, console.Bad(v.String()))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// share is how much of a run is done, by time or by faults, whichever ends it sooner.
+func share(s chaos.Snapshot) float64 {
+	done := 0.0
+	if s.Of > 0 {
+		done = float64(s.Elapsed) / float64(s.Of)
+	}
+	if s.Enough > 0 {
+		done = max(done, float64(s.Faults)/float64(s.Enough))
+	}
+	return min(1, done)
+}
+
+// numbers is how a run is doing: which, for how long, and what was done.
+func numbers(s chaos.Snapshot) string {
+	at, faults := s.Elapsed.Round(time.Second).String(), console.Counted(s.Faults, "fault")
+	if s.Of > s.Elapsed {
+		at += fmt.Sprintf(" of ~%v", s.Of.Round(time.Second))
+	}
+	if s.Enough > 0 {
+		faults = fmt.Sprintf("%d of %s", s.Faults, console.Counted(s.Enough, "fault"))
+	}
+	text := fmt.Sprintf("%s: %s, %s, %s, %s", s.Store, at, console.Counted(s.Storms, "storm"), faults, s.Doing)
+	if s.Broken {
+		text += ", " + console.Bad("VIOLATION")
+	}
+	return text
 }

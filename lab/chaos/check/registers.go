@@ -93,7 +93,6 @@ func (b *Book) ripe(before oracle.Time) (found []tenancy) {
 	return found
 }
 
-// close forgets a history, but for its generation.
 func (r *register) close(t *tenancy) {
 	delete(r.calls, t.generation)
 	if t.generation > r.latest {

@@ -56,7 +56,6 @@ func (c *Cluster) Restore() error {
 	return c.keepCopy()
 }
 
-// copyOut makes the next backup.
 func (c *Cluster) copyOut() error {
 	if err := os.RemoveAll(filepath.Join(c.cfg.Dir, nextCopyDir)); err != nil {
 		return err // of an attempt that failed
@@ -73,7 +72,6 @@ func (c *Cluster) copyOut() error {
 	return nil
 }
 
-// keepCopy makes the next backup the backup.
 func (c *Cluster) keepCopy() error {
 	is := filepath.Join(c.cfg.Dir, copyDir)
 	if err := os.RemoveAll(is); err != nil {
@@ -94,7 +92,6 @@ func empty(dir string) error {
 	return err
 }
 
-// copyPatience is for the copy of one data directory.
 const copyPatience = time.Minute
 
 // copyTree copies what a directory contains. Logs of etcd are mostly holes, which stay holes.

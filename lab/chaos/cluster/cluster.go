@@ -46,7 +46,7 @@ type Cluster struct {
 	copiedAt time.Time // when the backup was taken
 }
 
-// New prepares a cluster that has no process yet.
+// New prepares a cluster without processes.
 func New(cfg Config) (*Cluster, error) {
 	c := &Cluster{cfg: cfg}
 	if err := c.addHosts(); err != nil {
@@ -111,7 +111,6 @@ func (c *Cluster) addHosts() (err error) {
 	return err
 }
 
-// callTimeout is that of one call to one manager or store.
 const callTimeout = 500 * time.Millisecond
 
 func (c *Cluster) dial(members []*Member) (*proc.Client, error) {
@@ -160,12 +159,6 @@ func (c *Cluster) managerArgs(i int) []string {
 // keyFile is the secret that managers without a store share.
 const keyFile = "peer.key"
 
-func writeKey(path string) error {
-	secret := make([]byte, 32)
-	_, _ = rand.Read(secret) // it never fails
-	return os.WriteFile(path, []byte(hex.EncodeToString(secret)+"\n"), 0o600)
-}
-
 func (c *Cluster) dataDir(m *Member) string { return filepath.Join(c.cfg.Dir, m.Name) }
 
 func (c *Cluster) storeArgs(i int) []string {
@@ -204,10 +197,12 @@ const startTimeout = 60 * time.Second
 
 // Start starts all processes, and returns when the namespace is there.
 func (c *Cluster) Start(ctx context.Context) error {
-	if err := writeKey(filepath.Join(c.cfg.Dir, keyFile)); err != nil {
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // it never fails
+	if err := os.WriteFile(filepath.Join(c.cfg.Dir, keyFile), []byte(hex.EncodeToString(secret)+"\n"), 0o600); err != nil {
 		return err
 	}
-	if c.keepers() != nil {
+	if c.Keepers() != nil {
 		if err := c.mount(); err != nil {
 			return err
 		}
@@ -294,21 +289,22 @@ func (c *Cluster) Revert() (failed error) {
 
 // Blank counts the managers that were started since the last call. Without a store these have
 // lost their tables.
-func (c *Cluster) Blank() int {
-	blank := 0
+func (c *Cluster) Blank() (blank int) {
 	for _, m := range c.Managers {
-		if m.restarted() {
-			blank++
-		}
+		m.locked(func() {
+			if m.life.known != m.life.starts {
+				blank++
+			}
+			m.life.known = m.life.starts
+		})
 	}
 	return blank
 }
 
 // Revived counts the starts of processes that had ended by themselves.
-func (c *Cluster) Revived() int {
-	n := 0
+func (c *Cluster) Revived() (n int) {
 	for _, m := range c.All() {
-		n += m.Revived()
+		m.locked(func() { n += m.revived })
 	}
 	return n
 }

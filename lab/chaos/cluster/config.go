@@ -19,10 +19,10 @@ const (
 	Flease   Shape = "flease"   // in memory alone
 )
 
-// Shapes are all of them.
+// Shapes are all shapes.
 func Shapes() []Shape { return []Shape{Etcd, External, Flease} }
 
-// What is the same in all clusters.
+// Settings of all clusters.
 const (
 	Drift     = 1.2 // the bound
 	Watched   = 128 // keys that owners watch
@@ -34,7 +34,7 @@ const (
 	callEvery = 20 * time.Millisecond
 )
 
-// A Config says what to run.
+// A Config describes a cluster.
 type Config struct {
 	Program string // the leasehold command
 	Other   string // another build of it, for upgrades; empty: none
@@ -62,7 +62,6 @@ type Config struct {
 	Failed func(error)
 }
 
-// The ports, at each host the same.
 const (
 	managerPort = 7400
 	pagePort    = 7480

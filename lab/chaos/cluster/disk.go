@@ -24,8 +24,8 @@ const (
 	longDisk = 512 << 20
 )
 
-// keepers are the members that keep the tables.
-func (c *Cluster) keepers() []*Member {
+// Keepers are the members that keep the tables. Each has a disk which can be filled.
+func (c *Cluster) Keepers() []*Member {
 	switch c.cfg.Shape {
 	case Etcd:
 		return c.Managers
@@ -36,14 +36,13 @@ func (c *Cluster) keepers() []*Member {
 	return nil
 }
 
-// mount gives the keepers their disks.
 func (c *Cluster) mount() error {
 	var script strings.Builder
 	size := diskSize
 	if c.cfg.Spare {
 		size = longDisk
 	}
-	for _, m := range c.keepers() {
+	for _, m := range c.Keepers() {
 		dir := c.dataDir(m)
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
@@ -70,22 +69,11 @@ func (c *Cluster) mount() error {
 		return fmt.Errorf("mounting small disks: %w; %s", err, proc.Tail(c.disks.Launch.Log))
 	}
 	holder := "/proc/" + strconv.Itoa(c.disks.Pid())
-	for _, m := range c.keepers() {
+	for _, m := range c.Keepers() {
 		m.disk = holder + "/root" + c.dataDir(m)
 		m.within = []string{"nsenter", "--mount=" + holder + "/ns/mnt", "--"}
 	}
 	return nil
-}
-
-// Keepers are the members that have a disk which can be filled.
-func (c *Cluster) Keepers() []*Member {
-	var found []*Member
-	for _, m := range c.keepers() {
-		if m.disk != "" {
-			found = append(found, m)
-		}
-	}
-	return found
 }
 
 // ballast is the file with which a disk is filled.

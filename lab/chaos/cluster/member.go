@@ -64,12 +64,11 @@ type Options struct {
 	Dies bool
 }
 
-// A life is the state of a member's process.
 type life struct {
 	wanted  bool // there should be a process
 	dies    bool // it may die at a failpoint
 	starts  int
-	known   int   // starts at the last call of restarted
+	known   int   // starts at the last call of Blank
 	logFrom int64 // where in the log this process begins
 }
 
@@ -91,7 +90,6 @@ func (m *Member) Start() error {
 	return m.start()
 }
 
-// start is Start for callers that have the lock.
 func (m *Member) start() error {
 	m.life.starts++
 	m.life.logFrom = 0
@@ -117,10 +115,9 @@ func (m *Member) start() error {
 	return m.Process.Start()
 }
 
-// Become has the next process be of the next of its programs, and reports whether there is another.
-func (m *Member) Become() bool {
+// Become has the next process be of the next of its programs.
+func (m *Member) Become() {
 	m.Configure(func(o *Options) { o.Program = (o.Program + 1) % len(m.programs) })
-	return len(m.programs) > 1
 }
 
 // revert has the next process be of the first program, and reports whether it was another.
@@ -186,24 +183,11 @@ func unlessDone(err error) error {
 	return err
 }
 
-// restarted reports whether it was started since the last call.
-func (m *Member) restarted() (yes bool) {
-	m.locked(func() { yes, m.life.known = m.life.known != m.life.starts, m.life.starts })
-	return yes
-}
-
-// Revived counts how often it was started because its process had ended by itself.
-func (m *Member) Revived() (n int) {
-	m.locked(func() { n = m.revived })
-	return n
-}
-
 // A Crash is the end of a process that had no reason to end.
 type Crash struct{ Err error }
 
 func (c Crash) Error() string { return c.Err.Error() }
 
-// Unwrap is how it ended.
 func (c Crash) Unwrap() error { return c.Err }
 
 // revivalAfter is after how long a process that ended by itself is started again.

@@ -101,11 +101,12 @@ func TestBlank(t *testing.T) {
 func TestPrograms(t *testing.T) {
 	m := &Member{programs: []string{"old", "new"}}
 	for _, want := range []int{1, 0, 1} {
-		if !m.Become() || m.next.Program != want {
+		if m.Become(); m.next.Program != want {
 			t.Errorf("it is program %d, want %d", m.next.Program, want)
 		}
 	}
-	if m := (&Member{programs: []string{"old"}}); m.Become() || m.next.Program != 0 {
+	m = &Member{programs: []string{"old"}}
+	if m.Become(); m.next.Program != 0 {
 		t.Errorf("it has become %d", m.next.Program)
 	}
 }

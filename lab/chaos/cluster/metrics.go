@@ -41,7 +41,7 @@ func (c *Cluster) Usage(ctx context.Context, into *leaks.Log, callers func(name 
 // StoreWorks reports whether most of the members that keep the tables have a leader. Without
 // such members there is nothing to wait for. One that was just paused may answer as before.
 func (c *Cluster) StoreWorks(ctx context.Context) bool {
-	keepers := c.keepers()
+	keepers := c.Keepers()
 	var (
 		all  sync.WaitGroup
 		have atomic.Int64
@@ -57,7 +57,6 @@ func (c *Cluster) StoreWorks(ctx context.Context) bool {
 	return 2*int(have.Load()) > len(keepers) || len(keepers) == 0
 }
 
-// metrics reads the metrics of a manager or a store.
 func (c *Cluster) metrics(ctx context.Context, m *Member) (map[string]float64, error) {
 	addr := m.Addr
 	if m.Role == Manager {

@@ -31,7 +31,6 @@ type Host struct {
 // errEnded is what a host says that has been closed.
 var errEnded = errors.New("the host is gone")
 
-// newHost makes a namespace with a thread in it.
 func newHost(name string, addr netip.Addr) (*Host, error) {
 	h := &Host{Name: name, Addr: addr, work: make(chan func()), ended: make(chan struct{})}
 	made := make(chan error)

@@ -103,12 +103,10 @@ func (h *Host) ResendWithin(longest time.Duration) error {
 	return err
 }
 
-// set sets one of the system's variables.
 func set(path string, value int64) error {
 	return os.WriteFile(path, strconv.AppendInt(nil, value, 10), 0o644) //nolint:gosec // it is there, with the permissions that it has
 }
 
-// plug makes the interface.
 func plug(fd int) error {
 	request, err := unix.NewIfreq(device)
 	if err != nil {

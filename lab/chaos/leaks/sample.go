@@ -3,12 +3,15 @@ package leaks
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"runtime"
 	"runtime/metrics"
 	"strconv"
 	"strings"
+
+	"github.com/prometheus/procfs"
 )
 
 // A Sample is what a process uses at a moment; 0 is unknown.
@@ -25,6 +28,17 @@ func (s Sample) and(t Sample) Sample {
 		Memory: max(s.Memory, t.Memory), Heap: max(s.Heap, t.Heap),
 		Goroutines: max(s.Goroutines, t.Goroutines), Descriptors: max(s.Descriptors, t.Descriptors),
 	}
+}
+
+// Outside is what the system knows of a process.
+func Outside(pid int) (Sample, error) {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return Sample{}, err
+	}
+	status, err := p.NewStatus()
+	open, failed := p.FileDescriptorsLen()
+	return Sample{Memory: float64(status.RssAnon), Descriptors: float64(open)}, errors.Join(err, failed)
 }
 
 // Inside is what a process knows of itself.

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/cluster"
 )
 
-// passedBy says who passes the failpoints of which packages, and in which shapes.
+// passedBy has the roles and shapes in which the failpoints of a package are passed.
 var passedBy = map[string]struct {
 	roles  []cluster.Role
 	shapes []cluster.Shape
@@ -50,7 +50,6 @@ func fail(ctx context.Context, n *Nemesis, s Strike) (string, func() error, erro
 	return victims, heal, err
 }
 
-// part is the package of a point.
 func part(point string) string {
 	name, _, _ := strings.Cut(point, "/")
 	return name

@@ -29,7 +29,6 @@ func (k *kind) in(s Setting) bool {
 	return !slices.ContainsFunc(k.when, func(d demand) bool { return !d.met(s) })
 }
 
-// takes is what a kind takes, as flags.
 func (k *kind) takes() string {
 	var flags []string
 	for _, d := range k.when {
@@ -38,7 +37,6 @@ func (k *kind) takes() string {
 	return strings.Join(flags, " and ")
 }
 
-// What kinds take.
 var (
 	stored   = demand{"--store etcd or external", func(s Setting) bool { return s.Shape != cluster.Flease }}
 	embedded = demand{"--store etcd or flease", func(s Setting) bool { return s.Shape != cluster.External }}
@@ -52,47 +50,31 @@ var (
 	unspared = demand{"a run without --soak", func(s Setting) bool { return !s.Spare }}
 )
 
+// A deed does something to a cluster, and returns to whom, and what undoes it. Victims is empty
+// if there is no process to which it can be done now.
+type deed func(ctx context.Context, n *Nemesis, s Strike) (victims string, heal func() error, err error)
+
 // A span says how long a strike lasts. It is drawn with a number from 0 to 1.
 type span func(t Times, drawn float64) time.Duration
 
-// between is a span of at least and at most so much.
-func between(least, most func(Times) time.Duration) span {
-	return func(t Times, drawn float64) time.Duration {
-		l, m := least(t), most(t)
-		return l + time.Duration(drawn*float64(m-l))
-	}
+func between(least, most time.Duration, drawn float64) time.Duration {
+	return least + time.Duration(drawn*float64(most-least))
 }
 
-// A deed does something to a cluster, and returns to whom, and what undoes it. It
-// returns nobody if there is nobody to whom it can be done now.
-type deed func(ctx context.Context, n *Nemesis, s Strike) (victims string, heal func() error, err error)
+// The usual spans: too short for a lease to end, long enough that leases have ended and are
+// granted to others, and anything in between. Longer is enough for a successor of the leader
+// that has waited for all leases: a leader that renews until then does harm.
+func short(t Times, drawn float64) time.Duration   { return between(t.Lease/10, t.Lease/2, drawn) }
+func long(t Times, drawn float64) time.Duration    { return between(t.Hold*6/5, t.Hold*3/2, drawn) }
+func some(t Times, drawn float64) time.Duration    { return between(t.Lease/5, t.Hold*6/5, drawn) }
+func instant(t Times, drawn float64) time.Duration { return between(t.TTL/20, t.TTL/2, drawn) }
+func reign(t Times, drawn float64) time.Duration   { return between(t.Yield*6/5, 2*t.Yield, drawn) }
+func longer(t Times, drawn float64) time.Duration  { return between(2*t.Hold, 3*t.Hold, drawn) }
 
-func of(part float64, whole func(Times) time.Duration) func(Times) time.Duration {
-	return func(t Times) time.Duration { return time.Duration(part * float64(whole(t))) }
-}
-
-func lease(t Times) time.Duration { return t.Lease }
-func hold(t Times) time.Duration  { return t.Hold }
-func ttl(t Times) time.Duration   { return t.TTL }
-func yield(t Times) time.Duration { return t.Yield }
-
-// The usual spans: so short that no lease ends by it, so long that leases have ended
-// and are others', and whatever is in between. Longer is for so long that another leads and
-// has waited for all leases: a leader that goes on renewing until then does harm.
-var (
-	short   = between(of(0.1, lease), of(0.5, lease))
-	long    = between(of(1.2, hold), of(1.5, hold))
-	some    = between(of(0.2, lease), of(1.2, hold))
-	instant = between(of(0.05, ttl), of(0.5, ttl))
-	reign   = between(of(1.2, yield), of(2, yield))
-	longer  = between(of(2, hold), of(3, hold))
-)
-
-// CallerCut is the kind of fault that cuts a caller off from everybody, for longer than
-// it may know nothing.
+// CallerCut isolates a caller for longer than its stale time.
 const CallerCut = "caller-cut"
 
-// kinds are those that storms are made of.
+// kinds are those that storms consist of.
 func kinds() []kind {
 	return []kind{
 		{"owner-kill", "a server is killed with -9, and started again", 4, nil, some, kill(1, anyOwner)},

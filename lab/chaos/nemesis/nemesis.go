@@ -1,66 +1,66 @@
+// Package nemesis injects faults into a cluster: it kills and stops processes, and disturbs the
+// network.
+//
+// Faults come in storms. A [Plan] draws the strikes of a storm from a seed: what happens when, for
+// how long, and to which process; the leader is determined when it is struck. Strikes overlap, but
+// a process that one has killed is not stopped by another. At the end of a storm all processes run
+// and the network is healed.
 package nemesis
 
 import (
 	"context"
 	"fmt"
-	"sync"
+	"slices"
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/leasehold-dev/leasehold/lab/chaos/cluster"
 	"github.com/leasehold-dev/leasehold/lab/chaos/lan"
+	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// A Nemesis hurts a cluster. Its storms come one after the other.
+// A Nemesis injects faults into a cluster, one storm after the other.
 type Nemesis struct {
 	Cluster *cluster.Cluster
 	Network *lan.Network
 	Points  []string      // the failpoints of its processes
 	CopyAge time.Duration // see [Times.CopyAge]
-	// Tell is told of each strike, when it begins and when it is healed. It may be
-	// called from several goroutines at once.
+	// Tell is called when a strike begins and when it is healed, from several goroutines at once.
 	Tell func(Deed)
 }
 
-// A Deed is what has been done.
+// A Deed is a strike that was carried out.
 type Deed struct {
 	Strike
-	Victims string `json:"victims"` // empty: there was nobody to whom it could be done
+	Victims string `json:"victims"` // empty: there was no process to which it could be done
 	Healed  bool   `json:"healed,omitempty"`
 }
 
 // Storm strikes as planned, and returns when everything is healed, sooner if the
 // context ends.
 func (n *Nemesis) Storm(ctx context.Context, plan []Strike) error {
-	var all sync.WaitGroup
-	failed := make(chan error, len(plan))
-	byName := make(map[string]kind)
-	for _, k := range every() {
-		byName[k.name] = k
-	}
+	var all errgroup.Group
+	known := every() // once: a kind may have state
 	for _, s := range plan {
-		k, ok := byName[s.Kind]
-		if !ok {
-			return fmt.Errorf("there is no fault %q", s.Kind)
-		}
-		all.Go(func() {
-			if err := n.strike(ctx, k.do, s); err != nil {
-				failed <- fmt.Errorf("%s: %w", s.Kind, err)
+		all.Go(func() error {
+			i := slices.IndexFunc(known, func(k kind) bool { return k.name == s.Kind })
+			if i < 0 {
+				return fmt.Errorf("there is no fault %q", s.Kind)
 			}
+			if err := n.strike(ctx, known[i].do, s); err != nil {
+				return fmt.Errorf("%s: %w", s.Kind, err)
+			}
+			return nil
 		})
 	}
-	all.Wait()
-	select {
-	case err := <-failed:
-		return err
-	default:
-		return nil
-	}
+	return all.Wait()
 }
 
 // strike waits for its time, strikes, and heals.
 func (n *Nemesis) strike(ctx context.Context, do deed, s Strike) error {
-	if !wait(ctx, s.At) {
+	if !proc.Pause(ctx, s.At) {
 		return nil
 	}
 	victims, heal, err := do(ctx, n, s)
@@ -71,14 +71,14 @@ func (n *Nemesis) strike(ctx context.Context, do deed, s Strike) error {
 	if victims == "" {
 		return nil
 	}
-	wait(ctx, s.For)
+	proc.Pause(ctx, s.For)
 	err = heal()
 	n.Tell(Deed{Strike: s, Victims: victims, Healed: true})
 	return err
 }
 
-// single has a strike befall nobody while another of its kind lasts, in one storm. If one leader after the other
-// were cut off nobody could lead, and nothing would be shown.
+// single skips a strike while another of its kind lasts, in one storm. If one leader after the other
+// were cut off, no manager could lead, and nothing would be shown.
 func single(do deed) deed {
 	var lasts atomic.Bool
 	return func(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
@@ -97,14 +97,13 @@ func single(do deed) deed {
 	}
 }
 
-// wait waits, and reports whether to go on.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
+// until starts something that runs until the strike is healed.
+func until(ctx context.Context, run func(context.Context) error) (heal func() error) {
+	ctx, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx) }()
+	return func() error {
+		stop()
+		return <-ended
 	}
 }

@@ -3,12 +3,14 @@ package nemesis
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/lab/chaos/cluster"
 	"github.com/leasehold-dev/leasehold/lab/chaos/lan"
+	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
 // A disorder is a trouble on some ways, and a word for these.
@@ -39,24 +41,16 @@ func strikeAll(network *lan.Network, ways []lan.Way, t lan.Trouble) (heal func()
 func flap(d disorder) deed {
 	return func(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
 		where, ways, t := d(ctx, n, s)
-		ctx, stop := context.WithCancel(ctx)
-		var flapping sync.WaitGroup
-		flapping.Go(func() {
-			on, off := 20*time.Millisecond+time.Duration(s.How*float64(400*time.Millisecond)), 100*time.Millisecond
+		on, off := 20*time.Millisecond+time.Duration(s.How*float64(400*time.Millisecond)), 100*time.Millisecond
+		return where, until(ctx, func(ctx context.Context) error {
 			for {
 				heal := strikeAll(n.Network, ways, t)
-				wait(ctx, on)
-				_ = heal() // the network heals always
-				if !wait(ctx, off) {
-					return
+				proc.Pause(ctx, on)
+				if err := heal(); err != nil || !proc.Pause(ctx, off) {
+					return err
 				}
 			}
-		})
-		return where, func() error {
-			stop()
-			flapping.Wait()
-			return nil
-		}, nil
+		}), nil
 	}
 }
 
@@ -156,4 +150,45 @@ func duplicating(how float64) (string, lan.Trouble) {
 func narrow(how float64) (string, lan.Trouble) {
 	rate := 10_000 + int(90_000*how)
 	return fmt.Sprintf("%d kB/s", rate/1000), lan.Trouble{Rate: rate}
+}
+
+// The connections of a flood.
+const (
+	floodWide   = 30 // at a time
+	floodDial   = time.Second
+	floodLinger = 500 * time.Millisecond
+)
+
+// flood opens many connections to a manager that send nothing, or garbage, and closes them.
+func flood(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
+	m := anyManager(ctx, n, s)[0]
+	return m.Name, until(ctx, func(ctx context.Context) error {
+		var all sync.WaitGroup
+		for i := range floodWide {
+			all.Go(func() {
+				random := rand.New(rand.NewPCG(s.Pick, uint64(i)))
+				for ctx.Err() == nil {
+					n.knock(ctx, m.Addr, random)
+				}
+			})
+		}
+		all.Wait()
+		return nil
+	}), nil
+}
+
+// knock is one connection. Its result does not matter.
+func (n *Nemesis) knock(ctx context.Context, addr string, random *rand.Rand) {
+	dialing, cancel := context.WithTimeout(ctx, floodDial)
+	defer cancel()
+	conn, err := n.Cluster.Operator.Dial(dialing, "tcp", addr)
+	if err != nil {
+		proc.Pause(ctx, floodLinger/10)
+		return
+	}
+	if random.IntN(2) == 0 {
+		_, _ = conn.Write(make([]byte, random.IntN(1000)))
+	}
+	proc.Pause(ctx, time.Duration(random.Int64N(int64(floodLinger))))
+	_ = conn.Close()
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/lab/chaos/cluster"
 	"github.com/leasehold-dev/leasehold/lab/chaos/lan"
+	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
 // An outage is a fault of managers, store or network that strikes no owner. It is a storm of one
@@ -105,7 +106,7 @@ func unreachable(_ context.Context, n *Nemesis, _ Strike) (string, []lan.Way, la
 // has this limit.
 func restore(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
 	copied := n.Cluster.CopiedAt()
-	if copied.IsZero() || !wait(ctx, time.Until(copied.Add(n.CopyAge-s.For))) {
+	if copied.IsZero() || !proc.Pause(ctx, time.Until(copied.Add(n.CopyAge-s.For))) {
 		return "", nil, nil
 	}
 	servers := anyOf(func(c *cluster.Cluster) []*cluster.Member { return slices.Concat(c.Stores, c.Managers) })

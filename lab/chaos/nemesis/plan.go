@@ -11,25 +11,21 @@ import (
 // Times are those of the cluster, by which strikes are longer or shorter.
 type Times struct {
 	Lease time.Duration
-	Hold  time.Duration // after so long a silence leases are others'
+	Hold  time.Duration // of an owner's silence, after which its leases are granted to others
 	TTL   time.Duration // of leaders
-	Yield time.Duration // after so long a silence of the leader another leads
+	Yield time.Duration // of the leader's silence, after which another leads
 }
 
-// A Setting is what there is to be hurt, and with what.
+// A Setting decides which kinds of faults are possible.
 type Setting struct {
-	Shape cluster.Shape
-	Times Times
-	Other bool // there is another build, to which processes can be upgraded
-	Drift bool // clocks have rates that can be chosen, and wall clocks can be set
-	// Points says that processes have failpoints.
-	Points bool
-	// Beyond says that rates are beyond the drift bound.
-	Beyond bool
-	// Spare says that one process of each role is not to be ended.
-	Spare bool
-	// Copied says that the store has a copy which is old enough to be restored.
-	Copied bool
+	Shape  cluster.Shape
+	Times  Times
+	Other  bool // there is another build, to which processes can be upgraded
+	Drift  bool // clocks have rates that can be chosen, and wall clocks can be set
+	Beyond bool // the rates are beyond the drift bound
+	Points bool // processes have failpoints
+	Spare  bool // one process of each role is not ended
+	Copied bool // the store has a copy which is old enough to be restored
 }
 
 // A Strike is one fault.
@@ -41,9 +37,8 @@ type Strike struct {
 	How  float64       `json:"level"` // how bad it is, from 0 to 1
 }
 
-// Plan draws a storm of n strikes, of the kinds that there are in a setting or of
-// those that are named. It lasts as long as it is told to, or as the longest strike
-// takes.
+// Plan draws a storm of n strikes of the kinds that are possible in a setting, or of the named ones.
+// It lasts for the given time, or for the longest strike.
 func Plan(random *rand.Rand, in Setting, n int, lasts time.Duration, named []string) []Strike {
 	pool := pool(kinds(), in, named)
 	if len(pool) == 0 {
@@ -61,8 +56,8 @@ func Plan(random *rand.Rand, in Setting, n int, lasts time.Duration, named []str
 	return plan
 }
 
-// pool is those of some kinds that there are in a setting, of those that are named if any are,
-// each as often as it weighs.
+// pool returns the kinds that are possible in a setting, of the named ones if any are, each as
+// often as its weight.
 func pool(of []kind, in Setting, named []string) (all []kind) {
 	for _, k := range of {
 		if k.in(in) && (len(named) == 0 || slices.Contains(named, k.name)) {
@@ -72,7 +67,7 @@ func pool(of []kind, in Setting, named []string) (all []kind) {
 	return all
 }
 
-// Kinds are the names of the kinds of faults that there are in a setting.
+// Kinds are the names of the kinds that are possible in a setting.
 func Kinds(in Setting) []string {
 	var names []string
 	for _, k := range every() {
@@ -98,5 +93,4 @@ func All() (all []Fault) {
 	return all
 }
 
-// every is all kinds of faults.
 func every() []kind { return slices.Concat(kinds(), outages()) }

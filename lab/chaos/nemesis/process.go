@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/lab/chaos/cluster"
 	"github.com/leasehold-dev/leasehold/lab/chaos/skewedclock"
+	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
 // A choice is the members that a fault may strike, in order of preference.
@@ -23,7 +24,6 @@ func among(s Strike, members []*cluster.Member) []*cluster.Member {
 	return slices.Concat(members[at:], members[:at])
 }
 
-// anyOf is any member of a group.
 func anyOf(group func(*cluster.Cluster) []*cluster.Member) choice {
 	return func(_ context.Context, n *Nemesis, s Strike) []*cluster.Member { return among(s, group(n.Cluster)) }
 }
@@ -113,7 +113,6 @@ func process(n int, whom choice, hurt func(Strike, *cluster.Member) error, heal 
 	}
 }
 
-// each does something to all, and returns all errors.
 func each(members []*cluster.Member, do func(*cluster.Member) error) (failed error) {
 	for _, m := range members {
 		failed = errors.Join(failed, do(m))
@@ -160,24 +159,24 @@ func upgrade() deed {
 	}, (*cluster.Member).Start)
 }
 
-// A revision changes how the next process of a member is started.
 type revision func(s Strike, m *cluster.Member, o *cluster.Options)
+
+// kill kills a process. The next one is revised.
+func (change revision) kill(s Strike, m *cluster.Member) error {
+	m.Kill()
+	m.Configure(func(o *cluster.Options) { change(s, m, o) })
+	return nil
+}
 
 // revise kills a process. The one that is started when the strike is over is revised.
 func revise(change revision) deed {
-	return process(1, mortal(anyTimed), func(s Strike, m *cluster.Member) error {
-		m.Kill()
-		m.Configure(func(o *cluster.Options) { change(s, m, o) })
-		return nil
-	}, (*cluster.Member).Start)
+	return process(1, mortal(anyTimed), change.kill, (*cluster.Member).Start)
 }
 
 // replace kills processes and starts revised ones at once.
 func replace(n int, whom choice, change revision, heal func(*cluster.Member) error) deed {
 	return process(n, mortal(whom), func(s Strike, m *cluster.Member) error {
-		m.Kill()
-		m.Configure(func(o *cluster.Options) { change(s, m, o) })
-		return m.Start()
+		return errors.Join(change.kill(s, m), m.Start())
 	}, heal)
 }
 
@@ -227,19 +226,6 @@ func stray(n int, whom choice) deed {
 	})
 }
 
-// fill leaves no room on the disk of a member that keeps the tables. A store that cannot write
-// its log ends, and is started again, and ends, until there is room.
-func fill() deed {
-	return process(1, mortal(anyKeeper), func(_ Strike, m *cluster.Member) error {
-		m.Excuse(true)
-		return m.Fill()
-	}, func(m *cluster.Member) error {
-		err := m.Empty()
-		m.Excuse(false)
-		return err
-	})
-}
-
 // stutter pauses a process again and again for moments. It stands for a disk that is slow to
 // sync, among others.
 func stutter(whom choice) deed {
@@ -249,15 +235,12 @@ func stutter(whom choice) deed {
 			return "", nil, nil
 		}
 		m := victims[0]
-		ctx, stop := context.WithCancel(ctx)
-		stuttered := make(chan error, 1)
-		go func() {
-			stuttered <- stopAndGo(ctx, m, 20*time.Millisecond+time.Duration(s.How*float64(300*time.Millisecond)))
-		}()
+		stop := until(ctx, func(ctx context.Context) error {
+			return stopAndGo(ctx, m, 20*time.Millisecond+time.Duration(s.How*float64(300*time.Millisecond)))
+		})
 		return m.Name, func() error {
 			defer release(victims)
-			stop()
-			return <-stuttered
+			return stop()
 		}, nil
 	}
 }
@@ -268,8 +251,8 @@ func stopAndGo(ctx context.Context, m *cluster.Member, still time.Duration) erro
 		if err := m.Pause(); err != nil {
 			return err
 		}
-		wait(ctx, still)
-		if err := m.Resume(); err != nil || !wait(ctx, goes) {
+		proc.Pause(ctx, still)
+		if err := m.Resume(); err != nil || !proc.Pause(ctx, goes) {
 			return err
 		}
 	}

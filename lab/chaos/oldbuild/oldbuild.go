@@ -13,12 +13,12 @@ import (
 	"strings"
 )
 
-// What an elder must have: the processes of a chaos run, and our version of the protocol.
+// What an older commit must have: the processes of a chaos run, and our version of the protocol.
 const (
-	processes = "cmd/leasehold/chaos_child.go"
-	protocol  = "internal/runtime/wire/version.go"
-	protocol1 = "internal/runtime/wire/version.go" // where it was before the folders of layers
-	version   = "const Version = "
+	processes   = "cmd/leasehold/chaos_child.go"
+	protocol    = "internal/runtime/wire/version.go"
+	oldProtocol = "internal/wire/version.go" // before the folders of layers
+	version     = "const Version = "
 )
 
 // A Build is a program, and what it was built from.
@@ -55,7 +55,6 @@ func Oldest(ctx context.Context, dir string) (Build, error) {
 	return b, errors.Join(os.MkdirAll(place, 0o700), build(ctx, root, commit, b.Program))
 }
 
-// oldest finds the commit.
 func oldest(ctx context.Context, root string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(root, protocol))
 	if err != nil {
@@ -80,7 +79,7 @@ func oldest(ctx context.Context, root string) (string, error) {
 	for _, commit := range strings.Fields(all) {
 		text, err := git(ctx, root, "show", commit+":"+protocol)
 		if err != nil {
-			text, err = git(ctx, root, "show", commit+":"+protocol1)
+			text, err = git(ctx, root, "show", commit+":"+oldProtocol)
 		}
 		if theirs, ok := versionIn(text); err == nil && ok && theirs == ours {
 			if _, err := git(ctx, root, "cat-file", "-e", commit+":"+processes); err == nil {
@@ -109,14 +108,10 @@ func build(ctx context.Context, root, commit, out string) error {
 	if _, err := git(ctx, root, "archive", "--output", files, commit); err != nil {
 		return err
 	}
-	program := "./cmd/leasehold-lab"
-	if _, err := git(ctx, root, "cat-file", "-e", commit+":"+processes); err == nil {
-		program = "./cmd/leasehold" // when one program had everything
-	}
 	built := out + ".new"
 	for _, args := range [][]string{
 		{"tar", "-xf", files},
-		{"go", "build", "-o", built, program},
+		{"go", "build", "-o", built, "./cmd/leasehold"}, // one program had everything then
 	} {
 		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 		cmd.Dir = dir
@@ -127,7 +122,6 @@ func build(ctx context.Context, root, commit, out string) error {
 	return os.Rename(built, out)
 }
 
-// git asks git.
 func git(ctx context.Context, dir string, args ...string) (string, error) {
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, "git", args...)

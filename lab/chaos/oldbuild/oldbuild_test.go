@@ -31,6 +31,21 @@ func commit(t *testing.T, root string, files map[string]string) string {
 	return ask("rev-parse", "HEAD")
 }
 
+// TestOldestBeforeLayers: the protocol was in another folder.
+func TestOldestBeforeLayers(t *testing.T) {
+	root := t.TempDir()
+	if _, err := git(t.Context(), root, "init", "-q"); err != nil {
+		t.Skipf("SKIPPED, NOT TESTED: %v", err)
+	}
+	const text = "package wire\n\nconst Version = 2\n"
+	commit(t, root, map[string]string{"README": "none"})
+	want := commit(t, root, map[string]string{processes: "package main\n", oldProtocol: text})
+	commit(t, root, map[string]string{protocol: text})
+	if got, err := oldest(t.Context(), root); err != nil || got != want {
+		t.Errorf("got %s, %v; want %s", got, err, want)
+	}
+}
+
 // TestOldest: it is the first with our version of the protocol and all processes.
 func TestOldest(t *testing.T) {
 	root := t.TempDir()

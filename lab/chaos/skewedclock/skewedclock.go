@@ -34,10 +34,8 @@ func Wall(by, after, until time.Duration) string {
 	return fmt.Sprintf("%s=%d %d %d", wallVariable, by, after, until)
 }
 
-// command is what is built.
 const command = "github.com/leasehold-dev/leasehold/cmd/leasehold-lab"
 
-// A change is of one file: what is replaced, and what it becomes.
 type change struct{ was, becomes string }
 
 // changes are those of the files of internal/runtime/clock. What is wrong with the clocks is read once,
@@ -61,7 +59,6 @@ func changes() map[string][]change {
 	}
 }
 
-// wrong is what is added.
 const wrong = `
 var began = time.Now()
 

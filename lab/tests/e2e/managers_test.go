@@ -29,7 +29,7 @@ func TestManagers(t *testing.T) {
 			t.Errorf("created %t, %v; want %t", created, err, want)
 		}
 	}
-	first, err := g.Leader(ctx)
+	first, _, err := g.Leader(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,6 @@ import (
 
 func grouped[N int | uint64](n N) string { return console.Grouped(uint64(n)) }
 
-// count is a number and its noun.
 func count[N int | uint64](n N, noun string) string { return console.Counted(int(n), noun) }
 
 // zero shows whether a number is zero, as it should be.
@@ -100,7 +99,6 @@ func keysFact(r *demo.Report) console.Entry {
 	return console.Entry{"keys", fmt.Sprintf("%s of %s; %s looked through at the end", grouped(r.Keys), count(r.ValueSize, "byte"), grouped(r.LookedUp))}
 }
 
-// ownershipText is the oracle's verdict.
 func ownershipText(r *demo.Report) string {
 	return fmt.Sprintf("%s in %s and %s", dualText(r), count(r.Tenures, "tenure"), count(r.Checked, "operation"))
 }

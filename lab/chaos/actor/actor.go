@@ -1,3 +1,9 @@
+// Package actor is the processes of a chaos run that are not managers: owners and callers of a
+// service of registers, and stores. They are hidden subcommands of the leasehold command.
+//
+// An owner keeps registers in memory, as figure 4 of the PRS paper has it, and reports continuously
+// which keys it holds. A caller follows the lease table, reads and writes registers, and records
+// the results. Neither gives up: they survive every fault, or are killed.
 package actor
 
 import (
@@ -6,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
 const (
@@ -30,10 +37,8 @@ func retry[T any](ctx context.Context, log *slog.Logger, what string, open func(
 			return opened, err
 		}
 		log.Warn(what+" again", "why", err)
-		select {
-		case <-ctx.Done():
+		if !proc.Pause(ctx, retryEvery) {
 			return opened, err
-		case <-time.After(retryEvery):
 		}
 	}
 }

@@ -1,0 +1,56 @@
+package nemesis
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+
+	"github.com/prometheus/procfs"
+
+	"github.com/leasehold-dev/leasehold/lab/chaos/cluster"
+)
+
+// scarce has a process lack something, of which it may crash for a while. A supervisor starts it
+// again.
+func scarce(whom choice, take func(Strike, *cluster.Member) error, restore func(*cluster.Member) error) deed {
+	return process(1, mortal(whom), func(s Strike, m *cluster.Member) error {
+		m.Excuse(true)
+		return take(s, m)
+	}, func(m *cluster.Member) error {
+		defer m.Excuse(false)
+		return restore(m)
+	})
+}
+
+// fill leaves no room on the disk of a member that keeps the tables. A store that cannot write
+// its log ends.
+func fill() deed {
+	return scarce(anyKeeper, func(_ Strike, m *cluster.Member) error { return m.Fill() }, (*cluster.Member).Empty)
+}
+
+// starve limits the memory of a process to up to 4 MB more than it has. Go's runtime ends a
+// process that gets no memory.
+func starve() deed {
+	return scarce(anyTimed, func(s Strike, m *cluster.Member) error {
+		p, err := procfs.NewProc(m.Pid())
+		if err != nil {
+			return nil //nolint:nilerr // it is gone, and will be started again
+		}
+		status, err := p.NewStatus()
+		if err != nil {
+			return nil //nolint:nilerr // likewise
+		}
+		return limit(m.Pid(), fmt.Sprint(status.VmData+uint64(s.How*4e6)))
+	}, func(m *cluster.Member) error { return limit(m.Pid(), "unlimited") })
+}
+
+// limit limits the memory of a process, if it is still there.
+func limit(pid int, bytes string) error {
+	cmd := exec.Command("prlimit", "--pid", fmt.Sprint(pid), "--data="+bytes+":unlimited")
+	cmd.Env = []string{"LC_ALL=C"}
+	out, err := cmd.CombinedOutput()
+	if err != nil && !strings.Contains(string(out), "No such process") {
+		return fmt.Errorf("limiting the memory of process %d: %w: %s", pid, err, out)
+	}
+	return nil
+}
