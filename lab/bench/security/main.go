@@ -1,8 +1,23 @@
+// Command security measures what TLS and an access policy cost, and how well they
+// protect the others from one identity that floods.
+//
+//	cd lab/bench && go run ./security                  all of it, in half a minute
+//	cd lab/bench && go run ./security -only messages   one part: renewals, messages, calls or connections
+//
+// Renewals: owners that renew again as soon as they are answered, at a manager in plain
+// text and at one with certificates and a policy, in turns. The rate of renewals is
+// compared.
+//
+// Floods: owners that renew five times a second, while nothing else happens and while
+// one identity sends all the messages, calls or connections that it can, in turns. The
+// latency of a renewal is compared.
+//
+// Managers, the flood and this program are processes of one computer. The flood runs at
+// the lowest priority: it stands for another computer, whose processor it would use up.
 package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"slices"
 	"sync"
@@ -36,36 +51,28 @@ const (
 
 func main() {
 	proc.Play(map[string]proc.Role{roleFlood: proc.RoleOf(startFlood)})
-	var only string
 	report.Main(report.Benchmark{
 		Name: "security", Number: 10, Title: "Security", About: about, Rounds: 4, Quick: 1,
 		Modules: []string{"google.golang.org/grpc"},
-		Flags: func(f *flag.FlagSet) {
-			f.StringVar(&only, "only", "", "parts, separated by commas: renewals, messages, calls, connections (default all)")
-		},
-		Run: func(ctx context.Context, r *report.Run) error { return run(ctx, r, only) },
+		Parts:   append([]string{partRenewals}, floods...), Run: run,
 	})
 }
 
-func run(ctx context.Context, r *report.Run, only string) error {
-	parts, err := report.Only(only, append([]string{partRenewals}, floods...), func(part string) string { return part })
-	if err != nil {
-		return err
-	}
-	r.Expect(1 + len(parts)*r.Rounds)
-	s, err := startSite(ctx)
+func run(ctx context.Context, r *report.Run) error {
+	r.Expect(1 + len(r.Parts)*r.Rounds)
+	s, err := startSite(ctx, r.Dir)
 	defer s.close()
 	if err != nil {
 		return err
 	}
 	r.Step("both managers lead")
-	if slices.Contains(parts, partRenewals) {
-		if err := s.renewals(ctx, r); err != nil {
-			return err
-		}
-		parts = parts[1:]
+	if !r.Wants(partRenewals) {
+		return s.floods(ctx, r, r.Parts)
 	}
-	return s.floods(ctx, r, parts)
+	if err := s.renewals(ctx, r); err != nil {
+		return err
+	}
+	return s.floods(ctx, r, r.Parts[1:])
 }
 
 // renewals compares how many renewals a second the two managers give.
@@ -74,7 +81,7 @@ func (s *site) renewals(ctx context.Context, r *report.Run) error {
 	for i, m := range []struct {
 		addr        string
 		credentials func(owner int) (credentials.TransportCredentials, error)
-	}{{s.plain.All[0].Addr, plainText}, {s.guarded.All[0].Addr, s.ownerCredentials}} {
+	}{{s.plain.All[0].Member.Addr, plainText}, {s.guarded.All[0].Member.Addr, s.ownerCredentials}} {
 		var err error
 		groups[i], err = newRenewers(ctx, m.addr, m.credentials)
 		defer groups[i].close()
@@ -111,7 +118,7 @@ func (s *site) floods(ctx context.Context, r *report.Run, kinds []string) error 
 	if len(kinds) == 0 {
 		return nil
 	}
-	g, err := newRenewers(ctx, s.guarded.All[0].Addr, s.ownerCredentials)
+	g, err := newRenewers(ctx, s.guarded.All[0].Member.Addr, s.ownerCredentials)
 	defer func() { g.close() }()
 	if err != nil {
 		return err

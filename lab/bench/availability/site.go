@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/lab/bench/loadgen"
 	"github.com/leasehold-dev/leasehold/lab/bench/proc"
+	"github.com/leasehold-dev/leasehold/lab/bench/report"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -32,7 +34,7 @@ func newSite(ctx context.Context, racks, servers, lookups int) (s *site, err err
 			s.close()
 		}
 	}()
-	if s.group, err = proc.StartManagers(ctx, proc.ManagersConfig{Count: 3}); err != nil {
+	if s.group, err = proc.StartManagers(ctx, 3, nil); err != nil {
 		return nil, err
 	}
 	if err := s.group.CreateNamespace(ctx, &leaseholdv1.NamespaceConfig{Name: string(namespace)}); err != nil {
@@ -85,11 +87,7 @@ func (s *site) kill() {
 // whole waits until there are so many owners, and each key has one.
 func (s *site) whole(ctx context.Context, owners int) error {
 	return proc.Until(ctx, 100*time.Millisecond, func(ctx context.Context) error {
-		leader, err := s.group.Leader(ctx)
-		if err != nil {
-			return err
-		}
-		n, err := leader.Namespace(ctx, string(namespace))
+		n, err := s.group.Namespace(ctx, string(namespace))
 		if err != nil {
 			return err
 		}
@@ -145,7 +143,7 @@ func events() []event {
 func (s *site) storeLeader(ctx context.Context) (found *proc.Manager, err error) {
 	err = proc.Until(ctx, 100*time.Millisecond, func(ctx context.Context) error {
 		for _, m := range s.group.All {
-			if leads, err := m.StoreLeads(ctx); err == nil && leads {
+			if leads, err := proc.StoreLeads(ctx, m); err == nil && leads {
 				found = m
 				return nil
 			}
@@ -193,4 +191,76 @@ func (s *site) undergo(ctx context.Context, e event) (out outcome, err error) {
 		return out, err
 	}
 	return out, s.whole(ctx, len(s.racks))
+}
+
+// PRS's experiment: 250 servers, of which a rack of 50 is reset, and 1,000
+// frontends. Every 50 frontends share a lookup, as those of one computer would.
+const (
+	racks         = 5
+	rackServers   = 50
+	frontendCount = 1000
+	lookupCount   = 20
+	think         = 500 * time.Millisecond // between two operations of a frontend
+)
+
+// resets are what frontends saw.
+type resets struct {
+	normal, dies, back []time.Duration // what operations took
+	failed             int
+}
+
+// reset takes a rack away and brings it back.
+func reset(ctx context.Context, r *report.Run) (*resets, error) {
+	s, err := newSite(ctx, racks, rackServers, lookupCount)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	r.Step("the rack: %d servers are there", racks*rackServers)
+	out := &resets{}
+	phase := func(do func() error, calm time.Duration) ([]time.Duration, error) {
+		crew := s.front.work(ctx, frontendCount, think, false)
+		defer crew.stop()
+		if err := do(); err != nil {
+			return nil, err
+		}
+		_ = proc.Pause(ctx, calm) // the end of the run is reported below
+		done, failed := crew.end()
+		out.failed += failed
+		var took []time.Duration
+		for _, o := range done {
+			took = append(took, o.took)
+		}
+		slices.Sort(took)
+		return took, ctx.Err()
+	}
+	if out.normal, err = phase(func() error { return nil }, 8*time.Second); err != nil {
+		return nil, err
+	}
+	r.Step("the rack: %d operations without trouble", len(out.normal))
+	out.dies, err = phase(func() error {
+		s.kill()
+		return s.whole(ctx, (racks-1)*rackServers)
+	}, 2*time.Second)
+	if err != nil {
+		return nil, err
+	}
+	r.Step("the rack: it died, and all keys are served again")
+	out.back, err = phase(func() error {
+		if err := s.bring(ctx, 0); err != nil {
+			return err
+		}
+		return s.whole(ctx, racks*rackServers)
+	}, 4*time.Second)
+	r.Step("the rack: it is back")
+	return out, err
+}
+
+// cdf is the share of operations that took no longer than so many seconds.
+func cdf(name string, sorted []time.Duration) report.Curve {
+	c := report.Curve{Name: name}
+	for _, p := range []float64{0.01, 0.1, 0.25, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 0.999, 1} {
+		c.Points = append(c.Points, report.Point{X: max(1e-5, report.Quantile(sorted, p).Seconds()), Y: p})
+	}
+	return c
 }
