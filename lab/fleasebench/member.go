@@ -157,7 +157,6 @@ func (m *Member) Prepare(o Order, _ *struct{}) error {
 	return nil
 }
 
-// batchLimit is how long a batch may take.
 const batchLimit = time.Minute
 
 // Acquire acquires a batch. A lease that is not valid when the batch is complete does

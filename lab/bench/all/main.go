@@ -47,7 +47,6 @@ func main() {
 	}
 }
 
-// options are the flags.
 type options struct {
 	programs []program
 	quick    bool
@@ -90,7 +89,6 @@ func parse(args []string, help io.Writer) (o options, err error) {
 // errLimit reports that all took longer than they may.
 var errLimit = errors.New("all benchmarks together take longer than the limit")
 
-// run runs all, and reports each that failed.
 func run(ctx context.Context, o options, out io.Writer, errs *os.File) error {
 	if o.page {
 		return report.WritePage(o.docs)
@@ -121,7 +119,6 @@ func run(ctx context.Context, o options, out io.Writer, errs *os.File) error {
 	return failed
 }
 
-// printHeadlines prints the headlines as a table, and as JSON lines.
 func (s *session) printHeadlines(out io.Writer) error {
 	if !s.json {
 		if err := report.HeadlineTable(s.headlines).Print(out); err != nil {
@@ -166,7 +163,6 @@ func programs() []program {
 // buildLimit is the time limit of building, where nothing was built before.
 const buildLimit = 3 * time.Minute
 
-// wholeLimit is the time limit of all together.
 const wholeLimit = 45 * time.Minute
 
 // quickSlack is how many times longer than expected a benchmark may take with -quick:
@@ -180,7 +176,6 @@ func (p program) expected(quick bool) int {
 	return p.seconds
 }
 
-// maxTime is how long the benchmark may take.
 func (p program) maxTime(quick bool) time.Duration {
 	if quick {
 		return time.Duration(quickSlack*p.quick) * time.Second
@@ -193,7 +188,6 @@ func (p program) result() report.Result {
 	return report.Result{Benchmark: p.name, Number: p.number, Title: p.title}
 }
 
-// budget is a table of how long all take, and may take.
 func budget(all []program) *report.Table {
 	t := report.NewTable("Seconds, as expected", "benchmark", "takes", "at most", "with -quick")
 	var takes, quick int

@@ -19,7 +19,6 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
 )
 
-// A session runs benchmarks.
 type session struct {
 	options
 	docs      string // absolute
@@ -31,7 +30,6 @@ type session struct {
 	spent     *report.Table
 }
 
-// errNoTime reports that all benchmarks together have taken too long.
 var errNoTime = errors.New("there was no time left for it")
 
 // buildSeconds is what building is expected to take, where some has changed.
@@ -99,7 +97,6 @@ func (s *session) show(part float64, text string) {
 	s.progress.Show((float64(s.done)+part)/float64(max(1, s.all)), text)
 }
 
-// took records how long a step took.
 func (s *session) took(what string, expected int, began time.Time) {
 	s.done += expected
 	s.spent.Add(what, expected, fmt.Sprintf("%.1f", time.Since(began).Seconds()))
@@ -145,7 +142,6 @@ func buildAll(ctx context.Context, bin string, all []program) map[string]error {
 	return broken
 }
 
-// args are those of a program.
 func (s *session) args(p program) []string {
 	args := []string{"-lines"}
 	if s.quick {
@@ -159,7 +155,6 @@ func (s *session) args(p program) []string {
 	return args
 }
 
-// run runs a program, and follows its progress.
 func (s *session) run(ctx context.Context, p program) error {
 	most := p.maxTime(s.quick)
 	ctx, cancel := context.WithTimeoutCause(ctx, most, fmt.Errorf("it takes longer than the %v that it has", most))
@@ -235,7 +230,6 @@ func (r *reason) read(line, prefix string) {
 	}
 }
 
-// collect reads headlines.
 func (s *session) collect(out io.Reader) error {
 	for lines := json.NewDecoder(out); ; {
 		var h report.Headline

@@ -53,7 +53,7 @@ func run(ctx context.Context, r *report.Run) error {
 		r.Step("round %d: %s: %v", round+1, all[i].title, o.service.Round(time.Millisecond))
 		return nil
 	}, nil)
-	s.close()
+	s.Close()
 	if err != nil {
 		return err
 	}

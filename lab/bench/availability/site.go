@@ -24,6 +24,8 @@ type site struct {
 	servers int // of a rack
 	front   *frontends
 	made    int // namespaces, to see that changes are committed
+
+	proc.Cleanup
 }
 
 // newSite starts all of it, and waits until every key has an owner.
@@ -31,57 +33,43 @@ func newSite(ctx context.Context, racks, servers, lookups int) (s *site, err err
 	s = &site{racks: make([]*loadgen.Library, racks), servers: servers}
 	defer func() {
 		if err != nil {
-			s.close()
+			s.Close()
 		}
 	}()
 	if s.group, err = proc.StartManagers(ctx, 3, nil); err != nil {
-		return nil, err
+		return s, err
 	}
+	s.Add(s.group.Close)
 	if err := s.group.CreateNamespace(ctx, &leaseholdv1.NamespaceConfig{Name: string(namespace)}); err != nil {
-		return nil, err
+		return s, err
 	}
 	for i := range racks {
 		if err := s.bring(ctx, i); err != nil {
-			return nil, err
+			return s, err
 		}
 	}
 	if s.front, err = openFrontends(ctx, s.group.Addrs(), lookups); err != nil {
-		return nil, err
+		return s, err
 	}
+	s.Add(s.front.close)
 	return s, s.whole(ctx, racks*servers)
-}
-
-func (s *site) close() {
-	if s.front != nil {
-		s.front.close()
-	}
-	for _, r := range s.racks {
-		if r != nil {
-			r.Kill()
-			r.Close()
-		}
-	}
-	if s.group != nil {
-		s.group.Close()
-	}
 }
 
 // patience is for what should take seconds.
 const patience = time.Minute
 
 // bring starts a rack, whose servers have joined when it returns.
-func (s *site) bring(ctx context.Context, rack int) (err error) {
-	s.racks[rack], err = loadgen.StartLibrary(ctx, loadgen.LibraryConfig{
+func (s *site) bring(ctx context.Context, rack int) error {
+	r, err := loadgen.StartLibrary(ctx, loadgen.LibraryConfig{
 		ClientsConfig: loadgen.ClientsConfig{Namespace: string(namespace), Managers: s.group.Addrs()},
 		Name:          fmt.Sprintf("rack-%d", rack+1), Count: s.servers, Serve: true,
 	})
-	return err
-}
-
-// kill ends the first rack with SIGKILL.
-func (s *site) kill() {
-	s.racks[0].Kill()
-	s.racks[0].Close()
+	if err != nil {
+		return err
+	}
+	s.racks[rack] = r
+	s.Add(r.End)
+	return nil
 }
 
 // whole waits until there are so many owners, and each key has one.
@@ -98,14 +86,12 @@ func (s *site) whole(ctx context.Context, owners int) error {
 	})
 }
 
-// An outcome is the effect of an event.
 type outcome struct {
 	service time.Duration // the longest operation
 	changes time.Duration // until a change was committed again
 	failed  int           // operations that were given up
 }
 
-// An event happens while frontends work.
 type event struct {
 	name, title string
 	strike      func(ctx context.Context, s *site) error
@@ -117,29 +103,27 @@ func events() []event {
 	bring := func(ctx context.Context, s *site) error { return s.bring(ctx, 0) }
 	var killed *proc.Manager
 	restart := func(context.Context, *site) error { return killed.Start() }
-	kill := func(find func(*site, context.Context) (*proc.Manager, error)) func(context.Context, *site) error {
-		return func(ctx context.Context, s *site) (err error) {
-			if killed, err = find(s, ctx); err == nil {
-				killed.Kill()
-			}
-			return err
+	kill := func(m *proc.Manager, err error) error {
+		if killed = m; err == nil {
+			m.Kill()
 		}
+		return err
 	}
-	leader := func(s *site, ctx context.Context) (*proc.Manager, error) { return s.group.Leader(ctx) }
+	killLeader := func(ctx context.Context, s *site) error { return kill(s.group.Leader(ctx)) }
+	killStoreLeader := func(ctx context.Context, s *site) error { return kill(s.storeLeader(ctx)) }
 	drain := func(_ context.Context, s *site) error { return s.racks[0].Terminate() }
 	crash := func(_ context.Context, s *site) error {
-		s.kill()
+		s.racks[0].End()
 		return nil
 	}
 	return []event{
 		{"drain", "a server is shut down (SIGTERM)", drain, bring, false},
 		{"owner-crash", "a server dies (kill -9)", crash, bring, false},
-		{"leader-crash", "the leader dies (kill -9)", kill(leader), restart, true},
-		{"store-leader-crash", "the store's leader dies (kill -9)", kill((*site).storeLeader), restart, true},
+		{"leader-crash", "the leader dies (kill -9)", killLeader, restart, true},
+		{"store-leader-crash", "the store's leader dies (kill -9)", killStoreLeader, restart, true},
 	}
 }
 
-// storeLeader finds the manager whose store leads.
 func (s *site) storeLeader(ctx context.Context) (found *proc.Manager, err error) {
 	err = proc.Until(ctx, 100*time.Millisecond, func(ctx context.Context) error {
 		for _, m := range s.group.All {
@@ -162,7 +146,6 @@ const (
 	after  = time.Second
 )
 
-// undergo measures an event, and repairs what it broke.
 func (s *site) undergo(ctx context.Context, e event) (out outcome, err error) {
 	crew := s.front.work(ctx, watched, watchPause, true)
 	defer crew.stop()
@@ -203,19 +186,17 @@ const (
 	think         = 500 * time.Millisecond // between two operations of a frontend
 )
 
-// resets are what frontends saw.
 type resets struct {
 	normal, dies, back []time.Duration // what operations took
 	failed             int
 }
 
-// reset takes a rack away and brings it back.
 func reset(ctx context.Context, r *report.Run) (*resets, error) {
 	s, err := newSite(ctx, racks, rackServers, lookupCount)
 	if err != nil {
 		return nil, err
 	}
-	defer s.close()
+	defer s.Close()
 	r.Step("the rack: %d servers are there", racks*rackServers)
 	out := &resets{}
 	phase := func(do func() error, calm time.Duration) ([]time.Duration, error) {
@@ -239,7 +220,7 @@ func reset(ctx context.Context, r *report.Run) (*resets, error) {
 	}
 	r.Step("the rack: %d operations without trouble", len(out.normal))
 	out.dies, err = phase(func() error {
-		s.kill()
+		s.racks[0].End()
 		return s.whole(ctx, (racks-1)*rackServers)
 	}, 2*time.Second)
 	if err != nil {

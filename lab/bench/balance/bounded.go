@@ -32,13 +32,11 @@ const (
 // partitions are equal parts of the key space, a fixed number of them.
 type partitions int
 
-// start is the first key of partition i.
 func (p partitions) start(i int) leasehold.Key {
 	start, _ := bits.Div64(uint64(i), 0, uint64(p))
 	return leasehold.Key(start)
 }
 
-// part is partition i.
 func (p partitions) part(i int) leasehold.Range {
 	r := leasehold.Range{Start: p.start(i)}
 	if i+1 < int(p) {
@@ -47,7 +45,6 @@ func (p partitions) part(i int) leasehold.Range {
 	return r
 }
 
-// of is the partition of a key.
 func (p partitions) of(k leasehold.Key) int {
 	i, _ := bits.Mul64(uint64(k), uint64(p))
 	if next := int(i) + 1; next < int(p) && p.start(next) <= k { // starts are rounded down
@@ -65,7 +62,6 @@ func (p partitions) assignment(owner func(i int) leasehold.OwnerID) partition.As
 	return a
 }
 
-// library is buraksezer/consistent as a policy.
 type library struct {
 	partitions partitions
 
@@ -77,7 +73,6 @@ func newLibrary(owners int) partition.Policy {
 	return &library{partitions: partitions(owners * perOwner)}
 }
 
-// Name says whose it is.
 func (*library) Name() string { return nameLibrary }
 
 // Assign asks the library. Its answer depends on the members alone, so that it is
@@ -98,7 +93,6 @@ func (l *library) Assign(in partition.Input) (partition.Assignment, error) {
 	return l.answer, nil
 }
 
-// named is an owner as the library wants it.
 type named leasehold.OwnerID
 
 func (n named) String() string { return string(n) }
@@ -160,7 +154,6 @@ func newTight(owners int) partition.Policy {
 	return &byLoad{name: nameTight, factor: tightFactor, partitions: partitions(owners * perOwner)}
 }
 
-// Name tells it from the library.
 func (b *byLoad) Name() string { return b.name }
 
 // Assign places all partitions. It remembers what they cost, and is for one

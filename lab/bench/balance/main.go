@@ -165,7 +165,6 @@ func heats(seed uint64) (policylab.Workload, error) {
 	return heating{before, after}, err
 }
 
-// A trial is how a contestant did with each seed.
 type trial struct {
 	name  string
 	seeds []*policylab.Result

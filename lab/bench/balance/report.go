@@ -23,12 +23,10 @@ const about = "How evenly do keys lie on their owners, and how many of them move
 	"for `balanced` and `adaptive`; the others know none. \"Over the best\" compares an owner's load with the mean or, if that is more, with its own hottest key,\n" +
 	"which has to be somewhere. Each number is the median of the seeds, with the lowest and the highest. Nothing is timed: the same seeds give the same numbers anywhere."
 
-// find returns the trial of a contestant.
 func find(trials []trial, name string) trial {
 	return trials[slices.IndexFunc(trials, func(t trial) bool { return t.name == name })]
 }
 
-// over sums a trial up: a number of each seed.
 func (t trial) over(of func(*policylab.Result) float64) report.Summary {
 	return report.SummariseOf(t.seeds, of)
 }
@@ -63,7 +61,6 @@ func movedBetween(r *policylab.Result, from, to int) float64 {
 	return 100 * sum
 }
 
-// conclude adds what a scenario showed.
 func conclude(r *report.Result, s scenario, trials []trial) {
 	switch s.name {
 	case zipfPart:
@@ -135,7 +132,6 @@ func above(r *policylab.Result, period int) float64 {
 func aboveAtFirst(r *policylab.Result) float64 { return above(r, 0) }
 func aboveAtLast(r *policylab.Result) float64  { return above(r, len(r.Loads)-1) }
 
-// heavy is the table of figure 10.
 func heavy(trials []trial) *report.Table {
 	t := report.NewTable("", "policy", "servers above 40 %, at first", "at last", "over the best, at first", "at last", "keys moved, %", "in a late round, %")
 	for _, x := range trials {
@@ -206,7 +202,6 @@ func reportZipf(r *report.Result, trials []trial) {
 		report.Number(find(trials, namePlain).over(lastOverMean).Median), report.Number(find(trials, nameLibrary).over(lastOverMean).Median), report.Number(even))
 }
 
-// An event is a change of the pool.
 type event struct {
 	name, title string
 	from        int // the period in which it happens
@@ -234,7 +229,6 @@ func (e event) moved(r *policylab.Result) float64 { return movedBetween(r, e.fro
 func (e event) atOnce(r *policylab.Result) float64 { return r.Samples[e.from].MaxOverMean }
 func (e event) later(r *policylab.Result) float64  { return r.Samples[e.from+untilNext-1].MaxOverMean }
 
-// comings is a table of what each event came to.
 func comings(title string, trials []trial, cell func(trial, event) string) *report.Table {
 	header := []string{"policy"}
 	for _, e := range happenings() {

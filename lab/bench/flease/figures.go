@@ -26,7 +26,6 @@ type point struct {
 	Rate locks.Rate
 }
 
-// A contest is the turns of a run.
 type contest struct {
 	locks.Contest
 	run *report.Run

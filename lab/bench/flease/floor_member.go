@@ -65,7 +65,6 @@ type FloorConfig struct {
 	Members []string // addresses of all, in order
 }
 
-// startFloor starts the processes of the floor.
 func startFloor(ctx context.Context) (*group, error) {
 	addrs, err := process.FreePorts(proposers)
 	if err != nil {
@@ -125,7 +124,6 @@ func (m *FloorMember) Close() error {
 	return err
 }
 
-// run reads until the socket is closed.
 func (m *FloorMember) run() {
 	defer close(m.over)
 	in := make([]byte, floorSize)
@@ -159,7 +157,6 @@ func (m *FloorMember) look() {
 	}
 }
 
-// fill begins datagrams while there is room.
 func (m *FloorMember) fill() {
 	for i := range m.slots {
 		if m.left == 0 {
@@ -179,7 +176,6 @@ func (m *FloorMember) begin(i int) {
 	m.send(&m.slots[i])
 }
 
-// send sends a slot's datagram to both others.
 func (m *FloorMember) send(s *slot) {
 	s.sent = time.Now()
 	m.out[0], m.out[1] = asks, s.round

@@ -54,7 +54,6 @@ const (
 	nameZooKeeperSync = "ZooKeeper, fsync"
 )
 
-// acquisition describes what one acquisition is.
 func acquisition(name string) string {
 	return map[string]string{
 		nameFlease:        "a lease agreed upon by 2 of 3 processes, AcquireAll",
@@ -102,7 +101,6 @@ func roles() map[string]proc.Role {
 	return all
 }
 
-// options are the flags of this benchmark.
 type options struct {
 	warm int
 	turn time.Duration
@@ -162,7 +160,6 @@ func (o *options) run(ctx context.Context, r *report.Run) (err error) {
 	return f.conclude(r)
 }
 
-// sideBySide runs the parts in which lock services take part.
 func (c *contest) sideBySide(ctx context.Context, o *options, f *findings) error {
 	dir := c.run.Dir
 	c.Step("starting flease, etcd and ZooKeeper, three processes each")
@@ -266,7 +263,6 @@ func javaVersion(ctx context.Context) string {
 // memoryFiles is the name of a file system that no disk is behind.
 const memoryFiles = "tmpfs"
 
-// fileSystem names the file system of a directory.
 func fileSystem(dir string) string {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {
@@ -291,7 +287,6 @@ func startFlease(ctx context.Context, members int, lease time.Duration, sealed b
 	return &group{members: g, size: 3}, err
 }
 
-// Acquire has each process acquire its share.
 func (g *group) Acquire(_ context.Context, n int, name string) (locks.Turn, error) {
 	if err := fleasebench.Prepare(g.members, fleasebench.Order{Batch: n / len(g.members), Name: name, Group: g.size}); err != nil {
 		return locks.Turn{}, err
@@ -300,7 +295,6 @@ func (g *group) Acquire(_ context.Context, n int, name string) (locks.Turn, erro
 	return locks.Turn{Leases: b.Leases, Took: b.Took(), CPU: b.CPU}, err
 }
 
-// Release gives back what was acquired.
 func (g *group) Release(context.Context) error { return fleasebench.Release(g.members) }
 
 func (g *group) close() { g.members.Close() }

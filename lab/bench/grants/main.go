@@ -70,7 +70,6 @@ func roles() map[string]proc.Role {
 	return all
 }
 
-// options are the directory for files, and the length of a turn.
 type options struct {
 	dir  string
 	turn time.Duration
@@ -123,7 +122,7 @@ func (o options) openLeasehold(ctx context.Context) ([]locks.Entry, func(), erro
 		{Name: nameJoins, Batch: leases, Service: &sharers{system: s, limit: o.turn, clock: clock.New()}},
 		{Name: nameNewcomers, Batch: arriving, Service: &newcomers{system: s}},
 		{Name: nameLeases, Batch: leases, Service: &newcomers{system: s, owners: locks.Clients}},
-	}, s.close, nil
+	}, s.Close, nil
 }
 
 // openEtcd starts one cluster for four ways to use it.
@@ -148,7 +147,6 @@ func (o options) openEtcd(ctx context.Context) ([]locks.Entry, func(), error) {
 	}, e.Close, nil
 }
 
-// conclude adds a table, headlines, goals and losses.
 func conclude(r *report.Result, all []locks.Entry, turns [][]locks.Turn) {
 	t := report.NewTable("", "", "granted/s", "low", "high", "processors, µs each")
 	rates := make(map[string]float64)
@@ -166,7 +164,6 @@ func conclude(r *report.Result, all []locks.Entry, turns [][]locks.Turn) {
 	r.Want("more leases in a second than etcd grants", rates[nameLeases], "1/s", rates[nameLeases] > rates[nameEtcdLock])
 }
 
-// compare adds headlines for the peers that take part, and the losses.
 func compare(r *report.Result, rates map[string]float64, headline, ours string, peers ...string) {
 	for _, peer := range peers {
 		theirs, ok := rates[peer]

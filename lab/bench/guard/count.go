@@ -22,7 +22,6 @@ const (
 	batch       = 100 // over which allocations are counted
 )
 
-// A readiness is what a child says before it is traced.
 type readiness struct {
 	Thread      int     `json:"thread"` // that will work
 	Allocations float64 `json:"allocations"`
@@ -94,13 +93,11 @@ func allocations(once func()) float64 {
 	return least
 }
 
-// A cost is what a path costs each time.
 type cost struct {
 	Instructions int     `json:"instructions,omitempty"` // 0 if they could not be counted
 	Allocations  float64 `json:"allocations"`
 }
 
-// errNoTracing says that instructions cannot be counted here.
 var errNoTracing = errors.New("instructions cannot be counted here")
 
 // countLimit is how long a child may take before it is taken to hang, and traceLimit
@@ -112,10 +109,8 @@ const (
 	traceLimit = 20 * time.Second
 )
 
-// errBusy says that others want the processors, too.
 var errBusy = fmt.Errorf("%w: after %v not all paths were counted, since the machine is busy", errNoTracing, traceLimit)
 
-// errNotAsked says that instructions are not wanted.
 var errNotAsked = fmt.Errorf("%w: only allocations were asked for", errNoTracing)
 
 // countAll counts all paths. Those that it could not trace have no instructions,
@@ -157,7 +152,6 @@ func countAll(ctx context.Context, traced bool, step func(name string)) (map[str
 	return costs, untraced
 }
 
-// count starts a child for a path and counts what it does.
 func count(ctx context.Context, name string, traced bool) (c cost, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, countLimit, fmt.Errorf("%s: the child does not end in %v", name, countLimit))
 	defer cancel()

@@ -74,7 +74,7 @@ func run(ctx context.Context, r *report.Run, write bool) error {
 		if untraced != nil {
 			return untraced
 		}
-		if err := newRecord(costs).write(recordFile); err != nil {
+		if err := report.WriteJSON(recordFile, newRecord(costs)); err != nil {
 			return err
 		}
 	}
@@ -114,7 +114,6 @@ func compared(costs map[string]cost, recorded *record) *report.Table {
 // recordFile is where costs are recorded, in bench/.
 var recordFile = filepath.Join("guard", "recorded.json")
 
-// A record is what paths cost when it was written.
 type record struct {
 	Go     string          `json:"go"` // the release that built it
 	System string          `json:"system"`
@@ -145,10 +144,6 @@ func readRecord(file string) (*record, error) {
 		return nil, fmt.Errorf("%s: %w; go run ./guard -record in bench writes it again", file, err)
 	}
 	return &r, nil
-}
-
-func (r *record) write(file string) error {
-	return report.WriteJSON(file, r)
 }
 
 // fits reports why instructions cannot be compared with those of this program.

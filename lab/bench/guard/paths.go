@@ -31,11 +31,10 @@ type path struct {
 	start func(context.Context) (once func(), stop func(), err error)
 }
 
-// paths are those that are guarded.
 func paths() []path {
 	return []path{
-		{"nothing", func(context.Context) (func(), func(), error) { return func() {}, func() {}, nil }},
-		{"lookup.Find", startFind},
+		{"nothing", pure(func() (func(), error) { return func() {}, nil })},
+		{"lookup.Find", withOwner(find)},
 		{"owner.Check", withOwner(check)},
 		{"owner.Held", withOwner(held)},
 		{"leasemap.Map.Get", withOwner(mapGet)},
@@ -78,24 +77,15 @@ func withOwner(start func(context.Context, *loadgen.Local) (func(), error)) func
 	}
 }
 
-func startFind(ctx context.Context) (once, stop func(), err error) {
-	s, err := loadgen.StartLocal(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
+func find(ctx context.Context, s *loadgen.Local) (func(), error) {
 	l, err := s.Lookup(ctx)
-	if err != nil {
-		s.Close()
-		return nil, nil, err
-	}
 	names := s.Names()
 	i, sum := 0, 0
-	once = func() {
+	return func() {
 		addr, _ := l.Find(leasehold.KeyOf(names[i%len(names)]))
 		sum += len(addr)
 		i++
-	}
-	return once, func() { _ = l.Close(context.Background()); s.Close() }, nil
+	}, err
 }
 
 func check(_ context.Context, s *loadgen.Local) (func(), error) {
@@ -123,7 +113,6 @@ func held(_ context.Context, s *loadgen.Local) (func(), error) {
 	}, nil
 }
 
-// newMap returns a map that has all names.
 func newMap(ctx context.Context, s *loadgen.Local) (*leasemap.Map[int], []string, error) {
 	m, err := leasemap.New(leasemap.Config[int]{})
 	if err != nil {
@@ -360,7 +349,6 @@ func decodeRenewal() (func(), error) {
 // told is how many changes a lookup is told of at once.
 const told = 8
 
-// update is what it is told.
 func update() (*protocol.LookupReply, error) {
 	t, err := newTable()
 	if err != nil {

@@ -20,12 +20,11 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A session is an owner or a lookup.
 type session interface {
-	begin()                 // on the first connection
-	resume()                // on another one
-	leave() <-chan struct{} // in order; closed when the leader knows, or nil
-	end()
+	Begin()                 // on the first connection
+	Resume()                // on another one
+	Leave() <-chan struct{} // in order; closed when the leader has noticed, or nil
+	End()
 	listener() Listener
 }
 
@@ -44,7 +43,6 @@ type endpoint struct {
 	done     chan struct{}
 }
 
-// open starts new sessions.
 func (e *endpoint) open(streams int) error {
 	sessions := make([]session, streams)
 	for i := range sessions {
@@ -74,9 +72,9 @@ func (e *endpoint) serve(ctx context.Context, sessions []session) {
 			stopped := context.AfterFunc(ctx, c.Close)
 			for _, s := range sessions {
 				if begun {
-					s.resume()
+					s.Resume()
 				} else {
-					s.begin()
+					s.Begin()
 				}
 			}
 			begun = true
@@ -96,7 +94,6 @@ func (e *endpoint) serve(ctx context.Context, sessions []session) {
 	}
 }
 
-// connect opens a stream for each session.
 func (e *endpoint) connect(at int, sessions []session) (*Conn, error) {
 	managers := e.clients.Managers
 	c, err := Dial(managers[at%len(managers)], e.number, e.method, &e.clients.traffic)
@@ -138,7 +135,6 @@ func (e *endpoint) send(stream int, message []byte) {
 	}
 }
 
-// moveOn ends the connection if another manager leads.
 func (e *endpoint) moveOn(leader string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -154,7 +150,7 @@ const goodbyeLimit = 15 * time.Second
 func (e *endpoint) close(crash bool) {
 	for _, s := range e.current() {
 		if !crash {
-			if left := s.leave(); left != nil {
+			if left := s.Leave(); left != nil {
 				select {
 				case <-left:
 				case <-time.After(goodbyeLimit):
@@ -162,7 +158,7 @@ func (e *endpoint) close(crash bool) {
 				}
 			}
 		}
-		s.end()
+		s.End()
 	}
 	e.stop()
 	<-e.done
@@ -174,7 +170,6 @@ func (e *endpoint) current() []session {
 	return e.sessions
 }
 
-// An ownerSession is an owner on an endpoint.
 type ownerSession struct {
 	*Owner
 	tally  *tally
@@ -210,17 +205,8 @@ func ownerAddr(number int) string {
 	return fmt.Sprintf("10.%d.%d.%d:80", number>>16, number>>8&255, number&255)
 }
 
-func (s *ownerSession) begin()  { s.Begin() }
-func (s *ownerSession) resume() { s.Reconnected() }
-func (s *ownerSession) end()    { s.End() }
-func (s *ownerSession) leave() <-chan struct{} {
-	s.Leave()
-	return s.Left
-}
-
 func (s *ownerSession) listener() Listener { return Whole(s.receive) }
 
-// receive takes a message of the manager.
 func (s *ownerSession) receive(message []byte) {
 	var response leaseholdv1.HoldResponse
 	err := proto.Unmarshal(message, &response)
@@ -316,11 +302,14 @@ func (o *Owner) End() {
 	}
 }
 
-// Leave gives everything back. Left is closed when the leader knows.
-func (o *Owner) Leave() { o.step(machine.Leave{}) }
+// Leave gives everything back. It returns Left.
+func (o *Owner) Leave() <-chan struct{} {
+	o.step(machine.Leave{})
+	return o.Left
+}
 
-// Reconnected says that there is another connection.
-func (o *Owner) Reconnected() {
+// Resume goes on with another connection.
+func (o *Owner) Resume() {
 	o.step(machine.HungUp{})
 	o.wake()
 }

@@ -2,7 +2,6 @@ package loadgen
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/rpc"
@@ -77,7 +76,8 @@ func (l *LibraryOwners) join(ctx context.Context, number int, m *recordedOwner) 
 	m.Owner, err = owner.Join(ctx, owner.Config{
 		Namespace: leasehold.Namespace(l.Namespace), Managers: l.Managers,
 		Name: leasehold.OwnerID(fmt.Sprintf("%s-%05d", l.Name, number)), Addr: addr,
-		OnSuspend: m.onSuspend, OnResume: m.onResume, OnGrant: m.onGrant, OnRevoke: m.onRevoke,
+		OnSuspend: m.count(&m.suspended), OnResume: m.count(&m.resumed), OnGrant: m.count(&m.granted),
+		OnRevoke:    func(leases []leasehold.Lease, _ leasehold.Cause) { m.count(&m.revoked)(leases) },
 		DialOptions: []grpc.DialOption{grpc.WithChainStreamInterceptor(m.intercept)},
 	})
 	if err != nil || !l.Serve {
@@ -156,15 +156,7 @@ func later(a, b time.Time) time.Time {
 func (l *LibraryOwners) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), proc.EndLimit)
 	defer cancel()
-	var (
-		group sync.WaitGroup
-		errs  = make([]error, len(l.all))
-	)
-	for i, m := range l.all {
-		group.Go(func() { errs[i] = m.Owner.Close(ctx) })
-	}
-	group.Wait()
-	return errors.Join(errs...)
+	return proc.Each(len(l.all), func(i int) error { return l.all[i].Owner.Close(ctx) })
 }
 
 // Library is a process of owners. It is for one goroutine at a time.
@@ -215,7 +207,6 @@ type Renewal struct {
 	Suspended bool `json:"p,omitempty"`
 }
 
-// mark starts the measurements again.
 func (r *recorder) mark() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -257,34 +248,18 @@ func (r *recorder) reply(now time.Time, term, echo uint64) {
 	}
 }
 
-func (r *recorder) onSuspend(leases []leasehold.Lease) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.suspended += len(leases)
-}
-
-func (r *recorder) onResume(leases []leasehold.Lease) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.resumed += len(leases)
-	if r.resumedAt.IsZero() {
-		r.resumedAt = time.Now()
+// count returns a callback that adds leases to a counter.
+func (r *recorder) count(counter *int) func([]leasehold.Lease) {
+	return func(leases []leasehold.Lease) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		*counter += len(leases)
+		if counter == &r.resumed && r.resumedAt.IsZero() {
+			r.resumedAt = time.Now()
+		}
 	}
 }
 
-func (r *recorder) onGrant(leases []leasehold.Lease) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.granted += len(leases)
-}
-
-func (r *recorder) onRevoke(leases []leasehold.Lease, _ leasehold.Cause) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.revoked += len(leases)
-}
-
-// intercept records the messages of every stream.
 func (r *recorder) intercept(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	stream, err := open(ctx, desc, conn, method, opts...)
 	if err != nil {

@@ -48,16 +48,14 @@ type lookupSession struct {
 // maxStale is how old its proof may be, as the library has it.
 func (l *lookupSession) maxStale() time.Duration { return max(maxStale, 3*l.poll) }
 
-// begin sends the first request.
-func (l *lookupSession) begin() {
+func (l *lookupSession) Begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.timer = time.AfterFunc(time.Hour, l.resume)
+	l.timer = time.AfterFunc(time.Hour, l.Resume)
 	l.request()
 }
 
-// end sends no more.
-func (l *lookupSession) end() {
+func (l *lookupSession) End() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ended = true
@@ -66,11 +64,11 @@ func (l *lookupSession) end() {
 	}
 }
 
-// leave is end: a lookup says no goodbye.
-func (l *lookupSession) leave() <-chan struct{} { return nil }
+// Leave is End: a lookup sends no goodbye.
+func (l *lookupSession) Leave() <-chan struct{} { return nil }
 
-// resume sends the next request, or repeats one without a reply.
-func (l *lookupSession) resume() {
+// Resume sends the next request, or repeats one without a reply.
+func (l *lookupSession) Resume() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended {
@@ -116,7 +114,6 @@ var (
 
 func (l *lookupSession) listener() Listener { return &skimmer{receive: l.receive} }
 
-// receive takes a message of the manager.
 func (l *lookupSession) receive(u update) {
 	if u.lsn == 0 && u.echo == 0 {
 		l.tally.Strange.Add(1) // the manager does not lead, or refuses
@@ -200,7 +197,6 @@ type skimmer struct {
 	left   int // of it, still to come
 }
 
-// Take takes what arrives next.
 func (s *skimmer) Take(b []byte) {
 	for len(b) > 0 {
 		if missing := prefix - len(s.header); missing > 0 {
@@ -285,7 +281,6 @@ func Find(b []byte, path ...protowire.Number) (value uint64) {
 	return value
 }
 
-// find returns the value or the content of a field.
 func find(b []byte, want protowire.Number) (value uint64, content []byte, found bool) {
 	for len(b) > 0 {
 		number, value, content, n := nextField(b)

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/prometheus/procfs"
 
 	"github.com/leasehold-dev/leasehold/lab/bench/proc"
 	process "github.com/leasehold-dev/leasehold/server/proc"
@@ -177,7 +176,6 @@ func HaveZooKeeper() error {
 	return nil
 }
 
-// A zooKeeperConfig is that of one server.
 type zooKeeperConfig struct {
 	Index  int
 	Dir    string   // for its data
@@ -221,7 +219,6 @@ func startZooKeeper(ctx context.Context, c zooKeeperConfig) (*ZooKeeperMember, e
 	return m, nil
 }
 
-// write writes the server's configuration and returns the file.
 func (c zooKeeperConfig) write() (string, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return "", err
@@ -265,7 +262,6 @@ func (c zooKeeperConfig) text() (string, error) {
 	return b.String(), nil
 }
 
-// await polls the server until it leads or follows.
 func (m *ZooKeeperMember) await(ctx context.Context, client string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -310,7 +306,6 @@ func askZooKeeper(ctx context.Context, addr string) (ZooKeeperStatus, error) {
 	return parseZooKeeperStatus(io.LimitReader(conn, 4<<10))
 }
 
-// parseZooKeeperStatus reads the answer to srvr.
 func parseZooKeeperStatus(from io.Reader) (s ZooKeeperStatus, err error) {
 	lines := bufio.NewScanner(from)
 	for lines.Scan() {
@@ -327,12 +322,8 @@ func parseZooKeeperStatus(from io.Reader) (s ZooKeeperStatus, err error) {
 
 // CPUTime is that of Java.
 func (m *ZooKeeperMember) CPUTime() (time.Duration, error) {
-	p, err := procfs.NewProc(m.java.Process.Pid)
-	if err != nil {
-		return 0, err
-	}
-	stat, err := p.Stat()
-	return time.Duration(stat.CPUTime() * float64(time.Second)), err
+	used, err := proc.UsageOf(m.java.Process.Pid)
+	return time.Duration(used.CPU * float64(time.Second)), err
 }
 
 // Close asks Java to end, and kills it if it does not.

@@ -72,7 +72,6 @@ func costs(all []report.Standing, floor string) *report.Table {
 	return t
 }
 
-// conclude adds headlines, goals and losses.
 func conclude(r *report.Result, checks, maps map[string]report.Standing) {
 	of := func(s report.Standing) float64 { return s.Nanoseconds.Median }
 	for _, peer := range []string{nameSince, nameSession, nameSerializable, nameLinearizable, nameTimeToLive} {

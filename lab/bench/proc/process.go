@@ -14,17 +14,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/rpc"
 	"net/rpc/jsonrpc"
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
 )
 
 // Time limits, after which a process is taken to hang.
@@ -122,6 +125,12 @@ func (p *Process) call(method string, args, reply any, limit time.Duration) erro
 // Kill ends the process with SIGKILL. Close must follow.
 func (p *Process) Kill() { _ = p.cmd.Process.Kill() }
 
+// End kills the process and waits for it. It may be called again.
+func (p *Process) End() {
+	p.Kill()
+	p.Close()
+}
+
 // Terminate sends the process SIGTERM and waits until it has ended in order.
 func (p *Process) Terminate() error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -199,6 +208,20 @@ func Each(n int, do func(i int) error) error {
 		all.Go(func() error { return do(i) })
 	}
 	return all.Wait()
+}
+
+// A Cleanup ends what was started, the last first.
+type Cleanup []func()
+
+// Add adds a function to call in the end.
+func (c *Cleanup) Add(end func()) { *c = append(*c, end) }
+
+// Close calls all functions.
+func (c *Cleanup) Close() {
+	for _, end := range slices.Backward(*c) {
+		end()
+	}
+	*c = nil
 }
 
 // A tail keeps the end of what is written to it.
@@ -288,6 +311,37 @@ func Serve(ctx context.Context, role Role, config []byte) error {
 	case <-served:
 	case <-ctx.Done():
 	}
+	return nil
+}
+
+// A Server is a gRPC server on the loopback, for members to embed.
+type Server struct {
+	server *grpc.Server
+	addr   string
+	served chan struct{} // closed when it serves no more
+}
+
+// NewServer starts to serve.
+func NewServer(s *grpc.Server) (*Server, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = s.Serve(l) // until it is stopped
+	}()
+	return &Server{s, l.Addr().String(), served}, nil
+}
+
+// Addr is where it serves clients.
+func (s *Server) Addr() string { return s.addr }
+
+// Close ends the server.
+func (s *Server) Close() error {
+	s.server.Stop()
+	<-s.served
 	return nil
 }
 

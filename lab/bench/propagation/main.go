@@ -68,7 +68,6 @@ func run(ctx context.Context, r *report.Run, only int) (err error) {
 	return nil
 }
 
-// measure holds the contest at one size.
 func measure(ctx context.Context, r *report.Run, s size) (all []outcome, err error) {
 	bytes := 0
 	turns := heats(s)
@@ -85,16 +84,20 @@ func measure(ctx context.Context, r *report.Run, s size) (all []outcome, err err
 
 // heat runs the contestants that run at the same time.
 func heat(ctx context.Context, r *report.Run, s size, starters []starter, bytes int, limit time.Duration) ([]outcome, error) {
-	contestants, err := start(ctx, r.Dir, s, starters, func(name string) { r.Step("%v: %s has its listeners", s, name) })
-	if err != nil {
-		return nil, err
+	var contestants []*contestant
+	for _, e := range starters {
+		c, err := startContestant(ctx, r.Dir, s, e)
+		if err != nil {
+			return nil, err
+		}
+		defer c.end()
+		contestants = append(contestants, c)
+		r.Step("%v: %s has its listeners", s, e.name)
 	}
-	defer endAll(contestants)
 	rounds := s.rounds(r.Rounds)
 	return contest(ctx, contestants, rounds, bytes, limit, func(round int) { r.Step("%v, round %d of %d", s, round+1, rounds) })
 }
 
-// conclude adds tables, plots, headlines, goals and losses.
 func conclude(r *report.Run, all []size, found map[size][]outcome) {
 	t := report.NewTable("", "listeners", "", "bytes", "half of them, ms", "the last, ms", "low", "high", "times the push")
 	for _, s := range all {

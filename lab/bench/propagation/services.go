@@ -67,7 +67,6 @@ type service struct {
 	bytes int // of a message beside the value, for etcd
 }
 
-// A starter starts a service.
 type starter struct {
 	name  string
 	start func(ctx context.Context, dir string, s size) (*service, error)
@@ -232,13 +231,11 @@ func (s *ManagerMember) Close() error {
 	return s.m.Close(ctx)
 }
 
-// written is a batch that was handed to the store.
 type written struct {
 	Change
 	changes int
 }
 
-// timed reports batches.
 type timed struct {
 	store.Store
 	written chan<- written
@@ -256,9 +253,7 @@ func (t timed) Append(ctx context.Context, b *storage.Batch) (storage.Outcome, e
 // Pusher is a gRPC server that sends the same bytes to all listeners, and does nothing
 // else: what any server on gRPC must do. It is exported for net/rpc.
 type Pusher struct {
-	server *grpc.Server
-	addr   string
-	served chan struct{} // closed when it serves no more
+	*proc.Server
 
 	mu      sync.Mutex
 	number  uint64
@@ -278,24 +273,15 @@ func (raw) Unmarshal(grpcmem.BufferSlice, any) error { return nil }
 
 // startPusher listens. Its buffers are as small as a manager's, which suits many
 // connections.
-func startPusher(context.Context, struct{}) (*Pusher, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	p := &Pusher{
-		server: grpc.NewServer(grpc.ForceServerCodecV2(raw{}), grpc.ReadBufferSize(2<<10)), addr: l.Addr().String(),
-		served: make(chan struct{}), number: 1, streams: make(map[chan []byte]bool),
-	}
-	p.server.RegisterService(&grpc.ServiceDesc{
+func startPusher(context.Context, struct{}) (p *Pusher, err error) {
+	p = &Pusher{number: 1, streams: make(map[chan []byte]bool)}
+	server := grpc.NewServer(grpc.ForceServerCodecV2(raw{}), grpc.ReadBufferSize(2<<10))
+	server.RegisterService(&grpc.ServiceDesc{
 		ServiceName: "bench.Push", HandlerType: (*any)(nil),
 		Streams: []grpc.StreamDesc{{StreamName: "Listen", Handler: p.listen, ServerStreams: true, ClientStreams: true}},
 	}, p)
-	go func() {
-		defer close(p.served)
-		_ = p.server.Serve(l) // until it is stopped
-	}()
-	return p, nil
+	p.Server, err = proc.NewServer(server)
+	return p, err
 }
 
 // listen serves one stream: the number of the last change, and then what is pushed.
@@ -339,9 +325,6 @@ func message(number uint64, size int) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, 2, protowire.BytesType), make([]byte, rest))
 }
 
-// Addr is where it serves clients.
-func (p *Pusher) Addr() string { return p.addr }
-
 // Change pushes a change of so many bytes.
 func (p *Pusher) Change(bytes int, c *Change) error {
 	begin := time.Now()
@@ -353,12 +336,5 @@ func (p *Pusher) Change(bytes int, c *Change) error {
 		mailbox <- m
 	}
 	*c = Change{begin, p.number}
-	return nil
-}
-
-// Close ends the server.
-func (p *Pusher) Close() error {
-	p.server.Stop()
-	<-p.served
 	return nil
 }

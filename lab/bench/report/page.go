@@ -91,7 +91,6 @@ func Number(x float64) string {
 // Percent writes a share with its sign, as -12.0 %.
 func Percent(share float64) string { return fmt.Sprintf("%+.1f %%", 100*share) }
 
-// pageFile is the page, in the directory of the documents.
 const pageFile = "BENCHMARKS.md"
 
 // WritePage writes the page from all stored results. Benchmarks that did not run this
@@ -125,7 +124,6 @@ are goals that are not met.
 
 `
 
-// page returns the page.
 func page(all []*Result) string {
 	slices.SortFunc(all, func(a, b *Result) int {
 		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Benchmark, b.Benchmark))
@@ -161,7 +159,6 @@ func writeSummary(b *strings.Builder, all []*Result) {
 	}
 }
 
-// link is a link to the section of a result.
 func link(r *Result) string { return fmt.Sprintf("[%s](#%s)", r.Benchmark, anchor(heading(r))) }
 
 func heading(r *Result) string { return fmt.Sprintf("%d. %s", r.Number, r.Title) }

@@ -132,7 +132,6 @@ func Main(b Benchmark) {
 	os.Exit(code)
 }
 
-// options are the flags that all benchmarks have.
 type options struct {
 	rounds int
 	quick  bool
@@ -212,7 +211,6 @@ func (b *Benchmark) command(args []string) string {
 	return strings.Join(words, " ")
 }
 
-// main runs the benchmark and returns the exit code.
 func (b *Benchmark) main(ctx context.Context, args []string, out, errs io.Writer) int {
 	fail := func(err error, code int) int {
 		_, _ = fmt.Fprintf(errs, "%s: %v\n", b.Name, err) // the exit code is an error, too
@@ -258,7 +256,6 @@ func (b *Benchmark) run(ctx context.Context, o options, args []string, errs io.W
 	return r.Result, err
 }
 
-// publish prints the result, and stores it with -docs.
 func publish(r *Result, o options, out io.Writer) error {
 	if o.docs != "" {
 		if err := r.Store(o.docs); err != nil {

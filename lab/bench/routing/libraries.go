@@ -40,6 +40,19 @@ func addAll(servers int, add func(string)) error {
 // some are kinder.
 func goes() string { return address(1) }
 
+// leaveAndJoin is a change of a router: a server leaves if i is even, and joins again
+// if it is odd.
+func leaveAndJoin(leave, join func()) func(i int) error {
+	return func(i int) error {
+		if i%2 == 0 {
+			leave()
+		} else {
+			join()
+		}
+		return nil
+	}
+}
+
 // startStathat is stathat/consistent as it comes, with 20 points for each server.
 // It hashes with CRC-32, searches a sorted list, and looks into a map.
 func startStathat(_ context.Context, servers int) (*router, error) {
@@ -56,14 +69,7 @@ func startStathat(_ context.Context, servers int) (*router, error) {
 		}
 		return sum
 	}
-	c.change = func(i int) error {
-		if i%2 == 0 {
-			ring.Remove(goes())
-		} else {
-			ring.Add(goes())
-		}
-		return nil
-	}
+	c.change = leaveAndJoin(func() { ring.Remove(goes()) }, func() { ring.Add(goes()) })
 	return c, nil
 }
 
@@ -82,14 +88,8 @@ func startSerialx(_ context.Context, servers int) (*router, error) {
 			}
 			return sum
 		},
-		change: func(i int) error {
-			if i%2 == 0 {
-				current.Store(current.Load().RemoveNode(goes()))
-			} else {
-				current.Store(current.Load().AddNode(goes()))
-			}
-			return nil
-		},
+		change: leaveAndJoin(
+			func() { current.Store(current.Load().RemoveNode(goes())) }, func() { current.Store(current.Load().AddNode(goes())) }),
 	}, nil
 }
 
@@ -109,14 +109,9 @@ func startRendezvous(_ context.Context, servers int) (*router, error) {
 			}
 			return sum
 		},
-		change: func(i int) error { // it cannot be changed while it is read
-			if i%2 == 0 {
-				current.Store(rendezvous.New(append([]string{all[0]}, all[2:]...), xxhash.Sum64String))
-			} else {
-				current.Store(rendezvous.New(all, xxhash.Sum64String))
-			}
-			return nil
-		},
+		change: leaveAndJoin( // it cannot be changed while it is read
+			func() { current.Store(rendezvous.New(append([]string{all[0]}, all[2:]...), xxhash.Sum64String)) },
+			func() { current.Store(rendezvous.New(all, xxhash.Sum64String)) }),
 	}, nil
 }
 
@@ -137,14 +132,7 @@ func startLafikl(_ context.Context, servers int) (*router, error) {
 		}
 		return sum
 	}
-	c.change = func(i int) error {
-		if i%2 == 0 {
-			ring.Remove(goes())
-		} else {
-			ring.Add(goes())
-		}
-		return nil
-	}
+	c.change = leaveAndJoin(func() { ring.Remove(goes()) }, func() { ring.Add(goes()) })
 	return c, nil
 }
 
@@ -154,7 +142,6 @@ const (
 	nameConsistentLarge = "buraksezer/consistent, 64 for each server"
 )
 
-// member is a server's address.
 type member string
 
 func (m member) String() string { return string(m) }
@@ -204,14 +191,7 @@ func newConsistent(name string, servers, partitions int) *router {
 			}
 			return sum
 		},
-		change: func(i int) error {
-			if i%2 == 0 {
-				c.Remove(goes())
-			} else {
-				c.Add(member(goes()))
-			}
-			return nil
-		},
+		change: leaveAndJoin(func() { c.Remove(goes()) }, func() { c.Add(member(goes())) }),
 	}
 }
 
@@ -253,37 +233,39 @@ func leases(servers int) (*table.Table, error) {
 	return table.Restore(1, leasehold.Generation(len(starts)), b.Map())
 }
 
-func newIndex(servers int) (*keyindex.Index, int, error) {
+// newIndex returns a floor that has no find yet, and its index.
+func newIndex(name string, servers int) (*router, *keyindex.Index, error) {
 	leases, err := leases(servers)
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
 	starts := make([]leasehold.Key, 0, leases.Len())
 	for r := range leases.All() {
 		starts = append(starts, r.Start)
 	}
-	return keyindex.New(starts), len(starts), nil
+	return &router{name: name, pieces: len(starts), floor: true, close: nothing}, keyindex.New(starts), nil
 }
 
 // startIndex has the same ranges as the lookup, and says only which of them a
 // name is in: the least that anyone with such an index must pay.
 func startIndex(_ context.Context, servers int) (*router, error) {
-	index, pieces, err := newIndex(servers)
+	c, index, err := newIndex(nameIndex, servers)
 	if err != nil {
 		return nil, err
 	}
 	names := names()
-	return &router{name: nameIndex, pieces: pieces, floor: true, close: nothing, find: func(first, n int) (sum int) {
+	c.find = func(first, n int) (sum int) {
 		for i := range n {
 			sum += index.Find(leasehold.KeyOf(names[(first+i)%asked]))
 		}
 		return sum
-	}}, nil
+	}
+	return c, nil
 }
 
 // startBare is the same for those who know the key: no hash.
 func startBare(_ context.Context, servers int) (*router, error) {
-	index, pieces, err := newIndex(servers)
+	c, index, err := newIndex(nameBare, servers)
 	if err != nil {
 		return nil, err
 	}
@@ -291,10 +273,11 @@ func startBare(_ context.Context, servers int) (*router, error) {
 	for i, name := range names() {
 		keys[i] = leasehold.KeyOf(name)
 	}
-	return &router{name: nameBare, pieces: pieces, floor: true, close: nothing, find: func(first, n int) (sum int) {
+	c.find = func(first, n int) (sum int) {
 		for i := range n {
 			sum += index.Find(keys[(first+i)%asked])
 		}
 		return sum
-	}}, nil
+	}
+	return c, nil
 }

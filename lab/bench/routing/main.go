@@ -147,7 +147,6 @@ func startAll(ctx context.Context, r *report.Run, servers int) ([]*router, error
 	return there, failures[0]
 }
 
-// conclude makes tables, a plot, headlines and goals of it.
 func conclude(r *report.Run, all map[int][]*router) {
 	for _, servers := range sizes(r.Quick) {
 		r.Add(report.Section{Title: report.Thousands(float64(servers)) + " servers", Table: compared(all[servers])})
@@ -196,10 +195,8 @@ func plotOf(m mode, all map[int][]*router) *report.Plot {
 	for _, c := range all[usualServers] {
 		var points []report.Point
 		for _, servers := range sizes(false) {
-			for _, other := range all[servers] {
-				if other.name == c.name && other.summary(m).Turns > 0 {
-					points = append(points, report.PointOf(float64(servers), other.summary(m)))
-				}
+			if other := named(all[servers], c.name); other != nil && other.summary(m).Turns > 0 {
+				points = append(points, report.PointOf(float64(servers), other.summary(m)))
 			}
 		}
 		if len(points) > 0 {
@@ -210,12 +207,7 @@ func plotOf(m mode, all map[int][]*router) *report.Plot {
 }
 
 func named(routers []*router, name string) *router {
-	for _, c := range routers {
-		if c.name == name {
-			return c
-		}
-	}
-	return nil
+	return report.ByName(routers, func(c *router) string { return c.name })[name]
 }
 
 // headlines compare Find with every peer at 1,000 servers, and with the quickest

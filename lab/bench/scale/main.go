@@ -96,8 +96,8 @@ type size struct {
 	// rollout: managers are restarted as well, one after another, each with its share of the
 	// others.
 	rollout bool
-	// sparse: each owner has one range, as consistent hashing without virtual nodes gives it. Such a
-	// table is only restarted: of the quiet, those of the policy that is the default tell more.
+	// sparse: each owner has one range. Such a table is only restarted: of the quiet, those of the policy that is the
+	// default tell more.
 	sparse bool
 	// floor: a server that does nothing but answer is measured beside it.
 	floor bool
@@ -180,13 +180,9 @@ func (s size) timing() *leaseholdv1.Timing {
 	return &leaseholdv1.Timing{Lease: int64(t.Lease), Renew: int64(t.Renew), Drift: float64(t.Drift)}
 }
 
-// config is the namespace's.
 func (s size) config() *leaseholdv1.NamespaceConfig {
 	// Twice as many: one that is restarted may be there before the one before is gone.
 	c := &leaseholdv1.NamespaceConfig{Name: namespace, MaxOwners: uint32(2*s.owners + 64), Timing: s.timing()}
-	if s.sparse {
-		c.Policy, c.VirtualNodes = "consistent", 1
-	}
 	if s.virtualNodes > 0 {
 		c.Policy, c.VirtualNodes = "consistent", s.virtualNodes
 	}
@@ -232,7 +228,7 @@ func sizes(quick bool) []size {
 		{name: "25x", title: "25 times, with the papers' times", owners: 5000, lookups: 50_000, together: 5, grow: 2 * time.Minute, patient: true},
 		{
 			name: "25x-sparse", title: "25 times, the same with a range for each owner", owners: 5000, lookups: 50_000, together: 5, grow: time.Minute,
-			patient: true, sparse: true, restarts: 180 * time.Second, both: true,
+			patient: true, sparse: true, virtualNodes: 1, restarts: 180 * time.Second, both: true,
 		},
 	}
 }

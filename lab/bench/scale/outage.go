@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -54,7 +55,6 @@ type outageFinding struct {
 	terms       int           // since a manager leads; more than 1 if there was another failover
 }
 
-// renewals is the latency of renewals of valid leases.
 type renewals struct {
 	count          int
 	p50, p99, most time.Duration
@@ -91,12 +91,14 @@ type outageBed struct {
 	group   *proc.Managers
 	owners  *loadgen.Library
 	lookups *loadgen.Clients
-	losses  *lossCounter
+	losses  lossCounter
+
+	proc.Cleanup
 }
 
 func measureOutage(ctx context.Context, r *report.Run, s size) (*outageFinding, error) {
 	b := &outageBed{size: s, run: r}
-	defer b.close()
+	defer b.Close()
 	if err := b.start(ctx); err != nil {
 		return nil, err
 	}
@@ -115,27 +117,12 @@ func measureOutage(ctx context.Context, r *report.Run, s size) (*outageFinding, 
 	return f, b.conclude(ctx, f, before, leads)
 }
 
-func (b *outageBed) close() {
-	if b.losses != nil {
-		b.losses.close()
-	}
-	if b.lookups != nil {
-		b.lookups.Close()
-	}
-	if b.owners != nil {
-		b.owners.Kill() // without a drain, which takes long
-		b.owners.Close()
-	}
-	if b.group != nil {
-		b.group.Close()
-	}
-}
-
 // start brings up managers, owners and lookups, and waits until the table is complete.
 func (b *outageBed) start(ctx context.Context) (err error) {
 	if b.group, err = proc.StartManagers(ctx, b.managers, nil); err != nil {
 		return err
 	}
+	b.Add(b.group.Close)
 	if err := b.group.CreateNamespace(ctx, b.config()); err != nil {
 		return err
 	}
@@ -147,6 +134,7 @@ func (b *outageBed) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	b.Add(b.owners.End) // without a drain, which takes long
 	status, err := b.complete(ctx)
 	if err != nil {
 		return err
@@ -155,11 +143,12 @@ func (b *outageBed) start(ctx context.Context) (err error) {
 	if b.lookups, err = loadgen.StartClients(ctx, namespace, nil, b.group.Addrs()); err != nil {
 		return err
 	}
+	b.Add(b.lookups.Close)
 	growth := loadgen.Growth{Lookups: b.size.lookups, Together: b.together, Within: b.grow / 4, LSN: status.GetLsn()}
 	if _, err := b.lookups.Grow(growth); err != nil {
 		return err
 	}
-	b.losses = &lossCounter{}
+	b.Add(b.losses.close)
 	if err := b.losses.open(ctx, b.group.Addrs()); err != nil {
 		return err
 	}
@@ -230,10 +219,8 @@ func (b *outageBed) interrupt(ctx context.Context, f *outageFinding) (leads time
 	}
 	started := time.Now()
 	f.down = started.Sub(begun)
-	for _, m := range b.group.All {
-		if err := m.Start(); err != nil {
-			return leads, err
-		}
+	if err := b.group.Start(ctx); err != nil {
+		return leads, err
 	}
 	leader, err := b.group.Leader(ctx)
 	if err != nil {
@@ -299,7 +286,7 @@ func (b *outageBed) conclude(ctx context.Context, f *outageFinding, before *leas
 		return err
 	}
 	f.back = newRenewals(f.after.Renewals, leads, leads.Add(afterReturn))
-	f.losses, f.restored = b.losses.result()
+	f.losses, f.restored = int(b.losses.losses.Load()), int(b.losses.restored.Load())
 	leader, err := b.group.Leader(ctx)
 	if err != nil {
 		return err
@@ -308,9 +295,11 @@ func (b *outageBed) conclude(ctx context.Context, f *outageFinding, before *leas
 	if err != nil {
 		return err
 	}
-	for _, n := range status.GetNamespaces() {
-		f.waited = f.waited || n.GetName() == namespace && n.GetLsn() >= before.GetLsn()+gapLSNs
+	now, err := b.group.Namespace(ctx, namespace)
+	if err != nil {
+		return err
 	}
+	f.waited = now.GetLsn() >= before.GetLsn()+gapLSNs
 	terms := make(map[uint64]bool)
 	for _, l := range status.GetLeaderships() {
 		if l.GetLeader() != "" && !l.GetAt().AsTime().Before(leads) {
@@ -336,17 +325,21 @@ func (f *outageFinding) wait() time.Duration {
 	return protocol.DefaultTiming().Hold()
 }
 
-// A lossCounter is some lookups of the library.
 type lossCounter struct {
-	all []*lookup.Lookup
-
-	mu               sync.Mutex
-	losses, restored int
+	all              []*lookup.Lookup
+	losses, restored atomic.Int64
 }
 
 func (c *lossCounter) open(ctx context.Context, addrs []string) error {
 	for range libraryLookups {
-		l, err := lookup.Open(ctx, lookup.Config{Namespace: namespace, Managers: addrs, OnLoss: c.onLoss, OnContact: c.onContact})
+		l, err := lookup.Open(ctx, lookup.Config{
+			Namespace: namespace, Managers: addrs, OnLoss: func(losses []leasehold.Loss) { c.losses.Add(int64(len(losses))) },
+			OnContact: func(contact lookup.Contact) {
+				if !contact.Lost {
+					c.restored.Add(1)
+				}
+			},
+		})
 		if err != nil {
 			return err
 		}
@@ -355,33 +348,12 @@ func (c *lossCounter) open(ctx context.Context, addrs []string) error {
 	return nil
 }
 
-func (c *lossCounter) onLoss(losses []leasehold.Loss) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.losses += len(losses)
-}
-
-func (c *lossCounter) onContact(contact lookup.Contact) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !contact.Lost {
-		c.restored++
-	}
-}
-
-func (c *lossCounter) result() (losses, restored int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.losses, c.restored
-}
-
 func (c *lossCounter) close() {
 	for _, l := range c.all {
 		_ = l.Close(context.Background()) // it only fails if it was closed already
 	}
 }
 
-// addOutage reports an outage of all managers.
 func addOutage(r *report.Result, f *outageFinding) {
 	t := report.NewTable("", "measured from when a manager leads", "")
 	t.Add("ranges in the table", f.ranges)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"sync"
 	"time"
@@ -21,7 +20,6 @@ import (
 
 const namespace = "scale"
 
-// A testbed is a group of managers and its clients.
 type testbed struct {
 	size
 	run     *report.Run
@@ -30,18 +28,21 @@ type testbed struct {
 	clients *loadgen.Clients
 	empty   float64                   // the manager's memory before anybody came
 	before  map[*proc.Manager]float64 // seconds of a core that they used before they were restarted
+
+	proc.Cleanup
 }
 
 func newTestbed(ctx context.Context, r *report.Run, s size) (_ *testbed, err error) {
 	t := &testbed{size: s, run: r, before: map[*proc.Manager]float64{}}
 	defer func() {
 		if err != nil {
-			t.close()
+			t.Close()
 		}
 	}()
 	if t.group, err = proc.StartManagers(ctx, max(1, s.managers), nil); err != nil {
 		return nil, err
 	}
+	t.Add(t.group.Close)
 	if t.manager, err = t.group.Leader(ctx); err != nil {
 		return nil, err
 	}
@@ -53,8 +54,11 @@ func newTestbed(ctx context.Context, r *report.Run, s size) (_ *testbed, err err
 		return nil, err
 	}
 	t.empty = used.Memory
-	t.clients, err = loadgen.StartClients(ctx, namespace, t.asked(), t.followed())
-	return t, err
+	if t.clients, err = loadgen.StartClients(ctx, namespace, t.asked(), t.followed()); err != nil {
+		return nil, err
+	}
+	t.Add(t.clients.Close)
+	return t, nil
 }
 
 // asked are the managers that owners ask for leases: the leader, or all if that will change.
@@ -77,15 +81,6 @@ func (t *testbed) followed() (addrs []string) {
 		}
 	}
 	return addrs
-}
-
-func (t *testbed) close() {
-	if t.clients != nil {
-		t.clients.Close()
-	}
-	if t.group != nil {
-		t.group.Close()
-	}
 }
 
 // settled waits until there are so many, every key has its owner, and every lookup
@@ -183,13 +178,11 @@ func (t *testbed) quiet(ctx context.Context, rounds int) (all []load, err error)
 	return all, nil
 }
 
-// wait lets a window pass.
 func (t *testbed) wait(ctx context.Context) error {
 	_, window := t.windows(1)
 	return proc.Pause(ctx, window)
 }
 
-// A finding is what became of one size.
 type finding struct {
 	size
 	memory float64 // of the leader, in bytes for each client
@@ -207,14 +200,12 @@ type finding struct {
 	wrong                         error // why it is not whole in the end
 }
 
-// A step is how it was with fewer of them.
 type step struct {
 	clients       int
 	quiet, failed load
 	perMinute     float64 // failures
 }
 
-// measure finds out about one size.
 func measure(ctx context.Context, r *report.Run, s size) (*finding, error) {
 	f := &finding{size: s}
 	if s.floor {
@@ -228,7 +219,7 @@ func measure(ctx context.Context, r *report.Run, s size) (*finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer t.close()
+	defer t.Close()
 	r.Step("%s: %d owners and %d lookups come", s.name, s.owners, s.lookups)
 	if err := t.grow(ctx, f); err != nil {
 		return nil, err
@@ -310,7 +301,6 @@ func (t *testbed) fail(ctx context.Context, owners, lookups int) (step, error) {
 	return s, err
 }
 
-// restart restarts all clients.
 func (t *testbed) restart(ctx context.Context, f *finding) (err error) {
 	if t.restarts == 0 {
 		return nil
@@ -322,28 +312,24 @@ func (t *testbed) restart(ctx context.Context, f *finding) (err error) {
 		f.ownersRestart, f.lookupsRestart, f.restarted = l, l, time.Since(begun)
 		return err
 	}
-	all := loadgen.Restart{Owners: t.owners, Lookups: t.lookups, Together: t.together, Within: t.restarts}
-	restart := func(r loadgen.Restart) (load, error) {
-		return t.during(func() error {
-			_, err := t.clients.Restart(r)
+	restart := func(what string, owners, lookups int) (load, error) {
+		l, err := t.during(func() error {
+			_, err := t.clients.Restart(loadgen.Restart{Owners: owners, Lookups: lookups, Together: t.together, Within: t.restarts})
 			return err
 		})
+		f.restarted = time.Since(begun)
+		t.run.Step("%s: %s restarted: %.0f %% of a core", t.name, what, l.CPU)
+		return l, err
 	}
 	if t.both {
-		f.ownersRestart, err = restart(all)
-		f.lookupsRestart, f.restarted = f.ownersRestart, time.Since(begun)
-		t.run.Step("%s: restarted: %.0f %% of a core", t.name, f.ownersRestart.CPU)
+		f.ownersRestart, err = restart("all", t.owners, t.lookups)
+		f.lookupsRestart = f.ownersRestart
 		return err
 	}
-	owners, lookups := all, all
-	owners.Lookups, lookups.Owners = 0, 0
-	if f.ownersRestart, err = restart(owners); err != nil {
+	if f.ownersRestart, err = restart("owners", t.owners, 0); err != nil {
 		return err
 	}
-	t.run.Step("%s: owners restarted: %.0f %% of a core", t.name, f.ownersRestart.CPU)
-	f.lookupsRestart, err = restart(lookups)
-	f.restarted = time.Since(begun)
-	t.run.Step("%s: lookups restarted: %.0f %% of a core", t.name, f.lookupsRestart.CPU)
+	f.lookupsRestart, err = restart("lookups", 0, t.lookups)
 	return err
 }
 
@@ -407,24 +393,16 @@ const roleEcho = "echo"
 // Echo is that server. It is exported for net/rpc.
 type Echo struct {
 	leaseholdv1.UnimplementedLookupServiceServer
-	server *grpc.Server
-	addr   string
-	served chan struct{} // closed when it serves no more
+	*proc.Server
 }
 
 // startEcho listens, with the options of a manager.
-func startEcho(context.Context, struct{}) (*Echo, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	e := &Echo{server: grpc.NewServer(wire.ServerOptions()...), addr: l.Addr().String(), served: make(chan struct{})}
-	leaseholdv1.RegisterLookupServiceServer(e.server, e)
-	go func() {
-		defer close(e.served)
-		_ = e.server.Serve(l) // until it is stopped
-	}()
-	return e, nil
+func startEcho(context.Context, struct{}) (e *Echo, err error) {
+	e = &Echo{}
+	server := grpc.NewServer(wire.ServerOptions()...)
+	leaseholdv1.RegisterLookupServiceServer(server, e)
+	e.Server, err = proc.NewServer(server)
+	return e, err
 }
 
 // Follow answers every request that an empty table is the newest.
@@ -439,16 +417,6 @@ func (e *Echo) Follow(stream grpc.BidiStreamingServer[leaseholdv1.FollowRequest,
 			return err
 		}
 	}
-}
-
-// Addr is where it serves clients.
-func (e *Echo) Addr() string { return e.addr }
-
-// Close ends the server.
-func (e *Echo) Close() error {
-	e.server.Stop()
-	<-e.served
-	return nil
 }
 
 // floor measures it with as many clients as a size has, all of them lookups that poll so

@@ -23,8 +23,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/credentials"
-
 	"github.com/leasehold-dev/leasehold/lab/bench/proc"
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
 )
@@ -61,7 +59,7 @@ func main() {
 func run(ctx context.Context, r *report.Run) error {
 	r.Expect(1 + len(r.Parts)*r.Rounds)
 	s, err := startSite(ctx, r.Dir)
-	defer s.close()
+	defer s.Close()
 	if err != nil {
 		return err
 	}
@@ -75,15 +73,11 @@ func run(ctx context.Context, r *report.Run) error {
 	return s.floods(ctx, r, r.Parts[1:])
 }
 
-// renewals compares how many renewals a second the two managers give.
 func (s *site) renewals(ctx context.Context, r *report.Run) error {
 	groups := make([]renewers, 2)
-	for i, m := range []struct {
-		addr        string
-		credentials func(owner int) (credentials.TransportCredentials, error)
-	}{{s.plain.All[0].Member.Addr, plainText}, {s.guarded.All[0].Member.Addr, s.ownerCredentials}} {
+	for i, m := range []*proc.Managers{s.plain, s.guarded} {
 		var err error
-		groups[i], err = newRenewers(ctx, m.addr, m.credentials)
+		groups[i], err = s.newRenewers(ctx, m)
 		defer groups[i].close()
 		if err != nil {
 			return err
@@ -118,7 +112,7 @@ func (s *site) floods(ctx context.Context, r *report.Run, kinds []string) error 
 	if len(kinds) == 0 {
 		return nil
 	}
-	g, err := newRenewers(ctx, s.guarded.All[0].Member.Addr, s.ownerCredentials)
+	g, err := s.newRenewers(ctx, s.guarded)
 	defer func() { g.close() }()
 	if err != nil {
 		return err

@@ -26,7 +26,8 @@ const namespace leasehold.Namespace = "security"
 type site struct {
 	dir            string
 	plain, guarded *proc.Managers
-	keepers        []*secure.Keeper
+
+	proc.Cleanup
 }
 
 // ownerName is the name of an owner. The last one floods.
@@ -45,10 +46,12 @@ func startSite(ctx context.Context, dir string) (s *site, err error) {
 	if s.plain, err = proc.StartManagers(ctx, 1, nil); err != nil {
 		return s, err
 	}
+	s.Add(s.plain.Close)
 	s.guarded, err = proc.StartManagers(ctx, 1, operator, "--tls-dir", s.file("manager", "m1"), "--access", s.file("access.yaml"))
 	if err != nil {
 		return s, err
 	}
+	s.Add(s.guarded.Close)
 	for _, m := range []*proc.Managers{s.plain, s.guarded} {
 		if err := m.CreateNamespace(ctx, &leaseholdv1.NamespaceConfig{Name: string(namespace)}); err != nil {
 			return s, err
@@ -57,7 +60,6 @@ func startSite(ctx context.Context, dir string) (s *site, err error) {
 	return s, nil
 }
 
-// certify makes certificates for a manager, an operator, and the owners.
 func (s *site) certify() error {
 	parties := []pki.Party{
 		{Role: pki.Manager, Name: "m1", Hosts: []string{"127.0.0.1"}},
@@ -74,35 +76,17 @@ func (s *site) file(parts ...string) string {
 	return filepath.Join(append([]string{s.dir}, parts...)...)
 }
 
-// credentials are those of a party.
 func (s *site) credentials(party ...string) (credentials.TransportCredentials, error) {
 	k, err := openKeeper(s.file(party...))
 	if err != nil {
 		return nil, err
 	}
-	s.keepers = append(s.keepers, k)
+	s.Add(k.Close)
 	return k.Client(), nil
 }
 
 func openKeeper(dir string) (*secure.Keeper, error) {
 	return secure.Open(secure.Config{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), Roots: filepath.Join(dir, "ca.crt")})
-}
-
-func (s *site) ownerCredentials(i int) (credentials.TransportCredentials, error) {
-	return s.credentials("owner", string(namespace), ownerName(i))
-}
-
-func plainText(int) (credentials.TransportCredentials, error) { return nil, nil }
-
-func (s *site) close() {
-	for _, m := range []*proc.Managers{s.plain, s.guarded} {
-		if m != nil {
-			m.Close()
-		}
-	}
-	for _, k := range s.keepers {
-		k.Close()
-	}
 }
 
 const roleFlood = "flood"
@@ -111,7 +95,6 @@ const roleFlood = "flood"
 // measure the flood itself.
 const floodWidth = 64
 
-// floods are the kinds of floods.
 var floods = []string{"messages", "calls", "connections"}
 
 // FloodConfig is that of a flood.
@@ -123,7 +106,6 @@ type FloodConfig struct {
 
 // Flood is an identity that sends too much. It is exported for net/rpc.
 type Flood struct {
-	FloodConfig
 	keeper  *secure.Keeper
 	stop    context.CancelFunc
 	running sync.WaitGroup
@@ -145,8 +127,8 @@ func startFlood(_ context.Context, c FloodConfig) (*Flood, error) {
 	if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19); err != nil {
 		return nil, err
 	}
-	once, ok := map[string]func(*Flood, context.Context, int, func()){
-		"messages": (*Flood).messages, "calls": (*Flood).calls, "connections": (*Flood).connections,
+	flood, ok := map[string]func(context.Context, *renewer, func()){
+		"messages": messages, "calls": calls, "connections": connections,
 	}[c.Kind]
 	if !ok {
 		return nil, errors.New("there is no flood of " + c.Kind)
@@ -155,16 +137,18 @@ func startFlood(_ context.Context, c FloodConfig) (*Flood, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Flood{FloodConfig: c, keeper: keeper}
 	ctx, stop := context.WithCancel(context.Background())
-	f.stop = stop
+	f := &Flood{keeper: keeper, stop: stop}
 	var begun sync.WaitGroup
 	for i := range floodWidth {
 		begun.Add(1)
 		began := sync.OnceFunc(begun.Done)
 		f.running.Go(func() {
 			for ctx.Err() == nil {
-				once(f, ctx, i, began)
+				if r, err := newRenewer(ctx, c.Manager, keeper.Client(), filepath.Base(c.Identity), i); err == nil {
+					flood(ctx, r, began)
+					r.close()
+				}
 			}
 			began()
 		})
@@ -182,12 +166,7 @@ func (f *Flood) Close() error {
 }
 
 // messages sends requests without a pause, on streams that stay.
-func (f *Flood) messages(ctx context.Context, i int, begun func()) {
-	r, err := f.connect(ctx, i)
-	if err != nil {
-		return
-	}
-	defer r.close()
+func messages(_ context.Context, r *renewer, begun func()) {
 	if _, err := r.renew(); err != nil {
 		return
 	}
@@ -199,19 +178,14 @@ func (f *Flood) messages(ctx context.Context, i int, begun func()) {
 			}
 		}
 	}()
-	for err == nil {
+	for err := error(nil); err == nil; {
 		r.request.Seq++
 		err = r.stream.Send(wire.FromLeaseRequest(&r.request))
 	}
 }
 
 // calls begins streams, on a connection that stays.
-func (f *Flood) calls(ctx context.Context, i int, begun func()) {
-	r, err := f.connect(ctx, i)
-	if err != nil {
-		return
-	}
-	defer r.close()
+func calls(ctx context.Context, r *renewer, begun func()) {
 	for ctx.Err() == nil {
 		if _, err := r.renew(); err != nil && r.conn.GetState().String() != "READY" {
 			return
@@ -224,16 +198,7 @@ func (f *Flood) calls(ctx context.Context, i int, begun func()) {
 }
 
 // connections connects, renews once and closes the connection.
-func (f *Flood) connections(ctx context.Context, i int, begun func()) {
-	r, err := f.connect(ctx, i)
-	if err != nil {
-		return
-	}
-	defer r.close()
+func connections(_ context.Context, r *renewer, begun func()) {
 	_, _ = r.renew() // it may be refused by now
 	begun()
-}
-
-func (f *Flood) connect(ctx context.Context, i int) (*renewer, error) {
-	return newRenewer(ctx, f.Manager, f.keeper.Client(), filepath.Base(f.Identity), i)
 }
