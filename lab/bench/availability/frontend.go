@@ -88,7 +88,6 @@ func (f *frontends) operate(ctx context.Context, i int, key leasehold.Key) error
 }
 
 type operation struct {
-	key   int
 	begun time.Time
 	took  time.Duration
 }
@@ -120,7 +119,7 @@ func (f *frontends) work(ctx context.Context, n int, pause time.Duration, own bo
 				}
 				begun := time.Now()
 				err := f.operate(ctx, i, key)
-				c.note(operation{i, begun, time.Since(begun)}, err)
+				c.note(operation{begun, time.Since(begun)}, err)
 			}
 		})
 	}

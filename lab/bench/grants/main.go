@@ -5,9 +5,6 @@
 //
 //	cd lab/bench && go run ./grants          all of it, in minutes
 //	cd lab/bench && go run ./grants -quick   short and rough
-//
-// All services keep what they grant in three processes, on disk: the manager's store
-// is a cluster of etcd of its own, as large as that of etcd's clients.
 package main
 
 import (

@@ -1,13 +1,11 @@
 // Command guard counts what the hot paths cost, in instructions and allocations,
-// and compares it with what was recorded. Time is too noisy for that; these are
-// the same on a busy machine.
+// and compares it with what was recorded.
 //
 //	cd lab/bench && go run ./guard           counts, and compares
 //	cd lab/bench && go run ./guard -record   writes down what it costs now
 //
-// It says which paths cost more than 10 % more instructions than recorded, or any
-// allocation more. The test of this package fails for allocations alone. Record anew
-// after a change that is worth it, and say in the commit what it buys.
+// The test of this package fails for allocations alone. After -record, the commit
+// message gives the reason.
 //
 // # How instructions are counted
 //

@@ -7,7 +7,7 @@
 // knows the age of its proof; it discards the table. Both speak HTTP/2 frames on a
 // [Conn], which costs a goroutine and a few kB.
 //
-// [Library] is owners of the owner library, which reconnect exactly as those of an
+// [LibraryOwners] are owners of the owner library, which reconnect exactly as those of an
 // application do. [Local] is one of them with its manager in the same process.
 package loadgen
 

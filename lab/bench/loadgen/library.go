@@ -159,23 +159,9 @@ func (l *LibraryOwners) Close() error {
 	return proc.Each(len(l.all), func(i int) error { return l.all[i].Owner.Close(ctx) })
 }
 
-// Library is a process of owners. It is for one goroutine at a time.
-type Library struct{ *proc.Process }
-
-// StartLibrary returns when all owners have joined.
-func StartLibrary(ctx context.Context, config LibraryConfig) (*Library, error) {
-	p, err := proc.Start(ctx, roleLibrary, config)
-	return &Library{p}, err
-}
-
-// Mark remembers the leases of all owners, and starts the measurements again.
-func (l *Library) Mark() error { return l.Call("Mark", nil, nil) }
-
-// Report returns the state of all owners, with all renewals since the mark if that
-// is wanted.
-func (l *Library) Report(renewals bool) (out Report, err error) {
-	err = l.Call("Report", renewals, &out)
-	return out, err
+// StartLibrary starts a process of [LibraryOwners], and returns when all have joined.
+func StartLibrary(ctx context.Context, config LibraryConfig) (*proc.Process, error) {
+	return proc.Start(ctx, roleLibrary, config)
 }
 
 // A recorder measures one owner: by its messages, and by the callbacks of the library. It is safe for concurrent use.

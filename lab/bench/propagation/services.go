@@ -73,40 +73,37 @@ type starter struct {
 }
 
 func starters() []starter {
-	return []starter{{nameLeasehold, startLeasehold}, {nameEtcd, startEtcd}, {namePush, startPush}}
+	return []starter{
+		{nameLeasehold, func(ctx context.Context, _ string, s size) (*service, error) {
+			return startProcess(ctx, roleManager, s.listeners+few, true)
+		}},
+		{nameEtcd, startEtcd},
+		{namePush, func(ctx context.Context, _ string, _ size) (*service, error) {
+			return startProcess(ctx, rolePusher, nil, false)
+		}},
+	}
 }
 
-// startProcess starts a service that is a process with a method Change.
-func startProcess(ctx context.Context, role string, config any) (*service, *proc.Process, error) {
+// startProcess starts a service that is a process with a method Change, and with a
+// method Undo if a change has to be undone.
+func startProcess(ctx context.Context, role string, config any, undo bool) (*service, error) {
 	p, err := proc.Start(ctx, role, config)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	s := &service{
-		change: func(_ context.Context, bytes int) (c Change, err error) {
-			err = p.Call("Change", bytes, &c)
-			return c, err
-		},
-		addr: p.Addr, close: p.Close,
+	s := &service{addr: p.Addr, close: p.Close}
+	s.change = func(_ context.Context, bytes int) (c Change, err error) {
+		err = p.Call("Change", bytes, &c)
+		return c, err
 	}
-	return s, p, nil
-}
-
-func startLeasehold(ctx context.Context, _ string, s size) (*service, error) {
-	served, p, err := startProcess(ctx, roleManager, s.listeners+few)
-	if err == nil {
-		served.undo = func() (uint64, error) {
+	if undo {
+		s.undo = func() (uint64, error) {
 			var c Change
 			err := p.Call("Undo", nil, &c)
 			return c.Number, err
 		}
 	}
-	return served, err
-}
-
-func startPush(ctx context.Context, _ string, _ size) (*service, error) {
-	s, _, err := startProcess(ctx, rolePusher, nil)
-	return s, err
+	return s, nil
 }
 
 const etcdKey = "table"

@@ -89,7 +89,7 @@ type outageBed struct {
 	size
 	run     *report.Run
 	group   *proc.Managers
-	owners  *loadgen.Library
+	owners  *proc.Process
 	lookups *loadgen.Clients
 	losses  lossCounter
 
@@ -161,7 +161,7 @@ func (b *outageBed) complete(ctx context.Context) (status *leaseholdv1.Namespace
 		if status, err = b.group.Namespace(ctx, namespace); err != nil {
 			return err
 		}
-		report, err := b.owners.Report(false)
+		report, err := b.report(false)
 		if err != nil {
 			return err
 		}
@@ -171,6 +171,13 @@ func (b *outageBed) complete(ctx context.Context) (status *leaseholdv1.Namespace
 		return nil
 	})
 	return status, err
+}
+
+// report returns the state of all owners, with all renewals since the mark if that is
+// wanted.
+func (b *outageBed) report(renewals bool) (out loadgen.Report, err error) {
+	err = b.owners.Call("Report", renewals, &out)
+	return out, err
 }
 
 // contact reports lookups without contact as an error.
@@ -184,14 +191,14 @@ func (b *outageBed) contact() error {
 
 // baseline measures renewals while nothing happens, and returns the state of the namespace.
 func (b *outageBed) baseline(ctx context.Context, f *outageFinding) (*leaseholdv1.NamespaceStatus, error) {
-	if err := b.owners.Mark(); err != nil {
+	if err := b.owners.Call("Mark", nil, nil); err != nil {
 		return nil, err
 	}
 	begun := time.Now()
 	if err := proc.Pause(ctx, quietBefore); err != nil {
 		return nil, err
 	}
-	report, err := b.owners.Report(true)
+	report, err := b.report(true)
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +209,7 @@ func (b *outageBed) baseline(ctx context.Context, f *outageFinding) (*leaseholdv
 	}
 	f.ranges = int(status.GetRanges())
 	b.run.Step("%s: %d ranges; a renewal takes %v, p99 %v", b.name, f.ranges, f.quiet.p50, f.quiet.p99)
-	return status, b.owners.Mark()
+	return status, b.owners.Call("Mark", nil, nil)
 }
 
 // interrupt kills all managers, starts them again after the outage, and returns when one of them began to lead.
@@ -250,7 +257,7 @@ func (b *outageBed) recover(ctx context.Context, f *outageFinding, leads time.Ti
 		return err
 	}
 	for {
-		report, err := b.owners.Report(false)
+		report, err := b.report(false)
 		if err != nil {
 			return err
 		}
@@ -282,7 +289,7 @@ func (b *outageBed) recover(ctx context.Context, f *outageFinding, leads time.Ti
 
 // conclude compares the end with the time before the outage.
 func (b *outageBed) conclude(ctx context.Context, f *outageFinding, before *leaseholdv1.NamespaceStatus, leads time.Time) (err error) {
-	if f.after, err = b.owners.Report(true); err != nil {
+	if f.after, err = b.report(true); err != nil {
 		return err
 	}
 	f.back = newRenewals(f.after.Renewals, leads, leads.Add(afterReturn))
