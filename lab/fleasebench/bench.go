@@ -5,16 +5,12 @@ package fleasebench
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os/exec"
 	"slices"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/flease"
-	"github.com/leasehold-dev/leasehold/server/proc"
+	"github.com/leasehold-dev/leasehold/lab/bench/proc"
 )
 
 // Config is what is measured.
@@ -49,126 +45,57 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// Run measures. Each member is a process that the command starts, which must call
-// [RunMember]; errs is its standard error.
-func Run(ctx context.Context, cfg Config, command []string, errs io.Writer) (Report, error) {
-	g, err := start(ctx, &cfg, command, errs)
-	defer g.stop()
+// Run measures. Each member is this program with the arguments of the role, which must
+// run [StartMember].
+func Run(ctx context.Context, cfg Config, role string) (Report, error) {
+	g, err := Start(ctx, role, cfg.Members, MemberConfig{
+		Lease: cfg.Lease, Epsilon: 100 * time.Millisecond, Sealed: cfg.Sealed, TCP: cfg.TCP,
+		GCPercent: 400, // the members share the processors of one computer
+	})
 	if err != nil {
 		return Report{}, err
 	}
-	if _, err := g.await(); err != nil { // all are ready
-		return Report{}, err
-	}
+	defer g.Close()
 	var took []time.Duration
 	var sum, used time.Duration
-	proposers := g[:cfg.Proposers]
-	for range cfg.Batches {
-		before, err := g.order(measureCPU)
+	leases := 0.0
+	for i := range cfg.Batches {
+		b, cpu, err := batch(g, cfg, fmt.Sprintf("b%d", i+1))
 		if err != nil {
 			return Report{}, err
 		}
-		began := time.Now()
-		if _, err := proposers.order(acquire); err != nil {
-			return Report{}, err
-		}
-		took = append(took, time.Since(began))
-		sum += took[len(took)-1]
-		after, err := g.order(measureCPU)
-		if err != nil {
-			return Report{}, err
-		}
-		used += after - before
-		if _, err := proposers.order(release); err != nil {
-			return Report{}, err
-		}
+		took = append(took, b.Took())
+		sum += b.Took()
+		used += cpu
+		leases += float64(b.Leases)
 	}
 	slices.Sort(took)
-	leases := float64(cfg.Proposers * cfg.Leases * cfg.Batches)
 	return Report{
 		Config: cfg, Seconds: sum.Seconds(), LeasesPerSecond: leases / sum.Seconds(), CPUMicros: used.Seconds() * 1e6 / leases,
 		BatchMillisP50: millis(took[len(took)/2]), BatchMillisMax: millis(took[len(took)-1]),
 	}, nil
 }
 
-func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// A process is a member, as its parent sees it.
-type process struct {
-	command *exec.Cmd
-	input   io.Closer
-	orders  *json.Encoder
-	answers *json.Decoder
-}
-
-type group []*process
-
-// start starts the members. Those that were started are returned with an error, too.
-func start(ctx context.Context, cfg *Config, command []string, errs io.Writer) (group, error) {
-	addrs, err := proc.FreePorts(cfg.Members)
+// batch lets the proposers acquire and release a batch, and returns the CPU time of all
+// members while it was acquired.
+func batch(g proc.Group, cfg Config, name string) (Batch, time.Duration, error) {
+	proposers := g[:cfg.Proposers]
+	if err := Prepare(proposers, Order{Batch: cfg.Leases, Name: name, Group: cfg.Members}); err != nil {
+		return Batch{}, 0, err
+	}
+	before, err := g.CPU()
 	if err != nil {
-		return nil, err
+		return Batch{}, 0, err
 	}
-	setup := setup{Leases: cfg.Leases, Lease: cfg.Lease, Sealed: cfg.Sealed, TCP: cfg.TCP}
-	for i, addr := range addrs {
-		setup.Members = append(setup.Members, flease.Member{ID: flease.ID(i + 1), Addr: addr})
+	b, err := Acquire(proposers)
+	if err != nil {
+		return Batch{}, 0, err
 	}
-	var g group
-	for _, m := range setup.Members {
-		p := &process{command: exec.CommandContext(ctx, command[0], command[1:]...)}
-		p.command.Stderr = errs
-		out, err := p.command.StdoutPipe()
-		if err != nil {
-			return g, err
-		}
-		in, err := p.command.StdinPipe()
-		if err != nil {
-			return g, err
-		}
-		p.input, p.orders, p.answers = in, json.NewEncoder(in), json.NewDecoder(out)
-		if err := p.command.Start(); err != nil {
-			return g, err
-		}
-		g = append(g, p)
-		setup.Self = m.ID
-		if err := p.orders.Encode(setup); err != nil {
-			return g, err
-		}
+	after, err := g.CPU()
+	if err != nil {
+		return Batch{}, 0, err
 	}
-	return g, nil
+	return b, after - before, Release(proposers)
 }
 
-func (g group) stop() {
-	for _, p := range g {
-		_ = p.input.Close() // then it ends
-	}
-	for _, p := range g {
-		_ = p.command.Wait() // its answers have said what matters
-	}
-}
-
-// order sends an order to all, and waits until all have carried it out.
-func (g group) order(what order) (used time.Duration, _ error) {
-	for _, p := range g {
-		if err := p.orders.Encode(what); err != nil {
-			return 0, fmt.Errorf("a member has ended: %w", err)
-		}
-	}
-	return g.await()
-}
-
-// await waits for an answer of each. It returns the CPU time that they have used so
-// far, all together.
-func (g group) await() (used time.Duration, _ error) {
-	for _, p := range g {
-		var a answer
-		if err := p.answers.Decode(&a); err != nil {
-			return 0, fmt.Errorf("a member has ended: %w", err)
-		}
-		if a.Error != "" {
-			return 0, fmt.Errorf("a member says: %q", a.Error)
-		}
-		used += a.CPU
-	}
-	return used, nil
-}
+func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

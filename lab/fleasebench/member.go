@@ -1,123 +1,241 @@
 package fleasebench
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
+	"math/rand/v2"
+	"os"
 	"runtime/debug"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/flease"
+	"github.com/leasehold-dev/leasehold/lab/bench/proc"
 	"github.com/leasehold-dev/leasehold/secret"
+	process "github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// A setup is the first message to a member. Orders follow, and each is answered.
-type setup struct {
-	Self        flease.ID
-	Members     []flease.Member
-	Lease       time.Duration
-	Leases      int // of a batch
-	Sealed, TCP bool
+// MemberConfig is that of one process of a group.
+type MemberConfig struct {
+	Self           flease.ID
+	Members        []string // addresses of all, in order
+	Lease, Epsilon time.Duration
+	Sealed         bool // packets are encrypted and authenticated
+	TCP            bool
+	Subgroups      bool // the name of a resource chooses the members that agree on it
+	GCPercent      int  // 0 is the default
 }
 
-type order string
-
-const (
-	acquire    order = "acquire"
-	release    order = "release"
-	measureCPU order = "cpu"
-)
-
-type answer struct {
-	Error string
-	CPU   time.Duration // used so far
-}
-
-func (s *setup) config(log *slog.Logger) flease.Config {
-	c := flease.Config{Self: s.Self, Members: s.Members, Lease: s.Lease, Epsilon: 100 * time.Millisecond, Logger: log}
-	if s.Sealed {
-		c.Key = secret.New("a key that is good enough to measure with")
+// Start starts a process for each member, and returns when all are ready.
+func Start(ctx context.Context, role string, members int, c MemberConfig) (g proc.Group, err error) {
+	if c.Members, err = process.FreePorts(members); err != nil {
+		return nil, err
 	}
-	if s.TCP {
-		c.Transport = flease.TCP{}
-	}
-	return c
-}
-
-// RunMember is a member: it carries out the orders of [Run], its parent, until there
-// are no more.
-func RunMember(ctx context.Context, in io.Reader, out io.Writer, log *slog.Logger) error {
-	debug.SetGCPercent(400) // the members share the processors of one computer
-	orders, answers := json.NewDecoder(in), json.NewEncoder(out)
-	var s setup
-	if err := orders.Decode(&s); err != nil {
-		return err
-	}
-	node, err := flease.Start(s.config(log))
+	g, err = proc.StartGroup(ctx, role, members, func(i int) any {
+		c.Self = flease.ID(i + 1)
+		return c
+	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	w := &worker{node: node, names: make([]string, s.Leases)}
-	w.prepare()
-	err = errors.Join(node.Ready(ctx), w.work(ctx, orders, answers))
+	if err := callAll(g, "Ready", nil); err != nil {
+		g.Close()
+		return nil, err
+	}
+	return g, nil
+}
+
+// An Order is what each process acquires.
+type Order struct {
+	Batch int    // leases
+	Name  string // their names begin with it
+	Group int    // how many members agree on each
+}
+
+// A Batch is what processes have acquired. All processes have the same clock.
+type Batch struct {
+	Leases     int
+	Begin, End time.Time
+	CPU        time.Duration
+}
+
+// Took is the time from the begin to the end.
+func (b Batch) Took() time.Duration { return b.End.Sub(b.Begin) }
+
+// Measure returns what acquire takes, which returns the number of leases.
+func Measure(acquire func() (int, error)) (b Batch, err error) {
+	before := proc.CPUTime()
+	b.Begin = time.Now()
+	b.Leases, err = acquire()
+	b.End, b.CPU = time.Now(), proc.CPUTime()-before
+	return b, err
+}
+
+func together(all []Batch) Batch {
+	sum := all[0]
+	for _, b := range all[1:] {
+		sum.Leases += b.Leases
+		sum.CPU += b.CPU
+		sum.Begin = slices.MinFunc([]time.Time{sum.Begin, b.Begin}, time.Time.Compare)
+		sum.End = slices.MaxFunc([]time.Time{sum.End, b.End}, time.Time.Compare)
+	}
+	return sum
+}
+
+func callAll(g proc.Group, method string, args any) error {
+	_, err := proc.CallAll[struct{}](g, method, args)
+	return err
+}
+
+// Prepare sends an order to all processes. What they acquire next is named before the
+// clock starts.
+func Prepare(g proc.Group, o Order) error { return callAll(g, "Prepare", o) }
+
+// Acquire has all processes acquire their order at the same time: all leases, from the
+// first that began to the last that ended.
+func Acquire(g proc.Group) (Batch, error) {
+	all, err := proc.CallAll[Batch](g, "Acquire", nil)
+	if err != nil {
+		return Batch{}, err
+	}
+	b := together(all)
+	if b.Leases == 0 {
+		return b, errors.New("all leases were lost before the batch was complete: the computer is too slow, or too busy")
+	}
+	return b, nil
+}
+
+// Release has all processes give back what they acquired.
+func Release(g proc.Group) error { return callAll(g, "Release", nil) }
+
+// A Member is one process of Flease. It is exported for net/rpc.
+type Member struct {
+	node  *flease.Node
+	names []string
+	held  []*flease.Lease
+}
+
+// StartMember starts a node, which need not be ready when it returns.
+func StartMember(_ context.Context, c MemberConfig) (*Member, error) {
+	cfg := flease.Config{
+		Self: c.Self, Lease: c.Lease, Epsilon: c.Epsilon,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	}
+	debug.SetGCPercent(cmp.Or(c.GCPercent, 100))
+	for i, addr := range c.Members {
+		cfg.Members = append(cfg.Members, flease.Member{ID: flease.ID(i + 1), Addr: addr})
+	}
+	if c.Subgroups {
+		cfg.Groups = groupOf(len(cfg.Members))
+	}
+	if c.Sealed {
+		cfg.Key = secret.New("a secret that is known to everyone") // it costs as much as a good one
+	}
+	if c.TCP {
+		cfg.Transport = flease.TCP{}
+	}
+	node, err := flease.Start(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Member{node: node}, nil
+}
+
+// Ready waits until the node can acquire leases.
+func (m *Member) Ready(struct{}, *struct{}) error { return m.node.Ready(context.Background()) }
+
+// Prepare names the resources of the next batch.
+func (m *Member) Prepare(o Order, _ *struct{}) error {
+	m.names = make([]string, o.Batch)
+	for i := range m.names {
+		m.names[i] = resourceName(o.Group, int(m.node.Self()), o.Name, i)
+	}
+	return nil
+}
+
+const batchLimit = time.Minute
+
+// Acquire acquires a batch. A lease that is not valid when the batch is complete does
+// not count.
+func (m *Member) Acquire(_ struct{}, b *Batch) (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), batchLimit)
+	defer cancel()
+	*b, err = Measure(func() (n int, err error) {
+		m.held, err = m.node.AcquireAll(ctx, m.names)
+		return len(m.held), err
+	})
+	for _, l := range m.held {
+		if !l.Valid() {
+			b.Leases--
+		}
+	}
+	return err
+}
+
+// Release gives back what was acquired. If too few members answer, that does no harm:
+// no other process wants these resources, and what is not renewed expires.
+func (m *Member) Release(struct{}, *struct{}) error {
+	held := m.held
+	m.held = nil
+	ctx, cancel := context.WithTimeout(context.Background(), batchLimit)
+	defer cancel()
+	if err := m.node.ReleaseAll(ctx, held); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	return nil
+}
+
+// Close ends the node at once: the other members end, too.
+func (m *Member) Close() error {
 	ended, cancel := context.WithCancel(context.Background())
-	cancel() // the others end, too: no member needs to be told
-	_ = node.Close(ended)
-	return err
+	cancel()
+	return m.node.Close(ended)
 }
 
-// A worker acquires and releases batches of new resources.
-type worker struct {
-	node   *flease.Node
-	batch  int
-	names  []string
-	leases []*flease.Lease
+// resourceName encodes the size of the group of a resource, and its proposer.
+func resourceName(size, proposer int, name string, i int) string {
+	return fmt.Sprintf("%02d.%02d.%s.%06d", size, proposer, name, i)
 }
 
-func (w *worker) work(ctx context.Context, orders *json.Decoder, answers *json.Encoder) error {
-	if err := answers.Encode(answer{}); err != nil { // ready
-		return err
-	}
-	for {
-		var next order
-		if err := orders.Decode(&next); err != nil {
-			if errors.Is(err, io.EOF) {
-				return nil
+// groupOf returns the members that agree on a resource: its proposer, and as many
+// others as its name says, chosen at random for each proposer as in the paper's third
+// experiment. It is called for every resource, so all groups are made before.
+func groupOf(members int) func(resource string) []flease.ID {
+	groups := make([][][]flease.ID, members+1) // by size and proposer
+	for size := range groups {
+		groups[size] = make([][]flease.ID, members+1)
+		for proposer := range groups[size] {
+			if size > 0 && proposer > 0 {
+				groups[size][proposer] = chooseGroup(members, size, proposer)
 			}
-			return err
 		}
-		var a answer
-		if err := w.do(ctx, next); err != nil {
-			a.Error = err.Error()
+	}
+	return func(resource string) []flease.ID {
+		if len(resource) < len("03.01.") || resource[2] != '.' || resource[5] != '.' {
+			return nil
 		}
-		a.CPU = cpuTime()
-		if err := answers.Encode(a); err != nil {
-			return err
+		size, err := strconv.ParseUint(resource[:2], 10, 8)
+		proposer, wrong := strconv.ParseUint(resource[3:5], 10, 8)
+		if err != nil || wrong != nil || int(size) > members || int(proposer) > members {
+			return nil
 		}
+		return groups[size][proposer]
 	}
 }
 
-func (w *worker) do(ctx context.Context, o order) (err error) {
-	switch o {
-	case measureCPU: // the answer has it
-	case acquire:
-		w.leases, err = w.node.AcquireAll(ctx, w.names)
-	case release:
-		err = w.node.ReleaseAll(ctx, w.leases)
-		w.prepare()
-	default:
-		err = fmt.Errorf("there is no order %q", o)
+// chooseGroup chooses the same on every call.
+func chooseGroup(members, size, proposer int) []flease.ID {
+	random := rand.New(rand.NewPCG(uint64(size), uint64(proposer)))
+	group := []flease.ID{flease.ID(proposer)}
+	for _, other := range random.Perm(members) {
+		if len(group) < size && other+1 != proposer {
+			group = append(group, flease.ID(other+1))
+		}
 	}
-	return err
-}
-
-// prepare names the resources of the next batch.
-func (w *worker) prepare() {
-	w.batch++
-	for i := range w.names {
-		w.names[i] = fmt.Sprintf("member-%d/batch-%d/%d", w.node.Self(), w.batch, i)
-	}
+	slices.Sort(group)
+	return group
 }

@@ -1,15 +1,24 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/lab/bench/proc"
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
 )
 
-// A session runs benchmarks.
 type session struct {
 	options
 	docs      string // absolute
@@ -21,7 +30,6 @@ type session struct {
 	spent     *report.Table
 }
 
-// errNoTime reports that all benchmarks together have taken too long.
 var errNoTime = errors.New("there was no time left for it")
 
 // buildSeconds is what building is expected to take, where some has changed.
@@ -89,8 +97,149 @@ func (s *session) show(part float64, text string) {
 	s.progress.Show((float64(s.done)+part)/float64(max(1, s.all)), text)
 }
 
-// took records how long a step took.
 func (s *session) took(what string, expected int, began time.Time) {
 	s.done += expected
 	s.spent.Add(what, expected, fmt.Sprintf("%.1f", time.Since(began).Seconds()))
+}
+
+// endLimit is how long a benchmark has to clean up when it is interrupted.
+const endLimit = 20 * time.Second
+
+// leasehold is where the command is built, which some benchmarks run.
+func leasehold(bin string) string { return filepath.Join(bin, "leasehold-command") }
+
+// buildAll builds all programs, and returns why some could not be.
+func buildAll(ctx context.Context, bin string, all []program) map[string]error {
+	broken := make(map[string]error)
+	if slices.ContainsFunc(all, func(p program) bool { return p.command }) {
+		err := proc.GoBuild(ctx, "../..", leasehold(bin), "./cmd/leasehold")
+		for _, p := range all {
+			if p.command && err != nil {
+				broken[p.name] = err
+			}
+		}
+	}
+	var together []string
+	for _, p := range all {
+		if !p.module {
+			together = append(together, "./"+p.name)
+		}
+	}
+	// At once, so that what they share is compiled once and all cores have work.
+	whole := len(together) > 0 && proc.GoBuild(ctx, ".", bin+string(filepath.Separator), together...) == nil
+	for _, p := range all {
+		var err error
+		switch {
+		case p.module:
+			err = proc.GoBuild(ctx, p.name, filepath.Join(bin, p.name), "-tags="+p.spare, ".")
+		case !whole: // one by one, to find out which
+			err = proc.GoBuild(ctx, ".", filepath.Join(bin, p.name), "./"+p.name)
+		}
+		if err != nil {
+			broken[p.name] = err
+		}
+	}
+	return broken
+}
+
+func (s *session) args(p program) []string {
+	args := []string{"-lines"}
+	if s.quick {
+		args = append(args, "-quick", "-json")
+	} else {
+		args = append(append(args, p.args...), "-docs", s.docs)
+	}
+	if s.rounds > 0 {
+		args = append(args, "-rounds", fmt.Sprint(s.rounds)) // the last one counts
+	}
+	return args
+}
+
+func (s *session) run(ctx context.Context, p program) error {
+	most := p.maxTime(s.quick)
+	ctx, cancel := context.WithTimeoutCause(ctx, most, fmt.Errorf("it takes longer than the %v that it has", most))
+	defer cancel()
+	s.show(0, p.name)
+	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, p.name), s.args(p)...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = endLimit
+	cmd.Env = append(os.Environ(), proc.CommandVariable+"="+leasehold(s.bin))
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	errs, write := io.Pipe()
+	cmd.Stderr = write
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	reason := make(chan string, 1)
+	go func() { reason <- s.follow(errs, p) }()
+	err := cmd.Wait()
+	_ = write.Close() // it never fails
+	why := <-reason
+	ended, ok := errors.AsType[*exec.ExitError](err)
+	switch {
+	case ok && ended.ExitCode() == report.ExitMissed:
+		s.progress.Note(p.name + ": not all goals are met")
+	case err != nil && ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil && why != "":
+		return errors.New(why)
+	case err != nil:
+		return err
+	}
+	if !s.quick {
+		return nil
+	}
+	return s.collect(&out)
+}
+
+// follow shows the progress of a program, and returns the probable reason of a
+// failure.
+func (s *session) follow(errs io.Reader, p program) string {
+	said := bufio.NewScanner(errs)
+	var r reason
+	for said.Scan() {
+		if share, text, ok := report.ParseProgress(said.Text()); ok {
+			s.show(share*float64(p.expected(s.quick)), p.name+": "+text)
+			continue
+		}
+		s.progress.Note(said.Text())
+		r.read(said.Text(), p.name+": ")
+	}
+	_, _ = io.Copy(io.Discard, errs) // after a line that is too long: the program must not block
+	return r.text
+}
+
+// A reason is why a program failed, from its output: its own error, which may have
+// several lines; or how it crashed, without the stacks; or its last line.
+type reason struct {
+	text            string
+	itsOwn, crashed bool
+}
+
+func (r *reason) read(line, prefix string) {
+	text, itsOwn := strings.CutPrefix(line, prefix)
+	crash := strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ")
+	switch {
+	case itsOwn || crash:
+		*r = reason{text, itsOwn, crash}
+	case r.itsOwn:
+		r.text += " " + line
+	case !r.crashed && line != "":
+		r.text = line
+	}
+}
+
+func (s *session) collect(out io.Reader) error {
+	for lines := json.NewDecoder(out); ; {
+		var h report.Headline
+		err := lines.Decode(&h)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("its headlines: %w", err)
+		}
+		s.headlines = append(s.headlines, h)
+	}
 }

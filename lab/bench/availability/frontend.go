@@ -62,7 +62,6 @@ func (f *frontends) conn(addr string) (*rpc.Client, error) {
 	return c, nil
 }
 
-// call asks a server once.
 func (f *frontends) call(key leasehold.Key, addr string) error {
 	c, err := f.conn(addr)
 	if err != nil {
@@ -83,22 +82,16 @@ func (f *frontends) call(key leasehold.Key, addr string) error {
 	return nil
 }
 
-// operate does one operation and returns how long that took.
-func (f *frontends) operate(ctx context.Context, i int, key leasehold.Key) (time.Duration, error) {
-	begun := time.Now()
-	err := f.lookups[i%len(f.lookups)].Do(ctx, key, func(_ context.Context, addr string) error { return f.call(key, addr) },
+func (f *frontends) operate(ctx context.Context, i int, key leasehold.Key) error {
+	return f.lookups[i%len(f.lookups)].Do(ctx, key, func(_ context.Context, addr string) error { return f.call(key, addr) },
 		lookup.WithIdempotent(), lookup.WithAttempts(1000))
-	return time.Since(begun), err
 }
 
-// An operation began then, and took so long.
 type operation struct {
-	key   int
 	begun time.Time
 	took  time.Duration
 }
 
-// A crew is frontends at work.
 type crew struct {
 	stop    context.CancelFunc // at once
 	halt    context.CancelFunc // begin nothing new
@@ -125,8 +118,8 @@ func (f *frontends) work(ctx context.Context, n int, pause time.Duration, own bo
 					key = leasehold.Key(rand.Uint64())
 				}
 				begun := time.Now()
-				took, err := f.operate(ctx, i, key)
-				c.note(operation{i, begun, took}, err)
+				err := f.operate(ctx, i, key)
+				c.note(operation{begun, time.Since(begun)}, err)
 			}
 		})
 	}

@@ -32,13 +32,11 @@ const (
 // partitions are equal parts of the key space, a fixed number of them.
 type partitions int
 
-// start is the first key of partition i.
 func (p partitions) start(i int) leasehold.Key {
 	start, _ := bits.Div64(uint64(i), 0, uint64(p))
 	return leasehold.Key(start)
 }
 
-// part is partition i.
 func (p partitions) part(i int) leasehold.Range {
 	r := leasehold.Range{Start: p.start(i)}
 	if i+1 < int(p) {
@@ -47,7 +45,6 @@ func (p partitions) part(i int) leasehold.Range {
 	return r
 }
 
-// of is the partition of a key.
 func (p partitions) of(k leasehold.Key) int {
 	i, _ := bits.Mul64(uint64(k), uint64(p))
 	if next := int(i) + 1; next < int(p) && p.start(next) <= k { // starts are rounded down
@@ -65,7 +62,6 @@ func (p partitions) assignment(owner func(i int) leasehold.OwnerID) partition.As
 	return a
 }
 
-// library is buraksezer/consistent as a policy.
 type library struct {
 	partitions partitions
 
@@ -77,7 +73,6 @@ func newLibrary(owners int) partition.Policy {
 	return &library{partitions: partitions(owners * perOwner)}
 }
 
-// Name says whose it is.
 func (*library) Name() string { return nameLibrary }
 
 // Assign asks the library. Its answer depends on the members alone, so that it is
@@ -98,7 +93,6 @@ func (l *library) Assign(in partition.Input) (partition.Assignment, error) {
 	return l.answer, nil
 }
 
-// named is an owner as the library wants it.
 type named leasehold.OwnerID
 
 func (n named) String() string { return string(n) }
@@ -134,4 +128,104 @@ func first(places []place, i int) int {
 	binary.LittleEndian.PutUint64(id[:], uint64(i))
 	at, _ := slices.BinarySearchFunc(places, xxhash.Sum64(id[:]), func(p place, hash uint64) int { return cmp.Compare(p.hash, hash) })
 	return at % len(places)
+}
+
+// byLoad is consistent hashing in which an owner's measured load is bounded. At
+// each decision, partitions are placed anew, in the order of their numbers: each
+// goes to the first owner on the circle, from where its hash puts it, that has room for it
+// below the factor times the mean; if none has, to the one that has least.
+//
+// An owner says nothing of what has just come to it. Until it does, what was last
+// known of the partition counts, and before anything is known, all cost the same.
+type byLoad struct {
+	name       string
+	factor     float64
+	partitions partitions
+	loads      []float64 // of the partitions, as last known; nil before that
+}
+
+// newByLoad has the library's factor.
+func newByLoad(owners int) partition.Policy {
+	return &byLoad{name: nameBounded, factor: factor, partitions: partitions(owners * perOwner)}
+}
+
+// newTight has the factor that makes it about as even as ours.
+func newTight(owners int) partition.Policy {
+	return &byLoad{name: nameTight, factor: tightFactor, partitions: partitions(owners * perOwner)}
+}
+
+func (b *byLoad) Name() string { return b.name }
+
+// Assign places all partitions. It remembers what they cost, and is for one
+// goroutine.
+func (b *byLoad) Assign(in partition.Input) (partition.Assignment, error) {
+	b.learn(in.Loads)
+	places := circle(in.Members)
+	total := 0.0
+	for i := range int(b.partitions) {
+		total += b.load(i)
+	}
+	most := b.factor * total / float64(len(in.Members))
+	theirs := make([]float64, len(in.Members))
+	return b.partitions.assignment(func(i int) leasehold.OwnerID {
+		m := roomFrom(places, first(places, i), theirs, most-b.load(i))
+		theirs[m] += b.load(i)
+		return in.Members[m].Owner
+	}), nil
+}
+
+// roomFrom returns the first member from a place on that has at most so much, or
+// the one that has least.
+func roomFrom(places []place, from int, theirs []float64, most float64) int {
+	for n := range places {
+		if m := places[(from+n)%len(places)].member; theirs[m] <= most {
+			return m
+		}
+	}
+	return slices.Index(theirs, slices.Min(theirs))
+}
+
+func (b *byLoad) load(i int) float64 {
+	if b.loads == nil {
+		return 1
+	}
+	return b.loads[i]
+}
+
+// learn takes over what is known of partitions. A cell may reach over several of
+// them: what it costs is divided among them by their keys, but for its hot keys, of
+// which it is known where they are.
+func (b *byLoad) learn(loads partition.Loads) {
+	if len(loads.Cells) == 0 {
+		return
+	}
+	if b.loads == nil {
+		b.loads = make([]float64, b.partitions)
+	}
+	sums, known := make([]float64, b.partitions), make([]float64, b.partitions)
+	hot := loads.Hot
+	for _, c := range loads.Cells {
+		rest := c.Rate
+		for ; len(hot) > 0 && hot[0].Key <= c.Range.Last(); hot = hot[1:] {
+			if hot[0].Key >= c.Range.Start {
+				sums[b.partitions.of(hot[0].Key)] += hot[0].Rate
+				rest -= hot[0].Rate
+			}
+		}
+		for i := b.partitions.of(c.Range.Start); i <= b.partitions.of(c.Range.Last()); i++ {
+			keys := overlap(b.partitions.part(i), c.Range)
+			known[i] += keys
+			sums[i] += max(0, rest) * keys / float64(c.Range.Size())
+		}
+	}
+	for i := range sums {
+		if known[i] >= partition.EnoughKnown*float64(b.partitions.part(i).Size()) {
+			b.loads[i] = sums[i]
+		}
+	}
+}
+
+// overlap is how many keys two ranges share, which share some.
+func overlap(a, b leasehold.Range) float64 {
+	return float64(min(a.Last(), b.Last())-max(a.Start, b.Start)) + 1
 }

@@ -1,33 +1,51 @@
+// Command balance asks how evenly keys lie on their owners, and how many of them
+// move for it: our policies against consistent hashing, plain and with bounded
+// loads, and against the rule of the papers.
+//
+//	cd lab/bench && go run ./balance                 all of it, in about a minute
+//	cd lab/bench && go run ./balance -only figure10  one part: zipf, figure10, hot or members
+//
+// A round is a seed: it changes where the keys are, what owners count, and which of
+// them leave. Package policylab runs the periods.
+//
+// # Bounded loads
+//
+// Consistent hashing with bounded loads (Mirrokni, Thorup and Zadimoghaddam) lets
+// no owner have more than a factor above the mean: what would go to a full owner goes
+// to the next one on the circle. It takes part as a library and as [byLoad]. No library
+// that we know of bounds the measured load of keys that have one owner at a time.
+// Balancers do it for single requests, which go to any server.
+//
+// Both have 64 partitions for each owner of the first, as many as consistent
+// hashing has points. A partition is a range of keys here, not all keys with the same
+// hash modulo the number of partitions. Keys are hashes already: to which of equal parts
+// one belongs is as good as chance, in either way.
 package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
+	"runtime"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
+	"github.com/leasehold-dev/leasehold/lab/policylab"
+	"github.com/leasehold-dev/leasehold/partition"
 )
 
 func main() {
-	var only string
 	report.Main(report.Benchmark{
 		Name: "balance", Number: 7, Title: "Balance", About: about, Rounds: 3, Quick: 1,
 		Modules: []string{"github.com/buraksezer/consistent"},
-		Flags: func(f *flag.FlagSet) {
-			f.StringVar(&only, "only", "", "parts, separated by commas: zipf, figure10, hot, members (default all, with -quick zipf)")
-		},
-		Run: func(ctx context.Context, r *report.Run) error { return run(ctx, r, only) },
+		Parts:   []string{zipfPart, figurePart, hotPart, membersPart}, QuickPart: zipfPart,
+		Run: run,
 	})
 }
 
-func run(ctx context.Context, r *report.Run, only string) error {
-	if only == "" && r.Quick {
-		only = zipfPart
-	}
-	asked, err := report.Only(only, scenarios(), func(s scenario) string { return s.name })
-	if err != nil {
-		return err
-	}
+func run(ctx context.Context, r *report.Run) error {
+	asked := slices.DeleteFunc(scenarios(), func(s scenario) bool { return !r.Wants(s.name) })
 	steps := 0
 	for _, s := range asked {
 		steps += s.seeds(r.Rounds)
@@ -41,4 +59,153 @@ func run(ctx context.Context, r *report.Run, only string) error {
 		conclude(r.Result, s, trials)
 	}
 	return nil
+}
+
+// A contestant is a policy, made anew for each run: some remember.
+type contestant struct {
+	name string
+	make func(owners int) partition.Policy
+}
+
+// contestants are all who take part. The first is ours.
+func contestants() []contestant {
+	return []contestant{
+		{nameBalanced, func(int) partition.Policy { return partition.Balanced{} }},
+		{nameAdaptive, func(int) partition.Policy { return partition.Adaptive{} }},
+		{namePlain, func(int) partition.Policy { return partition.Consistent{} }},
+		{nameLibrary, newLibrary},
+		{nameBounded, newByLoad},
+		{nameTight, newTight},
+	}
+}
+
+// A scenario is what happens to a pool of owners.
+type scenario struct {
+	name    string
+	owners  int
+	periods int // of 10 s
+	load    func(seed uint64) (policylab.Workload, error)
+	changes []policylab.Change
+	// same is whether those that move keys for balance begin with the assignment
+	// of consistent hashing, and not with their own.
+	same bool
+	once bool // one seed is enough for a figure
+}
+
+// The names of the scenarios, as the command line has them.
+const (
+	zipfPart    = "zipf"
+	figurePart  = "figure10"
+	hotPart     = "hot"
+	membersPart = "members"
+)
+
+// minute is how many periods it has.
+const minute = 6
+
+// What happens, and when.
+const (
+	hotShare = 0.1         // of all load, on one key,
+	hotFrom  = 4 * minute  // from then on
+	oneGoes  = 4 * minute  // an owner leaves,
+	oneComes = 8 * minute  // one joins,
+	rackGoes = 12 * minute // a fifth leaves at once, as the rack in PRS 7.2,
+	rackBack = 16 * minute // and as many join
+	rack     = 50
+)
+
+func scenarios() []scenario {
+	return []scenario{
+		{name: zipfPart, owners: 250, periods: 12 * minute, load: zipf(1e9)},
+		{name: figurePart, owners: 500, periods: 60 * minute, load: zipf(1e7), same: true, once: true},
+		{name: hotPart, owners: 100, periods: 12 * minute, load: heats},
+		{
+			name: membersPart, owners: 250, periods: 20 * minute, load: zipf(1e9),
+			changes: []policylab.Change{{Period: oneGoes, Owners: -1}, {Period: oneComes, Owners: 1}, {Period: rackGoes, Owners: -rack}, {Period: rackBack, Owners: rack}},
+		},
+	}
+}
+
+// zipf is the distribution of PRS 7.3 over so many keys.
+func zipf(keys float64) func(seed uint64) (policylab.Workload, error) {
+	return func(seed uint64) (policylab.Workload, error) {
+		return policylab.Zipf{Alpha: policylab.DefaultAlpha, Keys: keys, Seed: seed}.Workload()
+	}
+}
+
+// heating is a load that another one follows.
+type heating struct{ before, after policylab.Workload }
+
+func (h heating) At(period int) *policylab.Load {
+	if period < hotFrom {
+		return h.before.At(period)
+	}
+	return h.after.At(period)
+}
+
+// heats is zipf until one key becomes hot.
+func heats(seed uint64) (policylab.Workload, error) {
+	rest := policylab.Zipf{Alpha: policylab.DefaultAlpha, Keys: 1e9, Seed: seed}
+	before, err := rest.Workload()
+	if err != nil {
+		return nil, err
+	}
+	after, err := policylab.Hot(hotShare, rest)
+	return heating{before, after}, err
+}
+
+type trial struct {
+	name  string
+	seeds []*policylab.Result
+}
+
+// seeds is how many there are of so many rounds.
+func (s scenario) seeds(rounds int) int {
+	if s.once {
+		return 1
+	}
+	return rounds
+}
+
+// try lets all contestants undergo a scenario, with so many seeds. As nothing is
+// timed, as many run at the same time as there are cores.
+func (s scenario) try(ctx context.Context, seeds int, step func(string)) ([]trial, error) {
+	all := contestants()
+	trials := make([]trial, len(all))
+	for i, c := range all {
+		trials[i] = trial{c.name, make([]*policylab.Result, seeds)}
+	}
+	for seed := range seeds {
+		load, err := s.load(uint64(seed + 1))
+		if err != nil {
+			return nil, err
+		}
+		group, ctx := errgroup.WithContext(ctx)
+		group.SetLimit(runtime.GOMAXPROCS(0))
+		for i, c := range all {
+			group.Go(func() (err error) {
+				trials[i].seeds[seed], err = s.config(c, load, uint64(seed+1)).Run(ctx)
+				if err != nil {
+					return fmt.Errorf("%s: %w", c.name, err)
+				}
+				return nil
+			})
+		}
+		if err := group.Wait(); err != nil {
+			return nil, err
+		}
+		step(fmt.Sprintf("%s, seed %d", s.name, seed+1))
+	}
+	return trials, nil
+}
+
+func (s scenario) config(c contestant, load policylab.Workload, seed uint64) policylab.Config {
+	config := policylab.Usual()
+	config.Policy, config.Workload, config.Seed = c.make(s.owners), load, seed
+	config.Owners, config.Periods, config.Changes = s.owners, s.periods, s.changes
+	config.KeepLoads = s.name == figurePart
+	if s.same && (c.name == nameBalanced || c.name == nameAdaptive) {
+		config.Start = partition.Consistent{}
+	}
+	return config
 }

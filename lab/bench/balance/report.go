@@ -2,7 +2,14 @@ package main
 
 import (
 	"fmt"
+	"image/color"
+	"io"
 	"slices"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
 	"github.com/leasehold-dev/leasehold/lab/policylab"
@@ -16,12 +23,10 @@ const about = "How evenly do keys lie on their owners, and how many of them move
 	"for `balanced` and `adaptive`; the others know none. \"Over the best\" compares an owner's load with the mean or, if that is more, with its own hottest key,\n" +
 	"which has to be somewhere. Each number is the median of the seeds, with the lowest and the highest. Nothing is timed: the same seeds give the same numbers anywhere."
 
-// find returns the trial of a contestant.
 func find(trials []trial, name string) trial {
 	return trials[slices.IndexFunc(trials, func(t trial) bool { return t.name == name })]
 }
 
-// over sums a trial up: a number of each seed.
 func (t trial) over(of func(*policylab.Result) float64) report.Summary {
 	return report.SummariseOf(t.seeds, of)
 }
@@ -56,7 +61,6 @@ func movedBetween(r *policylab.Result, from, to int) float64 {
 	return 100 * sum
 }
 
-// conclude adds what a scenario showed.
 func conclude(r *report.Result, s scenario, trials []trial) {
 	switch s.name {
 	case zipfPart:
@@ -105,4 +109,160 @@ func overTime(title, unit string, trials []trial, of func(*policylab.Result, int
 		p.Curves = append(p.Curves, c)
 	}
 	return p
+}
+
+const figureText = "500 owners, ten million keys, an hour. Servers are busy by 20 % in the mean (grey), and drawn are those that are above 40 % at some time. `balanced` and\n" +
+	"`adaptive` begin with the assignment of consistent hashing. The one on top has the hottest key, 4.1 times the mean. PRS says that several\n" +
+	"servers were significantly above 40 % at first, and significantly fewer after the hour."
+
+// usualLoad is how busy owners are in the mean, in PRS and here.
+var usualLoad = policylab.Usual().MeanLoad
+
+// above is how many owners are more than twice as busy as the mean in a period.
+func above(r *policylab.Result, period int) float64 {
+	n := 0
+	for _, busy := range r.Loads[period] {
+		if float64(busy) > 2*usualLoad {
+			n++
+		}
+	}
+	return float64(n)
+}
+
+func aboveAtFirst(r *policylab.Result) float64 { return above(r, 0) }
+func aboveAtLast(r *policylab.Result) float64  { return above(r, len(r.Loads)-1) }
+
+func heavy(trials []trial) *report.Table {
+	t := report.NewTable("", "policy", "servers above 40 %, at first", "at last", "over the best, at first", "at last", "keys moved, %", "in a late round, %")
+	for _, x := range trials {
+		t.Add(x.name, said(x.over(aboveAtFirst), 0), said(x.over(aboveAtLast), 0), said(x.over(func(r *policylab.Result) float64 { return r.First().MaxOverUnavoidable }), 2),
+			said(x.over(lastOverBest), 2), said(x.over(movedPercent), 2), said(x.over(latePercent), 3))
+	}
+	return t
+}
+
+// drawHeavy draws figure 10 for those that do something, or are the library.
+func drawHeavy(trials []trial) func(io.Writer) error {
+	var panels []*plot.Plot
+	for i, name := range []string{nameBalanced, nameAdaptive, nameLibrary, nameBounded} {
+		panels = append(panels, heavyServers(find(trials, name).seeds[0], report.Paint(i)))
+	}
+	return func(to io.Writer) error { return report.WritePanels(to, panels...) }
+}
+
+// heavyServers draws how busy those are that are ever above twice the mean. None is
+// more than 100 % busy: what would be above is drawn there.
+func heavyServers(r *policylab.Result, paint color.Color) *plot.Plot {
+	p := report.Axes(fmt.Sprintf("%s: %.0f, then %.0f above 40 %%", r.Policy, aboveAtFirst(r), aboveAtLast(r)), "minutes", "load, %")
+	p.Y.Min, p.Y.Max = 0, 100
+	p.Add(lineOf(r, func(int) float64 { return usualLoad }, color.Gray{0x80}))
+	for server := range r.Loads[0] {
+		busy := func(period int) float64 { return float64(r.Loads[period][server]) }
+		for period := range r.Loads {
+			if busy(period) > 2*usualLoad {
+				p.Add(lineOf(r, busy, paint))
+				break
+			}
+		}
+	}
+	return p
+}
+
+// lineOf is a share of each period, in percent. It has no points where it goes on as
+// it was, which makes files smaller.
+func lineOf(r *policylab.Result, of func(period int) float64, paint color.Color) *plotter.Line {
+	var points plotter.XYs
+	last := len(r.Loads) - 1
+	for i := range r.Loads {
+		if i > 0 && i < last && of(i-1) == of(i) && of(i) == of(i+1) {
+			continue
+		}
+		points = append(points, plotter.XY{X: float64(i) / minute, Y: min(100, 100*of(i))})
+	}
+	return &plotter.Line{XYs: points, LineStyle: draw.LineStyle{Color: paint, Width: vg.Points(0.6)}}
+}
+
+// What we want: as even as bounded loads promise to be with their usual factor,
+// and quieter.
+const mostOverMean = 1.2
+
+func reportZipf(r *report.Result, trials []trial) {
+	ours := find(trials, nameBalanced)
+	even, moved := ours.over(lastOverMean).Median, ours.over(movedPercent).Median
+	for _, peer := range []string{namePlain, nameLibrary, nameBounded} {
+		r.Less("highest-load", even, "times the mean", peer, find(trials, peer).over(lastOverMean).Median)
+	}
+	for _, peer := range []string{nameAdaptive, nameBounded, nameTight} {
+		r.Less("keys-moved", moved, "%", peer, find(trials, peer).over(movedPercent).Median)
+	}
+	r.Want(fmt.Sprintf("Zipf, 250 owners: the highest load at most %v times the mean", mostOverMean), even, "", even <= mostOverMean)
+	r.Want("and nothing moves any more in the last five minutes", ours.over(latePercent).High, "% in a round", ours.over(latePercent).High == 0)
+	r.Lose("plain consistent hashing and buraksezer/consistent move no key when loads change, and we move %s %%. "+
+		"They do nothing about loads: their highest is %s and %s times the mean, and ours %s.", report.Number(moved),
+		report.Number(find(trials, namePlain).over(lastOverMean).Median), report.Number(find(trials, nameLibrary).over(lastOverMean).Median), report.Number(even))
+}
+
+type event struct {
+	name, title string
+	from        int // the period in which it happens
+}
+
+func happenings() []event {
+	return []event{
+		{"one-leaves", "1 of 250 leaves", oneGoes},
+		{"one-joins", "1 joins 249", oneComes},
+		{"fifty-leave", "50 of 250 leave", rackGoes},
+		{"fifty-join", "50 join 200", rackBack},
+	}
+}
+
+// untilNext is how many periods there are until the next event.
+const untilNext = 4 * minute
+
+const membersText = "250 owners, a billion keys. One leaves and one joins; then a fifth leaves at once, and as many join, as the rack of PRS 7.2 does. Keys moved are those of the\n" +
+	"four minutes that follow, in percent of all keys; one owner's fair share is 0.4 %, and that of fifty 20 %. The highest load over the mean is that of the first\n" +
+	"round, when nobody knows yet what the keys cost that came, and that after four minutes."
+
+// moved is how many keys move in the four minutes that follow.
+func (e event) moved(r *policylab.Result) float64 { return movedBetween(r, e.from, e.from+untilNext) }
+
+func (e event) atOnce(r *policylab.Result) float64 { return r.Samples[e.from].MaxOverMean }
+func (e event) later(r *policylab.Result) float64  { return r.Samples[e.from+untilNext-1].MaxOverMean }
+
+func comings(title string, trials []trial, cell func(trial, event) string) *report.Table {
+	header := []string{"policy"}
+	for _, e := range happenings() {
+		header = append(header, e.title)
+	}
+	t := report.NewTable(title, header...)
+	for _, x := range trials {
+		row := []any{x.name}
+		for _, e := range happenings() {
+			row = append(row, cell(x, e))
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+func movedCell(x trial, e event) string { return said(x.over(e.moved), 2) }
+
+func highestCell(x trial, e event) string {
+	return fmt.Sprintf("%.2f, then %.2f", x.over(e.atOnce).Median, x.over(e.later).Median)
+}
+
+func reportMembers(r *report.Result, trials []trial) {
+	ours, all := find(trials, nameBalanced), happenings()
+	for _, e := range all[2:] {
+		for _, peer := range []string{namePlain, nameBounded} {
+			r.Less("moved-when-"+e.name, ours.over(e.moved).Median, "%", peer, find(trials, peer).over(e.moved).Median)
+		}
+	}
+	for _, e := range all {
+		if have, plain := ours.over(e.moved).Median, find(trials, namePlain).over(e.moved).Median; have > plain {
+			r.Lose("plain consistent hashing moves %s %% of all keys when %s, and we move %s %%: "+
+				"it moves none that it need not, and lets the highest load be %s times the mean afterwards, ours is %s.", report.Number(plain), e.title, report.Number(have),
+				report.Number(find(trials, namePlain).over(e.later).Median), report.Number(ours.over(e.later).Median))
+		}
+	}
 }

@@ -83,7 +83,6 @@ func (f *findings) conclude(r *report.Run) error {
 	return nil
 }
 
-// rate returns the rate of a contestant, and whether it took part.
 func (f *findings) rate(name string) (locks.Rate, bool) {
 	for _, p := range f.Contest {
 		if p.Name == name {
@@ -93,7 +92,6 @@ func (f *findings) rate(name string) (locks.Rate, bool) {
 	return locks.Rate{}, false
 }
 
-// judge adds the goals of the parts that ran.
 func (f *findings) judge(r *report.Result) {
 	want := func(have string, met bool, format string, args ...any) {
 		r.Goals = append(r.Goals, report.Goal{Want: "flease: " + fmt.Sprintf(format, args...), Have: have, Met: met})
@@ -198,7 +196,6 @@ func (f *findings) groupTable() *report.Table {
 	return t
 }
 
-// machineTable describes where lock services ran.
 func (f *findings) machineTable(m report.Machine) *report.Table {
 	t := report.NewTable("Measured on", "", "")
 	t.Add("processor", fmt.Sprintf("%s, %d cores", m.CPU, m.Cores))

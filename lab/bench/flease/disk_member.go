@@ -40,7 +40,6 @@ type Written struct {
 	Error        string
 }
 
-// plus adds what was written at another time.
 func (w Written) plus(o Written) Written {
 	return Written{Bytes: w.Bytes + o.Bytes, Syncs: w.Syncs + o.Syncs, Took: w.Took + o.Took, CPU: w.CPU + o.CPU}
 }
@@ -112,7 +111,6 @@ func (w *DiskWriter) Close() error {
 	return errors.Join(w.file.Close(), os.Remove(w.file.Name()))
 }
 
-// write writes and syncs until it is stopped.
 func (w *DiskWriter) write(stop <-chan struct{}) Written {
 	before, begin := proc.CPUTime(), time.Now()
 	var bytes, syncs atomic.Int64

@@ -26,7 +26,6 @@ type point struct {
 	Rate locks.Rate
 }
 
-// A contest is the turns of a run.
 type contest struct {
 	locks.Contest
 	run *report.Run
@@ -71,17 +70,6 @@ func (c *contest) points(ctx context.Context, entries []locks.Entry, points []po
 // it: 150,000 leases, each agreed upon by 15.
 const longLease = 30 * time.Second
 
-// A sizedGroup is processes of Flease whose leases a group of one size agrees on.
-type sizedGroup struct {
-	*group
-	size int
-}
-
-func (g sizedGroup) Acquire(ctx context.Context, n int, name string) (locks.Turn, error) {
-	g.group.size = g.size
-	return g.group.Acquire(ctx, n, name)
-}
-
 // groupFigure is figure 5: what does it cost that more members have to agree?
 func (c *contest) groupFigure(ctx context.Context) ([]point, error) {
 	c.Step("figure 5: starting %d processes", processes)
@@ -93,7 +81,7 @@ func (c *contest) groupFigure(ctx context.Context) ([]point, error) {
 	var entries []locks.Entry
 	var points []point
 	for _, size := range groupSizes() {
-		entries = append(entries, locks.Entry{Name: fmt.Sprintf("groups of %d", size), Batch: processes * usualBatch, Service: sizedGroup{g, size}})
+		entries = append(entries, locks.Entry{Name: fmt.Sprintf("groups of %d", size), Batch: processes * usualBatch, Service: &group{g.members, size}})
 		points = append(points, point{Name: nameFlease, Size: size})
 	}
 	if _, err := c.Rounds(ctx, entries, 1, "figure 5, warming up"); err != nil {

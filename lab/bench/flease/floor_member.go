@@ -9,6 +9,10 @@ import (
 	"net/netip"
 	"os"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/lab/bench/proc"
+	"github.com/leasehold-dev/leasehold/lab/fleasebench"
+	process "github.com/leasehold-dev/leasehold/server/proc"
 )
 
 // The floor: what the messages of leases cost with nothing behind them. Three
@@ -34,11 +38,12 @@ const (
 // FloorMember is one of the three. It is exported for net/rpc. Its socket is read by one goroutine, which
 // does everything; orders reach it through want.
 type FloorMember struct {
-	socket *net.UDPConn
-	others []netip.AddrPort
-	want   chan int      // datagrams
-	done   chan struct{} // one value for each order carried out
-	over   chan struct{} // closed when the goroutine has ended
+	socket    *net.UDPConn
+	others    []netip.AddrPort
+	datagrams int           // of a batch
+	want      chan int      // datagrams
+	done      chan struct{} // one value for each order carried out
+	over      chan struct{} // closed when the goroutine has ended
 
 	slots [floorWindow]slot
 	next  uint64 // number of the datagram that is sent next
@@ -60,9 +65,13 @@ type FloorConfig struct {
 	Members []string // addresses of all, in order
 }
 
-// startFloor starts the processes of the floor.
 func startFloor(ctx context.Context) (*group, error) {
-	return startGroup(ctx, roleFloor, proposers, func(index int, addrs []string) any { return FloorConfig{index, addrs} })
+	addrs, err := process.FreePorts(proposers)
+	if err != nil {
+		return nil, err
+	}
+	g, err := proc.StartGroup(ctx, roleFloor, proposers, func(i int) any { return FloorConfig{i, addrs} })
+	return &group{members: g}, err
 }
 
 func startFloorMember(_ context.Context, c FloorConfig) (*FloorMember, error) {
@@ -88,14 +97,19 @@ func startFloorMember(_ context.Context, c FloorConfig) (*FloorMember, error) {
 	return m, nil
 }
 
+// Prepare sets the size of the next batch.
+func (m *FloorMember) Prepare(o fleasebench.Order, _ *struct{}) error {
+	m.datagrams = (o.Batch + perDatagram - 1) / perDatagram
+	return nil
+}
+
 // Acquire exchanges the messages of a batch.
-func (m *FloorMember) Acquire(o Order, b *Batch) (err error) {
-	datagrams := (o.Batch + perDatagram - 1) / perDatagram
-	*b, err = measure(func() (int, error) {
-		m.want <- datagrams
+func (m *FloorMember) Acquire(_ struct{}, b *fleasebench.Batch) (err error) {
+	*b, err = fleasebench.Measure(func() (int, error) {
+		m.want <- m.datagrams
 		_ = m.socket.SetReadDeadline(time.Now()) // wakes the reader
 		<-m.done
-		return datagrams * perDatagram, nil
+		return m.datagrams * perDatagram, nil
 	})
 	return err
 }
@@ -110,7 +124,6 @@ func (m *FloorMember) Close() error {
 	return err
 }
 
-// run reads until the socket is closed.
 func (m *FloorMember) run() {
 	defer close(m.over)
 	in := make([]byte, floorSize)
@@ -144,7 +157,6 @@ func (m *FloorMember) look() {
 	}
 }
 
-// fill begins datagrams while there is room.
 func (m *FloorMember) fill() {
 	for i := range m.slots {
 		if m.left == 0 {
@@ -164,7 +176,6 @@ func (m *FloorMember) begin(i int) {
 	m.send(&m.slots[i])
 }
 
-// send sends a slot's datagram to both others.
 func (m *FloorMember) send(s *slot) {
 	s.sent = time.Now()
 	m.out[0], m.out[1] = asks, s.round

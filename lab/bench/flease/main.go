@@ -1,3 +1,20 @@
+// Command flease compares package flease with etcd and ZooKeeper in one run, on
+// one computer: how many leases can be acquired in a second? It draws the
+// figures of the Flease paper anew. docs/flease.md has what it found.
+//
+//	cd lab/bench && go run ./flease                  all of it, in some minutes
+//	cd lab/bench && go run ./flease -quick           the contest alone, short and rough
+//	cd lab/bench && go run ./flease -only disk       one part: contest, batches, disk or groups
+//	cd lab/bench && go run ./flease -docs ../docs    also writes the plots, and the tables of flease.md
+//
+// Everyone is three processes, on the loopback. Flease's three each acquire a
+// batch of leases on new resources, all at the same time, as
+// all machines do in the paper. Lock services get as many requests, from 256
+// clients in this process. What counts is the time from the first request to the
+// last answer. Giving leases back is not measured.
+//
+// The processes are this program, started again with a role; see [roles]. They
+// end when their standard input does.
 package main
 
 import (
@@ -6,10 +23,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -20,6 +35,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/bench/locks"
 	"github.com/leasehold-dev/leasehold/lab/bench/proc"
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
+	"github.com/leasehold-dev/leasehold/lab/fleasebench"
 )
 
 const about = "How many leases can be acquired in a second, without a lock server and with one? [flease.md](flease.md) says how that is " +
@@ -38,7 +54,6 @@ const (
 	nameZooKeeperSync = "ZooKeeper, fsync"
 )
 
-// acquisition describes what one acquisition is.
 func acquisition(name string) string {
 	return map[string]string{
 		nameFlease:        "a lease agreed upon by 2 of 3 processes, AcquireAll",
@@ -67,7 +82,8 @@ func main() {
 	report.Main(report.Benchmark{
 		Name: "flease", Number: 8, Title: "Flease", About: about, Rounds: 5, Quick: 1,
 		Modules: []string{"github.com/go-zookeeper/zk", "go.etcd.io/etcd/server/v3"},
-		Flags:   o.flags, Run: o.run,
+		Parts:   []string{partContest, partBatches, partDisk, partGroups}, QuickPart: partContest,
+		Flags: o.flags, Run: o.run,
 	})
 }
 
@@ -79,36 +95,26 @@ const (
 
 func roles() map[string]proc.Role {
 	all := locks.Roles()
-	all[roleFlease] = proc.RoleOf(startFleaseMember)
+	all[roleFlease] = proc.RoleOf(fleasebench.StartMember)
 	all[roleFloor] = proc.RoleOf(startFloorMember)
 	all[roleWriter] = proc.RoleOf(startWriter)
 	return all
 }
 
-// options are the flags of this benchmark.
 type options struct {
-	warm  int
-	turn  time.Duration
-	only  string
-	parts []string
-	dir   string
+	warm int
+	turn time.Duration
 }
 
 func (o *options) flags(flags *flag.FlagSet) {
 	flags.IntVar(&o.warm, "warm", 3, "turns before those that count")
 	flags.DurationVar(&o.turn, "turn", time.Second, "about how long a turn is")
-	flags.StringVar(&o.only, "only", "", "parts to run, separated by commas: contest, batches, disk, groups (default all, with -quick contest)")
-	flags.StringVar(&o.dir, "dir", os.TempDir(), "a directory on a disk: a temporary one is made in it")
 }
 
-// complete fills in what depends on the rest, and reports what is wrong.
-func (o *options) complete(quick bool) (err error) {
+// complete shortens a quick run, and reports what is wrong.
+func (o *options) complete(quick bool) error {
 	if quick {
-		o.only, o.warm, o.turn = cmp.Or(o.only, partContest), min(o.warm, 1), min(o.turn, 300*time.Millisecond)
-	}
-	all := []string{partContest, partBatches, partDisk, partGroups}
-	if o.parts, err = report.Only(o.only, all, func(part string) string { return part }); err != nil {
-		return err
+		o.warm, o.turn = min(o.warm, 1), min(o.turn, 300*time.Millisecond)
 	}
 	if o.warm < 0 || o.warm > 100 || o.turn < 10*time.Millisecond || o.turn > time.Minute {
 		return errors.New("want 0 to 100 turns to warm up, of 10 ms to 1 min each")
@@ -116,45 +122,37 @@ func (o *options) complete(quick bool) (err error) {
 	return nil
 }
 
-func (o *options) wants(part string) bool { return slices.Contains(o.parts, part) }
-
 // steps is the number of turns.
-func (o *options) steps(rounds int) int {
+func (o *options) steps(r *report.Run) int {
 	const all, compared, disk = 8, 4, 5
 	n := o.warm * (all + 2*javaTurns)
 	for part, each := range map[string]int{
 		partContest: all, partBatches: compared * len(batchSizes()), partDisk: disk, partGroups: len(groupSizes()),
 	} {
-		if o.wants(part) {
-			n += rounds * (each + 1)
+		if r.Wants(part) {
+			n += r.Rounds * (each + 1)
 		}
 	}
 	return n
 }
 
-// run runs the wanted parts. All processes have ended and all files are gone when it
-// returns.
+// run runs the wanted parts. All processes have ended when it returns.
 func (o *options) run(ctx context.Context, r *report.Run) (err error) {
 	if err := o.complete(r.Quick); err != nil {
 		return err
 	}
-	r.Expect(o.steps(r.Rounds))
-	dir, err := os.MkdirTemp(o.dir, "bench-flease-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	f := &findings{Files: fileSystem(dir)}
+	r.Expect(o.steps(r))
+	f := &findings{Files: fileSystem(r.Dir)}
 	if f.Files == memoryFiles {
-		return fmt.Errorf("%s is in memory: name a directory on a disk with -dir", o.dir)
+		return fmt.Errorf("%s is in memory: name a directory on a disk with -dir", r.Dir)
 	}
 	c := &contest{Contest: locks.Contest{Length: o.turn, Step: r.Step}, run: r}
-	if o.wants(partContest) || o.wants(partBatches) || o.wants(partDisk) {
-		if err := c.sideBySide(ctx, o, dir, f); err != nil {
+	if r.Wants(partContest) || r.Wants(partBatches) || r.Wants(partDisk) {
+		if err := c.sideBySide(ctx, o, f); err != nil {
 			return err
 		}
 	}
-	if o.wants(partGroups) {
+	if r.Wants(partGroups) {
 		if f.Groups, err = c.groupFigure(ctx); err != nil {
 			return err
 		}
@@ -162,8 +160,8 @@ func (o *options) run(ctx context.Context, r *report.Run) (err error) {
 	return f.conclude(r)
 }
 
-// sideBySide runs the parts in which lock services take part.
-func (c *contest) sideBySide(ctx context.Context, o *options, dir string, f *findings) error {
+func (c *contest) sideBySide(ctx context.Context, o *options, f *findings) error {
+	dir := c.run.Dir
 	c.Step("starting flease, etcd and ZooKeeper, three processes each")
 	openers := []locks.Opener{
 		openGroup(nameFlease, func(ctx context.Context) (*group, error) {
@@ -191,17 +189,17 @@ func (c *contest) sideBySide(ctx context.Context, o *options, dir string, f *fin
 	if err := c.warmUp(ctx, all, o.warm); err != nil {
 		return err
 	}
-	if o.wants(partBatches) {
+	if c.run.Wants(partBatches) {
 		if f.Batches, err = c.batchFigure(ctx, all); err != nil {
 			return err
 		}
 	}
-	if o.wants(partDisk) {
+	if c.run.Wants(partDisk) {
 		if f.Disk, f.Written, err = c.diskFigure(ctx, all, dir); err != nil {
 			return err
 		}
 	}
-	if !o.wants(partContest) {
+	if !c.run.Wants(partContest) {
 		return nil
 	}
 	turns, err := c.Rounds(ctx, all, c.run.Rounds, "side by side") // last: by now compilers and caches are warm
@@ -265,7 +263,6 @@ func javaVersion(ctx context.Context) string {
 // memoryFiles is the name of a file system that no disk is behind.
 const memoryFiles = "tmpfs"
 
-// fileSystem names the file system of a directory.
 func fileSystem(dir string) string {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {
@@ -276,3 +273,28 @@ func fileSystem(dir string) string {
 	}
 	return cmp.Or(names[uint32(s.Type)], fmt.Sprintf("file system %#x", uint32(s.Type)))
 }
+
+// A group is processes that all want leases: of Flease, or of the floor.
+type group struct {
+	members proc.Group
+	size    int // of the groups that agree
+}
+
+func startFlease(ctx context.Context, members int, lease time.Duration, sealed bool) (*group, error) {
+	g, err := fleasebench.Start(ctx, roleFlease, members, fleasebench.MemberConfig{
+		Lease: lease, Sealed: sealed, Subgroups: members > proposers, // else all agree on everything, which is the default
+	})
+	return &group{members: g, size: 3}, err
+}
+
+func (g *group) Acquire(_ context.Context, n int, name string) (locks.Turn, error) {
+	if err := fleasebench.Prepare(g.members, fleasebench.Order{Batch: n / len(g.members), Name: name, Group: g.size}); err != nil {
+		return locks.Turn{}, err
+	}
+	b, err := fleasebench.Acquire(g.members)
+	return locks.Turn{Leases: b.Leases, Took: b.Took(), CPU: b.CPU}, err
+}
+
+func (g *group) Release(context.Context) error { return fleasebench.Release(g.members) }
+
+func (g *group) close() { g.members.Close() }

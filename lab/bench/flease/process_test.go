@@ -3,16 +3,12 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/leasehold-dev/leasehold/flease"
-	"github.com/leasehold-dev/leasehold/lab/bench/locks"
 	"github.com/leasehold-dev/leasehold/lab/bench/proc"
+	"github.com/leasehold-dev/leasehold/lab/fleasebench"
 )
 
 // TestMain lets the test's binary run in roles, as the program does.
@@ -58,34 +54,6 @@ func TestFlease(t *testing.T) {
 	}
 }
 
-func TestTogether(t *testing.T) {
-	at := func(n int64) time.Time { return time.Unix(0, n) }
-	got := together([]Batch{{3, at(1_000), at(5_000), 7}, {4, at(900), at(4_000), 1}})
-	if diff := cmp.Diff(locks.Turn{Leases: 7, Took: 4_100, CPU: 8}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-func TestGroups(t *testing.T) {
-	group := groupOf(processes)
-	for _, size := range groupSizes() {
-		for proposer := 1; proposer <= processes; proposer++ {
-			first := group(resourceName(size, proposer, "b7", 1))
-			if len(first) != size || !slices.Contains(first, flease.ID(proposer)) || !slices.IsSorted(first) || len(slices.Compact(slices.Clone(first))) != size {
-				t.Errorf("%d wants a group of %d: %v", proposer, size, first)
-			}
-			if other := groupOf(processes)(resourceName(size, proposer, "b8", 2)); !slices.Equal(first, other) {
-				t.Errorf("the group of %d for %d is %v, and %v", size, proposer, first, other)
-			}
-		}
-	}
-	for _, unknown := range []string{"", "x", "03.01", "99.01.b7.000000", "03.16.b7.000000", "00.01.b7.000000", "03.00.b7.000000", "0x.01.b7.000000", "03-01-b7-000000"} {
-		if got := group(unknown); got != nil {
-			t.Errorf("%q has group %v", unknown, got)
-		}
-	}
-}
-
 func TestWriter(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "written")
 	w, err := proc.Start(t.Context(), roleWriter, file)
@@ -117,7 +85,7 @@ func TestWriter(t *testing.T) {
 func TestMembersReportErrors(t *testing.T) {
 	for role, config := range map[string]any{
 		roleFloor:  FloorConfig{7, []string{"127.0.0.1:1"}},
-		roleFlease: FleaseConfig{Self: 9, Members: []string{"127.0.0.1:1"}},
+		roleFlease: fleasebench.MemberConfig{Self: 9, Members: []string{"127.0.0.1:1"}},
 		roleWriter: filepath.Join(t.TempDir(), "no", "such", "directory"),
 	} {
 		if _, err := proc.Start(t.Context(), role, config); err == nil || !strings.HasPrefix(err.Error(), role+" ") {

@@ -64,7 +64,7 @@ func testSystem(t *testing.T) *system {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.close)
+	t.Cleanup(s.Close)
 	return s
 }
 

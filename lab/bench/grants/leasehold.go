@@ -36,7 +36,6 @@ type ManagerMember struct {
 	addr  string
 }
 
-// startManager starts one with the addresses of its store.
 func startManager(ctx context.Context, endpoints []string) (*ManagerMember, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	ctx, cancel := context.WithTimeout(ctx, proc.StartLimit)
@@ -69,37 +68,40 @@ func (m *ManagerMember) Close() error {
 // connections is how many the owners share that share some, as etcd's clients do.
 const connections = 4
 
-// A system is a manager and the cluster of its store.
 type system struct {
 	store   *locks.Etcd
 	manager *proc.Process
 	conns   []*grpc.ClientConn
+
+	proc.Cleanup
 }
 
 func startSystem(ctx context.Context, members int, dir string, fsync bool) (s *system, err error) {
 	s = &system{}
 	defer func() {
 		if err != nil {
-			s.close()
+			s.Close()
 		}
 	}()
 	if s.store, err = locks.StartEtcd(ctx, members, dir, fsync); err != nil {
-		return nil, err
+		return s, err
 	}
+	s.Add(s.store.Close)
 	if s.manager, err = proc.Start(ctx, roleManager, s.store.Addrs); err != nil {
-		return nil, err
+		return s, err
 	}
+	s.Add(s.manager.Close)
 	for range connections {
 		conn, err := proc.Dial(s.manager.Addr, nil)
 		if err != nil {
-			return nil, err
+			return s, err
 		}
+		s.Add(func() { _ = conn.Close() })
 		s.conns = append(s.conns, conn)
 	}
 	return s, nil
 }
 
-// cpu is the processor time of the manager and its store.
 func (s *system) cpu() (time.Duration, error) {
 	used, err := proc.Group{s.manager}.CPU()
 	if err != nil {
@@ -107,18 +109,6 @@ func (s *system) cpu() (time.Duration, error) {
 	}
 	stored, err := s.store.CPU()
 	return used + stored, err
-}
-
-func (s *system) close() {
-	for _, c := range s.conns {
-		_ = c.Close()
-	}
-	if s.manager != nil {
-		s.manager.Close()
-	}
-	if s.store != nil {
-		s.store.Close()
-	}
 }
 
 // create makes the namespace of a turn: n ranges whose neighbours have different
@@ -138,7 +128,6 @@ func (s *system) delete(ctx context.Context, name string) error {
 	return wire.ToError(err)
 }
 
-// limit is how long a turn may take.
 const limit = 90 * time.Second
 
 // newcomers are owners of the library that have just been started: all join at the
@@ -200,7 +189,6 @@ func (g *newcomers) join(ctx context.Context, name string, granted func([]leaseh
 	return nil
 }
 
-// Release lets all leave, and deletes the namespace.
 func (g *newcomers) Release(ctx context.Context) error {
 	joined := g.joined
 	g.joined = nil
@@ -242,7 +230,6 @@ func (g *sharers) Acquire(ctx context.Context, n int, name string) (locks.Turn, 
 	})
 }
 
-// Release lets all leave, and deletes the namespace.
 func (g *sharers) Release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -308,10 +295,8 @@ func (o *sharer) await(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// leave gives the lease back, waits until the leader knows, and hangs up.
 func (o *sharer) leave(ctx context.Context) error {
-	o.Leave()
-	err := o.await(ctx, o.Left)
+	err := o.await(ctx, o.Leave())
 	o.End()
 	o.hangUp()
 	return err

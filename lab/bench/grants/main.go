@@ -1,11 +1,15 @@
+// Command grants measures how many owners can join, and how many leases can be
+// granted, in a second: beside etcd's leases with keys that are put if they are
+// absent, by clients that are connected and by those that connect first, etcd's
+// mutexes, and ZooKeeper's ephemeral nodes.
+//
+//	cd lab/bench && go run ./grants          all of it, in minutes
+//	cd lab/bench && go run ./grants -quick   short and rough
 package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -50,11 +54,10 @@ const (
 
 func main() {
 	proc.Play(roles())
-	o := &options{}
 	report.Main(report.Benchmark{
 		Name: "grants", Number: 6, Title: "Grant rate", About: about, Rounds: 10, Quick: 1,
 		Modules: []string{"github.com/go-zookeeper/zk", "go.etcd.io/etcd/server/v3"},
-		Flags:   o.flags, Run: o.run,
+		Run:     run,
 	})
 }
 
@@ -64,26 +67,16 @@ func roles() map[string]proc.Role {
 	return all
 }
 
-// options are the flags of this benchmark, and the length of a turn.
 type options struct {
 	dir  string
 	turn time.Duration
 }
 
-func (o *options) flags(flags *flag.FlagSet) {
-	flags.StringVar(&o.dir, "dir", os.TempDir(), "a directory on a disk: a temporary one is made in it")
-}
-
-func (o *options) run(ctx context.Context, r *report.Run) (err error) {
-	warm := 3
-	o.turn = time.Second
+func run(ctx context.Context, r *report.Run) error {
+	warm, o := 3, options{r.Dir, time.Second}
 	if r.Quick {
 		warm, o.turn = 1, 300*time.Millisecond
 	}
-	if o.dir, err = os.MkdirTemp(o.dir, "bench-grants-"); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(o.dir)) }()
 	r.Note("starting leasehold, etcd and ZooKeeper")
 	openers := []locks.Opener{o.openLeasehold, o.openEtcd}
 	if err := locks.HaveZooKeeper(); err != nil {
@@ -117,7 +110,7 @@ func (o *options) run(ctx context.Context, r *report.Run) (err error) {
 }
 
 // openLeasehold starts one manager for three ways to use it.
-func (o *options) openLeasehold(ctx context.Context) ([]locks.Entry, func(), error) {
+func (o options) openLeasehold(ctx context.Context) ([]locks.Entry, func(), error) {
 	s, err := startSystem(ctx, 3, filepath.Join(o.dir, "store"), true)
 	if err != nil {
 		return nil, nil, fmt.Errorf("leasehold: %w", err)
@@ -126,11 +119,11 @@ func (o *options) openLeasehold(ctx context.Context) ([]locks.Entry, func(), err
 		{Name: nameJoins, Batch: leases, Service: &sharers{system: s, limit: o.turn, clock: clock.New()}},
 		{Name: nameNewcomers, Batch: arriving, Service: &newcomers{system: s}},
 		{Name: nameLeases, Batch: leases, Service: &newcomers{system: s, owners: locks.Clients}},
-	}, s.close, nil
+	}, s.Close, nil
 }
 
 // openEtcd starts one cluster for four ways to use it.
-func (o *options) openEtcd(ctx context.Context) ([]locks.Entry, func(), error) {
+func (o options) openEtcd(ctx context.Context) ([]locks.Entry, func(), error) {
 	e, err := locks.StartEtcd(ctx, 3, filepath.Join(o.dir, "etcd"), true)
 	if err != nil {
 		return nil, nil, fmt.Errorf("etcd: %w", err)
@@ -151,7 +144,6 @@ func (o *options) openEtcd(ctx context.Context) ([]locks.Entry, func(), error) {
 	}, e.Close, nil
 }
 
-// conclude adds a table, headlines, goals and losses.
 func conclude(r *report.Result, all []locks.Entry, turns [][]locks.Turn) {
 	t := report.NewTable("", "", "granted/s", "low", "high", "processors, µs each")
 	rates := make(map[string]float64)
@@ -169,7 +161,6 @@ func conclude(r *report.Result, all []locks.Entry, turns [][]locks.Turn) {
 	r.Want("more leases in a second than etcd grants", rates[nameLeases], "1/s", rates[nameLeases] > rates[nameEtcdLock])
 }
 
-// compare adds headlines for the peers that take part, and the losses.
 func compare(r *report.Result, rates map[string]float64, headline, ours string, peers ...string) {
 	for _, peer := range peers {
 		theirs, ok := rates[peer]

@@ -12,7 +12,6 @@ import (
 
 func thisThread() int { return syscall.Gettid() }
 
-// traceMe lets the parent trace this thread.
 func traceMe() error {
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_PTRACE, syscall.PTRACE_TRACEME, 0, 0); errno != 0 {
 		return fmt.Errorf("a process may not be traced by its parent: %w", errno)
@@ -40,7 +39,6 @@ func pin() (release func(), err error) {
 	return func() { _ = affinity(syscall.SYS_SCHED_SETAFFINITY, &before) }, nil // it was allowed before
 }
 
-// affinity gets or sets the cores of this thread.
 func affinity(call uintptr, cores *[16]uint64) error {
 	if _, _, errno := syscall.RawSyscall(call, 0, unsafe.Sizeof(*cores), uintptr(unsafe.Pointer(cores))); errno != 0 { //nolint:gosec // the kernel wants an address
 		return errno
@@ -81,7 +79,6 @@ func trace(process, thread int) (least int, err error) {
 	return least, nil
 }
 
-// stepTo goes on until the thread is at the mark again, and counts.
 func stepTo(thread int, mark uint64, still *clocks) (n int, err error) {
 	var at syscall.PtraceRegs
 	for at.Rip = mark; n == 0 || at.Rip != mark; n++ {
@@ -163,7 +160,6 @@ func waitForBreakpoint(thread int) error {
 	}
 }
 
-// waitFor waits until a thread has stopped, for whatever reason.
 func waitFor(thread int) error {
 	_, err := waitForStop(thread)
 	return err
@@ -200,7 +196,6 @@ func waitForAny() (thread int, status syscall.WaitStatus, err error) {
 	}
 }
 
-// freezeOthers stops all threads of the process but for one.
 func freezeOthers(process, thread int) error {
 	frozen := map[int]bool{thread: true}
 	for found := true; found; { // until no new ones have come meanwhile

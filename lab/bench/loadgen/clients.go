@@ -1,3 +1,14 @@
+// Package loadgen simulates the owners and lookups of many servers and callers.
+//
+// [Clients] are thousands of them in one process, so lean that they can share a
+// computer with the manager under load. They send what real ones send. An [Owner]
+// runs the state machine of package owner. A lookup numbers its requests, polls as
+// often as the library's does, follows the LSNs of the changes without a gap, and
+// knows the age of its proof; it discards the table. Both speak HTTP/2 frames on a
+// [Conn], which costs a goroutine and a few kB.
+//
+// [LibraryOwners] are owners of the owner library, which reconnect exactly as those of an
+// application do. [Local] is one of them with its manager in the same process.
 package loadgen
 
 import (
@@ -41,7 +52,6 @@ type LeanClients struct {
 	lsn             uint64        // that lookups start with
 }
 
-// A tally counts events of all sessions.
 type tally struct {
 	Expired atomic.Int64 // owners whose leases expired though they lived
 	Stale   atomic.Int64 // lookups whose proof became too old
@@ -196,20 +206,18 @@ func (c *LeanClients) counts() Counts {
 
 // Clients is a process of owners and one of lookups: what lookups have to read does
 // not keep owners from renewing, as it would not on computers of their own.
-type Clients struct{ owners, lookups *proc.Process }
+type Clients [2]*proc.Process
 
 // StartClients starts processes without sessions. Of several managers each has as many
 // clients as the others; a client that loses its manager, or learns that it does not
 // lead, turns to the next. Without managers there is no such process.
 func StartClients(ctx context.Context, namespace string, ofOwners, ofLookups []string) (c *Clients, err error) {
 	c = &Clients{}
-	if len(ofOwners) > 0 {
-		if c.owners, err = proc.Start(ctx, roleClients, ClientsConfig{namespace, ofOwners}); err != nil {
-			return nil, err
+	for i, managers := range [][]string{ofOwners, ofLookups} {
+		if len(managers) == 0 {
+			continue
 		}
-	}
-	if len(ofLookups) > 0 {
-		if c.lookups, err = proc.Start(ctx, roleClients, ClientsConfig{namespace, ofLookups}); err != nil {
+		if c[i], err = proc.Start(ctx, roleClients, ClientsConfig{namespace, managers}); err != nil {
 			c.Close()
 			return nil, err
 		}
@@ -236,16 +244,14 @@ func (c *Clients) Look() (Counts, error) { return c.call("Look", nil, nil) }
 
 // call calls both processes at the same time, and adds up their counts.
 func (c *Clients) call(method string, ofOwners, ofLookups any) (Counts, error) {
-	var owners, lookups Counts
-	var group errgroup.Group
-	if c.owners != nil {
-		group.Go(func() error { return c.owners.Call(method, ofOwners, &owners) })
-	}
-	if c.lookups != nil {
-		group.Go(func() error { return c.lookups.Call(method, ofLookups, &lookups) })
-	}
-	err := group.Wait()
-	return owners.with(lookups), err
+	args, counts := []any{ofOwners, ofLookups}, make([]Counts, len(c))
+	err := proc.Each(len(c), func(i int) error {
+		if c[i] == nil {
+			return nil
+		}
+		return c[i].Call(method, args[i], &counts[i])
+	})
+	return counts[0].with(counts[1]), err
 }
 
 // with adds the counts of lookups to those of owners. The true peak may be less than
@@ -265,7 +271,7 @@ func (c Counts) with(lookups Counts) Counts {
 
 // Close ends both processes.
 func (c *Clients) Close() {
-	for _, p := range []*proc.Process{c.owners, c.lookups} {
+	for _, p := range c {
 		if p != nil {
 			p.Close()
 		}

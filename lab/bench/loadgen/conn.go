@@ -115,7 +115,6 @@ func headers(authority, method string) []byte {
 	return b.Bytes()
 }
 
-// write sends the frames that frames writes.
 func (c *Conn) write(frames func() error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -2,7 +2,9 @@ package loadgen
 
 import (
 	"context"
+	cryptorand "crypto/rand"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -10,15 +12,19 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	machine "github.com/leasehold-dev/leasehold/internal/core/machine/owner"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
+	"github.com/leasehold-dev/leasehold/internal/runtime/clock"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A session is an owner or a lookup.
 type session interface {
-	begin()                 // on the first connection
-	resume()                // on another one
-	leave() <-chan struct{} // in order; closed when the leader knows, or nil
-	end()
+	Begin()                 // on the first connection
+	Resume()                // on another one
+	Leave() <-chan struct{} // in order; closed when the leader has noticed, or nil
+	End()
 	listener() Listener
 }
 
@@ -37,7 +43,6 @@ type endpoint struct {
 	done     chan struct{}
 }
 
-// open starts new sessions.
 func (e *endpoint) open(streams int) error {
 	sessions := make([]session, streams)
 	for i := range sessions {
@@ -67,9 +72,9 @@ func (e *endpoint) serve(ctx context.Context, sessions []session) {
 			stopped := context.AfterFunc(ctx, c.Close)
 			for _, s := range sessions {
 				if begun {
-					s.resume()
+					s.Resume()
 				} else {
-					s.begin()
+					s.Begin()
 				}
 			}
 			begun = true
@@ -89,7 +94,6 @@ func (e *endpoint) serve(ctx context.Context, sessions []session) {
 	}
 }
 
-// connect opens a stream for each session.
 func (e *endpoint) connect(at int, sessions []session) (*Conn, error) {
 	managers := e.clients.Managers
 	c, err := Dial(managers[at%len(managers)], e.number, e.method, &e.clients.traffic)
@@ -131,7 +135,6 @@ func (e *endpoint) send(stream int, message []byte) {
 	}
 }
 
-// moveOn ends the connection if another manager leads.
 func (e *endpoint) moveOn(leader string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -147,7 +150,7 @@ const goodbyeLimit = 15 * time.Second
 func (e *endpoint) close(crash bool) {
 	for _, s := range e.current() {
 		if !crash {
-			if left := s.leave(); left != nil {
+			if left := s.Leave(); left != nil {
 				select {
 				case <-left:
 				case <-time.After(goodbyeLimit):
@@ -155,7 +158,7 @@ func (e *endpoint) close(crash bool) {
 				}
 			}
 		}
-		s.end()
+		s.End()
 	}
 	e.stop()
 	<-e.done
@@ -167,7 +170,6 @@ func (e *endpoint) current() []session {
 	return e.sessions
 }
 
-// An ownerSession is an owner on an endpoint.
 type ownerSession struct {
 	*Owner
 	tally  *tally
@@ -203,17 +205,8 @@ func ownerAddr(number int) string {
 	return fmt.Sprintf("10.%d.%d.%d:80", number>>16, number>>8&255, number&255)
 }
 
-func (s *ownerSession) begin()  { s.Begin() }
-func (s *ownerSession) resume() { s.Reconnected() }
-func (s *ownerSession) end()    { s.End() }
-func (s *ownerSession) leave() <-chan struct{} {
-	s.Leave()
-	return s.Left
-}
-
 func (s *ownerSession) listener() Listener { return Whole(s.receive) }
 
-// receive takes a message of the manager.
 func (s *ownerSession) receive(message []byte) {
 	var response leaseholdv1.HoldResponse
 	err := proto.Unmarshal(message, &response)
@@ -245,4 +238,139 @@ func (c *LeanClients) lookupEndpoint(number int) *endpoint {
 		return l, nil
 	}
 	return e
+}
+
+// OwnerConfig is that of an [Owner].
+type OwnerConfig struct {
+	Clock     *clock.Clock
+	Namespace leasehold.Namespace
+	Name      leasehold.OwnerID
+	Addr      string
+	OnBeat    bool // renew on the beat, as the library does
+	Send      func(*leaseholdv1.HoldRequest)
+	Act       func(machine.Action) // sees what the machine decides; may be nil
+}
+
+// An Owner is one session: the state machine of the owner library and a timer. It
+// has no state to move, and serves no calls.
+type Owner struct {
+	OwnerConfig
+	Granted chan struct{} // closed when it has its first lease
+	Left    chan struct{} // closed when the leader knows that it has left
+
+	mu      sync.Mutex
+	machine *machine.Machine
+	timer   *time.Timer
+	held    []leasehold.Lease
+	served  bool // it has had a lease
+	ended   bool
+}
+
+// NewOwner returns a session that has not begun.
+func NewOwner(c OwnerConfig) (*Owner, error) {
+	session, err := leasehold.NewSession(cryptorand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	config := machine.Config{
+		Namespace: c.Namespace,
+		Holder:    &table.Holder{Owner: c.Name, Addr: c.Addr, Session: session, Weight: 1},
+		Rand:      rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
+	}
+	if c.OnBeat {
+		config.Beats = c.Clock.Beats()
+	}
+	m, err := machine.New(c.Clock.Now(), config)
+	return &Owner{OwnerConfig: c, machine: m, Granted: make(chan struct{}), Left: make(chan struct{})}, err
+}
+
+// Begin sends the first request.
+func (o *Owner) Begin() {
+	o.mu.Lock()
+	o.timer = time.AfterFunc(time.Hour, o.wake)
+	o.mu.Unlock()
+	o.wake()
+}
+
+// End stops the session without a goodbye.
+func (o *Owner) End() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.ended = true
+	if o.timer != nil {
+		o.timer.Stop()
+	}
+}
+
+// Leave gives everything back. It returns Left.
+func (o *Owner) Leave() <-chan struct{} {
+	o.step(machine.Leave{})
+	return o.Left
+}
+
+// Resume goes on with another connection.
+func (o *Owner) Resume() {
+	o.step(machine.HungUp{})
+	o.wake()
+}
+
+func (o *Owner) wake() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.ended {
+		o.act(o.machine.Advance(o.Clock.Now()))
+	}
+}
+
+func (o *Owner) step(e machine.Event) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.ended {
+		o.act(o.machine.Step(o.Clock.Now(), e))
+	}
+}
+
+// act does what the machine has decided. The lock is held.
+func (o *Owner) act(actions []machine.Action, wake mono.Instant) {
+	for _, a := range actions {
+		switch a := a.(type) {
+		case machine.Send:
+			o.Send(wire.FromLeaseRequest(a.Request))
+		case machine.Publish:
+			o.held = a.View.Leases
+		case machine.GrantedLeases:
+			if !o.served {
+				o.served = true
+				close(o.Granted)
+			}
+		case machine.Left:
+			close(o.Left)
+		}
+		if o.Act != nil {
+			o.Act(a)
+		}
+	}
+	if wake != mono.Never {
+		o.timer.Reset(max(0, wake.Sub(o.Clock.Now())))
+	}
+}
+
+// Receive takes a grant of the manager.
+func (o *Owner) Receive(grant *leaseholdv1.Grant) error {
+	reply, err := wire.ToLeaseReply(grant, protocol.DefaultLimits)
+	if err != nil {
+		return err
+	}
+	o.step(machine.Reply{LeaseReply: reply})
+	return nil
+}
+
+// Leases returns what it holds.
+func (o *Owner) Leases() []leasehold.Lease {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ended {
+		return nil
+	}
+	return o.held
 }

@@ -2,7 +2,6 @@ package loadgen
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/rpc"
@@ -15,6 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/lab/bench/proc"
 	"github.com/leasehold-dev/leasehold/owner"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
 // LibraryConfig is that of owners of the library, in one process.
@@ -76,7 +76,8 @@ func (l *LibraryOwners) join(ctx context.Context, number int, m *recordedOwner) 
 	m.Owner, err = owner.Join(ctx, owner.Config{
 		Namespace: leasehold.Namespace(l.Namespace), Managers: l.Managers,
 		Name: leasehold.OwnerID(fmt.Sprintf("%s-%05d", l.Name, number)), Addr: addr,
-		OnSuspend: m.onSuspend, OnResume: m.onResume, OnGrant: m.onGrant, OnRevoke: m.onRevoke,
+		OnSuspend: m.count(&m.suspended), OnResume: m.count(&m.resumed), OnGrant: m.count(&m.granted),
+		OnRevoke:    func(leases []leasehold.Lease, _ leasehold.Cause) { m.count(&m.revoked)(leases) },
 		DialOptions: []grpc.DialOption{grpc.WithChainStreamInterceptor(m.intercept)},
 	})
 	if err != nil || !l.Serve {
@@ -155,32 +156,122 @@ func later(a, b time.Time) time.Time {
 func (l *LibraryOwners) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), proc.EndLimit)
 	defer cancel()
-	var (
-		group sync.WaitGroup
-		errs  = make([]error, len(l.all))
-	)
-	for i, m := range l.all {
-		group.Go(func() { errs[i] = m.Owner.Close(ctx) })
+	return proc.Each(len(l.all), func(i int) error { return l.all[i].Owner.Close(ctx) })
+}
+
+// StartLibrary starts a process of [LibraryOwners], and returns when all have joined.
+func StartLibrary(ctx context.Context, config LibraryConfig) (*proc.Process, error) {
+	return proc.Start(ctx, roleLibrary, config)
+}
+
+// A recorder measures one owner: by its messages, and by the callbacks of the library. It is safe for concurrent use.
+type recorder struct {
+	mu sync.Mutex
+
+	term     uint64 // the newest that a reply had
+	seq      uint64 // of the newest request
+	newest   Renewal
+	answered bool  // the newest request was answered
+	since    int64 // the first request since the last one that was answered; nanoseconds since 1970
+
+	// The following are since the last mark.
+	markedTerm uint64
+	renewedAt  time.Time // the first reply of a later term than at the mark
+	resumedAt  time.Time
+	suspended, resumed,
+	granted, revoked int // leases
+	renewals []Renewal
+}
+
+// A Renewal is a request of an owner and its reply.
+type Renewal struct {
+	Sent int64 `json:"s"` // nanoseconds since 1970
+	// Latency is the time to the reply, from the first request since the last one that was
+	// answered; 0 if no reply came before the next request was sent.
+	Latency time.Duration `json:"l,omitempty"`
+	// Suspended: the request claimed suspended leases. A leader may answer it later on purpose.
+	Suspended bool `json:"p,omitempty"`
+}
+
+func (r *recorder) mark() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.markedTerm = r.term
+	r.renewedAt, r.resumedAt = time.Time{}, time.Time{}
+	r.suspended, r.resumed, r.granted, r.revoked = 0, 0, 0, 0
+	r.renewals = nil
+}
+
+// request records a request. The same request may be sent to several managers.
+func (r *recorder) request(now time.Time, seq uint64, suspended bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if seq <= r.seq {
+		return
 	}
-	group.Wait()
-	return errors.Join(errs...)
+	if r.seq != 0 && !r.answered {
+		r.renewals = append(r.renewals, r.newest)
+	}
+	if r.seq == 0 || r.answered {
+		r.since = now.UnixNano()
+	}
+	r.seq, r.newest, r.answered = seq, Renewal{Sent: now.UnixNano(), Suspended: suspended}, false
 }
 
-// Library is a process of owners. It is for one goroutine at a time.
-type Library struct{ *proc.Process }
-
-// StartLibrary returns when all owners have joined.
-func StartLibrary(ctx context.Context, config LibraryConfig) (*Library, error) {
-	p, err := proc.Start(ctx, roleLibrary, config)
-	return &Library{p}, err
+// reply records the first reply to the newest request. Replies to older requests renew nothing.
+func (r *recorder) reply(now time.Time, term, echo uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.term = max(r.term, term)
+	if echo != r.seq || r.answered {
+		return
+	}
+	r.answered = true
+	r.newest.Latency = max(1, time.Duration(now.UnixNano()-r.since))
+	r.renewals = append(r.renewals, r.newest)
+	if r.renewedAt.IsZero() && term > r.markedTerm {
+		r.renewedAt = now
+	}
 }
 
-// Mark remembers the leases of all owners, and starts the measurements again.
-func (l *Library) Mark() error { return l.Call("Mark", nil, nil) }
+// count returns a callback that adds leases to a counter.
+func (r *recorder) count(counter *int) func([]leasehold.Lease) {
+	return func(leases []leasehold.Lease) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		*counter += len(leases)
+		if counter == &r.resumed && r.resumedAt.IsZero() {
+			r.resumedAt = time.Now()
+		}
+	}
+}
 
-// Report returns the state of all owners, with all renewals since the mark if that
-// is wanted.
-func (l *Library) Report(renewals bool) (out Report, err error) {
-	err = l.Call("Report", renewals, &out)
-	return out, err
+func (r *recorder) intercept(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	stream, err := open(ctx, desc, conn, method, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &recordedStream{stream, r}, nil
+}
+
+type recordedStream struct {
+	grpc.ClientStream
+	recorder *recorder
+}
+
+func (s *recordedStream) SendMsg(m any) error {
+	if request, ok := m.(*leaseholdv1.HoldRequest); ok {
+		s.recorder.request(time.Now(), request.GetSeq(), request.GetSuspended())
+	}
+	return s.ClientStream.SendMsg(m)
+}
+
+func (s *recordedStream) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	if response, ok := m.(*leaseholdv1.HoldResponse); ok && err == nil {
+		if grant := response.GetGrant(); grant != nil {
+			s.recorder.reply(time.Now(), grant.GetTerm(), grant.GetEcho())
+		}
+	}
+	return err
 }

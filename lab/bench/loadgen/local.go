@@ -39,6 +39,7 @@ type Local struct {
 	Owner *owner.Owner
 
 	manager *manager.Manager
+	lookup  *lookup.Lookup
 	dial    []grpc.DialOption
 }
 
@@ -91,21 +92,25 @@ func (l *Local) join(ctx context.Context) error {
 	}
 }
 
-// Close ends the owner and the manager.
+// Close ends all of it.
 func (l *Local) Close() {
+	if l.lookup != nil {
+		_ = l.lookup.Close(context.Background())
+	}
 	if l.Owner != nil {
 		_ = l.Owner.Close(context.Background())
 	}
 	_ = l.manager.Close(context.Background())
 }
 
-// Lookup follows the manager's table. The caller closes it, before the rest.
-func (l *Local) Lookup(ctx context.Context) (*lookup.Lookup, error) {
+// Lookup follows the manager's table.
+func (l *Local) Lookup(ctx context.Context) (_ *lookup.Lookup, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	return lookup.Open(ctx, lookup.Config{
+	l.lookup, err = lookup.Open(ctx, lookup.Config{
 		Namespace: localNamespace, Managers: []string{localManager}, Credentials: insecure.NewCredentials(), DialOptions: l.dial,
 	})
+	return l.lookup, err
 }
 
 // Keys returns keys that the owner holds, in no order.

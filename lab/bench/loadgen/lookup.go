@@ -1,10 +1,13 @@
 package loadgen
 
 import (
+	"encoding/binary"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/leasehold-dev/leasehold/internal/runtime/clock"
@@ -45,16 +48,14 @@ type lookupSession struct {
 // maxStale is how old its proof may be, as the library has it.
 func (l *lookupSession) maxStale() time.Duration { return max(maxStale, 3*l.poll) }
 
-// begin sends the first request.
-func (l *lookupSession) begin() {
+func (l *lookupSession) Begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.timer = time.AfterFunc(time.Hour, l.resume)
+	l.timer = time.AfterFunc(time.Hour, l.Resume)
 	l.request()
 }
 
-// end sends no more.
-func (l *lookupSession) end() {
+func (l *lookupSession) End() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ended = true
@@ -63,11 +64,11 @@ func (l *lookupSession) end() {
 	}
 }
 
-// leave is end: a lookup says no goodbye.
-func (l *lookupSession) leave() <-chan struct{} { return nil }
+// Leave is End: a lookup sends no goodbye.
+func (l *lookupSession) Leave() <-chan struct{} { return nil }
 
-// resume sends the next request, or repeats one without a reply.
-func (l *lookupSession) resume() {
+// Resume sends the next request, or repeats one without a reply.
+func (l *lookupSession) Resume() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended {
@@ -113,7 +114,6 @@ var (
 
 func (l *lookupSession) listener() Listener { return &skimmer{receive: l.receive} }
 
-// receive takes a message of the manager.
 func (l *lookupSession) receive(u update) {
 	if u.lsn == 0 && u.echo == 0 {
 		l.tally.Strange.Add(1) // the manager does not lead, or refuses
@@ -155,4 +155,163 @@ func (l *lookupSession) proof() (lsn uint64, proven bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lsn, !l.proven.IsZero() && time.Since(l.proven) <= l.maxStale()
+}
+
+// An update is what a lookup reads of a FollowResponse.
+type update struct {
+	echo, lsn, from uint64
+	age             time.Duration
+	changes, table  bool
+	// after and base are those of a crossing; 0 if there is none.
+	after, base uint64
+}
+
+// Its field numbers.
+const (
+	responseUpdate protowire.Number = 2
+	updateEcho     protowire.Number = 4
+	updateLSN      protowire.Number = 5
+	updateAge      protowire.Number = 6
+	updateChanges  protowire.Number = 7
+	updateTable    protowire.Number = 8
+	updateCrossing protowire.Number = 10
+)
+
+// How much of a message is kept. All that a lookup reads is before the table or the
+// changes, but for the echo, which a manager may append to a message that many
+// lookups share.
+const (
+	maxHead = 512
+	maxTail = 32
+)
+
+// A skimmer reads updates as they arrive. Of a message it keeps only the ends: the
+// tables of thousands of lookups that connect at once do not fit into memory.
+type skimmer struct {
+	receive func(update)
+
+	header []byte // of gRPC
+	head   []byte
+	tail   []byte
+	size   int // of the message
+	left   int // of it, still to come
+}
+
+func (s *skimmer) Take(b []byte) {
+	for len(b) > 0 {
+		if missing := prefix - len(s.header); missing > 0 {
+			n := min(missing, len(b))
+			s.header, b = append(s.header, b[:n]...), b[n:]
+			if n < missing {
+				return
+			}
+			s.size = int(binary.BigEndian.Uint32(s.header[1:]))
+			s.left = s.size
+		}
+		n := min(len(b), s.left)
+		s.keep(b[:n])
+		s.left, b = s.left-n, b[n:]
+		if s.left == 0 {
+			s.receive(s.parse())
+			*s = skimmer{receive: s.receive}
+		}
+	}
+}
+
+func (s *skimmer) keep(part []byte) {
+	n := min(len(part), maxHead-len(s.head))
+	s.head = append(s.head, part[:n]...)
+	s.tail = append(s.tail, part[max(0, len(part)-maxTail):]...)
+	s.tail = s.tail[max(0, len(s.tail)-maxTail):]
+}
+
+// parse reads the kept parts: a sequence of updates, of which later fields replace
+// earlier ones.
+func (s *skimmer) parse() (u update) {
+	for at := 0; at < s.size; {
+		b := s.head[min(at, len(s.head)):]
+		if len(b) == 0 {
+			b = s.tail[max(0, len(s.tail)-(s.size-at)):]
+		}
+		number, _, content, n := nextField(b)
+		if n == 0 {
+			return u
+		}
+		if number == responseUpdate {
+			u.read(content)
+		}
+		at += n
+	}
+	return u
+}
+
+func (u *update) read(b []byte) {
+	for len(b) > 0 {
+		number, value, content, n := nextField(b)
+		switch number { //nolint:exhaustive // others do not matter
+		case updateEcho:
+			u.echo = value
+		case updateLSN:
+			u.lsn = value
+		case updateAge:
+			u.age = time.Duration(value)
+		case updateChanges:
+			u.changes, u.from = true, Find(content, 1)
+		case updateTable:
+			u.table = true
+		case updateCrossing:
+			u.after, u.base = Find(content, 1), Find(content, 2)
+		}
+		if n == 0 {
+			return
+		}
+		b = b[min(n, len(b)):]
+	}
+}
+
+// Find returns the number in the last field of a path, each of which is within the
+// one before; 0 if it is not there.
+func Find(b []byte, path ...protowire.Number) (value uint64) {
+	for _, want := range path {
+		var found bool
+		if value, b, found = find(b, want); !found {
+			return 0
+		}
+	}
+	return value
+}
+
+func find(b []byte, want protowire.Number) (value uint64, content []byte, found bool) {
+	for len(b) > 0 {
+		number, value, content, n := nextField(b)
+		if n == 0 || number == want {
+			return value, content, n > 0
+		}
+		b = b[min(n, len(b)):]
+	}
+	return 0, nil, false
+}
+
+// nextField reads the first field of b, which may be cut off: its number, its value
+// or content, and its length. That is 0 if b does not begin with a field.
+func nextField(b []byte) (number protowire.Number, value uint64, content []byte, length int) {
+	number, kind, n := protowire.ConsumeTag(b)
+	if n < 0 {
+		return 0, 0, nil, 0
+	}
+	if kind != protowire.VarintType && kind != protowire.BytesType {
+		return number, 0, nil, n + max(0, protowire.ConsumeFieldValue(number, kind, b[n:]))
+	}
+	value, m := protowire.ConsumeVarint(b[n:])
+	if m < 0 {
+		return 0, 0, nil, 0
+	}
+	n += m
+	if kind == protowire.VarintType {
+		return number, value, nil, n
+	}
+	if value > math.MaxInt32 {
+		return 0, 0, nil, 0
+	}
+	return number, 0, b[n:min(n+int(value), len(b))], n + int(value)
 }

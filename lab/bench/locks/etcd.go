@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
+	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
 
 	"github.com/leasehold-dev/leasehold/lab/bench/proc"
@@ -107,7 +110,6 @@ func dialEtcd(ctx context.Context, addr string) (*clientv3.Client, error) {
 // CPU is the processor time that all members have used so far.
 func (e *Etcd) CPU() (time.Duration, error) { return e.members.CPU() }
 
-// conn returns the connection of a client.
 func (e *Etcd) conn(client int) *clientv3.Client { return e.Conns[client%len(e.Conns)] }
 
 // Close ends all members, and waits for them.
@@ -135,25 +137,6 @@ func put(ctx context.Context, conn *clientv3.Client, resource string, client int
 	return nil
 }
 
-// deleteAll deletes the keys of the last turn.
-func (e *Etcd) deleteAll(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, answerLimit)
-	defer cancel()
-	if _, err := e.conn(0).Delete(ctx, name+"-", clientv3.WithPrefix()); err != nil {
-		return fmt.Errorf("etcd: deleting keys: %w", err)
-	}
-	return nil
-}
-
-// sessions begins a session for each client. They end with the cluster.
-func (e *Etcd) sessions() ([]*concurrency.Session, error) {
-	all := make([]*concurrency.Session, Clients)
-	return all, proc.Each(Clients, func(client int) (err error) {
-		all[client], err = concurrency.NewSession(e.conn(client), concurrency.WithTTL(etcdTTL))
-		return err
-	})
-}
-
 // etcdPerLock gives each resource a lease of its own, as Flease's have: a lease is
 // granted, and then the key is put. Two writes of the log.
 type etcdPerLock struct {
@@ -166,7 +149,6 @@ type etcdPerLock struct {
 // PerLock returns the service that grants a lease for each lock.
 func (e *Etcd) PerLock(limit time.Duration) Service { return &etcdPerLock{Etcd: e, limit: limit} }
 
-// Acquire acquires n locks, or as many as there is time for.
 func (e *etcdPerLock) Acquire(ctx context.Context, n int, name string) (Turn, error) {
 	return Swarm{e.CPU, e.limit}.Run(ctx, n, name, func(ctx context.Context, client int, resource string) error {
 		lease, err := e.conn(client).Grant(ctx, etcdTTL)
@@ -180,7 +162,6 @@ func (e *etcdPerLock) Acquire(ctx context.Context, n int, name string) (Turn, er
 	})
 }
 
-// Release revokes the leases of the last turn.
 func (e *etcdPerLock) Release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
@@ -202,36 +183,38 @@ type etcdSessions struct {
 	*Etcd
 	limit    time.Duration
 	sessions []*concurrency.Session // of each client
-	lock     func(ctx context.Context, s *concurrency.Session, client int, resource string) error
+	lock     lock
 	last     string
+}
+
+type lock func(ctx context.Context, s *concurrency.Session, client int, resource string) error
+
+// newSessions begins a session for each client. They end with the cluster.
+func (e *Etcd) newSessions(limit time.Duration, lock lock) (Service, error) {
+	s := &etcdSessions{Etcd: e, limit: limit, sessions: make([]*concurrency.Session, Clients), lock: lock}
+	return s, proc.Each(Clients, func(client int) (err error) {
+		s.sessions[client], err = concurrency.NewSession(e.conn(client), concurrency.WithTTL(etcdTTL))
+		return err
+	})
 }
 
 // PerClient returns the service that only puts keys, under the lease of the client.
 func (e *Etcd) PerClient(limit time.Duration) (Service, error) {
-	sessions, err := e.sessions()
-	return &etcdSessions{
-		Etcd: e, limit: limit, sessions: sessions,
-		lock: func(ctx context.Context, s *concurrency.Session, client int, resource string) error {
-			return put(ctx, s.Client(), resource, client, s.Lease())
-		},
-	}, err
+	return e.newSessions(limit, func(ctx context.Context, s *concurrency.Session, client int, resource string) error {
+		return put(ctx, s.Client(), resource, client, s.Lease())
+	})
 }
 
 // Mutex returns the service that locks a mutex of etcd's library for each resource.
 func (e *Etcd) Mutex(limit time.Duration) (Service, error) {
-	sessions, err := e.sessions()
-	return &etcdSessions{
-		Etcd: e, limit: limit, sessions: sessions,
-		lock: func(ctx context.Context, s *concurrency.Session, _ int, resource string) error {
-			if err := concurrency.NewMutex(s, resource).Lock(ctx); err != nil {
-				return fmt.Errorf("etcd: locking %s: %w", resource, err)
-			}
-			return nil
-		},
-	}, err
+	return e.newSessions(limit, func(ctx context.Context, s *concurrency.Session, _ int, resource string) error {
+		if err := concurrency.NewMutex(s, resource).Lock(ctx); err != nil {
+			return fmt.Errorf("etcd: locking %s: %w", resource, err)
+		}
+		return nil
+	})
 }
 
-// Acquire acquires n locks, or as many as there is time for.
 func (e *etcdSessions) Acquire(ctx context.Context, n int, name string) (Turn, error) {
 	e.last = name
 	return Swarm{e.CPU, e.limit}.Run(ctx, n, name, func(ctx context.Context, client int, resource string) error {
@@ -239,8 +222,14 @@ func (e *etcdSessions) Acquire(ctx context.Context, n int, name string) (Turn, e
 	})
 }
 
-// Release deletes the keys of the last turn.
-func (e *etcdSessions) Release(ctx context.Context) error { return e.deleteAll(ctx, e.last) }
+func (e *etcdSessions) Release(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	if _, err := e.conn(0).Delete(ctx, e.last+"-", clientv3.WithPrefix()); err != nil {
+		return fmt.Errorf("etcd: deleting keys: %w", err)
+	}
+	return nil
+}
 
 // etcdNewcomers acquire as processes do that have just been started: each connects,
 // begins a session, and puts its key, all at the same time.
@@ -253,7 +242,6 @@ type etcdNewcomers struct {
 // Newcomers returns the service whose clients connect first.
 func (e *Etcd) Newcomers() Service { return &etcdNewcomers{Etcd: e} }
 
-// Acquire lets n clients connect, and waits until each has its key.
 func (e *etcdNewcomers) Acquire(ctx context.Context, n int, name string) (Turn, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, answerLimit, fmt.Errorf("a client got no answer in %v", answerLimit))
 	defer cancel()
@@ -279,11 +267,77 @@ func (e *etcdNewcomers) join(ctx context.Context, conn *clientv3.Client, i int, 
 	return put(ctx, conn, resource, i, session.Lease())
 }
 
-// Release ends the sessions of the last turn, and their connections.
 func (e *etcdNewcomers) Release(context.Context) error {
 	sessions := e.sessions
 	e.sessions = nil
 	return proc.Each(len(sessions), func(i int) error {
 		return errors.Join(sessions[i].Close(), sessions[i].Client().Close())
 	})
+}
+
+type etcdConfig struct {
+	Index  int      // of this member
+	Dir    string   // for its data
+	Peers  []string // addresses of all members for each other, in order
+	Client string   // its address for clients
+	Fsync  bool     // sync the disk before answering
+}
+
+// An EtcdMember is one member of an etcd cluster.
+type EtcdMember struct{ server *embed.Etcd }
+
+// startEtcd starts a member and waits until it serves clients, which takes a majority.
+func startEtcd(ctx context.Context, c etcdConfig) (*EtcdMember, error) {
+	cfg, err := c.embed()
+	if err != nil {
+		return nil, err
+	}
+	server, err := embed.StartEtcd(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("starting etcd: %w", err)
+	}
+	select {
+	case <-server.Server.ReadyNotify():
+		return &EtcdMember{server}, nil
+	case err = <-server.Err():
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	server.Close()
+	return nil, fmt.Errorf("starting etcd: %w", err)
+}
+
+// embed is etcd's default, but for addresses, the directory, the log level, a quota
+// that a long benchmark does not reach, and an election timeout that a busy computer
+// does not exceed.
+func (c etcdConfig) embed() (*embed.Config, error) {
+	if c.Index < 0 || c.Index >= len(c.Peers) {
+		return nil, fmt.Errorf("member %d of %d", c.Index, len(c.Peers))
+	}
+	cfg := embed.NewConfig()
+	cfg.Name, cfg.Dir = etcdName(c.Index), c.Dir
+	cfg.LogLevel = "panic" // it logs its own end as an error
+	cfg.QuotaBackendBytes = 8 << 30
+	cfg.UnsafeNoFsync = !c.Fsync
+	cfg.TickMs, cfg.ElectionMs = 100, 3_000
+	var cluster []string
+	for i, addr := range c.Peers {
+		cluster = append(cluster, etcdName(i)+"=http://"+addr)
+	}
+	cfg.InitialCluster = strings.Join(cluster, ",")
+	peer := []url.URL{{Scheme: "http", Host: c.Peers[c.Index]}}
+	client := []url.URL{{Scheme: "http", Host: c.Client}}
+	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = peer, peer
+	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = client, client
+	return cfg, nil
+}
+
+func etcdName(index int) string { return fmt.Sprintf("etcd-%d", index+1) }
+
+// Close stops the member at once; the end of its process does the rest. Closed in
+// order, a leader would look for another one, for eleven seconds if all members end at
+// the same time.
+func (m *EtcdMember) Close() error {
+	m.server.Server.HardStop()
+	return nil
 }

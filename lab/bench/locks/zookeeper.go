@@ -1,12 +1,19 @@
 package locks
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -152,4 +159,178 @@ func (z *ZooKeeper) Close() {
 	}
 	z.endSessions()
 	z.members.Close()
+}
+
+// zooKeeperJar is where Debian's packages put ZooKeeper. Its manifest names the
+// other archives that it needs.
+const zooKeeperJar = "/usr/share/java/zookeeper.jar"
+
+// HaveZooKeeper returns what is missing.
+func HaveZooKeeper() error {
+	if _, err := exec.LookPath("java"); err != nil {
+		return fmt.Errorf("there is no java: %w", err)
+	}
+	if _, err := os.Stat(zooKeeperJar); err != nil {
+		return fmt.Errorf("there is no ZooKeeper, which is Debian's package zookeeper: %w", err)
+	}
+	return nil
+}
+
+type zooKeeperConfig struct {
+	Index  int
+	Dir    string   // for its data
+	Peers  []string // two addresses of each server for the others, in order
+	Client string   // its address for clients
+	Fsync  bool     // sync the disk before answering
+}
+
+// A ZooKeeperMember is one server of ZooKeeper: Java, under a process that ends it
+// when it ends itself.
+type ZooKeeperMember struct {
+	java   *exec.Cmd
+	exited chan struct{} // closed when java has ended
+	status ZooKeeperStatus
+}
+
+// startZooKeeper starts a server and waits until it serves clients, which takes a
+// majority.
+func startZooKeeper(ctx context.Context, c zooKeeperConfig) (*ZooKeeperMember, error) {
+	file, err := c.write()
+	if err != nil {
+		return nil, err
+	}
+	m := &ZooKeeperMember{
+		java: exec.Command("java", "-Xms512m", "-Xmx512m", "-Dzookeeper.jmx.log4j.disable=true",
+			"-cp", zooKeeperJar, "org.apache.zookeeper.server.quorum.QuorumPeerMain", file),
+		exited: make(chan struct{}),
+	}
+	m.java.Stdout, m.java.Stderr = io.Discard, os.Stderr
+	if err := m.java.Start(); err != nil {
+		return nil, fmt.Errorf("starting java: %w", err)
+	}
+	go func() {
+		defer close(m.exited)
+		_ = m.java.Wait()
+	}()
+	if err := m.await(ctx, c.Client); err != nil {
+		_ = m.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+func (c zooKeeperConfig) write() (string, error) {
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return "", err
+	}
+	text, err := c.text()
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(filepath.Join(c.Dir, "myid"), []byte(strconv.Itoa(c.Index+1)), 0o600); err != nil {
+		return "", err
+	}
+	file := filepath.Join(c.Dir, "zoo.cfg")
+	return file, os.WriteFile(file, []byte(text), 0o600)
+}
+
+// text is ZooKeeper's example, but for addresses, and without a limit of clients.
+func (c zooKeeperConfig) text() (string, error) {
+	host, port, err := net.SplitHostPort(c.Client)
+	if err != nil {
+		return "", err
+	}
+	if len(c.Peers) == 0 || len(c.Peers)%2 != 0 {
+		return "", fmt.Errorf("%d addresses of servers: want two for each", len(c.Peers))
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "tickTime=2000\ninitLimit=10\nsyncLimit=5\n")
+	fmt.Fprintf(&b, "dataDir=%s\nclientPort=%s\nclientPortAddress=%s\n", c.Dir, port, host)
+	fmt.Fprintf(&b, "maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=srvr\n")
+	if !c.Fsync {
+		fmt.Fprintf(&b, "forceSync=no\n")
+	}
+	server := 0
+	for pair := range slices.Chunk(c.Peers, 2) {
+		_, election, err := net.SplitHostPort(pair[1])
+		if err != nil {
+			return "", err
+		}
+		server++
+		fmt.Fprintf(&b, "server.%d=%s:%s\n", server, pair[0], election)
+	}
+	return b.String(), nil
+}
+
+func (m *ZooKeeperMember) await(ctx context.Context, client string) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		<-m.exited
+		cancel(fmt.Errorf("java has ended: %v", m.java.ProcessState))
+	}()
+	return proc.Until(ctx, 100*time.Millisecond, func(ctx context.Context) (err error) {
+		m.status, err = askZooKeeper(ctx, client)
+		if err == nil && m.status.Mode == "" {
+			err = fmt.Errorf("ZooKeeper does not serve clients yet")
+		}
+		return err
+	})
+}
+
+// A ZooKeeperStatus is what a server reports about itself. One that is not part of
+// a group yet has no mode.
+type ZooKeeperStatus struct{ Version, Mode string }
+
+// Status returns that of the start.
+func (m *ZooKeeperMember) Status(_ struct{}, status *ZooKeeperStatus) error {
+	*status = m.status
+	return nil
+}
+
+func askZooKeeper(ctx context.Context, addr string) (ZooKeeperStatus, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return ZooKeeperStatus{}, err
+	}
+	defer func() { _ = conn.Close() }()
+	deadline, _ := ctx.Deadline()
+	if err := conn.SetDeadline(deadline); err != nil {
+		return ZooKeeperStatus{}, err
+	}
+	if _, err := io.WriteString(conn, "srvr"); err != nil {
+		return ZooKeeperStatus{}, err
+	}
+	return parseZooKeeperStatus(io.LimitReader(conn, 4<<10))
+}
+
+func parseZooKeeperStatus(from io.Reader) (s ZooKeeperStatus, err error) {
+	lines := bufio.NewScanner(from)
+	for lines.Scan() {
+		key, value, _ := strings.Cut(lines.Text(), ":")
+		switch value = strings.TrimSpace(value); key {
+		case "Zookeeper version":
+			s.Version, _, _ = strings.Cut(value, "-")
+		case "Mode":
+			s.Mode = value
+		}
+	}
+	return s, lines.Err()
+}
+
+// CPUTime is that of Java.
+func (m *ZooKeeperMember) CPUTime() (time.Duration, error) {
+	used, err := proc.UsageOf(m.java.Process.Pid)
+	return time.Duration(used.CPU * float64(time.Second)), err
+}
+
+// Close asks Java to end, and kills it if it does not.
+func (m *ZooKeeperMember) Close() error {
+	_ = m.java.Process.Signal(syscall.SIGTERM)
+	kill := time.AfterFunc(proc.EndLimit/2, func() { _ = m.java.Process.Kill() })
+	defer kill.Stop()
+	<-m.exited
+	return nil
 }

@@ -1,8 +1,13 @@
+// Command ownership asks what a server pays to know that it still owns what it
+// is about to serve: owner.Check and owner.Held beside a reading of the clock, and
+// beside what one can ask etcd.
+//
+//	cd lab/bench && go run ./ownership          all of it, in a minute
+//	cd lab/bench && go run ./ownership -quick   in seconds
 package main
 
 import (
 	"context"
-	"os"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/lab/bench/locks"
@@ -30,12 +35,7 @@ const turn = 20 * time.Millisecond
 
 func run(ctx context.Context, r *report.Run) error {
 	r.Expect(2 * r.Rounds)
-	dir, err := os.MkdirTemp("", "bench-etcd-")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	checks, err := checkContestants(ctx, dir)
+	checks, err := checkContestants(ctx, r.Dir)
 	if err != nil {
 		return err
 	}
@@ -59,13 +59,8 @@ func run(ctx context.Context, r *report.Run) error {
 	return nil
 }
 
-// standings are found by name.
 func standings(all []report.Standing) map[string]report.Standing {
-	byName := make(map[string]report.Standing)
-	for _, s := range all {
-		byName[s.Name] = s
-	}
-	return byName
+	return report.ByName(all, func(s report.Standing) string { return s.Name })
 }
 
 func costs(all []report.Standing, floor string) *report.Table {
@@ -77,7 +72,6 @@ func costs(all []report.Standing, floor string) *report.Table {
 	return t
 }
 
-// conclude adds headlines, goals and losses.
 func conclude(r *report.Result, checks, maps map[string]report.Standing) {
 	of := func(s report.Standing) float64 { return s.Nanoseconds.Median }
 	for _, peer := range []string{nameSince, nameSession, nameSerializable, nameLinearizable, nameTimeToLive} {

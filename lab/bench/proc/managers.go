@@ -3,14 +3,13 @@ package proc
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/prometheus/procfs"
@@ -28,35 +27,20 @@ import (
 // leasehold. lab/bench/all builds it once, before anything is measured.
 const CommandVariable = "BENCH_LEASEHOLD"
 
-// Managers is a group of processes of "leasehold manager run", built from this tree, with
-// their stores embedded.
+// A Manager is a process of "leasehold manager run".
+type Manager = proc.Manager
+
+// Managers is a group of managers, built from this tree, with their stores embedded.
 type Managers struct {
-	All []*Manager
-
-	config ManagersConfig
-	dir    string
-	conns  []*grpc.ClientConn
-}
-
-// ManagersConfig is how managers are started.
-type ManagersConfig struct {
-	Count       int
-	Args        []string                         // in addition
-	Credentials credentials.TransportCredentials // of the operator; nil for plain text
-}
-
-// A Manager is one process of them.
-type Manager struct {
-	proc.Process
-	Addr  string // for clients
-	http  string
-	admin leaseholdv1.AdminServiceClient
+	*proc.Managers
+	dir string
 }
 
 // StartManagers starts a group, which has a leader when it returns. It builds the
-// command, unless [CommandVariable] names it.
-func StartManagers(ctx context.Context, config ManagersConfig) (g *Managers, err error) {
-	g = &Managers{config: config}
+// command, unless [CommandVariable] names it. Without credentials calls are in plain
+// text; flags are those of all managers.
+func StartManagers(ctx context.Context, count int, as credentials.TransportCredentials, flags ...string) (g *Managers, err error) {
+	g = &Managers{}
 	defer func() {
 		if err != nil {
 			g.Close()
@@ -73,16 +57,17 @@ func StartManagers(ctx context.Context, config ManagersConfig) (g *Managers, err
 			return g, err
 		}
 	}
-	if err := g.prepare(program); err != nil {
+	g.Managers, err = proc.NewManagers(proc.ManagersConfig{
+		Program: program, Dir: g.dir, Count: count, Credentials: as,
+		Flags: func(proc.Member) []string { return append([]string{"--log-level", "error"}, flags...) },
+		Ended: func(err error) { fmt.Fprintln(os.Stderr, err) },
+	})
+	if err != nil {
 		return g, err
 	}
-	for _, m := range g.All {
-		if err := m.Start(); err != nil {
-			return g, err
-		}
-	}
-	_, err = g.Leader(ctx)
-	return g, err
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return g, g.Start(ctx)
 }
 
 // GoBuild builds as go run does: without debugging information, which takes as long
@@ -92,42 +77,6 @@ func GoBuild(ctx context.Context, dir, to string, packages ...string) error {
 	cmd.Dir = dir
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("building, in the directory bench: %w: %s", err, bytes.TrimSpace(text))
-	}
-	return nil
-}
-
-// prepare gives each manager a name, ports and arguments.
-func (g *Managers) prepare(program string) error {
-	n := g.config.Count
-	ports, err := proc.FreePorts(3 * n)
-	if err != nil {
-		return err
-	}
-	var members []string
-	for i := range n {
-		members = append(members, fmt.Sprintf("m%d=%s", i+1, ports[3*i+2]))
-	}
-	for i := range n {
-		name := fmt.Sprintf("m%d", i+1)
-		m := &Manager{Addr: ports[3*i], http: ports[3*i+1]}
-		args := append([]string{
-			"manager", "run", "--listen", m.Addr, "--http", m.http,
-			"--name", name, "--data-dir", filepath.Join(g.dir, name), "--log-level", "error",
-		}, g.config.Args...)
-		if n > 1 {
-			args = append(args, "--members", strings.Join(members, ","))
-		}
-		m.Process = proc.Process{
-			Name: name, Ended: func(err error) { fmt.Fprintln(os.Stderr, err) },
-			Launch: proc.Launch{Program: program, Args: args, Log: filepath.Join(g.dir, name+".log")},
-		}
-		conn, err := Dial(m.Addr, g.config.Credentials)
-		if err != nil {
-			return err
-		}
-		g.conns = append(g.conns, conn)
-		m.admin = leaseholdv1.NewAdminServiceClient(conn)
-		g.All = append(g.All, m)
 	}
 	return nil
 }
@@ -144,15 +93,13 @@ func Dial(addr string, as credentials.TransportCredentials) (*grpc.ClientConn, e
 // namespace exists, since an attempt without a reply may have made it.
 func CreateNamespace(ctx context.Context, conn grpc.ClientConnInterface, config *leaseholdv1.NamespaceConfig) error {
 	admin := leaseholdv1.NewAdminServiceClient(conn)
-	return Until(ctx, 20*time.Millisecond, func(ctx context.Context) error { return create(ctx, admin, config) })
-}
-
-func create(ctx context.Context, admin leaseholdv1.AdminServiceClient, config *leaseholdv1.NamespaceConfig) error {
-	_, err := admin.CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: config})
-	if err = wire.ToError(err); leasehold.KindOf(err) == leasehold.ErrExists {
-		return nil
-	}
-	return err
+	return Until(ctx, 20*time.Millisecond, func(ctx context.Context) error {
+		_, err := admin.CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: config})
+		if err = wire.ToError(err); leasehold.KindOf(err) == leasehold.ErrExists {
+			return nil
+		}
+		return err
+	})
 }
 
 // EverySecond is the policy of n ranges of equal size that are an owner's, with n
@@ -167,69 +114,35 @@ func EverySecond(namespace, owner string, n int) *leaseholdv1.NamespaceConfig {
 	return config
 }
 
-// Addrs returns the addresses for clients.
-func (g *Managers) Addrs() (all []string) {
-	for _, m := range g.All {
-		all = append(all, m.Addr)
-	}
-	return all
-}
-
 // Leader waits until one of the managers leads.
-func (g *Managers) Leader(ctx context.Context) (leader *Manager, err error) {
-	err = Until(ctx, 20*time.Millisecond, func(ctx context.Context) error {
-		var failures error
-		for _, m := range g.All {
-			if m.Incarnation() == 0 {
-				continue
-			}
-			status, err := m.Status(ctx)
-			if err != nil {
-				failures = errors.Join(failures, err)
-				continue
-			}
-			for _, l := range g.All {
-				if l.Addr == status.GetLeader() && l.Incarnation() > 0 && status.GetProblem() == "" {
-					leader = l
-					return nil
-				}
-			}
-		}
-		return errors.Join(errors.New("no manager leads"), failures)
-	})
-	return leader, err
+func (g *Managers) Leader(ctx context.Context) (*Manager, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return g.WaitForLeader(ctx)
 }
 
-// CreateNamespace makes a namespace at the first manager that can, within a second
-// for each attempt.
+// CreateNamespace makes a namespace at the first manager that can.
 func (g *Managers) CreateNamespace(ctx context.Context, config *leaseholdv1.NamespaceConfig) error {
 	return Until(ctx, 10*time.Millisecond, func(ctx context.Context) error {
-		failure := errors.New("no manager lives")
-		for _, m := range g.All {
-			if m.Incarnation() == 0 {
-				continue
-			}
-			attempt, cancel := context.WithTimeout(ctx, time.Second)
-			failure = create(attempt, m.admin, config)
-			cancel()
-			if failure == nil {
-				return nil
-			}
-		}
-		return failure
+		_, err := g.Managers.CreateNamespace(ctx, config)
+		return err
 	})
 }
 
-// Status returns the manager's status.
-func (m *Manager) Status(ctx context.Context) (*leaseholdv1.GetStatusResponse, error) {
+// Status returns the status of a manager.
+func (g *Managers) Status(ctx context.Context, m *Manager) (*leaseholdv1.GetStatusResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	return m.admin.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
+	return g.At(slices.Index(g.All, m)).GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
 }
 
-// Namespace returns the status of a namespace.
-func (m *Manager) Namespace(ctx context.Context, name string) (*leaseholdv1.NamespaceStatus, error) {
-	status, err := m.Status(ctx)
+// Namespace returns the status of a namespace at the leader.
+func (g *Managers) Namespace(ctx context.Context, name string) (*leaseholdv1.NamespaceStatus, error) {
+	leader, err := g.Leader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	status, err := g.Status(ctx, leader)
 	if err != nil {
 		return nil, err
 	}
@@ -245,9 +158,9 @@ func (m *Manager) Namespace(ctx context.Context, name string) (*leaseholdv1.Name
 // bytes.
 type Usage struct{ CPU, Memory float64 }
 
-// Usage returns that of the manager.
-func (m *Manager) Usage() (Usage, error) {
-	p, err := procfs.NewProc(m.Pid())
+// UsageOf returns that of the process with an id.
+func UsageOf(pid int) (Usage, error) {
+	p, err := procfs.NewProc(pid)
 	if err != nil {
 		return Usage{}, err
 	}
@@ -255,9 +168,10 @@ func (m *Manager) Usage() (Usage, error) {
 	return Usage{stat.CPUTime(), float64(stat.ResidentMemory())}, err
 }
 
-// StoreLeads reports whether its store leads those of the group, from its metrics.
-func (m *Manager) StoreLeads(ctx context.Context) (bool, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.http+"/metrics", nil)
+// StoreLeads reports whether the store of a manager leads those of the group, from its
+// metrics.
+func StoreLeads(ctx context.Context, m *Manager) (bool, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.Member.HTTP+"/metrics", nil)
 	if err != nil {
 		return false, err
 	}
@@ -272,11 +186,8 @@ func (m *Manager) StoreLeads(ctx context.Context) (bool, error) {
 
 // Close ends all of them.
 func (g *Managers) Close() {
-	for _, c := range g.conns {
-		_ = c.Close()
-	}
-	for _, m := range g.All {
-		m.Close()
+	if g.Managers != nil {
+		g.Managers.Close()
 	}
 	_ = os.RemoveAll(g.dir)
 }

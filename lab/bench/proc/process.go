@@ -1,3 +1,10 @@
+// Package proc starts the processes of benchmarks: managers, members of etcd and
+// ZooKeeper, and load generators.
+//
+// All but managers are the program itself, started again with a role that [Play]
+// finds on its command line. The parent calls their methods by JSON-RPC on standard
+// input and output. A process ends when its standard input does, so none outlives
+// its parent.
 package proc
 
 import (
@@ -7,15 +14,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/rpc"
 	"net/rpc/jsonrpc"
 	"os"
 	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
 )
 
 // Time limits, after which a process is taken to hang.
@@ -40,7 +52,8 @@ type Process struct {
 // would otherwise start itself again and again.
 const roleVariable = "LEASEHOLD_BENCH_ROLE"
 
-// Start starts a process in a role and waits until it is ready.
+// Start starts a process in a role and waits until it is ready. A role is the first
+// arguments of this program; the last is the configuration.
 func Start(ctx context.Context, role string, config any) (*Process, error) {
 	g, err := StartGroup(ctx, role, 1, func(int) any { return config })
 	if err != nil {
@@ -62,7 +75,7 @@ func launch(ctx context.Context, role string, config any) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{role: role, cmd: exec.CommandContext(ctx, self, role, string(encoded)), errors: &tail{}}
+	p := &Process{role: role, cmd: exec.CommandContext(ctx, self, append(strings.Fields(role), string(encoded))...), errors: &tail{}}
 	p.cmd.Stderr = p.errors
 	p.cmd.Env = append(os.Environ(), roleVariable+"="+role)
 	in, err := p.cmd.StdinPipe()
@@ -111,6 +124,12 @@ func (p *Process) call(method string, args, reply any, limit time.Duration) erro
 
 // Kill ends the process with SIGKILL. Close must follow.
 func (p *Process) Kill() { _ = p.cmd.Process.Kill() }
+
+// End kills the process and waits for it. It may be called again.
+func (p *Process) End() {
+	p.Kill()
+	p.Close()
+}
 
 // Terminate sends the process SIGTERM and waits until it has ended in order.
 func (p *Process) Terminate() error {
@@ -191,6 +210,20 @@ func Each(n int, do func(i int) error) error {
 	return all.Wait()
 }
 
+// A Cleanup ends what was started, the last first.
+type Cleanup []func()
+
+// Add adds a function to call in the end.
+func (c *Cleanup) Add(end func()) { *c = append(*c, end) }
+
+// Close calls all functions.
+func (c *Cleanup) Close() {
+	for _, end := range slices.Backward(*c) {
+		end()
+	}
+	*c = nil
+}
+
 // A tail keeps the end of what is written to it.
 type tail struct {
 	mu   sync.Mutex
@@ -213,4 +246,164 @@ func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return string(bytes.TrimSpace(t.text))
+}
+
+// A Member is what a process does in its role. The parent can call its exported
+// methods that have the form of net/rpc.
+type Member interface {
+	// Close ends what the member started, and waits for it.
+	Close() error
+}
+
+// A Role starts a member from its configuration.
+type Role func(ctx context.Context, config []byte) (Member, error)
+
+// RoleOf returns the role of a start function with a typed configuration.
+func RoleOf[C any, M Member](start func(context.Context, C) (M, error)) Role {
+	return func(ctx context.Context, config []byte) (Member, error) {
+		var c C
+		if err := json.Unmarshal(config, &c); err != nil {
+			return nil, fmt.Errorf("configuration of a process: %w", err)
+		}
+		m, err := start(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		return m, nil
+	}
+}
+
+// Play runs a role if the command line of this process names one: then it does not
+// return. A main function, or that of a test, begins with it.
+func Play(roles map[string]Role) {
+	if len(os.Args) != 3 || roles[os.Args[1]] == nil {
+		return
+	}
+	// An interrupt reaches the whole process group. The parent decides about it.
+	signal.Ignore(os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	err := Serve(ctx, roles[os.Args[1]], []byte(os.Args[2]))
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// Serve runs a role until standard input ends, or the context does.
+func Serve(ctx context.Context, role Role, config []byte) error {
+	server := rpc.NewServer()
+	member, err := role(ctx, config)
+	if err := server.RegisterName("Control", &Control{member, err}); err != nil {
+		return err
+	}
+	if err == nil {
+		_ = server.RegisterName("Member", member) // an error means that it has no methods
+		defer func() { _ = member.Close() }()
+	}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		server.ServeCodec(jsonrpc.NewServerCodec(stdio{os.Stdin, os.Stdout}))
+	}()
+	select {
+	case <-served:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// A Server is a gRPC server on the loopback, for members to embed.
+type Server struct {
+	server *grpc.Server
+	addr   string
+	served chan struct{} // closed when it serves no more
+}
+
+// NewServer starts to serve.
+func NewServer(s *grpc.Server) (*Server, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = s.Serve(l) // until it is stopped
+	}()
+	return &Server{s, l.Addr().String(), served}, nil
+}
+
+// Addr is where it serves clients.
+func (s *Server) Addr() string { return s.addr }
+
+// Close ends the server.
+func (s *Server) Close() error {
+	s.server.Stop()
+	<-s.served
+	return nil
+}
+
+// Control is the service that every process has. It is exported for net/rpc.
+type Control struct {
+	member Member
+	failed error
+}
+
+// Ready returns the member's address, if it has one, or why it could not be started.
+func (c *Control) Ready(_ struct{}, addr *string) error {
+	if m, ok := c.member.(interface{ Addr() string }); ok {
+		*addr = m.Addr()
+	}
+	return c.failed
+}
+
+// CPU returns the processor time that the member has used so far.
+func (c *Control) CPU(_ struct{}, used *time.Duration) (err error) {
+	if m, ok := c.member.(interface {
+		CPUTime() (time.Duration, error)
+	}); ok {
+		*used, err = m.CPUTime()
+		return err
+	}
+	*used = CPUTime()
+	return nil
+}
+
+// CPUTime is the processor time that this process has used so far.
+func CPUTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// Pause waits, or returns why the context has ended.
+func Pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// patience is how long [Until] tries.
+const patience = 2 * time.Minute
+
+// Until calls a function again and again until it succeeds, for two minutes.
+func Until(ctx context.Context, every time.Duration, so func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		err := so(ctx)
+		if err == nil {
+			return nil
+		}
+		if ended := Pause(ctx, every); ended != nil {
+			return errors.Join(ended, err)
+		}
+	}
 }

@@ -47,7 +47,6 @@ func sizes(quick bool, files int) (all []size, short bool) {
 	return all, last < most
 }
 
-// files is how many a process may have open.
 func files() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -56,7 +55,6 @@ func files() int {
 	return int(min(limit.Max, 1<<20)) // the runtime raises the soft limit to that
 }
 
-// A contestant is a service and its listeners.
 type contestant struct {
 	*service
 	listeners proc.Group
@@ -109,66 +107,41 @@ func heats(s size) (all [][]starter) {
 	return all
 }
 
-// start starts services and their listeners, or none.
-func start(ctx context.Context, dir string, s size, starters []starter, step func(string)) (all []*contestant, err error) {
-	for _, e := range starters {
-		c, err := startContestant(ctx, dir, s, e)
-		if err != nil {
-			endAll(all)
-			return nil, err
-		}
-		all = append(all, c)
-		step(e.name)
-	}
-	return all, nil
-}
-
-func endAll(all []*contestant) {
-	for _, c := range all {
-		c.end()
-	}
-}
-
 // A turn is how long a change took, in milliseconds, and its size.
 type turn struct {
 	half, last float64
 	bytes      int
 }
 
-// turn makes a change, and waits until all listeners have received it.
-func (c *contestant) turn(ctx context.Context, bytes int) (turn, error) {
-	t, err := c.measure(ctx, bytes)
-	if ctx.Err() != nil {
-		return turn{}, context.Cause(ctx)
-	}
-	if err != nil {
-		return turn{}, fmt.Errorf("%s: %w", c.name, err)
-	}
-	return t, nil
-}
-
-func (c *contestant) measure(ctx context.Context, bytes int) (turn, error) {
+func (c *contestant) turn(ctx context.Context, bytes int) (t turn, err error) {
+	defer func() {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		} else if err != nil {
+			err = fmt.Errorf("%s: %w", c.name, err)
+		}
+	}()
 	if err := c.arm(c.last); err != nil {
-		return turn{}, err
+		return t, err
 	}
 	made, err := c.change(ctx, bytes)
 	if err != nil {
-		return turn{}, err
+		return t, err
 	}
 	received, err := proc.CallAll[Received](c.listeners, "Wait", nil)
 	if err != nil {
-		return turn{}, err
+		return t, err
 	}
 	var times []int64
 	for _, r := range received {
 		if r.Number != made.Number {
-			return turn{}, fmt.Errorf("change %d was made, and %d was received", made.Number, r.Number)
+			return t, fmt.Errorf("change %d was made, and %d was received", made.Number, r.Number)
 		}
 		times = append(times, r.Times...)
 	}
 	slices.Sort(times)
 	after := func(at int64) float64 { return float64(time.Unix(0, at).Sub(made.Begin)) / float64(time.Millisecond) }
-	t := turn{half: after(times[len(times)/2]), last: after(times[len(times)-1]), bytes: received[0].Bytes}
+	t = turn{half: after(times[len(times)/2]), last: after(times[len(times)-1]), bytes: received[0].Bytes}
 	return t, c.restore(made)
 }
 
@@ -194,7 +167,6 @@ func (c *contestant) restore(made Change) (err error) {
 	return err
 }
 
-// An outcome is the result of a contestant at a size.
 type outcome struct {
 	name       string
 	half, last report.Summary

@@ -18,11 +18,15 @@ func TestMain(m *testing.M) {
 // large.
 func TestContest(t *testing.T) {
 	s := size{20, 4}
-	all, err := start(t.Context(), t.TempDir(), s, starters(), func(string) {})
-	if err != nil {
-		t.Fatal(err)
+	var all []*contestant
+	for _, e := range starters() {
+		c, err := startContestant(t.Context(), t.TempDir(), s, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.end()
+		all = append(all, c)
 	}
-	defer endAll(all)
 	rounds := 0
 	found, err := contest(t.Context(), all, 2, 0, time.Hour, func(int) { rounds++ })
 	if err != nil {

@@ -76,7 +76,6 @@ type Listeners struct {
 	lost   atomic.Pointer[error]
 }
 
-// A listener is one stream.
 type listener struct {
 	number atomic.Uint64 // the last that it received
 	armed  atomic.Uint64 // the next one is above this
@@ -215,7 +214,6 @@ func (l *Listeners) Wait(_ struct{}, r *Received) error {
 	return nil
 }
 
-// trouble is why a change was not received.
 func (l *Listeners) trouble() error {
 	if lost := l.lost.Load(); lost != nil {
 		return fmt.Errorf("a connection has ended: %w", *lost)

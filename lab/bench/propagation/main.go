@@ -1,11 +1,18 @@
+// Command propagation asks how long a change of the lease table takes to reach
+// the last of many lookups, beside etcd's watch with as many watchers and bytes,
+// and beside a bare gRPC server that pushes as many bytes, written as one would.
+//
+//	cd lab/bench && go run ./propagation          all of it, in minutes
+//	cd lab/bench && go run ./propagation -quick   1,000 of each, in seconds
+//
+// Servers are processes of their own, and so are their listeners. All listeners are
+// the same code, for every server; see [Listeners].
 package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -35,11 +42,6 @@ func main() {
 }
 
 func run(ctx context.Context, r *report.Run, only int) (err error) {
-	dir, err := os.MkdirTemp("", "bench-propagation-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	all, short := sizes(r.Quick, files())
 	if only > 0 {
 		all, short = slices.DeleteFunc(all, func(s size) bool { return s.listeners != only }), false
@@ -58,7 +60,7 @@ func run(ctx context.Context, r *report.Run, only int) (err error) {
 	r.Expect(steps)
 	found := make(map[size][]outcome)
 	for _, s := range all {
-		if found[s], err = measure(ctx, r, dir, s); err != nil {
+		if found[s], err = measure(ctx, r, s); err != nil {
 			return err
 		}
 	}
@@ -66,12 +68,11 @@ func run(ctx context.Context, r *report.Run, only int) (err error) {
 	return nil
 }
 
-// measure holds the contest at one size.
-func measure(ctx context.Context, r *report.Run, dir string, s size) (all []outcome, err error) {
+func measure(ctx context.Context, r *report.Run, s size) (all []outcome, err error) {
 	bytes := 0
 	turns := heats(s)
 	for _, starters := range turns {
-		found, err := heat(ctx, r, dir, s, starters, bytes, s.limit()/time.Duration(len(turns)))
+		found, err := heat(ctx, r, s, starters, bytes, s.limit()/time.Duration(len(turns)))
 		if err != nil {
 			return nil, err
 		}
@@ -82,12 +83,81 @@ func measure(ctx context.Context, r *report.Run, dir string, s size) (all []outc
 }
 
 // heat runs the contestants that run at the same time.
-func heat(ctx context.Context, r *report.Run, dir string, s size, starters []starter, bytes int, limit time.Duration) ([]outcome, error) {
-	contestants, err := start(ctx, dir, s, starters, func(name string) { r.Step("%v: %s has its listeners", s, name) })
-	if err != nil {
-		return nil, err
+func heat(ctx context.Context, r *report.Run, s size, starters []starter, bytes int, limit time.Duration) ([]outcome, error) {
+	var contestants []*contestant
+	for _, e := range starters {
+		c, err := startContestant(ctx, r.Dir, s, e)
+		if err != nil {
+			return nil, err
+		}
+		defer c.end()
+		contestants = append(contestants, c)
+		r.Step("%v: %s has its listeners", s, e.name)
 	}
-	defer endAll(contestants)
 	rounds := s.rounds(r.Rounds)
 	return contest(ctx, contestants, rounds, bytes, limit, func(round int) { r.Step("%v, round %d of %d", s, round+1, rounds) })
+}
+
+func conclude(r *report.Run, all []size, found map[size][]outcome) {
+	t := report.NewTable("", "listeners", "", "bytes", "half of them, ms", "the last, ms", "low", "high", "times the push")
+	for _, s := range all {
+		push := byName(found[s])[namePush]
+		for _, o := range found[s] {
+			t.Add(s, o.name, o.bytes, o.half.Median, o.last, report.PairedRatio(o.turns, push.turns))
+		}
+	}
+	r.Add(report.Section{Title: "From a change to those who hear of it", Table: t})
+	if !r.Quick {
+		plotCurves(r, all, found, true, "own", "a connection each")
+		plotCurves(r, all, found, false, "shared", fmt.Sprintf("over %d connections", few))
+	}
+	for _, s := range all {
+		judge(r, s, byName(found[s]))
+	}
+}
+
+// judge adds the headlines of a size, its goals if it has some, and its losses. Goals are about rounds, in which
+// both have a turn; losses are about the medians that are told.
+func judge(r *report.Run, s size, of map[string]outcome) {
+	ours := of[nameLeasehold]
+	name := fmt.Sprintf("last-of-%d-over-%d", s.listeners, s.conns)
+	if s.own() {
+		name = fmt.Sprintf("last-of-%d", s.listeners)
+	}
+	for _, peer := range []string{nameEtcd, namePush} {
+		r.Less(name, ours.last.Median, "ms", peer, of[peer].last.Median)
+	}
+	push, etcd := report.PairedRatio(ours.turns, of[namePush].turns), report.PairedRatio(ours.turns, of[nameEtcd].turns)
+	if s.judged() || s.own() && r.Quick {
+		r.Want(fmt.Sprintf("%v: at most twice the time of a bare push", s), push, "times", push <= 2)
+		r.Want(fmt.Sprintf("%v: faster than etcd's watch", s), etcd, "times", etcd < 1)
+	}
+	if ours.last.Median > of[nameEtcd].last.Median {
+		r.Lose("to etcd's watch, with %v: %s ms against %s until the last has heard.",
+			s, report.Number(ours.last.Median), report.Number(of[nameEtcd].last.Median))
+	}
+	if ours.last.Median > of[namePush].last.Median {
+		r.Lose("to a bare push, with %v: %s ms against %s. A manager's change goes through its store, in memory here, before it is sent; which part of the difference that is was not measured.",
+			s, report.Number(ours.last.Median), report.Number(of[namePush].last.Median))
+	}
+}
+
+func byName(all []outcome) map[string]outcome {
+	return report.ByName(all, func(o outcome) string { return o.name })
+}
+
+// plotCurves draws how the time grows, for those with a connection each or for the
+// others.
+func plotCurves(r *report.Run, all []size, found map[size][]outcome, own bool, file, how string) {
+	p := &report.Plot{Title: "Until the last has heard of a change, " + how, X: "listeners", Y: "ms", LogX: true, LogY: true, MarkX: true}
+	for i, name := range []string{nameLeasehold, nameEtcd, namePush} {
+		p.Curves = append(p.Curves, report.Curve{Name: name})
+		for _, s := range all {
+			if s.own() == own {
+				p.Curves[i].Points = append(p.Curves[i].Points, report.PointOf(float64(s.listeners), byName(found[s])[name].last))
+			}
+		}
+	}
+	r.AddPlot(file, fmt.Sprintf("How the time until the last has heard grows, %s. With exponent %s for leasehold, %s for etcd, %s for a bare push.",
+		how, report.Number(report.Slope(p.Curves[0].Points)), report.Number(report.Slope(p.Curves[1].Points)), report.Number(report.Slope(p.Curves[2].Points))), p.Write)
 }

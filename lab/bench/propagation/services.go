@@ -2,12 +2,26 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"net"
 	"path/filepath"
+	"sync"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding"
+	grpcmem "google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/leasehold-dev/leasehold/internal/core/storage"
+	"github.com/leasehold-dev/leasehold/internal/runtime/store"
 	"github.com/leasehold-dev/leasehold/lab/bench/locks"
 	"github.com/leasehold-dev/leasehold/lab/bench/proc"
+	"github.com/leasehold-dev/leasehold/manager"
+	"github.com/leasehold-dev/leasehold/owner"
+	"github.com/leasehold-dev/leasehold/store/mem"
 )
 
 // The contestants.
@@ -53,47 +67,43 @@ type service struct {
 	bytes int // of a message beside the value, for etcd
 }
 
-// A starter starts a service.
 type starter struct {
 	name  string
 	start func(ctx context.Context, dir string, s size) (*service, error)
 }
 
 func starters() []starter {
-	return []starter{{nameLeasehold, startLeasehold}, {nameEtcd, startEtcd}, {namePush, startPush}}
+	return []starter{
+		{nameLeasehold, func(ctx context.Context, _ string, s size) (*service, error) {
+			return startProcess(ctx, roleManager, s.listeners+few, true)
+		}},
+		{nameEtcd, startEtcd},
+		{namePush, func(ctx context.Context, _ string, _ size) (*service, error) {
+			return startProcess(ctx, rolePusher, nil, false)
+		}},
+	}
 }
 
-// startProcess starts a service that is a process with a method Change.
-func startProcess(ctx context.Context, role string, config any) (*service, *proc.Process, error) {
+// startProcess starts a service that is a process with a method Change, and with a
+// method Undo if a change has to be undone.
+func startProcess(ctx context.Context, role string, config any, undo bool) (*service, error) {
 	p, err := proc.Start(ctx, role, config)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	s := &service{
-		change: func(_ context.Context, bytes int) (c Change, err error) {
-			err = p.Call("Change", bytes, &c)
-			return c, err
-		},
-		addr: p.Addr, close: p.Close,
+	s := &service{addr: p.Addr, close: p.Close}
+	s.change = func(_ context.Context, bytes int) (c Change, err error) {
+		err = p.Call("Change", bytes, &c)
+		return c, err
 	}
-	return s, p, nil
-}
-
-func startLeasehold(ctx context.Context, _ string, s size) (*service, error) {
-	served, p, err := startProcess(ctx, roleManager, s.listeners+few)
-	if err == nil {
-		served.undo = func() (uint64, error) {
+	if undo {
+		s.undo = func() (uint64, error) {
 			var c Change
 			err := p.Call("Undo", nil, &c)
 			return c.Number, err
 		}
 	}
-	return served, err
-}
-
-func startPush(ctx context.Context, _ string, _ size) (*service, error) {
-	s, _, err := startProcess(ctx, rolePusher, nil)
-	return s, err
+	return s, nil
 }
 
 const etcdKey = "table"
@@ -120,4 +130,208 @@ func startEtcd(ctx context.Context, dir string, s size) (*service, error) {
 		return Change{begin, uint64(put.Header.Revision)}, nil
 	}
 	return served, nil
+}
+
+// ManagerMember is a manager with its store in memory, and an owner that joins and
+// leaves: each time it joins, all its ranges are granted in one change. It is exported
+// for net/rpc.
+type ManagerMember struct {
+	m       *manager.Manager
+	addr    string
+	written chan written
+	owner   *owner.Owner
+}
+
+// ranges is how many an owner is granted in a change: some 1,600 bytes.
+const ranges = 64
+
+// startManager starts one for so many connections and streams at most.
+func startManager(ctx context.Context, most int) (*ManagerMember, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s := &ManagerMember{addr: l.Addr().String(), written: make(chan written, 64)}
+	s.m, err = manager.Start(manager.Config{
+		Store: timed{mem.New(), s.written}, Listener: l, MaxConnections: most, MaxStreams: most, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.prepare(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// prepare makes the namespace and a first change, the table that lookups begin with.
+func (s *ManagerMember) prepare(ctx context.Context) error {
+	conn, err := proc.Dial(s.addr, nil)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(proc.CreateNamespace(ctx, conn, proc.EverySecond(namespace, "o", ranges)), conn.Close()); err != nil {
+		return err
+	}
+	var c Change
+	return errors.Join(s.Change(0, &c), s.Undo(struct{}{}, &c))
+}
+
+// Addr is where it serves clients.
+func (s *ManagerMember) Addr() string { return s.addr }
+
+// Change lets the owner join, and returns when the change was handed to the store. How
+// long a manager waits for other owners before it makes a change, so as to make few,
+// is not part of its way to lookups.
+func (s *ManagerMember) Change(_ int, c *Change) (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if s.owner, err = owner.Join(ctx, owner.Config{Namespace: namespace, Managers: []string{s.addr}, Name: "o", Addr: "10.0.0.1:80"}); err != nil {
+		return err
+	}
+	*c, err = s.await(ctx)
+	return err
+}
+
+// Undo lets the owner leave.
+func (s *ManagerMember) Undo(_ struct{}, c *Change) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	err := s.owner.Close(ctx)
+	s.owner = nil
+	if err == nil {
+		*c, err = s.await(ctx)
+	}
+	return err
+}
+
+// await waits until all ranges have changed in one batch.
+func (s *ManagerMember) await(ctx context.Context) (Change, error) {
+	select {
+	case w := <-s.written:
+		if w.changes != ranges {
+			return Change{}, fmt.Errorf("%d ranges have changed at a time, and %d should have", w.changes, ranges)
+		}
+		return w.Change, nil
+	case <-ctx.Done():
+		return Change{}, fmt.Errorf("the table has not changed: %w", ctx.Err())
+	}
+}
+
+// Close ends the owner and the manager.
+func (s *ManagerMember) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), proc.EndLimit/2)
+	defer cancel()
+	if s.owner != nil {
+		_ = s.owner.Close(ctx)
+	}
+	return s.m.Close(ctx)
+}
+
+type written struct {
+	Change
+	changes int
+}
+
+type timed struct {
+	store.Store
+	written chan<- written
+}
+
+func (t timed) Append(ctx context.Context, b *storage.Batch) (storage.Outcome, error) {
+	begin := time.Now()
+	outcome, err := t.Store.Append(ctx, b)
+	if err == nil && outcome == storage.Done {
+		t.written <- written{Change{begin, uint64(b.Last())}, len(b.Changes)}
+	}
+	return outcome, err
+}
+
+// Pusher is a gRPC server that sends the same bytes to all listeners, and does nothing
+// else: what any server on gRPC must do. It is exported for net/rpc.
+type Pusher struct {
+	*proc.Server
+
+	mu      sync.Mutex
+	number  uint64
+	streams map[chan []byte]bool
+}
+
+// raw is the codec of messages that are encoded already.
+type raw struct{ encoding.CodecV2 }
+
+func (raw) Name() string { return "proto" }
+
+func (raw) Marshal(v any) (grpcmem.BufferSlice, error) {
+	return grpcmem.BufferSlice{grpcmem.SliceBuffer(v.([]byte))}, nil
+}
+
+func (raw) Unmarshal(grpcmem.BufferSlice, any) error { return nil }
+
+// startPusher listens. Its buffers are as small as a manager's, which suits many
+// connections.
+func startPusher(context.Context, struct{}) (p *Pusher, err error) {
+	p = &Pusher{number: 1, streams: make(map[chan []byte]bool)}
+	server := grpc.NewServer(grpc.ForceServerCodecV2(raw{}), grpc.ReadBufferSize(2<<10))
+	server.RegisterService(&grpc.ServiceDesc{
+		ServiceName: "bench.Push", HandlerType: (*any)(nil),
+		Streams: []grpc.StreamDesc{{StreamName: "Listen", Handler: p.listen, ServerStreams: true, ClientStreams: true}},
+	}, p)
+	p.Server, err = proc.NewServer(server)
+	return p, err
+}
+
+// listen serves one stream: the number of the last change, and then what is pushed.
+func (p *Pusher) listen(_ any, stream grpc.ServerStream) error {
+	if err := stream.RecvMsg(nil); err != nil {
+		return err
+	}
+	mailbox := make(chan []byte, 4)
+	p.mu.Lock()
+	p.streams[mailbox] = true
+	first := message(p.number, 0)
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.streams, mailbox)
+	}()
+	if err := stream.SendMsg(first); err != nil {
+		return err
+	}
+	for {
+		select {
+		case m := <-mailbox:
+			if err := stream.SendMsg(m); err != nil {
+				return err
+			}
+		case <-stream.Context().Done():
+			return nil
+		}
+	}
+}
+
+// message is so many bytes, with a number in them, or as few as there can be.
+func message(number uint64, size int) []byte {
+	b := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), number)
+	rest := size - len(b) - protowire.SizeTag(2)
+	rest -= protowire.SizeVarint(uint64(max(0, rest)))
+	if rest <= 0 {
+		return b
+	}
+	return protowire.AppendBytes(protowire.AppendTag(b, 2, protowire.BytesType), make([]byte, rest))
+}
+
+// Change pushes a change of so many bytes.
+func (p *Pusher) Change(bytes int, c *Change) error {
+	begin := time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.number++
+	m := message(p.number, bytes)
+	for mailbox := range p.streams {
+		mailbox <- m
+	}
+	*c = Change{begin, p.number}
+	return nil
 }

@@ -1,3 +1,32 @@
+// Package report is what all benchmarks share: flags, interleaved rounds, medians
+// with their spread, goals, tables, plots, the machine, and the page
+// docs/BENCHMARKS.md.
+//
+// # Adding a benchmark
+//
+//  1. Make a directory beside this one with a package main that calls [Main] with a
+//     [Benchmark]. Its package comment says what is compared, and how to run it.
+//  2. In Run, state the number of steps with [Run.Expect], and report each with
+//     [Run.Step]. Interleave the contestants: each has a turn in every round.
+//     [Compete] does that for loops, [Rounds] for anything else.
+//  3. Add the results to the [Result]: sections with tables and plots, headlines,
+//     goals, and with [Result.Lose] where a peer is better, and why. A contestant
+//     that could not take part goes to [Run.Skip].
+//  4. Honour Run.Quick: the same headlines, in some 20 s.
+//  5. Add the directory to the list in lab/bench/all, with the seconds that it takes
+//     and its time limit: cd lab/bench && go run ./all -list.
+//  6. Run it: cd lab/bench && go run ./NAME, and with -docs ../../docs to store the
+//     result in docs/benchmarks and write docs/BENCHMARKS.md again.
+//
+// A benchmark whose dependencies conflict with those of the others is a module of
+// its own, as routing is; its go.mod says why.
+//
+// # Method
+//
+// A machine with other work is slow now and then. So turns are short and many,
+// contestants alternate, and medians are compared: a slow moment slows all of them
+// down, and the median leaves it out. The slowest and the fastest turn stand
+// beside it.
 package report
 
 import (
@@ -9,10 +38,14 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // A Benchmark is one program.
@@ -23,18 +56,24 @@ type Benchmark struct {
 	About   string   // Markdown: what is compared with what, and how
 	Module  bool     // it is a module of its own
 	Modules []string // whose versions the page names
+	Parts   []string // that -only selects from
 	Rounds  int      // by default
 	Quick   int      // rounds with -quick
-	Flags   func(*flag.FlagSet)
-	Run     func(context.Context, *Run) error
+	// QuickPart is what -quick runs without -only; empty is all parts.
+	QuickPart string
+	Flags     func(*flag.FlagSet)
+	Run       func(context.Context, *Run) error
 }
 
 // A Run is a benchmark that is running.
 type Run struct {
 	*Result
 	Rounds int
-	Quick  bool   // headlines only, in seconds
-	Docs   string // where the result will be stored; empty if it will not
+	Quick  bool     // headlines only, in seconds
+	Parts  []string // that are wanted
+	Only   bool     // the user has named them
+	Docs   string   // where the result will be stored; empty if it will not
+	Dir    string   // for temporary files; it is removed in the end
 
 	progress    *Progress
 	done, total int
@@ -59,23 +98,22 @@ func (r *Run) Skip(name string, why error) {
 	r.Note("SKIPPED %s", text)
 }
 
-// Only returns the parts that a flag -only selects by name, separated by commas; all
-// if it is empty.
-func Only[T any](only string, all []T, name func(T) string) ([]T, error) {
+// Wants reports whether a part is wanted.
+func (r *Run) Wants(part string) bool { return slices.Contains(r.Parts, part) }
+
+// Only returns the names that a flag -only selects, separated by commas, in their
+// order; all if it is empty.
+func Only(only string, all []string) ([]string, error) {
 	if only == "" {
 		return all, nil
 	}
-	var names []string
-	for _, x := range all {
-		names = append(names, name(x))
-	}
 	wanted := strings.Split(only, ",")
 	for _, w := range wanted {
-		if !slices.Contains(names, w) {
-			return nil, fmt.Errorf("there is no %q: want some of %s", w, strings.Join(names, ", "))
+		if !slices.Contains(all, w) {
+			return nil, fmt.Errorf("there is no %q: want some of %s", w, strings.Join(all, ", "))
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(x T) bool { return !slices.Contains(wanted, name(x)) }), nil
+	return slices.DeleteFunc(slices.Clone(all), func(name string) bool { return !slices.Contains(wanted, name) }), nil
 }
 
 // The exit codes of a benchmark. lab/bench/all tells missed goals from failures.
@@ -94,13 +132,15 @@ func Main(b Benchmark) {
 	os.Exit(code)
 }
 
-// options are the flags that all benchmarks have.
 type options struct {
 	rounds int
 	quick  bool
 	json   bool
 	lines  bool
+	only   string
+	parts  []string
 	docs   string
+	dir    string
 }
 
 func (b *Benchmark) parse(args []string, help io.Writer) (options, error) {
@@ -115,6 +155,14 @@ func (b *Benchmark) parse(args []string, help io.Writer) (options, error) {
 	flags.BoolVar(&o.quick, "quick", false, "headlines only, in seconds")
 	flags.BoolVar(&o.json, "json", false, "print headlines, a JSON object on each line, instead of tables")
 	flags.BoolVar(&o.lines, "lines", false, "report progress in lines for programs")
+	flags.StringVar(&o.dir, "dir", os.TempDir(), "a directory on a disk: a temporary one is made in it")
+	if len(b.Parts) > 0 {
+		help := "parts, separated by commas: " + strings.Join(b.Parts, ", ") + " (default all"
+		if b.QuickPart != "" {
+			help += ", with -quick " + b.QuickPart
+		}
+		flags.StringVar(&o.only, "only", "", help+")")
+	}
 	flags.StringVar(&o.docs, "docs", "", "directory of BENCHMARKS.md: store the result there, and write the page again")
 	if b.Flags != nil {
 		b.Flags(flags)
@@ -129,11 +177,16 @@ func (b *Benchmark) parse(args []string, help io.Writer) (options, error) {
 		return o, fmt.Errorf("%d rounds: want 1 to 1000", o.rounds)
 	case o.quick && o.docs != "":
 		return o, errors.New("the results of -quick are too rough for -docs: leave one of them out")
-	case o.quick:
+	}
+	only := o.only
+	if o.quick {
 		o.rounds = cmp.Or(o.rounds, b.Quick)
+		only = cmp.Or(only, b.QuickPart)
 	}
 	o.rounds = cmp.Or(o.rounds, b.Rounds)
-	return o, nil
+	var err error
+	o.parts, err = Only(only, b.Parts)
+	return o, err
 }
 
 // command is the command line that repeats the run. Flags that do not change the
@@ -158,7 +211,6 @@ func (b *Benchmark) command(args []string) string {
 	return strings.Join(words, " ")
 }
 
-// main runs the benchmark and returns the exit code.
 func (b *Benchmark) main(ctx context.Context, args []string, out, errs io.Writer) int {
 	fail := func(err error, code int) int {
 		_, _ = fmt.Fprintf(errs, "%s: %v\n", b.Name, err) // the exit code is an error, too
@@ -171,35 +223,39 @@ func (b *Benchmark) main(ctx context.Context, args []string, out, errs io.Writer
 	if err != nil {
 		return fail(err, exitUsage)
 	}
-	progress := NewProgress(errs)
-	if o.lines {
-		progress.style = lines
-	}
-	run := &Run{Result: b.newResult(args), Rounds: o.rounds, Quick: o.quick, Docs: o.docs, progress: progress}
-	began := time.Now()
-	err = b.Run(ctx, run)
-	run.Seconds = significant(time.Since(began).Seconds())
-	progress.End()
+	result, err := b.run(ctx, o, args, errs)
 	if err == nil {
-		err = publish(run.Result, o, out)
+		err = publish(result, o, out)
 	}
 	if err != nil {
 		return fail(err, exitFailed)
 	}
-	if run.Missed() > 0 {
+	if result.Missed() > 0 {
 		return ExitMissed
 	}
 	return exitMet
 }
 
-func (b *Benchmark) newResult(args []string) *Result {
-	return &Result{
+func (b *Benchmark) run(ctx context.Context, o options, args []string, errs io.Writer) (_ *Result, err error) {
+	r := &Run{Rounds: o.rounds, Quick: o.quick, Parts: o.parts, Only: o.only != "", Docs: o.docs, progress: NewProgress(errs)}
+	r.Result = &Result{
 		Benchmark: b.Name, Number: b.Number, Title: b.Title, About: b.About, Command: b.command(args),
 		Date: time.Now().UTC().Format(time.DateOnly), Machine: Here(), Versions: Versions(b.Modules...),
 	}
+	if o.lines {
+		r.progress.style = lines
+	}
+	if r.Dir, err = os.MkdirTemp(o.dir, "bench-"+b.Name+"-"); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(r.Dir)) }()
+	began := time.Now()
+	err = b.Run(ctx, r)
+	r.Seconds = significant(time.Since(began).Seconds())
+	r.progress.End()
+	return r.Result, err
 }
 
-// publish prints the result, and stores it with -docs.
 func publish(r *Result, o options, out io.Writer) error {
 	if o.docs != "" {
 		if err := r.Store(o.docs); err != nil {
@@ -213,4 +269,65 @@ func publish(r *Result, o options, out io.Writer) error {
 		return PrintLines(out, r.Headlines)
 	}
 	return r.Print(out)
+}
+
+// A Machine is where something was measured.
+type Machine struct {
+	CPU    string  `json:"cpu"`
+	Cores  int     `json:"cores"`
+	System string  `json:"system"`
+	Load   float64 `json:"loadBefore"` // of the last minute before the benchmark
+	Go     string  `json:"go"`
+}
+
+// Here describes this computer. Without Linux most of it is unknown.
+func Here() Machine {
+	m := Machine{
+		CPU: "unknown", Cores: runtime.NumCPU(), System: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version(),
+	}
+	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		m.System += ", Linux " + strings.TrimSpace(string(release))
+	}
+	proc, err := procfs.NewDefaultFS()
+	if err != nil {
+		return m
+	}
+	if cpus, err := proc.CPUInfo(); err == nil && len(cpus) > 0 {
+		m.CPU = cpus[0].ModelName
+	}
+	if load, err := proc.LoadAvg(); err == nil {
+		m.Load = load.Load1
+	}
+	return m
+}
+
+// String returns the description in a line.
+func (m Machine) String() string {
+	return fmt.Sprintf("%s, %d cores, %s, %s; load before: %.1f", m.CPU, m.Cores, m.System, m.Go, m.Load)
+}
+
+// Versions returns those of the given modules that this program was built with, as
+// "path version".
+func Versions(modules ...string) []string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return nil
+	}
+	return versionsIn(info.Deps, modules)
+}
+
+func versionsIn(deps []*debug.Module, modules []string) []string {
+	var found []string
+	for _, path := range modules {
+		i := slices.IndexFunc(deps, func(m *debug.Module) bool { return m.Path == path })
+		if i < 0 {
+			continue
+		}
+		version := deps[i].Version
+		if r := deps[i].Replace; r != nil && r.Version != "" {
+			version = r.Version
+		}
+		found = append(found, path+" "+version)
+	}
+	return found
 }

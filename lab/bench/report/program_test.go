@@ -174,6 +174,28 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+func TestParts(t *testing.T) {
+	for line, want := range map[string]string{
+		"": "a,b,c", "-only c,b": "b,c", "-quick": "b", "-quick -only a": "a", "-only a,x": "",
+	} {
+		q := tiny()
+		q.Parts, q.QuickPart = []string{"a", "b", "c"}, "b"
+		var got string
+		q.Run = func(_ context.Context, r *Run) error {
+			got = strings.Join(r.Parts, ",")
+			if r.Only != strings.Contains(line, "-only") || r.Wants("a") != strings.Contains(want, "a") {
+				t.Errorf("%q: %v, %v", line, r.Only, r.Parts)
+			}
+			_, err := os.Stat(r.Dir)
+			return err
+		}
+		code := q.main(t.Context(), strings.Fields(line), io.Discard, io.Discard)
+		if got != want || (code == exitMet) != (want != "") {
+			t.Errorf("%q: %d, parts %q, want %q", line, code, got, want)
+		}
+	}
+}
+
 func TestHeadlineIsAlwaysJSON(t *testing.T) {
 	var r Result
 	r.Less("x", 0, "ns", "p", 0)

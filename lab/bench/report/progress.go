@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// A style is how progress is shown.
 type style int
 
 const (

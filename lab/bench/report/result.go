@@ -176,11 +176,7 @@ const maxReason = 600
 // and those of others stay. Of a benchmark without a result, only its name, number
 // and title are known.
 func StoreFailure(docs string, r Result, why error) error {
-	text, err := os.ReadFile(filepath.Join(docs, resultsDir, r.Benchmark+".json"))
-	if err == nil {
-		err = json.Unmarshal(text, &r)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := r.load(filepath.Join(docs, resultsDir, r.Benchmark+".json")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	reason := strings.Join(strings.Fields(why.Error()), " ")
@@ -194,7 +190,14 @@ func StoreFailure(docs string, r Result, why error) error {
 	return WritePage(docs)
 }
 
-// loadResults reads all stored results, in no order.
+func (r *Result) load(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, r)
+}
+
 func loadResults(docs string) ([]*Result, error) {
 	files, err := filepath.Glob(filepath.Join(docs, resultsDir, "*.json"))
 	if err != nil {
@@ -202,12 +205,8 @@ func loadResults(docs string) ([]*Result, error) {
 	}
 	var all []*Result
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
 		var r Result
-		err = json.Unmarshal(text, &r)
+		err := r.load(file)
 		if err == nil && r.Benchmark == "" {
 			err = errors.New("it names no benchmark")
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,19 +40,11 @@ func (m mode) String() string {
 	return text
 }
 
-// file is the mode in names.
+// file is the mode in names of files.
 func (m mode) file() string {
-	text := "one"
-	if m.allCores {
-		text = "all"
-	}
-	if m.changing {
-		text += "-changing"
-	}
-	return text
+	return strings.NewReplacer(" cores", "", " core", "", ", ", "-").Replace(m.String())
 }
 
-// A router finds servers.
 type router struct {
 	name   string
 	pieces int  // that it cuts the key space into
@@ -74,7 +67,6 @@ func (c *router) summary(m mode) report.Summary { return report.Summarise(c.turn
 
 func nothing() {}
 
-// address is where a server is.
 func address(server int) string { return fmt.Sprintf("server-%05d.example:7000", server) }
 
 func addresses(servers int) []string {
@@ -103,7 +95,6 @@ func starters() []func(ctx context.Context, servers int) (*router, error) {
 	}
 }
 
-// turn lets the router find names for a while.
 func (c *router) turn(m mode) error {
 	if m.changing && c.change == nil {
 		return nil
@@ -112,10 +103,10 @@ func (c *router) turn(m mode) error {
 		c.turns = make(map[mode][]float64)
 	}
 	length := quietTurn
-	var changer *changer
+	stop := func() error { return nil }
 	if m.changing {
 		length = changingTurn
-		changer = startChanging(c)
+		stop = c.startChanging()
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -124,9 +115,8 @@ func (c *router) turn(m mode) error {
 	c.turns[m] = append(c.turns[m], float64(elapsed.Nanoseconds())/float64(found))
 	if !m.changing {
 		c.allocations = append(c.allocations, float64((after.Mallocs-before.Mallocs)*100/uint64(found))/100)
-		return nil
 	}
-	return changer.stop()
+	return stop()
 }
 
 // findFor finds names for a time, on one core or on all, and returns how many.
@@ -149,39 +139,35 @@ func (c *router) findFor(length time.Duration, allCores bool) (found int, elapse
 	return found, time.Since(start)
 }
 
-// A changer changes a router's servers, again and again.
-type changer struct {
-	router *router
-	ended  atomic.Bool
-	work   sync.WaitGroup
-	err    error
+// startChanging changes the router's servers until the function that it returns is
+// called, which waits for the last change.
+func (c *router) startChanging() (stop func() error) {
+	var (
+		ended atomic.Bool
+		work  sync.WaitGroup
+		err   error
+	)
+	work.Go(func() { err = c.changeUntil(&ended) })
+	return func() error {
+		ended.Store(true)
+		work.Wait()
+		return err
+	}
 }
 
-func startChanging(c *router) *changer {
-	ch := &changer{router: c}
-	ch.work.Go(ch.run)
-	return ch
-}
-
-// run makes a change every 10 ms. One that takes longer delays the next.
-func (ch *changer) run() {
+// changeUntil makes a change every 10 ms. One that takes longer delays the next.
+func (c *router) changeUntil(ended *atomic.Bool) error {
 	tick := time.NewTicker(changeEvery)
 	defer tick.Stop()
 	start, made := time.Now(), 0
-	for !ch.ended.Load() {
+	for !ended.Load() {
 		<-tick.C
-		if ch.err = ch.router.change(ch.router.changes); ch.err != nil {
-			return
+		if err := c.change(c.changes); err != nil {
+			return err
 		}
-		ch.router.changes++
+		c.changes++
 		made++
 	}
-	ch.router.rates = append(ch.router.rates, float64(made)/time.Since(start).Seconds())
-}
-
-// stop ends it, and waits until the last change is made.
-func (ch *changer) stop() error {
-	ch.ended.Store(true)
-	ch.work.Wait()
-	return ch.err
+	c.rates = append(c.rates, float64(made)/time.Since(start).Seconds())
+	return nil
 }

@@ -42,7 +42,7 @@ func startRing(ctx context.Context, servers int) (*router, error) {
 	}
 	names := names()
 	return &router{
-		name: nameRing, pieces: servers * perServer, change: store.change,
+		name: nameRing, pieces: servers * perServer, change: leaveAndJoin(func() { store.changes <- store.without }, func() { store.changes <- store.with }), // it returns when the ring has taken it
 		find: func(first, n int) (sum int) {
 			instances, hosts, zones := ring.MakeBuffersForGet()
 			for i := range n {
@@ -59,7 +59,6 @@ func startRing(ctx context.Context, servers int) (*router, error) {
 	}, nil
 }
 
-// describe returns a ring of so many servers.
 func describe(servers int) *ring.Desc {
 	desc := ring.NewDesc()
 	random := rand.New(rand.NewPCG(3, 4))
@@ -82,16 +81,6 @@ type changingStore struct {
 }
 
 func (s *changingStore) Get(context.Context, string) (any, error) { return s.with, nil }
-
-// change returns when the ring has taken it.
-func (s *changingStore) change(i int) error {
-	next := s.with
-	if i%2 == 0 {
-		next = s.without
-	}
-	s.changes <- next
-	return nil
-}
 
 func (s *changingStore) WatchKey(ctx context.Context, _ string, tell func(any) bool) {
 	for {

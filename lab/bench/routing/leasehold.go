@@ -53,7 +53,6 @@ func startLookup(ctx context.Context, servers int) (*router, error) {
 	}, nil
 }
 
-// A manager sends lookups a table, and changes of it.
 type manager struct {
 	leaseholdv1.UnimplementedLookupServiceServer
 	listener *bufconn.Listener
@@ -78,7 +77,6 @@ func (m *manager) stop() {
 	m.serving.Wait()
 }
 
-// open opens a lookup that follows the manager.
 func (m *manager) open(ctx context.Context) (*lookup.Lookup, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()

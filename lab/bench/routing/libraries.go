@@ -2,15 +2,23 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/buraksezer/consistent"
 	"github.com/cespare/xxhash/v2"
 	"github.com/dgryski/go-rendezvous"
 	lafikl "github.com/lafikl/consistent"
 	"github.com/serialx/hashring"
 	stathat "github.com/stathat/consistent"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/keyindex"
+	"github.com/leasehold-dev/leasehold/internal/core/keyrange"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
 // mostBuilding is how long a ring may take to build. Rings that sort themselves
@@ -32,6 +40,19 @@ func addAll(servers int, add func(string)) error {
 // some are kinder.
 func goes() string { return address(1) }
 
+// leaveAndJoin is a change of a router: a server leaves if i is even, and joins again
+// if it is odd.
+func leaveAndJoin(leave, join func()) func(i int) error {
+	return func(i int) error {
+		if i%2 == 0 {
+			leave()
+		} else {
+			join()
+		}
+		return nil
+	}
+}
+
 // startStathat is stathat/consistent as it comes, with 20 points for each server.
 // It hashes with CRC-32, searches a sorted list, and looks into a map.
 func startStathat(_ context.Context, servers int) (*router, error) {
@@ -48,14 +69,7 @@ func startStathat(_ context.Context, servers int) (*router, error) {
 		}
 		return sum
 	}
-	c.change = func(i int) error {
-		if i%2 == 0 {
-			ring.Remove(goes())
-		} else {
-			ring.Add(goes())
-		}
-		return nil
-	}
+	c.change = leaveAndJoin(func() { ring.Remove(goes()) }, func() { ring.Add(goes()) })
 	return c, nil
 }
 
@@ -74,14 +88,8 @@ func startSerialx(_ context.Context, servers int) (*router, error) {
 			}
 			return sum
 		},
-		change: func(i int) error {
-			if i%2 == 0 {
-				current.Store(current.Load().RemoveNode(goes()))
-			} else {
-				current.Store(current.Load().AddNode(goes()))
-			}
-			return nil
-		},
+		change: leaveAndJoin(
+			func() { current.Store(current.Load().RemoveNode(goes())) }, func() { current.Store(current.Load().AddNode(goes())) }),
 	}, nil
 }
 
@@ -101,14 +109,9 @@ func startRendezvous(_ context.Context, servers int) (*router, error) {
 			}
 			return sum
 		},
-		change: func(i int) error { // it cannot be changed while it is read
-			if i%2 == 0 {
-				current.Store(rendezvous.New(append([]string{all[0]}, all[2:]...), xxhash.Sum64String))
-			} else {
-				current.Store(rendezvous.New(all, xxhash.Sum64String))
-			}
-			return nil
-		},
+		change: leaveAndJoin( // it cannot be changed while it is read
+			func() { current.Store(rendezvous.New(append([]string{all[0]}, all[2:]...), xxhash.Sum64String)) },
+			func() { current.Store(rendezvous.New(all, xxhash.Sum64String)) }),
 	}, nil
 }
 
@@ -129,13 +132,152 @@ func startLafikl(_ context.Context, servers int) (*router, error) {
 		}
 		return sum
 	}
-	c.change = func(i int) error {
-		if i%2 == 0 {
-			ring.Remove(goes())
-		} else {
-			ring.Add(goes())
+	c.change = leaveAndJoin(func() { ring.Remove(goes()) }, func() { ring.Add(goes()) })
+	return c, nil
+}
+
+// The contestants of buraksezer/consistent.
+const (
+	nameConsistent      = "buraksezer/consistent"
+	nameConsistentLarge = "buraksezer/consistent, 64 for each server"
+)
+
+type member string
+
+func (m member) String() string { return string(m) }
+
+// hasher is the one that the library's README has.
+type hasher struct{}
+
+func (hasher) Sum64(data []byte) uint64 { return xxhash.Sum64(data) }
+
+// startConsistent is the library as its README has it, with 20 replicas, a load
+// of 1.25 and XXH64. A name's hash modulo the number of partitions is its
+// partition, and a map says whose it is. The README's number of partitions is 7,
+// for two servers, and the default is 271; with more servers than partitions the
+// library panics. So it has hardly more than servers: where it is quickest.
+func startConsistent(_ context.Context, servers int) (*router, error) {
+	return newConsistent(nameConsistent, servers, servers+9), nil
+}
+
+// startConsistentLarge has as many partitions as Leasehold has ranges: it can
+// spread keys over the servers as evenly, and move as few when one joins.
+func startConsistentLarge(_ context.Context, servers int) (*router, error) {
+	const most = 2000 // with 10,000 it took 106 s, and then 1.3 s for each change
+	if servers > most {
+		return &router{name: nameConsistentLarge}, errors.New("it takes minutes to build: it sorts its ring again for each server")
+	}
+	return newConsistent(nameConsistentLarge, servers, servers*perServer+7), nil
+}
+
+func newConsistent(name string, servers, partitions int) *router {
+	var members []consistent.Member
+	for _, addr := range addresses(servers) {
+		members = append(members, member(addr))
+	}
+	c := consistent.New(members, consistent.Config{
+		Hasher: hasher{}, PartitionCount: partitions,
+		ReplicationFactor: consistent.DefaultReplicationFactor, Load: consistent.DefaultLoad,
+	})
+	var keys [][]byte // it takes bytes: it does not have to pay for turning names into them
+	for _, name := range names() {
+		keys = append(keys, []byte(name))
+	}
+	return &router{
+		name: name, pieces: partitions, close: nothing,
+		find: func(first, n int) (sum int) {
+			for i := range n {
+				sum += len(c.LocateKey(keys[(first+i)%asked]).String())
+			}
+			return sum
+		},
+		change: leaveAndJoin(func() { c.Remove(goes()) }, func() { c.Add(member(goes())) }),
+	}
+}
+
+// The floors.
+const (
+	nameIndex = "index, with XXH64"
+	nameBare  = "index, key given"
+)
+
+func holder(server int) *table.Holder {
+	return &table.Holder{
+		Owner:   leasehold.OwnerID(fmt.Sprintf("server-%05d", server)),
+		Session: leasehold.Session{byte(server), byte(server >> 8), 1},
+		Addr:    address(server), Weight: 1,
+	}
+}
+
+// leases returns a table as consistent hashing makes it: a range begins wherever
+// one of a server's virtual nodes is.
+func leases(servers int) (*table.Table, error) {
+	holders := make(map[leasehold.Key]*table.Holder)
+	var starts []leasehold.Key
+	for server := range servers {
+		h := holder(server)
+		for node := range perServer {
+			start := leasehold.KeyOf(fmt.Sprintf("%s/%d", h.Owner, node))
+			if server == 0 && node == 0 {
+				start = 0
+			}
+			holders[start] = h
+			starts = append(starts, start)
 		}
-		return nil
+	}
+	slices.Sort(starts)
+	var b keyrange.Builder[table.Entry]
+	for i, start := range slices.Compact(starts) {
+		b.Append(start, table.Entry{Generation: leasehold.Generation(i + 1), Holder: holders[start]})
+	}
+	return table.Restore(1, leasehold.Generation(len(starts)), b.Map())
+}
+
+// newIndex returns a floor that has no find yet, and its index.
+func newIndex(name string, servers int) (*router, *keyindex.Index, error) {
+	leases, err := leases(servers)
+	if err != nil {
+		return nil, nil, err
+	}
+	starts := make([]leasehold.Key, 0, leases.Len())
+	for r := range leases.All() {
+		starts = append(starts, r.Start)
+	}
+	return &router{name: name, pieces: len(starts), floor: true, close: nothing}, keyindex.New(starts), nil
+}
+
+// startIndex has the same ranges as the lookup, and says only which of them a
+// name is in: the least that anyone with such an index must pay.
+func startIndex(_ context.Context, servers int) (*router, error) {
+	c, index, err := newIndex(nameIndex, servers)
+	if err != nil {
+		return nil, err
+	}
+	names := names()
+	c.find = func(first, n int) (sum int) {
+		for i := range n {
+			sum += index.Find(leasehold.KeyOf(names[(first+i)%asked]))
+		}
+		return sum
+	}
+	return c, nil
+}
+
+// startBare is the same for those who know the key: no hash.
+func startBare(_ context.Context, servers int) (*router, error) {
+	c, index, err := newIndex(nameBare, servers)
+	if err != nil {
+		return nil, err
+	}
+	keys := make([]leasehold.Key, asked)
+	for i, name := range names() {
+		keys[i] = leasehold.KeyOf(name)
+	}
+	c.find = func(first, n int) (sum int) {
+		for i := range n {
+			sum += index.Find(keys[(first+i)%asked])
+		}
+		return sum
 	}
 	return c, nil
 }

@@ -59,7 +59,6 @@ func named(found []*finding, name string) *finding {
 	return nil
 }
 
-// addCosts is what all sizes cost.
 func addCosts(r *report.Result, found []*finding) {
 	t := report.NewTable("", "", "owners", "lookups", "connections", "of a core, quiet", "low", "high", "KB/s, quiet", "memory, MiB", "KiB for each client",
 		"all restarted in", "of a core meanwhile", "KB/s meanwhile", "at most", "ran out")
@@ -94,7 +93,6 @@ func addCosts(r *report.Result, found []*finding) {
 	})
 }
 
-// addGroup is how a group shares the work.
 func addGroup(r *report.Result, f *finding) {
 	all := f.allCPU()
 	r.Add(report.Section{
@@ -227,7 +225,6 @@ func addGrowth(r *report.Result, found []*finding) {
 	r.AddPlot("growth", "cost by clients, on logarithmic axes", plot.Write)
 }
 
-// addGoals is what we want of a size.
 func addGoals(r *report.Result, f *finding) {
 	r.Want(f.title+": whole in the end", f.counts.Share, "of all keys are held", f.wrong == nil)
 	r.Want(f.title+": no lease and no proof runs out", float64(f.spurious), "", f.spurious == 0)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -54,7 +55,6 @@ type outageFinding struct {
 	terms       int           // since a manager leads; more than 1 if there was another failover
 }
 
-// renewals is the latency of renewals of valid leases.
 type renewals struct {
 	count          int
 	p50, p99, most time.Duration
@@ -89,14 +89,16 @@ type outageBed struct {
 	size
 	run     *report.Run
 	group   *proc.Managers
-	owners  *loadgen.Library
+	owners  *proc.Process
 	lookups *loadgen.Clients
-	losses  *lossCounter
+	losses  lossCounter
+
+	proc.Cleanup
 }
 
 func measureOutage(ctx context.Context, r *report.Run, s size) (*outageFinding, error) {
 	b := &outageBed{size: s, run: r}
-	defer b.close()
+	defer b.Close()
 	if err := b.start(ctx); err != nil {
 		return nil, err
 	}
@@ -115,27 +117,12 @@ func measureOutage(ctx context.Context, r *report.Run, s size) (*outageFinding, 
 	return f, b.conclude(ctx, f, before, leads)
 }
 
-func (b *outageBed) close() {
-	if b.losses != nil {
-		b.losses.close()
-	}
-	if b.lookups != nil {
-		b.lookups.Close()
-	}
-	if b.owners != nil {
-		b.owners.Kill() // without a drain, which takes long
-		b.owners.Close()
-	}
-	if b.group != nil {
-		b.group.Close()
-	}
-}
-
 // start brings up managers, owners and lookups, and waits until the table is complete.
 func (b *outageBed) start(ctx context.Context) (err error) {
-	if b.group, err = proc.StartManagers(ctx, proc.ManagersConfig{Count: b.managers}); err != nil {
+	if b.group, err = proc.StartManagers(ctx, b.managers, nil); err != nil {
 		return err
 	}
+	b.Add(b.group.Close)
 	if err := b.group.CreateNamespace(ctx, b.config()); err != nil {
 		return err
 	}
@@ -147,6 +134,7 @@ func (b *outageBed) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	b.Add(b.owners.End) // without a drain, which takes long
 	status, err := b.complete(ctx)
 	if err != nil {
 		return err
@@ -155,11 +143,12 @@ func (b *outageBed) start(ctx context.Context) (err error) {
 	if b.lookups, err = loadgen.StartClients(ctx, namespace, nil, b.group.Addrs()); err != nil {
 		return err
 	}
+	b.Add(b.lookups.Close)
 	growth := loadgen.Growth{Lookups: b.size.lookups, Together: b.together, Within: b.grow / 4, LSN: status.GetLsn()}
 	if _, err := b.lookups.Grow(growth); err != nil {
 		return err
 	}
-	b.losses = &lossCounter{}
+	b.Add(b.losses.close)
 	if err := b.losses.open(ctx, b.group.Addrs()); err != nil {
 		return err
 	}
@@ -169,14 +158,10 @@ func (b *outageBed) start(ctx context.Context) (err error) {
 // complete waits until every range has an owner, and returns the state of the namespace.
 func (b *outageBed) complete(ctx context.Context) (status *leaseholdv1.NamespaceStatus, err error) {
 	err = proc.Until(ctx, 250*time.Millisecond, func(ctx context.Context) error {
-		leader, err := b.group.Leader(ctx)
-		if err != nil {
+		if status, err = b.group.Namespace(ctx, namespace); err != nil {
 			return err
 		}
-		if status, err = leader.Namespace(ctx, namespace); err != nil {
-			return err
-		}
-		report, err := b.owners.Report(false)
+		report, err := b.report(false)
 		if err != nil {
 			return err
 		}
@@ -186,6 +171,13 @@ func (b *outageBed) complete(ctx context.Context) (status *leaseholdv1.Namespace
 		return nil
 	})
 	return status, err
+}
+
+// report returns the state of all owners, with all renewals since the mark if that is
+// wanted.
+func (b *outageBed) report(renewals bool) (out loadgen.Report, err error) {
+	err = b.owners.Call("Report", renewals, &out)
+	return out, err
 }
 
 // contact reports lookups without contact as an error.
@@ -199,14 +191,14 @@ func (b *outageBed) contact() error {
 
 // baseline measures renewals while nothing happens, and returns the state of the namespace.
 func (b *outageBed) baseline(ctx context.Context, f *outageFinding) (*leaseholdv1.NamespaceStatus, error) {
-	if err := b.owners.Mark(); err != nil {
+	if err := b.owners.Call("Mark", nil, nil); err != nil {
 		return nil, err
 	}
 	begun := time.Now()
 	if err := proc.Pause(ctx, quietBefore); err != nil {
 		return nil, err
 	}
-	report, err := b.owners.Report(true)
+	report, err := b.report(true)
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +209,7 @@ func (b *outageBed) baseline(ctx context.Context, f *outageFinding) (*leaseholdv
 	}
 	f.ranges = int(status.GetRanges())
 	b.run.Step("%s: %d ranges; a renewal takes %v, p99 %v", b.name, f.ranges, f.quiet.p50, f.quiet.p99)
-	return status, b.owners.Mark()
+	return status, b.owners.Call("Mark", nil, nil)
 }
 
 // interrupt kills all managers, starts them again after the outage, and returns when one of them began to lead.
@@ -234,21 +226,19 @@ func (b *outageBed) interrupt(ctx context.Context, f *outageFinding) (leads time
 	}
 	started := time.Now()
 	f.down = started.Sub(begun)
-	for _, m := range b.group.All {
-		if err := m.Start(); err != nil {
-			return leads, err
-		}
+	if err := b.group.Start(ctx); err != nil {
+		return leads, err
 	}
 	leader, err := b.group.Leader(ctx)
 	if err != nil {
 		return leads, err
 	}
-	status, err := leader.Status(ctx)
+	status, err := b.group.Status(ctx, leader)
 	if err != nil {
 		return leads, err
 	}
 	for _, l := range status.GetLeaderships() { // the newest first
-		if l.GetLeader() == leader.Addr && l.GetTerm() == status.GetTerm() {
+		if l.GetLeader() == leader.Member.Addr && l.GetTerm() == status.GetTerm() {
 			leads = l.GetAt().AsTime()
 		}
 	}
@@ -267,7 +257,7 @@ func (b *outageBed) recover(ctx context.Context, f *outageFinding, leads time.Ti
 		return err
 	}
 	for {
-		report, err := b.owners.Report(false)
+		report, err := b.report(false)
 		if err != nil {
 			return err
 		}
@@ -299,22 +289,24 @@ func (b *outageBed) recover(ctx context.Context, f *outageFinding, leads time.Ti
 
 // conclude compares the end with the time before the outage.
 func (b *outageBed) conclude(ctx context.Context, f *outageFinding, before *leaseholdv1.NamespaceStatus, leads time.Time) (err error) {
-	if f.after, err = b.owners.Report(true); err != nil {
+	if f.after, err = b.report(true); err != nil {
 		return err
 	}
 	f.back = newRenewals(f.after.Renewals, leads, leads.Add(afterReturn))
-	f.losses, f.restored = b.losses.result()
+	f.losses, f.restored = int(b.losses.losses.Load()), int(b.losses.restored.Load())
 	leader, err := b.group.Leader(ctx)
 	if err != nil {
 		return err
 	}
-	status, err := leader.Status(ctx)
+	status, err := b.group.Status(ctx, leader)
 	if err != nil {
 		return err
 	}
-	for _, n := range status.GetNamespaces() {
-		f.waited = f.waited || n.GetName() == namespace && n.GetLsn() >= before.GetLsn()+gapLSNs
+	now, err := b.group.Namespace(ctx, namespace)
+	if err != nil {
+		return err
 	}
+	f.waited = now.GetLsn() >= before.GetLsn()+gapLSNs
 	terms := make(map[uint64]bool)
 	for _, l := range status.GetLeaderships() {
 		if l.GetLeader() != "" && !l.GetAt().AsTime().Before(leads) {
@@ -323,7 +315,7 @@ func (b *outageBed) conclude(ctx context.Context, f *outageFinding, before *leas
 	}
 	f.terms = len(terms)
 	for _, m := range b.group.All {
-		used, err := m.Usage()
+		used, err := proc.UsageOf(m.Pid())
 		if err != nil {
 			return err
 		}
@@ -340,17 +332,21 @@ func (f *outageFinding) wait() time.Duration {
 	return protocol.DefaultTiming().Hold()
 }
 
-// A lossCounter is some lookups of the library.
 type lossCounter struct {
-	all []*lookup.Lookup
-
-	mu               sync.Mutex
-	losses, restored int
+	all              []*lookup.Lookup
+	losses, restored atomic.Int64
 }
 
 func (c *lossCounter) open(ctx context.Context, addrs []string) error {
 	for range libraryLookups {
-		l, err := lookup.Open(ctx, lookup.Config{Namespace: namespace, Managers: addrs, OnLoss: c.onLoss, OnContact: c.onContact})
+		l, err := lookup.Open(ctx, lookup.Config{
+			Namespace: namespace, Managers: addrs, OnLoss: func(losses []leasehold.Loss) { c.losses.Add(int64(len(losses))) },
+			OnContact: func(contact lookup.Contact) {
+				if !contact.Lost {
+					c.restored.Add(1)
+				}
+			},
+		})
 		if err != nil {
 			return err
 		}
@@ -359,28 +355,64 @@ func (c *lossCounter) open(ctx context.Context, addrs []string) error {
 	return nil
 }
 
-func (c *lossCounter) onLoss(losses []leasehold.Loss) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.losses += len(losses)
-}
-
-func (c *lossCounter) onContact(contact lookup.Contact) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !contact.Lost {
-		c.restored++
-	}
-}
-
-func (c *lossCounter) result() (losses, restored int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.losses, c.restored
-}
-
 func (c *lossCounter) close() {
 	for _, l := range c.all {
 		_ = l.Close(context.Background()) // it only fails if it was closed already
 	}
 }
+
+func addOutage(r *report.Result, f *outageFinding) {
+	t := report.NewTable("", "measured from when a manager leads", "")
+	t.Add("ranges in the table", f.ranges)
+	t.Add("leases suspended during the outage", f.after.Suspended)
+	t.Add("leader waits, because it cannot exclude a restored store", f.wait())
+	t.Add("terms since then: more than 1 is another failover", f.terms)
+	t.Add("every owner renewed after", seconds(f.renewed))
+	t.Add("every range resumed, under its generation, after", seconds(f.resumed))
+	t.Add("half of the lookups have contact after", seconds(f.half))
+	t.Add("all lookups have contact after", seconds(f.all))
+	t.Add("leases granted, revoked or with another generation", fmt.Sprintf("%d, %d, %d owners", f.after.Granted, f.after.Revoked, f.owners-f.after.Same))
+	t.Add("losses that lookups report", f.losses)
+	t.Add("all managers, percent of a core, until then", percent(f.cpu))
+	t.Add("GB to and from lookups, until then", f.bytes/1e9)
+	r.Add(report.Section{
+		Title: "All managers down for a minute",
+		Text: fmt.Sprintf("Three managers, %s owners with %s ranges together, and %s lookups. All managers are killed (SIGKILL) and started again after %v; one of them leads %s\n"+
+			"after that. Meanwhile every lease has been suspended, and every lookup has lost contact. The owners use the owner library with its own connections,\n"+
+			"so that they reconnect as an application's do; they share a process. %d of the lookups use the lookup library and report losses, the others follow the table only. A leader that cannot\n"+
+			"exclude a restored store resumes nothing for one lease times drift, %v: after an outage of more than a minute on one computer, and after any outage otherwise.",
+			report.Thousands(float64(f.owners)), report.Thousands(float64(f.ranges)), report.Thousands(float64(f.lookups)), f.down.Round(time.Second), seconds(f.election),
+			libraryLookups, protocol.DefaultTiming().Hold()),
+		Table: t,
+	})
+	l := report.NewTable("Renewals of valid leases", "", "renewals", "p50, ms", "p99, ms", "max, ms", "without a reply in time")
+	for _, row := range []struct {
+		name string
+		renewals
+	}{{fmt.Sprintf("%v before the outage", quietBefore), f.quiet}, {fmt.Sprintf("first %v after a manager leads", afterReturn), f.back}} {
+		l.Add(row.name, row.count, milliseconds(row.p50), milliseconds(row.p99), milliseconds(row.most), row.unanswered)
+	}
+	r.Add(report.Section{Table: l})
+	addOutageGoals(r, f)
+}
+
+func addOutageGoals(r *report.Result, f *outageFinding) {
+	limit := resumeGoal + f.wait()
+	name := "outage of all managers"
+	r.Want(name+": a table of 64,000 ranges", float64(f.ranges), "ranges", f.ranges >= 64_000)
+	r.Want(fmt.Sprintf("%s: every owner renewed within %v of the new leader", name, limit), f.renewed.Seconds(), "s", f.renewed > 0 && f.renewed <= limit)
+	r.Want(fmt.Sprintf("%s: every range resumed within %v of the new leader", name, limit), f.resumed.Seconds(), "s", f.resumed > 0 && f.resumed <= limit)
+	r.Want(name+": every lease of every owner is the one before, under its generation", float64(f.after.Same), "owners", f.after.Same == f.owners)
+	r.Want(name+": no lease ends", float64(f.after.Revoked), "", f.after.Revoked == 0)
+	r.Want(name+": no lookup reports a loss", float64(f.losses), "", f.losses == 0 && f.restored == libraryLookups)
+	r.Want(name+": every lookup has contact again", float64(f.contacts), "lookups", f.contacts == f.lookups)
+	again := f.after.Suspended - f.ranges
+	r.Want(name+": no lease is suspended again after it was resumed", float64(again), "", again == 0)
+	renew := protocol.DefaultTiming().Renew
+	r.Want(fmt.Sprintf("%s: no renewal in the first %v takes longer than the renewal interval, %v", name, afterReturn, renew), f.back.most.Seconds(), "s",
+		f.back.count > 0 && f.back.most <= renew)
+}
+
+func seconds(d time.Duration) string { return report.Number(d.Seconds()) + " s" }
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

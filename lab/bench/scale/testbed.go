@@ -5,16 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
+	"google.golang.org/grpc"
+
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	"github.com/leasehold-dev/leasehold/lab/bench/loadgen"
 	"github.com/leasehold-dev/leasehold/lab/bench/proc"
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
 const namespace = "scale"
 
-// A testbed is a group of managers and its clients.
 type testbed struct {
 	size
 	run     *report.Run
@@ -23,31 +28,37 @@ type testbed struct {
 	clients *loadgen.Clients
 	empty   float64                   // the manager's memory before anybody came
 	before  map[*proc.Manager]float64 // seconds of a core that they used before they were restarted
+
+	proc.Cleanup
 }
 
 func newTestbed(ctx context.Context, r *report.Run, s size) (_ *testbed, err error) {
 	t := &testbed{size: s, run: r, before: map[*proc.Manager]float64{}}
 	defer func() {
 		if err != nil {
-			t.close()
+			t.Close()
 		}
 	}()
-	if t.group, err = proc.StartManagers(ctx, proc.ManagersConfig{Count: max(1, s.managers)}); err != nil {
+	if t.group, err = proc.StartManagers(ctx, max(1, s.managers), nil); err != nil {
 		return nil, err
 	}
+	t.Add(t.group.Close)
 	if t.manager, err = t.group.Leader(ctx); err != nil {
 		return nil, err
 	}
 	if err := t.group.CreateNamespace(ctx, s.config()); err != nil {
 		return nil, err
 	}
-	used, err := t.manager.Usage()
+	used, err := proc.UsageOf(t.manager.Pid())
 	if err != nil {
 		return nil, err
 	}
 	t.empty = used.Memory
-	t.clients, err = loadgen.StartClients(ctx, namespace, t.asked(), t.followed())
-	return t, err
+	if t.clients, err = loadgen.StartClients(ctx, namespace, t.asked(), t.followed()); err != nil {
+		return nil, err
+	}
+	t.Add(t.clients.Close)
+	return t, nil
 }
 
 // asked are the managers that owners ask for leases: the leader, or all if that will change.
@@ -55,7 +66,7 @@ func (t *testbed) asked() []string {
 	if t.rollout {
 		return t.group.Addrs()
 	}
-	return []string{t.manager.Addr}
+	return []string{t.manager.Member.Addr}
 }
 
 // followed are the managers that lookups follow: the standbys, if there are any, or all if
@@ -66,19 +77,10 @@ func (t *testbed) followed() (addrs []string) {
 	}
 	for _, m := range t.group.All {
 		if m != t.manager || len(t.group.All) == 1 {
-			addrs = append(addrs, m.Addr)
+			addrs = append(addrs, m.Member.Addr)
 		}
 	}
 	return addrs
-}
-
-func (t *testbed) close() {
-	if t.clients != nil {
-		t.clients.Close()
-	}
-	if t.group != nil {
-		t.group.Close()
-	}
 }
 
 // settled waits until there are so many, every key has its owner, and every lookup
@@ -86,7 +88,7 @@ func (t *testbed) close() {
 func (t *testbed) settled(ctx context.Context, owners, lookups int) (loadgen.Counts, error) {
 	var now loadgen.Counts
 	err := proc.Until(ctx, 250*time.Millisecond, func(ctx context.Context) error {
-		status, err := t.manager.Namespace(ctx, namespace)
+		status, err := t.group.Namespace(ctx, namespace)
 		if err != nil {
 			return err
 		}
@@ -117,7 +119,7 @@ type load struct {
 // used is what each manager has used, the leader first.
 func (t *testbed) used() (all []proc.Usage, err error) {
 	for _, m := range t.group.All {
-		u, err := m.Usage()
+		u, err := proc.UsageOf(m.Pid())
 		if err != nil {
 			return nil, err
 		}
@@ -176,8 +178,289 @@ func (t *testbed) quiet(ctx context.Context, rounds int) (all []load, err error)
 	return all, nil
 }
 
-// wait lets a window pass.
 func (t *testbed) wait(ctx context.Context) error {
 	_, window := t.windows(1)
 	return proc.Pause(ctx, window)
+}
+
+type finding struct {
+	size
+	memory float64 // of the leader, in bytes for each client
+	total  float64 // in bytes
+	all    float64 // of all managers, in bytes
+	quiet  []load
+	bare   []float64 // percents of a core of a server that does nothing but answer
+	// ownersRestart and lookupsRestart are the same if both were restarted at once.
+	ownersRestart, lookupsRestart load
+	restarted                     time.Duration // how long all restarts took
+	complete                      time.Duration // from the first that joins until the table is complete
+	steps                         []step
+	counts                        loadgen.Counts // in the end
+	spurious                      int64
+	wrong                         error // why it is not whole in the end
+}
+
+type step struct {
+	clients       int
+	quiet, failed load
+	perMinute     float64 // failures
+}
+
+func measure(ctx context.Context, r *report.Run, s size) (*finding, error) {
+	f := &finding{size: s}
+	if s.floor {
+		var err error
+		if f.bare, err = floor(ctx, s, r.Rounds); err != nil {
+			return nil, err
+		}
+		r.Step("%s: bare gRPC: %.1f %% of a core", s.name, report.Summarise(f.bare).Median)
+	}
+	t, err := newTestbed(ctx, r, s)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	r.Step("%s: %d owners and %d lookups come", s.name, s.owners, s.lookups)
+	if err := t.grow(ctx, f); err != nil {
+		return nil, err
+	}
+	if f.quiet, err = t.quiet(ctx, r.Rounds); err != nil {
+		return nil, err
+	}
+	used, err := t.used()
+	if err != nil {
+		return nil, err
+	}
+	f.total, f.memory = used[0].Memory, (used[0].Memory-t.empty)/float64(s.served())
+	for _, u := range used {
+		f.all += u.Memory
+	}
+	if err := t.restart(ctx, f); err != nil {
+		return nil, err
+	}
+	f.counts, f.wrong = t.settled(ctx, s.owners, s.lookups)
+	f.spurious = f.counts.Spurious()
+	r.Step("%s: whole again", s.name)
+	return f, ctx.Err()
+}
+
+// grow lets them come, and waits until they are quiet.
+func (t *testbed) grow(ctx context.Context, f *finding) error {
+	steps := max(1, t.steps)
+	for i := 1; i <= steps; i++ {
+		owners, lookups := t.owners*i/steps, t.lookups*i/steps
+		growth := loadgen.Growth{Owners: owners, Together: t.together, Within: t.size.grow / 2, Poll: t.poll()}
+		begun := time.Now()
+		if _, err := t.clients.Grow(growth); err != nil {
+			return err
+		}
+		growth.Lookups = lookups // once there is a table for them
+		if _, err := t.clients.Grow(growth); err != nil {
+			return err
+		}
+		if _, err := t.settled(ctx, owners, lookups); err != nil {
+			return fmt.Errorf("%d owners and %d lookups do not settle: %w", owners, lookups, err)
+		}
+		f.complete = time.Since(begun)
+		if t.failures > 0 {
+			s, err := t.fail(ctx, owners, lookups)
+			if err != nil {
+				return err
+			}
+			f.steps = append(f.steps, s)
+		}
+	}
+	return t.wait(ctx)
+}
+
+// fail measures a step: quiet, and with failures.
+func (t *testbed) fail(ctx context.Context, owners, lookups int) (step, error) {
+	s := step{clients: owners + lookups}
+	share := float64(t.failures) * compressed / float64(lifetime)
+	failures := loadgen.Restart{
+		Crash: true, Within: t.failures, Together: t.together,
+		Owners: max(1, int(share*float64(owners)+0.5)), Lookups: max(1, int(share*float64(lookups)+0.5)),
+	}
+	s.perMinute = float64(failures.Owners+failures.Lookups) / t.failures.Minutes()
+	var err error
+	if s.quiet, err = t.during(func() error { return t.wait(ctx) }); err != nil {
+		return s, err
+	}
+	s.failed, err = t.during(func() error {
+		begun := time.Now()
+		if _, err := t.clients.Restart(failures); err != nil {
+			return err
+		}
+		return proc.Pause(ctx, t.failures-time.Since(begun)) // few failures are over soon
+	})
+	if err != nil {
+		return s, err
+	}
+	t.run.Step("%s: %d nodes, %.0f failures a minute: %.1f %% of a core", t.name, s.clients, s.perMinute, s.failed.CPU)
+	_, err = t.settled(ctx, owners, lookups)
+	return s, err
+}
+
+func (t *testbed) restart(ctx context.Context, f *finding) (err error) {
+	if t.restarts == 0 {
+		return nil
+	}
+	begun := time.Now()
+	if t.rollout {
+		l, err := t.during(func() error { return t.roll(ctx) })
+		l.CPU = l.All // each of them has led for a while
+		f.ownersRestart, f.lookupsRestart, f.restarted = l, l, time.Since(begun)
+		return err
+	}
+	restart := func(what string, owners, lookups int) (load, error) {
+		l, err := t.during(func() error {
+			_, err := t.clients.Restart(loadgen.Restart{Owners: owners, Lookups: lookups, Together: t.together, Within: t.restarts})
+			return err
+		})
+		f.restarted = time.Since(begun)
+		t.run.Step("%s: %s restarted: %.0f %% of a core", t.name, what, l.CPU)
+		return l, err
+	}
+	if t.both {
+		f.ownersRestart, err = restart("all", t.owners, t.lookups)
+		f.lookupsRestart = f.ownersRestart
+		return err
+	}
+	if f.ownersRestart, err = restart("owners", t.owners, 0); err != nil {
+		return err
+	}
+	f.lookupsRestart, err = restart("lookups", 0, t.lookups)
+	return err
+}
+
+// roll restarts all processes in groups, as on the evening of Centrifuge's figure 13: a manager
+// and its share of the owners and of the lookups, then the next. Whoever leads is first.
+func (t *testbed) roll(ctx context.Context) error {
+	left := slices.Clone(t.group.All)
+	groups := len(left)
+	for i := range groups {
+		leader, err := t.group.Leader(ctx)
+		if err != nil {
+			return err
+		}
+		next := max(0, slices.Index(left, leader))
+		manager := left[next]
+		left = slices.Delete(left, next, next+1)
+		var (
+			both sync.WaitGroup
+			end  error
+		)
+		both.Go(func() { end = t.again(ctx, manager) })
+		_, err = t.clients.Restart(loadgen.Restart{
+			Part: i, Parts: groups, Together: t.together, Within: t.restarts / time.Duration(groups),
+		})
+		both.Wait()
+		if err := errors.Join(err, end); err != nil {
+			return err
+		}
+		t.run.Step("%s: group %d of %d was restarted", t.name, i+1, groups)
+	}
+	var err error
+	t.manager, err = t.group.Leader(ctx)
+	return err
+}
+
+// again restarts a manager, and waits until it knows of a leader. What it takes to end is not
+// counted.
+func (t *testbed) again(ctx context.Context, m *proc.Manager) error {
+	used, err := proc.UsageOf(m.Pid())
+	if err != nil {
+		return err
+	}
+	t.before[m] += used.CPU
+	if err := errors.Join(m.Terminate(ctx), m.Start()); err != nil {
+		return err
+	}
+	return proc.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
+		status, err := t.group.Status(ctx, m)
+		if err == nil && status.GetLeader() == "" {
+			err = errors.New("the manager that was restarted knows of no leader")
+		}
+		return err
+	})
+}
+
+// The floor is a gRPC server that answers questions of lookups and does nothing else: what
+// any server on gRPC must do for as many messages on as many connections.
+
+const roleEcho = "echo"
+
+// Echo is that server. It is exported for net/rpc.
+type Echo struct {
+	leaseholdv1.UnimplementedLookupServiceServer
+	*proc.Server
+}
+
+// startEcho listens, with the options of a manager.
+func startEcho(context.Context, struct{}) (e *Echo, err error) {
+	e = &Echo{}
+	server := grpc.NewServer(wire.ServerOptions()...)
+	leaseholdv1.RegisterLookupServiceServer(server, e)
+	e.Server, err = proc.NewServer(server)
+	return e, err
+}
+
+// Follow answers every request that an empty table is the newest.
+func (e *Echo) Follow(stream grpc.BidiStreamingServer[leaseholdv1.FollowRequest, leaseholdv1.FollowResponse]) error {
+	for {
+		r, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		update := &leaseholdv1.Update{Namespace: r.GetNamespace(), Manager: "127.0.0.1:7400", Term: 1, Echo: r.GetSeq()}
+		if err := stream.Send(&leaseholdv1.FollowResponse{Version: wire.Version, Kind: &leaseholdv1.FollowResponse_Update{Update: update}}); err != nil {
+			return err
+		}
+	}
+}
+
+// floor measures it with as many clients as a size has, all of them lookups that poll so
+// often that there are as many messages. It returns percents of a core.
+func floor(ctx context.Context, s size, windows int) (out []float64, err error) {
+	server, err := proc.Start(ctx, roleEcho, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer server.Close()
+	clients, err := loadgen.StartClients(ctx, namespace, nil, []string{server.Addr})
+	if err != nil {
+		return nil, err
+	}
+	defer clients.Close()
+	if _, err := clients.Grow(loadgen.Growth{Lookups: s.clients(), Together: s.together, Within: s.grow / 2, Poll: s.floorPoll()}); err != nil {
+		return nil, err
+	}
+	_, window := s.windows(windows)
+	for range windows + 1 {
+		before, err := proc.Group{server}.CPU()
+		if err != nil {
+			return nil, err
+		}
+		begun := time.Now()
+		if err := proc.Pause(ctx, window); err != nil {
+			return nil, err
+		}
+		after, err := proc.Group{server}.CPU()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, 100*(after-before).Seconds()/time.Since(begun).Seconds())
+	}
+	now, err := clients.Look()
+	if err == nil && now.Proven != s.clients() {
+		err = fmt.Errorf("of %d clients of the floor %d are answered", s.clients(), now.Proven)
+	}
+	return out[1:], err // in the first window some have just connected
+}
+
+// floorPoll is how often each client asks if all together ask as often as owners renew and
+// lookups ask.
+func (s size) floorPoll() time.Duration {
+	perSecond := float64(s.owners)/protocol.DefaultTiming().Renew.Seconds() + float64(s.lookups)/loadgen.Poll.Seconds()
+	return time.Duration(float64(s.clients()) / perSecond * float64(time.Second))
 }

@@ -1,14 +1,18 @@
+// Command security measures what TLS and an access policy cost, and how well they
+// protect the others from one identity that floods.
+//
+//	cd lab/bench && go run ./security                  all of it, in half a minute
+//	cd lab/bench && go run ./security -only messages   one part: renewals, messages, calls or connections
+//
+// Of renewals the rate is compared, of floods the latency of a renewal.
 package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
-
-	"google.golang.org/grpc/credentials"
 
 	"github.com/leasehold-dev/leasehold/lab/bench/proc"
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
@@ -36,47 +40,35 @@ const (
 
 func main() {
 	proc.Play(map[string]proc.Role{roleFlood: proc.RoleOf(startFlood)})
-	var only string
 	report.Main(report.Benchmark{
 		Name: "security", Number: 10, Title: "Security", About: about, Rounds: 4, Quick: 1,
 		Modules: []string{"google.golang.org/grpc"},
-		Flags: func(f *flag.FlagSet) {
-			f.StringVar(&only, "only", "", "parts, separated by commas: renewals, messages, calls, connections (default all)")
-		},
-		Run: func(ctx context.Context, r *report.Run) error { return run(ctx, r, only) },
+		Parts:   append([]string{partRenewals}, floods...), Run: run,
 	})
 }
 
-func run(ctx context.Context, r *report.Run, only string) error {
-	parts, err := report.Only(only, append([]string{partRenewals}, floods...), func(part string) string { return part })
-	if err != nil {
-		return err
-	}
-	r.Expect(1 + len(parts)*r.Rounds)
-	s, err := startSite(ctx)
-	defer s.close()
+func run(ctx context.Context, r *report.Run) error {
+	r.Expect(1 + len(r.Parts)*r.Rounds)
+	s, err := startSite(ctx, r.Dir)
+	defer s.Close()
 	if err != nil {
 		return err
 	}
 	r.Step("both managers lead")
-	if slices.Contains(parts, partRenewals) {
-		if err := s.renewals(ctx, r); err != nil {
-			return err
-		}
-		parts = parts[1:]
+	if !r.Wants(partRenewals) {
+		return s.floods(ctx, r, r.Parts)
 	}
-	return s.floods(ctx, r, parts)
+	if err := s.renewals(ctx, r); err != nil {
+		return err
+	}
+	return s.floods(ctx, r, r.Parts[1:])
 }
 
-// renewals compares how many renewals a second the two managers give.
 func (s *site) renewals(ctx context.Context, r *report.Run) error {
 	groups := make([]renewers, 2)
-	for i, m := range []struct {
-		addr        string
-		credentials func(owner int) (credentials.TransportCredentials, error)
-	}{{s.plain.All[0].Addr, plainText}, {s.guarded.All[0].Addr, s.ownerCredentials}} {
+	for i, m := range []*proc.Managers{s.plain, s.guarded} {
 		var err error
-		groups[i], err = newRenewers(ctx, m.addr, m.credentials)
+		groups[i], err = s.newRenewers(ctx, m)
 		defer groups[i].close()
 		if err != nil {
 			return err
@@ -111,7 +103,7 @@ func (s *site) floods(ctx context.Context, r *report.Run, kinds []string) error 
 	if len(kinds) == 0 {
 		return nil
 	}
-	g, err := newRenewers(ctx, s.guarded.All[0].Addr, s.ownerCredentials)
+	g, err := s.newRenewers(ctx, s.guarded)
 	defer func() { g.close() }()
 	if err != nil {
 		return err

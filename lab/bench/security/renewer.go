@@ -60,16 +60,6 @@ func (r *renewer) open(ctx context.Context) (err error) {
 	return err
 }
 
-func (r *renewer) send() error {
-	r.request.Seq++
-	err := r.stream.Send(wire.FromLeaseRequest(&r.request))
-	if errors.Is(err, io.EOF) {
-		_, err = r.stream.Recv() // returns why
-	}
-	return err
-}
-
-// renewLimit is how long a renewal may take.
 const renewLimit = 30 * time.Second
 
 // renew sends requests until it is granted, and returns how long that took. A request
@@ -79,7 +69,9 @@ func (r *renewer) renew() (time.Duration, error) {
 	watchdog := time.AfterFunc(renewLimit, r.hangUp) // an error instead of a hang
 	defer watchdog.Stop()
 	for {
-		if err := r.send(); err != nil {
+		r.request.Seq++
+		// Recv returns why a stream has ended.
+		if err := r.stream.Send(wire.FromLeaseRequest(&r.request)); err != nil && !errors.Is(err, io.EOF) {
 			return 0, err
 		}
 		answer, err := r.stream.Recv()
@@ -102,7 +94,6 @@ func (r *renewer) renew() (time.Duration, error) {
 	}
 }
 
-// apply takes what is offered.
 func (r *renewer) apply(reply *protocol.LeaseReply) {
 	r.request.Applied = reply.Seq
 	r.request.Leases = r.request.Leases[:0]
@@ -118,18 +109,19 @@ func (r *renewer) close() {
 	_ = r.conn.Close()
 }
 
-// renewers are the owners of one manager.
 type renewers []*renewer
 
 // newRenewers lets owners join, and renews until each holds a lease and nothing changes
 // any more. With an error it returns those that have joined.
-func newRenewers(ctx context.Context, addr string, as func(i int) (credentials.TransportCredentials, error)) (g renewers, err error) {
+func (s *site) newRenewers(ctx context.Context, m *proc.Managers) (g renewers, err error) {
 	for i := range owners {
-		credentials, err := as(i)
-		if err != nil {
-			return g, err
+		var as credentials.TransportCredentials // plain text
+		if m == s.guarded {
+			if as, err = s.credentials("owner", string(namespace), ownerName(i)); err != nil {
+				return g, err
+			}
 		}
-		r, err := newRenewer(ctx, addr, credentials, ownerName(i), i)
+		r, err := newRenewer(ctx, m.Addrs()[0], as, ownerName(i), i)
 		if err != nil {
 			return g, err
 		}

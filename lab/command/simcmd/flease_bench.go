@@ -2,14 +2,13 @@ package simcmd
 
 import (
 	"fmt"
-	"log/slog"
-	"os"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/server/cli"
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold-dev/leasehold/lab/bench/proc"
 	"github.com/leasehold-dev/leasehold/lab/fleasebench"
 	"github.com/leasehold-dev/leasehold/server/console"
 )
@@ -47,11 +46,7 @@ func newFleaseBenchCommand() *cobra.Command {
 		if err := c.Validate(); err != nil {
 			return err
 		}
-		program, err := os.Executable()
-		if err != nil {
-			return cli.Fail(err)
-		}
-		report, err := fleasebench.Run(cmd.Context(), c, []string{program, "flease", benchMember}, cmd.ErrOrStderr())
+		report, err := fleasebench.Run(cmd.Context(), c, "flease "+benchMember)
 		if err != nil {
 			return cli.Fail(err)
 		}
@@ -76,17 +71,17 @@ func fleaseBenchText(r *fleasebench.Report) string {
 
 const benchMember = "bench-member"
 
-// newFleaseBenchMemberCommand is one member of the bench. Its standard input and
-// output are for its parent, and it ends with the input.
+// newFleaseBenchMemberCommand is one member of the bench. Its argument is its
+// configuration. Its standard input and output are for its parent, and it ends with the
+// input.
 func newFleaseBenchMemberCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    benchMember,
 		Short:  "Run a member of the bench",
 		Hidden: true,
-		Args:   cli.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelError}))
-			if err := fleasebench.RunMember(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), log); err != nil {
+		Args:   cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := proc.Serve(cmd.Context(), proc.RoleOf(fleasebench.StartMember), []byte(args[0])); err != nil {
 				return cli.Fail(err)
 			}
 			return nil

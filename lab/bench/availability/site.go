@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/lab/bench/loadgen"
 	"github.com/leasehold-dev/leasehold/lab/bench/proc"
+	"github.com/leasehold-dev/leasehold/lab/bench/report"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -18,78 +20,62 @@ const namespace leasehold.Namespace = "availability"
 // fail together.
 type site struct {
 	group   *proc.Managers
-	racks   []*loadgen.Library
+	racks   []*proc.Process
 	servers int // of a rack
 	front   *frontends
 	made    int // namespaces, to see that changes are committed
+
+	proc.Cleanup
 }
 
 // newSite starts all of it, and waits until every key has an owner.
 func newSite(ctx context.Context, racks, servers, lookups int) (s *site, err error) {
-	s = &site{racks: make([]*loadgen.Library, racks), servers: servers}
+	s = &site{racks: make([]*proc.Process, racks), servers: servers}
 	defer func() {
 		if err != nil {
-			s.close()
+			s.Close()
 		}
 	}()
-	if s.group, err = proc.StartManagers(ctx, proc.ManagersConfig{Count: 3}); err != nil {
-		return nil, err
+	if s.group, err = proc.StartManagers(ctx, 3, nil); err != nil {
+		return s, err
 	}
+	s.Add(s.group.Close)
 	if err := s.group.CreateNamespace(ctx, &leaseholdv1.NamespaceConfig{Name: string(namespace)}); err != nil {
-		return nil, err
+		return s, err
 	}
 	for i := range racks {
 		if err := s.bring(ctx, i); err != nil {
-			return nil, err
+			return s, err
 		}
 	}
 	if s.front, err = openFrontends(ctx, s.group.Addrs(), lookups); err != nil {
-		return nil, err
+		return s, err
 	}
+	s.Add(s.front.close)
 	return s, s.whole(ctx, racks*servers)
-}
-
-func (s *site) close() {
-	if s.front != nil {
-		s.front.close()
-	}
-	for _, r := range s.racks {
-		if r != nil {
-			r.Kill()
-			r.Close()
-		}
-	}
-	if s.group != nil {
-		s.group.Close()
-	}
 }
 
 // patience is for what should take seconds.
 const patience = time.Minute
 
 // bring starts a rack, whose servers have joined when it returns.
-func (s *site) bring(ctx context.Context, rack int) (err error) {
-	s.racks[rack], err = loadgen.StartLibrary(ctx, loadgen.LibraryConfig{
+func (s *site) bring(ctx context.Context, rack int) error {
+	r, err := loadgen.StartLibrary(ctx, loadgen.LibraryConfig{
 		ClientsConfig: loadgen.ClientsConfig{Namespace: string(namespace), Managers: s.group.Addrs()},
 		Name:          fmt.Sprintf("rack-%d", rack+1), Count: s.servers, Serve: true,
 	})
-	return err
-}
-
-// kill ends the first rack with SIGKILL.
-func (s *site) kill() {
-	s.racks[0].Kill()
-	s.racks[0].Close()
+	if err != nil {
+		return err
+	}
+	s.racks[rack] = r
+	s.Add(r.End)
+	return nil
 }
 
 // whole waits until there are so many owners, and each key has one.
 func (s *site) whole(ctx context.Context, owners int) error {
 	return proc.Until(ctx, 100*time.Millisecond, func(ctx context.Context) error {
-		leader, err := s.group.Leader(ctx)
-		if err != nil {
-			return err
-		}
-		n, err := leader.Namespace(ctx, string(namespace))
+		n, err := s.group.Namespace(ctx, string(namespace))
 		if err != nil {
 			return err
 		}
@@ -100,14 +86,12 @@ func (s *site) whole(ctx context.Context, owners int) error {
 	})
 }
 
-// An outcome is the effect of an event.
 type outcome struct {
 	service time.Duration // the longest operation
 	changes time.Duration // until a change was committed again
 	failed  int           // operations that were given up
 }
 
-// An event happens while frontends work.
 type event struct {
 	name, title string
 	strike      func(ctx context.Context, s *site) error
@@ -119,33 +103,31 @@ func events() []event {
 	bring := func(ctx context.Context, s *site) error { return s.bring(ctx, 0) }
 	var killed *proc.Manager
 	restart := func(context.Context, *site) error { return killed.Start() }
-	kill := func(find func(*site, context.Context) (*proc.Manager, error)) func(context.Context, *site) error {
-		return func(ctx context.Context, s *site) (err error) {
-			if killed, err = find(s, ctx); err == nil {
-				killed.Kill()
-			}
-			return err
+	kill := func(m *proc.Manager, err error) error {
+		if killed = m; err == nil {
+			m.Kill()
 		}
+		return err
 	}
-	leader := func(s *site, ctx context.Context) (*proc.Manager, error) { return s.group.Leader(ctx) }
+	killLeader := func(ctx context.Context, s *site) error { return kill(s.group.Leader(ctx)) }
+	killStoreLeader := func(ctx context.Context, s *site) error { return kill(s.storeLeader(ctx)) }
 	drain := func(_ context.Context, s *site) error { return s.racks[0].Terminate() }
 	crash := func(_ context.Context, s *site) error {
-		s.kill()
+		s.racks[0].End()
 		return nil
 	}
 	return []event{
 		{"drain", "a server is shut down (SIGTERM)", drain, bring, false},
 		{"owner-crash", "a server dies (kill -9)", crash, bring, false},
-		{"leader-crash", "the leader dies (kill -9)", kill(leader), restart, true},
-		{"store-leader-crash", "the store's leader dies (kill -9)", kill((*site).storeLeader), restart, true},
+		{"leader-crash", "the leader dies (kill -9)", killLeader, restart, true},
+		{"store-leader-crash", "the store's leader dies (kill -9)", killStoreLeader, restart, true},
 	}
 }
 
-// storeLeader finds the manager whose store leads.
 func (s *site) storeLeader(ctx context.Context) (found *proc.Manager, err error) {
 	err = proc.Until(ctx, 100*time.Millisecond, func(ctx context.Context) error {
 		for _, m := range s.group.All {
-			if leads, err := m.StoreLeads(ctx); err == nil && leads {
+			if leads, err := proc.StoreLeads(ctx, m); err == nil && leads {
 				found = m
 				return nil
 			}
@@ -164,7 +146,6 @@ const (
 	after  = time.Second
 )
 
-// undergo measures an event, and repairs what it broke.
 func (s *site) undergo(ctx context.Context, e event) (out outcome, err error) {
 	crew := s.front.work(ctx, watched, watchPause, true)
 	defer crew.stop()
@@ -193,4 +174,72 @@ func (s *site) undergo(ctx context.Context, e event) (out outcome, err error) {
 		return out, err
 	}
 	return out, s.whole(ctx, len(s.racks))
+}
+
+// PRS's experiment: 250 servers, of which a rack of 50 is reset, and 1,000
+// frontends. Every 50 frontends share a lookup, as those of one computer would.
+const (
+	racks         = 5
+	rackServers   = 50
+	frontendCount = 1000
+	lookupCount   = 20
+	think         = 500 * time.Millisecond // between two operations of a frontend
+)
+
+type resets struct {
+	normal, dies, back []time.Duration // what operations took
+}
+
+func reset(ctx context.Context, r *report.Run) (*resets, error) {
+	s, err := newSite(ctx, racks, rackServers, lookupCount)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	r.Step("the rack: %d servers are there", racks*rackServers)
+	out := &resets{}
+	phase := func(do func() error, calm time.Duration) ([]time.Duration, error) {
+		crew := s.front.work(ctx, frontendCount, think, false)
+		defer crew.stop()
+		if err := do(); err != nil {
+			return nil, err
+		}
+		_ = proc.Pause(ctx, calm) // the end of the run is reported below
+		done, _ := crew.end()
+		var took []time.Duration
+		for _, o := range done {
+			took = append(took, o.took)
+		}
+		slices.Sort(took)
+		return took, ctx.Err()
+	}
+	if out.normal, err = phase(func() error { return nil }, 8*time.Second); err != nil {
+		return nil, err
+	}
+	r.Step("the rack: %d operations without trouble", len(out.normal))
+	out.dies, err = phase(func() error {
+		s.racks[0].End()
+		return s.whole(ctx, (racks-1)*rackServers)
+	}, 2*time.Second)
+	if err != nil {
+		return nil, err
+	}
+	r.Step("the rack: it died, and all keys are served again")
+	out.back, err = phase(func() error {
+		if err := s.bring(ctx, 0); err != nil {
+			return err
+		}
+		return s.whole(ctx, racks*rackServers)
+	}, 4*time.Second)
+	r.Step("the rack: it is back")
+	return out, err
+}
+
+// cdf is the share of operations that took no longer than so many seconds.
+func cdf(name string, sorted []time.Duration) report.Curve {
+	c := report.Curve{Name: name}
+	for _, p := range []float64{0.01, 0.1, 0.25, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 0.999, 1} {
+		c.Points = append(c.Points, report.Point{X: max(1e-5, report.Quantile(sorted, p).Seconds()), Y: p})
+	}
+	return c
 }
