@@ -152,14 +152,6 @@ func (n *nodes) assign(in Input, pairs int) Assignment {
 	return circle(in.Members, sortPoints(appendPoints(in.Members, counts)))
 }
 
-func total(counts []int) int {
-	sum := 0
-	for _, n := range counts {
-		sum += n
-	}
-	return sum
-}
-
 func truth(b bool) int {
 	if b {
 		return 1

@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -79,13 +80,7 @@ func (b Balanced) validate() error {
 }
 
 func (b Balanced) orDefaults() Balanced {
-	if b.Ranges == 0 {
-		b.Ranges = DefaultRanges
-	}
-	if b.Tolerance == 0 {
-		b.Tolerance = DefaultTolerance
-	}
-	return b
+	return Balanced{cmp.Or(b.Ranges, DefaultRanges), cmp.Or(b.Tolerance, DefaultTolerance)}
 }
 
 // maxRounds bounds how often a decision is looked at again. One round is enough
@@ -152,7 +147,7 @@ func heldByAny(members []Member, a Assignment) bool {
 // and needs none.
 func (d *decision) first() Assignment {
 	members := d.in.Members
-	counts, weights := d.counts(), 0.0
+	counts, weights := piecesOf(d.Ranges, members), 0.0
 	limitCounts(counts, d.in.Limits.MaxPerOwner-1, d.in.Limits.maxRanges())
 	for _, m := range members {
 		weights += max(m.Weight, minWeight)
@@ -168,15 +163,6 @@ func (d *decision) first() Assignment {
 		at += max(members[p.member].Weight, minWeight) / weights / float64(counts[p.member])
 	}
 	return a
-}
-
-// counts returns how many ranges each member should begin with.
-func (d *decision) counts() []int {
-	counts := make([]int, len(d.in.Members))
-	for i, m := range d.in.Members {
-		counts[i] = pieces(d.Ranges, m)
-	}
-	return counts
 }
 
 // round does what a asks for, in the order of need.
