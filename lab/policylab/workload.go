@@ -66,11 +66,7 @@ func Hot(hot float64, rest Zipf) (Workload, error) {
 func (l *Load) spread() []RangeCost {
 	var ranges []RangeCost
 	for i, s := range l.steps {
-		r := leasehold.Range{Start: s.start}
-		if i+1 < len(l.steps) {
-			r.Limit = l.steps[i+1].start
-		}
-		if s.density > 0 {
+		if r := keysOf(l.steps, i); s.density > 0 {
 			ranges = append(ranges, RangeCost{r, s.density * share(r)})
 		}
 	}
