@@ -116,7 +116,6 @@ func (s *Service) signOn(r *jsonhttp.Request, on SignOn) (any, error) {
 	})
 }
 
-// change changes a presence that the session has published.
 func (s *Service) change(r *jsonhttp.Request, c Change) (any, error) {
 	const op = "change presence"
 	if err := c.validate(op, r.Name); err != nil {
@@ -154,8 +153,6 @@ func (s *Service) write(r *jsonhttp.Request, change func(e *leasemap.Entry[recor
 	return next, nil
 }
 
-// refresh lets a presence that the session has published last for another TTL. Its version
-// stays.
 func (s *Service) refresh(r *jsonhttp.Request) (any, error) {
 	const op = "refresh presence"
 	session, err := sessionOf(op, r)
@@ -169,7 +166,6 @@ func (s *Service) refresh(r *jsonhttp.Request) (any, error) {
 	return nil, err
 }
 
-// signOff removes a presence that the session has published, if there is one.
 func (s *Service) signOff(r *jsonhttp.Request) (any, error) {
 	const op = "sign off"
 	session, err := sessionOf(op, r)
@@ -222,7 +218,6 @@ const (
 	announceTime = 5 * time.Second // is how long one may take
 )
 
-// An announcement is what others are told of a user.
 type announcement struct{ user, text string }
 
 // An announcer tells others of changes, while requests go on.

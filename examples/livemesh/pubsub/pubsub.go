@@ -57,7 +57,6 @@ func (t topic) now(at time.Time) topic {
 	return topic{left, at}
 }
 
-// last is when the last subscription expires.
 func (t topic) last() time.Duration {
 	return slices.Max(slices.Collect(maps.Values(t.Subscribers)))
 }
@@ -90,7 +89,6 @@ func (s *Service) Handler() http.Handler {
 	return mux
 }
 
-// subscribe has messages of a topic go to a queue for some time.
 func (s *Service) subscribe(r *jsonhttp.Request) (any, error) {
 	to := r.PathValue("queue")
 	if err := jsonhttp.ValidName("subscribe", "a queue", to); err != nil {
@@ -127,7 +125,6 @@ func (s *Service) refresh(r *jsonhttp.Request) (any, error) {
 	})
 }
 
-// unsubscribe ends a subscription, if there is one.
 func (s *Service) unsubscribe(r *jsonhttp.Request) (any, error) {
 	return nil, s.change(r, func(t *topic) error {
 		delete(t.Subscribers, r.PathValue("queue"))
@@ -135,7 +132,6 @@ func (s *Service) unsubscribe(r *jsonhttp.Request) (any, error) {
 	})
 }
 
-// ttlOf returns for how long a subscription is to last.
 func ttlOf(r *jsonhttp.Request) (time.Duration, error) {
 	text := cmp.Or(r.URL.Query().Get("ttl"), "1h")
 	ttl, err := time.ParseDuration(text)
@@ -189,7 +185,6 @@ func (s *Service) publish(r *jsonhttp.Request) (any, error) {
 	return published{len(subscribers)}, nil
 }
 
-// published is the answer to a publication.
 type published struct {
 	Subscribers int `json:"subscribers"`
 }
