@@ -98,12 +98,8 @@ func (s *Service) signOn(r *jsonhttp.Request, on SignOn) (any, error) {
 	if err := on.validate(op, r.Name); err != nil {
 		return nil, err
 	}
-	return s.write(r, func(e *leasemap.Entry[record]) (known string, err error) {
-		known = on.Known
-		if e.Version.Exists() {
-			known = e.Value.Status
-		}
-		err = owned(op, r.Name, e, on.Session)
+	return s.write(r, on.Known, func(e *leasemap.Entry[record]) error {
+		err := owned(op, r.Name, e, on.Session)
 		switch {
 		case err == nil: // the same session again
 		case on.If.Exists():
@@ -112,7 +108,7 @@ func (s *Service) signOn(r *jsonhttp.Request, on SignOn) (any, error) {
 			err = nil
 		}
 		e.Value = record{on.presence(), on.Session}
-		return known, err
+		return err
 	})
 }
 
@@ -121,25 +117,25 @@ func (s *Service) change(r *jsonhttp.Request, c Change) (any, error) {
 	if err := c.validate(op, r.Name); err != nil {
 		return nil, err
 	}
-	return s.write(r, func(e *leasemap.Entry[record]) (known string, err error) {
-		if err := owned(op, r.Name, e, c.Session); err != nil {
-			return "", err
-		}
-		if c.If.Exists() {
+	return s.write(r, "", func(e *leasemap.Entry[record]) error {
+		err := owned(op, r.Name, e, c.Session)
+		if err == nil && c.If.Exists() {
 			err = unchanged(op, r.Name, e, c.If)
 		}
-		known = e.Value.Status
 		c.apply(&e.Value.Presence)
-		return known, err
+		return err
 	})
 }
 
-// write writes a presence, and announces its status unless it was known.
-func (s *Service) write(r *jsonhttp.Request, change func(e *leasemap.Entry[record]) (known string, err error)) (any, error) {
-	var known string
+// write writes a presence, and announces its status unless it is the one before, or the one
+// that is known of a user who is not there.
+func (s *Service) write(r *jsonhttp.Request, known string, change func(e *leasemap.Entry[record]) error) (any, error) {
 	var next Presence
-	version, err := s.users.Do(r.Context(), r.Name, func(e *leasemap.Entry[record]) (err error) {
-		known, err = change(e)
+	version, err := s.users.Do(r.Context(), r.Name, func(e *leasemap.Entry[record]) error {
+		if e.Version.Exists() {
+			known = e.Value.Status
+		}
+		err := change(e)
 		next = e.Value.Presence
 		return err
 	})
