@@ -2,6 +2,9 @@ package partition
 
 import (
 	"iter"
+	"math"
+	"math/bits"
+	"sort"
 
 	"github.com/leasehold-dev/leasehold"
 )
@@ -44,16 +47,7 @@ func (a Assignment) OwnerAt(k leasehold.Key) leasehold.OwnerID {
 
 // index returns which slot k is in, or -1 if a is nil.
 func (a Assignment) index(k leasehold.Key) int {
-	lo, hi := 0, len(a) // the slot of k is before hi, and not before lo-1
-	for lo < hi {
-		mid := int(uint(lo+hi) / 2)
-		if a[mid].Start <= k {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	return lo - 1
+	return sort.Search(len(a), func(i int) bool { return a[i].Start > k }) - 1
 }
 
 // All yields the slots in order, as ranges with their owners.
@@ -87,14 +81,9 @@ func (a Assignment) rangeAt(i int) leasehold.Range {
 	return r
 }
 
-// Share returns the fraction of the key space that owner has, from 0 to 1. It
-// looks at every slot: for the shares of many owners use Shares.
+// Share returns the fraction of the key space that owner has, from 0 to 1.
 func (a Assignment) Share(owner leasehold.OwnerID) float64 {
-	var keys float64
-	for r := range a.Ranges(owner) {
-		keys += float64(r.Size())
-	}
-	return keys / spaceSize
+	return a.Shares()[owner]
 }
 
 // Shares returns the fraction of the key space that each owner has, with ""
@@ -105,4 +94,91 @@ func (a Assignment) Shares() map[leasehold.OwnerID]float64 {
 		shares[owner] += float64(r.Size()) / spaceSize
 	}
 	return shares
+}
+
+// With returns the assignment that gives r to owner and everything else to whom
+// a gives it.
+func (a Assignment) With(r leasehold.Range, owner leasehold.OwnerID) Assignment {
+	out := make(Assignment, 0, len(a)+2)
+	for part, before := range a.orNobody().All() {
+		in, overlaps := part.Intersect(r)
+		if !overlaps {
+			out = out.Append(part.Start, before)
+			continue
+		}
+		if in.Start > part.Start {
+			out = out.Append(part.Start, before)
+		}
+		out = out.Append(in.Start, owner)
+		if in.Limit != part.Limit {
+			out = out.Append(in.Limit, before)
+		}
+	}
+	return out
+}
+
+// Reassigned is a run of keys that two assignments give to different owners.
+type Reassigned struct {
+	leasehold.Range
+	From, To leasehold.OwnerID // "" is nobody
+}
+
+// Diff returns what changes hands between two assignments, in the order of
+// keys. Neighbours that go from the same owner to the same owner are one. It
+// takes linear time.
+func Diff(from, to Assignment) []Reassigned {
+	var out []Reassigned
+	for r := range changes(from, to) {
+		if n := len(out); n > 0 {
+			if l := &out[n-1]; l.Limit == r.Start && l.From == r.From && l.To == r.To {
+				l.Limit = r.Limit
+				continue
+			}
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// Moved returns the share of all keys, 0 to 1, that have an owner in from and
+// another one, or none, in to: whose state must move, or is lost.
+func Moved(from, to Assignment) float64 {
+	keys, more := uint64(0), uint64(0)
+	for r := range changes(from, to) {
+		if r.From == "" {
+			continue
+		}
+		if keys, more = bits.Add64(keys, r.Size(), 0); more > 0 {
+			return 1 // all keys are one more than fit
+		}
+	}
+	return math.Ldexp(float64(keys), -64)
+}
+
+// changes yields what changes hands, cut at the bounds of either assignment.
+func changes(from, to Assignment) iter.Seq[Reassigned] {
+	from, to = from.orNobody(), to.orNobody()
+	return func(yield func(Reassigned) bool) {
+		for i, j := 0, 0; i < len(from) && j < len(to); {
+			a, b := from.rangeAt(i), to.rangeAt(j)
+			both, _ := a.Intersect(b)
+			if from[i].Owner != to[j].Owner && !yield(Reassigned{both, from[i].Owner, to[j].Owner}) {
+				return
+			}
+			if a.Last() == both.Last() {
+				i++
+			}
+			if b.Last() == both.Last() {
+				j++
+			}
+		}
+	}
+}
+
+// orNobody returns a, or for nil what it stands for.
+func (a Assignment) orNobody() Assignment {
+	if len(a) == 0 {
+		return Assignment{{}}
+	}
+	return a
 }

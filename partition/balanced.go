@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -35,15 +36,12 @@ const (
 //     slivers go to the owner of a neighbour, until there are twice as many.
 //
 // It does not oscillate. A member acts only above the upper bound, stops
-// well below it, and fills nobody beyond the lower one, so that loads which
+// well below it, and fills no other beyond the lower one, so that loads which
 // differ by a few per cent from one measurement to the next move nothing.
-// Assigned to its own result with the same loads and enough budget, it changes
-// nothing.
 //
-// Where nothing is known about loads, and where no work is done, keys count
-// alike, and only members that come and go move any. Where little work is done,
-// what is measured is mostly chance: whoever calls the policy may then pass no
-// loads.
+// Without loads, and where no work is done, keys count alike, and only members
+// that come and go move any. Where little work is done, measurements are mostly
+// chance: callers may then pass no loads.
 //
 // Assign takes linear time in the ranges and the cells, and for each piece that
 // moves, in the cells of its range: on a busy computer, 3 to 5 ms for 250 owners
@@ -79,13 +77,7 @@ func (b Balanced) validate() error {
 }
 
 func (b Balanced) orDefaults() Balanced {
-	if b.Ranges == 0 {
-		b.Ranges = DefaultRanges
-	}
-	if b.Tolerance == 0 {
-		b.Tolerance = DefaultTolerance
-	}
-	return b
+	return Balanced{cmp.Or(b.Ranges, DefaultRanges), cmp.Or(b.Tolerance, DefaultTolerance)}
 }
 
 // maxRounds bounds how often a decision is looked at again. One round is enough
@@ -152,7 +144,7 @@ func heldByAny(members []Member, a Assignment) bool {
 // and needs none.
 func (d *decision) first() Assignment {
 	members := d.in.Members
-	counts, weights := d.counts(), 0.0
+	counts, weights := piecesOf(d.Ranges, members), 0.0
 	limitCounts(counts, d.in.Limits.MaxPerOwner-1, d.in.Limits.maxRanges())
 	for _, m := range members {
 		weights += max(m.Weight, minWeight)
@@ -168,15 +160,6 @@ func (d *decision) first() Assignment {
 		at += max(members[p.member].Weight, minWeight) / weights / float64(counts[p.member])
 	}
 	return a
-}
-
-// counts returns how many ranges each member should begin with.
-func (d *decision) counts() []int {
-	counts := make([]int, len(d.in.Members))
-	for i, m := range d.in.Members {
-		counts[i] = pieces(d.Ranges, m)
-	}
-	return counts
 }
 
 // round does what a asks for, in the order of need.

@@ -18,7 +18,7 @@ func (d *decision) chunk(p *plan) float64 { return 1 / p.weights / float64(d.Ran
 // weight. Whole ranges go where they fit, a little beyond the fair load if need
 // be; what is larger than the room that anybody has is cut.
 func (d *decision) replaceLost(p *plan) {
-	var lost, all []int32
+	var lost []int32
 	for i := range p.parts {
 		if x := &p.parts[i]; !x.gone && x.owner == nobody {
 			lost = append(lost, int32(i))
@@ -28,10 +28,7 @@ func (d *decision) replaceLost(p *plan) {
 		return
 	}
 	slices.SortStableFunc(lost, func(i, j int32) int { return cmp.Compare(p.parts[j].cost, p.parts[i].cost) })
-	for m := range p.members {
-		all = append(all, int32(m))
-	}
-	rooms := newRanking(p.spare, all...)
+	rooms := newRanking(p.spare, p.where(func(int32) bool { return true })...)
 	for _, i := range lost {
 		for more := true; more; {
 			to, ok := p.neighbourWithRoom(i)
@@ -79,27 +76,16 @@ func (p *plan) neighbourWithRoom(i int32) (int32, bool) {
 // welcome gives members without keys their share, taken from those who have
 // the most for their weight.
 func (d *decision) welcome(p *plan) {
-	var donors []int32
-	for m := range p.members {
-		if p.slots[m] > 0 {
-			donors = append(donors, int32(m))
-		}
-	}
-	if len(donors) == len(p.members) {
-		return
-	}
+	donors := p.where(func(m int32) bool { return p.slots[m] > 0 })
 	w := welcome{
 		plan:   p,
 		donors: newRanking(func(m int32) float64 { return p.load[m] / p.weight[m] }, donors...),
 		ranges: make(map[int32]*ranking),
 	}
-	for m := range p.members {
-		if p.slots[m] > 0 {
-			continue
-		}
-		w.member(int32(m), pieces(d.Ranges, p.members[m]))
+	for _, m := range p.where(func(m int32) bool { return p.slots[m] == 0 }) {
+		w.member(m, pieces(d.Ranges, p.members[m]))
 		if p.slots[m] == 0 {
-			w.anything(int32(m))
+			w.anything(m)
 		}
 	}
 }

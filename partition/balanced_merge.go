@@ -56,11 +56,7 @@ func (d *decision) keepToLimits(p *plan) {
 	tooMany := func(o int32) bool {
 		return p.slots[o] > 1 && (p.live > most || d.in.Limits.perOwner(p.slots[o]) < p.slots[o])
 	}
-	over := false
-	for m := range p.members {
-		over = over || tooMany(int32(m))
-	}
-	for over {
+	for over := len(p.where(tooMany)) > 0; over; {
 		over = false
 		for _, i := range p.inOrder(func(x *part) float64 { return x.cost }) {
 			if x := &p.parts[i]; !x.gone && tooMany(x.owner) {

@@ -93,6 +93,16 @@ func (p *plan) assignment() Assignment {
 	return a
 }
 
+// where returns the members for which keep is true.
+func (p *plan) where(keep func(m int32) bool) (members []int32) {
+	for m := range int32(len(p.members)) {
+		if keep(m) {
+			members = append(members, m)
+		}
+	}
+	return members
+}
+
 // has reports whether part i is owner's. Lists in held name others too.
 func (p *plan) has(owner, i int32) bool { return !p.parts[i].gone && p.parts[i].owner == owner }
 

@@ -37,18 +37,10 @@ const (
 func newRelief(d *decision, p *plan) *relief {
 	n := len(p.members)
 	r := &relief{decision: d, plan: p, base: make([]float64, n), giant: make([]bool, n), donor: make([]bool, n)}
-	for _, k := range d.counts() {
-		r.normal += k
-	}
+	r.normal = total(piecesOf(d.Ranges, d.in.Members))
 	r.findLevel()
 	r.findDonors()
-	var takers []int32
-	for m := range int32(n) {
-		if !r.donor[m] && !r.giant[m] {
-			takers = append(takers, m)
-		}
-	}
-	r.rooms = newRanking(r.room, takers...)
+	r.rooms = newRanking(r.room, r.where(func(m int32) bool { return !r.donor[m] && !r.giant[m] })...)
 	return r
 }
 
@@ -56,19 +48,15 @@ func newRelief(d *decision, p *plan) *relief {
 // tolerance; but once anybody is beyond, all who come near it. Else those would
 // follow one by one, as chance has it.
 func (r *relief) findDonors() {
-	var must, may []int32
-	for m := range int32(len(r.members)) {
-		switch over := r.load[m] - r.base[m]; {
-		case over > r.Tolerance*r.fair(m) || r.giant[m] && !r.alone(m):
-			must = append(must, m)
-		case over > near*r.Tolerance*r.fair(m):
-			may = append(may, m)
-		}
+	beyond := func(part float64) []int32 {
+		return r.where(func(m int32) bool {
+			return r.load[m]-r.base[m] > part*r.Tolerance*r.fair(m) || r.giant[m] && !r.alone(m)
+		})
 	}
-	if len(must) == 0 {
+	if len(beyond(1)) == 0 {
 		return
 	}
-	for _, m := range append(must, may...) {
+	for _, m := range beyond(near) {
 		r.donor[m] = true
 	}
 }
@@ -76,15 +64,12 @@ func (r *relief) findDonors() {
 // findLevel finds the level, and what each member should have.
 func (r *relief) findLevel() {
 	top := make([]float64, len(r.members))
-	order := make([]int32, len(r.members))
 	for i := range r.parts {
 		if x := &r.parts[i]; !x.gone {
 			top[x.owner] = max(top[x.owner], x.top)
 		}
 	}
-	for m := range order {
-		order[m] = int32(m)
-	}
+	order := r.where(func(int32) bool { return true })
 	slices.SortFunc(order, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(top[b]/r.weight[b], top[a]/r.weight[a]), cmp.Compare(a, b))
 	})
@@ -129,12 +114,7 @@ func (r *relief) alone(m int32) bool {
 
 // run relieves all donors, those first that have the most for their weight.
 func (r *relief) run() {
-	var donors []int32
-	for m := range int32(len(r.members)) {
-		if r.donor[m] {
-			donors = append(donors, m)
-		}
-	}
+	donors := r.where(func(m int32) bool { return r.donor[m] })
 	over := func(m int32) float64 { return (r.load[m] - r.base[m]) / r.weight[m] }
 	slices.SortStableFunc(donors, func(a, b int32) int { return cmp.Compare(over(b), over(a)) })
 	for _, m := range donors {

@@ -1,6 +1,11 @@
 package partition
 
-import "github.com/leasehold-dev/leasehold"
+import (
+	"cmp"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold"
+)
 
 // A Policy decides which owner should have which keys. Its methods are safe
 // for concurrent use, and equal inputs give equal results.
@@ -13,6 +18,28 @@ type Policy interface {
 	// change the result.
 	Assign(in Input) (Assignment, error)
 }
+
+// Loadless is implemented by policies that do not look at loads. No loads are
+// gathered for them, and changed loads are no reason for a decision.
+type Loadless interface {
+	Loadless() bool
+}
+
+// UsesLoads reports whether a policy looks at loads. One that does not say is
+// taken to.
+func UsesLoads(p Policy) bool {
+	l, says := p.(Loadless)
+	return !says || !l.Loadless()
+}
+
+// Loadless reports that consistent hashing does not look at loads.
+func (Consistent) Loadless() bool { return true }
+
+// Loadless reports that equal slices do not look at loads.
+func (Even) Loadless() bool { return true }
+
+// Loadless reports that what was fixed beforehand does not depend on loads.
+func (Static) Loadless() bool { return true }
 
 // A Member is an owner that can be given keys.
 type Member struct {
@@ -50,12 +77,7 @@ func (l Limits) perOwner(n int) int {
 	return min(n, l.MaxPerOwner)
 }
 
-func (l Limits) maxRanges() int {
-	if l.MaxRanges == 0 {
-		return DefaultMaxRanges
-	}
-	return l.MaxRanges
-}
+func (l Limits) maxRanges() int { return cmp.Or(l.MaxRanges, DefaultMaxRanges) }
 
 // An Input is all that a policy may base its decision on.
 type Input struct {
@@ -142,3 +164,49 @@ func tooFewRanges(policy string, in Input, need int) error {
 
 // spaceSize is the number of keys in the key space, 2^64.
 const spaceSize = 1 << 64
+
+// DefaultName is the name of the policy where none is named.
+const DefaultName = "balanced"
+
+// Options are the settings of all policies by name. A policy looks only at its
+// own, and 0 always means its default.
+type Options struct {
+	VirtualNodes int     // of Adaptive and Consistent
+	Ranges       int     // of Balanced
+	Tolerance    float64 // of Balanced
+	Slots        []Slot  // of Static
+}
+
+// Names returns the names of all policies, sorted.
+func Names() []string {
+	return []string{
+		Adaptive{}.Name(), Balanced{}.Name(), Consistent{}.Name(), Even{}.Name(), Static{}.Name(),
+	}
+}
+
+// ByName returns the policy that configuration calls name; "" is DefaultName.
+// Options that the policy would refuse are refused here.
+func ByName(name string, o Options) (Policy, error) {
+	var p Policy
+	var err error
+	switch name {
+	case "", DefaultName:
+		b := Balanced{Ranges: o.Ranges, Tolerance: o.Tolerance}
+		p, err = b, b.validate()
+	case Adaptive{}.Name():
+		p, err = Adaptive{VirtualNodes: o.VirtualNodes}, validateNodes(name, o.VirtualNodes)
+	case Consistent{}.Name():
+		p, err = Consistent{VirtualNodes: o.VirtualNodes}, validateNodes(name, o.VirtualNodes)
+	case Even{}.Name():
+		p = Even{}
+	case Static{}.Name():
+		p, err = NewStatic(o.Slots)
+	default:
+		err = leasehold.Errorf("find policy", leasehold.ErrInvalid, name,
+			"there is no such policy; want one of %s", strings.Join(Names(), ", "))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}

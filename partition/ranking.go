@@ -1,11 +1,13 @@
 package partition
 
+import "container/heap"
+
 // A ranking finds the one with the highest value among many, the lowest number
-// among equals. While it is in use values may fall, but not rise, so that what
-// it remembers is never too low: it looks again at whoever seems to be on top.
+// among equals. While it is in use values may fall, but not rise, so that a
+// stored value is never too low: top looks again at the first.
 type ranking struct {
-	value func(int32) float64
-	heap  []ranked
+	value   func(int32) float64
+	entries rankedHeap
 }
 
 type ranked struct {
@@ -13,69 +15,47 @@ type ranked struct {
 	id    int32
 }
 
-func (a ranked) before(b ranked) bool {
-	return a.value > b.value || a.value == b.value && a.id < b.id
+type rankedHeap []ranked
+
+func (h rankedHeap) Len() int      { return len(h) }
+func (h rankedHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *rankedHeap) Push(x any)   { *h = append(*h, x.(ranked)) }
+
+func (h rankedHeap) Less(i, j int) bool {
+	return h[i].value > h[j].value || h[i].value == h[j].value && h[i].id < h[j].id
+}
+
+func (h *rankedHeap) Pop() any {
+	last := len(*h) - 1
+	*h = (*h)[:last]
+	return nil // no caller needs it
 }
 
 func newRanking(value func(int32) float64, ids ...int32) *ranking {
-	r := &ranking{value: value, heap: make([]ranked, len(ids))}
+	r := &ranking{value: value, entries: make(rankedHeap, len(ids))}
 	for i, id := range ids {
-		r.heap[i] = ranked{value(id), id}
+		r.entries[i] = ranked{value(id), id}
 	}
-	for i := len(ids)/2 - 1; i >= 0; i-- {
-		r.down(i)
-	}
+	heap.Init(&r.entries)
 	return r
 }
 
-// top returns who has the highest value; false if nobody is left.
+// top returns the one with the highest value; false if none is left.
 func (r *ranking) top() (int32, bool) {
-	for len(r.heap) > 0 {
-		first := &r.heap[0]
+	for len(r.entries) > 0 {
+		first := &r.entries[0]
 		now := r.value(first.id)
 		if !(now < first.value) {
 			return first.id, true
 		}
 		first.value = now
-		r.down(0)
+		heap.Fix(&r.entries, 0)
 	}
 	return 0, false
 }
 
-// drop takes out the one on top.
-func (r *ranking) drop() {
-	last := len(r.heap) - 1
-	r.heap[0] = r.heap[last]
-	r.heap = r.heap[:last]
-	r.down(0)
-}
+// drop removes the one on top.
+func (r *ranking) drop() { heap.Pop(&r.entries) }
 
-// push puts in one that is not there.
-func (r *ranking) push(id int32) {
-	r.heap = append(r.heap, ranked{r.value(id), id})
-	for i := len(r.heap) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if !r.heap[i].before(r.heap[parent]) {
-			return
-		}
-		r.heap[i], r.heap[parent] = r.heap[parent], r.heap[i]
-		i = parent
-	}
-}
-
-func (r *ranking) down(i int) {
-	for {
-		child := 2*i + 1
-		if child >= len(r.heap) {
-			return
-		}
-		if child+1 < len(r.heap) && r.heap[child+1].before(r.heap[child]) {
-			child++
-		}
-		if !r.heap[child].before(r.heap[i]) {
-			return
-		}
-		r.heap[i], r.heap[child] = r.heap[child], r.heap[i]
-		i = child
-	}
-}
+// push adds one that is not there.
+func (r *ranking) push(id int32) { heap.Push(&r.entries, ranked{r.value(id), id}) }

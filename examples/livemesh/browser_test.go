@@ -48,15 +48,15 @@ func TestTwoWindows(t *testing.T) {
 	}
 	browser := browsertest.Start(t)
 	f := testFleet(t)
-	at := func(i int, query url.Values) string { return f.Frontends()[i] + "/?" + query.Encode() }
+	at := func(i int, query url.Values) string { return f.Frontends[i] + "/?" + query.Encode() }
 	choice := open(browser, t, "choice", at(0, nil))
 	choice.Await("two doors are shown", `document.querySelectorAll('.door').length === 2 && !document.getElementById('choose').hidden`)
-	leaveNonsense(t, f.Frontends()[0]+"/queues/work%20PC/messages")
+	leaveNonsense(t, f.Frontends[0]+"/queues/work%20PC/messages")
 	home := open(browser, t, "home PC", at(0, url.Values{"device": {"home PC"}, "watch": {"work PC"}, "address": {"10.0.0.1"}}))
 	work := open(browser, t, "work PC", at(1, url.Values{"device": {"work PC"}, "watch": {"home PC"}, "address": {"10.9.9.9"}}))
 	home.sees("work PC", "10.9.9.9")
 	work.sees("home PC", "10.0.0.1")
-	leaveNonsense(t, f.Frontends()[0]+"/queues/work%20PC/messages")
+	leaveNonsense(t, f.Frontends[0]+"/queues/work%20PC/messages")
 	home.moves("10.0.0.2")
 	work.sees("home PC", "10.0.0.2")
 	home.shoot("has moved")

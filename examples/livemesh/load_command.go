@@ -23,7 +23,6 @@ With --rate, how long an operation takes is counted from when it was due.`
 // endTime is how long users may take to be there again at the end.
 const endTime = time.Minute
 
-// loadFlags are the flags of the load command.
 type loadFlags struct {
 	managers, frontends []string
 	publishers          int
@@ -115,7 +114,6 @@ func (f *loadFlags) run(cmd *cobra.Command) error {
 	return report.Err()
 }
 
-// printReport prints a report for people or for programs.
 func printReport(cmd *cobra.Command, asJSON bool, report fmt.Stringer) error {
 	if !asJSON {
 		_, err := fmt.Fprintln(cmd.OutOrStdout(), report)

@@ -52,7 +52,6 @@ func roles() []role {
 	}
 }
 
-// namespaces are those of all services.
 func namespaces() (all []leasehold.Namespace) {
 	for _, r := range roles() {
 		all = append(all, r.space)
@@ -79,10 +78,10 @@ func joinDocuments(ctx context.Context, s *site, as owner.Config) (service, erro
 		return nil, err
 	}
 	publisher := &pubsub.Client{Client: topics}
-	return documents.Join(ctx, as, documents.Config{Announce: func(ctx context.Context, news documents.News) error {
+	return documents.Join(ctx, as, func(ctx context.Context, news documents.News) error {
 		_, err := publisher.Publish(ctx, news.Document, news) // the topic is called like the document
 		return err
-	}})
+	})
 }
 
 func joinTopics(ctx context.Context, s *site, as owner.Config) (service, error) {

@@ -37,6 +37,8 @@ type step struct {
 	density float64
 }
 
+func (s step) begin() leasehold.Key { return s.start }
+
 const spaceSize = 1 << 64
 
 // newLoad returns a load of single keys, in any order, and of ranges that are

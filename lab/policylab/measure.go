@@ -3,9 +3,9 @@ package policylab
 import (
 	"cmp"
 	"math"
+	"math/rand/v2"
 	"slices"
 
-	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 	"github.com/leasehold-dev/leasehold/partition"
 )
@@ -19,8 +19,9 @@ func (m *meter) carry(load *Load, theirs []float64) (unowned float64) {
 	m.charge(load)
 	for i := range m.holdings {
 		sum := 0.0
-		for j := range m.cellsOf(i) {
-			sum += m.costs[j]
+		first, end := m.cellsOf(i)
+		for _, cost := range m.costs[first:end] {
+			sum += cost
 		}
 		if owner := m.holdings[i].owner; owner != nobody {
 			theirs[owner] += sum
@@ -60,7 +61,8 @@ func (m *meter) measure(load *Load, theirs []float64, period int) {
 			continue
 		}
 		gain := m.gain(h, period)
-		for j := range m.cellsOf(i) {
+		first, end := m.cellsOf(i)
+		for j := first; j < end; j++ {
 			rest, count := m.costs[j], 0.0
 			for ; len(hot) > 0 && hot[0].cell == j; hot = hot[1:] {
 				rest -= hot[0].rate
@@ -99,7 +101,7 @@ func (m *meter) candidates(load *Load, theirs []float64, period int) []hotKey {
 		if h.measured(period) {
 			least = theirs[h.owner] * hotShare / 2
 		}
-		last := m.limit(i) - 1
+		last := limitOf(m.holdings, i) - 1
 		j := h.cells
 		for ; len(keys) > 0 && keys[0].Key <= last; keys = keys[1:] {
 			if keys[0].Cost < least {
@@ -112,14 +114,6 @@ func (m *meter) candidates(load *Load, theirs []float64, period int) []hotKey {
 		}
 	}
 	return hot
-}
-
-// limit is where a holding ends.
-func (m *meter) limit(i int) leasehold.Key {
-	if i+1 < len(m.holdings) {
-		return m.holdings[i+1].start
-	}
-	return 0
 }
 
 // estimate smooths a count of the key into what was known before, and returns
@@ -147,12 +141,11 @@ func (m *meter) loads(owners, period int) partition.Loads {
 		if !h.measured(period) {
 			continue
 		}
-		for j := range m.cellsOf(i) {
+		first, end := m.cellsOf(i)
+		for j := first; j < end; j++ {
 			rate := m.cells[j].rate
 			totals[h.owner] += rate
-			r.Cells = append(r.Cells, partition.Cell{
-				Range: leasehold.Range{Start: m.cells[j].start, Limit: limitOf(m.cells, j)}, Rate: rate * perSecond,
-			})
+			r.Cells = append(r.Cells, partition.Cell{Range: keysOf(m.cells, j), Rate: rate * perSecond})
 		}
 	}
 	for _, h := range m.reportedHot(totals) {
@@ -184,4 +177,30 @@ func (m *meter) reportedHot(totals []float64) []hotKey {
 	}
 	slices.SortFunc(kept, func(a, b hotKey) int { return cmp.Compare(a.key, b.key) })
 	return kept
+}
+
+// manyEvents is from where on a Poisson distribution is drawn as a normal one.
+// Mean and variance are the same, and the skew that is lost, 1/sqrt(manyEvents),
+// is hard to see in a sum of two counts; but drawing a Poisson number takes time
+// in proportion to its mean, and there are millions to draw.
+const manyEvents = 16
+
+// poisson draws how many events happen where mean are expected.
+func poisson(rng *rand.Rand, mean float64) float64 {
+	switch {
+	case mean <= 0:
+		return 0
+	case mean >= manyEvents:
+		return max(0, math.Round(mean+math.Sqrt(mean)*rng.NormFloat64()))
+	}
+	// Inversion: walk up the distribution until its sum passes a number
+	// between 0 and 1. The bound is for rounding, which could keep the sum
+	// just below that number.
+	draw, n := rng.Float64(), 0.0
+	chance := math.Exp(-mean)
+	for sum := chance; draw > sum && n < 8*manyEvents; sum += chance {
+		n++
+		chance *= mean / n
+	}
+	return n
 }

@@ -1,8 +1,8 @@
 package policylab
 
 import (
-	"iter"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"time"
 
@@ -85,43 +85,147 @@ func (m *meter) assign(to []span, owners, period int, moved func(r leasehold.Ran
 
 // divide gives the rates of some cells to others, by the keys that they share.
 func divide(from, to []cell) {
+	overlay(from, to, func(i, j int, keys leasehold.Range) {
+		to[j].rate += from[i].rate * (share(keys) / share(keysOf(from, i)))
+	})
+}
+
+// cellsOf returns the index of a holding's first cell, and the one after its last.
+func (m *meter) cellsOf(i int) (first, end int) {
+	if i+1 < len(m.holdings) {
+		return m.holdings[i].cells, m.holdings[i+1].cells
+	}
+	return m.holdings[i].cells, len(m.cells)
+}
+
+// A section is a part of a division of the key space. It ends where the next begins.
+type section interface{ begin() leasehold.Key }
+
+// limitOf is where a section ends; 0 is the end of the key space.
+func limitOf[S section](all []S, i int) leasehold.Key {
+	if i+1 < len(all) {
+		return all[i+1].begin()
+	}
+	return 0
+}
+
+func keysOf[S section](all []S, i int) leasehold.Range {
+	return leasehold.Range{Start: all[i].begin(), Limit: limitOf(all, i)}
+}
+
+// overlay calls visit for each stretch of keys that is in one section of a and one
+// of b, from left to right.
+func overlay[A, B section](a []A, b []B, visit func(i, j int, keys leasehold.Range)) {
 	at := leasehold.Key(0)
 	for i, j := 0, 0; ; {
-		endFrom, endTo := limitOf(from, i), limitOf(to, j)
-		end := min(endFrom-1, endTo-1) + 1
-		to[j].rate += from[i].rate * (distance(at, end) / distance(from[i].start, endFrom))
+		endA, endB := limitOf(a, i), limitOf(b, j)
+		end := min(endA-1, endB-1) + 1 // 0, the end, is after all others
+		visit(i, j, leasehold.Range{Start: at, Limit: end})
 		if end == 0 {
 			return
 		}
 		at = end
-		if end == endFrom {
+		if end == endA {
 			i++
 		}
-		if end == endTo {
+		if end == endB {
 			j++
 		}
 	}
 }
 
-// limitOf is where a cell ends.
-func limitOf(cells []cell, i int) leasehold.Key {
-	if i+1 < len(cells) {
-		return cells[i+1].start
-	}
-	return 0
+// A span gives the keys from start on to an owner, up to the next span or the
+// end of the key space.
+type span struct {
+	start leasehold.Key
+	owner int // index of an owner; nobody
 }
 
-// cellsOf yields the indices of a holding's cells.
-func (m *meter) cellsOf(i int) iter.Seq[int] {
-	end := len(m.cells)
-	if i+1 < len(m.holdings) {
-		end = m.holdings[i+1].cells
-	}
-	return func(yield func(int) bool) {
-		for j := m.holdings[i].cells; j < end; j++ {
-			if !yield(j) {
-				return
-			}
+func (s span) begin() leasehold.Key { return s.start }
+
+const nobody = -1
+
+// A holding is a span, since the period when its owner got it. Neighbours may
+// have the same owner: then the one has come later than the other.
+type holding struct {
+	span
+	since int
+	cells int // index of the first of its cells; they end where the next's begin
+}
+
+// settledAfter is for how many periods a range must be held until it may join a
+// neighbour of its owner: by then, measurements are smoothed in the same way.
+const settledAfter = 2
+
+// reassign returns the holdings after from is replaced by to in a period. It calls
+// moved for each stretch of keys that changes its owner, from left to right.
+func reassign(from []holding, to []span, period int, moved func(r leasehold.Range, from, to int)) []holding {
+	var next []holding
+	overlay(from, to, func(i, j int, keys leasehold.Range) {
+		h := holding{span{keys.Start, to[j].owner}, period, 0}
+		if was := from[i].owner; was == h.owner {
+			h.since = from[i].since
+		} else {
+			moved(keys, was, h.owner)
+		}
+		next = appendHolding(next, h, period)
+	})
+	return next
+}
+
+func appendHolding(to []holding, h holding, period int) []holding {
+	if n := len(to); n > 0 && to[n-1].owner == h.owner {
+		left := &to[n-1]
+		youngest := max(left.since, h.since)
+		if left.since == h.since || period-youngest >= settledAfter {
+			left.since = youngest
+			return to
 		}
 	}
+	return append(to, h)
+}
+
+// A cell is what an owner counts together, from start up to the next cell.
+type cell struct {
+	start leasehold.Key
+	rate  float64 // the owner's estimate, in requests per period
+}
+
+func (c cell) begin() leasehold.Key { return c.start }
+
+// cut divides holdings into cells as the owner library does: all ranges of an
+// owner into the same number of equal parts, a power of two, so that an owner
+// has at most perOwner of them, unless it has more ranges than that.
+func cut(holdings []holding, owners, perOwner int) []cell {
+	counts := make([]int, owners)
+	for _, h := range holdings {
+		if h.owner != nobody {
+			counts[h.owner]++
+		}
+	}
+	var cells []cell
+	for i := range holdings {
+		h := &holdings[i]
+		h.cells = len(cells)
+		parts := 1
+		if h.owner != nobody {
+			parts = max(1, perOwner/counts[h.owner])
+		}
+		cells = appendParts(cells, keysOf(holdings, i), bits.Len(uint(parts))-1)
+	}
+	return cells
+}
+
+// appendParts cuts a range into 2^shift equal parts, or fewer if it has fewer
+// keys.
+func appendParts(cells []cell, r leasehold.Range, shift int) []cell {
+	shift = min(shift, bits.Len64(r.Size())-1)
+	for i := range uint64(1) << shift {
+		// i times the size, which is 1 more than fits where r is everything.
+		high, low := bits.Mul64(uint64(r.Last()-r.Start), i)
+		low, carry := bits.Add64(low, i, 0)
+		high += carry
+		cells = append(cells, cell{start: r.Start + leasehold.Key(high<<(64-shift)|low>>shift)})
+	}
+	return cells
 }

@@ -3,10 +3,12 @@ package policylab
 import (
 	"bufio"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/leasehold-dev/leasehold"
@@ -176,4 +178,74 @@ func (r *recordReader) endPeriod() error {
 	r.done = append(r.done, recordedLoad{r.period, load})
 	r.keys, r.ranges = nil, nil
 	return nil
+}
+
+// parseJSON reads a record written as a JSON object.
+func parseJSON(line string) (record, error) {
+	var fields struct {
+		Period *int     `json:"period"`
+		Key    *string  `json:"key"`
+		Range  *string  `json:"range"`
+		Rate   *float64 `json:"rate"`
+	}
+	d := json.NewDecoder(strings.NewReader(line))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&fields); err != nil {
+		return record{}, fmt.Errorf(`want an object such as {"period": 0, "key": "4f21c3aa00000000", "rate": 130.5}: %w`, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return record{}, errors.New("there is more behind the object: write one on a line")
+	}
+	switch {
+	case fields.Period == nil:
+		return record{}, errors.New("period is missing")
+	case fields.Rate == nil:
+		return record{}, errors.New("rate is missing")
+	case (fields.Key == nil) == (fields.Range == nil):
+		return record{}, errors.New("want either a key or a range")
+	}
+	single := fields.Key != nil
+	return newRecord(*fields.Period, *fields.Rate, single, *cmp.Or(fields.Key, fields.Range))
+}
+
+// parseCSV reads a record written as three fields. They need no quotes, so none
+// are understood.
+func parseCSV(line string) (record, error) {
+	fields := strings.Split(line, ",")
+	if len(fields) != 3 {
+		return record{}, fmt.Errorf("has %d fields, want 3: %s", len(fields), csvHeader)
+	}
+	for i := range fields {
+		fields[i] = strings.TrimSpace(fields[i])
+	}
+	period, err := strconv.Atoi(fields[0])
+	if err != nil {
+		return record{}, fmt.Errorf("period is %q, want a whole number", fields[0])
+	}
+	rate, err := strconv.ParseFloat(fields[2], 64)
+	if err != nil {
+		return record{}, fmt.Errorf("rate is %q, want a number", fields[2])
+	}
+	return newRecord(period, rate, !strings.Contains(fields[1], "-"), fields[1])
+}
+
+// newRecord returns the record of a single key, or of a range.
+func newRecord(period int, rate float64, single bool, keys string) (record, error) {
+	r := record{period: period, single: single, rate: rate}
+	var err error
+	if single {
+		r.keys.Start, err = leasehold.ParseKey(keys)
+		r.keys.Limit = r.keys.Start + 1
+	} else {
+		r.keys, err = leasehold.ParseRange(keys)
+	}
+	switch {
+	case err != nil:
+		return record{}, err
+	case period < 0 || period >= MaxPeriods:
+		return record{}, fmt.Errorf("period is %d, want 0 to %d", period, MaxPeriods-1)
+	case !(rate >= 0 && rate <= maxRecordedRate): // so written, NaN fails
+		return record{}, fmt.Errorf("rate is %v, want 0 to %g", rate, float64(maxRecordedRate))
+	}
+	return r, nil
 }

@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/examples/livemesh/fleet"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/load"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/promise"
 )
 
 // Config says what is run, and for how long.
@@ -24,7 +26,6 @@ type Config struct {
 	Out io.Writer
 }
 
-// A demo is one run.
 type demo struct {
 	Config
 	fleet *fleet.Fleet
@@ -32,7 +33,6 @@ type demo struct {
 	mu    sync.Mutex // for Out
 }
 
-// say prints what happens.
 func (d *demo) say(format string, args ...any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -57,13 +57,13 @@ func Run(ctx context.Context, cfg Config, start func(context.Context) (*fleet.Fl
 		return nil, unlessInterrupted(ctx, err)
 	}
 	defer d.fleet.Close()
-	d.say("ready: open %s/ in a browser", d.fleet.Frontends()[0])
+	d.say("ready: open %s/ in a browser", d.fleet.Frontends[0])
 	witnesses, err := d.startWitnesses(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer witnesses.stop()
-	publishers, closeAll, err := load.Open(ctx, d.fleet.Managers(), d.fleet.Frontends(), 4, 1)
+	publishers, closeAll, err := load.Open(ctx, d.fleet.Managers, d.fleet.Frontends, 4, 1)
 	if err != nil {
 		return nil, unlessInterrupted(ctx, err)
 	}
@@ -115,7 +115,7 @@ func (d *demo) strike(ctx context.Context) ([]string, error) {
 		select {
 		case <-over:
 			return blows, nil
-		case err := <-d.fleet.Failed():
+		case err := <-d.fleet.Failed:
 			return blows, err
 		case <-ctx.Done():
 			return blows, nil
@@ -134,4 +134,50 @@ func (d *demo) strike(ctx context.Context) ([]string, error) {
 		d.say("%s", blow)
 		blows = append(blows, blow)
 	}
+}
+
+// A Report is what was seen.
+type Report struct {
+	Seed      uint64        `json:"seed"`
+	Blows     []string      `json:"blows"`
+	Addresses int           `json:"addresses_learned"`
+	P50       float64       `json:"learned_p50_ms"`
+	Longest   float64       `json:"learned_max_ms"`
+	Queues    promise.Tally `json:"queues"`
+	Topics    promise.Tally `json:"topics"`
+	Presence  *load.Report  `json:"presence"`
+}
+
+// setLearned sets how long it took to learn addresses, given all times in order.
+func (r *Report) setLearned(took []time.Duration) {
+	if r.Addresses = len(took); r.Addresses > 0 {
+		r.P50, r.Longest = milliseconds(took[(len(took)-1)/2]), milliseconds(took[len(took)-1])
+	}
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// String is the report for people.
+func (r *Report) String() string {
+	w := &strings.Builder{}
+	fmt.Fprintf(w, "\n%s was killed, stopped or restarted (--seed %d)\n", times(len(r.Blows)), r.Seed)
+	if r.Addresses == 0 {
+		fmt.Fprintln(w, "home PC    the work PC learned no address: it was over too soon")
+	} else {
+		fmt.Fprintf(w, "home PC    the work PC learned %d addresses: half of them within %.0f ms, the longest took %.0f ms\n", r.Addresses, r.P50, r.Longest)
+	}
+	fmt.Fprintf(w, "queues     %d messages were acknowledged, %s\n", r.Queues.Due, r.Queues)
+	fmt.Fprintf(w, "topics     %d copies were due, %s\n", r.Topics.Due, r.Topics)
+	fmt.Fprintf(w, "presence   %s", r.Presence)
+	return w.String()
+}
+
+func times(n int) string {
+	switch n {
+	case 0:
+		return "nothing"
+	case 1:
+		return "once something"
+	}
+	return fmt.Sprintf("%d times something", n)
 }

@@ -51,10 +51,10 @@ func newMesh(t *testing.T, c *leaseholdtest.Cluster, seed uint64) *mesh {
 
 func (m *mesh) serveDocuments(n *leaseholdtest.Node) func(context.Context) error {
 	topics := &pubsub.Client{Client: meshtest.Client(m.t, m.topics, n)}
-	s, err := documents.Join(m.t.Context(), n.MovingConfig(), documents.Config{Announce: func(ctx context.Context, news documents.News) error {
+	s, err := documents.Join(m.t.Context(), n.MovingConfig(), func(ctx context.Context, news documents.News) error {
 		_, err := topics.Publish(ctx, news.Document, news)
 		return err
-	}})
+	})
 	return meshtest.Serve(m.t, n, s, err)
 }
 

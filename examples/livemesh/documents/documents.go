@@ -1,6 +1,7 @@
 package documents
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -36,35 +37,27 @@ type Change struct {
 // Bounds on a document.
 const (
 	MaxSections = 64
-	MaxBytes    = 1 << 20 // of all sections together
+	MaxBytes    = 1 << 20   // of all sections together
+	TTL         = time.Hour // without a change or refresh
 )
 
-// Config says how documents are kept.
-type Config struct {
-	// TTL is how long a document lasts that is neither changed nor refreshed. Default one
-	// hour.
-	TTL time.Duration
-	// Announce tells those who want to know of a change. The change is acknowledged when
-	// they know. Default: nobody is told.
-	Announce func(ctx context.Context, news News) error
-}
+// Announce sends the news of a change to its subscribers. The change is acknowledged when
+// they have it.
+type Announce func(ctx context.Context, news News) error
 
 // A Service is one server of documents.
 type Service struct {
-	cfg       Config
-	documents *leasemap.Map[Document]
+	announceTo Announce // nil: no announcements
+	documents  *leasemap.Map[Document]
 }
 
-// Join joins the namespace as one of its servers.
-func Join(ctx context.Context, as owner.Config, cfg Config) (*Service, error) {
-	if cfg.TTL == 0 {
-		cfg.TTL = time.Hour
-	}
-	m, err := leasemap.Join(ctx, as, leasemap.Config[Document]{TTL: cfg.TTL})
+// Join joins the namespace as one of its servers. Announce may be nil.
+func Join(ctx context.Context, as owner.Config, announce Announce) (*Service, error) {
+	m, err := leasemap.Join(ctx, as, leasemap.Config[Document]{TTL: TTL})
 	if err != nil {
 		return nil, err
 	}
-	return &Service{cfg, m}, nil
+	return &Service{announce, m}, nil
 }
 
 // Close hands all documents over to other servers. They are served until they have gone.
@@ -135,7 +128,6 @@ func (d *Document) meets(name, section, want string) error {
 	return nil
 }
 
-// refresh lets a document last for another TTL.
 func (s *Service) refresh(r *jsonhttp.Request) (any, error) {
 	there, err := s.documents.Touch(r.Context(), r.Name)
 	if err == nil && !there {
@@ -195,4 +187,49 @@ func (d *Document) validate(name string) error {
 			len(d.Sections), size, MaxSections, MaxBytes)
 	}
 	return nil
+}
+
+// News says what a change has made of a document.
+type News struct {
+	Document string `json:"document"`
+	// Version is that of all sections that were set. Those that were removed would have
+	// it.
+	Version string                     `json:"version"`
+	Set     map[string]json.RawMessage `json:"set,omitempty"`
+	Removed []string                   `json:"removed,omitempty"`
+	// Deleted says that there is no document any more, and none of its sections.
+	Deleted bool `json:"deleted,omitempty"`
+	// Long says that Set and Removed would be too long for a message: read the document.
+	Long bool `json:"long,omitempty"`
+}
+
+// maxNews is how many bytes news may take. That leaves room in a message.
+const maxNews = 32 << 10
+
+// announce sends the news of a change, without its content if that is too long.
+func (s *Service) announce(ctx context.Context, news News) error {
+	if s.announceTo == nil {
+		return nil
+	}
+	data, err := json.Marshal(news)
+	if err != nil {
+		return leasehold.Errorf("change document", leasehold.ErrInternal, news.Document, "%w", err)
+	}
+	if len(data) > maxNews {
+		news.Set, news.Removed, news.Long = nil, nil, true
+	}
+	if err := s.announceTo(ctx, news); err != nil {
+		return leasehold.Errorf("change document", leasehold.ErrIndeterminate, news.Document, "it is changed, but not all who want to know have been told; change it again: %w", err)
+	}
+	return nil
+}
+
+// Newer reports whether a version of a section is newer than another; "" is that of a
+// section that never was. What is no version is newer than nothing.
+func Newer(a, b string) bool {
+	var v, w leasemap.Version
+	if v.UnmarshalText([]byte(a)) != nil || w.UnmarshalText([]byte(b)) != nil {
+		return false
+	}
+	return cmp.Or(cmp.Compare(v.Generation, w.Generation), cmp.Compare(v.Number, w.Number)) > 0
 }

@@ -22,7 +22,7 @@ import (
 // serve runs a server of documents on a node.
 func serve(t *testing.T, n *leaseholdtest.Node) func(context.Context) error {
 	t.Helper()
-	s, err := documents.Join(t.Context(), n.MovingConfig(), documents.Config{})
+	s, err := documents.Join(t.Context(), n.MovingConfig(), nil)
 	return meshtest.Serve(t, n, s, err)
 }
 

@@ -1,6 +1,7 @@
 package documents
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -56,7 +57,6 @@ func (s *Service) putSection(w http.ResponseWriter, r *jsonhttp.Request) error {
 	return answer(w, r, d, err)
 }
 
-// answer writes the section that a request is about.
 func answer(w http.ResponseWriter, r *jsonhttp.Request, d Document, err error) error {
 	if err != nil {
 		return err
@@ -91,3 +91,30 @@ func condition(r *jsonhttp.Request, section string) (map[string]string, error) {
 	return nil, leasehold.Errorf("change document", leasehold.ErrInvalid, r.Name,
 		"a change of one section may have If-Match with one version in quotes or *, or If-None-Match: *; one of more sections has its conditions in \"if\"")
 }
+
+// A Client is how others use documents.
+type Client struct{ jsonhttp.Client }
+
+// Get returns a document. It fails with [leasehold.ErrNotFound] if there is none.
+func (c *Client) Get(ctx context.Context, name string) (Document, error) {
+	return jsonhttp.Call[Document](ctx, c.Client, http.MethodGet, path(name), nil)
+}
+
+// Change changes sections of a document, all or none. It fails with [leasehold.ErrStale] if a
+// section has another version than the change wants.
+func (c *Client) Change(ctx context.Context, name string, change Change) (Document, error) {
+	return jsonhttp.Call[Document](ctx, c.Client, http.MethodPatch, path(name), change)
+}
+
+// Refresh lets a document last for another TTL. If it fails with [leasehold.ErrNotFound] it is
+// to be written again.
+func (c *Client) Refresh(ctx context.Context, name string) error {
+	return c.Do(ctx, http.MethodPost, path(name)+"/refresh", nil, nil)
+}
+
+// Delete removes a document, if there is one.
+func (c *Client) Delete(ctx context.Context, name string) error {
+	return c.Do(ctx, http.MethodDelete, path(name), nil, nil)
+}
+
+func path(name string) string { return jsonhttp.Path("documents", name) }

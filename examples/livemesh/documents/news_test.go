@@ -42,10 +42,10 @@ func TestAnnounces(t *testing.T) {
 		var told []documents.News
 		var deaf error
 		n := c.Node("a")
-		s, err := documents.Join(t.Context(), n.MovingConfig(), documents.Config{Announce: func(_ context.Context, news documents.News) error {
+		s, err := documents.Join(t.Context(), n.MovingConfig(), func(_ context.Context, news documents.News) error {
 			told = append(told, news)
 			return deaf
-		}})
+		})
 		meshtest.Serve(t, n, s, err)
 		c.Settle()
 		asks := client(t, c, c.Node("caller"))
@@ -81,11 +81,11 @@ func TestNewsFit(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		longest := 0
 		n := c.Node("a")
-		s, err := documents.Join(t.Context(), n.MovingConfig(), documents.Config{Announce: func(_ context.Context, news documents.News) error {
+		s, err := documents.Join(t.Context(), n.MovingConfig(), func(_ context.Context, news documents.News) error {
 			data, err := json.Marshal(news)
 			longest = max(longest, len(data))
 			return err
-		}})
+		})
 		meshtest.Serve(t, n, s, err)
 		c.Settle()
 		asks := client(t, c, c.Node("caller"))

@@ -114,22 +114,18 @@ func inCommon(title, name []string) int {
 
 // capitals is how many words at the beginning of a title have a capital letter.
 func capitals(title []string) int {
-	n := 0
-	for n < len(title) {
-		if first, _ := utf8.DecodeRuneInString(title[n]); !unicode.IsUpper(first) {
-			break
-		}
-		n++
+	n := slices.IndexFunc(title, func(word string) bool {
+		first, _ := utf8.DecodeRuneInString(word)
+		return !unicode.IsUpper(first)
+	})
+	if n < 0 {
+		return len(title)
 	}
 	return n
 }
 
 func isArticle(word string) bool {
-	switch strings.ToLower(word) {
-	case "a", "an", "the", "this", "that", "these", "those":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"a", "an", "the", "this", "that", "these", "those"}, strings.ToLower(word))
 }
 
 func withoutColon(name string) string { return strings.TrimRight(name, ":,") }

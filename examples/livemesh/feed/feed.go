@@ -14,11 +14,6 @@ import (
 
 // Config says how feeds are kept.
 type Config struct {
-	// TTL is how long a feed lasts to which nothing is posted. Default one day.
-	TTL time.Duration
-	// Window is how long what one person does is one entry. Longer ones make fewer
-	// entries, shorter ones say better when it was. Default one hour.
-	Window time.Duration
 	// Room is how many activities a feed has; the oldest go first. Default 200, and 300 at
 	// the most: a feed must fit into a message when it is moved.
 	Room int
@@ -28,16 +23,22 @@ type Config struct {
 	MaxWorking int
 }
 
+const (
+	// TTL is how long a feed lasts to which nothing is posted.
+	TTL = 24 * time.Hour
+	// window is how long what one person does is one entry. Longer ones make fewer
+	// entries, shorter ones say better when it was.
+	window = time.Hour
+)
+
 // maxRoom keeps a feed below the 4 MiB of a leasemap's record: an activity has about 1,850
 // bytes, which JSON makes six times as long at worst.
 const maxRoom = 300
 
 func (c *Config) validate() error {
-	c.TTL = cmp.Or(c.TTL, 24*time.Hour)
-	c.Window = cmp.Or(c.Window, time.Hour)
 	c.Room = cmp.Or(c.Room, 200)
 	c.MaxWorking = cmp.Or(c.MaxWorking, 32)
-	if c.TTL < 0 || c.Window < 0 || c.Room < 0 || c.Room > maxRoom || c.MaxWorking < 0 {
+	if c.Room < 0 || c.Room > maxRoom || c.MaxWorking < 0 {
 		return leasehold.Errorf("join", leasehold.ErrInvalid, "", "want positive numbers, 0 for a default, and Room of up to %d: %+v", maxRoom, *c)
 	}
 	return nil
@@ -51,7 +52,6 @@ type Service struct {
 	working chan struct{} // has something for each request at work
 }
 
-// A state is the feed of a user.
 type state struct {
 	Activities []Activity `json:"activities"` // sorted
 }
@@ -61,7 +61,7 @@ func Join(ctx context.Context, as owner.Config, cfg Config) (*Service, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	m, err := leasemap.Join(ctx, as, leasemap.Config[state]{TTL: cfg.TTL, Weak: true})
+	m, err := leasemap.Join(ctx, as, leasemap.Config[state]{TTL: TTL, Weak: true})
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,6 @@ func (s *Service) Close(ctx context.Context) error { return s.feeds.Close(ctx) }
 // Owner returns what has joined the namespace.
 func (s *Service) Owner() *owner.Owner { return s.feeds.Owner() }
 
-// addItems adds the items of a feed, which is RSS, Atom or JSON Feed.
 func (s *Service) addItems(r *jsonhttp.Request) (any, error) {
 	document, err := r.Read(MaxBytes)
 	if err != nil {
@@ -93,7 +92,6 @@ func (s *Service) addItems(r *jsonhttp.Request) (any, error) {
 	return receipt, err
 }
 
-// addEvent adds an event of another service.
 func (s *Service) addEvent(r *jsonhttp.Request, e Event) (any, error) {
 	a, err := e.activity(r.Name, time.Now())
 	if err != nil {

@@ -2,6 +2,9 @@ package feed
 
 import (
 	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
 	"mime"
 	"net/http"
 	"slices"
@@ -69,7 +72,7 @@ func (s *Service) get(w http.ResponseWriter, r *jsonhttp.Request) error {
 		scheme = "https"
 	}
 	address := scheme + "://" + r.Host + jsonhttp.Path("feeds", r.Name) + "?format=" + as.name
-	data, err := as.write(newDocument(r.Name, address, Coalesce(have.Activities, s.cfg.Window)))
+	data, err := as.write(newDocument(r.Name, address, Coalesce(have.Activities, window)))
 	if err != nil {
 		return leasehold.Errorf("write feed", leasehold.ErrInternal, r.Name, "%w", err)
 	}
@@ -83,7 +86,6 @@ func (s *Service) get(w http.ResponseWriter, r *jsonhttp.Request) error {
 	return nil
 }
 
-// formatOf is how a reader wants the feed.
 func formatOf(all []format, r *http.Request) (format, error) {
 	if name := r.URL.Query().Get("format"); name != "" {
 		i := slices.IndexFunc(all, func(f format) bool { return f.name == name })
@@ -108,4 +110,35 @@ func formatOf(all []format, r *http.Request) (format, error) {
 		}
 	}
 	return best, nil
+}
+
+// A Client is how other services use feeds. Readers need none: a feed has an address.
+type Client struct{ jsonhttp.Client }
+
+// Add adds the items of a feed, which is RSS, Atom or JSON Feed. It may be repeated.
+func (c *Client) Add(ctx context.Context, user string, document []byte) (Receipt, error) {
+	return c.post(ctx, jsonhttp.Path("feeds", user, "items"), document)
+}
+
+// Report adds an event. One that may be repeated has an ID.
+func (c *Client) Report(ctx context.Context, user string, e Event) (Receipt, error) {
+	e.ID = cmp.Or(e.ID, rand.Text())
+	return c.post(ctx, jsonhttp.Path("feeds", user, "events"), e)
+}
+
+// post posts what does no harm if it arrives twice.
+func (c *Client) post(ctx context.Context, path string, in any) (Receipt, error) {
+	repeatable := c.Client
+	repeatable.Repeatable = true
+	return jsonhttp.Call[Receipt](ctx, repeatable, http.MethodPost, path, in)
+}
+
+// Get returns the feed of a user, which has no items if there is none.
+func (c *Client) Get(ctx context.Context, user string) (Document, error) {
+	return jsonhttp.Call[Document](ctx, c.Client, http.MethodGet, jsonhttp.Path("feeds", user)+"?format=json", nil)
+}
+
+// Delete removes the feed of a user. Another server may still have it.
+func (c *Client) Delete(ctx context.Context, user string) error {
+	return c.Do(ctx, http.MethodDelete, jsonhttp.Path("feeds", user), nil, nil)
 }

@@ -6,9 +6,9 @@ package fleet
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,7 +17,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
@@ -33,7 +32,7 @@ const (
 type Process struct {
 	proc.Process
 	Service leasehold.Namespace // "" for managers and frontends
-	ready   chan struct{}       // has something when it has printed a line
+	ready   chan struct{}       // closed when it has printed a line
 }
 
 // A Fleet is its processes. It is for one goroutine.
@@ -41,8 +40,9 @@ type Fleet struct {
 	program, dir string
 
 	managers, servers, frontends []*Process
-	addrs, urls                  []string // of managers and frontends
-	failed                       chan error
+	Managers                     []string   // their addresses
+	Frontends                    []string   // their URLs
+	Failed                       chan error // has the error of a process that has ended by itself
 }
 
 // Start starts a fleet of a program, which is livemesh itself, and returns when all processes
@@ -53,14 +53,14 @@ func Start(ctx context.Context, program, dir string, services []leasehold.Namesp
 	if err != nil {
 		return nil, err
 	}
-	f := &Fleet{program: program, dir: dir, addrs: addrs[:managerCount], failed: make(chan error, 1)}
-	group := strings.Join(f.addrs, ",")
+	f := &Fleet{program: program, dir: dir, Managers: addrs[:managerCount], Failed: make(chan error, 1)}
+	group := strings.Join(f.Managers, ",")
 	longest := lease * 13 / 10 // with the default drift of a namespace
-	for i, addr := range f.addrs {
+	for i, addr := range f.Managers {
 		f.managers = append(f.managers, f.process(fmt.Sprint("manager-", i+1), "", "manager", "--listen", addr, "--peers", group, "--longest", longest.String()))
 	}
 	for i, addr := range addrs[managerCount:] {
-		f.urls = append(f.urls, "http://"+addr)
+		f.Frontends = append(f.Frontends, "http://"+addr)
 		f.frontends = append(f.frontends, f.process(fmt.Sprint("frontend-", i+1), "", "frontend", "--listen", addr, "--managers", group))
 		for _, space := range services {
 			name := fmt.Sprintf("%s-%d", space, i+1)
@@ -82,41 +82,33 @@ func Start(ctx context.Context, program, dir string, services []leasehold.Namesp
 }
 
 func (f *Fleet) process(name string, space leasehold.Namespace, args ...string) *Process {
-	p := &Process{Service: space, ready: make(chan struct{}, 1)}
+	p := &Process{Service: space}
 	p.Name, p.Ended = name, func(err error) {
 		select {
-		case f.failed <- err:
+		case f.Failed <- err:
 		default: // another has failed
 		}
 	}
 	p.Launch = proc.Launch{
 		Program: f.program, Args: append(args, "--child"), Log: filepath.Join(f.dir, name+".log"),
 		Output: func(r io.Reader) error {
-			lines := bufio.NewScanner(r)
-			for lines.Scan() {
-				select {
-				case p.ready <- struct{}{}:
-				default:
-				}
+			lines := bufio.NewReader(r)
+			if _, err := lines.ReadString('\n'); err == nil {
+				close(p.ready)
 			}
-			return lines.Err()
+			_, err := io.Copy(io.Discard, lines)
+			return err
 		},
 	}
 	return p
 }
-
-// Failed returns the error of a process that has ended by itself.
-func (f *Fleet) Failed() <-chan error { return f.failed }
 
 // start starts processes, and waits until all are ready.
 func (f *Fleet) start(ctx context.Context, processes []*Process) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for _, p := range processes {
-		select {
-		case <-p.ready: // of its last life
-		default:
-		}
+		p.ready = make(chan struct{})
 		if err := p.Start(); err != nil {
 			return err
 		}
@@ -124,7 +116,7 @@ func (f *Fleet) start(ctx context.Context, processes []*Process) error {
 	for _, p := range processes {
 		select {
 		case <-p.ready:
-		case err := <-f.failed:
+		case err := <-f.Failed:
 			return err
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for %s: %w; %s", p.Name, context.Cause(ctx), proc.Tail(p.Launch.Log))
@@ -133,9 +125,9 @@ func (f *Fleet) start(ctx context.Context, processes []*Process) error {
 	return nil
 }
 
-// createNamespaces retries until one of the managers is the leader.
+// createNamespaces retries until one of the managers leads.
 func (f *Fleet) createNamespaces(ctx context.Context, services []leasehold.Namespace) error {
-	group, err := proc.Dial(f.addrs, insecure.NewCredentials(), patience)
+	group, err := proc.Dial(f.Managers, insecure.NewCredentials(), patience)
 	if err != nil {
 		return err
 	}
@@ -143,30 +135,18 @@ func (f *Fleet) createNamespaces(ctx context.Context, services []leasehold.Names
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for _, space := range services {
-		request := &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: &leaseholdv1.NamespaceConfig{
-			Name: string(space), Timing: &leaseholdv1.Timing{Lease: int64(lease), Renew: int64(lease / 4)},
-		}}
-		for {
-			err := group.Ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
-				_, err := to.CreateNamespace(ctx, request)
-				return err
-			}, leasehold.ErrExists)
-			if err == nil || errors.Is(err, leasehold.ErrExists) {
-				break
-			}
-			if wait(ctx, 100*time.Millisecond) != nil {
-				return fmt.Errorf("creating namespace %s: %w", space, err)
-			}
+		err := proc.Until(ctx, func(ctx context.Context) error {
+			_, err := group.CreateNamespace(ctx, &leaseholdv1.NamespaceConfig{
+				Name: string(space), Timing: &leaseholdv1.Timing{Lease: int64(lease), Renew: int64(lease / 4)},
+			})
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("creating namespace %s: %w", space, err)
 		}
 	}
 	return nil
 }
-
-// Frontends are the URLs of the frontends.
-func (f *Fleet) Frontends() []string { return f.urls }
-
-// Managers are the addresses of the managers.
-func (f *Fleet) Managers() []string { return f.addrs }
 
 // Servers are those of a service.
 func (f *Fleet) Servers(space leasehold.Namespace) []*Process {
@@ -177,5 +157,64 @@ func (f *Fleet) Servers(space leasehold.Namespace) []*Process {
 func (f *Fleet) Close() {
 	for _, p := range slices.Concat(f.frontends, f.servers, f.managers) {
 		p.Close()
+	}
+}
+
+// Strike kills, stops or restarts one process, and returns what it did when all run again.
+func (f *Fleet) Strike(ctx context.Context, random *rand.Rand) (string, error) {
+	victim, longest := f.servers[random.IntN(len(f.servers))], 2*lease
+	switch n := random.IntN(7); {
+	case n < 2 && proc.CanPause:
+		return f.pause(ctx, victim, random)
+	case n == 2: // its names move to others, and nothing is lost
+		ending, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		if err := victim.Terminate(ending); err != nil {
+			return "", err
+		}
+		return victim.Name + " was restarted", f.Revive(ctx, victim, 0)
+	case n == 3:
+		victim = f.managers[random.IntN(len(f.managers))]
+	case n == 4:
+		victim, longest = f.frontends[random.IntN(len(f.frontends))], time.Second
+	}
+	return victim.Name + " was killed", f.Revive(ctx, victim, upTo(random, longest))
+}
+
+// pause stops a process with SIGSTOP, for less or for more than its leases last.
+func (f *Fleet) pause(ctx context.Context, p *Process, random *rand.Rand) (string, error) {
+	d, how := upTo(random, lease/2), "shortly"
+	if random.IntN(2) == 0 {
+		d, how = lease+upTo(random, lease), "for longer than its leases last"
+	}
+	if err := p.Pause(); err != nil {
+		return "", err
+	}
+	waited := wait(ctx, d)
+	if err := p.Resume(); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s was stopped %s, and went on", p.Name, how), waited
+}
+
+// Revive kills a process, if it is still there, and starts it after a time.
+func (f *Fleet) Revive(ctx context.Context, p *Process, after time.Duration) error {
+	p.Kill()
+	if err := wait(ctx, after); err != nil {
+		return err
+	}
+	return f.start(ctx, []*Process{p})
+}
+
+func upTo(random *rand.Rand, most time.Duration) time.Duration {
+	return time.Duration(random.Int64N(int64(most)))
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }

@@ -1,10 +1,10 @@
 package im
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -28,14 +28,11 @@ type record struct {
 	Session string `json:"session"`
 }
 
-// UsualTTL is how long a presence lasts that nobody refreshes, unless Config says otherwise.
-const UsualTTL = 15 * time.Minute
+// TTL is how long a presence lasts that is neither changed nor refreshed.
+const TTL = 15 * time.Minute
 
 // Config says how presence is kept.
 type Config struct {
-	// TTL is how long a presence lasts that is neither changed nor refreshed. Default
-	// [UsualTTL].
-	TTL time.Duration
 	// Announce tells others, a feed for instance, that a user "is now online". It is
 	// called when a status has changed, in order, by a goroutine of the service. No request
 	// waits for it or fails because of it: what cannot be told, or comes faster than it can
@@ -56,7 +53,7 @@ func Join(ctx context.Context, as owner.Config, cfg Config) (*Service, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	m, err := leasemap.Join(ctx, as, leasemap.Config[record]{TTL: cmp.Or(cfg.TTL, UsualTTL)})
+	m, err := leasemap.Join(ctx, as, leasemap.Config[record]{TTL: TTL})
 	if err != nil {
 		return nil, err
 	}
@@ -101,12 +98,8 @@ func (s *Service) signOn(r *jsonhttp.Request, on SignOn) (any, error) {
 	if err := on.validate(op, r.Name); err != nil {
 		return nil, err
 	}
-	return s.write(r, func(e *leasemap.Entry[record]) (known string, err error) {
-		known = on.Known
-		if e.Version.Exists() {
-			known = e.Value.Status
-		}
-		err = owned(op, r.Name, e, on.Session)
+	return s.write(r, on.Known, func(e *leasemap.Entry[record]) error {
+		err := owned(op, r.Name, e, on.Session)
 		switch {
 		case err == nil: // the same session again
 		case on.If.Exists():
@@ -115,35 +108,34 @@ func (s *Service) signOn(r *jsonhttp.Request, on SignOn) (any, error) {
 			err = nil
 		}
 		e.Value = record{on.presence(), on.Session}
-		return known, err
+		return err
 	})
 }
 
-// change changes a presence that the session has published.
 func (s *Service) change(r *jsonhttp.Request, c Change) (any, error) {
 	const op = "change presence"
 	if err := c.validate(op, r.Name); err != nil {
 		return nil, err
 	}
-	return s.write(r, func(e *leasemap.Entry[record]) (known string, err error) {
-		if err := owned(op, r.Name, e, c.Session); err != nil {
-			return "", err
-		}
-		if c.If.Exists() {
+	return s.write(r, "", func(e *leasemap.Entry[record]) error {
+		err := owned(op, r.Name, e, c.Session)
+		if err == nil && c.If.Exists() {
 			err = unchanged(op, r.Name, e, c.If)
 		}
-		known = e.Value.Status
 		c.apply(&e.Value.Presence)
-		return known, err
+		return err
 	})
 }
 
-// write writes a presence, and announces its status unless it was known.
-func (s *Service) write(r *jsonhttp.Request, change func(e *leasemap.Entry[record]) (known string, err error)) (any, error) {
-	var known string
+// write writes a presence, and announces its status unless it is the one before, or the one
+// that is known of a user who is not there.
+func (s *Service) write(r *jsonhttp.Request, known string, change func(e *leasemap.Entry[record]) error) (any, error) {
 	var next Presence
-	version, err := s.users.Do(r.Context(), r.Name, func(e *leasemap.Entry[record]) (err error) {
-		known, err = change(e)
+	version, err := s.users.Do(r.Context(), r.Name, func(e *leasemap.Entry[record]) error {
+		if e.Version.Exists() {
+			known = e.Value.Status
+		}
+		err := change(e)
 		next = e.Value.Presence
 		return err
 	})
@@ -157,8 +149,6 @@ func (s *Service) write(r *jsonhttp.Request, change func(e *leasemap.Entry[recor
 	return next, nil
 }
 
-// refresh lets a presence that the session has published last for another TTL. Its version
-// stays.
 func (s *Service) refresh(r *jsonhttp.Request) (any, error) {
 	const op = "refresh presence"
 	session, err := sessionOf(op, r)
@@ -172,7 +162,6 @@ func (s *Service) refresh(r *jsonhttp.Request) (any, error) {
 	return nil, err
 }
 
-// signOff removes a presence that the session has published, if there is one.
 func (s *Service) signOff(r *jsonhttp.Request) (any, error) {
 	const op = "sign off"
 	session, err := sessionOf(op, r)
@@ -218,4 +207,60 @@ func unchanged(op, user string, e *leasemap.Entry[record], want leasemap.Version
 		return leasehold.Errorf(op, leasehold.ErrStale, user, "the presence has version %v, and not %v: read it again", e.Version, want)
 	}
 	return nil
+}
+
+const (
+	maxWaiting   = 1024            // announcements
+	announceTime = 5 * time.Second // is how long one may take
+)
+
+type announcement struct{ user, text string }
+
+// An announcer tells others of changes, while requests go on.
+type announcer struct {
+	tell    func(ctx context.Context, user, text string) error
+	log     *slog.Logger
+	stopped context.CancelFunc
+	waiting chan announcement
+	running sync.WaitGroup
+}
+
+func newAnnouncer(cfg Config) *announcer {
+	ctx, cancel := context.WithCancel(context.Background())
+	a := &announcer{tell: cfg.Announce, log: cfg.Logger, stopped: cancel, waiting: make(chan announcement, maxWaiting)}
+	a.running.Go(func() { a.run(ctx) })
+	return a
+}
+
+// add announces that a user has a status. It does not wait.
+func (a *announcer) add(user, status string) {
+	if a.tell == nil {
+		return
+	}
+	select {
+	case a.waiting <- announcement{user, "is now " + status}:
+	default:
+		a.log.Warn("not announced: too many wait already", "user", user, "status", status)
+	}
+}
+
+func (a *announcer) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case next := <-a.waiting:
+			telling, cancel := context.WithTimeout(ctx, announceTime)
+			if err := a.tell(telling, next.user, next.text); err != nil {
+				a.log.Warn("not announced", "user", next.user, "text", next.text, "err", err)
+			}
+			cancel()
+		}
+	}
+}
+
+// stop drops what is waiting.
+func (a *announcer) stop() {
+	a.stopped()
+	a.running.Wait()
 }

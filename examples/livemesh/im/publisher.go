@@ -22,7 +22,7 @@ type PublisherConfig struct {
 	Client *Client
 	Lookup *lookup.Lookup
 	// Refresh is the time after which a user that was not written is refreshed. Default a
-	// third of [UsualTTL], so that two attempts may fail.
+	// third of [TTL], so that two attempts may fail.
 	Refresh time.Duration
 }
 
@@ -57,7 +57,6 @@ type Publisher struct {
 	stats Stats
 }
 
-// A user is one that is published.
 type user struct {
 	name string
 	key  leasehold.Key
@@ -80,7 +79,7 @@ func NewPublisher(cfg PublisherConfig) (*Publisher, error) {
 	if cfg.Client == nil || cfg.Lookup == nil || cfg.Refresh < 0 {
 		return nil, leasehold.Errorf("new publisher", leasehold.ErrInvalid, "", "want a Client and a Lookup, and Refresh of 0 or more")
 	}
-	cfg.Refresh = cmp.Or(cfg.Refresh, UsualTTL/3)
+	cfg.Refresh = cmp.Or(cfg.Refresh, TTL/3)
 	return &Publisher{
 		cfg: cfg, session: rand.Text(), from: cfg.Lookup.LSN(), wake: make(chan struct{}, 1), users: make(map[string]*user),
 	}, nil

@@ -197,7 +197,7 @@ func TestOutOfContact(t *testing.T) {
 // TestRefreshes: users last while they are published, and who has expired nevertheless is
 // there again.
 func TestRefreshes(t *testing.T) {
-	alone(t, im.Config{TTL: 10 * time.Minute}, func(t *testing.T, c *leaseholdtest.Cluster, asks *im.Client) {
+	alone(t, im.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, asks *im.Client) {
 		p, sent := publish(t, c, "frontend", 3*time.Minute)
 		users := publishMany(t, p, 10)
 		sent.take()

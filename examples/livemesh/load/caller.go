@@ -59,7 +59,6 @@ func newHistograms() (all [kinds]*hdrhistogram.Histogram) {
 	return all
 }
 
-// signOn has all users published.
 func (c *caller) signOn(ctx context.Context) error {
 	for _, name := range c.names {
 		if err := c.insert(ctx, name, "online"); err != nil {
@@ -105,10 +104,8 @@ func waitUntil(ctx context.Context, due time.Time) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	case <-ctx.Done():
 		return false
@@ -178,7 +175,6 @@ func (c *caller) look(ctx context.Context) error {
 	}
 }
 
-// signOff withdraws all users.
 func (c *caller) signOff(ctx context.Context) error {
 	for _, name := range c.names {
 		if err := c.on.Withdraw(ctx, name); err != nil {

@@ -8,12 +8,17 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/frontend"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/im"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
+	"github.com/leasehold-dev/leasehold/lookup"
 )
 
 // Config says how much load there is.
@@ -125,7 +130,6 @@ func (l *Load) open(ctx context.Context) error {
 	return nil
 }
 
-// each does something for all callers at once.
 func (l *Load) each(ctx context.Context, do func(*caller, context.Context) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, c := range l.callers {
@@ -156,4 +160,110 @@ func (l *Load) Finish(ctx context.Context) (*Report, error) {
 		err = failed
 	}
 	return r, err
+}
+
+// Open returns n publishers for so many callers each: through frontends if there are any, or
+// straight to the servers. What it returns last closes their lookups.
+func Open(ctx context.Context, managers, frontends []string, n, callers int) (all []im.PublisherConfig, closeAll func(), err error) {
+	closeAll = func() {
+		for _, p := range all {
+			_ = p.Lookup.Close(context.Background()) // it never fails
+		}
+	}
+	for i := range n {
+		p, err := open(ctx, managers)
+		if err == nil && len(frontends) > 0 {
+			p.Client.Client, err = frontend.Client(frontends[i%len(frontends)], callers)
+		}
+		if err != nil {
+			closeAll()
+			return nil, nil, err
+		}
+		all = append(all, p)
+	}
+	return all, closeAll, nil
+}
+
+// open returns a publisher that finds the servers by itself.
+func open(ctx context.Context, managers []string) (p im.PublisherConfig, err error) {
+	const namespace = "im"
+	p.Lookup, err = lookup.Open(ctx, lookup.Config{Namespace: namespace, Managers: managers, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return p, err
+	}
+	client, err := jsonhttp.NewClient(p.Lookup, namespace, nil, time.Minute)
+	p.Client = &im.Client{Client: client}
+	return p, err
+}
+
+// A Pace is how many operations succeeded, and how long they took, in milliseconds.
+type Pace struct {
+	Operations int64   `json:"operations"`
+	P50        float64 `json:"p50_ms"`
+	P99        float64 `json:"p99_ms"`
+	Max        float64 `json:"max_ms"`
+}
+
+// A Report is the result of a load.
+type Report struct {
+	Seconds     float64 `json:"seconds"`
+	Publishers  int     `json:"publishers"`
+	Users       int     `json:"users"`
+	PerSecond   float64 `json:"operations_per_second"` // that succeeded
+	All         Pace    `json:"all"`
+	Inserts     Pace    `json:"inserts"`
+	Updates     Pace    `json:"updates"`
+	Reads       Pace    `json:"reads"`
+	Errors      int     `json:"errors"` // operations that failed; publishers retry theirs
+	LastError   string  `json:"last_error,omitempty"`
+	Gaps        int     `json:"reads_of_lost_users"`     // before they were published again
+	Republished int     `json:"users_republished"`       // because they were lost
+	Absent      int     `json:"users_absent_at_the_end"` // as they were published last
+}
+
+func (l *Load) report() *Report {
+	took := time.Since(l.began)
+	r := &Report{Seconds: took.Seconds(), Publishers: len(l.publishers), Users: len(l.names)}
+	total, all := newHistograms(), newHistogram()
+	for _, c := range l.callers {
+		for i, h := range c.took {
+			total[i].Merge(h)
+			all.Merge(h)
+		}
+		r.Errors += c.errors
+		r.Gaps += c.gaps
+		if c.last != nil {
+			r.LastError = c.last.Error()
+		}
+	}
+	r.All, r.Inserts, r.Updates, r.Reads = paceOf(all), paceOf(total[insert]), paceOf(total[update]), paceOf(total[read])
+	r.PerSecond = float64(r.All.Operations) / took.Seconds()
+	return r
+}
+
+func paceOf(h *hdrhistogram.Histogram) Pace {
+	milliseconds := func(micros int64) float64 { return float64(micros) / 1000 }
+	return Pace{h.TotalCount(), milliseconds(h.ValueAtPercentile(50)), milliseconds(h.ValueAtPercentile(99)), milliseconds(h.Max())}
+}
+
+// Err returns an error if users are absent.
+func (r *Report) Err() error {
+	if r.Absent == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d of %d users are not there as they were published", r.Absent, r.Users)
+}
+
+// String is the report in a line.
+func (r *Report) String() string {
+	there := "all"
+	if r.Absent > 0 {
+		there = fmt.Sprintf("%d of", r.Users-r.Absent)
+	}
+	text := fmt.Sprintf("%d operations of %d publishers, %.0f a second: half of them within %.2f ms, 99 %% within %.2f ms, the longest %.0f ms; %d failed, %d found nobody; %d users were lost and published again, and %s %d are there",
+		r.All.Operations, r.Publishers, r.PerSecond, r.All.P50, r.All.P99, r.All.Max, r.Errors, r.Gaps, r.Republished, there, r.Users)
+	if r.LastError != "" {
+		text += fmt.Sprintf(" (one of the errors: %s)", r.LastError)
+	}
+	return text
 }

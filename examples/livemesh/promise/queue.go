@@ -50,7 +50,6 @@ func (d *Device) Receive(ctx context.Context, random *rand.Rand, offline time.Du
 	}, d.take)
 }
 
-// take notes what was received.
 func (d *Device) take(b queue.Batch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -85,13 +84,12 @@ func follow(ctx context.Context, name string, queues *queue.Client, before func(
 			wait = 0
 		}
 		b, err := queues.Receive(asking, name, at, wait)
-		switch {
-		case err == nil:
-		case last && failures == maxFailures:
-			return fmt.Errorf("%s: at the end: %w", name, err)
-		default:
+		if err != nil {
 			if last {
 				failures++
+			}
+			if failures > maxFailures {
+				return fmt.Errorf("%s: at the end: %w", name, err)
 			}
 			pause(asking, 100*time.Millisecond)
 			continue

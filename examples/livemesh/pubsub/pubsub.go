@@ -57,7 +57,6 @@ func (t topic) now(at time.Time) topic {
 	return topic{left, at}
 }
 
-// last is when the last subscription expires.
 func (t topic) last() time.Duration {
 	return slices.Max(slices.Collect(maps.Values(t.Subscribers)))
 }
@@ -90,7 +89,6 @@ func (s *Service) Handler() http.Handler {
 	return mux
 }
 
-// subscribe has messages of a topic go to a queue for some time.
 func (s *Service) subscribe(r *jsonhttp.Request) (any, error) {
 	to := r.PathValue("queue")
 	if err := jsonhttp.ValidName("subscribe", "a queue", to); err != nil {
@@ -127,7 +125,6 @@ func (s *Service) refresh(r *jsonhttp.Request) (any, error) {
 	})
 }
 
-// unsubscribe ends a subscription, if there is one.
 func (s *Service) unsubscribe(r *jsonhttp.Request) (any, error) {
 	return nil, s.change(r, func(t *topic) error {
 		delete(t.Subscribers, r.PathValue("queue"))
@@ -135,7 +132,6 @@ func (s *Service) unsubscribe(r *jsonhttp.Request) (any, error) {
 	})
 }
 
-// ttlOf returns for how long a subscription is to last.
 func ttlOf(r *jsonhttp.Request) (time.Duration, error) {
 	text := cmp.Or(r.URL.Query().Get("ttl"), "1h")
 	ttl, err := time.ParseDuration(text)
@@ -189,7 +185,39 @@ func (s *Service) publish(r *jsonhttp.Request) (any, error) {
 	return published{len(subscribers)}, nil
 }
 
-// published is the answer to a publication.
 type published struct {
 	Subscribers int `json:"subscribers"`
 }
+
+// A Client is how others subscribe and publish.
+type Client struct{ jsonhttp.Client }
+
+// Subscribe has messages of a topic go to a queue for some time. The queue's device has
+// named the topic as an interest before.
+func (c *Client) Subscribe(ctx context.Context, topic, queue string, ttl time.Duration) error {
+	return c.Do(ctx, http.MethodPut, subscription(topic, queue)+lasting(ttl), nil, nil)
+}
+
+// Refresh lets a subscription last for some time from now on. If it fails with
+// [leasehold.ErrNotFound] messages may have been missed.
+func (c *Client) Refresh(ctx context.Context, topic, queue string, ttl time.Duration) error {
+	return c.Do(ctx, http.MethodPost, subscription(topic, queue)+"/refresh"+lasting(ttl), nil, nil)
+}
+
+// Unsubscribe ends a subscription.
+func (c *Client) Unsubscribe(ctx context.Context, topic, queue string) error {
+	return c.Do(ctx, http.MethodDelete, subscription(topic, queue), nil, nil)
+}
+
+// Publish passes a message on to all subscribers, and returns how many there are. If it
+// fails it is to be repeated.
+func (c *Client) Publish(ctx context.Context, topic string, message any) (int, error) {
+	done, err := jsonhttp.Call[published](ctx, c.Client, http.MethodPost, jsonhttp.Path("topics", topic, "messages"), message)
+	return done.Subscribers, err
+}
+
+func subscription(topic, queue string) string {
+	return jsonhttp.Path("topics", topic, "subscriptions", queue)
+}
+
+func lasting(ttl time.Duration) string { return jsonhttp.Query("ttl", ttl.String()) }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -17,19 +18,18 @@ import (
 
 // Config says how large queues are, and which services they watch.
 type Config struct {
-	// TTL is how long a queue lasts without requests. Default one hour.
-	TTL time.Duration
 	// Room is how many messages a queue holds. Default 1000.
 	Room int
 	// Watch are the lookups of other services, by name, whose losses devices receive.
 	Watch map[string]*lookup.Lookup
 }
 
-// Bounds on what others send.
+// Bounds on a queue.
 const (
 	MaxMessage   = 64 << 10
 	MaxBytes     = 2 << 20 // of all messages of a queue, which must fit into what can be moved
 	MaxInterests = 1000
+	TTL          = time.Hour // without requests
 )
 
 // A Service is one server of queues.
@@ -43,9 +43,8 @@ type Service struct {
 
 // Join joins the namespace as one of its servers.
 func Join(ctx context.Context, as owner.Config, cfg Config) (*Service, error) {
-	cfg.TTL = cmp.Or(cfg.TTL, time.Hour)
 	cfg.Room = cmp.Or(cfg.Room, 1000)
-	queues, err := leasemap.Join(ctx, as, leasemap.Config[queue]{TTL: cfg.TTL})
+	queues, err := leasemap.Join(ctx, as, leasemap.Config[queue]{TTL: TTL})
 	if err != nil {
 		return nil, err
 	}
@@ -106,8 +105,7 @@ func (s *Service) enqueue(r *jsonhttp.Request) (any, error) {
 // is none. If the place is in another epoch of the queue, messages may have been lost: the
 // batch says so, and has all messages that there are.
 func (s *Service) receive(ctx context.Context, name string, at Place, wait time.Duration) (Batch, error) {
-	deadline := time.NewTimer(wait)
-	defer deadline.Stop()
+	deadline := time.After(wait)
 	for {
 		rung, forget := s.bells.wait(name)
 		b, err := s.look(ctx, name, at)
@@ -118,7 +116,7 @@ func (s *Service) receive(ctx context.Context, name string, at Place, wait time.
 		at.Epoch = b.Epoch
 		select {
 		case <-rung:
-		case <-deadline.C:
+		case <-deadline:
 			wait = 0
 		case <-ctx.Done():
 			forget()
@@ -161,4 +159,54 @@ func (s *Service) ack(ctx context.Context, name string, at Place) error {
 		}
 		return err
 	})
+}
+
+// bells wake devices that wait for messages.
+type bells struct {
+	mu      sync.Mutex
+	waiting map[string]*bell
+}
+
+type bell struct {
+	rung    chan struct{}
+	waiters int
+}
+
+// wait returns what is closed when the bell is rung; the caller says when it no longer
+// waits.
+func (b *bells) wait(name string) (rung <-chan struct{}, forget func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	one := b.waiting[name]
+	if one == nil {
+		one = &bell{rung: make(chan struct{})}
+		b.waiting[name] = one
+	}
+	one.waiters++
+	return one.rung, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if one.waiters--; one.waiters == 0 && b.waiting[name] == one {
+			delete(b.waiting, name)
+		}
+	}
+}
+
+// ring wakes the devices that wait for messages of some queues.
+func (b *bells) ring(names ...string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, name := range names {
+		if one := b.waiting[name]; one != nil {
+			close(one.rung)
+			delete(b.waiting, name)
+		}
+	}
+}
+
+func (b *bells) ringAll() {
+	b.mu.Lock()
+	names := slices.Collect(maps.Keys(b.waiting))
+	b.mu.Unlock()
+	b.ring(names...)
 }

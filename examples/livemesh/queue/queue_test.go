@@ -156,7 +156,7 @@ func TestFull(t *testing.T) {
 
 // A queue that nobody touches expires, and its device learns that it may have lost messages.
 func TestExpires(t *testing.T) {
-	alone(t, queue.Config{TTL: time.Hour}, func(t *testing.T, c *leaseholdtest.Cluster, asks *queue.Client) {
+	alone(t, queue.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, asks *queue.Client) {
 		opened := receive(t, asks, queue.Place{}, 0)
 		at := opened.Next(queue.Place{})
 		enqueue(t, asks, 1)

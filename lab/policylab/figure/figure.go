@@ -3,18 +3,20 @@
 package figure
 
 import (
+	"cmp"
 	"fmt"
 	"image/color"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
-	"gonum.org/v1/plot/vg/vgsvg"
+	_ "gonum.org/v1/plot/vg/vgimg" // draws PNG
+	_ "gonum.org/v1/plot/vg/vgsvg" // draws SVG
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/lab/policylab"
@@ -61,19 +63,11 @@ func Draw(to io.Writer, format Format, results []*policylab.Result, meanLoad flo
 	sameHeight(lower)
 	columns := max(len(upper), len(lower))
 	width, height := panelWidth*vg.Length(columns), 2*panelHeight
-	switch format {
-	case SVG:
-		c := vgsvg.New(width, height)
+	c, err := draw.NewFormattedCanvas(width, height, string(format))
+	if err == nil {
 		paint(draw.New(c), upper, lower)
-		return written(c.WriteTo(to))
-	default:
-		c := vgimg.PngCanvas{Canvas: vgimg.New(width, height)}
-		paint(draw.New(c), upper, lower)
-		return written(c.WriteTo(to))
+		_, err = c.WriteTo(to)
 	}
-}
-
-func written(_ int64, err error) error {
 	if err != nil {
 		return fmt.Errorf("writing the plot: %w", err)
 	}
@@ -164,4 +158,80 @@ func newLine(r *policylab.Result, value curve, c color.Color, width vg.Length) *
 		points = append(points, plotter.XY{X: float64(i) * r.Period.Minutes(), Y: y})
 	}
 	return &plotter.Line{XYs: points, LineStyle: draw.LineStyle{Color: c, Width: width}}
+}
+
+// heavy is how many times the mean a server must have at some time to be drawn:
+// in PRS those above 40 %, where the mean is 20 %.
+const heavy = 2
+
+// maxLines bounds the servers in a panel: beyond that, lines hide each other,
+// and files grow.
+const maxLines = 60
+
+// heavilyLoaded is figure 10 of PRS: the load of all servers that are heavily
+// loaded at any time, or of the heaviest if there are too many.
+func heavilyLoaded(r *policylab.Result, c color.Color, meanLoad float64) *plot.Plot {
+	limit := float32(heavy * meanLoad)
+	servers := heaviest(r.Loads, limit)
+	p := newPanel("", "load, %")
+	p.Title.Text = fmt.Sprintf("%s: servers above %.0f %%: %d at first, %d at last", r.Policy, 100*limit,
+		above(r.Loads[0], limit), above(r.Loads[len(r.Loads)-1], limit))
+	if all := len(servers); all > maxLines {
+		p.Title.Text += fmt.Sprintf("\n(the %d heaviest of %d)", maxLines, all)
+		servers = servers[:maxLines]
+	}
+	p.Add(newLine(r, func(int) float64 { return 100 * meanLoad }, color.Gray{0x80}, 1))
+	p.Y.Max = 100 * heavy * meanLoad
+	for _, server := range servers {
+		p.Add(newLine(r, func(period int) float64 { return percent(r.Loads[period], server) }, c, 0.5))
+	}
+	return p
+}
+
+// heaviest returns the servers that are above limit at any time, the heaviest
+// first.
+func heaviest(loads [][]float32, limit float32) (servers []int) {
+	peaks := make([]float32, len(loads[len(loads)-1]))
+	for _, busy := range loads {
+		for i, b := range busy {
+			peaks[i] = max(peaks[i], b)
+		}
+	}
+	for i, peak := range peaks {
+		if peak > limit {
+			servers = append(servers, i)
+		}
+	}
+	slices.SortStableFunc(servers, func(a, b int) int { return cmp.Compare(peaks[b], peaks[a]) })
+	return servers
+}
+
+func above(busy []float32, limit float32) int {
+	n := 0
+	for _, b := range busy {
+		if b > limit {
+			n++
+		}
+	}
+	return n
+}
+
+// percent is how busy a server is; one that has not joined yet is idle.
+func percent(busy []float32, server int) float64 {
+	if server >= len(busy) {
+		return 0
+	}
+	return 100 * float64(busy[server])
+}
+
+// sameHeight makes panels comparable. No server does more than 100 %: what is
+// beyond is left out, so that one hot key does not flatten all the rest.
+func sameHeight(panels []*plot.Plot) {
+	top := 0.0
+	for _, p := range panels {
+		top = max(top, p.Y.Max)
+	}
+	for _, p := range panels {
+		p.Y.Min, p.Y.Max = 0, min(1.05*top, 100)
+	}
 }
