@@ -4,6 +4,9 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/owner"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
 // An operation is what an application does under a lease: it checks, works for
@@ -72,4 +75,92 @@ func (o *ownerHost) finishOperation(op *operation) {
 		}
 	}
 	w.oracle.write(o, op, held)
+}
+
+// agentPromise is the longest time for which somebody relies on an answer.
+const agentPromise = 2 * time.Second
+
+// A reliance is somebody who was told by an owner what it holds, and for how long that
+// stays true: a process of its own, with the slowest clock that there may be.
+type reliance struct {
+	session leasehold.Session
+	leases  []leasehold.Lease
+	end     int64 // true time
+}
+
+// promises is what an owner has told others.
+type promises struct {
+	until   mono.Instant // on the owner's clock
+	relying []reliance
+	// dropped is what it no longer has, and has not said so: it is on its way to the
+	// next owner.
+	dropped []leasehold.Lease
+}
+
+// A settling is a number that the machine waits for, until nobody relies on older ones.
+type settling struct {
+	epoch  uint32
+	number uint64
+	until  mono.Instant
+}
+
+// promise answers somebody who asks what is held, and for how long.
+func (o *ownerHost) promise() {
+	w := o.world
+	now := o.clock.At(w.Now)
+	kept := min(agentPromise, o.view.Until.Sub(now)/2)
+	if !o.valid() || kept <= 0 || o.beyond {
+		return
+	}
+	o.promises.until = max(o.promises.until, now.Add(kept))
+	counted := int64(float64(kept) / float64(o.view.Drift)) // on the other's clock
+	o.promises.relying = append(o.promises.relying, reliance{
+		o.holder.Session, o.view.Leases, w.Now + counted*int64(engine.TrueRate)/int64(slowest),
+	})
+	w.Branches["owner: promised"]++
+}
+
+// settle tells the machine when promises are over.
+func (o *ownerHost) settle(s settling) {
+	w := o.world
+	if s.epoch != o.epoch {
+		return
+	}
+	now := o.clock.At(w.Now)
+	if now < s.until {
+		w.Branches["owner: held back for a promise"]++
+		w.Push(engine.Event{At: o.clock.When(s.until), From: engine.Nowhere, To: o.endpoint, What: s})
+		return
+	}
+	o.promises.dropped = nil
+	o.do(o.machine.Step(now, owner.Settled{Number: s.number}))
+}
+
+// checkReliance is I1 for those who rely on an answer: nobody else's check of a key
+// succeeds while somebody may act on it because of what the owner has told him. It does
+// not matter whether that owner still lives.
+func (o *oracle) checkReliance(a *ownerHost) {
+	if !o.world.cfg.Agents || !a.valid() || a.beyond {
+		return
+	}
+	for _, b := range o.world.owners {
+		if b.space != a.space || b.beyond || b.asleep {
+			continue
+		}
+		kept := b.promises.relying[:0]
+		for _, r := range b.promises.relying {
+			if r.end <= o.world.Now {
+				continue
+			}
+			kept = append(kept, r)
+			if r.session == a.holder.Session {
+				continue
+			}
+			o.checks[I1Exclusive]++
+			if la, lb, found := overlap(a.view.Leases, r.leases); found {
+				o.world.Violated(I1Exclusive, "%s (%v) checks %v while somebody relies on %v, which %s has told him", a.label, a.holder, la, lb, b.label)
+			}
+		}
+		b.promises.relying = kept
+	}
 }

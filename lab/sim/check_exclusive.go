@@ -1,6 +1,12 @@
 package sim
 
-import "github.com/leasehold-dev/leasehold"
+import (
+	"slices"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/owner"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+)
 
 // checkExclusive is I1: at any true instant at most one owner's check of a key
 // succeeds.
@@ -47,4 +53,54 @@ func overlap(a, b []leasehold.Lease) (la, lb leasehold.Lease, found bool) {
 		}
 	}
 	return la, lb, false
+}
+
+// checkGaps watches the leases that operations rely on: one that a new view does not have
+// has ended. One that was suspended and is renewed has not: no other owner acted on its
+// keys, which held checks.
+func (o *oracle) checkGaps(h *ownerHost, to *owner.View) {
+	for _, op := range h.ops {
+		if !keeps(to, op.key, op.lease.Generation) {
+			op.broken = true
+		}
+	}
+}
+
+// keeps reports whether an owner has a lease, even if it must not serve its keys
+// for a moment because they are about to move.
+func keeps(v *owner.View, key leasehold.Key, g leasehold.Generation) bool {
+	return slices.ContainsFunc(v.Kept, func(l leasehold.Lease) bool { return l.Generation == g && l.Range.Contains(key) })
+}
+
+// held is I3: an owner says that it has held a lease since it was checked.
+func (o *oracle) held(h *ownerHost, op *operation) {
+	o.checks[I3Held]++
+	if h.beyond {
+		return
+	}
+	if op.broken {
+		o.world.Violated(I3Held, "%s says that it held %v all along, but it had ended", h.label, op.lease)
+		return
+	}
+	// Where an owner's clock was ever broken, it may have been the one that took
+	// hold, and nothing is promised.
+	t := o.truth(h.space)
+	for i := len(t.taken) - 1; i >= 0 && t.taken[i].at > op.checked; i-- {
+		if k := t.taken[i]; k.session != h.holder.Session && k.r.Contains(op.key) && !o.world.nemesis.beyond {
+			o.world.Violated(I3Held, "%s says that it held %v all along, but session %s took hold of %v", h.label, op.lease, k.session.Short(), k.r)
+			return
+		}
+	}
+}
+
+// checkConfession looks at what an owner says it holds: it must say everything
+// that a check could still succeed on, or the leader gives it to others.
+func (o *oracle) checkConfession(h *ownerHost, r *protocol.LeaseRequest) {
+	o.checks[I1Exclusive]++
+	if h.clock.At(o.world.Now) >= h.view.Until {
+		return
+	}
+	if missing := protocol.Missing(h.view.Leases, r.Leases); len(missing) > 0 {
+		o.world.Violated(I1Exclusive, "%s does not say that it has %v, while its checks succeed", h.label, missing[0])
+	}
 }

@@ -1,3 +1,4 @@
+// Package policycmd is the subcommand "policy": it tries assignment policies on workloads.
 package policycmd
 
 import (
@@ -5,12 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/lab/policylab"
 	"github.com/leasehold-dev/leasehold/partition"
+	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
 	"github.com/leasehold-dev/leasehold/server/settings"
 )

@@ -1,10 +1,9 @@
+// Package simcmd has the subcommands of the simulators, and the benchmark of Flease.
 package simcmd
 
 import (
 	"errors"
 	"fmt"
-
-	"github.com/leasehold-dev/leasehold/server/cli"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/explore"
 	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
 	"github.com/leasehold-dev/leasehold/lab/sim/search"
+	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
