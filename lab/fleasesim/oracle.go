@@ -32,7 +32,7 @@ func (i Invariant) String() string { return invariantNames[i] }
 // An oracle sees all processes at once, on true time. Each of its checks has a
 // file of its own, check_*.go.
 type oracle struct {
-	world  *world
+	*world
 	checks [invariants]uint64
 	safe   bool // leases exclude each other
 	fenced bool // fences rise
@@ -63,16 +63,15 @@ func (o *oracle) init(w *world) {
 
 // noticed is a machine saying something.
 func (o *oracle) noticed(p *process, n *flease.Notice) {
-	w := o.world
-	w.notices[n.What]++
-	w.Mix(uint64(p.index)<<8|uint64(n.What), n.Fence^n.Lease.Fence)
-	if w.Traced() {
-		w.Printf("%s: %v %s %s", p.label, n.What, n.Name, w.details(n))
+	o.notices[n.What]++
+	o.Mix(uint64(p.index)<<8|uint64(n.What), n.Fence^n.Lease.Fence)
+	if o.Traced() {
+		o.Printf("%s: %v %s %s", p.label, n.What, n.Name, o.details(n))
 	}
 	if n.What == flease.EqualIDs || n.What == flease.GaveWay {
 		o.checkTwins(p, n)
 	}
-	r := w.resource(n.Name)
+	r := o.resource(n.Name)
 	if r == nil {
 		return
 	}
@@ -120,8 +119,8 @@ func (o *oracle) believed(p *process, r *resource, n *flease.Notice) {
 	if n.What == flease.Acquired {
 		o.checkKept(p, r)
 		o.checkRises(p, r, n.Lease.Fence)
-		s.since, s.given = o.world.Now, n.Lease.Fence-1
-		t.tenures = append(t.tenures, tenure{p, p.incarnation, n.Lease.Fence, o.world.Now})
+		s.since, s.given = o.Now, n.Lease.Fence-1
+		t.tenures = append(t.tenures, tenure{p, p.incarnation, n.Lease.Fence, o.Now})
 	} else {
 		o.checkSame(p, r, n.Lease.Fence)
 	}
@@ -133,7 +132,7 @@ func (o *oracle) believed(p *process, r *resource, n *flease.Notice) {
 // clockChanged is a clock having been set, which may end a belief or bring one
 // back.
 func (o *oracle) clockChanged(p *process) {
-	for _, r := range o.world.resources {
+	for _, r := range o.resources {
 		o.checkExclusive(p, r)
 	}
 }

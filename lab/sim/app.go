@@ -24,21 +24,20 @@ type operation struct {
 
 // operate starts an operation on some key, if it is ours.
 func (o *ownerHost) operate() {
-	w := o.world
-	key := leasehold.Key(w.Random.Uint64())
-	if w.Chance(2) {
-		key = fencedKey(w.Random.IntN(fencedKeys))
+	key := leasehold.Key(o.Random.Uint64())
+	if o.Chance(2) {
+		key = fencedKey(o.Random.IntN(fencedKeys))
 	}
-	lease, ok := o.view.Check(o.clock.At(w.Now), key)
+	lease, ok := o.view.Check(o.now(), key)
 	if !ok || len(o.ops) >= 8 {
 		return
 	}
-	op := &operation{epoch: o.epoch, key: key, lease: lease, checked: w.Now}
+	op := &operation{epoch: o.epoch, key: key, lease: lease, checked: o.Now}
 	if key == fencedKey(int(key>>60)) {
 		o.write(op)
 	}
 	o.ops = append(o.ops, op)
-	w.Later(w.nemesis.span(0, 6*time.Second), o.endpoint, 0, op)
+	o.Later(o.nemesis.span(0, 6*time.Second), o.endpoint, 0, op)
 }
 
 // write reads the state of a key and writes it anew. What was written under an
@@ -48,16 +47,15 @@ func (o *ownerHost) write(op *operation) {
 	if found.generation < op.lease.Generation {
 		found = record{}
 	}
-	o.world.oracle.read(o, op.key, found.version)
-	o.world.oracle.risen(o, op.key, found)
-	t := o.world.oracle.truth(o.space)
+	o.oracle.read(o, op.key, found.version)
+	o.oracle.risen(o, op.key, found)
+	t := o.oracle.truth(o.space)
 	t.version++
 	op.version = t.version
 	o.state[op.key] = record{op.version, op.lease.Generation, len(t.history)}
 }
 
 func (o *ownerHost) finishOperation(op *operation) {
-	w := o.world
 	if op.epoch != o.epoch {
 		return
 	}
@@ -67,14 +65,14 @@ func (o *ownerHost) finishOperation(op *operation) {
 			break
 		}
 	}
-	held := o.view.Held(o.clock.At(w.Now), op.key, op.lease.Generation)
+	held := o.view.Held(o.now(), op.key, op.lease.Generation)
 	if held {
-		w.oracle.held(o, op)
+		o.oracle.held(o, op)
 		if op.version > 0 {
-			w.oracle.acknowledged(o, op)
+			o.oracle.acknowledged(o, op)
 		}
 	}
-	w.oracle.write(o, op, held)
+	o.oracle.write(o, op, held)
 }
 
 // agentPromise is the longest time for which somebody relies on an answer.
@@ -106,8 +104,7 @@ type settling struct {
 
 // promise answers somebody who asks what is held, and for how long.
 func (o *ownerHost) promise() {
-	w := o.world
-	now := o.clock.At(w.Now)
+	now := o.now()
 	kept := min(agentPromise, o.view.Until.Sub(now)/2)
 	if !o.valid() || kept <= 0 || o.beyond {
 		return
@@ -115,21 +112,20 @@ func (o *ownerHost) promise() {
 	o.promises.until = max(o.promises.until, now.Add(kept))
 	counted := int64(float64(kept) / float64(o.view.Drift)) // on the other's clock
 	o.promises.relying = append(o.promises.relying, reliance{
-		o.holder.Session, o.view.Leases, w.Now + counted*int64(engine.TrueRate)/int64(slowest),
+		o.holder.Session, o.view.Leases, o.Now + counted*int64(engine.TrueRate)/int64(slowest),
 	})
-	w.Branches["owner: promised"]++
+	o.Branches["owner: promised"]++
 }
 
 // settle tells the machine when promises are over.
 func (o *ownerHost) settle(s settling) {
-	w := o.world
 	if s.epoch != o.epoch {
 		return
 	}
-	now := o.clock.At(w.Now)
+	now := o.now()
 	if now < s.until {
-		w.Branches["owner: held back for a promise"]++
-		w.Push(engine.Event{At: o.clock.When(s.until), From: engine.Nowhere, To: o.endpoint, What: s})
+		o.Branches["owner: held back for a promise"]++
+		o.Push(engine.Event{At: o.clock.When(s.until), From: engine.Nowhere, To: o.endpoint, What: s})
 		return
 	}
 	o.promises.dropped = nil
@@ -140,16 +136,16 @@ func (o *ownerHost) settle(s settling) {
 // succeeds while somebody may act on it because of what the owner has told him. It does
 // not matter whether that owner still lives.
 func (o *oracle) checkReliance(a *ownerHost) {
-	if !o.world.cfg.Agents || !a.valid() || a.beyond {
+	if !o.cfg.Agents || !a.valid() || a.beyond {
 		return
 	}
-	for _, b := range o.world.owners {
+	for _, b := range o.owners {
 		if b.space != a.space || b.beyond || b.asleep {
 			continue
 		}
 		kept := b.promises.relying[:0]
 		for _, r := range b.promises.relying {
-			if r.end <= o.world.Now {
+			if r.end <= o.Now {
 				continue
 			}
 			kept = append(kept, r)
@@ -158,7 +154,7 @@ func (o *oracle) checkReliance(a *ownerHost) {
 			}
 			o.checks[I1Exclusive]++
 			if la, lb, found := overlap(a.view.Leases, r.leases); found {
-				o.world.Violated(I1Exclusive, "%s (%v) checks %v while somebody relies on %v, which %s has told him", a.label, a.holder, la, lb, b.label)
+				o.Violated(I1Exclusive, "%s (%v) checks %v while somebody relies on %v, which %s has told him", a.label, a.holder, la, lb, b.label)
 			}
 		}
 		b.promises.relying = kept

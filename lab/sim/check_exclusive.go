@@ -19,14 +19,14 @@ func (o *oracle) checkExclusive(a *ownerHost) {
 		return
 	}
 	o.checks[I1Exclusive]++
-	for _, b := range o.world.owners {
+	for _, b := range o.owners {
 		// An owner whose clock breaks the bound is beyond our promise; I9
 		// speaks of it.
 		if b == a || b.space != a.space || b.beyond || !b.valid() {
 			continue
 		}
 		if la, lb, found := overlap(a.view.Leases, b.view.Leases); found {
-			o.world.Violated(I1Exclusive, "%s (%v) checks %v while %s (%v) checks %v", a.label, a.holder, la, b.label, b.holder, lb)
+			o.Violated(I1Exclusive, "%s (%v) checks %v while %s (%v) checks %v", a.label, a.holder, la, b.label, b.holder, lb)
 			return
 		}
 	}
@@ -35,8 +35,8 @@ func (o *oracle) checkExclusive(a *ownerHost) {
 // checkQuarantine is what is left of I1 for an owner whose clock breaks the
 // bound: once it has found that out, it holds nothing until it may try again.
 func (o *oracle) checkQuarantine(h *ownerHost) {
-	if len(h.view.Leases) > 0 && h.machine.Quarantined(h.clock.At(o.world.Now)) {
-		o.world.Violated(I1Exclusive, "%s holds %v, although it knows that its clock is too slow", h.label, h.view.Leases[0])
+	if len(h.view.Leases) > 0 && h.machine.Quarantined(h.now()) {
+		o.Violated(I1Exclusive, "%s holds %v, although it knows that its clock is too slow", h.label, h.view.Leases[0])
 	}
 }
 
@@ -79,15 +79,15 @@ func (o *oracle) held(h *ownerHost, op *operation) {
 		return
 	}
 	if op.broken {
-		o.world.Violated(I3Held, "%s says that it held %v all along, but it had ended", h.label, op.lease)
+		o.Violated(I3Held, "%s says that it held %v all along, but it had ended", h.label, op.lease)
 		return
 	}
 	// Where an owner's clock was ever broken, it may have been the one that took
 	// hold, and nothing is promised.
 	t := o.truth(h.space)
 	for i := len(t.taken) - 1; i >= 0 && t.taken[i].at > op.checked; i-- {
-		if k := t.taken[i]; k.session != h.holder.Session && k.r.Contains(op.key) && !o.world.nemesis.beyond {
-			o.world.Violated(I3Held, "%s says that it held %v all along, but session %s took hold of %v", h.label, op.lease, k.session.Short(), k.r)
+		if k := t.taken[i]; k.session != h.holder.Session && k.r.Contains(op.key) && !o.nemesis.beyond {
+			o.Violated(I3Held, "%s says that it held %v all along, but session %s took hold of %v", h.label, op.lease, k.session.Short(), k.r)
 			return
 		}
 	}
@@ -97,10 +97,10 @@ func (o *oracle) held(h *ownerHost, op *operation) {
 // that a check could still succeed on, or the leader gives it to others.
 func (o *oracle) checkConfession(h *ownerHost, r *protocol.LeaseRequest) {
 	o.checks[I1Exclusive]++
-	if h.clock.At(o.world.Now) >= h.view.Until {
+	if h.now() >= h.view.Until {
 		return
 	}
 	if missing := protocol.Missing(h.view.Leases, r.Leases); len(missing) > 0 {
-		o.world.Violated(I1Exclusive, "%s does not say that it has %v, while its checks succeed", h.label, missing[0])
+		o.Violated(I1Exclusive, "%s does not say that it has %v, while its checks succeed", h.label, missing[0])
 	}
 }

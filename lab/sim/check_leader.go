@@ -15,14 +15,13 @@ import (
 // at most one manager has the authority to act. It is enough to look when a
 // manager's authority begins or is extended; otherwise it only ends.
 func (o *oracle) checkOneLeader(m *managerHost) {
-	w := o.world
-	if !m.node.Leads(m.clock.At(w.Now)) {
+	if !m.node.Leads(m.now()) {
 		return // it was elected so long ago that it may not act yet
 	}
 	o.checks[OneLeader]++
-	for _, other := range w.managers {
-		if other != m && other.alive && !other.asleep && other.node.Leads(other.clock.At(w.Now)) {
-			o.world.Violated(OneLeader, "%s acts as leader while %s does", m.label, other.label)
+	for _, other := range o.managers {
+		if other != m && other.alive && !other.asleep && other.node.Leads(other.now()) {
+			o.Violated(OneLeader, "%s acts as leader while %s does", m.label, other.label)
 		}
 	}
 }
@@ -57,48 +56,48 @@ const limpTick = 250 * time.Millisecond
 
 // watchOverLimping looks now and again.
 func (o *oracle) watchOverLimping() {
-	if o.world.cfg.Diskless {
+	if o.cfg.Diskless {
 		return
 	}
 	o.checkNoLimping()
-	o.world.Later(limpTick, engine.Nowhere, 0, o.watchOverLimping)
+	o.Later(limpTick, engine.Nowhere, 0, o.watchOverLimping)
 }
 
 // authorized is a manager having got authority, or more of it.
 func (o *oracle) authorized(m *managerHost) {
-	if m.node.Leads(m.clock.At(o.world.Now)) {
-		o.limping.authority = o.world.Now
+	if m.node.Leads(m.now()) {
+		o.limping.authority = o.Now
 	}
 }
 
 func (o *oracle) checkNoLimping() {
-	w, l := o.world, &o.limping
-	s := w.store
-	if s.down || s.slow > 0 || s.unknown > 0 || s.stale || w.nemesis.starving || s.era != l.era {
-		l.trouble, l.era = w.Now+int64(storeWait), s.era
+	l := &o.limping
+	s := o.store
+	if s.down || s.slow > 0 || s.unknown > 0 || s.stale || o.nemesis.starving || s.era != l.era {
+		l.trouble, l.era = o.Now+int64(storeWait), s.era
 	}
-	if slow := slices.DeleteFunc(slices.Clone(w.managers), func(m *managerHost) bool { return m.lag.shape == noLag }); len(slow) > 1 {
-		l.trouble = max(l.trouble, w.Now+int64(lagPatience))
+	if slow := slices.DeleteFunc(slices.Clone(o.managers), func(m *managerHost) bool { return m.lag.shape == noLag }); len(slow) > 1 {
+		l.trouble = max(l.trouble, o.Now+int64(lagPatience))
 	}
-	for _, m := range w.managers {
+	for _, m := range o.managers {
 		running := m.alive && m.stopped == 0
-		if running && m.node.Leads(m.clock.At(w.Now)) {
-			l.authority = w.Now
+		if running && m.node.Leads(m.now()) {
+			l.authority = o.Now
 		}
 		switch {
 		case !running || m.resigning:
-			m.unwell = w.Now
+			m.unwell = o.Now
 		case m.storeCut:
-			m.unwell = max(m.unwell, w.Now+int64(storeWait))
+			m.unwell = max(m.unwell, o.Now+int64(storeWait))
 		case m.lag.shape != noLag:
-			m.unwell = max(m.unwell, w.Now+int64(lagPatience))
+			m.unwell = max(m.unwell, o.Now+int64(lagPatience))
 		}
 	}
-	for _, m := range w.managers {
+	for _, m := range o.managers {
 		o.checks[NoLimping]++
 		since := max(l.authority, l.trouble, m.unwell)
-		if time.Duration(w.Now-since) > o.bound() {
-			o.world.Violated(NoLimping, "no manager has had authority for %v, although %s is well and has been for %v", time.Duration(w.Now-l.authority), m.label, time.Duration(w.Now-m.unwell))
+		if time.Duration(o.Now-since) > o.bound() {
+			o.Violated(NoLimping, "no manager has had authority for %v, although %s is well and has been for %v", time.Duration(o.Now-l.authority), m.label, time.Duration(o.Now-m.unwell))
 		}
 	}
 }
@@ -113,32 +112,32 @@ type renewal struct {
 func (m *managerHost) sends(s byrecord.Swap) {
 	id := renewal{s.New.Term, s.New.Beat}
 	if _, again := m.sent[id]; !again {
-		m.sent[id] = m.clock.At(m.world.Now)
+		m.sent[id] = m.now()
 	}
 }
 
 // checkWatched looks at a manager that has just handled what a watch has shown it.
 func (o *oracle) checkWatched(m *managerHost, r storage.Record) {
-	now := m.clock.At(o.world.Now)
+	now := m.now()
 	sent, ours := m.sent[renewal{r.Term, r.Beat}]
 	if !ours || r.Leader != m.id || r.Resigned || m.node.Term() != r.Term || now >= sent.Add(simTTL) {
 		return
 	}
 	o.checks[NoLimping]++
 	if !m.node.Leads(now) {
-		o.world.Violated(NoLimping, "%s does not act as leader, although it has seen its record of term %d, beat %d, which it sent %v ago", m.label, r.Term, r.Beat, now.Sub(sent))
+		o.Violated(NoLimping, "%s does not act as leader, although it has seen its record of term %d, beat %d, which it sent %v ago", m.label, r.Term, r.Beat, now.Sub(sent))
 	}
 }
 
 // resignations follows the leader record: who has resigned, and is not being shut down, limped, and stands back
 // until there is another leader.
 func (o *oracle) resignations(r storage.Record) {
-	for _, m := range o.world.managers {
+	for _, m := range o.managers {
 		switch {
 		case m.session != r.Session:
 			m.limped = 0
 		case r.Resigned && !m.resigning:
-			m.limped = o.world.Now
+			m.limped = o.Now
 		}
 	}
 }
@@ -149,8 +148,8 @@ func (o *oracle) checkStoodBack(m *managerHost) {
 		return
 	}
 	o.checks[NoLimping]++
-	if d := time.Duration(o.world.Now - m.limped); d < simTTL {
-		o.world.Violated(NoLimping, "%s leads again %v after it has resigned because it limped", m.label, d)
+	if d := time.Duration(o.Now - m.limped); d < simTTL {
+		o.Violated(NoLimping, "%s leads again %v after it has resigned because it limped", m.label, d)
 	}
 }
 

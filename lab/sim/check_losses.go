@@ -14,7 +14,7 @@ import (
 // the table of that LSN.
 func (o *oracle) checkFollows(l *lookupHost, t *table.Table) {
 	if l.watch.known && t.LSN() < l.watch.lsn {
-		o.world.Violated(I5Tables, "%s goes back from lsn %d to %d", l.label, l.watch.lsn, t.LSN())
+		o.Violated(I5Tables, "%s goes back from lsn %d to %d", l.label, l.watch.lsn, t.LSN())
 		return
 	}
 	o.checkTable(l.host, l.space, t)
@@ -27,11 +27,11 @@ func (o *oracle) checkTable(h *host, s *space, t *table.Table) {
 	truth := o.truth(s)
 	version, known := truth.at[t.LSN()]
 	if !known {
-		o.world.Violated(I5Tables, "%s is at lsn %d of %s, which was never committed", h.label, t.LSN(), s.name)
+		o.Violated(I5Tables, "%s is at lsn %d of %s, which was never committed", h.label, t.LSN(), s.name)
 		return
 	}
 	if hashTable(t) != version.hash {
-		o.world.Violated(I5Tables, "%s has another table of %s at lsn %d than was committed", h.label, s.name, t.LSN())
+		o.Violated(I5Tables, "%s has another table of %s at lsn %d than was committed", h.label, s.name, t.LSN())
 	}
 }
 
@@ -74,33 +74,33 @@ func (o *oracle) lookupStepped(l *lookupHost, step *lookupStep) {
 		switch {
 		case loss.Cause != leasehold.CauseContact:
 			reported = append(reported, loss)
-		case !o.world.conservative():
-			o.world.Violated(I4Losses, "%s reports the loss of %v because it has no contact", l.label, loss.Range)
+		case !o.conservative():
+			o.Violated(I4Losses, "%s reports the loss of %v because it has no contact", l.label, loss.Range)
 		default:
-			l.watch.reportedAll = o.world.Now
+			l.watch.reportedAll = o.Now
 		}
 	}
 	for _, lost := range step.contacts {
 		if lost == l.watch.contactLost {
-			o.world.Violated(I4Losses, "%s says twice that contact is lost, or restored: %v", l.label, step.contacts)
+			o.Violated(I4Losses, "%s says twice that contact is lost, or restored: %v", l.label, step.contacts)
 		}
 		l.watch.contactLost = lost
 	}
 	if step.table != nil {
 		o.checkFollows(l, step.table)
-		if l.watch.known && o.world.Failed == nil {
+		if l.watch.known && o.Failed == nil {
 			o.checkReported(l, step, reported)
 		}
 		if !l.watch.known {
-			l.watch.known, l.watch.since = true, o.world.Now
+			l.watch.known, l.watch.since = true, o.Now
 		}
 		o.checkResumed(l, step.table)
 		l.watch.lsn, l.watch.table = step.table.LSN(), step.table
-		if o.world.Failed != nil {
+		if o.Failed != nil {
 			return
 		}
 	} else if len(reported) > 0 {
-		o.world.Violated(I4Losses, "%s reports %v out of nowhere", l.label, reported[0])
+		o.Violated(I4Losses, "%s reports %v out of nowhere", l.label, reported[0])
 	}
 	o.checkReportedInTime(l)
 }
@@ -125,7 +125,7 @@ func (o *oracle) checkReported(l *lookupHost, step *lookupStep, reported []lease
 		r = r.Union(keyrange.NewSet(forsaken(l.watch.table, step.table)...))
 	}
 	if silent := r.Subtract(s); len(silent) > 0 && !o.gullible() {
-		o.world.Violated(I4Losses, "%s went from lsn %d to %d and did not report the loss of %v", l.label, from, to, silent)
+		o.Violated(I4Losses, "%s went from lsn %d to %d and did not report the loss of %v", l.label, from, to, silent)
 	}
 	if len(s.Subtract(r)) == 0 {
 		return
@@ -134,14 +134,14 @@ func (o *oracle) checkReported(l *lookupHost, step *lookupStep, reported []lease
 		r = t.suspect(from, to)
 	}
 	if invented := s.Subtract(r); len(invented) > 0 {
-		o.world.Violated(I4Losses, "%s went from lsn %d to %d and reported the loss of %v, which was not lost", l.label, from, to, invented)
+		o.Violated(I4Losses, "%s went from lsn %d to %d and reported the loss of %v, which was not lost", l.label, from, to, invented)
 	}
 }
 
 // gullible: where there is no store, or an old one, owners are asked what they have. One whose
 // clock is too slow may name what was given up long ago.
 func (o *oracle) gullible() bool {
-	return (o.world.cfg.Diskless || o.world.store.era > 0) && o.world.nemesis.beyond
+	return (o.cfg.Diskless || o.store.era > 0) && o.nemesis.beyond
 }
 
 // lost is what changes from one LSN to another have recorded as lost, but for those that a
@@ -224,11 +224,11 @@ func (o *oracle) checkResumed(l *lookupHost, now *table.Table) {
 	}
 	s, r := keyrange.NewSet(said...), t.lost(l.bookmark, now.LSN())
 	if silent := r.Subtract(s); len(silent) > 0 && !o.gullible() {
-		o.world.Violated(I4Losses, "a caller that resumes from lsn %d does not get the loss of %v from %s at lsn %d", l.bookmark, silent, l.label, now.LSN())
+		o.Violated(I4Losses, "a caller that resumes from lsn %d does not get the loss of %v from %s at lsn %d", l.bookmark, silent, l.label, now.LSN())
 	}
 	if len(s.Subtract(r)) > 0 {
 		if invented := s.Subtract(t.suspect(l.bookmark, now.LSN())); len(invented) > 0 {
-			o.world.Violated(I4Losses, "a caller that resumes from lsn %d gets the loss of %v, which was not lost, from %s at lsn %d", l.bookmark, invented, l.label, now.LSN())
+			o.Violated(I4Losses, "a caller that resumes from lsn %d gets the loss of %v, which was not lost, from %s at lsn %d", l.bookmark, invented, l.label, now.LSN())
 		}
 	}
 	if now.LSN()%4 == 0 {
@@ -241,14 +241,14 @@ func (o *oracle) checkResumed(l *lookupHost, now *table.Table) {
 // its own clock, and the timer that tells it so has fired.
 func (o *oracle) overdue(l *lookupHost, since int64) bool {
 	late := 4 * lateTimers
-	if o.world.Faults["starve"] > 0 {
+	if o.Faults["starve"] > 0 {
 		late += starvedTimers
 	}
 	if since >= l.clock.Since() {
-		return l.clock.At(o.world.Now).Sub(l.clock.At(since)) > simStale+late
+		return l.now().Sub(l.clock.At(since)) > simStale+late
 	}
 	// Its clock has changed its rate since: then what the slowest would show.
-	return time.Duration(o.world.Now-since) > simStale*time.Duration(engine.TrueRate)/time.Duration(slowest)+late
+	return time.Duration(o.Now-since) > simStale*time.Duration(engine.TrueRate)/time.Duration(slowest)+late
 }
 
 // checkReportedInTime is I4, second half: while there is a loss that a lookup does not
@@ -271,11 +271,11 @@ func (o *oracle) checkReportedInTime(l *lookupHost) {
 		}
 		since := max(h.at, l.watch.since)
 		aware := l.watch.contactLost
-		if o.world.conservative() {
+		if o.conservative() {
 			aware = l.watch.reportedAll >= since
 		}
 		if !aware && o.overdue(l, since) {
-			o.world.Violated(I4Losses, "%s has not reported the loss of lsn %d for %v, nor that it has no contact", l.label, h.LSN, time.Duration(o.world.Now-since))
+			o.Violated(I4Losses, "%s has not reported the loss of lsn %d for %v, nor that it has no contact", l.label, h.LSN, time.Duration(o.Now-since))
 		}
 		return
 	}

@@ -84,10 +84,10 @@ func onManager(hit func(*nemesis, *managerHost) bool) func(*nemesis) bool {
 // onLookup hits a random lookup, if it runs.
 func onLookup(hit func(*nemesis, *lookupHost) bool) func(*nemesis) bool {
 	return func(n *nemesis) bool {
-		if len(n.world.lookups) == 0 {
+		if len(n.lookups) == 0 {
 			return false
 		}
-		l := n.world.lookups[n.world.Random.IntN(len(n.world.lookups))]
+		l := n.lookups[n.Random.IntN(len(n.lookups))]
 		return l.runs() && hit(n, l)
 	}
 }
@@ -111,7 +111,7 @@ func forNetwork(worsen func(*nemesis, time.Duration) bool) func(*nemesis) bool {
 
 // withStore is for faults that need a store.
 func withStore(hit func(*nemesis) bool) func(*nemesis) bool {
-	return func(n *nemesis) bool { return !n.world.cfg.Diskless && hit(n) }
+	return func(n *nemesis) bool { return !n.cfg.Diskless && hit(n) }
 }
 
 // forStore makes the store worse for a while.
@@ -135,21 +135,20 @@ func forWhile(of func(*nemesis) *bool) func(*nemesis) bool {
 
 func (n *nemesis) crashOwner(o *ownerHost) bool {
 	n.tell("%s", o.label)
-	n.world.kill(o.host)
+	o.kill()
 	n.ownerBack(o)
 	return true
 }
 
 func (n *nemesis) leave(o *ownerHost) bool {
-	w := n.world
 	n.tell("%s", o.label)
 	switch {
-	case w.cfg.Graceful:
+	case n.cfg.Graceful:
 		return n.partGracefully(o)
-	case w.Chance(2) && !o.parting:
+	case n.Chance(2) && !o.parting:
 		o.parting = true
 		o.handle(owner.Part{})
-		w.Later(n.span(time.Second, 20*time.Second), o.endpoint, 0, weary{o.epoch})
+		n.Later(n.span(time.Second, 20*time.Second), o.endpoint, 0, weary{o.epoch})
 	default:
 		o.leaving = true
 		o.handle(owner.Leave{})
@@ -159,11 +158,11 @@ func (n *nemesis) leave(o *ownerHost) bool {
 
 // twin starts a process under the name of another one that lives.
 func (n *nemesis) twin() bool {
-	w, o := n.world, n.anyOwner()
-	for _, other := range w.owners {
+	o := n.anyOwner()
+	for _, other := range n.owners {
 		if other != o && other.space == o.space && other.alive && other.holder.Owner != holderName(o) {
 			n.tell("%s as %s of %s", o.label, other.holder.Owner, other.label)
-			w.kill(o.host)
+			o.kill()
 			o.boot(other.holder.Owner)
 			return true
 		}
@@ -172,19 +171,17 @@ func (n *nemesis) twin() bool {
 }
 
 func (n *nemesis) slowBeyond(o *ownerHost) bool {
-	w := n.world
-	if w.cfg.EqualClocks {
+	if n.cfg.EqualClocks {
 		return false
 	}
 	o.beyond, n.beyond = true, true
-	n.setRate(o.host, engine.Rate(400_000+w.Random.Int64N(400_000)))
+	n.setRate(o.host, engine.Rate(400_000+n.Random.Int64N(400_000)))
 	return true
 }
 
 func (n *nemesis) changeRate() bool {
-	w := n.world
 	h := n.anyHost()
-	if !h.alive || h.asleep || w.cfg.EqualClocks || n.isBeyond(h) {
+	if !h.alive || h.asleep || n.cfg.EqualClocks || n.isBeyond(h) {
 		return false
 	}
 	n.setRate(h, n.drawRate())
@@ -193,7 +190,7 @@ func (n *nemesis) changeRate() bool {
 
 func (n *nemesis) crash(m *managerHost) bool {
 	n.tell("%s", m.label)
-	n.world.kill(m.host)
+	m.kill()
 	n.hangUp(m)
 	n.bootLater(m.host, m.boot)
 	return true
@@ -208,7 +205,7 @@ func (n *nemesis) resign(m *managerHost) bool {
 
 func (n *nemesis) crashLookup(l *lookupHost) bool {
 	n.tell("%s", l.label)
-	n.world.kill(l.host)
+	l.kill()
 	n.bootLater(l.host, l.boot)
 	return true
 }
@@ -219,7 +216,7 @@ func cutLink(both bool) func(*nemesis, time.Duration) bool {
 		if a == b {
 			return false
 		}
-		if n.world.Chance(2) {
+		if n.Chance(2) {
 			a, b = b, a
 		}
 		n.cutFor(d, a, b)
@@ -231,8 +228,8 @@ func cutLink(both bool) func(*nemesis, time.Duration) bool {
 }
 
 func (n *nemesis) isolate(d time.Duration) bool {
-	h, way := n.anyHost(), n.world.Random.IntN(3)
-	for _, other := range n.world.hosts {
+	h, way := n.anyHost(), n.Random.IntN(3)
+	for _, other := range n.hosts {
 		if other != h && way != 0 {
 			n.cutFor(d, h, other)
 		}
@@ -252,19 +249,19 @@ func (n *nemesis) worsen(d time.Duration, what *int, to int) bool {
 }
 
 func (n *nemesis) lose(d time.Duration) bool {
-	return n.worsen(d, &n.world.Net.Loss, []int{1, 5, 20, 50}[n.world.Random.IntN(4)])
+	return n.worsen(d, &n.Net.Loss, []int{1, 5, 20, 50}[n.Random.IntN(4)])
 }
 
 func (n *nemesis) duplicate(d time.Duration) bool {
-	return n.worsen(d, &n.world.Net.Duplicate, 5+n.world.Random.IntN(50))
+	return n.worsen(d, &n.Net.Duplicate, 5+n.Random.IntN(50))
 }
 
 func (n *nemesis) misroute(d time.Duration) bool {
-	return n.worsen(d, &n.misrouted, 1+n.world.Random.IntN(30))
+	return n.worsen(d, &n.misrouted, 1+n.Random.IntN(30))
 }
 
 func (n *nemesis) delay(d time.Duration) bool {
-	net := &n.world.Net
+	net := &n.Net
 	net.Delay = n.span(10*time.Millisecond, 4*time.Second)
 	n.tell("of up to %v for %v", net.Delay, d)
 	n.after(d, func() { net.Delay = 0 })
@@ -272,28 +269,28 @@ func (n *nemesis) delay(d time.Duration) bool {
 }
 
 func (n *nemesis) cutFor(d time.Duration, from, to *host) {
-	cuts := n.world.Net.Cuts(from.endpoint, to.endpoint)
+	cuts := n.Net.Cuts(from.endpoint, to.endpoint)
 	n.tell("%s -> %s for %v", from.label, to.label, d)
 	*cuts = 1
 	n.after(d, func() { *cuts = 0 })
 }
 
 func (n *nemesis) slowStore(d time.Duration) {
-	s := n.world.store
+	s := n.store
 	s.slow = n.span(50*time.Millisecond, 30*time.Second)
 	n.tell("by up to %v", s.slow)
 	n.after(d, func() { s.slow = 0 })
 }
 
 func (n *nemesis) loseAnswers(d time.Duration) {
-	s := n.world.store
-	s.unknown = 10 + n.world.Random.IntN(80)
+	s := n.store
+	s.unknown = 10 + n.Random.IntN(80)
 	n.after(d, func() { s.unknown = 0 })
 }
 
 func (n *nemesis) stopStore(d time.Duration) {
-	n.world.store.down = true
-	n.after(d, n.world.store.up)
+	n.store.down = true
+	n.after(d, n.store.up)
 }
 
 func (n *nemesis) cutStore(d time.Duration) {
@@ -304,7 +301,7 @@ func (n *nemesis) cutStore(d time.Duration) {
 }
 
 func (n *nemesis) staleStore(d time.Duration) {
-	s := n.world.store
+	s := n.store
 	s.stale = true
 	n.after(d, func() { s.stale = false })
 }

@@ -15,7 +15,6 @@ import (
 // A lookupHost runs lookups of one namespace.
 type lookupHost struct {
 	*host
-	world   *world
 	space   *space
 	index   int
 	machine *lookup.Machine
@@ -25,7 +24,7 @@ type lookupHost struct {
 }
 
 func (w *world) addLookup(i int, s *space) {
-	l := &lookupHost{host: w.addHost(fmt.Sprintf("lookup%d", i)), world: w, space: s, index: i}
+	l := &lookupHost{host: w.addHost(fmt.Sprintf("lookup%d", i)), space: s, index: i}
 	l.deliver = l.handle
 	w.lookups = append(w.lookups, l)
 }
@@ -38,11 +37,10 @@ const (
 )
 
 func (l *lookupHost) boot() {
-	w := l.world
-	now := w.start(l.host)
+	now := l.start()
 	l.machine = engine.Must(lookup.New(now, lookup.Config{
-		Namespace: l.space.name, ID: uint64(l.index), Poll: simPoll, Stale: simStale, Rand: w.NewRand(), Beats: w.beats(now),
-		ConservativeRecovery: w.conservative(),
+		Namespace: l.space.name, ID: uint64(l.index), Poll: simPoll, Stale: simStale, Rand: l.NewRand(), Beats: l.beats(now),
+		ConservativeRecovery: l.conservative(),
 	}))
 	l.watch = lookupWatch{}
 	l.do(l.machine.Advance(now))
@@ -52,7 +50,7 @@ func (l *lookupHost) boot() {
 func (w *world) conservative() bool { return w.Seed/8%2 == 1 }
 
 func (l *lookupHost) handle(what any) {
-	now := l.clock.At(l.world.Now)
+	now := l.now()
 	switch what := what.(type) {
 	case nil:
 		l.do(l.machine.Advance(now))
@@ -70,12 +68,11 @@ func (l *lookupHost) handle(what any) {
 }
 
 func (l *lookupHost) do(actions []lookup.Action, wake mono.Instant) {
-	w := l.world
 	step := lookupStep{}
 	for _, a := range actions {
 		switch a := a.(type) {
 		case lookup.Send:
-			w.toManagers(l.host, a.To, a.Request)
+			l.toManagers(l.host, a.To, a.Request)
 		case lookup.Publish:
 			step.table = a.Table
 		case lookup.Losses:
@@ -84,12 +81,12 @@ func (l *lookupHost) do(actions []lookup.Action, wake mono.Instant) {
 			step.contacts = append(step.contacts, a.Lost)
 		case lookup.Note:
 			step.snapshot = step.snapshot || a.What == lookup.NoteSnapshot
-			w.notes.lookups[a.What]++
-			w.Printf("%s notes %v (%d, %d)", l.label, a.What, a.Have, a.Want)
+			l.notes.lookups[a.What]++
+			l.Printf("%s notes %v (%d, %d)", l.label, a.What, a.Have, a.Want)
 		}
 	}
-	w.arm(l.host, wake)
-	w.oracle.lookupStepped(l, &step)
+	l.arm(wake)
+	l.oracle.lookupStepped(l, &step)
 }
 
 // Managers that follow each other: a standby asks the leader on behalf of its
@@ -123,22 +120,21 @@ type followed struct {
 // handleFollow is a question of another manager.
 func (m *managerHost) handleFollow(now mono.Instant, f followRequest) {
 	asked := *f.request
-	asked.Lookup = uint64(len(m.world.lookups) + f.from)
+	asked.Lookup = uint64(len(m.lookups) + f.from)
 	m.followers[f.from] = followed{f.epoch, f.request.Namespace}
-	m.heard[asked.Lookup] = m.world.Now
+	m.heard[asked.Lookup] = m.Now
 	m.do(m.node.Step(now, managerproc.Lookup{LookupRequest: &asked}))
 }
 
 // answer sends something to a lookup, or to a standby that follows us.
 func (m *managerHost) answer(to uint64, what any) {
-	w := m.world
-	lookups := uint64(len(w.lookups))
+	lookups := uint64(len(m.lookups))
 	switch {
 	case to < lookups:
-		w.send(m.endpoint, w.lookups[to].endpoint, what)
-	case to < lookups+uint64(len(w.managers)):
+		m.send(m.endpoint, m.lookups[to].endpoint, what)
+	case to < lookups+uint64(len(m.managers)):
 		i := to - lookups
-		reply := followReply{to: w.managers[i], epoch: m.followers[i].epoch, ns: m.followers[i].ns}
+		reply := followReply{to: m.managers[i], epoch: m.followers[i].epoch, ns: m.followers[i].ns}
 		switch what := what.(type) {
 		case *protocol.LookupReply:
 			reply.ns, reply.event = what.Namespace, lookup.Reply{LookupReply: what}
@@ -147,7 +143,7 @@ func (m *managerHost) answer(to uint64, what any) {
 		case refused:
 			reply.event = lookup.Refused{Kind: what.kind}
 		}
-		w.send(m.endpoint, w.managers[i].endpoint, reply)
+		m.send(m.endpoint, m.managers[i].endpoint, reply)
 	}
 }
 
@@ -157,7 +153,7 @@ func (m *managerHost) broadcast(ns leasehold.Namespace, reply *protocol.LookupRe
 		if heard == 0 {
 			continue
 		}
-		if i >= len(m.world.lookups) || m.world.lookups[i].space.name == ns {
+		if i >= len(m.lookups) || m.lookups[i].space.name == ns {
 			m.answer(uint64(i), reply)
 		}
 	}

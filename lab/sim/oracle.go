@@ -41,9 +41,9 @@ func (i Invariant) String() string { return invariantNames[i] }
 // An oracle sees the whole world at true time. Each of its checks has a file
 // of its own, check_*.go; this one is what they share.
 type oracle struct {
-	world  *world
+	*world
 	checks [invariants]uint64
-	spaces []*truth
+	truths []*truth
 
 	limping limping
 	// catalogs are, where there is no store, the one that an operator knows of and
@@ -103,7 +103,7 @@ func newOracle(w *world) *oracle { return &oracle{world: w} }
 
 func (o *oracle) addSpace() {
 	t := table.New()
-	o.spaces = append(o.spaces, &truth{
+	o.truths = append(o.truths, &truth{
 		table: t, at: map[leasehold.LSN]version{0: {0, hashTable(t)}}, losses: []int{0}, grants: make(map[leasehold.Generation]*tenure),
 		servedAt: make(map[leasehold.Session]int64),
 	})
@@ -129,43 +129,42 @@ func (t *truth) begin(tab *table.Table) {
 // stands remembers the table as it is now.
 func (t *truth) stands() { t.at[t.table.LSN()] = version{len(t.history), hashTable(t.table)} }
 
-func (o *oracle) truth(s *space) *truth { return o.spaces[s.index] }
+func (o *oracle) truth(s *space) *truth { return o.truths[s.index] }
 
 // committed is the store linearizing a batch.
 func (o *oracle) committed(b *storage.Batch) {
-	w := o.world
-	s := w.space(b.Namespace)
+	s := o.space(b.Namespace)
 	t := o.truth(s)
 	for i := range b.Changes {
 		c := &b.Changes[i]
-		w.Mix(uint64(c.LSN)<<8|uint64(c.Kind), uint64(c.Generation)^uint64(c.Range.Start))
-		if w.Traced() {
-			w.Printf("committed in %s: %v", b.Namespace, c)
+		o.Mix(uint64(c.LSN)<<8|uint64(c.Kind), uint64(c.Generation)^uint64(c.Range.Start))
+		if o.Traced() {
+			o.Printf("committed in %s: %v", b.Namespace, c)
 		}
-		if w.store.era > 0 && t.repeated(c) {
+		if o.store.era > 0 && t.repeated(c) {
 			continue
 		}
 		o.checkChange(s, t, c)
-		if w.Failed != nil {
+		if o.Failed != nil {
 			return
 		}
 		o.checkNeedless(s, t, c)
-		t.happen(*c, w.Now)
+		t.happen(*c, o.Now)
 		t.stands()
-		if c.Kind == table.Vacated && !w.nemesis.healed {
-			w.Branches["store: state lost"]++
+		if c.Kind == table.Vacated && !o.nemesis.healed {
+			o.Branches["store: state lost"]++
 		}
 	}
 }
 
 // swapped is the store linearizing a new leader record.
 func (o *oracle) swapped(r storage.Record) {
-	o.world.Mix(uint64(r.Term), r.Beat)
+	o.Mix(uint64(r.Term), r.Beat)
 	o.resignations(r)
 }
 
 func (o *oracle) leads(m *managerHost, l byrecord.Lead) {
-	o.world.Printf("%s leads in term %d", m.label, l.Term)
+	o.Printf("%s leads in term %d", m.label, l.Term)
 	o.authorized(m)
 	o.checkOneLeader(m)
 	o.checkStoodBack(m)
@@ -199,13 +198,13 @@ func (o *oracle) recorded(m *managerHost, ns leasehold.Namespace) {
 	if machine == nil {
 		return
 	}
-	o.checkTable(m.host, o.world.space(ns), machine.Table())
+	o.checkTable(m.host, o.space(ns), machine.Table())
 	o.checkManagerBounds(m, machine)
 }
 
 // finish is the end of the world.
 func (o *oracle) finish() {
-	if o.world.Failed == nil {
+	if o.Failed == nil {
 		o.recovered()
 		o.checkSettled()
 		o.checkDrained()

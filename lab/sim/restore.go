@@ -53,39 +53,39 @@ func (s *store) identity() storage.Identity {
 // they choose the numbers that follow. It can be seconds old if its identity shows that it is
 // a copy: it is restored into a new cluster, or in new data directories.
 func (n *nemesis) restoreStore() bool {
-	w, s := n.world, n.world.store
+	s := n.store
 	if s.record.Version == 0 {
 		return false // there is nothing to restore
 	}
-	if s.saved == nil || w.Chance(4) {
+	if s.saved == nil || n.Chance(4) {
 		s.saved = s.backUp()
 		n.tell("later, from this backup")
 		return true
 	}
-	w.aged += time.Duration(len(w.managers)) * w.clocksApart()
-	kind := w.Random.IntN(3)
+	n.aged += time.Duration(len(n.managers)) * n.clocksApart()
+	kind := n.Random.IntN(3)
 	switch kind {
 	case 0:
 		s.moves++
 	case 1:
 		s.copies++
 	default:
-		w.aged += 10 * time.Minute
+		n.aged += 10 * time.Minute
 	}
-	if kind == 2 || w.Chance(4) {
-		w.aged += w.Below(time.Hour)
+	if kind == 2 || n.Chance(4) {
+		n.aged += n.Below(time.Hour)
 	}
 	version, catalog := s.record.Version, s.catalog.Version
 	s.restore(s.saved)
-	w.oracle.restored(s.saved.record.Store.Cluster != s.identity().Cluster)
-	if kind != 1 && w.Chance(3) {
+	n.oracle.restored(s.saved.record.Store.Cluster != s.identity().Cluster)
+	if kind != 1 && n.Chance(3) {
 		n.tell("while managers run")
 		s.record.Version, s.catalog.Version = version+1, catalog+1
 		return true
 	}
-	for _, m := range w.managers {
+	for _, m := range n.managers {
 		if m.alive {
-			w.kill(m.host)
+			m.kill()
 			n.hangUp(m)
 			n.bootLater(m.host, m.boot)
 		}
@@ -104,8 +104,7 @@ func (m *managerHost) bootName() string {
 
 // uptime is for how long the machine has run.
 func (m *managerHost) uptime() time.Duration {
-	w := m.world
-	return time.Hour + time.Duration(w.Now-worldStart) + w.aged
+	return time.Hour + time.Duration(m.Now-worldStart) + m.aged
 }
 
 // clocksApart is by how much the wall clock of each manager is ahead of the one before: a
@@ -120,8 +119,7 @@ func (w *world) clocksApart() time.Duration {
 // wall is the wall clock of a manager, in seconds since 1970.
 func (m *managerHost) wall() int64 {
 	const start = 1_800_000_000
-	w := m.world
-	since := time.Duration(w.Now-worldStart) + w.aged + time.Duration(m.index)*w.clocksApart()
+	since := time.Duration(m.Now-worldStart) + m.aged + time.Duration(m.index)*m.clocksApart()
 	return start + int64(since/time.Second)
 }
 
@@ -150,24 +148,22 @@ const lagGrowth = 20 * time.Second
 // drawLag draws a lag: any part of the TTL, or a little more than all of it, which is where a leader has no
 // authority and its record does not stand still.
 func (n *nemesis) drawLag() lag {
-	w := n.world
-	most := simTTL * time.Duration(1+w.Random.IntN(48)) / 32
-	if w.Chance(3) {
-		most = simTTL + w.Below(simTTL/5)
+	most := simTTL * time.Duration(1+n.Random.IntN(48)) / 32
+	if n.Chance(3) {
+		most = simTTL + n.Below(simTTL/5)
 	}
-	return lag{shape: constantLag + lagShape(w.Random.IntN(int(lagShapes-constantLag))), most: most, reads: w.Chance(4), since: w.Now}
+	return lag{shape: constantLag + lagShape(n.Random.IntN(int(lagShapes-constantLag))), most: most, reads: n.Chance(4), since: n.Now}
 }
 
 // storeLag slows a manager's requests down for a while: often for so long that another one must take over. Mostly no
 // other one is slow then.
 func (n *nemesis) storeLag() bool {
-	w := n.world
-	for _, m := range w.managers {
-		if m.lag.shape != noLag && !w.Chance(4) {
+	for _, m := range n.managers {
+		if m.lag.shape != noLag && !n.Chance(4) {
 			return false
 		}
 	}
-	m := w.managers[w.Random.IntN(len(w.managers))]
+	m := n.managers[n.Random.IntN(len(n.managers))]
 	l, d := n.drawLag(), n.span(5*time.Second, 90*time.Second)
 	m.lag = l
 	n.tell("of %s by up to %v for %v, shape %d, reads %t", m.label, l.most, d, l.shape, l.reads)
@@ -217,5 +213,5 @@ func (s *store) giveUpLate(r *storeRequest) {
 	case byrecord.Read, byrecord.Swap:
 		patience = lagPatience
 	}
-	s.world.Later(patience, engine.Nowhere, 0, &giveUp{r})
+	s.Later(patience, engine.Nowhere, 0, &giveUp{r})
 }

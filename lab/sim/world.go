@@ -211,20 +211,20 @@ func (w *world) happen(e *engine.Event) {
 	switch what := e.What.(type) {
 	case timer:
 		if e.Epoch == h.epoch && e.At == h.alarm && h.alive {
-			w.ring(h)
+			h.ring()
 		}
 	case resume:
 		if e.Epoch == h.epoch && h.alive && h.stopped != 0 && w.Now >= h.stopped {
-			w.goOn(h)
+			h.goOn()
 		}
 	case *storeAnswer:
 		if e.Epoch == h.epoch && h.alive && !what.request.done {
 			what.request.done = true
-			w.arrive(h, e)
+			h.arrive(e)
 		}
 	default:
 		if h.alive {
-			w.arrive(h, e)
+			h.arrive(e)
 		}
 	}
 }
