@@ -142,7 +142,7 @@ func slow(d time.Duration) time.Duration {
 // poll looks now and then whether what must happen has happened.
 func (a *aftermath) poll() {
 	waiting := a.unheld()
-	a.oracle.checks[L5Progress]++
+	a.Checks[L5Progress]++
 	switch {
 	case waiting == nil && a.phase == healed:
 		a.calm()

@@ -10,7 +10,7 @@ import (
 // checkExclusive is L1. A belief begins when a process is told of it, or when
 // its clock is set back; so it is enough to look then.
 func (o *oracle) checkExclusive(p *process, r *resource) {
-	o.checks[L1Exclusive]++
+	o.Checks[L1Exclusive]++
 	if !o.safe && !o.parted || !p.believes(r) {
 		return
 	}
@@ -42,7 +42,7 @@ func (o *oracle) checkTold(p *process, r *resource, n *flease.Notice) {
 	if !o.safe {
 		return
 	}
-	o.checks[L2Told]++
+	o.Checks[L2Told]++
 	asked := p.stakes[r.index].tried
 	for _, other := range o.processes {
 		s := &other.stakes[r.index]
@@ -66,7 +66,7 @@ func (o *oracle) checkTold(p *process, r *resource, n *flease.Notice) {
 // checkSeen is L2, for those who watch: nobody sees itself have a lease that it has
 // not. All else that is seen is a hint.
 func (o *oracle) checkSeen(p *process, r *resource, n *flease.Notice) {
-	o.checks[L2Told]++
+	o.Checks[L2Told]++
 	if n.Holder == p.id && !p.stakes[r.index].held {
 		o.Violated(L2Told, "%s sees itself have %s, with fence %d, and has it not", p.label, r.name, n.Fence)
 	}
@@ -92,7 +92,7 @@ func (o *oracle) checkKept(p *process, r *resource) {
 		return s.holder.wall.At(o.Now) > s.until || s.holder.stakes[r.index].given >= s.fence
 	})
 	for _, s := range t.told {
-		o.checks[L2Told]++
+		o.Checks[L2Told]++
 		if p != s.holder {
 			o.Violated(L2Told, "%s gets %s, but %s was told at %.6f that %s has it with fence %d until %.6f, where its clock shows %.6f",
 				p.label, r.name, s.by.label, o.Seconds(s.at), s.holder.label, s.fence, o.Seconds(int64(s.until)), o.Seconds(int64(s.holder.wall.At(o.Now))))
@@ -103,7 +103,7 @@ func (o *oracle) checkKept(p *process, r *resource) {
 
 // checkNews is L3 for time: what is over is not announced.
 func (o *oracle) checkNews(p *process, r *resource) {
-	o.checks[L3Released]++
+	o.Checks[L3Released]++
 	if !p.believes(r) {
 		o.Violated(L3Released, "%s gets %s with fence %d, which is over by its own clocks", p.label, r.name, p.stakes[r.index].lease.Fence)
 	}
@@ -112,7 +112,7 @@ func (o *oracle) checkNews(p *process, r *resource) {
 // checkReleased is L3: after a release nothing is believed in before it is asked
 // for again.
 func (o *oracle) checkReleased(p *process, r *resource) {
-	o.checks[L3Released]++
+	o.Checks[L3Released]++
 	if p.stakes[r.index].asked == nothing {
 		o.Violated(L3Released, "%s gets %s, which it has not asked for since it released it", p.label, r.name)
 	}
@@ -123,7 +123,7 @@ func (o *oracle) checkRises(p *process, r *resource, fence uint64) {
 	if !o.fenced {
 		return
 	}
-	o.checks[L4Fences]++
+	o.Checks[L4Fences]++
 	tenures := o.truths[r.index].tenures
 	if len(tenures) == 0 {
 		return
@@ -136,7 +136,7 @@ func (o *oracle) checkRises(p *process, r *resource, fence uint64) {
 // checkSame is L4 of a renewal: it does not change the fence, and there was no
 // moment without the lease.
 func (o *oracle) checkSame(p *process, r *resource, fence uint64) {
-	o.checks[L4Fences]++
+	o.Checks[L4Fences]++
 	switch s := &p.stakes[r.index]; {
 	case s.lease.Fence != fence:
 		o.Violated(L4Fences, "%s renews %s with fence %d, but it had %d", p.label, r.name, fence, s.lease.Fence)
@@ -147,7 +147,7 @@ func (o *oracle) checkSame(p *process, r *resource, fence uint64) {
 
 // checkSize is L6: a machine knows no more than it has room for.
 func (o *oracle) checkSize(p *process) {
-	o.checks[L6Bounded]++
+	o.Checks[L6Bounded]++
 	if n := p.machine.Size(); n > len(o.resources) {
 		o.Violated(L6Bounded, "%s knows %d resources, and has room for %d", p.label, n, len(o.resources))
 	}
@@ -156,7 +156,7 @@ func (o *oracle) checkSize(p *process) {
 // checkForgotten is L6 when all was released long ago: nothing is known any more.
 func (o *oracle) checkForgotten() {
 	for _, p := range o.processes {
-		o.checks[L6Bounded]++
+		o.Checks[L6Bounded]++
 		if p.machine != nil && p.machine.Size() > 0 {
 			o.Violated(L6Bounded, "%s still knows %d resources, long after everyone has released them", p.label, p.machine.Size())
 			return
@@ -180,7 +180,7 @@ func (o *oracle) checkKnown() {
 				if !q.runs() || !q.member(r) {
 					continue
 				}
-				o.checks[L7Kept]++
+				o.Checks[L7Kept]++
 				if n := q.machine.Look(q.time(), r.name); n.Holder != p.id {
 					o.Violated(L7Kept, "%s has %s although nothing is wrong, and %s takes p%d for the holder", p.label, r.name, q.label, n.Holder)
 					return
@@ -196,7 +196,7 @@ func (o *oracle) checkLost(p *process, r *resource) {
 	if !o.calm() {
 		return
 	}
-	o.checks[L7Kept]++
+	o.Checks[L7Kept]++
 	o.Violated(L7Kept, "%s loses %s although nothing is wrong", p.label, r.name)
 }
 
@@ -206,7 +206,7 @@ func (o *oracle) checkAnswer(p *process, r *resource, n *flease.Notice) {
 	if !o.calm() || s.tried <= o.after.began {
 		return
 	}
-	o.checks[L7Kept]++
+	o.Checks[L7Kept]++
 	switch took := time.Duration(o.Now - s.tried); {
 	case took > answer:
 		o.Violated(L7Kept, "%s has tried %s for %v although nothing is wrong", p.label, r.name, took)
@@ -237,7 +237,7 @@ func (o *oracle) calm() bool { return o.safe && o.after.phase == besieged }
 // checkTwins is L8: a process that starts anew, however soon, and whatever of its
 // former life is late, is not taken for a twin of itself.
 func (o *oracle) checkTwins(p *process, n *flease.Notice) {
-	o.checks[L8Twins]++
+	o.Checks[L8Twins]++
 	switch {
 	case len(o.byID[n.Peer]) < 2:
 		o.Violated(L8Twins, "%s finds that two processes p%d are alive, but there is one", p.label, n.Peer)
@@ -250,7 +250,7 @@ func (o *oracle) checkTwins(p *process, n *flease.Notice) {
 // no two processes with one id take part.
 func (o *oracle) checkParted() {
 	for _, twins := range o.byID {
-		o.checks[L8Twins]++
+		o.Checks[L8Twins]++
 		if len(twins) > 1 && twins[0].takesPart() && twins[1].takesPart() {
 			o.Violated(L8Twins, "%s and %s both take part, long after faults have ended", twins[0].label, twins[1].label)
 		}

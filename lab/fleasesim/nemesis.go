@@ -21,9 +21,7 @@ type nemesis struct {
 func (n *nemesis) init(w *world) {
 	n.world = w
 	n.kinds = faults.Pick(w.cfg.Faults, func() bool { return false })
-	for i := range faults {
-		w.Faults[faults[i].Name] = 0
-	}
+	engine.Zero(w.Faults, Kinds().Names()...)
 	// Fences rise without memory only if wall clocks can be trusted. Where they
 	// cannot, the other half of the claim is tested in worlds in which nobody
 	// forgets.
@@ -109,7 +107,7 @@ func (n *nemesis) sprint(p *process) {
 			if !p.stakes[r.index].held {
 				p.ask(r, hold)
 			}
-			if !p.stakes[r.index].held || n.Failed != nil {
+			if !p.stakes[r.index].held || n.Violation != nil {
 				break // it has to wait
 			}
 			p.release(r)

@@ -40,7 +40,6 @@ type world struct {
 	nemesis nemesis
 	oracle  oracle
 	after   aftermath
-	notices [flease.EqualIDs + 1]uint64
 }
 
 // A resource is something that processes want to have alone.
@@ -56,6 +55,7 @@ func newWorld(cfg Config, seed uint64, text io.Writer) *world {
 	if w.kind == Any {
 		w.kind = []Kind{Wall, Wall, Wall, Wall, Mono, Mono, Mono, Mono, Both, Both, Both, Twins}[w.Random.IntN(12)]
 	}
+	w.Kind = w.kind.String()
 	w.epsilon = milliseconds(w.Random, 10, 50, 100, 300, 600)
 	w.pace = milliseconds(w.Random, 100, 300, 1000)
 	w.greeting = w.kind == Twins || w.Chance(4)
@@ -121,7 +121,7 @@ func (w *world) run() {
 	}
 	w.nemesis.begin()
 	w.After(w.cfg.Duration, w.after.heal)
-	for w.Queue.Len() > 0 && w.Failed == nil && !w.over {
+	for w.Queue.Len() > 0 && w.Violation == nil && !w.over {
 		e := w.Next()
 		w.happen(&e)
 		if w.Events > maxEvents {
@@ -167,22 +167,7 @@ func milliseconds(r *rand.Rand, choices ...int64) time.Duration {
 // Run runs the world of a seed. The configuration must be valid.
 func (c *Config) Run(seed uint64, text io.Writer) *engine.Result {
 	w := newWorld(*c, seed, text)
-	w.Guard(NoCrash, w.run)
-	return w.result()
-}
-
-func (w *world) result() *engine.Result {
-	r := w.Result()
-	r.Kind = w.kind.String()
-	for i, n := range w.oracle.checks {
-		if Invariant(i) != NoCrash {
-			r.Checks[Invariant(i).String()] = n
-		}
-	}
-	for n := flease.Acquired; n <= flease.EqualIDs; n++ {
-		r.Branches[n.String()] = w.notices[n]
-	}
-	return r
+	return w.Guard(w.run)
 }
 
 // Unreachable reports whether campaigns are not expected to reach a branch.

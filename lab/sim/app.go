@@ -152,7 +152,7 @@ func (o *oracle) checkReliance(a *ownerHost) {
 			if r.session == a.holder.Session {
 				continue
 			}
-			o.checks[I1Exclusive]++
+			o.Checks[I1Exclusive]++
 			if la, lb, found := overlap(a.view.Leases, r.leases); found {
 				o.Violated(I1Exclusive, "%s (%v) checks %v while somebody relies on %v, which %s has told him", a.label, a.holder, la, lb, b.label)
 			}

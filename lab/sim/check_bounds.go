@@ -9,7 +9,7 @@ import (
 // checkManagerBounds is I8 at a leader: nothing in it grows beyond what its
 // configuration allows, whatever peers have done.
 func (o *oracle) checkManagerBounds(m *managerHost, machine *manager.Machine) {
-	o.checks[I8Bounds]++
+	o.Checks[I8Bounds]++
 	// Twice as many ranges as the policy needs, for leases of different
 	// generations side by side; once more for what changes hands; and what the
 	// log keeps beyond its limit is at most one batch.
@@ -63,7 +63,7 @@ func (o *oracle) checkSeams() {
 			if machine == nil || !m.alive {
 				continue
 			}
-			o.checks[I8Bounds]++
+			o.Checks[I8Bounds]++
 			if sizes := machine.Sizes(); sizes.Ranges > sizes.Planned+max(sizes.Planned, simSeams) {
 				o.Violated(I8Bounds, "the table of %s has %d ranges, the policy needs %d", s.name, sizes.Ranges, sizes.Planned)
 			}
@@ -74,7 +74,7 @@ func (o *oracle) checkSeams() {
 // checkOwnerBounds is I8 at an owner: it never holds more leases than the
 // leader's table can have ranges.
 func (o *oracle) checkOwnerBounds(h *ownerHost) {
-	o.checks[I8Bounds]++
+	o.Checks[I8Bounds]++
 	if n := o.truth(h.space).table.Len(); len(h.view.Leases) > n+inboxLimit {
 		o.Violated(I8Bounds, "%s holds %d leases, the table has %d", h.label, len(h.view.Leases), n)
 	}

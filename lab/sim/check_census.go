@@ -18,7 +18,7 @@ func (o *oracle) collected(m *managerHost, p *storage.Snapshot) {
 	o.Branches["node: census"]++
 	o.Mix(uint64(p.Table.LSN()), uint64(p.Table.Len()))
 	o.Printf("%s has found what there is of %s", m.label, s.name)
-	o.checks[Census]++
+	o.Checks[Census]++
 	if _, again := t.at[p.Table.LSN()]; again || p.Table.LSN() <= t.table.LSN() || p.Table.Newest() < t.table.Newest() {
 		o.Violated(I2Generations, "%s: the log goes on at lsn %d after %d, generations after %d from %d on",
 			s.name, p.Table.LSN(), t.table.LSN(), t.table.Newest(), p.Table.Newest())
@@ -65,7 +65,7 @@ func (o *oracle) checkKept(m *managerHost, s *space, p *storage.Snapshot) {
 		if h.space != s || h.renewed != p.Term || !h.valid() || h.beyond {
 			continue
 		}
-		o.checks[Census]++
+		o.Checks[Census]++
 		var found []leasehold.Lease
 		for r, e := range p.Table.All() {
 			if !e.Vacant() && e.Holder.Session == h.holder.Session {
@@ -99,7 +99,7 @@ func (o *oracle) forgotten() { o.catalogs = nil }
 
 // checkCatalog looks at what a new leader leads by.
 func (o *oracle) checkCatalog(m *managerHost, c *storage.Catalog) {
-	o.checks[Census]++
+	o.Checks[Census]++
 	same := func(other *storage.Catalog) bool {
 		return slices.EqualFunc(c.Namespaces, other.Namespaces, storage.Namespace.Equal)
 	}

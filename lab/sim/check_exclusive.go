@@ -18,7 +18,7 @@ func (o *oracle) checkExclusive(a *ownerHost) {
 	if !a.valid() || a.beyond {
 		return
 	}
-	o.checks[I1Exclusive]++
+	o.Checks[I1Exclusive]++
 	for _, b := range o.owners {
 		// An owner whose clock breaks the bound is beyond our promise; I9
 		// speaks of it.
@@ -74,7 +74,7 @@ func keeps(v *owner.View, key leasehold.Key, g leasehold.Generation) bool {
 
 // held is I3: an owner says that it has held a lease since it was checked.
 func (o *oracle) held(h *ownerHost, op *operation) {
-	o.checks[I3Held]++
+	o.Checks[I3Held]++
 	if h.beyond {
 		return
 	}
@@ -96,7 +96,7 @@ func (o *oracle) held(h *ownerHost, op *operation) {
 // checkConfession looks at what an owner says it holds: it must say everything
 // that a check could still succeed on, or the leader gives it to others.
 func (o *oracle) checkConfession(h *ownerHost, r *protocol.LeaseRequest) {
-	o.checks[I1Exclusive]++
+	o.Checks[I1Exclusive]++
 	if h.now() >= h.view.Until {
 		return
 	}

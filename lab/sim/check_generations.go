@@ -27,7 +27,7 @@ type taken struct {
 // what another holds, and a lease that ends is one that was there. It is I10
 // too: a grant goes to a session of this namespace.
 func (o *oracle) checkChange(s *space, t *truth, c *table.Change) {
-	o.checks[I2Generations]++
+	o.Checks[I2Generations]++
 	if err := t.table.Apply(c); err != nil {
 		o.Violated(I2Generations, "%s: %v", s.name, err)
 		return
@@ -42,7 +42,7 @@ func (o *oracle) checkChange(s *space, t *truth, c *table.Change) {
 // checkInstall is I2 at the owners: what an owner takes hold of was committed,
 // for this very session, and has never been held before.
 func (o *oracle) checkInstall(h *ownerHost, l leasehold.Lease) {
-	o.checks[I2Generations]++
+	o.Checks[I2Generations]++
 	t, now := o.truth(h.space), o.Now
 	g := t.grants[l.Generation]
 	switch {
@@ -80,7 +80,7 @@ func (o *oracle) takesHold(h *ownerHost) {
 // checkHome is I10: what is committed in a namespace concerns only those who
 // belong to it. Messages go astray between namespaces all the time here.
 func (o *oracle) checkHome(s *space, c *table.Change) {
-	o.checks[I10Isolation]++
+	o.Checks[I10Isolation]++
 	home := s.home[c.Holder.Session]
 	if home == nil {
 		o.Violated(I10Isolation, "%s: %v names a session that never was in this namespace", s.name, c)

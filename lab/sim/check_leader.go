@@ -18,7 +18,7 @@ func (o *oracle) checkOneLeader(m *managerHost) {
 	if !m.node.Leads(m.now()) {
 		return // it was elected so long ago that it may not act yet
 	}
-	o.checks[OneLeader]++
+	o.Checks[OneLeader]++
 	for _, other := range o.managers {
 		if other != m && other.alive && !other.asleep && other.node.Leads(other.now()) {
 			o.Violated(OneLeader, "%s acts as leader while %s does", m.label, other.label)
@@ -94,7 +94,7 @@ func (o *oracle) checkNoLimping() {
 		}
 	}
 	for _, m := range o.managers {
-		o.checks[NoLimping]++
+		o.Checks[NoLimping]++
 		since := max(l.authority, l.trouble, m.unwell)
 		if time.Duration(o.Now-since) > o.bound() {
 			o.Violated(NoLimping, "no manager has had authority for %v, although %s is well and has been for %v", time.Duration(o.Now-l.authority), m.label, time.Duration(o.Now-m.unwell))
@@ -123,7 +123,7 @@ func (o *oracle) checkWatched(m *managerHost, r storage.Record) {
 	if !ours || r.Leader != m.id || r.Resigned || m.node.Term() != r.Term || now >= sent.Add(simTTL) {
 		return
 	}
-	o.checks[NoLimping]++
+	o.Checks[NoLimping]++
 	if !m.node.Leads(now) {
 		o.Violated(NoLimping, "%s does not act as leader, although it has seen its record of term %d, beat %d, which it sent %v ago", m.label, r.Term, r.Beat, now.Sub(sent))
 	}
@@ -147,7 +147,7 @@ func (o *oracle) checkStoodBack(m *managerHost) {
 	if m.limped == 0 {
 		return
 	}
-	o.checks[NoLimping]++
+	o.Checks[NoLimping]++
 	if d := time.Duration(o.Now - m.limped); d < simTTL {
 		o.Violated(NoLimping, "%s leads again %v after it has resigned because it limped", m.label, d)
 	}

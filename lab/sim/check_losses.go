@@ -23,7 +23,7 @@ func (o *oracle) checkFollows(l *lookupHost, t *table.Table) {
 // checkTable is I5: what a process calls the table of LSN n is that table. It
 // cannot be one that was never committed.
 func (o *oracle) checkTable(h *host, s *space, t *table.Table) {
-	o.checks[I5Tables]++
+	o.Checks[I5Tables]++
 	truth := o.truth(s)
 	version, known := truth.at[t.LSN()]
 	if !known {
@@ -88,7 +88,7 @@ func (o *oracle) lookupStepped(l *lookupHost, step *lookupStep) {
 	}
 	if step.table != nil {
 		o.checkFollows(l, step.table)
-		if l.watch.known && o.Failed == nil {
+		if l.watch.known && o.Violation == nil {
 			o.checkReported(l, step, reported)
 		}
 		if !l.watch.known {
@@ -96,7 +96,7 @@ func (o *oracle) lookupStepped(l *lookupHost, step *lookupStep) {
 		}
 		o.checkResumed(l, step.table)
 		l.watch.lsn, l.watch.table = step.table.LSN(), step.table
-		if o.Failed != nil {
+		if o.Violation != nil {
 			return
 		}
 	} else if len(reported) > 0 {
@@ -109,7 +109,7 @@ func (o *oracle) lookupStepped(l *lookupHost, step *lookupStep) {
 // another, it reports every loss in between, and nothing that was not lost. From a
 // snapshot it may report more, but only what suspect says.
 func (o *oracle) checkReported(l *lookupHost, step *lookupStep, reported []leasehold.Loss) {
-	o.checks[I4Losses]++
+	o.Checks[I4Losses]++
 	t := o.truth(l.space)
 	from, to := l.watch.lsn, step.table.LSN()
 	first, last := t.at[from].changes, t.at[to].changes
@@ -259,7 +259,7 @@ func (o *oracle) checkReportedInTime(l *lookupHost) {
 	if !l.watch.known || !l.alive || l.stopped != 0 {
 		return
 	}
-	o.checks[I4Losses]++
+	o.Checks[I4Losses]++
 	at := t.at[l.watch.lsn].changes
 	if t.losses[at] == t.losses[len(t.losses)-1] {
 		return

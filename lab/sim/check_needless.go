@@ -31,7 +31,7 @@ func (o *oracle) checkNeedless(s *space, t *truth, c *table.Change) {
 	if o.store.era > 0 {
 		return // what a restored store has lost may cost others their state
 	}
-	o.checks[I11Needless]++
+	o.Checks[I11Needless]++
 	if h := s.home[c.Holder.Session]; o.keepsState(h, t, c) && !o.nemesis.misled && !o.deleted(s) {
 		t.ending = append(t.ending, ended{leasehold.Lease{Range: c.Range, Generation: c.Generation}, c.Holder, h.label, o.Now})
 	}

@@ -33,7 +33,7 @@ func (o *oracle) bound() time.Duration {
 // a living owner, or be on its way from one owner to the next.
 func (o *oracle) recovered() {
 	for _, s := range o.spaces {
-		o.checks[I6Progress]++
+		o.Checks[I6Progress]++
 		var owned []leasehold.Range
 		living := 0
 		for _, h := range o.owners {
@@ -78,7 +78,7 @@ func (o *oracle) checkDrained() {
 			if machine == nil || !m.alive || m.stopped != 0 {
 				continue
 			}
-			o.checks[I6Progress]++
+			o.Checks[I6Progress]++
 			now := m.now()
 			for _, mv := range machine.Moves(now, 1<<10) {
 				if mv.Age > simMoveTimeout+2*time.Second {
@@ -141,7 +141,7 @@ func (o *oracle) checkSettled() {
 		if n := len(t.history); n > 0 && o.Now-t.history[n-1].at < int64(time.Second) {
 			continue // too recent to have been heard
 		}
-		o.checks[I6Progress]++
+		o.Checks[I6Progress]++
 		if l.watch.lsn != t.table.LSN() {
 			o.Violated(I6Progress, "%s is still at lsn %d of %s, the table is at %d", l.label, l.watch.lsn, l.space.name, t.table.LSN())
 		}

@@ -60,7 +60,7 @@ func (o *oracle) rebased(b *storage.Batch, was *table.Table) {
 	o.Branches["store: log rebased"]++
 	o.Mix(uint64(b.Base.LSN()), uint64(b.Base.Len()))
 	o.Printf("rebased in %s: lsn %d after %d", s.name, b.Base.LSN(), b.Prev)
-	o.checks[I2Generations]++
+	o.Checks[I2Generations]++
 	if again, there := t.at[b.Base.LSN()]; there && o.store.era > 0 && again.hash == hashTable(b.Base) && t.table.LSN() == b.Base.LSN() {
 		return // it was sent once more
 	}

@@ -40,7 +40,7 @@ func (o *oracle) checkMoved(s *space, t *truth, c *table.Change) {
 	if c.Kind != table.Moved {
 		return
 	}
-	o.checks[I7Moved]++
+	o.Checks[I7Moved]++
 	o.Branches["store: state moved"]++
 	found := false
 	for i := range t.confirmed {
@@ -70,7 +70,7 @@ func (o *oracle) read(h *ownerHost, key leasehold.Key, found uint64) {
 	if o.nemesis.beyond || found >= known.version {
 		return
 	}
-	o.checks[I7Moved]++
+	o.Checks[I7Moved]++
 	for _, c := range t.history[known.at:] {
 		if c.Kind == table.Vacated && c.Range.Contains(key) {
 			return
@@ -123,7 +123,7 @@ func (o *oracle) write(h *ownerHost, op *operation, held bool) {
 	if op.key != fencedKey(i) {
 		return
 	}
-	o.checks[I9Fencing]++
+	o.Checks[I9Fencing]++
 	r := &o.truth(h.space).fence.registers[i]
 	switch g := op.lease.Generation; {
 	case g < r.token && held && !o.nemesis.beyond && !o.truth(h.space).lostToken(r.token):

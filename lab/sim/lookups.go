@@ -81,7 +81,7 @@ func (l *lookupHost) do(actions []lookup.Action, wake mono.Instant) {
 			step.contacts = append(step.contacts, a.Lost)
 		case lookup.Note:
 			step.snapshot = step.snapshot || a.What == lookup.NoteSnapshot
-			l.notes.lookups[a.What]++
+			l.note("lookup: ", a.What)
 			l.Printf("%s notes %v (%d, %d)", l.label, a.What, a.Have, a.Want)
 		}
 	}

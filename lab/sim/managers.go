@@ -193,7 +193,7 @@ func (m *managerHost) do(actions []managerproc.Action, wake mono.Instant) {
 		case managerproc.Note:
 			m.Printf("%s, following %s, notes %v (%d, %d)", m.label, a.Namespace, a.What, a.Have, a.Want)
 		case managerproc.Parked:
-			m.Violated(Crash, "%s cannot lead %s: %v", m.label, a.Namespace, a.Why)
+			m.Violated(engine.NoCrash, "%s cannot lead %s: %v", m.label, a.Namespace, a.Why)
 		case managerproc.Serves:
 			m.announce(a)
 		case managerproc.RefuseOwner:
@@ -245,7 +245,9 @@ func (m *managerHost) elect(a byrecord.Action) {
 		m.sends(a)
 		m.store.ask(m, "", 0, a)
 	case byrecord.Note:
-		m.notes.elections[a.What]++
+		if m.memory == nil {
+			m.note("election: ", a.What)
+		}
 		m.Printf("%s notes %v (%d, %d)", m.label, a.What, a.Have, a.Want)
 	case byrecord.Lead:
 		m.oracle.leads(m, a)
@@ -282,9 +284,9 @@ func (m *managerHost) manage(a managerproc.Manage) {
 	case manager.Commit, manager.ReadEnd, manager.SaveSnapshot:
 		m.ask(a.Namespace, a.Term, act)
 	case manager.Note:
-		m.notes.managers[act.What]++
+		m.note("manager: ", act.What)
 		if act.What == manager.NoteLogForgotten && m.store.era == 0 {
-			m.Violated(Crash, "%s finds that the log of %s ends at lsn %d and not at %d, and nobody else can have written", m.label, a.Namespace, act.Have, act.Want)
+			m.Violated(engine.NoCrash, "%s finds that the log of %s ends at lsn %d and not at %d, and nobody else can have written", m.label, a.Namespace, act.Have, act.Want)
 		}
 		m.Printf("%s notes %v %v (%d, %d)", m.label, act.What, act.Owner, act.Have, act.Want)
 	}

@@ -211,7 +211,7 @@ func (d *memory) converse() {
 func (d *memory) attend() {
 	m := d.host
 	for _, n := range d.lock.Notices() {
-		d.notes.leases[n.What]++
+		d.note("lease: ", n.What)
 		d.Printf("%s's lease: %v, fence %d", m.label, n.What, n.Lease.Fence)
 		term, until := leasehold.Term(n.Lease.Fence), n.Lease.Until.Mono
 		switch n.What {

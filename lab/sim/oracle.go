@@ -7,42 +7,31 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 	"github.com/leasehold-dev/leasehold/internal/core/table"
+	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
-
-// An Invariant is something that must always hold.
-type Invariant uint8
 
 // The invariants that the simulator checks.
 const (
-	I1Exclusive   Invariant = iota // at most one owner's check succeeds
-	I2Generations                  // generations rise and are never reused
-	I3Held                         // Held means held without a gap
-	I4Losses                       // every loss reaches every lookup
-	I5Tables                       // a lookup at LSN n has the table of LSN n
-	I6Progress                     // after faults stop, every key is owned within the bound
-	I7Moved                        // what is said to have moved has arrived, and no write is lost silently
-	I8Bounds                       // everything is bounded
-	I9Fencing                      // a fenced store accepts no older token after a newer one
-	I10Isolation                   // namespaces do not touch
-	I11Needless                    // no state of a living owner is lost but to another owner
-	OneLeader                      // at most one manager acts as leader: I1 rests on it
-	NoLimping                      // a manager that cannot lead keeps no other from it
-	Census                         // a leader without a store loses nothing of an owner that it hears
-	Crash                          // no machine panics
-	invariants
+	I1Exclusive   engine.Invariant = "I1 exclusive"      // at most one owner's check succeeds
+	I2Generations engine.Invariant = "I2 generations"    // generations rise and are never reused
+	I3Held        engine.Invariant = "I3 held"           // Held means held without a gap
+	I4Losses      engine.Invariant = "I4 losses"         // every loss reaches every lookup
+	I5Tables      engine.Invariant = "I5 tables"         // a lookup at LSN n has the table of LSN n
+	I6Progress    engine.Invariant = "I6 progress"       // after faults stop, every key is owned within the bound
+	I7Moved       engine.Invariant = "I7 moved"          // what is said to have moved has arrived, and no write is lost silently
+	I8Bounds      engine.Invariant = "I8 bounds"         // everything is bounded
+	I9Fencing     engine.Invariant = "I9 fencing"        // a fenced store accepts no older token after a newer one
+	I10Isolation  engine.Invariant = "I10 isolation"     // namespaces do not touch
+	I11Needless   engine.Invariant = "I11 needless loss" // no state of a living owner is lost but to another owner
+	OneLeader     engine.Invariant = "one leader"        // at most one manager acts as leader: I1 rests on it
+	NoLimping     engine.Invariant = "no limping"        // a manager that cannot lead keeps no other from it
+	Census        engine.Invariant = "census"            // a leader without a store loses nothing of an owner that it hears
 )
-
-var invariantNames = [invariants]string{
-	"I1 exclusive", "I2 generations", "I3 held", "I4 losses", "I5 tables", "I6 progress", "I7 moved", "I8 bounds", "I9 fencing", "I10 isolation", "I11 needless loss", "one leader", "no limping", "census", "crash",
-}
-
-func (i Invariant) String() string { return invariantNames[i] }
 
 // An oracle sees the whole world at true time. Each of its checks has a file
 // of its own, check_*.go; this one is what they share.
 type oracle struct {
 	*world
-	checks [invariants]uint64
 	truths []*truth
 
 	limping limping
@@ -145,7 +134,7 @@ func (o *oracle) committed(b *storage.Batch) {
 			continue
 		}
 		o.checkChange(s, t, c)
-		if o.Failed != nil {
+		if o.Violation != nil {
 			return
 		}
 		o.checkNeedless(s, t, c)
@@ -204,7 +193,7 @@ func (o *oracle) recorded(m *managerHost, ns leasehold.Namespace) {
 
 // finish is the end of the world.
 func (o *oracle) finish() {
-	if o.Failed == nil {
+	if o.Violation == nil {
 		o.recovered()
 		o.checkSettled()
 		o.checkDrained()

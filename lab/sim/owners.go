@@ -169,7 +169,7 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 			case owner.NoteSlept, owner.NoteClockSlow, owner.NoteImportFailed, owner.NoteNameTaken, owner.NoteKeptTooLong:
 				ownReason = true
 			}
-			o.notes.owners[a.What]++
+			o.note("owner: ", a.What)
 			o.Printf("%s notes %v (%d, %d)", o.label, a.What, a.Have, a.Want)
 		}
 	}

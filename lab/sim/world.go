@@ -30,7 +30,6 @@ type world struct {
 	store   *store
 	nemesis nemesis
 	oracle  *oracle
-	notes   notes
 
 	lastLead int64         // when a manager last took over, where there is no store
 	aged     time.Duration // how much time has passed on wall clocks that nobody has lived through
@@ -79,9 +78,9 @@ type (
 )
 
 func newWorld(cfg Config, seed uint64, text io.Writer) *world {
-	w := &world{cfg: cfg, notes: newNotes()}
+	w := &world{cfg: cfg}
 	w.Init(seed, worldStart, text)
-	w.initBranches()
+	w.countFromZero()
 	w.store = newStore(w)
 	w.oracle = newOracle(w)
 	w.nemesis.world = w
@@ -181,7 +180,7 @@ func (w *world) run() {
 	w.oracle.watchOverLimping()
 	w.After(w.nemesis.pause(), w.nemesis.strike)
 	w.After(w.cfg.Duration, w.stopFaults)
-	for w.Queue.Len() > 0 && w.Failed == nil {
+	for w.Queue.Len() > 0 && w.Violation == nil {
 		if w.Queue.Earliest() > w.end && !w.goesOn() {
 			break
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/fleasesim"
 	"github.com/leasehold-dev/leasehold/lab/fleasesim/explore"
 	"github.com/leasehold-dev/leasehold/lab/mutant"
-	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
 	"github.com/leasehold-dev/leasehold/lab/sim/search"
 	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
@@ -59,9 +58,7 @@ func newFleaseSimCommand() *cobra.Command {
 	world := config.Flags()
 	s := &search.Job{Protocol: search.Protocol{
 		Command: "flease sim", Simulation: config, Faults: &config.Faults, World: world, Mutants: mutant.Fleases(), Notices: true,
-		Scenarios: func(depth int, detours int8) []explorer.Exploration {
-			return explorer.Explorations(explore.Scenarios(depth, detours))
-		},
+		Scenarios: explore.Explorations,
 	}}
 	cmd := &cobra.Command{
 		Use:     "sim",

@@ -11,7 +11,6 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim"
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 	"github.com/leasehold-dev/leasehold/lab/sim/explore"
-	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
 	"github.com/leasehold-dev/leasehold/lab/sim/search"
 	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
@@ -61,9 +60,7 @@ func New() *cobra.Command {
 	world := config.Flags()
 	s := &search.Job{Protocol: search.Protocol{
 		Command: "sim", Simulation: config, Faults: &config.Faults, World: world, Mutants: mutant.All(),
-		Scenarios: func(depth int, detours int8) []explorer.Exploration {
-			return explorer.Explorations(explore.Scenarios(depth, detours))
-		},
+		Scenarios: explore.Explorations,
 	}}
 	cmd := &cobra.Command{
 		Use:     "sim",

@@ -48,9 +48,9 @@ type letter struct {
 
 const resource = "r"
 
-// newState is a group whose processes have met, and have forgotten what they did
+// Begin returns a group whose processes have met, and have forgotten what they did
 // on that occasion.
-func newState(s *Scenario) (*state, error) {
+func (s *Scenario) Begin() (*state, error) {
 	st := &state{scenario: s, detours: s.Detours, crashes: s.Crashes, duplicates: s.Duplicates, tries: s.Tries, releases: s.Releases, ticks: s.Ticks}
 	for i := range st.procs {
 		if err := st.start(i, uint64(i+1)<<8); err != nil {
@@ -215,5 +215,5 @@ func (st *state) Broken() *explorer.Violation {
 	if len(holders) < 2 {
 		return nil
 	}
-	return &explorer.Violation{Invariant: fleasesim.L1Exclusive.String(), Text: fmt.Sprintf("processes %v hold the lease at once", holders)}
+	return &explorer.Violation{Invariant: fleasesim.L1Exclusive, Text: fmt.Sprintf("processes %v hold the lease at once", holders)}
 }

@@ -28,12 +28,12 @@ type Result struct {
 	Seed      uint64
 	Kind      string     // of the world, if the simulator has several
 	Violation *Violation // nil if there was none
-	Hash      uint64     // of the trace: the same for the same seed and configuration
+	Hash      Hash       // of the trace: the same for the same seed and configuration
 	Simulated time.Duration
 	Events    uint64
 	Messages  uint64
 	Checks    map[string]uint64 // by invariant
-	Faults    map[string]uint64 // by kind
+	Faults    map[string]uint64 // that struck, by kind
 	Branches  map[string]uint64 // by what machines noted: "owner: race"
 }
 
@@ -41,7 +41,7 @@ type Result struct {
 // one world.
 func (r *Result) Digest() uint64 {
 	h := Hash(r.Seed)
-	h.Mix(r.Hash, r.Events)
+	h.Mix(uint64(r.Hash), r.Events)
 	return uint64(h)
 }
 

@@ -10,8 +10,8 @@ import (
 )
 
 // Begin returns the state in which a scenario begins.
-func (m model) Begin() (*state, error) {
-	s, k := m.Scenario, newKit(m.Scenario)
+func (s *Scenario) Begin() (*state, error) {
+	k := newKit(s)
 	st := &state{scenario: s, kit: k, now: time.Second}
 	st.putStore(newStore())
 	for i := range processes {

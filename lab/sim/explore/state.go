@@ -15,7 +15,6 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 	"github.com/leasehold-dev/leasehold/internal/core/table"
-	"github.com/leasehold-dev/leasehold/lab/sim"
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
 )
@@ -149,7 +148,7 @@ func (st *state) call(i int, event any) {
 	st.procs[i] = &p
 	defer func() {
 		if r := recover(); r != nil {
-			st.violated(sim.Crash, "%v\n%s", r, debug.Stack())
+			st.violated(engine.NoCrash, "%v\n%s", r, debug.Stack())
 		}
 	}()
 	if p.node != nil {
@@ -200,7 +199,7 @@ func (st *state) doNode(i int, p *process, a managerproc.Action) {
 	case managerproc.RefuseOwner:
 		st.tell(a.Session, owner.Refused{Kind: leasehold.KindOf(a.Why)})
 	case managerproc.Parked:
-		st.violated(sim.Crash, "a manager cannot lead: %v", a.Why)
+		st.violated(engine.NoCrash, "a manager cannot lead: %v", a.Why)
 	}
 }
 

@@ -129,7 +129,7 @@ type search[S State[S]] struct {
 	limit    int
 	figures  []Figure
 	start    time.Time
-	work     *pile[item[S]]
+	work     *frontier[item[S]]
 	seen     fingerprints // of states and what may still happen: how many steps were left
 	states   fingerprints // of states alone
 
@@ -150,11 +150,9 @@ func Explore[S State[S]](ctx context.Context, s Scenario[S], o Options) (*Report
 	if err != nil {
 		return nil, err
 	}
-	x := &search[S]{scenario: s, limit: s.Steps(), figures: s.Figures(), start: time.Now(), work: newPile[item[S]](o.Workers)}
+	x := &search[S]{scenario: s, limit: s.Steps(), figures: s.Figures(), start: time.Now(), work: newFrontier(item[S]{state: root})}
 	x.sums = make([]atomic.Uint64, len(x.figures))
-	x.work.put([]item[S]{{state: root}})
-	stop := context.AfterFunc(ctx, x.work.close)
-	defer stop()
+	defer context.AfterFunc(ctx, x.work.close)()
 	var wg sync.WaitGroup
 	for range o.Workers {
 		wg.Go(func() { x.run(s.Worker()) })
@@ -203,28 +201,25 @@ func (x *search[S]) report() *Report {
 
 // run is one worker.
 func (x *search[S]) run(prepare func(S) S) {
-	var stack []item[S]
+	var next []item[S]
 	for {
-		if len(stack) == 0 {
-			if stack = x.work.take(stack); len(stack) == 0 {
-				return
-			}
+		it, ok := x.work.take()
+		if !ok {
+			return
 		}
-		last := len(stack) - 1
-		it := stack[last]
-		stack[last] = item[S]{}
 		it.state = prepare(it.state)
-		stack = x.visit(it, stack[:last])
-		stack = x.work.share(stack)
+		next = x.visit(it, next[:0])
+		x.work.put(next)
+		clear(next)
 	}
 }
 
-// visit looks at a state, and adds those that follow to the stack, unless that was done
-// before.
-func (x *search[S]) visit(it item[S], stack []item[S]) []item[S] {
+// visit checks a state, and appends those that follow to a list, the usual step last, unless that
+// was done before.
+func (x *search[S]) visit(it item[S], next []item[S]) []item[S] {
 	key := it.state.Hash()
 	if _, raised := x.seen.raise(mixed(key, it.state.Budget()), uint8(x.limit-it.depth)); !raised {
-		return stack
+		return next
 	}
 	if known, _ := x.states.raise(key, 0); !known {
 		raise(&x.deepest, uint64(it.depth))
@@ -232,20 +227,18 @@ func (x *search[S]) visit(it item[S], stack []item[S]) []item[S] {
 	}
 	if it.state.Broken() != nil {
 		x.violated(it.trail)
-		return stack
+		return next
 	}
 	if it.depth == x.limit {
-		return stack
+		return next
 	}
-	from, choice := len(stack), uint16(0)
 	it.state.Each(func(n S, _ func() string) {
-		stack = append(stack, item[S]{n, &trail{it.trail, choice}, it.depth + 1})
+		next = append(next, item[S]{n, &trail{it.trail, uint16(len(next))}, it.depth + 1})
 		x.count(n, true)
-		choice++
 	})
-	x.steps.Add(uint64(choice))
-	slices.Reverse(stack[from:]) // the usual step comes first
-	return stack
+	x.steps.Add(uint64(len(next)))
+	slices.Reverse(next)
+	return next
 }
 
 // count adds a step, or a state, to the figures.
@@ -296,17 +289,25 @@ type Exploration interface {
 	Replay(way string) (*Violation, error)
 }
 
+type exploration[S State[S]] struct{ Scenario[S] }
+
+func (e exploration[S]) Explore(ctx context.Context, o Options) (*Report, error) {
+	return Explore(ctx, e.Scenario, o)
+}
+
+func (e exploration[S]) Replay(way string) (*Violation, error) { return Replay(e.Scenario, way) }
+
 // Explorations returns scenarios as explorations.
-func Explorations[E Exploration](all []E) []Exploration {
+func Explorations[C Scenario[S], S State[S]](all []C) []Exploration {
 	var out []Exploration
-	for _, e := range all {
-		out = append(out, e)
+	for _, c := range all {
+		out = append(out, exploration[S]{c})
 	}
 	return out
 }
 
 // Find returns the scenario with a name among others.
-func Find[E Exploration](all []E, name string) (E, error) {
+func Find[E interface{ Name() string }](all []E, name string) (E, error) {
 	i := slices.IndexFunc(all, func(e E) bool { return e.Name() == name })
 	if i < 0 {
 		var names []string

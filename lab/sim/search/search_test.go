@@ -10,7 +10,6 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/mutant"
 	"github.com/leasehold-dev/leasehold/lab/sim"
 	"github.com/leasehold-dev/leasehold/lab/sim/explore"
-	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
 )
 
 // parsed returns the search that arguments of sim amount to.
@@ -19,9 +18,7 @@ func parsed(t *testing.T, args ...string) *Job {
 	config := &sim.Config{}
 	s := &Job{Protocol: Protocol{
 		Command: "sim", Simulation: config, Faults: &config.Faults, World: config.Flags(), Mutants: mutant.All(),
-		Scenarios: func(depth int, detours int8) []explorer.Exploration {
-			return explorer.Explorations(explore.Scenarios(depth, detours))
-		},
+		Scenarios: explore.Explorations,
 	}}
 	flags := pflag.NewFlagSet("sim", pflag.ContinueOnError)
 	s.AddFlags(flags, 1000)
