@@ -42,6 +42,8 @@ func (w *world) addHost(label string) *host {
 // now returns the reading of the clock.
 func (h *host) now() mono.Instant { return h.clock.At(h.Now) }
 
+func (h *host) at() *host { return h }
+
 // runs reports whether there is a process that is not stopped.
 func (h *host) runs() bool { return h.alive && h.stopped == 0 }
 

@@ -102,6 +102,15 @@ func (n *nemesis) after(d time.Duration, do func()) {
 	})
 }
 
+// set changes something for a while.
+func set[T any](n *nemesis, d time.Duration, what *T, to T) {
+	*what = to
+	n.after(d, func() {
+		var none T
+		*what = none
+	})
+}
+
 // bootLater starts a process again after a while.
 func (n *nemesis) bootLater(h *host, boot func()) {
 	n.after(n.span(10*time.Millisecond, 15*time.Second), func() {
@@ -118,14 +127,6 @@ func (n *nemesis) tell(format string, args ...any) {
 	}
 }
 
-// stop halts a process for a while.
-func (n *nemesis) stop(h *host, most time.Duration, asleep bool) bool {
-	d := n.span(100*time.Millisecond, most)
-	n.tell("%s for %v", h.label, d)
-	h.stop(d, asleep)
-	return true
-}
-
 // setRate changes the rate of a clock.
 func (n *nemesis) setRate(h *host, r engine.Rate) {
 	h.clock.Run(n.Now, r)
@@ -133,17 +134,11 @@ func (n *nemesis) setRate(h *host, r engine.Rate) {
 	h.arm(h.wake)
 }
 
-func (n *nemesis) anyHost() *host { return n.hosts[n.Random.IntN(len(n.hosts))] }
-
-func (n *nemesis) anyOwner() *ownerHost {
-	return n.owners[n.Random.IntN(len(n.owners))]
-}
-
-func (n *nemesis) anyManager() *managerHost {
-	return n.managers[n.Random.IntN(len(n.managers))]
-}
-
-func (n *nemesis) anySpace() *space { return n.spaces[n.Random.IntN(len(n.spaces))] }
+func (n *nemesis) anyHost() *host           { return engine.Pick(n.Random, n.hosts...) }
+func (n *nemesis) anyOwner() *ownerHost     { return engine.Pick(n.Random, n.owners...) }
+func (n *nemesis) anyManager() *managerHost { return engine.Pick(n.Random, n.managers...) }
+func (n *nemesis) anyLookup() *lookupHost   { return engine.Pick(n.Random, n.lookups...) }
+func (n *nemesis) anySpace() *space         { return engine.Pick(n.Random, n.spaces...) }
 
 // span draws a duration between two, the short ones as likely as the long.
 func (n *nemesis) span(least, most time.Duration) time.Duration {
@@ -154,15 +149,6 @@ func (n *nemesis) span(least, most time.Duration) time.Duration {
 	return least + n.Below(d)
 }
 
-func (n *nemesis) isBeyond(h *host) bool {
-	for _, o := range n.owners {
-		if o.host == h {
-			return o.beyond
-		}
-	}
-	return false
-}
-
 // ownerBack starts an owner again: at once or later, under its own name or
 // under a new one.
 func (n *nemesis) ownerBack(o *ownerHost) {
@@ -171,13 +157,6 @@ func (n *nemesis) ownerBack(o *ownerHost) {
 		name = leasehold.OwnerID(fmt.Sprintf("%s.%d", o.firstName(), o.epoch))
 	}
 	n.bootLater(o.host, func() { o.boot(name) })
-}
-
-func holderName(o *ownerHost) leasehold.OwnerID {
-	if o.holder == nil {
-		return ""
-	}
-	return o.holder.Owner
 }
 
 // hangUp lets some owners notice that their connection to a manager has broken.

@@ -72,6 +72,9 @@ func (w *World) Below(d time.Duration) time.Duration {
 // Chance is true once in n.
 func (w *World) Chance(n int) bool { return w.Random.IntN(n) == 0 }
 
+// Pick returns one of some values at random.
+func Pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
+
 // NewRand returns a source of randomness for a machine, so that what one machine
 // draws does not depend on what another does.
 func (w *World) NewRand() *rand.Rand { return rand.New(rand.NewPCG(w.Random.Uint64(), 1)) }
