@@ -122,7 +122,6 @@ func (r *Results) Write(file string) error {
 	return os.WriteFile(file, append(text, '\n'), 0o644) //nolint:gosec // a document
 }
 
-// key is the name of a proof in counts.
 func (p Proof) key() string {
 	if p.Kind == Test {
 		return p.String()

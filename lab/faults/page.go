@@ -92,7 +92,6 @@ func inParts(cases []Case, level, head string, row func(*Case) string) string {
 	return b.String()
 }
 
-// named lists the proofs of a kind, after some words.
 func named(c *Case, kind Kind, before string) string {
 	var names []string
 	for _, p := range c.Proofs {
@@ -106,7 +105,6 @@ func named(c *Case, kind Kind, before string) string {
 	return before + strings.Join(names, ", ")
 }
 
-// testsOf lists the tests of a case, those of a directory together.
 func testsOf(c *Case) string {
 	var dirs []string
 	names := make(map[string][]string)
@@ -147,7 +145,6 @@ func (r *Results) times(runs map[Kind]int, kinds ...Kind) string {
 	return grouped(sum)
 }
 
-// sources says where the numbers come from.
 func sources(r *Results) string {
 	var b strings.Builder
 	b.WriteString("## Where the numbers come from\n\n| command | date | what | violations |\n|---|---|---|---|\n")
@@ -158,7 +155,6 @@ func sources(r *Results) string {
 	return b.String()
 }
 
-// grouped writes a number with commas.
 func grouped(n int) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0; i -= 3 {

@@ -7,7 +7,6 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// A phase is a part of a world's time.
 type phase uint8
 
 const (
@@ -134,7 +133,6 @@ func (w *world) takeover() time.Duration {
 // rounds are many: packets take 20 ms at most, with a random wait in between.
 const rounds = 3 * lease
 
-// slow is how long a time is on the slowest clock.
 func slow(d time.Duration) time.Duration {
 	return d * time.Duration(engine.TrueRate) / time.Duration(slowest)
 }
@@ -250,7 +248,6 @@ func (a *aftermath) leave() {
 	})
 }
 
-// act is what an application does when the faults are over.
 func (a *aftermath) act(p *process) {
 	for _, r := range a.resources {
 		switch {

@@ -43,7 +43,6 @@ func fault(name string, weight int, inflict func(*nemesis)) engine.Fault[*nemesi
 // Kinds are the kinds of faults, and the default mix.
 func Kinds() engine.Kinds { return faults.Kinds() }
 
-// onAny hits a random process.
 func onAny(hit func(*nemesis, *process)) func(*nemesis) {
 	return func(n *nemesis) { hit(n, n.any()) }
 }
@@ -65,7 +64,6 @@ func (n *nemesis) starve() {
 	n.After(n.duration(), func() { n.starved = 0 })
 }
 
-// delay delays packets for a while.
 func (n *nemesis) delay() {
 	n.Net.Delay = []time.Duration{lease / 10, lease / 2, 3 * lease}[n.Random.IntN(3)]
 	n.Net.Delayed = []int{10, 50, 100}[n.Random.IntN(3)]

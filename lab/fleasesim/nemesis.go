@@ -37,15 +37,12 @@ func (n *nemesis) begin() {
 	n.After(n.interval(), n.strike)
 }
 
-// interval is the time between two faults.
 func (n *nemesis) interval() time.Duration { return n.span(lease/20, lease*3/4) }
 
-// duration is how long a fault lasts.
 func (n *nemesis) duration() time.Duration {
 	return n.span(lease/10, []time.Duration{lease / 2, lease, 4 * lease}[n.Random.IntN(3)])
 }
 
-// lateness is by how much an alarm is late.
 func (n *nemesis) lateness() time.Duration {
 	if n.starved > 0 {
 		return time.Microsecond + n.Below(lease/2)
@@ -57,7 +54,6 @@ func (n *nemesis) any() *process {
 	return n.processes[n.Random.IntN(len(n.processes))]
 }
 
-// strike makes a fault happen, and the next one later.
 func (n *nemesis) strike() {
 	if n.after.phase != faulty || len(n.kinds) == 0 {
 		return
@@ -115,7 +111,6 @@ func (n *nemesis) sprint(p *process) {
 	}
 }
 
-// crash kills a process, which comes back.
 func (n *nemesis) crash(p *process) {
 	if n.after.phase != faulty {
 		return
@@ -199,7 +194,6 @@ func (n *nemesis) worsen(what *int, to ...int) {
 	n.After(n.duration(), func() { *what = 0 })
 }
 
-// changeRate changes the rate of a monotonic clock.
 func (n *nemesis) changeRate(p *process) {
 	r := []engine.Rate{slowest, fastest, slowest + engine.Rate(n.Random.Int64N(int64(fastest-slowest)))}[n.Random.IntN(3)]
 	if n.kind == Wall && n.after.phase == faulty {

@@ -34,7 +34,6 @@ type truth struct {
 	told    []told
 }
 
-// A tenure is a lease that a process has had.
 type tenure struct {
 	by          *process
 	incarnation uint64
@@ -53,7 +52,6 @@ func (o *oracle) init(w *world) {
 	}
 }
 
-// noticed is a machine saying something.
 func (o *oracle) noticed(p *process, n *flease.Notice) {
 	o.Branches[n.What.String()]++
 	o.Mix(uint64(p.index)<<8|uint64(n.What), n.Fence^n.Lease.Fence)
@@ -129,7 +127,6 @@ func (o *oracle) clockChanged(p *process) {
 	}
 }
 
-// stepped is a machine having been called.
 func (o *oracle) stepped(p *process) { o.checkSize(p) }
 
 func (w *world) details(n *flease.Notice) string {

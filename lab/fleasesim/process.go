@@ -52,15 +52,12 @@ func (w *world) addProcess(id flease.Process, peers []flease.Process) {
 	w.byID[id] = append(w.byID[id], p)
 }
 
-// time is what the process's clocks show.
 func (p *process) time() flease.Time {
 	return flease.Time{Mono: p.mono.At(p.Now), Wall: p.wall.At(p.Now)}
 }
 
-// runs reports whether the process is alive and not stopped.
 func (p *process) runs() bool { return p.machine != nil && p.paused == 0 }
 
-// boot starts the process, with no memory.
 func (p *process) boot() {
 	if p.machine != nil || p.gone {
 		return
@@ -78,7 +75,6 @@ func (p *process) boot() {
 	p.settle(now)
 }
 
-// another is the machine taking another incarnation.
 func (p *process) another(uint64) uint64 {
 	p.incarnation = p.Random.Uint64() | 1
 	return p.incarnation
@@ -149,7 +145,6 @@ func (p *process) receive(mail *packet) {
 	p.settle(now)
 }
 
-// ring lets time pass for the machine.
 func (p *process) ring() {
 	if !p.runs() {
 		return
@@ -164,7 +159,6 @@ func (p *process) ring() {
 	p.settle(now)
 }
 
-// greets returns when it greets the others.
 func (p *process) greets() mono.Instant {
 	switch {
 	case p.machine.Ready() || p.machine.Retired() || !p.greeting:

@@ -40,7 +40,6 @@ func (p *process) believes(r *resource) bool {
 
 func (p *process) member(r *resource) bool { return slices.Contains(r.members, p.id) }
 
-// act is the application doing something.
 func (p *process) act() {
 	if !p.runs() || p.machine.Retired() {
 		return
@@ -65,7 +64,6 @@ func (p *process) act() {
 	}
 }
 
-// ask asks for a lease.
 func (p *process) ask(r *resource, what wish) {
 	s, now := &p.stakes[r.index], p.look()
 	call, name := p.machine.Acquire, "wants"
@@ -94,7 +92,6 @@ func (p *process) look() flease.Time {
 	return now
 }
 
-// release gives up a lease, or the wish for one.
 func (p *process) release(r *resource) {
 	s, now := &p.stakes[r.index], p.look()
 	p.Printf("%s releases %s", p.label, r.name)

@@ -103,7 +103,6 @@ func (w *world) resource(name string) *resource {
 	return nil
 }
 
-// span returns a random duration from low to high.
 func (w *world) span(low, high time.Duration) time.Duration { return low + w.Below(high-low+1) }
 
 // What a process finds in the queue.
@@ -159,7 +158,6 @@ func (w *world) happen(e *engine.Event) {
 	}
 }
 
-// milliseconds draws one of some lengths of time.
 func milliseconds(r *rand.Rand, choices ...int64) time.Duration {
 	return time.Duration(choices[r.IntN(len(choices))] * int64(time.Millisecond))
 }

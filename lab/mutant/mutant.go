@@ -122,12 +122,10 @@ func (m Mutant) build(ctx context.Context, program, out string) error {
 	return m.compile(ctx, out, program, "build")
 }
 
-// buildTest builds the tests that catch the mutant of a shell.
 func (m Mutant) buildTest(ctx context.Context, out string) error {
 	return m.compile(ctx, out, m.Package, "test", "-c", "-tags=failpoints", "-ldflags=-s -w") // half as long to link
 }
 
-// compile has go build something with the bug in it.
 func (m Mutant) compile(ctx context.Context, out, what string, command ...string) error {
 	const op = "build mutant"
 	root, err := checkout()
@@ -220,7 +218,6 @@ func place(text, hunk string) (was, is string, found bool) {
 	return was, is, false
 }
 
-// sides returns what lines of a hunk replace, and what they put in its place.
 func sides(lines []string) (was, is string) {
 	for _, line := range lines {
 		switch line[0] {

@@ -22,7 +22,6 @@ type operation struct {
 	version uint64
 }
 
-// operate starts an operation on some key, if it is ours.
 func (o *ownerHost) operate() {
 	key := leasehold.Key(o.Random.Uint64())
 	if o.Chance(2) {
@@ -86,7 +85,6 @@ type reliance struct {
 	end     int64 // true time
 }
 
-// promises is what an owner has told others.
 type promises struct {
 	until   mono.Instant // on the owner's clock
 	relying []reliance
@@ -102,7 +100,6 @@ type settling struct {
 	until  mono.Instant
 }
 
-// promise answers somebody who asks what is held, and for how long.
 func (o *ownerHost) promise() {
 	now := o.now()
 	kept := min(agentPromise, o.view.Until.Sub(now)/2)

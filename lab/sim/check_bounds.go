@@ -44,7 +44,6 @@ func (o *oracle) checkManagerBounds(m *managerHost, machine *manager.Machine) {
 	}
 }
 
-// moving reports whether a leader has moves to make.
 func (o *oracle) moving() bool {
 	return slices.ContainsFunc(o.managers, func(m *managerHost) bool {
 		return m.alive && slices.ContainsFunc(o.spaces, func(s *space) bool {

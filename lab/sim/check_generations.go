@@ -5,7 +5,6 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// A tenure is the life of one generation.
 type tenure struct {
 	session   leasehold.Session
 	lsn       leasehold.LSN // of the grant
@@ -16,7 +15,6 @@ type tenure struct {
 	at        int64             // when it was installed
 }
 
-// taken is an owner taking hold of a range.
 type taken struct {
 	session leasehold.Session
 	r       leasehold.Range

@@ -63,7 +63,6 @@ func (o *oracle) watchOverLimping() {
 	o.Later(limpTick, engine.Nowhere, 0, o.watchOverLimping)
 }
 
-// authorized is a manager having got authority, or more of it.
 func (o *oracle) authorized(m *managerHost) {
 	if m.node.Leads(m.now()) {
 		o.limping.authority = o.Now
@@ -142,7 +141,6 @@ func (o *oracle) resignations(r storage.Record) {
 	}
 }
 
-// checkStoodBack looks at a manager that begins to lead.
 func (o *oracle) checkStoodBack(m *managerHost) {
 	if m.limped == 0 {
 		return

@@ -35,7 +35,6 @@ func (o *oracle) checkTable(h *host, s *space, t *table.Table) {
 	}
 }
 
-// hashTable condenses everything that a table says.
 func hashTable(t *table.Table) uint64 {
 	h := engine.Hash(t.LSN())
 	for r, e := range t.All() {
@@ -59,7 +58,6 @@ type lookupWatch struct {
 	contactLost bool
 }
 
-// A lookupStep is what a lookup did at once.
 type lookupStep struct {
 	table    *table.Table
 	losses   []leasehold.Loss
@@ -67,7 +65,6 @@ type lookupStep struct {
 	snapshot bool
 }
 
-// lookupStepped is a lookup having done something.
 func (o *oracle) lookupStepped(l *lookupHost, step *lookupStep) {
 	reported := step.losses[:0:0]
 	for _, loss := range step.losses {

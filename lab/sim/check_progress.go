@@ -109,7 +109,6 @@ func (o *oracle) checkHoldsNothing(s *space, owners []manager.Owner) {
 // leader and the target, and the application's time to put the state in place.
 const transit = 2*exchange + simInstall
 
-// letGo is an owner having handed a range over to another.
 func (o *oracle) letGo(h *ownerHost, leases []leasehold.Lease) {
 	t := o.truth(h.space)
 	for _, l := range leases {

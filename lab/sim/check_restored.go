@@ -131,7 +131,6 @@ func forsaken(from, to *table.Table) []leasehold.Range {
 	return out
 }
 
-// lostToken reports whether a generation was given out in a history that was lost.
 func (t *truth) lostToken(g leasehold.Generation) bool {
 	return slices.ContainsFunc(t.forks, func(l lostHistory) bool { return g > l.newest && g < leasehold.Generation(l.base) })
 }

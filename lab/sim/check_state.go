@@ -22,7 +22,6 @@ type confirmed struct {
 	r       leasehold.Range
 }
 
-// confirms is a target of a move letting the source know.
 func (o *oracle) confirms(h *ownerHost, ticket protocol.Ticket, r leasehold.Range) {
 	t := o.truth(h.space)
 	t.confirmed = append(t.confirmed, confirmed{h.holder.Session, ticket, r})

@@ -66,7 +66,6 @@ func fault(name string, weight int, inflict func(*nemesis) bool) engine.Fault[*n
 // Kinds are the kinds of faults, and the default mix.
 func Kinds() engine.Kinds { return faults.Kinds() }
 
-// on hits a random process, if it runs.
 func on[P interface{ runs() bool }](pick func(*nemesis) P, hit func(*nemesis, P) bool) func(*nemesis) bool {
 	return func(n *nemesis) bool {
 		p := pick(n)
@@ -222,7 +221,6 @@ func (n *nemesis) isolate(d time.Duration) bool {
 	return true
 }
 
-// percent sets a percentage for a while.
 func percent(draw func(*nemesis) (what *int, to int)) func(*nemesis) bool {
 	return forNetwork(func(n *nemesis, d time.Duration) bool {
 		what, to := draw(n)

@@ -39,15 +39,12 @@ func (w *world) addHost(label string) *host {
 	return h
 }
 
-// now returns the reading of the clock.
 func (h *host) now() mono.Instant { return h.clock.At(h.Now) }
 
 func (h *host) at() *host { return h }
 
-// runs reports whether there is a process that is not stopped.
 func (h *host) runs() bool { return h.alive && h.stopped == 0 }
 
-// start begins a new process on a host, with a clock of its own.
 func (h *host) start() mono.Instant {
 	h.alive = true
 	h.epoch++
@@ -58,7 +55,6 @@ func (h *host) start() mono.Instant {
 	return h.now()
 }
 
-// kill ends the process on a host.
 func (h *host) kill() {
 	h.alive, h.died = false, h.Now
 	h.stopped, h.asleep, h.inbox = 0, false, nil
@@ -99,7 +95,6 @@ func (h *host) ring() {
 	h.deliver(nil)
 }
 
-// arrive is a message reaching a host.
 func (h *host) arrive(e *engine.Event) {
 	if h.stopped != 0 {
 		if len(h.inbox) < inboxLimit {
@@ -118,7 +113,6 @@ func (h *host) arrive(e *engine.Event) {
 	h.deliver(e.What)
 }
 
-// stop halts a host for a while.
 func (h *host) stop(d time.Duration, asleep bool) {
 	if !h.alive || h.stopped != 0 {
 		return

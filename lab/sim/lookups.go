@@ -12,7 +12,6 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// A lookupHost runs lookups of one namespace.
 type lookupHost struct {
 	*host
 	space   *space
@@ -117,7 +116,6 @@ type followed struct {
 	ns    leasehold.Namespace
 }
 
-// handleFollow is a question of another manager.
 func (m *managerHost) handleFollow(now mono.Instant, f followRequest) {
 	asked := *f.request
 	asked.Lookup = uint64(len(m.lookups) + f.from)
@@ -147,7 +145,6 @@ func (m *managerHost) answer(to uint64, what any) {
 	}
 }
 
-// broadcast sends news to everyone who has asked about a namespace.
 func (m *managerHost) broadcast(ns leasehold.Namespace, reply *protocol.LookupReply) {
 	for i, heard := range m.heard {
 		if heard == 0 {

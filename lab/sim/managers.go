@@ -16,7 +16,6 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// A managerHost runs manager processes.
 type managerHost struct {
 	*host
 	index int
@@ -113,7 +112,6 @@ func (m *managerHost) boot() {
 	m.handle(nil)
 }
 
-// ask asks something of the store, or of what there is instead.
 func (m *managerHost) ask(ns leasehold.Namespace, term leasehold.Term, what any) {
 	if m.memory != nil {
 		m.memory.ask(ns, term, what)

@@ -38,7 +38,6 @@ type memory struct {
 	again bool   // the lease is over, and is to be had again
 }
 
-// leadership is the name of the lease.
 const leadership = "leader"
 
 // Wall clocks of managers differ by less than simEpsilon.
@@ -207,7 +206,6 @@ func (d *memory) converse() {
 	m.arm(min(m.nodeWake, d.councilWake, d.lock.Wake(d.time())))
 }
 
-// attend hears what has become of the lease.
 func (d *memory) attend() {
 	m := d.host
 	for _, n := range d.lock.Notices() {

@@ -85,7 +85,6 @@ func (o *ownerHost) upcall(most time.Duration) (time.Duration, bool) {
 	return o.nemesis.span(0, most), false
 }
 
-// carry does what the machine wants done about moves.
 func (o *ownerHost) carry(a owner.Action) {
 	switch a := a.(type) {
 	case owner.StartMove:
@@ -138,7 +137,6 @@ func (o *ownerHost) answerMove(in *incoming, confirmed bool) {
 	}
 }
 
-// handleMove is something happening to a move.
 func (o *ownerHost) handleMove(what any) {
 	now := o.now()
 	step := func(e owner.Event) { o.do(o.machine.Step(now, e)) }

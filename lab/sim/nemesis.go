@@ -53,7 +53,6 @@ func (n *nemesis) drawRate() engine.Rate {
 	return slowest + engine.Rate(n.Random.Int64N(int64(fastest-slowest)))
 }
 
-// pause is how long the nemesis waits before it strikes.
 func (n *nemesis) pause() time.Duration {
 	if n.mean == 0 {
 		n.mean = []time.Duration{1500 * time.Millisecond, 3 * time.Second, 6 * time.Second, 12 * time.Second}[n.Random.IntN(4)]
@@ -111,7 +110,6 @@ func set[T any](n *nemesis, d time.Duration, what *T, to T) {
 	})
 }
 
-// bootLater starts a process again after a while.
 func (n *nemesis) bootLater(h *host, boot func()) {
 	n.after(n.span(10*time.Millisecond, 15*time.Second), func() {
 		if !h.alive {
@@ -127,7 +125,6 @@ func (n *nemesis) tell(format string, args ...any) {
 	}
 }
 
-// setRate changes the rate of a clock.
 func (n *nemesis) setRate(h *host, r engine.Rate) {
 	h.clock.Run(n.Now, r)
 	n.tell("%s at %.3f", h.label, float64(r)/float64(engine.TrueRate))

@@ -89,7 +89,6 @@ func (n *nemesis) moveRange() bool {
 	return n.command(o.space, manager.Order{Kind: manager.OrderMove, Owner: o.holder.Owner, Range: r})
 }
 
-// command gives an order to whoever leads.
 func (n *nemesis) command(s *space, order manager.Order) bool {
 	m := n.leader()
 	if m == nil {

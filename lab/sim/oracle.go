@@ -98,7 +98,6 @@ func (o *oracle) addSpace() {
 	})
 }
 
-// happen adds a change to the history.
 func (t *truth) happen(c table.Change, now int64) {
 	t.history = append(t.history, happened{c, now})
 	n := t.losses[len(t.losses)-1]
@@ -115,7 +114,6 @@ func (t *truth) begin(tab *table.Table) {
 	t.stands()
 }
 
-// stands remembers the table as it is now.
 func (t *truth) stands() { t.at[t.table.LSN()] = version{len(t.history), hashTable(t.table)} }
 
 func (o *oracle) truth(s *space) *truth { return o.truths[s.index] }
@@ -172,7 +170,6 @@ func (o *oracle) ownerGranted(h *ownerHost, leases []leasehold.Lease) {
 	}
 }
 
-// ownerStepped is an owner having done something.
 func (o *oracle) ownerStepped(h *ownerHost) {
 	o.takesHold(h)
 	o.checkExclusive(h)
@@ -191,7 +188,6 @@ func (o *oracle) recorded(m *managerHost, ns leasehold.Namespace) {
 	o.checkManagerBounds(m, machine)
 }
 
-// finish is the end of the world.
 func (o *oracle) finish() {
 	if o.Violation == nil {
 		o.recovered()

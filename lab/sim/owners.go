@@ -47,7 +47,6 @@ func (o *ownerHost) firstName() leasehold.OwnerID {
 	return leasehold.OwnerID(fmt.Sprintf("%c%d", 'a'+rune(o.space.index), o.endpoint))
 }
 
-// boot starts a new session under a name.
 func (o *ownerHost) boot(name leasehold.OwnerID) {
 	now := o.start()
 	session := engine.Must(leasehold.NewSession(randomBytes{o.Random}))
@@ -180,7 +179,6 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 	o.oracle.ownerStepped(o)
 }
 
-// tellView writes what the owner believes to the trace.
 func (o *ownerHost) tellView() {
 	if w := o.world; w.Traced() {
 		w.Printf("%s holds %v for %v on its clock", o.label, o.view.Leases, o.view.Until.Sub(o.now()))
@@ -197,7 +195,6 @@ func (o *ownerHost) findPredecessor(h *table.Holder) {
 	o.Later(time.Millisecond, o.endpoint, 0, owner.PredecessorGone{Session: h.Session})
 }
 
-// valid reports whether the owner's checks can succeed now.
 func (o *ownerHost) valid() bool {
 	if !o.alive || o.asleep || len(o.view.Kept) == 0 {
 		return false

@@ -20,7 +20,6 @@ type backup struct {
 	logs    map[leasehold.Namespace]stored
 }
 
-// backUp returns what the store has now.
 func (s *store) backUp() *backup {
 	b := &backup{record: s.record, catalog: s.readCatalog(), logs: make(map[leasehold.Namespace]stored)}
 	for ns, l := range s.logs {
@@ -42,7 +41,6 @@ func (s *store) restore(b *backup) {
 	}
 }
 
-// identity names the store.
 func (s *store) identity() storage.Identity {
 	return storage.Identity{Cluster: strconv.Itoa(1 + s.moves), Directory: strconv.Itoa(1 + s.copies)}
 }
@@ -102,7 +100,6 @@ func (m *managerHost) bootName() string {
 	return m.label
 }
 
-// uptime is for how long the machine has run.
 func (m *managerHost) uptime() time.Duration {
 	return time.Hour + time.Duration(m.Now-worldStart) + m.aged
 }
@@ -116,7 +113,6 @@ func (w *world) clocksApart() time.Duration {
 	return 7 * time.Second
 }
 
-// wall is the wall clock of a manager, in seconds since 1970.
 func (m *managerHost) wall() int64 {
 	const start = 1_800_000_000
 	since := time.Duration(m.Now-worldStart) + m.aged + time.Duration(m.index)*m.clocksApart()
@@ -132,7 +128,6 @@ type lag struct {
 	since int64 // true time
 }
 
-// lagShape is how a lag goes on.
 type lagShape uint8
 
 const (
@@ -194,7 +189,6 @@ func (l lag) of(w *world, what any) time.Duration {
 	}
 }
 
-// writes reports whether a request writes.
 func writes(what any) bool {
 	switch what.(type) {
 	case byrecord.Read, manager.ReadEnd, managerproc.Load, managerproc.LoadCatalog:

@@ -80,7 +80,6 @@ func (s *store) log(ns leasehold.Namespace) *stored {
 	return l
 }
 
-// latency is how long one way takes.
 func (s *store) latency() time.Duration {
 	d := 200*time.Microsecond + s.Below(calmDelay-200*time.Microsecond)
 	if s.slow > 0 {
@@ -89,7 +88,6 @@ func (s *store) latency() time.Duration {
 	return d
 }
 
-// ask puts a request under way.
 func (s *store) ask(h *managerHost, ns leasehold.Namespace, term leasehold.Term, what any) {
 	r := &storeRequest{host: h, epoch: h.epoch, ns: ns, term: term, what: what, era: s.era}
 	if h.storeCut {
@@ -121,7 +119,6 @@ func (s *store) giveUp(r *storeRequest) {
 // giveUp is the patience with a request coming to its end.
 type giveUp struct{ request *storeRequest }
 
-// serve is a request reaching the store.
 func (s *store) serve(r *storeRequest) {
 	if r.era != s.era {
 		s.giveUp(r)
@@ -226,7 +223,6 @@ func (s *store) configure(ns leasehold.Namespace, c configure) {
 	}
 }
 
-// readCatalog returns the catalog as of now.
 func (s *store) readCatalog() *storage.Catalog {
 	c := *s.catalog
 	c.Term = s.record.Term
@@ -292,7 +288,6 @@ func (s *store) save(p *storage.Snapshot) {
 	}
 }
 
-// save replaces what a snapshot has.
 func (s *stored) save(p *storage.Snapshot) {
 	end := s.state(0).End()
 	if p.Table.LSN() > end || s.table != nil && p.Table.LSN() <= s.table.LSN() {

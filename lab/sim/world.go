@@ -125,7 +125,6 @@ func (w *world) build() {
 	w.connect()
 }
 
-// connect gives the network its endpoints and its latency.
 func (w *world) connect() {
 	w.Net.Connect(len(w.hosts))
 	w.Net.Least, w.Net.Most = 100*time.Microsecond, calmDelay
@@ -150,7 +149,6 @@ func (w *world) astray(to int32) int32 {
 	return managers + owners + w.Random.Int32N(int32(len(w.lookups)))
 }
 
-// send sends a message from one process to another.
 func (w *world) send(from, to int32, what any) {
 	w.Messages++
 	w.Net.Send(from, to, what)
@@ -251,7 +249,6 @@ func (w *world) stopFaults() {
 	w.After(w.oracle.bound(), w.oracle.recovered)
 }
 
-// managerIndex finds a manager by its name, -1 if there is engine.Nowhere.
 func (w *world) managerIndex(id storage.ManagerID) int {
 	for i, m := range w.managers {
 		if m.id == id {
@@ -261,7 +258,6 @@ func (w *world) managerIndex(id storage.ManagerID) int {
 	return -1
 }
 
-// toManagers sends a message to one manager, or to all of them.
 func (w *world) toManagers(from *host, to storage.ManagerID, what any) {
 	if to != "" {
 		if i := w.managerIndex(to); i >= 0 {

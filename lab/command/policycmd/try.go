@@ -128,7 +128,6 @@ func (o *tryOptions) addFlags(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("workload", cobra.FixedCompletions(workloadNames(), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// run tries what the flags ask for.
 func (o *tryOptions) run(cmd *cobra.Command) error {
 	policies, err := o.complete()
 	if err != nil {

@@ -99,7 +99,6 @@ func faultKinds(kinds engine.Kinds) string {
 	return console.Grid(entries, console.UsualWidth)
 }
 
-// addSearch makes a command one that searches.
 func addSearch(cmd *cobra.Command, s *search.Job, seeds int, kinds engine.Kinds, check func() error) {
 	cmd.Args = cli.NoArguments
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -79,7 +79,6 @@ func (o *options) runTests(ctx context.Context, r *faults.Results) error {
 	return nil
 }
 
-// runPack runs the tests of a directory.
 func (o *options) runPack(ctx context.Context, in pack, proofs []faults.Proof, run *faults.Run) error {
 	var names []string
 	for _, p := range proofs {

@@ -84,7 +84,6 @@ func (s *Scenario) Steps() int { return s.Depth }
 // Worker changes nothing: states share no scratch space.
 func (*Scenario) Worker() func(*state) *state { return func(st *state) *state { return st } }
 
-// Figures are what a report counts besides states and steps.
 func (*Scenario) Figures() []explorer.Figure {
 	return []explorer.Figure{{Key: "leases", Text: "%d leases", Of: explorer.SumOfStates}} // that were acquired
 }

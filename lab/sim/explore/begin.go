@@ -81,7 +81,6 @@ func (st *state) outage() error {
 	return fmt.Errorf("no suspension without managers: %s", st.holdings())
 }
 
-// suspendedOwners returns how many owners have suspended leases.
 func (st *state) suspendedOwners() int {
 	n := 0
 	for _, p := range st.procs {

@@ -17,7 +17,6 @@ import (
 // and owners and says that something must never be. It looks at every state, so that it
 // can be shorter.
 
-// violated records the first violation of a state.
 func (st *state) violated(i engine.Invariant, format string, args ...any) {
 	if st.broken == nil {
 		st.broken = &explorer.Violation{Invariant: i, Text: fmt.Sprintf(format, args...)}

@@ -15,7 +15,6 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// namespace is the only one that there is.
 const namespace leasehold.Namespace = "ns"
 
 // A store is the linearizable store of the managers. It is not changed once it is made.
@@ -26,7 +25,6 @@ type store struct {
 	digests digests
 }
 
-// A request is something that a process of a manager asks of the store.
 type request struct {
 	term leasehold.Term
 	what any // election.Read, election.Swap, manager.Commit, manager.ReadEnd, node.Load, node.LoadCatalog
@@ -34,10 +32,8 @@ type request struct {
 
 func newStore() *store { return &store{tables: []*table.Table{table.New()}} }
 
-// unanswered is what the manager concludes if the store does not answer.
 func (r *request) unanswered() managerproc.Event { return sim.Unanswered(namespace, r.term, r.what) }
 
-// serve is what a request does, at this instant.
 func (st *state) serve(r *request) managerproc.Event {
 	s := st.store
 	end := leasehold.LSN(len(s.changes))
@@ -114,7 +110,6 @@ func (st *state) commit(b *storage.Batch) storage.Outcome {
 	return storage.Done
 }
 
-// granted returns the change by which a generation was granted, nil if there is none.
 func (s *store) granted(g leasehold.Generation) *table.Change {
 	for i := range s.changes {
 		if c := &s.changes[i]; c.Generation == g && c.Kind != table.Vacated {
@@ -135,7 +130,6 @@ func (s *store) ended(l leasehold.Lease) bool {
 	})
 }
 
-// middle is where the second of the two ranges begins.
 const middle leasehold.Key = 1 << 63
 
 // halves is a policy for two owners and two ranges: who is alone has both, and who joins
@@ -160,7 +154,6 @@ func (halves) Assign(in partition.Input) (partition.Assignment, error) {
 	return partition.Assignment{{Start: 0, Owner: first}, {Start: middle, Owner: second}}, nil
 }
 
-// has is whose a key is.
 func has(a partition.Assignment, k leasehold.Key) leasehold.OwnerID {
 	var owner leasehold.OwnerID
 	for _, slot := range a {

@@ -116,14 +116,12 @@ type Options struct {
 	Every    time.Duration // how often; default 1 s
 }
 
-// item is a state that is to be explored.
 type item[S any] struct {
 	state S
 	trail *trail
 	depth int
 }
 
-// A search is one from one state, depth first, by several workers.
 type search[S State[S]] struct {
 	scenario Scenario[S]
 	limit    int
@@ -169,7 +167,6 @@ func Explore[S State[S]](ctx context.Context, s Scenario[S], o Options) (*Report
 	return r, ctx.Err()
 }
 
-// watch reports progress until the search is done.
 func (x *search[S]) watch(o Options, done <-chan struct{}) {
 	if o.Every <= 0 {
 		o.Every = time.Second
@@ -199,7 +196,6 @@ func (x *search[S]) report() *Report {
 	return r
 }
 
-// run is one worker.
 func (x *search[S]) run(prepare func(S) S) {
 	var next []item[S]
 	for {
@@ -257,7 +253,6 @@ func (x *search[S]) count(state S, step bool) {
 	}
 }
 
-// violated ends the search.
 func (x *search[S]) violated(t *trail) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -320,7 +315,6 @@ func Find[E interface{ Name() string }](all []E, name string) (E, error) {
 	return all[i], nil
 }
 
-// constant is randomness that is none.
 type constant struct{}
 
 func (constant) Uint64() uint64 { return 0x9e3779b97f4a7c15 }

@@ -18,7 +18,6 @@ func newFrontier[T any](root T) *frontier[T] {
 	return f
 }
 
-// close lets all workers end.
 func (f *frontier[T]) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -33,7 +33,6 @@ type report struct {
 	mix       engine.Mix // of faults
 }
 
-// tally counts things by name.
 type tally map[string]uint64
 
 // A failure is a violation and how to see it happen.
@@ -54,7 +53,6 @@ const (
 	interrupted ending = "interrupted" // the user did not want to wait
 )
 
-// report makes a report of a campaign.
 func (s *Job) report(sum *engine.Summary, wasInterrupted bool) *report {
 	r := &report{
 		Seeds: sum.Seeds, FirstSeed: s.First, Ended: completed, Mutant: s.Planted,

@@ -126,7 +126,6 @@ func (s *Job) Run(ctx context.Context, out, errs io.Writer) (Outcome, error) {
 	return s.runCampaign(ctx, screen, progress)
 }
 
-// runCampaign runs many worlds and reports the result.
 func (s *Job) runCampaign(ctx context.Context, out, progressTo console.Screen) (Outcome, error) {
 	progress := console.NewProgress(progressTo, s.JSON)
 	progress.Say(fmt.Sprintf("simulating %s from seed %d on, %d at a time", console.Counted(s.Seeds, "world"), s.First, min(s.Parallel, s.Seeds)))
