@@ -113,6 +113,16 @@ func ReadResults(file string) (*Results, error) {
 	return r, json.Unmarshal(text, r)
 }
 
+// Put puts a run in the place of an older one of the same command.
+func (r *Results) Put(run Run) {
+	i := slices.IndexFunc(r.Runs, func(old Run) bool { return old.Command == run.Command })
+	if i < 0 {
+		r.Runs = append(r.Runs, run)
+	} else {
+		r.Runs[i] = run
+	}
+}
+
 // Write writes results, for people to read, too.
 func (r *Results) Write(file string) error {
 	text, err := json.MarshalIndent(r, "", "  ")

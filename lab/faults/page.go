@@ -3,9 +3,12 @@ package faults
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const intro = `# What may happen to us, and where it is tried
@@ -50,28 +53,21 @@ func Page(cases []Case, results *Results) string {
 
 // summary says how many cases there are, of which something was tried, and what is open.
 func summary(cases []Case, results *Results) string {
-	var b strings.Builder
+	var open strings.Builder
 	tried, violated := 0, 0
 	for i := range cases {
 		runs, violations := results.OfCase(&cases[i])
-		for _, n := range runs {
-			if n > 0 {
-				tried++
-				break
-			}
+		if slices.ContainsFunc(slices.Collect(maps.Values(runs)), func(n int) bool { return n > 0 }) {
+			tried++
 		}
 		if violations > 0 {
 			violated++
 		}
-	}
-	fmt.Fprintf(&b, "**%d cases, %d of them tried, %d with violations.** What is open:\n\n", len(cases), tried, violated)
-	for i := range cases {
 		if c := &cases[i]; c.Open != "" {
-			fmt.Fprintf(&b, "- %d, %s: %s.\n", c.Number, c.What, c.Open)
+			fmt.Fprintf(&open, "- %d, %s: %s.\n", c.Number, c.What, c.Open)
 		}
 	}
-	b.WriteString("\n")
-	return b.String()
+	return fmt.Sprintf("**%d cases, %d of them tried, %d with violations.** What is open:\n\n%s\n", len(cases), tried, violated, open.String())
 }
 
 // inParts is a table for each part of the catalogue, under its name, with a row for each case.
@@ -142,7 +138,7 @@ func (r *Results) times(runs map[Kind]int, kinds ...Kind) string {
 	case !recorded:
 		return "not recorded"
 	}
-	return grouped(sum)
+	return console.Grouped(uint64(sum))
 }
 
 func sources(r *Results) string {
@@ -153,12 +149,4 @@ func sources(r *Results) string {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %d |\n", run.Command, run.Date, run.Size, run.Violations)
 	}
 	return b.String()
-}
-
-func grouped(n int) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

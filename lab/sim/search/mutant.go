@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -28,14 +27,6 @@ import (
 // lastWords is how long the mutant may take to stop by itself when the user
 // interrupts, before it is killed.
 const lastWords = 10 * time.Second
-
-func (s *Job) mutant() (mutant.Mutant, bool) {
-	i := slices.IndexFunc(s.Mutants, func(m mutant.Mutant) bool { return m.Name == s.Mutant })
-	if i < 0 {
-		return mutant.Mutant{}, false
-	}
-	return s.Mutants[i], true
-}
 
 func (s *Job) mutantNames() []string {
 	var names []string
@@ -56,7 +47,7 @@ func (s *Job) noSuchMutant() error {
 }
 
 func (s *Job) runMutant(ctx context.Context, out, errs io.Writer) (Outcome, error) {
-	m, _ := s.mutant()
+	m, _ := mutant.Find(s.Mutants, s.Mutant)
 	if screen := console.New(errs); !s.JSON || screen.Terminal {
 		screen.Say("planting %s: %s\n", m.Name, m.Why())
 	}
@@ -69,7 +60,7 @@ func (s *Job) runMutant(ctx context.Context, out, errs io.Writer) (Outcome, erro
 	if runtime.GOOS == "windows" {
 		program += ".exe"
 	}
-	if err := mutant.Build(ctx, m, "./cmd/leasehold-lab", program); err != nil {
+	if err := m.Build(ctx, "./cmd/leasehold-lab", program); err != nil {
 		if ctx.Err() != nil {
 			return Interrupted, nil
 		}

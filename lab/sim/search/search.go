@@ -99,7 +99,7 @@ func (s *Job) Validate() error {
 	if err := s.validateExploration(); err != nil {
 		return err
 	}
-	if _, ok := s.mutant(); s.Mutant != "" && !ok {
+	if _, ok := mutant.Find(s.Mutants, s.Mutant); s.Mutant != "" && !ok {
 		return s.noSuchMutant()
 	}
 	return s.Simulation.Validate()
