@@ -136,8 +136,8 @@ func (o *oracle) checkReliance(a *ownerHost) {
 	if !o.cfg.Agents || !a.valid() || a.beyond {
 		return
 	}
-	for _, b := range o.owners {
-		if b.space != a.space || b.beyond || b.asleep {
+	for _, b := range a.space.owners {
+		if b.beyond || b.asleep {
 			continue
 		}
 		kept := b.promises.relying[:0]

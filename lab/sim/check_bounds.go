@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"slices"
-
 	"github.com/leasehold-dev/leasehold/internal/core/machine/manager"
 )
 
@@ -45,27 +43,21 @@ func (o *oracle) checkManagerBounds(m *managerHost, machine *manager.Machine) {
 }
 
 func (o *oracle) moving() bool {
-	return slices.ContainsFunc(o.managers, func(m *managerHost) bool {
-		return m.alive && slices.ContainsFunc(o.spaces, func(s *space) bool {
-			machine := m.node.Manager(s.name)
-			return machine != nil && machine.Sizes().Moves+machine.Sizes().Backlog > 0
-		})
-	})
+	for _, in := range o.leaders() {
+		if in.Sizes().Moves+in.Sizes().Backlog > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // checkSeams is I8 for the table: once everything is quiet it has at most twice
 // the ranges that the policy needs, or a few more where that is few.
 func (o *oracle) checkSeams() {
-	for _, m := range o.managers {
-		for _, s := range o.spaces {
-			machine := m.node.Manager(s.name)
-			if machine == nil || !m.alive {
-				continue
-			}
-			o.Checks[I8Bounds]++
-			if sizes := machine.Sizes(); sizes.Ranges > sizes.Planned+max(sizes.Planned, simSeams) {
-				o.Violated(I8Bounds, "the table of %s has %d ranges, the policy needs %d", s.name, sizes.Ranges, sizes.Planned)
-			}
+	for _, in := range o.leaders() {
+		o.Checks[I8Bounds]++
+		if sizes := in.Sizes(); sizes.Ranges > sizes.Planned+max(sizes.Planned, simSeams) {
+			o.Violated(I8Bounds, "the table of %s has %d ranges, the policy needs %d", in.space.name, sizes.Ranges, sizes.Planned)
 		}
 	}
 }

@@ -61,8 +61,8 @@ func (o *oracle) onItsWay(t *truth, was, is table.Entry) bool {
 // checkKept is what a failover must not do: an owner that the leader has renewed
 // while it asked keeps what it has.
 func (o *oracle) checkKept(m *managerHost, s *space, p *storage.Snapshot) {
-	for _, h := range o.owners {
-		if h.space != s || h.renewed != p.Term || !h.valid() || h.beyond {
+	for _, h := range s.owners {
+		if h.renewed != p.Term || !h.valid() || h.beyond {
 			continue
 		}
 		o.Checks[Census]++

@@ -19,10 +19,10 @@ func (o *oracle) checkExclusive(a *ownerHost) {
 		return
 	}
 	o.Checks[I1Exclusive]++
-	for _, b := range o.owners {
+	for _, b := range a.space.owners {
 		// An owner whose clock breaks the bound is beyond our promise; I9
 		// speaks of it.
-		if b == a || b.space != a.space || b.beyond || !b.valid() {
+		if b == a || b.beyond || !b.valid() {
 			continue
 		}
 		if la, lb, found := overlap(a.view.Leases, b.view.Leases); found {

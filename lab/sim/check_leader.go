@@ -131,6 +131,7 @@ func (o *oracle) checkWatched(m *managerHost, r storage.Record) {
 // resignations follows the leader record: who has resigned, and is not being shut down, limped, and stands back
 // until there is another leader.
 func (o *oracle) resignations(r storage.Record) {
+	o.Mix(uint64(r.Term), r.Beat)
 	for _, m := range o.managers {
 		switch {
 		case m.session != r.Session:

@@ -51,8 +51,8 @@ func (o *oracle) contested(h *ownerHost) bool {
 	if h.space.latest[h.holder.Owner] != h.holder.Session {
 		return true
 	}
-	return slices.ContainsFunc(o.owners, func(other *ownerHost) bool {
-		return other != h && other.alive && other.space == h.space && other.holder.Owner == h.holder.Owner
+	return slices.ContainsFunc(h.space.owners, func(other *ownerHost) bool {
+		return other != h && other.alive && other.holder.Owner == h.holder.Owner
 	})
 }
 
@@ -85,8 +85,8 @@ func (o *oracle) taken(s *space, e *ended) bool {
 	if at := o.truth(s).servedAt[e.holder.Session]; at != 0 && at > e.at-int64(storeWait) {
 		return true
 	}
-	return slices.ContainsFunc(o.owners, func(h *ownerHost) bool {
-		return h.space == s && h.died > e.at-int64(storeWait)-int64(simTTL)
+	return slices.ContainsFunc(s.owners, func(h *ownerHost) bool {
+		return h.died > e.at-int64(storeWait)-int64(simTTL)
 	})
 }
 

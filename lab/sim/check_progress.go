@@ -36,8 +36,8 @@ func (o *oracle) recovered() {
 		o.Checks[I6Progress]++
 		var owned []leasehold.Range
 		living := 0
-		for _, h := range o.owners {
-			if h.space != s || !h.alive {
+		for _, h := range s.owners {
+			if !h.alive {
 				continue
 			}
 			living++
@@ -60,9 +60,9 @@ func (o *oracle) recovered() {
 
 // tellOwners writes to the trace how leaders see the owners of a namespace.
 func (o *oracle) tellOwners(s *space) {
-	for _, m := range o.managers {
-		if machine := m.node.Manager(s.name); machine != nil && m.alive {
-			for _, h := range machine.Owners(m.now()) {
+	for m, in := range o.leaders() {
+		if in.space == s {
+			for _, h := range in.Owners(m.now()) {
 				o.Printf("%s has %v: standing %d, %d leases, patience %v", m.label, h.Holder, h.Standing, h.Leases, h.Patience)
 			}
 		}
@@ -72,21 +72,17 @@ func (o *oracle) tellOwners(s *space) {
 // checkDrained is I6 for operators: at the end of the world an owner that is to
 // hold nothing holds nothing, if anyone else can, and no move has stood still.
 func (o *oracle) checkDrained() {
-	for _, m := range o.managers {
-		for _, s := range o.spaces {
-			machine := m.node.Manager(s.name)
-			if machine == nil || !m.alive || m.stopped != 0 {
-				continue
-			}
-			o.Checks[I6Progress]++
-			now := m.now()
-			for _, mv := range machine.Moves(now, 1<<10) {
-				if mv.Age > simMoveTimeout+2*time.Second {
-					o.Violated(I6Progress, "the state of %v in %s has been on its way from %s to %s for %v", mv.Range, s.name, mv.From, mv.To, mv.Age)
-				}
-			}
-			o.checkHoldsNothing(s, machine.Owners(now))
+	for m, in := range o.leaders() {
+		if m.stopped != 0 {
+			continue
 		}
+		o.Checks[I6Progress]++
+		for _, mv := range in.Moves(m.now(), 1<<10) {
+			if mv.Age > simMoveTimeout+2*time.Second {
+				o.Violated(I6Progress, "the state of %v in %s has been on its way from %s to %s for %v", mv.Range, in.space.name, mv.From, mv.To, mv.Age)
+			}
+		}
+		o.checkHoldsNothing(in.space, in.Owners(m.now()))
 	}
 }
 

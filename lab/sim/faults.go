@@ -140,8 +140,8 @@ func (n *nemesis) leave(o *ownerHost) bool {
 // twin starts a process under the name of another one that lives.
 func (n *nemesis) twin() bool {
 	o := n.anyOwner()
-	for _, other := range n.owners {
-		if other != o && other.space == o.space && other.alive && other.holder.Owner != o.holder.Owner {
+	for _, other := range o.space.owners {
+		if other != o && other.alive && other.holder.Owner != o.holder.Owner {
 			n.tell("%s as %s of %s", o.label, other.holder.Owner, other.label)
 			o.kill()
 			o.boot(other.holder.Owner)

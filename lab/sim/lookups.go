@@ -49,21 +49,28 @@ func (l *lookupHost) boot() {
 func (w *world) conservative() bool { return w.Seed/8%2 == 1 }
 
 func (l *lookupHost) handle(what any) {
-	now := l.now()
-	switch what := what.(type) {
-	case nil:
-		l.do(l.machine.Advance(now))
-	case *protocol.LookupReply:
-		l.do(l.machine.Step(now, lookup.Reply{LookupReply: what}))
-	case protocol.NotLeader:
-		l.do(l.machine.Step(now, lookup.Redirect{NotLeader: what}))
-	case refused:
-		l.do(l.machine.Step(now, lookup.Refused{Kind: what.kind}))
-	case slept:
-		l.do(l.machine.Step(now, lookup.Slept{}))
-	case lookup.Event:
-		l.do(l.machine.Step(now, what))
+	if e := lookupEvent(what); e != nil {
+		l.do(l.machine.Step(l.now(), e))
+	} else if what == nil {
+		l.do(l.machine.Advance(l.now()))
 	}
+}
+
+// lookupEvent is a message as a lookup machine takes it; nil if it is for other machines.
+func lookupEvent(what any) lookup.Event {
+	switch what := what.(type) {
+	case *protocol.LookupReply:
+		return lookup.Reply{LookupReply: what}
+	case protocol.NotLeader:
+		return lookup.Redirect{NotLeader: what}
+	case refused:
+		return lookup.Refused{Kind: what.kind}
+	case slept:
+		return lookup.Slept{}
+	case lookup.Event:
+		return what
+	}
+	return nil
 }
 
 func (l *lookupHost) do(actions []lookup.Action, wake mono.Instant) {
@@ -132,14 +139,9 @@ func (m *managerHost) answer(to uint64, what any) {
 		m.send(m.endpoint, m.lookups[to].endpoint, what)
 	case to < lookups+uint64(len(m.managers)):
 		i := to - lookups
-		reply := followReply{to: m.managers[i], epoch: m.followers[i].epoch, ns: m.followers[i].ns}
-		switch what := what.(type) {
-		case *protocol.LookupReply:
-			reply.ns, reply.event = what.Namespace, lookup.Reply{LookupReply: what}
-		case protocol.NotLeader:
-			reply.event = lookup.Redirect{NotLeader: what}
-		case refused:
-			reply.event = lookup.Refused{Kind: what.kind}
+		reply := followReply{m.managers[i], m.followers[i].epoch, m.followers[i].ns, lookupEvent(what)}
+		if r, ok := what.(*protocol.LookupReply); ok {
+			reply.ns = r.Namespace
 		}
 		m.send(m.endpoint, m.managers[i].endpoint, reply)
 	}

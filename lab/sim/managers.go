@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -216,8 +217,8 @@ func (m *managerHost) do(actions []managerproc.Action, wake mono.Instant) {
 // announce tells the owners of a namespace that are connected who leads. While nobody answers
 // they ask everyone, so all are if no connection breaks.
 func (m *managerHost) announce(a managerproc.Serves) {
-	for _, o := range m.owners {
-		if o.space.name == a.Namespace && (m.cfg.Graceful || m.Chance(2)) {
+	for _, o := range m.space(a.Namespace).owners {
+		if m.cfg.Graceful || m.Chance(2) {
 			m.send(m.endpoint, o.endpoint, protocol.NotLeader{Term: a.Term, Leader: m.id})
 		}
 	}
@@ -287,6 +288,25 @@ func (m *managerHost) manage(a managerproc.Manage) {
 			m.Violated(engine.NoCrash, "%s finds that the log of %s ends at lsn %d and not at %d, and nobody else can have written", m.label, a.Namespace, act.Have, act.Want)
 		}
 		m.Printf("%s notes %v %v (%d, %d)", m.label, act.What, act.Owner, act.Have, act.Want)
+	}
+}
+
+// leading is a manager's part in a namespace that it leads.
+type leading struct {
+	*manager.Machine
+	space *space
+}
+
+// leaders yields the managers that lead a namespace, or take themselves for its leader.
+func (w *world) leaders() iter.Seq2[*managerHost, leading] {
+	return func(yield func(*managerHost, leading) bool) {
+		for _, m := range w.managers {
+			for _, s := range w.spaces {
+				if machine := m.node.Manager(s.name); machine != nil && m.alive && !yield(m, leading{machine, s}) {
+					return
+				}
+			}
+		}
 	}
 }
 

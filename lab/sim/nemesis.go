@@ -241,10 +241,7 @@ func (n *nemesis) provide(s *space) {
 func (n *nemesis) healOwners(s *space) {
 	living := 0
 	var dead []*ownerHost
-	for _, o := range n.owners {
-		if o.space != s {
-			continue
-		}
+	for _, o := range s.owners {
 		if o.alive && (o.beyond || o.leaving || o.parting) {
 			o.kill()
 		}

@@ -133,8 +133,8 @@ func (n *nemesis) crashMove() bool {
 // and waits for as long as it takes.
 func (n *nemesis) partGracefully(o *ownerHost) bool {
 	staying := 0
-	for _, other := range n.owners {
-		if other != o && other.space == o.space && other.alive && !other.parting && len(other.view.Kept) > 0 {
+	for _, other := range o.space.owners {
+		if other != o && other.alive && !other.parting && len(other.view.Kept) > 0 {
 			staying++
 		}
 	}

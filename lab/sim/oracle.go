@@ -3,8 +3,6 @@ package sim
 import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/core/machine/leadership/byrecord"
-	"github.com/leasehold-dev/leasehold/internal/core/machine/owner"
-	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
@@ -88,8 +86,6 @@ type happened struct {
 	at int64
 }
 
-func newOracle(w *world) *oracle { return &oracle{world: w} }
-
 func (o *oracle) addSpace() {
 	t := table.New()
 	o.truths = append(o.truths, &truth{
@@ -144,30 +140,11 @@ func (o *oracle) committed(b *storage.Batch) {
 	}
 }
 
-// swapped is the store linearizing a new leader record.
-func (o *oracle) swapped(r storage.Record) {
-	o.Mix(uint64(r.Term), r.Beat)
-	o.resignations(r)
-}
-
 func (o *oracle) leads(m *managerHost, l byrecord.Lead) {
 	o.Printf("%s leads in term %d", m.label, l.Term)
 	o.authorized(m)
 	o.checkOneLeader(m)
 	o.checkStoodBack(m)
-}
-
-// ownerSends is an owner's message leaving it.
-func (o *oracle) ownerSends(h *ownerHost, r *protocol.LeaseRequest) { o.checkConfession(h, r) }
-
-// ownerPublishes is an owner's view being replaced.
-func (o *oracle) ownerPublishes(h *ownerHost, to *owner.View) { o.checkGaps(h, to) }
-
-// ownerGranted is an owner telling its application what it has.
-func (o *oracle) ownerGranted(h *ownerHost, leases []leasehold.Lease) {
-	for _, l := range leases {
-		o.checkInstall(h, l)
-	}
 }
 
 func (o *oracle) ownerStepped(h *ownerHost) {

@@ -40,7 +40,7 @@ type ownerHost struct {
 func (w *world) addOwner(i int, s *space) {
 	o := &ownerHost{host: w.addHost(fmt.Sprintf("owner%d", i)), space: s}
 	o.deliver = o.handle
-	w.owners = append(w.owners, o)
+	w.owners, s.owners = append(w.owners, o), append(s.owners, o)
 }
 
 func (o *ownerHost) firstName() leasehold.OwnerID {
@@ -96,25 +96,25 @@ func (r randomBytes) Read(p []byte) (int, error) {
 }
 
 func (o *ownerHost) handle(what any) {
-	now := o.now()
+	step := func(e owner.Event) { o.do(o.machine.Step(o.now(), e)) }
 	switch what := what.(type) {
 	case nil:
-		o.do(o.machine.Advance(now))
+		o.do(o.machine.Advance(o.now()))
 	case *protocol.LeaseReply:
 		before := o.view.Until
-		o.do(o.machine.Step(now, owner.Reply{LeaseReply: what}))
+		step(owner.Reply{LeaseReply: what})
 		if o.view.Until != before {
 			o.renewed = what.Term
 		}
 	case protocol.NotLeader:
-		o.do(o.machine.Step(now, owner.Redirect{NotLeader: what}))
+		step(owner.Redirect{NotLeader: what})
 	case refused:
-		o.do(o.machine.Step(now, owner.Refused{Kind: what.kind}))
+		step(owner.Refused{Kind: what.kind})
 	case slept:
 		o.promises.relying = nil // they have slept too, and know it
-		o.do(o.machine.Step(now, owner.Slept{}))
+		step(owner.Slept{})
 	case owner.Event:
-		o.do(o.machine.Step(now, what))
+		step(what)
 	case *operation:
 		o.finishOperation(what)
 		return
@@ -136,17 +136,19 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 	for _, a := range actions {
 		switch a := a.(type) {
 		case owner.Send:
-			o.oracle.ownerSends(o, a.Request)
+			o.oracle.checkConfession(o, a.Request)
 			o.toManagers(o.host, a.To, o.loaded(a.Request))
 		case owner.Publish:
-			o.oracle.ownerPublishes(o, a.View)
+			o.oracle.checkGaps(o, a.View)
 			if o.cfg.Agents {
 				o.promises.dropped = append(o.promises.dropped, protocol.Missing(o.view.Leases, a.View.Leases)...)
 			}
 			o.view = a.View
 			o.tellView()
 		case owner.GrantedLeases:
-			o.oracle.ownerGranted(o, a.Leases)
+			for _, l := range a.Leases {
+				o.oracle.checkInstall(o, l)
+			}
 		case owner.RevokedLeases:
 			if a.Cause == leasehold.CauseMoved {
 				o.oracle.letGo(o, a.Leases)

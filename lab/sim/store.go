@@ -247,7 +247,7 @@ func (s *store) swap(swap byrecord.Swap) byrecord.Swapped {
 	version := s.record.Version + 1
 	s.record = swap.New
 	s.record.Version = version
-	s.oracle.swapped(s.record)
+	s.oracle.resignations(s.record)
 	s.tell()
 	return byrecord.Swapped{Swap: swap, Outcome: storage.Done, Version: version}
 }

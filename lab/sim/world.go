@@ -37,8 +37,9 @@ type world struct {
 
 // space is a namespace of the world.
 type space struct {
-	index int
-	name  leasehold.Namespace
+	index  int
+	name   leasehold.Namespace
+	owners []*ownerHost
 	// vnodes keeps tables small: what matters is how ranges meet, not how many.
 	vnodes    int
 	maxOwners int
@@ -82,7 +83,7 @@ func newWorld(cfg Config, seed uint64, text io.Writer) *world {
 	w.Init(seed, worldStart, text)
 	w.countFromZero()
 	w.store = newStore(w)
-	w.oracle = newOracle(w)
+	w.oracle = &oracle{world: w}
 	w.nemesis.world = w
 	w.build()
 	return w
