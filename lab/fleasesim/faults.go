@@ -34,7 +34,7 @@ var faults = engine.Faults[*nemesis]{
 }
 
 func fault(name string, weight int, inflict func(*nemesis)) engine.Fault[*nemesis] {
-	return engine.Fault[*nemesis]{Name: name, Weight: weight, Inflict: func(n *nemesis) bool {
+	return engine.Fault[*nemesis]{Kind: engine.Kind{Name: name, Weight: weight}, Inflict: func(n *nemesis) bool {
 		inflict(n)
 		return true
 	}}

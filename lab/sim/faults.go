@@ -60,7 +60,7 @@ var faults = engine.Faults[*nemesis]{
 }
 
 func fault(name string, weight int, inflict func(*nemesis) bool) engine.Fault[*nemesis] {
-	return engine.Fault[*nemesis]{Name: name, Weight: weight, Inflict: inflict}
+	return engine.Fault[*nemesis]{Kind: engine.Kind{Name: name, Weight: weight}, Inflict: inflict}
 }
 
 // Kinds are the kinds of faults, and the default mix.

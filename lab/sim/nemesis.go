@@ -111,7 +111,11 @@ func set[T any](n *nemesis, d time.Duration, what *T, to T) {
 }
 
 func (n *nemesis) bootLater(h *host, boot func()) {
-	n.after(n.span(10*time.Millisecond, 15*time.Second), func() {
+	n.bootAfter(n.span(10*time.Millisecond, 15*time.Second), h, boot)
+}
+
+func (n *nemesis) bootAfter(d time.Duration, h *host, boot func()) {
+	n.after(d, func() {
 		if !h.alive {
 			boot()
 		}

@@ -49,11 +49,7 @@ func (n *nemesis) killFor(m *managerHost, d time.Duration) {
 		m.kill()
 		n.hangUp(m)
 	}
-	n.after(d+n.Below(500*time.Millisecond), func() {
-		if !m.alive {
-			m.boot()
-		}
-	})
+	n.bootAfter(d+n.Below(500*time.Millisecond), m.host, m.boot)
 }
 
 // cutOff cuts a manager off from everything but the other managers and the store.
@@ -105,11 +101,7 @@ func (n *nemesis) relapse() bool {
 			if i == 0 {
 				m.boot()
 			} else {
-				n.after(simTTL+n.Below(5*simTTL), func() {
-					if !m.alive {
-						m.boot()
-					}
-				})
+				n.bootAfter(simTTL+n.Below(5*simTTL), m.host, m.boot)
 			}
 		}
 	})

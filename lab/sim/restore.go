@@ -17,15 +17,11 @@ import (
 type backup struct {
 	record  storage.Record
 	catalog *storage.Catalog
-	logs    map[leasehold.Namespace]stored
+	logs    map[leasehold.Namespace]*stored
 }
 
 func (s *store) backUp() *backup {
-	b := &backup{record: s.record, catalog: s.readCatalog(), logs: make(map[leasehold.Namespace]stored)}
-	for ns, l := range s.logs {
-		b.logs[ns] = stored{l.table, slices.Clone(l.changes), l.unfinished}
-	}
-	return b
+	return &backup{record: s.record, catalog: s.readCatalog(), logs: cloneLogs(s.logs)}
 }
 
 // restore makes the store what it was. Requests that are under way went to the store that is
@@ -35,10 +31,15 @@ func (s *store) restore(b *backup) {
 	s.record, s.history, s.waiting = b.record, nil, nil
 	catalog := *b.catalog
 	s.catalog = &catalog
-	clear(s.logs)
-	for ns, l := range b.logs {
-		s.logs[ns] = &stored{l.table, slices.Clone(l.changes), l.unfinished}
+	s.logs = cloneLogs(b.logs)
+}
+
+func cloneLogs(logs map[leasehold.Namespace]*stored) map[leasehold.Namespace]*stored {
+	clone := make(map[leasehold.Namespace]*stored)
+	for ns, l := range logs {
+		clone[ns] = &stored{l.table, slices.Clone(l.changes), l.unfinished}
 	}
+	return clone
 }
 
 func (s *store) identity() storage.Identity {

@@ -67,10 +67,6 @@ type storeAnswer struct {
 	event   managerproc.Event
 }
 
-func newStore(w *world) *store {
-	return &store{world: w, catalog: &storage.Catalog{}, logs: make(map[leasehold.Namespace]*stored)}
-}
-
 func (s *store) log(ns leasehold.Namespace) *stored {
 	l := s.logs[ns]
 	if l == nil {

@@ -82,7 +82,7 @@ func newWorld(cfg Config, seed uint64, text io.Writer) *world {
 	w := &world{cfg: cfg}
 	w.Init(seed, worldStart, text)
 	w.countFromZero()
-	w.store = newStore(w)
+	w.store = &store{world: w, catalog: &storage.Catalog{}, logs: make(map[leasehold.Namespace]*stored)}
 	w.oracle = &oracle{world: w}
 	w.nemesis.world = w
 	w.build()
@@ -98,20 +98,18 @@ func (w *world) build() {
 		}
 	}
 	for i := range spaces {
-		vnodes := []int{1, 2, 2, 3, 4, 8}[w.Random.IntN(6)]
-		w.spaces = append(w.spaces, &space{
-			index: i, name: leasehold.Namespace(fmt.Sprintf("ns%d", i)), vnodes: vnodes,
+		vnodes := engine.Pick(w.Random, 1, 2, 2, 3, 4, 8)
+		s := &space{
+			index: i, name: leasehold.Namespace(fmt.Sprintf("ns%d", i)), vnodes: vnodes, maxOwners: w.cfg.Owners + 2,
 			home: make(map[leasehold.Session]*ownerHost), latest: make(map[leasehold.OwnerID]leasehold.Session),
-		})
+			moves: !w.Chance(4), balances: w.Chance(2),
+			policy: engine.Pick[partition.Policy](w.Random,
+				partition.Consistent{VirtualNodes: vnodes}, partition.Balanced{Ranges: vnodes}, partition.Adaptive{VirtualNodes: vnodes}),
+		}
+		w.spaces = append(w.spaces, s)
 		w.oracle.addSpace()
-		w.spaces[i].maxOwners = w.cfg.Owners + 2
-		w.spaces[i].moves = w.Random.IntN(4) > 0
-		w.spaces[i].balances = w.Chance(2)
-		w.spaces[i].policy = []partition.Policy{
-			partition.Consistent{VirtualNodes: vnodes}, partition.Balanced{Ranges: vnodes}, partition.Adaptive{VirtualNodes: vnodes},
-		}[w.Random.IntN(3)]
 		if !w.cfg.Diskless {
-			w.store.configure(w.spaces[i].name, configure{timing: simTiming()})
+			w.store.configure(s.name, configure{timing: simTiming()})
 		}
 	}
 	for i := range w.cfg.Managers {

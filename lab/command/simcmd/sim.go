@@ -113,7 +113,7 @@ func addSearch(cmd *cobra.Command, s *search.Job, seeds int, kinds engine.Kinds,
 		case err != nil:
 			return cli.Fail(err)
 		case outcome != search.Passed:
-			return cli.Status(outcome.Status())
+			return cli.Status(outcome)
 		}
 		return nil
 	}

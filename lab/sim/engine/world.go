@@ -58,7 +58,7 @@ func (w *World) Init(seed uint64, start int64, text io.Writer) {
 	w.Random = rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
 	w.Hash = Hash(0xcbf29ce484222325 ^ seed)
 	w.Net.world = w
-	w.Checks, w.Faults, w.Branches = map[string]uint64{}, map[string]uint64{}, map[string]uint64{}
+	w.Counts = newCounts()
 }
 
 // Below returns a random duration below d.

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -109,18 +110,9 @@ func runProgram(ctx context.Context, child *exec.Cmd) (Outcome, error) {
 	return Survived, nil
 }
 
-// statuses are the exit statuses of the outcomes. Scripts rely on them: they are never
-// renumbered.
-var statuses = map[Outcome]int{Passed: 0, Violated: 1, Survived: 3, Interrupted: 130}
-
-// Status is the exit status of the outcome.
-func (o Outcome) Status() int { return statuses[o] }
-
 func outcomeOf(status int) (Outcome, error) {
-	for o, s := range statuses {
-		if s == status {
-			return o, nil
-		}
+	if o := Outcome(status); slices.Contains([]Outcome{Passed, Violated, Survived, Interrupted}, o) {
+		return o, nil
 	}
 	return Passed, fmt.Errorf("the program with the planted bug ended with status %d", status)
 }

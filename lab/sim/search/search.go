@@ -56,15 +56,16 @@ type Job struct {
 	Planted     string // the mutant that this very binary is
 }
 
-// An Outcome is what a search amounts to.
-type Outcome uint8
+// An Outcome is what a search amounts to, as an exit status. Scripts rely on the numbers: they are
+// never changed.
+type Outcome int
 
 // The outcomes.
 const (
-	Passed      Outcome = iota
-	Violated            // an invariant did not hold
-	Survived            // a bug was planted, and nothing noticed it
-	Interrupted         // before a violation was found
+	Passed      Outcome = 0
+	Violated    Outcome = 1   // an invariant did not hold
+	Survived    Outcome = 3   // a bug was planted, and nothing noticed it
+	Interrupted Outcome = 130 // before a violation was found
 )
 
 // Bounds on the flags.
