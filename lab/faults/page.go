@@ -3,9 +3,12 @@ package faults
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 const intro = `# What may happen to us, and where it is tried
@@ -50,28 +53,21 @@ func Page(cases []Case, results *Results) string {
 
 // summary says how many cases there are, of which something was tried, and what is open.
 func summary(cases []Case, results *Results) string {
-	var b strings.Builder
+	var open strings.Builder
 	tried, violated := 0, 0
 	for i := range cases {
 		runs, violations := results.OfCase(&cases[i])
-		for _, n := range runs {
-			if n > 0 {
-				tried++
-				break
-			}
+		if slices.ContainsFunc(slices.Collect(maps.Values(runs)), func(n int) bool { return n > 0 }) {
+			tried++
 		}
 		if violations > 0 {
 			violated++
 		}
-	}
-	fmt.Fprintf(&b, "**%d cases, %d of them tried, %d with violations.** What is open:\n\n", len(cases), tried, violated)
-	for i := range cases {
 		if c := &cases[i]; c.Open != "" {
-			fmt.Fprintf(&b, "- %d, %s: %s.\n", c.Number, c.What, c.Open)
+			fmt.Fprintf(&open, "- %d, %s: %s.\n", c.Number, c.What, c.Open)
 		}
 	}
-	b.WriteString("\n")
-	return b.String()
+	return fmt.Sprintf("**%d cases, %d of them tried, %d with violations.** What is open:\n\n%s\n", len(cases), tried, violated, open.String())
 }
 
 // inParts is a table for each part of the catalogue, under its name, with a row for each case.
@@ -92,7 +88,6 @@ func inParts(cases []Case, level, head string, row func(*Case) string) string {
 	return b.String()
 }
 
-// named lists the proofs of a kind, after some words.
 func named(c *Case, kind Kind, before string) string {
 	var names []string
 	for _, p := range c.Proofs {
@@ -106,7 +101,6 @@ func named(c *Case, kind Kind, before string) string {
 	return before + strings.Join(names, ", ")
 }
 
-// testsOf lists the tests of a case, those of a directory together.
 func testsOf(c *Case) string {
 	var dirs []string
 	names := make(map[string][]string)
@@ -144,10 +138,9 @@ func (r *Results) times(runs map[Kind]int, kinds ...Kind) string {
 	case !recorded:
 		return "not recorded"
 	}
-	return grouped(sum)
+	return console.Grouped(uint64(sum))
 }
 
-// sources says where the numbers come from.
 func sources(r *Results) string {
 	var b strings.Builder
 	b.WriteString("## Where the numbers come from\n\n| command | date | what | violations |\n|---|---|---|---|\n")
@@ -156,13 +149,4 @@ func sources(r *Results) string {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %d |\n", run.Command, run.Date, run.Size, run.Violations)
 	}
 	return b.String()
-}
-
-// grouped writes a number with commas.
-func grouped(n int) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// A phase is a part of a world's time.
 type phase uint8
 
 const (
@@ -30,7 +29,7 @@ const (
 
 // An aftermath is what happens when faults have ended, and what must come of it.
 type aftermath struct {
-	world    *world
+	*world
 	phase    phase
 	began    int64
 	deadline int64
@@ -39,47 +38,45 @@ type aftermath struct {
 // heal ends the faults. Who is dead comes back, or stays dead if a majority of
 // every group lives on.
 func (a *aftermath) heal() {
-	w := a.world
-	w.Printf("=== all faults end")
+	a.Printf("=== all faults end")
 	a.enter(healed)
-	w.nemesis.heal()
-	for _, p := range w.processes {
-		p.role = []role{wanter, wanter, badger, watcher}[w.Random.IntN(4)]
+	a.nemesis.heal()
+	for _, p := range a.processes {
+		p.role = []role{wanter, wanter, badger, watcher}[a.Random.IntN(4)]
 		switch {
 		case p.machine != nil:
-		case w.Chance(3) && w.affords(p):
+		case a.Chance(3) && a.affords(p):
 			p.gone = true
 		default:
 			p.boot()
 		}
 	}
-	if w.kind == Twins {
+	if a.kind == Twins {
 		a.part()
 		return
 	}
-	a.deadline = w.Now + int64(w.recovery()+w.takeover())
+	a.deadline = a.Now + int64(a.recovery()+a.takeover())
 	a.poll()
 }
 
 // part is what must come of twins: one of them gives way, and when all that was
 // agreed upon with the help of both is over, leases exclude each other again.
 func (a *aftermath) part() {
-	w := a.world
-	for _, p := range w.processes {
+	for _, p := range a.processes {
 		p.gone, p.role = false, wanter
-		if p.machine == nil || p.machine.Retired() || len(w.byID[p.id]) > 1 && w.Chance(4) {
+		if p.machine == nil || p.machine.Retired() || len(a.byID[p.id]) > 1 && a.Chance(4) {
 			p.die()
 			p.boot()
 		}
 	}
-	if !w.busy() {
-		w.over = true // nobody may ever hear of it
+	if !a.busy() {
+		a.over = true // nobody may ever hear of it
 		return
 	}
-	w.After(w.recovery()+2*lease, func() {
-		w.oracle.checkParted()
-		w.After(2*lease, func() { w.oracle.parted = true })
-		w.After(5*lease, func() { w.over = true })
+	a.After(a.recovery()+2*lease, func() {
+		a.oracle.checkParted()
+		a.After(2*lease, func() { a.oracle.parted = true })
+		a.After(5*lease, func() { a.over = true })
 	})
 }
 
@@ -93,7 +90,7 @@ func (w *world) busy() bool {
 	return false
 }
 
-func (a *aftermath) enter(p phase) { a.phase, a.began = p, a.world.Now }
+func (a *aftermath) enter(p phase) { a.phase, a.began = p, a.Now }
 
 // affords reports whether all groups keep a majority without a process.
 func (w *world) affords(p *process) bool {
@@ -136,16 +133,14 @@ func (w *world) takeover() time.Duration {
 // rounds are many: packets take 20 ms at most, with a random wait in between.
 const rounds = 3 * lease
 
-// slow is how long a time is on the slowest clock.
 func slow(d time.Duration) time.Duration {
 	return d * time.Duration(engine.TrueRate) / time.Duration(slowest)
 }
 
 // poll looks now and then whether what must happen has happened.
 func (a *aftermath) poll() {
-	w := a.world
 	waiting := a.unheld()
-	w.oracle.checks[L5Progress]++
+	a.Checks[L5Progress]++
 	switch {
 	case waiting == nil && a.phase == healed:
 		a.calm()
@@ -153,20 +148,20 @@ func (a *aftermath) poll() {
 	case waiting == nil:
 		a.leave()
 		return
-	case w.Now > a.deadline:
-		w.Violated(L5Progress, "%s has had no holder for %v although it is wanted, most of its group %v live, and nothing is wrong (phase %d)",
-			waiting.name, time.Duration(w.Now-a.began), waiting.members, a.phase)
+	case a.Now > a.deadline:
+		a.Violated(L5Progress, "%s has had no holder for %v although it is wanted, most of its group %v live, and nothing is wrong (phase %d)",
+			waiting.name, time.Duration(a.Now-a.began), waiting.members, a.phase)
 		return
 	}
-	w.After(lease/20, a.poll)
+	a.After(lease/20, a.poll)
 }
 
 // unheld returns a resource that is wanted and that nobody has, nil if there is
 // none.
 func (a *aftermath) unheld() *resource {
-	for _, r := range a.world.resources {
+	for _, r := range a.resources {
 		wanted, held := false, false
-		for _, p := range a.world.processes {
+		for _, p := range a.processes {
 			wanted = wanted || p.machine != nil && p.role == wanter && p.member(r)
 			held = held || p.machine != nil && p.believes(r)
 		}
@@ -180,21 +175,20 @@ func (a *aftermath) unheld() *resource {
 // calm lets all that faults have left behind come to its end: processes that are
 // not ready, clocks that are taken for wrong, members that have forgotten.
 func (a *aftermath) calm() {
-	w := a.world
 	a.enter(calming)
-	for _, p := range w.processes {
+	for _, p := range a.processes {
 		p.ring() // or who has nothing to do would look at its clocks only later
 	}
-	w.After(w.recovery()+2*lease, func() {
-		w.Printf("=== everyone asks")
+	a.After(a.recovery()+2*lease, func() {
+		a.Printf("=== everyone asks")
 		a.enter(besieged)
-		w.oracle.checkKnown()
-		pace := milliseconds(w.Random, 10, 30, 100)
-		for _, p := range w.processes {
-			w.After(w.Below(pace), func() { a.siege(p, pace) })
+		a.oracle.checkKnown()
+		pace := milliseconds(a.Random, 10, 30, 100)
+		for _, p := range a.processes {
+			a.After(a.Below(pace), func() { a.siege(p, pace) })
 		}
-		w.After(2*lease, func() {
-			w.oracle.checkUnanswered()
+		a.After(2*lease, func() {
+			a.oracle.checkUnanswered()
 			a.bereave()
 			a.poll()
 		})
@@ -203,26 +197,24 @@ func (a *aftermath) calm() {
 
 // siege lets a process try everything that it has not, time and again.
 func (a *aftermath) siege(p *process, pace time.Duration) {
-	w := a.world
 	if a.phase != besieged || !p.runs() {
 		return
 	}
-	for _, r := range w.resources {
+	for _, r := range a.resources {
 		if p.member(r) && !p.believes(r) {
 			p.ask(r, try)
 		}
 	}
-	w.After(w.span(pace/2, pace), func() { a.siege(p, pace) })
+	a.After(a.span(pace/2, pace), func() { a.siege(p, pace) })
 }
 
 // bereave lets holders die for good, as far as a majority of every group lives on.
 func (a *aftermath) bereave() {
-	w := a.world
 	a.enter(bereaved)
-	a.deadline = w.Now + int64(w.takeover())
-	for _, r := range w.resources {
-		for _, p := range w.processes {
-			if p.machine != nil && p.believes(r) && w.affords(p) {
+	a.deadline = a.Now + int64(a.takeover())
+	for _, r := range a.resources {
+		for _, p := range a.processes {
+			if p.machine != nil && p.believes(r) && a.affords(p) {
 				p.gone = true
 				p.die()
 			}
@@ -233,12 +225,11 @@ func (a *aftermath) bereave() {
 // leave lets everyone release everything. What nobody asks for is looked at once
 // in a lingering time, and forgotten when it was not touched for one.
 func (a *aftermath) leave() {
-	w := a.world
-	w.Printf("=== all is released")
+	a.Printf("=== all is released")
 	a.enter(leaving)
-	for _, p := range w.processes {
+	for _, p := range a.processes {
 		if p.runs() {
-			for _, r := range w.resources {
+			for _, r := range a.resources {
 				if p.member(r) {
 					p.watch(r, false)
 					p.release(r)
@@ -246,21 +237,19 @@ func (a *aftermath) leave() {
 			}
 		}
 	}
-	linger := slow(drift.Stretch(lease) + w.epsilon)
+	linger := slow(drift.Stretch(lease) + a.epsilon)
 	ahead := time.Duration(0)
-	if w.kind == Mono {
-		ahead = time.Duration(w.nemesis.ahead)
+	if a.kind == Mono {
+		ahead = time.Duration(a.nemesis.ahead)
 	}
-	w.After(w.takeover()+3*linger+ahead, func() {
-		w.oracle.checkForgotten()
-		w.over = true
+	a.After(a.takeover()+3*linger+ahead, func() {
+		a.oracle.checkForgotten()
+		a.over = true
 	})
 }
 
-// act is what an application does when the faults are over.
 func (a *aftermath) act(p *process) {
-	w := a.world
-	for _, r := range w.resources {
+	for _, r := range a.resources {
 		switch {
 		case !p.member(r) || a.phase == leaving:
 		case p.role == wanter && !p.believes(r):

@@ -15,26 +15,26 @@ const (
 
 // faults are the kinds of faults, with their weights in the default mix.
 var faults = engine.Faults[*nemesis]{
-	fault("crash", 10, onAny((*nemesis).crash)),                                          // a process dies, and comes back with no memory
-	fault("crash-all", 1, (*nemesis).crashAll),                                           // all do, at about the same time
-	fault("orphan", 3, (*nemesis).orphan),                                                // a holder is cut off, and all others of its group forget
-	fault("pause", 8, onAny(func(n *nemesis, p *process) { p.stop(n.duration()) })),      // a process is stopped, while its clocks run on
-	fault("link-cut", 8, (*nemesis).cutLink),                                             // two processes do not hear each other
-	fault("one-way", 8, func(n *nemesis) { n.cut(n.any(), n.any()) }),                    // one process does not hear another
-	fault("isolate", 6, func(n *nemesis) { n.isolate(n.any(), n.world.Random.IntN(3)) }), // a process hears nobody, or nobody hears it, or both
-	fault("loss", 5, func(n *nemesis) { n.worsen(&n.world.Net.Loss, 10, 30, 60) }),       // packets are lost
-	fault("duplicate", 6, func(n *nemesis) { n.worsen(&n.world.Net.Duplicate, 20, 60) }), // packets arrive twice, the second time perhaps much later
-	fault("delay", 8, (*nemesis).delay),                                                  // packets take long, and overtake each other
-	fault("rate", 8, onAny((*nemesis).changeRate)),                                       // a monotonic clock changes its rate, as far as the world allows
-	fault("step", 6, onAny((*nemesis).setWall)),                                          // a wall clock is set, as far as the world allows
-	fault("slew", 6, (*nemesis).slew),                                                    // wall clocks drift, some of them together; only if the world allows it
-	fault("starve", 3, (*nemesis).starve),                                                // alarms are late
-	fault("rewind", 3, onAny((*nemesis).rewind)),                                         // a process is taken back to what it was a while ago, and its monotonic clock with it
-	fault("sprint", 2, onAny((*nemesis).sprint)),                                         // a process takes and releases a resource of its own as fast as it can
+	fault("crash", 10, onAny((*nemesis).crash)),                                     // a process dies, and comes back with no memory
+	fault("crash-all", 1, (*nemesis).crashAll),                                      // all do, at about the same time
+	fault("orphan", 3, (*nemesis).orphan),                                           // a holder is cut off, and all others of its group forget
+	fault("pause", 8, onAny(func(n *nemesis, p *process) { p.stop(n.duration()) })), // a process is stopped, while its clocks run on
+	fault("link-cut", 8, (*nemesis).cutLink),                                        // two processes do not hear each other
+	fault("one-way", 8, func(n *nemesis) { n.cut(n.any(), n.any()) }),               // one process does not hear another
+	fault("isolate", 6, func(n *nemesis) { n.isolate(n.any(), n.Random.IntN(3)) }),  // a process hears nobody, or nobody hears it, or both
+	fault("loss", 5, func(n *nemesis) { n.worsen(&n.Net.Loss, 10, 30, 60) }),        // packets are lost
+	fault("duplicate", 6, func(n *nemesis) { n.worsen(&n.Net.Duplicate, 20, 60) }),  // packets arrive twice, the second time perhaps much later
+	fault("delay", 8, (*nemesis).delay),                                             // packets take long, and overtake each other
+	fault("rate", 8, onAny((*nemesis).changeRate)),                                  // a monotonic clock changes its rate, as far as the world allows
+	fault("step", 6, onAny((*nemesis).setWall)),                                     // a wall clock is set, as far as the world allows
+	fault("slew", 6, (*nemesis).slew),                                               // wall clocks drift, some of them together; only if the world allows it
+	fault("starve", 3, (*nemesis).starve),                                           // alarms are late
+	fault("rewind", 3, onAny((*nemesis).rewind)),                                    // a process is taken back to what it was a while ago, and its monotonic clock with it
+	fault("sprint", 2, onAny((*nemesis).sprint)),                                    // a process takes and releases a resource of its own as fast as it can
 }
 
 func fault(name string, weight int, inflict func(*nemesis)) engine.Fault[*nemesis] {
-	return engine.Fault[*nemesis]{Name: name, Weight: weight, Inflict: func(n *nemesis) bool {
+	return engine.Fault[*nemesis]{Kind: engine.Kind{Name: name, Weight: weight}, Inflict: func(n *nemesis) bool {
 		inflict(n)
 		return true
 	}}
@@ -43,15 +43,13 @@ func fault(name string, weight int, inflict func(*nemesis)) engine.Fault[*nemesi
 // Kinds are the kinds of faults, and the default mix.
 func Kinds() engine.Kinds { return faults.Kinds() }
 
-// onAny hits a random process.
 func onAny(hit func(*nemesis, *process)) func(*nemesis) {
 	return func(n *nemesis) { hit(n, n.any()) }
 }
 
 func (n *nemesis) crashAll() {
-	w := n.world
-	for _, p := range w.processes {
-		w.After(w.Below(lease/4), func() { n.crash(p) })
+	for _, p := range n.processes {
+		n.After(n.Below(lease/4), func() { n.crash(p) })
 	}
 }
 
@@ -63,13 +61,11 @@ func (n *nemesis) cutLink() {
 
 func (n *nemesis) starve() {
 	n.starved = 1
-	n.world.After(n.duration(), func() { n.starved = 0 })
+	n.After(n.duration(), func() { n.starved = 0 })
 }
 
-// delay delays packets for a while.
 func (n *nemesis) delay() {
-	w := n.world
-	w.Net.Delay = []time.Duration{lease / 10, lease / 2, 3 * lease}[w.Random.IntN(3)]
-	w.Net.Delayed = []int{10, 50, 100}[w.Random.IntN(3)]
-	w.After(n.duration(), func() { w.Net.Delay, w.Net.Delayed = 0, 0 })
+	n.Net.Delay = []time.Duration{lease / 10, lease / 2, 3 * lease}[n.Random.IntN(3)]
+	n.Net.Delayed = []int{10, 50, 100}[n.Random.IntN(3)]
+	n.After(n.duration(), func() { n.Net.Delay, n.Net.Delayed = 0, 0 })
 }

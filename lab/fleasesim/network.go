@@ -9,14 +9,12 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 )
 
-// A packet is an envelope with its messages, under way.
 type packet struct {
 	from     *process
 	envelope flease.Envelope
 	messages []flease.Message
 }
 
-// connect gives the network its endpoints and its latency.
 func (w *world) connect() {
 	w.usual = milliseconds(w.Random, 1, 5, 20)
 	w.Net.Connect(len(w.processes))
@@ -39,7 +37,6 @@ func (w *world) answer(from, to *process, e *flease.Envelope) {
 	w.Net.SendOnce(from.index, to.index, &packet{from, *e, nil})
 }
 
-// describe writes a packet that arrives into the trace.
 func (w *world) describe(p *process, mail *packet) {
 	var b strings.Builder
 	for i := range mail.messages {

@@ -4,36 +4,24 @@ import (
 	"fmt"
 
 	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
+	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
-
-// An Invariant is something that must always hold.
-type Invariant uint8
 
 // The invariants that the simulator checks.
 const (
-	L1Exclusive Invariant = iota // at most one process believes in a lease
-	L2Told                       // who is told who has a lease is told the truth
-	L3Released                   // what was released is not believed in
-	L4Fences                     // fences rise
-	L5Progress                   // what is wanted is held, soon after faults end
-	L6Bounded                    // memory is bounded, and what is over is forgotten
-	L7Kept                       // while all is well, nothing is lost, and who asks is answered
-	L8Twins                      // who has a twin gives way or stays, and nobody else is taken for one
-	NoCrash                      // no machine panics
-	invariants
+	L1Exclusive engine.Invariant = "L1 exclusive" // at most one process believes in a lease
+	L2Told      engine.Invariant = "L2 told"      // who is told who has a lease is told the truth
+	L3Released  engine.Invariant = "L3 released"  // what was released is not believed in
+	L4Fences    engine.Invariant = "L4 fences"    // fences rise
+	L5Progress  engine.Invariant = "L5 progress"  // what is wanted is held, soon after faults end
+	L6Bounded   engine.Invariant = "L6 bounded"   // memory is bounded, and what is over is forgotten
+	L7Kept      engine.Invariant = "L7 kept"      // while all is well, nothing is lost, and who asks is answered
+	L8Twins     engine.Invariant = "L8 twins"     // who has a twin gives way or stays, and nobody else is taken for one
 )
 
-var invariantNames = [invariants]string{
-	"L1 exclusive", "L2 told", "L3 released", "L4 fences", "L5 progress", "L6 bounded", "L7 kept", "L8 twins", "crash",
-}
-
-func (i Invariant) String() string { return invariantNames[i] }
-
-// An oracle sees all processes at once, on true time. Each of its checks has a
-// file of its own, check_*.go.
+// An oracle sees all processes at once, on true time. Its checks are in check.go.
 type oracle struct {
-	world  *world
-	checks [invariants]uint64
+	*world
 	safe   bool // leases exclude each other
 	fenced bool // fences rise
 	parted bool // there were twins, and one of them is long gone
@@ -46,7 +34,6 @@ type truth struct {
 	told    []told
 }
 
-// A tenure is a lease that a process has had.
 type tenure struct {
 	by          *process
 	incarnation uint64
@@ -59,20 +46,22 @@ func (o *oracle) init(w *world) {
 	o.safe = w.kind != Twins
 	o.fenced = o.safe && (w.kind != Mono || !w.nemesis.amnesia)
 	o.truths = make([]truth, len(w.resources))
+	engine.Zero(w.Checks, L1Exclusive, L2Told, L3Released, L4Fences, L5Progress, L6Bounded, L7Kept, L8Twins)
+	for n := flease.Acquired; n <= flease.EqualIDs; n++ {
+		engine.Zero(w.Branches, n.String())
+	}
 }
 
-// noticed is a machine saying something.
 func (o *oracle) noticed(p *process, n *flease.Notice) {
-	w := o.world
-	w.notices[n.What]++
-	w.Mix(uint64(p.index)<<8|uint64(n.What), n.Fence^n.Lease.Fence)
-	if w.Traced() {
-		w.Printf("%s: %v %s %s", p.label, n.What, n.Name, w.details(n))
+	o.Branches[n.What.String()]++
+	o.Mix(uint64(p.index)<<8|uint64(n.What), n.Fence^n.Lease.Fence)
+	if o.Traced() {
+		o.Printf("%s: %v %s %s", p.label, n.What, n.Name, o.details(n))
 	}
 	if n.What == flease.EqualIDs || n.What == flease.GaveWay {
 		o.checkTwins(p, n)
 	}
-	r := w.resource(n.Name)
+	r := o.resource(n.Name)
 	if r == nil {
 		return
 	}
@@ -120,8 +109,8 @@ func (o *oracle) believed(p *process, r *resource, n *flease.Notice) {
 	if n.What == flease.Acquired {
 		o.checkKept(p, r)
 		o.checkRises(p, r, n.Lease.Fence)
-		s.since, s.given = o.world.Now, n.Lease.Fence-1
-		t.tenures = append(t.tenures, tenure{p, p.incarnation, n.Lease.Fence, o.world.Now})
+		s.since, s.given = o.Now, n.Lease.Fence-1
+		t.tenures = append(t.tenures, tenure{p, p.incarnation, n.Lease.Fence, o.Now})
 	} else {
 		o.checkSame(p, r, n.Lease.Fence)
 	}
@@ -133,12 +122,11 @@ func (o *oracle) believed(p *process, r *resource, n *flease.Notice) {
 // clockChanged is a clock having been set, which may end a belief or bring one
 // back.
 func (o *oracle) clockChanged(p *process) {
-	for _, r := range o.world.resources {
+	for _, r := range o.resources {
 		o.checkExclusive(p, r)
 	}
 }
 
-// stepped is a machine having been called.
 func (o *oracle) stepped(p *process) { o.checkSize(p) }
 
 func (w *world) details(n *flease.Notice) string {

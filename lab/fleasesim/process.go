@@ -12,7 +12,7 @@ import (
 
 // A process has two clocks, and a machine while it lives.
 type process struct {
-	world *world
+	*world
 	index int32
 	id    flease.Process
 	label string
@@ -52,41 +52,36 @@ func (w *world) addProcess(id flease.Process, peers []flease.Process) {
 	w.byID[id] = append(w.byID[id], p)
 }
 
-// time is what the process's clocks show.
 func (p *process) time() flease.Time {
-	return flease.Time{Mono: p.mono.At(p.world.Now), Wall: p.wall.At(p.world.Now)}
+	return flease.Time{Mono: p.mono.At(p.Now), Wall: p.wall.At(p.Now)}
 }
 
-// runs reports whether the process is alive and not stopped.
 func (p *process) runs() bool { return p.machine != nil && p.paused == 0 }
 
-// boot starts the process, with no memory.
 func (p *process) boot() {
-	w := p.world
 	if p.machine != nil || p.gone {
 		return
 	}
-	p.incarnation = w.Random.Uint64() | 1
-	p.mono.Set(w.Now, mono.Instant(w.Random.Int64N(int64(time.Hour))))
+	p.incarnation = p.Random.Uint64() | 1
+	p.mono.Set(p.Now, mono.Instant(p.Random.Int64N(int64(time.Hour))))
 	now := p.time()
 	p.machine = engine.Must(flease.New(now, flease.Config{
 		Self: p.id, Incarnation: p.incarnation, Peers: p.peers, Group: p.group,
-		Lease: lease, Epsilon: w.epsilon, Drift: drift, Max: len(w.resources),
-		Rand: w.NewRand(), Fresh: p.another,
+		Lease: lease, Epsilon: p.epsilon, Drift: drift, Max: len(p.resources),
+		Rand: p.NewRand(), Fresh: p.another,
 	}))
 	p.greeted = 0
-	w.Printf("%s starts, incarnation %04x", p.label, p.incarnation>>48)
+	p.Printf("%s starts, incarnation %04x", p.label, p.incarnation>>48)
 	p.settle(now)
 }
 
-// another is the machine taking another incarnation.
 func (p *process) another(uint64) uint64 {
-	p.incarnation = p.world.Random.Uint64() | 1
+	p.incarnation = p.Random.Uint64() | 1
 	return p.incarnation
 }
 
 func (p *process) group(name string) []flease.Process {
-	if r := p.world.resource(name); r != nil {
+	if r := p.resource(name); r != nil {
 		return r.members
 	}
 	return nil
@@ -97,7 +92,7 @@ func (p *process) die() {
 	if p.machine == nil {
 		return
 	}
-	p.world.Printf("%s dies", p.label)
+	p.Printf("%s dies", p.label)
 	p.machine = nil
 	p.epoch++
 	p.alarm, p.paused, p.inbox = math.MaxInt64, 0, nil
@@ -111,8 +106,8 @@ func (p *process) stop(d time.Duration) {
 	if !p.runs() {
 		return
 	}
-	p.paused = p.world.Now + int64(d)
-	p.world.Later(d, p.index, p.epoch, resume{})
+	p.paused = p.Now + int64(d)
+	p.Later(d, p.index, p.epoch, resume{})
 }
 
 // goOn ends a pause. What has arrived meanwhile is handled first, or the clock
@@ -121,7 +116,7 @@ func (p *process) goOn() {
 	p.paused = 0
 	mail := p.inbox
 	p.inbox = nil
-	if p.world.Chance(2) {
+	if p.Chance(2) {
 		p.ring()
 	}
 	for _, m := range mail {
@@ -141,16 +136,15 @@ func (p *process) receive(mail *packet) {
 		return
 	}
 	now := p.time()
-	if p.world.Traced() {
-		p.world.describe(p, mail)
+	if p.Traced() {
+		p.describe(p, mail)
 	}
 	if answer, ok := p.machine.Receive(now, &mail.envelope, mail.messages); ok {
-		p.world.answer(p, mail.from, &answer)
+		p.answer(p, mail.from, &answer)
 	}
 	p.settle(now)
 }
 
-// ring lets time pass for the machine.
 func (p *process) ring() {
 	if !p.runs() {
 		return
@@ -165,10 +159,9 @@ func (p *process) ring() {
 	p.settle(now)
 }
 
-// greets returns when it greets the others.
 func (p *process) greets() mono.Instant {
 	switch {
-	case p.machine.Ready() || p.machine.Retired() || !p.world.greeting:
+	case p.machine.Ready() || p.machine.Retired() || !p.greeting:
 		return mono.Never
 	case p.greeted == 0:
 		return 0
@@ -179,10 +172,10 @@ func (p *process) greets() mono.Instant {
 // settle carries out what the machine wants after it was called.
 func (p *process) settle(now flease.Time) {
 	for _, n := range p.machine.Notices() {
-		p.world.oracle.noticed(p, &n)
+		p.oracle.noticed(p, &n)
 	}
 	p.machine.Flush(now, p.send)
-	p.world.oracle.stepped(p)
+	p.oracle.stepped(p)
 	p.reschedule()
 }
 
@@ -196,10 +189,10 @@ func (p *process) reschedule() {
 	if at == math.MaxInt64 {
 		return
 	}
-	at = max(at, p.world.Now) + int64(p.world.nemesis.lateness())
+	at = max(at, p.Now) + int64(p.nemesis.lateness())
 	if at >= p.alarm {
 		return
 	}
 	p.alarm = at
-	p.world.Later(time.Duration(at-p.world.Now), p.index, p.epoch, alarm{})
+	p.Later(time.Duration(at-p.Now), p.index, p.epoch, alarm{})
 }

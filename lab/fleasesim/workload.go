@@ -40,21 +40,19 @@ func (p *process) believes(r *resource) bool {
 
 func (p *process) member(r *resource) bool { return slices.Contains(r.members, p.id) }
 
-// act is the application doing something.
 func (p *process) act() {
 	if !p.runs() || p.machine.Retired() {
 		return
 	}
-	w := p.world
-	if w.after.phase != faulty {
-		w.after.act(p)
+	if p.after.phase != faulty {
+		p.after.act(p)
 		return
 	}
-	r := w.resources[w.Random.IntN(len(w.resources))]
+	r := p.resources[p.Random.IntN(len(p.resources))]
 	if !p.member(r) {
 		return
 	}
-	switch dice := w.Random.IntN(12); {
+	switch dice := p.Random.IntN(12); {
 	case p.stakes[r.index].asked != nothing && dice < 3:
 		p.release(r)
 	case dice < 7:
@@ -66,21 +64,20 @@ func (p *process) act() {
 	}
 }
 
-// ask asks for a lease.
 func (p *process) ask(r *resource, what wish) {
-	w, s, now := p.world, &p.stakes[r.index], p.look()
+	s, now := &p.stakes[r.index], p.look()
 	call, name := p.machine.Acquire, "wants"
 	if what == try {
 		call, name = p.machine.Try, "tries"
 		if s.tried == 0 {
-			s.tried = w.Now
+			s.tried = p.Now
 		}
 	}
-	w.Printf("%s %s %s", p.label, name, r.name)
+	p.Printf("%s %s %s", p.label, name, r.name)
 	s.asked, s.asking = max(s.asked, what), what
 	defer func() { s.asking = nothing }()
 	if err := call(now, r.name); err != nil {
-		w.Violated(L6Bounded, "%s cannot ask for %s: %v", p.label, r.name, err)
+		p.Violated(L6Bounded, "%s cannot ask for %s: %v", p.label, r.name, err)
 		return
 	}
 	p.settle(now)
@@ -95,10 +92,9 @@ func (p *process) look() flease.Time {
 	return now
 }
 
-// release gives up a lease, or the wish for one.
 func (p *process) release(r *resource) {
-	w, s, now := p.world, &p.stakes[r.index], p.look()
-	w.Printf("%s releases %s", p.label, r.name)
+	s, now := &p.stakes[r.index], p.look()
+	p.Printf("%s releases %s", p.label, r.name)
 	if s.held {
 		s.given = max(s.given, s.lease.Fence)
 	} else {
@@ -113,7 +109,7 @@ func (p *process) watch(r *resource, on bool) {
 	now := p.time()
 	p.stakes[r.index].watched = on
 	if err := p.machine.Watch(now, r.name, on); err != nil {
-		p.world.Violated(L6Bounded, "%s cannot watch %s: %v", p.label, r.name, err)
+		p.Violated(L6Bounded, "%s cannot watch %s: %v", p.label, r.name, err)
 		return
 	}
 	p.settle(now)

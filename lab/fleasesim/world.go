@@ -40,7 +40,6 @@ type world struct {
 	nemesis nemesis
 	oracle  oracle
 	after   aftermath
-	notices [flease.EqualIDs + 1]uint64
 }
 
 // A resource is something that processes want to have alone.
@@ -56,6 +55,7 @@ func newWorld(cfg Config, seed uint64, text io.Writer) *world {
 	if w.kind == Any {
 		w.kind = []Kind{Wall, Wall, Wall, Wall, Mono, Mono, Mono, Mono, Both, Both, Both, Twins}[w.Random.IntN(12)]
 	}
+	w.Kind = w.kind.String()
 	w.epsilon = milliseconds(w.Random, 10, 50, 100, 300, 600)
 	w.pace = milliseconds(w.Random, 100, 300, 1000)
 	w.greeting = w.kind == Twins || w.Chance(4)
@@ -103,7 +103,6 @@ func (w *world) resource(name string) *resource {
 	return nil
 }
 
-// span returns a random duration from low to high.
 func (w *world) span(low, high time.Duration) time.Duration { return low + w.Below(high-low+1) }
 
 // What a process finds in the queue.
@@ -121,7 +120,7 @@ func (w *world) run() {
 	}
 	w.nemesis.begin()
 	w.After(w.cfg.Duration, w.after.heal)
-	for w.Queue.Len() > 0 && w.Failed == nil && !w.over {
+	for w.Queue.Len() > 0 && w.Violation == nil && !w.over {
 		e := w.Next()
 		w.happen(&e)
 		if w.Events > maxEvents {
@@ -159,7 +158,15 @@ func (w *world) happen(e *engine.Event) {
 	}
 }
 
-// milliseconds draws one of some lengths of time.
 func milliseconds(r *rand.Rand, choices ...int64) time.Duration {
 	return time.Duration(choices[r.IntN(len(choices))] * int64(time.Millisecond))
 }
+
+// Run runs the world of a seed. The configuration must be valid.
+func (c *Config) Run(seed uint64, text io.Writer) *engine.Result {
+	w := newWorld(*c, seed, text)
+	return w.Guard(w.run)
+}
+
+// Unreachable reports whether campaigns are not expected to reach a branch.
+func (*Config) Unreachable(string) bool { return false }

@@ -61,6 +61,24 @@ func Fleases() []Mutant { return sorted(fleases) }
 // Shells returns every mutant that a test catches, sorted by name.
 func Shells() []Mutant { return sorted(shells) }
 
+// Demos returns every mutant that the demo finds, sorted by name.
+func Demos() []Mutant { return sorted(demos) }
+
+// Find returns the mutant of a name among others.
+func Find(all []Mutant, name string) (Mutant, bool) {
+	i := slices.IndexFunc(all, func(m Mutant) bool { return m.Name == name })
+	if i < 0 {
+		return Mutant{}, false
+	}
+	return all[i], true
+}
+
+// Build builds a program, such as ./cmd/leasehold, with the bug in it, from the checkout that the
+// working directory is in, into the file out.
+func (m Mutant) Build(ctx context.Context, program, out string) error {
+	return m.compile(ctx, out, program, "build")
+}
+
 // Why says what goes wrong with a mutant; "" outside of a checkout.
 func (m Mutant) Why() string {
 	root, err := checkout()
@@ -94,40 +112,10 @@ func sorted(all []Mutant) []Mutant {
 	return all
 }
 
-// Find returns the mutant of the clusters of that name.
-func Find(name string) (Mutant, bool) { return find(All(), name) }
-
-// FindFlease returns the mutant of Flease of that name.
-func FindFlease(name string) (Mutant, bool) { return find(Fleases(), name) }
-
-// FindDemo returns the mutant of that name that the demo finds.
-func FindDemo(name string) (Mutant, bool) { return find(sorted(demos), name) }
-
-func find(all []Mutant, name string) (Mutant, bool) {
-	for _, m := range all {
-		if m.Name == name {
-			return m, true
-		}
-	}
-	return Mutant{}, false
-}
-
-// Build builds a program, such as ./cmd/leasehold, with the bug in it, from the checkout that the
-// working directory is in, into the file out.
-func Build(ctx context.Context, m Mutant, program, out string) error {
-	return m.build(ctx, program, out)
-}
-
-func (m Mutant) build(ctx context.Context, program, out string) error {
-	return m.compile(ctx, out, program, "build")
-}
-
-// buildTest builds the tests that catch the mutant of a shell.
 func (m Mutant) buildTest(ctx context.Context, out string) error {
 	return m.compile(ctx, out, m.Package, "test", "-c", "-tags=failpoints", "-ldflags=-s -w") // half as long to link
 }
 
-// compile has go build something with the bug in it.
 func (m Mutant) compile(ctx context.Context, out, what string, command ...string) error {
 	const op = "build mutant"
 	root, err := checkout()
@@ -220,7 +208,6 @@ func place(text, hunk string) (was, is string, found bool) {
 	return was, is, false
 }
 
-// sides returns what lines of a hunk replace, and what they put in its place.
 func sides(lines []string) (was, is string) {
 	for _, line := range lines {
 		switch line[0] {

@@ -49,7 +49,7 @@ func TestMutantsAreWellFormed(t *testing.T) {
 			t.Errorf("%s does not say what catches it", m.Name)
 		}
 	}
-	for _, all := range [][]Mutant{All(), Fleases(), Shells(), sorted(demos)} {
+	for _, all := range [][]Mutant{All(), Fleases(), Shells(), Demos()} {
 		for i, m := range all {
 			if i > 0 && all[i-1].Name >= m.Name {
 				t.Errorf("%s comes after %s: names must be sorted and unique", m.Name, all[i-1].Name)
@@ -66,11 +66,11 @@ func TestMutantsAreWellFormed(t *testing.T) {
 		t.Errorf("there are %d patches, and %d mutants of clusters, %d of Flease, %d that tests find and %d that the demo finds: %v", len(entries), len(All()), len(Fleases()), len(Shells()), len(demos), err)
 	}
 	for _, m := range All() {
-		if found, ok := Find(m.Name); !ok || found != m {
+		if found, ok := Find(All(), m.Name); !ok || found != m {
 			t.Errorf("%s is not found", m.Name)
 		}
 	}
-	if _, ok := Find("no such mutant"); ok {
+	if _, ok := Find(All(), "no such mutant"); ok {
 		t.Error("found a mutant that does not exist")
 	}
 }
@@ -80,17 +80,17 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 	patched := func(lines string) Mutant {
 		return Mutant{Name: "some-bug", Patch: "It is wrong.\n\n--- a/internal/core/mono/mono.go\n+++ b/internal/core/mono/mono.go\n@@ -1 +1 @@\n" + lines}
 	}
-	if err := Build(t.Context(), patched("-this text is not there\n+nor this\n"), "./cmd/leasehold", out); err == nil || !strings.Contains(err.Error(), "does not have these lines") {
+	if err := patched("-this text is not there\n+nor this\n").Build(t.Context(), "./cmd/leasehold", out); err == nil || !strings.Contains(err.Error(), "does not have these lines") {
 		t.Errorf("a mutant whose lines are gone: %v", err)
 	}
-	if err := Build(t.Context(), patched("-package mono\n+package ???\n"), "./cmd/leasehold", out); err == nil || !strings.Contains(err.Error(), "mono.go") {
+	if err := patched("-package mono\n+package ???\n").Build(t.Context(), "./cmd/leasehold", out); err == nil || !strings.Contains(err.Error(), "mono.go") {
 		t.Errorf("a mutant that does not compile: %v", err)
 	}
-	if err := Build(t.Context(), Mutant{Name: "empty", Patch: "It is wrong.\n"}, "./cmd/leasehold", out); err == nil || !strings.Contains(err.Error(), "no hunk") {
+	if err := (Mutant{Name: "empty", Patch: "It is wrong.\n"}).Build(t.Context(), "./cmd/leasehold", out); err == nil || !strings.Contains(err.Error(), "no hunk") {
 		t.Errorf("a patch without a hunk: %v", err)
 	}
 	t.Chdir(t.TempDir())
-	if err := Build(t.Context(), All()[0], "./cmd/leasehold", out); leasehold.KindOf(err) != leasehold.ErrNotFound || !strings.Contains(err.Error(), "inside a checkout") {
+	if err := All()[0].Build(t.Context(), "./cmd/leasehold", out); leasehold.KindOf(err) != leasehold.ErrNotFound || !strings.Contains(err.Error(), "inside a checkout") {
 		t.Errorf("outside of a checkout: %v", err)
 	}
 }
@@ -170,7 +170,7 @@ func TestExplorerFindsMutants(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m, ok := Find(name)
+			m, ok := Find(All(), name)
 			if !ok {
 				t.Fatal("no such mutant")
 			}
@@ -189,7 +189,7 @@ func TestFleaseExplorerFindsMutants(t *testing.T) {
 	for _, name := range []string{"flease-one-accept-commits"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m, ok := FindFlease(name)
+			m, ok := Find(Fleases(), name)
 			if !ok {
 				t.Fatal("no such mutant")
 			}
@@ -209,7 +209,7 @@ func TestEqualClocksHideMutants(t *testing.T) {
 	for _, name := range []string{"drift-ignored", "takeover-ignores-drift"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m, ok := Find(name)
+			m, ok := Find(All(), name)
 			if !ok {
 				t.Fatal("no such mutant")
 			}
@@ -222,7 +222,7 @@ func TestEqualClocksHideMutants(t *testing.T) {
 
 func build(t *testing.T, m Mutant) string {
 	program := filepath.Join(t.TempDir(), "search")
-	if err := m.build(t.Context(), "./lab/mutant/search", program); err != nil {
+	if err := m.Build(t.Context(), "./lab/mutant/search", program); err != nil {
 		t.Fatal(err)
 	}
 	return program

@@ -1,24 +1,21 @@
 package sim
 
 import (
-	"slices"
-
 	"github.com/leasehold-dev/leasehold/internal/core/machine/manager"
 )
 
 // checkManagerBounds is I8 at a leader: nothing in it grows beyond what its
 // configuration allows, whatever peers have done.
 func (o *oracle) checkManagerBounds(m *managerHost, machine *manager.Machine) {
-	o.checks[I8Bounds]++
-	w := o.world
+	o.Checks[I8Bounds]++
 	// Twice as many ranges as the policy needs, for leases of different
 	// generations side by side; once more for what changes hands; and what the
 	// log keeps beyond its limit is at most one batch.
 	vnodes := 0
-	for _, s := range w.spaces {
+	for _, s := range o.spaces {
 		vnodes = max(vnodes, s.vnodes)
 	}
-	sizes, owners := machine.Sizes(), w.cfg.Owners+2
+	sizes, owners := machine.Sizes(), o.cfg.Owners+2
 	planned := 2*(2*owners)*vnodes + 1 // weights go up to 2
 	ranges := 3 * planned
 	for _, b := range []struct {
@@ -40,34 +37,27 @@ func (o *oracle) checkManagerBounds(m *managerHost, machine *manager.Machine) {
 		{"actions", sizes.Actions, 64 + 4*ranges},
 	} {
 		if b.have > b.most {
-			o.world.Violated(I8Bounds, "%s holds %d %s, at most %d are expected", m.label, b.have, b.what, b.most)
+			o.Violated(I8Bounds, "%s holds %d %s, at most %d are expected", m.label, b.have, b.what, b.most)
 		}
 	}
 }
 
-// moving reports whether a leader has moves to make.
 func (o *oracle) moving() bool {
-	return slices.ContainsFunc(o.world.managers, func(m *managerHost) bool {
-		return m.alive && slices.ContainsFunc(o.world.spaces, func(s *space) bool {
-			machine := m.node.Manager(s.name)
-			return machine != nil && machine.Sizes().Moves+machine.Sizes().Backlog > 0
-		})
-	})
+	for _, in := range o.leaders() {
+		if in.Sizes().Moves+in.Sizes().Backlog > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // checkSeams is I8 for the table: once everything is quiet it has at most twice
 // the ranges that the policy needs, or a few more where that is few.
 func (o *oracle) checkSeams() {
-	for _, m := range o.world.managers {
-		for _, s := range o.world.spaces {
-			machine := m.node.Manager(s.name)
-			if machine == nil || !m.alive {
-				continue
-			}
-			o.checks[I8Bounds]++
-			if sizes := machine.Sizes(); sizes.Ranges > sizes.Planned+max(sizes.Planned, simSeams) {
-				o.world.Violated(I8Bounds, "the table of %s has %d ranges, the policy needs %d", s.name, sizes.Ranges, sizes.Planned)
-			}
+	for _, in := range o.leaders() {
+		o.Checks[I8Bounds]++
+		if sizes := in.Sizes(); sizes.Ranges > sizes.Planned+max(sizes.Planned, simSeams) {
+			o.Violated(I8Bounds, "the table of %s has %d ranges, the policy needs %d", in.space.name, sizes.Ranges, sizes.Planned)
 		}
 	}
 }
@@ -75,8 +65,8 @@ func (o *oracle) checkSeams() {
 // checkOwnerBounds is I8 at an owner: it never holds more leases than the
 // leader's table can have ranges.
 func (o *oracle) checkOwnerBounds(h *ownerHost) {
-	o.checks[I8Bounds]++
+	o.Checks[I8Bounds]++
 	if n := o.truth(h.space).table.Len(); len(h.view.Leases) > n+inboxLimit {
-		o.world.Violated(I8Bounds, "%s holds %d leases, the table has %d", h.label, len(h.view.Leases), n)
+		o.Violated(I8Bounds, "%s holds %d leases, the table has %d", h.label, len(h.view.Leases), n)
 	}
 }

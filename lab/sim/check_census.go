@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/core/keyrange"
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
@@ -11,15 +13,14 @@ import (
 // collected is a leader without a store having found out what there is. Whatever
 // the leader before it had recorded and it has not found is lost from here on.
 func (o *oracle) collected(m *managerHost, p *storage.Snapshot) {
-	w := o.world
-	s := w.space(p.Namespace)
+	s := o.space(p.Namespace)
 	t := o.truth(s)
-	w.Branches["node: census"]++
-	w.Mix(uint64(p.Table.LSN()), uint64(p.Table.Len()))
-	w.Printf("%s has found what there is of %s", m.label, s.name)
-	o.checks[Census]++
+	o.Branches["node: census"]++
+	o.Mix(uint64(p.Table.LSN()), uint64(p.Table.Len()))
+	o.Printf("%s has found what there is of %s", m.label, s.name)
+	o.Checks[Census]++
 	if _, again := t.at[p.Table.LSN()]; again || p.Table.LSN() <= t.table.LSN() || p.Table.Newest() < t.table.Newest() {
-		o.world.Violated(I2Generations, "%s: the log goes on at lsn %d after %d, generations after %d from %d on",
+		o.Violated(I2Generations, "%s: the log goes on at lsn %d after %d, generations after %d from %d on",
 			s.name, p.Table.LSN(), t.table.LSN(), t.table.Newest(), p.Table.Newest())
 		return
 	}
@@ -33,18 +34,17 @@ func (o *oracle) collected(m *managerHost, p *storage.Snapshot) {
 // checkFound compares what was recorded with what is found of a range. What a
 // lookup may believe to have been held all along was.
 func (o *oracle) checkFound(s *space, t *truth, at leasehold.LSN, r leasehold.Range, was, is table.Entry) {
-	w := o.world
 	if !was.Vacant() && was.Generation != is.Generation && !o.onItsWay(t, was, is) {
-		w.Printf("%v of %v@%d was lost with the leader", r, was.Holder, was.Generation)
+		o.Printf("%v of %v@%d was lost with the leader", r, was.Holder, was.Generation)
 		t.happen(table.Change{
 			LSN: at, Kind: table.Vacated, Range: r, Generation: was.Generation, Holder: was.Holder, Cause: leasehold.CauseExpired,
-		}, w.Now)
-		if !w.nemesis.healed {
-			w.Branches["store: state lost"]++
+		}, o.Now)
+		if !o.nemesis.healed {
+			o.Branches["store: state lost"]++
 		}
 	}
-	if is.Adopted != 0 && was.Generation != is.Adopted && !o.onItsWay(t, was, is) && !w.nemesis.beyond {
-		o.world.Violated(Census, "%s: %v is taken for %v@%d all along, but %v@%d was recorded", s.name, r, is.Holder, is.Adopted, was.Holder, was.Generation)
+	if is.Adopted != 0 && was.Generation != is.Adopted && !o.onItsWay(t, was, is) && !o.nemesis.beyond {
+		o.Violated(Census, "%s: %v is taken for %v@%d all along, but %v@%d was recorded", s.name, r, is.Holder, is.Adopted, was.Holder, was.Generation)
 	}
 }
 
@@ -61,11 +61,11 @@ func (o *oracle) onItsWay(t *truth, was, is table.Entry) bool {
 // checkKept is what a failover must not do: an owner that the leader has renewed
 // while it asked keeps what it has.
 func (o *oracle) checkKept(m *managerHost, s *space, p *storage.Snapshot) {
-	for _, h := range o.world.owners {
-		if h.space != s || h.renewed != p.Term || !h.valid() || h.beyond {
+	for _, h := range s.owners {
+		if h.renewed != p.Term || !h.valid() || h.beyond {
 			continue
 		}
-		o.checks[Census]++
+		o.Checks[Census]++
 		var found []leasehold.Lease
 		for r, e := range p.Table.All() {
 			if !e.Vacant() && e.Holder.Session == h.holder.Session {
@@ -73,7 +73,37 @@ func (o *oracle) checkKept(m *managerHost, s *space, p *storage.Snapshot) {
 			}
 		}
 		if missing := protocol.Missing(h.view.Kept, found); len(missing) > 0 {
-			o.world.Violated(Census, "%s has lost %v of %s, which lives and had its time from it", m.label, missing[0], h.label)
+			o.Violated(Census, "%s has lost %v of %s, which lives and had its time from it", m.label, missing[0], h.label)
 		}
+	}
+}
+
+// What a group without a store promises about its catalog: what an operator was
+// told is not forgotten, unless too many managers have forgotten.
+
+// proposed is a leader beginning to write a catalog: it may come to count.
+func (o *oracle) proposed(c *storage.Catalog) {
+	o.noteDeleted(c)
+	o.catalogs = append(o.catalogs, c)
+}
+
+// settledOn is a majority having a catalog, and the leader saying so: nothing that
+// was written before can come back.
+func (o *oracle) settledOn(c *storage.Catalog) {
+	o.noteDeleted(c)
+	o.catalogs = []*storage.Catalog{c}
+}
+
+// forgotten is a leader having heard from all managers, most of whom know nothing.
+func (o *oracle) forgotten() { o.catalogs = nil }
+
+// checkCatalog looks at what a new leader leads by.
+func (o *oracle) checkCatalog(m *managerHost, c *storage.Catalog) {
+	o.Checks[Census]++
+	same := func(other *storage.Catalog) bool {
+		return slices.EqualFunc(c.Namespaces, other.Namespaces, storage.Namespace.Equal)
+	}
+	if len(o.catalogs) > 0 && !slices.ContainsFunc(o.catalogs, same) {
+		o.Violated(Census, "%s leads by version %d of the catalog, which is not what was acknowledged in version %d", m.label, c.Version, o.catalogs[0].Version)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// A tenure is the life of one generation.
 type tenure struct {
 	session   leasehold.Session
 	lsn       leasehold.LSN // of the grant
@@ -16,7 +15,6 @@ type tenure struct {
 	at        int64             // when it was installed
 }
 
-// taken is an owner taking hold of a range.
 type taken struct {
 	session leasehold.Session
 	r       leasehold.Range
@@ -27,9 +25,9 @@ type taken struct {
 // what another holds, and a lease that ends is one that was there. It is I10
 // too: a grant goes to a session of this namespace.
 func (o *oracle) checkChange(s *space, t *truth, c *table.Change) {
-	o.checks[I2Generations]++
+	o.Checks[I2Generations]++
 	if err := t.table.Apply(c); err != nil {
-		o.world.Violated(I2Generations, "%s: %v", s.name, err)
+		o.Violated(I2Generations, "%s: %v", s.name, err)
 		return
 	}
 	o.checkHome(s, c)
@@ -42,21 +40,21 @@ func (o *oracle) checkChange(s *space, t *truth, c *table.Change) {
 // checkInstall is I2 at the owners: what an owner takes hold of was committed,
 // for this very session, and has never been held before.
 func (o *oracle) checkInstall(h *ownerHost, l leasehold.Lease) {
-	o.checks[I2Generations]++
-	t, now := o.truth(h.space), o.world.Now
+	o.Checks[I2Generations]++
+	t, now := o.truth(h.space), o.Now
 	g := t.grants[l.Generation]
 	switch {
 	case g == nil:
-		o.world.Violated(I2Generations, "%s holds %v, which was never committed", h.label, l)
+		o.Violated(I2Generations, "%s holds %v, which was never committed", h.label, l)
 		return
 	case g.session != h.holder.Session:
-		o.world.Violated(I2Generations, "%s (%v) holds %v, which was granted to session %s", h.label, h.holder, l, g.session.Short())
+		o.Violated(I2Generations, "%s (%v) holds %v, which was granted to session %s", h.label, h.holder, l, g.session.Short())
 		return
 	case !g.granted.Covers(l.Range):
-		o.world.Violated(I2Generations, "%s holds %v, of which only %v was granted", h.label, l, g.granted)
+		o.Violated(I2Generations, "%s holds %v, of which only %v was granted", h.label, l, g.granted)
 		return
 	case g.installed && g.at != now:
-		o.world.Violated(I2Generations, "%s takes hold of %v for the second time", h.label, l)
+		o.Violated(I2Generations, "%s takes hold of %v for the second time", h.label, l)
 		return
 	}
 	g.installed, g.at, g.parts = true, now, append(g.parts, l.Range)
@@ -71,8 +69,22 @@ func (o *oracle) takesHold(h *ownerHost) {
 	}
 	for _, l := range h.granted {
 		if keeps(h.view, l.Range.Start, l.Generation) {
-			o.truth(h.space).taken = append(o.truth(h.space).taken, taken{h.holder.Session, l.Range, o.world.Now})
+			o.truth(h.space).taken = append(o.truth(h.space).taken, taken{h.holder.Session, l.Range, o.Now})
 		}
 	}
 	h.granted = nil
+}
+
+// checkHome is I10: what is committed in a namespace concerns only those who
+// belong to it. Messages go astray between namespaces all the time here.
+func (o *oracle) checkHome(s *space, c *table.Change) {
+	o.Checks[I10Isolation]++
+	home := s.home[c.Holder.Session]
+	if home == nil {
+		o.Violated(I10Isolation, "%s: %v names a session that never was in this namespace", s.name, c)
+		return
+	}
+	if name := c.Holder.Owner; name[0] != 'a'+byte(s.index) {
+		o.Violated(I10Isolation, "%s: %v names an owner of another namespace", s.name, c)
+	}
 }

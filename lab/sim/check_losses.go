@@ -10,6 +10,43 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
+// checkFollows is I5 at a lookup: its LSN never goes back, and its table is
+// the table of that LSN.
+func (o *oracle) checkFollows(l *lookupHost, t *table.Table) {
+	if l.watch.known && t.LSN() < l.watch.lsn {
+		o.Violated(I5Tables, "%s goes back from lsn %d to %d", l.label, l.watch.lsn, t.LSN())
+		return
+	}
+	o.checkTable(l.host, l.space, t)
+}
+
+// checkTable is I5: what a process calls the table of LSN n is that table. It
+// cannot be one that was never committed.
+func (o *oracle) checkTable(h *host, s *space, t *table.Table) {
+	o.Checks[I5Tables]++
+	truth := o.truth(s)
+	version, known := truth.at[t.LSN()]
+	if !known {
+		o.Violated(I5Tables, "%s is at lsn %d of %s, which was never committed", h.label, t.LSN(), s.name)
+		return
+	}
+	if hashTable(t) != version.hash {
+		o.Violated(I5Tables, "%s has another table of %s at lsn %d than was committed", h.label, s.name, t.LSN())
+	}
+}
+
+func hashTable(t *table.Table) uint64 {
+	h := engine.Hash(t.LSN())
+	for r, e := range t.All() {
+		h.Mix(uint64(r.Start), uint64(e.Generation))
+		h.Mix(uint64(e.Lost), uint64(e.Adopted))
+		if !e.Vacant() {
+			h.Mix(uint64(e.Holder.Session[0])<<8|uint64(e.Holder.Session[1]), uint64(len(e.Holder.Owner)))
+		}
+	}
+	return uint64(h)
+}
+
 // A lookupWatch is what the oracle remembers of a lookup.
 type lookupWatch struct {
 	known bool  // it has a table
@@ -21,7 +58,6 @@ type lookupWatch struct {
 	contactLost bool
 }
 
-// A lookupStep is what a lookup did at once.
 type lookupStep struct {
 	table    *table.Table
 	losses   []leasehold.Loss
@@ -29,40 +65,39 @@ type lookupStep struct {
 	snapshot bool
 }
 
-// lookupStepped is a lookup having done something.
 func (o *oracle) lookupStepped(l *lookupHost, step *lookupStep) {
 	reported := step.losses[:0:0]
 	for _, loss := range step.losses {
 		switch {
 		case loss.Cause != leasehold.CauseContact:
 			reported = append(reported, loss)
-		case !o.world.conservative():
-			o.world.Violated(I4Losses, "%s reports the loss of %v because it has no contact", l.label, loss.Range)
+		case !o.conservative():
+			o.Violated(I4Losses, "%s reports the loss of %v because it has no contact", l.label, loss.Range)
 		default:
-			l.watch.reportedAll = o.world.Now
+			l.watch.reportedAll = o.Now
 		}
 	}
 	for _, lost := range step.contacts {
 		if lost == l.watch.contactLost {
-			o.world.Violated(I4Losses, "%s says twice that contact is lost, or restored: %v", l.label, step.contacts)
+			o.Violated(I4Losses, "%s says twice that contact is lost, or restored: %v", l.label, step.contacts)
 		}
 		l.watch.contactLost = lost
 	}
 	if step.table != nil {
 		o.checkFollows(l, step.table)
-		if l.watch.known && o.world.Failed == nil {
+		if l.watch.known && o.Violation == nil {
 			o.checkReported(l, step, reported)
 		}
 		if !l.watch.known {
-			l.watch.known, l.watch.since = true, o.world.Now
+			l.watch.known, l.watch.since = true, o.Now
 		}
 		o.checkResumed(l, step.table)
 		l.watch.lsn, l.watch.table = step.table.LSN(), step.table
-		if o.world.Failed != nil {
+		if o.Violation != nil {
 			return
 		}
 	} else if len(reported) > 0 {
-		o.world.Violated(I4Losses, "%s reports %v out of nowhere", l.label, reported[0])
+		o.Violated(I4Losses, "%s reports %v out of nowhere", l.label, reported[0])
 	}
 	o.checkReportedInTime(l)
 }
@@ -71,7 +106,7 @@ func (o *oracle) lookupStepped(l *lookupHost, step *lookupStep) {
 // another, it reports every loss in between, and nothing that was not lost. From a
 // snapshot it may report more, but only what suspect says.
 func (o *oracle) checkReported(l *lookupHost, step *lookupStep, reported []leasehold.Loss) {
-	o.checks[I4Losses]++
+	o.Checks[I4Losses]++
 	t := o.truth(l.space)
 	from, to := l.watch.lsn, step.table.LSN()
 	first, last := t.at[from].changes, t.at[to].changes
@@ -87,7 +122,7 @@ func (o *oracle) checkReported(l *lookupHost, step *lookupStep, reported []lease
 		r = r.Union(keyrange.NewSet(forsaken(l.watch.table, step.table)...))
 	}
 	if silent := r.Subtract(s); len(silent) > 0 && !o.gullible() {
-		o.world.Violated(I4Losses, "%s went from lsn %d to %d and did not report the loss of %v", l.label, from, to, silent)
+		o.Violated(I4Losses, "%s went from lsn %d to %d and did not report the loss of %v", l.label, from, to, silent)
 	}
 	if len(s.Subtract(r)) == 0 {
 		return
@@ -96,14 +131,14 @@ func (o *oracle) checkReported(l *lookupHost, step *lookupStep, reported []lease
 		r = t.suspect(from, to)
 	}
 	if invented := s.Subtract(r); len(invented) > 0 {
-		o.world.Violated(I4Losses, "%s went from lsn %d to %d and reported the loss of %v, which was not lost", l.label, from, to, invented)
+		o.Violated(I4Losses, "%s went from lsn %d to %d and reported the loss of %v, which was not lost", l.label, from, to, invented)
 	}
 }
 
 // gullible: where there is no store, or an old one, owners are asked what they have. One whose
 // clock is too slow may name what was given up long ago.
 func (o *oracle) gullible() bool {
-	return (o.world.cfg.Diskless || o.world.store.era > 0) && o.world.nemesis.beyond
+	return (o.cfg.Diskless || o.store.era > 0) && o.nemesis.beyond
 }
 
 // lost is what changes from one LSN to another have recorded as lost, but for those that a
@@ -186,11 +221,11 @@ func (o *oracle) checkResumed(l *lookupHost, now *table.Table) {
 	}
 	s, r := keyrange.NewSet(said...), t.lost(l.bookmark, now.LSN())
 	if silent := r.Subtract(s); len(silent) > 0 && !o.gullible() {
-		o.world.Violated(I4Losses, "a caller that resumes from lsn %d does not get the loss of %v from %s at lsn %d", l.bookmark, silent, l.label, now.LSN())
+		o.Violated(I4Losses, "a caller that resumes from lsn %d does not get the loss of %v from %s at lsn %d", l.bookmark, silent, l.label, now.LSN())
 	}
 	if len(s.Subtract(r)) > 0 {
 		if invented := s.Subtract(t.suspect(l.bookmark, now.LSN())); len(invented) > 0 {
-			o.world.Violated(I4Losses, "a caller that resumes from lsn %d gets the loss of %v, which was not lost, from %s at lsn %d", l.bookmark, invented, l.label, now.LSN())
+			o.Violated(I4Losses, "a caller that resumes from lsn %d gets the loss of %v, which was not lost, from %s at lsn %d", l.bookmark, invented, l.label, now.LSN())
 		}
 	}
 	if now.LSN()%4 == 0 {
@@ -203,14 +238,14 @@ func (o *oracle) checkResumed(l *lookupHost, now *table.Table) {
 // its own clock, and the timer that tells it so has fired.
 func (o *oracle) overdue(l *lookupHost, since int64) bool {
 	late := 4 * lateTimers
-	if o.world.Faults["starve"] > 0 {
+	if o.Faults["starve"] > 0 {
 		late += starvedTimers
 	}
 	if since >= l.clock.Since() {
-		return l.clock.At(o.world.Now).Sub(l.clock.At(since)) > simStale+late
+		return l.now().Sub(l.clock.At(since)) > simStale+late
 	}
 	// Its clock has changed its rate since: then what the slowest would show.
-	return time.Duration(o.world.Now-since) > simStale*time.Duration(engine.TrueRate)/time.Duration(slowest)+late
+	return time.Duration(o.Now-since) > simStale*time.Duration(engine.TrueRate)/time.Duration(slowest)+late
 }
 
 // checkReportedInTime is I4, second half: while there is a loss that a lookup does not
@@ -221,7 +256,7 @@ func (o *oracle) checkReportedInTime(l *lookupHost) {
 	if !l.watch.known || !l.alive || l.stopped != 0 {
 		return
 	}
-	o.checks[I4Losses]++
+	o.Checks[I4Losses]++
 	at := t.at[l.watch.lsn].changes
 	if t.losses[at] == t.losses[len(t.losses)-1] {
 		return
@@ -233,11 +268,11 @@ func (o *oracle) checkReportedInTime(l *lookupHost) {
 		}
 		since := max(h.at, l.watch.since)
 		aware := l.watch.contactLost
-		if o.world.conservative() {
+		if o.conservative() {
 			aware = l.watch.reportedAll >= since
 		}
 		if !aware && o.overdue(l, since) {
-			o.world.Violated(I4Losses, "%s has not reported the loss of lsn %d for %v, nor that it has no contact", l.label, h.LSN, time.Duration(o.world.Now-since))
+			o.Violated(I4Losses, "%s has not reported the loss of lsn %d for %v, nor that it has no contact", l.label, h.LSN, time.Duration(o.Now-since))
 		}
 		return
 	}

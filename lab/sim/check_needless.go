@@ -28,12 +28,12 @@ func (o *oracle) checkNeedless(s *space, t *truth, c *table.Change) {
 		o.checkRegrant(s, t, c)
 		return
 	}
-	if o.world.store.era > 0 {
+	if o.store.era > 0 {
 		return // what a restored store has lost may cost others their state
 	}
-	o.checks[I11Needless]++
-	if h := s.home[c.Holder.Session]; o.keepsState(h, t, c) && !o.world.nemesis.misled && !o.deleted(s) {
-		t.ending = append(t.ending, ended{leasehold.Lease{Range: c.Range, Generation: c.Generation}, c.Holder, h.label, o.world.Now})
+	o.Checks[I11Needless]++
+	if h := s.home[c.Holder.Session]; o.keepsState(h, t, c) && !o.nemesis.misled && !o.deleted(s) {
+		t.ending = append(t.ending, ended{leasehold.Lease{Range: c.Range, Generation: c.Generation}, c.Holder, h.label, o.Now})
 	}
 }
 
@@ -51,22 +51,22 @@ func (o *oracle) contested(h *ownerHost) bool {
 	if h.space.latest[h.holder.Owner] != h.holder.Session {
 		return true
 	}
-	return slices.ContainsFunc(o.world.owners, func(other *ownerHost) bool {
-		return other != h && other.alive && other.space == h.space && other.holder.Owner == h.holder.Owner
+	return slices.ContainsFunc(h.space.owners, func(other *ownerHost) bool {
+		return other != h && other.alive && other.holder.Owner == h.holder.Owner
 	})
 }
 
 // checkRegrant looks at who gets the range of a lease that has ended.
 func (o *oracle) checkRegrant(s *space, t *truth, c *table.Change) {
 	var left []ended
-	for i := len(t.history) - 1; i >= 0 && t.history[i].at > o.world.Now-int64(storeWait); i-- {
+	for i := len(t.history) - 1; i >= 0 && t.history[i].at > o.Now-int64(storeWait); i-- {
 		if v := &t.history[i]; v.Kind == table.Vacated && v.Range.Overlaps(c.Range) && v.Holder.Session != c.Holder.Session {
-			t.servedAt[v.Holder.Session] = o.world.Now
+			t.servedAt[v.Holder.Session] = o.Now
 		}
 	}
 	for _, e := range t.ending {
 		if e.Range.Overlaps(c.Range) && e.holder.Session == c.Holder.Session && !o.taken(s, &e) {
-			o.world.Violated(I11Needless, "%s: %v of %s has ended, although it lives, and the same session gets it again at generation %d", s.name, e.Lease, e.label, c.Generation)
+			o.Violated(I11Needless, "%s: %v of %s has ended, although it lives, and the same session gets it again at generation %d", s.name, e.Lease, e.label, c.Generation)
 			return
 		}
 		granted := []leasehold.Lease{{Range: c.Range, Generation: e.Generation}}
@@ -85,18 +85,18 @@ func (o *oracle) taken(s *space, e *ended) bool {
 	if at := o.truth(s).servedAt[e.holder.Session]; at != 0 && at > e.at-int64(storeWait) {
 		return true
 	}
-	return slices.ContainsFunc(o.world.owners, func(h *ownerHost) bool {
-		return h.space == s && h.died > e.at-int64(storeWait)-int64(simTTL)
+	return slices.ContainsFunc(s.owners, func(h *ownerHost) bool {
+		return h.died > e.at-int64(storeWait)-int64(simTTL)
 	})
 }
 
 // checkNeedlessLeft is I11 at the end of the world: what has ended went to another owner, or
 // its owner did not live on.
 func (o *oracle) checkNeedlessLeft() {
-	for _, s := range o.world.spaces {
+	for _, s := range o.spaces {
 		for _, e := range o.truth(s).ending {
 			if h := s.home[e.holder.Session]; h.alive && h.holder.Session == e.holder.Session && !o.taken(s, &e) {
-				o.world.Violated(I11Needless, "%s: %v of %s has ended, although it lives, and no other owner got it", s.name, e.Lease, e.label)
+				o.Violated(I11Needless, "%s: %v of %s has ended, although it lives, and no other owner got it", s.name, e.Lease, e.label)
 				return
 			}
 		}
@@ -109,9 +109,9 @@ func (o *oracle) noteDeleted(c *storage.Catalog) {
 	if c == nil {
 		return
 	}
-	for _, s := range o.world.spaces {
+	for _, s := range o.spaces {
 		if c.Entry(s.name) != nil && c.Find(s.name) == nil {
-			o.truth(s).deletedAt = o.world.Now
+			o.truth(s).deletedAt = o.Now
 		}
 	}
 }
@@ -119,10 +119,10 @@ func (o *oracle) noteDeleted(c *storage.Catalog) {
 // deleted reports whether a namespace is being deleted, or has just been created again: its
 // owners were refused meanwhile, and may be expired for their silence.
 func (o *oracle) deleted(s *space) bool {
-	catalog := o.world.store.catalog
+	catalog := o.store.catalog
 	if n := len(o.catalogs); n > 0 {
 		catalog = o.catalogs[n-1]
 	}
 	at := o.truth(s).deletedAt
-	return catalog.Find(s.name) == nil || at != 0 && o.world.Now-at < 3*int64(simTiming().Hold())
+	return catalog.Find(s.name) == nil || at != 0 && o.Now-at < 3*int64(simTiming().Hold())
 }

@@ -23,7 +23,7 @@ const exchange = 4*calmDelay + 200*time.Millisecond + simTTL/6 + 4*lateTimers
 func (o *oracle) bound() time.Duration {
 	t := simTiming()
 	b := t.Drift.Stretch(simTTL+t.Lease) + 2*exchange
-	if o.world.cfg.Diskless {
+	if o.cfg.Diskless {
 		b += t.Drift.Stretch(simTTL+t.Lease) + 2*simEpsilon + 2*exchange
 	}
 	return time.Duration(float64(b) * float64(engine.TrueRate) / float64(slowest))
@@ -32,12 +32,12 @@ func (o *oracle) bound() time.Duration {
 // recovered is I6: by now every key must be owned, in every namespace that has
 // a living owner, or be on its way from one owner to the next.
 func (o *oracle) recovered() {
-	for _, s := range o.world.spaces {
-		o.checks[I6Progress]++
+	for _, s := range o.spaces {
+		o.Checks[I6Progress]++
 		var owned []leasehold.Range
 		living := 0
-		for _, h := range o.world.owners {
-			if h.space != s || !h.alive {
+		for _, h := range s.owners {
+			if !h.alive {
 				continue
 			}
 			living++
@@ -50,9 +50,9 @@ func (o *oracle) recovered() {
 				owned = append(owned, l.Range)
 			}
 		}
-		owned = append(owned, o.truth(s).underway(o.world.Now)...)
+		owned = append(owned, o.truth(s).underway(o.Now)...)
 		if gaps := keyrange.NewSet(owned...).Gaps(); len(gaps) > 0 && living > 0 {
-			o.world.Violated(I6Progress, "%v after faults stopped nobody owns %v of %s, although %d owners live", o.bound(), gaps, s.name, living)
+			o.Violated(I6Progress, "%v after faults stopped nobody owns %v of %s, although %d owners live", o.bound(), gaps, s.name, living)
 			o.tellOwners(s)
 		}
 	}
@@ -60,10 +60,10 @@ func (o *oracle) recovered() {
 
 // tellOwners writes to the trace how leaders see the owners of a namespace.
 func (o *oracle) tellOwners(s *space) {
-	for _, m := range o.world.managers {
-		if machine := m.node.Manager(s.name); machine != nil && m.alive {
-			for _, h := range machine.Owners(m.clock.At(o.world.Now)) {
-				o.world.Printf("%s has %v: standing %d, %d leases, patience %v", m.label, h.Holder, h.Standing, h.Leases, h.Patience)
+	for m, in := range o.leaders() {
+		if in.space == s {
+			for _, h := range in.Owners(m.now()) {
+				o.Printf("%s has %v: standing %d, %d leases, patience %v", m.label, h.Holder, h.Standing, h.Leases, h.Patience)
 			}
 		}
 	}
@@ -72,21 +72,17 @@ func (o *oracle) tellOwners(s *space) {
 // checkDrained is I6 for operators: at the end of the world an owner that is to
 // hold nothing holds nothing, if anyone else can, and no move has stood still.
 func (o *oracle) checkDrained() {
-	for _, m := range o.world.managers {
-		for _, s := range o.world.spaces {
-			machine := m.node.Manager(s.name)
-			if machine == nil || !m.alive || m.stopped != 0 {
-				continue
-			}
-			o.checks[I6Progress]++
-			now := m.clock.At(o.world.Now)
-			for _, mv := range machine.Moves(now, 1<<10) {
-				if mv.Age > simMoveTimeout+2*time.Second {
-					o.world.Violated(I6Progress, "the state of %v in %s has been on its way from %s to %s for %v", mv.Range, s.name, mv.From, mv.To, mv.Age)
-				}
-			}
-			o.checkHoldsNothing(s, machine.Owners(now))
+	for m, in := range o.leaders() {
+		if m.stopped != 0 {
+			continue
 		}
+		o.Checks[I6Progress]++
+		for _, mv := range in.Moves(m.now(), 1<<10) {
+			if mv.Age > simMoveTimeout+2*time.Second {
+				o.Violated(I6Progress, "the state of %v in %s has been on its way from %s to %s for %v", mv.Range, in.space.name, mv.From, mv.To, mv.Age)
+			}
+		}
+		o.checkHoldsNothing(in.space, in.Owners(m.now()))
 	}
 }
 
@@ -99,7 +95,7 @@ func (o *oracle) checkHoldsNothing(s *space, owners []manager.Owner) {
 	}
 	for _, h := range owners {
 		if h.Standing == manager.Member && h.Draining && h.Leases > 0 && takers > 0 {
-			o.world.Violated(I6Progress, "%s of %s is drained and still holds %d leases, although %d others could take them", h.Holder, s.name, h.Leases, takers)
+			o.Violated(I6Progress, "%s of %s is drained and still holds %d leases, although %d others could take them", h.Holder, s.name, h.Leases, takers)
 		}
 	}
 }
@@ -109,11 +105,10 @@ func (o *oracle) checkHoldsNothing(s *space, owners []manager.Owner) {
 // leader and the target, and the application's time to put the state in place.
 const transit = 2*exchange + simInstall
 
-// letGo is an owner having handed a range over to another.
 func (o *oracle) letGo(h *ownerHost, leases []leasehold.Lease) {
 	t := o.truth(h.space)
 	for _, l := range leases {
-		t.transits = append(t.transits, passage{l.Range, o.world.Now})
+		t.transits = append(t.transits, passage{l.Range, o.Now})
 	}
 }
 
@@ -136,14 +131,14 @@ func (t *truth) underway(now int64) []leasehold.Range {
 
 // checkSettled is I6 for lookups: at the end of the world they know the table.
 func (o *oracle) checkSettled() {
-	for _, l := range o.world.lookups {
+	for _, l := range o.lookups {
 		t := o.truth(l.space)
-		if n := len(t.history); n > 0 && o.world.Now-t.history[n-1].at < int64(time.Second) {
+		if n := len(t.history); n > 0 && o.Now-t.history[n-1].at < int64(time.Second) {
 			continue // too recent to have been heard
 		}
-		o.checks[I6Progress]++
+		o.Checks[I6Progress]++
 		if l.watch.lsn != t.table.LSN() {
-			o.world.Violated(I6Progress, "%s is still at lsn %d of %s, the table is at %d", l.label, l.watch.lsn, l.space.name, t.table.LSN())
+			o.Violated(I6Progress, "%s is still at lsn %d of %s, the table is at %d", l.label, l.watch.lsn, l.space.name, t.table.LSN())
 		}
 	}
 }

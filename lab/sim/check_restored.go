@@ -24,9 +24,9 @@ type restored struct {
 
 // restored is the store having been replaced by a backup.
 func (o *oracle) restored(evident bool) {
-	for _, s := range o.world.spaces {
+	for _, s := range o.spaces {
 		t := o.truth(s)
-		end := o.world.store.log(s.name).state(0).End()
+		end := o.store.log(s.name).state(0).End()
 		t.restores = append(t.restores, restored{end, t.table.LSN(), evident})
 	}
 }
@@ -55,24 +55,23 @@ func (t *truth) excused(lsn leasehold.LSN) bool {
 // It is I2 and I5: neither generations nor LSNs are given out a second time; and no lookup may
 // take for held all along what was not.
 func (o *oracle) rebased(b *storage.Batch, was *table.Table) {
-	w := o.world
-	s := w.space(b.Namespace)
+	s := o.space(b.Namespace)
 	t := o.truth(s)
-	w.Branches["store: log rebased"]++
-	w.Mix(uint64(b.Base.LSN()), uint64(b.Base.Len()))
-	w.Printf("rebased in %s: lsn %d after %d", s.name, b.Base.LSN(), b.Prev)
-	o.checks[I2Generations]++
-	if again, there := t.at[b.Base.LSN()]; there && w.store.era > 0 && again.hash == hashTable(b.Base) && t.table.LSN() == b.Base.LSN() {
+	o.Branches["store: log rebased"]++
+	o.Mix(uint64(b.Base.LSN()), uint64(b.Base.Len()))
+	o.Printf("rebased in %s: lsn %d after %d", s.name, b.Base.LSN(), b.Prev)
+	o.Checks[I2Generations]++
+	if again, there := t.at[b.Base.LSN()]; there && o.store.era > 0 && again.hash == hashTable(b.Base) && t.table.LSN() == b.Base.LSN() {
 		return // it was sent once more
 	}
 	if b.Base.LSN() <= t.table.LSN() || b.Base.Newest() < t.table.Newest() {
-		o.world.Violated(I2Generations, "%s: the log goes on at lsn %d after %d, generations after %d from %d on",
+		o.Violated(I2Generations, "%s: the log goes on at lsn %d after %d, generations after %d from %d on",
 			s.name, b.Base.LSN(), t.table.LSN(), t.table.Newest(), b.Base.Newest())
 		return
 	}
 	for r, e := range keyrange.Zip(was.Entries(), b.Base.Entries()) {
 		if e.A.Generation != e.B.Generation || e.A.Holder != e.B.Holder || e.A.Lost != e.B.Lost {
-			o.world.Violated(I2Generations, "%s: %v is %v@%d, and was %v@%d before the gap", s.name, r, e.B.Holder, e.B.Generation, e.A.Holder, e.A.Generation)
+			o.Violated(I2Generations, "%s: %v is %v@%d, and was %v@%d before the gap", s.name, r, e.B.Holder, e.B.Generation, e.A.Holder, e.A.Generation)
 		}
 	}
 	t.forks = append(t.forks, lostHistory{b.Base.Gap().After, b.Base.LSN(), b.Base.Gap().Newest})
@@ -80,10 +79,10 @@ func (o *oracle) rebased(b *storage.Batch, was *table.Table) {
 		if !e.A.Vacant() && e.A.Generation != e.B.Generation {
 			t.happen(table.Change{
 				LSN: b.Base.LSN(), Kind: table.Vacated, Range: r, Generation: e.A.Generation, Holder: e.A.Holder, Cause: leasehold.CauseExpired,
-			}, w.Now)
+			}, o.Now)
 		}
-		if e.B.Adopted != 0 && e.A.Generation != e.B.Adopted && !w.nemesis.beyond && !o.keptBy(s, r, e.B) {
-			o.world.Violated(I4Losses, "%s: %v is taken for %v@%d all along, but %v@%d was recorded", s.name, r, e.B.Holder, e.B.Adopted, e.A.Holder, e.A.Generation)
+		if e.B.Adopted != 0 && e.A.Generation != e.B.Adopted && !o.nemesis.beyond && !o.keptBy(s, r, e.B) {
+			o.Violated(I4Losses, "%s: %v is taken for %v@%d all along, but %v@%d was recorded", s.name, r, e.B.Holder, e.B.Adopted, e.A.Holder, e.A.Generation)
 		}
 	}
 	t.table = b.Base.Clone()
@@ -132,7 +131,6 @@ func forsaken(from, to *table.Table) []leasehold.Range {
 	return out
 }
 
-// lostToken reports whether a generation was given out in a history that was lost.
 func (t *truth) lostToken(g leasehold.Generation) bool {
 	return slices.ContainsFunc(t.forks, func(l lostHistory) bool { return g > l.newest && g < leasehold.Generation(l.base) })
 }

@@ -22,7 +22,6 @@ type confirmed struct {
 	r       leasehold.Range
 }
 
-// confirms is a target of a move letting the source know.
 func (o *oracle) confirms(h *ownerHost, ticket protocol.Ticket, r leasehold.Range) {
 	t := o.truth(h.space)
 	t.confirmed = append(t.confirmed, confirmed{h.holder.Session, ticket, r})
@@ -40,14 +39,14 @@ func (o *oracle) checkMoved(s *space, t *truth, c *table.Change) {
 	if c.Kind != table.Moved {
 		return
 	}
-	o.checks[I7Moved]++
-	o.world.Branches["store: state moved"]++
+	o.Checks[I7Moved]++
+	o.Branches["store: state moved"]++
 	found := false
 	for i := range t.confirmed {
 		found = found || t.confirmed[i].session == c.Holder.Session && t.confirmed[i].r.Covers(c.Range)
 	}
 	if !found {
-		o.world.Violated(I7Moved, "%s: %v, which has not confirmed it", s.name, c)
+		o.Violated(I7Moved, "%s: %v, which has not confirmed it", s.name, c)
 	}
 	from := s.home[c.From.Session]
 	if from == nil || from.holder.Session != c.From.Session || !from.valid() || from.beyond {
@@ -55,7 +54,7 @@ func (o *oracle) checkMoved(s *space, t *truth, c *table.Change) {
 	}
 	for _, l := range from.view.Leases {
 		if l.Range.Overlaps(c.Range) {
-			o.world.Violated(I7Moved, "%s: %v, and %s still serves %v", s.name, c, from.label, l)
+			o.Violated(I7Moved, "%s: %v, and %s still serves %v", s.name, c, from.label, l)
 		}
 	}
 }
@@ -67,27 +66,27 @@ func (o *oracle) read(h *ownerHost, key leasehold.Key, found uint64) {
 	i := int(key >> 60)
 	t := o.truth(h.space)
 	known := t.written[i]
-	if o.world.nemesis.beyond || found >= known.version {
+	if o.nemesis.beyond || found >= known.version {
 		return
 	}
-	o.checks[I7Moved]++
+	o.Checks[I7Moved]++
 	for _, c := range t.history[known.at:] {
 		if c.Kind == table.Vacated && c.Range.Contains(key) {
 			return
 		}
 	}
-	o.world.Violated(I7Moved, "%s has version %d of key %v, version %d was acknowledged, and no loss was recorded", h.label, found, key, known.version)
+	o.Violated(I7Moved, "%s has version %d of key %v, version %d was acknowledged, and no loss was recorded", h.label, found, key, known.version)
 }
 
 // risen is the other side of it: what was written before a recorded loss is never
 // served after it.
 func (o *oracle) risen(h *ownerHost, key leasehold.Key, found record) {
-	if found.version == 0 || o.world.nemesis.beyond {
+	if found.version == 0 || o.nemesis.beyond {
 		return
 	}
 	for _, c := range o.truth(h.space).history[found.at:] {
 		if c.Kind == table.Vacated && c.Range.Contains(key) && !o.truth(h.space).excused(c.LSN) {
-			o.world.Violated(I7Moved, "%s serves version %d of key %v, which was lost at lsn %d", h.label, found.version, key, c.LSN)
+			o.Violated(I7Moved, "%s serves version %d of key %v, which was lost at lsn %d", h.label, found.version, key, c.LSN)
 			return
 		}
 	}
@@ -98,5 +97,41 @@ func (o *oracle) acknowledged(h *ownerHost, op *operation) {
 	w := &o.truth(h.space).written[int(op.key>>60)]
 	if op.version > w.version {
 		*w = written{op.version, len(o.truth(h.space).history)}
+	}
+}
+
+// A fence is a store that checks fencing tokens: for each of a few keys it
+// remembers the highest generation that has written. It is what keeps data
+// right even when an owner's clock is broken.
+type fence struct {
+	registers [fencedKeys]struct {
+		token  leasehold.Generation
+		writer leasehold.Session
+	}
+}
+
+// The keys behind the fence are spread over the key space.
+const fencedKeys = 16
+
+func fencedKey(i int) leasehold.Key { return leasehold.Key(i)<<60 | 0x0123456789abcdef }
+
+// write is I9: one token is never used by two sessions, and the fence, which
+// refuses tokens older than one it has seen, never refuses the rightful holder.
+func (o *oracle) write(h *ownerHost, op *operation, held bool) {
+	i := int(op.key >> 60)
+	if op.key != fencedKey(i) {
+		return
+	}
+	o.Checks[I9Fencing]++
+	r := &o.truth(h.space).fence.registers[i]
+	switch g := op.lease.Generation; {
+	case g < r.token && held && !o.nemesis.beyond && !o.truth(h.space).lostToken(r.token):
+		o.Violated(I9Fencing, "%s holds %v, but the fence has seen token %d", h.label, op.lease, r.token)
+	case g < r.token:
+		o.Branches["store: write fenced"]++
+	case g == r.token && r.writer != h.holder.Session:
+		o.Violated(I9Fencing, "%s writes with token %d, which session %s has used", h.label, g, r.writer.Short())
+	default:
+		r.token, r.writer = g, h.holder.Session
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 )
 
-// describe writes a message for the trace.
 func describe(what any) string {
 	switch m := what.(type) {
 	case nil:
@@ -44,7 +43,6 @@ func describe(what any) string {
 	return fmt.Sprintf("%T", what)
 }
 
-// describeMoves writes what an owner says about moves.
 func describeMoves(r *protocol.LeaseRequest) string {
 	var b strings.Builder
 	for _, m := range r.Moves {
@@ -59,7 +57,6 @@ func describeMoves(r *protocol.LeaseRequest) string {
 	return b.String()
 }
 
-// describeOrders writes what a leader says about moves.
 func describeOrders(r *protocol.LeaseReply) string {
 	var b strings.Builder
 	for _, d := range r.Departures {
@@ -71,7 +68,6 @@ func describeOrders(r *protocol.LeaseReply) string {
 	return b.String()
 }
 
-// describeAnswer writes what the store says.
 func describeAnswer(e managerproc.Event) string {
 	switch e := e.(type) {
 	case managerproc.Loaded:
@@ -93,7 +89,6 @@ func describeAnswer(e managerproc.Event) string {
 	return fmt.Sprintf("%T", e)
 }
 
-// describeCatalog writes which namespaces a catalog has.
 func describeCatalog(c *storage.Catalog) string {
 	if c == nil {
 		return "catalog not read"

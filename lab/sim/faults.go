@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/core/machine/leadership/byrecord"
@@ -17,91 +18,72 @@ const (
 
 // faults are the kinds of faults, with their weights in the default mix.
 var faults = engine.Faults[*nemesis]{
-	fault("owner-crash", 10, onOwner((*nemesis).crashOwner)),                         // an owner dies; it may come back under its name, at once or later, or under another
-	fault("owner-pause", 8, stopOwner(false)),                                        // an owner is stopped, while its clock runs on
-	fault("owner-suspend", 3, stopOwner(true)),                                       // an owner's computer sleeps: its clock stands still
-	fault("owner-leave", 4, onOwner((*nemesis).leave)),                               // an owner closes properly, and comes back later
-	fault("owner-twin", 3, (*nemesis).twin),                                          // a second process with an owner's name is started
-	fault("manager-crash", 5, onManager((*nemesis).crash)),                           // a manager dies and comes back
-	fault("manager-pause", 5, stopManager(false)),                                    // a manager is stopped, while its clock runs on
-	fault("manager-resign", 4, onManager((*nemesis).resign)),                         // a manager is shut down properly and comes back
-	fault("manager-suspend", 3, stopManager(true)),                                   // a manager's computer sleeps
-	fault("lookup-crash", 2, onLookup((*nemesis).crashLookup)),                       // a lookup dies and comes back
-	fault("lookup-pause", 3, stopLookup(false)),                                      // a lookup is stopped
-	fault("lookup-suspend", 2, stopLookup(true)),                                     // a lookup's computer sleeps
-	fault("link-cut", 10, forNetwork(cutLink(true))),                                 // two processes do not hear each other
-	fault("link-one-way", 10, forNetwork(cutLink(false))),                            // one process does not hear another
-	fault("isolate", 6, forNetwork((*nemesis).isolate)),                              // a process hears nobody, or nobody hears it, or both
-	fault("loss", 5, forNetwork((*nemesis).lose)),                                    // messages are lost
-	fault("duplicate", 5, forNetwork((*nemesis).duplicate)),                          // messages arrive twice
-	fault("delay", 6, forNetwork((*nemesis).delay)),                                  // messages take long, and overtake each other
-	fault("misroute", 4, forNetwork((*nemesis).misroute)),                            // messages reach the wrong process
-	fault("hostile", 2, (*nemesis).slander),                                          // messages that no honest peer would send
-	fault("store-slow", 3, forStore((*nemesis).slowStore)),                           // the store takes seconds
-	fault("store-unknown", 5, forStore((*nemesis).loseAnswers)),                      // requests to the store, or its answers, are lost
-	fault("store-down", 3, forStore((*nemesis).stopStore)),                           // the store has no quorum
-	fault("store-cut", 5, forStore((*nemesis).cutStore)),                             // a manager cannot reach the store
-	fault("store-stale", 4, forStore((*nemesis).staleStore)),                         // reads that need not be linearizable are old, and watches are late
-	fault("clock-rate", 6, (*nemesis).changeRate),                                    // clocks change their rates, within the bound
-	fault("clock-beyond", 1, onOwner((*nemesis).slowBeyond)),                         // an owner's clock runs more slowly than the bound allows
-	fault("starve", 4, forWhile(func(n *nemesis) *bool { return &n.starving })),      // timers fire late
-	fault("policy-broken", 2, forWhile(func(n *nemesis) *bool { return &n.misled })), // the partition policy returns nonsense
-	fault("reconfigure", 3, onManager((*nemesis).reconfigure)),                       // an operator gives a namespace shorter or longer leases
-	fault("delete", 1, onManager((*nemesis).deleteNamespace)),                        // an operator deletes a namespace, and creates it again
-	fault("drain", 4, (*nemesis).drain),                                              // an operator drains an owner, and may change their mind
-	fault("move-range", 4, (*nemesis).moveRange),                                     // an operator moves a range
-	fault("move-crash", 6, (*nemesis).crashMove),                                     // the source or the target of a move dies in the middle of it, or the leader
-	fault("upcalls", 3, forWhile(func(n *nemesis) *bool { return &n.upcalls })),      // an application's exporters and importers fail or hang
-	fault(managerRelapse, 0, (*nemesis).relapse),                                     // managers without a store: an old leader meets one that was restarted
-	fault(storeRestore, 0, withStore((*nemesis).restoreStore)),                       // the store is restored from an old backup, whether managers run or not
-	fault("outage", 3, (*nemesis).outage),                                            // all managers die, stop, or are cut off, or the store is down: for a second or for a day
-	fault("store-lag", 4, withStore((*nemesis).storeLag)),                            // the store is slow for one manager, and for no other
+	fault("owner-crash", 10, on((*nemesis).anyOwner, (*nemesis).crashOwner)),                                            // an owner dies; it may come back under its name, at once or later, or under another
+	fault("owner-pause", 8, stop((*nemesis).anyOwner, 30, false)),                                                       // an owner is stopped, while its clock runs on
+	fault("owner-suspend", 3, stop((*nemesis).anyOwner, 30, true)),                                                      // an owner's computer sleeps: its clock stands still
+	fault("owner-leave", 4, on((*nemesis).anyOwner, (*nemesis).leave)),                                                  // an owner closes properly, and comes back later
+	fault("owner-twin", 3, (*nemesis).twin),                                                                             // a second process with an owner's name is started
+	fault("manager-crash", 5, on((*nemesis).anyManager, (*nemesis).crash)),                                              // a manager dies and comes back
+	fault("manager-pause", 5, stop((*nemesis).anyManager, 20, false)),                                                   // a manager is stopped, while its clock runs on
+	fault("manager-resign", 4, on((*nemesis).anyManager, (*nemesis).resign)),                                            // a manager is shut down properly and comes back
+	fault("manager-suspend", 3, stop((*nemesis).anyManager, 20, true)),                                                  // a manager's computer sleeps
+	fault("lookup-crash", 2, on((*nemesis).anyLookup, (*nemesis).crashLookup)),                                          // a lookup dies and comes back
+	fault("lookup-pause", 3, stop((*nemesis).anyLookup, 20, false)),                                                     // a lookup is stopped
+	fault("lookup-suspend", 2, stop((*nemesis).anyLookup, 20, true)),                                                    // a lookup's computer sleeps
+	fault("link-cut", 10, forNetwork(cutLink(true))),                                                                    // two processes do not hear each other
+	fault("link-one-way", 10, forNetwork(cutLink(false))),                                                               // one process does not hear another
+	fault("isolate", 6, forNetwork((*nemesis).isolate)),                                                                 // a process hears nobody, or nobody hears it, or both
+	fault("loss", 5, percent(func(n *nemesis) (*int, int) { return &n.Net.Loss, engine.Pick(n.Random, 1, 5, 20, 50) })), // messages are lost
+	fault("duplicate", 5, percent(func(n *nemesis) (*int, int) { return &n.Net.Duplicate, 5 + n.Random.IntN(50) })),     // messages arrive twice
+	fault("delay", 6, forNetwork((*nemesis).delay)),                                                                     // messages take long, and overtake each other
+	fault("misroute", 4, percent(func(n *nemesis) (*int, int) { return &n.misrouted, 1 + n.Random.IntN(30) })),          // messages reach the wrong process
+	fault("hostile", 2, (*nemesis).slander),                                                                             // messages that no honest peer would send
+	fault("store-slow", 3, forStore((*nemesis).slowStore)),                                                              // the store takes seconds
+	fault("store-unknown", 5, forStore((*nemesis).loseAnswers)),                                                         // requests to the store, or its answers, are lost
+	fault("store-down", 3, forStore((*nemesis).stopStore)),                                                              // the store has no quorum
+	fault("store-cut", 5, forStore((*nemesis).cutStore)),                                                                // a manager cannot reach the store
+	fault("store-stale", 4, forStore((*nemesis).staleStore)),                                                            // reads that need not be linearizable are old, and watches are late
+	fault("clock-rate", 6, (*nemesis).changeRate),                                                                       // clocks change their rates, within the bound
+	fault("clock-beyond", 1, on((*nemesis).anyOwner, (*nemesis).slowBeyond)),                                            // an owner's clock runs more slowly than the bound allows
+	fault("starve", 4, forWhile(func(n *nemesis, d time.Duration) { set(n, d, &n.starving, true) })),                    // timers fire late
+	fault("policy-broken", 2, forWhile(func(n *nemesis, d time.Duration) { set(n, d, &n.misled, true) })),               // the partition policy returns nonsense
+	fault("reconfigure", 3, on((*nemesis).anyManager, (*nemesis).reconfigure)),                                          // an operator gives a namespace shorter or longer leases
+	fault("delete", 1, on((*nemesis).anyManager, (*nemesis).deleteNamespace)),                                           // an operator deletes a namespace, and creates it again
+	fault("drain", 4, (*nemesis).drain),                                                                                 // an operator drains an owner, and may change their mind
+	fault("move-range", 4, (*nemesis).moveRange),                                                                        // an operator moves a range
+	fault("move-crash", 6, (*nemesis).crashMove),                                                                        // the source or the target of a move dies in the middle of it, or the leader
+	fault("upcalls", 3, forWhile(func(n *nemesis, d time.Duration) { set(n, d, &n.upcalls, true) })),                    // an application's exporters and importers fail or hang
+	fault(managerRelapse, 0, (*nemesis).relapse),                                                                        // managers without a store: an old leader meets one that was restarted
+	fault(storeRestore, 0, withStore((*nemesis).restoreStore)),                                                          // the store is restored from an old backup, whether managers run or not
+	fault("outage", 3, (*nemesis).outage),                                                                               // all managers die, stop, or are cut off, or the store is down: for a second or for a day
+	fault("store-lag", 4, withStore((*nemesis).storeLag)),                                                               // the store is slow for one manager, and for no other
 }
 
 func fault(name string, weight int, inflict func(*nemesis) bool) engine.Fault[*nemesis] {
-	return engine.Fault[*nemesis]{Name: name, Weight: weight, Inflict: inflict}
+	return engine.Fault[*nemesis]{Kind: engine.Kind{Name: name, Weight: weight}, Inflict: inflict}
 }
 
 // Kinds are the kinds of faults, and the default mix.
 func Kinds() engine.Kinds { return faults.Kinds() }
 
-// onOwner hits a random owner, if it runs.
-func onOwner(hit func(*nemesis, *ownerHost) bool) func(*nemesis) bool {
+func on[P interface{ runs() bool }](pick func(*nemesis) P, hit func(*nemesis, P) bool) func(*nemesis) bool {
 	return func(n *nemesis) bool {
-		o := n.anyOwner()
-		return o.runs() && hit(n, o)
+		p := pick(n)
+		return p.runs() && hit(n, p)
 	}
 }
 
-// onManager hits a random manager, if it runs.
-func onManager(hit func(*nemesis, *managerHost) bool) func(*nemesis) bool {
-	return func(n *nemesis) bool {
-		m := n.anyManager()
-		return m.runs() && hit(n, m)
-	}
-}
-
-// onLookup hits a random lookup, if it runs.
-func onLookup(hit func(*nemesis, *lookupHost) bool) func(*nemesis) bool {
-	return func(n *nemesis) bool {
-		if len(n.world.lookups) == 0 {
-			return false
-		}
-		l := n.world.lookups[n.world.Random.IntN(len(n.world.lookups))]
-		return l.runs() && hit(n, l)
-	}
-}
-
-func stopOwner(asleep bool) func(*nemesis) bool {
-	return onOwner(func(n *nemesis, o *ownerHost) bool { return n.stop(o.host, 30*time.Second, asleep) })
-}
-
-func stopManager(asleep bool) func(*nemesis) bool {
-	return onManager(func(n *nemesis, m *managerHost) bool { return n.stop(m.host, 20*time.Second, asleep) })
-}
-
-func stopLookup(asleep bool) func(*nemesis) bool {
-	return onLookup(func(n *nemesis, l *lookupHost) bool { return n.stop(l.host, 20*time.Second, asleep) })
+// stop stops a random process for some seconds at most.
+func stop[P interface {
+	runs() bool
+	at() *host
+}](pick func(*nemesis) P, seconds time.Duration, asleep bool) func(*nemesis) bool {
+	return on(pick, func(n *nemesis, p P) bool {
+		d := n.span(100*time.Millisecond, seconds*time.Second)
+		n.tell("%s for %v", p.at().label, d)
+		p.at().stop(d, asleep)
+		return true
+	})
 }
 
 // forNetwork makes the network worse for a while.
@@ -111,7 +93,15 @@ func forNetwork(worsen func(*nemesis, time.Duration) bool) func(*nemesis) bool {
 
 // withStore is for faults that need a store.
 func withStore(hit func(*nemesis) bool) func(*nemesis) bool {
-	return func(n *nemesis) bool { return !n.world.cfg.Diskless && hit(n) }
+	return func(n *nemesis) bool { return !n.cfg.Diskless && hit(n) }
+}
+
+// forWhile does something that lasts for a while.
+func forWhile(worsen func(*nemesis, time.Duration)) func(*nemesis) bool {
+	return func(n *nemesis) bool {
+		worsen(n, n.span(time.Second, 20*time.Second))
+		return true
+	}
 }
 
 // forStore makes the store worse for a while.
@@ -124,32 +114,22 @@ func forStore(worsen func(*nemesis, time.Duration)) func(*nemesis) bool {
 	})
 }
 
-// forWhile sets a switch for a while.
-func forWhile(of func(*nemesis) *bool) func(*nemesis) bool {
-	return func(n *nemesis) bool {
-		*of(n) = true
-		n.after(n.span(time.Second, 20*time.Second), func() { *of(n) = false })
-		return true
-	}
-}
-
 func (n *nemesis) crashOwner(o *ownerHost) bool {
 	n.tell("%s", o.label)
-	n.world.kill(o.host)
+	o.kill()
 	n.ownerBack(o)
 	return true
 }
 
 func (n *nemesis) leave(o *ownerHost) bool {
-	w := n.world
 	n.tell("%s", o.label)
 	switch {
-	case w.cfg.Graceful:
+	case n.cfg.Graceful:
 		return n.partGracefully(o)
-	case w.Chance(2) && !o.parting:
+	case n.Chance(2) && !o.parting:
 		o.parting = true
 		o.handle(owner.Part{})
-		w.Later(n.span(time.Second, 20*time.Second), o.endpoint, 0, weary{o.epoch})
+		n.Later(n.span(time.Second, 20*time.Second), o.endpoint, 0, weary{o.epoch})
 	default:
 		o.leaving = true
 		o.handle(owner.Leave{})
@@ -159,11 +139,11 @@ func (n *nemesis) leave(o *ownerHost) bool {
 
 // twin starts a process under the name of another one that lives.
 func (n *nemesis) twin() bool {
-	w, o := n.world, n.anyOwner()
-	for _, other := range w.owners {
-		if other != o && other.space == o.space && other.alive && other.holder.Owner != holderName(o) {
+	o := n.anyOwner()
+	for _, other := range o.space.owners {
+		if other != o && other.alive && other.holder.Owner != o.holder.Owner {
 			n.tell("%s as %s of %s", o.label, other.holder.Owner, other.label)
-			w.kill(o.host)
+			o.kill()
 			o.boot(other.holder.Owner)
 			return true
 		}
@@ -172,19 +152,17 @@ func (n *nemesis) twin() bool {
 }
 
 func (n *nemesis) slowBeyond(o *ownerHost) bool {
-	w := n.world
-	if w.cfg.EqualClocks {
+	if n.cfg.EqualClocks {
 		return false
 	}
 	o.beyond, n.beyond = true, true
-	n.setRate(o.host, engine.Rate(400_000+w.Random.Int64N(400_000)))
+	n.setRate(o.host, engine.Rate(400_000+n.Random.Int64N(400_000)))
 	return true
 }
 
 func (n *nemesis) changeRate() bool {
-	w := n.world
 	h := n.anyHost()
-	if !h.alive || h.asleep || w.cfg.EqualClocks || n.isBeyond(h) {
+	if !h.alive || h.asleep || n.cfg.EqualClocks || slices.ContainsFunc(n.owners, func(o *ownerHost) bool { return o.host == h && o.beyond }) {
 		return false
 	}
 	n.setRate(h, n.drawRate())
@@ -193,7 +171,7 @@ func (n *nemesis) changeRate() bool {
 
 func (n *nemesis) crash(m *managerHost) bool {
 	n.tell("%s", m.label)
-	n.world.kill(m.host)
+	m.kill()
 	n.hangUp(m)
 	n.bootLater(m.host, m.boot)
 	return true
@@ -208,7 +186,7 @@ func (n *nemesis) resign(m *managerHost) bool {
 
 func (n *nemesis) crashLookup(l *lookupHost) bool {
 	n.tell("%s", l.label)
-	n.world.kill(l.host)
+	l.kill()
 	n.bootLater(l.host, l.boot)
 	return true
 }
@@ -219,7 +197,7 @@ func cutLink(both bool) func(*nemesis, time.Duration) bool {
 		if a == b {
 			return false
 		}
-		if n.world.Chance(2) {
+		if n.Chance(2) {
 			a, b = b, a
 		}
 		n.cutFor(d, a, b)
@@ -231,8 +209,8 @@ func cutLink(both bool) func(*nemesis, time.Duration) bool {
 }
 
 func (n *nemesis) isolate(d time.Duration) bool {
-	h, way := n.anyHost(), n.world.Random.IntN(3)
-	for _, other := range n.world.hosts {
+	h, way := n.anyHost(), n.Random.IntN(3)
+	for _, other := range n.hosts {
 		if other != h && way != 0 {
 			n.cutFor(d, h, other)
 		}
@@ -243,68 +221,42 @@ func (n *nemesis) isolate(d time.Duration) bool {
 	return true
 }
 
-// worsen sets a percentage for a while.
-func (n *nemesis) worsen(d time.Duration, what *int, to int) bool {
-	*what = to
-	n.tell("of %d %% for %v", to, d)
-	n.after(d, func() { *what = 0 })
-	return true
-}
-
-func (n *nemesis) lose(d time.Duration) bool {
-	return n.worsen(d, &n.world.Net.Loss, []int{1, 5, 20, 50}[n.world.Random.IntN(4)])
-}
-
-func (n *nemesis) duplicate(d time.Duration) bool {
-	return n.worsen(d, &n.world.Net.Duplicate, 5+n.world.Random.IntN(50))
-}
-
-func (n *nemesis) misroute(d time.Duration) bool {
-	return n.worsen(d, &n.misrouted, 1+n.world.Random.IntN(30))
+func percent(draw func(*nemesis) (what *int, to int)) func(*nemesis) bool {
+	return forNetwork(func(n *nemesis, d time.Duration) bool {
+		what, to := draw(n)
+		n.tell("of %d %% for %v", to, d)
+		set(n, d, what, to)
+		return true
+	})
 }
 
 func (n *nemesis) delay(d time.Duration) bool {
-	net := &n.world.Net
-	net.Delay = n.span(10*time.Millisecond, 4*time.Second)
-	n.tell("of up to %v for %v", net.Delay, d)
-	n.after(d, func() { net.Delay = 0 })
+	set(n, d, &n.Net.Delay, n.span(10*time.Millisecond, 4*time.Second))
+	n.tell("of up to %v for %v", n.Net.Delay, d)
 	return true
 }
 
 func (n *nemesis) cutFor(d time.Duration, from, to *host) {
-	cuts := n.world.Net.Cuts(from.endpoint, to.endpoint)
 	n.tell("%s -> %s for %v", from.label, to.label, d)
-	*cuts = 1
-	n.after(d, func() { *cuts = 0 })
+	set(n, d, n.Net.Cuts(from.endpoint, to.endpoint), 1)
 }
 
 func (n *nemesis) slowStore(d time.Duration) {
-	s := n.world.store
-	s.slow = n.span(50*time.Millisecond, 30*time.Second)
-	n.tell("by up to %v", s.slow)
-	n.after(d, func() { s.slow = 0 })
+	set(n, d, &n.store.slow, n.span(50*time.Millisecond, 30*time.Second))
+	n.tell("by up to %v", n.store.slow)
 }
 
-func (n *nemesis) loseAnswers(d time.Duration) {
-	s := n.world.store
-	s.unknown = 10 + n.world.Random.IntN(80)
-	n.after(d, func() { s.unknown = 0 })
-}
+func (n *nemesis) loseAnswers(d time.Duration) { set(n, d, &n.store.unknown, 10+n.Random.IntN(80)) }
 
-func (n *nemesis) stopStore(d time.Duration) {
-	n.world.store.down = true
-	n.after(d, n.world.store.up)
-}
+func (n *nemesis) staleStore(d time.Duration) { set(n, d, &n.store.stale, true) }
 
 func (n *nemesis) cutStore(d time.Duration) {
 	m := n.anyManager()
-	m.storeCut = true
 	n.tell("from %s", m.label)
-	n.after(d, func() { m.storeCut = false })
+	set(n, d, &m.storeCut, true)
 }
 
-func (n *nemesis) staleStore(d time.Duration) {
-	s := n.world.store
-	s.stale = true
-	n.after(d, func() { s.stale = false })
+func (n *nemesis) stopStore(d time.Duration) {
+	n.store.down = true
+	n.after(d, n.store.up)
 }

@@ -12,23 +12,21 @@ import (
 // a machine could take for true: against liars who know our secrets there is
 // authentication, not a lease protocol.
 func (n *nemesis) slander() bool {
-	w := n.world
-	h := w.hosts[w.Random.IntN(len(w.hosts))]
+	h := n.hosts[n.Random.IntN(len(n.hosts))]
 	if !h.alive {
 		return false
 	}
-	for range 1 + w.Random.IntN(4) {
-		w.Later(n.world.Net.Latency(), h.endpoint, 0, n.lie())
+	for range 1 + n.Random.IntN(4) {
+		n.Later(n.Net.Latency(), h.endpoint, 0, n.lie())
 	}
 	return true
 }
 
 func (n *nemesis) lie() any {
-	w := n.world
-	s := w.spaces[w.Random.IntN(len(w.spaces))]
+	s := n.spaces[n.Random.IntN(len(n.spaces))]
 	holder := &table.Holder{Owner: "liar", Session: leasehold.Session{1}, Addr: "nowhere", Weight: 1}
 	unsorted := []leasehold.Lease{{Range: leasehold.Range{Start: 9}, Generation: 1}, {Range: leasehold.Range{Start: 1, Limit: 5}, Generation: 2}}
-	switch w.Random.IntN(14) {
+	switch n.Random.IntN(14) {
 	case 0:
 		return &protocol.LeaseRequest{Namespace: s.name, Seq: 1}
 	case 1:
@@ -49,19 +47,19 @@ func (n *nemesis) lie() any {
 		return &protocol.LookupReply{Namespace: s.name, LSN: 7}
 	case 9:
 		// An old leader's history, as if the log had gone another way.
-		at := w.oracle.spaces[s.index].table.LSN()
+		at := n.oracle.truths[s.index].table.LSN()
 		return &protocol.LookupReply{
-			Namespace: s.name, Term: max(w.store.record.Term, 1), Leader: w.store.record.Leader, LSN: at + 1, From: at,
+			Namespace: s.name, Term: max(n.store.record.Term, 1), Leader: n.store.record.Leader, LSN: at + 1, From: at,
 			Changes: []table.Change{{LSN: at + 1, Kind: table.Granted, Generation: 0, Holder: holder}},
 		}
 	case 10:
 		return &protocol.LookupRequest{Namespace: "elsewhere", Seq: 1}
 	case 11:
-		return w.theft(s)
+		return n.theft(s)
 	case 12:
 		// Somebody who pretends to have heard more than there was, from this leader or the one before.
-		at, term := w.oracle.spaces[s.index].table.LSN(), w.store.record.Term
-		return &protocol.LookupRequest{Namespace: s.name, Seq: 1, LSN: at + leasehold.LSN(w.Random.IntN(9)), Term: term - min(term, leasehold.Term(w.Random.IntN(2))), Lookup: math.MaxUint64}
+		at, term := n.oracle.truths[s.index].table.LSN(), n.store.record.Term
+		return &protocol.LookupRequest{Namespace: s.name, Seq: 1, LSN: at + leasehold.LSN(n.Random.IntN(9)), Term: term - min(term, leasehold.Term(n.Random.IntN(2))), Lookup: math.MaxUint64}
 	}
 	return &protocol.LeaseRequest{Namespace: "elsewhere", Seq: 1, Holder: holder}
 }
@@ -70,7 +68,7 @@ func (n *nemesis) lie() any {
 // are in the table, for everybody to read. A leader without a store knows only sessions that
 // it has heard of, and believes whoever comes first.
 func (w *world) theft(s *space) any {
-	_, victim := w.oracle.spaces[s.index].table.At(leasehold.Key(w.Random.Uint64()))
+	_, victim := w.oracle.truths[s.index].table.At(leasehold.Key(w.Random.Uint64()))
 	if victim.Holder == nil || w.cfg.Diskless {
 		return &protocol.LookupRequest{Namespace: "elsewhere", Seq: 1}
 	}

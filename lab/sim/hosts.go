@@ -10,6 +10,7 @@ import (
 // A host is a place where a process runs, is stopped, dies and is started
 // again.
 type host struct {
+	*world
 	endpoint int32
 	label    string
 	alive    bool
@@ -33,112 +34,111 @@ type host struct {
 const inboxLimit = 64
 
 func (w *world) addHost(label string) *host {
-	h := &host{endpoint: int32(len(w.hosts)), label: label}
+	h := &host{world: w, endpoint: int32(len(w.hosts)), label: label}
 	w.hosts = append(w.hosts, h)
 	return h
 }
 
-// runs reports whether there is a process that is not stopped.
+func (h *host) now() mono.Instant { return h.clock.At(h.Now) }
+
+func (h *host) at() *host { return h }
+
 func (h *host) runs() bool { return h.alive && h.stopped == 0 }
 
-// start begins a new process on a host, with a clock of its own.
-func (w *world) start(h *host) mono.Instant {
+func (h *host) start() mono.Instant {
 	h.alive = true
 	h.epoch++
 	h.stopped, h.asleep, h.inbox = 0, false, nil
 	h.alarm = 0
-	h.clock = engine.NewClock(w.Now, mono.Instant(w.Random.Int64N(int64(1000*time.Hour))), w.nemesis.drawRate())
-	w.Printf("%s starts, its clock at %.3f of true time", h.label, float64(h.clock.Rate())/float64(engine.TrueRate))
-	return h.clock.At(w.Now)
+	h.clock = engine.NewClock(h.Now, mono.Instant(h.Random.Int64N(int64(1000*time.Hour))), h.nemesis.drawRate())
+	h.Printf("%s starts, its clock at %.3f of true time", h.label, float64(h.clock.Rate())/float64(engine.TrueRate))
+	return h.now()
 }
 
-// kill ends the process on a host.
-func (w *world) kill(h *host) {
-	h.alive, h.died = false, w.Now
+func (h *host) kill() {
+	h.alive, h.died = false, h.Now
 	h.stopped, h.asleep, h.inbox = 0, false, nil
 }
 
 // arm makes sure that a host is woken at its machine's next deadline: never
 // early by much, sometimes late. An alarm that is already set earlier is left
 // alone, since waking for nothing is harmless.
-func (w *world) arm(h *host, wake mono.Instant) {
+func (h *host) arm(wake mono.Instant) {
 	h.wake = wake
 	if wake == mono.Never {
 		return
 	}
-	at := max(h.clock.When(wake), w.Now)
-	if h.alarm != 0 && h.alarm <= at || at > w.end+int64(time.Hour) {
+	at := max(h.clock.When(wake), h.Now)
+	if h.alarm != 0 && h.alarm <= at || at > h.end+int64(time.Hour) {
 		return
 	}
-	at += int64(w.Below(lateTimers))
-	if w.nemesis.starving {
-		at += int64(w.Below(starvedTimers))
+	at += int64(h.Below(lateTimers))
+	if h.nemesis.starving {
+		at += int64(h.Below(starvedTimers))
 	}
 	h.alarm = at
-	w.Later(time.Duration(at-w.Now), h.endpoint, h.epoch, timer{})
+	h.Later(time.Duration(at-h.Now), h.endpoint, h.epoch, timer{})
 }
 
 // ring is a timer going off. It may be early, because alarms are not moved
 // back; then the machine is mostly left alone, and sometimes woken for nothing.
-func (w *world) ring(h *host) {
+func (h *host) ring() {
 	h.alarm = 0
 	if h.stopped != 0 {
 		return // going on will catch up
 	}
-	if h.clock.At(w.Now) < h.wake && !w.Chance(8) {
-		w.arm(h, h.wake)
+	if h.now() < h.wake && !h.Chance(8) {
+		h.arm(h.wake)
 		return
 	}
-	w.Mix(uint64(w.Now), uint64(h.endpoint))
+	h.Mix(uint64(h.Now), uint64(h.endpoint))
 	h.deliver(nil)
 }
 
-// arrive is a message reaching a host.
-func (w *world) arrive(h *host, e *engine.Event) {
+func (h *host) arrive(e *engine.Event) {
 	if h.stopped != 0 {
 		if len(h.inbox) < inboxLimit {
 			h.inbox = append(h.inbox, e.What)
 		}
 		return
 	}
-	w.Mix(uint64(w.Now), uint64(h.endpoint)|1<<32)
-	if w.Traced() {
+	h.Mix(uint64(h.Now), uint64(h.endpoint)|1<<32)
+	if h.Traced() {
 		from := ""
 		if e.From != engine.Nowhere {
-			from = w.hosts[e.From].label + ": "
+			from = h.hosts[e.From].label + ": "
 		}
-		w.Printf("%s <- %s%s", h.label, from, describe(e.What))
+		h.Printf("%s <- %s%s", h.label, from, describe(e.What))
 	}
 	h.deliver(e.What)
 }
 
-// stop halts a host for a while.
-func (w *world) stop(h *host, d time.Duration, asleep bool) {
+func (h *host) stop(d time.Duration, asleep bool) {
 	if !h.alive || h.stopped != 0 {
 		return
 	}
-	h.stopped = w.Now + int64(d)
+	h.stopped = h.Now + int64(d)
 	h.asleep = asleep
 	if asleep {
-		h.clock.Run(w.Now, 0)
+		h.clock.Run(h.Now, 0)
 	}
-	w.Later(d, h.endpoint, h.epoch, resume{})
+	h.Later(d, h.endpoint, h.epoch, resume{})
 }
 
 // goOn lets a stopped host run again: first it learns that it slept, if it
 // did, then it finds what has arrived.
-func (w *world) goOn(h *host) {
+func (h *host) goOn() {
 	asleep := h.asleep
 	h.stopped, h.asleep = 0, false
 	if asleep {
-		h.clock.Run(w.Now, w.nemesis.drawRate())
+		h.clock.Run(h.Now, h.nemesis.drawRate())
 	}
-	w.Printf("%s goes on", h.label)
+	h.Printf("%s goes on", h.label)
 	epoch, inbox := h.epoch, h.inbox
 	h.inbox = nil
 	if asleep {
 		h.deliver(slept{})
-	} else if w.Chance(2) {
+	} else if h.Chance(2) {
 		h.deliver(nil) // the timer is first
 	}
 	for _, what := range inbox {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -17,10 +18,8 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// A managerHost runs manager processes.
 type managerHost struct {
 	*host
-	world *world
 	index int
 	id    storage.ManagerID
 	node  *managerproc.Machine
@@ -42,7 +41,7 @@ type managerHost struct {
 }
 
 func (w *world) addManager(i int) {
-	m := &managerHost{host: w.addHost(fmt.Sprintf("manager%d", i)), world: w, index: i, id: storage.ManagerID(fmt.Sprintf("m%d", i))}
+	m := &managerHost{host: w.addHost(fmt.Sprintf("manager%d", i)), index: i, id: storage.ManagerID(fmt.Sprintf("m%d", i))}
 	m.deliver = m.handle
 	m.heard = make([]int64, w.cfg.Lookups+w.cfg.Managers)
 	m.followers = make([]followed, w.cfg.Managers)
@@ -83,46 +82,44 @@ const (
 const simRemember = 40 * time.Second
 
 func (m *managerHost) boot() {
-	w := m.world
-	now := w.start(m.host)
+	now := m.start()
 	clear(m.heard)
-	m.resigning, m.unwell, m.limped = false, w.Now, 0
+	m.resigning, m.unwell, m.limped = false, m.Now, 0
 	m.sent = make(map[renewal]mono.Instant)
-	snapshotEvery, batch := 1+w.Random.IntN(30), 4+w.Random.IntN(simBatch-3)
-	gather, moves := w.nemesis.span(0, simGather), 1+w.Random.IntN(simMoves)
+	snapshotEvery, batch := 1+m.Random.IntN(30), 4+m.Random.IntN(simBatch-3)
+	gather, moves := m.nemesis.span(0, simGather), 1+m.Random.IntN(simMoves)
 	cfg := managerproc.Config{
-		RelayPoll: simRelayPoll, RelayIdle: simRelayIdle, Rand: w.NewRand(),
+		RelayPoll: simRelayPoll, RelayIdle: simRelayIdle, Rand: m.NewRand(),
 		Configure: func(n storage.Namespace) (manager.Config, error) {
 			return manager.Config{
 				Timing:    protocol.Timing{Lease: n.Lease, Renew: n.Renew, Drift: n.Drift},
-				Policy:    policy{w.space(n.Name).policy, &w.nemesis},
+				Policy:    policy{m.space(n.Name).policy, &m.nemesis},
 				MaxOwners: n.MaxOwners, Seams: simSeams, Gather: gather,
 				Log:   manager.LogLimits{Changes: simLog, Age: 20 * time.Second, SnapshotEvery: snapshotEvery, BatchChanges: batch},
 				Moves: moves, MoveTimeout: simMoveTimeout, Churn: 1,
 			}, nil
 		},
 	}
-	if w.cfg.Diskless {
+	if m.cfg.Diskless {
 		cfg.Appointment = &bylease.Config{Self: m.id, Drift: simTiming().Drift, Fade: simTTL, Remember: simRemember}
 		m.memory = newMemory(m, now)
 	} else {
-		m.session = engine.Must(leasehold.NewSession(randomBytes{w.Random}))
+		m.session = engine.Must(leasehold.NewSession(randomBytes{m.Random}))
 		cfg.Election = byrecord.Config{
 			Self: m.id, Session: m.session,
-			TTL: simTTL, Drift: simTiming().Drift, Rand: w.NewRand(), Boot: m.bootName(),
+			TTL: simTTL, Drift: simTiming().Drift, Rand: m.NewRand(), Boot: m.bootName(),
 		}
 	}
 	m.node = engine.Must(managerproc.New(now, cfg))
 	m.handle(nil)
 }
 
-// ask asks something of the store, or of what there is instead.
 func (m *managerHost) ask(ns leasehold.Namespace, term leasehold.Term, what any) {
 	if m.memory != nil {
 		m.memory.ask(ns, term, what)
 		return
 	}
-	m.world.store.ask(m, ns, term, what)
+	m.store.ask(m, ns, term, what)
 }
 
 // handle is something happening to the process, and what its own parts have to
@@ -135,8 +132,8 @@ func (m *managerHost) handle(what any) {
 }
 
 func (m *managerHost) handleOne(what any) {
-	now := m.clock.At(m.world.Now)
-	m.world.oracle.noteDeleted(m.node.Catalog())
+	now := m.now()
+	m.oracle.noteDeleted(m.node.Catalog())
 	switch what := what.(type) {
 	case nil:
 		m.do(m.node.Advance(now))
@@ -146,7 +143,7 @@ func (m *managerHost) handleOne(what any) {
 		m.do(m.node.Step(now, managerproc.Request{LeaseRequest: what}))
 	case *protocol.LookupRequest:
 		if i := what.Lookup; i < uint64(len(m.heard)) {
-			m.heard[i] = m.world.Now
+			m.heard[i] = m.Now
 		}
 		m.do(m.node.Step(now, managerproc.Lookup{LookupRequest: what}))
 	case *storeAnswer:
@@ -154,7 +151,7 @@ func (m *managerHost) handleOne(what any) {
 	case watched:
 		if what.epoch == m.epoch {
 			m.do(m.node.Step(now, managerproc.Election{Event: what.seen}))
-			m.world.oracle.checkWatched(m, what.seen.Record)
+			m.oracle.checkWatched(m, what.seen.Record)
 		}
 	case followRequest:
 		m.handleFollow(now, what)
@@ -171,7 +168,6 @@ func (m *managerHost) handleOne(what any) {
 }
 
 func (m *managerHost) do(actions []managerproc.Action, wake mono.Instant) {
-	w := m.world
 	for _, a := range actions {
 		switch a := a.(type) {
 		case managerproc.Elect:
@@ -183,21 +179,21 @@ func (m *managerHost) do(actions []managerproc.Action, wake mono.Instant) {
 		case managerproc.LoadCatalog:
 			m.ask("", a.Term, a)
 		case managerproc.Settle:
-			w.Branches["node: promise settled"]++
+			m.Branches["node: promise settled"]++
 			m.ask(a.Entry.Name, a.Term, a)
 		case managerproc.Follow:
-			if i := w.managerIndex(a.To); i >= 0 {
-				w.send(m.endpoint, w.managers[i].endpoint, followRequest{m.index, m.epoch, a.Request})
+			if i := m.managerIndex(a.To); i >= 0 {
+				m.send(m.endpoint, m.managers[i].endpoint, followRequest{m.index, m.epoch, a.Request})
 			}
 		case managerproc.Answer:
 			m.answer(a.Lookup, a.Reply)
-			w.Branches["node: standby answers a lookup"]++
+			m.Branches["node: standby answers a lookup"]++
 		case managerproc.Relay:
 			m.broadcast(a.Namespace, a.Reply)
 		case managerproc.Note:
-			w.Printf("%s, following %s, notes %v (%d, %d)", m.label, a.Namespace, a.What, a.Have, a.Want)
+			m.Printf("%s, following %s, notes %v (%d, %d)", m.label, a.Namespace, a.What, a.Have, a.Want)
 		case managerproc.Parked:
-			w.Violated(Crash, "%s cannot lead %s: %v", m.label, a.Namespace, a.Why)
+			m.Violated(engine.NoCrash, "%s cannot lead %s: %v", m.label, a.Namespace, a.Why)
 		case managerproc.Serves:
 			m.announce(a)
 		case managerproc.RefuseOwner:
@@ -215,16 +211,16 @@ func (m *managerHost) do(actions []managerproc.Action, wake mono.Instant) {
 	}
 	m.nodeWake = wake
 	if m.memory == nil {
-		w.arm(m.host, wake)
+		m.arm(wake)
 	}
 }
 
 // announce tells the owners of a namespace that are connected who leads. While nobody answers
 // they ask everyone, so all are if no connection breaks.
 func (m *managerHost) announce(a managerproc.Serves) {
-	for _, o := range m.world.owners {
-		if o.space.name == a.Namespace && (m.world.cfg.Graceful || m.world.Chance(2)) {
-			m.world.send(m.endpoint, o.endpoint, protocol.NotLeader{Term: a.Term, Leader: m.id})
+	for _, o := range m.space(a.Namespace).owners {
+		if m.cfg.Graceful || m.Chance(2) {
+			m.send(m.endpoint, o.endpoint, protocol.NotLeader{Term: a.Term, Leader: m.id})
 		}
 	}
 }
@@ -234,28 +230,29 @@ type refused struct{ kind leasehold.Kind }
 
 // tellOwner sends something to an owner, in whatever namespace its session is.
 func (m *managerHost) tellOwner(session leasehold.Session, what any) {
-	for _, s := range m.world.spaces {
+	for _, s := range m.spaces {
 		if o := s.home[session]; o != nil {
-			m.world.send(m.endpoint, o.endpoint, what)
+			m.send(m.endpoint, o.endpoint, what)
 		}
 	}
 }
 
 func (m *managerHost) elect(a byrecord.Action) {
-	w := m.world
 	switch a := a.(type) {
 	case byrecord.Read:
-		w.store.ask(m, "", 0, a)
+		m.store.ask(m, "", 0, a)
 	case byrecord.Swap:
 		m.sends(a)
-		w.store.ask(m, "", 0, a)
+		m.store.ask(m, "", 0, a)
 	case byrecord.Note:
-		w.notes.elections[a.What]++
-		w.Printf("%s notes %v (%d, %d)", m.label, a.What, a.Have, a.Want)
+		if m.memory == nil {
+			m.note("election: ", a.What)
+		}
+		m.Printf("%s notes %v (%d, %d)", m.label, a.What, a.Have, a.Want)
 	case byrecord.Lead:
-		w.oracle.leads(m, a)
-		if !w.cfg.Graceful {
-			for _, s := range w.spaces { // too early: some are sent away, and wait
+		m.oracle.leads(m, a)
+		if !m.cfg.Graceful {
+			for _, s := range m.spaces { // too early: some are sent away, and wait
 				m.announce(managerproc.Serves{Namespace: s.name, Term: a.Term})
 			}
 		}
@@ -264,35 +261,53 @@ func (m *managerHost) elect(a byrecord.Action) {
 			m.memory.stepDown(a.Above)
 		}
 	case byrecord.Extend:
-		w.oracle.authorized(m)
-		w.oracle.checkOneLeader(m)
+		m.oracle.authorized(m)
+		m.oracle.checkOneLeader(m)
 	case byrecord.Resigned:
-		w.kill(m.host)
-		w.nemesis.bootLater(m.host, m.boot)
+		m.kill()
+		m.nemesis.bootLater(m.host, m.boot)
 	}
 }
 
 func (m *managerHost) manage(a managerproc.Manage) {
-	w := m.world
 	switch act := a.Action.(type) {
 	case manager.Send:
-		s := w.space(a.Namespace)
+		s := m.space(a.Namespace)
 		if o := s.home[act.Reply.Session]; o != nil {
-			w.send(m.endpoint, o.endpoint, act.Reply)
+			m.send(m.endpoint, o.endpoint, act.Reply)
 		}
 	case manager.Answer:
 		m.answer(act.Lookup, act.Reply)
 	case manager.Broadcast:
 		m.broadcast(a.Namespace, act.Reply)
-		w.oracle.recorded(m, a.Namespace)
+		m.oracle.recorded(m, a.Namespace)
 	case manager.Commit, manager.ReadEnd, manager.SaveSnapshot:
 		m.ask(a.Namespace, a.Term, act)
 	case manager.Note:
-		w.notes.managers[act.What]++
-		if act.What == manager.NoteLogForgotten && w.store.era == 0 {
-			w.Violated(Crash, "%s finds that the log of %s ends at lsn %d and not at %d, and nobody else can have written", m.label, a.Namespace, act.Have, act.Want)
+		m.note("manager: ", act.What)
+		if act.What == manager.NoteLogForgotten && m.store.era == 0 {
+			m.Violated(engine.NoCrash, "%s finds that the log of %s ends at lsn %d and not at %d, and nobody else can have written", m.label, a.Namespace, act.Have, act.Want)
 		}
-		w.Printf("%s notes %v %v (%d, %d)", m.label, act.What, act.Owner, act.Have, act.Want)
+		m.Printf("%s notes %v %v (%d, %d)", m.label, act.What, act.Owner, act.Have, act.Want)
+	}
+}
+
+// leading is a manager's part in a namespace that it leads.
+type leading struct {
+	*manager.Machine
+	space *space
+}
+
+// leaders yields the managers that lead a namespace, or take themselves for its leader.
+func (w *world) leaders() iter.Seq2[*managerHost, leading] {
+	return func(yield func(*managerHost, leading) bool) {
+		for _, m := range w.managers {
+			for _, s := range w.spaces {
+				if machine := m.node.Manager(s.name); machine != nil && m.alive && !yield(m, leading{machine, s}) {
+					return
+				}
+			}
+		}
 	}
 }
 

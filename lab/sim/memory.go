@@ -22,8 +22,8 @@ import (
 // which keeps the catalog, and the logs of what it leads. All of it dies with
 // the process.
 type memory struct {
-	host  *managerHost
-	world *world
+	host *managerHost
+	*world
 
 	lock        *flease.Machine
 	council     *council.Machine
@@ -38,7 +38,6 @@ type memory struct {
 	again bool   // the lease is over, and is to be had again
 }
 
-// leadership is the name of the lease.
 const leadership = "leader"
 
 // Wall clocks of managers differ by less than simEpsilon.
@@ -69,8 +68,7 @@ func managerID(i int) storage.ManagerID { return storage.ManagerID(fmt.Sprintf("
 
 // time is what both clocks of the process show.
 func (d *memory) time() flease.Time {
-	w := d.world
-	return flease.Time{Mono: d.host.clock.At(w.Now), Wall: wallStart.Add(time.Duration(w.Now) + d.skew)}
+	return flease.Time{Mono: d.host.now(), Wall: wallStart.Add(time.Duration(d.Now) + d.skew)}
 }
 
 func (d *memory) acquire() {
@@ -81,12 +79,11 @@ func (d *memory) acquire() {
 
 // lead begins with nothing: what was in memory is of an earlier term.
 func (d *memory) lead(term leasehold.Term) {
-	w := d.world
 	d.term, d.logs = term, make(map[leasehold.Namespace]*stored)
-	if w.lastLead != 0 && time.Duration(w.Now-w.lastLead) < haste {
-		w.Branches["node: hasty takeover"]++
+	if d.lastLead != 0 && time.Duration(d.Now-d.lastLead) < haste {
+		d.Branches["node: hasty takeover"]++
 	}
-	w.lastLead = w.Now
+	d.lastLead = d.Now
 }
 
 // haste is how soon after one takeover another comes so soon that some owners may
@@ -135,7 +132,7 @@ func (d *memory) hear(what any) {
 		d.asker = what.epoch
 		d.advise(council.Asked{From: managerID(what.from), Request: what.request})
 	case councilResponse:
-		if what.epoch == d.host.epoch && d.host.node.Leads(d.host.clock.At(d.world.Now)) {
+		if what.epoch == d.host.epoch && d.host.node.Leads(d.host.now()) {
 			d.advise(council.Answered{From: managerID(what.from), Response: what.response})
 		}
 	}
@@ -146,8 +143,8 @@ func (d *memory) step(e managerproc.Event) { d.todo = append(d.todo, e) }
 
 // advise steps our part in the council; a nil event is the passing of time.
 func (d *memory) advise(e council.Event) {
-	w, m := d.world, d.host
-	now := m.clock.At(w.Now)
+	m := d.host
+	now := m.now()
 	var actions []council.Action
 	if e == nil {
 		actions, d.councilWake = d.council.Advance(now)
@@ -157,19 +154,19 @@ func (d *memory) advise(e council.Event) {
 	for _, a := range actions {
 		switch a := a.(type) {
 		case council.Ask:
-			w.send(m.endpoint, w.managers[w.managerIndex(a.To)].endpoint, councilRequest{m.index, m.epoch, a.Request})
+			d.send(m.endpoint, d.managers[d.managerIndex(a.To)].endpoint, councilRequest{m.index, m.epoch, a.Request})
 		case council.Answer:
-			w.send(m.endpoint, w.managers[w.managerIndex(a.To)].endpoint, councilResponse{m.index, d.asker, a.Response})
+			d.send(m.endpoint, d.managers[d.managerIndex(a.To)].endpoint, councilResponse{m.index, d.asker, a.Response})
 		case council.Loaded:
-			w.oracle.checkCatalog(m, a.Catalog)
+			d.oracle.checkCatalog(m, a.Catalog)
 			if m.node.Leads(now) {
-				w.oracle.settledOn(a.Catalog)
+				d.oracle.settledOn(a.Catalog)
 			}
-			w.Printf("%s has the catalog of version %d", m.label, a.Catalog.Version)
+			d.Printf("%s has the catalog of version %d", m.label, a.Catalog.Version)
 			d.step(managerproc.Catalogued{Term: d.term, Catalog: a.Catalog})
 		case council.Written:
 			if a.Outcome == storage.Done && m.node.Leads(now) {
-				w.oracle.settledOn(a.Catalog)
+				d.oracle.settledOn(a.Catalog)
 			}
 			if a.Catalog != nil {
 				d.step(managerproc.Catalogued{Term: d.term, Catalog: a.Catalog})
@@ -177,9 +174,9 @@ func (d *memory) advise(e council.Event) {
 		case council.Outranked:
 			d.step(managerproc.Election{Event: byrecord.Outranked{By: a.By, Manager: true}})
 		case council.Forgotten:
-			w.Branches["council: forgotten"]++
-			w.oracle.forgotten()
-			w.Printf("%s finds that the catalog was forgotten", m.label)
+			d.Branches["council: forgotten"]++
+			d.oracle.forgotten()
+			d.Printf("%s finds that the catalog was forgotten", m.label)
 		}
 	}
 }
@@ -187,8 +184,8 @@ func (d *memory) advise(e council.Event) {
 // converse lets the parts of the process speak to each other until they have
 // nothing to say any more.
 func (d *memory) converse() {
-	w, m := d.world, d.host
-	now := m.clock.At(w.Now)
+	m := d.host
+	now := m.now()
 	if now >= d.councilWake {
 		d.advise(nil)
 	}
@@ -204,17 +201,16 @@ func (d *memory) converse() {
 		return
 	}
 	d.lock.Flush(d.time(), func(to flease.Process, e *flease.Envelope, msgs []flease.Message) {
-		w.send(m.endpoint, w.managers[to-1].endpoint, letter{*e, slices.Clone(msgs)})
+		d.send(m.endpoint, d.managers[to-1].endpoint, letter{*e, slices.Clone(msgs)})
 	})
-	w.arm(m.host, min(m.nodeWake, d.councilWake, d.lock.Wake(d.time())))
+	m.arm(min(m.nodeWake, d.councilWake, d.lock.Wake(d.time())))
 }
 
-// attend hears what has become of the lease.
 func (d *memory) attend() {
-	w, m := d.world, d.host
+	m := d.host
 	for _, n := range d.lock.Notices() {
-		w.notes.leases[n.What]++
-		w.Printf("%s's lease: %v, fence %d", m.label, n.What, n.Lease.Fence)
+		d.note("lease: ", n.What)
+		d.Printf("%s's lease: %v, fence %d", m.label, n.What, n.Lease.Fence)
 		term, until := leasehold.Term(n.Lease.Fence), n.Lease.Until.Mono
 		switch n.What {
 		case flease.Acquired:
@@ -260,7 +256,7 @@ func (d *memory) ask(ns leasehold.Namespace, term leasehold.Term, what any) {
 			if what.remove {
 				return c.Deleted(ns)
 			}
-			return c.Configured(d.world.space(ns).configured(what.timing))
+			return c.Configured(d.space(ns).configured(what.timing))
 		})
 	}
 }
@@ -272,7 +268,7 @@ func (d *memory) write(change func(*storage.Catalog) *storage.Catalog) {
 		return
 	}
 	if next := change(c); next != nil {
-		d.world.oracle.proposed(next)
+		d.oracle.proposed(next)
 		d.advise(council.Write{Prev: c.Version, Catalog: next})
 	}
 }
@@ -290,7 +286,7 @@ func (d *memory) commit(b *storage.Batch) storage.Outcome {
 		return storage.Conflict
 	}
 	l.changes = append(l.changes, b.Changes...)
-	d.world.oracle.committed(b)
+	d.oracle.committed(b)
 	return storage.Done
 }
 
@@ -299,7 +295,7 @@ func (d *memory) save(p *storage.Snapshot) {
 	l := d.logs[p.Namespace]
 	if l == nil {
 		d.logs[p.Namespace] = &stored{table: p.Table}
-		d.world.oracle.collected(d.host, p)
+		d.oracle.collected(d.host, p)
 		return
 	}
 	l.save(p)

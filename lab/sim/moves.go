@@ -79,21 +79,18 @@ const (
 // upcall is how long a function of the application takes, and whether it fails:
 // rarely, or often while the nemesis sees to it. One that hangs is cut off.
 func (o *ownerHost) upcall(most time.Duration) (time.Duration, bool) {
-	w := o.world
-	if w.nemesis.upcalls && w.Chance(2) {
-		return w.nemesis.span(0, simStop), true
+	if o.nemesis.upcalls && o.Chance(2) {
+		return o.nemesis.span(0, simStop), true
 	}
-	return w.nemesis.span(0, most), false
+	return o.nemesis.span(0, most), false
 }
 
-// carry does what the machine wants done about moves.
 func (o *ownerHost) carry(a owner.Action) {
-	w := o.world
 	switch a := a.(type) {
 	case owner.StartMove:
 		o.outgoing[a.Ticket] = &outgoing{a.Departure}
 		d, failed := o.upcall(3 * time.Second)
-		w.Later(d, o.endpoint, 0, copied{o.epoch, a.Ticket, failed})
+		o.Later(d, o.endpoint, 0, copied{o.epoch, a.Ticket, failed})
 	case owner.Stop:
 		o.sendRest(a.Ticket)
 	case owner.EndMove:
@@ -102,7 +99,7 @@ func (o *ownerHost) carry(a owner.Action) {
 		o.incoming[a.Ticket] = &incoming{Arrival: a.Arrival}
 	case owner.Confirm:
 		in := o.incoming[a.Ticket]
-		w.oracle.confirms(o, a.Ticket, in.Range)
+		o.oracle.confirms(o, a.Ticket, in.Range)
 		o.answerMove(in, true)
 	case owner.Discard:
 		if in := o.incoming[a.Ticket]; in != nil {
@@ -113,15 +110,14 @@ func (o *ownerHost) carry(a owner.Action) {
 		in := o.incoming[a.Ticket]
 		delete(o.incoming, a.Ticket)
 		d, failed := o.upcall(simInstall)
-		w.Later(d, o.endpoint, 0, installed{o.epoch, a.Ticket, a.Lease, in.records, failed})
+		o.Later(d, o.endpoint, 0, installed{o.epoch, a.Ticket, a.Lease, in.records, failed})
 	case owner.Parted:
-		w.Later(time.Millisecond, o.endpoint, 0, weary{o.epoch})
+		o.Later(time.Millisecond, o.endpoint, 0, weary{o.epoch})
 	}
 }
 
 // sendRest reads the state of a range that is no longer served, and sends it.
 func (o *ownerHost) sendRest(t protocol.Ticket) {
-	w := o.world
 	out := o.outgoing[t]
 	records := make(map[leasehold.Key]record)
 	for key, r := range o.state {
@@ -129,22 +125,20 @@ func (o *ownerHost) sendRest(t protocol.Ticket) {
 			records[key] = r
 		}
 	}
-	w.Later(simStop, o.endpoint, 0, impatient{o.epoch, t})
+	o.Later(simStop, o.endpoint, 0, impatient{o.epoch, t})
 	if to := o.space.home[out.To.Session]; to != nil {
-		w.send(o.endpoint, to.endpoint, rest{o.endpoint, t, records})
+		o.send(o.endpoint, to.endpoint, rest{o.endpoint, t, records})
 	}
 }
 
 func (o *ownerHost) answerMove(in *incoming, confirmed bool) {
 	if from := o.space.home[in.From.Session]; from != nil {
-		o.world.send(o.endpoint, from.endpoint, verdict{in.Ticket, confirmed})
+		o.send(o.endpoint, from.endpoint, verdict{in.Ticket, confirmed})
 	}
 }
 
-// handleMove is something happening to a move.
 func (o *ownerHost) handleMove(what any) {
-	w := o.world
-	now := o.clock.At(w.Now)
+	now := o.now()
 	step := func(e owner.Event) { o.do(o.machine.Step(now, e)) }
 	switch what := what.(type) {
 	case copied:
@@ -157,7 +151,7 @@ func (o *ownerHost) handleMove(what any) {
 		}
 	case impatient:
 		if what.epoch == o.epoch && o.outgoing[what.ticket] != nil {
-			w.oracle.resumes(o, what.ticket)
+			o.oracle.resumes(o, what.ticket)
 			step(owner.GaveUp{Ticket: what.ticket})
 		}
 	case rest:
@@ -197,10 +191,9 @@ func (o *ownerHost) handleMove(what any) {
 
 // takeIn hands the state to the importer, if it is expected.
 func (o *ownerHost) takeIn(r rest) {
-	w := o.world
 	in := o.incoming[r.ticket]
 	if in == nil {
-		w.send(o.endpoint, r.from, verdict{r.ticket, false})
+		o.send(o.endpoint, r.from, verdict{r.ticket, false})
 		return
 	}
 	if in.records != nil {
@@ -208,30 +201,29 @@ func (o *ownerHost) takeIn(r rest) {
 	}
 	in.records = r.records
 	d, failed := o.upcall(500 * time.Millisecond)
-	w.Later(d, o.endpoint, 0, imported{o.epoch, r.ticket, failed})
+	o.Later(d, o.endpoint, 0, imported{o.epoch, r.ticket, failed})
 }
 
 // loaded adds what an owner has measured to its request, now and then. It is
 // drawn, not measured: what matters is what a policy makes of it. When faults
 // stop, loads do no longer change either, so that ranges come to rest.
 func (o *ownerHost) loaded(r *protocol.LeaseRequest) *protocol.LeaseRequest {
-	w := o.world
-	if !o.space.balances || w.nemesis.healed || w.Chance(2) {
+	if !o.space.balances || o.nemesis.healed || o.Chance(2) {
 		return r
 	}
 	said := *r
 	said.Loads = &partition.Loads{}
 	for _, l := range r.Leases {
-		rate := float64(100 + w.Random.IntN(100))
-		if w.Chance(6) {
+		rate := float64(100 + o.Random.IntN(100))
+		if o.Chance(6) {
 			rate *= 50
 		}
 		said.Loads.Cells = append(said.Loads.Cells, partition.Cell{Range: l.Range, Rate: rate})
 		said.Load += rate
 	}
-	if n := len(said.Loads.Cells); n > 0 && w.Chance(3) {
-		c := &said.Loads.Cells[w.Random.IntN(n)]
-		said.Loads.Hot = []partition.HotKey{{Key: c.Range.Start + leasehold.Key(w.Random.Uint64N(c.Range.Size())), Rate: c.Rate / 2}}
+	if n := len(said.Loads.Cells); n > 0 && o.Chance(3) {
+		c := &said.Loads.Cells[o.Random.IntN(n)]
+		said.Loads.Hot = []partition.HotKey{{Key: c.Range.Start + leasehold.Key(o.Random.Uint64N(c.Range.Size())), Rate: c.Rate / 2}}
 	}
 	return &said
 }

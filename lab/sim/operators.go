@@ -39,7 +39,7 @@ func (n *nemesis) deleteNamespace(m *managerHost) bool {
 
 // create creates a namespace, through whoever leads, as soon as someone does.
 func (n *nemesis) create(s *space) {
-	if m := n.world.leader(); m != nil {
+	if m := n.leader(); m != nil {
 		m.ask(s.name, m.node.Term(), configure{timing: n.drawTiming()})
 		return
 	}
@@ -48,10 +48,10 @@ func (n *nemesis) create(s *space) {
 
 func (n *nemesis) drawTiming() protocol.Timing {
 	t := simTiming()
-	if n.world.cfg.Faults[storeRestore] > 0 {
+	if n.cfg.Faults[storeRestore] > 0 {
 		return t // a lease that was made longer after a backup lasts longer than a leader believes that knows only that
 	}
-	t.Lease /= time.Duration(1 + n.world.Random.IntN(4))
+	t.Lease /= time.Duration(1 + n.Random.IntN(4))
 	t.Renew = t.Lease / 4
 	return t
 }
@@ -74,24 +74,23 @@ func (n *nemesis) drain() bool {
 
 // moveRange is an operator who moves a range, or all that is worth it.
 func (n *nemesis) moveRange() bool {
-	w, o := n.world, n.anyOwner()
+	o := n.anyOwner()
 	if !o.alive {
 		return false
 	}
-	if w.Chance(4) {
+	if n.Chance(4) {
 		return n.command(o.space, manager.Order{Kind: manager.OrderRebalance})
 	}
-	r, _ := w.oracle.truth(o.space).table.At(leasehold.Key(w.Random.Uint64()))
-	if half := r.Start + (r.Last()-r.Start)/2; w.Chance(2) && half > r.Start {
+	r, _ := n.oracle.truth(o.space).table.At(leasehold.Key(n.Random.Uint64()))
+	if half := r.Start + (r.Last()-r.Start)/2; n.Chance(2) && half > r.Start {
 		r.Limit = half
 	}
 	n.tell("%v to %s", r, o.holder.Owner)
 	return n.command(o.space, manager.Order{Kind: manager.OrderMove, Owner: o.holder.Owner, Range: r})
 }
 
-// command gives an order to whoever leads.
 func (n *nemesis) command(s *space, order manager.Order) bool {
-	m := n.world.leader()
+	m := n.leader()
 	if m == nil {
 		return false
 	}
@@ -112,9 +111,8 @@ func (w *world) leader() *managerHost {
 // crashMove kills someone who takes part in a move: the source, the target or
 // the leader.
 func (n *nemesis) crashMove() bool {
-	w := n.world
 	var out []*ownerHost
-	for _, o := range w.owners {
+	for _, o := range n.owners {
 		if o.alive && len(o.outgoing)+len(o.incoming) > 0 {
 			out = append(out, o)
 		}
@@ -122,12 +120,12 @@ func (n *nemesis) crashMove() bool {
 	if len(out) == 0 {
 		return false
 	}
-	if w.Chance(3) {
-		if m := w.leader(); m != nil {
+	if n.Chance(3) {
+		if m := n.leader(); m != nil {
 			return n.crash(m)
 		}
 	}
-	o := out[w.Random.IntN(len(out))]
+	o := out[n.Random.IntN(len(out))]
 	return o.runs() && n.crashOwner(o)
 }
 
@@ -135,8 +133,8 @@ func (n *nemesis) crashMove() bool {
 // and waits for as long as it takes.
 func (n *nemesis) partGracefully(o *ownerHost) bool {
 	staying := 0
-	for _, other := range n.world.owners {
-		if other != o && other.space == o.space && other.alive && !other.parting && len(other.view.Kept) > 0 {
+	for _, other := range o.space.owners {
+		if other != o && other.alive && !other.parting && len(other.view.Kept) > 0 {
 			staying++
 		}
 	}

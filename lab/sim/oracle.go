@@ -3,47 +3,34 @@ package sim
 import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/core/machine/leadership/byrecord"
-	"github.com/leasehold-dev/leasehold/internal/core/machine/owner"
-	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 	"github.com/leasehold-dev/leasehold/internal/core/table"
+	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
-
-// An Invariant is something that must always hold.
-type Invariant uint8
 
 // The invariants that the simulator checks.
 const (
-	I1Exclusive   Invariant = iota // at most one owner's check succeeds
-	I2Generations                  // generations rise and are never reused
-	I3Held                         // Held means held without a gap
-	I4Losses                       // every loss reaches every lookup
-	I5Tables                       // a lookup at LSN n has the table of LSN n
-	I6Progress                     // after faults stop, every key is owned within the bound
-	I7Moved                        // what is said to have moved has arrived, and no write is lost silently
-	I8Bounds                       // everything is bounded
-	I9Fencing                      // a fenced store accepts no older token after a newer one
-	I10Isolation                   // namespaces do not touch
-	I11Needless                    // no state of a living owner is lost but to another owner
-	OneLeader                      // at most one manager acts as leader: I1 rests on it
-	NoLimping                      // a manager that cannot lead keeps no other from it
-	Census                         // a leader without a store loses nothing of an owner that it hears
-	Crash                          // no machine panics
-	invariants
+	I1Exclusive   engine.Invariant = "I1 exclusive"      // at most one owner's check succeeds
+	I2Generations engine.Invariant = "I2 generations"    // generations rise and are never reused
+	I3Held        engine.Invariant = "I3 held"           // Held means held without a gap
+	I4Losses      engine.Invariant = "I4 losses"         // every loss reaches every lookup
+	I5Tables      engine.Invariant = "I5 tables"         // a lookup at LSN n has the table of LSN n
+	I6Progress    engine.Invariant = "I6 progress"       // after faults stop, every key is owned within the bound
+	I7Moved       engine.Invariant = "I7 moved"          // what is said to have moved has arrived, and no write is lost silently
+	I8Bounds      engine.Invariant = "I8 bounds"         // everything is bounded
+	I9Fencing     engine.Invariant = "I9 fencing"        // a fenced store accepts no older token after a newer one
+	I10Isolation  engine.Invariant = "I10 isolation"     // namespaces do not touch
+	I11Needless   engine.Invariant = "I11 needless loss" // no state of a living owner is lost but to another owner
+	OneLeader     engine.Invariant = "one leader"        // at most one manager acts as leader: I1 rests on it
+	NoLimping     engine.Invariant = "no limping"        // a manager that cannot lead keeps no other from it
+	Census        engine.Invariant = "census"            // a leader without a store loses nothing of an owner that it hears
 )
-
-var invariantNames = [invariants]string{
-	"I1 exclusive", "I2 generations", "I3 held", "I4 losses", "I5 tables", "I6 progress", "I7 moved", "I8 bounds", "I9 fencing", "I10 isolation", "I11 needless loss", "one leader", "no limping", "census", "crash",
-}
-
-func (i Invariant) String() string { return invariantNames[i] }
 
 // An oracle sees the whole world at true time. Each of its checks has a file
 // of its own, check_*.go; this one is what they share.
 type oracle struct {
-	world  *world
-	checks [invariants]uint64
-	spaces []*truth
+	*world
+	truths []*truth
 
 	limping limping
 	// catalogs are, where there is no store, the one that an operator knows of and
@@ -99,17 +86,14 @@ type happened struct {
 	at int64
 }
 
-func newOracle(w *world) *oracle { return &oracle{world: w} }
-
 func (o *oracle) addSpace() {
 	t := table.New()
-	o.spaces = append(o.spaces, &truth{
+	o.truths = append(o.truths, &truth{
 		table: t, at: map[leasehold.LSN]version{0: {0, hashTable(t)}}, losses: []int{0}, grants: make(map[leasehold.Generation]*tenure),
 		servedAt: make(map[leasehold.Session]int64),
 	})
 }
 
-// happen adds a change to the history.
 func (t *truth) happen(c table.Change, now int64) {
 	t.history = append(t.history, happened{c, now})
 	n := t.losses[len(t.losses)-1]
@@ -126,65 +110,43 @@ func (t *truth) begin(tab *table.Table) {
 	t.stands()
 }
 
-// stands remembers the table as it is now.
 func (t *truth) stands() { t.at[t.table.LSN()] = version{len(t.history), hashTable(t.table)} }
 
-func (o *oracle) truth(s *space) *truth { return o.spaces[s.index] }
+func (o *oracle) truth(s *space) *truth { return o.truths[s.index] }
 
 // committed is the store linearizing a batch.
 func (o *oracle) committed(b *storage.Batch) {
-	w := o.world
-	s := w.space(b.Namespace)
+	s := o.space(b.Namespace)
 	t := o.truth(s)
 	for i := range b.Changes {
 		c := &b.Changes[i]
-		w.Mix(uint64(c.LSN)<<8|uint64(c.Kind), uint64(c.Generation)^uint64(c.Range.Start))
-		if w.Traced() {
-			w.Printf("committed in %s: %v", b.Namespace, c)
+		o.Mix(uint64(c.LSN)<<8|uint64(c.Kind), uint64(c.Generation)^uint64(c.Range.Start))
+		if o.Traced() {
+			o.Printf("committed in %s: %v", b.Namespace, c)
 		}
-		if w.store.era > 0 && t.repeated(c) {
+		if o.store.era > 0 && t.repeated(c) {
 			continue
 		}
 		o.checkChange(s, t, c)
-		if w.Failed != nil {
+		if o.Violation != nil {
 			return
 		}
 		o.checkNeedless(s, t, c)
-		t.happen(*c, w.Now)
+		t.happen(*c, o.Now)
 		t.stands()
-		if c.Kind == table.Vacated && !w.nemesis.healed {
-			w.Branches["store: state lost"]++
+		if c.Kind == table.Vacated && !o.nemesis.healed {
+			o.Branches["store: state lost"]++
 		}
 	}
 }
 
-// swapped is the store linearizing a new leader record.
-func (o *oracle) swapped(r storage.Record) {
-	o.world.Mix(uint64(r.Term), r.Beat)
-	o.resignations(r)
-}
-
 func (o *oracle) leads(m *managerHost, l byrecord.Lead) {
-	o.world.Printf("%s leads in term %d", m.label, l.Term)
+	o.Printf("%s leads in term %d", m.label, l.Term)
 	o.authorized(m)
 	o.checkOneLeader(m)
 	o.checkStoodBack(m)
 }
 
-// ownerSends is an owner's message leaving it.
-func (o *oracle) ownerSends(h *ownerHost, r *protocol.LeaseRequest) { o.checkConfession(h, r) }
-
-// ownerPublishes is an owner's view being replaced.
-func (o *oracle) ownerPublishes(h *ownerHost, to *owner.View) { o.checkGaps(h, to) }
-
-// ownerGranted is an owner telling its application what it has.
-func (o *oracle) ownerGranted(h *ownerHost, leases []leasehold.Lease) {
-	for _, l := range leases {
-		o.checkInstall(h, l)
-	}
-}
-
-// ownerStepped is an owner having done something.
 func (o *oracle) ownerStepped(h *ownerHost) {
 	o.takesHold(h)
 	o.checkExclusive(h)
@@ -199,13 +161,12 @@ func (o *oracle) recorded(m *managerHost, ns leasehold.Namespace) {
 	if machine == nil {
 		return
 	}
-	o.checkTable(m.host, o.world.space(ns), machine.Table())
+	o.checkTable(m.host, o.space(ns), machine.Table())
 	o.checkManagerBounds(m, machine)
 }
 
-// finish is the end of the world.
 func (o *oracle) finish() {
-	if o.world.Failed == nil {
+	if o.Violation == nil {
 		o.recovered()
 		o.checkSettled()
 		o.checkDrained()

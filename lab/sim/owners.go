@@ -16,7 +16,6 @@ import (
 // An ownerHost runs owner processes of one namespace.
 type ownerHost struct {
 	*host
-	world   *world
 	space   *space
 	machine *owner.Machine
 	holder  *table.Holder
@@ -39,51 +38,49 @@ type ownerHost struct {
 }
 
 func (w *world) addOwner(i int, s *space) {
-	o := &ownerHost{host: w.addHost(fmt.Sprintf("owner%d", i)), world: w, space: s}
+	o := &ownerHost{host: w.addHost(fmt.Sprintf("owner%d", i)), space: s}
 	o.deliver = o.handle
-	w.owners = append(w.owners, o)
+	w.owners, s.owners = append(w.owners, o), append(s.owners, o)
 }
 
 func (o *ownerHost) firstName() leasehold.OwnerID {
 	return leasehold.OwnerID(fmt.Sprintf("%c%d", 'a'+rune(o.space.index), o.endpoint))
 }
 
-// boot starts a new session under a name.
 func (o *ownerHost) boot(name leasehold.OwnerID) {
-	w := o.world
-	now := w.start(o.host)
-	session := engine.Must(leasehold.NewSession(randomBytes{w.Random}))
+	now := o.start()
+	session := engine.Must(leasehold.NewSession(randomBytes{o.Random}))
 	// One process may take part in two namespaces: it has one session then.
-	if len(w.spaces) > 1 && w.Chance(2) {
-		if other := w.owners[w.Random.IntN(len(w.owners))]; other.space != o.space && other.alive && o.space.home[other.holder.Session] == nil {
+	if len(o.spaces) > 1 && o.Chance(2) {
+		if other := o.owners[o.Random.IntN(len(o.owners))]; other.space != o.space && other.alive && o.space.home[other.holder.Session] == nil {
 			session = other.holder.Session
 		}
 	}
 	o.holder = &table.Holder{
 		Owner: name, Session: session, Addr: o.label,
-		Weight: []float64{1, 1, 1, 0.5, 2}[w.Random.IntN(5)], Process: fmt.Sprintf("%s/%d", o.label, o.epoch),
+		Weight: []float64{1, 1, 1, 0.5, 2}[o.Random.IntN(5)], Process: fmt.Sprintf("%s/%d", o.label, o.epoch),
 	}
 	o.space.home[session], o.space.latest[name] = o, session
 	o.beyond, o.leaving, o.parting, o.ops, o.granted, o.renewed = false, false, false, nil, nil, 0
 	o.state, o.forgone = make(map[leasehold.Key]record), make(map[leasehold.Generation]bool)
 	o.outgoing, o.incoming = make(map[protocol.Ticket]*outgoing), make(map[protocol.Ticket]*incoming)
 	mover := o.label
-	if w.cfg.Agents || !w.cfg.Graceful && (!o.space.moves || w.Chance(6)) {
+	if o.cfg.Agents || !o.cfg.Graceful && (!o.space.moves || o.Chance(6)) {
 		mover = "" // an application that cannot move its state
 	}
 	o.promises.until, o.promises.dropped = 0, nil // those who rely on what the last process has said go on
 	o.machine = engine.Must(owner.New(now, owner.Config{
-		Namespace: o.space.name, Holder: o.holder, Mover: mover, Promises: w.cfg.Agents, KeepSuspended: o.keepSuspended(), Rand: w.NewRand(), Beats: w.beats(now),
+		Namespace: o.space.name, Holder: o.holder, Mover: mover, Promises: o.cfg.Agents, KeepSuspended: o.keepSuspended(), Rand: o.NewRand(), Beats: o.beats(now),
 	}))
 	o.view = o.machine.View()
-	w.Printf("%s is owner %v", o.label, o.holder)
+	o.Printf("%s is owner %v", o.label, o.holder)
 	o.do(o.machine.Advance(now))
 }
 
 // keepSuspended is for how long the application keeps state that is suspended: most do for as
 // long as they live.
 func (o *ownerHost) keepSuspended() time.Duration {
-	if o.world.cfg.Graceful || !o.world.Chance(8) {
+	if o.cfg.Graceful || !o.Chance(8) {
 		return 0
 	}
 	return 20 * time.Second
@@ -99,26 +96,25 @@ func (r randomBytes) Read(p []byte) (int, error) {
 }
 
 func (o *ownerHost) handle(what any) {
-	w := o.world
-	now := o.clock.At(w.Now)
+	step := func(e owner.Event) { o.do(o.machine.Step(o.now(), e)) }
 	switch what := what.(type) {
 	case nil:
-		o.do(o.machine.Advance(now))
+		o.do(o.machine.Advance(o.now()))
 	case *protocol.LeaseReply:
 		before := o.view.Until
-		o.do(o.machine.Step(now, owner.Reply{LeaseReply: what}))
+		step(owner.Reply{LeaseReply: what})
 		if o.view.Until != before {
 			o.renewed = what.Term
 		}
 	case protocol.NotLeader:
-		o.do(o.machine.Step(now, owner.Redirect{NotLeader: what}))
+		step(owner.Redirect{NotLeader: what})
 	case refused:
-		o.do(o.machine.Step(now, owner.Refused{Kind: what.kind}))
+		step(owner.Refused{Kind: what.kind})
 	case slept:
 		o.promises.relying = nil // they have slept too, and know it
-		o.do(o.machine.Step(now, owner.Slept{}))
+		step(owner.Slept{})
 	case owner.Event:
-		o.do(o.machine.Step(now, what))
+		step(what)
 	case *operation:
 		o.finishOperation(what)
 		return
@@ -127,34 +123,35 @@ func (o *ownerHost) handle(what any) {
 	case copied, impatient, rest, imported, verdict, installed, weary:
 		o.handleMove(what)
 	}
-	if o.alive && w.Chance(4) {
+	if o.alive && o.Chance(4) {
 		o.operate()
 	}
-	if o.alive && w.cfg.Agents && w.Chance(3) {
+	if o.alive && o.cfg.Agents && o.Chance(3) {
 		o.promise()
 	}
 }
 
 func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
-	w := o.world
 	ownReason := false
 	for _, a := range actions {
 		switch a := a.(type) {
 		case owner.Send:
-			w.oracle.ownerSends(o, a.Request)
-			w.toManagers(o.host, a.To, o.loaded(a.Request))
+			o.oracle.checkConfession(o, a.Request)
+			o.toManagers(o.host, a.To, o.loaded(a.Request))
 		case owner.Publish:
-			w.oracle.ownerPublishes(o, a.View)
-			if w.cfg.Agents {
+			o.oracle.checkGaps(o, a.View)
+			if o.cfg.Agents {
 				o.promises.dropped = append(o.promises.dropped, protocol.Missing(o.view.Leases, a.View.Leases)...)
 			}
 			o.view = a.View
 			o.tellView()
 		case owner.GrantedLeases:
-			w.oracle.ownerGranted(o, a.Leases)
+			for _, l := range a.Leases {
+				o.oracle.checkInstall(o, l)
+			}
 		case owner.RevokedLeases:
 			if a.Cause == leasehold.CauseMoved {
-				w.oracle.letGo(o, a.Leases)
+				o.oracle.letGo(o, a.Leases)
 			}
 			for _, l := range a.Leases {
 				o.forgone[l.Generation] = o.forgone[l.Generation] || ownReason || a.Cause != leasehold.CauseExpired
@@ -162,10 +159,10 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 		case owner.FindPredecessor:
 			o.findPredecessor(a.Incumbent)
 		case owner.Settle:
-			w.Later(0, o.endpoint, 0, settling{o.epoch, a.Number, o.promises.until})
+			o.Later(0, o.endpoint, 0, settling{o.epoch, a.Number, o.promises.until})
 		case owner.Left:
-			w.kill(o.host)
-			w.nemesis.ownerBack(o)
+			o.kill()
+			o.nemesis.ownerBack(o)
 		case owner.StartMove, owner.Stop, owner.EndMove, owner.Expect, owner.Confirm, owner.Discard, owner.Install, owner.Parted:
 			o.carry(a)
 		case owner.Note:
@@ -173,39 +170,36 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 			case owner.NoteSlept, owner.NoteClockSlow, owner.NoteImportFailed, owner.NoteNameTaken, owner.NoteKeptTooLong:
 				ownReason = true
 			}
-			w.notes.owners[a.What]++
-			w.Printf("%s notes %v (%d, %d)", o.label, a.What, a.Have, a.Want)
+			o.note("owner: ", a.What)
+			o.Printf("%s notes %v (%d, %d)", o.label, a.What, a.Have, a.Want)
 		}
 	}
 	if !o.alive {
 		return
 	}
-	w.arm(o.host, wake)
-	w.oracle.ownerStepped(o)
+	o.arm(wake)
+	o.oracle.ownerStepped(o)
 }
 
-// tellView writes what the owner believes to the trace.
 func (o *ownerHost) tellView() {
 	if w := o.world; w.Traced() {
-		w.Printf("%s holds %v for %v on its clock", o.label, o.view.Leases, o.view.Until.Sub(o.clock.At(w.Now)))
+		w.Printf("%s holds %v for %v on its clock", o.label, o.view.Leases, o.view.Until.Sub(o.now()))
 	}
 }
 
 // findPredecessor is what a shell does with the process table of its machine:
 // it can see only processes on its own host.
 func (o *ownerHost) findPredecessor(h *table.Holder) {
-	w := o.world
-	if h.Process == o.holder.Process || h.Addr != o.label || w.cfg.Agents {
+	if h.Process == o.holder.Process || h.Addr != o.label || o.cfg.Agents {
 		return
 	}
 	// Every earlier process of this host is gone: hosts run one at a time.
-	w.Later(time.Millisecond, o.endpoint, 0, owner.PredecessorGone{Session: h.Session})
+	o.Later(time.Millisecond, o.endpoint, 0, owner.PredecessorGone{Session: h.Session})
 }
 
-// valid reports whether the owner's checks can succeed now.
 func (o *ownerHost) valid() bool {
 	if !o.alive || o.asleep || len(o.view.Kept) == 0 {
 		return false
 	}
-	return o.world.cfg.LeasesOff || o.clock.At(o.world.Now) < o.view.Until
+	return o.cfg.LeasesOff || o.now() < o.view.Until
 }

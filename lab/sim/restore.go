@@ -6,23 +6,22 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/leadership/byrecord"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/managerproc"
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
+	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
 // A backup is what the store had at some time.
 type backup struct {
 	record  storage.Record
 	catalog *storage.Catalog
-	logs    map[leasehold.Namespace]stored
+	logs    map[leasehold.Namespace]*stored
 }
 
-// backUp returns what the store has now.
 func (s *store) backUp() *backup {
-	b := &backup{record: s.record, catalog: s.readCatalog(), logs: make(map[leasehold.Namespace]stored)}
-	for ns, l := range s.logs {
-		b.logs[ns] = stored{l.table, slices.Clone(l.changes), l.unfinished}
-	}
-	return b
+	return &backup{record: s.record, catalog: s.readCatalog(), logs: cloneLogs(s.logs)}
 }
 
 // restore makes the store what it was. Requests that are under way went to the store that is
@@ -32,13 +31,17 @@ func (s *store) restore(b *backup) {
 	s.record, s.history, s.waiting = b.record, nil, nil
 	catalog := *b.catalog
 	s.catalog = &catalog
-	clear(s.logs)
-	for ns, l := range b.logs {
-		s.logs[ns] = &stored{l.table, slices.Clone(l.changes), l.unfinished}
-	}
+	s.logs = cloneLogs(b.logs)
 }
 
-// identity names the store.
+func cloneLogs(logs map[leasehold.Namespace]*stored) map[leasehold.Namespace]*stored {
+	clone := make(map[leasehold.Namespace]*stored)
+	for ns, l := range logs {
+		clone[ns] = &stored{l.table, slices.Clone(l.changes), l.unfinished}
+	}
+	return clone
+}
+
 func (s *store) identity() storage.Identity {
 	return storage.Identity{Cluster: strconv.Itoa(1 + s.moves), Directory: strconv.Itoa(1 + s.copies)}
 }
@@ -49,39 +52,39 @@ func (s *store) identity() storage.Identity {
 // they choose the numbers that follow. It can be seconds old if its identity shows that it is
 // a copy: it is restored into a new cluster, or in new data directories.
 func (n *nemesis) restoreStore() bool {
-	w, s := n.world, n.world.store
+	s := n.store
 	if s.record.Version == 0 {
 		return false // there is nothing to restore
 	}
-	if s.saved == nil || w.Chance(4) {
+	if s.saved == nil || n.Chance(4) {
 		s.saved = s.backUp()
 		n.tell("later, from this backup")
 		return true
 	}
-	w.aged += time.Duration(len(w.managers)) * w.clocksApart()
-	kind := w.Random.IntN(3)
+	n.aged += time.Duration(len(n.managers)) * n.clocksApart()
+	kind := n.Random.IntN(3)
 	switch kind {
 	case 0:
 		s.moves++
 	case 1:
 		s.copies++
 	default:
-		w.aged += 10 * time.Minute
+		n.aged += 10 * time.Minute
 	}
-	if kind == 2 || w.Chance(4) {
-		w.aged += w.Below(time.Hour)
+	if kind == 2 || n.Chance(4) {
+		n.aged += n.Below(time.Hour)
 	}
 	version, catalog := s.record.Version, s.catalog.Version
 	s.restore(s.saved)
-	w.oracle.restored(s.saved.record.Store.Cluster != s.identity().Cluster)
-	if kind != 1 && w.Chance(3) {
+	n.oracle.restored(s.saved.record.Store.Cluster != s.identity().Cluster)
+	if kind != 1 && n.Chance(3) {
 		n.tell("while managers run")
 		s.record.Version, s.catalog.Version = version+1, catalog+1
 		return true
 	}
-	for _, m := range w.managers {
+	for _, m := range n.managers {
 		if m.alive {
-			w.kill(m.host)
+			m.kill()
 			n.hangUp(m)
 			n.bootLater(m.host, m.boot)
 		}
@@ -98,10 +101,8 @@ func (m *managerHost) bootName() string {
 	return m.label
 }
 
-// uptime is for how long the machine has run.
 func (m *managerHost) uptime() time.Duration {
-	w := m.world
-	return time.Hour + time.Duration(w.Now-worldStart) + w.aged
+	return time.Hour + time.Duration(m.Now-worldStart) + m.aged
 }
 
 // clocksApart is by how much the wall clock of each manager is ahead of the one before: a
@@ -113,10 +114,99 @@ func (w *world) clocksApart() time.Duration {
 	return 7 * time.Second
 }
 
-// wall is the wall clock of a manager, in seconds since 1970.
 func (m *managerHost) wall() int64 {
 	const start = 1_800_000_000
-	w := m.world
-	since := time.Duration(w.Now-worldStart) + w.aged + time.Duration(m.index)*w.clocksApart()
+	since := time.Duration(m.Now-worldStart) + m.aged + time.Duration(m.index)*m.clocksApart()
 	return start + int64(since/time.Second)
+}
+
+// A lag makes what one manager asks of the store slow, while the store is as fast as ever for the others: its
+// disk is slow, or its way to the store.
+type lag struct {
+	shape lagShape
+	most  time.Duration
+	reads bool  // reads are slow too, but the manager waits for them: otherwise it is as in StoreCut
+	since int64 // true time
+}
+
+type lagShape uint8
+
+const (
+	noLag lagShape = iota
+	constantLag
+	growingLag // from nothing to the most, in lagGrowth
+	burstyLag  // now and then
+	lagShapes
+)
+
+const lagGrowth = 20 * time.Second
+
+// drawLag draws a lag: any part of the TTL, or a little more than all of it, which is where a leader has no
+// authority and its record does not stand still.
+func (n *nemesis) drawLag() lag {
+	most := simTTL * time.Duration(1+n.Random.IntN(48)) / 32
+	if n.Chance(3) {
+		most = simTTL + n.Below(simTTL/5)
+	}
+	return lag{shape: constantLag + lagShape(n.Random.IntN(int(lagShapes-constantLag))), most: most, reads: n.Chance(4), since: n.Now}
+}
+
+// storeLag slows a manager's requests down for a while: often for so long that another one must take over. Mostly no
+// other one is slow then.
+func (n *nemesis) storeLag() bool {
+	for _, m := range n.managers {
+		if m.lag.shape != noLag && !n.Chance(4) {
+			return false
+		}
+	}
+	m := n.managers[n.Random.IntN(len(n.managers))]
+	l, d := n.drawLag(), n.span(5*time.Second, 90*time.Second)
+	m.lag = l
+	n.tell("of %s by up to %v for %v, shape %d, reads %t", m.label, l.most, d, l.shape, l.reads)
+	n.after(d, func() {
+		if m.lag == l {
+			m.lag = lag{}
+		}
+	})
+	return true
+}
+
+// of returns how much longer a request takes that a manager sends now.
+func (l lag) of(w *world, what any) time.Duration {
+	most := l.most
+	switch {
+	case l.shape == noLag || !l.reads && !writes(what):
+		return 0
+	case !writes(what):
+		most = min(most, lagPatience-2*calmDelay)
+	}
+	switch l.shape {
+	case growingLag:
+		return time.Duration(float64(most) * min(1, float64(w.Now-l.since)/float64(lagGrowth)))
+	case burstyLag:
+		return most * time.Duration(w.Random.IntN(2))
+	default:
+		return most
+	}
+}
+
+func writes(what any) bool {
+	switch what.(type) {
+	case byrecord.Read, manager.ReadEnd, managerproc.Load, managerproc.LoadCatalog:
+		return false
+	}
+	return true
+}
+
+// lagPatience is how long a manager waits for the leader record: as long as the real one does.
+const lagPatience = simTTL / 2
+
+// giveUpLate tells a manager that lags, when its patience is at an end, that the outcome is unknown.
+func (s *store) giveUpLate(r *storeRequest) {
+	patience := storeWait
+	switch r.what.(type) {
+	case byrecord.Read, byrecord.Swap:
+		patience = lagPatience
+	}
+	s.Later(patience, engine.Nowhere, 0, &giveUp{r})
 }

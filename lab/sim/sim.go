@@ -11,68 +11,49 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// notes count what machines note, by what it is.
-type notes struct {
-	owners, managers, lookups, elections, leases []uint64
-}
-
-func newNotes() notes {
-	return notes{
-		owners: make([]uint64, owner.Notables()), managers: make([]uint64, manager.Notables()),
-		lookups: make([]uint64, lookup.Notables()), elections: make([]uint64, byrecord.Notables()),
-		leases: make([]uint64, flease.EqualIDs+1),
-	}
-}
-
-// initBranches names the branches that the world itself counts, so that those which
-// are never reached are counted as well.
-func (w *world) initBranches() {
-	names := []string{
+// countFromZero names the checks and branches of the world, so that those that are never reached
+// are reported as well.
+func (w *world) countFromZero() {
+	engine.Zero(w.Checks, I1Exclusive, I2Generations, I3Held, I4Losses, I5Tables, I6Progress, I7Moved, I8Bounds, I9Fencing, I10Isolation, I11Needless, OneLeader)
+	engine.Zero(w.Branches,
 		"store: log rebased", "store: write fenced", "store: state moved", "store: state lost",
-		"node: standby answers a lookup", "node: promise settled", "clock: at the slow end", "clock: at the fast end",
-	}
+		"node: standby answers a lookup", "node: promise settled", "clock: at the slow end", "clock: at the fast end")
+	zeroNotes[owner.Notable](w, "owner: ", owner.Notables())
+	zeroNotes[manager.Notable](w, "manager: ", manager.Notables())
+	zeroNotes[lookup.Notable](w, "lookup: ", lookup.Notables())
 	if w.cfg.Diskless {
-		names = append(names, "council: forgotten", "node: census", "node: hasty takeover")
+		engine.Zero(w.Checks, Census)
+		engine.Zero(w.Branches, "council: forgotten", "node: census", "node: hasty takeover")
+		for n := flease.Acquired; n <= flease.EqualIDs; n++ {
+			engine.Zero(w.Branches, "lease: "+n.String())
+		}
+	} else {
+		engine.Zero(w.Checks, NoLimping)
+		zeroNotes[byrecord.Notable](w, "election: ", byrecord.Notables())
 	}
 	if w.cfg.Agents {
-		names = append(names, "owner: promised", "owner: held back for a promise")
+		engine.Zero(w.Branches, "owner: promised", "owner: held back for a promise")
 	}
-	for _, name := range names {
-		w.Branches[name] = 0
+}
+
+func zeroNotes[N interface {
+	~uint8
+	String() string
+}](w *world, machine string, n int) {
+	for i := range n {
+		engine.Zero(w.Branches, machine+N(i).String())
 	}
+}
+
+// note counts a branch that a machine has taken.
+func (w *world) note(machine string, what interface{ String() string }) {
+	w.Branches[machine+what.String()]++
 }
 
 // Run runs the world of a seed. The configuration must be valid.
 func (c *Config) Run(seed uint64, text io.Writer) *engine.Result {
 	w := newWorld(*c, seed, text)
-	w.Guard(Crash, w.run)
-	return w.result()
-}
-
-func (w *world) result() *engine.Result {
-	r := w.Result()
-	for i, n := range w.oracle.checks {
-		if Invariant(i) != Crash && (Invariant(i) != Census || w.cfg.Diskless) && (Invariant(i) != NoLimping || !w.cfg.Diskless) {
-			r.Checks[Invariant(i).String()] = n
-		}
-	}
-	branches(r, "owner: ", w.notes.owners, owner.Notable.String)
-	branches(r, "manager: ", w.notes.managers, manager.Notable.String)
-	branches(r, "lookup: ", w.notes.lookups, lookup.Notable.String)
-	if w.cfg.Diskless {
-		for n := flease.Acquired; n <= flease.EqualIDs; n++ {
-			r.Branches["lease: "+n.String()] = w.notes.leases[n]
-		}
-	} else {
-		branches(r, "election: ", w.notes.elections, byrecord.Notable.String)
-	}
-	return r
-}
-
-func branches[N ~uint8](r *engine.Result, machine string, counts []uint64, name func(N) string) {
-	for i, n := range counts {
-		r.Branches[machine+name(N(i))] = n
-	}
+	return w.Guard(w.run)
 }
 
 const restores = "only where stores are restored"

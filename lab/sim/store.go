@@ -18,7 +18,7 @@ import (
 // request happens at one instant; how long the request and its answer take,
 // and whether they arrive, is the nemesis's business.
 type store struct {
-	world   *world
+	*world
 	record  storage.Record
 	history []storage.Record // earlier records, newest last, for stale reads
 	catalog *storage.Catalog
@@ -67,10 +67,6 @@ type storeAnswer struct {
 	event   managerproc.Event
 }
 
-func newStore(w *world) *store {
-	return &store{world: w, catalog: &storage.Catalog{}, logs: make(map[leasehold.Namespace]*stored)}
-}
-
 func (s *store) log(ns leasehold.Namespace) *stored {
 	l := s.logs[ns]
 	if l == nil {
@@ -80,34 +76,30 @@ func (s *store) log(ns leasehold.Namespace) *stored {
 	return l
 }
 
-// latency is how long one way takes.
 func (s *store) latency() time.Duration {
-	w := s.world
-	d := 200*time.Microsecond + w.Below(calmDelay-200*time.Microsecond)
+	d := 200*time.Microsecond + s.Below(calmDelay-200*time.Microsecond)
 	if s.slow > 0 {
-		d += w.Below(s.slow)
+		d += s.Below(s.slow)
 	}
 	return d
 }
 
-// ask puts a request under way.
 func (s *store) ask(h *managerHost, ns leasehold.Namespace, term leasehold.Term, what any) {
-	w := s.world
 	r := &storeRequest{host: h, epoch: h.epoch, ns: ns, term: term, what: what, era: s.era}
 	if h.storeCut {
 		s.giveUp(r)
 		return
 	}
-	if s.unknown > 0 && w.Random.IntN(100) < s.unknown {
-		if w.Chance(2) {
+	if s.unknown > 0 && s.Random.IntN(100) < s.unknown {
+		if s.Chance(2) {
 			r.lost = true // it happens, but nobody hears
 		} else {
 			s.giveUp(r)
 			return
 		}
 	}
-	late := h.lag.of(w, what)
-	w.Later(s.latency()+late, engine.Nowhere, 0, r)
+	late := h.lag.of(s.world, what)
+	s.Later(s.latency()+late, engine.Nowhere, 0, r)
 	if s.slow > 0 || s.down || r.lost {
 		s.giveUp(r)
 	} else if late > 0 {
@@ -117,21 +109,19 @@ func (s *store) ask(h *managerHost, ns leasehold.Namespace, term leasehold.Term,
 
 // giveUp tells the asker after a while that the outcome is unknown.
 func (s *store) giveUp(r *storeRequest) {
-	s.world.Later(s.world.nemesis.span(200*time.Millisecond, storeWait), engine.Nowhere, 0, &giveUp{r})
+	s.Later(s.nemesis.span(200*time.Millisecond, storeWait), engine.Nowhere, 0, &giveUp{r})
 }
 
 // giveUp is the patience with a request coming to its end.
 type giveUp struct{ request *storeRequest }
 
-// serve is a request reaching the store.
 func (s *store) serve(r *storeRequest) {
-	w := s.world
 	if r.era != s.era {
 		s.giveUp(r)
 		return
 	}
 	if s.down {
-		if !w.Chance(2) {
+		if !s.Chance(2) {
 			s.waiting = append(s.waiting, r) // it will happen, late
 		}
 		s.giveUp(r)
@@ -149,7 +139,7 @@ func (s *store) answer(r *storeRequest, e managerproc.Event, d time.Duration) {
 	if r.done || e == nil {
 		return
 	}
-	s.world.Later(d, r.host.endpoint, r.epoch, &storeAnswer{r, e})
+	s.Later(d, r.host.endpoint, r.epoch, &storeAnswer{r, e})
 }
 
 // Unanswered is what a manager concludes when the store does not answer a request; nil
@@ -180,7 +170,7 @@ func (s *store) apply(r *storeRequest) managerproc.Event {
 	case byrecord.Read:
 		rec := s.record
 		if s.stale && !what.Fresh && len(s.history) > 0 {
-			rec = s.history[len(s.history)-1-s.world.Random.IntN(len(s.history))]
+			rec = s.history[len(s.history)-1-s.Random.IntN(len(s.history))]
 		}
 		return managerproc.Election{Event: byrecord.Seen{Record: rec, AtLeast: what.AtLeast, Wall: r.host.wall(), Uptime: r.host.uptime(), Store: s.identity()}}
 	case byrecord.Swap:
@@ -219,17 +209,16 @@ type configure struct {
 
 // configure writes what the operator wants.
 func (s *store) configure(ns leasehold.Namespace, c configure) {
-	if c.remove && s.world.nemesis.healed {
+	if c.remove && s.nemesis.healed {
 		return // it came too late
 	}
 	if !c.remove {
-		s.replaceCatalog(s.catalog.Configured(s.world.space(ns).configured(c.timing)))
+		s.replaceCatalog(s.catalog.Configured(s.space(ns).configured(c.timing)))
 	} else if next := s.catalog.Deleted(ns); next != nil {
 		s.replaceCatalog(next)
 	}
 }
 
-// readCatalog returns the catalog as of now.
 func (s *store) readCatalog() *storage.Catalog {
 	c := *s.catalog
 	c.Term = s.record.Term
@@ -237,8 +226,8 @@ func (s *store) readCatalog() *storage.Catalog {
 }
 
 func (s *store) replaceCatalog(next *storage.Catalog) {
-	s.world.oracle.noteDeleted(s.catalog)
-	s.world.oracle.noteDeleted(next)
+	s.oracle.noteDeleted(s.catalog)
+	s.oracle.noteDeleted(next)
 	next.Version++
 	s.catalog = next
 }
@@ -254,7 +243,7 @@ func (s *store) swap(swap byrecord.Swap) byrecord.Swapped {
 	version := s.record.Version + 1
 	s.record = swap.New
 	s.record.Version = version
-	s.world.oracle.swapped(s.record)
+	s.oracle.resignations(s.record)
 	s.tell()
 	return byrecord.Swapped{Swap: swap, Outcome: storage.Done, Version: version}
 }
@@ -267,10 +256,9 @@ type watched struct {
 
 // tell is the watch: a hint that may come late or not at all.
 func (s *store) tell() {
-	w := s.world
-	for _, m := range w.managers {
-		if m.alive && !m.storeCut && !s.stale && w.Random.IntN(100) < 80 {
-			w.Later(s.latency(), m.endpoint, 0, watched{m.epoch, byrecord.Seen{Record: s.record, Wall: m.wall(), Uptime: m.uptime(), Store: s.identity()}})
+	for _, m := range s.managers {
+		if m.alive && !m.storeCut && !s.stale && s.Random.IntN(100) < 80 {
+			s.Later(s.latency(), m.endpoint, 0, watched{m.epoch, byrecord.Seen{Record: s.record, Wall: m.wall(), Uptime: m.uptime(), Store: s.identity()}})
 		}
 	}
 }
@@ -281,12 +269,12 @@ func (s *store) commit(b *storage.Batch) storage.Outcome {
 		return storage.Conflict
 	}
 	if b.Base != nil {
-		s.world.oracle.rebased(b, engine.Must(l.state(0).Replay()))
+		s.oracle.rebased(b, engine.Must(l.state(0).Replay()))
 		l.table, l.changes, l.unfinished = b.Base, nil, b.Unfinished
 		return storage.Done
 	}
 	l.changes = append(l.changes, b.Changes...)
-	s.world.oracle.committed(b)
+	s.oracle.committed(b)
 	return storage.Done
 }
 
@@ -296,7 +284,6 @@ func (s *store) save(p *storage.Snapshot) {
 	}
 }
 
-// save replaces what a snapshot has.
 func (s *stored) save(p *storage.Snapshot) {
 	end := s.state(0).End()
 	if p.Table.LSN() > end || s.table != nil && p.Table.LSN() <= s.table.LSN() {

@@ -30,7 +30,6 @@ type world struct {
 	store   *store
 	nemesis nemesis
 	oracle  *oracle
-	notes   notes
 
 	lastLead int64         // when a manager last took over, where there is no store
 	aged     time.Duration // how much time has passed on wall clocks that nobody has lived through
@@ -38,8 +37,9 @@ type world struct {
 
 // space is a namespace of the world.
 type space struct {
-	index int
-	name  leasehold.Namespace
+	index  int
+	name   leasehold.Namespace
+	owners []*ownerHost
 	// vnodes keeps tables small: what matters is how ranges meet, not how many.
 	vnodes    int
 	maxOwners int
@@ -79,11 +79,11 @@ type (
 )
 
 func newWorld(cfg Config, seed uint64, text io.Writer) *world {
-	w := &world{cfg: cfg, notes: newNotes()}
+	w := &world{cfg: cfg}
 	w.Init(seed, worldStart, text)
-	w.initBranches()
-	w.store = newStore(w)
-	w.oracle = newOracle(w)
+	w.countFromZero()
+	w.store = &store{world: w, catalog: &storage.Catalog{}, logs: make(map[leasehold.Namespace]*stored)}
+	w.oracle = &oracle{world: w}
 	w.nemesis.world = w
 	w.build()
 	return w
@@ -98,20 +98,18 @@ func (w *world) build() {
 		}
 	}
 	for i := range spaces {
-		vnodes := []int{1, 2, 2, 3, 4, 8}[w.Random.IntN(6)]
-		w.spaces = append(w.spaces, &space{
-			index: i, name: leasehold.Namespace(fmt.Sprintf("ns%d", i)), vnodes: vnodes,
+		vnodes := engine.Pick(w.Random, 1, 2, 2, 3, 4, 8)
+		s := &space{
+			index: i, name: leasehold.Namespace(fmt.Sprintf("ns%d", i)), vnodes: vnodes, maxOwners: w.cfg.Owners + 2,
 			home: make(map[leasehold.Session]*ownerHost), latest: make(map[leasehold.OwnerID]leasehold.Session),
-		})
+			moves: !w.Chance(4), balances: w.Chance(2),
+			policy: engine.Pick[partition.Policy](w.Random,
+				partition.Consistent{VirtualNodes: vnodes}, partition.Balanced{Ranges: vnodes}, partition.Adaptive{VirtualNodes: vnodes}),
+		}
+		w.spaces = append(w.spaces, s)
 		w.oracle.addSpace()
-		w.spaces[i].maxOwners = w.cfg.Owners + 2
-		w.spaces[i].moves = w.Random.IntN(4) > 0
-		w.spaces[i].balances = w.Chance(2)
-		w.spaces[i].policy = []partition.Policy{
-			partition.Consistent{VirtualNodes: vnodes}, partition.Balanced{Ranges: vnodes}, partition.Adaptive{VirtualNodes: vnodes},
-		}[w.Random.IntN(3)]
 		if !w.cfg.Diskless {
-			w.store.configure(w.spaces[i].name, configure{timing: simTiming()})
+			w.store.configure(s.name, configure{timing: simTiming()})
 		}
 	}
 	for i := range w.cfg.Managers {
@@ -126,7 +124,6 @@ func (w *world) build() {
 	w.connect()
 }
 
-// connect gives the network its endpoints and its latency.
 func (w *world) connect() {
 	w.Net.Connect(len(w.hosts))
 	w.Net.Least, w.Net.Most = 100*time.Microsecond, calmDelay
@@ -151,7 +148,6 @@ func (w *world) astray(to int32) int32 {
 	return managers + owners + w.Random.Int32N(int32(len(w.lookups)))
 }
 
-// send sends a message from one process to another.
 func (w *world) send(from, to int32, what any) {
 	w.Messages++
 	w.Net.Send(from, to, what)
@@ -181,7 +177,7 @@ func (w *world) run() {
 	w.oracle.watchOverLimping()
 	w.After(w.nemesis.pause(), w.nemesis.strike)
 	w.After(w.cfg.Duration, w.stopFaults)
-	for w.Queue.Len() > 0 && w.Failed == nil {
+	for w.Queue.Len() > 0 && w.Violation == nil {
 		if w.Queue.Earliest() > w.end && !w.goesOn() {
 			break
 		}
@@ -211,20 +207,20 @@ func (w *world) happen(e *engine.Event) {
 	switch what := e.What.(type) {
 	case timer:
 		if e.Epoch == h.epoch && e.At == h.alarm && h.alive {
-			w.ring(h)
+			h.ring()
 		}
 	case resume:
 		if e.Epoch == h.epoch && h.alive && h.stopped != 0 && w.Now >= h.stopped {
-			w.goOn(h)
+			h.goOn()
 		}
 	case *storeAnswer:
 		if e.Epoch == h.epoch && h.alive && !what.request.done {
 			what.request.done = true
-			w.arrive(h, e)
+			h.arrive(e)
 		}
 	default:
 		if h.alive {
-			w.arrive(h, e)
+			h.arrive(e)
 		}
 	}
 }
@@ -252,7 +248,6 @@ func (w *world) stopFaults() {
 	w.After(w.oracle.bound(), w.oracle.recovered)
 }
 
-// managerIndex finds a manager by its name, -1 if there is engine.Nowhere.
 func (w *world) managerIndex(id storage.ManagerID) int {
 	for i, m := range w.managers {
 		if m.id == id {
@@ -269,7 +264,6 @@ func (w *world) managerIDs() (ids []storage.ManagerID) {
 	return ids
 }
 
-// toManagers sends a message to one manager, or to all of them.
 func (w *world) toManagers(from *host, to storage.ManagerID, what any) {
 	if to != "" {
 		if i := w.managerIndex(to); i >= 0 {

@@ -1,3 +1,4 @@
+// Package chaoscmd is the subcommand "chaos": real processes, real faults.
 package chaoscmd
 
 import (
@@ -8,16 +9,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-	"github.com/leasehold-dev/leasehold/server/daemon"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold-dev/leasehold/lab/chaos"
 	"github.com/leasehold-dev/leasehold/lab/chaos/campaign"
 	"github.com/leasehold-dev/leasehold/lab/chaos/lan"
+	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
+	"github.com/leasehold-dev/leasehold/server/daemon"
 )
 
 const chaosHelp = `Starts a real cluster on this computer, three managers, eight servers and callers, each a

@@ -1,3 +1,4 @@
+// Package policycmd is the subcommand "policy": it tries assignment policies on workloads.
 package policycmd
 
 import (
@@ -5,12 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold/lab/policylab"
 	"github.com/leasehold-dev/leasehold/partition"
+	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
 	"github.com/leasehold-dev/leasehold/server/settings"
 )
@@ -66,7 +66,6 @@ func listedPolicies() policiesDocument {
 	return d
 }
 
-// aboutPolicy says in a line what a policy does.
 func aboutPolicy(name string) string {
 	switch name {
 	case "adaptive":
@@ -98,12 +97,10 @@ func (d policiesDocument) text() string {
 	return section("POLICY", d.Policies) + "\n" + section("WORKLOAD", d.Workloads) + "\n* unless another is named\n"
 }
 
-// triedPolicies are the names of the policies that can be tried.
 func triedPolicies() []string {
 	return slices.DeleteFunc(partition.Names(), func(name string) bool { return name == partition.Static{}.Name() })
 }
 
-// policyNamed returns the policy of a name, for a flag.
 func policyNamed(flag, name string, o partition.Options) (partition.Policy, error) {
 	if !slices.Contains(triedPolicies(), name) {
 		return nil, noSuchName(flag, name, triedPolicies())

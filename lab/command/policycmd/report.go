@@ -57,7 +57,6 @@ type runDocument struct {
 	Series []sampleDocument `json:"series,omitempty"` // with --series
 }
 
-// A sampleDocument is one period.
 type sampleDocument struct {
 	Period      int     `json:"period"`
 	Owners      int     `json:"owners"`
@@ -126,7 +125,6 @@ func (r runDocument) title() string {
 	return fmt.Sprintf("%s: %s, %s, %s of %s", r.Policy, r.Workload, console.Counted(r.Owners, "owner"), console.Counted(r.Periods, "period"), r.time(1))
 }
 
-// time is when a period begins.
 func (r runDocument) time(period int) string {
 	return console.Brief(time.Duration(float64(period) * r.Period * float64(time.Second)))
 }

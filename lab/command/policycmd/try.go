@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
-
-	"github.com/leasehold-dev/leasehold/server/cli"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/policylab"
 	"github.com/leasehold-dev/leasehold/lab/policylab/figure"
 	"github.com/leasehold-dev/leasehold/partition"
+	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
@@ -127,7 +128,6 @@ func (o *tryOptions) addFlags(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("workload", cobra.FixedCompletions(workloadNames(), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// run tries what the flags ask for.
 func (o *tryOptions) run(cmd *cobra.Command) error {
 	policies, err := o.complete()
 	if err != nil {
@@ -245,4 +245,25 @@ func (o *tryOptions) try(ctx context.Context, p partition.Policy, errs console.S
 		return nil, cli.StatusInterrupted
 	}
 	return r, err
+}
+
+// draw writes the plot to its file: all of it, or nothing.
+func (o *tryOptions) draw(results []*policylab.Result) error {
+	format, err := figure.FormatOf(o.plot)
+	if err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(filepath.Dir(o.plot), ".plot-*")
+	if err != nil {
+		return cli.Fail(fmt.Errorf("writing the plot: %w", err))
+	}
+	err = figure.Draw(file, format, results, o.config.MeanLoad)
+	err = errors.Join(err, file.Chmod(0o644), file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), o.plot)
+	}
+	if err != nil {
+		return cli.Fail(errors.Join(err, os.Remove(file.Name())))
+	}
+	return nil
 }

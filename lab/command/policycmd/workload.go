@@ -13,7 +13,6 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/policylab"
 )
 
-// workloadOptions is what flags say about a workload.
 type workloadOptions struct {
 	name  string
 	alpha float64
@@ -60,7 +59,6 @@ func (o *workloadOptions) checkFlags(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
-// make makes the workload.
 func (o *workloadOptions) make(seed uint64, period time.Duration) (policylab.Workload, error) {
 	zipf := policylab.Zipf{Alpha: o.alpha, Keys: o.keys, Seed: seed}
 	switch o.name {
@@ -139,7 +137,6 @@ func parseChanges(flag string, texts []string, sign int) ([]policylab.Change, er
 	return changes, nil
 }
 
-// workloadNames are what --workload can be.
 func workloadNames() []string {
 	var names []string
 	for _, k := range policylab.Kinds() {

@@ -1,10 +1,9 @@
+// Package simcmd has the subcommands of the simulators, and the benchmark of Flease.
 package simcmd
 
 import (
 	"errors"
 	"fmt"
-
-	"github.com/leasehold-dev/leasehold/server/cli"
 
 	"github.com/spf13/cobra"
 
@@ -12,8 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim"
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 	"github.com/leasehold-dev/leasehold/lab/sim/explore"
-	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
 	"github.com/leasehold-dev/leasehold/lab/sim/search"
+	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
@@ -61,9 +60,7 @@ func New() *cobra.Command {
 	world := config.Flags()
 	s := &search.Job{Protocol: search.Protocol{
 		Command: "sim", Simulation: config, Faults: &config.Faults, World: world, Mutants: mutant.All(),
-		Scenarios: func(depth int, detours int8) []explorer.Exploration {
-			return explorer.Explorations(explore.Scenarios(depth, detours))
-		},
+		Scenarios: explore.Explorations,
 	}}
 	cmd := &cobra.Command{
 		Use:     "sim",
@@ -102,7 +99,6 @@ func faultKinds(kinds engine.Kinds) string {
 	return console.Grid(entries, console.UsualWidth)
 }
 
-// addSearch makes a command one that searches.
 func addSearch(cmd *cobra.Command, s *search.Job, seeds int, kinds engine.Kinds, check func() error) {
 	cmd.Args = cli.NoArguments
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -117,7 +113,7 @@ func addSearch(cmd *cobra.Command, s *search.Job, seeds int, kinds engine.Kinds,
 		case err != nil:
 			return cli.Fail(err)
 		case outcome != search.Passed:
-			return cli.Status(outcome.Status())
+			return cli.Status(outcome)
 		}
 		return nil
 	}

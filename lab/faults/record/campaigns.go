@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/lab/faults"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 // simulate runs both simulators, the first one with managers of each kind.
@@ -41,7 +42,7 @@ func (o *options) simulate(ctx context.Context, r *faults.Results) error {
 // campaign runs a simulator once. It ends with another status if something was violated, which
 // its report says too.
 func (o *options) campaign(ctx context.Context, kind faults.Kind, command string, r *faults.Results) error {
-	args := words(command + " --json")
+	args := strings.Fields(command + " --json")
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
@@ -55,10 +56,10 @@ func (o *options) campaign(ctx context.Context, kind faults.Kind, command string
 		return fmt.Errorf("%s: %w", command, errors.Join(err, bad))
 	}
 	run := faults.Run{
-		Kind: kind, Command: command, Date: o.date, Size: plural(report.Seeds, "world"), Violations: report.Violations,
+		Kind: kind, Command: command, Date: o.date, Size: console.Counted(report.Seeds, "world"), Violations: report.Violations,
 		Counts: known(kind, report.Faults, report.Branches),
 	}
-	replace(r, &run)
+	r.Put(run)
 	return err
 }
 
@@ -123,9 +124,9 @@ func reports(from *os.File) (runs []faults.Run, err error) {
 		case err != nil:
 			return nil, err
 		}
-		size := fmt.Sprintf("%s in %.0f s", plural(report.Faults, "fault"), report.Seconds)
+		size := fmt.Sprintf("%s in %.0f s", console.Counted(report.Faults, "fault"), report.Seconds)
 		if report.Excused+report.Noticed > 0 {
-			size += fmt.Sprintf("; %s excused, and owners noticed their clocks %s", plural(report.Excused, "violation"), plural(report.Noticed, "time"))
+			size += fmt.Sprintf("; %s excused, and owners noticed their clocks %s", console.Counted(report.Excused, "violation"), console.Counted(report.Noticed, "time"))
 		}
 		runs = append(runs, faults.Run{
 			Kind: faults.Chaos, Command: report.Replay, Date: info.ModTime().UTC().Format(time.DateOnly), Violations: len(report.Violations),

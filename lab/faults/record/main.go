@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/lab/faults"
@@ -84,23 +83,3 @@ func (o *options) run(ctx context.Context) error {
 	}
 	return failed
 }
-
-// replace puts a run in the place of an older one of the same command.
-func replace(r *faults.Results, run *faults.Run) {
-	for i := range r.Runs {
-		if r.Runs[i].Command == run.Command {
-			r.Runs[i] = *run
-			return
-		}
-	}
-	r.Runs = append(r.Runs, *run)
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-func words(command string) []string { return strings.Fields(command) }

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
 
 	"github.com/leasehold-dev/leasehold/lab/faults"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 // testCommand stands for all runs of tests: which tests those are, the page says itself.
@@ -27,22 +29,21 @@ func (o *options) runTests(ctx context.Context, r *faults.Results) error {
 	run := faults.Run{Kind: faults.Test, Command: testCommand, Date: o.date, Counts: map[string]int{}, Failures: map[string]int{}}
 	for i := range r.Runs {
 		if o.missing && r.Runs[i].Command == testCommand {
-			run.Counts, run.Failures = r.Runs[i].Counts, r.Runs[i].Failures
+			maps.Copy(run.Counts, r.Runs[i].Counts)
+			maps.Copy(run.Failures, r.Runs[i].Failures)
 		}
-	}
-	if run.Failures == nil {
-		run.Failures = map[string]int{}
 	}
 	wanted := make(map[pack][]faults.Proof)
 	var order []pack
 	known := make(map[string]bool)
 	for _, c := range faults.Cases() {
 		for _, p := range c.Proofs {
-			if p.Kind != faults.Test || known[p.String()] {
+			name := p.String()
+			if p.Kind != faults.Test || known[name] {
 				continue
 			}
-			known[p.String()] = true
-			if o.missing && run.Counts[p.String()] > 0 && run.Failures[p.String()] == 0 {
+			known[name] = true
+			if o.missing && run.Counts[name] > 0 && run.Failures[name] == 0 {
 				continue
 			}
 			in := pack{p.Dir, p.Tags}
@@ -52,34 +53,23 @@ func (o *options) runTests(ctx context.Context, r *faults.Results) error {
 			wanted[in] = append(wanted[in], p)
 		}
 	}
-	var failed []string
+	var failed []error
 	for _, in := range order {
-		fmt.Fprintf(os.Stderr, "%s: %s\n", in.dir, plural(len(wanted[in]), "test"))
+		fmt.Fprintf(os.Stderr, "%s: %s\n", in.dir, console.Counted(len(wanted[in]), "test"))
 		if err := o.runPack(ctx, in, wanted[in], &run); err != nil {
-			failed = append(failed, fmt.Sprintf("%s: %v", in.dir, err))
+			failed = append(failed, fmt.Errorf("%s: %w", in.dir, err))
 		}
 	}
-	for name := range run.Counts {
-		if !known[name] {
-			delete(run.Counts, name)
-			delete(run.Failures, name)
-		}
+	maps.DeleteFunc(run.Counts, func(name string, _ int) bool { return !known[name] })
+	maps.DeleteFunc(run.Failures, func(name string, n int) bool { return !known[name] || n == 0 })
+	for _, n := range run.Failures {
+		run.Violations += n
 	}
-	run.Violations = 0
-	for name, n := range run.Failures {
-		if run.Violations += n; n == 0 {
-			delete(run.Failures, name)
-		}
-	}
-	run.Size = plural(len(run.Counts), "test") + " by name"
-	replace(r, &run)
-	if len(failed) > 0 {
-		return fmt.Errorf("%s", strings.Join(failed, "\n"))
-	}
-	return nil
+	run.Size = console.Counted(len(run.Counts), "test") + " by name"
+	r.Put(run)
+	return errors.Join(failed...)
 }
 
-// runPack runs the tests of a directory.
 func (o *options) runPack(ctx context.Context, in pack, proofs []faults.Proof, run *faults.Run) error {
 	var names []string
 	for _, p := range proofs {
@@ -112,30 +102,22 @@ func (o *options) runPack(ctx context.Context, in pack, proofs []faults.Proof, r
 // have failed.
 func outcomes(text []byte) (passed, failed map[string]int, printed string) {
 	passed, failed = map[string]int{}, map[string]int{}
-	said := make(map[string]*strings.Builder)
-	var all strings.Builder
+	output := make(map[string][]byte)
 	for d := json.NewDecoder(bytes.NewReader(text)); ; {
 		var e struct{ Action, Test, Output string }
 		if err := d.Decode(&e); errors.Is(err, io.EOF) {
-			break
+			return passed, failed, printed
 		} else if err != nil {
-			all.WriteString(err.Error())
-			break
+			return passed, failed, printed + err.Error()
 		}
 		switch e.Action {
 		case "pass":
 			passed[e.Test]++
 		case "fail":
 			failed[e.Test]++
-			if said[e.Test] != nil {
-				all.WriteString(said[e.Test].String())
-			}
+			printed += string(output[e.Test])
 		case "output", "build-output":
-			if said[e.Test] == nil {
-				said[e.Test] = &strings.Builder{}
-			}
-			_, _ = said[e.Test].WriteString(e.Output)
+			output[e.Test] = append(output[e.Test], e.Output...)
 		}
 	}
-	return passed, failed, all.String()
 }

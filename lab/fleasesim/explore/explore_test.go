@@ -13,7 +13,7 @@ import (
 func TestExplore(t *testing.T) {
 	leases := uint64(0)
 	for _, s := range append(Scenarios(4, explorer.Unlimited), Scenarios(12, 1)...) {
-		r, err := s.Explore(t.Context(), explorer.Options{})
+		r, err := explorer.Explore(t.Context(), s, explorer.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,7 +31,7 @@ func TestExplore(t *testing.T) {
 // Equal states are found to be equal, whichever way led to them.
 func TestOrderOfArrivalIsForgotten(t *testing.T) {
 	s := Scenarios(6, explorer.Unlimited)[0]
-	st, err := newState(s)
+	st, err := s.Begin()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func indexOf(st *state, l *letter) int {
 // A step must not change the state that it starts from.
 func TestStepsDoNotChangeWhereTheyStart(t *testing.T) {
 	s := Scenarios(4, explorer.Unlimited)[0]
-	st, err := newState(s)
+	st, err := s.Begin()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestStepsDoNotChangeWhereTheyStart(t *testing.T) {
 func TestExploringEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Scenarios(20, explorer.Unlimited)[0].Explore(ctx, explorer.Options{}); err == nil {
+	if _, err := explorer.Explore(ctx, Scenarios(20, explorer.Unlimited)[0], explorer.Options{}); err == nil {
 		t.Error("it goes on after its context has ended")
 	}
 }

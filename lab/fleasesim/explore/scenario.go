@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"context"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
@@ -71,28 +70,20 @@ func Scenarios(depth int, detours int8) []*Scenario {
 	return all
 }
 
+// Explorations returns all scenarios for package explorer.
+func Explorations(depth int, detours int8) []explorer.Exploration {
+	return explorer.Explorations(Scenarios(depth, detours))
+}
+
 // Name identifies the scenario.
 func (s *Scenario) Name() string { return s.name }
 
-// Explore tries all that can happen.
-func (s *Scenario) Explore(ctx context.Context, o explorer.Options) (*explorer.Report, error) {
-	return explorer.Explore(ctx, model{s}, o)
-}
+// Steps is the number of steps that a way has at most.
+func (s *Scenario) Steps() int { return s.Depth }
 
-// Replay goes the way to a violation.
-func (s *Scenario) Replay(way string) (*explorer.Violation, error) {
-	return explorer.Replay(model{s}, way)
-}
+// Worker changes nothing: states share no scratch space.
+func (*Scenario) Worker() func(*state) *state { return func(st *state) *state { return st } }
 
-// A model is a scenario as the explorer sees it.
-type model struct{ *Scenario }
-
-func (m model) Steps() int { return m.Depth }
-
-func (m model) Begin() (*state, error) { return newState(m.Scenario) }
-
-func (model) Worker() func(*state) *state { return func(st *state) *state { return st } }
-
-func (model) Figures() []explorer.Figure {
+func (*Scenario) Figures() []explorer.Figure {
 	return []explorer.Figure{{Key: "leases", Text: "%d leases", Of: explorer.SumOfStates}} // that were acquired
 }

@@ -27,7 +27,6 @@ type state struct {
 	detours, crashes, duplicates, tries, releases, ticks int8 // that are left
 }
 
-// A proc is a process.
 type proc struct {
 	machine     *flease.Machine
 	incarnation uint64
@@ -37,7 +36,6 @@ type proc struct {
 	hash        uint64
 }
 
-// A letter is a packet under way.
 type letter struct {
 	to       int
 	envelope flease.Envelope
@@ -48,9 +46,9 @@ type letter struct {
 
 const resource = "r"
 
-// newState is a group whose processes have met, and have forgotten what they did
+// Begin returns a group whose processes have met, and have forgotten what they did
 // on that occasion.
-func newState(s *Scenario) (*state, error) {
+func (s *Scenario) Begin() (*state, error) {
 	st := &state{scenario: s, detours: s.Detours, crashes: s.Crashes, duplicates: s.Duplicates, tries: s.Tries, releases: s.Releases, ticks: s.Ticks}
 	for i := range st.procs {
 		if err := st.start(i, uint64(i+1)<<8); err != nil {
@@ -84,7 +82,6 @@ func newState(s *Scenario) (*state, error) {
 	return st, nil
 }
 
-// settle delivers everything, and what comes of it.
 func (st *state) settle() {
 	for range 100 {
 		if len(st.mail) == 0 {
@@ -94,7 +91,6 @@ func (st *state) settle() {
 	}
 }
 
-// start starts a process with no memory.
 func (st *state) start(i int, incarnation uint64) error {
 	m, err := flease.New(st.time(i), flease.Config{
 		Self: flease.Process(i + 1), Incarnation: incarnation, Peers: []flease.Process{1, 2, 3},
@@ -109,7 +105,6 @@ func (st *state) start(i int, incarnation uint64) error {
 	return nil
 }
 
-// time is what the clocks of a process show.
 func (st *state) time(i int) flease.Time {
 	c := &st.scenario.Clocks[i]
 	return flease.Time{
@@ -118,7 +113,6 @@ func (st *state) time(i int) flease.Time {
 	}
 }
 
-// call lets a process do something, on a copy of its machine.
 func (st *state) call(i int, do func(*flease.Machine, flease.Time)) {
 	p := *st.procs[i]
 	p.machine = p.machine.Clone()
@@ -127,7 +121,6 @@ func (st *state) call(i int, do func(*flease.Machine, flease.Time)) {
 	st.collect(i)
 }
 
-// collect takes what a machine has to say and to send.
 func (st *state) collect(i int) {
 	p := st.procs[i]
 	for _, n := range p.machine.Notices() {
@@ -172,7 +165,6 @@ func (st *state) post(l *letter) {
 	st.mail = slices.Insert(slices.Clone(st.mail), at, l)
 }
 
-// Hash is that of a state, and of what may still happen.
 func (st *state) Hash() uint64 {
 	b := binary.AppendUvarint(make([]byte, 0, 256), uint64(st.now))
 	for _, p := range st.procs {
@@ -193,7 +185,6 @@ func (st *state) Hash() uint64 {
 // Budget is part of the hash.
 func (*state) Budget() uint64 { return 0 }
 
-// Figure is whether the last step has acquired a lease.
 func (st *state) Figure(int) uint64 {
 	if st.acquired {
 		return 1
@@ -201,7 +192,6 @@ func (st *state) Figure(int) uint64 {
 	return 0
 }
 
-// Line describes the state and the step that has led to it.
 func (st *state) Line(step string) string { return fmt.Sprintf("%9.3fs  %s", st.now.Seconds(), step) }
 
 // Broken says which processes hold the lease, if more than one does.
@@ -215,5 +205,5 @@ func (st *state) Broken() *explorer.Violation {
 	if len(holders) < 2 {
 		return nil
 	}
-	return &explorer.Violation{Invariant: fleasesim.L1Exclusive.String(), Text: fmt.Sprintf("processes %v hold the lease at once", holders)}
+	return &explorer.Violation{Invariant: fleasesim.L1Exclusive, Text: fmt.Sprintf("processes %v hold the lease at once", holders)}
 }

@@ -11,7 +11,6 @@ import (
 // A visitor is shown a state that can follow, and what leads to it.
 type visitor func(next *state, what func() string)
 
-// Each makes every state that can follow.
 func (st *state) Each(visit func(next *state, what func() string)) {
 	first := slices.IndexFunc(st.mail, func(l *letter) bool { return !l.late })
 	st.eachArrival(first, visit)
@@ -70,7 +69,6 @@ func (st *state) hold(i int) {
 	st.mail[i] = &late
 }
 
-// deliver lets a letter arrive.
 func (st *state) deliver(i int, keep bool) {
 	l := st.mail[i]
 	if keep {

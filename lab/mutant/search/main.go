@@ -41,15 +41,11 @@ type protocol struct {
 func newProtocol(name string) protocol {
 	if name == "flease" {
 		config := &fleasesim.Config{}
-		return protocol{config, config.Flags(), func() error { return nil }, func(depth int, detours int8) []explorer.Exploration {
-			return explorer.Explorations(fleaseexplore.Scenarios(depth, detours))
-		}}
+		return protocol{config, config.Flags(), func() error { return nil }, fleaseexplore.Explorations}
 	}
 	config := &sim.Config{}
 	world := config.Flags()
-	return protocol{config, world, func() error { return config.FlagsParsed(world) }, func(depth int, detours int8) []explorer.Exploration {
-		return explorer.Explorations(explore.Scenarios(depth, detours))
-	}}
+	return protocol{config, world, func() error { return config.FlagsParsed(world) }, explore.Explorations}
 }
 
 func search(name string, args []string) error {

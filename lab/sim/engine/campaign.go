@@ -28,20 +28,28 @@ type Result struct {
 	Seed      uint64
 	Kind      string     // of the world, if the simulator has several
 	Violation *Violation // nil if there was none
-	Hash      uint64     // of the trace: the same for the same seed and configuration
-	Simulated time.Duration
-	Events    uint64
-	Messages  uint64
-	Checks    map[string]uint64 // by invariant
-	Faults    map[string]uint64 // by kind
-	Branches  map[string]uint64 // by what machines noted: "owner: race"
+	Hash      Hash       // of the trace: the same for the same seed and configuration
+	Counts
+}
+
+// Counts are what happened in a world, or in all worlds of a campaign.
+type Counts struct {
+	Simulated        time.Duration
+	Events, Messages uint64
+	Checks           map[string]uint64 // by invariant
+	Faults           map[string]uint64 // that struck, by kind
+	Branches         map[string]uint64 // by what machines noted: "owner: race"
+}
+
+func newCounts() Counts {
+	return Counts{Checks: map[string]uint64{}, Faults: map[string]uint64{}, Branches: map[string]uint64{}}
 }
 
 // Digest is the result's part of a campaign's hash; the hash of a campaign of
 // one world.
 func (r *Result) Digest() uint64 {
 	h := Hash(r.Seed)
-	h.Mix(r.Hash, r.Events)
+	h.Mix(uint64(r.Hash), r.Events)
 	return uint64(h)
 }
 
@@ -61,16 +69,11 @@ type Campaign struct {
 
 // A Summary is the result of a campaign.
 type Summary struct {
-	Seeds     int // worlds that were run
-	Failures  []Failure
-	Simulated time.Duration
-	Elapsed   time.Duration
-	Events    uint64
-	Messages  uint64
-	Kinds     map[string]uint64 // of worlds
-	Checks    map[string]uint64
-	Faults    map[string]uint64
-	Branches  map[string]uint64
+	Counts
+	Seeds    int // worlds that were run
+	Failures []Failure
+	Elapsed  time.Duration
+	Kinds    map[string]uint64 // of worlds
 	// Missed names the branches that no world has reached, and that should be.
 	Missed []string
 	// Hash is made of the traces of all worlds, in no order: the same for the
@@ -114,7 +117,7 @@ func (c Campaign) Run(ctx context.Context) (*Summary, error) {
 		c.StopAfter = 100
 	}
 	start := time.Now()
-	s := &Summary{Kinds: map[string]uint64{}, Checks: map[string]uint64{}, Faults: map[string]uint64{}, Branches: map[string]uint64{}}
+	s := &Summary{Counts: newCounts(), Kinds: map[string]uint64{}}
 	reported := start
 	for r := range inOrder(ctx, c.First, c.Seeds, c.Parallel, func(seed uint64) *Result { return c.Simulation.Run(seed, nil) }) {
 		s.add(r)

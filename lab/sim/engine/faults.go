@@ -12,8 +12,7 @@ import (
 
 // A Fault is a kind of fault, and how a nemesis of type N inflicts it.
 type Fault[N any] struct {
-	Name   string
-	Weight int // in the default mix; 0 if it is not in it
+	Kind
 	// Inflict makes the fault happen, and reports whether there was anything to hit.
 	Inflict func(N) bool
 }
@@ -25,7 +24,7 @@ type Faults[N any] []Fault[N]
 func (f Faults[N]) Kinds() Kinds {
 	var kinds Kinds
 	for i := range f {
-		kinds = append(kinds, Kind{f[i].Name, f[i].Weight})
+		kinds = append(kinds, f[i].Kind)
 	}
 	return kinds
 }

@@ -69,7 +69,7 @@ func TestMixFlagKeepsTheShorterText(t *testing.T) {
 
 // Each kind is picked as often as its weight says, unless it is skipped.
 func TestPick(t *testing.T) {
-	faults := engine.Faults[*int]{{Name: "a"}, {Name: "b"}, {Name: "c"}}
+	faults := engine.Faults[*int]{{Kind: engine.Kind{Name: "a"}}, {Kind: engine.Kind{Name: "b"}}, {Kind: engine.Kind{Name: "c"}}}
 	asked := 0
 	picked := faults.Pick(engine.Mix{"c": 2, "a": 3}, func() bool { asked++; return asked == 1 })
 	if len(picked) != 2 || picked[0] != 2 || picked[1] != 2 || asked != 2 {

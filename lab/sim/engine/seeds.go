@@ -6,68 +6,49 @@ import (
 	"sync"
 )
 
-// inOrder runs n simulations from the first seed on, at most parallel at a time,
-// and yields their results in the order of their seeds. So whoever stops early
-// stops at the same place however many run at a time. It ends early if ctx does.
-// When it has ended nothing runs any more.
+// inOrder runs n simulations from the first seed on, at most parallel at a time, and yields their
+// results in the order of their seeds. So a caller that stops early stops at the same seed however
+// many run at a time. It ends early if ctx does. When it has ended nothing runs any more.
 func inOrder[R any](ctx context.Context, first uint64, n, parallel int, run func(seed uint64) R) iter.Seq[R] {
+	type job struct {
+		seed   uint64
+		result chan R
+	}
 	return func(yield func(R) bool) {
 		ctx, cancel := context.WithCancel(ctx)
-		results := work(ctx, first, n, parallel, run)
-		defer func() {
-			cancel()
-			for range results { // those that were under way
-			}
-		}()
-		early := make(map[uint64]R)
-		next := first
-		for r := range results {
-			early[r.seed] = r.of
-			for {
-				of, ok := early[next]
-				if !ok {
-					break
+		parallel = max(parallel, 1)
+		todo, started := make(chan job), make(chan job, 16*parallel) // a slow one does not stop the others
+		var running sync.WaitGroup
+		for range parallel {
+			running.Go(func() {
+				for j := range todo {
+					j.result <- run(j.seed)
 				}
-				delete(early, next)
-				next++
-				if !yield(of) {
+			})
+		}
+		running.Go(func() {
+			defer close(todo)
+			defer close(started)
+			for i := range n {
+				j := job{first + uint64(i), make(chan R, 1)}
+				select {
+				case todo <- j:
+					started <- j
+				case <-ctx.Done():
 					return
 				}
 			}
-		}
-	}
-}
-
-type result[R any] struct {
-	seed uint64
-	of   R
-}
-
-// work runs simulations, and closes the channel when all have ended.
-func work[R any](ctx context.Context, first uint64, n, parallel int, run func(uint64) R) <-chan result[R] {
-	todo := make(chan uint64)
-	results := make(chan result[R])
-	go func() {
-		defer close(todo)
-		for i := range n {
-			select {
-			case todo <- first + uint64(i):
-			case <-ctx.Done():
+		})
+		defer running.Wait()
+		defer func() {
+			for range started { // lets the sender see that ctx has ended
+			}
+		}()
+		defer cancel()
+		for j := range started {
+			if !yield(<-j.result) {
 				return
 			}
 		}
-	}()
-	var workers sync.WaitGroup
-	for range max(parallel, 1) {
-		workers.Go(func() {
-			for seed := range todo {
-				results <- result[R]{seed, run(seed)}
-			}
-		})
 	}
-	go func() {
-		workers.Wait()
-		close(results)
-	}()
-	return results
 }

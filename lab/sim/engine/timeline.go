@@ -55,7 +55,6 @@ func (l *Timeline[T]) Next() (at int64, thing T) {
 	return top.at, l.take(top.index)
 }
 
-// take empties a place in the list.
 func (l *Timeline[T]) take(index int32) T {
 	var nothing T
 	thing := l.things[index]

@@ -21,9 +21,15 @@ type Event struct {
 // Nowhere is the endpoint of events that are not addressed to a process.
 const Nowhere int32 = -1
 
+// An Invariant is something that must always hold, by its name in reports.
+type Invariant = string
+
+// NoCrash: no machine panics.
+const NoCrash Invariant = "crash"
+
 // A Violation is an invariant that did not hold.
 type Violation struct {
-	Invariant string        `json:"invariant"`
+	Invariant Invariant     `json:"invariant"`
 	At        time.Duration `json:"at"` // true time since the start of the world
 	Text      string        `json:"text"`
 }
@@ -35,19 +41,13 @@ func (v *Violation) String() string {
 // A World is the part of a simulated world that all simulators share. Simulators
 // embed it.
 type World struct {
-	Seed   uint64
+	Result
 	Random *rand.Rand
 	Now    int64 // true time
 	Queue  Timeline[Event]
 	Net    Network
-	Failed *Violation // the first; nil if there was none
-
-	Events, Messages uint64
-	Faults           map[string]uint64 // that struck, by kind
-	Branches         map[string]uint64 // of rare events, by name
 
 	start int64
-	hash  Hash
 	text  io.Writer // of the trace; nil if nothing reads it
 }
 
@@ -56,9 +56,9 @@ type World struct {
 func (w *World) Init(seed uint64, start int64, text io.Writer) {
 	w.Seed, w.Now, w.start, w.text = seed, start, start, text
 	w.Random = rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
-	w.hash = Hash(0xcbf29ce484222325 ^ seed)
+	w.Hash = Hash(0xcbf29ce484222325 ^ seed)
 	w.Net.world = w
-	w.Faults, w.Branches = map[string]uint64{}, map[string]uint64{}
+	w.Counts = newCounts()
 }
 
 // Below returns a random duration below d.
@@ -71,6 +71,9 @@ func (w *World) Below(d time.Duration) time.Duration {
 
 // Chance is true once in n.
 func (w *World) Chance(n int) bool { return w.Random.IntN(n) == 0 }
+
+// Pick returns one of some values at random.
+func Pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
 // NewRand returns a source of randomness for a machine, so that what one machine
 // draws does not depend on what another does.
@@ -95,8 +98,15 @@ func (w *World) Next() (e Event) {
 	return e
 }
 
+// Zero adds names to counts, so that a report has those that were never counted.
+func Zero(counts map[string]uint64, names ...string) {
+	for _, name := range names {
+		counts[name] = 0
+	}
+}
+
 // Mix makes the trace hash depend on two numbers.
-func (w *World) Mix(a, b uint64) { w.hash.Mix(a, b) }
+func (w *World) Mix(a, b uint64) { w.Hash.Mix(a, b) }
 
 // Traced reports whether the trace is read. Arguments that are costly to make are
 // made only then.
@@ -117,32 +127,28 @@ func (w *World) Seconds(t int64) float64 { return float64(t-w.start) / 1e9 }
 func (w *World) Elapsed() time.Duration { return time.Duration(w.Now - w.start) }
 
 // Violated records the first violation; the world ends with it.
-func (w *World) Violated(invariant fmt.Stringer, format string, args ...any) {
-	if w.Failed != nil {
+func (w *World) Violated(i Invariant, format string, args ...any) {
+	if w.Violation != nil {
 		return
 	}
-	w.Failed = &Violation{Invariant: invariant.String(), At: w.Elapsed(), Text: fmt.Sprintf(format, args...)}
-	w.Printf("!!! %v", w.Failed)
+	w.Violation = &Violation{Invariant: i, At: w.Elapsed(), Text: fmt.Sprintf(format, args...)}
+	w.Printf("!!! %v", w.Violation)
 }
 
-// Guard runs a world. A panic of a machine is a violation of crash: in a real
+// Guard runs a world and returns the result. A panic of a machine is a violation: in a real
 // process it is safe, but it is a bug all the same.
-func (w *World) Guard(crash fmt.Stringer, run func()) {
-	defer func() {
-		if r := recover(); r != nil {
-			w.Failed = nil
-			w.Violated(crash, "%v\n%s", r, debug.Stack())
-		}
+func (w *World) Guard(run func()) *Result {
+	func() {
+		defer func() {
+			if r := recover(); r != nil {
+				w.Violation = nil
+				w.Violated(NoCrash, "%v\n%s", r, debug.Stack())
+			}
+		}()
+		run()
 	}()
-	run()
-}
-
-// Result returns what has happened. The counts of checks are the simulator's to add.
-func (w *World) Result() *Result {
-	return &Result{
-		Seed: w.Seed, Violation: w.Failed, Hash: uint64(w.hash), Simulated: w.Elapsed(), Events: w.Events, Messages: w.Messages,
-		Checks: map[string]uint64{}, Faults: w.Faults, Branches: w.Branches,
-	}
+	w.Simulated = w.Elapsed()
+	return &w.Result
 }
 
 // A Hash is a running hash of numbers.

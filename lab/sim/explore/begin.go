@@ -10,8 +10,8 @@ import (
 )
 
 // Begin returns the state in which a scenario begins.
-func (m model) Begin() (*state, error) {
-	s, k := m.Scenario, newKit(m.Scenario)
+func (s *Scenario) Begin() (*state, error) {
+	k := newKit(s)
 	st := &state{scenario: s, kit: k, now: time.Second}
 	st.putStore(newStore())
 	for i := range processes {
@@ -81,7 +81,6 @@ func (st *state) outage() error {
 	return fmt.Errorf("no suspension without managers: %s", st.holdings())
 }
 
-// suspendedOwners returns how many owners have suspended leases.
 func (st *state) suspendedOwners() int {
 	n := 0
 	for _, p := range st.procs {

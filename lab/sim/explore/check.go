@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 	"github.com/leasehold-dev/leasehold/lab/sim"
+	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
 )
 
@@ -16,10 +17,9 @@ import (
 // and owners and says that something must never be. It looks at every state, so that it
 // can be shorter.
 
-// violated records the first violation of a state.
-func (st *state) violated(i sim.Invariant, format string, args ...any) {
+func (st *state) violated(i engine.Invariant, format string, args ...any) {
 	if st.broken == nil {
-		st.broken = &explorer.Violation{Invariant: i.String(), Text: fmt.Sprintf(format, args...)}
+		st.broken = &explorer.Violation{Invariant: i, Text: fmt.Sprintf(format, args...)}
 	}
 }
 

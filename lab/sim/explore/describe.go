@@ -17,7 +17,6 @@ func processName(i int) string {
 	return "owner " + string(ownerNames[i-managers])
 }
 
-// String says what is in a letter, for those who read a counterexample.
 func (l *letter) String() string {
 	to := processName(l.to)
 	switch what := l.what.(type) {
@@ -63,7 +62,6 @@ func (r *request) String() string {
 	return "what is configured?"
 }
 
-// Line describes the state and the step that has led to it.
 func (st *state) Line(step string) string {
 	return fmt.Sprintf("%9.3fs  %s\n            %s", st.now.Seconds(), step, st.holdings())
 }

@@ -76,7 +76,6 @@ func (k *kit) copyNode(m *managerproc.Machine) *managerproc.Machine { return ima
 
 func (k *kit) copyOwner(m *owner.Machine) *owner.Machine { return image.Copy(k.image, m) }
 
-// digest describes something under all symmetries.
 func (k *kit) digest(into *digests, describe func(b []byte, sw swap, names image.Names) []byte) {
 	for _, i := range k.symmetries {
 		k.scratch = describe(k.scratch[:0], swaps[i], k.names[i])

@@ -19,7 +19,7 @@ import (
 func TestExplore(t *testing.T) {
 	var states, terms, changes uint64
 	for _, s := range append(Scenarios(4, explorer.Unlimited), Scenarios(35, 1)...) {
-		r, err := s.Explore(t.Context(), explorer.Options{})
+		r, err := explorer.Explore(t.Context(), s, explorer.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,11 +42,11 @@ func TestExplore(t *testing.T) {
 func TestSuspendedLeasesAreExplored(t *testing.T) {
 	for _, c := range clocks {
 		s := engine.Must(explorer.Find(Scenarios(60, 1), "outage/"+c.Name))
-		st := engine.Must(model{s}.Begin())
+		st := engine.Must(s.Begin())
 		if n := st.suspendedOwners(); n != owners || st.store.record.Term != 1 {
 			t.Errorf("%s: %d owners have suspended leases, and the stored term is %d", s.Name(), n, st.store.record.Term)
 		}
-		r, err := s.Explore(t.Context(), explorer.Options{})
+		r, err := explorer.Explore(t.Context(), s, explorer.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +68,7 @@ func TestWorkersFindTheSame(t *testing.T) {
 	s.Clocks.Rates = [processes]Rate{even, even + 1, even, even + 1}
 	var found []uint64
 	for _, workers := range []int{1, 4} {
-		r, err := s.Explore(t.Context(), explorer.Options{Workers: workers})
+		r, err := explorer.Explore(t.Context(), s, explorer.Options{Workers: workers})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func TestWorkersFindTheSame(t *testing.T) {
 
 // walk visits states at random, from where a scenario begins.
 func walk(t *testing.T, s *Scenario, steps int, random *rand.Rand, visit func(*state, []*state)) {
-	st := engine.Must(model{s}.Begin())
+	st := engine.Must(s.Begin())
 	for range steps {
 		all := followers(st)
 		visit(st, all)
@@ -140,7 +140,7 @@ func TestTwinsHaveTheSameFuture(t *testing.T) {
 	twins, changes := 0, 0
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 3))
-		st := engine.Must(model{s}.Begin())
+		st := engine.Must(s.Begin())
 		twin := st
 		for range 80 {
 			mine, theirs := followers(st), followers(twin)
@@ -217,7 +217,7 @@ func hashes(all []*state, k *kit) []uint64 {
 func TestClocksBeyondTheBoundAreFound(t *testing.T) {
 	s := engine.Must(explorer.Find(Scenarios(40, 1), "settled/slow-leader"))
 	s.Clocks.Rates[0] = 750 // against 1100: a ratio of 1.47
-	r, err := s.Explore(t.Context(), explorer.Options{})
+	r, err := explorer.Explore(t.Context(), s, explorer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,12 +228,12 @@ func TestClocksBeyondTheBoundAreFound(t *testing.T) {
 	if v.Invariant != "one leader" || len(v.Path) == 0 || !strings.Contains(v.Text, "terms 1 and 2") {
 		t.Errorf("got %v after %d steps", v, len(v.Path))
 	}
-	again, err := s.Replay(v.Replay)
+	again, err := explorer.Replay(s, v.Replay)
 	if err != nil || again.Text != v.Text || !slices.Equal(again.Path, v.Path) {
 		t.Errorf("the same way leads to %v, %v", again, err)
 	}
 	s.Clocks.Rates[0] = slow
-	if _, err := s.Replay(v.Replay); err == nil {
+	if _, err := explorer.Replay(s, v.Replay); err == nil {
 		t.Error("with clocks within the bound the same way leads to a violation")
 	}
 }
@@ -241,7 +241,7 @@ func TestClocksBeyondTheBoundAreFound(t *testing.T) {
 func TestReplayRefusesWhatIsNoWay(t *testing.T) {
 	s := Scenarios(10, 1)[0]
 	for _, way := range []string{"", "7", "x:", "-1:", "3:5=1", "3:1=x", "300:", "2:0=999", "1:"} {
-		if _, err := s.Replay(way); err == nil {
+		if _, err := explorer.Replay(s, way); err == nil {
 			t.Errorf("%q is taken for a way", way)
 		}
 	}
@@ -253,7 +253,7 @@ func TestReplayRefusesWhatIsNoWay(t *testing.T) {
 func TestExploringEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Scenarios(100, explorer.Unlimited)[0].Explore(ctx, explorer.Options{}); err == nil {
+	if _, err := explorer.Explore(ctx, Scenarios(100, explorer.Unlimited)[0], explorer.Options{}); err == nil {
 		t.Error("it goes on after its context has ended")
 	}
 }
@@ -280,7 +280,7 @@ func TestLettersAreDescribed(t *testing.T) {
 func TestDigestsTellMachinesApart(t *testing.T) {
 	s := engine.Must(explorer.Find(Scenarios(100, 1), "joining/even"))
 	k := newKit(s)
-	st := engine.Must(model{s}.Begin())
+	st := engine.Must(s.Begin())
 	var texts []string
 	for range 40 {
 		text := string(image.Append(k.image, nil, st.procs[managers].owner, nil))

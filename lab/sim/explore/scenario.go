@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"context"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
@@ -81,14 +80,12 @@ type Scenario struct {
 // Name is by which a scenario is found again.
 func (s *Scenario) Name() string { return s.From.String() + "/" + s.Clocks.Name }
 
-// A model is a scenario as the explorer sees it.
-type model struct{ *Scenario }
-
-func (m model) Steps() int { return m.Depth }
+// Steps is the number of steps that a way has at most.
+func (s *Scenario) Steps() int { return s.Depth }
 
 // Worker gives each worker a kit of its own.
-func (m model) Worker() func(*state) *state {
-	k := newKit(m.Scenario)
+func (s *Scenario) Worker() func(*state) *state {
+	k := newKit(s)
 	return func(st *state) *state {
 		mine := *st
 		mine.kit = k
@@ -97,7 +94,7 @@ func (m model) Worker() func(*state) *state {
 }
 
 // Figures are what a report counts besides states and steps.
-func (model) Figures() []explorer.Figure {
+func (*Scenario) Figures() []explorer.Figure {
 	return []explorer.Figure{
 		{Key: "leaders", Text: "up to %d leaders", Of: explorer.HighestOfStates}, // one after the other
 		{Key: "changes", Text: "up to %d changes", Of: explorer.HighestOfStates}, // of the table
@@ -107,14 +104,9 @@ func (model) Figures() []explorer.Figure {
 	}
 }
 
-// Explore tries all that can happen.
-func (s *Scenario) Explore(ctx context.Context, o explorer.Options) (*explorer.Report, error) {
-	return explorer.Explore(ctx, model{s}, o)
-}
-
-// Replay goes the way to a violation.
-func (s *Scenario) Replay(way string) (*explorer.Violation, error) {
-	return explorer.Replay(model{s}, way)
+// Explorations returns all scenarios for package explorer.
+func Explorations(depth int, detours int8) []explorer.Exploration {
+	return explorer.Explorations(Scenarios(depth, detours))
 }
 
 // Scenarios returns all that are explored, for a number of steps with a number of

@@ -15,7 +15,6 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 	"github.com/leasehold-dev/leasehold/internal/core/table"
-	"github.com/leasehold-dev/leasehold/lab/sim"
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
 )
@@ -36,10 +35,8 @@ type state struct {
 	detours, crashes, duplicates, pauses int8 // that are left
 }
 
-// Broken returns the first invariant that does not hold.
 func (st *state) Broken() *explorer.Violation { return st.broken }
 
-// Figure returns the state's part of one of the model's figures.
 func (st *state) Figure(i int) uint64 {
 	switch i {
 	case 0:
@@ -54,7 +51,6 @@ func (st *state) Figure(i int) uint64 {
 	return uint64(flag(st.refused))
 }
 
-// A process is one that runs: a manager, or an owner.
 type process struct {
 	node  *managerproc.Machine // nil if it is an owner
 	owner *owner.Machine       // nil if it is a manager
@@ -81,7 +77,6 @@ type letter struct {
 	digests digests
 }
 
-// toStore reports whether the store is asked.
 func (l *letter) toStore() bool { _, asks := l.what.(*request); return asks }
 
 var (
@@ -89,12 +84,10 @@ var (
 	ownerNames   = [owners]leasehold.OwnerID{"a", "b"}
 )
 
-// session is that of a process that was started so often.
 func session(i int, epoch uint8) leasehold.Session {
 	return leasehold.Session{1, byte(i), epoch}
 }
 
-// clock is what the clock of a process shows.
 func (st *state) clock(i int) mono.Instant {
 	return mono.Instant(int64(st.now) / 1000 * int64(st.scenario.Clocks.Rates[i]))
 }
@@ -108,7 +101,6 @@ func (st *state) when(i int, at mono.Instant) time.Duration {
 	return time.Duration((int64(at)+rate-1)/rate) * 1000
 }
 
-// boot starts a process that knows nothing.
 func (st *state) boot(i int, epoch uint8) {
 	p := &process{epoch: epoch}
 	st.procs[i] = p
@@ -149,7 +141,7 @@ func (st *state) call(i int, event any) {
 	st.procs[i] = &p
 	defer func() {
 		if r := recover(); r != nil {
-			st.violated(sim.Crash, "%v\n%s", r, debug.Stack())
+			st.violated(engine.NoCrash, "%v\n%s", r, debug.Stack())
 		}
 	}()
 	if p.node != nil {
@@ -174,7 +166,6 @@ func (st *state) callNode(i int, p *process, event any) {
 	st.checkLeaders()
 }
 
-// doNode does what a manager wants done.
 func (st *state) doNode(i int, p *process, a managerproc.Action) {
 	switch a := a.(type) {
 	case managerproc.Elect:
@@ -200,11 +191,10 @@ func (st *state) doNode(i int, p *process, a managerproc.Action) {
 	case managerproc.RefuseOwner:
 		st.tell(a.Session, owner.Refused{Kind: leasehold.KindOf(a.Why)})
 	case managerproc.Parked:
-		st.violated(sim.Crash, "a manager cannot lead: %v", a.Why)
+		st.violated(engine.NoCrash, "a manager cannot lead: %v", a.Why)
 	}
 }
 
-// ask asks something of the store.
 func (st *state) ask(i int, p *process, term leasehold.Term, what any) {
 	st.post(&letter{to: i, epoch: p.epoch, what: &request{term, what}})
 }
@@ -245,7 +235,6 @@ func (st *state) callOwner(i int, p *process, event any) {
 	st.checkExclusive()
 }
 
-// send sends an owner's request to one manager, or to all.
 func (st *state) send(s owner.Send) {
 	for m := range managers {
 		if s.To == "" || s.To == managerNames[m] {
@@ -254,7 +243,6 @@ func (st *state) send(s owner.Send) {
 	}
 }
 
-// post puts a letter under way.
 func (st *state) post(l *letter) {
 	st.kit.digestLetter(l)
 	st.mail = append(slices.Clip(st.mail), l)

@@ -28,7 +28,6 @@ func (st *state) next(detour bool) *state {
 // the same order each time.
 type visitor func(next *state, what func() string)
 
-// Each makes every state that can follow.
 func (st *state) Each(visit func(next *state, what func() string)) {
 	if st.scenario.Detours == explorer.Unlimited {
 		st.eachArrival(visit)
@@ -50,7 +49,6 @@ func (st *state) eachArrival(visit visitor) {
 	}
 }
 
-// eachDetour lets what is usual happen, and then what is not.
 func (st *state) eachDetour(visit visitor) {
 	first := slices.IndexFunc(st.mail, func(l *letter) bool { return !l.late && !st.procs[l.to].still })
 	if first >= 0 {
@@ -76,7 +74,6 @@ func (st *state) eachDetour(visit visitor) {
 	}
 }
 
-// arrival lets a letter arrive.
 func (st *state) arrival(i int, detour bool, visit visitor) {
 	if n := st.next(detour); n != nil {
 		n.mail = without(n.mail, i)
@@ -143,7 +140,6 @@ func (st *state) pass() bool {
 	return true
 }
 
-// mishaps are what can go wrong with a letter, but that it is late.
 func (st *state) mishaps(i int, visit visitor) {
 	l := st.mail[i]
 	if r, asks := l.what.(*request); asks {
@@ -168,7 +164,6 @@ func (st *state) mishaps(i int, visit visitor) {
 	}
 }
 
-// hold keeps a letter back, perhaps for ever.
 func (st *state) hold(i int, mute bool) {
 	late := *st.mail[i]
 	late.late, late.mute = true, mute

@@ -12,9 +12,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 	"github.com/leasehold-dev/leasehold/lab/sim"
+	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// namespace is the only one that there is.
 const namespace leasehold.Namespace = "ns"
 
 // A store is the linearizable store of the managers. It is not changed once it is made.
@@ -25,7 +25,6 @@ type store struct {
 	digests digests
 }
 
-// A request is something that a process of a manager asks of the store.
 type request struct {
 	term leasehold.Term
 	what any // election.Read, election.Swap, manager.Commit, manager.ReadEnd, node.Load, node.LoadCatalog
@@ -33,10 +32,8 @@ type request struct {
 
 func newStore() *store { return &store{tables: []*table.Table{table.New()}} }
 
-// unanswered is what the manager concludes if the store does not answer.
 func (r *request) unanswered() managerproc.Event { return sim.Unanswered(namespace, r.term, r.what) }
 
-// serve is what a request does, at this instant.
 func (st *state) serve(r *request) managerproc.Event {
 	s := st.store
 	end := leasehold.LSN(len(s.changes))
@@ -113,7 +110,6 @@ func (st *state) commit(b *storage.Batch) storage.Outcome {
 	return storage.Done
 }
 
-// granted returns the change by which a generation was granted, nil if there is none.
 func (s *store) granted(g leasehold.Generation) *table.Change {
 	for i := range s.changes {
 		if c := &s.changes[i]; c.Generation == g && c.Kind != table.Vacated {
@@ -132,4 +128,38 @@ func (s *store) ended(l leasehold.Lease) bool {
 	return slices.ContainsFunc(s.changes, func(c table.Change) bool {
 		return c.Kind == table.Vacated && c.Generation == l.Generation && c.Range.Overlaps(l.Range)
 	})
+}
+
+const middle leasehold.Key = 1 << 63
+
+// halves is a policy for two owners and two ranges: who is alone has both, and who joins
+// gets one. It does not go by names, so that owners can be taken for each other; only
+// if both are new, and nobody has anything, the first by name gets the first range.
+type halves struct{}
+
+func (halves) Name() string { return "halves" }
+
+func (halves) Assign(in partition.Input) (partition.Assignment, error) {
+	switch len(in.Members) {
+	case 0:
+		return partition.Assignment{{Start: 0}}, nil
+	case 1:
+		return partition.Assignment{{Start: 0, Owner: in.Members[0].Owner}}, nil
+	}
+	first, second := in.Members[0].Owner, in.Members[1].Owner
+	low, high := has(in.Current, 0), has(in.Current, middle)
+	if low == second || high == first && low != first {
+		first, second = second, first
+	}
+	return partition.Assignment{{Start: 0, Owner: first}, {Start: middle, Owner: second}}, nil
+}
+
+func has(a partition.Assignment, k leasehold.Key) leasehold.OwnerID {
+	var owner leasehold.OwnerID
+	for _, slot := range a {
+		if slot.Start <= k {
+			owner = slot.Owner
+		}
+	}
+	return owner
 }

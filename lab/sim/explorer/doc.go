@@ -14,7 +14,6 @@
 // tried. A way is written as the choices that were not the first one, and can be
 // replayed.
 //
-// The search is depth first, by several workers. Each has a stack of its own, and gives
-// the bottom of it to workers that have none. The number of states does not depend on
-// the number of workers; the number of steps may.
+// The search is depth first, by several workers that share one stack. The number of states
+// does not depend on the number of workers; the number of steps may.
 package explorer

@@ -3,6 +3,7 @@ package explorer
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
@@ -115,20 +116,18 @@ type Options struct {
 	Every    time.Duration // how often; default 1 s
 }
 
-// item is a state that is to be explored.
 type item[S any] struct {
 	state S
 	trail *trail
 	depth int
 }
 
-// A search is one from one state, depth first, by several workers.
 type search[S State[S]] struct {
 	scenario Scenario[S]
 	limit    int
 	figures  []Figure
 	start    time.Time
-	work     *pile[item[S]]
+	work     *frontier[item[S]]
 	seen     fingerprints // of states and what may still happen: how many steps were left
 	states   fingerprints // of states alone
 
@@ -149,11 +148,9 @@ func Explore[S State[S]](ctx context.Context, s Scenario[S], o Options) (*Report
 	if err != nil {
 		return nil, err
 	}
-	x := &search[S]{scenario: s, limit: s.Steps(), figures: s.Figures(), start: time.Now(), work: newPile[item[S]](o.Workers)}
+	x := &search[S]{scenario: s, limit: s.Steps(), figures: s.Figures(), start: time.Now(), work: newFrontier(item[S]{state: root})}
 	x.sums = make([]atomic.Uint64, len(x.figures))
-	x.work.put([]item[S]{{state: root}})
-	stop := context.AfterFunc(ctx, x.work.close)
-	defer stop()
+	defer context.AfterFunc(ctx, x.work.close)()
 	var wg sync.WaitGroup
 	for range o.Workers {
 		wg.Go(func() { x.run(s.Worker()) })
@@ -170,7 +167,6 @@ func Explore[S State[S]](ctx context.Context, s Scenario[S], o Options) (*Report
 	return r, ctx.Err()
 }
 
-// watch reports progress until the search is done.
 func (x *search[S]) watch(o Options, done <-chan struct{}) {
 	if o.Every <= 0 {
 		o.Every = time.Second
@@ -200,30 +196,26 @@ func (x *search[S]) report() *Report {
 	return r
 }
 
-// run is one worker.
 func (x *search[S]) run(prepare func(S) S) {
-	var stack []item[S]
+	var next []item[S]
 	for {
-		if len(stack) == 0 {
-			if stack = x.work.take(stack); len(stack) == 0 {
-				return
-			}
+		it, ok := x.work.take()
+		if !ok {
+			return
 		}
-		last := len(stack) - 1
-		it := stack[last]
-		stack[last] = item[S]{}
 		it.state = prepare(it.state)
-		stack = x.visit(it, stack[:last])
-		stack = x.work.share(stack)
+		next = x.visit(it, next[:0])
+		x.work.put(next)
+		clear(next)
 	}
 }
 
-// visit looks at a state, and adds those that follow to the stack, unless that was done
-// before.
-func (x *search[S]) visit(it item[S], stack []item[S]) []item[S] {
+// visit checks a state, and appends those that follow to a list, the usual step last, unless that
+// was done before.
+func (x *search[S]) visit(it item[S], next []item[S]) []item[S] {
 	key := it.state.Hash()
 	if _, raised := x.seen.raise(mixed(key, it.state.Budget()), uint8(x.limit-it.depth)); !raised {
-		return stack
+		return next
 	}
 	if known, _ := x.states.raise(key, 0); !known {
 		raise(&x.deepest, uint64(it.depth))
@@ -231,20 +223,18 @@ func (x *search[S]) visit(it item[S], stack []item[S]) []item[S] {
 	}
 	if it.state.Broken() != nil {
 		x.violated(it.trail)
-		return stack
+		return next
 	}
 	if it.depth == x.limit {
-		return stack
+		return next
 	}
-	from, choice := len(stack), uint16(0)
 	it.state.Each(func(n S, _ func() string) {
-		stack = append(stack, item[S]{n, &trail{it.trail, choice}, it.depth + 1})
+		next = append(next, item[S]{n, &trail{it.trail, uint16(len(next))}, it.depth + 1})
 		x.count(n, true)
-		choice++
 	})
-	x.steps.Add(uint64(choice))
-	slices.Reverse(stack[from:]) // the usual step comes first
-	return stack
+	x.steps.Add(uint64(len(next)))
+	slices.Reverse(next)
+	return next
 }
 
 // count adds a step, or a state, to the figures.
@@ -263,7 +253,6 @@ func (x *search[S]) count(state S, step bool) {
 	}
 }
 
-// violated ends the search.
 func (x *search[S]) violated(t *trail) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -287,3 +276,48 @@ func mixed(a, b uint64) uint64 {
 	h := (a ^ b*0x9e3779b97f4a7c15) * 0xff51afd7ed558ccd
 	return h ^ h>>32
 }
+
+// An Exploration is a scenario of any protocol, to be explored or replayed.
+type Exploration interface {
+	Name() string
+	Explore(ctx context.Context, o Options) (*Report, error)
+	Replay(way string) (*Violation, error)
+}
+
+type exploration[S State[S]] struct{ Scenario[S] }
+
+func (e exploration[S]) Explore(ctx context.Context, o Options) (*Report, error) {
+	return Explore(ctx, e.Scenario, o)
+}
+
+func (e exploration[S]) Replay(way string) (*Violation, error) { return Replay(e.Scenario, way) }
+
+// Explorations returns scenarios as explorations.
+func Explorations[C Scenario[S], S State[S]](all []C) []Exploration {
+	var out []Exploration
+	for _, c := range all {
+		out = append(out, exploration[S]{c})
+	}
+	return out
+}
+
+// Find returns the scenario with a name among others.
+func Find[E interface{ Name() string }](all []E, name string) (E, error) {
+	i := slices.IndexFunc(all, func(e E) bool { return e.Name() == name })
+	if i < 0 {
+		var names []string
+		for _, e := range all {
+			names = append(names, e.Name())
+		}
+		var none E
+		return none, fmt.Errorf("there is no scenario %q: want one of %q", name, names)
+	}
+	return all[i], nil
+}
+
+type constant struct{}
+
+func (constant) Uint64() uint64 { return 0x9e3779b97f4a7c15 }
+
+// Constant returns a source that always draws the same: a random wait is always as long.
+func Constant() *rand.Rand { return rand.New(constant{}) }

@@ -13,7 +13,6 @@ type trail struct {
 	choice uint16
 }
 
-// choices returns what was chosen in each step.
 func (t *trail) choices() []uint16 {
 	var out []uint16
 	for ; t != nil; t = t.before {
@@ -36,7 +35,6 @@ func (t *trail) text() string {
 	return fmt.Sprintf("%d:%s", len(choices), strings.Join(unusual, ","))
 }
 
-// parseTrail returns what was chosen in each step.
 func parseTrail(text string) ([]uint16, error) {
 	bad := fmt.Errorf("%q is not the way to a violation: want what was printed with one, such as 12:3=5,7=1", text)
 	length, unusual, found := strings.Cut(text, ":")

@@ -24,7 +24,6 @@ func (s *Job) validateExploration() error {
 	return err
 }
 
-// scenarios are those that are to be explored.
 func (s *Job) scenarios() ([]explorer.Exploration, error) {
 	all := s.Scenarios(s.Depth, int8(s.Detours))
 	if s.Scenario == "" {
@@ -47,7 +46,6 @@ type exploration struct {
 	Failed    int        `json:"violations"`
 }
 
-// explored is the result of one scenario.
 type explored struct {
 	*explorer.Report
 	replay string // the command that shows the violation again
@@ -70,7 +68,6 @@ func (e explored) MarshalJSON() ([]byte, error) {
 	return json.Marshal(document)
 }
 
-// runExplorer explores scenario by scenario, until one has a violation.
 func (s *Job) runExplorer(ctx context.Context, out, progressTo console.Screen) (Outcome, error) {
 	scenarios, err := s.scenarios()
 	if err != nil {
@@ -135,7 +132,6 @@ func (t *exploration) text() string {
 		console.Grouped(t.Steps), t.Depth, t.Detours, t.Elapsed, console.Grouped(uint64(float64(t.States)/max(t.Elapsed, 1e-9))))
 }
 
-// runReplay shows the way to a violation.
 func (s *Job) runReplay(out console.Screen) (Outcome, error) {
 	scenarios, err := s.scenarios()
 	if err != nil {

@@ -29,14 +29,6 @@ import (
 // interrupts, before it is killed.
 const lastWords = 10 * time.Second
 
-func (s *Job) mutant() (mutant.Mutant, bool) {
-	i := slices.IndexFunc(s.Mutants, func(m mutant.Mutant) bool { return m.Name == s.Mutant })
-	if i < 0 {
-		return mutant.Mutant{}, false
-	}
-	return s.Mutants[i], true
-}
-
 func (s *Job) mutantNames() []string {
 	var names []string
 	for _, m := range s.Mutants {
@@ -56,7 +48,7 @@ func (s *Job) noSuchMutant() error {
 }
 
 func (s *Job) runMutant(ctx context.Context, out, errs io.Writer) (Outcome, error) {
-	m, _ := s.mutant()
+	m, _ := mutant.Find(s.Mutants, s.Mutant)
 	if screen := console.New(errs); !s.JSON || screen.Terminal {
 		screen.Say("planting %s: %s\n", m.Name, m.Why())
 	}
@@ -69,7 +61,7 @@ func (s *Job) runMutant(ctx context.Context, out, errs io.Writer) (Outcome, erro
 	if runtime.GOOS == "windows" {
 		program += ".exe"
 	}
-	if err := mutant.Build(ctx, m, "./cmd/leasehold-lab", program); err != nil {
+	if err := m.Build(ctx, "./cmd/leasehold-lab", program); err != nil {
 		if ctx.Err() != nil {
 			return Interrupted, nil
 		}
@@ -118,18 +110,9 @@ func runProgram(ctx context.Context, child *exec.Cmd) (Outcome, error) {
 	return Survived, nil
 }
 
-// statuses are the exit statuses of the outcomes. Scripts rely on them: they are never
-// renumbered.
-var statuses = map[Outcome]int{Passed: 0, Violated: 1, Survived: 3, Interrupted: 130}
-
-// Status is the exit status of the outcome.
-func (o Outcome) Status() int { return statuses[o] }
-
 func outcomeOf(status int) (Outcome, error) {
-	for o, s := range statuses {
-		if s == status {
-			return o, nil
-		}
+	if o := Outcome(status); slices.Contains([]Outcome{Passed, Violated, Survived, Interrupted}, o) {
+		return o, nil
 	}
 	return Passed, fmt.Errorf("the program with the planted bug ended with status %d", status)
 }

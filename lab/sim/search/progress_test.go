@@ -19,8 +19,8 @@ func plain(s string) string {
 // at is a campaign so far.
 func at(seeds int, elapsed time.Duration, failures int) *engine.Summary {
 	return &engine.Summary{
-		Seeds: seeds, Elapsed: elapsed, Simulated: time.Duration(seeds) * 140 * time.Second,
-		Failures: make([]engine.Failure, failures),
+		Counts: engine.Counts{Simulated: time.Duration(seeds) * 140 * time.Second},
+		Seeds:  seeds, Elapsed: elapsed, Failures: make([]engine.Failure, failures),
 	}
 }
 

@@ -2,8 +2,10 @@ package search
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
 // A report is the result of a campaign as --json prints it. Fields may be added; none is renamed or removed.
@@ -31,7 +33,6 @@ type report struct {
 	mix       engine.Mix // of faults
 }
 
-// tally counts things by name.
 type tally map[string]uint64
 
 // A failure is a violation and how to see it happen.
@@ -52,7 +53,6 @@ const (
 	interrupted ending = "interrupted" // the user did not want to wait
 )
 
-// report makes a report of a campaign.
 func (s *Job) report(sum *engine.Summary, wasInterrupted bool) *report {
 	r := &report{
 		Seeds: sum.Seeds, FirstSeed: s.First, Ended: completed, Mutant: s.Planted,
@@ -85,3 +85,22 @@ func (s *Job) failure(seed uint64, v *engine.Violation) failure {
 }
 
 func hashText(hash uint64) string { return fmt.Sprintf("%016x", hash) }
+
+// numbers is how a campaign is doing, in so few words that a bar fits beside them into 80 columns.
+func (s *Job) numbers(now *engine.Summary) string {
+	violations := console.Counted(len(now.Failures), "violation")
+	if len(now.Failures) > 0 {
+		violations = console.Bad(violations)
+	}
+	return fmt.Sprintf("%d/%d seeds, %.0f sim h, %sx, %s, ETA %s",
+		now.Seeds, s.Seeds, now.Simulated.Hours(), console.Grouped(uint64(now.Speedup())), violations, s.eta(now))
+}
+
+// eta is how long the rest will take if it takes as long as what is done.
+func (s *Job) eta(now *engine.Summary) string {
+	if now.Seeds == 0 {
+		return "?"
+	}
+	perSeed := now.Elapsed / time.Duration(now.Seeds)
+	return (perSeed * time.Duration(s.Seeds-now.Seeds)).Round(time.Second).String()
+}

@@ -10,7 +10,6 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/mutant"
 	"github.com/leasehold-dev/leasehold/lab/sim"
 	"github.com/leasehold-dev/leasehold/lab/sim/explore"
-	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
 )
 
 // parsed returns the search that arguments of sim amount to.
@@ -19,9 +18,7 @@ func parsed(t *testing.T, args ...string) *Job {
 	config := &sim.Config{}
 	s := &Job{Protocol: Protocol{
 		Command: "sim", Simulation: config, Faults: &config.Faults, World: config.Flags(), Mutants: mutant.All(),
-		Scenarios: func(depth int, detours int8) []explorer.Exploration {
-			return explorer.Explorations(explore.Scenarios(depth, detours))
-		},
+		Scenarios: explore.Explorations,
 	}}
 	flags := pflag.NewFlagSet("sim", pflag.ContinueOnError)
 	s.AddFlags(flags, 1000)
@@ -76,8 +73,8 @@ func TestPlantedArgs(t *testing.T) {
 // Each outcome has an exit status, and a program that ends with it has that outcome.
 func TestOutcomes(t *testing.T) {
 	for _, o := range []Outcome{Passed, Violated, Survived, Interrupted} {
-		if again, err := outcomeOf(o.Status()); err != nil || again != o {
-			t.Errorf("status %d is taken for %d, %v", o.Status(), again, err)
+		if again, err := outcomeOf(int(o)); err != nil || again != o {
+			t.Errorf("status %d is taken for %d, %v", o, again, err)
 		}
 	}
 	if _, err := outcomeOf(2); err == nil {

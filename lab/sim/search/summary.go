@@ -56,7 +56,6 @@ func (r *report) branchesTaken() []console.Entry {
 	return counts(taken, taken)
 }
 
-// overview is one line for each of the numbers of the campaign.
 func (r *report) overview() string {
 	seeds := console.Grouped(uint64(r.Seeds))
 	if r.Ended != completed {
@@ -82,7 +81,6 @@ func (r *report) overview() string {
 	return out.String()
 }
 
-// verdict is the last line.
 func (r *report) verdict() string {
 	found := console.Good("no violation")
 	if r.Failed > 0 {
@@ -95,7 +93,6 @@ func (r *report) verdict() string {
 	return line
 }
 
-// text is a violation and how to see it happen.
 func (f failure) text() string {
 	return fmt.Sprintf("%s  seed %d, %s, at %s\n%s\n  %s\n\n",
 		console.Bad("VIOLATION"), f.Seed, f.Invariant, f.At, indented(f.Text), "replay: "+f.Replay)

@@ -11,7 +11,6 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-// runTrace shows what happens in one world, and then how it went.
 func (s *Job) runTrace(ctx context.Context, out io.Writer) (Outcome, error) {
 	buffered := bufio.NewWriterSize(out, 1<<16)
 	r := s.runReadably(ctx, buffered)

@@ -32,7 +32,7 @@ func TestDemoSeesWhatIsWrong(t *testing.T) {
 	} {
 		t.Run(test.bug, func(t *testing.T) {
 			t.Parallel()
-			bug, ok := mutant.FindDemo(test.bug)
+			bug, ok := mutant.Find(mutant.Demos(), test.bug)
 			if !ok {
 				t.Fatal("no such mutant")
 			}
@@ -50,7 +50,7 @@ func runWith(t *testing.T, bug mutant.Mutant, args ...string) demo.Report {
 	t.Helper()
 	dir := t.TempDir()
 	program := filepath.Join(dir, "mutant")
-	if err := mutant.Build(t.Context(), bug, "./cmd/leasehold", program); err != nil {
+	if err := bug.Build(t.Context(), "./cmd/leasehold", program); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(program, append([]string{

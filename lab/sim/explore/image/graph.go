@@ -8,7 +8,6 @@ import (
 	"unsafe"
 )
 
-// A copier is one copy being made.
 type copier struct{ seen []twin }
 
 // A twin is something that has been copied, and its copy.
@@ -23,7 +22,6 @@ func (c *copier) find(old unsafe.Pointer) (unsafe.Pointer, bool) {
 	return nil, false
 }
 
-// A writer is one description being made.
 type writer struct {
 	out   []byte
 	names Names

@@ -1,2 +1,0 @@
-// Package chaoscmd is the subcommand "chaos": real processes, real faults.
-package chaoscmd

@@ -1,2 +1,0 @@
-// Package simcmd has the subcommands of the simulators, and the benchmark of Flease.
-package simcmd
