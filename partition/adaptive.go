@@ -18,15 +18,13 @@ import (
 // pair are those furthest on the other side of the mean. The keys that move
 // are never more than Input.Budget. Loads count in proportion to weights.
 //
-// The counts are not stored anywhere: they are read off the current
-// assignment. A point at the end of one of its member's slots is there. One
-// within such a slot may be there or not, which makes no difference to who has
-// which key now, though it can when owners come and go. So a count is known up
-// to the last few points; of those that are possible, the one nearest to what
-// Consistent would have is taken. The sum of all can drift by as much, and
-// then members gain or lose without a partner until it is right again. A member
-// of which no point can be found is new, or was given its keys by another
-// policy, and begins with what Consistent gives it.
+// The counts are not stored: they follow from the current assignment. A point at
+// the end of one of its member's slots is there; one within such a slot may be
+// there or not. Of the counts that are possible, the one nearest to that of
+// Consistent is taken. Their sum can drift by as much, and then members gain or
+// lose without a partner until it is right again. A member without a point that
+// is there is new, or has its keys from another policy, and begins with the count
+// of Consistent.
 //
 // A step is one virtual node, a 64th of a member's share, so that large
 // differences take many decisions; and a hot key goes where its virtual node

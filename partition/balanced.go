@@ -36,15 +36,12 @@ const (
 //     slivers go to the owner of a neighbour, until there are twice as many.
 //
 // It does not oscillate. A member acts only above the upper bound, stops
-// well below it, and fills nobody beyond the lower one, so that loads which
+// well below it, and fills no other beyond the lower one, so that loads which
 // differ by a few per cent from one measurement to the next move nothing.
-// Assigned to its own result with the same loads and enough budget, it changes
-// nothing.
 //
-// Where nothing is known about loads, and where no work is done, keys count
-// alike, and only members that come and go move any. Where little work is done,
-// what is measured is mostly chance: whoever calls the policy may then pass no
-// loads.
+// Without loads, and where no work is done, keys count alike, and only members
+// that come and go move any. Where little work is done, measurements are mostly
+// chance: callers may then pass no loads.
 //
 // Assign takes linear time in the ranges and the cells, and for each piece that
 // moves, in the cells of its range: on a busy computer, 3 to 5 ms for 250 owners

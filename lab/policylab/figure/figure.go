@@ -168,12 +168,6 @@ const heavy = 2
 // and files grow.
 const maxLines = 60
 
-// A server is one owner, and the most that it ever had to do.
-type server struct {
-	index int
-	peak  float32
-}
-
 // heavilyLoaded is figure 10 of PRS: the load of all servers that are heavily
 // loaded at any time, or of the heaviest if there are too many.
 func heavilyLoaded(r *policylab.Result, c color.Color, meanLoad float64) *plot.Plot {
@@ -188,28 +182,27 @@ func heavilyLoaded(r *policylab.Result, c color.Color, meanLoad float64) *plot.P
 	}
 	p.Add(newLine(r, func(int) float64 { return 100 * meanLoad }, color.Gray{0x80}, 1))
 	p.Y.Max = 100 * heavy * meanLoad
-	for _, s := range servers {
-		p.Add(newLine(r, func(period int) float64 { return s.percent(r.Loads[period]) }, c, 0.5))
+	for _, server := range servers {
+		p.Add(newLine(r, func(period int) float64 { return percent(r.Loads[period], server) }, c, 0.5))
 	}
 	return p
 }
 
 // heaviest returns the servers that are above limit at any time, the heaviest
 // first.
-func heaviest(loads [][]float32, limit float32) []server {
+func heaviest(loads [][]float32, limit float32) (servers []int) {
 	peaks := make([]float32, len(loads[len(loads)-1]))
 	for _, busy := range loads {
 		for i, b := range busy {
 			peaks[i] = max(peaks[i], b)
 		}
 	}
-	var servers []server
 	for i, peak := range peaks {
 		if peak > limit {
-			servers = append(servers, server{i, peak})
+			servers = append(servers, i)
 		}
 	}
-	slices.SortStableFunc(servers, func(a, b server) int { return -cmp.Compare(a.peak, b.peak) })
+	slices.SortStableFunc(servers, func(a, b int) int { return cmp.Compare(peaks[b], peaks[a]) })
 	return servers
 }
 
@@ -223,12 +216,12 @@ func above(busy []float32, limit float32) int {
 	return n
 }
 
-// percent is how busy the server is; one that has not joined yet is idle.
-func (s server) percent(busy []float32) float64 {
-	if s.index >= len(busy) {
+// percent is how busy a server is; one that has not joined yet is idle.
+func percent(busy []float32, server int) float64 {
+	if server >= len(busy) {
 		return 0
 	}
-	return 100 * float64(busy[s.index])
+	return 100 * float64(busy[server])
 }
 
 // sameHeight makes panels comparable. No server does more than 100 %: what is

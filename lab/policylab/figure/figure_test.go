@@ -76,8 +76,8 @@ func TestDrawManyServers(t *testing.T) {
 		r.Loads[1] = append(r.Loads[1], 0.1)
 	}
 	servers := heaviest(r.Loads, 0.4)
-	if len(servers) != maxLines+7 || servers[0].index != maxLines+6 {
-		t.Errorf("%d servers, the heaviest is %d", len(servers), servers[0].index)
+	if len(servers) != maxLines+7 || servers[0] != maxLines+6 {
+		t.Errorf("%d servers, the heaviest is %d", len(servers), servers[0])
 	}
 	p := heavilyLoaded(r, lineColor(0), 0.2)
 	if want := fmt.Sprintf("%d at first, 0 at last\n(the %d heaviest of %d)", maxLines+7, maxLines, maxLines+7); !strings.HasSuffix(p.Title.Text, want) {
