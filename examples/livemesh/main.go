@@ -51,7 +51,6 @@ keeps its state in memory, on the server that owns a name; a frontend finds that
 	return root
 }
 
-// logger writes what happens to standard error.
 func logger(cmd *cobra.Command) *slog.Logger {
 	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
 }

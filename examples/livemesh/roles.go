@@ -52,7 +52,6 @@ func roles() []role {
 	}
 }
 
-// namespaces are those of all services.
 func namespaces() (all []leasehold.Namespace) {
 	for _, r := range roles() {
 		all = append(all, r.space)

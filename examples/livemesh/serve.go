@@ -16,7 +16,6 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/frontend"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
-	"github.com/leasehold-dev/leasehold/leasehttp"
 	"github.com/leasehold-dev/leasehold/lookup"
 	"github.com/leasehold-dev/leasehold/owner"
 )
@@ -69,8 +68,7 @@ func (s *site) client(ctx context.Context, space leasehold.Namespace) (jsonhttp.
 	if err != nil {
 		return jsonhttp.Client{}, err
 	}
-	transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{Lookup: l, Key: jsonhttp.Key()})
-	return jsonhttp.Client{HTTP: &http.Client{Transport: transport, Timeout: callTime}, URL: "http://" + string(space)}, err
+	return jsonhttp.NewClient(l, space, nil, callTime)
 }
 
 // awaitManagers returns a context for what cannot be done without a manager. After a while it
@@ -106,7 +104,6 @@ type stateless struct{ handler http.Handler }
 func (s stateless) Handler() http.Handler     { return s.handler }
 func (stateless) Close(context.Context) error { return nil }
 
-// serveFrontend runs a frontend.
 func (s *site) serveFrontend(cmd *cobra.Command) error {
 	return s.serve(cmd, "frontend on http://%s/\n", func(ctx context.Context) (service, error) {
 		cfg := frontend.Config{Logger: s.log}

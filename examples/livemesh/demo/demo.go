@@ -26,7 +26,6 @@ type Config struct {
 	Out io.Writer
 }
 
-// A demo is one run.
 type demo struct {
 	Config
 	fleet *fleet.Fleet
@@ -34,7 +33,6 @@ type demo struct {
 	mu    sync.Mutex // for Out
 }
 
-// say prints what happens.
 func (d *demo) say(format string, args ...any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

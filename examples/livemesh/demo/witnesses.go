@@ -63,7 +63,6 @@ func (d *demo) startWitnesses(ctx context.Context) (*witnesses, error) {
 	return w, nil
 }
 
-// stop ends all requests at once.
 func (w *witnesses) stop() {
 	w.stopSending()
 	w.stopReceiving()

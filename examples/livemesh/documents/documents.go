@@ -128,7 +128,6 @@ func (d *Document) meets(name, section, want string) error {
 	return nil
 }
 
-// refresh lets a document last for another TTL.
 func (s *Service) refresh(r *jsonhttp.Request) (any, error) {
 	there, err := s.documents.Touch(r.Context(), r.Name)
 	if err == nil && !there {

@@ -57,7 +57,6 @@ func (s *Service) putSection(w http.ResponseWriter, r *jsonhttp.Request) error {
 	return answer(w, r, d, err)
 }
 
-// answer writes the section that a request is about.
 func answer(w http.ResponseWriter, r *jsonhttp.Request, d Document, err error) error {
 	if err != nil {
 		return err

@@ -52,7 +52,6 @@ type Service struct {
 	working chan struct{} // has something for each request at work
 }
 
-// A state is the feed of a user.
 type state struct {
 	Activities []Activity `json:"activities"` // sorted
 }
@@ -76,7 +75,6 @@ func (s *Service) Close(ctx context.Context) error { return s.feeds.Close(ctx) }
 // Owner returns what has joined the namespace.
 func (s *Service) Owner() *owner.Owner { return s.feeds.Owner() }
 
-// addItems adds the items of a feed, which is RSS, Atom or JSON Feed.
 func (s *Service) addItems(r *jsonhttp.Request) (any, error) {
 	document, err := r.Read(MaxBytes)
 	if err != nil {
@@ -94,7 +92,6 @@ func (s *Service) addItems(r *jsonhttp.Request) (any, error) {
 	return receipt, err
 }
 
-// addEvent adds an event of another service.
 func (s *Service) addEvent(r *jsonhttp.Request, e Event) (any, error) {
 	a, err := e.activity(r.Name, time.Now())
 	if err != nil {

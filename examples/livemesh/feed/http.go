@@ -86,7 +86,6 @@ func (s *Service) get(w http.ResponseWriter, r *jsonhttp.Request) error {
 	return nil
 }
 
-// formatOf is how a reader wants the feed.
 func formatOf(all []format, r *http.Request) (format, error) {
 	if name := r.URL.Query().Get("format"); name != "" {
 		i := slices.IndexFunc(all, func(f format) bool { return f.name == name })

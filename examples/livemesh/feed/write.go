@@ -77,7 +77,6 @@ func (e *Entry) content() string {
 	return "<ul>" + b.String() + "</ul>"
 }
 
-// A format is how a feed is written.
 type format struct {
 	name  string
 	media []string // the first is how it is sent

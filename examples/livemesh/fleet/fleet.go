@@ -162,28 +162,26 @@ func (f *Fleet) Close() {
 
 // Strike kills, stops or restarts one process, and returns what it did when all run again.
 func (f *Fleet) Strike(ctx context.Context, random *rand.Rand) (string, error) {
-	server := f.servers[random.IntN(len(f.servers))]
+	victim, longest := f.servers[random.IntN(len(f.servers))], 2*lease
 	switch n := random.IntN(7); {
 	case n < 2 && proc.CanPause:
-		return f.pause(ctx, server, random)
+		return f.pause(ctx, victim, random)
 	case n == 2: // its names move to others, and nothing is lost
 		ending, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		if err := server.Terminate(ending); err != nil {
+		if err := victim.Terminate(ending); err != nil {
 			return "", err
 		}
-		return server.Name + " was restarted", f.Revive(ctx, server, 0)
+		return victim.Name + " was restarted", f.Revive(ctx, victim, 0)
 	case n == 3:
-		p := f.managers[random.IntN(len(f.managers))]
-		return p.Name + " was killed", f.Revive(ctx, p, upTo(random, 2*lease))
+		victim = f.managers[random.IntN(len(f.managers))]
 	case n == 4:
-		p := f.frontends[random.IntN(len(f.frontends))]
-		return p.Name + " was killed", f.Revive(ctx, p, upTo(random, time.Second))
+		victim, longest = f.frontends[random.IntN(len(f.frontends))], time.Second
 	}
-	return server.Name + " was killed", f.Revive(ctx, server, upTo(random, 2*lease))
+	return victim.Name + " was killed", f.Revive(ctx, victim, upTo(random, longest))
 }
 
-// pause stops a process, for less or for more than its leases last. It is not told.
+// pause stops a process with SIGSTOP, for less or for more than its leases last.
 func (f *Fleet) pause(ctx context.Context, p *Process, random *rand.Rand) (string, error) {
 	d, how := upTo(random, lease/2), "shortly"
 	if random.IntN(2) == 0 {

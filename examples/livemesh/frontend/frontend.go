@@ -88,7 +88,7 @@ func (s *Service) proxy(cfg Config) (http.Handler, error) {
 		return nil, leasehold.Errorf("new frontend", leasehold.ErrInvalid, s.Prefix, "a service has a prefix, /queues/ for instance, and a lookup")
 	}
 	transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{
-		Lookup: s.Lookup, Key: leasehttp.PathSegment(2), Base: cfg.Base, MaxOutstanding: s.MaxOutstanding,
+		Lookup: s.Lookup, Key: jsonhttp.Key(), Base: cfg.Base, MaxOutstanding: s.MaxOutstanding,
 	})
 	if err != nil {
 		return nil, err

@@ -98,12 +98,8 @@ func (s *Service) signOn(r *jsonhttp.Request, on SignOn) (any, error) {
 	if err := on.validate(op, r.Name); err != nil {
 		return nil, err
 	}
-	return s.write(r, func(e *leasemap.Entry[record]) (known string, err error) {
-		known = on.Known
-		if e.Version.Exists() {
-			known = e.Value.Status
-		}
-		err = owned(op, r.Name, e, on.Session)
+	return s.write(r, on.Known, func(e *leasemap.Entry[record]) error {
+		err := owned(op, r.Name, e, on.Session)
 		switch {
 		case err == nil: // the same session again
 		case on.If.Exists():
@@ -112,35 +108,34 @@ func (s *Service) signOn(r *jsonhttp.Request, on SignOn) (any, error) {
 			err = nil
 		}
 		e.Value = record{on.presence(), on.Session}
-		return known, err
+		return err
 	})
 }
 
-// change changes a presence that the session has published.
 func (s *Service) change(r *jsonhttp.Request, c Change) (any, error) {
 	const op = "change presence"
 	if err := c.validate(op, r.Name); err != nil {
 		return nil, err
 	}
-	return s.write(r, func(e *leasemap.Entry[record]) (known string, err error) {
-		if err := owned(op, r.Name, e, c.Session); err != nil {
-			return "", err
-		}
-		if c.If.Exists() {
+	return s.write(r, "", func(e *leasemap.Entry[record]) error {
+		err := owned(op, r.Name, e, c.Session)
+		if err == nil && c.If.Exists() {
 			err = unchanged(op, r.Name, e, c.If)
 		}
-		known = e.Value.Status
 		c.apply(&e.Value.Presence)
-		return known, err
+		return err
 	})
 }
 
-// write writes a presence, and announces its status unless it was known.
-func (s *Service) write(r *jsonhttp.Request, change func(e *leasemap.Entry[record]) (known string, err error)) (any, error) {
-	var known string
+// write writes a presence, and announces its status unless it is the one before, or the one
+// that is known of a user who is not there.
+func (s *Service) write(r *jsonhttp.Request, known string, change func(e *leasemap.Entry[record]) error) (any, error) {
 	var next Presence
-	version, err := s.users.Do(r.Context(), r.Name, func(e *leasemap.Entry[record]) (err error) {
-		known, err = change(e)
+	version, err := s.users.Do(r.Context(), r.Name, func(e *leasemap.Entry[record]) error {
+		if e.Version.Exists() {
+			known = e.Value.Status
+		}
+		err := change(e)
 		next = e.Value.Presence
 		return err
 	})
@@ -154,8 +149,6 @@ func (s *Service) write(r *jsonhttp.Request, change func(e *leasemap.Entry[recor
 	return next, nil
 }
 
-// refresh lets a presence that the session has published last for another TTL. Its version
-// stays.
 func (s *Service) refresh(r *jsonhttp.Request) (any, error) {
 	const op = "refresh presence"
 	session, err := sessionOf(op, r)
@@ -169,7 +162,6 @@ func (s *Service) refresh(r *jsonhttp.Request) (any, error) {
 	return nil, err
 }
 
-// signOff removes a presence that the session has published, if there is one.
 func (s *Service) signOff(r *jsonhttp.Request) (any, error) {
 	const op = "sign off"
 	session, err := sessionOf(op, r)
@@ -222,7 +214,6 @@ const (
 	announceTime = 5 * time.Second // is how long one may take
 )
 
-// An announcement is what others are told of a user.
 type announcement struct{ user, text string }
 
 // An announcer tells others of changes, while requests go on.

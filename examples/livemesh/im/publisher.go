@@ -57,7 +57,6 @@ type Publisher struct {
 	stats Stats
 }
 
-// A user is one that is published.
 type user struct {
 	name string
 	key  leasehold.Key

@@ -24,7 +24,6 @@ type need struct {
 	refresh bool                 // it may have been lost, or would expire
 }
 
-// and returns what satisfies both needs.
 func (n need) and(other need) need {
 	return need{n.write || other.write, max(n.lost, other.lost), n.refresh || other.refresh}
 }
@@ -51,7 +50,6 @@ func (p *Publisher) Run(ctx context.Context) error {
 	return nil
 }
 
-// require adds a need to those of some users.
 func (p *Publisher) require(n need, of func(*user) bool) {
 	p.mu.Lock()
 	for _, u := range p.users {
@@ -70,7 +68,6 @@ func (p *Publisher) ring() {
 	}
 }
 
-// repairAll does what users need, some at a time.
 func (p *Publisher) repairAll(ctx context.Context) {
 	look := time.NewTicker(max(p.cfg.Refresh/8, time.Millisecond))
 	defer look.Stop()

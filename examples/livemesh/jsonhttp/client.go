@@ -10,9 +10,11 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/leasehttp"
+	"github.com/leasehold-dev/leasehold/lookup"
 )
 
 // maxAnswer bounds what is read of an answer, in bytes.
@@ -29,6 +31,13 @@ type Client struct {
 	// Repeatable says that a POST does no harm twice, so that it is sent again if a server
 	// does not answer.
 	Repeatable bool
+}
+
+// NewClient returns a client that finds the servers of a namespace with its lookup. Base
+// may be nil.
+func NewClient(l *lookup.Lookup, namespace leasehold.Namespace, base http.RoundTripper, timeout time.Duration) (Client, error) {
+	transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{Lookup: l, Key: Key(), Base: base})
+	return Client{HTTP: &http.Client{Transport: transport, Timeout: timeout}, URL: "http://" + string(namespace)}, err
 }
 
 // Call sends in, and returns the answer: see [Client.Do].
@@ -151,7 +160,6 @@ func Fail(w http.ResponseWriter, err error) {
 	leasehttp.WriteError(w, err)
 }
 
-// A statusWriter replaces the status of an answer.
 type statusWriter struct {
 	http.ResponseWriter
 	status int

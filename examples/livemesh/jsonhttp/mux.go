@@ -33,7 +33,6 @@ func NewMux(o *owner.Owner) *Mux {
 	return m
 }
 
-// A readiness is the answer to a readiness probe.
 type readiness struct {
 	State       string    `json:"state"`
 	Leases      int       `json:"leases"`

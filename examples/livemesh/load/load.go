@@ -9,16 +9,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
+	"sync"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/frontend"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/im"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
-	"github.com/leasehold-dev/leasehold/leasehttp"
 	"github.com/leasehold-dev/leasehold/lookup"
 )
 
@@ -78,6 +78,17 @@ type Load struct {
 	stop, end        context.CancelFunc // of callers, and of publishers
 	calling, serving errgroup.Group
 	began            time.Time
+
+	mu     sync.Mutex
+	took   [kinds]*hdrhistogram.Histogram // in microseconds, of operations that succeeded
+	result Report
+}
+
+const longest = 10 * time.Minute // of an operation
+
+// newHistogram keeps latencies to two digits.
+func newHistogram() *hdrhistogram.Histogram {
+	return hdrhistogram.New(1, longest.Microseconds(), 2)
 }
 
 // Start has all users published, and then begins. It goes on until Finish, which must be
@@ -87,6 +98,9 @@ func Start(ctx context.Context, cfg Config) (*Load, error) {
 		return nil, leasehold.Errorf("load", leasehold.ErrInvalid, "", "%w", err)
 	}
 	l := &Load{cfg: cfg}
+	for i := range l.took {
+		l.took[i] = newHistogram()
+	}
 	serving, end := context.WithCancel(context.WithoutCancel(ctx))
 	calling, stop := context.WithCancel(serving)
 	l.stop, l.end = stop, end
@@ -131,7 +145,6 @@ func (l *Load) open(ctx context.Context) error {
 	return nil
 }
 
-// each does something for all callers at once.
 func (l *Load) each(ctx context.Context, do func(*caller, context.Context) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, c := range l.callers {
@@ -148,9 +161,6 @@ func (l *Load) Finish(ctx context.Context) (*Report, error) {
 	err := l.calling.Wait()
 	r := l.report()
 	absent := l.each(ctx, (*caller).look)
-	for _, c := range l.callers {
-		r.Absent += c.absent
-	}
 	for _, p := range l.publishers {
 		r.Republished += p.Stats().Republished
 	}
@@ -188,11 +198,77 @@ func Open(ctx context.Context, managers, frontends []string, n, callers int) (al
 
 // open returns a publisher that finds the servers by itself.
 func open(ctx context.Context, managers []string) (p im.PublisherConfig, err error) {
-	p.Lookup, err = lookup.Open(ctx, lookup.Config{Namespace: "im", Managers: managers, Logger: slog.New(slog.DiscardHandler)})
+	const namespace = "im"
+	p.Lookup, err = lookup.Open(ctx, lookup.Config{Namespace: namespace, Managers: managers, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return p, err
 	}
-	transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{Lookup: p.Lookup, Key: jsonhttp.Key()})
-	p.Client = &im.Client{Client: jsonhttp.Client{HTTP: &http.Client{Transport: transport, Timeout: time.Minute}, URL: "http://im"}}
+	client, err := jsonhttp.NewClient(p.Lookup, namespace, nil, time.Minute)
+	p.Client = &im.Client{Client: client}
 	return p, err
+}
+
+// A Pace is how many operations succeeded, and how long they took, in milliseconds.
+type Pace struct {
+	Operations int64   `json:"operations"`
+	P50        float64 `json:"p50_ms"`
+	P99        float64 `json:"p99_ms"`
+	Max        float64 `json:"max_ms"`
+}
+
+// A Report is the result of a load.
+type Report struct {
+	Seconds     float64 `json:"seconds"`
+	Publishers  int     `json:"publishers"`
+	Users       int     `json:"users"`
+	PerSecond   float64 `json:"operations_per_second"` // that succeeded
+	All         Pace    `json:"all"`
+	Inserts     Pace    `json:"inserts"`
+	Updates     Pace    `json:"updates"`
+	Reads       Pace    `json:"reads"`
+	Errors      int     `json:"errors"` // operations that failed; publishers retry theirs
+	LastError   string  `json:"last_error,omitempty"`
+	Gaps        int     `json:"reads_of_lost_users"`     // before they were published again
+	Republished int     `json:"users_republished"`       // because they were lost
+	Absent      int     `json:"users_absent_at_the_end"` // as they were published last
+}
+
+func (l *Load) report() *Report {
+	took := time.Since(l.began)
+	all := newHistogram()
+	for _, h := range l.took {
+		all.Merge(h)
+	}
+	r := &l.result
+	r.Seconds, r.Publishers, r.Users = took.Seconds(), len(l.publishers), len(l.names)
+	r.All, r.Inserts, r.Updates, r.Reads = paceOf(all), paceOf(l.took[insert]), paceOf(l.took[update]), paceOf(l.took[read])
+	r.PerSecond = float64(r.All.Operations) / took.Seconds()
+	return r
+}
+
+func paceOf(h *hdrhistogram.Histogram) Pace {
+	milliseconds := func(micros int64) float64 { return float64(micros) / 1000 }
+	return Pace{h.TotalCount(), milliseconds(h.ValueAtPercentile(50)), milliseconds(h.ValueAtPercentile(99)), milliseconds(h.Max())}
+}
+
+// Err returns an error if users are absent.
+func (r *Report) Err() error {
+	if r.Absent == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d of %d users are not there as they were published", r.Absent, r.Users)
+}
+
+// String is the report in a line.
+func (r *Report) String() string {
+	there := "all"
+	if r.Absent > 0 {
+		there = fmt.Sprintf("%d of", r.Users-r.Absent)
+	}
+	text := fmt.Sprintf("%d operations of %d publishers, %.0f a second: half of them within %.2f ms, 99 %% within %.2f ms, the longest %.0f ms; %d failed, %d found nobody; %d users were lost and published again, and %s %d are there",
+		r.All.Operations, r.Publishers, r.PerSecond, r.All.P50, r.All.P99, r.All.Max, r.Errors, r.Gaps, r.Republished, there, r.Users)
+	if r.LastError != "" {
+		text += fmt.Sprintf(" (one of the errors: %s)", r.LastError)
+	}
+	return text
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
-	"github.com/leasehold-dev/leasehold/leasehttp"
 	"github.com/leasehold-dev/leasehold/lookup"
 )
 
@@ -62,12 +61,12 @@ func Lookup(t testing.TB, c *leaseholdtest.Cluster, n *leaseholdtest.Node) *look
 func Client(t testing.TB, c *leaseholdtest.Cluster, n *leaseholdtest.Node) jsonhttp.Client {
 	t.Helper()
 	base := &http.Transport{DialContext: n.DialContext}
-	transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{Lookup: Lookup(t, c, n), Key: jsonhttp.Key(), Base: base})
+	client, err := jsonhttp.NewClient(Lookup(t, c, n), c.Namespace(), base, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
 	n.Cleanup(func(context.Context) { base.CloseIdleConnections() })
-	return jsonhttp.Client{HTTP: &http.Client{Transport: transport, Timeout: time.Minute}, URL: "http://" + string(c.Namespace())}
+	return client
 }
 
 // A Case is a request, and what its answer must be.

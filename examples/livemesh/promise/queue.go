@@ -50,7 +50,6 @@ func (d *Device) Receive(ctx context.Context, random *rand.Rand, offline time.Du
 	}, d.take)
 }
 
-// take notes what was received.
 func (d *Device) take(b queue.Batch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -85,13 +84,12 @@ func follow(ctx context.Context, name string, queues *queue.Client, before func(
 			wait = 0
 		}
 		b, err := queues.Receive(asking, name, at, wait)
-		switch {
-		case err == nil:
-		case last && failures == maxFailures:
-			return fmt.Errorf("%s: at the end: %w", name, err)
-		default:
+		if err != nil {
 			if last {
 				failures++
+			}
+			if failures > maxFailures {
+				return fmt.Errorf("%s: at the end: %w", name, err)
 			}
 			pause(asking, 100*time.Millisecond)
 			continue
@@ -160,7 +158,7 @@ func (d *Device) Send(ctx context.Context, from string, queues *queue.Client, ra
 func (d *Device) Check() (Tally, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return compare(d.name, d.sent, d.received, func(s sending) bool { return !s.at.Before(d.opened) }, d.knows)
+	return compare(d.name, d.sent, d.received, func(s sending) (due, known bool) { return !s.at.Before(d.opened), d.knows(s) })
 }
 
 // knows reports whether the device has learned that it missed a message. If it was in the

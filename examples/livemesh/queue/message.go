@@ -66,7 +66,6 @@ func ReadMessage(op string, r *jsonhttp.Request) (json.RawMessage, error) {
 	return body, err
 }
 
-// add appends a message, if there is room for it.
 func (q *queue) add(m Message, room int) bool {
 	size := m.size()
 	for _, waiting := range q.Messages {
@@ -111,7 +110,6 @@ type Place struct {
 	Have  uint64
 }
 
-// after returns the messages after a number.
 func (q *queue) after(name string, have uint64) ([]Message, error) {
 	if have > q.Last {
 		return nil, leasehold.Errorf("receive", leasehold.ErrInvalid, name, "there is no message %d: the last one has number %d", have, q.Last)

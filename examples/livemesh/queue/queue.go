@@ -105,8 +105,7 @@ func (s *Service) enqueue(r *jsonhttp.Request) (any, error) {
 // is none. If the place is in another epoch of the queue, messages may have been lost: the
 // batch says so, and has all messages that there are.
 func (s *Service) receive(ctx context.Context, name string, at Place, wait time.Duration) (Batch, error) {
-	deadline := time.NewTimer(wait)
-	defer deadline.Stop()
+	deadline := time.After(wait)
 	for {
 		rung, forget := s.bells.wait(name)
 		b, err := s.look(ctx, name, at)
@@ -117,7 +116,7 @@ func (s *Service) receive(ctx context.Context, name string, at Place, wait time.
 		at.Epoch = b.Epoch
 		select {
 		case <-rung:
-		case <-deadline.C:
+		case <-deadline:
 			wait = 0
 		case <-ctx.Done():
 			forget()
@@ -168,7 +167,6 @@ type bells struct {
 	waiting map[string]*bell
 }
 
-// A bell is one queue's.
 type bell struct {
 	rung    chan struct{}
 	waiters int
