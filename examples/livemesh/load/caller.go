@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/im"
 )
@@ -32,31 +30,11 @@ type caller struct {
 
 	names  []string
 	status map[string]string // what each user is to have
-
-	took   [kinds]*hdrhistogram.Histogram // in microseconds, by those that succeeded
-	errors int
-	gaps   int // users who were not there when they were read
-	last   error
-	absent int // users who were not there at the end
 }
-
-// Latencies are kept to two digits.
-const longest = 10 * time.Minute
 
 func newCaller(l *Load, on *im.Publisher, asks *im.Client) *caller {
 	random := rand.New(rand.NewPCG(l.cfg.Seed, uint64(len(l.callers))))
-	return &caller{load: l, on: on, asks: asks, random: random, status: make(map[string]string), took: newHistograms()}
-}
-
-func newHistogram() *hdrhistogram.Histogram {
-	return hdrhistogram.New(1, longest.Microseconds(), 2)
-}
-
-func newHistograms() (all [kinds]*hdrhistogram.Histogram) {
-	for i := range all {
-		all[i] = newHistogram()
-	}
-	return all
+	return &caller{load: l, on: on, asks: asks, random: random, status: make(map[string]string)}
 }
 
 func (c *caller) signOn(ctx context.Context) error {
@@ -88,7 +66,7 @@ func (c *caller) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // whatever came of it: it was not to end
 		}
-		if err := c.note(kind, time.Since(due), err); err != nil {
+		if err := c.load.note(kind, time.Since(due), err); err != nil {
 			return err
 		}
 		due = due.Add(every)
@@ -143,17 +121,19 @@ func (c *caller) insert(ctx context.Context, name, status string) error {
 
 // note counts an operation. What the publisher goes on trying is only an error; a user who is
 // not its own any more is one that it cannot go on with.
-func (c *caller) note(kind int, took time.Duration, err error) error {
+func (l *Load) note(kind int, took time.Duration, err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	switch {
 	case err == nil:
-		return c.took[kind].RecordValue(min(max(1, took.Microseconds()), longest.Microseconds()))
+		return l.took[kind].RecordValue(min(max(1, took.Microseconds()), longest.Microseconds()))
 	case kind == read && errors.Is(err, leasehold.ErrNotFound):
-		c.gaps++
+		l.result.Gaps++
 	case errors.Is(err, leasehold.ErrExists), errors.Is(err, leasehold.ErrNotFound), errors.Is(err, leasehold.ErrInvalid):
 		return err
 	default:
-		c.errors++
-		c.last = err
+		l.result.Errors++
+		l.result.LastError = err.Error()
 	}
 	return nil
 }
@@ -166,10 +146,13 @@ func (c *caller) look(ctx context.Context) error {
 			p, err := c.asks.Get(ctx, name)
 			return err == nil && p.Status == c.status[name]
 		})
-		if c.absent = len(missing); c.absent == 0 {
+		if len(missing) == 0 {
 			return nil
 		}
 		if !waitUntil(ctx, time.Now().Add(100*time.Millisecond)) {
+			c.load.mu.Lock()
+			defer c.load.mu.Unlock()
+			c.load.result.Absent += len(missing)
 			return ctx.Err()
 		}
 	}

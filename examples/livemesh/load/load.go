@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -77,6 +78,17 @@ type Load struct {
 	stop, end        context.CancelFunc // of callers, and of publishers
 	calling, serving errgroup.Group
 	began            time.Time
+
+	mu     sync.Mutex
+	took   [kinds]*hdrhistogram.Histogram // in microseconds, of operations that succeeded
+	result Report
+}
+
+const longest = 10 * time.Minute // of an operation
+
+// newHistogram keeps latencies to two digits.
+func newHistogram() *hdrhistogram.Histogram {
+	return hdrhistogram.New(1, longest.Microseconds(), 2)
 }
 
 // Start has all users published, and then begins. It goes on until Finish, which must be
@@ -86,6 +98,9 @@ func Start(ctx context.Context, cfg Config) (*Load, error) {
 		return nil, leasehold.Errorf("load", leasehold.ErrInvalid, "", "%w", err)
 	}
 	l := &Load{cfg: cfg}
+	for i := range l.took {
+		l.took[i] = newHistogram()
+	}
 	serving, end := context.WithCancel(context.WithoutCancel(ctx))
 	calling, stop := context.WithCancel(serving)
 	l.stop, l.end = stop, end
@@ -146,9 +161,6 @@ func (l *Load) Finish(ctx context.Context) (*Report, error) {
 	err := l.calling.Wait()
 	r := l.report()
 	absent := l.each(ctx, (*caller).look)
-	for _, c := range l.callers {
-		r.Absent += c.absent
-	}
 	for _, p := range l.publishers {
 		r.Republished += p.Stats().Republished
 	}
@@ -223,20 +235,13 @@ type Report struct {
 
 func (l *Load) report() *Report {
 	took := time.Since(l.began)
-	r := &Report{Seconds: took.Seconds(), Publishers: len(l.publishers), Users: len(l.names)}
-	total, all := newHistograms(), newHistogram()
-	for _, c := range l.callers {
-		for i, h := range c.took {
-			total[i].Merge(h)
-			all.Merge(h)
-		}
-		r.Errors += c.errors
-		r.Gaps += c.gaps
-		if c.last != nil {
-			r.LastError = c.last.Error()
-		}
+	all := newHistogram()
+	for _, h := range l.took {
+		all.Merge(h)
 	}
-	r.All, r.Inserts, r.Updates, r.Reads = paceOf(all), paceOf(total[insert]), paceOf(total[update]), paceOf(total[read])
+	r := &l.result
+	r.Seconds, r.Publishers, r.Users = took.Seconds(), len(l.publishers), len(l.names)
+	r.All, r.Inserts, r.Updates, r.Reads = paceOf(all), paceOf(l.took[insert]), paceOf(l.took[update]), paceOf(l.took[read])
 	r.PerSecond = float64(r.All.Operations) / took.Seconds()
 	return r
 }

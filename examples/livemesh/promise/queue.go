@@ -158,7 +158,7 @@ func (d *Device) Send(ctx context.Context, from string, queues *queue.Client, ra
 func (d *Device) Check() (Tally, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return compare(d.name, d.sent, d.received, func(s sending) bool { return !s.at.Before(d.opened) }, d.knows)
+	return compare(d.name, d.sent, d.received, func(s sending) (due, known bool) { return !s.at.Before(d.opened), d.knows(s) })
 }
 
 // knows reports whether the device has learned that it missed a message. If it was in the

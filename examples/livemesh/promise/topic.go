@@ -67,7 +67,7 @@ func (s *Subscriber) subscribe(ctx context.Context) bool {
 
 // believed reports whether the subscriber believed to be subscribed at a time, and has
 // learned since that it may have missed something.
-func (s *Subscriber) believed(at time.Time) (subscribed, told bool) {
+func (s *Subscriber) believed(at time.Time) (subscribed, ended bool) {
 	for _, d := range s.tenures {
 		if !at.Before(d.from) && (d.to.IsZero() || !at.After(d.to)) {
 			return true, !d.to.IsZero()
@@ -94,9 +94,7 @@ func Publish(ctx context.Context, from string, topics *pubsub.Client, topic stri
 // Check compares messages that were acknowledged with those that were received. They are due
 // if the subscription lasted when their publication began.
 func (s *Subscriber) Check(published Published) (Tally, error) {
-	subscribed := func(began time.Time) bool { subscribed, _ := s.believed(began); return subscribed }
-	known := func(began time.Time) bool { _, ended := s.believed(began); return ended }
-	return compare(s.name, published, s.received, subscribed, known)
+	return compare(s.name, published, s.received, s.believed)
 }
 
 // A Tally is what became of messages that were acknowledged. Silent losses come with an
@@ -122,17 +120,18 @@ func (t Tally) String() string {
 
 // compare compares messages that were acknowledged with those that were received: of those
 // that were due, each was received or is known to be lost.
-func compare[M any](name string, acknowledged map[string]M, received map[string]bool, due, known func(M) bool) (Tally, error) {
+func compare[M any](name string, acknowledged map[string]M, received map[string]bool, status func(M) (due, known bool)) (Tally, error) {
 	var t Tally
 	var broken []error
 	for id, message := range acknowledged {
-		if !due(message) {
+		due, known := status(message)
+		if !due {
 			continue
 		}
 		t.Due++
 		switch {
 		case received[id]:
-		case known(message):
+		case known:
 			t.Lost++
 		default:
 			t.Silent++

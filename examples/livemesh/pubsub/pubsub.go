@@ -90,35 +90,41 @@ func (s *Service) Handler() http.Handler {
 }
 
 func (s *Service) subscribe(r *jsonhttp.Request) (any, error) {
-	to := r.PathValue("queue")
-	if err := jsonhttp.ValidName("subscribe", "a queue", to); err != nil {
+	if err := jsonhttp.ValidName("subscribe", "a queue", r.PathValue("queue")); err != nil {
 		return nil, err
 	}
-	ttl, err := ttlOf(r)
-	if err != nil {
-		return nil, err
-	}
-	return nil, s.change(r, func(t *topic) error {
-		t.Subscribers[to] = ttl
-		if len(t.Subscribers) > MaxSubscribers {
+	return nil, s.extend(r, func(t *topic, to string) error {
+		if _, there := t.Subscribers[to]; !there && len(t.Subscribers) >= MaxSubscribers {
 			return leasehold.Errorf("subscribe", leasehold.ErrLimit, r.Name, "the topic has %d subscribers already", MaxSubscribers)
 		}
 		return nil
 	})
 }
 
-// refresh lets a subscription last for some time from now on. It fails with
-// [leasehold.ErrNotFound] if there is none: then messages may have been missed.
+// refresh fails with [leasehold.ErrNotFound] if there is no subscription: then messages may
+// have been missed.
 func (s *Service) refresh(r *jsonhttp.Request) (any, error) {
-	to := r.PathValue("queue")
-	ttl, err := ttlOf(r)
-	if err != nil {
-		return nil, err
-	}
-	return nil, s.change(r, func(t *topic) error {
-		if _, ok := t.Subscribers[to]; !ok {
+	return nil, s.extend(r, func(t *topic, to string) error {
+		if _, there := t.Subscribers[to]; !there {
 			return jsonhttp.WithStatus(http.StatusGone, leasehold.Errorf("refresh", leasehold.ErrNotFound, r.Name,
 				"queue %q does not subscribe: the subscription has expired or was lost, and messages may have been missed; subscribe again", to))
+		}
+		return nil
+	})
+}
+
+// extend lets a subscription last for some time from now on, if it is allowed.
+func (s *Service) extend(r *jsonhttp.Request, allow func(t *topic, to string) error) error {
+	const usual = "1h"
+	text := cmp.Or(r.URL.Query().Get("ttl"), usual)
+	ttl, err := time.ParseDuration(text)
+	if err != nil || ttl <= 0 || ttl > MaxTTL {
+		return leasehold.Errorf("subscribe", leasehold.ErrInvalid, r.Name, "ttl is %q, want a time of up to %v, %s for instance", text, MaxTTL, usual)
+	}
+	return s.change(r, func(t *topic) error {
+		to := r.PathValue("queue")
+		if err := allow(t, to); err != nil {
+			return err
 		}
 		t.Subscribers[to] = ttl
 		return nil
@@ -130,15 +136,6 @@ func (s *Service) unsubscribe(r *jsonhttp.Request) (any, error) {
 		delete(t.Subscribers, r.PathValue("queue"))
 		return nil
 	})
-}
-
-func ttlOf(r *jsonhttp.Request) (time.Duration, error) {
-	text := cmp.Or(r.URL.Query().Get("ttl"), "1h")
-	ttl, err := time.ParseDuration(text)
-	if err != nil || ttl <= 0 || ttl > MaxTTL {
-		return 0, leasehold.Errorf("subscribe", leasehold.ErrInvalid, r.Name, "ttl is %q, want a time of up to %v, 1h for instance", text, MaxTTL)
-	}
-	return ttl, nil
 }
 
 // change changes a copy of a topic: what is there may be being read.
