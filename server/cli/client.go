@@ -170,11 +170,6 @@ func (c *Client) Print(document any, text func() string) error {
 // Service is the raw service of a manager, for what package admin has no method for.
 type Service = leaseholdv1.AdminServiceClient
 
-// Ask calls f with the service of one manager after the other until one answers. f must only read.
-func (c *Client) Ask(ctx context.Context, f func(context.Context, Service) error) error {
-	return c.Explain(ctx, c.Admin.Do(ctx, f))
-}
-
 // Within calls f with the namespace that is meant, of a command that is about one.
 func Within[T any](ctx context.Context, c *Client, f func(ctx context.Context, namespace string) (T, error)) (answer T, err error) {
 	if err = c.chooseNamespace(ctx); err == nil {

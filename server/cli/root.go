@@ -15,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
@@ -186,8 +185,5 @@ func WriteLine(out io.Writer, document any) error {
 	}
 	return Write(out, line.String())
 }
-
-// ShareOf is the share of the key space that a range has.
-func ShareOf(r leasehold.Range) float64 { return float64(r.Size()) / (1 << 64) }
 
 func Decimal(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -123,7 +123,7 @@ func (g *Settings) forward(f *front, table *lookup.Lookup, keeper *secure.Keeper
 		return err
 	}
 	proxy, err := leasehttp.NewProxy(leasehttp.ProxyConfig{
-		Transport: transport, Scheme: g.ends.scheme(), MaxBody: g.maxBytes, Stall: g.stall, TrustForwarded: g.trustForwarded, Logger: log, Metrics: metrics,
+		Transport: transport, Scheme: scheme(g.ends.backTLS), MaxBody: g.maxBytes, Stall: g.stall, TrustForwarded: g.trustForwarded, Logger: log, Metrics: metrics,
 	})
 	if err != nil {
 		return err
@@ -180,7 +180,7 @@ func (h *Health) ready() (status int, text string) {
 // real ones, whatever the settings asked for; health is empty if it is not served.
 func (g *Settings) greeting(listening, health string) string {
 	lines := []console.Entry{
-		{"gateway", console.Heading(g.ends.greeting(listening))},
+		{"gateway", console.Heading(urlOf(listening, g.ends.frontTLS))},
 		{"namespace", fmt.Sprintf("%s, from %s", g.namespace, strings.Join(g.managers, ", "))},
 		{"key", strings.ReplaceAll(g.key.String(), ",", ", else ")},
 	}
