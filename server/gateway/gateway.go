@@ -179,13 +179,10 @@ func (h *Health) ready() (status int, text string) {
 // greeting is what a gateway tells people once it forwards. The addresses are the
 // real ones, whatever the settings asked for; health is empty if it is not served.
 func (g *Settings) greeting(listening, health string) string {
-	lines := []console.Entry{
+	return console.Facts([]console.Entry{
 		{"gateway", console.Heading(urlOf(listening, g.ends.frontTLS))},
 		{"namespace", fmt.Sprintf("%s, from %s", g.namespace, strings.Join(g.managers, ", "))},
 		{"key", strings.ReplaceAll(g.key.String(), ",", ", else ")},
-	}
-	if health != "" {
-		lines = append(lines, console.Entry{"health", urlOf(health, g.ends.healthTLS) + "/readyz"})
-	}
-	return console.Facts(lines)
+		console.If(health != "", "health", urlOf(health, g.ends.healthTLS)+"/readyz"),
+	})
 }

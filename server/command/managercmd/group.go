@@ -35,8 +35,7 @@ func membersText(members []admin.Member) string {
 	if len(members) == 0 {
 		return "The tables are kept in a store of their own: there is no group of managers to list.\n"
 	}
-	var rows [][]string
-	for _, m := range members {
+	rows := console.Rows(members, func(m admin.Member) []string {
 		health, role := console.Good("yes"), "voter"
 		if !m.Healthy {
 			health = console.Bad("no")
@@ -44,8 +43,8 @@ func membersText(members []admin.Member) string {
 		if m.Learner {
 			role = "learner"
 		}
-		rows = append(rows, []string{console.OrDash(m.Name), m.ID.String(), role, health, console.OrDash(strings.Join(m.PeerURLs, " "))})
-	}
+		return []string{console.OrDash(m.Name), m.ID.String(), role, health, console.OrDash(strings.Join(m.PeerURLs, " "))}
+	})
 	return console.Table([]console.Column{console.Left("NAME"), console.Left("ID"), console.Left("ROLE"), console.Left("ANSWERS"), console.Left("PEER URL")}, rows)
 }
 
