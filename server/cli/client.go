@@ -60,8 +60,7 @@ func (c *Client) InNamespace(cmd *cobra.Command, usage string) *Client {
 	markSettings(flags)
 	c.settings.AddFlagSet(flags)
 	cmd.Flags().AddFlagSet(flags)
-	// The name is that of a flag just added, the only thing that can go wrong.
-	_ = cmd.RegisterFlagCompletionFunc("namespace", c.completeNamespaces)
+	CompleteWith(cmd, "namespace", c.completeNamespaces)
 	return c
 }
 

@@ -122,8 +122,7 @@ func (g *Settings) AddFlags(cmd *cobra.Command) {
 	g.Security.AddToken(f)
 	g.ends.addFlags(f)
 	g.Finish(cmd)
-	// The name is that of a flag just added, the only thing that can go wrong.
-	_ = cmd.RegisterFlagCompletionFunc("key", cobra.FixedCompletions(
+	cli.CompleteWith(cmd, "key", cobra.FixedCompletions(
 		[]string{"header:", "path:", "query:", "cookie:"}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 }
 

@@ -214,7 +214,7 @@ func (m *ManagerSettings) validatePeerTimes() error {
 	if err != nil {
 		return cli.Fail(fmt.Errorf("%s: %w", m.Origin("peer-key-file"), err))
 	}
-	p.Keys = keys
+	p.Key, p.OtherKeys = keys[0], keys[1:]
 	return nil
 }
 
@@ -238,13 +238,9 @@ func (m *ManagerSettings) peers() *manager.Peers {
 	if m.Store != inMemory {
 		return nil
 	}
-	p := &manager.Peers{
-		Members: m.Peers.Members, Listen: m.peerListen(), Epsilon: m.Peers.Epsilon, Longest: m.Peers.Longest,
-	}
-	if keys := m.Peers.Keys; len(keys) > 0 {
-		p.Key, p.OtherKeys = keys[0], keys[1:]
-	}
-	return p
+	p := m.Peers.Peers
+	p.Listen = m.peerListen()
+	return &p
 }
 
 // maxKeys is how many keys there may be at a time: one that is used, and one that is no

@@ -190,7 +190,7 @@ func (m *ManagerSettings) validateEtcd() error {
 		}
 		e.Password = password
 	}
-	if (e.User == "") != (e.Password.Len() == 0) {
+	if (e.Username == "") != (e.Password.Len() == 0) {
 		return errors.New("--etcd-user and its password go together: one is missing")
 	}
 	return nil

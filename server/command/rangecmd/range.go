@@ -41,8 +41,7 @@ func newListCommand() *cobra.Command {
 	}
 	c := cli.NewClient(cmd).InNamespace(cmd, cli.UsualNamespace)
 	cmd.Flags().StringVar(&owner, "owner", "", "only the ranges of the owner of this `name`")
-	// The name is that of a flag just added, the only thing that can go wrong.
-	_ = cmd.RegisterFlagCompletionFunc("owner", c.CompleteOwners)
+	cli.CompleteWith(cmd, "owner", c.CompleteOwners)
 	cmd.RunE = c.Run(func(ctx context.Context, _ []string) error {
 		return cli.Answer(ctx, c, func(ctx context.Context, namespace string) (admin.Ranges, error) {
 			return c.Admin.Ranges(ctx, namespace, owner)
