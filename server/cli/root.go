@@ -75,6 +75,18 @@ func NewRoot(name, short, long, example, version string) *cobra.Command {
 	return root
 }
 
+// Pause waits, and reports whether to go on: not if the context has ended.
+func Pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
 // AddGroup adds commands that the help lists together.
 func AddGroup(root *cobra.Command, id, title string, commands ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: id, Title: title + ":"})

@@ -71,7 +71,7 @@ func (o *options) observe(ctx context.Context, to cli.Service, m *managerExam) e
 		if err := o.sample(ctx, to, m); err != nil {
 			return err
 		}
-		if !time.Now().Before(end) || !pause(ctx, min(sampleEvery, time.Until(end)+time.Millisecond)) {
+		if !time.Now().Before(end) || !cli.Pause(ctx, min(sampleEvery, time.Until(end)+time.Millisecond)) {
 			break
 		}
 	}
@@ -140,7 +140,7 @@ func (o *options) tour(ctx context.Context, e *exam) error {
 	if err := e.look(ctx, o.Admin, 0); err != nil {
 		return o.Explain(ctx, err)
 	}
-	if !pause(ctx, o.lasting) {
+	if !cli.Pause(ctx, o.lasting) {
 		return ctx.Err()
 	}
 	return o.Explain(ctx, e.look(ctx, o.Admin, 1))
@@ -380,16 +380,4 @@ func (e *exam) look(ctx context.Context, from *admin.Client, which int) error {
 		}
 	}
 	return nil
-}
-
-// pause waits, and reports whether to go on: not if the context has ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/flease"
+	"github.com/leasehold-dev/leasehold/internal/runtime/address"
 	"github.com/leasehold-dev/leasehold/manager"
 	"github.com/leasehold-dev/leasehold/secret"
 	"github.com/leasehold-dev/leasehold/server/cli"
@@ -126,7 +127,7 @@ func parseMember(text, scheme string) (groupMember, error) {
 	case u.Scheme == "https" && scheme == "http":
 		return groupMember{}, fmt.Errorf("%q needs certificates: say with --tls-dir where they are", text)
 	}
-	if everywhere(u.Host) || u.Port() == "0" {
+	if address.Wildcard(u.Host) || u.Port() == "0" {
 		return groupMember{}, fmt.Errorf("%q: the others cannot connect to that: name the host and its port", text)
 	}
 	return groupMember{Name: name, PeerURL: u.Scheme + "://" + u.Host}, nil

@@ -19,10 +19,8 @@ const findHelp = `Says who holds a key, where that server is, and under which ge
 
 // New returns the command.
 func New() *cobra.Command {
-	return cli.Group("key", "Say who holds a key, and who held it", groupHelp, newFindCommand(), newHistoryCommand())
+	return cli.Group("key", "Say who holds a key, and who held it", "A key is a number of 64 bits, mostly the hash of a name.", newFindCommand(), newHistoryCommand())
 }
-
-const groupHelp = `A key is a number of 64 bits, mostly the hash of a name.`
 
 func newFindCommand() *cobra.Command {
 	cmd := &cobra.Command{

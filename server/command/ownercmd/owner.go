@@ -39,10 +39,8 @@ go to others.`
 
 // New returns the command.
 func New() *cobra.Command {
-	return cli.Group("owner", "List, show and drain the servers of a namespace", groupHelp, newListCommand(), newShowCommand(), newDrainCommand())
+	return cli.Group("owner", "List, show and drain the servers of a namespace", "Owners are the servers that hold the keys of a namespace, under leases.", newListCommand(), newShowCommand(), newDrainCommand())
 }
-
-const groupHelp = `Owners are the servers that hold the keys of a namespace, under leases.`
 
 func newListCommand() *cobra.Command {
 	cmd := &cobra.Command{

@@ -23,11 +23,9 @@ took over.`
 
 // New returns the command.
 func New() *cobra.Command {
-	return cli.Group("range", "List, move and balance the ranges of a namespace", groupHelp,
+	return cli.Group("range", "List, move and balance the ranges of a namespace", "The keys of a namespace are divided into ranges. Each has at most one owner at a time.",
 		newListCommand(), newMoveCommand(), newMovesCommand(), newRebalanceCommand())
 }
-
-const groupHelp = `The keys of a namespace are divided into ranges. Each has at most one owner at a time.`
 
 func newListCommand() *cobra.Command {
 	var owner string
