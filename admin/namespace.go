@@ -62,12 +62,20 @@ func namespace(ctx context.Context, s service, name string) (Namespace, error) {
 	if err != nil {
 		return Namespace{}, err
 	}
-	for _, n := range all {
-		if n.Name == name {
-			return n, nil
-		}
+	n, found := FindNamespace(all, name)
+	if !found {
+		return n, leasehold.Errorf("namespace", leasehold.ErrNotFound, name, "there is none of this name")
 	}
-	return Namespace{}, leasehold.Errorf("namespace", leasehold.ErrNotFound, name, "there is none of this name")
+	return n, nil
+}
+
+// FindNamespace returns the configuration that has a name, and whether there is one.
+func FindNamespace(all []Namespace, name string) (n Namespace, found bool) {
+	i := slices.IndexFunc(all, func(n Namespace) bool { return n.Name == name })
+	if i < 0 {
+		return n, false
+	}
+	return all[i], true
 }
 
 // CreateNamespace creates a namespace, and returns its configuration with all defaults. If there is

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/server/cli"
-
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
@@ -86,7 +84,7 @@ func planned(from, to string, withState bool) *leaseholdv1.Plan {
 		if held.GetOwner() != from {
 			continue
 		}
-		share := cli.ShareOf(rangeOf(held.GetLease()))
+		share := float64(rangeOf(held.GetLease()).Size()) / (1 << 64)
 		plan.Moves = append(plan.Moves, &leaseholdv1.PlannedMove{
 			Start: held.GetLease().GetStart(), Limit: held.GetLease().GetLimit(), From: from, To: to, WithState: withState, Share: share, Load: 500,
 		})

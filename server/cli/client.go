@@ -60,8 +60,7 @@ func (c *Client) InNamespace(cmd *cobra.Command, usage string) *Client {
 	markSettings(flags)
 	c.settings.AddFlagSet(flags)
 	cmd.Flags().AddFlagSet(flags)
-	// The name is that of a flag just added, the only thing that can go wrong.
-	_ = cmd.RegisterFlagCompletionFunc("namespace", c.completeNamespaces)
+	CompleteWith(cmd, "namespace", c.completeNamespaces)
 	return c
 }
 
@@ -169,11 +168,6 @@ func (c *Client) Print(document any, text func() string) error {
 
 // Service is the raw service of a manager, for what package admin has no method for.
 type Service = leaseholdv1.AdminServiceClient
-
-// Ask calls f with the service of one manager after the other until one answers. f must only read.
-func (c *Client) Ask(ctx context.Context, f func(context.Context, Service) error) error {
-	return c.Explain(ctx, c.Admin.Do(ctx, f))
-}
 
 // Within calls f with the namespace that is meant, of a command that is about one.
 func Within[T any](ctx context.Context, c *Client, f func(ctx context.Context, namespace string) (T, error)) (answer T, err error) {

@@ -77,6 +77,16 @@ func (c *Client) complete(cmd *cobra.Command, typed string, names func(context.C
 // Completion completes a flag, or an argument behind others.
 type Completion = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective)
 
+// CompleteWith completes the value of a flag. The command must have it: that is all that can go wrong.
+func CompleteWith(cmd *cobra.Command, flag string, complete Completion) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, complete)
+}
+
+// OneOf completes with fixed values.
+func OneOf(values ...string) Completion {
+	return cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
+}
+
 func (c *Client) completeNamespaces(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return c.complete(cmd, typed, c.namespaceNames)
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
@@ -74,6 +73,18 @@ func NewRoot(name, short, long, example, version string) *cobra.Command {
 	root.SetFlagErrorFunc(explainFlagError)
 	root.SetHelpCommand(newHelpCommand())
 	return root
+}
+
+// Pause waits, and reports whether to go on: not if the context has ended.
+func Pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
 }
 
 // AddGroup adds commands that the help lists together.
@@ -186,8 +197,5 @@ func WriteLine(out io.Writer, document any) error {
 	}
 	return Write(out, line.String())
 }
-
-// ShareOf is the share of the key space that a range has.
-func ShareOf(r leasehold.Range) float64 { return float64(r.Size()) / (1 << 64) }
 
 func Decimal(n uint64) string { return strconv.FormatUint(n, 10) }

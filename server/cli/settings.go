@@ -78,9 +78,8 @@ func (l *LogSettings) AddFlags(f *pflag.FlagSet) {
 
 // Complete is called when the flags are the command's.
 func (l *LogSettings) Complete(cmd *cobra.Command) {
-	// The names are those of flags just added, the only thing that can go wrong.
-	_ = cmd.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions(logFormats(), cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions(logLevels(), cobra.ShellCompDirectiveNoFileComp))
+	CompleteWith(cmd, "log-format", OneOf(logFormats()...))
+	CompleteWith(cmd, "log-level", OneOf(logLevels()...))
 }
 
 // Validate names settings as origin does.

@@ -161,14 +161,13 @@ func PlanText(p admin.Plan) string {
 	if p.Total == 0 {
 		return "Nothing is to move.\n"
 	}
-	var rows [][]string
-	for _, m := range p.Moves[:min(rangesShown, len(p.Moves))] {
+	rows := console.Rows(p.Moves[:min(rangesShown, len(p.Moves))], func(m admin.PlannedMove) []string {
 		state := console.Good("moved")
 		if !m.WithState {
 			state = console.Bad("lost")
 		}
-		rows = append(rows, []string{m.Keys().String(), console.Percent(m.Share), Load(m.Load), console.Shown(m.From), OrNobody(m.To), state})
-	}
+		return []string{m.Keys().String(), console.Percent(m.Share), Load(m.Load), console.Shown(m.From), OrNobody(m.To), state}
+	})
 	text := console.Table([]console.Column{
 		console.Left("RANGE"), console.Number("SHARE"), console.Number("LOAD"), console.Left("FROM"), console.Left("TO"), console.Left("STATE"),
 	}, rows)
@@ -194,13 +193,9 @@ func RangesText(d admin.Ranges, none string) string {
 	if len(d.Ranges) == 0 {
 		return none + "\n"
 	}
-	var rows [][]string
-	for _, r := range d.Ranges {
-		rows = append(rows, []string{
-			r.Keys().String(), console.Percent(r.Share), OrNobody(r.Owner), console.OrDash(r.Addr), Decimal(uint64(r.Generation)), LostText(r),
-		})
-	}
 	return console.Table([]console.Column{
 		console.Left("RANGE"), console.Number("SHARE"), console.Left("OWNER"), console.Left("ADDRESS"), console.Number("GENERATION"), console.Left("STATE LAST LOST"),
-	}, rows)
+	}, console.Rows(d.Ranges, func(r admin.Range) []string {
+		return []string{r.Keys().String(), console.Percent(r.Share), OrNobody(r.Owner), console.OrDash(r.Addr), Decimal(uint64(r.Generation)), LostText(r)}
+	}))
 }

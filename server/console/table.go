@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -54,11 +55,29 @@ func Table(columns []Column, rows [][]string) string {
 	return out.String()
 }
 
+// Rows makes a row of each item.
+func Rows[T any](items []T, row func(T) []string) [][]string {
+	rows := make([][]string, len(items))
+	for i, item := range items {
+		rows[i] = row(item)
+	}
+	return rows
+}
+
 // An Entry is a name and what belongs to it, or a name alone.
 type Entry [2]string
 
+// If is an entry if a condition holds, and otherwise one that Facts leaves out.
+func If(condition bool, name, value string) Entry {
+	if !condition {
+		return Entry{}
+	}
+	return Entry{name, value}
+}
+
 // Facts lists entries, one on a line.
 func Facts(entries []Entry) string {
+	entries = slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e == Entry{} })
 	width := 0
 	for _, e := range entries {
 		width = max(width, len(e[0]))

@@ -1,21 +1,18 @@
 package daemon
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/pprof"
 	"net/netip"
-	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/runtime/address"
-	"github.com/leasehold-dev/leasehold/internal/runtime/connlimit"
 	"github.com/leasehold-dev/leasehold/server/cli"
 )
 
@@ -60,17 +57,9 @@ func (d *Debug) Serve(log *slog.Logger) (stop func(), err error) {
 	}
 	// A profile takes as long as its caller wants, so that writing has no deadline.
 	server := &http.Server{Handler: profiles(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := connlimit.Serve(server, at, connlimit.Config{Conns: 64, Logger: log}); !errors.Is(err, http.ErrServerClosed) {
-			log.Warn("profiles are no longer served", "why", err)
-		}
-	})
+	stop = serve(server, at, 64, log, "profiles are no longer served")
 	log.Info("profiles of this process can be had", "at", "http://"+at.Addr().String()+"/debug/pprof/")
-	return func() {
-		_ = server.Close() // whoever takes a profile goes without
-		running.Wait()
-	}, nil
+	return stop, nil
 }
 
 // profiles has a mux of its own: that of the whole process is never served. A web page

@@ -29,8 +29,7 @@ const maxHealthConns = 1024
 // waits for its group lives, and whoever took it for dead and restarted it would
 // keep the group from ever forming.
 type healthServer struct {
-	server  *http.Server // nil if health is served nowhere
-	running sync.WaitGroup
+	stop    func()
 	manager atomic.Pointer[http.Handler] // nil until there is one
 	metrics http.Handler                 // answers GET /metrics
 }
@@ -38,21 +37,31 @@ type healthServer struct {
 // ServeHealth serves on a listener, or nowhere if that is nil; in plain text without a
 // config for TLS.
 func ServeHealth(at net.Listener, over *tls.Config, metrics http.Handler, log *slog.Logger) *healthServer {
-	h := &healthServer{metrics: metrics}
+	h := &healthServer{metrics: metrics, stop: func() {}}
 	if at == nil {
 		return h
 	}
-	h.server = &http.Server{
+	server := &http.Server{
 		Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 		TLSConfig: over, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
-	h.running.Go(func() {
-		if err := connlimit.Serve(h.server, at, connlimit.Config{Conns: maxHealthConns, Logger: log}); !errors.Is(err, http.ErrServerClosed) {
-			log.Warn("health checks are no longer answered", "why", err)
+	h.stop = serve(server, at, maxHealthConns, log, "health checks are no longer answered")
+	return h
+}
+
+// serve serves on a listener until what it returns is called. Requests that are under way end then.
+func serve(server *http.Server, at net.Listener, conns int, log *slog.Logger, broken string) (stop func()) {
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := connlimit.Serve(server, at, connlimit.Config{Conns: conns, Logger: log}); !errors.Is(err, http.ErrServerClosed) {
+			log.Warn(broken, "why", err)
 		}
 	})
-	return h
+	return func() {
+		_ = server.Close() // an answer is over in an instant, and a profile can be had again
+		running.Wait()
+	}
 }
 
 func (h *healthServer) Ask(manager http.Handler) { h.manager.Store(&manager) }
@@ -74,12 +83,8 @@ func (h *healthServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "waiting for the store: it is out of reach, or a majority of the group has not started yet", http.StatusServiceUnavailable)
 }
 
-func (h *healthServer) Stop() {
-	if h.server != nil {
-		_ = h.server.Close() // what it answers is over in an instant
-		h.running.Wait()
-	}
-}
+// Stop ends the server.
+func (h *healthServer) Stop() { h.stop() }
 
 // NewRegistry returns what a process has to tell Prometheus: at first about itself.
 func NewRegistry() *prometheus.Registry {

@@ -34,15 +34,18 @@ type Config struct {
 const MinToken = 16
 
 func (c *Config) validate() error {
+	bad := func(format string, args ...any) error {
+		return leasehold.Errorf("dashboard", leasehold.ErrInvalid, "", format, args...)
+	}
 	switch {
 	case c.Admin == nil:
-		return leasehold.Errorf("dashboard", leasehold.ErrInvalid, "", "Admin must be set")
+		return bad("Admin must be set")
 	case 0 < c.Token.Len() && c.Token.Len() < MinToken:
-		return leasehold.Errorf("dashboard", leasehold.ErrInvalid, "", "the administrator's token has %d bytes, want %d or more", c.Token.Len(), MinToken)
+		return bad("the administrator's token has %d bytes, want %d or more", c.Token.Len(), MinToken)
 	case c.Token.Len() > 0 && c.Access != nil:
-		return leasehold.Errorf("dashboard", leasehold.ErrInvalid, "", "Token is for a dashboard without a policy: with Access, log in with a token that is in it")
+		return bad("Token is for a dashboard without a policy: with Access, log in with a token that is in it")
 	case c.MaxViewers < 0:
-		return leasehold.Errorf("dashboard", leasehold.ErrInvalid, "", "MaxViewers is %d, want 0 or more", c.MaxViewers)
+		return bad("MaxViewers is %d, want 0 or more", c.MaxViewers)
 	}
 	if c.MaxViewers == 0 {
 		c.MaxViewers = 128

@@ -3,7 +3,6 @@ package dashboard
 import (
 	"context"
 	"reflect"
-	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -101,11 +100,7 @@ func (p *poller) essentials(ctx context.Context, now *live, all bool) (map[strin
 }
 
 func (p *poller) namespace() (admin.Namespace, bool) {
-	i := slices.IndexFunc(p.namespaces, func(n admin.Namespace) bool { return n.Name == p.hub.namespace })
-	if i < 0 {
-		return admin.Namespace{}, false
-	}
-	return p.namespaces[i], true
+	return admin.FindNamespace(p.namespaces, p.hub.namespace)
 }
 
 // details reads what changes slowly, or what an older leader does not know. What is not answered

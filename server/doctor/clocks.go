@@ -108,7 +108,7 @@ func driftOf(e *exam) float64 {
 		}
 	}
 	for _, s := range e.spaces {
-		if d := s.config.GetTiming().GetDrift(); d >= 1 {
+		if d := s.config.Drift; d >= 1 {
 			drift = min(drift, d)
 		}
 	}

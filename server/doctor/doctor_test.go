@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/leasehold-dev/leasehold/admin"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -23,23 +24,23 @@ func healthy() *exam {
 				Leader: "m1:7400", Term: 7, Manager: addr, Build: "leasehold v1", Http: addr,
 				Clocks: &leaseholdv1.Clocks{Drift: 1.2}, Usages: []*leaseholdv1.Usage{{What: "open files", Used: 1, Most: 10}},
 			},
-			lookups: map[string]*leaseholdv1.ListLookupsResponse{"x": {Total: 1, Lookups: []*leaseholdv1.LookupStatus{{Addr: "l:1"}}}},
+			lookups: map[string]admin.Lookups{"x": {Total: 1, Lookups: []admin.Lookup{{Addr: "l:1"}}}},
 		})
-		e.members = append(e.members, &leaseholdv1.Member{Name: fmt.Sprintf("m%d", i+1), Healthy: true})
+		e.members = append(e.members, admin.Member{Name: fmt.Sprintf("m%d", i+1), Healthy: true})
 	}
 	look := func() spaceLook {
-		l := spaceLook{status: &leaseholdv1.NamespaceStatus{Name: "x", Ready: true, Ranges: 64}}
+		l := spaceLook{status: &admin.NamespaceStatus{Name: "x", Ready: true, Ranges: 64}}
 		for _, name := range []string{"a", "b"} {
-			l.owners = append(l.owners, &leaseholdv1.OwnerStatus{
-				Holder: &leaseholdv1.Holder{Owner: name, Session: []byte(name)}, State: leaseholdv1.OwnerState_OWNER_STATE_MEMBER, Leases: 32, MovesState: true, Patience: int64(11 * time.Second),
+			l.owners = append(l.owners, admin.Owner{
+				Owner: name, Session: name, State: admin.OwnerMember, Leases: 32, MovesState: new(true), Patience: admin.Seconds(11 * time.Second),
 			})
 		}
 		return l
 	}
 	e.spaces = []*spaceExam{{
-		config: &leaseholdv1.NamespaceConfig{
-			Name: "x", MaxOwners: 100, MoveTimeout: int64(time.Minute),
-			Timing: &leaseholdv1.Timing{Lease: int64(10 * time.Second), Renew: int64(2500 * time.Millisecond), Drift: 1.2},
+		config: admin.Namespace{
+			Name: "x", MaxOwners: 100, MoveTimeout: admin.Seconds(time.Minute),
+			Lease: admin.Seconds(10 * time.Second), Renew: admin.Seconds(2500 * time.Millisecond), Drift: 1.2,
 		},
 		looks: [2]spaceLook{look(), look()},
 	}}
@@ -111,21 +112,21 @@ func TestDiagnose(t *testing.T) {
 		{"loading", func(e *exam) { last(e).status.Ready, last(e).status.Problem = false, "loading" }, Wrong, "space", "not ready: loading"},
 		{"a failing policy", func(e *exam) { last(e).status.Problem = "the policy fails" }, Wrong, "space", "the policy fails"},
 		{"new", func(e *exam) { last(e).owners = nil }, Hint, "space", "nobody has joined it yet"},
-		{"deserted", func(e *exam) { last(e).owners, last(e).status.Lsn = nil, 7 }, Wrong, "space", "all of its owners are gone"},
+		{"deserted", func(e *exam) { last(e).owners, last(e).status.LSN = nil, 7 }, Wrong, "space", "all of its owners are gone"},
 		{"just vacant", func(e *exam) { last(e).status.Vacant = 2 }, Hint, "space", "2 ranges vacant since a moment ago"},
 		{"vacant", func(e *exam) { last(e).status.Vacant, e.spaces[0].looks[0].status.Vacant = 2, 1 }, Wrong, "space", "2 ranges vacant all the time"},
 		{"meant to be vacant", func(e *exam) { last(e).status.Vacant, e.spaces[0].config.Policy = 2, "static" }, Hint, "space", "2 ranges vacant"},
 		{"many owners", func(e *exam) { e.spaces[0].config.MaxOwners = 2 }, Hint, "space", "2 owners are connected, and 2 may be"},
-		{"silent", func(e *exam) { last(e).owners[0].State = leaseholdv1.OwnerState_OWNER_STATE_SILENT }, Wrong, "owners", "a (11s left)"},
-		{"late", func(e *exam) { last(e).owners[0].Patience = int64(6 * time.Second) }, Wrong, "owners", "two renewals: a (6s left)"},
-		{"twice", func(e *exam) { last(e).owners[0].State = leaseholdv1.OwnerState_OWNER_STATE_WAITING }, Wrong, "owners", "another session has the name: a"},
-		{"cannot move", func(e *exam) { last(e).owners[0].MovesState = false }, Hint, "owners", "cannot move state: a"},
+		{"silent", func(e *exam) { last(e).owners[0].State = admin.OwnerSilent }, Wrong, "owners", "a (11s left)"},
+		{"late", func(e *exam) { last(e).owners[0].Patience = admin.Seconds(6 * time.Second) }, Wrong, "owners", "two renewals: a (6s left)"},
+		{"twice", func(e *exam) { last(e).owners[0].State = admin.OwnerWaiting }, Wrong, "owners", "another session has the name: a"},
+		{"cannot move", func(e *exam) { last(e).owners[0].MovesState = new(false) }, Hint, "owners", "cannot move state: a"},
 		{"a drain that does not end", func(e *exam) {
 			last(e).owners[0].Draining, e.spaces[0].looks[0].owners[0].Draining = true, true
 		}, Hint, "owners", "nothing moves: a"},
 		{"a move that does not end", func(e *exam) {
-			m := &leaseholdv1.MoveStatus{Id: "1", From: "a", To: "b", Bytes: 7, Patience: int64(10 * time.Second)}
-			e.spaces[0].looks[0].moves, last(e).moves = []*leaseholdv1.MoveStatus{m}, []*leaseholdv1.MoveStatus{m}
+			m := admin.Move{ID: "1", From: "a", To: "b", Bytes: 7, Patience: admin.Seconds(10 * time.Second)}
+			e.spaces[0].looks[0].moves, last(e).moves = []admin.Move{m}, []admin.Move{m}
 		}, Hint, "moves", "a to b"},
 		{"a lookup that lags", func(e *exam) { e.managers[0].lookups["x"].Lookups[0].Behind = 2000 }, Hint, "lookups", "l:1 of x (2,000 changes lacked"},
 	} {

@@ -139,16 +139,16 @@ func diagnoseBuilds(e *exam) []finding {
 }
 
 func diagnoseMembers(e *exam) []finding {
-	if e.members == nil {
+	if len(e.members) == 0 {
 		return nil
 	}
 	var out []finding
 	for _, m := range e.members {
 		switch {
-		case !m.GetHealthy():
-			out = append(out, finding{"member", m.GetName(), Wrong, "its store does not answer", "Start it; if it is gone for good, remove it with 'leasehold manager remove " + m.GetName() + "' and add another."})
-		case m.GetLearner():
-			out = append(out, finding{"member", m.GetName(), Hint, "it has not caught up yet, and does not vote", ""})
+		case !m.Healthy:
+			out = append(out, finding{"member", m.Name, Wrong, "its store does not answer", "Start it; if it is gone for good, remove it with 'leasehold manager remove " + m.Name + "' and add another."})
+		case m.Learner:
+			out = append(out, finding{"member", m.Name, Hint, "it has not caught up yet, and does not vote", ""})
 		}
 	}
 	n := len(e.members)

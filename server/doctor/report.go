@@ -16,7 +16,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/peer"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/admin"
@@ -42,41 +41,41 @@ func (o *options) examine(ctx context.Context) *exam {
 }
 
 func (o *options) visit(ctx context.Context, m *managerExam) {
-	m.err = o.askOne(ctx, m.addr, func(ctx context.Context, to cli.Service) error {
-		end := time.Now().Add(o.lasting)
-		for len(m.samples) < mostSamples {
-			if err := o.sample(ctx, to, m); err != nil {
-				return err
-			}
-			if !time.Now().Before(end) || !pause(ctx, min(sampleEvery, time.Until(end)+time.Millisecond)) {
-				break
-			}
-		}
-		m.lookups = lookupsOf(ctx, to, m.status)
-		return nil
+	one, err := admin.New(admin.Config{
+		Managers: []string{m.addr}, Timeout: o.Timeout + o.lasting, Credentials: o.Security.Dialling(o.Keeper), Token: o.Security.PerRPC(),
 	})
+	if err != nil {
+		m.err = err
+		return
+	}
+	defer one.Close() //nolint:errcheck // nothing is in flight
+	m.err = one.Do(ctx, func(ctx context.Context, to cli.Service) error { return o.observe(ctx, to, m) })
+	var unreachable *admin.UnreachableError
+	if errors.As(m.err, &unreachable) {
+		m.err = leasehold.Errorf("", leasehold.ErrUnavailable, "", "%s", strings.TrimPrefix(unreachable.Reasons[0], m.addr+": "))
+	}
 	if m.err != nil {
 		m.listens = listens(ctx, m.addr, o.Timeout)
+		return
 	}
-	if at := httpOf(m.addr, m.status.GetHttp()); m.err == nil && at != "" {
+	m.lookups = lookupsOf(ctx, one, m.status)
+	if at := httpOf(m.addr, m.status.GetHttp()); at != "" {
 		m.unhealthy, m.health = o.askReady(ctx, at)
 	}
 }
 
-func (o *options) askOne(ctx context.Context, addr string, f func(context.Context, cli.Service) error) error {
-	one, err := admin.New(admin.Config{
-		Managers: []string{addr}, Timeout: o.Timeout + o.lasting, Credentials: o.Security.Dialling(o.Keeper), Token: o.Security.PerRPC(),
-	})
-	if err != nil {
-		return err
+// observe samples a manager for as long as the exam lasts.
+func (o *options) observe(ctx context.Context, to cli.Service, m *managerExam) error {
+	end := time.Now().Add(o.lasting)
+	for len(m.samples) < mostSamples {
+		if err := o.sample(ctx, to, m); err != nil {
+			return err
+		}
+		if !time.Now().Before(end) || !cli.Pause(ctx, min(sampleEvery, time.Until(end)+time.Millisecond)) {
+			break
+		}
 	}
-	defer one.Close() //nolint:errcheck // nothing is in flight
-	err = one.Do(ctx, f)
-	var unreachable *admin.UnreachableError
-	if errors.As(err, &unreachable) {
-		return leasehold.Errorf("", leasehold.ErrUnavailable, "", "%s", strings.TrimPrefix(unreachable.Reasons[0], addr+": "))
-	}
-	return err
+	return nil
 }
 
 func (o *options) sample(ctx context.Context, to cli.Service, m *managerExam) error {
@@ -126,21 +125,25 @@ func (o *options) askReady(ctx context.Context, addr string) (why string, err er
 	return "", err
 }
 
+// tour looks at all namespaces at the beginning and at the end.
 func (o *options) tour(ctx context.Context, e *exam) error {
-	look := func(i int) error {
-		return o.Ask(ctx, func(ctx context.Context, to cli.Service) error { return e.look(ctx, to, i) })
+	all, err := o.Admin.Namespaces(ctx)
+	if err != nil {
+		return o.Explain(ctx, err)
 	}
-	if err := look(0); err != nil {
-		return err
+	for _, n := range all[:min(mostSpaces, len(all))] {
+		e.spaces = append(e.spaces, &spaceExam{config: n})
 	}
-	timer := time.NewTimer(o.lasting)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
+	if members, err := o.Admin.Members(ctx); err == nil {
+		e.members = members
+	}
+	if err := e.look(ctx, o.Admin, 0); err != nil {
+		return o.Explain(ctx, err)
+	}
+	if !cli.Pause(ctx, o.lasting) {
 		return ctx.Err()
-	case <-timer.C:
-		return look(1)
 	}
+	return o.Explain(ctx, e.look(ctx, o.Admin, 1))
 }
 
 // options are the flags of "doctor".
@@ -269,7 +272,7 @@ const (
 // An exam is all that was found out. What to make of it is for [diagnose] to say.
 type exam struct {
 	managers []*managerExam
-	members  []*leaseholdv1.Member // nil if managers do not keep the store themselves
+	members  []admin.Member // none if managers do not keep the store themselves
 	spaces   []*spaceExam
 	tls      tlsExam
 	failed   error // why the namespaces are not known
@@ -287,19 +290,19 @@ type managerExam struct {
 
 	health    error // why it is not healthy by HTTP
 	unhealthy string
-	lookups   map[string]*leaseholdv1.ListLookupsResponse // by namespace
+	lookups   map[string]admin.Lookups // by namespace
 }
 
 // A spaceExam is a namespace at the beginning and at the end.
 type spaceExam struct {
-	config *leaseholdv1.NamespaceConfig
+	config admin.Namespace
 	looks  [2]spaceLook
 }
 
 type spaceLook struct {
-	status *leaseholdv1.NamespaceStatus // nil if there is none
-	owners []*leaseholdv1.OwnerStatus
-	moves  []*leaseholdv1.MoveStatus
+	status *admin.NamespaceStatus // nil if there is none
+	owners []admin.Owner
+	moves  []admin.Move
 	err    error
 }
 
@@ -321,10 +324,10 @@ func listens(ctx context.Context, addr string, within time.Duration) bool {
 
 // lookupsOf returns the lookups that are connected to a manager, by namespace, as far as
 // it is new enough to tell.
-func lookupsOf(ctx context.Context, to cli.Service, s *leaseholdv1.GetStatusResponse) map[string]*leaseholdv1.ListLookupsResponse {
-	out := make(map[string]*leaseholdv1.ListLookupsResponse)
+func lookupsOf(ctx context.Context, from *admin.Client, s *leaseholdv1.GetStatusResponse) map[string]admin.Lookups {
+	out := make(map[string]admin.Lookups)
 	for _, n := range s.GetNamespaces()[:min(mostSpaces, len(s.GetNamespaces()))] {
-		answer, err := to.ListLookups(ctx, &leaseholdv1.ListLookupsRequest{Version: wire.Version, Namespace: n.GetName()})
+		answer, err := from.Lookups(ctx, n.GetName())
 		if err != nil {
 			break
 		}
@@ -351,63 +354,30 @@ func httpOf(manager, addr string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// look asks for everything about the namespaces. Those that come later are left for
-// another time.
-func (e *exam) look(ctx context.Context, to cli.Service, which int) error {
-	status, err := to.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
+// look asks how the namespaces fare.
+func (e *exam) look(ctx context.Context, from *admin.Client, which int) error {
+	status, err := from.Status(ctx)
 	if err != nil {
 		return err
 	}
-	if which == 0 {
-		answer, err := to.ListNamespaces(ctx, &leaseholdv1.ListNamespacesRequest{Version: wire.Version})
-		if err != nil {
-			return err
-		}
-		e.spaces = nil
-		all := answer.GetNamespaces()
-		for _, c := range all[:min(mostSpaces, len(all))] {
-			e.spaces = append(e.spaces, &spaceExam{config: proto.CloneOf(c)})
-		}
-		if members, err := to.ListMembers(ctx, &leaseholdv1.ListMembersRequest{Version: wire.Version}); err == nil {
-			e.members = members.GetMembers()
-		}
-	}
 	for _, s := range e.spaces {
-		s.looks[which] = lookAt(ctx, to, status, s.config.GetName())
+		l := &s.looks[which]
+		n, there := status.Namespace(s.config.Name)
+		if there {
+			l.status = &n
+		}
+		if !n.Ready {
+			continue
+		}
+		owners, err := from.Owners(ctx, n.Name)
+		if err != nil {
+			l.err = err
+			continue
+		}
+		l.owners = owners.Owners
+		if moves, err := from.Moves(ctx, n.Name); err == nil {
+			l.moves = moves.Moves
+		}
 	}
 	return nil
-}
-
-func lookAt(ctx context.Context, to cli.Service, status *leaseholdv1.GetStatusResponse, name string) spaceLook {
-	var l spaceLook
-	for _, n := range status.GetNamespaces() {
-		if n.GetName() == name {
-			l.status = n
-		}
-	}
-	if !l.status.GetReady() {
-		return l
-	}
-	owners, err := to.ListOwners(ctx, &leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: name})
-	if err != nil {
-		l.err = wire.ToError(err)
-		return l
-	}
-	l.owners = owners.GetOwners()
-	if moves, err := to.ListMoves(ctx, &leaseholdv1.ListMovesRequest{Version: wire.Version, Namespace: name}); err == nil {
-		l.moves = moves.GetMoves()
-	}
-	return l
-}
-
-// pause waits, and reports whether to go on: not if the context has ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
 )
@@ -14,50 +14,50 @@ import (
 // diagnoseSpace says how a namespace fares: what was so at both looks is not about to
 // pass.
 func diagnoseSpace(s *spaceExam) []finding {
-	name, now := s.config.GetName(), s.looks[1]
+	name, now := s.config.Name, s.looks[1]
 	say := func(v Verdict, text, advice string) []finding { return []finding{{"space", name, v, text, advice}} }
 	switch {
 	case now.err != nil:
 		return say(Wrong, cli.OneLine(now.err), "Ask again when there is a leader.")
 	case now.status == nil:
 		return say(Hint, "it is gone, or there is no leader to ask", "")
-	case !now.status.GetReady():
-		return say(Wrong, "it is not ready: "+now.status.GetProblem(), "If it stays so, look at the leader's log.")
+	case !now.status.Ready:
+		return say(Wrong, "it is not ready: "+now.status.Problem, "If it stays so, look at the leader's log.")
 	}
 	var out []finding
-	if why := now.status.GetProblem(); why != "" {
+	if why := now.status.Problem; why != "" {
 		out = append(out, say(Wrong, why, "Its leases go on. Look at the leader's log, and at the policy with 'leasehold namespace show "+name+"'.")...)
 	}
 	out = append(out, diagnoseVacant(s)...)
 	out = append(out, diagnoseOwners(s)...)
 	out = append(out, diagnoseMoves(s)...)
-	if most := s.config.GetMaxOwners(); most > 0 && float64(len(now.owners)) >= muchUsed*float64(most) {
+	if most := s.config.MaxOwners; most > 0 && float64(len(now.owners)) >= muchUsed*float64(most) {
 		out = append(out, say(Hint, fmt.Sprintf("%d owners are connected, and %d may be", len(now.owners), most), "Raise it with 'leasehold namespace update "+name+" --max-owners'.")...)
 	}
 	if len(out) == 0 {
-		out = say(Fine, fmt.Sprintf("%s, %s, none vacant", console.Counted(len(now.owners), "owner"), console.Counted(int(now.status.GetRanges()), "range")), "")
+		out = say(Fine, fmt.Sprintf("%s, %s, none vacant", console.Counted(len(now.owners), "owner"), console.Counted(int(now.status.Ranges), "range")), "")
 	}
-	if why := now.status.GetLull(); why != "" {
+	if why := now.status.Lull; why != "" {
 		out = append(out, say(skipped, "not balanced by load now: "+why, "")...)
 	}
 	return out
 }
 
 func diagnoseVacant(s *spaceExam) []finding {
-	name, now, before := s.config.GetName(), s.looks[1].status, s.looks[0].status
+	name, now, before := s.config.Name, s.looks[1].status, s.looks[0].status
 	switch {
-	case len(s.looks[1].owners) == 0 && now.GetLsn() == 0:
+	case len(s.looks[1].owners) == 0 && now.LSN == 0:
 		return []finding{{"space", name, Hint, "nobody has joined it yet", "Start servers that join it, or delete it with 'leasehold namespace delete " + name + "'."}}
 	case len(s.looks[1].owners) == 0:
 		return []finding{{"space", name, Wrong, "all of its owners are gone, and nobody holds its keys", "Start servers that join it. 'leasehold events -n " + name + "' says when they went, and why."}}
-	case now.GetVacant() == 0:
+	case now.Vacant == 0:
 		return nil
-	case s.config.GetPolicy() == "static":
-		return []finding{{"space", name, Hint, console.Counted(int(now.GetVacant()), "range") + " vacant", "Its policy is static: are those meant to be nobody's, or has their owner not joined?"}}
-	case before.GetVacant() == 0:
-		return []finding{{"space", name, Hint, console.Counted(int(now.GetVacant()), "range") + " vacant since a moment ago", "Look again."}}
+	case s.config.Policy == "static":
+		return []finding{{"space", name, Hint, console.Counted(int(now.Vacant), "range") + " vacant", "Its policy is static: are those meant to be nobody's, or has their owner not joined?"}}
+	case before == nil || before.Vacant == 0:
+		return []finding{{"space", name, Hint, console.Counted(int(now.Vacant), "range") + " vacant since a moment ago", "Look again."}}
 	}
-	return []finding{{"space", name, Wrong, console.Counted(int(now.GetVacant()), "range") + " vacant all the time", "Is every owner draining, or waiting? See 'leasehold owner list -n " + name + "' and 'leasehold events -n " + name + "'."}}
+	return []finding{{"space", name, Wrong, console.Counted(int(now.Vacant), "range") + " vacant all the time", "Is every owner draining, or waiting? See 'leasehold owner list -n " + name + "' and 'leasehold events -n " + name + "'."}}
 }
 
 // diagnoseOwners finds owners that may soon be taken for dead, and those that do not
@@ -65,30 +65,30 @@ func diagnoseVacant(s *spaceExam) []finding {
 func diagnoseOwners(s *spaceExam) []finding {
 	var suspended, silent, tardy, waiting, unmoving, stuck []string
 	for _, o := range s.looks[1].owners {
-		who := o.GetHolder().GetOwner()
+		who := o.Owner
 		before := sameSession(s.looks[0].owners, o)
-		if o.GetSuspended() {
+		if o.Suspended {
 			suspended = append(suspended, who)
 			continue
 		}
-		switch o.GetState() {
-		case leaseholdv1.OwnerState_OWNER_STATE_SILENT:
-			silent = append(silent, fmt.Sprintf("%s (%s left)", who, console.Brief(time.Duration(o.GetPatience()))))
-		case leaseholdv1.OwnerState_OWNER_STATE_WAITING:
+		switch o.State {
+		case admin.OwnerSilent:
+			silent = append(silent, fmt.Sprintf("%s (%s left)", who, console.Brief(time.Duration(o.Patience))))
+		case admin.OwnerWaiting:
 			waiting = append(waiting, who)
-		case leaseholdv1.OwnerState_OWNER_STATE_UNSPECIFIED, leaseholdv1.OwnerState_OWNER_STATE_MEMBER, leaseholdv1.OwnerState_OWNER_STATE_GREETED:
-			if late(o, s.config.GetTiming()) {
-				tardy = append(tardy, fmt.Sprintf("%s (%s left)", who, console.Brief(time.Duration(o.GetPatience()))))
+		default:
+			if o.Late(s.config) {
+				tardy = append(tardy, fmt.Sprintf("%s (%s left)", who, console.Brief(time.Duration(o.Patience))))
 			}
-			if !o.GetMovesState() && o.GetLeases() > 0 {
+			if !o.CanMoveState() && o.Leases > 0 {
 				unmoving = append(unmoving, who)
 			}
-			if o.GetDraining() && o.GetLeases() > 0 && before.GetDraining() && before.GetLeases() == o.GetLeases() && o.GetMovesOut() == 0 {
+			if o.Draining && o.Leases > 0 && before.Draining && before.Leases == o.Leases && o.MovesOut == 0 {
 				stuck = append(stuck, who)
 			}
 		}
 	}
-	name := s.config.GetName()
+	name := s.config.Name
 	var out []finding
 	for _, f := range []struct {
 		who          []string
@@ -109,13 +109,11 @@ func diagnoseOwners(s *spaceExam) []finding {
 	return out
 }
 
-func sameSession(in []*leaseholdv1.OwnerStatus, o *leaseholdv1.OwnerStatus) *leaseholdv1.OwnerStatus {
-	for _, other := range in {
-		if slices.Equal(other.GetHolder().GetSession(), o.GetHolder().GetSession()) {
-			return other
-		}
+func sameSession(in []admin.Owner, o admin.Owner) (before admin.Owner) {
+	if i := slices.IndexFunc(in, func(other admin.Owner) bool { return other.Session == o.Session }); i >= 0 {
+		before = in[i]
 	}
-	return nil
+	return before
 }
 
 func fewOf(names []string) string {
@@ -130,16 +128,16 @@ func fewOf(names []string) string {
 func diagnoseMoves(s *spaceExam) []finding {
 	var stuck []string
 	for _, m := range s.looks[1].moves {
-		i := slices.IndexFunc(s.looks[0].moves, func(o *leaseholdv1.MoveStatus) bool { return o.GetId() == m.GetId() })
-		if m.GetId() != "" && i >= 0 && s.looks[0].moves[i].GetBytes() == m.GetBytes() && 2*m.GetPatience() < s.config.GetMoveTimeout() {
-			stuck = append(stuck, m.GetFrom()+" to "+m.GetTo())
+		i := slices.IndexFunc(s.looks[0].moves, func(o admin.Move) bool { return o.ID == m.ID })
+		if m.ID != "" && i >= 0 && s.looks[0].moves[i].Bytes == m.Bytes && 2*m.Patience < s.config.MoveTimeout {
+			stuck = append(stuck, m.From+" to "+m.To)
 		}
 	}
 	if len(stuck) == 0 {
 		return nil
 	}
 	return []finding{{
-		"moves", s.config.GetName(), Hint, fmt.Sprintf("%s without progress: %s", console.Counted(len(stuck), "move"), fewOf(stuck)),
+		"moves", s.config.Name, Hint, fmt.Sprintf("%s without progress: %s", console.Counted(len(stuck), "move"), fewOf(stuck)),
 		"Can the source reach the target's address for moves? They fail by themselves, and the keys stay where they are.",
 	}}
 }
@@ -156,10 +154,10 @@ func diagnoseLookups(e *exam) []finding {
 	for _, m := range e.managers {
 		total, behind := 0, []string(nil)
 		for ns, l := range m.lookups {
-			total += int(l.GetTotal())
-			for _, s := range l.GetLookups() {
-				if s.GetBehind() > Lagging || time.Duration(s.GetHeard()) > LookupSilence {
-					behind = append(behind, fmt.Sprintf("%s of %s (%s lacked, heard %s ago)", s.GetAddr(), ns, console.Counted(int(s.GetBehind()), "change"), console.Brief(time.Duration(s.GetHeard()))))
+			total += int(l.Total)
+			for _, s := range l.Lookups {
+				if s.Behind > Lagging || time.Duration(s.HeardAgo) > LookupSilence {
+					behind = append(behind, fmt.Sprintf("%s of %s (%s lacked, heard %s ago)", s.Addr, ns, console.Counted(int(s.Behind), "change"), console.Brief(time.Duration(s.HeardAgo))))
 				}
 			}
 		}
@@ -171,11 +169,4 @@ func diagnoseLookups(e *exam) []finding {
 		}
 	}
 	return out
-}
-
-// late reports whether a member has not been heard for two renewals.
-func late(o *leaseholdv1.OwnerStatus, t *leaseholdv1.Timing) bool {
-	hold := float64(t.GetLease()) * t.GetDrift()
-	return hold > 0 && o.GetState() == leaseholdv1.OwnerState_OWNER_STATE_MEMBER &&
-		float64(o.GetPatience()) < hold-2*float64(t.GetRenew())
 }

@@ -121,13 +121,6 @@ func (g *Settings) dialPlainly() dialFunc {
 	return d.DialContext
 }
 
-func (e *gatewayEnds) scheme() string {
-	if e.backTLS {
-		return "https"
-	}
-	return "http"
-}
-
 // probes is what health and metrics are served over, of what callers are; nil for plain
 // text.
 func (e *gatewayEnds) probes(front *tls.Config) *tls.Config {
@@ -137,13 +130,13 @@ func (e *gatewayEnds) probes(front *tls.Config) *tls.Config {
 	return front.Clone()
 }
 
-func (e *gatewayEnds) greeting(listening string) string { return urlOf(listening, e.frontTLS) }
+func urlOf(addr string, secured bool) string { return scheme(secured) + "://" + addr }
 
-func urlOf(listening string, secured bool) string {
+func scheme(secured bool) string {
 	if secured {
-		return "https://" + listening
+		return "https"
 	}
-	return "http://" + listening
+	return "http"
 }
 
 // A dialFunc connects to a server.

@@ -25,7 +25,7 @@ func FuzzGatewaySettings(f *testing.F) {
 		if cmd.ParseFlags(strings.Split(lines, "\n")) != nil || g.Validate() != nil {
 			return
 		}
-		if g.replayBytes == 0 || g.replayBytes > maxGatewayReplay || g.maxBytes < 0 || g.key.String() == "" {
+		if g.transport.Replay == 0 || g.transport.Replay > maxGatewayReplay || g.proxy.MaxBody < 0 || g.transport.Key.String() == "" {
 			t.Fatalf("%q: %+v", lines, g)
 		}
 	})

@@ -115,16 +115,15 @@ func (g *Settings) open(ctx context.Context, keeper *secure.Keeper, metrics prom
 }
 
 func (g *Settings) forward(f *front, table *lookup.Lookup, keeper *secure.Keeper, metrics prometheus.Registerer, log *slog.Logger) error {
-	transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{
-		Lookup: table, Key: g.key, MaxOutstanding: g.maxOutstanding, Attempts: g.attempts, Replay: int(g.replayBytes),
-		Dial: g.dialPlainly(), DialTLS: tellDistrust(g.ends.dial(keeper), log),
-	})
+	to := g.transport
+	to.Lookup, to.Dial, to.DialTLS = table, g.dialPlainly(), tellDistrust(g.ends.dial(keeper), log)
+	transport, err := leasehttp.NewTransport(to)
 	if err != nil {
 		return err
 	}
-	proxy, err := leasehttp.NewProxy(leasehttp.ProxyConfig{
-		Transport: transport, Scheme: g.ends.scheme(), MaxBody: g.maxBytes, Stall: g.stall, TrustForwarded: g.trustForwarded, Logger: log, Metrics: metrics,
-	})
+	cfg := g.proxy
+	cfg.Transport, cfg.Scheme, cfg.Logger, cfg.Metrics = transport, scheme(g.ends.backTLS), log, metrics
+	proxy, err := leasehttp.NewProxy(cfg)
 	if err != nil {
 		return err
 	}
@@ -179,13 +178,10 @@ func (h *Health) ready() (status int, text string) {
 // greeting is what a gateway tells people once it forwards. The addresses are the
 // real ones, whatever the settings asked for; health is empty if it is not served.
 func (g *Settings) greeting(listening, health string) string {
-	lines := []console.Entry{
-		{"gateway", console.Heading(g.ends.greeting(listening))},
+	return console.Facts([]console.Entry{
+		{"gateway", console.Heading(urlOf(listening, g.ends.frontTLS))},
 		{"namespace", fmt.Sprintf("%s, from %s", g.namespace, strings.Join(g.managers, ", "))},
-		{"key", strings.ReplaceAll(g.key.String(), ",", ", else ")},
-	}
-	if health != "" {
-		lines = append(lines, console.Entry{"health", urlOf(health, g.ends.healthTLS) + "/readyz"})
-	}
-	return console.Facts(lines)
+		{"key", strings.ReplaceAll(g.transport.Key.String(), ",", ", else ")},
+		console.If(health != "", "health", urlOf(health, g.ends.healthTLS)+"/readyz"),
+	})
 }

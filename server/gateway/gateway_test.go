@@ -118,7 +118,7 @@ func TestGatewaySettings(t *testing.T) {
 	if err := g.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	if g.key.String() != "path:2,cookie:sid,header:X-User" || g.maxBytes != 2<<20 || g.replayBytes >= 0 {
+	if g.transport.Key.String() != "path:2,cookie:sid,header:X-User" || g.proxy.MaxBody != 2<<20 || g.transport.Replay >= 0 {
 		t.Errorf("%+v", g)
 	}
 	const want = "presence, from 127.0.0.1:7400\nkey        path:2, else cookie:sid, else header:X-User\nhealth     http://127.0.0.1:8081/readyz\n"

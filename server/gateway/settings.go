@@ -82,18 +82,12 @@ type Settings struct {
 	listen    string // where callers connect
 	health    string // where health is served; empty for nowhere
 
-	maxOutstanding int
-	attempts       int
-	stall          time.Duration
-	drain          time.Duration
-	trustForwarded bool
-	ends           gatewayEnds
+	transport leasehttp.TransportConfig
+	proxy     leasehttp.ProxyConfig
+	drain     time.Duration
+	ends      gatewayEnds
 
 	maxBody, replay string // as they were written
-
-	key         leasehttp.Source
-	maxBytes    int64
-	replayBytes int64
 }
 
 // Bounds on what a gateway may be configured to.
@@ -111,19 +105,18 @@ func (g *Settings) AddFlags(cmd *cobra.Command) {
 	f.StringSliceVar(&g.keys, "key", nil, "where the key of a request is: header:NAME, path:NUMBER, query:NAME or cookie:NAME;\nseveral are tried in order")
 	f.StringVar(&g.listen, "listen", "127.0.0.1:8080", "the `address` where callers connect")
 	f.StringVar(&g.health, "health-listen", "127.0.0.1:8081", "the `address` for health checks, /healthz and /readyz, and for /metrics; \"\" for none")
-	f.IntVar(&g.maxOutstanding, "max-outstanding", leasehttp.DefaultMaxOutstanding, "how many requests may be under way to one server; more are refused with 503")
+	f.IntVar(&g.transport.MaxOutstanding, "max-outstanding", leasehttp.DefaultMaxOutstanding, "how many requests may be under way to one server; more are refused with 503")
 	f.StringVar(&g.maxBody, "max-body", "0", "how long the body of a request may be, in `bytes`, KiB or MiB; 0 for no bound")
 	f.StringVar(&g.replay, "replay", "64KiB", "how much of a request's body is kept, in `bytes`, KiB or MiB, so that it can be sent to\nanother server if the first one refuses it")
-	f.IntVar(&g.attempts, "attempts", 40, "how often a request is sent at most, or its key looked up while nobody owns it; 40\ntake about 23 s")
-	f.DurationVar(&g.stall, "stall", 5*time.Minute, "how long a caller may keep its request waiting, while it sends its body or takes its\nanswer; 0 for no bound")
+	f.IntVar(&g.transport.Attempts, "attempts", 40, "how often a request is sent at most, or its key looked up while nobody owns it; 40\ntake about 23 s")
+	f.DurationVar(&g.proxy.Stall, "stall", 5*time.Minute, "how long a caller may keep its request waiting, while it sends its body or takes its\nanswer; 0 for no bound")
 	f.DurationVar(&g.drain, "drain", 25*time.Second, "how long requests may go on when the gateway is stopped")
-	f.BoolVar(&g.trustForwarded, "trust-forwarded", false, "believe callers where their requests are from: X-Forwarded-For is added to, not\nreplaced. All callers must be proxies that can be trusted")
+	f.BoolVar(&g.proxy.TrustForwarded, "trust-forwarded", false, "believe callers where their requests are from: X-Forwarded-For is added to, not\nreplaced. All callers must be proxies that can be trusted")
 	g.Security.AddFlags(f, g.Origin)
 	g.Security.AddToken(f)
 	g.ends.addFlags(f)
 	g.Finish(cmd)
-	// The name is that of a flag just added, the only thing that can go wrong.
-	_ = cmd.RegisterFlagCompletionFunc("key", cobra.FixedCompletions(
+	cli.CompleteWith(cmd, "key", cobra.FixedCompletions(
 		[]string{"header:", "path:", "query:", "cookie:"}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 }
 
@@ -170,39 +163,46 @@ func (g *Settings) validateKey() error {
 		return errors.New("say with --key where the key of a request is: header:NAME, path:NUMBER, query:NAME or cookie:NAME")
 	}
 	var err error
-	if g.key, err = leasehttp.ParseSource(strings.Join(g.keys, ",")); err != nil {
+	if g.transport.Key, err = leasehttp.ParseSource(strings.Join(g.keys, ",")); err != nil {
 		return fmt.Errorf("%s: %w", g.Origin("key"), err)
 	}
 	return nil
 }
 
 func (g *Settings) validateBounds() error {
+	for _, bound := range []struct {
+		flag        string
+		value, most int
+	}{
+		{"max-outstanding", g.transport.MaxOutstanding, maxGatewayOutstanding},
+		{"attempts", g.transport.Attempts, maxGatewayAttempts},
+	} {
+		if bound.value < 1 || bound.value > bound.most {
+			return fmt.Errorf("%s %d: want 1 to %d", g.Origin(bound.flag), bound.value, bound.most)
+		}
+	}
 	switch {
-	case g.maxOutstanding < 1 || g.maxOutstanding > maxGatewayOutstanding:
-		return fmt.Errorf("%s %d: want 1 to %d", g.Origin("max-outstanding"), g.maxOutstanding, maxGatewayOutstanding)
-	case g.attempts < 1 || g.attempts > maxGatewayAttempts:
-		return fmt.Errorf("%s %d: want 1 to %d", g.Origin("attempts"), g.attempts, maxGatewayAttempts)
-	case g.stall < 0:
-		return fmt.Errorf("%s %v: want a time, or 0 for no bound", g.Origin("stall"), g.stall)
+	case g.proxy.Stall < 0:
+		return fmt.Errorf("%s %v: want a time, or 0 for no bound", g.Origin("stall"), g.proxy.Stall)
 	case g.drain < 0:
 		return fmt.Errorf("%s %v: want a time, or 0 to stop at once", g.Origin("drain"), g.drain)
 	}
 	return nil
 }
 
-func (g *Settings) validateSizes() error {
-	var err error
-	if g.maxBytes, err = cli.ParseBytes(g.maxBody); err != nil {
+func (g *Settings) validateSizes() (err error) {
+	if g.proxy.MaxBody, err = cli.ParseBytes(g.maxBody); err != nil {
 		return fmt.Errorf("%s: %w", g.Origin("max-body"), err)
 	}
-	if g.replayBytes, err = cli.ParseBytes(g.replay); err != nil {
+	replay, err := cli.ParseBytes(g.replay)
+	switch {
+	case err != nil:
 		return fmt.Errorf("%s: %w", g.Origin("replay"), err)
-	}
-	if g.replayBytes > maxGatewayReplay {
+	case replay > maxGatewayReplay:
 		return fmt.Errorf("%s %s: want at most %dMiB, which may be kept for each request", g.Origin("replay"), g.replay, maxGatewayReplay>>20)
+	case replay == 0:
+		replay = -1 // to the library 0 is the default
 	}
-	if g.replayBytes == 0 {
-		g.replayBytes = -1 // to the library 0 is the default
-	}
+	g.transport.Replay = int(replay)
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/flease"
+	"github.com/leasehold-dev/leasehold/internal/runtime/address"
 	"github.com/leasehold-dev/leasehold/manager"
 	"github.com/leasehold-dev/leasehold/secret"
 	"github.com/leasehold-dev/leasehold/server/cli"
@@ -126,7 +127,7 @@ func parseMember(text, scheme string) (groupMember, error) {
 	case u.Scheme == "https" && scheme == "http":
 		return groupMember{}, fmt.Errorf("%q needs certificates: say with --tls-dir where they are", text)
 	}
-	if everywhere(u.Host) || u.Port() == "0" {
+	if address.Wildcard(u.Host) || u.Port() == "0" {
 		return groupMember{}, fmt.Errorf("%q: the others cannot connect to that: name the host and its port", text)
 	}
 	return groupMember{Name: name, PeerURL: u.Scheme + "://" + u.Host}, nil
@@ -214,7 +215,7 @@ func (m *ManagerSettings) validatePeerTimes() error {
 	if err != nil {
 		return cli.Fail(fmt.Errorf("%s: %w", m.Origin("peer-key-file"), err))
 	}
-	p.Keys = keys
+	p.Key, p.OtherKeys = keys[0], keys[1:]
 	return nil
 }
 
@@ -238,13 +239,9 @@ func (m *ManagerSettings) peers() *manager.Peers {
 	if m.Store != inMemory {
 		return nil
 	}
-	p := &manager.Peers{
-		Members: m.Peers.Members, Listen: m.peerListen(), Epsilon: m.Peers.Epsilon, Longest: m.Peers.Longest,
-	}
-	if keys := m.Peers.Keys; len(keys) > 0 {
-		p.Key, p.OtherKeys = keys[0], keys[1:]
-	}
-	return p
+	p := m.Peers.Peers
+	p.Listen = m.peerListen()
+	return &p
 }
 
 // maxKeys is how many keys there may be at a time: one that is used, and one that is no

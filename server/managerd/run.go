@@ -1,6 +1,7 @@
 package managerd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,22 +102,14 @@ func (cfg *ManagerSettings) Run(ctx context.Context, out console.Screen, log *sl
 // data, and what to try next. The addresses are the real ones, whatever the
 // settings asked for; health is empty if HTTP is not served.
 func (m *ManagerSettings) greeting(listening, health string) string {
-	lines := []console.Entry{{"manager", console.Heading(listening)}}
-	if m.Advertise != "" && m.Advertise != listening {
-		lines = append(lines, console.Entry{"reached at", m.Advertise})
-	}
-	if health != "" {
-		base := "http://" + health
-		if m.Security.Tls() {
-			base = "https://" + health
-		}
-		lines = append(lines, console.Entry{"dashboard", base + "/"}, console.Entry{"health", base + "/readyz"})
-	}
-	lines = append(lines, m.where())
-	at := listening
-	if m.Advertise != "" {
-		at = m.Advertise
-	}
+	at, base := cmp.Or(m.Advertise, listening), m.peerScheme()+"://"+health
+	facts := console.Facts([]console.Entry{
+		{"manager", console.Heading(listening)},
+		console.If(at != listening, "reached at", at),
+		console.If(health != "", "dashboard", base+"/"),
+		console.If(health != "", "health", base+"/readyz"),
+		{"tables", m.where()},
+	})
 	command := func(rest string) string {
 		switch {
 		case m.Security.Tls():
@@ -134,21 +127,21 @@ func (m *ManagerSettings) greeting(listening, health string) string {
 		command("status"),
 		command("events --follow"),
 	}
-	return console.Facts(lines) + strings.Join(next, "\n") + "\n"
+	return facts + strings.Join(next, "\n") + "\n"
 }
 
-func (m *ManagerSettings) where() console.Entry {
+func (m *ManagerSettings) where() string {
 	switch {
 	case m.Store == inMemory:
-		return console.Entry{"tables", fmt.Sprintf("in memory only, with %s", console.Counted(len(m.Peers.Members)-1, "other manager"))}
+		return "in memory only, with " + console.Counted(len(m.Peers.Members)-1, "other manager")
 	case m.Store == inEtcd:
-		return console.Entry{"tables", fmt.Sprintf("in etcd at %s, under %s", strings.Join(m.Etcd.Endpoints, ", "), m.Etcd.Prefix)}
+		return fmt.Sprintf("in etcd at %s, under %s", strings.Join(m.Etcd.Endpoints, ", "), m.Etcd.Prefix)
 	case len(m.Members) > 1:
-		return console.Entry{"tables", fmt.Sprintf("in %s, and with %s", m.DataDir, console.Counted(len(m.Members)-1, "other manager"))}
+		return fmt.Sprintf("in %s, and with %s", m.DataDir, console.Counted(len(m.Members)-1, "other manager"))
 	case m.Join != "":
-		return console.Entry{"tables", fmt.Sprintf("in %s, and with the group of %s", m.DataDir, m.Join)}
+		return fmt.Sprintf("in %s, and with the group of %s", m.DataDir, m.Join)
 	}
-	return console.Entry{"tables", "in " + m.DataDir}
+	return "in " + m.DataDir
 }
 
 // Usage says how much is left of what the process and its store have only so much of.

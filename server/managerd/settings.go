@@ -9,9 +9,9 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 	"github.com/leasehold-dev/leasehold/manager"
-	"github.com/leasehold-dev/leasehold/secret"
 	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/daemon"
+	"github.com/leasehold-dev/leasehold/server/store/etcd"
 )
 
 // ManagerSettings is what flags, the environment and a file say about how to
@@ -60,22 +60,16 @@ type groupMember struct {
 
 // peerSettings is what managers know of each other that keep nothing on disk.
 type peerSettings struct {
-	Members []manager.Peer
-	Keys    []secret.Text // the first is ours, the others are accepted
-	Epsilon time.Duration // by how much their wall clocks may differ; 0: as usual
-	Longest time.Duration // the longest lease
+	manager.Peers
 
 	members []string // as they were written
 	keyFile string
 }
 
-// etcdSettings is how to reach an etcd cluster.
+// etcdSettings is how to reach an etcd cluster. Without endpoints the store is embedded.
 type etcdSettings struct {
-	Endpoints     []string // none: the store is embedded
-	Prefix        string
+	etcd.Config
 	CA, Cert, Key string // files
-	User          string
-	Password      secret.Text
 	passwordFile  string
 }
 
@@ -107,7 +101,7 @@ func (m *ManagerSettings) AddFlags(cmd *cobra.Command) {
 	f.StringVar(&m.Etcd.CA, "etcd-ca", "", "a `file` with the certificates to trust (default the system's, if an endpoint is https)")
 	f.StringVar(&m.Etcd.Cert, "etcd-cert", "", "a `file` with our certificate")
 	f.StringVar(&m.Etcd.Key, "etcd-key", "", "a `file` with its key")
-	f.StringVar(&m.Etcd.User, "etcd-user", "", "the `name` to log in with")
+	f.StringVar(&m.Etcd.Username, "etcd-user", "", "the `name` to log in with")
 	cli.AddSecret(f, &m.Etcd.Password, PasswordFlag)
 	f.StringVar(&m.Etcd.passwordFile, "etcd-password-file", "", "a `file` with the password, which others cannot read; or set LEASEHOLD_ETCD_PASSWORD")
 
@@ -121,6 +115,5 @@ func (m *ManagerSettings) AddFlags(cmd *cobra.Command) {
 	f.IntVar(&m.MaxConnections, "max-connections", 1<<14, "how many connections there may be at a time; a quarter of them from one address or identity")
 	f.IntVar(&m.MaxHandshakes, "max-handshakes", 50, "with TLS: how many connections a second one address may begin. Raise it if very many\nowners and lookups come from one, as behind NAT")
 	m.Finish(cmd)
-	// The name is that of a flag just added, the only thing that can go wrong.
-	_ = cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions(storeNames, cobra.ShellCompDirectiveNoFileComp))
+	cli.CompleteWith(cmd, "store", cli.OneOf(storeNames...))
 }

@@ -49,14 +49,13 @@ func (k *KeptStore) close() error {
 }
 
 func openCluster(ctx context.Context, cfg *ManagerSettings, log *slog.Logger) (*KeptStore, error) {
-	secured, err := cfg.Etcd.tls()
-	if err != nil {
+	cluster := cfg.Etcd.Config
+	cluster.Logger = log
+	var err error
+	if cluster.TLS, err = cfg.Etcd.tls(); err != nil {
 		return nil, err
 	}
-	s, err := etcd.Open(ctx, etcd.Config{
-		Endpoints: cfg.Etcd.Endpoints, Prefix: cfg.Etcd.Prefix, TLS: secured,
-		Username: cfg.Etcd.User, Password: cfg.Etcd.Password, Logger: log,
-	})
+	s, err := etcd.Open(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/runtime/address"
 	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/store/etcd"
 )
@@ -103,7 +104,7 @@ func (m *ManagerSettings) validateAddresses() error {
 	switch {
 	case m.HTTP == m.Listen && port != "0":
 		return fmt.Errorf("%s %s: that is where it listens already; give it a port of its own", m.Origin("http"), m.HTTP)
-	case m.Advertise == "" && everywhere(m.Listen):
+	case m.Advertise == "" && address.Wildcard(m.Listen):
 		return fmt.Errorf("%s %s means every address of this computer, and others cannot connect to that: say with --advertise how they reach it, such as --advertise %s",
 			m.Origin("listen"), m.Listen, net.JoinHostPort(hostname(), port))
 	case m.Advertise == "" && port != "0":
@@ -119,18 +120,13 @@ func (m *ManagerSettings) validateAdvertise() error {
 	switch {
 	case err != nil:
 		return err
-	case everywhere(m.Advertise):
+	case address.Wildcard(m.Advertise):
 		return fmt.Errorf("%s %s: others cannot connect to every address of this computer; name one, such as %s",
 			m.Origin("advertise"), m.Advertise, net.JoinHostPort(hostname(), port))
 	case port == "0":
 		return fmt.Errorf("%s %s: others need to know the port", m.Origin("advertise"), m.Advertise)
 	}
 	return nil
-}
-
-func everywhere(addr string) bool {
-	host, _, err := net.SplitHostPort(addr)
-	return err == nil && (host == "" || net.ParseIP(host).IsUnspecified())
 }
 
 func hostname() string {
@@ -190,7 +186,7 @@ func (m *ManagerSettings) validateEtcd() error {
 		}
 		e.Password = password
 	}
-	if (e.User == "") != (e.Password.Len() == 0) {
+	if (e.Username == "") != (e.Password.Len() == 0) {
 		return errors.New("--etcd-user and its password go together: one is missing")
 	}
 	return nil

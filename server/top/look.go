@@ -137,7 +137,7 @@ func (l *topLook) within(ctx context.Context, from *admin.Client, s *Snapshot) e
 	if err != nil {
 		return err
 	}
-	config := configOf(l.configs, s.Namespace)
+	config, _ := admin.FindNamespace(l.configs, s.Namespace)
 	s.Policy = config.Policy
 	held := 0.0
 	for _, o := range owners.Owners {
@@ -174,15 +174,6 @@ func (s *Snapshot) status() *admin.NamespaceStatus {
 		return &n
 	}
 	return nil
-}
-
-func configOf(all []admin.Namespace, name string) admin.Namespace {
-	for _, c := range all {
-		if c.Name == name {
-			return c
-		}
-	}
-	return admin.Namespace{}
 }
 
 // topHistory is how many changes of a key are shown.

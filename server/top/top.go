@@ -214,9 +214,6 @@ func (s *Source) watch(ctx context.Context) {
 				s.look.log.take(event)
 			}
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(watchAgain):
-		}
+		cli.Pause(ctx, watchAgain)
 	}
 }

@@ -48,15 +48,10 @@ const agentExample = `  leasehold agent
 // agentSettings is what flags, the environment and a file say about an agent.
 type agentSettings struct {
 	daemon.Settings
+	agent.Config
 
-	Listen   string
-	Managers []string
-	Promise  time.Duration
-	Access   string
-	Hosts    []string
-
-	MaxOwners, MaxNamespaces, MaxStreams, MaxConns int
-
+	listen     string
+	access     string // a file
 	mode       string // of a socket, as it was written
 	socketMode os.FileMode
 }
@@ -78,11 +73,11 @@ func New() *cobra.Command {
 // addFlags is in the order in which the help lists them.
 func (a *agentSettings) addFlags(cmd *cobra.Command) {
 	f := a.Begin(cmd)
-	f.StringVar(&a.Listen, "listen", "127.0.0.1:7404", "the `address` to listen on: host:port of this computer, or unix:/path")
+	f.StringVar(&a.listen, "listen", "127.0.0.1:7404", "the `address` to listen on: host:port of this computer, or unix:/path")
 	f.StringSliceVar(&a.Managers, "managers", []string{cli.DefaultManager}, "`addresses` of managers, with commas between")
-	f.DurationVar(&a.Promise, "promise", time.Second, "for how long an answer may stay true: keys that go to another owner wait for as long")
+	f.DurationVar(&a.MaxPromise, "promise", time.Second, "for how long an answer may stay true: keys that go to another owner wait for as long")
 	f.StringVar(&a.mode, "socket-mode", "600", "the permissions of a unix: socket, in octal")
-	f.StringVar(&a.Access, "access", "", "a `file` that says which programs may be which owners, and look up what, as that of\nmanagers does; the agent then speaks TLS, and programs show a certificate\n(default whoever reaches the agent may)")
+	f.StringVar(&a.access, "access", "", "a `file` that says which programs may be which owners, and look up what, as that of\nmanagers does; the agent then speaks TLS, and programs show a certificate\n(default whoever reaches the agent may)")
 	f.StringSliceVar(&a.Hosts, "host", nil, "a `name` by which programs call the agent, besides localhost and addresses")
 	f.IntVar(&a.MaxOwners, "max-owners", 64, "how many programs may have joined at a time")
 	f.IntVar(&a.MaxNamespaces, "max-namespaces", 64, "how many namespaces may be looked up at a time")
@@ -105,10 +100,10 @@ func (a *agentSettings) validateAddresses() error {
 	if err := a.Security.Expose("managers", a.Security.Tls(), a.Managers...); err != nil {
 		return err
 	}
-	if strings.HasPrefix(a.Listen, "unix:") || cli.CheckAddr(a.Listen) != nil {
+	if strings.HasPrefix(a.listen, "unix:") || cli.CheckAddr(a.listen) != nil {
 		return nil // the agent says what is wrong
 	}
-	return a.Security.Expose("listen", a.Access != "", a.Listen)
+	return a.Security.Expose("listen", a.access != "", a.listen)
 }
 
 func (a *agentSettings) validateBounds() error {
@@ -117,8 +112,8 @@ func (a *agentSettings) validateBounds() error {
 			return fmt.Errorf("%s %d: want 1 or more", a.Origin(flag), n)
 		}
 	}
-	if a.Promise <= 0 {
-		return fmt.Errorf("%s %v: want a time above 0", a.Origin("promise"), a.Promise)
+	if a.MaxPromise <= 0 {
+		return fmt.Errorf("%s %v: want a time above 0", a.Origin("promise"), a.MaxPromise)
 	}
 	mode, err := strconv.ParseUint(a.mode, 8, 32)
 	if err != nil || mode > 0o777 {
@@ -130,11 +125,11 @@ func (a *agentSettings) validateBounds() error {
 
 func (a *agentSettings) validateAccess() error {
 	switch {
-	case a.Access == "":
+	case a.access == "":
 		return nil
 	case !a.Security.Tls():
 		return fmt.Errorf("%s says who may do what, and in plain text nobody can show who they are: say with --tls-dir where the agent's certificate is", a.Origin("access"))
-	case strings.HasPrefix(a.Listen, "unix:"):
+	case strings.HasPrefix(a.listen, "unix:"):
 		return fmt.Errorf("%s is for programs that come by the network: of a socket the permissions say who may, see --socket-mode", a.Origin("access"))
 	}
 	return nil
@@ -143,10 +138,10 @@ func (a *agentSettings) validateAccess() error {
 // protect adds to the config of an agent who may use it, and over what it serves. Close
 // the policy, which is nil if everybody may.
 func (a *agentSettings) protect(cfg *agent.Config, keeper *secure.Keeper, log *slog.Logger) (*access.Policy, error) {
-	if a.Access == "" {
+	if a.access == "" {
 		return nil, nil
 	}
-	policy, err := access.Open(access.Config{File: a.Access, Revoked: keeper.Revoked, Logger: log, Audit: log.With("audit", true)})
+	policy, err := access.Open(access.Config{File: a.access, Revoked: keeper.Revoked, Logger: log, Audit: log.With("audit", true)})
 	if err != nil {
 		return nil, cli.Fail(err)
 	}
@@ -161,7 +156,7 @@ func (a *agentSettings) protect(cfg *agent.Config, keeper *secure.Keeper, log *s
 
 // open reads the certificates, if there are any. To be called takes one.
 func (a *agentSettings) open(log *slog.Logger) (*secure.Keeper, error) {
-	if a.Access != "" {
+	if a.access != "" {
 		return a.Security.OpenServer(log)
 	}
 	return a.Security.Open(log)
@@ -181,11 +176,9 @@ func (a *agentSettings) run(ctx context.Context, out console.Screen, log *slog.L
 		return cli.Fail(err)
 	}
 	defer stopShared()
-	cfg := agent.Config{
-		Managers: a.Managers, Credentials: a.Security.Dialling(keeper), MaxPromise: a.Promise, Hosts: a.Hosts,
-		MaxOwners: a.MaxOwners, MaxNamespaces: a.MaxNamespaces, MaxStreams: a.MaxStreams, MaxConns: a.MaxConns,
-		Build: daemon.BuildVersion(), Logger: log, Metrics: registry, Scrape: daemon.Scrapes(registry, log),
-	}
+	cfg := a.Config
+	cfg.Credentials, cfg.Build, cfg.Logger = a.Security.Dialling(keeper), daemon.BuildVersion(), log
+	cfg.Metrics, cfg.Scrape = registry, daemon.Scrapes(registry, log)
 	policy, err := a.protect(&cfg, keeper, log)
 	if err != nil {
 		return err
@@ -197,7 +190,7 @@ func (a *agentSettings) run(ctx context.Context, out console.Screen, log *slog.L
 	if err != nil {
 		return err
 	}
-	listener, err := agent.Listen(a.Listen, a.Security.Insecure || policy != nil, a.socketMode)
+	listener, err := agent.Listen(a.listen, a.Security.Insecure || policy != nil, a.socketMode)
 	if err != nil {
 		served.Close(ctx)
 		if leasehold.KindOf(err) == leasehold.ErrInvalid {
@@ -218,7 +211,7 @@ func (a *agentSettings) run(ctx context.Context, out console.Screen, log *slog.L
 
 func (a *agentSettings) greeting(network, at string) string {
 	curl := "curl -s 'http://" + at
-	if a.Access != "" {
+	if a.access != "" {
 		curl = "curl -s --cacert ca.crt --cert tls.crt --key tls.key 'https://" + at
 	}
 	if network == "unix" {
@@ -227,7 +220,7 @@ func (a *agentSettings) greeting(network, at string) string {
 	return console.Facts([]console.Entry{
 		{"agent", console.Heading(at)},
 		{"managers", strings.Join(a.Managers, ", ")},
-		{"answers", fmt.Sprintf("stay true for up to %v, less the clocks' drift", a.Promise)},
+		{"answers", fmt.Sprintf("stay true for up to %v, less the clocks' drift", a.MaxPromise)},
 	}) + "\nTo try next, in another terminal:\n\n" +
 		"  " + curl + "/v1/status'\n" +
 		"  " + curl + "/v1/namespaces/presence/find?name=alice'\n"

@@ -71,7 +71,7 @@ func New() *cobra.Command {
 	cmd.Flags().Uint32Var(&o.most, "most", usualEvents, "at most so many, the newest; up to 100,000")
 	cmd.MarkFlagsMutuallyExclusive("follow", "since")
 	cmd.MarkFlagsMutuallyExclusive("follow", "most")
-	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(admin.EventKinds(), cobra.ShellCompDirectiveNoFileComp))
+	cli.CompleteWith(cmd, "kind", cli.OneOf(admin.EventKinds()...))
 	cmd.RunE = o.Run(func(ctx context.Context, _ []string) error {
 		q, err := o.query(cmd.Flags().Changed("key"))
 		switch {

@@ -1,6 +1,7 @@
 package fleasecmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -145,14 +146,12 @@ func readiness(s flease.Status) string {
 
 func (o *fleaseRun) greeting(node *flease.Node, control string) string {
 	wait := max(time.Duration(float64(o.config.Lease)*o.config.Drift), o.config.Lease+2*o.config.Epsilon)
-	lines := []console.Entry{{"member", console.Heading(fmt.Sprintf("%d of %d", o.id, len(o.config.Members)))}, {"listens", node.Addr()}}
-	if control != "" {
-		lines = append(lines, console.Entry{"control", control})
-	} else {
-		lines = append(lines, console.Entry{"control", "nowhere: no command can ask it; add --control 127.0.0.1:PORT"})
-	}
-	lines = append(lines, console.Entry{"takes part", "in " + console.Brief(wait)})
-	text := console.Facts(lines)
+	text := console.Facts([]console.Entry{
+		{"member", console.Heading(fmt.Sprintf("%d of %d", o.id, len(o.config.Members)))},
+		{"listens", node.Addr()},
+		{"control", cmp.Or(control, "nowhere: no command can ask it; add --control 127.0.0.1:PORT")},
+		{"takes part", "in " + console.Brief(wait)},
+	})
 	if control != "" {
 		text += "\nTo try next, in another terminal:\n\n  leasehold flease acquire nightly --member " + control + "\n"
 	}

@@ -61,17 +61,19 @@ func fleaseStatusText(s *fleasecontrol.Status, now time.Time) string {
 	default:
 		state = console.Bad("waits until what it may have promised before is over")
 	}
-	lines := []console.Entry{
+	var resource console.Entry
+	if s.Resource != nil {
+		resource = console.Entry{s.Resource.Resource, fleaseResourceText(s.Resource, now)}
+	}
+	text := console.Facts([]console.Entry{
 		{"member", fmt.Sprintf("%d at %s, %s", s.Self, console.Shown(s.Addr), state)},
 		{"leases", fmt.Sprintf("%d held, %d waited for; %d acquired since the start, %d lost", s.Held, s.Waiting, s.Counts.Acquired, s.Counts.Lost)},
 		{"resources", fmt.Sprintf("%d known", s.Resources)},
 		{"clock", fleaseClockText(&s.Clock, now)},
 		{"packets", fleaseTrafficText(&s.Traffic)},
-	}
-	if s.Resource != nil {
-		lines = append(lines, console.Entry{s.Resource.Resource, fleaseResourceText(s.Resource, now)})
-	}
-	return console.Facts(lines) + "\n" + fleaseMembersText(s.Members, now) + fleaseStrangersText(s.Strangers, now) + fleaseLeasesText(s, now)
+		resource,
+	})
+	return text + "\n" + fleaseMembersText(s.Members, now) + fleaseStrangersText(s.Strangers, now) + fleaseLeasesText(s, now)
 }
 
 func fleaseResourceText(r *flease.ResourceStatus, now time.Time) string {
@@ -131,14 +133,13 @@ func fleaseStrangersText(strangers []flease.StrangerStatus, now time.Time) strin
 	if len(strangers) == 0 {
 		return ""
 	}
-	var rows [][]string
-	for _, m := range strangers {
+	rows := console.Rows(strangers, func(m flease.StrangerStatus) []string {
 		state := "takes part"
 		if m.Waits {
 			state = "waits"
 		}
-		rows = append(rows, []string{fmt.Sprint(m.ID), console.Brief(now.Sub(m.Heard)) + " ago", state})
-	}
+		return []string{fmt.Sprint(m.ID), console.Brief(now.Sub(m.Heard)) + " ago", state}
+	})
 	return "\n" + console.Bad("These were started with other members, times or label:") + "\n" +
 		console.Table([]console.Column{console.Number("STRANGER"), console.Left("HEARD"), console.Left("STATE")}, rows)
 }
@@ -147,11 +148,10 @@ func fleaseLeasesText(s *fleasecontrol.Status, now time.Time) string {
 	if len(s.Leases) == 0 {
 		return ""
 	}
-	var rows [][]string
-	for _, l := range s.Leases {
-		rows = append(rows, []string{console.Shown(l.Resource), cli.Decimal(l.Fence), "in " + console.Brief(l.Until.Sub(now))})
-	}
-	text := "\n" + console.Table([]console.Column{console.Left("LEASE"), console.Number("FENCE"), console.Left("ENDS")}, rows)
+	text := "\n" + console.Table([]console.Column{console.Left("LEASE"), console.Number("FENCE"), console.Left("ENDS")},
+		console.Rows(s.Leases, func(l fleasecontrol.LeaseStatus) []string {
+			return []string{console.Shown(l.Resource), cli.Decimal(l.Fence), "in " + console.Brief(l.Until.Sub(now))}
+		}))
 	if more := s.Held - len(s.Leases); more > 0 {
 		text += fmt.Sprintf("... and %d more\n", more)
 	}

@@ -19,10 +19,8 @@ const findHelp = `Says who holds a key, where that server is, and under which ge
 
 // New returns the command.
 func New() *cobra.Command {
-	return cli.Group("key", "Say who holds a key, and who held it", groupHelp, newFindCommand(), newHistoryCommand())
+	return cli.Group("key", "Say who holds a key, and who held it", "A key is a number of 64 bits, mostly the hash of a name.", newFindCommand(), newHistoryCommand())
 }
-
-const groupHelp = `A key is a number of 64 bits, mostly the hash of a name.`
 
 func newFindCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -57,17 +55,15 @@ func find(ctx context.Context, c *cli.Client, key *cli.KeyArgument) error {
 }
 
 func foundText(f admin.Found, key *cli.KeyArgument) string {
-	lines := []console.Entry{
+	return console.Facts([]console.Entry{
 		{"key", key.Text()},
 		{"owner", cli.OrNobody(f.Owner)},
-	}
-	if f.Owner != "" {
-		lines = append(lines, console.Entry{"address", console.OrDash(f.Addr)}, console.Entry{"generation", cli.Decimal(uint64(f.Generation))})
-	}
-	return console.Facts(append(lines,
-		console.Entry{"range", fmt.Sprintf("%v, %s of the keys", f.Keys(), console.Percent(f.Share))},
-		console.Entry{"state lost", cli.LostText(f.Range)},
-		console.Entry{"as of", "LSN " + console.Grouped(uint64(f.LSN))}))
+		console.If(f.Owner != "", "address", console.OrDash(f.Addr)),
+		console.If(f.Owner != "", "generation", cli.Decimal(uint64(f.Generation))),
+		{"range", fmt.Sprintf("%v, %s of the keys", f.Keys(), console.Percent(f.Share))},
+		{"state lost", cli.LostText(f.Range)},
+		{"as of", "LSN " + console.Grouped(uint64(f.LSN))},
+	})
 }
 
 const historyHelp = `Says who held a key, since when, and why that ended, newest first, as far back as

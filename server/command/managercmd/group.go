@@ -35,8 +35,7 @@ func membersText(members []admin.Member) string {
 	if len(members) == 0 {
 		return "The tables are kept in a store of their own: there is no group of managers to list.\n"
 	}
-	var rows [][]string
-	for _, m := range members {
+	rows := console.Rows(members, func(m admin.Member) []string {
 		health, role := console.Good("yes"), "voter"
 		if !m.Healthy {
 			health = console.Bad("no")
@@ -44,8 +43,8 @@ func membersText(members []admin.Member) string {
 		if m.Learner {
 			role = "learner"
 		}
-		rows = append(rows, []string{console.OrDash(m.Name), m.ID.String(), role, health, console.OrDash(strings.Join(m.PeerURLs, " "))})
-	}
+		return []string{console.OrDash(m.Name), m.ID.String(), role, health, console.OrDash(strings.Join(m.PeerURLs, " "))}
+	})
 	return console.Table([]console.Column{console.Left("NAME"), console.Left("ID"), console.Left("ROLE"), console.Left("ANSWERS"), console.Left("PEER URL")}, rows)
 }
 
@@ -78,14 +77,12 @@ granted in it. Keep it in a file, somewhere else; "leasehold manager restore" re
 Leases are not part of it. They last for seconds, and a table of yesterday's
 would only be wrong.`
 
-const backupExample = `  leasehold manager backup > leasehold.backup.json`
-
 func newBackupCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "backup",
 		Short:   "Print what managers that have lost everything begin again with",
 		Long:    backupHelp,
-		Example: backupExample,
+		Example: "  leasehold manager backup > leasehold.backup.json",
 		Args:    cli.NoArguments,
 	}
 	c := cli.NewClient(cmd)
@@ -114,15 +111,13 @@ term, and do not listen to the new leader until it has a term above that.
 
 Restoring again is harmless: what is there already stays as it is.`
 
-const restoreExample = `  leasehold manager restore leasehold.backup.json`
-
 func newRestoreCommand() *cobra.Command {
 	var stopped bool
 	cmd := &cobra.Command{
 		Use:     "restore FILE",
 		Short:   "Create the namespaces of a backup in a new group of managers",
 		Long:    restoreHelp,
-		Example: restoreExample,
+		Example: "  leasehold manager restore leasehold.backup.json",
 		Args:    cli.OneArgument("the file that a backup is in, or - for standard input"),
 	}
 	cmd.Flags().BoolVar(&stopped, "owners-stopped", false, "do not wait for leases to run out: no owner runs")
@@ -182,12 +177,8 @@ func waitOut(ctx context.Context, c *cli.Client, longest time.Duration) error {
 	if err := cli.Write(c.Errs, fmt.Sprintf("waiting for %v, until no lease of the lost managers is valid\n", longest)); err != nil {
 		return err
 	}
-	timer := time.NewTimer(longest)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
+	if !cli.Pause(ctx, longest) {
 		return cli.StatusInterrupted
-	case <-timer.C:
-		return nil
 	}
+	return nil
 }

@@ -54,9 +54,8 @@ func addNamespaceFlags(cmd *cobra.Command) *namespaceOptions {
 	f.Uint32Var(&o.moves, "moves", 0, "how many ranges an owner sends, and takes in, at a time, up to 64 (default 4)")
 	f.DurationVar(&o.moveTimeout, "move-timeout", 0, "how long a move may make no progress (default 1m)")
 	cmd.Flags().AddFlagSet(f)
-	// The names are those of flags just added, the only thing that can go wrong.
-	_ = cmd.RegisterFlagCompletionFunc("preset", cobra.FixedCompletions([]string{"paper", "default"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(partition.Names(), cobra.ShellCompDirectiveNoFileComp))
+	cli.CompleteWith(cmd, "preset", cli.OneOf("paper", "default"))
+	cli.CompleteWith(cmd, "policy", cli.OneOf(partition.Names()...))
 	return o
 }
 

@@ -49,16 +49,14 @@ func namespacesText(all []admin.Namespace, secured bool) string {
 	if len(all) == 0 {
 		return cli.NoNamespace(secured) + "\n"
 	}
-	var rows [][]string
-	for _, n := range all {
-		rows = append(rows, []string{
-			console.Shown(n.Name), cli.Seconds(n.Lease), cli.Seconds(n.Renew), fmt.Sprintf("%.3g", n.Drift),
-			policyText(n), console.Grouped(uint64(n.MaxOwners)),
-		})
-	}
 	return console.Table([]console.Column{
 		console.Left("NAMESPACE"), console.Number("LEASE"), console.Number("RENEW"), console.Number("DRIFT"), console.Left("POLICY"), console.Number("MAX OWNERS"),
-	}, rows)
+	}, console.Rows(all, func(n admin.Namespace) []string {
+		return []string{
+			console.Shown(n.Name), cli.Seconds(n.Lease), cli.Seconds(n.Renew), fmt.Sprintf("%.3g", n.Drift),
+			policyText(n), console.Grouped(uint64(n.MaxOwners)),
+		}
+	}))
 }
 
 func policyText(d admin.Namespace) string {
@@ -113,39 +111,30 @@ func looksAtLoad(d admin.Namespace) bool {
 
 func (n NamespaceShown) text() string {
 	lines := []console.Entry{{"namespace", console.Heading(console.Shown(n.Name))}}
-	if s := n.Status; s != nil {
+	var s admin.NamespaceStatus
+	if n.Status != nil {
+		s = *n.Status
 		lines = append(lines,
-			console.Entry{"ready", cli.ReadyText(*s)},
+			console.Entry{"ready", cli.ReadyText(s)},
 			console.Entry{"owners", console.Grouped(uint64(s.Owners))},
-			console.Entry{"ranges", cli.VacancyText(*s)},
+			console.Entry{"ranges", cli.VacancyText(s)},
 			console.Entry{"lookups", fmt.Sprintf("%s at the manager asked", console.Grouped(uint64(s.Lookups)))},
 			console.Entry{"lsn", console.Grouped(uint64(s.LSN))},
 			console.Entry{"generation", cli.Decimal(uint64(s.NewestGeneration)) + " is the newest"})
 	}
-	lines = append(lines,
+	text := console.Facts(append(lines,
 		console.Entry{"lease", fmt.Sprintf("%s, renewed every %s", cli.Seconds(n.Lease), cli.Seconds(n.Renew))},
 		console.Entry{"drift", fmt.Sprintf("clocks may differ in rate by a factor of %.4g", n.Drift)},
-		console.Entry{"policy", policyText(n.Namespace)})
-	if looksAtLoad(n.Namespace) && n.Churn > 0 {
-		lines = append(lines, console.Entry{"balance", fmt.Sprintf("at most %s of the keys move in a minute, looked at every %s", console.Percent(n.Churn), cli.Seconds(n.Rebalance))})
-	}
-	if n.Status != nil && n.Status.Lull != "" {
-		lines = append(lines, console.Entry{"not now", n.Status.Lull})
-	}
-	if n.Moves > 0 {
-		lines = append(lines, console.Entry{"moves", fmt.Sprintf("%d of an owner at a time, given up after %s without progress", n.Moves, cli.Seconds(n.MoveTimeout))})
-	}
-	lines = append(lines,
-		console.Entry{"max owners", console.Grouped(uint64(n.MaxOwners))})
-	text := console.Facts(lines)
+		console.Entry{"policy", policyText(n.Namespace)},
+		console.If(looksAtLoad(n.Namespace) && n.Churn > 0, "balance", fmt.Sprintf("at most %s of the keys move in a minute, looked at every %s", console.Percent(n.Churn), cli.Seconds(n.Rebalance))),
+		console.If(s.Lull != "", "not now", s.Lull),
+		console.If(n.Moves > 0, "moves", fmt.Sprintf("%d of an owner at a time, given up after %s without progress", n.Moves, cli.Seconds(n.MoveTimeout))),
+		console.Entry{"max owners", console.Grouped(uint64(n.MaxOwners))}))
 	if len(n.Static) == 0 {
 		return text
 	}
-	var rows [][]string
-	for _, s := range n.Static {
-		rows = append(rows, []string{s.Start.String(), cli.OrNobody(s.Owner)})
-	}
-	return text + "\n" + console.Table([]console.Column{console.Left("FROM KEY"), console.Left("OWNER")}, rows)
+	return text + "\n" + console.Table([]console.Column{console.Left("FROM KEY"), console.Left("OWNER")},
+		console.Rows(n.Static, func(s admin.Slot) []string { return []string{s.Start.String(), cli.OrNobody(s.Owner)} }))
 }
 
 const createHelp = `Creates a namespace. What no flag says gets its default: leases of 10 s, renewed

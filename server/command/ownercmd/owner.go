@@ -39,10 +39,8 @@ go to others.`
 
 // New returns the command.
 func New() *cobra.Command {
-	return cli.Group("owner", "List, show and drain the servers of a namespace", groupHelp, newListCommand(), newShowCommand(), newDrainCommand())
+	return cli.Group("owner", "List, show and drain the servers of a namespace", "Owners are the servers that hold the keys of a namespace, under leases.", newListCommand(), newShowCommand(), newDrainCommand())
 }
-
-const groupHelp = `Owners are the servers that hold the keys of a namespace, under leases.`
 
 func newListCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -61,13 +59,12 @@ func ownersTable(d admin.Owners) string {
 	if len(d.Owners) == 0 {
 		return "Nobody has joined " + console.Shown(d.Namespace) + " yet: all its keys are vacant.\n"
 	}
-	var rows [][]string
-	for _, o := range d.Owners {
-		rows = append(rows, []string{
+	rows := console.Rows(d.Owners, func(o admin.Owner) []string {
+		return []string{
 			console.Shown(o.Owner), console.OrDash(o.Addr), cli.OwnerState(o), fmt.Sprintf("%g", o.Weight), console.Grouped(uint64(o.Leases)), console.Percent(o.Share), cli.Load(o.Load),
 			cli.OwnerMoves(o), console.Brief(time.Duration(o.Patience)), cli.ShortSession(o.Session),
-		})
-	}
+		}
+	})
 	return console.Table([]console.Column{
 		console.Left("OWNER"), console.Left("ADDRESS"), console.Left("STATE"), console.Number("WEIGHT"), console.Number("LEASES"), console.Number("SHARE"), console.Number("LOAD"),
 		console.Left("MOVES"), console.Number("PATIENCE"), console.Left("SESSION"),

@@ -68,11 +68,10 @@ func issuedJSON(i *pki.Issued) issuedDocument {
 }
 
 func issuedText(all []issuedDocument) string {
-	var rows [][]string
-	for _, i := range all {
-		rows = append(rows, []string{i.Identity, i.Dir, i.NotAfter.Format(time.DateOnly), console.OrDash(strings.Join(i.Hosts, " "))})
-	}
-	return console.Table([]console.Column{console.Left("WHO"), console.Left("FILES IN"), console.Left("UNTIL"), console.Left("SERVES AT")}, rows)
+	return console.Table([]console.Column{console.Left("WHO"), console.Left("FILES IN"), console.Left("UNTIL"), console.Left("SERVES AT")},
+		console.Rows(all, func(i issuedDocument) []string {
+			return []string{i.Identity, i.Dir, i.NotAfter.Format(time.DateOnly), console.OrDash(strings.Join(i.Hosts, " "))}
+		}))
 }
 
 const pkiInitHelp = `Makes a directory with a CA, a certificate with its key for each manager, owner,

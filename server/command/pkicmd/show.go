@@ -106,19 +106,19 @@ func (d certificatesDocument) text() string {
 }
 
 func (c certificateDocument) text() string {
-	var entries []console.Entry
-	switch {
-	case c.CA:
-		entries = append(entries, console.Entry{"CA", console.Shown(c.Subject)})
-	case len(c.Identities) == 0:
-		entries = append(entries, console.Entry{"who", "nobody: it has no identity (subject " + console.Shown(c.Subject) + ")"})
-	default:
-		entries = append(entries, console.Entry{"who", console.Shown(strings.Join(c.Identities, " "))})
+	who := console.Shown(strings.Join(c.Identities, " "))
+	if len(c.Identities) == 0 {
+		who = "nobody: it has no identity (subject " + console.Shown(c.Subject) + ")"
 	}
-	if !c.CA {
-		entries = append(entries, console.Entry{"serves at", console.OrDash(strings.Join(c.Hosts, " "))}, console.Entry{"good for", c.goodFor()})
-	}
-	return console.Facts(append(entries, console.Entry{"until", c.until()}, console.Entry{"issued by", console.Shown(c.Issuer)}, console.Entry{"serial", c.Serial}))
+	return console.Facts([]console.Entry{
+		console.If(c.CA, "CA", console.Shown(c.Subject)),
+		console.If(!c.CA, "who", who),
+		console.If(!c.CA, "serves at", console.OrDash(strings.Join(c.Hosts, " "))),
+		console.If(!c.CA, "good for", c.goodFor()),
+		{"until", c.until()},
+		{"issued by", console.Shown(c.Issuer)},
+		{"serial", c.Serial},
+	})
 }
 
 func (c certificateDocument) goodFor() string {

@@ -23,11 +23,9 @@ took over.`
 
 // New returns the command.
 func New() *cobra.Command {
-	return cli.Group("range", "List, move and balance the ranges of a namespace", groupHelp,
+	return cli.Group("range", "List, move and balance the ranges of a namespace", "The keys of a namespace are divided into ranges. Each has at most one owner at a time.",
 		newListCommand(), newMoveCommand(), newMovesCommand(), newRebalanceCommand())
 }
-
-const groupHelp = `The keys of a namespace are divided into ranges. Each has at most one owner at a time.`
 
 func newListCommand() *cobra.Command {
 	var owner string
@@ -41,8 +39,7 @@ func newListCommand() *cobra.Command {
 	}
 	c := cli.NewClient(cmd).InNamespace(cmd, cli.UsualNamespace)
 	cmd.Flags().StringVar(&owner, "owner", "", "only the ranges of the owner of this `name`")
-	// The name is that of a flag just added, the only thing that can go wrong.
-	_ = cmd.RegisterFlagCompletionFunc("owner", c.CompleteOwners)
+	cli.CompleteWith(cmd, "owner", c.CompleteOwners)
 	cmd.RunE = c.Run(func(ctx context.Context, _ []string) error {
 		return cli.Answer(ctx, c, func(ctx context.Context, namespace string) (admin.Ranges, error) {
 			return c.Admin.Ranges(ctx, namespace, owner)

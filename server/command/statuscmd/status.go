@@ -62,13 +62,12 @@ func statusText(d admin.Status, secured bool) string {
 	if len(d.Namespaces) == 0 {
 		return text + cli.NoNamespace(secured) + "\n"
 	}
-	var rows [][]string
-	for _, n := range d.Namespaces {
-		rows = append(rows, []string{
+	rows := console.Rows(d.Namespaces, func(n admin.NamespaceStatus) []string {
+		return []string{
 			console.Shown(n.Name), console.Grouped(uint64(n.Owners)), console.Grouped(uint64(n.Ranges)), console.Grouped(uint64(n.Vacant)),
 			console.Grouped(uint64(n.Moves)), console.Grouped(uint64(n.Lookups)), console.Grouped(uint64(n.LSN)), cli.Decimal(uint64(n.NewestGeneration)), cli.ReadyText(n),
-		})
-	}
+		}
+	})
 	return text + console.Table([]console.Column{
 		console.Left("NAMESPACE"), console.Number("OWNERS"), console.Number("RANGES"), console.Number("VACANT"), console.Number("MOVES"), console.Number("LOOKUPS"),
 		console.Number("LSN"), console.Number("GENERATION"), console.Left("READY"),

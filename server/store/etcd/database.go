@@ -23,12 +23,11 @@ import (
 
 // A database is an etcd cluster as [kv.Store] needs it.
 type database struct {
-	client  *clientv3.Client
-	prefix  string
-	timeout time.Duration // of each request
-	room    *room         // nil: whoever runs the cluster sees to it
-	ended   func() error  // why nothing works any more; nil function or nil error: it does
-	close   func() error
+	client *clientv3.Client
+	prefix string
+	room   *room        // nil: whoever runs the cluster sees to it
+	ended  func() error // why nothing works any more; nil function or nil error: it does
+	close  func() error
 
 	directory string        // identity of the data directory; empty if unknown, or if it is not ours
 	cluster   atomic.Uint64 // id of the cluster that has last answered
@@ -51,7 +50,7 @@ func (d *database) answered(h *pb.ResponseHeader) { d.cluster.Store(h.GetCluster
 // request bounds one request. Each has a context of its own, so that one that
 // times out leaves the others alone.
 func (d *database) request(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, d.timeout)
+	return context.WithTimeout(ctx, requestTimeout)
 }
 
 func (d *database) failed(err error) error {

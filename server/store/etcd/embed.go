@@ -68,7 +68,7 @@ func Embed(ctx context.Context, cfg EmbedConfig) (*Embedded, error) {
 	m.stop = stop
 	m.work.Go(m.follow)
 	m.chores.Go(func() { m.upkeep(running) })
-	m.Store = kv.New(m.db, kv.Config{History: cfg.History})
+	m.Store = kv.New(m.db, kv.Config{})
 	return m, nil
 }
 
@@ -103,7 +103,7 @@ func (m *Embedded) start(ctx context.Context) error {
 	}
 	client := v3client.New(m.server.Server)
 	m.db = &database{
-		client: client, prefix: DefaultPrefix, timeout: m.cfg.RequestTimeout, ended: m.ended, close: m.shutdown,
+		client: client, prefix: DefaultPrefix, ended: m.ended, close: m.shutdown,
 		room:      &room{file: m.server.Server.Backend, quota: m.cfg.Quota},
 		directory: m.dir.identity(),
 	}

@@ -76,9 +76,7 @@ type EmbedConfig struct {
 	// written: half of a manager's TTL leaves it time to renew its leadership.
 	Election time.Duration
 
-	RequestTimeout time.Duration // see [Config]
-	History        int           // see [Config]
-	Logger         *slog.Logger  // nil: the default logger
+	Logger *slog.Logger // nil: the default logger
 }
 
 // PeerTLS is how members prove to each other who they are, over TLS 1.3. With it, peer
@@ -121,7 +119,6 @@ func (c *EmbedConfig) validate() error {
 	}
 	c.Name = cmp.Or(c.Name, "leasehold")
 	c.Quota = cmp.Or(c.Quota, DefaultQuota)
-	c.RequestTimeout = cmp.Or(c.RequestTimeout, DefaultRequestTimeout)
 	c.Election = cmp.Or(c.Election, DefaultElection)
 	if c.Logger == nil {
 		c.Logger = slog.Default()

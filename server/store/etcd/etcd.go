@@ -7,6 +7,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"log/slog"
@@ -26,8 +27,10 @@ import (
 
 // Defaults.
 const (
-	DefaultPrefix         = "/leasehold/"
-	DefaultRequestTimeout = 5 * time.Second
+	DefaultPrefix = "/leasehold/"
+	// requestTimeout bounds each single request. Shorter than the leader's TTL, it would let a leader
+	// try again in time; shorter than an election in etcd, it would fail more than it must.
+	requestTimeout = 5 * time.Second
 	// dialTimeout bounds Open if its context does not.
 	dialTimeout = 5 * time.Second
 	// manyRevisions is what a leader writes in a day or two: renewing its record
@@ -48,15 +51,6 @@ type Config struct {
 	Username string      // without a name: no authentication
 	Password secret.Text
 
-	// RequestTimeout bounds each single request; [DefaultRequestTimeout] if 0.
-	// Shorter than the leader's TTL, it lets a leader try again in time;
-	// shorter than an election in etcd, it fails more than it must.
-	RequestTimeout time.Duration
-
-	// History is how many changes of each namespace are kept at least for
-	// people to read; 0 means 65,536.
-	History int
-
 	Logger *slog.Logger // nil: the default logger
 }
 
@@ -71,25 +65,17 @@ var (
 )
 
 func (c *Config) validate() error {
-	const op = "open etcd"
+	bad := func(text string) error { return leasehold.Errorf("open etcd", leasehold.ErrInvalid, "", "%s", text) }
 	if len(c.Endpoints) == 0 {
-		return leasehold.Errorf(op, leasehold.ErrInvalid, "", "there are no endpoints: name at least one, such as 127.0.0.1:2379")
+		return bad("there are no endpoints: name at least one, such as 127.0.0.1:2379")
 	}
 	if slices.ContainsFunc(c.Endpoints, func(e string) bool { return strings.Contains(e, "@") }) {
-		return leasehold.Errorf(op, leasehold.ErrInvalid, "", "an endpoint has a user or a password in it, and endpoints are logged: use Username and Password")
+		return bad("an endpoint has a user or a password in it, and endpoints are logged: use Username and Password")
 	}
 	if c.Username == "" && c.Password.Len() > 0 {
-		return leasehold.Errorf(op, leasehold.ErrInvalid, "", "there is a password, and no user name to go with it")
+		return bad("there is a password, and no user name to go with it")
 	}
-	if c.Prefix == "" {
-		c.Prefix = DefaultPrefix
-	}
-	if !strings.HasSuffix(c.Prefix, "/") {
-		c.Prefix += "/"
-	}
-	if c.RequestTimeout <= 0 {
-		c.RequestTimeout = DefaultRequestTimeout
-	}
+	c.Prefix = strings.TrimSuffix(cmp.Or(c.Prefix, DefaultPrefix), "/") + "/"
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
@@ -112,7 +98,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, unreachable(op, subject, err)
 	}
-	db := &database{client: client, prefix: cfg.Prefix, timeout: cfg.RequestTimeout, close: client.Close}
+	db := &database{client: client, prefix: cfg.Prefix, close: client.Close}
 	if _, err := db.View().Get(ctx, "record"); err != nil {
 		_ = client.Close() // the error that matters is the other
 		return nil, unreachable(op, subject, err)
@@ -121,7 +107,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		cfg.Logger.Warn("this etcd cluster was never compacted, and fills up: start its members with --auto-compaction-retention=10m or the like",
 			"endpoints", subject, "revisions", revisions)
 	}
-	return &Store{kv.New(db, kv.Config{History: cfg.History})}, nil
+	return &Store{kv.New(db, kv.Config{})}, nil
 }
 
 // dial makes a client. With a user name that asks for a token, which the
@@ -133,7 +119,7 @@ func dial(ctx context.Context, cfg Config) (*clientv3.Client, error) {
 		Endpoints:            cfg.Endpoints,
 		DialTimeout:          wait,
 		DialKeepAliveTime:    10 * time.Second, // a server may refuse more than one in five seconds
-		DialKeepAliveTimeout: cfg.RequestTimeout,
+		DialKeepAliveTimeout: requestTimeout,
 		TLS:                  cfg.TLS,
 		Username:             cfg.Username,
 		Password:             cfg.Password.Reveal(),

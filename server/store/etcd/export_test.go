@@ -10,7 +10,7 @@ import (
 // Under returns a store of its own, under a prefix, on a member that goes on
 // when the store is closed.
 func (m *Embedded) Under(prefix string) *Store {
-	db := &database{client: m.db.client, prefix: prefix, timeout: m.db.timeout, room: m.db.room, ended: m.db.ended, close: func() error { return nil }}
+	db := &database{client: m.db.client, prefix: prefix, room: m.db.room, ended: m.db.ended, close: func() error { return nil }}
 	return &Store{kv.New(db, kv.Config{})}
 }
 

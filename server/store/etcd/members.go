@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -61,12 +62,7 @@ func toMembers(list []*pb.Member) []Member {
 	for i, one := range list {
 		out[i] = Member{ID: one.ID, Name: one.Name, PeerURLs: one.PeerURLs, Learner: one.IsLearner}
 	}
-	slices.SortFunc(out, func(a, b Member) int {
-		if a.ID < b.ID {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(out, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
 	return out
 }
 
