@@ -54,7 +54,7 @@ func newWorld(cfg Config, seed uint64, text io.Writer) *world {
 	if w.kind == Any {
 		w.kind = engine.Pick(w.Random, Wall, Wall, Wall, Wall, Mono, Mono, Mono, Mono, Both, Both, Both, Twins)
 	}
-	w.Kind = w.kind.String()
+	w.Kind = string(w.kind)
 	w.epsilon = engine.Pick[time.Duration](w.Random, 10, 50, 100, 300, 600) * time.Millisecond
 	w.pace = engine.Pick[time.Duration](w.Random, 100, 300, 1000) * time.Millisecond
 	w.greeting = w.kind == Twins || w.Chance(4)
