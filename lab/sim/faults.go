@@ -129,7 +129,7 @@ func (n *nemesis) leave(o *ownerHost) bool {
 	case n.Chance(2) && !o.parting:
 		o.parting = true
 		o.handle(owner.Part{})
-		n.Later(n.span(time.Second, 20*time.Second), o.endpoint, 0, weary{o.epoch})
+		o.complete(n.span(time.Second, 20*time.Second), "weary of parting", func() { o.step(owner.Leave{}) })
 	default:
 		o.leaving = true
 		o.handle(owner.Leave{})
