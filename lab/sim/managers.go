@@ -288,7 +288,7 @@ type leading struct {
 	space *space
 }
 
-// leaders yields the managers that lead a namespace, or take themselves for its leader.
+// leaders yields each living manager with each namespace that it leads in its own view.
 func (w *world) leaders() iter.Seq2[*managerHost, leading] {
 	return func(yield func(*managerHost, leading) bool) {
 		for _, m := range w.managers {

@@ -109,7 +109,7 @@ func (o *ownerHost) sendRest(t protocol.Ticket) {
 			records[key] = r
 		}
 	}
-	o.complete(simStop, "no answer to the rest", func() {
+	o.complete(simStop, "timeout of the rest", func() {
 		if o.outgoing[t] != nil {
 			o.oracle.resumes(o, t)
 			o.step(owner.GaveUp{Ticket: t})
