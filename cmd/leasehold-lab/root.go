@@ -27,6 +27,6 @@ func newRootCommand() *cobra.Command {
 	cli.AddGroup(root, "break", "Break it", simcmd.New(), simcmd.NewFlease(), chaoscmd.New())
 	cli.AddGroup(root, "try", "Try it", policycmd.New())
 	cli.AddGroup(root, "other", "Other", daemon.NewVersionCommand())
-	root.AddCommand(democmd.NewDemoManagerCommand(), chaoscmd.NewChaosOwnerCommand(), chaoscmd.NewChaosCallerCommand(), chaoscmd.NewChaosStoreCommand())
+	root.AddCommand(append(chaoscmd.Children(), democmd.NewDemoManagerCommand())...)
 	return cli.Finish(root, "other")
 }

@@ -44,14 +44,6 @@ func (p Proof) String() string {
 	return fmt.Sprintf("%s %s", p.Kind, p.Name)
 }
 
-// Cases returns all cases, in the order of their numbers.
-func Cases() []Case {
-	return slices.Concat(
-		part("Processes and time", processes()), part("Network", network()),
-		part("Manager and store", stores()), part("Scale and operation", operation()),
-		part("Outages and clocks", outages()))
-}
-
 func part(name string, cases []Case) []Case {
 	for i := range cases {
 		cases[i].Part = name

@@ -183,7 +183,7 @@ func (a *aftermath) calm() {
 		a.Printf("=== everyone asks")
 		a.enter(besieged)
 		a.oracle.checkKnown()
-		pace := milliseconds(a.Random, 10, 30, 100)
+		pace := engine.Pick[time.Duration](a.Random, 10, 30, 100) * time.Millisecond
 		for _, p := range a.processes {
 			a.After(a.Below(pace), func() { a.siege(p, pace) })
 		}

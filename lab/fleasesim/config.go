@@ -1,6 +1,7 @@
 package fleasesim
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -12,21 +13,18 @@ import (
 )
 
 // A Kind says which assumption about clocks holds in a world.
-type Kind uint8
+type Kind string
 
 // The kinds of worlds.
 const (
-	Any   Kind = iota // the seed chooses
-	Wall              // wall clocks are within epsilon; monotonic clocks race, and stand still
-	Mono              // monotonic clocks are within the drift bound; wall clocks drift, and are set
-	Both              // both are as they should be
-	Twins             // as Both, but two processes have the same id: no lease is safe until one has given way, all else is
-	kinds
+	Any   Kind = "any"   // the seed chooses
+	Wall  Kind = "wall"  // wall clocks are within epsilon; monotonic clocks race, and stand still
+	Mono  Kind = "mono"  // monotonic clocks are within the drift bound; wall clocks drift, and are set
+	Both  Kind = "both"  // both are as they should be
+	Twins Kind = "twins" // as Both, but two processes have the same id: no lease is safe until one has given way, all else is
 )
 
-var kindNames = [kinds]string{"any", "wall", "mono", "both", "twins"}
-
-func (k Kind) String() string { return kindNames[k] }
+var kinds = []string{string(Any), string(Wall), string(Mono), string(Both), string(Twins)}
 
 // Config is one simulated world, but for the seed.
 type Config struct {
@@ -47,18 +45,17 @@ const (
 
 // Validate fills in defaults and reports what is wrong.
 func (c *Config) Validate() error {
-	if c.Duration == 0 {
-		c.Duration = 15 * time.Second
-	}
+	c.Duration = cmp.Or(c.Duration, 15*time.Second)
 	if c.Faults == nil {
 		c.Faults = Kinds().Default()
 	}
+	c.Kind = cmp.Or(c.Kind, Any)
 	bad := func(what, format string, args ...any) error {
 		return leasehold.Errorf("simulation", leasehold.ErrInvalid, what, format, args...)
 	}
 	switch {
-	case c.Kind >= kinds:
-		return bad("kind", "%d, want less than %d", c.Kind, kinds)
+	case !slices.Contains(kinds, string(c.Kind)):
+		return bad("world", "kind %q, want one of %s", c.Kind, strings.Join(kinds, ", "))
 	case c.Processes != 0 && (c.Processes < minProcesses || c.Processes > maxProcesses):
 		return bad("processes", "%d, want %d to %d, or 0 to let the seed choose", c.Processes, minProcesses, maxProcesses)
 	case c.Resources < 0 || c.Resources > maxResources:
@@ -79,23 +76,10 @@ func (c *Config) Flags() *pflag.FlagSet {
 	c.Faults = usual.Faults
 	flags := pflag.NewFlagSet("world", pflag.ContinueOnError)
 	flags.SortFlags = false
-	flags.Var(&c.Kind, "world", "the `kind` of worlds: "+strings.Join(kindNames[:], ", "))
+	flags.StringVar((*string)(&c.Kind), "world", string(Any), "the `kind` of worlds: "+strings.Join(kinds, ", "))
 	flags.Var(Kinds().MixFlag(&c.Faults), "faults", "a `mix` of faults: what strikes, and how often")
 	flags.IntVar(&c.Processes, "processes", 0, "processes in each world, 3 to 7; 0 lets the seed choose")
 	flags.IntVar(&c.Resources, "resources", 0, "resources in each world, 1 to 4; 0 lets the seed choose")
 	flags.DurationVar(&c.Duration, "duration", usual.Duration, "how long faults go on in each world, in its own time; a lease lasts 1s")
 	return flags
 }
-
-// Set reads the name of a kind.
-func (k *Kind) Set(s string) error {
-	i := slices.Index(kindNames[:], s)
-	if i < 0 {
-		return leasehold.Errorf("kind of world", leasehold.ErrInvalid, s, "no such kind; there are %s", strings.Join(kindNames[:], ", "))
-	}
-	*k = Kind(i)
-	return nil
-}
-
-// Type is the type of the flag in the help.
-func (Kind) Type() string { return "string" }

@@ -23,6 +23,5 @@
 // forgotten.
 //
 // Reading order: world.go, process.go, workload.go, network.go, faults.go and
-// nemesis.go (the faults), aftermath.go (the later phases), oracle.go, check_*.go (one invariant
-// each).
+// nemesis.go (the faults), aftermath.go (the later phases), oracle.go, check.go (the invariants).
 package fleasesim

@@ -1,8 +1,6 @@
 package fleasesim
 
 import (
-	"time"
-
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
@@ -59,13 +57,10 @@ func (n *nemesis) cutLink() {
 	n.cut(b, a)
 }
 
-func (n *nemesis) starve() {
-	n.starved = 1
-	n.After(n.duration(), func() { n.starved = 0 })
-}
+func (n *nemesis) starve() { engine.SetFor(&n.World, n.duration(), &n.starved, true) }
 
 func (n *nemesis) delay() {
-	n.Net.Delay = []time.Duration{lease / 10, lease / 2, 3 * lease}[n.Random.IntN(3)]
-	n.Net.Delayed = []int{10, 50, 100}[n.Random.IntN(3)]
+	n.Net.Delay = engine.Pick(n.Random, lease/10, lease/2, 3*lease)
+	n.Net.Delayed = engine.Pick(n.Random, 10, 50, 100)
 	n.After(n.duration(), func() { n.Net.Delay, n.Net.Delayed = 0, 0 })
 }

@@ -14,7 +14,7 @@ type nemesis struct {
 	*world
 	kinds   []int // of faults, each as often as the mix says
 	amnesia bool  // processes die; if not, they are stopped instead
-	starved int   // how many faults make alarms late
+	starved bool  // alarms are late
 	ahead   int64
 }
 
@@ -40,19 +40,18 @@ func (n *nemesis) begin() {
 func (n *nemesis) interval() time.Duration { return n.span(lease/20, lease*3/4) }
 
 func (n *nemesis) duration() time.Duration {
-	return n.span(lease/10, []time.Duration{lease / 2, lease, 4 * lease}[n.Random.IntN(3)])
+	return n.span(lease/10, engine.Pick(n.Random, lease/2, lease, 4*lease))
 }
 
 func (n *nemesis) lateness() time.Duration {
-	if n.starved > 0 {
-		return time.Microsecond + n.Below(lease/2)
+	most := time.Millisecond
+	if n.starved {
+		most = lease / 2
 	}
-	return time.Microsecond + n.Below(time.Millisecond)
+	return time.Microsecond + n.Below(most)
 }
 
-func (n *nemesis) any() *process {
-	return n.processes[n.Random.IntN(len(n.processes))]
-}
+func (n *nemesis) any() *process { return engine.Pick(n.Random, n.processes...) }
 
 func (n *nemesis) strike() {
 	if n.after.phase != faulty || len(n.kinds) == 0 {
@@ -190,8 +189,8 @@ func (n *nemesis) isolate(p *process, how int) {
 // worsen sets a percentage for a while, to one of some. Of two at a time, the first
 // one's end ends both.
 func (n *nemesis) worsen(what *int, to ...int) {
-	*what = to[n.Random.IntN(len(to))]
-	n.After(n.duration(), func() { *what = 0 })
+	percent := engine.Pick(n.Random, to...)
+	engine.SetFor(&n.World, n.duration(), what, percent)
 }
 
 func (n *nemesis) changeRate(p *process) {
@@ -262,7 +261,7 @@ func (n *nemesis) slew() {
 // lost.
 func (n *nemesis) heal() {
 	n.Net.Heal()
-	n.starved = 0
+	n.starved = false
 	for _, p := range n.processes {
 		n.changeRate(p)
 		n.synchronise(p)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
+	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
 type packet struct {
@@ -16,7 +17,7 @@ type packet struct {
 }
 
 func (w *world) connect() {
-	w.usual = milliseconds(w.Random, 1, 5, 20)
+	w.usual = engine.Pick[time.Duration](w.Random, 1, 5, 20) * time.Millisecond
 	w.Net.Connect(len(w.processes))
 	w.Net.Least, w.Net.Most, w.Net.AlwaysDraw = w.usual/10, w.usual+1, true
 	w.Net.Repeat = func() time.Duration { return w.Below([]time.Duration{w.usual, 4 * lease}[w.Random.IntN(2)]) }
@@ -47,32 +48,37 @@ func (w *world) describe(p *process, mail *packet) {
 }
 
 func (w *world) describeMessage(m *flease.Message) string {
-	ballot := func(b flease.Ballot) string { return fmt.Sprintf("%d.%d.%d", b.Interval, b.Round, b.Process) }
-	value := func(v *flease.Value) string {
-		if v.Owner == 0 {
-			return "nothing"
-		}
-		text := fmt.Sprintf("p%d(%04x) serial %d fence %d until %.3f left %v", v.Owner, v.Incarnation>>48, v.Serial, v.Fence, w.Seconds(int64(v.Until)), v.Left)
-		if v.Released {
-			text += " released"
-		}
+	text := fmt.Sprintf("%s %s %s", KindName(m.Kind), m.Name, describeBallot(m.Ballot))
+	switch m.Kind {
+	case flease.KindHeld, flease.KindPromise:
+		return fmt.Sprintf("%s, written %s: %s", text, describeBallot(m.Written), w.describeValue(&m.Value))
+	case flease.KindWrite:
+		return text + ": " + w.describeValue(&m.Value)
+	case flease.KindAccept:
+		return fmt.Sprintf("%s serial %d", text, m.Value.Serial)
+	case flease.KindReject:
+		return text + " by " + describeBallot(m.Written)
+	default:
 		return text
 	}
-	switch m.Kind {
-	case flease.KindRead:
-		return fmt.Sprintf("read %s %s", m.Name, ballot(m.Ballot))
-	case flease.KindInsist:
-		return fmt.Sprintf("insist %s %s", m.Name, ballot(m.Ballot))
-	case flease.KindHeld:
-		return fmt.Sprintf("held %s %s, written %s: %s", m.Name, ballot(m.Ballot), ballot(m.Written), value(&m.Value))
-	case flease.KindWrite:
-		return fmt.Sprintf("write %s %s: %s", m.Name, ballot(m.Ballot), value(&m.Value))
-	case flease.KindPromise:
-		return fmt.Sprintf("promise %s %s, written %s: %s", m.Name, ballot(m.Ballot), ballot(m.Written), value(&m.Value))
-	case flease.KindAccept:
-		return fmt.Sprintf("accept %s %s serial %d", m.Name, ballot(m.Ballot), m.Value.Serial)
-	case flease.KindReject:
-		return fmt.Sprintf("reject %s %s by %s", m.Name, ballot(m.Ballot), ballot(m.Written))
+}
+
+// KindName is the name of a kind of message in a trace.
+func KindName(k flease.Kind) string {
+	return [...]string{"?", "read", "write", "promise", "accept", "reject", "held", "insist"}[k]
+}
+
+func describeBallot(b flease.Ballot) string {
+	return fmt.Sprintf("%d.%d.%d", b.Interval, b.Round, b.Process)
+}
+
+func (w *world) describeValue(v *flease.Value) string {
+	if v.Owner == 0 {
+		return "nothing"
 	}
-	return "?"
+	text := fmt.Sprintf("p%d(%04x) serial %d fence %d until %.3f left %v", v.Owner, v.Incarnation>>48, v.Serial, v.Fence, w.Seconds(int64(v.Until)), v.Left)
+	if v.Released {
+		text += " released"
+	}
+	return text
 }

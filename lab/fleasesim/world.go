@@ -3,7 +3,6 @@ package fleasesim
 import (
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -53,11 +52,11 @@ func newWorld(cfg Config, seed uint64, text io.Writer) *world {
 	w := &world{cfg: cfg, kind: cfg.Kind, byID: map[flease.Process][]*process{}}
 	w.Init(seed, worldStart, text)
 	if w.kind == Any {
-		w.kind = []Kind{Wall, Wall, Wall, Wall, Mono, Mono, Mono, Mono, Both, Both, Both, Twins}[w.Random.IntN(12)]
+		w.kind = engine.Pick(w.Random, Wall, Wall, Wall, Wall, Mono, Mono, Mono, Mono, Both, Both, Both, Twins)
 	}
-	w.Kind = w.kind.String()
-	w.epsilon = milliseconds(w.Random, 10, 50, 100, 300, 600)
-	w.pace = milliseconds(w.Random, 100, 300, 1000)
+	w.Kind = string(w.kind)
+	w.epsilon = engine.Pick[time.Duration](w.Random, 10, 50, 100, 300, 600) * time.Millisecond
+	w.pace = engine.Pick[time.Duration](w.Random, 100, 300, 1000) * time.Millisecond
 	w.greeting = w.kind == Twins || w.Chance(4)
 	w.build()
 	w.connect()
@@ -81,7 +80,7 @@ func (w *world) build() {
 		ids[i] = flease.Process(i + 1)
 	}
 	for i := range resources {
-		size := []int{1, 2, 3, 3, 3, 4, 5}[w.Random.IntN(7)]
+		size := engine.Pick(w.Random, 1, 2, 3, 3, 3, 4, 5)
 		members := slices.Clone(ids)
 		w.Random.Shuffle(n, func(i, j int) { members[i], members[j] = members[j], members[i] })
 		w.resources = append(w.resources, &resource{i, fmt.Sprintf("r%d", i), members[:min(size, n)]})
@@ -156,10 +155,6 @@ func (w *world) happen(e *engine.Event) {
 		p.act()
 		w.Later(w.span(w.pace/10, 2*w.pace), p.index, 0, action{})
 	}
-}
-
-func milliseconds(r *rand.Rand, choices ...int64) time.Duration {
-	return time.Duration(choices[r.IntN(len(choices))] * int64(time.Millisecond))
 }
 
 // Run runs the world of a seed. The configuration must be valid.

@@ -93,13 +93,6 @@ type promises struct {
 	dropped []leasehold.Lease
 }
 
-// A settling is a number that the machine waits for, until nobody relies on older ones.
-type settling struct {
-	epoch  uint32
-	number uint64
-	until  mono.Instant
-}
-
 func (o *ownerHost) promise() {
 	now := o.now()
 	kept := min(agentPromise, o.view.Until.Sub(now)/2)
@@ -114,19 +107,15 @@ func (o *ownerHost) promise() {
 	o.Branches["owner: promised"]++
 }
 
-// settle tells the machine when promises are over.
-func (o *ownerHost) settle(s settling) {
-	if s.epoch != o.epoch {
-		return
-	}
-	now := o.now()
-	if now < s.until {
+// settle lets the machine go on when no promise is older than a number.
+func (o *ownerHost) settle(number uint64, until mono.Instant) {
+	if o.now() < until {
 		o.Branches["owner: held back for a promise"]++
-		o.Push(engine.Event{At: o.clock.When(s.until), From: engine.Nowhere, To: o.endpoint, What: s})
+		o.complete(time.Duration(o.clock.When(until)-o.Now), "settling", func() { o.settle(number, until) })
 		return
 	}
 	o.promises.dropped = nil
-	o.do(o.machine.Step(now, owner.Settled{Number: s.number}))
+	o.step(owner.Settled{Number: number})
 }
 
 // checkReliance is I1 for those who rely on an answer: nobody else's check of a key

@@ -41,24 +41,19 @@ func (o *oracle) checkChange(s *space, t *truth, c *table.Change) {
 // for this very session, and has never been held before.
 func (o *oracle) checkInstall(h *ownerHost, l leasehold.Lease) {
 	o.Checks[I2Generations]++
-	t, now := o.truth(h.space), o.Now
-	g := t.grants[l.Generation]
-	switch {
+	switch g := o.truth(h.space).grants[l.Generation]; {
 	case g == nil:
 		o.Violated(I2Generations, "%s holds %v, which was never committed", h.label, l)
-		return
 	case g.session != h.holder.Session:
 		o.Violated(I2Generations, "%s (%v) holds %v, which was granted to session %s", h.label, h.holder, l, g.session.Short())
-		return
 	case !g.granted.Covers(l.Range):
 		o.Violated(I2Generations, "%s holds %v, of which only %v was granted", h.label, l, g.granted)
-		return
-	case g.installed && g.at != now:
+	case g.installed && g.at != o.Now:
 		o.Violated(I2Generations, "%s takes hold of %v for the second time", h.label, l)
-		return
+	default:
+		g.installed, g.at, g.parts = true, o.Now, append(g.parts, l.Range)
+		h.granted = append(h.granted, l)
 	}
-	g.installed, g.at, g.parts = true, now, append(g.parts, l.Range)
-	h.granted = append(h.granted, l)
 }
 
 // takesHold notes what an owner may act on from now on: what it was granted, unless the lease was
@@ -79,12 +74,10 @@ func (o *oracle) takesHold(h *ownerHost) {
 // belong to it. Messages go astray between namespaces all the time here.
 func (o *oracle) checkHome(s *space, c *table.Change) {
 	o.Checks[I10Isolation]++
-	home := s.home[c.Holder.Session]
-	if home == nil {
+	switch {
+	case s.home[c.Holder.Session] == nil:
 		o.Violated(I10Isolation, "%s: %v names a session that never was in this namespace", s.name, c)
-		return
-	}
-	if name := c.Holder.Owner; name[0] != 'a'+byte(s.index) {
+	case c.Holder.Owner[0] != 'a'+byte(s.index):
 		o.Violated(I10Isolation, "%s: %v names an owner of another namespace", s.name, c)
 	}
 }

@@ -24,13 +24,10 @@ func (o *oracle) checkFollows(l *lookupHost, t *table.Table) {
 // cannot be one that was never committed.
 func (o *oracle) checkTable(h *host, s *space, t *table.Table) {
 	o.Checks[I5Tables]++
-	truth := o.truth(s)
-	version, known := truth.at[t.LSN()]
-	if !known {
+	switch version, known := o.truth(s).at[t.LSN()]; {
+	case !known:
 		o.Violated(I5Tables, "%s is at lsn %d of %s, which was never committed", h.label, t.LSN(), s.name)
-		return
-	}
-	if hashTable(t) != version.hash {
+	case hashTable(t) != version.hash:
 		o.Violated(I5Tables, "%s has another table of %s at lsn %d than was committed", h.label, s.name, t.LSN())
 	}
 }

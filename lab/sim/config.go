@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -52,17 +53,8 @@ func (c *Config) Validate() error {
 	if c.Diskless {
 		managers = 3
 	}
-	for _, d := range []struct {
-		field *int
-		usual int
-	}{{&c.Managers, managers}, {&c.Owners, 3}, {&c.Lookups, 2}} {
-		if *d.field == 0 {
-			*d.field = d.usual
-		}
-	}
-	if c.Duration == 0 {
-		c.Duration = 2 * time.Minute
-	}
+	c.Managers, c.Owners, c.Lookups = cmp.Or(c.Managers, managers), cmp.Or(c.Owners, 3), cmp.Or(c.Lookups, 2)
+	c.Duration = cmp.Or(c.Duration, 2*time.Minute)
 	if c.Faults == nil {
 		c.Faults = Kinds().Default()
 	}

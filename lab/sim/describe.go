@@ -37,6 +37,8 @@ func describe(what any) string {
 		return "store: " + describeAnswer(m.event)
 	case managerproc.Event:
 		return "watch: " + describeAnswer(m)
+	case completion:
+		return m.what
 	case *operation:
 		return fmt.Sprintf("operation on %v under %v ends", m.key, m.lease)
 	}

@@ -18,5 +18,5 @@
 //
 // Reading order: world.go, hosts.go, managers.go, owners.go and lookups.go (the
 // processes), store.go, memory.go (managers without a store), faults.go and nemesis.go
-// (the faults), oracle.go, check_*.go (one invariant each).
+// (the faults), oracle.go, check_*.go (the invariants).
 package sim

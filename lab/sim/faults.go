@@ -18,45 +18,45 @@ const (
 
 // faults are the kinds of faults, with their weights in the default mix.
 var faults = engine.Faults[*nemesis]{
-	fault("owner-crash", 10, on((*nemesis).anyOwner, (*nemesis).crashOwner)),                                            // an owner dies; it may come back under its name, at once or later, or under another
-	fault("owner-pause", 8, stop((*nemesis).anyOwner, 30, false)),                                                       // an owner is stopped, while its clock runs on
-	fault("owner-suspend", 3, stop((*nemesis).anyOwner, 30, true)),                                                      // an owner's computer sleeps: its clock stands still
-	fault("owner-leave", 4, on((*nemesis).anyOwner, (*nemesis).leave)),                                                  // an owner closes properly, and comes back later
-	fault("owner-twin", 3, (*nemesis).twin),                                                                             // a second process with an owner's name is started
-	fault("manager-crash", 5, on((*nemesis).anyManager, (*nemesis).crash)),                                              // a manager dies and comes back
-	fault("manager-pause", 5, stop((*nemesis).anyManager, 20, false)),                                                   // a manager is stopped, while its clock runs on
-	fault("manager-resign", 4, on((*nemesis).anyManager, (*nemesis).resign)),                                            // a manager is shut down properly and comes back
-	fault("manager-suspend", 3, stop((*nemesis).anyManager, 20, true)),                                                  // a manager's computer sleeps
-	fault("lookup-crash", 2, on((*nemesis).anyLookup, (*nemesis).crashLookup)),                                          // a lookup dies and comes back
-	fault("lookup-pause", 3, stop((*nemesis).anyLookup, 20, false)),                                                     // a lookup is stopped
-	fault("lookup-suspend", 2, stop((*nemesis).anyLookup, 20, true)),                                                    // a lookup's computer sleeps
-	fault("link-cut", 10, forNetwork(cutLink(true))),                                                                    // two processes do not hear each other
-	fault("link-one-way", 10, forNetwork(cutLink(false))),                                                               // one process does not hear another
-	fault("isolate", 6, forNetwork((*nemesis).isolate)),                                                                 // a process hears nobody, or nobody hears it, or both
-	fault("loss", 5, percent(func(n *nemesis) (*int, int) { return &n.Net.Loss, engine.Pick(n.Random, 1, 5, 20, 50) })), // messages are lost
-	fault("duplicate", 5, percent(func(n *nemesis) (*int, int) { return &n.Net.Duplicate, 5 + n.Random.IntN(50) })),     // messages arrive twice
-	fault("delay", 6, forNetwork((*nemesis).delay)),                                                                     // messages take long, and overtake each other
-	fault("misroute", 4, percent(func(n *nemesis) (*int, int) { return &n.misrouted, 1 + n.Random.IntN(30) })),          // messages reach the wrong process
-	fault("hostile", 2, (*nemesis).slander),                                                                             // messages that no honest peer would send
-	fault("store-slow", 3, forStore((*nemesis).slowStore)),                                                              // the store takes seconds
-	fault("store-unknown", 5, forStore((*nemesis).loseAnswers)),                                                         // requests to the store, or its answers, are lost
-	fault("store-down", 3, forStore((*nemesis).stopStore)),                                                              // the store has no quorum
-	fault("store-cut", 5, forStore((*nemesis).cutStore)),                                                                // a manager cannot reach the store
-	fault("store-stale", 4, forStore((*nemesis).staleStore)),                                                            // reads that need not be linearizable are old, and watches are late
-	fault("clock-rate", 6, (*nemesis).changeRate),                                                                       // clocks change their rates, within the bound
-	fault("clock-beyond", 1, on((*nemesis).anyOwner, (*nemesis).slowBeyond)),                                            // an owner's clock runs more slowly than the bound allows
-	fault("starve", 4, forWhile(func(n *nemesis, d time.Duration) { set(n, d, &n.starving, true) })),                    // timers fire late
-	fault("policy-broken", 2, forWhile(func(n *nemesis, d time.Duration) { set(n, d, &n.misled, true) })),               // the partition policy returns nonsense
-	fault("reconfigure", 3, on((*nemesis).anyManager, (*nemesis).reconfigure)),                                          // an operator gives a namespace shorter or longer leases
-	fault("delete", 1, on((*nemesis).anyManager, (*nemesis).deleteNamespace)),                                           // an operator deletes a namespace, and creates it again
-	fault("drain", 4, (*nemesis).drain),                                                                                 // an operator drains an owner, and may change their mind
-	fault("move-range", 4, (*nemesis).moveRange),                                                                        // an operator moves a range
-	fault("move-crash", 6, (*nemesis).crashMove),                                                                        // the source or the target of a move dies in the middle of it, or the leader
-	fault("upcalls", 3, forWhile(func(n *nemesis, d time.Duration) { set(n, d, &n.upcalls, true) })),                    // an application's exporters and importers fail or hang
-	fault(managerRelapse, 0, (*nemesis).relapse),                                                                        // managers without a store: an old leader meets one that was restarted
-	fault(storeRestore, 0, withStore((*nemesis).restoreStore)),                                                          // the store is restored from an old backup, whether managers run or not
-	fault("outage", 3, (*nemesis).outage),                                                                               // all managers die, stop, or are cut off, or the store is down: for a second or for a day
-	fault("store-lag", 4, withStore((*nemesis).storeLag)),                                                               // the store is slow for one manager, and for no other
+	fault("owner-crash", 10, on((*nemesis).anyOwner, (*nemesis).crashOwner)),                                               // an owner dies; it may come back under its name, at once or later, or under another
+	fault("owner-pause", 8, stop((*nemesis).anyOwner, 30, false)),                                                          // an owner is stopped, while its clock runs on
+	fault("owner-suspend", 3, stop((*nemesis).anyOwner, 30, true)),                                                         // an owner's computer sleeps: its clock stands still
+	fault("owner-leave", 4, on((*nemesis).anyOwner, (*nemesis).leave)),                                                     // an owner closes properly, and comes back later
+	fault("owner-twin", 3, (*nemesis).twin),                                                                                // a second process with an owner's name is started
+	fault("manager-crash", 5, on((*nemesis).anyManager, (*nemesis).crash)),                                                 // a manager dies and comes back
+	fault("manager-pause", 5, stop((*nemesis).anyManager, 20, false)),                                                      // a manager is stopped, while its clock runs on
+	fault("manager-resign", 4, on((*nemesis).anyManager, (*nemesis).resign)),                                               // a manager is shut down properly and comes back
+	fault("manager-suspend", 3, stop((*nemesis).anyManager, 20, true)),                                                     // a manager's computer sleeps
+	fault("lookup-crash", 2, on((*nemesis).anyLookup, (*nemesis).crashLookup)),                                             // a lookup dies and comes back
+	fault("lookup-pause", 3, stop((*nemesis).anyLookup, 20, false)),                                                        // a lookup is stopped
+	fault("lookup-suspend", 2, stop((*nemesis).anyLookup, 20, true)),                                                       // a lookup's computer sleeps
+	fault("link-cut", 10, forNetwork(cutLink(true))),                                                                       // two processes do not hear each other
+	fault("link-one-way", 10, forNetwork(cutLink(false))),                                                                  // one process does not hear another
+	fault("isolate", 6, forNetwork((*nemesis).isolate)),                                                                    // a process hears nobody, or nobody hears it, or both
+	fault("loss", 5, percent(func(n *nemesis) (*int, int) { return &n.Net.Loss, engine.Pick(n.Random, 1, 5, 20, 50) })),    // messages are lost
+	fault("duplicate", 5, percent(func(n *nemesis) (*int, int) { return &n.Net.Duplicate, 5 + n.Random.IntN(50) })),        // messages arrive twice
+	fault("delay", 6, forNetwork((*nemesis).delay)),                                                                        // messages take long, and overtake each other
+	fault("misroute", 4, percent(func(n *nemesis) (*int, int) { return &n.misrouted, 1 + n.Random.IntN(30) })),             // messages reach the wrong process
+	fault("hostile", 2, (*nemesis).slander),                                                                                // messages that no honest peer would send
+	fault("store-slow", 3, forStore((*nemesis).slowStore)),                                                                 // the store takes seconds
+	fault("store-unknown", 5, forStore((*nemesis).loseAnswers)),                                                            // requests to the store, or its answers, are lost
+	fault("store-down", 3, forStore((*nemesis).stopStore)),                                                                 // the store has no quorum
+	fault("store-cut", 5, forStore((*nemesis).cutStore)),                                                                   // a manager cannot reach the store
+	fault("store-stale", 4, forStore((*nemesis).staleStore)),                                                               // reads that need not be linearizable are old, and watches are late
+	fault("clock-rate", 6, (*nemesis).changeRate),                                                                          // clocks change their rates, within the bound
+	fault("clock-beyond", 1, on((*nemesis).anyOwner, (*nemesis).slowBeyond)),                                               // an owner's clock runs more slowly than the bound allows
+	fault("starve", 4, forWhile(func(n *nemesis, d time.Duration) { engine.SetFor(&n.World, d, &n.starving, true) })),      // timers fire late
+	fault("policy-broken", 2, forWhile(func(n *nemesis, d time.Duration) { engine.SetFor(&n.World, d, &n.misled, true) })), // the partition policy returns nonsense
+	fault("reconfigure", 3, on((*nemesis).anyManager, (*nemesis).reconfigure)),                                             // an operator gives a namespace shorter or longer leases
+	fault("delete", 1, on((*nemesis).anyManager, (*nemesis).deleteNamespace)),                                              // an operator deletes a namespace, and creates it again
+	fault("drain", 4, (*nemesis).drain),                                                                                    // an operator drains an owner, and may change their mind
+	fault("move-range", 4, (*nemesis).moveRange),                                                                           // an operator moves a range
+	fault("move-crash", 6, (*nemesis).crashMove),                                                                           // the source or the target of a move dies in the middle of it, or the leader
+	fault("upcalls", 3, forWhile(func(n *nemesis, d time.Duration) { engine.SetFor(&n.World, d, &n.upcalls, true) })),      // an application's exporters and importers fail or hang
+	fault(managerRelapse, 0, (*nemesis).relapse),                                                                           // managers without a store: an old leader meets one that was restarted
+	fault(storeRestore, 0, withStore((*nemesis).restoreStore)),                                                             // the store is restored from an old backup, whether managers run or not
+	fault("outage", 3, (*nemesis).outage),                                                                                  // all managers die, stop, or are cut off, or the store is down: for a second or for a day
+	fault("store-lag", 4, withStore((*nemesis).storeLag)),                                                                  // the store is slow for one manager, and for no other
 }
 
 func fault(name string, weight int, inflict func(*nemesis) bool) engine.Fault[*nemesis] {
@@ -129,7 +129,7 @@ func (n *nemesis) leave(o *ownerHost) bool {
 	case n.Chance(2) && !o.parting:
 		o.parting = true
 		o.handle(owner.Part{})
-		n.Later(n.span(time.Second, 20*time.Second), o.endpoint, 0, weary{o.epoch})
+		o.complete(n.span(time.Second, 20*time.Second), "timeout of parting", func() { o.step(owner.Leave{}) })
 	default:
 		o.leaving = true
 		o.handle(owner.Leave{})
@@ -225,35 +225,37 @@ func percent(draw func(*nemesis) (what *int, to int)) func(*nemesis) bool {
 	return forNetwork(func(n *nemesis, d time.Duration) bool {
 		what, to := draw(n)
 		n.tell("of %d %% for %v", to, d)
-		set(n, d, what, to)
+		engine.SetFor(&n.World, d, what, to)
 		return true
 	})
 }
 
 func (n *nemesis) delay(d time.Duration) bool {
-	set(n, d, &n.Net.Delay, n.span(10*time.Millisecond, 4*time.Second))
+	engine.SetFor(&n.World, d, &n.Net.Delay, n.span(10*time.Millisecond, 4*time.Second))
 	n.tell("of up to %v for %v", n.Net.Delay, d)
 	return true
 }
 
 func (n *nemesis) cutFor(d time.Duration, from, to *host) {
 	n.tell("%s -> %s for %v", from.label, to.label, d)
-	set(n, d, n.Net.Cuts(from.endpoint, to.endpoint), 1)
+	engine.SetFor(&n.World, d, n.Net.Cuts(from.endpoint, to.endpoint), 1)
 }
 
 func (n *nemesis) slowStore(d time.Duration) {
-	set(n, d, &n.store.slow, n.span(50*time.Millisecond, 30*time.Second))
+	engine.SetFor(&n.World, d, &n.store.slow, n.span(50*time.Millisecond, 30*time.Second))
 	n.tell("by up to %v", n.store.slow)
 }
 
-func (n *nemesis) loseAnswers(d time.Duration) { set(n, d, &n.store.unknown, 10+n.Random.IntN(80)) }
+func (n *nemesis) loseAnswers(d time.Duration) {
+	engine.SetFor(&n.World, d, &n.store.unknown, 10+n.Random.IntN(80))
+}
 
-func (n *nemesis) staleStore(d time.Duration) { set(n, d, &n.store.stale, true) }
+func (n *nemesis) staleStore(d time.Duration) { engine.SetFor(&n.World, d, &n.store.stale, true) }
 
 func (n *nemesis) cutStore(d time.Duration) {
 	m := n.anyManager()
 	n.tell("from %s", m.label)
-	set(n, d, &m.storeCut, true)
+	engine.SetFor(&n.World, d, &m.storeCut, true)
 }
 
 func (n *nemesis) stopStore(d time.Duration) {

@@ -23,7 +23,7 @@ type host struct {
 	inbox   []any // what arrived meanwhile
 
 	wake  mono.Instant // when the machine wants to be woken
-	alarm int64        // true time of the earliest timer set for that; 0 if engine.Nowhere
+	alarm int64        // true time of the earliest timer set for that; 0 if there is none
 
 	// deliver hands a message, or with nil the passing of time, to the process.
 	deliver func(what any)

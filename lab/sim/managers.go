@@ -52,34 +52,25 @@ func (w *world) addManager(i int) {
 // is ever given: the defaults.
 func simTiming() protocol.Timing { return protocol.DefaultTiming() }
 
-const simTTL = 3 * time.Second
-
-// Bounds of the simulated leaders: tight, so that they are reached.
 const (
-	simLog   = 24
-	simBatch = 12
-	simSeams = 3
-)
+	simTTL    = 3 * time.Second
+	simGather = 500 * time.Millisecond // longest that a leader waits for others to join
 
-// simMoves is how many moves an owner may have under way, at most, and
-// simMoveTimeout how long one may stand still.
-const (
-	simMoves       = 4
-	simMoveTimeout = 8 * time.Second
-)
+	// Bounds of the simulated leaders: tight, so that they are reached.
+	simLog         = 24
+	simBatch       = 12
+	simSeams       = 3
+	simMoves       = 4               // that an owner may have under way, at most
+	simMoveTimeout = 8 * time.Second // of a move that stands still
 
-// simGather is the longest that a simulated leader waits for others to join.
-const simGather = 500 * time.Millisecond
-
-// Times of the simulated standbys: a few polls fit into a lookup's patience,
-// and they forget what nobody asks for.
-const (
+	// Times of the simulated standbys: a few polls fit into a lookup's patience,
+	// and they forget what nobody asks for.
 	simRelayPoll = 2 * time.Second
 	simRelayIdle = 15 * time.Second
-)
 
-// simRemember is for how long owners that have heard of higher terms are believed: so that some are not.
-const simRemember = 40 * time.Second
+	// simRemember is for how long owners that have heard of higher terms are believed: so that some are not.
+	simRemember = 40 * time.Second
+)
 
 func (m *managerHost) boot() {
 	now := m.start()
@@ -298,7 +289,7 @@ type leading struct {
 	space *space
 }
 
-// leaders yields the managers that lead a namespace, or take themselves for its leader.
+// leaders yields each living manager with each namespace that it leads in its own view.
 func (w *world) leaders() iter.Seq2[*managerHost, leading] {
 	return func(yield func(*managerHost, leading) bool) {
 		for _, m := range w.managers {

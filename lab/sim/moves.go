@@ -26,48 +26,32 @@ type (
 	}
 )
 
-// What happens to a move at its two ends. All but rest and verdict stay in the
-// process; those two go over the network, and may be lost there.
+// What the two ends of a move send each other over the network, where it may be lost.
 type (
-	// copied is the exporter having sent what it found while the range is served.
-	copied struct {
-		epoch  uint32
-		ticket protocol.Ticket
-		failed bool
-	}
 	// rest is the last of the state, and with it all of it.
 	rest struct {
 		from    int32
 		ticket  protocol.Ticket
 		records map[leasehold.Key]record
 	}
-	// imported is the importer having read it.
-	imported struct {
-		epoch  uint32
-		ticket protocol.Ticket
-		failed bool
-	}
 	// verdict is the target's answer.
 	verdict struct {
 		ticket    protocol.Ticket
 		confirmed bool
 	}
-	// impatient is the source having waited long enough.
-	impatient struct {
-		epoch  uint32
-		ticket protocol.Ticket
-	}
-	// installed is the application having put the state in its place.
-	installed struct {
-		epoch   uint32
-		ticket  protocol.Ticket
-		lease   leasehold.Lease
-		records map[leasehold.Key]record
-		failed  bool
-	}
-	// weary is an owner that has waited long enough for its leases to be moved.
-	weary struct{ epoch uint32 }
 )
+
+// A completion is the end of something that takes an application a while. It is void if the process
+// has ended by then.
+type completion struct {
+	epoch uint32
+	what  string // for the trace
+	do    func()
+}
+
+func (o *ownerHost) complete(d time.Duration, what string, do func()) {
+	o.Later(d, o.endpoint, 0, completion{o.epoch, what, do})
+}
 
 // simStop is how long a source waits for the target's answer, simInstall how
 // long it takes to put state in its place.
@@ -90,7 +74,7 @@ func (o *ownerHost) carry(a owner.Action) {
 	case owner.StartMove:
 		o.outgoing[a.Ticket] = &outgoing{a.Departure}
 		d, failed := o.upcall(3 * time.Second)
-		o.Later(d, o.endpoint, 0, copied{o.epoch, a.Ticket, failed})
+		o.complete(d, "copied", func() { o.moved(a.Ticket, !failed, owner.Copied{Ticket: a.Ticket}) })
 	case owner.Stop:
 		o.sendRest(a.Ticket)
 	case owner.EndMove:
@@ -110,9 +94,9 @@ func (o *ownerHost) carry(a owner.Action) {
 		in := o.incoming[a.Ticket]
 		delete(o.incoming, a.Ticket)
 		d, failed := o.upcall(simInstall)
-		o.Later(d, o.endpoint, 0, installed{o.epoch, a.Ticket, a.Lease, in.records, failed})
+		o.complete(d, "installed", func() { o.installed(a, in.records, failed) })
 	case owner.Parted:
-		o.Later(time.Millisecond, o.endpoint, 0, weary{o.epoch})
+		o.complete(time.Millisecond, "parted", func() { o.step(owner.Leave{}) })
 	}
 }
 
@@ -125,7 +109,12 @@ func (o *ownerHost) sendRest(t protocol.Ticket) {
 			records[key] = r
 		}
 	}
-	o.Later(simStop, o.endpoint, 0, impatient{o.epoch, t})
+	o.complete(simStop, "timeout of the rest", func() {
+		if o.outgoing[t] != nil {
+			o.oracle.resumes(o, t)
+			o.step(owner.GaveUp{Ticket: t})
+		}
+	})
 	if to := o.space.home[out.To.Session]; to != nil {
 		o.send(o.endpoint, to.endpoint, rest{o.endpoint, t, records})
 	}
@@ -137,56 +126,32 @@ func (o *ownerHost) answerMove(in *incoming, confirmed bool) {
 	}
 }
 
-func (o *ownerHost) handleMove(what any) {
-	now := o.now()
-	step := func(e owner.Event) { o.do(o.machine.Step(now, e)) }
-	switch what := what.(type) {
-	case copied:
-		switch {
-		case what.epoch != o.epoch:
-		case what.failed:
-			step(owner.GaveUp{Ticket: what.ticket})
-		default:
-			step(owner.Copied{Ticket: what.ticket})
-		}
-	case impatient:
-		if what.epoch == o.epoch && o.outgoing[what.ticket] != nil {
-			o.oracle.resumes(o, what.ticket)
-			step(owner.GaveUp{Ticket: what.ticket})
-		}
-	case rest:
-		o.takeIn(what)
-	case imported:
-		in := o.incoming[what.ticket]
-		switch {
-		case what.epoch != o.epoch || in == nil:
-		case what.failed:
-			delete(o.incoming, what.ticket)
-			o.answerMove(in, false)
-		default:
-			step(owner.Imported{Ticket: what.ticket})
-		}
-	case verdict:
-		if what.confirmed {
-			step(owner.Confirmed{Ticket: what.ticket})
-		} else {
-			step(owner.GaveUp{Ticket: what.ticket})
-		}
-	case installed:
-		if what.epoch != o.epoch {
-			return
-		}
-		if !what.failed {
-			for key, r := range what.records {
-				o.state[key] = record{r.version, max(what.lease.Generation, o.state[key].generation), r.at}
-			}
-		}
-		step(owner.Installed{Ticket: what.ticket, Failed: what.failed})
-	case weary:
-		if what.epoch == o.epoch {
-			step(owner.Leave{})
+// moved lets the machine go on with a move, or gives the move up.
+func (o *ownerHost) moved(t protocol.Ticket, ok bool, e owner.Event) {
+	if !ok {
+		e = owner.GaveUp{Ticket: t}
+	}
+	o.step(e)
+}
+
+func (o *ownerHost) imported(t protocol.Ticket, failed bool) {
+	switch in := o.incoming[t]; {
+	case in == nil:
+	case failed:
+		delete(o.incoming, t)
+		o.answerMove(in, false)
+	default:
+		o.step(owner.Imported{Ticket: t})
+	}
+}
+
+func (o *ownerHost) installed(a owner.Install, records map[leasehold.Key]record, failed bool) {
+	if !failed {
+		for key, r := range records {
+			o.state[key] = record{r.version, max(a.Lease.Generation, o.state[key].generation), r.at}
 		}
 	}
+	o.step(owner.Installed{Ticket: a.Ticket, Failed: failed})
 }
 
 // takeIn hands the state to the importer, if it is expected.
@@ -201,7 +166,7 @@ func (o *ownerHost) takeIn(r rest) {
 	}
 	in.records = r.records
 	d, failed := o.upcall(500 * time.Millisecond)
-	o.Later(d, o.endpoint, 0, imported{o.epoch, r.ticket, failed})
+	o.complete(d, "imported", func() { o.imported(r.ticket, failed) })
 }
 
 // loaded adds what an owner has measured to its request, now and then. It is

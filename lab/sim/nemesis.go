@@ -102,15 +102,6 @@ func (n *nemesis) after(d time.Duration, do func()) {
 	})
 }
 
-// set changes something for a while.
-func set[T any](n *nemesis, d time.Duration, what *T, to T) {
-	*what = to
-	n.after(d, func() {
-		var none T
-		*what = none
-	})
-}
-
 func (n *nemesis) bootLater(h *host, boot func()) {
 	n.bootAfter(n.span(10*time.Millisecond, 15*time.Second), h, boot)
 }

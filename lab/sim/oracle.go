@@ -26,8 +26,8 @@ const (
 	Census        engine.Invariant = "census"            // a leader without a store loses nothing of an owner that it hears
 )
 
-// An oracle sees the whole world at true time. Each of its checks has a file
-// of its own, check_*.go; this one is what they share.
+// An oracle sees the whole world at true time. Its checks are in check_*.go; this file
+// is what they share.
 type oracle struct {
 	*world
 	truths []*truth

@@ -96,32 +96,35 @@ func (r randomBytes) Read(p []byte) (int, error) {
 }
 
 func (o *ownerHost) handle(what any) {
-	step := func(e owner.Event) { o.do(o.machine.Step(o.now(), e)) }
 	switch what := what.(type) {
 	case nil:
 		o.do(o.machine.Advance(o.now()))
 	case *protocol.LeaseReply:
 		before := o.view.Until
-		step(owner.Reply{LeaseReply: what})
+		o.step(owner.Reply{LeaseReply: what})
 		if o.view.Until != before {
 			o.renewed = what.Term
 		}
 	case protocol.NotLeader:
-		step(owner.Redirect{NotLeader: what})
+		o.step(owner.Redirect{NotLeader: what})
 	case refused:
-		step(owner.Refused{Kind: what.kind})
+		o.step(owner.Refused{Kind: what.kind})
 	case slept:
 		o.promises.relying = nil // they have slept too, and know it
-		step(owner.Slept{})
+		o.step(owner.Slept{})
 	case owner.Event:
-		step(what)
+		o.step(what)
 	case *operation:
 		o.finishOperation(what)
 		return
-	case settling:
-		o.settle(what)
-	case copied, impatient, rest, imported, verdict, installed, weary:
-		o.handleMove(what)
+	case completion:
+		if what.epoch == o.epoch {
+			what.do()
+		}
+	case rest:
+		o.takeIn(what)
+	case verdict:
+		o.moved(what.ticket, what.confirmed, owner.Confirmed{Ticket: what.ticket})
 	}
 	if o.alive && o.Chance(4) {
 		o.operate()
@@ -130,6 +133,8 @@ func (o *ownerHost) handle(what any) {
 		o.promise()
 	}
 }
+
+func (o *ownerHost) step(e owner.Event) { o.do(o.machine.Step(o.now(), e)) }
 
 func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 	ownReason := false
@@ -159,7 +164,8 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 		case owner.FindPredecessor:
 			o.findPredecessor(a.Incumbent)
 		case owner.Settle:
-			o.Later(0, o.endpoint, 0, settling{o.epoch, a.Number, o.promises.until})
+			until := o.promises.until
+			o.complete(0, "settling", func() { o.settle(a.Number, until) })
 		case owner.Left:
 			o.kill()
 			o.nemesis.ownerBack(o)

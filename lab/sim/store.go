@@ -28,7 +28,7 @@ type store struct {
 	// moves is how often it was restored into a new cluster, and copies how often data
 	// directories were replaced by copies.
 	moves, copies int
-	saved         *backup // nil if there is engine.Nowhere
+	saved         *backup // nil if there is none
 
 	down    bool
 	slow    time.Duration

@@ -1,59 +1,55 @@
 package chaoscmd
 
 import (
+	"context"
+	"io"
 	"log/slog"
 	"runtime"
 
 	"github.com/leasehold-dev/leasehold/server/cli"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/leasehold-dev/leasehold/lab/chaos/actor"
 	"github.com/leasehold-dev/leasehold/server/proc"
 	"github.com/leasehold-dev/leasehold/server/store/etcd"
 )
 
-// chaosChild is a process of a chaos run. It ends with its parent, which reads its standard output.
-func chaosChild(use, short string, run func(cmd *cobra.Command, log *slog.Logger) error) *cobra.Command {
-	return &cobra.Command{
+// child is a process of a chaos run. It ends with its parent, which reads its standard output.
+func child(use, short string, addFlags func(*pflag.FlagSet), run func(ctx context.Context, out io.Writer, log *slog.Logger) error) *cobra.Command {
+	cmd := &cobra.Command{
 		Use: use, Short: short, Hidden: true, Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			go proc.EndWithParent(cmd.InOrStdin())
 			runtime.GOMAXPROCS(1) // many share the processors
 			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelDebug}))
-			if err := run(cmd, log); err != nil {
+			if err := run(cmd.Context(), cmd.OutOrStdout(), log); err != nil {
 				return cli.Fail(err)
 			}
 			return nil
 		},
 	}
-}
-
-func NewChaosOwnerCommand() *cobra.Command {
-	var cfg actor.OwnerConfig
-	cmd := chaosChild("chaos-owner", "Run an owner of a chaos run", func(cmd *cobra.Command, log *slog.Logger) error {
-		cfg.Records, cfg.Logger = cmd.OutOrStdout(), log
-		return actor.RunOwner(cmd.Context(), cfg)
-	})
-	cfg.AddFlags(cmd.Flags())
+	addFlags(cmd.Flags())
 	return cmd
 }
 
-func NewChaosCallerCommand() *cobra.Command {
-	var cfg actor.CallerConfig
-	cmd := chaosChild("chaos-caller", "Run a caller of a chaos run", func(cmd *cobra.Command, log *slog.Logger) error {
-		cfg.Events, cfg.Logger = cmd.OutOrStdout(), log
-		return actor.RunCaller(cmd.Context(), cfg)
-	})
-	cfg.AddFlags(cmd.Flags())
-	return cmd
-}
-
-func NewChaosStoreCommand() *cobra.Command {
-	cfg := actor.StoreConfig{Compact: "10m", Election: etcd.MinElection} // as OPERATIONS says
-	cmd := chaosChild("chaos-store", "Run a member of the etcd cluster of a chaos run", func(cmd *cobra.Command, _ *slog.Logger) error {
-		return actor.RunStore(cmd.Context(), cfg)
-	})
-	cfg.AddFlags(cmd.Flags())
-	return cmd
+// Children returns the hidden commands that are the processes of a chaos run.
+func Children() []*cobra.Command {
+	var owner actor.OwnerConfig
+	var caller actor.CallerConfig
+	store := actor.StoreConfig{Compact: "10m", Election: etcd.MinElection} // as OPERATIONS says
+	return []*cobra.Command{
+		child("chaos-owner", "Run an owner of a chaos run", owner.AddFlags, func(ctx context.Context, out io.Writer, log *slog.Logger) error {
+			owner.Records, owner.Logger = out, log
+			return actor.RunOwner(ctx, owner)
+		}),
+		child("chaos-caller", "Run a caller of a chaos run", caller.AddFlags, func(ctx context.Context, out io.Writer, log *slog.Logger) error {
+			caller.Events, caller.Logger = out, log
+			return actor.RunCaller(ctx, caller)
+		}),
+		child("chaos-store", "Run a member of the etcd cluster of a chaos run", store.AddFlags, func(ctx context.Context, _ io.Writer, _ *slog.Logger) error {
+			return actor.RunStore(ctx, store)
+		}),
+	}
 }

@@ -58,7 +58,7 @@ type namedDocument struct {
 func listedPolicies() policiesDocument {
 	var d policiesDocument
 	for _, name := range partition.Names() {
-		d.Policies = append(d.Policies, namedDocument{name, aboutPolicy(name), name == partition.DefaultName})
+		d.Policies = append(d.Policies, namedDocument{name, aboutPolicies[name], name == partition.DefaultName})
 	}
 	for _, k := range policylab.Kinds() {
 		d.Workloads = append(d.Workloads, namedDocument{k.Name, k.About, k.Name == policylab.NameZipf})
@@ -66,20 +66,13 @@ func listedPolicies() policiesDocument {
 	return d
 }
 
-func aboutPolicy(name string) string {
-	switch name {
-	case "adaptive":
-		return "consistent hashing that takes a virtual node from who has 10 % above the mean (PRS)"
-	case "balanced":
-		return "moves the fewest keys that balance the load, splits, merges, isolates hot keys"
-	case "consistent":
-		return "consistent hashing with virtual nodes; does not look at load"
-	case "even":
-		return "equal slices in the order of the owners' names; does not look at load"
-	case "static":
-		return "an assignment that was fixed by hand (not to be tried: it has nothing to decide)"
-	}
-	return ""
+// aboutPolicies says in a line what each policy does.
+var aboutPolicies = map[string]string{
+	"adaptive":   "consistent hashing that takes a virtual node from who has 10 % above the mean (PRS)",
+	"balanced":   "moves the fewest keys that balance the load, splits, merges, isolates hot keys",
+	"consistent": "consistent hashing with virtual nodes; does not look at load",
+	"even":       "equal slices in the order of the owners' names; does not look at load",
+	"static":     "an assignment that was fixed by hand (not to be tried: it has nothing to decide)",
 }
 
 func (d policiesDocument) text() string {

@@ -14,7 +14,7 @@ import (
 )
 
 // A tryDocument is how all policies did, in the order in which they were named.
-type tryDocument struct{ Runs []runDocument }
+type tryDocument []runDocument
 
 // A tryJSON is what "policy try --json" prints: the first run, which is the only
 // one if one policy is tried. Then runs is left out, and else it has all of them.
@@ -90,7 +90,7 @@ func (o *tryOptions) document(r *policylab.Result, elapsed time.Duration) runDoc
 }
 
 func (d tryDocument) json(series bool) string {
-	runs := slices.Clone(d.Runs)
+	runs := slices.Clone(d)
 	if !series {
 		for i := range runs {
 			runs[i].Series = nil
@@ -106,18 +106,16 @@ func (d tryDocument) json(series bool) string {
 // text writes the periods of each run, and what came of all of them last.
 func (d tryDocument) text() string {
 	var out strings.Builder
-	for _, r := range d.Runs {
-		fmt.Fprintf(&out, "%s\n\n%s\n", console.Heading(r.title()), r.periods())
-	}
 	var rows [][]string
-	for _, r := range d.Runs {
+	for _, r := range d {
+		fmt.Fprintf(&out, "%s\n\n%s\n", console.Heading(r.title()), r.periods())
 		rows = append(rows, r.summary())
 	}
 	out.WriteString(console.Table([]console.Column{
 		console.Left("POLICY"), console.Number("MAX/MEAN"), console.Number("BEFORE"), console.Number("FLOOR"), console.Number("MAX/BEST"), console.Number("REACHED"), console.Number("KEYS MOVED"),
 		console.Number("LAST 10 MIN"), console.Number("RANGES"), console.Number("TOOK"),
 	}, rows))
-	out.WriteString(d.Runs[0].remark())
+	out.WriteString(d[0].remark())
 	return out.String()
 }
 

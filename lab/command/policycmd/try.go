@@ -135,7 +135,7 @@ func (o *tryOptions) run(cmd *cobra.Command) error {
 	}
 	out, progress := console.New(cmd.OutOrStdout()), console.New(cmd.ErrOrStderr())
 	var results []*policylab.Result
-	document := tryDocument{}
+	var document tryDocument
 	for _, p := range policies {
 		started := time.Now()
 		r, err := o.try(cmd.Context(), p, progress)
@@ -143,7 +143,7 @@ func (o *tryOptions) run(cmd *cobra.Command) error {
 			return o.inFlags(err)
 		}
 		results = append(results, r)
-		document.Runs = append(document.Runs, o.document(r, time.Since(started)))
+		document = append(document, o.document(r, time.Since(started)))
 	}
 	if o.plot != "" {
 		if err := o.draw(results); err != nil {

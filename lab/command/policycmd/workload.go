@@ -37,12 +37,14 @@ func (o *workloadOptions) addFlags(f *pflag.FlagSet) {
 
 // meantFor says which workloads a flag is for. One that means nothing would be
 // taken for tried.
-func (o *workloadOptions) meantFor() map[string][]string {
-	uneven := []string{policylab.NameZipf, policylab.NameHot, policylab.NameDiurnal}
-	return map[string][]string{
-		"alpha": uneven, "keys": uneven, "hot": {policylab.NameHot}, "file": {policylab.NameRecorded},
-		"day": {policylab.NameDiurnal}, "swell": {policylab.NameDiurnal}, "tide": {policylab.NameDiurnal},
-	}
+var meantFor = map[string][]string{
+	"alpha": {policylab.NameZipf, policylab.NameHot, policylab.NameDiurnal},
+	"keys":  {policylab.NameZipf, policylab.NameHot, policylab.NameDiurnal},
+	"hot":   {policylab.NameHot},
+	"file":  {policylab.NameRecorded},
+	"day":   {policylab.NameDiurnal},
+	"swell": {policylab.NameDiurnal},
+	"tide":  {policylab.NameDiurnal},
 }
 
 // checkFlags reports a flag that is for other workloads.
@@ -50,9 +52,8 @@ func (o *workloadOptions) checkFlags(flags *pflag.FlagSet) (err error) {
 	if !slices.Contains(workloadNames(), o.name) {
 		return nil // which is said elsewhere
 	}
-	meant := o.meantFor()
 	flags.Visit(func(f *pflag.Flag) {
-		if names, limited := meant[f.Name]; limited && !slices.Contains(names, o.name) && err == nil {
+		if names, limited := meantFor[f.Name]; limited && !slices.Contains(names, o.name) && err == nil {
 			err = fmt.Errorf("--%s is for --workload %s, not for %s", f.Name, strings.Join(names, ", "), o.name)
 		}
 	})
@@ -106,17 +107,17 @@ const maxWeights = policylab.MaxOwners
 
 // parseWeights reads numbers with commas between them. Whether they can be
 // weights is for the lab to say.
-func parseWeights(text string) ([]float64, error) {
+func parseWeights(text string) (weights []float64, err error) {
 	fields := strings.Split(text, ",")
 	if len(fields) > maxWeights {
 		return nil, fmt.Errorf("--weights has %d numbers, want at most %d", len(fields), maxWeights)
 	}
-	weights := make([]float64, len(fields))
-	for i, field := range fields {
-		var err error
-		if weights[i], err = strconv.ParseFloat(strings.TrimSpace(field), 64); err != nil {
+	for _, field := range fields {
+		w, err := strconv.ParseFloat(strings.TrimSpace(field), 64)
+		if err != nil {
 			return nil, fmt.Errorf("--weights: %q is no number: want such as 1,1,2", field)
 		}
+		weights = append(weights, w)
 	}
 	return weights, nil
 }

@@ -54,19 +54,12 @@ const fleaseSimExample = `  leasehold-lab flease sim                            
 
 func newFleaseSimCommand() *cobra.Command {
 	config := &fleasesim.Config{}
-	world := config.Flags()
-	s := &search.Job{Protocol: search.Protocol{
-		Command: "flease sim", Simulation: config, Faults: &config.Faults, World: world, Mutants: mutant.Fleases(), Notices: true,
-		Scenarios: explore.Explorations,
-	}}
-	cmd := &cobra.Command{
-		Use:     "sim",
-		Short:   "Search for violations of Flease in simulated groups",
-		Long:    fmt.Sprintf(fleaseSimHelp, faultKinds(fleasesim.Kinds())),
-		Example: fleaseSimExample,
+	p := search.Protocol{
+		Command: "flease sim", Simulation: config, Faults: &config.Faults, World: config.Flags(), Mutants: mutant.Fleases(), Scenarios: explore.Explorations, Notices: true,
 	}
-	addSearch(cmd, s, 2000, fleasesim.Kinds(), func() error { return nil })
-	return cmd
+	return newSearch(p, fleasesim.Kinds(), 2000, func() error { return nil }, &cobra.Command{
+		Short: "Search for violations of Flease in simulated groups", Long: fleaseSimHelp, Example: fleaseSimExample,
+	})
 }
 
 const fleaseBenchHelp = `Measures how many leases in a second a group can agree upon, on this computer: each

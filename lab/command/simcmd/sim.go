@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/leasehold-dev/leasehold/lab/mutant"
 	"github.com/leasehold-dev/leasehold/lab/sim"
@@ -55,26 +56,20 @@ const simExample = `  leasehold-lab sim                                     # th
   leasehold-lab sim --explore 60 --detours 1            # everything that can happen
   leasehold-lab sim --mutant "$(leasehold-lab sim --list-mutants | head -n 1)"`
 
+// New returns the command "sim".
 func New() *cobra.Command {
 	config := &sim.Config{}
-	world := config.Flags()
-	s := &search.Job{Protocol: search.Protocol{
-		Command: "sim", Simulation: config, Faults: &config.Faults, World: world, Mutants: mutant.All(),
-		Scenarios: explore.Explorations,
-	}}
-	cmd := &cobra.Command{
-		Use:     "sim",
-		Short:   "Search for violations of the protocol in simulated clusters",
-		Long:    fmt.Sprintf(simHelp, faultKinds(sim.Kinds())),
-		Example: simExample,
+	p := search.Protocol{
+		Command: "sim", Simulation: config, Faults: &config.Faults, World: config.Flags(), Mutants: mutant.All(), Scenarios: explore.Explorations,
 	}
-	addSearch(cmd, s, 1000, sim.Kinds(), func() error { return checkSimFlags(config, s) })
-	return cmd
+	return newSearch(p, sim.Kinds(), 1000, func() error { return checkSimFlags(config, p.World) }, &cobra.Command{
+		Short: "Search for violations of the protocol in simulated clusters", Long: simHelp, Example: simExample,
+	})
 }
 
 // checkSimFlags reports flags that the configuration takes for defaults.
-func checkSimFlags(c *sim.Config, s *search.Job) error {
-	if err := c.FlagsParsed(s.World); err != nil {
+func checkSimFlags(c *sim.Config, world *pflag.FlagSet) error {
+	if err := c.FlagsParsed(world); err != nil {
 		return err
 	}
 	for _, size := range []struct {
@@ -91,16 +86,15 @@ func checkSimFlags(c *sim.Config, s *search.Job) error {
 	return nil
 }
 
-func faultKinds(kinds engine.Kinds) string {
+// newSearch makes a command one that searches, by default so many worlds. Its help has a list of the
+// kinds of faults in it.
+func newSearch(p search.Protocol, kinds engine.Kinds, seeds int, check func() error, cmd *cobra.Command) *cobra.Command {
+	s := &search.Job{Protocol: p}
 	var entries []console.Entry
 	for _, name := range kinds.Names() {
 		entries = append(entries, console.Entry{name})
 	}
-	return console.Grid(entries, console.UsualWidth)
-}
-
-func addSearch(cmd *cobra.Command, s *search.Job, seeds int, kinds engine.Kinds, check func() error) {
-	cmd.Args = cli.NoArguments
+	cmd.Use, cmd.Args, cmd.Long = "sim", cli.NoArguments, fmt.Sprintf(cmd.Long, console.Grid(entries, console.UsualWidth))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := check(); err != nil {
 			return err
@@ -119,16 +113,13 @@ func addSearch(cmd *cobra.Command, s *search.Job, seeds int, kinds engine.Kinds,
 	}
 	s.AddFlags(cmd.Flags(), seeds)
 	// The names are those of flags just added, the only thing that can go wrong.
-	_ = cmd.RegisterFlagCompletionFunc("mutant", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return completeMutants(s.Mutants), cobra.ShellCompDirectiveNoFileComp
+	_ = cmd.RegisterFlagCompletionFunc("mutant", func(*cobra.Command, []string, string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
+		for _, m := range s.Mutants {
+			names = append(names, cobra.CompletionWithDesc(m.Name, m.Why()))
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
 	})
 	_ = cmd.RegisterFlagCompletionFunc("faults", cobra.FixedCompletions(
 		append([]string{"default", "none"}, kinds.Names()...), cobra.ShellCompDirectiveNoFileComp))
-}
-
-func completeMutants(all []mutant.Mutant) (names []cobra.Completion) {
-	for _, m := range all {
-		names = append(names, cobra.CompletionWithDesc(m.Name, m.Why()))
-	}
-	return names
+	return cmd
 }

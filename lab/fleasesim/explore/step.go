@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
+	"github.com/leasehold-dev/leasehold/lab/fleasesim"
 	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
 )
 
@@ -139,11 +140,10 @@ func (st *state) eachPass(first int, visit visitor) {
 }
 
 func (l *letter) String() string {
-	kinds := [...]string{"?", "read", "write", "promise", "accept", "reject", "held", "insist"}
 	text := fmt.Sprintf("%d to %d:", l.envelope.From, l.to+1)
 	for i := range l.messages {
 		m := &l.messages[i]
-		text += fmt.Sprintf(" %s %d.%d.%d", kinds[m.Kind], m.Ballot.Interval, m.Ballot.Round, m.Ballot.Process)
+		text += fmt.Sprintf(" %s %d.%d.%d", fleasesim.KindName(m.Kind), m.Ballot.Interval, m.Ballot.Round, m.Ballot.Process)
 	}
 	if len(l.messages) == 0 {
 		text += " greeting"

@@ -32,10 +32,10 @@ func main() {
 
 // A protocol is what can be searched.
 type protocol struct {
-	simulation engine.Simulation
-	world      *pflag.FlagSet
-	parsed     func() error // completes the simulation when flags are parsed
-	scenarios  func(depth int, detours int8) []explorer.Exploration
+	engine.Simulation
+	world     *pflag.FlagSet
+	parsed    func() error // completes the simulation when flags are parsed
+	scenarios func(depth int, detours int8) []explorer.Exploration
 }
 
 func newProtocol(name string) protocol {
@@ -50,7 +50,7 @@ func newProtocol(name string) protocol {
 
 func search(name string, args []string) error {
 	p := newProtocol(name)
-	c := engine.Campaign{Simulation: p.simulation, Parallel: 1, StopAfter: 1}
+	c := engine.Campaign{Simulation: p, Parallel: 1, StopAfter: 1}
 	flags := pflag.NewFlagSet("search", pflag.ContinueOnError)
 	flags.Uint64Var(&c.First, "first", 1, "the first seed")
 	flags.IntVar(&c.Seeds, "seeds", 1000, "how many worlds to run")
@@ -75,18 +75,14 @@ func search(name string, args []string) error {
 
 // exploreAll explores the scenarios until the first violation.
 func exploreAll(scenarios []explorer.Exploration) error {
-	type failure struct {
-		Seed      string `json:"seed"`
-		Invariant string `json:"invariant"`
-	}
-	failures := []failure{}
+	failures := []map[string]string{}
 	for _, s := range scenarios {
 		r, err := s.Explore(context.Background(), explorer.Options{})
 		if err != nil {
 			return err
 		}
 		if v := r.Violated; v != nil {
-			failures = append(failures, failure{s.Name() + " " + v.Replay, v.String()})
+			failures = append(failures, map[string]string{"seed": s.Name() + " " + v.Replay, "invariant": v.String()})
 			break
 		}
 	}

@@ -90,6 +90,15 @@ func (w *World) Later(d time.Duration, to int32, epoch uint32, what any) {
 // After calls a function after a while.
 func (w *World) After(d time.Duration, do func()) { w.Later(d, Nowhere, 0, do) }
 
+// SetFor sets something for a while; then it has its zero value again.
+func SetFor[T any](w *World, d time.Duration, what *T, to T) {
+	*what = to
+	w.After(d, func() {
+		var none T
+		*what = none
+	})
+}
+
 // Next removes the next event from the queue, and goes on to its instant.
 func (w *World) Next() (e Event) {
 	w.Now, e = w.Queue.Next()

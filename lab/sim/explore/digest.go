@@ -72,10 +72,6 @@ func (s swap) rename(b, name []byte) []byte {
 	return b
 }
 
-func (k *kit) copyNode(m *managerproc.Machine) *managerproc.Machine { return image.Copy(k.image, m) }
-
-func (k *kit) copyOwner(m *owner.Machine) *owner.Machine { return image.Copy(k.image, m) }
-
 func (k *kit) digest(into *digests, describe func(b []byte, sw swap, names image.Names) []byte) {
 	for _, i := range k.symmetries {
 		k.scratch = describe(k.scratch[:0], swaps[i], k.names[i])

@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
+	"github.com/leasehold-dev/leasehold/lab/sim/explore/image"
 	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
 )
 
@@ -153,7 +154,7 @@ func (st *state) call(i int, event any) {
 }
 
 func (st *state) callNode(i int, p *process, event any) {
-	p.node = st.kit.copyNode(p.node)
+	p.node = image.Copy(st.kit.image, p.node)
 	var actions []managerproc.Action
 	if event == nil {
 		actions, p.wake = p.node.Advance(st.clock(i))
@@ -205,7 +206,7 @@ func (st *state) tell(s leasehold.Session, what owner.Event) {
 }
 
 func (st *state) callOwner(i int, p *process, event any) {
-	p.owner = st.kit.copyOwner(p.owner)
+	p.owner = image.Copy(st.kit.image, p.owner)
 	view, suspended := p.owner.View(), p.owner.Suspended()
 	var actions []owner.Action
 	if event == nil {

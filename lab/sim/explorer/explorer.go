@@ -46,6 +46,7 @@ type Figure struct {
 	Key  string // in JSON
 	Text string // a format
 	Of   Sum
+	N    uint64
 }
 
 // A Sum is how the parts of a figure are added up.
@@ -69,11 +70,9 @@ type Report struct {
 	Deepest  int    // steps of the longest way
 	States   uint64 // that differ
 	Steps    uint64 // that were tried
-	Figures  []uint64
+	Figures  []Figure
 	Elapsed  time.Duration
 	Violated *Violation // nil if there was none
-
-	figures []Figure
 }
 
 // A Violation is an invariant that does not hold, and how to get there.
@@ -89,31 +88,21 @@ func (v *Violation) String() string { return fmt.Sprintf("%s violated: %s", v.In
 func (r *Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, depth %d of %d: %d states, %d steps", r.Scenario, r.Deepest, r.Depth, r.States, r.Steps)
-	for i, f := range r.figures {
-		fmt.Fprintf(&b, ", "+f.Text, r.Figures[i])
+	for _, f := range r.Figures {
+		fmt.Fprintf(&b, ", "+f.Text, f.N)
 	}
 	return b.String()
 }
 
 // Figure returns a figure by its key. There must be one.
 func (r *Report) Figure(key string) uint64 {
-	return r.Figures[slices.IndexFunc(r.figures, func(f Figure) bool { return f.Key == key })]
-}
-
-// Keys returns the keys of the figures.
-func (r *Report) Keys() []string {
-	var keys []string
-	for _, f := range r.figures {
-		keys = append(keys, f.Key)
-	}
-	return keys
+	return r.Figures[slices.IndexFunc(r.Figures, func(f Figure) bool { return f.Key == key })].N
 }
 
 // Options of an exploration; they change only the speed.
 type Options struct {
 	Workers  int           // default one for each processor
-	Progress func(*Report) // is called now and then; may be nil
-	Every    time.Duration // how often; default 1 s
+	Progress func(*Report) // is called once a second; may be nil
 }
 
 type item[S any] struct {
@@ -132,10 +121,8 @@ type search[S State[S]] struct {
 	states   fingerprints // of states alone
 
 	steps, deepest atomic.Uint64
-	sums           []atomic.Uint64 // by figure
-
-	mu    sync.Mutex
-	found *trail // to the first violation
+	sums           []atomic.Uint64       // by figure
+	found          atomic.Pointer[trail] // to the first violation
 }
 
 // Explore tries all that can happen in a scenario. It ends at the first violation,
@@ -159,8 +146,8 @@ func Explore[S State[S]](ctx context.Context, s Scenario[S], o Options) (*Report
 	go func() { wg.Wait(); close(done) }()
 	x.watch(o, done)
 	r := x.report()
-	if x.found != nil {
-		if r.Violated, err = Replay(s, x.found.text()); err != nil {
+	if found := x.found.Load(); found != nil {
+		if r.Violated, err = Replay(s, found.text()); err != nil {
 			return nil, err
 		}
 	}
@@ -168,10 +155,7 @@ func Explore[S State[S]](ctx context.Context, s Scenario[S], o Options) (*Report
 }
 
 func (x *search[S]) watch(o Options, done <-chan struct{}) {
-	if o.Every <= 0 {
-		o.Every = time.Second
-	}
-	tick := time.NewTicker(o.Every)
+	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
 		select {
@@ -188,10 +172,10 @@ func (x *search[S]) watch(o Options, done <-chan struct{}) {
 func (x *search[S]) report() *Report {
 	r := &Report{
 		Scenario: x.scenario.Name(), Depth: x.limit, Deepest: int(x.deepest.Load()), States: x.states.len(),
-		Steps: x.steps.Load(), Elapsed: time.Since(x.start), figures: x.figures,
+		Steps: x.steps.Load(), Elapsed: time.Since(x.start), Figures: slices.Clone(x.figures),
 	}
 	for i := range x.sums {
-		r.Figures = append(r.Figures, x.sums[i].Load())
+		r.Figures[i].N = x.sums[i].Load()
 	}
 	return r
 }
@@ -222,7 +206,8 @@ func (x *search[S]) visit(it item[S], next []item[S]) []item[S] {
 		x.count(it.state, false)
 	}
 	if it.state.Broken() != nil {
-		x.violated(it.trail)
+		x.found.CompareAndSwap(nil, it.trail)
+		x.work.close()
 		return next
 	}
 	if it.depth == x.limit {
@@ -251,15 +236,6 @@ func (x *search[S]) count(state S, step bool) {
 			x.sums[i].Add(n)
 		}
 	}
-}
-
-func (x *search[S]) violated(t *trail) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.found == nil {
-		x.found = t
-	}
-	x.work.close()
 }
 
 func raise(a *atomic.Uint64, to uint64) {

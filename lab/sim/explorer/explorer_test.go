@@ -79,7 +79,7 @@ func (plane) Steps() int              { return 4 }
 func (p plane) Begin() (walk, error)  { return walk{up: 2, broken: p}, nil }
 func (plane) Worker() func(walk) walk { return func(w walk) walk { return w } }
 func (plane) Figures() []Figure {
-	return []Figure{{"farthest", "up to %d", HighestOfStates}, {"places", "%d places", SumOfStates}, {"ways", "%d ways", SumOfSteps}}
+	return []Figure{{Key: "farthest", Text: "up to %d"}, {Key: "places", Text: "%d places", Of: SumOfStates}, {Key: "ways", Text: "%d ways", Of: SumOfSteps}}
 }
 
 // All places within four steps, of which two may go up, are visited once; and from a place

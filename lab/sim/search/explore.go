@@ -54,8 +54,8 @@ type explored struct {
 // MarshalJSON writes the figures of the protocol next to the others.
 func (e explored) MarshalJSON() ([]byte, error) {
 	document := map[string]any{"name": e.Scenario, "states": e.States, "steps": e.Steps, "deepest": e.Deepest}
-	for i, key := range e.Keys() {
-		document[key] = e.Figures[i]
+	for _, f := range e.Figures {
+		document[f.Key] = f.N
 	}
 	if v := e.Violated; v != nil {
 		document["violation"] = struct {

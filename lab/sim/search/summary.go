@@ -19,17 +19,23 @@ const maxShown = 10
 // of it last, where the eye is when the command is done.
 func (r *report) text(width int) string {
 	var out strings.Builder
-	section := func(title string, entries []console.Entry) {
+	section := func(title string, names []string, count func(name string) console.Entry) {
+		var entries []console.Entry
+		for _, name := range names {
+			entries = append(entries, count(name))
+		}
 		if len(entries) > 0 {
 			fmt.Fprintf(&out, "%s\n%s\n", console.Heading(title), console.Grid(entries, width))
 		}
 	}
-	section("Worlds", counts(r.Worlds, r.Worlds))
-	section("Checks, by invariant", counts(r.ByCheck, r.ByCheck))
-	section("Faults that struck", counts(r.faultsInMix(), r.Faults))
-	section("Branches taken", r.branchesTaken())
-	section("What machines noted", counts(r.Notices, r.Notices))
-	section("Branches never taken", names(r.Missed))
+	taken := maps.Clone(r.Branches)
+	maps.DeleteFunc(taken, func(_ string, n uint64) bool { return n == 0 })
+	section("Worlds", sorted(r.Worlds), r.Worlds.entry)
+	section("Checks, by invariant", sorted(r.ByCheck), r.ByCheck.entry)
+	section("Faults that struck", sorted(r.mix), r.Faults.entry)
+	section("Branches taken", sorted(taken), taken.entry)
+	section("What machines noted", sorted(r.Notices), r.Notices.entry)
+	section("Branches never taken", r.Missed, func(name string) console.Entry { return console.Entry{name} })
 	fmt.Fprintf(&out, "%s\n%s\n", console.Heading("Summary"), r.overview())
 	for _, f := range r.Failures[:min(len(r.Failures), maxShown)] {
 		out.WriteString(f.text())
@@ -39,21 +45,6 @@ func (r *report) text(width int) string {
 	}
 	out.WriteString(r.verdict() + "\n")
 	return out.String()
-}
-
-// faultsInMix has the kinds of faults that could strike.
-func (r *report) faultsInMix() tally {
-	possible := tally{}
-	for f := range r.mix {
-		possible[f] = 0
-	}
-	return possible
-}
-
-func (r *report) branchesTaken() []console.Entry {
-	taken := maps.Clone(r.Branches)
-	maps.DeleteFunc(taken, func(_ string, n uint64) bool { return n == 0 })
-	return counts(taken, taken)
 }
 
 func (r *report) overview() string {
@@ -108,22 +99,9 @@ func indented(text string) string {
 	return "  " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  ")
 }
 
-// counts lists what of says how often, for the names in which.
-func counts(which, of tally) []console.Entry {
-	var entries []console.Entry
-	for _, name := range slices.SortedFunc(maps.Keys(which), inOrder) {
-		entries = append(entries, console.Entry{name, console.Grouped(of[name])})
-	}
-	return entries
-}
+func (t tally) entry(name string) console.Entry { return console.Entry{name, console.Grouped(t[name])} }
 
-func names(of []string) []console.Entry {
-	var entries []console.Entry
-	for _, name := range of {
-		entries = append(entries, console.Entry{name})
-	}
-	return entries
-}
+func sorted[V any](of map[string]V) []string { return slices.SortedFunc(maps.Keys(of), inOrder) }
 
 // inOrder puts I2 before I10, and all other names after them, sorted.
 func inOrder(a, b string) int {
