@@ -95,8 +95,8 @@ func conclude(r *report.Result, checks, maps map[string]report.Standing) {
 	for _, s := range []report.Standing{checks[nameCheck], checks[nameHeld], maps[nameUpdate]} {
 		r.Want("no allocation in "+s.Name, s.Allocations, "", s.Allocations == 0)
 	}
-	r.Lose("to a look at a channel, %s ns against %s: a promise needs a clock, and reading it is most of what Check costs.",
-		report.Number(of(checks[nameSession])), report.Number(of(checks[nameCheck])))
-	r.Lose("to a map and a mutex, %s ns against %s for an update: the map checks the lease before and after, and reads the clock each time.",
-		report.Number(of(maps[namePlain])), report.Number(of(maps[nameUpdate])))
+	r.Lose("to a look at a channel, %v ns against %v: a promise needs a clock, and reading it is most of what Check costs.",
+		of(checks[nameSession]), of(checks[nameCheck]))
+	r.Lose("to a map and a mutex, %v ns against %v for an update: the map checks the lease before and after, and reads the clock each time.",
+		of(maps[namePlain]), of(maps[nameUpdate]))
 }

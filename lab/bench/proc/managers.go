@@ -130,10 +130,16 @@ func (g *Managers) CreateNamespace(ctx context.Context, config *leaseholdv1.Name
 }
 
 // Status returns the status of a manager.
-func (g *Managers) Status(ctx context.Context, m *Manager) (*leaseholdv1.GetStatusResponse, error) {
+func (g *Managers) Status(ctx context.Context, m *Manager) (status *leaseholdv1.GetStatusResponse, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	return g.At(slices.Index(g.All, m)).GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
+	err = Until(ctx, 100*time.Millisecond, func(ctx context.Context) error {
+		return g.On(ctx, slices.Index(g.All, m), func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
+			status, err = leaseholdv1.NewAdminServiceClient(conn).GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
+			return err
+		})
+	})
+	return status, err
 }
 
 // Namespace returns the status of a namespace at the leader.
