@@ -35,20 +35,20 @@ const turn = 20 * time.Millisecond
 
 func run(ctx context.Context, r *report.Run) error {
 	r.Expect(2 * r.Rounds)
-	checks, err := checkContestants(ctx, r.Dir)
+	var ends proc.Cleanup
+	defer ends.Close()
+	checks, err := checkContestants(ctx, r.Dir, &ends)
 	if err != nil {
 		return err
 	}
-	defer report.CloseAll(checks)
 	checked, err := report.Compete(ctx, checks, r.Rounds, turn, func(round int) { r.Step("checks, round %d of %d", round+1, r.Rounds) })
 	if err != nil {
 		return err
 	}
-	maps, err := mapContestants(ctx)
+	maps, err := mapContestants(ctx, &ends)
 	if err != nil {
 		return err
 	}
-	defer report.CloseAll(maps)
 	kept, err := report.Compete(ctx, maps, r.Rounds, turn, func(round int) { r.Step("a map, round %d of %d", round+1, r.Rounds) })
 	if err != nil {
 		return err
