@@ -57,7 +57,7 @@ func StartManagers(ctx context.Context, count int, as credentials.TransportCrede
 			return g, err
 		}
 	}
-	g.Managers, err = proc.NewManagers(proc.ManagersConfig{
+	managers, err := proc.NewManagers(proc.ManagersConfig{
 		Program: program, Dir: g.dir, Count: count, Credentials: as,
 		Flags: func(proc.Member) []string { return append([]string{"--log-level", "error"}, flags...) },
 		Ended: func(err error) { fmt.Fprintln(os.Stderr, err) },
@@ -65,6 +65,7 @@ func StartManagers(ctx context.Context, count int, as credentials.TransportCrede
 	if err != nil {
 		return g, err
 	}
+	g.Managers = managers
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return g, g.Start(ctx)
