@@ -290,11 +290,9 @@ func (b *outageBed) conclude(ctx context.Context, f *outageFinding, before *leas
 	if err != nil {
 		return err
 	}
-	now, err := b.group.Namespace(ctx, namespace)
-	if err != nil {
-		return err
+	for _, n := range status.GetNamespaces() {
+		f.waited = f.waited || n.GetName() == namespace && n.GetLsn() >= before.GetLsn()+gapLSNs
 	}
-	f.waited = now.GetLsn() >= before.GetLsn()+gapLSNs
 	terms := make(map[uint64]bool)
 	for _, l := range status.GetLeaderships() {
 		if l.GetLeader() != "" && !l.GetAt().AsTime().Before(leads) {
