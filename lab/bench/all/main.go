@@ -169,20 +169,6 @@ const wholeLimit = 45 * time.Minute
 // that is for busy machines, on which the numbers mean little anyway.
 const quickSlack = 4
 
-func (p program) expected(quick bool) int {
-	if quick {
-		return p.quick
-	}
-	return p.seconds
-}
-
-func (p program) maxTime(quick bool) time.Duration {
-	if quick {
-		return time.Duration(quickSlack*p.quick) * time.Second
-	}
-	return time.Duration(p.limit) * time.Second
-}
-
 // result is what is known of a benchmark without running it.
 func (p program) result() report.Result {
 	return report.Result{Benchmark: p.name, Number: p.number, Title: p.title}

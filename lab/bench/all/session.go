@@ -42,12 +42,14 @@ func (s *session) runAll(ctx context.Context) error {
 	s.all = buildSeconds
 	var wanted []program
 	for _, p := range s.programs {
-		if !s.quick {
+		if s.quick {
+			p.seconds, p.limit = p.quick, quickSlack*p.quick
+		} else {
 			p.spare = ""
 		}
-		if p.expected(s.quick) > 0 {
+		if p.seconds > 0 {
 			wanted = append(wanted, p)
-			s.all += p.expected(s.quick)
+			s.all += p.seconds
 		}
 	}
 	s.show(0, "building")
@@ -70,7 +72,7 @@ func (s *session) runAll(ctx context.Context) error {
 		if err != nil {
 			failed = errors.Join(failed, s.recordFailure(p, err))
 		}
-		s.took(p.name, p.expected(s.quick), began)
+		s.took(p.name, p.seconds, began)
 	}
 	s.show(0, "done")
 	return failed
@@ -156,7 +158,7 @@ func (s *session) args(p program) []string {
 }
 
 func (s *session) run(ctx context.Context, p program) error {
-	most := p.maxTime(s.quick)
+	most := time.Duration(p.limit) * time.Second
 	ctx, cancel := context.WithTimeoutCause(ctx, most, fmt.Errorf("it takes longer than the %v that it has", most))
 	defer cancel()
 	s.show(0, p.name)
@@ -200,7 +202,7 @@ func (s *session) follow(errs io.Reader, p program) string {
 	var r reason
 	for said.Scan() {
 		if share, text, ok := report.ParseProgress(said.Text()); ok {
-			s.show(share*float64(p.expected(s.quick)), p.name+": "+text)
+			s.show(share*float64(p.seconds), p.name+": "+text)
 			continue
 		}
 		s.progress.Note(said.Text())

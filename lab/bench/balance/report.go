@@ -197,9 +197,9 @@ func reportZipf(r *report.Result, trials []trial) {
 	}
 	r.Want(fmt.Sprintf("Zipf, 250 owners: the highest load at most %v times the mean", mostOverMean), even, "", even <= mostOverMean)
 	r.Want("and nothing moves any more in the last five minutes", ours.over(latePercent).High, "% in a round", ours.over(latePercent).High == 0)
-	r.Lose("plain consistent hashing and buraksezer/consistent move no key when loads change, and we move %s %%. "+
-		"They do nothing about loads: their highest is %s and %s times the mean, and ours %s.", report.Number(moved),
-		report.Number(find(trials, namePlain).over(lastOverMean).Median), report.Number(find(trials, nameLibrary).over(lastOverMean).Median), report.Number(even))
+	r.Lose("plain consistent hashing and buraksezer/consistent move no key when loads change, and we move %v %%. "+
+		"They do nothing about loads: their highest is %v and %v times the mean, and ours %v.",
+		moved, find(trials, namePlain).over(lastOverMean).Median, find(trials, nameLibrary).over(lastOverMean).Median, even)
 }
 
 type event struct {
@@ -260,9 +260,9 @@ func reportMembers(r *report.Result, trials []trial) {
 	}
 	for _, e := range all {
 		if have, plain := ours.over(e.moved).Median, find(trials, namePlain).over(e.moved).Median; have > plain {
-			r.Lose("plain consistent hashing moves %s %% of all keys when %s, and we move %s %%: "+
-				"it moves none that it need not, and lets the highest load be %s times the mean afterwards, ours is %s.", report.Number(plain), e.title, report.Number(have),
-				report.Number(find(trials, namePlain).over(e.later).Median), report.Number(ours.over(e.later).Median))
+			r.Lose("plain consistent hashing moves %v %% of all keys when %s, and we move %v %%: "+
+				"it moves none that it need not, and lets the highest load be %v times the mean afterwards, ours is %v.",
+				plain, e.title, have, find(trials, namePlain).over(e.later).Median, ours.over(e.later).Median)
 		}
 	}
 }

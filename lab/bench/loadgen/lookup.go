@@ -273,23 +273,20 @@ func (u *update) read(b []byte) {
 // one before; 0 if it is not there.
 func Find(b []byte, path ...protowire.Number) (value uint64) {
 	for _, want := range path {
-		var found bool
-		if value, b, found = find(b, want); !found {
-			return 0
+		var (
+			number  protowire.Number
+			content []byte
+			n       int
+		)
+		for number != want {
+			b = b[min(n, len(b)):]
+			if number, value, content, n = nextField(b); n == 0 {
+				return 0
+			}
 		}
+		b = content
 	}
 	return value
-}
-
-func find(b []byte, want protowire.Number) (value uint64, content []byte, found bool) {
-	for len(b) > 0 {
-		number, value, content, n := nextField(b)
-		if n == 0 || number == want {
-			return value, content, n > 0
-		}
-		b = b[min(n, len(b)):]
-	}
-	return 0, nil, false
 }
 
 // nextField reads the first field of b, which may be cut off: its number, its value

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/lab/bench/loadgen"
 	"github.com/leasehold-dev/leasehold/lab/bench/locks"
+	"github.com/leasehold-dev/leasehold/lab/bench/proc"
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
 	"github.com/leasehold-dev/leasehold/leasemap"
 	"github.com/leasehold-dev/leasehold/owner"
@@ -28,11 +29,12 @@ const (
 
 // checkContestants are a reading of the clock, the two questions that an owner
 // asks itself, and those that one can ask etcd.
-func checkContestants(ctx context.Context, dir string) ([]report.Contestant, error) {
+func checkContestants(ctx context.Context, dir string, ends *proc.Cleanup) ([]report.Contestant, error) {
 	one, err := loadgen.StartLocal(ctx)
 	if err != nil {
 		return nil, err
 	}
+	ends.Add(one.Close)
 	o := one.Owner
 	keys := one.Keys()
 	held := make([]owner.Lease, len(keys))
@@ -58,14 +60,10 @@ func checkContestants(ctx context.Context, dir string) ([]report.Contestant, err
 				}
 			}
 			return sum
-		}, Close: one.Close},
+		}},
 	}
-	peers, err := etcdContestants(ctx, dir)
-	if err != nil {
-		report.CloseAll(all)
-		return nil, err
-	}
-	return append(all, peers...), nil
+	peers, err := etcdContestants(ctx, dir, ends)
+	return append(all, peers...), err
 }
 
 func readClock(_, n int) int {
@@ -78,20 +76,20 @@ func readClock(_, n int) int {
 
 // etcdContestants hold a lock as etcd's own library does it, and ask whether they
 // still do.
-func etcdContestants(ctx context.Context, dir string) ([]report.Contestant, error) {
+func etcdContestants(ctx context.Context, dir string, ends *proc.Cleanup) ([]report.Contestant, error) {
 	e, err := locks.StartEtcd(ctx, 1, dir, false)
 	if err != nil {
 		return nil, err
 	}
+	ends.Add(e.Close)
 	client := e.Conns[0]
 	session, err := concurrency.NewSession(client, concurrency.WithTTL(60))
 	if err != nil {
-		e.Close()
 		return nil, err
 	}
+	ends.Add(func() { _ = session.Close() })
 	lock := concurrency.NewMutex(session, "/lock")
 	if err := lock.Lock(ctx); err != nil {
-		e.Close()
 		return nil, err
 	}
 	get := func(options ...clientv3.OpOption) func(int) int {
@@ -127,7 +125,7 @@ func etcdContestants(ctx context.Context, dir string) ([]report.Contestant, erro
 				}
 				return int(reply.TTL), nil
 			})
-		}, Close: func() { _ = session.Close(); e.Close() }},
+		}},
 	}, nil
 }
 
@@ -157,14 +155,14 @@ const (
 
 // mapContestants are a map with a lock around it, and a map that checks leases, of
 // an owner that has half of all keys.
-func mapContestants(ctx context.Context) ([]report.Contestant, error) {
+func mapContestants(ctx context.Context, ends *proc.Cleanup) ([]report.Contestant, error) {
 	one, err := loadgen.StartLocal(ctx)
 	if err != nil {
 		return nil, err
 	}
+	ends.Add(one.Close)
 	m, err := leasemap.New(leasemap.Config[int]{})
 	if err != nil {
-		one.Close()
 		return nil, err
 	}
 	m.Use(one.Owner)
@@ -197,7 +195,7 @@ func mapContestants(ctx context.Context) ([]report.Contestant, error) {
 		{Name: nameUpdate, Run: func(n int) int { return update(0, n) }},
 		{Name: nameGet, Run: get},
 		{Name: namePlainAll, Run: onAllCores(plain)},
-		{Name: nameUpdateAll, Run: onAllCores(update), Close: one.Close},
+		{Name: nameUpdateAll, Run: onAllCores(update)},
 		{Name: nameSince, Run: func(n int) int { return readClock(0, n) }},
 		{Name: nameSinceAll, Run: onAllCores(readClock)},
 	}, nil

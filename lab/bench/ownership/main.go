@@ -35,20 +35,20 @@ const turn = 20 * time.Millisecond
 
 func run(ctx context.Context, r *report.Run) error {
 	r.Expect(2 * r.Rounds)
-	checks, err := checkContestants(ctx, r.Dir)
+	var ends proc.Cleanup
+	defer ends.Close()
+	checks, err := checkContestants(ctx, r.Dir, &ends)
 	if err != nil {
 		return err
 	}
-	defer report.CloseAll(checks)
 	checked, err := report.Compete(ctx, checks, r.Rounds, turn, func(round int) { r.Step("checks, round %d of %d", round+1, r.Rounds) })
 	if err != nil {
 		return err
 	}
-	maps, err := mapContestants(ctx)
+	maps, err := mapContestants(ctx, &ends)
 	if err != nil {
 		return err
 	}
-	defer report.CloseAll(maps)
 	kept, err := report.Compete(ctx, maps, r.Rounds, turn, func(round int) { r.Step("a map, round %d of %d", round+1, r.Rounds) })
 	if err != nil {
 		return err
@@ -95,8 +95,8 @@ func conclude(r *report.Result, checks, maps map[string]report.Standing) {
 	for _, s := range []report.Standing{checks[nameCheck], checks[nameHeld], maps[nameUpdate]} {
 		r.Want("no allocation in "+s.Name, s.Allocations, "", s.Allocations == 0)
 	}
-	r.Lose("to a look at a channel, %s ns against %s: a promise needs a clock, and reading it is most of what Check costs.",
-		report.Number(of(checks[nameSession])), report.Number(of(checks[nameCheck])))
-	r.Lose("to a map and a mutex, %s ns against %s for an update: the map checks the lease before and after, and reads the clock each time.",
-		report.Number(of(maps[namePlain])), report.Number(of(maps[nameUpdate])))
+	r.Lose("to a look at a channel, %v ns against %v: a promise needs a clock, and reading it is most of what Check costs.",
+		of(checks[nameSession]), of(checks[nameCheck]))
+	r.Lose("to a map and a mutex, %v ns against %v for an update: the map checks the lease before and after, and reads the clock each time.",
+		of(maps[namePlain]), of(maps[nameUpdate]))
 }

@@ -57,7 +57,7 @@ func StartManagers(ctx context.Context, count int, as credentials.TransportCrede
 			return g, err
 		}
 	}
-	g.Managers, err = proc.NewManagers(proc.ManagersConfig{
+	managers, err := proc.NewManagers(proc.ManagersConfig{
 		Program: program, Dir: g.dir, Count: count, Credentials: as,
 		Flags: func(proc.Member) []string { return append([]string{"--log-level", "error"}, flags...) },
 		Ended: func(err error) { fmt.Fprintln(os.Stderr, err) },
@@ -65,6 +65,7 @@ func StartManagers(ctx context.Context, count int, as credentials.TransportCrede
 	if err != nil {
 		return g, err
 	}
+	g.Managers = managers
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return g, g.Start(ctx)
@@ -133,9 +134,11 @@ func (g *Managers) CreateNamespace(ctx context.Context, config *leaseholdv1.Name
 func (g *Managers) Status(ctx context.Context, m *Manager) (status *leaseholdv1.GetStatusResponse, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	err = g.On(ctx, slices.Index(g.All, m), func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
-		status, err = leaseholdv1.NewAdminServiceClient(conn).GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
-		return err
+	err = Until(ctx, 100*time.Millisecond, func(ctx context.Context) error {
+		return g.On(ctx, slices.Index(g.All, m), func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
+			status, err = leaseholdv1.NewAdminServiceClient(conn).GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
+			return err
+		})
 	})
 	return status, err
 }

@@ -128,6 +128,19 @@ func TestUntil(t *testing.T) {
 	}
 }
 
+// TestCleanup: the last is ended first, and each once.
+func TestCleanup(t *testing.T) {
+	var c Cleanup
+	var ended string
+	for _, name := range []string{"a", "b"} {
+		c.Add(func() { ended += name })
+	}
+	c.Close()
+	if c.Close(); ended != "ba" {
+		t.Errorf("ended %q", ended)
+	}
+}
+
 func TestTail(t *testing.T) {
 	var end tail
 	for range 3 {

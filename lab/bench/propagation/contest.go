@@ -170,7 +170,8 @@ func (c *contestant) restore(made Change) (err error) {
 type outcome struct {
 	name       string
 	half, last report.Summary
-	turns      []float64 // of the last
+	halves     []float64 // by turn, in milliseconds
+	turns      []float64 // the same of the last
 	bytes      int
 }
 
@@ -218,7 +219,6 @@ func contest(ctx context.Context, all []*contestant, rounds, bytes int, limit ti
 		}
 	}
 	outcomes := make([]outcome, len(all))
-	halves := make([][]float64, len(all))
 	began := time.Now()
 	err := report.Rounds(ctx, rounds, len(all), func(round, i int) error {
 		if first := i == round%len(all); first && round >= minRounds && time.Since(began) > limit {
@@ -229,7 +229,7 @@ func contest(ctx context.Context, all []*contestant, rounds, bytes int, limit ti
 			return err
 		}
 		o := &outcomes[i]
-		halves[i], o.turns, o.bytes = append(halves[i], t.half), append(o.turns, t.last), t.bytes
+		o.halves, o.turns, o.bytes = append(o.halves, t.half), append(o.turns, t.last), t.bytes
 		return nil
 	}, step)
 	if err != nil && !errors.Is(err, errEnough) {
@@ -237,7 +237,7 @@ func contest(ctx context.Context, all []*contestant, rounds, bytes int, limit ti
 	}
 	for i, c := range all {
 		o := &outcomes[i]
-		o.name, o.half, o.last = c.name, report.Summarise(halves[i]), report.Summarise(o.turns)
+		o.name, o.half, o.last = c.name, report.Summarise(o.halves), report.Summarise(o.turns)
 	}
 	return outcomes, nil
 }

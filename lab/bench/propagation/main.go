@@ -133,12 +133,11 @@ func judge(r *report.Run, s size, of map[string]outcome) {
 		r.Want(fmt.Sprintf("%v: faster than etcd's watch", s), etcd, "times", etcd < 1)
 	}
 	if ours.last.Median > of[nameEtcd].last.Median {
-		r.Lose("to etcd's watch, with %v: %s ms against %s until the last has heard.",
-			s, report.Number(ours.last.Median), report.Number(of[nameEtcd].last.Median))
+		r.Lose("to etcd's watch, with %v: %v ms against %v until the last has heard.", s, ours.last.Median, of[nameEtcd].last.Median)
 	}
 	if ours.last.Median > of[namePush].last.Median {
-		r.Lose("to a bare push, with %v: %s ms against %s. A manager's change goes through its store, in memory here, before it is sent; which part of the difference that is was not measured.",
-			s, report.Number(ours.last.Median), report.Number(of[namePush].last.Median))
+		r.Lose("to a bare push, with %v: %v ms against %v. A manager's change goes through its store, in memory here, before it is sent; which part of the difference that is was not measured.",
+			s, ours.last.Median, of[namePush].last.Median)
 	}
 }
 

@@ -106,8 +106,14 @@ func (r *Result) Want(what string, have float64, unit string, met bool) {
 	r.Goals = append(r.Goals, Goal{what, strings.TrimSpace(Number(have) + " " + unit), met})
 }
 
-// Lose adds a comparison in which a peer is better, and the reason.
+// Lose adds a comparison in which a peer is better, and the reason. Numbers are written
+// with [Number].
 func (r *Result) Lose(format string, args ...any) {
+	for i, arg := range args {
+		if x, ok := arg.(float64); ok {
+			args[i] = Number(x)
+		}
+	}
 	r.Losses = append(r.Losses, fmt.Sprintf(format, args...))
 }
 

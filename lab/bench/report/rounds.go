@@ -17,17 +17,6 @@ type Contestant struct {
 	// variable is measured. It returns a number that depends on all results, so
 	// that no compiler leaves them out.
 	Run func(n int) int
-	// Close ends what the contestant started; nil if there is nothing.
-	Close func()
-}
-
-// CloseAll closes all contestants.
-func CloseAll(all []Contestant) {
-	for _, c := range all {
-		if c.Close != nil {
-			c.Close()
-		}
-	}
 }
 
 // A Standing is the cost of an operation of one contestant.

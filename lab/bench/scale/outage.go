@@ -84,21 +84,20 @@ func newRenewals(all []loadgen.Renewal, from, to time.Time) (out renewals) {
 // outageSteps is how many steps the progress of an outage has.
 const outageSteps = 7
 
-// An outageBed is a group of managers with owners and lookups.
+// An outageBed is a testbed whose owners are those of the library.
 type outageBed struct {
-	size
-	run     *report.Run
-	group   *proc.Managers
-	owners  *proc.Process
-	lookups *loadgen.Clients
-	losses  lossCounter
-
-	proc.Cleanup
+	*testbed
+	owners *proc.Process
+	losses lossCounter
 }
 
 func measureOutage(ctx context.Context, r *report.Run, s size) (*outageFinding, error) {
-	b := &outageBed{size: s, run: r}
-	defer b.Close()
+	t, err := newTestbed(ctx, r, s)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	b := &outageBed{testbed: t}
 	if err := b.start(ctx); err != nil {
 		return nil, err
 	}
@@ -117,19 +116,12 @@ func measureOutage(ctx context.Context, r *report.Run, s size) (*outageFinding, 
 	return f, b.conclude(ctx, f, before, leads)
 }
 
-// start brings up managers, owners and lookups, and waits until the table is complete.
+// start brings up owners and lookups, and waits until the table is complete.
 func (b *outageBed) start(ctx context.Context) (err error) {
-	if b.group, err = proc.StartManagers(ctx, b.managers, nil); err != nil {
-		return err
-	}
-	b.Add(b.group.Close)
-	if err := b.group.CreateNamespace(ctx, b.config()); err != nil {
-		return err
-	}
 	b.run.Step("%s: %d owners join", b.name, b.size.owners)
 	b.owners, err = loadgen.StartLibrary(ctx, loadgen.LibraryConfig{
 		ClientsConfig: loadgen.ClientsConfig{Namespace: namespace, Managers: b.group.Addrs()},
-		Name:          "owner", Count: b.size.owners, Within: b.grow,
+		Name:          "owner", Count: b.size.owners, Within: b.size.grow,
 	})
 	if err != nil {
 		return err
@@ -140,12 +132,8 @@ func (b *outageBed) start(ctx context.Context) (err error) {
 		return err
 	}
 	b.run.Step("%s: %d lookups connect", b.name, b.size.lookups)
-	if b.lookups, err = loadgen.StartClients(ctx, namespace, nil, b.group.Addrs()); err != nil {
-		return err
-	}
-	b.Add(b.lookups.Close)
-	growth := loadgen.Growth{Lookups: b.size.lookups, Together: b.together, Within: b.grow / 4, LSN: status.GetLsn()}
-	if _, err := b.lookups.Grow(growth); err != nil {
+	growth := loadgen.Growth{Lookups: b.size.lookups, Together: b.together, Within: b.size.grow / 4, LSN: status.GetLsn()}
+	if _, err := b.clients.Grow(growth); err != nil {
 		return err
 	}
 	b.Add(b.losses.close)
@@ -182,7 +170,7 @@ func (b *outageBed) report(renewals bool) (out loadgen.Report, err error) {
 
 // contact reports lookups without contact as an error.
 func (b *outageBed) contact() error {
-	now, err := b.lookups.Look()
+	now, err := b.clients.Look()
 	if err == nil && now.Proven != b.size.lookups {
 		err = fmt.Errorf("%d of %d lookups have contact", now.Proven, b.size.lookups)
 	}
@@ -252,7 +240,7 @@ func (b *outageBed) interrupt(ctx context.Context, f *outageFinding) (leads time
 
 // recover waits until every range is resumed and every lookup has contact.
 func (b *outageBed) recover(ctx context.Context, f *outageFinding, leads time.Time) error {
-	begun, err := b.lookups.Look()
+	begun, err := b.clients.Look()
 	if err != nil {
 		return err
 	}
@@ -261,7 +249,7 @@ func (b *outageBed) recover(ctx context.Context, f *outageFinding, leads time.Ti
 		if err != nil {
 			return err
 		}
-		counts, err := b.lookups.Look()
+		counts, err := b.clients.Look()
 		if err != nil {
 			return err
 		}
@@ -302,11 +290,9 @@ func (b *outageBed) conclude(ctx context.Context, f *outageFinding, before *leas
 	if err != nil {
 		return err
 	}
-	now, err := b.group.Namespace(ctx, namespace)
-	if err != nil {
-		return err
+	for _, n := range status.GetNamespaces() {
+		f.waited = f.waited || n.GetName() == namespace && n.GetLsn() >= before.GetLsn()+gapLSNs
 	}
-	f.waited = now.GetLsn() >= before.GetLsn()+gapLSNs
 	terms := make(map[uint64]bool)
 	for _, l := range status.GetLeaderships() {
 		if l.GetLeader() != "" && !l.GetAt().AsTime().Before(leads) {

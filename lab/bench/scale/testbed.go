@@ -61,9 +61,13 @@ func newTestbed(ctx context.Context, r *report.Run, s size) (_ *testbed, err err
 	return t, nil
 }
 
-// asked are the managers that owners ask for leases: the leader, or all if that will change.
+// asked are the managers that owners ask for leases: the leader, or all if that will change. In an outage the owners are
+// those of the library.
 func (t *testbed) asked() []string {
-	if t.rollout {
+	switch {
+	case t.outage > 0:
+		return nil
+	case t.rollout:
 		return t.group.Addrs()
 	}
 	return []string{t.manager.Member.Addr}
@@ -72,7 +76,7 @@ func (t *testbed) asked() []string {
 // followed are the managers that lookups follow: the standbys, if there are any, or all if
 // those will change.
 func (t *testbed) followed() (addrs []string) {
-	if t.rollout {
+	if t.rollout || t.outage > 0 {
 		return t.group.Addrs()
 	}
 	for _, m := range t.group.All {
