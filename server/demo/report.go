@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/leasehold-dev/leasehold/internal/testkit/oracle"
 )
 
 // A Report is the result of a demo. Programs read its JSON form: fields may be added, none
@@ -75,10 +73,6 @@ type OwnershipCounts struct {
 
 	violation string // the first that was found
 	unjudged  uint64
-}
-
-func ownershipCounts(v oracle.Verdict) OwnershipCounts {
-	return OwnershipCounts{v.Tenures, v.Checked, v.Duals, v.Reversals, v.First, v.Unjudged}
 }
 
 // FaultCounts is what was done to the processes, and its cost.

@@ -173,11 +173,11 @@ func (d *demo) elapsed() time.Duration {
 func (d *demo) report() Report {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	cfg := &d.cluster.cfg
+	cfg, v := &d.cluster.cfg, d.cluster.oracle.Judge()
 	r := Report{
 		Seconds: d.elapsed().Seconds(), Store: cfg.Store, Keys: cfg.Users, ValueSize: cfg.ValueSize,
 		Rolling: cfg.Rolling, TLS: cfg.TLS, outage: cfg.Outage,
-		OwnershipCounts: ownershipCounts(d.cluster.oracle.Judge()),
+		OwnershipCounts: OwnershipCounts{v.Tenures, v.Checked, v.Duals, v.Reversals, v.First, v.Unjudged},
 		FaultCounts:     d.nemesis.sum(), MoveCounts: d.cluster.moved.sum(),
 	}
 	if d.prober != nil {
@@ -200,8 +200,7 @@ func (d *demo) snapshot() Snapshot {
 	defer d.mu.Unlock()
 	s.Elapsed = d.elapsed()
 	if d.load != nil {
-		p := d.load.tally.lately()
-		s.PerSecond, s.Median, s.Slow = p.perSecond, p.median, p.p99
+		s.PerSecond, s.Median, s.Slow = d.load.tally.lately()
 	}
 	return s
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold/flease"
 	"github.com/leasehold-dev/leasehold/internal/runtime/address"
 	"github.com/leasehold-dev/leasehold/internal/runtime/connlimit"
+	"github.com/leasehold-dev/leasehold/server/jsonapi"
 )
 
 const (
@@ -56,11 +57,7 @@ func Serve(node *flease.Node, lease time.Duration, at net.Listener, log *slog.Lo
 // point to the loopback.
 func loopbackHostOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host := r.Host
-		if _, _, err := net.SplitHostPort(host); err != nil {
-			host = net.JoinHostPort(host, "80")
-		}
-		if !address.Loopback(host) {
+		if !address.Loopback(net.JoinHostPort(jsonapi.Host(r.Host), "80")) {
 			http.Error(w, "not a name of the loopback", http.StatusForbidden)
 			return
 		}
@@ -92,8 +89,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 		resource := s.node.Resource(name)
 		out.Resource = &resource
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(out) // the client may be gone
+	jsonapi.Write(w, http.StatusOK, out)
 }
 
 // acquire acquires a lease for a client, and holds it while the connection lasts.

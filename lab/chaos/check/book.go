@@ -7,6 +7,7 @@ package check
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -170,7 +171,7 @@ func (b *Book) Settle(before oracle.Time) {
 	b.settleLosses(before)
 	b.settleCuts(before)
 	b.forget(before)
-	b.settleTables(before)
+	maps.DeleteFunc(b.tables, func(_ leasehold.LSN, v version) bool { return v.at < before }) // all callers are beyond them
 	ripe := b.ripe(before)
 	b.mu.Unlock()
 	verdicts := make([]porcupine.CheckResult, len(ripe))

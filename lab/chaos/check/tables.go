@@ -28,12 +28,3 @@ func (c *Caller) judgeTable(at oracle.Time, t history.Table) {
 		b.add("I5", "there were two tables of one LSN", "callers %s and %s have different tables of LSN %d", v.caller, c.name, t.LSN)
 	}
 }
-
-// settleTables forgets tables that all callers are beyond.
-func (b *Book) settleTables(before oracle.Time) {
-	for lsn, v := range b.tables {
-		if v.at < before {
-			delete(b.tables, lsn)
-		}
-	}
-}

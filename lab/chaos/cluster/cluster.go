@@ -280,7 +280,9 @@ func (c *Cluster) Term(ctx context.Context) (leasehold.Term, error) {
 // Revert restarts every member that runs the other build as this one.
 func (c *Cluster) Revert() (failed error) {
 	for _, m := range c.All() {
-		if m.revert() {
+		other := false
+		m.Configure(func(o *Options) { other, o.Program = o.Program != 0, 0 })
+		if other {
 			failed = errors.Join(failed, m.End(), m.Start())
 		}
 	}

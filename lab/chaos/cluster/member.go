@@ -120,12 +120,6 @@ func (m *Member) Become() {
 	m.Configure(func(o *Options) { o.Program = (o.Program + 1) % len(m.programs) })
 }
 
-// revert has the next process be of the first program, and reports whether it was another.
-func (m *Member) revert() (other bool) {
-	m.Configure(func(o *Options) { other, o.Program = o.Program != 0, 0 })
-	return other
-}
-
 // crashTime is how long a process that has crashed may take to end: it prints its stacks.
 const crashTime = 2 * time.Second
 
