@@ -1,22 +1,18 @@
-// Package chaos runs real clusters and breaks them, and holds what owners and callers
-// have seen against what Leasehold promises.
-//
-// The simulator proves the machines. This is about what is around them: the shells,
-// the store, the network, the system. Everything is real but for the wires:
+// Package chaos runs real clusters under faults, and checks the records of owners and callers against
+// Leasehold's invariants. The simulator checks the state machines; this is about shells, store, network
+// and system. All is real but the links between hosts:
 //
 //   - lan: hosts, each a network namespace, and a switch between them
-//   - actor: the processes that are not managers
-//   - history: what they write down
+//   - actor: the processes that are not managers; history: their records
 //   - cluster: all processes of a run, in one of three shapes
-//   - nemesis: what is done to them
-//   - check: what must hold
-//   - vitals: what processes take to live, which must not grow
+//   - nemesis: the faults
+//   - check: the invariants
+//   - leaks: memory, goroutines and descriptors of processes, which must not grow
 //
-// A run is a row of storms. In a storm faults overlap, and nothing is asked of the
-// cluster but safety. Then everything is healed, and every key must have an owner
-// within the bound of I6. What a run does is drawn from its seed; what comes of it is
-// not, since processes are scheduled as they are.
+// A run is a sequence of storms. In a storm faults overlap, and only safety is checked. Then everything
+// is healed, and every key must have an owner within the bound of I6. The seed decides the faults, but not
+// the scheduling of processes.
 //
-// A run in which something was violated leaves a directory with logs, histories, the
-// report, and the command that does it again.
+// A run with a violation leaves a directory with logs, histories, the report, and the command that
+// repeats it.
 package chaos

@@ -14,8 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/leaks"
 )
 
-// A Report is what came of a run, as a script wants to know it. Fields may be added;
-// none is renamed or removed.
+// A Report is the result of a run. Fields may be added; none is renamed or removed.
 type Report struct {
 	Store       cluster.Shape     `json:"store"`
 	Seed        uint64            `json:"seed"`

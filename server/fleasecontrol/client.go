@@ -43,8 +43,7 @@ func (c Client) unreachable(err error) error {
 	return fmt.Errorf("no member answers at %s: %w; \"leasehold flease run\" says where its control is", c, err)
 }
 
-// grace is how much longer than requested a member may take to answer that the wait
-// is over.
+// grace is added to the requested wait, for the member's answer that it is over.
 const grace = 2 * time.Second
 
 // A Lease is held through a member until it is lost or [Lease.Release] is called.

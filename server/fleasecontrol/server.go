@@ -53,8 +53,7 @@ func Serve(node *flease.Node, lease time.Duration, at net.Listener, log *slog.Lo
 	return s
 }
 
-// loopbackHostOnly refuses requests for other hosts: a DNS name may have been made to
-// point to the loopback.
+// loopbackHostOnly refuses requests for other hosts: a DNS name may point to the loopback.
 func loopbackHostOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !address.Loopback(net.JoinHostPort(jsonapi.Host(r.Host), "80")) {
@@ -155,8 +154,7 @@ func (s *Server) await(ctx context.Context, ask *Request, out answers) (lease *f
 	}
 }
 
-// hold reports until when the lease is valid, until the client is gone or the lease
-// is over.
+// hold reports the lease's validity until the client is gone or the lease is over.
 func (s *Server) hold(ctx context.Context, lease *flease.Lease, out answers) {
 	tick := time.NewTicker(s.every)
 	defer tick.Stop()

@@ -83,8 +83,7 @@ type Manager struct {
 	Member Member
 }
 
-// Managers is a group of manager processes on loopback. It may be used from many goroutines
-// at once.
+// Managers is a group of manager processes on loopback, for many goroutines at once.
 type Managers struct {
 	All []*Manager
 	*Client

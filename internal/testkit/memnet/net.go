@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// A Net is a network. Its methods, and those of its hosts and connections, may be
-// called from many goroutines at once.
+// A Net is a network. Its methods, and those of hosts and connections, are for many goroutines at once.
 type Net struct {
 	latency time.Duration
 
@@ -38,8 +37,7 @@ func (n *Net) Host(name string) *Host {
 	return h
 }
 
-// Cut separates two hosts, in both directions, until they are healed. It is a matter
-// of names: a host that comes after one that has died is cut off as well.
+// Cut separates two hosts, by name, in both directions until they are healed.
 func (n *Net) Cut(a, b string) { n.setCut(a, b, true) }
 
 // Heal joins two hosts again.

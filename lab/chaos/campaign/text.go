@@ -132,8 +132,7 @@ func atSpaces(text string, width int) (lines []string) {
 
 const leastText = 20
 
-// vitalsText is what processes took to live, in the second and in the last quarter of their
-// lives, each with the most that it may have been.
+// vitalsText has the medians of the second and the last quarter of each life, and the allowed value.
 func vitalsText(r *chaos.Report) string {
 	if len(r.Vitals) == 0 {
 		return console.Bad(fmt.Sprintf("not judged: none of %d processes lived long enough to say; run it for 5m at least (I8)", r.ShortLives))

@@ -12,8 +12,7 @@ type version struct {
 	at     oracle.Time // when that was
 }
 
-// judgeTable sees to it that all lookups have the same table at an LSN, and that none
-// goes back (I5).
+// judgeTable checks that all lookups have the same table at an LSN, and that none goes back (I5).
 func (c *Caller) judgeTable(at oracle.Time, t history.Table) {
 	b := c.book
 	b.n.Tables++

@@ -38,8 +38,7 @@ type struck struct {
 // maxHosts is how many hosts have an address.
 const maxHosts = 250
 
-// New makes a network without hosts. What befalls which packet is drawn by the
-// seed.
+// New makes a network without hosts. The seed decides what happens to which packet.
 func New(seed uint64) *Network {
 	n := &Network{
 		random: rand.New(rand.NewPCG(seed, 1)),

@@ -102,10 +102,8 @@ func (l *Log) Courses() (all []Course, short int) {
 // least is how many samples a life must have to be judged: four in each quarter.
 const least = 16
 
-// A measure is something that a process has, and how much more of it in the last quarter than
-// in the second is no growth: a quarter more, and some. In two hours there are some 300
-// storms between the two. So what is left behind after one of five storms is found: 60
-// goroutines or descriptors where there were about 50.
+// A measure is a quantity of a process. The last quarter may exceed the second by a quarter, and room. In
+// two hours some 300 storms lie between the two: a leak in one of five storms is found.
 type measure struct {
 	name string
 	of   func(Sample) float64

@@ -24,12 +24,10 @@ const (
 	wallVariable = "CHAOS_WALL_CLOCK"
 )
 
-// Rate is what a process is told whose clock is to run at a rate: 1.1 is one that gains a
-// tenth.
+// Rate is the environment variable of a clock with a rate: 1.1 gains a tenth.
 func Rate(rate float64) string { return fmt.Sprintf("%s=%g", rateVariable, rate) }
 
-// Wall is what a process is told whose wall clock is to be set by so much, a time after it was
-// started, and to be right again later.
+// Wall is the environment variable of a wall clock that is wrong for a time after the start.
 func Wall(by, after, until time.Duration) string {
 	return fmt.Sprintf("%s=%d %d %d", wallVariable, by, after, until)
 }
