@@ -20,7 +20,6 @@ type Report struct {
 	LossCounts
 	OwnershipCounts
 	FaultCounts
-	MoveCounts
 	// Unavailable is measured in rolling restarts.
 	Unavailable Unavailability `json:"unavailableMillis"`
 
@@ -92,12 +91,9 @@ type FaultCounts struct {
 
 	Renewed       int `json:"certificatesRenewed"` // of managers and owners, while they ran
 	LostToRenewal int `json:"leasesLostInRenewal"`
-}
 
-// MoveCounts is about ranges that moved to another owner with their state.
-type MoveCounts struct {
-	MovedRanges uint64  `json:"movedRanges"`
-	MovedShare  float64 `json:"movedShare"` // of all keys, each time that one moved
+	MovedRanges uint64  `json:"movedRanges"` // to another owner, with their state
+	MovedShare  float64 `json:"movedShare"`  // of all keys, each time that one moved
 }
 
 // An Unavailability is for how long keys had no answer when they moved, in milliseconds:
