@@ -81,12 +81,11 @@ func Run(ctx context.Context, cfg Config, progress func(Snapshot)) (Report, erro
 // inDirectory creates the directory of the run, and removes it unless there is a reason to keep it.
 func (r *run) inDirectory(do func() error) (err error) {
 	if r.cfg.Dir == "" {
-		if r.cfg.Dir, err = os.MkdirTemp("", "leasehold-chaos-"); err != nil {
-			return err
-		}
-	} else if r.cfg.Dir, err = filepath.Abs(r.cfg.Dir); err != nil {
-		return err
-	} else if err := os.MkdirAll(r.cfg.Dir, 0o700); err != nil {
+		r.cfg.Dir, err = os.MkdirTemp("", "leasehold-chaos-")
+	} else if r.cfg.Dir, err = filepath.Abs(r.cfg.Dir); err == nil {
+		err = os.MkdirAll(r.cfg.Dir, 0o700)
+	}
+	if err != nil {
 		return err
 	}
 	err = do()
@@ -319,10 +318,8 @@ func (r *run) recovered(took, bound, store time.Duration) {
 
 // wait waits, unless a process ends by itself or the context ends.
 func (r *run) wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case err := <-r.failed:
 		return err
