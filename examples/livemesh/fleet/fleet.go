@@ -6,7 +6,6 @@ package fleet
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -17,7 +16,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
@@ -143,20 +141,14 @@ func (f *Fleet) createNamespaces(ctx context.Context, services []leasehold.Names
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for _, space := range services {
-		request := &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: &leaseholdv1.NamespaceConfig{
-			Name: string(space), Timing: &leaseholdv1.Timing{Lease: int64(lease), Renew: int64(lease / 4)},
-		}}
-		for {
-			err := group.Ask(ctx, func(ctx context.Context, to leaseholdv1.AdminServiceClient) error {
-				_, err := to.CreateNamespace(ctx, request)
-				return err
-			}, leasehold.ErrExists)
-			if err == nil || errors.Is(err, leasehold.ErrExists) {
-				break
-			}
-			if wait(ctx, 100*time.Millisecond) != nil {
-				return fmt.Errorf("creating namespace %s: %w", space, err)
-			}
+		err := proc.Until(ctx, func(ctx context.Context) error {
+			_, err := group.CreateNamespace(ctx, &leaseholdv1.NamespaceConfig{
+				Name: string(space), Timing: &leaseholdv1.Timing{Lease: int64(lease), Renew: int64(lease / 4)},
+			})
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("creating namespace %s: %w", space, err)
 		}
 	}
 	return nil
