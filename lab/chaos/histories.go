@@ -14,8 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/history"
 )
 
-// A belief is what an owner has said about a key, as it is kept for people: on the clock of the
-// chaos process, whatever that of the owner showed.
+// A belief is a record of an owner, in readable form and on the clock of the chaos process.
 type belief struct {
 	Key        string               `json:"key"`
 	Generation leasehold.Generation `json:"generation"`
@@ -62,8 +61,7 @@ func (r *run) called(name string, _ time.Duration, from io.Reader) error {
 	})
 }
 
-// keep has a history written to the file of a process. What cannot be read cannot be
-// judged, and what cannot be kept is no evidence: then the run has failed, whatever else comes of it.
+// keep writes a history to the file of a process. A run without complete histories has failed.
 func (r *run) keep(name string, write func(to io.Writer) error) error {
 	f, err := keepIn(filepath.Join(r.cfg.Dir, name+".history"), maxHistory)
 	if err == nil {
@@ -76,13 +74,10 @@ func (r *run) keep(name string, write func(to io.Writer) error) error {
 	return err
 }
 
-// maxHistory is how large the history of a process may become before an older half of it is
-// given up: what it says has been judged long before. In half an hour an owner does not
-// say as much.
+// maxHistory is the size of a history at which its older half is dropped, long after it was judged.
 const maxHistory = 16 << 20
 
-// A kept is a file that does not grow beyond a size: when it is full it becomes the older
-// one, and another begins.
+// A kept is a file of bounded size: when it is full it is renamed, and another begins.
 type kept struct {
 	path string
 	most int64

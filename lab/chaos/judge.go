@@ -13,8 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/leaks"
 )
 
-// A watch looks after what processes take to live, this one among them. It may be used from
-// many goroutines at once.
+// A watch samples what processes use, this one among them. It is for many goroutines at once.
 type watch struct {
 	on  bool
 	log *leaks.Log
@@ -65,11 +64,9 @@ func (w *watch) judge(into *Report) (found []check.Violation) {
 	return found
 }
 
-// Clocks beyond the drift bound break what rests on the bound. It is excused, and counted: that
-// two owners held a key (I1), that callers were told of the loss of what somebody still
-// believed in (I4), and that owners who have found their clocks too slow stay away for a
-// while (I6). Everything else holds, I9 above all: no fence accepts an older token after a
-// newer one.
+// Clocks beyond the drift bound break what depends on the bound. These violations are counted and excused:
+// two owners of a key (I1), losses of leases that an owner still believes in (I4), and owners that pause
+// because they found their clocks too slow (I6). All else must hold, such as fencing (I9).
 
 // excuse takes out of what was found what clocks are to blame for.
 func (r *run) excuse(found []check.Violation) []check.Violation {

@@ -58,10 +58,8 @@ func (r *run) outage(ctx context.Context, n *nemesis.Nemesis, random *rand.Rand,
 	return nil
 }
 
-// losesNothing reports whether I11 promises that an outage has ended no lease, if a term led
-// before it and another, or the same, after it. A restored store may have lost leases. Managers
-// without a store keep the table in the leader's memory, and it ends with the leader's term
-// (docs/ARCHITECTURE.md, "Suspended leases").
+// losesNothing reports whether I11 holds for an outage between two terms. A restored store may have lost
+// leases. Without a store the table ends with the leader's term (docs/ARCHITECTURE.md, "Suspended leases").
 func (r *run) losesNothing(kind string, before, after leasehold.Term) bool {
 	if kind == nemesis.StoreRestore {
 		return false

@@ -1,3 +1,20 @@
+// Package chaos runs real clusters under faults, and checks the records of owners and callers against
+// Leasehold's invariants. The simulator checks the state machines; this is about shells, store, network
+// and system. All is real but the links between hosts:
+//
+//   - lan: hosts, each a network namespace, and a switch between them
+//   - actor: the processes that are not managers; history: their records
+//   - cluster: all processes of a run, in one of three shapes
+//   - nemesis: the faults
+//   - check: the invariants
+//   - leaks: memory, goroutines and descriptors of processes, which must not grow
+//
+// A run is a sequence of storms. In a storm faults overlap, and only safety is checked. Then everything
+// is healed, and every key must have an owner within the bound of I6. The seed decides the faults, but not
+// the scheduling of processes.
+//
+// A run with a violation leaves a directory with logs, histories, the report, and the command that
+// repeats it.
 package chaos
 
 import (
@@ -64,12 +81,11 @@ func Run(ctx context.Context, cfg Config, progress func(Snapshot)) (Report, erro
 // inDirectory creates the directory of the run, and removes it unless there is a reason to keep it.
 func (r *run) inDirectory(do func() error) (err error) {
 	if r.cfg.Dir == "" {
-		if r.cfg.Dir, err = os.MkdirTemp("", "leasehold-chaos-"); err != nil {
-			return err
-		}
-	} else if r.cfg.Dir, err = filepath.Abs(r.cfg.Dir); err != nil {
-		return err
-	} else if err := os.MkdirAll(r.cfg.Dir, 0o700); err != nil {
+		r.cfg.Dir, err = os.MkdirTemp("", "leasehold-chaos-")
+	} else if r.cfg.Dir, err = filepath.Abs(r.cfg.Dir); err == nil {
+		err = os.MkdirAll(r.cfg.Dir, 0o700)
+	}
+	if err != nil {
 		return err
 	}
 	err = do()
@@ -302,10 +318,8 @@ func (r *run) recovered(took, bound, store time.Duration) {
 
 // wait waits, unless a process ends by itself or the context ends.
 func (r *run) wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case err := <-r.failed:
 		return err

@@ -31,7 +31,6 @@ type cluster struct {
 	certificates *certificates // of all processes; nil for plain text
 	oracle       *oracle.Oracle
 	journal      *journal
-	moved        movedCount
 	restarting   atomic.Pointer[string] // name of the owner that is being restarted; nil if none is
 
 	fail func(error) // ends the demo; the first call counts
@@ -214,13 +213,13 @@ func (c *cluster) settledAndStill(ctx context.Context) error {
 	return err
 }
 
-// followMoves counts the ranges that move to another owner with their state, until the context
-// ends. Moves while no manager answers are missed.
-func (c *cluster) followMoves(ctx context.Context) {
+// followMoves calls moved with the share of each range that moves to another owner with its state,
+// until the context ends. Moves while no manager answers are missed.
+func (c *cluster) followMoves(ctx context.Context, moved func(share float64)) {
 	for ctx.Err() == nil {
 		for event, err := range c.admin.Watch(ctx, string(namespace)) {
 			if change := event.Change; err == nil && change != nil && change.Kind == admin.ChangeMoved && change.From != change.Owner {
-				c.moved.add(change.Share())
+				moved(change.Share())
 			}
 		}
 		proc.Pause(ctx, poll)

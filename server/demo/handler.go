@@ -54,14 +54,12 @@ type handler struct {
 func newHandler(statuses *leasemap.Map[status], report func(...oracle.Record) error) http.Handler {
 	h := &handler{statuses, statuses.Owner().Session(), report}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /presence/{user}", h.get)
+	mux.HandleFunc("GET /presence/{user}", func(w http.ResponseWriter, r *http.Request) {
+		h.serve(w, r, status{User: r.PathValue("user")})
+	})
 	mux.HandleFunc("PUT /presence/{user}", h.put)
 	mux.HandleFunc("POST /presence", h.batch)
 	return mux
-}
-
-func (h *handler) get(w http.ResponseWriter, r *http.Request) {
-	h.serve(w, r, status{User: r.PathValue("user")})
 }
 
 func (h *handler) put(w http.ResponseWriter, r *http.Request) {

@@ -127,23 +127,3 @@ func (p *prober) unavailability() (Unavailability, int) {
 		Keys: len(p.probes), Times: uint64(p.gaps.TotalCount()), Median: at(50), P99: at(99), Max: at(100),
 	}, p.failures
 }
-
-// A movedCount counts ranges that moved to another owner with their state, as
-// managers report it. It may be used by many goroutines at once.
-type movedCount struct {
-	mu sync.Mutex
-	MoveCounts
-}
-
-func (m *movedCount) add(share float64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.MovedRanges++
-	m.MovedShare += share
-}
-
-func (m *movedCount) sum() MoveCounts {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.MoveCounts
-}

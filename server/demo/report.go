@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/leasehold-dev/leasehold/internal/testkit/oracle"
 )
 
 // A Report is the result of a demo. Programs read its JSON form: fields may be added, none
@@ -22,7 +20,6 @@ type Report struct {
 	LossCounts
 	OwnershipCounts
 	FaultCounts
-	MoveCounts
 	// Unavailable is measured in rolling restarts.
 	Unavailable Unavailability `json:"unavailableMillis"`
 
@@ -77,10 +74,6 @@ type OwnershipCounts struct {
 	unjudged  uint64
 }
 
-func ownershipCounts(v oracle.Verdict) OwnershipCounts {
-	return OwnershipCounts{v.Tenures, v.Checked, v.Duals, v.Reversals, v.First, v.Unjudged}
-}
-
 // FaultCounts is what was done to the processes, and its cost.
 type FaultCounts struct {
 	OwnersKilled         int     `json:"ownersKilled"`
@@ -98,12 +91,9 @@ type FaultCounts struct {
 
 	Renewed       int `json:"certificatesRenewed"` // of managers and owners, while they ran
 	LostToRenewal int `json:"leasesLostInRenewal"`
-}
 
-// MoveCounts is about ranges that moved to another owner with their state.
-type MoveCounts struct {
-	MovedRanges uint64  `json:"movedRanges"`
-	MovedShare  float64 `json:"movedShare"` // of all keys, each time that one moved
+	MovedRanges uint64  `json:"movedRanges"` // to another owner, with their state
+	MovedShare  float64 `json:"movedShare"`  // of all keys, each time that one moved
 }
 
 // An Unavailability is for how long keys had no answer when they moved, in milliseconds:

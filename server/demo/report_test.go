@@ -47,7 +47,7 @@ func TestReport(t *testing.T) {
 		r := Report{
 			Keys: 7, CallCounts: CallCounts{Requests: 10}, LossCounts: LossCounts{Losses: 2, LookedUp: 7},
 			OwnershipCounts: OwnershipCounts{Checked: 10, Tenures: 5},
-			FaultCounts:     FaultCounts{OwnersKilled: 1, LeadersKilled: 1}, MoveCounts: MoveCounts{MovedRanges: 1},
+			FaultCounts:     FaultCounts{OwnersKilled: 1, LeadersKilled: 1, MovedRanges: 1},
 		}
 		test.change(&r)
 		is := func(got, want string) bool { return (got == "") == (want == "") && strings.Contains(got, want) }

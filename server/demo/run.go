@@ -119,7 +119,11 @@ func (d *demo) callAndBreak(ctx context.Context) error {
 	var callers, working sync.WaitGroup
 	var last error
 	callers.Go(func() { last = d.load.run(loading, ctx, d.inspect) })
-	callers.Go(func() { d.cluster.followMoves(loading) })
+	callers.Go(func() {
+		d.cluster.followMoves(loading, func(share float64) {
+			d.nemesis.count(func(f *FaultCounts) { f.MovedRanges, f.MovedShare = f.MovedRanges+1, f.MovedShare+share })
+		})
+	})
 	if d.prober != nil {
 		callers.Go(func() { d.prober.run(loading, ctx) })
 	}
@@ -173,12 +177,12 @@ func (d *demo) elapsed() time.Duration {
 func (d *demo) report() Report {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	cfg := &d.cluster.cfg
+	cfg, v := &d.cluster.cfg, d.cluster.oracle.Judge()
 	r := Report{
 		Seconds: d.elapsed().Seconds(), Store: cfg.Store, Keys: cfg.Users, ValueSize: cfg.ValueSize,
 		Rolling: cfg.Rolling, TLS: cfg.TLS, outage: cfg.Outage,
-		OwnershipCounts: ownershipCounts(d.cluster.oracle.Judge()),
-		FaultCounts:     d.nemesis.sum(), MoveCounts: d.cluster.moved.sum(),
+		OwnershipCounts: OwnershipCounts{v.Tenures, v.Checked, v.Duals, v.Reversals, v.First, v.Unjudged},
+		FaultCounts:     d.nemesis.sum(),
 	}
 	if d.prober != nil {
 		r.Unavailable, r.unanswered = d.prober.unavailability()
@@ -200,8 +204,7 @@ func (d *demo) snapshot() Snapshot {
 	defer d.mu.Unlock()
 	s.Elapsed = d.elapsed()
 	if d.load != nil {
-		p := d.load.tally.lately()
-		s.PerSecond, s.Median, s.Slow = p.perSecond, p.median, p.p99
+		s.PerSecond, s.Median, s.Slow = d.load.tally.lately()
 	}
 	return s
 }

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
@@ -58,20 +57,13 @@ func (o *observer) run(ctx context.Context) {
 		o.mu.Lock()
 		o.led = led
 		if err == nil {
-			o.shares = sharesOf(all.Owners)
+			o.shares = make(map[string]float64)
+		}
+		for _, session := range all.Owners { // a name may have one that was killed and its successor
+			o.shares[session.Owner] += session.Share
 		}
 		o.mu.Unlock()
 	}
-}
-
-// sharesOf adds up the shares of the sessions of each name: there may be one that was killed
-// and its successor.
-func sharesOf(owners []admin.Owner) map[string]float64 {
-	shares := make(map[string]float64)
-	for _, o := range owners {
-		shares[o.Owner] += o.Share
-	}
-	return shares
 }
 
 func (o *observer) fill(s *Snapshot) {

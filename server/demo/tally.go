@@ -162,22 +162,16 @@ func (t *tally) sum() counts {
 	return c
 }
 
-// A pace is the rate and the latency of requests that succeeded.
-type pace struct {
-	perSecond   float64
-	median, p99 time.Duration
-}
-
-// lately returns the pace since the last call.
-func (t *tally) lately() pace {
+// lately returns the rate and the latency of requests that succeeded since the last call.
+func (t *tally) lately() (perSecond float64, median, p99 time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
 	seconds := max(now.Sub(t.since).Seconds(), 1e-3)
-	p := pace{float64(t.recent.TotalCount()) / seconds, quantileOf(t.recent, 50), quantileOf(t.recent, 99)}
+	perSecond, median, p99 = float64(t.recent.TotalCount())/seconds, quantileOf(t.recent, 50), quantileOf(t.recent, 99)
 	t.recent.Reset()
 	t.since = now
-	return p
+	return perSecond, median, p99
 }
 
 // Histograms have latencies from a microsecond to a minute, to two digits.

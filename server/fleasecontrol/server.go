@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold/flease"
 	"github.com/leasehold-dev/leasehold/internal/runtime/address"
 	"github.com/leasehold-dev/leasehold/internal/runtime/connlimit"
+	"github.com/leasehold-dev/leasehold/server/jsonapi"
 )
 
 const (
@@ -52,15 +53,10 @@ func Serve(node *flease.Node, lease time.Duration, at net.Listener, log *slog.Lo
 	return s
 }
 
-// loopbackHostOnly refuses requests for other hosts: a DNS name may have been made to
-// point to the loopback.
+// loopbackHostOnly refuses requests for other hosts: a DNS name may point to the loopback.
 func loopbackHostOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host := r.Host
-		if _, _, err := net.SplitHostPort(host); err != nil {
-			host = net.JoinHostPort(host, "80")
-		}
-		if !address.Loopback(host) {
+		if !address.Loopback(net.JoinHostPort(jsonapi.Host(r.Host), "80")) {
 			http.Error(w, "not a name of the loopback", http.StatusForbidden)
 			return
 		}
@@ -92,8 +88,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 		resource := s.node.Resource(name)
 		out.Resource = &resource
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(out) // the client may be gone
+	jsonapi.Write(w, http.StatusOK, out)
 }
 
 // acquire acquires a lease for a client, and holds it while the connection lasts.
@@ -159,8 +154,7 @@ func (s *Server) await(ctx context.Context, ask *Request, out answers) (lease *f
 	}
 }
 
-// hold reports until when the lease is valid, until the client is gone or the lease
-// is over.
+// hold reports the lease's validity until the client is gone or the lease is over.
 func (s *Server) hold(ctx context.Context, lease *flease.Lease, out answers) {
 	tick := time.NewTicker(s.every)
 	defer tick.Stop()
@@ -189,4 +183,54 @@ type answers struct {
 func (a answers) write(answer Answer) error {
 	_ = a.control.SetWriteDeadline(time.Now().Add(writeTimeout))
 	return errors.Join(a.encoder.Encode(answer), a.control.Flush())
+}
+
+// Events are called as a member starts.
+type Events struct {
+	Started func(*flease.Node) error // it listens; an error stops it
+	Ready   func(flease.Status)      // it takes part
+}
+
+// farewell is how long a member that stops waits for the others to hear of it.
+const farewell = 5 * time.Second
+
+// RunMember runs a member until ctx ends, or the member no longer takes part. It
+// serves the control API on the listener, if that is not nil, and closes it. The
+// configuration has a Lease and a Logger.
+func RunMember(ctx context.Context, cfg flease.Config, control net.Listener, events Events) error {
+	node, err := flease.Start(cfg)
+	if err != nil {
+		if control != nil {
+			err = errors.Join(err, control.Close())
+		}
+		return err
+	}
+	var server *Server // nil if there is none
+	if control != nil {
+		server = Serve(node, cfg.Lease, control, cfg.Logger)
+	}
+	err = attend(ctx, node, events)
+	ended, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	defer cancel()
+	err = errors.Join(err, node.Close(ended)) // ends the requests that the server has
+	if server != nil {
+		err = errors.Join(err, server.Close(ended))
+	}
+	return err
+}
+
+// attend reports the events of a node, and waits until ctx ends or the node is done.
+func attend(ctx context.Context, node *flease.Node, events Events) error {
+	if err := events.Started(node); err != nil {
+		return err
+	}
+	if node.Ready(ctx) == nil {
+		events.Ready(node.Status())
+	}
+	select {
+	case <-node.Done():
+		return node.Err()
+	case <-ctx.Done():
+		return nil
+	}
 }

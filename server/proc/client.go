@@ -15,8 +15,7 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A Client calls a group of managers, any of which may be dead. It may be used from many
-// goroutines at once.
+// A Client calls a group of managers, any of which may be dead, from many goroutines at once.
 type Client struct {
 	conns   []*grpc.ClientConn
 	timeout time.Duration

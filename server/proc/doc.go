@@ -19,7 +19,7 @@
 //	defer g.Close()
 //	err = g.Start(ctx)        // returns when one leads
 //	_, err = g.CreateNamespace(ctx, &leaseholdv1.NamespaceConfig{Name: "users"})
-//	leader, err := g.Leader(ctx)
+//	leader, _, err := g.Leader(ctx)
 //	leader.Kill()
 //	leader, err = g.WaitForLeader(ctx)
 //

@@ -60,7 +60,11 @@ func (c *ManagersConfig) Args(group []Member, i int) []string {
 	default:
 		args = append(args, "--name", m.Name, "--data-dir", m.DataDir)
 		if len(group) > 1 {
-			args = append(args, "--members", joined(group, func(m Member) string { return m.Name + "=http://" + m.Peer }))
+			scheme := "http://"
+			if c.Credentials != nil {
+				scheme = "https://"
+			}
+			args = append(args, "--members", joined(group, func(m Member) string { return m.Name + "=" + scheme + m.Peer }))
 		}
 	}
 	if c.Flags != nil {
@@ -83,8 +87,7 @@ type Manager struct {
 	Member Member
 }
 
-// Managers is a group of manager processes on loopback. It may be used from many goroutines
-// at once.
+// Managers is a group of manager processes on loopback, for many goroutines at once.
 type Managers struct {
 	All []*Manager
 	*Client

@@ -3,6 +3,8 @@ package proc
 import (
 	"strings"
 	"testing"
+
+	"google.golang.org/grpc/credentials"
 )
 
 // TestArgs: the arguments of managers follow from where they keep their tables.
@@ -16,6 +18,7 @@ func TestArgs(t *testing.T) {
 	}{
 		{ManagersConfig{}, []Member{one}, "manager run --listen a:1 --http a:2 --name m1 --data-dir d/m1"},
 		{ManagersConfig{Command: "demo-manager"}, []Member{one, two}, "demo-manager --listen a:1 --http a:2 --name m1 --data-dir d/m1 --members m1=http://a:3,m2=http://b:3"},
+		{ManagersConfig{Credentials: credentials.NewTLS(nil)}, []Member{one, two}, "manager run --listen a:1 --http a:2 --name m1 --data-dir d/m1 --members m1=https://a:3,m2=https://b:3"},
 		{ManagersConfig{Diskless: true}, []Member{one, two}, "manager run --listen a:1 --http a:2 --store flease --peers a:1,b:1"},
 		{ManagersConfig{Etcd: []string{"x", "y"}}, []Member{one, two}, "manager run --listen a:1 --http a:2 --etcd x,y"},
 		{ManagersConfig{Etcd: []string{"x"}, Flags: func(m Member) []string { return []string{"--tls-dir", m.Name} }}, []Member{one}, "manager run --listen a:1 --http a:2 --etcd x --tls-dir m1"},

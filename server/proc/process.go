@@ -10,8 +10,7 @@ import (
 	"syscall"
 )
 
-// A Process is a name whose process is killed and started again. It may be used from many
-// goroutines at once.
+// A Process is a name whose process is killed and started again, by many goroutines at once.
 type Process struct {
 	Name   string
 	Launch Launch

@@ -1,11 +1,8 @@
-// Package leak fails a test binary that leaves something behind: goroutines that nobody
-// waits for, and descriptors that nobody closes. A server that leaks either runs for a week
-// and no longer.
+// Package leak fails a test binary that leaves goroutines or descriptors behind.
 //
 //	func TestMain(m *testing.M) { leak.Main(m) }
 //
-// What runs within testing/synctest is held to more than that by synctest itself: no
-// goroutine outlives its test. This is for the rest, and for the process as a whole.
+// Within testing/synctest no goroutine outlives its test anyway. This is for the rest.
 package leak
 
 import (

@@ -1,3 +1,12 @@
+// Package memnet is a network in memory: hosts that listen and dial, can be cut off, frozen and killed. It
+// works on virtual time, in bubbles of testing/synctest.
+//
+// A connection behaves like TCP. Data arrives in order, after the network's latency, and so does the end
+// of the stream. To dial or to be refused takes no time. A cut holds back data and dials until it is
+// healed. A host that dies resets its connections, which a cut delays, too. A frozen host neither reads
+// nor writes: to others it looks like a stopped process.
+//
+// Everything is under the one lock of its network, so that the order of events is clear.
 package memnet
 
 import (
@@ -10,8 +19,7 @@ import (
 	"time"
 )
 
-// A Net is a network. Its methods, and those of its hosts and connections, may be
-// called from many goroutines at once.
+// A Net is a network. Its methods, and those of hosts and connections, are for many goroutines at once.
 type Net struct {
 	latency time.Duration
 
@@ -38,8 +46,7 @@ func (n *Net) Host(name string) *Host {
 	return h
 }
 
-// Cut separates two hosts, in both directions, until they are healed. It is a matter
-// of names: a host that comes after one that has died is cut off as well.
+// Cut separates two hosts, by name, in both directions until they are healed.
 func (n *Net) Cut(a, b string) { n.setCut(a, b, true) }
 
 // Heal joins two hosts again.
@@ -176,3 +183,50 @@ type named string
 
 func (named) Network() string  { return "tcp" }
 func (a named) String() string { return string(a) }
+
+// A bell wakes those who wait for something. It is under the network's lock.
+type bell struct {
+	rung chan struct{} // nil if nobody waits
+}
+
+func (b *bell) ring() {
+	if b.rung != nil {
+		close(b.rung)
+		b.rung = nil
+	}
+}
+
+// wait gives the lock away until the bell is rung, a time has come, or done is closed.
+// A zero time never comes. It may return for no reason.
+func (b *bell) wait(n *Net, done <-chan struct{}, until time.Time) {
+	if b.rung == nil {
+		b.rung = make(chan struct{})
+	}
+	rung := b.rung
+	n.mu.Unlock()
+	defer n.mu.Lock()
+	var alarm <-chan time.Time
+	if !until.IsZero() {
+		timer := time.NewTimer(time.Until(until))
+		defer timer.Stop()
+		alarm = timer.C
+	}
+	select {
+	case <-rung:
+	case <-alarm:
+	case <-done:
+	}
+}
+
+// all rings every bell of the network: what goes through has changed.
+func (n *Net) all() {
+	n.dialing.ring()
+	for _, h := range n.hosts {
+		for _, l := range h.listeners {
+			l.bell.ring()
+		}
+		for c := range h.conns {
+			c.bell.ring()
+		}
+	}
+}

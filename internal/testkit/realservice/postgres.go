@@ -20,8 +20,7 @@ type PostgreSQL struct {
 	DSN string
 }
 
-// StartPostgreSQL starts a PostgreSQL that ends with the test. It takes one to
-// two seconds.
+// StartPostgreSQL starts a PostgreSQL that ends with the test. It takes one to two seconds.
 func StartPostgreSQL(t testing.TB) *PostgreSQL {
 	t.Helper()
 	bin, ok := postgresBin()
@@ -62,9 +61,8 @@ func postgresBin() (string, bool) {
 	return "", false
 }
 
-// command returns a function that makes commands which own a directory.
-// PostgreSQL refuses to run as root: then they run as the user that came with it,
-// or as nobody.
+// command returns a function that makes commands which own a directory. As root, they run as another
+// user: PostgreSQL refuses to run as root.
 func command(t testing.TB, dir string) func(string, ...string) *exec.Cmd {
 	t.Helper()
 	attr := attributes()

@@ -16,12 +16,10 @@ type Redis struct {
 	Addr string // host:port
 }
 
-// redisAttempts is how often a port is chosen that another process takes before
-// the server does.
+// redisAttempts bounds the attempts if another process takes the port first.
 const redisAttempts = 5
 
-// StartRedis starts a Redis that ends with the test, with more options if there
-// are any. It stores nothing.
+// StartRedis starts a Redis without persistence that ends with the test.
 func StartRedis(t testing.TB, options ...string) *Redis {
 	t.Helper()
 	program, err := exec.LookPath("redis-server")

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// patience is how long a server may take to start or to end, on a computer that
-// has other things to do. It is spent only when a test fails.
+// patience bounds the start and the end of a server on a loaded computer.
 const patience = time.Minute
 
 // A Server is the process of a database. Its methods are for one goroutine at a time.
@@ -85,8 +84,7 @@ func (l *tail) String() string {
 	return string(l.text)
 }
 
-// Stop ends the server at once, and returns when it is gone. It may be called
-// again.
+// Stop ends the server at once, and returns when it is gone. It may be called again.
 func (s *Server) Stop(t testing.TB) {
 	t.Helper()
 	_ = s.cmd.Process.Signal(s.stop) // an error means that it is gone already
@@ -99,8 +97,7 @@ func (s *Server) Stop(t testing.TB) {
 	}
 }
 
-// directory makes a directory for a server's files, short enough for the path of
-// a socket.
+// directory makes a directory with a path that is short enough for a socket.
 func directory(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "leasehold-")

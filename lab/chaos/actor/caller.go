@@ -18,6 +18,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/history"
 	"github.com/leasehold-dev/leasehold/lab/chaos/leaks"
 	"github.com/leasehold-dev/leasehold/lookup"
+	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
 // A CallerConfig says how to run a caller.
@@ -106,8 +107,6 @@ func (c *caller) contact(now lookup.Contact) {
 }
 
 func (c *caller) beat(ctx context.Context) error {
-	tick := time.NewTicker(beatEvery)
-	defer tick.Stop()
 	for i := 0; ; i++ {
 		e := history.Event{At: oracle.Now()}
 		if i%vitalBeat == 0 {
@@ -117,9 +116,7 @@ func (c *caller) beat(ctx context.Context) error {
 		if err := c.out.Write(e); err != nil {
 			return err
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		if !proc.Pause(ctx, beatEvery) {
 			return nil
 		}
 	}

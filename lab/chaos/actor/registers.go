@@ -91,8 +91,7 @@ func (r *registers) handler() http.Handler {
 	return mux
 }
 
-// reply says what came of a request. That the owner is another one is said so that it
-// is certain that nothing was done.
+// reply answers a request. Misdirected means that nothing was done.
 func reply(w http.ResponseWriter) func(answer, error) {
 	return func(a answer, err error) {
 		switch {

@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/testkit/oracle"
 	"github.com/leasehold-dev/leasehold/lab/chaos/history"
+	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
 const callPatience = time.Second
@@ -24,10 +25,8 @@ func (c *caller) work(ctx context.Context, client int) error {
 	defer transport.CloseIdleConnections()
 	via := &http.Client{Transport: transport}
 	for i := 0; ; i++ {
-		select {
-		case <-ctx.Done():
+		if !proc.Pause(ctx, time.Duration(rand.Int64N(int64(2*c.cfg.Every)))) {
 			return nil
-		case <-time.After(time.Duration(rand.Int64N(int64(2 * c.cfg.Every)))):
 		}
 		call := history.Call{Began: oracle.Now(), Client: client, Name: names[rand.IntN(len(names))]}
 		if rand.IntN(2) == 0 {

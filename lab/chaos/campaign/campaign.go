@@ -1,4 +1,4 @@
-// Package console runs chaos for people and scripts: it makes the builds that a run needs, shows its
+// Package campaign runs chaos for people and scripts: it makes the builds that a run needs, shows its
 // progress, and prints and saves its report.
 package campaign
 
@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 
+	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
 
 	"github.com/leasehold-dev/leasehold/lab/chaos"
@@ -41,16 +42,6 @@ const (
 
 // DrawSeed draws a seed that is easy to type, and that JSON readers with floating point keep exact.
 func DrawSeed() uint64 { return rand.Uint64N(1_000_000_000) }
-
-// An Outcome is how a campaign ended.
-type Outcome int
-
-// The outcomes.
-const (
-	Passed Outcome = iota
-	Violated
-	Interrupted
-)
 
 func (c *Campaign) shapes() []cluster.Shape {
 	if c.Store == AllStores {
@@ -119,21 +110,21 @@ func (c *Campaign) build(ctx context.Context, dir string, say func(string)) (err
 }
 
 // Run runs one cluster after the other until something is violated, and prints a report of each.
-// An error is that a run could not be done, or not be judged.
-func (c *Campaign) Run(ctx context.Context, out, errs console.Screen) (Outcome, error) {
+// An error is a [cli.Status], or that a run could not be carried out or judged.
+func (c *Campaign) Run(ctx context.Context, out, errs console.Screen) error {
 	show := console.NewProgress(errs, c.JSON)
 	built, err := os.MkdirTemp("", "leasehold-built-")
 	if err != nil {
-		return Passed, err
+		return err
 	}
-	defer os.RemoveAll(built) //nolint:errcheck // there is nobody left to tell
+	defer os.RemoveAll(built) //nolint:errcheck // in the temporary directory
 	file, err := newRecord(c.Report)
 	if err != nil {
-		return Passed, fmt.Errorf("--report: %w", err)
+		return fmt.Errorf("--report: %w", err)
 	}
 	defer file.close()
 	if err := c.build(ctx, built, show.Say); err != nil {
-		return Passed, err
+		return err
 	}
 	for _, shape := range c.shapes() {
 		cfg := c.Config
@@ -144,23 +135,26 @@ func (c *Campaign) Run(ctx context.Context, out, errs console.Screen) (Outcome, 
 		r, err := chaos.Run(ctx, cfg, func(s chaos.Snapshot) { show.Report(s.Elapsed, share(s), numbers(s)) })
 		show.Stop()
 		if err != nil && len(r.Violations) == 0 {
-			return Passed, withKept(err, r.Kept)
+			if r.Kept != "" {
+				err = fmt.Errorf("%w\nLogs and histories are in %s, where README says what is what", err, r.Kept)
+			}
+			return err
 		}
 		if err != nil { // it went no further, but what it has found counts
 			errs.Say("leasehold-lab: %v\n", err)
 		}
 		if err := c.print(out, file, &r); err != nil {
-			return Passed, err
+			return err
 		}
 		switch {
 		case len(r.Violations) > 0:
 			errs.Say("leasehold-lab: %s; %s\n", console.Bad("VIOLATION"), "to do it again: "+r.Replay)
-			return Violated, nil
+			return cli.StatusViolated
 		case r.Interrupted:
-			return Interrupted, nil
+			return cli.StatusInterrupted
 		}
 	}
-	return Passed, nil
+	return nil
 }
 
 func (c *Campaign) print(out console.Screen, file *record, r *chaos.Report) error {
@@ -171,13 +165,6 @@ func (c *Campaign) print(out console.Screen, file *record, r *chaos.Report) erro
 	}
 	_, err := io.WriteString(out, text)
 	return errors.Join(err, file.add(document))
-}
-
-func withKept(err error, dir string) error {
-	if dir == "" {
-		return err
-	}
-	return fmt.Errorf("%w\nLogs and histories are in %s, where README says what is what", err, dir)
 }
 
 // A record is the file for reports as JSON. What an earlier run has left stays there until the

@@ -42,7 +42,10 @@ func KindNames() []string {
 
 // reportText is a report for a terminal with so many columns; 0: any number.
 func reportText(r *chaos.Report, width int) string {
-	rec, c := &r.Recoveries, &r.Checked
+	rec, c, interrupted := &r.Recoveries, &r.Checked, ""
+	if r.Interrupted {
+		interrupted = ", interrupted"
+	}
 	var lines []console.Entry
 	add := func(name, format string, args ...any) {
 		lines = append(lines, console.Entry{name, fmt.Sprintf(format, args...)})
@@ -52,7 +55,7 @@ func reportText(r *chaos.Report, width int) string {
 			add(name, format, args...)
 		}
 	}
-	add("run", "store %s, seed %d, %.1f s, %s%s", r.Store, r.Seed, r.Seconds, console.Counted(r.Storms, "storm"), cutShort(r))
+	add("run", "store %s, seed %d, %.1f s, %s%s", r.Store, r.Seed, r.Seconds, console.Counted(r.Storms, "storm"), interrupted)
 	add("faults", "%s: %s", console.Counted(r.Faults, "fault"), byKind(r.ByKind))
 	add("recovery", "%s", recoveryText(rec))
 	add("checked", "%s, %s (I1, I2), %s to be told of losses, %d of them late, and %s of silence (I4), %s (I5), %s of registers under %s (linearizable; %d undecided)",
@@ -74,13 +77,6 @@ func reportText(r *chaos.Report, width int) string {
 	add("violations", "%s", violationsText(r))
 	addIf(r.Kept != "", "kept", "%s, where README says what is what", r.Kept)
 	return console.Heading("Chaos") + "\n" + console.Facts(inLines(lines, width))
-}
-
-func cutShort(r *chaos.Report) string {
-	if r.Interrupted {
-		return ", interrupted"
-	}
-	return ""
 }
 
 // recoveryText says how long it took after storms until every key had an owner.
@@ -136,8 +132,7 @@ func atSpaces(text string, width int) (lines []string) {
 
 const leastText = 20
 
-// vitalsText is what processes took to live, in the second and in the last quarter of their
-// lives, each with the most that it may have been.
+// vitalsText has the medians of the second and the last quarter of each life, and the allowed value.
 func vitalsText(r *chaos.Report) string {
 	if len(r.Vitals) == 0 {
 		return console.Bad(fmt.Sprintf("not judged: none of %d processes lived long enough to say; run it for 5m at least (I8)", r.ShortLives))

@@ -1,12 +1,11 @@
-// Package check holds what owners and callers have written down against what
-// Leasehold promises. Each promise has a file.
+// Package check compares the records of owners and callers with the invariants. Each has a file.
 //
-// What is certain to be over is judged and forgotten while a run goes on, so that a run of
-// hours takes no more memory than one of minutes.
+// What is certainly over is judged and dropped during a run, so that memory does not grow with time.
 package check
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -49,8 +48,7 @@ type Counts struct {
 	Reassigned  int `json:"reassigned"`  // and keys that a leader has recalled and granted to another owner
 }
 
-// A Book keeps what owners and callers say. It may be written by many goroutines at
-// once.
+// A Book keeps the records of owners and callers, from many goroutines at once.
 type Book struct {
 	keys  []leasehold.Key
 	stale time.Duration // within so much time a caller is told of a loss, or that it may have missed one
@@ -69,8 +67,7 @@ type Book struct {
 	found     []Violation
 }
 
-// New returns a book about keys. The stale time is by when callers must have been told
-// of losses, but for some slack.
+// New returns a book about keys. Callers must receive losses within stale, and slack.
 func New(keys []leasehold.Key, stale, slack time.Duration) *Book {
 	return &Book{
 		keys: keys, stale: stale, slack: slack, oracle: oracle.New(len(keys)),
@@ -152,8 +149,7 @@ func (c *Caller) Gone() {
 	c.gone = true
 }
 
-// add notes a violation. The way in which a promise is broken is a few words; the text
-// has the facts.
+// add notes a violation. Broken is its kind, in a few words; the text has the facts.
 func (b *Book) add(invariant, broken, text string, args ...any) {
 	i := slices.IndexFunc(b.found, func(v Violation) bool { return v.Invariant == invariant && v.Broken == broken })
 	if i >= 0 {
@@ -163,14 +159,13 @@ func (b *Book) add(invariant, broken, text string, args ...any) {
 	b.found = append(b.found, Violation{invariant, broken, fmt.Sprintf(text, args...), 1})
 }
 
-// Settle judges what was over at a time, and forgets it. Everything that happened before
-// must have been observed: so the time is well in the past.
+// Settle judges what was over at a time, and drops it. All earlier records must have been observed.
 func (b *Book) Settle(before oracle.Time) {
 	b.mu.Lock()
 	b.settleLosses(before)
 	b.settleCuts(before)
 	b.forget(before)
-	b.settleTables(before)
+	maps.DeleteFunc(b.tables, func(_ leasehold.LSN, v version) bool { return v.at < before }) // all callers are beyond them
 	ripe := b.ripe(before)
 	b.mu.Unlock()
 	verdicts := make([]porcupine.CheckResult, len(ripe))
@@ -187,8 +182,7 @@ func (b *Book) Settle(before oracle.Time) {
 // forever is after everything.
 const forever = math.MaxInt64
 
-// Violations judges everything that is left in the book, and says what was found. Everybody
-// who writes must have ended.
+// Violations judges all that is left in the book. All writers must have ended.
 func (b *Book) Violations() ([]Violation, Counts) {
 	b.Settle(forever)
 	b.mu.Lock()

@@ -13,10 +13,8 @@ type cut struct {
 	from, to oracle.Time
 }
 
-// Cut takes up that a caller is cut off from everybody, from a time to another, if that is longer
-// than its stale time: then it must report that contact is lost, or that everything may be if it is
-// conservative, when it hears somebody again at the latest (I4). Whether it was told of real losses does not show
-// it: the cut is over before that is too late.
+// Cut notes that a caller is isolated for a time. If that is longer than its stale time, it must report
+// lost contact, or all as lost if it is conservative, when contact is restored at the latest (I4).
 func (b *Book) Cut(caller string, from, to oracle.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -8,19 +8,15 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testkit/oracle"
 )
 
-// settleLosses sees to it that callers are told of lost state (I4).
+// settleLosses checks that callers are notified of lost state (I4).
 //
-// Owners of a chaos run move no state. So whenever a key is held under another
-// generation than before its state was lost in between, and every caller whose lookup
-// was open before that must have been told so, or that it may have missed something,
-// within the stale time: no sooner than the first tenure is known to have ended, and no
-// later than the stale time after the second is known to have begun.
+// Owners of a chaos run move no state. So when a key is held under another generation than before, its
+// state was lost in between. Every caller whose lookup was open before must be notified of that, or of
+// lost contact: no sooner than the first tenure is known to have ended, and no later than the stale time
+// after the second is known to have begun. And a key that is reported as lost must not be held under
+// that generation any more.
 //
-// And what is reported as lost must be lost: nobody holds the key under that
-// generation any more.
-//
-// A lease is judged when the one after it has been known for so long that everybody must
-// have heard of it.
+// A lease is judged when the time for all notifications of the next one is over.
 func (b *Book) settleLosses(before oracle.Time) {
 	b.sortLosses()
 	for _, key := range b.keys {
@@ -39,8 +35,8 @@ func (b *Book) settleLosses(before oracle.Time) {
 	}
 }
 
-// dueTo is by when a caller must have been told of what happened at a time. One that has reported
-// until then that it has no contact must be told when contact is restored; if it is not yet, that is open.
+// dueTo is the deadline of a notification to a caller. If the caller has reported lost contact by then,
+// the deadline follows from when contact is restored; if it is not yet, that is open.
 func (b *Book) dueTo(c *Caller, at oracle.Time) (by oracle.Time, open bool) {
 	by = b.due(at)
 	if c.conservative {
@@ -58,7 +54,7 @@ func (b *Book) dueTo(c *Caller, at oracle.Time) (by oracle.Time, open bool) {
 	return by, false
 }
 
-// open reports whether some caller has yet to be told of what happened at a time, once contact is restored.
+// open reports whether some caller without contact is still to be notified of an event.
 func (b *Book) open(at oracle.Time) bool {
 	return slices.ContainsFunc(b.callers, func(c *Caller) bool {
 		_, open := b.dueTo(c, at)
@@ -66,11 +62,10 @@ func (b *Book) open(at oracle.Time) bool {
 	})
 }
 
-// due is by when callers with contact must have been told of what happened at a time.
+// due is the deadline of a notification to callers with contact.
 func (b *Book) due(at oracle.Time) oracle.Time { return at + oracle.Time(b.stale+b.slack) }
 
-// forget forgets what callers were told before a time and matters no more, and those who have been
-// gone since.
+// forget drops notifications that matter no more, and callers that ended before.
 func (b *Book) forget(before oracle.Time) {
 	for _, tenures := range b.tenures {
 		if len(tenures) > 0 {
@@ -109,9 +104,8 @@ func (b *Book) judgeLoss(key leasehold.Key, before, after tenure) {
 	}
 }
 
-// told says whether a caller was told of the loss of what was held in a tenure, until a time.
-// That of a later lease is another one; that of an earlier one may stand for all
-// since, in a snapshot.
+// told reports whether a caller was notified of the loss of a tenure by a time. A later generation is
+// another loss; an earlier one may stand for all since, in a snapshot.
 func (c *Caller) told(key leasehold.Key, t *tenure, by oracle.Time) bool {
 	i, _ := slices.BinarySearchFunc(c.losses, t.ended, func(h heard, at oracle.Time) int { return cmp.Compare(h.at, at) })
 	for ; i < len(c.losses) && c.losses[i].at <= by; i++ {
@@ -122,8 +116,7 @@ func (c *Caller) told(key leasehold.Key, t *tenure, by oracle.Time) bool {
 	return false
 }
 
-// Untold is of how many losses callers that live have not been told. In the end they must be given
-// the time for it: of one who is gone nobody knows what it would have heard.
+// Untold counts the losses of which living callers have not been notified yet.
 func (b *Book) Untold() (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

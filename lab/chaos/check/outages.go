@@ -7,8 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testkit/oracle"
 )
 
-// Quiet reports whether no key was granted since a time, and no caller that lives is without contact.
-// An outage begins in such a cluster.
+// Quiet reports whether no key was granted since a time, and all living callers have contact.
 func (b *Book) Quiet(since oracle.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -40,15 +39,12 @@ func (b *Book) Outage(kind string, from oracle.Time) Outage {
 	return o
 }
 
-// JudgeOutage judges an outage when every key has an owner again: nothing was lost by it (I11).
+// JudgeOutage judges an outage when every key has an owner again: it lost nothing (I11).
 //
-// A key counts if a session held it when the outage began. That is known by its checks: they succeed for
-// a while after the last renewal. The key must have the same lease afterwards. One exception
-// is no loss by the outage: the leader recalled the lease from a living owner and granted the range
-// to another, as it does to balance. Then the holder gave the lease back, and that is the cause in the table.
-//
-// No caller may receive a report of a loss of the key, unless the cause is lost contact. At least
-// half of the keys must count, so that the judgement means something.
+// A key counts if a session held it when the outage began. It must have the same lease afterwards, unless
+// the leader recalled the lease from a living owner and granted the range to another, to balance. No
+// caller may receive a loss of the key, unless the cause is lost contact. At least half of the keys must
+// count, so that the judgement means something.
 func (b *Book) JudgeOutage(o Outage) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -80,8 +76,7 @@ func (b *Book) JudgeOutage(o Outage) {
 	}
 }
 
-// recalled reports whether a caller received a loss with the cause that the owner has released
-// the lease after a recall.
+// recalled reports whether a caller received a loss because the owner released the lease.
 func (b *Book) recalled(key leasehold.Key, g leasehold.Generation, since oracle.Time) bool {
 	return slices.ContainsFunc(b.callers, func(c *Caller) bool {
 		return slices.ContainsFunc(c.losses, func(l heard) bool {

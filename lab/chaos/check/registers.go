@@ -12,12 +12,10 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testkit/oracle"
 )
 
-// A register is what callers know about one. It is to be linearizable: it is under each
-// generation, and nothing is answered under a generation once something was answered
-// under a later one. It is what a service gets out of I1 and I3.
+// A register has the calls of one register. It must be linearizable under each generation, and no older
+// generation may answer after a newer one: that follows from I1 and I3.
 //
-// Under a generation it begins empty, because no state is moved, and is asked one request at
-// a time for as long as that lasts. So each generation has a history of its own.
+// No state moves, so it begins empty under each generation: each has a history of its own.
 type register struct {
 	name    string
 	calls   map[leasehold.Generation][]call // that were answered, of histories that are not judged yet
@@ -63,8 +61,7 @@ func (r *register) observe(k call, n *Counts) {
 // lingers is for how long a request may be under way after its caller has given it up.
 const lingers = oracle.Time(time.Minute)
 
-// ripe takes the histories out of the book that were over at a time: whose register has
-// answered under a later generation.
+// ripe removes the histories that were over at a time: the register has answered under a later generation.
 func (b *Book) ripe(before oracle.Time) (found []tenancy) {
 	for _, r := range b.registers {
 		if len(r.calls) == 0 {
@@ -112,13 +109,11 @@ func (b *Book) judgeTenancy(t *tenancy, verdict porcupine.CheckResult) {
 	}
 }
 
-// checkPatience is how long a history may take to be checked. One that takes longer is
-// not known to be wrong.
+// checkPatience bounds the check of a history. One that takes longer is undecided.
 const checkPatience = 10 * time.Second
 
-// check checks what was answered under one generation. A write of which nobody knows
-// whether it was done has been done if its value, which no other has, was read;
-// otherwise it does not matter.
+// check checks the history of one generation. A write without an answer was executed if its value, which
+// is unique, was read; otherwise it does not matter.
 func (t *tenancy) check() porcupine.CheckResult {
 	read := make(map[string]bool)
 	var all []porcupine.Operation
@@ -142,8 +137,7 @@ func (t *tenancy) check() porcupine.CheckResult {
 	return porcupine.CheckOperationsTimeout(oracle.RegisterModel(), all, checkPatience)
 }
 
-// judgeOrder looks for an answer under a generation to a request that was made after
-// another had been answered under a later one.
+// judgeOrder looks for a request that an older generation answered after a newer one had answered.
 func (b *Book) judgeOrder(r *register) {
 	if r.disordered {
 		return // it has been counted

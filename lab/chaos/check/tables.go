@@ -12,8 +12,7 @@ type version struct {
 	at     oracle.Time // when that was
 }
 
-// judgeTable sees to it that all lookups have the same table at an LSN, and that none
-// goes back (I5).
+// judgeTable checks that all lookups have the same table at an LSN, and that none goes back (I5).
 func (c *Caller) judgeTable(at oracle.Time, t history.Table) {
 	b := c.book
 	b.n.Tables++
@@ -26,14 +25,5 @@ func (c *Caller) judgeTable(at oracle.Time, t history.Table) {
 		b.tables[t.LSN] = version{t.Hash, c.name, at}
 	case v.hash != t.Hash:
 		b.add("I5", "there were two tables of one LSN", "callers %s and %s have different tables of LSN %d", v.caller, c.name, t.LSN)
-	}
-}
-
-// settleTables forgets tables that all callers are beyond.
-func (b *Book) settleTables(before oracle.Time) {
-	for lsn, v := range b.tables {
-		if v.at < before {
-			delete(b.tables, lsn)
-		}
 	}
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testkit/oracle"
 )
 
-// A tenure is the time for which a session held a key under a generation, as far as it
-// is known.
+// A tenure is the time for which a session is known to have held a key under a generation.
 type tenure struct {
 	session    leasehold.Session
 	generation leasehold.Generation
@@ -47,8 +46,7 @@ func (b *Book) Observe(owner string, r oracle.Record) {
 	b.tenures[r.Key] = known
 }
 
-// note sees to it that a generation names one grant to one session, whatever the key
-// (I2).
+// note checks that a generation names one grant to one session, whatever the key (I2).
 func (b *Book) note(owner string, r oracle.Record) {
 	h, ok := b.holders[r.Generation]
 	if !ok {
@@ -62,8 +60,7 @@ func (b *Book) note(owner string, r oracle.Record) {
 	}
 }
 
-// judgeTenures says what the oracle has found: two sessions that held a key at the
-// same time (I1), and generations that did not rise (I2).
+// judgeTenures adds what the oracle has found: dual ownership (I1) and generations that did not rise (I2).
 func (b *Book) judgeTenures(n *Counts) {
 	v := b.oracle.Judge()
 	n.Tenures, n.Generations = int(v.Tenures), len(b.holders)
@@ -78,11 +75,9 @@ func (b *Book) judgeTenures(n *Counts) {
 // handover is how long a key may be without an owner while it goes from one to another.
 const handover = oracle.Time(time.Second)
 
-// Recovery says how long after a time it took until every key had an owner for good, and how
-// many keys have none yet. Only those count who have a key at another time, which is so much
-// later that no lease from before is left: an owner that nobody renews has it for a
-// while, too. A key that had one all the time took no time, and neither did one that went
-// from one to another on the way (I6).
+// Recovery returns how long after a time it took until every key had an owner for good, and how many keys
+// have none yet (I6). An owner counts if it holds the key at the time lasting, when all leases from before
+// have expired. A key that was held all the time, or handed over, took no time.
 func (b *Book) Recovery(since, lasting oracle.Time) (slowest time.Duration, without int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -96,8 +91,7 @@ func (b *Book) Recovery(since, lasting oracle.Time) (slowest time.Duration, with
 	return slowest, without
 }
 
-// owned says since when a key has had an owner without a gap, of those who have it at a time
-// and of those before them.
+// owned returns since when a key has had an owner without a gap.
 func (b *Book) owned(key leasehold.Key, lasting oracle.Time) (from oracle.Time, owned bool) {
 	known := slices.SortedFunc(slices.Values(b.tenures[key]), func(x, y tenure) int { return cmp.Compare(y.ended, x.ended) })
 	for _, t := range known {
@@ -123,17 +117,15 @@ func (b *Book) Unrecovered(took, bound time.Duration, without int) {
 	b.add("I6", broken, "the last key had an owner %v after faults stopped, and should have had one after %v", took, bound)
 }
 
-// Vanished notes that a namespace was gone, though not all managers had lost their memory, or
-// they have a store. Its generations begin anew then (I2).
+// Vanished notes that a namespace was gone, which only managers without a store that all died may lose (I2).
 func (b *Book) Vanished(when string, blank int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.add("I2", "the namespace was gone", "%s the namespace was gone, and %d managers had been started again", when, blank)
 }
 
-// Unanswered is how many registers have not answered callers that live since a time: each of
-// them is to answer each. A lookup that is stuck has owners that there are no more, and goes back
-// on nothing.
+// Unanswered counts the registers, for each living caller, without an answer since a time. It finds a
+// lookup that is stuck with an old table.
 func (b *Book) Unanswered(since oracle.Time, names []string) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

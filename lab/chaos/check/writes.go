@@ -2,8 +2,7 @@ package check
 
 import "github.com/leasehold-dev/leasehold"
 
-// Accepted takes up that a database which checks fencing tokens has accepted a write. It
-// is called in the order in which the database has (I9).
+// Accepted notes a write that a database with fencing accepted, in the order of the database (I9).
 func (b *Book) Accepted(resource string, g leasehold.Generation) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

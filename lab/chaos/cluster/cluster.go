@@ -28,13 +28,11 @@ import (
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// A Cluster is the processes of a run. Its methods may be called from many
-// goroutines at once.
+// A Cluster is the processes of a run. Its methods are for many goroutines at once.
 type Cluster struct {
 	Managers, Stores, Owners, Callers []*Member
 	Operator                          *lan.Host // it has no process
-	// Unbounded: hosts could not be set up as docs/OPERATIONS.md says, and the retransmission
-	// timeout of TCP has no bound.
+	// Unbounded: the retransmission timeout of TCP could not be bounded as docs/OPERATIONS.md says.
 	Unbounded bool
 
 	cfg      Config
@@ -280,15 +278,16 @@ func (c *Cluster) Term(ctx context.Context) (leasehold.Term, error) {
 // Revert restarts every member that runs the other build as this one.
 func (c *Cluster) Revert() (failed error) {
 	for _, m := range c.All() {
-		if m.revert() {
+		other := false
+		m.Configure(func(o *Options) { other, o.Program = o.Program != 0, 0 })
+		if other {
 			failed = errors.Join(failed, m.End(), m.Start())
 		}
 	}
 	return failed
 }
 
-// Blank counts the managers that were started since the last call. Without a store these have
-// lost their tables.
+// Blank counts the managers that were started since the last call: without a store they lost their tables.
 func (c *Cluster) Blank() (blank int) {
 	for _, m := range c.Managers {
 		m.locked(func() {

@@ -1,5 +1,4 @@
-// Package cluster is a whole Leasehold of real processes, each at a host of its own: managers
-// and their store, owners, callers.
+// Package cluster is managers with their store, owners and callers: real processes on hosts of their own.
 package cluster
 
 import (
@@ -54,11 +53,10 @@ type Config struct {
 	OwnerProgram string
 	OwnerArgs    []string
 
-	// Owned and Called read what an owner and a caller write, each time that it is
-	// started, until it is gone. Its clock is ahead of ours by the offset.
+	// Owned and Called read the output of an owner and a caller to its end, at each start. The clock of the
+	// process is ahead of ours by the offset.
 	Owned, Called func(name string, offset time.Duration, from io.Reader) error
-	// Failed is called with what makes a run worthless; a process that ended by itself,
-	// and should not have, is a [Crash].
+	// Failed receives errors that end a run. An unexpected end of a process is a [Crash].
 	Failed func(error)
 }
 

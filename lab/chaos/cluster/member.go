@@ -58,8 +58,7 @@ type Options struct {
 	Offset  time.Duration // by how much its monotonic clock is ahead of ours; whole seconds count
 	Rate    float64       // of its clock, if its program is one whose clock has a rate; 0: as ours
 
-	// Once is added to the environment of the next process, and of no other. Dies says that it
-	// may end by that.
+	// Once is added to the environment of the next process only, which may end because of it if Dies is set.
 	Once []string
 	Dies bool
 }
@@ -120,12 +119,6 @@ func (m *Member) Become() {
 	m.Configure(func(o *Options) { o.Program = (o.Program + 1) % len(m.programs) })
 }
 
-// revert has the next process be of the first program, and reports whether it was another.
-func (m *Member) revert() (other bool) {
-	m.Configure(func(o *Options) { other, o.Program = o.Program != 0, 0 })
-	return other
-}
-
 // crashTime is how long a process that has crashed may take to end: it prints its stacks.
 const crashTime = 2 * time.Second
 
@@ -148,8 +141,7 @@ func (m *Member) Kill() {
 	m.Process.Kill()
 }
 
-// endTimeout is how long a process may take to end after SIGTERM. Under faults that can take
-// longer: then it is killed, and that is no failure.
+// endTimeout bounds the end after SIGTERM. Under faults it can take longer: then the process is killed.
 const endTimeout = 5 * time.Second
 
 // End terminates its process. It fails only if the process crashes.
@@ -193,9 +185,8 @@ func (c Crash) Unwrap() error { return c.Err }
 // revivalAfter is after how long a process that ended by itself is started again.
 const revivalAfter = 300 * time.Millisecond
 
-// revive is what a supervisor does, such as systemd: a manager that finds no store when
-// it is started ends. If it ends otherwise that is a failure, and so is the end of an owner or
-// a caller, unless a fault may end it.
+// revive is a supervisor: it restarts a manager or store, which may end without its store or quorum, and
+// a process that a fault may end. Any other end is a failure.
 func (m *Member) revive(ended error, failed func(error)) {
 	if m.crashed() || !m.mayEnd() {
 		failed(Crash{ended})
@@ -257,8 +248,7 @@ func machinePanicked(log string) bool {
 	return found && strings.Contains(last, "/internal/core/machine/")
 }
 
-// Claim takes a member for one fault, and reports whether no other has it: a dead process
-// cannot be paused.
+// Claim takes a member for one fault, and reports whether no other has it.
 func (m *Member) Claim() (free bool) {
 	m.locked(func() { free, m.claimed = !m.claimed, true })
 	return free

@@ -38,8 +38,8 @@ func (c *Cluster) Usage(ctx context.Context, into *leaks.Log, callers func(name 
 	}
 }
 
-// StoreWorks reports whether most of the members that keep the tables have a leader. Without
-// such members there is nothing to wait for. One that was just paused may answer as before.
+// StoreWorks reports whether most of the members that keep the tables have a leader, or there are none.
+// One that was just paused may answer as before.
 func (c *Cluster) StoreWorks(ctx context.Context) bool {
 	keepers := c.Keepers()
 	var (
@@ -65,8 +65,7 @@ func (c *Cluster) metrics(ctx context.Context, m *Member) (map[string]float64, e
 	return get(ctx, c.Operator.Dial, addr+"/metrics", leaks.ReadMetrics)
 }
 
-// get reads a page from the host of the operator. The connection is closed, so that the process is
-// not changed by it.
+// get reads a page from the operator's host. It keeps no connection, which would be a descriptor of the process.
 func get[T any](ctx context.Context, dial func(context.Context, string, string) (net.Conn, error), url string, read func(io.Reader) (T, error)) (found T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

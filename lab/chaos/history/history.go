@@ -1,7 +1,5 @@
-// Package history is what owners and callers write down while they are being
-// hurt, for whoever judges it. Owners write [oracle.Record]s, callers write
-// [Event]s, one line of JSON for each. All times are on the clock that all
-// processes of a computer share.
+// Package history is the records of owners and callers in a chaos run. Owners write [oracle.Record]s,
+// callers write [Event]s, one line of JSON each. All times are on the clock that all processes share.
 package history
 
 import (
@@ -17,8 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/leaks"
 )
 
-// An Event is something that a caller has seen or done. Exactly one of the pointers
-// is set, or none: then it only says that the caller was alive.
+// An Event is what a caller has received or done. At most one pointer is set; none is a heartbeat.
 type Event struct {
 	At     oracle.Time `json:"at"`
 	Opened bool        `json:"opened,omitempty"` // the caller's lookup has its first table
@@ -55,9 +52,8 @@ type Loss struct {
 // Range is what was lost.
 func (l *Loss) Range() leasehold.Range { return leasehold.Range{Start: l.Start, Limit: l.Limit} }
 
-// A Call is a request about a register, and what came of it. It began at Began, and
-// was over when the event happened. A write is there twice, if it was answered: as it
-// began, without a generation, and with its answer.
+// A Call is a request about a register, from Began to the time of the event. A write that was answered is
+// there twice: as it began, without a generation, and with its answer.
 type Call struct {
 	Began      oracle.Time          `json:"began"`
 	Client     int                  `json:"client"`
@@ -67,8 +63,7 @@ type Call struct {
 	Generation leasehold.Generation `json:"generation,omitempty"` // under which it was answered; 0 if it was not
 }
 
-// A Writer writes events to a pipe or a file, each in one piece. It may be used from
-// many goroutines at once.
+// A Writer writes events, each in one piece, from many goroutines at once.
 type Writer struct {
 	mu sync.Mutex
 	to io.Writer
@@ -89,8 +84,7 @@ func (w *Writer) Write(e Event) error {
 	return err
 }
 
-// Read passes on events, until whoever writes them is gone. One that is cut off at
-// the very end is not passed on: its writer was killed.
+// Read passes on events until the writer is gone. A truncated last event is dropped: its writer was killed.
 func Read(from io.Reader, observe func(Event)) error {
 	in := bufio.NewReader(from)
 	for {
@@ -109,8 +103,7 @@ func Read(from io.Reader, observe func(Event)) error {
 	}
 }
 
-// Watched are the names that are watched: owners check their keys all the time, and
-// callers use the first few as registers.
+// Watched are the names whose keys owners check continuously. Callers use the first few as registers.
 func Watched(n int) []string {
 	names := make([]string, n)
 	for i := range names {

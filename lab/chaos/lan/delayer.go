@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// A delayer keeps packets until they are due. Packets that are due at the same
-// time leave in the order in which they came.
+// A delayer keeps packets until they are due, in the order of arrival if that is the same.
 type delayer struct {
 	mu     sync.Mutex
 	queue  []parcel // in the order in which they are due

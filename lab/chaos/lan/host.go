@@ -9,10 +9,8 @@ import (
 	"sync"
 )
 
-// A Host is a network namespace with one address. It has a thread of this process,
-// on which whatever has to be done in the namespace is done: what is started there
-// stays there, and so do sockets. Its methods may be called from many goroutines at
-// once.
+// A Host is a network namespace with one address, and a thread of this process that stays in it: processes
+// and sockets that it starts belong to the namespace. Its methods are for many goroutines at once.
 type Host struct {
 	Name string
 	Addr netip.Addr
@@ -52,8 +50,7 @@ func newHost(name string, addr netip.Addr) (*Host, error) {
 	return h, nil
 }
 
-// Do calls a function on the host's thread. It must not be called after the
-// network was closed.
+// Do calls a function on the host's thread, before the network is closed.
 func (h *Host) Do(do func() error) error {
 	done := make(chan error, 1)
 	select {
@@ -64,8 +61,7 @@ func (h *Host) Do(do func() error) error {
 	}
 }
 
-// Dial connects from the host. The address has no name in it that would have to be
-// looked up. It does not use the host's thread, so that it holds up nobody.
+// Dial connects from the host to an IP address. It does not use the host's thread, and blocks no other call.
 func (h *Host) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	var conn net.Conn
 	var failed error

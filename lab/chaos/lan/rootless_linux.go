@@ -11,8 +11,7 @@ import (
 	"syscall"
 )
 
-// Rootless reports whether this process is not root, and may become root of user and network
-// namespaces of its own, in which all others can be made.
+// Rootless reports whether this process is not root, and may become root of namespaces of its own.
 func Rootless() bool { return os.Geteuid() != 0 }
 
 // Again runs a program, which is this one, as root of such namespaces, and returns its exit status.

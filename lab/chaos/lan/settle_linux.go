@@ -28,12 +28,9 @@ const mtu = 9000
 // device is the name of the interface, in each namespace the same.
 const device = "lan0"
 
-// settle moves the thread of the calling goroutine into a new namespace with the
-// host's address, until leave is called.
-//
-// The thread must not end with the goroutine, as it would if it stayed locked: it may be
-// the one that another process was started from, which dies with it if it was told to
-// die with its parent.
+// settle moves the thread of the calling goroutine into a new namespace with the host's address, until
+// leave is called. The thread must not end with the goroutine: a process that was started from it with
+// a parent death signal would be killed.
 func (h *Host) settle() error {
 	runtime.LockOSThread()
 	origin, err := os.Open(ownSpace)
@@ -85,9 +82,8 @@ const (
 	mostResends = 255
 )
 
-// ResendWithin bounds how long TCP waits on this host, from now on, until it sends again
-// what was lost, and has it do so as often as it can. The error is [errors.ErrUnsupported] if the
-// system is too old for that, or does not let us.
+// ResendWithin bounds the retransmission timeout of TCP on this host, and maximizes the number of
+// retransmissions. The error is [errors.ErrUnsupported] if the system is too old or does not permit it.
 func (h *Host) ResendWithin(longest time.Duration) error {
 	err := h.Do(func() error {
 		if err := set(resendPath, longest.Milliseconds()); err != nil {

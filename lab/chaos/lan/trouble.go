@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// A Trouble is what befalls packets on their way from some hosts to some others.
-// The zero Trouble is none.
+// A Trouble is what happens to packets from some hosts to others. The zero Trouble is none.
 type Trouble struct {
 	Cut       bool          // nothing arrives
 	Loss      float64       // the share that does not arrive
@@ -46,8 +45,7 @@ func narrower(a, b int) int {
 	return a
 }
 
-// A fate is what becomes of one packet: after how long it arrives, each time that
-// it does.
+// A fate has the delay of each arrival of one packet.
 type fate []time.Duration
 
 // random is where a network draws from. [rand.Rand] is one.
@@ -56,8 +54,7 @@ type random interface {
 	Int64N(n int64) int64
 }
 
-// draw decides about one packet. The backlog is how long the packets before it
-// will keep the way busy, if its rate is limited.
+// draw decides about one packet. The backlog is the time until the packets before it have passed.
 func (t Trouble) draw(r random, backlog time.Duration) fate {
 	if t.Cut || t.Loss > 0 && r.Float64() < t.Loss || backlog > maxBacklog {
 		return nil
@@ -77,8 +74,7 @@ func (t Trouble) draw(r random, backlog time.Duration) fate {
 	return f
 }
 
-// maxBacklog is how long a packet waits where the rate is limited. One that would
-// have to wait longer is dropped, as routers do it.
+// maxBacklog bounds the wait where the rate is limited. Further packets are dropped, as by routers.
 const maxBacklog = 500 * time.Millisecond
 
 // takes is how long a packet keeps a way busy.

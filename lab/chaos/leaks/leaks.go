@@ -38,8 +38,12 @@ func (l *Log) Add(name string, pid int, known ...Sample) {
 	defer l.mu.Unlock()
 	now := l.lives[name]
 	if now == nil || now.pid != pid {
-		if now != nil {
-			l.end(now)
+		switch {
+		case now == nil:
+		case len(now.samples) < least:
+			l.short++
+		default:
+			l.long = append(l.long, *now)
 		}
 		now = &life{name: name, pid: pid}
 		l.lives[name] = now
@@ -49,14 +53,6 @@ func (l *Log) Add(name string, pid int, known ...Sample) {
 		s = s.and(k)
 	}
 	now.samples = append(now.samples, s)
-}
-
-func (l *Log) end(over *life) {
-	if len(over.samples) < least {
-		l.short++
-		return
-	}
-	l.long = append(l.long, *over)
 }
 
 // A Course is how what a process had of something went on.
@@ -93,7 +89,7 @@ func (l *Log) Courses() (all []Course, short int) {
 	}
 	slices.SortStableFunc(judged, func(a, b life) int { return cmp.Compare(a.name, b.name) })
 	for _, life := range judged {
-		for _, m := range measures() {
+		for _, m := range measures {
 			if c, ok := m.course(life.samples); ok {
 				c.Process = life.name
 				all = append(all, c)
@@ -106,23 +102,19 @@ func (l *Log) Courses() (all []Course, short int) {
 // least is how many samples a life must have to be judged: four in each quarter.
 const least = 16
 
-// A measure is something that a process has, and how much more of it in the last quarter than
-// in the second is no growth: a quarter more, and some. In two hours there are some 300
-// storms between the two. So what is left behind after one of five storms is found: 60
-// goroutines or descriptors where there were about 50.
+// A measure is a quantity of a process. The last quarter may exceed the second by a quarter, and room. In
+// two hours some 300 storms lie between the two: a leak in one of five storms is found.
 type measure struct {
 	name string
 	of   func(Sample) float64
 	room float64
 }
 
-func measures() []measure {
-	return []measure{
-		{"bytes of memory", func(s Sample) float64 { return s.Memory }, 8 << 20}, // of which the runtime gives back what it does not need, late
-		{"bytes of heap", func(s Sample) float64 { return s.Heap }, 4 << 20},
-		{"goroutines", func(s Sample) float64 { return s.Goroutines }, 16},
-		{"descriptors", func(s Sample) float64 { return s.Descriptors }, 8},
-	}
+var measures = []measure{
+	{"bytes of memory", func(s Sample) float64 { return s.Memory }, 8 << 20}, // the runtime returns unused memory late
+	{"bytes of heap", func(s Sample) float64 { return s.Heap }, 4 << 20},
+	{"goroutines", func(s Sample) float64 { return s.Goroutines }, 16},
+	{"descriptors", func(s Sample) float64 { return s.Descriptors }, 8},
 }
 
 // share is how much more is no growth.

@@ -31,8 +31,7 @@ func Passed(points []string, in cluster.Shape) []string {
 	return slices.DeleteFunc(slices.Clone(points), func(point string) bool { return !slices.Contains(passedBy[part(point)].shapes, in) })
 }
 
-// fail starts a process that dies or stands still at a failpoint, the first time that it gets
-// there or a later one.
+// fail starts a process that dies or stops at a failpoint, at its first pass or a later one.
 func fail(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
 	if len(n.Points) == 0 {
 		return "", nil, nil
@@ -55,8 +54,7 @@ func part(point string) string {
 	return name
 }
 
-// armed is what a process is told: to die, or to stand still for up to as long as the strike
-// lasts.
+// armed is the setting of a failpoint: to die, or to stop for at most as long as the strike lasts.
 func armed(point string, s Strike) string {
 	after := 1<<(s.Pick>>32%5) - 1 // soon more often than late: some are passed once in a life
 	if s.How < 0.5 {

@@ -38,8 +38,7 @@ type Deed struct {
 	Healed  bool   `json:"healed,omitempty"`
 }
 
-// Storm strikes as planned, and returns when everything is healed, sooner if the
-// context ends.
+// Storm carries out a plan, and returns when everything is healed, sooner if the context ends.
 func (n *Nemesis) Storm(ctx context.Context, plan []Strike) error {
 	var all errgroup.Group
 	known := every() // once: a kind may have state

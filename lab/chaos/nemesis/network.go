@@ -78,8 +78,7 @@ func cutBetween(where string, a, b []*lan.Host) (string, []lan.Way, lan.Trouble)
 	return where, []lan.Way{{From: a, To: b}, {From: b, To: a}}, lan.Trouble{Cut: true}
 }
 
-// minority is that one manager has no connection with the others, nor with the store, but
-// with everybody else.
+// minority cuts one manager off from the others and from the store, and from no other process.
 func minority(whom choice) disorder {
 	return func(ctx context.Context, n *Nemesis, s Strike) (string, []lan.Way, lan.Trouble) {
 		m := whom(ctx, n, s)[0]
@@ -110,8 +109,7 @@ func apart(_ context.Context, n *Nemesis, _ Strike) (string, []lan.Way, lan.Trou
 	return cutBetween("owners and callers", cluster.Hosts(n.Cluster.Owners), cluster.Hosts(n.Cluster.Callers))
 }
 
-// degrade has a trouble that is not a cut, everywhere or at one host. Its level follows from the
-// strike.
+// degrade disturbs packets, everywhere or at one host, with a level that follows from the strike.
 func degrade(level func(how float64) (text string, t lan.Trouble)) disorder {
 	return func(ctx context.Context, n *Nemesis, s Strike) (string, []lan.Way, lan.Trouble) {
 		text, t := level(s.How)

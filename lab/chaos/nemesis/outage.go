@@ -71,11 +71,10 @@ func PlanOutage(random *rand.Rand, in Setting, left, exact time.Duration, named 
 	return s, true
 }
 
-// HasOutages reports whether there are outages in a setting, and HasStorms whether there are other
-// faults, among those that are named.
+// HasOutages reports whether outages are possible in a setting, among the named kinds.
 func HasOutages(in Setting, named []string) bool { return len(pool(outages(), in, named)) > 0 }
 
-// HasStorms is described with HasOutages.
+// HasStorms reports whether other faults are possible.
 func HasStorms(in Setting, named []string) bool { return len(pool(kinds(), in, named)) > 0 }
 
 // HasRestores reports whether an outage may restore the store.

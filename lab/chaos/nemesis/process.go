@@ -185,14 +185,12 @@ func killAndStart(m *cluster.Member) error {
 	return m.Start()
 }
 
-// shiftClock sets a monotonic clock up to a day ahead: the clock of one process means nothing
-// to another.
+// shiftClock sets a monotonic clock up to a day ahead: clocks of processes are not comparable.
 func shiftClock(s Strike, _ *cluster.Member, o *cluster.Options) {
 	o.Offset = time.Duration(s.How * float64(24*time.Hour))
 }
 
-// The rates of clocks. The fastest and the slowest are as far apart as the drift bound of
-// 1.2 allows.
+// The rates of clocks are as far apart as the drift bound of 1.2 allows.
 const (
 	slowest = 0.92
 	fastest = 1.10
@@ -203,8 +201,7 @@ func rateClock(s Strike, _ *cluster.Member, o *cluster.Options) {
 	o.Rate = slowest + (fastest-slowest)*s.How
 }
 
-// setClock starts a process whose wall clock is set by up to an hour a moment later, either way,
-// and is right again when the strike is over.
+// setClock starts a process whose wall clock is set by up to an hour until the strike is over.
 func setClock() deed {
 	return replace(1, anyTimed, func(s Strike, _ *cluster.Member, o *cluster.Options) {
 		by := time.Duration((2*s.How - 1) * float64(time.Hour))
@@ -212,7 +209,7 @@ func setClock() deed {
 	}, func(*cluster.Member) error { return nil })
 }
 
-// stray has clocks keep no bound: those of managers are so fast, and those of owners so slow, that
+// stray breaks the drift bound: clocks of managers are so fast, and those of owners so slow, that
 // leases are granted again before they end.
 func stray(n int, whom choice) deed {
 	return replace(n, whom, func(s Strike, m *cluster.Member, o *cluster.Options) {
@@ -226,8 +223,7 @@ func stray(n int, whom choice) deed {
 	})
 }
 
-// stutter pauses a process again and again for moments. It stands for a disk that is slow to
-// sync, among others.
+// stutter pauses a process again and again for moments, like a disk that is slow to sync.
 func stutter(whom choice) deed {
 	return func(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
 		victims := claim(whom(ctx, n, s), 1)

@@ -10,8 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/cluster"
 )
 
-// scarce has a process lack something, of which it may crash for a while. A supervisor starts it
-// again.
+// scarce takes something from a process, which may crash until it is restored and started again.
 func scarce(whom choice, take func(Strike, *cluster.Member) error, restore func(*cluster.Member) error) deed {
 	return process(1, mortal(whom), func(s Strike, m *cluster.Member) error {
 		m.Excuse(true)

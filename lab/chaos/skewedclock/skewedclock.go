@@ -14,6 +14,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -24,12 +26,10 @@ const (
 	wallVariable = "CHAOS_WALL_CLOCK"
 )
 
-// Rate is what a process is told whose clock is to run at a rate: 1.1 is one that gains a
-// tenth.
+// Rate is the environment variable of a clock with a rate: 1.1 gains a tenth.
 func Rate(rate float64) string { return fmt.Sprintf("%s=%g", rateVariable, rate) }
 
-// Wall is what a process is told whose wall clock is to be set by so much, a time after it was
-// started, and to be right again later.
+// Wall is the environment variable of a wall clock that is wrong for a time after the start.
 func Wall(by, after, until time.Duration) string {
 	return fmt.Sprintf("%s=%d %d %d", wallVariable, by, after, until)
 }
@@ -131,4 +131,29 @@ func replace(name, text string) (string, error) {
 		text = strings.Replace(text, c.was, c.becomes, 1)
 	}
 	return text, nil
+}
+
+// PointsTag is the build tag that brings failpoints to life.
+const PointsTag = "failpoints"
+
+// Points asks a program that was built with the tag which failpoints it has: it refuses one that
+// there is not, and says which there are.
+func Points(ctx context.Context, program string) ([]string, error) {
+	cmd := exec.CommandContext(ctx, program, "status") // which asks nobody before it has read its settings
+	cmd.Env = append(os.Environ(), "LEASEHOLD_FAILPOINTS=none/none=kill")
+	out, err := cmd.CombinedOutput()
+	found := pointsIn(string(out))
+	if err == nil || len(found) == 0 {
+		return nil, errors.New("the program does not say which failpoints it has: lab/chaos/skewedclock must follow; it says " + string(out))
+	}
+	return found, nil
+}
+
+var point = regexp.MustCompile(`\b[a-z]+/[a-z]+(-[a-z]+)*`)
+
+// pointsIn finds the names of points in a text.
+func pointsIn(text string) []string {
+	found := slices.DeleteFunc(point.FindAllString(text, -1), func(name string) bool { return name == "none/none" })
+	slices.Sort(found)
+	return slices.Compact(found)
 }

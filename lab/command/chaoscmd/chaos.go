@@ -156,16 +156,11 @@ func runChaos(cmd *cobra.Command, o *campaign.Campaign) error {
 		}
 		return nil
 	}
-	outcome, err := o.Run(cmd.Context(), out, errs)
-	switch {
-	case err != nil:
-		return cli.Fail(err)
-	case outcome == campaign.Violated:
-		return cli.StatusViolated
-	case outcome == campaign.Interrupted:
-		return cli.StatusInterrupted
+	err = o.Run(cmd.Context(), out, errs)
+	if _, ended := errors.AsType[cli.Status](err); err == nil || ended {
+		return err
 	}
-	return nil
+	return cli.Fail(err)
 }
 
 // unset finds flags that were given and say nothing, such as those of a script with an empty

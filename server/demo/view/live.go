@@ -1,4 +1,4 @@
-// Package console shows a demo to people: live on a terminal, as lines of a log, and its
+// Package view shows a demo to people: live on a terminal, as lines of a log, and its
 // result as text.
 package view
 

@@ -23,15 +23,13 @@ func zero(n uint64, text string) string {
 	return console.Bad(text)
 }
 
-func percent(share float64) string { return fmt.Sprintf("%.2f %%", 100*share) }
-
 // Text is the result of a demo.
 func Text(r *demo.Report) string {
 	all := []console.Entry{
 		{"requests", fmt.Sprintf("%s in %.1f s, %s at the first try; half within %.1f ms, 99 %% within %.1f ms of when they were due",
-			grouped(r.Requests), r.Seconds, percent(r.FirstTry), r.MedianMillis, r.P99Millis)},
+			grouped(r.Requests), r.Seconds, console.Percent(r.FirstTry), r.MedianMillis, r.P99Millis)},
 		{"availability", fmt.Sprintf("%s succeeded within 1 s, %s in the end: %s, %s, %s refused by a server that was not the owner",
-			percent(r.Availability), percent(r.Eventually), count(r.Failures, "failure"), count(r.Retries, "retry"), grouped(r.Misroutes))},
+			console.Percent(r.Availability), console.Percent(r.Eventually), count(r.Failures, "failure"), count(r.Retries, "retry"), grouped(r.Misroutes))},
 	}
 	name := "Demo"
 	switch {

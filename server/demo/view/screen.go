@@ -100,8 +100,9 @@ func ownersText(owners []demo.Participant, width int) string {
 
 func requestsText(s *demo.Snapshot) string {
 	r := &s.Report
+	const few = 5 // failovers, which keep the line short in a long demo
 	trouble := console.Entry{"killed", fmt.Sprintf("%s (failover %s), %s; %d stopped for a while, %d restarted",
-		count(r.LeadersKilled, "leader"), failoversText(lastFew(r.FailoverMillis)), count(r.OwnersKilled, "owner"), r.OwnersStopped, r.Restarts)}
+		count(r.LeadersKilled, "leader"), failoversText(r.FailoverMillis[max(0, len(r.FailoverMillis)-few):]), count(r.OwnersKilled, "owner"), r.OwnersStopped, r.Restarts)}
 	if r.Rolling {
 		trouble = console.Entry{"restarted", fmt.Sprintf("%s, in %s; a key that moves has no answer for %.0f ms in half of the cases, %.0f ms in 99 %%",
 			count(r.Restarts, "owner"), count(r.Rounds, "whole round"), r.Unavailable.Median, r.Unavailable.P99)}
@@ -115,10 +116,4 @@ func requestsText(s *demo.Snapshot) string {
 			count(r.Losses, "lost range"), causesText(r.LossesFor), count(r.Republished, "status"), zero(r.SilentLosses, grouped(r.SilentLosses)+" silent"))},
 		{"ownership", ownershipText(r)},
 	})
-}
-
-// lastFew keeps a line short in a long demo.
-func lastFew(millis []int64) []int64 {
-	const few = 5
-	return millis[max(0, len(millis)-few):]
 }
