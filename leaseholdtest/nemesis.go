@@ -113,7 +113,6 @@ func (e *Nemesis) piece() leasehold.Range {
 	return leasehold.Range{Start: quarter << 62, Limit: (quarter + 1) << 62} // the limit of the last is 0
 }
 
-// restart stops a server properly, and starts it again.
 func (e *Nemesis) restart(name string) {
 	c := e.cluster
 	c.t.Helper()

@@ -27,7 +27,6 @@ func tellKey(h http.Header, name string, key leasehold.Key) {
 	}
 }
 
-// tellRefused says the key that an error is about, if it has one.
 func tellRefused(h http.Header, err error) {
 	if about := refusedKey(nil); errors.As(err, &about) {
 		name, key := about.RefusedKey()
@@ -66,7 +65,6 @@ func (c *call) misread(answer *http.Response) error {
 		described(ours, c.key), described(theirs, key))})
 }
 
-// described is a key for people.
 func described(name string, key leasehold.Key) string {
 	if name == "" || len(name) > maxName {
 		return "key " + key.String()

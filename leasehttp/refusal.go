@@ -54,7 +54,6 @@ func ours(name string) bool {
 	return len(name) > n && (name[n] == '-' || name[n] == '_') && strings.EqualFold(name[:n], headerPrefix[:n])
 }
 
-// strip removes all headers of ours.
 func strip(h http.Header) {
 	for name := range h {
 		if ours(name) {
@@ -129,7 +128,6 @@ func writeError(w http.ResponseWriter, err error) {
 	explain(w, answer.status, kind, err.Error())
 }
 
-// answers are how [WriteError] answers.
 var answers = map[leasehold.Kind]struct {
 	status  int
 	refused string // of HeaderRefused

@@ -143,7 +143,6 @@ func (h hearing) why(err error) error {
 	return err
 }
 
-// refused explains an alert.
 func refused(err error) error {
 	if !isAlert(err) {
 		return err

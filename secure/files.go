@@ -75,7 +75,6 @@ func (f files) digest() [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// bad is an error about what is in a file.
 func bad(file, format string, args ...any) error {
 	return leasehold.Errorf("read", leasehold.ErrInvalid, file, format, args...)
 }
@@ -241,7 +240,6 @@ func parsePair(c *Config, f files, now time.Time) (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// date is a time as certificates have it.
 func date(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 // nameOf is how messages call a certificate. It is quoted, whatever is in it.
@@ -256,7 +254,6 @@ func nameOf(cert *x509.Certificate) string {
 	return strconv.Quote(clip(name))
 }
 
-// own is our certificate, for handshakes.
 func (m *material) own() (*tls.Certificate, error) {
 	if m.cert == nil {
 		return nil, errors.New("we have no certificate: Config.Cert and Config.Key name none")

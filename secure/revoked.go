@@ -10,7 +10,6 @@ import (
 	"time"
 )
 
-// revoked is what certificate revocation lists say.
 type revoked struct {
 	serials map[string]map[serial]bool // by the issuer's name in DER
 	lists   []list
@@ -125,7 +124,6 @@ func signedByOne(l *x509.RevocationList, cas []*x509.Certificate) (bool, error) 
 	return false, wrong
 }
 
-// otherKey reports whether a CA and a list name different keys.
 func otherKey(ca, list []byte) bool {
 	return len(ca) > 0 && len(list) > 0 && !bytes.Equal(ca, list)
 }

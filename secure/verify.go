@@ -47,7 +47,6 @@ func (m *material) chains(file string, state *tls.ConnectionState) (*x509.Certif
 	return leaf, chains, nil
 }
 
-// explain adds to an error of crypto/x509 what to do about it.
 func explain(leaf *x509.Certificate, file string, err error) error {
 	var (
 		unknown x509.UnknownAuthorityError
@@ -130,7 +129,6 @@ func oneOf(leaf *x509.Certificate, patterns []Identity) bool {
 	})
 }
 
-// names lists identities for an error, some of them.
 func names(ids []Identity) string {
 	const most = 4
 	if len(ids) == 0 {

@@ -112,7 +112,6 @@ func (l *Listener) introduced(c *conn) {
 	}
 }
 
-// look has the sweeper look.
 func (l *Listener) look() {
 	select {
 	case l.wake <- struct{}{}:

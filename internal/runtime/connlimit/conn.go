@@ -42,7 +42,6 @@ type conn struct {
 	first   [firstBytes]byte
 }
 
-// hear waits for the first bytes.
 func (c *conn) hear() error {
 	n, err := c.Conn.Read(c.first[:])
 	if n == 0 {

@@ -28,7 +28,6 @@ func (p *pace) turn(now time.Time) time.Duration {
 	return wait
 }
 
-// giveBack undoes a turn that was not taken.
 func (p *pace) giveBack() { p.next = p.next.Add(-p.every) }
 
 // fresh reports whether it is as if no turn had ever been taken.
@@ -57,7 +56,6 @@ func newPaces(perSecond int) paces {
 // of them takes turns with the others.
 func (p *paces) fresh() *pace { return newPace(p.perSecond, max(1, p.perSecond/10)) }
 
-// get returns the pace of a host.
 func (p *paces) get(host netip.Prefix, now time.Time) *pace {
 	if found := p.of[host]; found != nil {
 		return found

@@ -88,7 +88,6 @@ type rest struct {
 	final atomic.Bool  // nothing is read after it
 }
 
-// until makes a rest last until a time, or longer.
 func (r *rest) until(when time.Time) {
 	at := int64(when.Sub(r.since))
 	for {
@@ -105,7 +104,6 @@ func (r *rest) end(when time.Time) bool {
 	return !r.final.Swap(true)
 }
 
-// due reports whether a rest was asked for.
 func (r *rest) due() bool { return r.over.Load() != 0 }
 
 // take rests, until it is over or the connection is gone. It fails if nothing is to be read

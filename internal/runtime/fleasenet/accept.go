@@ -96,7 +96,6 @@ func (s *streams) read(conn net.Conn, buffer int, back wayBack, acceptable func(
 	}
 }
 
-// wayBack answers on the connection that a packet came on.
 func (s *streams) wayBack(conn net.Conn) wayBack {
 	return func(_ flease.Process, packet []byte) {
 		frame := binary.LittleEndian.AppendUint32(nil, uint32(len(packet)))

@@ -42,7 +42,6 @@ func (p *pen) batch(changes ...func(*table.Change)) *storage.Batch {
 	return b
 }
 
-// pass moves a cell from its holder to another.
 func (p *pen) pass(cell, cells int, to *table.Holder) func(*table.Change) {
 	return func(c *table.Change) {
 		c.Range = cellRange(cell, cells)
@@ -95,7 +94,6 @@ func (p *pen) snapshot() *storage.Snapshot {
 	return &storage.Snapshot{Namespace: p.ns, Term: p.term, Table: p.table.Clone()}
 }
 
-// cellRange is one of as many equal parts of the key space.
 func cellRange(i, cells int) leasehold.Range {
 	width := leasehold.Key(1<<63/uint64(cells)) * 2
 	r := leasehold.Range{Start: leasehold.Key(i) * width}
