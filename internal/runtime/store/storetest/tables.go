@@ -27,6 +27,13 @@ func newPen(t testing.TB, term leasehold.Term) *pen {
 	return &pen{t: t, ns: ns, term: term, table: table.New()}
 }
 
+// leadingPen returns the pen of the leader of a term.
+func leadingPen(t testing.TB, s store.Store, term leasehold.Term) *pen {
+	t.Helper()
+	lead(t, s, term)
+	return newPen(t, term)
+}
+
 // batch makes each function's change in turn and returns them as one batch.
 func (p *pen) batch(changes ...func(*table.Change)) *storage.Batch {
 	p.t.Helper()
