@@ -73,7 +73,6 @@ func newAudit(logger *slog.Logger) *audit {
 	return &audit{logger: logger, refused: make(map[refusedKey]*refusals), letIn: make(map[letInKey]bool)}
 }
 
-// attrs say who calls what.
 func (s *session) attrs() []slog.Attr {
 	out := []slog.Attr{slog.String("caller", s.caller.String()), slog.String("method", short(s.fullMethod))}
 	if s.caller.addr != "" {
@@ -89,7 +88,6 @@ func (a *audit) write(level slog.Level, text string, attrs ...slog.Attr) {
 	a.logger.LogAttrs(context.Background(), level, text, attrs...)
 }
 
-// refuse tells that a call was refused, or a stream ended.
 func (a *audit) refuse(s *session, why error) {
 	if !a.news(refusedBy(s), time.Now()) {
 		return
@@ -131,7 +129,6 @@ func (a *audit) begin(key refusedKey, now time.Time) *refusals {
 	return r
 }
 
-// sumUp tells how many refusals were not told.
 func (a *audit) sumUp(now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -186,7 +183,6 @@ func inWords(request any) string {
 	return clip(strings.Join(strings.Fields(prototext.MarshalOptions{}.Format(m)), " "))
 }
 
-// holder is what has the session of who wants to hold leases.
 type holder interface{ GetSession() []byte }
 
 // let tells that an owner was let in, if that is news: once for each of its

@@ -61,7 +61,6 @@ func (b *book) overlap(r *rule) *rule {
 	return nil
 }
 
-// rules is how many there are.
 func (b *book) rules() int {
 	n := 0
 	for _, list := range b.exact {
@@ -70,7 +69,6 @@ func (b *book) rules() int {
 	return n
 }
 
-// grants returns the rules that are about one of these identities.
 func (b *book) grants(ids []secure.Identity) []grant {
 	var out []grant
 	for _, id := range ids {

@@ -68,7 +68,6 @@ func (c *Caller) key() string {
 	return string(c.ids[0])
 }
 
-// certified adds the identities of a client's certificate.
 func (c *Caller) certified(state *tls.ConnectionState) error {
 	if len(state.PeerCertificates) == 0 {
 		return nil
@@ -85,7 +84,6 @@ func (c *Caller) certified(state *tls.ConnectionState) error {
 	return c.add(ids)
 }
 
-// add adds identities, as many as one caller may have.
 func (c *Caller) add(ids []secure.Identity) error {
 	c.ids = append(c.ids, ids...)
 	size := 0

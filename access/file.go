@@ -22,10 +22,8 @@ const (
 	maxTokens     = 10_000
 )
 
-// anyNamespace stands for all namespaces.
 const anyNamespace = "*"
 
-// parse reads an access file. File is its name, for errors.
 func parse(file string, text []byte) (*book, error) {
 	d := document{file}
 	root, err := d.parse(text)

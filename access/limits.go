@@ -72,7 +72,6 @@ type budgets struct {
 	of map[string]*budget
 }
 
-// A budget is one identity's.
 type budget struct {
 	calls    *rate.Limiter
 	pace     *rate.Limiter // of calls that nobody has to wait for
@@ -145,7 +144,6 @@ func (b *budget) pause(now time.Time) time.Duration {
 	return pause
 }
 
-// open counts a stream until it is closed.
 func (b *budgets) open(s *session) error {
 	if s.budget == nil {
 		return nil
@@ -202,7 +200,6 @@ func (b *budgets) message(ctx context.Context, s *session, message any) error {
 	return share.Wait(ctx)
 }
 
-// weigh counts the bytes of a message.
 func (b *budgets) weigh(s *session, message any) error {
 	m, ok := message.(proto.Message)
 	if s.budget == nil || !ok || s.budget.bytes.AllowN(time.Now(), proto.Size(m)) {

@@ -99,7 +99,6 @@ func (g grant) meets(n need) bool {
 	return slices.Contains(rolesFor(n), g.role) && (n != forGroup || g.everywhere)
 }
 
-// anyMeets reports whether one of the grants is.
 func anyMeets(grants []grant, n need) bool {
 	return slices.ContainsFunc(grants, func(g grant) bool { return g.meets(n) })
 }
@@ -117,7 +116,6 @@ type method struct {
 	order bool
 }
 
-// A subject is what a request is about.
 type subject struct {
 	namespace leasehold.Namespace
 	owner     leasehold.OwnerID // who wants to hold leases

@@ -147,7 +147,6 @@ func (p *Policy) FromManager(ctx context.Context) bool {
 	return anyMeets(s.by(b), forManagers)
 }
 
-// refuse writes a refusal down, and returns it as a status.
 func (p *Policy) refuse(s *session, why error) error {
 	p.audit.refuse(s, why)
 	return toStatus(why)

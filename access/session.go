@@ -44,7 +44,6 @@ type ending struct {
 	at     time.Time
 }
 
-// rights are what a book says about a caller.
 type rights struct {
 	book   *book
 	grants []grant
@@ -69,7 +68,6 @@ func (s *session) direct() bool {
 	return len(s.caller.via) == 0 || !anyMeets(s.policy.book.Load().grants(s.caller.via), forManagers)
 }
 
-// by returns what a book says about the caller.
 func (s *session) by(b *book) []grant {
 	if r := s.rights.Load(); r != nil && r.book == b {
 		return r.grants
@@ -211,7 +209,6 @@ func denied(c *Caller, fullMethod, why string) error {
 	return leasehold.Errorf(opCall, leasehold.ErrDenied, short(fullMethod), "%s %s", c, why)
 }
 
-// toStatus makes of a refusal what goes over the wire.
 func toStatus(err error) error {
 	if s := (stranger{}); errors.As(err, &s) {
 		return wire.FromStranger(s.error)
@@ -219,7 +216,6 @@ func toStatus(err error) error {
 	return wire.FromError(err)
 }
 
-// short is the name of a method without its service.
 func short(fullMethod string) string {
 	return clip(fullMethod[strings.LastIndexByte(fullMethod, '/')+1:])
 }
@@ -255,7 +251,6 @@ func whyRole(grants []grant, m method) string {
 	return fmt.Sprintf("has the role %s, and that takes the role %s", some(have), some(want))
 }
 
-// some lists a few names.
 func some[S ~string](all []S) string {
 	const most = 8
 	var text strings.Builder

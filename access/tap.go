@@ -71,7 +71,6 @@ func (p *Policy) callTo(ctx context.Context, s *session) error {
 	return err
 }
 
-// authenticate finds out who calls, by its certificate and its token.
 func authenticate(ctx context.Context, c *Caller, b *book, header metadata.MD) error {
 	from, ok := peer.FromContext(ctx)
 	if !ok {
@@ -97,7 +96,6 @@ func authenticate(ctx context.Context, c *Caller, b *book, header metadata.MD) e
 	return c.bear(b, secret)
 }
 
-// bear adds the identity of a token.
 func (c *Caller) bear(b *book, secret string) error {
 	t, err := b.authenticate(secret, time.Now())
 	if err != nil {
@@ -107,7 +105,6 @@ func (c *Caller) bear(b *book, secret string) error {
 	return c.add([]secure.Identity{t.identity()})
 }
 
-// hostOf is an address without its port.
 func hostOf(addr string) string {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {

@@ -32,7 +32,6 @@ func (t *token) expired(now time.Time) bool { return !t.expires.IsZero() && !now
 
 func (t *token) identity() secure.Identity { return secure.Identity(tokenPrefix + t.name) }
 
-// tokenName returns the name of the token that an identity is, if it is one.
 func tokenName(id secure.Identity) (string, bool) {
 	return strings.CutPrefix(string(id), tokenPrefix)
 }
@@ -54,7 +53,6 @@ func (b *book) salted(hash [sha256.Size]byte) [sha256.Size]byte {
 	return sha256.Sum256(append(b.salt[:], hash[:]...))
 }
 
-// authenticate returns the token that somebody has shown.
 func (b *book) authenticate(shown string, now time.Time) (*token, error) {
 	if len(shown) < minToken || len(shown) > maxToken {
 		return nil, strange("the token has %d bytes, and no token has: want %d to %d", len(shown), minToken, maxToken)
@@ -70,7 +68,6 @@ func (b *book) authenticate(shown string, now time.Time) (*token, error) {
 	return t, nil
 }
 
-// bearer returns the token in the values of an authorization header.
 func bearer(values []string) (string, error) {
 	if len(values) > 1 {
 		return "", strange("there are %d authorization headers, want one", len(values))

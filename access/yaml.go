@@ -19,7 +19,6 @@ const opRead = "read access file"
 // something is wrong.
 type document struct{ file string }
 
-// bad is an error about a place in the file.
 func (d document) bad(line int, format string, args ...any) error {
 	where := d.file
 	if line > 0 {
@@ -28,7 +27,6 @@ func (d document) bad(line int, format string, args ...any) error {
 	return leasehold.Errorf(opRead, leasehold.ErrInvalid, where, format, args...)
 }
 
-// parse returns the one mapping that a file consists of.
 func (d document) parse(text []byte) (*yaml.Node, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var root yaml.Node
@@ -85,7 +83,6 @@ func (d document) fields(n *yaml.Node, known ...string) (map[string]*yaml.Node, 
 	return out, nil
 }
 
-// list returns the elements of a list, not more than most.
 func (d document) list(n *yaml.Node, what string, most int) ([]*yaml.Node, error) {
 	if n.Kind != yaml.SequenceNode {
 		return nil, d.bad(n.Line, "%s is a list", what)
@@ -108,7 +105,6 @@ func (d document) text(n *yaml.Node, what string) (string, error) {
 	return n.Value, nil
 }
 
-// texts returns a list of strings.
 func (d document) texts(n *yaml.Node, what string, most int) ([]string, error) {
 	entries, err := d.list(n, what, most)
 	if err != nil {
@@ -126,7 +122,6 @@ func (d document) texts(n *yaml.Node, what string, most int) ([]string, error) {
 	return out, nil
 }
 
-// clip makes a text fit for an error or a log.
 func clip(s string) string {
 	const most = 200
 	if len(s) > most {

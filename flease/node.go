@@ -124,7 +124,6 @@ func draw() (uint64, *mrand.Rand) {
 	return max(1, part(0)), mrand.New(mrand.NewPCG(part(1), part(2))) //nolint:gosec // for backoffs; the incarnation is from crypto/rand
 }
 
-// network is what the transport has to know.
 func (n *Node) network(incarnation uint64) fleasenet.Config {
 	c := fleasenet.Config{
 		Self: machine.Process(n.cfg.Self), Incarnation: incarnation, Listen: n.cfg.Listen, Key: n.cfg.Key, OtherKeys: n.cfg.OtherKeys,
@@ -199,7 +198,6 @@ func (n *Node) Close(ctx context.Context) error {
 	return n.life.closeErr
 }
 
-// awaitClosed waits for another call that closes the node.
 func (n *Node) awaitClosed(ctx context.Context) error {
 	select {
 	case <-n.life.closed:

@@ -75,7 +75,6 @@ type Traffic struct {
 	Lost        uint64 `json:"lost"`    // for which there was no room here, or no way out
 }
 
-// A member is another process.
 type member struct {
 	Member
 	heard machine.Wall // 0 if never
@@ -102,7 +101,6 @@ func newRoster(c *Config) roster {
 	return r
 }
 
-// heard notes that something came from a member.
 func (r *roster) heard(now machine.Time, e *machine.Envelope) {
 	if m := r.member(ID(e.From)); m != nil {
 		m.heard, m.waits = now.Wall, e.Waiting

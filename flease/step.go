@@ -54,7 +54,6 @@ func (n *Node) flush() {
 	n.unlock(now)
 }
 
-// unlock ends a step.
 func (n *Node) unlock(now machine.Time) {
 	if at := n.machine.Wake(now); at < n.timer.at {
 		n.timer.at = at
@@ -185,7 +184,6 @@ func timeOf(w machine.Wall) time.Time {
 	return time.Unix(0, int64(w))
 }
 
-// systemTime is the computer's own.
 type systemTime struct {
 	clock    *clock.Clock
 	detector *clock.Detector

@@ -46,14 +46,12 @@ type StrangerStatus struct {
 	Waits       bool      `json:"waits"` // it did not take part then
 }
 
-// A stranger is such a process.
 type stranger struct {
 	StrangerStatus
 	at       mono.Instant // when it was heard last
 	answered mono.Instant // when it was answered last
 }
 
-// maxStrangers is how many are remembered.
 const maxStrangers = 1024
 
 const otherGroupText = "a process with our key was told of other members, lease, epsilon, drift or label: it is not listened to, " +
@@ -123,7 +121,6 @@ func (n *Node) whyNotReady() string {
 	return "this member has started too short a time ago"
 }
 
-// sortedStrangers returns the strangers in the order of their IDs.
 func (r *roster) sortedStrangers() []*stranger {
 	return slices.SortedFunc(maps.Values(r.strangers), func(a, b *stranger) int { return cmp.Compare(a.ID, b.ID) })
 }
@@ -136,7 +133,6 @@ func (n *Node) giveWay() {
 		"another process runs as this member, as %s says: stop one of the two, and start this one anew", n.sender()))
 }
 
-// sawTwins notes that two processes run as a member.
 func (n *Node) sawTwins(id ID) {
 	now, _ := n.time.read()
 	if m := n.roster.member(id); m != nil {
@@ -154,7 +150,6 @@ func (n *Node) sender() string {
 	return n.source.Addr()
 }
 
-// nameOf is what the log calls a process.
 func (n *Node) nameOf(id ID) string {
 	if m := n.cfg.member(id); m != nil {
 		return m.name()

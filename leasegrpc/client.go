@@ -179,7 +179,6 @@ type keyOption struct {
 
 type idempotentOption struct{ grpc.EmptyCallOption }
 
-// A call is what is known of a call before it is made.
 type call struct {
 	name       string
 	method     *method
@@ -204,7 +203,6 @@ func (c *client) describe(name string, options []grpc.CallOption) call {
 	return out
 }
 
-// find takes the key from the request, if no option has said it.
 func (c *call) find(name string, request any) error {
 	if c.keyed {
 		return nil

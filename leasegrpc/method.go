@@ -37,7 +37,6 @@ type Method struct {
 	Unkeyed bool
 }
 
-// method is a Method that was found good.
 type method struct {
 	Method
 	path *fieldPath // nil without a KeyField
@@ -168,7 +167,6 @@ func fieldNames(d protoreflect.MessageDescriptor) string {
 	return cmp.Or(strings.Join(names, ", "), "none")
 }
 
-// key returns the key of the name in a request.
 func (p *fieldPath) key(request any) (leasehold.Key, error) {
 	m, ok := request.(proto.Message)
 	if !ok {

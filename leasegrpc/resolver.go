@@ -17,7 +17,6 @@ import (
 // Scheme is that of targets: "leasehold:///namespace".
 const Scheme = "leasehold"
 
-// A target is what there is in a target's text.
 type target struct {
 	namespace leasehold.Namespace
 	managers  []string
@@ -45,7 +44,6 @@ func parse(u *url.URL) (target, error) {
 	return out, nil
 }
 
-// fill takes from the target what Config leaves out.
 func (c *Config) fill(text string) error {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -70,7 +68,6 @@ func (c *Config) fill(text string) error {
 	return c.validate()
 }
 
-// A builder builds resolvers that follow a lookup.
 type builder struct {
 	lookup *lookup.Lookup
 	most   int

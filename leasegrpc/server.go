@@ -63,7 +63,6 @@ type server struct {
 	methods   *methods
 }
 
-// unary is the interceptor of calls with one request and one answer.
 func (s *server) unary(ctx context.Context, request any, call *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	m := s.methods.find(call.FullMethod)
 	if m.Unkeyed {
@@ -86,7 +85,6 @@ func (s *server) unary(ctx context.Context, request any, call *grpc.UnaryServerI
 
 const opServe = "serve"
 
-// key finds what a call is about.
 func (s *server) key(ctx context.Context, m *method, request any) (leasehold.Key, error) {
 	said, routed, err := header(ctx)
 	if err != nil || m.path == nil && routed {
@@ -138,7 +136,6 @@ func (s *server) check(ctx context.Context, key leasehold.Key) (owner.Lease, err
 	return lease, nil
 }
 
-// mark makes a status of an error of ours.
 func (s *server) mark(key leasehold.Key, err error) error {
 	return marked(s.namespace, key, origin{}, err)
 }
@@ -188,7 +185,6 @@ func refusedAnother(routed leasehold.Key, err error) error {
 		"caller and server take the key of the call from different places: it was routed by key %v, and the handler asked for key %v, which this server does not own", routed, key)
 }
 
-// ended is what became of a call whose lease did not last.
 func (s *server) ended(lease owner.Lease) error {
 	return leasehold.Errorf(opServe, leasehold.ErrIndeterminate, lease.Key.String(),
 		"the lease of generation %d ended, or was suspended, while server %s worked: the call may have been carried out, or not", lease.Generation, s.owner.Name())

@@ -14,7 +14,6 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// stream is the interceptor of calls with a stream of requests or answers.
 func (c *client) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, name string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
 	call := c.describe(name, options)
 	begin := func(ctx context.Context) (grpc.ClientStream, error) {
@@ -53,7 +52,6 @@ func (d *dialogue) Header() (metadata.MD, error) {
 	return md, d.client.heard(d.key, err)
 }
 
-// heard is what a stream has ended with, for the application.
 func (c *client) heard(key leasehold.Key, err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err
@@ -93,7 +91,6 @@ func (a *answers) SendMsg(request any) error {
 	return a.client.do(a.ctx, &a.call, a.begin)
 }
 
-// begin opens a stream, and sends the request.
 func (a *answers) begin(ctx context.Context) error {
 	s, err := a.open(ctx)
 	if err != nil {

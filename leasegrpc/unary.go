@@ -14,7 +14,6 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 )
 
-// unary is the interceptor of calls with one request and one answer.
 func (c *client) unary(ctx context.Context, name string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 	call := c.describe(name, options)
 	if err := call.find(name, request); err != nil {
@@ -74,7 +73,6 @@ func (c *client) do(ctx context.Context, call *call, try func(context.Context) e
 	return c.outcome(call, err)
 }
 
-// again reports whether an attempt that ended so is to be repeated.
 func (c *client) again(call *call, err error) bool {
 	switch leasehold.KindOf(c.judge(call, err)) {
 	case tryAgain, waitAndTry, nowhereToGo:

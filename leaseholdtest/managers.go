@@ -20,7 +20,6 @@ import (
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
 
-// A running manager.
 type running struct {
 	*manager.Manager
 	host  *memnet.Host
@@ -96,7 +95,6 @@ func (c *Cluster) KillLeader() string {
 	return name
 }
 
-// stopManager ends a manager properly.
 func (c *Cluster) stopManager(name string) {
 	ctx, cancel := c.context()
 	defer cancel()
@@ -136,7 +134,6 @@ func (c *Cluster) Move(r leasehold.Range, to string) {
 	c.t.Fatalf("%v is not with %s after %v: %v", r, to, c.patience(), err)
 }
 
-// orderMove asks for a move.
 func (c *Cluster) orderMove(r leasehold.Range, to string) error {
 	_, err := ask(c, leaseholdv1.AdminServiceClient.MoveRange, &leaseholdv1.MoveRangeRequest{
 		Version: wire.Version, Namespace: string(c.namespace), Owner: to,
@@ -180,7 +177,6 @@ func (c *Cluster) createNamespace() {
 	}
 }
 
-// status is what the managers say of themselves.
 func (c *Cluster) status() *leaseholdv1.GetStatusResponse {
 	c.t.Helper()
 	sound := func(a leaseholdv1.AdminServiceClient, ctx context.Context, r *leaseholdv1.GetStatusRequest, _ ...grpc.CallOption) (*leaseholdv1.GetStatusResponse, error) {
@@ -251,7 +247,6 @@ func ask[Q, R any](c *Cluster, call func(leaseholdv1.AdminServiceClient, context
 	return last, err
 }
 
-// admin returns a client of a manager.
 func (c *Cluster) admin(name string) leaseholdv1.AdminServiceClient {
 	if a := c.admins[name]; a != nil {
 		return a
@@ -266,7 +261,6 @@ func (c *Cluster) admin(name string) leaseholdv1.AdminServiceClient {
 	return c.admins[name]
 }
 
-// dialer makes gRPC dial from a host.
 func dialer(h *memnet.Host) []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) { return h.Dial(ctx, addr) }),

@@ -65,27 +65,19 @@ func (e *Nemesis) Hurt() string {
 	}
 	switch e.Random.IntN(kinds) {
 	case 0:
-		n.Kill()
-		down := e.wait(20 * time.Second)
-		e.start(name)
-		return fmt.Sprintf("kill %s for %v", name, down)
+		return e.during(n.Kill, 20*time.Second, func() { e.start(name) }, "kill %s for %v", name)
 	case 1:
-		n.Pause()
-		stopped := e.wait(30 * time.Second)
-		n.Resume()
-		return fmt.Sprintf("pause %s for %v", name, stopped)
+		return e.during(n.Pause, 30*time.Second, n.Resume, "pause %s for %v", name)
 	case 2:
-		n.Cut()
-		away := e.wait(30 * time.Second)
-		n.Heal()
-		return fmt.Sprintf("cut %s off from the managers for %v", name, away)
+		return e.during(func() { n.Cut() }, 30*time.Second, n.Heal, "cut %s off from the managers for %v", name)
 	case 3:
-		if others := slices.DeleteFunc(slices.Clone(e.names), func(other string) bool { return other == name }); len(others) > 0 {
-			n.Cut(others...) // without names it would be from the managers
+		others := slices.DeleteFunc(slices.Clone(e.names), func(other string) bool { return other == name })
+		cut := func() {
+			if len(others) > 0 {
+				n.Cut(others...) // without names it would be from the managers
+			}
 		}
-		away := e.wait(10 * time.Second)
-		n.Heal()
-		return fmt.Sprintf("cut %s off from the other servers for %v", name, away)
+		return e.during(cut, 10*time.Second, n.Heal, "cut %s off from the other servers for %v", name)
 	case 4:
 		r := e.piece()
 		c.Move(r, name)
@@ -100,11 +92,14 @@ func (e *Nemesis) Hurt() string {
 	}
 }
 
-// wait lets some time pass, and says how much.
-func (e *Nemesis) wait(most time.Duration) time.Duration {
+// during hurts a server, lets some time pass, and heals it. It says for how long.
+func (e *Nemesis) during(hurt func(), most time.Duration, heal func(), format, name string) string {
+	e.cluster.t.Helper()
+	hurt()
 	d := time.Duration(e.Random.Int64N(int64(most))).Truncate(time.Millisecond)
 	e.cluster.Advance(d)
-	return d
+	heal()
+	return fmt.Sprintf(format, name, d)
 }
 
 // piece is a quarter of all keys.
@@ -113,7 +108,6 @@ func (e *Nemesis) piece() leasehold.Range {
 	return leasehold.Range{Start: quarter << 62, Limit: (quarter + 1) << 62} // the limit of the last is 0
 }
 
-// restart stops a server properly, and starts it again.
 func (e *Nemesis) restart(name string) {
 	c := e.cluster
 	c.t.Helper()

@@ -158,7 +158,6 @@ func (n *Node) Cleanup(f func(ctx context.Context)) {
 	n.cleanups = append(n.cleanups, f)
 }
 
-// end closes a node properly.
 func (n *Node) end() {
 	n.host.Thaw()
 	n.Heal()

@@ -150,7 +150,6 @@ func (c *call) failed(addr string, cause, err error) error {
 	return leasehold.Errorf("send", leasehold.ErrIndeterminate, addr, "%w", err)
 }
 
-// refused judges a refusal.
 func (c *call) refused(addr, how string) error {
 	err := misrouted(addr, how)
 	c.maybe = c.maybe || how == RefusedLost

@@ -34,7 +34,6 @@ type body struct {
 	closed   bool // so is from, or whoever sent it will see to that
 }
 
-// A try is the body of one attempt.
 type try struct {
 	of  *body
 	at  int // how much of what is kept it has had
@@ -52,7 +51,6 @@ func newBody(r *http.Request, most int) *body {
 	return &body{from: r.Body, fresh: r.GetBody, most: most + 1, reading: make(chan struct{}, 1)}
 }
 
-// next begins an attempt, and returns what it sends.
 func (b *body) next() (io.ReadCloser, error) {
 	if b == nil {
 		return nil, nil
@@ -72,7 +70,6 @@ func (b *body) next() (io.ReadCloser, error) {
 	return b.current, nil
 }
 
-// whole reports whether another attempt is possible.
 func (b *body) whole() bool {
 	if b == nil || b.fresh != nil {
 		return true
@@ -117,7 +114,6 @@ func (b *body) finish() {
 	}
 }
 
-// closes reports whether the time has come to close the body.
 func (b *body) closes() bool {
 	if !b.finished || b.closed || b.current != nil && !b.current.end {
 		return false

@@ -124,7 +124,6 @@ func (h *heldBack) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return bound, buffered, nil
 }
 
-// confirm fails if the lease has not been held.
 func (h *heldBack) confirm() error {
 	switch {
 	case h.stage == replaced || h.stage == cut:
@@ -149,7 +148,6 @@ func (h *heldBack) letGo() error {
 	return err
 }
 
-// send lets out what was held back.
 func (h *heldBack) send() {
 	h.stage = leaving
 	if h.status == 0 {
@@ -168,7 +166,6 @@ func (h *heldBack) send() {
 	}
 }
 
-// replace answers in the handler's place.
 func (h *heldBack) replace() {
 	h.stage, h.buffer = replaced, nil
 	header := h.to.Header()

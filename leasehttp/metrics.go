@@ -40,7 +40,6 @@ func newMetrics(r prometheus.Registerer, ns leasehold.Namespace) (*metrics, erro
 	return scrape.Share(r, m)
 }
 
-// failed counts a request that we answer ourselves.
 func (m *metrics) failed(kind leasehold.Kind) {
 	if m != nil {
 		m.failures.WithLabelValues(scrape.Kind(kind)).Inc()

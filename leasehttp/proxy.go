@@ -157,7 +157,6 @@ func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 	}
 }
 
-// cleanResponse removes what is ours from an answer.
 func cleanResponse(r *http.Response) error {
 	strip(r.Header)
 	strip(r.Trailer)
@@ -197,7 +196,6 @@ func (w cleanWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// buffers are what bodies of answers are copied through.
 type buffers struct{ pool sync.Pool }
 
 // Get is for [httputil.ReverseProxy].

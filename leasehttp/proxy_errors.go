@@ -83,7 +83,6 @@ func unanswered(err error) verdict {
 	return v
 }
 
-// fail answers a request that was not forwarded, or has no answer.
 func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
 	v := judge(err).amid(p.cfg.Transport.cfg.Lookup.Silence())
 	p.metrics.failed(v.kind)

@@ -23,7 +23,6 @@ type Source struct {
 	find func(*http.Request) (name string, why absence)
 }
 
-// An absence is why a source finds no name.
 type absence string
 
 const (
@@ -106,10 +105,8 @@ func (s Source) Key(r *http.Request) (leasehold.Key, error) {
 
 func (s Source) valid() bool { return s.find != nil }
 
-// maxSources bounds how many places are searched for one key.
 const maxSources = 16
 
-// forms are what ParseSource reads.
 const forms = "want header:NAME, path:NUMBER, query:NAME or cookie:NAME"
 
 // ParseSource reads a source as text, or several with commas between, of which
@@ -163,7 +160,6 @@ func invalidSource(text, format string, args ...any) error {
 	return leasehold.Errorf("key source", leasehold.ErrInvalid, clip(text), format, args...)
 }
 
-// clip keeps what somebody typed from filling a log.
 func clip(s string) string {
 	const most = 60
 	if len(s) > most {

@@ -65,7 +65,6 @@ func (t *tenure) release() {
 	}
 }
 
-// bind makes a hijacked connection end with the lease.
 func (t *tenure) bind(conn net.Conn) net.Conn {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -90,7 +90,6 @@ func (c *TransportConfig) validate() error {
 	return nil
 }
 
-// newBase returns the transport for those who bring none.
 func newBase(idle int, dial, dialTLS func(ctx context.Context, network, addr string) (net.Conn, error)) *http.Transport {
 	base := &http.Transport{
 		DialContext:            (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
@@ -256,7 +255,6 @@ func (c *call) outgoing(ctx context.Context, addr string) (*http.Request, error)
 	return out, nil
 }
 
-// misrouted makes an error from a server's refusal.
 func misrouted(addr, how string) error {
 	kind, what := leasehold.ErrNotOwner, "it does not own the key"
 	switch how {

@@ -40,7 +40,6 @@ type copied[V any] struct {
 	changed map[string]struct{} // what may have changed since; nil if nothing has
 }
 
-// note notes that a name is about to change.
 func (s *shard[V]) note(key leasehold.Key, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +121,6 @@ func (c *copied[V]) end() map[string]struct{} {
 	return changed
 }
 
-// A sending sends entries to another server.
 type sending[V any] struct {
 	m      *Map[V]
 	out    outgoing

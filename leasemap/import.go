@@ -39,7 +39,6 @@ func (m *Map[V]) receive(ctx context.Context, in incoming) (install func(leaseho
 	return a.install, nil
 }
 
-// giveUp makes room.
 func (a *aside[V]) giveUp() {
 	a.once.Do(func() { a.m.count.Add(-int64(a.count)) })
 }

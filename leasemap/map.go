@@ -44,7 +44,6 @@ func New[V any](cfg Config[V]) (*Map[V], error) {
 	return m, nil
 }
 
-// nobody owns nothing.
 type nobody struct{}
 
 func (nobody) Check(leasehold.Key) (owner.Lease, bool) { return owner.Lease{}, false }

@@ -9,7 +9,6 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// An operation is what is to be done to a name.
 type operation[V any] struct {
 	name    string
 	key     leasehold.Key
@@ -27,7 +26,6 @@ type operation[V any] struct {
 	changed bool
 }
 
-// run does it to an entry.
 func (o *operation[V]) run(e *Entry[V]) error {
 	switch {
 	case o.do != nil:
@@ -58,10 +56,8 @@ func (m *Map[V]) operate(ctx context.Context, o *operation[V]) (Version, error) 
 	return Version{}, m.refuse(opUpdate, o.name, o.key, leaseEnded)
 }
 
-// errMoved says that an entry is no longer in its place.
 var errMoved = errors.New("the entry has gone")
 
-// carryOut carries out an operation when it is its turn.
 func (m *Map[V]) carryOut(ctx context.Context, s *shard[V], o *operation[V]) error {
 	for {
 		e, err := m.take(ctx, s, o.key, o.name, opUpdate)
@@ -104,7 +100,6 @@ func (m *Map[V]) carryOutWithoutRoom(s *shard[V], o *operation[V], full error) (
 	return err
 }
 
-// apply carries out an operation on an entry that is valid.
 func (m *Map[V]) apply(s *shard[V], e *entry[V], o *operation[V]) error {
 	existed := e.version.Exists() && !m.expired(e)
 	work := m.entry()
@@ -143,7 +138,6 @@ func (m *Map[V]) apply(s *shard[V], e *entry[V], o *operation[V]) error {
 	return nil
 }
 
-// conditions are what the options want.
 func (m *Map[V]) conditions(work *Entry[V], o *operation[V]) error {
 	for _, option := range o.options {
 		if option.conditional && option.version != work.Version {
@@ -210,7 +204,6 @@ func (m *Map[V]) expired(e *entry[V]) bool {
 	return e.expires.Load() != 0 && e.expired(m.now())
 }
 
-// last lets a value last for a time from now on.
 func (m *Map[V]) last(e *entry[V], ttl time.Duration) {
 	if ttl == 0 {
 		if e.expires.Load() != 0 { // to write what others may read costs more than to look
@@ -221,7 +214,6 @@ func (m *Map[V]) last(e *entry[V], ttl time.Duration) {
 	e.last(m.now(), ttl)
 }
 
-// now is the time on the map's clock.
 func (m *Map[V]) now() time.Duration { return time.Since(m.base) }
 
 // A refusal is why an operation was refused, and for which key. Whoever tells a caller of

@@ -18,7 +18,6 @@ type record struct {
 	value   []byte
 }
 
-// recordForm is the first byte of a record.
 const recordForm = 1
 
 // What the second byte says.
@@ -35,7 +34,6 @@ func appendName(dst []byte, say byte, name string) []byte {
 
 func appendDeleted(dst []byte, name string) []byte { return appendName(dst, sayDeleted, name) }
 
-// appendHead appends what comes before the value.
 func appendHead(dst []byte, name string, v Version, left time.Duration) []byte {
 	dst = appendName(dst, sayValue, name)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(v.Generation))

@@ -77,7 +77,6 @@ func (e *entry[V]) last(now, ttl time.Duration) {
 	}
 }
 
-// find returns the entry of a name, nil if there is none.
 func (s *shard[V]) find(name string) *entry[V] {
 	s.mu.Lock()
 	e := s.entries[name]
@@ -128,7 +127,6 @@ func (m *Map[V]) add(s *shard[V], key leasehold.Key, name, op string) (*entry[V]
 	return e, nil
 }
 
-// reserve counts names, if there is room for them.
 func (m *Map[V]) reserve(n int) bool {
 	if m.count.Add(int64(n)) > int64(m.cfg.Max) {
 		m.count.Add(-int64(n))
@@ -183,7 +181,6 @@ type turn struct {
 	waiters *[]chan struct{} // nil if nobody ever waited: an entry is to fit into a cache line
 }
 
-// try takes the turn if nobody has it.
 func (t *turn) try() bool { return t.taken.CompareAndSwap(false, true) }
 
 // take takes the turn, and waits for it. It fails when the context ends.

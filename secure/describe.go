@@ -127,7 +127,6 @@ func (m *material) findFlaws() []string {
 	return all
 }
 
-// intermediates are the certificates beside ours.
 func (m *material) intermediates() []*x509.Certificate {
 	var all []*x509.Certificate
 	for _, der := range m.cert.Certificate[1:] {

@@ -140,13 +140,16 @@ func (i Identity) Validate() error {
 	if i == "" || len(i) > maxIdentity {
 		return bad("want 1 to %d bytes, have %d", maxIdentity, len(i))
 	}
+	if strings.Count(string(i), anyName) > 1 {
+		return bad("%s may stand in it once", anyName)
+	}
 	if host, isDNS := strings.CutPrefix(string(i), dnsPrefix); isDNS {
 		for label := range strings.SplitSeq(host, ".") {
 			if label != anyName && (!plainSegment(label) || label != strings.ToLower(label)) {
 				return bad("want dns: and a host name in lower case, such as dns:cache-a.example.org")
 			}
 		}
-		return onlyOneName(string(i), bad)
+		return nil
 	}
 	if strings.HasPrefix(string(i), tokenPrefix) {
 		return bad("a token is no certificate's identity")
@@ -167,13 +170,6 @@ func (i Identity) Validate() error {
 		if err := checkSPIFFE(u); err != nil {
 			return bad("%w", err)
 		}
-	}
-	return onlyOneName(string(i), bad)
-}
-
-func onlyOneName(s string, bad func(string, ...any) error) error {
-	if strings.Count(s, anyName) > 1 {
-		return bad("%s may stand in it once", anyName)
 	}
 	return nil
 }

@@ -6,14 +6,12 @@ import (
 	"crypto/x509/pkix"
 	"encoding/asn1"
 	"fmt"
+	"slices"
 	"time"
-
-	"github.com/leasehold-dev/leasehold"
 )
 
-// revoked is what certificate revocation lists say.
 type revoked struct {
-	serials map[string]map[serial]struct{} // by the issuer's name in DER
+	serials map[string]map[serial]bool // by the issuer's name in DER
 	lists   []list
 }
 
@@ -44,37 +42,30 @@ func (r *revoked) has(cert *x509.Certificate) bool {
 		return false
 	}
 	s, ok := serialOf(cert)
-	if !ok {
-		return true
-	}
-	_, has := of[s]
-	return has
+	return !ok || of[s]
 }
 
 // parseRevoked reads lists and the certificates of the CAs that signed them.
 func parseRevoked(name string, text []byte, m *material) (revoked, error) {
-	bad := func(format string, args ...any) error {
-		return leasehold.Errorf("read", leasehold.ErrInvalid, name, format, args...)
-	}
 	lists, issuers, err := splitRevoked(name, text)
 	if err != nil {
 		return revoked{}, err
 	}
-	known := append([]*x509.Certificate(nil), m.roots...)
+	known := slices.Clone(m.roots)
 	for _, ca := range issuers {
 		options := x509.VerifyOptions{Roots: m.pool, Intermediates: poolOf(issuers), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}
 		if _, err := ca.Verify(options); err == nil && ca.IsCA {
 			known = append(known, ca)
 		}
 	}
-	r := revoked{serials: make(map[string]map[serial]struct{})}
+	r := revoked{serials: make(map[string]map[serial]bool)}
 	for _, l := range lists {
 		trusted, err := signedByOne(l, known)
 		if err == nil && trusted {
 			err = r.add(l)
 		}
 		if err != nil {
-			return revoked{}, bad("the list of %q: %w", clip(l.Issuer.String()), err)
+			return revoked{}, bad(name, "the list of %q: %w", clip(l.Issuer.String()), err)
 		}
 		r.lists = append(r.lists, list{issuer: clip(l.Issuer.String()), until: l.NextUpdate, trusted: trusted})
 	}
@@ -89,26 +80,25 @@ func splitRevoked(name string, text []byte) (lists []*x509.RevocationList, issue
 	if len(found) == 0 {
 		l, err := x509.ParseRevocationList(text)
 		if err != nil {
-			return nil, nil, leasehold.Errorf("read", leasehold.ErrInvalid, name, "it is no certificate revocation list, neither in PEM nor in DER: %w", err)
+			return nil, nil, bad(name, "it is no certificate revocation list, neither in PEM nor in DER: %w", err)
 		}
 		return []*x509.RevocationList{l}, nil, nil
 	}
 	for i, b := range found {
 		switch b.Type {
 		case pemRevoked:
-			l, err := x509.ParseRevocationList(b.Bytes)
-			if err != nil {
-				return nil, nil, leasehold.Errorf("read", leasehold.ErrInvalid, name, "PEM block %d: %w", i+1, err)
-			}
+			var l *x509.RevocationList
+			l, err = x509.ParseRevocationList(b.Bytes)
 			lists = append(lists, l)
 		case pemCertificate:
-			ca, err := x509.ParseCertificate(b.Bytes)
-			if err != nil {
-				return nil, nil, leasehold.Errorf("read", leasehold.ErrInvalid, name, "PEM block %d: %w", i+1, err)
-			}
+			var ca *x509.Certificate
+			ca, err = x509.ParseCertificate(b.Bytes)
 			issuers = append(issuers, ca)
 		default:
-			return nil, nil, leasehold.Errorf("read", leasehold.ErrInvalid, name, "it has a PEM block %q: want %q, and %q of their issuers", clip(b.Type), pemRevoked, pemCertificate)
+			return nil, nil, bad(name, "it has a PEM block %q: want %q, and %q of their issuers", clip(b.Type), pemRevoked, pemCertificate)
+		}
+		if err != nil {
+			return nil, nil, bad(name, "PEM block %d: %w", i+1, err)
 		}
 	}
 	return lists, issuers, nil
@@ -134,7 +124,6 @@ func signedByOne(l *x509.RevocationList, cas []*x509.Certificate) (bool, error) 
 	return false, wrong
 }
 
-// otherKey reports whether a CA and a list name different keys.
 func otherKey(ca, list []byte) bool {
 	return len(ca) > 0 && len(list) > 0 && !bytes.Equal(ca, list)
 }
@@ -147,7 +136,7 @@ func (r *revoked) add(l *x509.RevocationList) error {
 	}
 	of := r.serials[string(l.RawIssuer)]
 	if of == nil {
-		of = make(map[serial]struct{}, len(l.RevokedCertificateEntries))
+		of = make(map[serial]bool, len(l.RevokedCertificateEntries))
 		r.serials[string(l.RawIssuer)] = of
 	}
 	for _, entry := range l.RevokedCertificateEntries {
@@ -155,7 +144,7 @@ func (r *revoked) add(l *x509.RevocationList) error {
 			return err
 		}
 		if s, ok := serialOf(&x509.Certificate{SerialNumber: entry.SerialNumber}); ok {
-			of[s] = struct{}{}
+			of[s] = true
 		}
 	}
 	return nil

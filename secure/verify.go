@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/leasehold-dev/leasehold"
@@ -46,7 +47,6 @@ func (m *material) chains(file string, state *tls.ConnectionState) (*x509.Certif
 	return leaf, chains, nil
 }
 
-// explain adds to an error of crypto/x509 what to do about it.
 func explain(leaf *x509.Certificate, file string, err error) error {
 	var (
 		unknown x509.UnknownAuthorityError
@@ -86,23 +86,16 @@ func (m *material) checkPeer(leaf *x509.Certificate, chains [][]*x509.Certificat
 	}
 	var revoked *x509.Certificate
 	for _, chain := range chains {
-		if revoked = m.revokedIn(chain); revoked == nil {
+		place := slices.IndexFunc(chain, m.revoked.has)
+		if place < 0 {
 			return nil
 		}
+		revoked = chain[place]
 	}
 	if revoked == nil {
 		return fmt.Errorf("the certificate of %s was not verified", nameOf(leaf))
 	}
 	return fmt.Errorf("the certificate of %s with serial number %x was revoked by its issuer %q", nameOf(revoked), revoked.SerialNumber, clip(revoked.Issuer.String()))
-}
-
-func (m *material) revokedIn(chain []*x509.Certificate) *x509.Certificate {
-	for _, cert := range chain {
-		if m.revoked.has(cert) {
-			return cert
-		}
-	}
-	return nil
 }
 
 // checkServerName asks for one of the identities, or else for the name dialled.
@@ -128,17 +121,14 @@ func checkServerName(leaf *x509.Certificate, host string, servers []Identity) er
 }
 
 func oneOf(leaf *x509.Certificate, patterns []Identity) bool {
-	for _, id := range Identities(leaf) {
-		for _, pattern := range patterns {
-			if _, ok := id.Match(pattern); ok {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(Identities(leaf), func(id Identity) bool {
+		return slices.ContainsFunc(patterns, func(pattern Identity) bool {
+			_, ok := id.Match(pattern)
+			return ok
+		})
+	})
 }
 
-// names lists identities for an error, some of them.
 func names(ids []Identity) string {
 	const most = 4
 	if len(ids) == 0 {

@@ -32,7 +32,6 @@ func (g Guard) Txn(ctx context.Context, kv clientv3.KV, resource string, generat
 	return &txn{ctx: ctx, kv: kv, key: g.Key(resource), resource: resource, generation: generation}
 }
 
-// A txn gathers what the application wants.
 type txn struct {
 	ctx        context.Context
 	kv         clientv3.KV
@@ -125,7 +124,6 @@ func (t *txn) create() error {
 	return nil
 }
 
-// refused says what the value of the fence has against us.
 func (t *txn) refused(value string) error {
 	known, ok := token.Parse(value)
 	if !ok || known <= t.generation {
@@ -175,7 +173,6 @@ var refusals = map[codes.Code]leasehold.Kind{
 	codes.ResourceExhausted: leasehold.ErrLimit,
 }
 
-// translate gives the error of the application's transaction a kind.
 func translate(resource string, err error) error {
 	kind, refused := kindOf(err)
 	// The write that fills etcd up may be carried out, and gets this error like

@@ -58,7 +58,6 @@ func (g Guard) Check(ctx context.Context, client redis.UniversalClient, resource
 	return err
 }
 
-// validate reports what is wrong before anything is sent.
 func (g Guard) validate(ctx context.Context, script *Script, resource string, generation leasehold.Generation) error {
 	const braces = "{}"
 	invalid := func(why string) error { return leasehold.Errorf(token.Op, leasehold.ErrInvalid, resource, "%s", why) }

@@ -72,7 +72,6 @@ func Alien(resource, key string) error {
 	return leasehold.Errorf(Op, leasehold.ErrInvalid, resource, "nothing was written: the key %q is no fence; choose a prefix that nobody else uses", key)
 }
 
-// clip makes bad input fit for an error.
 func clip(s string) string {
 	const most = 40
 	if len(s) > most {

@@ -2,10 +2,7 @@ package connlimit
 
 import (
 	"net"
-	"net/netip"
 	"time"
-
-	"golang.org/x/time/rate"
 )
 
 // admit gives a connection a place, and takes that of another one for it if need be.
@@ -115,7 +112,6 @@ func (l *Listener) introduced(c *conn) {
 	}
 }
 
-// look has the sweeper look.
 func (l *Listener) look() {
 	select {
 	case l.wake <- struct{}{}:
@@ -187,83 +183,4 @@ func (l *Listener) report() {
 		"address", l.Addr(), "late", dropped[Late], "oldest of too many", dropped[Crowded],
 		"no room", dropped[Full], "too many of one host", dropped[Host], "too many of one identity", dropped[Identity],
 		"too fast", dropped[Pace], "refused too often", dropped[Refusals], "open", open, "waiting", waiting)
-}
-
-// maxPaces bounds how many hosts are paced each by itself. Those beyond share a pace.
-const maxPaces = 1 << 14
-
-// paces are how fast hosts connect. They are guarded by the gate's lock.
-type paces struct {
-	perSecond int // of one host; no limit if it is 0
-	of        map[netip.Prefix]*rate.Limiter
-	others    *rate.Limiter // those for whom there is no room
-	tidied    time.Time
-}
-
-func newPaces(perSecond int) paces {
-	p := paces{perSecond: perSecond, of: make(map[netip.Prefix]*rate.Limiter)}
-	if perSecond > 0 {
-		p.others = p.fresh()
-	}
-	return p
-}
-
-// fresh lets as many pass in a second, and hardly more at once: whoever shakes hands with all
-// of them takes turns with the others.
-func (p *paces) fresh() *rate.Limiter {
-	return rate.NewLimiter(rate.Limit(p.perSecond), max(1, p.perSecond/10))
-}
-
-// get returns the pace of a host.
-func (p *paces) get(host netip.Prefix, now time.Time) *rate.Limiter {
-	if found := p.of[host]; found != nil {
-		return found
-	}
-	if len(p.of) >= maxPaces && now.Sub(p.tidied) >= time.Second {
-		p.tidied = now
-		for host, one := range p.of {
-			if one.TokensAt(now) >= float64(one.Burst()) {
-				delete(p.of, host) // it is as if it had never come
-			}
-		}
-	}
-	if len(p.of) >= maxPaces {
-		return p.others
-	}
-	made := p.fresh()
-	p.of[host] = made
-	return made
-}
-
-// turn waits until it is the turn of a connection that has begun to speak, and reports
-// whether it is. One that would have to wait for most of its time is dropped at once.
-func (l *Listener) turn(c *conn) bool {
-	host := prefixOf(c.RemoteAddr())
-	if l.paces.perSecond == 0 || !host.IsValid() {
-		return true
-	}
-	now := time.Now()
-	l.mu.Lock()
-	turn := l.paces.get(host, now).ReserveN(now, 1)
-	wait := turn.DelayFrom(now)
-	if wait > l.cfg.Wait/2 {
-		turn.CancelAt(now)
-		l.drop(Pace)
-	}
-	l.mu.Unlock()
-	switch {
-	case wait > l.cfg.Wait/2:
-		l.look()
-		return false
-	case wait == 0:
-		return true
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-l.done:
-		return false
-	}
 }

@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
@@ -32,8 +30,8 @@ type conn struct {
 	counted  bool
 	speaks   bool
 	shut     bool
-	calls    *rate.Limiter // while its identity makes too many; nil if it never has
-	refused  *rate.Limiter // of calls that were refused; nil if none was
+	calls    *pace // while its identity makes too many; nil if it never has
+	refused  *pace // of calls that were refused; nil if none was
 
 	gone chan struct{} // closed when it is
 	rest rest
@@ -44,7 +42,6 @@ type conn struct {
 	first   [firstBytes]byte
 }
 
-// hear waits for the first bytes.
 func (c *conn) hear() error {
 	n, err := c.Conn.Read(c.first[:])
 	if n == 0 {

@@ -62,7 +62,6 @@ const (
 	maxSettings = 256
 )
 
-// greeting reads how a client of HTTP/2 introduces itself.
 func greeting(from io.Reader) ([]byte, error) {
 	said := make([]byte, len(http2.ClientPreface)+frameHeader)
 	if _, err := io.ReadFull(from, said); err != nil {
@@ -149,7 +148,6 @@ func (s Services) RegisterService(service *grpc.ServiceDesc, implementation any)
 	s.Server.RegisterService(&guarded, implementation)
 }
 
-// unread says why a request is not to be read.
 func (s Services) unread(ctx context.Context) error {
 	if s.Admit != nil {
 		if err := s.Admit(ctx); err != nil {

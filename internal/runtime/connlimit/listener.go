@@ -79,7 +79,6 @@ func (l *Listener) Close() error {
 	return err
 }
 
-// end lets nobody in any more.
 func (l *Listener) end(why error) {
 	l.closing.Do(func() {
 		l.failure = why
@@ -99,7 +98,6 @@ func (l *Listener) end(why error) {
 	})
 }
 
-// receive takes connections in until there are none to be had.
 func (l *Listener) receive() {
 	const least, most = 5 * time.Millisecond, time.Second
 	pause := least

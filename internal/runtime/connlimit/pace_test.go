@@ -82,7 +82,7 @@ func TestPacesAreFew(t *testing.T) {
 	now := time.Now()
 	for i := range maxPaces {
 		addr := &net.TCPAddr{IP: net.ParseIP(fmt.Sprintf("2001:db8:%x::1", i))}
-		p.get(prefixOf(addr), now).AllowN(now, 1)
+		p.get(prefixOf(addr), now).turn(now)
 	}
 	late := prefixOf(&net.TCPAddr{IP: net.IPv4(10, 0, 0, 1)})
 	if p.get(late, now) != p.others || len(p.of) != maxPaces {

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/time/rate"
 	"google.golang.org/grpc/peer"
 )
 
@@ -38,9 +37,13 @@ func (l *Listener) hasty(c *conn, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c.calls == nil {
-		c.calls = rate.NewLimiter(callsPerSecond, callsPerSecond)
+		c.calls = newPace(callsPerSecond, callsPerSecond)
 	}
-	return !c.calls.AllowN(now, 1) // the limits of its identity count the others
+	if c.calls.turn(now) == 0 {
+		return false
+	}
+	c.calls.giveBack() // the limits of its identity count the others
+	return true
 }
 
 // Refused says that a call was refused, for which its connection may have to rest. It does
@@ -55,9 +58,9 @@ func (l *Listener) refuse(c *conn, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c.refused == nil {
-		c.refused = rate.NewLimiter(refusalsPerSecond, 2*refusalsPerSecond)
+		c.refused = newPace(refusalsPerSecond, 2*refusalsPerSecond)
 	}
-	pause := c.refused.ReserveN(now, 1).DelayFrom(now)
+	pause := c.refused.turn(now)
 	if pause > longestRest {
 		if c.rest.end(now.Add(lastWord)) {
 			l.drop(Refusals)
@@ -85,7 +88,6 @@ type rest struct {
 	final atomic.Bool  // nothing is read after it
 }
 
-// until makes a rest last until a time, or longer.
 func (r *rest) until(when time.Time) {
 	at := int64(when.Sub(r.since))
 	for {
@@ -102,7 +104,6 @@ func (r *rest) end(when time.Time) bool {
 	return !r.final.Swap(true)
 }
 
-// due reports whether a rest was asked for.
 func (r *rest) due() bool { return r.over.Load() != 0 }
 
 // take rests, until it is over or the connection is gone. It fails if nothing is to be read

@@ -57,7 +57,6 @@ func (b *batch) write(ds []datagram) (int, error) {
 
 func wouldBlock(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
-// enlarge asks for large buffers.
 func enlarge(conn *net.UDPConn) {
 	_ = conn.SetReadBuffer(socketBuffer)
 	_ = conn.SetWriteBuffer(socketBuffer)

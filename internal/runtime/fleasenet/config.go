@@ -115,12 +115,10 @@ func checkAddr(what, addr string, anyPort bool) error {
 	return nil
 }
 
-// mutual reports whether both ends of a connection prove that they belong to us.
 func mutual(c *tls.Config) bool {
 	return c != nil && c.ClientAuth == tls.RequireAndVerifyClientCert && !c.InsecureSkipVerify
 }
 
-// cannotListen says why an address is not to be had.
 func cannotListen(addr string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return leasehold.Errorf(op, leasehold.ErrUnavailable, addr, "%w: does this member run already? It must not run twice", err)

@@ -23,7 +23,6 @@ type Counters struct {
 	Refused uint64
 }
 
-// A fate is what became of a packet.
 type fate uint8
 
 const (

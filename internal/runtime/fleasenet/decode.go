@@ -90,7 +90,6 @@ func (r *decoder) name(m *flease.Message) bool {
 	return r.at <= r.end
 }
 
-// value reads a message's value and fence.
 func (r *decoder) value(m *flease.Message) bool {
 	v, head := &m.Value, r.take(2)
 	v.Owner = r.process(head >> valueOwner)

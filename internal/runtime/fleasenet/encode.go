@@ -76,7 +76,6 @@ func (w *encoder) written(m *flease.Message) (head uint64) {
 	return head | w.round(m.Written.Round)<<headWrittenRound
 }
 
-// value writes a value, and the message's fence.
 func (w *encoder) value(v *flease.Value, fence uint64) {
 	start := w.at
 	w.at += 2

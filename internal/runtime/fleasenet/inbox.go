@@ -62,7 +62,6 @@ func (r *reader) packet(b []byte) fate {
 	return delivered
 }
 
-// deliver hands over a packet of a peer.
 func (r *reader) deliver(from *Source) { r.config.Receive(&r.envelope, r.messages, from) }
 
 // open reads a packet into the envelope and the messages, or that of a stranger

@@ -96,7 +96,6 @@ func (l *line) take() bool {
 	return l.writing.packets > 0
 }
 
-// run writes what is queued until the context ends.
 func (l *line) run(ctx context.Context) {
 	defer l.hangUp()
 	for l.wait(ctx) {

@@ -35,7 +35,6 @@ func (t *tally) end(number uint64) *leaseholdv1.TransferEnd {
 	return &leaseholdv1.TransferEnd{Number: number, Records: t.records, Bytes: t.bytes, Checksum: t.digest.Sum64()}
 }
 
-// check reports how an end differs from what was counted.
 func (t *tally) check(e *leaseholdv1.TransferEnd) error {
 	if e.GetRecords() == t.records && e.GetBytes() == t.bytes && e.GetChecksum() == t.digest.Sum64() {
 		return nil
@@ -45,13 +44,11 @@ func (t *tally) check(e *leaseholdv1.TransferEnd) error {
 		e.GetRecords(), e.GetBytes(), e.GetChecksum(), t.records, t.bytes, t.digest.Sum64())
 }
 
-// A batch is a chunk that is being filled.
 type batch struct {
 	data  []byte
 	sizes []uint32
 }
 
-// room reports whether a record may be added.
 func (b *batch) room(record []byte) bool {
 	return b.empty() || b.weight()+len(record)+perRecord <= fullChunk
 }

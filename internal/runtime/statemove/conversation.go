@@ -148,7 +148,6 @@ func (c *conversation) serve() error {
 	}
 }
 
-// A report is what a source is to know.
 type report struct {
 	current   bool // the stream is the newest
 	taken     uint64

@@ -30,7 +30,6 @@ func Shows(c credentials.TransportCredentials) bool {
 	return c != nil && c.Info().SecurityProtocol != "insecure"
 }
 
-// named are credentials for calling one party.
 type named struct {
 	credentials.TransportCredentials
 	identity secure.Identity
@@ -54,7 +53,6 @@ func (n named) Clone() credentials.TransportCredentials {
 	return named{TransportCredentials: n.TransportCredentials.Clone(), identity: n.identity}
 }
 
-// isWho reports what is wrong with whoever is at the other end of a connection.
 func isWho(info credentials.AuthInfo, want secure.Identity) error {
 	state, ok := info.(credentials.TLSInfo)
 	if !ok || len(state.State.PeerCertificates) == 0 {

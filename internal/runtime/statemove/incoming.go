@@ -151,7 +151,6 @@ func (in *Incoming) progress() {
 	}
 }
 
-// stuck says why there was no progress.
 func (in *Incoming) stuck() error {
 	in.mu.Lock()
 	defer in.mu.Unlock()

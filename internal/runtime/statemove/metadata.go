@@ -18,7 +18,6 @@ import (
 // announces, before it knows who that is.
 const openingKey = "leasehold-opening-bin"
 
-// withOpening returns the context of a call that is opened with o.
 func withOpening(ctx context.Context, o *leaseholdv1.TransferOpening) (context.Context, error) {
 	data, err := proto.Marshal(o)
 	if err != nil {
@@ -27,7 +26,6 @@ func withOpening(ctx context.Context, o *leaseholdv1.TransferOpening) (context.C
 	return metadata.AppendToOutgoingContext(ctx, openingKey, string(data)), nil
 }
 
-// openingOf returns what a call was opened with.
 func openingOf(ctx context.Context) (*leaseholdv1.TransferOpening, error) {
 	values := metadata.ValueFromIncomingContext(ctx, openingKey)
 	if len(values) != 1 {

@@ -6,7 +6,6 @@ import "context"
 // used under a lock; only the waiting is done without.
 type news chan struct{}
 
-// spread wakes all who wait.
 func (n *news) spread() {
 	close(*n)
 	*n = make(news)

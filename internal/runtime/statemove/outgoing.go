@@ -190,7 +190,6 @@ func (o *Outgoing) await(so func() bool) error {
 
 func (o *Outgoing) progress() { o.idle.Reset(o.Idle) }
 
-// stuck says why there was no progress.
 func (o *Outgoing) stuck() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -322,7 +321,6 @@ func (o *Outgoing) resume(next uint64) error {
 	return nil
 }
 
-// speak sends what there is from next on, until the stream ends.
 func (o *Outgoing) speak(ctx context.Context, stream client, next uint64) {
 	for {
 		o.mu.Lock()
@@ -369,7 +367,6 @@ func (o *Outgoing) listen(stream client) error {
 	}
 }
 
-// taken forgets what the target's application has taken.
 func (o *Outgoing) taken(number uint64) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -139,7 +139,6 @@ func (s *Server) Transfer(stream grpc.BidiStreamingServer[leaseholdv1.TransferRe
 	return c.serve()
 }
 
-// await waits for a ticket to be expected.
 func (s *Server) await(ctx context.Context, o *leaseholdv1.TransferOpening) (*Incoming, error) {
 	if err := wire.CheckVersion(o.GetVersion()); err != nil {
 		return nil, wire.FromError(err)

@@ -93,7 +93,6 @@ func toLease(start, limit, generation uint64) (leasehold.Lease, error) {
 	return out, nil
 }
 
-// fromLeases writes n leases in columns.
 func fromLeases(n int, at func(i int) leasehold.Lease) *leaseholdv1.LeaseSet {
 	if n == 0 {
 		return nil

@@ -40,7 +40,6 @@ func ToHolder(h *leaseholdv1.Holder) (*table.Holder, error) {
 	return checked(out, protocol.ValidateHolder(out))
 }
 
-// toOptionalHolder reads a holder that may be missing.
 func toOptionalHolder(h *leaseholdv1.Holder) (*table.Holder, error) {
 	if h == nil {
 		return nil, nil

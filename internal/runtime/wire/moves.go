@@ -136,7 +136,6 @@ func toImport(m *leaseholdv1.Import) (protocol.Import, error) {
 	return protocol.Import{Ticket: ticket, Range: toRange(m.GetStart(), m.GetLimit()), Since: since, Backing: leasehold.Term(m.GetBacking())}, err
 }
 
-// fromOffers writes which offers are fresh, and the tickets of those.
 func fromOffers(offers []protocol.Offer) (fresh []uint32, tickets [][]byte) {
 	moved := false
 	for i := range offers {
@@ -153,7 +152,6 @@ func fromOffers(offers []protocol.Offer) (fresh []uint32, tickets [][]byte) {
 	return fresh, tickets
 }
 
-// markFresh reads which of the offers are fresh, and the tickets of those.
 func markFresh(offers []protocol.Offer, fresh []uint32, tickets [][]byte) (err error) {
 	if n := len(tickets); n != 0 && n != len(fresh) {
 		return leasehold.Errorf(opReply, leasehold.ErrInvalid, "", "%d tickets of %d fresh offers: want none, or as many", n, len(fresh))

@@ -116,7 +116,6 @@ const (
 // one: it was created when there was no other.
 func UnnamedPolicy() string { return partition.Consistent{}.Name() }
 
-// hasVirtualNodes reports whether a policy divides keys by virtual nodes.
 func hasVirtualNodes(policy string) bool {
 	return policy == partition.Consistent{}.Name() || policy == partition.Adaptive{}.Name()
 }

@@ -87,7 +87,6 @@ func fitting(changes []table.Change, piece int) int {
 	return len(changes)
 }
 
-// An appending is one batch on its way into the log.
 type appending struct {
 	db     DB
 	k      keys

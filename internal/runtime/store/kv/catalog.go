@@ -61,7 +61,6 @@ func (s *Store) SaveCatalog(ctx context.Context, next *storage.Catalog) (storage
 	return res.outcome(op, err)
 }
 
-// live is how many namespaces are served.
 func live(c *storage.Catalog) (n int) {
 	for i := range c.Namespaces {
 		if !c.Namespaces[i].Deleted {

@@ -59,7 +59,6 @@ func decodeHead(e Entry) (*head, error) {
 	}, nil
 }
 
-// readHead reads the leader record's term and a namespace's head.
 func readHead(ctx context.Context, v View, k keys) (leasehold.Term, *head, error) {
 	got, err := v.Get(ctx, termKey, k.head())
 	if err != nil {

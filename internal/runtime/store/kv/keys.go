@@ -13,7 +13,6 @@ const (
 	catalogKey = "catalog"
 )
 
-// keys are the keys of one namespace.
 type keys string
 
 // keysOf refuses names that could reach into another namespace's keys.

@@ -144,7 +144,6 @@ func decodeRecord(e Entry) (storage.Record, error) {
 	return r, nil
 }
 
-// encode returns the entry of a message.
 func encode(key string, m proto.Message) (Entry, error) {
 	value, err := proto.Marshal(m)
 	if err != nil { // text that is not UTF-8

@@ -110,7 +110,6 @@ func (h *head) superfluous(k keys) []Span {
 	return []Span{{k.log(0), k.log(h.forgotten - MaxPieceChanges + 2)}}
 }
 
-// cutTable encodes a snapshot's table as pieces.
 func cutTable(k keys, snap *storage.Snapshot, piece int) ([]Entry, error) {
 	data, err := proto.Marshal(wire.FromTable(snap.Table))
 	if err != nil { // text that is not UTF-8

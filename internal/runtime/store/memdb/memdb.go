@@ -140,7 +140,6 @@ func holds(g kv.Guard, e kv.Entry) bool {
 	return e.Revision == g.Revision
 }
 
-// search returns where a key is, or would be.
 func search(entries []kv.Entry, key string) int {
 	i, _ := slices.BinarySearchFunc(entries, key, func(e kv.Entry, key string) int { return strings.Compare(e.Key, key) })
 	return i
@@ -153,7 +152,6 @@ func find(entries []kv.Entry, key string) kv.Entry {
 	return kv.Entry{Key: key}
 }
 
-// A view is the entries at one instant.
 type view []kv.Entry
 
 func (v view) Get(ctx context.Context, keys ...string) ([]kv.Entry, error) {

@@ -81,8 +81,7 @@ func closed(t *testing.T, s store.Store) {
 
 // namesThatMakeNoSense could reach into what is not theirs.
 func namesThatMakeNoSense(t *testing.T, s store.Store) {
-	lead(t, s, 1)
-	p := newPen(t, 1)
+	p := leadingPen(t, s, 1)
 	for _, p.ns = range []leasehold.Namespace{"", "a/b", "../record", "A"} {
 		outcome, err := s.Append(t.Context(), p.next(1))
 		if outcome != storage.Conflict || leasehold.KindOf(err) != leasehold.ErrInvalid {

@@ -23,8 +23,7 @@ func loadedSnapshot(t *testing.T, s store.Store) leasehold.LSN {
 }
 
 func snapshotOfAnOldTerm(t *testing.T, s store.Store) {
-	lead(t, s, 2)
-	p := newPen(t, 2)
+	p := leadingPen(t, s, 2)
 	mustAppend(t, s, p.next(10))
 	for _, term := range []leasehold.Term{0, 1, 3} {
 		snap := p.snapshot()
@@ -42,8 +41,7 @@ func snapshotOfAnOldTerm(t *testing.T, s store.Store) {
 }
 
 func snapshotThatIsOlder(t *testing.T, s store.Store) {
-	lead(t, s, 1)
-	p := newPen(t, 1)
+	p := leadingPen(t, s, 1)
 	mustAppend(t, s, p.next(10))
 	old := p.snapshot()
 	mustAppend(t, s, p.next(10))
@@ -60,8 +58,7 @@ func snapshotThatIsOlder(t *testing.T, s store.Store) {
 }
 
 func snapshotAheadOfLog(t *testing.T, s store.Store) {
-	lead(t, s, 1)
-	p := newPen(t, 1)
+	p := leadingPen(t, s, 1)
 	p.next(10) // never appended
 	if err := s.SaveSnapshot(t.Context(), p.snapshot()); leasehold.KindOf(err) != leasehold.ErrInvalid {
 		t.Errorf("a snapshot of what is not in the log: %v", err)
@@ -73,8 +70,7 @@ func history(t *testing.T, s store.Store) {
 	if past, err := s.History(t.Context(), ns, 0, 10); err != nil || len(past) != 0 {
 		t.Errorf("of nothing: %d changes (%v)", len(past), err)
 	}
-	lead(t, s, 1)
-	p := newPen(t, 1)
+	p := leadingPen(t, s, 1)
 	var log []table.Change
 	for i := range 10 {
 		b := p.next(i + 1)

@@ -65,7 +65,6 @@ func lead(t testing.TB, s store.Store, term leasehold.Term) storage.Version {
 	return v
 }
 
-// wantOutcome fails the test unless a write ended so.
 func wantOutcome(t testing.TB, what string, want, got storage.Outcome, err error) {
 	t.Helper()
 	if got != want || err != nil && want != storage.Unknown {
@@ -73,7 +72,6 @@ func wantOutcome(t testing.TB, what string, want, got storage.Outcome, err error
 	}
 }
 
-// tryAppend fails the test unless an append ends so.
 func tryAppend(t testing.TB, s store.Store, what string, want storage.Outcome, b storage.Batch) {
 	t.Helper()
 	outcome, err := s.Append(context.Background(), &b)

@@ -27,6 +27,13 @@ func newPen(t testing.TB, term leasehold.Term) *pen {
 	return &pen{t: t, ns: ns, term: term, table: table.New()}
 }
 
+// leadingPen returns the pen of the leader of a term.
+func leadingPen(t testing.TB, s store.Store, term leasehold.Term) *pen {
+	t.Helper()
+	lead(t, s, term)
+	return newPen(t, term)
+}
+
 // batch makes each function's change in turn and returns them as one batch.
 func (p *pen) batch(changes ...func(*table.Change)) *storage.Batch {
 	p.t.Helper()
@@ -42,7 +49,6 @@ func (p *pen) batch(changes ...func(*table.Change)) *storage.Batch {
 	return b
 }
 
-// pass moves a cell from its holder to another.
 func (p *pen) pass(cell, cells int, to *table.Holder) func(*table.Change) {
 	return func(c *table.Change) {
 		c.Range = cellRange(cell, cells)
@@ -95,7 +101,6 @@ func (p *pen) snapshot() *storage.Snapshot {
 	return &storage.Snapshot{Namespace: p.ns, Term: p.term, Table: p.table.Clone()}
 }
 
-// cellRange is one of as many equal parts of the key space.
 func cellRange(i, cells int) leasehold.Range {
 	width := leasehold.Key(1<<63/uint64(cells)) * 2
 	r := leasehold.Range{Start: leasehold.Key(i) * width}
