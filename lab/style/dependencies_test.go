@@ -42,7 +42,6 @@ var libraryDiet = diet{
 	packages: []string{"./owner/...", "./lookup/...", "./leasegrpc/...", "./secure/..."},
 	modules: []string{
 		"github.com/cespare/xxhash",
-		"golang.org/x/time",                                         // rate limits of connections
 		"golang.org/x/net", "golang.org/x/sys", "golang.org/x/text", // what grpc needs
 		"google.golang.org/genproto/googleapis/rpc",
 		"google.golang.org/grpc",
