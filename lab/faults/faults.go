@@ -45,6 +45,7 @@ func (p Proof) String() string {
 }
 
 func part(name string, cases []Case) []Case {
+	cases = slices.Clone(cases)
 	for i := range cases {
 		cases[i].Part = name
 	}
