@@ -66,7 +66,7 @@ check: services ## run all tests: end to end, attacks, planted bugs, failpoints,
 # that; make test-race has it. With several
 # processors the detector crashes in tests with testing/synctest: timers of a bubble that fire at once run
 # where they are set, and two of them at a time use one context of the detector (Go 1.26, runtime/time.go).
-RACED = . ./owner ./lookup ./leasemap ./leasehttp ./leasegrpc ./fence/... ./flease ./access ./secure ./admin ./leaseholdtest ./internal/runtime/...
+RACED = . ./owner ./lookup ./leasemap ./leasehttp ./leasegrpc ./fence/... ./fence/fenceetcd ./fence/fenceredis ./flease ./access ./secure ./admin ./leaseholdtest ./internal/runtime/...
 
 # The packages with tests that pass failpoints.
 POINTS = ./leaseholdtest ./manager ./owner ./flease ./server/agent ./manager/internal/memcatalog ./server/store/etcd ./internal/runtime/store/kv ./lab/chaos/nemesis
@@ -118,7 +118,7 @@ verify: models ## check the models, simulate ten thousand worlds of each kind, t
 	$(GO) test -count=1 -timeout=30m -run 'Every(Flease)?MutantIsCaught' ./lab/mutant -args -all -first 1000001
 
 .PHONY: models
-models: ## check the models in verify with Spin, and that it finds what their mutants break (installs it where apt-get can)
+models: ## check the models in lab/models with Spin, and that it finds what their mutants break (installs it where apt-get can)
 	@internal/testkit/realservice/install models
 	lab/models/check
 
@@ -164,7 +164,7 @@ bench-sim: ## run the benchmarks of the simulator and the manager machine
 
 .PHONY: cover
 cover: services ## say which share of the code all tests together run, in total and by function
-	$(GO) test -timeout=$(TIMEOUT) -coverpkg=work -coverprofile=cover.out work
+	$(GO) test -count=1 -timeout=$(TIMEOUT) -coverpkg=work -coverprofile=cover.out work
 	$(GO) tool cover -func=cover.out
 
 .PHONY: clean

@@ -205,17 +205,11 @@ func stimuli() map[string]func(p *play) {
 		},
 		"crash": func(p *play) { p.gone("c"); p.Node("c").Kill() },
 		"namespace": func(p *play) {
-			_, _ = ask(p.Cluster, func(ctx context.Context, a leaseholdv1.AdminServiceClient) (*leaseholdv1.CreateNamespaceResponse, error) {
-				return a.CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: &leaseholdv1.NamespaceConfig{Name: "another"}})
-			})
+			p.create(&leaseholdv1.NamespaceConfig{Name: "another"})
 		},
 		// So many ranges that one join takes several pieces of a log, and a snapshot.
 		"many": func(p *play) {
-			_, _ = ask(p.Cluster, func(ctx context.Context, a leaseholdv1.AdminServiceClient) (*leaseholdv1.CreateNamespaceResponse, error) {
-				return a.CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: &leaseholdv1.NamespaceConfig{
-					Name: "many", Policy: "consistent", VirtualNodes: partition.MaxVirtualNodes,
-				}})
-			})
+			p.create(&leaseholdv1.NamespaceConfig{Name: "many", Policy: "consistent", VirtualNodes: partition.MaxVirtualNodes})
 			many := &Cluster{p.world, "many"}
 			for _, name := range []string{"x", "y", "z"} {
 				cfg := many.Node(name).OwnerConfig()
@@ -442,4 +436,8 @@ func perform(t *testing.T, point string, f fate, stimulus func(*play)) {
 			t.Errorf("%d times something was wrong: %q", len(p.wrong), slices.Compact(p.wrong)[:min(5, len(p.wrong))])
 		}
 	})
+}
+
+func (p *play) create(ns *leaseholdv1.NamespaceConfig) {
+	_, _ = ask(p.Cluster, leaseholdv1.AdminServiceClient.CreateNamespace, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: ns})
 }

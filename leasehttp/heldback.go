@@ -141,11 +141,11 @@ func (h *heldBack) confirm() error {
 
 // letGo lets out what was held back, if the lease has been held.
 func (h *heldBack) letGo() error {
-	err := h.confirm()
-	if err == nil && h.stage == held {
-		h.send()
+	if err := h.confirm(); err != nil || h.stage != held {
+		return err
 	}
-	return err
+	h.send() // which takes as long as the client likes
+	return h.confirm()
 }
 
 func (h *heldBack) send() {

@@ -134,7 +134,8 @@ func (o *oracle) committed(b *storage.Batch) {
 		o.checkNeedless(s, t, c)
 		t.happen(*c, o.Now)
 		t.stands()
-		if c.Kind == table.Vacated && !o.nemesis.healed {
+		// A grant that never reached its owner has no state.
+		if g := t.grants[c.Generation]; c.Kind == table.Vacated && !o.nemesis.healed && (g == nil || g.installed) {
 			o.Branches["store: state lost"]++
 		}
 	}

@@ -115,8 +115,10 @@ func NewManagers(cfg ManagersConfig) (*Managers, error) {
 	if secured == nil {
 		secured = insecure.NewCredentials()
 	}
-	g.Client, err = Dial(g.Addrs(), secured, cmp.Or(cfg.Timeout, time.Second))
-	return g, err
+	if g.Client, err = Dial(g.Addrs(), secured, cmp.Or(cfg.Timeout, time.Second)); err != nil {
+		return nil, err
+	}
+	return g, nil
 }
 
 // Start starts all managers and waits for a leader.

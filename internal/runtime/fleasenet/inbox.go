@@ -118,11 +118,14 @@ const warnEvery = time.Minute
 // warn logs a packet that is not authentic and claims to be from a peer: usually
 // that was started with another key.
 func (r *reader) warn(peer flease.Process) {
-	place := slices.IndexFunc(r.config.Peers, func(p Peer) bool { return p.Process == peer })
-	if place < 0 || r.config.Logger == nil {
+	if r.config.Logger == nil || r.senders[peer] == nil {
 		return
 	}
-	if suppressed, ok := r.warned.Allow(peer, 1); ok {
+	suppressed, ok := r.warned.Allow(peer, 1)
+	if !ok {
+		return
+	}
+	if place := slices.IndexFunc(r.config.Peers, func(p Peer) bool { return p.Process == peer }); place >= 0 {
 		r.config.Logger.Warn("packets of a member are not authentic, and are dropped: has it another key?",
 			"of", r.config.Peers[place].name(), "from", r.from(), "since_last", suppressed)
 	}

@@ -72,8 +72,8 @@ func ToNamespace(c *leaseholdv1.NamespaceConfig) (storage.Namespace, error) {
 		Drift:     timing.Drift,
 		MaxOwners: cmp.Or(int(c.GetMaxOwners()), DefaultMaxOwners),
 	}
-	if out.MaxOwners > MaxMaxOwners {
-		return fail(leasehold.Errorf(opNamespace, leasehold.ErrInvalid, string(name), "max owners is %d, want at most %d", out.MaxOwners, MaxMaxOwners))
+	if c.GetMaxOwners() > MaxMaxOwners {
+		return fail(leasehold.Errorf(opNamespace, leasehold.ErrInvalid, string(name), "max owners is %d, want at most %d", c.GetMaxOwners(), MaxMaxOwners))
 	}
 	if c.GetAfterGeneration() >= MaxAfterGeneration {
 		return fail(leasehold.Errorf(opNamespace, leasehold.ErrInvalid, string(name), "it is to begin after generation %d, want less than 2^62", c.GetAfterGeneration()))

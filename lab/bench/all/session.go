@@ -133,7 +133,7 @@ func buildAll(ctx context.Context, bin string, all []program) map[string]error {
 		var err error
 		switch {
 		case p.module:
-			err = proc.GoBuild(ctx, p.name, filepath.Join(bin, p.name), "-tags="+p.spare, ".")
+			err = proc.GoBuildModule(ctx, p.name, filepath.Join(bin, p.name), "-tags="+p.spare, ".")
 		case !whole: // one by one, to find out which
 			err = proc.GoBuild(ctx, ".", filepath.Join(bin, p.name), "./"+p.name)
 		}

@@ -74,10 +74,19 @@ func StartManagers(ctx context.Context, count int, as credentials.TransportCrede
 // GoBuild builds as go run does: without debugging information, which takes as long
 // to link as all else.
 func GoBuild(ctx context.Context, dir, to string, packages ...string) error {
+	return goBuild(ctx, nil, dir, to, packages...)
+}
+
+// GoBuildModule is GoBuild for a module that is not part of the workspace.
+func GoBuildModule(ctx context.Context, dir, to string, packages ...string) error {
+	return goBuild(ctx, []string{"GOWORK=off"}, dir, to, packages...)
+}
+
+func goBuild(ctx context.Context, env []string, dir, to string, packages ...string) error {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-ldflags=-s -w", "-o", to}, packages...)...)
-	cmd.Dir = dir
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
 	if text, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building, in the directory bench: %w: %s", err, bytes.TrimSpace(text))
+		return fmt.Errorf("building in %s: %w: %s", dir, err, bytes.TrimSpace(text))
 	}
 	return nil
 }

@@ -194,7 +194,7 @@ func (b *Benchmark) parse(args []string, help io.Writer) (options, error) {
 func (b *Benchmark) command(args []string) string {
 	words := []string{"cd lab/bench && go run ./" + b.Name}
 	if b.Module {
-		words[0] = "cd lab/bench/" + b.Name + " && go run ."
+		words[0] = "cd lab/bench/" + b.Name + " && GOWORK=off go run ."
 	}
 	for i := 0; i < len(args); i++ {
 		name, _, hasValue := strings.Cut(strings.TrimLeft(args[i], "-"), "=")

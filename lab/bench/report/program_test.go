@@ -105,7 +105,7 @@ func TestCommand(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	q.Module = true
-	if got := q.command(nil); got != "cd lab/bench/tiny && go run ." {
+	if got := q.command(nil); got != "cd lab/bench/tiny && GOWORK=off go run ." {
 		t.Errorf("got %q", got)
 	}
 }

@@ -245,7 +245,8 @@ func machinePanicked(log string) bool {
 	if _, rest, more := strings.Cut(last, "\n\n"); more {
 		last, _, _ = strings.Cut(rest, "\n\n") // the goroutine that did
 	}
-	return found && strings.Contains(last, "/internal/core/machine/")
+	// The second is where an older build has them.
+	return found && (strings.Contains(last, "/internal/core/machine/") || strings.Contains(last, "/internal/machine/"))
 }
 
 // Claim takes a member for one fault, and reports whether no other has it.

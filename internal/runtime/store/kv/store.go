@@ -50,7 +50,7 @@ type Store struct {
 	piece   int
 	now     func() time.Time
 
-	calls  sync.RWMutex    // every call holds it for reading, and Close waits for them
+	calls  sync.WaitGroup  // calls in progress; Add only with mu, while the store is open
 	closed context.Context // ends with the store
 	end    context.CancelFunc
 
@@ -75,9 +75,10 @@ func New(db DB, cfg Config) *Store {
 	}
 	s.closed, s.end = context.WithCancel(context.Background())
 	s.close = sync.OnceValue(func() error {
+		s.mu.Lock()
 		s.end()
-		s.calls.Lock()
-		defer s.calls.Unlock()
+		s.mu.Unlock()
+		s.calls.Wait()
 		return failed("close store", "", s.db.Close())
 	})
 	return s
@@ -92,14 +93,24 @@ func (s *Store) enter(ctx context.Context, op string) (_ context.Context, leave 
 	if err := ctx.Err(); err != nil {
 		return nil, nil, failed(op, "", err)
 	}
-	s.calls.RLock()
-	if s.closed.Err() != nil {
-		s.calls.RUnlock()
+	if !s.begin() {
 		return nil, nil, leasehold.Errorf(op, leasehold.ErrClosed, "", "the store is closed")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(s.closed, cancel)
-	return ctx, func() { stop(); cancel(); s.calls.RUnlock() }, nil
+	return ctx, func() { stop(); cancel(); s.calls.Done() }, nil
+}
+
+// begin counts a call, unless the store is closed. Close does not hold mu while it waits, so that a call
+// during Close fails at once.
+func (s *Store) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed.Err() != nil {
+		return false
+	}
+	s.calls.Add(1)
+	return true
 }
 
 // seen remembers a head, so that the next append need not read it first. It
