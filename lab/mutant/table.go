@@ -147,7 +147,7 @@ var clusters = []Mutant{
 	{Name: "census-ignores-drift", Seeds: 5000, World: "--diskless --faults=manager-resign=10,owner-pause=15 --owners=8 --namespaces=1"},
 	{Name: "census-ignores-promise", Seeds: 4000, World: "--diskless --faults=reconfigure=12,manager-crash=5,manager-resign=5,isolate=6,owner-pause=6"},
 	{Name: "census-believes-old-messages", Seeds: 4000, World: "--diskless --faults=duplicate=10,delay=10,manager-resign=10,owner-leave=10"},
-	{Name: "census-of-the-deposed", World: "--diskless"},
+	{Name: "census-of-the-deposed", Seeds: 6000, World: "--diskless"},
 	{Name: "census-forgets-what-it-renewed", World: "--diskless --faults=manager-crash=8,isolate=8,link-one-way=8,link-cut=8"},
 	{Name: "hearsay-counts-as-kept", Seeds: 5000, World: "--diskless --faults=duplicate=10,delay=10,manager-resign=10,owner-leave=10"},
 	{Name: "generations-start-anew", World: "--diskless"},
@@ -255,6 +255,7 @@ var shells = []Mutant{
 	{Name: "contact-without-its-losses", Package: "./lookup", Test: "TestLosesContact"},
 	{Name: "moves-without-backing", Package: "./internal/core/machine/owner", Test: "TestSourceSaysWhoCountsOnIt"},
 	// What is around the machines of managers, their stores and Flease; and machines, where the simulator does not do what it takes, or hardly ever.
+	{Name: "target-unknown-after-an-outage", Package: "./lab/sim", Test: "TestOutagesLoseNothing"},
 	{Name: "silent-member-counts-as-taker", Package: "./internal/core/machine/manager", Test: "TestOutageOfAnyLength"},
 	{Name: "rest-of-a-waiting-move-forgotten", Package: "./internal/core/machine/manager", Test: "TestRestOfAWaitingMove"},
 	{Name: "late-message-of-a-ghost-replaces", Package: "./internal/core/machine/manager", Test: "TestLateMessageOfAGhost"},

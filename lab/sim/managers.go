@@ -131,6 +131,7 @@ func (m *managerHost) handleOne(what any) {
 	case letter, councilRequest, councilResponse:
 		m.memory.hear(what)
 	case *protocol.LeaseRequest:
+		m.noteHeard(what)
 		m.do(m.node.Step(now, managerproc.Request{LeaseRequest: what}))
 	case *protocol.LookupRequest:
 		if i := what.Lookup; i < uint64(len(m.heard)) {
@@ -218,6 +219,18 @@ func (m *managerHost) announce(a managerproc.Serves) {
 
 // refused says that there is no such namespace.
 type refused struct{ kind leasehold.Kind }
+
+// noteHeard notes when a manager last received a request of an owner. A hostile request may name no holder.
+func (m *managerHost) noteHeard(r *protocol.LeaseRequest) {
+	for _, s := range m.spaces {
+		if r.Holder == nil || s.name != r.Namespace {
+			continue
+		}
+		if o := s.home[r.Holder.Session]; o != nil {
+			o.heardAt = m.Now
+		}
+	}
+}
 
 // tellOwner sends something to an owner, in whatever namespace its session is.
 func (m *managerHost) tellOwner(session leasehold.Session, what any) {

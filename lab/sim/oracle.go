@@ -6,6 +6,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
+	"slices"
 )
 
 // The invariants that the simulator checks.
@@ -134,11 +135,27 @@ func (o *oracle) committed(b *storage.Batch) {
 		o.checkNeedless(s, t, c)
 		t.happen(*c, o.Now)
 		t.stands()
-		// A grant that never reached its owner has no state.
-		if g := t.grants[c.Generation]; c.Kind == table.Vacated && !o.nemesis.healed && (g == nil || g.installed) {
+		if c.Kind == table.Vacated && !o.nemesis.healed && o.losesState(s, t, c) {
 			o.Branches["store: state lost"]++
 		}
 	}
+}
+
+// losesState reports whether state is lost for another reason than that its owner alone was silent for longer than a
+// lease, while managers received requests of another one. A grant that never reached its owner has no state.
+func (o *oracle) losesState(s *space, t *truth, c *table.Change) bool {
+	if g := t.grants[c.Generation]; g != nil && !g.installed {
+		return false
+	}
+	h := s.home[c.Holder.Session]
+	alone := h != nil && c.Cause == leasehold.CauseExpired && o.Now-h.heardAt >= int64(simTiming().Lease) &&
+		slices.ContainsFunc(s.owners, func(other *ownerHost) bool {
+			return other.heardAt > h.heardAt && other.heardAt < o.Now-int64(simTiming().Renew)
+		})
+	if alone {
+		o.Branches["store: silent owner expired"]++
+	}
+	return !alone
 }
 
 func (o *oracle) leads(m *managerHost, l byrecord.Lead) {

@@ -22,6 +22,7 @@ type ownerHost struct {
 	view    *owner.View
 	beyond  bool           // its clock is slower than the bound allows
 	renewed leasehold.Term // the leader that has last given it time
+	heardAt int64          // when a manager last received a request of it
 	leaving bool           // it has been told to, and will end
 	parting bool           // it has been told to, and will leave
 	ops     []*operation

@@ -20,25 +20,25 @@ type transfer struct {
 	ticket protocol.Ticket
 }
 
-// target returns the peer that state was sent to; nil if it is gone. Of one that
-// had nothing before, a new leader may not have heard yet: it is taken for alive
-// for as long as those that the table names.
+// target returns the peer that state was sent to; nil if it is gone. A leader may not have received a message
+// yet from a target that had no lease before. After a takeover, and after an outage, such a target counts as alive
+// for as long as the owners that the table names.
 func (m *Machine) target(now mono.Instant, h *table.Holder) *peer {
-	p := m.members.sessions[h.Session]
-	if p != nil && !p.acks.proven && p.seat != nil && p.seat.incumbent == p && now < m.members.inheritUntil {
+	p, until := m.members.sessions[h.Session], max(m.members.inheritUntil, m.outage.returnUntil)
+	if p != nil && !p.acks.proven && p.seat != nil && p.seat.incumbent == p && now < until {
 		// It has said hello. That it hears us it need not prove: our predecessor
 		// has had its word.
 		p.acks.proven = true
-		p.renewal.until = max(p.renewal.until, m.members.inheritUntil)
+		p.renewal.until = max(p.renewal.until, until)
 		m.plan.replan = true
 	}
-	if p != nil || now >= m.members.inheritUntil || len(m.members.sessions) >= m.cfg.MaxOwners+m.members.named {
+	if p != nil || now >= until || len(m.members.sessions) >= m.cfg.MaxOwners+m.members.named {
 		return p
 	}
 	if i, known := m.members.findSeat(h.Owner); known && m.members.seats[i].incumbent != nil {
 		return nil // a later process has its name
 	}
-	p = newInheritedPeer(h, m.members.inheritUntil)
+	p = newInheritedPeer(h, until)
 	p.seat = m.members.seat(h.Owner)
 	p.seat.incumbent = p
 	m.members.sessions[h.Session] = p

@@ -25,6 +25,8 @@ type outage struct {
 	active     bool
 	heardAt    mono.Instant // when an owner was last heard
 	returnedAt mono.Instant // when one was that we knew before
+	// returnUntil is until when owners that were cut off by the last outage may return.
+	returnUntil mono.Instant
 }
 
 // keepSilent reports whether silent owners stay in the table at now, because no other member can
@@ -152,6 +154,7 @@ func (m *Machine) endOutage(now mono.Instant, s leasehold.Session) {
 	}
 	m.note(NoteOutageOver, "", 0, 0)
 	until := now.Add(m.cfg.Timing.Hold())
+	m.outage.returnUntil = until
 	for _, p := range m.members.sessions {
 		if p.renewal.heard >= recently || p.renewal.until >= until {
 			continue
