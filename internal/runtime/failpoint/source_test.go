@@ -24,7 +24,10 @@ const root = "../../.."
 var rewrite = flag.Bool("rewrite", false, "write the table of points in docs/RELIABILITY.md anew")
 
 // prefixes are what the points of a package are called after, where that is not its name.
-var prefixes = map[string]string{"internal/runtime/store/kv": "store", "internal/runtime/broadcast": "manager"}
+var prefixes = map[string]string{
+	"internal/runtime/store/kv": "store", "internal/runtime/broadcast": "manager",
+	"internal/runtime/managerconn": "link", "internal/runtime/statemove": "mover",
+}
 
 // A use is a call of ours somewhere in the code.
 type use struct {
