@@ -255,7 +255,6 @@ var shells = []Mutant{
 	{Name: "contact-without-its-losses", Package: "./lookup", Test: "TestLosesContact"},
 	{Name: "moves-without-backing", Package: "./internal/core/machine/owner", Test: "TestSourceSaysWhoCountsOnIt"},
 	// What is around the machines of managers, their stores and Flease; and machines, where the simulator does not do what it takes, or hardly ever.
-	{Name: "target-unknown-after-an-outage", Package: "./lab/sim", Test: "TestOutagesLoseNothing"},
 	{Name: "silent-member-counts-as-taker", Package: "./internal/core/machine/manager", Test: "TestOutageOfAnyLength"},
 	{Name: "rest-of-a-waiting-move-forgotten", Package: "./internal/core/machine/manager", Test: "TestRestOfAWaitingMove"},
 	{Name: "late-message-of-a-ghost-replaces", Package: "./internal/core/machine/manager", Test: "TestLateMessageOfAGhost"},
@@ -299,6 +298,7 @@ var shells = []Mutant{
 	{Name: "owner-ahead-time-and-again", Package: "./internal/core/machine/leadership/bylease", Test: "TestClaimsCountEverMoreRarely"},
 	{Name: "forgotten-term-not-exceeded", Package: "./manager", Test: "TestClocksSetBackAndAllRestarted"},
 	{Name: "managers-memory-disbelieved", Package: "./internal/core/machine/leadership/bylease", Test: "TestClaimThatMemoryDisproves"},
+	{Name: "target-unknown-after-an-outage", Package: "./lab/sim", Test: "TestOutagesLoseNothing"},
 }
 
 // demos are found by the demo, as somebody who watches it would.
