@@ -162,6 +162,10 @@ var clusters = []Mutant{
 	{Name: "blank-takes-old-catalog", World: "--diskless --managers=3 --faults=manager-relapse=5,reconfigure=10,delay=2"},
 	{Name: "forgotten-leases-not-waited-for", Seeds: 5000, World: "--diskless --faults=manager-crash=10,owner-pause=15 --managers=1 --owners=8 --namespaces=1"},
 	{Name: "catalog-said-too-early", World: "--diskless --faults=isolate=10,reconfigure=20 --owners=1"},
+	// State that moves while managers fail.
+	{Name: "late-answer-taken-for-a-refusal", Seeds: 12000, World: "--faults=move-range=10,drain=6,loss=8,delay=8,owner-pause=8,link-one-way=6 --namespaces=1"},
+	{Name: "new-leader-gets-no-time", Seeds: 3000, World: "--faults=move-range=10,drain=6,outage=8,manager-crash=10,manager-pause=6 --namespaces=1"},
+	{Name: "longer-leases-forgotten", Seeds: 5000, World: "--faults=move-range=10,drain=6,outage=8,manager-crash=10,reconfigure=15 --namespaces=1"},
 }
 
 // fleases are found by Flease's simulator.

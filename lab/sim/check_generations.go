@@ -53,6 +53,7 @@ func (o *oracle) checkInstall(h *ownerHost, l leasehold.Lease) {
 	default:
 		g.installed, g.at, g.parts = true, o.Now, append(g.parts, l.Range)
 		h.granted = append(h.granted, l)
+		o.truth(h.space).served(l.Generation)
 	}
 }
 

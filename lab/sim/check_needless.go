@@ -25,14 +25,21 @@ type ended struct {
 // policy is broken there is no plan that gives a range to another.
 func (o *oracle) checkNeedless(s *space, t *truth, c *table.Change) {
 	if c.Kind != table.Vacated {
+		t.recorded(c)
 		o.checkRegrant(s, t, c)
 		return
 	}
 	if o.store.era > 0 {
 		return // what a restored store has lost may cost others their state
 	}
+	if o.nemesis.misled || o.deleted(s) {
+		return
+	}
 	o.Checks[I11Needless]++
-	if h := s.home[c.Holder.Session]; o.keepsState(h, t, c) && !o.nemesis.misled && !o.deleted(s) {
+	if c.Cause != leasehold.CauseExpired && o.checkCarried(s, t, c) {
+		return
+	}
+	if h := s.home[c.Holder.Session]; o.keepsState(h, t, c) {
 		t.ending = append(t.ending, ended{leasehold.Lease{Range: c.Range, Generation: c.Generation}, c.Holder, h.label, o.Now})
 	}
 }

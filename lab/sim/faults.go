@@ -129,7 +129,10 @@ func (n *nemesis) leave(o *ownerHost) bool {
 	case n.Chance(2) && !o.parting:
 		o.parting = true
 		o.handle(owner.Part{})
-		o.complete(n.span(time.Second, 20*time.Second), "timeout of parting", func() { o.step(owner.Leave{}) })
+		o.complete(n.span(time.Second, 20*time.Second), "timeout of parting", func() {
+			o.leaving = true
+			o.step(owner.Leave{})
+		})
 	default:
 		o.leaving = true
 		o.handle(owner.Leave{})

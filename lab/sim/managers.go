@@ -226,8 +226,15 @@ func (m *managerHost) noteHeard(r *protocol.LeaseRequest) {
 		if r.Holder == nil || s.name != r.Namespace {
 			continue
 		}
-		if o := s.home[r.Holder.Session]; o != nil {
-			o.heardAt = m.Now
+		from := s.home[r.Holder.Session]
+		if from == nil {
+			continue
+		}
+		from.heardAt = m.Now
+		for _, o := range s.owners {
+			if o != from && o.aloneAt <= o.heardAt {
+				o.aloneAt = m.Now
+			}
 		}
 	}
 }

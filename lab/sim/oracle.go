@@ -6,7 +6,6 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
-	"slices"
 )
 
 // The invariants that the simulator checks.
@@ -67,6 +66,7 @@ type truth struct {
 	written   [fencedKeys]written
 	confirmed []confirmed
 	transits  []passage
+	carried   []carried
 }
 
 // version is a table that there was.
@@ -148,14 +148,11 @@ func (o *oracle) losesState(s *space, t *truth, c *table.Change) bool {
 		return false
 	}
 	h := s.home[c.Holder.Session]
-	alone := h != nil && c.Cause == leasehold.CauseExpired && o.Now-h.heardAt >= int64(simTiming().Lease) &&
-		slices.ContainsFunc(s.owners, func(other *ownerHost) bool {
-			return other.heardAt > h.heardAt && other.heardAt < o.Now-int64(simTiming().Renew)
-		})
-	if alone {
-		o.Branches["store: silent owner expired"]++
+	if h == nil || c.Cause != leasehold.CauseExpired || !o.alone(h) {
+		return true
 	}
-	return !alone
+	o.Branches["store: silent owner expired"]++
+	return false
 }
 
 func (o *oracle) leads(m *managerHost, l byrecord.Lead) {

@@ -20,9 +20,12 @@ type ownerHost struct {
 	machine *owner.Machine
 	holder  *table.Holder
 	view    *owner.View
+	// keep is for how long it keeps suspended state; 0 if that is for as long as it lives.
+	keep    time.Duration
 	beyond  bool           // its clock is slower than the bound allows
 	renewed leasehold.Term // the leader that has last given it time
 	heardAt int64          // when a manager last received a request of it
+	aloneAt int64          // when one first received a request of another owner after that
 	leaving bool           // it has been told to, and will end
 	parting bool           // it has been told to, and will leave
 	ops     []*operation
@@ -65,13 +68,14 @@ func (o *ownerHost) boot(name leasehold.OwnerID) {
 	o.beyond, o.leaving, o.parting, o.ops, o.granted, o.renewed = false, false, false, nil, nil, 0
 	o.state, o.forgone = make(map[leasehold.Key]record), make(map[leasehold.Generation]bool)
 	o.outgoing, o.incoming = make(map[protocol.Ticket]*outgoing), make(map[protocol.Ticket]*incoming)
+	o.keep = o.keepSuspended()
 	mover := o.label
 	if o.cfg.Agents || !o.cfg.Graceful && (!o.space.moves || o.Chance(6)) {
 		mover = "" // an application that cannot move its state
 	}
 	o.promises.until, o.promises.dropped = 0, nil // those who rely on what the last process has said go on
 	o.machine = engine.Must(owner.New(now, owner.Config{
-		Namespace: o.space.name, Holder: o.holder, Mover: mover, Promises: o.cfg.Agents, KeepSuspended: o.keepSuspended(), Rand: o.NewRand(), Beats: o.beats(now),
+		Namespace: o.space.name, Holder: o.holder, Mover: mover, Promises: o.cfg.Agents, KeepSuspended: o.keep, Rand: o.NewRand(), Beats: o.beats(now),
 	}))
 	o.view = o.machine.View()
 	o.Printf("%s is owner %v", o.label, o.holder)
@@ -158,9 +162,14 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 		case owner.RevokedLeases:
 			if a.Cause == leasehold.CauseMoved {
 				o.oracle.letGo(o, a.Leases)
+				o.oracle.carries(o, a.Leases)
+				continue
 			}
 			for _, l := range a.Leases {
 				o.forgone[l.Generation] = o.forgone[l.Generation] || ownReason || a.Cause != leasehold.CauseExpired
+				if o.forgone[l.Generation] {
+					o.oracle.truth(o.space).served(l.Generation)
+				}
 			}
 		case owner.FindPredecessor:
 			o.findPredecessor(a.Incumbent)
@@ -174,7 +183,10 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 			o.carry(a)
 		case owner.Note:
 			switch a.What {
-			case owner.NoteSlept, owner.NoteClockSlow, owner.NoteImportFailed, owner.NoteNameTaken, owner.NoteKeptTooLong:
+			case owner.NoteSlept, owner.NoteClockSlow:
+				ownReason = true
+				o.oracle.discards(o)
+			case owner.NoteImportFailed, owner.NoteNameTaken, owner.NoteKeptTooLong:
 				ownReason = true
 			}
 			o.note("owner: ", a.What)

@@ -794,6 +794,7 @@ func (*HoldResponse_Refusal) isHoldResponse_Kind() {}
 //     the first Grant of a term;
 //  12. MUST let go of all leases when its computer was suspended, or its clock
 //     may have stood still for another reason, before it acts on any of them;
+//     MUST discard the state that has been moved to it and is not in use yet;
 //     and MUST then accept no answer to a request that it sent before that,
 //     which a new request sees to (5);
 //  13. MUST let go of all leases, and neither speak nor listen for at least twice
@@ -825,8 +826,10 @@ func (*HoldResponse_Refusal) isHoldResponse_Kind() {}
 //  19. MUST begin with nothing on a fresh offer that has no ticket, whatever
 //     state has come for it: that state may be old;
 //  20. MUST keep what it has confirmed for as long as applied Grants name the
-//     arrival, and SHOULD keep it for another twice timing.lease: the leader may
-//     have changed, and the next one hears of the move from its source;
+//     arrival, and SHOULD keep it for another twice timing.lease, from the first
+//     Grant of each later term too: the leader may have changed, and the next one
+//     hears of the move from its source. While no leader answers, it SHOULD keep
+//     it. The longest timing.lease so far counts;
 //  21. MUST discard all state that it has confirmed for keys of a fresh offer when
 //     it takes the offer, but for what came under the offer's own ticket; and for
 //     keys of an arrival when it confirms that. So what did not come into use is

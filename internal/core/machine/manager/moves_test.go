@@ -130,6 +130,30 @@ func TestMoveIsRecorded(t *testing.T) {
 	}
 }
 
+// A target that follows an answer too late to take the lease still has the state, and says so: it is offered the
+// lease again. If it does not say so, it has refused it.
+func TestLateTargetIsOfferedTheLeaseAgain(t *testing.T) {
+	for _, has := range []bool{true, false} {
+		l, _, a, b, d := begunMove(t)
+		if has {
+			b.moving.imports = []protocol.Import{importOf(d, b.moving.last.Arrivals[0].Since)}
+		}
+		a.completes(d)
+		since := len(l.log)
+		b.read()
+		b.leases = nil // it was too late
+		b.say()
+		if !has {
+			l.wantChanges(since, "lost", "granted")
+			continue
+		}
+		l.wantChanges(since)
+		if o := b.read().Offers; len(o) != 1 || !o[0].Fresh || o[0].Ticket != d.Ticket {
+			t.Errorf("it is offered %+v", o)
+		}
+	}
+}
+
 // What the source says of a move is all that counts: if it lacks the lease and
 // does not say that the target has the state, that is lost, once.
 func TestLostUnlessDone(t *testing.T) {

@@ -276,7 +276,10 @@ func (m *Machine) settle(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 		first, fresh := p.held.fresh[l.Generation]
 		neverHad := fresh && (first == 0 || first > r.Applied)
 		_, moved := p.held.tickets[l.Generation]
-		if ticket, here := m.state.arrived(p, l, r.Imports); here && !fresh && (!m.history.proven || l.Generation > m.history.found.generation) {
+		// A peer that has the state of a lease, and not the lease, gets it again: from a leader before us, or in an
+		// answer that came too late to be of use.
+		inherited := !fresh && (!m.history.proven || l.Generation > m.history.found.generation)
+		if ticket, here := m.state.arrived(p, l, r.Imports); here && (moved || inherited) {
 			p.held.expect(l.Generation, ticket)
 			pending[l.Generation] = 0
 			m.note(NoteGrantPending, p.holder.Owner, uint64(l.Generation), 0)

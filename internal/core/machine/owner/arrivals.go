@@ -18,8 +18,10 @@ type arrival struct {
 	// backing is the leader that last named it, and for how long that counts.
 	backing backing
 	// until is for how long we keep what we have confirmed although no leader
-	// speaks of it: a new one will hear of it from the source.
+	// speaks of it: a new one will hear of it from the source. The time counts
+	// from when the leader of term last named it, or first answered.
 	until mono.Instant
+	term  leasehold.Term
 	// lease is what we were granted, while the application puts the state in its
 	// place; it has no generation before that.
 	lease leasehold.Lease
@@ -34,13 +36,13 @@ func (m *Machine) arrive(now mono.Instant, wanted []protocol.Arrival) {
 		case slices.ContainsFunc(wanted, func(w protocol.Arrival) bool { return w.Ticket == a.Ticket }):
 			a.backing = m.moves.contact
 			if a.confirmed {
-				a.until = now.Add(m.leader.keep())
+				m.keepFrom(now, a)
 			}
 			return false
 		case a.confirmed:
 			a.backing = backing{}
-			if a.until == mono.Never { // a leader answers again, and does not want it
-				a.until = now.Add(m.leader.keep())
+			if a.until == mono.Never || a.term != m.leader.term { // a leader answers again, or a new one, and does not want it
+				m.keepFrom(now, a)
 			}
 			return false
 		}
@@ -55,6 +57,11 @@ func (m *Machine) arrive(now mono.Instant, wanted []protocol.Arrival) {
 		m.moves.arrivals = append(m.moves.arrivals, &arrival{Arrival: w, until: mono.Never, backing: m.moves.contact})
 		m.emit(Expect{w})
 	}
+}
+
+// keepFrom lets the time count from now, for the leader that answers now.
+func (m *Machine) keepFrom(now mono.Instant, a *arrival) {
+	a.until, a.term = now.Add(m.leader.keep()), m.leader.term
 }
 
 // forget discards what nobody has spoken of for long enough.
@@ -82,7 +89,7 @@ func (m *Machine) imported(now mono.Instant, t protocol.Ticket) {
 	if !a.confirmed {
 		m.supersede(a.Range) // what came before for these keys is older
 		a.confirmed = true
-		a.until = now.Add(m.leader.keep())
+		m.keepFrom(now, a)
 		if m.moves.contact.term == 0 {
 			m.keepArrivals(now)
 		}
@@ -114,6 +121,16 @@ func (m *Machine) supersede(r leasehold.Range) {
 		}
 		m.emit(Discard{a.Ticket})
 		return true
+	})
+}
+
+// discardImports discards all state that we have received and do not serve yet.
+func (m *Machine) discardImports() {
+	m.moves.arrivals = slices.DeleteFunc(m.moves.arrivals, func(a *arrival) bool {
+		if a.confirmed {
+			m.emit(Discard{a.Ticket})
+		}
+		return a.confirmed
 	})
 }
 

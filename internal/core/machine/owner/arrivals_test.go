@@ -298,6 +298,42 @@ func TestConfirmedStateIsNamedAgain(t *testing.T) {
 	}
 }
 
+// Each leader gets the whole time to learn of the move, counted from its first answer.
+func TestConfirmedStateIsKeptForEachLeader(t *testing.T) {
+	s := has(t, span(10, 20))
+	now := s.speak()
+	for term := leasehold.Term(2); term < 6; term++ {
+		for began := now; now < began.Add(20*time.Second); now = s.speak() {
+			r := s.orders(nil)
+			r.Term = term
+			s.hear(now, r)
+			s.wantReports("has 1")
+		}
+	}
+}
+
+// A leader may wait for leases that were granted before they were made shorter. So does the target.
+func TestConfirmedStateOutlastsLongerLeases(t *testing.T) {
+	s := has(t, span(10, 20))
+	now := s.speak()
+	for end := now.Add(24 * time.Second); now < end; now = s.speak() {
+		s.wantReports("has 1")
+		r := s.orders(nil)
+		r.Term, r.Timing = 2, protocol.Timing{Lease: 2 * time.Second, Renew: 500 * time.Millisecond, Drift: r.Timing.Drift}
+		s.hear(now, r)
+	}
+	s.wantReports()
+}
+
+// A process that slept discards what it was sent: its memory may be that of a copy, and older than what its
+// session has said and done since.
+func TestSleeperDiscardsConfirmedState(t *testing.T) {
+	s := has(t, span(10, 20), span(30, 40))
+	s.hear(1, s.orders([]protocol.Offer{withState(2, lease(30, 40, 7))}, arrival(1, 10, 20), arrival(3, 50, 60)))
+	s.want(s.step(2, owner.Slept{}), "slept", "discard 1", "discard 2", "serve nothing", "revoked 30-40@7: expired", "send nothing")
+	s.wantReports()
+}
+
 // What is not confirmed is discarded at once when nobody speaks of it, and what
 // comes under an unknown ticket is not confirmed.
 func TestUnconfirmedStateIsDiscarded(t *testing.T) {

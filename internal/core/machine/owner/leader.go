@@ -16,6 +16,9 @@ type leader struct {
 	heard   protocol.Seq    // its newest message, whether or not it was dropped for a race
 	applied protocol.Seq    // its newest message that was followed
 	timing  protocol.Timing // zero until a leader told us
+	// hold is the longest that a lease of any timing so far may be held: a leader may have to wait for leases
+	// that were granted before the timing was changed.
+	hold time.Duration
 
 	silent storage.ManagerID // the last that did not answer
 	// redirected: since the last miss a hint has been followed.
@@ -24,7 +27,12 @@ type leader struct {
 }
 
 // keep is how long we keep what we have confirmed after we last heard of it.
-func (l *leader) keep() time.Duration { return 2 * l.timing.Hold() }
+func (l *leader) keep() time.Duration { return 2 * l.hold }
+
+func (l *leader) setTiming(t protocol.Timing) {
+	l.timing = t
+	l.hold = max(l.hold, t.Hold())
+}
 
 // goodbyeTime is for how long a goodbye is worth waiting for: as long as a leader takes our leases for
 // ours without a word from us. After that there is nothing to give back.

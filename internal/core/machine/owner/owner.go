@@ -329,6 +329,7 @@ func (m *Machine) refused(now mono.Instant, why leasehold.Kind) {
 
 func (m *Machine) slept(now mono.Instant) {
 	m.note(NoteSlept, uint64(len(m.held.leases)), 0)
+	m.discardImports()
 	m.dropAll(leasehold.CauseExpired)
 	m.loseContact()
 	m.clock.rate = rateGuard{}

@@ -22,7 +22,7 @@ func (m *Machine) reply(now mono.Instant, r *protocol.LeaseReply) {
 	}
 	m.renewal.awaiting, m.leader.redirected = false, false
 	m.renewal.misses = 0
-	m.leader.timing = r.Timing
+	m.leader.setTiming(r.Timing)
 	if m.refusedOutright(now, r) {
 		return
 	}

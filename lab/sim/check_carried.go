@@ -1,0 +1,90 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
+)
+
+// A carried lease is one whose state is with the target of a move, which does not serve it yet: its
+// source has let go of it, since the target has confirmed that it has the state. The lease is the
+// source's until the move is recorded, and the target's from then on.
+type carried struct {
+	leasehold.Lease
+	from, to leasehold.Session
+}
+
+// carries notes what a source has let go of. It still has the moves that these leases went with.
+func (o *oracle) carries(h *ownerHost, leases []leasehold.Lease) {
+	t := o.truth(h.space)
+	for _, l := range leases {
+		for _, out := range h.outgoing {
+			if out.Range.Covers(l.Range) {
+				t.carried = append(t.carried, carried{l, h.holder.Session, out.To.Session})
+			}
+		}
+	}
+}
+
+// recorded makes what a source has let go of the target's, when that is recorded.
+func (t *truth) recorded(c *table.Change) {
+	var next []carried
+	for _, m := range t.carried {
+		if c.From == nil || m.from != c.From.Session || m.to != c.Holder.Session || !m.Range.Overlaps(c.Range) {
+			next = append(next, m)
+			continue
+		}
+		part, _ := m.Range.Intersect(c.Range)
+		next = append(next, carried{leasehold.Lease{Range: part, Generation: c.Generation}, m.to, m.to})
+		for _, rest := range protocol.Missing([]leasehold.Lease{m.Lease}, []leasehold.Lease{{Range: part, Generation: m.Generation}}) {
+			next = append(next, carried{rest, m.from, m.to})
+		}
+	}
+	t.carried = next
+}
+
+// served ends what is carried as one generation: the target serves it, or has failed to put it in place, or
+// it was recalled before that.
+func (t *truth) served(g leasehold.Generation) {
+	t.carried = slices.DeleteFunc(t.carried, func(m carried) bool { return m.Generation == g })
+}
+
+// discards is a process dropping all that it has been sent, for a reason of its own.
+func (o *oracle) discards(h *ownerHost) {
+	t := o.truth(h.space)
+	t.carried = slices.DeleteFunc(t.carried, func(m carried) bool { return m.to == h.holder.Session })
+}
+
+// checkCarried is I11 for state that moves, where a lease ends for another reason than silence: if
+// source and target live, and managers receive the requests of both, the range goes to the target
+// with its state. It reports whether the lease moves.
+func (o *oracle) checkCarried(s *space, t *truth, c *table.Change) bool {
+	moves := false
+	for _, m := range t.carried {
+		if m.Generation != c.Generation || !m.Range.Overlaps(c.Range) {
+			continue
+		}
+		moves = true
+		from, to := s.home[m.from], s.home[m.to]
+		if o.returns(from, m.from) && o.returns(to, m.to) {
+			o.Violated(I11Needless, "%s: %v has ended, although its state has been moved from %s to %s, and both live", s.name, m.Lease, from.label, to.label)
+			return true
+		}
+	}
+	return moves
+}
+
+// returns reports whether the process of a session lives, keeps what it has, and was not cut off
+// from the managers for so long that they may take it for gone.
+func (o *oracle) returns(h *ownerHost, session leasehold.Session) bool {
+	return h != nil && h.alive && !h.asleep && !h.beyond && !h.leaving && h.keep == 0 && h.holder.Session == session &&
+		!o.contested(h) && !o.alone(h)
+}
+
+// alone reports whether managers have not received a request of an owner for a lease, while
+// they received those of others.
+func (o *oracle) alone(h *ownerHost) bool {
+	return o.Now-h.heardAt >= int64(simTiming().Lease) && h.aloneAt > h.heardAt && h.aloneAt < o.Now-int64(simTiming().Renew)
+}
