@@ -303,6 +303,8 @@ var shells = []Mutant{
 	{Name: "forgotten-term-not-exceeded", Package: "./manager", Test: "TestClocksSetBackAndAllRestarted"},
 	{Name: "managers-memory-disbelieved", Package: "./internal/core/machine/leadership/bylease", Test: "TestClaimThatMemoryDisproves"},
 	{Name: "target-unknown-after-an-outage", Package: "./lab/sim", Test: "TestOutagesLoseNothing"},
+	{Name: "earlier-session-hides-the-target", Package: "./internal/core/machine/manager", Test: "TestSuccessorAwaitsATargetBehindAnEarlierSession"},
+	{Name: "undecided-leader-gives-orders", Package: "./internal/core/machine/manager", Test: "TestUndecidedLeaderGivesNoOrders"},
 }
 
 // demos are found by the demo, as somebody who watches it would.

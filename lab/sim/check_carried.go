@@ -14,6 +14,7 @@ import (
 type carried struct {
 	leasehold.Lease
 	from, to leasehold.Session
+	at       int64 // when the source let go of it
 }
 
 // carries notes what a source has let go of. It still has the moves that these leases went with.
@@ -22,7 +23,7 @@ func (o *oracle) carries(h *ownerHost, leases []leasehold.Lease) {
 	for _, l := range leases {
 		for _, out := range h.outgoing {
 			if out.Range.Covers(l.Range) {
-				t.carried = append(t.carried, carried{l, h.holder.Session, out.To.Session})
+				t.carried = append(t.carried, carried{l, h.holder.Session, out.To.Session, o.Now})
 			}
 		}
 	}
@@ -37,9 +38,9 @@ func (t *truth) recorded(c *table.Change) {
 			continue
 		}
 		part, _ := m.Range.Intersect(c.Range)
-		next = append(next, carried{leasehold.Lease{Range: part, Generation: c.Generation}, m.to, m.to})
+		next = append(next, carried{leasehold.Lease{Range: part, Generation: c.Generation}, m.to, m.to, m.at})
 		for _, rest := range protocol.Missing([]leasehold.Lease{m.Lease}, []leasehold.Lease{{Range: part, Generation: m.Generation}}) {
-			next = append(next, carried{rest, m.from, m.to})
+			next = append(next, carried{rest, m.from, m.to, m.at})
 		}
 	}
 	t.carried = next
@@ -58,22 +59,31 @@ func (o *oracle) discards(h *ownerHost) {
 }
 
 // checkCarried is I11 for state that moves, where a lease ends for another reason than silence: if
-// source and target live, and managers receive the requests of both, the range goes to the target
-// with its state. It reports whether the lease moves.
+// source and target live, managers receive the requests of both, and neither was expired, the range
+// goes to the target with its state. Whether it had to be expired is checked where that is recorded. It
+// reports whether the lease moves.
 func (o *oracle) checkCarried(s *space, t *truth, c *table.Change) bool {
-	moves := false
 	for _, m := range t.carried {
-		if m.Generation != c.Generation || !m.Range.Overlaps(c.Range) {
+		if !m.endsWith(c) {
 			continue
 		}
-		moves = true
 		from, to := s.home[m.from], s.home[m.to]
-		if o.returns(from, m.from) && o.returns(to, m.to) {
+		if o.returns(from, m.from) && o.returns(to, m.to) && max(t.expiredAt[m.from], t.expiredAt[m.to]) < m.at {
 			o.Violated(I11Needless, "%s: %v has ended, although its state has been moved from %s to %s, and both live", s.name, m.Lease, from.label, to.label)
 			return true
 		}
 	}
-	return moves
+	return t.carries(c)
+}
+
+// endsWith reports whether a change ends the lease, or a part of it.
+func (m *carried) endsWith(c *table.Change) bool {
+	return m.Generation == c.Generation && m.Range.Overlaps(c.Range)
+}
+
+// carries reports whether the state of a lease that ends is with the target of a move.
+func (t *truth) carries(c *table.Change) bool {
+	return slices.ContainsFunc(t.carried, func(m carried) bool { return m.endsWith(c) })
 }
 
 // returns reports whether the process of a session lives, keeps what it has, and was not cut off

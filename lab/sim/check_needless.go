@@ -29,6 +29,9 @@ func (o *oracle) checkNeedless(s *space, t *truth, c *table.Change) {
 		o.checkRegrant(s, t, c)
 		return
 	}
+	if c.Cause == leasehold.CauseExpired {
+		t.expiredAt[c.Holder.Session] = o.Now
+	}
 	if o.store.era > 0 {
 		return // what a restored store has lost may cost others their state
 	}
@@ -44,9 +47,12 @@ func (o *oracle) checkNeedless(s *space, t *truth, c *table.Change) {
 	}
 }
 
-// keepsState reports whether the owner of a lease that ends would still have its state.
+// keepsState reports whether the owner of a lease that ends would still have its state, or the target of a move.
 func (o *oracle) keepsState(h *ownerHost, t *truth, c *table.Change) bool {
-	if h == nil || !h.alive || h.asleep || h.beyond || h.leaving || h.holder.Session != c.Holder.Session || h.forgone[c.Generation] {
+	if h == nil || !h.alive || h.asleep || h.beyond || h.leaving || h.holder.Session != c.Holder.Session {
+		return false
+	}
+	if h.forgone[c.Generation] && !t.carries(c) {
 		return false
 	}
 	g := t.grants[c.Generation]

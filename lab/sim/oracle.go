@@ -67,6 +67,7 @@ type truth struct {
 	confirmed []confirmed
 	transits  []passage
 	carried   []carried
+	expiredAt map[leasehold.Session]int64 // when a lease of a session last expired
 }
 
 // version is a table that there was.
@@ -91,7 +92,7 @@ func (o *oracle) addSpace() {
 	t := table.New()
 	o.truths = append(o.truths, &truth{
 		table: t, at: map[leasehold.LSN]version{0: {0, hashTable(t)}}, losses: []int{0}, grants: make(map[leasehold.Generation]*tenure),
-		servedAt: make(map[leasehold.Session]int64),
+		servedAt: make(map[leasehold.Session]int64), expiredAt: make(map[leasehold.Session]int64),
 	})
 }
 

@@ -163,11 +163,10 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 			if a.Cause == leasehold.CauseMoved {
 				o.oracle.letGo(o, a.Leases)
 				o.oracle.carries(o, a.Leases)
-				continue
 			}
 			for _, l := range a.Leases {
 				o.forgone[l.Generation] = o.forgone[l.Generation] || ownReason || a.Cause != leasehold.CauseExpired
-				if o.forgone[l.Generation] {
+				if o.forgone[l.Generation] && a.Cause != leasehold.CauseMoved {
 					o.oracle.truth(o.space).served(l.Generation)
 				}
 			}

@@ -124,9 +124,9 @@ type LeaseReply struct {
 	Timing    Timing
 	Offers    []Offer // sorted by range; immutable
 
-	// Collecting: the leader has just taken over and knows nothing yet. It offers
-	// what the request named. What the owner knows about moves and draining stays
-	// as it is, and nothing about them follows from this message.
+	// Collecting: the leader has just taken over. It has no table and collects the leases of owners, or its store may
+	// have been restored and it has not decided yet. It offers leases that the request names. Earlier orders about
+	// moves and draining still apply.
 	Collecting bool
 
 	// Clock is the leader's clock when it replied, for owners to compare the

@@ -882,9 +882,11 @@ type Grant struct {
 	// For each fresh offer the ticket under which its state has been moved here;
 	// no bytes if none has been. Empty if that is so of all. Rules 18 and 19.
 	Tickets [][]byte `protobuf:"bytes,19,rep,name=tickets,proto3" json:"tickets,omitempty"`
-	// The leader has just taken over and has no table: it asks what there is, and
-	// offers what the owner has named. What was said before about departures,
-	// arrivals and draining still stands, and rule 16 does not apply.
+	// The leader has just taken over. It has no table and collects the leases of
+	// owners, or its store may have been restored and it has not decided yet. It
+	// offers leases that the request names. Earlier departures, arrivals and draining
+	// still apply: the owner ignores those fields here, and rules 16 and 20 do not
+	// count this Grant.
 	Collecting    bool `protobuf:"varint,20,opt,name=collecting,proto3" json:"collecting,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -46,6 +47,52 @@ func (m *Machine) target(now mono.Instant, h *table.Holder) *peer {
 	m.wakeAt(p.renewal.until)
 	m.plan.replan = true
 	return p
+}
+
+// unclear reports whether the target of a move may yet return, although an earlier session has its name: the leader
+// before us may have ended that session, and not lived to record it. This leader has received nothing from the earlier session.
+func (m *Machine) unclear(now mono.Instant, h *table.Holder) bool {
+	i, known := m.members.findSeat(h.Owner)
+	if !known || now >= max(m.members.inheritUntil, m.outage.returnUntil) {
+		return false
+	}
+	p := m.members.seats[i].incumbent
+	return p != nil && p.holder.Session != h.Session && p.acks.echo == 0
+}
+
+// awaitTargets remembers the moves from a peer whose target may yet return.
+func (m *Machine) awaitTargets(now mono.Instant, p *peer, reports []protocol.MoveReport) {
+	p.moves.awaiting = nil
+	for i := range reports {
+		if rep := &reports[i]; rep.State == protocol.MoveDone && m.unclear(now, rep.To) {
+			p.moves.awaiting = append(p.moves.awaiting, *rep)
+		}
+	}
+	slices.SortFunc(p.moves.awaiting, func(a, b protocol.MoveReport) int { return cmp.Compare(a.Range.Start, b.Range.Start) })
+}
+
+// awaits reports whether a lease that its holder has let go of stays in the table for now, since a part of its state
+// went to a target that may yet return.
+func (v *peerMoves) awaits(l leasehold.Lease) bool {
+	return slices.ContainsFunc(v.awaiting, func(rep protocol.MoveReport) bool {
+		return l.Generation <= rep.Newest && rep.Range.Overlaps(l.Range)
+	})
+}
+
+// withoutAwaited returns what of a peer's leases it has not let go of for such a target.
+func (v *peerMoves) withoutAwaited(leases []leasehold.Lease) []leasehold.Lease {
+	if len(v.awaiting) == 0 {
+		return leases
+	}
+	var parts []leasehold.Lease
+	for _, l := range leases {
+		for _, rep := range v.awaiting {
+			if part, ok := l.Range.Intersect(rep.Range); ok && l.Generation <= rep.Newest {
+				parts = append(parts, leasehold.Lease{Range: part, Generation: l.Generation})
+			}
+		}
+	}
+	return protocol.Missing(leases, parts)
 }
 
 // handedOver cuts a lease that p has let go of into what was handed over to

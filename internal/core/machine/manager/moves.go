@@ -265,12 +265,13 @@ func (m *Machine) reported(now mono.Instant, p *peer, reports []protocol.MoveRep
 // as long the source repeats that it has let go, and should we not live to record
 // it, it will tell our successor; and the target keeps the state.
 func (p *peer) departures() []protocol.Departure {
-	out := slices.Clone(p.moves.handed)
+	out, open := slices.Clone(p.moves.handed), p.moves.awaiting
 	if !p.claims.settled() {
-		for _, r := range p.moves.reports { // not acted on yet: it must not stop saying it
-			if r.State == protocol.MoveDone {
-				out = append(out, protocol.Departure{Ticket: r.Ticket, Range: r.Range, To: r.To})
-			}
+		open = p.moves.reports
+	}
+	for _, r := range open { // not acted on yet: the source must go on reporting them
+		if r.State == protocol.MoveDone {
+			out = append(out, protocol.Departure{Ticket: r.Ticket, Range: r.Range, To: r.To})
 		}
 	}
 	for _, mv := range p.moves.out {

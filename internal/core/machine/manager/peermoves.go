@@ -29,7 +29,9 @@ type peerMoves struct {
 	arriving []protocol.Arrival
 	// reports and imports are what it last reported about moves from it and to it.
 	reports []protocol.MoveReport
-	imports []protocol.Import
+	// awaiting is those of its reports that are not acted on yet, since the target may return.
+	awaiting []protocol.MoveReport
+	imports  []protocol.Import
 	// ended holds moves from it that are over for us, until its requests reflect that:
 	// ticket to the message that said so first, 0 if none did yet.
 	ended map[protocol.Ticket]protocol.Seq

@@ -272,7 +272,12 @@ func (m *Machine) settle(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	}
 	var given []freed
 	pending := map[leasehold.Generation]protocol.Seq{}
+	reports := m.history.credible(p, r.Moves)
+	m.awaitTargets(now, p, reports)
 	for _, l := range gone {
+		if p.moves.awaits(l) {
+			continue
+		}
 		first, fresh := p.held.fresh[l.Generation]
 		neverHad := fresh && (first == 0 || first > r.Applied)
 		_, moved := p.held.tickets[l.Generation]
@@ -298,7 +303,7 @@ func (m *Machine) settle(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	m.confirm(p, pending)
 	p.held.drop(leasesOf(given))
 	m.pruneMoves(p)
-	m.release(now, p, given, m.history.credible(p, r.Moves))
+	m.release(now, p, given, reports)
 }
 
 // confirm remembers which grants are still not confirmed. What had to be given
@@ -422,11 +427,16 @@ func (m *Machine) tell(now mono.Instant, p *peer) {
 			reply.Contender = s.contender.holder
 		}
 		reply.Offers = m.offersTo(p)
+		p.acks.unacked = p.acks.unacked || !m.plan.keepsAsIs(p)
+		p.moves.orders = false
+		// An undecided leader gives no orders, and the owner must conclude nothing from that: moves of leaders
+		// before it are not over.
+		if reply.Collecting = m.history.undecided() && !p.claims.suspended; reply.Collecting {
+			break
+		}
 		reply.Departures, reply.Arrivals = p.departures(), p.moves.arrivals()
 		reply.Draining, reply.Idle = p.exit.draining, m.idle(now, p)
 		p.exit.told(reply.Idle)
-		p.acks.unacked = p.acks.unacked || !m.plan.keepsAsIs(p)
-		p.moves.orders = false
 		m.toldEnds(p)
 	}
 	for _, o := range reply.Offers {
@@ -439,23 +449,24 @@ func (m *Machine) tell(now mono.Instant, p *peer) {
 
 // offersTo returns the peer's leases as far as the plan leaves them to it.
 func (m *Machine) offersTo(p *peer) []protocol.Offer {
-	if len(p.held.leases) == 0 {
+	leases := p.moves.withoutAwaited(p.held.leases)
+	if len(leases) == 0 {
 		return nil
 	}
-	offers := make([]protocol.Offer, 0, len(p.held.leases))
+	offers := make([]protocol.Offer, 0, len(leases))
 	if m.history.undecided() {
-		for _, l := range protocol.Missing(p.held.leases, protocol.Missing(p.held.leases, p.claims.leases)) {
+		for _, l := range protocol.Missing(leases, protocol.Missing(leases, p.claims.leases)) {
 			offers = append(offers, protocol.Offer{Lease: l}) // what it lacks is not for now
 		}
 		return offers
 	}
 	if m.plan.keepsAsIs(p) {
-		for _, l := range p.held.leases {
+		for _, l := range leases {
 			offers = append(offers, protocol.Offer{Lease: l})
 		}
 		return offers
 	}
-	for _, l := range p.held.leases {
+	for _, l := range leases {
 		_, fresh := p.held.fresh[l.Generation]
 		ticket, moved := p.held.tickets[l.Generation]
 		if p.claims.suspended && !fresh && !moved && !m.history.proven {

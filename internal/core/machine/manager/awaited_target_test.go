@@ -1,0 +1,85 @@
+package manager_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/manager"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/core/storage"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
+)
+
+// The target of a move is the second session of its name. The leader that accepted it failed before it recorded the
+// end of the first one, so the table still has leases of that. A successor does not take the target for gone: the
+// source's lease stays as it is, and the source goes on reporting the move, until the target returns.
+func TestSuccessorAwaitsATargetBehindAnEarlierSession(t *testing.T) {
+	for _, returns := range []bool{true, false} {
+		l, p, a, b, d := begunMove(t)
+		since := b.moving.last.Arrivals[0].Since
+		first := *b.holder
+		first.Session = leasehold.Session{99}
+		elsewhere := cell(4, 5)
+		l.log = append(l.log,
+			table.Change{LSN: 2, Kind: table.Vacated, Range: elsewhere, Generation: 1, Holder: a.holder, Cause: leasehold.CauseReleased},
+			table.Change{LSN: 3, Kind: table.Granted, Range: elsewhere, Generation: 2, Holder: &first})
+		a.letsGo(elsewhere)
+		a.reports(d, protocol.MoveDone)
+		a.letsGo(d.Range)
+		b.moving.imports = []protocol.Import{importOf(d, since)}
+		next := l.inherit(p, a, b)
+		recorded := len(next.log)
+		a.returns()
+		next.settle()
+		next.wantChanges(recorded)
+		a.wantDepartures(d.Range)
+		if !returns {
+			next.renew(80*time.Second, a)
+			if got := next.changesSince(recorded); len(got) == 0 || got[0] != "lost" {
+				t.Errorf("the target never returns, and %v is recorded", got)
+			}
+			continue
+		}
+		b.say()
+		next.renew(80*time.Second, a, b)
+		moved := false
+		for _, c := range next.log[recorded:] {
+			moved = moved || c.Kind == table.Moved && c.Holder.Session == b.holder.Session && c.Range == d.Range
+			if c.Kind == table.Vacated && c.Range.Overlaps(d.Range) {
+				t.Errorf("%v is recorded, and the target has the state", c)
+			}
+		}
+		if !moved {
+			t.Errorf("the move is not recorded: %v", next.log[recorded:])
+		}
+	}
+}
+
+// A leader that cannot exclude a restored store gives no orders while it waits, and says that nothing follows from it:
+// the target of a move goes on keeping the state, and the source reporting the move.
+func TestUndecidedLeaderGivesNoOrders(t *testing.T) {
+	l, p, a, b, d := begunMove(t)
+	a.reports(d, protocol.MoveDone)
+	a.letsGo(d.Range)
+	b.moving.imports = []protocol.Import{importOf(d, b.moving.last.Arrivals[0].Since)}
+	state := &storage.State{Term: 2, Changes: slices.Clone(l.log)}
+	next := newPaperSuccessor(t, 2, state, func(c *manager.Config) { c.Policy, c.Takeover.Uncertain = p, true })
+	next.owners = []*paperOwner{a, b}
+	for _, o := range []*paperOwner{a, b} {
+		o.leader, o.unread = next, nil
+		o.say()
+		if r := o.read(); !r.Collecting || len(r.Departures)+len(r.Arrivals) > 0 {
+			t.Errorf("%s is sent %+v", o.holder.Owner, r)
+		}
+	}
+	next.renew(80*time.Second, a, b)
+	moved := false
+	for _, c := range next.log {
+		moved = moved || c.Kind == table.Moved && c.Holder == b.holder
+	}
+	if r := a.moving.last; r.Collecting || !moved {
+		t.Errorf("after the wait the source is sent %+v, and %v is recorded", r, next.log)
+	}
+}
