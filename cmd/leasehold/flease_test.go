@@ -298,15 +298,15 @@ func TestFleaseBadFlags(t *testing.T) {
 	}
 }
 
-// The lines of the README do what it says, on other ports.
-func TestReadmeFlease(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
+// TestGuideFlease runs the commands of the user guide's section on Flease, on other ports.
+func TestGuideFlease(t *testing.T) {
+	readme, err := os.ReadFile("../../docs/guide.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, found := strings.Cut(string(readme), "\n## Flease")
+	_, section, found := strings.Cut(string(readme), "\n## Flease\n")
 	if !found {
-		t.Fatal("README.md has no section Flease")
+		t.Fatal("docs/guide.md has no section Flease")
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
 	free := ports(t, 3)
@@ -319,7 +319,7 @@ func TestReadmeFlease(t *testing.T) {
 		}
 	}
 	if len(lines) != 7 {
-		t.Fatalf("README.md has %d lines to run, want 7", len(lines))
+		t.Fatalf("docs/guide.md has %d lines to run, want 7", len(lines))
 	}
 	var members []*terminal
 	for _, line := range lines[:3] {
