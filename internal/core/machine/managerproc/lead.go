@@ -54,7 +54,7 @@ func (m *Machine) stepAppointment(now mono.Instant, e bylease.Event) {
 		return
 	}
 	var actions []byrecord.Action
-	actions, m.wake = m.appointment.Hear(now, e)
+	actions, m.wake = m.appointment.StepLease(now, e)
 	m.applyElection(now, actions)
 }
 
