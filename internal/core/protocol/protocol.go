@@ -164,7 +164,7 @@ type LookupRequest struct {
 // confirms that LSN is current.
 type LookupReply struct {
 	Namespace leasehold.Namespace
-	Leader    storage.ManagerID // the sending manager, which is the next one to ask; not necessarily the leader
+	Leader    storage.ManagerID // the sending manager, which is the next one to query; not necessarily the leader
 	Leads     bool              // the sending manager is the leader
 	Term      leasehold.Term    // of the leader whose table this is
 	Echo      Seq               // sequence number of the request; 0 for an unsolicited reply

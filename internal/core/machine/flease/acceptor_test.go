@@ -127,7 +127,7 @@ func TestLatePromise(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		spoil func(w *world, m *flease.Message)
-		asked bool
+		sent  bool
 	}{
 		{"has no value", func(*world, *flease.Message) {}, true},
 		{"has a lease", func(w *world, m *flease.Message) { m.Value, m.Written = w.leaseOf(2, 1), flease.Ballot{Round: 1} }, false},
@@ -151,8 +151,8 @@ func TestLatePromise(t *testing.T) {
 			for len(w.mail) == 0 { // until the renewal
 				w.pass(10 * time.Millisecond)
 			}
-			if asked := len(w.take(flease.KindWrite, 3)) > 0; asked != test.asked {
-				t.Errorf("write sent: %t, want %t", asked, test.asked)
+			if sent := len(w.take(flease.KindWrite, 3)) > 0; sent != test.sent {
+				t.Errorf("write sent: %t, want %t", sent, test.sent)
 			}
 		})
 	}

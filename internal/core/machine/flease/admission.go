@@ -7,7 +7,7 @@ type admissionStage uint8
 
 const (
 	silent admissionStage = iota // it waits, since it may have lost promises of an earlier process
-	takingPart
+	participating
 	retired // a twin (another process with our id) stays, and we have given way
 )
 
@@ -17,12 +17,12 @@ type admission struct {
 	stage admissionStage
 	at    Time // silent until both clocks have reached it
 	// since is the start of participation.
-	since mono.Instant
-	met   map[Process]encounter // processes received from while silent
+	since      mono.Instant
+	encounters map[Process]encounter // processes received from while silent
 }
 
 // ready reports whether the machine participates.
-func (a *admission) ready() bool { return a.stage == takingPart }
+func (a *admission) ready() bool { return a.stage == participating }
 
 // joins returns the expected start of participation, on the monotonic clock.
 func (a *admission) joins(now Time) mono.Instant {

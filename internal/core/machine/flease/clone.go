@@ -11,7 +11,7 @@ import (
 func (m *Machine) Clone() *Machine {
 	c := *m
 	c.notices, c.delivered, c.proposer.spare = nil, nil, nil
-	c.admission.met = maps.Clone(m.admission.met)
+	c.admission.encounters = maps.Clone(m.admission.encounters)
 	c.peers, c.order = make(map[Process]*peer, len(m.peers)), make([]*peer, len(m.order))
 	for i, p := range m.order {
 		twin := *p
@@ -58,7 +58,7 @@ func (m *Machine) AppendState(b []byte) []byte {
 	w.ballot(m.acceptor.floor)
 	for _, p := range m.order {
 		w.numbers(p.incarnation, uint64(p.since), p.stranger, uint64(p.strangerSent), uint64(p.echo))
-		w.flags(p.off, p.greet, p.ask)
+		w.flags(p.off, p.greet, p.query)
 		w.lives(&p.lives)
 	}
 	for c := m.acceptor.cells.oldest; c != nil; c = c.newer {

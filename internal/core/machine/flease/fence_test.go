@@ -108,11 +108,11 @@ func TestFencesAreRaised(t *testing.T) {
 // A member whose clock is years ahead, even from its start, blocks no lease and makes no fence;
 // when its clock is right it participates.
 func TestOneClockYearsAhead(t *testing.T) {
-	for _, anew := range []bool{false, true} {
+	for _, restarted := range []bool{false, true} {
 		w := newWorld(t, 3)
 		first := w.tenure(1, "r")
 		w.members[3].off = 5 * 365 * 24 * time.Hour
-		if anew {
+		if restarted {
 			w.start(3)
 		}
 		w.run(30 * time.Second)
@@ -120,10 +120,10 @@ func TestOneClockYearsAhead(t *testing.T) {
 		w.acquire(3, "r")
 		w.run(30 * time.Second)
 		if n := w.last(3, "r"); n.What == flease.Acquired {
-			t.Errorf("restarted %t: it has the lease, with fence %d", anew, n.Lease.Fence)
+			t.Errorf("restarted %t: it has the lease, with fence %d", restarted, n.Lease.Fence)
 		}
 		w.members[3].off = 0
-		if anew {
+		if restarted {
 			w.start(3)
 		} else {
 			w.release(3, "r")
@@ -133,7 +133,7 @@ func TestOneClockYearsAhead(t *testing.T) {
 		w.run(20 * time.Second) // the others detect that its clock is right
 		third := w.want(3, "r", flease.Renewed).Lease.Fence
 		if now := uint64(w.now / time.Millisecond); first >= second || second >= third || third > now+uint64(epsilon/time.Millisecond) {
-			t.Errorf("restarted %t: fences %d, %d and %d at %d: want them to rise, and not to run ahead", anew, first, second, third, now)
+			t.Errorf("restarted %t: fences %d, %d and %d at %d: want them to rise, and not to run ahead", restarted, first, second, third, now)
 		}
 	}
 }

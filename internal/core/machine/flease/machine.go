@@ -77,7 +77,7 @@ type peer struct {
 	echo         Wall      // its clock in the last envelope of the peer
 	off          bool      // its clock is wrong
 	greet        bool      // send a greeting with our incarnation
-	ask          bool      // send a query that requires a reply
+	query        bool      // send a query that requires a reply
 	out          []Message // messages to be sent
 }
 
@@ -135,7 +135,7 @@ func (m *Machine) Observe(now Time) { m.observe(now) }
 func (m *Machine) observe(now Time) {
 	m.watchClock(now)
 	if m.admission.stage == silent && now.passed(m.admission.at) {
-		m.admission.stage, m.admission.since = takingPart, now.Mono
+		m.admission.stage, m.admission.since = participating, now.Mono
 		m.notice(Notice{What: Ready})
 	}
 }
@@ -290,10 +290,10 @@ func (m *Machine) Flush(now Time, send func(to Process, e *Envelope, msgs []Mess
 			greeting.To, greeting.Echo, p.stranger = p.stranger, p.strangerSent, 0 // it may need proof that we are alive, too
 			m.emit(&greeting, nil, p.id, send)
 		}
-		if p.ask {
-			question := e
-			question.To, p.ask = 0, false // is answered by any participating process
-			m.emit(&question, nil, p.id, send)
+		if p.query {
+			query := e
+			query.To, p.query = 0, false // is answered by any participating process
+			m.emit(&query, nil, p.id, send)
 		}
 		if len(p.out) == 0 && !p.greet {
 			continue

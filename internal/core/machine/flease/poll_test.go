@@ -158,9 +158,9 @@ func TestContentionIsBounded(t *testing.T) {
 		mail := w.mail
 		w.mail = nil
 		for _, l := range mail {
-			asked, ref := l.msgs[0].Ballot, l.msgs[0].From
+			ballot, ref := l.msgs[0].Ballot, l.msgs[0].From
 			e := flease.Envelope{From: l.to, Incarnation: l.e.To, To: l.e.Incarnation, Sent: w.time(l.to).Wall}
-			w.deliver(letter{1, e, []flease.Message{{Kind: flease.KindReject, To: ref, Ballot: asked, Written: asked}}})
+			w.deliver(letter{1, e, []flease.Message{{Kind: flease.KindReject, To: ref, Ballot: ballot, Written: ballot}}})
 		}
 		w.pass(10 * time.Millisecond)
 	}

@@ -58,11 +58,11 @@ func (m *Machine) Strange(now Time, e *Envelope) (answer Envelope, ok bool) {
 
 // recordEncounter records the sender of an envelope while we wait.
 func (m *Machine) recordEncounter(now Time, e *Envelope, stranger bool) {
-	if m.admission.met == nil {
-		m.admission.met = make(map[Process]encounter)
+	if m.admission.encounters == nil {
+		m.admission.encounters = make(map[Process]encounter)
 	}
-	if _, known := m.admission.met[e.From]; known || len(m.admission.met) < len(m.order)+maxEncounters {
-		m.admission.met[e.From] = encounter{now, stranger, e.Waiting}
+	if _, known := m.admission.encounters[e.From]; known || len(m.admission.encounters) < len(m.order)+maxEncounters {
+		m.admission.encounters[e.From] = encounter{now, stranger, e.Waiting}
 	}
 }
 
@@ -72,7 +72,7 @@ func (m *Machine) recordEncounter(now Time, e *Envelope, stranger bool) {
 func (m *Machine) outnumbered(now Time) bool {
 	monotonic, _ := m.cfg.recovery()
 	us, them := 1, 0
-	for _, s := range m.admission.met {
+	for _, s := range m.admission.encounters {
 		switch {
 		case now.Mono.Sub(s.at.Mono) > monotonic:
 		case s.stranger:

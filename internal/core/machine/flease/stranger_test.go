@@ -39,8 +39,8 @@ func (w *world) wantReadyAfter(d time.Duration) {
 func TestStrangers(t *testing.T) {
 	const silence, later = 12 * time.Second, 5 * time.Second
 	for name, test := range map[string]struct {
-		hears func(*world)
-		want  time.Duration // until it participates, from 5 s after its start
+		receive func(*world)
+		want    time.Duration // until it participates, from 5 s after its start
 	}{
 		"nobody": {func(*world) {}, silence - later},
 		"one that participates": {func(w *world) {
@@ -92,7 +92,7 @@ func TestStrangers(t *testing.T) {
 			w := starting(t)
 			w.t = t
 			w.pass(later)
-			test.hears(w)
+			test.receive(w)
 			w.wantReadyAfter(test.want)
 		})
 	}

@@ -76,7 +76,7 @@ func (m *Machine) checkTwins(now Time, p *peer, e *Envelope) (answer Envelope, r
 		return m.separate(now, p, e)
 	}
 	if !l.recent[1].alive && l.pings < maxPings && m.due(now, l.pinged) {
-		l.pings, l.pinged, p.ask = l.pings+1, now.Mono, true
+		l.pings, l.pinged, p.query = l.pings+1, now.Mono, true
 	}
 	if who.alive || !m.due(now, who.answered) {
 		return answer, false, true
@@ -170,7 +170,7 @@ func (m *Machine) retire(now Time) {
 		m.proposer.finish(b)
 	}
 	for _, p := range m.order {
-		p.out, p.greet, p.ask, p.stranger = p.out[:0], false, false, 0
+		p.out, p.greet, p.query, p.stranger = p.out[:0], false, false, 0
 	}
 	m.identity.greetSelf = false
 }

@@ -150,7 +150,7 @@ func (w *world) settleTwins(twins ...*member) {
 // The same ballot is promised to one process only, even if two use it.
 func TestEqualBallots(t *testing.T) {
 	w := newWorld(t, 3)
-	ask := func(incarnation uint64) flease.Kind {
+	read := func(incarnation uint64) flease.Kind {
 		k := flease.Ballot{Interval: 1 << 40, Round: 1, Process: 1}
 		e := &flease.Envelope{From: 1, Incarnation: incarnation, To: w.members[2].inc, Sent: w.time(2).Wall, Echo: w.time(2).Wall}
 		w.members[2].m.Receive(w.time(2), e, []flease.Message{{Kind: flease.KindRead, Name: "r", Ballot: k}})
@@ -159,9 +159,9 @@ func TestEqualBallots(t *testing.T) {
 		w.mail = nil
 		return last.msgs[0].Kind
 	}
-	first, again := ask(w.members[1].inc), ask(w.members[1].inc)
+	first, again := read(w.members[1].inc), read(w.members[1].inc)
 	w.now += time.Millisecond
-	if other := ask(4711); first != flease.KindPromise || again != flease.KindPromise || other != flease.KindReject {
+	if other := read(4711); first != flease.KindPromise || again != flease.KindPromise || other != flease.KindReject {
 		t.Errorf("replies %d, %d to one process and %d to another, want promises and a rejection", first, again, other)
 	}
 }

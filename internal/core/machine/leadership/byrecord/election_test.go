@@ -127,7 +127,7 @@ func describe(a byrecord.Action) string {
 		}
 		return s
 	case byrecord.Extend:
-		return fmt.Sprintf("go on until %v", a.Until)
+		return fmt.Sprintf("extend until %v", a.Until)
 	case byrecord.StepDown:
 		return "step down"
 	case byrecord.Resigned:
@@ -305,11 +305,11 @@ func TestWatchDuringSwap(t *testing.T) {
 			c.advance(1*second, "swap 1 for term 1 beat 2")
 			late.Swap = c.swap
 			c.step(1050*ms, seen(ours(1, 1, 1))) // the record before the swap proves nothing
-			c.step(1100*ms, seen(ours(2, 1, 2)), "go on until 4.000s")
+			c.step(1100*ms, seen(ours(2, 1, 2)), "extend until 4.000s")
 			c.advance(2*second, "swap 2 for term 1 beat 3")
 			c.step(2100*ms, late)
 			c.advance(4*second, "authority lapsed")
-			c.step(4100*ms, done(3), "authority regained", "go on until 5.000s", "swap 3 for term 1 beat 4")
+			c.step(4100*ms, done(3), "authority regained", "extend until 5.000s", "swap 3 for term 1 beat 4")
 		})
 	}
 }
@@ -396,9 +396,9 @@ func TestRenews(t *testing.T) {
 	}
 	c.advance(999 * ms)
 	c.advance(1000*ms, "swap 1 for term 1 beat 2")
-	c.step(1020*ms, done(2), "go on until 4.000s")
+	c.step(1020*ms, done(2), "extend until 4.000s")
 	c.advance(2000*ms, "swap 2 for term 1 beat 3")
-	c.step(2950*ms, done(3), "go on until 5.000s")
+	c.step(2950*ms, done(3), "extend until 5.000s")
 	if c.wake != 3000*ms {
 		t.Errorf("next renewal at %v, want one second after it sent the last renewal", c.wake)
 	}
@@ -410,7 +410,7 @@ func TestLateElection(t *testing.T) {
 	c.step(0, byrecord.Seen{}, "swap 0 for term 1 beat 1")
 	c.step(4*second, done(1), "elected", "lead in term 1 until 3.000s", "authority lapsed", "swap 1 for term 1 beat 2")
 	c.wantLeads(4*second, false)
-	c.step(4200*ms, done(2), "authority regained", "go on until 7.000s")
+	c.step(4200*ms, done(2), "authority regained", "extend until 7.000s")
 	c.wantLeads(4200*ms, true)
 }
 
@@ -421,7 +421,7 @@ func TestLapseAndRegain(t *testing.T) {
 	c.advance(3000*ms, "authority lapsed")
 	c.wantLeads(3000*ms, false)
 	c.advance(3500 * ms) // it is noted once
-	c.step(3600*ms, done(2), "authority regained", "go on until 4.000s", "swap 2 for term 1 beat 3")
+	c.step(3600*ms, done(2), "authority regained", "extend until 4.000s", "swap 2 for term 1 beat 3")
 	c.wantLeads(3600*ms, true)
 	c.wantLeads(4000*ms, false)
 }
@@ -572,14 +572,14 @@ func TestForgetfulStore(t *testing.T) {
 	c := leader(t)
 	c.advance(1000*ms, "swap 1 for term 1 beat 2")
 	c.step(1100*ms, byrecord.Outranked{By: 7})
-	c.step(1200*ms, done(2), "go on until 4.000s") // sent before the report
+	c.step(1200*ms, done(2), "extend until 4.000s") // sent before the report
 	c.advance(2000*ms, "swap 2 for term 1 beat 3")
 	c.step(2100*ms, done(3), "forgotten", "deposed", "step down", "own record", "uncertain", "swap 3 for term 8 beat 1")
 	c.wantLeads(2100*ms, false)
 	c.step(2200*ms, done(4), "elected", fmt.Sprintf("lead in term 8 until 5.100s above %d, uncertain", storage.Forgettable(8)))
 	c.step(2300*ms, byrecord.Outranked{By: 9})
 	c.advance(2325*ms, "swap 4 for term 8 beat 2")
-	c.step(2400*ms, done(5), "go on until 5.325s")
+	c.step(2400*ms, done(5), "extend until 5.325s")
 	c.wantLeads(2400*ms, true)
 }
 

@@ -88,7 +88,7 @@ func TestRestoredWhileWeRun(t *testing.T) {
 	t.Run("under a leader", func(t *testing.T) {
 		c := leader(t)
 		c.advance(1000*ms, "swap 1 for term 1 beat 2")
-		c.step(1100*ms, done(20), "go on until 4.000s")
+		c.step(1100*ms, done(20), "extend until 4.000s")
 		c.advance(2000*ms, "swap 20 for term 1 beat 3")
 		c.step(2100*ms, conflict(), "swap unknown", "read afresh")
 		c.step(2200*ms, byrecord.Seen{Record: theirs(12, 1, 9), AtLeast: 19}, "old record") // requested before that version was known
@@ -103,7 +103,7 @@ func TestRestoredWhileWeRun(t *testing.T) {
 	t.Run("to an earlier record of its own", func(t *testing.T) {
 		c := leader(t)
 		c.advance(1000*ms, "swap 1 for term 1 beat 2")
-		c.step(1100*ms, done(20), "go on until 4.000s")
+		c.step(1100*ms, done(20), "extend until 4.000s")
 		c.step(1200*ms, seen(ours(21, 1, 1)), "forgotten", "deposed", "step down", "read")
 		c.advance(4799*ms, "read") // another manager may lead, in the lost history
 		c.advance(4800*ms, "own record", "uncertain", "swap 21 for term 2 beat 1")
