@@ -138,7 +138,7 @@ func TestReplyWithMoves(t *testing.T) {
 }
 
 // A lookup that has missed more changes than the table has ranges gets a snapshot.
-func TestTellPrefersTheSmaller(t *testing.T) {
+func TestReplyIsTheSmaller(t *testing.T) {
 	k := &keeper{table: table.New(), log: changelog.New(0, 100, time.Minute)}
 	k.append(0, 1)
 	toggle := func(kind table.Kind, g leasehold.Generation) {
@@ -159,7 +159,7 @@ func TestTellPrefersTheSmaller(t *testing.T) {
 	}
 }
 
-func TestForgetsByNumberAndAge(t *testing.T) {
+func TestTruncationByNumberAndAge(t *testing.T) {
 	k := newKeeper(5, time.Minute)
 	k.append(0, 2)
 	k.append(10*second, 3)

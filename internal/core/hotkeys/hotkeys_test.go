@@ -99,7 +99,7 @@ func TestFewKeysAreCountedExactly(t *testing.T) {
 }
 
 // A long stream of distinct keys makes none of them look hot, and does not hide the hot key.
-func TestColdKeysAreNeverCalledHot(t *testing.T) {
+func TestColdKeysAreNotHot(t *testing.T) {
 	const hot = leasehold.Key(7)
 	s := New(64)
 	for i := range 100_000 {

@@ -22,7 +22,7 @@ func TestHintsAreBounded(t *testing.T) {
 }
 
 // Holders in a reply are validated like those in requests.
-func TestRepliesNameOnlyHoldersThatMakeSense(t *testing.T) {
+func TestHoldersInRepliesAreValidated(t *testing.T) {
 	good := &table.Holder{Owner: "a", Session: leasehold.Session{1}, Addr: "x", Weight: 1}
 	reply := LeaseReply{Namespace: "n", Session: leasehold.Session{2}, Term: 1, Seq: 1, Timing: DefaultTiming(), Incumbent: good, Contender: good}
 	if err := reply.Validate(DefaultLimits); err != nil {

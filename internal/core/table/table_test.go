@@ -270,7 +270,7 @@ func TestApplySplitsAndMerges(t *testing.T) {
 
 // A grant of a never held range together with one that lost its state counts as a loss in all of
 // it: Lost may cover too much, never too little.
-func TestLostIsTheNewestOfWhatIsGranted(t *testing.T) {
+func TestLostOfAGrantIsTheMaximum(t *testing.T) {
 	tab := apply(t, table.New(),
 		grant(1, span(0, 10), 1, ann), vacate(2, span(0, 10), 1, ann),
 		grant(3, span(20, 30), 2, ann), vacate(4, span(20, 30), 2, ann),

@@ -76,7 +76,7 @@ func TestMessagesForAnotherAreVoid(t *testing.T) {
 
 // A late message of a dead process does not replace the present incarnation. A new incarnation that
 // is alive is accepted.
-func TestAnotherIncarnationMustProveThatItLives(t *testing.T) {
+func TestNewIncarnationMustProveThatItIsAlive(t *testing.T) {
 	w := newWorld(t, 3)
 	before := w.members[1].inc
 	w.wantKind("the present one", w.sendTo2(flease.Message{Kind: flease.KindRead, Ballot: round(1)}), flease.KindPromise)

@@ -26,7 +26,7 @@ func newReady(t *testing.T, change func(*Config)) (*Machine, Time) {
 }
 
 // Bids that wait for long leases leave no timers behind.
-func TestWaitingInVainLeavesNothing(t *testing.T) {
+func TestLongWaitsLeaveNoTimers(t *testing.T) {
 	m, now := newReady(t, func(*Config) {})
 	kept := now
 	for i := range 20_000 {
@@ -83,7 +83,7 @@ func TestGroupsAreBounded(t *testing.T) {
 }
 
 // Requests of processes that are not members of a resource's group add no resource.
-func TestStrangersTakeNoRoom(t *testing.T) {
+func TestNonMembersAddNoResources(t *testing.T) {
 	m, now := newReady(t, func(c *Config) {
 		c.Group = func(name string) []Process {
 			if name == "ours" {

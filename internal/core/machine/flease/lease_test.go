@@ -25,7 +25,7 @@ func TestOneOfThreeGetsIt(t *testing.T) {
 	}
 }
 
-func TestRenewedForAsLongAsItIsWanted(t *testing.T) {
+func TestRenewedUntilReleased(t *testing.T) {
 	w := newWorld(t, 3)
 	w.acquire(1, "r")
 	w.settle()

@@ -52,7 +52,7 @@ func TestPossiblyExpiredLeaseIsPromised(t *testing.T) {
 
 // With any number of tries, a renewal remains one message to each member and one reply, and each
 // try gets its result after one round trip.
-func TestTriesTakeNothingAway(t *testing.T) {
+func TestTriesDoNotDisturbTheHolder(t *testing.T) {
 	w := newWorld(t, 5)
 	w.acquire(1, "r")
 	w.settle()

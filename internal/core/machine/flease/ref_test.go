@@ -74,7 +74,7 @@ func TestDropsInTime(t *testing.T) {
 
 // If replies take long, messages are not retransmitted before a reply can be expected: otherwise
 // retransmissions would exhaust all processes.
-func TestPatience(t *testing.T) {
+func TestRetransmissionFollowsRTT(t *testing.T) {
 	w := newWorld(t, 3)
 	sent := func(name string) (n int) {
 		w.acquire(1, name)

@@ -288,7 +288,7 @@ func TestBadEntryIsParked(t *testing.T) {
 
 // A running namespace is parked if its new configuration is invalid. It must not continue with the
 // old one, which a successor would not have.
-func TestReconfiguredBeyondSense(t *testing.T) {
+func TestInvalidReconfigurationIsParked(t *testing.T) {
 	p := granted(t)
 	bad := entry("x")
 	bad.Renew = time.Minute

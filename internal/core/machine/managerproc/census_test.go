@@ -78,7 +78,7 @@ func TestCensusComesBeforeLeading(t *testing.T) {
 }
 
 // A namespace that was created in this term needs no census.
-func TestNoCensusOfWhatIsNew(t *testing.T) {
+func TestNoCensusOfANewNamespace(t *testing.T) {
 	p := surveys(t)
 	c := catalog(2, entry("x"), entry("y"))
 	c.Term = 5
@@ -154,7 +154,7 @@ func TestNoCensusWithinATerm(t *testing.T) {
 }
 
 // A manager with Appointment ignores elections, and vice versa.
-func TestAppointmentsAndElectionsAreApart(t *testing.T) {
+func TestAppointmentIgnoresElections(t *testing.T) {
 	p := standby(t)
 	p.step(0, managerproc.Appointment{Event: bylease.Appointed{Term: 5, Until: mono.Never}})
 	if p.machine.Leads(0) {

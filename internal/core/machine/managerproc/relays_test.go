@@ -24,7 +24,7 @@ func beats(n uint64) byrecord.Event {
 	return byrecord.Seen{Record: storage.Record{Version: storage.Version(4 + n), Term: 3, Leader: "other", Session: leasehold.Session{2}, Beat: n}}
 }
 
-func TestStandbyAnswersFromWhatItFollows(t *testing.T) {
+func TestStandbyAnswersFromItsTable(t *testing.T) {
 	p := follows(t)
 	p.step(10*ms, lookupFrom("x", 7, 0), `follow x at "other": #1 from 0`)
 	if p.machine.Followed("x") != nil || p.machine.Followed("y") != nil {
@@ -83,7 +83,7 @@ func TestStandbyPassesOnRefusals(t *testing.T) {
 	}
 }
 
-func TestStandbyFollowsOnlySoMany(t *testing.T) {
+func TestRelayLimit(t *testing.T) {
 	cfg := processConfig()
 	cfg.MaxRelays = 2
 	p := standbyWith(t, cfg)

@@ -133,7 +133,7 @@ func TestParkedPromise(t *testing.T) {
 }
 
 // A deposed leader stops everything that is in progress.
-func TestDeposedInTheMiddleOfEverything(t *testing.T) {
+func TestDeposedStopsEverything(t *testing.T) {
 	p := elected(t)
 	odd := entry("odd")
 	odd.Policy = "odd"

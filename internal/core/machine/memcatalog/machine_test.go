@@ -107,7 +107,7 @@ func (g *group) do(id storage.ManagerID, actions []memcatalog.Action) {
 		case memcatalog.Outranked:
 			g.events = append(g.events, fmt.Sprintf("%s: outranked by %d", id, a.By))
 		case memcatalog.Forgotten:
-			g.events = append(g.events, fmt.Sprintf("%s: forgotten", id))
+			g.events = append(g.events, fmt.Sprintf("%s: memory lost", id))
 		}
 	}
 }
@@ -148,7 +148,7 @@ func begun(t *testing.T) *group {
 	g.lead("a", 1)
 	g.pass("a", longest)
 	g.create("a", "x")
-	g.expect("a: forgotten", "a: loaded 1.1", "a: done")
+	g.expect("a: memory lost", "a: loaded 1.1", "a: done")
 	return g
 }
 
@@ -162,7 +162,7 @@ func TestBegins(t *testing.T) {
 	g.expect()
 	g.down["c"] = false
 	g.pass("a", time.Second)
-	g.expect("a: forgotten")
+	g.expect("a: memory lost")
 	g.pass("a", longest-2*time.Second)
 	g.expect()
 	g.pass("a", 2*time.Second)
@@ -210,7 +210,7 @@ func TestNextLeaderFindsIt(t *testing.T) {
 }
 
 // A restarted manager gets the catalog in the next refresh.
-func TestRestartedIsTold(t *testing.T) {
+func TestRestartedManagerGetsTheCatalog(t *testing.T) {
 	g := begun(t)
 	g.restart("b")
 	g.pass("a", 1100*time.Millisecond) // until the next refresh
@@ -221,7 +221,7 @@ func TestRestartedIsTold(t *testing.T) {
 
 // A leader whose authority has expired does not make a blank manager count towards a majority: the
 // manager may have confirmed a newer catalog before its restart.
-func TestStaleLeaderInformsNobody(t *testing.T) {
+func TestBlankManagerIgnoresStaleLeader(t *testing.T) {
 	g := begun(t)
 	g.down["a"] = true // it is stopped, and does not detect that its authority has expired
 	g.lead("c", 2)
@@ -295,18 +295,18 @@ func TestBlankManagersDoNotCount(t *testing.T) {
 
 // If too many managers are blank, the leader uses the remaining catalog, after a wait for leases
 // that may be unknown too.
-func TestTakesWhatIsLeft(t *testing.T) {
+func TestUsesTheRemainingCatalog(t *testing.T) {
 	g := begun(t)
 	g.restart("a")
 	g.restart("b")
 	g.lead("a", 2)
-	g.expect("a: forgotten")
+	g.expect("a: memory lost")
 	g.pass("a", longest)
 	g.expect("a: loaded 2.3 x")
 }
 
 // The leader soon sends the catalog to a restarted manager.
-func TestTellsTheRestarted(t *testing.T) {
+func TestRefreshReachesRestartedManager(t *testing.T) {
 	g := begun(t)
 	g.pass("a", 2*time.Second)
 	g.restart("b")

@@ -102,7 +102,7 @@ func TestLeadsATermOnce(t *testing.T) {
 }
 
 // A lease with a new fence begins a new term, even without Dismissed.
-func TestLeadsAnew(t *testing.T) {
+func TestNewFenceIsANewTerm(t *testing.T) {
 	c := newCandidate(t)
 	c.step(0, bylease.Appointed{Term: 7, Until: 3 * second}, byrecord.Lead{Term: 7, Until: 3 * second})
 	c.step(second, bylease.Appointed{Term: 8, Until: 4 * second}, byrecord.StepDown{}, byrecord.Lead{Term: 8, Until: 4 * second})

@@ -436,7 +436,7 @@ func TestLapseAndLoss(t *testing.T) {
 }
 
 // A leader that reads a record of another manager has been deposed.
-func TestDeposedBySight(t *testing.T) {
+func TestDeposedByARead(t *testing.T) {
 	c := leader(t)
 	c.step(500*ms, seen(theirs(2, 2, 1)), "deposed", "step down", "read")
 	c.wantLeads(500*ms, false)
@@ -522,7 +522,7 @@ func TestResignationUnknown(t *testing.T) {
 }
 
 // A standby with a shorter TTL than the leader waits for the leader's Wait.
-func TestLeaderSaysHowLongToWait(t *testing.T) {
+func TestWaitOfTheLeaderApplies(t *testing.T) {
 	c := standby(t)
 	record := theirs(5, 2, 9)
 	record.Wait = 10 * time.Second
