@@ -88,9 +88,9 @@ type MoveReport struct {
 	// Newest is the newest generation of the leases that are moved. Leases that the source got
 	// later are not part of the move.
 	Newest leasehold.Generation
-	// Backing is the term of the leader that last renewed the source's lease, if that lease has not
-	// expired since the source released the range; 0 if it has. For a census it proves that no
-	// leader has expired the source.
+	// Backing is the term of the leader that last extended the source's deadline, if the deadline
+	// has never passed since the source released the range; 0 if it has. For a census it proves
+	// that no leader has expired the source.
 	Backing leasehold.Term
 
 	Records, Bytes uint64 // sent so far
@@ -101,9 +101,9 @@ type Import struct {
 	Ticket Ticket
 	Range  leasehold.Range
 	Since  Since // from the Arrival
-	// Backing is the term of the leader that last renewed the target's lease, if its message
-	// contained the move and the lease has not expired; 0 otherwise. It proves that this leader had
-	// the target as part of the move, and that no leader has expired it.
+	// Backing is the term of the leader that last extended the target's deadline, if its message
+	// contained the move and the deadline has not passed; 0 otherwise. It proves that this leader
+	// relied on the target, and that no leader has expired it.
 	Backing leasehold.Term
 }
 

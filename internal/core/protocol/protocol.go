@@ -80,7 +80,7 @@ type LeaseRequest struct {
 }
 
 // A Speaker identifies the sender of requests, to which replies are sent. A session alone is not
-// enough, since every lookup can read it in the table. The owner name is authenticated.
+// enough, since every lookup can read it in the table. Access control protects the owner name.
 type Speaker struct {
 	Namespace leasehold.Namespace
 	Owner     leasehold.OwnerID

@@ -44,7 +44,7 @@ type Record struct {
 	Wait     time.Duration
 	Resigned bool // the leader has stopped: any manager may take over at once
 	// At is the writer's wall clock in seconds since 1970, 0 if unknown. It is used to choose
-	// numbers (see [Above]) and for no other decision.
+	// numbers (see [Above]), and never as proof that the record is recent.
 	At int64
 	// Boot identifies the boot of the writer's machine, and Uptime is the machine's uptime at the
 	// write; empty and 0 if unknown. A manager in the same boot can compute the record's age from

@@ -95,8 +95,8 @@ type (
 	// Unfollow closes the connection that [Follow] has opened: no lookup requests the namespace any
 	// more.
 	Unfollow struct{ Namespace leasehold.Namespace }
-	// Serves reports that this manager now answers the owners of a namespace. The shell may
-	// redeliver requests that are waiting.
+	// Serves reports that this manager now answers the owners of a namespace. The shell announces it
+	// to the connected owners, so that they need not wait for their next retry.
 	Serves struct {
 		Namespace leasehold.Namespace
 		Term      leasehold.Term
