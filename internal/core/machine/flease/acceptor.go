@@ -163,8 +163,8 @@ func (m *Machine) report(now Time, c *cell, kind Kind, msg *Message) Message {
 }
 
 // inForce reports whether the lease is in force according to this acceptor: it has not ended on
-// either clock. This is weaker than the condition that binds proposers, so a wrong local clock does
-// not block queries.
+// either clock. A value binds proposers for longer, until it has ended on both clocks. So a wrong
+// local clock does not block queries.
 func (m *Machine) inForce(now Time, c *cell) bool {
 	v := &c.value
 	return v.Owner != 0 && !v.Released && !now.reached(Time{c.deadline, v.Until.Add(m.cfg.Epsilon)})

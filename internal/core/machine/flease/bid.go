@@ -270,7 +270,7 @@ type sighting struct {
 }
 
 // handleHeld handles the report of a holder in place of a promise. If a majority has that tenure, a
-// try is refused, and any other bid waits.
+// release ends, a try is refused, and an acquire waits.
 func (m *Machine) handleHeld(now Time, b *bid, bit uint64, msg *Message) {
 	b.round.rejects |= bit
 	b.round.withheld = true
