@@ -276,7 +276,7 @@ var stores = []Case{
 		Number: 36, What: "the change log is cut while a lookup is away", Tries: "I4 I5",
 		Must: "it gets a snapshot, and finds every loss in it",
 		Proofs: by(simulated("lookup-pause", "manager: snapshot sent", "lookup: snapshot"),
-			tests("internal/core/changelog", "TestForgetsByNumberAndAge", "TestTellPrefersTheSmaller"),
+			tests("internal/core/changelog", "TestTruncationByNumberAndAge", "TestReplyIsTheSmaller"),
 			tests("internal/core/machine/lookup", "TestPaperLookupFindsLossesInASnapshot", "TestPaperSnapshotMissesNoLoss"),
 			tests("lookup", "TestLossesOfSkippedChanges")),
 	},

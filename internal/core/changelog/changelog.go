@@ -1,6 +1,5 @@
-// Package changelog remembers the newest changes of a lease table, and answers
-// lookups from them. A leader keeps one for the table it decides on, a standby
-// for the table it follows.
+// Package changelog keeps the newest changes of a lease table, and answers lookups from them. The
+// leader keeps a log for the table that it decides, a standby for the table that it follows.
 package changelog
 
 import (
@@ -12,19 +11,20 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// A Log holds the newest changes of a table. It is bounded by number and by age
-// (Centrifuge 2.1.2); a lookup that needs older ones gets a snapshot.
+// A Log has the newest changes of a table. It is bounded by number and age (Centrifuge 2.1.2); a
+// lookup that needs older changes gets a snapshot.
 //
-// A Log is not safe for concurrent use. What it has handed out stays as it is.
+// A Log is not safe for concurrent use. Slices that it has returned are never modified.
 type Log struct {
 	most int
 	age  time.Duration
 
-	base    leasehold.LSN // changes[0] follows on it
+	base    leasehold.LSN // LSN before changes[0]
 	changes []table.Change
-	// batches says when changes were committed, oldest first.
+	// batches has the commit times of the changes, oldest first.
 	batches []batch
-	// crossing leads from the table before the newest gap to the one after it; nil if there is none.
+	// crossing leads from the table before the newest gap to the table after it; nil if there is
+	// none.
 	crossing *table.Crossing
 }
 
@@ -33,21 +33,21 @@ type batch struct {
 	at   mono.Instant
 }
 
-// New returns an empty log that follows on base and keeps at most so many
-// changes, and for no longer than age.
+// New returns an empty log after the LSN base. It keeps at most so many changes, for no longer than
+// age.
 func New(base leasehold.LSN, most int, age time.Duration) *Log {
 	return &Log{base: base, most: most, age: age}
 }
 
-// NewAcross returns an empty log that follows on a gap.
+// NewAcross returns an empty log that starts after a gap.
 func NewAcross(c *table.Crossing, most int, age time.Duration) *Log {
 	return &Log{base: c.Gap.Base, most: most, age: age, crossing: c}
 }
 
-// Len returns how many changes are kept.
+// Len returns the number of changes in the log.
 func (l *Log) Len() int { return len(l.changes) }
 
-// Append adds changes that follow on the last ones.
+// Append adds changes with the next LSNs.
 func (l *Log) Append(now mono.Instant, changes []table.Change) {
 	if len(changes) == 0 {
 		return
@@ -57,7 +57,7 @@ func (l *Log) Append(now mono.Instant, changes []table.Change) {
 	l.truncate(now)
 }
 
-// Limit changes how much is kept.
+// Limit changes the limits of the log.
 func (l *Log) Limit(now mono.Instant, most int, age time.Duration) {
 	l.most, l.age = most, age
 	l.truncate(now)
@@ -72,7 +72,7 @@ func (l *Log) truncate(now mono.Instant) {
 	}
 }
 
-// since returns the changes after lsn, and false if they are forgotten.
+// since returns the changes after lsn, and false if the log does not reach back to it.
 func (l *Log) since(lsn leasehold.LSN) ([]table.Change, bool) {
 	if lsn < l.base || lsn > l.base+leasehold.LSN(len(l.changes)) {
 		return nil, false
@@ -81,21 +81,21 @@ func (l *Log) since(lsn leasehold.LSN) ([]table.Change, bool) {
 	return tail[:len(tail):len(tail)], true
 }
 
-// A News says what a lookup was told.
-type News uint8
+// A ReplyKind is the content of a reply to a lookup.
+type ReplyKind uint8
 
-// What a lookup may be told.
+// Contents of a reply.
 const (
-	Current  News = iota // it has missed nothing
-	Changes              // the changes that it has missed
-	Snapshot             // the whole table
-	Ahead                // nothing: it knows more than we do
+	Current  ReplyKind = iota // no changes: the lookup is up to date
+	Changes                   // the changes after the lookup's LSN
+	Snapshot                  // the whole table
+	Ahead                     // nothing: the lookup's LSN is after the table's
 )
 
-// Tell completes a reply to a lookup that asks what has changed: the changes,
-// or the whole table where that is smaller or the changes are forgotten
-// (Centrifuge 2.2.1). Frozen returns a copy of t that others may keep.
-func (l *Log) Tell(now mono.Instant, r *protocol.LookupRequest, t *table.Table, frozen func() *table.Table, reply *protocol.LookupReply) News {
+// FillReply completes a reply to a lookup: with the changes since its LSN, or with a snapshot if
+// that is smaller or the log is too short (Centrifuge 2.2.1). frozen returns a copy of t that is
+// never modified.
+func (l *Log) FillReply(now mono.Instant, r *protocol.LookupRequest, t *table.Table, frozen func() *table.Table, reply *protocol.LookupReply) ReplyKind {
 	l.truncate(now)
 	reply.Echo, reply.LSN, reply.From = r.Seq, t.LSN(), r.LSN
 	changes, known := l.since(r.LSN)

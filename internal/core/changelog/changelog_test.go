@@ -28,7 +28,7 @@ type keeper struct {
 	log   *changelog.Log
 }
 
-// newKeeper has a table of ten ranges, and a log that begins after it.
+// newKeeper returns a table of ten ranges, and a log that starts after them.
 func newKeeper(most int, age time.Duration) *keeper {
 	k := &keeper{table: table.New()}
 	k.grant(10)
@@ -36,7 +36,7 @@ func newKeeper(most int, age time.Duration) *keeper {
 	return k
 }
 
-// grant appends n changes to the table, and returns them.
+// grant applies n changes to the table, and returns them.
 func (k *keeper) grant(n int) []table.Change {
 	var changes []table.Change
 	for range n {
@@ -53,7 +53,7 @@ func (k *keeper) grant(n int) []table.Change {
 	return changes
 }
 
-// move hands the range of every change so far to someone else, n of them.
+// move moves the ranges of the first n changes to the other owner.
 func (k *keeper) move(now mono.Instant, n int) {
 	var changes []table.Change
 	for i := range n {
@@ -77,68 +77,68 @@ func (k *keeper) move(now mono.Instant, n int) {
 
 func (k *keeper) append(now mono.Instant, n int) { k.log.Append(now, k.grant(n)) }
 
-// tell asks on behalf of a lookup at lsn, and describes the answer.
-func (k *keeper) tell(now mono.Instant, lsn leasehold.LSN) string {
+// reply describes the reply to a lookup at lsn.
+func (k *keeper) reply(now mono.Instant, lsn leasehold.LSN) string {
 	reply := &protocol.LookupReply{}
-	news := k.log.Tell(now, &protocol.LookupRequest{Seq: 3, LSN: lsn}, k.table, k.table.Clone, reply)
+	kind := k.log.FillReply(now, &protocol.LookupRequest{Seq: 3, LSN: lsn}, k.table, k.table.Clone, reply)
 	if reply.Echo != 3 || reply.LSN != k.table.LSN() || reply.From != lsn {
 		return fmt.Sprintf("echo %d, lsn %d from %d", reply.Echo, reply.LSN, reply.From)
 	}
 	switch {
-	case news == changelog.Ahead && reply.Snapshot == nil && reply.Changes == nil:
+	case kind == changelog.Ahead && reply.Snapshot == nil && reply.Changes == nil:
 		return "ahead"
-	case news == changelog.Current && reply.Snapshot == nil && reply.Changes == nil:
+	case kind == changelog.Current && reply.Snapshot == nil && reply.Changes == nil:
 		return "current"
-	case news == changelog.Snapshot && reply.Snapshot.LSN() == k.table.LSN() && reply.Changes == nil:
+	case kind == changelog.Snapshot && reply.Snapshot.LSN() == k.table.LSN() && reply.Changes == nil:
 		return "snapshot"
-	case news == changelog.Changes && reply.Snapshot == nil && len(reply.Changes) > 0:
+	case kind == changelog.Changes && reply.Snapshot == nil && len(reply.Changes) > 0:
 		return fmt.Sprintf("%d to %d", reply.Changes[0].LSN, reply.Changes[len(reply.Changes)-1].LSN)
 	}
-	return fmt.Sprintf("news %d, snapshot %v, %d changes", news, reply.Snapshot, len(reply.Changes))
+	return fmt.Sprintf("kind %d, snapshot %v, %d changes", kind, reply.Snapshot, len(reply.Changes))
 }
 
-func TestTell(t *testing.T) {
+func TestFillReply(t *testing.T) {
 	k := newKeeper(100, time.Minute)
 	k.append(0, 2)
 	k.append(0, 3)
 	for lsn, want := range map[leasehold.LSN]string{
 		16: "ahead", 15: "current", 14: "15 to 15", 12: "13 to 15", 10: "11 to 15",
-		9: "snapshot", // from before the log begins
-		0: "snapshot", // it has nothing that the changes could follow on
+		9: "snapshot", // from before the start of the log
+		0: "snapshot", // the lookup has no table to which changes could apply
 	} {
-		if got := k.tell(0, lsn); got != want {
-			t.Errorf("a lookup at %d is told %q, want %q", lsn, got, want)
+		if got := k.reply(0, lsn); got != want {
+			t.Errorf("a lookup at %d gets %q, want %q", lsn, got, want)
 		}
 	}
 }
 
-// Whoever has nothing gets all there is, even if the log goes back to the
-// beginning: an empty table may have been lost, not new.
-func TestTellWhoHasNothing(t *testing.T) {
+// A lookup without a table gets a snapshot, even if the log goes back to LSN 0: it may have lost
+// its table.
+func TestEmptyLookupGetsASnapshot(t *testing.T) {
 	k := &keeper{table: table.New(), log: changelog.New(0, 100, time.Minute)}
 	k.append(0, 3)
-	if got := k.tell(0, 0); got != "snapshot" {
-		t.Errorf("a lookup that has nothing is told %q", got)
+	if got := k.reply(0, 0); got != "snapshot" {
+		t.Errorf("a lookup at LSN 0 gets %q", got)
 	}
 }
 
-// Moves are told like all other changes, from whom and to whom.
-func TestTellsMoves(t *testing.T) {
+// Moves are in the log like all other changes, with source and target.
+func TestReplyWithMoves(t *testing.T) {
 	k := newKeeper(100, time.Minute)
 	k.move(0, 3)
-	if got := k.tell(0, 11); got != "12 to 13" {
-		t.Errorf("a lookup that has missed two moves is told %q", got)
+	if got := k.reply(0, 11); got != "12 to 13" {
+		t.Errorf("a lookup that has missed two moves gets %q", got)
 	}
 	reply := &protocol.LookupReply{}
-	k.log.Tell(0, &protocol.LookupRequest{Seq: 1, LSN: 12}, k.table, k.table.Clone, reply)
+	k.log.FillReply(0, &protocol.LookupRequest{Seq: 1, LSN: 12}, k.table, k.table.Clone, reply)
 	want := []table.Change{{LSN: 13, Kind: table.Moved, Range: leasehold.Range{Start: 20, Limit: 30}, Generation: 13, Holder: bob, From: ann}}
 	if diff := cmp.Diff(want, reply.Changes); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-// Who has missed more than there is, is better off with all there is.
-func TestTellPrefersTheSmaller(t *testing.T) {
+// A lookup that has missed more changes than the table has ranges gets a snapshot.
+func TestReplyIsTheSmaller(t *testing.T) {
 	k := &keeper{table: table.New(), log: changelog.New(0, 100, time.Minute)}
 	k.append(0, 1)
 	toggle := func(kind table.Kind, g leasehold.Generation) {
@@ -149,34 +149,34 @@ func TestTellPrefersTheSmaller(t *testing.T) {
 		k.log.Append(0, []table.Change{c})
 	}
 	toggle(table.Vacated, 1)
-	toggle(table.Granted, 2) // the table has two ranges, after three changes
-	if got := k.tell(0, 1); got != "2 to 3" {
+	toggle(table.Granted, 2) // the table has two ranges after three changes
+	if got := k.reply(0, 1); got != "2 to 3" {
 		t.Errorf("two changes of two ranges: %q", got)
 	}
 	toggle(table.Vacated, 2)
-	if got := k.tell(0, 1); got != "snapshot" {
+	if got := k.reply(0, 1); got != "snapshot" {
 		t.Errorf("three changes of at most two ranges: %q", got)
 	}
 }
 
-func TestForgetsByNumberAndAge(t *testing.T) {
+func TestTruncationByNumberAndAge(t *testing.T) {
 	k := newKeeper(5, time.Minute)
 	k.append(0, 2)
 	k.append(10*second, 3)
 	if k.log.Len() != 5 {
 		t.Fatalf("%d changes are kept, want 5", k.log.Len())
 	}
-	k.append(20*second, 1) // the first batch is one too many
-	if got := k.tell(20*second, 12); got != "13 to 16" || k.log.Len() != 4 {
-		t.Errorf("%d changes are kept, and a lookup is told %q", k.log.Len(), got)
+	k.append(20*second, 1) // exceeds the limit: the first batch is dropped
+	if got := k.reply(20*second, 12); got != "13 to 16" || k.log.Len() != 4 {
+		t.Errorf("%d changes are kept, and a lookup gets %q", k.log.Len(), got)
 	}
-	if got := k.tell(70*second, 12); got != "13 to 16" {
+	if got := k.reply(70*second, 12); got != "13 to 16" {
 		t.Errorf("after a minute: %q", got)
 	}
-	if got := k.tell(70*second+1, 12); got != "snapshot" || k.log.Len() != 1 {
+	if got := k.reply(70*second+1, 12); got != "snapshot" || k.log.Len() != 1 {
 		t.Errorf("after more than a minute %d changes are kept: %q", k.log.Len(), got)
 	}
-	k.log.Append(90*second, nil) // nothing happens
+	k.log.Append(90*second, nil) // no effect
 	if k.log.Len() != 1 {
 		t.Errorf("%d changes are kept, want 1", k.log.Len())
 	}
@@ -191,36 +191,36 @@ func TestLimit(t *testing.T) {
 		t.Errorf("of at most 4 changes %d are kept, want 3", k.log.Len())
 	}
 	k.log.Limit(20*second, 4, 5*time.Second)
-	if k.log.Len() != 0 || k.tell(20*second, 15) != "current" || k.tell(20*second, 14) != "snapshot" {
+	if k.log.Len() != 0 || k.reply(20*second, 15) != "current" || k.reply(20*second, 14) != "snapshot" {
 		t.Errorf("%d changes are kept for longer than they may", k.log.Len())
 	}
 }
 
-// What a lookup was told stays as it is, whatever is forgotten or appended.
-func TestToldStaysAsItIs(t *testing.T) {
+// A reply is not modified by later appends and truncations.
+func TestRepliesAreImmutable(t *testing.T) {
 	k := newKeeper(4, time.Minute)
 	k.append(0, 2)
-	k.append(0, 1) // one by one, so that there is room behind
+	k.append(0, 1) // in two appends, so that the slice has spare capacity
 	reply := &protocol.LookupReply{}
-	k.log.Tell(0, &protocol.LookupRequest{Seq: 1, LSN: 11}, k.table, k.table.Clone, reply)
-	told := append([]table.Change(nil), reply.Changes...)
-	mine := append(reply.Changes, table.Change{LSN: 99}) //nolint:gocritic // whoever appends gets a copy
+	k.log.FillReply(0, &protocol.LookupRequest{Seq: 1, LSN: 11}, k.table, k.table.Clone, reply)
+	before := append([]table.Change(nil), reply.Changes...)
+	mine := append(reply.Changes, table.Change{LSN: 99}) //nolint:gocritic // append must copy
 	for range 10 {
 		k.append(0, 1)
 	}
 	if got := mine[len(mine)-1].LSN; got != 99 {
-		t.Errorf("what was appended to it has become lsn %d", got)
+		t.Errorf("a change appended to the reply became lsn %d", got)
 	}
-	if diff := cmp.Diff(told, reply.Changes); diff != "" {
-		t.Errorf("(-told +now):\n%s", diff)
+	if diff := cmp.Diff(before, reply.Changes); diff != "" {
+		t.Errorf("(-before +after):\n%s", diff)
 	}
-	if got := k.tell(0, 19); got != "20 to 23" {
-		t.Errorf("a lookup is told %q", got)
+	if got := k.reply(0, 19); got != "20 to 23" {
+		t.Errorf("a lookup gets %q", got)
 	}
 }
 
-// Whatever is appended and forgotten, whoever was once up to date and applies
-// what it is told has the table of the log's owner.
+// A follower that was up to date once and applies all replies has the same table as the log, for
+// any sequence of appends and truncations.
 func TestFollowersCatchUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.IntRange(1, 20).Draw(t, "most")
@@ -241,20 +241,20 @@ func TestFollowersCatchUp(t *testing.T) {
 				continue
 			}
 			reply := &protocol.LookupReply{}
-			news := k.log.Tell(now, &protocol.LookupRequest{Seq: 1, LSN: follower.LSN()}, k.table, k.table.Clone, reply)
+			kind := k.log.FillReply(now, &protocol.LookupRequest{Seq: 1, LSN: follower.LSN()}, k.table, k.table.Clone, reply)
 			for i := range reply.Changes {
 				if err := follower.Apply(&reply.Changes[i]); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if news == changelog.Snapshot {
+			if kind == changelog.Snapshot {
 				follower = reply.Snapshot
 			}
 			for r, pair := range keyrange.Diff(follower.Entries(), k.table.Entries()) {
 				t.Fatalf("a follower has %+v at %v, want %+v", pair[0], r, pair[1])
 			}
-			if news == changelog.Ahead || follower.LSN() != k.table.LSN() || follower.Len() != k.table.Len() {
-				t.Fatalf("news %d: a follower is at lsn %d with %d ranges, want %d and %d", news, follower.LSN(), follower.Len(), k.table.LSN(), k.table.Len())
+			if kind == changelog.Ahead || follower.LSN() != k.table.LSN() || follower.Len() != k.table.Len() {
+				t.Fatalf("kind %d: a follower is at lsn %d with %d ranges, want %d and %d", kind, follower.LSN(), follower.Len(), k.table.LSN(), k.table.Len())
 			}
 		}
 	})

@@ -1,12 +1,10 @@
-// Package hotkeys finds the keys that weigh most in a long stream of weighted
-// keys, in memory that does not grow with the number of keys.
+// Package hotkeys finds the heaviest keys of a stream of weighted keys, in constant memory.
 //
-// It is Space-Saving (Metwally, Agrawal and El Abbadi, 2005) with weights, and
-// with a decay that the caller applies: a counter for each of a fixed number of
-// keys; a key that has none takes over the smallest, with what is on it. So what
-// a counter shows is never too little, and too much by no more than what it
-// showed when its key took it over, which it remembers. All of that is linear in
-// the weights, so that it stays true when everything is multiplied by a factor.
+// It is Space-Saving (Metwally, Agrawal and El Abbadi, 2005) with weights and with a decay that the
+// caller applies. There is a fixed number of counters. A key without a counter replaces the key of
+// the smallest one and inherits its count, which is recorded as the counter's error. So a count is
+// never too low, and too high by at most its error. Both bounds are linear in the weights, so they
+// survive multiplication by a factor (decay).
 package hotkeys
 
 import (
@@ -15,30 +13,29 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A Summary is a fixed number of counters. It is not safe for concurrent use.
+// A Summary is a fixed set of counters. It is not safe for concurrent use.
 type Summary struct {
 	capacity int
 	counters []Counter
-	numbers  map[leasehold.Key]int32 // of the counters
-	absent   float64                 // what a key without a counter weighs at most
+	numbers  map[leasehold.Key]int32 // index of a key's counter
+	absent   float64                 // upper bound for a key without a counter
 
-	// heap has the numbers of all counters, none of them smaller than the one at
-	// half its place; places says where in it each is.
+	// heap is a min-heap of counter indexes, ordered by count. places has the heap position of each
+	// counter.
 	heap, places []int32
 }
 
-// A Counter says what a key weighs: at most Count, and at least Count - Error.
+// A Counter bounds the weight of a key: at most Count, and at least Count - Error.
 type Counter struct {
 	Key          leasehold.Key
 	Count, Error float64
 }
 
-// Least returns what the key weighs at least.
+// Least returns the lower bound of the key's weight.
 func (c Counter) Least() float64 { return max(0, c.Count-c.Error) }
 
-// New returns an empty summary. With so many counters, Error is at most the
-// weight of all keys together divided by the capacity, and every key that weighs
-// more than that has a counter. They are made when there is something to count.
+// New returns an empty summary. Error is at most the total weight divided by the capacity, and
+// every key heavier than that has a counter. Counters are allocated by the first Add.
 func New(capacity int) *Summary { return &Summary{capacity: capacity} }
 
 func (s *Summary) makeCounters() {
@@ -48,8 +45,8 @@ func (s *Summary) makeCounters() {
 	s.places = make([]int32, 0, s.capacity)
 }
 
-// Add adds to the weight of a key, a positive and finite number. It takes time
-// logarithmic in the capacity, and does not allocate after the first.
+// Add adds a positive, finite weight to a key. It takes time logarithmic in the capacity, and
+// allocates only in the first call.
 func (s *Summary) Add(key leasehold.Key, weight float64) {
 	if number, ok := s.numbers[key]; ok {
 		s.counters[number].Count += weight
@@ -60,7 +57,7 @@ func (s *Summary) Add(key leasehold.Key, weight float64) {
 		s.makeCounters()
 	}
 	if len(s.counters) < s.capacity {
-		// The key may have had a counter before, and have lost it.
+		// The key may have had a counter before and lost it to another key.
 		s.append(Counter{Key: key, Count: s.absent + weight, Error: s.absent})
 		s.up(len(s.heap) - 1)
 		return
@@ -92,14 +89,14 @@ func (s *Summary) Decay(factor float64) {
 	s.absent *= factor
 }
 
-// Retain forgets the keys that keep does not want. It takes linear time.
+// Retain drops the counters of keys for which keep returns false. It takes linear time.
 func (s *Summary) Retain(keep func(leasehold.Key) bool) {
 	all := s.counters
 	s.counters, s.heap, s.places = s.counters[:0], s.heap[:0], s.places[:0]
 	clear(s.numbers)
 	for _, c := range all {
 		if keep(c.Key) {
-			s.append(c) // behind where we read
+			s.append(c) // at most the index being read: in-place filter
 		}
 	}
 	for place := len(s.heap)/2 - 1; place >= 0; place-- {
@@ -107,8 +104,8 @@ func (s *Summary) Retain(keep func(leasehold.Key) bool) {
 	}
 }
 
-// All yields the counters in no particular order. The summary must not be
-// changed meanwhile.
+// All yields the counters in no particular order. The summary must not be changed during the
+// iteration.
 func (s *Summary) All() iter.Seq[Counter] {
 	return func(yield func(Counter) bool) {
 		for _, c := range s.counters {
@@ -119,14 +116,14 @@ func (s *Summary) All() iter.Seq[Counter] {
 	}
 }
 
-// Absent returns what a key that has no counter weighs at most, unless it has
-// been forgotten.
+// Absent returns the upper bound for the weight of a key without a counter, unless Retain has
+// dropped that key.
 func (s *Summary) Absent() float64 { return s.absent }
 
-// at returns what the counter at a place of the heap shows.
+// at returns the count of the counter at a heap position.
 func (s *Summary) at(place int) float64 { return s.counters[s.heap[place]].Count }
 
-// up moves the counter at a place towards the root, past those that are larger.
+// up moves a counter towards the root, past larger ones.
 func (s *Summary) up(place int) {
 	for place > 0 {
 		parent := (place - 1) / 2
@@ -138,8 +135,7 @@ func (s *Summary) up(place int) {
 	}
 }
 
-// down moves the counter at a place away from the root, past those that are
-// smaller.
+// down moves a counter towards the leaves, past smaller ones.
 func (s *Summary) down(place int) {
 	for {
 		least := place

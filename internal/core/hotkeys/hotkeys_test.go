@@ -8,14 +8,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// An exact count is what a summary is compared with.
+// exact is the reference: the true weight of each key.
 type exact map[leasehold.Key]float64
 
-// slack is by how much rounding may move a sum of so much.
+// slack is the tolerated rounding error of a sum.
 func slack(sum float64) float64 { return 1e-9 * (sum + 1e-300) }
 
-// check compares a summary with the truth. everything is what has been added and
-// has decayed, with what was forgotten.
+// check compares a summary with the true weights. everything is the decayed total weight, including
+// that of keys that Retain has dropped.
 func check(t rapid.TB, s *Summary, truth exact, everything float64) {
 	t.Helper()
 	seen := make(map[leasehold.Key]bool)
@@ -26,7 +26,7 @@ func check(t rapid.TB, s *Summary, truth exact, everything float64) {
 		case seen[c.Key]:
 			t.Fatalf("%v has two counters", c.Key)
 		case c.Least() > w+e || c.Count < w-e:
-			t.Fatalf("%v weighs %v, and the summary says %v to %v", c.Key, w, c.Least(), c.Count)
+			t.Fatalf("%v weighs %v, and the summary has %v to %v", c.Key, w, c.Least(), c.Count)
 		case c.Error > everything/float64(s.capacity)+e:
 			t.Fatalf("%v: an error of %v, with %v in %d counters", c.Key, c.Error, everything, s.capacity)
 		}
@@ -50,7 +50,7 @@ func check(t rapid.TB, s *Summary, truth exact, everything float64) {
 	}
 }
 
-// Whatever is added, decays and is forgotten, the truth is within the bounds.
+// Bounds hold for any sequence of Add, Decay and Retain.
 func TestSummaryAgainstAnExactCount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, truth, everything := New(rapid.IntRange(1, 4).Draw(t, "capacity")), exact{}, 0.0
@@ -70,7 +70,7 @@ func TestSummaryAgainstAnExactCount(t *testing.T) {
 				}
 				everything *= factor
 			},
-			"forget": func(t *rapid.T) {
+			"retain": func(t *rapid.T) {
 				odd := rapid.Bool().Draw(t, "odd")
 				keep := func(key leasehold.Key) bool { return (key%2 == 1) == odd }
 				s.Retain(keep)
@@ -85,7 +85,7 @@ func TestSummaryAgainstAnExactCount(t *testing.T) {
 	})
 }
 
-// As long as there are no more keys than counters, nothing is estimated.
+// With at most as many keys as counters, all counts are exact.
 func TestFewKeysAreCountedExactly(t *testing.T) {
 	s := New(4)
 	for i := range 100 {
@@ -98,9 +98,8 @@ func TestFewKeysAreCountedExactly(t *testing.T) {
 	}
 }
 
-// A stream of keys that come once each, however long, makes none of them look
-// heavy, and does not hide the one that is.
-func TestColdKeysAreNeverCalledHot(t *testing.T) {
+// A long stream of distinct keys makes none of them look hot, and does not hide the hot key.
+func TestColdKeysAreNotHot(t *testing.T) {
 	const hot = leasehold.Key(7)
 	s := New(64)
 	for i := range 100_000 {
@@ -111,16 +110,16 @@ func TestColdKeysAreNeverCalledHot(t *testing.T) {
 	}
 	for c := range s.All() {
 		if c.Key == hot && c.Least() < 8_000 {
-			t.Errorf("the hot key weighs 10000, and the summary says %v at least", c.Least())
+			t.Errorf("the hot key weighs 10000, and its lower bound is %v", c.Least())
 		}
 		if c.Key != hot && c.Least() > 1 {
-			t.Errorf("%v came once, and the summary says %v at least", c.Key, c.Least())
+			t.Errorf("%v was added once, and its lower bound is %v", c.Key, c.Least())
 		}
 	}
 }
 
-// What was hot long ago is not hot any more.
-func TestDecayForgets(t *testing.T) {
+// A key that was hot long ago loses its counter.
+func TestDecayDropsOldKeys(t *testing.T) {
 	s := New(2)
 	s.Add(1, 1e6)
 	for range 40 {

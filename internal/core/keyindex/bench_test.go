@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/keyindex"
 )
 
-// benchShapes are ways in which ranges may begin.
+// benchShapes are distributions of range starts.
 var benchShapes = []struct {
 	name   string
 	starts func(r *rand.Rand, n int) []leasehold.Key
@@ -21,8 +21,7 @@ var benchShapes = []struct {
 	{"nested", nested},
 }
 
-// keysNear returns keys of ranges drawn at random, so that small ranges are
-// asked for as often as large ones.
+// keysNear returns keys of ranges drawn at random: small ranges are as frequent as large ones.
 func keysNear(r *rand.Rand, starts []leasehold.Key) []leasehold.Key {
 	keys := make([]leasehold.Key, 1<<14) // too many for a branch predictor
 	for i := range keys {
@@ -54,7 +53,7 @@ func BenchmarkFind(b *testing.B) {
 	}
 }
 
-// What the index is there to beat.
+// BenchmarkBinarySearch is the baseline.
 func BenchmarkBinarySearch(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 2))
 	starts := hashed(r, 64_000)

@@ -1,12 +1,11 @@
 package keyindex
 
-// Few is how many starts a search may walk past.
+// Few is the maximum number of starts in a linear search.
 const Few = few
 
-// LongestWalk returns the most starts that are in one slot of the root and have
-// to be walked past.
+// LongestWalk returns the length of the longest linear search in a slot of the root.
 func LongestWalk(x *Index) int {
-	longest, next := 0, len(x.starts)-1 // the last start before the slot behind
+	longest, next := 0, len(x.starts)-1 // the last start before the following slot
 	for s := len(x.root.slots) - 1; s >= 0; s-- {
 		slot := x.root.slots[s]
 		if slot >= crowded {

@@ -14,9 +14,8 @@ import (
 
 const lastKey leasehold.Key = math.MaxUint64
 
-// check compares the index of starts with a plain search: at every start, right
-// before it, in the middle of every range, at the ends, and at keys. It also
-// checks that no search is linear.
+// check compares the index with a binary search: at every start, right before it, in the middle of
+// every range, at both ends of the key space, and at keys. It also checks that no search is linear.
 func check(t interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -25,7 +24,7 @@ func check(t interface {
 	t.Helper()
 	x := keyindex.New(starts)
 	if walk := keyindex.LongestWalk(x); walk > keyindex.Few {
-		t.Errorf("%d starts: a search walks past %d of them", len(starts), walk)
+		t.Errorf("%d starts: a linear search over %d of them", len(starts), walk)
 	}
 	keys = append(keys, 0, lastKey-1, lastKey)
 	for i, start := range starts {
@@ -39,29 +38,29 @@ func check(t interface {
 		want := sort.Search(len(starts), func(i int) bool { return starts[i] > k }) - 1
 		if got := x.Find(k); got != want {
 			t.Errorf("%d starts: Find(%v) = %d, want %d", len(starts), k, got, want)
-			return // one is enough, of up to three for each range
+			return // report one failure, not up to three for each range
 		}
 	}
 }
 
 func TestFindEdges(t *testing.T) {
 	for name, starts := range map[string][]leasehold.Key{
-		"everything":          {0},
-		"first key apart":     {0, 1},
-		"last key apart":      {0, lastKey},
-		"last two keys apart": {0, lastKey - 1, lastKey},
-		"halves":              {0, 1 << 63},
-		"first and last":      {0, 1, lastKey - 1, lastKey},
-		"every key of a few":  sorted(runOf(0, 300)),
-		"the last keys":       sorted(runOf(lastKey-299, 300)),
-		"both ends":           sorted(append(runOf(0, 300), runOf(lastKey-299, 300)...)),
-		"a crowd in a crowd":  sorted(append(runOf(1<<40, 300), 1<<41, 1<<42, 1<<50, 1<<62)),
+		"everything":           {0},
+		"first key alone":      {0, 1},
+		"last key alone":       {0, lastKey},
+		"last two keys alone":  {0, lastKey - 1, lastKey},
+		"halves":               {0, 1 << 63},
+		"first and last":       {0, 1, lastKey - 1, lastKey},
+		"dense at the start":   sorted(runOf(0, 300)),
+		"dense at the end":     sorted(runOf(lastKey-299, 300)),
+		"both ends":            sorted(append(runOf(0, 300), runOf(lastKey-299, 300)...)),
+		"cluster in a cluster": sorted(append(runOf(1<<40, 300), 1<<41, 1<<42, 1<<50, 1<<62)),
 	} {
 		t.Run(name, func(t *testing.T) { check(t, starts) })
 	}
 }
 
-// runOf returns n keys from the first on.
+// runOf returns n consecutive keys.
 func runOf(first leasehold.Key, n int) []leasehold.Key {
 	var keys []leasehold.Key
 	for i := range n {
@@ -70,8 +69,7 @@ func runOf(first leasehold.Key, n int) []leasehold.Key {
 	return keys
 }
 
-// TestFindPowers: starts at all powers of two, each half as far from 0 as the
-// next, are as skewed as can be.
+// TestFindPowers: starts at all powers of two are the most skewed distribution.
 func TestFindPowers(t *testing.T) {
 	var powers, complements []leasehold.Key
 	for i := range 64 {
@@ -95,8 +93,8 @@ func TestFindShapes(t *testing.T) {
 	}
 }
 
-// drawStarts draws starts in a few runs, whose distance and density are drawn
-// too: even, crowded, and crowded within crowds.
+// drawStarts draws starts in a few runs with random distance and density: even, clustered, and
+// clusters within clusters.
 func drawStarts(t *rapid.T) []leasehold.Key {
 	var keys []leasehold.Key
 	for range rapid.IntRange(0, 6).Draw(t, "runs") {
@@ -104,7 +102,7 @@ func drawStarts(t *rapid.T) []leasehold.Key {
 		step := leasehold.Key(1) << rapid.IntRange(0, 63).Draw(t, "step")
 		for range rapid.IntRange(1, 40).Draw(t, "length") {
 			keys = append(keys, at)
-			at += step // may wrap around: sorted puts it in its place
+			at += step // may wrap around
 		}
 	}
 	return sorted(keys)

@@ -8,14 +8,14 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// sorted returns keys as starts: with 0, in order, each once.
+// sorted returns keys as valid starts: with 0, sorted, without duplicates.
 func sorted(keys []leasehold.Key) []leasehold.Key {
 	keys = append(keys, 0)
 	slices.Sort(keys)
 	return slices.Compact(keys)
 }
 
-// hashed starts are anywhere, as with consistent hashing.
+// hashed starts are uniformly distributed, as with consistent hashing.
 func hashed(r *rand.Rand, n int) []leasehold.Key {
 	keys := make([]leasehold.Key, n-1)
 	for i := range keys {
@@ -24,8 +24,8 @@ func hashed(r *rand.Rand, n int) []leasehold.Key {
 	return sorted(keys)
 }
 
-// dense starts are all in a tiny part of the key space, as with numbers that an
-// application hands out in order.
+// dense starts are all in a tiny part of the key space, as with numbers that an application assigns
+// in order.
 func dense(r *rand.Rand, n int) []leasehold.Key {
 	keys := make([]leasehold.Key, n-1)
 	for i := range keys {
@@ -34,8 +34,8 @@ func dense(r *rand.Rand, n int) []leasehold.Key {
 	return sorted(keys)
 }
 
-// clusters are starts in small parts of the key space that are far apart, as
-// with numbers in order within a few hundred customers, and one far away.
+// clusters are starts in small, distant parts of the key space, as with consecutive numbers for
+// each of a few hundred customers, and one start at the end.
 func clusters(r *rand.Rand, n int) []leasehold.Key {
 	keys := make([]leasehold.Key, n-1)
 	for i := range keys {
@@ -45,8 +45,8 @@ func clusters(r *rand.Rand, n int) []leasehold.Key {
 	return sorted(slices.Concat(keys, []leasehold.Key{1<<64 - 1}))
 }
 
-// nested starts crowd within crowds: half of them in the first 2^-8 of the key
-// space, half of these in the first 2^-8 of that, and so on.
+// nested starts are clusters within clusters: half of them in the first 2^-8 of the key space, half
+// of these in the first 2^-8 of that, and so on.
 func nested(r *rand.Rand, n int) []leasehold.Key {
 	keys := make([]leasehold.Key, n-1)
 	for i := range keys {

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/keyrange"
 )
 
-// lease is about what a lease table keeps for a range.
+// lease has about the size of a lease table's entry.
 type lease struct {
 	owner      leasehold.OwnerID
 	generation leasehold.Generation
@@ -29,7 +29,7 @@ func benchMap() *keyrange.Map[lease] {
 	return b.Map()
 }
 
-// benchKeys returns random keys, so many that no branch predictor learns them.
+// benchKeys returns random keys, too many for a branch predictor.
 func benchKeys() []leasehold.Key {
 	random := rand.New(rand.NewPCG(1, 2))
 	keys := make([]leasehold.Key, 1<<16)
@@ -49,7 +49,7 @@ func BenchmarkMapAt(b *testing.B) {
 	}
 }
 
-// A grant: a range changes its value and no boundary.
+// A grant changes a value and no boundary.
 func BenchmarkMapSetWhole(b *testing.B) {
 	m, keys := benchMap(), benchKeys()
 	b.ReportAllocs()
@@ -62,7 +62,7 @@ func BenchmarkMapSetWhole(b *testing.B) {
 	}
 }
 
-// A split and the merge that undoes it: everything behind moves, twice.
+// A split and the merge that undoes it move all following segments, twice.
 func BenchmarkMapSetSplitMerge(b *testing.B) {
 	m, keys := benchMap(), benchKeys()
 	b.ReportAllocs()
@@ -84,7 +84,7 @@ func BenchmarkMapClone(b *testing.B) {
 	}
 }
 
-// A table that readers have is followed by another with one more change.
+// Copy on write: each version of a table is a clone with one more change.
 func BenchmarkMapCloneSet(b *testing.B) {
 	m, keys := benchMap(), benchKeys()
 	b.ReportAllocs()

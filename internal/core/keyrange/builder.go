@@ -6,17 +6,17 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A Builder assembles a map from left to right in linear time. The zero
-// Builder is ready for use.
+// A Builder assembles a map in increasing key order, in linear time. The zero Builder is ready for
+// use.
 type Builder[V comparable] struct {
-	// Each block has memory of its own. Were they parts of one array, a single
-	// one that a map still has would keep all of it.
+	// Each block has its own array. With one shared array, a map that still uses a single block
+	// would keep all of it in memory.
 	blocks []block[V]
 	n      int           // segments in all blocks
-	last   leasehold.Key // the start appended last; merging may have hidden it in a segment
+	last   leasehold.Key // the start appended last, even if it was merged into a segment
 }
 
-// Grow makes room for n more ranges.
+// Grow reserves space for n more ranges.
 func (b *Builder[V]) Grow(n int) {
 	if len(b.blocks) == 0 {
 		b.blocks = []block[V]{{segments: make([]segment[V], 0, min(n, usualFill))}}
@@ -24,9 +24,8 @@ func (b *Builder[V]) Grow(n int) {
 	b.blocks = slices.Grow(b.blocks, n/usualFill)
 }
 
-// Append says that keys from start on have the value v. Starts must rise, and
-// the first must be 0; Append reports whether that holds, and does nothing if
-// it does not.
+// Append gives the value v to all keys from start on. Starts must be strictly increasing, and the
+// first must be 0. Otherwise Append returns false and has no effect.
 func (b *Builder[V]) Append(start leasehold.Key, v V) bool {
 	if b.n == 0 {
 		if start != 0 {
@@ -50,7 +49,7 @@ func (b *Builder[V]) Append(start leasehold.Key, v V) bool {
 func (b *Builder[V]) push(s segment[V]) {
 	switch count := len(b.blocks); {
 	case count == 0:
-		b.blocks = append(b.blocks, block[V]{}) // grows as it must: most maps are small
+		b.blocks = append(b.blocks, block[V]{}) // grows on demand: most maps are small
 	case len(b.blocks[count-1].segments) == usualFill:
 		b.blocks = append(b.blocks, block[V]{segments: make([]segment[V], 0, usualFill)})
 	}
@@ -59,9 +58,8 @@ func (b *Builder[V]) push(s segment[V]) {
 	b.n++
 }
 
-// Map returns the map built so far, which is total because the last value
-// extends to the end of the key space. The builder must not be used again.
-// It returns nil if nothing was appended.
+// Map returns the map built so far, in which the last value extends to the end of the key space, or
+// nil if nothing was appended. The builder must not be used again.
 func (b *Builder[V]) Map() *Map[V] {
 	if b.n == 0 {
 		return nil

@@ -9,15 +9,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A relative is one map of a family of clones, and what was written to it and,
-// before they parted, to its ancestors.
+// A relative is a clone, with all writes to it and, before it was cloned, to its ancestors.
 type relative struct {
 	m *keyrange.Map[byte]
 	h history
 }
 
-// TestClonesAreIndependent writes to the members of a family in any order and
-// clones them in between: each must give what was written to it alone.
+// TestClonesAreIndependent writes to several clones in any order and clones them in between: each
+// has only its own writes.
 func TestClonesAreIndependent(t *testing.T) {
 	const members = 6
 	rapid.Check(t, func(t *rapid.T) {
@@ -43,14 +42,13 @@ func TestClonesAreIndependent(t *testing.T) {
 	})
 }
 
-// TestCloneBesideReaders is for the race detector: every version of a map is
-// read and cloned by several goroutines while the next is made from it, in both
-// ways. Either the clone is changed and the original is read, or the other way
-// round.
+// TestCloneBesideReaders is for the race detector: several goroutines read and clone each version
+// of a map while the next version is made from it. Either the clone is changed and the original is
+// read, or the reverse.
 func TestCloneBesideReaders(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		// part returns which of the two is read, and which is changed.
+		// part returns the map that is read and the map that is changed.
 		part func(original, clone *keyrange.Map[lease]) (read, changed *keyrange.Map[lease])
 	}{
 		{"the clone changes", func(original, clone *keyrange.Map[lease]) (_, _ *keyrange.Map[lease]) { return original, clone }},
@@ -70,7 +68,7 @@ func TestCloneBesideReaders(t *testing.T) {
 				for range readers {
 					reading.Go(func() {
 						if got, clone := sum(read), sum(read.Clone()); got != want || clone != want {
-							t.Errorf("a map that nobody changed went from %d to %d, its clone to %d", want, got, clone)
+							t.Errorf("an unchanged map went from %d to %d, its clone to %d", want, got, clone)
 						}
 					})
 				}
@@ -87,7 +85,7 @@ func TestCloneBesideReaders(t *testing.T) {
 	}
 }
 
-// sum is a number that changes with every generation in m.
+// sum is a checksum of all generations in m.
 func sum(m *keyrange.Map[lease]) (total leasehold.Generation) {
 	for r, v := range m.All() {
 		total = total*31 + v.generation + leasehold.Generation(r.Start)
@@ -95,9 +93,9 @@ func sum(m *keyrange.Map[lease]) (total leasehold.Generation) {
 	return total
 }
 
-// TestCloneCopiesOnlyWhatChanged: in a line of clones with one change each, each
-// has its own copy of the block that it changed and of the one that its parent
-// changed, and shares all others, however long the line.
+// TestCloneCopiesOnlyWhatChanged: in a chain of clones with one change each, each copies the block
+// that it changed and the one that its parent changed, and shares all others, for any length of the
+// chain.
 func TestCloneCopiesOnlyWhatChanged(t *testing.T) {
 	m := benchMap()
 	for i := range leasehold.Key(5) {

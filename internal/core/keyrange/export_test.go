@@ -1,6 +1,6 @@
 package keyrange
 
-// SmallBlocks makes a map's blocks so small that a test crosses their borders.
+// SmallBlocks makes a map's blocks so small that tests cross their boundaries.
 func SmallBlocks[V comparable](m *Map[V]) *Map[V] {
 	small := &Map[V]{n: m.n, most: 3}
 	for r, v := range m.All() {
@@ -9,7 +9,7 @@ func SmallBlocks[V comparable](m *Map[V]) *Map[V] {
 	return small
 }
 
-// Blocks returns how many segments each block has, and how many are allowed.
+// Blocks returns the number of segments of each block, and the limit.
 func Blocks[V comparable](m *Map[V]) (sizes []int, most int) {
 	for _, b := range m.blocks {
 		sizes = append(sizes, len(b.segments))
@@ -17,8 +17,7 @@ func Blocks[V comparable](m *Map[V]) (sizes []int, most int) {
 	return sizes, m.most
 }
 
-// Shared returns how many of a map's blocks its clone shares, and how many the
-// clone has.
+// Shared returns how many of its blocks a clone shares with m, and how many it has.
 func Shared[V comparable](m, clone *Map[V]) (shared, all int) {
 	have := make(map[*segment[V]]bool)
 	for _, b := range m.blocks {

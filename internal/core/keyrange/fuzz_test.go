@@ -7,11 +7,11 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A write is fuzzed as its value and its range in 17 bytes, so that the
-// fuzzer can reach any boundary by changing bits.
+// A write is encoded as value and range in 17 bytes, so that the fuzzer can reach any boundary by
+// changing bits.
 const writeLen = 17
 
-// maxWrites keeps the quadratic models quick.
+// maxWrites bounds the cost of the quadratic models.
 const maxWrites = 32
 
 func encode(ws ...write) []byte {
@@ -35,8 +35,8 @@ func decode(data []byte) history {
 	return h
 }
 
-// corpus is where bugs would live: the ends of the key space, ranges that
-// touch, nest, repeat, cover everything, or hold no key.
+// corpus has the edge cases: the ends of the key space, and ranges that are adjacent, nested,
+// repeated, total or empty.
 var corpus = []history{
 	{},
 	{{leasehold.All, 1}},
@@ -55,8 +55,7 @@ func FuzzMap(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { exerciseMap(t, decode(data)) })
 }
 
-// FuzzSet takes the ranges of writes: those with odd values make one set,
-// the others the other.
+// FuzzSet splits the ranges of the writes into two sets: those with odd values, and the others.
 func FuzzSet(f *testing.F) {
 	for _, h := range corpus {
 		f.Add(encode(h...))

@@ -1,11 +1,9 @@
-// Package keyrange is arithmetic on ranges of keys: a total map from keys to
-// values, kept as ranges, and sets of ranges.
+// Package keyrange has a total map from keys to values, stored as ranges, and sets of ranges.
 //
-// A set is a sorted slice. So is a map, cut into blocks of a few hundred
-// ranges: a lease table has tens of thousands of ranges and changes a few at a
-// time, and to move a whole slice for each change takes longer than to decide
-// it. One level of blocks is enough at that size, and easier to be sure of than
-// a tree. It also makes copies cheap: a map and its clones share the blocks that
+// A set is a sorted slice. A map is a sorted slice that is divided into blocks of a few hundred
+// ranges: a lease table has tens of thousands of ranges and changes a few at a time, and moving a
+// whole slice for each change would dominate the cost. One level of blocks is enough at that size
+// and simpler than a tree. It also makes copies cheap: a map and its clones share the blocks that
 // none of them has changed.
 package keyrange
 
@@ -15,27 +13,25 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A Map gives every key of the key space a value. It is kept canonical:
-// neighbouring ranges have different values, so that two maps which give the
-// same values have the same ranges, and the map is as small as it can be.
+// A Map gives every key of the key space a value. It is canonical: adjacent ranges have different
+// values, so maps with equal values have equal ranges, and the map is as small as possible.
 //
-// [NewMap] and [Builder] make maps; the zero Map is not one.
+// Use [NewMap] or [Builder]; the zero Map is not valid.
 //
-// A Map is not safe for concurrent use; one that is no longer changed may be
-// read and cloned from many goroutines. Clones are independent: one may be
-// changed while others are read.
+// A Map is not safe for concurrent use. A map that is not changed any more may be read and cloned
+// concurrently. Clones are independent: one may be changed while others are read.
 type Map[V comparable] struct {
-	// blocks together are sorted by start, the first start is 0, and no two
-	// neighbours have equal values. A segment ends where the next one starts.
-	// No block is empty, and none has more than most segments.
+	// blocks are sorted by start, the first start is 0, and adjacent segments have different
+	// values. A segment ends where the next one starts. No block is empty, and none has more than
+	// most segments.
 	blocks []block[V]
 	n      int // segments in all blocks
 	most   int
 }
 
-// A block is a run of segments. Others may share it unless it is marked as own:
-// then this map has made it and has not given it away, and may change it in
-// place. Any other block is replaced by a changed copy, which is own.
+// A block is a run of segments (copy on write). A block that is own was created by this map and is
+// not shared, so the map may change it in place. Any other block may be shared and is replaced by a
+// changed copy, which is own.
 type block[V comparable] struct {
 	segments []segment[V]
 	own      bool
@@ -52,14 +48,14 @@ type Segment[V comparable] struct {
 	Value V
 }
 
-// usualMost makes a block of a lease table 8 KB: as much as can be moved in the
-// time of a few cache misses. Blocks are built half full, to have room.
+// usualMost makes a block of a lease table 8 KB, which can be moved in the time of a few cache
+// misses. Builder fills blocks to one half, to leave room for inserts.
 const (
 	usualMost = 256
 	usualFill = usualMost / 2
 )
 
-// NewMap returns a map that gives v to every key.
+// NewMap returns a map in which every key has the value v.
 func NewMap[V comparable](v V) *Map[V] {
 	return &Map[V]{blocks: []block[V]{{segments: []segment[V]{{value: v}}}}, n: 1, most: usualMost}
 }
@@ -69,10 +65,9 @@ func (m *Map[V]) Len() int { return m.n }
 
 // Clone returns a copy that can be changed independently. It only reads m.
 //
-// It takes time for each block, a few hundred ranges, and for each range in
-// blocks that m has changed since it was built or cloned itself: those m may
-// change again in place, so they are copied. Whoever takes a copy after every
-// few changes should therefore let the original be and go on with the clone.
+// The cost is linear in the number of blocks, plus the ranges in blocks that m has changed since it
+// was built or cloned: m may change those again in place, so they are copied. A caller that clones
+// after every few changes should therefore keep the original unchanged and continue with the clone.
 func (m *Map[V]) Clone() *Map[V] {
 	c := &Map[V]{blocks: slices.Clone(m.blocks), n: m.n, most: m.most}
 	for i, b := range c.blocks {
@@ -88,7 +83,7 @@ type place struct{ block, at int }
 
 func (m *Map[V]) get(p place) *segment[V] { return &m.blocks[p.block].segments[p.at] }
 
-// next returns the place behind p, and whether there is one.
+// next returns the place after p, and whether there is one.
 func (m *Map[V]) next(p place) (place, bool) {
 	if p.at+1 < len(m.blocks[p.block].segments) {
 		return place{p.block, p.at + 1}, true
@@ -107,8 +102,7 @@ func (m *Map[V]) previous(p place) (place, bool) {
 	return place{p.block - 1, len(m.blocks[p.block-1].segments) - 1}, true
 }
 
-// At returns the value of k and the range around k that shares it. It takes
-// logarithmic time.
+// At returns the value of k and the range around k that has it. It takes logarithmic time.
 func (m *Map[V]) At(k leasehold.Key) (leasehold.Range, V) {
 	p := m.find(k)
 	return m.rangeAt(p), m.get(p).value
@@ -116,8 +110,8 @@ func (m *Map[V]) At(k leasehold.Key) (leasehold.Range, V) {
 
 // find returns the place of the segment that contains k.
 func (m *Map[V]) find(k leasehold.Key) place {
-	// By hand: sort.Search calls its function at every step and takes a third
-	// longer. The first block that starts beyond k is in [lo, hi].
+	// Inlined: sort.Search calls a function at every step and takes a third longer. Invariant: the
+	// first block that starts after k is in [lo, hi].
 	lo, hi := 1, len(m.blocks)
 	for lo < hi {
 		mid := int(uint(lo+hi) / 2)
@@ -150,11 +144,11 @@ func (m *Map[V]) rangeAt(p place) leasehold.Range {
 	return r
 }
 
-// Set gives v to every key of r, splitting and merging ranges as needed. A
-// range that is not valid holds no key, and changes nothing.
+// Set gives v to every key of r, splitting and merging ranges as needed. A range that is not valid
+// has no keys, and changes nothing.
 //
-// It takes logarithmic time, and time to move a block if the number of ranges
-// changes or the block is shared with a clone. To change most of a large map, build another.
+// It takes logarithmic time, plus a copy of a block if the number of ranges changes or the block is
+// shared with a clone. To change most of a large map, build a new one.
 func (m *Map[V]) Set(r leasehold.Range, v V) {
 	if !r.Valid() {
 		return
@@ -166,19 +160,19 @@ func (m *Map[V]) Set(r leasehold.Range, v V) {
 	}
 	after, last := m.rangeAt(hi).Limit, m.get(hi).value
 
-	// The segments lo to hi give way to a patch: what is left of the first,
-	// then v, then what is left of the last.
+	// A patch replaces the segments lo to hi: the rest of the first, then v, then the rest of the
+	// last.
 	var patch [3]segment[V]
 	n := 0
 	if first := m.get(lo); first.start < r.Start {
 		if first.value == v {
-			r.Start = first.start // v begins earlier
+			r.Start = first.start // merge with the first segment
 		} else {
 			patch[n] = *first
 			n++
 		}
 	} else if left, ok := m.previous(lo); ok && m.get(left).value == v {
-		lo = left // the neighbour on the left takes in v
+		lo = left // merge with the left neighbour
 		r.Start = m.get(lo).start
 	}
 	patch[n] = segment[V]{r.Start, v}
@@ -187,12 +181,12 @@ func (m *Map[V]) Set(r leasehold.Range, v V) {
 		patch[n] = segment[V]{r.Limit, last}
 		n++
 	} else if right, ok := m.next(hi); ok && r.Limit == after && m.get(right).value == v {
-		hi = right // v takes in the neighbour on the right
+		hi = right // merge with the right neighbour
 	}
 	m.replace(lo, hi, patch[:n])
 }
 
-// replace puts a patch in the place of the segments lo to hi.
+// replace replaces the segments lo to hi with a patch.
 func (m *Map[V]) replace(lo, hi place, patch []segment[V]) {
 	first, last := m.blocks[lo.block], m.blocks[hi.block]
 	for _, gone := range m.blocks[lo.block : hi.block+1] {
@@ -210,9 +204,8 @@ func (m *Map[V]) replace(lo, hi place, patch []segment[V]) {
 	m.balance(lo.block)
 }
 
-// balance splits a block that is too large, and joins one that is small with
-// the next if there is room: so there are never many more blocks than needed.
-// The block i is own.
+// balance splits a block that is too large, and merges a small one with the next if there is room.
+// This bounds the number of blocks. Block i is own.
 func (m *Map[V]) balance(i int) {
 	if segments := m.blocks[i].segments; len(segments) > m.most {
 		var parts []block[V]
@@ -223,7 +216,7 @@ func (m *Map[V]) balance(i int) {
 		return
 	}
 	if i+1 == len(m.blocks) {
-		i-- // the last one has only a neighbour on the left
+		i-- // the last block only has a left neighbour
 	}
 	if i >= 0 && len(m.blocks[i].segments)+len(m.blocks[i+1].segments) <= m.most/2 {
 		m.blocks[i] = block[V]{slices.Concat(m.blocks[i].segments, m.blocks[i+1].segments), true}

@@ -15,8 +15,8 @@ func TestMapAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { exerciseMap(t, drawHistory().Draw(t, "history")) })
 }
 
-// exerciseMap writes h to a map, one write at a time, and compares the map
-// with the model on the way. Halfway it is cloned, and the two go apart.
+// exerciseMap applies h to a map, one write at a time, and compares the map with the model after
+// each. Halfway it clones the map and continues with both.
 func exerciseMap(t failer, h history) {
 	t.Helper()
 	m := keyrange.SmallBlocks(keyrange.NewMap[byte](0))
@@ -47,7 +47,7 @@ func exerciseMap(t failer, h history) {
 	checkMap(t, m, h)
 }
 
-// collect returns what a sequence of ranges with values yields.
+// collect returns the elements of a sequence of ranges with values.
 func collect[V comparable](seq iter.Seq2[leasehold.Range, V]) []keyrange.Segment[V] {
 	var out []keyrange.Segment[V]
 	for r, v := range seq {
@@ -76,8 +76,8 @@ func checkMap(t failer, m *keyrange.Map[byte], h history) {
 	}
 }
 
-// checkBlocks checks that no block is empty or too large, and that there are
-// not many more than needed.
+// checkBlocks checks that no block is empty or too large, and that there are not many more than
+// necessary.
 func checkBlocks(t failer, m *keyrange.Map[byte]) {
 	t.Helper()
 	sizes, most := keyrange.Blocks(m)
@@ -123,7 +123,7 @@ func checkZip(t failer, a, b *keyrange.Map[byte], ha, hb history) {
 	}
 }
 
-// checkBuilder builds the map of h from all its cuts, most of them needless.
+// checkBuilder builds the map of h from all its cuts, most of which are redundant.
 func checkBuilder(t failer, h history) {
 	t.Helper()
 	var b keyrange.Builder[byte]
@@ -139,7 +139,7 @@ func checkBuilder(t failer, h history) {
 }
 
 func TestMapSet(t *testing.T) {
-	// The map to start from is 0 up to 10, 1 up to 20, 2 up to 30, then 3.
+	// The initial map is 0 up to 10, 1 up to 20, 2 up to 30, then 3.
 	for _, test := range []struct {
 		name   string
 		r      leasehold.Range
@@ -160,7 +160,7 @@ func TestMapSet(t *testing.T) {
 		{"first key", leasehold.Range{Start: 0, Limit: 1}, 9, []leasehold.Key{0, 1, 10, 20, 30}},
 		{"last key", leasehold.Range{Start: lastKey, Limit: 0}, 9, []leasehold.Key{0, 10, 20, 30, lastKey}},
 		{"empty range", leasehold.Range{Start: 15, Limit: 15}, 9, []leasehold.Key{0, 10, 20, 30}},
-		{"range that runs backwards", leasehold.Range{Start: 25, Limit: 5}, 9, []leasehold.Key{0, 10, 20, 30}},
+		{"range with limit before start", leasehold.Range{Start: 25, Limit: 5}, 9, []leasehold.Key{0, 10, 20, 30}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			m := keyrange.NewMap[byte](3)
@@ -182,7 +182,7 @@ func TestMapSet(t *testing.T) {
 func TestBuilderRefuses(t *testing.T) {
 	var b keyrange.Builder[string]
 	if b.Map() != nil {
-		t.Error("nothing was appended, and there is a map")
+		t.Error("Map of an empty builder is not nil")
 	}
 	for _, step := range []struct {
 		start leasehold.Key
@@ -192,8 +192,8 @@ func TestBuilderRefuses(t *testing.T) {
 		{1, "a", false}, // the first start must be 0
 		{0, "a", true},
 		{0, "b", false},
-		{9, "a", true},  // merges, and leaves no boundary
-		{5, "b", false}, // is beyond every boundary, and yet goes back
+		{9, "a", true},  // merges, and adds no boundary
+		{5, "b", false}, // after every boundary, but before the last start
 		{9, "b", false},
 		{10, "b", true},
 	} {
@@ -210,7 +210,7 @@ func TestBuilderRefuses(t *testing.T) {
 	}
 }
 
-// A loop body that breaks must not be called again: the runtime would panic.
+// A yield function that returned false must not be called again: the runtime would panic.
 func TestMapIteratorsStop(t *testing.T) {
 	m, o := keyrange.NewMap[byte](0), keyrange.NewMap[byte](1)
 	m.Set(leasehold.Range{Start: 5, Limit: 9}, 3)
@@ -232,7 +232,7 @@ func TestMapSetDoesNotAllocate(t *testing.T) {
 	m := benchMap()
 	r, v := m.At(1 << 60)
 	inner := leasehold.Range{Start: r.Start + 1, Limit: r.Start + 2}
-	m.Set(inner, lease{}) // grows the slice, once
+	m.Set(inner, lease{}) // grows the slice once
 	m.Set(inner, v)
 	got := testing.AllocsPerRun(20, func() {
 		m.Set(inner, lease{})

@@ -9,25 +9,24 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The models are too naive to be wrong: a map is the list of all that was
-// ever written to it, a set is the list of its ranges as they came. Both are
-// compared with the real thing at the only keys where a value can change,
-// the cuts.
+// The models are too simple to be wrong: a map is the list of all its writes, a set is the list of
+// its ranges in insertion order. They are compared with the implementation at the cuts, the only
+// keys where a value can change.
 
 const lastKey leasehold.Key = math.MaxUint64
 
-// failer is what testing.T, testing.F and rapid.T share.
+// failer is the common subset of testing.T, testing.F and rapid.T.
 type failer interface {
 	Helper()
 	Errorf(format string, args ...any)
 }
 
-// holds is Range.Contains from first principles.
+// holds is a reference implementation of Range.Contains.
 func holds(r leasehold.Range, k leasehold.Key) bool {
 	return k >= r.Start && (r.Limit == 0 || k < r.Limit)
 }
 
-// cuts returns, sorted, all keys where something in ranges starts or stops.
+// cuts returns, sorted, all keys where a range starts or ends.
 func cuts(ranges ...leasehold.Range) []leasehold.Key {
 	keys := []leasehold.Key{0}
 	for _, r := range ranges {
@@ -37,8 +36,7 @@ func cuts(ranges ...leasehold.Range) []leasehold.Key {
 	return slices.Compact(keys)
 }
 
-// segments returns the canonical segments of a function that changes its
-// value only at cuts.
+// segments returns the canonical segments of a function whose value changes only at cuts.
 func segments[V comparable](cuts []leasehold.Key, at func(leasehold.Key) V) []keyrange.Segment[V] {
 	var out []keyrange.Segment[V]
 	for _, k := range cuts {
@@ -60,7 +58,7 @@ type write struct {
 	v byte
 }
 
-// A history is the model of a map that was all 0 at first.
+// A history is the model of a map that was all 0 initially.
 type history []write
 
 func (h history) at(k leasehold.Key) byte {
@@ -82,8 +80,8 @@ func (h history) ranges() []leasehold.Range {
 
 func (h history) segments() []keyrange.Segment[byte] { return segments(cuts(h.ranges()...), h.at) }
 
-// drawRange draws ranges that crowd at the ends and in the middle of the key
-// space, so that they touch and overlap; about one in three is not valid.
+// drawRange draws ranges that cluster at both ends and in the middle of the key space, so that they
+// touch and overlap. About one in three is not valid.
 func drawRange() *rapid.Generator[leasehold.Range] {
 	edges := []leasehold.Key{0, 1, 2, 3, 1 << 32, 1<<63 - 1, 1 << 63, 1<<63 + 1, lastKey - 2, lastKey - 1, lastKey}
 	key := rapid.OneOf(rapid.SampledFrom(edges), rapid.SampledFrom(edges),

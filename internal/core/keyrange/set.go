@@ -7,24 +7,22 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A Set is a set of keys as ranges: valid, sorted, disjoint, and not touching,
-// so that equal sets have equal ranges. The zero Set is empty, and an empty
-// result is always nil. Methods change neither s nor their arguments, and take
-// linear time.
+// A Set is a set of keys as ranges that are valid, sorted, disjoint and not adjacent, so equal sets
+// have equal ranges. The zero Set is empty, and an empty result is always nil. Methods change
+// neither s nor their arguments, and take linear time.
 //
-// [NewSet] makes a Set out of ranges that are not known to be all that.
+// [NewSet] makes a Set from arbitrary ranges.
 type Set []leasehold.Range
 
-// NewSet returns the union of ranges, which may be in any order and overlap.
-// Ranges that are not valid hold no key and are left out. Ranges that are
-// sorted already cost linear time.
+// NewSet returns the union of ranges, which may be in any order and overlap. Ranges that are not
+// valid have no keys and are ignored. Sorted ranges cost linear time.
 func NewSet(ranges ...leasehold.Range) Set {
 	sorted := slices.DeleteFunc(slices.Clone(ranges), func(r leasehold.Range) bool { return !r.Valid() })
 	slices.SortFunc(sorted, func(a, b leasehold.Range) int { return cmp.Compare(a.Start, b.Start) })
 	if len(sorted) == 0 {
 		return nil
 	}
-	s := Set(sorted[:0]) // trails behind the range that is being read
+	s := Set(sorted[:0]) // in place: writes never pass the range being read
 	for _, r := range sorted {
 		s = s.append(r)
 	}
@@ -72,8 +70,8 @@ func (s Set) Subtract(o Set) Set {
 		for len(o) > 0 && o[0].Last() < rest.Start {
 			o = o[1:]
 		}
-		// Only the last range of o to reach into rest can reach beyond it, and
-		// into the next range of s: that one stays for the next turn.
+		// Only the last range of o that overlaps rest can extend beyond it, into the next range of
+		// s. It stays in o for the next iteration.
 		for len(o) > 0 && o[0].Last() < rest.Last() {
 			if o[0].Start > rest.Start {
 				out = append(out, leasehold.Range{Start: rest.Start, Limit: o[0].Start})
@@ -103,5 +101,5 @@ func (s Set) Covers(r leasehold.Range) bool {
 	return i >= 0 && s[i].Covers(r)
 }
 
-// Gaps returns the keys that are not in s: what is missing for full coverage.
+// Gaps returns the keys that are not in s.
 func (s Set) Gaps() Set { return Set{leasehold.All}.Subtract(s) }

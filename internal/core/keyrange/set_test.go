@@ -17,8 +17,8 @@ func TestSetAgainstModel(t *testing.T) {
 	})
 }
 
-// exerciseSet compares the sets of a and b, and what comes of them, with
-// questions to the ranges themselves.
+// exerciseSet compares the sets of a and b, and the results of set operations, with the ranges
+// themselves.
 func exerciseSet(t failer, a, b []leasehold.Range) {
 	t.Helper()
 	edges := cuts(slices.Concat(a, b)...)
@@ -35,7 +35,7 @@ func exerciseSet(t failer, a, b []leasehold.Range) {
 	check("union", sa.Union(sb), func(k leasehold.Key) bool { return inA(k) || inB(k) })
 	check("difference", sa.Subtract(sb), func(k leasehold.Key) bool { return inA(k) && !inB(k) })
 	check("gaps", sa.Gaps(), func(k leasehold.Key) bool { return !inA(k) })
-	check("first set, at the end", sa, inA) // it would show if the above had changed it
+	check("first set, at the end", sa, inA) // fails if an operation above has changed it
 	check("second set, at the end", sb, inB)
 
 	for i, start := range edges {
@@ -49,8 +49,7 @@ func anyHolds(ranges []leasehold.Range, k leasehold.Key) bool {
 	return slices.ContainsFunc(ranges, func(r leasehold.Range) bool { return holds(r, k) })
 }
 
-// setOf returns the canonical set of the keys with the property in, nil if
-// there are none.
+// setOf returns the canonical set of the keys for which in is true, nil if there are none.
 func setOf(edges []leasehold.Key, in func(leasehold.Key) bool) keyrange.Set {
 	var out keyrange.Set
 	for _, s := range segments(edges, in) {
@@ -63,7 +62,7 @@ func setOf(edges []leasehold.Key, in func(leasehold.Key) bool) keyrange.Set {
 
 func checkCovers(t failer, s keyrange.Set, r leasehold.Range, edges []leasehold.Key, in func(leasehold.Key) bool) {
 	t.Helper()
-	want := holds(r, r.Start) // or else there is nothing in it
+	want := holds(r, r.Start) // an empty range is not covered
 	for _, k := range edges {
 		want = want && (in(k) || !holds(r, k))
 	}
@@ -79,11 +78,11 @@ func TestNewSet(t *testing.T) {
 		want keyrange.Set
 	}{
 		{"nothing", nil, nil},
-		{"only ranges that hold no key", []leasehold.Range{{Start: 5, Limit: 5}, {Start: 9, Limit: 3}}, nil},
+		{"only empty ranges", []leasehold.Range{{Start: 5, Limit: 5}, {Start: 9, Limit: 3}}, nil},
 		{"out of order", []leasehold.Range{{Start: 7, Limit: 9}, {Start: 1, Limit: 3}}, keyrange.Set{{Start: 1, Limit: 3}, {Start: 7, Limit: 9}}},
 		{"touching", []leasehold.Range{{Start: 1, Limit: 3}, {Start: 3, Limit: 9}}, keyrange.Set{{Start: 1, Limit: 9}}},
 		{"one key apart", []leasehold.Range{{Start: 1, Limit: 3}, {Start: 4, Limit: 9}}, keyrange.Set{{Start: 1, Limit: 3}, {Start: 4, Limit: 9}}},
-		{"one in the other", []leasehold.Range{{Start: 1, Limit: 9}, {Start: 3, Limit: 4}}, keyrange.Set{{Start: 1, Limit: 9}}},
+		{"nested", []leasehold.Range{{Start: 1, Limit: 9}, {Start: 3, Limit: 4}}, keyrange.Set{{Start: 1, Limit: 9}}},
 		{"beyond the end", []leasehold.Range{{Start: 5}, {Start: 7, Limit: 9}, {Start: lastKey}}, keyrange.Set{{Start: 5}}},
 		{"all, in two", []leasehold.Range{{Start: 5}, {Start: 0, Limit: 5}}, keyrange.Set{leasehold.All}},
 	} {

@@ -6,12 +6,12 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// All yields the ranges in order with their values. The map must not be
-// changed meanwhile.
+// All yields the ranges in order with their values. The map must not be changed during the
+// iteration.
 func (m *Map[V]) All() iter.Seq2[leasehold.Range, V] { return m.Within(leasehold.All) }
 
-// Within yields the parts of r in order with their values, nothing if r is
-// not valid. The map must not be changed meanwhile.
+// Within yields the parts of r in order with their values, nothing if r is not valid. The map must
+// not be changed during the iteration.
 func (m *Map[V]) Within(r leasehold.Range) iter.Seq2[leasehold.Range, V] {
 	return func(yield func(leasehold.Range, V) bool) {
 		p, more := m.find(r.Start), true
@@ -25,8 +25,8 @@ func (m *Map[V]) Within(r leasehold.Range) iter.Seq2[leasehold.Range, V] {
 	}
 }
 
-// Diff yields, in order, the parts of the key space where a and b have
-// different values, with both values. Neither map may be changed meanwhile.
+// Diff yields, in order, the parts of the key space where a and b have different values, with both
+// values. Neither map may be changed during the iteration.
 func Diff[V comparable](a, b *Map[V]) iter.Seq2[leasehold.Range, [2]V] {
 	return func(yield func(leasehold.Range, [2]V) bool) {
 		for r, pair := range Zip(a, b) {
@@ -43,8 +43,8 @@ type Pair[A, B comparable] struct {
 	B B
 }
 
-// Zip yields the key space in order, cut wherever either map has a boundary,
-// with the values of both. Neither map may be changed meanwhile.
+// Zip yields the key space in order, split at the boundaries of both maps, with the values of both.
+// Neither map may be changed during the iteration.
 func Zip[A, B comparable](a *Map[A], b *Map[B]) iter.Seq2[leasehold.Range, Pair[A, B]] {
 	return func(yield func(leasehold.Range, Pair[A, B]) bool) {
 		var i, j place
@@ -54,7 +54,7 @@ func Zip[A, B comparable](a *Map[A], b *Map[B]) iter.Seq2[leasehold.Range, Pair[
 			if !yield(part, Pair[A, B]{a.get(i).value, b.get(j).value}) {
 				return
 			}
-			// Both end with the key space, so both run out at the same time.
+			// Both maps cover the key space, so both end at the same time.
 			advanceA, advanceB := ra.Last() <= rb.Last(), rb.Last() <= ra.Last()
 			if advanceA {
 				i, more = a.next(i)

@@ -2,33 +2,35 @@ package mono
 
 import "time"
 
-// Beats are instants at which whoever may speak a little sooner does, so that a server hears
-// many at once: a processor that has just done the same thing takes less time for it. Beats
-// are as long as the wall clock's own 10 ms, 20 ms and so on, so those of processes on different
-// hosts are as close as their wall clocks are. If these are wrong beats are of no use, and do no
-// harm: they say when to speak, within a fraction of the time that it would have been anyway.
+// Beats are instants, shared by all processes, to which periodic sends are aligned (timer
+// coalescing). A server then receives many requests at once, which costs less processor time than
+// the same requests spread out.
 //
-// The zero value is no beats.
+// Beats are multiples of 10 ms, 20 ms and so on of the wall clock, so hosts agree on them as
+// closely as their wall clocks do. A wrong wall clock is harmless: a beat only moves a send
+// earlier, by a small fraction of its interval.
+//
+// The zero value disables alignment.
 type Beats struct {
-	at      Instant       // one of the longest
-	longest time.Duration // 0: there are none
+	at      Instant       // one beat of the longest period
+	longest time.Duration // longest period; 0: no beats
 }
 
 const (
 	shortestBeat = 10 * time.Millisecond
-	// LongestBeat is that of those who speak rarely. Thousands of them are still heard
-	// within a fraction of a second.
+	// LongestBeat is the beat period of rare sends. A server handles the requests of thousands of
+	// senders at one beat within a fraction of a second.
 	LongestBeat = shortestBeat << 6
-	// beatsWithin is how many beats there are at least in what is made to end with one.
+	// beatsWithin is the minimum number of beats in an interval: it limits how early a send may be.
 	beatsWithin = 32
 )
 
-// BeatsAt returns beats of which one of the longest is at an instant.
+// BeatsAt returns beats, one of which has the longest period and is at the instant at.
 func BeatsAt(at Instant) Beats { return Beats{at: at, longest: LongestBeat} }
 
-// Last returns the last beat that is not after an instant, of those that befit somebody who
-// speaks once in an interval: that is sooner by a small part of the interval at most. If there
-// are none it returns the instant.
+// Last returns the last beat that is not after an instant, or the instant itself if there are no
+// beats. The period of the beat fits a sender with this interval: the result is earlier by a
+// thirty-second of the interval at most.
 func (b Beats) Last(not Instant, interval time.Duration) Instant {
 	if b.longest == 0 || not == Never || interval < beatsWithin*shortestBeat {
 		return not

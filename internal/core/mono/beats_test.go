@@ -19,11 +19,11 @@ func TestBeats(t *testing.T) {
 		{"none", mono.Beats{}, 1234567, 5 * time.Second, 1234567},
 		{"too often for beats", mono.BeatsAt(at(7 * ms)), 1234 * ms, 300 * ms, 1234 * ms},
 		{"the shortest", mono.BeatsAt(at(7 * ms)), 1234 * ms, 320 * ms, 1227 * ms},
-		{"a usual renewal", mono.BeatsAt(at(7 * ms)), 1234 * ms, 2500 * ms, 1207 * ms},        // 40 ms
-		{"a usual question", mono.BeatsAt(at(7 * ms)), 1234 * ms, 5 * time.Second, 1207 * ms}, // 80 ms
-		{"a rare question", mono.BeatsAt(at(7 * ms)), 1300 * ms, 30 * time.Second, 1287 * ms}, // 640 ms
-		{"a very rare question", mono.BeatsAt(at(7 * ms)), 1300 * ms, 24 * time.Hour, 1287 * ms},
-		{"before the beat that is known", mono.BeatsAt(at(10 * time.Second)), 999 * ms, 2500 * ms, 960 * ms},
+		{"a usual renewal", mono.BeatsAt(at(7 * ms)), 1234 * ms, 2500 * ms, 1207 * ms},    // 40 ms
+		{"a usual poll", mono.BeatsAt(at(7 * ms)), 1234 * ms, 5 * time.Second, 1207 * ms}, // 80 ms
+		{"a rare poll", mono.BeatsAt(at(7 * ms)), 1300 * ms, 30 * time.Second, 1287 * ms}, // 640 ms
+		{"a very rare poll", mono.BeatsAt(at(7 * ms)), 1300 * ms, 24 * time.Hour, 1287 * ms},
+		{"before the reference beat", mono.BeatsAt(at(10 * time.Second)), 999 * ms, 2500 * ms, 960 * ms},
 		{"on a beat", mono.BeatsAt(at(7 * ms)), 1287 * ms, 30 * time.Second, 1287 * ms},
 	} {
 		if got := test.beats.Last(at(test.not), test.interval); got != at(test.want) {
@@ -32,8 +32,8 @@ func TestBeats(t *testing.T) {
 	}
 }
 
-// FuzzBeats: a beat is never late, and early by a thirty-second part of the interval at most,
-// whatever the wall clock says; and longer beats are among the shorter ones.
+// FuzzBeats: a beat is never late, and early by a thirty-second of the interval at most, for any
+// wall clock. The longer beats are a subset of the shorter ones.
 func FuzzBeats(f *testing.F) {
 	f.Add(int64(7), int64(1234567890), int64(5*time.Second))
 	f.Add(int64(-1<<62), int64(1<<62), int64(time.Hour))

@@ -1,10 +1,9 @@
-// Package mono is the time that decides leases: instants on one process's
-// monotonic clock.
+// Package mono has the time type for all lease decisions: instants of one process's monotonic
+// clock.
 //
-// An Instant means nothing outside the process that read it. It is a type of
-// its own so that the compiler keeps wall-clock time, and the instants of
-// other processes, out of every decision about a lease. Nothing here reads a
-// clock: the shells do that, and hand instants to the machines.
+// An Instant is meaningless outside the process that read it. It is a separate type, so the
+// compiler keeps wall-clock time and the instants of other processes out of lease decisions. This
+// package reads no clock: the shells do, and pass instants to the machines.
 package mono
 
 import (
@@ -17,12 +16,11 @@ import (
 // an origin that is arbitrary but fixed for the process.
 type Instant int64
 
-// Never is after every instant that a clock can show.
+// Never is later than any instant of a clock.
 const Never Instant = math.MaxInt64
 
-// Add returns the instant d later, or earlier if d is negative. It never wraps:
-// beyond the last instant is Never, beyond the first is the first. Never stays
-// Never, whatever is added.
+// Add returns the instant d later, or earlier if d is negative. It saturates instead of wrapping.
+// Never plus any duration is Never.
 func (i Instant) Add(d time.Duration) Instant {
 	sum := i + Instant(d)
 	switch {
@@ -34,8 +32,8 @@ func (i Instant) Add(d time.Duration) Instant {
 	return sum
 }
 
-// Sub returns the time from o to i, or the longest duration of the right sign
-// if that is too long for one: a wait for Never must not come out negative.
+// Sub returns the time from o to i. It saturates instead of wrapping, so a wait for Never is never
+// negative.
 func (i Instant) Sub(o Instant) time.Duration {
 	diff := time.Duration(i - o)
 	switch {
@@ -47,7 +45,7 @@ func (i Instant) Sub(o Instant) time.Duration {
 	return diff
 }
 
-// String writes the instant as seconds since the clock's origin.
+// String formats the instant as seconds since the clock's origin.
 func (i Instant) String() string {
 	if i == Never {
 		return "never"
@@ -55,19 +53,17 @@ func (i Instant) String() string {
 	return fmt.Sprintf("%.3fs", float64(i)/1e9)
 }
 
-// A Drift bounds how much faster one clock may run than another: while one
-// advances by d, no other advances by more than d times the drift. It is at
-// least 1. A Drift of 1.2 covers two hosts that are slewed at 1/12 in
-// opposite directions (13/12 : 11/12 = 1.18).
+// A Drift bounds the ratio of two clock rates: while one clock advances by d, no other advances by
+// more than d times the drift. It is at least 1. A Drift of 1.2 covers two hosts that are slewed at
+// 1/12 in opposite directions (13/12 : 11/12 = 1.18).
 type Drift float64
 
-// Stretch returns how long to wait on one's own clock to be sure that d has
-// passed on any other: d times the drift, rounded up.
+// Stretch returns the local wait after which d has passed on every other clock: d times the drift,
+// rounded up.
 //
-// A wait that is too long costs availability, one that is too short costs
-// safety. So the result is never shorter than d, not even for a Drift that is
-// no drift (the zero value, NaN), and one too long for a Duration is the
-// longest there is.
+// A wait that is too long costs availability, one that is too short costs safety. So the result is
+// never shorter than d, even for an invalid Drift (zero, NaN), and it saturates at the longest
+// Duration.
 func (f Drift) Stretch(d time.Duration) time.Duration {
 	stretched := math.Ceil(float64(d) * float64(f))
 	switch {

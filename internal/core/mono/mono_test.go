@@ -54,7 +54,7 @@ func TestSub(t *testing.T) {
 		{Never, Never, 0},
 		{Never, 0, maxDuration},
 		{Never, 5, maxDuration},
-		{Never, -5, maxDuration}, // an origin in the future must not turn a long wait into none
+		{Never, -5, maxDuration}, // a negative origin must not turn a long wait into none
 		{Never, first, maxDuration},
 		{0, Never, minDuration},
 		{5, Never, minDuration},
@@ -84,8 +84,8 @@ func TestAddIsExactOrSaturates(t *testing.T) {
 	})
 }
 
-// TestAddAndSubAreOrdered is what timers and expiry checks rely on: later stays
-// later, and the sign of a difference is the order of the instants.
+// TestAddAndSubAreOrdered checks the property that timers and expiry checks rely on: Add keeps the
+// order of instants, and Sub has the sign of that order.
 func TestAddAndSubAreOrdered(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		i, o := drawInstant(t, "i"), drawInstant(t, "o")
@@ -114,7 +114,7 @@ func TestString(t *testing.T) {
 		3_600_000_000_000: "3600.000s",
 	} {
 		if got := i.String(); got != want {
-			t.Errorf("%d reads %q, want %q", int64(i), got, want)
+			t.Errorf("%d is formatted as %q, want %q", int64(i), got, want)
 		}
 	}
 }
@@ -126,7 +126,7 @@ func TestStretch(t *testing.T) {
 		want  time.Duration
 	}{
 		{1.2, 10 * time.Second, 12 * time.Second},
-		{65.0 / 60, 60 * time.Second, 65 * time.Second}, // Centrifuge's own numbers
+		{65.0 / 60, 60 * time.Second, 65 * time.Second}, // the example of the Centrifuge paper
 		{1.2, 0, 0},
 		{1.2, 1, 2}, // rounded up
 		{1, 10 * time.Second, 10 * time.Second},
@@ -137,7 +137,7 @@ func TestStretch(t *testing.T) {
 		{Drift(math.Inf(1)), 1, maxDuration},
 		{Drift(math.Inf(1)), 0, 0},
 
-		// None of these is a drift. The wait must still not be too short.
+		// Invalid drifts. The wait must still not be too short.
 		{0, time.Second, time.Second},
 		{0.5, time.Second, time.Second},
 		{-1, time.Second, time.Second},
@@ -150,10 +150,9 @@ func TestStretch(t *testing.T) {
 	}
 }
 
-// TestStretchOutlastsTheLease is the inequality that invariant I1 stands on.
-// The owner starts counting no later than the manager does, and the owner's
-// clock runs slower by at most the drift: when the manager has waited
-// Stretch(d) on its own clock, d has passed on the owner's.
+// TestStretchOutlastsTheLease checks the inequality behind invariant I1. The owner starts counting
+// no later than the manager, and its clock is slower by at most the drift. So when the manager has
+// waited Stretch(d) on its clock, d has passed on the owner's.
 func TestStretchOutlastsTheLease(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		drift := Drift(rapid.Float64Range(1, 4).Draw(t, "drift"))
@@ -161,7 +160,7 @@ func TestStretchOutlastsTheLease(t *testing.T) {
 		waited := new(big.Rat).SetInt64(int64(drift.Stretch(d)))
 		ratio := new(big.Rat).SetFloat64(float64(drift))
 		need := ratio.Mul(ratio, new(big.Rat).SetInt64(int64(d)))
-		// float64 has 53 bits: a product beyond 2^53 ns may be rounded by one.
+		// float64 has a 53-bit mantissa: a product above 2^53 ns may be off by one.
 		if waited.Add(waited, big.NewRat(1, 1)); waited.Cmp(need) < 0 {
 			t.Fatalf("Drift(%v).Stretch(%d) = %d is too short", float64(drift), d, drift.Stretch(d))
 		}
@@ -200,7 +199,7 @@ func drawDuration(t *rapid.T, label string) time.Duration {
 	return time.Duration(drawInt64(t, label))
 }
 
-// drawInt64 draws numbers that are often at or next to the ends.
+// drawInt64 draws numbers that are often at or next to the limits.
 func drawInt64(t *rapid.T, label string) int64 {
 	return rapid.OneOf(
 		rapid.SampledFrom([]int64{math.MinInt64, math.MinInt64 + 1, -1, 0, 1, math.MaxInt64 - 1, math.MaxInt64}),

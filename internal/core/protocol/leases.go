@@ -6,8 +6,8 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// SameLeases reports whether two lease sets are equal. Sets are immutable and
-// usually shared, so that the common case costs nothing.
+// SameLeases reports whether two lease sets are equal. Sets are immutable and usually share memory,
+// so the common case takes constant time.
 func SameLeases(a, b []leasehold.Lease) bool {
 	if len(a) != len(b) {
 		return false
@@ -15,8 +15,8 @@ func SameLeases(a, b []leasehold.Lease) bool {
 	return len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b)
 }
 
-// Missing returns the parts of have that are not in want under the same
-// generation. Both are sorted and free of overlaps, and so is the result.
+// Missing returns the parts of have that are not in want under the same generation. Both are sorted
+// and without overlaps, and so is the result.
 func Missing(have, want []leasehold.Lease) []leasehold.Lease {
 	if SameLeases(have, want) {
 		return nil

@@ -16,10 +16,10 @@ func TestMissing(t *testing.T) {
 		name             string
 		have, want, diff leases
 	}{
-		{"nothing and nothing", nil, nil, nil},
-		{"nothing is missing from nothing", nil, leases{lease(1, 2, 1)}, nil},
-		{"all of it", leases{lease(1, 2, 1), lease(4, 6, 2)}, nil, leases{lease(1, 2, 1), lease(4, 6, 2)}},
-		{"none of it", leases{lease(1, 9, 1)}, leases{lease(0, 0, 1)}, nil},
+		{"both empty", nil, nil, nil},
+		{"have is empty", nil, leases{lease(1, 2, 1)}, nil},
+		{"everything is missing", leases{lease(1, 2, 1), lease(4, 6, 2)}, nil, leases{lease(1, 2, 1), lease(4, 6, 2)}},
+		{"nothing is missing", leases{lease(1, 9, 1)}, leases{lease(0, 0, 1)}, nil},
 		{"the same in parts", leases{lease(1, 9, 1)}, leases{lease(1, 4, 1), lease(4, 9, 1)}, nil},
 		{"another generation", leases{lease(1, 9, 1)}, leases{lease(1, 9, 2)}, leases{lease(1, 9, 1)}},
 		{"both ends", leases{lease(1, 9, 1)}, leases{lease(3, 5, 1)}, leases{lease(1, 3, 1), lease(5, 9, 1)}},
@@ -35,7 +35,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// crowd is where the ends of drawn leases lie: few places, so that they meet.
+// crowd has the boundaries of the drawn leases: few keys, so that leases touch and overlap.
 var crowd = []leasehold.Key{0, 1, 2, 3, 1 << 63, 1<<64 - 2, 1<<64 - 1}
 
 // drawLeases draws leases that are sorted and do not overlap.
@@ -61,7 +61,7 @@ func drawLeases() *rapid.Generator[[]leasehold.Lease] {
 	})
 }
 
-// generationAt is the naive model of a set of leases: what each key has.
+// generationAt is the reference model of a lease set: the generation of each key.
 func generationAt(leases []leasehold.Lease, k leasehold.Key) leasehold.Generation {
 	for _, l := range leases {
 		if k >= l.Range.Start && (l.Range.Limit == 0 || k < l.Range.Limit) {
@@ -76,7 +76,7 @@ func TestMissingAgainstModel(t *testing.T) {
 		have, want := drawLeases().Draw(t, "have"), drawLeases().Draw(t, "want")
 		before := slices.Clone(have)
 		got := protocol.Missing(have, want)
-		for _, k := range crowd { // nothing changes anywhere else
+		for _, k := range crowd { // values change only at these keys
 			wanted := generationAt(have, k)
 			if generationAt(want, k) == wanted {
 				wanted = 0
@@ -91,7 +91,7 @@ func TestMissingAgainstModel(t *testing.T) {
 			}
 		}
 		if !slices.Equal(have, before) {
-			t.Errorf("it changed its argument from %v to %v", before, have)
+			t.Errorf("Missing changed its argument from %v to %v", before, have)
 		}
 	})
 }

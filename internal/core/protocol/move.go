@@ -7,121 +7,115 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// # Migration
+// # Moves
 //
-// When the leader wants a range to go from one owner to another, and both can
-// move state, it does not recall the lease. It tells the source about a
-// [Departure] and the target about an [Arrival], under one ticket, and goes on
-// renewing. The source copies the state while it serves. Then it stops serving
-// the range, sends the rest, and waits until the target has confirmed that it
-// has everything. Only then does it lack the lease in its requests, and says
-// with a [MoveReport] in the same request that the state is with the target.
-// The leader records that the lease has gone from the one to the other, which
-// is no loss, and offers it to the target with the ticket. The target takes an
-// offer with a ticket only if it has what came under that ticket.
+// To move a range between two owners that support moves, the leader does not recall the lease. It
+// sends the source a [Departure] and the target an [Arrival] with the same ticket, and keeps
+// renewing. The source copies the state while it serves. Then it stops serving the range, sends the
+// rest, and waits for the target's confirmation. Only then does it release the lease: its next
+// request lacks the lease and has a [MoveReport] in the state MoveDone. The leader commits the
+// change of the holder, which is not a loss, and offers the lease to the target with the ticket.
+// The target accepts an offer with a ticket only if it has the state of that ticket.
 //
-// Whatever fails before the source has lacked the lease costs nothing: the
-// source, which still has all the state, serves the range again. No ticket needs
-// to outlive its leader. A move that the leader no longer speaks of is over. But
-// a source that has let go of a range says so to whoever leads, until that is
-// recorded; and a target keeps for a while what it has confirmed, and says that
-// it has it: a leader that finds in the table that the target holds the range,
-// and that nothing was lost there since the move began, offers it the lease with
-// the ticket.
+// A failure before the release is harmless: the source still has all the state, and serves the
+// range again. Tickets need not survive their leader: a move that the leader's messages do not
+// contain any more is over. But a source that has released a range reports it to every leader until
+// it is committed. A target keeps confirmed state for a while and reports it as an [Import]. If a
+// leader finds that the target holds the range in the table, and that nothing was lost there since
+// the start of the move, it offers the target the lease with the ticket.
 //
-// A leader that has no table to read relies on the two of them alone. They say,
-// with their Backing, that every leader so far has counted on both of them; then
-// the range can have gone nowhere else.
+// A leader without a table (census) relies on the reports of the two owners alone. Their Backing
+// proves that no leader so far has expired either of them; so the range cannot have been granted to
+// another owner.
 
-// A Ticket names one move. Only the leader, the source and the target know it,
-// so that it also proves to the target that its peer is the source.
+// A Ticket identifies one move. Only the leader, the source and the target have it, so it also
+// authenticates the source to the target.
 type Ticket [16]byte
 
-// IsZero reports whether t names no move.
+// IsZero reports whether t is no ticket.
 func (t Ticket) IsZero() bool { return t == Ticket{} }
 
-// Short is a prefix, for logs. It does not give the ticket away.
+// Short returns a prefix for logs. It does not disclose the ticket.
 func (t Ticket) Short() string { return hex.EncodeToString(t[:4]) }
 
-// A Departure tells an owner to send the state of a range to another.
+// A Departure instructs an owner to send the state of a range to another.
 type Departure struct {
 	Ticket Ticket
 	Range  leasehold.Range
 	To     *table.Holder
-	Mover  string // where To takes state in; empty if the source has sent it already
-	// Identity is as whom To has shown itself; empty if the leader does not know.
+	Mover  string // address at which To receives state; empty if the source has sent it already
+	// Identity is the authenticated identity of To; empty if unknown.
 	Identity string
 }
 
-// An Arrival tells an owner that another will send it the state of a range.
+// An Arrival announces to an owner that another will send it the state of a range.
 type Arrival struct {
 	Ticket Ticket
 	Range  leasehold.Range
 	From   *table.Holder
 	Since  Since
-	// Identity is as whom From has shown itself; empty if the leader does not know.
+	// Identity is the authenticated identity of From; empty if unknown.
 	Identity string
 }
 
-// MaxIdentityLen is how long an identity may be: as long as SPIFFE lets one be.
+// MaxIdentityLen is the maximum length of an identity, as in SPIFFE.
 const MaxIdentityLen = 2048
 
-// Since is the table when a move began: its newest change, and the newest
-// generation ever granted.
+// Since is the table at the start of a move: its LSN, and the newest generation ever granted.
 type Since struct {
 	LSN    leasehold.LSN
 	Newest leasehold.Generation
 }
 
-// A MoveState says how far a source has come with a move.
+// A MoveState is the state of a move at its source.
 type MoveState uint8
 
-// The states.
+// States of a move.
 const (
-	MoveCopying MoveState = 1 // it serves the range, and copies
-	MoveStopped MoveState = 2 // it has stopped serving it, and sends the rest
-	MoveDone    MoveState = 3 // the target has confirmed; the source has let go of the lease
-	MoveFailed  MoveState = 4 // it has given up, and serves the range again
+	MoveCopying MoveState = 1 // the source serves the range, and copies its state
+	MoveStopped MoveState = 2 // the source has stopped serving it, and sends the rest
+	MoveDone    MoveState = 3 // the target has confirmed; the source has released the lease
+	MoveFailed  MoveState = 4 // the source has aborted the move, and serves the range again
 )
 
-// A MoveReport is what a source says about a move, in every request until the
-// leader has heard how it ended.
+// A MoveReport is the source's report about a move, in every request until the leader has processed
+// its end.
 type MoveReport struct {
 	Ticket Ticket
 	Range  leasehold.Range
 	To     *table.Holder
 	State  MoveState
-	// Newest is the highest generation of the leases that it began with: what the
-	// source may have got since is not meant.
+	// Newest is the newest generation of the leases that are moved. Leases that the source got
+	// later are not part of the move.
 	Newest leasehold.Generation
-	// Backing is the term of the leader that last gave the source time, if since
-	// the source let go that time has never run out; 0 if it has. A leader that
-	// collects takes it for proof that no leader has given the source up.
+	// Backing is the term of the leader that last extended the source's deadline, if the deadline
+	// has never passed since the source released the range; 0 if it has. For a census it proves
+	// that no leader has expired the source.
 	Backing leasehold.Term
 
 	Records, Bytes uint64 // sent so far
 }
 
-// An Import is state that a target has confirmed, and has no lease for yet.
+// An Import is state that a target has confirmed, and that has no lease yet.
 type Import struct {
 	Ticket Ticket
 	Range  leasehold.Range
-	Since  Since // as the leader said
-	// Backing is the term of the leader that last gave the target time, if its
-	// message named the move and that time has not run out; 0 otherwise. It is
-	// proof that the leader counted on the target, and that none has given it up.
+	Since  Since // from the Arrival
+	// Backing is the term of the leader that last extended the target's deadline, if its message
+	// contained the move and the deadline has not passed; 0 otherwise. It proves that this leader
+	// relied on the target, and that no leader has expired it.
 	Backing leasehold.Term
 }
 
-// Bounds on what one message says about moves and loads.
+// Limits of moves and loads in one message.
 const (
 	MaxMoves   = 256
 	MaxCells   = 4096
 	MaxHotKeys = 64
 )
 
-// MaxAtATime bounds how much state an owner sends, and takes in, at a time, in
-// ranges. It leaves room in a message for moves that are over and not recorded.
+// MaxAtATime limits the concurrent moves from, and to, an owner. It leaves room in a message for
+// moves that are over and not yet committed.
 const MaxAtATime = 64
 
 func validateMoves(r *LeaseRequest) error {
@@ -137,19 +131,19 @@ func validateMoves(r *LeaseRequest) error {
 	for i := range r.Moves {
 		m := &r.Moves[i]
 		if m.Ticket.IsZero() || !m.Range.Valid() || m.To == nil || ValidateHolder(m.To) != nil || m.State < MoveCopying || m.State > MoveFailed {
-			return bad("move %d of %v in state %d makes no sense", i, m.Range, m.State)
+			return bad("move %d of %v in state %d is invalid", i, m.Range, m.State)
 		}
 	}
 	for i := range r.Moves {
 		for j := range i {
 			if a, b := &r.Moves[i], &r.Moves[j]; a.State == MoveDone && b.State == MoveDone && a.Range.Overlaps(b.Range) {
-				return bad("it has let go of %v and of %v, which overlap", b.Range, a.Range)
+				return bad("moves of %v and %v are both done, and overlap", b.Range, a.Range)
 			}
 		}
 	}
 	for i := range r.Imports {
 		if m := &r.Imports[i]; m.Ticket.IsZero() || !m.Range.Valid() {
-			return bad("import %d of %v makes no sense", i, m.Range)
+			return bad("import %d of %v is invalid", i, m.Range)
 		}
 	}
 	if r.Loads == nil {
@@ -168,7 +162,7 @@ func validateLoads(r *LeaseRequest) error {
 
 func validateOrders(r *LeaseReply) error {
 	bad := func(what string, i int) error {
-		return leasehold.Errorf("lease reply", leasehold.ErrInvalid, string(r.Leader), "%s %d makes no sense", what, i)
+		return leasehold.Errorf("lease reply", leasehold.ErrInvalid, string(r.Leader), "%s %d is invalid", what, i)
 	}
 	if n := len(r.Departures) + len(r.Arrivals); n > 2*MaxMoves {
 		return leasehold.Errorf("lease reply", leasehold.ErrLimit, string(r.Leader), "%d moves, at most %d are allowed", n, 2*MaxMoves)

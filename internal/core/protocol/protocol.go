@@ -1,25 +1,21 @@
-// Package protocol is the messages that owners, lookups and managers exchange,
-// as values, and the checks that every message passes before a machine acts
-// on it. How they are written to a wire is another package's business.
+// Package protocol has the messages between owners, lookups and managers, and the validation that
+// every message passes before a machine handles it. Package wire encodes them.
 //
 // # The lease protocol
 //
-// An owner sends a [LeaseRequest] every quarter of a lease and whenever it has
-// something to say; the leader answers each with a [LeaseReply] and sends
-// further replies when it changes its mind. Every message carries the complete
-// set of leases, so that each can be understood alone (Centrifuge 2.3).
+// An owner sends a [LeaseRequest] every quarter of a lease, and whenever its state changes. The
+// leader answers each with a [LeaseReply], and sends unsolicited replies when the assignment
+// changes. Every message has the complete set of leases, so that it can be processed without
+// earlier ones (Centrifuge 2.3).
 //
-// Sender and receiver number their messages. Each message carries its own
-// number and the newest number heard from the peer. A message that does not
-// reflect the receiver's newest is dropped, because it was sent by a peer that
-// did not know what the receiver had said last (Centrifuge 2.3.2): what it
-// grants or gives back may no longer be meant. The number of a dropped message
-// is remembered all the same, and the dropper sends again after a random
-// backoff. So a request that lacks a lease, and reflects the leader's newest
-// message, proves that the owner does not have it and cannot get it from any
-// message under way.
+// Each message has a sequence number of its sender, and acknowledges the newest sequence number
+// received from the peer. A message that does not acknowledge the receiver's newest message is
+// dropped: it crossed that message, so its grants or releases may be stale (Centrifuge 2.3.2). The
+// receiver still records the sequence number of the dropped message, and sends again after a random
+// backoff. So a request that acknowledges the leader's newest message and lacks a lease proves that
+// the owner does not hold it, and that no message in flight can grant it.
 //
-// The leader's numbers are scoped by its term, the owner's by its session.
+// The leader's sequence numbers are scoped by its term, the owner's by its session.
 package protocol
 
 import (
@@ -32,95 +28,90 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// A Seq numbers the messages of one sender, from 1.
+// A Seq is a sequence number of one sender, from 1.
 type Seq uint64
 
-// A LeaseRequest is what an owner says to the leader: that it is alive, and
-// what it holds. It never asks for a range.
+// A LeaseRequest is an owner's heartbeat with its leases. It never requests a range.
 type LeaseRequest struct {
 	Namespace leasehold.Namespace
 	Holder    *table.Holder
-	Seq       Seq // rises with every message of the session
+	Seq       Seq // increases with every message of the session
 
-	// Term, Heard and Applied speak of the leader that the owner last heard:
-	// the newest of its messages, and the newest that was not dropped for a
-	// race. Applied <= Heard. A grant first sent after Applied was never
-	// installed, and may be sent again under the same generation.
+	// Term, Heard and Applied acknowledge messages of the leader in Term: Heard is the newest
+	// received, Applied the newest that was not dropped as stale. Applied <= Heard. A grant first
+	// sent after Applied was never installed, and may be sent again under the same generation.
 	Term    leasehold.Term
 	Heard   Seq
 	Applied Seq
 
-	Leases []leasehold.Lease // everything held, sorted by range; immutable
-	// Suspended: the leases have reached their deadline. The owner does not act on
-	// them, but keeps them and their state, and claims them.
+	Leases []leasehold.Lease // all leases, sorted by range; immutable
+	// Suspended: the leases have reached their deadline. The owner does not act on them, but keeps
+	// them and their state, and claims them.
 	Suspended bool
-	// Resumed is the newest generation among the leases that were suspended once, and were
-	// resumed; 0 if the owner has none.
+	// Resumed is the newest generation among the leases that were suspended and resumed; 0 if the
+	// owner has none.
 	Resumed leasehold.Generation
-	Leaving bool // the owner closes: Leases is empty and stays so
+	Leaving bool // the owner closes: Leases is empty from now on
 
-	// Load is how much work per second the owner does, in a unit of its
-	// application's choosing; 0 if it does not count.
+	// Load is the owner's work per second, in a unit of the application; 0 if it is not measured.
 	Load float64
-	// Loads is how that divides among the keys held, and which keys cost most;
-	// nil if there is nothing new to say. Immutable.
+	// Loads is the distribution of the load over the keys, and the hot keys; nil if unchanged.
+	// Immutable.
 	Loads *partition.Loads
 
-	// Mover is where this owner takes in the state of ranges that move to it;
-	// empty if it can neither take nor give any.
+	// Mover is the address at which this owner receives the state of ranges that move to it; empty
+	// if it supports no moves.
 	Mover string
-	// Identity is as whom the owner has shown itself: what the manager that heard it
-	// has seen, and not what the owner says. Empty if it has shown nothing.
+	// Identity is the owner's authenticated identity, set by the manager that received the request
+	// and not by the owner. Empty if it has none.
 	Identity string
-	// Moves is how far this owner is with sending state to others.
+	// Moves is the progress of this owner's moves as a source.
 	Moves []MoveReport
-	// Imports is state that has come, and waits for its lease.
+	// Imports is received state that waits for its lease.
 	Imports []Import
-	// Parting: it wants to leave, and asks for its ranges to be moved away first.
+	// Parting: the owner wants to leave, and requests that its ranges are moved away first.
 	Parting bool
-	// Draining repeats what the leader before may have said (see LeaseReply), so
-	// that the one after knows.
+	// Draining repeats the value of the last LeaseReply, so that it survives a takeover.
 	Draining bool
 
-	// Gone names the session that held this owner's name before, if the
-	// sender has made sure that its process no longer exists.
+	// Gone is the previous session of this owner's name, if the sender has verified that its
+	// process does not exist any more.
 	Gone leasehold.Session
 }
 
-// A Speaker is who sends messages, and is answered. A session alone is nobody: it is in
-// the table, where everybody finds it who may look things up. A name is its owner's.
+// A Speaker identifies the sender of requests, to which replies are sent. A session alone is not
+// enough, since every lookup can read it in the table. Access control protects the owner name.
 type Speaker struct {
 	Namespace leasehold.Namespace
 	Owner     leasehold.OwnerID
 	Session   leasehold.Session
 }
 
-// Speaker returns who has sent the request.
+// Speaker returns the sender of the request.
 func (r *LeaseRequest) Speaker() Speaker {
 	return Speaker{Namespace: r.Namespace, Owner: r.Holder.Owner, Session: r.Holder.Session}
 }
 
-// An Offer is one lease in a reply. A renewal extends what the owner holds; an
-// owner that does not hold it refuses. Only a fresh offer gives it something
-// new. The difference is what makes a restarted owner start from nothing.
+// An Offer is one lease in a reply. A renewal extends a lease that the owner holds; an owner that
+// does not hold it rejects the offer. Only a fresh offer grants a new lease. This is why a
+// restarted owner starts without leases.
 type Offer struct {
 	leasehold.Lease
 	Fresh bool
-	// Ticket says that the state has been moved to the owner. If it does not
-	// have what came under the ticket, it refuses. Only of fresh offers.
+	// Ticket: the state was moved to the owner. If the owner does not have the state of this
+	// ticket, it rejects the offer. Only for fresh offers.
 	Ticket Ticket
 }
 
-// A LeaseReply is what the leader says to one session of an owner: the
-// complete set of leases that it is to have. Whatever it holds beyond that is
-// recalled.
+// A LeaseReply is the leader's message to one session of an owner, with its complete set of leases.
+// All other leases that it holds are recalled.
 type LeaseReply struct {
 	Namespace leasehold.Namespace
 	Session   leasehold.Session
 	Leader    storage.ManagerID
 	Term      leasehold.Term
-	Seq       Seq // rises with every message of the leader's term, to anyone
-	Echo      Seq // the newest request that the leader accepted: leases count from its sending
+	Seq       Seq // increases with every message of the leader's term, to any owner
+	Echo      Seq // newest request that the leader accepted: leases count from its send time
 	Timing    Timing
 	Offers    []Offer // sorted by range; immutable
 
@@ -129,61 +120,60 @@ type LeaseReply struct {
 	// moves and draining still apply.
 	Collecting bool
 
-	// Clock is the leader's clock when it replied, for owners to compare the
-	// rates of the two clocks.
+	// Clock is the leader's clock at the reply, with which owners compare the rates of the two
+	// clocks.
 	Clock mono.Instant
 
-	// Incumbent is set when another session has the owner's name: this one
-	// gets nothing until that one is gone.
+	// Incumbent is set if another session has the owner's name: this session gets no leases until
+	// that one has ended.
 	Incumbent *table.Holder
-	// Contender is set when another session wants this owner's name.
+	// Contender is set if another session requests this owner's name.
 	Contender *table.Holder
 
-	Departures []Departure // all state that it is to send; immutable
-	Arrivals   []Arrival   // all state that it is to take in; immutable
-	// Draining: an operator wants the owner to hold nothing. It stays a member.
+	Departures []Departure // all moves with this owner as source; immutable
+	Arrivals   []Arrival   // all moves with this owner as target; immutable
+	// Draining: an operator drains the owner. It stays a member, without leases.
 	Draining bool
-	// Idle answers Parting: there is nothing that could still be moved.
+	// Idle answers Parting: no range is left that could be moved.
 	Idle bool
 
-	Goodbye bool           // answers Leaving: the table says that the owner holds nothing
+	Goodbye bool           // answers Leaving: the owner holds nothing in the committed table
 	Refusal leasehold.Kind // why the owner cannot be served; Other if it can
 }
 
-// A NotLeader is what a standby answers to anything that only a leader can do.
+// A NotLeader is a standby's reply to requests that only the leader can handle.
 type NotLeader struct {
-	Term   leasehold.Term    // the newest term that it knows of
-	Leader storage.ManagerID // who has it; empty if unknown
+	Term   leasehold.Term    // newest known term
+	Leader storage.ManagerID // leader of that term; empty if unknown
 }
 
-// A LookupRequest asks what has changed since LSN, and whether anything has.
+// A LookupRequest requests the changes since LSN.
 type LookupRequest struct {
 	Namespace leasehold.Namespace
-	Lookup    uint64 // names the lookup among those that one manager talks to
+	Lookup    uint64 // identifies the lookup among those of one manager
 	Seq       Seq
-	LSN       leasehold.LSN // the lookup's table; 0 if it has none
-	// Term is the newest that the lookup has heard of; 0 if it has heard of none, or
-	// does not say.
+	LSN       leasehold.LSN // of the lookup's table; 0 if it has none
+	// Term is the newest term that the lookup has received; 0 if none.
 	Term leasehold.Term
-	// Crosses: the lookup handles LookupReply.Crossing.
+	// Crosses: the lookup supports LookupReply.Crossing.
 	Crosses bool
 }
 
-// A LookupReply brings a lookup up to LSN: by Changes if it is at From or
-// later, or by Snapshot, or to Crossing.Gap.Base by Crossing if it is at Crossing.Gap.After.
-// A reply with none of them says that LSN is current.
+// A LookupReply advances a lookup to LSN: by Changes if it is at From or later, by Snapshot, or by
+// Crossing, to Crossing.Gap.Base, if it is at Crossing.Gap.After. A reply with none of them
+// confirms that LSN is current.
 type LookupReply struct {
 	Namespace leasehold.Namespace
-	Leader    storage.ManagerID // who speaks, and should be asked the next time; it need not lead
-	Leads     bool              // the one who speaks does
+	Leader    storage.ManagerID // the sending manager, which is the next one to query; not necessarily the leader
+	Leads     bool              // the sending manager is the leader
 	Term      leasehold.Term    // of the leader whose table this is
-	Echo      Seq               // the request answered; 0 if the manager speaks unasked
+	Echo      Seq               // sequence number of the request; 0 for an unsolicited reply
 	LSN       leasehold.LSN
-	// Age is how old the manager's own knowledge may be, on any clock: a leader
-	// has a commit under way since then, of which it does not know whether it
-	// has happened; a standby was last told then. 0 if it knows everything.
+	// Age is the maximum age of the manager's own state, on any clock. For a leader it is the time
+	// since the start of a commit with unknown outcome, for a standby the time since its last
+	// update. 0 if it is current.
 	Age      time.Duration
-	From     leasehold.LSN  // Changes[0] follows on it
+	From     leasehold.LSN  // LSN before Changes[0]
 	Changes  []table.Change // immutable
 	Snapshot *table.Table   // immutable
 	Crossing *table.Crossing

@@ -7,14 +7,14 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
-// Timing is what the leader tells owners about time.
+// Timing is the timing of a namespace, which the leader sends to owners.
 type Timing struct {
-	Lease time.Duration // how long a lease lasts from the owner's send time
-	Renew time.Duration // how often an owner sends
-	Drift mono.Drift    // by how much clocks may differ in rate
+	Lease time.Duration // lease duration, from the owner's send time
+	Renew time.Duration // renewal interval
+	Drift mono.Drift    // bound on the ratio of clock rates
 }
 
-// Bounds on configurable times. The upper one keeps sums far from overflow.
+// Limits of configurable times. The upper limit keeps sums far from overflow.
 const (
 	MinLease = 10 * time.Millisecond
 	MinRenew = time.Millisecond
@@ -22,7 +22,7 @@ const (
 	MaxDrift = 10
 )
 
-// Validate reports what is wrong with the timing.
+// Validate reports an invalid timing.
 func (t Timing) Validate() error {
 	const op = "timing"
 	switch {
@@ -36,18 +36,18 @@ func (t Timing) Validate() error {
 	return nil
 }
 
-// Hold is how long the leader keeps a range from others after it accepted the
-// holder's request: no less than the lease on the holder's clock.
+// Hold is how long the leader does not grant a range to another owner after it accepted the
+// holder's request: at least the lease duration on the holder's clock.
 func (t Timing) Hold() time.Duration { return t.Drift.Stretch(t.Lease) }
 
-// DefaultTiming fits a data centre: an owner must miss three renewals in a row
-// to lose its leases.
+// DefaultTiming fits a data centre: an owner loses its leases only if three consecutive renewals
+// fail.
 func DefaultTiming() Timing {
 	return Timing{Lease: 10 * time.Second, Renew: 2500 * time.Millisecond, Drift: 1.20}
 }
 
-// PaperTiming is what Centrifuge ran with (2.3, 2.3.1): 60 second leases,
-// renewed every 15, kept from others for 65.
+// PaperTiming is Centrifuge's (2.3, 2.3.1): 60 second leases, renewed every 15 seconds, with a hold
+// of 65 seconds.
 func PaperTiming() Timing {
 	return Timing{Lease: 60 * time.Second, Renew: 15 * time.Second, Drift: 65.0 / 60.0}
 }

@@ -9,70 +9,65 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
-// MaxNamespaces bounds a catalog, which is written as a whole.
+// MaxNamespaces limits the size of a catalog, which is written as a whole.
 const MaxNamespaces = 4096
 
 // A Catalog is the configuration of all namespaces. It is immutable.
 type Catalog struct {
 	// Version numbers the writes of the catalog; 0 means that there was none.
 	Version Version
-	// Term is the leader record's when the catalog was read, and the writer's
-	// when it is written.
+	// Term is that of the leader record when the catalog was read, and the writer's term in a
+	// write.
 	Term       leasehold.Term
 	Namespaces []Namespace // sorted by name
 }
 
-// A Namespace is what is stored about one namespace besides its table.
+// A Namespace is the stored configuration of one namespace.
 type Namespace struct {
 	Name leasehold.Namespace
 
-	// How long a lease lasts, how often it is renewed, and by how much clocks
-	// may differ in rate.
+	// Lease duration, renewal interval, and the bound on the ratio of clock rates.
 	Lease time.Duration
 	Renew time.Duration
 	Drift mono.Drift
 
-	// Policy names how keys are divided: see package partition. Empty, as a
-	// catalog from before there was a choice may have it, is "consistent".
+	// Policy is the partitioning policy: see package partition. Empty, as in old catalogs, means
+	// "consistent".
 	Policy       string
-	VirtualNodes int          // per owner, for policies that have them; 0: the default
+	VirtualNodes int          // per owner, for policies with virtual nodes; 0: the default
 	Static       []StaticSlot // for the static policy: sorted by start, from 0 on
-	MaxOwners    int          // how many owners may be connected; 0: the default
+	MaxOwners    int          // limit of connected owners; 0: the default
 
-	// Churn is the share of all keys that may change their owner in a minute for
-	// the sake of balance; Rebalance is how often the policy looks at the loads;
-	// Moves is how many ranges an owner sends, and takes in, at a time; and
-	// MoveTimeout is how long one of them may make no progress. 0: the default.
+	// Churn is the share of all keys that may move in a minute for load balancing. Rebalance is the
+	// interval at which the policy examines the loads. Moves is the number of concurrent moves
+	// from, and to, an owner. MoveTimeout is how long a move may make no progress. 0: the default.
 	Churn       float64
 	Rebalance   time.Duration
 	Moves       int
 	MoveTimeout time.Duration
 
-	// After is a generation that all of the namespace's are newer than: it takes the
-	// place of a namespace that was lost with its managers.
+	// After is a lower bound of all generations of the namespace. It is set if the namespace
+	// replaces one that was lost with its managers.
 	After leasehold.Generation
 
-	// Promised is how long an owner may still believe in a lease that it was
-	// given under an earlier configuration, on any manager's clock. A new
-	// leader waits as long for the leases that it finds. It is 0 once the
-	// present configuration's own time is enough.
+	// Promised is the longest time, on any manager's clock, for which a lease granted under an
+	// earlier configuration may still be valid. A new leader waits as long for the leases that it
+	// finds. It is 0 if the wait of the present configuration is sufficient.
 	Promised time.Duration
 
-	// Deleted means that nobody is served any more. The entry stays until all
-	// leases have run out and the table says so: were it gone at once, a
-	// namespace of the same name with shorter leases would not wait for them.
+	// Deleted means that the namespace is not served any more. The entry remains until all leases
+	// have expired and are vacated in the table. Without it a new namespace of the same name with
+	// shorter leases would not wait for them.
 	Deleted bool
 }
 
-// A StaticSlot gives the keys from Start on to an owner, or to nobody if it
-// has no name.
+// A StaticSlot assigns the keys from Start on to an owner, or to none if Owner is empty.
 type StaticSlot struct {
 	Start leasehold.Key
 	Owner leasehold.OwnerID
 }
 
-// Find returns the namespace with a name, nil if there is none or it was
-// deleted.
+// Find returns the namespace with this name, nil if there is none or it was deleted.
 func (c *Catalog) Find(name leasehold.Namespace) *Namespace {
 	if n := c.Entry(name); n != nil && !n.Deleted {
 		return n
@@ -80,7 +75,7 @@ func (c *Catalog) Find(name leasehold.Namespace) *Namespace {
 	return nil
 }
 
-// Entry returns the entry with a name, deleted or not, nil if there is none.
+// Entry returns the entry with this name, deleted or not, nil if there is none.
 func (c *Catalog) Entry(name leasehold.Namespace) *Namespace {
 	if i, ok := c.search(name); ok {
 		return &c.Namespaces[i]
@@ -88,14 +83,14 @@ func (c *Catalog) Entry(name leasehold.Namespace) *Namespace {
 	return nil
 }
 
-// Configured returns the catalog with a namespace created or configured anew.
-// If there is an entry of its name, deleted or not, owners may still believe in
-// leases that they were given under that one, and it promises to wait for them.
+// Configured returns the catalog with a namespace created or reconfigured. If there is an entry of
+// its name, deleted or not, leases granted under that one may still be valid, and Promised includes
+// them.
 func (c *Catalog) Configured(n Namespace) *Catalog {
 	n.Promised, n.Deleted = 0, false
 	if before := c.Entry(n.Name); before != nil {
 		n.Promised = before.Promising(n.Lease, n.Renew, n.Drift).Promised
-		n.After = max(n.After, before.After) // else generations might be given twice
+		n.After = max(n.After, before.After) // otherwise generations might be assigned twice
 	}
 	return c.With(n)
 }
@@ -111,9 +106,9 @@ func (c *Catalog) Deleted(name leasehold.Namespace) *Catalog {
 	return c.With(deleted)
 }
 
-// Settled returns the catalog after the past of an entry is over: without what
-// the entry promised, or without the entry if it was deleted. It returns nil if
-// the entry is no longer as it was.
+// Settled returns the catalog after all leases of an earlier configuration have expired: with
+// Promised cleared, or without the entry if it was deleted. It returns nil if the entry has
+// changed.
 func (c *Catalog) Settled(was Namespace) *Catalog {
 	n := c.Entry(was.Name)
 	if n == nil || !n.Equal(was) {
@@ -151,15 +146,15 @@ func (c *Catalog) search(name leasehold.Namespace) (int, bool) {
 	})
 }
 
-// Equal reports whether two namespaces are configured alike.
+// Equal reports whether two namespaces have the same configuration.
 func (n Namespace) Equal(o Namespace) bool {
 	return slices.Equal(n.Static, o.Static) && n.Name == o.Name && n.Lease == o.Lease && n.Renew == o.Renew && n.Drift == o.Drift &&
 		n.Policy == o.Policy && n.VirtualNodes == o.VirtualNodes && n.MaxOwners == o.MaxOwners && n.Promised == o.Promised && n.Deleted == o.Deleted &&
 		n.Churn == o.Churn && n.Rebalance == o.Rebalance && n.Moves == o.Moves && n.MoveTimeout == o.MoveTimeout && n.After == o.After
 }
 
-// Promising returns the namespace with another timing, and with the promise to
-// wait for leases that were given under the one it has.
+// Promising returns the namespace with a new timing, and with Promised covering the leases granted
+// under the old one.
 func (n Namespace) Promising(lease, renew time.Duration, drift mono.Drift) Namespace {
 	before := max(n.Drift.Stretch(n.Lease), n.Promised)
 	n.Lease, n.Renew, n.Drift, n.Promised = lease, renew, drift, 0

@@ -31,8 +31,7 @@ func drifts() *rapid.Generator[mono.Drift] {
 	return rapid.Map(rapid.IntRange(100, 200), func(n int) mono.Drift { return mono.Drift(n) / 100 })
 }
 
-// A catalog is a map from names to namespaces, in the order of names; and
-// whatever is made of one, it stays as it was.
+// A catalog is a map from names to namespaces, sorted by name, and immutable.
 func TestCatalogIsAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		catalog, model := &storage.Catalog{Version: 7, Term: 3}, map[leasehold.Namespace]storage.Namespace{}
@@ -72,10 +71,9 @@ func checkCatalog(t *rapid.T, c *storage.Catalog, model map[leasehold.Namespace]
 	}
 }
 
-// However often the timing is changed, whoever waits as long as the present
-// configuration and its promise say has waited for every lease that was ever
-// given since the last promise was settled; and never longer than for the
-// longest of them.
+// After any number of timing changes, the wait of the present configuration and Promised covers
+// every lease granted since Promised was last cleared, and is never longer than for the longest of
+// them.
 func TestPromisingWaitsForAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := namespaces().Draw(t, "first")
@@ -93,7 +91,7 @@ func TestPromisingWaitsForAll(t *testing.T) {
 				t.Fatalf("a new leader waits for %v, want %v", got, longest)
 			}
 			if n.Promised != 0 && n.Promised <= hold {
-				t.Fatalf("%v is promised, and %v is waited for anyhow", n.Promised, hold)
+				t.Fatalf("Promised is %v, and the wait is %v without it", n.Promised, hold)
 			}
 			if rapid.Bool().Draw(t, "settled") {
 				n.Promised, longest = 0, hold
@@ -102,7 +100,7 @@ func TestPromisingWaitsForAll(t *testing.T) {
 	})
 }
 
-func TestEqualMinds(t *testing.T) {
+func TestEqualComparesAllFields(t *testing.T) {
 	base := storage.Namespace{
 		Name: "n", Lease: 4, Renew: 1, Drift: 1.2, Policy: "static", VirtualNodes: 3,
 		Static: []storage.StaticSlot{{Start: 0, Owner: "a"}}, MaxOwners: 5, Promised: 9,
@@ -136,34 +134,33 @@ func TestEqualMinds(t *testing.T) {
 		other := base
 		change(&other)
 		if base.Equal(other) {
-			t.Errorf("another %s makes no difference", name)
+			t.Errorf("a change of %s is ignored", name)
 		}
 	}
 }
 
-// A namespace that was deleted is not found, but its entry is there until its
-// past is over.
+// A deleted namespace is not found, but its entry remains until it is settled.
 func TestDeletedEntry(t *testing.T) {
 	c := (&storage.Catalog{}).With(storage.Namespace{Name: "a"}).With(storage.Namespace{Name: "b", Deleted: true})
 	if c.Find("a") == nil || c.Find("b") != nil || c.Find("c") != nil {
-		t.Errorf("not a alone is found: %v, %v, %v", c.Find("a"), c.Find("b"), c.Find("c"))
+		t.Errorf("Find must only find a: %v, %v, %v", c.Find("a"), c.Find("b"), c.Find("c"))
 	}
 	if c.Entry("a") == nil || c.Entry("b") == nil || c.Entry("c") != nil {
-		t.Errorf("not a and b have entries: %v, %v, %v", c.Entry("a"), c.Entry("b"), c.Entry("c"))
+		t.Errorf("Entry must only find a and b: %v, %v, %v", c.Entry("a"), c.Entry("b"), c.Entry("c"))
 	}
 }
 
-// Whatever a namespace is configured to be, no generation comes twice.
+// No configuration makes generations go back.
 func TestConfiguredNeverGoesBack(t *testing.T) {
 	c := (&storage.Catalog{}).Configured(storage.Namespace{Name: "a", After: 7})
 	if got := c.Configured(storage.Namespace{Name: "a", After: 3}).Find("a").After; got != 7 {
-		t.Errorf("it goes back to %d, want 7", got)
+		t.Errorf("After goes back to %d, want 7", got)
 	}
 	if got := c.Deleted("a").Configured(storage.Namespace{Name: "a"}).Find("a").After; got != 7 {
-		t.Errorf("deleted and created, it goes back to %d, want 7", got)
+		t.Errorf("deleted and created, After goes back to %d, want 7", got)
 	}
 	if got := c.Configured(storage.Namespace{Name: "a", After: 9}).Find("a").After; got != 9 {
-		t.Errorf("it begins after %d, want 9", got)
+		t.Errorf("After is %d, want 9", got)
 	}
 }
 
@@ -176,18 +173,18 @@ func TestSettled(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		was  storage.Namespace
-		want []storage.Namespace // nil: nothing is to be written
+		want []storage.Namespace // nil: no write is needed
 	}{
-		{"a promise", kept, []storage.Namespace{gone, {Name: "kept", Lease: 1}}},
-		{"a deletion", gone, []storage.Namespace{kept}},
-		{"one that has changed", other, nil},
-		{"one that is not there", storage.Namespace{Name: "never"}, nil},
+		{"promise", kept, []storage.Namespace{gone, {Name: "kept", Lease: 1}}},
+		{"deletion", gone, []storage.Namespace{kept}},
+		{"changed entry", other, nil},
+		{"missing entry", storage.Namespace{Name: "never"}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := c.Settled(test.was)
 			if got == nil {
 				if test.want != nil {
-					t.Error("nothing is to be written")
+					t.Error("no write is needed")
 				}
 				return
 			}

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Where numbers go on is above those before; above all that was given out since, however often they have
-// gone on elsewhere, if clocks are right; and small enough for languages that have 53 bits for a number.
+// Above continues above n. With correct clocks it is also above all numbers assigned since, after
+// any number of restores, and has at most 53 bits.
 func TestAbove(t *testing.T) {
 	start, end := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Unix(), time.Date(2240, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 	rapid.Check(t, func(t *rapid.T) {
@@ -23,28 +23,28 @@ func TestAbove(t *testing.T) {
 		}
 		known := rapid.Uint64Range(0, 1<<40).Draw(t, "in the backup")
 		given, now := known, start
-		for range rapid.IntRange(1, 5).Draw(t, "restores of the same backup") {
+		for range rapid.IntRange(1, 5).Draw(t, "restores") {
 			later := rapid.Int64Range(now+1, now+(end-start)/5).Draw(t, "restored")
-			given += rapid.Uint64Range(0, uint64(later-now)*1_000_000).Draw(t, "given out until then")
+			given += rapid.Uint64Range(0, uint64(later-now)*1_000_000).Draw(t, "assigned until then")
 			now = later
 			on := storage.Above(known, storage.Clock(now), term())
 			if on <= given && storage.Clock(now) > known {
-				t.Fatalf("it goes on at %d, and %d was given out", on, given)
+				t.Fatalf("continues at %d, and %d was assigned", on, given)
 			}
 			given = on
 		}
 	})
 	for _, wall := range []int64{0, -1, math.MinInt64, math.MaxInt64, 1 << 33} {
 		if got := storage.Clock(wall); got != 0 {
-			t.Errorf("a clock that says %d stands for %d", wall, got)
+			t.Errorf("Clock(%d) = %d", wall, got)
 		}
 	}
 	if got := storage.Clock(end); got > 1<<53 {
-		t.Errorf("in 2240 it is %d", got)
+		t.Errorf("in 2240: %d", got)
 	}
 }
 
-// Two terms go on at different numbers from the same backup.
+// Two terms continue the same backup at different numbers.
 func TestForgettable(t *testing.T) {
 	if a, b := storage.Forgettable(7), storage.Forgettable(8); b-a != 1<<20 || a < 1<<40 {
 		t.Errorf("%d in term 7, %d in term 8", a, b)
@@ -54,7 +54,7 @@ func TestForgettable(t *testing.T) {
 func TestBatchWithABaseLast(t *testing.T) {
 	base := table.New().Rebased(50, false, nil)
 	if got := (&storage.Batch{Prev: 7, Base: base}).Last(); got != 50 {
-		t.Errorf("it ends at %d, want 50", got)
+		t.Errorf("the batch ends at %d, want 50", got)
 	}
 }
 
@@ -66,16 +66,16 @@ func TestPlausible(t *testing.T) {
 	}{
 		{6, 5, clock, true},
 		{clock, 5, clock, true},
-		{clock + 1000, 5, clock, true},     // as many as were given out in a moment
+		{clock + 1000, 5, clock, true},     // assigned in a fraction of a second
 		{clock + 1100<<20, 5, clock, true}, // by a manager whose clock was 1,100 s ahead
-		{clock + 1<<47, 5, clock, true},    // or years
-		{clock + 1<<48, 5, clock, false},   // or more than that
+		{clock + 1<<47, 5, clock, true},    // years ahead
+		{clock + 1<<48, 5, clock, false},   // too far ahead
 		{clock + 1<<48, clock + 1<<47, clock, true},
 		{1 << 40, 5, 0, true},
 		{1<<48 + 5, 5, 0, false},
 	} {
 		if got := storage.Plausible(test.had, test.known, test.clock); got != test.want {
-			t.Errorf("%d above %d, at %d: %t", test.had, test.known, test.clock, got)
+			t.Errorf("Plausible(%d, %d, %d) = %t", test.had, test.known, test.clock, got)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 var ann = &table.Holder{Owner: "ann", Session: leasehold.Session{1}, Addr: "a", Weight: 1}
 
-// history is four changes from the empty table on.
+// history has four changes, starting from the empty table.
 var history = []table.Change{
 	{LSN: 1, Kind: table.Granted, Range: leasehold.All, Generation: 1, Holder: ann},
 	{LSN: 2, Kind: table.Vacated, Range: leasehold.Range{Start: 10}, Generation: 1, Holder: ann},
@@ -32,7 +32,7 @@ func tableAt(t *testing.T, n int) *table.Table {
 	return tab
 }
 
-// contents is all that a table says, in a form that can be compared.
+// contents returns the content of a table in a comparable form.
 func contents(t *table.Table) any {
 	type row struct {
 		Range leasehold.Range
@@ -49,7 +49,7 @@ func contents(t *table.Table) any {
 	return out
 }
 
-// However much of the log a snapshot has replaced, the same table comes back.
+// Replay returns the same table for a snapshot at any LSN.
 func TestReplay(t *testing.T) {
 	for n := range len(history) + 1 {
 		state := storage.State{Table: tableAt(t, n), Changes: history[n:]}
@@ -80,7 +80,7 @@ func TestReplayOfNothing(t *testing.T) {
 	}
 }
 
-// What is replayed is a table of its own: the snapshot stays as it was.
+// Replay returns a separate table: the snapshot is not changed.
 func TestReplayLeavesSnapshot(t *testing.T) {
 	state := storage.State{Table: tableAt(t, 2), Changes: history[2:]}
 	for range 2 {
@@ -122,7 +122,7 @@ func TestReplayRefuses(t *testing.T) {
 func TestBatchLast(t *testing.T) {
 	b := storage.Batch{Prev: 7, Changes: history}
 	if got := b.Last(); got != 11 {
-		t.Errorf("it ends at %d, want 11", got)
+		t.Errorf("the batch ends at %d, want 11", got)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestOutcomeString(t *testing.T) {
 		storage.Done: "done", storage.Conflict: "conflict", storage.Unknown: "unknown", 0: "outcome?", 9: "outcome?",
 	} {
 		if got := o.String(); got != want {
-			t.Errorf("outcome %d is called %q, want %q", uint8(o), got, want)
+			t.Errorf("outcome %d is formatted as %q, want %q", uint8(o), got, want)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// All numbers of a term are above all of those before it, and a term that is not
-// spent has room for what was asked for.
+// All numbers of a term are above those of all terms before it, and a term that is not spent has
+// enough numbers.
 func TestTermsDoNotOverlap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		term := leasehold.Term(rapid.Uint64Range(1, 1<<42).Draw(t, "term"))
@@ -21,15 +21,15 @@ func TestTermsDoNotOverlap(t *testing.T) {
 		used := rapid.Uint64Range(0, 1<<20).Draw(t, "used")
 		at, newest := lsn+leasehold.LSN(used), generation+leasehold.Generation(used)
 		if !storage.Spent(term, at, newest, n) && (at+leasehold.LSN(n) >= nextLSN || newest+leasehold.Generation(n) >= next) {
-			t.Fatalf("after %d numbers %d more reach into the next term", used, n)
+			t.Fatalf("after %d numbers, %d more exceed the term", used, n)
 		}
 		if used == 0 && n < 1<<20 && storage.Spent(term, at, newest, n) {
-			t.Fatalf("a new term has no room for %d", n)
+			t.Fatalf("a new term has fewer than %d numbers", n)
 		}
 	})
 }
 
-// Generations are tokens in systems whose numbers are signed.
+// Generations are fencing tokens in systems with signed integers.
 func TestGenerationsStaySmall(t *testing.T) {
 	in2200 := leasehold.Term(time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli())
 	if _, g := storage.First(in2200); g > math.MaxInt64 {
@@ -40,9 +40,9 @@ func TestGenerationsStaySmall(t *testing.T) {
 func TestUnknownState(t *testing.T) {
 	s := storage.State{Term: 7, Unknown: true}
 	if lsn, _ := storage.First(7); s.End() != lsn {
-		t.Errorf("its log ends at %d, want %d", s.End(), lsn)
+		t.Errorf("the log ends at %d, want %d", s.End(), lsn)
 	}
 	if _, err := s.Replay(); leasehold.KindOf(err) != leasehold.ErrInternal {
-		t.Errorf("it can be replayed: %v", err)
+		t.Errorf("Replay of an unknown state: %v", err)
 	}
 }

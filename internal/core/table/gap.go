@@ -7,31 +7,32 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/keyrange"
 )
 
-// A Gap is a jump of a table's numbers. The problem: a store that was restored from a backup
-// has lost the end of its history, and its numbers must not be given out again: LSNs, which
-// lookups know, and generations, which owners and databases know. A leader that cannot exclude
-// a restore lets both go on far above. Nothing else changes: most of the time nothing was
-// restored, and then a lookup whose LSN is before the gap has missed nothing but what the
-// table says.
+// A Gap is a jump in a table's LSNs and generations.
 //
-// A lookup whose LSN is inside the gap is of a history that was lost. All it can rely on is a
-// generation: while that is held, it was held all along.
+// Problem: a store restored from a backup has lost the end of its history, and the numbers of that
+// part must not be assigned again: lookups have seen the LSNs, owners and databases the
+// generations. Idea: a leader that cannot rule out a restore continues both sequences at a number
+// far above (Base). Nothing else changes. If nothing was restored, which is the usual case, a
+// lookup whose LSN is before the gap has missed only the changes that the table records.
+//
+// A lookup whose LSN is inside the gap has a table of the lost history. It can rely only on
+// generations: a lease that still has the same generation was held without interruption.
 //
 // The zero Gap means that there is none.
 type Gap struct {
-	From   leasehold.LSN        // from here to After all numbers are of this history
-	After  leasehold.LSN        // the last before the gap
-	Base   leasehold.LSN        // where LSNs and generations went on
-	Newest leasehold.Generation // the newest before the gap
+	From   leasehold.LSN        // all LSNs from From to After are of this history
+	After  leasehold.LSN        // last LSN before the gap
+	Base   leasehold.LSN        // first LSN and newest generation after the gap
+	Newest leasehold.Generation // newest generation before the gap
 }
 
-// maxGaps is how many gaps a table keeps. Each is an outage of all managers, or a restore. An
-// LSN from before the oldest one is treated like one of a lost history.
+// maxGaps is the number of gaps that a table keeps. Each is an outage of all managers, or a
+// restore. An LSN before the oldest one is treated like an LSN of a lost history.
 const maxGaps = 64
 
 func (g Gap) valid() bool { return g.From <= g.After && g.After < g.Base }
 
-// Gap returns the newest gap in the table's numbers.
+// Gap returns the newest gap of the table.
 func (t *Table) Gap() Gap {
 	if n := len(t.gaps); n > 0 {
 		return t.gaps[n-1]
@@ -39,19 +40,19 @@ func (t *Table) Gap() Gap {
 	return Gap{}
 }
 
-// Gaps returns the gaps in the table's numbers, oldest first. It must not be changed.
+// Gaps returns all gaps of the table, oldest first. It must not be changed.
 func (t *Table) Gaps() []Gap { return t.gaps }
 
-// LostGeneration reports whether a generation was given out in a history that was lost: it is
-// inside a gap.
+// LostGeneration reports whether a generation is inside a gap, so that it was granted in a history
+// that was lost.
 func (t *Table) LostGeneration(generation leasehold.Generation) bool {
 	return slices.ContainsFunc(t.gaps, func(g Gap) bool {
 		return generation > g.Newest && generation < leasehold.Generation(g.Base)
 	})
 }
 
-// WithGaps returns the table with the gaps that it had when it was stored, oldest first. It
-// shares its entries, and keeps the slice.
+// WithGaps returns the table with the gaps that were stored with it, oldest first. It shares the
+// entries, and keeps the slice.
 func (t *Table) WithGaps(gaps []Gap) (*Table, error) {
 	if len(gaps) > maxGaps {
 		return nil, leasehold.Errorf("restore table", leasehold.ErrLimit, "", "%d gaps, at most %d are allowed", len(gaps), maxGaps)
@@ -69,9 +70,10 @@ func (t *Table) WithGaps(gaps []Gap) (*Table, error) {
 	return &c, nil
 }
 
-// Rebased returns the table as it goes on at base, after a gap. A range is adopted if held
-// reports that its holder has it, and has had it all along. If the last gap is to be widened,
-// nothing must have happened since, and who has the table from in between relies on generations.
+// Rebased returns the table after a gap, at LSN and generation base. A range is adopted if held
+// reports that its holder has held it without interruption. widen extends the last gap instead, if
+// there were no changes since. Then lookups with a table from between the two must rely on
+// generations.
 func (t *Table) Rebased(base uint64, widen bool, held func(leasehold.Range, Entry) bool) *Table {
 	var b keyrange.Builder[Entry]
 	b.Grow(t.entries.Len())
@@ -97,8 +99,8 @@ func (t *Table) follows(lsn leasehold.LSN) bool {
 	return lsn >= t.Gap().Base || slices.ContainsFunc(t.gaps, func(g Gap) bool { return lsn >= g.From && lsn <= g.After })
 }
 
-// Missed reports whether a lookup that knew a range as before, in a table at lsn, may have
-// missed a loss in it if this table now has e there.
+// Missed reports whether a lookup may have missed a loss in a range: its table at lsn had the entry
+// before there, and this table has e.
 func (t *Table) Missed(e, before Entry, lsn leasehold.LSN) bool {
 	if !t.follows(lsn) {
 		return e.Adopted == 0 || e.Adopted != before.Generation
@@ -106,33 +108,31 @@ func (t *Table) Missed(e, before Entry, lsn leasehold.LSN) bool {
 	return e.missed(before, lsn)
 }
 
-// LostSince reports whether state in a range where this table has e may have been lost after
-// lsn. If nothing but the LSN is known, it may be true although nothing was lost: after a
-// leader has collected its table from the owners, for a range that was not held then, or that
-// had moved after lsn; and if lsn is of a history that was lost.
+// LostSince reports whether state in a range with entry e may have been lost after lsn. With only
+// an LSN, it may return true although nothing was lost: if lsn is of a lost history; and after a
+// census, for a range that had no owner at that time or was moved after lsn.
 func (t *Table) LostSince(e Entry, lsn leasehold.LSN) bool {
 	return !t.follows(lsn) || e.lostSince(lsn)
 }
 
-// A Crossing takes a table across a gap: it is the difference between the table at Gap.After
-// and the one at Gap.Base. After an outage thousands of lookups have the former, and a
-// crossing is far smaller than a table.
+// A Crossing is the difference between the table at Gap.After and the one at Gap.Base. After an
+// outage thousands of lookups have the former, and a crossing is far smaller than a snapshot.
 type Crossing struct {
 	Gap Gap
-	// Silent are the sessions none of whose ranges is adopted at Gap.Base: the leader has not heard them. There may
-	// be hundreds, with many ranges each.
+	// Silent are the sessions with no adopted range at Gap.Base: the leader has not received a
+	// request from them. There may be hundreds, with many ranges each.
 	Silent []leasehold.Session
-	// Unproven are the starts of the other ranges that are held but not adopted, in order.
+	// Unproven are the starts of all other ranges that are held but not adopted, in order.
 	Unproven []leasehold.Key
 }
 
-// Crossing returns what takes this table to what [Table.Rebased] has made of it.
+// Crossing returns the difference between this table and the result of [Table.Rebased].
 func (t *Table) Crossing(rebased *Table) *Crossing {
 	c := &Crossing{Gap: rebased.Gap()}
-	heard, listed := make(map[leasehold.Session]bool), make(map[leasehold.Session]bool)
+	adopted, listed := make(map[leasehold.Session]bool), make(map[leasehold.Session]bool)
 	for _, e := range rebased.entries.All() {
 		if e.Adopted != 0 {
-			heard[e.Holder.Session] = true
+			adopted[e.Holder.Session] = true
 		}
 	}
 	for r, e := range keyrange.Zip(t.entries, rebased.entries) {
@@ -140,7 +140,7 @@ func (t *Table) Crossing(rebased *Table) *Crossing {
 			continue
 		}
 		switch s := e.A.Holder.Session; {
-		case heard[s]:
+		case adopted[s]:
 			c.Unproven = append(c.Unproven, r.Start)
 		case !listed[s]:
 			listed[s] = true
@@ -150,7 +150,7 @@ func (t *Table) Crossing(rebased *Table) *Crossing {
 	return c
 }
 
-// Cross returns the table at Gap.Base. It fails if the table is not the one before the gap.
+// Cross returns the table at Gap.Base. It fails if this table is not the one before the gap.
 func (t *Table) Cross(c *Crossing) (*Table, error) {
 	silent := make(map[leasehold.Session]bool)
 	for _, s := range c.Silent {

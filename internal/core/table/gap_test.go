@@ -9,9 +9,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// A table that goes on after a gap says the same as before. A lookup from before the gap has
-// missed what the table says that it has; one from inside it relies on generations; and changes
-// go on above.
+// The entries are the same after a gap. A lookup from before the gap missed only losses that the
+// table records; one from inside it relies on generations. New changes continue above the gap.
 func TestGap(t *testing.T) {
 	tab := table.New()
 	half, rest := leasehold.Range{Limit: 1 << 63}, leasehold.Range{Start: 1 << 63}
@@ -32,15 +31,15 @@ func TestGap(t *testing.T) {
 		name   string
 		tab    *table.Table
 		lsn    leasehold.LSN
-		left   leasehold.Generation // what the lookup knew
+		left   leasehold.Generation // in the lookup's table
 		right  leasehold.Generation
 		missed [2]bool
-		since  [2]bool // what a caller gets that knows only the LSN
+		since  [2]bool // for a caller with only the LSN
 	}{
 		{"before the gap", got, 4, 1, 3, [2]bool{}, [2]bool{}},
 		{"before a loss before the gap", got, 2, 1, 2, [2]bool{false, true}, [2]bool{false, true}},
-		{"inside the gap, with the same leases", got, 6, 1, 3, [2]bool{false, true}, [2]bool{true, true}},
-		{"inside the gap, with another lease", got, 6, 5, 3, [2]bool{true, true}, [2]bool{true, true}},
+		{"inside the gap, same leases", got, 6, 1, 3, [2]bool{false, true}, [2]bool{true, true}},
+		{"inside the gap, another lease", got, 6, 5, 3, [2]bool{true, true}, [2]bool{true, true}},
 		{"after the gap", got, 1000, 1, 3, [2]bool{}, [2]bool{}},
 		{"between two gaps", twice, 1000, 1, 3, [2]bool{true, false}, [2]bool{true, false}},
 		{"before two gaps", twice, 4, 1, 3, [2]bool{true, false}, [2]bool{true, false}},
@@ -50,10 +49,10 @@ func TestGap(t *testing.T) {
 			for i, k := range []leasehold.Key{0, 1 << 63} {
 				knew := table.Entry{Generation: []leasehold.Generation{test.left, test.right}[i], Holder: ann}
 				if got := test.tab.Missed(at(test.tab, k), knew, test.lsn); got != test.missed[i] {
-					t.Errorf("at %v a loss was missed: %t, want %t", k, got, test.missed[i])
+					t.Errorf("at %v: Missed = %t, want %t", k, got, test.missed[i])
 				}
 				if got := test.tab.LostSince(at(test.tab, k), test.lsn); got != test.since[i] {
-					t.Errorf("at %v something was lost since: %t, want %t", k, got, test.since[i])
+					t.Errorf("at %v: LostSince = %t, want %t", k, got, test.since[i])
 				}
 			}
 		})
@@ -78,8 +77,8 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// A gap is widened until it is settled what the store has lost: who is from before both has
-// missed nothing. A later one is another.
+// A gap can be widened as long as it is unknown what the store has lost: lookups from before both
+// have missed nothing. Without widening there is a second gap.
 func TestGapTwice(t *testing.T) {
 	tab := table.New()
 	apply(t, tab, grant(1, leasehold.All, 1, ann))
@@ -90,11 +89,12 @@ func TestGapTwice(t *testing.T) {
 	}
 	got = tab.Rebased(1000, false, none).Rebased(2000, false, none)
 	if want := (table.Gap{From: 1000, After: 1000, Base: 2000, Newest: 1000}); got.Gap() != want {
-		t.Errorf("the gap is %+v, want %+v: who has the table from in between has missed nothing", got.Gap(), want)
+		t.Errorf("the gap is %+v, want %+v: a lookup with the table from between the gaps has missed nothing", got.Gap(), want)
 	}
 }
 
-// A table keeps its newest gaps. A lookup from before the oldest of these cannot tell.
+// A table keeps its newest gaps. A lookup from before the oldest of these is treated as one of a
+// lost history.
 func TestManyGaps(t *testing.T) {
 	tab := table.New()
 	apply(t, tab, grant(1, leasehold.All, 1, ann))
@@ -109,12 +109,12 @@ func TestManyGaps(t *testing.T) {
 	_, e := tab.At(0)
 	for lsn, lost := range map[leasehold.LSN]bool{1: true, 1000*(gaps-64) - 1: true, 1000 * (gaps - 64): false, 1000 * (gaps - 1): false, 1000*(gaps-1) + 1: true, 1000 * gaps: false} {
 		if got := tab.LostSince(e, lsn); got != lost {
-			t.Errorf("something was lost since lsn %d: %t, want %t", lsn, got, lost)
+			t.Errorf("LostSince(lsn %d) = %t, want %t", lsn, got, lost)
 		}
 	}
 }
 
-// A gap that does not fit is refused.
+// A gap that does not fit the table is rejected.
 func TestWithGap(t *testing.T) {
 	tab := table.New()
 	apply(t, tab, grant(1, leasehold.All, 1, ann))
@@ -122,18 +122,19 @@ func TestWithGap(t *testing.T) {
 		{{After: 2, Base: 1}}, {{From: 3, After: 2, Base: 5}}, {{Base: 2}}, {{Base: 1, Newest: 2}}, {{}}, {{Base: 1}, {Base: 1}},
 	} {
 		if _, err := tab.WithGaps(gaps); leasehold.KindOf(err) != leasehold.ErrInvalid {
-			t.Errorf("%+v passes: %v", gaps, err)
+			t.Errorf("%+v is accepted: %v", gaps, err)
 		}
 	}
 	if _, err := tab.WithGaps(make([]table.Gap, 65)); leasehold.KindOf(err) != leasehold.ErrLimit {
-		t.Errorf("65 gaps pass: %v", err)
+		t.Errorf("65 gaps are accepted: %v", err)
 	}
 	if got, err := tab.WithGaps([]table.Gap{{Base: 1}}); err != nil || got.Gap().Base != 1 {
-		t.Errorf("a gap before the table is refused: %v", err)
+		t.Errorf("a gap before the table is rejected: %v", err)
 	}
 }
 
-// TestCrossing: a crossing takes the table before a gap to exactly the one after it, and no other.
+// TestCrossing: a crossing turns the table before a gap into the one after it, and fails for other
+// tables.
 func TestCrossing(t *testing.T) {
 	quarter, second, rest := leasehold.Range{Limit: 1 << 62}, leasehold.Range{Start: 1 << 62, Limit: 1 << 63}, leasehold.Range{Start: 1 << 63}
 	tab := table.New()
@@ -148,11 +149,11 @@ func TestCrossing(t *testing.T) {
 		want := adopt(held...)
 		c := tab.Crossing(want)
 		if len(c.Silent) != 2-len(held) || len(c.Unproven) != 0 {
-			t.Errorf("with %d owners heard %v are silent, and %v unproven", len(held), c.Silent, c.Unproven)
+			t.Errorf("with %d owners adopted: silent %v, unproven %v", len(held), c.Silent, c.Unproven)
 		}
 		got, err := tab.Cross(c)
 		if err != nil || got.LSN() != want.LSN() || got.Newest() != want.Newest() || got.Gap() != want.Gap() || !slices.Equal(rows(got), rows(want)) {
-			t.Errorf("with %d owners heard it is %v, %v; want %v", len(held), got, err, rows(want))
+			t.Errorf("with %d owners adopted: %v, %v; want %v", len(held), got, err, rows(want))
 		}
 		if _, err := want.Cross(c); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("the table after the gap crosses it: %v", err)
@@ -160,12 +161,13 @@ func TestCrossing(t *testing.T) {
 	}
 	for _, unproven := range [][]leasehold.Key{{1 << 63}, {5}, {1 << 62, 0}} {
 		if _, err := tab.Cross(&table.Crossing{Gap: adopt().Gap(), Unproven: unproven}); leasehold.KindOf(err) != leasehold.ErrInvalid {
-			t.Errorf("unproven ranges %v, of which not all are held, pass: %v", unproven, err)
+			t.Errorf("unproven ranges %v, some of which are vacant, are accepted: %v", unproven, err)
 		}
 	}
 }
 
-// TestCrossingOfEqualNeighbours: ranges that differ only in what was adopted before may become one behind a gap.
+// TestCrossingOfEqualNeighbours: adjacent ranges that differ only in Adopted may be merged by a
+// gap.
 func TestCrossingOfEqualNeighbours(t *testing.T) {
 	tab := table.New()
 	apply(t, tab, grant(1, leasehold.All, 1, ann))
@@ -180,7 +182,7 @@ func TestCrossingOfEqualNeighbours(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for adopted, ranges := range map[leasehold.Key]int{0: 2, half.Limit: 2, 1: 1} { // where a range is adopted; none is at 1
+	for adopted, ranges := range map[leasehold.Key]int{0: 2, half.Limit: 2, 1: 1} { // start of the adopted range; no range starts at 1
 		want := before.Rebased(1000, false, func(r leasehold.Range, _ table.Entry) bool { return r.Start == adopted })
 		got, err := before.Cross(before.Crossing(want))
 		if err != nil || want.Len() != ranges || !slices.Equal(rows(got), rows(want)) {

@@ -10,13 +10,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The model is too naive to be wrong: one entry for each of a few cells, which
-// together are the key space.
+// The model is too simple to be wrong: one entry for each of a few cells, which together are the
+// key space.
 const cells = 12
 
 type model [cells]table.Entry
 
-// cellRange is the keys of the cells from i up to j.
+// cellRange returns the keys of the cells from i up to j.
 func cellRange(i, j int) leasehold.Range {
 	const width = 1 << 60
 	r := leasehold.Range{Start: leasehold.Key(i) * width}
@@ -26,7 +26,7 @@ func cellRange(i, j int) leasehold.Range {
 	return r
 }
 
-// apply does what a change says, and reports whether it may.
+// apply applies a change to the model, and reports whether it fits.
 func (m *model) apply(c *table.Change, i, j int, newest leasehold.Generation) bool {
 	next := table.Entry{}
 	for _, e := range m[i:j] {
@@ -54,7 +54,7 @@ func (m *model) apply(c *table.Change, i, j int, newest leasehold.Generation) bo
 	return true
 }
 
-// rows returns the cells, neighbours that are the same as one.
+// rows returns the cells; equal neighbours are merged.
 func (m *model) rows() []row {
 	var out []row
 	from := 0
@@ -72,8 +72,8 @@ func (m *model) rows() []row {
 	return out
 }
 
-// TestTableAgainstModel applies changes, many of which cannot be, to a table
-// and to the model, and compares them after each.
+// TestTableAgainstModel applies changes, many of them invalid, to a table and to the model, and
+// compares them after each.
 func TestTableAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tab, m := table.New(), &model{}
@@ -88,12 +88,12 @@ func TestTableAgainstModel(t *testing.T) {
 			case table.Vacated:
 				c.Kind, c.Generation = table.Vacated, m[i].Generation
 			case table.Moved:
-				c.Kind, c.From = table.Moved, rapid.SampledFrom([]*table.Holder{ann, bob, m[i].Holder}).Draw(t, "from whom")
+				c.Kind, c.From = table.Moved, rapid.SampledFrom([]*table.Holder{ann, bob, m[i].Holder}).Draw(t, "from")
 			}
 			complete := c.Generation != 0 && (c.Kind == table.Moved) == (c.From != nil)
 			possible := complete && m.apply(&c, i, j, newest)
 			if err := tab.Apply(&c); (err == nil) != possible {
-				t.Fatalf("%v: %v, want it to be possible: %t", c.String(), err, possible)
+				t.Fatalf("%v: %v, want success: %t", c.String(), err, possible)
 			}
 			if possible && c.Kind != table.Vacated {
 				newest = c.Generation
@@ -115,13 +115,12 @@ func TestTableAgainstModel(t *testing.T) {
 	})
 }
 
-// TestLostCoversWhatWasMissed: whoever skips from one table to a later one
-// finds by Lost every range that was vacated in between, and none if none was,
-// however often ranges have moved.
+// TestLostCoversWhatWasMissed: when skipping from one table to a later one, Lost covers all ranges
+// vacated in between, and none if none was, with any number of moves.
 func TestLostCoversWhatWasMissed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tab, old := table.New(), table.New()
-		var lost [cells]bool // since old
+		var lost [cells]bool // after old
 		for range rapid.IntRange(1, 40).Draw(t, "changes") {
 			i := rapid.IntRange(0, cells-1).Draw(t, "from")
 			j := rapid.IntRange(i+1, cells).Draw(t, "to")
@@ -148,9 +147,9 @@ func TestLostCoversWhatWasMissed(t *testing.T) {
 		for k := range cells {
 			_, e := tab.At(cellRange(k, k+1).Start)
 			if found := e.Lost > old.LSN(); lost[k] && !found {
-				t.Errorf("cell %d was lost after lsn %d, and the table says %d", k, old.LSN(), e.Lost)
+				t.Errorf("cell %d was lost after lsn %d, and Lost is %d", k, old.LSN(), e.Lost)
 			} else if found && !slices.Contains(lost[:], true) {
-				t.Errorf("nothing was lost after lsn %d, and cell %d says %d", old.LSN(), k, e.Lost)
+				t.Errorf("nothing was lost after lsn %d, and Lost of cell %d is %d", old.LSN(), k, e.Lost)
 			}
 		}
 	})

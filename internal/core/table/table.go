@@ -1,9 +1,8 @@
-// Package table is the lease table of one namespace: who holds which range
-// under which generation, as a value that is changed only by numbered changes.
+// Package table has the lease table of one namespace: the holder and generation of each range. It
+// is changed only by changes with consecutive LSNs.
 //
-// The manager decides changes and commits them to its store; lookups apply the
-// very same changes in the same order. A table at LSN n is therefore the same
-// everywhere, and Apply is the one place that says what a change does.
+// The manager decides changes and commits them to its store; lookups apply the same changes in the
+// same order. So a table at LSN n is the same everywhere. Only Apply implements changes.
 package table
 
 import (
@@ -14,41 +13,39 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/keyrange"
 )
 
-// A Holder is one session of an owner. It is immutable: what changes about an
-// owner while it runs is not part of the table.
+// A Holder is one session of an owner. It is immutable: attributes of an owner that change at run
+// time are not part of the table.
 type Holder struct {
 	Owner   leasehold.OwnerID
 	Session leasehold.Session
-	Addr    string  // where callers reach it
-	Weight  float64 // its share of the keys, relative to the others; 1 is usual
-	// Process identifies the operating system process, so that a successor on
-	// the same machine can find out that it is gone. It may be empty.
+	Addr    string  // address for callers
+	Weight  float64 // relative share of the keys; 1 is usual
+	// Process identifies the operating system process, so that a successor on the same machine can
+	// detect that it has ended. It may be empty.
 	Process string
 }
 
 func (h *Holder) String() string { return string(h.Owner) + "/" + h.Session.Short() }
 
-// An Entry is what the table says about a range of keys.
+// An Entry is the state of a range of keys.
 type Entry struct {
-	Generation leasehold.Generation // 0: nobody holds the range
-	Holder     *Holder              // nil: nobody holds the range
-	// Lost is the change at which state in this range was last lost, 0 if it
-	// never was. A lookup that skips from LSN n to a later table missed no loss
-	// but in ranges where Lost > n. Where ranges that were lost at different
-	// times have become one, it is the latest.
+	Generation leasehold.Generation // 0: vacant
+	Holder     *Holder              // nil: vacant
+	// Lost is the LSN of the last loss of state in this range, 0 if there was none. A lookup that
+	// skips from LSN n to a later table missed losses only in ranges with Lost > n. If ranges with
+	// different values are merged, it is the maximum.
 	Lost leasehold.LSN
-	// Adopted is the generation under which a leader without a store found the range when
-	// it took over, or one that could not exclude that its store was restored (see [Gap]); 0
-	// if it did not. The first knows nothing about losses before that, and Lost is where its
-	// log begins.
-	// But a generation that is still held was held all along: a lookup that knew the
-	// range under this one missed no loss, whatever Lost says. Where ranges that were
-	// found under several generations have become one, it is the newest of them.
+	// Adopted is the generation under which a new leader found the range held, 0 if it did not.
+	// This applies to a leader without a store, and to one that cannot rule out that its store was
+	// restored (see [Gap]). A leader without a store has no record of earlier losses, so Lost is
+	// the start of its log. But a lease that still has the same generation was held without
+	// interruption: a lookup that has seen the range with the generation Adopted missed no loss,
+	// whatever Lost is. If ranges with different values are merged, it is the newest generation.
 	Adopted leasehold.Generation
 }
 
-// missed reports whether a lookup that knew a range as before, in an earlier table at
-// lsn, may have missed a loss in it if it is now as e.
+// missed reports whether a lookup may have missed a loss in a range: its table at lsn had the entry
+// before there, and the range is now e.
 func (e Entry) missed(before Entry, lsn leasehold.LSN) bool {
 	return e.lostSince(lsn) && (e.Adopted == 0 || e.Adopted != before.Generation)
 }
@@ -56,22 +53,22 @@ func (e Entry) missed(before Entry, lsn leasehold.LSN) bool {
 // lostSince reports whether state in the range may have been lost after lsn.
 func (e Entry) lostSince(lsn leasehold.LSN) bool { return e.Lost > lsn && !e.adoptedBy(lsn) }
 
-// ByTerm is the least number of a group without a store. Such a group numbers changes and
-// generations by terms, which are milliseconds since 1970. All numbers of groups with a store
-// are below it, until the year 2242 (see internal/core/storage).
+// ByTerm is the lowest number of a group without a store. Such a group derives LSNs and generations
+// from terms, which are milliseconds since 1970. All numbers of groups with a store are lower,
+// until the year 2242 (see internal/core/storage).
 const ByTerm = 1 << 53
 
-// adoptedBy reports whether the range is proven to have been held at lsn under the
-// generation under which it was adopted, and so to have lost nothing between the two.
-// In a group without a store a generation is the LSN of the change that granted it.
+// adoptedBy reports whether the range was provably held at lsn under the generation Adopted, so
+// that nothing was lost since. In a group without a store a generation is the LSN of the change
+// that granted it.
 func (e Entry) adoptedBy(lsn leasehold.LSN) bool {
 	return e.Adopted >= ByTerm && leasehold.LSN(e.Adopted) <= lsn
 }
 
-// Vacant reports whether nobody holds the range.
+// Vacant reports whether the range has no holder.
 func (e Entry) Vacant() bool { return e.Holder == nil }
 
-// heldBy reports whether h is who holds the range: nobody, if h is nil.
+// heldBy reports whether h is the holder of the range; nil means that it is vacant.
 func (e Entry) heldBy(h *Holder) bool {
 	if e.Holder == nil || h == nil {
 		return e.Holder == h
@@ -79,46 +76,46 @@ func (e Entry) heldBy(h *Holder) bool {
 	return e.Holder.Session == h.Session
 }
 
-// A Kind says what a change does.
+// A Kind is the effect of a change.
 type Kind uint8
 
-// The kinds of changes.
+// Kinds of changes.
 const (
-	Granted Kind = 1 // a vacant range goes to Holder under a new Generation
+	Granted Kind = 1 // a vacant range is granted to Holder under a new Generation
 	Vacated Kind = 2 // Holder's lease with this Generation ends on this range; its state is lost
-	Moved   Kind = 3 // From's leases on this range end, and it goes, with its state, to Holder under a new Generation
+	Moved   Kind = 3 // From's leases on this range end, and Holder gets it, with its state, under a new Generation
 )
 
-// A Change is one step of a table's history.
+// A Change is one change of a table.
 type Change struct {
 	LSN        leasehold.LSN
 	Kind       Kind
 	Range      leasehold.Range
 	Generation leasehold.Generation
 	Holder     *Holder
-	Cause      leasehold.Cause // of a Vacated
-	From       *Holder         // of a Moved
-	Reason     Reason          // of the others, for people: nothing is decided by it
+	Cause      leasehold.Cause // for Vacated
+	From       *Holder         // for Moved
+	Reason     Reason          // for Granted and Moved; informational only
 }
 
-// A Reason says why an owner was given a range.
+// A Reason is why an owner was granted a range.
 type Reason uint8
 
-// The reasons. The protocol has the same numbers.
+// Reasons. The wire protocol has the same numbers.
 const (
-	NoReason   Reason = 0 // it is not known
-	Joined     Reason = 1 // the policy has divided the keys anew, because owners have joined
-	Gone       Reason = 2 // because owners have gone
-	Load       Reason = 3 // the policy has moved work from owners that have much to others
-	Leaving    Reason = 4 // who had it wants to leave
-	Drain      Reason = 5 // an operator has who had it drained
-	Ordered    Reason = 6 // an operator has asked for this range to be moved
-	Rebalance  Reason = 7 // an operator has asked for the policy to divide the keys anew
-	Configured Reason = 8 // the namespace was configured otherwise
-	Joint      Reason = 9 // leases of one owner that lay side by side were made one
+	NoReason   Reason = 0 // unknown
+	Joined     Reason = 1 // policy: owners joined
+	Gone       Reason = 2 // policy: owners left
+	Load       Reason = 3 // policy: load balancing
+	Leaving    Reason = 4 // the previous owner is leaving
+	Drain      Reason = 5 // an operator drains the previous owner
+	Ordered    Reason = 6 // an operator moved this range
+	Rebalance  Reason = 7 // an operator requested a rebalance
+	Configured Reason = 8 // the configuration of the namespace changed
+	Joint      Reason = 9 // adjacent leases of one owner were merged
 )
 
-// Loss returns the loss that the change records, if it records one.
+// Loss returns the loss that the change records, if any.
 func (c *Change) Loss() (leasehold.Loss, bool) {
 	if c.Kind != Vacated {
 		return leasehold.Loss{}, false
@@ -139,8 +136,8 @@ func (c *Change) String() string {
 	}
 }
 
-// A Table is the lease table of one namespace at one LSN. It is not safe for
-// concurrent use; a table that is no longer changed may be shared.
+// A Table is the lease table of one namespace at one LSN. It is not safe for concurrent use; a
+// table that is not changed any more may be shared.
 type Table struct {
 	lsn     leasehold.LSN
 	newest  leasehold.Generation
@@ -148,11 +145,11 @@ type Table struct {
 	entries *keyrange.Map[Entry]
 }
 
-// New returns the empty table: LSN 0, everything vacant, no generation used.
+// New returns the empty table: LSN 0, all keys vacant, no generation used.
 func New() *Table { return &Table{entries: keyrange.NewMap(Entry{})} }
 
-// Restore returns a table as an earlier one was: at lsn, with newest as the
-// newest generation ever granted, and these entries.
+// Restore returns a table from its stored parts: its LSN, the newest generation ever granted, and
+// its entries.
 func Restore(lsn leasehold.LSN, newest leasehold.Generation, entries *keyrange.Map[Entry]) (*Table, error) {
 	t := &Table{lsn: lsn, newest: newest, entries: entries}
 	for r, e := range entries.All() {
@@ -165,10 +162,10 @@ func Restore(lsn leasehold.LSN, newest leasehold.Generation, entries *keyrange.M
 	return t, nil
 }
 
-// LSN returns the number of the last change applied.
+// LSN returns the LSN of the last change.
 func (t *Table) LSN() leasehold.LSN { return t.lsn }
 
-// Newest returns the newest generation ever granted, held or not.
+// Newest returns the newest generation ever granted, even if its lease has ended.
 func (t *Table) Newest() leasehold.Generation { return t.newest }
 
 // Len returns the number of ranges.
@@ -181,10 +178,10 @@ func (t *Table) Clone() *Table {
 	return &c
 }
 
-// At returns the entry of k and the range around k that shares it.
+// At returns the entry of k and the range around k that has it.
 func (t *Table) At(k leasehold.Key) (leasehold.Range, Entry) { return t.entries.At(k) }
 
-// All yields every range in order with its entry.
+// All yields all ranges in order with their entries.
 func (t *Table) All() iter.Seq2[leasehold.Range, Entry] { return t.entries.All() }
 
 // Within yields the parts of r in order with their entries.
@@ -192,13 +189,11 @@ func (t *Table) Within(r leasehold.Range) iter.Seq2[leasehold.Range, Entry] {
 	return t.entries.Within(r)
 }
 
-// Entries returns the map behind the table, for joint walks with other maps.
-// It must not be changed.
+// Entries returns the table's map, for iteration together with other maps. It must not be changed.
 func (t *Table) Entries() *keyrange.Map[Entry] { return t.entries }
 
-// Apply makes the change, or says why it cannot follow on what is there and
-// leaves the table as it was. A change that was committed always applies; an
-// error means that two histories were mixed up.
+// Apply applies the change. If the change does not fit, Apply returns an error and leaves the table
+// unchanged. A committed change always fits; an error means that two histories were mixed.
 func (t *Table) Apply(c *Change) error {
 	if c.LSN != t.lsn+1 {
 		return t.refuse(c, "table is at lsn %d", t.lsn)
@@ -210,7 +205,7 @@ func (t *Table) Apply(c *Change) error {
 	switch c.Kind {
 	case Granted, Moved:
 		if (c.Kind == Moved) != (c.From != nil) {
-			return t.refuse(c, "only what is moved comes from someone")
+			return t.refuse(c, "a move needs a source, and only a move has one")
 		}
 		if c.Generation <= t.newest {
 			return t.refuse(c, "generation %d is not newer than %d", c.Generation, t.newest)
@@ -222,7 +217,7 @@ func (t *Table) Apply(c *Change) error {
 				return t.refuse(c, "%v is held by %v at generation %d", r, e.Holder, e.Generation)
 			}
 			next.Lost = max(next.Lost, e.Lost)
-			// Of a part that was not found, or has been lost since, nothing is proven.
+			// A part that was not adopted, or was lost since, proves nothing.
 			if next.Adopted = max(next.Adopted, e.Adopted); e.Adopted == 0 {
 				unproven = true
 			}

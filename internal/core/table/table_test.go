@@ -32,7 +32,7 @@ func move(lsn leasehold.LSN, r leasehold.Range, g leasehold.Generation, from, to
 	return table.Change{LSN: lsn, Kind: table.Moved, Range: r, Generation: g, Holder: to, From: from}
 }
 
-// A row is an entry of a table, with its range, as a test writes it.
+// A row is a range and its entry in a short form.
 type row struct {
 	Range leasehold.Range
 	Gen   leasehold.Generation
@@ -80,8 +80,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// held is the table that the refusals are tried on: ann has 10 to 20, bob had
-// 20 to 30, the newest generation is 7.
+// held returns the table for TestApplyRefuses: ann has 10 to 20, bob had 20 to 30, the newest
+// generation is 7.
 func held(t *testing.T) *table.Table {
 	t.Helper()
 	return apply(t, table.New(),
@@ -95,93 +95,93 @@ func TestApplyRefuses(t *testing.T) {
 		want   string
 	}{
 		{
-			"a change that it has", grant(3, span(0, 5), 8, ann),
+			"duplicate change", grant(3, span(0, 5), 8, ann),
 			`apply change "lsn 3: 0000000000000000-0000000000000005@8 goes to ann/a1000000": table is at lsn 3`,
 		},
 		{
-			"a change too far", grant(5, span(0, 5), 8, ann),
+			"missing change", grant(5, span(0, 5), 8, ann),
 			`apply change "lsn 5: 0000000000000000-0000000000000005@8 goes to ann/a1000000": table is at lsn 3`,
 		},
 		{
-			"a grant of no key", grant(4, span(5, 5), 8, ann),
+			"grant of an empty range", grant(4, span(5, 5), 8, ann),
 			`apply change "lsn 4: 0000000000000005-0000000000000005@8 goes to ann/a1000000": change is incomplete`,
 		},
 		{
-			"a grant to nobody", grant(4, span(0, 5), 8, nil),
+			"grant without a holder", grant(4, span(0, 5), 8, nil),
 			`apply change "lsn 4: 0000000000000000-0000000000000005@8 goes to <nil>": change is incomplete`,
 		},
 		{
-			"a grant of no generation", grant(4, span(0, 5), 0, ann),
+			"grant without a generation", grant(4, span(0, 5), 0, ann),
 			`apply change "lsn 4: 0000000000000000-0000000000000005@0 goes to ann/a1000000": change is incomplete`,
 		},
 		{
-			"the newest generation again", grant(4, span(0, 5), 7, ann),
+			"grant with the newest generation", grant(4, span(0, 5), 7, ann),
 			`apply change "lsn 4: 0000000000000000-0000000000000005@7 goes to ann/a1000000": generation 7 is not newer than 7`,
 		},
 		{
-			"a generation that was skipped", grant(4, span(0, 5), 6, ann),
+			"grant with a skipped generation", grant(4, span(0, 5), 6, ann),
 			`apply change "lsn 4: 0000000000000000-0000000000000005@6 goes to ann/a1000000": generation 6 is not newer than 7`,
 		},
 		{
-			"a range that is held", grant(4, span(10, 20), 8, bob),
+			"grant of a held range", grant(4, span(10, 20), 8, bob),
 			`apply change "lsn 4: 000000000000000a-0000000000000014@8 goes to bob/b2000000": 000000000000000a-0000000000000014 is held by ann/a1000000 at generation 5`,
 		},
 		{
-			"a range that is held at its end", grant(4, span(0, 11), 8, bob),
+			"grant of a range that is held at its end", grant(4, span(0, 11), 8, bob),
 			`apply change "lsn 4: 0000000000000000-000000000000000b@8 goes to bob/b2000000": 000000000000000a-000000000000000b is held by ann/a1000000 at generation 5`,
 		},
 		{
-			"a range that its own holder holds", grant(4, span(19, 0), 8, ann),
+			"grant of a range to its holder", grant(4, span(19, 0), 8, ann),
 			`apply change "lsn 4: 0000000000000013-end@8 goes to ann/a1000000": 0000000000000013-0000000000000014 is held by ann/a1000000 at generation 5`,
 		},
 		{
-			"to vacate what is vacant", vacate(4, span(20, 30), 7, bob),
+			"vacate a vacant range", vacate(4, span(20, 30), 7, bob),
 			`apply change "lsn 4: 0000000000000014-000000000000001e@7 leaves bob/b2000000 (expired)": 0000000000000014-000000000000001e is at generation 0`,
 		},
 		{
-			"to vacate another generation", vacate(4, span(10, 20), 6, ann),
+			"vacate another generation", vacate(4, span(10, 20), 6, ann),
 			`apply change "lsn 4: 000000000000000a-0000000000000014@6 leaves ann/a1000000 (expired)": 000000000000000a-0000000000000014 is at generation 5`,
 		},
 		{
-			"to vacate more than is held", vacate(4, span(10, 21), 5, ann),
+			"vacate more than the lease", vacate(4, span(10, 21), 5, ann),
 			`apply change "lsn 4: 000000000000000a-0000000000000015@5 leaves ann/a1000000 (expired)": 000000000000000a-0000000000000014 is at generation 5`,
 		},
 		{
-			"to vacate from before what is held", vacate(4, span(9, 20), 5, ann),
+			"vacate from before the lease", vacate(4, span(9, 20), 5, ann),
 			`apply change "lsn 4: 0000000000000009-0000000000000014@5 leaves ann/a1000000 (expired)": 0000000000000000-000000000000000a is at generation 0`,
 		},
 		{
-			"to vacate up to the end", vacate(4, span(10, 0), 5, ann),
+			"vacate up to the end", vacate(4, span(10, 0), 5, ann),
 			`apply change "lsn 4: 000000000000000a-end@5 leaves ann/a1000000 (expired)": 000000000000000a-0000000000000014 is at generation 5`,
 		},
 		{
-			"to move what another holds", move(4, span(10, 20), 8, bob, ann),
+			"move from another holder", move(4, span(10, 20), 8, bob, ann),
 			`apply change "lsn 4: 000000000000000a-0000000000000014@8 moves from bob/b2000000 to ann/a1000000": 000000000000000a-0000000000000014 is held by ann/a1000000 at generation 5`,
 		},
 		{
-			"to move what nobody holds", move(4, span(10, 21), 8, ann, bob),
+			"move a vacant range", move(4, span(10, 21), 8, ann, bob),
 			`apply change "lsn 4: 000000000000000a-0000000000000015@8 moves from ann/a1000000 to bob/b2000000": 0000000000000014-0000000000000015 is held by <nil> at generation 0`,
 		},
 		{
-			"to move under the same generation", move(4, span(10, 20), 5, ann, bob),
+			"move under the same generation", move(4, span(10, 20), 5, ann, bob),
 			`apply change "lsn 4: 000000000000000a-0000000000000014@5 moves from ann/a1000000 to bob/b2000000": generation 5 is not newer than 7`,
 		},
 		{
-			"to move from nobody", move(4, span(0, 5), 8, nil, bob),
-			`apply change "lsn 4: 0000000000000000-0000000000000005@8 moves from <nil> to bob/b2000000": only what is moved comes from someone`,
+			"move without a source", move(4, span(0, 5), 8, nil, bob),
+			`apply change "lsn 4: 0000000000000000-0000000000000005@8 moves from <nil> to bob/b2000000": a move needs a source, and only a move has one`,
 		},
 		{
-			"a grant that comes from someone",
+			"grant with a source",
 			table.Change{LSN: 4, Kind: table.Granted, Range: span(0, 5), Generation: 8, Holder: bob, From: ann},
-			`apply change "lsn 4: 0000000000000000-0000000000000005@8 goes to bob/b2000000": only what is moved comes from someone`,
+			`apply change "lsn 4: 0000000000000000-0000000000000005@8 goes to bob/b2000000": a move needs a source, and only a move has one`,
 		},
 		{
-			"what it does not know",
+			"unknown kind",
 			table.Change{LSN: 4, Kind: 9, Range: span(0, 5), Generation: 8, Holder: ann},
 			`apply change "lsn 4: 0000000000000000-0000000000000005@8 goes to ann/a1000000": unknown kind 9`,
 		},
 		{
-			"nothing at all",
+			"zero change",
 			table.Change{LSN: 4},
 			`apply change "lsn 4: 0000000000000000-end@0 goes to <nil>": change is incomplete`,
 		},
@@ -190,17 +190,17 @@ func TestApplyRefuses(t *testing.T) {
 			tab := held(t)
 			err := tab.Apply(&c.change)
 			if err == nil {
-				t.Fatal("it is applied")
+				t.Fatal("the change is applied")
 			}
 			if diff := cmp.Diff(c.want, err.Error()); diff != "" {
-				t.Errorf("what it says (-want +got):\n%s", diff)
+				t.Errorf("error (-want +got):\n%s", diff)
 			}
 			if !errors.Is(err, leasehold.ErrInternal) {
-				t.Errorf("its kind is %v, want %v", leasehold.KindOf(err), leasehold.ErrInternal)
+				t.Errorf("the error's kind is %v, want %v", leasehold.KindOf(err), leasehold.ErrInternal)
 			}
 			checkRows(t, tab, rows(held(t))...)
 			if tab.LSN() != 3 || tab.Newest() != 7 {
-				t.Errorf("it went to lsn %d, newest generation %d", tab.LSN(), tab.Newest())
+				t.Errorf("the table went to lsn %d, newest generation %d", tab.LSN(), tab.Newest())
 			}
 		})
 	}
@@ -213,17 +213,17 @@ func TestApplySplitsAndMerges(t *testing.T) {
 		want    []row
 	}{
 		{
-			"what stays keeps its generation",
+			"vacating a part keeps the generation of the rest",
 			[]table.Change{grant(1, leasehold.All, 1, ann), vacate(2, span(10, 20), 1, ann)},
 			[]row{{span(0, 10), 1, "ann", 0}, {Range: span(10, 20), Lost: 2}, {span(20, 0), 1, "ann", 0}},
 		},
 		{
-			"what is granted back is a lease of its own",
+			"a new grant to the same owner is a separate lease",
 			[]table.Change{grant(1, leasehold.All, 1, ann), vacate(2, span(10, 0), 1, ann), grant(3, span(10, 0), 2, ann)},
 			[]row{{span(0, 10), 1, "ann", 0}, {span(10, 0), 2, "ann", 2}},
 		},
 		{
-			"a grant over several vacant ranges is one lease",
+			"a grant of several vacant ranges is one lease",
 			[]table.Change{
 				grant(1, span(0, 10), 1, ann), grant(2, span(10, 20), 2, bob),
 				vacate(3, span(0, 10), 1, ann), vacate(4, span(10, 20), 2, bob), grant(5, span(5, 30), 3, bob),
@@ -231,22 +231,22 @@ func TestApplySplitsAndMerges(t *testing.T) {
 			[]row{{Range: span(0, 5), Lost: 3}, {span(5, 30), 3, "bob", 4}, {Range: span(30, 0)}},
 		},
 		{
-			"a grant within one vacant range leaves the rest as it was",
+			"a grant within a vacant range keeps the rest",
 			[]table.Change{grant(1, leasehold.All, 1, ann), vacate(2, leasehold.All, 1, ann), grant(3, span(10, 20), 2, bob)},
 			[]row{{Range: span(0, 10), Lost: 2}, {span(10, 20), 2, "bob", 2}, {Range: span(20, 0), Lost: 2}},
 		},
 		{
-			"ranges that were lost at different times stay apart",
+			"ranges lost at different times are not merged",
 			[]table.Change{grant(1, leasehold.All, 1, ann), vacate(2, span(0, 10), 1, ann), vacate(3, span(10, 0), 1, ann)},
 			[]row{{Range: span(0, 10), Lost: 2}, {Range: span(10, 0), Lost: 3}},
 		},
 		{
-			"what moves away leaves the rest as it was",
+			"a move of a part keeps the rest",
 			[]table.Change{grant(1, leasehold.All, 1, ann), move(2, span(10, 20), 2, ann, bob)},
 			[]row{{span(0, 10), 1, "ann", 0}, {span(10, 20), 2, "bob", 0}, {span(20, 0), 1, "ann", 0}},
 		},
 		{
-			"leases that move together are one, and have lost what each has lost",
+			"a move merges leases and takes the maximum of Lost",
 			[]table.Change{
 				grant(1, span(0, 10), 1, ann), grant(2, span(10, 20), 2, ann), vacate(3, span(0, 5), 1, ann),
 				grant(4, span(0, 5), 3, ann), move(5, span(0, 20), 4, ann, bob),
@@ -254,12 +254,12 @@ func TestApplySplitsAndMerges(t *testing.T) {
 			[]row{{span(0, 20), 4, "bob", 3}, {Range: span(20, 0)}},
 		},
 		{
-			"leases that move to their own holder are one",
+			"a move to the same holder merges leases",
 			[]table.Change{grant(1, span(0, 10), 1, ann), grant(2, span(10, 0), 2, ann), move(3, leasehold.All, 3, ann, ann)},
 			[]row{{leasehold.All, 3, "ann", 0}},
 		},
 		{
-			"the ends of the key space",
+			"both ends of the key space",
 			[]table.Change{grant(1, span(math.MaxUint64, 0), 1, ann), grant(2, span(0, 1), 2, ann)},
 			[]row{{span(0, 1), 2, "ann", 0}, {Range: span(1, math.MaxUint64)}, {span(math.MaxUint64, 0), 1, "ann", 0}},
 		},
@@ -268,9 +268,9 @@ func TestApplySplitsAndMerges(t *testing.T) {
 	}
 }
 
-// A grant of a never held range next to one that lost its state counts as a
-// loss in all of it: too much is said, never too little.
-func TestLostIsTheNewestOfWhatIsGranted(t *testing.T) {
+// A grant of a never held range together with one that lost its state counts as a loss in all of
+// it: Lost may cover too much, never too little.
+func TestLostOfAGrantIsTheMaximum(t *testing.T) {
 	tab := apply(t, table.New(),
 		grant(1, span(0, 10), 1, ann), vacate(2, span(0, 10), 1, ann),
 		grant(3, span(20, 30), 2, ann), vacate(4, span(20, 30), 2, ann),
@@ -285,7 +285,7 @@ func TestGenerationsMaySkip(t *testing.T) {
 	}
 	apply(t, tab, vacate(3, span(10, 20), 1001, ann))
 	if tab.Newest() != 1001 {
-		t.Errorf("once vacated, the newest generation is %d, want 1001", tab.Newest())
+		t.Errorf("after vacating, the newest generation is %d, want 1001", tab.Newest())
 	}
 }
 
@@ -297,11 +297,11 @@ func TestChangeLoss(t *testing.T) {
 		t.Errorf("vacated: %t (-want +got):\n%s", ok, diff)
 	}
 	if loss, ok := g.Loss(); ok {
-		t.Errorf("a grant lost %v", loss)
+		t.Errorf("a grant records the loss %v", loss)
 	}
 	m := move(4, span(1, 2), 3, ann, bob)
 	if loss, ok := m.Loss(); ok {
-		t.Errorf("a move lost %v", loss)
+		t.Errorf("a move records the loss %v", loss)
 	}
 }
 
@@ -374,12 +374,12 @@ func TestRestoreRefuses(t *testing.T) {
 			`restore table "000000000000000a-end": generation 2 (newest 5), holder <nil>, lost at lsn 0 (table at 3) do not fit together`,
 		},
 		{
-			"a generation that is still to come",
+			"a generation above the newest",
 			table.Entry{Generation: 6, Holder: ann},
 			`restore table "000000000000000a-end": generation 6 (newest 5), holder ann/a1000000, lost at lsn 0 (table at 3) do not fit together`,
 		},
 		{
-			"a loss that is still to come",
+			"a loss after the table's LSN",
 			table.Entry{Lost: 4},
 			`restore table "000000000000000a-end": generation 0 (newest 5), holder <nil>, lost at lsn 4 (table at 3) do not fit together`,
 		},
@@ -387,33 +387,33 @@ func TestRestoreRefuses(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := table.Restore(3, 5, entries(table.Entry{Generation: 5, Holder: bob, Lost: 3}, c.entry))
 			if err == nil {
-				t.Fatal("it is restored")
+				t.Fatal("the table is restored")
 			}
 			if diff := cmp.Diff(c.want, err.Error()); diff != "" {
-				t.Errorf("what it says (-want +got):\n%s", diff)
+				t.Errorf("error (-want +got):\n%s", diff)
 			}
 			if !errors.Is(err, leasehold.ErrInvalid) {
-				t.Errorf("its kind is %v, want %v", leasehold.KindOf(err), leasehold.ErrInvalid)
+				t.Errorf("the error's kind is %v, want %v", leasehold.KindOf(err), leasehold.ErrInvalid)
 			}
 		})
 	}
 }
 
-// Who holds a range is told by the session: what is read from a store or a wire
-// has holders of its own.
-func TestMoveKnowsTheSession(t *testing.T) {
+// Holders are compared by session: tables from a store or the wire have separate Holder values.
+func TestMoveComparesSessions(t *testing.T) {
 	same, restarted := *ann, *ann
 	restarted.Session = leasehold.Session{0xa2}
 	tab := held(t)
 	c := move(4, span(10, 20), 8, &restarted, bob)
 	if err := tab.Apply(&c); err == nil {
-		t.Error("it moves from another session with the same name")
+		t.Error("a range moves from another session with the same owner name")
 	}
 	apply(t, tab, move(4, span(10, 20), 8, &same, bob))
 }
 
-// A leader without a store adopts what owners hold. A generation is the LSN of its grant there, so that it
-// proves from which LSN on nothing was lost; the numbers of groups with a store prove nothing.
+// A leader without a store adopts the leases that owners hold. There, a generation is the LSN of
+// its grant and proves from which LSN on nothing was lost. Generations of groups with a store prove
+// nothing.
 func TestAdoptedProvesSinceWhen(t *testing.T) {
 	const term = table.ByTerm
 	left, right := leasehold.Range{Limit: 1 << 63}, leasehold.Range{Start: 1 << 63}
@@ -447,12 +447,12 @@ func TestAdoptedProvesSinceWhen(t *testing.T) {
 		lsn  leasehold.LSN
 		lost [2]bool // left and right
 	}{
-		{"held all along", adopted(2*term, at(term+3), at(term+5)), term + 5, [2]bool{}},
+		{"held without interruption", adopted(2*term, at(term+3), at(term+5)), term + 5, [2]bool{}},
 		{"granted later", adopted(2*term, at(term+3), at(term+5)), term + 4, [2]bool{false, true}},
 		{"not proven", adopted(2*term, unproven, at(term+5)), term + 5, [2]bool{true, false}},
-		{"held all along, and made one", joint(adopted(2*term, at(term+3), at(term+5))), term + 5, [2]bool{}},
-		{"granted later, and made one", joint(adopted(2*term, at(term+3), at(term+5))), term + 4, [2]bool{true, true}},
-		{"not proven, and made one", joint(adopted(2*term, at(term+5), unproven)), term + 5, [2]bool{true, true}},
+		{"held without interruption, and merged", joint(adopted(2*term, at(term+3), at(term+5))), term + 5, [2]bool{}},
+		{"granted later, and merged", joint(adopted(2*term, at(term+3), at(term+5))), term + 4, [2]bool{true, true}},
+		{"not proven, and merged", joint(adopted(2*term, at(term+5), unproven)), term + 5, [2]bool{true, true}},
 		{"lost since", lossOf(adopted(2*term, at(term+3), at(term+5))), term + 5, [2]bool{true, false}},
 		{"lost before", lossOf(adopted(2*term, at(term+3), at(term+5))), 2*term + 1, [2]bool{}},
 		{"with a store", adopted(1000, at(3), at(5)), 500, [2]bool{true, true}},

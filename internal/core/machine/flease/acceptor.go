@@ -12,43 +12,43 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
-// A group is the members of some resources.
+// A group is the members of a set of resources.
 type group struct {
 	members  []Process
-	peers    []*peer // of each member; nil for ourselves
+	peers    []*peer // of each member; nil for this process
 	majority int
-	self     int // our place; -1 if we are no member
-	cells    int // how many resources of it are known
+	self     int // our index; -1 if we are not a member
+	cells    int // number of known resources of the group
 }
 
-// index returns the place of a member, -1 if it is none.
+// index returns the index of a member, -1 if p is not a member.
 func (g *group) index(p Process) int { return slices.Index(g.members, p) }
 
-// A cell is what we know about one resource.
+// A cell is the state of one resource.
 type cell struct {
 	name  string
 	hash  uint32 // of the name
 	ref   Ref
 	group *group // nil if the cell is not in use
 
-	// What an acceptor knows.
+	// State of the acceptor.
 	promised Ballot
-	promisee uint64 // the incarnation that it was promised to
+	promisee uint64 // the incarnation that got the promise
 	written  Ballot
 	value    Value
-	deadline mono.Instant // until then the owner may believe in it, on our clock
-	fence    uint64       // the highest that was seen
+	deadline mono.Instant // end of the owner's lease at the latest, on our monotonic clock
+	fence    uint64       // highest seen
 
-	bid     *bid // what we want with it; nil if nothing
+	bid     *bid // our bid; nil if there is none
 	watched bool
-	since   mono.Instant // when it began to be
+	since   mono.Instant // start of watching
 
-	touched      mono.Instant // when it was last promised or written, or a little before
+	touched      mono.Instant // last promise or write, less at most grain
 	older, newer *cell        // in the order of touched
 }
 
-// cell returns what is known about a resource, or begins to, on behalf of a process.
-// Both that one and we must be members of its group.
+// cell returns the cell of a resource, or adds one, on behalf of a process. That process and this
+// one must be members of its group.
 func (m *Machine) cell(now Time, name string, by Process) (*cell, error) {
 	c, hash := m.acceptor.cells.find(name)
 	if c != nil {
@@ -59,7 +59,7 @@ func (m *Machine) cell(now Time, name string, by Process) (*cell, error) {
 	}
 	if m.acceptor.cells.n >= m.cfg.Max {
 		m.counts.Full++
-		return nil, leasehold.Errorf(op, leasehold.ErrLimit, name, "%d resources are all that there is room for", m.cfg.Max)
+		return nil, leasehold.Errorf(op, leasehold.ErrLimit, name, "the limit of %d resources is reached", m.cfg.Max)
 	}
 	g, err := m.groupOf(name)
 	if err != nil {
@@ -74,7 +74,7 @@ func (m *Machine) cell(now Time, name string, by Process) (*cell, error) {
 	return c, nil
 }
 
-// check says whether a process is a member.
+// check returns an error if p is not a member.
 func (g *group) check(name string, p Process) error {
 	if g.index(p) < 0 {
 		return leasehold.Errorf(op, leasehold.ErrInvalid, name, "member %d is not in its group %v", p, g.members)
@@ -82,17 +82,17 @@ func (g *group) check(name string, p Process) error {
 	return nil
 }
 
-// drop forgets a cell.
+// drop removes a cell.
 func (ac *acceptor) drop(c *cell) {
 	c.group.cells--
 	ac.cells.remove(c)
 }
 
-// maxGroups is how many groups are kept of which no resource is known, besides as
-// many as there are others.
+// maxGroups is the number of groups without known resources that are kept, in addition to the
+// number of the other groups.
 const maxGroups = 1024
 
-// groupOf returns the group of a resource. Equal groups are one.
+// groupOf returns the group of a resource. Equal groups are shared.
 func (m *Machine) groupOf(name string) (*group, error) {
 	members := m.cfg.Peers
 	if m.cfg.Group != nil {
@@ -113,7 +113,7 @@ func (m *Machine) groupOf(name string) (*group, error) {
 	g.self = g.index(m.cfg.Self)
 	for _, p := range members {
 		if p != m.cfg.Self && m.peers[p] == nil {
-			return nil, leasehold.Errorf(op, leasehold.ErrInvalid, name, "member %d of its group is not known: name it among the members", p)
+			return nil, leasehold.Errorf(op, leasehold.ErrInvalid, name, "member %d of its group is unknown: add it to the members", p)
 		}
 		g.peers = append(g.peers, m.peers[p])
 	}
@@ -125,7 +125,7 @@ func (m *Machine) groupOf(name string) (*group, error) {
 	return g, nil
 }
 
-// acceptorOf returns the cell that a read is about, nil if it is not for us.
+// acceptorOf returns the cell of a read, nil if the read is not for us.
 func (m *Machine) acceptorOf(now Time, p *peer, msg *Message) *cell {
 	c, err := m.cell(now, msg.Name, p.id)
 	if err != nil {
@@ -135,12 +135,12 @@ func (m *Machine) acceptorOf(now Time, p *peer, msg *Message) *cell {
 	return c
 }
 
-// read promises a round, unless a later one was promised. A read that was sent
-// again is answered again; but not to another process that uses the same ballot.
+// read promises a round, unless a later one was promised. A retransmitted read gets the same reply,
+// but not a read of another process with the same ballot.
 //
-// A promise voids the round in which the owner of a lease renews it. So none is
-// made to others while the lease is in force, unless they insist: those who ask
-// time and again who has it would take it away.
+// A promise voids the round in which the owner of a lease renews it. So while a lease is in force,
+// other processes get no promise unless they insist: otherwise frequent queries would take the
+// lease away.
 func (m *Machine) read(now Time, c *cell, msg *Message, incarnation uint64) Message {
 	if msg.Kind == KindRead && m.inForce(now, c) && (c.value.Owner != msg.Ballot.Process || c.value.Incarnation != incarnation) {
 		return m.report(now, c, KindHeld, msg)
@@ -155,34 +155,33 @@ func (m *Machine) read(now Time, c *cell, msg *Message, incarnation uint64) Mess
 	return m.report(now, c, KindPromise, msg)
 }
 
-// report answers a read with what we know.
+// report returns a reply to a read with the state of the cell.
 func (m *Machine) report(now Time, c *cell, kind Kind, msg *Message) Message {
 	v := c.value
 	v.Left = m.left(now, c)
 	return Message{Kind: kind, To: msg.From, From: c.ref, Name: c.name, Ballot: msg.Ballot, Written: c.written, Value: v, Fence: c.fence}
 }
 
-// inForce reports whether, as far as we know, someone has the lease: neither
-// clock says that it is over. That is less than what binds those who want it, so
-// that one of our clocks that is wrong keeps nobody from asking.
+// inForce reports whether the lease is in force according to this acceptor: it has not ended on
+// either clock. A value binds proposers for longer, until it has ended on both clocks. So a wrong
+// local clock does not block queries.
 func (m *Machine) inForce(now Time, c *cell) bool {
 	v := &c.value
 	return v.Owner != 0 && !v.Released && !now.reached(Time{c.deadline, v.Until.Add(m.cfg.Epsilon)})
 }
 
-// store stores a value in the round that was promised last, and in no other: a
-// promise that we no longer know of, we do not keep. It answers nothing to what
-// is older than what is stored in the same round.
+// store stores a value, only in the round that was promised last: a promise that was lost does not
+// count. It does not reply to a value that is older than the stored one of the same round.
 func (m *Machine) store(now Time, c *cell, msg *Message, incarnation uint64) (Message, bool) {
 	if msg.Value.Released && c.bid != nil && c.bid.phase == waiting {
-		m.at(c.bid, now.Mono.Add(m.jitter(m.cfg.Backoff))) // we have heard it, even if we cannot store it
+		m.at(c.bid, now.Mono.Add(m.jitter(m.cfg.Backoff))) // a release wakes the waiting bid, even if it cannot be stored
 	}
 	if msg.Ballot != c.promised || incarnation != c.promisee {
 		return m.unpromised(msg), true
 	}
 	v := &msg.Value
 	if v.Until.Sub(now.Wall) > m.cfg.Lease+2*m.cfg.Epsilon {
-		m.counts.BadTime++ // we would wait for it for too long
+		m.counts.BadTime++ // it would block the resource for too long
 		return Message{}, false
 	}
 	if c.written == msg.Ballot && v.Serial < c.value.Serial {
@@ -190,31 +189,29 @@ func (m *Machine) store(now Time, c *cell, msg *Message, incarnation uint64) (Me
 	}
 	deadline := now.Mono.Add(m.cfg.Drift.Stretch(v.Left))
 	if v.same(&c.value) {
-		deadline = min(deadline, c.deadline) // it was written for someone else: what we knew holds
+		deadline = min(deadline, c.deadline) // a report of a known lease does not extend it
 	}
 	changed := c.value.Owner != v.Owner || c.value.Fence != v.Fence || c.value.Released != v.Released
 	c.written, c.value, c.deadline = msg.Ballot, *v, deadline
 	if b := c.bid; b != nil && (b.awaited.Owner != v.Owner || b.awaited.Fence != v.Fence) {
-		b.awaited = Value{} // what we were told is older
+		b.awaited = Value{} // the reported value is older
 	}
 	m.acceptor.cells.touch(now.Mono, c, m.grain())
 	c.fence = max(c.fence, v.Fence)
 	if changed {
-		m.inform(now, c)
+		m.notifyWatcher(now, c)
 	}
 	return Message{Kind: KindAccept, To: msg.From, Name: c.name, Ballot: msg.Ballot, Value: Value{Serial: v.Serial}}, true
 }
 
-// unpromised rejects a write in a round that was not promised, or has been
-// forgotten. Which resource its sender means cannot be told, but a later ballot
-// than all that we know of will do.
+// unpromised rejects a write in a round that was not promised, or whose cell was dropped. The
+// resource cannot be determined, but a ballot above all known ones is sufficient.
 func (m *Machine) unpromised(msg *Message) Message {
 	return Message{Kind: KindReject, To: msg.From, Ballot: msg.Ballot, Written: m.proposer.top}
 }
 
-// left is for how long the owner of a value may still believe in it, on the
-// owner's clock: at least as much less than our deadline as that was stretched.
-// So it may be handed on, from acceptor to acceptor, without growing.
+// left is the remaining time of a lease on the owner's clock. It is shorter than our deadline by at
+// least the stretch factor, so it does not grow when it is passed from acceptor to acceptor.
 func (m *Machine) left(now Time, c *cell) time.Duration {
 	d := c.deadline.Sub(now.Mono)
 	if d <= 0 {
@@ -223,28 +220,28 @@ func (m *Machine) left(now Time, c *cell) time.Duration {
 	return time.Duration(float64(d)/float64(m.cfg.Drift)) + 1
 }
 
-// over reports whether nobody believes in a value any more, on either clock.
+// over reports whether the lease of a value has ended on both clocks.
 func (m *Machine) over(now Time, v *Value, left mono.Instant) bool {
 	return now.passed(Time{left, v.Until.Add(m.cfg.Epsilon)})
 }
 
-// linger is how long a cell is kept that nobody asks for.
-func (m *Machine) linger() time.Duration { return m.cfg.Drift.Stretch(m.cfg.Lease) + m.cfg.Epsilon }
+// retention is how long an unused cell is kept.
+func (m *Machine) retention() time.Duration { return m.cfg.Drift.Stretch(m.cfg.Lease) + m.cfg.Epsilon }
 
-// grain is how exactly it is known since when nobody has asked.
+// grain is the precision of touched.
 func (m *Machine) grain() time.Duration { return m.cfg.Lease / 16 }
 
-// visits returns when the cell that was touched longest ago is to be visited.
-func (m *Machine) visits() mono.Instant {
+// nextEviction returns when the least recently touched cell is due for removal.
+func (m *Machine) nextEviction() mono.Instant {
 	if c := m.acceptor.cells.oldest; c != nil {
-		return c.touched.Add(m.linger() + m.grain())
+		return c.touched.Add(m.retention() + m.grain())
 	}
 	return mono.Never
 }
 
-// visit forgets a cell that is of no importance. Of what it promised, and of its
-// fence, the machine keeps the highest.
-func (m *Machine) visit(now Time, c *cell) {
+// evict removes a cell that is not needed any more. The machine keeps the maximum of its promise
+// and fence.
+func (m *Machine) evict(now Time, c *cell) {
 	empty := c.value.Owner == 0 || c.value.Released || m.over(now, &c.value, c.deadline)
 	if !empty || c.bid != nil || c.watched {
 		m.acceptor.cells.touch(now.Mono, c, 0)
@@ -255,7 +252,7 @@ func (m *Machine) visit(now Time, c *cell) {
 	m.acceptor.drop(c)
 }
 
-// Watch asks for notices when a resource seems to change hands, or for none.
+// Watch enables or disables notices about changes of a resource's holder.
 func (m *Machine) Watch(now Time, name string, on bool) error {
 	m.observe(now)
 	c, err := m.cell(now, name, m.cfg.Self)
@@ -269,9 +266,8 @@ func (m *Machine) Watch(now Time, name string, on bool) error {
 	return nil
 }
 
-// Look returns what we know about a resource, in a [Changed] notice. It is a hint:
-// what we know as an acceptor may be old, or never have been agreed upon. That we
-// have the lease ourselves it says only if we do.
+// Look returns the state of a resource in a [Changed] notice. It is a hint: an acceptor's value may
+// be stale, or not committed. It names this process as the holder only if it has the lease.
 func (m *Machine) Look(now Time, name string) Notice {
 	if c, _ := m.acceptor.cells.find(name); c != nil {
 		return m.seen(now, c)
@@ -287,34 +283,33 @@ func (m *Machine) seen(now Time, c *cell) Notice {
 	}
 	v, lasts := &c.value, m.lasts(now, &c.value, c.deadline)
 	if b := c.bid; b != nil && b.phase == waiting && m.lasts(now, &b.awaited, b.awaits) {
-		v, lasts = &b.awaited, true // others have told us since
+		v, lasts = &b.awaited, true // newer, from other acceptors
 	}
 	switch {
 	case lasts && v.Owner != m.cfg.Self:
 		n.Holder, n.Fence, n.Until = v.Owner, v.Fence, v.Until
 	case lasts && m.ours(v):
-		n.Unsure = true // we want it, and others may be faster
+		n.Unsure = true // our bid is not decided yet
 	case v.Owner == 0:
-		n.Unsure = !m.admission.ready() || now.Mono.Sub(max(m.admission.since, c.since)) < m.cfg.Lease // a holder would have renewed it
+		n.Unsure = !m.admission.ready() || now.Mono.Sub(max(m.admission.since, c.since)) < m.cfg.Lease // a holder would have renewed it in this time
 	}
 	return n
 }
 
-// lasts reports whether somebody may believe in a value.
+// lasts reports whether the lease of a value may be held.
 func (m *Machine) lasts(now Time, v *Value, deadline mono.Instant) bool {
 	return v.Owner != 0 && !v.Released && !m.over(now, v, deadline)
 }
 
-// inform tells of who has a resource now, if it is watched.
-func (m *Machine) inform(now Time, c *cell) {
+// notifyWatcher emits a notice about the holder of a watched resource.
+func (m *Machine) notifyWatcher(now Time, c *cell) {
 	if c.watched {
 		m.notice(m.seen(now, c))
 	}
 }
 
-// Answers returns how many members have answered in the present round of our bid for
-// a resource, and how many must. It reports false if we are not waiting for any, or
-// have only begun to.
+// Answers returns how many members have replied in the present round of our bid for a resource, and
+// how many must. waiting is false if no replies are outstanding, or if the round has just begun.
 func (m *Machine) Answers(name string) (have, want int, waiting bool) {
 	c, _ := m.acceptor.cells.find(name)
 	if c == nil || c.bid == nil {

@@ -2,29 +2,29 @@ package flease
 
 import "github.com/leasehold-dev/leasehold/internal/core/mono"
 
-// An admissionStage says whether the machine takes part. It never leaves retired.
+// An admissionStage is whether the machine participates. It never leaves retired.
 type admissionStage uint8
 
 const (
-	silent admissionStage = iota // it waits, since it may have forgotten what it has promised
-	takingPart
-	retired // another process with our id is alive, and stays
+	silent admissionStage = iota // it waits, since it may have lost promises of an earlier process
+	participating
+	retired // a twin (another process with our id) stays, and we have given way
 )
 
-// admission is whether the machine takes part. After a start it is silent until what it may have known before
-// is of no importance any more.
+// admission controls participation. After a start the machine is silent until all state that an
+// earlier process may have had is irrelevant.
 type admission struct {
 	stage admissionStage
-	at    Time // until both are reached it is silent
-	// since is when it began to take part.
-	since mono.Instant
-	met   map[Process]encounter // while it is silent
+	at    Time // silent until both clocks have reached it
+	// since is the start of participation.
+	since      mono.Instant
+	encounters map[Process]encounter // processes received from while silent
 }
 
-// ready reports whether the machine takes part.
-func (a *admission) ready() bool { return a.stage == takingPart }
+// ready reports whether the machine participates.
+func (a *admission) ready() bool { return a.stage == participating }
 
-// joins returns when the machine takes part, if its clocks go on as they do.
+// joins returns the expected start of participation, on the monotonic clock.
 func (a *admission) joins(now Time) mono.Instant {
 	return max(a.at.Mono, now.Mono.Add(a.at.Wall.Sub(now.Wall)+1))
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 )
 
-// One lease, acquired among three processes, without any network: what the
-// machines alone cost.
+// BenchmarkAcquire is the cost of one lease among three processes in the machines, without a
+// network.
 func BenchmarkAcquire(b *testing.B) {
 	w := newWorld(&testing.T{}, 3)
 	names := make([]string, b.N)

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
-// A wish is what a bid is for.
+// A wish is the goal of a bid.
 type wish uint8
 
 const (
@@ -18,51 +18,51 @@ const (
 	wishHold
 )
 
-// A phase is what a bid waits for.
+// A phase is the state of a bid.
 type phase uint8
 
 const (
-	resting phase = iota // nothing to be done, if it is held, before it is renewed
-	waiting              // a time at which to begin again
-	reading              // promises
-	writing              // accepts
+	resting phase = iota // idle until the renewal, if it is held
+	waiting              // for its timer, to begin again
+	reading              // for promises
+	writing              // for accepts
 )
 
-// A purpose is what a value is written for.
+// A purpose is the reason for a write.
 type purpose uint8
 
 const (
-	toHold    purpose = iota // it is ours
-	toRelease                // it was ours
-	toTell                   // it is someone else's, and a majority must know
+	toHold    purpose = iota // our lease
+	toRelease                // release of our lease
+	toReport                 // another process's lease, which a majority must have
 )
 
-// A bid is what a proposer does for one resource: get it, keep it, release it.
+// A bid is the proposer's state for one resource: acquire it, keep it, release it.
 type bid struct {
 	cell   *cell
-	tag    any // the shell's
-	place  int // in the machine's list
+	tag    any // of the shell
+	place  int // index in the machine's list
 	wish   wish
 	phase  phase
-	at     mono.Instant // when to look at it again
-	queued mono.Instant // when the heap will bring it up; Never if it will not
+	at     mono.Instant // timer
+	queued mono.Instant // time of its entry in alarms; Never if there is none
 
 	round  round
-	losses int  // rounds that were rejected, one after the other
-	insist bool // those who say that another has the lease are to promise all the same
+	losses int  // consecutive rejected rounds
+	insist bool // members that report another holder must promise anyway
 
-	value   Value // that is being written
+	value   Value // being written
 	purpose purpose
-	decided Time // when it was decided: a lease counts from there
+	decided Time // when it was chosen: a lease counts from then
 
 	held  bool
 	lease Lease
 
-	awaited Value        // whose end it waits for; nobody's if it does not
-	awaits  mono.Instant // when that is over, on our clock
+	awaited Value        // the lease whose end it waits for; empty if none
+	awaits  mono.Instant // its end on our monotonic clock
 }
 
-const maxSends = 6 // of the same messages, for a try or a release
+const maxSends = 6 // transmissions of the same messages, for a try or a release
 
 func (pr *proposer) newBid(c *cell) *bid {
 	var b *bid
@@ -82,7 +82,7 @@ func (pr *proposer) newBid(c *cell) *bid {
 	return b
 }
 
-// finish ends a bid. It will be used again, as another.
+// finish ends a bid. The struct is reused.
 func (pr *proposer) finish(b *bid) {
 	last := pr.bids[len(pr.bids)-1]
 	pr.bids[b.place], last.place = last, b.place
@@ -93,7 +93,7 @@ func (pr *proposer) finish(b *bid) {
 	pr.spare = append(pr.spare, b)
 }
 
-// at sets when a bid is looked at again.
+// at sets the timer of a bid.
 func (m *Machine) at(b *bid, at mono.Instant) {
 	b.at = at
 	m.queue(b)
@@ -128,15 +128,13 @@ func (m *Machine) begin(now Time, b *bid) {
 	m.send(now, b)
 }
 
-// lead is by how much the holder of a lease exceeds the rounds that it knows of.
-// Those who ask a member that knows of no lease get its promise every time; so the
-// holder, which renews less often than they ask, would never be the later one
-// there, and the member would never hear of the lease. Its clock counts for as
-// much as theirs may be ahead.
+// lead is by how much a holder's ballots exceed the known ones. A member that does not have the
+// lease promises a round to every query. A holder renews less often than others query, so without
+// the lead its ballot would always be lower at that member, which would never get the lease. The
+// holder also adds epsilon to its clock, by which the clocks of others may be ahead.
 const lead = 1 << 12
 
-// nextBallot returns one that is higher than all we know of, in the interval of
-// the present time or a later one.
+// nextBallot returns a ballot higher than all known ones, in the present interval or a later one.
 func (m *Machine) nextBallot(now Time, held bool) Ballot {
 	k := Ballot{Interval: m.cfg.interval(now.Wall), Round: 1, Process: m.cfg.Self}
 	if held {
@@ -153,10 +151,10 @@ func (m *Machine) nextBallot(now Time, held bool) Ballot {
 	return k
 }
 
-// send sends what the phase calls for to all who have not answered.
+// send sends the messages of the phase to all members that have not replied.
 func (m *Machine) send(now Time, b *bid) {
 	b.round.sends++
-	wait := max(m.cfg.Resend<<min(b.round.sends-1, 3), m.patience())
+	wait := max(m.cfg.Resend<<min(b.round.sends-1, 3), m.minWait())
 	if b.held {
 		wait = min(wait, m.remaining(now, b))
 	}
@@ -166,13 +164,13 @@ func (m *Machine) send(now Time, b *bid) {
 			m.sendTo(b, i, p)
 		}
 	}
-	if self := b.cell.group.self; b.asks(self) || b.missed(self) {
+	if self := b.cell.group.self; b.needsMessage(self) || b.missedRound(self) {
 		m.answerSelf(now, b, self)
 	}
 }
 
-// asks reports whether the member at a place is to be sent a message.
-func (b *bid) asks(place int) bool {
+// needsMessage reports whether to send a message to a member.
+func (b *bid) needsMessage(place int) bool {
 	bit := uint64(1) << place
 	switch b.phase {
 	case reading:
@@ -186,21 +184,21 @@ func (b *bid) asks(place int) bool {
 
 func (m *Machine) sendTo(b *bid, place int, p *peer) {
 	switch {
-	case b.asks(place):
+	case b.needsMessage(place):
 		p.out = append(p.out, b.message(place))
-	case b.missed(place):
+	case b.missedRound(place):
 		p.out = append(p.out, b.read())
 	}
 }
 
-// missed reports whether a member has not heard of the round that a lease is being
-// renewed in. If it promises it late, it accepts the next renewal; otherwise it
-// would know nothing of the lease for as long as that lasts.
-func (b *bid) missed(place int) bool {
+// missedRound reports whether a member has not received the round in which a lease is being renewed. If
+// it promises late, it accepts the next renewal; otherwise it would not have the lease for its
+// whole duration.
+func (b *bid) missedRound(place int) bool {
 	return b.phase == writing && b.held && (b.round.promises|b.round.rejects)&(1<<place) == 0
 }
 
-// message is what the phase calls for, for the member at a place.
+// message returns the message of the phase for a member.
 func (b *bid) message(place int) Message {
 	switch {
 	case b.phase == writing:
@@ -222,10 +220,10 @@ func (b *bid) read() Message {
 	return Message{Kind: KindRead, Name: b.cell.name, From: b.cell.ref, Ballot: b.round.ballot}
 }
 
-// answerSelf is our own acceptor's answer.
+// answerSelf handles the message to our own acceptor.
 func (m *Machine) answerSelf(now Time, b *bid, self int) {
 	msg := b.message(self)
-	if b.missed(self) {
+	if b.missedRound(self) {
 		msg = b.read()
 	}
 	if msg.Kind != KindWrite {
@@ -238,15 +236,14 @@ func (m *Machine) answerSelf(now Time, b *bid, self int) {
 	}
 }
 
-// answer handles what an acceptor says about the present round. Each is counted
-// once.
+// answer handles an acceptor's reply in the present round. Each acceptor is counted once.
 func (m *Machine) answer(now Time, b *bid, place int, msg *Message) {
 	bit := uint64(1) << place
 	switch {
 	case msg.Kind == KindReject:
 		m.rejected(now, b, bit, msg.Written)
 	case msg.Kind == KindHeld && b.phase == reading && (b.round.promises|b.round.rejects)&bit == 0:
-		m.heldBack(now, b, bit, msg)
+		m.handleHeld(now, b, bit, msg)
 	case msg.Kind == KindPromise && b.phase == reading && (b.round.promises|b.round.rejects)&bit == 0:
 		b.round.promises |= bit
 		b.round.refs[place] = msg.From
@@ -255,7 +252,7 @@ func (m *Machine) answer(now Time, b *bid, place int, msg *Message) {
 			m.decide(now, b)
 		}
 	case (msg.Kind == KindPromise || msg.Kind == KindHeld) && (b.phase == writing || b.phase == resting) && (b.round.promises|b.round.rejects)&bit == 0:
-		m.late(now, b, place, msg)
+		m.handleLate(now, b, place, msg)
 	case msg.Kind == KindAccept && b.phase == writing && msg.Value.Serial == b.value.Serial && b.round.promises&^b.round.accepts&bit != 0:
 		b.round.accepts |= bit
 		if bits.OnesCount64(b.round.accepts) >= b.cell.group.majority {
@@ -264,18 +261,17 @@ func (m *Machine) answer(now Time, b *bid, place int, msg *Message) {
 	}
 }
 
-// A sighting is a value that acceptors have reported, and the latest round in
-// which it was written.
+// A sighting is a value that acceptors have reported, and the latest round in which it was written.
 type sighting struct {
 	Value
 	at    Ballot
-	by    uint64 // who knows of the same tenure, be it with an earlier end
-	until Wall   // the earliest end that was reported
+	by    uint64 // members that have the same tenure, possibly with an earlier end
+	until Wall   // earliest reported end
 }
 
-// heldBack hears that someone has the lease, in place of a promise. If most members
-// know of that tenure, who wants it now is told, or waits.
-func (m *Machine) heldBack(now Time, b *bid, bit uint64, msg *Message) {
+// handleHeld handles the report of a holder in place of a promise. If a majority has that tenure, a
+// release ends, a try is refused, and an acquire waits.
+func (m *Machine) handleHeld(now Time, b *bid, bit uint64, msg *Message) {
 	b.round.rejects |= bit
 	b.round.withheld = true
 	m.proposer.top = later(m.proposer.top, msg.Written)
@@ -284,7 +280,7 @@ func (m *Machine) heldBack(now Time, b *bid, bit uint64, msg *Message) {
 	case s == nil || b.held || !b.known(s):
 		m.retryIfHopeless(now, b)
 	case b.wish == wishNone:
-		m.unclaimed(b)
+		m.endUnclaimed(b)
 	case b.wish == wishHold:
 		m.await(now, b, &s.Value)
 	default:
@@ -292,24 +288,24 @@ func (m *Machine) heldBack(now Time, b *bid, bit uint64, msg *Message) {
 	}
 }
 
-// known reports whether a majority knows of a tenure.
+// known reports whether a majority has a tenure.
 func (b *bid) known(s *sighting) bool {
 	return bits.OnesCount64(s.by) >= b.cell.group.majority
 }
 
-// refused ends a try for what another has, as a majority knows: until when is what
-// all of them know.
+// refused ends a try for a lease of another process. The reported end is the earliest of the
+// majority.
 func (m *Machine) refused(b *bid, s *sighting) {
-	m.tell(b, Notice{What: Refused, Holder: s.Owner, Fence: s.Fence, Until: s.until})
+	m.noticeBid(b, Notice{What: Refused, Holder: s.Owner, Fence: s.Fence, Until: s.until})
 	m.proposer.finish(b)
 }
 
-// late handles what a member says after it was decided what to write. If that
-// keeps us from asking it to accept a renewal, the next one takes a whole round.
-func (m *Machine) late(now Time, b *bid, place int, msg *Message) {
+// handleLate handles a reply that arrives after the value was chosen. If the member then cannot accept
+// renewals, the next renewal takes a whole round.
+func (m *Machine) handleLate(now Time, b *bid, place int, msg *Message) {
 	bit := uint64(1) << place
 	switch p := b.cell.group.peers[place]; {
-	case msg.Kind == KindHeld || !m.agrees(now, b, msg):
+	case msg.Kind == KindHeld || !m.compatible(now, b, msg):
 		if b.held {
 			b.round.rejects |= bit
 		}
@@ -320,9 +316,9 @@ func (m *Machine) late(now Time, b *bid, place int, msg *Message) {
 	}
 }
 
-// catchUp asks a member whose promise came late to accept, too. If we have the
-// lease by then nobody counts that, but the member should know: if it did not
-// before the next renewal, it would promise other rounds to all who ask.
+// catchUp sends the write to a member whose promise was late. If we already have the lease, the
+// accept is not counted, but the member needs the lease: otherwise it would promise other rounds to
+// all queries until the next renewal.
 func (m *Machine) catchUp(now Time, b *bid, place int, p *peer) {
 	switch {
 	case b.phase == writing && p == nil:
@@ -336,11 +332,10 @@ func (m *Machine) catchUp(now Time, b *bid, place int, p *peer) {
 	}
 }
 
-// agrees reports whether what a member says that answered late would have made no
-// difference to what was decided: then it may be asked to accept it, too. What
-// fences it knows of does not matter: those of leases that someone has had, a
-// majority of those who were heard before knows, too.
-func (m *Machine) agrees(now Time, b *bid, msg *Message) bool {
+// compatible reports whether a late reply would not have changed the chosen value: then the member may
+// accept it too. Its fence does not matter: fences of committed leases were reported by the
+// majority that replied before.
+func (m *Machine) compatible(now Time, b *bid, msg *Message) bool {
 	v := &msg.Value
 	if v.sameOwner(&b.value) {
 		return v.Serial <= b.value.Serial
@@ -348,21 +343,21 @@ func (m *Machine) agrees(now Time, b *bid, msg *Message) bool {
 	return !m.binds(now, v) || slices.ContainsFunc(b.round.seen, func(s sighting) bool { return s.sameOwner(v) && s.Serial > v.Serial })
 }
 
-// rejected counts those who have promised a later round to someone. If too few
-// are left, another round is needed.
+// rejected counts members that have promised a later round. If too few are left, another round is
+// needed.
 func (m *Machine) rejected(now Time, b *bid, bit uint64, by Ballot) {
 	if b.phase == waiting {
 		return
 	}
 	b.round.rejects |= bit
 	m.proposer.top = later(m.proposer.top, by)
-	if b.phase != resting { // if it is, what was rejected is had all the same
+	if b.phase != resting { // if resting, the write was committed anyway
 		m.retryIfHopeless(now, b)
 	}
 }
 
-// retryIfHopeless begins another round if neither enough can promise or accept
-// this one, nor enough agree on who has the lease.
+// retryIfHopeless begins another round if neither a majority can promise or accept this one, nor a
+// majority can agree on the holder.
 func (m *Machine) retryIfHopeless(now Time, b *bid) {
 	quiet := len(b.cell.group.members) - bits.OnesCount64(b.round.promises|b.round.rejects)
 	left := quiet + bits.OnesCount64(b.round.promises&^b.round.rejects)
@@ -375,8 +370,8 @@ func (m *Machine) retryIfHopeless(now Time, b *bid) {
 	m.retry(now, b)
 }
 
-// retry begins another round, the first time at once: we did not know how high
-// ballots are by now, or who has the lease. A try, or a release, ends after some.
+// retry begins another round, the first time at once, with what the rejections reported about
+// ballots and the holder. A try or a release ends after a number of rounds.
 func (m *Machine) retry(now Time, b *bid) {
 	if b.losses++; b.losses > maxSends && m.exhausted(b, Disputed) {
 		return
@@ -394,20 +389,19 @@ func (m *Machine) retry(now Time, b *bid) {
 	m.at(b, now.Mono.Add(wait))
 }
 
-// exhausted ends a bid for which enough was done if it is a try or a release, and
-// reports whether it is.
+// exhausted ends a bid after its last attempt if it is a try or a release, and reports whether it
+// is.
 func (m *Machine) exhausted(b *bid, why Notable) bool {
 	if b.held || b.wish == wishHold {
 		return false
 	}
-	m.tell(b, Notice{What: why})
+	m.noticeBid(b, Notice{What: why})
 	m.proposer.finish(b)
 	return true
 }
 
-// forgot hears that a member has started anew: its promises are void, and it has
-// to be asked again.
-func (m *Machine) forgot(now Time, b *bid, p *peer) {
+// memberRestarted handles the restart of a member: its promises are void, and its messages are sent again.
+func (m *Machine) memberRestarted(now Time, b *bid, p *peer) {
 	place := b.cell.group.index(p.id)
 	if place < 0 {
 		return
@@ -423,7 +417,7 @@ func (m *Machine) forgot(now Time, b *bid, p *peer) {
 	m.sendTo(b, place, p)
 }
 
-// dropAll ends all leases, and all rounds: the clock that they count by is wrong.
+// dropAll ends all leases and all rounds: their clock is wrong.
 func (m *Machine) dropAll(now Time) {
 	for _, b := range slices.Clone(m.proposer.bids) {
 		if b.held {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// newReady returns process 1, which takes part, and the time.
+// newReady returns process 1, which participates, and the time.
 func newReady(t *testing.T, change func(*Config)) (*Machine, Time) {
 	t.Helper()
 	cfg := Config{
@@ -25,8 +25,8 @@ func newReady(t *testing.T, change func(*Config)) (*Machine, Time) {
 	return m, now
 }
 
-// Who waits in vain for long leases leaves nothing behind.
-func TestWaitingInVainLeavesNothing(t *testing.T) {
+// Bids that wait for long leases leave no timers behind.
+func TestLongWaitsLeaveNoTimers(t *testing.T) {
 	m, now := newReady(t, func(*Config) {})
 	kept := now
 	for i := range 20_000 {
@@ -38,7 +38,7 @@ func TestWaitingInVainLeavesNothing(t *testing.T) {
 		b := c.bid
 		v := Value{Owner: 2, Incarnation: 22, Serial: 1, Fence: 1, Until: now.Wall.Add(m.cfg.Lease), Left: m.cfg.Lease}
 		m.await(now, b, &v)
-		m.at(b, now.Mono.Add(m.cfg.Lease)) // as if our own acceptor knew of it
+		m.at(b, now.Mono.Add(m.cfg.Lease)) // as if our own acceptor had the lease
 		now = Time{now.Mono.Add(time.Second), now.Wall.Add(time.Second)}
 		m.Advance(now)
 		m.Release(now, name)
@@ -48,7 +48,7 @@ func TestWaitingInVainLeavesNothing(t *testing.T) {
 	}
 }
 
-// Groups without resources do not pile up, and those with some are kept.
+// Groups without resources do not accumulate, and those with resources are kept.
 func TestGroupsAreBounded(t *testing.T) {
 	const processes = 200
 	var group []Process
@@ -82,8 +82,8 @@ func TestGroupsAreBounded(t *testing.T) {
 	}
 }
 
-// What is asked for by who is not concerned takes no room.
-func TestStrangersTakeNoRoom(t *testing.T) {
+// Requests of processes that are not members of a resource's group add no resource.
+func TestNonMembersAddNoResources(t *testing.T) {
 	m, now := newReady(t, func(c *Config) {
 		c.Group = func(name string) []Process {
 			if name == "ours" {
@@ -96,10 +96,10 @@ func TestStrangersTakeNoRoom(t *testing.T) {
 		e := &Envelope{From: 2, Incarnation: 22, To: 1, Sent: now.Wall}
 		m.Receive(now, e, []Message{{Kind: KindRead, Name: name, Ballot: Ballot{Interval: 1 << 40, Round: 1, Process: 2}}})
 		if err := m.Acquire(now, "theirs"); err == nil {
-			t.Error("we may have what is not ours")
+			t.Error("a bid for a resource of another group is accepted")
 		}
 	}
 	if m.Size() != 0 || m.counts.Foreign != 2 {
-		t.Errorf("%d resources are known, %d messages were foreign", m.Size(), m.counts.Foreign)
+		t.Errorf("%d resources, %d foreign messages", m.Size(), m.counts.Foreign)
 	}
 }

@@ -8,33 +8,31 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
-// A Ref is where a process keeps what it knows about a resource, in its own
-// words. A message says where the sender keeps it, and the answer to it repeats
-// that: so only a read needs a name, and only reads are looked up by it. Zero is
-// none.
+// A Ref identifies a process's cell of a resource, and is assigned by that process. A message
+// contains the sender's ref, and the reply repeats it: so only a read needs a name and a lookup by
+// name. Zero is none.
 //
-// Refs are used again, for other resources. So a ref proves nothing: what an
-// acceptor writes must have been promised to the very same process in the same
-// round, and what a proposer counts must be of its present round. No process ever
-// uses a ballot twice, so either tells that the resource is the same.
+// Refs are reused for other resources, so a ref proves nothing. An acceptor stores a value only if
+// it has promised that round to the same process, and a proposer counts a reply only if it is of
+// its present round. No process ever uses a ballot twice, so in both cases the resource is the
+// right one.
 type Ref uint32
 
-// cells are what is known about resources. Room that was needed once is kept, and
-// used again.
+// cells are the known resources. Memory is kept and reused.
 type cells struct {
 	index index
 	slots []*cell // by Ref; the first is nil
-	free  []Ref   // slots that are not in use
+	free  []Ref   // unused slots
 	n     int
-	fresh []cell // that never were in use
+	fresh []cell // allocated and never used
 
-	warmth uint64 // means nothing
+	warmth uint64 // has no meaning, see warm
 
 	oldest, newest *cell // a list, in the order of touched
 }
 
 const (
-	cellsAtOnce = 64 // at most, when there is no room
+	cellsAtOnce = 64 // maximum number of cells in one allocation
 )
 
 func newCells() cells { return cells{slots: make([]*cell, 1)} }
@@ -56,18 +54,17 @@ func (s *cells) find(name string) (*cell, uint32) {
 	return nil, hash
 }
 
-// Ahead is for how many resources the index is read before the first of them is
-// looked for. To wait for the memory is most of what it costs to find one; so the
-// processor waits for many at a time, since none of them depends on another.
+// Ahead is the number of resources for which the index is read in advance. Memory latency dominates
+// the cost of a lookup; independent reads let the processor overlap the latency of many.
 const Ahead = 32
 
-// warm reads what will have to be read to find a cell.
+// warm reads the index entry of a cell in advance.
 func (s *cells) warm(name string) {
-	s.warmth += s.index.peek(s.index.hash(name)) // or nobody would need what was read
+	s.warmth += s.index.peek(s.index.hash(name)) // otherwise the compiler could drop the read
 }
 
-// at returns the cell that a message is about; nil if there is none. It may be
-// another one than its sender means.
+// at returns the cell at a ref; nil if there is none. It may be the cell of another resource than
+// the sender's.
 func (s *cells) at(r Ref) *cell {
 	if int(r) >= len(s.slots) {
 		return nil
@@ -78,9 +75,9 @@ func (s *cells) at(r Ref) *cell {
 	return nil
 }
 
-// add makes a cell for a resource that has none.
+// add adds a cell for a new resource.
 func (s *cells) add(now mono.Instant, name string, hash uint32, g *group) *cell {
-	c := s.room()
+	c := s.unused()
 	*c = cell{name: strings.Clone(name), hash: hash, ref: c.ref, group: g, touched: now}
 	s.index.add(hash, uint32(c.ref))
 	s.append(c)
@@ -88,8 +85,8 @@ func (s *cells) add(now mono.Instant, name string, hash uint32, g *group) *cell 
 	return c
 }
 
-// room returns a cell that is not in use.
-func (s *cells) room() *cell {
+// unused returns an unused cell.
+func (s *cells) unused() *cell {
 	if last := len(s.free) - 1; last >= 0 {
 		r := s.free[last]
 		s.free = s.free[:last]
@@ -105,13 +102,13 @@ func (s *cells) room() *cell {
 	s.fresh = s.fresh[1:]
 	c.ref = Ref(len(s.slots))
 	if len(s.slots) == cap(s.slots) {
-		s.slots = slices.Grow(s.slots, len(s.slots)) // append would copy them more often
+		s.slots = slices.Grow(s.slots, len(s.slots)) // append would copy more often
 	}
 	s.slots = append(s.slots, c)
 	return c
 }
 
-// remove forgets a cell.
+// remove removes a cell.
 func (s *cells) remove(c *cell) {
 	s.index.remove(c.hash, uint32(c.ref))
 	s.unlink(c)
@@ -120,8 +117,7 @@ func (s *cells) remove(c *cell) {
 	*c = cell{ref: c.ref}
 }
 
-// touch notes that a cell is of use. It may have been noted already, not longer
-// ago than grain: then nothing is done.
+// touch records the use of a cell, unless the last record is younger than grain.
 func (s *cells) touch(now mono.Instant, c *cell, grain time.Duration) {
 	if now.Sub(c.touched) < grain {
 		return
@@ -154,7 +150,7 @@ func (s *cells) unlink(c *cell) {
 	}
 }
 
-// twins returns a copy, whose cells have copies of the groups.
+// twins returns a deep copy, whose cells have copies of the groups.
 func (s *cells) twins(groups map[*group]*group) cells {
 	out := cells{index: s.index, slots: make([]*cell, len(s.slots)), free: slices.Clone(s.free), n: s.n}
 	for i := range out.index.tables {

@@ -11,14 +11,14 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
-// TestCells: whatever is added, touched and removed, each cell is found by its name
-// and by its ref, others are not found, and the oldest comes first.
+// TestCells: after any sequence of add, touch and remove, each cell is found by its name and its
+// ref, others are not found, and the oldest comes first.
 func TestCells(t *testing.T) { rapid.Check(t, checkCells) }
 
 func checkCells(t *rapid.T) {
 	const grain = 3
 	s := newCells()
-	crowd := rapid.SampledFrom([]uint32{1, 7, 1 << 30}).Draw(t, "different hashes") // few, that they collide
+	crowd := rapid.SampledFrom([]uint32{1, 7, 1 << 30}).Draw(t, "different hashes") // few, so that they collide
 	known := make(map[string]*cell)
 	g := &group{}
 	for now := range mono.Instant(rapid.IntRange(1, 200).Draw(t, "steps")) {
@@ -31,12 +31,12 @@ func checkCells(t *rapid.T) {
 			s.remove(c)
 			delete(known, name)
 			if s.at(c.ref) != nil {
-				t.Fatalf("%s is removed, and still there", name)
+				t.Fatalf("%s was removed, and is still found", name)
 			}
 		default:
 			before := c.touched
 			if s.touch(now, c, grain); now-c.touched >= grain || c.touched < before {
-				t.Fatalf("touched at %d, it says %d, and said %d before", now, c.touched, before)
+				t.Fatalf("touched at %d: touched is %d, and was %d", now, c.touched, before)
 			}
 		}
 	}
@@ -44,18 +44,18 @@ func checkCells(t *rapid.T) {
 	for c := s.oldest; c != nil; c = c.newer {
 		order = append(order, c.touched)
 		if known[c.name] != c || s.at(c.ref) != c {
-			t.Fatalf("%s is not where it should be", c.name)
+			t.Fatalf("%s has the wrong position", c.name)
 		}
 	}
 	if len(order) != len(known) || s.n != len(known) || !slices.IsSorted(order) {
-		t.Fatalf("%d of %d cells in the list, and %d are counted; touched at %v", len(order), len(known), s.n, order)
+		t.Fatalf("%d of %d cells in the list, count %d; touched at %v", len(order), len(known), s.n, order)
 	}
 	for i := range s.index.tables {
 		checkTable(t, &s, &s.index.tables[i])
 	}
 }
 
-// checkTable: every word is found from where it belongs, without a gap.
+// checkTable: every word is found from its home position, without a gap.
 func checkTable(t *rapid.T, s *cells, table *table) {
 	n := 0
 	for i, w := range table.words {
@@ -65,7 +65,7 @@ func checkTable(t *rapid.T, s *cells, table *table) {
 		n++
 		for at := table.home(w); at != i; at = table.after(at) {
 			if table.words[at] == 0 {
-				t.Fatalf("a gap at %d keeps %s from being found", at, s.slots[uint32(w)].name)
+				t.Fatalf("a gap at %d hides %s", at, s.slots[uint32(w)].name)
 			}
 		}
 	}
@@ -74,14 +74,14 @@ func checkTable(t *rapid.T, s *cells, table *table) {
 	}
 }
 
-// TestCellsFindNames: through the real hashes, as the machine does.
+// TestCellsFindNames uses the real hashes, as the machine does.
 func TestCellsFindNames(t *testing.T) {
 	s := newCells()
 	g := &group{}
 	name := func(i int) string { return fmt.Sprintf("resource/%d", i) }
 	for i := range 2000 {
 		if c, hash := s.find(name(i)); c != nil {
-			t.Fatalf("%s is there before it was added", name(i))
+			t.Fatalf("%s is found before it was added", name(i))
 		} else {
 			s.add(0, name(i), hash, g)
 		}
@@ -92,7 +92,7 @@ func TestCellsFindNames(t *testing.T) {
 	}
 	for i := range 2000 {
 		if c, _ := s.find(name(i)); (c != nil) != (i%2 == 1) || c != nil && c.name != name(i) {
-			t.Errorf("looking for %s finds %+v", name(i), c)
+			t.Errorf("find of %s returns %+v", name(i), c)
 		}
 	}
 	for i := range 1000 {
@@ -100,11 +100,11 @@ func TestCellsFindNames(t *testing.T) {
 		s.add(0, name(-i-1), hash, g)
 	}
 	if len(s.slots) != 2001 {
-		t.Errorf("%d slots for 2000 cells at a time: those that were free are not used again", len(s.slots)-1)
+		t.Errorf("%d slots for 2000 cells at a time: free slots are not reused", len(s.slots)-1)
 	}
 }
 
-// TestAlarmsInOrder: alarms come up in their order, soon ones and later ones.
+// TestAlarmsInOrder: timers are popped in order, from ring and heap.
 func TestAlarmsInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var a alarms
@@ -122,7 +122,7 @@ func TestAlarmsInOrder(t *testing.T) {
 				continue
 			}
 			if next, got := a.next(), a.pop().at; got != want[0] || next != want[0] {
-				t.Fatalf("%d comes up, %d was to be next, want %d", got, next, want[0])
+				t.Fatalf("pop returns %d, next was %d, want %d", got, next, want[0])
 			}
 			now, want = max(now, want[0]), want[1:]
 		}

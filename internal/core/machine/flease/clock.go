@@ -5,20 +5,19 @@ import (
 	"time"
 )
 
-// Wall clocks are trusted within epsilon, and watched as far as that is
-// possible: a jump of our own, against our monotonic clock; and a difference from
-// a peer's that no delay of messages can explain.
+// Wall clocks are trusted within epsilon, and errors are detected where possible: a step of the
+// local wall clock against the monotonic clock, and a difference from a peer's clock that message
+// delays cannot explain.
 
-// A clock is what was last seen of our own wall clock.
+// A clock is the state of the supervision of the local wall clock.
 type clock struct {
-	looked Time // when we last looked at our clocks
-	steady Wall // the wall clock when it was last seen to have been set
-	ownOff bool // most others find our clock wrong
+	looked Time // clocks at the last check
+	steady Wall // wall clock after the last detected step
+	ownOff bool // most others find this clock wrong
 }
 
-// watchClock finds out that our wall clock was set since we last looked. That it
-// goes a little faster or slower than the monotonic one is not noticed here: by
-// as much as the drift bound allows the two come apart while we do not look.
+// watchClock detects a step of the wall clock since the last check. A small difference in rate from
+// the monotonic clock is tolerated: up to the drift bound, times the interval between checks.
 func (m *Machine) watchClock(now Time) {
 	passed := now.Mono.Sub(m.clock.looked.Mono)
 	by := now.Wall.Sub(m.clock.looked.Wall) - passed
@@ -34,7 +33,7 @@ func (m *Machine) watchClock(now Time) {
 	m.clock.ownOff = false
 	switch {
 	case by > 0:
-		m.forget(now)
+		m.reset(now)
 	case !m.admission.ready():
 		m.recover(now)
 		m.dropAll(now)
@@ -43,20 +42,19 @@ func (m *Machine) watchClock(now Time) {
 	}
 }
 
-// Slept hears that the computer was suspended, and its monotonic clock with it:
-// what counts from before ends too late on that clock. And what looks like a
-// suspension may have been one in the course of which a copy of us was made.
+// Slept handles a suspension of the computer, in which the monotonic clock stopped: deadlines from
+// before end too late on that clock. A snapshot may also have been made or restored during an
+// apparent suspension.
 func (m *Machine) Slept(now Time) {
 	m.observe(now)
-	m.forget(now)
+	m.reset(now)
 }
 
-// forget forgets everything, as if the process were started now. A monotonic clock
-// that was behind the wall clock all at once may mean that we are a copy of the
-// past, brought back from a snapshot: what we have promised and accepted since it
-// was made, we do not know, and what was sent then must not be sent in the same
-// name again. What we keep is what we want; and floors, which never do harm.
-func (m *Machine) forget(now Time) {
+// reset drops all state, as if the process had been started now. If the monotonic clock was
+// suddenly behind the wall clock, this process may have been restored from a snapshot. Then its
+// promises and accepted values after the snapshot are lost, and it must not send different messages
+// under the same incarnation. It keeps the bids, and the floors, which are always safe.
+func (m *Machine) reset(now Time) {
 	m.cfg.Incarnation = m.cfg.Fresh(m.cfg.Incarnation)
 	if m.admission.ready() {
 		m.admission.stage = silent
@@ -82,22 +80,22 @@ func (m *Machine) forget(now Time) {
 	var next *cell
 	for c := m.acceptor.cells.oldest; c != nil; c = next {
 		next = c.newer
-		m.blank(now, c)
+		m.resetCell(now, c)
 	}
 }
 
-// blank makes a cell one of which nothing is known.
-func (m *Machine) blank(now Time, c *cell) {
+// resetCell resets a cell to the state without any knowledge.
+func (m *Machine) resetCell(now Time, c *cell) {
 	if c.bid == nil && !c.watched {
 		m.acceptor.drop(c)
 		return
 	}
 	c.promised, c.promisee, c.written, c.value, c.deadline, c.fence = m.acceptor.floor, 0, Ballot{}, Value{}, 0, m.acceptor.fence
-	m.inform(now, c)
+	m.notifyWatcher(now, c)
 }
 
-// compareClocks reports whether a peer's clock may be as far from ours as it may.
-// What the peer sent was sent before now; and after we had sent what it echoes.
+// compareClocks reports whether a peer's clock is plausible. Its envelope was sent before now, and
+// after the envelope that it echoes.
 func (m *Machine) compareClocks(now Time, p *peer, e *Envelope) bool {
 	p.echo = e.Sent
 	echoes := e.Echo > m.clock.steady && e.Echo <= now.Wall
@@ -122,7 +120,7 @@ func (m *Machine) compareClocks(now Time, p *peer, e *Envelope) bool {
 	return !p.off
 }
 
-// judgeOwn takes our own clock for the wrong one if most others differ from it.
+// judgeOwn declares the local clock wrong if most others differ from it.
 func (m *Machine) judgeOwn(now Time) {
 	differ := 0
 	for _, p := range m.order {

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 )
 
-func (w *world) heard(id flease.Process, what flease.Notable) (flease.Notice, bool) {
+func (w *world) notice(id flease.Process, what flease.Notable) (flease.Notice, bool) {
 	for _, n := range w.members[id].notices {
 		if n.What == what {
 			return n, true
@@ -25,14 +25,13 @@ func TestClockStepDropsLeases(t *testing.T) {
 		w.members[1].off += by
 		w.pass(100 * time.Millisecond)
 		w.want(1, "r", flease.Lost)
-		if n, ok := w.heard(1, flease.ClockStep); !ok || n.By != by {
-			t.Errorf("set by %v: it says %+v, %t", by, n, ok)
+		if n, ok := w.notice(1, flease.ClockStep); !ok || n.By != by {
+			t.Errorf("set by %v: notice %+v, %t", by, n, ok)
 		}
 	}
 }
 
-// A computer that was suspended for less than epsilon has a wall clock that is
-// right and a monotonic clock that is not.
+// After a suspension shorter than epsilon the wall clock is right, and the monotonic clock is not.
 func TestSleepDropsLeases(t *testing.T) {
 	w := newWorld(t, 3)
 	w.acquire(1, "r")
@@ -54,7 +53,7 @@ func TestSlewingIsNoStep(t *testing.T) {
 	}
 }
 
-// Drift is what no process notices by itself. Peers do.
+// driftApart moves a wall clock in steps that its own process does not detect. Its peers do.
 func (w *world) driftApart(id flease.Process, by time.Duration) {
 	for range 10 {
 		w.members[id].off += by / 10
@@ -71,12 +70,12 @@ func TestPeerWithAWrongClockIsIgnored(t *testing.T) {
 		w.run(5 * time.Second)
 		w.wantHolder("r")
 		for _, id := range []flease.Process{1, 2} {
-			if n, ok := w.heard(id, flease.PeerClock); !ok || n.Peer != 3 || n.By.Abs() <= epsilon {
-				t.Errorf("%v off: process %d says %+v, %t", by, id, n, ok)
+			if n, ok := w.notice(id, flease.PeerClock); !ok || n.Peer != 3 || n.By.Abs() <= epsilon {
+				t.Errorf("%v off: notice of process %d: %+v, %t", by, id, n, ok)
 			}
 		}
-		if _, ok := w.heard(3, flease.OwnClock); !ok {
-			t.Errorf("%v off: process 3 does not find out that its clock is wrong", by)
+		if _, ok := w.notice(3, flease.OwnClock); !ok {
+			t.Errorf("%v off: process 3 does not detect that its clock is wrong", by)
 		}
 		w.acquire(1, "other")
 		w.settle()
@@ -87,7 +86,7 @@ func TestPeerWithAWrongClockIsIgnored(t *testing.T) {
 	}
 }
 
-// The holder's own clock turns out to be wrong: it drops what it has.
+// A holder that detects that its own clock is wrong drops its leases.
 func TestHolderWithAWrongClock(t *testing.T) {
 	w := newWorld(t, 3)
 	w.acquire(3, "r")
@@ -97,14 +96,13 @@ func TestHolderWithAWrongClock(t *testing.T) {
 	w.want(3, "r", flease.Lost)
 }
 
-// Two members' clocks run ahead together, as with one bad source of time, while
-// the owner is cut off. Their wall clocks say that the lease is over; their
-// monotonic clocks know better.
+// Two members' clocks run ahead together, as with a common bad time source, while the owner is
+// partitioned. The lease has ended by their wall clocks, but not by their monotonic clocks.
 func TestWallClocksThatAgreeAndAreWrong(t *testing.T) {
 	w := newWorld(t, 3)
 	w.acquire(1, "r")
 	w.settle()
-	for w.believes(1, "r") {
+	for w.holds(1, "r") {
 		w.driftApart(2, 2*epsilon)
 		w.driftApart(3, 2*epsilon)
 		w.pass(100 * time.Millisecond)
@@ -117,25 +115,25 @@ func TestWallClocksThatAgreeAndAreWrong(t *testing.T) {
 		}
 		w.mail = rest
 		w.settle()
-		if w.believes(1, "r") && w.believes(2, "r") {
-			t.Fatal("two believe in it")
+		if w.holds(1, "r") && w.holds(2, "r") {
+			t.Fatal("two processes hold it")
 		}
 	}
 	if w.members[2].off < 10*epsilon {
-		t.Fatalf("the clocks have run ahead by %v only: this shows nothing", w.members[2].off)
+		t.Fatalf("the clocks have run ahead by %v only: this proves nothing", w.members[2].off)
 	}
 }
 
-// A virtual machine that is taken back to a snapshot does not know what it has
-// accepted since. Its monotonic clock goes on from then, and its wall clock is
-// right: so it forgets the rest, too, under another name, and is silent.
+// A virtual machine that is restored from a snapshot has lost what it accepted since. Its monotonic
+// clock continues from the snapshot, and its wall clock is right: so it drops its other state too,
+// takes a new incarnation, and is silent.
 func TestSnapshot(t *testing.T) {
 	w := newWorld(t, 3)
 	mb := w.members[2]
 	before, at := mb.m.Clone(), w.now
 	w.run(5 * time.Second)
 	w.acquire(1, "r")
-	w.take(flease.KindRead, 3) // 2 is the only other who knows
+	w.take(flease.KindRead, 3) // 2 is the only other member with the lease
 	w.settle()
 	w.wantHolder("r", 1)
 	mb.m = before
@@ -144,48 +142,48 @@ func TestSnapshot(t *testing.T) {
 	for range 400 {
 		w.mail = slices.DeleteFunc(w.mail, func(l letter) bool { return l.to == 1 || l.e.From == 1 })
 		w.settle()
-		if w.believes(1, "r") && w.believes(3, "r") {
-			t.Fatal("two believe in it")
+		if w.holds(1, "r") && w.holds(3, "r") {
+			t.Fatal("two processes hold it")
 		}
 		w.pass(100 * time.Millisecond)
 	}
 	w.wantHolder("r", 3)
-	if _, ok := w.heard(2, flease.Ready); !ok {
-		t.Error("it does not take part again")
+	if _, ok := w.notice(2, flease.Ready); !ok {
+		t.Error("the process does not participate again")
 	}
 	for _, l := range w.mail {
 		if l.e.From == 2 && l.e.Incarnation == mb.inc {
-			t.Error("it speaks in the name of the one before")
+			t.Error("it sends with the earlier incarnation")
 		}
 	}
 }
 
-// Who is set forward, or has slept, is silent for as long as after a start. What
-// was wanted is still wanted, and what was being released is not confirmed.
-func TestForgettingEverything(t *testing.T) {
+// After a forward step or a sleep a process is silent for as long as after a start. Its bids
+// continue, and its releases are not confirmed.
+func TestStepAndSleepDropAllState(t *testing.T) {
 	for name, strike := range map[string]func(*world){
 		"step":  func(w *world) { w.members[1].off += 2 * epsilon },
 		"sleep": func(w *world) { w.members[1].m.Slept(w.time(1)) },
 	} {
 		w := newWorld(t, 3)
 		w.acquire(1, "held")
-		w.acquire(1, "given up")
-		w.acquire(2, "another's")
+		w.acquire(1, "released")
+		w.acquire(2, "other")
 		w.settle()
-		w.acquire(1, "another's")
+		w.acquire(1, "other")
 		w.settle()
-		w.release(1, "given up")
+		w.release(1, "released")
 		w.mail = nil
 		strike(w)
 		w.pass(100 * time.Millisecond)
 		w.want(1, "held", flease.Lost)
-		w.want(1, "given up", flease.Unreachable)
+		w.want(1, "released", flease.Unreachable)
 		if w.members[1].m.Ready() || len(w.mail) > 0 || w.members[1].m.Size() != 1 {
-			t.Errorf("%s: ready %t, it has sent %d letters and knows %d resources", name, w.members[1].m.Ready(), len(w.mail), w.members[1].m.Size())
+			t.Errorf("%s: ready %t, %d letters, %d resources", name, w.members[1].m.Ready(), len(w.mail), w.members[1].m.Size())
 		}
 		w.members[1].off = 0
-		w.release(2, "another's")
+		w.release(2, "other")
 		w.run(30 * time.Second)
-		w.wantHolder("another's", 1)
+		w.wantHolder("other", 1)
 	}
 }

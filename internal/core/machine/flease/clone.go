@@ -6,14 +6,12 @@ import (
 	"slices"
 )
 
-// Clone returns a machine that is in the same state and shares nothing with m but
-// what never changes, and its source of randomness. It is for those who want to
-// know what would happen. What m has to say or to send must have been taken from
-// it before.
+// Clone returns a machine in the same state, for exploration. It shares with m only immutable state
+// and the source of randomness. Notices and messages of m must have been taken before.
 func (m *Machine) Clone() *Machine {
 	c := *m
-	c.notices, c.told, c.proposer.spare = nil, nil, nil
-	c.admission.met = maps.Clone(m.admission.met)
+	c.notices, c.delivered, c.proposer.spare = nil, nil, nil
+	c.admission.encounters = maps.Clone(m.admission.encounters)
 	c.peers, c.order = make(map[Process]*peer, len(m.peers)), make([]*peer, len(m.order))
 	for i, p := range m.order {
 		twin := *p
@@ -46,21 +44,21 @@ func (b *bid) clone(c *cell) *bid {
 	return &twin
 }
 
-// AppendState appends an encoding of all that decides what the machine will do.
-// Machines with equal configurations and encodings do the same.
+// AppendState appends an encoding of all state that determines the machine's behaviour. Machines
+// with equal configurations and encodings behave identically.
 func (m *Machine) AppendState(b []byte) []byte {
 	w := encoder(b)
-	w.flags(m.admission.ready(), m.clock.ownOff, m.admission.stage == retired, m.identity.hail)
+	w.flags(m.admission.ready(), m.clock.ownOff, m.admission.stage == retired, m.identity.greetSelf)
 	w.time(m.admission.at)
 	w.numbers(uint64(m.admission.since))
 	w.time(m.clock.looked)
-	w.numbers(m.cfg.Incarnation, uint64(m.clock.steady), m.acceptor.fence, m.proposer.serial, uint64(m.proposer.trip), uint64(m.identity.said))
+	w.numbers(m.cfg.Incarnation, uint64(m.clock.steady), m.acceptor.fence, m.proposer.serial, uint64(m.proposer.rtt), uint64(m.identity.lastSent))
 	w.life(&m.identity.twin)
 	w.ballot(m.proposer.top)
 	w.ballot(m.acceptor.floor)
 	for _, p := range m.order {
-		w.numbers(p.incarnation, uint64(p.since), p.stranger, uint64(p.spoke), uint64(p.echo))
-		w.flags(p.off, p.greet, p.ask)
+		w.numbers(p.incarnation, uint64(p.since), p.stranger, uint64(p.strangerSent), uint64(p.echo))
+		w.flags(p.off, p.greet, p.query)
 		w.lives(&p.lives)
 	}
 	for c := m.acceptor.cells.oldest; c != nil; c = c.newer {
@@ -73,7 +71,7 @@ func (m *Machine) AppendState(b []byte) []byte {
 	return w
 }
 
-// An encoder is what was encoded so far.
+// An encoder is the encoding so far.
 type encoder []byte
 
 func (w *encoder) numbers(ns ...uint64) {
@@ -112,8 +110,8 @@ func (w *encoder) life(l *life) {
 }
 
 func (w *encoder) lives(l *lives) {
-	w.life(&l.heard[0])
-	w.life(&l.heard[1])
+	w.life(&l.recent[0])
+	w.life(&l.recent[1])
 	w.numbers(uint64(l.mark), uint64(l.pings), uint64(l.pinged), l.shun)
 }
 

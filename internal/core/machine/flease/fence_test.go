@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 )
 
-// tenure acquires and releases, while no time passes, and returns the fence; 0 if
-// it would have to wait.
+// tenure acquires and releases, without any time passing, and returns the fence; 0 if the bid would
+// have to wait.
 func (w *world) tenure(id flease.Process, name string) uint64 {
 	w.t.Helper()
 	w.acquire(id, name)
@@ -24,11 +24,11 @@ func (w *world) tenure(id flease.Process, name string) uint64 {
 	return n.Lease.Fence
 }
 
-// However fast tenures follow each other, and although all forget, fences rise.
+// Fences increase however fast tenures follow each other, also after a loss of all memories.
 func TestFencesDoNotOutrunTheClock(t *testing.T) {
 	w := newWorld(t, 3)
 	var last uint64
-	for range 3 { // sprints as fast as possible
+	for range 3 { // tenures as fast as possible
 		for range 10_000 {
 			fence := w.tenure(1, "r")
 			if fence == 0 {
@@ -43,7 +43,7 @@ func TestFencesDoNotOutrunTheClock(t *testing.T) {
 			t.Fatalf("fences are %v ahead of the clock when they have to wait, want %v", ahead, epsilon)
 		}
 		w.run(200 * time.Millisecond)
-		w.wantHolder("r", 1) // it did not have to wait for long
+		w.wantHolder("r", 1) // the wait was short
 		if fence := w.want(1, "r", flease.Acquired).Lease.Fence; fence <= last {
 			t.Fatalf("fence %d after %d", fence, last)
 		}
@@ -53,17 +53,17 @@ func TestFencesDoNotOutrunTheClock(t *testing.T) {
 	}
 	for _, id := range w.cfg.Peers {
 		w.start(id)
-		w.members[id].off = -epsilon / 2 // and those who were slow are asked first
+		w.members[id].off = -epsilon / 2 // and slow clocks come first
 	}
 	w.run(14 * time.Second)
 	if fence := w.tenure(2, "r"); fence <= last {
-		t.Errorf("fence %d after all have started anew, and %d before", fence, last)
+		t.Errorf("fence %d after all have restarted, and %d before", fence, last)
 	}
 }
 
-// A fence that is further ahead than clocks that are good can bring it about was
-// made by one that was wrong. Nobody waits for that.
-func TestNobodyWaitsForAClockThatWasWrong(t *testing.T) {
+// A fence that is further ahead than correct clocks allow was made with a wrong one. No process
+// waits for the clocks to reach it.
+func TestNoWaitForAFenceOfAWrongClock(t *testing.T) {
 	w := newWorld(t, 3)
 	for _, id := range w.cfg.Peers {
 		w.members[id].off = time.Hour
@@ -79,8 +79,8 @@ func TestNobodyWaitsForAClockThatWasWrong(t *testing.T) {
 	}
 }
 
-// A fence that was forgotten, and is known elsewhere, can be asked to be exceeded: at once, however far ahead of the clock it
-// is, and whoever is asked for a round by a member that knows.
+// A fence that was lost here and is known elsewhere can be exceeded on request: at once, however
+// far ahead of the clock, and also by other members that read from the one that was raised.
 func TestFencesAreRaised(t *testing.T) {
 	w := newWorld(t, 3)
 	w.run(14 * time.Second)
@@ -94,24 +94,25 @@ func TestFencesAreRaised(t *testing.T) {
 		t.Errorf("the next fence is %d, want %d", fence, known+1)
 	}
 	if fence := w.tenure(2, "r"); fence != known+2 {
-		t.Errorf("another's next fence is %d, want %d: a majority knows", fence, known+2)
+		t.Errorf("the next fence of another process is %d, want %d: a majority has it", fence, known+2)
 	}
 	if err := m.m.Raise(w.time(1), "r", before); err != nil {
 		t.Fatal(err)
 	}
-	w.run(time.Minute) // it is forgotten, all but the fence
+	w.run(time.Minute) // the cell is dropped, all but the fence
 	if fence := w.tenure(3, "r"); fence != known+3 {
-		t.Errorf("after a minute it is %d, want %d", fence, known+3)
+		t.Errorf("after a minute the fence is %d, want %d", fence, known+3)
 	}
 }
 
-// A member whose clock is years ahead, be it from its start, keeps nobody from a lease and makes no fence; when its clock is right it takes part.
+// A member whose clock is years ahead, even from its start, blocks no lease and makes no fence;
+// when its clock is right it participates.
 func TestOneClockYearsAhead(t *testing.T) {
-	for _, anew := range []bool{false, true} {
+	for _, restarted := range []bool{false, true} {
 		w := newWorld(t, 3)
 		first := w.tenure(1, "r")
 		w.members[3].off = 5 * 365 * 24 * time.Hour
-		if anew {
+		if restarted {
 			w.start(3)
 		}
 		w.run(30 * time.Second)
@@ -119,20 +120,20 @@ func TestOneClockYearsAhead(t *testing.T) {
 		w.acquire(3, "r")
 		w.run(30 * time.Second)
 		if n := w.last(3, "r"); n.What == flease.Acquired {
-			t.Errorf("anew %t: it has the lease, with fence %d", anew, n.Lease.Fence)
+			t.Errorf("restarted %t: it has the lease, with fence %d", restarted, n.Lease.Fence)
 		}
 		w.members[3].off = 0
-		if anew {
+		if restarted {
 			w.start(3)
 		} else {
 			w.release(3, "r")
 		}
 		w.run(60 * time.Second)
 		w.acquire(3, "r")
-		w.run(20 * time.Second) // the others find out that its clock is right
+		w.run(20 * time.Second) // the others detect that its clock is right
 		third := w.want(3, "r", flease.Renewed).Lease.Fence
 		if now := uint64(w.now / time.Millisecond); first >= second || second >= third || third > now+uint64(epsilon/time.Millisecond) {
-			t.Errorf("anew %t: fences %d, %d and %d at %d: want them to rise, and not to run ahead", anew, first, second, third, now)
+			t.Errorf("restarted %t: fences %d, %d and %d at %d: want them to rise, and not to run ahead", restarted, first, second, third, now)
 		}
 	}
 }

@@ -16,26 +16,26 @@ const (
 	drift   = mono.Drift(1.2)
 )
 
-// A letter is an envelope under way.
+// A letter is an envelope in flight.
 type letter struct {
 	to   flease.Process
 	e    flease.Envelope
 	msgs []flease.Message
 }
 
-// A member is one process, with clocks that can be set.
+// A member is one process, with adjustable clocks.
 type member struct {
 	id  flease.Process
 	m   *flease.Machine
-	off time.Duration // of its wall clock from true time
+	off time.Duration // offset of its wall clock from true time
 
-	fast time.Duration // of its monotonic clock
+	fast time.Duration // offset of its monotonic clock
 
 	inc     uint64
 	notices []flease.Notice
 }
 
-// A world is some processes, and what they have sent and nobody has received.
+// A world is a set of processes, and their messages in flight.
 type world struct {
 	t       *testing.T
 	cfg     flease.Config
@@ -43,10 +43,10 @@ type world struct {
 	members map[flease.Process]*member
 	mail    []letter
 	incs    uint64
-	ref     flease.Ref // where process 2 keeps what it has promised last to say
+	ref     flease.Ref // ref in the last promise of process 2
 }
 
-// newWorld starts n processes, and lets the time pass in which they are silent.
+// newWorld starts n processes, and waits for the end of their recovery.
 func newWorld(t *testing.T, n int, change ...func(*flease.Config)) *world {
 	t.Helper()
 	w := &world{t: t, members: make(map[flease.Process]*member), now: time.Hour}
@@ -70,7 +70,7 @@ func newWorld(t *testing.T, n int, change ...func(*flease.Config)) *world {
 	return w
 }
 
-// greet makes all processes know each other.
+// greet exchanges greetings between all processes.
 func (w *world) greet() {
 	w.t.Helper()
 	for _, id := range w.cfg.Peers {
@@ -106,7 +106,7 @@ func (w *world) time(id flease.Process) flease.Time {
 	return flease.Time{Mono: mono.Instant(w.now + w.members[id].fast), Wall: flease.Wall(w.now + w.members[id].off)}
 }
 
-// pass lets time pass, in steps of 100 ms, without any mail.
+// pass advances time in steps of 100 ms, without delivering messages.
 func (w *world) pass(d time.Duration) {
 	for end := w.now + d; w.now < end; {
 		w.now = min(end, w.now+100*time.Millisecond)
@@ -117,7 +117,7 @@ func (w *world) pass(d time.Duration) {
 	}
 }
 
-// run lets time pass, and delivers all mail.
+// run advances time, and delivers all messages.
 func (w *world) run(d time.Duration) {
 	for end := w.now + d; w.now < end; {
 		w.pass(min(100*time.Millisecond, end-w.now))
@@ -125,7 +125,7 @@ func (w *world) run(d time.Duration) {
 	}
 }
 
-// collect takes what a process has to send and to say.
+// collect takes the messages and notices of a process.
 func (w *world) collect(id flease.Process) {
 	mb := w.members[id]
 	mb.m.Flush(w.time(id), func(to flease.Process, e *flease.Envelope, msgs []flease.Message) {
@@ -161,12 +161,12 @@ func (w *world) deliver(l letter) {
 	w.collect(l.to)
 }
 
-// settle delivers all mail, and what comes of it, in order.
+// settle delivers all messages, and those that they cause, in order.
 func (w *world) settle() {
 	w.t.Helper()
 	for i := 0; len(w.mail) > 0; i++ {
 		if i > 10000 {
-			w.t.Fatal("they never stop talking")
+			w.t.Fatal("the processes never stop sending")
 		}
 		l := w.mail[0]
 		w.mail = w.mail[1:]
@@ -174,8 +174,8 @@ func (w *world) settle() {
 	}
 }
 
-// take removes the letters that are for one of the processes, of those under way
-// or of the given kind if there is one, and returns them.
+// take removes the letters in flight to one of the processes whose first message has this kind, and
+// returns them.
 func (w *world) take(kind flease.Kind, to ...flease.Process) []letter {
 	var taken []letter
 	w.mail = slices.DeleteFunc(w.mail, func(l letter) bool {
@@ -198,8 +198,8 @@ func (w *world) last(id flease.Process, name string) flease.Notice {
 	return flease.Notice{}
 }
 
-// believes reports whether a process believes in a lease: what a shell does.
-func (w *world) believes(id flease.Process, name string) bool {
+// holds reports whether a process holds a lease, as its shell would decide.
+func (w *world) holds(id flease.Process, name string) bool {
 	n := w.last(id, name)
 	now := w.time(id)
 	return (n.What == flease.Acquired || n.What == flease.Renewed) && now.Mono < n.Lease.Until.Mono && now.Wall <= n.Lease.Until.Wall
@@ -209,12 +209,12 @@ func (w *world) wantHolder(name string, want ...flease.Process) {
 	w.t.Helper()
 	var have []flease.Process
 	for _, id := range w.cfg.Peers {
-		if w.believes(id, name) {
+		if w.holds(id, name) {
 			have = append(have, id)
 		}
 	}
 	if !slices.Equal(have, want) {
-		w.t.Fatalf("at %v %v believe in %s, want %v", w.now, have, name, want)
+		w.t.Fatalf("at %v %v hold %s, want %v", w.now, have, name, want)
 	}
 }
 
@@ -222,7 +222,7 @@ func (w *world) want(id flease.Process, name string, what flease.Notable) flease
 	w.t.Helper()
 	n := w.last(id, name)
 	if n.What != what {
-		w.t.Fatalf("process %d has heard %q of %s last, want %q; all: %+v", id, n.What, name, what, w.members[id].notices)
+		w.t.Fatalf("last notice of process %d is %q of %s, want %q; all: %+v", id, n.What, name, what, w.members[id].notices)
 	}
 	return n
 }

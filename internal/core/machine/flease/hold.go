@@ -6,20 +6,19 @@ import (
 	"time"
 )
 
-// decide decides what to write, now that a majority has promised the round and
-// said what was written before. What is written replaces all of that, so it must
-// do no harm to any of it.
+// decide chooses the value to write, after a majority has promised the round and reported its
+// values. The new value replaces all of these, so it must not violate any of them.
 func (m *Machine) decide(now Time, b *bid) {
-	own, other, others := m.sift(now, b)
+	own, other, others := m.classify(now, b)
 	switch {
 	case b.held && (own == nil || own.Released || own.Fence != b.lease.Fence || now.reached(b.lease.Until)):
 		m.lost(b)
 	case b.held:
-		m.claim(now, b, b.lease.Fence) // while we have it, nothing else that was seen can come to count
+		m.claim(now, b, b.lease.Fence) // while we have it, no other reported value can be committed
 	case b.wish == wishNone && own != nil && !own.Released && others == 0:
-		m.giveUp(now, b, own.Fence)
+		m.writeRelease(now, b, own.Fence)
 	case b.wish == wishNone:
-		m.unclaimed(b)
+		m.endUnclaimed(b)
 	case others == 0:
 		m.claimNew(now, b)
 	case b.wish == wishHold:
@@ -27,19 +26,18 @@ func (m *Machine) decide(now Time, b *bid) {
 	case others == 1 && b.known(other):
 		m.refused(b, other)
 	case others == 1 && m.latest(b, other):
-		b.purpose, b.value = toTell, other.Value
+		b.purpose, b.value = toReport, other.Value
 		m.write(now, b)
 	default:
-		// A member has missed a release; or is it the others who have forgotten a
-		// lease that they accepted? To wait is safe, but a try wants an answer:
-		// perhaps other members answer first the next time.
+		// A member has missed a release, or the others have lost a lease that they accepted.
+		// Waiting is safe, but a try needs a result: other members may reply first the next time.
 		m.retry(now, b)
 	}
 }
 
-// sift finds what we wrote ourselves among what was seen, and what keeps us from
-// the lease: how much, and of that what lasts longest.
-func (m *Machine) sift(now Time, b *bid) (own, other *sighting, others int) {
+// classify classifies the reported values: our own; the number of values that keep us from the lease;
+// and the longest of these.
+func (m *Machine) classify(now Time, b *bid) (own, other *sighting, others int) {
 	for i := range b.round.seen {
 		switch s := &b.round.seen[i]; {
 		case m.ours(&s.Value):
@@ -54,8 +52,7 @@ func (m *Machine) sift(now Time, b *bid) (own, other *sighting, others int) {
 	return own, other, others
 }
 
-// latest reports whether nothing was seen that was written after a value, nor the
-// fence of a later tenure.
+// latest reports whether there is no value of a later ballot, nor the fence of a later tenure.
 func (m *Machine) latest(b *bid, v *sighting) bool {
 	return v.Fence == b.round.fence && !slices.ContainsFunc(b.round.seen, func(s sighting) bool { return v.at.Less(s.at) })
 }
@@ -64,16 +61,16 @@ func (m *Machine) ours(v *Value) bool {
 	return v.Owner == m.cfg.Self && v.Incarnation == m.cfg.Incarnation
 }
 
-// binds reports whether a value keeps others from the lease.
+// binds reports whether a value keeps other processes from the lease.
 func (m *Machine) binds(now Time, v *Value) bool {
 	return v.Owner != 0 && !v.Released && !m.ours(v) && !m.over(now, v, now.Mono.Add(v.Left))
 }
 
-// claimNew claims a tenure. Its fence is at least the wall clock's milliseconds,
-// and more if there were more tenures than that. It must not run away from the
-// clock: then the first one after all have forgotten would be lower. So we wait
-// if it would be ahead by more than epsilon; but if it would be by more than twice
-// that, some clock was wrong, and to wait for who knows how long proves nothing.
+// claimNew claims a new tenure. Its fence is at least the wall clock's milliseconds, and more if
+// there were more tenures. It must not run ahead of the clock; otherwise the first fence after a
+// loss of all memories would be lower. So the bid waits if the fence would be ahead by more than
+// epsilon. If it would be ahead by more than twice epsilon, some clock was wrong, and a wait of
+// unknown length proves nothing.
 func (m *Machine) claimNew(now Time, b *bid) {
 	clock := millis(now.Wall)
 	fence := max(b.round.fence+1, clock)
@@ -86,8 +83,9 @@ func (m *Machine) claimNew(now Time, b *bid) {
 	m.claim(now, b, fence)
 }
 
-// Raise makes sure that the next fence that we give a resource is above a given one, and others' if they ask us: somebody has
-// heard of that fence, and it was forgotten. It may be ahead of all clocks: then nobody waits for them.
+// Raise makes the next fence of a resource from this process higher than the given one, and those
+// from other members that read from it. It is for a fence that is known elsewhere and was lost
+// here. The fence may be ahead of all clocks; no process waits for the clocks to reach it.
 func (m *Machine) Raise(now Time, name string, fence uint64) error {
 	m.observe(now)
 	c, err := m.cell(now, name, m.cfg.Self)
@@ -99,14 +97,14 @@ func (m *Machine) Raise(now Time, name string, fence uint64) error {
 
 func millis(w Wall) uint64 { return uint64(max(0, w) / Wall(time.Millisecond)) }
 
-// claim writes a lease of ours, that counts from now.
+// claim writes our lease, which counts from now.
 func (m *Machine) claim(now Time, b *bid, fence uint64) {
 	m.proposer.serial++
 	b.purpose, b.decided = toHold, now
 	until := now.Wall.Add(m.cfg.Lease)
 	if b.held {
-		// Our clock may have been set back a little. What we believe in until this is
-		// accepted, and what others were told, must not end later than this.
+		// Our clock may have been set back a little. The lease that is held until this write is
+		// accepted, and the end that was reported to others, must not be later than the new end.
 		until = max(until, b.value.Until)
 	}
 	b.value = Value{
@@ -116,28 +114,28 @@ func (m *Machine) claim(now Time, b *bid, fence uint64) {
 	m.write(now, b)
 }
 
-// giveUp writes that we have released a lease of ours.
-func (m *Machine) giveUp(now Time, b *bid, fence uint64) {
+// writeRelease writes the release of our lease.
+func (m *Machine) writeRelease(now Time, b *bid, fence uint64) {
 	m.proposer.serial++
 	b.purpose = toRelease
 	b.value = Value{Owner: m.cfg.Self, Incarnation: m.cfg.Incarnation, Serial: m.proposer.serial, Fence: fence, Until: now.Wall, Released: true}
 	m.write(now, b)
 }
 
-// write begins the second half of a round, or a renewal in the same round. Only
-// those are asked whose promise was considered.
+// write begins the second phase of a round, or a renewal in the same round. It only goes to members
+// whose promise was considered.
 func (m *Machine) write(now Time, b *bid) {
 	b.phase, b.round.sends = writing, 0
 	b.round.accepts, b.round.rejects = 0, 0
 	m.send(now, b)
 }
 
-// await waits until someone else's lease is over on both clocks. Who has it tells
-// those who know of it when it is released; if we do not, we ask again before.
+// await waits until another process's lease has ended on both clocks. The owner sends its release
+// to the members that have the lease; if we do not have it, we query again before.
 func (m *Machine) await(now Time, b *bid, v *Value) {
 	b.phase, b.losses, b.insist = waiting, 0, false
 	b.awaited, b.awaits = *v, now.Mono.Add(m.cfg.Drift.Stretch(v.Left))
-	m.inform(now, b.cell)
+	m.notifyWatcher(now, b.cell)
 	wall := v.Until.Add(m.cfg.Epsilon).Sub(now.Wall) + 1
 	monotonic := m.cfg.Drift.Stretch(v.Left)
 	wait := max(wall, monotonic) + m.jitter(m.cfg.Backoff)
@@ -147,22 +145,22 @@ func (m *Machine) await(now Time, b *bid, v *Value) {
 	m.at(b, now.Mono.Add(wait))
 }
 
-// committed learns that a majority has accepted.
+// committed handles acceptance by a majority.
 func (m *Machine) committed(now Time, b *bid) {
 	b.losses, b.insist = 0, false
 	switch b.purpose {
-	case toTell:
-		m.tell(b, Notice{What: Refused, Holder: b.value.Owner, Fence: b.value.Fence, Until: b.value.Until})
+	case toReport:
+		m.noticeBid(b, Notice{What: Refused, Holder: b.value.Owner, Fence: b.value.Fence, Until: b.value.Until})
 		m.after(now, b)
 	case toRelease:
-		m.tell(b, Notice{What: Released, Fence: b.value.Fence})
+		m.noticeBid(b, Notice{What: Released, Fence: b.value.Fence})
 		m.after(now, b)
 	case toHold:
 		m.granted(now, b)
 	}
 }
 
-// after goes on with what was wished for meanwhile, if anything was.
+// after continues with a request that was made in the meantime, if any.
 func (m *Machine) after(now Time, b *bid) {
 	if b.wish == wishHold || b.wish == wishTry && b.purpose == toRelease {
 		m.begin(now, b)
@@ -171,14 +169,14 @@ func (m *Machine) after(now Time, b *bid) {
 	m.proposer.finish(b)
 }
 
-// unclaimed ends a bid that has nothing to release.
-func (m *Machine) unclaimed(b *bid) {
-	m.tell(b, Notice{What: Released})
+// endUnclaimed ends a bid that has nothing to release.
+func (m *Machine) endUnclaimed(b *bid) {
+	m.noticeBid(b, Notice{What: Released})
 	m.proposer.finish(b)
 }
 
-// granted has the lease, unless it took so long that it is over again; or that
-// the one which was to be renewed is: what was over is not brought back.
+// granted handles a committed lease. If the lease, or the one that it renews, has ended in the
+// meantime, it is not revived.
 func (m *Machine) granted(now Time, b *bid) {
 	until := Time{b.decided.Mono.Add(m.cfg.Lease), b.decided.Wall.Add(m.cfg.Lease)}
 	if b.held && now.reached(b.lease.Until) {
@@ -193,31 +191,31 @@ func (m *Machine) granted(now Time, b *bid) {
 	if b.held {
 		what = Renewed
 	}
-	m.took(now.Mono.Sub(b.decided.Mono))
+	m.updateRTT(now.Mono.Sub(b.decided.Mono))
 	b.held, b.lease = true, Lease{b.value.Fence, until}
 	b.wish = wishHold
 	b.phase = resting
-	early := m.jitter(m.cfg.Renew / 8) // leases that were acquired together are not renewed together
+	early := m.jitter(m.cfg.Renew / 8) // spreads the renewals of leases that were acquired together
 	m.at(b, b.decided.Mono.Add(min(m.cfg.Renew-early, m.remaining(now, b))))
-	m.tell(b, Notice{What: what, Lease: b.lease})
+	m.noticeBid(b, Notice{What: what, Lease: b.lease})
 	if what == Acquired {
-		m.inform(now, b.cell)
+		m.notifyWatcher(now, b.cell)
 	}
 }
 
-// remaining is how long a lease lasts, on the clock by which it ends first.
+// remaining is the time until the lease ends on one of the clocks.
 func (m *Machine) remaining(now Time, b *bid) time.Duration {
 	return max(0, min(b.lease.Until.Mono.Sub(now.Mono), b.lease.Until.Wall.Sub(now.Wall)+1))
 }
 
-// lost ends a bid whose lease is over.
+// lost ends a bid whose lease has ended.
 func (m *Machine) lost(b *bid) {
-	m.tell(b, Notice{What: Lost, Lease: b.lease})
+	m.noticeBid(b, Notice{What: Lost, Lease: b.lease})
 	m.proposer.finish(b)
 }
 
-// fire does what a bid has waited for.
-func (m *Machine) fire(now Time, b *bid) {
+// handleTimer handles the timer of a bid.
+func (m *Machine) handleTimer(now Time, b *bid) {
 	if b.held && now.reached(b.lease.Until) {
 		m.lost(b)
 		return
@@ -227,10 +225,10 @@ func (m *Machine) fire(now Time, b *bid) {
 		m.begin(now, b)
 	case resting:
 		if bits.OnesCount64(b.round.promises) < b.cell.group.majority || b.round.rejects != 0 {
-			m.begin(now, b) // or who has forgotten the round would never hear of the lease
+			m.begin(now, b) // so that members without the round get the lease
 			return
 		}
-		m.claim(now, b, b.lease.Fence) // in the same round: one message there and one back
+		m.claim(now, b, b.lease.Fence) // in the same round: one round trip
 	case reading, writing:
 		why := Unreachable
 		if b.round.rejects != 0 {
@@ -238,7 +236,7 @@ func (m *Machine) fire(now Time, b *bid) {
 		}
 		switch {
 		case max(b.round.sends, b.losses) >= maxSends && m.exhausted(b, why):
-		case b.round.rejects != 0 || b.phase == writing && m.tired(now, b):
+		case b.round.rejects != 0 || b.phase == writing && m.abandons(now, b):
 			b.losses++
 			b.insist = b.insist || b.round.withheld
 			m.begin(now, b)
@@ -248,17 +246,17 @@ func (m *Machine) fire(now Time, b *bid) {
 	}
 }
 
-// tired reports whether a write was asked for often enough: others than those who
-// promised may answer by now, or what it asks for has become too short.
-func (m *Machine) tired(now Time, b *bid) bool {
+// abandons reports whether to abandon a write: other members than those that promised may reply now,
+// or too little of the lease remains.
+func (m *Machine) abandons(now Time, b *bid) bool {
 	if b.purpose == toHold && !b.held {
 		return now.Mono >= b.decided.Mono.Add(m.cfg.Renew)
 	}
 	return b.round.sends > 1
 }
 
-// Release gives up a lease, or the wish for one. The lease is over for us at
-// once: whoever calls this has seen to it that nobody relies on it any more.
+// Release releases a lease, or cancels a bid. The lease ends for us at once: the caller must have
+// stopped using it.
 func (m *Machine) Release(now Time, name string) {
 	m.observe(now)
 	if c, _ := m.acceptor.cells.find(name); c != nil && c.bid != nil {
@@ -266,8 +264,8 @@ func (m *Machine) Release(now Time, name string) {
 	}
 }
 
-// Leave is Release for a shell that has a stake, with its tag. If that bid is over,
-// nothing happens.
+// Leave is Release for a shell that has a stake, with its tag. If that bid has ended, it has no
+// effect.
 func (m *Machine) Leave(now Time, r Ref, tag any) {
 	m.observe(now)
 	if c := m.acceptor.cells.at(r); c != nil && c.bid != nil && c.bid.tag == tag {
@@ -280,17 +278,17 @@ func (m *Machine) release(now Time, b *bid) {
 	b.wish, b.held = wishNone, false
 	switch b.phase {
 	case resting:
-		m.giveUp(now, b, b.lease.Fence)
+		m.writeRelease(now, b, b.lease.Fence)
 	case writing:
 		if b.purpose == toHold {
-			m.giveUp(now, b, b.value.Fence)
+			m.writeRelease(now, b, b.value.Fence)
 		}
-	case reading: // when it is known what was written, what is ours is released
+	case reading: // when the values are known, our own is released
 	case waiting:
 		if held {
-			m.begin(now, b) // to find out in which round it can be released
+			m.begin(now, b) // to find the round in which it can be released
 			return
 		}
-		m.unclaimed(b)
+		m.endUnclaimed(b)
 	}
 }

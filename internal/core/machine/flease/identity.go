@@ -1,8 +1,8 @@
 package flease
 
-// identity is what is known of another process with our id (see twin.go).
+// identity is the state of the detection of another process with the same id (see twin.go).
 type identity struct {
-	twin life // that process; none if it has no incarnation
-	hail bool // our own address is to be greeted
-	said Wall // the latest that we have put into an envelope
+	twin      life // that process; no incarnation if there is none
+	greetSelf bool // send a greeting to our own address
+	lastSent  Wall // latest time in an envelope that we sent
 }

@@ -2,35 +2,32 @@ package flease
 
 import "github.com/cespare/xxhash/v2"
 
-// An index finds cells by the hashes of their names. Most resources that a busy
-// system asks about are new and soon forgotten, and there are more of them than
-// a processor's caches have room for: so to add one, and to find out that it is
-// not there, reads one word of memory. The garbage collector has nothing to do
-// with it.
+// An index finds cells by the hashes of their names. Most resources of a busy system are new and
+// soon dropped, and there are more of them than fit into the processor's caches. So adding a cell,
+// or a failed lookup, reads one word of memory. It contains no pointers for the garbage collector.
 //
-// It is open addressing with linear probing. An entry is the hash and the slot of
-// a cell, in a word; an empty one is 0. It is many tables by the upper bits of the
-// hash, so that none takes long to grow. It keeps the room that it once needed.
+// It uses open addressing with linear probing. An entry is the hash and the slot of a cell in one
+// word; an empty entry is 0. It is divided into many tables by the upper bits of the hash, so that
+// growing one is fast. It does not shrink.
 type index struct {
 	tables [16]table
 }
 
 type table struct {
-	words []uint64 // as many as a power of two; more than a third are empty
+	words []uint64 // the length is a power of two; more than a third are empty
 	n     int
 }
 
 const leastTable = 8
 
-// hash is the same everywhere: names come from members of the group, who have better
-// means to do harm than names that collide.
+// hash is unseeded: names come from members of the group, which could do more harm than collisions.
 func (x *index) hash(name string) uint32 { return uint32(xxhash.Sum64String(name)) }
 
 func (x *index) table(hash uint32) *table { return &x.tables[hash>>28] }
 
 func word(hash, slot uint32) uint64 { return uint64(hash)<<32 | uint64(slot) }
 
-// peek returns the word where the search for a hash begins.
+// peek returns the word at the start of the search for a hash.
 func (x *index) peek(hash uint32) uint64 {
 	t := x.table(hash)
 	if t.n == 0 {
@@ -39,7 +36,7 @@ func (x *index) peek(hash uint32) uint64 {
 	return t.words[t.home(word(hash, 0))]
 }
 
-// add adds a cell that is not there.
+// add adds a cell that is not in the index.
 func (x *index) add(hash, slot uint32) {
 	t := x.table(hash)
 	t.n++
@@ -63,8 +60,8 @@ func (t *table) put(w uint64) {
 	t.words[i] = w
 }
 
-// remove removes a cell that is there. Those behind it that are not where they
-// belong move up, so that no gap keeps them from being found.
+// remove removes a cell. It moves displaced entries after it into the gap, so that they are still
+// found.
 func (x *index) remove(hash, slot uint32) {
 	t := x.table(hash)
 	t.n--
@@ -83,7 +80,7 @@ func (x *index) remove(hash, slot uint32) {
 	t.words[gap] = 0
 }
 
-// home is where a word belongs.
+// home is the preferred position of a word.
 func (t *table) home(w uint64) int { return int(w>>32) & (len(t.words) - 1) }
 
 func (t *table) after(i int) int { return (i + 1) & (len(t.words) - 1) }

@@ -16,16 +16,16 @@ func TestOneOfThreeGetsIt(t *testing.T) {
 	w.run(time.Second)
 	held := 0
 	for _, id := range w.cfg.Peers {
-		if w.believes(id, "r") {
+		if w.holds(id, "r") {
 			held++
 		}
 	}
 	if held != 1 {
-		t.Fatalf("%d believe in it, want 1", held)
+		t.Fatalf("%d processes hold it, want 1", held)
 	}
 }
 
-func TestRenewedForAsLongAsItIsWanted(t *testing.T) {
+func TestRenewedUntilReleased(t *testing.T) {
 	w := newWorld(t, 3)
 	w.acquire(1, "r")
 	w.settle()
@@ -36,11 +36,11 @@ func TestRenewedForAsLongAsItIsWanted(t *testing.T) {
 		w.wantHolder("r", 1)
 	}
 	if n := w.want(1, "r", flease.Renewed); n.Lease.Fence != fence {
-		t.Errorf("the fence has become %d, want %d: it is the same tenure", n.Lease.Fence, fence)
+		t.Errorf("the fence is %d, want %d: it is the same tenure", n.Lease.Fence, fence)
 	}
 }
 
-// A renewal is one message to each, and one back.
+// A renewal is one message to each member, and one reply.
 func TestRenewalIsOneRoundTrip(t *testing.T) {
 	w := newWorld(t, 3)
 	w.acquire(1, "r")
@@ -57,31 +57,31 @@ func TestRenewalIsOneRoundTrip(t *testing.T) {
 	w.want(1, "r", flease.Renewed)
 }
 
-// A renewal never ends sooner than what it renews, although the owner's clock was set
-// back in between: others were told of that, and the owner believes in it.
+// A renewal never ends earlier than the lease that it renews, although the owner's clock was set
+// back in between: the earlier end was reported to others, and the owner relies on it.
 func TestRenewalDoesNotEndSooner(t *testing.T) {
 	w := newWorld(t, 3)
 	w.acquire(1, "r")
 	w.settle()
 	until := w.want(1, "r", flease.Acquired).Lease.Until.Wall
 	for range 5 {
-		w.members[1].off -= epsilon * 9 / 10 // too little to be noticed, each time
+		w.members[1].off -= epsilon * 9 / 10 // each time too little to be detected
 		w.pass(100 * time.Millisecond)
 	}
 	for len(w.mail) == 0 {
 		w.pass(10 * time.Millisecond)
 		if w.time(1).Wall.Add(lease) > until {
-			t.Fatal("it renews so late that this shows nothing")
+			t.Fatal("the renewal is too late for this test")
 		}
 	}
 	for _, l := range w.take(flease.KindWrite, 2, 3) {
 		if got := l.msgs[0].Value.Until; got < until {
-			t.Errorf("it is renewed until %v, and lasts until %v", got, until)
+			t.Errorf("renewed until %v, and held until %v", got, until)
 		}
 	}
 }
 
-func TestTryIsToldWhoHasIt(t *testing.T) {
+func TestTryReportsTheHolder(t *testing.T) {
 	w := newWorld(t, 3)
 	w.acquire(1, "r")
 	w.settle()
@@ -89,7 +89,7 @@ func TestTryIsToldWhoHasIt(t *testing.T) {
 	w.settle()
 	n := w.want(2, "r", flease.Refused)
 	if n.Holder != 1 || n.Fence != w.want(1, "r", flease.Acquired).Lease.Fence {
-		t.Errorf("%+v has it, want 1 with its fence", n)
+		t.Errorf("holder %+v, want 1 with its fence", n)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestTryWithoutAMajority(t *testing.T) {
 	w.mail = nil
 	w.pass(time.Minute)
 	if len(w.mail) > 0 {
-		t.Errorf("it goes on asking after it has given up: %+v", w.mail)
+		t.Errorf("messages after the bid has ended: %+v", w.mail)
 	}
 }
 
@@ -121,8 +121,8 @@ func TestReleaseHandsOverAtOnce(t *testing.T) {
 	}
 }
 
-// Others have begun later rounds, so that the owner waits before it tries again to
-// renew. What it releases then, is released.
+// Others have begun later rounds, so the owner waits before it tries to renew again. A release in
+// this state is effective.
 func TestReleaseBetweenTwoRounds(t *testing.T) {
 	w := newWorld(t, 3)
 	w.acquire(1, "r")
@@ -134,13 +134,13 @@ func TestReleaseBetweenTwoRounds(t *testing.T) {
 		mail := w.mail
 		w.mail = nil
 		for _, l := range mail {
-			asked, ref := l.msgs[0].Ballot, l.msgs[0].From
+			ballot, ref := l.msgs[0].Ballot, l.msgs[0].From
 			e := flease.Envelope{From: l.to, Incarnation: l.e.To, To: l.e.Incarnation, Sent: w.time(l.to).Wall}
-			w.deliver(letter{1, e, []flease.Message{{Kind: flease.KindReject, To: ref, Ballot: asked, Written: asked}}})
+			w.deliver(letter{1, e, []flease.Message{{Kind: flease.KindReject, To: ref, Ballot: ballot, Written: ballot}}})
 		}
 	}
 	if len(w.mail) > 0 {
-		t.Fatalf("it does not wait: %+v", w.mail)
+		t.Fatalf("the bid does not wait: %+v", w.mail)
 	}
 	w.release(1, "r")
 	w.settle()
@@ -150,7 +150,7 @@ func TestReleaseBetweenTwoRounds(t *testing.T) {
 	w.want(3, "r", flease.Acquired)
 }
 
-// What an owner sent before it released does not undo the release.
+// Messages that an owner sent before the release do not undo it.
 func TestReleaseIsNotUndone(t *testing.T) {
 	w := newWorld(t, 3)
 	w.acquire(1, "r")
@@ -169,33 +169,33 @@ func TestReleaseIsNotUndone(t *testing.T) {
 	w.want(2, "r", flease.Acquired)
 }
 
-// The lease of an owner that has died is taken over when it is over for sure,
-// although others keep asking for it.
+// The lease of a dead owner is taken over when it has certainly expired, although others keep
+// querying it.
 func TestTakeover(t *testing.T) {
 	w := newWorld(t, 3)
 	w.acquire(1, "r")
 	w.settle()
 	w.acquire(2, "r")
 	died := w.now
-	for !w.believes(2, "r") && !w.believes(3, "r") {
+	for !w.holds(2, "r") && !w.holds(3, "r") {
 		if w.now-died > 14*time.Second {
-			t.Fatal("nobody has it 14 s after its owner has died")
+			t.Fatal("no holder 14 s after the death of the owner")
 		}
 		w.pass(100 * time.Millisecond)
 		w.try(3, "r")
-		for len(w.mail) > 0 { // all but what is for the dead, or from it
+		for len(w.mail) > 0 { // all but messages to or from the dead process
 			l := w.mail[0]
 			w.mail = w.mail[1:]
 			if l.to != 1 && l.e.From != 1 {
 				w.deliver(l)
 			}
 		}
-		if w.believes(1, "r") && (w.believes(2, "r") || w.believes(3, "r")) {
-			t.Fatal("two believe in it")
+		if w.holds(1, "r") && (w.holds(2, "r") || w.holds(3, "r")) {
+			t.Fatal("two processes hold it")
 		}
 	}
 	if took := w.now - died; took < 11*time.Second {
-		t.Errorf("it was taken over after %v, want 11 s at least", took)
+		t.Errorf("taken over after %v, want 11 s at least", took)
 	}
 }
 
@@ -223,8 +223,8 @@ func TestManyGroups(t *testing.T) {
 	}
 }
 
-// What is over is forgotten, and its fence still rises.
-func TestForgetting(t *testing.T) {
+// Expired resources are dropped, and their fences still increase.
+func TestDropExpired(t *testing.T) {
 	w := newWorld(t, 3)
 	for n := range 100 {
 		w.acquire(1, fmt.Sprint(n))
@@ -238,10 +238,10 @@ func TestForgetting(t *testing.T) {
 	w.run(time.Minute)
 	for _, id := range w.cfg.Peers {
 		if n := w.members[id].m.Size(); n > 0 {
-			t.Errorf("process %d knows %d resources after a minute, want none", id, n)
+			t.Errorf("process %d has %d resources after a minute, want none", id, n)
 		}
 	}
-	for _, id := range w.cfg.Peers { // clocks that are wrong together must not matter
+	for _, id := range w.cfg.Peers { // also if all clocks are wrong by the same amount
 		w.members[id].off = -time.Hour
 		w.members[id].m.Advance(w.time(id))
 	}
@@ -259,7 +259,7 @@ func TestFull(t *testing.T) {
 		err = w.members[1].m.Acquire(w.time(1), fmt.Sprint(n))
 	}
 	if err == nil {
-		t.Fatal("there is room for more than 3")
+		t.Fatal("the limit of 3 is not enforced")
 	}
 }
 
@@ -286,7 +286,7 @@ func TestConfig(t *testing.T) {
 		cfg := good()
 		spoil(&cfg)
 		if _, err := flease.New(flease.Time{}, cfg); err == nil {
-			t.Errorf("%s: there is no error", name)
+			t.Errorf("%s: no error", name)
 		} else {
 			t.Logf("%s: %v", name, err)
 		}
@@ -307,26 +307,26 @@ func TestGroupOfUnknownMembers(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := m.Acquire(w.time(1), "r"); err == nil {
-			t.Errorf("%s: there is no error", name)
+			t.Errorf("%s: no error", name)
 		}
 	}
 }
 
-// Who waits for a lease knows who has it, although as an acceptor it was not told.
-func TestLookKnowsWhatAWaiterWasTold(t *testing.T) {
+// A waiting process reports the holder, although it does not have the lease as an acceptor.
+func TestLookOfAWaiter(t *testing.T) {
 	w := newWorld(t, 3)
 	if err := w.members[3].m.Watch(w.time(3), "r", true); err != nil {
 		t.Fatal(err)
 	}
 	w.acquire(1, "r")
-	w.take(flease.KindRead, 3) // 3 knows nothing
+	w.take(flease.KindRead, 3) // 3 does not have the lease
 	w.settle()
 	if n := w.members[3].m.Look(w.time(3), "r"); n.Holder != 0 || !n.Unsure {
-		t.Errorf("before it asks it sees %+v", n)
+		t.Errorf("before the query: %+v", n)
 	}
 	w.acquire(3, "r")
 	w.settle()
 	if n := w.want(3, "r", flease.Changed); n.Holder != 1 || n.Unsure {
-		t.Errorf("while it waits it sees %+v", n)
+		t.Errorf("while waiting: %+v", n)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
-// Time is what both clocks of a process show at a moment.
+// Time is a reading of both clocks of a process.
 type Time struct {
 	Mono mono.Instant
 	Wall Wall
@@ -20,9 +20,8 @@ func (t Time) reached(end Time) bool { return t.Mono >= end.Mono || t.Wall > end
 // passed reports whether both have.
 func (t Time) passed(end Time) bool { return t.Mono >= end.Mono && t.Wall > end.Wall }
 
-// A Machine is one process's part in all leases: acceptor for the groups that it
-// is a member of, and proposer for what it wants. It is not safe for concurrent
-// use.
+// A Machine is one process's part in all leases: acceptor for the groups that it is a member of,
+// and proposer for its own bids. It is not safe for concurrent use.
 type Machine struct {
 	cfg       Config
 	admission admission
@@ -32,58 +31,58 @@ type Machine struct {
 	clock     clock
 
 	peers map[Process]*peer
-	order []*peer // sorted: what is done for all is done in this order
+	order []*peer // sorted: iteration order must be deterministic
 
-	notices []Notice
-	told    []Notice
-	counts  Counters
+	notices   []Notice
+	delivered []Notice
+	counts    Counters
 }
 
-// An acceptor is what is known of resources, and at least as high as what was forgotten.
+// An acceptor has the known resources, and upper bounds for dropped ones.
 type acceptor struct {
 	cells  cells
 	groups map[string]*group
-	// Groups of which nothing is known are dropped when there are so many.
+	// manyGroups is the number of groups at which those without resources are dropped.
 	manyGroups int
-	floor      Ballot // at least as high as any promise that was forgotten
-	fence      uint64 // at least as high as any fence that was forgotten
+	floor      Ballot // at least as high as any promise of a dropped cell
+	fence      uint64 // at least as high as any fence of a dropped cell
 }
 
-// A proposer is the bids for leases.
+// A proposer has the bids for leases.
 type proposer struct {
 	bids   []*bid
-	spare  []*bid // that have ended
+	spare  []*bid // ended, for reuse
 	alarms alarms
-	trip   time.Duration // how long it takes to be answered, smoothed
-	top    Ballot        // the highest that we know of
-	serial uint64        // of the last value that we wrote
+	rtt    time.Duration // round-trip time, smoothed
+	top    Ballot        // highest known
+	serial uint64        // of our last written value
 }
 
-// Counters count what was received and is of no use.
+// Counters count messages that were ignored.
 type Counters struct {
-	Foreign uint64 // from a process, or about a resource, that we know nothing of
-	Void    uint64 // meant for an earlier incarnation, or from one
-	BadTime uint64 // from a process whose clock is off
-	Full    uint64 // there was no room for the resource
+	Foreign uint64 // from an unknown process, or about an unknown resource
+	Void    uint64 // for or from an earlier incarnation
+	BadTime uint64 // from a process with a wrong clock
+	Full    uint64 // the limit of resources was reached
 }
 
 // A peer is another process.
 type peer struct {
-	id          Process
-	incarnation uint64    // 0 if we have never heard it
-	since       Wall      // our clock when we began to take it for that one
-	lives       lives     // who has spoken for it, and may live
-	stranger    uint64    // another one that has spoken, and must prove that it lives; 0 if none
-	spoke       Wall      // its clock when it did
-	echo        Wall      // its clock when it sent what came last
-	off         bool      // its clock differs from ours by more than it may
-	greet       bool      // it must learn our incarnation
-	ask         bool      // it is to answer
-	out         []Message // still to be sent
+	id           Process
+	incarnation  uint64    // 0 if unknown
+	since        Wall      // our clock when this incarnation was established
+	lives        lives     // recent incarnations of the peer
+	stranger     uint64    // another incarnation that must prove that it is alive; 0 if none
+	strangerSent Wall      // that incarnation's clock in its last envelope
+	echo         Wall      // its clock in the last envelope of the peer
+	off          bool      // its clock is wrong
+	greet        bool      // send a greeting with our incarnation
+	query        bool      // send a query that requires a reply
+	out          []Message // messages to be sent
 }
 
-// New returns a machine that knows nothing and is silent until what it may have
-// known before is of no importance any more.
+// New returns a machine without state. It is silent until all state that an earlier process may
+// have had is irrelevant.
 func New(now Time, cfg Config) (*Machine, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -91,7 +90,7 @@ func New(now Time, cfg Config) (*Machine, error) {
 	m := &Machine{
 		cfg: cfg, peers: make(map[Process]*peer),
 		acceptor: acceptor{cells: newCells(), groups: make(map[string]*group), manyGroups: maxGroups},
-		proposer: proposer{trip: cfg.Resend / 4},
+		proposer: proposer{rtt: cfg.Resend / 4},
 		clock:    clock{looked: now, steady: now.Wall},
 	}
 	m.recover(now)
@@ -110,35 +109,33 @@ func New(now Time, cfg Config) (*Machine, error) {
 	return m, nil
 }
 
-// recover begins the time in which the machine is silent.
+// recover starts the recovery time, in which the machine is silent.
 func (m *Machine) recover(now Time) {
 	monotonic, wall := m.cfg.recovery()
 	m.admission.at = Time{now.Mono.Add(monotonic), now.Wall.Add(wall)}
 }
 
-// Ready reports whether the machine takes part. It does not for a while after it
-// was started.
+// Ready reports whether the machine participates. After a start it does not for the recovery time.
 func (m *Machine) Ready() bool { return m.admission.ready() }
 
-// Retired reports whether the machine has given way to another process with its id.
-// It never takes part again.
+// Retired reports whether the machine has given way to its twin. It never participates again.
 func (m *Machine) Retired() bool { return m.admission.stage == retired }
 
-// Counters returns what was of no use so far.
+// Counters returns the counts of ignored messages.
 func (m *Machine) Counters() Counters { return m.counts }
 
-// Size returns how many resources are known.
+// Size returns the number of known resources.
 func (m *Machine) Size() int { return m.acceptor.cells.n }
 
-// Observe looks at the clocks. Every other call does so, too; but what comes of that
-// is better known before something new is asked for.
+// Observe checks the clocks. All other calls do so too, but the caller may need the resulting
+// notices before a new request.
 func (m *Machine) Observe(now Time) { m.observe(now) }
 
 // observe is called first with every new time.
 func (m *Machine) observe(now Time) {
 	m.watchClock(now)
 	if m.admission.stage == silent && now.passed(m.admission.at) {
-		m.admission.stage, m.admission.since = takingPart, now.Mono
+		m.admission.stage, m.admission.since = participating, now.Mono
 		m.notice(Notice{What: Ready})
 	}
 }
@@ -154,28 +151,28 @@ func (m *Machine) Advance(now Time) {
 		}
 		b.queued = mono.Never
 		if b.at <= now.Mono {
-			m.fire(now, b)
+			m.handleTimer(now, b)
 		} else {
 			m.queue(b)
 		}
 	}
-	for m.visits() <= now.Mono {
-		m.visit(now, m.acceptor.cells.oldest)
+	for m.nextEviction() <= now.Mono {
+		m.evict(now, m.acceptor.cells.oldest)
 	}
 }
 
-// Wake returns when Advance must be called at the latest.
+// Wake returns the latest time for the next Advance.
 func (m *Machine) Wake(now Time) mono.Instant {
-	at := min(m.proposer.alarms.next(), m.visits())
+	at := min(m.proposer.alarms.next(), m.nextEviction())
 	if m.admission.stage != silent {
 		return at
 	}
 	return min(at, m.admission.joins(now))
 }
 
-// Receive handles the messages of an envelope. What it keeps of them it copies. If
-// reply is true, the answer is to go the way that the envelope came: the sender may
-// be elsewhere than where its id is looked for.
+// Receive handles the messages of an envelope, and copies what it keeps of them. If reply is true,
+// the answer must be sent along the return path of the envelope: the sender may have another
+// address than the one that its id is configured with.
 func (m *Machine) Receive(now Time, e *Envelope, msgs []Message) (answer Envelope, reply bool) {
 	m.observe(now)
 	p := m.peers[e.From]
@@ -189,36 +186,36 @@ func (m *Machine) Receive(now Time, e *Envelope, msgs []Message) (answer Envelop
 		m.retire(now)
 		return answer, false
 	case p == nil:
-		return m.meetTwin(now, e)
+		return m.handleTwin(now, e)
 	}
-	answer, reply, welcome := m.census(now, p, e)
+	answer, reply, welcome := m.checkTwins(now, p, e)
 	if welcome {
-		m.hear(now, p, e, msgs)
+		m.handlePeer(now, p, e, msgs)
 	} else {
 		m.counts.Void++
 	}
 	return answer, reply
 }
 
-// hear handles what comes from a peer that has no twin, as far as we know.
-func (m *Machine) hear(now Time, p *peer, e *Envelope, msgs []Message) {
+// handlePeer handles an envelope of a peer without a known twin.
+func (m *Machine) handlePeer(now Time, p *peer, e *Envelope, msgs []Message) {
 	switch {
 	case !m.admission.ready():
-		m.saw(now, e, false)
+		m.recordEncounter(now, e, false)
 		return
-	case !m.meet(now, p, e):
+	case !m.updateIncarnation(now, p, e):
 		m.counts.Void++
 		return
 	case !m.compareClocks(now, p, e):
 		m.counts.BadTime++
-		p.greet = p.greet || len(msgs) > 0 // that it may find out
+		p.greet = p.greet || len(msgs) > 0 // so that it can detect its error
 		return
 	case e.To != m.cfg.Incarnation:
 		m.counts.Void++
 		p.greet = true
 		return
 	case e.Waiting:
-		p.greet = true // it must know that we take part
+		p.greet = true // so that it learns that we participate
 		return
 	}
 	for len(msgs) > 0 {
@@ -230,33 +227,32 @@ func (m *Machine) hear(now Time, p *peer, e *Envelope, msgs []Message) {
 			}
 		}
 		for i := range few {
-			m.take(now, p, &few[i])
+			m.handleMessage(now, p, &few[i])
 		}
 	}
 }
 
-// meet learns a peer's incarnation. It reports false for one that may be over:
-// what comes late from an earlier one must not make us forget the present one. So
-// another is greeted, and believed when it echoes something that we have said
-// since we met the last. One that waits has no use for it yet, and may have to give
-// way.
-func (m *Machine) meet(now Time, p *peer, e *Envelope) bool {
+// updateIncarnation updates a peer's incarnation. It returns false for an incarnation that may be dead: a late
+// message of an earlier one must not replace the present one. A new incarnation is greeted, and
+// accepted when it echoes an envelope that we sent after we accepted the last one. A waiting one is
+// not accepted, since it may have to give way.
+func (m *Machine) updateIncarnation(now Time, p *peer, e *Envelope) bool {
 	switch {
 	case e.Incarnation == p.incarnation:
 		return true
 	case p.incarnation != 0 && (e.Waiting || e.To != m.cfg.Incarnation || e.Echo <= p.since):
-		p.stranger, p.spoke = e.Incarnation, e.Sent
+		p.stranger, p.strangerSent = e.Incarnation, e.Sent
 		return false
 	}
 	p.incarnation, p.since, p.echo, p.off = e.Incarnation, now.Wall, 0, false
-	p.out = p.out[:0] // it was meant for the one before
+	p.out = p.out[:0] // for the earlier incarnation
 	for _, b := range slices.Clone(m.proposer.bids) {
-		m.forgot(now, b, p)
+		m.memberRestarted(now, b, p)
 	}
 	return true
 }
 
-func (m *Machine) take(now Time, p *peer, msg *Message) {
+func (m *Machine) handleMessage(now Time, p *peer, msg *Message) {
 	switch msg.Kind {
 	case KindRead, KindInsist:
 		if c := m.acceptorOf(now, p, msg); c != nil {
@@ -274,7 +270,7 @@ func (m *Machine) take(now Time, p *peer, msg *Message) {
 	case KindPromise, KindAccept, KindReject, KindHeld:
 		c := m.acceptor.cells.at(msg.To)
 		if c == nil || c.bid == nil || c.bid.round.ballot != msg.Ballot {
-			return // an answer to what is over
+			return // stale
 		}
 		if i := c.group.index(p.id); i >= 0 {
 			m.answer(now, c.bid, i, msg)
@@ -284,32 +280,32 @@ func (m *Machine) take(now Time, p *peer, msg *Message) {
 	}
 }
 
-// Flush hands over what is to be sent, peer by peer. What is for our own id is for
-// whoever is at its address.
+// Flush sends the pending messages of all peers. A message to our own id goes to the process at
+// that address.
 func (m *Machine) Flush(now Time, send func(to Process, e *Envelope, msgs []Message)) {
 	for _, p := range m.order {
 		e := Envelope{From: m.cfg.Self, Incarnation: m.cfg.Incarnation, Waiting: !m.admission.ready(), To: p.incarnation, Sent: now.Wall, Echo: p.echo}
 		if p.stranger != 0 {
 			greeting := e
-			greeting.To, greeting.Echo, p.stranger = p.stranger, p.spoke, 0 // it may have to believe us, too
+			greeting.To, greeting.Echo, p.stranger = p.stranger, p.strangerSent, 0 // it may need proof that we are alive, too
 			m.emit(&greeting, nil, p.id, send)
 		}
-		if p.ask {
-			question := e
-			question.To, p.ask = 0, false // which is answered by whoever takes part
-			m.emit(&question, nil, p.id, send)
+		if p.query {
+			query := e
+			query.To, p.query = 0, false // is answered by any participating process
+			m.emit(&query, nil, p.id, send)
 		}
 		if len(p.out) == 0 && !p.greet {
 			continue
 		}
-		if last := &p.lives.heard[0]; !m.admission.ready() && last.incarnation != 0 {
-			e.To, e.Echo = last.incarnation, last.sent // we have met nobody, and live
+		if last := &p.lives.recent[0]; !m.admission.ready() && last.incarnation != 0 {
+			e.To, e.Echo = last.incarnation, last.sent // while we wait, no incarnation is established: echo proves that we are alive
 		}
 		m.emit(&e, p.out, p.id, send)
 		p.out, p.greet = p.out[:0], false
 	}
-	if m.identity.hail {
-		m.identity.hail = false
+	if m.identity.greetSelf {
+		m.identity.greetSelf = false
 		e := m.answerTo(now, &Envelope{Incarnation: m.identity.twin.incarnation, Sent: m.identity.twin.sent})
 		e.GiveWay = m.stays()
 		send(m.cfg.Self, &e, nil)
@@ -317,24 +313,23 @@ func (m *Machine) Flush(now Time, send func(to Process, e *Envelope, msgs []Mess
 }
 
 func (m *Machine) emit(e *Envelope, msgs []Message, to Process, send func(to Process, e *Envelope, msgs []Message)) {
-	m.identity.said = max(m.identity.said, e.Sent)
+	m.identity.lastSent = max(m.identity.lastSent, e.Sent)
 	send(to, e, msgs)
 }
 
-// Acquire wants a lease until it is released, or lost.
+// Acquire bids for a lease until it is released or lost.
 func (m *Machine) Acquire(now Time, name string) error {
 	_, err := m.Bid(now, name, false, nil)
 	return err
 }
 
-// Try wants a lease if it is to be had now.
+// Try bids for a lease that is available now.
 func (m *Machine) Try(now Time, name string) error {
 	_, err := m.Bid(now, name, true, nil)
 	return err
 }
 
-// Tag returns what the shell has tagged the present bid for a resource with; nil
-// if there is none.
+// Tag returns the shell's tag of the present bid for a resource; nil if there is none.
 func (m *Machine) Tag(name string) any {
 	if c, _ := m.acceptor.cells.find(name); c != nil && c.bid != nil {
 		return c.bid.tag
@@ -342,27 +337,26 @@ func (m *Machine) Tag(name string) any {
 	return nil
 }
 
-// Expect hears of names that Tag and Bid will be called with next. It changes
-// nothing, but saves them most of the time that it takes to find resources. A few
-// dozen at a time are best.
+// Expect prefetches the index entries of names that Tag and Bid will be called with next. It
+// changes no state, but saves most of the cost of the lookups. A few dozen names per call are best.
 func (m *Machine) Expect(names []string) {
 	for _, name := range names {
 		m.acceptor.cells.warm(name)
 	}
 }
 
-// A Stake is a bid, as the shell knows it.
+// A Stake identifies a bid for the shell.
 type Stake struct {
 	Ref   Ref
-	Peers int // how many others are asked
+	Peers int // number of other members that are queried
 }
 
-// Bid is Acquire or Try. What there is to say about the bid comes with the tag: then
-// the shell need not look for what it knows about the resource.
+// Bid is Acquire or Try. The notices of the bid contain the tag, so that the shell needs no lookup
+// by name.
 func (m *Machine) Bid(now Time, name string, try bool, tag any) (Stake, error) {
 	m.observe(now)
 	if m.admission.stage == retired {
-		return Stake{}, leasehold.Errorf(op, leasehold.ErrNameTaken, name, "another process runs as member %d, and this one has given way: stop one of them, and start this one anew", m.cfg.Self)
+		return Stake{}, leasehold.Errorf(op, leasehold.ErrNameTaken, name, "another process runs as member %d, and this one has given way: stop one of them, and restart this one", m.cfg.Self)
 	}
 	c, err := m.cell(now, name, m.cfg.Self)
 	if err != nil {
@@ -380,8 +374,8 @@ func (m *Machine) Bid(now Time, name string, try bool, tag any) (Stake, error) {
 		m.begin(now, b)
 		return stake, nil
 	}
-	// What was heard in a round that was begun for a release is older than the
-	// question: an answer must not rest on it.
+	// The replies in a round that was begun for a release are older than this request: its result
+	// must not be based on them.
 	stale := b.wish == wishNone && b.phase == reading
 	b.wish, b.tag = max(b.wish, w), tag
 	if try && (b.phase == waiting || stale) {

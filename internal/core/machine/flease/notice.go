@@ -2,34 +2,34 @@ package flease
 
 import "time"
 
-// A Lease is a tenure of a resource. It is over when one of the clocks has
-// reached its part of Until.
+// A Lease is a tenure of a resource. It has ended when one of the clocks has reached its part of
+// Until.
 type Lease struct {
 	Fence uint64
 	Until Time
 }
 
-// A Notable is something that the shell should know.
+// A Notable is the type of a notice.
 type Notable uint8
 
-// What a machine may have to say.
+// Types of notices.
 const (
-	Acquired    Notable = iota + 1 // we have the lease
-	Renewed                        // we have it for longer
-	Lost                           // we have it no more, and did not release it
-	Refused                        // of a try: someone else has it, and most members know
-	Unreachable                    // of a try, or a release: too few members answer
-	Disputed                       // of a try, or a release: others got in the way, or members disagree, time and again
-	Released                       // most members know that we have released it
+	Acquired    Notable = iota + 1 // this process has the lease
+	Renewed                        // the lease was extended
+	Lost                           // the lease has ended without a release
+	Refused                        // of a try: another process has it, and a majority knows
+	Unreachable                    // of a try, or a release: too few members reply
+	Disputed                       // of a try, or a release: repeatedly lost to other proposers, or members disagree
+	Released                       // a majority knows of the release
 	Changed                        // a watched resource seems to have another holder
-	Ready                          // we take part from now on, or again
-	ClockStep                      // our wall clock was set: all leases are dropped, and if it was set forward all else is forgotten
-	OwnClock                       // most others find our clock wrong: all leases are dropped
-	PeerClock                      // a peer's clock is wrong: it is ignored
+	Ready                          // this process participates from now on, or again
+	ClockStep                      // the wall clock was stepped: all leases are dropped, and after a forward step all other state too
+	OwnClock                       // most others find this clock wrong: all leases are dropped
+	PeerClock                      // a peer's clock is wrong: the peer is ignored
 	PeerClockOK                    // it is right again
-	Stopped                        // of any bid: it has ended, because we gave way
-	GaveWay                        // another process with our id is alive, and stays: we never take part again
-	EqualIDs                       // two processes with the same id are alive, and we are not the one that gives way
+	Stopped                        // of any bid: it has ended, because this process gave way to its twin
+	GaveWay                        // a twin stays: this process never participates again
+	EqualIDs                       // two processes with the same id are alive, and this one does not give way
 	notables
 )
 
@@ -40,31 +40,30 @@ var notableNames = [notables]string{
 
 func (n Notable) String() string { return notableNames[n] }
 
-// A Notice is one of them.
+// A Notice is an event for the shell.
 type Notice struct {
 	What   Notable
-	Name   string        // of the resource, where it is about one
-	Tag    any           // of the bid, where it is about one
+	Name   string        // of the resource, if any
+	Tag    any           // of the bid, if any
 	Lease  Lease         // of Acquired, Renewed and Lost
-	Holder Process       // of Refused and Changed: who has it; 0 is nobody
+	Holder Process       // of Refused and Changed: holder; 0 if there is none
 	Fence  uint64        // of Refused and Changed
-	Until  Wall          // of Refused and Changed: when it ends, by the holder's clock
-	Unsure bool          // of Changed: whether somebody has it is not known yet
-	Peer   Process       // whose clock, or id, it is about
-	By     time.Duration // by how much a clock is off
+	Until  Wall          // of Refused and Changed: end on the holder's wall clock
+	Unsure bool          // of Changed: it is not known yet whether there is a holder
+	Peer   Process       // the process whose clock or id it is about
+	By     time.Duration // clock error
 }
 
 func (m *Machine) notice(n Notice) { m.notices = append(m.notices, n) }
 
-// tell says something about a bid.
-func (m *Machine) tell(b *bid, n Notice) {
+// noticeBid emits a notice about a bid.
+func (m *Machine) noticeBid(b *bid, n Notice) {
 	n.Name, n.Tag = b.cell.name, b.tag
 	m.notice(n)
 }
 
-// Notices returns what there is to say since the last call. It is valid until
-// the next.
+// Notices returns the notices since the last call. The slice is valid until the next call.
 func (m *Machine) Notices() []Notice {
-	m.told, m.notices = m.notices, m.told[:0]
-	return m.told
+	m.delivered, m.notices = m.notices, m.delivered[:0]
+	return m.delivered
 }

@@ -2,15 +2,14 @@ package flease
 
 import "time"
 
-// Answers that take long are on their way, more often than not: the others have
-// much to do. To ask again gives them more to do, and if all members of a large
-// group did so they would come to nothing else. So how long an answer takes is
-// measured, and nobody asks again before.
+// Late replies are usually in flight: the other members are busy. Retransmissions add to their
+// load, and in a large group could exhaust it. So the round-trip time is measured, and nothing is
+// sent again before a reply can be expected.
 
-// took learns how long the answers to a write took.
-func (m *Machine) took(d time.Duration) {
-	m.proposer.trip += (max(d, m.cfg.Resend/4) - m.proposer.trip) / 8
+// updateRTT updates the round-trip time with that of a write.
+func (m *Machine) updateRTT(d time.Duration) {
+	m.proposer.rtt += (max(d, m.cfg.Resend/4) - m.proposer.rtt) / 8
 }
 
-// patience is how long an answer is waited for at least.
-func (m *Machine) patience() time.Duration { return min(3*m.proposer.trip, m.cfg.Lease/8) }
+// minWait is the minimum time to wait for a reply.
+func (m *Machine) minWait() time.Duration { return min(3*m.proposer.rtt, m.cfg.Lease/8) }

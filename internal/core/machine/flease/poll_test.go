@@ -7,34 +7,33 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 )
 
-// These are about those who ask for what another has: they must get an answer, and
-// take nothing away.
+// These tests are about queries for a lease of another process: they must be answered, and must not
+// take the lease away.
 
-// An acceptor that knows of a lease in force promises nothing to others than its
-// owner, unless they insist.
-func TestWhatIsHeldIsNotPromised(t *testing.T) {
+// An acceptor with a lease in force makes promises only to its owner, unless others insist.
+func TestHeldLeaseIsNotPromised(t *testing.T) {
 	w := newWorld(t, 3)
 	read := func(n uint32) flease.Message { return flease.Message{Kind: flease.KindRead, Ballot: round(n)} }
-	w.say(read(5))
-	w.wantKind("a lease of another", w.say(flease.Message{Kind: flease.KindWrite, Ballot: round(5), Value: w.leaseOf(3, 1)}), flease.KindAccept)
-	got := w.say(read(6))
+	w.sendTo2(read(5))
+	w.wantKind("a lease of another", w.sendTo2(flease.Message{Kind: flease.KindWrite, Ballot: round(5), Value: w.leaseOf(3, 1)}), flease.KindAccept)
+	got := w.sendTo2(read(6))
 	w.wantKind("a read", got, flease.KindHeld)
 	if v := got.Value; v.Owner != 3 || v.Until != w.leaseOf(3, 1).Until || v.Left <= 0 || v.Left > lease+1 {
-		t.Errorf("it says that %+v has it", v)
+		t.Errorf("reported holder %+v", v)
 	}
-	w.wantKind("a read in a round that is over", w.say(read(1)), flease.KindHeld)
+	w.wantKind("a read in an old round", w.sendTo2(read(1)), flease.KindHeld)
 	renewed := w.leaseOf(3, 2)
-	w.wantKind("what was promised before", w.say(flease.Message{Kind: flease.KindWrite, Ballot: round(5), Value: renewed}), flease.KindAccept)
-	w.wantKind("insistence", w.say(flease.Message{Kind: flease.KindInsist, Ballot: round(7)}), flease.KindPromise)
-	w.wantKind("what was promised before that", w.say(flease.Message{Kind: flease.KindWrite, Ballot: round(5), Value: renewed}), flease.KindReject)
+	w.wantKind("a write in the promised round", w.sendTo2(flease.Message{Kind: flease.KindWrite, Ballot: round(5), Value: renewed}), flease.KindAccept)
+	w.wantKind("insistence", w.sendTo2(flease.Message{Kind: flease.KindInsist, Ballot: round(7)}), flease.KindPromise)
+	w.wantKind("a write in the round promised before", w.sendTo2(flease.Message{Kind: flease.KindWrite, Ballot: round(5), Value: renewed}), flease.KindReject)
 	own := w.leaseOf(1, 3)
-	w.wantKind("the asker's own", w.say(flease.Message{Kind: flease.KindWrite, Ballot: round(7), Value: own}), flease.KindAccept)
-	w.wantKind("a read of the owner", w.say(read(8)), flease.KindPromise)
+	w.wantKind("a write in the round of the insist", w.sendTo2(flease.Message{Kind: flease.KindWrite, Ballot: round(7), Value: own}), flease.KindAccept)
+	w.wantKind("a read of the owner", w.sendTo2(read(8)), flease.KindPromise)
 }
 
-// What is over on one clock is promised, so that no clock that stands still keeps
-// others from asking for ever. Whether it is over is for them to say.
-func TestWhatMayBeOverIsPromised(t *testing.T) {
+// A lease that has ended on one clock is promised, so that a stopped clock does not block queries
+// for ever. The proposer decides whether it has ended.
+func TestPossiblyExpiredLeaseIsPromised(t *testing.T) {
 	for name, pass := range map[string]func(*world){
 		"wall": func(w *world) {
 			w.driftApart(2, lease/2+epsilon) // in small steps
@@ -44,16 +43,16 @@ func TestWhatMayBeOverIsPromised(t *testing.T) {
 		"monotonic": func(w *world) { w.members[2].fast += 13 * time.Second },
 	} {
 		w := newWorld(t, 3)
-		w.say(flease.Message{Kind: flease.KindRead, Ballot: round(5)})
-		w.say(flease.Message{Kind: flease.KindWrite, Ballot: round(5), Value: w.leaseOf(3, 1)})
+		w.sendTo2(flease.Message{Kind: flease.KindRead, Ballot: round(5)})
+		w.sendTo2(flease.Message{Kind: flease.KindWrite, Ballot: round(5), Value: w.leaseOf(3, 1)})
 		pass(w)
-		w.wantKind(name, w.say(flease.Message{Kind: flease.KindRead, Ballot: round(6)}), flease.KindPromise)
+		w.wantKind(name, w.sendTo2(flease.Message{Kind: flease.KindRead, Ballot: round(6)}), flease.KindPromise)
 	}
 }
 
-// However often others try, a renewal stays one message to each and one back, and
-// each of them is answered after one round trip.
-func TestTriesTakeNothingAway(t *testing.T) {
+// With any number of tries, a renewal remains one message to each member and one reply, and each
+// try gets its result after one round trip.
+func TestTriesDoNotDisturbTheHolder(t *testing.T) {
 	w := newWorld(t, 5)
 	w.acquire(1, "r")
 	w.settle()
@@ -71,25 +70,24 @@ func TestTriesTakeNothingAway(t *testing.T) {
 				w.deliver(l)
 			}
 			if n := w.want(id, "r", flease.Refused); n.Holder != 1 || n.Until < w.time(id).Wall {
-				t.Fatalf("%d is told that %d has it until %v at %v", id, n.Holder, n.Until, w.time(id).Wall)
+				t.Fatalf("result of process %d: holder %d until %v at %v", id, n.Holder, n.Until, w.time(id).Wall)
 			}
 			if len(w.mail) > 0 {
-				t.Fatalf("more is said: %+v", w.mail)
+				t.Fatalf("more messages: %+v", w.mail)
 			}
 			w.members[id].notices = nil
 		}
 		w.pass(20 * time.Millisecond)
 		if reads := w.take(flease.KindRead, w.cfg.Peers...); len(reads) > 0 {
-			t.Fatal("the holder begins another round")
+			t.Fatal("the holder has begun another round")
 		}
 		w.settle()
 		w.wantHolder("r", 1)
 	}
 }
 
-// The end that is told is the earliest that was reported: more than a majority
-// knows is not known.
-func TestTheEarliestEndIsTold(t *testing.T) {
+// The reported end is the earliest one in the replies, which a majority has.
+func TestEarliestEndIsReported(t *testing.T) {
 	w := newWorld(t, 3)
 	w.acquire(1, "r")
 	w.settle()
@@ -97,21 +95,21 @@ func TestTheEarliestEndIsTold(t *testing.T) {
 	for len(w.mail) == 0 {
 		w.pass(10 * time.Millisecond)
 	}
-	w.take(flease.KindWrite, 3) // it does not hear of the renewal
+	w.take(flease.KindWrite, 3) // it does not receive the renewal
 	w.settle()
 	if w.want(1, "r", flease.Renewed).Lease.Until.Wall <= first {
-		t.Fatal("it was not renewed")
+		t.Fatal("the lease was not renewed")
 	}
 	w.try(3, "r")
 	w.settle()
 	if n := w.want(3, "r", flease.Refused); n.Until != first {
-		t.Errorf("it is told %v, want %v, which all know", n.Until, first)
+		t.Errorf("reported end %v, want %v, which all members have", n.Until, first)
 	}
 }
 
-// Where too few know of a lease for a majority to say so, a second round makes
-// them: soon, if some are silent.
-func TestFewKnow(t *testing.T) {
+// If fewer than a majority have a lease, a second round writes it: soon, if some members do not
+// reply.
+func TestFewMembersHaveTheLease(t *testing.T) {
 	w := newWorld(t, 5)
 	w.acquire(1, "r")
 	w.take(flease.KindRead, 4, 5)
@@ -124,7 +122,7 @@ func TestFewKnow(t *testing.T) {
 		w.pass(10 * time.Millisecond)
 	}
 	if n := w.want(4, "r", flease.Refused); n.Holder != 1 || w.now-began > 500*time.Millisecond {
-		t.Errorf("it is told of %d after %v", n.Holder, w.now-began)
+		t.Errorf("holder %d after %v", n.Holder, w.now-began)
 	}
 	for range 200 {
 		w.pass(100 * time.Millisecond)
@@ -133,12 +131,12 @@ func TestFewKnow(t *testing.T) {
 	}
 }
 
-// settleWithout delivers all mail but what is for a process, or from it.
+// settleWithout delivers all messages but those to or from a process.
 func (w *world) settleWithout(dead flease.Process) {
 	w.t.Helper()
 	for i := 0; len(w.mail) > 0; i++ {
 		if i > 10000 {
-			w.t.Fatal("they never stop talking")
+			w.t.Fatal("the processes never stop sending")
 		}
 		l := w.mail[0]
 		w.mail = w.mail[1:]
@@ -148,22 +146,21 @@ func (w *world) settleWithout(dead flease.Process) {
 	}
 }
 
-// A try, or a release, that others are always faster than ends with an error that
-// says so, and soon.
+// A try, or a release, that repeatedly loses to others ends soon, with its own error.
 func TestContentionIsBounded(t *testing.T) {
 	w := newWorld(t, 3)
 	began := w.now
 	w.try(1, "r")
 	for w.last(1, "r").What == 0 {
 		if w.now-began > 10*time.Second {
-			t.Fatal("it goes on for ever")
+			t.Fatal("the bid does not end")
 		}
 		mail := w.mail
 		w.mail = nil
 		for _, l := range mail {
-			asked, ref := l.msgs[0].Ballot, l.msgs[0].From
+			ballot, ref := l.msgs[0].Ballot, l.msgs[0].From
 			e := flease.Envelope{From: l.to, Incarnation: l.e.To, To: l.e.Incarnation, Sent: w.time(l.to).Wall}
-			w.deliver(letter{1, e, []flease.Message{{Kind: flease.KindReject, To: ref, Ballot: asked, Written: asked}}})
+			w.deliver(letter{1, e, []flease.Message{{Kind: flease.KindReject, To: ref, Ballot: ballot, Written: ballot}}})
 		}
 		w.pass(10 * time.Millisecond)
 	}

@@ -2,12 +2,11 @@ package flease
 
 import "github.com/leasehold-dev/leasehold/internal/core/mono"
 
-// alarms are bids by when they want to be looked at. A bid is in it once at least
-// if it has a time; entries that are out of date are dropped when they come up.
+// alarms are the timers of bids. A bid with a timer has at least one entry; stale entries are
+// dropped when they are popped.
 //
-// Nearly all are set for when a question is asked again, a little later than the
-// one before, and most are out of date by then: these are a queue. The rest is a
-// heap.
+// Nearly all timers are retransmissions, each slightly later than the one before, and most are
+// stale when they expire: these are in a ring buffer. All others are in a heap.
 type alarms struct {
 	soon  ring
 	later heap
@@ -20,7 +19,7 @@ type alarm struct {
 
 func (a *alarms) next() mono.Instant { return min(a.soon.next(), a.later.next()) }
 
-// push adds an alarm. It is soon if it is not later than within.
+// push adds a timer. It goes into the ring if it is not later than within.
 func (a *alarms) push(e alarm, within mono.Instant) {
 	if e.at <= within && (a.soon.n == 0 || a.soon.last().at <= e.at) {
 		a.soon.push(e)
@@ -36,12 +35,12 @@ func (a *alarms) pop() alarm {
 	return a.later.pop()
 }
 
-// soon is how far ahead alarms go into the queue.
+// soon is the latest time of a timer in the ring.
 func (m *Machine) soon() mono.Instant { return m.clock.looked.Mono.Add(2 * m.cfg.Resend) }
 
-// A ring is a queue.
+// A ring is a ring buffer.
 type ring struct {
-	alarms []alarm // as many as a power of two
+	alarms []alarm // the length is a power of two
 	first  int
 	n      int
 }
@@ -76,7 +75,7 @@ func (q *ring) pop() alarm {
 	return e
 }
 
-// A heap has four children to a node.
+// A heap is a min-heap with four children per node.
 type heap []alarm
 
 func (a *heap) next() mono.Instant {
@@ -131,15 +130,15 @@ func (a *heap) pop() alarm {
 	return top
 }
 
-// maxStale is how many alarms that are out of date are kept besides as many as there
-// are bids: who waits in vain for a long lease leaves one that would stay for long.
+// maxStale is the number of stale timers that are kept in addition to one for each bid: a bid that
+// waits for a long lease leaves a timer for a long time.
 const maxStale = 1024
 
-// prune drops what is out of date.
+// prune drops stale timers.
 func (a *heap) prune() {
 	all := *a
 	*a = all[:0]
-	for _, e := range all { // what was pushed is never ahead of what is read
+	for _, e := range all { // in place: writes never pass the element being read
 		if e.bid.queued == e.at {
 			a.push(e)
 		}
@@ -147,7 +146,7 @@ func (a *heap) prune() {
 	clear(all[len(*a):])
 }
 
-// clone leaves out what is out of date.
+// clone omits stale timers.
 func (a *alarms) clone(bids map[*bid]*bid) alarms {
 	var out alarms
 	keep := func(e alarm) {

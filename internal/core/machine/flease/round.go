@@ -5,29 +5,29 @@ import (
 	"slices"
 )
 
-// A round is one attempt to get promises and then accepts from a majority. Members are bits, by their places
-// in the group. Accepts are among promises; a member that has promised may still reject the write.
+// A round is one attempt to get promises and then accepts from a majority. Members are bits, by
+// their index in the group. Accepts are a subset of promises; a member that has promised may still
+// reject the write.
 type round struct {
 	ballot   Ballot
-	promises uint64     // by whom: what they said was considered
-	accepts  uint64     // by whom
-	rejects  uint64     // by whom: they will not promise or accept
-	withheld bool       // one of them says that another process has the lease
-	refs     []Ref      // where those who promised keep the resource
-	seen     []sighting // in the promises: of each owner what it wrote last
-	fence    uint64     // the highest that they know of
-	sends    int        // how often the present messages were sent
+	promises uint64     // members whose promise was considered
+	accepts  uint64     // members that have accepted
+	rejects  uint64     // members that will not promise or accept
+	withheld bool       // one of them reports that another process has the lease
+	refs     []Ref      // the promising members' refs of the resource
+	seen     []sighting // values in the promises: the last one of each owner
+	fence    uint64     // highest reported fence
+	sends    int        // transmissions of the present messages
 }
 
-// consider keeps what an acceptor says was written: of each owner the value that
-// it wrote last, which counts for all that it wrote before.
+// consider records the value that an acceptor reports: for each owner its last value, which
+// supersedes its earlier ones.
 //
-// It is not enough to keep what was written in the latest round. An acceptor that
-// has forgotten its promise of that round may have accepted a lease since, in an
-// earlier one; and what was written in the latest may be long over.
+// It is not sufficient to keep the value of the latest round. An acceptor that has lost its promise
+// of that round may have accepted a lease since, in an earlier round; and the value of the latest
+// round may have expired long ago.
 //
-// It returns what it keeps for the owner; nil if nothing is written. The bit is the
-// acceptor's.
+// It returns the recorded value of the owner; nil if there is none. bit is the acceptor's.
 func (r *round) consider(msg *Message, bit uint64) *sighting {
 	r.fence = max(r.fence, msg.Fence, msg.Value.Fence)
 	v := &msg.Value
@@ -56,7 +56,7 @@ func (r *round) consider(msg *Message, bit uint64) *sighting {
 	return s
 }
 
-// agreed is how many know of the same tenure, at most.
+// agreed returns the largest number of members that report the same tenure.
 func (r *round) agreed() int {
 	n := 0
 	for i := range r.seen {

@@ -2,66 +2,66 @@ package flease
 
 import "github.com/leasehold-dev/leasehold/internal/core/mono"
 
-// Two processes that run with one id, twins, are one member with two memories:
-// majorities of different twins need not overlap. So one of them must give way.
+// Twins are two processes with the same id: one member with two memories. Majorities with different
+// twins need not intersect, so one of them must give way.
 //
-// That another incarnation of a process speaks proves nothing: it may have started
-// anew, and what comes from the earlier one may be late, or replayed. Two are alive
-// at a time if each has answered something that we said after we had heard of both.
-// No clocks are compared for that but our own, and it need not even be steady.
+// A message of another incarnation proves nothing: the process may have been restarted, and
+// messages of the earlier one may be late or replayed. Two are alive at the same time if each has
+// echoed an envelope that we sent after we had received from both. This compares only our own
+// clock, which need not even be steady.
 //
-// Who takes part stays, and who waits gives way; of two that both do, the one with
-// the higher incarnation gives way. So all members that see two mean the same one.
-// They tell it on the way that its packets come, since the address that they know
-// may be the other one's. And a process that waits also greets the address at which
-// the others look for it: whoever answers there is its twin. Nobody gives way before
-// it is told to, so that whoever stays knows of it, and can say so.
+// A participating process stays, and a waiting one gives way; if both are in the same state, the
+// one with the higher incarnation gives way. So all members that see both select the same one. They
+// send GiveWay along the return path of its packets, since the address that they have may be the
+// other one's. A waiting process also greets the address at which the others look for it: a process
+// that replies there is its twin. A process gives way only on request, so that the one that stays
+// knows of it and can report it.
 
-// A life is an incarnation of another process, as far as we have heard it.
+// A life is the received state of one incarnation of another process.
 type life struct {
 	incarnation uint64
-	sent        Wall         // its clock when it sent what came last
-	waiting     bool         // it did not take part then
-	alive       bool         // it has answered what we said after we had heard of both
-	answered    mono.Instant // when it was last answered on the way its packets come
+	sent        Wall         // its clock in its last envelope
+	waiting     bool         // it did not participate then
+	alive       bool         // it has echoed an envelope that we sent after both were received
+	answered    mono.Instant // last reply along the return path of its packets
 }
 
-// lives are the incarnations of another process that were heard last.
+// lives are the last two incarnations received from another process.
 type lives struct {
-	heard  [2]life      // the last one first
-	mark   Wall         // the latest Sent that we had used when the second of them came up
-	pings  int          // how often the member was asked to answer since then
-	pinged mono.Instant // when
-	shun   uint64       // the one that was found to have to give way; 0 if none
+	recent [2]life      // newest first
+	mark   Wall         // latest Sent that we had used when the second one appeared
+	pings  int          // queries sent to the member since then
+	pinged mono.Instant // time of the last one
+	shun   uint64       // the incarnation that must give way; 0 if none
 }
 
-// maxPings is how often a member is asked to answer when another incarnation of it
-// has spoken. As a rule it is the one before, and dead.
+// maxPings limits the queries to a member when another incarnation of it has appeared. Usually that
+// is the previous one, and dead.
 const maxPings = 20
 
-// two reports whether two incarnations were heard, and are not known to be twins.
-func (l *lives) two() bool { return l.heard[1].incarnation != 0 }
+// two reports whether two incarnations were received, and are not known to be twins.
+func (l *lives) two() bool { return l.recent[1].incarnation != 0 }
 
-// note notes who has spoken, and returns it.
+// note records the sender of an envelope, and returns it.
 func (m *Machine) note(p *peer, e *Envelope) *life {
 	l := &p.lives
 	switch e.Incarnation {
-	case l.heard[0].incarnation:
-	case l.heard[1].incarnation:
-		l.heard[0], l.heard[1] = l.heard[1], l.heard[0]
+	case l.recent[0].incarnation:
+	case l.recent[1].incarnation:
+		l.recent[0], l.recent[1] = l.recent[1], l.recent[0]
 	default:
-		l.heard[0], l.heard[1] = life{incarnation: e.Incarnation}, l.heard[0]
-		l.heard[1].alive = false
-		l.mark, l.pings, l.pinged = m.identity.said, 0, 0
+		l.recent[0], l.recent[1] = life{incarnation: e.Incarnation}, l.recent[0]
+		l.recent[1].alive = false
+		l.mark, l.pings, l.pinged = m.identity.lastSent, 0, 0
 	}
-	who := &l.heard[0]
+	who := &l.recent[0]
 	who.sent, who.waiting = e.Sent, e.Waiting
 	return who
 }
 
-// census hears who has spoken for a peer's id. It reports false if that one is to
-// give way to its twin. If it returns an answer, that goes the way that e came.
-func (m *Machine) census(now Time, p *peer, e *Envelope) (answer Envelope, reply, welcome bool) {
+// checkTwins checks the incarnation of a peer's envelope. welcome is false if this incarnation must
+// give way to its twin. If reply is true, answer is sent along the return path of e.
+func (m *Machine) checkTwins(now Time, p *peer, e *Envelope) (answer Envelope, reply, welcome bool) {
 	l := &p.lives
 	if l.shun == e.Incarnation {
 		m.notice(Notice{What: EqualIDs, Peer: p.id})
@@ -71,32 +71,32 @@ func (m *Machine) census(now Time, p *peer, e *Envelope) (answer Envelope, reply
 	if !l.two() {
 		return answer, false, true
 	}
-	who.alive = who.alive || e.To == m.cfg.Incarnation && e.Echo > l.mark && e.Echo <= m.identity.said
-	if who.alive && l.heard[1].alive {
+	who.alive = who.alive || e.To == m.cfg.Incarnation && e.Echo > l.mark && e.Echo <= m.identity.lastSent
+	if who.alive && l.recent[1].alive {
 		return m.separate(now, p, e)
 	}
-	if !l.heard[1].alive && l.pings < maxPings && m.rested(now, l.pinged) {
-		l.pings, l.pinged, p.ask = l.pings+1, now.Mono, true
+	if !l.recent[1].alive && l.pings < maxPings && m.due(now, l.pinged) {
+		l.pings, l.pinged, p.query = l.pings+1, now.Mono, true
 	}
-	if who.alive || !m.rested(now, who.answered) {
+	if who.alive || !m.due(now, who.answered) {
 		return answer, false, true
 	}
 	who.answered = now.Mono
 	return m.answerTo(now, e), true, true
 }
 
-// rested reports whether something that is done now and then may be done again.
-func (m *Machine) rested(now Time, last mono.Instant) bool {
+// due reports whether a rate-limited action is due again.
+func (m *Machine) due(now Time, last mono.Instant) bool {
 	return last == 0 || now.Mono.Sub(last) >= m.GreetEvery()/2
 }
 
-// separate decides which of two twins stays, when both have proved to be alive.
+// separate decides which of two twins stays, when both are proved to be alive.
 func (m *Machine) separate(now Time, p *peer, e *Envelope) (answer Envelope, reply, welcome bool) {
-	stays, goes := p.lives.heard[0], p.lives.heard[1]
+	stays, goes := p.lives.recent[0], p.lives.recent[1]
 	if stays.yields(&goes) {
 		stays, goes = goes, stays
 	}
-	p.lives = lives{heard: [2]life{stays}, shun: goes.incarnation}
+	p.lives = lives{recent: [2]life{stays}, shun: goes.incarnation}
 	m.notice(Notice{What: EqualIDs, Peer: p.id})
 	if e.Incarnation == goes.incarnation {
 		return m.giveWay(now, e), true, false
@@ -112,9 +112,9 @@ func (l *life) yields(o *life) bool {
 	return l.incarnation > o.incarnation
 }
 
-// answerTo is what we say to the sender of an envelope, and to nobody else.
+// answerTo returns a reply to the sender of an envelope only.
 func (m *Machine) answerTo(now Time, e *Envelope) Envelope {
-	m.identity.said = max(m.identity.said, now.Wall)
+	m.identity.lastSent = max(m.identity.lastSent, now.Wall)
 	return Envelope{
 		From: m.cfg.Self, Incarnation: m.cfg.Incarnation, Waiting: !m.admission.ready(),
 		To: e.Incarnation, Sent: now.Wall, Echo: e.Sent,
@@ -127,36 +127,36 @@ func (m *Machine) giveWay(now Time, e *Envelope) Envelope {
 	return answer
 }
 
-// meetTwin hears another incarnation of our own id. It may be a former one of ours,
-// unless it answers what we have said.
-func (m *Machine) meetTwin(now Time, e *Envelope) (answer Envelope, reply bool) {
+// handleTwin handles an envelope of another incarnation of our own id. It may be from an earlier
+// process, unless it echoes our envelope.
+func (m *Machine) handleTwin(now Time, e *Envelope) (answer Envelope, reply bool) {
 	if e.Incarnation == m.cfg.Incarnation {
-		return answer, false // what we sent to our own address
+		return answer, false // our own greeting
 	}
 	if m.identity.twin.incarnation != e.Incarnation {
 		m.identity.twin = life{incarnation: e.Incarnation}
 	}
 	t := &m.identity.twin
 	t.sent, t.waiting = e.Sent, e.Waiting
-	t.alive = t.alive || e.To == m.cfg.Incarnation && e.Echo <= m.identity.said
+	t.alive = t.alive || e.To == m.cfg.Incarnation && e.Echo <= m.identity.lastSent
 	if m.stays() {
 		m.notice(Notice{What: EqualIDs, Peer: m.cfg.Self})
 		return m.giveWay(now, e), true
 	}
-	if !m.rested(now, t.answered) {
+	if !m.due(now, t.answered) {
 		return answer, false
 	}
 	t.answered = now.Mono
 	return m.answerTo(now, e), true
 }
 
-// stays reports whether we have a twin, which is to give way to us.
+// stays reports whether we have a twin that must give way to us.
 func (m *Machine) stays() bool {
 	us := life{incarnation: m.cfg.Incarnation, waiting: !m.admission.ready()}
 	return m.identity.twin.alive && m.identity.twin.yields(&us)
 }
 
-// retire ends our part for good: another process with our id is alive, and stays.
+// retire ends participation for good: a twin stays.
 func (m *Machine) retire(now Time) {
 	m.admission.stage = retired
 	m.notice(Notice{What: GaveWay, Peer: m.cfg.Self})
@@ -166,11 +166,11 @@ func (m *Machine) retire(now Time) {
 			m.lost(b)
 			continue
 		}
-		m.tell(b, Notice{What: Stopped})
+		m.noticeBid(b, Notice{What: Stopped})
 		m.proposer.finish(b)
 	}
 	for _, p := range m.order {
-		p.out, p.greet, p.ask, p.stranger = p.out[:0], false, false, 0
+		p.out, p.greet, p.query, p.stranger = p.out[:0], false, false, 0
 	}
-	m.identity.hail = false
+	m.identity.greetSelf = false
 }

@@ -9,27 +9,27 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 )
 
-// These are the points at which the paper, or implementations of it, are weak.
+// These tests cover known weak points of the paper, or of implementations of it.
 
 func newRand() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
 
-// Whoever starts is silent for the lease and twice epsilon: the lease that it may
-// have accepted a moment ago was perhaps written by a clock that is ahead, and
-// its end is believed in by one that is behind.
+// A process is silent after its start for the lease and twice epsilon: a lease that its earlier
+// incarnation accepted immediately before may have been written by a clock that is ahead, and be
+// held by a clock that is behind.
 func TestRecoveryIsLongEnough(t *testing.T) {
 	w := newWorld(t, 3, func(c *flease.Config) { c.Drift = 1 })
 	mb := w.start(2)
 	w.pass(lease + 2*epsilon - 100*time.Millisecond)
 	if mb.m.Ready() {
-		t.Error("it takes part before the lease and twice epsilon have passed")
+		t.Error("ready before the lease and twice epsilon have passed")
 	}
 	w.pass(200 * time.Millisecond)
 	if !mb.m.Ready() {
-		t.Error("it does not take part after the lease and twice epsilon")
+		t.Error("not ready after the lease and twice epsilon")
 	}
 }
 
-// While it is silent it answers nothing.
+// A silent process does not reply.
 func TestRecoveryIsSilent(t *testing.T) {
 	w := newWorld(t, 3)
 	w.start(2)
@@ -41,28 +41,28 @@ func TestRecoveryIsSilent(t *testing.T) {
 	w.wantHolder("r", 1)
 }
 
-// The only other acceptor of a lease forgets it, and comes back too late to help
-// anyone else to it.
+// The only other acceptor of a lease loses its memory, and is ready too late to help another
+// process to get the lease.
 func TestAmnesiaDoesNotBreakALease(t *testing.T) {
 	w := newWorld(t, 3)
 	w.acquire(1, "r")
 	w.take(flease.KindRead, 3)
 	w.settle()
 	w.wantHolder("r", 1)
-	w.start(2) // it has forgotten
+	w.start(2) // without memory
 	w.acquire(3, "r")
-	for w.now < 2*time.Hour && !w.believes(3, "r") {
+	for w.now < 2*time.Hour && !w.holds(3, "r") {
 		w.pass(100 * time.Millisecond)
 		w.mail = slices.DeleteFunc(w.mail, func(l letter) bool { return l.to == 1 || l.e.From == 1 })
 		w.settle()
-		if w.believes(3, "r") && w.believes(1, "r") {
-			t.Fatal("two believe in it")
+		if w.holds(3, "r") && w.holds(1, "r") {
+			t.Fatal("two processes hold it")
 		}
 	}
 	w.wantHolder("r", 3)
 }
 
-// An acceptor counts once, however often it answers.
+// An acceptor counts once, however often it replies.
 func TestEachAcceptorCountsOnce(t *testing.T) {
 	w := newWorld(t, 5)
 	w.acquire(1, "r")
@@ -73,7 +73,7 @@ func TestEachAcceptorCountsOnce(t *testing.T) {
 		w.deliver(promises[0])
 	}
 	if writes := w.take(flease.KindWrite, 2, 3, 4, 5); len(writes) > 0 {
-		t.Fatal("two of five are taken for a majority of promises")
+		t.Fatal("two of five promises count as a majority")
 	}
 	w.deliver(reads[1])
 	w.deliver(w.take(flease.KindPromise, 1)[0])
@@ -89,8 +89,8 @@ func TestEachAcceptorCountsOnce(t *testing.T) {
 	w.wantHolder("r", 1)
 }
 
-// Two processes that use the same id, and so the same ballots, do not both get it:
-// a promise is to one of them. Others notice that there are two.
+// Two processes that use the same id, and so the same ballots, do not both get the lease: a promise
+// is to one of them. Other processes detect that there are two.
 func TestEqualIDs(t *testing.T) {
 	w := newWorld(t, 3)
 	first := w.members[1]
@@ -107,16 +107,16 @@ func TestEqualIDs(t *testing.T) {
 		}
 		w.settleTwins(first, twin)
 		w.members[1] = first
-		one := w.believes(1, "r")
+		one := w.holds(1, "r")
 		w.members[1] = twin
-		if one && w.believes(1, "r") {
-			t.Fatal("both have it")
+		if one && w.holds(1, "r") {
+			t.Fatal("both hold it")
 		}
 	}
-	_, by2 := w.heard(2, flease.EqualIDs)
-	_, by3 := w.heard(3, flease.EqualIDs)
+	_, by2 := w.notice(2, flease.EqualIDs)
+	_, by3 := w.notice(3, flease.EqualIDs)
 	if !by2 && !by3 {
-		t.Error("nobody has noticed that there are two processes 1")
+		t.Error("no process has detected two processes 1")
 	}
 }
 
@@ -127,7 +127,7 @@ func pick(yes bool, a, b *member) *member {
 	return b
 }
 
-// settleTwins delivers all mail, to both processes with id 1 what is for it.
+// settleTwins delivers all messages, those to id 1 to both processes with this id.
 func (w *world) settleTwins(twins ...*member) {
 	for range 200 {
 		if len(w.mail) == 0 {
@@ -144,13 +144,13 @@ func (w *world) settleTwins(twins ...*member) {
 			w.deliver(l)
 		}
 	}
-	w.mail = nil // twins may talk for ever
+	w.mail = nil // twins may exchange messages for ever
 }
 
 // The same ballot is promised to one process only, even if two use it.
 func TestEqualBallots(t *testing.T) {
 	w := newWorld(t, 3)
-	ask := func(incarnation uint64) flease.Kind {
+	read := func(incarnation uint64) flease.Kind {
 		k := flease.Ballot{Interval: 1 << 40, Round: 1, Process: 1}
 		e := &flease.Envelope{From: 1, Incarnation: incarnation, To: w.members[2].inc, Sent: w.time(2).Wall, Echo: w.time(2).Wall}
 		w.members[2].m.Receive(w.time(2), e, []flease.Message{{Kind: flease.KindRead, Name: "r", Ballot: k}})
@@ -159,23 +159,23 @@ func TestEqualBallots(t *testing.T) {
 		w.mail = nil
 		return last.msgs[0].Kind
 	}
-	first, again := ask(w.members[1].inc), ask(w.members[1].inc)
+	first, again := read(w.members[1].inc), read(w.members[1].inc)
 	w.now += time.Millisecond
-	if other := ask(4711); first != flease.KindPromise || again != flease.KindPromise || other != flease.KindReject {
-		t.Errorf("answers %d, %d to one process and %d to another, want promises and a rejection", first, again, other)
+	if other := read(4711); first != flease.KindPromise || again != flease.KindPromise || other != flease.KindReject {
+		t.Errorf("replies %d, %d to one process and %d to another, want promises and a rejection", first, again, other)
 	}
 }
 
-func TestHearingOneself(t *testing.T) {
+func TestMessageOfOwnID(t *testing.T) {
 	w := newWorld(t, 3)
 	w.members[1].m.Receive(w.time(1), &flease.Envelope{From: 1, Incarnation: 4711, To: w.members[1].inc, Sent: w.time(1).Wall}, nil)
 	w.collect(1)
 	if n := w.last(1, ""); n.What != flease.EqualIDs {
-		t.Errorf("it says %+v, want that another process has its id", n)
+		t.Errorf("notice %+v, want that another process has its id", n)
 	}
 }
 
-// The answers to a write may come so late that the lease is over.
+// The replies to a write may arrive after the end of the lease.
 func TestExpiryIsCheckedAgainAfterTheWrite(t *testing.T) {
 	w := newWorld(t, 3, func(c *flease.Config) { c.Renew = lease / 2 })
 	w.acquire(1, "r")
@@ -189,19 +189,19 @@ func TestExpiryIsCheckedAgainAfterTheWrite(t *testing.T) {
 		w.deliver(l)
 	}
 	accepts := w.take(flease.KindAccept, 1)
-	w.now += lease + time.Millisecond // it is paused: nothing runs
+	w.now += lease + time.Millisecond // the process is paused
 	for _, l := range accepts {
 		w.deliver(l)
 	}
 	for _, n := range w.members[1].notices {
 		if n.What == flease.Acquired {
-			t.Fatalf("it takes itself for the holder until %v at %v", n.Lease.Until, w.time(1))
+			t.Fatalf("holder until %v at %v", n.Lease.Until, w.time(1))
 		}
 	}
 }
 
-// A proposer that finds a lease which is over on its own clock, but within
-// epsilon, waits. Monotonic clocks that run much too fast make no difference.
+// A proposer that finds a lease which has expired on its own clock, but within epsilon, waits.
+// Monotonic clocks that are much too fast make no difference.
 func TestEpsilonIsWaitedFor(t *testing.T) {
 	w := newWorld(t, 3)
 	w.members[1].off, w.members[2].off, w.members[3].off = -epsilon/2, epsilon/2, epsilon/2
@@ -210,9 +210,9 @@ func TestEpsilonIsWaitedFor(t *testing.T) {
 	w.settle()
 	w.wantHolder("r", 1)
 	cut := w.now
-	for !w.believes(2, "r") {
+	for !w.holds(2, "r") {
 		if w.now-cut > 15*time.Second {
-			t.Fatal("nobody has it 15 s after its owner was cut off")
+			t.Fatal("no holder 15 s after its owner was partitioned")
 		}
 		w.members[2].fast += epsilon / 2
 		w.members[3].fast += epsilon / 2
@@ -220,13 +220,13 @@ func TestEpsilonIsWaitedFor(t *testing.T) {
 		w.try(2, "r")
 		w.mail = slices.DeleteFunc(w.mail, func(l letter) bool { return l.to == 1 || l.e.From == 1 })
 		w.settle()
-		if w.believes(1, "r") && w.believes(2, "r") {
-			t.Fatal("two believe in it")
+		if w.holds(1, "r") && w.holds(2, "r") {
+			t.Fatal("two processes hold it")
 		}
 	}
 }
 
-// Fences rise with every tenure, of whomever, also when nobody remembers.
+// Fences increase with every tenure of any process, also after a loss of all memories.
 func TestFencesRise(t *testing.T) {
 	w := newWorld(t, 3)
 	var last uint64
@@ -250,13 +250,12 @@ func TestFencesRise(t *testing.T) {
 	}
 }
 
-// A promise to an earlier incarnation of an acceptor, or one that it has
-// forgotten, is worth nothing.
+// A promise of an earlier incarnation of an acceptor, or a lost one, is void.
 func TestPromisesDieWithTheirAcceptor(t *testing.T) {
 	w := newWorld(t, 3)
 	w.acquire(1, "r")
 	w.take(flease.KindRead, 3)
-	w.settle2(flease.KindWrite) // 2 has promised; the write is under way
+	w.settle2(flease.KindWrite) // 2 has promised; the write is in flight
 	write := w.take(flease.KindWrite, 2)
 	if len(write) != 1 {
 		t.Fatalf("%d writes to 2, want 1", len(write))
@@ -268,11 +267,11 @@ func TestPromisesDieWithTheirAcceptor(t *testing.T) {
 		w.deliver(l)
 	}
 	if accepts := w.take(flease.KindAccept, 1); len(accepts) > 0 {
-		t.Error("it accepts a write that it never promised")
+		t.Error("a write without a promise is accepted")
 	}
 }
 
-// settle2 delivers all but letters of a kind.
+// settle2 delivers all letters but those of a kind.
 func (w *world) settle2(but flease.Kind) {
 	var kept []letter
 	for len(w.mail) > 0 {
@@ -287,16 +286,16 @@ func (w *world) settle2(but flease.Kind) {
 	w.mail = kept
 }
 
-// The members of a majority that has given a lease may all be asked again by
-// someone who has only heard the others.
-func TestTheThirdIsToldTheTruth(t *testing.T) {
+// A process that has received only from other members may read from all members of the majority
+// that accepted a lease.
+func TestThirdMemberGetsTheHolder(t *testing.T) {
 	w := newWorld(t, 3)
 	w.acquire(1, "r")
-	w.take(flease.KindRead, 3) // 3 knows nothing
+	w.take(flease.KindRead, 3) // 3 does not have the lease
 	w.settle()
 	w.try(3, "r")
 	w.settle()
 	if n := w.want(3, "r", flease.Refused); n.Holder != 1 {
-		t.Errorf("%d has it, want 1", n.Holder)
+		t.Errorf("holder %d, want 1", n.Holder)
 	}
 }

@@ -144,7 +144,7 @@ func (m *Machine) lookup(now mono.Instant, r *protocol.LookupRequest) {
 	if m.history.doubted() {
 		reply.Age = longAgo // it is not to believe that it knows all
 	}
-	switch m.state.log.Tell(now, r, m.state.table, m.state.frozen, reply) {
+	switch m.state.log.FillReply(now, r, m.state.table, m.state.frozen, reply) {
 	case changelog.Ahead:
 		m.note(NoteLookupAhead, "", uint64(r.LSN), uint64(m.state.table.LSN()))
 		return

@@ -7,9 +7,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 )
 
-// beginCensus asks the owners of a namespace what they have. If it was not there when
-// we took over, nobody has anything: who granted something had it in the catalog, and
-// it is taken out of that only when nobody has anything any more.
+// beginCensus starts the census of a namespace's owners. A namespace that was created in this term
+// needs none, since no owner has a lease in it: every granted lease had its namespace in the
+// catalog, and an entry is removed only when all its leases have ended.
 func (m *Machine) beginCensus(now mono.Instant, n *namespace) {
 	census, err := manager.NewCensus(now, n.cfg, m.term, m.until)
 	if n.fresh && err == nil {
@@ -22,9 +22,8 @@ func (m *Machine) beginCensus(now mono.Instant, n *namespace) {
 	n.census, n.wake = census, now
 }
 
-// dismissCensus ends a census before it is over. Another will ask again, with
-// higher numbers.
-func (m *Machine) dismissCensus(n *namespace) {
+// endCensus ends a census early. Another one continues with higher sequence numbers.
+func (m *Machine) endCensus(n *namespace) {
 	if n.census == nil {
 		return
 	}
@@ -32,9 +31,9 @@ func (m *Machine) dismissCensus(n *namespace) {
 	n.census = nil
 }
 
-// survey steps a namespace's census; a nil event is the passing of time. When it
-// is over, what it has found is what we lead by, and what the store has.
-func (m *Machine) survey(now mono.Instant, n *namespace, e manager.Event) {
+// stepCensus steps a namespace's census; a nil event means Advance. At its end the collected table
+// becomes the machine's table and the first snapshot of the term's log.
+func (m *Machine) stepCensus(now mono.Instant, n *namespace, e manager.Event) {
 	var actions []manager.Action
 	if e == nil {
 		actions, n.wake = n.census.Advance(now)
@@ -52,7 +51,7 @@ func (m *Machine) survey(now mono.Instant, n *namespace, e manager.Event) {
 		return
 	}
 	machine, err := n.census.Lead(now)
-	m.dismissCensus(n)
+	m.endCensus(n)
 	if err != nil {
 		m.park(n, err)
 		return

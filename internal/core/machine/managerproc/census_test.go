@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 )
 
-// appointed returns a process without a store that leads in term 5 until 3 s, and
-// is about to load the namespace x.
+// appointed returns a process without a store that leads in term 5 until 3 s, and is about to load
+// the namespace x.
 func appointed(t *testing.T) *process {
 	t.Helper()
 	cfg := processConfig()
@@ -38,19 +38,18 @@ func (p *process) catalogues(version storage.Version, e storage.Namespace, want 
 	p.step(0, managerproc.Catalogued{Term: 5, Catalog: c}, want...)
 }
 
-// surveys returns one whose census of x has begun.
+// surveys returns such a process with a running census of x.
 func surveys(t *testing.T) *process {
 	t.Helper()
 	p := appointed(t)
 	p.loads(0, "x", 5, &storage.State{Term: 5, Unknown: true}, "serve x in 5")
 	if p.machine.Census("x") == nil || p.machine.Manager("x") != nil {
-		t.Fatal("there is no census, or x is led already")
+		t.Fatal("want a census, and no manager of x")
 	}
 	return p
 }
 
-// holds is the word of an owner that has a lease on all keys, and has heard a
-// leader or not.
+// holds is the request of an owner that claims all keys; term is the leader that it acknowledges.
 func holds(name leasehold.OwnerID, seq protocol.Seq, term leasehold.Term) managerproc.Request {
 	return managerproc.Request{LeaseRequest: &protocol.LeaseRequest{
 		Namespace: "x", Holder: holder(name), Seq: seq, Term: term,
@@ -58,13 +57,13 @@ func holds(name leasehold.OwnerID, seq protocol.Seq, term leasehold.Term) manage
 	}}
 }
 
-// Where nothing is known the owners are asked, and what they have is the first
-// snapshot of the log.
+// With an unknown table there is a census of the owners, and its result is the first snapshot of
+// the log.
 func TestCensusComesBeforeLeading(t *testing.T) {
 	p := surveys(t)
-	p.step(0, lookupRequest("x"), `redirect lookup 7 to "" in 5`) // it would be told that all is lost
-	p.step(10*ms, holds("ann", 1, 4), "x in 5: tell 61000000 1")
-	p.step(20*ms, holds("ann", 2, 5), "x in 5: tell 61000000 1", "x in 5: manager.SaveSnapshot")
+	p.step(0, lookupRequest("x"), `redirect lookup 7 to "" in 5`) // an empty table would report everything as lost
+	p.step(10*ms, holds("ann", 1, 4), "x in 5: send 61000000 1")
+	p.step(20*ms, holds("ann", 2, 5), "x in 5: send 61000000 1", "x in 5: manager.SaveSnapshot")
 	m := p.machine.Manager("x")
 	if m == nil || p.machine.Census("x") != nil {
 		t.Fatal("x is not led")
@@ -72,14 +71,14 @@ func TestCensusComesBeforeLeading(t *testing.T) {
 	if lsn, _ := storage.First(5); m.Table().LSN() != lsn {
 		t.Errorf("the log begins at %d, want %d", m.Table().LSN(), lsn)
 	}
-	p.step(30*ms, holds("ann", 3, 5), "x in 5: tell 61000000 1")
+	p.step(30*ms, holds("ann", 3, 5), "x in 5: send 61000000 1")
 	if got := p.replies[holder("ann").Session]; got.Seq != 3 || got.Collecting {
-		t.Errorf("its messages go on with %d, collecting %v", got.Seq, got.Collecting)
+		t.Errorf("the next message has number %d, collecting %v", got.Seq, got.Collecting)
 	}
 }
 
-// Of a namespace that was not there when we took over nobody can have anything.
-func TestNoCensusOfWhatIsNew(t *testing.T) {
+// A namespace that was created in this term needs no census.
+func TestNoCensusOfANewNamespace(t *testing.T) {
 	p := surveys(t)
 	c := catalog(2, entry("x"), entry("y"))
 	c.Term = 5
@@ -89,39 +88,38 @@ func TestNoCensusOfWhatIsNew(t *testing.T) {
 		t.Error("y, which is new, is not led")
 	}
 	if p.machine.Census("x") == nil {
-		t.Error("the owners of x are not asked any more")
+		t.Error("the census of x has ended")
 	}
 }
 
 func TestCensusEndsWithTime(t *testing.T) {
 	p := surveys(t)
 	if p.wake > 12*second {
-		t.Errorf("it wants to be woken at %v", p.wake)
+		t.Errorf("wake time %v", p.wake)
 	}
-	p.advance(12 * second) // its authority has run out
+	p.advance(12 * second) // its authority has expired
 	if p.machine.Manager("x") != nil {
 		t.Error("x is led without authority")
 	}
 	p.step(12*second, managerproc.Appointment{Event: bylease.Extended{Term: 5, Until: 15 * second}},
-		"x in 5: manager.SaveSnapshot", "go on until 15.000s")
+		"x in 5: manager.SaveSnapshot", "extend until 15.000s")
 	if p.machine.Manager("x") == nil {
 		t.Error("x is not led")
 	}
 }
 
-// With another configuration the owners are asked again, by messages that follow
-// on those before.
+// A new configuration restarts the census, with higher sequence numbers.
 func TestCensusBeginsAgain(t *testing.T) {
 	p := surveys(t)
-	p.step(10*ms, holds("ann", 1, 4), "x in 5: tell 61000000 1")
+	p.step(10*ms, holds("ann", 1, 4), "x in 5: send 61000000 1")
 	p.catalogues(2, shorter("x"), "load x in 5")
 	p.loads(0, "x", 5, &storage.State{Term: 5, Unknown: true}, "serve x in 5")
-	p.step(20*ms, holds("ann", 2, 4), "x in 5: tell 61000000 1")
+	p.step(20*ms, holds("ann", 2, 4), "x in 5: send 61000000 1")
 	if got := p.replies[holder("ann").Session]; got.Seq != 2 || got.Timing.Lease != 2*time.Second {
-		t.Errorf("message %d promises %v", got.Seq, got.Timing.Lease)
+		t.Errorf("message %d has leases of %v", got.Seq, got.Timing.Lease)
 	}
 	if left := p.machine.Census("x").Left(0); left != 12*time.Second {
-		t.Errorf("it lasts for %v, although owners were promised 12 s", left)
+		t.Errorf("the census lasts for %v, although owners may hold leases for 12 s", left)
 	}
 }
 
@@ -130,37 +128,37 @@ func TestCensusIsDropped(t *testing.T) {
 	p := surveys(t)
 	p.step(0, managerproc.Appointment{Event: bylease.Dismissed{}}, "step down")
 	if p.machine.Census("x") != nil {
-		t.Error("it goes on")
+		t.Error("the census goes on")
 	}
 	p = surveys(t)
 	p.catalogues(2, entry("y"), "load y in 5")
 	if p.machine.Census("x") != nil {
-		t.Error("it goes on without a namespace")
+		t.Error("the census goes on without a namespace")
 	}
 	p = surveys(t)
 	odd := entry("x")
 	odd.Policy = "odd"
 	p.catalogues(2, odd, `park x: configure "x": there is no policy "odd"`)
 	if p.machine.Census("x") != nil {
-		t.Error("it goes on without a configuration")
+		t.Error("the census goes on without a configuration")
 	}
 }
 
-// A table that is in memory already, from earlier in the term, is led by at once.
+// A table that is in memory, from earlier in the term, needs no census.
 func TestNoCensusWithinATerm(t *testing.T) {
 	p := appointed(t)
 	p.loads(0, "x", 5, &storage.State{Term: 5}, "serve x in 5")
 	if p.machine.Census("x") != nil || p.machine.Manager("x") == nil {
-		t.Error("the owners are asked for what is known")
+		t.Error("there is a census of a known table")
 	}
 }
 
-// Who is appointed does not take part in elections, and the other way round.
-func TestAppointmentsAndElectionsAreApart(t *testing.T) {
+// A manager with Appointment ignores elections, and vice versa.
+func TestAppointmentIgnoresElections(t *testing.T) {
 	p := standby(t)
 	p.step(0, managerproc.Appointment{Event: bylease.Appointed{Term: 5, Until: mono.Never}})
 	if p.machine.Leads(0) {
-		t.Error("it leads by a lease that it cannot have")
+		t.Error("the manager leads by a lease although it has an election")
 	}
 	cfg := processConfig()
 	cfg.Appointment = &bylease.Config{}

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 )
 
-// An Event is something that happens to a manager process.
+// An Event is an input of a manager process.
 type Event interface{ nodeEvent() }
 
 type (
@@ -18,36 +18,34 @@ type (
 	Request struct{ *protocol.LeaseRequest }
 	// Lookup is a message from a lookup.
 	Lookup struct{ *protocol.LookupRequest }
-	// Election is something that happens to our candidacy.
+	// Election is an event of the leader election.
 	Election struct{ byrecord.Event }
-	// Appointment is something that happens to the lease by which we may lead.
+	// Appointment is an event of the lease by which this manager may lead.
 	Appointment struct{ bylease.Event }
-	// Manager is something that happens to a namespace that we lead. It is
-	// dropped if we lead in another term by now.
+	// Manager is an event of a namespace's machine. It is dropped unless Term is the current term.
 	Manager struct {
 		Namespace leasehold.Namespace
 		Term      leasehold.Term
 		manager.Event
 	}
-	// Followed is what a manager that we follow for our lookups says.
+	// Followed is an event of the connection to the leader that a relay follows.
 	Followed struct {
 		Namespace leasehold.Namespace
 		lookup.Event
 	}
-	// Catalogued answers [LoadCatalog], and says that the catalog has changed.
+	// Catalogued is the reply to [LoadCatalog], and is also sent after a change of the catalog.
 	// Catalog is nil if the store did not answer.
 	Catalogued struct {
 		Term    leasehold.Term
 		Catalog *storage.Catalog
 	}
-	// Loaded answers [Load]. State is nil if the store did not answer.
+	// Loaded is the reply to [Load]. State is nil if the store did not answer.
 	Loaded struct {
 		Namespace leasehold.Namespace
 		Term      leasehold.Term
 		State     *storage.State
 	}
-	// Slept says that our clock may have stood still while others ran on: the
-	// computer was suspended.
+	// Slept reports that this clock may have stopped while others ran: the computer was suspended.
 	Slept struct{}
 )
 
@@ -61,89 +59,84 @@ func (Catalogued) nodeEvent()  {}
 func (Loaded) nodeEvent()      {}
 func (Slept) nodeEvent()       {}
 
-// An Action is something that the shell must do. Actions are done in order.
+// An Action is executed by the shell, in order.
 type Action interface{ nodeAction() }
 
 type (
-	// Elect is an action of the election.
+	// Elect is an action of the leader election.
 	Elect struct{ byrecord.Action }
-	// Manage is an action of a namespace; its answer must carry the term.
+	// Manage is an action of a namespace's machine; its reply must have the term.
 	Manage struct {
 		Namespace leasehold.Namespace
 		Term      leasehold.Term
 		manager.Action
 	}
-	// LoadCatalog reads the configuration of all namespaces, linearizably; the
-	// shell answers with [Catalogued].
+	// LoadCatalog reads the configuration of all namespaces, linearizably; the reply is
+	// [Catalogued].
 	LoadCatalog struct{ Term leasehold.Term }
-	// Load reads all that is stored about a namespace, linearizably; the shell
-	// answers with [Loaded].
+	// Load reads the stored state of a namespace, linearizably; the reply is [Loaded].
 	Load struct {
 		Namespace leasehold.Namespace
 		Term      leasehold.Term
 	}
-	// Settle says that the past of an entry of the catalog is over: no owner
-	// believes any more in what an earlier configuration promised, or nobody
-	// holds anything in a namespace that was deleted. The shell writes what
-	// [storage.Catalog.Settled] says and lets us know with [Catalogued].
+	// Settle reports that all leases of an entry's earlier configuration have ended, or all leases
+	// of a deleted namespace. The shell writes the result of [storage.Catalog.Settled] and replies
+	// with [Catalogued].
 	Settle struct {
 		Term  leasehold.Term
 		Entry storage.Namespace
 	}
-	// Follow asks another manager, the leader, for what has changed; answers
-	// come as [Followed].
+	// Follow requests the changes of a namespace from the leader; replies arrive as [Followed].
 	Follow struct {
 		Namespace leasehold.Namespace
 		To        storage.ManagerID
 		Request   *protocol.LookupRequest
 	}
-	// Unfollow says that nobody asks for a namespace any more: what [Follow] has
-	// opened for it can be closed.
+	// Unfollow closes the connection that [Follow] has opened: no lookup requests the namespace any
+	// more.
 	Unfollow struct{ Namespace leasehold.Namespace }
-	// Serves says that from now on we answer the owners of a namespace. They need not
-	// wait until they ask again.
+	// Serves reports that this manager now answers the owners of a namespace. The shell announces it
+	// to the connected owners, so that they need not wait for their next retry.
 	Serves struct {
 		Namespace leasehold.Namespace
 		Term      leasehold.Term
 	}
-	// RedirectOwner tells an owner that we do not lead.
+	// RedirectOwner replies to an owner that this manager does not lead.
 	RedirectOwner struct {
 		protocol.Speaker
 		protocol.NotLeader
 	}
-	// RedirectLookup tells a lookup that we cannot answer it.
+	// RedirectLookup replies to a lookup that this manager cannot answer.
 	RedirectLookup struct {
 		Lookup uint64
 		protocol.NotLeader
 	}
-	// RefuseOwner tells an owner that its namespace cannot be served, and why.
+	// RefuseOwner rejects a request of an owner, with the reason.
 	RefuseOwner struct {
 		protocol.Speaker
 		Why error
 	}
-	// RefuseLookup tells a lookup that its namespace cannot be served, and why.
+	// RefuseLookup rejects a request of a lookup, with the reason.
 	RefuseLookup struct {
 		Lookup uint64
 		Why    error
 	}
-	// Relay is news for all lookups of a namespace that are connected to us.
+	// Relay broadcasts a reply to all connected lookups of a namespace.
 	Relay struct {
 		Namespace leasehold.Namespace
 		Reply     *protocol.LookupReply
 	}
-	// Answer is the answer to one lookup, from what we know of the leader's
-	// table.
+	// Answer is the reply to one lookup, from this standby's copy of the leader's table.
 	Answer struct {
 		Lookup uint64
 		Reply  *protocol.LookupReply
 	}
-	// Parked says that a namespace cannot be led, and why. The others go on.
+	// Parked reports that a namespace cannot be led, and why. The others are not affected.
 	Parked struct {
 		Namespace leasehold.Namespace
 		Why       error
 	}
-	// Note tells the operator, and the counters, what happened to the lookup
-	// with which we follow a namespace.
+	// Note is a log line and metric of a relay.
 	Note struct {
 		Namespace leasehold.Namespace
 		lookup.Note

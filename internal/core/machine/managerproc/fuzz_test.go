@@ -35,8 +35,7 @@ func (t *tape) byte() byte {
 // below returns a number from 0 to n-1.
 func (t *tape) below(n int) int { return int(t.byte()) % n }
 
-// near returns a number that is likely to be usual, may be next to it, and can
-// be extreme.
+// near returns a number that is probably usual, may be close to it, and can be extreme.
 func (t *tape) near(usual uint64) uint64 {
 	switch b := t.byte(); {
 	case b < 200:
@@ -50,8 +49,8 @@ func (t *tape) near(usual uint64) uint64 {
 
 var fuzzNamespaces = []leasehold.Namespace{"x", "y"}
 
-// A fuzzedNode is a manager process to which anything may happen, with a rival
-// and a store whose answers come in any order.
+// A fuzzedNode is a manager process with arbitrary events, a rival, and a store that replies in any
+// order.
 type fuzzedNode struct {
 	t       *testing.T
 	tape    tape
@@ -59,29 +58,29 @@ type fuzzedNode struct {
 	now     mono.Instant
 	wake    mono.Instant
 
-	term       leasehold.Term // led in; 0 if it does not lead
+	term       leasehold.Term // of its leadership; 0 if it does not lead
 	silent     bool           // it has resigned
 	record     storage.Record
-	bases      map[leasehold.Namespace]*table.Table // what the logs follow on; nil if nothing
+	bases      map[leasehold.Namespace]*table.Table // before the logs; nil if there is none
 	unfinished map[leasehold.Namespace]bool
 	logs       map[leasehold.Namespace][]table.Change
-	tables     map[leasehold.Namespace]*table.Table // what the logs make
+	tables     map[leasehold.Namespace]*table.Table // result of the logs
 	catalog    *storage.Catalog
-	asked      []managerproc.Action // of the store, not done
-	answers    []managerproc.Event  // of the store, under way
-	underWay   int                  // commits whose outcome the node does not know
+	pending    []managerproc.Action // requests to the store
+	answers    []managerproc.Event  // replies of the store, in flight
+	underWay   int                  // commits whose outcome the process does not know
 
-	questions []managerproc.Follow // to the rival, not answered
+	follows []managerproc.Follow // requests to the rival
 
 	peers []*fuzzedPeer
 }
 
-// A fuzzedPeer is an owner that more or less keeps to the protocol.
+// A fuzzedPeer is an owner that mostly follows the protocol.
 type fuzzedPeer struct {
 	namespace leasehold.Namespace
 	holder    *table.Holder
 	seq       protocol.Seq
-	heard     protocol.LeaseReply
+	lastReply protocol.LeaseReply
 }
 
 func newFuzzedNode(t *testing.T, data []byte) *fuzzedNode {
@@ -110,12 +109,10 @@ func newFuzzedNode(t *testing.T, data []byte) *fuzzedNode {
 	return n
 }
 
-// fuzzRelays is how many namespaces a standby follows: fewer than there are
-// names to ask for.
+// fuzzRelays is the limit of relays: lower than the number of namespaces.
 const fuzzRelays = 2
 
-// fuzzConfigure refuses some configurations itself, and leaves others that
-// make no sense to the namespace.
+// fuzzConfigure rejects some configurations, and leaves others to the validation of the namespace.
 func fuzzConfigure(e storage.Namespace) (manager.Config, error) {
 	cfg, err := configure(e)
 	cfg.Policy, cfg.MaxOwners = partition.Consistent{VirtualNodes: 2}, 4
@@ -123,7 +120,7 @@ func fuzzConfigure(e storage.Namespace) (manager.Config, error) {
 	return cfg, err
 }
 
-// run lets happen what is on the tape.
+// run executes the tape.
 func (n *fuzzedNode) run() {
 	for len(n.tape.data) > 0 && !n.silent {
 		n.pass()
@@ -148,12 +145,12 @@ func (n *fuzzedNode) run() {
 				Seq: protocol.Seq(n.tape.near(1)), LSN: leasehold.LSN(n.tape.near(2)),
 			}})
 		default:
-			n.hear()
+			n.ownerRequest()
 		}
 	}
 }
 
-// pass lets time pass: none, a little, up to the wake, or much.
+// pass advances the clock: not at all, a little, up to the wake time, or by seconds.
 func (n *fuzzedNode) pass() {
 	switch b := n.tape.byte(); {
 	case b < 100:
@@ -169,7 +166,7 @@ func (n *fuzzedNode) pass() {
 
 func (n *fuzzedNode) step(e managerproc.Event) { n.did(n.machine.Step(n.now, e)) }
 
-// did checks what the node did, and that it does not spin.
+// did checks the actions, and that the machine does not spin.
 func (n *fuzzedNode) did(actions []managerproc.Action, wake mono.Instant) {
 	n.t.Helper()
 	const patience = 16
@@ -188,11 +185,10 @@ func (n *fuzzedNode) did(actions []managerproc.Action, wake mono.Instant) {
 		}
 		actions, wake = n.machine.Advance(n.now)
 	}
-	n.t.Fatalf("at %v it still wants to be woken at %v, having been woken %d times", n.now, wake, patience)
+	n.t.Fatalf("at %v the wake time is still %v, after %d calls of Advance", n.now, wake, patience)
 }
 
-// checkManager: a namespace is led in the process's term, and its table is
-// what the store has, or had.
+// checkManager: a namespace has the term of the process, and a table that the store has, or had.
 func (n *fuzzedNode) checkManager(ns leasehold.Namespace, m *manager.Machine) {
 	n.t.Helper()
 	if n.term == 0 || m.Term() != n.term {
@@ -217,12 +213,12 @@ func (n *fuzzedNode) check(a managerproc.Action) {
 		n.elects(a)
 	case managerproc.Serves:
 		if a.Term != n.term {
-			n.t.Fatalf("it serves %q in term %d, and leads in %d", a.Namespace, a.Term, n.term)
+			n.t.Fatalf("Serves %q in term %d, and the process leads in %d", a.Namespace, a.Term, n.term)
 		}
 	case managerproc.Manage:
 		n.manages(a)
 	case managerproc.Load, managerproc.LoadCatalog, managerproc.Settle:
-		n.asked = append(n.asked, a)
+		n.pending = append(n.pending, a)
 	case managerproc.RedirectOwner:
 		n.redirects(a.NotLeader)
 	case managerproc.RedirectLookup:
@@ -233,49 +229,50 @@ func (n *fuzzedNode) check(a managerproc.Action) {
 		n.refuses(a.Why)
 	case managerproc.Parked:
 		if n.term == 0 || a.Why == nil {
-			n.t.Fatalf("in term %d it parks %q: %v", n.term, a.Namespace, a.Why)
+			n.t.Fatalf("parked in term %d: %q: %v", n.term, a.Namespace, a.Why)
 		}
 	case managerproc.Follow, managerproc.Unfollow, managerproc.Answer, managerproc.Relay, managerproc.Note:
 		n.relays(a)
 	default:
-		n.t.Fatalf("it wants %T", a)
+		n.t.Fatalf("unexpected action %T", a)
 	}
 }
 
-// relays: only a standby passes on what others know.
+// relays: only a standby relays.
 func (n *fuzzedNode) relays(a managerproc.Action) {
 	n.t.Helper()
 	if n.term != 0 {
-		n.t.Fatalf("it leads in term %d, and does %T", n.term, a)
+		n.t.Fatalf("action %[2]T of a leader in term %[1]d", n.term, a)
 	}
 	switch a := a.(type) {
 	case managerproc.Follow:
 		if a.To == "me" || a.To == "" {
-			n.t.Fatalf("it follows %q", a.To)
+			n.t.Fatalf("it follows manager %q", a.To)
 		}
-		n.questions = append(n.questions, a)
-		n.questions = n.questions[max(0, len(n.questions)-8):]
+		n.follows = append(n.follows, a)
+		n.follows = n.follows[max(0, len(n.follows)-8):]
 	case managerproc.Answer:
 		if followed := n.machine.Followed(a.Reply.Namespace); followed == nil || a.Reply.LSN != followed.LSN() || a.Reply.Age < 0 {
-			n.t.Fatalf("it answers %+v, and follows %v", a.Reply, followed)
+			n.t.Fatalf("reply %+v, but its table is %v", a.Reply, followed)
 		}
 	}
 }
 
-// refuses: what a standby says it has from the leader, and a leader knows why.
+// refuses: a refusal has a reason, and only a leader with authority rejects a namespace as
+// nonexistent.
 func (n *fuzzedNode) refuses(why error) {
 	n.t.Helper()
 	if why == nil || n.term != 0 && leasehold.KindOf(why) == leasehold.ErrNotFound && !n.machine.Leads(n.now) {
-		n.t.Fatalf("it leads in term %d, with authority: %t, and refuses: %v", n.term, n.machine.Leads(n.now), why)
+		n.t.Fatalf("refusal in term %d, with authority: %t: %v", n.term, n.machine.Leads(n.now), why)
 	}
 }
 
-// checkLoads: only who leads a namespace loads it, and only if it has not.
+// checkLoads: only the leader loads a namespace, and only if it is not loaded.
 func (n *fuzzedNode) checkLoads(actions []managerproc.Action) {
 	n.t.Helper()
 	for _, a := range actions {
 		if l, ok := a.(managerproc.Load); ok && (l.Term != n.term || n.machine.Manager(l.Namespace) != nil) {
-			n.t.Fatalf("in term %d it loads %+v", n.term, l)
+			n.t.Fatalf("load in term %d: %+v", n.term, l)
 		}
 	}
 }
@@ -283,7 +280,7 @@ func (n *fuzzedNode) checkLoads(actions []managerproc.Action) {
 func (n *fuzzedNode) redirects(to protocol.NotLeader) {
 	n.t.Helper()
 	if to.Leader == "" && to.Term > n.record.Term {
-		n.t.Fatalf("it redirects to %+v, and the record is %+v", to, n.record)
+		n.t.Fatalf("redirect to %+v, and the record is %+v", to, n.record)
 	}
 }
 
@@ -292,7 +289,7 @@ func (n *fuzzedNode) elects(a managerproc.Elect) {
 	switch a := a.Action.(type) {
 	case byrecord.Lead:
 		if a.Term <= n.term {
-			n.t.Fatalf("it leads in term %d after %d", a.Term, n.term)
+			n.t.Fatalf("leads in term %d after %d", a.Term, n.term)
 		}
 		n.term, n.underWay = a.Term, 0
 	case byrecord.StepDown:
@@ -300,14 +297,14 @@ func (n *fuzzedNode) elects(a managerproc.Elect) {
 	case byrecord.Resigned:
 		n.silent = true
 	case byrecord.Read, byrecord.Swap:
-		n.asked = append(n.asked, managerproc.Elect{Action: a})
+		n.pending = append(n.pending, managerproc.Elect{Action: a})
 	}
 }
 
 func (n *fuzzedNode) manages(a managerproc.Manage) {
 	n.t.Helper()
 	if a.Term == 0 || !slices.Contains(fuzzNamespaces, a.Namespace) {
-		n.t.Fatalf("it does %+v, in term %d", a, n.term)
+		n.t.Fatalf("action %+v in term %d", a, n.term)
 	}
 	leads := n.machine.Leads(n.now)
 	switch act := a.Action.(type) {
@@ -316,37 +313,36 @@ func (n *fuzzedNode) manages(a managerproc.Manage) {
 			n.t.Fatalf("%q in term %d commits %+v", a.Namespace, a.Term, act.Batch)
 		}
 		n.underWay++
-		n.asked = append(n.asked, a)
+		n.pending = append(n.pending, a)
 	case manager.ReadEnd:
-		n.asked = append(n.asked, a)
+		n.pending = append(n.pending, a)
 	case manager.Send:
 		if !leads || act.Reply.Namespace != a.Namespace || act.Reply.Term != a.Term {
-			n.t.Fatalf("it leads: %t, and %q in term %d sends %+v", leads, a.Namespace, a.Term, act.Reply)
+			n.t.Fatalf("leads: %t, and %q in term %d sends %+v", leads, a.Namespace, a.Term, act.Reply)
 		}
 		for _, p := range n.peers {
 			if p.namespace == a.Namespace && p.holder.Session == act.Reply.Session && n.tape.below(8) > 0 {
-				p.heard = *act.Reply
+				p.lastReply = *act.Reply
 			}
 		}
 	case manager.Answer:
 		if !leads || act.Reply.Namespace != a.Namespace {
-			n.t.Fatalf("it leads: %t, and %q answers %+v", leads, a.Namespace, act.Reply)
+			n.t.Fatalf("leads: %t, and %q replies %+v", leads, a.Namespace, act.Reply)
 		}
 	}
 }
 
-// serve does something that the store was asked, not always the oldest. The
-// answer may take its time.
+// serve executes a request to the store, not always the oldest. The reply may be delayed.
 func (n *fuzzedNode) serve() {
-	if len(n.asked) == 0 {
+	if len(n.pending) == 0 {
 		return
 	}
 	i := 0
 	if n.tape.below(4) == 0 {
-		i = n.tape.below(len(n.asked))
+		i = n.tape.below(len(n.pending))
 	}
-	a := n.asked[i]
-	n.asked = slices.Delete(n.asked, i, i+1)
+	a := n.pending[i]
+	n.pending = slices.Delete(n.pending, i, i+1)
 	fails := n.tape.below(8) == 0
 	switch a := a.(type) {
 	case managerproc.Elect:
@@ -376,7 +372,7 @@ func (n *fuzzedNode) serve() {
 	}
 }
 
-// answer lets the node hear what the store has done, the newest first.
+// answer delivers the newest reply of the store.
 func (n *fuzzedNode) answer() {
 	last := len(n.answers) - 1
 	if last < 0 {
@@ -438,8 +434,8 @@ func (n *fuzzedNode) writeCatalog(c *storage.Catalog) {
 	n.catalog = c
 }
 
-// operate changes the configuration of a namespace, for better or worse, and
-// mostly lets the node know.
+// operate changes the configuration of a namespace, to a valid or invalid one, and usually notifies
+// the process.
 func (n *fuzzedNode) operate() {
 	ns := fuzzNamespaces[n.tape.below(2)]
 	before := entry(ns)
@@ -451,11 +447,11 @@ func (n *fuzzedNode) operate() {
 	switch n.tape.below(8) {
 	case 0:
 		next.Deleted = true
-	case 1: // nobody should, but it must not matter
+	case 1: // not allowed for operators, but must be harmless
 		n.writeCatalog(n.catalog.Without(ns))
 		n.step(managerproc.Catalogued{Term: n.term, Catalog: n.readCatalog()})
 	case 2:
-		next.Policy = "unheard of"
+		next.Policy = "unknown"
 	case 3:
 		next.Renew = 2 * next.Lease
 	case 4, 5:
@@ -471,12 +467,12 @@ func (n *fuzzedNode) operate() {
 	}
 }
 
-// lead lets the rival answer a question, or speak unasked.
+// lead lets the rival answer a request, or send an unsolicited reply.
 func (n *fuzzedNode) lead() {
-	if len(n.questions) == 0 {
+	if len(n.follows) == 0 {
 		return
 	}
-	q := n.questions[n.tape.below(len(n.questions))]
+	q := n.follows[n.tape.below(len(n.follows))]
 	r := &protocol.LookupReply{Namespace: q.Namespace, Leader: "rival", Term: max(1, n.record.Term), Echo: q.Request.Seq}
 	if t := n.tables[q.Namespace]; t != nil {
 		r.LSN = t.LSN()
@@ -520,7 +516,7 @@ func (n *fuzzedNode) rival() {
 	n.record.Version++
 }
 
-// meddle tells the node what nobody would, or at the wrong time.
+// meddle sends events that are invalid or of the wrong term.
 func (n *fuzzedNode) meddle() {
 	ns := []leasehold.Namespace{"x", "y", "unknown"}[n.tape.below(3)]
 	wrong := n.term + 1 + leasehold.Term(n.tape.below(3))
@@ -548,12 +544,12 @@ func (n *fuzzedNode) meddle() {
 	}
 }
 
-// hear lets the node hear from an owner.
-func (n *fuzzedNode) hear() {
+// ownerRequest sends a request of an owner.
+func (n *fuzzedNode) ownerRequest() {
 	p := n.peers[n.tape.below(len(n.peers))]
 	p.seq = protocol.Seq(n.tape.near(uint64(p.seq) + 1))
-	r := &protocol.LeaseRequest{Namespace: p.namespace, Holder: p.holder, Seq: p.seq, Term: p.heard.Term, Heard: p.heard.Seq, Applied: p.heard.Seq}
-	for _, o := range p.heard.Offers {
+	r := &protocol.LeaseRequest{Namespace: p.namespace, Holder: p.holder, Seq: p.seq, Term: p.lastReply.Term, Heard: p.lastReply.Seq, Applied: p.lastReply.Seq}
+	for _, o := range p.lastReply.Offers {
 		r.Leases = append(r.Leases, o.Lease)
 	}
 	switch n.tape.below(32) {

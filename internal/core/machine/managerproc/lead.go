@@ -13,18 +13,18 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 )
 
-// namespace is one that we lead, or are about to.
+// namespace is a namespace of the catalog on the leader.
 type namespace struct {
 	entry   storage.Namespace
 	cfg     manager.Config
 	machine *manager.Machine // nil until its table is loaded
-	census  *manager.Census  // how its table is found out; nil if it is not
-	wake    mono.Instant     // the machine's, the census's, or when to load
+	census  *manager.Census  // collects its table from the owners; nil if there is no census
+	wake    mono.Instant     // of the machine or the census, or when to load
 	parked  error            // why it cannot be led
-	fresh   bool             // it was created in this term: nobody can have anything of it
-	// committing: the machine has a batch under way.
+	fresh   bool             // it was created in this term, so no owner has a lease in it
+	// committing: the machine has a commit in flight.
 	committing bool
-	// settleAt is when nobody believes in an earlier configuration any more.
+	// settleAt is when all leases of an earlier configuration have expired.
 	settleAt mono.Instant
 }
 
@@ -37,7 +37,7 @@ func (m *Machine) find(ns leasehold.Namespace) *namespace {
 	return nil
 }
 
-// elect steps the election; a nil event is the passing of time.
+// elect steps the election; a nil event means Advance.
 func (m *Machine) elect(now mono.Instant, e byrecord.Event) {
 	var actions []byrecord.Action
 	if e == nil {
@@ -45,21 +45,21 @@ func (m *Machine) elect(now mono.Instant, e byrecord.Event) {
 	} else {
 		actions, m.wake = m.election.Step(now, e)
 	}
-	m.follow(now, actions)
+	m.applyElection(now, actions)
 }
 
-// appoint hears what has become of the lease by which we may lead.
-func (m *Machine) appoint(now mono.Instant, e bylease.Event) {
+// stepAppointment handles an event of the lease by which this manager may lead.
+func (m *Machine) stepAppointment(now mono.Instant, e bylease.Event) {
 	if m.appointment == nil {
 		return
 	}
 	var actions []byrecord.Action
-	actions, m.wake = m.appointment.Hear(now, e)
-	m.follow(now, actions)
+	actions, m.wake = m.appointment.StepLease(now, e)
+	m.applyElection(now, actions)
 }
 
-// follow does what follows from whether we lead.
-func (m *Machine) follow(now mono.Instant, actions []byrecord.Action) {
+// applyElection applies the actions of the election.
+func (m *Machine) applyElection(now mono.Instant, actions []byrecord.Action) {
 	for _, a := range actions {
 		switch a := a.(type) {
 		case byrecord.Lead:
@@ -69,9 +69,9 @@ func (m *Machine) follow(now mono.Instant, actions []byrecord.Action) {
 			for _, n := range m.led {
 				switch {
 				case n.machine != nil:
-					m.manage(now, n, manager.Authority{Until: a.Until})
+					m.stepManager(now, n, manager.Authority{Until: a.Until})
 				case n.census != nil:
-					m.survey(now, n, manager.Authority{Until: a.Until})
+					m.stepCensus(now, n, manager.Authority{Until: a.Until})
 				}
 			}
 		case byrecord.StepDown:
@@ -91,7 +91,7 @@ func (m *Machine) takeOver(l byrecord.Lead) {
 
 func (m *Machine) stepDown() {
 	for _, n := range m.led {
-		n.machine, n.census, n.wake, n.settleAt = nil, nil, mono.Never, mono.Never // whoever walks the list finds it ended
+		n.machine, n.census, n.wake, n.settleAt = nil, nil, mono.Never, mono.Never // for loops that are still iterating over the list
 	}
 	m.term = 0
 	m.catalog, m.catalogAt, m.catalogDoubt = nil, mono.Never, false
@@ -103,8 +103,8 @@ func (m *Machine) readCatalog() {
 	m.emit(LoadCatalog{m.term})
 }
 
-// current reports whether what was read in a term, when the leader record had
-// the term stored, can be used. If not, it is read again, or we are deposed.
+// current reports whether a read in this term is valid, given the term of the leader record at the
+// read. Otherwise it is read again, or this leader is deposed.
 func (m *Machine) current(now mono.Instant, stored leasehold.Term) bool {
 	if stored > m.term {
 		m.elect(now, byrecord.Deposed{By: stored})
@@ -112,12 +112,13 @@ func (m *Machine) current(now mono.Instant, stored leasehold.Term) bool {
 	return stored == m.term
 }
 
-// A write of the catalog whose outcome is unknown may take effect after the catalog was read
-// again. For the rest of its term the leader reads the catalog at this multiple of Config.Retry.
+// doubtRetries is the interval, in multiples of Config.Retry, at which the leader reads the catalog
+// again for the rest of its term. Reason: a write of the catalog with an unknown outcome may take
+// effect after the catalog was read again.
 const doubtRetries = 50
 
-// catalogued makes the namespaces that we lead those of the catalog.
-func (m *Machine) catalogued(now mono.Instant, e Catalogued) {
+// handleCatalog applies the catalog to the list of namespaces.
+func (m *Machine) handleCatalog(now mono.Instant, e Catalogued) {
 	if m.term == 0 || e.Term != m.term {
 		return
 	}
@@ -133,7 +134,7 @@ func (m *Machine) catalogued(now mono.Instant, e Catalogued) {
 	if m.catalog != nil && e.Catalog.Version <= m.catalog.Version {
 		return
 	}
-	fresh := m.catalog != nil // what is new in it
+	fresh := m.catalog != nil // new entries were created in this term
 	m.catalog = e.Catalog
 	m.led = slices.DeleteFunc(m.led, func(n *namespace) bool {
 		gone := e.Catalog.Entry(n.name()) == nil
@@ -144,7 +145,7 @@ func (m *Machine) catalogued(now mono.Instant, e Catalogued) {
 	})
 	for _, entry := range e.Catalog.Namespaces {
 		if m.term == 0 {
-			return // a namespace has found out that we no longer lead
+			return // a namespace has found a later leader
 		}
 		if n := m.find(entry.Name); n == nil {
 			m.add(entry, fresh)
@@ -154,7 +155,7 @@ func (m *Machine) catalogued(now mono.Instant, e Catalogued) {
 	}
 }
 
-// add starts to lead a namespace.
+// add adds a namespace.
 func (m *Machine) add(entry storage.Namespace, fresh bool) {
 	n := &namespace{entry: entry, fresh: fresh, wake: mono.Never, settleAt: mono.Never}
 	i, _ := search(m.led, (*namespace).name, entry.Name)
@@ -164,8 +165,7 @@ func (m *Machine) add(entry storage.Namespace, fresh bool) {
 	}
 }
 
-// configure works out what the namespace's machine is to be told, and reports
-// whether it can be told anything.
+// configure sets the configuration of the namespace's machine, and reports whether it is valid.
 func (m *Machine) configure(n *namespace, entry storage.Namespace) bool {
 	cfg, err := m.cfg.Configure(entry)
 	if err == nil {
@@ -184,15 +184,14 @@ func (m *Machine) configure(n *namespace, entry storage.Namespace) bool {
 	return true
 }
 
-// park gives up on a namespace until its configuration changes or someone else
-// leads.
+// park stops leading a namespace until its configuration or the leader changes.
 func (m *Machine) park(n *namespace, why error) {
 	m.retire(n)
 	n.parked, n.wake, n.settleAt = why, mono.Never, mono.Never
 	m.emit(Parked{n.name(), why})
 }
 
-// reconfigure goes on with another configuration.
+// reconfigure applies a new configuration.
 func (m *Machine) reconfigure(now mono.Instant, n *namespace, entry storage.Namespace) {
 	n.entry = entry
 	wasParked := n.parked != nil
@@ -200,28 +199,28 @@ func (m *Machine) reconfigure(now mono.Instant, n *namespace, entry storage.Name
 		return
 	}
 	n.parked = nil
-	m.awaitSettling(now, n)
+	m.scheduleSettle(now, n)
 	switch {
 	case n.machine != nil:
-		m.manage(now, n, manager.Reconfigured{Config: n.cfg})
+		m.stepManager(now, n, manager.Reconfigured{Config: n.cfg})
 	case n.census != nil:
-		m.dismissCensus(n) // what it promised may have changed
+		m.endCensus(n) // the wait may have changed
 		m.load(n)
 	case wasParked:
 		m.load(n)
 	}
 }
 
-// awaitSettling sets the time at which what an earlier configuration promised
-// is over: counted from when we began to tell owners otherwise.
-func (m *Machine) awaitSettling(now mono.Instant, n *namespace) {
+// scheduleSettle sets the time at which all leases of an earlier configuration have expired, counted
+// from the first reply with the new one.
+func (m *Machine) scheduleSettle(now mono.Instant, n *namespace) {
 	n.settleAt = mono.Never
 	if n.entry.Promised > 0 && !n.entry.Deleted {
 		n.settleAt = now.Add(n.entry.Promised)
 	}
 }
 
-// load reads the namespace's table, as soon as nobody can change it but us.
+// load reads the namespace's table, as soon as no commit of a retired machine is in flight.
 func (m *Machine) load(n *namespace) {
 	n.wake = mono.Never
 	if m.findRetired(n.name()) == nil {
@@ -229,8 +228,8 @@ func (m *Machine) load(n *namespace) {
 	}
 }
 
-// loaded starts to lead a namespace.
-func (m *Machine) loaded(now mono.Instant, e Loaded) {
+// handleLoaded starts the machine or census of a namespace.
+func (m *Machine) handleLoaded(now mono.Instant, e Loaded) {
 	n := m.find(e.Namespace)
 	if n == nil || m.term == 0 || e.Term != m.term || n.machine != nil || n.census != nil || n.parked != nil {
 		return
@@ -240,7 +239,7 @@ func (m *Machine) loaded(now mono.Instant, e Loaded) {
 	}
 	past := m.past[e.Namespace]
 	if e.State == nil || !m.current(now, e.State.Term) || e.State.End() < past.lsn {
-		n.wake = now.Add(m.cfg.Retry) // no answer, or one from before we led it
+		n.wake = now.Add(m.cfg.Retry) // no reply, or one from before the takeover
 		return
 	}
 	n.cfg.Takeover = manager.Takeover{
@@ -256,7 +255,7 @@ func (m *Machine) loaded(now mono.Instant, e Loaded) {
 	}
 }
 
-// inherit leads a namespace from the table on that its last leader has left.
+// inherit starts a namespace's machine from the stored table.
 func (m *Machine) inherit(now mono.Instant, n *namespace, state *storage.State) {
 	machine, err := manager.New(now, n.cfg, m.term, m.until, state)
 	if err != nil {
@@ -266,25 +265,25 @@ func (m *Machine) inherit(now mono.Instant, n *namespace, state *storage.State) 
 	m.lead(now, n, machine)
 }
 
-// lead starts to lead a namespace whose table is known.
+// lead starts a namespace's machine.
 func (m *Machine) lead(now mono.Instant, n *namespace, machine *manager.Machine) {
 	n.machine, n.wake = machine, now
-	m.awaitSettling(now, n)
+	m.scheduleSettle(now, n)
 }
 
-// request is an owner's message.
-func (m *Machine) request(now mono.Instant, r Request) {
+// handleRequest handles a request of an owner.
+func (m *Machine) handleRequest(now mono.Instant, r Request) {
 	if r.Holder == nil {
 		return
 	}
 	n := m.find(r.Namespace)
 	switch {
 	case m.unknown(now, n):
-		m.emit(RefuseOwner{r.Speaker(), m.unknownTo(now, n, r)})
+		m.emit(RefuseOwner{r.Speaker(), m.refusalOf(now, n, r)})
 	case n != nil && n.machine != nil:
-		m.manage(now, n, manager.Request{LeaseRequest: r.LeaseRequest})
+		m.stepManager(now, n, manager.Request{LeaseRequest: r.LeaseRequest})
 	case n != nil && n.census != nil:
-		m.survey(now, n, manager.Request{LeaseRequest: r.LeaseRequest})
+		m.stepCensus(now, n, manager.Request{LeaseRequest: r.LeaseRequest})
 	case n != nil && n.parked != nil:
 		m.emit(RefuseOwner{r.Speaker(), n.parked})
 	default:
@@ -292,15 +291,15 @@ func (m *Machine) request(now mono.Instant, r Request) {
 	}
 }
 
-// unknown reports whether we know, as the leader, that a namespace is not to be
-// served.
+// unknown reports whether this manager has the authority to reject a namespace as nonexistent.
 func (m *Machine) unknown(now mono.Instant, n *namespace) bool {
 	return m.catalog != nil && m.Leads(now) && (n == nil || n.entry.Deleted)
 }
 
-// unknownTo tells an owner that there is no such namespace. One that holds leases in it had
-// other managers, or these with another store: then to create the namespace would be wrong.
-func (m *Machine) unknownTo(now mono.Instant, n *namespace, r Request) error {
+// refusalOf returns the reason of a refusal. If the owner holds leases in the nonexistent
+// namespace, it had other managers, or these with another store. Then creating the namespace would
+// be wrong.
+func (m *Machine) refusalOf(now mono.Instant, n *namespace, r Request) error {
 	if n != nil || len(r.Leases) == 0 || m.appointment != nil {
 		return noSuchNamespace(r.Namespace)
 	}
@@ -309,19 +308,18 @@ func (m *Machine) unknownTo(now mono.Instant, n *namespace, r Request) error {
 		"there is no such namespace, although this owner holds leases in it: it was deleted, or the managers run with another data directory or store than before")
 }
 
-// A claim is an owner holding leases in a namespace that there is not.
+// A claim is a request of an owner with leases in a nonexistent namespace.
 type claim struct {
 	at    mono.Instant
 	owner leasehold.OwnerID
 }
 
-// ClaimAge is for how long a claim is remembered: an owner that is refused asks every few seconds.
+// ClaimAge is how long a claim is kept: a refused owner retries every few seconds.
 const ClaimAge = 30 * time.Second
 
-const maxClaims = 4096 // of how many namespaces claims are remembered
+const maxClaims = 4096 // limit of namespaces with a claim
 
-// claim remembers a claim. If there are too many, those that are out of date are removed, and if
-// there are still too many, the oldest.
+// claim records a claim. At the limit it removes the expired claims, or else the oldest.
 func (m *Machine) claim(now mono.Instant, r Request) {
 	if m.claims == nil {
 		m.claims = make(map[leasehold.Namespace]claim)
@@ -341,8 +339,8 @@ func (m *Machine) claim(now mono.Instant, r Request) {
 	m.claims[r.Namespace] = claim{now, r.Holder.Owner}
 }
 
-// Claimed returns an owner that has just claimed leases in a namespace that there is not; "" if
-// none has.
+// Claimed returns an owner that has recently claimed leases in a nonexistent namespace; "" if there
+// is none.
 func (m *Machine) Claimed(now mono.Instant, ns leasehold.Namespace) leasehold.OwnerID {
 	if c, there := m.claims[ns]; there && now.Sub(c.at) < ClaimAge {
 		return c.owner
@@ -355,20 +353,20 @@ func noSuchNamespace(ns leasehold.Namespace) error {
 		"there is no such namespace; create it with: leasehold namespace create %s", ns)
 }
 
-// managed is something that happens to a namespace's machine.
-func (m *Machine) managed(now mono.Instant, e Manager) {
+// handleManager handles an event of a namespace's machine.
+func (m *Machine) handleManager(now mono.Instant, e Manager) {
 	if m.term == 0 || e.Term != m.term {
 		return
 	}
 	if r := m.findRetired(e.Namespace); r != nil {
-		m.conclude(now, r, e.Event)
+		m.stepRetired(now, r, e.Event)
 	} else if n := m.find(e.Namespace); n != nil && n.machine != nil {
-		m.manage(now, n, e.Event)
+		m.stepManager(now, n, e.Event)
 	}
 }
 
-// manage steps a namespace's machine; a nil event is the passing of time.
-func (m *Machine) manage(now mono.Instant, n *namespace, e manager.Event) {
+// stepManager steps a namespace's machine; a nil event means Advance.
+func (m *Machine) stepManager(now mono.Instant, n *namespace, e manager.Event) {
 	var actions []manager.Action
 	if e == nil {
 		actions, n.wake = n.machine.Advance(now)

@@ -1,31 +1,28 @@
-// Package node is the machine of one manager process: its part in finding out
-// who leads; while it leads, one manager machine for each namespace; and while
-// it does not, one relay for each namespace that its lookups ask for.
+// Package managerproc is the machine of one manager process: leader election; on the leader, one
+// manager machine for each namespace; on a standby, one relay for each namespace that its lookups
+// request.
 //
-// # DESIGN
+// # Design
 //
-// Leadership is won once for all namespaces. The new leader reads the catalog,
-// which says what namespaces there are and how they are configured, and then
-// each loads its table and leads on its own. They share nothing but the term
-// and the authority, so that what happens in one cannot change another; a
-// namespace whose table cannot be read is tried again, one whose stored table
-// makes no sense is parked, and the others do not wait for either.
+// There is one election for all namespaces. The new leader reads the catalog, which has all
+// namespaces and their configuration. Then each namespace loads its table and runs independently.
+// They share only the term and the authority, so that events in one namespace cannot affect
+// another. If a table cannot be read, the read is retried. A namespace with a corrupt table is
+// parked. The other namespaces do not wait for either.
 //
-// A configuration is applied only as it is stored: whoever wants to change one
-// writes the catalog, under guard of the term, and then shows us what is there.
-// So a successor never knows less than what owners were promised. A shorter
-// lease comes with a promise to wait for the longer ones; the promise is taken
-// out of the catalog when that time has passed on the clock of a leader that
-// has lived through all of it.
+// A configuration is applied only after it is stored: an operator's change is written to the
+// catalog, guarded by the term, and then delivered as [Catalogued]. So a successor always knows the
+// longest lease that owners may hold. A shorter lease comes with a Promised time, for which leaders
+// wait for the longer leases. It is removed from the catalog when that time has passed on the clock
+// of a leader that was in office for all of it.
 //
-// Who leads is decided by a record in the store (package election), or by a lease
-// that the managers agree upon (package appointment). A group of the second kind
-// has no store: tables live in the leader's memory. Where the answer to a load is
-// that nothing is known, a census of the owners comes before the namespace is led,
-// and what it finds becomes the first snapshot of the term's log.
+// Leadership is decided by a record in the store (package byrecord), or by a lease that the
+// managers agree on (package bylease). A group of the second kind has no store: tables are in the
+// leader's memory. If a load returns an unknown state, a census of the owners precedes the
+// leadership of the namespace, and its result is the first snapshot of the term's log.
 //
-// Answers of the store are marked with the term that asked, because a process
-// may lose leadership and win it again while an answer is under way.
+// Replies of the store have the term of their request, because a process may lose leadership and
+// win it again while a reply is in flight.
 package managerproc
 
 import (
@@ -43,29 +40,29 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 )
 
-// Config is what a manager process is told when it starts.
+// Config is the configuration of a manager process.
 type Config struct {
-	// Election is our part in electing a leader, unless Appointment is set: then
-	// one is appointed, and tables die with their leaders.
+	// Election configures leader election, unless Appointment is set: then leaders are elected by a
+	// lease, and tables are lost with their leaders.
 	Election    byrecord.Config
 	Appointment *bylease.Config
-	// Configure makes of a stored configuration what the namespace's machine
-	// is told, or says why it cannot. It must be a pure function.
+	// Configure converts a stored configuration to that of the namespace's machine, or returns why
+	// it is invalid. It must be a pure function.
 	Configure func(storage.Namespace) (manager.Config, error)
-	// Retry is how long to wait before asking the store again. Default 200 ms.
+	// Retry is the retry interval for requests to the store. Default 200 ms.
 	Retry time.Duration
-	// RelayPoll is how often a standby asks the leader on behalf of its
-	// lookups. Default 1 s.
+	// RelayPoll is the interval at which a standby polls the leader on behalf of its lookups.
+	// Default 1 s.
 	RelayPoll time.Duration
-	// MaxRelays bounds how many namespaces a standby follows at a time, known
-	// or made up by a lookup. Default [storage.MaxNamespaces].
+	// MaxRelays limits the namespaces that a standby follows, including nonexistent ones that
+	// lookups request. Default [storage.MaxNamespaces].
 	MaxRelays int
-	// RelayIdle is after how long a namespace is no longer followed that no
-	// lookup has asked for. Default 1 minute.
+	// RelayIdle is the time without lookup requests after which a standby stops following a
+	// namespace. Default 1 minute.
 	RelayIdle time.Duration
 	Limits    protocol.Limits // default [protocol.DefaultLimits]
 
-	// Rand seeds the machines' own.
+	// Rand seeds the random sources of the machines.
 	Rand *rand.Rand
 }
 
@@ -95,7 +92,7 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// self is our name.
+// self returns the name of this manager.
 func (c *Config) self() storage.ManagerID {
 	if c.Appointment != nil {
 		return c.Appointment.Self
@@ -103,7 +100,7 @@ func (c *Config) self() storage.ManagerID {
 	return c.Election.Self
 }
 
-// A candidate is our part in finding out who leads.
+// A candidate is a leader election machine.
 type candidate interface {
 	Step(mono.Instant, byrecord.Event) ([]byrecord.Action, mono.Instant)
 	Advance(mono.Instant) ([]byrecord.Action, mono.Instant)
@@ -119,27 +116,27 @@ type Machine struct {
 	cfg      Config
 	out      []Action
 	election candidate
-	// appointment is the same if leaders are appointed; nil otherwise.
+	// appointment is election if leaders are elected by a lease; nil otherwise.
 	appointment *bylease.Machine
-	wake        mono.Instant // the election's
+	wake        mono.Instant // of the election
 
-	term  leasehold.Term // 0 while we do not lead
+	term  leasehold.Term // 0 if this manager does not lead
 	until mono.Instant
-	// mandate is how our term began.
+	// mandate has the parameters of the takeover.
 	mandate byrecord.Lead
-	// catalog is what we lead by; nil if it has not been read in this term.
+	// catalog is the catalog in use; nil if it has not been read in this term.
 	catalog   *storage.Catalog
-	catalogAt mono.Instant // when to read it again
+	catalogAt mono.Instant // next read
 	// catalogDoubt: a read or write of the catalog has failed in this term.
 	catalogDoubt bool
 	led          []*namespace // sorted by name
 	claims       map[leasehold.Namespace]claim
-	// retired are machines that ended in this term and still have a batch under
-	// way; past is what all that ended have done.
+	// retired has the machines that ended in this term with a commit in flight; past has the final
+	// state of all machines that ended.
 	retired []*retired
 	past    map[leasehold.Namespace]past
 
-	relays []*follower // sorted by name; none while we lead
+	relays []*follower // sorted by name; empty on the leader
 }
 
 // New returns a manager process that does not lead yet.
@@ -161,8 +158,7 @@ func New(now mono.Instant, cfg Config) (*Machine, error) {
 	return m, nil
 }
 
-// Census returns the census that a namespace which we lead is in; nil if it is in
-// none.
+// Census returns the running census of a namespace; nil if there is none.
 func (m *Machine) Census(ns leasehold.Namespace) *manager.Census {
 	if n := m.find(ns); n != nil {
 		return n.census
@@ -170,7 +166,7 @@ func (m *Machine) Census(ns leasehold.Namespace) *manager.Census {
 	return nil
 }
 
-// Manager returns the machine that leads a namespace, nil if we do not.
+// Manager returns the machine of a namespace; nil if this manager does not lead it.
 func (m *Machine) Manager(ns leasehold.Namespace) *manager.Machine {
 	if n := m.find(ns); n != nil {
 		return n.machine
@@ -178,8 +174,7 @@ func (m *Machine) Manager(ns leasehold.Namespace) *manager.Machine {
 	return nil
 }
 
-// Problem returns why a namespace that we lead cannot be served; nil if it is,
-// or will be soon.
+// Problem returns why a namespace cannot be served; nil if it is served, or will be soon.
 func (m *Machine) Problem(ns leasehold.Namespace) error {
 	if n := m.find(ns); n != nil {
 		return n.parked
@@ -187,20 +182,20 @@ func (m *Machine) Problem(ns leasehold.Namespace) error {
 	return nil
 }
 
-// Catalog returns what we lead by; nil if we do not lead, or not yet.
+// Catalog returns the catalog in use; nil if this manager does not lead, or has not read it.
 func (m *Machine) Catalog() *storage.Catalog { return m.catalog }
 
-// Term returns the term in which we lead, 0 if we do not.
+// Term returns the term in which this manager leads, 0 if it does not.
 func (m *Machine) Term() leasehold.Term { return m.term }
 
-// Leads reports whether we act as leader at now.
+// Leads reports whether this manager may act as leader at now.
 func (m *Machine) Leads(now mono.Instant) bool { return m.election.Leads(now) }
 
-// Leader returns who leads and in which term, as far as we know.
+// Leader returns the last known leader and its term.
 func (m *Machine) Leader() (storage.ManagerID, leasehold.Term) { return m.election.Leader() }
 
-// Living returns who leads, as far as we know, and "" if that one has not been
-// seen to live for as long as it may act.
+// Living returns the last known leader, or "" if there was no sign of it for longer than its
+// authority.
 func (m *Machine) Living(now mono.Instant) storage.ManagerID {
 	id, _ := m.election.Leader()
 	if m.election.Stale(now) || id == m.cfg.self() && !m.election.Leads(now) {
@@ -209,27 +204,27 @@ func (m *Machine) Living(now mono.Instant) storage.ManagerID {
 	return id
 }
 
-// Step handles an event that happened at now, and all time that has passed.
-// It returns what to do, in order, and when to call Advance at the latest.
+// Step handles an event at now, and the time passed until then. It returns the actions, in order,
+// and the latest time for the next Advance.
 func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 	m.out = m.out[:0]
 	switch e := e.(type) {
 	case Request:
-		m.request(now, e)
+		m.handleRequest(now, e)
 	case Lookup:
-		m.ask(now, e)
+		m.handleLookup(now, e)
 	case Election:
 		m.elect(now, e.Event)
 	case Appointment:
-		m.appoint(now, e.Event)
+		m.stepAppointment(now, e.Event)
 	case Manager:
-		m.managed(now, e)
+		m.handleManager(now, e)
 	case Followed:
-		m.followed(now, e)
+		m.handleUpstream(now, e)
 	case Catalogued:
-		m.catalogued(now, e)
+		m.handleCatalog(now, e)
 	case Loaded:
-		m.loaded(now, e)
+		m.handleLoaded(now, e)
 	case Slept:
 		m.elect(now, byrecord.Slept{})
 		m.sleptRelays(now)
@@ -253,51 +248,51 @@ func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
 	wake := min(m.wake, m.catalogAt)
 	for _, r := range slices.Clone(m.retired) {
 		if now >= r.wake {
-			m.conclude(now, r, nil)
+			m.stepRetired(now, r, nil)
 		}
 		wake = min(wake, r.wake)
 	}
 	for _, n := range m.led {
-		m.rouse(now, n)
+		m.advanceNamespace(now, n)
 		wake = min(wake, n.wake, n.settleAt)
 	}
 	return m.out, min(wake, m.advanceRelays(now))
 }
 
-// rouse does for a namespace what time demands.
-func (m *Machine) rouse(now mono.Instant, n *namespace) {
+// advanceNamespace handles the passing of time for a namespace.
+func (m *Machine) advanceNamespace(now mono.Instant, n *namespace) {
 	if now >= n.wake {
 		switch {
 		case n.machine != nil:
-			m.manage(now, n, nil)
+			m.stepManager(now, n, nil)
 		case n.census != nil:
-			m.survey(now, n, nil)
+			m.stepCensus(now, n, nil)
 		default:
 			m.load(n)
 		}
 	}
 	if now >= n.settleAt {
-		n.settleAt = now.Add(max(10*m.cfg.Retry, n.entry.Promised)) // if it is not done by then
+		n.settleAt = now.Add(max(10*m.cfg.Retry, n.entry.Promised)) // retry if the write fails
 		m.emit(Settle{m.term, n.entry})
 	}
 }
 
 func (m *Machine) emit(a Action) { m.out = append(m.out, a) }
 
-// newRand gives a machine randomness of its own.
+// newRand returns a random source for a machine.
 func (m *Machine) newRand() *rand.Rand {
-	return rand.New(rand.NewPCG(m.cfg.Rand.Uint64(), m.cfg.Rand.Uint64())) //nolint:gosec // for pauses; a manager gives its namespaces what nobody can guess
+	return rand.New(rand.NewPCG(m.cfg.Rand.Uint64(), m.cfg.Rand.Uint64())) //nolint:gosec // for backoff; Configure may set an unpredictable Rand
 }
 
 func (m *Machine) notLeader() protocol.NotLeader {
 	leader, term := m.election.Leader()
 	if leader == m.cfg.self() {
-		leader = "" // ours, from before we were started, or not loaded yet
+		leader = "" // a record of an earlier process of this manager, or not loaded yet
 	}
 	return protocol.NotLeader{Term: term, Leader: leader}
 }
 
-// search finds something by its namespace in a sorted slice.
+// search finds an element by its namespace in a sorted slice.
 func search[T any](sorted []T, name func(T) leasehold.Namespace, ns leasehold.Namespace) (int, bool) {
 	return slices.BinarySearchFunc(sorted, ns, func(t T, ns leasehold.Namespace) int { return cmp.Compare(name(t), ns) })
 }

@@ -20,19 +20,19 @@ func TestConfigRefuses(t *testing.T) {
 		want  string
 	}{
 		{"a bad election", func(c *managerproc.Config) { c.Election.Self = "" }, `election: Self, Session and Rand must be set`},
-		{"no way to configure", func(c *managerproc.Config) { c.Configure = nil }, `node "me": Configure and Rand must be set`},
-		{"no randomness", func(c *managerproc.Config) { c.Rand = nil }, `node "me": Configure and Rand must be set`},
-		{"asking before it is asked", func(c *managerproc.Config) { c.Retry = -1 }, `node "me": retry -1ns, poll 1s, relays 4096 and idle time 1m0s must not be negative`},
-		{"following from before", func(c *managerproc.Config) { c.RelayPoll = -1 }, `node "me": retry 200ms, poll -1ns, relays 4096 and idle time 1m0s must not be negative`},
-		{"fewer than none", func(c *managerproc.Config) { c.MaxRelays = -1 }, `node "me": retry 200ms, poll 1s, relays -1 and idle time 1m0s must not be negative`},
-		{"idle before it began", func(c *managerproc.Config) { c.RelayIdle = -1 }, `node "me": retry 200ms, poll 1s, relays 4096 and idle time -1ns must not be negative`},
+		{"no Configure", func(c *managerproc.Config) { c.Configure = nil }, `node "me": Configure and Rand must be set`},
+		{"no Rand", func(c *managerproc.Config) { c.Rand = nil }, `node "me": Configure and Rand must be set`},
+		{"negative retry", func(c *managerproc.Config) { c.Retry = -1 }, `node "me": retry -1ns, poll 1s, relays 4096 and idle time 1m0s must not be negative`},
+		{"negative poll interval", func(c *managerproc.Config) { c.RelayPoll = -1 }, `node "me": retry 200ms, poll -1ns, relays 4096 and idle time 1m0s must not be negative`},
+		{"negative relay limit", func(c *managerproc.Config) { c.MaxRelays = -1 }, `node "me": retry 200ms, poll 1s, relays -1 and idle time 1m0s must not be negative`},
+		{"negative idle time", func(c *managerproc.Config) { c.RelayIdle = -1 }, `node "me": retry 200ms, poll 1s, relays 4096 and idle time -1ns must not be negative`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := processConfig()
 			c.spoil(&cfg)
 			_, err := managerproc.New(0, cfg)
 			if err == nil {
-				t.Fatal("it is accepted")
+				t.Fatal("the configuration is accepted")
 			}
 			if diff := cmp.Diff(c.want, err.Error()); diff != "" || !errors.Is(err, leasehold.ErrInvalid) {
 				t.Errorf("kind %v (-want +got):\n%s", leasehold.KindOf(err), diff)
@@ -47,51 +47,49 @@ func TestRedirectsWhileItDoesNotLead(t *testing.T) {
 	p.elects(10*ms, byrecord.Seen{Record: storage.Record{Version: 4, Term: 3, Leader: "other", Session: leasehold.Session{2}}})
 	p.step(20*ms, p.request("x", "ann", 2), `redirect owner 61000000 to "other" in 3`)
 	p.step(20*ms, p.request("nowhere", "ann", 3), `redirect owner 61000000 to "other" in 3`)
-	p.step(20*ms, managerproc.Request{LeaseRequest: &protocol.LeaseRequest{Namespace: "x"}}) // whom to tell?
+	p.step(20*ms, managerproc.Request{LeaseRequest: &protocol.LeaseRequest{Namespace: "x"}}) // dropped: without a holder there is no address for a reply
 	if p.machine.Manager("x") != nil || p.machine.Leads(20*ms) {
-		t.Error("it leads")
+		t.Error("a standby leads")
 	}
 }
 
-// A namespace answers as soon as its own table is there.
+// A namespace is served as soon as its own table is loaded.
 func TestNamespacesLoadOnTheirOwn(t *testing.T) {
 	p := informed(t)
 	p.step(0, p.request("y", "ann", 1), `redirect owner 61000000 to "" in 1`)
 	p.loads(10*ms, "y", 1, &storage.State{Term: 1}, "serve y in 1")
-	p.step(20*ms, p.request("y", "ann", 2), "y in 1: tell 61000000 0")
+	p.step(20*ms, p.request("y", "ann", 2), "y in 1: send 61000000 0")
 	p.step(20*ms, p.request("x", "bob", 1), `redirect owner 62000000 to "" in 1`)
 	p.step(20*ms, lookupRequest("y"), "y in 1: answer lookup 7 at 0")
 	p.step(20*ms, lookupRequest("x"), `redirect lookup 7 to "" in 1`)
 	if p.machine.Manager("x") != nil || p.machine.Manager("y") == nil || p.machine.Manager("nowhere") != nil {
-		t.Error("not y alone is led")
+		t.Error("want only y to be led")
 	}
 }
 
-// What owners say goes to the namespace that they name, and what it does says
-// nothing in the other.
+// Requests are routed by namespace, and do not affect other namespaces.
 func TestRoutesByNamespace(t *testing.T) {
 	p := leader(t)
-	p.step(10*ms, p.request("x", "ann", 1), "x in 1: tell 61000000 0")
-	p.step(20*ms, p.request("y", "bob", 1), "y in 1: tell 62000000 0")
-	p.step(30*ms, p.request("x", "ann", 2), "x in 1: tell 61000000 0", "x in 1: commit 0 to 1")
-	p.manages(40*ms, "y", 1, manager.Committed{Outcome: storage.Done}) // y has asked for nothing
-	p.manages(50*ms, "x", 1, manager.Committed{Outcome: storage.Done}, "x in 1: broadcast 1", "x in 1: tell 61000000 1")
+	p.step(10*ms, p.request("x", "ann", 1), "x in 1: send 61000000 0")
+	p.step(20*ms, p.request("y", "bob", 1), "y in 1: send 62000000 0")
+	p.step(30*ms, p.request("x", "ann", 2), "x in 1: send 61000000 0", "x in 1: commit 0 to 1")
+	p.manages(40*ms, "y", 1, manager.Committed{Outcome: storage.Done}) // y has no commit in flight
+	p.manages(50*ms, "x", 1, manager.Committed{Outcome: storage.Done}, "x in 1: broadcast 1", "x in 1: send 61000000 1")
 	if x, y := p.machine.Manager("x").Table().LSN(), p.machine.Manager("y").Table().LSN(); x != 1 || y != 0 {
 		t.Errorf("x is at lsn %d and y at %d, want 1 and 0", x, y)
 	}
 	p.manages(60*ms, "nowhere", 1, manager.Committed{Outcome: storage.Done})
 }
 
-// Authority that is extended is extended for all, and the passing of time
-// reaches all.
+// An extension of the authority, and the passing of time, reach all namespaces.
 func TestExtendsAuthority(t *testing.T) {
 	p := leader(t)
 	p.advance(1*second, "swap for term 1")
-	p.elects(1100*ms, byrecord.Swapped{Outcome: storage.Done, Version: 2}, "go on until 4.000s")
-	p.step(3500*ms, p.request("x", "ann", 1), "x in 1: tell 61000000 0", "swap for term 1")
-	p.step(4*second, p.request("y", "bob", 1)) // its time is over
+	p.elects(1100*ms, byrecord.Swapped{Outcome: storage.Done, Version: 2}, "extend until 4.000s")
+	p.step(3500*ms, p.request("x", "ann", 1), "x in 1: send 61000000 0", "swap for term 1")
+	p.step(4*second, p.request("y", "bob", 1)) // its authority has expired
 	if p.machine.Leads(4 * second) {
-		t.Error("it leads at 4 s")
+		t.Error("the manager leads at 4 s")
 	}
 }
 
@@ -101,18 +99,18 @@ func TestLoadIsRepeated(t *testing.T) {
 		state *storage.State
 	}{
 		{"no answer", nil},
-		{"an answer from before we were elected", &storage.State{Term: 0}},
+		{"a reply from before the election", &storage.State{Term: 0}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := informed(t)
 			p.loads(0, "y", 1, &storage.State{Term: 1}, "serve y in 1")
 			p.loads(100*ms, "x", 1, c.state)
 			if p.wake > 300*ms {
-				t.Errorf("it wants to be woken at %v, and loads again at 0.3 s", p.wake)
+				t.Errorf("wake time %v, but the next load is at 0.3 s", p.wake)
 			}
 			p.advance(299 * ms)
 			p.advance(300*ms, "load x in 1")
-			p.advance(900 * ms) // once
+			p.advance(900 * ms) // only once
 			p.loads(950*ms, "x", 1, &storage.State{Term: 1}, "serve x in 1")
 			if p.machine.Manager("x") == nil {
 				t.Error("x is not led")
@@ -121,14 +119,14 @@ func TestLoadIsRepeated(t *testing.T) {
 	}
 }
 
-// A second answer does not start a namespace again.
+// A duplicate reply does not restart a namespace.
 func TestLoadedTwice(t *testing.T) {
 	p := leader(t)
 	led := p.machine.Manager("x")
 	p.loads(10*ms, "x", 1, &storage.State{Term: 1})
 	p.loads(10*ms, "nowhere", 1, &storage.State{Term: 1})
 	if p.machine.Manager("x") != led {
-		t.Error("x was started again")
+		t.Error("x was restarted")
 	}
 }
 
@@ -137,34 +135,33 @@ func TestLoadFindsALaterLeader(t *testing.T) {
 	p.loads(10*ms, "x", 1, &storage.State{Term: 4}, "step down", "swap for term 5")
 	p.loads(20*ms, "y", 1, &storage.State{Term: 1}) // too late
 	if p.machine.Manager("x") != nil || p.machine.Manager("y") != nil {
-		t.Error("it still leads")
+		t.Error("the manager still leads")
 	}
 }
 
-// Answers of the store that an earlier term asked for are not the present
-// term's.
+// Replies to requests of an earlier term are dropped.
 func TestLateAnswersAreDropped(t *testing.T) {
 	p := leader(t)
-	p.step(10*ms, p.request("x", "ann", 1), "x in 1: tell 61000000 0")
-	p.step(20*ms, p.request("x", "ann", 2), "x in 1: tell 61000000 0", "x in 1: commit 0 to 1")
+	p.step(10*ms, p.request("x", "ann", 1), "x in 1: send 61000000 0")
+	p.step(20*ms, p.request("x", "ann", 2), "x in 1: send 61000000 0", "x in 1: commit 0 to 1")
 	p.elects(30*ms, byrecord.Deposed{By: 2}, "step down", "swap for term 3")
-	p.manages(40*ms, "x", 1, manager.Committed{Outcome: storage.Done}) // nobody leads
+	p.manages(40*ms, "x", 1, manager.Committed{Outcome: storage.Done}) // no leader
 	p.elects(50*ms, byrecord.Swapped{Outcome: storage.Done, Version: 2}, "read catalog in 3", "lead in 3")
 	p.step(50*ms, managerproc.Catalogued{Term: 3, Catalog: &storage.Catalog{Version: 1, Term: 3, Namespaces: []storage.Namespace{entry("x")}}}, "load x in 3")
-	p.loads(60*ms, "x", 1, &storage.State{Term: 1}) // for the earlier term
-	p.loads(60*ms, "x", 1, &storage.State{Term: 3}) // the same, read late
+	p.loads(60*ms, "x", 1, &storage.State{Term: 1}) // of the earlier term
+	p.loads(60*ms, "x", 1, &storage.State{Term: 3}) // of the earlier term, read late
 	if p.machine.Manager("x") != nil {
-		t.Fatal("it took the earlier term's table")
+		t.Fatal("the table of the earlier term is used")
 	}
 	p.loads(70*ms, "x", 3, &storage.State{Term: 3}, "serve x in 3")
-	p.step(80*ms, p.request("x", "ann", 3), "x in 3: tell 61000000 0")
-	p.step(90*ms, p.request("x", "ann", 4), "x in 3: tell 61000000 0", "x in 3: commit 0 to 1")
+	p.step(80*ms, p.request("x", "ann", 3), "x in 3: send 61000000 0")
+	p.step(90*ms, p.request("x", "ann", 4), "x in 3: send 61000000 0", "x in 3: commit 0 to 1")
 	p.manages(100*ms, "x", 1, manager.Committed{Outcome: storage.Done})
 	p.manages(100*ms, "x", 1, manager.LogEnd{Term: 1, LSN: 1})
 	if lsn := p.machine.Manager("x").Table().LSN(); lsn != 0 {
-		t.Fatalf("it took the earlier term's commit for its own: lsn %d", lsn)
+		t.Fatalf("the commit of the earlier term is used: lsn %d", lsn)
 	}
-	p.manages(110*ms, "x", 3, manager.Committed{Outcome: storage.Done}, "x in 3: broadcast 1", "x in 3: tell 61000000 1")
+	p.manages(110*ms, "x", 3, manager.Committed{Outcome: storage.Done}, "x in 3: broadcast 1", "x in 3: send 61000000 1")
 }
 
 func TestStepsDownForAll(t *testing.T) {
@@ -175,15 +172,15 @@ func TestStepsDownForAll(t *testing.T) {
 	p.advance(1*second, "read")
 }
 
-// An owner that has heard of a later leader makes this one look, and what the
-// store says deposes it, in every namespace.
+// A request with a higher term makes the leader renew its record at once. The conflict in the store
+// deposes it, in every namespace.
 func TestOutrankedByAnOwner(t *testing.T) {
 	p := leader(t)
 	r := p.request("x", "ann", 1)
 	r.Term, r.Heard = 6, 1
 	p.step(500*ms, r, "x in 1: outranked by 6", "swap for term 1")
 	if p.machine.Manager("y") == nil || !p.machine.Leads(500*ms) {
-		t.Error("an owner's word ends the leadership")
+		t.Error("a request of an owner ends the leadership")
 	}
 	p.elects(600*ms, byrecord.Swapped{Outcome: storage.Conflict}, "read")
 	p.elects(700*ms, byrecord.Seen{Record: storage.Record{Version: 2, Term: 6, Leader: "other", Session: leasehold.Session{2}}}, "step down")
@@ -193,24 +190,24 @@ func TestOutrankedByAnOwner(t *testing.T) {
 	p.step(800*ms, p.request("x", "ann", 2), `redirect owner 61000000 to "other" in 6`)
 }
 
-// A commit that the store refuses, because another leads, deposes too.
+// A commit that the store rejects because of a later leader deposes too.
 func TestDeposedByTheStore(t *testing.T) {
 	p := leader(t)
-	p.step(10*ms, p.request("x", "ann", 1), "x in 1: tell 61000000 0")
-	p.step(20*ms, p.request("x", "ann", 2), "x in 1: tell 61000000 0", "x in 1: commit 0 to 1")
+	p.step(10*ms, p.request("x", "ann", 1), "x in 1: send 61000000 0")
+	p.step(20*ms, p.request("x", "ann", 2), "x in 1: send 61000000 0", "x in 1: commit 0 to 1")
 	p.manages(30*ms, "x", 1, manager.Committed{Outcome: storage.Conflict}, "x in 1: read end")
 	p.manages(40*ms, "x", 1, manager.LogEnd{Term: 2, LSN: 3}, "x in 1: deposed by 2", "step down", "swap for term 3")
 }
 
-// A namespace that has something to do in time is woken in time.
+// A namespace's wake time is honoured.
 func TestWakesNamespaces(t *testing.T) {
 	p := leader(t)
-	p.step(10*ms, p.request("x", "ann", 1), "x in 1: tell 61000000 0")
-	p.step(20*ms, p.request("x", "ann", 2), "x in 1: tell 61000000 0", "x in 1: commit 0 to 1")
+	p.step(10*ms, p.request("x", "ann", 1), "x in 1: send 61000000 0")
+	p.step(20*ms, p.request("x", "ann", 2), "x in 1: send 61000000 0", "x in 1: commit 0 to 1")
 	p.manages(30*ms, "x", 1, manager.Committed{Outcome: storage.Unknown}, "x in 1: read end")
 	p.manages(40*ms, "x", 1, manager.LogEnd{Err: true})
 	if p.wake > 240*ms {
-		t.Errorf("it wants to be woken at %v, and reads again within 0.2 s", p.wake)
+		t.Errorf("wake time %v, but the next read is within 0.2 s", p.wake)
 	}
 	p.advance(p.wake, "x in 1: read end")
 }

@@ -19,32 +19,31 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// Every process here leads for 3 s at a time, renews every second, and finds
-// the namespaces x and y in the catalog.
+// Every process here leads for 3 s at a time, renews every second, and has the namespaces x and y
+// in the catalog.
 const (
 	second = mono.Instant(time.Second)
 	ms     = mono.Instant(time.Millisecond)
 )
 
-// entry is how a namespace is configured to begin with: leases of 10 s, for
-// which a leader waits 12 s.
+// entry is the initial configuration of a namespace: leases of 10 s, for which a leader waits 12 s.
 func entry(ns leasehold.Namespace) storage.Namespace {
 	return storage.Namespace{Name: ns, Lease: 10 * time.Second, Renew: 2500 * time.Millisecond, Drift: 1.2, Policy: "even"}
 }
 
-// shorter is a namespace with leases of 2 s that were longer before.
+// shorter is a namespace with leases of 2 s that were 10 s before.
 func shorter(ns leasehold.Namespace) storage.Namespace {
 	return entry(ns).Promising(2*time.Second, 500*time.Millisecond, 1.2)
 }
 
-// deleted is a namespace that is to be served no more.
+// deleted is a deleted namespace.
 func deleted(ns leasehold.Namespace) storage.Namespace {
 	e := entry(ns)
 	e.Deleted = true
 	return e
 }
 
-// catalog is what the store has in term 1.
+// catalog is the stored catalog in term 1.
 func catalog(version storage.Version, entries ...storage.Namespace) *storage.Catalog {
 	c := &storage.Catalog{Version: version, Term: 1}
 	for _, e := range entries {
@@ -68,7 +67,7 @@ func processConfig() managerproc.Config {
 	}
 }
 
-// A process is a manager process that the test plays by hand.
+// A process is a manager process in a test that executes its actions by hand.
 type process struct {
 	t       *testing.T
 	machine *managerproc.Machine
@@ -78,7 +77,7 @@ type process struct {
 	replies map[leasehold.Session]*protocol.LeaseReply // the newest to each owner
 }
 
-// standby returns a process that has asked who leads.
+// standby returns a process that has read the leader record.
 func standby(t *testing.T) *process {
 	t.Helper()
 	return standbyWith(t, processConfig())
@@ -95,8 +94,7 @@ func standbyWith(t *testing.T, cfg managerproc.Config) *process {
 	return p
 }
 
-// elected returns a process that leads in term 1 until 3 s, and has read
-// nothing yet.
+// elected returns a process that leads in term 1 until 3 s, and has not read the catalog.
 func elected(t *testing.T) *process {
 	t.Helper()
 	p := standby(t)
@@ -105,7 +103,7 @@ func elected(t *testing.T) *process {
 	return p
 }
 
-// informed returns one that has read the catalog, and no table.
+// informed returns a leader that has read the catalog, and no table.
 func informed(t *testing.T) *process {
 	t.Helper()
 	p := elected(t)
@@ -113,7 +111,7 @@ func informed(t *testing.T) *process {
 	return p
 }
 
-// leader returns one that has loaded both namespaces, which are empty.
+// leader returns a leader that has loaded both namespaces, which are empty.
 func leader(t *testing.T) *process {
 	t.Helper()
 	p := informed(t)
@@ -122,7 +120,7 @@ func leader(t *testing.T) *process {
 	return p
 }
 
-// follows returns a standby of a leader in term 3, which has just beaten.
+// follows returns a standby of a leader in term 3, which has just renewed its record.
 func follows(t *testing.T) *process {
 	t.Helper()
 	p := standby(t)
@@ -134,7 +132,7 @@ func (p *process) step(now mono.Instant, e managerproc.Event, want ...string) {
 	p.t.Helper()
 	if s, ok := e.(managerproc.Election); ok {
 		if s, ok := s.Event.(byrecord.Swapped); ok {
-			s.Swap = p.swap // it answers the last one
+			s.Swap = p.swap // reply to the last one
 			e = managerproc.Election{Event: s}
 		}
 	}
@@ -153,7 +151,7 @@ func (p *process) elects(now mono.Instant, e byrecord.Event, want ...string) {
 	p.step(now, managerproc.Election{Event: e}, want...)
 }
 
-// nodeSwapped says that the leader record was written.
+// nodeSwapped is a successful write of the leader record.
 func (p *process) nodeSwapped(v storage.Version) managerproc.Event {
 	return managerproc.Election{Event: byrecord.Swapped{Swap: p.swap, Outcome: storage.Done, Version: v}}
 }
@@ -173,7 +171,7 @@ func (p *process) manages(now mono.Instant, ns leasehold.Namespace, term leaseho
 	p.step(now, managerproc.Manager{Namespace: ns, Term: term, Event: e}, want...)
 }
 
-// compare leaves notes out: they are the business of the machines within.
+// compare ignores notes: other tests check them.
 func (p *process) compare(now mono.Instant, what string, actions []managerproc.Action, wake mono.Instant, want []string) {
 	p.t.Helper()
 	p.wake = wake
@@ -188,7 +186,7 @@ func (p *process) compare(now mono.Instant, what string, actions []managerproc.A
 	}
 }
 
-// describe writes an action as the tests do.
+// describe formats an action.
 func (p *process) describe(a managerproc.Action) string {
 	switch a := a.(type) {
 	case managerproc.Elect:
@@ -207,7 +205,7 @@ func (p *process) describe(a managerproc.Action) string {
 		return fmt.Sprintf("load %s in %d", a.Namespace, a.Term)
 	case managerproc.Settle:
 		if a.Entry.Deleted {
-			return fmt.Sprintf("forget %s in %d", a.Entry.Name, a.Term)
+			return fmt.Sprintf("remove %s in %d", a.Entry.Name, a.Term)
 		}
 		return fmt.Sprintf("settle %s in %d: %v", a.Entry.Name, a.Term, a.Entry.Promised)
 	case managerproc.Serves:
@@ -251,7 +249,7 @@ func describeElection(a byrecord.Action) string {
 	case byrecord.Lead:
 		return fmt.Sprintf("lead in %d", a.Term)
 	case byrecord.Extend:
-		return "go on until " + a.Until.String()
+		return "extend until " + a.Until.String()
 	case byrecord.StepDown:
 		return "step down"
 	}
@@ -264,7 +262,7 @@ func describeManager(a managerproc.Manage) string {
 	case manager.Note:
 		return ""
 	case manager.Send:
-		return prefix + fmt.Sprintf("tell %s %d", act.Reply.Session.Short(), len(act.Reply.Offers))
+		return prefix + fmt.Sprintf("send %s %d", act.Reply.Session.Short(), len(act.Reply.Offers))
 	case manager.Answer:
 		return prefix + fmt.Sprintf("answer lookup %d at %d", act.Lookup, act.Reply.LSN)
 	case manager.Broadcast:
@@ -285,12 +283,12 @@ func holder(name leasehold.OwnerID) *table.Holder {
 	return &table.Holder{Owner: name, Session: leasehold.Session{name[0]}, Addr: "o", Weight: 1}
 }
 
-// request is the next word of an owner that has done all that it was told.
+// request is the next request of an owner that has applied all replies.
 func (p *process) request(ns leasehold.Namespace, name leasehold.OwnerID, seq protocol.Seq) managerproc.Request {
 	r := &protocol.LeaseRequest{Namespace: ns, Holder: holder(name), Seq: seq}
-	if heard := p.replies[r.Holder.Session]; heard != nil {
-		r.Term, r.Heard, r.Applied = heard.Term, heard.Seq, heard.Seq
-		for _, o := range heard.Offers {
+	if last := p.replies[r.Holder.Session]; last != nil {
+		r.Term, r.Heard, r.Applied = last.Term, last.Seq, last.Seq
+		for _, o := range last.Offers {
 			r.Leases = append(r.Leases, o.Lease)
 		}
 	}
@@ -301,14 +299,14 @@ func lookupRequest(ns leasehold.Namespace) managerproc.Lookup {
 	return managerproc.Lookup{LookupRequest: &protocol.LookupRequest{Namespace: ns, Lookup: 7, Seq: 1}}
 }
 
-// answers is what the leader in term 3 says about a table, asked or unasked.
+// answers is a reply of the leader in term 3 with its table.
 func answers(ns leasehold.Namespace, echo protocol.Seq, t *table.Table) managerproc.Followed {
 	return managerproc.Followed{Namespace: ns, Event: lookup.Reply{LookupReply: &protocol.LookupReply{
 		Namespace: ns, Leader: "other", Term: 3, Echo: echo, LSN: t.LSN(), Snapshot: t,
 	}}}
 }
 
-// grown is a table to which one lease has been granted.
+// grown is a table with one lease.
 func grown() *table.Table {
 	t := table.New()
 	if err := t.Apply(&table.Change{LSN: 1, Kind: table.Granted, Range: leasehold.All, Generation: 1, Holder: holder("ann")}); err != nil {

@@ -11,19 +11,18 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// follower is a namespace that we follow because lookups ask us for it.
+// follower is a relay: a standby follows a namespace's table on behalf of its lookups.
 type follower struct {
-	ns      leasehold.Namespace
-	machine *relay.Machine
-	wake    mono.Instant
-	asked   mono.Instant // when a lookup last did
-	refused error        // what the leader last said, if it will not serve us
+	ns          leasehold.Namespace
+	machine     *relay.Machine
+	wake        mono.Instant
+	lastRequest mono.Instant // last request of a lookup
+	refused     error        // the leader's last refusal, if any
 }
 
 func (f *follower) name() leasehold.Namespace { return f.ns }
 
-// Followed returns the table of a namespace as far as a standby knows it; nil
-// if it does not.
+// Followed returns a standby's copy of a namespace's table; nil if it has none.
 func (m *Machine) Followed(ns leasehold.Namespace) *table.Table {
 	if i, ok := search(m.relays, (*follower).name, ns); ok {
 		return m.relays[i].machine.Table()
@@ -31,9 +30,9 @@ func (m *Machine) Followed(ns leasehold.Namespace) *table.Table {
 	return nil
 }
 
-// ask is a lookup's question: the leader answers from its own table, a standby
-// from the one it follows.
-func (m *Machine) ask(now mono.Instant, l Lookup) {
+// handleLookup handles a request of a lookup: the leader answers from its own table, a standby from the one
+// that it follows.
+func (m *Machine) handleLookup(now mono.Instant, l Lookup) {
 	if l.Validate() != nil {
 		return
 	}
@@ -42,11 +41,11 @@ func (m *Machine) ask(now mono.Instant, l Lookup) {
 	case m.unknown(now, n):
 		m.emit(RefuseLookup{l.Lookup, noSuchNamespace(l.Namespace)})
 	case n != nil && n.machine != nil:
-		m.manage(now, n, manager.Lookup{LookupRequest: l.LookupRequest})
+		m.stepManager(now, n, manager.Lookup{LookupRequest: l.LookupRequest})
 	case n != nil && n.parked != nil:
 		m.emit(RefuseLookup{l.Lookup, n.parked})
 	case m.term != 0:
-		m.emit(RedirectLookup{l.Lookup, m.notLeader()}) // we lead, but have not loaded it yet
+		m.emit(RedirectLookup{l.Lookup, m.notLeader()}) // this manager leads, but has not loaded the table
 	default:
 		m.relay(now, l)
 	}
@@ -70,7 +69,7 @@ func (m *Machine) relay(now mono.Instant, l Lookup) {
 		m.relays = slices.Insert(m.relays, i, &follower{ns: l.Namespace, machine: machine})
 	}
 	f := m.relays[i]
-	f.asked = now
+	f.lastRequest = now
 	if f.refused != nil && f.machine.Table() == nil {
 		m.emit(RefuseLookup{l.Lookup, f.refused})
 		return
@@ -78,9 +77,9 @@ func (m *Machine) relay(now mono.Instant, l Lookup) {
 	m.stepRelay(now, f, relay.Ask{LookupRequest: l.LookupRequest})
 }
 
-// turn tells a lookup that we cannot answer it: because the leader will not
-// serve the namespace, or because too many wait already.
-func (m *Machine) turn(f *follower, lookup uint64) {
+// rejectLookup rejects a lookup's request, because the leader refuses the namespace or too many requests
+// are waiting.
+func (m *Machine) rejectLookup(f *follower, lookup uint64) {
 	if f.refused != nil {
 		m.emit(RefuseLookup{lookup, f.refused})
 		return
@@ -88,8 +87,8 @@ func (m *Machine) turn(f *follower, lookup uint64) {
 	m.emit(RedirectLookup{lookup, m.notLeader()})
 }
 
-// followed is what the leader says to us as one who follows.
-func (m *Machine) followed(now mono.Instant, e Followed) {
+// handleUpstream handles an event of the connection to the leader.
+func (m *Machine) handleUpstream(now mono.Instant, e Followed) {
 	i, ok := search(m.relays, (*follower).name, e.Namespace)
 	if !ok {
 		return
@@ -113,11 +112,10 @@ func (m *Machine) sleptRelays(now mono.Instant) {
 	}
 }
 
-// advanceRelays lets time pass for those we follow, and forgets those that
-// nobody asks for.
+// advanceRelays advances all relays, and closes those without recent lookup requests.
 func (m *Machine) advanceRelays(now mono.Instant) mono.Instant {
 	m.relays = slices.DeleteFunc(m.relays, func(f *follower) bool {
-		idle := now.Sub(f.asked) > m.cfg.RelayIdle
+		idle := now.Sub(f.lastRequest) > m.cfg.RelayIdle
 		if idle {
 			m.emit(Unfollow{f.ns})
 		}
@@ -133,7 +131,7 @@ func (m *Machine) advanceRelays(now mono.Instant) mono.Instant {
 	return wake
 }
 
-// stepRelay steps a relay; a nil event is the passing of time.
+// stepRelay steps a relay; a nil event means Advance.
 func (m *Machine) stepRelay(now mono.Instant, f *follower, e relay.Event) {
 	var actions []relay.Action
 	if e == nil {
@@ -150,7 +148,7 @@ func (m *Machine) stepRelay(now mono.Instant, f *follower, e relay.Event) {
 		case relay.Answer:
 			m.emit(Answer{a.Lookup, a.Reply})
 		case relay.Turned:
-			m.turn(f, a.Lookup)
+			m.rejectLookup(f, a.Lookup)
 		case relay.Broadcast:
 			m.emit(Relay{f.ns, a.Reply})
 		case relay.Note:

@@ -10,20 +10,19 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
-// A machine may end before its term does: its namespace is deleted, or is
-// given a configuration that makes no sense. The namespace may come back in
-// the same term, with a machine that knows nothing of the first one's last
-// batch; and the store's guard, which is the term, does not tell the two apart.
-// So a machine with a batch under way lives on until the store has the batch,
-// and only then is the table read again.
+// A machine may end before its term: its namespace is deleted, or its new configuration is invalid.
+// The namespace may come back in the same term, with a new machine that has no record of the last
+// batch of the first one. The store's guard, which is the term, does not distinguish the two
+// machines. So a machine with a commit in flight is kept until the store has the batch; the table
+// is read again only then.
 
-// past is what a namespace's machines of this term have done.
+// past is the final state of a namespace's earlier machines in this term.
 type past struct {
-	seq protocol.Seq  // the newest message: the owners have heard it
-	lsn leasehold.LSN // where the table was when the last one ended
+	seq protocol.Seq  // newest message sent to owners
+	lsn leasehold.LSN // LSN of the table when the last machine ended
 }
 
-// retired is a machine that speaks to nobody but the store.
+// retired is a machine that only finishes its commit.
 type retired struct {
 	ns      leasehold.Namespace
 	machine *manager.Machine
@@ -41,18 +40,18 @@ func (m *Machine) findRetired(ns leasehold.Namespace) *retired {
 
 // retire ends a namespace's machine, or its census, if it has one.
 func (m *Machine) retire(n *namespace) {
-	m.dismissCensus(n)
+	m.endCensus(n)
 	if n.machine == nil {
 		return
 	}
 	if n.committing {
 		m.retired = append(m.retired, &retired{n.name(), n.machine, n.wake})
 	}
-	m.remember(n.name(), n.machine)
+	m.recordPast(n.name(), n.machine)
 	n.machine, n.committing = nil, false
 }
 
-func (m *Machine) remember(ns leasehold.Namespace, machine *manager.Machine) {
+func (m *Machine) recordPast(ns leasehold.Namespace, machine *manager.Machine) {
 	m.setPast(ns, past{machine.Seq(), machine.Table().LSN()})
 }
 
@@ -63,8 +62,8 @@ func (m *Machine) setPast(ns leasehold.Namespace, p past) {
 	m.past[ns] = p
 }
 
-// conclude steps a retired machine; a nil event is the passing of time.
-func (m *Machine) conclude(now mono.Instant, r *retired, e manager.Event) {
+// stepRetired steps a retired machine; a nil event means Advance.
+func (m *Machine) stepRetired(now mono.Instant, r *retired, e manager.Event) {
 	var actions []manager.Action
 	if e == nil {
 		actions, r.wake = r.machine.Advance(now)
@@ -78,8 +77,8 @@ func (m *Machine) conclude(now mono.Instant, r *retired, e manager.Event) {
 		case manager.Deposed:
 			m.elect(now, byrecord.Deposed{By: a.By})
 			return
-		case manager.Broadcast: // the store has its batch; what else it wants is not to be
-			m.remember(r.ns, r.machine)
+		case manager.Broadcast: // the batch is committed; all other actions are dropped
+			m.recordPast(r.ns, r.machine)
 			m.retired = slices.DeleteFunc(m.retired, func(other *retired) bool { return other == r })
 			if n := m.find(r.ns); n != nil && n.parked == nil {
 				m.load(n)

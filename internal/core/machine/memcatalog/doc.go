@@ -1,34 +1,32 @@
-// Package memcatalog is the machine by which managers keep the catalog of
-// namespaces in their memory, where there is no store to keep it in.
+// Package memcatalog replicates the catalog of namespaces in the memory of the managers, for groups
+// without a store.
 //
-// # DESIGN
+// # Design
 //
-// Every manager has the catalog as it last heard it, with the term of the leader
-// who wrote it and its version. The leader sends a changed catalog to all, and it
-// counts when a majority has it. A new leader asks all of them, takes the newest
-// that a majority knows of, and sends that under its own term before it leads by
-// it.
+// Every manager has the newest catalog that it has received, with the term of the leader that wrote
+// it and its version. The leader sends a changed catalog to all managers; it is committed when a
+// majority has it. A new leader queries all managers, selects the newest catalog of a majority, and
+// replicates it under its own term before it uses it.
 //
-// A manager that was started knows nothing: it is blank, and until a leader has
-// sent it the catalog it does not count among those who know. For a catalog that a
-// majority had may be known to none of a majority one of which is blank. So a new
-// leader waits until a majority knows something, or until all have answered: then
-// what none of them knows is lost.
+// A manager that has just started is blank: it has no catalog, and does not count towards a
+// majority until a leader has sent it one. The reason: a committed catalog may be unknown to all
+// members of a majority that includes a blank manager. So a new leader waits for a majority of
+// managers that are not blank, or for responses from all managers. In the latter case a catalog
+// that none of them has is lost.
 //
-// That is how a group begins, and what happens when too many of it were restarted
-// at a time. Then what owners were promised may be forgotten too, and the leader
-// waits for as long as any lease may last before it leads by what is left.
+// This happens when a group is created, and when too many managers restart at once. In the second
+// case the record of granted leases may be lost too. So the leader waits for the longest possible
+// lease before it uses the remaining catalog.
 //
-// Why a catalog that counts is never forgotten while a majority lives. The leader
-// says so only while it has the authority to lead, so that no later one has asked
-// yet. Those who have it keep it, and accept nothing of an earlier term. The next
-// leader hears of it from one of them, since two majorities of managers that
-// remember share one.
+// Why a committed catalog is not lost while a majority runs: The leader commits only while it has
+// the authority to lead, so no later leader has queried the managers yet. The managers that have
+// the catalog keep it, and reject requests of earlier terms. The next leader gets it from one of
+// them, since any two majorities of managers that are not blank intersect.
 //
-// For that, one who remembers something must remember whatever its earlier lives have
-// confirmed. So one who is blank takes a catalog only from a leader who has heard its
-// present process, by its number, while it had the authority to lead. What an earlier
-// process confirmed, it confirmed before that; so it was not of a later term, and of
-// this term the leader sends the newest. Without the number, the message of a leader
-// whose time was over long ago could make a blank manager count among those who know.
+// This requires that a manager that is not blank has everything that earlier processes of the same
+// manager confirmed. So a blank manager accepts a catalog only from a leader that has received a
+// response of its present process, identified by a number, while the leader had the authority to
+// lead. Earlier processes confirmed catalogs before that response, so of no later term, and of its
+// own term the leader sends the newest. Without the process number, a delayed message of a leader
+// whose lease has expired could make a blank manager count towards a majority.
 package memcatalog

@@ -6,47 +6,48 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 )
 
-// leadership is what a leader knows about the others.
+// leadership is the state of a leader.
 type leadership struct {
 	term leasehold.Term
-	// known is what others have said that they have; nil of one that is blank.
-	// Only while the catalog is being found out.
+	// known has the catalogs in the responses of other managers; nil for a blank manager. Only used
+	// until a catalog is selected.
 	known map[storage.ManagerID]*storage.Catalog
-	// waitUntil is until when owners may have leases that nobody remembers; 0 if
-	// that is not feared.
+	// waitUntil is when the last lease that may be unknown to all managers expires; 0 if there is
+	// no wait.
 	waitUntil mono.Instant
 
-	catalog *storage.Catalog // that a majority is to have; nil while it is being found out
+	catalog *storage.Catalog // to be replicated to a majority; nil until it is selected
 	kept    map[storage.ManagerID]bool
-	process map[storage.ManagerID]uint64 // of those who have answered
-	done    bool                         // a majority has it
-	loading bool                         // the leader waits for it
-	writing bool                         // whoever wanted it written waits for it
+	process map[storage.ManagerID]uint64 // of managers that have responded
+	done    bool                         // committed: a majority has it
+	loading bool                         // the shell waits for Loaded
+	writing bool                         // the shell waits for Written
 
-	sentAt mono.Instant // when all were last asked
-	first  uint64       // what is answered with a lower number was asked before
+	sentAt mono.Instant // last broadcast
+	first  uint64       // sequence number of the term's first request; lower ones are stale
 }
 
-// begin leads in a term. If we do already, and know the catalog, it says so.
+// begin starts leading in a term. If this manager leads in it already, and the catalog is
+// committed, begin emits Loaded.
 func (m *Machine) begin(now mono.Instant, term leasehold.Term) {
 	if m.lead == nil || m.lead.term != term {
 		m.stepDown()
-		m.heard = max(m.heard, term)
+		m.maxTerm = max(m.maxTerm, term)
 		m.lead = &leadership{
 			term: term, known: map[storage.ManagerID]*storage.Catalog{m.cfg.Self: m.have},
 			process: make(map[storage.ManagerID]uint64),
 		}
 		m.lead.loading = true
-		m.askAll(now)
+		m.broadcast(now)
 		m.decide(now)
 		return
 	}
 	m.lead.loading = true
-	m.settle()
+	m.reportCommit()
 }
 
-// stepDown leads no more. What is being written some may keep, and the next leader
-// may find it.
+// stepDown stops leading. A write in progress may be on some managers, where the next leader may
+// find it.
 func (m *Machine) stepDown() {
 	if m.lead != nil && m.lead.writing {
 		m.emit(Written{Outcome: storage.Unknown})
@@ -54,7 +55,7 @@ func (m *Machine) stepDown() {
 	m.lead = nil
 }
 
-// write has a catalog kept in place of the one in force.
+// write replicates a catalog that replaces the current one.
 func (m *Machine) write(now mono.Instant, e Write) {
 	l := m.lead
 	if l == nil || !l.done || l.catalog.Version != e.Prev {
@@ -70,29 +71,29 @@ func (m *Machine) write(now mono.Instant, e Write) {
 	m.propose(now, &next, e.Prev+1)
 }
 
-// propose sends a catalog to everyone.
+// propose sends a catalog to all managers.
 func (m *Machine) propose(now mono.Instant, next *storage.Catalog, v storage.Version) {
 	l := m.lead
 	next.Term, next.Version = l.term, v
 	l.catalog, l.done = next, false
 	l.kept = map[storage.ManagerID]bool{m.cfg.Self: true}
 	m.have = next
-	m.askAll(now)
-	m.settle()
+	m.broadcast(now)
+	m.reportCommit()
 }
 
-// answered hears what another manager has.
-func (m *Machine) answered(now mono.Instant, e Answered) {
+// handleResponse handles another manager's response.
+func (m *Machine) handleResponse(now mono.Instant, e Answered) {
 	l, r := m.lead, e.Response
 	if l == nil || r.Seq < l.first || r.Seq > m.seq || e.From == m.cfg.Self {
 		return
 	}
-	m.heard = max(m.heard, r.Term)
+	m.maxTerm = max(m.maxTerm, r.Term)
 	if r.Term > l.term {
 		m.emit(Outranked{r.Term})
 		return
 	}
-	met := l.process[e.From] != r.Process
+	restarted := l.process[e.From] != r.Process
 	l.process[e.From] = r.Process
 	if l.catalog == nil {
 		if r.Known == (r.Catalog != nil) {
@@ -102,14 +103,13 @@ func (m *Machine) answered(now mono.Instant, e Answered) {
 		return
 	}
 	l.kept[e.From] = r.Known && r.Wrote == l.term && r.At == l.catalog.Version
-	if met && !l.kept[e.From] {
-		m.ask(e.From) // it was restarted: the sooner it knows, the sooner another may be
+	if restarted && !l.kept[e.From] {
+		m.sendRequest(e.From) // restarted: it is blank until it has the catalog, so send it at once
 	}
-	m.settle()
+	m.reportCommit()
 }
 
-// decide takes the newest catalog that anyone knows, as soon as nobody can know
-// of a newer one.
+// decide selects the newest known catalog, as soon as no newer one can have been committed.
 func (m *Machine) decide(now mono.Instant) {
 	l := m.lead
 	var newest *storage.Catalog
@@ -142,8 +142,8 @@ func (m *Machine) decide(now mono.Instant) {
 	m.propose(now, &next, newest.Version+1)
 }
 
-// settle tells those who wait for it that a majority has the catalog.
-func (m *Machine) settle() {
+// reportCommit emits Loaded and Written if a majority has the catalog.
+func (m *Machine) reportCommit() {
 	l := m.lead
 	if l.catalog == nil {
 		return
@@ -170,9 +170,9 @@ func (m *Machine) settle() {
 
 func (m *Machine) majority(n int) bool { return 2*n > len(m.cfg.Peers) }
 
-// carryOn asks those again who have not answered, and now and then all of them. It
-// returns when to do so next.
-func (m *Machine) carryOn(now mono.Instant) mono.Instant {
+// retransmit sends periodic requests: retries until the catalog is committed, then refreshes. It
+// returns the next wake time.
+func (m *Machine) retransmit(now mono.Instant) mono.Instant {
 	l := m.lead
 	if l.catalog == nil && l.waitUntil != 0 && now >= l.waitUntil {
 		m.decide(now)
@@ -182,7 +182,7 @@ func (m *Machine) carryOn(now mono.Instant) mono.Instant {
 		every = m.cfg.Refresh
 	}
 	if now >= l.sentAt.Add(every) {
-		m.askAll(now)
+		m.broadcast(now)
 	}
 	next := l.sentAt.Add(every)
 	if l.catalog == nil && l.waitUntil != 0 {
@@ -191,9 +191,9 @@ func (m *Machine) carryOn(now mono.Instant) mono.Instant {
 	return next
 }
 
-// askAll asks everyone else what they have, and sends the catalog to those of
-// whom we do not know that they have it.
-func (m *Machine) askAll(now mono.Instant) {
+// broadcast sends a request to all other managers. It includes the catalog for those that have not
+// confirmed it.
+func (m *Machine) broadcast(now mono.Instant) {
 	l := m.lead
 	l.sentAt = now
 	if l.first == 0 {
@@ -201,13 +201,13 @@ func (m *Machine) askAll(now mono.Instant) {
 	}
 	for _, id := range m.cfg.Peers {
 		if id != m.cfg.Self {
-			m.ask(id)
+			m.sendRequest(id)
 		}
 	}
 }
 
-// ask asks another manager what it has.
-func (m *Machine) ask(id storage.ManagerID) {
+// sendRequest sends a request to one manager.
+func (m *Machine) sendRequest(id storage.ManagerID) {
 	l := m.lead
 	m.seq++
 	r := &Request{Term: l.term, Seq: m.seq, Full: l.catalog == nil, To: l.process[id]}

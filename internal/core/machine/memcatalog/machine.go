@@ -9,53 +9,52 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 )
 
-// A Request is what a leader says to another manager: that it leads, and if it
-// has a catalog to be kept, which. It always asks what the other has.
+// A Request is a leader's message to another manager. It may contain a catalog to store, and always
+// requests the receiver's state.
 type Request struct {
 	Term leasehold.Term
-	Seq  uint64 // rises with every message of the sender's process
-	// Catalog is to be kept; nil if none is. Its Term is the leader's. Immutable.
+	Seq  uint64 // increases with every message of the sender's process
+	// Catalog is to be stored; nil if there is none. Its Term is the leader's. Immutable.
 	Catalog *storage.Catalog
-	Full    bool // the answer is to have the catalog
-	// To is the process that it is for, by its own number, which the leader has heard
-	// since it leads; 0 if it has not.
+	Full    bool // the response must contain the catalog
+	// To is the process number of the receiver, from a response in this term; 0 if unknown.
 	To uint64
 }
 
-// A Response answers one.
+// A Response answers a Request.
 type Response struct {
 	Process uint64         // the sender's
-	Term    leasehold.Term // the highest that the sender has heard of: what is asked in a lower one is refused
+	Term    leasehold.Term // highest term that the sender has received; requests of lower terms are rejected
 	Seq     uint64         // of the request
-	// Known: the sender has a catalog, written in At by the leader of Wrote.
+	// Known: the sender has a catalog with version At, written by the leader of term Wrote.
 	Known   bool
 	Wrote   leasehold.Term
 	At      storage.Version
-	Catalog *storage.Catalog // if asked for; immutable
+	Catalog *storage.Catalog // if Full was requested; immutable
 }
 
-// An Event is something that happens to a manager's replica of the catalog.
+// An Event is an input of a manager's replica of the catalog.
 type Event interface{ memcatalogEvent() }
 
 type (
-	// Lead says that we lead in a term, and asks what the catalog is. [Loaded]
-	// answers; the last counts.
+	// Lead starts leading in a term, and requests the catalog. The response is [Loaded]; a later
+	// one replaces an earlier one.
 	Lead struct{ Term leasehold.Term }
-	// StepDown says that we do not lead.
+	// StepDown stops leading.
 	StepDown struct{}
-	// Write asks for a catalog to be kept, in our term, in place of the one with
-	// version Prev. [Written] answers.
+	// Write requests that a catalog replaces the one with version Prev, in the current term. The
+	// response is [Written].
 	Write struct {
 		Prev    storage.Version
 		Catalog *storage.Catalog
 	}
-	// Asked is a request of another manager; [Answer] answers it.
+	// Asked is a request from another manager; the response is [Answer].
 	Asked struct {
 		From    storage.ManagerID
 		Request *Request
 	}
-	// Answered is another manager's response. The shell hands it over only if we
-	// have the authority to lead in the term of the [Lead] now.
+	// Answered is another manager's response. The shell must deliver it only while this manager has
+	// the authority to lead in the term of [Lead].
 	Answered struct {
 		From     storage.ManagerID
 		Response *Response
@@ -68,11 +67,11 @@ func (Write) memcatalogEvent()    {}
 func (Asked) memcatalogEvent()    {}
 func (Answered) memcatalogEvent() {}
 
-// An Action is something that the shell must do. Actions are done in order.
+// An Action is executed by the shell, in order.
 type Action interface{ memcatalogAction() }
 
 type (
-	// Ask sends a request to another manager. It may be lost.
+	// Ask sends a request to another manager. The request may be lost.
 	Ask struct {
 		To      storage.ManagerID
 		Request *Request
@@ -82,20 +81,19 @@ type (
 		To       storage.ManagerID
 		Response *Response
 	}
-	// Loaded says what the catalog is, for the leader to lead by: a majority has
-	// it. It is immutable.
+	// Loaded has the committed catalog for the leader. It is immutable.
 	Loaded struct{ Catalog *storage.Catalog }
-	// Written answers [Write]. What is done a majority has; a conflict means that
-	// the catalog is another by now, or that another write is under way.
+	// Written is the result of [Write]. Done means that a majority has it. Conflict means that the
+	// current catalog has another version, or that another write is in progress.
 	Written struct {
 		Outcome storage.Outcome
-		Catalog *storage.Catalog // the one in force
+		Catalog *storage.Catalog // current catalog
 	}
-	// Outranked says that another manager has heard of a higher term than ours.
+	// Outranked reports that another manager has received a higher term.
 	Outranked struct{ By leasehold.Term }
-	// Forgotten says that too many managers know nothing: the group is new, or too
-	// many were restarted. For Wait nothing is done, because owners may have leases
-	// that nobody remembers.
+	// Forgotten reports that too few managers have a catalog: the group is new, or too many were
+	// restarted. The machine waits for Wait, because owners may hold leases that no manager has a
+	// record of.
 	Forgotten struct{ Wait time.Duration }
 )
 
@@ -106,21 +104,20 @@ func (Written) memcatalogAction()   {}
 func (Outranked) memcatalogAction() {}
 func (Forgotten) memcatalogAction() {}
 
-// Config is what a manager knows about its group. All but Self and Process must be
-// the same everywhere.
+// Config is the configuration of a manager. All but Self and Process must be the same in the whole
+// group.
 type Config struct {
 	Self storage.ManagerID
-	// Process is a number that no other process has ever had or will have, and
-	// nobody can guess.
+	// Process is a unique, unguessable number of this process.
 	Process uint64
-	Peers   []storage.ManagerID // all of the group, Self among them
-	// Longest is for how long an owner may believe in a lease, at most, on any
-	// clock: no namespace is given a longer one.
+	Peers   []storage.ManagerID // all managers of the group, including Self
+	// Longest is the longest time for which an owner may hold a lease without renewal, on any
+	// clock: an upper bound for all namespaces.
 	Longest time.Duration
-	// Retry is when an unanswered message is sent again. Default 200 ms.
+	// Retry is the retransmission interval. Default 200 ms.
 	Retry time.Duration
-	// Refresh is how often the leader asks whether all have the catalog still:
-	// one that was restarted does not. Default 1 s.
+	// Refresh is the interval at which the leader checks whether all managers still have the
+	// catalog: a restarted one does not. Default 1 s.
 	Refresh time.Duration
 }
 
@@ -154,13 +151,13 @@ type Machine struct {
 	out []Action
 	seq uint64
 
-	heard leasehold.Term   // the highest term that anyone has led in
-	have  *storage.Catalog // nil while we are blank
+	maxTerm leasehold.Term   // highest term received from any leader
+	have    *storage.Catalog // nil while this manager is blank
 
-	lead *leadership // nil while we do not
+	lead *leadership // nil if this manager does not lead
 }
 
-// New returns a manager that knows nothing.
+// New returns a blank manager.
 func New(cfg Config) (*Machine, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -169,11 +166,12 @@ func New(cfg Config) (*Machine, error) {
 	return &Machine{cfg: cfg}, nil
 }
 
-// Catalog returns the catalog as we know it, nil if we do not. Unless we lead by
-// it, it may be old.
+// Catalog returns this manager's catalog, nil if it is blank. It may be stale unless this manager
+// leads.
 func (m *Machine) Catalog() *storage.Catalog { return m.have }
 
-// Missing returns who has not answered since we lead, if we do and wait for that.
+// Missing returns the managers that have not responded in this term, while the leader waits for
+// them.
 func (m *Machine) Missing() (ids []storage.ManagerID) {
 	if m.lead == nil || m.lead.catalog != nil {
 		return nil
@@ -186,8 +184,8 @@ func (m *Machine) Missing() (ids []storage.ManagerID) {
 	return ids
 }
 
-// Step handles an event that happened at now, and all time that has passed.
-// It returns what to do, in order, and when to call Advance at the latest.
+// Step handles an event at now, and the time passed until then. It returns the actions, in order,
+// and the latest time for the next Advance.
 func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 	m.out = m.out[:0]
 	switch e := e.(type) {
@@ -198,9 +196,9 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 	case Write:
 		m.write(now, e)
 	case Asked:
-		m.asked(e)
+		m.handleRequest(e)
 	case Answered:
-		m.answered(now, e)
+		m.handleResponse(now, e)
 	}
 	return m.finish(now)
 }
@@ -215,23 +213,23 @@ func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
 	if m.lead == nil {
 		return m.out, mono.Never
 	}
-	return m.out, m.carryOn(now)
+	return m.out, m.retransmit(now)
 }
 
 func (m *Machine) emit(a Action) { m.out = append(m.out, a) }
 
-// asked answers a leader, and keeps what it sends, unless we have heard of a later
-// one. What a leader sends to one who knows nothing must be meant for this process:
-// the one before may have confirmed what the leader does not know of.
-func (m *Machine) asked(e Asked) {
+// handleRequest handles a leader's request. It stores the catalog, unless this manager has received a
+// higher term. A blank manager stores it only if the request is for its present process: an earlier
+// process may have confirmed a newer catalog.
+func (m *Machine) handleRequest(e Asked) {
 	r := e.Request
 	if !slices.Contains(m.cfg.Peers, e.From) || e.From == m.cfg.Self {
 		return
 	}
-	if r.Term >= m.heard {
-		m.heard = r.Term
-		meant := m.have != nil || r.To == m.cfg.Process
-		if r.Catalog != nil && meant && (m.have == nil || newer(r.Catalog, m.have)) {
+	if r.Term >= m.maxTerm {
+		m.maxTerm = r.Term
+		accepted := m.have != nil || r.To == m.cfg.Process
+		if r.Catalog != nil && accepted && (m.have == nil || newer(r.Catalog, m.have)) {
 			m.have = r.Catalog
 		}
 	}
@@ -239,7 +237,7 @@ func (m *Machine) asked(e Asked) {
 }
 
 func (m *Machine) response(r *Request) *Response {
-	out := &Response{Process: m.cfg.Process, Term: m.heard, Seq: r.Seq, Known: m.have != nil}
+	out := &Response{Process: m.cfg.Process, Term: m.maxTerm, Seq: r.Seq, Known: m.have != nil}
 	if m.have != nil {
 		out.Wrote, out.At = m.have.Term, m.have.Version
 		if r.Full {

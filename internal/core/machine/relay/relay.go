@@ -229,7 +229,7 @@ func (m *Machine) answer(now mono.Instant, r *protocol.LookupRequest) bool {
 	reply := &protocol.LookupReply{
 		Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Term: m.lookup.Term(), Age: m.cfg.Drift.Stretch(age),
 	}
-	if m.log.Tell(now, r, m.table, m.Table, reply) == changelog.Ahead {
+	if m.log.FillReply(now, r, m.table, m.Table, reply) == changelog.Ahead {
 		return false
 	}
 	m.emit(Answer{r.Lookup, reply})

@@ -1,16 +1,15 @@
-// Package appointment is the machine of a manager's leadership where managers
-// agree among themselves who leads: by a lease of package flease, and not by a
-// record in a store.
+// Package bylease is leader election by a Flease lease that the managers agree on among themselves,
+// instead of a record in a store.
 //
-// # DESIGN
+// # Design
 //
-// It stands where package election stands, and says the same: that we lead, for
-// how long, and that we no longer do. The lease decides; what is left to do is to
-// see to it that a term is led once. A term is the fence of a lease, and rises
-// from lease to lease. What a leader said in a term it may have forgotten when it
-// has stepped down, and its numbers must not be used again. So whoever steps down
-// before the lease has ended does not come back under it: the shell gives it up,
-// and the next one has a higher term.
+// It has the same interface as package byrecord, and emits the same actions: that this manager
+// leads, for how long, and that it does not lead any more. The lease decides. What remains is that
+// each term is led at most once. A term is the fencing token (fence) of a lease, and increases from
+// lease to lease. A leader that has stepped down may have lost the state of its term, and must not
+// use the numbers of the term again. So a leader that steps down before the lease ends does not
+// lead again under the same lease: the shell releases the lease, and the next one has a higher
+// term.
 package bylease
 
 import (
@@ -22,23 +21,23 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 )
 
-// An Event is something that happens to the lease that leadership is.
+// An Event is an event of the leadership lease.
 type Event interface{ appointmentEvent() }
 
 type (
-	// Appointed says that we have the lease, with a new fence, until Until.
+	// Appointed: this manager has the lease, with a new fence, until Until.
 	Appointed struct {
 		Term  leasehold.Term
 		Until mono.Instant
 	}
-	// Extended says that we have it for longer.
+	// Extended: the lease was renewed.
 	Extended struct {
 		Term  leasehold.Term
 		Until mono.Instant
 	}
-	// Dismissed says that we do not have the lease: it ended, or was given up.
+	// Dismissed: this manager does not have the lease; it has ended, or was released.
 	Dismissed struct{}
-	// Leads says who seems to have it, "" if nobody does. It is a hint.
+	// Leads is the probable holder, "" if there is none. It is a hint.
 	Leads struct {
 		Manager storage.ManagerID
 		Term    leasehold.Term
@@ -50,39 +49,37 @@ func (Extended) appointmentEvent()  {}
 func (Dismissed) appointmentEvent() {}
 func (Leads) appointmentEvent()     {}
 
-// Config is what a manager knows about its group.
+// Config is the configuration of a manager.
 type Config struct {
 	Self storage.ManagerID
-	// Drift bounds how clocks differ in rate. Default 1.20.
+	// Drift bounds the ratio of clock rates. Default 1.20.
 	Drift mono.Drift
-	// Fade is for how long it is believed that someone leads who is not heard of
-	// again. Default 3 s.
+	// Fade is how long a leader is assumed to lead after the last hint. Default 3 s.
 	Fade time.Duration
-	// Remember is for how long after we first knew of a leader an owner may be right that has
-	// heard of a higher term: owners that live have come back by then. Default 5 min.
+	// Remember is how long after this manager first knew a leader the claim of a higher term by an
+	// owner is credible: running owners have reconnected within this time. Default 5 min.
 	Remember time.Duration
 }
 
-// A Machine is one manager's leadership. It is not safe for concurrent use. The
-// actions that Step, Hear and Advance return are valid until the next call. They
-// are those of package election: Lead, Extend, StepDown, Resigned and Note. The
-// shell gives the lease up when it has been told to step down.
+// A Machine is the leader election of one manager. It is not safe for concurrent use. The actions
+// that Step, StepLease and Advance return are valid until the next call. They are those of package
+// byrecord: Lead, Extend, StepDown, Resigned and Note. The shell releases the lease after StepDown.
 type Machine struct {
 	cfg Config
 	out []byrecord.Action
 
-	term    leasehold.Term // the newest that we led in
+	term    leasehold.Term // newest term in which this manager led
 	leading bool
 	until   mono.Instant
 	lapsed  bool
 
-	leader     storage.ManagerID // as far as we know
+	leader     storage.ManagerID // last known leader
 	leaderTerm leasehold.Term
-	heardAt    mono.Instant // of it, if that is not us
+	hintAt     mono.Instant // last hint, if the leader is another manager
 
 	claims claims
 
-	held                bool // we have the lease, whether or not we lead by it
+	held                bool // this manager has the lease, even if it does not lead
 	resigning, resigned bool
 }
 
@@ -107,26 +104,26 @@ func New(cfg Config) (*Machine, error) {
 	return &Machine{cfg: cfg}, nil
 }
 
-// Leader returns who leads and in which term, as far as we know.
+// Leader returns the last known leader and its term.
 func (m *Machine) Leader() (storage.ManagerID, leasehold.Term) { return m.leader, m.leaderTerm }
 
-// Stale reports whether nobody is known to lead.
+// Stale reports whether no leader is known.
 func (m *Machine) Stale(now mono.Instant) bool {
 	if m.leading {
 		return now >= m.until
 	}
-	return m.leader == "" || now >= m.heardAt.Add(m.cfg.Fade)
+	return m.leader == "" || now >= m.hintAt.Add(m.cfg.Fade)
 }
 
-// Drift returns the bound on how clocks differ in rate.
+// Drift returns the bound on the ratio of clock rates.
 func (m *Machine) Drift() mono.Drift { return m.cfg.Drift }
 
-// Leads reports whether we act as leader at now.
+// Leads reports whether this manager may act as leader at now.
 func (m *Machine) Leads(now mono.Instant) bool { return m.leading && now < m.until }
 
-// Hear handles something that happened to the lease at now. It returns what to
-// do, in order, and when to call Advance at the latest.
-func (m *Machine) Hear(now mono.Instant, e Event) ([]byrecord.Action, mono.Instant) {
+// StepLease handles an event of the lease at now. It returns the actions, in order, and the latest time
+// for the next Advance.
+func (m *Machine) StepLease(now mono.Instant, e Event) ([]byrecord.Action, mono.Instant) {
 	m.out = m.out[:0]
 	switch e := e.(type) {
 	case Appointed:
@@ -141,11 +138,10 @@ func (m *Machine) Hear(now mono.Instant, e Event) ([]byrecord.Action, mono.Insta
 	return m.finish(now)
 }
 
-// Step handles those events of an election that concern us too: that our clock
-// stood still, that we are to resign, that we are deposed, and that a peer has heard
-// of a higher term. The lease decides who leads, not what peers have heard; but who
-// has heard of a higher term does not listen to us. If that is credible (claims.go), the lease is
-// given up, for one with a higher fence.
+// Step handles the events of package byrecord that apply here too: Slept, Resign, Deposed and
+// Outranked. The lease decides which manager leads, not the terms that peers have received; but a
+// peer with a higher term rejects this leader's messages. If the higher term is credible
+// (claims.go), the machine releases the lease, for one with a higher fence.
 func (m *Machine) Step(now mono.Instant, e byrecord.Event) ([]byrecord.Action, mono.Instant) {
 	m.out = m.out[:0]
 	switch e := e.(type) {
@@ -183,11 +179,11 @@ func (m *Machine) finish(now mono.Instant) ([]byrecord.Action, mono.Instant) {
 		m.resigned = true
 		m.emit(byrecord.Resigned{})
 	}
-	switch fades := m.heardAt.Add(m.cfg.Fade); {
+	switch fades := m.hintAt.Add(m.cfg.Fade); {
 	case m.leading && !m.lapsed:
 		return m.out, m.until
 	case !m.leading && m.leader != "" && now < fades:
-		return m.out, fades // whoever asks whether somebody leads is to hear that
+		return m.out, fades // so that the shell observes the change of Stale
 	}
 	return m.out, mono.Never
 }
@@ -198,10 +194,10 @@ func (m *Machine) note(what byrecord.Notable, have, want uint64) {
 	m.emit(byrecord.Note{What: what, Have: have, Want: want})
 }
 
-// appointed begins a term, unless it is one that we have led in before.
+// appointed begins a term, unless this manager has led in it before.
 func (m *Machine) appointed(now mono.Instant, e Appointed) {
 	m.held = true
-	m.claims.met(now)
+	m.claims.leaderKnown(now)
 	if e.Term <= m.term || m.resigning {
 		return
 	}
@@ -231,22 +227,22 @@ func (m *Machine) dismissed() {
 	}
 }
 
-// leads remembers who leads. What is known about an older term is no news, and
-// about ourselves we know better.
+// leads records the hint of a leader. Hints about older terms are ignored, and all hints while this
+// manager leads.
 func (m *Machine) leads(now mono.Instant, e Leads) {
 	if e.Term < m.leaderTerm || m.leading {
 		return
 	}
 	if e.Manager != "" && e.Manager != m.cfg.Self {
-		m.claims.met(now)
+		m.claims.leaderKnown(now)
 	}
-	m.leader, m.leaderTerm, m.heardAt = e.Manager, e.Term, now
+	m.leader, m.leaderTerm, m.hintAt = e.Manager, e.Term, now
 	if e.Manager == m.cfg.Self {
 		m.leader = ""
 	}
 }
 
-// stepDown leads no more. The next term is to be above a given one.
+// stepDown stops leading. The next term must be above the given one.
 func (m *Machine) stepDown(above leasehold.Term) {
 	if !m.leading {
 		return
@@ -256,7 +252,7 @@ func (m *Machine) stepDown(above leasehold.Term) {
 	m.emit(byrecord.StepDown{Above: above})
 }
 
-// resign stops leading at once. It is done when the lease is given up.
+// resign stops leading at once. The resignation is complete when the lease has ended.
 func (m *Machine) resign() {
 	if m.resigning {
 		return

@@ -5,41 +5,46 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
-// An owner that has heard of a higher term than ours takes no message of ours. Terms are made of wall clocks, and rise from
-// leader to leader while a majority of the managers remembers. So it is either broken, or all managers have forgotten: too many were
-// restarted at a time, and wall clocks are behind what they were. Then a term above that one helps.
+// Problem: an owner that has received a higher term than the leader's rejects all its messages.
+// Terms are derived from wall clocks, and increase from leader to leader as long as a majority of
+// the managers keeps its memory. So either the owner is faulty, or the group has lost its memory:
+// too many managers were restarted at once, and the wall clocks are behind the old term. In the
+// second case a term above the owner's helps.
 //
-// The managers' memory tells the two apart. A leader has the catalog from a majority that remembers, or from all
-// if too many were blank; and no manager that has heard of a later leader takes it from an earlier one. So once a
-// process has known a leader, all later ones have higher terms than those before, as far as the group remembers. What the
-// group has forgotten, it had forgotten before that moment, and an owner that remembers it has been there since. Owners that
-// live come back within seconds. So an owner's claim is credible for a while after that moment (Config.Remember), and then never
-// again: an owner that comes back later must be started anew, if wall clocks do not reach its term before.
-// What is not covered is a manager that runs on while it is cut off, until all others were restarted.
+// Idea: the managers' memory distinguishes the two cases. A leader has the catalog from a majority
+// that is not blank, or from all managers if too many were blank; and no manager that has received
+// a later term accepts an earlier leader. So once a process has known a leader, all later leaders
+// have higher terms than all those that the group has a record of. Terms without a record were lost
+// before that moment, and an owner that has such a term has existed since then. Running owners
+// reconnect within seconds. So an owner's claim is credible for a while after that moment
+// (Config.Remember), and never again. An owner that reconnects later must be restarted, unless the
+// wall clocks reach its term first. Not covered: a manager that keeps running in a partition until
+// all others were restarted.
 //
-// While it is credible it may still be a lie. Each claim may be ahead by a day or so (manager.Config), costs one election, and the next one
-// counts only after a time that doubles.
+// A credible claim may still be false. Each claim may be ahead by about a day (manager.Config) and
+// costs one election, and the next one counts only after a backoff that doubles.
 //
-// A term that was raised is ahead of the clock. If all managers are restarted again before the clock has reached it, the next leader's term
-// is lower once more, until an owner that lives has said so: fences rise by themselves only where they do not run ahead of clocks.
+// A term that was raised in this way is ahead of the clock. If all managers are restarted again
+// before the clock has reached it, the next leader's term is lower again, until an owner reports
+// it: fences only increase without reports if they are not ahead of the clocks.
 //
-// A manager of the group is believed at any time: what it has heard of is a request that a leader has sent it.
+// A claim of another manager always counts: it comes from a request that a leader has sent to it.
 const (
-	claimFades   = 4  // after a claim that counted, the next one does so many Fades later,
-	claimDoubles = 10 // times 2 for each before, so many times at most
+	claimFades   = 4  // the backoff after a claim that counted, in Fades,
+	claimDoubles = 10 // doubled for each earlier one, at most so many times
 )
 
-// claims is what became of owners' claims to have heard of higher terms.
+// claims has the history of owners' claims of higher terms.
 type claims struct {
 	known   bool
-	since   mono.Instant // when we first knew of a leader
-	counted int          // claims that we gave a leadership up for
-	last    mono.Instant // when
-	noted   mono.Instant // when one was last noted that does not count
+	since   mono.Instant // when a leader was first known
+	counted int          // claims that ended a leadership
+	last    mono.Instant // time of the last one
+	noted   mono.Instant // time of the last note about a rejected claim
 }
 
-// met is a leader being known.
-func (c *claims) met(now mono.Instant) {
+// leaderKnown records that a leader is known.
+func (c *claims) leaderKnown(now mono.Instant) {
 	if !c.known {
 		c.known, c.since = true, now
 	}

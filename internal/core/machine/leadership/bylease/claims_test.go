@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
-// noted returns how often the machine notes something when an event happens.
+// noted returns how many notes of a kind an event causes.
 func (c *candidate) noted(now mono.Instant, e byrecord.Event, what byrecord.Notable) (n int) {
 	actions, _ := c.m.Step(now, e)
 	for _, a := range actions {
@@ -21,44 +21,46 @@ func (c *candidate) noted(now mono.Instant, e byrecord.Event, what byrecord.Nota
 	return n
 }
 
-// An owner that has heard of a higher term is believed by a manager that has not known any leader for long: the group may have
-// forgotten. The next term is to be above that.
+// The claim of a higher term by an owner counts if this manager has not known a leader for long:
+// the group may have lost its memory. The next term must be above the claimed one.
 func TestClaimOfAnOwner(t *testing.T) {
 	c := newCandidate(t)
-	c.hear(0, bylease.Appointed{Term: 7, Until: 1000 * second}, byrecord.Lead{Term: 7, Until: 1000 * second})
-	c.hear(second, byrecord.Outranked{By: 7})
-	c.hear(second, byrecord.Outranked{By: 9}, byrecord.StepDown{Above: 9})
-	c.hear(2*second, byrecord.Outranked{By: 12}) // it does not lead
+	c.step(0, bylease.Appointed{Term: 7, Until: 1000 * second}, byrecord.Lead{Term: 7, Until: 1000 * second})
+	c.step(second, byrecord.Outranked{By: 7})
+	c.step(second, byrecord.Outranked{By: 9}, byrecord.StepDown{Above: 9})
+	c.step(2*second, byrecord.Outranked{By: 12}) // it does not lead
 }
 
-// After some time what the managers remember is all that owners can have heard of. It is noted, but not for every message.
+// After Config.Remember the managers' memory disproves the claims of owners. A note is limited in
+// rate.
 func TestClaimThatMemoryDisproves(t *testing.T) {
 	for name, since := range map[string]bylease.Event{
-		"it has led":                    bylease.Appointed{Term: 7, Until: 1000 * second},
-		"it has known another's leader": bylease.Leads{Manager: "other", Term: 6},
+		"it has led":                  bylease.Appointed{Term: 7, Until: 1000 * second},
+		"it has known another leader": bylease.Leads{Manager: "other", Term: 6},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCandidate(t)
-			c.m.Hear(0, since)
-			c.m.Hear(299*second, bylease.Appointed{Term: 8, Until: 1000 * second})
-			c.hear(300*second, byrecord.Outranked{By: 9})
+			c.m.StepLease(0, since)
+			c.m.StepLease(299*second, bylease.Appointed{Term: 8, Until: 1000 * second})
+			c.step(300*second, byrecord.Outranked{By: 9})
 			c.leads(300*second, true)
 			if a, b, d := c.noted(301*second, byrecord.Outranked{By: 9}, byrecord.NoteDisbelieved), c.noted(303*second, byrecord.Outranked{By: 9}, byrecord.NoteDisbelieved),
 				c.noted(304*second, byrecord.Outranked{By: 9}, byrecord.NoteDisbelieved); a != 0 || b != 1 || d != 0 {
-				t.Errorf("it is noted %d, %d and %d times, want once in three seconds", a, b, d)
+				t.Errorf("%d, %d and %d notes, want once in three seconds", a, b, d)
 			}
-			c.hear(310*second, byrecord.Outranked{By: 9, Manager: true}, byrecord.StepDown{Above: 9}) // a manager knows
+			c.step(310*second, byrecord.Outranked{By: 9, Manager: true}, byrecord.StepDown{Above: 9}) // the claim of a manager counts
 		})
 	}
-	t.Run("nobody has led so far", func(t *testing.T) {
+	t.Run("no leader so far", func(t *testing.T) {
 		c := newCandidate(t)
-		c.m.Hear(0, bylease.Leads{})
-		c.m.Hear(1000*second, bylease.Appointed{Term: 7, Until: 2000 * second})
-		c.hear(1001*second, byrecord.Outranked{By: 9}, byrecord.StepDown{Above: 9})
+		c.m.StepLease(0, bylease.Leads{})
+		c.m.StepLease(1000*second, bylease.Appointed{Term: 7, Until: 2000 * second})
+		c.step(1001*second, byrecord.Outranked{By: 9}, byrecord.StepDown{Above: 9})
 	})
 }
 
-// Who is believed may be wrong: so the next claim counts only 12 s later, the one after that 24 s, and so on.
+// A claim that counted may be false: the next one counts only 12 s later, the one after that 24 s,
+// and so on.
 func TestClaimsCountEverMoreRarely(t *testing.T) {
 	c := newCandidate(t)
 	term, last := leasehold.Term(7), mono.Instant(0)
@@ -66,7 +68,7 @@ func TestClaimsCountEverMoreRarely(t *testing.T) {
 	for now := mono.Instant(0); now < 400*second; now += second {
 		if !c.m.Leads(now) {
 			term += 2
-			c.m.Hear(now, bylease.Appointed{Term: term, Until: now.Add(time.Hour)})
+			c.m.StepLease(now, bylease.Appointed{Term: term, Until: now.Add(time.Hour)})
 		}
 		c.m.Step(now, byrecord.Outranked{By: term + 1})
 		if !c.m.Leads(now) {

@@ -6,18 +6,18 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
-// hostClocks are the wall clock and the uptime of the machine, as last reported. They run on at the rate of the
-// monotonic clock.
+// hostClocks are the wall clock and the uptime of the machine, as last reported and extrapolated by
+// the monotonic clock.
 type hostClocks struct {
-	wall   int64        // what the wall clock said, 0 if it never did,
+	wall   int64        // last reported wall clock, 0 if there was none,
 	wallAt mono.Instant // at this instant
-	// uptime is for how long the machine had run at uptimeAt; 0 if that is not known.
+	// uptime is the machine's uptime at uptimeAt; 0 if unknown.
 	uptime   time.Duration
 	uptimeAt mono.Instant
-	woken    bool // our clock has stood still: uptimes prove nothing any more
+	woken    bool // the local clock has stopped during a sleep: uptimes prove nothing any more
 }
 
-// unix is what the wall clock says, as far as we know: it runs on from what it last said.
+// unix returns the extrapolated wall clock, 0 if unknown.
 func (c *hostClocks) unix(now mono.Instant) int64 {
 	if c.wall == 0 {
 		return 0
@@ -25,7 +25,7 @@ func (c *hostClocks) unix(now mono.Instant) int64 {
 	return c.wall + int64(now.Sub(c.wallAt)/time.Second)
 }
 
-// upFor is for how long the machine has run, as far as we know.
+// upFor returns the extrapolated uptime of the machine, 0 if unknown.
 func (c *hostClocks) upFor(now mono.Instant) time.Duration {
 	if c.uptime == 0 {
 		return 0

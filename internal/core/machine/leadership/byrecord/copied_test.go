@@ -10,9 +10,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 )
 
-// A record that was written to another cluster proves that the store was restored from a backup.
-// A data directory that is not the one in which the same manager wrote may be a backup: then the
-// age of the record proves nothing.
+// A record that was written to another cluster proves that the store was restored from a backup. If
+// the data directory is not the one in which the same manager wrote the record, it may be a backup:
+// then the age of the record proves nothing.
 func TestCopiedStore(t *testing.T) {
 	id := func(cluster, directory string) storage.Identity {
 		return storage.Identity{Cluster: cluster, Directory: directory}
@@ -54,15 +54,15 @@ func TestCopiedStore(t *testing.T) {
 			}
 			c.advance(3600*ms, append(want, "swap 5 for term 3 beat 1")...)
 			if c.swap.New.Store != test.read {
-				t.Errorf("it writes that the store is %v, want %v", c.swap.New.Store, test.read)
+				t.Errorf("the record has the store %v, want %v", c.swap.New.Store, test.read)
 			}
 			c.step(3700*ms, done(6), "elected", lead+test.ends)
 		})
 	}
 }
 
-// A store that is restored under a standby, into a new cluster, with the record as the standby
-// has seen it: nothing but the identity shows it.
+// A store that is restored into a new cluster, with the record that a standby has read: only the
+// identity shows it.
 func TestCopiedUnderAStandby(t *testing.T) {
 	c := standby(t)
 	rec := theirs(5, 2, 9)
@@ -72,8 +72,8 @@ func TestCopiedUnderAStandby(t *testing.T) {
 	c.advance(3600*ms, "takeover", "record copied", "uncertain", "swap 5 for term 3 beat 1")
 }
 
-// A manager that was stopped for long reads the record before it takes over: what it makes of
-// the wall clock, by its monotonic clock, may be wrong by hours.
+// A manager that was stopped for long reads the record before it campaigns: its extrapolated wall
+// clock may be wrong by hours.
 func TestReadsAfterAStop(t *testing.T) {
 	c := standby(t)
 	rec := theirs(5, 2, 9)
@@ -82,18 +82,18 @@ func TestReadsAfterAStop(t *testing.T) {
 	const day = 24 * 3600 * second
 	c.advance(day, "read")
 	if c.wake <= day {
-		t.Errorf("it wants to be woken at %v, before there is an answer", c.wake)
+		t.Errorf("wake time %v, before the reply", c.wake)
 	}
 	const slow = 23 * 3600 // by the wall clock fewer hours have passed
 	c.step(day+10*ms, byrecord.Seen{Record: rec, Uptime: time.Hour + slow*time.Second, Wall: wall + slow},
 		"takeover", "uncertain", fmt.Sprintf("swap 5 for term %d beat 1", 3+slow))
 	if got := c.swap.New.Floor; got != storage.Clock(wall+slow) {
-		t.Errorf("numbers go on above %d, want %d", got, storage.Clock(wall+slow))
+		t.Errorf("floor %d, want %d", got, storage.Clock(wall+slow))
 	}
 }
 
-// Another cluster is evidence for every later leader, too: it is in the record, although that
-// names the new cluster.
+// Another cluster is evidence for every later leader too: it is in the record, although the record
+// has the new cluster.
 func TestCopiedForSuccessors(t *testing.T) {
 	c := standby(t)
 	rec := theirs(5, 2, 9)

@@ -9,14 +9,13 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 )
 
-// An Event is something that happens to a manager's candidacy.
+// An Event is an input of the election.
 type Event interface{ electionEvent() }
 
 type (
-	// Seen is the record as it was read, or as a watch reported it. It may be
-	// old, but it was there once. AtLeast is that of the [Read] which it answers. Wall
-	// is what the wall clock says, in seconds since 1970, and Uptime for how long the machine
-	// has run; 0 if that is not known. Store is the store that was read.
+	// Seen is the record from a read or a watch event. It may be stale. AtLeast is that of the
+	// corresponding [Read]. Wall is the wall clock in seconds since 1970, and Uptime that of the
+	// machine; 0 if unknown. Store is the store that was read.
 	Seen struct {
 		Record  storage.Record
 		AtLeast storage.Version
@@ -24,30 +23,29 @@ type (
 		Uptime  time.Duration
 		Store   storage.Identity
 	}
-	// ReadFailed says that a read was not answered.
+	// ReadFailed: a read was not answered.
 	ReadFailed struct{}
-	// Swapped answers [Swap], of which Swap is a copy: an answer that arrives after a
-	// watch event has shown the record must not count for the next swap. Version is
-	// the new record's if it is done.
+	// Swapped is the reply to [Swap]. It contains a copy of the Swap: a reply that arrives after a
+	// watch event has shown the record must not count for the next swap. Version is that of the new
+	// record, if Outcome is Done.
 	Swapped struct {
 		Swap    Swap
 		Outcome storage.Outcome
 		Version storage.Version
 	}
-	// Outranked says that a peer has heard of someone with a higher term. It
-	// is a hint to look: what a peer says must not end a leadership, unless the
-	// store knows of nobody else, which is as if it had forgotten them.
-	// Manager: it is a manager of the group that says so, from its own memory.
+	// Outranked: a peer has received a higher term. It is a hint to read the record. The report of
+	// a peer must not end a leadership, unless the store has no such leader, which means that it
+	// was restored. Manager: the peer is a manager of the group, which has the term from a leader's
+	// request.
 	Outranked struct {
 		By      leasehold.Term
 		Manager bool
 	}
-	// Deposed says that the store has a leader with a higher term.
+	// Deposed: the store has a leader with a higher term.
 	Deposed struct{ By leasehold.Term }
-	// Slept says that our clock may have stood still while others ran on: the
-	// computer was suspended.
+	// Slept: the local clock may have stopped while others ran, because the computer was suspended.
 	Slept struct{}
-	// Resign asks to give up leadership, for good.
+	// Resign requests a permanent resignation.
 	Resign struct{}
 )
 
@@ -59,39 +57,37 @@ func (Deposed) electionEvent()    {}
 func (Slept) electionEvent()      {}
 func (Resign) electionEvent()     {}
 
-// An Action is something that the shell must do. Actions are done in order.
+// An Action is executed by the shell, in order.
 type Action interface{ electionAction() }
 
 type (
-	// Read reads the record; the shell answers with [Seen] or [ReadFailed].
-	// Fresh asks for a linearizable read: the record has this version at least, since
-	// it was there before.
+	// Read reads the record; the reply is [Seen] or [ReadFailed]. Fresh requests a linearizable
+	// read: its result has at least the version AtLeast, which was stored before.
 	Read struct {
 		Fresh   bool
 		AtLeast storage.Version
 	}
-	// Swap writes the record if the stored one has version Prev; the shell
-	// answers with [Swapped].
+	// Swap writes the record if the stored one has version Prev; the reply is [Swapped].
 	Swap struct {
 		Prev storage.Version
 		New  storage.Record
 	}
-	// Lead says that we lead, in a new term, until Until. Tables that are below Floor
-	// go on above it. Uncertain: it cannot be excluded that the store was restored from a
-	// backup. Tables below LostBelow have lost history for certain. Clock is what the wall
-	// clock stands for, 0 if that is not known (see [storage.Clock]).
+	// Lead: this manager leads, in a new term, until Until. Tables that are below Floor continue
+	// above it. Uncertain: the store may have been restored from a backup. Tables below LostBelow
+	// have certainly lost history. Clock is the number of the wall clock, 0 if unknown (see
+	// [storage.Clock]).
 	Lead struct {
 		Term                    leasehold.Term
 		Until                   mono.Instant
 		Floor, LostBelow, Clock uint64
 		Uncertain               bool
 	}
-	// Extend says that we go on leading until Until.
+	// Extend: the authority is extended until Until.
 	Extend struct{ Until mono.Instant }
-	// StepDown says that we no longer lead. Where terms are not counted by a store,
-	// the next one must be above Above: somebody has heard of that.
+	// StepDown: this manager does not lead any more. In a group without a store, the next term must
+	// be above Above, which a peer has received.
 	StepDown struct{ Above leasehold.Term }
-	// Resigned says that the store knows that we no longer lead.
+	// Resigned: the resignation is stored.
 	Resigned struct{}
 	// Note tells the operator, and the counters, what happened and why.
 	Note struct {
@@ -149,23 +145,22 @@ func (n Notable) String() string { return notableNames[n] }
 // Notables returns how many there are: they number from 0.
 func Notables() int { return int(notables) }
 
-// Config is what a manager knows about its group.
+// Config is the configuration of a manager.
 type Config struct {
 	Self storage.ManagerID
 	// Session is random, and new with every start of the process.
 	Session leasehold.Session
-	// Boot names the boot of the machine; empty if that is not known.
+	// Boot identifies the boot of the machine; empty if unknown.
 	Boot string
-	// TTL is for how long a leader acts without renewing. Shorter means faster
-	// failover; longer means that a slow store does not end a leadership.
-	// Default 3 s.
+	// TTL is how long a leader acts without a renewal. A shorter TTL gives faster failover; a
+	// longer one tolerates a slower store. Default 3 s.
 	TTL time.Duration
-	// Renew is how often the leader renews. Default TTL/3.
+	// Renew is the renewal interval. Default TTL/3.
 	Renew time.Duration
-	// Poll is how often a standby looks, where the watch does not tell it.
+	// Poll is the interval at which a standby reads the record, in case watch events are lost.
 	// Default TTL/6.
 	Poll time.Duration
-	// Drift bounds how clocks differ in rate. Default 1.20.
+	// Drift bounds the ratio of clock rates. Default 1.20.
 	Drift mono.Drift
 	// Rand draws jitter.
 	Rand *rand.Rand
@@ -196,41 +191,40 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// seldom is how many times the TTL is a long time. Clocks that differ by farthest seconds, eight years, cannot both
+// seldom is a long time, in TTLs. Clocks that differ by farthest seconds, eight years, cannot both
 // be right.
 const (
 	seldom   = 20
 	farthest = 1 << 28
 )
 
-// attempt is a swap that has been sent and not resolved.
+// attempt is a swap that was sent and is not resolved.
 type attempt struct {
 	prev storage.Version
 	rec  storage.Record
-	// sent is when it was first sent: authority counts from there.
+	// sent is when it was first sent: authority counts from then.
 	sent      mono.Instant
-	doubt     bool // its outcome is unknown: read
-	fails     int  // how often it was
+	doubt     bool // its outcome is unknown, and a read is needed
+	fails     int  // number of unknown outcomes
 	uncertain bool // the store may have lost history
 }
 
-// A Machine is one manager's part in the election. It is not safe for
-// concurrent use. The actions that Step and Advance return are valid until the
-// next call.
+// A Machine is the leader election of one manager. It is not safe for concurrent use. The actions
+// that Step and Advance return are valid until the next call.
 type Machine struct {
 	cfg Config
 	out []Action
 
 	observed observation // the record
 	clocks   hostClocks  // the wall clock and the uptime of the machine
-	higher   higherTerm  // terms that others have heard of
+	higher   higherTerm  // terms that peers have received
 	nextRead mono.Instant
-	try      *attempt   // to write the record; nil if none is under way
-	lead     leadership // our own part
+	try      *attempt   // swap in flight; nil if there is none
+	lead     leadership // own role and authority
 	limp     limp
 }
 
-// New returns a standby that looks at once who leads.
+// New returns a standby that reads the record at once.
 func New(now mono.Instant, cfg Config) (*Machine, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -238,7 +232,7 @@ func New(now mono.Instant, cfg Config) (*Machine, error) {
 	return &Machine{cfg: cfg, nextRead: now, lead: leadership{nextRenew: mono.Never}}, nil
 }
 
-// Leader returns who leads and in which term, as far as we know.
+// Leader returns the last known leader and its term.
 func (m *Machine) Leader() (storage.ManagerID, leasehold.Term) {
 	if m.observed.record.Resigned {
 		return "", m.observed.record.Term
@@ -246,8 +240,7 @@ func (m *Machine) Leader() (storage.ManagerID, leasehold.Term) {
 	return m.observed.record.Leader, m.observed.record.Term
 }
 
-// Stale reports whether the leader, whoever it is, has not been seen to live for
-// as long as it may act.
+// Stale reports whether there was no sign of the leader for longer than its authority.
 func (m *Machine) Stale(now mono.Instant) bool {
 	if m.lead.role == leading {
 		return now >= m.lead.until
@@ -255,14 +248,14 @@ func (m *Machine) Stale(now mono.Instant) bool {
 	return !m.observed.known() || m.observed.record.Resigned || now >= m.observed.at.Add(m.wait())
 }
 
-// Drift returns the bound on how clocks differ in rate.
+// Drift returns the bound on the ratio of clock rates.
 func (m *Machine) Drift() mono.Drift { return m.cfg.Drift }
 
-// Leads reports whether we act as leader at now.
+// Leads reports whether this manager may act as leader at now.
 func (m *Machine) Leads(now mono.Instant) bool { return m.lead.role == leading && now < m.lead.until }
 
-// Step handles an event that happened at now, and all time that has passed.
-// It returns what to do, in order, and when to call Advance at the latest.
+// Step handles an event at now, and the time passed until then. It returns the actions, in order,
+// and the latest time for the next Advance.
 func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 	m.out = m.out[:0]
 	switch e := e.(type) {
@@ -271,12 +264,12 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 			m.clocks.wall, m.clocks.wallAt = e.Wall, now
 		}
 		m.clocks.uptime, m.clocks.uptimeAt, m.observed.store = e.Uptime, now, e.Store
-		m.seen(now, e)
+		m.handleRecord(now, e)
 	case ReadFailed:
 	case Swapped:
-		m.swapped(now, e)
+		m.handleSwapped(now, e)
 	case Outranked:
-		m.outranked(now, e.By)
+		m.handleOutranked(now, e.By)
 	case Deposed:
 		m.nextRead = now
 		m.higher.term = max(m.higher.term, e.By)
@@ -284,7 +277,7 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 			m.stepDown(e.By)
 		}
 	case Slept:
-		m.slept(now)
+		m.handleSlept(now)
 	case Resign:
 		m.resign(now)
 	}
@@ -315,13 +308,13 @@ func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
 	case m.lead.role != standby:
 		m.renew(now)
 	default:
-		m.stand(now)
+		m.watchLeader(now)
 	}
-	return m.out, m.alarm(now)
+	return m.out, m.nextWake(now)
 }
 
-// alarm is when time alone makes a difference.
-func (m *Machine) alarm(now mono.Instant) mono.Instant {
+// nextWake returns the next time at which Advance has an effect.
+func (m *Machine) nextWake(now mono.Instant) mono.Instant {
 	switch {
 	case m.try != nil && m.try.doubt:
 		return m.nextRead
@@ -335,7 +328,7 @@ func (m *Machine) alarm(now mono.Instant) mono.Instant {
 	return m.nextRead
 }
 
-// resolve reads again while a swap is in doubt.
+// resolve reads the record periodically while the outcome of a swap is unknown.
 func (m *Machine) resolve(now mono.Instant) {
 	if m.try.doubt && now >= m.nextRead {
 		m.nextRead = now.Add(m.cfg.Poll)
@@ -343,7 +336,7 @@ func (m *Machine) resolve(now mono.Instant) {
 	}
 }
 
-// renew swaps in a new beat, or our resignation.
+// renew writes a new beat, or the resignation.
 func (m *Machine) renew(now mono.Instant) {
 	if now < m.lead.nextRenew {
 		return
@@ -355,10 +348,10 @@ func (m *Machine) renew(now mono.Instant) {
 	m.swap(now, next)
 }
 
-// stand watches the leader, and takes over when it has stood still.
-func (m *Machine) stand(now mono.Instant) {
+// watchLeader watches the leader, and campaigns when the record has not changed for long enough.
+func (m *Machine) watchLeader(now mono.Instant) {
 	if m.observed.known() && m.fresh(now) && now >= m.standsBackUntil() && m.vacant(now) {
-		m.candidate(now)
+		m.campaign(now)
 		return
 	}
 	if now >= m.nextRead {
@@ -367,16 +360,15 @@ func (m *Machine) stand(now mono.Instant) {
 	}
 }
 
-// fresh reports whether the record was read a short while ago. A manager that was stopped for
-// long reads it again before it takes over: its wall clock, which runs on at the rate of the
-// monotonic one between two reads, may be wrong by hours.
+// fresh reports whether the record was read recently. A manager that was stopped for long reads it
+// again before it campaigns: its wall clock, which is extrapolated between two reads, may be wrong
+// by hours.
 func (m *Machine) fresh(now mono.Instant) bool { return now.Sub(m.clocks.uptimeAt) <= m.recent() }
 
-// candidate tries to take over. If the store may have lost history, all numbers go on above
-// what may have been lost. That is stored with the record, so that it counts for every later
-// leader. The term is above all that there can have been, one a second; owners that know a
-// higher one say so.
-func (m *Machine) candidate(now mono.Instant) {
+// campaign tries to take over. If the store may have lost history, all numbers continue above
+// those that may be lost. The floor is stored in the record, so it applies to every later leader.
+// The term is above all possible lost terms, at one per second; owners report a higher one.
+func (m *Machine) campaign(now mono.Instant) {
 	uncertain, restored := m.uncertain(now), m.observed.restored || m.observed.copied()
 	if m.observed.copied() {
 		m.note(NoteCopied, uint64(m.observed.record.Term), 0)
@@ -401,7 +393,7 @@ func (m *Machine) candidate(now mono.Instant) {
 	m.try.uncertain = uncertain
 }
 
-// stamp says in a record when and where it is written.
+// stamp sets time and place of the write in a record.
 func (m *Machine) stamp(now mono.Instant, r *storage.Record) {
 	r.At, r.Boot, r.Uptime, r.Store = m.clocks.unix(now), "", 0, m.observed.store
 	if up := m.clocks.upFor(now); up > 0 && m.cfg.Boot != "" {
@@ -409,9 +401,9 @@ func (m *Machine) stamp(now mono.Instant, r *storage.Record) {
 	}
 }
 
-// uncertain reports whether the store may have been restored from a backup: nobody knows how
-// old the record is. A manager that has seen it change knows. So does one that was started
-// after its writer on the same boot of the same machine, and a backup that is younger than a
+// uncertain reports whether the store may have been restored from a backup, because the age of the
+// record is unknown. It is known to a manager that has observed a change of the record, and to a
+// manager that runs in the same boot of the same machine as the writer. A backup younger than a
 // minute is not restored. Wall clocks prove nothing.
 func (m *Machine) uncertain(now mono.Instant) bool {
 	if m.observed.record.Version == 0 {
@@ -430,7 +422,7 @@ func (m *Machine) replaced() bool {
 // differ reports whether two names are known and differ.
 func differ(a, b string) bool { return a != "" && b != "" && a != b }
 
-// young reports whether the record was written on this boot of this machine, a short while ago.
+// young reports whether the record was written recently in this boot of this machine.
 func (m *Machine) young(now mono.Instant) bool {
 	up := m.clocks.upFor(now)
 	if up == 0 || m.cfg.Boot == "" || m.observed.record.Boot != m.cfg.Boot || m.clocks.woken || m.replaced() {
@@ -440,18 +432,17 @@ func (m *Machine) young(now mono.Instant) bool {
 	if age < 0 || age > m.recent() {
 		return false
 	}
-	// A machine that was reverted to an earlier state has an earlier uptime, too. Its wall clock
-	// is set anew, and does not agree with that. If it is wrong, that costs a wait.
+	// A machine that was reverted to an earlier state has an earlier uptime too. Its wall clock was
+	// set since, and contradicts the uptime. A wrong wall clock costs only a wait.
 	wall, at := m.clocks.unix(now), m.observed.record.At
 	return wall == 0 || at == 0 || (time.Duration(wall-at)*time.Second-age).Abs() <= time.Minute
 }
 
-// recent is how old a record is at most if the group has been without a leader for no longer
-// than failovers take.
+// recent is the maximum age of a record in a group that had no outage longer than a failover.
 func (m *Machine) recent() time.Duration { return max(time.Minute, seldom*m.wait()) }
 
-// missed returns how many seconds ago the record was written, by wall clocks. It chooses a
-// number, and proves nothing.
+// missed returns the age of the record in seconds, by wall clocks. It is used to choose a term, and
+// proves nothing.
 func (m *Machine) missed(now mono.Instant) int64 {
 	wall, at := m.clocks.unix(now), m.observed.record.At
 	if wall == 0 || at == 0 || wall-at > farthest {
@@ -460,9 +451,9 @@ func (m *Machine) missed(now mono.Instant) int64 {
 	return max(0, wall-at)
 }
 
-// vacant reports whether nobody can be leading.
+// vacant reports whether no manager can have authority.
 func (m *Machine) vacant(now mono.Instant) bool {
-	// Whoever led in a history that was lost may lead on for its time, unless that was we.
+	// The leader of a lost history may still have authority, unless that was this process.
 	old := m.observed.restored || m.observed.copied() || m.uncertain(now) && !m.observed.doubtful && m.observed.record.Session != m.cfg.Session
 	switch {
 	case old && now < m.observed.at.Add(m.wait()):
@@ -474,7 +465,7 @@ func (m *Machine) vacant(now mono.Instant) bool {
 		return true
 	case m.observed.record.Session == m.cfg.Session:
 		m.note(NoteOwnRecord, uint64(m.observed.record.Term), 0)
-		return true // it is ours, and we have stepped down
+		return true // own record, after stepping down
 	}
 	wait := m.wait()
 	if now < m.observed.at.Add(wait) {
@@ -484,8 +475,8 @@ func (m *Machine) vacant(now mono.Instant) bool {
 	return true
 }
 
-// wait is how long the record must stand still: as long as we think, and no
-// less than its leader says.
+// wait is how long the record must be unchanged: the local configuration, but at least the leader's
+// own Wait.
 func (m *Machine) wait() time.Duration {
 	return max(m.cfg.Drift.Stretch(m.cfg.TTL), m.observed.record.Wait)
 }
@@ -496,8 +487,8 @@ func (m *Machine) swap(now mono.Instant, rec storage.Record) {
 	m.emit(Swap{m.try.prev, rec})
 }
 
-// seen takes in a record that was read or watched.
-func (m *Machine) seen(now mono.Instant, e Seen) {
+// handleRecord handles a record from a read or a watch event.
+func (m *Machine) handleRecord(now mono.Instant, e Seen) {
 	r := e.Record
 	restored := r.Version < e.AtLeast && e.AtLeast == m.observed.record.Version
 	if m.observed.known() && r.Version < m.observed.record.Version && !restored {
@@ -505,23 +496,23 @@ func (m *Machine) seen(now mono.Instant, e Seen) {
 		return
 	}
 	if try := m.try; try != nil && (try.doubt || try.wrote(r)) {
-		m.settle(now, r)
+		m.resolveBy(now, r)
 		return
 	}
 	if m.try != nil || (m.observed.known() && r.Version == m.observed.record.Version) {
-		return // nothing new, or the outcome of our swap will tell
+		return // no change, or the outcome of the swap will show it
 	}
 	m.observe(now, r)
 	if m.lead.role == leading {
-		m.stepDown(r.Term) // we did not write it
+		m.stepDown(r.Term) // written by another manager
 	} else if m.lead.resigns() {
-		m.retire() // someone took over before we could resign
+		m.retire() // another manager took over before the resignation
 	}
 }
 
-// observe remembers a record as first seen now. One that was written before the one that we
-// know shows that the store was restored from an old backup while we were there. It is where
-// we go on from, but in a term above all that we know of.
+// observe records the first observation of a record. A record that is older than the known one
+// shows that the store was restored from an old backup in the meantime. The election continues from
+// it, but in a term above all known ones.
 func (m *Machine) observe(now mono.Instant, r storage.Record) {
 	switch {
 	case m.observed.known() && earlier(r, m.observed.record):
@@ -529,29 +520,28 @@ func (m *Machine) observe(now mono.Instant, r storage.Record) {
 		m.higher.term = max(m.higher.term, m.observed.record.Term)
 		m.observed.restored = true
 	case m.observed.known() && r.Floor > m.observed.record.Floor:
-		m.observed.doubtful, m.observed.restored, m.observed.stage = false, false, recordWitnessed // whoever wrote it knows
+		m.observed.doubtful, m.observed.restored, m.observed.stage = false, false, recordWitnessed // its writer had the evidence
 	case m.observed.known():
 		m.observed.stage = recordWitnessed
 	}
 	m.observed.record, m.observed.at, m.observed.stage = r, now, max(m.observed.stage, recordRead)
 }
 
-// earlier reports whether a record cannot have been written after another one. One that says
-// the same was not written by a leader: each of its writes has a new beat.
+// earlier reports whether a record cannot have been written after another one. An identical record
+// was not written by a leader: each write has a new beat.
 func earlier(r, than storage.Record) bool {
 	return r.Term < than.Term || r.Term == than.Term && (r.Session != than.Session || r.Beat <= than.Beat)
 }
 
-// wrote reports whether a record is what the swap writes: then it has happened, whatever
-// else is known of it.
+// wrote reports whether a record is the one of the swap: then the swap has happened.
 func (a *attempt) wrote(r storage.Record) bool {
 	ours := r
 	ours.Version = 0
 	return ours == a.rec
 }
 
-// settle resolves a swap by what a read or a watch has found.
-func (m *Machine) settle(now mono.Instant, r storage.Record) {
+// resolveBy resolves a swap by the result of a read or a watch event.
+func (m *Machine) resolveBy(now mono.Instant, r storage.Record) {
 	try := m.try
 	switch {
 	case try.wrote(r):
@@ -560,7 +550,7 @@ func (m *Machine) settle(now mono.Instant, r storage.Record) {
 		}
 		m.won(now, r.Version)
 	case r.Version == try.prev:
-		// It may still arrive: so it is sent again just as it was.
+		// It may still arrive, so it is sent again unchanged.
 		m.note(NoteSwapRetry, uint64(r.Version), 0)
 		try.doubt = false
 		m.emit(Swap{try.prev, try.rec})
@@ -569,8 +559,8 @@ func (m *Machine) settle(now mono.Instant, r storage.Record) {
 	}
 }
 
-// swapped handles the outcome of our swap.
-func (m *Machine) swapped(now mono.Instant, e Swapped) {
+// handleSwapped handles the reply to a swap.
+func (m *Machine) handleSwapped(now mono.Instant, e Swapped) {
 	if m.try == nil || m.try.doubt || e.Swap != (Swap{m.try.prev, m.try.rec}) {
 		return
 	}
@@ -580,21 +570,20 @@ func (m *Machine) swapped(now mono.Instant, e Swapped) {
 	}
 	m.note(NoteSwapUnknown, uint64(e.Outcome), 0)
 	m.try.doubt = true
-	m.nextRead = now.Add(m.forbearance(m.try.fails))
+	m.nextRead = now.Add(m.readBackoff(m.try.fails))
 	m.try.fails++
 }
 
-// forbearance is how long to wait before a swap that failed so often is looked
-// into: not at all the first time, and longer each time after that. A store that
-// refuses everything at once is not to be asked a thousand times a second.
-func (m *Machine) forbearance(fails int) time.Duration {
+// readBackoff is the backoff before the read after a failed swap: none the first time, then
+// doubling. It protects a store that rejects all requests immediately.
+func (m *Machine) readBackoff(fails int) time.Duration {
 	if fails == 0 {
 		return 0
 	}
 	return min(m.cfg.Poll, m.cfg.Poll/16<<min(fails-1, 4))
 }
 
-// won makes our swap count, from when it was first sent.
+// won handles a successful swap. Authority counts from its first send time.
 func (m *Machine) won(now mono.Instant, v storage.Version) {
 	try := m.try
 	m.try = nil
@@ -614,9 +603,9 @@ func (m *Machine) won(now mono.Instant, v storage.Version) {
 	case m.lead.resigns():
 		m.lead.nextRenew = now
 	case rec.Term == m.lead.term && m.lead.role != leading:
-		// We stepped down while it was under way. A term is led once: what we
-		// said in it is forgotten, and its numbers must not be used again.
-	case m.lead.role == leading && m.forgotten(now, try):
+		// This manager stepped down while the swap was in flight. A term is led at most once: its
+		// state is lost, and its numbers must not be used again.
+	case m.lead.role == leading && m.leaderLost(now, try):
 		m.note(NoteForgotten, uint64(m.higher.term), uint64(rec.Term))
 		m.higher.renounced, m.observed.doubtful = now, true
 		m.higher.renouncements++
@@ -632,22 +621,22 @@ func (m *Machine) won(now mono.Instant, v storage.Version) {
 	default:
 		m.lead.role, m.lead.lapsed, m.lead.term = leading, false, rec.Term
 		m.note(NoteElected, uint64(rec.Term), 0)
-		late := now.Sub(try.sent) > m.recent() // much may have happened while the swap was in doubt
+		late := now.Sub(try.sent) > m.recent() // much may have happened while the outcome was unknown
 		m.emit(Lead{rec.Term, m.lead.until, rec.Floor, rec.LostBelow, storage.Clock(rec.At), try.uncertain || late})
 		m.leadsAgain(now)
 		m.observed.doubtful, m.observed.restored = false, false
 	}
 }
 
-// forgotten reports whether the store has forgotten a leader: somebody has heard of a term above ours,
-// and a renewal that we sent after that has found nobody but us. Terms in a store only rise, unless
-// it was restored from an old backup. Those who know the later term do not listen to us until we have one above it.
-// They may also be mistaken, or lie: so we do that only now and then, and ever more rarely.
-func (m *Machine) forgotten(now mono.Instant, try *attempt) bool {
+// leaderLost reports whether the store has lost a leader: a peer has received a term above ours, and
+// a renewal sent after that report found no other leader. Terms in a store only increase, unless it
+// was restored from an old backup. Peers with the later term reject this leader until it has a
+// higher one. They may also be faulty or malicious, so this happens with exponential backoff.
+func (m *Machine) leaderLost(now mono.Instant, try *attempt) bool {
 	return m.higher.term > try.rec.Term && try.sent >= m.higher.at && (m.higher.renounced == 0 || now >= m.higher.renounced.Add(seldom*m.cfg.TTL<<min(m.higher.renouncements-1, 10)))
 }
 
-// beaten handles the loss of a swap to someone else's.
+// beaten handles a swap that lost against another manager's.
 func (m *Machine) beaten(now mono.Instant, r storage.Record) {
 	m.note(NoteBeaten, uint64(r.Term), uint64(m.try.rec.Term))
 	m.try = nil
@@ -671,8 +660,8 @@ func (m *Machine) stepDown(by leasehold.Term) {
 	m.emit(StepDown{})
 }
 
-// resign stops leading at once, and then lets the store know. A swap under way
-// is waited for: if it makes us leader, we must resign from that.
+// resign stops leading at once, and then writes the resignation. A swap in flight is awaited: if it
+// makes this manager leader, it must resign from that.
 func (m *Machine) resign(now mono.Instant) {
 	if m.lead.resigns() {
 		return
@@ -689,10 +678,10 @@ func (m *Machine) resign(now mono.Instant) {
 	}
 }
 
-// outranked asks the store whether someone else leads: a leader by renewing at
-// once, which fails if so. If there is nobody, because the store forgot them,
-// our next term is above theirs, and begins at once.
-func (m *Machine) outranked(now mono.Instant, by leasehold.Term) {
+// handleOutranked checks in the store whether another manager leads: a leader renews at once, which fails
+// if so. If there is none, because the store has lost it, this manager starts a term above the
+// reported one.
+func (m *Machine) handleOutranked(now mono.Instant, by leasehold.Term) {
 	if by <= m.observed.record.Term {
 		return
 	}
@@ -706,10 +695,9 @@ func (m *Machine) outranked(now mono.Instant, by leasehold.Term) {
 	m.nextRead = now
 }
 
-// slept ends whatever counts from an instant before our clock stood still: our
-// authority, and the one that a swap under way would bring. Waiting for others
-// only takes longer, which is safe.
-func (m *Machine) slept(now mono.Instant) {
+// handleSlept invalidates all intervals that began before the local clock stopped: the authority, and
+// that of a swap in flight. Waits for other managers only take longer, which is safe.
+func (m *Machine) handleSlept(now mono.Instant) {
 	m.note(NoteSlept, uint64(m.observed.record.Term), 0)
 	m.observed.stage, m.clocks.woken = min(m.observed.stage, recordRead), true // the machine may be a copy of an earlier one
 	m.nextRead = now

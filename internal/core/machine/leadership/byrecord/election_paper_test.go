@@ -1,12 +1,11 @@
 package byrecord_test
 
-// These tests hold the election's machine to what Centrifuge 2.1.1 and PRS 4.4
-// say about the leader: who may act, and when another one may. Each is named
-// after the sentence that it proves.
+// These tests check the election against the statements of Centrifuge 2.1.1 and PRS 4.4 about the
+// leader: which manager may act, and when another one may. Each is named after the statement that
+// it proves.
 //
-// The papers' store grants a leader lease. Ours is asked for compare-and-swap
-// only, so that what the store does in theirs, the waiting, the managers do
-// here: most tests are about that.
+// The papers' store grants a leader lease. Ours only provides compare-and-swap, so the managers do
+// the waiting that their store does: most tests are about that.
 
 import (
 	"math/rand/v2"
@@ -22,18 +21,18 @@ import (
 const (
 	paperTTL   = 30 * time.Second
 	paperDrift = mono.Drift(1.2)
-	// paperTick is how finely true time passes.
+	// paperTick is the resolution of true time.
 	paperTick = 10 * time.Millisecond
 )
 
-// A paperGroup is managers with one store between them, and true time. Each
-// manager's clock starts somewhere else and runs at its own rate.
+// A paperGroup is a set of managers with a common store, and true time. Each manager's clock has
+// its own origin and rate.
 type paperGroup struct {
 	t       *testing.T
 	now     time.Duration
 	record  storage.Record
 	members []*paperMember
-	// led is every term in which someone acted, and who.
+	// led has the leader of every term.
 	led map[leasehold.Term]storage.ManagerID
 }
 
@@ -47,11 +46,11 @@ type paperMember struct {
 	starts  byte
 
 	cut     bool          // requests do not reach the store
-	latency time.Duration // of each way to the store
+	latency time.Duration // of each direction to the store
 	due     []paperEvent
 }
 
-// A paperEvent is something that is under way.
+// A paperEvent is a message in flight.
 type paperEvent struct {
 	at time.Duration
 	do func()
@@ -85,7 +84,7 @@ func (m *paperMember) start() {
 	m.did(m.machine.Advance(m.clock()))
 }
 
-// clock is what the member's own clock shows.
+// clock returns the member's own clock.
 func (m *paperMember) clock() mono.Instant {
 	return m.origin.Add(time.Duration(float64(m.group.now) * m.rate))
 }
@@ -102,7 +101,7 @@ func (m *paperMember) did(actions []byrecord.Action, _ mono.Instant) {
 	for _, a := range actions {
 		switch a := a.(type) {
 		case byrecord.Read, byrecord.Swap:
-			m.ask(a)
+			m.send(a)
 		case byrecord.Lead:
 			g := m.group
 			if before, taken := g.led[a.Term]; taken {
@@ -115,8 +114,8 @@ func (m *paperMember) did(actions []byrecord.Action, _ mono.Instant) {
 	}
 }
 
-// ask puts a request to the store under way, and then its answer.
-func (m *paperMember) ask(a byrecord.Action) {
+// send sends a request to the store, and then its reply.
+func (m *paperMember) send(a byrecord.Action) {
 	g := m.group
 	m.after(m.latency, func() {
 		if m.cut {
@@ -153,7 +152,7 @@ func unanswered(a byrecord.Action) byrecord.Event {
 	return byrecord.ReadFailed{}
 }
 
-// run lets true time pass, and makes sure that no two lead.
+// run advances true time, and checks that no two managers lead.
 func (g *paperGroup) run(d time.Duration) {
 	g.t.Helper()
 	for end := g.now + d; g.now < end; g.now += paperTick {
@@ -173,7 +172,7 @@ func (g *paperGroup) run(d time.Duration) {
 	}
 }
 
-// leader returns the one member that leads, nil if none does.
+// leader returns the leading member, nil if there is none.
 func (g *paperGroup) leader() *paperMember {
 	g.t.Helper()
 	var leader *paperMember
@@ -189,39 +188,39 @@ func (g *paperGroup) leader() *paperMember {
 	return leader
 }
 
-// elect returns a group that has a leader.
+// elect returns a group with a leader.
 func elect(t *testing.T, rates ...float64) (*paperGroup, *paperMember) {
 	t.Helper()
 	g := newPaperGroup(t, rates...)
 	g.run(time.Second)
 	leader := g.leader()
 	if leader == nil {
-		t.Fatal("nobody leads a new group")
+		t.Fatal("a new group has no leader")
 	}
 	return g, leader
 }
 
-// untilLeader lets time pass until someone leads, and returns how long it took.
+// untilLeader runs until there is a leader, and returns the time that it took.
 func (g *paperGroup) untilLeader() (*paperMember, time.Duration) {
 	g.t.Helper()
 	start := g.now
 	for g.leader() == nil {
 		if g.now-start > time.Hour {
-			g.t.Fatal("nobody leads for an hour")
+			g.t.Fatal("no leader for an hour")
 		}
 		g.run(paperTick)
 	}
 	return g.leader(), g.now - start
 }
 
-// Centrifuge 2.1.1: one of the standbys is elected leader. The others ask to
-// become it, again and again, and are refused while it lives.
+// Centrifuge 2.1.1: one of the standbys is elected leader. The others repeatedly request the
+// leadership, and are refused while the leader is alive.
 func TestPaperOneStandbyIsElected(t *testing.T) {
 	g, leader := elect(t, 1, 1, 1)
 	for range 20 {
 		g.run(paperTTL)
 		if g.leader() != leader {
-			t.Fatalf("the leader lives, and %v leads", g.leader())
+			t.Fatalf("the leader is alive, and %v leads", g.leader())
 		}
 	}
 	if len(g.led) != 1 {
@@ -229,23 +228,23 @@ func TestPaperOneStandbyIsElected(t *testing.T) {
 	}
 }
 
-// Centrifuge 2.1.1: when the leader does not respond any more, a standby takes
-// its place. PRS 4.4: after a short time, and without an operator.
+// Centrifuge 2.1.1: when the leader does not respond any more, a standby takes over. PRS 4.4: after
+// a short time, and without an operator.
 func TestPaperAStandbyTakesOver(t *testing.T) {
 	g, leader := elect(t, 1, 1, 1)
 	g.run(10 * paperTTL)
 	leader.dead = true
 	next, after := g.untilLeader()
 	if next == leader {
-		t.Fatal("the dead lead")
+		t.Fatal("a dead manager leads")
 	}
 	if most := paperDrift.Stretch(paperTTL) + paperTTL/6 + paperTick; after > most {
 		t.Errorf("a standby leads after %v, want at most %v", after, most)
 	}
 }
 
-// Centrifuge 2.1.1: any one standby is enough. They fail one after the other,
-// and there is a leader as long as one of them is left.
+// Centrifuge 2.1.1: one standby is enough. They fail one after the other, and there is a leader as
+// long as one is left.
 func TestPaperAnyStandbyIsEnough(t *testing.T) {
 	g, leader := elect(t, 1, 1, 1, 1)
 	for range 3 {
@@ -258,10 +257,9 @@ func TestPaperAnyStandbyIsEnough(t *testing.T) {
 	}
 }
 
-// PRS 4.4 relies on a leader lease; Centrifuge 2.3.1 shows how to have one with
-// clocks that only agree on their rates. A leader that cannot reach the store
-// stops before another one may start, with the clocks at the bound in either
-// direction, and however slow the store.
+// PRS 4.4 relies on a leader lease; Centrifuge 2.3.1 shows how to implement one with clocks that
+// only agree on their rates. A leader that cannot reach the store stops before another one may
+// start, with clock rates at the bound in either direction, and for any latency of the store.
 func TestPaperTwoNeverLead(t *testing.T) {
 	fast := 1.2
 	for _, rates := range [][]float64{{1, 1}, {1, fast}, {fast, 1}} {
@@ -274,15 +272,15 @@ func TestPaperTwoNeverLead(t *testing.T) {
 				g.run(2 * paperTTL)
 				leader := g.leader()
 				if leader == nil {
-					t.Fatalf("rates %v, latency %v: nobody leads", rates, latency)
+					t.Fatalf("rates %v, latency %v: no leader", rates, latency)
 				}
 				leader.cut = true
 				for g.leader() == leader {
-					g.run(paperTick) // which makes sure that nobody else does
+					g.run(paperTick) // checks that no other manager leads
 				}
 				next, _ := g.untilLeader()
 				if next == leader {
-					t.Fatalf("rates %v, latency %v: a leader that is cut off leads on", rates, latency)
+					t.Fatalf("rates %v, latency %v: a partitioned leader still leads", rates, latency)
 				}
 				leader.cut = false
 			}
@@ -290,8 +288,8 @@ func TestPaperTwoNeverLead(t *testing.T) {
 	}
 }
 
-// Centrifuge 2.3.1, for leaders: a leader's time runs from the sending of what
-// the store has acknowledged, and not from the acknowledgement.
+// Centrifuge 2.3.1, for leaders: authority counts from the send time of the acknowledged write, and
+// not from the acknowledgement.
 func TestPaperLeadershipRunsFromTheSending(t *testing.T) {
 	var now mono.Instant = 1000
 	m, err := byrecord.New(now, byrecord.Config{
@@ -301,25 +299,24 @@ func TestPaperLeadershipRunsFromTheSending(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Advance(now)
-	actions, _ := m.Step(now, byrecord.Seen{}) // there is no record, so it sends one
+	actions, _ := m.Step(now, byrecord.Seen{}) // without a record, it sends one
 	swap, _ := actions[len(actions)-1].(byrecord.Swap)
 	sent := now
 	now = now.Add(20 * time.Second)
 	m.Step(now, byrecord.Swapped{Swap: swap, Outcome: storage.Done, Version: 1})
 	if !m.Leads(sent.Add(paperTTL-1)) || m.Leads(sent.Add(paperTTL)) {
-		t.Error("it does not lead until exactly 30s after it sent the record")
+		t.Error("authority does not end exactly 30s after the send time")
 	}
 }
 
-// Centrifuge 2.1.1 has a store that tells who may lead. If it does not tell,
-// because the answer was lost, nobody may assume anything: the manager reads,
-// and leads only if the record is its own.
+// Centrifuge 2.1.1 has a store that decides who may lead. If its reply is lost, the manager must
+// not assume anything: it reads, and leads only if the record is its own.
 func TestPaperAnUnknownElectionIsReadBack(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		found func(ours storage.Record) storage.Record
 		leads bool
-		again bool // it sends the very same record once more
+		again bool // it sends the identical record again
 	}{
 		{"its own", func(ours storage.Record) storage.Record { ours.Version = 1; return ours }, true, false},
 		{"its predecessor's", func(ours storage.Record) storage.Record {
@@ -342,22 +339,22 @@ func TestPaperAnUnknownElectionIsReadBack(t *testing.T) {
 			actions, _ := m.Step(0, byrecord.Seen{})
 			first := swapIn(actions)
 			if first == nil {
-				t.Fatalf("there is no record, and it does %v", actions)
+				t.Fatalf("without a record: actions %v", actions)
 			}
 			actions, _ = m.Step(1, byrecord.Swapped{Swap: *first, Outcome: storage.Unknown})
 			if m.Leads(1) {
-				t.Error("it leads on a guess")
+				t.Error("it leads before the read")
 			}
 			if len(actions) == 0 || actions[len(actions)-1] != (byrecord.Read{Fresh: true}) {
-				t.Errorf("it does %v, want a fresh read", actions)
+				t.Errorf("actions %v, want a fresh read", actions)
 			}
 			actions, _ = m.Step(2, byrecord.Seen{Record: test.found(first.New)})
 			if m.Leads(2) != test.leads {
-				t.Errorf("it leads: %t, want %t", m.Leads(2), test.leads)
+				t.Errorf("Leads = %t, want %t", m.Leads(2), test.leads)
 			}
 			again := swapIn(actions)
 			if (again != nil) != test.again || again != nil && *again != *first {
-				t.Errorf("it sends %+v, want the very same again: %t", again, test.again)
+				t.Errorf("swap %+v, want the identical swap: %t", again, test.again)
 			}
 		})
 	}
@@ -372,21 +369,21 @@ func swapIn(actions []byrecord.Action) *byrecord.Swap {
 	return nil
 }
 
-// A leader whose clock stood still has seen less time pass than there was. It
-// stops; and what it had sent before does not extend its time.
+// A leader whose clock stopped has measured less time than has passed. It steps down, and a renewal
+// sent before does not extend its authority.
 func TestPaperALeaderThatSleptStops(t *testing.T) {
 	g, leader := elect(t, 1, 1)
 	g.run(paperTTL)
 	leader.latency = time.Second
-	g.run(paperTTL/3 + 500*time.Millisecond) // a renewal is under way
+	g.run(paperTTL/3 + 500*time.Millisecond) // a renewal is in flight
 	asleep := g.now
-	leader.dead = true // it is not, but nobody can tell
+	leader.dead = true // it is not, but this stops its events
 	next, _ := g.untilLeader()
 	leader.origin = leader.origin.Add(asleep - g.now)
 	leader.dead = false
 	leader.step(byrecord.Slept{})
 	if leader.leads() {
-		t.Error("it leads, by a clock that stood still")
+		t.Error("it leads by a clock that had stopped")
 	}
 	g.run(2 * paperTTL)
 	if g.leader() != next {
@@ -394,9 +391,9 @@ func TestPaperALeaderThatSleptStops(t *testing.T) {
 	}
 }
 
-// What a manager sent before its clock stood still does not help it afterwards,
-// even if it arrived: neither to go on in a term in which it has stepped down,
-// nor to begin one whose time may long be over.
+// A swap sent before the clock stopped gives no authority, even if it succeeds: neither to continue
+// a term in which the manager has stepped down, nor to begin one whose authority may have expired
+// long ago.
 func TestPaperASwapFromBeforeTheSleepGivesNoAuthority(t *testing.T) {
 	for _, leading := range []bool{false, true} {
 		m, err := byrecord.New(0, byrecord.Config{
@@ -413,24 +410,24 @@ func TestPaperASwapFromBeforeTheSleepGivesNoAuthority(t *testing.T) {
 		if leading {
 			_, now = m.Step(1, byrecord.Swapped{Swap: swap, Outcome: storage.Done, Version: version})
 			version++
-			sent, _ = m.Advance(now) // it renews
+			sent, _ = m.Advance(now) // the renewal
 			swap = sent[len(sent)-1].(byrecord.Swap)
 		}
 		m.Step(now, byrecord.Slept{})
 		actions, _ := m.Step(now+1, byrecord.Swapped{Swap: swap, Outcome: storage.Done, Version: version})
 		if m.Leads(now + 1) {
-			t.Errorf("led before: %t: it leads by a record that it sent before it slept", leading)
+			t.Errorf("led before: %t: it leads by a record that it sent before the sleep", leading)
 		}
 		for _, a := range actions {
 			if lead, ok := a.(byrecord.Lead); ok && leading {
-				t.Errorf("it begins to lead in term %d, in which it led before", lead.Term)
+				t.Errorf("it leads again in term %d", lead.Term)
 			}
 		}
 	}
 }
 
-// PRS 4.2 has a nonce by which a manager's earlier incarnations are recognised.
-// Ours is the term: it rises with every leader, also with the same one again.
+// PRS 4.2 has a nonce that distinguishes a manager's earlier incarnations. Ours is the term: it
+// increases with every leader, also if the same manager leads again.
 func TestPaperEveryLeaderHasANewTerm(t *testing.T) {
 	g, leader := elect(t, 1)
 	for want := range leasehold.Term(5) {
@@ -441,24 +438,24 @@ func TestPaperEveryLeaderHasANewTerm(t *testing.T) {
 		g.run(time.Second)
 		leader.start()
 		if leader.leads() {
-			t.Fatal("it leads as soon as it has started, in the term of its predecessor")
+			t.Fatal("it leads at its start, in the term of its predecessor")
 		}
 		g.untilLeader()
 	}
 }
 
-// A leader that resigns has stopped before the store knows, and another one
-// need not wait. That is not in the papers, whose leaders only crash.
+// A leader that resigns has stopped before it writes the resignation, so another one need not wait.
+// This is not in the papers, whose leaders only crash.
 func TestPaperAResignationNeedNotBeWaitedOut(t *testing.T) {
 	g, leader := elect(t, 1, 1)
 	g.run(paperTTL)
 	leader.latency = time.Second
 	leader.step(byrecord.Resign{})
 	if leader.leads() {
-		t.Error("it leads after it has resigned")
+		t.Error("a manager leads after its resignation")
 	}
 	next, after := g.untilLeader()
 	if next == leader || after > time.Second+paperTTL/6+2*paperTick {
-		t.Errorf("%s leads after %v, want the other one within a look at the record", next.id, after)
+		t.Errorf("%s leads after %v, want the other manager within one poll", next.id, after)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 )
 
-// Every candidate here has a TTL of 3 s, renews every second, and waits 3.6 s
-// for a record to stand still.
+// Every candidate here has a TTL of 3 s, renews every second, and waits for a record to be
+// unchanged for 3.6 s.
 const (
 	second = mono.Instant(time.Second)
 	ms     = mono.Instant(time.Millisecond)
@@ -34,7 +34,7 @@ func config() byrecord.Config {
 // sameBoot is the boot of the machine on which all managers run.
 const sameBoot = "boot 1"
 
-// A candidate is a manager in an election that the test plays by hand.
+// A candidate is a manager in an election whose actions the test executes by hand.
 type candidate struct {
 	t       *testing.T
 	machine *byrecord.Machine
@@ -42,7 +42,7 @@ type candidate struct {
 	swap    byrecord.Swap // the last one
 }
 
-// standby returns a candidate that has begun to look who leads.
+// standby returns a candidate that has sent its first read.
 func standby(t *testing.T, change ...func(*byrecord.Config)) *candidate {
 	t.Helper()
 	cfg := config()
@@ -58,8 +58,7 @@ func standby(t *testing.T, change ...func(*byrecord.Config)) *candidate {
 	return c
 }
 
-// leader returns a candidate that leads in term 1, with version 1 of the
-// record, until 3 s.
+// leader returns a candidate that leads in term 1, with version 1 of the record, until 3 s.
 func leader(t *testing.T) *candidate {
 	t.Helper()
 	c := standby(t)
@@ -68,18 +67,18 @@ func leader(t *testing.T) *candidate {
 	return c
 }
 
-// step lets an event happen and compares what the candidate does.
+// step steps the machine and compares its actions.
 func (c *candidate) step(now mono.Instant, e byrecord.Event, want ...string) {
 	c.t.Helper()
 	if s, ok := e.(byrecord.Swapped); ok && s.Swap == (byrecord.Swap{}) {
-		s.Swap = c.swap // it answers the last one
+		s.Swap = c.swap // reply to the last one
 		e = s
 	}
 	actions, wake := c.machine.Step(now, e)
 	c.compare(now, fmt.Sprintf("%T", e), actions, wake, want)
 }
 
-// advance lets time pass and compares what the candidate does.
+// advance advances the machine and compares its actions.
 func (c *candidate) advance(now mono.Instant, want ...string) {
 	c.t.Helper()
 	actions, wake := c.machine.Advance(now)
@@ -101,7 +100,7 @@ func (c *candidate) compare(now mono.Instant, what string, actions []byrecord.Ac
 	}
 }
 
-// describe writes an action as the tests do.
+// describe formats an action.
 func describe(a byrecord.Action) string {
 	switch a := a.(type) {
 	case byrecord.Read:
@@ -128,7 +127,7 @@ func describe(a byrecord.Action) string {
 		}
 		return s
 	case byrecord.Extend:
-		return fmt.Sprintf("go on until %v", a.Until)
+		return fmt.Sprintf("extend until %v", a.Until)
 	case byrecord.StepDown:
 		return "step down"
 	case byrecord.Resigned:
@@ -142,7 +141,7 @@ func describe(a byrecord.Action) string {
 func (c *candidate) wantLeads(now mono.Instant, want bool) {
 	c.t.Helper()
 	if got := c.machine.Leads(now); got != want {
-		c.t.Errorf("at %v it leads: %t, want %t", now, got, want)
+		c.t.Errorf("at %v: Leads = %t, want %t", now, got, want)
 	}
 }
 
@@ -154,7 +153,7 @@ func unknown() byrecord.Event { return byrecord.Swapped{Outcome: storage.Unknown
 
 func conflict() byrecord.Event { return byrecord.Swapped{Outcome: storage.Conflict} }
 
-// theirs is a record of another manager, which is what the others see.
+// theirs is a record of another manager.
 func theirs(v storage.Version, term leasehold.Term, beat uint64) storage.Record {
 	return storage.Record{Version: v, Term: term, Leader: "other", Session: otherSession, Beat: beat, Boot: sameBoot, Uptime: time.Hour}
 }
@@ -163,7 +162,7 @@ func ours(v storage.Version, term leasehold.Term, beat uint64) storage.Record {
 	return storage.Record{Version: v, Term: term, Leader: "me", Session: ownSession, Beat: beat, Wait: 3600 * time.Millisecond}
 }
 
-// seen is a record as it was read, on a machine that has run for an hour.
+// seen is a record from a read, on a machine with an uptime of an hour.
 func seen(r storage.Record) byrecord.Event { return byrecord.Seen{Record: r, Uptime: time.Hour} }
 
 func TestConfigRefuses(t *testing.T) {
@@ -174,20 +173,20 @@ func TestConfigRefuses(t *testing.T) {
 	}{
 		{"no name", func(c *byrecord.Config) { c.Self = "" }, `election: Self, Session and Rand must be set`},
 		{"no session", func(c *byrecord.Config) { c.Session = leasehold.Session{} }, `election "me": Self, Session and Rand must be set`},
-		{"no randomness", func(c *byrecord.Config) { c.Rand = nil }, `election "me": Self, Session and Rand must be set`},
-		{"too short a time", func(c *byrecord.Config) { c.TTL = 9 * time.Millisecond }, `election "me": ttl 9ms, renew 3ms and poll 1.5ms: want a ttl of at least 10 ms, two renewals in it, and a positive poll`},
+		{"no Rand", func(c *byrecord.Config) { c.Rand = nil }, `election "me": Self, Session and Rand must be set`},
+		{"too short a TTL", func(c *byrecord.Config) { c.TTL = 9 * time.Millisecond }, `election "me": ttl 9ms, renew 3ms and poll 1.5ms: want a ttl of at least 10 ms, two renewals in it, and a positive poll`},
 		{"too few renewals", func(c *byrecord.Config) { c.Renew = 1501 * time.Millisecond }, `election "me": ttl 3s, renew 1.501s and poll 500ms: want a ttl of at least 10 ms, two renewals in it, and a positive poll`},
-		{"renewals before the last", func(c *byrecord.Config) { c.Renew = -1 }, `election "me": ttl 3s, renew -1ns and poll 500ms: want a ttl of at least 10 ms, two renewals in it, and a positive poll`},
-		{"polls before the last", func(c *byrecord.Config) { c.Poll = -1 }, `election "me": ttl 3s, renew 1s and poll -1ns: want a ttl of at least 10 ms, two renewals in it, and a positive poll`},
-		{"clocks faster than themselves", func(c *byrecord.Config) { c.Drift = 0.9 }, `election "me": drift is 0.9, want 1 to 10`},
-		{"clocks that are no number", func(c *byrecord.Config) { c.Drift = mono.Drift(math.NaN()) }, `election "me": drift is NaN, want 1 to 10`},
+		{"negative renewal interval", func(c *byrecord.Config) { c.Renew = -1 }, `election "me": ttl 3s, renew -1ns and poll 500ms: want a ttl of at least 10 ms, two renewals in it, and a positive poll`},
+		{"negative poll interval", func(c *byrecord.Config) { c.Poll = -1 }, `election "me": ttl 3s, renew 1s and poll -1ns: want a ttl of at least 10 ms, two renewals in it, and a positive poll`},
+		{"drift below 1", func(c *byrecord.Config) { c.Drift = 0.9 }, `election "me": drift is 0.9, want 1 to 10`},
+		{"drift NaN", func(c *byrecord.Config) { c.Drift = mono.Drift(math.NaN()) }, `election "me": drift is NaN, want 1 to 10`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := config()
 			c.spoil(&cfg)
 			_, err := byrecord.New(0, cfg)
 			if err == nil {
-				t.Fatal("it is accepted")
+				t.Fatal("the configuration is accepted")
 			}
 			if diff := cmp.Diff(c.want, err.Error()); diff != "" || !errors.Is(err, leasehold.ErrInvalid) {
 				t.Errorf("kind %v (-want +got):\n%s", leasehold.KindOf(err), diff)
@@ -223,12 +222,12 @@ func TestFirstLeader(t *testing.T) {
 	}
 }
 
-// A read that is not answered is repeated.
+// A read without a reply is repeated.
 func TestReadsAgain(t *testing.T) {
 	c := standby(t)
 	c.step(10*ms, byrecord.ReadFailed{})
 	if c.wake < 400*ms || c.wake > 500*ms {
-		t.Errorf("it looks again at %v, want after 0.4 to 0.5 s", c.wake)
+		t.Errorf("next read at %v, want after 0.4 to 0.5 s", c.wake)
 	}
 	c.advance(c.wake, "read")
 }
@@ -236,17 +235,17 @@ func TestReadsAgain(t *testing.T) {
 func TestTakeoverWaitsFromFirstSight(t *testing.T) {
 	c := standby(t)
 	c.step(1*second, seen(theirs(5, 2, 9)), "read")
-	c.step(2*second, seen(theirs(5, 2, 9)), "read") // seen again: the wait goes on
+	c.step(2*second, seen(theirs(5, 2, 9)), "read") // read again: the wait continues
 	c.step(4*second, seen(theirs(5, 2, 9)), "read")
 	c.advance(4599*ms, "read")
 	if c.wake > 4600*ms {
-		t.Errorf("it wants to be woken at %v, after the record has stood still", c.wake)
+		t.Errorf("wake time %v is after the end of the wait", c.wake)
 	}
 	c.advance(4600*ms, "takeover", "swap 5 for term 3 beat 1")
 	c.step(4650*ms, done(6), "elected", "lead in term 3 until 7.600s")
 }
 
-// A record that is renewed, or another's, must stand still anew.
+// A record that is renewed or replaced restarts the wait.
 func TestTakeoverWaitsForEachRecord(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -254,7 +253,7 @@ func TestTakeoverWaitsForEachRecord(t *testing.T) {
 	}{
 		{"a renewal", theirs(6, 2, 10)},
 		{"another leader", storage.Record{Version: 6, Term: 3, Leader: "third", Session: leasehold.Session{3}, Beat: 1}},
-		{"our own name, of an earlier process", storage.Record{Version: 6, Term: 3, Leader: "me", Session: otherSession, Beat: 1}},
+		{"an earlier process of this manager", storage.Record{Version: 6, Term: 3, Leader: "me", Session: otherSession, Beat: 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := standby(t)
@@ -273,7 +272,7 @@ func TestResignedRecordIsTakenAtOnce(t *testing.T) {
 	gone.Resigned = true
 	c.step(10*ms, seen(gone), "resignation seen", "swap 5 for term 3 beat 1")
 	if who, term := c.machine.Leader(); who != "" || term != 2 {
-		t.Errorf("the leader is %q in term %d, want nobody in 2", who, term)
+		t.Errorf("the leader is %q in term %d, want none in 2", who, term)
 	}
 	c.step(20*ms, done(6), "elected", "lead in term 3 until 3.010s")
 }
@@ -295,8 +294,8 @@ func TestStaleReadsAreIgnored(t *testing.T) {
 	l.wantLeads(500*ms, true)
 }
 
-// A watch event that shows what a swap under way writes proves that it was written: that counts, from
-// when the swap was first sent. What the store answers later is no answer to the next swap.
+// A watch event with the record of a swap in flight proves that it was written: authority counts
+// from the first send time of the swap. A late reply is not a reply to the next swap.
 func TestWatchDuringSwap(t *testing.T) {
 	for _, late := range []byrecord.Swapped{
 		{Outcome: storage.Done, Version: 2}, {Outcome: storage.Conflict}, {Outcome: storage.Unknown},
@@ -305,17 +304,17 @@ func TestWatchDuringSwap(t *testing.T) {
 			c := leader(t)
 			c.advance(1*second, "swap 1 for term 1 beat 2")
 			late.Swap = c.swap
-			c.step(1050*ms, seen(ours(1, 1, 1))) // what is there before it says nothing
-			c.step(1100*ms, seen(ours(2, 1, 2)), "go on until 4.000s")
+			c.step(1050*ms, seen(ours(1, 1, 1))) // the record before the swap proves nothing
+			c.step(1100*ms, seen(ours(2, 1, 2)), "extend until 4.000s")
 			c.advance(2*second, "swap 2 for term 1 beat 3")
 			c.step(2100*ms, late)
 			c.advance(4*second, "authority lapsed")
-			c.step(4100*ms, done(3), "authority regained", "go on until 5.000s", "swap 3 for term 1 beat 4")
+			c.step(4100*ms, done(3), "authority regained", "extend until 5.000s", "swap 3 for term 1 beat 4")
 		})
 	}
 }
 
-// A watch event may be the first to show that we were elected, or have resigned.
+// A watch event may be the first to show an election or a resignation.
 func TestWatchShowsElectionAndResignation(t *testing.T) {
 	c := standby(t)
 	c.step(0, byrecord.Seen{}, "swap 0 for term 1 beat 1")
@@ -334,15 +333,15 @@ func TestUnknownSwap(t *testing.T) {
 		{"has happened", func(c *candidate) {
 			c.step(900*ms, seen(ours(1, 1, 1)), "swap found", "elected", "lead in term 1 until 3.000s")
 		}},
-		{"has not happened, and is sent again as it was", func(c *candidate) {
+		{"has not happened, and is sent again unchanged", func(c *candidate) {
 			c.step(900*ms, byrecord.Seen{}, "swap retried", "swap 0 for term 1 beat 1")
-			c.step(950*ms, done(1), "elected", "lead in term 1 until 3.000s") // from the first sending
+			c.step(950*ms, done(1), "elected", "lead in term 1 until 3.000s") // from the first send time
 		}},
-		{"happens only when it is sent again", func(c *candidate) {
+		{"happens between the read and the retry", func(c *candidate) {
 			c.step(900*ms, byrecord.Seen{}, "swap retried", "swap 0 for term 1 beat 1")
 			c.step(950*ms, conflict(), "swap unknown")
 			c.advance(980 * ms)
-			c.advance(982*ms, "read afresh") // a while later, for it is the second time
+			c.advance(982*ms, "read afresh") // with a backoff, since it is the second time
 			c.step(990*ms, seen(ours(1, 1, 1)), "swap found", "elected", "lead in term 1 until 3.000s")
 		}},
 		{"was beaten", func(c *candidate) {
@@ -352,18 +351,18 @@ func TestUnknownSwap(t *testing.T) {
 			c.advance(4499*ms, "read")
 			c.advance(4500*ms, "takeover", "swap 1 for term 2 beat 1")
 		}},
-		{"was beaten by one who did the same in our name before us", func(c *candidate) {
+		{"was beaten by an earlier process of this manager", func(c *candidate) {
 			r := ours(1, 1, 1)
 			r.Session = otherSession
 			c.step(900*ms, seen(r), "beaten")
 		}},
-		{"is asked about until there is an answer", func(c *candidate) {
+		{"is read until there is a reply", func(c *candidate) {
 			c.step(300*ms, byrecord.ReadFailed{})
 			c.advance(599 * ms)
 			c.advance(600*ms, "read afresh")
 			c.advance(1100*ms, "read afresh")
-			c.step(1200*ms, unknown()) // nobody asked
-			c.step(1300*ms, done(1))   // nobody asked
+			c.step(1200*ms, unknown()) // unsolicited
+			c.step(1300*ms, done(1))   // unsolicited
 			c.step(1400*ms, seen(ours(1, 1, 1)), "swap found", "elected", "lead in term 1 until 3.000s", "swap 1 for term 1 beat 2")
 		}},
 	} {
@@ -376,7 +375,7 @@ func TestUnknownSwap(t *testing.T) {
 	}
 }
 
-// A conflict may be our own swap, sent twice: it is read like one of unknown
+// A conflict may be caused by our own swap, sent twice: it is resolved by a read, like an unknown
 // outcome.
 func TestConflictIsRead(t *testing.T) {
 	c := leader(t)
@@ -393,25 +392,25 @@ func TestConflictIsRead(t *testing.T) {
 func TestRenews(t *testing.T) {
 	c := leader(t)
 	if c.wake != second {
-		t.Errorf("it renews at %v, want 1 s", c.wake)
+		t.Errorf("next renewal at %v, want 1 s", c.wake)
 	}
 	c.advance(999 * ms)
 	c.advance(1000*ms, "swap 1 for term 1 beat 2")
-	c.step(1020*ms, done(2), "go on until 4.000s")
+	c.step(1020*ms, done(2), "extend until 4.000s")
 	c.advance(2000*ms, "swap 2 for term 1 beat 3")
-	c.step(2950*ms, done(3), "go on until 5.000s")
+	c.step(2950*ms, done(3), "extend until 5.000s")
 	if c.wake != 3000*ms {
-		t.Errorf("it renews at %v, want one second after it sent the last renewal", c.wake)
+		t.Errorf("next renewal at %v, want one second after it sent the last renewal", c.wake)
 	}
 }
 
-// Authority counts from the sending, however late the answer.
+// Authority counts from the send time, however late the reply.
 func TestLateElection(t *testing.T) {
 	c := standby(t)
 	c.step(0, byrecord.Seen{}, "swap 0 for term 1 beat 1")
 	c.step(4*second, done(1), "elected", "lead in term 1 until 3.000s", "authority lapsed", "swap 1 for term 1 beat 2")
 	c.wantLeads(4*second, false)
-	c.step(4200*ms, done(2), "authority regained", "go on until 7.000s")
+	c.step(4200*ms, done(2), "authority regained", "extend until 7.000s")
 	c.wantLeads(4200*ms, true)
 }
 
@@ -421,8 +420,8 @@ func TestLapseAndRegain(t *testing.T) {
 	c.advance(2999 * ms)
 	c.advance(3000*ms, "authority lapsed")
 	c.wantLeads(3000*ms, false)
-	c.advance(3500 * ms) // it is said once
-	c.step(3600*ms, done(2), "authority regained", "go on until 4.000s", "swap 2 for term 1 beat 3")
+	c.advance(3500 * ms) // it is noted once
+	c.step(3600*ms, done(2), "authority regained", "extend until 4.000s", "swap 2 for term 1 beat 3")
 	c.wantLeads(3600*ms, true)
 	c.wantLeads(4000*ms, false)
 }
@@ -436,8 +435,8 @@ func TestLapseAndLoss(t *testing.T) {
 	c.advance(6600*ms, "read")
 }
 
-// A leader that sees a record that it did not write has been deposed.
-func TestDeposedBySight(t *testing.T) {
+// A leader that reads a record of another manager has been deposed.
+func TestDeposedByARead(t *testing.T) {
 	c := leader(t)
 	c.step(500*ms, seen(theirs(2, 2, 1)), "deposed", "step down", "read")
 	c.wantLeads(500*ms, false)
@@ -451,7 +450,7 @@ func TestResign(t *testing.T) {
 	c.wantLeads(500*ms, false)
 	c.step(600*ms, done(2), "has resigned")
 	if c.wake != mono.Never {
-		t.Errorf("it wants to be woken at %v", c.wake)
+		t.Errorf("wake time %v", c.wake)
 	}
 	c.advance(10 * second)
 }
@@ -509,7 +508,7 @@ func TestResignationUnknown(t *testing.T) {
 			c.step(700*ms, seen(ours(1, 1, 1)), "swap retried", "swap 1 for term 1 beat 2, resigned")
 			c.step(800*ms, done(2), "has resigned")
 		}},
-		{"was needless", func(c *candidate) {
+		{"was superfluous", func(c *candidate) {
 			c.step(700*ms, seen(theirs(2, 2, 1)), "beaten", "has resigned")
 		}},
 	} {
@@ -522,9 +521,8 @@ func TestResignationUnknown(t *testing.T) {
 	}
 }
 
-// A standby that is configured to be more impatient than the leader counts on
-// must not be.
-func TestLeaderSaysHowLongToWait(t *testing.T) {
+// A standby with a shorter TTL than the leader waits for the leader's Wait.
+func TestWaitOfTheLeaderApplies(t *testing.T) {
 	c := standby(t)
 	record := theirs(5, 2, 9)
 	record.Wait = 10 * time.Second
@@ -534,14 +532,14 @@ func TestLeaderSaysHowLongToWait(t *testing.T) {
 		c.wantLeads(at, false)
 	}
 	if actions, _ := c.machine.Advance(10_101 * ms); len(actions) < 2 {
-		t.Errorf("after the leader's wait it does %v, and not take over", actions)
+		t.Errorf("after the leader's Wait: actions %v, want a takeover", actions)
 	}
 }
 
 func TestOutrankedSetsTheFloor(t *testing.T) {
 	t.Run("of a leader", func(t *testing.T) {
 		c := leader(t)
-		c.step(500*ms, byrecord.Outranked{By: 7}, "swap 1 for term 1 beat 2") // is it so?
+		c.step(500*ms, byrecord.Outranked{By: 7}, "swap 1 for term 1 beat 2") // the renewal checks it
 		c.wantLeads(500*ms, true)
 		c.step(600*ms, done(2), "forgotten", "deposed", "step down", "own record", "uncertain", "swap 2 for term 8 beat 1")
 	})
@@ -559,7 +557,7 @@ func TestOutrankedSetsTheFloor(t *testing.T) {
 		c.advance(3799*ms, "read")
 		c.advance(3800*ms, "takeover", "swap 5 for term 10 beat 1")
 	})
-	t.Run("unless it is no news", func(t *testing.T) {
+	t.Run("unless it is a known term", func(t *testing.T) {
 		c := leader(t)
 		c.step(500*ms, byrecord.Outranked{By: 1})
 		c.step(500*ms, byrecord.Outranked{By: 0})
@@ -567,26 +565,26 @@ func TestOutrankedSetsTheFloor(t *testing.T) {
 	})
 }
 
-// A store that was restored from an old backup knows nothing of the last leaders, and owners remember them. The
-// leader, which is alone, begins a term above theirs. It takes a renewal that was sent after it heard of them
-// for proof, and no other; and whoever makes such terms up cannot do so often.
+// A store that was restored from an old backup has no record of the last leaders, but owners have
+// their terms. The leader, which is the only one, begins a higher term. Only a renewal sent after
+// the report counts as proof. False reports cannot cause this often.
 func TestForgetfulStore(t *testing.T) {
 	c := leader(t)
 	c.advance(1000*ms, "swap 1 for term 1 beat 2")
 	c.step(1100*ms, byrecord.Outranked{By: 7})
-	c.step(1200*ms, done(2), "go on until 4.000s") // sent before
+	c.step(1200*ms, done(2), "extend until 4.000s") // sent before the report
 	c.advance(2000*ms, "swap 2 for term 1 beat 3")
 	c.step(2100*ms, done(3), "forgotten", "deposed", "step down", "own record", "uncertain", "swap 3 for term 8 beat 1")
 	c.wantLeads(2100*ms, false)
 	c.step(2200*ms, done(4), "elected", fmt.Sprintf("lead in term 8 until 5.100s above %d, uncertain", storage.Forgettable(8)))
 	c.step(2300*ms, byrecord.Outranked{By: 9})
 	c.advance(2325*ms, "swap 4 for term 8 beat 2")
-	c.step(2400*ms, done(5), "go on until 5.325s")
+	c.step(2400*ms, done(5), "extend until 5.325s")
 	c.wantLeads(2400*ms, true)
 }
 
-// A term is led once: a renewal that comes through after the leader stepped
-// down does not make it the leader of that term again.
+// A term is led at most once: a renewal that succeeds after the leader stepped down does not make
+// it the leader of that term again.
 func TestDeposedWhileRenewing(t *testing.T) {
 	c := leader(t)
 	c.advance(1000*ms, "swap 1 for term 1 beat 2")
@@ -610,7 +608,7 @@ func TestSlept(t *testing.T) {
 		c.step(200*ms, done(1), "elected", "lead in term 1 until 0.100s", "authority lapsed", "swap 1 for term 1 beat 2")
 		c.wantLeads(200*ms, false)
 	})
-	t.Run("a standby looks", func(t *testing.T) {
+	t.Run("a standby reads the record", func(t *testing.T) {
 		c := standby(t)
 		c.step(100*ms, seen(theirs(5, 2, 9)))
 		c.step(200*ms, byrecord.Slept{}, "slept", "read")

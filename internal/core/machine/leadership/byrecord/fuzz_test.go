@@ -34,8 +34,8 @@ const (
 	fuzzDrift = mono.Drift(1.2)
 )
 
-// A fuzzedCandidate is a manager in an election with rivals, on a store that
-// answers late, wrongly or not at all.
+// A fuzzedCandidate is a manager in an election with rivals, on a store whose replies are late,
+// wrong or lost.
 type fuzzedCandidate struct {
 	t       *testing.T
 	tape    tape
@@ -43,23 +43,23 @@ type fuzzedCandidate struct {
 	now     mono.Instant
 	wake    mono.Instant
 
-	history []storage.Record // what the store has had, by version
-	swap    *byrecord.Swap   // waits for its outcome
-	proven  []byrecord.Swap  // waited for theirs when a watch had shown them already
-	late    []byrecord.Swap  // may yet happen
-	reads   int              // wait for an answer
+	history []storage.Record // all stored records, by version
+	swap    *byrecord.Swap   // in flight
+	proven  []byrecord.Swap  // in flight, and already shown by a watch event
+	late    []byrecord.Swap  // lost, or may still happen
+	reads   int              // reads in flight
 
-	sent   map[sending]mono.Instant         // when it first sent a record
-	first  map[storage.Version]mono.Instant // when it first heard of a version
+	sent   map[sending]mono.Instant         // first send time of a record
+	first  map[storage.Version]mono.Instant // first observation of a version
 	slept  mono.Instant
-	floor  leasehold.Term // someone is said to have had it
+	floor  leasehold.Term // highest reported term
 	led    leasehold.Term
 	leads  bool
 	until  mono.Instant
 	silent bool // it has resigned
 }
 
-// sending tells the candidate's own records from each other.
+// sending identifies the candidate's own records.
 type sending struct {
 	prev storage.Version
 	term leasehold.Term
@@ -81,7 +81,7 @@ func newFuzzedCandidate(t *testing.T, data []byte) *fuzzedCandidate {
 	return c
 }
 
-// run lets happen what is on the tape.
+// run executes the tape.
 func (c *fuzzedCandidate) run() {
 	for len(c.tape.data) > 0 {
 		c.pass()
@@ -90,7 +90,7 @@ func (c *fuzzedCandidate) run() {
 			c.read()
 		case b < 18:
 			c.answerSwap()
-		case b < 21: // a watch, which may be late
+		case b < 21: // a watch event, possibly late
 			c.see(c.history[c.tape.below(len(c.history))])
 		case b < 24:
 			c.rival()
@@ -110,16 +110,16 @@ func (c *fuzzedCandidate) run() {
 		case b < 30:
 			c.step(byrecord.ReadFailed{})
 		case b < 31:
-			if c.swap == nil { // nobody asked
+			if c.swap == nil { // unsolicited
 				c.step(byrecord.Swapped{Outcome: storage.Outcome(c.tape.below(5)), Version: storage.Version(c.tape.byte())})
 			}
 		default:
-			c.see(storage.Record{}) // as if there had never been one
+			c.see(storage.Record{}) // an empty store
 		}
 	}
 }
 
-// pass lets time pass: none, a little, up to the wake, or much.
+// pass advances the clock: not at all, a little, up to the wake time, or by seconds.
 func (c *fuzzedCandidate) pass() {
 	switch b := c.tape.byte(); {
 	case b < 100:
@@ -144,7 +144,7 @@ func (c *fuzzedCandidate) see(r storage.Record) {
 	c.step(byrecord.Seen{Record: r})
 }
 
-// read answers a read, with what is there.
+// read answers a read with the stored record.
 func (c *fuzzedCandidate) read() {
 	if c.reads == 0 {
 		return
@@ -157,7 +157,7 @@ func (c *fuzzedCandidate) read() {
 	c.see(c.newest())
 }
 
-// write stores a record if prev is what is there.
+// write stores a record if prev is the stored version.
 func (c *fuzzedCandidate) write(prev storage.Version, r storage.Record) bool {
 	if prev != c.newest().Version {
 		return false
@@ -167,7 +167,7 @@ func (c *fuzzedCandidate) write(prev storage.Version, r storage.Record) bool {
 	return true
 }
 
-// answerSwap decides what becomes of a swap, and what is said of it.
+// answerSwap decides the outcome of a swap, and its reply.
 func (c *fuzzedCandidate) answerSwap() {
 	if c.swap == nil {
 		return
@@ -175,7 +175,7 @@ func (c *fuzzedCandidate) answerSwap() {
 	s := *c.swap
 	c.swap = nil
 	switch c.tape.below(6) {
-	case 0: // it got lost, or is only slow
+	case 0: // lost or delayed
 		c.late = append(c.late, s)
 		c.step(byrecord.Swapped{Swap: s, Outcome: storage.Unknown})
 	case 1:
@@ -191,7 +191,7 @@ func (c *fuzzedCandidate) answerSwap() {
 	}
 }
 
-// answerProven answers a swap of which the candidate knows already that it was written.
+// answerProven replies to a swap that a watch event has shown already.
 func (c *fuzzedCandidate) answerProven() {
 	if len(c.proven) == 0 {
 		return
@@ -201,18 +201,18 @@ func (c *fuzzedCandidate) answerProven() {
 	c.step(byrecord.Swapped{Swap: s, Outcome: storage.Outcome(1 + c.tape.below(3)), Version: s.Prev + 1})
 }
 
-// land lets a slow swap happen after all.
+// land executes a delayed swap.
 func (c *fuzzedCandidate) land() {
 	if len(c.late) > 0 {
 		s := c.late[0]
 		c.late = c.late[1:]
 		c.write(s.Prev, s.New)
 	} else if c.swap != nil {
-		c.write(c.swap.Prev, c.swap.New) // a watch may show it before it is answered
+		c.write(c.swap.Prev, c.swap.New) // a watch event may show it before the reply
 	}
 }
 
-// rival lets someone else take over, go on, or give up.
+// rival lets another manager take over, renew or resign.
 func (c *fuzzedCandidate) rival() {
 	r := c.newest()
 	switch {
@@ -234,7 +234,7 @@ func (c *fuzzedCandidate) supersede() {
 	c.step(byrecord.Outranked{By: by})
 }
 
-// did checks what the candidate did, and that it does not spin.
+// did checks the actions, and that the machine does not spin.
 func (c *fuzzedCandidate) did(actions []byrecord.Action, wake mono.Instant) {
 	c.t.Helper()
 	const patience = 16
@@ -243,14 +243,14 @@ func (c *fuzzedCandidate) did(actions []byrecord.Action, wake mono.Instant) {
 			c.check(a)
 		}
 		if got := c.machine.Leads(c.now); got != (c.leads && c.now < c.until) {
-			c.t.Fatalf("at %v it leads: %t, and it said: %t, until %v", c.now, got, c.leads, c.until)
+			c.t.Fatalf("at %v: Leads = %t, but its actions: %t, until %v", c.now, got, c.leads, c.until)
 		}
 		if c.wake = wake; wake > c.now {
 			return
 		}
 		actions, wake = c.machine.Advance(c.now)
 	}
-	c.t.Fatalf("at %v it still wants to be woken at %v, having been woken %d times", c.now, wake, patience)
+	c.t.Fatalf("at %v the wake time is still %v, after %d calls of Advance", c.now, wake, patience)
 }
 
 func (c *fuzzedCandidate) check(a byrecord.Action) {
@@ -262,23 +262,23 @@ func (c *fuzzedCandidate) check(a byrecord.Action) {
 		c.swaps(a)
 	case byrecord.Lead:
 		if c.leads || a.Term <= c.led {
-			c.t.Fatalf("it leads in term %d, and has led in %d", a.Term, c.led)
+			c.t.Fatalf("leads in term %d, after term %d", a.Term, c.led)
 		}
 		c.leads, c.led = true, a.Term
 		c.acts(a.Term, a.Until)
 	case byrecord.Extend:
 		if !c.leads || a.Until < c.until {
-			c.t.Fatalf("it goes on until %v; it led until %v: %t", a.Until, c.until, c.leads)
+			c.t.Fatalf("Extend until %v; it led until %v: %t", a.Until, c.until, c.leads)
 		}
 		c.acts(c.led, a.Until)
 	case byrecord.StepDown:
 		if !c.leads {
-			c.t.Fatal("it steps down and did not lead")
+			c.t.Fatal("StepDown of a standby")
 		}
 		c.leads = false
 	case byrecord.Resigned:
 		if c.leads {
-			c.t.Fatal("it has resigned, and leads")
+			c.t.Fatal("Resigned while leading")
 		}
 		c.silent = true
 	case byrecord.Note:
@@ -288,8 +288,7 @@ func (c *fuzzedCandidate) check(a byrecord.Action) {
 	}
 }
 
-// acts checks for how long the candidate says that it leads: TTL from the
-// sending of a record that was written, and no longer.
+// acts checks the authority: TTL from the send time of a stored record, and no longer.
 func (c *fuzzedCandidate) acts(term leasehold.Term, until mono.Instant) {
 	c.t.Helper()
 	c.until = until
@@ -300,21 +299,21 @@ func (c *fuzzedCandidate) acts(term leasehold.Term, until mono.Instant) {
 		}
 		sent := c.sent[sending{r.Version - 1, r.Term, r.Beat, r.Resigned}]
 		if sent < c.slept {
-			sent = c.slept.Add(-fuzzTTL) // it cannot tell when that was
+			sent = c.slept.Add(-fuzzTTL) // its send time is unknown after the sleep
 		}
 		most = max(most, sent.Add(fuzzTTL))
 	}
 	if until > most {
-		c.t.Fatalf("it leads in term %d until %v, and what it wrote lasts until %v", term, until, most)
+		c.t.Fatalf("leads in term %d until %v, but its records last until %v", term, until, most)
 	}
 }
 
-// swaps checks a swap: there is one at a time, it goes on with a term or starts
-// one when nobody can be leading.
+// swaps checks a swap: one at a time, a renewal of the own term, or a new term when no manager can
+// have authority.
 func (c *fuzzedCandidate) swaps(s byrecord.Swap) {
 	c.t.Helper()
 	if c.swap != nil && !c.written(*c.swap) || c.silent {
-		c.t.Fatalf("it swaps %+v, with %+v under way, resigned: %t", s, c.swap, c.silent)
+		c.t.Fatalf("swap %+v, with %+v in flight, resigned: %t", s, c.swap, c.silent)
 	}
 	if c.swap != nil {
 		c.proven = append(c.proven, *c.swap)
@@ -328,17 +327,17 @@ func (c *fuzzedCandidate) swaps(s byrecord.Swap) {
 	before := c.history[s.Prev]
 	switch {
 	case s.New.Leader != "me" || s.New.Session != fuzzSession || s.New.Version != 0:
-		c.t.Fatalf("it writes %+v", s.New)
+		c.t.Fatalf("swap to %+v", s.New)
 	case s.New.Term == before.Term && before.Leader == "me" && s.New.Beat == before.Beat+1 && !before.Resigned: // a renewal
 	case s.New.Term <= before.Term || s.New.Term <= c.floor && c.floor > before.Term || s.New.Resigned:
-		c.t.Fatalf("after %+v, and term %d heard of, it writes %+v", before, c.floor, s.New)
+		c.t.Fatalf("after %+v, with reported term %d: swap to %+v", before, c.floor, s.New)
 	case before.Version == 0 || before.Resigned || before.Session == fuzzSession:
 	case c.now < c.first[s.Prev].Add(fuzzDrift.Stretch(fuzzTTL)):
-		c.t.Fatalf("at %v it takes over from %+v, first seen at %v", c.now, before, c.first[s.Prev])
+		c.t.Fatalf("at %v: takeover from %+v, first observed at %v", c.now, before, c.first[s.Prev])
 	}
 }
 
-// written reports whether a swap has happened, so that a watch may have shown it.
+// written reports whether a swap has happened, so that a watch event may have shown it.
 func (c *fuzzedCandidate) written(s byrecord.Swap) bool {
 	if int(s.Prev+1) >= len(c.history) {
 		return false

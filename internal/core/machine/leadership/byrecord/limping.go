@@ -6,41 +6,43 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
-// A leader limps if its own writes of the record are slow while the store is not: its disk is, or its
-// way to the store. Authority counts from when a renewal was sent, and the next renewal can only be
-// sent when the last one is known to have been written, since each is guarded by the version of the one
-// before. A write that takes w gives TTL-w of authority, and the next one arrives w later: there are
-// gaps if w is above TTL/2, and there is no authority at all if w is above TTL. A standby
-// takes over only if the record stands still for TTL x drift. Between the two, the leader would neither
-// lead nor be replaced, for ever.
+// Problem: a leader limps (fail-slow) if its own writes of the record are slow while the store is
+// not, because of its disk or its network. Authority counts from the send time of a renewal, and a
+// renewal can only be sent after the previous one is confirmed, since each is guarded by the
+// version of the one before. A write that takes w gives TTL-w of authority, and the next one
+// arrives w later. So there are gaps if w is above TTL/2, and no authority at all if w is above
+// TTL. A standby takes over only if the record is unchanged for TTL x drift. Between the two
+// limits, the leader would neither lead nor be replaced, for ever.
 //
-// So a leader counts late renewals: those that arrive when its authority has run out. If there
-// were three more late ones than timely ones, it steps down and writes that it has resigned, so that
-// a standby takes over at once. Then it stands back: it becomes a candidate only if no other manager has taken over
-// within TTL x drift. Once another has, it takes part in the next election like all others, and the fastest writer wins.
+// Idea: a leader counts late renewals, which arrive after its authority has expired. At three more
+// late than timely ones, it steps down and writes its resignation, so that a standby takes over at
+// once. Then it stands back: it campaigns only if no other manager has taken over within TTL x
+// drift. After another has, it takes part in the next election like all others, and the fastest
+// writer wins.
 //
-// All managers may be slow, or there may be no other: then a resignation is worse than gaps.
-// It was fruitless if the manager leads again soon after. The more of them in a row, the longer until the next
-// one, up to a bound. A leader that two writes in a row have brought next to no authority has nothing to lose,
-// and resigns however often that was fruitless.
+// Cost: if all managers are slow, or there is only one, a resignation is worse than gaps. It was
+// fruitless if the manager leads again soon after. The interval until the next resignation doubles
+// with each fruitless one, up to a limit. A leader that got almost no authority from two
+// consecutive writes has nothing to lose, and resigns in any case.
 const (
-	tooLate    = 3 // late renewals, less timely ones
-	tooSpent   = 2 // spent writes in a row
+	tooLate    = 3 // late renewals, minus timely ones
+	tooSpent   = 2 // consecutive spent writes
 	spentShare = 8 // a write is spent if it leaves less than this part of the TTL
-	restTTLs   = 8 // a resignation is followed by so many TTLs without another one,
-	restShift  = 5 // times 2 for each fruitless one, so many times at most
+	restTTLs   = 8 // minimum interval of resignations in TTLs,
+	restShift  = 5 // doubled for each fruitless one, at most so many times
 )
 
-// limp is what a manager has learned about the speed of its own writes.
+// limp is the history of the speed of a manager's own writes.
 type limp struct {
-	late      int          // renewals that arrived without authority, less those that arrived in time
-	spent     int          // writes in a row that brought no authority worth the name, the first one of a term included
-	yielded   mono.Instant // when we last resigned for it, 0 if never
-	judged    bool         // whether that was fruitless is known
-	fruitless int          // resignations in a row after which we soon led again
+	late      int          // renewals that arrived after the authority expired, minus those that arrived in time
+	spent     int          // consecutive writes with almost no authority, including the first one of a term
+	yielded   mono.Instant // last resignation because of slow writes, 0 if none
+	judged    bool         // it is decided whether that was fruitless
+	fruitless int          // consecutive resignations after which this manager soon led again
 }
 
-// limps takes in a renewal, overdue if authority had run out when it arrived, and reports whether to resign.
+// limps counts a renewal, overdue if the authority had expired before it arrived, and reports
+// whether to resign.
 func (m *Machine) limps(now mono.Instant, overdue bool) bool {
 	l := &m.limp
 	if overdue {
@@ -52,14 +54,14 @@ func (m *Machine) limps(now mono.Instant, overdue bool) bool {
 	return l.spent >= tooSpent || l.late >= tooLate && !m.rests(now)
 }
 
-// countSpent takes in a write that has given us authority until m.until.
+// countSpent counts a write that gives authority until m.lead.until.
 func (m *Machine) countSpent(now mono.Instant) {
 	if m.limp.spent++; m.lead.until.Sub(now) >= m.cfg.TTL/spentShare {
 		m.limp.spent = 0
 	}
 }
 
-// rests reports whether we resigned not long ago.
+// rests reports whether the last resignation is too recent for another one.
 func (m *Machine) rests(now mono.Instant) bool {
 	return m.limp.yielded != 0 && now < m.limp.yielded.Add(m.rest())
 }
@@ -68,7 +70,7 @@ func (m *Machine) rest() time.Duration {
 	return restTTLs * m.cfg.TTL << min(m.limp.fruitless, restShift)
 }
 
-// yield steps down because we limp; the record will say so.
+// yield steps down because of slow writes; the resignation is written next.
 func (m *Machine) yield(now mono.Instant, took time.Duration) {
 	m.note(NoteLimping, uint64(took), uint64(m.cfg.TTL))
 	m.lead.role, m.lead.lapsed = yielding, false
@@ -77,7 +79,8 @@ func (m *Machine) yield(now mono.Instant, took time.Duration) {
 	m.emit(StepDown{})
 }
 
-// leadsAgain begins a leadership: the last resignation was fruitless if it is not long ago.
+// leadsAgain handles the start of a leadership: the last resignation was fruitless if it was
+// recent.
 func (m *Machine) leadsAgain(now mono.Instant) {
 	l := &m.limp
 	switch {
@@ -92,8 +95,8 @@ func (m *Machine) leadsAgain(now mono.Instant) {
 	m.countSpent(now)
 }
 
-// standsBackUntil is when we become a candidate at the earliest: any time, unless the record says that we
-// have resigned. Then others come first, for as long as one of them needs that is well.
+// standsBackUntil is the earliest time to campaign. It is 0 unless the record is this manager's own
+// resignation. Then other managers come first, for as long as a healthy one needs.
 func (m *Machine) standsBackUntil() mono.Instant {
 	if !m.observed.record.Resigned || m.observed.record.Session != m.cfg.Session {
 		return 0

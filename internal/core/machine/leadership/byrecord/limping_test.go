@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/machine/leadership/byrecord"
 )
 
-// share lets true time pass, and returns for which part of it some manager had authority.
+// share runs the group, and returns the fraction of time in which a manager had authority.
 func (g *paperGroup) share(d time.Duration) float64 {
 	g.t.Helper()
 	led, n := 0, 0
@@ -21,7 +21,7 @@ func (g *paperGroup) share(d time.Duration) float64 {
 	return float64(led) / float64(n)
 }
 
-// limpingGroup is managers that need so much of the TTL to write the record. The first one leads.
+// limpingGroup returns managers whose writes take these fractions of the TTL. The first one leads.
 func limpingGroup(t *testing.T, writes ...float64) *paperGroup {
 	t.Helper()
 	g := newPaperGroup(t, make([]float64, len(writes))...)
@@ -41,8 +41,8 @@ func limpingGroup(t *testing.T, writes ...float64) *paperGroup {
 	return g
 }
 
-// A leader whose own writes are slow yields to a manager whose writes are not, whether its renewals leave
-// some authority or none. Up to half a TTL there is nothing wrong, and no reason to yield.
+// A leader with slow writes yields to a manager with fast ones, whether its renewals leave some
+// authority or none. Up to half a TTL is normal, and no reason to yield.
 func TestLimpingLeaderYields(t *testing.T) {
 	for _, w := range []float64{0.1, 0.4, 0.49, 0.52, 0.6, 0.7, 0.8, 0.9, 0.99, 1.01, 1.1, 1.18, 1.3, 2} {
 		t.Run(fmt.Sprint(w), func(t *testing.T) {
@@ -58,8 +58,8 @@ func TestLimpingLeaderYields(t *testing.T) {
 	}
 }
 
-// Where all managers are slow, or there is only one, a resignation helps nobody. They come ever
-// more rarely, and what is left is what physics allow: TTL-w of authority for each w.
+// If all managers are slow, or there is only one, a resignation does not help. Resignations become
+// ever rarer, and the remaining authority is the possible one: TTL-w for each w.
 func TestLimpingInVain(t *testing.T) {
 	for _, managers := range []int{1, 3} {
 		for _, w := range []float64{0.55, 0.8} {
@@ -78,22 +78,22 @@ func TestLimpingInVain(t *testing.T) {
 	}
 }
 
-// A manager that has yielded because it limped leads again when no other does, and at once when it writes fast.
+// A manager that has yielded leads again if no other does, and at once if its writes are fast.
 func TestLimpingLeaderIsTheLastOne(t *testing.T) {
 	g := limpingGroup(t, 1.1, 0)
 	g.run(10 * paperTTL)
 	slow, fast := g.members[0], g.members[1]
 	if g.leader() != fast {
-		t.Fatal("it has not yielded")
+		t.Fatal("the leader has not yielded")
 	}
 	slow.latency, fast.dead = 0, true
-	g.run(3 * paperTTL) // it waits for the record to stand still, and stands back once
+	g.run(3 * paperTTL) // it waits for an unchanged record, and stands back once
 	if g.leader() != slow {
-		t.Error("nobody leads")
+		t.Error("no leader")
 	}
 }
 
-// One outage of the store, however long, is no reason to resign.
+// A single outage of the store, of any length, is no reason to resign.
 func TestOutageIsNoLimp(t *testing.T) {
 	g := newPaperGroup(t, 1)
 	g.run(time.Minute)
@@ -104,7 +104,7 @@ func TestOutageIsNoLimp(t *testing.T) {
 		g.run(2 * paperTTL)
 	}
 	if n := len(g.led); n != 1 {
-		t.Errorf("it has led in %d terms", n)
+		t.Errorf("the manager has led in %d terms", n)
 	}
 }
 
@@ -113,15 +113,15 @@ func TestLimpingSteps(t *testing.T) {
 	c := leader(t)
 	c.advance(1*second, "swap 1 for term 1 beat 2")
 	c.advance(3*second, "authority lapsed")
-	c.step(3200*ms, done(2), "authority regained", "go on until 4.000s", "swap 2 for term 1 beat 3")
+	c.step(3200*ms, done(2), "authority regained", "extend until 4.000s", "swap 2 for term 1 beat 3")
 	c.advance(4*second, "authority lapsed")
-	c.step(5400*ms, done(3), "authority regained", "go on until 6.200s", "swap 3 for term 1 beat 4")
+	c.step(5400*ms, done(3), "authority regained", "extend until 6.200s", "swap 3 for term 1 beat 4")
 	c.advance(6200*ms, "authority lapsed")
 	c.step(7600*ms, done(4), "limping", "step down", "swap 4 for term 1 beat 5, resigned")
 	c.wantLeads(7600*ms, false)
 	c.step(9800*ms, done(5))
 	if c.wake != 10300*ms {
-		t.Errorf("it looks at %v, want one poll after it resigned", c.wake)
+		t.Errorf("next read at %v, want one poll after the resignation", c.wake)
 	}
 	c.advance(10300*ms, "read")
 	r := c.swap.New
@@ -131,7 +131,7 @@ func TestLimpingSteps(t *testing.T) {
 	c.step(13500*ms, done(6), "elected", "lead in term 2 until 16.400s", "resignation fruitless")
 }
 
-// Whoever shuts a manager down that is about to yield does not wait for anything else.
+// A shutdown while a manager yields waits for nothing else.
 func TestResignWhileYielding(t *testing.T) {
 	c := leader(t)
 	now := second
@@ -150,7 +150,7 @@ func TestResignWhileYielding(t *testing.T) {
 	c.step(now+100*ms, done(c.swap.Prev+1), "has resigned")
 }
 
-// Whoever takes over while a limping leader still writes its resignation has done what was wanted.
+// If another manager takes over while the resignation is in flight, the resignation is superfluous.
 func TestBeatenWhileYielding(t *testing.T) {
 	c := leader(t)
 	now := second
@@ -169,6 +169,6 @@ func TestBeatenWhileYielding(t *testing.T) {
 	c.step(now+1*second, conflict(), "swap unknown", "read afresh")
 	c.step(now+1100*ms, seen(theirs(v, 2, 1)), "beaten")
 	c.advance(now+1600*ms, "read")
-	c.advance(now+4699*ms, "read") // 3.6 s of a record that stands still: it need not stand back for others
+	c.advance(now+4699*ms, "read") // the record is unchanged for 3.6 s; no need to stand back
 	c.advance(now+4700*ms, "takeover", "swap "+fmt.Sprint(v)+" for term 3 beat 1")
 }

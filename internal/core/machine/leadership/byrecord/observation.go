@@ -5,28 +5,29 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 )
 
-// A recordStage says how much is known of the record's age.
+// A recordStage is what is known about the record's age.
 type recordStage uint8
 
 const (
 	recordUnread    recordStage = iota // it was never read
-	recordRead                         // it was read: nothing tells how old it is
-	recordWitnessed                    // we have seen it change, so that we know from our own clock how old it is
+	recordRead                         // it was read: its age is unknown
+	recordWitnessed                    // it was observed to change: its age is known from the local clock
 )
 
-// An observation is the record as this manager has seen it.
+// An observation is the record as this manager has read it.
 type observation struct {
-	record storage.Record   // newest seen or written
-	at     mono.Instant     // when this machine first saw it
-	store  storage.Identity // as of the newest read
+	record storage.Record   // newest read or written
+	at     mono.Instant     // when this machine first read it
+	store  storage.Identity // of the newest read
 	stage  recordStage
-	// doubtful: an owner has heard of a leader that the store does not know. restored: we have
-	// seen an older record than before. In both cases no leader that knows it has written since.
+	// doubtful: a peer has received the term of a leader that is not in the store. restored: an
+	// older record was read than before. In both cases no leader with this evidence has written
+	// since.
 	doubtful, restored bool
 }
 
-// copied reports whether the record was written to another store than the one it was read
-// from. That store was made from a backup, and what was written after the backup is lost.
+// copied reports whether the record was written to another store than the one that it was read
+// from. Then this store was restored from a backup, and all writes after the backup are lost.
 func (o *observation) copied() bool { return differ(o.record.Store.Cluster, o.store.Cluster) }
 
 // known reports whether the record has been read at least once.

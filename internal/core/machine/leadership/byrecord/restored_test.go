@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	wall     = 1_800_000_000 // what the wall clock says at 0
+	wall     = 1_800_000_000 // wall clock at 0
 	farthest = 1 << 28       // years, in seconds
 )
 
-// A manager that takes over knows that its store was not restored if it has seen the record
-// change, or if the record was written on the same boot of its machine, a short while ago. What
-// wall clocks say decides nothing: they choose the numbers from which an uncertain leader goes
-// on, and those are in the record before it leads, for all who come after.
+// A manager that takes over knows that its store was not restored if it has observed a change of
+// the record, or if the record was written recently in the same boot of its machine. Wall clocks
+// prove nothing: they only choose the numbers at which an uncertain leader continues, and those are
+// in the record before it leads, for all later leaders.
 func TestUncertain(t *testing.T) {
 	const here, hour = "boot 1", time.Hour
 	for _, test := range []struct {
@@ -62,7 +62,7 @@ func TestUncertain(t *testing.T) {
 			c.step(0, byrecord.Seen{Record: rec, Wall: test.wall, Uptime: hour})
 			if test.slept {
 				c.step(0, byrecord.Slept{}, "slept", "read")
-				c.step(0, byrecord.Seen{Record: rec, Wall: test.wall, Uptime: hour}) // the answer to that
+				c.step(0, byrecord.Seen{Record: rec, Wall: test.wall, Uptime: hour}) // reply to the read
 			}
 			want, floor, ends := []string{"takeover"}, uint64(7), ""
 			if test.uncertain {
@@ -75,23 +75,23 @@ func TestUncertain(t *testing.T) {
 			c.step(3700*ms, done(6), "elected", fmt.Sprintf("lead in term %d until 6.600s above %d%s", test.term, floor, ends))
 			actions, _ := c.machine.Advance(4600 * ms)
 			if next := actions[0].(byrecord.Swap).New; next.Floor != floor {
-				t.Errorf("it goes on with a floor of %d, want %d", next.Floor, floor)
+				t.Errorf("floor %d, want %d", next.Floor, floor)
 			}
 		})
 	}
 }
 
-// A store that is restored while managers run has an older record than they have seen, with an older
-// version, or with a newer one. A leader gives up, a standby waits as for any record that it sees first,
-// and the next term is above all that they know of.
+// A store that is restored while managers run has an older record than they have read, with an
+// older version or a newer one. A leader steps down, a standby waits as for any record that it
+// reads first, and the next term is above all known ones.
 func TestRestoredWhileWeRun(t *testing.T) {
 	t.Run("under a leader", func(t *testing.T) {
 		c := leader(t)
 		c.advance(1000*ms, "swap 1 for term 1 beat 2")
-		c.step(1100*ms, done(20), "go on until 4.000s")
+		c.step(1100*ms, done(20), "extend until 4.000s")
 		c.advance(2000*ms, "swap 20 for term 1 beat 3")
 		c.step(2100*ms, conflict(), "swap unknown", "read afresh")
-		c.step(2200*ms, byrecord.Seen{Record: theirs(12, 1, 9), AtLeast: 19}, "old record") // asked for before we knew
+		c.step(2200*ms, byrecord.Seen{Record: theirs(12, 1, 9), AtLeast: 19}, "old record") // requested before that version was known
 		c.step(2300*ms, byrecord.Seen{Record: theirs(12, 0, 9), AtLeast: 20}, "beaten", "forgotten", "deposed", "step down")
 		c.wantLeads(2300*ms, false)
 		c.advance(2800*ms, "read")
@@ -100,12 +100,12 @@ func TestRestoredWhileWeRun(t *testing.T) {
 		c.step(6000*ms, done(13), "elected", fmt.Sprintf("lead in term 2 until 8.900s above %d, uncertain, restored", storage.Forgettable(2)))
 		c.advance(6900*ms, "swap 13 for term 2 beat 2")
 	})
-	t.Run("to when it led itself", func(t *testing.T) {
+	t.Run("to an earlier record of its own", func(t *testing.T) {
 		c := leader(t)
 		c.advance(1000*ms, "swap 1 for term 1 beat 2")
-		c.step(1100*ms, done(20), "go on until 4.000s")
+		c.step(1100*ms, done(20), "extend until 4.000s")
 		c.step(1200*ms, seen(ours(21, 1, 1)), "forgotten", "deposed", "step down", "read")
-		c.advance(4799*ms, "read") // another may lead, in what was forgotten
+		c.advance(4799*ms, "read") // another manager may lead, in the lost history
 		c.advance(4800*ms, "own record", "uncertain", "swap 21 for term 2 beat 1")
 	})
 	t.Run("under a standby", func(t *testing.T) {
