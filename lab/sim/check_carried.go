@@ -87,14 +87,19 @@ func (t *truth) carries(c *table.Change) bool {
 }
 
 // returns reports whether the process of a session lives, keeps what it has, and was not cut off
-// from the managers for so long that they may take it for gone.
+// from the leader for so long that it may have taken it for gone. What a leader has decided may take
+// the store a while to record.
 func (o *oracle) returns(h *ownerHost, session leasehold.Session) bool {
 	return h != nil && h.alive && !h.asleep && !h.beyond && !h.leaving && h.keep == 0 && h.holder.Session == session &&
-		!o.contested(h) && !o.alone(h)
+		!o.contested(h) && !o.alone(h) && (h.aloneUntil == 0 || o.Now-h.aloneUntil > int64(storeWait))
 }
 
-// alone reports whether managers have not received a request of an owner for a lease, while
+// alone reports whether leaders have not received a request of an owner for a lease, while
 // they received those of others.
 func (o *oracle) alone(h *ownerHost) bool {
-	return o.Now-h.heardAt >= int64(simTiming().Lease) && h.aloneAt > h.heardAt && h.aloneAt < o.Now-int64(simTiming().Renew)
+	lease, renew := simTiming().Lease, simTiming().Renew
+	if ns := o.store.catalog.Find(h.space.name); ns != nil {
+		lease, renew = min(lease, ns.Lease), min(renew, ns.Renew)
+	}
+	return o.Now-h.heardAt >= int64(lease) && h.aloneAt > h.heardAt && h.aloneAt < o.Now-int64(renew)
 }

@@ -220,15 +220,18 @@ func (m *managerHost) announce(a managerproc.Serves) {
 // refused says that there is no such namespace.
 type refused struct{ kind leasehold.Kind }
 
-// noteHeard notes when a manager last received a request of an owner. A hostile request may name no holder.
+// noteHeard notes when a leader last received a request of an owner. A hostile request may name no holder.
 func (m *managerHost) noteHeard(r *protocol.LeaseRequest) {
 	for _, s := range m.spaces {
-		if r.Holder == nil || s.name != r.Namespace {
+		if r.Holder == nil || s.name != r.Namespace || m.node.Manager(s.name) == nil {
 			continue
 		}
 		from := s.home[r.Holder.Session]
 		if from == nil {
 			continue
+		}
+		if m.oracle.alone(from) {
+			from.aloneUntil = m.Now
 		}
 		from.heardAt = m.Now
 		for _, o := range s.owners {

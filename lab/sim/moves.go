@@ -96,7 +96,10 @@ func (o *ownerHost) carry(a owner.Action) {
 		d, failed := o.upcall(simInstall)
 		o.complete(d, "installed", func() { o.installed(a, in.records, failed) })
 	case owner.Parted:
-		o.complete(time.Millisecond, "parted", func() { o.step(owner.Leave{}) })
+		o.complete(time.Millisecond, "parted", func() {
+			o.leaving = true
+			o.step(owner.Leave{})
+		})
 	}
 }
 

@@ -24,11 +24,13 @@ type ownerHost struct {
 	keep    time.Duration
 	beyond  bool           // its clock is slower than the bound allows
 	renewed leasehold.Term // the leader that has last given it time
-	heardAt int64          // when a manager last received a request of it
+	heardAt int64          // when a leader last received a request of it
 	aloneAt int64          // when one first received a request of another owner after that
-	leaving bool           // it has been told to, and will end
-	parting bool           // it has been told to, and will leave
-	ops     []*operation
+	// aloneUntil is the end of the last time for which a leader may have taken it for gone.
+	aloneUntil int64
+	leaving    bool // it has been told to, and will end
+	parting    bool // it has been told to, and will leave
+	ops        []*operation
 	// forgone are generations of leases that it dropped for a reason of its own, or because
 	// a leader recalled them while they were valid.
 	forgone map[leasehold.Generation]bool
