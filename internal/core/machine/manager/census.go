@@ -105,9 +105,7 @@ func (c *Census) finish(now mono.Instant) ([]Action, mono.Instant) {
 	return c.out, mono.Never
 }
 
-func (c *Census) note(what Notable, owner leasehold.OwnerID, have, want uint64) {
-	c.out = append(c.out, Note{What: what, Owner: owner, Have: have, Want: want})
-}
+func (c *Census) emit(a Action) { c.out = append(c.out, a) }
 
 // request handles an owner's message: whether it counts, then what it says.
 func (c *Census) request(now mono.Instant, r *protocol.LeaseRequest) {
@@ -115,19 +113,19 @@ func (c *Census) request(now mono.Instant, r *protocol.LeaseRequest) {
 	case c.over || now >= c.end:
 		return // it is for whoever leads on
 	case r.Validate(c.cfg.Limits) != nil || !c.possible(r):
-		c.note(NoteBadMessage, "", uint64(r.Term), uint64(r.Seq))
+		c.emit(Note{What: NoteBadMessage, Term: r.Term, Seq: r.Seq})
 		return
 	case r.Namespace != c.cfg.Namespace:
-		c.note(NoteForeign, r.Holder.Owner, 0, 0)
+		c.emit(Note{What: NoteForeign, Owner: r.Holder.Owner})
 		return
 	case r.Term > c.term+c.cfg.termJump():
-		c.note(NoteBadMessage, r.Holder.Owner, uint64(r.Term), uint64(c.term))
+		c.emit(Note{What: NoteBadMessage, Owner: r.Holder.Owner, Term: r.Term, Seq: r.Seq})
 		return
 	case r.Term > c.term:
-		c.out = append(c.out, Outranked{r.Term})
+		c.emit(Outranked{r.Term})
 		return
 	case now >= c.authority:
-		c.note(NoteNoAuthority, r.Holder.Owner, uint64(now), uint64(c.authority))
+		c.emit(Note{What: NoteNoAuthority, Owner: r.Holder.Owner})
 		return
 	}
 	w := c.witness(r)
@@ -135,7 +133,7 @@ func (c *Census) request(now mono.Instant, r *protocol.LeaseRequest) {
 		return
 	}
 	if r.Seq <= w.echo {
-		c.note(NoteDuplicate, r.Holder.Owner, uint64(r.Seq), uint64(w.echo))
+		c.emit(Note{What: NoteDuplicate, Owner: r.Holder.Owner, Seq: r.Seq, NewestSeq: w.echo})
 		return
 	}
 	c.hear(w, r)
@@ -159,17 +157,17 @@ func (c *Census) possible(r *protocol.LeaseRequest) bool {
 func (c *Census) witness(r *protocol.LeaseRequest) *witness {
 	w := c.witnesses[r.Holder.Session]
 	if w != nil && w.holder.Owner != r.Holder.Owner {
-		c.note(NoteForeign, r.Holder.Owner, 0, 0)
+		c.emit(Note{What: NoteForeign, Owner: r.Holder.Owner})
 		return nil
 	}
 	if w == nil && len(c.witnesses) >= 2*c.cfg.MaxOwners {
-		c.note(NoteFull, r.Holder.Owner, uint64(len(c.witnesses)), 0)
+		c.emit(Note{What: NoteFull, Owner: r.Holder.Owner, Owners: len(c.witnesses)})
 		return nil
 	}
 	if w == nil {
 		w = &witness{holder: r.Holder}
 		c.witnesses[r.Holder.Session] = w
-		c.note(NoteHello, r.Holder.Owner, 0, 0)
+		c.emit(Note{What: NoteHello, Owner: r.Holder.Owner})
 	}
 	return w
 }

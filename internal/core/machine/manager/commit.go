@@ -34,7 +34,7 @@ func (m *Machine) committed(now mono.Instant, o storage.Outcome) {
 	}
 	// Even a conflict may be our own batch, sent twice, of which the first got
 	// through. Only the log knows.
-	m.note(NoteCommitUnknown, "", uint64(m.pending.batch.Prev), uint64(m.pending.batch.Last()))
+	m.emit(Note{What: NoteCommitUnknown, LSN: m.pending.batch.Prev, OwnLSN: m.pending.batch.Last()})
 	m.pending.stage = commitUnknown
 	if m.pending.fails++; m.pending.fails == 1 {
 		m.emit(ReadEnd{})
@@ -54,17 +54,17 @@ func (m *Machine) logEnd(now mono.Instant, e LogEnd) {
 	case e.Term != m.lead.term:
 		m.deposed(e.Term)
 	case e.LSN == m.pending.batch.Last():
-		m.note(NoteCommitFound, "", uint64(e.LSN), 0)
+		m.emit(Note{What: NoteCommitFound, LSN: e.LSN})
 		m.record(now)
 	case e.LSN == m.pending.batch.Prev:
 		// It may still arrive: so it is sent again just as it was.
-		m.note(NoteCommitRetry, "", uint64(e.LSN), 0)
+		m.emit(Note{What: NoteCommitRetry, LSN: e.LSN})
 		m.pending.stage = commitSent
 		m.emit(Commit{m.pending.batch})
 	default:
 		// Nobody else writes in our term: the store has forgotten what we wrote. Another is
 		// to lead, from what it has now.
-		m.note(NoteLogForgotten, "", uint64(e.LSN), uint64(m.pending.batch.Prev))
+		m.emit(Note{What: NoteLogForgotten, LSN: e.LSN, OwnLSN: m.pending.batch.Prev})
 		m.emit(Outranked{m.lead.term + 1})
 		m.pending.rereadAt = now.Add(m.cfg.Timing.Renew)
 	}
@@ -109,7 +109,7 @@ func (m *Machine) hand(c *table.Change) {
 	l := leasehold.Lease{Range: c.Range, Generation: c.Generation}
 	p := m.members.sessions[c.Holder.Session]
 	if p == nil || !p.member() || m.history.doubted() { // others may have had the generation
-		m.note(NoteGrantOrphaned, c.Holder.Owner, uint64(c.Generation), 0)
+		m.emit(Note{What: NoteGrantOrphaned, Owner: c.Holder.Owner, Generation: c.Generation})
 		m.received(m.pending.tickets[c.Generation])
 		m.freed.add(freed{Lease: l, holder: c.Holder, cause: leasehold.CauseExpired})
 		return
@@ -125,13 +125,13 @@ func (m *Machine) hand(c *table.Change) {
 func (m *Machine) lookup(now mono.Instant, r *protocol.LookupRequest) {
 	switch {
 	case r.Validate() != nil:
-		m.note(NoteBadMessage, "", 0, uint64(r.Seq))
+		m.emit(Note{What: NoteBadMessage, Seq: r.Seq})
 		return
 	case r.Namespace != m.cfg.Namespace:
-		m.note(NoteForeign, "", 0, 0)
+		m.emit(Note{What: NoteForeign})
 		return
 	case !m.lead.active(now):
-		m.note(NoteNoAuthority, "", uint64(now), uint64(m.lead.authority))
+		m.emit(Note{What: NoteNoAuthority})
 		return
 	}
 	if m.history.doubted() && r.LSN != 0 {
@@ -146,10 +146,10 @@ func (m *Machine) lookup(now mono.Instant, r *protocol.LookupRequest) {
 	}
 	switch m.state.log.Tell(now, r, m.state.table, m.state.frozen, reply) {
 	case changelog.Ahead:
-		m.note(NoteLookupAhead, "", uint64(r.LSN), uint64(m.state.table.LSN()))
+		m.emit(Note{What: NoteLookupAhead, LSN: r.LSN, OwnLSN: m.state.table.LSN()})
 		return
 	case changelog.Snapshot:
-		m.note(NoteSnapshot, "", uint64(r.LSN), uint64(m.state.table.LSN()))
+		m.emit(Note{What: NoteSnapshot, LSN: r.LSN, OwnLSN: m.state.table.LSN()})
 	case changelog.Current, changelog.Changes:
 	}
 	m.emit(Answer{r.Lookup, reply})

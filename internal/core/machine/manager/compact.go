@@ -106,7 +106,7 @@ func (m *Machine) mend(now mono.Instant, s *stretch) {
 		}
 		return
 	}
-	m.note(NoteCompacted, s.p.holder.Owner, uint64(len(s.recall)), 0)
+	m.emit(Note{What: NoteCompacted, Owner: s.p.holder.Owner, Leases: len(s.recall)})
 	if s.p.held.recalled == nil {
 		s.p.held.recalled = make(map[leasehold.Lease]bool)
 	}

@@ -42,7 +42,7 @@ func (m *Machine) duplicated(now mono.Instant, r *protocol.LeaseRequest) bool {
 		return false
 	}
 	if r.Seq > p.acks.lastSeq && r.Heard < p.acks.lastAck || r.Seq == p.acks.lastSeq && r.Heard != p.acks.lastAck {
-		m.note(NoteCopy, r.Holder.Owner, uint64(r.Heard), uint64(p.acks.lastAck))
+		m.emit(Note{What: NoteCopy, Owner: r.Holder.Owner, Seq: r.Heard, NewestSeq: p.acks.lastAck})
 		m.addDuplicate(now, session, &duplicate{seq: max(r.Seq, p.acks.lastSeq), heard: r.Heard, until: now.Add(m.cfg.Timing.Hold())})
 		return true
 	}

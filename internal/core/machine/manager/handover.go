@@ -59,7 +59,7 @@ func (m *Machine) handedOver(now mono.Instant, p *peer, f freed, reports []proto
 		}
 		to := m.target(now, rep.To)
 		if to == nil || !to.member() {
-			m.note(NoteTargetGone, p.holder.Owner, 0, 0)
+			m.emit(Note{What: NoteTargetGone, Owner: p.holder.Owner})
 			continue
 		}
 		parts = mark(parts, rep.Range, &transfer{to, rep.Ticket})
@@ -104,12 +104,12 @@ func (m *Machine) release(now mono.Instant, p *peer, given []freed, reports []pr
 		for _, f := range m.handedOver(now, p, whole, reports) {
 			switch {
 			case f.moved != nil:
-				m.note(NoteMoved, p.holder.Owner, uint64(f.Generation), 0)
+				m.emit(Note{What: NoteMoved, Owner: p.holder.Owner, Generation: f.Generation})
 				p.handOver(&f)
 			case f.cause == leasehold.CauseRefused:
-				m.note(NoteRefused, p.holder.Owner, uint64(f.Generation), 0)
+				m.emit(Note{What: NoteRefused, Owner: p.holder.Owner, Generation: f.Generation})
 			case f.cause == leasehold.CauseReleased:
-				m.note(NoteReleased, p.holder.Owner, uint64(f.Generation), 0)
+				m.emit(Note{What: NoteReleased, Owner: p.holder.Owner, Generation: f.Generation})
 			}
 			m.freed.add(f)
 		}

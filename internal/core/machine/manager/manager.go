@@ -117,7 +117,7 @@ func (m *Machine) inherit(now mono.Instant) {
 		p := m.members.sessions[e.Holder.Session]
 		s := m.members.seat(e.Holder.Owner)
 		if s.incumbent != nil {
-			m.note(NoteGhost, s.owner, 0, 0)
+			m.emit(Note{What: NoteGhost, Owner: s.owner})
 			if newestOf(s.incumbent) > newestOf(p) {
 				continue
 			}
@@ -295,10 +295,6 @@ func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
 
 func (m *Machine) emit(a Action) { m.out = append(m.out, a) }
 
-func (m *Machine) note(what Notable, owner leasehold.OwnerID, have, want uint64) {
-	m.emit(Note{What: what, Owner: owner, Have: have, Want: want})
-}
-
 // deposed ends the machine.
 func (m *Machine) deposed(by leasehold.Term) {
 	m.lead.phase = deposed
@@ -401,7 +397,7 @@ func (m *Machine) forget(p *peer) {
 		m.members.seats = slices.Delete(m.members.seats, i, i+1)
 		return
 	}
-	m.note(NoteSuccessor, s.owner, 0, 0)
+	m.emit(Note{What: NoteSuccessor, Owner: s.owner})
 	// What it is given now counts from the request that it spoke last.
 	s.incumbent.renewal.until = max(s.incumbent.renewal.until, s.incumbent.renewal.heard.Add(m.patience(s.incumbent)))
 	if s.incumbent.acks.proven {

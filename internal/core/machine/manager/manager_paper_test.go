@@ -94,8 +94,8 @@ func (l *paperLeader) did(actions []manager.Action, wake mono.Instant) {
 			l.pending = a.Batch
 		case manager.Note:
 			l.notes = append(l.notes, a.What)
-			if a.Why != nil {
-				l.refused = append(l.refused, a.Why)
+			if a.Err != nil {
+				l.refused = append(l.refused, a.Err)
 			}
 		case manager.Ordered:
 			l.ordered = append(l.ordered, a)

@@ -44,7 +44,7 @@ func (m *Machine) compareMovers(p *peer) {
 		}
 	}
 	if able > 0 {
-		m.note(NoteNoMover, p.holder.Owner, uint64(able), 0)
+		m.emit(Note{What: NoteNoMover, Owner: p.holder.Owner, Owners: able})
 	}
 }
 
@@ -65,7 +65,7 @@ func (p *peer) stays(planned *seat) bool {
 
 func (m *Machine) start(now mono.Instant, from, to *peer, r leasehold.Range) {
 	mv := &move{ticket: m.newTicket(), since: protocol.Since{LSN: m.state.table.LSN(), Newest: m.state.table.Newest()}, Range: r, from: from, to: to, began: now, deadline: now.Add(m.cfg.MoveTimeout)}
-	m.note(NoteMoveBegun, from.holder.Owner, 0, 0)
+	m.emit(Note{What: NoteMoveBegun, Owner: from.holder.Owner})
 	m.moves.all = append(m.moves.all, mv)
 	from.moves.out = append(from.moves.out, mv)
 	to.moves.in = append(to.moves.in, mv)
@@ -108,8 +108,8 @@ func (m *Machine) end(mv *move) {
 
 func (m *Machine) noteEnd(now mono.Instant, mv *move, how Notable) {
 	m.emit(Note{
-		What: how, Owner: mv.from.holder.Owner, Have: mv.report.Records, Want: mv.report.Bytes,
-		To: mv.to.holder.Owner, Range: mv.Range, Took: now.Sub(mv.began),
+		What: how, Owner: mv.from.holder.Owner, To: mv.to.holder.Owner, Range: mv.Range,
+		Records: mv.report.Records, Bytes: mv.report.Bytes, Took: now.Sub(mv.began),
 	})
 }
 
@@ -185,7 +185,7 @@ func (m *Machine) endMoves(p *peer) {
 func (m *Machine) reviewMoves() {
 	for _, mv := range slices.Clone(m.moves.all) {
 		if !m.plan.stillWanted(mv.Range, mv.from, mv.to.seat) || !mv.from.moves.movable(mv.to.seat) {
-			m.note(NoteMoveCancelled, mv.from.holder.Owner, 0, 0)
+			m.emit(Note{What: NoteMoveCancelled, Owner: mv.from.holder.Owner})
 			m.end(mv)
 		}
 	}

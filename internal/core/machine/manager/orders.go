@@ -63,11 +63,7 @@ func (m *Machine) drain(owner leasehold.OwnerID, on bool) {
 		return
 	}
 	p.exit.draining = on
-	want := uint64(0)
-	if on {
-		want = 1
-	}
-	m.note(NoteDraining, owner, uint64(len(p.held.leases)), want)
+	m.emit(Note{What: NoteDraining, Owner: owner, Leases: len(p.held.leases), Draining: on})
 	if !on {
 		m.planFromHere()
 	}

@@ -77,7 +77,7 @@ func (m *Machine) expireSilent(now mono.Instant) {
 }
 
 func (m *Machine) expireIncumbent(s *seat) {
-	m.note(NoteExpired, s.owner, uint64(len(s.incumbent.held.leases)), 0)
+	m.emit(Note{What: NoteExpired, Owner: s.owner, Leases: len(s.incumbent.held.leases)})
 	m.remove(s.incumbent, leasehold.CauseExpired)
 }
 
@@ -92,7 +92,7 @@ func (m *Machine) noticeOutage(now mono.Instant) {
 	}
 	silence := kept > 0 && m.outage.heardAt < m.recently(now)
 	if silence && !m.outage.active {
-		m.note(NoteOutage, "", uint64(kept), 0)
+		m.emit(Note{What: NoteOutage, Owners: kept})
 	}
 	m.outage.active = silence
 	if kept > 0 && !silence {
@@ -124,7 +124,7 @@ func (m *Machine) makeRoom(now mono.Instant) bool {
 		return false
 	}
 	if m.members.heard >= 2*m.cfg.MaxOwners {
-		m.note(NoteExpired, first.holder.Owner, uint64(len(first.held.leases)), 0)
+		m.emit(Note{What: NoteExpired, Owner: first.holder.Owner, Leases: len(first.held.leases)})
 		m.remove(first, leasehold.CauseExpired)
 	}
 	return true
@@ -152,7 +152,7 @@ func (m *Machine) endOutage(now mono.Instant, s leasehold.Session) {
 	if !over {
 		return
 	}
-	m.note(NoteOutageOver, "", 0, 0)
+	m.emit(Note{What: NoteOutageOver})
 	until := now.Add(m.cfg.Timing.Hold())
 	m.outage.returnUntil = until
 	for _, p := range m.members.sessions {

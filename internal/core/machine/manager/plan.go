@@ -92,7 +92,7 @@ func (m *Machine) rebalance(now mono.Instant) {
 	want, err := partition.Apply(m.cfg.Policy, in)
 	switch {
 	case err != nil:
-		m.emit(Note{What: NotePolicyRefused, Why: err})
+		m.emit(Note{What: NotePolicyRefused, Err: err})
 	case !slices.Equal(want, m.plan.current):
 		m.plan.churn.spend(in, want)
 		m.adopt(want, table.Load)
@@ -110,7 +110,7 @@ func (m *Machine) redraw(now mono.Instant) {
 	}
 	want, err := partition.Apply(m.cfg.Policy, in)
 	if err != nil {
-		m.emit(Note{What: NotePolicyRefused, Why: err})
+		m.emit(Note{What: NotePolicyRefused, Err: err})
 		want = m.asItIs()
 		m.plan.replan = true
 		m.plan.replanAt = now.Add(m.cfg.Timing.Renew)
@@ -221,7 +221,7 @@ func (m *Machine) scan() []grant {
 func (m *Machine) recall(p *peer, l leasehold.Lease) {
 	_, moved := p.held.tickets[l.Generation]
 	if first, fresh := p.held.fresh[l.Generation]; fresh && first == 0 && !moved {
-		m.note(NoteWithdrawn, p.holder.Owner, uint64(l.Generation), 0)
+		m.emit(Note{What: NoteWithdrawn, Owner: p.holder.Owner, Generation: l.Generation})
 		whole := []leasehold.Lease{l}
 		still := protocol.Missing(whole, protocol.Missing(whole, p.held.leases)) // a part may be free already
 		for _, part := range still {

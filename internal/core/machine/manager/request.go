@@ -32,13 +32,13 @@ func (c *Config) termJump() leasehold.Term {
 func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 	switch {
 	case r.Validate(m.cfg.Limits) != nil:
-		m.note(NoteBadMessage, "", uint64(r.Term), uint64(r.Seq))
+		m.emit(Note{What: NoteBadMessage, Term: r.Term, Seq: r.Seq})
 		return
 	case r.Namespace != m.cfg.Namespace:
-		m.note(NoteForeign, r.Holder.Owner, 0, 0)
+		m.emit(Note{What: NoteForeign, Owner: r.Holder.Owner})
 		return
 	case r.Term > m.lead.term+m.cfg.termJump():
-		m.note(NoteBadMessage, r.Holder.Owner, uint64(r.Term), uint64(m.lead.term))
+		m.emit(Note{What: NoteBadMessage, Owner: r.Holder.Owner, Term: r.Term, Seq: r.Seq})
 		return
 	case r.Term > m.lead.term:
 		m.emit(Outranked{r.Term}) // only the store can say whether it is so
@@ -49,10 +49,10 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 		m.emit(Outranked{m.lead.term + 1})
 		return
 	case !m.lead.active(now):
-		m.note(NoteNoAuthority, r.Holder.Owner, uint64(now), uint64(m.lead.authority))
+		m.emit(Note{What: NoteNoAuthority, Owner: r.Holder.Owner})
 		return
 	case m.members.anothers(r.Holder):
-		m.note(NoteForeign, r.Holder.Owner, 0, 0)
+		m.emit(Note{What: NoteForeign, Owner: r.Holder.Owner})
 		return
 	case m.history.gap == gapUrgent:
 		return // what it has may be all that shows that the store was restored
@@ -109,7 +109,7 @@ func (m *Machine) session(now mono.Instant, h *table.Holder) (*peer, leasehold.K
 		return p, leasehold.Other
 	}
 	if m.members.heard >= m.cfg.MaxOwners && !m.makeRoom(now) {
-		m.note(NoteFull, h.Owner, uint64(m.members.heard), 0)
+		m.emit(Note{What: NoteFull, Owner: h.Owner, Owners: m.members.heard})
 		return nil, leasehold.ErrLimit
 	}
 	p := newPeer(h)
@@ -117,11 +117,11 @@ func (m *Machine) session(now mono.Instant, h *table.Holder) (*peer, leasehold.K
 	m.members.sessions[h.Session] = p
 	if p.seat.incumbent == nil {
 		p.seat.incumbent = p
-		m.note(NoteHello, h.Owner, 0, 0)
+		m.emit(Note{What: NoteHello, Owner: h.Owner})
 		return p, leasehold.Other
 	}
 	p.seat.contender = p
-	m.note(NoteNameTaken, h.Owner, 0, 0)
+	m.emit(Note{What: NoteNameTaken, Owner: h.Owner})
 	return p, leasehold.Other
 }
 
@@ -149,11 +149,11 @@ func (m *Machine) seatGhost(p *peer) {
 // proves nothing either (see hear).
 func (m *Machine) accept(now mono.Instant, p *peer, r *protocol.LeaseRequest) bool {
 	if r.Seq <= p.acks.echo {
-		m.note(NoteDuplicate, p.holder.Owner, uint64(r.Seq), uint64(p.acks.echo))
+		m.emit(Note{What: NoteDuplicate, Owner: p.holder.Owner, Seq: r.Seq, NewestSeq: p.acks.echo})
 		return false
 	}
 	if p.acks.sent != 0 && (r.Term != m.lead.term || r.Heard != p.acks.sent) {
-		m.note(NoteRace, p.holder.Owner, uint64(r.Heard), uint64(p.acks.sent))
+		m.emit(Note{What: NoteRace, Owner: p.holder.Owner, Seq: r.Heard, NewestSeq: p.acks.sent})
 		p.acks.resendAt = min(p.acks.resendAt, now.Add(m.backoff()))
 		m.wakeAt(p.acks.resendAt)
 		return false
@@ -187,12 +187,12 @@ func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	p.claims.leases = r.Leases
 	m.learn(now, p, r)
 	if s := p.seat; s != nil && s.contender == p && !r.Gone.IsZero() && r.Gone == s.incumbent.holder.Session {
-		m.note(NotePredecessor, s.owner, uint64(len(s.incumbent.held.leases)), 0)
+		m.emit(Note{What: NotePredecessor, Owner: s.owner, Leases: len(s.incumbent.held.leases)})
 		m.remove(s.incumbent, leasehold.CauseRestarted)
 	}
 	if p.acks.sent == 0 {
 		if n := len(p.held.leases); n > 0 && p.renewal.heard == 0 && !(r.Suspended && m.history.undecided()) {
-			m.note(NoteTakeoverRenews, p.holder.Owner, uint64(n), 0)
+			m.emit(Note{What: NoteTakeoverRenews, Owner: p.holder.Owner, Leases: n})
 		}
 		// It has not heard us. What it lacks, a message of our predecessor that
 		// is still under way may yet give it.
@@ -206,7 +206,7 @@ func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 			m.wake = now // whoever has the name may be overdue
 		}
 		if p.member() {
-			m.note(NoteJoined, p.holder.Owner, 0, 0)
+			m.emit(Note{What: NoteJoined, Owner: p.holder.Owner})
 			m.compareMovers(p)
 			m.joined(now)
 		}
@@ -250,7 +250,7 @@ func (m *Machine) learn(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	if r.Parting && !p.exit.parting() {
 		p.exit.stage = parting
 		m.members.parting = append(m.members.parting, p)
-		m.note(NoteParting, p.holder.Owner, uint64(len(p.held.leases)), 0)
+		m.emit(Note{What: NoteParting, Owner: p.holder.Owner, Leases: len(p.held.leases)})
 		m.retire(p)
 	}
 }
@@ -282,12 +282,12 @@ func (m *Machine) settle(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 		if ticket, here := m.state.arrived(p, l, r.Imports); here && (moved || inherited) {
 			p.held.expect(l.Generation, ticket)
 			pending[l.Generation] = 0
-			m.note(NoteGrantPending, p.holder.Owner, uint64(l.Generation), 0)
+			m.emit(Note{What: NoteGrantPending, Owner: p.holder.Owner, Generation: l.Generation})
 			continue
 		}
 		for part, s := range m.plan.desired.Within(l.Range) {
 			if neverHad && (s == p.seat || moved) {
-				m.note(NoteGrantPending, p.holder.Owner, uint64(l.Generation), 0)
+				m.emit(Note{What: NoteGrantPending, Owner: p.holder.Owner, Generation: l.Generation})
 				pending[l.Generation] = first
 				continue
 			}
@@ -339,7 +339,7 @@ func (m *Machine) whyGiven(p *peer, l leasehold.Lease, wanted *seat) leasehold.C
 // it may yet receive: so it need not reflect what we said last.
 func (m *Machine) goodbye(now mono.Instant, r *protocol.LeaseRequest) {
 	if p := m.members.sessions[r.Holder.Session]; p != nil {
-		m.note(NoteLeft, r.Holder.Owner, uint64(len(p.held.leases)), 0)
+		m.emit(Note{What: NoteLeft, Owner: r.Holder.Owner, Leases: len(p.held.leases)})
 		m.bequeath(now, p, m.history.credible(p, r.Moves), leasehold.CauseLeft)
 		m.remove(p, leasehold.CauseLeft)
 	}

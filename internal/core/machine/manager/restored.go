@@ -76,7 +76,7 @@ func (m *Machine) resumeDeferred(now mono.Instant) bool {
 	for _, p := range m.members.peers() {
 		if p.claims.deferred() {
 			p.claims.undefer()
-			m.note(NoteTakeoverRenews, p.holder.Owner, uint64(len(p.held.leases)), 0)
+			m.emit(Note{What: NoteTakeoverRenews, Owner: p.holder.Owner, Leases: len(p.held.leases)})
 			m.tell(now, p)
 		}
 		complete = complete && (p.acks.echo == 0 || p.claims.exact())
@@ -124,7 +124,7 @@ func (m *Machine) prove(now mono.Instant, by leasehold.OwnerID, had leasehold.Ge
 	if m.history.proven && !above {
 		return
 	}
-	m.note(NoteForgotten, by, uint64(had), uint64(m.history.found.generation))
+	m.emit(Note{What: NoteForgotten, Owner: by, Generation: had, NewestGeneration: m.history.found.generation})
 	if above {
 		if m.history.doubted() {
 			m.history.gap = gapWaits // a successor will find out as we did
@@ -212,7 +212,7 @@ func (m *Machine) surelyHeld(r leasehold.Range, e table.Entry) bool {
 // of, that is waited for and there is another gap. Otherwise lookups cross the gap, or ask for
 // the table.
 func (m *Machine) rebased(now mono.Instant, b *storage.Batch) {
-	m.note(NoteRebased, "", uint64(b.Base.LSN()), uint64(b.Prev))
+	m.emit(Note{What: NoteRebased, LSN: b.Prev, OwnLSN: b.Base.LSN()})
 	crossing := m.crossing(b)
 	m.state.table, m.state.snapshot = b.Base.Clone(), b.Base
 	m.state.log = changelog.New(b.Base.LSN(), m.cfg.Log.Changes, m.cfg.Log.Age)

@@ -401,7 +401,7 @@ func TestRestoredWhileItWrites(t *testing.T) {
 	asked := slices.ContainsFunc(actions, func(a manager.Action) bool { return a == manager.Outranked{By: 2} })
 	noted := slices.ContainsFunc(actions, func(a manager.Action) bool {
 		n, ok := a.(manager.Note)
-		return ok && n.What == manager.NoteLogForgotten && n.Have == 77
+		return ok && n.What == manager.NoteLogForgotten && n.LSN == 77
 	})
 	if !asked || !noted {
 		t.Errorf("it does %v", actions)
