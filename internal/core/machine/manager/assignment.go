@@ -37,7 +37,7 @@ type assignment struct {
 	// rescan: the table has not been compared with desired yet.
 	rescan bool
 	// again: the rest of a move has to be looked at when something has ended.
-	again bool
+	rescanPending bool
 	// rescanAt is when to compare the table with the plan again.
 	rescanAt mono.Instant
 }
@@ -67,11 +67,11 @@ func (pl *assignment) amend() {
 	pl.current = a
 }
 
-// lookAgain compares the table with the plan once more, if something was left
+// rescanIfPending compares the table with the plan once more, if something was left
 // for later.
-func (pl *assignment) lookAgain() {
-	pl.rescan = pl.rescan || pl.again
-	pl.again = false
+func (pl *assignment) rescanIfPending() {
+	pl.rescan = pl.rescan || pl.rescanPending
+	pl.rescanPending = false
 }
 
 // plannedFor reports whether the plan has all of a range for p.
@@ -110,10 +110,10 @@ func (pl *assignment) stillWanted(r leasehold.Range, from *peer, to *seat) bool 
 	return from.held.covers(r)
 }
 
-// justify notes why a plan gives ranges to others than the one before it.
-func (pl *assignment) justify(before *keyrange.Map[*seat], why table.Reason) {
+// recordReasons notes why a plan gives ranges to others than the one before it.
+func (pl *assignment) recordReasons(before *keyrange.Map[*seat], why table.Reason) {
 	for r, pair := range keyrange.Diff(before, pl.desired) {
-		pl.reasons.Set(r, because(pair[0], why))
+		pl.reasons.Set(r, reasonFor(pair[0], why))
 	}
 	if pl.reasons.Len() <= 2*pl.desired.Len() {
 		return
@@ -135,8 +135,8 @@ func (pl *assignment) reason(r leasehold.Range, from, to *table.Holder) table.Re
 	return reason
 }
 
-// news reports whether there is anything in what we would tell p but renewals.
-func (pl *assignment) news(p *peer) bool { return p.moves.orders || !pl.keepsAsIs(p) }
+// needsMessage reports whether there is anything in what we would tell p but renewals.
+func (pl *assignment) needsMessage(p *peer) bool { return p.moves.orders || !pl.keepsAsIs(p) }
 
 // keepsAsIs reports whether p is to keep the leases that it has, all of them
 // and no others, and knows it. If not, it will say at once what it has then.
@@ -170,6 +170,6 @@ func (pl *assignment) want(p *peer, r leasehold.Range, to *seat) {
 		return
 	}
 	if !slices.ContainsFunc(p.moves.out, func(mv *move) bool { return mv.Covers(r) }) {
-		pl.again = true // the rest of it is for later
+		pl.rescanPending = true // the rest of it is for later
 	}
 }

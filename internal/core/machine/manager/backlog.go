@@ -18,13 +18,13 @@ type wanted struct {
 	to *seat
 }
 
-// readyAll lets everyone begin who has something to send, those who retire
+// markAllReady lets everyone begin who has something to send, those who retire
 // first.
-func (m *Machine) readyAll() {
+func (m *Machine) markAllReady() {
 	for _, retires := range []bool{true, false} {
 		for _, s := range m.members.seats {
 			if s.incumbent.exit.retires() == retires {
-				m.moves.getReady(s.incumbent)
+				m.moves.markReady(s.incumbent)
 			}
 		}
 	}
@@ -67,12 +67,12 @@ func (m *Machine) startOrWait(now mono.Instant, p *peer, w wanted) bool {
 	to := w.to.incumbent
 	switch {
 	case p.moves.moving(w.Range):
-		m.plan.again = true // a part of it is on its way: the rest is for later
+		m.plan.rescanPending = true // a part of it is on its way: the rest is for later
 		return false
 	case !m.plan.stillWanted(w.Range, p, w.to):
 		m.plan.rescan = true // p has let go of a part of it: the rest is for the next plan
 		return false
-	case p.unsure(w.Range):
+	case p.unconfirmed(w.Range):
 		return true // nobody is asked to send what it may not have
 	case len(to.moves.in) >= m.cfg.Moves || to.acks.echo == 0:
 		if !slices.Contains(to.moves.blocked, p) {

@@ -136,7 +136,7 @@ func (c *Census) request(now mono.Instant, r *protocol.LeaseRequest) {
 		c.emit(Note{What: NoteDuplicate, Owner: r.Holder.Owner, Seq: r.Seq, NewestSeq: w.echo})
 		return
 	}
-	c.hear(w, r)
+	c.applyRequest(w, r)
 	c.answer(now, w, r)
 	c.over = c.complete()
 }
@@ -172,9 +172,9 @@ func (c *Census) witness(r *protocol.LeaseRequest) *witness {
 	return w
 }
 
-// hear takes in what a witness says. One that leaves takes nothing any more,
+// applyRequest takes in what a witness says. One that leaves takes nothing any more,
 // whomever it has heard.
-func (c *Census) hear(w *witness, r *protocol.LeaseRequest) {
+func (c *Census) applyRequest(w *witness, r *protocol.LeaseRequest) {
 	if w.exact {
 		c.surveyed -= keys(w.leases)
 	}
@@ -185,14 +185,14 @@ func (c *Census) hear(w *witness, r *protocol.LeaseRequest) {
 	w.exact = r.Term == c.term || r.Leaving
 	if w.exact {
 		c.surveyed += keys(w.leases)
-		c.hearMoves(w, r)
+		c.applyMoves(w, r)
 	}
 }
 
-// hearMoves remembers which moves a witness has proof of. That it had it once in
+// applyMoves remembers which moves a witness has proof of. That it had it once in
 // our term is enough: nobody is given up while we ask. What it speaks of no more
 // is over.
-func (c *Census) hearMoves(w *witness, r *protocol.LeaseRequest) {
+func (c *Census) applyMoves(w *witness, r *protocol.LeaseRequest) {
 	_, newest := storage.First(c.term)
 	var handed []protocol.MoveReport
 	for _, rep := range r.Moves {

@@ -6,9 +6,9 @@ import "github.com/leasehold-dev/leasehold"
 type claimStage uint8
 
 const (
-	claimsOld     claimStage = iota // sent before a message of ours arrived: a message under way may change what it has
-	claimsExact                     // reflects a message of ours
-	claimsSettled                   // exact, and compared with the table
+	claimsOld        claimStage = iota // sent before a message of ours arrived: a message under way may change what it has
+	claimsExact                        // reflects a message of ours
+	claimsReconciled                   // exact, and compared with the table
 )
 
 // A resumption is what was decided on the suspended leases that a session claims (see restored.go).
@@ -37,8 +37,8 @@ type claims struct {
 // exact reports whether the session has answered a message of ours.
 func (c *claims) exact() bool { return c.stage >= claimsExact }
 
-// settled reports whether the claims were compared with the table.
-func (c *claims) settled() bool { return c.stage == claimsSettled }
+// reconciled reports whether the claims were compared with the table.
+func (c *claims) reconciled() bool { return c.stage == claimsReconciled }
 
 // deferred reports whether the session is answered later.
 func (c *claims) deferred() bool { return c.resumption == resumeDeferred }

@@ -85,10 +85,10 @@ func (m *Machine) record(now mono.Instant) {
 	m.pending.freed = nil
 	m.state.table, m.pending.table, m.state.snapshot = m.pending.table, nil, nil
 	for i := range changes {
-		m.hand(&changes[i])
+		m.applyGrant(&changes[i])
 	}
 	m.pending.tickets = nil
-	m.plan.lookAgain()
+	m.plan.rescanIfPending()
 	m.state.log.Append(now, changes)
 	news := &protocol.LookupReply{Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Leads: true, Term: m.lead.term, LSN: m.state.table.LSN()}
 	if !m.history.doubted() { // otherwise others may have heard of other changes with these numbers
@@ -101,8 +101,8 @@ func (m *Machine) record(now mono.Instant) {
 	}
 }
 
-// hand gives a granted lease to its peer, if that is still there.
-func (m *Machine) hand(c *table.Change) {
+// applyGrant gives a granted lease to its peer, if that is still there.
+func (m *Machine) applyGrant(c *table.Change) {
 	if c.Kind == table.Vacated {
 		return
 	}
@@ -110,7 +110,7 @@ func (m *Machine) hand(c *table.Change) {
 	p := m.members.sessions[c.Holder.Session]
 	if p == nil || !p.member() || m.history.doubted() { // others may have had the generation
 		m.emit(Note{What: NoteGrantOrphaned, Owner: c.Holder.Owner, Generation: c.Generation})
-		m.received(m.pending.tickets[c.Generation])
+		m.moveConfirmed(m.pending.tickets[c.Generation])
 		m.freed.add(freed{Lease: l, holder: c.Holder, cause: leasehold.CauseExpired})
 		return
 	}

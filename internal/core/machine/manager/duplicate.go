@@ -19,8 +19,8 @@ import (
 
 // A duplicate is a session in which two processes speak.
 type duplicate struct {
-	seq, heard protocol.Seq // of the newest request
-	until      mono.Instant // when it is forgotten, if only one process goes on
+	lastSeq, lastAck protocol.Seq // of the newest request
+	until            mono.Instant // when it is forgotten, if only one process goes on
 }
 
 // duplicated reports whether a request is to be ignored, because two processes speak in its
@@ -28,10 +28,10 @@ type duplicate struct {
 func (m *Machine) duplicated(now mono.Instant, r *protocol.LeaseRequest) bool {
 	session := r.Holder.Session
 	if d := m.members.duplicates[session]; d != nil {
-		if r.Seq <= d.seq || r.Heard != d.heard {
+		if r.Seq <= d.lastSeq || r.Heard != d.lastAck {
 			d.until = now.Add(m.cfg.Timing.Hold())
 		}
-		d.seq, d.heard = max(d.seq, r.Seq), r.Heard
+		d.lastSeq, d.lastAck = max(d.lastSeq, r.Seq), r.Heard
 		if now < d.until {
 			return true
 		}
@@ -43,7 +43,7 @@ func (m *Machine) duplicated(now mono.Instant, r *protocol.LeaseRequest) bool {
 	}
 	if r.Seq > p.acks.lastSeq && r.Heard < p.acks.lastAck || r.Seq == p.acks.lastSeq && r.Heard != p.acks.lastAck {
 		m.emit(Note{What: NoteCopy, Owner: r.Holder.Owner, Seq: r.Heard, NewestSeq: p.acks.lastAck})
-		m.addDuplicate(now, session, &duplicate{seq: max(r.Seq, p.acks.lastSeq), heard: r.Heard, until: now.Add(m.cfg.Timing.Hold())})
+		m.addDuplicate(now, session, &duplicate{lastSeq: max(r.Seq, p.acks.lastSeq), lastAck: r.Heard, until: now.Add(m.cfg.Timing.Hold())})
 		return true
 	}
 	if r.Seq > p.acks.lastSeq {

@@ -21,8 +21,8 @@ func (e *exit) retires() bool { return e.parting() || e.draining }
 // parting reports whether the session wants to leave.
 func (e *exit) parting() bool { return e.stage != staying }
 
-// told records whether our newest message says that nothing is left to wait for.
-func (e *exit) told(idle bool) {
+// recordIdle records whether our newest message says that nothing is left to wait for.
+func (e *exit) recordIdle(idle bool) {
 	switch {
 	case idle:
 		e.stage = partingIdle

@@ -53,7 +53,7 @@ type handover struct {
 }
 
 // handovers returns those that have not been recorded, or not so that the target
-// would have heard of it, in a fixed order. For as long as the census lasts such a
+// assignmentAfter have heard of it, in a fixed order. For as long as the census lasts such a
 // range counts as its source's.
 func (c *Census) handovers() []handover {
 	var all []handover

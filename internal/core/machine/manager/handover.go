@@ -49,7 +49,7 @@ func (m *Machine) target(now mono.Instant, h *table.Holder) *peer {
 }
 
 // handedOver cuts a lease that p has let go of into what was handed over to
-// another owner and what is lost.
+// alternativeTarget owner and what is lost.
 func (m *Machine) handedOver(now mono.Instant, p *peer, f freed, reports []protocol.MoveReport) []freed {
 	parts := []freed{f}
 	for i := range reports {
@@ -147,34 +147,34 @@ func (m *Machine) recordedMove(f *freed) {
 		m.moves.unconfirmed[f.moved.ticket] = f.holder.Session
 		return
 	}
-	m.dismiss(f.holder.Session, f.moved.ticket)
+	m.ackMove(f.holder.Session, f.moved.ticket)
 }
 
-// dismiss lets a source know, in what it is told next, that it need not speak of
+// ackMove lets a source know, in what it is told next, that it need not speak of
 // a move any more.
-func (m *Machine) dismiss(source leasehold.Session, t protocol.Ticket) {
+func (m *Machine) ackMove(source leasehold.Session, t protocol.Ticket) {
 	if p := m.members.sessions[source]; p != nil {
 		p.moves.handed = slices.DeleteFunc(p.moves.handed, func(d protocol.Departure) bool { return d.Ticket == t })
 		m.ordered(p)
 	}
 }
 
-// receivedBy ends, in order, all moves to a peer but those of generations that it
+// confirmMoves ends, in order, all moves to a peer but those of generations that it
 // may still take.
-func (m *Machine) receivedBy(p *peer, pending map[leasehold.Generation]protocol.Seq) {
+func (m *Machine) confirmMoves(p *peer, pending map[leasehold.Generation]protocol.Seq) {
 	for _, g := range slices.Sorted(maps.Keys(p.held.tickets)) {
 		if _, still := pending[g]; !still {
-			m.received(p.held.tickets[g])
+			m.moveConfirmed(p.held.tickets[g])
 		}
 	}
 }
 
-// received is the end of a move: the target has said that it has the lease, or
+// moveConfirmed is the end of a move: the target has said that it has the lease, or
 // that it has not, or is gone.
-func (m *Machine) received(t protocol.Ticket) {
+func (m *Machine) moveConfirmed(t protocol.Ticket) {
 	if source, waits := m.moves.unconfirmed[t]; waits {
 		delete(m.moves.unconfirmed, t)
-		m.dismiss(source, t)
+		m.ackMove(source, t)
 	}
 }
 

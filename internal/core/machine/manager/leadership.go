@@ -22,9 +22,9 @@ type leadership struct {
 	// authority is when our time as leader ends, unless it is extended.
 	authority mono.Instant
 	// deafUntil is until when time without authority was added to the owners' deadlines.
-	deafUntil mono.Instant
-	phase     leadPhase
-	seq       protocol.Seq // our newest message to any session
+	creditedUntil mono.Instant
+	phase         leadPhase
+	seq           protocol.Seq // our newest message to any session
 }
 
 // active reports whether we may act as leader at now.

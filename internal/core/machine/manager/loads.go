@@ -157,8 +157,8 @@ type churn struct {
 
 func (c *churn) begin(now mono.Instant) { *c = churn{at: now, next: mono.Never} }
 
-// heard makes the policy be asked within a period.
-func (c *churn) heard(now mono.Instant, every time.Duration) {
+// loadsReported makes the policy be asked within a period.
+func (c *churn) loadsReported(now mono.Instant, every time.Duration) {
 	if c.next == mono.Never {
 		c.next = now.Add(every)
 	}

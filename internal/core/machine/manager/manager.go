@@ -64,7 +64,7 @@ func New(now mono.Instant, cfg Config, term leasehold.Term, authority mono.Insta
 		},
 	}
 	m.history.found, m.history.since = ending{t.LSN(), m.newest()}, now
-	m.suspect(state.Unfinished)
+	m.assessHistory(state.Unfinished)
 	m.state.log = changelog.New(t.LSN()-leasehold.LSN(len(state.Changes)), cfg.Log.Changes, cfg.Log.Age)
 	m.state.log.Append(now, state.Changes)
 	return m, nil
@@ -127,7 +127,7 @@ func (m *Machine) inherit(now mono.Instant) {
 	}
 	m.members.named = m.members.inherited
 	if m.census != nil {
-		m.outage.heardAt, m.outage.returnedAt = now, now // the census has heard owners
+		m.outage.lastContact, m.outage.returnedAt = now, now // the census has heard owners
 		m.resumeHandovers(now)
 	}
 }
@@ -136,7 +136,7 @@ func (m *Machine) inherit(now mono.Instant) {
 func (m *Machine) resumeHandovers(now mono.Instant) {
 	for _, h := range m.census.handovers() {
 		if p := m.members.sessions[h.from.Session]; p != nil {
-			m.bequeath(now, p, []protocol.MoveReport{h.MoveReport}, leasehold.CauseReleased)
+			m.releaseHandedOver(now, p, []protocol.MoveReport{h.MoveReport}, leasehold.CauseReleased)
 		}
 	}
 	m.census = nil
@@ -223,7 +223,7 @@ type Sizes struct {
 // Sizes returns the current sizes.
 func (m *Machine) Sizes() Sizes {
 	return Sizes{
-		Sessions: len(m.members.sessions), Inherited: m.members.inherited, Heard: m.members.heard, Seats: len(m.members.seats),
+		Sessions: len(m.members.sessions), Inherited: m.members.inherited, Heard: m.members.connected, Seats: len(m.members.seats),
 		Ranges: m.state.table.Len(), Planned: m.plan.desired.Len(), Reasons: m.plan.reasons.Len(), Log: m.state.log.Len(), Freed: len(m.freed.queue),
 		Moves: len(m.moves.all), Backlog: m.members.backlog(), Actions: cap(m.out),
 	}
@@ -287,9 +287,9 @@ func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
 		return m.out, m.pending.rereadAt // nothing else to do until we lead again
 	}
 	m.planBatch(now)
-	m.noticeIdle(now)
-	m.tellTouched(now)
-	m.sayGoodbyes(now)
+	m.detectIdle(now)
+	m.sendTouched(now)
+	m.sendGoodbyes(now)
 	return m.out, min(m.wake, m.pending.rereadAt)
 }
 
@@ -322,13 +322,13 @@ func (m *Machine) expire(now mono.Instant) {
 			m.expireIncumbent(s)
 		}
 	}
-	if !m.keepSilent(now) {
+	if !m.retainSilent(now) {
 		m.expireSilent(now)
 	}
-	m.noticeOutage(now)
+	m.detectOutage(now)
 	for _, s := range m.members.seats {
 		for _, p := range []*peer{s.incumbent, s.contender} {
-			m.rouse(now, p)
+			m.resendDue(now, p)
 		}
 	}
 	for _, p := range m.members.ghosts() {
@@ -348,14 +348,14 @@ func (m *Machine) expire(now mono.Instant) {
 	}
 }
 
-// rouse sends what a race has delayed and sets the alarm for what is next.
-func (m *Machine) rouse(now mono.Instant, p *peer) {
+// resendDue sends what a race has delayed and sets the alarm for what is next.
+func (m *Machine) resendDue(now mono.Instant, p *peer) {
 	if p == nil {
 		return
 	}
 	if now >= p.acks.resendAt {
 		p.acks.resendAt = mono.Never
-		m.tell(now, p)
+		m.sendLeases(now, p)
 	}
 	m.wakeAt(p.acks.resendAt)
 	m.wakeAtDeadline(now, p)
@@ -368,19 +368,19 @@ func (m *Machine) remove(p *peer, cause leasehold.Cause) {
 	}
 	p.held.setLeases(nil)
 	m.endMoves(p)
-	m.receivedBy(p, nil)
+	m.confirmMoves(p, nil)
 	wasMember := p.member()
-	m.forget(p)
+	m.detach(p)
 	if s := p.seat; s != nil && wasMember {
 		m.plan.lostMember(table.Gone)
 	}
 }
 
-// forget removes a peer that has no leases.
-func (m *Machine) forget(p *peer) {
+// detach removes a peer that has no leases.
+func (m *Machine) detach(p *peer) {
 	delete(m.members.sessions, p.holder.Session)
 	if p.acks.echo != 0 {
-		m.members.heard--
+		m.members.connected--
 	}
 	s := p.seat
 	if s == nil {
@@ -399,7 +399,7 @@ func (m *Machine) forget(p *peer) {
 	}
 	m.emit(Note{What: NoteSuccessor, Owner: s.owner})
 	// What it is given now counts from the request that it spoke last.
-	s.incumbent.renewal.until = max(s.incumbent.renewal.until, s.incumbent.renewal.heard.Add(m.patience(s.incumbent)))
+	s.incumbent.renewal.until = max(s.incumbent.renewal.until, s.incumbent.renewal.lastRequest.Add(m.patience(s.incumbent)))
 	if s.incumbent.acks.proven {
 		m.plan.replan, m.plan.occasion = true, table.Joined
 		m.touch(s.incumbent)

@@ -17,7 +17,7 @@ type membership struct {
 	seats    []*seat // sorted by owner; each has an incumbent
 	// duplicates are sessions that two processes use.
 	duplicates map[leasehold.Session]*duplicate
-	heard      int     // sessions that have sent something to us, not only to our predecessors
+	connected  int     // sessions that have sent something to us, not only to our predecessors
 	parting    []*peer // those that want to leave
 	// inherited is how many sessions we found in the table, or learned of from those.
 	inherited int
@@ -83,16 +83,16 @@ func (mb *membership) peers() []*peer {
 	return append(all, mb.ghosts()...)
 }
 
-// anothers reports whether a session is known to be that of another owner. Whoever looks
+// foreignSession reports whether a session is known to be that of another owner. Whoever looks
 // things up learns the sessions of all, and could speak for any of them otherwise.
-func (mb *membership) anothers(h *table.Holder) bool {
+func (mb *membership) foreignSession(h *table.Holder) bool {
 	p := mb.sessions[h.Session]
 	return p != nil && p.holder.Owner != h.Owner
 }
 
-// firstInLine returns who waits already for the name of a session that we do
+// contenderFor returns who waits already for the name of a session that we do
 // not know; nil if nobody does. One at a time waits, for as long as it speaks.
-func (mb *membership) firstInLine(h *table.Holder) *peer {
+func (mb *membership) contenderFor(h *table.Holder) *peer {
 	i, known := mb.findSeat(h.Owner)
 	if !known || mb.sessions[h.Session] != nil {
 		return nil
@@ -114,7 +114,7 @@ func (mb *membership) claimed(now mono.Instant, t protocol.Ticket) bool {
 		if now >= p.renewal.until {
 			continue
 		}
-		if _, open := p.moves.ended[t]; open || !p.claims.settled() && len(p.held.leases) > 0 {
+		if _, open := p.moves.ended[t]; open || !p.claims.reconciled() && len(p.held.leases) > 0 {
 			return true // we do not know what it has to say
 		}
 		if slices.ContainsFunc(p.moves.reports, func(r protocol.MoveReport) bool { return r.Ticket == t && r.State != protocol.MoveFailed }) {
@@ -150,9 +150,9 @@ func (mb *membership) arrives(f *freed) bool {
 	return mb.sessions[to.holder.Session] == to && to.member()
 }
 
-// another is who is to have a range that its target could not take: whoever else
+// alternativeTarget is who is to have a range that its target could not take: whoever else
 // can, and has the least to do.
-func (mb *membership) another(mv *move) *seat {
+func (mb *membership) alternativeTarget(mv *move) *seat {
 	best := mv.to.seat
 	for _, s := range mb.seats {
 		p := s.incumbent

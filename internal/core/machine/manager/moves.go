@@ -100,10 +100,10 @@ func (m *Machine) end(mv *move) {
 	mv.from.moves.ended[mv.ticket] = 0
 	m.ordered(mv.from)
 	m.ordered(mv.to)
-	m.moves.getReady(mv.from)
+	m.moves.markReady(mv.from)
 	m.moves.unblock(mv.to)
 	m.compaction.notBefore = 0 // what it has may be joined now
-	m.plan.lookAgain()
+	m.plan.rescanIfPending()
 }
 
 func (m *Machine) noteEnd(now mono.Instant, mv *move, how Notable) {
@@ -124,7 +124,7 @@ func (m *Machine) fail(now mono.Instant, mv *move, why Notable) {
 		m.wakeAt(m.compaction.notBefore)
 	case !mv.from.member() || !m.plan.stillWanted(mv.Range, mv.from, mv.to.seat):
 	case mv.from.exit.retires():
-		m.plan.desired.Set(mv.Range, m.members.another(mv))
+		m.plan.desired.Set(mv.Range, m.members.alternativeTarget(mv))
 		m.plan.amended = true
 		m.retryMoves(now, mv.from)
 	default:
@@ -133,17 +133,17 @@ func (m *Machine) fail(now mono.Instant, mv *move, why Notable) {
 	}
 }
 
-// spareState sees to it that what an owner that retires has goes to others that
+// preserveState sees to it that what an owner that retires has goes to others that
 // can take its state, if there are any. Policies do not know who can.
-func (m *Machine) spareState() {
+func (m *Machine) preserveState() {
 	for _, s := range m.members.seats {
 		if p := s.incumbent; p.exit.retires() && p.moves.mover != "" {
-			m.spareStateOf(p)
+			m.preserveStateOf(p)
 		}
 	}
 }
 
-func (m *Machine) spareStateOf(p *peer) {
+func (m *Machine) preserveStateOf(p *peer) {
 	var takers []*seat
 	for _, s := range m.members.seats {
 		if s != p.seat && !s.incumbent.exit.retires() && p.moves.movable(s) {
@@ -191,9 +191,9 @@ func (m *Machine) reviewMoves() {
 	}
 }
 
-// unsure reports whether a peer has not confirmed yet that it has all of a range.
-func (p *peer) unsure(r leasehold.Range) bool {
-	return !p.claims.settled() || len(p.held.fresh) > 0 && slices.ContainsFunc(p.held.leases, func(l leasehold.Lease) bool {
+// unconfirmed reports whether a peer has not confirmed yet that it has all of a range.
+func (p *peer) unconfirmed(r leasehold.Range) bool {
+	return !p.claims.reconciled() || len(p.held.fresh) > 0 && slices.ContainsFunc(p.held.leases, func(l leasehold.Lease) bool {
 		_, fresh := p.held.fresh[l.Generation]
 		return fresh && l.Range.Overlaps(r)
 	})
@@ -203,22 +203,22 @@ func (p *peer) unsure(r leasehold.Range) bool {
 func (m *Machine) pruneMoves(p *peer) {
 	for _, mv := range slices.Clone(p.moves.out) {
 		if !p.held.covers(mv.Range) {
-			m.plan.again = true // the rest of it
+			m.plan.rescanPending = true // the rest of it
 			m.end(mv)
 		}
 	}
 }
 
-// hopeless reports whether one end of a move wants to leave, and the other is past its deadline, and
+// stuck reports whether one end of a move wants to leave, and the other is past its deadline, and
 // kept only because no other owner can have its ranges. The one that leaves would wait for it in vain.
-func (mv *move) hopeless(now mono.Instant) bool {
+func (mv *move) stuck(now mono.Instant) bool {
 	return mv.from.exit.parting() && now >= mv.to.renewal.until || mv.to.exit.parting() && now >= mv.from.renewal.until
 }
 
 // overdueMoves fails those that have made no progress for too long.
 func (m *Machine) overdueMoves(now mono.Instant) {
 	for _, mv := range slices.Clone(m.moves.all) {
-		if now >= mv.deadline || mv.hopeless(now) {
+		if now >= mv.deadline || mv.stuck(now) {
 			m.fail(now, mv, NoteMoveTimeout)
 			continue
 		}
@@ -226,8 +226,8 @@ func (m *Machine) overdueMoves(now mono.Instant) {
 	}
 }
 
-// toldEnds remembers which message tells a source first that moves are over.
-func (m *Machine) toldEnds(p *peer) {
+// recordSentEnds remembers which message tells a source first that moves are over.
+func (m *Machine) recordSentEnds(p *peer) {
 	for t, first := range p.moves.ended {
 		if first == 0 {
 			p.moves.ended[t] = m.lead.seq
@@ -266,7 +266,7 @@ func (m *Machine) reported(now mono.Instant, p *peer, reports []protocol.MoveRep
 // it, it will tell our successor; and the target keeps the state.
 func (p *peer) departures() []protocol.Departure {
 	out := slices.Clone(p.moves.handed)
-	if !p.claims.settled() {
+	if !p.claims.reconciled() {
 		for _, r := range p.moves.reports { // not acted on yet: it must not stop saying it
 			if r.State == protocol.MoveDone {
 				out = append(out, protocol.Departure{Ticket: r.Ticket, Range: r.Range, To: r.To})
@@ -279,9 +279,9 @@ func (p *peer) departures() []protocol.Departure {
 	return out
 }
 
-// noticeIdle remembers to tell those who wait for it that there is nothing left
+// detectIdle remembers to tell those who wait for it that there is nothing left
 // to wait for.
-func (m *Machine) noticeIdle(now mono.Instant) {
+func (m *Machine) detectIdle(now mono.Instant) {
 	m.members.parting = slices.DeleteFunc(m.members.parting, func(p *peer) bool { return m.members.sessions[p.holder.Session] != p })
 	for _, p := range m.members.parting {
 		if p.exit.stage != partingIdle && m.idle(now, p) {

@@ -17,8 +17,8 @@ type moveSet struct {
 	unconfirmed map[protocol.Ticket]leasehold.Session
 }
 
-// getReady remembers to look whether a move of p can begin.
-func (ms *moveSet) getReady(p *peer) {
+// markReady remembers to look whether a move of p can begin.
+func (ms *moveSet) markReady(p *peer) {
 	if len(p.moves.backlog) > 0 && !p.moves.ready {
 		p.moves.ready = true
 		ms.ready = append(ms.ready, p)
@@ -28,14 +28,14 @@ func (ms *moveSet) getReady(p *peer) {
 // unblock lets those begin who have waited for a target.
 func (ms *moveSet) unblock(to *peer) {
 	for _, p := range to.moves.blocked {
-		ms.getReady(p)
+		ms.markReady(p)
 	}
 	to.moves.blocked = nil
 }
 
-// detained reports whether a session that has left must be there for a while,
+// awaitsConfirmation reports whether a session that has left must be there for a while,
 // should another leader ask what it has handed over.
-func (ms *moveSet) detained(s leasehold.Session) bool {
+func (ms *moveSet) awaitsConfirmation(s leasehold.Session) bool {
 	for _, source := range ms.unconfirmed {
 		if source == s {
 			return true

@@ -65,14 +65,14 @@ func (m *Machine) drain(owner leasehold.OwnerID, on bool) {
 	p.exit.draining = on
 	m.emit(Note{What: NoteDraining, Owner: owner, Leases: len(p.held.leases), Draining: on})
 	if !on {
-		m.planFromHere()
+		m.planFromTable()
 	}
 	m.retire(p)
 }
 
-// planFromHere makes the assignment what is so, and what is on its way. The plan
+// planFromTable makes the assignment what is so, and what is on its way. The plan
 // before may be far from it: whoever is no longer drained has more than that.
-func (m *Machine) planFromHere() {
+func (m *Machine) planFromTable() {
 	for r, e := range m.state.table.All() {
 		if p := m.members.holderOf(e); p != nil && p.member() {
 			m.plan.desired.Set(r, p.seat)
@@ -144,7 +144,7 @@ func (m *Machine) Preview(now mono.Instant, o Order) ([]Planned, error) {
 	if err := m.check(now, &o); err != nil {
 		return nil, err
 	}
-	want, err := m.would(now, o)
+	want, err := m.assignmentAfter(now, o)
 	if err != nil {
 		return nil, err
 	}
@@ -166,8 +166,8 @@ func (m *Machine) Preview(now mono.Instant, o Order) ([]Planned, error) {
 	return out, nil
 }
 
-// would is the assignment that an order leads to.
-func (m *Machine) would(now mono.Instant, o Order) (partition.Assignment, error) {
+// assignmentAfter is the assignment that an order leads to.
+func (m *Machine) assignmentAfter(now mono.Instant, o Order) (partition.Assignment, error) {
 	fill := m.plan.churn // the bucket is only looked at
 	defer func() { m.plan.churn = fill }()
 	m.plan.amend()

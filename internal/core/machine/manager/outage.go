@@ -22,21 +22,21 @@ import (
 // An outage is a time in which no owner is heard, and those whose time is over are kept, because no other
 // could take their ranges.
 type outage struct {
-	active     bool
-	heardAt    mono.Instant // when an owner was last heard
-	returnedAt mono.Instant // when one was that we knew before
+	active      bool
+	lastContact mono.Instant // when an owner was last heard
+	returnedAt  mono.Instant // when one was that we knew before
 	// returnUntil is until when owners that were cut off by the last outage may return.
 	returnUntil mono.Instant
 }
 
-// keepSilent reports whether silent owners stay in the table at now, because no other member can
+// retainSilent reports whether silent owners stay in the table at now, because no other member can
 // take their ranges. A member that leaves cannot, and one that has missed two renewals does not
 // count. Owners that are cut off together reach their deadlines one after the other: the first
 // must not be expired because the last has some time left.
-func (m *Machine) keepSilent(now mono.Instant) bool {
+func (m *Machine) retainSilent(now mono.Instant) bool {
 	return !m.cfg.Deleted && !slices.ContainsFunc(m.members.seats, func(s *seat) bool {
 		p := s.incumbent
-		return p != nil && p.member() && !p.exit.parting() && p.acks.echo != 0 && p.renewal.heard >= m.recently(now)
+		return p != nil && p.member() && !p.exit.parting() && p.acks.echo != 0 && p.renewal.lastRequest >= m.recently(now)
 	})
 }
 
@@ -81,16 +81,16 @@ func (m *Machine) expireIncumbent(s *seat) {
 	m.remove(s.incumbent, leasehold.CauseExpired)
 }
 
-// noticeOutage notes that owners are kept past their deadlines. It is an outage if no owner is
-// heard at all; otherwise they are looked at again soon, since another may become a member.
-func (m *Machine) noticeOutage(now mono.Instant) {
+// detectOutage notes that owners are kept past their deadlines. It is an outage if no owner is
+// loadsReported at all; otherwise they are looked at again soon, since another may become a member.
+func (m *Machine) detectOutage(now mono.Instant) {
 	kept := 0
 	for _, p := range m.members.sessions {
 		if now >= p.renewal.until {
 			kept++
 		}
 	}
-	silence := kept > 0 && m.outage.heardAt < m.recently(now)
+	silence := kept > 0 && m.outage.lastContact < m.recently(now)
 	if silence && !m.outage.active {
 		m.emit(Note{What: NoteOutage, Owners: kept})
 	}
@@ -119,11 +119,11 @@ func (m *Machine) makeRoom(now mono.Instant) bool {
 			first = p
 		}
 	}
-	if m.members.heard-kept >= m.cfg.MaxOwners {
+	if m.members.connected-kept >= m.cfg.MaxOwners {
 		m.members.fullUntil = now.Add(m.cfg.Timing.Renew / 8)
 		return false
 	}
-	if m.members.heard >= 2*m.cfg.MaxOwners {
+	if m.members.connected >= 2*m.cfg.MaxOwners {
 		m.emit(Note{What: NoteExpired, Owner: first.holder.Owner, Leases: len(first.held.leases)})
 		m.remove(first, leasehold.CauseExpired)
 	}
@@ -135,7 +135,7 @@ func (p *peer) expiresBefore(o *peer) bool {
 	if has, other := len(p.held.leases) > 0, len(o.held.leases) > 0; has != other {
 		return other
 	}
-	return cmp.Or(cmp.Compare(p.renewal.heard, o.renewal.heard), bytes.Compare(p.holder.Session[:], o.holder.Session[:])) < 0
+	return cmp.Or(cmp.Compare(p.renewal.lastRequest, o.renewal.lastRequest), bytes.Compare(p.holder.Session[:], o.holder.Session[:])) < 0
 }
 
 // endOutage gives the silent owners the time of a lease to return, when one of them returns
@@ -144,9 +144,9 @@ func (p *peer) expiresBefore(o *peer) bool {
 // that wants the name of one waits no longer for that.
 func (m *Machine) endOutage(now mono.Instant, s leasehold.Session) {
 	recently, over := m.recently(now), m.outage.active
-	m.outage.heardAt, m.outage.active = now, false
+	m.outage.lastContact, m.outage.active = now, false
 	if p := m.members.sessions[s]; p != nil {
-		over = over || p.renewal.heard < recently && max(m.outage.returnedAt, m.history.since) < recently
+		over = over || p.renewal.lastRequest < recently && max(m.outage.returnedAt, m.history.since) < recently
 		m.outage.returnedAt = now
 	}
 	if !over {
@@ -156,7 +156,7 @@ func (m *Machine) endOutage(now mono.Instant, s leasehold.Session) {
 	until := now.Add(m.cfg.Timing.Hold())
 	m.outage.returnUntil = until
 	for _, p := range m.members.sessions {
-		if p.renewal.heard >= recently || p.renewal.until >= until {
+		if p.renewal.lastRequest >= recently || p.renewal.until >= until {
 			continue
 		}
 		if p.renewal.due == 0 {
@@ -170,13 +170,13 @@ func (m *Machine) endOutage(now mono.Instant, s leasehold.Session) {
 // extend lets us lead for longer. While we had no authority we heard no owner: that time does
 // not count as an owner's silence.
 func (m *Machine) extend(now, until mono.Instant) {
-	if from := max(m.lead.authority, m.lead.deafUntil); now > from {
+	if from := max(m.lead.authority, m.lead.creditedUntil); now > from {
 		for _, p := range m.members.sessions {
 			if p.renewal.until > from {
 				p.renewal.until = max(p.renewal.until, min(p.renewal.until.Add(now.Sub(from)), now.Add(m.patience(p))))
 			}
 		}
-		m.lead.deafUntil = now
+		m.lead.creditedUntil = now
 	}
 	m.lead.authority = max(m.lead.authority, until)
 	m.wake = now // whatever waited for it

@@ -60,8 +60,8 @@ func (v *peerMoves) arrivals() []protocol.Arrival {
 	return out
 }
 
-// heardEnds forgets the moves of which a source knows that they are over.
-func (v *peerMoves) heardEnds(applied protocol.Seq) {
+// ackEnds forgets the moves of which a source knows that they are over.
+func (v *peerMoves) ackEnds(applied protocol.Seq) {
 	for t, first := range v.ended {
 		if first != 0 && first <= applied {
 			delete(v.ended, t)

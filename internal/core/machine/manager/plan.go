@@ -49,7 +49,7 @@ func (m *Machine) planBatch(now mono.Instant) {
 	if m.plan.rescan {
 		grants = m.scan()
 	}
-	changes := m.settleFreed(&grants)
+	changes := m.recordFreed(&grants)
 	changes, rest := m.grantAll(changes, grants)
 	m.plan.rescan = rest
 	m.startMoves(now)
@@ -111,7 +111,7 @@ func (m *Machine) redraw(now mono.Instant) {
 	want, err := partition.Apply(m.cfg.Policy, in)
 	if err != nil {
 		m.emit(Note{What: NotePolicyRefused, Err: err})
-		want = m.asItIs()
+		want = m.currentAssignment()
 		m.plan.replan = true
 		m.plan.replanAt = now.Add(m.cfg.Timing.Renew)
 		m.wakeAt(m.plan.replanAt)
@@ -121,9 +121,9 @@ func (m *Machine) redraw(now mono.Instant) {
 	m.plan.occasion = table.NoReason
 }
 
-// asItIs is the assignment in force, but that what it has for owners that are no
+// currentAssignment is the assignment in force, but that what it has for owners that are no
 // members any more stays with whoever holds it.
-func (m *Machine) asItIs() partition.Assignment {
+func (m *Machine) currentAssignment() partition.Assignment {
 	var a partition.Assignment
 	for r, pair := range keyrange.Zip(m.state.table.Entries(), m.plan.desired) {
 		s := pair.B
@@ -162,15 +162,15 @@ func (m *Machine) adopt(want partition.Assignment, why table.Reason) {
 	if m.plan.desired == nil {
 		m.plan.desired = keyrange.NewMap[*seat](nil)
 	}
-	m.plan.justify(before, why)
-	m.spareState()
+	m.plan.recordReasons(before, why)
+	m.preserveState()
 	m.plan.rescan = true
 	m.compaction.lsn = 0 // another plan may leave more leases side by side
 }
 
 // because is why a range does not go to who was to have it before, if a plan was made for
 // some reason.
-func because(before *seat, why table.Reason) table.Reason {
+func reasonFor(before *seat, why table.Reason) table.Reason {
 	switch {
 	case before == nil:
 		return why
@@ -212,7 +212,7 @@ func (m *Machine) scan() []grant {
 			m.plan.want(p, r, pair.B)
 		}
 	}
-	m.readyAll()
+	m.markAllReady()
 	return grants
 }
 
@@ -234,9 +234,9 @@ func (m *Machine) recall(p *peer, l leasehold.Lease) {
 	m.touch(p)
 }
 
-// settleFreed records leases that have ended, and adds what can be granted in
+// recordFreed records leases that have ended, and adds what can be granted in
 // their place. What is too much for one batch waits for the next.
-func (m *Machine) settleFreed(grants *[]grant) (changes []table.Change) {
+func (m *Machine) recordFreed(grants *[]grant) (changes []table.Change) {
 	m.pending.tickets = make(map[leasehold.Generation]protocol.Ticket)
 	n := 0
 	for n < len(m.freed.queue) && len(changes) < m.cfg.Log.BatchChanges/2 {
@@ -316,18 +316,18 @@ func (m *Machine) grantAll(changes []table.Change, grants []grant) ([]table.Chan
 	return changes, wait
 }
 
-// tellTouched speaks to those who must give something back or have been
+// sendTouched speaks to those who must give something back or have been
 // granted something, unless they still owe us an answer: it will be answered
 // in turn.
-func (m *Machine) tellTouched(now mono.Instant) {
+func (m *Machine) sendTouched(now mono.Instant) {
 	for _, p := range m.touched {
 		if !p.acks.stale {
 			continue // told meanwhile
 		}
 		p.acks.stale = false
 		alive := m.members.sessions[p.holder.Session] == p && p.acks.echo != 0 && p.member()
-		if alive && !p.acks.unacked && m.plan.news(p) {
-			m.tell(now, p)
+		if alive && !p.acks.unacked && m.plan.needsMessage(p) {
+			m.sendLeases(now, p)
 		}
 	}
 	m.touched = emptied(m.touched)

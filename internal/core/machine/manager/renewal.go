@@ -6,7 +6,7 @@ import "github.com/leasehold-dev/leasehold/internal/core/mono"
 // is moved up while the session lives: what was promised stays promised.
 type renewal struct {
 	// heard is when its newest request was accepted.
-	heard mono.Instant
+	lastRequest mono.Instant
 	// until is when the leases of a silent peer have certainly ended.
 	until mono.Instant
 	// due is its deadline before an outage moved it (see outage.go); 0 if none did, or it has

@@ -51,7 +51,7 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 	case !m.lead.active(now):
 		m.emit(Note{What: NoteNoAuthority, Owner: r.Holder.Owner})
 		return
-	case m.members.anothers(r.Holder):
+	case m.members.foreignSession(r.Holder):
 		m.emit(Note{What: NoteForeign, Owner: r.Holder.Owner})
 		return
 	case m.history.gap == gapUrgent:
@@ -65,7 +65,7 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 		return // its leases have ended, which is not committed yet: the answer would reveal it
 	}
 	m.endOutage(now, r.Holder.Session)
-	if first := m.members.firstInLine(r.Holder); first != nil && !m.overtakes(r, first) {
+	if first := m.members.contenderFor(r.Holder); first != nil && !m.supersedes(r, first) {
 		reply := m.reply(now, r.Holder.Session, r.Seq)
 		reply.Incumbent = first.holder
 		m.emit(Send{r.Holder.Owner, reply})
@@ -78,8 +78,8 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 	}
 	if m.accept(now, p, r) {
 		m.seatGhost(p)
-		m.hear(now, p, r)
-		p.renewal.heard, p.load, p.claims.suspended, p.renewal.due = now, r.Load, r.Suspended, 0
+		m.applyRequest(now, p, r)
+		p.renewal.lastRequest, p.load, p.claims.suspended, p.renewal.due = now, r.Load, r.Suspended, 0
 		p.renewal.until = max(p.renewal.until, now.Add(m.patience(p)))
 		m.wakeAt(p.renewal.until)
 		m.resume(p)
@@ -87,18 +87,18 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 			p.claims.resumption = resumeDeferred
 		}
 		if !p.claims.deferred() && m.history.gap != gapUrgent {
-			m.tell(now, p)
+			m.sendLeases(now, p)
 		}
 	}
 }
 
-// overtakes reports whether a request proves that whoever waits is gone, and
+// supersedes reports whether a request proves that whoever waits is gone, and
 // forgets that one. If it has leases, they must be waited for.
-func (m *Machine) overtakes(r *protocol.LeaseRequest, first *peer) bool {
+func (m *Machine) supersedes(r *protocol.LeaseRequest, first *peer) bool {
 	if r.Gone != first.holder.Session || len(first.held.leases) > 0 {
 		return false
 	}
-	m.forget(first)
+	m.detach(first)
 	return true
 }
 
@@ -108,8 +108,8 @@ func (m *Machine) session(now mono.Instant, h *table.Holder) (*peer, leasehold.K
 	if p := m.members.sessions[h.Session]; p != nil {
 		return p, leasehold.Other
 	}
-	if m.members.heard >= m.cfg.MaxOwners && !m.makeRoom(now) {
-		m.emit(Note{What: NoteFull, Owner: h.Owner, Owners: m.members.heard})
+	if m.members.connected >= m.cfg.MaxOwners && !m.makeRoom(now) {
+		m.emit(Note{What: NoteFull, Owner: h.Owner, Owners: m.members.connected})
 		return nil, leasehold.ErrLimit
 	}
 	p := newPeer(h)
@@ -159,7 +159,7 @@ func (m *Machine) accept(now mono.Instant, p *peer, r *protocol.LeaseRequest) bo
 		return false
 	}
 	if p.acks.echo == 0 {
-		m.members.heard++
+		m.members.connected++
 	}
 	p.acks.echo = r.Seq
 	p.acks.resendAt = mono.Never
@@ -178,20 +178,20 @@ func (m *Machine) patience(p *peer) time.Duration {
 	return m.cfg.Timing.Drift.Stretch(2 * m.cfg.Timing.Renew)
 }
 
-// hear takes in what an accepted request says.
-func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
+// applyRequest takes in what an accepted request says.
+func (m *Machine) applyRequest(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	if p.acks.sent == 0 { // whatever it has or resumes later is from us
 		p.claims.resumedUpTo = r.Resumed
-		m.remind(now, r)
+		m.detectLostHistory(now, r)
 	}
 	p.claims.leases = r.Leases
-	m.learn(now, p, r)
+	m.applyAttributes(now, p, r)
 	if s := p.seat; s != nil && s.contender == p && !r.Gone.IsZero() && r.Gone == s.incumbent.holder.Session {
 		m.emit(Note{What: NotePredecessor, Owner: s.owner, Leases: len(s.incumbent.held.leases)})
 		m.remove(s.incumbent, leasehold.CauseRestarted)
 	}
 	if p.acks.sent == 0 {
-		if n := len(p.held.leases); n > 0 && p.renewal.heard == 0 && !(r.Suspended && m.history.undecided()) {
+		if n := len(p.held.leases); n > 0 && p.renewal.lastRequest == 0 && !(r.Suspended && m.history.undecided()) {
 			m.emit(Note{What: NoteTakeoverRenews, Owner: p.holder.Owner, Leases: n})
 		}
 		// It has not heard us. What it lacks, a message of our predecessor that
@@ -211,19 +211,19 @@ func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 			m.joined(now)
 		}
 	}
-	p.moves.heardEnds(r.Applied)
+	p.moves.ackEnds(r.Applied)
 	m.reported(now, p, r.Moves)
 	p.claims.stage = max(p.claims.stage, claimsExact)
 	if m.history.undecided() {
 		return
 	}
-	p.claims.stage = claimsSettled
-	m.settle(now, p, r)
-	m.moves.getReady(p)
+	p.claims.stage = claimsReconciled
+	m.reconcile(now, p, r)
+	m.moves.markReady(p)
 }
 
-// learn takes in what a peer says about itself.
-func (m *Machine) learn(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
+// applyAttributes takes in what a peer says about itself.
+func (m *Machine) applyAttributes(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	first := p.acks.sent == 0
 	p.moves.identity = r.Identity
 	if p.moves.mover != r.Mover {
@@ -240,7 +240,7 @@ func (m *Machine) learn(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	p.moves.reports, p.moves.imports = r.Moves, r.Imports
 	if r.Loads != nil && partition.UsesLoads(m.cfg.Policy) {
 		p.loads = r.Loads
-		m.plan.churn.heard(now, m.cfg.Rebalance)
+		m.plan.churn.loadsReported(now, m.cfg.Rebalance)
 		m.wakeAt(m.plan.churn.next)
 	}
 	if first && r.Draining && !p.exit.draining { // our predecessor has asked for it
@@ -259,13 +259,13 @@ func (m *Machine) learn(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 func (m *Machine) retire(p *peer) {
 	m.ordered(p)
 	if p.member() {
-		m.plan.lostMember(because(p.seat, table.Joined))
+		m.plan.lostMember(reasonFor(p.seat, table.Joined))
 	}
 }
 
-// settle compares what the peer should have with what it says it has: it
+// reconcile compares what the peer should have with what it says it has: it
 // confirms grants and takes back what the peer does not have.
-func (m *Machine) settle(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
+func (m *Machine) reconcile(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	gone := protocol.Missing(p.held.leases, r.Leases)
 	if len(gone) == 0 && len(p.held.fresh) == 0 {
 		return
@@ -292,7 +292,7 @@ func (m *Machine) settle(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 				continue
 			}
 			lease := leasehold.Lease{Range: part, Generation: l.Generation}
-			given = append(given, freed{Lease: lease, holder: p.holder, cause: m.whyGiven(p, lease, s)})
+			given = append(given, freed{Lease: lease, holder: p.holder, cause: m.causeOf(p, lease, s)})
 		}
 	}
 	m.confirm(p, pending)
@@ -308,7 +308,7 @@ func (m *Machine) confirm(p *peer, pending map[leasehold.Generation]protocol.Seq
 		m.compaction.notBefore = 0 // what it has may be joined now
 	}
 	p.held.fresh = pending
-	m.receivedBy(p, pending)
+	m.confirmMoves(p, pending)
 	for g := range p.held.tickets {
 		if _, still := pending[g]; !still {
 			delete(p.held.tickets, g)
@@ -326,9 +326,9 @@ func leasesOf(all []freed) []leasehold.Lease {
 	return out
 }
 
-// whyGiven tells a lease that came back because we asked from one that the
+// causeOf tells a lease that came back because we asked from one that the
 // holder did not know.
-func (m *Machine) whyGiven(p *peer, l leasehold.Lease, wanted *seat) leasehold.Cause {
+func (m *Machine) causeOf(p *peer, l leasehold.Lease, wanted *seat) leasehold.Cause {
 	if wanted != p.seat || p.held.recalled[l] {
 		return leasehold.CauseReleased
 	}
@@ -340,7 +340,7 @@ func (m *Machine) whyGiven(p *peer, l leasehold.Lease, wanted *seat) leasehold.C
 func (m *Machine) goodbye(now mono.Instant, r *protocol.LeaseRequest) {
 	if p := m.members.sessions[r.Holder.Session]; p != nil {
 		m.emit(Note{What: NoteLeft, Owner: r.Holder.Owner, Leases: len(p.held.leases)})
-		m.bequeath(now, p, m.history.credible(p, r.Moves), leasehold.CauseLeft)
+		m.releaseHandedOver(now, p, m.history.credible(p, r.Moves), leasehold.CauseLeft)
 		m.remove(p, leasehold.CauseLeft)
 	}
 	if len(m.freed.goodbyes) < m.cfg.MaxOwners {
@@ -348,8 +348,8 @@ func (m *Machine) goodbye(now mono.Instant, r *protocol.LeaseRequest) {
 	}
 }
 
-// bequeath lets go of what a peer has handed over, as a whole.
-func (m *Machine) bequeath(now mono.Instant, p *peer, reports []protocol.MoveReport, cause leasehold.Cause) {
+// releaseHandedOver lets go of what a peer has handed over, as a whole.
+func (m *Machine) releaseHandedOver(now mono.Instant, p *peer, reports []protocol.MoveReport, cause leasehold.Cause) {
 	for _, rep := range reports {
 		if rep.State != protocol.MoveDone {
 			continue
@@ -375,9 +375,9 @@ type goodbye struct {
 	due     uint64 // when so many leases are recorded as ended
 }
 
-func (m *Machine) sayGoodbyes(now mono.Instant) {
+func (m *Machine) sendGoodbyes(now mono.Instant) {
 	n := 0
-	for ; n < len(m.freed.goodbyes) && m.freed.goodbyes[n].due <= m.freed.recorded && !m.moves.detained(m.freed.goodbyes[n].session); n++ {
+	for ; n < len(m.freed.goodbyes) && m.freed.goodbyes[n].due <= m.freed.recorded && !m.moves.awaitsConfirmation(m.freed.goodbyes[n].session); n++ {
 		reply := m.reply(now, m.freed.goodbyes[n].session, m.freed.goodbyes[n].echo)
 		reply.Goodbye = true
 		m.emit(Send{m.freed.goodbyes[n].owner, reply})
@@ -403,8 +403,8 @@ func (m *Machine) reply(now mono.Instant, s leasehold.Session, echo protocol.Seq
 	}
 }
 
-// tell sends a peer the complete set of leases that it is to have.
-func (m *Machine) tell(now mono.Instant, p *peer) {
+// sendLeases sends a peer the complete set of leases that it is to have.
+func (m *Machine) sendLeases(now mono.Instant, p *peer) {
 	if p.claims.deferred() {
 		return
 	}
@@ -424,10 +424,10 @@ func (m *Machine) tell(now mono.Instant, p *peer) {
 		reply.Offers = m.offersTo(p)
 		reply.Departures, reply.Arrivals = p.departures(), p.moves.arrivals()
 		reply.Draining, reply.Idle = p.exit.draining, m.idle(now, p)
-		p.exit.told(reply.Idle)
+		p.exit.recordIdle(reply.Idle)
 		p.acks.unacked = p.acks.unacked || !m.plan.keepsAsIs(p)
 		p.moves.orders = false
-		m.toldEnds(p)
+		m.recordSentEnds(p)
 	}
 	for _, o := range reply.Offers {
 		if first, fresh := p.held.fresh[o.Generation]; fresh && first == 0 {

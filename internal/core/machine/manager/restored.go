@@ -39,14 +39,14 @@ import (
 // stored: too old for any of them to rely on.
 const longAgo = 24 * time.Hour
 
-// suspect decides whether the table that we found may have lost history. One that is below the
+// assessHistory decides whether the table that we found may have lost history. One that is below the
 // floor was found by a leader that did not live to store the gap.
-func (m *Machine) suspect(unfinished bool) {
+func (m *Machine) assessHistory(unfinished bool) {
 	// Unfinished: a leader before us had evidence.
 	m.history.proven, m.history.marked = unfinished || !m.cfg.Volatile && uint64(m.state.table.LSN()) < m.cfg.Takeover.LostBelow, unfinished
 	if !m.cfg.Volatile && (m.cfg.Takeover.Uncertain || m.history.proven || uint64(m.state.table.LSN()) < m.cfg.Takeover.Floor) {
 		m.history.gap = gapWaits
-		m.goOnAbove(0, max(m.cfg.Takeover.Floor, m.cfg.Takeover.Clock))
+		m.raiseBase(0, max(m.cfg.Takeover.Floor, m.cfg.Takeover.Clock))
 	}
 }
 
@@ -77,7 +77,7 @@ func (m *Machine) resumeDeferred(now mono.Instant) bool {
 		if p.claims.deferred() {
 			p.claims.undefer()
 			m.emit(Note{What: NoteTakeoverRenews, Owner: p.holder.Owner, Leases: len(p.held.leases)})
-			m.tell(now, p)
+			m.sendLeases(now, p)
 		}
 		complete = complete && (p.acks.echo == 0 || p.claims.exact())
 	}
@@ -98,10 +98,10 @@ func (m *Machine) Undecided(now mono.Instant) time.Duration {
 	return max(0, m.history.decideAt.Sub(now))
 }
 
-// remind notices that the store has lost a lease that an owner has: no owner learns of a lease
+// detectLostHistory notices that the store has lost a lease that an owner has: no owner learns of a lease
 // before it is stored. One that we know nothing of is above all that the store had, or inside a
 // gap. A number that cannot have been given out is a mistake of the owner's.
-func (m *Machine) remind(now mono.Instant, r *protocol.LeaseRequest) {
+func (m *Machine) detectLostHistory(now mono.Instant, r *protocol.LeaseRequest) {
 	had, known := leasehold.Generation(0), m.history.found.generation
 	if r.Term == m.lead.term {
 		known = m.newest()
@@ -109,16 +109,16 @@ func (m *Machine) remind(now mono.Instant, r *protocol.LeaseRequest) {
 	for _, l := range r.Leases {
 		had = max(had, l.Generation)
 		if m.state.table.LostGeneration(l.Generation) {
-			m.prove(now, r.Holder.Owner, l.Generation)
+			m.recordLostHistory(now, r.Holder.Owner, l.Generation)
 		}
 	}
 	if had > known && !m.cfg.Volatile && storage.Plausible(uint64(had), uint64(m.history.found.generation), m.clock(now)) {
-		m.prove(now, r.Holder.Owner, had)
+		m.recordLostHistory(now, r.Holder.Owner, had)
 	}
 }
 
-// prove takes it for proven that history was lost, up to a generation at least.
-func (m *Machine) prove(now mono.Instant, by leasehold.OwnerID, had leasehold.Generation) {
+// recordLostHistory takes it for proven that history was lost, up to a generation at least.
+func (m *Machine) recordLostHistory(now mono.Instant, by leasehold.OwnerID, had leasehold.Generation) {
 	above := uint64(had) >= max(m.history.base, uint64(m.newest()))
 	above = above || !m.history.proven && !m.history.doubted() // the store was taken for what it was
 	if m.history.proven && !above {
@@ -132,7 +132,7 @@ func (m *Machine) prove(now mono.Instant, by leasehold.OwnerID, had leasehold.Ge
 			m.history.gap = gapUrgent
 			m.history.decideAt = max(m.history.decideAt, now.Add(m.cfg.Timing.Hold())) // recalled leases have ended by then
 		}
-		m.goOnAbove(uint64(had), m.clock(now))
+		m.raiseBase(uint64(had), m.clock(now))
 	}
 	m.history.proven = true
 	for _, p := range m.members.peers() {
@@ -154,7 +154,7 @@ func (m *Machine) recallResumed(now mono.Instant, p *peer) {
 	p.claims.resumption = notResumed
 	m.history.recallUpTo(p, upTo)
 	if deferred {
-		m.tell(now, p)
+		m.sendLeases(now, p)
 	}
 	m.touch(p)
 }
@@ -167,9 +167,9 @@ func (m *Machine) clock(now mono.Instant) uint64 {
 	return m.cfg.Takeover.Clock + storage.Clock(int64(now.Sub(m.history.since)/time.Second))
 }
 
-// goOnAbove lets the table go on above a number and all that we know, after which others may
+// raiseBase lets the table go on above a number and all that we know, after which others may
 // have been given out: at what the clock stands for, if that is above.
-func (m *Machine) goOnAbove(n, clock uint64) {
+func (m *Machine) raiseBase(n, clock uint64) {
 	m.history.base = storage.Above(max(n, m.history.base, uint64(m.newest()), uint64(m.state.table.LSN())), clock, m.lead.term)
 }
 
@@ -181,27 +181,27 @@ func (m *Machine) rebase(now mono.Instant) {
 	}
 	m.commit(now, &storage.Batch{
 		Namespace: m.cfg.Namespace, Term: m.lead.term, Prev: m.state.table.LSN(),
-		Base: m.state.table.Rebased(m.history.base, m.history.marked, m.surelyHeld), Unfinished: now < m.history.decideAt,
+		Base: m.state.table.Rebased(m.history.base, m.history.marked, m.provablyHeld), Unfinished: now < m.history.decideAt,
 	})
 }
 
-// settleAnswered compares what owners have reported during the wait with the table, and frees
+// reconcileAnswered compares what owners have reported during the wait with the table, and frees
 // what they lack. The newest report of an owner reflects all our messages but the reply to it.
 // That reply has offered what the owner had, and nothing else: so no message under way gives an
 // owner back what it lacks. Without this, these ranges would wait for its next renewal.
-func (m *Machine) settleAnswered(now mono.Instant) {
+func (m *Machine) reconcileAnswered(now mono.Instant) {
 	for _, p := range m.members.peers() {
 		if p.claims.stage == claimsExact {
-			p.claims.stage = claimsSettled
-			m.settle(now, p, &protocol.LeaseRequest{Leases: p.claims.leases, Imports: p.moves.imports, Moves: p.moves.reports})
-			m.moves.getReady(p)
+			p.claims.stage = claimsReconciled
+			m.reconcile(now, p, &protocol.LeaseRequest{Leases: p.claims.leases, Imports: p.moves.imports, Moves: p.moves.reports})
+			m.moves.markReady(p)
 		}
 	}
 }
 
 // surelyHeld reports whether a lease is held, and was all along: its holder says so, and we
 // have not granted it, since others may then have had the same generation.
-func (m *Machine) surelyHeld(r leasehold.Range, e table.Entry) bool {
+func (m *Machine) provablyHeld(r leasehold.Range, e table.Entry) bool {
 	p := m.members.sessions[e.Holder.Session]
 	return p != nil && p.claims.exact() && e.Generation <= m.history.found.generation && slices.ContainsFunc(p.claims.leases, func(l leasehold.Lease) bool {
 		return l.Generation == e.Generation && l.Range.Covers(r)
@@ -224,12 +224,12 @@ func (m *Machine) rebased(now mono.Instant, b *storage.Batch) {
 	case m.history.base != uint64(b.Base.LSN()): // an owner has shown us more
 	case b.Unfinished:
 		m.history.gap, m.history.marked = gapWaits, true
-		m.goOnAbove(0, m.clock(now))
+		m.raiseBase(0, m.clock(now))
 	default:
 		m.history.gap, m.history.base = gapNone, 0
-		m.settleAnswered(now)
+		m.reconcileAnswered(now)
 	}
-	m.plan.lookAgain()
+	m.plan.rescanIfPending()
 	m.emit(Broadcast{&protocol.LookupReply{
 		Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Leads: true, Term: m.lead.term, LSN: m.state.table.LSN(), Crossing: crossing,
 	}})
