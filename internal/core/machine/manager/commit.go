@@ -9,21 +9,20 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// commit puts a batch under way. Its changes are applied to a copy of the table first: one
-// that does not apply is a bug of ours, and must not be stored, where it would stop every
-// successor.
+// commit sends a batch to the store. Its changes are applied to a copy of the table first: a change that does not
+// apply is a bug, and in the store it would stop every successor.
 func (m *Machine) commit(now mono.Instant, b *storage.Batch) {
 	next := m.state.table.Clone()
 	for i := range b.Changes {
 		if err := next.Apply(&b.Changes[i]); err != nil {
-			panic(err) // it was decided on this very table
+			panic(err) // the batch was computed from this table
 		}
 	}
 	m.pending.stage, m.pending.batch, m.pending.table, m.pending.sentAt = commitSent, b, next, now
 	m.emit(Commit{b})
 }
 
-// committed handles the outcome of the batch under way.
+// committed handles the outcome of the pending batch.
 func (m *Machine) committed(now mono.Instant, o storage.Outcome) {
 	if m.pending.stage != commitSent {
 		return
@@ -32,20 +31,18 @@ func (m *Machine) committed(now mono.Instant, o storage.Outcome) {
 		m.record(now)
 		return
 	}
-	// Even a conflict may be our own batch, sent twice, of which the first got
-	// through. Only the log knows.
+	// A conflict may be caused by this leader's own batch, sent twice. Only the log shows that.
 	m.emit(Note{What: NoteCommitUnknown, LSN: m.pending.batch.Prev, OwnLSN: m.pending.batch.Last()})
 	m.pending.stage = commitUnknown
 	if m.pending.fails++; m.pending.fails == 1 {
 		m.emit(ReadEnd{})
 		return
 	}
-	// A store that refuses everything at once is not to be asked a thousand
-	// times a second.
+	// Back off, in case the store rejects every request immediately.
 	m.pending.rereadAt = now.Add(min(m.cfg.Backoff/8<<min(m.pending.fails-2, 3), m.cfg.Backoff))
 }
 
-// logEnd resolves a doubt about the batch under way.
+// logEnd resolves the unknown outcome of the pending batch.
 func (m *Machine) logEnd(now mono.Instant, e LogEnd) {
 	switch {
 	case m.pending.stage != commitUnknown:
@@ -57,20 +54,20 @@ func (m *Machine) logEnd(now mono.Instant, e LogEnd) {
 		m.emit(Note{What: NoteCommitFound, LSN: e.LSN})
 		m.record(now)
 	case e.LSN == m.pending.batch.Prev:
-		// It may still arrive: so it is sent again just as it was.
+		// The first attempt may still arrive, so the retry must be identical.
 		m.emit(Note{What: NoteCommitRetry, LSN: e.LSN})
 		m.pending.stage = commitSent
 		m.emit(Commit{m.pending.batch})
 	default:
-		// Nobody else writes in our term: the store has forgotten what we wrote. Another is
-		// to lead, from what it has now.
+		// No other leader writes in this term, so the store has lost writes. A new term has to start from its
+		// present state.
 		m.emit(Note{What: NoteLogForgotten, LSN: e.LSN, OwnLSN: m.pending.batch.Prev})
 		m.emit(Outranked{m.lead.term + 1})
 		m.pending.rereadAt = now.Add(m.cfg.Timing.Renew)
 	}
 }
 
-// record makes the committed batch part of the table and lets it be known.
+// record adds the committed batch to the table and broadcasts it.
 func (m *Machine) record(now mono.Instant) {
 	batch, changes := m.pending.batch, m.pending.batch.Changes
 	m.pending.stage, m.pending.batch, m.pending.fails = commitIdle, nil, 0
@@ -91,7 +88,7 @@ func (m *Machine) record(now mono.Instant) {
 	m.plan.rescanIfPending()
 	m.state.log.Append(now, changes)
 	news := &protocol.LookupReply{Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Leads: true, Term: m.lead.term, LSN: m.state.table.LSN()}
-	if !m.history.doubted() { // otherwise others may have heard of other changes with these numbers
+	if !m.history.doubted() { // otherwise lookups may have other changes with these LSNs
 		news.From, news.Changes = changes[0].LSN-1, changes
 	}
 	m.emit(Broadcast{news})
@@ -101,14 +98,14 @@ func (m *Machine) record(now mono.Instant) {
 	}
 }
 
-// applyGrant gives a granted lease to its peer, if that is still there.
+// applyGrant adds a granted lease to its peer, if the session still exists.
 func (m *Machine) applyGrant(c *table.Change) {
 	if c.Kind == table.Vacated {
 		return
 	}
 	l := leasehold.Lease{Range: c.Range, Generation: c.Generation}
 	p := m.members.sessions[c.Holder.Session]
-	if p == nil || !p.member() || m.history.doubted() { // others may have had the generation
+	if p == nil || !p.member() || m.history.doubted() { // another owner may have had the generation
 		m.emit(Note{What: NoteGrantOrphaned, Owner: c.Holder.Owner, Generation: c.Generation})
 		m.moveConfirmed(m.pending.tickets[c.Generation])
 		m.freed.add(freed{Lease: l, holder: c.Holder, cause: leasehold.CauseExpired})
@@ -121,7 +118,7 @@ func (m *Machine) applyGrant(c *table.Change) {
 	m.touch(p)
 }
 
-// lookup tells a lookup what it has missed.
+// lookup sends a lookup the changes that it lacks.
 func (m *Machine) lookup(now mono.Instant, r *protocol.LookupRequest) {
 	switch {
 	case r.Validate() != nil:
@@ -135,14 +132,14 @@ func (m *Machine) lookup(now mono.Instant, r *protocol.LookupRequest) {
 		return
 	}
 	if m.history.doubted() && r.LSN != 0 {
-		return // it will get the whole table
+		return // the lookup gets the whole table after the gap is stored
 	}
 	reply := &protocol.LookupReply{Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Leads: true, Term: m.lead.term}
 	if m.pending.stage != commitIdle {
 		reply.Age = m.cfg.Timing.Drift.Stretch(now.Sub(m.pending.sentAt))
 	}
 	if m.history.doubted() {
-		reply.Age = longAgo // it is not to believe that it knows all
+		reply.Age = longAgo // the lookup must not treat its table as current
 	}
 	switch m.state.log.Tell(now, r, m.state.table, m.state.frozen, reply) {
 	case changelog.Ahead:

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 )
 
-// An Event is something that happens to a leader.
+// An Event is an input of the machine.
 type Event interface{ managerEvent() }
 
 type (
@@ -19,22 +19,21 @@ type (
 	// Lookup is a message from a lookup.
 	Lookup struct{ *protocol.LookupRequest }
 
-	// Authority extends the time for which we are the leader.
+	// Authority extends the time for which this manager is the leader.
 	Authority struct{ Until mono.Instant }
 
-	// Committed answers [Commit].
+	// Committed is the result of [Commit].
 	Committed struct{ Outcome storage.Outcome }
 
-	// LogEnd answers [ReadEnd]. Err says that the store did not answer.
+	// LogEnd is the result of [ReadEnd]. Err: the store did not answer.
 	LogEnd struct {
 		Term leasehold.Term
 		LSN  leasehold.LSN
 		Err  bool
 	}
 
-	// Reconfigured says that the store has another configuration for the
-	// namespace, which has been checked. Its Namespace, Self and Rand do not
-	// matter, nor does what it says about how the term began.
+	// Reconfigured replaces the configuration by one that the store has and that was validated. Namespace, Self,
+	// Rand and Takeover are ignored.
 	Reconfigured struct{ Config Config }
 )
 
@@ -45,12 +44,12 @@ func (Committed) managerEvent()    {}
 func (LogEnd) managerEvent()       {}
 func (Reconfigured) managerEvent() {}
 
-// An Action is something that the shell must do. Actions are done in order.
+// An Action is a task for the shell. Actions are executed in order.
 type Action interface{ managerAction() }
 
 type (
-	// Send sends a reply to the session that it names, if that is the Owner's. If there
-	// is no way to reach it the reply is dropped.
+	// Send sends a reply to the session that it names, if that belongs to Owner. Without a connection the reply is
+	// dropped.
 	Send struct {
 		Owner leasehold.OwnerID
 		Reply *protocol.LeaseReply
@@ -62,27 +61,27 @@ type (
 		Reply  *protocol.LookupReply
 	}
 
-	// Broadcast sends a reply to every lookup that is connected.
+	// Broadcast sends a reply to every connected lookup.
 	Broadcast struct{ Reply *protocol.LookupReply }
 
-	// Commit writes a batch; the shell answers with [Committed].
+	// Commit writes a batch; the shell returns [Committed].
 	Commit struct{ Batch *storage.Batch }
 
-	// ReadEnd reads, linearizably, the leader's term and where the log ends;
-	// the shell answers with [LogEnd].
+	// ReadEnd reads, linearizably, the leader's term and the end of the log; the shell returns [LogEnd].
 	ReadEnd struct{}
 
-	// SaveSnapshot lets the store shorten its log. Nobody waits for it.
+	// SaveSnapshot lets the store compact its log. It has no result.
 	SaveSnapshot struct{ Snapshot *storage.Snapshot }
 
-	// Outranked says that an owner has heard of a leader with a higher term.
+	// Outranked reports that a higher term than this leader's is required: an owner has it, or the store has lost
+	// this term's writes.
 	Outranked struct{ By leasehold.Term }
 
-	// Deposed says that another leader has taken over. The machine is over.
+	// Deposed reports that another leader has taken over. The machine has ended.
 	Deposed struct{ By leasehold.Term }
 
-	// Spent says that the term has no more numbers to give out (see
-	// [storage.First]): nothing changes until there is another.
+	// Spent reports that the term has no more LSNs or generations (see [storage.First]): nothing changes before
+	// the next term.
 	Spent struct{}
 
 	// Note reports an event for the log and the metrics. Owner is the owner that it concerns, if there is one; the
@@ -92,7 +91,7 @@ type (
 		Owner leasehold.OwnerID
 
 		Generation, NewestGeneration leasehold.Generation
-		LSN, OwnLSN                  leasehold.LSN // of the store or a lookup, and of this leader
+		LSN, OwnLSN                  leasehold.LSN // LSN is that of the store or a lookup, OwnLSN that of this leader
 		Term                         leasehold.Term
 		Seq, NewestSeq               protocol.Seq
 		Leases, Owners               int // counts
@@ -179,5 +178,5 @@ var notableNames = [notables]string{
 
 func (n Notable) String() string { return notableNames[n] }
 
-// Notables returns how many there are: they number from 0.
+// Notables returns the number of kinds, which count from 0.
 func Notables() int { return int(notables) }

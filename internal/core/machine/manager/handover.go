@@ -10,11 +10,10 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// What a source has let go of is with its target, if the target says so when it
-// is offered the lease. This is how a leader, whichever it is, gets a range from
-// the one to the other.
+// The source of a completed move reports the range as released, and the target accepts the lease only if it has the
+// state. So any leader can transfer the range, including one that did not order the move.
 
-// A transfer is a range whose state is with another owner already.
+// A transfer is a completed move of a range's state to another owner.
 type transfer struct {
 	to     *peer
 	ticket protocol.Ticket
@@ -26,8 +25,8 @@ type transfer struct {
 func (m *Machine) target(now mono.Instant, h *table.Holder) *peer {
 	p, until := m.members.sessions[h.Session], max(m.members.inheritUntil, m.outage.returnUntil)
 	if p != nil && !p.acks.proven && p.seat != nil && p.seat.incumbent == p && now < until {
-		// It has said hello. That it hears us it need not prove: our predecessor
-		// has had its word.
+		// It has sent its first request. It need not acknowledge a message first: it did so with an earlier
+		// leader.
 		p.acks.proven = true
 		p.renewal.until = max(p.renewal.until, until)
 		m.plan.replan = true
@@ -36,7 +35,7 @@ func (m *Machine) target(now mono.Instant, h *table.Holder) *peer {
 		return p
 	}
 	if i, known := m.members.findSeat(h.Owner); known && m.members.seats[i].incumbent != nil {
-		return nil // a later process has its name
+		return nil // a later session has its owner name
 	}
 	p = newInheritedPeer(h, until)
 	p.seat = m.members.seat(h.Owner)
@@ -48,8 +47,8 @@ func (m *Machine) target(now mono.Instant, h *table.Holder) *peer {
 	return p
 }
 
-// handedOver cuts a lease that p has let go of into what was handed over to
-// alternativeTarget owner and what is lost.
+// handedOver splits a lease that p has released into parts whose state moved to another owner, and parts whose
+// state is lost.
 func (m *Machine) handedOver(now mono.Instant, p *peer, f freed, reports []protocol.MoveReport) []freed {
 	parts := []freed{f}
 	for i := range reports {
@@ -67,12 +66,12 @@ func (m *Machine) handedOver(now mono.Instant, p *peer, f freed, reports []proto
 	return parts
 }
 
-// unmarked reports whether a part of r is not known to be elsewhere.
+// unmarked reports whether r overlaps a part without a transfer.
 func unmarked(parts []freed, r leasehold.Range) bool {
 	return slices.ContainsFunc(parts, func(f freed) bool { return f.moved == nil && f.Range.Overlaps(r) })
 }
 
-// mark says of what lies in r that its state is elsewhere.
+// mark attaches a transfer to the parts of leases inside r.
 func mark(parts []freed, r leasehold.Range, moved *transfer) []freed {
 	var out []freed
 	for _, f := range parts {
@@ -97,8 +96,8 @@ func mark(parts []freed, r leasehold.Range, moved *transfer) []freed {
 	return out
 }
 
-// release frees leases that p has let go of: what it has handed over goes to its
-// target with the state; the rest is lost.
+// release frees leases that p has released: a range that was handed over goes to its target with the state; the
+// state of the rest is lost.
 func (m *Machine) release(now mono.Instant, p *peer, given []freed, reports []protocol.MoveReport) {
 	for _, whole := range given {
 		for _, f := range m.handedOver(now, p, whole, reports) {
@@ -116,7 +115,7 @@ func (m *Machine) release(now mono.Instant, p *peer, given []freed, reports []pr
 	}
 }
 
-// handOver remembers what p has handed over and to whom, until it is recorded.
+// handOver stores the departure and the arrival of a handed-over range until it is recorded.
 func (p *peer) handOver(f *freed) {
 	if slices.ContainsFunc(p.moves.handed, func(d protocol.Departure) bool { return d.Ticket == f.moved.ticket }) {
 		return // one of several leases
@@ -126,13 +125,12 @@ func (p *peer) handOver(f *freed) {
 	to.moves.arriving = append(to.moves.arriving, protocol.Arrival{Ticket: f.moved.ticket, Range: f.Range, From: p.holder})
 }
 
-// joins reports whether f and next, which follows it, went under one ticket.
+// joins reports whether f and next, which follows it, moved under one ticket.
 func (f *freed) joins(next *freed) bool {
 	return f.moved != nil && next.moved != nil && f.moved.ticket == next.moved.ticket && f.holder == next.holder && f.Range.Limit == next.Range.Start && next.Range.Start != 0
 }
 
-// recordedMove lets a source know, in what it is told next, that the table has
-// what it handed over.
+// recordedMove acknowledges to a source, in its next message, that the table has the range that it handed over.
 func (m *Machine) recordedMove(f *freed) {
 	if f.moved == nil {
 		return
@@ -150,8 +148,7 @@ func (m *Machine) recordedMove(f *freed) {
 	m.ackMove(f.holder.Session, f.moved.ticket)
 }
 
-// ackMove lets a source know, in what it is told next, that it need not speak of
-// a move any more.
+// ackMove lets a source stop reporting a move, with its next message.
 func (m *Machine) ackMove(source leasehold.Session, t protocol.Ticket) {
 	if p := m.members.sessions[source]; p != nil {
 		p.moves.handed = slices.DeleteFunc(p.moves.handed, func(d protocol.Departure) bool { return d.Ticket == t })
@@ -159,8 +156,7 @@ func (m *Machine) ackMove(source leasehold.Session, t protocol.Ticket) {
 	}
 }
 
-// confirmMoves ends, in order, all moves to a peer but those of generations that it
-// may still take.
+// confirmMoves confirms, in order, all moves to a peer but those of generations in pending.
 func (m *Machine) confirmMoves(p *peer, pending map[leasehold.Generation]protocol.Seq) {
 	for _, g := range slices.Sorted(maps.Keys(p.held.tickets)) {
 		if _, still := pending[g]; !still {
@@ -169,8 +165,7 @@ func (m *Machine) confirmMoves(p *peer, pending map[leasehold.Generation]protoco
 	}
 }
 
-// moveConfirmed is the end of a move: the target has said that it has the lease, or
-// that it has not, or is gone.
+// moveConfirmed ends a move: the target has the lease, has refused it, or is gone.
 func (m *Machine) moveConfirmed(t protocol.Ticket) {
 	if source, waits := m.moves.unconfirmed[t]; waits {
 		delete(m.moves.unconfirmed, t)
@@ -178,8 +173,8 @@ func (m *Machine) moveConfirmed(t protocol.Ticket) {
 	}
 }
 
-// transfer is the change by which leases that lie side by side, and went under
-// one ticket, go to where their state is, as one. So many changes of the batch come before it.
+// transfer returns the change that gives adjacent leases, moved under one ticket, to the target as one lease.
+// changes is the number of changes before it in the batch.
 func (m *Machine) transfer(row []freed, changes int) table.Change {
 	generation := m.nextGeneration(len(m.pending.tickets), changes)
 	m.pending.tickets[generation] = row[0].moved.ticket

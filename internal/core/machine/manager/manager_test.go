@@ -29,13 +29,13 @@ func TestConfigRefuses(t *testing.T) {
 		{"less than no log", func(c *manager.Config) { c.Log.Changes = -1 }, `manager "pool": LogChanges is -1, want more than 0`},
 		{"less than no batch", func(c *manager.Config) { c.Log.BatchChanges = -1 }, `manager "pool": BatchChanges is -1, want more than 0`},
 		{"less than no snapshots", func(c *manager.Config) { c.Log.SnapshotEvery = -1 }, `manager "pool": SnapshotEvery is -1, want more than 0`},
-		{"a backoff into the past", func(c *manager.Config) { c.Backoff = -1 }, `manager "pool": backoff -1ns, log age 5m0s and promise 0s must not be negative`},
+		{"a backoff into the past", func(c *manager.Config) { c.Backoff = -1 }, `manager "pool": backoff -1ns, log age 5m0s and promised lease time 0s must not be negative`},
 		{"too many moves", func(c *manager.Config) { c.Moves = 65 }, `manager "pool": Moves is 65, want at most 64`},
 		{"less than no moves", func(c *manager.Config) { c.Moves = -1 }, `manager "pool": Moves is -1, want more than 0`},
 		{"moves that cannot begin", func(c *manager.Config) { c.MoveTimeout = -1 }, `manager "pool": move timeout -1ns and rebalance 10s must not be negative, churn 0.09 must be 0 to 1`},
 		{"more than all keys", func(c *manager.Config) { c.Churn = 1.5 }, `manager "pool": move timeout 1m0s and rebalance 10s must not be negative, churn 1.5 must be 0 to 1`},
 		{"no share at all", func(c *manager.Config) { c.Churn = math.NaN() }, `manager "pool": move timeout 1m0s and rebalance 10s must not be negative, churn NaN must be 0 to 1`},
-		{"a log of the future", func(c *manager.Config) { c.Log.Age = -1 }, `manager "pool": backoff 200ms, log age -1ns and promise 0s must not be negative`},
+		{"a log of the future", func(c *manager.Config) { c.Log.Age = -1 }, `manager "pool": backoff 200ms, log age -1ns and promised lease time 0s must not be negative`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := poolConfig()

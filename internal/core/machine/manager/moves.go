@@ -9,30 +9,27 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
-// Where the plan wants a range to go from one owner to another, and both can
-// move state, nothing is recalled. The source keeps the lease, is told to send
-// the state, and lets go when the target has it all (see package protocol). The
-// leader only starts moves, a few at a time, and hears how they end.
+// If the plan moves a range between owners that can both move state, the lease is not recalled. The source keeps
+// the lease, sends the state, and releases the lease when the target has all of it (see package protocol). The
+// leader only starts moves, with a limit, and receives their results.
 //
-// A move is nothing that must survive the leader. What makes a range change
-// hands is what the source says when it lets go, and that is believed whether or
-// not this leader has ever heard of the move: the target takes the lease only if
-// it has the state.
+// Moves need not survive the leader. A range changes its owner when the source reports that it has released it. Any
+// leader accepts this report, even if it did not order the move: the target takes the lease only if it has the
+// state.
 
-// A move is state on its way from one owner to another, or to itself: then it
-// joins leases that lie side by side.
+// A move is the transfer of a range's state from one owner to another, or to itself, which merges adjacent leases.
 type move struct {
 	ticket protocol.Ticket
 	since  protocol.Since
 	leasehold.Range
 	from, to *peer
-	report   protocol.MoveReport // what the source last said
+	report   protocol.MoveReport // the newest report of the source
 	began    mono.Instant
-	deadline mono.Instant // if nothing moves until then it has failed
+	deadline mono.Instant // the move fails if there is no progress until then
 }
 
-// compareMovers notes that a new member cannot move state, and others can: most
-// likely it was forgotten, and what goes there or comes from there is lost.
+// compareMovers notes that a new member cannot move state although others can. That is probably a configuration
+// error: the state of ranges that go to it or come from it is lost.
 func (m *Machine) compareMovers(p *peer) {
 	if p.moves.mover != "" {
 		return
@@ -48,9 +45,8 @@ func (m *Machine) compareMovers(p *peer) {
 	}
 }
 
-// stays reports whether p keeps, for now, what the plan has for whoever has the
-// seat: because that is p, because its state is moved there first, or because p
-// is about to go and there is nobody to take it.
+// stays reports whether p keeps, for now, a range that the plan assigns to the seat: the seat is p's, the state is
+// moved there first, or p retires and no owner can take the range.
 func (p *peer) stays(planned *seat) bool {
 	switch {
 	case planned == p.seat:
@@ -58,7 +54,7 @@ func (p *peer) stays(planned *seat) bool {
 	case planned == nil:
 		return p.exit.retires()
 	case planned.gone || !planned.incumbent.member():
-		return true // there will be another plan
+		return true // another plan follows
 	}
 	return p.moves.movable(planned)
 }
@@ -82,13 +78,13 @@ func (m *Machine) newTicket() (t protocol.Ticket) {
 	return t
 }
 
-// ordered remembers that p must hear about its moves.
+// ordered marks that the moves of p have changed, and p needs a message.
 func (m *Machine) ordered(p *peer) {
 	p.moves.orders, p.held.plain = true, false
 	m.touch(p)
 }
 
-// end forgets a move. Both sides learn of it by its absence.
+// end removes a move. Its absence from the next messages ends it at both owners.
 func (m *Machine) end(mv *move) {
 	is := func(other *move) bool { return other == mv }
 	m.moves.all = slices.DeleteFunc(m.moves.all, is)
@@ -102,7 +98,7 @@ func (m *Machine) end(mv *move) {
 	m.ordered(mv.to)
 	m.moves.markReady(mv.from)
 	m.moves.unblock(mv.to)
-	m.compaction.notBefore = 0 // what it has may be joined now
+	m.compaction.notBefore = 0 // its leases may be mergeable now
 	m.plan.rescanIfPending()
 }
 
@@ -113,8 +109,8 @@ func (m *Machine) noteEnd(now mono.Instant, mv *move, how Notable) {
 	})
 }
 
-// fail ends a move that has come to nothing. The range stays where it is, until
-// the policy is asked again; of an owner that wants to go it is tried again.
+// fail ends a failed move. The range stays where it is until the next policy run; if the source retires, the move
+// is retried.
 func (m *Machine) fail(now mono.Instant, mv *move, why Notable) {
 	m.noteEnd(now, mv, why)
 	m.end(mv)
@@ -133,8 +129,8 @@ func (m *Machine) fail(now mono.Instant, mv *move, why Notable) {
 	}
 }
 
-// preserveState sees to it that what an owner that retires has goes to others that
-// can take its state, if there are any. Policies do not know who can.
+// preserveState assigns the ranges of retiring owners to owners that can take their state, if there are any.
+// Policies do not consider that.
 func (m *Machine) preserveState() {
 	for _, s := range m.members.seats {
 		if p := s.incumbent; p.exit.retires() && p.moves.mover != "" {
@@ -166,22 +162,21 @@ func (m *Machine) preserveStateOf(p *peer) {
 	}
 }
 
-// retryMoves compares the table with the plan again, but not at once. Until then
-// no move of p begins.
+// retryMoves schedules a rescan after a delay. No move from p starts before.
 func (m *Machine) retryMoves(now mono.Instant, p *peer) {
 	p.moves.retryAt = now.Add(m.cfg.Timing.Renew)
 	m.plan.rescanAt = min(m.plan.rescanAt, p.moves.retryAt)
 	m.wakeAt(m.plan.rescanAt)
 }
 
-// endMoves ends all moves of a peer that is gone.
+// endMoves ends all moves from and to a peer that is removed.
 func (m *Machine) endMoves(p *peer) {
 	for _, mv := range slices.Concat(p.moves.out, p.moves.in) {
 		m.end(mv)
 	}
 }
 
-// reviewMoves cancels what the plan no longer wants.
+// reviewMoves cancels moves that the plan no longer requires.
 func (m *Machine) reviewMoves() {
 	for _, mv := range slices.Clone(m.moves.all) {
 		if !m.plan.stillWanted(mv.Range, mv.from, mv.to.seat) || !mv.from.moves.movable(mv.to.seat) {
@@ -191,7 +186,7 @@ func (m *Machine) reviewMoves() {
 	}
 }
 
-// unconfirmed reports whether a peer has not confirmed yet that it has all of a range.
+// unconfirmed reports whether a peer has not confirmed all leases in a range.
 func (p *peer) unconfirmed(r leasehold.Range) bool {
 	return !p.claims.reconciled() || len(p.held.fresh) > 0 && slices.ContainsFunc(p.held.leases, func(l leasehold.Lease) bool {
 		_, fresh := p.held.fresh[l.Generation]
@@ -199,23 +194,23 @@ func (p *peer) unconfirmed(r leasehold.Range) bool {
 	})
 }
 
-// pruneMoves ends moves of what a peer no longer has.
+// pruneMoves ends moves of ranges that a peer no longer has.
 func (m *Machine) pruneMoves(p *peer) {
 	for _, mv := range slices.Clone(p.moves.out) {
 		if !p.held.covers(mv.Range) {
-			m.plan.rescanPending = true // the rest of it
+			m.plan.rescanPending = true // for the rest of the range
 			m.end(mv)
 		}
 	}
 }
 
-// stuck reports whether one end of a move wants to leave, and the other is past its deadline, and
-// kept only because no other owner can have its ranges. The one that leaves would wait for it in vain.
+// stuck reports whether one side of a move is leaving, and the other is past its deadline and kept only because no
+// other owner can take its ranges. The move cannot finish, and would block the owner that leaves.
 func (mv *move) stuck(now mono.Instant) bool {
 	return mv.from.exit.parting() && now >= mv.to.renewal.until || mv.to.exit.parting() && now >= mv.from.renewal.until
 }
 
-// overdueMoves fails those that have made no progress for too long.
+// overdueMoves fails moves that have made no progress for too long.
 func (m *Machine) overdueMoves(now mono.Instant) {
 	for _, mv := range slices.Clone(m.moves.all) {
 		if now >= mv.deadline || mv.stuck(now) {
@@ -226,7 +221,7 @@ func (m *Machine) overdueMoves(now mono.Instant) {
 	}
 }
 
-// recordSentEnds remembers which message tells a source first that moves are over.
+// recordSentEnds records the first message that reports the end of moves to a source.
 func (m *Machine) recordSentEnds(p *peer) {
 	for t, first := range p.moves.ended {
 		if first == 0 {
@@ -235,8 +230,8 @@ func (m *Machine) recordSentEnds(p *peer) {
 	}
 }
 
-// reported hears how far a source is with its moves. Which of them are done is
-// seen when the leases are missing.
+// reported applies the move reports of a source. A completed move takes effect when the leases are missing in the
+// request.
 func (m *Machine) reported(now mono.Instant, p *peer, reports []protocol.MoveReport) {
 	for _, r := range reports {
 		i := slices.IndexFunc(p.moves.out, func(mv *move) bool { return mv.ticket == r.Ticket })
@@ -260,14 +255,12 @@ func (m *Machine) reported(now mono.Instant, p *peer, reports []protocol.MoveRep
 	}
 }
 
-// departures and arrivals are what p is told about moves. What it has handed
-// over, or what was handed over to it, is among them until the table says so: for
-// as long the source repeats that it has let go, and should we not live to record
-// it, it will tell our successor; and the target keeps the state.
+// departures returns the moves from p for a message. Completed moves stay in the list until they are recorded: as
+// long, the source repeats its report, also to a successor of this leader, and the target keeps the state.
 func (p *peer) departures() []protocol.Departure {
 	out := slices.Clone(p.moves.handed)
 	if !p.claims.reconciled() {
-		for _, r := range p.moves.reports { // not acted on yet: it must not stop saying it
+		for _, r := range p.moves.reports { // not processed yet: p must keep reporting it
 			if r.State == protocol.MoveDone {
 				out = append(out, protocol.Departure{Ticket: r.Ticket, Range: r.Range, To: r.To})
 			}
@@ -279,8 +272,7 @@ func (p *peer) departures() []protocol.Departure {
 	return out
 }
 
-// detectIdle remembers to tell those who wait for it that there is nothing left
-// to wait for.
+// detectIdle schedules a message to leaving owners that have nothing left to wait for.
 func (m *Machine) detectIdle(now mono.Instant) {
 	m.members.parting = slices.DeleteFunc(m.members.parting, func(p *peer) bool { return m.members.sessions[p.holder.Session] != p })
 	for _, p := range m.members.parting {
@@ -290,8 +282,8 @@ func (m *Machine) detectIdle(now mono.Instant) {
 	}
 }
 
-// idle reports whether there is nothing that p, which wants to leave, should
-// still wait for. An owner that is past its deadline takes nothing, unless it has got more time to return.
+// idle reports whether p, which is leaving, has nothing left to wait for. An owner past its deadline takes no
+// ranges, unless an outage gave it more time to return.
 func (m *Machine) idle(now mono.Instant, p *peer) bool {
 	if !p.exit.parting() || m.plan.replan || m.plan.rescan || len(p.moves.out)+len(p.moves.in)+len(p.moves.handed) > 0 {
 		return false

@@ -40,14 +40,14 @@ func TestOrdersRefused(t *testing.T) {
 		kind  leasehold.Kind
 		want  string
 	}{
-		{"no such kind", manager.Order{Kind: 9, Owner: "a"}, leasehold.ErrInvalid, `order "paper": there is no order of kind 9`},
-		{"no kind", manager.Order{Owner: "a"}, leasehold.ErrInvalid, `order "paper": there is no order of kind 0`},
-		{"drain nobody", manager.Order{Kind: manager.OrderDrain, Owner: "x"}, leasehold.ErrNotFound, `order "x": no owner with this name takes part: "leasehold owner list" lists those who do`},
-		{"undrain nobody", manager.Order{Kind: manager.OrderUndrain}, leasehold.ErrNotFound, `order: no owner with this name takes part: "leasehold owner list" lists those who do`},
-		{"move to one who only said hello", manager.Order{Kind: manager.OrderMove, Owner: "c", Range: cell(1, 2)}, leasehold.ErrNotFound, `order "c": no owner with this name takes part: "leasehold owner list" lists those who do`},
+		{"no such kind", manager.Order{Kind: 9, Owner: "a"}, leasehold.ErrInvalid, `order "paper": unknown kind of order: 9`},
+		{"no kind", manager.Order{Owner: "a"}, leasehold.ErrInvalid, `order "paper": unknown kind of order: 0`},
+		{"drain nobody", manager.Order{Kind: manager.OrderDrain, Owner: "x"}, leasehold.ErrNotFound, `order "x": no member has this owner name: "leasehold owner list" lists all members`},
+		{"undrain nobody", manager.Order{Kind: manager.OrderUndrain}, leasehold.ErrNotFound, `order: no member has this owner name: "leasehold owner list" lists all members`},
+		{"move to one who only said hello", manager.Order{Kind: manager.OrderMove, Owner: "c", Range: cell(1, 2)}, leasehold.ErrNotFound, `order "c": no member has this owner name: "leasehold owner list" lists all members`},
 		{"move nothing", manager.Order{Kind: manager.OrderMove, Owner: "a", Range: leasehold.Range{Start: 2, Limit: 1}}, leasehold.ErrInvalid, `order "0000000000000002-0000000000000001": is not a range`},
-		{"move to one who is drained", manager.Order{Kind: manager.OrderMove, Owner: "b", Range: cell(1, 2)}, leasehold.ErrInvalid, `order "b": the owner is being drained: it takes nothing`},
-		{"move to one who parts", manager.Order{Kind: manager.OrderMove, Owner: "d", Range: cell(1, 2)}, leasehold.ErrInvalid, `order "d": the owner is being drained: it takes nothing`},
+		{"move to one who is drained", manager.Order{Kind: manager.OrderMove, Owner: "b", Range: cell(1, 2)}, leasehold.ErrInvalid, `order "b": the owner is being drained and takes no ranges`},
+		{"move to one who parts", manager.Order{Kind: manager.OrderMove, Owner: "d", Range: cell(1, 2)}, leasehold.ErrInvalid, `order "d": the owner is being drained and takes no ranges`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l, _ := newMovingLeader(t, "aaa")

@@ -11,10 +11,10 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// By how much an owner's term may be ahead of ours and still be believed. Terms of a
-// store rise one by one, or by the seconds for which it may have forgotten some: an owner
-// that is centuries ahead is broken, and must not use them up. Where there is no store they are milliseconds, and an owner is ahead if our
-// wall clocks were set back; more than a day or so is not believed.
+// Limits of how far an owner's term may be ahead of the leader's. In a store, terms increase by one, or by the
+// number of seconds for which the store may have lost terms: an owner that is centuries ahead is faulty, and must
+// not exhaust the terms. Without a store, terms are milliseconds, and an owner is ahead if the managers' wall
+// clocks were set back; more than about a day is rejected.
 const (
 	maxTermJump         = 1 << 33
 	maxVolatileTermJump = 1 << 27
@@ -27,8 +27,7 @@ func (c *Config) termJump() leasehold.Term {
 	return maxTermJump
 }
 
-// request handles an owner's message: first whether it counts, then what it
-// says, then the answer.
+// request validates an owner's request, then applies it and replies.
 func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 	switch {
 	case r.Validate(m.cfg.Limits) != nil:
@@ -41,11 +40,11 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 		m.emit(Note{What: NoteBadMessage, Owner: r.Holder.Owner, Term: r.Term, Seq: r.Seq})
 		return
 	case r.Term > m.lead.term:
-		m.emit(Outranked{r.Term}) // only the store can say whether it is so
+		m.emit(Outranked{r.Term}) // only the store can confirm this
 		return
 	case r.Term == m.lead.term && r.Heard > m.lead.seq:
-		// It was not us who said that: the store has forgotten who led in this term before, and no
-		// other is to lead in it.
+		// This leader has sent no such message: the store has lost the record of an earlier leader in this term,
+		// and a new term is required.
 		m.emit(Outranked{m.lead.term + 1})
 		return
 	case !m.lead.active(now):
@@ -55,14 +54,14 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 		m.emit(Note{What: NoteForeign, Owner: r.Holder.Owner})
 		return
 	case m.history.gap == gapUrgent:
-		return // what it has may be all that shows that the store was restored
+		return // its claims may be the only evidence that the store was restored
 	case m.duplicated(now, r):
 		return
 	case r.Leaving:
 		m.goodbye(now, r)
 		return
 	case m.members.sessions[r.Holder.Session] == nil && m.ending(r.Holder.Session):
-		return // its leases have ended, which is not committed yet: the answer would reveal it
+		return // its leases have ended, which is not committed yet: a reply would reveal it
 	}
 	m.endOutage(now, r.Holder.Session)
 	if first := m.members.contenderFor(r.Holder); first != nil && !m.supersedes(r, first) {
@@ -92,8 +91,8 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 	}
 }
 
-// supersedes reports whether a request proves that whoever waits is gone, and
-// forgets that one. If it has leases, they must be waited for.
+// supersedes reports whether a request proves that the contender is gone, and removes that. If it has leases, they
+// must expire first.
 func (m *Machine) supersedes(r *protocol.LeaseRequest, first *peer) bool {
 	if r.Gone != first.holder.Session || len(first.held.leases) > 0 {
 		return false
@@ -102,8 +101,7 @@ func (m *Machine) supersedes(r *protocol.LeaseRequest, first *peer) bool {
 	return true
 }
 
-// session returns the peer of a holder, making one if there is none, or why
-// there can be none.
+// session returns the peer of a holder, and creates one if there is none, or returns the reason for a refusal.
 func (m *Machine) session(now mono.Instant, h *table.Holder) (*peer, leasehold.Kind) {
 	if p := m.members.sessions[h.Session]; p != nil {
 		return p, leasehold.Other
@@ -125,8 +123,7 @@ func (m *Machine) session(now mono.Instant, h *table.Holder) (*peer, leasehold.K
 	return p, leasehold.Other
 }
 
-// seatGhost gives a ghost that turns out to live a place: its name, if nobody
-// has it any more, or the place of one who waits for it.
+// seatGhost gives a ghost that has sent a request its seat, or the place of the contender, if that is free.
 func (m *Machine) seatGhost(p *peer) {
 	if p.seat != nil {
 		return
@@ -144,9 +141,8 @@ func (m *Machine) seatGhost(p *peer) {
 	p.seat = s
 }
 
-// accept applies the protocol's filter. The first request of a session in our
-// term is always accepted, because there is nothing of ours to reflect; but it
-// proves nothing either (see hear).
+// accept applies the protocol's filter. The first request of a session in this term is always accepted, because
+// there is no message to acknowledge; but it proves nothing either (see applyRequest).
 func (m *Machine) accept(now mono.Instant, p *peer, r *protocol.LeaseRequest) bool {
 	if r.Seq <= p.acks.echo {
 		m.emit(Note{What: NoteDuplicate, Owner: p.holder.Owner, Seq: r.Seq, NewestSeq: p.acks.echo})
@@ -166,10 +162,9 @@ func (m *Machine) accept(now mono.Instant, p *peer, r *protocol.LeaseRequest) bo
 	return true
 }
 
-// patience is how long a peer that has just spoken may be silent. One that
-// waits for its name, or has not proved that it hears us, has been given
-// nothing. It must not block the name for long: it may be gone, or its hello may
-// be a late message of a session that was gone long ago.
+// patience is how long a peer may be silent after a request. A peer that waits for its name, or has not
+// acknowledged a message, has no leases. It must not block the name for long: it may be gone, or its request may be
+// a stale message of a former session.
 func (m *Machine) patience(p *peer) time.Duration {
 	waits := p.seat != nil && p.seat.contender == p && len(p.held.leases) == 0
 	if p.acks.proven && !waits {
@@ -178,9 +173,9 @@ func (m *Machine) patience(p *peer) time.Duration {
 	return m.cfg.Timing.Drift.Stretch(2 * m.cfg.Timing.Renew)
 }
 
-// applyRequest takes in what an accepted request says.
+// applyRequest applies an accepted request.
 func (m *Machine) applyRequest(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
-	if p.acks.sent == 0 { // whatever it has or resumes later is from us
+	if p.acks.sent == 0 { // later leases and resumptions are this leader's
 		p.claims.resumedUpTo = r.Resumed
 		m.detectLostHistory(now, r)
 	}
@@ -194,8 +189,8 @@ func (m *Machine) applyRequest(now mono.Instant, p *peer, r *protocol.LeaseReque
 		if n := len(p.held.leases); n > 0 && p.renewal.lastRequest == 0 && !(r.Suspended && m.history.undecided()) {
 			m.emit(Note{What: NoteTakeoverRenews, Owner: p.holder.Owner, Leases: n})
 		}
-		// It has not heard us. What it lacks, a message of our predecessor that
-		// is still under way may yet give it.
+		// It has not received a message of this leader. A message of the last leader that is still in flight may
+		// give it the leases that it lacks.
 		return
 	}
 	p.acks.unacked = false
@@ -203,7 +198,7 @@ func (m *Machine) applyRequest(now mono.Instant, p *peer, r *protocol.LeaseReque
 	if !p.acks.proven {
 		p.acks.proven = true
 		if p.seat != nil && p.seat.contender == p {
-			m.wake = now // whoever has the name may be overdue
+			m.wake = now // the incumbent may be overdue
 		}
 		if p.member() {
 			m.emit(Note{What: NoteJoined, Owner: p.holder.Owner})
@@ -222,17 +217,17 @@ func (m *Machine) applyRequest(now mono.Instant, p *peer, r *protocol.LeaseReque
 	m.moves.markReady(p)
 }
 
-// applyAttributes takes in what a peer says about itself.
+// applyAttributes stores the attributes of a peer: its mover, its moves, its loads, and whether it retires.
 func (m *Machine) applyAttributes(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	first := p.acks.sent == 0
 	p.moves.identity = r.Identity
 	if p.moves.mover != r.Mover {
 		p.moves.mover, p.held.plain = r.Mover, false
-		// What was to be recalled may be moved, or the other way round.
+		// A range to be recalled may be moved instead, or the reverse.
 		m.plan.rescan = m.plan.rescan || !first || !m.plan.keepsAllAsPlanned(p)
 	}
 	if first && r.Mover == "" && len(p.moves.blocked) > 0 {
-		m.plan.rescan = true // it was taken for one that moves state
+		m.plan.rescan = true // it was assumed to move state
 	}
 	if first {
 		m.moves.unblock(p)
@@ -243,7 +238,7 @@ func (m *Machine) applyAttributes(now mono.Instant, p *peer, r *protocol.LeaseRe
 		m.plan.churn.loadsReported(now, m.cfg.Rebalance)
 		m.wakeAt(m.plan.churn.next)
 	}
-	if first && r.Draining && !p.exit.draining { // our predecessor has asked for it
+	if first && r.Draining && !p.exit.draining { // ordered under the last leader
 		p.exit.draining = true
 		m.retire(p)
 	}
@@ -255,7 +250,7 @@ func (m *Machine) applyAttributes(now mono.Instant, p *peer, r *protocol.LeaseRe
 	}
 }
 
-// retire plans anew without a peer, or with it again.
+// retire schedules a plan without a peer, or with it again.
 func (m *Machine) retire(p *peer) {
 	m.ordered(p)
 	if p.member() {
@@ -263,8 +258,8 @@ func (m *Machine) retire(p *peer) {
 	}
 }
 
-// reconcile compares what the peer should have with what it says it has: it
-// confirms grants and takes back what the peer does not have.
+// reconcile compares the leases that the peer should have with those that it claims: it confirms grants and frees
+// leases that the peer lacks.
 func (m *Machine) reconcile(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	gone := protocol.Missing(p.held.leases, r.Leases)
 	if len(gone) == 0 && len(p.held.fresh) == 0 {
@@ -276,8 +271,8 @@ func (m *Machine) reconcile(now mono.Instant, p *peer, r *protocol.LeaseRequest)
 		first, fresh := p.held.fresh[l.Generation]
 		neverHad := fresh && (first == 0 || first > r.Applied)
 		_, moved := p.held.tickets[l.Generation]
-		// A peer that has the state of a lease, and not the lease, gets it again: from a leader before us, or in an
-		// answer that came too late to be of use.
+		// A peer that has the state of a lease, and not the lease, gets it again: the lease is from an earlier
+		// leader, or its reply came too late.
 		inherited := !fresh && (!m.history.proven || l.Generation > m.history.found.generation)
 		if ticket, here := m.state.arrived(p, l, r.Imports); here && (moved || inherited) {
 			p.held.expect(l.Generation, ticket)
@@ -301,11 +296,11 @@ func (m *Machine) reconcile(now mono.Instant, p *peer, r *protocol.LeaseRequest)
 	m.release(now, p, given, m.history.credible(p, r.Moves))
 }
 
-// confirm remembers which grants are still not confirmed. What had to be given
-// to a peer because its state was there may now be moved on.
+// confirm stores the grants that are still unconfirmed. A lease that went to a peer only because its state was
+// there may be moved on now.
 func (m *Machine) confirm(p *peer, pending map[leasehold.Generation]protocol.Seq) {
 	if len(pending) == 0 && len(p.held.fresh) > 0 {
-		m.compaction.notBefore = 0 // what it has may be joined now
+		m.compaction.notBefore = 0 // its leases may be mergeable now
 	}
 	p.held.fresh = pending
 	m.confirmMoves(p, pending)
@@ -326,8 +321,7 @@ func leasesOf(all []freed) []leasehold.Lease {
 	return out
 }
 
-// causeOf tells a lease that came back because we asked from one that the
-// holder did not know.
+// causeOf distinguishes a lease that was recalled from one that the holder did not have.
 func (m *Machine) causeOf(p *peer, l leasehold.Lease, wanted *seat) leasehold.Cause {
 	if wanted != p.seat || p.held.recalled[l] {
 		return leasehold.CauseReleased
@@ -335,8 +329,8 @@ func (m *Machine) causeOf(p *peer, l leasehold.Lease, wanted *seat) leasehold.Ca
 	return leasehold.CauseRefused
 }
 
-// goodbye ends a session that will never again take a lease, whatever message
-// it may yet receive: so it need not reflect what we said last.
+// goodbye ends a session that accepts no further lease, whatever message arrives later: so its request need not
+// acknowledge the newest message.
 func (m *Machine) goodbye(now mono.Instant, r *protocol.LeaseRequest) {
 	if p := m.members.sessions[r.Holder.Session]; p != nil {
 		m.emit(Note{What: NoteLeft, Owner: r.Holder.Owner, Leases: len(p.held.leases)})
@@ -348,7 +342,7 @@ func (m *Machine) goodbye(now mono.Instant, r *protocol.LeaseRequest) {
 	}
 }
 
-// releaseHandedOver lets go of what a peer has handed over, as a whole.
+// releaseHandedOver releases the ranges of completed moves, each as a whole.
 func (m *Machine) releaseHandedOver(now mono.Instant, p *peer, reports []protocol.MoveReport, cause leasehold.Cause) {
 	for _, rep := range reports {
 		if rep.State != protocol.MoveDone {
@@ -365,14 +359,13 @@ func (m *Machine) releaseHandedOver(now mono.Instant, p *peer, reports []protoco
 	}
 }
 
-// A goodbye is owed to a session that has left. It is said when the table says
-// that the session has nothing: were we to die before that, a successor would
-// wait for leases that nobody holds.
+// A goodbye is the final reply to a session that has left. It is sent after the end of the session's leases is
+// recorded: otherwise, after a failure of this leader, its successor would wait for leases that no owner holds.
 type goodbye struct {
 	owner   leasehold.OwnerID
 	session leasehold.Session
 	echo    protocol.Seq
-	due     uint64 // when so many leases are recorded as ended
+	due     uint64 // required value of freedLeases.recorded
 }
 
 func (m *Machine) sendGoodbyes(now mono.Instant) {
@@ -387,14 +380,14 @@ func (m *Machine) sendGoodbyes(now mono.Instant) {
 	}
 }
 
-// refuse answers an owner that cannot be served. Nothing of it is remembered.
+// refuse refuses an owner that cannot be served, and stores nothing about it.
 func (m *Machine) refuse(now mono.Instant, r *protocol.LeaseRequest, why leasehold.Kind) {
 	reply := m.reply(now, r.Holder.Session, r.Seq)
 	reply.Refusal = why
 	m.emit(Send{r.Holder.Owner, reply})
 }
 
-// reply starts a message to a session.
+// reply returns a message to a session, with the next sequence number.
 func (m *Machine) reply(now mono.Instant, s leasehold.Session, echo protocol.Seq) *protocol.LeaseReply {
 	m.lead.seq++
 	return &protocol.LeaseReply{
@@ -437,7 +430,7 @@ func (m *Machine) sendLeases(now mono.Instant, p *peer) {
 	m.emit(Send{p.holder.Owner, reply})
 }
 
-// offersTo returns the peer's leases as far as the plan leaves them to it.
+// offersTo returns the peer's leases that the plan leaves to it.
 func (m *Machine) offersTo(p *peer) []protocol.Offer {
 	if len(p.held.leases) == 0 {
 		return nil
@@ -445,7 +438,7 @@ func (m *Machine) offersTo(p *peer) []protocol.Offer {
 	offers := make([]protocol.Offer, 0, len(p.held.leases))
 	if m.history.undecided() {
 		for _, l := range protocol.Missing(p.held.leases, protocol.Missing(p.held.leases, p.claims.leases)) {
-			offers = append(offers, protocol.Offer{Lease: l}) // what it lacks is not for now
+			offers = append(offers, protocol.Offer{Lease: l}) // leases that it lacks are not offered now
 		}
 		return offers
 	}
@@ -466,7 +459,7 @@ func (m *Machine) offersTo(p *peer) []protocol.Offer {
 			continue
 		}
 		if moved {
-			// Its state is there: it is given all of it, whatever the plan is now.
+			// Its state is there: it gets all of the lease, whatever the plan is now.
 			offers = append(offers, protocol.Offer{Lease: l, Fresh: true, Ticket: ticket})
 			continue
 		}
