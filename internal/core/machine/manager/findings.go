@@ -68,9 +68,10 @@ func (c *Census) handovers() []handover {
 }
 
 // arrived reports whether a range that its source has handed over belongs to its target only. The target has the
-// state and waits for the lease. A leader that confirmed the move to the target would have granted the range to
-// another owner only after one of the two had expired or left, and both report that neither has. The confirmation
-// of the target must not be older than the source's: the later leader may have found that the target has no seat.
+// state and waits for the lease. A leader that counted on the move would have granted the range to another owner
+// only after one of the two had expired or left. Their Backing, the term of the leader whose renewal has not run out,
+// proves that neither has. The target's must not be older than the source's: the later leader may have found that
+// the target has no seat.
 func (c *Census) arrived(rep *protocol.MoveReport) bool {
 	to := c.witnesses[rep.To.Session]
 	return to != nil && slices.ContainsFunc(to.imports, func(in protocol.Import) bool {
