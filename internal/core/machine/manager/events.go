@@ -129,10 +129,10 @@ const (
 	NoteRace                          // a request that crossed a reply was dropped: the Seq that it acknowledges, the NewestSeq sent
 	NoteHello                         // the first request of a session
 	NoteJoined                        // a session became a member
-	NoteExpired                       // a member expired with its Leases
+	NoteExpired                       // a session expired: its Leases
 	NoteOutage                        // no owner is in contact; those past their deadline are kept, since no other could take their ranges: how many Owners
 	NoteOutageOver                    // an owner is in contact again: the others have one lease time to return
-	NoteLeft                          // a member left and released its Leases
+	NoteLeft                          // a session left and released its Leases
 	NoteReleased                      // a recalled lease was released: its Generation
 	NoteRefused                       // a holder refused a lease that it does not have: its Generation
 	NoteGrantPending                  // a grant was lost to a race and is sent again: its Generation

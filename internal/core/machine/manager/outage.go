@@ -38,7 +38,7 @@ func (m *Machine) retainSilent(now mono.Instant) bool {
 	})
 }
 
-// recently is the latest expected time of the last request of an owner that is not cut off.
+// recently returns the instant since which every owner that is not cut off has sent a request.
 func (m *Machine) recently(now mono.Instant) mono.Instant {
 	return now.Add(-m.cfg.Timing.Drift.Stretch(2 * m.cfg.Timing.Renew))
 }

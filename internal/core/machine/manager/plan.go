@@ -60,8 +60,8 @@ func (m *Machine) planBatch(now mono.Instant) {
 
 // joined schedules a policy run. Servers often start together, and every plan moves ranges of all owners: so the
 // run is delayed by Config.Gather while all keys have an owner. If some have none, for instance those of an expired
-// owner, the delay is much shorter. It is not zero, because a plan processes the whole table, and a thousand joins
-// need not be a thousand plans.
+// owner, it runs at once, but not within a fraction of Config.Gather after the last run: a plan processes the whole
+// table, and a thousand joins need not be a thousand plans.
 func (m *Machine) joined(now mono.Instant) {
 	alone := len(m.plan.current) == 0 || len(m.plan.current) == 1 && m.plan.current[0].Owner == ""
 	switch {
@@ -74,7 +74,7 @@ func (m *Machine) joined(now mono.Instant) {
 	m.plan.replan, m.plan.occasion = true, table.Joined // planBatch schedules the wake-up
 }
 
-// unownedHaste is the factor by which the delay after a join is shorter while keys have no owner.
+// unownedHaste divides Config.Gather while keys have no owner.
 const unownedHaste = 16
 
 // limits are the limits of an assignment. An owner may hold more leases than it has ranges in the plan, because
