@@ -91,67 +91,67 @@ func describe(n machine.Note) (slog.Level, string) {
 	const debug, info, warn = slog.LevelDebug, slog.LevelInfo, slog.LevelWarn
 	switch n.What {
 	case machine.NoteBadMessage:
-		return warn, fmt.Sprintf("a message that makes no sense was dropped (%d, %d)", n.Have, n.Want)
+		return warn, fmt.Sprintf("an invalid message was dropped: term %d, sequence number %d", n.Term, n.Seq)
 	case machine.NoteForeign:
 		return warn, "a message was dropped: it was in the session of another owner, or for another namespace"
 	case machine.NoteNoAuthority:
 		return debug, "a message came while our time as leader had run out"
 	case machine.NoteDuplicate:
-		return debug, fmt.Sprintf("request %d was heard before: want one newer than %d", n.Have, n.Want)
+		return debug, fmt.Sprintf("request %d was heard before: want one newer than %d", n.Seq, n.NewestSeq)
 	case machine.NoteRace:
-		return debug, fmt.Sprintf("a request crossed one of our messages: it reflects %d, our newest is %d", n.Have, n.Want)
+		return debug, fmt.Sprintf("a request crossed one of our messages: it reflects %d, our newest is %d", n.Seq, n.NewestSeq)
 	case machine.NoteCopy:
 		return slog.LevelError, "two processes speak in one session of this owner: its computer was copied while it ran. At most one of them is renewed, or neither: stop one"
 	case machine.NoteForgotten:
-		return slog.LevelError, fmt.Sprintf("the owner has a lease of generation %d, and the newest in the store was %d: the store was restored from a backup. Suspended leases are not resumed, and the table goes on at higher numbers", n.Have, n.Want)
+		return slog.LevelError, fmt.Sprintf("the owner has a lease of generation %d, and the newest in the store was %d: the store was restored from a backup. Suspended leases are not resumed, and the table goes on at higher numbers", n.Generation, n.NewestGeneration)
 	case machine.NoteLogForgotten:
-		return slog.LevelError, fmt.Sprintf("the log in the store ends at change %d, and we have written %d: was it restored from an old backup? Leadership is given up for a new term", n.Have, n.Want)
+		return slog.LevelError, fmt.Sprintf("the log in the store ends at change %d, and we have written %d: was it restored from an old backup? Leadership is given up for a new term", n.LSN, n.OwnLSN)
 	case machine.NoteRebased:
-		return info, fmt.Sprintf("the table goes on at LSN and generation %d, after %d: numbers that the store may have lost are not given out again", n.Have, n.Want)
+		return info, fmt.Sprintf("the table goes on at LSN and generation %d, after %d: numbers that the store may have lost are not given out again", n.OwnLSN, n.LSN)
 	case machine.NoteHello:
 		return info, "an owner says hello"
 	case machine.NoteJoined:
 		return info, "an owner joined"
 	case machine.NoteExpired:
-		return warn, fmt.Sprintf("an owner was not heard for longer than its lease, because it died, was cut off, or nobody led: its %d leases have expired", n.Have)
+		return warn, fmt.Sprintf("an owner was not heard for longer than its lease, because it died, was cut off, or nobody led: its %d leases have expired", n.Leases)
 	case machine.NoteOutage:
-		return warn, fmt.Sprintf("%d owners were not heard for longer than a lease, and no other could take their ranges: they stay in the table with their leases suspended until an owner is heard", n.Have)
+		return warn, fmt.Sprintf("%d owners were not heard for longer than a lease, and no other could take their ranges: they stay in the table with their leases suspended until an owner is heard", n.Owners)
 	case machine.NoteOutageOver:
 		return info, "an owner is heard again after an outage: suspended leases are resumed, and owners that are still silent have the time of a lease to return"
 	case machine.NoteLeft:
-		return info, fmt.Sprintf("an owner left and gave back %d leases", n.Have)
+		return info, fmt.Sprintf("an owner left and gave back %d leases", n.Leases)
 	case machine.NoteReleased:
-		return debug, fmt.Sprintf("a recalled lease came back: generation %d", n.Have)
+		return debug, fmt.Sprintf("a recalled lease came back: generation %d", n.Generation)
 	case machine.NoteRefused:
-		return info, fmt.Sprintf("an owner does not know its lease of generation %d: it goes to someone under a new one", n.Have)
+		return info, fmt.Sprintf("an owner does not know its lease of generation %d: it goes to someone under a new one", n.Generation)
 	case machine.NoteNameTaken:
 		return warn, "a second process uses this owner's name: it waits until the first is gone"
 	case machine.NoteSuccessor:
 		return info, "a waiting process got its name"
 	case machine.NotePredecessor:
-		return info, fmt.Sprintf("a waiting process proved that the one before it is gone: its %d leases end", n.Have)
+		return info, fmt.Sprintf("a waiting process proved that the one before it is gone: its %d leases end", n.Leases)
 	case machine.NoteFull:
-		return warn, fmt.Sprintf("an owner was refused: %d are connected, and that is the limit", n.Have)
+		return warn, fmt.Sprintf("an owner was refused: %d are connected, and that is the limit", n.Owners)
 	case machine.NoteCommitUnknown:
-		return warn, fmt.Sprintf("the store did not confirm changes %d to %d; the log is read before anything is decided", n.Have+1, n.Want)
+		return warn, fmt.Sprintf("the store did not confirm changes %d to %d; the log is read before anything is decided", n.LSN+1, n.OwnLSN)
 	case machine.NoteCommitRetry:
-		return info, fmt.Sprintf("the changes had not been written; the log ends at %d and they are written again", n.Have)
+		return info, fmt.Sprintf("the changes had not been written; the log ends at %d and they are written again", n.LSN)
 	case machine.NoteCommitFound:
-		return info, fmt.Sprintf("the changes had been written after all: the log ends at %d", n.Have)
+		return info, fmt.Sprintf("the changes had been written after all: the log ends at %d", n.LSN)
 	case machine.NoteSnapshot:
-		return debug, fmt.Sprintf("a lookup at change %d gets the whole table at %d", n.Have, n.Want)
+		return debug, fmt.Sprintf("a lookup at change %d gets the whole table at %d", n.LSN, n.OwnLSN)
 	case machine.NoteLookupAhead:
-		return warn, fmt.Sprintf("a lookup knows change %d, and our table ends at %d: was the store restored from a backup?", n.Have, n.Want)
+		return warn, fmt.Sprintf("a lookup knows change %d, and our table ends at %d: was the store restored from a backup?", n.LSN, n.OwnLSN)
 	case machine.NotePolicyRefused:
-		return warn, fmt.Sprintf("the policy failed, and what it has decided before stays: %v", n.Why)
+		return warn, fmt.Sprintf("the policy failed, and what it has decided before stays: %v", n.Err)
 	case machine.NoteTakeoverRenews:
-		return info, fmt.Sprintf("an owner goes on with %d leases under a new leader", n.Have)
+		return info, fmt.Sprintf("an owner goes on with %d leases under a new leader", n.Leases)
 	case machine.NoteCompacted:
-		return info, fmt.Sprintf("%d leases side by side are recalled, to be one", n.Have)
+		return info, fmt.Sprintf("%d leases side by side are recalled, to be one", n.Leases)
 	case machine.NoteParting:
-		return info, fmt.Sprintf("an owner wants to leave: its %d leases are moved away first", n.Have)
+		return info, fmt.Sprintf("an owner wants to leave: its %d leases are moved away first", n.Leases)
 	case machine.NoteNoMover:
-		return warn, fmt.Sprintf("an owner joined without a Mover, and %d others have one: the state of ranges that go to it, or from it, is lost", n.Have)
+		return warn, fmt.Sprintf("an owner joined without a Mover, and %d others have one: the state of ranges that go to it, or from it, is lost", n.Owners)
 	default:
 		return describeMove(n)
 	}
@@ -166,11 +166,11 @@ func describeMove(n machine.Note) (slog.Level, string) {
 	case machine.NoteMoveDone:
 		return debug, fmt.Sprintf("the state of %v has been sent to %s in %v", n.Range, n.To, n.Took)
 	case machine.NoteMoved:
-		return debug, fmt.Sprintf("state has gone to another owner: generation %d ended", n.Have)
+		return debug, fmt.Sprintf("state has gone to another owner: generation %d ended", n.Generation)
 	case machine.NoteMoveFailed:
-		return warn, fmt.Sprintf("the state of %v could not be moved to %s: the source gave up after %d records, %d bytes, and goes on with the range; its log says why", n.Range, n.To, n.Have, n.Want)
+		return warn, fmt.Sprintf("the state of %v could not be moved to %s: the source gave up after %d records, %d bytes, and goes on with the range; its log says why", n.Range, n.To, n.Records, n.Bytes)
 	case machine.NoteMoveTimeout:
-		return warn, fmt.Sprintf("the state of %v could not be moved to %s: there was no progress for too long, after %d records, %d bytes, and the source goes on with the range", n.Range, n.To, n.Have, n.Want)
+		return warn, fmt.Sprintf("the state of %v could not be moved to %s: there was no progress for too long, after %d records, %d bytes, and the source goes on with the range", n.Range, n.To, n.Records, n.Bytes)
 	case machine.NoteMoveCancelled:
 		return debug, "a move is no longer wanted"
 	case machine.NoteTargetGone:

@@ -144,7 +144,7 @@ func TestOrdersAreRefused(t *testing.T) {
 			kind leasehold.Kind
 			want string
 		}{
-			{"an unknown owner", drain(&leaseholdv1.DrainOwnerRequest{Owner: "z"}), leasehold.ErrNotFound, `"z": no owner with this name takes part`},
+			{"an unknown owner", drain(&leaseholdv1.DrainOwnerRequest{Owner: "z"}), leasehold.ErrNotFound, `"z": no member has this owner name`},
 			{"an unknown owner, to look", drain(&leaseholdv1.DrainOwnerRequest{Owner: "z", DryRun: true}), leasehold.ErrNotFound, `"z"`},
 			{"an unknown owner, to cancel", drain(&leaseholdv1.DrainOwnerRequest{Owner: "z", Cancel: true}), leasehold.ErrNotFound, `"z"`},
 			{"a look at nothing", drain(&leaseholdv1.DrainOwnerRequest{Owner: "a", Cancel: true, DryRun: true}), leasehold.ErrInvalid, "nothing to say about it"},

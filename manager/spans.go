@@ -100,7 +100,7 @@ func (s *spans) moved(m *Manager, ns leasehold.Namespace, n machine.Note) {
 		attribute.String("leasehold.outcome", outcome),
 	))
 	if outcome != moveDone { // of one that is done its source says how much it was
-		span.SetAttributes(attribute.Int64("leasehold.records", int64(n.Have)), attribute.Int64("leasehold.bytes", int64(n.Want)))
+		span.SetAttributes(attribute.Int64("leasehold.records", int64(n.Records)), attribute.Int64("leasehold.bytes", int64(n.Bytes)))
 		_, text := describe(n)
 		span.SetStatus(codes.Error, text)
 	}

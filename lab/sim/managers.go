@@ -3,6 +3,8 @@ package sim
 import (
 	"fmt"
 	"iter"
+	"reflect"
+	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -300,10 +302,22 @@ func (m *managerHost) manage(a managerproc.Manage) {
 	case manager.Note:
 		m.note("manager: ", act.What)
 		if act.What == manager.NoteLogForgotten && m.store.era == 0 {
-			m.Violated(engine.NoCrash, "%s finds that the log of %s ends at lsn %d and not at %d, and nobody else can have written", m.label, a.Namespace, act.Have, act.Want)
+			m.Violated(engine.NoCrash, "%s finds that the log of %s ends at lsn %d and not at %d, and nobody else can have written", m.label, a.Namespace, act.LSN, act.OwnLSN)
 		}
-		m.Printf("%s notes %v %v (%d, %d)", m.label, act.What, act.Owner, act.Have, act.Want)
+		m.Printf("%s notes %s", m.label, fieldsOf(act))
 	}
+}
+
+// fieldsOf formats the fields of a note that are set.
+func fieldsOf(note any) string {
+	var b strings.Builder
+	v := reflect.ValueOf(note)
+	for i := range v.NumField() {
+		if f := v.Field(i); i == 0 || !f.IsZero() {
+			fmt.Fprintf(&b, " %s=%v", v.Type().Field(i).Name, f)
+		}
+	}
+	return b.String()[1:]
 }
 
 // leading is a manager's part in a namespace that it leads.

@@ -64,9 +64,9 @@ func ownerNote(n ownermachine.Note) string {
 func managerNote(n machine.Note) string {
 	switch n.What {
 	case machine.NoteDuplicate:
-		return fmt.Sprintf("drops it: %d is not newer than %d", n.Have, n.Want)
+		return fmt.Sprintf("drops it: %d is not newer than %d", n.Seq, n.NewestSeq)
 	case machine.NoteRace:
-		return fmt.Sprintf("drops it as a race: it reflects %d, and %d has been sent", n.Have, n.Want)
+		return fmt.Sprintf("drops it as a race: it reflects %d, and %d has been sent", n.Seq, n.NewestSeq)
 	case machine.NoteNoAuthority:
 		return "says nothing: its time as leader is over"
 	case machine.NoteHello:
@@ -74,17 +74,17 @@ func managerNote(n machine.Note) string {
 	case machine.NoteJoined:
 		return fmt.Sprintf("has been heard by %s, which is a member from now on", n.Owner)
 	case machine.NoteExpired:
-		return fmt.Sprintf("has waited for %s long enough: its leases are over (%d)", n.Owner, n.Have)
+		return fmt.Sprintf("has waited for %s long enough: its leases are over (%d)", n.Owner, n.Leases)
 	case machine.NoteLeft:
-		return fmt.Sprintf("takes back what %s left behind (%d)", n.Owner, n.Have)
+		return fmt.Sprintf("takes back what %s left behind (%d)", n.Owner, n.Leases)
 	case machine.NoteReleased:
-		return fmt.Sprintf("has generation %d back from %s", n.Have, n.Owner)
+		return fmt.Sprintf("has generation %d back from %s", n.Generation, n.Owner)
 	case machine.NoteRefused:
-		return fmt.Sprintf("learns that %s does not have generation %d", n.Owner, n.Have)
+		return fmt.Sprintf("learns that %s does not have generation %d", n.Owner, n.Generation)
 	case machine.NoteGrantPending:
-		return fmt.Sprintf("learns that generation %d has not reached %s yet", n.Have, n.Owner)
+		return fmt.Sprintf("learns that generation %d has not reached %s yet", n.Generation, n.Owner)
 	case machine.NoteGrantOrphaned:
-		return fmt.Sprintf("has granted generation %d to a session of %s that is gone", n.Have, n.Owner)
+		return fmt.Sprintf("has granted generation %d to a session of %s that is gone", n.Generation, n.Owner)
 	case machine.NoteNameTaken:
 		return fmt.Sprintf("lets the newcomer wait: the name %s is taken", n.Owner)
 	case machine.NoteSuccessor:
@@ -94,19 +94,19 @@ func managerNote(n machine.Note) string {
 	case machine.NoteCommitUnknown:
 		return "asks where the log ends, before it decides anything else"
 	case machine.NoteCommitFound:
-		return fmt.Sprintf("finds its batch in the log, which ends at LSN %d", n.Have)
+		return fmt.Sprintf("finds its batch in the log, which ends at LSN %d", n.LSN)
 	case machine.NoteCommitRetry:
 		return "finds its batch missing, and sends the very same again"
 	case machine.NoteSnapshot:
-		return fmt.Sprintf("answers LSN %d with a snapshot", n.Have)
+		return fmt.Sprintf("answers LSN %d with a snapshot", n.LSN)
 	case machine.NoteTakeoverRenews:
-		return fmt.Sprintf("renews what it inherited of %s (%d)", n.Owner, n.Have)
+		return fmt.Sprintf("renews what it inherited of %s (%d)", n.Owner, n.Leases)
 	case machine.NoteMoveBegun:
 		return fmt.Sprintf("wants %s to send state", n.Owner)
 	case machine.NoteMoveDone:
 		return fmt.Sprintf("learns that %s has sent all of the state to %s", n.Owner, n.To)
 	case machine.NoteMoved:
-		return fmt.Sprintf("learns that %s has let go of generation %d, whose state is with another", n.Owner, n.Have)
+		return fmt.Sprintf("learns that %s has let go of generation %d, whose state is with another", n.Owner, n.Generation)
 	case machine.NoteMoveFailed:
 		return fmt.Sprintf("learns that %s has given up a move", n.Owner)
 	case machine.NoteMoveTimeout:
@@ -116,14 +116,14 @@ func managerNote(n machine.Note) string {
 	case machine.NoteTargetGone:
 		return fmt.Sprintf("knows that whoever has the state of %s is gone", n.Owner)
 	case machine.NoteParting:
-		return fmt.Sprintf("hears that %s wants to leave (%d)", n.Owner, n.Have)
+		return fmt.Sprintf("hears that %s wants to leave (%d)", n.Owner, n.Leases)
 	case machine.NoteDraining:
-		if n.Want == 0 {
+		if !n.Draining {
 			return fmt.Sprintf("lets %s take part again", n.Owner)
 		}
-		return fmt.Sprintf("is to drain %s (%d)", n.Owner, n.Have)
+		return fmt.Sprintf("is to drain %s (%d)", n.Owner, n.Leases)
 	default:
-		return named(n.What, n.Have, n.Want)
+		return "notes: " + n.What.String()
 	}
 }
 

@@ -5,21 +5,21 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
-// acks are the sequence numbers of one session in this term. Once we have sent something, only a request that
-// reflects our newest message is accepted. lastAck <= sent.
+// acks are the sequence numbers of one session in this term. After the leader's first message to the session, it
+// accepts only requests that acknowledge its newest message. lastAck <= sent.
 type acks struct {
-	// echo is the newest request accepted, 0 if none was in this term.
+	// echo is the newest accepted request of this term; 0 if there is none.
 	echo protocol.Seq
-	// sent is our newest message to it, 0 if there was none in this term.
+	// sent is the leader's newest message to the session in this term; 0 if there is none.
 	sent protocol.Seq
-	// lastSeq is its newest request, accepted or not, and lastAck the newest message of ours that this reflects.
+	// lastSeq is the newest request, accepted or not, and lastAck the newest message that it acknowledges.
 	lastSeq, lastAck protocol.Seq
-	// proven: it has shown that it receives our messages, to us or to a leader before us.
+	// proven: the session has acknowledged a message of this leader or an earlier one.
 	proven bool
-	// unacked: our newest message asks for something and was not reflected yet.
+	// unacked: the newest message to the session requires an acknowledgement that has not arrived.
 	unacked bool
-	// stale: our newest message is no longer what we want. The peer is in Machine.touched.
+	// stale: the newest message to the session is out of date. The peer is in Machine.touched.
 	stale bool
-	// resendAt is when to send again after a race.
+	// resendAt is the time of the resend after a race.
 	resendAt mono.Instant
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// A namespace that takes the place of one that was lost never gives a generation of that
-// one again, whoever leads.
+// A namespace that replaces a lost one never assigns a generation of that again, under any leader.
 func TestGenerationsBeginAfter(t *testing.T) {
 	const lost leasehold.Generation = 1 << 40
 	after := func(g leasehold.Generation) func(*manager.Config) {
@@ -27,19 +26,18 @@ func TestGenerationsBeginAfter(t *testing.T) {
 			t.Errorf("%v has generation %d, want more than %d", r, e.Generation, lost)
 		}
 	}
-	// A table that is further goes on from where it is.
+	// A table with newer generations continues from those.
 	next := newPaperSuccessor(t, 2, &storage.State{Term: 2, Changes: l.log}, after(5))
 	before := next.machine.Table().Newest()
 	next.join("c")
 	for _, c := range next.log[len(l.log):] {
 		if c.Kind == table.Granted && c.Generation <= before {
-			t.Errorf("%v was granted with generation %d, and %d was given before", c.Range, c.Generation, before)
+			t.Errorf("%v was granted with generation %d, and %d was assigned before", c.Range, c.Generation, before)
 		}
 	}
 }
 
-// A table that dies with its leader keeps to the numbers of the leader's term: those of the
-// next term are somebody else's.
+// A volatile table uses only the numbers of its leader's term: those of the next term belong to another leader.
 func TestVolatileGenerationsAreOfTheTerm(t *testing.T) {
 	first := newPaperLeader(t, func(c *manager.Config) { c.Volatile, c.After = true, 1<<40 })
 	first.join("a")

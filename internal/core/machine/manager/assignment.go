@@ -10,47 +10,43 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// An assignment is what the policy wants, and when it is asked again. The table is made to agree with desired:
-// what differs is moved, or recalled and granted.
+// An assignment is the result of the policy, and the schedule of its next run. The leader makes the table match
+// desired: a range that differs is moved, or recalled and granted.
 type assignment struct {
 	current partition.Assignment
 	desired *keyrange.Map[*seat] // current, by seat; nil means no owner
-	// amended: desired differs from current, because a move has failed or an
-	// operator has asked for one.
+	// amended: desired differs from current, because a move failed or an operator ordered one.
 	amended bool
-	// reasons is why desired is what it is, and occasion why the policy is to be asked
-	// again. They are for people.
+	// reasons is why desired has each range where it is, and occasion why the policy runs next. Both are only
+	// displayed.
 	reasons  *keyrange.Map[table.Reason]
 	occasion table.Reason
 
-	// replan: members have changed since desired was worked out.
+	// replan: members have changed since desired was computed.
 	replan bool
-	// replanAt is not earlier than when the policy may be asked again.
+	// replanAt is the earliest time of the next policy run.
 	replanAt mono.Instant
-	// gatherUntil is for how long those that join are waited for, in the hope
-	// that more do; 0 if none is.
+	// gatherUntil delays the next policy run after a join, so that it covers further joins; 0 means no delay.
 	gatherUntil mono.Instant
-	// drawnAt is when the policy was last asked because of members.
+	// drawnAt is the last policy run because of a membership change.
 	drawnAt mono.Instant
-	churn   churn // when it is asked because of loads
+	churn   churn // policy runs because of loads
 
-	// rescan: the table has not been compared with desired yet.
+	// rescan: the table has to be compared with desired.
 	rescan bool
-	// again: the rest of a move has to be looked at when something has ended.
-	again bool
-	// rescanAt is when to compare the table with the plan again.
+	// rescanPending: a rescan is required when the current batch or move ends, for the rest of a move.
+	rescanPending bool
+	// rescanAt is the time of the next rescan.
 	rescanAt mono.Instant
 }
 
-// lostMember makes the policy be asked at once: someone's keys have no owner, or are to
-// go elsewhere.
+// lostMember runs the policy without delay: keys have no owner, or must move away from one.
 func (pl *assignment) lostMember(why table.Reason) {
 	pl.replan, pl.occasion = true, why
 	pl.gatherUntil = 0
 }
 
-// amend makes the assignment what is worked towards, where that was changed
-// without asking the policy.
+// amend copies desired to current if it was changed without a policy run.
 func (pl *assignment) amend() {
 	if !pl.amended {
 		return
@@ -67,14 +63,13 @@ func (pl *assignment) amend() {
 	pl.current = a
 }
 
-// lookAgain compares the table with the plan once more, if something was left
-// for later.
-func (pl *assignment) lookAgain() {
-	pl.rescan = pl.rescan || pl.again
-	pl.again = false
+// rescanIfPending schedules a rescan if one is pending.
+func (pl *assignment) rescanIfPending() {
+	pl.rescan = pl.rescan || pl.rescanPending
+	pl.rescanPending = false
 }
 
-// plannedFor reports whether the plan has all of a range for p.
+// plannedFor reports whether the plan assigns all of a range to p.
 func (pl *assignment) plannedFor(p *peer, r leasehold.Range) bool {
 	for _, s := range pl.desired.Within(r) {
 		if s != p.seat {
@@ -84,7 +79,7 @@ func (pl *assignment) plannedFor(p *peer, r leasehold.Range) bool {
 	return true
 }
 
-// planned reports whether the plan has for p what it holds under a generation.
+// planned reports whether the plan assigns to p the leases that it holds under a generation.
 func (pl *assignment) planned(p *peer, g leasehold.Generation) bool {
 	for _, l := range p.held.leases {
 		if l.Generation == g && !pl.plannedFor(p, l.Range) {
@@ -94,13 +89,12 @@ func (pl *assignment) planned(p *peer, g leasehold.Generation) bool {
 	return true
 }
 
-// keepsAllAsPlanned reports whether the plan has for p all that it has.
+// keepsAllAsPlanned reports whether the plan assigns to p all leases that it holds.
 func (pl *assignment) keepsAllAsPlanned(p *peer) bool {
 	return !slices.ContainsFunc(p.held.leases, func(l leasehold.Lease) bool { return !pl.plannedFor(p, l.Range) })
 }
 
-// stillWanted reports whether the plan has the range for the target, and the
-// source holds it.
+// stillWanted reports whether the plan assigns the range to the target, and the source holds it.
 func (pl *assignment) stillWanted(r leasehold.Range, from *peer, to *seat) bool {
 	for _, s := range pl.desired.Within(r) {
 		if s != to {
@@ -110,15 +104,15 @@ func (pl *assignment) stillWanted(r leasehold.Range, from *peer, to *seat) bool 
 	return from.held.covers(r)
 }
 
-// justify notes why a plan gives ranges to others than the one before it.
-func (pl *assignment) justify(before *keyrange.Map[*seat], why table.Reason) {
+// recordReasons stores the reason for each range whose planned owner differs from the plan before.
+func (pl *assignment) recordReasons(before *keyrange.Map[*seat], why table.Reason) {
 	for r, pair := range keyrange.Diff(before, pl.desired) {
-		pl.reasons.Set(r, because(pair[0], why))
+		pl.reasons.Set(r, reasonFor(pair[0], why))
 	}
 	if pl.reasons.Len() <= 2*pl.desired.Len() {
 		return
 	}
-	var b keyrange.Builder[table.Reason] // where ranges were that are no more, reasons may still change
+	var b keyrange.Builder[table.Reason] // drops boundaries of ranges that no longer exist
 	for r := range pl.desired.All() {
 		_, reason := pl.reasons.At(r.Start)
 		b.Append(r.Start, reason)
@@ -126,7 +120,7 @@ func (pl *assignment) justify(before *keyrange.Map[*seat], why table.Reason) {
 	pl.reasons = b.Map()
 }
 
-// reason is why a range goes from one owner to another.
+// reason returns why a range goes from one owner to another.
 func (pl *assignment) reason(r leasehold.Range, from, to *table.Holder) table.Reason {
 	if from.Session == to.Session {
 		return table.Joint
@@ -135,11 +129,11 @@ func (pl *assignment) reason(r leasehold.Range, from, to *table.Holder) table.Re
 	return reason
 }
 
-// news reports whether there is anything in what we would tell p but renewals.
-func (pl *assignment) news(p *peer) bool { return p.moves.orders || !pl.keepsAsIs(p) }
+// needsMessage reports whether a message to p would contain anything but renewals.
+func (pl *assignment) needsMessage(p *peer) bool { return p.moves.orders || !pl.keepsAsIs(p) }
 
-// keepsAsIs reports whether p is to keep the leases that it has, all of them
-// and no others, and knows it. If not, it will say at once what it has then.
+// keepsAsIs reports whether p keeps exactly the leases that it has, and has confirmed them. If not, p answers the
+// next message at once.
 func (pl *assignment) keepsAsIs(p *peer) bool {
 	if !p.held.plain {
 		p.held.plain = len(p.held.fresh) == 0 && pl.keepsAll(p)
@@ -163,13 +157,13 @@ func (pl *assignment) keepsAll(p *peer) bool {
 	return len(p.held.recalled) == 0
 }
 
-// want adds what p is to send, unless that is under way.
+// want adds a move from p to the backlog, unless it is in progress.
 func (pl *assignment) want(p *peer, r leasehold.Range, to *seat) {
 	if !p.moves.moving(r) {
 		p.moves.want(r, to)
 		return
 	}
 	if !slices.ContainsFunc(p.moves.out, func(mv *move) bool { return mv.Covers(r) }) {
-		pl.again = true // the rest of it is for later
+		pl.rescanPending = true // the rest of the range follows later
 	}
 }

@@ -25,9 +25,9 @@ func TestSuccessorAwaitsATargetBehindAnEarlierSession(t *testing.T) {
 		l.log = append(l.log,
 			table.Change{LSN: 2, Kind: table.Vacated, Range: elsewhere, Generation: 1, Holder: a.holder, Cause: leasehold.CauseReleased},
 			table.Change{LSN: 3, Kind: table.Granted, Range: elsewhere, Generation: 2, Holder: &first})
-		a.letsGo(elsewhere)
+		a.releases(elsewhere)
 		a.reports(d, protocol.MoveDone)
-		a.letsGo(d.Range)
+		a.releases(d.Range)
 		b.moving.imports = []protocol.Import{importOf(d, since)}
 		next := l.inherit(p, a, b)
 		recorded := len(next.log)
@@ -42,7 +42,7 @@ func TestSuccessorAwaitsATargetBehindAnEarlierSession(t *testing.T) {
 			}
 			continue
 		}
-		b.say()
+		b.send()
 		next.renew(80*time.Second, a, b)
 		moved := false
 		for _, c := range next.log[recorded:] {
@@ -62,14 +62,14 @@ func TestSuccessorAwaitsATargetBehindAnEarlierSession(t *testing.T) {
 func TestUndecidedLeaderGivesNoOrders(t *testing.T) {
 	l, p, a, b, d := begunMove(t)
 	a.reports(d, protocol.MoveDone)
-	a.letsGo(d.Range)
+	a.releases(d.Range)
 	b.moving.imports = []protocol.Import{importOf(d, b.moving.last.Arrivals[0].Since)}
 	state := &storage.State{Term: 2, Changes: slices.Clone(l.log)}
 	next := newPaperSuccessor(t, 2, state, func(c *manager.Config) { c.Policy, c.Takeover.Uncertain = p, true })
 	next.owners = []*paperOwner{a, b}
 	for _, o := range []*paperOwner{a, b} {
 		o.leader, o.unread = next, nil
-		o.say()
+		o.send()
 		if r := o.read(); !r.Collecting || len(r.Departures)+len(r.Arrivals) > 0 {
 			t.Errorf("%s is sent %+v", o.holder.Owner, r)
 		}

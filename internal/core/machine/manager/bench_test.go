@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// benchOwners with 64 virtual nodes each make a table of about 64,000 ranges.
+// benchOwners with 64 virtual nodes each have a table of about 64,000 ranges.
 const benchOwners = 1000
 
 func benchHolders() []*table.Holder {
@@ -32,10 +32,9 @@ func benchPool(b *testing.B) *pool {
 	return p
 }
 
-// BenchmarkJoin is the leader's time from an owner's first word until the
-// table is settled again. With commits that take no time every lease that
-// comes back is a batch of its own; with slow ones the recalls of the join
-// come back in one.
+// BenchmarkJoin measures the leader's time from an owner's first request until nothing changes any more. With
+// immediate commits every released lease is a separate batch; with slow ones the releases of the join are one
+// batch.
 func BenchmarkJoin(b *testing.B) {
 	for _, c := range []struct {
 		name string
@@ -71,10 +70,10 @@ func benchmarkJoin(b *testing.B, hold bool) {
 	b.ReportMetric(float64(steps)/float64(joins), "steps/join")
 	b.ReportMetric(float64(commits)/float64(joins), "commits/join")
 	b.ReportMetric(float64(changes)/float64(joins), "changes/join")
-	b.ReportMetric(0, "ns/op") // it includes what the played owners take
+	b.ReportMetric(0, "ns/op") // it includes the time of the simulated owners
 }
 
-// BenchmarkRenewal is one owner's request that brings no news, and its answer.
+// BenchmarkRenewal measures one request of an owner without changes, and its reply.
 func BenchmarkRenewal(b *testing.B) {
 	p := benchPool(b)
 	var players []*player
@@ -84,7 +83,7 @@ func BenchmarkRenewal(b *testing.B) {
 	requests := make([]manager.Request, len(players))
 	for i, o := range players {
 		requests[i].LeaseRequest = &protocol.LeaseRequest{
-			Namespace: poolNamespace, Holder: o.holder, Seq: o.seq, Term: o.term, Heard: o.heard, Applied: o.heard, Leases: o.leases,
+			Namespace: poolNamespace, Holder: o.holder, Seq: o.seq, Term: o.term, Heard: o.lastAck, Applied: o.lastAck, Leases: o.leases,
 		}
 	}
 	every := protocol.DefaultTiming().Renew / benchOwners
@@ -97,14 +96,14 @@ func BenchmarkRenewal(b *testing.B) {
 		p.now = p.now.Add(every)
 		actions, _ := p.machine.Step(p.now, r)
 		if len(actions) != 1 {
-			b.Fatalf("a renewal led to %v", actions)
+			b.Fatalf("a renewal resulted in %v", actions)
 		}
 		answer := actions[0].(manager.Send).Reply
 		r.Heard, r.Applied = answer.Seq, answer.Seq
 	}
 }
 
-// BenchmarkTakeover is what a new leader does before it can answer anyone.
+// BenchmarkTakeover measures a new leader's work before its first reply.
 func BenchmarkTakeover(b *testing.B) {
 	state := &storage.State{Term: 1, Table: benchPool(b).machine.Table()}
 	b.ReportAllocs()
@@ -118,7 +117,7 @@ func BenchmarkTakeover(b *testing.B) {
 	b.ReportMetric(b.Elapsed().Seconds()*1e3/float64(b.N), "ms/takeover")
 }
 
-// BenchmarkMemory is what a leader keeps for each range of its table.
+// BenchmarkMemory measures a leader's memory for each range of its table.
 func BenchmarkMemory(b *testing.B) {
 	stages := []struct {
 		name  string
@@ -160,8 +159,8 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// freedWith returns how much memory is freed with the pool's machine. What
-// others share with it, such as who the owners are, does not count.
+// freedWith returns how much memory is freed with the pool's machine. Shared memory, such as the holders, does not
+// count.
 func freedWith(p *pool) uint64 {
 	with := heapInUse()
 	runtime.KeepAlive(p.machine)
@@ -173,7 +172,7 @@ func freedWith(p *pool) uint64 {
 
 func heapInUse() uint64 {
 	runtime.GC()
-	runtime.GC() // what finalizers held on to in the first
+	runtime.GC() // frees objects with finalizers
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return stats.HeapAlloc

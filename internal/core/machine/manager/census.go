@@ -11,48 +11,44 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// A Census is how a leader without a store finds out what there is: it asks the
-// owners, renews what they have, and grants nothing. What comes of it is the
-// table from which a [Machine] leads on. It is not safe for concurrent use, and
-// the actions that Step and Advance return are valid until the next call.
+// A Census is how a diskless leader reconstructs the lease table after a takeover. It collects the claims of the
+// owners, renews their leases, and grants nothing. The resulting table is the initial state of a [Machine]. It is
+// not safe for concurrent use, and the actions that Step and Advance return are valid until the next call.
 //
-// An owner that has heard the leader takes no message of an earlier one. So what
-// it says from then on is exact: it has that, and nobody else can have it. What it
-// said before may be an old message. It is renewed all the same, because an owner
-// refuses what it does not have; and where nobody is known to have a range, it
-// counts as held by who has said so.
+// An owner that has received a message of this leader drops messages of earlier leaders. From then on its claims
+// are exact: it holds these leases, and no other owner can. An earlier request may be stale. Its leases are renewed
+// too, since an owner refuses leases that it does not have. If no exact claim covers a range, an inexact one counts
+// as the holder.
 //
-// The census is over when all keys are known to be held, or when it has lasted
-// for as long as any owner may believe in what an earlier leader has told it. Then
-// what was not reported is free.
+// The census ends when exact claims cover all keys, or when every lease of an earlier leader has expired. Ranges
+// without a claim are free then.
 type Census struct {
 	cfg       Config
 	out       []Action
 	term      leasehold.Term
 	authority mono.Instant
 	seq       protocol.Seq
-	end       mono.Instant // nobody has anything then that we did not renew
+	end       mono.Instant // every lease that this leader did not renew has expired by this time
 	witnesses map[leasehold.Session]*witness
-	// surveyed is how many keys those have together who are proven to have them.
+	// surveyed is the number of keys with exact claims.
 	surveyed float64
 	over     bool
 }
 
-// A witness is a session that has spoken.
+// A witness is a session that has sent a request in this term.
 type witness struct {
 	holder *table.Holder
-	echo   protocol.Seq      // its newest request
-	exact  bool              // it had heard us when it sent that
-	leases []leasehold.Lease // what it has said
-	until  mono.Instant      // when what we have renewed ends
-	// handed and imports are moves that were not over when the leader before was
-	// gone, as far as they may be believed.
+	echo   protocol.Seq      // sequence number of its newest request
+	exact  bool              // the newest request acknowledges a message of this leader
+	leases []leasehold.Lease // claims of the newest request
+	until  mono.Instant      // when the leases that this leader renewed expire
+	// handed and imports are moves that were in progress at the takeover, as far as they are proven.
 	handed  []protocol.MoveReport
 	imports []protocol.Import
 }
 
-// NewCensus returns the census of a leader that has taken over before now, in
-// term, and may act until authority. The configuration must be valid.
+// NewCensus returns the census of a leader that took over before now, in term, and may act until authority. The
+// configuration must be valid.
 func NewCensus(now mono.Instant, cfg Config, term leasehold.Term, authority mono.Instant) (*Census, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -63,21 +59,20 @@ func NewCensus(now mono.Instant, cfg Config, term leasehold.Term, authority mono
 	}, nil
 }
 
-// Conclude says that nobody has anything that an earlier leader has granted.
+// Conclude ends the wait for owners: no lease of an earlier leader is held.
 func (c *Census) Conclude(now mono.Instant) { c.end = now }
 
-// Seq returns the number of our newest message to anyone.
+// Seq returns the sequence number of the newest message to any owner.
 func (c *Census) Seq() protocol.Seq { return c.seq }
 
-// Witnesses returns how many sessions have spoken: it is bounded by twice
-// MaxOwners.
+// Witnesses returns the number of sessions that have sent a request. It is at most twice MaxOwners.
 func (c *Census) Witnesses() int { return len(c.witnesses) }
 
-// Over reports whether the census is; then [Census.Lead] goes on from there.
+// Over reports whether the census has ended; [Census.Lead] returns the machine that follows it.
 func (c *Census) Over() bool { return c.over }
 
-// Step handles a [Request] or an [Authority] at now; others mean nothing to it.
-// It returns what to do, in order, and when to call Advance at the latest.
+// Step handles a [Request] or an [Authority] at now, and ignores other events. It returns the actions, in order,
+// and when to call Advance at the latest.
 func (c *Census) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 	c.out = emptied(c.out)
 	switch e := e.(type) {
@@ -89,7 +84,7 @@ func (c *Census) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 	return c.finish(now)
 }
 
-// Advance handles the passing of time.
+// Advance handles the passage of time.
 func (c *Census) Advance(now mono.Instant) ([]Action, mono.Instant) {
 	c.out = emptied(c.out)
 	return c.finish(now)
@@ -100,34 +95,32 @@ func (c *Census) finish(now mono.Instant) ([]Action, mono.Instant) {
 	case now < c.end && !c.over:
 		return c.out, c.end
 	case now < c.authority:
-		c.over = true // without authority it is not for us to judge: there may be another leader
+		c.over = true // without authority the census cannot end: there may be another leader
 	}
 	return c.out, mono.Never
 }
 
-func (c *Census) note(what Notable, owner leasehold.OwnerID, have, want uint64) {
-	c.out = append(c.out, Note{What: what, Owner: owner, Have: have, Want: want})
-}
+func (c *Census) emit(a Action) { c.out = append(c.out, a) }
 
-// request handles an owner's message: whether it counts, then what it says.
+// request validates an owner's request, then applies it and replies.
 func (c *Census) request(now mono.Instant, r *protocol.LeaseRequest) {
 	switch {
 	case c.over || now >= c.end:
-		return // it is for whoever leads on
+		return // for the machine that follows
 	case r.Validate(c.cfg.Limits) != nil || !c.possible(r):
-		c.note(NoteBadMessage, "", uint64(r.Term), uint64(r.Seq))
+		c.emit(Note{What: NoteBadMessage, Term: r.Term, Seq: r.Seq})
 		return
 	case r.Namespace != c.cfg.Namespace:
-		c.note(NoteForeign, r.Holder.Owner, 0, 0)
+		c.emit(Note{What: NoteForeign, Owner: r.Holder.Owner})
 		return
 	case r.Term > c.term+c.cfg.termJump():
-		c.note(NoteBadMessage, r.Holder.Owner, uint64(r.Term), uint64(c.term))
+		c.emit(Note{What: NoteBadMessage, Owner: r.Holder.Owner, Term: r.Term, Seq: r.Seq})
 		return
 	case r.Term > c.term:
-		c.out = append(c.out, Outranked{r.Term})
+		c.emit(Outranked{r.Term})
 		return
 	case now >= c.authority:
-		c.note(NoteNoAuthority, r.Holder.Owner, uint64(now), uint64(c.authority))
+		c.emit(Note{What: NoteNoAuthority, Owner: r.Holder.Owner})
 		return
 	}
 	w := c.witness(r)
@@ -135,15 +128,15 @@ func (c *Census) request(now mono.Instant, r *protocol.LeaseRequest) {
 		return
 	}
 	if r.Seq <= w.echo {
-		c.note(NoteDuplicate, r.Holder.Owner, uint64(r.Seq), uint64(w.echo))
+		c.emit(Note{What: NoteDuplicate, Owner: r.Holder.Owner, Seq: r.Seq, NewestSeq: w.echo})
 		return
 	}
-	c.hear(w, r)
+	c.applyRequest(w, r)
 	c.answer(now, w, r)
 	c.over = c.complete()
 }
 
-// possible reports whether all that a request names was granted before our term.
+// possible reports whether all leases in a request were granted before this term.
 func (c *Census) possible(r *protocol.LeaseRequest) bool {
 	_, newest := storage.First(c.term)
 	for _, l := range r.Leases {
@@ -154,47 +147,46 @@ func (c *Census) possible(r *protocol.LeaseRequest) bool {
 	return true
 }
 
-// witness returns the witness of a session, making one if there is room. One for
-// whom there is none is not answered: a refusal would cost it what it has.
+// witness returns the witness of a session, and creates one if the limit allows. A session beyond the limit gets no
+// reply: a refusal would end its leases.
 func (c *Census) witness(r *protocol.LeaseRequest) *witness {
 	w := c.witnesses[r.Holder.Session]
 	if w != nil && w.holder.Owner != r.Holder.Owner {
-		c.note(NoteForeign, r.Holder.Owner, 0, 0)
+		c.emit(Note{What: NoteForeign, Owner: r.Holder.Owner})
 		return nil
 	}
 	if w == nil && len(c.witnesses) >= 2*c.cfg.MaxOwners {
-		c.note(NoteFull, r.Holder.Owner, uint64(len(c.witnesses)), 0)
+		c.emit(Note{What: NoteFull, Owner: r.Holder.Owner, Owners: len(c.witnesses)})
 		return nil
 	}
 	if w == nil {
 		w = &witness{holder: r.Holder}
 		c.witnesses[r.Holder.Session] = w
-		c.note(NoteHello, r.Holder.Owner, 0, 0)
+		c.emit(Note{What: NoteHello, Owner: r.Holder.Owner})
 	}
 	return w
 }
 
-// hear takes in what a witness says. One that leaves takes nothing any more,
-// whomever it has heard.
-func (c *Census) hear(w *witness, r *protocol.LeaseRequest) {
+// applyRequest stores the claims of a request. The claims of an owner that leaves are exact, because it accepts no
+// further leases.
+func (c *Census) applyRequest(w *witness, r *protocol.LeaseRequest) {
 	if w.exact {
 		c.surveyed -= keys(w.leases)
 	}
 	w.echo, w.leases = r.Seq, r.Leases
 	if r.Suspended {
-		w.leases = nil // its range may have been given to another since, and no table tells
+		w.leases = nil // the range may have been granted to another owner since, and there is no table to check
 	}
 	w.exact = r.Term == c.term || r.Leaving
 	if w.exact {
 		c.surveyed += keys(w.leases)
-		c.hearMoves(w, r)
+		c.applyMoves(w, r)
 	}
 }
 
-// hearMoves remembers which moves a witness has proof of. That it had it once in
-// our term is enough: nobody is given up while we ask. What it speaks of no more
-// is over.
-func (c *Census) hearMoves(w *witness, r *protocol.LeaseRequest) {
+// applyMoves stores the moves that a witness has proof of. Proof given once in this term is enough: no owner
+// expires during the census. A move that the witness no longer reports has ended.
+func (c *Census) applyMoves(w *witness, r *protocol.LeaseRequest) {
 	_, newest := storage.First(c.term)
 	var handed []protocol.MoveReport
 	for _, rep := range r.Moves {
@@ -220,8 +212,8 @@ func (c *Census) hearMoves(w *witness, r *protocol.LeaseRequest) {
 	w.handed, w.imports = handed, imports
 }
 
-// answer renews what a witness has. One that leaves is let go, unless it has
-// handed something over: that it must repeat until it is recorded.
+// answer renews the leases of a witness. An owner that leaves gets the final reply, unless it has handed state
+// over: it must repeat that report until the move is recorded.
 func (c *Census) answer(now mono.Instant, w *witness, r *protocol.LeaseRequest) {
 	if r.Leaving && len(w.handed) > 0 {
 		return
@@ -239,7 +231,7 @@ func (c *Census) answer(now mono.Instant, w *witness, r *protocol.LeaseRequest) 
 	c.out = append(c.out, Send{w.holder.Owner, reply})
 }
 
-// keys returns how many keys leases have, roughly.
+// keys returns the approximate number of keys of leases.
 func keys(leases []leasehold.Lease) float64 {
 	n := 0.0
 	for _, l := range leases {
@@ -248,5 +240,5 @@ func keys(leases []leasehold.Lease) float64 {
 	return n
 }
 
-// Left returns how long the census may still last.
+// Left returns the remaining time of the census at most.
 func (c *Census) Left(now mono.Instant) time.Duration { return max(0, c.end.Sub(now)) }

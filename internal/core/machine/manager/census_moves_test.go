@@ -12,9 +12,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// These tests are about a move that was under way when the leader before was gone:
-// the source has let go of the keys from 0 to 4, which it had under generation 11,
-// and the target has their state.
+// These tests have a move that was in progress when the last leader failed: the source has released the keys from 0
+// to 4, which it had under generation 11, and the target has their state.
 var moveTicket = protocol.Ticket{1}
 
 func letGo(s *survey, from, to *table.Holder, backing leasehold.Term) {
@@ -32,29 +31,29 @@ func waits(s *survey, to *table.Holder, backing leasehold.Term) {
 func TestCensusGoesOnWithAMove(t *testing.T) {
 	from, to, third := poolHolder(1), poolHolder(2), poolHolder(3)
 	for _, c := range []struct {
-		name string
-		tell func(*survey)
-		want bool
+		name   string
+		claims func(*survey)
+		want   bool
 	}{
-		{"both are backed", func(s *survey) { letGo(s, from, to, 7); waits(s, to, 7) }, true},
-		{"the target by a later leader", func(s *survey) { letGo(s, from, to, 6); waits(s, to, 7) }, true},
-		{"the source by a later leader", func(s *survey) { letGo(s, from, to, 7); waits(s, to, 6) }, false},
-		{"the source not at all", func(s *survey) { letGo(s, from, to, 0); waits(s, to, 7) }, false},
-		{"the target not at all", func(s *survey) { letGo(s, from, to, 7); waits(s, to, 0) }, false},
-		{"the target is gone", func(s *survey) { letGo(s, from, to, 7) }, false},
-		{"the source is gone", func(s *survey) { waits(s, to, 7) }, false},
-		{"both were, and time has passed", func(s *survey) {
+		{"both have a backing", func(s *survey) { letGo(s, from, to, 7); waits(s, to, 7) }, true},
+		{"backing of the target by a later leader", func(s *survey) { letGo(s, from, to, 6); waits(s, to, 7) }, true},
+		{"backing of the source by a later leader", func(s *survey) { letGo(s, from, to, 7); waits(s, to, 6) }, false},
+		{"source without backing", func(s *survey) { letGo(s, from, to, 0); waits(s, to, 7) }, false},
+		{"target without backing", func(s *survey) { letGo(s, from, to, 7); waits(s, to, 0) }, false},
+		{"target gone", func(s *survey) { letGo(s, from, to, 7) }, false},
+		{"source gone", func(s *survey) { waits(s, to, 7) }, false},
+		{"both had a backing in this term", func(s *survey) {
 			letGo(s, from, to, 7)
 			waits(s, to, 7)
 			letGo(s, from, to, 0)
 			waits(s, to, 0)
 		}, true},
-		{"the target has thrown it away", func(s *survey) {
+		{"target has dropped the state", func(s *survey) {
 			letGo(s, from, to, 7)
 			waits(s, to, 7)
 			s.confirm(to)
 		}, false},
-		{"someone has the range under a later lease", func(s *survey) {
+		{"another owner has the range under a newer lease", func(s *survey) {
 			letGo(s, from, to, 7)
 			waits(s, to, 7)
 			s.confirm(third, held(0, 4, 12))
@@ -62,7 +61,7 @@ func TestCensusGoesOnWithAMove(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newSurvey(t)
-			c.tell(s)
+			c.claims(s)
 			m := s.lead()
 			actions, _ := m.Advance(s.now)
 			var moved []table.Change
@@ -86,37 +85,37 @@ func TestCensusGoesOnWithAMove(t *testing.T) {
 	}
 }
 
-// With the move all keys are known, and nobody waits.
+// With the move, exact claims cover all keys, and the census ends early.
 func TestCensusWithAMoveEndsEarly(t *testing.T) {
 	from, to := poolHolder(1), poolHolder(2)
 	s := newSurvey(t)
 	s.confirm(poolHolder(3), held(4, 0, 9))
 	letGo(s, from, to, 7)
 	if s.census.Over() {
-		t.Error("it is over before the target has spoken")
+		t.Error("it ended before the claim of the target")
 	}
 	if waits(s, to, 7); !s.census.Over() {
-		t.Error("it goes on")
+		t.Error("it continues")
 	}
 }
 
-// One that leaves is let go at once, unless it has handed something over: then it
-// must be there until that is recorded.
-func TestCensusLetsGo(t *testing.T) {
+// An owner that leaves gets the goodbye at once, unless it has handed state over: then it must stay until that is
+// recorded.
+func TestCensusOfLeavingOwners(t *testing.T) {
 	from, to := poolHolder(1), poolHolder(2)
 	s := newSurvey(t)
 	if r := s.request(&protocol.LeaseRequest{Holder: to, Leaving: true}); r == nil || !r.Goodbye {
-		t.Errorf("it is told %+v, want a goodbye", r)
+		t.Errorf("it got %+v, want a goodbye", r)
 	}
 	if r := s.request(&protocol.LeaseRequest{Holder: from, Leaving: true, Moves: []protocol.MoveReport{
 		{Ticket: moveTicket, Range: cell(0, 4), To: to, State: protocol.MoveDone, Newest: 11, Backing: 7},
 	}}); r != nil {
-		t.Errorf("one that has handed something over is told %+v", r)
+		t.Errorf("after a handover it got %+v", r)
 	}
 }
 
-// A leader whose table dies with it keeps the source of a move until the target has
-// said that it has the lease: till then the next leader needs them both.
+// With a volatile table, the leader keeps the source of a move until the target has confirmed the lease: until then
+// the next leader needs both.
 func TestVolatileLeaderKeepsTheSource(t *testing.T) {
 	from, to := poolHolder(1), poolHolder(2)
 	s := newSurvey(t)
@@ -131,46 +130,45 @@ func TestVolatileLeaderKeepsTheSource(t *testing.T) {
 		t.Fatalf("the move is not recorded: the table is at %d", m.Table().LSN())
 	}
 	seq := map[leasehold.Session]protocol.Seq{from.Session: 50, to.Session: 50}
-	heard := map[leasehold.Session]protocol.Seq{}
-	say := func(r *protocol.LeaseRequest) (reply *protocol.LeaseReply) {
+	acked := map[leasehold.Session]protocol.Seq{}
+	request := func(r *protocol.LeaseRequest) (reply *protocol.LeaseReply) {
 		t.Helper()
 		seq[r.Holder.Session]++
 		r.Namespace, r.Seq, r.Term, r.Mover = poolNamespace, seq[r.Holder.Session], censusTerm, "m"
-		r.Heard = heard[r.Holder.Session]
+		r.Heard = acked[r.Holder.Session]
 		r.Applied = r.Heard
 		actions, _ := m.Step(s.now, manager.Request{LeaseRequest: r})
 		for _, a := range actions {
 			if send, ok := a.(manager.Send); ok {
-				heard[send.Reply.Session] = send.Reply.Seq
+				acked[send.Reply.Session] = send.Reply.Seq
 				if send.Reply.Session == r.Holder.Session {
 					reply = send.Reply
 				}
 			}
 		}
 		if reply == nil {
-			t.Fatalf("no answer to %+v: %v", r, actions)
+			t.Fatalf("no reply to %+v: %v", r, actions)
 		}
 		return reply
 	}
 	done := []protocol.MoveReport{{Ticket: moveTicket, Range: cell(0, 4), To: to, State: protocol.MoveDone, Newest: 11}}
 	imports := []protocol.Import{{Ticket: moveTicket, Range: cell(0, 4)}}
-	say(&protocol.LeaseRequest{Holder: from, Moves: done})
-	if r := say(&protocol.LeaseRequest{Holder: from, Moves: done, Parting: true}); len(r.Departures) != 1 || r.Idle {
-		t.Fatalf("the source is told %+v, idle %v, before the target has the lease", r.Departures, r.Idle)
+	request(&protocol.LeaseRequest{Holder: from, Moves: done})
+	if r := request(&protocol.LeaseRequest{Holder: from, Moves: done, Parting: true}); len(r.Departures) != 1 || r.Idle {
+		t.Fatalf("the source got %+v, idle %v, before the target has the lease", r.Departures, r.Idle)
 	}
 	lease := leasehold.Lease{Range: cell(0, 4), Generation: newest + 1}
-	r := say(&protocol.LeaseRequest{Holder: to, Imports: imports})
+	r := request(&protocol.LeaseRequest{Holder: to, Imports: imports})
 	if want := []protocol.Offer{{Lease: lease, Fresh: true, Ticket: moveTicket}}; !cmp.Equal(want, r.Offers) {
 		t.Fatalf("the target is offered %+v, want %+v", r.Offers, want)
 	}
-	say(&protocol.LeaseRequest{Holder: to, Leases: []leasehold.Lease{lease}})
-	if r := say(&protocol.LeaseRequest{Holder: from, Moves: done, Parting: true}); len(r.Departures) != 0 {
-		t.Errorf("the source is told %+v, although the target has the lease", r.Departures)
+	request(&protocol.LeaseRequest{Holder: to, Leases: []leasehold.Lease{lease}})
+	if r := request(&protocol.LeaseRequest{Holder: from, Moves: done, Parting: true}); len(r.Departures) != 0 {
+		t.Errorf("the source got %+v, although the target has the lease", r.Departures)
 	}
 }
 
-// A term has so many numbers. A leader that has used them up says so, and does
-// nothing more.
+// A term has a limited number of LSNs. A leader that has used them up reports that, and makes no more changes.
 func TestTermIsSpent(t *testing.T) {
 	cfg := poolConfig()
 	cfg.Volatile = true

@@ -14,15 +14,15 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// The census here is of a leader in this term, which took over at an hour and has
-// authority for ever. Leases last 10 s; nobody can believe in one after 12.
+// The census of these tests is of a leader in censusTerm, which took over at one hour and never loses authority.
+// Leases last 10 s; every lease has expired after 12 s.
 const (
 	censusTerm  leasehold.Term = 1000
 	censusBegin                = mono.Instant(time.Hour)
 	censusEnd                  = censusBegin + mono.Instant(12*time.Second)
 )
 
-// A survey is a census whose owners the test plays.
+// A survey is a census whose owners are simulated by the test.
 type survey struct {
 	t      *testing.T
 	census *manager.Census
@@ -44,17 +44,17 @@ func newSurvey(t *testing.T, change ...func(*manager.Config)) *survey {
 	return &survey{t, census, censusBegin, make(map[leasehold.Session]protocol.Seq)}
 }
 
-// say lets an owner say what it has, and returns the leader's answer; nil if there
-// is none. Term is of the leader that it has heard last.
-func (s *survey) say(h *table.Holder, term leasehold.Term, leases ...leasehold.Lease) *protocol.LeaseReply {
+// claim sends an owner's claims and returns the reply; nil if there is none. term is that of the last leader whose
+// message the owner has received.
+func (s *survey) claim(h *table.Holder, term leasehold.Term, leases ...leasehold.Lease) *protocol.LeaseReply {
 	s.t.Helper()
 	return s.request(&protocol.LeaseRequest{Holder: h, Term: term, Leases: leases})
 }
 
-// confirm lets one that has heard the leader say what it has.
+// confirm sends the claims of an owner that has received a message of this leader.
 func (s *survey) confirm(h *table.Holder, leases ...leasehold.Lease) *protocol.LeaseReply {
 	s.t.Helper()
-	return s.say(h, censusTerm, leases...)
+	return s.claim(h, censusTerm, leases...)
 }
 
 func (s *survey) request(r *protocol.LeaseRequest) *protocol.LeaseReply {
@@ -79,7 +79,7 @@ func (s *survey) request(r *protocol.LeaseRequest) *protocol.LeaseReply {
 	return reply
 }
 
-// lead ends the census and returns the machine that leads on.
+// lead ends the census and returns the machine that follows.
 func (s *survey) lead() *manager.Machine {
 	s.t.Helper()
 	if !s.census.Over() {
@@ -96,12 +96,12 @@ func (s *survey) lead() *manager.Machine {
 	return m
 }
 
-// A finding is what the table says about a range.
+// A finding is an entry of the resulting table.
 type finding struct {
 	Range leasehold.Range
 	By    leasehold.OwnerID
 	Gen   leasehold.Generation
-	Kept  bool // lookups that knew it are told that nothing was lost
+	Kept  bool // lookups with this generation have no loss
 }
 
 func findings(m *manager.Machine) (out []finding) {
@@ -119,9 +119,9 @@ func held(i, j int, g leasehold.Generation) leasehold.Lease {
 	return leasehold.Lease{Range: cell(i, j), Generation: g}
 }
 
-func TestCensusRenewsWhatOwnersHave(t *testing.T) {
+func TestCensusRenewsClaims(t *testing.T) {
 	s, a := newSurvey(t), poolHolder(1)
-	got := s.say(a, 7, held(0, 4, 11), held(9, 10, 12))
+	got := s.claim(a, 7, held(0, 4, 11), held(9, 10, 12))
 	want := &protocol.LeaseReply{
 		Namespace: poolNamespace, Session: a.Session, Leader: "m1", Term: censusTerm, Seq: 1, Echo: 1, Collecting: true,
 		Timing: protocol.DefaultTiming(), Clock: censusBegin,
@@ -131,10 +131,10 @@ func TestCensusRenewsWhatOwnersHave(t *testing.T) {
 		t.Fatalf("(-want +got):\n%s", diff)
 	}
 	if s.request(&protocol.LeaseRequest{Holder: a, Seq: 1, Term: 7}) != nil {
-		t.Error("a request that was heard before is answered")
+		t.Error("a duplicate request got a reply")
 	}
-	if r := s.say(poolHolder(2), 0); r == nil || len(r.Offers) != 0 {
-		t.Errorf("an owner that has nothing is told %+v", r)
+	if r := s.claim(poolHolder(2), 0); r == nil || len(r.Offers) != 0 {
+		t.Errorf("an owner without leases got %+v", r)
 	}
 }
 
@@ -142,57 +142,56 @@ func TestCensusFinds(t *testing.T) {
 	a, b := poolHolder(1), poolHolder(2)
 	_, newest := storage.First(censusTerm)
 	for _, c := range []struct {
-		name string
-		tell func(*survey)
-		want []finding
+		name   string
+		claims func(*survey)
+		want   []finding
 	}{
 		{"nothing", func(*survey) {}, []finding{{Range: leasehold.All}}},
-		{"what is confirmed", func(s *survey) {
-			s.say(a, 7, held(0, 4, 11))
+		{"an exact claim", func(s *survey) {
+			s.claim(a, 7, held(0, 4, 11))
 			s.confirm(a, held(0, 4, 11))
 		}, []finding{{cell(0, 4), a.Owner, 11, true}, {Range: cell(4, 0)}}},
-		{"what was only said", func(s *survey) {
-			s.say(a, 7, held(0, 4, 11))
+		{"an inexact claim", func(s *survey) {
+			s.claim(a, 7, held(0, 4, 11))
 		}, []finding{{cell(0, 4), a.Owner, 11, false}, {Range: cell(4, 0)}}},
-		{"what was confirmed last", func(s *survey) {
+		{"the newest of two exact claims", func(s *survey) {
 			s.confirm(a, held(0, 4, 11))
 			s.confirm(a, held(0, 2, 11))
 		}, []finding{{cell(0, 2), a.Owner, 11, true}, {Range: cell(2, 0)}}},
-		{"the owner that has it, not the one that had it", func(s *survey) {
-			s.say(b, 7, held(0, 4, 12)) // an old message, of a later lease than the one that is held
+		{"an exact claim before an inexact one", func(s *survey) {
+			s.claim(b, 7, held(0, 4, 12)) // a stale message, with a newer lease than the one that is held
 			s.confirm(a, held(2, 8, 11))
 		}, []finding{{cell(0, 2), b.Owner, 12, false}, {cell(2, 8), a.Owner, 11, true}, {Range: cell(8, 0)}}},
-		{"the later of two leases that were only said", func(s *survey) {
-			s.say(a, 7, held(0, 4, 11))
-			s.say(b, 7, held(2, 8, 10))
+		{"the newer of two inexact claims", func(s *survey) {
+			s.claim(a, 7, held(0, 4, 11))
+			s.claim(b, 7, held(2, 8, 10))
 		}, []finding{{cell(0, 4), a.Owner, 11, false}, {cell(4, 8), b.Owner, 10, false}, {Range: cell(8, 0)}}},
-		{"nothing of one that leaves", func(s *survey) {
-			s.say(a, 7, held(0, 4, 11))
+		{"no claim of an owner that leaves", func(s *survey) {
+			s.claim(a, 7, held(0, 4, 11))
 			s.request(&protocol.LeaseRequest{Holder: a, Term: 7, Leaving: true})
 		}, []finding{{Range: leasehold.All}}},
-		{"nothing that cannot be", func(s *survey) {
-			s.say(a, 7, held(0, 4, newest+1))
+		{"no claim of an impossible generation", func(s *survey) {
+			s.claim(a, 7, held(0, 4, newest+1))
 		}, []finding{{Range: leasehold.All}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newSurvey(t)
-			c.tell(s)
+			c.claims(s)
 			m := s.lead()
 			if diff := cmp.Diff(c.want, findings(m)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if lsn, newest := storage.First(censusTerm); m.Table().LSN() != lsn || m.Table().Newest() != newest {
-				t.Errorf("it goes on from lsn %d and generation %d, want %d and %d", m.Table().LSN(), m.Table().Newest(), lsn, newest)
+				t.Errorf("the table starts at LSN %d and generation %d, want %d and %d", m.Table().LSN(), m.Table().Newest(), lsn, newest)
 			}
 		})
 	}
 }
 
-// Nothing is granted before nobody can believe in anything else, unless all keys
-// are known to be held.
+// Nothing is granted before every lease of earlier leaders has expired, unless exact claims cover all keys.
 func TestCensusEnds(t *testing.T) {
 	a, b := poolHolder(1), poolHolder(2)
-	t.Run("in time", func(t *testing.T) {
+	t.Run("when all leases have expired", func(t *testing.T) {
 		s := newSurvey(t)
 		s.confirm(a, held(0, 4, 11))
 		if _, wake := s.census.Advance(censusEnd - 1); s.census.Over() || wake != censusEnd {
@@ -200,22 +199,22 @@ func TestCensusEnds(t *testing.T) {
 		}
 		s.lead()
 	})
-	t.Run("after what was promised", func(t *testing.T) {
+	t.Run("when leases of a longer promised time have expired", func(t *testing.T) {
 		s := newSurvey(t, func(c *manager.Config) { c.Promised = time.Minute })
 		if _, wake := s.census.Advance(censusEnd); s.census.Over() || wake != censusBegin.Add(time.Minute) {
 			t.Errorf("over: %v, woken at %v", s.census.Over(), wake)
 		}
 	})
-	t.Run("when all is known", func(t *testing.T) {
+	t.Run("when exact claims cover all keys", func(t *testing.T) {
 		s := newSurvey(t)
 		s.confirm(a, held(0, 4, 11))
-		s.say(b, 7, held(4, 0, 12))
+		s.claim(b, 7, held(4, 0, 12))
 		if s.census.Over() {
-			t.Error("it is over, although one has only said so")
+			t.Error("it ended with an inexact claim")
 		}
 		s.confirm(b, held(4, 0, 12))
 		if !s.census.Over() {
-			t.Error("it goes on, although all is known")
+			t.Error("it continues although exact claims cover all keys")
 		}
 	})
 	t.Run("only with authority", func(t *testing.T) {
@@ -225,38 +224,38 @@ func TestCensusEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		if census.Advance(censusEnd); census.Over() {
-			t.Error("it is over, although there may be another leader")
+			t.Error("it ended without authority")
 		}
 		s := &survey{t, census, censusEnd - 1, make(map[leasehold.Session]protocol.Seq)}
-		if s.say(a, 7) != nil {
-			t.Error("it answers without authority")
+		if s.claim(a, 7) != nil {
+			t.Error("it replied without authority")
 		}
 		if census.Step(censusEnd, manager.Authority{Until: censusEnd + 1}); !census.Over() {
-			t.Error("it goes on, with authority")
+			t.Error("it did not end when it had authority")
 		}
 	})
 }
 
-// Who asks too late, or is one too many, is not answered: a refusal would cost it
-// what it has, and whoever leads on will hear it.
+// Late requests, and those beyond the limit, get no reply: a refusal would end the owner's leases, and the machine
+// that follows can serve it.
 func TestCensusIgnores(t *testing.T) {
 	s := newSurvey(t, func(c *manager.Config) { c.MaxOwners = 1 })
-	s.say(poolHolder(1), 0)
-	s.say(poolHolder(2), 0)
-	if r := s.say(poolHolder(3), 0); r != nil || s.census.Witnesses() != 2 {
-		t.Errorf("one too many is told %+v; %d are known", r, s.census.Witnesses())
+	s.claim(poolHolder(1), 0)
+	s.claim(poolHolder(2), 0)
+	if r := s.claim(poolHolder(3), 0); r != nil || s.census.Witnesses() != 2 {
+		t.Errorf("an owner beyond the limit got %+v; there are %d witnesses", r, s.census.Witnesses())
 	}
 	foreign := &protocol.LeaseRequest{Namespace: "elsewhere", Holder: poolHolder(1), Seq: 9}
 	if actions, _ := s.census.Step(s.now, manager.Request{LeaseRequest: foreign}); !noted(actions, manager.NoteForeign) {
-		t.Errorf("to one of another namespace: %v", actions)
+		t.Errorf("a request for another namespace: %v", actions)
 	}
 	later := &protocol.LeaseRequest{Namespace: poolNamespace, Holder: poolHolder(1), Seq: 9, Term: censusTerm + 1}
 	if actions, _ := s.census.Step(s.now, manager.Request{LeaseRequest: later}); !cmp.Equal(actions, []manager.Action{manager.Outranked{By: censusTerm + 1}}) {
-		t.Errorf("to one that has heard a later leader: %v", actions)
+		t.Errorf("a request with a higher term: %v", actions)
 	}
 	s.now = censusEnd
-	if r := s.say(poolHolder(1), 0); r != nil {
-		t.Errorf("one that comes too late is told %+v", r)
+	if r := s.claim(poolHolder(1), 0); r != nil {
+		t.Errorf("a late request got %+v", r)
 	}
 }
 
@@ -269,16 +268,16 @@ func noted(actions []manager.Action, what manager.Notable) bool {
 	return false
 }
 
-// What a silent owner has is free when the last that we have renewed has ended,
-// and what an earlier leader may have promised.
-func TestCensusRemembersWhatItRenewed(t *testing.T) {
+// The leases of a silent owner are free when the last renewal of this leader has expired, and the time that an
+// earlier leader may have promised.
+func TestCensusTracksRenewals(t *testing.T) {
 	early, late, busy := poolHolder(1), poolHolder(2), poolHolder(3)
 	s := newSurvey(t)
-	s.say(early, 7, held(0, 4, 11))
+	s.claim(early, 7, held(0, 4, 11))
 	s.now = censusBegin.Add(11 * time.Second)
-	s.say(late, 7, held(4, 8, 12))
+	s.claim(late, 7, held(4, 8, 12))
 	m := s.lead()
-	// A third owner goes on, which could take what the others have.
+	// A third owner stays active, and could take the ranges of the others.
 	request := &protocol.LeaseRequest{Namespace: poolNamespace, Holder: busy}
 	var by []leasehold.OwnerID
 	var did func(actions []manager.Action, _ mono.Instant)
@@ -310,16 +309,16 @@ func TestCensusRemembersWhatItRenewed(t *testing.T) {
 	vacated(censusEnd - 2)
 	vacated(censusEnd - 1)
 	if got := vacated(censusEnd); !cmp.Equal(got, []leasehold.OwnerID{early.Owner}) {
-		t.Errorf("after 12 s %v have ended, want what %s had", got, early.Owner)
+		t.Errorf("after 12 s %v have expired, want the lease of %s", got, early.Owner)
 	}
 	free := censusBegin.Add(23 * time.Second)
 	for at := s.now.Add(2 * time.Second); at < free-1; at = at.Add(2 * time.Second) {
 		vacated(at)
 	}
 	if got := vacated(free - 1); got != nil {
-		t.Errorf("just before 23 s %v have ended", got)
+		t.Errorf("just before 23 s %v have expired", got)
 	}
 	if got := vacated(free); !cmp.Equal(got, []leasehold.OwnerID{late.Owner}) {
-		t.Errorf("after 23 s %v have ended, want what %s had", got, late.Owner)
+		t.Errorf("after 23 s %v have expired, want the lease of %s", got, late.Owner)
 	}
 }

@@ -12,17 +12,16 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// What becomes of one range does not depend on how many there are, so the
-// ratio is the same with 64 virtual nodes and with few, which take seconds and
-// not minutes.
+// The result does not depend on the number of ranges, so the ratio is the same with 64 virtual nodes and with few,
+// which take seconds and not minutes.
 var churnNodes = flag.Int("churn.nodes", 4, "virtual nodes of each owner in the churn test")
 
 const churnOwners = 100
 
-// A churn says which of the owners leaves next and as whom the next one joins.
+// A churn is a pattern of leaving and joining owners.
 type churn struct {
 	name   string
-	rounds int                                // in each, one leaves and one joins
+	rounds int                                // in each, one owner leaves and one joins
 	leaves func(r *rand.Rand, owners int) int // owners are in the order in which they joined
 	joins  func(left *table.Holder, next *table.Holder) *table.Holder
 }
@@ -36,16 +35,15 @@ func sameName(left, next *table.Holder) *table.Holder {
 }
 
 var churns = []churn{
-	{"any leaves and a new one joins", 10_000, func(r *rand.Rand, n int) int { return r.IntN(n) }, newName},
+	{"a random owner leaves and a new one joins", 10_000, func(r *rand.Rand, n int) int { return r.IntN(n) }, newName},
 	{"the oldest leaves and a new one joins", 2_500, func(*rand.Rand, int) int { return 0 }, newName},
 	{"the newest leaves and a new one joins", 10_000, func(_ *rand.Rand, n int) int { return n - 1 }, newName},
-	{"any restarts", 2_500, func(r *rand.Rand, n int) int { return r.IntN(n) }, sameName},
+	{"a random owner restarts", 2_500, func(r *rand.Rand, n int) int { return r.IntN(n) }, sameName},
 	{"the newest restarts", 2_500, func(_ *rand.Rand, n int) int { return n - 1 }, sameName},
 }
 
-// TestChurnKeepsTableSmall: neighbouring ranges of one owner stay separate
-// leases if they were granted at different times, and yet their number stays
-// within twice what the policy needs, however many owners come and go.
+// Adjacent ranges of one owner stay separate leases if they were granted at different times. Still, their number
+// stays within twice the policy's, however many owners come and go.
 func TestChurnKeepsTableSmall(t *testing.T) {
 	for _, c := range churns {
 		t.Run(c.name, func(t *testing.T) { c.run(t) })
@@ -58,7 +56,7 @@ func (c *churn) run(t *testing.T) {
 	var owners []*player
 	next := 0
 	holder := func() *table.Holder { next++; return poolHolder(next) }
-	p.hold = true // recalls that come back at a time are one batch
+	p.hold = true // leases released together are one batch
 	for range churnOwners {
 		owners = append(owners, p.join(holder()))
 	}
@@ -84,14 +82,13 @@ func (c *churn) run(t *testing.T) {
 	t.Logf("at most %.2f times the ranges that the policy needs, in %d changes", most, p.machine.Table().LSN())
 }
 
-// requireRising fails if a generation is there twice, other than on parts of
-// one lease.
+// requireRising fails if a generation occurs twice, other than on parts of one lease.
 func requireRising(t *testing.T, tab *table.Table) {
 	t.Helper()
 	holders := make(map[leasehold.Generation]*table.Holder)
 	for r, e := range tab.All() {
 		if h := holders[e.Generation]; h != nil && h != e.Holder {
-			t.Errorf("%v: generation %d is %v's and %v's", r, e.Generation, h, e.Holder)
+			t.Errorf("%v: generation %d belongs to %v and %v", r, e.Generation, h, e.Holder)
 		}
 		if e.Generation > tab.Newest() {
 			t.Errorf("%v: generation %d is newer than the newest, %d", r, e.Generation, tab.Newest())

@@ -2,53 +2,53 @@ package manager
 
 import "github.com/leasehold-dev/leasehold"
 
-// A claimStage says how far the claims of a session may be relied on. It only advances.
+// A claimStage is how far the claims of a session are usable. It only advances.
 type claimStage uint8
 
 const (
-	claimsOld     claimStage = iota // sent before a message of ours arrived: a message under way may change what it has
-	claimsExact                     // reflects a message of ours
-	claimsSettled                   // exact, and compared with the table
+	claimsOld        claimStage = iota // no message of this leader acknowledged: a message in flight may change what the session has
+	claimsExact                        // acknowledges a message of this leader
+	claimsReconciled                   // exact, and compared with the table
 )
 
-// A resumption is what was decided on the suspended leases that a session claims (see restored.go).
+// A resumption is the decision on the suspended leases that a session claims (see restored.go).
 type resumption uint8
 
 const (
-	notResumed     resumption = iota // it has claimed none, or they were recalled
-	resumeDeferred                   // it is answered when no other owner can hold them
-	resumed                          // they go on
+	notResumed     resumption = iota // no such claims, or they were recalled
+	resumeDeferred                   // the reply waits until no other owner can hold them
+	resumed                          // they are resumed
 )
 
-// claims is what the newest request of a session says that it holds, and how far that was acted on.
+// claims is what the newest request of a session reports that it holds, and how far it was processed.
 type claims struct {
 	leases []leasehold.Lease
 	stage  claimStage
-	// suspended: the newest request claims leases that have reached their deadline.
+	// suspended: the newest request claims leases past their deadline.
 	suspended bool
-	// valid: since it has heard us, its leases have been valid once: what it has is from us.
+	// valid: its leases were valid in a request that acknowledges this leader, so this leader has renewed them.
 	valid      bool
 	resumption resumption
-	// resumedUpTo is the newest generation among the leases that it has resumed once, in any
-	// term; 0 if there is none.
+	// resumedUpTo is the newest generation among the leases that were ever resumed, in any term; 0 if there is
+	// none.
 	resumedUpTo leasehold.Generation
 }
 
-// exact reports whether the session has answered a message of ours.
+// exact reports whether the session has acknowledged a message of this leader.
 func (c *claims) exact() bool { return c.stage >= claimsExact }
 
-// settled reports whether the claims were compared with the table.
-func (c *claims) settled() bool { return c.stage == claimsSettled }
+// reconciled reports whether the claims were compared with the table.
+func (c *claims) reconciled() bool { return c.stage == claimsReconciled }
 
-// deferred reports whether the session is answered later.
+// deferred reports whether the reply to the session is deferred.
 func (c *claims) deferred() bool { return c.resumption == resumeDeferred }
 
-// undefer ends a deferral: the leases go on.
+// undefer ends a deferral: the leases are resumed.
 func (c *claims) undefer() {
 	if c.deferred() {
 		c.resumption = resumed
 	}
 }
 
-// resumable reports whether the session claims suspended leases from leaders before us.
+// resumable reports whether the session claims suspended leases of earlier leaders.
 func (c *claims) resumable() bool { return c.suspended && !c.valid }

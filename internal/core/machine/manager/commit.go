@@ -9,21 +9,20 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// commit puts a batch under way. Its changes are applied to a copy of the table first: one
-// that does not apply is a bug of ours, and must not be stored, where it would stop every
-// successor.
+// commit sends a batch to the store. Its changes are applied to a copy of the table first: a change that does not
+// apply is a bug, and in the store it would stop every successor.
 func (m *Machine) commit(now mono.Instant, b *storage.Batch) {
 	next := m.state.table.Clone()
 	for i := range b.Changes {
 		if err := next.Apply(&b.Changes[i]); err != nil {
-			panic(err) // it was decided on this very table
+			panic(err) // the batch was computed from this table
 		}
 	}
 	m.pending.stage, m.pending.batch, m.pending.table, m.pending.sentAt = commitSent, b, next, now
 	m.emit(Commit{b})
 }
 
-// committed handles the outcome of the batch under way.
+// committed handles the outcome of the pending batch.
 func (m *Machine) committed(now mono.Instant, o storage.Outcome) {
 	if m.pending.stage != commitSent {
 		return
@@ -32,20 +31,18 @@ func (m *Machine) committed(now mono.Instant, o storage.Outcome) {
 		m.record(now)
 		return
 	}
-	// Even a conflict may be our own batch, sent twice, of which the first got
-	// through. Only the log knows.
-	m.note(NoteCommitUnknown, "", uint64(m.pending.batch.Prev), uint64(m.pending.batch.Last()))
+	// A conflict may be caused by this leader's own batch, sent twice. Only the log shows that.
+	m.emit(Note{What: NoteCommitUnknown, LSN: m.pending.batch.Prev, OwnLSN: m.pending.batch.Last()})
 	m.pending.stage = commitUnknown
 	if m.pending.fails++; m.pending.fails == 1 {
 		m.emit(ReadEnd{})
 		return
 	}
-	// A store that refuses everything at once is not to be asked a thousand
-	// times a second.
+	// Back off, in case the store rejects every request immediately.
 	m.pending.rereadAt = now.Add(min(m.cfg.Backoff/8<<min(m.pending.fails-2, 3), m.cfg.Backoff))
 }
 
-// logEnd resolves a doubt about the batch under way.
+// logEnd resolves the unknown outcome of the pending batch.
 func (m *Machine) logEnd(now mono.Instant, e LogEnd) {
 	switch {
 	case m.pending.stage != commitUnknown:
@@ -54,23 +51,23 @@ func (m *Machine) logEnd(now mono.Instant, e LogEnd) {
 	case e.Term != m.lead.term:
 		m.deposed(e.Term)
 	case e.LSN == m.pending.batch.Last():
-		m.note(NoteCommitFound, "", uint64(e.LSN), 0)
+		m.emit(Note{What: NoteCommitFound, LSN: e.LSN})
 		m.record(now)
 	case e.LSN == m.pending.batch.Prev:
-		// It may still arrive: so it is sent again just as it was.
-		m.note(NoteCommitRetry, "", uint64(e.LSN), 0)
+		// The first attempt may still arrive, so the retry must be identical.
+		m.emit(Note{What: NoteCommitRetry, LSN: e.LSN})
 		m.pending.stage = commitSent
 		m.emit(Commit{m.pending.batch})
 	default:
-		// Nobody else writes in our term: the store has forgotten what we wrote. Another is
-		// to lead, from what it has now.
-		m.note(NoteLogForgotten, "", uint64(e.LSN), uint64(m.pending.batch.Prev))
+		// No other leader writes in this term, so the store has lost writes. A new term has to start from its
+		// present state.
+		m.emit(Note{What: NoteLogForgotten, LSN: e.LSN, OwnLSN: m.pending.batch.Prev})
 		m.emit(Outranked{m.lead.term + 1})
 		m.pending.rereadAt = now.Add(m.cfg.Timing.Renew)
 	}
 }
 
-// record makes the committed batch part of the table and lets it be known.
+// record adds the committed batch to the table and broadcasts it.
 func (m *Machine) record(now mono.Instant) {
 	batch, changes := m.pending.batch, m.pending.batch.Changes
 	m.pending.stage, m.pending.batch, m.pending.fails = commitIdle, nil, 0
@@ -85,13 +82,13 @@ func (m *Machine) record(now mono.Instant) {
 	m.pending.freed = nil
 	m.state.table, m.pending.table, m.state.snapshot = m.pending.table, nil, nil
 	for i := range changes {
-		m.hand(&changes[i])
+		m.applyGrant(&changes[i])
 	}
 	m.pending.tickets = nil
-	m.plan.lookAgain()
+	m.plan.rescanIfPending()
 	m.state.log.Append(now, changes)
 	news := &protocol.LookupReply{Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Leads: true, Term: m.lead.term, LSN: m.state.table.LSN()}
-	if !m.history.doubted() { // otherwise others may have heard of other changes with these numbers
+	if !m.history.doubted() { // otherwise lookups may have other changes with these LSNs
 		news.From, news.Changes = changes[0].LSN-1, changes
 	}
 	m.emit(Broadcast{news})
@@ -101,16 +98,16 @@ func (m *Machine) record(now mono.Instant) {
 	}
 }
 
-// hand gives a granted lease to its peer, if that is still there.
-func (m *Machine) hand(c *table.Change) {
+// applyGrant adds a granted lease to its peer, if the session still exists.
+func (m *Machine) applyGrant(c *table.Change) {
 	if c.Kind == table.Vacated {
 		return
 	}
 	l := leasehold.Lease{Range: c.Range, Generation: c.Generation}
 	p := m.members.sessions[c.Holder.Session]
-	if p == nil || !p.member() || m.history.doubted() { // others may have had the generation
-		m.note(NoteGrantOrphaned, c.Holder.Owner, uint64(c.Generation), 0)
-		m.received(m.pending.tickets[c.Generation])
+	if p == nil || !p.member() || m.history.doubted() { // another owner may have had the generation
+		m.emit(Note{What: NoteGrantOrphaned, Owner: c.Holder.Owner, Generation: c.Generation})
+		m.moveConfirmed(m.pending.tickets[c.Generation])
 		m.freed.add(freed{Lease: l, holder: c.Holder, cause: leasehold.CauseExpired})
 		return
 	}
@@ -121,35 +118,35 @@ func (m *Machine) hand(c *table.Change) {
 	m.touch(p)
 }
 
-// lookup tells a lookup what it has missed.
+// lookup sends a lookup the changes that it lacks.
 func (m *Machine) lookup(now mono.Instant, r *protocol.LookupRequest) {
 	switch {
 	case r.Validate() != nil:
-		m.note(NoteBadMessage, "", 0, uint64(r.Seq))
+		m.emit(Note{What: NoteBadMessage, Seq: r.Seq})
 		return
 	case r.Namespace != m.cfg.Namespace:
-		m.note(NoteForeign, "", 0, 0)
+		m.emit(Note{What: NoteForeign})
 		return
 	case !m.lead.active(now):
-		m.note(NoteNoAuthority, "", uint64(now), uint64(m.lead.authority))
+		m.emit(Note{What: NoteNoAuthority})
 		return
 	}
 	if m.history.doubted() && r.LSN != 0 {
-		return // it will get the whole table
+		return // the lookup gets the whole table after the gap is stored
 	}
 	reply := &protocol.LookupReply{Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Leads: true, Term: m.lead.term}
 	if m.pending.stage != commitIdle {
 		reply.Age = m.cfg.Timing.Drift.Stretch(now.Sub(m.pending.sentAt))
 	}
 	if m.history.doubted() {
-		reply.Age = longAgo // it is not to believe that it knows all
+		reply.Age = longAgo // the lookup must not treat its table as current
 	}
 	switch m.state.log.FillReply(now, r, m.state.table, m.state.frozen, reply) {
 	case changelog.Ahead:
-		m.note(NoteLookupAhead, "", uint64(r.LSN), uint64(m.state.table.LSN()))
+		m.emit(Note{What: NoteLookupAhead, LSN: r.LSN, OwnLSN: m.state.table.LSN()})
 		return
 	case changelog.Snapshot:
-		m.note(NoteSnapshot, "", uint64(r.LSN), uint64(m.state.table.LSN()))
+		m.emit(Note{What: NoteSnapshot, LSN: r.LSN, OwnLSN: m.state.table.LSN()})
 	case changelog.Current, changelog.Changes:
 	}
 	m.emit(Answer{r.Lookup, reply})

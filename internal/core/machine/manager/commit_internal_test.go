@@ -10,9 +10,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// F7: a change that does not apply is a bug of ours. It must not be stored, where it would stop
-// every successor.
-func TestNothingIsStoredThatDoesNotApply(t *testing.T) {
+// F7: a change that does not apply is a bug. It must not be stored, where it would stop every successor.
+func TestInvalidChangesAreNotStored(t *testing.T) {
 	m, err := New(0, Config{Namespace: "n", Self: "m", Rand: rand.New(rand.NewPCG(1, 2))}, 1, mono.Never, &storage.State{})
 	if err != nil {
 		t.Fatal(err)
@@ -20,11 +19,11 @@ func TestNothingIsStoredThatDoesNotApply(t *testing.T) {
 	m.Advance(0)
 	defer func() {
 		if recover() == nil {
-			t.Error("it goes on")
+			t.Error("no panic")
 		}
 		for _, a := range m.out {
 			if _, is := a.(Commit); is {
-				t.Error("it is stored")
+				t.Error("it is sent to the store")
 			}
 		}
 	}()

@@ -10,17 +10,17 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// committedState is what the store has. Only this is ever sent to owners and lookups.
+// committedState is the state in the store. Owners and lookups are sent nothing else.
 type committedState struct {
 	table *table.Table
-	log   *changelog.Log // the changes that led to it
-	// snapshot is the table as lookups get it; nil if it must be copied again.
+	log   *changelog.Log // the newest changes of the table
+	// snapshot is an immutable copy of the table; nil if there is none of the current table.
 	snapshot *table.Table
 	// unsaved counts changes since the store's last snapshot.
 	unsaved int
 }
 
-// frozen returns a copy of the table for others to keep.
+// frozen returns an immutable copy of the table.
 func (c *committedState) frozen() *table.Table {
 	if c.snapshot == nil {
 		c.snapshot = c.table.Clone()
@@ -28,11 +28,10 @@ func (c *committedState) frozen() *table.Table {
 	return c.snapshot
 }
 
-// arrived returns the ticket of a lease that the table gives to p, although p has
-// never held it, if p has the state: our predecessor recorded that it had moved,
-// and did not live to say so. It has if p's newest import of the range began
-// before the lease was granted, and nothing was lost there since: for the table
-// to name p without a loss, the state must have come to it last.
+// arrived returns the ticket of a lease that the table gives to p and that p has never held, if p has the state.
+// This happens when the leader before recorded a move and failed before it sent the lease. p has the state if its
+// newest import of the range began before the lease was granted, and the range had no loss since then: the table
+// names p without a loss only if the state moved to p last.
 func (c *committedState) arrived(p *peer, l leasehold.Lease, imports []protocol.Import) (protocol.Ticket, bool) {
 	for _, in := range slices.Backward(imports) {
 		if !in.Range.Covers(l.Range) {
@@ -48,7 +47,7 @@ func (c *committedState) arrived(p *peer, l leasehold.Lease, imports []protocol.
 	return protocol.Ticket{}, false
 }
 
-// held is the table as an assignment: who has what now.
+// held returns the table as an assignment.
 func (c *committedState) held() partition.Assignment {
 	var a partition.Assignment
 	for r, e := range c.table.All() {

@@ -8,58 +8,52 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
-// Neighbouring ranges of one owner that were granted at different times are
-// separate leases, because they have different generations. Owners that come
-// and go leave such seams behind. Most vanish again when a later newcomer takes
-// a stretch that has several; but if it is always the newest owner that leaves,
-// as it is when a broken server is replaced again and again, they pile up.
+// Adjacent ranges of one owner that were granted at different times are separate leases, because they have
+// different generations. Joining and leaving owners create such seams. Most disappear when a later owner takes
+// several adjacent leases. They accumulate if the newest owner is always the one that leaves, for instance a broken
+// server that is replaced repeatedly.
 //
-// So when the table has become nearly twice as large as the policy needs, the
-// worst stretches are mended: all leases of a stretch but one at its end are
-// recalled, and come back to their owner as one. Then each stretch is two
-// leases, and the table at most twice what is needed. What was held in the
-// recalled ones is lost, and reported so. That is the price of a bounded table,
-// and nobody pays it before it is due.
+// When the table has nearly twice as many ranges as the policy needs, the longest stretches are merged: all leases
+// of a stretch but one at its end are recalled and granted again as one. Each stretch is then two leases, and the
+// table at most twice as large as needed. The state of the recalled leases is lost and reported as a loss. This is
+// the cost of a bounded table.
 //
-// An owner that can move state pays nothing: its stretches are moved from itself
-// to itself, and come out as one lease each.
+// An owner that can move state loses nothing: its stretches move from itself to itself, and become one lease each.
 
-// compaction is when the table was last made smaller, so that it is not tried in vain.
+// compaction is the schedule of the next attempt to merge leases.
 type compaction struct {
-	lsn       leasehold.LSN // the table that we last tried to make smaller
-	notBefore mono.Instant  // when to try again
+	lsn       leasehold.LSN // the table at the last attempt that found nothing to merge
+	notBefore mono.Instant  // earliest time of the next attempt
 }
 
-// crowded reports whether the table has far more ranges than the policy needs:
-// 15/8 as many, and more than a small number in any case.
+// crowded reports whether the table has more than 15/8 of the ranges that the policy needs, and exceeds it by more
+// than Config.Seams.
 func (m *Machine) crowded() bool {
 	needed := m.plan.desired.Len()
 	return m.state.table.Len() > needed+max(needed*7/8, m.cfg.Seams)
 }
 
-// A stretch is a row of leases of one peer, each starting where the one before
-// ends, that are to become two: the larger of those at its ends stays. All of
-// them become one if their state can be moved.
+// A stretch is a sequence of adjacent leases of one peer to be merged into two: the larger of its first and last
+// lease stays. If their state can be moved, all become one.
 type stretch struct {
 	p      *peer
 	recall []leasehold.Lease
 }
 
-// gain is how many ranges the table loses by mending the stretch.
+// gain is the number of ranges that the table loses by merging the stretch.
 func (s *stretch) gain() int { return len(s.recall) - 1 }
 
 func (s *stretch) whole() leasehold.Range {
 	return leasehold.Range{Start: s.recall[0].Range.Start, Limit: s.recall[len(s.recall)-1].Range.Limit}
 }
 
-// compact recalls what it takes to make the table small again. One such effort
-// at a time is enough.
+// compact merges leases until the table is small enough. At most one compaction runs at a time.
 func (m *Machine) compact(now mono.Instant) {
 	if !m.crowded() || now < m.compaction.notBefore {
 		return
 	}
 	if m.state.table.LSN() == m.compaction.lsn {
-		return // there was nothing to gain, and nothing has changed since
+		return // the last attempt found nothing, and the table is unchanged
 	}
 	if slices.ContainsFunc(m.moves.all, func(mv *move) bool { return mv.from == mv.to }) {
 		return
@@ -78,11 +72,11 @@ func (m *Machine) compact(now mono.Instant) {
 		if p.member() && p.acks.echo != 0 && len(p.held.fresh) == 0 {
 			all = append(all, m.plan.stretches(p, m.cfg.Log.BatchChanges/2)...)
 		} else {
-			complete = false // it may have something later
+			complete = false // the owner may have mergeable leases later
 		}
 	}
 	if !complete {
-		m.compaction.notBefore = now.Add(m.cfg.Timing.Renew) // whoever was left out will not be heard at once
+		m.compaction.notBefore = now.Add(m.cfg.Timing.Renew) // skipped owners send no request before
 		m.wakeAt(m.compaction.notBefore)
 	}
 	slices.SortStableFunc(all, func(a, b stretch) int { return cmp.Compare(b.gain(), a.gain()) })
@@ -95,18 +89,18 @@ func (m *Machine) compact(now mono.Instant) {
 			return
 		}
 		excess -= all[i].gain()
-		m.mend(now, &all[i])
+		m.merge(now, &all[i])
 	}
 }
 
-func (m *Machine) mend(now mono.Instant, s *stretch) {
+func (m *Machine) merge(now mono.Instant, s *stretch) {
 	if s.p.moves.mover != "" {
 		if len(s.p.moves.out) < m.cfg.Moves {
 			m.start(now, s.p, s.p, s.whole())
 		}
 		return
 	}
-	m.note(NoteCompacted, s.p.holder.Owner, uint64(len(s.recall)), 0)
+	m.emit(Note{What: NoteCompacted, Owner: s.p.holder.Owner, Leases: len(s.recall)})
 	if s.p.held.recalled == nil {
 		s.p.held.recalled = make(map[leasehold.Lease]bool)
 	}
@@ -117,9 +111,8 @@ func (m *Machine) mend(now mono.Instant, s *stretch) {
 	m.touch(s.p)
 }
 
-// stretches returns the rows of three or more leases that p is to keep. No more
-// than most of one are recalled at a time: they must be recorded in one batch to
-// become one.
+// stretches returns the stretches of three or more leases that p keeps. At most most leases of one are recalled at
+// a time: one batch must record them to grant them as one.
 func (pl *assignment) stretches(p *peer, most int) []stretch {
 	var out []stretch
 	for i := 0; i < len(p.held.leases); {

@@ -10,62 +10,52 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// Config is what a leader knows about one namespace.
+// Config is a leader's configuration of one namespace.
 type Config struct {
 	Namespace leasehold.Namespace
 	Self      storage.ManagerID
-	// Timing is what owners are told. Default [protocol.DefaultTiming].
+	// Timing is sent to owners. Default [protocol.DefaultTiming].
 	Timing protocol.Timing
-	// Promised is how long owners may believe in what an earlier leader told
-	// them, if that is longer than Timing says: the namespace was configured
-	// otherwise. A new leader waits as long for the leases that it finds.
+	// Promised is how long leases of earlier leaders may last, if longer than Timing: the configuration has
+	// changed since. A new leader waits that long before the leases that it finds expire.
 	Promised time.Duration
-	// After is a generation that those of all leases are newer than. A table that has
-	// a newer one goes on from there. It is of no use to a Volatile table, whose
-	// generations begin with its term's.
+	// After is a lower bound of generations: all new leases have newer ones. A table with a newer generation
+	// continues from that. Volatile tables ignore it, because their generations begin with their term.
 	After  leasehold.Generation
 	Policy partition.Policy // default consistent hashing, 64 virtual nodes
 	Limits protocol.Limits  // default [protocol.DefaultLimits]
 
-	// MaxOwners bounds how many sessions are heard at a time: members, those
-	// who have said hello, and those who wait for a name. Sessions that a new
-	// leader finds in the table, and does not hear, do not count, and neither do
-	// those that are kept past their deadlines: they may be dead, and must not
-	// keep the living out. Default 4096.
+	// MaxOwners bounds the number of connected sessions: members, sessions that have not become members yet, and
+	// those that wait for an owner name. Sessions that a new leader finds in the table do not count before their
+	// first request, and neither do sessions kept past their deadlines: they may be dead, and must not lock others
+	// out. Default 4096.
 	MaxOwners int
-	// Seams is how many ranges more than the policy needs the table may always
-	// have. Beyond that, and beyond nearly twice as many as needed, leases that
-	// lie side by side are recalled to be granted as one, which loses their
-	// state. Default 64.
+	// Seams is how many ranges more than the policy needs the table may always have. If the table has more, and
+	// nearly twice as many as needed, adjacent leases are recalled and granted as one, which loses their state.
+	// Default 64.
 	Seams int
-	// Gather is how long an owner that joins waits for others to join before
-	// ranges are moved. Where keys are nobody's it is at most a sixteenth of it.
-	// Default 0: not at all.
+	// Gather is the delay between a join and the next policy run, so that one run covers several joins. If keys
+	// have no owner, it is at most a sixteenth of that. Default 0: no delay.
 	Gather time.Duration
-	// Backoff bounds the random wait after two messages have crossed. Default
-	// 200 ms; see the owner's.
+	// Backoff bounds the random delay of a resend after a race. Default 200 ms; see the owner's.
 	Backoff time.Duration
 
-	// Moves is how much state an owner sends, and takes in, at a time, in
-	// ranges. Default 4.
+	// Moves is the limit of ranges that an owner sends, and receives, at a time. Default 4.
 	Moves int
 	// MoveTimeout is how long a move may make no progress. Default 1 minute.
 	MoveTimeout time.Duration
-	// Rebalance is how often the policy is asked because of loads. Default 10 s.
+	// Rebalance is the interval between policy runs because of loads. Default 10 s.
 	Rebalance time.Duration
-	// Churn is the share of all keys that may be moved in a minute for the sake
-	// of balance. Default 0.09.
+	// Churn is the share of all keys that may move in a minute for balance. Default 0.09.
 	Churn float64
 
 	Log LogLimits
 
-	// Volatile: the table dies with the leader. Then owners must be able to tell
-	// the next one all that matters: a source of a move is kept until the target
-	// has its lease.
+	// Volatile: the table exists only in the leader's memory. Then owners must be able to report everything that
+	// the next leader needs: the source of a move stays in its session until the target has the lease.
 	Volatile bool
 
-	// Deleted: the namespace is being deleted. Its leases expire, whether or not another
-	// owner could take their ranges.
+	// Deleted: the namespace is being deleted. Its leases expire even if no other owner could take their ranges.
 	Deleted bool
 
 	Takeover Takeover
@@ -74,34 +64,32 @@ type Config struct {
 	Rand *rand.Rand
 }
 
-// LogLimits bound the change log.
+// LogLimits are the limits of the change log.
 type LogLimits struct {
-	// Age and Changes bound the changes kept for lookups. Longer serves
-	// more of them without a snapshot, and costs about 80 bytes a change.
-	// Defaults 5 minutes (Centrifuge 2.1.2) and 16,384.
+	// Age and Changes bound the changes kept for lookups. Larger values avoid snapshots, and cost about 80 bytes
+	// per change. Defaults 5 minutes (Centrifuge 2.1.2) and 16,384.
 	Age     time.Duration
 	Changes int
 	// BatchChanges bounds one commit. Default 4096.
 	BatchChanges int
-	// SnapshotEvery is after how many changes the store may shorten its log:
-	// fewer makes takeovers faster, more makes commits cheaper. Default 4096.
+	// SnapshotEvery is the number of changes between snapshots, after which the store may compact its log. Fewer
+	// make takeovers faster, more make commits cheaper. Default 4096.
 	SnapshotEvery int
 }
 
-// A Takeover is how the leader's term began.
+// A Takeover is the information that a leader has at the start of its term.
 type Takeover struct {
-	// FirstSeq is the newest message that was sent in the leader's term before
-	// the machine was made: 0, unless the namespace was led in it before.
+	// FirstSeq is the newest sequence number used in this term before the machine was created: 0, unless the
+	// namespace was led in this term before.
 	FirstSeq protocol.Seq
-	// Floor is what all numbers exceed that are given out from now on: a table that is below
-	// it may have lost history. Uncertain: so may every table. A table that is below LostBelow
-	// has lost history for certain. Clock is what the wall clock stood for when we took over
-	// (see [storage.Clock]).
+	// Floor is below all LSNs and generations that this leader may assign: a table below it may have lost history.
+	// Uncertain: any table may have. A table below LostBelow has certainly lost history. Clock is the number of
+	// the wall clock at the takeover (see [storage.Clock]).
 	Floor, LostBelow, Clock uint64
 	Uncertain               bool
 }
 
-// Check reports what is wrong with the configuration.
+// Check reports the first error in the configuration.
 func (c Config) Check() error { return c.validate() }
 
 func (c *Config) validate() error {
@@ -146,7 +134,7 @@ func (c *Config) validate() error {
 		}
 	}
 	if c.Log.BatchChanges < 4 {
-		return bad("BatchChanges is %d, want at least 4: two leases that become one are three changes", c.Log.BatchChanges)
+		return bad("BatchChanges is %d, want at least 4: merging two leases takes three changes", c.Log.BatchChanges)
 	}
 	if c.Backoff == 0 {
 		c.Backoff = 200 * time.Millisecond
@@ -164,9 +152,9 @@ func (c *Config) validate() error {
 		c.Churn = 0.09
 	}
 	if c.Backoff < 0 || c.Log.Age < 0 || c.Promised < 0 || c.Gather < 0 {
-		return bad("backoff %v, log age %v and promise %v must not be negative", c.Backoff, c.Log.Age, c.Promised)
+		return bad("backoff %v, log age %v and promised lease time %v must not be negative", c.Backoff, c.Log.Age, c.Promised)
 	}
-	if c.MoveTimeout < 0 || c.Rebalance < 0 || !(c.Churn >= 0 && c.Churn <= 1) { // so written, NaN is refused
+	if c.MoveTimeout < 0 || c.Rebalance < 0 || !(c.Churn >= 0 && c.Churn <= 1) { // this form also rejects NaN
 		return bad("move timeout %v and rebalance %v must not be negative, churn %v must be 0 to 1", c.MoveTimeout, c.Rebalance, c.Churn)
 	}
 	if c.Moves > protocol.MaxAtATime {

@@ -14,11 +14,11 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// commitTime is how long a played store takes.
+// commitTime is the latency of the simulated store.
 const commitTime = 20 * time.Millisecond
 
-// pass lets time pass in steps of a commit, in which players answer what they have heard. Each
-// player speaks when it is due.
+// pass lets time pass in steps of a commit, in which players answer their replies. Each player sends a request when
+// it is due.
 func (p *pool) pass(d time.Duration, due func(*player) bool) {
 	p.t.Helper()
 	for end := p.now.Add(d); p.now < end; {
@@ -31,26 +31,26 @@ func (p *pool) pass(d time.Duration, due func(*player) bool) {
 		for queue := p.queue; len(queue) > 0; queue = queue[1:] {
 			p.queue = p.queue[1:]
 			if o := queue[0]; o.read() {
-				p.say(o)
+				p.send(o)
 			}
 		}
 		for _, h := range p.sorted() {
 			if due(h) {
-				p.say(h)
+				p.send(h)
 			}
 		}
 	}
 }
 
-// sorted are the players, in the order of their owners' names.
+// sorted returns the players, in the order of their owner names.
 func (p *pool) sorted() []*player {
 	return slices.SortedFunc(maps.Values(p.players), func(a, b *player) int { return cmp.Compare(a.holder.Owner, b.holder.Owner) })
 }
 
-// keys is how many keys there are in a range that is not everything.
+// keys returns the number of keys in a range other than leasehold.All.
 func keys(r leasehold.Range) uint64 { return uint64(r.Last()-r.Start) + 1 }
 
-// vacant is how many keys nobody has, as a share of all.
+// vacant returns the share of keys without an owner.
 func vacant(t *table.Table) (share float64) {
 	for r, e := range t.All() {
 		if e.Vacant() {
@@ -60,8 +60,8 @@ func vacant(t *table.Table) (share float64) {
 	return share
 }
 
-// A thousand owners that join within a second all have their part soon, and what that takes does not
-// grow with how they come: each range is granted a few times at most, in few writes.
+// A thousand owners that join within a second all get their ranges soon, and the cost does not depend on the order
+// of their requests: each range is granted a few times at most, in few writes.
 func TestThousandOwnersJoin(t *testing.T) {
 	const owners = 1000
 	cfg := poolConfig()
@@ -77,17 +77,17 @@ func TestThousandOwnersJoin(t *testing.T) {
 		p.pass(commitTime, func(*player) bool { return false })
 	}
 	if joined != owners {
-		t.Fatalf("%d have joined within a second, want %d", joined, owners)
+		t.Fatalf("%d members within a second, want %d", joined, owners)
 	}
 	bound := p.machine.Sizes()
 	if bound.Planned > 10 || p.commits > 3 {
-		t.Errorf("while they come there are plans for %d ranges, and %d writes", bound.Planned, p.commits)
+		t.Errorf("while they join there are plans for %d ranges, and %d writes", bound.Planned, p.commits)
 	}
 	p.pass(9*time.Second, func(*player) bool { return false })
 	p.requireSettled()
 	for _, o := range p.players {
 		if len(o.leases) == 0 {
-			t.Fatalf("%s has nothing after 10 s", o.holder.Owner)
+			t.Fatalf("%s has no lease after 10 s", o.holder.Owner)
 		}
 	}
 	ranges := p.machine.Table().Len()
@@ -100,8 +100,8 @@ func TestThousandOwnersJoin(t *testing.T) {
 	}
 }
 
-// Half of all owners die at the same instant. Their ranges are lost once each, with few writes, and the
-// others have them soon after their leases are over.
+// Half of all owners die at the same instant. Their leases are lost once each, with few writes, and the other
+// owners get the ranges soon after the leases have expired.
 func TestHalfOfAllDie(t *testing.T) {
 	const owners = 200
 	p := newPool(t, &storage.State{})
@@ -110,7 +110,7 @@ func TestHalfOfAllDie(t *testing.T) {
 	}
 	p.settle()
 	p.requireSettled()
-	lost := make(map[leasehold.Generation]uint64) // how many keys of it
+	lost := make(map[leasehold.Generation]uint64) // number of its keys
 	for i := range owners / 2 {
 		o := p.players[poolHolder(2*i).Session]
 		for _, l := range o.leases {
@@ -128,7 +128,7 @@ func TestHalfOfAllDie(t *testing.T) {
 			}
 			ends = true
 			if loss.Cause != leasehold.CauseExpired || lost[loss.Generation] < keys(loss.Range) {
-				t.Errorf("%v was lost, which nobody had who died, or twice", loss)
+				t.Errorf("%v was lost twice, or was not held by a dead owner", loss)
 			}
 			lost[loss.Generation] -= keys(loss.Range)
 		}
@@ -144,14 +144,14 @@ func TestHalfOfAllDie(t *testing.T) {
 		living[o.holder.Session] = p.now
 		return true
 	}
-	p.pass(14*time.Second, renews) // 10 s x 1.20, and two seconds to grant it anew
+	p.pass(14*time.Second, renews) // 10 s x 1.20, and two seconds for the grants
 	if v := vacant(p.machine.Table()); v > 0 {
 		t.Errorf("%.1f %% of the keys have no owner", 100*v)
 	}
 	p.requireSettled()
 	for g, left := range lost {
 		if left > 0 {
-			t.Errorf("the end of generation %d was not said", g)
+			t.Errorf("the end of generation %d was not broadcast", g)
 		}
 	}
 	if batches == 0 || batches > 10 {

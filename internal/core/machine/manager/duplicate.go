@@ -6,32 +6,29 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
-// A snapshot of an owner's computer that is started beside the original makes two processes
-// with one session. Each takes the leader's answers to the other for its own, so that both may
-// hold the same lease, until the leader notices. A process uses a sequence number once, and
-// names the newest message that it has heard ever after; two processes contradict each other
-// in that.
+// If a snapshot of an owner's computer is started beside the original, two processes use one session. Each accepts
+// the leader's replies to the other, so both may hold the same lease until the leader detects it. A single process
+// uses each sequence number once, and never acknowledges an older message than before. Requests of two processes
+// violate this.
 //
-// No leader can tell which of the two has the state that counts. So it hears neither, and
-// their leases expire. Suspended leases make both claim them for as long as they live: so the
-// session is remembered, whether or not it has leases, until only one process has spoken in it
-// for the time of a lease.
+// The leader cannot know which of the two has the current state. So it ignores both, and their leases expire. With
+// suspended leases both processes claim them indefinitely. So the session stays marked, with or without leases,
+// until only one process has used it for one lease time.
 
-// A duplicate is a session in which two processes speak.
+// A duplicate is a session that two processes use.
 type duplicate struct {
-	seq, heard protocol.Seq // of the newest request
-	until      mono.Instant // when it is forgotten, if only one process goes on
+	lastSeq, lastAck protocol.Seq // of the newest request
+	until            mono.Instant // when the mark is removed, if only one process continues
 }
 
-// duplicated reports whether a request is to be ignored, because two processes speak in its
-// session.
+// duplicated reports whether a request must be ignored, because two processes use its session.
 func (m *Machine) duplicated(now mono.Instant, r *protocol.LeaseRequest) bool {
 	session := r.Holder.Session
 	if d := m.members.duplicates[session]; d != nil {
-		if r.Seq <= d.seq || r.Heard != d.heard {
+		if r.Seq <= d.lastSeq || r.Heard != d.lastAck {
 			d.until = now.Add(m.cfg.Timing.Hold())
 		}
-		d.seq, d.heard = max(d.seq, r.Seq), r.Heard
+		d.lastSeq, d.lastAck = max(d.lastSeq, r.Seq), r.Heard
 		if now < d.until {
 			return true
 		}
@@ -42,8 +39,8 @@ func (m *Machine) duplicated(now mono.Instant, r *protocol.LeaseRequest) bool {
 		return false
 	}
 	if r.Seq > p.acks.lastSeq && r.Heard < p.acks.lastAck || r.Seq == p.acks.lastSeq && r.Heard != p.acks.lastAck {
-		m.note(NoteCopy, r.Holder.Owner, uint64(r.Heard), uint64(p.acks.lastAck))
-		m.addDuplicate(now, session, &duplicate{seq: max(r.Seq, p.acks.lastSeq), heard: r.Heard, until: now.Add(m.cfg.Timing.Hold())})
+		m.emit(Note{What: NoteCopy, Owner: r.Holder.Owner, Seq: r.Heard, NewestSeq: p.acks.lastAck})
+		m.addDuplicate(now, session, &duplicate{lastSeq: max(r.Seq, p.acks.lastSeq), lastAck: r.Heard, until: now.Add(m.cfg.Timing.Hold())})
 		return true
 	}
 	if r.Seq > p.acks.lastSeq {
@@ -52,8 +49,8 @@ func (m *Machine) duplicated(now mono.Instant, r *protocol.LeaseRequest) bool {
 	return false
 }
 
-// addDuplicate remembers a session, and forgets those that are over. If there are as many as
-// may be heard at a time it is not remembered: its next contradiction will be noticed again.
+// addDuplicate marks a session, and removes marks that have ended. Beyond MaxOwners marks, a session is not marked:
+// its next contradiction is detected again.
 func (m *Machine) addDuplicate(now mono.Instant, s leasehold.Session, d *duplicate) {
 	if m.members.duplicates == nil {
 		m.members.duplicates = make(map[leasehold.Session]*duplicate)

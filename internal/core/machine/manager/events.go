@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 )
 
-// An Event is something that happens to a leader.
+// An Event is an input of the machine.
 type Event interface{ managerEvent() }
 
 type (
@@ -19,22 +19,21 @@ type (
 	// Lookup is a message from a lookup.
 	Lookup struct{ *protocol.LookupRequest }
 
-	// Authority extends the time for which we are the leader.
+	// Authority extends the time for which this manager is the leader.
 	Authority struct{ Until mono.Instant }
 
-	// Committed answers [Commit].
+	// Committed is the result of [Commit].
 	Committed struct{ Outcome storage.Outcome }
 
-	// LogEnd answers [ReadEnd]. Err says that the store did not answer.
+	// LogEnd is the result of [ReadEnd]. Err: the store did not answer.
 	LogEnd struct {
 		Term leasehold.Term
 		LSN  leasehold.LSN
 		Err  bool
 	}
 
-	// Reconfigured says that the store has another configuration for the
-	// namespace, which has been checked. Its Namespace, Self and Rand do not
-	// matter, nor does what it says about how the term began.
+	// Reconfigured replaces the configuration by one that the store has and that was validated. Namespace, Self,
+	// Rand and Takeover are ignored.
 	Reconfigured struct{ Config Config }
 )
 
@@ -45,12 +44,12 @@ func (Committed) managerEvent()    {}
 func (LogEnd) managerEvent()       {}
 func (Reconfigured) managerEvent() {}
 
-// An Action is something that the shell must do. Actions are done in order.
+// An Action is a task for the shell. Actions are executed in order.
 type Action interface{ managerAction() }
 
 type (
-	// Send sends a reply to the session that it names, if that is the Owner's. If there
-	// is no way to reach it the reply is dropped.
+	// Send sends a reply to the session that it names, if that belongs to Owner. Without a connection the reply is
+	// dropped.
 	Send struct {
 		Owner leasehold.OwnerID
 		Reply *protocol.LeaseReply
@@ -62,42 +61,48 @@ type (
 		Reply  *protocol.LookupReply
 	}
 
-	// Broadcast sends a reply to every lookup that is connected.
+	// Broadcast sends a reply to every connected lookup.
 	Broadcast struct{ Reply *protocol.LookupReply }
 
-	// Commit writes a batch; the shell answers with [Committed].
+	// Commit writes a batch; the shell returns [Committed].
 	Commit struct{ Batch *storage.Batch }
 
-	// ReadEnd reads, linearizably, the leader's term and where the log ends;
-	// the shell answers with [LogEnd].
+	// ReadEnd reads, linearizably, the leader's term and the end of the log; the shell returns [LogEnd].
 	ReadEnd struct{}
 
-	// SaveSnapshot lets the store shorten its log. Nobody waits for it.
+	// SaveSnapshot lets the store compact its log. It has no result.
 	SaveSnapshot struct{ Snapshot *storage.Snapshot }
 
-	// Outranked says that an owner has heard of a leader with a higher term.
+	// Outranked reports that a higher term than this leader's is required: an owner has it, or the store has lost
+	// this term's writes.
 	Outranked struct{ By leasehold.Term }
 
-	// Deposed says that another leader has taken over. The machine is over.
+	// Deposed reports that another leader has taken over. The machine has ended.
 	Deposed struct{ By leasehold.Term }
 
-	// Spent says that the term has no more numbers to give out (see
-	// [storage.First]): nothing changes until there is another.
+	// Spent reports that the term has no more LSNs or generations (see [storage.First]): nothing changes before
+	// the next term.
 	Spent struct{}
 
-	// Note tells the operator, and the counters, what happened and why.
+	// Note reports an event for the log and the metrics. Owner is the owner that it concerns, if there is one; the
+	// comments of the kinds list the other fields that are set.
 	Note struct {
 		What  Notable
 		Owner leasehold.OwnerID
-		// Have and Want say what was compared, where that explains it.
-		Have, Want uint64
-		Why        error // of NotePolicyRefused
 
-		// Of a move that has ended: what was to go where, from Owner, and for how long
-		// it was under way.
-		To    leasehold.OwnerID
-		Range leasehold.Range
-		Took  time.Duration
+		Generation, NewestGeneration leasehold.Generation
+		LSN, OwnLSN                  leasehold.LSN // LSN is that of the store or a lookup, OwnLSN that of this leader
+		Term                         leasehold.Term
+		Seq, NewestSeq               protocol.Seq
+		Leases, Owners               int // counts
+		Draining                     bool
+		Err                          error
+
+		// Of a move, whose source is Owner.
+		To             leasehold.OwnerID
+		Range          leasehold.Range
+		Records, Bytes uint64 // sent
+		Took           time.Duration
 	}
 )
 
@@ -112,54 +117,54 @@ func (Deposed) managerAction()      {}
 func (Spent) managerAction()        {}
 func (Note) managerAction()         {}
 
-// A Notable is something worth a line in a log.
+// A Notable is the kind of a [Note].
 type Notable uint8
 
-// What a leader may note.
+// The kinds of notes. "Of a move" means To, Range, Records, Bytes and Took.
 const (
-	NoteBadMessage     Notable = iota // a message that makes no sense was dropped
+	NoteBadMessage     Notable = iota // an invalid message was dropped: its Term and Seq
 	NoteForeign                       // a message for another namespace, or in the session of another owner, was dropped
-	NoteNoAuthority                   // a message came while our time as leader had run out
-	NoteDuplicate                     // a request heard before was dropped: Have its number, Want a newer one than that
-	NoteRace                          // a request crossed one of our messages and was dropped: Have what it heard, Want our newest
-	NoteHello                         // a session was heard for the first time
+	NoteNoAuthority                   // a message was dropped: this leader's authority has expired
+	NoteDuplicate                     // a duplicate request was dropped: its Seq, the NewestSeq accepted
+	NoteRace                          // a request that crossed a reply was dropped: the Seq that it acknowledges, the NewestSeq sent
+	NoteHello                         // the first request of a session
 	NoteJoined                        // a session became a member
-	NoteExpired                       // a member was silent for too long: Have its leases
-	NoteOutage                        // all members are silent and are kept, since no other could take their ranges: Have how many
-	NoteOutageOver                    // an owner is heard again after that: the others have the time of a lease to return
-	NoteLeft                          // a member said goodbye
-	NoteReleased                      // a recalled lease came back: Have its generation
-	NoteRefused                       // a holder does not know its lease: Have its generation
-	NoteGrantPending                  // a grant was lost to a race and is sent again: Have its generation
-	NoteWithdrawn                     // a grant was taken back before it was offered: Have its generation
-	NoteGrantOrphaned                 // a grant was committed for a session that is gone: Have its generation
-	NoteNameTaken                     // a session waits for another one with its name
-	NoteSuccessor                     // a waiting session got the name
-	NotePredecessor                   // a waiting session proved that the one before it is gone
-	NoteFull                          // an owner was refused: Have as many as allowed
-	NoteCommitUnknown                 // the outcome of a commit is not known
-	NoteCommitRetry                   // a batch was not in the log and is sent again
-	NoteCommitFound                   // a batch of unknown outcome was in the log
-	NoteSnapshot                      // a lookup got a snapshot: Have its lsn, Want ours
-	NoteLookupAhead                   // a lookup knows more than we do: Have its lsn, Want ours
-	NotePolicyRefused                 // the policy's assignment is not valid: the old one stays
-	NoteTakeoverRenews                // a lease that we inherited was reported by its holder: Have how many
-	NoteCompacted                     // leases of different generations side by side are recalled, to be one: Have how many
-	NoteMoveBegun                     // an owner is to send state to another
-	NoteMoved                         // state has gone to another owner with its lease: Have the old generation
-	NoteMoveFailed                    // the source has given up a move: Have records sent, Want bytes
-	NoteMoveTimeout                   // a move made no progress for too long: Have records sent, Want bytes
-	NoteMoveCancelled                 // the plan no longer wants a move
-	NoteTargetGone                    // the owner that the state was sent to is gone: it is lost
-	NoteParting                       // an owner wants to leave: Have its leases
-	NoteDraining                      // an operator wants an owner drained, Want 1, or no longer: Have its leases
-	NoteGhost                         // an owner name has leases of two sessions in the stored table
-	NoteMoveDone                      // the source has sent everything, and the target has it
-	NoteNoMover                       // a session that cannot move state became a member: Have how many can
-	NoteCopy                          // two processes speak in one session: Have what one of them has heard, Want what the other has
-	NoteForgotten                     // an owner has a lease, or a lookup has heard of a change, that is newer than any in the table: Have its number, Want the newest
-	NoteLogForgotten                  // the log ends where we have not left it, in our own term: Have where, Want where it was
-	NoteRebased                       // the table goes on far above what may have been forgotten: Have from where on, Want where it was
+	NoteExpired                       // a session expired: its Leases
+	NoteOutage                        // no owner is in contact; those past their deadline are kept, since no other could take their ranges: how many Owners
+	NoteOutageOver                    // an owner is in contact again: the others have one lease time to return
+	NoteLeft                          // a session left and released its Leases
+	NoteReleased                      // a recalled lease was released: its Generation
+	NoteRefused                       // a holder refused a lease that it does not have: its Generation
+	NoteGrantPending                  // a grant was lost to a race and is sent again: its Generation
+	NoteWithdrawn                     // a grant was withdrawn before it was offered: its Generation
+	NoteGrantOrphaned                 // a grant was committed for a session that is gone: its Generation
+	NoteNameTaken                     // a session waits for another session with its owner name
+	NoteSuccessor                     // a waiting session got the owner name
+	NotePredecessor                   // a waiting session proved that its predecessor is gone: the predecessor's Leases
+	NoteFull                          // an owner was refused: the limit is reached with Owners
+	NoteCommitUnknown                 // the outcome of a commit is unknown: the LSN before the batch, OwnLSN its last
+	NoteCommitRetry                   // a batch of unknown outcome is not in the log and is sent again: the LSN of the log's end
+	NoteCommitFound                   // a batch of unknown outcome is in the log: the LSN of the log's end
+	NoteSnapshot                      // a lookup got a snapshot: its LSN, OwnLSN
+	NoteLookupAhead                   // a lookup is ahead of the table: its LSN, OwnLSN
+	NotePolicyRefused                 // the policy failed or its assignment is invalid, and the current one stays: Err
+	NoteTakeoverRenews                // an owner reported leases from before this term: how many Leases
+	NoteCompacted                     // adjacent leases of different generations are recalled, to be granted as one: how many Leases
+	NoteMoveBegun                     // a move was ordered
+	NoteMoved                         // state and lease went to another owner: the old Generation
+	NoteMoveFailed                    // the source gave up: of a move
+	NoteMoveTimeout                   // no progress for too long: of a move
+	NoteMoveCancelled                 // the plan no longer has the move
+	NoteTargetGone                    // the target of handed-over state is gone: the state is lost
+	NoteParting                       // an owner asked to leave: its Leases
+	NoteDraining                      // an operator started or ended the drain of an owner: Draining, its Leases
+	NoteGhost                         // the stored table has leases of two sessions with one owner name
+	NoteMoveDone                      // the target has the complete state: of a move
+	NoteNoMover                       // a session that cannot move state became a member: how many Owners can
+	NoteCopy                          // two processes use one session: the Seq that a request acknowledges, the NewestSeq acknowledged before
+	NoteForgotten                     // an owner has a lease newer than the stored table: its Generation, the table's NewestGeneration
+	NoteLogForgotten                  // the log ends elsewhere than in this leader's last write: the LSN of its end, OwnLSN
+	NoteRebased                       // the table continues after a gap: the LSN before it, OwnLSN after it
 	notables
 )
 
@@ -173,5 +178,5 @@ var notableNames = [notables]string{
 
 func (n Notable) String() string { return notableNames[n] }
 
-// Notables returns how many there are: they number from 0.
+// Notables returns the number of kinds, which count from 0.
 func Notables() int { return int(notables) }

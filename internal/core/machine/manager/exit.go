@@ -1,28 +1,28 @@
 package manager
 
-// An exitStage says how far a session is that wants to leave. It never goes back to staying.
+// An exitStage is the progress of a session that leaves. It never returns to staying.
 type exitStage uint8
 
 const (
 	staying     exitStage = iota
-	parting               // it wants to leave when its leases have moved away
-	partingIdle           // our newest message says that nothing is left to wait for
+	parting               // it leaves when its leases have moved away
+	partingIdle           // the newest message to it reports that nothing is left to wait for
 )
 
-// An exit says whether a session is to hold nothing in the end, and who wants that.
+// An exit is whether a session retires, that is, ends up without leases, and at whose request.
 type exit struct {
 	stage    exitStage
-	draining bool // an operator wants it empty
+	draining bool // at an operator's request
 }
 
-// retires reports whether the session is to hold nothing in the end.
+// retires reports whether the session is to end up without leases.
 func (e *exit) retires() bool { return e.parting() || e.draining }
 
-// parting reports whether the session wants to leave.
+// parting reports whether the session has asked to leave.
 func (e *exit) parting() bool { return e.stage != staying }
 
-// told records whether our newest message says that nothing is left to wait for.
-func (e *exit) told(idle bool) {
+// recordIdle records whether the newest message reports that nothing is left to wait for.
+func (e *exit) recordIdle(idle bool) {
 	switch {
 	case idle:
 		e.stage = partingIdle

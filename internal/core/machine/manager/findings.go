@@ -12,16 +12,15 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// A claim is what a census has heard about a range.
+// A claim is a lease that an owner reports in a census.
 type claim struct {
 	leasehold.Lease
 	holder *table.Holder
 	exact  bool
 }
 
-// claims returns all claims, those last that count most: what is exact before
-// what is not, and of two for one range the newer lease. An older one has ended,
-// or its owner's clock is broken.
+// claims returns all claims in ascending order of precedence: exact claims after inexact ones, newer leases after
+// older ones. Of two claims for one range, the older lease has ended, or its owner's clock is broken.
 func (c *Census) claims() []claim {
 	var all []claim
 	for _, w := range c.witnesses {
@@ -45,16 +44,14 @@ func (c *Census) claims() []claim {
 	return all
 }
 
-// A handover is a range that its source has let go of, and whose target waits for
-// the lease.
+// A handover is a range that its source has released, and whose target waits for the lease.
 type handover struct {
 	from *table.Holder
 	protocol.MoveReport
 }
 
-// handovers returns those that have not been recorded, or not so that the target
-// would have heard of it, in a fixed order. For as long as the census lasts such a
-// range counts as its source's.
+// handovers returns the handovers that are not recorded, or not acknowledged by the target, in a fixed order.
+// During the census such a range counts as the source's.
 func (c *Census) handovers() []handover {
 	var all []handover
 	for _, w := range c.witnesses {
@@ -70,12 +67,11 @@ func (c *Census) handovers() []handover {
 	return all
 }
 
-// arrived reports whether a range that its source has handed over is its target's
-// and nobody else's. The target has the state, and waits for the lease. A leader
-// that spoke to the target of the move counted on it, and would have given the
-// range to others only after it had given up one of the two; and both say that
-// none has. The leader who backs the target must not be an earlier one than the
-// source's: the later may have found that the target has no place.
+// arrived reports whether a range that its source has handed over belongs to its target only. The target has the
+// state and waits for the lease. A leader that counted on the move would have granted the range to another owner
+// only after one of the two had expired or left. Their Backing, the term of the leader whose renewal has not run out,
+// proves that neither has. The target's must not be older than the source's: the later leader may have found that
+// the target has no seat.
 func (c *Census) arrived(rep *protocol.MoveReport) bool {
 	to := c.witnesses[rep.To.Session]
 	return to != nil && slices.ContainsFunc(to.imports, func(in protocol.Import) bool {
@@ -83,8 +79,7 @@ func (c *Census) arrived(rep *protocol.MoveReport) bool {
 	})
 }
 
-// complete reports whether all keys are known to be held. Adding up is cheap, and
-// tells most of the time that they are not.
+// complete reports whether exact claims cover all keys. The sum is cheap, and excludes this in most cases.
 func (c *Census) complete() bool {
 	found := c.surveyed
 	for _, w := range c.witnesses {
@@ -105,13 +100,12 @@ func (c *Census) complete() bool {
 	return len(keyrange.NewSet(ranges...).Gaps()) == 0
 }
 
-// until is when the leases of a witness have certainly ended if it stays silent:
-// what we have renewed, and what an earlier leader may have promised for longer.
+// until is when the leases of a silent witness have certainly expired: those that this leader renewed, and those
+// that an earlier leader may have promised for longer.
 func (c *Census) until(s leasehold.Session) mono.Instant { return max(c.end, c.witnesses[s].until) }
 
-// table is what the census has found. Lookups are told that what they knew under
-// the generation that is held now was not lost, if that is exact; about everything
-// else they must think the worst.
+// table returns the result of the census. For an exact claim, lookups keep what they have under its generation. For
+// everything else they must assume a loss.
 func (c *Census) table() (*table.Table, error) {
 	lsn, newest := storage.First(c.term)
 	entries := keyrange.NewMap(table.Entry{Lost: lsn})
@@ -125,8 +119,7 @@ func (c *Census) table() (*table.Table, error) {
 	return table.Restore(lsn, newest, entries)
 }
 
-// Lead returns the machine that leads on, with what a census that is over has
-// found. Advance it at once.
+// Lead returns the machine that continues with the result of a census that is over. Advance it at once.
 func (c *Census) Lead(now mono.Instant) (*Machine, error) {
 	t, err := c.table()
 	if err != nil {

@@ -5,22 +5,21 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// freedLeases are leases that have ended, which the table does not say yet. They are recorded in order:
-// total is recorded, plus those in queue, plus those in the batch under way.
+// freedLeases are ended leases that the table does not record as ended yet. They are recorded in order: total is
+// the sum of recorded, queue, and the pending batch.
 type freedLeases struct {
-	queue []freed // to be recorded, and then granted anew
-	// total and recorded count leases that have ended: all of them, and
-	// those of which the table says so.
+	queue []freed // to be recorded, then granted again
+	// total and recorded count ended leases: all of them, and those that the table has.
 	total, recorded uint64
-	goodbyes        []goodbye // due when so many are recorded
+	goodbyes        []goodbye // each due at a value of recorded
 }
 
-// freed is a lease that has ended, which the table does not say yet.
+// freed is an ended lease that the table does not record as ended yet.
 type freed struct {
 	leasehold.Lease
 	holder *table.Holder
 	cause  leasehold.Cause
-	moved  *transfer // where its state is; nil if it is lost
+	moved  *transfer // the transfer of its state; nil if the state is lost
 }
 
 func (q *freedLeases) add(f freed) {

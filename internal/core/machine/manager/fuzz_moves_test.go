@@ -11,17 +11,16 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-const fuzzMoves = 3 // that a leader allows at a time, at most
+const fuzzMoves = 3 // limit of moves of an owner
 
-// A doneReport is an owner having said that it has let go of a range.
+// A doneReport is a report of a completed move.
 type doneReport struct {
 	from, to leasehold.Session
 	ticket   protocol.Ticket
 	r        leasehold.Range
 }
 
-// mover is where a peer takes in state. One in eight cannot, and now and then one
-// changes its mind.
+// mover returns the address at which a peer receives state. One in eight has none, and sometimes it changes.
 func (l *fuzzedLeader) mover(p *fuzzedPeer) string {
 	if p.holder.Session[0]%8 == 0 || l.tape.below(64) == 63 {
 		return ""
@@ -29,8 +28,8 @@ func (l *fuzzedLeader) mover(p *fuzzedPeer) string {
 	return "x"
 }
 
-// move is what a peer says about moves: more or less what it was told, with some
-// progress, or nonsense.
+// move adds move reports to a request: mostly the moves that the peer was sent, with some progress, or invalid
+// ones.
 func (l *fuzzedLeader) move(p *fuzzedPeer, r *protocol.LeaseRequest) {
 	l.getOn(p, r)
 	r.Moves, r.Imports, r.Parting = slices.Clone(p.reports), slices.Clone(p.imports), p.parting
@@ -56,12 +55,12 @@ func (l *fuzzedLeader) move(p *fuzzedPeer, r *protocol.LeaseRequest) {
 	}
 }
 
-// getOn lets a peer get on with what it was told.
+// getOn lets a peer make progress with its moves.
 func (l *fuzzedLeader) getOn(p *fuzzedPeer, r *protocol.LeaseRequest) {
 	p.reports = slices.DeleteFunc(p.reports, func(m protocol.MoveReport) bool {
-		return !slices.ContainsFunc(p.heard.Departures, func(d protocol.Departure) bool { return d.Ticket == m.Ticket })
+		return !slices.ContainsFunc(p.last.Departures, func(d protocol.Departure) bool { return d.Ticket == m.Ticket })
 	})
-	for _, d := range p.heard.Departures {
+	for _, d := range p.last.Departures {
 		i := slices.IndexFunc(p.reports, func(m protocol.MoveReport) bool { return m.Ticket == d.Ticket })
 		if i < 0 {
 			i = len(p.reports)
@@ -83,7 +82,7 @@ func (l *fuzzedLeader) getOn(p *fuzzedPeer, r *protocol.LeaseRequest) {
 			r.Leases = without(r.Leases, m.Range, m.Newest)
 		}
 	}
-	for _, a := range p.heard.Arrivals {
+	for _, a := range p.last.Arrivals {
 		known := slices.ContainsFunc(p.imports, func(in protocol.Import) bool { return in.Ticket == a.Ticket })
 		if !known && l.tape.below(2) == 0 && len(p.imports) < 8 {
 			p.imports = append(p.imports, protocol.Import{Ticket: a.Ticket, Range: a.Range, Since: a.Since})
@@ -103,7 +102,7 @@ func newestWithin(leases []leasehold.Lease, r leasehold.Range) (g leasehold.Gene
 	return g
 }
 
-// without drops what lies in a range, up to a generation.
+// without drops leases in a range, up to a generation.
 func without(leases []leasehold.Lease, r leasehold.Range, newest leasehold.Generation) []leasehold.Lease {
 	var gone []leasehold.Lease
 	for _, l := range leases {
@@ -116,7 +115,7 @@ func without(leases []leasehold.Lease, r leasehold.Range, newest leasehold.Gener
 
 func (l *fuzzedLeader) ticket() protocol.Ticket { return protocol.Ticket{l.tape.byte() % 4} }
 
-// nonsense is a report that nobody has a reason for, or that nobody may send.
+// nonsense returns an unfounded or invalid report.
 func (l *fuzzedLeader) nonsense() protocol.MoveReport {
 	to := &table.Holder{Owner: leasehold.OwnerID([]string{"a", "b", "e", ""}[l.tape.below(4)]), Session: leasehold.Session{1 + l.tape.byte()%20}, Addr: "x", Weight: 1}
 	if l.tape.below(8) == 0 {
@@ -128,7 +127,7 @@ func (l *fuzzedLeader) nonsense() protocol.MoveReport {
 	}
 }
 
-// loads are of what the peer has, or of anything.
+// loads returns loads of the peer's leases, or of any range.
 func (l *fuzzedLeader) loads(leases []leasehold.Lease) *partition.Loads {
 	out := &partition.Loads{}
 	for _, h := range leases {
@@ -141,26 +140,25 @@ func (l *fuzzedLeader) loads(leases []leasehold.Lease) *partition.Loads {
 	return out
 }
 
-// order is an operator wanting something, or only asking.
+// order sends an order of an operator, or a preview.
 func (l *fuzzedLeader) order() {
 	o := manager.Order{
 		ID: 1, Kind: manager.OrderKind(l.tape.below(6)), Owner: leasehold.OwnerID([]string{"a", "b", "c", "d", "x"}[l.tape.below(5)]),
 		Range: leasehold.Range{Start: leasehold.Key(l.tape.byte()) << 56, Limit: leasehold.Key(l.tape.byte()) << 56},
 	}
 	if _, err := l.machine.Preview(l.now, o); err != nil && leasehold.KindOf(err) == leasehold.Other {
-		l.t.Fatalf("a preview fails without a kind: %v", err)
+		l.t.Fatalf("the error of a preview has no kind: %v", err)
 	}
 	l.orders++
 	l.step(o)
 }
 
-// checkOrders checks what an owner is told about moves: a ticket is only on what
-// is new to it, and no more is under way than may be.
+// checkOrders checks the moves in a reply: only fresh leases have a ticket, and the limit of moves holds.
 func (l *fuzzedLeader) checkOrders(r *protocol.LeaseReply) {
 	l.t.Helper()
 	for _, o := range r.Offers {
 		if !o.Ticket.IsZero() && !o.Fresh {
-			l.t.Fatalf("%v has a ticket, and is not new", o.Lease)
+			l.t.Fatalf("%v has a ticket, and is not fresh", o.Lease)
 		}
 	}
 	under := 0
@@ -170,12 +168,11 @@ func (l *fuzzedLeader) checkOrders(r *protocol.LeaseReply) {
 		}
 	}
 	if under > fuzzMoves {
-		l.t.Fatalf("an owner is to send %d ranges at a time", under)
+		l.t.Fatalf("an owner has %d departures", under)
 	}
 }
 
-// checkMoved is I7 as far as a leader can know: what is recorded as moved its
-// source has said to be with the target.
+// checkMoved checks invariant I7 as far as a leader can: the source of a recorded move has reported it as done.
 func (l *fuzzedLeader) checkMoved(c *table.Change) {
 	l.t.Helper()
 	if c.Kind != table.Moved {
@@ -186,5 +183,5 @@ func (l *fuzzedLeader) checkMoved(c *table.Change) {
 			return
 		}
 	}
-	l.t.Fatalf("%v, which its source has not said", c.String())
+	l.t.Fatalf("%v was recorded without a report of its source", c.String())
 }

@@ -39,8 +39,7 @@ func (t *tape) raw() uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// near returns a number that is likely to be usual, may be next to it or
-// extreme, and can be any.
+// near returns a number that is likely to be usual, may be next to it or extreme, and can be any.
 func (t *tape) near(usual uint64) uint64 {
 	extremes := []uint64{0, 1, math.MaxInt64, 1 << 63, math.MaxUint64}
 	switch b := t.byte(); {
@@ -56,14 +55,13 @@ func (t *tape) near(usual uint64) uint64 {
 
 const (
 	fuzzNamespace = leasehold.Namespace("fuzz")
-	fuzzOwners    = 5 // at most, at a time
+	fuzzOwners    = 5 // limit at a time
 	fuzzLog       = 16
-	fuzzSlots     = 48 // that the policy may use
+	fuzzSlots     = 48 // limit of the policy's ranges
 )
 
-// A fuzzedLeader is a leader to whom anything may happen, and what is known
-// about it from what it did. When it is deposed another takes over from the
-// store.
+// A fuzzedLeader is a leader with arbitrary events, and a model of its state that is derived from its actions. When
+// it is deposed, another leader takes over from the store.
 type fuzzedLeader struct {
 	t       *testing.T
 	tape    tape
@@ -74,29 +72,28 @@ type fuzzedLeader struct {
 	term      leasehold.Term
 	authority mono.Instant
 	cfg       manager.Config
-	seq       protocol.Seq // of its newest message
+	seq       protocol.Seq // its newest message
 	inherited int          // changes and sessions that it found in the store
 	over      bool
 
-	stored     *table.Table  // what the store has
-	base       leasehold.LSN // what the log follows on: a table, if it is not 0
+	stored     *table.Table  // the stored table
+	base       leasehold.LSN // LSN of the table before the log; 0 if the log is complete
 	log        []table.Change
-	unfinished bool           // the last batch was
-	asked      *storage.Batch // the newest that was to be committed
-	batch      *storage.Batch // the same while it waits for its outcome
-	reading    bool           // the end of the log is asked for
+	unfinished bool           // the last batch was unfinished
+	asked      *storage.Batch // the newest batch sent
+	batch      *storage.Batch // the same while its outcome is pending
+	reading    bool           // a read of the log's end is pending
 
-	misled bool // the policy is
-	orders int  // that operators have given
+	misled bool // the policy returns invalid results
+	orders int  // orders sent
 	done   []doneReport
 
 	peers []*fuzzedPeer
-	// believed is until when the holder of a generation may believe in it, on
-	// the leader's clock.
-	believed map[leasehold.Generation]mono.Instant
+	// trusted is until when the holder of a generation may rely on it, on the leader's clock.
+	trusted map[leasehold.Generation]mono.Instant
 }
 
-// A fuzzedPolicy can be out of its mind.
+// A fuzzedPolicy sometimes returns an invalid result or an error.
 type fuzzedPolicy struct {
 	partition.Consistent
 	leader *fuzzedLeader
@@ -107,19 +104,19 @@ func (p fuzzedPolicy) Assign(in partition.Input) (partition.Assignment, error) {
 		return p.Consistent.Assign(in)
 	}
 	if p.leader.tape.below(2) == 0 {
-		return nil, leasehold.Errorf("policy", leasehold.ErrInternal, "", "out of its mind")
+		return nil, leasehold.Errorf("policy", leasehold.ErrInternal, "", "policy failed")
 	}
 	return partition.Assignment{{Owner: "nobody"}}, nil
 }
 
-// A fuzzedPeer is a session that more or less keeps to the protocol.
+// A fuzzedPeer is a session that mostly follows the protocol.
 type fuzzedPeer struct {
 	holder *table.Holder
 	seq    protocol.Seq
-	heard  *protocol.LeaseReply // read last, never nil
+	last   *protocol.LeaseReply // newest reply read, never nil
 	unread *protocol.LeaseReply
 
-	echo     protocol.Seq // its newest message that was accepted
+	echo     protocol.Seq // its newest accepted request
 	accepted mono.Instant // when that was
 
 	reports []protocol.MoveReport
@@ -133,10 +130,10 @@ func newFuzzedLeader(t *testing.T, data []byte) *fuzzedLeader {
 	return l
 }
 
-// takeOver starts a leader on what is stored.
+// takeOver starts a leader on the stored state.
 func (l *fuzzedLeader) takeOver() {
 	state := &storage.State{Table: l.stored.Clone()}
-	if n := l.tape.below(4); n > 0 && len(l.log) > n && l.base == 0 { // as a log without a snapshot
+	if n := l.tape.below(4); n > 0 && len(l.log) > n && l.base == 0 { // a log without a snapshot
 		state = &storage.State{Changes: l.log}
 	}
 	l.term++
@@ -165,9 +162,9 @@ func (l *fuzzedLeader) takeOver() {
 		l.t.Fatal(err)
 	}
 	l.machine, l.seq, l.asked, l.batch, l.reading, l.over = m, 0, nil, nil, false, false
-	l.believed = make(map[leasehold.Generation]mono.Instant)
+	l.trusted = make(map[leasehold.Generation]mono.Instant)
 	for _, e := range l.stored.All() {
-		l.believed[e.Generation] = l.now.Add(cfg.Promised)
+		l.trusted[e.Generation] = l.now.Add(cfg.Promised)
 	}
 	for _, p := range l.peers {
 		p.echo = 0
@@ -176,7 +173,7 @@ func (l *fuzzedLeader) takeOver() {
 	l.did(m.Advance(l.now))
 }
 
-// run lets happen what is on the tape.
+// run executes the tape.
 func (l *fuzzedLeader) run() {
 	for len(l.tape.data) > 0 {
 		if l.over {
@@ -206,13 +203,13 @@ func (l *fuzzedLeader) run() {
 			l.cfg.Timing = l.timing()
 			l.step(manager.Reconfigured{Config: l.cfg})
 		default:
-			l.hear(b)
+			l.receive(b)
 		}
 		l.checkSizes()
 	}
 }
 
-// timing is as long as usual, or shorter.
+// timing returns the usual timing, or a shorter one.
 func (l *fuzzedLeader) timing() protocol.Timing {
 	t := protocol.DefaultTiming()
 	t.Lease /= time.Duration(1 + l.tape.below(4))
@@ -236,7 +233,7 @@ func (l *fuzzedLeader) pass() {
 
 func (l *fuzzedLeader) step(e manager.Event) { l.did(l.machine.Step(l.now, e)) }
 
-// did checks what the leader did, and that it does not spin.
+// did checks the leader's actions, and that it does not spin.
 func (l *fuzzedLeader) did(actions []manager.Action, wake mono.Instant) {
 	l.t.Helper()
 	const patience = 16
@@ -249,10 +246,10 @@ func (l *fuzzedLeader) did(actions []manager.Action, wake mono.Instant) {
 		}
 		actions, wake = l.machine.Advance(l.now)
 	}
-	l.t.Fatalf("at %v it still wants to be woken at %v, having been woken %d times", l.now, wake, patience)
+	l.t.Fatalf("at %v the next wake-up is %v, after %d of them", l.now, wake, patience)
 }
 
-// underWay reports whether a batch is, as far as the leader knows.
+// underWay reports whether the leader has a pending batch.
 func (l *fuzzedLeader) underWay() bool {
 	return l.asked != nil && l.asked.Last() > l.machine.Table().LSN()
 }
@@ -260,7 +257,7 @@ func (l *fuzzedLeader) underWay() bool {
 func (l *fuzzedLeader) check(a manager.Action) {
 	l.t.Helper()
 	if l.over {
-		l.t.Fatalf("it was deposed, and does %T", a)
+		l.t.Fatalf("action %T after it was deposed", a)
 	}
 	switch a := a.(type) {
 	case manager.Send:
@@ -268,7 +265,7 @@ func (l *fuzzedLeader) check(a manager.Action) {
 	case manager.Answer:
 		l.answered(a.Reply)
 		if l.now >= l.authority {
-			l.t.Fatal("it answers a lookup without authority")
+			l.t.Fatal("a reply to a lookup without authority")
 		}
 	case manager.Broadcast:
 		l.answered(a.Reply)
@@ -278,7 +275,7 @@ func (l *fuzzedLeader) check(a manager.Action) {
 		l.reading = true
 	case manager.SaveSnapshot:
 		if a.Snapshot.Term != l.term || a.Snapshot.Table.LSN() > l.stored.LSN() {
-			l.t.Fatalf("a snapshot of term %d at lsn %d, in term %d at %d", a.Snapshot.Term, a.Snapshot.Table.LSN(), l.term, l.stored.LSN())
+			l.t.Fatalf("a snapshot of term %d at LSN %d, in term %d at %d", a.Snapshot.Term, a.Snapshot.Table.LSN(), l.term, l.stored.LSN())
 		}
 	case manager.Deposed:
 		l.over = true
@@ -289,15 +286,14 @@ func (l *fuzzedLeader) check(a manager.Action) {
 	}
 }
 
-// sent checks a message to an owner: it is valid, numbered, sent in time, and
-// offers nothing that is not committed.
+// sent checks a message to an owner: it is valid, numbered, sent with authority, and offers only committed leases.
 func (l *fuzzedLeader) sent(r *protocol.LeaseReply) {
 	l.t.Helper()
 	if err := r.Validate(protocol.DefaultLimits); err != nil {
-		l.t.Fatalf("it sends what nobody accepts: %v", err)
+		l.t.Fatalf("an invalid message was sent: %v", err)
 	}
 	if l.now >= l.authority {
-		l.t.Fatal("it speaks without authority")
+		l.t.Fatal("a message was sent without authority")
 	}
 	if r.Term != l.term || r.Seq <= l.seq {
 		l.t.Fatalf("message %d of term %d after %d of term %d", r.Seq, r.Term, l.seq, l.term)
@@ -314,63 +310,62 @@ func (l *fuzzedLeader) sent(r *protocol.LeaseReply) {
 	for _, p := range l.peers {
 		if p.holder.Session == r.Session {
 			p.unread = r
-			l.believe(p, r)
+			l.trust(p, r)
 		}
 	}
 }
 
-// believe notes until when the owner may count on what it is offered: from when
-// it sent what the message answers, and so not after that was accepted.
-func (l *fuzzedLeader) believe(p *fuzzedPeer, r *protocol.LeaseReply) {
+// trust records until when the owner may rely on its offers: from the time when it sent the echoed request, so at
+// latest from when that was accepted.
+func (l *fuzzedLeader) trust(p *fuzzedPeer, r *protocol.LeaseReply) {
 	if p.echo == 0 || r.Echo != p.echo {
 		return
 	}
 	for _, o := range r.Offers {
-		l.believed[o.Generation] = max(l.believed[o.Generation], p.accepted.Add(r.Timing.Hold()))
+		l.trusted[o.Generation] = max(l.trusted[o.Generation], p.accepted.Add(r.Timing.Hold()))
 	}
 }
 
-// answered checks a message to lookups: it is valid and right.
+// answered checks a message to lookups: it is valid and matches the store.
 func (l *fuzzedLeader) answered(r *protocol.LookupReply) {
 	l.t.Helper()
 	if err := r.Validate(protocol.DefaultLimits); err != nil {
-		l.t.Fatalf("it sends what nobody accepts: %v", err)
+		l.t.Fatalf("an invalid message was sent: %v", err)
 	}
 	if r.LSN > l.stored.LSN() || r.Term != l.term {
-		l.t.Fatalf("lsn %d in term %d, and the store is at %d in %d", r.LSN, r.Term, l.stored.LSN(), l.term)
+		l.t.Fatalf("LSN %d in term %d, and the store is at %d in %d", r.LSN, r.Term, l.stored.LSN(), l.term)
 	}
 	for _, c := range r.Changes {
 		if there := l.log[c.LSN-l.base-1]; c != there {
-			l.t.Fatalf("it says %v, and the log %v", c.String(), there.String())
+			l.t.Fatalf("changes %v, and the log has %v", c.String(), there.String())
 		}
 	}
 	if r.Snapshot != nil && r.LSN == l.stored.LSN() {
 		for k, pair := range keyrange.Diff(r.Snapshot.Entries(), l.stored.Entries()) {
-			l.t.Fatalf("its snapshot has %+v at %v, and the store %+v", pair[0], k, pair[1])
+			l.t.Fatalf("the snapshot has %+v at %v, and the store %+v", pair[0], k, pair[1])
 		}
 	}
 }
 
-// committing checks a batch: it follows on what is stored, there is one at a time,
-// and nobody's lease is ended before its time.
+// committing checks a batch: it follows the stored log, no other is pending, and no lease ends before its deadline.
 func (l *fuzzedLeader) committing(b *storage.Batch) {
 	l.t.Helper()
 	if l.batch != nil || b.Term != l.term || b.Namespace != fuzzNamespace || (len(b.Changes) == 0) != (b.Base != nil) {
-		l.t.Fatalf("batch %+v, in term %d, while %+v is under way", b, l.term, l.batch)
+		l.t.Fatalf("batch %+v, in term %d, while %+v is pending", b, l.term, l.batch)
 	}
 	l.asked, l.batch = b, b
 	if b.Prev != l.stored.LSN() {
 		if b.Last() != l.stored.LSN() {
 			l.t.Fatalf("a batch from %d to %d, and the log ends at %d", b.Prev, b.Last(), l.stored.LSN())
 		}
-		return // it is there: sent again
+		return // sent again, and already stored
 	}
 	if b.Base != nil {
 		l.renumbering(b.Base)
 		return
 	}
 	if l.unfinished {
-		l.t.Fatalf("batch %+v before the table was renumbered again", b)
+		l.t.Fatalf("batch %+v before the next gap", b)
 	}
 	trial := l.stored.Clone()
 	for i := range b.Changes {
@@ -379,17 +374,17 @@ func (l *fuzzedLeader) committing(b *storage.Batch) {
 			l.t.Fatal(err)
 		}
 		l.checkMoved(c)
-		if until := l.believed[c.Generation]; c.Cause == leasehold.CauseExpired && l.now < until {
-			l.t.Fatalf("at %v, %v, which its holder may believe in until %v", l.now, c.String(), until)
+		if until := l.trusted[c.Generation]; c.Cause == leasehold.CauseExpired && l.now < until {
+			l.t.Fatalf("at %v, %v, which its holder may rely on until %v", l.now, c.String(), until)
 		}
 	}
 }
 
-// renumbering checks a table that takes the place of the log: it says the same, further up.
+// renumbering checks a table that replaces the log: it has the same leases at higher numbers.
 func (l *fuzzedLeader) renumbering(base *table.Table) {
 	l.t.Helper()
 	if base.LSN() <= l.stored.LSN() || base.Newest() < l.stored.Newest() {
-		l.t.Fatalf("a table at lsn %d, newest %d, and the store is at %d, %d", base.LSN(), base.Newest(), l.stored.LSN(), l.stored.Newest())
+		l.t.Fatalf("a table at LSN %d, newest generation %d, and the store is at %d, %d", base.LSN(), base.Newest(), l.stored.LSN(), l.stored.Newest())
 	}
 	for r, pair := range keyrange.Zip(base.Entries(), l.stored.Entries()) {
 		if pair.A.Generation != pair.B.Generation || pair.A.Holder != pair.B.Holder {
@@ -398,12 +393,12 @@ func (l *fuzzedLeader) renumbering(base *table.Table) {
 	}
 }
 
-// commit decides what becomes of the batch under way, and what is said of it.
+// commit decides the outcome of the pending batch, and the result that the leader gets.
 func (l *fuzzedLeader) commit() {
 	b := l.batch
 	if b == nil {
 		if !l.reading {
-			l.step(manager.Committed{Outcome: storage.Outcome(l.tape.byte())}) // nobody asked
+			l.step(manager.Committed{Outcome: storage.Outcome(l.tape.byte())}) // unsolicited
 		}
 		return
 	}
@@ -416,7 +411,7 @@ func (l *fuzzedLeader) commit() {
 		outcome, land = storage.Unknown, false
 	}
 	if there && outcome == storage.Done {
-		outcome = storage.Conflict // its own first sending was faster
+		outcome = storage.Conflict // its own first attempt was faster
 	}
 	if land && !there {
 		l.land(b)
@@ -437,7 +432,7 @@ func (l *fuzzedLeader) land(b *storage.Batch) {
 	}
 }
 
-// readEnd answers where the log ends, or says so unasked.
+// readEnd sends the end of the log, solicited or not.
 func (l *fuzzedLeader) readEnd() {
 	e := manager.LogEnd{Term: l.term, LSN: l.stored.LSN()}
 	switch l.tape.below(8) {
@@ -454,8 +449,7 @@ func (l *fuzzedLeader) readEnd() {
 	l.step(e)
 }
 
-// addPeer makes a session known. Some have another's name, some another's
-// session.
+// addPeer adds a session. Some have the name of another, some the session of another.
 func (l *fuzzedLeader) addPeer() {
 	if len(l.peers) >= 4*fuzzOwners {
 		l.peers = l.peers[1:]
@@ -466,23 +460,23 @@ func (l *fuzzedLeader) addPeer() {
 			Owner: leasehold.OwnerID([]string{"a", "b", "c", "d"}[b%4]), Session: leasehold.Session{1 + b%16},
 			Addr: "x", Weight: []float64{1, 0.001, 2, 1000}[l.tape.below(4)],
 		},
-		heard: &protocol.LeaseReply{},
+		last: &protocol.LeaseReply{},
 	})
 }
 
-// hear lets the leader hear from a peer.
-func (l *fuzzedLeader) hear(how int) {
+// receive passes a request of a peer to the leader.
+func (l *fuzzedLeader) receive(how int) {
 	if len(l.peers) == 0 {
 		l.addPeer()
 	}
 	p := l.peers[l.tape.below(len(l.peers))]
 	if how%4 != 0 && p.unread != nil {
-		p.heard, p.unread = p.unread, nil
+		p.last, p.unread = p.unread, nil
 	}
 	p.seq = protocol.Seq(l.tape.near(uint64(p.seq) + 1))
 	r := &protocol.LeaseRequest{
-		Namespace: fuzzNamespace, Holder: p.holder, Seq: p.seq, Term: p.heard.Term, Mover: l.mover(p),
-		Heard: protocol.Seq(l.tape.near(uint64(p.heard.Seq))), Leases: l.leases(p.heard.Offers),
+		Namespace: fuzzNamespace, Holder: p.holder, Seq: p.seq, Term: p.last.Term, Mover: l.mover(p),
+		Heard: protocol.Seq(l.tape.near(uint64(p.last.Seq))), Leases: l.leases(p.last.Offers),
 	}
 	r.Applied = r.Heard
 	l.move(p, r)
@@ -513,7 +507,7 @@ func (l *fuzzedLeader) hear(how int) {
 	l.did(actions, wake)
 }
 
-// leases are what was offered, or parts of it.
+// leases returns the offered leases, or parts of them.
 func (l *fuzzedLeader) leases(offers []protocol.Offer) []leasehold.Lease {
 	var out []leasehold.Lease
 	for _, o := range offers {
@@ -535,7 +529,7 @@ func (l *fuzzedLeader) namespace() leasehold.Namespace {
 	return []leasehold.Namespace{fuzzNamespace, fuzzNamespace, fuzzNamespace, "other", "", "NOT A NAME"}[l.tape.below(6)]
 }
 
-// checkSizes is I8, and that the leader's table is what was committed.
+// checkSizes checks invariant I8, and that the leader's table is the committed one.
 func (l *fuzzedLeader) checkSizes() {
 	l.t.Helper()
 	s := l.machine.Sizes()
@@ -543,24 +537,24 @@ func (l *fuzzedLeader) checkSizes() {
 		what       string
 		have, most int
 	}{
-		{"sessions", s.Sessions, 2*fuzzOwners + l.inherited}, // silent ones leave room for others
+		{"sessions", s.Sessions, 2*fuzzOwners + l.inherited}, // silent sessions do not count towards the limit
 		{"seats", s.Seats, s.Sessions},
 		{"planned ranges", s.Planned, fuzzSlots + 2*s.Ranges + 2*l.orders},
 		{"moves", s.Moves, s.Sessions * fuzzMoves},
-		{"moves that wait", s.Backlog, 4 * (s.Ranges + fuzzSlots)},
+		{"waiting moves", s.Backlog, 4 * (s.Ranges + fuzzSlots)},
 		{"changes", s.Log, max(fuzzLog, l.inherited)},
 		{"freed leases", s.Freed, 4 * (s.Ranges + fuzzSlots)},
 	} {
 		if b.have > b.most {
-			l.t.Fatalf("it holds %d %s, at most %d are expected", b.have, b.what, b.most)
+			l.t.Fatalf("there are %d %s, want at most %d", b.have, b.what, b.most)
 		}
 	}
 	if tab := l.machine.Table(); tab.LSN() == l.stored.LSN() {
 		for k, pair := range keyrange.Diff(tab.Entries(), l.stored.Entries()) {
-			l.t.Fatalf("it has %+v at %v, and the store %+v", pair[0], k, pair[1])
+			l.t.Fatalf("the table has %+v at %v, and the store %+v", pair[0], k, pair[1])
 		}
 	} else if tab.LSN() > l.stored.LSN() {
-		l.t.Fatalf("it is at lsn %d, and the store at %d", tab.LSN(), l.stored.LSN())
+		l.t.Fatalf("the table is at LSN %d, and the store at %d", tab.LSN(), l.stored.LSN())
 	}
 }
 
@@ -572,7 +566,7 @@ func FuzzManager(f *testing.F) {
 		for j := range data {
 			data[j] = byte(random.Uint32())
 			if i%3 > 0 && random.IntN(3) > 0 {
-				data[j] %= 100 // the usual
+				data[j] %= 100 // the usual values
 			}
 		}
 		f.Add(data)

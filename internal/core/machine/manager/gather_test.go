@@ -10,20 +10,20 @@ import (
 
 func gathering(c *manager.Config) { c.Gather = time.Second }
 
-// The first owner gets everything at once: its keys have no owner meanwhile.
+// The first owner gets everything at once, because the keys have no owner.
 func TestGatherDoesNotDelayTheFirst(t *testing.T) {
 	l := newPaperLeader(t, gathering)
 	l.join("a")
 	l.wantHolder(0, "a", "at once")
 }
 
-// Who joins after that waits a moment for others, and then all get their part.
+// After a later join the leader waits for others, and then all get their part.
 func TestGatherWaitsForOthers(t *testing.T) {
 	l := newPaperLeader(t, gathering)
 	l.join("a")
 	l.join("b")
 	l.advance(900 * time.Millisecond)
-	l.join("c") // does not start the time again
+	l.join("c") // does not restart the delay
 	l.wantHolder(middle, "a", "while others may join")
 	commits := len(l.log)
 	l.advance(100 * time.Millisecond)
@@ -32,11 +32,11 @@ func TestGatherWaitsForOthers(t *testing.T) {
 	l.wantHolder(middle, "b", "after that")
 	l.wantHolder(^middle+middle, "c", "after that")
 	if got := len(l.log) - commits; got > 4 {
-		t.Errorf("it took %d changes to give something to two owners", got)
+		t.Errorf("%d changes for grants to two owners", got)
 	}
 }
 
-// When an owner is gone nobody waits: its keys have no owner.
+// When an owner is gone there is no delay, because its keys have no owner.
 func TestGatherEndsWhenAnOwnerIsGone(t *testing.T) {
 	l := newPaperLeader(t, gathering)
 	a := l.join("a")
@@ -47,14 +47,14 @@ func TestGatherEndsWhenAnOwnerIsGone(t *testing.T) {
 	l.wantHolder(0, "b", "at once")
 }
 
-// withSlots has three owners, each with a part of its own.
+// withSlots assigns a fixed range to each of three owners.
 func withSlots(c *manager.Config) {
 	gathering(c)
 	c.Policy = partition.Static{Slots: partition.Assignment{{Start: 0, Owner: "a"}, {Start: middle, Owner: "b"}, {Start: middle + middle/2, Owner: "c"}}}
 }
 
-// Who comes to keys that nobody has gets them at once, whoever else may join.
-func TestGatherDoesNotDelayWhoseKeysNobodyHas(t *testing.T) {
+// An owner that joins gets keys without an owner at once.
+func TestGatherDoesNotDelayGrantsOfUnownedKeys(t *testing.T) {
 	l := newPaperLeader(t, withSlots)
 	l.join("a")
 	l.advance(time.Second)
@@ -63,8 +63,8 @@ func TestGatherDoesNotDelayWhoseKeysNobodyHas(t *testing.T) {
 	l.wantHolder(^middle+middle, "", "whose owner is away")
 }
 
-// Many who come to keys that nobody has are not as many plans.
-func TestGatherIsShortWhereKeysAreNobodys(t *testing.T) {
+// Many owners that join while keys have no owner do not cause as many plans.
+func TestGatherIsShortWhileKeysAreUnowned(t *testing.T) {
 	l := newPaperLeader(t, withSlots)
 	l.join("a")
 	l.advance(10 * time.Millisecond)
@@ -74,7 +74,7 @@ func TestGatherIsShortWhereKeysAreNobodys(t *testing.T) {
 	commits := len(l.log)
 	l.advance(time.Second / 16)
 	l.wantHolder(middle, "b", "soon")
-	l.wantHolder(^middle+middle, "c", "with it")
+	l.wantHolder(^middle+middle, "c", "with the last join")
 	if got := len(l.log) - commits; got != 2 {
 		t.Errorf("%d changes, want a grant to each", got)
 	}

@@ -10,15 +10,14 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 )
 
-// leave lets an owner say that it leaves.
+// leave sends the request of an owner that leaves.
 func (o *paperOwner) leave() {
 	r := o.request()
 	r.Leaving, r.Leases = true, nil
 	o.leader.step(manager.Request{LeaseRequest: r})
 }
 
-// goodbyes returns to which of the owner's messages the leader has said
-// goodbye.
+// goodbyes returns the owner's requests that got a goodbye.
 func (o *paperOwner) goodbyes() (echoes []int) {
 	for _, r := range o.unread {
 		if r.Goodbye {
@@ -32,42 +31,41 @@ func (o *paperOwner) goodbyes() (echoes []int) {
 func (o *paperOwner) wantGoodbyes(want int, when string) {
 	o.leader.t.Helper()
 	if got := o.goodbyes(); len(got) != want {
-		o.leader.t.Errorf("%s the leader says goodbye to %v, want %d times", when, got, want)
+		o.leader.t.Errorf("%s: goodbyes to %v, want %d of them", when, got, want)
 	}
 }
 
-// Who has left is free to go when the store knows: else a successor would wait
-// for leases that nobody holds.
+// The goodbye follows the commit: otherwise a successor would wait for leases that no owner holds.
 func TestGoodbyeAfterTheCommit(t *testing.T) {
 	l := newPaperLeader(t)
 	a := l.join("a")
 	l.holdUp = true
 	a.leave()
 	a.wantGoodbyes(0, "before the commit")
-	a.leave() // it has waited for long
+	a.leave() // retry after a timeout
 	a.wantGoodbyes(0, "before the commit")
 	l.commit()
 	a.wantGoodbyes(2, "after the commit")
 	if e := l.log[len(l.log)-1]; e.Cause != leasehold.CauseLeft {
-		t.Errorf("the store knows that the lease was %v", e.Cause)
+		t.Errorf("the last recorded change is %v", e.Cause)
 	}
 	a.leave() // the goodbye was lost
-	a.wantGoodbyes(1, "to who has nothing")
+	a.wantGoodbyes(1, "owner without leases")
 }
 
-// A batch that was under way before says nothing about who left after it.
+// An earlier batch does not record the end of the session.
 func TestGoodbyeWaitsForItsOwnBatch(t *testing.T) {
 	l := newPaperLeader(t)
 	a, b := l.join("a"), l.join("b")
 	l.holdUp = true
-	l.introduce("c") // something moves
+	l.introduce("c") // causes a move
 	l.settle()
 	if l.pending == nil {
-		t.Fatal("nothing is under way")
+		t.Fatal("no batch is pending")
 	}
 	b.leave()
 	l.commit()
-	b.wantGoodbyes(0, "after a batch from before it left,")
+	b.wantGoodbyes(0, "after a batch from before it left")
 	for range 10 {
 		if l.pending == nil {
 			break
@@ -75,23 +73,23 @@ func TestGoodbyeWaitsForItsOwnBatch(t *testing.T) {
 		l.commit()
 	}
 	b.wantGoodbyes(1, "after all batches")
-	a.wantGoodbyes(0, "to who stays")
+	a.wantGoodbyes(0, "owner that stays")
 }
 
-// An outcome that is not known is no commit.
-func TestGoodbyeWaitsOutADoubt(t *testing.T) {
+// An unknown outcome is not a commit.
+func TestGoodbyeWaitsForUnknownCommit(t *testing.T) {
 	l := newPaperLeader(t)
 	a := l.join("a")
 	l.holdUp = true
 	a.leave()
 	end := l.pending.Last()
 	l.step(manager.Committed{Outcome: storage.Unknown})
-	a.wantGoodbyes(0, "in doubt")
+	a.wantGoodbyes(0, "while the outcome is unknown")
 	l.step(manager.LogEnd{Term: 1, LSN: end})
 	a.wantGoodbyes(1, "when the log has it")
 }
 
-// A leader whose time is over owes its goodbyes until it leads again.
+// Without authority a goodbye is deferred until the leader has authority again.
 func TestGoodbyeNeedsAuthority(t *testing.T) {
 	cfg := poolConfig()
 	now := mono.Instant(time.Hour)
@@ -104,19 +102,19 @@ func TestGoodbyeNeedsAuthority(t *testing.T) {
 	o := p.join(poolHolder(1))
 	p.settle()
 	o.leaving, o.leases = true, nil
-	p.say(o)
+	p.send(o)
 	p.now = now.Add(3 * time.Second)
 	p.step(manager.Committed{Outcome: storage.Done})
 	if o.unread != nil {
-		t.Errorf("without authority it says %+v", o.unread)
+		t.Errorf("messages without authority: %+v", o.unread)
 	}
 	p.step(manager.Authority{Until: p.now.Add(time.Second)})
 	if o.unread == nil || !o.unread.Goodbye {
-		t.Errorf("with authority again it says %+v", o.unread)
+		t.Errorf("messages with authority again: %+v", o.unread)
 	}
 }
 
-// What is owed is bounded, whoever asks how often.
+// The number of pending goodbyes is bounded.
 func TestGoodbyesAreBounded(t *testing.T) {
 	l := newPaperLeader(t, func(c *manager.Config) { c.MaxOwners = 3 })
 	a := l.join("a")
@@ -125,5 +123,5 @@ func TestGoodbyesAreBounded(t *testing.T) {
 		a.leave()
 	}
 	l.commit()
-	a.wantGoodbyes(3, "after ten questions")
+	a.wantGoodbyes(3, "after ten requests")
 }

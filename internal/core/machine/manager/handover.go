@@ -11,11 +11,10 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// What a source has let go of is with its target, if the target says so when it
-// is offered the lease. This is how a leader, whichever it is, gets a range from
-// the one to the other.
+// The source of a completed move reports the range as released, and the target accepts the lease only if it has the
+// state. So any leader can transfer the range, including one that did not order the move.
 
-// A transfer is a range whose state is with another owner already.
+// A transfer is a completed move of a range's state to another owner.
 type transfer struct {
 	to     *peer
 	ticket protocol.Ticket
@@ -27,8 +26,8 @@ type transfer struct {
 func (m *Machine) target(now mono.Instant, h *table.Holder) *peer {
 	p, until := m.members.sessions[h.Session], max(m.members.inheritUntil, m.outage.returnUntil)
 	if p != nil && !p.acks.proven && p.seat != nil && p.seat.incumbent == p && now < until {
-		// It has said hello. That it hears us it need not prove: our predecessor
-		// has had its word.
+		// It has sent its first request. It need not acknowledge a message first: it did so with an earlier
+		// leader.
 		p.acks.proven = true
 		p.renewal.until = max(p.renewal.until, until)
 		m.plan.replan = true
@@ -37,7 +36,7 @@ func (m *Machine) target(now mono.Instant, h *table.Holder) *peer {
 		return p
 	}
 	if i, known := m.members.findSeat(h.Owner); known && m.members.seats[i].incumbent != nil {
-		return nil // a later process has its name
+		return nil // a later session has its owner name
 	}
 	p = newInheritedPeer(h, until)
 	p.seat = m.members.seat(h.Owner)
@@ -95,8 +94,8 @@ func (v *peerMoves) withoutAwaited(leases []leasehold.Lease) []leasehold.Lease {
 	return protocol.Missing(leases, parts)
 }
 
-// handedOver cuts a lease that p has let go of into what was handed over to
-// another owner and what is lost.
+// handedOver splits a lease that p has released into parts whose state moved to another owner, and parts whose
+// state is lost.
 func (m *Machine) handedOver(now mono.Instant, p *peer, f freed, reports []protocol.MoveReport) []freed {
 	parts := []freed{f}
 	for i := range reports {
@@ -106,7 +105,7 @@ func (m *Machine) handedOver(now mono.Instant, p *peer, f freed, reports []proto
 		}
 		to := m.target(now, rep.To)
 		if to == nil || !to.member() {
-			m.note(NoteTargetGone, p.holder.Owner, 0, 0)
+			m.emit(Note{What: NoteTargetGone, Owner: p.holder.Owner})
 			continue
 		}
 		parts = mark(parts, rep.Range, &transfer{to, rep.Ticket})
@@ -114,12 +113,12 @@ func (m *Machine) handedOver(now mono.Instant, p *peer, f freed, reports []proto
 	return parts
 }
 
-// unmarked reports whether a part of r is not known to be elsewhere.
+// unmarked reports whether r overlaps a part without a transfer.
 func unmarked(parts []freed, r leasehold.Range) bool {
 	return slices.ContainsFunc(parts, func(f freed) bool { return f.moved == nil && f.Range.Overlaps(r) })
 }
 
-// mark says of what lies in r that its state is elsewhere.
+// mark attaches a transfer to the parts of leases inside r.
 func mark(parts []freed, r leasehold.Range, moved *transfer) []freed {
 	var out []freed
 	for _, f := range parts {
@@ -144,26 +143,26 @@ func mark(parts []freed, r leasehold.Range, moved *transfer) []freed {
 	return out
 }
 
-// release frees leases that p has let go of: what it has handed over goes to its
-// target with the state; the rest is lost.
+// release frees leases that p has released: a range that was handed over goes to its target with the state; the
+// state of the rest is lost.
 func (m *Machine) release(now mono.Instant, p *peer, given []freed, reports []protocol.MoveReport) {
 	for _, whole := range given {
 		for _, f := range m.handedOver(now, p, whole, reports) {
 			switch {
 			case f.moved != nil:
-				m.note(NoteMoved, p.holder.Owner, uint64(f.Generation), 0)
+				m.emit(Note{What: NoteMoved, Owner: p.holder.Owner, Generation: f.Generation})
 				p.handOver(&f)
 			case f.cause == leasehold.CauseRefused:
-				m.note(NoteRefused, p.holder.Owner, uint64(f.Generation), 0)
+				m.emit(Note{What: NoteRefused, Owner: p.holder.Owner, Generation: f.Generation})
 			case f.cause == leasehold.CauseReleased:
-				m.note(NoteReleased, p.holder.Owner, uint64(f.Generation), 0)
+				m.emit(Note{What: NoteReleased, Owner: p.holder.Owner, Generation: f.Generation})
 			}
 			m.freed.add(f)
 		}
 	}
 }
 
-// handOver remembers what p has handed over and to whom, until it is recorded.
+// handOver stores the departure and the arrival of a handed-over range until it is recorded.
 func (p *peer) handOver(f *freed) {
 	if slices.ContainsFunc(p.moves.handed, func(d protocol.Departure) bool { return d.Ticket == f.moved.ticket }) {
 		return // one of several leases
@@ -173,13 +172,12 @@ func (p *peer) handOver(f *freed) {
 	to.moves.arriving = append(to.moves.arriving, protocol.Arrival{Ticket: f.moved.ticket, Range: f.Range, From: p.holder})
 }
 
-// joins reports whether f and next, which follows it, went under one ticket.
+// joins reports whether f and next, which follows it, moved under one ticket.
 func (f *freed) joins(next *freed) bool {
 	return f.moved != nil && next.moved != nil && f.moved.ticket == next.moved.ticket && f.holder == next.holder && f.Range.Limit == next.Range.Start && next.Range.Start != 0
 }
 
-// recordedMove lets a source know, in what it is told next, that the table has
-// what it handed over.
+// recordedMove acknowledges to a source, in its next message, that the table has the range that it handed over.
 func (m *Machine) recordedMove(f *freed) {
 	if f.moved == nil {
 		return
@@ -194,39 +192,36 @@ func (m *Machine) recordedMove(f *freed) {
 		m.moves.unconfirmed[f.moved.ticket] = f.holder.Session
 		return
 	}
-	m.dismiss(f.holder.Session, f.moved.ticket)
+	m.ackMove(f.holder.Session, f.moved.ticket)
 }
 
-// dismiss lets a source know, in what it is told next, that it need not speak of
-// a move any more.
-func (m *Machine) dismiss(source leasehold.Session, t protocol.Ticket) {
+// ackMove lets a source stop reporting a move, with its next message.
+func (m *Machine) ackMove(source leasehold.Session, t protocol.Ticket) {
 	if p := m.members.sessions[source]; p != nil {
 		p.moves.handed = slices.DeleteFunc(p.moves.handed, func(d protocol.Departure) bool { return d.Ticket == t })
 		m.ordered(p)
 	}
 }
 
-// receivedBy ends, in order, all moves to a peer but those of generations that it
-// may still take.
-func (m *Machine) receivedBy(p *peer, pending map[leasehold.Generation]protocol.Seq) {
+// confirmMoves confirms, in order, all moves to a peer but those of generations in pending.
+func (m *Machine) confirmMoves(p *peer, pending map[leasehold.Generation]protocol.Seq) {
 	for _, g := range slices.Sorted(maps.Keys(p.held.tickets)) {
 		if _, still := pending[g]; !still {
-			m.received(p.held.tickets[g])
+			m.moveConfirmed(p.held.tickets[g])
 		}
 	}
 }
 
-// received is the end of a move: the target has said that it has the lease, or
-// that it has not, or is gone.
-func (m *Machine) received(t protocol.Ticket) {
+// moveConfirmed ends a move: the target has the lease, has refused it, or is gone.
+func (m *Machine) moveConfirmed(t protocol.Ticket) {
 	if source, waits := m.moves.unconfirmed[t]; waits {
 		delete(m.moves.unconfirmed, t)
-		m.dismiss(source, t)
+		m.ackMove(source, t)
 	}
 }
 
-// transfer is the change by which leases that lie side by side, and went under
-// one ticket, go to where their state is, as one. So many changes of the batch come before it.
+// transfer returns the change that gives adjacent leases, moved under one ticket, to the target as one lease.
+// changes is the number of changes before it in the batch.
 func (m *Machine) transfer(row []freed, changes int) table.Change {
 	generation := m.nextGeneration(len(m.pending.tickets), changes)
 	m.pending.tickets[generation] = row[0].moved.ticket

@@ -8,29 +8,29 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
-// A gapStage says what is still to be done so that the table goes on after a gap.
+// A gapStage is the remaining work until the table continues after a gap.
 type gapStage uint8
 
 const (
-	gapNone   gapStage = iota // nothing: the store has lost no history, or the gap is stored
+	gapNone   gapStage = iota // none: the store has lost no history, or the gap is stored
 	gapWaits                  // the gap is stored at decideAt
-	gapUrgent                 // the gap is stored at once, before any owner is answered: only we know that history was lost
+	gapUrgent                 // the gap is stored at once, before any reply to an owner: only this leader has evidence that history was lost
 )
 
-// history is whether the store may have lost changes, and what follows (see restored.go). base is 0 exactly
+// history is whether the store may have lost changes, and the consequences (see restored.go). base is 0 if and only
 // if there is no gap to store.
 type history struct {
-	found ending       // what the store had when we took over
-	since mono.Instant // when that was
-	// decideAt is when the gap is stored for good: no lease that the table does not know of is valid any more.
+	found ending       // end of the stored log at the takeover
+	since mono.Instant // when the takeover was
+	// decideAt is when the final gap is stored: every lease that the table lacks has expired.
 	decideAt mono.Instant
 	gap      gapStage
-	base     uint64 // where the table goes on after the gap
+	base     uint64 // first LSN and generation after the gap
 	proven   bool   // history was lost
-	marked   bool   // the table has a gap that is to be widened
+	marked   bool   // the table has a gap that must be extended
 }
 
-// An ending is where a log ends, and the newest generation that was given out by then.
+// An ending is the end of a log, and the newest generation in it.
 type ending struct {
 	lsn        leasehold.LSN
 	generation leasehold.Generation
@@ -39,17 +39,17 @@ type ending struct {
 // doubted reports whether the table may have lost history, and the gap is not stored yet.
 func (h *history) doubted() bool { return h.gap != gapNone }
 
-// undecided reports whether nothing may be concluded yet from what owners claim.
+// undecided reports whether claims of owners must not be acted on yet.
 func (h *history) undecided() bool { return h.doubted() && !h.proven }
 
-// defers reports whether a peer that claims suspended leases is to be answered later.
+// defers reports whether the reply to a peer with suspended leases must be deferred.
 func (h *history) defers(now mono.Instant, p *peer) bool {
 	return p.claims.resumable() && h.undecided() && now < h.decideAt
 }
 
-// credible returns what a peer says about moves, as far as it may be relied on. In a history
-// that was lost, the state may have been lost that is said to have gone elsewhere, or have
-// changed there. So of leases from before our term only moves count that we have ordered.
+// credible returns the move reports of a peer that can be relied on. If history was lost, the moved state may have
+// been lost or changed at the target since. So for leases from before this term, only moves that this leader
+// ordered count.
 func (h *history) credible(p *peer, moves []protocol.MoveReport) []protocol.MoveReport {
 	if !h.proven {
 		return moves
@@ -61,13 +61,13 @@ func (h *history) credible(p *peer, moves []protocol.MoveReport) []protocol.Move
 	})
 }
 
-// forfeited reports whether the leases of a silent owner are of no use to it: history was lost,
-// and it was not heard since. It could not resume them, and a successor would not know that.
+// forfeited reports whether a silent owner's leases are useless to it: history was lost, and the owner has sent no
+// request since. It could not resume them, and a successor would not have the evidence.
 func (h *history) forfeited(now mono.Instant, p *peer) bool {
 	return h.proven && p != nil && p.acks.echo == 0 && now >= p.renewal.until
 }
 
-// recallUpTo recalls the leases that a peer had before our term, up to a generation.
+// recallUpTo recalls the leases that a peer had before this term, up to a generation.
 func (h *history) recallUpTo(p *peer, upTo leasehold.Generation) {
 	for _, l := range p.held.leases {
 		if l.Generation > min(upTo, h.found.generation) {

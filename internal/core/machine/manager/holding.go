@@ -7,28 +7,27 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
-// A holding is what the table gives a session, less what the session has given back. Every lease in
+// A holding is the leases that the table gives a session, less those that the session has released. Every lease in
 // recalled is one of leases, and every generation in tickets is in fresh.
 type holding struct {
-	// leases is sorted. Immutable: replaced as a whole.
+	// leases is sorted, and immutable: it is replaced as a whole.
 	leases []leasehold.Lease
-	// fresh holds grants that it has not confirmed: generation to the message
-	// that first offered it, 0 if none did yet.
+	// fresh is the unconfirmed grants: generation to the message that first offered it, 0 if none has.
 	fresh map[leasehold.Generation]protocol.Seq
-	// tickets says which grants in fresh have state that was moved to it.
+	// tickets are the grants in fresh whose state was moved to the session.
 	tickets map[leasehold.Generation]protocol.Ticket
-	// recalled holds leases that it must give back although the plan has their
-	// ranges for it, to get them again as fewer.
+	// recalled are leases that are recalled although the plan assigns their ranges to the session, to be granted
+	// again as fewer.
 	recalled map[leasehold.Lease]bool
-	// plain: it is to keep all its leases as they are, and has confirmed them.
-	// If not, what to send it must be worked out.
+	// plain: the session keeps all its leases unchanged, and has confirmed them. If not, the offers to it must be
+	// computed.
 	plain bool
 }
 
-// drop takes parts away from the peer's leases. They are sorted.
+// drop removes parts of the leases. They are sorted.
 func (h *holding) drop(parts []leasehold.Lease) { h.setLeases(protocol.Missing(h.leases, parts)) }
 
-// add gives the peer a lease that was just granted.
+// add adds a lease that was just granted.
 func (h *holding) add(l leasehold.Lease) {
 	next := make([]leasehold.Lease, 0, len(h.leases)+1)
 	i := 0
@@ -43,7 +42,7 @@ func (h *holding) add(l leasehold.Lease) {
 	h.fresh[l.Generation] = 0
 }
 
-// expect remembers under which ticket the state of a lease has come to the peer.
+// expect records the ticket under which the state of a lease was moved to the peer.
 func (h *holding) expect(g leasehold.Generation, t protocol.Ticket) {
 	if h.tickets == nil {
 		h.tickets = make(map[leasehold.Generation]protocol.Ticket)
@@ -67,7 +66,7 @@ func (h *holding) setLeases(leases []leasehold.Lease) {
 	h.recalled = left
 }
 
-// holds reports whether a peer has all of a range.
+// covers reports whether the leases cover a range.
 func (h *holding) covers(r leasehold.Range) bool {
 	i, _ := slices.BinarySearchFunc(h.leases, r.Start, func(l leasehold.Lease, k leasehold.Key) int {
 		if l.Range.Last() < k {

@@ -12,8 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// inherit returns the leader of the next term, which finds what was recorded, and
-// knows nobody yet. The owners go on as they are.
+// inherit returns the leader of the next term, which starts from the recorded table. The owners continue unchanged.
 func (l *paperLeader) inherit(p *plan, owners ...*paperOwner) *paperLeader {
 	l.t.Helper()
 	state := &storage.State{Term: 2, Changes: slices.Clone(l.log)}
@@ -25,10 +24,10 @@ func (l *paperLeader) inherit(p *plan, owners ...*paperOwner) *paperLeader {
 	return next
 }
 
-// returns is an owner coming to a new leader: it says what it has, hears it, and
-// says so. What it is offered it takes only if it has it, or it is fresh.
+// returns makes an owner contact a new leader: it sends its claims, receives the reply, and acknowledges it. It
+// takes an offered lease only if it has it, or if it is fresh.
 func (o *paperOwner) returns() {
-	o.say()
+	o.send()
 	had := o.leases
 	reply := o.read()
 	o.leases = nil
@@ -43,21 +42,20 @@ func (o *paperOwner) returns() {
 			}
 		}
 	}
-	o.say()
+	o.send()
 }
 
 func importOf(d protocol.Departure, since protocol.Since) protocol.Import {
 	return protocol.Import{Ticket: d.Ticket, Range: d.Range, Since: since}
 }
 
-// A source that let go before the old leader could record it tells the new one,
-// who records it: also if it has not heard the target yet, of which the table
-// says nothing.
+// A source that released the range before the old leader could record it reports that to the new leader, which
+// records it. This works before the first request of the target, which the table does not name.
 func TestSuccessorHearsOfAMoveFromTheSource(t *testing.T) {
 	l, p, a, b, d := begunMove(t)
 	since := b.moving.last.Arrivals[0].Since
 	a.reports(d, protocol.MoveDone)
-	a.letsGo(d.Range)
+	a.releases(d.Range)
 	b.moving.imports = []protocol.Import{importOf(d, since)}
 	for name, first := range map[string]*paperOwner{"the source comes first": a, "the target comes first": b} {
 		t.Run(name, func(t *testing.T) {
@@ -87,90 +85,90 @@ func clone(o *paperOwner) *paperOwner {
 	return &c
 }
 
-// A new leader does not act on the first word of an owner, which a message of the
-// old leader may yet overtake. Until it does, the source must go on saying it.
-func TestSuccessorNamesWhatItHasNotActedOn(t *testing.T) {
+// A new leader does not act on the first request of an owner, because a message of the old leader may still be in
+// flight. Until it does, the source must keep the report.
+func TestSuccessorKeepsUnprocessedDepartures(t *testing.T) {
 	l, p, a, b, d := begunMove(t)
 	a.reports(d, protocol.MoveDone)
-	a.letsGo(d.Range)
+	a.releases(d.Range)
 	next := l.inherit(p, a, b)
 	b.returns()
 	recorded := len(next.log)
-	a.say()
+	a.send()
 	next.wantChanges(recorded)
 	a.read()
 	a.wantDepartures(d.Range)
 	if a.departures()[0].Ticket != d.Ticket {
-		t.Errorf("it is to repeat itself about %+v", a.departures()[0])
+		t.Errorf("departures: %+v", a.departures()[0])
 	}
 }
 
-// If the target never comes, it is waited for as long as for those whom the table
-// names; then what it had is lost, once.
+// If the target does not return, the leader waits for it as long as for the owners in the table; then its state is
+// lost, once.
 func TestSuccessorWaitsForTheTarget(t *testing.T) {
 	l, p, a, b, d := begunMove(t)
 	a.reports(d, protocol.MoveDone)
-	a.letsGo(d.Range)
+	a.releases(d.Range)
 	next := l.inherit(p, a)
 	p.give("aaa")
 	recorded := len(next.log)
 	a.returns()
 	next.settle()
-	a.forgets()
+	a.stopsReporting()
 	next.wantChanges(recorded, "moved")
 	next.renew(60*time.Second, a)
-	next.wantHolder(1<<56, b.holder.Owner, "while it may come")
+	next.wantHolder(1<<56, b.holder.Owner, "while it may return")
 	next.renew(10*time.Second, a)
 	next.wantChanges(recorded, "moved", "lost", "granted")
-	next.wantHolder(1<<56, "a", "in the end")
+	next.wantHolder(1<<56, "a", "after that")
 }
 
-// A later process with the target's name has nothing of what was sent.
+// A later process with the target's owner name does not have the state.
 func TestSuccessorKnowsTheTargetIsGone(t *testing.T) {
 	l, p, a, b, d := begunMove(t)
 	a.reports(d, protocol.MoveDone)
-	a.letsGo(d.Range)
+	a.releases(d.Range)
 	restarted := clone(b)
 	h := *b.holder
 	h.Session = leasehold.Session{99}
-	restarted.holder, restarted.seq, restarted.heard, restarted.term = &h, 0, 0, 0
+	restarted.holder, restarted.seq, restarted.lastAck, restarted.term = &h, 0, 0, 0
 	next := l.inherit(p, a, restarted)
 	recorded := len(next.log)
 	restarted.greet()
 	a.returns()
 	next.settle()
 	if got := next.changesSince(recorded); slices.Contains(got, "moved") || !slices.Contains(got, "lost") || next.noted(manager.NoteTargetGone) == 0 {
-		t.Errorf("what is recorded is %v", got)
+		t.Errorf("recorded changes: %v", got)
 	}
 }
 
-// A new leader finds that the table has moved a range to an owner that does not
-// know of it. If that has the state, from after the last loss and before the
-// grant, it gets the lease with the ticket. If not, the state is lost.
+// A new leader finds a range that the table has moved to an owner that has not received the lease. If the owner has
+// the state, imported after the last loss and before the grant, it gets the lease with the ticket. If not, the
+// state is lost.
 func TestSuccessorFindsAMoveInTheTable(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		spoil func(b *paperOwner, d protocol.Departure, since protocol.Since)
 		kept  bool
 	}{
-		{"it has it", func(*paperOwner, protocol.Departure, protocol.Since) {}, true},
-		{"it has nothing", func(b *paperOwner, _ protocol.Departure, _ protocol.Since) { b.moving.imports = nil }, false},
-		{"it has something for a part", func(b *paperOwner, _ protocol.Departure, _ protocol.Since) {
+		{"it has the state", func(*paperOwner, protocol.Departure, protocol.Since) {}, true},
+		{"it has no import", func(b *paperOwner, _ protocol.Departure, _ protocol.Since) { b.moving.imports = nil }, false},
+		{"it has an import of a part", func(b *paperOwner, _ protocol.Departure, _ protocol.Since) {
 			b.moving.imports[0].Range.Limit--
 		}, false},
-		{"it has something from before a loss", func(b *paperOwner, _ protocol.Departure, _ protocol.Since) {
+		{"it has an import from before a loss", func(b *paperOwner, _ protocol.Departure, _ protocol.Since) {
 			b.moving.imports[0].Since.LSN -= 2
 		}, false},
-		{"it has something from after the grant", func(b *paperOwner, _ protocol.Departure, _ protocol.Since) {
+		{"it has an import from after the grant", func(b *paperOwner, _ protocol.Departure, _ protocol.Since) {
 			b.moving.imports[0].Since.Newest++
 		}, false},
-		{"its newest is from before a loss", func(b *paperOwner, d protocol.Departure, since protocol.Since) {
+		{"its newest import is from before a loss", func(b *paperOwner, d protocol.Departure, since protocol.Since) {
 			since.LSN -= 2
 			old := importOf(d, since)
 			old.Ticket[0]++
 			b.moving.imports = append(b.moving.imports, old)
 		}, false},
-		{"its newest is for another range", func(b *paperOwner, d protocol.Departure, since protocol.Since) {
+		{"its newest import is of another range", func(b *paperOwner, d protocol.Departure, since protocol.Since) {
 			d.Range = cell(5, 6)
 			d.Ticket[0]++
 			b.moving.imports = append(b.moving.imports, importOf(d, since))
@@ -180,19 +178,19 @@ func TestSuccessorFindsAMoveInTheTable(t *testing.T) {
 			l, p := newMovingLeader(t, "a.a")
 			a, b := l.mover("a"), l.mover("b")
 			p.give("aaa")
-			l.rethink()
+			l.replan()
 			p.give("a.a")
-			l.rethink() // lost at LSN 3 or so
+			l.replan() // lost at LSN 3 or so
 			p.give("aaa")
-			l.rethink()
+			l.replan()
 			p.give("aba")
-			l.rethink()
+			l.replan()
 			d := a.departures()[0]
 			since := b.moving.last.Arrivals[0].Since
 			a.completes(d)
 			a.read()
-			a.forgets()
-			b.unread = nil // it does not hear of the lease
+			a.stopsReporting()
+			b.unread = nil // it does not receive the lease
 			b.moving.imports = []protocol.Import{importOf(d, since)}
 			c.spoil(b, d, since)
 			next := l.inherit(p, a, b)
@@ -201,13 +199,13 @@ func TestSuccessorFindsAMoveInTheTable(t *testing.T) {
 			b.returns()
 			kept := len(next.changesSince(recorded)) == 0
 			if kept != c.kept {
-				t.Fatalf("what is recorded is %v", next.changesSince(recorded))
+				t.Fatalf("recorded changes: %v", next.changesSince(recorded))
 			}
 			if !kept {
 				return
 			}
 			if o := b.unread[len(b.unread)-1].Offers; len(o) != 1 || !o[0].Fresh || o[0].Ticket != d.Ticket {
-				t.Errorf("it is offered %+v", o)
+				t.Errorf("offers: %+v", o)
 			}
 			next.settle()
 			next.wantChanges(recorded)
@@ -215,25 +213,25 @@ func TestSuccessorFindsAMoveInTheTable(t *testing.T) {
 	}
 }
 
-// Nobody is asked to send anything before it has said to this leader what it has.
+// No owner gets a departure before it has sent exact claims to this leader.
 func TestSuccessorStartsNoMoveBlindly(t *testing.T) {
 	l, p, a, b, _ := begunMove(t)
 	next := l.inherit(p, a, b)
 	b.returns()
-	a.say()
+	a.send()
 	if r := a.read(); len(r.Departures) != 0 {
-		t.Errorf("it is to send %v", r.Departures)
+		t.Errorf("departures: %v", r.Departures)
 	}
 	if s := next.machine.Sizes(); s.Moves != 0 {
-		t.Errorf("%d moves are under way", s.Moves)
+		t.Errorf("%d moves in progress", s.Moves)
 	}
-	a.say()
+	a.send()
 	next.settle()
 	a.wantDepartures(cell(1, 2))
 }
 
-// What an operator wanted of the old leader, the new one hears from the owner.
-func TestSuccessorHearsOfDraining(t *testing.T) {
+// The new leader gets an operator's drain order from the owner.
+func TestSuccessorRestoresDraining(t *testing.T) {
 	l, p, a, b, _ := begunMove(t)
 	l.must(manager.OrderDrain, "a", leasehold.Range{})
 	a.moving.draining = true
@@ -243,21 +241,21 @@ func TestSuccessorHearsOfDraining(t *testing.T) {
 	a.returns()
 	next.settle()
 	if !next.machine.Owners(next.now)[0].Draining || !a.moving.last.Draining {
-		t.Error("the new leader does not know")
+		t.Error("the new leader has lost the drain order")
 	}
 	a.wantDepartures(leasehold.All)
 	next.must(manager.OrderUndrain, "a", leasehold.Range{})
-	a.say() // it has not heard yet that it is not
+	a.send() // the end of the drain has not reached it
 	if next.machine.Owners(next.now)[0].Draining {
-		t.Error("what the owner repeats overrules the operator")
+		t.Error("the owner's report overrules the operator")
 	}
 }
 
-// An inherited lease of which a part went to another, unrecorded, is cut.
+// An inherited lease of which a part moved to another owner, unrecorded, is split.
 func TestSuccessorCutsALease(t *testing.T) {
 	l, p, a, b, d := begunMove(t)
 	a.reports(d, protocol.MoveDone)
-	a.letsGo(d.Range)
+	a.releases(d.Range)
 	next := l.inherit(p, a, b)
 	b.returns()
 	a.returns()
@@ -270,6 +268,6 @@ func TestSuccessorCutsALease(t *testing.T) {
 		t.Errorf("the table has %v", rows)
 	}
 	if c := next.log[len(next.log)-1]; c.Kind != table.Moved || c.From.Session != a.holder.Session {
-		t.Errorf("what is recorded last is %v", c.String())
+		t.Errorf("the last recorded change is %v", c.String())
 	}
 }

@@ -6,26 +6,26 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
-// A leadPhase says what part of its term a leader is in. It only advances.
+// A leadPhase is the phase of a leader's term. It only advances.
 type leadPhase uint8
 
 const (
-	takingOver leadPhase = iota // no step was taken yet
+	takingOver leadPhase = iota // before the first step
 	leading
-	deposed // another manager leads; nothing is done any more
+	deposed // another manager leads; the machine has ended
 )
 
-// leadership is for how long we may act. Without authority we send nothing and expire no session: another
-// manager may lead.
+// leadership is the authority to act as leader. Without it the machine sends nothing and expires no session:
+// another manager may lead.
 type leadership struct {
 	term leasehold.Term
-	// authority is when our time as leader ends, unless it is extended.
+	// authority is when this manager's time as leader ends, unless it is extended.
 	authority mono.Instant
-	// deafUntil is until when time without authority was added to the owners' deadlines.
-	deafUntil mono.Instant
-	phase     leadPhase
-	seq       protocol.Seq // our newest message to any session
+	// creditedUntil is the time up to which periods without authority were added to the owners' deadlines.
+	creditedUntil mono.Instant
+	phase         leadPhase
+	seq           protocol.Seq // newest message to any session
 }
 
-// active reports whether we may act as leader at now.
+// active reports whether the machine has authority at now.
 func (l *leadership) active(now mono.Instant) bool { return now < l.authority }

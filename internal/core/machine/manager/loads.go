@@ -10,13 +10,13 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// drained tells who is to hold nothing, as operators want it.
+// drained reports whether an operator has drained the owner.
 func drained(p *peer) bool { return p.exit.draining }
 
-// input is what the policy decides on, if drained are drained.
+// input returns the input of the policy, with drained as the set of drained owners.
 //
-// Owners that retire are left out. If nobody else is there, those that are only
-// drained take part all the same: no operator wants keys without an owner.
+// Retiring owners are left out. If no other owner is there, those that are only drained take part, since otherwise
+// keys would have no owner.
 func (m *Machine) input(now mono.Instant, drained func(*peer) bool) partition.Input {
 	in := partition.Input{Current: m.plan.current, Limits: m.limits(), Loads: m.members.loads(), Budget: m.plan.churn.budget(now, &m.cfg)}
 	var spare []partition.Member
@@ -37,16 +37,14 @@ func (m *Machine) input(now mono.Instant, drained func(*peer) bool) partition.In
 	return in
 }
 
-// quiet is the mean load below which there is nothing to balance: so few
-// requests a second are mostly chance, and no server feels them.
+// quiet is the mean load per owner below which there is nothing to balance: so few requests per second are mostly
+// noise, and no server notices them.
 const quiet = 50
 
-// mostCells bounds how finely the load of all owners together is known: the
-// policy is asked while the leader can do nothing else.
+// mostCells bounds the resolution of the load of all owners together: the leader is blocked while the policy runs.
 const mostCells = 1 << 17
 
-// loads puts together what the owners have said, as far as they still hold the
-// keys.
+// loads merges the loads that the owners have reported, for keys that they still hold.
 func (mb *membership) loads() partition.Loads {
 	lists := make([][]partition.Cell, 0, len(mb.seats))
 	var all partition.Loads
@@ -68,7 +66,7 @@ func (mb *membership) loads() partition.Loads {
 	return all
 }
 
-// merged returns sorted cells as one sorted list, by joining lists in pairs.
+// merged merges sorted lists into one sorted list, in pairs.
 func merged(lists [][]partition.Cell) []partition.Cell {
 	for len(lists) > 1 {
 		half := lists[:0]
@@ -99,9 +97,8 @@ func mergeTwo(a, b []partition.Cell) []partition.Cell {
 	return append(append(out, a...), b...)
 }
 
-// cells returns the peer's cells as far as it still holds them, about as many as
-// it may have at most: neighbours in one lease are taken together. What it no
-// longer holds of a cell takes its share of the load with it.
+// cells returns the peer's load cells that it still holds, about most of them at most: adjacent cells in one lease
+// are merged. A part of a cell that it no longer holds is removed with its share of the load.
 func (p *peer) cells(most int) []partition.Cell {
 	together := (len(p.loads.Cells) + most - 1) / most
 	out := make([]partition.Cell, 0, min(len(p.loads.Cells), most)+len(p.held.leases))
@@ -142,29 +139,28 @@ func (p *peer) appendHot(to []partition.HotKey) []partition.HotKey {
 	return to
 }
 
-// sizeOf is how many keys a range has.
+// sizeOf returns the number of keys of a range.
 func sizeOf(r leasehold.Range) float64 { return float64(r.Size()) }
 
-// churn says when the policy is asked because of loads, and how much it may
-// move for the sake of balance.
+// churn is the schedule of policy runs because of loads, and the budget of keys that they may move for balance.
 type churn struct {
 	bucket partition.Bucket
 	at     mono.Instant // when it was last filled
-	next   mono.Instant // when the policy is to be asked; Never if there are no news
-	// unlimited: an operator wants the next plan to be made without regard to the budget.
+	next   mono.Instant // when the policy runs next; Never if there are no new loads
+	// unlimited: an operator has ordered the next policy run without a budget.
 	unlimited bool
 }
 
 func (c *churn) begin(now mono.Instant) { *c = churn{at: now, next: mono.Never} }
 
-// heard makes the policy be asked within a period.
-func (c *churn) heard(now mono.Instant, every time.Duration) {
+// loadsReported schedules a policy run within a period.
+func (c *churn) loadsReported(now mono.Instant, every time.Duration) {
 	if c.next == mono.Never {
 		c.next = now.Add(every)
 	}
 }
 
-// due reports whether it is time to ask.
+// due reports whether a policy run is due, and removes it from the schedule.
 func (c *churn) due(now mono.Instant) bool {
 	if now < c.next {
 		return false
@@ -173,7 +169,7 @@ func (c *churn) due(now mono.Instant) bool {
 	return true
 }
 
-// budget is the share of all keys that may be moved now.
+// budget returns the share of all keys that may be moved now.
 func (c *churn) budget(now mono.Instant, cfg *Config) float64 {
 	c.bucket.Churn, c.bucket.Every = cfg.Churn, cfg.Rebalance
 	c.bucket = c.bucket.After(now.Sub(c.at))
@@ -181,7 +177,7 @@ func (c *churn) budget(now mono.Instant, cfg *Config) float64 {
 	return c.bucket.Level()
 }
 
-// spend takes what a decision moves between members out of the bucket.
+// spend takes the keys that a decision moves between members out of the bucket.
 func (c *churn) spend(in partition.Input, want partition.Assignment) {
 	if in.Current == nil {
 		return

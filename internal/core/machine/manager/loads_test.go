@@ -14,16 +14,15 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// loaded lets an owner say what its keys cost.
+// loaded makes an owner report the load of its keys.
 func (o *paperOwner) loaded(hot []partition.HotKey, cells ...partition.Cell) {
 	o.moving.loads = &partition.Loads{Cells: cells, Hot: hot}
-	o.say()
+	o.send()
 	o.leader.settle()
-	o.moving.loads = nil // nothing new
+	o.moving.loads = nil // not reported again
 }
 
-// untilAsked lets time pass until the policy is asked, and returns how long it
-// took.
+// untilAsked lets time pass until the policy runs, and returns the duration.
 func (l *paperLeader) untilAsked(p *plan) time.Duration {
 	l.t.Helper()
 	before, start := len(p.asked), l.now
@@ -33,23 +32,23 @@ func (l *paperLeader) untilAsked(p *plan) time.Duration {
 			return l.now.Sub(start)
 		}
 	}
-	l.t.Fatal("the policy is not asked in five minutes")
+	l.t.Fatal("no policy run in five minutes")
 	return 0
 }
 
-// Loads make the policy be asked within the period. Without any it is not.
+// Reported loads cause a policy run within the interval. Without reports there is none.
 func TestLoadsAreBalanced(t *testing.T) {
 	l, p := newMovingLeader(t, "aabb")
 	a, b := l.mover("a"), l.mover("b")
 	asked := len(p.asked)
 	l.renew(2*time.Minute, a, b)
 	if len(p.asked) != asked {
-		t.Fatalf("the policy is asked %d times without a reason", len(p.asked)-asked)
+		t.Fatalf("%d policy runs without a reason", len(p.asked)-asked)
 	}
 	a.loaded(nil, partition.Cell{Range: cell(0, 2), Rate: 900})
 	b.loaded([]partition.HotKey{{Key: 3 << 56, Rate: 40}}, partition.Cell{Range: cell(2, 3), Rate: 100})
 	if d := l.untilAsked(p); d > 10*time.Second {
-		t.Errorf("the policy is asked after %v, want 10 s", d)
+		t.Errorf("the policy runs after %v, want 10 s", d)
 	}
 	want := partition.Loads{
 		Cells: []partition.Cell{{Range: cell(0, 2), Rate: 900}, {Range: cell(2, 3), Rate: 100}},
@@ -61,11 +60,11 @@ func TestLoadsAreBalanced(t *testing.T) {
 	asked = len(p.asked)
 	l.renew(2*time.Minute, a, b)
 	if len(p.asked) != asked {
-		t.Errorf("without news the policy is asked %d times more", len(p.asked)-asked)
+		t.Errorf("without new loads there are %d more policy runs", len(p.asked)-asked)
 	}
 }
 
-// A few requests a second are chance: nothing is moved for them.
+// A few requests per second are noise: nothing is moved for them.
 func TestQuietLoadsAreIgnored(t *testing.T) {
 	for rate, want := range map[float64]int{99: 0, 100: 1} { // two owners, 50 each
 		l, p := newMovingLeader(t, "aabb")
@@ -74,13 +73,12 @@ func TestQuietLoadsAreIgnored(t *testing.T) {
 		a.loaded(nil, partition.Cell{Range: cell(0, 2), Rate: rate})
 		l.untilAsked(p)
 		if n := len(p.last().Loads.Cells); n != want {
-			t.Errorf("with %v requests per second the policy is told of %d cells, want %d", rate, n, want)
+			t.Errorf("with %v requests per second the policy gets %d cells, want %d", rate, n, want)
 		}
 	}
 }
 
-// What an owner says of keys that it does not hold, or holds no longer, is left
-// out: another may say of them what they cost now.
+// Loads of keys that the reporting owner does not hold are ignored: their holder may report them.
 func TestLoadsAreClipped(t *testing.T) {
 	l, p := newMovingLeader(t, "aab")
 	a, b := l.mover("a"), l.mover("b")
@@ -95,10 +93,10 @@ func TestLoadsAreClipped(t *testing.T) {
 		t.Errorf("loads (-want +got):\n%s", diff)
 	}
 	p.give("abb")
-	l.rethink()
+	l.replan()
 	a.completes(a.departures()[0])
 	l.settle()
-	a.forgets()
+	a.stopsReporting()
 	b.loaded(nil, partition.Cell{Range: cell(2, 3), Rate: 10})
 	l.untilAsked(p)
 	want = partition.Loads{
@@ -110,10 +108,9 @@ func TestLoadsAreClipped(t *testing.T) {
 	}
 }
 
-// What is moved for the sake of balance is taken out of a budget, which fills
-// with time, up to a bound.
+// Moves for balance are taken out of a budget, which fills with time, up to a bound.
 func TestChurnBudget(t *testing.T) {
-	const churn = 0.09 // of all keys in a minute
+	const churn = 0.09 // of all keys per minute
 	most := 2 * churn * (10 * time.Second).Minutes()
 	l, p := newMovingLeader(t, "aabb")
 	a, b := l.mover("a"), l.mover("b")
@@ -125,19 +122,19 @@ func TestChurnBudget(t *testing.T) {
 	near := func(what string, got, want float64) {
 		t.Helper()
 		if math.Abs(got-want) > 1e-9 {
-			t.Errorf("%s the budget is %v, want %v", what, got, want)
+			t.Errorf("%s: the budget is %v, want %v", what, got, want)
 		}
 	}
 	l.renew(5*time.Minute, a, b)
 	near("after five minutes", ask(), most)
 	near("when nothing was moved", ask(), most)
 	p.give("aaaa") // more than the budget
-	near("for a decision that moves everything", ask(), most)
+	near("before a decision that moves everything", ask(), most)
 	near("ten seconds after that", ask(), most/2)
-	near("when that was not spent", ask(), most)
+	near("when it was not spent", ask(), most)
 }
 
-// What an owner leaves behind, and what nobody had, costs no budget.
+// Ranges of an owner that left, and ranges without an owner, cost no budget.
 func TestBudgetIsForBalance(t *testing.T) {
 	l, p := newMovingLeader(t, "aabb")
 	a, b := l.mover("a"), l.mover("b")
@@ -148,44 +145,43 @@ func TestBudgetIsForBalance(t *testing.T) {
 	b.loaded(nil, partition.Cell{Range: cell(0, 2), Rate: 900})
 	l.untilAsked(p)
 	if most := 2 * 0.09 * (10 * time.Second).Minutes(); math.Abs(p.last().Budget-most) > 1e-9 {
-		t.Errorf("when an owner has left the budget is %v, want %v", p.last().Budget, most)
+		t.Errorf("after an owner left the budget is %v, want %v", p.last().Budget, most)
 	}
 }
 
-// A policy that fails is no reason to stop: what was planned stays planned, it
-// is said why, and the policy is asked again.
+// If a policy fails, the leader keeps the last assignment, reports the error, and runs the policy again.
 func TestPolicyFails(t *testing.T) {
 	l, p := newMovingLeader(t, "aabb")
 	a, b := l.mover("a"), l.mover("b")
 	since, good := len(l.log), p.want
-	broken := errors.New("out of ideas")
+	broken := errors.New("no assignment found")
 	p.want = func(partition.Input) (partition.Assignment, error) { return nil, broken }
 	asked := len(p.asked)
-	l.rethink()
+	l.replan()
 	l.renew(time.Minute, a, b)
-	if n := len(p.asked) - asked; n != 5 { // now, and every 15 s
-		t.Errorf("it is asked %d times in a minute, want 5", n)
+	if n := len(p.asked) - asked; n != 5 { // at once, and every 15 s
+		t.Errorf("it runs %d times in a minute, want 5", n)
 	}
 	if len(l.refused) != 5 || !errors.Is(l.refused[0], broken) {
-		t.Errorf("what is said is %v", l.refused)
+		t.Errorf("reported errors: %v", l.refused)
 	}
 	l.wantChanges(since)
 	p.want = good
 	l.renew(20*time.Second, a, b)
 	if n := l.noted(manager.NotePolicyRefused); n != 5 {
-		t.Errorf("it is refused %d times", n)
+		t.Errorf("noted %d times", n)
 	}
-	l.wantHolder(0, "a", "in the end")
-	l.wantHolder(2<<56, "b", "in the end")
+	l.wantHolder(0, "a", "after the failures")
+	l.wantHolder(2<<56, "b", "after the failures")
 }
 
-// So is one that answers nonsense, or panics.
-func TestPolicyOutOfItsMind(t *testing.T) {
+// A policy with an invalid result, or a panic, has failed.
+func TestInvalidPolicyResult(t *testing.T) {
 	for name, want := range map[string]func(partition.Input) (partition.Assignment, error){
 		"unknown owners": func(partition.Input) (partition.Assignment, error) {
 			return partition.Assignment{{Owner: "nobody"}}, nil
 		},
-		"no beginning": func(partition.Input) (partition.Assignment, error) {
+		"no first range": func(partition.Input) (partition.Assignment, error) {
 			return partition.Assignment{{Start: 5, Owner: "a"}}, nil
 		},
 		"a panic": func(partition.Input) (partition.Assignment, error) { panic("no") },
@@ -196,29 +192,28 @@ func TestPolicyOutOfItsMind(t *testing.T) {
 			l.mover("b")
 			since := len(l.log)
 			p.want = want
-			l.rethink()
+			l.replan()
 			l.wantChanges(since)
 			if len(l.refused) != 1 || leasehold.KindOf(l.refused[0]) == leasehold.Other {
-				t.Errorf("what is said is %v", l.refused)
+				t.Errorf("reported errors: %v", l.refused)
 			}
 		})
 	}
 }
 
-// What is due while a batch is under way waits for its end, and does not make the
-// leader turn round and round.
+// Timers that are due while a batch is pending wait for its end, and do not make the leader spin.
 func TestNothingIsDueDuringACommit(t *testing.T) {
 	for name, due := range map[string]func(*plan, *paperOwner){
 		"loads": func(_ *plan, a *paperOwner) {
 			a.loaded(nil, partition.Cell{Range: cell(0, 2), Rate: 900})
 		},
-		"a move that is to be tried again": func(p *plan, a *paperOwner) {
+		"a move to be retried": func(p *plan, a *paperOwner) {
 			p.give("bbbb.")
 			a.parts()
 			a.reports(a.departures()[0], protocol.MoveFailed)
-			a.say()
+			a.send()
 			a.read()
-			a.forgets()
+			a.stopsReporting()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -230,33 +225,33 @@ func TestNothingIsDueDuringACommit(t *testing.T) {
 			p.give("bbbbb")
 			l.must(manager.OrderRebalance, "", leasehold.Range{})
 			if l.pending == nil {
-				t.Fatal("nothing is under way")
+				t.Fatal("no batch is pending")
 			}
 			for end := l.now.Add(20 * time.Second); l.now < end; {
 				before := l.now
 				l.now = min(max(l.wake, l.now), end)
 				l.did(l.machine.Advance(l.now))
 				if l.wake <= l.now {
-					t.Fatalf("at %v it wants to be woken at %v, having been woken at %v", l.now, l.wake, before)
+					t.Fatalf("at %v the next wake-up is %v, after one at %v", l.now, l.wake, before)
 				}
 			}
 		})
 	}
 }
 
-// A policy that cannot make up its mind about loads changes nothing, and it is
-// said why. It is asked again when there are news.
+// If a policy fails after a change of loads, nothing changes, and the error is reported. It runs again after the
+// next report.
 func TestPolicyFailsAboutLoads(t *testing.T) {
 	l, p := newMovingLeader(t, "aabb")
 	a := l.mover("a")
 	l.mover("b")
-	since, broken := len(l.log), errors.New("out of ideas")
+	since, broken := len(l.log), errors.New("no assignment found")
 	p.want = func(partition.Input) (partition.Assignment, error) { return nil, broken }
 	for n := range 2 {
 		a.loaded(nil, partition.Cell{Range: cell(0, 2), Rate: 900})
 		l.untilAsked(p)
 		if len(l.refused) != n+1 || !errors.Is(l.refused[n], broken) {
-			t.Fatalf("what is said is %v", l.refused)
+			t.Fatalf("reported errors: %v", l.refused)
 		}
 	}
 	l.wantChanges(since)

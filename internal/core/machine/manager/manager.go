@@ -20,31 +20,28 @@ type Machine struct {
 	out  []Action
 	wake mono.Instant // no deadline is earlier
 
-	lead    leadership     // for how long we may act
-	state   committedState // what the store has
-	pending pendingCommit  // what it is to have next
-	freed   freedLeases    // leases that have ended, which the table does not say yet
+	lead    leadership     // authority to act
+	state   committedState // the committed table
+	pending pendingCommit  // the next batch
+	freed   freedLeases    // ended leases that the table does not record as ended yet
 
-	members membership // the sessions, and the owners' names
-	outage  outage     // whether no owner is heard
+	members membership // the sessions, and the owner names
+	outage  outage     // whether no owner is in contact
 	history history    // whether the store has lost changes
-	// census is where we come from, if we have asked the owners what there is; nil
-	// if we have not, and once it was made use of.
+	// census is the census that this machine continues; nil if there was none, and after the first step.
 	census *Census
 
-	plan       assignment // who is to have what
-	moves      moveSet    // state on its way
-	compaction compaction // joining leases that lie side by side
-	// touched are peers that may have to be sent something.
+	plan       assignment // the desired assignment
+	moves      moveSet    // moves in progress
+	compaction compaction // merging of adjacent leases
+	// touched are peers that may need a message.
 	touched []*peer
 }
 
-// New returns the machine of a leader that took over before now, in term, and
-// may act until authority. The state must have been read after the takeover.
-// Advance it at once.
+// New returns the machine of a leader that took over before now, in term, and may act until authority. The state
+// must have been read after the takeover. Advance it at once.
 //
-// Every lease in the table counts as held until its holder could no longer
-// have been renewed by an earlier leader.
+// Every lease in the table counts as held until every renewal by an earlier leader has expired.
 func New(now mono.Instant, cfg Config, term leasehold.Term, authority mono.Instant, state *storage.State) (*Machine, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -64,14 +61,14 @@ func New(now mono.Instant, cfg Config, term leasehold.Term, authority mono.Insta
 		},
 	}
 	m.history.found, m.history.since = ending{t.LSN(), m.newest()}, now
-	m.suspect(state.Unfinished)
+	m.assessHistory(state.Unfinished)
 	m.state.log = changelog.New(t.LSN()-leasehold.LSN(len(state.Changes)), cfg.Log.Changes, cfg.Log.Age)
 	m.state.log.Append(now, state.Changes)
 	return m, nil
 }
 
-// begin starts every step. The first one takes over: from here on we judge who
-// is alive, so that nobody's time starts before we can listen.
+// begin starts every step. The first step takes over: deadlines of owners start here, when the machine can receive
+// requests.
 func (m *Machine) begin(now mono.Instant) {
 	m.out = emptied(m.out)
 	if m.lead.phase == takingOver {
@@ -83,8 +80,7 @@ func (m *Machine) begin(now mono.Instant) {
 	m.expire(now)
 }
 
-// inherit makes a peer of every session that the table names, and takes the
-// table for the assignment in force.
+// inherit creates a peer for every session in the table, and uses the table as the current assignment.
 func (m *Machine) inherit(now mono.Instant) {
 	until := now.Add(max(m.cfg.Timing.Hold(), m.cfg.Promised))
 	m.members.inheritUntil, m.history.decideAt = until, until
@@ -117,7 +113,7 @@ func (m *Machine) inherit(now mono.Instant) {
 		p := m.members.sessions[e.Holder.Session]
 		s := m.members.seat(e.Holder.Owner)
 		if s.incumbent != nil {
-			m.note(NoteGhost, s.owner, 0, 0)
+			m.emit(Note{What: NoteGhost, Owner: s.owner})
 			if newestOf(s.incumbent) > newestOf(p) {
 				continue
 			}
@@ -127,16 +123,16 @@ func (m *Machine) inherit(now mono.Instant) {
 	}
 	m.members.named = m.members.inherited
 	if m.census != nil {
-		m.outage.heardAt, m.outage.returnedAt = now, now // the census has heard owners
+		m.outage.lastContact, m.outage.returnedAt = now, now // the census has received requests
 		m.resumeHandovers(now)
 	}
 }
 
-// resumeHandovers goes on with what owners have handed over while nobody led.
+// resumeHandovers continues moves that owners completed while there was no leader.
 func (m *Machine) resumeHandovers(now mono.Instant) {
 	for _, h := range m.census.handovers() {
 		if p := m.members.sessions[h.from.Session]; p != nil {
-			m.bequeath(now, p, []protocol.MoveReport{h.MoveReport}, leasehold.CauseReleased)
+			m.releaseHandedOver(now, p, []protocol.MoveReport{h.MoveReport}, leasehold.CauseReleased)
 		}
 	}
 	m.census = nil
@@ -150,15 +146,14 @@ func newestOf(p *peer) leasehold.Generation {
 	return g
 }
 
-// reconfigure goes on with another configuration of the same namespace. What
-// was promised to whoever is heard stays promised: no deadline is moved up. If
-// leases become longer, deadlines are moved out, because what we say from now on
-// promises the longer time from a request that we accepted before.
+// reconfigure replaces the configuration of the namespace. No deadline becomes earlier, because its lease time was
+// already promised. If leases become longer, deadlines become later: the next message promises the longer time from
+// a request that was accepted before.
 func (m *Machine) reconfigure(now mono.Instant, cfg Config) {
 	cfg.Namespace, cfg.Self, cfg.Rand = m.cfg.Namespace, m.cfg.Self, m.cfg.Rand
 	cfg.Takeover = m.cfg.Takeover
 	if err := cfg.validate(); err != nil {
-		panic(err) // whoever stores a configuration has it checked
+		panic(err) // configurations are validated before they are stored
 	}
 	longer := cfg.Timing.Hold() > m.cfg.Timing.Hold()
 	m.cfg = cfg
@@ -175,15 +170,15 @@ func (m *Machine) reconfigure(now mono.Instant, cfg Config) {
 	m.wake = now
 }
 
-// Empty reports whether nobody holds anything, and the store knows it.
+// Empty reports whether no owner holds a lease, and the store has recorded that.
 func (m *Machine) Empty() bool {
 	return m.lead.phase != takingOver && len(m.members.sessions) == 0 && len(m.freed.queue) == 0 && m.pending.stage == commitIdle
 }
 
-// Frozen returns the committed table as a value that stays as it is.
+// Frozen returns an immutable copy of the committed table.
 func (m *Machine) Frozen() *table.Table { return m.state.frozen() }
 
-// Members returns how many owners take part.
+// Members returns the number of members that have sent a request in this term.
 func (m *Machine) Members() int {
 	n := 0
 	for _, s := range m.members.seats {
@@ -194,7 +189,7 @@ func (m *Machine) Members() int {
 	return n
 }
 
-// Seq returns the number of our newest message to anyone.
+// Seq returns the sequence number of the newest message to any owner.
 func (m *Machine) Seq() protocol.Seq { return m.lead.seq }
 
 // Term returns the leader's term.
@@ -204,33 +199,33 @@ func (m *Machine) Term() leasehold.Term { return m.lead.term }
 // until the next call.
 func (m *Machine) Table() *table.Table { return m.state.table }
 
-// Sizes says how much the machine holds: everything in it that can grow.
+// Sizes are the sizes of everything in a machine that can grow.
 type Sizes struct {
-	Sessions  int // known
-	Inherited int // of which were found in the table at takeover
-	Heard     int // of which have spoken to us
+	Sessions  int // all sessions
+	Inherited int // found in the table at takeover
+	Heard     int // have sent a request in this term
 	Seats     int
 	Ranges    int // of the table
-	Planned   int // of the assignment worked towards
-	Reasons   int // ranges of it that have different reasons
+	Planned   int // of the desired assignment
+	Reasons   int // ranges with different reasons
 	Log       int // changes kept for lookups
 	Freed     int // leases that have ended, not recorded yet
-	Moves     int // under way
-	Backlog   int // moves that have not begun
-	Actions   int // room for them
+	Moves     int // in progress
+	Backlog   int // moves that have not started
+	Actions   int // capacity
 }
 
 // Sizes returns the current sizes.
 func (m *Machine) Sizes() Sizes {
 	return Sizes{
-		Sessions: len(m.members.sessions), Inherited: m.members.inherited, Heard: m.members.heard, Seats: len(m.members.seats),
+		Sessions: len(m.members.sessions), Inherited: m.members.inherited, Heard: m.members.connected, Seats: len(m.members.seats),
 		Ranges: m.state.table.Len(), Planned: m.plan.desired.Len(), Reasons: m.plan.reasons.Len(), Log: m.state.log.Len(), Freed: len(m.freed.queue),
 		Moves: len(m.moves.all), Backlog: m.members.backlog(), Actions: cap(m.out),
 	}
 }
 
-// Step handles an event that happened at now, and all time that has passed.
-// It returns what to do, in order, and when to call Advance at the latest.
+// Step handles an event that happened at now, and the passage of time. It returns the actions, in order, and when
+// to call Advance at the latest.
 func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 	if m.lead.phase == deposed {
 		return nil, mono.Never
@@ -255,7 +250,7 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 	return m.finish(now)
 }
 
-// Advance handles the passing of time.
+// Advance handles the passage of time.
 func (m *Machine) Advance(now mono.Instant) ([]Action, mono.Instant) {
 	if m.lead.phase == deposed {
 		return nil, mono.Never
@@ -264,8 +259,8 @@ func (m *Machine) Advance(now mono.Instant) ([]Action, mono.Instant) {
 	return m.finish(now)
 }
 
-// emptied returns an empty slice to fill again, without what it pointed to. A
-// large one, which a rare event needed, is given up.
+// emptied returns an empty slice for reuse, with its elements cleared. A large slice, from a rare event, is freed
+// instead.
 func emptied[T any](s []T) []T {
 	const usual = 1024
 	if cap(s) > usual {
@@ -284,20 +279,16 @@ func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
 		m.emit(ReadEnd{})
 	}
 	if !m.lead.active(now) {
-		return m.out, m.pending.rereadAt // nothing else to do until we lead again
+		return m.out, m.pending.rereadAt // nothing else to do without authority
 	}
 	m.planBatch(now)
-	m.noticeIdle(now)
-	m.tellTouched(now)
-	m.sayGoodbyes(now)
+	m.detectIdle(now)
+	m.sendTouched(now)
+	m.sendGoodbyes(now)
 	return m.out, min(m.wake, m.pending.rereadAt)
 }
 
 func (m *Machine) emit(a Action) { m.out = append(m.out, a) }
-
-func (m *Machine) note(what Notable, owner leasehold.OwnerID, have, want uint64) {
-	m.emit(Note{What: what, Owner: owner, Have: have, Want: want})
-}
 
 // deposed ends the machine.
 func (m *Machine) deposed(by leasehold.Term) {
@@ -311,8 +302,8 @@ func (m *Machine) backoff() time.Duration {
 	return time.Duration(m.cfg.Rand.Int64N(int64(m.cfg.Backoff) + 1))
 }
 
-// expire ends what has run out of time. A leader without authority must not
-// judge others: they may well have spoken to its successor.
+// expire handles all deadlines that have passed. A leader without authority must not expire owners: they may have
+// sent requests to its successor.
 func (m *Machine) expire(now mono.Instant) {
 	if now < m.wake || !m.lead.active(now) {
 		return
@@ -326,13 +317,13 @@ func (m *Machine) expire(now mono.Instant) {
 			m.expireIncumbent(s)
 		}
 	}
-	if !m.keepSilent(now) {
+	if !m.retainSilent(now) {
 		m.expireSilent(now)
 	}
-	m.noticeOutage(now)
+	m.detectOutage(now)
 	for _, s := range m.members.seats {
 		for _, p := range []*peer{s.incumbent, s.contender} {
-			m.rouse(now, p)
+			m.resendDue(now, p)
 		}
 	}
 	for _, p := range m.members.ghosts() {
@@ -340,7 +331,7 @@ func (m *Machine) expire(now mono.Instant) {
 	}
 	m.overdueMoves(now)
 	if m.pending.stage != commitIdle || m.history.doubted() {
-		return // the end of that is the time for everything else
+		return // the end of that triggers the rest
 	}
 	m.wakeAt(m.plan.rescanAt)
 	m.wakeAt(m.plan.churn.next)
@@ -352,39 +343,39 @@ func (m *Machine) expire(now mono.Instant) {
 	}
 }
 
-// rouse sends what a race has delayed and sets the alarm for what is next.
-func (m *Machine) rouse(now mono.Instant, p *peer) {
+// resendDue sends the message that a race has delayed, and schedules the next wake-up for the peer.
+func (m *Machine) resendDue(now mono.Instant, p *peer) {
 	if p == nil {
 		return
 	}
 	if now >= p.acks.resendAt {
 		p.acks.resendAt = mono.Never
-		m.tell(now, p)
+		m.sendLeases(now, p)
 	}
 	m.wakeAt(p.acks.resendAt)
 	m.wakeAtDeadline(now, p)
 }
 
-// remove ends a peer and all its leases, and seats whoever waits for its name.
+// remove ends a session and all its leases. The session that waits for its owner name gets it.
 func (m *Machine) remove(p *peer, cause leasehold.Cause) {
 	for _, l := range p.held.leases {
 		m.freed.add(freed{Lease: l, holder: p.holder, cause: cause})
 	}
 	p.held.setLeases(nil)
 	m.endMoves(p)
-	m.receivedBy(p, nil)
+	m.confirmMoves(p, nil)
 	wasMember := p.member()
-	m.forget(p)
+	m.detach(p)
 	if s := p.seat; s != nil && wasMember {
 		m.plan.lostMember(table.Gone)
 	}
 }
 
-// forget removes a peer that has no leases.
-func (m *Machine) forget(p *peer) {
+// detach removes a peer that has no leases.
+func (m *Machine) detach(p *peer) {
 	delete(m.members.sessions, p.holder.Session)
 	if p.acks.echo != 0 {
-		m.members.heard--
+		m.members.connected--
 	}
 	s := p.seat
 	if s == nil {
@@ -401,16 +392,16 @@ func (m *Machine) forget(p *peer) {
 		m.members.seats = slices.Delete(m.members.seats, i, i+1)
 		return
 	}
-	m.note(NoteSuccessor, s.owner, 0, 0)
-	// What it is given now counts from the request that it spoke last.
-	s.incumbent.renewal.until = max(s.incumbent.renewal.until, s.incumbent.renewal.heard.Add(m.patience(s.incumbent)))
+	m.emit(Note{What: NoteSuccessor, Owner: s.owner})
+	// Leases granted from now on count from its last request.
+	s.incumbent.renewal.until = max(s.incumbent.renewal.until, s.incumbent.renewal.lastRequest.Add(m.patience(s.incumbent)))
 	if s.incumbent.acks.proven {
 		m.plan.replan, m.plan.occasion = true, table.Joined
 		m.touch(s.incumbent)
 	}
 }
 
-// touch remembers to look whether p must be told something.
+// touch adds p to the peers that may need a message.
 func (m *Machine) touch(p *peer) {
 	if !p.acks.stale {
 		p.acks.stale = true

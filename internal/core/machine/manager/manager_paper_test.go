@@ -1,10 +1,9 @@
 package manager_test
 
-// These tests hold the leader's machine to what the papers say about the
-// Manager: Centrifuge 2.1.1 (high availability), 2.1.2 (partitioning and
-// leasing), 2.2.1 (lookups), 2.3 to 2.3.2 (owners), and PRS 4.1 and 4.4. Each
-// is named after the sentence that it proves. They use the paper's times:
-// leases of 60 seconds that the manager keeps from others for 65.
+// These tests check the leader's machine against the papers' description of the Manager: Centrifuge 2.1.1 (high
+// availability), 2.1.2 (partitioning and leasing), 2.2.1 (lookups), 2.3 to 2.3.2 (owners), and PRS 4.1 and 4.4.
+// Each is named after the sentence that it checks. They use the paper's times: leases of 60 seconds that the
+// manager keeps from others for 65.
 
 import (
 	"math/rand/v2"
@@ -29,9 +28,8 @@ const (
 	middle         leasehold.Key       = 1 << 63 // of the key space
 )
 
-// A paperLeader is a leader whose owners, lookups and store are played by the
-// test. It divides the keys evenly, in the order of names: PRS 4.1 speaks of
-// tests with such a fixed hashing over a set of owners.
+// A paperLeader is a leader whose owners, lookups and store are simulated by the test. It divides the keys evenly,
+// in the order of names: PRS 4.1 mentions tests with such a fixed hashing over a set of owners.
 type paperLeader struct {
 	t       *testing.T
 	machine *manager.Machine
@@ -39,13 +37,13 @@ type paperLeader struct {
 	wake    mono.Instant
 
 	owners  []*paperOwner
-	pending *storage.Batch // asked to be committed
+	pending *storage.Batch // waits for its commit
 	log     []table.Change // committed
 	holdUp  bool           // commits wait until the test lets them happen
 	answer  *protocol.LookupReply
 	notes   []manager.Notable
-	ordered []manager.Ordered // answers to orders
-	refused []error           // why policies were
+	ordered []manager.Ordered // replies to orders
+	refused []error           // errors of policies
 }
 
 func newPaperLeader(t *testing.T, options ...func(*manager.Config)) *paperLeader {
@@ -81,7 +79,7 @@ func (l *paperLeader) did(actions []manager.Action, wake mono.Instant) {
 		switch a := a.(type) {
 		case manager.Send:
 			if err := a.Reply.Validate(protocol.DefaultLimits); err != nil {
-				l.t.Errorf("it says what nobody accepts: %v", err)
+				l.t.Errorf("an invalid message was sent: %v", err)
 			}
 			for _, o := range l.owners {
 				if o.holder.Session == a.Reply.Session {
@@ -94,8 +92,8 @@ func (l *paperLeader) did(actions []manager.Action, wake mono.Instant) {
 			l.pending = a.Batch
 		case manager.Note:
 			l.notes = append(l.notes, a.What)
-			if a.Why != nil {
-				l.refused = append(l.refused, a.Why)
+			if a.Err != nil {
+				l.refused = append(l.refused, a.Err)
 			}
 		case manager.Ordered:
 			l.ordered = append(l.ordered, a)
@@ -106,11 +104,11 @@ func (l *paperLeader) did(actions []manager.Action, wake mono.Instant) {
 	}
 }
 
-// commit lets the store record what it was asked to.
+// commit commits the pending batch.
 func (l *paperLeader) commit() {
 	l.t.Helper()
 	if l.pending == nil {
-		l.t.Fatal("the leader has asked for no commit")
+		l.t.Fatal("no batch is pending")
 	}
 	l.log = append(l.log, l.pending.Changes...)
 	l.pending = nil
@@ -128,14 +126,14 @@ func (l *paperLeader) advance(d time.Duration) {
 	}
 }
 
-// ask is a lookup's question; nil means that it was not answered.
+// ask sends a lookup's request and returns the reply; nil if there is none.
 func (l *paperLeader) ask(lsn leasehold.LSN) *protocol.LookupReply {
 	l.answer = nil
 	l.step(manager.Lookup{LookupRequest: &protocol.LookupRequest{Namespace: paperNamespace, Lookup: 1, Seq: 1, LSN: lsn}})
 	return l.answer
 }
 
-// holderAt returns who has a key according to the committed table.
+// holderAt returns the holder of a key in the committed table.
 func (l *paperLeader) holderAt(k leasehold.Key) (leasehold.OwnerID, leasehold.Generation) {
 	_, e := l.machine.Table().At(k)
 	if e.Vacant() {
@@ -151,7 +149,7 @@ func (l *paperLeader) wantHolder(k leasehold.Key, owner leasehold.OwnerID, when 
 	}
 }
 
-// settle lets every owner do as it is told, until there is nothing to say.
+// settle lets every owner apply its replies, until there are no more messages.
 func (l *paperLeader) settle() {
 	for busy := true; busy; {
 		busy = false
@@ -164,82 +162,81 @@ func (l *paperLeader) settle() {
 	}
 }
 
-// join brings in an owner and lets everyone settle.
+// join adds an owner and runs until nothing changes.
 func (l *paperLeader) join(name leasehold.OwnerID) *paperOwner {
 	o := l.introduce(name)
 	l.settle()
 	return o
 }
 
-// introduce lets a new owner say hello, and prove that it hears the leader.
+// introduce adds an owner that sends its first request and acknowledges the reply.
 func (l *paperLeader) introduce(name leasehold.OwnerID) *paperOwner {
 	session := leasehold.Session{byte(len(l.owners) + 1)}
-	copy(session[1:], name) // no two owners have the same, whoever leads
+	copy(session[1:], name) // unique, whichever manager leads
 	o := &paperOwner{leader: l, holder: &table.Holder{Owner: name, Session: session, Addr: string(name), Weight: 1}}
 	l.owners = append(l.owners, o)
-	o.say()
+	o.send()
 	o.read()
-	o.say()
+	o.send()
 	return o
 }
 
-// A paperOwner is one session of an owner that takes whatever it is offered.
+// A paperOwner is one session of an owner that accepts every offer.
 type paperOwner struct {
-	leader *paperLeader
-	holder *table.Holder
-	seq    protocol.Seq
-	heard  protocol.Seq
-	term   leasehold.Term
-	leases []leasehold.Lease
-	told   []leasehold.Lease // what it last said that it holds
-	unread []*protocol.LeaseReply
-	moving *moving // nil if it cannot move state
+	leader  *paperLeader
+	holder  *table.Holder
+	seq     protocol.Seq
+	lastAck protocol.Seq
+	term    leasehold.Term
+	leases  []leasehold.Lease
+	claimed []leasehold.Lease // leases in its newest request
+	unread  []*protocol.LeaseReply
+	moving  *moving // nil if it cannot move state
 }
 
-// say sends what the owner holds, reflecting what it has read.
-func (o *paperOwner) say() { o.leader.step(manager.Request{LeaseRequest: o.request()}) }
+// send sends a request with the owner's leases, which acknowledges the replies that it has read.
+func (o *paperOwner) send() { o.leader.step(manager.Request{LeaseRequest: o.request()}) }
 
 func (o *paperOwner) request() *protocol.LeaseRequest {
 	o.seq++
-	o.told = o.leases
-	return o.moving.say(&protocol.LeaseRequest{
+	o.claimed = o.leases
+	return o.moving.fill(&protocol.LeaseRequest{
 		Namespace: paperNamespace, Holder: o.holder, Seq: o.seq,
-		Term: o.term, Heard: o.heard, Applied: o.heard, Leases: o.leases,
+		Term: o.term, Heard: o.lastAck, Applied: o.lastAck, Leases: o.leases,
 	})
 }
 
-// read takes in all that the leader has sent, and returns the last of it.
+// read applies all unread replies, and returns the last one.
 func (o *paperOwner) read() *protocol.LeaseReply {
 	o.leader.t.Helper()
 	if len(o.unread) == 0 {
-		o.leader.t.Fatalf("the leader has said nothing to %s", o.holder.Owner)
+		o.leader.t.Fatalf("no message to %s", o.holder.Owner)
 	}
 	last := o.unread[len(o.unread)-1]
 	o.unread = nil
-	o.heard, o.term, o.leases = last.Seq, last.Term, nil
-	o.moving.hear(last)
+	o.lastAck, o.term, o.leases = last.Seq, last.Term, nil
+	o.moving.apply(last)
 	for _, offer := range last.Offers {
 		o.leases = append(o.leases, offer.Lease)
 	}
 	return last
 }
 
-// obey does as it is told, and says so if anything has changed.
+// obey applies the replies, and sends a request if anything has changed.
 func (o *paperOwner) obey() {
 	fresh := slices.ContainsFunc(o.read().Offers, func(o protocol.Offer) bool { return o.Fresh })
-	if fresh || !protocol.SameLeases(o.leases, o.told) {
-		o.say()
+	if fresh || !protocol.SameLeases(o.leases, o.claimed) {
+		o.send()
 	}
 }
 
-// Centrifuge 2.1.1: the leader commits a change of its state before it responds
-// to anyone.
+// Centrifuge 2.1.1: the leader commits a change of its state before it responds to any owner or lookup.
 func TestPaperCommitsBeforeItResponds(t *testing.T) {
 	l := newPaperLeader(t)
 	l.holdUp = true
 	a := l.introduce("a")
 	if l.pending == nil {
-		t.Fatal("a member without ranges, and no change is to be committed")
+		t.Fatal("a member has no ranges, and no batch is pending")
 	}
 	for _, r := range a.unread {
 		if len(r.Offers) > 0 {
@@ -247,7 +244,7 @@ func TestPaperCommitsBeforeItResponds(t *testing.T) {
 		}
 	}
 	if r := l.ask(0); r.LSN != 0 || r.Snapshot != nil || len(r.Changes) > 0 {
-		t.Errorf("a lookup hears of LSN %d before the commit", r.LSN)
+		t.Errorf("a lookup receives LSN %d before the commit", r.LSN)
 	}
 	l.wantHolder(0, "", "before the commit")
 
@@ -258,8 +255,8 @@ func TestPaperCommitsBeforeItResponds(t *testing.T) {
 	l.wantHolder(0, "a", "after the commit")
 }
 
-// Centrifuge 2.1.1: only the leader executes the logic and responds. One whose
-// time as leader is over neither answers nor takes anything away.
+// Centrifuge 2.1.1: only the leader executes the logic and responds. Without authority, a leader neither replies
+// nor expires leases.
 func TestPaperOnlyTheLeaderResponds(t *testing.T) {
 	state := &storage.State{}
 	cfg := manager.Config{
@@ -273,31 +270,30 @@ func TestPaperOnlyTheLeaderResponds(t *testing.T) {
 	l := &paperLeader{t: t, machine: m}
 	l.advance(0)
 	a := l.join("a")
-	if l.wantHolder(0, "a", "while it leads"); l.ask(0) == nil {
-		t.Error("a leader does not answer a lookup")
+	if l.wantHolder(0, "a", "with authority"); l.ask(0) == nil {
+		t.Error("no reply to a lookup with authority")
 	}
 
 	l.now = authority
-	a.say()
+	a.send()
 	if len(a.unread) > 0 || l.ask(0) != nil {
-		t.Error("it responds although its time as leader is over")
+		t.Error("a reply without authority")
 	}
 	l.advance(time.Hour)
-	l.wantHolder(0, "a", "an hour after its time as leader is over")
+	l.wantHolder(0, "a", "an hour after its authority expired")
 	l.step(manager.Authority{Until: mono.Never})
 	l.advance(0)
-	l.wantHolder(0, "a", "when it leads again, and a has been silent for an hour, but no other owner could take its range")
+	l.wantHolder(0, "a", "with authority again, after an hour without a request of a, as no other owner could take its range")
 	b := l.introduce("b")
 	b.read()
 	l.keepAlive(4*time.Second, b)
-	l.wantHolder(0, "a", "the hour without authority does not count: a has the rest of its time to return")
+	l.wantHolder(0, "a", "time without authority does not count: a has the rest of its lease to return")
 	l.keepAlive(2*time.Second, b)
 	l.wantHolder(0, "b", "a has not returned")
 }
 
-// Centrifuge 2.1.1, PRS 4.4: a new leader reads the state and resumes where the
-// one before it stopped. PRS let all leases expire, and all state go; here no
-// owner loses anything, and no lookup hears of a loss.
+// Centrifuge 2.1.1, PRS 4.4: a new leader reads the state and continues. In PRS all leases expire, and all state is
+// lost; here no owner loses a lease, and no lookup reports a loss.
 func TestPaperFailoverLosesNothing(t *testing.T) {
 	first := newPaperLeader(t)
 	a, b := first.join("a"), first.join("b")
@@ -307,9 +303,9 @@ func TestPaperFailoverLosesNothing(t *testing.T) {
 	l.owners = []*paperOwner{a, b}
 	for _, o := range l.owners {
 		o.leader = l
-		o.say()
+		o.send()
 		o.read()
-		o.say()
+		o.send()
 		o.read()
 	}
 	if diff := cmp.Diff(held, [][]leasehold.Lease{a.leases, b.leases}); diff != "" {
@@ -320,9 +316,8 @@ func TestPaperFailoverLosesNothing(t *testing.T) {
 	}
 }
 
-// PRS 4.4: leases that an earlier leader granted are left to expire before the
-// ranges are granted anew. That still holds for an owner that does not come
-// back: it may have been renewed just before the failover.
+// PRS 4.4: leases that an earlier leader granted must expire before the ranges are granted again. Here this applies
+// to owners that do not return: they may have been renewed just before the failover.
 func TestPaperFailoverWaitsForWhoDoesNotComeBack(t *testing.T) {
 	first := newPaperLeader(t)
 	a, _ := first.join("a"), first.join("b")
@@ -330,10 +325,10 @@ func TestPaperFailoverWaitsForWhoDoesNotComeBack(t *testing.T) {
 	l.owners = []*paperOwner{a}
 	a.leader = l
 	for range 6 {
-		l.step(manager.Authority{Until: mono.Never}) // it goes on leading
+		l.step(manager.Authority{Until: mono.Never}) // keeps its authority
 		l.advance(0)
-		l.wantHolder(middle, "b", "before b's time is over")
-		a.say()
+		l.wantHolder(middle, "b", "before the lease of b expires")
+		a.send()
 		l.settle()
 		l.advance(10 * time.Second)
 	}
@@ -343,43 +338,42 @@ func TestPaperFailoverWaitsForWhoDoesNotComeBack(t *testing.T) {
 	l.wantHolder(middle, "a", "65 seconds after the takeover")
 }
 
-// Centrifuge 2.1.2: when a new owner arrives the manager works out who is to
-// have what, recalls what is destined for the newcomer, and grants it as it
-// becomes available.
+// Centrifuge 2.1.2: when a new owner joins, the manager computes the new assignment, recalls the ranges of the new
+// owner, and grants them as they become available.
 func TestPaperRecallsAndThenGrants(t *testing.T) {
 	l := newPaperLeader(t)
 	a := l.join("a")
 	b := l.introduce("b")
 	if got := a.read().Offers; len(got) != 1 || got[0].Range != (leasehold.Range{Limit: middle}) || got[0].Fresh {
-		t.Errorf("a is told %v, want to keep the lower half", got)
+		t.Errorf("a is offered %v, want the lower half", got)
 	}
-	l.wantHolder(middle, "a", "while the recall is under way")
+	l.wantHolder(middle, "a", "during the recall")
 	l.advance(30 * time.Second)
-	l.wantHolder(middle, "a", "while the recall is under way")
+	l.wantHolder(middle, "a", "during the recall")
 	if r := b.read(); len(r.Offers) > 0 {
-		t.Errorf("b is offered %v, which a has not given back", r.Offers)
+		t.Errorf("b is offered %v, which a has not released", r.Offers)
 	}
 
-	a.say()
-	l.wantHolder(middle, "b", "after a has given it back")
+	a.send()
+	l.wantHolder(middle, "b", "after the release by a")
 	if got := b.read().Offers; len(got) != 1 || got[0].Range.Start != middle || !got[0].Fresh {
 		t.Errorf("b is offered %v, want a grant of the upper half", got)
 	}
 }
 
-// Centrifuge 2.3.2: with recalls a newcomer gets its ranges after one round
-// trip. Without an answer they become available when they expire.
+// Centrifuge 2.3.2: with recalls a new owner gets its ranges after one round trip. Without a reply they become
+// available when they expire.
 func TestPaperRecallTakesOneRoundTrip(t *testing.T) {
 	l := newPaperLeader(t)
 	a := l.join("a")
 	start := l.now
 	l.join("b")
 	if l.now != start {
-		t.Errorf("b has its range after %v, want no longer than the messages take", l.now.Sub(start))
+		t.Errorf("b has its range after %v, want only the time of the messages", l.now.Sub(start))
 	}
 	l.wantHolder(middle, "b", "after a round trip")
 
-	c := l.introduce("c") // everyone must give something up; a does not answer
+	c := l.introduce("c") // all owners must release ranges; a does not answer
 	c.read()
 	l.owners[1].read()
 	l.keepAlive(paperHold+time.Second, l.owners[1], c)
@@ -388,26 +382,25 @@ func TestPaperRecallTakesOneRoundTrip(t *testing.T) {
 	}
 }
 
-// Centrifuge 2.1.2: the removal of an owner is similar: what it had goes to
-// those that are left, once its time is over.
+// Centrifuge 2.1.2: the removal of an owner is similar: its ranges go to the other owners when its leases have
+// expired.
 func TestPaperRemovalOfAnOwner(t *testing.T) {
 	l := newPaperLeader(t)
 	a, b := l.join("a"), l.join("b")
-	b.say()
+	b.send()
 	silent := l.now
 	for range 6 {
 		l.advance(10 * time.Second)
-		a.say()
+		a.send()
 		l.settle()
 	}
 	l.advance(silent.Add(paperHold - 1).Sub(l.now))
-	l.wantHolder(middle, "b", "a nanosecond before its time is over")
+	l.wantHolder(middle, "b", "a nanosecond before its deadline")
 	l.advance(1)
-	l.wantHolder(middle, "a", "when its time is over")
+	l.wantHolder(middle, "a", "at its deadline")
 }
 
-// PRS 4.1: every new assignment of a lease has a new generation. That is how
-// every loss of state shows in the table.
+// PRS 4.1: every new assignment of a lease has a new generation. So every loss of state is visible in the table.
 func TestPaperEveryAssignmentHasANewGeneration(t *testing.T) {
 	l := newPaperLeader(t)
 	names := []leasehold.OwnerID{"d", "a", "c", "b"}
@@ -434,19 +427,18 @@ func TestPaperEveryAssignmentHasANewGeneration(t *testing.T) {
 	}
 }
 
-// PRS 4.1: an owner that restarts is granted new leases; those that it had are
-// not extended.
+// PRS 4.1: an owner that restarts is granted new leases; its old ones are not extended.
 func TestPaperRestartedOwnerGetsNewLeases(t *testing.T) {
 	l := newPaperLeader(t)
 	l.join("a")
 	_, before := l.holderAt(0)
 	again := l.join("a")
 	if len(again.leases) > 0 {
-		t.Errorf("the new session has %v while the old one may live", again.leases)
+		t.Errorf("the new session has %v while the old one may be alive", again.leases)
 	}
 	for range 7 {
 		l.advance(10 * time.Second)
-		again.say()
+		again.send()
 		l.settle()
 	}
 	if _, after := l.holderAt(0); after <= before || len(again.leases) != 1 || again.leases[0].Generation != after {
@@ -454,13 +446,13 @@ func TestPaperRestartedOwnerGetsNewLeases(t *testing.T) {
 	}
 }
 
-// PRS 4.1: if an owner crashes and does not come back, its ranges go to others.
-// Also if it was gone before its grant was committed.
+// PRS 4.1: if an owner crashes and does not return, its ranges go to others. This includes an owner that leaves
+// before its grant is committed.
 func TestPaperGrantToAnOwnerThatIsGone(t *testing.T) {
 	l := newPaperLeader(t)
 	b := l.join("b")
 	l.holdUp = true
-	a := l.introduce("a") // b gives up the lower half for it
+	a := l.introduce("a") // b releases the lower half for it
 	b.obey()
 	bye := a.request()
 	bye.Leases, bye.Leaving = nil, true
@@ -468,35 +460,34 @@ func TestPaperGrantToAnOwnerThatIsGone(t *testing.T) {
 	l.holdUp = false
 	l.commit() // only now
 	l.settle()
-	l.wantHolder(0, "b", "after the grant to one that had left")
+	l.wantHolder(0, "b", "after the grant to an owner that had left")
 }
 
-// PRS 4.1: what decides about the assignment is a module of its own, that can
-// be replaced. The manager does not follow it blindly: an assignment that makes
-// no sense changes nothing, and it asks again.
+// PRS 4.1: the partitioning policy is a separate module that can be replaced. The manager validates its result: an
+// invalid assignment changes nothing, and the policy runs again.
 func TestPaperPolicyIsAModuleOfItsOwn(t *testing.T) {
 	policy := &whim{answer: partition.Assignment{{Owner: "b"}}}
 	l := newPaperLeader(t, func(c *manager.Config) { c.Policy = policy })
 	l.join("a")
 	l.join("b")
-	l.wantHolder(0, "b", "as the policy wants it")
+	l.wantHolder(0, "b", "with a valid assignment")
 
 	policy.answer = partition.Assignment{{Owner: "stranger"}}
 	l.join("c")
-	l.wantHolder(0, "b", "when the policy names an owner that does not exist")
+	l.wantHolder(0, "b", "with an unknown owner in the assignment")
 
 	policy.answer = partition.Assignment{{Owner: "a"}}
 	l.advance(15 * time.Second)
 	l.settle()
-	l.wantHolder(0, "a", "when the policy has come to its senses")
+	l.wantHolder(0, "a", "with a valid assignment again")
 }
 
-// A whim is a policy that wants what the test wants, of those that are there.
+// A whim is a policy whose result the test sets, restricted to members.
 type whim struct{ answer partition.Assignment }
 
 func (*whim) Name() string { return "whim" }
 
-// Partial: it may leave everything to nobody.
+// Partial: ranges may stay without an owner.
 func (*whim) Partial() bool { return true }
 
 func (w *whim) Assign(in partition.Input) (partition.Assignment, error) {
@@ -519,7 +510,7 @@ func TestPaperChangeLogKeepsFiveMinutes(t *testing.T) {
 		for end := l.now.Add(d); l.now < end; {
 			l.advance(min(15*time.Second, end.Sub(l.now)))
 			for _, o := range []*paperOwner{a, b, c} {
-				o.say()
+				o.send()
 				o.read()
 			}
 		}
@@ -534,8 +525,7 @@ func TestPaperChangeLogKeepsFiveMinutes(t *testing.T) {
 	}
 }
 
-// Centrifuge 2.2.1: a lookup says which LSN it is at, and gets the changes that
-// it does not know of, and nothing else.
+// Centrifuge 2.2.1: a lookup sends its LSN, and gets exactly the changes after it.
 func TestPaperLookupGetsTheChangesSinceItsLSN(t *testing.T) {
 	l := newPaperLeader(t)
 	for _, name := range []leasehold.OwnerID{"a", "b", "c", "d"} {
@@ -545,7 +535,7 @@ func TestPaperLookupGetsTheChangesSinceItsLSN(t *testing.T) {
 	for lsn := end - 3; lsn <= end; lsn++ {
 		r := l.ask(lsn)
 		if r == nil || r.LSN != end || r.Snapshot != nil {
-			t.Fatalf("at LSN %d the answer is %+v, want changes up to %d", lsn, r, end)
+			t.Fatalf("the reply to LSN %d is %+v, want changes up to %d", lsn, r, end)
 		}
 		if diff := cmp.Diff(l.log[lsn:], r.Changes); lsn < end && diff != "" {
 			t.Errorf("changes after LSN %d (-want +got):\n%s", lsn, diff)
@@ -556,8 +546,8 @@ func TestPaperLookupGetsTheChangesSinceItsLSN(t *testing.T) {
 	}
 }
 
-// Centrifuge 2.2.1: a lookup also gets a snapshot where that is smaller than
-// the changes, as when many owners join at once.
+// Centrifuge 2.2.1: a lookup also gets a snapshot if that is smaller than the changes, for instance when many
+// owners join at once.
 func TestPaperLookupGetsASnapshotWhereItIsSmaller(t *testing.T) {
 	l := newPaperLeader(t)
 	l.join("a")
@@ -566,7 +556,7 @@ func TestPaperLookupGetsASnapshotWhereItIsSmaller(t *testing.T) {
 	}
 	r := l.ask(1)
 	if changes := len(l.log) - 1; changes <= l.machine.Table().Len() {
-		t.Fatalf("%d changes and %d ranges do not make a case", changes, l.machine.Table().Len())
+		t.Fatalf("%d changes and %d ranges are no test case", changes, l.machine.Table().Len())
 	}
 	if r.Snapshot == nil || len(r.Changes) > 0 {
 		t.Fatalf("%d changes, snapshot %t, want a snapshot of %d ranges", len(r.Changes), r.Snapshot != nil, l.machine.Table().Len())
@@ -583,15 +573,14 @@ func TestPaperLookupGetsASnapshotWhereItIsSmaller(t *testing.T) {
 	}
 }
 
-// Centrifuge 2.3: every response has the complete set of ranges that the owner
-// should hold: what is renewed, and what is granted.
+// Centrifuge 2.3: every response has the complete set of ranges that the owner should hold, renewed or granted.
 func TestPaperEveryResponseHasTheCompleteSet(t *testing.T) {
 	l := newPaperLeader(t, func(c *manager.Config) { c.Policy = partition.Consistent{VirtualNodes: 8} })
 	a := l.join("a")
 	l.join("b")
 	for range 3 {
 		l.advance(10 * time.Second)
-		a.say()
+		a.send()
 		var want []leasehold.Lease
 		for r, e := range l.machine.Table().All() {
 			if e.Holder == a.holder {
@@ -602,37 +591,36 @@ func TestPaperEveryResponseHasTheCompleteSet(t *testing.T) {
 		if diff := cmp.Diff(want, a.leases); diff != "" || len(want) < 2 {
 			t.Errorf("a response has %d leases (-table +response):\n%s", len(a.leases), diff)
 		}
-		l.owners[1].say()
+		l.owners[1].send()
 		l.owners[1].read()
 	}
 }
 
-// Centrifuge 2.3: grants are told from renewals. A lease is offered as a grant
-// until the owner has confirmed it, and only renewed from then on.
-func TestPaperGrantsAreToldFromRenewals(t *testing.T) {
+// Centrifuge 2.3: responses distinguish grants from renewals. A lease is offered as a grant until the owner has
+// confirmed it, and as a renewal from then on.
+func TestPaperGrantsDifferFromRenewals(t *testing.T) {
 	l := newPaperLeader(t)
 	a := l.introduce("a")
 	if r := a.read(); len(r.Offers) != 1 || !r.Offers[0].Fresh {
 		t.Errorf("the first offer is %v, want a grant", r.Offers)
 	}
-	a.say()
+	a.send()
 	for range 3 {
 		if r := a.read(); len(r.Offers) != 1 || r.Offers[0].Fresh {
 			t.Errorf("a confirmed lease is offered as %v, want a renewal", r.Offers)
 		}
-		a.say()
+		a.send()
 	}
 }
 
-// Centrifuge 2.3: an owner that refuses a renewal lets the manager know that
-// the lease is free. It is granted anew, under another generation, and the log
-// tells lookups that state was lost.
+// Centrifuge 2.3: if an owner refuses a renewal, the lease is free. It is granted again, under another generation,
+// and lookups receive the loss of state.
 func TestPaperRefusedRenewalIsGrantedAnew(t *testing.T) {
 	l := newPaperLeader(t)
 	a := l.join("a")
 	old := a.leases[0]
-	a.leases = nil // it forgets
-	a.say()
+	a.leases = nil // it has lost them
+	a.send()
 	r := a.read()
 	if len(r.Offers) != 1 || !r.Offers[0].Fresh || r.Offers[0].Generation <= old.Generation {
 		t.Errorf("it is offered %v, want a grant under a newer generation than %d", r.Offers, old.Generation)
@@ -649,48 +637,46 @@ func TestPaperRefusedRenewalIsGrantedAnew(t *testing.T) {
 	}
 }
 
-// Centrifuge 2.3.1: the manager makes a lease unavailable to others for 65
-// seconds on its own clock. They run from the arrival of the request that its
-// answers echo. What it says unasked, or says to no effect, does not count, for
-// the owner's 60 seconds do not move either.
+// Centrifuge 2.3.1: the manager makes a lease unavailable to others for 65 seconds on its own clock. They count
+// from the arrival of the request that its replies echo. Unsolicited messages, and dropped requests, do not count,
+// for the owner's 60 seconds do not change either.
 func TestPaperKeepsALeaseFor65Seconds(t *testing.T) {
 	l := newPaperLeader(t)
 	a := l.join("a")
 	accepted := l.now
-	b := l.introduce("b") // it wants a's upper half, and a will not answer
+	b := l.introduce("b") // it gets a's upper half, and a does not answer the recall
 	for l.now < accepted.Add(paperHold-5*time.Second) {
 		l.advance(4 * time.Second)
 		if r := b.read(); len(r.Offers) > 0 {
-			t.Fatalf("%v after a was heard, b is offered %v", l.now.Sub(accepted), r.Offers)
+			t.Fatalf("%v after the last request of a, b is offered %v", l.now.Sub(accepted), r.Offers)
 		}
-		b.say()
-		racing := a.request() // a does not hear the recall, so this crosses it
+		b.send()
+		racing := a.request() // a has not received the recall, so this crosses it
 		l.step(manager.Request{LeaseRequest: racing})
 	}
 	l.advance(accepted.Add(paperHold - 1).Sub(l.now))
-	l.wantHolder(middle, "a", "65 seconds less a nanosecond after a was last heard")
+	l.wantHolder(middle, "a", "65 seconds less a nanosecond after the last request of a")
 	l.advance(1)
-	l.wantHolder(middle, "b", "65 seconds after a was last heard")
+	l.wantHolder(middle, "b", "65 seconds after the last request of a")
 	for _, r := range a.unread {
 		if r.Echo != 3 {
-			t.Errorf("message %d answers request %d, want 3, the last that was accepted", r.Seq, r.Echo)
+			t.Errorf("message %d echoes request %d, want 3, the last accepted one", r.Seq, r.Echo)
 		}
 	}
 }
 
-// Centrifuge 2.3.2: a request that does not contain the manager's most recent
-// number was sent before the owner processed that message, and is dropped. The
-// manager waits for a random time, and sends again.
+// Centrifuge 2.3.2: a request that does not contain the manager's most recent sequence number was sent before the
+// owner processed that message, and is dropped. The manager waits for a random time, and sends again.
 func TestPaperRacingRequestIsDropped(t *testing.T) {
 	l := newPaperLeader(t)
 	a := l.join("a")
-	a.say()
-	a.unread = nil // the answer is slow, and a says next what it said before
+	a.send()
+	a.unread = nil // the reply is delayed, and a sends another request first
 	racing := a.request()
-	racing.Leases = nil // not even that it has nothing any more counts
+	racing.Leases = nil // even a release does not count
 	l.step(manager.Request{LeaseRequest: racing})
 	if len(a.unread) > 0 || !slices.Contains(l.notes, manager.NoteRace) {
-		t.Errorf("a racing request is answered with %v", a.unread)
+		t.Errorf("the reply to a racing request is %v", a.unread)
 	}
 	l.wantHolder(0, "a", "after a racing request without leases")
 	before := l.now
@@ -699,13 +685,12 @@ func TestPaperRacingRequestIsDropped(t *testing.T) {
 		t.Fatalf("%d messages within %v of the race, want one", len(a.unread), l.now.Sub(before))
 	}
 	if r := a.unread[0]; r.Echo != racing.Seq-1 || len(r.Offers) != 1 {
-		t.Errorf("it sends <%d,%d> with %d offers, want an answer to %d with one", r.Echo, r.Seq, len(r.Offers), racing.Seq-1)
+		t.Errorf("it sends <%d,%d> with %d offers, want a reply to %d with one", r.Echo, r.Seq, len(r.Offers), racing.Seq-1)
 	}
 }
 
-// Centrifuge 2.3.2, figure 6: what an owner says about a lease that is just
-// being granted to it is about the time before. It does not give the lease
-// back, however much the manager would like to have it for someone else.
+// Centrifuge 2.3.2, figure 6: a request that crosses the grant of a lease reflects the time before. It does not
+// release the lease, even if the plan has it for another owner.
 func TestPaperRecallAcknowledgementThatCrossesAGrant(t *testing.T) {
 	policy := &whim{answer: partition.Assignment{{Owner: "a"}}}
 	l := newPaperLeader(t, func(c *manager.Config) { c.Policy = policy })
@@ -723,24 +708,23 @@ func TestPaperRecallAcknowledgementThatCrossesAGrant(t *testing.T) {
 	if l.pending != nil {
 		t.Errorf("the leader acts on it: %v", &l.pending.Changes[0])
 	}
-	l.wantHolder(0, "a", "after the message that crossed the grant")
+	l.wantHolder(0, "a", "after the request that crossed the grant")
 }
 
-// Centrifuge 2.3.2: a message of an earlier session that arrives late is not
-// taken for one of the session that runs now.
+// Centrifuge 2.3.2: a late message of an earlier session is not attributed to the current session.
 func TestPaperLateMessageOfAnEarlierSession(t *testing.T) {
 	l := newPaperLeader(t)
 	first := l.join("a")
 	late := first.request()
 	late.Leases = nil
-	late.Leaving = true // the first one closed; this comes late
+	late.Leaving = true // the first session left; this request is late
 	second := l.introduce("a")
 	l.step(manager.Request{LeaseRequest: late})
 	l.settle()
 	if _, e := l.machine.Table().At(0); e.Holder != second.holder {
 		t.Fatalf("key 0 is held by %v, want %v", e.Holder, second.holder)
 	}
-	// The same once more: now it is about a session that is gone.
+	// The same request again, after the session has ended.
 	late.Seq++
 	l.step(manager.Request{LeaseRequest: late})
 	l.settle()

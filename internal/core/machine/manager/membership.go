@@ -10,27 +10,26 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// membership is the sessions that we know, and who has which owner's name. Every session is the incumbent
-// or the contender of one seat, or a ghost.
+// membership is the sessions, and the session that has each owner name. Every session is the incumbent or the
+// contender of one seat, or a ghost.
 type membership struct {
 	sessions map[leasehold.Session]*peer
 	seats    []*seat // sorted by owner; each has an incumbent
 	// duplicates are sessions that two processes use.
 	duplicates map[leasehold.Session]*duplicate
-	heard      int     // sessions that have sent something to us, not only to our predecessors
-	parting    []*peer // those that want to leave
-	// inherited is how many sessions we found in the table, or learned of from those.
+	connected  int     // sessions that have sent a request in this term
+	parting    []*peer // those that have asked to leave
+	// inherited is the number of sessions found in the table, or reported by those as targets of moves.
 	inherited int
-	// named is how many of them the table named.
+	// named is the number of those found in the table.
 	named int
-	// inheritUntil is until when leases that we found may be held by owners that
-	// we have not heard.
+	// inheritUntil is when inherited leases expire whose owners have sent no request.
 	inheritUntil mono.Instant
-	// fullUntil: until then, no session is added (see makeRoom).
+	// fullUntil: no session is added before (see makeRoom).
 	fullUntil mono.Instant
 }
 
-// seat returns the seat of an owner's name, making one if there is none.
+// seat returns the seat of an owner name, and creates it if there is none.
 func (mb *membership) seat(owner leasehold.OwnerID) *seat {
 	i, found := mb.findSeat(owner)
 	if !found {
@@ -45,8 +44,7 @@ func (mb *membership) findSeat(owner leasehold.OwnerID) (int, bool) {
 	})
 }
 
-// ghosts returns the sessions without a seat that still have leases, in a
-// fixed order. There are hardly ever any.
+// ghosts returns the sessions without a seat that still have leases, in a fixed order. This is rare.
 func (mb *membership) ghosts() []*peer {
 	seated := 0
 	for _, s := range mb.seats {
@@ -83,16 +81,16 @@ func (mb *membership) peers() []*peer {
 	return append(all, mb.ghosts()...)
 }
 
-// anothers reports whether a session is known to be that of another owner. Whoever looks
-// things up learns the sessions of all, and could speak for any of them otherwise.
-func (mb *membership) anothers(h *table.Holder) bool {
+// foreignSession reports whether a session belongs to another owner. Lookups receive the sessions of all owners,
+// and could send requests in their name otherwise.
+func (mb *membership) foreignSession(h *table.Holder) bool {
 	p := mb.sessions[h.Session]
 	return p != nil && p.holder.Owner != h.Owner
 }
 
-// firstInLine returns who waits already for the name of a session that we do
-// not know; nil if nobody does. One at a time waits, for as long as it speaks.
-func (mb *membership) firstInLine(h *table.Holder) *peer {
+// contenderFor returns the session that already waits for the owner name of an unknown session; nil if there is
+// none. One session at a time may wait, until it expires.
+func (mb *membership) contenderFor(h *table.Holder) *peer {
 	i, known := mb.findSeat(h.Owner)
 	if !known || mb.sessions[h.Session] != nil {
 		return nil
@@ -107,15 +105,15 @@ func (mb *membership) holderOf(e table.Entry) *peer {
 	return mb.sessions[e.Holder.Session]
 }
 
-// claimed reports whether a source may yet say that it has let go of what went
-// under the ticket. One that is past its deadline is not waited for.
+// claimed reports whether a source may still report a completed move under the ticket. Sources past their deadline
+// do not count.
 func (mb *membership) claimed(now mono.Instant, t protocol.Ticket) bool {
 	for _, p := range mb.sessions {
 		if now >= p.renewal.until {
 			continue
 		}
-		if _, open := p.moves.ended[t]; open || !p.claims.settled() && len(p.held.leases) > 0 {
-			return true // we do not know what it has to say
+		if _, open := p.moves.ended[t]; open || !p.claims.reconciled() && len(p.held.leases) > 0 {
+			return true // its reports are not complete yet
 		}
 		if slices.ContainsFunc(p.moves.reports, func(r protocol.MoveReport) bool { return r.Ticket == t && r.State != protocol.MoveFailed }) {
 			return true
@@ -124,7 +122,7 @@ func (mb *membership) claimed(now mono.Instant, t protocol.Ticket) bool {
 	return false
 }
 
-// backlog is how many moves have not begun.
+// backlog returns the number of moves that have not started.
 func (mb *membership) backlog() int {
 	n := 0
 	for _, s := range mb.seats {
@@ -133,15 +131,14 @@ func (mb *membership) backlog() int {
 	return n
 }
 
-// clearBacklog forgets what the plan before asked for.
+// clearBacklog removes the moves that the last plan required.
 func (mb *membership) clearBacklog() {
 	for _, s := range mb.seats {
 		s.incumbent.moves.backlog, s.incumbent.moves.blocked = nil, nil
 	}
 }
 
-// arrives reports whether a lease goes to where its state is. If that owner is
-// gone by now, the state is lost after all.
+// arrives reports whether the target of a freed lease's state is still a member. If not, the state is lost.
 func (mb *membership) arrives(f *freed) bool {
 	if f.moved == nil {
 		return false
@@ -150,9 +147,9 @@ func (mb *membership) arrives(f *freed) bool {
 	return mb.sessions[to.holder.Session] == to && to.member()
 }
 
-// another is who is to have a range that its target could not take: whoever else
-// can, and has the least to do.
-func (mb *membership) another(mv *move) *seat {
+// alternativeTarget returns another target for a range whose target failed: an owner that can move state, with the
+// fewest incoming moves and then the fewest leases.
+func (mb *membership) alternativeTarget(mv *move) *seat {
 	best := mv.to.seat
 	for _, s := range mb.seats {
 		p := s.incumbent

@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// moving is what an owner that can move state says and hears besides leases. The
-// test plays its shell: nothing gets on unless the test says so.
+// moving is the part of a paperOwner that handles moves. The test plays its shell: a move makes progress only when
+// the test reports it.
 type moving struct {
 	reports  []protocol.MoveReport
 	imports  []protocol.Import
@@ -23,10 +23,10 @@ type moving struct {
 	draining bool
 	loads    *partition.Loads
 
-	last *protocol.LeaseReply // heard last
+	last *protocol.LeaseReply // newest reply
 }
 
-func (m *moving) say(r *protocol.LeaseRequest) *protocol.LeaseRequest {
+func (m *moving) fill(r *protocol.LeaseRequest) *protocol.LeaseRequest {
 	if m != nil {
 		r.Mover, r.Identity = r.Holder.Addr, "dns:"+string(r.Holder.Owner)
 		r.Moves, r.Imports = slices.Clone(m.reports), slices.Clone(m.imports)
@@ -35,13 +35,13 @@ func (m *moving) say(r *protocol.LeaseRequest) *protocol.LeaseRequest {
 	return r
 }
 
-func (m *moving) hear(r *protocol.LeaseReply) {
+func (m *moving) apply(r *protocol.LeaseReply) {
 	if m != nil {
 		m.last = r
 	}
 }
 
-// A plan is a policy that does as the test says, and remembers what it was asked.
+// A plan is a policy whose result the test sets. It stores its inputs.
 type plan struct {
 	want  func(partition.Input) (partition.Assignment, error)
 	asked []partition.Input
@@ -55,12 +55,11 @@ func (p *plan) Assign(in partition.Input) (partition.Assignment, error) {
 	return p.want(in)
 }
 
-// last returns what the policy was asked last.
+// last returns the newest input.
 func (p *plan) last() partition.Input { return p.asked[len(p.asked)-1] }
 
-// give makes the plan give whole bytes of the key space to owners: "aab" gives a
-// the keys that start with 0x00 and 0x01, and b those from 0x02 on. What is for
-// someone who does not take part stays where it is; what is for "." is for nobody.
+// give assigns whole bytes of the key space to owners: "aab" gives a the keys that start with 0x00 and 0x01, and b
+// those from 0x02 on. A range for an owner that is no member stays where it is; "." means no owner.
 func (p *plan) give(owners string) {
 	p.want = func(in partition.Input) (partition.Assignment, error) {
 		var a partition.Assignment
@@ -83,7 +82,7 @@ func takesPart(in partition.Input, owner leasehold.OwnerID) bool {
 	return slices.ContainsFunc(in.Members, func(m partition.Member) bool { return m.Owner == owner })
 }
 
-// cell is the keys that start with the bytes from i up to j; 0 is the end.
+// cell returns the keys that start with the bytes from i up to j; 0 is the end.
 func cell(i, j int) leasehold.Range {
 	return leasehold.Range{Start: leasehold.Key(i) << 56, Limit: leasehold.Key(j) << 56}
 }
@@ -97,7 +96,7 @@ func newMovingLeader(t *testing.T, owners string, options ...func(*manager.Confi
 	return newPaperLeader(t, options...), p
 }
 
-// mover brings in an owner that can move state, and lets everyone settle.
+// mover adds an owner that can move state, and runs until nothing changes.
 func (l *paperLeader) mover(name leasehold.OwnerID) *paperOwner {
 	o := l.newcomer(name)
 	o.moving = &moving{}
@@ -114,35 +113,35 @@ func (l *paperLeader) newcomer(name leasehold.OwnerID) *paperOwner {
 	return o
 }
 
-// greet says hello, and proves that it hears the leader.
+// greet sends the first request, and acknowledges the reply.
 func (o *paperOwner) greet() {
-	o.say()
+	o.send()
 	o.read()
-	o.say()
+	o.send()
 }
 
-// rethink makes the leader ask its policy again.
-func (l *paperLeader) rethink() {
+// replan makes the leader run its policy again.
+func (l *paperLeader) replan() {
 	l.step(manager.Order{Kind: manager.OrderRebalance})
 	l.settle()
 }
 
-// renew lets all owners speak every few seconds, for a while.
-func (l *paperLeader) renew(d time.Duration, speak ...*paperOwner) {
+// renew lets owners send requests every few seconds, for a while.
+func (l *paperLeader) renew(d time.Duration, active ...*paperOwner) {
 	for range d / (5 * time.Second) {
 		l.advance(5 * time.Second)
 		l.settle()
-		for _, o := range speak {
-			o.say()
+		for _, o := range active {
+			o.send()
 			l.settle()
 		}
 	}
 }
 
-// departures are the moves that the owner was last told of, as a source.
+// departures returns the moves from the owner in its newest reply.
 func (o *paperOwner) departures() []protocol.Departure { return o.moving.last.Departures }
 
-// wantDepartures fails unless the owner is to send just these ranges.
+// wantDepartures fails unless the owner is to send exactly these ranges.
 func (o *paperOwner) wantDepartures(want ...leasehold.Range) {
 	o.leader.t.Helper()
 	var got []leasehold.Range
@@ -150,11 +149,11 @@ func (o *paperOwner) wantDepartures(want ...leasehold.Range) {
 		got = append(got, d.Range)
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-		o.leader.t.Fatalf("what %s is to send (-want +got):\n%s", o.holder.Owner, diff)
+		o.leader.t.Fatalf("departures of %s (-want +got):\n%s", o.holder.Owner, diff)
 	}
 }
 
-// reports says how far a move is, in every request from now on.
+// reports adds the state of a move to every request from now on.
 func (o *paperOwner) reports(d protocol.Departure, s protocol.MoveState) {
 	r := protocol.MoveReport{Ticket: d.Ticket, Range: d.Range, To: d.To, State: s}
 	for _, l := range o.leases {
@@ -166,8 +165,8 @@ func (o *paperOwner) reports(d protocol.Departure, s protocol.MoveState) {
 	o.moving.reports = append(o.moving.reports, r)
 }
 
-// letsGo drops what is in a range.
-func (o *paperOwner) letsGo(r leasehold.Range) {
+// releases drops the leases in a range.
+func (o *paperOwner) releases(r leasehold.Range) {
 	var gone []leasehold.Lease
 	for _, l := range o.leases {
 		if part, ok := l.Range.Intersect(r); ok {
@@ -177,17 +176,17 @@ func (o *paperOwner) letsGo(r leasehold.Range) {
 	o.leases = protocol.Missing(o.leases, gone)
 }
 
-// completes is a move going well: the source lets go, and says so.
+// completes completes a move: the source releases the range and reports it.
 func (o *paperOwner) completes(d protocol.Departure) {
 	o.reports(d, protocol.MoveDone)
-	o.letsGo(d.Range)
-	o.say()
+	o.releases(d.Range)
+	o.send()
 }
 
-// forgets is the source having heard that the leader knows.
-func (o *paperOwner) forgets() { o.moving.reports = nil }
+// stopsReporting removes the reports, as a source does after the leader's acknowledgement.
+func (o *paperOwner) stopsReporting() { o.moving.reports = nil }
 
-// changesSince are the kinds of what was recorded after so many changes.
+// changesSince returns the kinds of changes that were recorded after the first n.
 func (l *paperLeader) changesSince(n int) []string {
 	names := map[table.Kind]string{table.Granted: "granted", table.Vacated: "lost", table.Moved: "moved"}
 	var out []string
@@ -200,7 +199,7 @@ func (l *paperLeader) changesSince(n int) []string {
 func (l *paperLeader) wantChanges(since int, want ...string) {
 	l.t.Helper()
 	if diff := cmp.Diff(want, l.changesSince(since), cmpopts.EquateEmpty()); diff != "" {
-		l.t.Fatalf("what is recorded (-want +got):\n%s\n%v", diff, l.log[since:])
+		l.t.Fatalf("recorded changes (-want +got):\n%s\n%v", diff, l.log[since:])
 	}
 }
 

@@ -9,30 +9,27 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
-// Where the plan wants a range to go from one owner to another, and both can
-// move state, nothing is recalled. The source keeps the lease, is told to send
-// the state, and lets go when the target has it all (see package protocol). The
-// leader only starts moves, a few at a time, and hears how they end.
+// If the plan moves a range between owners that can both move state, the lease is not recalled. The source keeps
+// the lease, sends the state, and releases the lease when the target has all of it (see package protocol). The
+// leader only starts moves, with a limit, and receives their results.
 //
-// A move is nothing that must survive the leader. What makes a range change
-// hands is what the source says when it lets go, and that is believed whether or
-// not this leader has ever heard of the move: the target takes the lease only if
-// it has the state.
+// Moves need not survive the leader. A range changes its owner when the source reports that it has released it. Any
+// leader accepts this report, even if it did not order the move: the target takes the lease only if it has the
+// state.
 
-// A move is state on its way from one owner to another, or to itself: then it
-// joins leases that lie side by side.
+// A move is the transfer of a range's state from one owner to another, or to itself, which merges adjacent leases.
 type move struct {
 	ticket protocol.Ticket
 	since  protocol.Since
 	leasehold.Range
 	from, to *peer
-	report   protocol.MoveReport // what the source last said
+	report   protocol.MoveReport // the newest report of the source
 	began    mono.Instant
-	deadline mono.Instant // if nothing moves until then it has failed
+	deadline mono.Instant // the move fails if there is no progress until then
 }
 
-// compareMovers notes that a new member cannot move state, and others can: most
-// likely it was forgotten, and what goes there or comes from there is lost.
+// compareMovers notes that a new member cannot move state although others can. That is probably a configuration
+// error: the state of ranges that go to it or come from it is lost.
 func (m *Machine) compareMovers(p *peer) {
 	if p.moves.mover != "" {
 		return
@@ -44,13 +41,12 @@ func (m *Machine) compareMovers(p *peer) {
 		}
 	}
 	if able > 0 {
-		m.note(NoteNoMover, p.holder.Owner, uint64(able), 0)
+		m.emit(Note{What: NoteNoMover, Owner: p.holder.Owner, Owners: able})
 	}
 }
 
-// stays reports whether p keeps, for now, what the plan has for whoever has the
-// seat: because that is p, because its state is moved there first, or because p
-// is about to go and there is nobody to take it.
+// stays reports whether p keeps, for now, a range that the plan assigns to the seat: the seat is p's, the state is
+// moved there first, or p retires and no owner can take the range.
 func (p *peer) stays(planned *seat) bool {
 	switch {
 	case planned == p.seat:
@@ -58,14 +54,14 @@ func (p *peer) stays(planned *seat) bool {
 	case planned == nil:
 		return p.exit.retires()
 	case planned.gone || !planned.incumbent.member():
-		return true // there will be another plan
+		return true // another plan follows
 	}
 	return p.moves.movable(planned)
 }
 
 func (m *Machine) start(now mono.Instant, from, to *peer, r leasehold.Range) {
 	mv := &move{ticket: m.newTicket(), since: protocol.Since{LSN: m.state.table.LSN(), Newest: m.state.table.Newest()}, Range: r, from: from, to: to, began: now, deadline: now.Add(m.cfg.MoveTimeout)}
-	m.note(NoteMoveBegun, from.holder.Owner, 0, 0)
+	m.emit(Note{What: NoteMoveBegun, Owner: from.holder.Owner})
 	m.moves.all = append(m.moves.all, mv)
 	from.moves.out = append(from.moves.out, mv)
 	to.moves.in = append(to.moves.in, mv)
@@ -82,13 +78,13 @@ func (m *Machine) newTicket() (t protocol.Ticket) {
 	return t
 }
 
-// ordered remembers that p must hear about its moves.
+// ordered marks that the moves of p have changed, and p needs a message.
 func (m *Machine) ordered(p *peer) {
 	p.moves.orders, p.held.plain = true, false
 	m.touch(p)
 }
 
-// end forgets a move. Both sides learn of it by its absence.
+// end removes a move. Its absence from the next messages ends it at both owners.
 func (m *Machine) end(mv *move) {
 	is := func(other *move) bool { return other == mv }
 	m.moves.all = slices.DeleteFunc(m.moves.all, is)
@@ -100,21 +96,21 @@ func (m *Machine) end(mv *move) {
 	mv.from.moves.ended[mv.ticket] = 0
 	m.ordered(mv.from)
 	m.ordered(mv.to)
-	m.moves.getReady(mv.from)
+	m.moves.markReady(mv.from)
 	m.moves.unblock(mv.to)
-	m.compaction.notBefore = 0 // what it has may be joined now
-	m.plan.lookAgain()
+	m.compaction.notBefore = 0 // its leases may be mergeable now
+	m.plan.rescanIfPending()
 }
 
 func (m *Machine) noteEnd(now mono.Instant, mv *move, how Notable) {
 	m.emit(Note{
-		What: how, Owner: mv.from.holder.Owner, Have: mv.report.Records, Want: mv.report.Bytes,
-		To: mv.to.holder.Owner, Range: mv.Range, Took: now.Sub(mv.began),
+		What: how, Owner: mv.from.holder.Owner, To: mv.to.holder.Owner, Range: mv.Range,
+		Records: mv.report.Records, Bytes: mv.report.Bytes, Took: now.Sub(mv.began),
 	})
 }
 
-// fail ends a move that has come to nothing. The range stays where it is, until
-// the policy is asked again; of an owner that wants to go it is tried again.
+// fail ends a failed move. The range stays where it is until the next policy run; if the source retires, the move
+// is retried.
 func (m *Machine) fail(now mono.Instant, mv *move, why Notable) {
 	m.noteEnd(now, mv, why)
 	m.end(mv)
@@ -124,7 +120,7 @@ func (m *Machine) fail(now mono.Instant, mv *move, why Notable) {
 		m.wakeAt(m.compaction.notBefore)
 	case !mv.from.member() || !m.plan.stillWanted(mv.Range, mv.from, mv.to.seat):
 	case mv.from.exit.retires():
-		m.plan.desired.Set(mv.Range, m.members.another(mv))
+		m.plan.desired.Set(mv.Range, m.members.alternativeTarget(mv))
 		m.plan.amended = true
 		m.retryMoves(now, mv.from)
 	default:
@@ -133,17 +129,17 @@ func (m *Machine) fail(now mono.Instant, mv *move, why Notable) {
 	}
 }
 
-// spareState sees to it that what an owner that retires has goes to others that
-// can take its state, if there are any. Policies do not know who can.
-func (m *Machine) spareState() {
+// preserveState assigns the ranges of retiring owners to owners that can take their state, if there are any.
+// Policies do not consider that.
+func (m *Machine) preserveState() {
 	for _, s := range m.members.seats {
 		if p := s.incumbent; p.exit.retires() && p.moves.mover != "" {
-			m.spareStateOf(p)
+			m.preserveStateOf(p)
 		}
 	}
 }
 
-func (m *Machine) spareStateOf(p *peer) {
+func (m *Machine) preserveStateOf(p *peer) {
 	var takers []*seat
 	for _, s := range m.members.seats {
 		if s != p.seat && !s.incumbent.exit.retires() && p.moves.movable(s) {
@@ -166,59 +162,58 @@ func (m *Machine) spareStateOf(p *peer) {
 	}
 }
 
-// retryMoves compares the table with the plan again, but not at once. Until then
-// no move of p begins.
+// retryMoves schedules a rescan after a delay. No move from p starts before.
 func (m *Machine) retryMoves(now mono.Instant, p *peer) {
 	p.moves.retryAt = now.Add(m.cfg.Timing.Renew)
 	m.plan.rescanAt = min(m.plan.rescanAt, p.moves.retryAt)
 	m.wakeAt(m.plan.rescanAt)
 }
 
-// endMoves ends all moves of a peer that is gone.
+// endMoves ends all moves from and to a peer that is removed.
 func (m *Machine) endMoves(p *peer) {
 	for _, mv := range slices.Concat(p.moves.out, p.moves.in) {
 		m.end(mv)
 	}
 }
 
-// reviewMoves cancels what the plan no longer wants.
+// reviewMoves cancels moves that the plan no longer requires.
 func (m *Machine) reviewMoves() {
 	for _, mv := range slices.Clone(m.moves.all) {
 		if !m.plan.stillWanted(mv.Range, mv.from, mv.to.seat) || !mv.from.moves.movable(mv.to.seat) {
-			m.note(NoteMoveCancelled, mv.from.holder.Owner, 0, 0)
+			m.emit(Note{What: NoteMoveCancelled, Owner: mv.from.holder.Owner})
 			m.end(mv)
 		}
 	}
 }
 
-// unsure reports whether a peer has not confirmed yet that it has all of a range.
-func (p *peer) unsure(r leasehold.Range) bool {
-	return !p.claims.settled() || len(p.held.fresh) > 0 && slices.ContainsFunc(p.held.leases, func(l leasehold.Lease) bool {
+// unconfirmed reports whether a peer has not confirmed all leases in a range.
+func (p *peer) unconfirmed(r leasehold.Range) bool {
+	return !p.claims.reconciled() || len(p.held.fresh) > 0 && slices.ContainsFunc(p.held.leases, func(l leasehold.Lease) bool {
 		_, fresh := p.held.fresh[l.Generation]
 		return fresh && l.Range.Overlaps(r)
 	})
 }
 
-// pruneMoves ends moves of what a peer no longer has.
+// pruneMoves ends moves of ranges that a peer no longer has.
 func (m *Machine) pruneMoves(p *peer) {
 	for _, mv := range slices.Clone(p.moves.out) {
 		if !p.held.covers(mv.Range) {
-			m.plan.again = true // the rest of it
+			m.plan.rescanPending = true // for the rest of the range
 			m.end(mv)
 		}
 	}
 }
 
-// hopeless reports whether one end of a move wants to leave, and the other is past its deadline, and
-// kept only because no other owner can have its ranges. The one that leaves would wait for it in vain.
-func (mv *move) hopeless(now mono.Instant) bool {
+// stuck reports whether one side of a move is leaving, and the other is past its deadline and kept only because no
+// other owner can take its ranges. The move cannot finish, and would block the owner that leaves.
+func (mv *move) stuck(now mono.Instant) bool {
 	return mv.from.exit.parting() && now >= mv.to.renewal.until || mv.to.exit.parting() && now >= mv.from.renewal.until
 }
 
-// overdueMoves fails those that have made no progress for too long.
+// overdueMoves fails moves that have made no progress for too long.
 func (m *Machine) overdueMoves(now mono.Instant) {
 	for _, mv := range slices.Clone(m.moves.all) {
-		if now >= mv.deadline || mv.hopeless(now) {
+		if now >= mv.deadline || mv.stuck(now) {
 			m.fail(now, mv, NoteMoveTimeout)
 			continue
 		}
@@ -226,8 +221,8 @@ func (m *Machine) overdueMoves(now mono.Instant) {
 	}
 }
 
-// toldEnds remembers which message tells a source first that moves are over.
-func (m *Machine) toldEnds(p *peer) {
+// recordSentEnds records the first message that reports the end of moves to a source.
+func (m *Machine) recordSentEnds(p *peer) {
 	for t, first := range p.moves.ended {
 		if first == 0 {
 			p.moves.ended[t] = m.lead.seq
@@ -235,8 +230,8 @@ func (m *Machine) toldEnds(p *peer) {
 	}
 }
 
-// reported hears how far a source is with its moves. Which of them are done is
-// seen when the leases are missing.
+// reported applies the move reports of a source. A completed move takes effect when the leases are missing in the
+// request.
 func (m *Machine) reported(now mono.Instant, p *peer, reports []protocol.MoveReport) {
 	for _, r := range reports {
 		i := slices.IndexFunc(p.moves.out, func(mv *move) bool { return mv.ticket == r.Ticket })
@@ -260,16 +255,14 @@ func (m *Machine) reported(now mono.Instant, p *peer, reports []protocol.MoveRep
 	}
 }
 
-// departures and arrivals are what p is told about moves. What it has handed
-// over, or what was handed over to it, is among them until the table says so: for
-// as long the source repeats that it has let go, and should we not live to record
-// it, it will tell our successor; and the target keeps the state.
+// departures returns the moves from p for a message. Completed moves stay in the list until they are recorded: as
+// long, the source repeats its report, also to a successor of this leader, and the target keeps the state.
 func (p *peer) departures() []protocol.Departure {
 	out, open := slices.Clone(p.moves.handed), p.moves.awaiting
-	if !p.claims.settled() {
+	if !p.claims.reconciled() {
 		open = p.moves.reports
 	}
-	for _, r := range open { // not acted on yet: the source must go on reporting them
+	for _, r := range open { // not processed yet: p must keep reporting them
 		if r.State == protocol.MoveDone {
 			out = append(out, protocol.Departure{Ticket: r.Ticket, Range: r.Range, To: r.To})
 		}
@@ -280,9 +273,8 @@ func (p *peer) departures() []protocol.Departure {
 	return out
 }
 
-// noticeIdle remembers to tell those who wait for it that there is nothing left
-// to wait for.
-func (m *Machine) noticeIdle(now mono.Instant) {
+// detectIdle schedules a message to leaving owners that have nothing left to wait for.
+func (m *Machine) detectIdle(now mono.Instant) {
 	m.members.parting = slices.DeleteFunc(m.members.parting, func(p *peer) bool { return m.members.sessions[p.holder.Session] != p })
 	for _, p := range m.members.parting {
 		if p.exit.stage != partingIdle && m.idle(now, p) {
@@ -291,8 +283,8 @@ func (m *Machine) noticeIdle(now mono.Instant) {
 	}
 }
 
-// idle reports whether there is nothing that p, which wants to leave, should
-// still wait for. An owner that is past its deadline takes nothing, unless it has got more time to return.
+// idle reports whether p, which is leaving, has nothing left to wait for. An owner past its deadline takes no
+// ranges, unless an outage gave it more time to return.
 func (m *Machine) idle(now mono.Instant, p *peer) bool {
 	if !p.exit.parting() || m.plan.replan || m.plan.rescan || len(p.moves.out)+len(p.moves.in)+len(p.moves.handed) > 0 {
 		return false

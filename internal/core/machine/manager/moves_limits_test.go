@@ -12,7 +12,7 @@ import (
 
 func twoMoves(c *manager.Config) { c.Moves = 2 }
 
-// wantMoving fails unless so many moves go from and to each owner.
+// wantMoving fails unless each owner has the given numbers of moves from and to it.
 func (l *paperLeader) wantMoving(want map[leasehold.OwnerID][2]int) {
 	l.t.Helper()
 	for _, o := range l.machine.Owners(l.now) {
@@ -22,77 +22,76 @@ func (l *paperLeader) wantMoving(want map[leasehold.OwnerID][2]int) {
 	}
 }
 
-// An owner sends no more than so many ranges at a time, to whomever, and each
-// that is done makes room for the next.
+// The number of moves from an owner is limited, over all targets, and each completed move lets the next one start.
 func TestMovesFromAnOwnerAreLimited(t *testing.T) {
 	l, p := newMovingLeader(t, "aaaaaaaaaa", twoMoves)
 	a := l.mover("a")
 	l.mover("b")
 	l.mover("c")
 	p.give("abacabacab") // five ranges, to two owners
-	l.rethink()
+	l.replan()
 	if s := l.machine.Sizes(); s.Moves != 2 || s.Backlog != 3 {
-		t.Fatalf("%d are under way and %d wait", s.Moves, s.Backlog)
+		t.Fatalf("%d moves in progress and %d waiting", s.Moves, s.Backlog)
 	}
 	l.wantMoving(map[leasehold.OwnerID][2]int{"a": {2, 0}, "b": {0, 1}, "c": {0, 1}})
 	for left := 5; left > 0; left-- {
 		if n := len(a.departures()); n != min(2, left) {
-			t.Fatalf("with %d to go, the source is to send %d", left, n)
+			t.Fatalf("with %d left, the source has %d departures", left, n)
 		}
 		a.completes(a.departures()[0])
 		l.settle()
-		a.forgets()
-		a.say()
+		a.stopsReporting()
+		a.send()
 		l.settle()
 	}
 	for i, owner := range "abacabacab" {
-		l.wantHolder(leasehold.Key(i)<<56, leasehold.OwnerID(owner), "in the end")
+		l.wantHolder(leasehold.Key(i)<<56, leasehold.OwnerID(owner), "after all moves")
 	}
 }
 
-// An owner takes in no more than so many at a time, from whomever.
+// The number of moves to an owner is limited, over all sources.
 func TestMovesToAnOwnerAreLimited(t *testing.T) {
 	l, p := newMovingLeader(t, "aabbcc", twoMoves)
 	a, b, c := l.mover("a"), l.mover("b"), l.mover("c")
 	l.mover("d")
 	p.give("adbdcd")
-	l.rethink()
+	l.replan()
 	if s := l.machine.Sizes(); s.Moves != 2 || s.Backlog != 1 {
-		t.Fatalf("%d are under way and %d wait", s.Moves, s.Backlog)
+		t.Fatalf("%d moves in progress and %d waiting", s.Moves, s.Backlog)
 	}
 	l.wantMoving(map[leasehold.OwnerID][2]int{"a": {1, 0}, "b": {1, 0}, "c": {0, 0}, "d": {0, 2}})
 	b.completes(b.departures()[0])
 	l.settle()
 	if len(c.departures()) != 1 || len(a.departures()) != 1 {
-		t.Errorf("when there is room, a is to send %v and c %v", a.departures(), c.departures())
+		t.Errorf("after a completed move, a has departures %v and c %v", a.departures(), c.departures())
 	}
 }
 
-// A source that does not get on keeps none but its target from anything.
-func TestSlowSourceBlocksNobodyElse(t *testing.T) {
+// A slow source blocks only its target.
+func TestSlowSourceBlocksOnlyItsTarget(t *testing.T) {
 	l, p := newMovingLeader(t, "aaaabbbb", func(c *manager.Config) { c.Moves = 1 })
 	slow, b := l.mover("a"), l.mover("b")
 	l.mover("c")
 	l.mover("d")
 	p.give("acacbdbd")
-	l.rethink()
+	l.replan()
 	for range 2 {
 		if len(b.departures()) != 1 {
-			t.Fatalf("b is to send %v", b.departures())
+			t.Fatalf("departures of b: %v", b.departures())
 		}
 		b.completes(b.departures()[0])
 		l.settle()
-		b.forgets()
+		b.stopsReporting()
 		l.renew(5*time.Second, l.owners...)
 	}
 	if n := len(slow.departures()); n != 1 {
-		t.Errorf("the slow one is to send %d", n)
+		t.Errorf("the slow source has %d departures", n)
 	}
-	l.wantHolder(7<<56, "d", "while another is slow")
+	l.wantHolder(7<<56, "d", "beside a slow source")
 }
 
-// A move that makes no progress for too long has failed, and the range stays
-// where it is. Whatever the source says anew is progress.
+// A move without progress for too long has failed, and the range stays where it is. Any new report of the source is
+// progress.
 func TestMoveTimesOut(t *testing.T) {
 	l, _, a, _, d := begunMove(t)
 	since := len(l.log)
@@ -108,23 +107,22 @@ func TestMoveTimesOut(t *testing.T) {
 	l.renew(5*time.Second, l.owners...)
 	a.wantDepartures()
 	if l.noted(manager.NoteMoveTimeout) != 1 {
-		t.Errorf("it is noted %d times", l.noted(manager.NoteMoveTimeout))
+		t.Errorf("noted %d times", l.noted(manager.NoteMoveTimeout))
 	}
 	l.wantChanges(since)
-	a.forgets()
+	a.stopsReporting()
 	l.renew(2*time.Minute, l.owners...)
 	a.wantDepartures()
-	l.wantHolder(1<<56, "a", "after it has failed")
+	l.wantHolder(1<<56, "a", "after the timeout")
 }
 
-// What waits for its turn begins when another has failed, and not only when its
-// source is heard again.
+// A waiting move starts when another has failed, without a request of its source.
 func TestTimeoutMakesRoom(t *testing.T) {
 	l, p := newMovingLeader(t, "aaaa", func(c *manager.Config) { c.Moves = 1 })
 	a := l.mover("a")
 	l.mover("b")
 	p.give("abab")
-	l.rethink()
+	l.replan()
 	a.wantDepartures(cell(1, 2))
 	l.renew(55*time.Second, l.owners...)
 	l.advance(6 * time.Second)
@@ -132,7 +130,7 @@ func TestTimeoutMakesRoom(t *testing.T) {
 	a.wantDepartures(cell(3, 0))
 }
 
-// What came too late is believed all the same, since the source has let go.
+// A late report of completion is accepted, since the source has released the range.
 func TestTimedOutMoveIsDone(t *testing.T) {
 	l, _, a, _, d := begunMove(t)
 	since := len(l.log)
@@ -141,18 +139,17 @@ func TestTimedOutMoveIsDone(t *testing.T) {
 	a.completes(d)
 	l.settle()
 	l.wantChanges(since, "moved")
-	l.wantHolder(1<<56, "b", "as the source said")
+	l.wantHolder(1<<56, "b", "after the late report")
 }
 
-// An owner that is to hold nothing is not left with what could not be moved: it
-// is tried again, but not at once.
+// A retiring owner does not keep a range after a failed move: the move is retried, with a delay.
 func TestRetiringRetries(t *testing.T) {
 	for name, retire := range map[string]func(*paperLeader, *paperOwner){
-		"it parts": func(l *paperLeader, a *paperOwner) {
+		"leaving": func(l *paperLeader, a *paperOwner) {
 			a.moving.parting = true
-			a.say()
+			a.send()
 		},
-		"it is drained": func(l *paperLeader, a *paperOwner) {
+		"draining": func(l *paperLeader, a *paperOwner) {
 			l.step(manager.Order{Kind: manager.OrderDrain, Owner: a.holder.Owner})
 		},
 	} {
@@ -167,27 +164,27 @@ func TestRetiringRetries(t *testing.T) {
 				a.wantDepartures(leasehold.All)
 				d := a.departures()[0]
 				a.reports(d, protocol.MoveFailed)
-				a.say()
+				a.send()
 				a.read()
 				a.wantDepartures()
-				a.forgets()
-				a.say()
+				a.stopsReporting()
+				a.send()
 				a.read()
 				a.wantDepartures() // not at once
 				if a.moving.last.Idle {
-					t.Error("it need not wait, and it holds what could be moved")
+					t.Error("it is idle, and holds a range that can be moved")
 				}
 				l.renew(15*time.Second, l.owners...)
 			}
 			a.wantDepartures(leasehold.All)
 			a.completes(a.departures()[0])
 			l.settle()
-			l.wantHolder(0, "b", "in the end")
+			l.wantHolder(0, "b", "after the retry")
 		})
 	}
 }
 
-// What one owner cannot take from who wants to go, another can.
+// If one owner cannot take a range from a retiring owner, another can.
 func TestRetiringGoesElsewhere(t *testing.T) {
 	l, p := newMovingLeader(t, "a")
 	a := l.mover("a")
@@ -195,39 +192,39 @@ func TestRetiringGoesElsewhere(t *testing.T) {
 	l.mover("c")
 	p.give("b")
 	a.moving.parting = true
-	a.say()
+	a.send()
 	l.settle()
 	var to []leasehold.OwnerID
 	for range 3 {
 		d := a.departures()[0]
 		to = append(to, d.To.Owner)
 		a.reports(d, protocol.MoveFailed)
-		a.say()
+		a.send()
 		a.read()
-		a.forgets()
+		a.stopsReporting()
 		l.renew(15*time.Second, l.owners...)
 	}
 	if !slices.Equal(to, []leasehold.OwnerID{"b", "c", "b"}) {
-		t.Errorf("it is asked to send its range to %v", to)
+		t.Errorf("its departures are to %v", to)
 	}
 }
 
-// Those who want to go come before those who are only to be relieved.
+// Moves from retiring owners start before moves for balance.
 func TestRetiringGoesFirst(t *testing.T) {
 	l, p := newMovingLeader(t, "aabb", func(c *manager.Config) { c.Moves = 1 })
 	a, b := l.mover("a"), l.mover("b")
 	l.mover("c")
 	b.moving.parting = true
 	p.give("accc")
-	b.say()
+	b.send()
 	l.settle()
 	if len(b.departures()) != 1 || len(a.departures()) != 0 {
-		t.Errorf("b, which parts, is to send %v, and a %v", b.departures(), a.departures())
+		t.Errorf("departures of b, which is leaving: %v, and of a: %v", b.departures(), a.departures())
 	}
 }
 
-// Nobody is asked to send what it has not confirmed to have.
-func TestNoMoveOfWhatIsUnconfirmed(t *testing.T) {
+// A move of a lease starts only after its holder has confirmed it.
+func TestNoMoveOfUnconfirmedLeases(t *testing.T) {
 	l, p := newMovingLeader(t, "aaa")
 	l.mover("b")
 	a := l.newcomer("a")
@@ -236,7 +233,7 @@ func TestNoMoveOfWhatIsUnconfirmed(t *testing.T) {
 	p.give("bbb")
 	l.step(manager.Order{Kind: manager.OrderRebalance})
 	if s := l.machine.Sizes(); s.Moves != 0 || s.Backlog != 1 {
-		t.Fatalf("%d moves are under way and %d wait, of a lease that nobody knows of", s.Moves, s.Backlog)
+		t.Fatalf("%d moves in progress and %d waiting, of an unconfirmed lease", s.Moves, s.Backlog)
 	}
 	l.settle()
 	a.wantDepartures(leasehold.All)

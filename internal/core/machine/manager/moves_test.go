@@ -12,44 +12,43 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// begunMove returns a leader that has asked a to send cell 1 to b. It has led for
-// long enough to know everyone.
+// begunMove returns a leader that has ordered a move of cell 1 from a to b, after its takeover is complete.
 func begunMove(t *testing.T, options ...func(*manager.Config)) (l *paperLeader, p *plan, a, b *paperOwner, d protocol.Departure) {
 	t.Helper()
 	l, p = newMovingLeader(t, "aaa", options...)
 	a, b = l.mover("a"), l.mover("b")
 	l.renew(70*time.Second, a, b)
 	p.give("aba")
-	l.rethink()
+	l.replan()
 	a.wantDepartures(cell(1, 2))
 	return l, p, a, b, a.departures()[0]
 }
 
-// Where both can move state nothing is recalled: the source goes on, and both
-// are told of the move under one ticket.
+// If both owners can move state, nothing is recalled: the source keeps the lease, and both get the move under one
+// ticket.
 func TestMoveInsteadOfRecall(t *testing.T) {
 	l, _, a, b, d := begunMove(t)
 	arrivals := b.moving.last.Arrivals
 	if len(arrivals) != 1 || arrivals[0].Ticket != d.Ticket || arrivals[0].Range != d.Range || arrivals[0].From != a.holder {
-		t.Errorf("the target is told %+v", arrivals)
+		t.Errorf("the target got %+v", arrivals)
 	}
 	if want := (protocol.Since{LSN: 1, Newest: 1}); arrivals[0].Since != want {
-		t.Errorf("the target is told that it began at %+v, want %+v", arrivals[0].Since, want)
+		t.Errorf("the target's move began at %+v, want %+v", arrivals[0].Since, want)
 	}
 	if d.To != b.holder || d.Mover != b.holder.Addr || d.Ticket.IsZero() {
-		t.Errorf("the source is told %+v", d)
+		t.Errorf("the source got %+v", d)
 	}
 	if d.Identity != "dns:b" || arrivals[0].Identity != "dns:a" {
-		t.Errorf("the source is told that the target is %q, and the target that the source is %q", d.Identity, arrivals[0].Identity)
+		t.Errorf("the source got the identity %q of the target, and the target %q of the source", d.Identity, arrivals[0].Identity)
 	}
-	a.say()
+	a.send()
 	if got := a.read(); len(got.Offers) != 1 || got.Offers[0].Range != leasehold.All || got.Offers[0].Fresh {
-		t.Errorf("the source is offered %+v, want all that it has", got.Offers)
+		t.Errorf("the source is offered %+v, want all its leases", got.Offers)
 	}
 	l.wantChanges(1)
 }
 
-// Unless both can move state the lease is recalled, as in the paper.
+// Unless both can move state, the lease is recalled, as in the paper.
 func TestRecallUnlessBothMoveState(t *testing.T) {
 	for _, c := range []struct {
 		name                 string
@@ -69,15 +68,14 @@ func TestRecallUnlessBothMoveState(t *testing.T) {
 			}
 			p.give("aba")
 			since := len(l.log)
-			l.rethink()
+			l.replan()
 			l.wantChanges(since, "lost", "granted")
-			l.wantHolder(1<<56, "b", "in the end")
+			l.wantHolder(1<<56, "b", "after the recall")
 		})
 	}
 }
 
-// An owner that cannot move state and joins others that can is worth a warning. One
-// among its like is not.
+// An owner that cannot move state and joins others that can is noted. Without others that can, it is not.
 func TestOwnerWithoutAMoverIsNoted(t *testing.T) {
 	l, _ := newMovingLeader(t, "aaa")
 	l.join("a")
@@ -85,7 +83,7 @@ func TestOwnerWithoutAMoverIsNoted(t *testing.T) {
 	l.mover("c")
 	l.mover("d")
 	if n := l.noted(manager.NoteNoMover); n != 0 {
-		t.Errorf("it is noted %d times, want none", n)
+		t.Errorf("noted %d times, want none", n)
 	}
 	e := l.join("e")
 	l.renew(20*time.Second, l.owners...)
@@ -94,26 +92,25 @@ func TestOwnerWithoutAMoverIsNoted(t *testing.T) {
 	}
 }
 
-// A move that goes well is one change of the table, which is no loss. The source
-// hears that it is not recorded until it is; the target gets the lease with the
-// ticket.
+// A completed move is one change of the table, and no loss. The source has the move in its replies until it is
+// recorded; the target gets the lease with the ticket.
 func TestMoveIsRecorded(t *testing.T) {
 	l, _, a, b, d := begunMove(t)
 	since := len(l.log)
 	l.holdUp = true
 	a.completes(d)
 	if l.pending == nil {
-		t.Fatal("nothing is to be recorded")
+		t.Fatal("no commit")
 	}
 	want := []table.Change{{LSN: 2, Kind: table.Moved, Range: cell(1, 2), Generation: 2, Holder: b.holder, From: a.holder, Reason: table.Rebalance}}
 	if diff := cmp.Diff(want, l.pending.Changes); diff != "" {
-		t.Fatalf("what is to be recorded (-want +got):\n%s", diff)
+		t.Fatalf("batch (-want +got):\n%s", diff)
 	}
 	a.read()
-	a.wantDepartures(cell(1, 2)) // it is to repeat itself
+	a.wantDepartures(cell(1, 2)) // it must repeat the report
 	for _, r := range b.unread {
 		if len(r.Offers) > 0 {
-			t.Errorf("the target is offered %v before that is recorded", r.Offers)
+			t.Errorf("the target is offered %v before the commit", r.Offers)
 		}
 	}
 	l.commit()
@@ -124,14 +121,14 @@ func TestMoveIsRecorded(t *testing.T) {
 	if want := []protocol.Offer{{Lease: leasehold.Lease{Range: cell(1, 2), Generation: 2}, Fresh: true, Ticket: d.Ticket}}; cmp.Diff(want, offers) != "" {
 		t.Errorf("the target is offered %+v, want %+v", offers, want)
 	}
-	b.say()
+	b.send()
 	if offers := b.read().Offers; offers[0].Fresh || !offers[0].Ticket.IsZero() {
-		t.Errorf("what the target has confirmed is offered as %+v", offers[0])
+		t.Errorf("the confirmed lease is offered as %+v", offers[0])
 	}
 }
 
-// A target that follows an answer too late to take the lease still has the state, and says so: it is offered the
-// lease again. If it does not say so, it has refused it.
+// A target whose reply comes too late to take the lease still has the state, and reports it: the lease is offered
+// again. If it does not report the import, it has refused the lease.
 func TestLateTargetIsOfferedTheLeaseAgain(t *testing.T) {
 	for _, has := range []bool{true, false} {
 		l, _, a, b, d := begunMove(t)
@@ -142,7 +139,7 @@ func TestLateTargetIsOfferedTheLeaseAgain(t *testing.T) {
 		since := len(l.log)
 		b.read()
 		b.leases = nil // it was too late
-		b.say()
+		b.send()
 		if !has {
 			l.wantChanges(since, "lost", "granted")
 			continue
@@ -154,15 +151,15 @@ func TestLateTargetIsOfferedTheLeaseAgain(t *testing.T) {
 	}
 }
 
-// What the source says of a move is all that counts: if it lacks the lease and
-// does not say that the target has the state, that is lost, once.
+// The source's report decides: if it lacks the lease and does not report that the target has the state, the state
+// is lost, once.
 func TestLostUnlessDone(t *testing.T) {
 	for name, report := range map[string]func(*paperOwner, protocol.Departure){
-		"it says nothing":             func(*paperOwner, protocol.Departure) {},
-		"it says that it copies":      func(o *paperOwner, d protocol.Departure) { o.reports(d, protocol.MoveCopying) },
-		"it says that it has stopped": func(o *paperOwner, d protocol.Departure) { o.reports(d, protocol.MoveStopped) },
-		"it says that it has failed":  func(o *paperOwner, d protocol.Departure) { o.reports(d, protocol.MoveFailed) },
-		"it says that another is done": func(o *paperOwner, d protocol.Departure) {
+		"no report":           func(*paperOwner, protocol.Departure) {},
+		"reported as copying": func(o *paperOwner, d protocol.Departure) { o.reports(d, protocol.MoveCopying) },
+		"reported as stopped": func(o *paperOwner, d protocol.Departure) { o.reports(d, protocol.MoveStopped) },
+		"reported as failed":  func(o *paperOwner, d protocol.Departure) { o.reports(d, protocol.MoveFailed) },
+		"another move reported as done": func(o *paperOwner, d protocol.Departure) {
 			d.Range = cell(2, 3)
 			o.reports(d, protocol.MoveDone)
 		},
@@ -171,10 +168,10 @@ func TestLostUnlessDone(t *testing.T) {
 			l, _, a, _, d := begunMove(t)
 			since := len(l.log)
 			report(a, d)
-			a.letsGo(d.Range)
-			a.say()
+			a.releases(d.Range)
+			a.send()
 			if got := l.changesSince(since); len(got) == 0 || got[0] != "lost" || slices.Contains(got, "moved") {
-				t.Errorf("what is recorded is %v", got)
+				t.Errorf("recorded changes: %v", got)
 			}
 		})
 	}
@@ -185,20 +182,20 @@ func TestPartlyDone(t *testing.T) {
 	l, _, a, _, d := begunMove(t)
 	since := len(l.log)
 	a.reports(d, protocol.MoveDone)
-	a.letsGo(leasehold.All)
+	a.releases(leasehold.All)
 	l.holdUp = true
-	a.say()
+	a.send()
 	lost := map[leasehold.Range]bool{}
 	for _, c := range l.pending.Changes {
 		switch {
 		case c.Kind == table.Vacated:
 			lost[c.Range] = true
 		case c.Kind == table.Moved && c.Range != cell(1, 2):
-			t.Errorf("%v is said to have moved", c.Range)
+			t.Errorf("%v was recorded as moved", c.Range)
 		}
 	}
 	if !lost[cell(0, 1)] || !lost[cell(2, 0)] || len(lost) != 2 {
-		t.Errorf("what is lost is %v", lost)
+		t.Errorf("recorded losses: %v", lost)
 	}
 	l.commit()
 	if n := len(l.changesSince(since)); n != 5 { // two losses, two grants, one move
@@ -206,7 +203,7 @@ func TestPartlyDone(t *testing.T) {
 	}
 }
 
-// If the owner that has the state is gone when the source lets go, it is lost.
+// If the target is gone when the source releases the range, the state is lost.
 func TestTargetIsGone(t *testing.T) {
 	l, p, a, b, d := begunMove(t)
 	p.give("aaa")
@@ -215,53 +212,51 @@ func TestTargetIsGone(t *testing.T) {
 	since := len(l.log)
 	a.completes(d)
 	if got := l.changesSince(since); l.noted(manager.NoteTargetGone) != 1 || slices.Contains(got, "moved") || got[0] != "lost" {
-		t.Errorf("what is recorded is %v", got)
+		t.Errorf("recorded changes: %v", got)
 	}
 }
 
-// Whoever has only said hello cannot have been sent anything by this leader's
-// leave, and is given nothing.
+// A session that is no member cannot be the target of a move of this leader, and gets nothing.
 func TestTargetIsNoMember(t *testing.T) {
 	l, _, a, _, d := begunMove(t)
 	c := l.newcomer("c")
 	c.moving = &moving{}
-	c.say()
+	c.send()
 	d.To = c.holder
 	since := len(l.log)
 	a.completes(d)
 	if got := l.changesSince(since); l.noted(manager.NoteTargetGone) != 1 || slices.Contains(got, "moved") || got[0] != "lost" {
-		t.Errorf("what is recorded is %v", got)
+		t.Errorf("recorded changes: %v", got)
 	}
 }
 
-// What a source says about a move is about the leases that it began with. What it
-// has got since, and does not have, is lost.
+// A move report applies to the leases from before the move. A later lease that the source lacks is lost.
 func TestDoneIsNotAboutLaterLeases(t *testing.T) {
 	l, p, a, b, d := begunMove(t)
 	a.completes(d)
 	l.settle()
 	p.give("aaa")
-	l.rethink()
+	l.replan()
 	b.completes(b.departures()[0]) // and back again
-	b.forgets()
+	b.stopsReporting()
 	since := len(l.log)
 	a.read()
-	a.letsGo(d.Range) // it does not have what came back, and still repeats itself
-	a.say()
+	a.releases(d.Range) // it lacks the returned lease, and still repeats the report
+	a.send()
 	if got := l.changesSince(since); slices.Contains(got, "moved") || len(got) == 0 || got[0] != "lost" {
-		t.Errorf("what is recorded is %v", got)
+		t.Errorf("recorded changes: %v", got)
 	}
 }
 
-// If it goes before that can be recorded, it is lost, and was never moved.
+// If the target is gone before the move is recorded, the state is lost, and no move is recorded.
 func TestTargetGoesBeforeItIsRecorded(t *testing.T) {
 	l, p, a, b, d := begunMove(t)
 	since := len(l.log)
 	l.holdUp = true
 	p.give("ab.")
-	l.rethink() // a gives cell 2 back: a batch is under way
+	l.replan() // a releases cell 2: a batch is pending
 	if l.pending == nil {
-		t.Fatal("nothing is under way")
+		t.Fatal("no batch is pending")
 	}
 	a.completes(d)
 	b.leave()
@@ -272,7 +267,7 @@ func TestTargetGoesBeforeItIsRecorded(t *testing.T) {
 	l.wantChanges(since, "lost", "lost", "granted")
 }
 
-// If it goes while that is being recorded, it has moved, and is lost then.
+// If the target is gone while the move is committed, the move is recorded, and then the loss.
 func TestTargetGoesWhileItIsRecorded(t *testing.T) {
 	l, _, a, b, d := begunMove(t)
 	since := len(l.log)
@@ -283,12 +278,12 @@ func TestTargetGoesWhileItIsRecorded(t *testing.T) {
 	l.commit()
 	l.settle()
 	if got := l.changesSince(since); got[0] != "moved" || got[1] != "lost" || slices.Contains(got[2:], "lost") {
-		t.Errorf("what is recorded is %v", got)
+		t.Errorf("recorded changes: %v", got)
 	}
 }
 
-// A source that leaves with its last word has handed over what it says.
-func TestLastWord(t *testing.T) {
+// The reports in the last request of a leaving source count.
+func TestHandoverInLastRequest(t *testing.T) {
 	l, _, a, _, d := begunMove(t)
 	a.reports(d, protocol.MoveDone)
 	a.leases = nil
@@ -299,86 +294,84 @@ func TestLastWord(t *testing.T) {
 		kinds[c.Range] = c.Kind
 	}
 	if kinds[cell(1, 2)] != table.Moved || kinds[cell(0, 1)] != table.Vacated || kinds[cell(2, 0)] != table.Vacated {
-		t.Errorf("what is recorded is %v", l.pending.Changes)
+		t.Errorf("recorded changes: %v", l.pending.Changes)
 	}
 	a.wantGoodbyes(0, "before the commit")
 	l.commit()
 	a.wantGoodbyes(1, "after the commit")
 }
 
-// What the plan no longer wants is cancelled: both are told by its absence.
+// A move that the plan no longer requires is cancelled: it is missing in the next messages to both owners.
 func TestMoveIsCancelled(t *testing.T) {
 	l, p, a, b, _ := begunMove(t)
 	p.give("aaa")
-	l.rethink()
+	l.replan()
 	a.wantDepartures()
 	if n := len(b.moving.last.Arrivals); n != 0 || l.noted(manager.NoteMoveCancelled) != 1 {
-		t.Errorf("the target is told of %d arrivals", n)
+		t.Errorf("the target has %d arrivals", n)
 	}
 	if s := l.machine.Sizes(); s.Moves != 0 || s.Backlog != 0 {
-		t.Errorf("there are %+v", s)
+		t.Errorf("moves: %+v", s)
 	}
 }
 
-// A source that loses a part of what it sends need not go on with it.
+// A move ends when its source loses a part of the range.
 func TestMoveEndsWithItsLease(t *testing.T) {
 	l, _, a, b, _ := begunMove(t)
 	b.leave()
 	l.settle()
 	a.wantDepartures()
 	_, _, a, _, d := begunMove(t)
-	a.letsGo(leasehold.Range{Start: d.Range.Start, Limit: d.Range.Start + 5})
-	a.say()
+	a.releases(leasehold.Range{Start: d.Range.Start, Limit: d.Range.Start + 5})
+	a.send()
 	a.read()
 	for _, still := range a.departures() {
 		if still.Ticket == d.Ticket {
-			t.Error("it is to go on with a range that it has lost a part of")
+			t.Error("the move continues after the loss of a part of its range")
 		}
 	}
 }
 
-// A move that fails leaves the range where it is, also in the plan: it is not
-// tried again before the policy is asked.
+// After a failed move the range stays where it is, also in the plan: there is no retry before the next policy run.
 func TestFailedMoveStays(t *testing.T) {
 	l, p, a, _, d := begunMove(t)
 	since := len(l.log)
 	a.reports(d, protocol.MoveFailed)
-	a.say()
+	a.send()
 	a.read()
 	a.wantDepartures()
-	a.forgets()
+	a.stopsReporting()
 	l.renew(5*time.Minute, l.owners...)
 	a.wantDepartures()
 	l.wantChanges(since)
 	if l.noted(manager.NoteMoveFailed) != 1 {
-		t.Errorf("it is noted %d times", l.noted(manager.NoteMoveFailed))
+		t.Errorf("noted %d times", l.noted(manager.NoteMoveFailed))
 	}
-	l.rethink()
+	l.replan()
 	a.wantDepartures(cell(1, 2))
 	if owner := p.last().Current.OwnerAt(1 << 56); owner != "a" {
-		t.Errorf("the policy is told that %q is to have it", owner)
+		t.Errorf("the policy has %q as the owner", owner)
 	}
 }
 
-// Leases that lie side by side and go to one owner go together, and arrive as
-// one.
+// Adjacent leases that go to one owner move together, and arrive as one.
 func TestLeasesMoveTogether(t *testing.T) {
 	l, p := newMovingLeader(t, "a")
 	p.give("a.......")
 	a := l.mover("a")
 	for _, owners := range []string{"aa......", "aaa.....", "aaaa...."} {
 		p.give(owners)
-		l.rethink()
+		l.replan()
 	}
 	b := l.mover("b")
 	p.give("abbb....")
 	since := len(l.log)
-	l.rethink()
+	l.replan()
 	a.wantDepartures(cell(1, 4))
 	l.holdUp = true
 	a.completes(a.departures()[0])
 	if got := a.read().Departures; len(got) != 1 {
-		t.Errorf("until that is recorded it is reminded of %v: of a ticket, once", got)
+		t.Errorf("departures before the commit: %v, want the ticket once", got)
 	}
 	l.commit()
 	l.settle()

@@ -7,26 +7,26 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// An OrderKind says what an operator wants.
+// An OrderKind is the kind of an [Order].
 type OrderKind uint8
 
 // The kinds of orders.
 const (
-	OrderDrain     OrderKind = 1 // an owner is to hold nothing
-	OrderUndrain   OrderKind = 2 // it takes part again
-	OrderMove      OrderKind = 3 // an owner is to have a range, for now
-	OrderRebalance OrderKind = 4 // the policy is to be asked, without regard to the churn budget
+	OrderDrain     OrderKind = 1 // drain an owner
+	OrderUndrain   OrderKind = 2 // end the drain of an owner
+	OrderMove      OrderKind = 3 // move a range to an owner, until the next policy run changes it
+	OrderRebalance OrderKind = 4 // run the policy without a churn budget
 )
 
-// An Order is what an operator wants. [Ordered] answers.
+// An Order is a command of an operator. The reply is [Ordered].
 type Order struct {
-	ID    uint64 // of the asker's choosing
+	ID    uint64 // chosen by the caller
 	Kind  OrderKind
 	Owner leasehold.OwnerID
 	Range leasehold.Range // of OrderMove
 }
 
-// Ordered answers an [Order]: what is wanted has been begun, or why not.
+// Ordered is the reply to an [Order]: it was started, or the error.
 type Ordered struct {
 	ID  uint64
 	Err error
@@ -35,7 +35,7 @@ type Ordered struct {
 func (Order) managerEvent()    {}
 func (Ordered) managerAction() {}
 
-// order carries out what an operator wants, as far as it can be begun.
+// order validates and starts an order.
 func (m *Machine) order(now mono.Instant, o Order) {
 	err := m.check(now, &o)
 	if err == nil {
@@ -63,20 +63,16 @@ func (m *Machine) drain(owner leasehold.OwnerID, on bool) {
 		return
 	}
 	p.exit.draining = on
-	want := uint64(0)
-	if on {
-		want = 1
-	}
-	m.note(NoteDraining, owner, uint64(len(p.held.leases)), want)
+	m.emit(Note{What: NoteDraining, Owner: owner, Leases: len(p.held.leases), Draining: on})
 	if !on {
-		m.planFromHere()
+		m.planFromTable()
 	}
 	m.retire(p)
 }
 
-// planFromHere makes the assignment what is so, and what is on its way. The plan
-// before may be far from it: whoever is no longer drained has more than that.
-func (m *Machine) planFromHere() {
+// planFromTable makes the assignment equal to the table and the moves in progress. The last plan may be far from
+// that: an owner whose drain ends has more than it.
+func (m *Machine) planFromTable() {
 	for r, e := range m.state.table.All() {
 		if p := m.members.holderOf(e); p != nil && p.member() {
 			m.plan.desired.Set(r, p.seat)
@@ -88,24 +84,24 @@ func (m *Machine) planFromHere() {
 	m.plan.amended = true
 }
 
-// check reports why an order cannot be carried out.
+// check returns the reason why an order cannot be executed.
 func (m *Machine) check(now mono.Instant, o *Order) error {
 	bad := func(kind leasehold.Kind, subject, format string, args ...any) error {
 		return leasehold.Errorf("order", kind, subject, format, args...)
 	}
 	if !m.lead.active(now) {
-		return bad(leasehold.ErrUnavailable, string(m.cfg.Namespace), "this manager's time as leader has run out: try again")
+		return bad(leasehold.ErrUnavailable, string(m.cfg.Namespace), "this manager's authority as leader has expired: try again")
 	}
 	switch o.Kind {
 	case OrderRebalance:
 		return nil
 	case OrderDrain, OrderUndrain, OrderMove:
 	default:
-		return bad(leasehold.ErrInvalid, string(m.cfg.Namespace), "there is no order of kind %d", o.Kind)
+		return bad(leasehold.ErrInvalid, string(m.cfg.Namespace), "unknown kind of order: %d", o.Kind)
 	}
 	i, known := m.members.findSeat(o.Owner)
 	if !known || !m.members.seats[i].incumbent.member() {
-		return bad(leasehold.ErrNotFound, string(o.Owner), "no owner with this name takes part: \"leasehold owner list\" lists those who do")
+		return bad(leasehold.ErrNotFound, string(o.Owner), "no member has this owner name: \"leasehold owner list\" lists all members")
 	}
 	if o.Kind != OrderMove {
 		return nil
@@ -114,12 +110,12 @@ func (m *Machine) check(now mono.Instant, o *Order) error {
 		return bad(leasehold.ErrInvalid, o.Range.String(), "is not a range")
 	}
 	if m.members.seats[i].incumbent.exit.retires() {
-		return bad(leasehold.ErrInvalid, string(o.Owner), "the owner is being drained: it takes nothing")
+		return bad(leasehold.ErrInvalid, string(o.Owner), "the owner is being drained and takes no ranges")
 	}
 	return m.checkLimits(o)
 }
 
-// checkLimits reports whether a move by hand would make too many ranges.
+// checkLimits reports whether an ordered move would exceed the limits of ranges.
 func (m *Machine) checkLimits(o *Order) error {
 	m.plan.amend()
 	want, limits, own := m.plan.current.With(o.Range, o.Owner), m.limits(), 0
@@ -128,7 +124,7 @@ func (m *Machine) checkLimits(o *Order) error {
 	}
 	if len(want) > limits.MaxRanges || own > limits.MaxPerOwner {
 		return leasehold.Errorf("order", leasehold.ErrLimit, o.Range.String(),
-			"there would be %d ranges, %d of them of %q: at most %d and %d are allowed", len(want), own, string(o.Owner), limits.MaxRanges, limits.MaxPerOwner)
+			"the move would result in %d ranges, %d of them of %q: at most %d and %d are allowed", len(want), own, string(o.Owner), limits.MaxRanges, limits.MaxPerOwner)
 	}
 	return nil
 }
@@ -136,19 +132,18 @@ func (m *Machine) checkLimits(o *Order) error {
 // A Planned is a range that would change its owner.
 type Planned struct {
 	Range    leasehold.Range
-	From, To leasehold.OwnerID // "" is nobody
-	// WithState: it would be moved with its state. Otherwise that is lost.
+	From, To leasehold.OwnerID // "" means no owner
+	// WithState: it would be moved with its state. Otherwise the state is lost.
 	WithState bool
-	Load      float64 // work per second that its keys cost, as far as it is known
+	Load      float64 // work per second of its keys, as far as reported
 }
 
-// Preview returns what an order would move where, and changes nothing. What is
-// under way already is part of it.
+// Preview returns the ranges that an order would move, and changes nothing. Moves in progress are included.
 func (m *Machine) Preview(now mono.Instant, o Order) ([]Planned, error) {
 	if err := m.check(now, &o); err != nil {
 		return nil, err
 	}
-	want, err := m.would(now, o)
+	want, err := m.assignmentAfter(now, o)
 	if err != nil {
 		return nil, err
 	}
@@ -170,9 +165,9 @@ func (m *Machine) Preview(now mono.Instant, o Order) ([]Planned, error) {
 	return out, nil
 }
 
-// would is the assignment that an order leads to.
-func (m *Machine) would(now mono.Instant, o Order) (partition.Assignment, error) {
-	fill := m.plan.churn // the bucket is only looked at
+// assignmentAfter returns the assignment that an order results in.
+func (m *Machine) assignmentAfter(now mono.Instant, o Order) (partition.Assignment, error) {
+	fill := m.plan.churn // the bucket is not spent
 	defer func() { m.plan.churn = fill }()
 	m.plan.amend()
 	switch o.Kind {
@@ -192,8 +187,8 @@ func (m *Machine) would(now mono.Instant, o Order) (partition.Assignment, error)
 	}
 }
 
-// loadWithin is what is known of the load of a range, and the cells that a later
-// range may have a part in. Cells and ranges are sorted.
+// loadWithin returns the reported load of a range, and the cells that a later range may overlap. Cells and ranges
+// are sorted.
 func loadWithin(cells []partition.Cell, r leasehold.Range) (float64, []partition.Cell) {
 	for len(cells) > 0 && cells[0].Range.Last() < r.Start {
 		cells = cells[1:]

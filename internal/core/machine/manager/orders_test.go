@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// must gives an order that has to be carried out.
+// must sends an order that must succeed.
 func (l *paperLeader) must(kind manager.OrderKind, owner leasehold.OwnerID, r leasehold.Range) {
 	l.t.Helper()
 	if err := l.orders(kind, owner, r); err != nil {
@@ -21,13 +21,13 @@ func (l *paperLeader) must(kind manager.OrderKind, owner leasehold.OwnerID, r le
 	}
 }
 
-// orders gives an order, and returns what is answered.
+// orders sends an order, and returns the error of the reply.
 func (l *paperLeader) orders(kind manager.OrderKind, owner leasehold.OwnerID, r leasehold.Range) error {
 	l.t.Helper()
 	l.ordered = nil
 	l.step(manager.Order{ID: 7, Kind: kind, Owner: owner, Range: r})
 	if len(l.ordered) != 1 || l.ordered[0].ID != 7 {
-		l.t.Fatalf("the order is answered with %+v", l.ordered)
+		l.t.Fatalf("replies to the order: %+v", l.ordered)
 	}
 	l.settle()
 	return l.ordered[0].Err
@@ -40,14 +40,14 @@ func TestOrdersRefused(t *testing.T) {
 		kind  leasehold.Kind
 		want  string
 	}{
-		{"no such kind", manager.Order{Kind: 9, Owner: "a"}, leasehold.ErrInvalid, `order "paper": there is no order of kind 9`},
-		{"no kind", manager.Order{Owner: "a"}, leasehold.ErrInvalid, `order "paper": there is no order of kind 0`},
-		{"drain nobody", manager.Order{Kind: manager.OrderDrain, Owner: "x"}, leasehold.ErrNotFound, `order "x": no owner with this name takes part: "leasehold owner list" lists those who do`},
-		{"undrain nobody", manager.Order{Kind: manager.OrderUndrain}, leasehold.ErrNotFound, `order: no owner with this name takes part: "leasehold owner list" lists those who do`},
-		{"move to one who only said hello", manager.Order{Kind: manager.OrderMove, Owner: "c", Range: cell(1, 2)}, leasehold.ErrNotFound, `order "c": no owner with this name takes part: "leasehold owner list" lists those who do`},
-		{"move nothing", manager.Order{Kind: manager.OrderMove, Owner: "a", Range: leasehold.Range{Start: 2, Limit: 1}}, leasehold.ErrInvalid, `order "0000000000000002-0000000000000001": is not a range`},
-		{"move to one who is drained", manager.Order{Kind: manager.OrderMove, Owner: "b", Range: cell(1, 2)}, leasehold.ErrInvalid, `order "b": the owner is being drained: it takes nothing`},
-		{"move to one who parts", manager.Order{Kind: manager.OrderMove, Owner: "d", Range: cell(1, 2)}, leasehold.ErrInvalid, `order "d": the owner is being drained: it takes nothing`},
+		{"unknown kind", manager.Order{Kind: 9, Owner: "a"}, leasehold.ErrInvalid, `order "paper": unknown kind of order: 9`},
+		{"no kind", manager.Order{Owner: "a"}, leasehold.ErrInvalid, `order "paper": unknown kind of order: 0`},
+		{"drain an unknown owner", manager.Order{Kind: manager.OrderDrain, Owner: "x"}, leasehold.ErrNotFound, `order "x": no member has this owner name: "leasehold owner list" lists all members`},
+		{"undrain without an owner", manager.Order{Kind: manager.OrderUndrain}, leasehold.ErrNotFound, `order: no member has this owner name: "leasehold owner list" lists all members`},
+		{"move to a session that is no member", manager.Order{Kind: manager.OrderMove, Owner: "c", Range: cell(1, 2)}, leasehold.ErrNotFound, `order "c": no member has this owner name: "leasehold owner list" lists all members`},
+		{"move an invalid range", manager.Order{Kind: manager.OrderMove, Owner: "a", Range: leasehold.Range{Start: 2, Limit: 1}}, leasehold.ErrInvalid, `order "0000000000000002-0000000000000001": is not a range`},
+		{"move to a drained owner", manager.Order{Kind: manager.OrderMove, Owner: "b", Range: cell(1, 2)}, leasehold.ErrInvalid, `order "b": the owner is being drained and takes no ranges`},
+		{"move to a leaving owner", manager.Order{Kind: manager.OrderMove, Owner: "d", Range: cell(1, 2)}, leasehold.ErrInvalid, `order "d": the owner is being drained and takes no ranges`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l, _ := newMovingLeader(t, "aaa")
@@ -55,22 +55,22 @@ func TestOrdersRefused(t *testing.T) {
 			l.mover("b")
 			d := l.mover("d")
 			d.moving.parting = true
-			d.say()
-			l.newcomer("c").say()
+			d.send()
+			l.newcomer("c").send()
 			if err := l.orders(manager.OrderDrain, "b", leasehold.Range{}); err != nil {
 				t.Fatal(err)
 			}
 			moves := l.machine.Sizes()
 			got := l.orders(c.order.Kind, c.order.Owner, c.order.Range)
 			if got == nil || got.Error() != c.want || !errors.Is(got, c.kind) {
-				t.Errorf("it is answered with %v (%v), want %s (%v)", got, leasehold.KindOf(got), c.want, c.kind)
+				t.Errorf("the error is %v (%v), want %s (%v)", got, leasehold.KindOf(got), c.want, c.kind)
 			}
 			_, err := l.machine.Preview(l.now, c.order)
 			if diff := cmp.Diff(c.want, errorText(err)); diff != "" {
-				t.Errorf("a preview says otherwise (-want +got):\n%s", diff)
+				t.Errorf("error of the preview (-want +got):\n%s", diff)
 			}
 			if now := l.machine.Sizes(); now.Moves != moves.Moves || now.Backlog != moves.Backlog {
-				t.Errorf("something is moved all the same: %+v, before %+v", now, moves)
+				t.Errorf("a refused order started moves: %+v, before %+v", now, moves)
 			}
 		})
 	}
@@ -83,7 +83,7 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// A leader whose time is over takes no orders: who leads now would not know.
+// A leader without authority refuses orders: the present leader would not have them.
 func TestOrdersNeedAuthority(t *testing.T) {
 	now := mono.Instant(time.Hour)
 	m, err := manager.New(now, poolConfig(), 1, now.Add(3*time.Second), &storage.State{})
@@ -104,48 +104,46 @@ func TestOrdersNeedAuthority(t *testing.T) {
 	}
 }
 
-// Who is drained keeps nothing, stays a member, and is told; who is no longer
-// gets its part again.
+// A drained owner keeps nothing, stays a member, and is notified. After the drain it gets its part again.
 func TestDrainAndUndrain(t *testing.T) {
 	l, p := newMovingLeader(t, "a")
 	p.want = partition.Even{}.Assign
 	a, b := l.mover("a"), l.mover("b")
 	a.completes(a.departures()[0])
 	l.settle()
-	a.forgets()
+	a.stopsReporting()
 	since := len(l.log)
-	for range 2 { // twice is as good as once
+	for range 2 { // the second order changes nothing
 		if err := l.orders(manager.OrderDrain, "a", leasehold.Range{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if n := l.noted(manager.NoteDraining); n != 1 {
-		t.Errorf("it is noted %d times", n)
+		t.Errorf("noted %d times", n)
 	}
 	if !a.moving.last.Draining || b.moving.last.Draining {
-		t.Errorf("a is told %t, b %t", a.moving.last.Draining, b.moving.last.Draining)
+		t.Errorf("draining: a %t, b %t", a.moving.last.Draining, b.moving.last.Draining)
 	}
 	a.wantDepartures(leasehold.Range{Limit: middle})
 	a.completes(a.departures()[0])
 	l.settle()
-	a.forgets()
+	a.stopsReporting()
 	l.wantChanges(since, "moved")
 	l.wantHolder(0, "b", "when a is drained")
 	l.renew(3*time.Minute, a, b)
 	if owners := l.machine.Owners(l.now); len(owners) != 2 || !owners[0].Draining || owners[0].Leases != 0 {
-		t.Errorf("drained, it is %+v", owners[0])
+		t.Errorf("the drained owner is %+v", owners[0])
 	}
 	if err := l.orders(manager.OrderUndrain, "a", leasehold.Range{}); err != nil {
 		t.Fatal(err)
 	}
 	b.wantDepartures(leasehold.Range{Limit: middle})
 	if a.moving.last.Draining {
-		t.Error("a is still told that it is to be drained")
+		t.Error("a is still reported as draining")
 	}
 }
 
-// The last owner may be drained, and yet what has no owner goes to it: no
-// operator wants keys without one.
+// The last owner can be drained, but ranges without an owner go to it, since otherwise they would have none.
 func TestLastOwnerIsDrained(t *testing.T) {
 	l, p := newMovingLeader(t, "a")
 	p.want = partition.Even{}.Assign
@@ -157,13 +155,13 @@ func TestLastOwnerIsDrained(t *testing.T) {
 	l.settle()
 	l.wantHolder(0, "b", "when a is gone")
 	if len(b.leases) != 1 || !b.moving.last.Draining {
-		t.Errorf("b has %v, and is told %t", b.leases, b.moving.last.Draining)
+		t.Errorf("b has %v, draining %t", b.leases, b.moving.last.Draining)
 	}
 	l.mover("c")
-	b.wantDepartures(leasehold.All) // it is still to be drained
+	b.wantDepartures(leasehold.All) // it is still draining
 }
 
-// A range goes where an operator wants it, until the policy is asked again.
+// A range goes where an operator orders it, until the policy runs again.
 func TestOrderedMove(t *testing.T) {
 	l, p := newMovingLeader(t, "aaa")
 	a, b := l.mover("a"), l.mover("b")
@@ -173,18 +171,17 @@ func TestOrderedMove(t *testing.T) {
 	a.wantDepartures(cell(1, 2))
 	a.completes(a.departures()[0])
 	l.settle()
-	a.forgets()
+	a.stopsReporting()
 	l.renew(5*time.Minute, a, b)
-	l.wantHolder(1<<56, "b", "for as long as nobody asks the policy")
-	l.rethink()
+	l.wantHolder(1<<56, "b", "until the next policy run")
+	l.replan()
 	if owner := p.last().Current.OwnerAt(1 << 56); owner != "b" {
-		t.Errorf("the policy is told that %q is to have it", owner)
+		t.Errorf("the policy has %q as the owner", owner)
 	}
-	b.wantDepartures(cell(1, 2)) // the policy sees it otherwise
+	b.wantDepartures(cell(1, 2)) // the policy decides otherwise
 }
 
-// An operator may move for the sake of balance as much as he likes, and does not
-// wait for those who gather.
+// A rebalance ordered by an operator has no churn budget, and is not delayed by Gather.
 func TestOrderedRebalance(t *testing.T) {
 	l, p := newMovingLeader(t, "aaa", gathering)
 	l.mover("a")
@@ -194,12 +191,12 @@ func TestOrderedRebalance(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(p.asked) != asked+1 || p.last().Budget != 1 || len(p.last().Members) != 2 {
-		t.Errorf("the policy was asked %d times, with %+v", len(p.asked)-asked, p.last())
+		t.Errorf("the policy ran %d times, with %+v", len(p.asked)-asked, p.last())
 	}
 	l.advance(2 * time.Second)
 	l.mover("c")
 	l.advance(2 * time.Second)
 	if p.last().Budget == 1 {
-		t.Error("the next decision has no limit either")
+		t.Error("the next policy run has no budget either")
 	}
 }

@@ -9,47 +9,44 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
-// A silent owner is expired so that others can have its ranges. If there is no other, to
-// expire it gains nothing, and costs the state that a living owner keeps while it is
-// suspended. That is so when all owners are silent at once: most likely the managers, the
-// store or the network has failed, and not every server.
+// A silent owner expires so that other owners can take its ranges. If no other owner can, expiry gains nothing, and
+// loses the state that a live owner keeps while its leases are suspended. This is the case when all owners are
+// silent at once: most likely the managers, the store or the network have failed, and not every server.
 //
-// So a leader that could grant the ranges to no other member keeps silent owners in the
-// table, past their deadlines. When an owner is heard again, the others get the time of a
-// lease to return, as after a takeover; whoever is silent then is expired as usual. An owner
-// whose name a new session wants does not get that time: its process was replaced.
+// So if no other member could take the ranges, the leader keeps silent owners in the table past their deadlines.
+// When an owner sends a request again, the others get one lease time to return, as after a takeover; after that,
+// silent owners expire as usual. An owner whose name another session requests does not get that time: its process
+// was replaced.
 
-// An outage is a time in which no owner is heard, and those whose time is over are kept, because no other
-// could take their ranges.
+// An outage is a period in which no owner is in contact, and owners past their deadlines are kept because no other
+// owner could take their ranges.
 type outage struct {
-	active     bool
-	heardAt    mono.Instant // when an owner was last heard
-	returnedAt mono.Instant // when one was that we knew before
-	// returnUntil is until when owners that were cut off by the last outage may return.
+	active      bool
+	lastContact mono.Instant // last request of any owner
+	returnedAt  mono.Instant // last request of a session that existed before
+	// returnUntil is when the time to return after the last outage ends.
 	returnUntil mono.Instant
 }
 
-// keepSilent reports whether silent owners stay in the table at now, because no other member can
-// take their ranges. A member that leaves cannot, and one that has missed two renewals does not
-// count. Owners that are cut off together reach their deadlines one after the other: the first
-// must not be expired because the last has some time left.
-func (m *Machine) keepSilent(now mono.Instant) bool {
+// retainSilent reports whether silent owners stay in the table at now, because no other member can take their
+// ranges. A member that is leaving cannot, and one that has missed two renewals does not count. Owners that are cut
+// off together reach their deadlines at different times: the first must not expire because the last has time left.
+func (m *Machine) retainSilent(now mono.Instant) bool {
 	return !m.cfg.Deleted && !slices.ContainsFunc(m.members.seats, func(s *seat) bool {
 		p := s.incumbent
-		return p != nil && p.member() && !p.exit.parting() && p.acks.echo != 0 && p.renewal.heard >= m.recently(now)
+		return p != nil && p.member() && !p.exit.parting() && p.acks.echo != 0 && p.renewal.lastRequest >= m.recently(now)
 	})
 }
 
-// recently is since when an owner that is not cut off has been heard.
+// recently returns the instant since which every owner that is not cut off has sent a request.
 func (m *Machine) recently(now mono.Instant) mono.Instant {
 	return now.Add(-m.cfg.Timing.Drift.Stretch(2 * m.cfg.Timing.Renew))
 }
 
-// replaced reports whether whoever has a seat is expired even if silent owners are kept: it
-// holds nothing, or another session wants its name. That session must have answered a message of
-// this leader: its first message may be late, and its process gone. An owner without leases is kept
-// if it may have the only copy of a range that its source has let go of: it can move state, and
-// has answered or has named imports.
+// replaced reports whether the incumbent of a seat expires even if silent owners are kept: it holds nothing, or
+// another session requests its name. That session must have acknowledged a message of this leader: its first
+// request may be stale, and its process gone. An owner without leases is kept if it may have the only copy of a
+// range that its source has released: it can move state, and has acknowledged a message or reported imports.
 func (s *seat) replaced(now mono.Instant) bool {
 	p := s.incumbent
 	switch {
@@ -62,7 +59,7 @@ func (s *seat) replaced(now mono.Instant) bool {
 	return now >= p.renewal.until && len(p.held.leases) == 0 && !moves
 }
 
-// expireSilent ends all sessions whose time is over.
+// expireSilent ends all sessions past their deadlines.
 func (m *Machine) expireSilent(now mono.Instant) {
 	for _, s := range slices.Clone(m.members.seats) {
 		if p := s.incumbent; p != nil && now >= p.renewal.until {
@@ -77,22 +74,22 @@ func (m *Machine) expireSilent(now mono.Instant) {
 }
 
 func (m *Machine) expireIncumbent(s *seat) {
-	m.note(NoteExpired, s.owner, uint64(len(s.incumbent.held.leases)), 0)
+	m.emit(Note{What: NoteExpired, Owner: s.owner, Leases: len(s.incumbent.held.leases)})
 	m.remove(s.incumbent, leasehold.CauseExpired)
 }
 
-// noticeOutage notes that owners are kept past their deadlines. It is an outage if no owner is
-// heard at all; otherwise they are looked at again soon, since another may become a member.
-func (m *Machine) noticeOutage(now mono.Instant) {
+// detectOutage records whether owners are kept past their deadlines. It is an outage if no owner is in contact.
+// Otherwise the check repeats soon, since another owner may become a member.
+func (m *Machine) detectOutage(now mono.Instant) {
 	kept := 0
 	for _, p := range m.members.sessions {
 		if now >= p.renewal.until {
 			kept++
 		}
 	}
-	silence := kept > 0 && m.outage.heardAt < m.recently(now)
+	silence := kept > 0 && m.outage.lastContact < m.recently(now)
 	if silence && !m.outage.active {
-		m.note(NoteOutage, "", uint64(kept), 0)
+		m.emit(Note{What: NoteOutage, Owners: kept})
 	}
 	m.outage.active = silence
 	if kept > 0 && !silence {
@@ -100,12 +97,11 @@ func (m *Machine) noticeOutage(now mono.Instant) {
 	}
 }
 
-// makeRoom reports whether another session can be heard. Silent owners that are kept past their
-// deadlines, or have got more time to return, do not count: otherwise they would keep out the
-// owners that could take their ranges. They may return, so there can be twice as many sessions
-// as usual. Beyond that a silent session is expired: one without leases if there is any, and of those
-// the one that has been silent for longest. It costs a pass over all sessions; after a refusal, others
-// are refused without one for a while.
+// makeRoom reports whether another session can be added. Silent owners that are kept past their deadlines, or have
+// more time to return, do not count: otherwise they would lock out the owners that could take their ranges. They
+// may return, so there can be twice MaxOwners sessions. Beyond that a silent session expires: one without leases if
+// there is any, and among those the one with the oldest request. The cost is a pass over all sessions; after a
+// refusal, further sessions are refused without one for a while.
 func (m *Machine) makeRoom(now mono.Instant) bool {
 	if now < m.members.fullUntil {
 		return false
@@ -119,44 +115,43 @@ func (m *Machine) makeRoom(now mono.Instant) bool {
 			first = p
 		}
 	}
-	if m.members.heard-kept >= m.cfg.MaxOwners {
+	if m.members.connected-kept >= m.cfg.MaxOwners {
 		m.members.fullUntil = now.Add(m.cfg.Timing.Renew / 8)
 		return false
 	}
-	if m.members.heard >= 2*m.cfg.MaxOwners {
-		m.note(NoteExpired, first.holder.Owner, uint64(len(first.held.leases)), 0)
+	if m.members.connected >= 2*m.cfg.MaxOwners {
+		m.emit(Note{What: NoteExpired, Owner: first.holder.Owner, Leases: len(first.held.leases)})
 		m.remove(first, leasehold.CauseExpired)
 	}
 	return true
 }
 
-// expiresBefore reports whether a silent session is expired before another, if there are too many.
+// expiresBefore reports whether a silent session expires before another, if there are too many.
 func (p *peer) expiresBefore(o *peer) bool {
 	if has, other := len(p.held.leases) > 0, len(o.held.leases) > 0; has != other {
 		return other
 	}
-	return cmp.Or(cmp.Compare(p.renewal.heard, o.renewal.heard), bytes.Compare(p.holder.Session[:], o.holder.Session[:])) < 0
+	return cmp.Or(cmp.Compare(p.renewal.lastRequest, o.renewal.lastRequest), bytes.Compare(p.holder.Session[:], o.holder.Session[:])) < 0
 }
 
-// endOutage gives the silent owners the time of a lease to return, when one of them returns
-// after none was heard for a while: they were cut off as well, whether or not their deadlines
-// have passed. A newcomer shows nothing of the kind, unless deadlines have passed. A new session
-// that wants the name of one waits no longer for that.
+// endOutage gives the silent owners one lease time to return, when one of them returns after a period without
+// requests: they were cut off as well, whether or not their deadlines have passed. A new owner is no such evidence,
+// unless deadlines have passed. A session that requests the name of a silent owner need not wait for that.
 func (m *Machine) endOutage(now mono.Instant, s leasehold.Session) {
 	recently, over := m.recently(now), m.outage.active
-	m.outage.heardAt, m.outage.active = now, false
+	m.outage.lastContact, m.outage.active = now, false
 	if p := m.members.sessions[s]; p != nil {
-		over = over || p.renewal.heard < recently && max(m.outage.returnedAt, m.history.since) < recently
+		over = over || p.renewal.lastRequest < recently && max(m.outage.returnedAt, m.history.since) < recently
 		m.outage.returnedAt = now
 	}
 	if !over {
 		return
 	}
-	m.note(NoteOutageOver, "", 0, 0)
+	m.emit(Note{What: NoteOutageOver})
 	until := now.Add(m.cfg.Timing.Hold())
 	m.outage.returnUntil = until
 	for _, p := range m.members.sessions {
-		if p.renewal.heard >= recently || p.renewal.until >= until {
+		if p.renewal.lastRequest >= recently || p.renewal.until >= until {
 			continue
 		}
 		if p.renewal.due == 0 {
@@ -167,22 +162,22 @@ func (m *Machine) endOutage(now mono.Instant, s leasehold.Session) {
 	m.wake = now
 }
 
-// extend lets us lead for longer. While we had no authority we heard no owner: that time does
-// not count as an owner's silence.
+// extend extends the authority. Without authority no requests were accepted: that time does not count towards the
+// owners' deadlines.
 func (m *Machine) extend(now, until mono.Instant) {
-	if from := max(m.lead.authority, m.lead.deafUntil); now > from {
+	if from := max(m.lead.authority, m.lead.creditedUntil); now > from {
 		for _, p := range m.members.sessions {
 			if p.renewal.until > from {
 				p.renewal.until = max(p.renewal.until, min(p.renewal.until.Add(now.Sub(from)), now.Add(m.patience(p))))
 			}
 		}
-		m.lead.deafUntil = now
+		m.lead.creditedUntil = now
 	}
 	m.lead.authority = max(m.lead.authority, until)
-	m.wake = now // whatever waited for it
+	m.wake = now // process everything that waited for authority
 }
 
-// wakeAtDeadline sets the alarm for a peer's deadline, unless it is kept past it.
+// wakeAtDeadline schedules a wake-up at a peer's deadline, unless it is kept past it.
 func (m *Machine) wakeAtDeadline(now mono.Instant, p *peer) {
 	if now < p.renewal.until {
 		m.wakeAt(p.renewal.until)
@@ -192,7 +187,7 @@ func (m *Machine) wakeAtDeadline(now mono.Instant, p *peer) {
 	}
 }
 
-// ending reports whether leases of a session have ended, which the table does not say yet.
+// ending reports whether a session has ended leases that the table does not record as ended yet.
 func (m *Machine) ending(s leasehold.Session) bool {
 	of := func(f freed) bool { return f.holder.Session == s }
 	return slices.ContainsFunc(m.freed.queue, of) || slices.ContainsFunc(m.pending.freed, of)

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// until lets time pass, and the leader wake when it wants to.
+// until lets time pass, with the leader's wake-ups.
 func (p *pool) until(end time.Duration) {
 	for limit := p.now.Add(end); p.now < limit; {
 		p.now = max(min(p.wake, limit), p.now+1)
@@ -21,8 +21,8 @@ func (p *pool) until(end time.Duration) {
 	}
 }
 
-// I11: all owners are cut off, for less than a lease, for about one, or for longer, and return
-// one after the other. Nothing changes in the table.
+// I11: all owners are cut off, for less than a lease time, for about one, or for longer, and return one after the
+// other. Nothing changes in the table.
 func TestOutageOfAnyLength(t *testing.T) {
 	for _, away := range []time.Duration{
 		7 * time.Second, 9 * time.Second, 9500 * time.Millisecond, 11 * time.Second, 11900 * time.Millisecond, 12100 * time.Millisecond,
@@ -35,7 +35,7 @@ func TestOutageOfAnyLength(t *testing.T) {
 			for range 20 {
 				for _, o := range []*player{b, a} {
 					p.until(1200 * time.Millisecond)
-					p.say(o)
+					p.send(o)
 					p.settle()
 				}
 			}
@@ -47,14 +47,14 @@ func TestOutageOfAnyLength(t *testing.T) {
 			p.claim(b)
 			p.settle()
 			if now := p.machine.Table().LSN(); now != before {
-				t.Errorf("the table goes from lsn %d to %d", before, now)
+				t.Errorf("the table went from LSN %d to %d", before, now)
 			}
 		})
 	}
 }
 
-// I11: a message of a session that is gone arrives late, while the owner that has its name now is
-// silent. That owner keeps what it has; a living session would get the name.
+// I11: a stale message of a former session arrives while the owner that has its name now is silent. That owner
+// keeps its leases; a live session would get the name.
 func TestLateMessageReplacesNobody(t *testing.T) {
 	p := newPool(t, &storage.State{})
 	p.joinAll(poolHolder(0))
@@ -70,7 +70,7 @@ func TestLateMessageReplacesNobody(t *testing.T) {
 	p.claim(owner)
 	p.settle()
 	if now := p.machine.Table().LSN(); now != before {
-		t.Errorf("the table goes from lsn %d to %d", before, now)
+		t.Errorf("the table went from LSN %d to %d", before, now)
 	}
 	clear(p.players)
 	p.until(time.Minute)
@@ -78,11 +78,11 @@ func TestLateMessageReplacesNobody(t *testing.T) {
 	p.settle()
 	p.until(time.Millisecond)
 	if got := p.machine.Table().LSN(); got == before {
-		t.Error("a session that lives does not get the name of one that is silent")
+		t.Error("a live session does not get the name of a silent one")
 	}
 }
 
-// Owners that are kept past their deadlines do not keep out those that could take their ranges.
+// Owners that are kept past their deadlines do not lock out those that could take their ranges.
 func TestKeptOwnersLeaveRoom(t *testing.T) {
 	cfg := poolConfig()
 	cfg.MaxOwners = 2
@@ -93,15 +93,15 @@ func TestKeptOwnersLeaveRoom(t *testing.T) {
 	newcomer := p.join(poolHolder(2))
 	for range 10 {
 		p.until(2 * time.Second)
-		p.say(newcomer)
+		p.send(newcomer)
 		p.settle()
 	}
 	if len(newcomer.leases) == 0 {
-		t.Error("the newcomer gets nothing")
+		t.Error("the new owner gets no lease")
 	}
 }
 
-// No more than so many owners are heard.
+// The number of connected owners is limited.
 func TestMaxOwners(t *testing.T) {
 	cfg := poolConfig()
 	cfg.MaxOwners = 2
@@ -112,8 +112,8 @@ func TestMaxOwners(t *testing.T) {
 	}
 }
 
-// A server that crashes again and again, and has a new name each time, does not fill the memory of
-// the leader, and does not end the lease of the owner that was cut off.
+// A server that crashes repeatedly, with a new owner name each time, does not exhaust the leader's memory, and does
+// not end the lease of the owner that was cut off.
 func TestNewcomersThatCrash(t *testing.T) {
 	for name, mover := range map[string]string{"without a mover": "", "with a mover": "10.0.0.1:7001"} {
 		t.Run(name, func(t *testing.T) { newcomersThatCrash(t, mover) })
@@ -132,7 +132,7 @@ func newcomersThatCrash(t *testing.T, mover string) {
 	for i := range 20 {
 		h := poolHolder(1 + i)
 		p.step(manager.Request{LeaseRequest: &protocol.LeaseRequest{Namespace: poolNamespace, Holder: h, Seq: 1, Mover: mover}})
-		if i%2 == 0 { // it answers, too
+		if i%2 == 0 { // it acknowledges the reply, too
 			p.step(manager.Request{LeaseRequest: &protocol.LeaseRequest{
 				Namespace: poolNamespace, Holder: h, Seq: 2, Term: 1, Heard: p.machine.Seq(), Applied: p.machine.Seq(), Mover: mover,
 			}})
@@ -140,22 +140,22 @@ func newcomersThatCrash(t *testing.T, mover string) {
 		p.settle()
 		p.until(20 * time.Second)
 		if n := p.machine.Sizes().Sessions; n > 6 {
-			t.Fatalf("after %d newcomers there are %d sessions", 1+i, n)
+			t.Fatalf("after %d new owners there are %d sessions", 1+i, n)
 		}
 		if now := p.machine.Table().LSN(); now != before {
-			t.Fatalf("after %d newcomers the table goes from lsn %d to %d", 1+i, before, now)
+			t.Fatalf("after %d new owners the table went from LSN %d to %d", 1+i, before, now)
 		}
 	}
 	p.players[owner.holder.Session] = owner
 	p.claim(owner)
 	p.settle()
 	if now := p.machine.Table().LSN(); now != before {
-		t.Errorf("when the owner returns, the table goes from lsn %d to %d", before, now)
+		t.Errorf("when the owner returned, the table went from LSN %d to %d", before, now)
 	}
 }
 
-// I11: a new leader hears the first owner early, late, or after their deadline. The second, which
-// comes half a second later, keeps what it has.
+// I11: a new leader receives the first owner's request early, late, or after the deadline. The second, which
+// returns half a second later, keeps its leases.
 func TestTakeoverWaitsForTheSecond(t *testing.T) {
 	for _, first := range []time.Duration{5 * time.Second, 11900 * time.Millisecond, 12100 * time.Millisecond, time.Hour} {
 		t.Run(first.String(), func(t *testing.T) {
@@ -172,14 +172,14 @@ func TestTakeoverWaitsForTheSecond(t *testing.T) {
 			p.settle()
 			p.until(100 * time.Millisecond)
 			if now := p.machine.Table().LSN(); now != before {
-				t.Errorf("the table goes from lsn %d to %d", before, now)
+				t.Errorf("the table went from LSN %d to %d", before, now)
 			}
 		})
 	}
 }
 
-// An owner that wants to leave does not wait for one that is past its deadline to take its ranges.
-// That one stays in the table: nobody could take its ranges either (I11).
+// An owner that is leaving does not wait for one past its deadline to take its ranges. That one stays in the table:
+// no other owner could take its ranges either (I11).
 func TestPartingBesideADeadOwner(t *testing.T) {
 	ha := &table.Holder{Owner: "a", Session: leasehold.Session{1}, Addr: "a", Weight: 1}
 	hb := &table.Holder{Owner: "b", Session: leasehold.Session{2}, Addr: "b", Weight: 1}
@@ -195,7 +195,7 @@ func TestPartingBesideADeadOwner(t *testing.T) {
 	b.greet()
 	l.settle()
 	l.renew(70*time.Second, a, b)
-	a.parts() // b is dead from here on: what a sends to it fails
+	a.parts() // b is dead from here on: moves to it fail
 	for end := l.now.Add(2 * paperHold); l.now < end && !a.moving.last.Idle; {
 		l.advance(5 * time.Second)
 		b.unread = nil
@@ -208,17 +208,17 @@ func TestPartingBesideADeadOwner(t *testing.T) {
 				a.read()
 			}
 		}
-		a.say()
+		a.send()
 		if len(a.unread) > 0 {
 			a.read()
 		}
 	}
 	if !a.moving.last.Idle || l.noted(manager.NoteExpired) != 0 {
-		t.Errorf("after %v it is idle: %t; %d owners have expired", 2*paperHold, a.moving.last.Idle, l.noted(manager.NoteExpired))
+		t.Errorf("after %v: idle %t; %d owners have expired", 2*paperHold, a.moving.last.Idle, l.noted(manager.NoteExpired))
 	}
 }
 
-// After evidence of a lost history, moves that this leader orders are moves.
+// After evidence of lost history, moves that this leader orders are recorded as moves.
 func TestMoveAfterEvidence(t *testing.T) {
 	for name, evidence := range map[string]bool{"without": false, "with": true} {
 		t.Run(name, func(t *testing.T) {
@@ -228,26 +228,26 @@ func TestMoveAfterEvidence(t *testing.T) {
 			if evidence {
 				c := l.newcomer("c")
 				c.leases = []leasehold.Lease{{Range: cell(0, 1), Generation: 7}}
-				c.say()
+				c.send()
 				l.settle()
 				l.renew(70*time.Second, a, b, c)
 			}
 			l.renew(700*time.Second, a, b)
 			p.give("aba")
-			l.rethink()
+			l.replan()
 			a.wantDepartures(cell(1, 2))
 			since := len(l.log)
 			a.completes(a.departures()[0])
 			l.settle()
 			if got := l.changesSince(since); len(got) != 1 || slices.ContainsFunc(l.log[since:], func(c table.Change) bool { return c.Kind != table.Moved }) {
-				t.Errorf("it records %v, want one move", got)
+				t.Errorf("recorded changes: %v, want one move", got)
 			}
 		})
 	}
 }
 
-// Evidence of a generation that this leader has passed since is evidence all the same: the store
-// was taken for what it was, and nobody knows what else it has lost.
+// Evidence of a generation that this leader has passed since is still evidence: the store was assumed to be
+// complete, and may have lost more.
 func TestEvidenceBelowNewest(t *testing.T) {
 	p := newPoolIn(t, 2, poolConfig(), heldBy(poolHolder(0)))
 	gaps := 0
@@ -261,17 +261,17 @@ func TestEvidenceBelowNewest(t *testing.T) {
 	p.waitOut()
 	p.joinAll(poolHolder(1), poolHolder(2))
 	if newest := p.machine.Table().Newest(); newest < 6 {
-		t.Fatalf("%d generations are granted, which proves nothing", newest)
+		t.Fatalf("%d generations are granted: too few for this test", newest)
 	}
-	p.claims(7, 5) // of a leader in term 1; the newest in the store was 1 when we took over
+	p.claims(7, 5) // of a leader in term 1; the newest in the store was 1 at the takeover
 	p.settle()
 	p.waitOut()
 	if gaps == 0 {
-		t.Error("numbers go on as if nothing had been lost")
+		t.Error("numbers continue without a gap")
 	}
 }
 
-// Owners that claim what cannot be do not use generations up, however many of them there are.
+// Owners with implausible claims do not exhaust generations, however many of them there are.
 func TestClaimsDoNotUseGenerationsUp(t *testing.T) {
 	cfg := poolConfig()
 	cfg.Takeover.Clock = storage.Clock(1_800_000_000)

@@ -9,48 +9,48 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
-// parts lets an owner say that it wants to leave.
+// parts makes an owner ask to leave.
 func (o *paperOwner) parts() {
 	o.moving.parting = true
-	o.say()
+	o.send()
 	o.leader.settle()
 }
 
-// Who parts hears that it need not wait when all that it had is with others, and
-// recorded; at once, for its users wait for it.
+// An owner that leaves is idle when all its ranges are with others, and recorded. It is notified at once, because
+// its callers wait for that.
 func TestPartingIsIdleWhenAllIsRecorded(t *testing.T) {
 	l, p := newMovingLeader(t, "ab", func(c *manager.Config) { c.Moves = 1 })
 	a, b := l.mover("a"), l.mover("b")
 	p.give("aaab")
-	l.rethink()
+	l.replan()
 	p.give("bbbb")
 	a.parts()
 	if l.noted(manager.NoteParting) != 1 || a.moving.last.Idle {
-		t.Errorf("it is noted %d times, and idle is %t", l.noted(manager.NoteParting), a.moving.last.Idle)
+		t.Errorf("noted %d times, idle %t", l.noted(manager.NoteParting), a.moving.last.Idle)
 	}
 	l.holdUp = true
 	for len(a.leases) > 0 {
 		if len(a.departures()) != 1 {
-			t.Fatalf("with %v left it is to send %v", a.leases, a.departures())
+			t.Fatalf("it has %v left, and is to send %v", a.leases, a.departures())
 		}
 		a.completes(a.departures()[0])
 		l.settle()
 		if a.moving.last.Idle {
-			t.Fatalf("it need not wait, although it holds %v and nothing is recorded", a.leases)
+			t.Fatalf("it is idle, although it holds %v and nothing is recorded", a.leases)
 		}
 		l.commit()
 		l.settle()
-		a.forgets()
+		a.stopsReporting()
 	}
 	if !a.moving.last.Idle {
-		t.Error("it is not told that nothing is left")
+		t.Error("it is not notified that it is idle")
 	}
 	if b.moving.last.Idle {
-		t.Error("who stays is told that it need not wait")
+		t.Error("an owner that stays is idle")
 	}
 }
 
-// Who has nobody to give anything to need not wait, and goes on until it leaves.
+// The last owner is idle at once, and keeps its leases until it leaves.
 func TestLastOwnerParts(t *testing.T) {
 	l, p := newMovingLeader(t, "a")
 	a := l.mover("a")
@@ -60,17 +60,16 @@ func TestLastOwnerParts(t *testing.T) {
 	}
 	l.renew(2*time.Minute, a)
 	l.wantHolder(0, "a", "until it leaves")
-	l.mover("b") // someone comes after all
+	l.mover("b") // another owner joins
 	p.give("b")
-	l.rethink()
+	l.replan()
 	a.wantDepartures(leasehold.All)
 	if a.moving.last.Idle {
-		t.Error("it need not wait for that")
+		t.Error("it is idle before the move to the new owner")
 	}
 }
 
-// Who parts is given nothing any more, not even if nobody else is left: it may be
-// gone before it knows.
+// An owner that leaves gets no ranges, even if it is the last: it may leave before it receives them.
 func TestPartingNeverGetsAnything(t *testing.T) {
 	l, p := newMovingLeader(t, "ab")
 	a, b := l.mover("a"), l.mover("b")
@@ -79,14 +78,13 @@ func TestPartingNeverGetsAnything(t *testing.T) {
 	b.leave()
 	l.settle()
 	for _, m := range p.last().Members {
-		t.Errorf("the policy may still count on %s", m.Owner)
+		t.Errorf("the policy has %s as a member", m.Owner)
 	}
 }
 
-// State that was confirmed by who parts may be the only copy. As long as its
-// source could say that it has let go, nobody says that there is nothing to wait
-// for.
-func TestIdleWaitsForWhoCountsOnAnImport(t *testing.T) {
+// State that a leaving owner has imported may be the only copy. It is not idle while the source could report that
+// it has released the range.
+func TestIdleWaitsForSourcesOfImports(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		then  func(l *paperLeader, a *paperOwner, d protocol.Departure)
@@ -94,15 +92,15 @@ func TestIdleWaitsForWhoCountsOnAnImport(t *testing.T) {
 	}{
 		{"its source has stopped", func(l *paperLeader, a *paperOwner, d protocol.Departure) {
 			a.reports(d, protocol.MoveStopped)
-			a.say()
+			a.send()
 		}, false},
-		{"its source has not heard that it is over", func(*paperLeader, *paperOwner, protocol.Departure) {}, false},
-		{"its source has given up, and knows", func(l *paperLeader, a *paperOwner, d protocol.Departure) {
+		{"its source has not acknowledged the end", func(*paperLeader, *paperOwner, protocol.Departure) {}, false},
+		{"its source has given up, and acknowledged the end", func(l *paperLeader, a *paperOwner, d protocol.Departure) {
 			a.reports(d, protocol.MoveFailed)
-			a.say()
+			a.send()
 			l.settle()
-			a.forgets()
-			a.say()
+			a.stopsReporting()
+			a.send()
 			l.settle()
 		}, true},
 		{"its source is gone", func(l *paperLeader, a *paperOwner, d protocol.Departure) { a.leave() }, true},
@@ -110,24 +108,24 @@ func TestIdleWaitsForWhoCountsOnAnImport(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			l, p, a, b, d := begunMove(t)
 			b.moving.imports = []protocol.Import{importOf(d, b.moving.last.Arrivals[0].Since)}
-			p.give("aaa") // b parts, and gets nothing
+			p.give("aaa") // b is leaving, and gets nothing
 			b.moving.parting = true
-			b.say() // a is not told before it speaks
+			b.send() // a gets no message before its next request
 			b.read()
 			c.then(l, a, d)
 			for range 2 {
-				b.say()
+				b.send()
 				b.read()
 			}
 			if b.moving.last.Idle != c.idles {
-				t.Errorf("that it need not wait is %t", b.moving.last.Idle)
+				t.Errorf("idle is %t", b.moving.last.Idle)
 			}
 		})
 	}
 }
 
-// A source that a new leader has heard may still be about to let go: it gives up
-// what that one does not speak of when it hears it.
+// A source that a new leader has had a request from may still release the range: it gives up a move that the leader
+// does not list only when it receives that message.
 func TestIdleWaitsForSourcesToGiveUp(t *testing.T) {
 	l, p, a, b, d := begunMove(t)
 	b.moving.imports = []protocol.Import{importOf(d, b.moving.last.Arrivals[0].Since)}
@@ -135,40 +133,40 @@ func TestIdleWaitsForSourcesToGiveUp(t *testing.T) {
 	a.reports(d, protocol.MoveStopped)
 	p.give("aaa")
 	next := l.inherit(p, a, b)
-	a.returns() // it has not heard an answer to its second word yet
+	a.returns() // the reply to its second request is unread
 	b.returns()
-	b.say()
+	b.send()
 	if b.read().Idle {
-		t.Error("it need not wait, and a may have let go by now")
+		t.Error("it is idle, and a may have released the range")
 	}
 	next.settle()
-	a.forgets()
-	a.say()
+	a.stopsReporting()
+	a.send()
 	next.settle()
 	if !b.moving.last.Idle {
 		t.Error("a has given up, and b still waits")
 	}
 }
 
-// A new leader does not know what sources have to say before they have said it.
+// A new leader has no move reports before the sources send requests.
 func TestIdleWaitsForSourcesToReturn(t *testing.T) {
 	l, p, a, b, d := begunMove(t)
 	b.moving.imports = []protocol.Import{importOf(d, b.moving.last.Arrivals[0].Since)}
 	b.moving.parting = true
 	a.reports(d, protocol.MoveDone)
-	a.letsGo(d.Range)
+	a.releases(d.Range)
 	next := l.inherit(p, a, b)
 	p.give("aaa")
 	b.returns()
-	b.say()
+	b.send()
 	if b.read().Idle {
-		t.Fatal("it need not wait, and a has not been heard")
+		t.Fatal("it is idle before the first request of a")
 	}
 	recorded := len(next.log)
 	a.returns()
 	next.settle()
 	if got := next.changesSince(recorded); len(got) != 1 || got[0] != "moved" {
-		t.Errorf("what is recorded is %v", got)
+		t.Errorf("recorded changes: %v", got)
 	}
-	b.wantDepartures(d.Range) // it goes back, since b wants to leave
+	b.wantDepartures(d.Range) // it moves back, since b is leaving
 }

@@ -7,37 +7,37 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// A seat is an owner's name and who has it.
+// A seat is an owner name and the session that has it.
 type seat struct {
 	owner     leasehold.OwnerID
 	incumbent *peer
-	contender *peer // another session that wants the name; nil if none does
-	gone      bool  // nobody has the name any more
+	contender *peer // a session that waits for the name; nil if there is none
+	gone      bool  // the seat was removed
 }
 
-// A peer is one session of an owner, as this leader sees it.
+// A peer is the leader's state of one session of an owner.
 type peer struct {
 	holder *table.Holder
-	// seat is nil for a ghost: a session whose leases are in the table although
-	// a later session has its name. It is only waited for.
+	// seat is nil for a ghost: a session whose leases are in the table although a later session has its owner
+	// name. It gets no leases, and its own expire.
 	seat *seat
 
 	load  float64          // as it last reported
-	loads *partition.Loads // how that divides; nil if it has not reported any
+	loads *partition.Loads // the load by range; nil if not reported
 
-	acks    acks      // which messages have been exchanged
-	renewal renewal   // when its leases end
-	claims  claims    // what its newest request says that it holds
-	held    holding   // what the table says that it holds
-	exit    exit      // whether it is to hold nothing in the end
-	moves   peerMoves // state that moves from it and to it
+	acks    acks      // sequence numbers of messages
+	renewal renewal   // its deadline
+	claims  claims    // the leases that its newest request claims
+	held    holding   // the leases that the table gives it
+	exit    exit      // whether it retires
+	moves   peerMoves // moves from it and to it
 }
 
-// newPeer returns a session that has not been heard in this term.
+// newPeer returns a session that has sent no request in this term.
 func newPeer(h *table.Holder) *peer { return &peer{holder: h, acks: acks{resendAt: mono.Never}} }
 
-// newInheritedPeer returns a session that a leader before us has granted leases to. It is a member, since
-// it has answered that leader, and its leases end at until if it stays silent.
+// newInheritedPeer returns a session with leases of an earlier leader. It is a member, since it has acknowledged a
+// message of that leader, and its leases expire at until.
 func newInheritedPeer(h *table.Holder, until mono.Instant) *peer {
 	p := newPeer(h)
 	p.renewal.until, p.acks.proven = until, true

@@ -8,39 +8,37 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
-// peerMoves is the state that moves from a session and to it. Every move in out or in is also in
-// Machine.moves.all.
+// peerMoves is the moves from a session and to it. Every move in out or in is also in Machine.moves.all.
 type peerMoves struct {
-	// mover is where it takes in state; empty if it cannot move any.
+	// mover is the address at which it receives state; empty if it cannot move state.
 	mover string
 	// identity is the authenticated name of the session; empty if it has none.
 	identity string
 	// out and in are the moves from it and to it.
 	out, in []*move
-	// backlog is the moves from it that the plan asks for and that have not begun,
-	// and blocked the sources that wait to move something to it.
+	// backlog is the moves from it that the plan requires and that have not started, and blocked the sources that
+	// wait for this target.
 	backlog []wanted
 	blocked []*peer
-	ready   bool         // it is in Machine.moves.ready: a move from it may be able to begin
-	retryAt mono.Instant // no move from it begins before
-	// handed is what it has let go of with its state, while that is not recorded.
+	ready   bool         // it is in Machine.moves.ready: a move from it may be able to start
+	retryAt mono.Instant // no move from it starts before
+	// handed is the ranges that it has released with their state, until they are recorded.
 	handed []protocol.Departure
-	// arriving is what others have handed over to it, as long.
+	// arriving is the ranges that others have handed over to it, until they are recorded.
 	arriving []protocol.Arrival
-	// reports and imports are what it last reported about moves from it and to it.
+	// reports and imports are its newest reports of moves from it and to it.
 	reports []protocol.MoveReport
-	// awaiting is those of its reports that are not acted on yet, since the target may return.
+	// awaiting is the reports that are not processed yet because the target may return.
 	awaiting []protocol.MoveReport
 	imports  []protocol.Import
-	// ended holds moves from it that are over for us, until its requests reflect that:
-	// ticket to the message that said so first, 0 if none did yet.
+	// ended is the moves from it that have ended for this leader, until its requests acknowledge that: ticket to
+	// the first message without the move, 0 if none was sent.
 	ended map[protocol.Ticket]protocol.Seq
-	// orders: what it was last told about moves, or about draining, is not so
-	// any more.
+	// orders: the last message about moves or draining is out of date.
 	orders bool
 }
 
-// want adds a row of the table to what p is to send to whoever has the seat.
+// want adds a range to the backlog of moves to the seat.
 func (v *peerMoves) want(r leasehold.Range, to *seat) {
 	if n := len(v.backlog); n > 0 && v.backlog[n-1].to == to && v.backlog[n-1].Limit == r.Start {
 		v.backlog[n-1].Limit = r.Limit
@@ -49,7 +47,7 @@ func (v *peerMoves) want(r leasehold.Range, to *seat) {
 	v.backlog = append(v.backlog, wanted{r, to})
 }
 
-// moving reports whether a part of a range is on its way from p.
+// moving reports whether a move from p overlaps a range.
 func (v *peerMoves) moving(r leasehold.Range) bool {
 	return slices.ContainsFunc(v.out, func(mv *move) bool { return mv.Overlaps(r) })
 }
@@ -62,8 +60,8 @@ func (v *peerMoves) arrivals() []protocol.Arrival {
 	return out
 }
 
-// heardEnds forgets the moves of which a source knows that they are over.
-func (v *peerMoves) heardEnds(applied protocol.Seq) {
+// ackEnds removes ended moves that the source has acknowledged.
+func (v *peerMoves) ackEnds(applied protocol.Seq) {
 	for t, first := range v.ended {
 		if first != 0 && first <= applied {
 			delete(v.ended, t)
@@ -71,8 +69,8 @@ func (v *peerMoves) heardEnds(applied protocol.Seq) {
 	}
 }
 
-// movable reports whether the session can move state to whoever has the seat. It assumes
-// so of an owner that this leader has not heard yet.
+// movable reports whether the session can move state to the incumbent of the seat. It assumes so of an owner that
+// has sent no request in this term.
 func (v *peerMoves) movable(to *seat) bool {
 	if v.mover == "" || to == nil || to.gone || !to.incumbent.member() {
 		return false

@@ -13,11 +13,11 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// plan works out a new assignment if the members have changed, and puts what
-// can be granted into a batch.
+// planBatch computes a new assignment if the members have changed, and commits a batch with the grants that are
+// possible.
 func (m *Machine) planBatch(now mono.Instant) {
 	if m.pending.stage != commitIdle {
-		return // one at a time
+		return // one batch at a time
 	}
 	if m.history.doubted() {
 		m.rebase(now) // before anything else is written
@@ -49,7 +49,7 @@ func (m *Machine) planBatch(now mono.Instant) {
 	if m.plan.rescan {
 		grants = m.scan()
 	}
-	changes := m.settleFreed(&grants)
+	changes := m.recordFreed(&grants)
 	changes, rest := m.grantAll(changes, grants)
 	m.plan.rescan = rest
 	m.startMoves(now)
@@ -58,11 +58,10 @@ func (m *Machine) planBatch(now mono.Instant) {
 	}
 }
 
-// joined makes the policy be asked soon. Servers are started together, and every
-// plan moves ranges of everyone: so it waits a moment for others to join, while all
-// keys are owned. Where some are nobody's, those of an owner that is away, it is
-// asked at once, but not much more often than it can be made use of: a plan looks
-// at the whole table, and a thousand that join need not be as many plans.
+// joined schedules a policy run. Servers often start together, and every plan moves ranges of all owners: so the
+// run is delayed by Config.Gather while all keys have an owner. If some have none, for instance those of an expired
+// owner, it runs at once, but not within a fraction of Config.Gather after the last run: a plan processes the whole
+// table, and a thousand joins need not be a thousand plans.
 func (m *Machine) joined(now mono.Instant) {
 	alone := len(m.plan.current) == 0 || len(m.plan.current) == 1 && m.plan.current[0].Owner == ""
 	switch {
@@ -72,34 +71,33 @@ func (m *Machine) joined(now mono.Instant) {
 	default:
 		m.plan.gatherUntil = now.Add(m.cfg.Gather)
 	}
-	m.plan.replan, m.plan.occasion = true, table.Joined // the next plan sees to it that it is woken
+	m.plan.replan, m.plan.occasion = true, table.Joined // planBatch schedules the wake-up
 }
 
-// unownedHaste is how many times sooner than usual those who join get what nobody has.
+// unownedHaste divides Config.Gather while keys have no owner.
 const unownedHaste = 16
 
-// limits is what an assignment must keep to. An owner may hold more leases than
-// the plan has ranges for it, of different generations side by side.
+// limits are the limits of an assignment. An owner may hold more leases than it has ranges in the plan, because
+// adjacent leases can have different generations.
 func (m *Machine) limits() partition.Limits {
 	return partition.Limits{MaxRanges: m.cfg.Limits.Ranges, MaxPerOwner: max(1, m.cfg.Limits.Leases/2)}
 }
 
-// rebalance asks the policy what it wants now that loads have changed. Most of
-// the time it wants what it wanted before.
+// rebalance runs the policy after a change of loads. In most cases the result is unchanged.
 func (m *Machine) rebalance(now mono.Instant) {
 	m.plan.amend()
 	in := m.input(now, drained)
 	want, err := partition.Apply(m.cfg.Policy, in)
 	switch {
 	case err != nil:
-		m.emit(Note{What: NotePolicyRefused, Why: err})
+		m.emit(Note{What: NotePolicyRefused, Err: err})
 	case !slices.Equal(want, m.plan.current):
 		m.plan.churn.spend(in, want)
 		m.adopt(want, table.Load)
 	}
 }
 
-// redraw asks the policy what it wants, now that the members have changed.
+// redraw runs the policy after a change of members.
 func (m *Machine) redraw(now mono.Instant) {
 	m.plan.replan, m.plan.drawnAt = false, now
 	m.plan.gatherUntil = 0
@@ -110,8 +108,8 @@ func (m *Machine) redraw(now mono.Instant) {
 	}
 	want, err := partition.Apply(m.cfg.Policy, in)
 	if err != nil {
-		m.emit(Note{What: NotePolicyRefused, Why: err})
-		want = m.asItIs()
+		m.emit(Note{What: NotePolicyRefused, Err: err})
+		want = m.currentAssignment()
 		m.plan.replan = true
 		m.plan.replanAt = now.Add(m.cfg.Timing.Renew)
 		m.wakeAt(m.plan.replanAt)
@@ -121,9 +119,8 @@ func (m *Machine) redraw(now mono.Instant) {
 	m.plan.occasion = table.NoReason
 }
 
-// asItIs is the assignment in force, but that what it has for owners that are no
-// members any more stays with whoever holds it.
-func (m *Machine) asItIs() partition.Assignment {
+// currentAssignment returns the current assignment, in which ranges of former members stay with their holders.
+func (m *Machine) currentAssignment() partition.Assignment {
 	var a partition.Assignment
 	for r, pair := range keyrange.Zip(m.state.table.Entries(), m.plan.desired) {
 		s := pair.B
@@ -142,7 +139,7 @@ func (m *Machine) asItIs() partition.Assignment {
 	return a
 }
 
-// adopt makes the assignment the one that we work towards.
+// adopt makes an assignment the desired one.
 func (m *Machine) adopt(want partition.Assignment, why table.Reason) {
 	before := m.plan.desired
 	m.plan.current = want
@@ -162,15 +159,14 @@ func (m *Machine) adopt(want partition.Assignment, why table.Reason) {
 	if m.plan.desired == nil {
 		m.plan.desired = keyrange.NewMap[*seat](nil)
 	}
-	m.plan.justify(before, why)
-	m.spareState()
+	m.plan.recordReasons(before, why)
+	m.preserveState()
 	m.plan.rescan = true
-	m.compaction.lsn = 0 // another plan may leave more leases side by side
+	m.compaction.lsn = 0 // another plan may leave more adjacent leases
 }
 
-// because is why a range does not go to who was to have it before, if a plan was made for
-// some reason.
-func because(before *seat, why table.Reason) table.Reason {
+// reasonFor returns why a range moves away from the seat that was to have it before, given the reason for the plan.
+func reasonFor(before *seat, why table.Reason) table.Reason {
 	switch {
 	case before == nil:
 		return why
@@ -184,14 +180,14 @@ func because(before *seat, why table.Reason) table.Reason {
 	return why
 }
 
-// A grant is a vacant range that someone is to get.
+// A grant is a vacant range and the seat that gets it.
 type grant struct {
 	leasehold.Range
 	to *seat
 }
 
-// scan compares the whole table with the plan: who must give something back,
-// and what is vacant and wanted.
+// scan compares the whole table with the plan, recalls or moves what differs, and returns the vacant ranges to
+// grant.
 func (m *Machine) scan() []grant {
 	var grants []grant
 	m.reviewMoves()
@@ -212,16 +208,15 @@ func (m *Machine) scan() []grant {
 			m.plan.want(p, r, pair.B)
 		}
 	}
-	m.readyAll()
+	m.markAllReady()
 	return grants
 }
 
-// recall sees to it that p gives a lease back, or a part of one. What it was
-// never offered is free at once.
+// recall makes p release a lease, or a part of one. A lease that was never offered is free at once.
 func (m *Machine) recall(p *peer, l leasehold.Lease) {
 	_, moved := p.held.tickets[l.Generation]
 	if first, fresh := p.held.fresh[l.Generation]; fresh && first == 0 && !moved {
-		m.note(NoteWithdrawn, p.holder.Owner, uint64(l.Generation), 0)
+		m.emit(Note{What: NoteWithdrawn, Owner: p.holder.Owner, Generation: l.Generation})
 		whole := []leasehold.Lease{l}
 		still := protocol.Missing(whole, protocol.Missing(whole, p.held.leases)) // a part may be free already
 		for _, part := range still {
@@ -234,9 +229,9 @@ func (m *Machine) recall(p *peer, l leasehold.Lease) {
 	m.touch(p)
 }
 
-// settleFreed records leases that have ended, and adds what can be granted in
-// their place. What is too much for one batch waits for the next.
-func (m *Machine) settleFreed(grants *[]grant) (changes []table.Change) {
+// recordFreed returns the changes that record ended leases, and adds the grants that replace them. The excess over
+// one batch waits for the next.
+func (m *Machine) recordFreed(grants *[]grant) (changes []table.Change) {
 	m.pending.tickets = make(map[leasehold.Generation]protocol.Ticket)
 	n := 0
 	for n < len(m.freed.queue) && len(changes) < m.cfg.Log.BatchChanges/2 {
@@ -265,8 +260,7 @@ func (m *Machine) settleFreed(grants *[]grant) (changes []table.Change) {
 	return changes
 }
 
-// newest is the generation that the next is newer than. A table that dies with its
-// leader has the numbers of the leader's term and no others.
+// newest is the newest generation. A volatile table uses only the numbers of its leader's term.
 func (m *Machine) newest() leasehold.Generation {
 	if m.cfg.Volatile {
 		return m.state.table.Newest()
@@ -274,10 +268,9 @@ func (m *Machine) newest() leasehold.Generation {
 	return max(m.state.table.Newest(), m.cfg.After)
 }
 
-// nextGeneration returns the generation of the next grant of a batch, of which so many are grants and so many are
-// changes so far. If the table dies with its leader, it is the LSN of the change: then a generation that an owner
-// still holds proves since when it does, though no table is left that has recorded it (see table.Entry.LostSince).
-// Both numbers begin with the term.
+// nextGeneration returns the generation of the next grant of a batch, given the number of grants and of changes
+// before it. In a volatile table it is the LSN of the change: then the generation that an owner holds proves since
+// when it does, though no table has recorded it (see table.Entry.LostSince). Both numbers begin with the term.
 func (m *Machine) nextGeneration(grants, changes int) leasehold.Generation {
 	if m.cfg.Volatile {
 		return leasehold.Generation(m.state.table.LSN()) + leasehold.Generation(changes) + 1
@@ -285,8 +278,8 @@ func (m *Machine) nextGeneration(grants, changes int) leasehold.Generation {
 	return m.newest() + leasehold.Generation(grants) + 1
 }
 
-// grantAll numbers the changes and adds the grants, neighbours as one: each
-// becomes one lease with one generation. It reports whether some had to wait.
+// grantAll assigns LSNs to the changes and adds the grants. Adjacent grants to one owner become one lease with one
+// generation. It reports whether some have to wait.
 func (m *Machine) grantAll(changes []table.Change, grants []grant) ([]table.Change, bool) {
 	slices.SortFunc(grants, func(a, b grant) int { return cmp.Compare(a.Start, b.Start) })
 	granted := len(m.pending.tickets)
@@ -316,18 +309,17 @@ func (m *Machine) grantAll(changes []table.Change, grants []grant) ([]table.Chan
 	return changes, wait
 }
 
-// tellTouched speaks to those who must give something back or have been
-// granted something, unless they still owe us an answer: it will be answered
-// in turn.
-func (m *Machine) tellTouched(now mono.Instant) {
+// sendTouched sends a message to peers that must release leases or were granted some. A peer with a pending
+// acknowledgement is skipped: the reply to that covers it.
+func (m *Machine) sendTouched(now mono.Instant) {
 	for _, p := range m.touched {
 		if !p.acks.stale {
-			continue // told meanwhile
+			continue // already sent
 		}
 		p.acks.stale = false
 		alive := m.members.sessions[p.holder.Session] == p && p.acks.echo != 0 && p.member()
-		if alive && !p.acks.unacked && m.plan.news(p) {
-			m.tell(now, p)
+		if alive && !p.acks.unacked && m.plan.needsMessage(p) {
+			m.sendLeases(now, p)
 		}
 	}
 	m.touched = emptied(m.touched)

@@ -18,10 +18,9 @@ import (
 
 const poolNamespace leasehold.Namespace = "pool"
 
-// A pool is a leader with owners and a store that are played: no message is
-// lost or late, and a commit is done as soon as it is asked for, unless it is
-// held back. What the leader itself takes is added up in spent; what the
-// others take is not.
+// A pool is a leader with simulated owners and a simulated store: no message is lost or late, and a commit succeeds
+// at once, unless it is held back. spent is the time that the leader itself uses, without that of the owners and
+// the store.
 type pool struct {
 	t testing.TB
 
@@ -31,31 +30,30 @@ type pool struct {
 	spent   time.Duration
 
 	players map[leasehold.Session]*player
-	// queue is the players with a reply to read, in the order of the first one
-	// that each has not read.
+	// queue is the players with an unread reply, in the order of their first unread reply.
 	queue []*player
 
 	committing bool // a commit waits for its outcome
-	hold       bool // its outcome waits until nobody has anything else to say
+	hold       bool // its outcome waits until no owner has anything to send
 
 	steps, commits, changes int
-	wrote                   func(*storage.Batch) // if set, is told of every commit
+	wrote                   func(*storage.Batch) // if set, called with every commit
 }
 
-// A player is one session of an owner that takes whatever it is offered.
+// A player is one session of an owner that accepts every offer.
 type player struct {
 	holder  *table.Holder
 	leases  []leasehold.Lease
 	seq     protocol.Seq
 	term    leasehold.Term
-	heard   protocol.Seq
+	lastAck protocol.Seq
 	leaving bool
-	resumed leasehold.Generation // of its leases that were suspended once
+	resumed leasehold.Generation // newest generation that was ever resumed
 
-	unread *protocol.LeaseReply // the newest
+	unread *protocol.LeaseReply // newest reply
 }
 
-// newPool returns a leader that has just begun to lead from state.
+// newPool returns a leader that has just taken over with state.
 func newPool(t testing.TB, state *storage.State) *pool {
 	t.Helper()
 	return newPoolWith(t, partition.Consistent{}, state)
@@ -96,7 +94,7 @@ func poolHolder(i int) *table.Holder {
 	return h
 }
 
-// step lets an event happen to the leader.
+// step passes an event to the leader.
 func (p *pool) step(e manager.Event) {
 	start := time.Now()
 	actions, wake := p.machine.Step(p.now, e)
@@ -105,7 +103,7 @@ func (p *pool) step(e manager.Event) {
 	p.did(actions, wake)
 }
 
-// did does what the leader wants done.
+// did executes the leader's actions.
 func (p *pool) did(actions []manager.Action, wake mono.Instant) {
 	p.wake = wake
 	for _, a := range actions {
@@ -120,7 +118,7 @@ func (p *pool) did(actions []manager.Action, wake mono.Instant) {
 				p.wrote(a.Batch)
 			}
 		case manager.Deposed, manager.ReadEnd:
-			p.t.Fatalf("the leader wants %T, and nothing went wrong", a)
+			p.t.Fatalf("unexpected action %T", a)
 		}
 	}
 }
@@ -136,7 +134,7 @@ func (p *pool) deliver(r *protocol.LeaseReply) {
 	o.unread = r
 }
 
-// settle lets everyone answer until nobody has anything to say.
+// settle delivers messages until there are none.
 func (p *pool) settle() {
 	for {
 		switch {
@@ -147,7 +145,7 @@ func (p *pool) settle() {
 			o := p.queue[0]
 			p.queue = p.queue[1:]
 			if o.read() {
-				p.say(o)
+				p.send(o)
 			}
 		default:
 			return
@@ -155,13 +153,12 @@ func (p *pool) settle() {
 	}
 }
 
-// read takes in the newest reply, and reports whether the leader should hear
-// about it at once.
+// read applies the newest reply, and reports whether the owner must send a request at once.
 func (o *player) read() bool {
 	r := o.unread
 	o.unread = nil
 	first := r.Term != o.term
-	o.term, o.heard = r.Term, r.Seq
+	o.term, o.lastAck = r.Term, r.Seq
 	if o.leaving {
 		return false
 	}
@@ -181,38 +178,37 @@ func (o *player) read() bool {
 	return news || first
 }
 
-// renews reports whether an offer is part of a lease that the owner has. Others that are not
-// fresh are refused.
+// renews reports whether an offer is part of a lease that the owner has. Other offers that are not fresh are
+// refused.
 func renews(l leasehold.Lease, had []leasehold.Lease) bool {
 	return slices.ContainsFunc(had, func(h leasehold.Lease) bool { return h.Generation == l.Generation && h.Range.Covers(l.Range) })
 }
 
-// say sends what the player has.
-func (p *pool) say(o *player) {
+// send sends a request with the player's leases.
+func (p *pool) send(o *player) {
 	o.seq++
 	p.step(manager.Request{LeaseRequest: &protocol.LeaseRequest{
 		Namespace: poolNamespace, Holder: o.holder, Seq: o.seq,
-		Term: o.term, Heard: o.heard, Applied: o.heard, Leases: o.leases, Leaving: o.leaving, Resumed: o.resumed,
+		Term: o.term, Heard: o.lastAck, Applied: o.lastAck, Leases: o.leases, Leaving: o.leaving, Resumed: o.resumed,
 	}})
 }
 
-// join starts an owner, which has not been heard yet when it returns.
+// join adds an owner and sends its first request.
 func (p *pool) join(h *table.Holder) *player {
 	o := &player{holder: h}
 	p.players[h.Session] = o
-	p.say(o)
+	p.send(o)
 	return o
 }
 
-// leave ends an owner, whose ranges are not granted anew when it returns.
+// leave removes an owner. Its ranges are not granted again when it returns.
 func (p *pool) leave(o *player) {
 	o.leaving, o.leases = true, nil
-	p.say(o)
+	p.send(o)
 	delete(p.players, o.holder.Session)
 }
 
-// joinAll starts many owners, who are all heard while the first commit is
-// under way.
+// joinAll adds owners that all send their first request while the first commit is pending.
 func (p *pool) joinAll(holders ...*table.Holder) {
 	p.hold = true
 	for _, h := range holders {
@@ -222,12 +218,11 @@ func (p *pool) joinAll(holders ...*table.Holder) {
 	p.hold = false
 }
 
-// requireSettled fails unless every key is held by someone who knows it and
-// nothing is left to do.
+// requireSettled fails unless every key has a holder that has confirmed it, and nothing is pending.
 func (p *pool) requireSettled() {
 	p.t.Helper()
 	if sizes := p.machine.Sizes(); sizes.Freed != 0 || p.committing || len(p.queue) != 0 {
-		p.t.Fatalf("not settled: %+v, committing %t, %d to be heard", sizes, p.committing, len(p.queue))
+		p.t.Fatalf("not settled: %+v, committing %t, %d unread replies", sizes, p.committing, len(p.queue))
 	}
 	held := 0
 	for r, e := range p.machine.Table().All() {
@@ -235,7 +230,7 @@ func (p *pool) requireSettled() {
 			p.t.Fatalf("%v is vacant", r)
 		}
 		if o := p.players[e.Holder.Session]; o == nil {
-			p.t.Fatalf("%v is with %v, who is gone", r, e.Holder)
+			p.t.Fatalf("the holder of %v, %v, is gone", r, e.Holder)
 		}
 		held++
 	}

@@ -15,15 +15,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A preview says what would move where, whether its state goes along, and what
-// that costs.
+// A preview returns the ranges that would move, whether their state moves along, and their load.
 func TestPreview(t *testing.T) {
 	l, p := newMovingLeader(t, "aabb")
 	a := l.mover("a")
 	l.mover("b")
 	l.join("c") // cannot move state
 	a.moving.loads = &partition.Loads{Cells: []partition.Cell{{Range: cell(0, 2), Rate: 1000}}}
-	a.say()
+	a.send()
 	l.settle()
 	for _, c := range []struct {
 		name  string
@@ -62,14 +61,14 @@ func TestPreview(t *testing.T) {
 		})
 	}
 	if n := l.machine.Sizes(); n.Moves+n.Backlog != 0 {
-		t.Errorf("something moves: %+v", n)
+		t.Errorf("moves in progress: %+v", n)
 	}
 }
 
-// An op is something that happens to a leader and those around it.
+// An op is an event for a leader, its owners or its policy.
 type op func(*paperLeader, *plan)
 
-// drawOp draws one. It must do the same to every leader that it happens to.
+// drawOp draws an op. It must have the same effect on every leader.
 func drawOp(t *rapid.T) op {
 	names := []string{"aaaa", "abab", "bbaa", "ccab", "cccc", "abca"}
 	plan0 := rapid.SampledFrom(names).Draw(t, "plan")
@@ -99,7 +98,7 @@ func drawOp(t *rapid.T) op {
 		rate := float64(rapid.IntRange(0, 1000).Draw(t, "rate"))
 		return with(func(_ *paperLeader, o *paperOwner) {
 			o.moving.loads = &partition.Loads{Cells: []partition.Cell{{Range: cell(at, (at+1)%4), Rate: rate}}}
-			o.say()
+			o.send()
 		})
 	case 8:
 		return func(l *paperLeader, _ *plan) { l.renew(10*time.Second, l.owners...) }
@@ -107,7 +106,7 @@ func drawOp(t *rapid.T) op {
 	return func(l *paperLeader, _ *plan) { l.settle() }
 }
 
-// getsOn ends the first move of an owner in one way or another.
+// getsOn ends the first move of an owner, with success or failure.
 func (o *paperOwner) getsOn(s protocol.MoveState) {
 	o.leader.settle()
 	if o.moving.last == nil || len(o.departures()) == 0 {
@@ -116,15 +115,15 @@ func (o *paperOwner) getsOn(s protocol.MoveState) {
 	d := o.departures()[0]
 	o.reports(d, s)
 	if s == protocol.MoveDone {
-		o.letsGo(d.Range)
+		o.releases(d.Range)
 	}
-	o.say()
+	o.send()
 	o.leader.settle()
-	o.forgets()
+	o.stopsReporting()
 }
 
-// A leader that is asked for previews all the time does just what one does that
-// is not: it says the same to everyone, at the same time, and records the same.
+// Previews have no effect: a leader with previews sends the same messages, at the same time, and records the same
+// changes as one without.
 func TestPreviewChangesNothing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		shy, asked := newPreviewed(t), newPreviewed(t)
@@ -141,8 +140,8 @@ func TestPreviewChangesNothing(t *testing.T) {
 			asked.p.asked = asked.p.asked[:before]
 			do(shy.l, shy.p)
 			do(asked.l, asked.p)
-			if diff := cmp.Diff(shy.said(), asked.said()); diff != "" {
-				rt.Fatalf("what was asked does otherwise (-not asked +asked):\n%s", diff)
+			if diff := cmp.Diff(shy.observed(), asked.observed()); diff != "" {
+				rt.Fatalf("behaviour with previews (-without +with):\n%s", diff)
 			}
 		}
 	})
@@ -161,8 +160,8 @@ func newPreviewed(t *testing.T) previewed {
 	return previewed{l, p}
 }
 
-// said is all that can be seen of a leader.
-func (w previewed) said() any {
+// observed returns everything that is visible of a leader.
+func (w previewed) observed() any {
 	type seen struct {
 		Wake   mono.Instant
 		Log    any
@@ -172,7 +171,7 @@ func (w previewed) said() any {
 		Owners []manager.Owner
 		Told   [][]*protocol.LeaseReply
 		Last   []*protocol.LeaseReply
-		Asked  []partition.Input // of the policy, but for previews
+		Asked  []partition.Input // policy inputs, without those of previews
 	}
 	s := seen{
 		Wake: w.l.wake, Log: w.l.log, Notes: w.l.notes, Sizes: w.l.machine.Sizes(),

@@ -10,27 +10,26 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// What makes a range go from a to b is said of the move while it is under way, and
-// recorded with the change.
+// The reason for a range to go from a to b is part of the move's status, and recorded with the change.
 func TestReasonsOfMoves(t *testing.T) {
 	for name, c := range map[string]struct {
 		do   func(l *paperLeader, p *plan, a, b *paperOwner)
 		want table.Reason
 	}{
-		"the policy is asked for": {func(l *paperLeader, p *plan, _, _ *paperOwner) { p.give("aba"); l.rethink() }, table.Rebalance},
-		"a third joins":           {func(l *paperLeader, p *plan, _, _ *paperOwner) { p.give("aba"); l.mover("c") }, table.Joined},
-		"it is ordered":           {func(l *paperLeader, _ *plan, _, _ *paperOwner) { l.must(manager.OrderMove, "b", cell(1, 2)) }, table.Ordered},
-		"it is drained": {func(l *paperLeader, p *plan, _, _ *paperOwner) {
+		"rebalance ordered": {func(l *paperLeader, p *plan, _, _ *paperOwner) { p.give("aba"); l.replan() }, table.Rebalance},
+		"a third joins":     {func(l *paperLeader, p *plan, _, _ *paperOwner) { p.give("aba"); l.mover("c") }, table.Joined},
+		"move ordered":      {func(l *paperLeader, _ *plan, _, _ *paperOwner) { l.must(manager.OrderMove, "b", cell(1, 2)) }, table.Ordered},
+		"source drained": {func(l *paperLeader, p *plan, _, _ *paperOwner) {
 			p.give("aba")
 			l.must(manager.OrderDrain, "a", leasehold.Range{})
 		}, table.Drain},
-		"it wants to leave": {func(_ *paperLeader, p *plan, a, _ *paperOwner) { p.give("aba"); a.parts() }, table.Leaving},
-		"it wants to leave, and is drained": {func(l *paperLeader, p *plan, a, _ *paperOwner) {
+		"source leaving": {func(_ *paperLeader, p *plan, a, _ *paperOwner) { p.give("aba"); a.parts() }, table.Leaving},
+		"source leaving and drained": {func(l *paperLeader, p *plan, a, _ *paperOwner) {
 			a.parts()
 			p.give("aba")
 			l.must(manager.OrderDrain, "a", leasehold.Range{})
 		}, table.Leaving},
-		"another is drained": {func(l *paperLeader, p *plan, _, _ *paperOwner) {
+		"another owner drained": {func(l *paperLeader, p *plan, _, _ *paperOwner) {
 			l.mover("c")
 			p.give("aba")
 			l.must(manager.OrderDrain, "c", leasehold.Range{})
@@ -40,12 +39,12 @@ func TestReasonsOfMoves(t *testing.T) {
 			a.loaded(nil, partition.Cell{Range: cell(0, 3), Rate: 900})
 			l.untilAsked(p)
 		}, table.Load},
-		"another configuration": {func(l *paperLeader, p *plan, _, _ *paperOwner) {
+		"new configuration": {func(l *paperLeader, p *plan, _, _ *paperOwner) {
 			p.give("aba")
 			l.step(manager.Reconfigured{Config: manager.Config{Timing: protocol.PaperTiming(), Policy: p}})
 			l.settle()
 		}, table.Configured},
-		"a plan that is drawn again for another reason": {func(l *paperLeader, p *plan, _, _ *paperOwner) {
+		"ordered move, and a later plan for another reason": {func(l *paperLeader, p *plan, _, _ *paperOwner) {
 			l.must(manager.OrderMove, "b", cell(1, 2))
 			p.give("aba")
 			l.mover("c")
@@ -57,7 +56,7 @@ func TestReasonsOfMoves(t *testing.T) {
 			c.do(l, p, a, b)
 			moves := l.machine.Moves(l.now, 9)
 			if len(moves) == 0 || moves[0].Range != cell(1, 2) || moves[0].Reason != c.want {
-				t.Fatalf("what is under way is %+v, want %v for the reason %d", moves, cell(1, 2), c.want)
+				t.Fatalf("moves in progress: %+v, want %v for the reason %d", moves, cell(1, 2), c.want)
 			}
 			a.completes(a.departures()[0])
 			l.settle()
@@ -68,8 +67,8 @@ func TestReasonsOfMoves(t *testing.T) {
 	}
 }
 
-// The first owner gets all because it has joined; what one had that is gone, another gets
-// because of that.
+// The first owner gets all keys because it joined; the ranges of an owner that is gone go to another for that
+// reason.
 func TestReasonsOfGrants(t *testing.T) {
 	l, p := newMovingLeader(t, "ab")
 	a := l.join("a")
@@ -100,11 +99,11 @@ func TestReasonOfSeams(t *testing.T) {
 	l, _, _ := patched(t)
 	moves := l.machine.Moves(l.now, 9)
 	if len(moves) != 1 || moves[0].Reason != table.Joint {
-		t.Errorf("%+v, want one move that makes leases one", moves)
+		t.Errorf("%+v, want one move that merges leases", moves)
 	}
 }
 
-// Reasons take no more room than ranges, whatever has been.
+// The number of reasons is bounded by the number of ranges.
 func TestReasonsAreBounded(t *testing.T) {
 	l, p := newMovingLeader(t, "a")
 	l.join("a")
@@ -113,7 +112,7 @@ func TestReasonsAreBounded(t *testing.T) {
 		l.must(manager.OrderMove, []leasehold.OwnerID{"a", "b"}[i%2], cell(2*i+1, 2*i+2))
 		if i%2 == 0 {
 			p.give("a")
-			l.rethink()
+			l.replan()
 		}
 	}
 	if sizes := l.machine.Sizes(); sizes.Reasons > 2*sizes.Planned+1 {

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// Timings that a namespace is given besides the paper's 60 seconds: a sixth of
-// them and ten times them, each kept from others for a twelfth longer.
+// Timings besides the paper's 60 seconds: a sixth of that and ten times that, each with a hold time of a twelfth
+// more.
 func shortTiming() protocol.Timing {
 	t := protocol.PaperTiming()
 	t.Lease, t.Renew = t.Lease/6, t.Renew/6
@@ -25,78 +25,78 @@ func longTiming() protocol.Timing {
 	return t
 }
 
-// reconfigure gives the namespace another timing.
+// reconfigure changes the timing of the namespace.
 func (l *paperLeader) reconfigure(timing protocol.Timing) {
 	l.step(manager.Reconfigured{Config: manager.Config{Timing: timing, Policy: partition.Even{}, Backoff: paperBackoff}})
 }
 
-func TestReconfiguredTellsOwners(t *testing.T) {
+func TestReconfiguredTimingIsSent(t *testing.T) {
 	l := newPaperLeader(t)
 	a := l.join("a")
 	l.reconfigure(shortTiming())
-	a.say()
+	a.send()
 	if got := a.read(); got.Timing != shortTiming() || got.Namespace != paperNamespace || got.Leader != "m" {
-		t.Errorf("an owner is told %+v", got)
+		t.Errorf("an owner got %+v", got)
 	}
 	l.wantHolder(0, "a", "after the change")
 }
 
-// keepAlive lets time pass in which of all owners only these speak.
-func (l *paperLeader) keepAlive(d time.Duration, speak ...*paperOwner) {
+// keepAlive lets time pass in which only the given owners send requests.
+func (l *paperLeader) keepAlive(d time.Duration, active ...*paperOwner) {
 	for range d / (500 * time.Millisecond) {
 		l.advance(500 * time.Millisecond)
-		for _, o := range speak {
-			o.say()
+		for _, o := range active {
+			o.send()
 			o.read()
 		}
 	}
 }
 
-// Who has been promised a long lease is waited for as long; who is heard after
-// the change only as long as it was told then.
+// An owner that was promised a long lease keeps it. After the change, an owner gets the shorter time with its next
+// reply.
 func TestShorterLeasesDoNotMoveDeadlinesUp(t *testing.T) {
 	l := newPaperLeader(t)
 	a, b, c := l.join("a"), l.join("b"), l.join("c")
-	a.say() // for the last time
+	a.send() // its last request
 	a.read()
 	l.keepAlive(5*time.Second, b, c)
 	l.reconfigure(shortTiming())
 	l.keepAlive(59500*time.Millisecond, b, c)
-	l.wantHolder(0, "a", "before what a was promised is over")
+	l.wantHolder(0, "a", "before the lease of a expires")
 	l.keepAlive(time.Second, b, c)
 	l.wantHolder(0, "b", "after it")
 	before := l.machine.Members()
 	l.keepAlive(11*time.Second, c)
 	if before != 2 || l.machine.Members() != 1 {
-		t.Errorf("b was silent for longer than it was told: of %d owners %d are left", before, l.machine.Members())
+		t.Errorf("b was silent for longer than its lease: of %d owners %d are left", before, l.machine.Members())
 	}
 }
 
-// What the leader says after the change promises the long time from a request
-// that it accepted before: so it waits that long for it.
+// A message after the change promises the longer time from a request that was accepted before: so the leader waits
+// that long.
 func TestLongerLeasesMoveDeadlinesOut(t *testing.T) {
 	l := newPaperLeader(t)
 	a := l.join("a")
-	a.say()
+	a.send()
 	a.read()
 	l.reconfigure(longTiming())
-	b := l.introduce("b") // a is asked to give something back, unasked, and falls silent
+	b := l.introduce("b") // a gets an unsolicited recall, and falls silent
 	l.advance(0)
 	if len(a.unread) == 0 {
-		t.Fatal("a is told nothing")
+		t.Fatal("a gets no message")
 	}
-	told := a.read()
-	if told.Timing != longTiming() || told.Echo != a.seq {
-		t.Fatalf("a is told %+v, and has said %d", told, a.seq)
+	reply := a.read()
+	if reply.Timing != longTiming() || reply.Echo != a.seq {
+		t.Fatalf("a got %+v, and has sent %d requests", reply, a.seq)
 	}
 	b.read()
 	l.keepAlive(longTiming().Hold()-time.Second, b)
-	l.wantHolder(0, "a", "as long as a may believe in it")
+	l.wantHolder(0, "a", "before the longer lease of a expires")
 	l.keepAlive(2*time.Second, b)
 	l.wantHolder(0, "b", "after that")
 }
 
-// Whatever else is changed does not give a dead owner more time.
+// Other changes of the configuration do not extend the deadline of a dead owner.
 func TestSameLeasesKeepDeadlines(t *testing.T) {
 	l := newPaperLeader(t)
 	l.join("a")
@@ -122,7 +122,7 @@ func TestReconfiguredPolicy(t *testing.T) {
 	l.wantHolder(middle, "a", "assigned")
 }
 
-// What is kept for lookups is bounded by the new configuration at once.
+// The new limits of the change log apply at once.
 func TestReconfiguredLog(t *testing.T) {
 	l := newPaperLeader(t)
 	l.join("a")
@@ -134,18 +134,18 @@ func TestReconfiguredLog(t *testing.T) {
 	}
 }
 
-// A configuration that was never checked is our own mistake.
+// A configuration that was not validated is a bug.
 func TestPanicsOnBadReconfiguration(t *testing.T) {
 	l := newPaperLeader(t)
 	defer func() {
 		if recover() == nil {
-			t.Error("it goes on")
+			t.Error("no panic")
 		}
 	}()
 	l.reconfigure(protocol.Timing{Lease: 1})
 }
 
-// A new leader waits for what it finds for as long as was ever promised.
+// A new leader waits for the longest time that was ever promised.
 func TestSuccessorWaitsForThePromise(t *testing.T) {
 	l := newPaperLeader(t)
 	l.join("a")
@@ -158,32 +158,32 @@ func TestSuccessorWaitsForThePromise(t *testing.T) {
 		promised time.Duration
 		want     time.Duration
 	}{
-		{"a longer promise", paperHold, paperHold},
-		{"a shorter promise", time.Second, shortTiming().Hold()},
-		{"no promise", 0, shortTiming().Hold()},
+		{"promised longer than the timing", paperHold, paperHold},
+		{"promised shorter than the timing", time.Second, shortTiming().Hold()},
+		{"nothing promised", 0, shortTiming().Hold()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			next := newPaperSuccessor(t, 2, state, short(c.promised))
 			b := next.introduce("b")
 			b.read()
 			next.keepAlive(c.want-500*time.Millisecond, b)
-			next.wantHolder(0, "a", "before the time is over")
+			next.wantHolder(0, "a", "before the deadline")
 			next.keepAlive(time.Second, b)
-			next.wantHolder(0, "b", "when it is")
+			next.wantHolder(0, "b", "after the deadline")
 		})
 	}
 }
 
-// The numbers of a namespace that was led before in the same term go on.
+// Sequence numbers continue if the namespace was led in the same term before.
 func TestFirstSeq(t *testing.T) {
 	l := newPaperLeader(t, func(c *manager.Config) { c.Takeover.FirstSeq = 41 })
 	a := l.introduce("a")
 	if got := a.unread[0].Seq; got != 43 || l.machine.Seq() < got {
-		t.Errorf("the second message has number %d, want 43; the newest is said to be %d", got, l.machine.Seq())
+		t.Errorf("the second message has sequence number %d, want 43; Seq is %d", got, l.machine.Seq())
 	}
 }
 
-// Empty means that the store knows that nobody has anything.
+// Empty means that no owner has a lease, and the store has recorded that.
 func TestEmpty(t *testing.T) {
 	l := newPaperLeader(t)
 	if !l.machine.Empty() {
@@ -191,16 +191,16 @@ func TestEmpty(t *testing.T) {
 	}
 	a := l.join("a")
 	if l.machine.Empty() {
-		t.Error("a holds everything, and it is empty")
+		t.Error("a holds everything, and Empty is true")
 	}
 	l.holdUp = true
 	a.leave()
 	if l.machine.Empty() {
-		t.Error("the store has not heard, and it is empty")
+		t.Error("the release is not committed, and Empty is true")
 	}
 	l.commit()
 	if !l.machine.Empty() {
-		t.Error("a has left, and it is not empty")
+		t.Error("a has left, and Empty is false")
 	}
 	var granted []table.Change
 	for _, c := range l.log {
@@ -213,6 +213,6 @@ func TestEmpty(t *testing.T) {
 		t.Fatal(err)
 	}
 	if m.Empty() {
-		t.Error("a leader that has not begun has inherited nothing yet, and is empty")
+		t.Error("Empty is true before the first step")
 	}
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// By how much an owner's term may be ahead of ours and still be believed. Terms of a
-// store rise one by one, or by the seconds for which it may have forgotten some: an owner
-// that is centuries ahead is broken, and must not use them up. Where there is no store they are milliseconds, and an owner is ahead if our
-// wall clocks were set back; more than a day or so is not believed.
+// Limits of how far an owner's term may be ahead of the leader's. In a store, terms increase by one, or by the
+// number of seconds for which the store may have lost terms: an owner that is centuries ahead is faulty, and must
+// not exhaust the terms. Without a store, terms are milliseconds, and an owner is ahead if the managers' wall
+// clocks were set back; more than about a day is rejected.
 const (
 	maxTermJump         = 1 << 33
 	maxVolatileTermJump = 1 << 27
@@ -27,45 +27,44 @@ func (c *Config) termJump() leasehold.Term {
 	return maxTermJump
 }
 
-// request handles an owner's message: first whether it counts, then what it
-// says, then the answer.
+// request validates an owner's request, then applies it and replies.
 func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 	switch {
 	case r.Validate(m.cfg.Limits) != nil:
-		m.note(NoteBadMessage, "", uint64(r.Term), uint64(r.Seq))
+		m.emit(Note{What: NoteBadMessage, Term: r.Term, Seq: r.Seq})
 		return
 	case r.Namespace != m.cfg.Namespace:
-		m.note(NoteForeign, r.Holder.Owner, 0, 0)
+		m.emit(Note{What: NoteForeign, Owner: r.Holder.Owner})
 		return
 	case r.Term > m.lead.term+m.cfg.termJump():
-		m.note(NoteBadMessage, r.Holder.Owner, uint64(r.Term), uint64(m.lead.term))
+		m.emit(Note{What: NoteBadMessage, Owner: r.Holder.Owner, Term: r.Term, Seq: r.Seq})
 		return
 	case r.Term > m.lead.term:
-		m.emit(Outranked{r.Term}) // only the store can say whether it is so
+		m.emit(Outranked{r.Term}) // only the store can confirm this
 		return
 	case r.Term == m.lead.term && r.Heard > m.lead.seq:
-		// It was not us who said that: the store has forgotten who led in this term before, and no
-		// other is to lead in it.
+		// This leader has sent no such message: the store has lost the record of an earlier leader in this term,
+		// and a new term is required.
 		m.emit(Outranked{m.lead.term + 1})
 		return
 	case !m.lead.active(now):
-		m.note(NoteNoAuthority, r.Holder.Owner, uint64(now), uint64(m.lead.authority))
+		m.emit(Note{What: NoteNoAuthority, Owner: r.Holder.Owner})
 		return
-	case m.members.anothers(r.Holder):
-		m.note(NoteForeign, r.Holder.Owner, 0, 0)
+	case m.members.foreignSession(r.Holder):
+		m.emit(Note{What: NoteForeign, Owner: r.Holder.Owner})
 		return
 	case m.history.gap == gapUrgent:
-		return // what it has may be all that shows that the store was restored
+		return // its claims may be the only evidence that the store was restored
 	case m.duplicated(now, r):
 		return
 	case r.Leaving:
 		m.goodbye(now, r)
 		return
 	case m.members.sessions[r.Holder.Session] == nil && m.ending(r.Holder.Session):
-		return // its leases have ended, which is not committed yet: the answer would reveal it
+		return // its leases have ended, which is not committed yet: a reply would reveal it
 	}
 	m.endOutage(now, r.Holder.Session)
-	if first := m.members.firstInLine(r.Holder); first != nil && !m.overtakes(r, first) {
+	if first := m.members.contenderFor(r.Holder); first != nil && !m.supersedes(r, first) {
 		reply := m.reply(now, r.Holder.Session, r.Seq)
 		reply.Incumbent = first.holder
 		m.emit(Send{r.Holder.Owner, reply})
@@ -78,8 +77,8 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 	}
 	if m.accept(now, p, r) {
 		m.seatGhost(p)
-		m.hear(now, p, r)
-		p.renewal.heard, p.load, p.claims.suspended, p.renewal.due = now, r.Load, r.Suspended, 0
+		m.applyRequest(now, p, r)
+		p.renewal.lastRequest, p.load, p.claims.suspended, p.renewal.due = now, r.Load, r.Suspended, 0
 		p.renewal.until = max(p.renewal.until, now.Add(m.patience(p)))
 		m.wakeAt(p.renewal.until)
 		m.resume(p)
@@ -87,29 +86,28 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 			p.claims.resumption = resumeDeferred
 		}
 		if !p.claims.deferred() && m.history.gap != gapUrgent {
-			m.tell(now, p)
+			m.sendLeases(now, p)
 		}
 	}
 }
 
-// overtakes reports whether a request proves that whoever waits is gone, and
-// forgets that one. If it has leases, they must be waited for.
-func (m *Machine) overtakes(r *protocol.LeaseRequest, first *peer) bool {
+// supersedes reports whether a request proves that the contender is gone, and removes that. If it has leases, they
+// must expire first.
+func (m *Machine) supersedes(r *protocol.LeaseRequest, first *peer) bool {
 	if r.Gone != first.holder.Session || len(first.held.leases) > 0 {
 		return false
 	}
-	m.forget(first)
+	m.detach(first)
 	return true
 }
 
-// session returns the peer of a holder, making one if there is none, or why
-// there can be none.
+// session returns the peer of a holder, and creates one if there is none, or returns the reason for a refusal.
 func (m *Machine) session(now mono.Instant, h *table.Holder) (*peer, leasehold.Kind) {
 	if p := m.members.sessions[h.Session]; p != nil {
 		return p, leasehold.Other
 	}
-	if m.members.heard >= m.cfg.MaxOwners && !m.makeRoom(now) {
-		m.note(NoteFull, h.Owner, uint64(m.members.heard), 0)
+	if m.members.connected >= m.cfg.MaxOwners && !m.makeRoom(now) {
+		m.emit(Note{What: NoteFull, Owner: h.Owner, Owners: m.members.connected})
 		return nil, leasehold.ErrLimit
 	}
 	p := newPeer(h)
@@ -117,16 +115,15 @@ func (m *Machine) session(now mono.Instant, h *table.Holder) (*peer, leasehold.K
 	m.members.sessions[h.Session] = p
 	if p.seat.incumbent == nil {
 		p.seat.incumbent = p
-		m.note(NoteHello, h.Owner, 0, 0)
+		m.emit(Note{What: NoteHello, Owner: h.Owner})
 		return p, leasehold.Other
 	}
 	p.seat.contender = p
-	m.note(NoteNameTaken, h.Owner, 0, 0)
+	m.emit(Note{What: NoteNameTaken, Owner: h.Owner})
 	return p, leasehold.Other
 }
 
-// seatGhost gives a ghost that turns out to live a place: its name, if nobody
-// has it any more, or the place of one who waits for it.
+// seatGhost gives a ghost that has sent a request its seat, or the place of the contender, if that is free.
 func (m *Machine) seatGhost(p *peer) {
 	if p.seat != nil {
 		return
@@ -144,32 +141,30 @@ func (m *Machine) seatGhost(p *peer) {
 	p.seat = s
 }
 
-// accept applies the protocol's filter. The first request of a session in our
-// term is always accepted, because there is nothing of ours to reflect; but it
-// proves nothing either (see hear).
+// accept applies the protocol's filter. The first request of a session in this term is always accepted, because
+// there is no message to acknowledge; but it proves nothing either (see applyRequest).
 func (m *Machine) accept(now mono.Instant, p *peer, r *protocol.LeaseRequest) bool {
 	if r.Seq <= p.acks.echo {
-		m.note(NoteDuplicate, p.holder.Owner, uint64(r.Seq), uint64(p.acks.echo))
+		m.emit(Note{What: NoteDuplicate, Owner: p.holder.Owner, Seq: r.Seq, NewestSeq: p.acks.echo})
 		return false
 	}
 	if p.acks.sent != 0 && (r.Term != m.lead.term || r.Heard != p.acks.sent) {
-		m.note(NoteRace, p.holder.Owner, uint64(r.Heard), uint64(p.acks.sent))
+		m.emit(Note{What: NoteRace, Owner: p.holder.Owner, Seq: r.Heard, NewestSeq: p.acks.sent})
 		p.acks.resendAt = min(p.acks.resendAt, now.Add(m.backoff()))
 		m.wakeAt(p.acks.resendAt)
 		return false
 	}
 	if p.acks.echo == 0 {
-		m.members.heard++
+		m.members.connected++
 	}
 	p.acks.echo = r.Seq
 	p.acks.resendAt = mono.Never
 	return true
 }
 
-// patience is how long a peer that has just spoken may be silent. One that
-// waits for its name, or has not proved that it hears us, has been given
-// nothing. It must not block the name for long: it may be gone, or its hello may
-// be a late message of a session that was gone long ago.
+// patience is how long a peer may be silent after a request. A peer that waits for its name, or has not
+// acknowledged a message, has no leases. It must not block the name for long: it may be gone, or its request may be
+// a stale message of a former session.
 func (m *Machine) patience(p *peer) time.Duration {
 	waits := p.seat != nil && p.seat.contender == p && len(p.held.leases) == 0
 	if p.acks.proven && !waits {
@@ -178,24 +173,24 @@ func (m *Machine) patience(p *peer) time.Duration {
 	return m.cfg.Timing.Drift.Stretch(2 * m.cfg.Timing.Renew)
 }
 
-// hear takes in what an accepted request says.
-func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
-	if p.acks.sent == 0 { // whatever it has or resumes later is from us
+// applyRequest applies an accepted request.
+func (m *Machine) applyRequest(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
+	if p.acks.sent == 0 { // later leases and resumptions are this leader's
 		p.claims.resumedUpTo = r.Resumed
-		m.remind(now, r)
+		m.detectLostHistory(now, r)
 	}
 	p.claims.leases = r.Leases
-	m.learn(now, p, r)
+	m.applyAttributes(now, p, r)
 	if s := p.seat; s != nil && s.contender == p && !r.Gone.IsZero() && r.Gone == s.incumbent.holder.Session {
-		m.note(NotePredecessor, s.owner, uint64(len(s.incumbent.held.leases)), 0)
+		m.emit(Note{What: NotePredecessor, Owner: s.owner, Leases: len(s.incumbent.held.leases)})
 		m.remove(s.incumbent, leasehold.CauseRestarted)
 	}
 	if p.acks.sent == 0 {
-		if n := len(p.held.leases); n > 0 && p.renewal.heard == 0 && !(r.Suspended && m.history.undecided()) {
-			m.note(NoteTakeoverRenews, p.holder.Owner, uint64(n), 0)
+		if n := len(p.held.leases); n > 0 && p.renewal.lastRequest == 0 && !(r.Suspended && m.history.undecided()) {
+			m.emit(Note{What: NoteTakeoverRenews, Owner: p.holder.Owner, Leases: n})
 		}
-		// It has not heard us. What it lacks, a message of our predecessor that
-		// is still under way may yet give it.
+		// It has not received a message of this leader. A message of the last leader that is still in flight may
+		// give it the leases that it lacks.
 		return
 	}
 	p.acks.unacked = false
@@ -203,36 +198,36 @@ func (m *Machine) hear(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	if !p.acks.proven {
 		p.acks.proven = true
 		if p.seat != nil && p.seat.contender == p {
-			m.wake = now // whoever has the name may be overdue
+			m.wake = now // the incumbent may be overdue
 		}
 		if p.member() {
-			m.note(NoteJoined, p.holder.Owner, 0, 0)
+			m.emit(Note{What: NoteJoined, Owner: p.holder.Owner})
 			m.compareMovers(p)
 			m.joined(now)
 		}
 	}
-	p.moves.heardEnds(r.Applied)
+	p.moves.ackEnds(r.Applied)
 	m.reported(now, p, r.Moves)
 	p.claims.stage = max(p.claims.stage, claimsExact)
 	if m.history.undecided() {
 		return
 	}
-	p.claims.stage = claimsSettled
-	m.settle(now, p, r)
-	m.moves.getReady(p)
+	p.claims.stage = claimsReconciled
+	m.reconcile(now, p, r)
+	m.moves.markReady(p)
 }
 
-// learn takes in what a peer says about itself.
-func (m *Machine) learn(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
+// applyAttributes stores the attributes of a peer: its mover, its moves, its loads, and whether it retires.
+func (m *Machine) applyAttributes(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	first := p.acks.sent == 0
 	p.moves.identity = r.Identity
 	if p.moves.mover != r.Mover {
 		p.moves.mover, p.held.plain = r.Mover, false
-		// What was to be recalled may be moved, or the other way round.
+		// A range to be recalled may be moved instead, or the reverse.
 		m.plan.rescan = m.plan.rescan || !first || !m.plan.keepsAllAsPlanned(p)
 	}
 	if first && r.Mover == "" && len(p.moves.blocked) > 0 {
-		m.plan.rescan = true // it was taken for one that moves state
+		m.plan.rescan = true // it was assumed to move state
 	}
 	if first {
 		m.moves.unblock(p)
@@ -240,32 +235,32 @@ func (m *Machine) learn(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	p.moves.reports, p.moves.imports = r.Moves, r.Imports
 	if r.Loads != nil && partition.UsesLoads(m.cfg.Policy) {
 		p.loads = r.Loads
-		m.plan.churn.heard(now, m.cfg.Rebalance)
+		m.plan.churn.loadsReported(now, m.cfg.Rebalance)
 		m.wakeAt(m.plan.churn.next)
 	}
-	if first && r.Draining && !p.exit.draining { // our predecessor has asked for it
+	if first && r.Draining && !p.exit.draining { // ordered under the last leader
 		p.exit.draining = true
 		m.retire(p)
 	}
 	if r.Parting && !p.exit.parting() {
 		p.exit.stage = parting
 		m.members.parting = append(m.members.parting, p)
-		m.note(NoteParting, p.holder.Owner, uint64(len(p.held.leases)), 0)
+		m.emit(Note{What: NoteParting, Owner: p.holder.Owner, Leases: len(p.held.leases)})
 		m.retire(p)
 	}
 }
 
-// retire plans anew without a peer, or with it again.
+// retire schedules a plan without a peer, or with it again.
 func (m *Machine) retire(p *peer) {
 	m.ordered(p)
 	if p.member() {
-		m.plan.lostMember(because(p.seat, table.Joined))
+		m.plan.lostMember(reasonFor(p.seat, table.Joined))
 	}
 }
 
-// settle compares what the peer should have with what it says it has: it
-// confirms grants and takes back what the peer does not have.
-func (m *Machine) settle(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
+// reconcile compares the leases that the peer should have with those that it claims: it confirms grants and frees
+// leases that the peer lacks.
+func (m *Machine) reconcile(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	gone := protocol.Missing(p.held.leases, r.Leases)
 	if len(gone) == 0 && len(p.held.fresh) == 0 {
 		return
@@ -281,23 +276,23 @@ func (m *Machine) settle(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 		first, fresh := p.held.fresh[l.Generation]
 		neverHad := fresh && (first == 0 || first > r.Applied)
 		_, moved := p.held.tickets[l.Generation]
-		// A peer that has the state of a lease, and not the lease, gets it again: from a leader before us, or in an
-		// answer that came too late to be of use.
+		// A peer that has the state of a lease, and not the lease, gets it again: the lease is from an earlier
+		// leader, or its reply came too late.
 		inherited := !fresh && (!m.history.proven || l.Generation > m.history.found.generation)
 		if ticket, here := m.state.arrived(p, l, r.Imports); here && (moved || inherited) {
 			p.held.expect(l.Generation, ticket)
 			pending[l.Generation] = 0
-			m.note(NoteGrantPending, p.holder.Owner, uint64(l.Generation), 0)
+			m.emit(Note{What: NoteGrantPending, Owner: p.holder.Owner, Generation: l.Generation})
 			continue
 		}
 		for part, s := range m.plan.desired.Within(l.Range) {
 			if neverHad && (s == p.seat || moved) {
-				m.note(NoteGrantPending, p.holder.Owner, uint64(l.Generation), 0)
+				m.emit(Note{What: NoteGrantPending, Owner: p.holder.Owner, Generation: l.Generation})
 				pending[l.Generation] = first
 				continue
 			}
 			lease := leasehold.Lease{Range: part, Generation: l.Generation}
-			given = append(given, freed{Lease: lease, holder: p.holder, cause: m.whyGiven(p, lease, s)})
+			given = append(given, freed{Lease: lease, holder: p.holder, cause: m.causeOf(p, lease, s)})
 		}
 	}
 	m.confirm(p, pending)
@@ -306,14 +301,14 @@ func (m *Machine) settle(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	m.release(now, p, given, reports)
 }
 
-// confirm remembers which grants are still not confirmed. What had to be given
-// to a peer because its state was there may now be moved on.
+// confirm stores the grants that are still unconfirmed. A lease that went to a peer only because its state was
+// there may be moved on now.
 func (m *Machine) confirm(p *peer, pending map[leasehold.Generation]protocol.Seq) {
 	if len(pending) == 0 && len(p.held.fresh) > 0 {
-		m.compaction.notBefore = 0 // what it has may be joined now
+		m.compaction.notBefore = 0 // its leases may be mergeable now
 	}
 	p.held.fresh = pending
-	m.receivedBy(p, pending)
+	m.confirmMoves(p, pending)
 	for g := range p.held.tickets {
 		if _, still := pending[g]; !still {
 			delete(p.held.tickets, g)
@@ -331,21 +326,20 @@ func leasesOf(all []freed) []leasehold.Lease {
 	return out
 }
 
-// whyGiven tells a lease that came back because we asked from one that the
-// holder did not know.
-func (m *Machine) whyGiven(p *peer, l leasehold.Lease, wanted *seat) leasehold.Cause {
+// causeOf distinguishes a lease that was recalled from one that the holder did not have.
+func (m *Machine) causeOf(p *peer, l leasehold.Lease, wanted *seat) leasehold.Cause {
 	if wanted != p.seat || p.held.recalled[l] {
 		return leasehold.CauseReleased
 	}
 	return leasehold.CauseRefused
 }
 
-// goodbye ends a session that will never again take a lease, whatever message
-// it may yet receive: so it need not reflect what we said last.
+// goodbye ends a session that accepts no further lease, whatever message arrives later: so its request need not
+// acknowledge the newest message.
 func (m *Machine) goodbye(now mono.Instant, r *protocol.LeaseRequest) {
 	if p := m.members.sessions[r.Holder.Session]; p != nil {
-		m.note(NoteLeft, r.Holder.Owner, uint64(len(p.held.leases)), 0)
-		m.bequeath(now, p, m.history.credible(p, r.Moves), leasehold.CauseLeft)
+		m.emit(Note{What: NoteLeft, Owner: r.Holder.Owner, Leases: len(p.held.leases)})
+		m.releaseHandedOver(now, p, m.history.credible(p, r.Moves), leasehold.CauseLeft)
 		m.remove(p, leasehold.CauseLeft)
 	}
 	if len(m.freed.goodbyes) < m.cfg.MaxOwners {
@@ -353,8 +347,8 @@ func (m *Machine) goodbye(now mono.Instant, r *protocol.LeaseRequest) {
 	}
 }
 
-// bequeath lets go of what a peer has handed over, as a whole.
-func (m *Machine) bequeath(now mono.Instant, p *peer, reports []protocol.MoveReport, cause leasehold.Cause) {
+// releaseHandedOver releases the ranges of completed moves, each as a whole.
+func (m *Machine) releaseHandedOver(now mono.Instant, p *peer, reports []protocol.MoveReport, cause leasehold.Cause) {
 	for _, rep := range reports {
 		if rep.State != protocol.MoveDone {
 			continue
@@ -370,19 +364,18 @@ func (m *Machine) bequeath(now mono.Instant, p *peer, reports []protocol.MoveRep
 	}
 }
 
-// A goodbye is owed to a session that has left. It is said when the table says
-// that the session has nothing: were we to die before that, a successor would
-// wait for leases that nobody holds.
+// A goodbye is the final reply to a session that has left. It is sent after the end of the session's leases is
+// recorded: otherwise, after a failure of this leader, its successor would wait for leases that no owner holds.
 type goodbye struct {
 	owner   leasehold.OwnerID
 	session leasehold.Session
 	echo    protocol.Seq
-	due     uint64 // when so many leases are recorded as ended
+	due     uint64 // required value of freedLeases.recorded
 }
 
-func (m *Machine) sayGoodbyes(now mono.Instant) {
+func (m *Machine) sendGoodbyes(now mono.Instant) {
 	n := 0
-	for ; n < len(m.freed.goodbyes) && m.freed.goodbyes[n].due <= m.freed.recorded && !m.moves.detained(m.freed.goodbyes[n].session); n++ {
+	for ; n < len(m.freed.goodbyes) && m.freed.goodbyes[n].due <= m.freed.recorded && !m.moves.awaitsConfirmation(m.freed.goodbyes[n].session); n++ {
 		reply := m.reply(now, m.freed.goodbyes[n].session, m.freed.goodbyes[n].echo)
 		reply.Goodbye = true
 		m.emit(Send{m.freed.goodbyes[n].owner, reply})
@@ -392,14 +385,14 @@ func (m *Machine) sayGoodbyes(now mono.Instant) {
 	}
 }
 
-// refuse answers an owner that cannot be served. Nothing of it is remembered.
+// refuse refuses an owner that cannot be served, and stores nothing about it.
 func (m *Machine) refuse(now mono.Instant, r *protocol.LeaseRequest, why leasehold.Kind) {
 	reply := m.reply(now, r.Holder.Session, r.Seq)
 	reply.Refusal = why
 	m.emit(Send{r.Holder.Owner, reply})
 }
 
-// reply starts a message to a session.
+// reply returns a message to a session, with the next sequence number.
 func (m *Machine) reply(now mono.Instant, s leasehold.Session, echo protocol.Seq) *protocol.LeaseReply {
 	m.lead.seq++
 	return &protocol.LeaseReply{
@@ -408,8 +401,8 @@ func (m *Machine) reply(now mono.Instant, s leasehold.Session, echo protocol.Seq
 	}
 }
 
-// tell sends a peer the complete set of leases that it is to have.
-func (m *Machine) tell(now mono.Instant, p *peer) {
+// sendLeases sends a peer the complete set of leases that it is to have.
+func (m *Machine) sendLeases(now mono.Instant, p *peer) {
 	if p.claims.deferred() {
 		return
 	}
@@ -436,8 +429,8 @@ func (m *Machine) tell(now mono.Instant, p *peer) {
 		}
 		reply.Departures, reply.Arrivals = p.departures(), p.moves.arrivals()
 		reply.Draining, reply.Idle = p.exit.draining, m.idle(now, p)
-		p.exit.told(reply.Idle)
-		m.toldEnds(p)
+		p.exit.recordIdle(reply.Idle)
+		m.recordSentEnds(p)
 	}
 	for _, o := range reply.Offers {
 		if first, fresh := p.held.fresh[o.Generation]; fresh && first == 0 {
@@ -447,7 +440,7 @@ func (m *Machine) tell(now mono.Instant, p *peer) {
 	m.emit(Send{p.holder.Owner, reply})
 }
 
-// offersTo returns the peer's leases as far as the plan leaves them to it.
+// offersTo returns the peer's leases that the plan leaves to it.
 func (m *Machine) offersTo(p *peer) []protocol.Offer {
 	leases := p.moves.withoutAwaited(p.held.leases)
 	if len(leases) == 0 {
@@ -456,7 +449,7 @@ func (m *Machine) offersTo(p *peer) []protocol.Offer {
 	offers := make([]protocol.Offer, 0, len(leases))
 	if m.history.undecided() {
 		for _, l := range protocol.Missing(leases, protocol.Missing(leases, p.claims.leases)) {
-			offers = append(offers, protocol.Offer{Lease: l}) // what it lacks is not for now
+			offers = append(offers, protocol.Offer{Lease: l}) // leases that it lacks are not offered now
 		}
 		return offers
 	}
@@ -477,7 +470,7 @@ func (m *Machine) offersTo(p *peer) []protocol.Offer {
 			continue
 		}
 		if moved {
-			// Its state is there: it is given all of it, whatever the plan is now.
+			// Its state is there: it gets all of the lease, whatever the plan is now.
 			offers = append(offers, protocol.Offer{Lease: l, Fresh: true, Ticket: ticket})
 			continue
 		}

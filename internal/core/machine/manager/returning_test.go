@@ -11,49 +11,49 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// I1: an outage has given a more time, and its former deadline counts when another process has its name. If leases
-// become longer, a message to a promises the longer time from a request that was accepted before: the
-// former deadline moves out as well.
+// I1: an outage has given a more time, and its former deadline counts when another process has its owner name. If
+// leases become longer, a message to a promises the longer time from a request that was accepted before: the former
+// deadline must be extended as well.
 func TestLongerLeasesMoveFormerDeadlines(t *testing.T) {
 	l := newPaperLeader(t)
 	a, b := l.join("a"), l.join("b")
-	a.say()
+	a.send()
 	a.read()
-	b.say()
+	b.send()
 	b.read()
 	start := l.now
-	l.advance(40 * time.Second) // nobody is heard
-	b.say()                     // b returns: a gets more time, a.due is its former deadline
+	l.advance(40 * time.Second) // no requests
+	b.send()                    // b returns: a gets more time, a.due is its former deadline
 	b.read()
 	l.reconfigure(longTiming())
-	c := l.introduce("c") // a is told, unasked, to give something back
+	c := l.introduce("c") // a gets an unsolicited recall
 	l.advance(0)
 	if len(a.unread) == 0 {
-		t.Fatal("a is told nothing")
+		t.Fatal("a gets no message")
 	}
-	told := a.read() // a hears; its requests are lost
-	if told.Timing != longTiming() || told.Echo != a.seq || len(told.Offers) == 0 {
-		t.Fatalf("a is told %+v", told)
+	reply := a.read() // a receives it; its requests are lost
+	if reply.Timing != longTiming() || reply.Echo != a.seq || len(reply.Offers) == 0 {
+		t.Fatalf("a got %+v", reply)
 	}
-	key := told.Offers[0].Range.Start
+	key := reply.Offers[0].Range.Start
 	session := a.holder.Session
 	c.read()
-	a2 := l.introduce("a") // another process with a's name
+	a2 := l.introduce("a") // another process with a's owner name
 	for l.now < start.Add(100*time.Second) {
 		l.advance(500 * time.Millisecond)
 		for _, o := range []*paperOwner{b, c, a2} {
-			o.say()
+			o.send()
 			o.read()
 		}
 		if _, e := l.machine.Table().At(key); e.Vacant() || e.Holder.Session != session {
-			t.Fatalf("%v after a spoke last the table has %v for key %v, although a may act on generation %d for %v",
-				l.now.Sub(start), e, key, told.Offers[0].Generation, told.Timing.Lease)
+			t.Fatalf("%v after the last request of a the table has %v for key %v, although a may act on generation %d for %v",
+				l.now.Sub(start), e, key, reply.Offers[0].Generation, reply.Timing.Lease)
 		}
 	}
 }
 
-// I11: a session of the table whose name a later one has may be dead, and a message of it late. It does not end the
-// leases of the owner that lives.
+// I11: a session in the table whose owner name a later session has may be dead, and its message stale. It must not
+// end the leases of the live owner.
 func TestLateMessageOfAGhost(t *testing.T) {
 	old, owner := *poolHolder(0), *poolHolder(0)
 	old.Session[0] = 'o'
@@ -63,11 +63,11 @@ func TestLateMessageOfAGhost(t *testing.T) {
 		{LSN: 2, Kind: table.Granted, Range: rb, Generation: 2, Holder: &owner},
 	}})
 	o := &player{holder: &owner, leases: []leasehold.Lease{{Range: rb, Generation: 2}}}
-	p.until(time.Minute) // nobody is heard
+	p.until(time.Minute) // no requests
 	if _, e := p.machine.Table().At(middle); e.Vacant() {
-		t.Fatal("the owner is expired")
+		t.Fatal("the owner has expired")
 	}
-	// the old session's process is gone, and a message of it arrives late
+	// The process of the old session is gone, and a stale message of it arrives.
 	p.step(manager.Request{LeaseRequest: &protocol.LeaseRequest{Namespace: poolNamespace, Holder: &old, Seq: 9, Term: 1, Heard: 5, Applied: 5, Leases: []leasehold.Lease{{Range: ra, Generation: 1}}}})
 	p.settle()
 	p.until(100 * time.Millisecond)
@@ -81,8 +81,8 @@ func TestLateMessageOfAGhost(t *testing.T) {
 
 func short(c *manager.Config) { c.Timing = shortTiming() }
 
-// After a takeover no owner is heard for a minute. a returns and is stopped 100 ms later: it waits for b, which
-// has the time of a lease to return, and can then take its range.
+// After a takeover no owner sends requests for a minute. a returns and asks to leave 100 ms later: it waits for b,
+// which has one lease time to return, and can then take its range.
 func TestLeavingWaitsForThoseThatMayReturn(t *testing.T) {
 	ha := &table.Holder{Owner: "a", Session: leasehold.Session{1}, Addr: "a", Weight: 1}
 	hb := &table.Holder{Owner: "b", Session: leasehold.Session{2}, Addr: "b", Weight: 1}
@@ -99,33 +99,33 @@ func TestLeavingWaitsForThoseThatMayReturn(t *testing.T) {
 	r.Suspended = true
 	l.step(manager.Request{LeaseRequest: r})
 	a.read()
-	a.say()
+	a.send()
 	a.read()
 	l.advance(100 * time.Millisecond)
 	a.moving.parting = true
-	a.say()
+	a.send()
 	l.advance(0)
 	a.read()
 	if a.moving.last.Idle {
-		t.Error("a is told not to wait, although b has the time of a lease to return")
+		t.Error("a is idle, although b has one lease time to return")
 	}
 	l.advance(200 * time.Millisecond)
 	r = b.request()
 	r.Suspended = true
 	l.step(manager.Request{LeaseRequest: r})
 	b.read()
-	b.say()
+	b.send()
 	l.settle()
 	l.advance(0)
-	a.say()
+	a.send()
 	l.settle()
 	if len(a.departures()) == 0 {
-		t.Error("a has nothing to send to b")
+		t.Error("a has no departure to b")
 	}
 }
 
-// An owner leaves beside one that has died, while a move to it or from it is under way. It waits for
-// no longer than a lease.
+// An owner leaves beside one that has died, while a move to it or from it is in progress. It waits at most one
+// lease time.
 func TestLeavingBesideASilentOwner(t *testing.T) {
 	for _, dead := range []string{"target", "source"} {
 		t.Run(dead, func(t *testing.T) {
@@ -133,14 +133,14 @@ func TestLeavingBesideASilentOwner(t *testing.T) {
 			a, b := l.mover("a"), l.mover("b")
 			for range 12 {
 				l.advance(2 * time.Second)
-				a.say()
+				a.send()
 				l.settle()
-				b.say()
+				b.send()
 				l.settle()
 			}
 			if dead == "source" { // b sends to a, and dies
 				p.give("aa")
-				l.rethink()
+				l.replan()
 				b.wantDepartures(cell(1, 0))
 			}
 			died := l.now
@@ -149,7 +149,7 @@ func TestLeavingBesideASilentOwner(t *testing.T) {
 				p.give("bb")
 			}
 			a.moving.parting = true
-			a.say()
+			a.send()
 			for l.now < died.Add(10*time.Minute) && !a.moving.last.Idle {
 				l.advance(time.Second)
 				b.unread = nil
@@ -157,22 +157,22 @@ func TestLeavingBesideASilentOwner(t *testing.T) {
 					a.read()
 				}
 				for _, d := range a.departures() {
-					a.reports(d, protocol.MoveCopying) // it makes no progress: the target does not answer
+					a.reports(d, protocol.MoveCopying) // no progress: the target does not answer
 				}
-				a.say()
+				a.send()
 				if len(a.unread) > 0 {
 					a.read()
 				}
 			}
 			if took := l.now.Sub(died); took > 2*shortTiming().Hold() {
-				t.Errorf("idle %t after %v, want within two leases", a.moving.last.Idle, took)
+				t.Errorf("idle %t after %v, want within two lease times", a.moving.last.Idle, took)
 			}
 		})
 	}
 }
 
-// State has come to a, and its source and the leader die. a wants to leave, and waits for the source for no
-// longer than a lease.
+// State has moved to a, and its source and the leader have died. a asks to leave, and waits for the source at most
+// one lease time.
 func TestLeavingWithAnImport(t *testing.T) {
 	ha := &table.Holder{Owner: "a", Session: leasehold.Session{1}, Addr: "a", Weight: 1}
 	hb := &table.Holder{Owner: "b", Session: leasehold.Session{2}, Addr: "b", Weight: 1}
@@ -192,17 +192,17 @@ func TestLeavingWithAnImport(t *testing.T) {
 		if len(a.unread) > 0 {
 			a.read()
 		}
-		a.say()
+		a.send()
 		if len(a.unread) > 0 {
 			a.read()
 		}
 	}
 	if took := l.now.Sub(start); took > 2*shortTiming().Hold() {
-		t.Errorf("idle %t after %v, want within two leases", a.moving.last.Idle, took)
+		t.Errorf("idle %t after %v, want within two lease times", a.moving.last.Idle, took)
 	}
 }
 
-// BenchmarkRefusedHello is what a session costs that is refused because there are too many.
+// BenchmarkRefusedHello measures the refusal of a session beyond the limit.
 func BenchmarkRefusedHello(b *testing.B) {
 	cfg := poolConfig()
 	cfg.MaxOwners = 4096

@@ -12,37 +12,37 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// A Standing says what a leader makes of a session.
+// A Standing is the status of a session.
 type Standing uint8
 
 // The standings.
 const (
-	Member  Standing = 1 // it takes part
-	Greeted Standing = 2 // it has spoken, but has not shown yet that it hears
-	Waiting Standing = 3 // another session has its name
-	Silent  Standing = 4 // it holds leases and has not spoken to this leader
+	Member  Standing = 1 // takes part in the partitioning
+	Greeted Standing = 2 // has sent a request, and has not acknowledged a message
+	Waiting Standing = 3 // waits for another session with its owner name
+	Silent  Standing = 4 // holds leases, and has sent no request in this term
 )
 
-// An Owner is a session as the leader sees it, for people to read.
+// An Owner is the status of a session, for display.
 type Owner struct {
 	Holder   *table.Holder
 	Standing Standing
 	Leases   int
-	Load     float64       // work per second, as it last said
+	Load     float64       // work per second, as last reported
 	Share    float64       // of the key space, 0 to 1
-	Patience time.Duration // how long it may still be silent
+	Patience time.Duration // remaining time until its deadline
 
-	Parting  bool // it wants to leave
-	Draining bool // an operator wants it to hold nothing
+	Parting  bool // it is leaving
+	Draining bool // an operator drains it
 	Mover    bool // it can move state
-	MovesIn  int  // under way to it
-	MovesOut int  // under way from it
-	// Suspended: its leases have passed their deadline, and are kept (see outage.go), or wait to be
-	// resumed (see restored.go).
+	MovesIn  int  // moves to it
+	MovesOut int  // moves from it
+	// Suspended: its leases are past their deadline and kept (see outage.go), or wait to be resumed (see
+	// restored.go).
 	Suspended bool
 }
 
-// Owners returns all sessions, sorted by name; of one name, who has it first.
+// Owners returns all sessions, sorted by owner name; the incumbent of a name comes first.
 func (m *Machine) Owners(now mono.Instant) []Owner {
 	var out []Owner
 	for _, s := range m.members.seats {
@@ -58,15 +58,14 @@ func (m *Machine) Owners(now mono.Instant) []Owner {
 	return out
 }
 
-// A HotKey is a key that costs its owner much.
+// A HotKey is a key with a high load.
 type HotKey struct {
 	Key   leasehold.Key
-	Rate  float64 // work per second, as the owner last said
+	Rate  float64 // work per second, as last reported
 	Owner leasehold.OwnerID
 }
 
-// HotKeys returns the keys that cost most of those that their owners still hold,
-// the hottest first.
+// HotKeys returns the keys with the highest load that their owners still hold, the hottest first.
 func (m *Machine) HotKeys(most int) []HotKey {
 	var out []HotKey
 	for _, s := range m.members.seats {
@@ -103,24 +102,22 @@ func (p *peer) status(now mono.Instant) Owner {
 	return o
 }
 
-// A Move is state on its way from one owner to another, or to the same one if
-// leases that lie side by side are made one.
+// A Move is the status of a move from one owner to another, or to the same one to merge adjacent leases.
 type Move struct {
-	ID       string // tells it from others, and gives its ticket not away; "" if it has not begun
+	ID       string // identifies the move without disclosing its ticket; "" if it has not started
 	Range    leasehold.Range
 	From, To leasehold.OwnerID
-	State    protocol.MoveState // as the source last said; 0 if it has not spoken of it, or it has not begun
+	State    protocol.MoveState // as last reported by the source; 0 if not reported
 
 	Records, Bytes uint64        // sent
-	Age            time.Duration // since it began
-	Patience       time.Duration // how long it may still make no progress
+	Age            time.Duration // since it started
+	Patience       time.Duration // remaining time without progress until it fails
 
-	Reason table.Reason // why it is wanted
+	Reason table.Reason // why the plan requires it
 }
 
-// Moves returns the moves under way, the oldest first, and then those that wait
-// for their turn, by source: at most so many of both.
-// What waits may turn out not to be wanted any more.
+// Moves returns the moves in progress, the oldest first, and then those in the backlog, by source: at most most of
+// them. A move in the backlog may be obsolete.
 func (m *Machine) Moves(now mono.Instant, most int) []Move {
 	out := make([]Move, 0, min(most, len(m.moves.all)+m.members.backlog()))
 	for _, mv := range m.moves.all[:min(most, len(m.moves.all))] {
@@ -144,19 +141,19 @@ func (m *Machine) Moves(now mono.Instant, most int) []Move {
 	return out
 }
 
-// A Lull is why a policy that goes by loads does not.
+// A Lull is why a policy that uses loads does not balance them.
 type Lull uint8
 
 // The lulls.
 const (
-	NoLull      Lull = 0 // it does, or it is one that never does
-	LullQuiet   Lull = 1 // there is too little to do: Have per second and owner, Want at least
-	LullUnknown Lull = 2 // too little is known: Have of the keys that are held, 0 to 1, Want at least
+	NoLull      Lull = 0 // it balances, or does not use loads
+	LullQuiet   Lull = 1 // the load is too low: value and threshold are work per second and owner
+	LullUnknown Lull = 2 // too little load is reported: value and threshold are the share of held keys with reports, 0 to 1
 )
 
-// Lull returns why nothing is moved for the sake of balance, with what was
-// compared. It costs about as much as it costs the policy to be told the loads.
-func (m *Machine) Lull() (why Lull, have, want float64) {
+// Lull returns why nothing is moved for balance, with the value that is below a threshold. It costs about as much
+// as preparing the policy's input.
+func (m *Machine) Lull() (why Lull, value, threshold float64) {
 	switch m.cfg.Policy.Name() {
 	case partition.Balanced{}.Name(), partition.Adaptive{}.Name():
 	default:
@@ -177,7 +174,7 @@ func (m *Machine) Lull() (why Lull, have, want float64) {
 	}
 	switch {
 	case held == 0:
-		return NoLull, 0, 0 // there is nothing to balance
+		return NoLull, 0, 0 // nothing to balance
 	case known < partition.EnoughKnown*held:
 		return LullUnknown, known / held, partition.EnoughKnown
 	case rate < quiet*float64(len(m.members.seats)):

@@ -13,19 +13,19 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// sayMoving is say for an owner that can move state.
-func (p *pool) sayMoving(o *player, parting bool, reports ...protocol.MoveReport) {
+// sendMoving is send for an owner that can move state.
+func (p *pool) sendMoving(o *player, parting bool, reports ...protocol.MoveReport) {
 	o.seq++
 	p.step(manager.Request{LeaseRequest: &protocol.LeaseRequest{
 		Namespace: poolNamespace, Holder: o.holder, Seq: o.seq, Mover: o.holder.Addr, Moves: reports, Parting: parting,
-		Term: o.term, Heard: o.heard, Applied: o.heard, Leases: o.leases,
+		Term: o.term, Heard: o.lastAck, Applied: o.lastAck, Leases: o.leases,
 	}})
 }
 
-// settleMoving is settle for owners that can move state, and do not get on with
-// it. It returns what each was last told.
+// settleMoving is settle for owners that can move state, and make no progress with it. It returns the newest reply
+// to each.
 func (p *pool) settleMoving() map[leasehold.OwnerID]*protocol.LeaseReply {
-	told := map[leasehold.OwnerID]*protocol.LeaseReply{}
+	replies := map[leasehold.OwnerID]*protocol.LeaseReply{}
 	for p.committing || len(p.queue) > 0 {
 		if p.committing {
 			p.committing = false
@@ -34,34 +34,34 @@ func (p *pool) settleMoving() map[leasehold.OwnerID]*protocol.LeaseReply {
 		}
 		o := p.queue[0]
 		p.queue = p.queue[1:]
-		told[o.holder.Owner] = o.unread
+		replies[o.holder.Owner] = o.unread
 		if o.read() {
-			p.sayMoving(o, false)
+			p.sendMoving(o, false)
 		}
 	}
-	return told
+	return replies
 }
 
-// What is on its way is listed before what waits, with what its source says, and
-// each owner with how much of it comes and goes.
+// Moves in progress are listed before waiting moves, with the report of the source, and each owner with the numbers
+// of its moves.
 func TestStatusOfMoves(t *testing.T) {
 	p := newPoolWith(t, partition.Consistent{VirtualNodes: 16}, &storage.State{})
 	join := func(i int) *player {
 		o := &player{holder: poolHolder(i)}
 		p.players[o.holder.Session] = o
-		p.sayMoving(o, false)
+		p.sendMoving(o, false)
 		return o
 	}
 	a := join(1)
 	p.settleMoving()
 	b := join(2)
-	told := p.settleMoving()
-	departures := told[a.holder.Owner].Departures
+	replies := p.settleMoving()
+	departures := replies[a.holder.Owner].Departures
 	if len(departures) != 4 {
-		t.Fatalf("%d moves have begun, want 4, which is what is usual", len(departures))
+		t.Fatalf("%d moves in progress, want the default of 4", len(departures))
 	}
 	p.now = p.now.Add(time.Second)
-	p.sayMoving(a, false, protocol.MoveReport{
+	p.sendMoving(a, false, protocol.MoveReport{
 		Ticket: departures[1].Ticket, Range: departures[1].Range, To: departures[1].To, State: protocol.MoveCopying, Records: 3, Bytes: 99,
 	})
 	p.now = p.now.Add(time.Second)
@@ -69,7 +69,7 @@ func TestStatusOfMoves(t *testing.T) {
 	moves := p.machine.Moves(p.now, 1000)
 	sizes := p.machine.Sizes()
 	if sizes.Moves != 4 || sizes.Backlog == 0 || len(moves) != sizes.Moves+sizes.Backlog {
-		t.Fatalf("%d are listed of %d under way and %d that wait", len(moves), sizes.Moves, sizes.Backlog)
+		t.Fatalf("%d listed, of %d in progress and %d waiting", len(moves), sizes.Moves, sizes.Backlog)
 	}
 	want := manager.Move{
 		ID: departures[1].Ticket.Short(), Range: departures[1].Range, From: a.holder.Owner, To: b.holder.Owner,
@@ -77,7 +77,7 @@ func TestStatusOfMoves(t *testing.T) {
 		Reason: table.Joined,
 	}
 	if diff := cmp.Diff(want, moves[1]); diff != "" {
-		t.Errorf("the one that is reported (-want +got):\n%s", diff)
+		t.Errorf("the reported move (-want +got):\n%s", diff)
 	}
 	for i, m := range moves {
 		if begun := i < 4; begun != (m.ID != "") || m.From != a.holder.Owner || m.To != b.holder.Owner || !begun && m.Age != 0 {
@@ -85,7 +85,7 @@ func TestStatusOfMoves(t *testing.T) {
 		}
 	}
 	if few := p.machine.Moves(p.now, 2); len(few) != 2 {
-		t.Errorf("%d are listed, and 2 were asked for", len(few))
+		t.Errorf("%d listed, want 2", len(few))
 	}
 
 	owners := p.machine.Owners(p.now)
@@ -96,12 +96,12 @@ func TestStatusOfMoves(t *testing.T) {
 		t.Errorf("the target is %+v", o)
 	}
 	p.settleMoving()
-	p.sayMoving(a, true)
+	p.sendMoving(a, true)
 	if o := p.machine.Owners(p.now)[0]; !o.Parting {
-		t.Errorf("when it wants to leave, the source is %+v", o)
+		t.Errorf("when it is leaving, the source is %+v", o)
 	}
 	p.step(manager.Order{Kind: manager.OrderDrain, Owner: b.holder.Owner})
 	if o := p.machine.Owners(p.now)[1]; !o.Draining {
-		t.Errorf("once it is to be drained, the target is %+v", o)
+		t.Errorf("while it is drained, the target is %+v", o)
 	}
 }

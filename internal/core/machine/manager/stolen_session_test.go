@@ -7,14 +7,14 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
-// Everybody who looks things up learns the sessions of all owners. Who speaks in that of
-// another is not heard, whatever it says.
+// Lookups receive the sessions of all owners. A request in the session of another owner is dropped, whatever its
+// content.
 func TestStolenSession(t *testing.T) {
 	for name, change := range map[string]func(*protocol.LeaseRequest){
-		"it holds nothing":   func(r *protocol.LeaseRequest) { r.Leases = nil },
-		"it leaves":          func(r *protocol.LeaseRequest) { r.Leaving, r.Leases = true, nil },
-		"it is elsewhere":    func(r *protocol.LeaseRequest) { r.Mover, r.Identity = "eve:81", "spiffe://d/eve" },
-		"it wants to retire": func(r *protocol.LeaseRequest) { r.Parting = true },
+		"no leases":       func(r *protocol.LeaseRequest) { r.Leases = nil },
+		"leaving":         func(r *protocol.LeaseRequest) { r.Leaving, r.Leases = true, nil },
+		"another address": func(r *protocol.LeaseRequest) { r.Mover, r.Identity = "eve:81", "spiffe://d/eve" },
+		"asks to retire":  func(r *protocol.LeaseRequest) { r.Parting = true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newPaperLeader(t)
@@ -26,9 +26,9 @@ func TestStolenSession(t *testing.T) {
 			change(r)
 			l.step(manager.Request{LeaseRequest: r})
 			if len(a.unread) != 0 || len(l.log) != logged {
-				t.Errorf("it is told %v, and the log has %d more", a.unread, len(l.log)-logged)
+				t.Errorf("it got %v, and %d changes were recorded", a.unread, len(l.log)-logged)
 			}
-			a.seq-- // a has not said that
+			a.seq-- // a did not send that request
 			l.step(manager.Request{LeaseRequest: a.request()})
 			if offers := a.read().Offers; len(offers) != 1 {
 				t.Errorf("a is offered %v afterwards", offers)
@@ -43,9 +43,9 @@ func TestCensusOfAStolenSession(t *testing.T) {
 	stolen := *a
 	stolen.Owner = "eve"
 	if r := s.request(&protocol.LeaseRequest{Holder: &stolen, Term: censusTerm, Leaving: true}); r != nil {
-		t.Errorf("it is told %+v", r)
+		t.Errorf("it got %+v", r)
 	}
 	if f := findings(s.lead()); f[0].By != a.Owner {
-		t.Errorf("afterwards the table says %+v", f)
+		t.Errorf("afterwards the table has %+v", f)
 	}
 }
