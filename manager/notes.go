@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/core/machine/leadership/byrecord"
 	machine "github.com/leasehold-dev/leasehold/internal/core/machine/manager"
@@ -17,13 +16,13 @@ func (m *Manager) logElection(n byrecord.Note) {
 	level, text := slog.LevelDebug, n.What.String()
 	switch n.What {
 	case byrecord.NoteTakeover:
-		level, text = slog.LevelInfo, fmt.Sprintf("the leader is taken for dead: its record stood still for %v, %v is enough", time.Duration(n.Have), time.Duration(n.Want))
+		level, text = slog.LevelInfo, fmt.Sprintf("the leader is taken for dead: its record stood still for %v, %v is enough", n.Elapsed, n.Limit)
 	case byrecord.NoteResignedSeen:
-		level, text = slog.LevelInfo, fmt.Sprintf("the leader of term %d has resigned", n.Have)
+		level, text = slog.LevelInfo, fmt.Sprintf("the leader of term %d has resigned", n.Term)
 	case byrecord.NoteElected:
-		text = fmt.Sprintf("elected in term %d", n.Have)
+		text = fmt.Sprintf("elected in term %d", n.Term)
 	case byrecord.NoteBeaten:
-		text = fmt.Sprintf("another manager was faster: it has term %d, we wanted %d", n.Have, n.Want)
+		text = fmt.Sprintf("another manager was faster: it has term %d, we wanted %d", n.Term, n.OwnTerm)
 	case byrecord.NoteSwapUnknown:
 		level, text = slog.LevelWarn, "the store did not confirm the leader record; it is read again before anything is decided"
 	case byrecord.NoteSwapFound:
@@ -35,29 +34,29 @@ func (m *Manager) logElection(n byrecord.Note) {
 	case byrecord.NoteRegained:
 		level, text = slog.LevelInfo, "leadership is renewed, nobody had taken over"
 	case byrecord.NoteDeposed:
-		level, text = slog.LevelWarn, fmt.Sprintf("another manager leads in term %d; ours was %d", n.Have, n.Want)
+		level, text = slog.LevelWarn, fmt.Sprintf("another manager leads in term %d; ours was %d", n.Term, n.OwnTerm)
 	case byrecord.NoteResigning:
 		level, text = slog.LevelInfo, "handing leadership over"
 	case byrecord.NoteDismissed:
-		level, text = slog.LevelWarn, fmt.Sprintf("the lease of leadership, term %d, is over: it could not be renewed in time, or was given up", n.Have)
+		level, text = slog.LevelWarn, fmt.Sprintf("the lease of leadership, term %d, is over: it could not be renewed in time, or was given up", n.Term)
 	case byrecord.NoteOutranked:
-		level, text = slog.LevelWarn, fmt.Sprintf("somebody has heard of term %d, and ours is %d: leadership is given up for a term above that. Was the wall clock set back?", n.Have, n.Want)
+		level, text = slog.LevelWarn, fmt.Sprintf("somebody has heard of term %d, and ours is %d: leadership is given up for a term above that. Was the wall clock set back?", n.Term, n.OwnTerm)
 	case byrecord.NoteDisbelieved:
-		level, text = slog.LevelWarn, fmt.Sprintf("an owner has heard of term %d, and ours is %d: the managers remember no such leader, and nothing is done. If that server stays without keys, restart it", n.Have, n.Want)
+		level, text = slog.LevelWarn, fmt.Sprintf("an owner has heard of term %d, and ours is %d: the managers remember no such leader, and nothing is done. If that server stays without keys, restart it", n.Term, n.OwnTerm)
 	case byrecord.NoteForgotten:
-		level, text = slog.LevelError, fmt.Sprintf("there was a leader in term %d, and the store knows of none after term %d: was it restored from an old backup? A new term begins above that", n.Have, n.Want)
+		level, text = slog.LevelError, fmt.Sprintf("there was a leader in term %d, and the store knows of none after term %d: was it restored from an old backup? A new term begins above that", n.Term, n.StoreTerm)
 	case byrecord.NoteUncertain:
-		level, text = slog.LevelWarn, fmt.Sprintf("a restored store cannot be excluded: the leader record is %v old by wall clocks, and no running manager has seen it change. Suspended leases resume, and ranges are granted, after one lease and the allowance for clock drift", time.Duration(n.Have)*time.Second)
+		level, text = slog.LevelWarn, fmt.Sprintf("a restored store cannot be excluded: the leader record is %v old by wall clocks, and no running manager has seen it change. Suspended leases resume, and ranges are granted, after one lease and the allowance for clock drift", n.Elapsed)
 	case byrecord.NoteOldRecord:
-		text = fmt.Sprintf("a leader record of version %d is older than %d and ignored", n.Have, n.Want)
+		text = fmt.Sprintf("a leader record of version %d is older than %d and ignored", n.Version, n.NewestVersion)
 	case byrecord.NoteSlept:
 		level, text = slog.LevelWarn, "this computer was suspended: leadership is given up, since nobody knows how long it still lasts"
 	case byrecord.NoteLimping:
-		level, text = slog.LevelWarn, fmt.Sprintf("leader record renewed too late several times: the last write took %v, the TTL is %v; leadership is handed over. Is the disk slow?", time.Duration(n.Have), time.Duration(n.Want))
+		level, text = slog.LevelWarn, fmt.Sprintf("leader record renewed too late several times: the last write took %v, the TTL is %v; leadership is handed over. Is the disk slow?", n.Elapsed, n.Limit)
 	case byrecord.NoteFruitless:
-		level, text = slog.LevelWarn, fmt.Sprintf("leader again, although writes of the leader record were too slow: no other manager has led for long, %d times in a row", n.Have)
+		level, text = slog.LevelWarn, fmt.Sprintf("leader again, although writes of the leader record were too slow: no other manager has led for long, %d times in a row", n.Resignations)
 	case byrecord.NoteCopied:
-		level, text = slog.LevelError, fmt.Sprintf("the leader record of term %d was written to another cluster, so this store was restored from a backup: suspended leases end, and numbers go on above all that may be lost", n.Have)
+		level, text = slog.LevelError, fmt.Sprintf("the leader record of term %d was written to another cluster, so this store was restored from a backup: suspended leases end, and numbers go on above all that may be lost", n.Term)
 	case byrecord.NoteOwnRecord:
 		text = "the leader record is our own, from before we stepped down"
 	}
@@ -182,5 +181,5 @@ func describeMove(n machine.Note) (slog.Level, string) {
 
 // logFollowing says what happens to a table that we follow.
 func (m *Manager) logFollowing(n managerproc.Note) {
-	m.log.Debug("following a table: "+n.What.String(), "namespace", n.Namespace, "have", n.Have, "want", n.Want)
+	m.log.Debug("following a table: "+n.What.String(), "namespace", n.Namespace, "term", n.Term, "lsn", n.LSN, "ownLSN", n.OwnLSN, "age", n.Age)
 }

@@ -56,7 +56,7 @@ func (o *Owner) act(now mono.Instant, actions []machine.Action) {
 		case machine.Parted:
 			close(o.parted)
 		case machine.Left:
-			o.unheard = a.Unheard
+			o.unheard = a.Unacknowledged
 			close(o.left)
 		case machine.Note:
 			o.note(now, a)
@@ -128,7 +128,7 @@ func (o *Owner) note(now mono.Instant, n machine.Note) {
 	o.notes.write(now, n)
 	o.metrics.note(n.What)
 	if n.What == machine.NoteServerRefuse {
-		o.refuse(leasehold.Kind(n.Have), nil)
+		o.refuse(n.Kind, nil)
 	}
 }
 

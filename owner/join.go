@@ -168,7 +168,7 @@ func (o *Owner) down(from string, why error) {
 	if refusal != nil {
 		o.refuse(leasehold.ErrDenied, refusal)
 	}
-	o.driver.Offer(machine.HungUp{Manager: storage.ManagerID(from)})
+	o.driver.Offer(machine.Disconnected{Manager: storage.ManagerID(from)})
 }
 
 // versionOfMoves is the version of the protocol in which leaders learned to move

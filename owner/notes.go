@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/leasehold-dev/leasehold"
 	machine "github.com/leasehold-dev/leasehold/internal/core/machine/owner"
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
@@ -56,46 +55,45 @@ func levelOf(what machine.Notable) slog.Level {
 
 // explain says what happened and why.
 func explain(n machine.Note) string {
-	have, want := n.Have, n.Want
 	switch n.What {
 	case machine.NoteBadMessage:
-		return fmt.Sprintf("message dropped: it makes no sense (term %d, number %d)", have, want)
+		return fmt.Sprintf("message dropped: it makes no sense (term %d, sequence number %d)", n.Term, n.Seq)
 	case machine.NoteForeign:
-		return fmt.Sprintf("message dropped: it is for another session or namespace (term %d, number %d)", have, want)
+		return fmt.Sprintf("message dropped: it is for another session or namespace (term %d, sequence number %d)", n.Term, n.Seq)
 	case machine.NoteStaleTerm:
-		return fmt.Sprintf("message dropped: its leader's term %d is older than %d", have, want)
+		return fmt.Sprintf("message dropped: its leader's term %d is older than %d", n.Term, n.OwnTerm)
 	case machine.NoteDuplicate:
-		return fmt.Sprintf("message dropped: number %d is not newer than %d", have, want)
+		return fmt.Sprintf("message dropped: sequence number %d is not newer than %d", n.Seq, n.NewestSeq)
 	case machine.NoteRace:
-		return fmt.Sprintf("message dropped: it answers our message %d and has crossed our message %d", have, want)
+		return fmt.Sprintf("message dropped: it answers our message %d and has crossed our message %d", n.Seq, n.NewestSeq)
 	case machine.NoteNewTerm:
-		return fmt.Sprintf("new leader: term %d follows %d", have, want)
+		return fmt.Sprintf("new leader: term %d follows %d", n.Term, n.OwnTerm)
 	case machine.NoteLate:
-		return fmt.Sprintf("renewal came too late: it is %v, and the leases would have ended at %v", mono.Instant(have), mono.Instant(want))
+		return fmt.Sprintf("renewal rejected: the reply came %v after the deadline of the leases", n.Late)
 	case machine.NoteRefused:
-		return fmt.Sprintf("renewal refused: generation %d is not held here", have)
+		return fmt.Sprintf("renewal refused: generation %d is not held here", n.Generation)
 	case machine.NoteOldGrant:
-		return fmt.Sprintf("grant refused: generation %d is not newer than %d", have, want)
+		return fmt.Sprintf("grant refused: generation %d is not newer than %d", n.Generation, n.NewestGeneration)
 	case machine.NoteSuspended:
-		return fmt.Sprintf("%d leases suspended: no leader answered before their deadline; their state is kept", have)
+		return fmt.Sprintf("%d leases suspended: no leader answered before their deadline; their state is kept", n.Leases)
 	case machine.NoteResumed:
-		return fmt.Sprintf("%d suspended leases resumed under the same generations", have)
+		return fmt.Sprintf("%d suspended leases resumed under the same generations", n.Leases)
 	case machine.NoteNotResumed:
-		return fmt.Sprintf("%d suspended leases ended: the leader's table does not have them any more, and their state is discarded", have)
+		return fmt.Sprintf("%d suspended leases ended: the leader's table does not have them any more, and their state is discarded", n.Leases)
 	case machine.NoteKeptTooLong:
-		return fmt.Sprintf("%d suspended leases dropped: KeepSuspended has passed", have)
+		return fmt.Sprintf("%d suspended leases dropped: KeepSuspended has passed", n.Leases)
 	case machine.NoteSlept:
-		return fmt.Sprintf("%d leases dropped: the computer was suspended, and its clock stood still", have)
+		return fmt.Sprintf("%d leases dropped: the computer was suspended, and its clock stood still", n.Leases)
 	case machine.NoteClockSlow:
-		return fmt.Sprintf("leases dropped: this computer's clock is too slow, it advanced by %v while the leader's advanced by %v", time.Duration(want), time.Duration(have))
+		return fmt.Sprintf("leases dropped: this computer's clock is too slow, it advanced by %v while the leader's advanced by %v", n.Elapsed, n.LeaderElapsed)
 	case machine.NoteNameTaken:
 		return "waiting: another process has this owner's name; stop it, or give this one another name"
 	case machine.NoteContender:
 		return "another process wants this owner's name; it waits as long as this one lives"
 	case machine.NoteLeaderSilent:
-		return fmt.Sprintf("the leader has not answered %d times in a row: asking all managers", have)
+		return fmt.Sprintf("the leader has not answered %d times in a row: asking all managers", n.Misses)
 	case machine.NoteServerRefuse:
-		return fmt.Sprintf("the leader does not serve this owner: %v", leasehold.Kind(have))
+		return fmt.Sprintf("the leader does not serve this owner: %v", n.Kind)
 	case machine.NoteMoveImpossible:
 		return "a move is not possible: the range is not held here, or moves already"
 	case machine.NoteMoveCancelled:
@@ -103,11 +101,11 @@ func explain(n machine.Note) string {
 	case machine.NoteMoveFailed:
 		return "a move has failed: the range is served here as before"
 	case machine.NoteNoState:
-		return fmt.Sprintf("grant refused: the state that generation %d comes with is not here", have)
+		return fmt.Sprintf("grant refused: the state that generation %d comes with is not here", n.Generation)
 	case machine.NoteUnproven:
-		return fmt.Sprintf("%d ranges were being handed over when the time that a leader had given ran out: managers without a store may take their state for lost", have)
+		return fmt.Sprintf("%d ranges were being handed over when the time that a leader had given ran out: managers without a store may take their state for lost", n.Moves)
 	case machine.NoteImportFailed:
-		return fmt.Sprintf("lease given back: the state of generation %d could not be put in its place", have)
+		return fmt.Sprintf("lease given back: the state of generation %d could not be put in its place", n.Generation)
 	}
 	return n.What.String()
 }

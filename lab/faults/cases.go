@@ -81,7 +81,7 @@ var processes = []Case{
 		Must: "the first check after it fails",
 		Proofs: by(simulated("owner-suspend", "manager-suspend", "lookup-suspend", "owner: slept"),
 			tests("owner", "TestSleepEndsAllLeases", "TestWhatIsPublishedAfterASleepIsNotBelieved"),
-			tests("internal/core/machine/owner", "TestAnswersFromBeforeASleepAreNotBelieved"),
+			tests("internal/core/machine/owner", "TestRepliesFromBeforeASleepAreDropped"),
 			tests("internal/core/machine/leadership/byrecord", "TestPaperALeaderThatSleptStops"), tests("flease", "TestSleepEndsLeases")),
 	},
 	{
@@ -296,7 +296,7 @@ var operation = []Case{
 	{
 		Number: 39, What: "10,000 clients connect again at once", Tries: "I6 I8",
 		Must: "they come at different times, and no lease is lost",
-		Proofs: by(tests("internal/core/machine/lookup", "TestLookupsDoNotMarchInStep"), tests("internal/core/machine/owner", "TestOwnersDoNotMarchInStep"),
+		Proofs: by(tests("internal/core/machine/lookup", "TestLookupsSpreadRequests"), tests("internal/core/machine/owner", "TestOwnersSpreadRequests"),
 			tests("lab/tests/attacks", "TestFloods", "TestSilence"), tests("access", "TestStreamsAreLimited")),
 	},
 	{

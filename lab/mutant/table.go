@@ -257,7 +257,7 @@ var shells = []Mutant{
 	{Name: "losses-of-one-lsn-joined", Package: "./manager", Test: "TestDisklessLossesAreExact"},
 	{Name: "resume-between-losses-of-one-lsn", Package: "./lookup", Test: "TestNoReaderMissesALoss"},
 	{Name: "contact-without-its-losses", Package: "./lookup", Test: "TestLosesContact"},
-	{Name: "moves-without-backing", Package: "./internal/core/machine/owner", Test: "TestSourceSaysWhoCountsOnIt"},
+	{Name: "moves-without-backing", Package: "./internal/core/machine/owner", Test: "TestSourceReportsItsBacking"},
 	// What is around the machines of managers, their stores and Flease; and machines, where the simulator does not do what it takes, or hardly ever.
 	{Name: "silent-member-counts-as-taker", Package: "./internal/core/machine/manager", Test: "TestOutageOfAnyLength"},
 	{Name: "rest-of-a-waiting-move-forgotten", Package: "./internal/core/machine/manager", Test: "TestRestOfAWaitingMove"},

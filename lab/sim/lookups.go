@@ -92,7 +92,7 @@ func (l *lookupHost) do(actions []lookup.Action, wake mono.Instant) {
 		case lookup.Note:
 			step.snapshot = step.snapshot || a.What == lookup.NoteSnapshot
 			l.note("lookup: ", a.What)
-			l.Printf("%s notes %v (%d, %d)", l.label, a.What, a.Have, a.Want)
+			l.Printf("%s notes %v", l.label, setFields{a})
 		}
 	}
 	l.arm(wake)

@@ -185,7 +185,7 @@ func (m *managerHost) do(actions []managerproc.Action, wake mono.Instant) {
 		case managerproc.Relay:
 			m.broadcast(a.Namespace, a.Reply)
 		case managerproc.Note:
-			m.Printf("%s, following %s, notes %v (%d, %d)", m.label, a.Namespace, a.What, a.Have, a.Want)
+			m.Printf("%s, following %s, notes %v", m.label, a.Namespace, setFields{a.Note})
 		case managerproc.Parked:
 			m.Violated(engine.NoCrash, "%s cannot lead %s: %v", m.label, a.Namespace, a.Why)
 		case managerproc.Serves:
@@ -264,7 +264,7 @@ func (m *managerHost) elect(a byrecord.Action) {
 		if m.memory == nil {
 			m.note("election: ", a.What)
 		}
-		m.Printf("%s notes %v (%d, %d)", m.label, a.What, a.Have, a.Want)
+		m.Printf("%s notes %v", m.label, setFields{a})
 	case byrecord.Lead:
 		m.oracle.leads(m, a)
 		if !m.cfg.Graceful {

@@ -156,7 +156,7 @@ func (n *nemesis) ownerBack(o *ownerHost) {
 func (n *nemesis) hangUp(m *managerHost) {
 	for _, o := range n.owners {
 		if n.Chance(2) {
-			n.Later(n.span(0, time.Second), o.endpoint, 0, owner.HungUp{Manager: m.id})
+			n.Later(n.span(0, time.Second), o.endpoint, 0, owner.Disconnected{Manager: m.id})
 		}
 	}
 }

@@ -191,7 +191,7 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 				ownReason = true
 			}
 			o.note("owner: ", a.What)
-			o.Printf("%s notes %v (%d, %d)", o.label, a.What, a.Have, a.Want)
+			o.Printf("%s notes %v", o.label, setFields{a})
 		}
 	}
 	if !o.alive {

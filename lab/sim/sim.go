@@ -1,7 +1,10 @@
 package sim
 
 import (
+	"fmt"
 	"io"
+	"reflect"
+	"strings"
 
 	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 	"github.com/leasehold-dev/leasehold/internal/core/machine/leadership/byrecord"
@@ -48,6 +51,21 @@ func zeroNotes[N interface {
 // note counts a branch that a machine has taken.
 func (w *world) note(machine string, what interface{ String() string }) {
 	w.Branches[machine+what.String()]++
+}
+
+// setFields prints the fields of a note that are not zero, with their names. It formats only when a trace is written.
+type setFields struct{ note any }
+
+func (f setFields) String() string {
+	var b strings.Builder
+	v := reflect.ValueOf(f.note)
+	fmt.Fprint(&b, v.Field(0)) // What
+	for i := 1; i < v.NumField(); i++ {
+		if !v.Field(i).IsZero() {
+			fmt.Fprintf(&b, " %s=%v", v.Type().Field(i).Name, v.Field(i))
+		}
+	}
+	return b.String()
 }
 
 // Run runs the world of a seed. The configuration must be valid.

@@ -2,7 +2,6 @@ package transcript
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/core/machine/leadership/byrecord"
 	lookupmachine "github.com/leasehold-dev/leasehold/internal/core/machine/lookup"
@@ -18,17 +17,17 @@ func ownerNote(n ownermachine.Note) string {
 	case ownermachine.NoteForeign:
 		return "drops it: it is for another session"
 	case ownermachine.NoteStaleTerm:
-		return fmt.Sprintf("drops it: term %d is over, since the leader of term %d was heard", n.Have, n.Want)
+		return fmt.Sprintf("drops it: term %d is over, since the leader of term %d was heard", n.Term, n.OwnTerm)
 	case ownermachine.NoteDuplicate:
-		return fmt.Sprintf("drops it: %d is not newer than %d, which it has heard", n.Have, n.Want)
+		return fmt.Sprintf("drops it: %d is not newer than %d, which it has heard", n.Seq, n.NewestSeq)
 	case ownermachine.NoteRace:
-		return fmt.Sprintf("drops it as a race: it reflects %d, and %d has been sent", n.Have, n.Want)
+		return fmt.Sprintf("drops it as a race: it reflects %d, and %d has been sent", n.Seq, n.NewestSeq)
 	case ownermachine.NoteNewTerm:
-		return fmt.Sprintf("hears the leader of term %d", n.Have)
+		return fmt.Sprintf("hears the leader of term %d", n.Term)
 	case ownermachine.NoteLate:
 		return "gains nothing: the time of these leases is over"
 	case ownermachine.NoteRefused:
-		return fmt.Sprintf("refuses to renew generation %d, which it does not hold", n.Have)
+		return fmt.Sprintf("refuses to renew generation %d, which it does not hold", n.Generation)
 	case ownermachine.NoteSuspended:
 		return "has had no answer in time: its leases are suspended"
 	case ownermachine.NoteResumed:
@@ -37,7 +36,7 @@ func ownerNote(n ownermachine.Note) string {
 		return "finds that its clock stood still"
 	case ownermachine.NoteClockSlow:
 		return fmt.Sprintf("finds its clock too slow: %s passed here while %s passed at the leader",
-			seconds(time.Duration(n.Want)), seconds(time.Duration(n.Have)))
+			seconds(n.Elapsed), seconds(n.LeaderElapsed))
 	case ownermachine.NoteNameTaken:
 		return "waits: another session has its name"
 	case ownermachine.NoteContender:
@@ -51,13 +50,13 @@ func ownerNote(n ownermachine.Note) string {
 	case ownermachine.NoteMoveFailed:
 		return "gives up, and serves the range as before"
 	case ownermachine.NoteNoState:
-		return fmt.Sprintf("refuses generation %d: its state is not here", n.Have)
+		return fmt.Sprintf("refuses generation %d: its state is not here", n.Generation)
 	case ownermachine.NoteUnproven:
 		return "can no longer prove to whom it has handed over"
 	case ownermachine.NoteImportFailed:
-		return fmt.Sprintf("lets go of generation %d: its state is not in its place, and never will be", n.Have)
+		return fmt.Sprintf("lets go of generation %d: its state is not in its place, and never will be", n.Generation)
 	default:
-		return named(n.What, n.Have, n.Want)
+		return fmt.Sprintf("notes: %v", n.What)
 	}
 }
 
@@ -130,17 +129,17 @@ func managerNote(n machine.Note) string {
 func lookupNote(n lookupmachine.Note) string {
 	switch n.What {
 	case lookupmachine.NoteStaleTerm:
-		return fmt.Sprintf("drops it: term %d is over, since the leader of term %d was heard", n.Have, n.Want)
+		return fmt.Sprintf("drops it: term %d is over, since the leader of term %d was heard", n.Term, n.OwnTerm)
 	case lookupmachine.NoteGap:
-		return fmt.Sprintf("misses changes: these follow on LSN %d, and it is at %d", n.Have, n.Want)
+		return fmt.Sprintf("misses changes: these follow on LSN %d, and it is at %d", n.LSN, n.OwnLSN)
 	case lookupmachine.NoteOverlap:
-		return fmt.Sprintf("has some of these changes already: they follow on LSN %d, and it is at %d", n.Have, n.Want)
+		return fmt.Sprintf("has some of these changes already: they follow on LSN %d, and it is at %d", n.LSN, n.OwnLSN)
 	case lookupmachine.NoteSnapshot:
-		return fmt.Sprintf("compares the snapshot at LSN %d with its table at %d", n.Have, n.Want)
+		return fmt.Sprintf("compares the snapshot at LSN %d with its table at %d", n.LSN, n.OwnLSN)
 	case lookupmachine.NoteOldSnapshot:
-		return fmt.Sprintf("drops it: a snapshot at LSN %d is no news at %d", n.Have, n.Want)
+		return fmt.Sprintf("drops it: a snapshot at LSN %d is no news at %d", n.LSN, n.OwnLSN)
 	case lookupmachine.NoteContactLost:
-		return fmt.Sprintf("has known nothing for certain for %s", seconds(time.Duration(n.Have)))
+		return fmt.Sprintf("has known nothing for certain for %s", seconds(n.Age))
 	case lookupmachine.NoteContactBack:
 		return "is certain again"
 	case lookupmachine.NoteSlept:
@@ -148,16 +147,16 @@ func lookupNote(n lookupmachine.Note) string {
 	case lookupmachine.NoteLeaderSilent:
 		return "has no answer, and asks all managers"
 	default:
-		return named(n.What, n.Have, n.Want)
+		return fmt.Sprintf("notes: %v", n.What)
 	}
 }
 
 func electionNote(n byrecord.Note) string {
 	switch n.What {
 	case byrecord.NoteTakeover:
-		return fmt.Sprintf("has seen the leader's record stand still for %s", seconds(time.Duration(n.Have)))
+		return fmt.Sprintf("has seen the leader's record stand still for %s", seconds(n.Elapsed))
 	case byrecord.NoteResignedSeen:
-		return fmt.Sprintf("sees that the leader of term %d has resigned", n.Have)
+		return fmt.Sprintf("sees that the leader of term %d has resigned", n.Term)
 	case byrecord.NoteElected, byrecord.NoteOldRecord:
 		return "" // what follows says it
 	case byrecord.NoteSlept:
@@ -165,7 +164,7 @@ func electionNote(n byrecord.Note) string {
 	case byrecord.NoteUncertain:
 		return "cannot exclude that the store was restored"
 	case byrecord.NoteOwnRecord:
-		return fmt.Sprintf("finds its own record of term %d, in which it has stepped down", n.Have)
+		return fmt.Sprintf("finds its own record of term %d, in which it has stepped down", n.Term)
 	case byrecord.NoteBeaten:
 		return "did not get its record in: another one is there"
 	case byrecord.NoteSwapUnknown:
@@ -175,9 +174,9 @@ func electionNote(n byrecord.Note) string {
 	case byrecord.NoteLapsed:
 		return "could not renew its record in time, and falls silent"
 	case byrecord.NoteDeposed:
-		return fmt.Sprintf("finds the record of term %d", n.Have)
+		return fmt.Sprintf("finds the record of term %d", n.Term)
 	default:
-		return named(n.What, n.Have, n.Want)
+		return fmt.Sprintf("notes: %v", n.What)
 	}
 }
 

@@ -310,7 +310,7 @@ func (o *Owner) Leave() <-chan struct{} {
 
 // Resume goes on with another connection.
 func (o *Owner) Resume() {
-	o.step(machine.HungUp{})
+	o.step(machine.Disconnected{})
 	o.wake()
 }
 

@@ -11,9 +11,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
-// Ten thousand lookups that were all answered at the same instant, and whose manager is gone then, do
-// not ask at the same time ever after.
-func TestLookupsDoNotMarchInStep(t *testing.T) {
+// 10,000 lookups that all received a reply at the same instant, and whose manager then fails, do not send their
+// requests at the same time.
+func TestLookupsSpreadRequests(t *testing.T) {
 	const lookups = 10_000
 	var asked []mono.Instant
 	for i := range lookups {
@@ -36,16 +36,16 @@ func TestLookupsDoNotMarchInStep(t *testing.T) {
 	}
 	slices.Sort(asked)
 	if len(asked) < 5*lookups {
-		t.Fatalf("%d questions in a minute by %d lookups prove little", len(asked), lookups)
+		t.Fatalf("%d requests in a minute by %d lookups are too few for this test", len(asked), lookups)
 	}
-	// Up to an eighth of the time between two questions is drawn: 625 ms of the first 5 s, in which all ask.
+	// The jitter is up to an eighth of the poll interval: the first requests are spread over 625 ms.
 	busiest := 0
 	for first, at := range asked {
 		last, _ := slices.BinarySearch(asked, at.Add(10*time.Millisecond))
 		busiest = max(busiest, last-first)
 	}
 	if busiest > lookups/20 {
-		t.Errorf("%d of %d ask within 10 ms", busiest, lookups)
+		t.Errorf("%d of %d lookups send within 10 ms", busiest, lookups)
 	}
-	t.Logf("%d questions in a minute, at most %d within 10 ms", len(asked), busiest)
+	t.Logf("%d requests in a minute, at most %d within 10 ms", len(asked), busiest)
 }

@@ -1,21 +1,19 @@
-// Package lookup is the machine of the lookup library: a copy of the lease
-// table that follows the leader's, and the losses that this brings to light.
+// Package lookup is the state machine of the lookup library: a copy of the leader's lease
+// table, and the losses that its changes contain.
 //
 // # DESIGN
 //
-// A lookup asks the leader, every so often, what has changed since its LSN;
-// the leader also sends changes unasked as they happen. Changes are applied in
-// order and without gaps. A snapshot replaces them where it is smaller; what
-// was lost in between is then read from the entries themselves, each of which
-// knows when state in its range was last lost.
+// A lookup polls for the changes since its LSN, and the leader also broadcasts changes as they
+// happen. Changes are applied in order and without gaps. A snapshot replaces them where
+// it is smaller. The losses in between are then derived from the entries: each contains the LSN
+// of the last loss in its range.
 //
-// No loss may go unreported. An answer to a request proves that the lookup
-// knew everything that had been committed when it *sent* the request. Once
-// that proof is too old, because no manager answers, the lookup emits that contact
-// is lost, and goes on answering from the table that it has. When a manager answers
-// again, the changes or the table in its answer contain every loss since that
-// table's LSN; these are emitted, and then that contact is restored.
+// No loss may go unreported. A reply proves that the lookup had all changes that were
+// committed when it *sent* the request. When that proof is too old, because no manager
+// replies, the lookup emits that contact is lost, and keeps its table. When a manager replies
+// again, the changes or the snapshot in the reply contain every loss since that table's
+// LSN. The lookup emits these losses, and then that contact is restored.
 //
-// PRS (section 2.1) reports everything as lost when contact is lost: its recovery
+// In PRS (section 2.1) the whole key space is reported as lost when contact is lost: its recovery
 // notifications are conservative. Config.ConservativeRecovery does the same.
 package lookup

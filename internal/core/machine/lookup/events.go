@@ -9,14 +9,14 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// An Event is something that happens to a lookup.
+// An Event is an input of the machine.
 type Event interface{ lookupEvent() }
 
 type (
-	// Reply is a message from a manager that says it leads.
+	// Reply is a message of a manager with a table: a reply to a request, or a broadcast.
 	Reply struct{ *protocol.LookupReply }
 
-	// Redirect is a message from a manager that does not lead and has no table.
+	// Redirect is the reply of a manager that does not lead and has no table.
 	Redirect struct {
 		From storage.ManagerID
 		protocol.NotLeader
@@ -29,15 +29,15 @@ type (
 		Kind leasehold.Kind
 	}
 
-	// Failed reports that a manager cannot be reached, or that its answer is invalid.
+	// Failed reports that a manager is unreachable, or that its reply is invalid.
 	Failed struct{ From storage.ManagerID }
 
-	// Slept says that our clock may have stood still while others ran on: the
-	// computer was suspended.
+	// Slept reports that the computer was suspended: its clock may have stood still while the
+	// clocks of other computers advanced.
 	Slept struct{}
 
-	// Refresh says that the table has been found wrong: a server that it
-	// names was not the owner.
+	// Refresh reports that the table is probably stale: a server in it did not own the
+	// key.
 	Refresh struct{}
 )
 
@@ -48,7 +48,7 @@ func (Failed) lookupEvent()   {}
 func (Slept) lookupEvent()    {}
 func (Refresh) lookupEvent()  {}
 
-// An Action is something that the shell must do. Actions are done in order.
+// An Action is an output of the machine. The shell executes actions in order.
 type Action interface{ lookupAction() }
 
 type (
@@ -63,32 +63,36 @@ type (
 	// another one later.
 	Unanswered struct{}
 
-	// Publish makes the table the one that keys are found in. Changes led to it
-	// from the one before, or a Crossing did; there are none if it was taken over as a
-	// whole. All are immutable.
+	// Publish replaces the table that lookups of keys use. Changes or a Crossing led from the previous
+	// table to this one; both are empty after a snapshot. All are immutable.
 	Publish struct {
 		Table    *table.Table
 		Changes  []table.Change
 		Crossing *table.Crossing
 	}
 
-	// Losses tells the application what state is gone, in order.
+	// Losses notifies the application of lost state, in order.
 	Losses struct{ Losses []leasehold.Loss }
 
-	// Contact says that contact is lost: no manager has proven for Config.Stale that
-	// the table is complete. Losses may have happened that were not emitted. Or it
-	// says that contact is restored: all losses up to now were emitted before. The
-	// two alternate, and begin with a loss of contact. Age is for how long the table
-	// was not known to be complete, at least.
+	// Contact reports that contact is lost: no manager has proven for Config.Stale that the
+	// table is complete, and losses may not have been emitted. Or it reports that contact is
+	// restored: all losses up to now were emitted before. The two alternate, and the first one is
+	// a loss of contact. Age is the least time for which the table was not known to be
+	// complete.
 	Contact struct {
 		Lost bool
 		Age  time.Duration
 	}
 
-	// Note tells the operator, and the counters, what happened and why.
+	// Note is a line for the log and an event for the metrics.
 	Note struct {
-		What       Notable
-		Have, Want uint64
+		What          Notable
+		Term, OwnTerm leasehold.Term // of the message; the highest one received before it
+		LSN, OwnLSN   leasehold.LSN  // of the message; of the lookup's table
+		Age           time.Duration  // since the table was last known to be complete
+		MaxAge        time.Duration  // Config.Stale
+		Misses        int            // requests in a row without a reply
+		Kind          leasehold.Kind
 	}
 )
 
@@ -99,24 +103,24 @@ func (Losses) lookupAction()     {}
 func (Contact) lookupAction()    {}
 func (Note) lookupAction()       {}
 
-// A Notable is something worth a line in a log.
+// A Notable is the kind of a note.
 type Notable uint8
 
-// What a lookup may note.
+// The kinds of notes, and the fields that each sets.
 const (
-	NoteBadMessage   Notable = iota // a message that makes no sense was dropped
-	NoteForeign                     // a message for another namespace was dropped
-	NoteStaleTerm                   // a message of a deposed leader was dropped: Have its term, Want ours
-	NoteGap                         // changes are missing: Have where the message starts, Want our lsn
-	NoteOverlap                     // a message brought changes that we had: Have where it starts, Want our lsn
-	NoteSnapshot                    // a snapshot was taken over: Have its lsn, Want ours
-	NoteOldSnapshot                 // a snapshot older than our table was dropped
-	NoteMixed                       // changes do not follow on our table: a snapshot is asked for
-	NoteContactLost                 // contact is lost: Have the age of our knowledge, Want what it may be
-	NoteContactBack                 // contact is restored: Have the age that our knowledge had
-	NoteLeaderSilent                // no answer in time: all managers are asked
-	NoteRefused                     // a leader will not serve us: Have the kind of error
-	NoteSlept                       // our clock stood still: we cannot tell how old our knowledge is
+	NoteBadMessage   Notable = iota // invalid message dropped: LSN of a reply, Term of a redirect
+	NoteForeign                     // reply for another namespace dropped
+	NoteStaleTerm                   // reply of a deposed leader dropped: Term, OwnTerm
+	NoteGap                         // changes are missing: LSN before the first change, OwnLSN
+	NoteOverlap                     // some changes were applied before: LSN before the first change, OwnLSN
+	NoteSnapshot                    // table replaced by a snapshot: LSN, OwnLSN
+	NoteOldSnapshot                 // snapshot dropped, because the table is at least as new: LSN, OwnLSN
+	NoteMixed                       // a change does not apply to the table, a snapshot is requested: LSN, OwnLSN
+	NoteContactLost                 // contact lost: Age, MaxAge
+	NoteContactBack                 // contact restored: Age
+	NoteLeaderSilent                // no reply in time, the next request goes to all managers: Misses
+	NoteRefused                     // the managers refuse to serve the lookup: Kind
+	NoteSlept                       // the clock stood still: the age of the table is unknown
 	notables
 )
 
@@ -127,5 +131,5 @@ var notableNames = [notables]string{
 
 func (n Notable) String() string { return notableNames[n] }
 
-// Notables returns how many there are: they number from 0.
+// Notables returns the number of kinds. They are numbered from 0.
 func Notables() int { return int(notables) }

@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// found is the table of a leader that has no other: it has asked the owners. Its
-// log begins at 1000, which is beyond all that there was before.
+// found returns the table of a diskless leader after its census. Its log starts at LSN 1000, above all
+// LSNs before.
 func found(t *testing.T, entries ...table.Change) *table.Table {
 	t.Helper()
 	m := keyrange.NewMap(table.Entry{Lost: 1000})
@@ -25,8 +25,8 @@ func found(t *testing.T, entries ...table.Change) *table.Table {
 	return out
 }
 
-// A lookup that goes over to such a leader reports as lost what it did not know
-// under the generation that is held now, and nothing else.
+// A lookup that switches to such a leader reports exactly the ranges as lost whose generation differs from that in
+// its table.
 func TestCallerGoesOverToAnotherLog(t *testing.T) {
 	kept := table.Change{Range: leasehold.Range{Start: 100, Limit: 200}, Generation: 2, Holder: fuzzHolder(1)}
 	other := table.Change{Range: leasehold.Range{Start: 50, Limit: 100}, Generation: 9, Holder: fuzzHolder(2)}
@@ -34,13 +34,13 @@ func TestCallerGoesOverToAnotherLog(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		table *table.Table
-		want  []leasehold.Range // that are lost
+		want  []leasehold.Range // of the losses
 	}{
-		{"nothing is held", found(t), []leasehold.Range{{Limit: 100}, {Start: 100}}},
-		{"something is held as it was", found(t, kept), []leasehold.Range{{Limit: 100}, {Start: 200}}},
-		{"something is held by another", found(t, kept, other), []leasehold.Range{{Limit: 50}, {Start: 50, Limit: 100}, {Start: 200}}},
-		{"something has moved since", applied(t, found(t, kept), moved), []leasehold.Range{{Limit: 100}, {Start: 200}}},
-		{"something was lost since", applied(t, found(t, kept), moved, table.Change{
+		{"no claims", found(t), []leasehold.Range{{Limit: 100}, {Start: 100}}},
+		{"a lease is unchanged", found(t, kept), []leasehold.Range{{Limit: 100}, {Start: 200}}},
+		{"a lease has another owner", found(t, kept, other), []leasehold.Range{{Limit: 50}, {Start: 50, Limit: 100}, {Start: 200}}},
+		{"a range has moved since", applied(t, found(t, kept), moved), []leasehold.Range{{Limit: 100}, {Start: 200}}},
+		{"a range was lost since", applied(t, found(t, kept), moved, table.Change{
 			LSN: 1002, Kind: table.Vacated, Range: kept.Range, Generation: 1001, Holder: fuzzHolder(2), Cause: leasehold.CauseExpired,
 		}), []leasehold.Range{{Limit: 100}, {Start: 100, Limit: 200}, {Start: 200}}},
 	} {
@@ -48,13 +48,13 @@ func TestCallerGoesOverToAnotherLog(t *testing.T) {
 			l := callerAt(t, 2)
 			losses := lossesOf(l, &protocol.LookupReply{Namespace: "n", Leader: "m", Term: 9, LSN: c.table.LSN(), Snapshot: c.table})
 			if got, want := keyrange.NewSet(losses...), keyrange.NewSet(c.want...); len(got.Subtract(want)) > 0 || len(want.Subtract(got)) > 0 {
-				t.Errorf("it reports %v, want %v", losses, c.want)
+				t.Errorf("losses %v, want %v", losses, c.want)
 			}
 		})
 	}
 }
 
-// Within the leader's own log nothing is special.
+// Between two tables of the leader's own log losses are found as usual.
 func TestCallerFollowsAFoundLog(t *testing.T) {
 	kept := table.Change{Range: leasehold.All, Generation: 2, Holder: fuzzHolder(1)}
 	l := newCaller(t)
@@ -62,7 +62,7 @@ func TestCallerFollowsAFoundLog(t *testing.T) {
 	lossesOf(l, &protocol.LookupReply{Namespace: "n", Leader: "m", Term: 9, LSN: 1000, Snapshot: first})
 	moved := table.Change{LSN: 1001, Kind: table.Moved, Range: leasehold.Range{Limit: 5}, Generation: 1001, Holder: fuzzHolder(2), From: fuzzHolder(1)}
 	if losses := lossesOf(l, &protocol.LookupReply{Namespace: "n", Leader: "m", Term: 9, LSN: 1001, Snapshot: applied(t, first, moved)}); len(losses) > 0 {
-		t.Errorf("it reports %v", losses)
+		t.Errorf("losses %v, want none", losses)
 	}
 }
 
@@ -77,7 +77,7 @@ func applied(t *testing.T, from *table.Table, changes ...table.Change) *table.Ta
 	return out
 }
 
-// lossesOf lets a caller hear something, and returns what it reports as lost.
+// lossesOf delivers a reply to a lookup, and returns the losses that it emits.
 func lossesOf(c *caller, r *protocol.LookupReply) (out []leasehold.Range) {
 	actions, _ := c.machine.Step(second, lookup.Reply{LookupReply: r})
 	for _, a := range actions {

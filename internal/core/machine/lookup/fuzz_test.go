@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// A tape is fuzzed bytes, read as decisions. At its end it reads zeros.
+// A tape is fuzzed bytes that are read as decisions. It reads zeros after its end.
 type tape struct{ data []byte }
 
 func (t *tape) byte() byte {
@@ -38,8 +38,8 @@ func (t *tape) raw() uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// near returns a number that is likely to be usual, may be next to it or
-// extreme, and can be any.
+// near returns usual, a number close to it, an extreme, or any number, with decreasing
+// probability.
 func (t *tape) near(usual uint64) uint64 {
 	extremes := []uint64{0, 1, protocol.MaxTerm, math.MaxInt64, 1 << 63, math.MaxUint64}
 	switch b := t.byte(); {
@@ -60,8 +60,8 @@ const (
 	fuzzStale = 12 * time.Second
 )
 
-// A fuzzedLookup is a lookup to which anything may happen, the history that it
-// follows, and what is known about it from what it did.
+// A fuzzedLookup is a lookup that receives arbitrary events, the history of the leader's table, and a model of the
+// lookup that is derived from its actions.
 type fuzzedLookup struct {
 	t       *testing.T
 	tape    tape
@@ -74,18 +74,18 @@ type fuzzedLookup struct {
 	term  leasehold.Term
 
 	request *protocol.LookupRequest // the newest
-	replies []*protocol.LookupReply // to be repeated
-	// deceived: it was told what is not so, in a way that it cannot notice.
+	replies []*protocol.LookupReply // for duplicates
+	// deceived: it has received a false message that it cannot detect.
 	deceived bool
 
 	seen   []published
-	losses keyrange.Set // reported in the step under way
-	calm   mono.Instant // when it last had a reason to think that it knows all, or reported everything as lost
-	// conservative is its setting, contactLost what it emitted last.
+	losses keyrange.Set // emitted in the current step
+	calm   mono.Instant // when it last received a message, or reported the whole key space as lost
+	// conservative is Config.ConservativeRecovery; contactLost is from the last Contact.
 	conservative, contactLost bool
 }
 
-// published is a table that the lookup gave away, and what was in it.
+// published is a published table, and a copy of its content at that time.
 type published struct{ given, copied *table.Table }
 
 func newFuzzedLookup(t *testing.T, data []byte) *fuzzedLookup {
@@ -103,7 +103,7 @@ func newFuzzedLookup(t *testing.T, data []byte) *fuzzedLookup {
 	return l
 }
 
-// run lets happen what is on the tape.
+// run executes the events on the tape.
 func (l *fuzzedLookup) run() {
 	for len(l.tape.data) > 0 {
 		l.pass()
@@ -122,26 +122,26 @@ func (l *fuzzedLookup) run() {
 			l.step(lookup.Slept{})
 		case b < 15:
 			if n := len(l.replies); n > 0 {
-				l.hear(l.replies[l.tape.below(n)])
+				l.receive(l.replies[l.tape.below(n)])
 			}
 		case b < 16:
-			l.hear(l.lie())
+			l.receive(l.lie())
 		case b < 18:
-			l.hear(l.broken())
+			l.receive(l.broken())
 		case b < 24:
-			l.hear(l.broadcast())
+			l.receive(l.broadcast())
 		default:
-			l.hear(l.answer())
+			l.receive(l.answer())
 		}
 	}
 	for _, p := range l.seen {
 		for k, pair := range keyrange.Diff(p.given.Entries(), p.copied.Entries()) {
-			l.t.Fatalf("a table that was published has changed at %v: %+v was %+v", k, pair[0], pair[1])
+			l.t.Fatalf("a published table has changed at %v: %+v was %+v", k, pair[0], pair[1])
 		}
 	}
 }
 
-// pass lets time pass: none, a little, up to the wake, or much.
+// pass advances the time: not at all, a little, to the next wake, or far.
 func (l *fuzzedLookup) pass() {
 	switch b := l.tape.byte(); {
 	case b < 100:
@@ -157,24 +157,24 @@ func (l *fuzzedLookup) pass() {
 
 func (l *fuzzedLookup) step(e lookup.Event) { l.did(l.machine.Step(l.now, e)) }
 
-func (l *fuzzedLookup) hear(r *protocol.LookupReply) {
+func (l *fuzzedLookup) receive(r *protocol.LookupReply) {
 	l.replies = append(l.replies, r)
-	l.calm = l.now // no earlier
+	l.calm = l.now // or later
 	l.step(lookup.Reply{LookupReply: r})
 }
 
-// did checks what the lookup did, and that it does not spin.
+// did checks the actions, and that the lookup does not request a wake at the same instant forever.
 func (l *fuzzedLookup) did(actions []lookup.Action, wake mono.Instant) {
 	l.t.Helper()
-	const patience = 16
-	for range patience {
+	const maxWakes = 16
+	for range maxWakes {
 		l.check(actions)
 		if l.wake = wake; wake > l.now {
 			return
 		}
 		actions, wake = l.machine.Advance(l.now)
 	}
-	l.t.Fatalf("at %v it still wants to be woken at %v, having been woken %d times", l.now, wake, patience)
+	l.t.Fatalf("at %v the next wake is at %v, after %d wakes", l.now, wake, maxWakes)
 }
 
 func (l *fuzzedLookup) check(actions []lookup.Action) {
@@ -191,28 +191,28 @@ func (l *fuzzedLookup) check(actions []lookup.Action) {
 			l.sent(a.Request)
 		case lookup.Contact:
 			if a.Lost == l.contactLost || before == nil {
-				l.t.Fatalf("%+v comes after %t", a, l.contactLost)
+				l.t.Fatalf("%+v, and contact lost before: %t", a, l.contactLost)
 			}
 			l.contactLost = a.Lost
 		case lookup.Note:
 			if int(a.What) >= lookup.Notables() || a.What.String() == "" {
-				l.t.Fatalf("a note without a name: %d", a.What)
+				l.t.Fatalf("note %d without a name", a.What)
 			}
 		}
 	}
 	after := l.last()
 	if l.machine.Table() != after {
-		l.t.Fatal("its table is not the one that it published")
+		l.t.Fatal("the table is not the last published one")
 	}
 	if after != nil && l.now.Sub(l.calm) > fuzzStale && (l.conservative || !l.contactLost) {
-		l.t.Fatalf("it has not heard anyone since %v, and says nothing of it at %v", l.calm, l.now)
+		l.t.Fatalf("no message since %v, and contact is not lost at %v", l.calm, l.now)
 	}
 	if after != before {
 		l.moved(before, after)
 	}
 }
 
-// last returns the table published last, nil if none was.
+// last returns the last published table, nil if there is none.
 func (l *fuzzedLookup) last() *table.Table {
 	if len(l.seen) == 0 {
 		return nil
@@ -220,21 +220,21 @@ func (l *fuzzedLookup) last() *table.Table {
 	return l.seen[len(l.seen)-1].given
 }
 
-// moved checks a new table: it is newer, it is right, and what was lost since
-// the one before was reported, and nothing else.
+// moved checks a new table: it is newer and correct, and exactly the losses since the previous one were
+// emitted.
 func (l *fuzzedLookup) moved(before, after *table.Table) {
 	l.t.Helper()
 	if before != nil && after.LSN() <= before.LSN() {
-		l.t.Fatalf("from lsn %d to %d", before.LSN(), after.LSN())
+		l.t.Fatalf("table at LSN %d is followed by LSN %d", before.LSN(), after.LSN())
 	}
 	if l.deceived {
 		return
 	}
 	for k, pair := range keyrange.Diff(after.Entries(), l.truth[after.LSN()].Entries()) {
-		l.t.Fatalf("at lsn %d it has %+v at %v, in truth that is %+v", after.LSN(), pair[0], k, pair[1])
+		l.t.Fatalf("at LSN %d it has %+v at %v, the leader has %+v", after.LSN(), pair[0], k, pair[1])
 	}
 	if before == nil {
-		return // whatever was lost before we came
+		return // there was no table before
 	}
 	var happened keyrange.Set
 	for _, c := range l.log[before.LSN():after.LSN()] {
@@ -243,25 +243,25 @@ func (l *fuzzedLookup) moved(before, after *table.Table) {
 		}
 	}
 	if missed := happened.Subtract(l.losses); missed != nil {
-		l.t.Fatalf("from lsn %d to %d it missed the loss of %v", before.LSN(), after.LSN(), missed)
+		l.t.Fatalf("from LSN %d to %d the loss of %v is not emitted", before.LSN(), after.LSN(), missed)
 	}
 	if invented := l.losses.Subtract(happened); invented != nil {
-		l.t.Fatalf("from lsn %d to %d %v was not lost, and it reports it", before.LSN(), after.LSN(), invented)
+		l.t.Fatalf("from LSN %d to %d a loss of %v is emitted, and there is none", before.LSN(), after.LSN(), invented)
 	}
 }
 
 func (l *fuzzedLookup) lost(losses []leasehold.Loss) {
 	l.t.Helper()
 	if len(losses) == 0 {
-		l.t.Fatal("nothing was lost")
+		l.t.Fatal("Losses without losses")
 	}
 	for _, loss := range losses {
 		if !loss.Range.Valid() {
-			l.t.Fatalf("%v was lost", loss)
+			l.t.Fatalf("invalid loss %v", loss)
 		}
 		if loss.Cause == leasehold.CauseContact {
 			if !l.conservative || !l.contactLost {
-				l.t.Fatalf("%v, and contact lost: %t", loss, l.contactLost)
+				l.t.Fatalf("loss %v, and contact lost: %t", loss, l.contactLost)
 			}
 			l.calm = l.now
 			continue
@@ -273,16 +273,16 @@ func (l *fuzzedLookup) lost(losses []leasehold.Loss) {
 func (l *fuzzedLookup) sent(r *protocol.LookupRequest) {
 	l.t.Helper()
 	if err := r.Validate(); err != nil {
-		l.t.Fatalf("it sends what nobody accepts: %v", err)
+		l.t.Fatalf("invalid request: %v", err)
 	}
 	if l.request != nil && r.Seq != l.request.Seq+1 || r.LSN != 0 && r.LSN != l.machine.LSN() {
-		l.t.Fatalf("it sends %+v at lsn %d", r, l.machine.LSN())
+		l.t.Fatalf("request %+v at LSN %d", r, l.machine.LSN())
 	}
 	l.request = r
 }
 
-// change makes history: something vacant is granted, or something held is
-// vacated or moved, in part.
+// change adds a change to the history: a vacant range is granted, or a part of a held range is vacated or
+// moved.
 func (l *fuzzedLookup) change() {
 	now := l.truth[len(l.truth)-1]
 	r, e := now.At(leasehold.Key(l.tape.byte()) << 56)
@@ -305,8 +305,8 @@ func (l *fuzzedLookup) change() {
 	l.truth, l.log = append(l.truth, next), append(l.log, c)
 }
 
-// fuzzHolder returns one of four holders, always the same ones: entries are
-// compared by pointer.
+// fuzzHolder returns one of four holders. They are shared, because entries are compared by
+// pointer.
 func fuzzHolder(i int) *table.Holder { return fuzzHolders[i] }
 
 var fuzzHolders = []*table.Holder{
@@ -320,8 +320,8 @@ func (l *fuzzedLookup) leader() storage.ManagerID {
 	return []storage.ManagerID{"m1", "m1", "m2", ""}[l.tape.below(4)]
 }
 
-// answer is what an honest leader says to the newest request, or to one that
-// asked from elsewhere.
+// answer returns the reply of a correct leader to the newest request, or to one with another
+// LSN.
 func (l *fuzzedLookup) answer() *protocol.LookupReply {
 	end := l.truth[len(l.truth)-1]
 	if l.tape.below(16) == 0 {
@@ -333,7 +333,7 @@ func (l *fuzzedLookup) answer() *protocol.LookupReply {
 	}
 	switch missing := l.log[min(r.From, leasehold.LSN(len(l.log))):]; {
 	case r.From > r.LSN:
-		r.From = r.LSN // it was deceived
+		r.From = r.LSN // the lookup was deceived
 	case r.From == r.LSN:
 	case len(missing) <= 8 && l.tape.below(2) == 0 && r.From != 0:
 		r.Changes = missing
@@ -343,7 +343,7 @@ func (l *fuzzedLookup) answer() *protocol.LookupReply {
 	return r
 }
 
-// broadcast is changes that nobody asked for, the newest or some before.
+// broadcast returns unsolicited changes, the newest or earlier ones.
 func (l *fuzzedLookup) broadcast() *protocol.LookupReply {
 	to := len(l.log) - l.tape.below(3)
 	from := to - l.tape.below(4)
@@ -356,8 +356,8 @@ func (l *fuzzedLookup) broadcast() *protocol.LookupReply {
 	}
 }
 
-// broken is a message that no leader would send and that can be told from one
-// that it would.
+// broken returns a message that no correct leader sends, and that the lookup can
+// detect.
 func (l *fuzzedLookup) broken() *protocol.LookupReply {
 	r := *l.answer()
 	switch l.tape.below(10) {
@@ -375,7 +375,7 @@ func (l *fuzzedLookup) broken() *protocol.LookupReply {
 		r.Changes, r.Snapshot, r.From = l.log, nil, 1
 	case 6:
 		r.Changes, r.Snapshot = make([]table.Change, 3), nil
-	case 7: // it follows in number only
+	case 7: // only its LSN is the next one
 		at := l.machine.LSN()
 		r.From, r.LSN, r.Snapshot = at, at+1, nil
 		r.Changes = []table.Change{{LSN: at + 1, Kind: table.Kind(l.tape.below(4)), Range: leasehold.Range{Start: 2, Limit: 1}}}
@@ -385,13 +385,13 @@ func (l *fuzzedLookup) broken() *protocol.LookupReply {
 		r.Changes = slices.Repeat([]table.Change{{LSN: at + 1, Kind: table.Vacated, Generation: math.MaxUint64, Holder: fuzzHolder(0)}}, 2)
 		r.Changes[1].LSN++
 	default:
-		r.Echo = protocol.Seq(l.tape.near(uint64(r.Echo) + 9)) // an answer to something not asked yet
+		r.Echo = protocol.Seq(l.tape.near(uint64(r.Echo) + 9)) // a reply to a request that was not sent
 		l.deceived = l.deceived || r.Echo == l.request.Seq
 	}
 	return &r
 }
 
-// lie is a message with another history, or about one that is still to come.
+// lie returns a message with a false history, or with a future one.
 func (l *fuzzedLookup) lie() *protocol.LookupReply {
 	l.deceived = true
 	r := *l.answer()

@@ -12,32 +12,32 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// Config is what a lookup is told when it starts.
+// Config configures a lookup.
 type Config struct {
 	Namespace leasehold.Namespace
-	ID        uint64 // names the lookup among those that one manager talks to
+	ID        uint64 // identifies the lookup among those that are connected to one manager
 	Limits    protocol.Limits
-	// Managers are those that may get a request; see target. If there are none, the choice is the
-	// shell's: Send.To is the manager that answered last, or empty.
+	// Managers are the receivers of requests; see target. If there are none, the shell chooses:
+	// Send.To is the manager that replied last, or empty.
 	Managers []storage.ManagerID
 
-	// Poll is how often to ask. Changes arrive unasked; asking proves that
+	// Poll is the interval of requests. Changes are broadcast; the reply to a request proves that
 	// none was missed. Default 5 s.
 	Poll time.Duration
-	// Stale is how old that proof may become before contact counts as lost: at
-	// least three polls, or one lost message raises a false alarm. Default 30 s.
+	// Stale is the maximum age of that proof before contact is lost. It is at least three polls, so
+	// that one lost message raises no false alarm. Default 30 s.
 	Stale time.Duration
 	// ConservativeRecovery reports the whole key space as lost when contact is
 	// lost, and again every Stale until it is restored: the conservative recovery
 	// notifications of PRS.
 	ConservativeRecovery bool
-	// Retry is how long to wait for an answer before asking all managers.
-	// Default 500 ms; it doubles up to Poll.
+	// Retry is the timeout of a request. The retry goes to all managers. It doubles up to
+	// Poll. Default 500 ms.
 	Retry time.Duration
 
 	// Rand draws jitter.
 	Rand *rand.Rand
-	// Beats are when to ask, if there is nothing to hurry for.
+	// Beats are the instants of regular polls; see [mono.Beats].
 	Beats mono.Beats
 }
 
@@ -73,42 +73,42 @@ type Machine struct {
 	out    []Action
 	target target
 
-	seq      protocol.Seq
-	sentAt   mono.Instant
-	nextSend mono.Instant
-	awaiting bool
-	again    bool // ask once more when our request has been answered
-	misses   int
-	// redirected: since the last miss a hint has been followed.
+	seq       protocol.Seq
+	sentAt    mono.Instant
+	nextSend  mono.Instant
+	awaiting  bool
+	sendAgain bool // send another request after the reply to the outstanding one
+	misses    int
+	// redirected: the lookup has followed a hint since the last miss.
 	redirected bool
-	// spread: the next request was put off, because many lookups may ask at the same time.
+	// spread: the next request is delayed at random, because many lookups may send one at the same time.
 	spread bool
 
 	term   leasehold.Term
-	leader storage.ManagerID // empty: ask everyone
-	silent storage.ManagerID // who has just not answered
+	leader storage.ManagerID // empty: requests go to all managers
+	silent storage.ManagerID // the leader that did not reply to the last request
 
 	table *table.Table // immutable; nil until the first snapshot
-	mixed bool         // our table cannot be continued: ask for a snapshot
-	// fresh is when we last knew everything that had been committed.
+	mixed bool         // changes do not apply to the table: request a snapshot
+	// fresh is when the table last contained all committed changes.
 	fresh mono.Instant
-	// lost: contact is lost. Losses may have happened that we have not learned of.
+	// lost: contact is lost, and some losses may be unknown.
 	lost bool
-	// reported is when we last reported the whole key space as lost.
+	// reported is when the whole key space was last reported as lost.
 	reported mono.Instant
-	// unsure: nobody has answered yet, or not since our clock stood still.
-	unsure bool
+	// ageUnknown: no manager has replied yet, or none since the clock stood still.
+	ageUnknown bool
 }
 
-// New returns a lookup that knows nothing and asks at once.
+// New returns a lookup without a table that sends a request at once.
 func New(now mono.Instant, cfg Config) (*Machine, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Machine{cfg: cfg, target: newTarget(cfg.Managers, cfg.Stale/3, cfg.Rand), nextSend: now, fresh: now, unsure: true}, nil
+	return &Machine{cfg: cfg, target: newTarget(cfg.Managers, cfg.Stale/3, cfg.Rand), nextSend: now, fresh: now, ageUnknown: true}, nil
 }
 
-// Table returns the table last published; nil if there is none yet.
+// Table returns the last published table, nil if there is none yet.
 func (m *Machine) Table() *table.Table { return m.table }
 
 // LSN returns the LSN of the table, 0 if there is none yet.
@@ -119,17 +119,17 @@ func (m *Machine) LSN() leasehold.LSN {
 	return m.table.LSN()
 }
 
-// Term returns the newest term of a leader that the lookup has heard of.
+// Term returns the highest term in a reply.
 func (m *Machine) Term() leasehold.Term { return m.term }
 
-// Age returns how long ago, on our clock, the table had everything that had
-// been committed. It reports false if there is no table or no way to tell.
+// Age returns the time since the table contained all committed changes, on the lookup's clock. It reports
+// false if there is no table or the age is unknown.
 func (m *Machine) Age(now mono.Instant) (time.Duration, bool) {
-	return now.Sub(m.fresh), m.table != nil && !m.unsure
+	return now.Sub(m.fresh), m.table != nil && !m.ageUnknown
 }
 
-// Step handles an event that happened at now, and all time that has passed.
-// It returns what to do, in order, and when to call Advance at the latest.
+// Step handles deadlines up to now and then the event. It returns the actions in order, and
+// the latest instant for the next call of Advance.
 func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 	m.out = m.out[:0]
 	m.checkContact(now)
@@ -150,15 +150,15 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 		m.slept(now)
 	case Refresh:
 		if m.awaiting && m.misses > 0 {
-			m.again = true // a caller says nothing about managers: the backoff goes on
+			m.sendAgain = true // it is no evidence that managers reply: keep the backoff
 		} else {
-			m.soon(now)
+			m.sendSoon(now)
 		}
 	}
 	return m.finish(now)
 }
 
-// Advance handles the passing of time.
+// Advance handles deadlines up to now.
 func (m *Machine) Advance(now mono.Instant) ([]Action, mono.Instant) {
 	m.out = m.out[:0]
 	m.checkContact(now)
@@ -178,10 +178,8 @@ func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
 
 func (m *Machine) emit(a Action) { m.out = append(m.out, a) }
 
-func (m *Machine) note(what Notable, have, want uint64) { m.emit(Note{what, have, want}) }
-
-// contactDue is when contact is lost, unless a manager answers before. With
-// ConservativeRecovery it is also when everything is reported as lost once more.
+// contactDue is when contact is lost unless a manager replies before. With ConservativeRecovery it
+// is also when the whole key space is reported as lost again.
 func (m *Machine) contactDue() mono.Instant {
 	switch {
 	case !m.lost:
@@ -192,14 +190,13 @@ func (m *Machine) contactDue() mono.Instant {
 	return mono.Never
 }
 
-// checkContact notices that our knowledge is too old. Nothing counts as lost for
-// that: whatever is lost meanwhile is learned from the changes or the table that a
-// manager sends when it answers again.
+// checkContact emits the loss of contact when the table is too old. That is not a loss of state: the changes
+// or the snapshot in the next reply contain all losses in between.
 func (m *Machine) checkContact(now mono.Instant) {
 	if m.table == nil || now < m.contactDue() {
 		return
 	}
-	m.note(NoteContactLost, uint64(now.Sub(m.fresh)), uint64(m.cfg.Stale))
+	m.emit(Note{What: NoteContactLost, Age: now.Sub(m.fresh), MaxAge: m.cfg.Stale})
 	if !m.lost {
 		m.lost = true
 		m.emit(Contact{Lost: true, Age: now.Sub(m.fresh)})
@@ -210,20 +207,20 @@ func (m *Machine) checkContact(now mono.Instant) {
 	}
 }
 
-// slept loses contact, since we cannot tell for how long our clock stood still, and
-// asks anew: an answer under way may be arbitrarily old.
+// slept loses contact, because it is unknown for how long the clock stood still, and sends a new
+// request: the reply to an outstanding one may be arbitrarily old.
 func (m *Machine) slept(now mono.Instant) {
-	m.note(NoteSlept, 0, 0)
-	m.unsure = true
+	m.emit(Note{What: NoteSlept})
+	m.ageUnknown = true
 	m.fresh, m.reported = now.Add(-m.cfg.Stale), now.Add(-m.cfg.Stale)
 	m.checkContact(now)
 	m.nextSend = now
 	m.awaiting = false
 }
 
-// refused waits before it asks again: whoever refuses has heard us.
+// refused schedules the next request after a wait: the manager is reachable, so a quick retry does not help.
 func (m *Machine) refused(now mono.Instant, why leasehold.Kind) {
-	m.note(NoteRefused, uint64(why), 0)
+	m.emit(Note{What: NoteRefused, Kind: why})
 	m.awaiting, m.redirected = false, false
 	m.misses = 0
 	m.leader = ""
@@ -235,7 +232,7 @@ func (m *Machine) send(now mono.Instant) {
 		m.misses++
 		m.redirected = false
 		if m.leader != "" {
-			m.note(NoteLeaderSilent, uint64(m.misses), 0)
+			m.emit(Note{What: NoteLeaderSilent, Misses: m.misses})
 		}
 		m.silent, m.leader = m.leader, ""
 	}
@@ -270,33 +267,33 @@ func (m *Machine) failed(from storage.ManagerID) (pending bool) {
 	return pending
 }
 
-// jitter takes up to an eighth off d, so that lookups do not march in step.
+// jitter reduces d by up to an eighth, so that lookups do not send at the same time.
 func (m *Machine) jitter(d time.Duration) time.Duration {
 	return d - time.Duration(m.cfg.Rand.Int64N(int64(d/8)+1))
 }
 
-// soon asks at once, or if a request is under way, when it has been answered:
-// the answer may be older than the reason to ask. If that request is overdue, a leader
-// that speaks now has not answered it, and will not. Then it does not wait for all of its
-// backoff, but asks within Retry: many lookups may be told at the same time.
-func (m *Machine) soon(now mono.Instant) {
+// sendSoon schedules a request for now or, if one is outstanding, for the time of its reply: that reply may be
+// older than the reason for the new request. If the outstanding request has timed out before, a message of the leader
+// shows that it is alive and will not reply. Then the lookup does not wait for the rest of its backoff. It sends
+// after a random part of Retry, because many lookups may have received the same broadcast.
+func (m *Machine) sendSoon(now mono.Instant) {
 	switch {
 	case !m.awaiting && m.spread && m.nextSend > now:
 	case !m.awaiting:
 		m.nextSend = now
 	case m.misses == 0:
-		m.again = true
+		m.sendAgain = true
 	default:
 		m.awaiting, m.misses, m.spread = false, 0, true
 		m.nextSend = min(m.nextSend, now.Add(time.Duration(m.cfg.Rand.Int64N(int64(m.cfg.Retry)))))
 	}
 }
 
-// redirect follows a hint, once for every time that nobody answered: managers
-// may point at each other, or at one that has just been silent.
+// redirect follows the hint of a manager to the leader, once after each timeout: managers may name each other,
+// or a leader that has just not replied.
 func (m *Machine) redirect(now mono.Instant, n protocol.NotLeader) (followed bool) {
 	if n.Validate() != nil {
-		m.note(NoteBadMessage, uint64(n.Term), 0)
+		m.emit(Note{What: NoteBadMessage, Term: n.Term})
 		return false
 	}
 	served := !m.awaiting || m.misses == 0
@@ -314,13 +311,13 @@ func (m *Machine) redirect(now mono.Instant, n protocol.NotLeader) (followed boo
 func (m *Machine) reply(now mono.Instant, r *protocol.LookupReply) {
 	switch {
 	case r.Validate(m.cfg.Limits) != nil:
-		m.note(NoteBadMessage, uint64(r.LSN), 0)
+		m.emit(Note{What: NoteBadMessage, LSN: r.LSN})
 		return
 	case r.Namespace != m.cfg.Namespace:
-		m.note(NoteForeign, 0, 0)
+		m.emit(Note{What: NoteForeign})
 		return
 	case r.Term < m.term:
-		m.note(NoteStaleTerm, uint64(r.Term), uint64(m.term))
+		m.emit(Note{What: NoteStaleTerm, Term: r.Term, OwnTerm: m.term})
 		if r.Echo == m.seq {
 			m.failed(r.Leader)
 		}
@@ -332,67 +329,66 @@ func (m *Machine) reply(now mono.Instant, r *protocol.LookupReply) {
 	}
 	switch {
 	case r.Snapshot != nil:
-		m.replace(r.Snapshot)
+		m.applySnapshot(r.Snapshot)
 	case len(r.Changes) > 0:
-		m.follow(now, r)
+		m.applyChanges(now, r)
 	case r.Crossing != nil:
-		m.cross(now, r.Crossing)
+		m.applyCrossing(now, r.Crossing)
 	}
 	if r.Snapshot == nil && len(r.Changes) == 0 && r.Echo == 0 && r.LSN > m.LSN() {
-		m.soon(now) // there is more to know than the manager wants to say unasked
+		m.sendSoon(now) // the manager has changes that it does not broadcast
 	}
 	if r.Echo == m.seq {
 		m.answered(now, r)
 	}
 }
 
-// answered notes that our newest request was: then we know everything that was
-// committed before we sent it, if we have caught up with the answer, and but
-// for what the leader itself does not know.
+// answered handles the reply to the newest request. If the table is at the LSN of the reply, it contains all
+// changes that were committed r.Age before the request was sent.
 func (m *Machine) answered(now mono.Instant, r *protocol.LookupReply) {
 	m.awaiting, m.redirected = false, false
 	m.misses = 0
 	m.nextSend = m.cfg.Beats.Last(m.sentAt.Add(m.jitter(m.cfg.Poll)), m.cfg.Poll)
-	if m.again {
-		m.again = false
+	if m.sendAgain {
+		m.sendAgain = false
 		m.nextSend = now
 	}
 	if m.table == nil && r.LSN == 0 {
-		m.replace(table.New()) // the leader's table is empty, and so is ours
+		m.applySnapshot(table.New()) // the leader's table is empty
 	}
 	if m.table == nil || m.mixed || m.LSN() < r.LSN {
-		if r.Snapshot == nil { // to ask for another brings nothing that this one has not
+		if r.Snapshot == nil { // another snapshot would be no newer
 			m.nextSend = now
 		}
 		return
 	}
 	known, age := m.sentAt.Add(-r.Age), now.Sub(m.fresh)
-	if m.unsure || known > m.fresh {
-		m.fresh, m.unsure = known, false
+	if m.ageUnknown || known > m.fresh {
+		m.fresh, m.ageUnknown = known, false
 	}
 	if m.lost && now < m.fresh.Add(m.cfg.Stale) {
 		m.lost = false
-		m.note(NoteContactBack, uint64(age), 0)
+		m.emit(Note{What: NoteContactBack, Age: age})
 		m.emit(Contact{Age: age})
 	}
 }
 
-// follow applies changes in order.
-func (m *Machine) follow(now mono.Instant, r *protocol.LookupReply) {
+// applyChanges applies changes in order.
+func (m *Machine) applyChanges(now mono.Instant, r *protocol.LookupReply) {
 	if m.table == nil || m.mixed {
-		return // a snapshot has been asked for
+		return // a snapshot is requested
 	}
 	at := m.table.LSN()
 	if r.From > at {
-		m.note(NoteGap, uint64(r.From), uint64(at))
-		m.soon(now)
+		m.emit(Note{What: NoteGap, LSN: r.From, OwnLSN: at})
+		m.sendSoon(now)
 		return
 	}
 	if r.LSN <= at {
 		return
 	}
 	if r.From < at {
-		m.note(NoteOverlap, uint64(r.From), uint64(at))
+		m.emit(Note{What: NoteOverlap, LSN: r.From, OwnLSN: at})
 	}
 	next := m.table.Clone()
 	var losses []leasehold.Loss
@@ -402,9 +398,9 @@ func (m *Machine) follow(now mono.Instant, r *protocol.LookupReply) {
 			continue
 		}
 		if err := next.Apply(c); err != nil {
-			m.note(NoteMixed, uint64(c.LSN), uint64(at))
+			m.emit(Note{What: NoteMixed, LSN: c.LSN, OwnLSN: at})
 			m.mixed = true
-			m.soon(now)
+			m.sendSoon(now)
 			return
 		}
 		if loss, lost := c.Loss(); lost {
@@ -414,37 +410,37 @@ func (m *Machine) follow(now mono.Instant, r *protocol.LookupReply) {
 	m.publish(next, r.Changes[at-r.From:], losses)
 }
 
-// cross continues at the other end of a gap in the LSNs, if our table is the one before it.
-func (m *Machine) cross(now mono.Instant, c *table.Crossing) {
+// applyCrossing continues after a gap in the LSNs if the table is the last one before it.
+func (m *Machine) applyCrossing(now mono.Instant, c *table.Crossing) {
 	if m.table == nil || m.mixed || m.table.LSN() != c.Gap.After {
 		return
 	}
 	next, err := m.table.Cross(c)
 	if err != nil {
-		m.note(NoteMixed, uint64(c.Gap.Base), uint64(m.table.LSN()))
+		m.emit(Note{What: NoteMixed, LSN: c.Gap.Base, OwnLSN: m.table.LSN()})
 		m.mixed = true
-		m.soon(now)
+		m.sendSoon(now)
 		return
 	}
 	m.table = next
 	m.emit(Publish{Table: next, Crossing: c})
 }
 
-// replace takes over a snapshot, and finds what was lost since our table.
-func (m *Machine) replace(s *table.Table) {
+// applySnapshot replaces the table by a snapshot, and emits the losses in between.
+func (m *Machine) applySnapshot(s *table.Table) {
 	if m.table == nil {
 		m.publish(s, nil, nil)
 		return
 	}
 	if m.mixed && s.LSN() == m.table.LSN() {
-		m.mixed = false // our table is right: it was the message that was not
+		m.mixed = false // the table is correct, and the changes were not
 		return
 	}
 	if s.LSN() <= m.table.LSN() {
-		m.note(NoteOldSnapshot, uint64(s.LSN()), uint64(m.table.LSN()))
+		m.emit(Note{What: NoteOldSnapshot, LSN: s.LSN(), OwnLSN: m.table.LSN()})
 		return
 	}
-	m.note(NoteSnapshot, uint64(s.LSN()), uint64(m.table.LSN()))
+	m.emit(Note{What: NoteSnapshot, LSN: s.LSN(), OwnLSN: m.table.LSN()})
 	m.mixed = false
 	m.publish(s, nil, missed(m.table, s))
 }

@@ -1,8 +1,8 @@
 package lookup_test
 
-// These tests hold the lookup's machine to what the papers say about the Lookup
+// These tests check the lookup's machine against the papers' description of the Lookup
 // library: Centrifuge 2.2 and 2.2.1, and PRS 4.2. Each is named after the
-// sentence that it proves.
+// sentence that it checks.
 
 import (
 	"fmt"
@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// A paperLookup is a lookup whose manager is played by the test.
+// A paperLookup is a lookup; the test takes the role of its manager.
 type paperLookup struct {
 	t       *testing.T
 	machine *lookup.Machine
@@ -36,7 +36,7 @@ func newPaperLookup(t *testing.T) *paperLookup {
 	var err error
 	l.machine, err = lookup.New(l.now, lookup.Config{
 		Namespace: "paper", ID: 7, Poll: 30 * time.Second, Stale: 2 * time.Minute, Rand: rand.New(rand.NewPCG(5, 6)),
-		ConservativeRecovery: true, // as the papers have it
+		ConservativeRecovery: true, // as in the papers
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -45,11 +45,11 @@ func newPaperLookup(t *testing.T) *paperLookup {
 	return l
 }
 
-// at returns a lookup that has just been told this table.
+// at returns a lookup that has just received this table.
 func at(t *testing.T, tbl *table.Table) *paperLookup {
 	t.Helper()
 	l := newPaperLookup(t)
-	l.hear(l.answer(tbl.LSN(), func(r *protocol.LookupReply) { r.Snapshot = tbl }))
+	l.receive(l.answer(tbl.LSN(), func(r *protocol.LookupReply) { r.Snapshot = tbl }))
 	return l
 }
 
@@ -75,24 +75,24 @@ func (l *paperLookup) untilNextSend() *protocol.LookupRequest {
 			return l.newest()
 		}
 	}
-	l.t.Fatal("it wakes again and again, and does not ask")
+	l.t.Fatal("no request after 100 wakes")
 	return nil
 }
 
 func (l *paperLookup) newest() *protocol.LookupRequest { return l.sent[len(l.sent)-1].Request }
 
-// answer is a manager's answer to the newest question.
+// answer returns a manager's reply to the newest request.
 func (l *paperLookup) answer(lsn leasehold.LSN, fill func(*protocol.LookupReply)) *protocol.LookupReply {
 	r := &protocol.LookupReply{Namespace: "paper", Leader: "m", Term: 1, Echo: l.newest().Seq, LSN: lsn}
 	fill(r)
 	return r
 }
 
-func (l *paperLookup) hear(r *protocol.LookupReply) {
+func (l *paperLookup) receive(r *protocol.LookupReply) {
 	l.did(l.machine.Step(l.now, lookup.Reply{LookupReply: r}))
 }
 
-// changes is an answer with the changes that follow on from.
+// changes fills a reply with the changes after LSN from.
 func changes(from leasehold.LSN, cs ...table.Change) func(*protocol.LookupReply) {
 	return func(r *protocol.LookupReply) { r.From, r.Changes = from, cs }
 }
@@ -104,7 +104,7 @@ func (l *paperLookup) wantTable(want *table.Table) {
 	}
 }
 
-// rows writes a table as text.
+// rows formats a table.
 func rows(t *table.Table) []string {
 	out := []string{fmt.Sprintf("LSN %d, newest generation %d", t.LSN(), t.Newest())}
 	for r, e := range t.All() {
@@ -164,75 +164,75 @@ func TestPaperLookupHasACompleteCopy(t *testing.T) {
 	l.wantTable(before)
 }
 
-// Centrifuge 2.2: it may be stale. With no manager to be reached, it answers as
-// before.
+// Centrifuge 2.2: the copy may be stale. Without a manager the lookup keeps using
+// it.
 func TestPaperLookupAnswersFromAStaleTable(t *testing.T) {
 	before, _ := figure4(t)
 	l := at(t, before)
 	for range 100 {
-		l.untilNextSend() // to no avail
+		l.untilNextSend() // without a reply
 	}
 	l.wantTable(before)
 }
 
-// Centrifuge 2.2.1, PRS 4.2: a lookup contacts the manager every 30 seconds.
-// Ours takes up to an eighth off, so that lookups do not march in step.
+// Centrifuge 2.2.1, PRS 4.2: a lookup contacts the manager every 30 seconds. Here the interval is up to an
+// eighth shorter, so that lookups do not send at the same time.
 func TestPaperLookupAsksEvery30Seconds(t *testing.T) {
 	before, _ := figure4(t)
 	l := at(t, before)
 	last := l.now
 	for range 20 {
 		if r := l.untilNextSend(); r.LSN != 2 {
-			t.Fatalf("it says that it is at LSN %d, want 2", r.LSN)
+			t.Fatalf("request with LSN %d, want 2", r.LSN)
 		}
 		if gap := l.now.Sub(last); gap > 30*time.Second || gap < 30*time.Second*7/8 {
-			t.Errorf("%v between two questions, want 30s or up to an eighth less", gap)
+			t.Errorf("%v between two requests, want 30 s or up to an eighth less", gap)
 		}
 		last = l.now
-		l.hear(l.answer(2, func(*protocol.LookupReply) {}))
+		l.receive(l.answer(2, func(*protocol.LookupReply) {}))
 	}
 }
 
-// Centrifuge 2.2.1, figure 4: the lookup says that it is at LSN 2, gets the
-// changes since, and applies them to its copy.
+// Centrifuge 2.2.1, figure 4: the lookup sends LSN 2, receives the changes since then, and applies them to its
+// copy.
 func TestPaperLookupAppliesChanges(t *testing.T) {
 	before, cs := figure4(t)
 	l := at(t, before)
 	l.untilNextSend()
-	l.hear(l.answer(4, changes(2, cs...)))
+	l.receive(l.answer(4, changes(2, cs...)))
 	l.wantTable(apply(t, before, cs...))
 	if r := l.untilNextSend(); r.LSN != 4 {
-		t.Errorf("it now says that it is at LSN %d, want 4", r.LSN)
+		t.Errorf("next request with LSN %d, want 4", r.LSN)
 	}
 }
 
-// PRS 4.2: changes are applied in order. None is left out, and none counts
-// twice, whatever the network does to the messages that carry them.
+// PRS 4.2: changes are applied in order, each exactly once, even if messages are lost, duplicated or
+// reordered.
 func TestPaperLookupAppliesChangesInOrder(t *testing.T) {
 	before, cs := figure4(t)
 	after := apply(t, before, cs...)
 	l := at(t, before)
-	l.hear(l.answer(4, changes(3, cs[1:]...)))
+	l.receive(l.answer(4, changes(3, cs[1:]...)))
 	l.wantTable(before) // the second without the first
-	l.hear(l.answer(4, changes(2, cs...)))
+	l.receive(l.answer(4, changes(2, cs...)))
 	l.wantTable(after)
-	l.hear(l.answer(3, changes(2, cs[:1]...)))
-	l.wantTable(after) // the first, late
-	l.hear(l.answer(4, changes(2, cs...)))
-	l.wantTable(after) // both, again
-	l.hear(l.answer(2, func(r *protocol.LookupReply) { r.Snapshot = before }))
-	l.wantTable(after) // a snapshot from before
+	l.receive(l.answer(3, changes(2, cs[:1]...)))
+	l.wantTable(after) // the first one, delayed
+	l.receive(l.answer(4, changes(2, cs...)))
+	l.wantTable(after) // both, duplicated
+	l.receive(l.answer(2, func(r *protocol.LookupReply) { r.Snapshot = before }))
+	l.wantTable(after) // an older snapshot
 	if len(l.losses) != 1 {
 		t.Errorf("%d losses, want one: %v", len(l.losses), l.losses)
 	}
 }
 
-// Centrifuge 2.2: when the generation of a range changes, the lookup signals a
-// loss: for that range, and for no other.
+// Centrifuge 2.2: when the generation of a range changes, the lookup signals a loss of exactly that
+// range.
 func TestPaperLookupSignalsALossWhenAGenerationChanges(t *testing.T) {
 	before, cs := figure4(t)
 	l := at(t, before)
-	l.hear(l.answer(4, changes(2, cs...)))
+	l.receive(l.answer(4, changes(2, cs...)))
 	want := []leasehold.Loss{{Range: span(2, 9), Owner: "B", Generation: 15, Cause: leasehold.CauseReleased, LSN: 3}}
 	if diff := cmp.Diff(want, l.losses); diff != "" {
 		t.Errorf("losses (-want +got):\n%s", diff)
@@ -245,7 +245,7 @@ func TestPaperLookupFindsLossesInASnapshot(t *testing.T) {
 	before, cs := figure4(t)
 	after := apply(t, before, cs...)
 	l := at(t, before)
-	l.hear(l.answer(4, func(r *protocol.LookupReply) { r.Snapshot = after }))
+	l.receive(l.answer(4, func(r *protocol.LookupReply) { r.Snapshot = after }))
 	l.wantTable(after)
 	want := []leasehold.Loss{{Range: span(2, 9), Owner: "B", Generation: 15, LSN: 3}}
 	if diff := cmp.Diff(want, l.losses); diff != "" {
@@ -253,9 +253,8 @@ func TestPaperLookupFindsLossesInASnapshot(t *testing.T) {
 	}
 }
 
-// PRS 4.2: both ways meet the same guarantee. Whatever happens to a table, a
-// lookup that skips part of the story by a snapshot reports every range that
-// one which heard it all has reported; and nothing where nothing happened.
+// PRS 4.2: changes and snapshots give the same guarantee. For any history, a lookup that receives a snapshot reports
+// every range that a lookup with all changes reports, and no range without changes.
 func TestPaperSnapshotMissesNoLoss(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	missed := 0
@@ -266,28 +265,28 @@ func TestPaperSnapshotMissesNoLoss(t *testing.T) {
 		history.changes = nil
 		history.run(1 + random.IntN(20))
 
-		told, shown := at(t, before), at(t, before)
-		told.hear(told.answer(history.table.LSN(), changes(before.LSN(), history.changes...)))
-		shown.hear(shown.answer(history.table.LSN(), func(r *protocol.LookupReply) { r.Snapshot = history.table }))
-		shown.wantTable(told.machine.Table())
+		byLog, byTable := at(t, before), at(t, before)
+		byLog.receive(byLog.answer(history.table.LSN(), changes(before.LSN(), history.changes...)))
+		byTable.receive(byTable.answer(history.table.LSN(), func(r *protocol.LookupReply) { r.Snapshot = history.table }))
+		byTable.wantTable(byLog.machine.Table())
 
 		var touched []leasehold.Range
 		for i := range history.changes {
 			touched = append(touched, history.changes[i].Range)
 		}
-		byChanges, bySnapshot := lost(told), lost(shown)
+		byChanges, bySnapshot := lost(byLog), lost(byTable)
 		if gap := byChanges.Subtract(bySnapshot); len(gap) > 0 {
-			t.Fatalf("the loss of %v is reported by the changes, and not by the snapshot", gap)
+			t.Fatalf("the loss of %v is found in the changes, and not in the snapshot", gap)
 		}
 		if extra := bySnapshot.Subtract(keyrange.NewSet(touched...)); len(extra) > 0 {
-			t.Fatalf("the snapshot reports the loss of %v, where nothing has changed", extra)
+			t.Fatalf("the loss of %v is found in the snapshot, and the range has not changed", extra)
 		}
-		if len(told.losses) > 0 {
+		if len(byLog.losses) > 0 {
 			missed++
 		}
 	}
 	if missed < 100 {
-		t.Errorf("only %d of 200 histories lose anything", missed)
+		t.Errorf("only %d of 200 histories have losses", missed)
 	}
 }
 
@@ -299,7 +298,7 @@ func lost(l *paperLookup) keyrange.Set {
 	return keyrange.NewSet(ranges...)
 }
 
-// A history makes up changes that follow on each other, over 16 keys.
+// A history generates a sequence of changes of 16 keys.
 type history struct {
 	random  *rand.Rand
 	table   *table.Table
@@ -325,21 +324,21 @@ func (h *history) run(steps int) {
 	}
 }
 
-// PRS 4.2: messages carry the manager's nonce, so that those of one that has
-// crashed are recognised as stale. Ours is the leader's term.
+// PRS 4.2: messages carry the manager's nonce, so that lookups drop stale messages of a crashed
+// manager. Here the nonce is the leader's term.
 func TestPaperLookupDropsMessagesOfAnEarlierLeader(t *testing.T) {
 	before, cs := figure4(t)
 	l := at(t, before)
-	l.hear(l.answer(2, func(r *protocol.LookupReply) { r.Leader, r.Term = "n", 2 }))
-	l.hear(l.answer(4, changes(2, cs...))) // of term 1
+	l.receive(l.answer(2, func(r *protocol.LookupReply) { r.Leader, r.Term = "n", 2 }))
+	l.receive(l.answer(4, changes(2, cs...))) // of term 1
 	l.wantTable(before)
 	if len(l.losses) > 0 {
-		t.Errorf("a message of an earlier leader brings losses: %v", l.losses)
+		t.Errorf("losses in a reply of an earlier leader: %v", l.losses)
 	}
 }
 
-// Centrifuge 2.1.1: lookups, like owners, send to all managers once the leader
-// does not respond, and to one alone when it has.
+// Centrifuge 2.1.1: lookups, like owners, send to all managers if the leader does not respond, and
+// only to the leader after a reply.
 func TestPaperLookupAsksAllManagersWhileTheLeaderIsUnresponsive(t *testing.T) {
 	before, _ := figure4(t)
 	l := at(t, before)
@@ -348,29 +347,29 @@ func TestPaperLookupAsksAllManagersWhileTheLeaderIsUnresponsive(t *testing.T) {
 		l.untilNextSend()
 		to = append(to, string(l.sent[len(l.sent)-1].To))
 	}
-	l.hear(l.answer(2, func(r *protocol.LookupReply) { r.Leader = "n" }))
+	l.receive(l.answer(2, func(r *protocol.LookupReply) { r.Leader = "n" }))
 	l.untilNextSend()
 	to = append(to, string(l.sent[len(l.sent)-1].To))
 	if diff := cmp.Diff([]string{"m", "", "n"}, to); diff != "" {
-		t.Errorf("addressed to (-want +got):\n%s", diff)
+		t.Errorf("receivers (-want +got):\n%s", diff)
 	}
 }
 
-// Centrifuge 2.1.2: there is a namespace for each pool of servers, with a table
-// of its own. What is said about one is not said about the other.
+// Centrifuge 2.1.2: each pool of servers has its own namespace and table. Messages of one do not affect the
+// other.
 func TestPaperLookupDropsMessagesForAnotherNamespace(t *testing.T) {
 	before, cs := figure4(t)
 	l := at(t, before)
 	r := l.answer(4, changes(2, cs...))
 	r.Namespace = "other"
-	l.hear(r)
+	l.receive(r)
 	l.wantTable(before)
 }
 
 // PRS 4.2 guarantees that every loss is signalled. The guarantee is conservative
 // (2.1): "if the frontend's Lookup library loses contact with the Manager, recovery
-// notifications will be delivered on all ranges". An answer tells it how things stood when it was asked for, and only the
-// answer to the newest question tells it for certain which question that was.
+// notifications will be delivered on all ranges". A reply proves the state at the sending of its request. Only for a
+// reply to the newest request that time is certain.
 func TestPaperLookupWithoutContactReportsEverything(t *testing.T) {
 	before, _ := figure4(t)
 	current := func(*protocol.LookupReply) {}
@@ -378,19 +377,19 @@ func TestPaperLookupWithoutContactReportsEverything(t *testing.T) {
 	l.untilNextSend()
 	asked := l.now
 	l.now = l.now.Add(400 * time.Millisecond)
-	l.hear(l.answer(2, current))
+	l.receive(l.answer(2, current))
 	l.untilNextSend()
 	late := l.answer(2, current)
 	l.untilNextSend()
-	l.hear(late)                                                                    // to the question before
-	l.hear(&protocol.LookupReply{Namespace: "paper", Leader: "m", Term: 1, LSN: 2}) // unasked
+	l.receive(late)                                                                    // to the previous request
+	l.receive(&protocol.LookupReply{Namespace: "paper", Leader: "m", Term: 1, LSN: 2}) // unsolicited
 	for range 100 {
 		if l.now = l.wake; len(l.losses) > 0 {
 			break
 		}
 		l.did(l.machine.Advance(l.now))
 		if len(l.losses) > 0 && l.now.Sub(asked) != 2*time.Minute {
-			t.Errorf("everything is reported as lost %v after the question, want 2m", l.now.Sub(asked))
+			t.Errorf("the whole key space is reported as lost %v after the request, want 2m", l.now.Sub(asked))
 		}
 	}
 	want := []leasehold.Loss{{Range: leasehold.All, Cause: leasehold.CauseContact, LSN: 2}}
@@ -399,7 +398,7 @@ func TestPaperLookupWithoutContactReportsEverything(t *testing.T) {
 	}
 }
 
-// The same holds for one whose clock stood still: it cannot tell for how long.
+// The same applies to a lookup whose clock stood still for an unknown time.
 func TestPaperLookupThatSleptReportsEverything(t *testing.T) {
 	before, _ := figure4(t)
 	l := at(t, before)

@@ -18,16 +18,15 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// Every caller here polls every 5 s, waits half a second for an answer, and
-// loses contact after 30 s.
+// Callers in these tests poll every 5 s, retry after half a second, and lose contact after
+// 30 s.
 const (
 	second = mono.Instant(time.Second)
 	ms     = mono.Instant(time.Millisecond)
 )
 
-// story is the history that callers follow: key by key it tells what happens
-// to the first hundred keys and to the rest.
-var story = []table.Change{
+// changeLog are the changes of the leader's table: of the first hundred keys and of the rest.
+var changeLog = []table.Change{
 	{LSN: 1, Kind: table.Granted, Range: leasehold.Range{Limit: 100}, Generation: 1, Holder: fuzzHolder(0)},
 	{LSN: 2, Kind: table.Granted, Range: leasehold.Range{Start: 100}, Generation: 2, Holder: fuzzHolder(1)},
 	{LSN: 3, Kind: table.Vacated, Range: leasehold.Range{Limit: 50}, Generation: 1, Holder: fuzzHolder(0), Cause: leasehold.CauseReleased},
@@ -39,19 +38,19 @@ var story = []table.Change{
 	{LSN: 9, Kind: table.Vacated, Range: leasehold.Range{Start: 100, Limit: 200}, Generation: 6, Holder: fuzzHolder(0), Cause: leasehold.CauseExpired},
 }
 
-// after returns the table once the first n changes have happened.
+// after returns the table after the first n changes.
 func after(t *testing.T, n int) *table.Table {
 	t.Helper()
 	tab := table.New()
-	for i := range story[:n] {
-		if err := tab.Apply(&story[i]); err != nil {
+	for i := range changeLog[:n] {
+		if err := tab.Apply(&changeLog[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return tab
 }
 
-// A caller is a lookup that the test plays the managers for.
+// A caller is a lookup; the test takes the role of the managers.
 type caller struct {
 	t       *testing.T
 	machine *lookup.Machine
@@ -63,7 +62,7 @@ func callerConfig() lookup.Config {
 	return lookup.Config{Namespace: "n", ID: 7, Rand: rand.New(rand.NewPCG(1, 2))}
 }
 
-// newCaller returns a lookup that has asked for the first time, at 0.
+// newCaller returns a lookup that has sent its first request, at 0.
 func newCaller(t *testing.T) *caller {
 	t.Helper()
 	return start(t, callerConfig())
@@ -76,7 +75,7 @@ func start(t *testing.T, cfg lookup.Config) *caller {
 		t.Fatal(err)
 	}
 	c := &caller{t: t, machine: m}
-	c.advance(0, "ask everyone from 0")
+	c.advance(0, "ask all from 0")
 	return c
 }
 
@@ -97,11 +96,11 @@ func conservativeAt(t *testing.T, n int) *caller {
 func startAt(t *testing.T, cfg lookup.Config, n int) *caller {
 	t.Helper()
 	c := start(t, cfg)
-	c.hear(0, c.snapshot(n), fmt.Sprintf("publish %d", n))
+	c.receive(0, c.snapshot(n), fmt.Sprintf("publish %d", n))
 	return c
 }
 
-func (c *caller) hear(now mono.Instant, r *protocol.LookupReply, want ...string) {
+func (c *caller) receive(now mono.Instant, r *protocol.LookupReply, want ...string) {
 	c.t.Helper()
 	actions, wake := c.machine.Step(now, lookup.Reply{LookupReply: r})
 	c.compare(now, "a reply", actions, wake, want)
@@ -119,8 +118,8 @@ func (c *caller) advance(now mono.Instant, want ...string) {
 	c.compare(now, "time", actions, wake, want)
 }
 
-// untilAsked lets time pass until the lookup asks, and returns when.
-func (c *caller) untilAsked(want ...string) mono.Instant {
+// untilRequest advances the time to the next request, and returns that time.
+func (c *caller) untilRequest(want ...string) mono.Instant {
 	c.t.Helper()
 	now := c.wake
 	c.advance(now, want...)
@@ -139,14 +138,14 @@ func (c *caller) compare(now mono.Instant, what string, actions []lookup.Action,
 	}
 }
 
-// describe writes an action as the tests do.
+// describe formats an action for comparison.
 func (c *caller) describe(a lookup.Action) string {
 	switch a := a.(type) {
 	case lookup.Send:
 		c.seq = a.Request.Seq
 		to := string(a.To)
 		if to == "" {
-			to = "everyone"
+			to = "all"
 		}
 		return fmt.Sprintf("ask %s from %d", to, a.Request.LSN)
 	case lookup.Publish:
@@ -168,7 +167,7 @@ func (c *caller) describe(a lookup.Action) string {
 	return fmt.Sprintf("%T", a)
 }
 
-// reply starts an answer to the newest request, by leader m in term 1.
+// reply returns a reply to the newest request, by leader m in term 1.
 func (c *caller) reply(lsn leasehold.LSN) *protocol.LookupReply {
 	return &protocol.LookupReply{Namespace: "n", Leader: "m", Term: 1, Echo: c.seq, LSN: lsn}
 }
@@ -179,15 +178,15 @@ func (c *caller) snapshot(n int) *protocol.LookupReply {
 	return r
 }
 
-// changes is what happened from one LSN to another.
+// changes returns a reply with the changes from one LSN to another.
 func (c *caller) changes(from, to int) *protocol.LookupReply {
 	r := c.reply(leasehold.LSN(to))
-	r.From, r.Changes = leasehold.LSN(from), story[from:to]
+	r.From, r.Changes = leasehold.LSN(from), changeLog[from:to]
 	return r
 }
 
-// unasked makes a reply one that nobody asked for.
-func unasked(r *protocol.LookupReply) *protocol.LookupReply {
+// unsolicited removes the echo from a reply.
+func unsolicited(r *protocol.LookupReply) *protocol.LookupReply {
 	r.Echo = 0
 	return r
 }
@@ -227,7 +226,7 @@ func TestCallerConfigRefuses(t *testing.T) {
 			c.spoil(&cfg)
 			_, err := lookup.New(0, cfg)
 			if err == nil {
-				t.Fatal("it is accepted")
+				t.Fatal("the configuration is accepted")
 			}
 			if diff := cmp.Diff(c.want, err.Error()); diff != "" || !errors.Is(err, leasehold.ErrInvalid) {
 				t.Errorf("kind %v (-want +got):\n%s", leasehold.KindOf(err), diff)
@@ -238,168 +237,167 @@ func TestCallerConfigRefuses(t *testing.T) {
 
 func TestCallerPolls(t *testing.T) {
 	c := callerAt(t, 2)
-	at := c.untilAsked("ask m from 2")
+	at := c.untilRequest("ask m from 2")
 	if at < 4375*ms || at > 5*second {
-		t.Errorf("it asks again at %v, want within an eighth of 5 s", at)
+		t.Errorf("next request at %v, want 5 s or up to an eighth less", at)
 	}
-	c.hear(at+10*ms, c.reply(2))
+	c.receive(at+10*ms, c.reply(2))
 	if c.wake < at+4375*ms || c.wake > at+5*second {
-		t.Errorf("it asks again at %v, having asked at %v", c.wake, at)
+		t.Errorf("requests at %v and %v, want 5 s or up to an eighth less between them", at, c.wake)
 	}
 }
 
-// The first table may be the empty one, which nobody sends.
+// The first table may be empty, and is then not sent.
 func TestCallerOfEmptyTable(t *testing.T) {
 	c := newCaller(t)
-	c.hear(10*ms, c.reply(0), "publish 0")
+	c.receive(10*ms, c.reply(0), "publish 0")
 	c.wantTable(0)
-	c.hear(20*ms, unasked(c.changes(0, 2)), "publish 2")
+	c.receive(20*ms, unsolicited(c.changes(0, 2)), "publish 2")
 	c.wantTable(2)
 }
 
-// Before the first snapshot changes say nothing: whether they follow on the
-// table is not known.
+// Without a table changes are ignored.
 func TestCallerWithoutTable(t *testing.T) {
 	c := newCaller(t)
-	c.hear(10*ms, unasked(c.changes(0, 2)))
+	c.receive(10*ms, unsolicited(c.changes(0, 2)))
 	if c.machine.Table() != nil || c.machine.LSN() != 0 {
-		t.Errorf("it has a table at lsn %d", c.machine.LSN())
+		t.Errorf("a table at LSN %d, want none", c.machine.LSN())
 	}
-	c.hear(20*ms, c.reply(2), "ask m from 0") // an answer without the table is none
-	c.hear(30*ms, c.snapshot(2), "publish 2")
+	c.receive(20*ms, c.reply(2), "ask m from 0") // a reply without the table is not sufficient
+	c.receive(30*ms, c.snapshot(2), "publish 2")
 }
 
 func TestCallerFollows(t *testing.T) {
 	for _, c := range []struct {
-		name string
-		from int
-		hear func(*caller) *protocol.LookupReply
-		want []string
-		lsn  int
+		name  string
+		from  int
+		reply func(*caller) *protocol.LookupReply
+		want  []string
+		lsn   int
 	}{
 		{
-			"one change", 2, func(c *caller) *protocol.LookupReply { return unasked(c.changes(2, 3)) },
+			"one change", 2, func(c *caller) *protocol.LookupReply { return unsolicited(c.changes(2, 3)) },
 			[]string{"publish 3", `losses: "a" 0-50@1 released 3`},
 			3,
 		},
 		{
-			"many changes", 2, func(c *caller) *protocol.LookupReply { return unasked(c.changes(2, 6)) },
+			"many changes", 2, func(c *caller) *protocol.LookupReply { return unsolicited(c.changes(2, 6)) },
 			[]string{"publish 6", `losses: "a" 0-50@1 released 3 "b" 100-0@2 expired 5`},
 			6,
 		},
 		{
-			"changes that lose nothing", 3, func(c *caller) *protocol.LookupReply { return unasked(c.changes(3, 4)) },
+			"changes that lose nothing", 3, func(c *caller) *protocol.LookupReply { return unsolicited(c.changes(3, 4)) },
 			[]string{"publish 4"},
 			4,
 		},
 		{
-			"moves, which lose nothing", 6, func(c *caller) *protocol.LookupReply { return unasked(c.changes(6, 8)) },
+			"moves, which lose nothing", 6, func(c *caller) *protocol.LookupReply { return unsolicited(c.changes(6, 8)) },
 			[]string{"publish 8"},
 			8,
 		},
 		{
-			"a move, and then a loss where it went", 7, func(c *caller) *protocol.LookupReply { return unasked(c.changes(7, 9)) },
+			"a move, and then a loss at its target", 7, func(c *caller) *protocol.LookupReply { return unsolicited(c.changes(7, 9)) },
 			[]string{"publish 9", `losses: "a" 100-200@6 expired 9`},
 			9,
 		},
 		{
-			"an overlap", 4, func(c *caller) *protocol.LookupReply { return unasked(c.changes(2, 6)) },
+			"an overlap", 4, func(c *caller) *protocol.LookupReply { return unsolicited(c.changes(2, 6)) },
 			[]string{"overlap", "publish 6", `losses: "b" 100-0@2 expired 5`},
 			6,
 		},
-		{"what it knows", 4, func(c *caller) *protocol.LookupReply { return unasked(c.changes(2, 4)) }, nil, 4},
+		{"known changes", 4, func(c *caller) *protocol.LookupReply { return unsolicited(c.changes(2, 4)) }, nil, 4},
 		{
-			"a gap", 2, func(c *caller) *protocol.LookupReply { return unasked(c.changes(4, 6)) },
+			"a gap", 2, func(c *caller) *protocol.LookupReply { return unsolicited(c.changes(4, 6)) },
 			[]string{"gap", "ask m from 2"},
 			2,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := callerAt(t, c.from)
-			m.hear(10*ms, c.hear(m), c.want...)
+			m.receive(10*ms, c.reply(m), c.want...)
 			m.wantTable(c.lsn)
 		})
 	}
 }
 
-// A gap is asked about at once, or when the answer that is under way has come:
-// it may be older than the gap.
+// Missing changes are requested at once or, if a request is outstanding, after its reply, which may be older than
+// the gap.
 func TestCallerGapWhileAsking(t *testing.T) {
 	c := callerAt(t, 2)
-	at := c.untilAsked("ask m from 2")
-	c.hear(at+1, unasked(c.changes(4, 6)), "gap")
-	c.hear(at+2, c.changes(2, 6), "publish 6", `losses: "a" 0-50@1 released 3 "b" 100-0@2 expired 5`, "ask m from 6")
+	at := c.untilRequest("ask m from 2")
+	c.receive(at+1, unsolicited(c.changes(4, 6)), "gap")
+	c.receive(at+2, c.changes(2, 6), "publish 6", `losses: "a" 0-50@1 released 3 "b" 100-0@2 expired 5`, "ask m from 6")
 	c.wantTable(6)
-	c.hear(at+3, c.reply(6)) // and then no more
+	c.receive(at+3, c.reply(6)) // no further request
 }
 
-// A leader that has left requests unanswered, as it does while a store may have been restored,
-// tells of changes. The caller asks for what it lacks soon, and not at the end of its backoff.
+// A leader that has not replied to requests, as while a store may have been restored, broadcasts changes. The lookup
+// requests the missing ones soon, and not at the end of its backoff.
 func TestCallerAsksAfterSilence(t *testing.T) {
 	c := callerAt(t, 2)
-	c.untilAsked("ask m from 2")
-	c.untilAsked("leader silent", "ask everyone from 2")
+	c.untilRequest("ask m from 2")
+	c.untilRequest("leader silent", "ask all from 2")
 	var at mono.Instant
 	for range 4 {
-		at = c.untilAsked("ask everyone from 2")
+		at = c.untilRequest("ask all from 2")
 	}
-	c.hear(at+1, unasked(c.changes(4, 6)), "gap")
-	if soon := c.untilAsked("ask m from 2"); soon > at+500*ms {
-		t.Errorf("it asks at %v, and was told at %v", soon, at+1)
+	c.receive(at+1, unsolicited(c.changes(4, 6)), "gap")
+	if soon := c.untilRequest("ask m from 2"); soon > at+500*ms {
+		t.Errorf("request at %v, the broadcast was at %v", soon, at+1)
 	}
 }
 
-// An answer that does not lead up to what it speaks of is asked about again.
-func TestCallerAnswerFallsShort(t *testing.T) {
+// A reply with a higher LSN than its changes reach is followed by another request.
+func TestCallerIncompleteReply(t *testing.T) {
 	c := callerAt(t, 2)
-	at := c.untilAsked("ask m from 2")
-	c.hear(at+1, c.reply(6), "ask m from 2")
+	at := c.untilRequest("ask m from 2")
+	c.receive(at+1, c.reply(6), "ask m from 2")
 }
 
 func TestCallerMixed(t *testing.T) {
 	forged := func(c *caller) *protocol.LookupReply {
-		r := unasked(c.reply(5))
+		r := unsolicited(c.reply(5))
 		r.From = 4
 		r.Changes = []table.Change{{LSN: 5, Kind: table.Vacated, Generation: 99, Holder: fuzzHolder(0)}}
 		return r
 	}
-	t.Run("a newer snapshot sets it right", func(t *testing.T) {
+	t.Run("repaired by a newer snapshot", func(t *testing.T) {
 		c := callerAt(t, 4)
-		c.hear(10*ms, forged(c), "mixed history", "ask m from 0")
+		c.receive(10*ms, forged(c), "mixed history", "ask m from 0")
 		c.wantTable(4)
-		c.hear(20*ms, unasked(c.changes(4, 5))) // what follows on it is not asked
-		c.hear(30*ms, c.snapshot(6), "snapshot", "publish 6", `losses: "b" 100-0@2 unknown 5`)
+		c.receive(20*ms, unsolicited(c.changes(4, 5))) // changes are ignored until then
+		c.receive(30*ms, c.snapshot(6), "snapshot", "publish 6", `losses: "b" 100-0@2 unknown 5`)
 		c.wantTable(6)
-		c.untilAsked("ask m from 6")
+		c.untilRequest("ask m from 6")
 	})
-	t.Run("the same snapshot does too", func(t *testing.T) {
+	t.Run("repaired by a snapshot at the same LSN", func(t *testing.T) {
 		c := callerAt(t, 4)
-		c.hear(10*ms, forged(c), "mixed history", "ask m from 0")
-		c.hear(20*ms, c.snapshot(4))
-		c.hear(30*ms, unasked(c.changes(4, 5)), "publish 5", `losses: "b" 100-0@2 expired 5`)
+		c.receive(10*ms, forged(c), "mixed history", "ask m from 0")
+		c.receive(20*ms, c.snapshot(4))
+		c.receive(30*ms, unsolicited(c.changes(4, 5)), "publish 5", `losses: "b" 100-0@2 expired 5`)
 	})
-	t.Run("an older snapshot does not", func(t *testing.T) {
+	t.Run("not repaired by an older snapshot", func(t *testing.T) {
 		c := callerAt(t, 4)
-		c.hear(10*ms, forged(c), "mixed history", "ask m from 0")
-		c.hear(20*ms, unasked(c.snapshot(2)), "old snapshot")
+		c.receive(10*ms, forged(c), "mixed history", "ask m from 0")
+		c.receive(20*ms, unsolicited(c.snapshot(2)), "old snapshot")
 		c.wantTable(4)
-		c.hear(30*ms, unasked(c.changes(4, 5)))
+		c.receive(30*ms, unsolicited(c.changes(4, 5)))
 	})
-	t.Run("an older snapshot as the answer is waited with", func(t *testing.T) {
-		// Of a store that was restored from an old backup. To ask again at once, and again, brings nothing.
+	t.Run("no request at once after an older snapshot", func(t *testing.T) {
+		// The store was restored from an old backup. Another request would return the same snapshot.
 		c := callerAt(t, 4)
-		c.hear(10*ms, forged(c), "mixed history", "ask m from 0")
-		c.hear(20*ms, c.snapshot(2), "old snapshot")
-		if again := c.untilAsked("ask m from 0"); again < mono.Instant(time.Second) {
-			t.Errorf("it asks again at %v", again)
+		c.receive(10*ms, forged(c), "mixed history", "ask m from 0")
+		c.receive(20*ms, c.snapshot(2), "old snapshot")
+		if again := c.untilRequest("ask m from 0"); again < mono.Instant(time.Second) {
+			t.Errorf("next request at %v, want after 1 s", again)
 		}
 	})
-	t.Run("half of what does not fit is not taken", func(t *testing.T) {
+	t.Run("a message is applied as a whole or not at all", func(t *testing.T) {
 		c := callerAt(t, 2)
-		r := unasked(c.reply(4))
+		r := unsolicited(c.reply(4))
 		r.From = 2
-		r.Changes = []table.Change{story[2], {LSN: 4, Kind: table.Granted, Generation: 9, Holder: fuzzHolder(0)}}
-		c.hear(10*ms, r, "mixed history", "ask m from 0")
+		r.Changes = []table.Change{changeLog[2], {LSN: 4, Kind: table.Granted, Generation: 9, Holder: fuzzHolder(0)}}
+		c.receive(10*ms, r, "mixed history", "ask m from 0")
 		c.wantTable(2)
 	})
 }
@@ -413,35 +411,35 @@ func TestCallerSnapshots(t *testing.T) {
 	}{
 		{"newer", 2, 4, []string{"snapshot", "publish 4", `losses: "a" 0-50@1 unknown 3`}, 4},
 		{"much newer", 2, 6, []string{"snapshot", "publish 6", `losses: "a" 0-50@1 unknown 3 "b" 100-0@2 unknown 5`}, 6},
-		{"newer and nothing lost", 3, 4, []string{"snapshot", "publish 4"}, 4},
-		{"newer, and what was lost was vacant before", 5, 6, []string{"snapshot", "publish 6"}, 6},
-		{"newer, and ranges have moved", 6, 8, []string{"snapshot", "publish 8"}, 8},
-		{"newer, and what was lost has moved", 4, 8, []string{"snapshot", "publish 8", `losses: "b" 100-200@2 unknown 5 "b" 200-0@2 unknown 5`}, 8},
-		{"newer, and what has moved is lost", 7, 9, []string{"snapshot", "publish 9", `losses: "c" 100-200@4 unknown 9`}, 9},
+		{"newer, no loss", 3, 4, []string{"snapshot", "publish 4"}, 4},
+		{"newer, loss of a range that was vacant before", 5, 6, []string{"snapshot", "publish 6"}, 6},
+		{"newer, moved ranges", 6, 8, []string{"snapshot", "publish 8"}, 8},
+		{"newer, loss and then move of a range", 4, 8, []string{"snapshot", "publish 8", `losses: "b" 100-200@2 unknown 5 "b" 200-0@2 unknown 5`}, 8},
+		{"newer, move and then loss of a range", 7, 9, []string{"snapshot", "publish 9", `losses: "c" 100-200@4 unknown 9`}, 9},
 		{"the same", 4, 4, []string{"old snapshot"}, 4},
 		{"older", 4, 3, []string{"old snapshot"}, 4},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := callerAt(t, c.from)
-			m.hear(10*ms, unasked(m.snapshot(c.to)), c.want...)
+			m.receive(10*ms, unsolicited(m.snapshot(c.to)), c.want...)
 			m.wantTable(c.lsn)
 		})
 	}
 }
 
-// crossing takes a lookup from LSN n across a gap to LSN 1000.
+// crossing returns the crossing of a gap from LSN n to LSN 1000.
 func crossing(t *testing.T, n int) *table.Crossing {
 	before := after(t, n)
 	return before.Crossing(before.Rebased(1000, false, func(r leasehold.Range, _ table.Entry) bool { return r.Start == 0 }))
 }
 
-// TestCallerCrossesAGap: a lookup at the end of a gap continues at its other end, and reports no loss. Any other lookup asks for a table.
+// A lookup whose table is the last one before a gap crosses it, and reports no loss. Any other lookup requests a table.
 func TestCallerCrossesAGap(t *testing.T) {
 	m := callerAt(t, 4)
 	r := m.reply(1000)
 	r.Crossing = crossing(t, 4)
 	want := after(t, 4).Rebased(1000, false, func(r leasehold.Range, _ table.Entry) bool { return r.Start == 0 })
-	m.hear(10*ms, unasked(r), "publish 1000")
+	m.receive(10*ms, unsolicited(r), "publish 1000")
 	var got, wanted []table.Entry
 	for _, e := range m.machine.Table().All() {
 		got = append(got, e)
@@ -450,38 +448,38 @@ func TestCallerCrossesAGap(t *testing.T) {
 		wanted = append(wanted, e)
 	}
 	if diff := cmp.Diff(wanted, got); diff != "" || m.machine.Table().Gap() != want.Gap() {
-		t.Errorf("across the gap (-want +got):\n%s", diff)
+		t.Errorf("table after the gap (-want +got):\n%s", diff)
 	}
 
 	m = callerAt(t, 4)
-	now := m.untilAsked("ask m from 4")
+	now := m.untilRequest("ask m from 4")
 	r = m.reply(1001)
 	r.Crossing = crossing(t, 4)
-	m.hear(now, r, "publish 1000", "ask m from 1000") // there is more
+	m.receive(now, r, "publish 1000", "ask m from 1000") // the table was not complete yet
 
 	m = callerAt(t, 3)
 	r = m.reply(1000)
 	r.Crossing = crossing(t, 4)
-	m.hear(10*ms, unasked(r), "ask m from 3")
+	m.receive(10*ms, unsolicited(r), "ask m from 3")
 	m.wantTable(3)
 
 	m = callerAt(t, 4)
 	r = m.reply(1000)
 	r.Crossing = crossing(t, 4)
 	r.Crossing.Unproven = []leasehold.Key{7} // where no range starts
-	m.hear(10*ms, unasked(r), "mixed history", "ask m from 0")
+	m.receive(10*ms, unsolicited(r), "mixed history", "ask m from 0")
 	m.wantTable(4)
 }
 
-// Contact is lost once, whatever follows, and nothing is reported as lost for it. When a manager answers again, what
-// was lost in between is reported exactly, and then contact is restored.
+// The loss of contact is emitted once, and is not a loss of state. When a manager replies again, the losses in
+// between are emitted, and then contact is restored.
 func TestCallerLosesContact(t *testing.T) {
 	c := callerAt(t, 2)
 	var at []mono.Instant
 	for now := mono.Instant(0); now < 100*second; now = c.wake {
 		actions, wake := c.machine.Advance(now)
 		if wake <= now {
-			t.Fatalf("at %v it wants to be woken at %v", now, wake)
+			t.Fatalf("at %v the next wake is at %v", now, wake)
 		}
 		c.wake = wake
 		for _, a := range actions {
@@ -489,82 +487,82 @@ func TestCallerLosesContact(t *testing.T) {
 			case lookup.Contact:
 				at = append(at, now)
 			case lookup.Losses:
-				t.Errorf("at %v it reports %s", now, c.describe(a))
+				t.Errorf("at %v: %s, want no losses", now, c.describe(a))
 			}
 		}
 	}
 	if diff := cmp.Diff([]mono.Instant{30 * second}, at); diff != "" {
-		t.Fatalf("contact was lost (-want +got):\n%s", diff)
+		t.Fatalf("times of lost contact (-want +got):\n%s", diff)
 	}
-	c.wantTable(2) // it goes on answering
-	asked := c.untilAsked("ask everyone from 2")
+	c.wantTable(2) // the table is kept
+	asked := c.untilRequest("ask all from 2")
 	age := asked.Add(10 * time.Millisecond).Sub(0)
-	c.hear(asked+10*ms, c.snapshot(6), "snapshot", "publish 6", `losses: "a" 0-50@1 unknown 3 "b" 100-0@2 unknown 5`,
+	c.receive(asked+10*ms, c.snapshot(6), "snapshot", "publish 6", `losses: "a" 0-50@1 unknown 3 "b" 100-0@2 unknown 5`,
 		"contact back", fmt.Sprint("restore contact after ", age))
-	c.untilAsked("ask m from 6")
+	c.untilRequest("ask m from 6")
 }
 
-// An outage in which nothing was lost reports nothing.
+// An outage without losses emits no losses.
 func TestCallerLosesContactAndNothingElse(t *testing.T) {
 	c := callerAt(t, 2)
 	c.advance(200*second, "contact lost", "lose contact after 3m20s", "ask m from 2")
-	c.hear(200*second+10*ms, c.reply(2), "contact back", "restore contact after 3m20.01s")
+	c.receive(200*second+10*ms, c.reply(2), "contact back", "restore contact after 3m20.01s")
 }
 
-// A proof that is itself too old does not restore contact.
+// A reply whose proof is older than Stale does not restore contact.
 func TestCallerContactNeedsAFreshProof(t *testing.T) {
 	c := callerAt(t, 2)
 	c.advance(200*second, "contact lost", "lose contact after 3m20s", "ask m from 2")
 	r := c.reply(2)
 	r.Age = 30 * time.Second
-	c.hear(200*second, r)
-	c.untilAsked("ask m from 2")
-	c.hear(c.wake-1, c.reply(2), "contact back", fmt.Sprint("restore contact after ", (c.wake-1).Sub(170*second)))
+	c.receive(200*second, r)
+	c.untilRequest("ask m from 2")
+	c.receive(c.wake-1, c.reply(2), "contact back", fmt.Sprint("restore contact after ", (c.wake-1).Sub(170*second)))
 }
 
-// With conservative recovery everything is reported as lost when contact is, and again as often while that lasts.
+// With conservative recovery the whole key space is reported as lost when contact is lost, and again every Stale
+// until it is restored.
 func TestCallerConservativeRecovery(t *testing.T) {
 	c := conservativeAt(t, 2)
 	const everything = `losses: "" 0-0@0 contact lost 2`
-	var told []mono.Instant
+	var reported []mono.Instant
 	for now := mono.Instant(0); now < 100*second; now = c.wake {
 		actions, wake := c.machine.Advance(now)
 		if wake <= now {
-			t.Fatalf("at %v it wants to be woken at %v", now, wake)
+			t.Fatalf("at %v the next wake is at %v", now, wake)
 		}
 		c.wake = wake
 		for _, a := range actions {
 			if c.describe(a) == everything {
-				told = append(told, now)
+				reported = append(reported, now)
 			}
 		}
 	}
-	if diff := cmp.Diff([]mono.Instant{30 * second, 60 * second, 90 * second}, told); diff != "" {
-		t.Fatalf("everything was reported as lost (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]mono.Instant{30 * second, 60 * second, 90 * second}, reported); diff != "" {
+		t.Fatalf("times of these reports (-want +got):\n%s", diff)
 	}
 	c.wantTable(2)
 
-	at := c.untilAsked("ask everyone from 2")
-	c.hear(at+10*ms, c.reply(2), "contact back", fmt.Sprint("restore contact after ", (at+10*ms).Sub(0)))
-	c.untilAsked("ask m from 2")
+	at := c.untilRequest("ask all from 2")
+	c.receive(at+10*ms, c.reply(2), "contact back", fmt.Sprint("restore contact after ", (at+10*ms).Sub(0)))
+	c.untilRequest("ask m from 2")
 }
 
-// A report that is due several times over is made once.
+// Several overdue reports are emitted once.
 func TestCallerConservativeRecoveryLate(t *testing.T) {
 	c := conservativeAt(t, 2)
 	c.advance(200*second, "contact lost", "lose contact after 3m20s", `losses: "" 0-0@0 contact lost 2`, "ask m from 2")
 	if c.wake > 230*second {
-		t.Errorf("it wants to be woken at %v, and must say so again at 230 s", c.wake)
+		t.Errorf("next wake at %v, want at most 230 s, the time of the next report", c.wake)
 	}
 }
 
 func TestCallerWithoutTableHasNoContactToLose(t *testing.T) {
 	c := newCaller(t)
-	c.advance(200*second, "ask everyone from 0")
+	c.advance(200*second, "ask all from 0")
 }
 
-// What an answer proves is as old as the request, and older by what the
-// leader does not know.
+// The proof of a reply is as old as its request, plus the age in the reply.
 func TestCallerAge(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -581,53 +579,53 @@ func TestCallerAge(t *testing.T) {
 			m.step(4*second, lookup.Refresh{}, "ask m from 2")
 			r := m.reply(2)
 			r.Age = c.age
-			m.hear(4400*ms, r) // that the answer was slow makes no difference
+			m.receive(4400*ms, r) // a delay of the reply makes no difference
 			for m.wake < c.want {
 				actions, wake := m.machine.Advance(m.wake)
 				for _, a := range actions {
 					if _, lost := a.(lookup.Contact); lost {
-						t.Fatalf("it loses contact at %v, want %v", m.wake, c.want)
+						t.Fatalf("contact lost at %v, want %v", m.wake, c.want)
 					}
 				}
 				m.wake = wake
 			}
 			actions, _ := m.machine.Advance(c.want)
 			if len(actions) < 2 || m.describe(actions[0]) != "contact lost" {
-				t.Errorf("at %v it does not lose contact: %v", c.want, actions)
+				t.Errorf("contact is not lost at %v: actions %v", c.want, actions)
 			}
 		})
 	}
 }
 
-// An answer to an earlier request proves nothing, and neither does a message
-// that nobody asked for.
+// Neither a reply to an earlier request nor an unsolicited message is a
+// proof.
 func TestCallerOnlyTheNewestAnswerCounts(t *testing.T) {
 	c := callerAt(t, 2)
 	c.step(4*second, lookup.Refresh{}, "ask m from 2")
 	old := c.reply(2)
-	at := c.untilAsked("leader silent", "ask everyone from 2")
-	c.hear(at+1, old)
-	c.hear(at+2, unasked(c.reply(2)))
-	c.advance(30*second, "contact lost", "lose contact after 30s", "leader silent", "ask everyone from 2")
+	at := c.untilRequest("leader silent", "ask all from 2")
+	c.receive(at+1, old)
+	c.receive(at+2, unsolicited(c.reply(2)))
+	c.advance(30*second, "contact lost", "lose contact after 30s", "leader silent", "ask all from 2")
 }
 
-func TestCallerAsksEveryone(t *testing.T) {
+func TestCallerAsksAllManagers(t *testing.T) {
 	c := callerAt(t, 2)
-	at := c.untilAsked("ask m from 2")
+	at := c.untilRequest("ask m from 2")
 	waits := []mono.Instant{500 * ms, 1000 * ms, 2000 * ms, 4000 * ms, 5000 * ms, 5000 * ms}
 	for i, most := range waits {
 		if wait := c.wake - at; wait < most*7/8 || wait > most {
-			t.Errorf("after %d misses it waits %v, want %v less up to an eighth", i, wait, most)
+			t.Errorf("timeout after %d misses is %v, want %v less up to an eighth", i, wait, most)
 		}
-		want := []string{"ask everyone from 2"}
+		want := []string{"ask all from 2"}
 		if i == 0 {
-			want = []string{"leader silent", "ask everyone from 2"}
+			want = []string{"leader silent", "ask all from 2"}
 		}
-		at = c.untilAsked(want...)
+		at = c.untilRequest(want...)
 	}
-	c.hear(at+1, c.reply(2))
+	c.receive(at+1, c.reply(2))
 	if c.wake < at+4375*ms {
-		t.Errorf("once answered it asks again at %v, having asked at %v", c.wake, at)
+		t.Errorf("requests at %v and %v, want the poll interval between them after a reply", at, c.wake)
 	}
 }
 
@@ -636,17 +634,17 @@ func TestCallerRedirect(t *testing.T) {
 		return lookup.Redirect{NotLeader: protocol.NotLeader{Leader: leader, Term: term}}
 	}
 	c := callerAt(t, 2)
-	at := c.untilAsked("ask m from 2")
-	c.step(at+1, to("m2", 2)) // not as long as the leader may still answer
-	at = c.untilAsked("leader silent", "ask everyone from 2")
+	at := c.untilRequest("ask m from 2")
+	c.step(at+1, to("m2", 2)) // the leader may still reply
+	at = c.untilRequest("leader silent", "ask all from 2")
 	c.step(at+1, to("", 2))
 	c.step(at+2, to("m2", 0)) // an earlier term
 	c.step(at+3, to("m2", 2), "ask m2 from 2")
-	c.step(at+4, to("m2", 2)) // no news
+	c.step(at+4, to("m2", 2)) // the same leader
 	r := c.reply(2)
 	r.Leader, r.Term = "m2", 2
-	c.hear(at+5, r)
-	c.untilAsked("ask m2 from 2")
+	c.receive(at+5, r)
+	c.untilRequest("ask m2 from 2")
 }
 
 func TestCallerDrops(t *testing.T) {
@@ -655,19 +653,19 @@ func TestCallerDrops(t *testing.T) {
 		spoil func(*protocol.LookupReply)
 		want  []string
 	}{
-		{"nonsense", func(r *protocol.LookupReply) { r.LSN = 9 }, []string{"bad message"}},
+		{"invalid", func(r *protocol.LookupReply) { r.LSN = 9 }, []string{"bad message"}},
 		{"another namespace", func(r *protocol.LookupReply) { r.Namespace = "other" }, []string{"foreign message"}},
 		{"an earlier term", func(r *protocol.LookupReply) { r.Term = 1 }, []string{"stale term"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := callerAt(t, 2)
-			later := unasked(m.reply(2))
+			later := unsolicited(m.reply(2))
 			later.Term = 2
-			m.hear(1*ms, later)
-			r := unasked(m.changes(2, 4))
+			m.receive(1*ms, later)
+			r := unsolicited(m.changes(2, 4))
 			r.Term = 2
 			c.spoil(r)
-			m.hear(10*ms, r, c.want...)
+			m.receive(10*ms, r, c.want...)
 			m.wantTable(2)
 		})
 	}
@@ -676,9 +674,9 @@ func TestCallerDrops(t *testing.T) {
 func TestCallerRefresh(t *testing.T) {
 	c := callerAt(t, 2)
 	c.step(1*second, lookup.Refresh{}, "ask m from 2")
-	c.step(1001*ms, lookup.Refresh{}) // the answer under way may be older than that
-	c.hear(1100*ms, c.changes(2, 3), "publish 3", `losses: "a" 0-50@1 released 3`, "ask m from 3")
-	c.hear(1200*ms, c.reply(3))
+	c.step(1001*ms, lookup.Refresh{}) // the outstanding reply may be older
+	c.receive(1100*ms, c.changes(2, 3), "publish 3", `losses: "a" 0-50@1 released 3`, "ask m from 3")
+	c.receive(1200*ms, c.reply(3))
 	c.step(1300*ms, lookup.Refresh{}, "ask m from 3")
 }
 
@@ -692,10 +690,10 @@ func TestCallerSlept(t *testing.T) {
 		c.step(4*second, lookup.Refresh{}, "ask m from 2")
 		old := c.reply(2)
 		c.step(4100*ms, lookup.Slept{}, lost...)
-		c.hear(4200*ms, old) // it may be arbitrarily old
-		c.hear(4300*ms, c.reply(2), "contact back", "restore contact after 30.2s")
+		c.receive(4200*ms, old) // it may be arbitrarily old
+		c.receive(4300*ms, c.reply(2), "contact back", "restore contact after 30.2s")
 		c.step(4400*ms, lookup.Slept{}, lost...)
-		again := []string{"slept", "ask m from 2"} // contact is lost already
+		again := []string{"slept", "ask m from 2"} // contact was lost before
 		if conservative {
 			again = slices.Concat([]string{"slept", "contact lost"}, report, []string{"ask m from 2"})
 		}
@@ -703,9 +701,8 @@ func TestCallerSlept(t *testing.T) {
 	}
 }
 
-// Age is how old the knowledge is, from when the question was sent, and with
-// what the manager itself did not know.
-func TestCallerKnowsItsAge(t *testing.T) {
+// Age counts from the sending of the request, plus the age in the reply.
+func TestCallerReportsItsAge(t *testing.T) {
 	age := func(c *caller, now mono.Instant, want time.Duration, known bool) {
 		t.Helper()
 		if got, ok := c.machine.Age(now); ok != known || known && got != want {
@@ -713,102 +710,102 @@ func TestCallerKnowsItsAge(t *testing.T) {
 		}
 	}
 	c := newCaller(t)
-	age(c, 0, 0, false) // nobody has answered
+	age(c, 0, 0, false) // no reply yet
 	r := c.snapshot(2)
 	r.Age = 20 * time.Second
-	c.hear(100*ms, r, "publish 2")
+	c.receive(100*ms, r, "publish 2")
 	age(c, second, 21*time.Second, true)
 	if c.wake > 10*second {
-		t.Errorf("it wants to be woken at %v, and loses contact at 10 s", c.wake)
+		t.Errorf("next wake at %v, want at most 10 s, when contact is lost", c.wake)
 	}
-	asked := c.untilAsked("ask m from 2")
-	c.hear(asked+10*ms, c.reply(2))
+	asked := c.untilRequest("ask m from 2")
+	c.receive(asked+10*ms, c.reply(2))
 	age(c, asked+second, time.Second, true)
 	c.step(asked+2*second, lookup.Slept{}, "slept", "contact lost", "lose contact after 30s", "ask m from 2")
-	age(c, asked+2*second, 0, false) // for how long, nobody knows
-	c.hear(asked+3*second, c.reply(2), "contact back", "restore contact after 31s")
+	age(c, asked+2*second, 0, false) // the clock stood still for an unknown time
+	c.receive(asked+3*second, c.reply(2), "contact back", "restore contact after 31s")
 	age(c, asked+3*second, time.Second, true)
 	if got := c.machine.Term(); got != 1 {
 		t.Errorf("the leader's term is %d, want 1", got)
 	}
 }
 
-// Old knowledge does not make what is known older, unless nothing is known.
+// A reply with an old table does not increase the age, unless the age is unknown.
 func TestCallerAgeNeverGrowsByAnAnswer(t *testing.T) {
 	c := callerAt(t, 2)
-	asked := c.untilAsked("ask m from 2")
+	asked := c.untilRequest("ask m from 2")
 	r := c.reply(2)
 	r.Age = time.Hour
-	c.hear(asked, r)
+	c.receive(asked, r)
 	if got, known := c.machine.Age(asked); !known || got != asked.Sub(0) {
 		t.Errorf("the age is %v, known: %t", got, known)
 	}
 }
 
-// A manager that only says that there is more makes the lookup ask for it.
-func TestCallerIsNudged(t *testing.T) {
+// A broadcast with only a higher LSN makes the lookup request the changes.
+func TestCallerRequestsAdvertisedChanges(t *testing.T) {
 	c := callerAt(t, 2)
-	c.hear(second, unasked(c.reply(2))) // nothing new
-	c.hear(second, unasked(c.reply(1)))
-	c.hear(second, unasked(c.reply(3)), "ask m from 2")
-	c.hear(1100*ms, unasked(c.reply(4))) // it has asked already, but may have asked too early
-	c.hear(1200*ms, c.changes(2, 3), "publish 3", `losses: "a" 0-50@1 released 3`, "ask m from 3")
+	c.receive(second, unsolicited(c.reply(2))) // the same LSN
+	c.receive(second, unsolicited(c.reply(1)))
+	c.receive(second, unsolicited(c.reply(3)), "ask m from 2")
+	c.receive(1100*ms, unsolicited(c.reply(4))) // the outstanding request may have been sent too early
+	c.receive(1200*ms, c.changes(2, 3), "publish 3", `losses: "a" 0-50@1 released 3`, "ask m from 3")
 }
 
-// Changes that led to a table are published with it, as far as they were new.
+// The new changes that led to a table are published with it.
 func TestCallerPublishesChanges(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		hear     func(*caller) *protocol.LookupReply
+		reply    func(*caller) *protocol.LookupReply
 		from, to int
 	}{
-		{"what follows", func(c *caller) *protocol.LookupReply { return unasked(c.changes(2, 4)) }, 2, 4},
-		{"what overlaps", func(c *caller) *protocol.LookupReply { return unasked(c.changes(0, 4)) }, 2, 4},
+		{"the next changes", func(c *caller) *protocol.LookupReply { return unsolicited(c.changes(2, 4)) }, 2, 4},
+		{"overlapping changes", func(c *caller) *protocol.LookupReply { return unsolicited(c.changes(0, 4)) }, 2, 4},
 		{"a snapshot", func(c *caller) *protocol.LookupReply { return c.snapshot(4) }, 4, 4},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			caller := callerAt(t, 2)
-			caller.untilAsked("ask m from 2")
-			actions, _ := caller.machine.Step(6*second, lookup.Reply{LookupReply: c.hear(caller)})
+			caller.untilRequest("ask m from 2")
+			actions, _ := caller.machine.Step(6*second, lookup.Reply{LookupReply: c.reply(caller)})
 			for _, a := range actions {
 				if p, ok := a.(lookup.Publish); ok {
-					if diff := cmp.Diff(story[c.from:c.to], p.Changes, cmpopts.EquateEmpty()); diff != "" {
+					if diff := cmp.Diff(changeLog[c.from:c.to], p.Changes, cmpopts.EquateEmpty()); diff != "" {
 						t.Errorf("changes (-want +got):\n%s", diff)
 					}
 					return
 				}
 			}
-			t.Error("nothing is published")
+			t.Error("no table is published")
 		})
 	}
 }
 
-// Whoever is refused keeps what it has, waits, and asks everyone.
+// A refused lookup keeps its table, waits, and sends the next request to all managers.
 func TestCallerRefused(t *testing.T) {
 	c := callerAt(t, 2)
-	asked := c.untilAsked("ask m from 2")
+	asked := c.untilRequest("ask m from 2")
 	c.step(asked+10*ms, lookup.Refused{Kind: leasehold.ErrNotFound}, "refused")
 	c.wantTable(2)
 	if c.wake < asked+4*second || c.wake > asked+5010*ms {
-		t.Errorf("refused at %v it asks again at %v, and polls every 5 s", asked, c.wake)
+		t.Errorf("refused at %v, next request at %v, want after the poll interval of 5 s", asked, c.wake)
 	}
-	c.untilAsked("ask everyone from 2")
-	for now := c.wake; now < 31*second; now = c.wake { // it goes on, and loses contact in time
+	c.untilRequest("ask all from 2")
+	for now := c.wake; now < 31*second; now = c.wake { // until contact is lost
 		actions, wake := c.machine.Step(now, lookup.Refused{Kind: leasehold.ErrNotFound})
 		for _, a := range actions {
 			if _, ok := a.(lookup.Contact); ok && now < 30*second {
-				t.Errorf("contact is lost at %v", now)
+				t.Errorf("contact is lost at %v, want not before 30 s", now)
 			} else if ok {
 				return
 			}
 		}
 		c.wake = max(wake, now+ms)
 	}
-	t.Error("it was refused for 30 s, and contact is not lost")
+	t.Error("contact is not lost after 30 s of refusals")
 }
 
-// A lookup asks on a beat, which is a little sooner than it would have been, and never later.
-func TestAsksOnABeat(t *testing.T) {
+// A lookup polls on a beat, which is slightly earlier than without beats, and never later.
+func TestPollsOnABeat(t *testing.T) {
 	const poll, length = 5 * time.Second, 80 * time.Millisecond
 	cfg := callerConfig()
 	cfg.Poll, cfg.Beats = poll, mono.BeatsAt(mono.Instant(7*time.Millisecond))
@@ -817,14 +814,14 @@ func TestAsksOnABeat(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &caller{t: t, machine: m}
-	c.advance(0, "ask everyone from 0")
-	c.hear(0, c.snapshot(2), "publish 2")
+	c.advance(0, "ask all from 0")
+	c.receive(0, c.snapshot(2), "publish 2")
 	asked := mono.Instant(0)
 	for range 20 {
 		if pause := c.wake.Sub(asked); pause > poll || pause < poll*7/8-length || time.Duration(c.wake)%length != 7*time.Millisecond {
-			t.Errorf("asked at %v, it asks again at %v", asked, c.wake)
+			t.Errorf("requests at %v and %v, want the second one on a beat, up to %v later", asked, c.wake, poll)
 		}
-		asked = c.untilAsked("ask m from 2")
-		c.hear(asked.Add(time.Millisecond), c.reply(2))
+		asked = c.untilRequest("ask m from 2")
+		c.receive(asked.Add(time.Millisecond), c.reply(2))
 	}
 }

@@ -17,7 +17,7 @@ import (
 // answers with a table that is older than maxAge, as a standby does that has lost the leader, the request goes to
 // the next manager, too. If all tables are older, the following requests go round-robin.
 //
-// Lookups leave the leader to owners: the leader is the last choice, and a lookup leaves it after a few
+// Lookups avoid load on the leader, which serves the owners: the leader is the last choice, and a lookup leaves it after a few
 // answers. A lookup leaves a standby after about an hour, so that lookups spread over managers that were
 // restarted. To leave means to try another manager once: if that one fails, the previous one gets the
 // request next.
@@ -41,8 +41,8 @@ type target struct {
 	returns int               // how often the lookup left a leader and found no better manager
 }
 
-// Answers until a lookup leaves a manager: the first leader (random up to FirstStay, so that not all lookups leave a
-// new leader at once); a leader without alternative, doubled for each attempt up to maxReturns, because
+// Number of replies until a lookup leaves a manager: the first leader (random up to FirstStay, so that lookups do not
+// leave a new leader at the same time); a leader without alternative, doubled for each attempt up to maxReturns, because
 // an attempt costs a timeout; a standby.
 const (
 	FirstStay   = 8

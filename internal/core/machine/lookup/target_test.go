@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 )
 
-// With any sequence of answers and failures, under any names, each request goes to at least one manager, and to no
+// With any sequence of replies and failures, of any managers, each request goes to at least one manager, and to no
 // configured manager twice.
 func TestTargetGetsARequestOnce(t *testing.T) {
 	for seed := range uint64(2000) {

@@ -74,7 +74,7 @@ func (m *Machine) relay(now mono.Instant, l Lookup) {
 		m.emit(RefuseLookup{l.Lookup, f.refused})
 		return
 	}
-	m.stepRelay(now, f, relay.Ask{LookupRequest: l.LookupRequest})
+	m.stepRelay(now, f, relay.Request{LookupRequest: l.LookupRequest})
 }
 
 // rejectLookup rejects a lookup's request, because the leader refuses the namespace or too many requests
@@ -147,7 +147,7 @@ func (m *Machine) stepRelay(now mono.Instant, f *follower, e relay.Event) {
 			}
 		case relay.Answer:
 			m.emit(Answer{a.Lookup, a.Reply})
-		case relay.Turned:
+		case relay.Rejected:
 			m.rejectLookup(f, a.Lookup)
 		case relay.Broadcast:
 			m.emit(Relay{f.ns, a.Reply})

@@ -9,26 +9,26 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
-// An arrival is a range whose state another owner sends us. Until the leader
-// grants us the lease, with the ticket, it is of no use.
+// An arrival is the target side of a move: a range whose state another owner sends. The state
+// is used only after the leader has granted the lease with the ticket.
 type arrival struct {
 	protocol.Arrival
-	confirmed bool // all of it is here, and the source may know it
-	said      bool // our newest message says so
-	// backing is the leader that last named it, and for how long that counts.
+	confirmed bool // all state is here, and the source may have been informed
+	reported  bool // in the newest request
+	// backing is the leader that last ordered this move, and until when it backs it.
 	backing backing
-	// until is for how long we keep what we have confirmed although no leader
-	// speaks of it: a new one will hear of it from the source. The time counts
-	// from when the leader of term last named it, or first answered.
+	// until is when confirmed state is discarded if no leader orders the move any more. A new leader
+	// learns of the move from the source. The time counts from the last reply of the
+	// leader of term that ordered it, or from its first reply.
 	until mono.Instant
 	term  leasehold.Term
-	// lease is what we were granted, while the application puts the state in its
-	// place; it has no generation before that.
+	// lease is the granted lease while the application installs the state; its generation is 0
+	// before the grant.
 	lease leasehold.Lease
 }
 
-// arrive brings our arrivals in line with what the leader wants.
-func (m *Machine) arrive(now mono.Instant, wanted []protocol.Arrival) {
+// updateArrivals starts and discards arrivals so that they match the leader's orders.
+func (m *Machine) updateArrivals(now mono.Instant, wanted []protocol.Arrival) {
 	m.moves.arrivals = slices.DeleteFunc(m.moves.arrivals, func(a *arrival) bool {
 		switch {
 		case a.lease.Generation != 0:
@@ -41,7 +41,7 @@ func (m *Machine) arrive(now mono.Instant, wanted []protocol.Arrival) {
 			return false
 		case a.confirmed:
 			a.backing = backing{}
-			if a.until == mono.Never || a.term != m.leader.term { // a leader answers again, or a new one, and does not want it
+			if a.until == mono.Never || a.term != m.leader.term { // the first reply after an outage, or of a new leader
 				m.keepFrom(now, a)
 			}
 			return false
@@ -52,20 +52,20 @@ func (m *Machine) arrive(now mono.Instant, wanted []protocol.Arrival) {
 	for _, w := range wanted {
 		known := slices.ContainsFunc(m.moves.arrivals, func(a *arrival) bool { return a.Ticket == w.Ticket })
 		if known || m.cfg.Mover == "" || m.exit.leave != notLeaving || len(m.moves.arrivals) >= protocol.MaxMoves {
-			continue // a source that nobody lets in will give up
+			continue // the source times out
 		}
 		m.moves.arrivals = append(m.moves.arrivals, &arrival{Arrival: w, until: mono.Never, backing: m.moves.contact})
 		m.emit(Expect{w})
 	}
 }
 
-// keepFrom lets the time count from now, for the leader that answers now.
+// keepFrom restarts the time for which an arrival is kept, for the current leader.
 func (m *Machine) keepFrom(now mono.Instant, a *arrival) {
 	a.until, a.term = now.Add(m.leader.keep()), m.leader.term
 }
 
-// forget discards what nobody has spoken of for long enough.
-func (m *Machine) forget(now mono.Instant) {
+// expireArrivals discards confirmed state that no leader has ordered for too long.
+func (m *Machine) expireArrivals(now mono.Instant) {
 	before := len(m.moves.arrivals)
 	m.moves.arrivals = slices.DeleteFunc(m.moves.arrivals, func(a *arrival) bool {
 		if now < a.until {
@@ -75,11 +75,11 @@ func (m *Machine) forget(now mono.Instant) {
 		return true
 	})
 	if len(m.moves.arrivals) != before {
-		m.publish(m.held.leases, m.held.view.Until) // it is not coming
+		m.publish(m.held.leases, m.held.view.Until) // without the range in Coming
 	}
 }
 
-// imported confirms that all state is here, if it is still wanted.
+// imported confirms a completed import, or discards it if the move was cancelled.
 func (m *Machine) imported(now mono.Instant, t protocol.Ticket) {
 	a := m.moves.arrival(t)
 	if a == nil {
@@ -87,19 +87,19 @@ func (m *Machine) imported(now mono.Instant, t protocol.Ticket) {
 		return
 	}
 	if !a.confirmed {
-		m.supersede(a.Range) // what came before for these keys is older
+		m.supersede(a.Range) // earlier imports of these keys are older
 		a.confirmed = true
 		m.keepFrom(now, a)
 		if m.moves.contact.term == 0 {
 			m.keepArrivals(now)
 		}
-		m.publish(m.held.leases, m.held.view.Until) // it is coming
+		m.publish(m.held.leases, m.held.view.Until) // with the range in Coming
 	}
 	m.emit(Confirm{t})
 }
 
-// welcome takes a lease whose state has been moved here, if that is so.
-func (m *Machine) welcome(o *protocol.Offer) bool {
+// acceptMoved accepts the offer of a lease with a ticket if its state is here, and starts to install it.
+func (m *Machine) acceptMoved(o *protocol.Offer) bool {
 	a := m.moves.arrival(o.Ticket)
 	if a == nil || !a.confirmed || a.lease.Generation != 0 || !a.Range.Covers(o.Range) {
 		return false
@@ -111,9 +111,8 @@ func (m *Machine) welcome(o *protocol.Offer) bool {
 	return true
 }
 
-// supersede discards state for a range that we have been given another way:
-// what did not come into use then must never be taken for the state of a later
-// lease.
+// supersede discards unused imports that overlap a range which the owner now has by other means:
+// the state of an earlier move must never be used for a later lease.
 func (m *Machine) supersede(r leasehold.Range) {
 	m.moves.arrivals = slices.DeleteFunc(m.moves.arrivals, func(a *arrival) bool {
 		if !a.confirmed || a.lease.Generation != 0 || !a.Range.Overlaps(r) {
@@ -124,7 +123,7 @@ func (m *Machine) supersede(r leasehold.Range) {
 	})
 }
 
-// discardImports discards all state that we have received and do not serve yet.
+// discardImports discards all confirmed state that is not served yet.
 func (m *Machine) discardImports() {
 	m.moves.arrivals = slices.DeleteFunc(m.moves.arrivals, func(a *arrival) bool {
 		if a.confirmed {
@@ -134,19 +133,19 @@ func (m *Machine) discardImports() {
 	})
 }
 
-// installed serves a lease whose state is in its place, or lets go of it.
+// installed serves a lease whose state is installed, or releases it if that has failed.
 func (m *Machine) installed(now mono.Instant, e Installed) {
 	a := m.moves.arrival(e.Ticket)
 	if a == nil || a.lease.Generation == 0 {
-		return // it has ended meanwhile
+		return // the lease has ended
 	}
 	m.moves.arrivals = slices.DeleteFunc(m.moves.arrivals, func(other *arrival) bool { return other == a })
 	if e.Failed {
-		m.note(NoteImportFailed, uint64(a.lease.Generation), 0)
+		m.emit(Note{What: NoteImportFailed, Generation: a.lease.Generation})
 		revoked := m.held.remains(a)
 		m.publish(protocol.Missing(m.held.leases, revoked), m.held.view.Until)
 		m.emit(RevokedLeases{revoked, leasehold.CauseReleased})
-		m.renewal.speak(now)
+		m.renewal.sendSoon(now)
 		return
 	}
 	m.publish(m.held.leases, m.held.view.Until)
@@ -154,8 +153,8 @@ func (m *Machine) installed(now mono.Instant, e Installed) {
 	m.startDepartures()
 }
 
-// lapse ends arrivals of whose lease we no longer have any part.
-func (m *Machine) lapse() {
+// endArrivals discards arrivals whose granted lease has ended completely.
+func (m *Machine) endArrivals() {
 	m.moves.arrivals = slices.DeleteFunc(m.moves.arrivals, func(a *arrival) bool {
 		if a.lease.Generation == 0 || len(m.held.remains(a)) > 0 {
 			return false

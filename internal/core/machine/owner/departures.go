@@ -8,23 +8,23 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
-// A departure is a range whose state we send to another owner. We hold its
-// leases until the target has confirmed. From then on we never serve them
-// again, whatever the leader makes of it.
+// A departure is the source side of a move: a range whose state goes to another owner. The owner
+// holds its leases until the target has confirmed. After that it never serves them again,
+// whatever the leader decides.
 type departure struct {
 	protocol.Departure
-	leases []leasehold.Lease // what the range was when it began
+	leases []leasehold.Lease // of the range, when the move started
 	state  protocol.MoveState
-	// begun: its state is being sent. It is not while it has yet to be put in
-	// its place here.
-	begun bool
-	said  bool // our newest message says how it ended
-	// broken: our time has run out since we let go, and the leader may have given
-	// us up.
-	broken bool
+	// begun: StartMove was emitted. A move waits while the state of its range is still being
+	// installed here.
+	begun    bool
+	reported bool // in the newest request, with how it ended
+	// contactLost: contact was lost when or after the lease was released, and the leader may have
+	// expired this owner.
+	contactLost bool
 }
 
-// newest is the highest generation of the leases that it began with.
+// newest returns the highest generation of the leases at the start.
 func (d *departure) newest() leasehold.Generation {
 	var g leasehold.Generation
 	for _, l := range d.leases {
@@ -33,21 +33,21 @@ func (d *departure) newest() leasehold.Generation {
 	return g
 }
 
-// ended reports whether nothing is left to do but to let the leader know.
+// ended reports whether only the report to the leader is left.
 func (d *departure) ended() bool {
 	return d.state == protocol.MoveDone || d.state == protocol.MoveFailed
 }
 
-// depart brings our departures in line with what the leader wants.
-func (m *Machine) depart(wanted []protocol.Departure) {
+// updateDepartures starts and cancels departures so that they match the leader's orders.
+func (m *Machine) updateDepartures(wanted []protocol.Departure) {
 	m.moves.departures = slices.DeleteFunc(m.moves.departures, func(d *departure) bool {
 		if slices.ContainsFunc(wanted, func(w protocol.Departure) bool { return w.Ticket == d.Ticket }) {
-			return false // it goes on, or the leader has not recorded yet how it ended
+			return false // it continues, or the leader has not recorded its end yet
 		}
 		if d.ended() {
-			return d.said // it is recorded, or the leader does not care
+			return d.reported // the leader has recorded or ignored it
 		}
-		m.note(NoteMoveCancelled, uint64(d.state), 0)
+		m.emit(Note{What: NoteMoveCancelled, MoveState: d.state})
 		m.emit(EndMove{d.Ticket})
 		return true
 	})
@@ -58,16 +58,16 @@ func (m *Machine) depart(wanted []protocol.Departure) {
 		}
 		d := &departure{Departure: w, leases: part(m.held.leases, w.Range), state: protocol.MoveCopying}
 		if m.cfg.Mover == "" || w.Mover == "" || m.exit.leave != notLeaving || !covers(d.leases, w.Range) || m.moves.departs(w.Range) {
-			m.note(NoteMoveImpossible, 0, 0)
+			m.emit(Note{What: NoteMoveImpossible})
 			d.state = protocol.MoveFailed
-			m.renewal.eager = true
+			m.renewal.sendOnReply = true
 		}
 		m.moves.departures = append(m.moves.departures, d)
 	}
 	m.startDepartures()
 }
 
-// startDepartures begins those whose state is in its place.
+// startDepartures starts the departures whose leases are all served.
 func (m *Machine) startDepartures() {
 	for _, d := range m.moves.departures {
 		if d.ended() || d.begun || len(protocol.Missing(d.leases, m.held.view.Leases)) > 0 {
@@ -78,7 +78,7 @@ func (m *Machine) startDepartures() {
 	}
 }
 
-// departure returns the one with the ticket that is still under way.
+// departure returns the departure with the ticket if it has not ended, and otherwise emits EndMove.
 func (m *Machine) departure(t protocol.Ticket) *departure {
 	for _, d := range m.moves.departures {
 		if d.Ticket == t && !d.ended() {
@@ -89,7 +89,7 @@ func (m *Machine) departure(t protocol.Ticket) *departure {
 	return nil
 }
 
-// copied stops serving a range. Whoever sends the rest does so after this.
+// copied stops serving a range. The shell sends the rest of the state after Stop.
 func (m *Machine) copied(t protocol.Ticket) {
 	d := m.departure(t)
 	if d == nil || d.state != protocol.MoveCopying {
@@ -100,34 +100,34 @@ func (m *Machine) copied(t protocol.Ticket) {
 	m.emit(Stop{t})
 }
 
-// confirmed lets go of a range whose state is with its target.
+// confirmed releases the leases of a range whose state is at the target.
 func (m *Machine) confirmed(now mono.Instant, t protocol.Ticket) {
 	d := m.departure(t)
 	if d == nil || d.state != protocol.MoveStopped {
 		return
 	}
-	d.state, d.said, d.broken = protocol.MoveDone, false, m.moves.contact.at(now) == 0
+	d.state, d.reported, d.contactLost = protocol.MoveDone, false, m.moves.contact.at(now) == 0
 	m.publish(protocol.Missing(m.held.leases, d.leases), m.held.view.Until)
 	m.emit(RevokedLeases{d.leases, leasehold.CauseMoved})
 	m.emit(EndMove{t})
-	m.renewal.speak(now)
+	m.renewal.sendSoon(now)
 }
 
-// gaveUp serves a range again whose state could not be sent.
+// gaveUp ends a failed move; its range is served again.
 func (m *Machine) gaveUp(now mono.Instant, t protocol.Ticket) {
 	d := m.departure(t)
 	if d == nil {
 		return
 	}
-	d.state, d.said = protocol.MoveFailed, false
-	m.note(NoteMoveFailed, 0, 0)
+	d.state, d.reported = protocol.MoveFailed, false
+	m.emit(Note{What: NoteMoveFailed})
 	m.publish(m.held.leases, m.held.view.Until)
 	m.emit(EndMove{t})
-	m.renewal.speak(now)
+	m.renewal.sendSoon(now)
 }
 
-// prune ends departures of leases that we no longer have as they were.
-func (m *Machine) prune() {
+// endDepartures ends departures whose leases have changed since the start.
+func (m *Machine) endDepartures() {
 	m.moves.departures = slices.DeleteFunc(m.moves.departures, func(d *departure) bool {
 		if d.ended() || len(protocol.Missing(d.leases, m.held.leases)) == 0 {
 			return false
@@ -137,7 +137,7 @@ func (m *Machine) prune() {
 	})
 }
 
-// part returns what of sorted leases lies in r.
+// part returns the parts of sorted leases that lie in r.
 func part(leases []leasehold.Lease, r leasehold.Range) []leasehold.Lease {
 	var out []leasehold.Lease
 	for _, l := range leases {

@@ -1,74 +1,76 @@
 package owner
 
 import (
+	"time"
+
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// An Event is something that happens to an owner.
+// An Event is an input of the machine.
 type Event interface{ ownerEvent() }
 
 type (
-	// Reply is a message from a manager that says it leads.
+	// Reply is a message of the leader: a reply to a request, or unsolicited.
 	Reply struct{ *protocol.LeaseReply }
 
-	// Redirect is a message from a manager that does not lead.
+	// Redirect is the reply of a manager that does not lead.
 	Redirect struct{ protocol.NotLeader }
 
-	// HungUp says that the connection to a manager has broken. It is a hint: if
-	// that was the leader, there is no use in waiting for its answer.
-	HungUp struct{ Manager storage.ManagerID }
+	// Disconnected reports a broken connection to a manager. If that was the leader, the
+	// owner does not wait for its reply.
+	Disconnected struct{ Manager storage.ManagerID }
 
-	// Refused says that a leader will not serve us: there is no such namespace,
-	// for instance. It may change its mind. What we hold is not touched by it.
+	// Refused is the refusal of a leader to serve the owner, because the namespace does not
+	// exist, for instance. The owner keeps its leases, and a retry may succeed.
 	Refused struct{ Kind leasehold.Kind }
 
-	// Slept says that the machine's clock may have stood still while others
-	// ran on: the computer was suspended.
+	// Slept reports that the computer was suspended: its clock may have stood still while
+	// the clocks of other computers advanced.
 	Slept struct{}
 
-	// PredecessorGone answers [FindPredecessor]: its process no longer exists.
+	// PredecessorGone is the result of [FindPredecessor]: the process has ended.
 	PredecessorGone struct{ Session leasehold.Session }
 
-	// Part asks for all leases to be moved away, as the step before Leave.
-	// [Parted] says when nothing is left that could be.
+	// Part requests a move of all leases to other owners, before Leave. [Parted] follows when
+	// no lease is left that can be moved.
 	Part struct{}
 
-	// Leave asks for all leases to be given back.
+	// Leave releases all leases and ends the session.
 	Leave struct{}
 
-	// Copied says that the state of a departing range has been sent, but for
-	// what changes from now on. [Stop] answers, or [EndMove].
+	// Copied reports that the source has sent the state of a range, except for later changes.
+	// [Stop] or [EndMove] follows.
 	Copied struct{ Ticket protocol.Ticket }
 
-	// Confirmed says that the target of a move has all of the state.
+	// Confirmed reports that the target of a move has received all of the state.
 	Confirmed struct{ Ticket protocol.Ticket }
 
-	// GaveUp says that a move has failed at the source: the target was not
-	// reached or refuses, or the application failed, or took too long.
+	// GaveUp reports that a move has failed at the source: the target was unreachable or
+	// refused, or the application failed or exceeded its time limit.
 	GaveUp struct{ Ticket protocol.Ticket }
 
-	// Imported says that all state of an arriving range is here. [Confirm]
-	// answers, or [Discard].
+	// Imported reports that the target has received all state of a range. [Confirm] or
+	// [Discard] follows.
 	Imported struct{ Ticket protocol.Ticket }
 
-	// Installed answers [Install]: the application has put the state in its
-	// place or, if Failed, it has not and never will.
+	// Installed is the result of [Install]: the application serves from the state or, if
+	// Failed, cannot use it.
 	Installed struct {
 		Ticket protocol.Ticket
 		Failed bool
 	}
 
-	// Settled answers [Settle]: nobody relies any more on what was published
-	// before.
+	// Settled is the result of [Settle]: all promises that were based on earlier views have
+	// ended.
 	Settled struct{ Number uint64 }
 )
 
 func (Reply) ownerEvent()           {}
 func (Redirect) ownerEvent()        {}
-func (HungUp) ownerEvent()          {}
+func (Disconnected) ownerEvent()    {}
 func (Refused) ownerEvent()         {}
 func (Slept) ownerEvent()           {}
 func (PredecessorGone) ownerEvent() {}
@@ -81,7 +83,7 @@ func (Imported) ownerEvent()        {}
 func (Installed) ownerEvent()       {}
 func (Settled) ownerEvent()         {}
 
-// An Action is something that the shell must do. Actions are done in order.
+// An Action is an output of the machine. The shell executes actions in order.
 type Action interface{ ownerAction() }
 
 type (
@@ -91,80 +93,86 @@ type (
 		Request *protocol.LeaseRequest
 	}
 
-	// Publish makes the view the one that checks are made against.
+	// Publish replaces the view that checks use.
 	Publish struct{ View *View }
 
-	// GrantedLeases tells the application what it now has.
+	// GrantedLeases notifies the application of new leases.
 	GrantedLeases struct{ Leases []leasehold.Lease }
 
-	// RevokedLeases tells the application what it no longer has: also what it was
-	// to put the state of in its place, and may have.
+	// RevokedLeases notifies the application of leases that have ended. They include leases
+	// whose state it was installing.
 	RevokedLeases struct {
 		Leases []leasehold.Lease
 		Cause  leasehold.Cause
 	}
 
-	// SuspendedLeases tells the application that the leases have reached their deadline
-	// without an answer from a leader. Checks fail, and the state is to be kept:
+	// SuspendedLeases notifies the application that the leases have reached their deadline
+	// without a reply from a leader. Checks fail, and the application keeps its state until
 	// [ResumedLeases] or [RevokedLeases] follows.
 	SuspendedLeases struct{ Leases []leasehold.Lease }
 
-	// ResumedLeases tells the application that suspended leases are renewed under the same
+	// ResumedLeases notifies the application that suspended leases are renewed under the same
 	// generation: no other owner has held them in between.
 	ResumedLeases struct{ Leases []leasehold.Lease }
 
-	// FindPredecessor asks whether the process of another session with our
-	// name still exists on this machine.
+	// FindPredecessor checks whether the process of another session of the same name still
+	// runs on this computer.
 	FindPredecessor struct{ Incumbent *table.Holder }
 
-	// StartMove begins to send the state of a range, while it is still served.
-	// The shell answers with [Copied] or [GaveUp].
+	// StartMove starts sending the state of a range, which is still served. The result is
+	// [Copied] or [GaveUp].
 	StartMove struct{ protocol.Departure }
 
-	// Stop says that no check of the departing range succeeds any more: what is
-	// read from now on is the last. The shell answers with [Confirmed] or
-	// [GaveUp].
+	// Stop reports that all checks of the range fail at the source, so its state is final. The
+	// result is [Confirmed] or [GaveUp].
 	Stop struct{ Ticket protocol.Ticket }
 
-	// EndMove says that nobody cares for a departure any more: it is done, or
-	// was given up by one of the three.
+	// EndMove ends a move at the source: it is done, has failed, or was cancelled.
 	EndMove struct{ Ticket protocol.Ticket }
 
-	// Expect lets the state of a range in, from whoever has the ticket. The
-	// shell answers with [Imported]; if it cannot, it lets the source know.
+	// Expect accepts the state of a range from the source that presents the ticket. The result
+	// is [Imported]; on failure the shell informs the source.
 	Expect struct{ protocol.Arrival }
 
-	// Confirm tells the source that all of the state is here.
+	// Confirm acknowledges to the source that the target has all of the state.
 	Confirm struct{ Ticket protocol.Ticket }
 
-	// Install makes the application put the state that came under the ticket in
-	// its place: it has the lease, and checks will succeed as soon as the shell
-	// has answered with [Installed].
+	// Install passes the state that arrived under the ticket to the application. The lease is
+	// granted, and checks succeed after [Installed].
 	Install struct {
 		Ticket protocol.Ticket
 		Lease  leasehold.Lease
 	}
 
-	// Discard says that what came, or is to come, under the ticket is of no use.
+	// Discard drops state that has arrived or will arrive under the ticket.
 	Discard struct{ Ticket protocol.Ticket }
 
-	// Settle asks to be told, with [Settled] and the number, when nobody relies
-	// any more on leases that the last view no longer has. Until then nothing is
-	// sent. It is only for owners that make promises.
+	// Settle requests [Settled] with the number when no promise is left on leases that the last
+	// view does not have. Until then the machine sends no request. Only with Config.Promises.
 	Settle struct{ Number uint64 }
 
-	// Parted answers Part: nothing is held that could still be moved away.
+	// Parted is the result of Part: no lease is left that can be moved.
 	Parted struct{}
 
-	// Left says that the leader knows that we are gone; or, Unheard, that no leader has said so in
-	// as long as our leases last without us.
-	Left struct{ Unheard bool }
+	// Left ends the session. The leader has acknowledged that or, if Unacknowledged, no leader did so
+	// before the leases expired at the leader.
+	Left struct{ Unacknowledged bool }
 
-	// Note tells the operator, and the counters, what happened and why.
+	// Note is a line for the log and an event for the metrics.
 	Note struct {
-		What Notable
-		// Have and Want say what was compared, where that explains it.
-		Have, Want uint64
+		What             Notable
+		Term, OwnTerm    leasehold.Term // of the message; the highest one received before it
+		Seq, NewestSeq   protocol.Seq
+		Generation       leasehold.Generation // of the lease that the note is about
+		NewestGeneration leasehold.Generation // the highest one ever installed
+		Leases           int
+		Moves            int
+		MoveState        protocol.MoveState
+		Misses           int           // requests in a row without a reply
+		Late             time.Duration // how long after the deadline
+		Elapsed          time.Duration // on the owner's clock
+		LeaderElapsed    time.Duration // on the leader's clock, in the same time
+		Kind             leasehold.Kind
 	}
 )
 
@@ -187,36 +195,36 @@ func (Parted) ownerAction()          {}
 func (Left) ownerAction()            {}
 func (Note) ownerAction()            {}
 
-// A Notable is something worth a line in a log.
+// A Notable is the kind of a note.
 type Notable uint8
 
-// What an owner may note.
+// The kinds of notes, and the fields that each sets.
 const (
-	NoteBadMessage     Notable = iota // a message that makes no sense was dropped
-	NoteForeign                       // a message for another session or namespace was dropped
-	NoteStaleTerm                     // a message of a deposed leader was dropped: Have its term, Want ours
-	NoteDuplicate                     // a message heard before was dropped: Have its number, Want a newer one than that
-	NoteRace                          // a message crossed one of ours and was dropped: Have its echo, Want our newest
-	NoteNewTerm                       // a new leader was heard: Have its term
-	NoteLate                          // a reply came after the leases it renews had ended
-	NoteRefused                       // a renewal of a lease that we do not hold was refused: Have its generation
-	NoteOldGrant                      // a fresh offer of a generation that is not new was refused: Have it, Want newer than that
-	NoteSuspended                     // leases were suspended because no reply came in time: Have how many
-	NoteSlept                         // leases were dropped because the clock stood still
-	NoteClockSlow                     // leases were dropped because our clock runs too slowly: Have the leader's time, Want ours, in ns
-	NoteNameTaken                     // another session has our name: we wait
-	NoteContender                     // another session wants our name
-	NoteLeaderSilent                  // no answer in time: all managers are asked
-	NoteServerRefuse                  // the leader cannot serve us: Have the kind of error
-	NoteMoveImpossible                // the leader wants state moved that we cannot move
-	NoteMoveCancelled                 // the leader no longer wants a move: Have how far it was
-	NoteMoveFailed                    // a move was given up: the range is served here as before
-	NoteNoState                       // a lease was refused because its state is not here: Have its generation
-	NoteUnproven                      // our time has run out, and moves that are over cannot be proven to a new leader: Have how many
-	NoteImportFailed                  // a lease was let go because its state could not be put in its place: Have its generation
-	NoteResumed                       // suspended leases were renewed: Have how many
-	NoteKeptTooLong                   // suspended leases were dropped after KeepSuspended: Have how many
-	NoteNotResumed                    // suspended leases have ended, since the leader does not renew them: Have how many
+	NoteBadMessage     Notable = iota // invalid message dropped: Term, Seq if it was a reply
+	NoteForeign                       // reply for another session or namespace dropped: Term, Seq
+	NoteStaleTerm                     // reply of a deposed leader dropped: Term, OwnTerm
+	NoteDuplicate                     // duplicate or reordered reply dropped: Seq, NewestSeq
+	NoteRace                          // reply dropped, because it does not answer the newest request: Seq of its request, NewestSeq
+	NoteNewTerm                       // reply of a new leader: Term, OwnTerm
+	NoteLate                          // reply after the deadline of the leases that it renews: Late
+	NoteRefused                       // renewal of a lease that is not held rejected: Generation
+	NoteOldGrant                      // grant of a generation that is not new rejected: Generation, NewestGeneration
+	NoteSuspended                     // leases suspended, because no reply came before the deadline: Leases
+	NoteSlept                         // leases dropped, because the clock stood still: Leases
+	NoteClockSlow                     // leases dropped, because the owner's clock is too slow: Elapsed, LeaderElapsed
+	NoteNameTaken                     // another session has the owner's name: this one waits
+	NoteContender                     // another session waits for the owner's name
+	NoteLeaderSilent                  // no reply in time, the next request goes to all managers: Misses
+	NoteServerRefuse                  // the leader refuses to serve the owner: Kind
+	NoteMoveImpossible                // the leader wants a move that the owner cannot do
+	NoteMoveCancelled                 // the leader has cancelled a move: MoveState
+	NoteMoveFailed                    // a move has failed at the source, which serves the range as before
+	NoteNoState                       // grant rejected, because the state of the range has not arrived: Generation
+	NoteUnproven                      // contact lost, and completed moves cannot be proven to a new leader: Moves
+	NoteImportFailed                  // lease released, because the application could not install its state: Generation
+	NoteResumed                       // suspended leases renewed: Leases
+	NoteKeptTooLong                   // suspended leases dropped after KeepSuspended: Leases
+	NoteNotResumed                    // suspended leases ended, because the leader does not renew them: Leases
 	notables
 )
 
@@ -229,5 +237,5 @@ var notableNames = [notables]string{
 
 func (n Notable) String() string { return notableNames[n] }
 
-// Notables returns how many there are: they number from 0.
+// Notables returns the number of kinds. They are numbered from 0.
 func Notables() int { return int(notables) }

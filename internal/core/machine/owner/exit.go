@@ -2,27 +2,27 @@ package owner
 
 import "github.com/leasehold-dev/leasehold/internal/core/mono"
 
-// A partStage says how far we are with moving all state away. It only advances.
+// A partStage is the stage of moving all leases to other owners. It only advances.
 type partStage uint8
 
 const (
 	notParting partStage = iota
-	parting              // the leader is asked to move everything away
-	parted               // nothing is left that could be moved
+	parting              // requests ask the leader to move all leases
+	parted               // no lease is left that can be moved
 )
 
-// A leaveStage says how far we are with ending the session. It only advances.
+// A leaveStage is the stage of ending the session. It only advances.
 type leaveStage uint8
 
 const (
 	notLeaving leaveStage = iota
-	leaving               // all leases are given back, and the goodbye is sent until it is answered
-	left                  // the session is over
+	leaving               // all leases are released, and requests with Leaving are sent until the leader acknowledges
+	left                  // the session has ended
 )
 
-// An exit says how far we are with leaving. Parting comes first, but leaving does not wait for it.
+// exit is the progress of parting and leaving. Leave does not wait for parting to finish.
 type exit struct {
 	part    partStage
 	leave   leaveStage
-	leaveBy mono.Instant // when to go without an answer; 0 if no goodbye was sent
+	leaveBy mono.Instant // when to leave without an acknowledgement; 0 before the first request with Leaving
 }

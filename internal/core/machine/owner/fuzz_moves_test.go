@@ -11,21 +11,21 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// fuzzedMoves is what is known about a fuzzed owner's moves, from what it did and
-// from what happened to it.
+// fuzzedMoves is the model of a fuzzed owner's moves, derived from its events and
+// actions.
 type fuzzedMoves struct {
-	said    []leasehold.Lease // what it last said that it holds
-	unended []leasehold.Lease // that, but for what it has since told the application to have ended
-	// departures and arrivals are what the leader has named last.
+	claimed []leasehold.Lease // in the newest request
+	unended []leasehold.Lease // claimed, without the leases in RevokedLeases since then
+	// departures and arrivals are the leader's newest orders.
 	departures []protocol.Departure
 	arrivals   []protocol.Arrival
-	// begun and expected are the ranges of moves, by ticket; stopped are those
-	// that it has stopped serving, and not served since.
+	// begun and expected are the ranges of departures and arrivals, by ticket; stopped are those
+	// that the owner has stopped serving, and not served since.
 	begun, expected, stopped map[protocol.Ticket]leasehold.Range
-	letGo                    map[protocol.Ticket]bool // moves that it has let go of
-	confirming               protocol.Ticket          // the one whose target is just confirming
-	// imports is state that it has confirmed, installs what it was told to put in
-	// its place, and ready what has been put there.
+	released                 map[protocol.Ticket]bool // departures whose leases were released
+	confirming               protocol.Ticket          // the ticket of the Confirmed event in progress
+	// imports are confirmed arrivals, installs are leases whose state is being installed, and ready
+	// those whose state is installed.
 	imports  map[protocol.Ticket]leasehold.Range
 	installs map[protocol.Ticket]leasehold.Lease
 	ready    []leasehold.Lease
@@ -34,12 +34,12 @@ type fuzzedMoves struct {
 func newFuzzedMoves() fuzzedMoves {
 	return fuzzedMoves{
 		begun: map[protocol.Ticket]leasehold.Range{}, expected: map[protocol.Ticket]leasehold.Range{}, stopped: map[protocol.Ticket]leasehold.Range{},
-		letGo:   map[protocol.Ticket]bool{},
-		imports: map[protocol.Ticket]leasehold.Range{}, installs: map[protocol.Ticket]leasehold.Lease{},
+		released: map[protocol.Ticket]bool{},
+		imports:  map[protocol.Ticket]leasehold.Range{}, installs: map[protocol.Ticket]leasehold.Lease{},
 	}
 }
 
-// installing reports whether a lease, or what is left of it, is not in its place.
+// installing reports whether the state of a lease, or of the rest of it, is being installed.
 func (m *fuzzedMoves) installing(l leasehold.Lease) bool {
 	for _, in := range m.installs {
 		if in.Generation == l.Generation && in.Range.Covers(l.Range) {
@@ -49,13 +49,12 @@ func (m *fuzzedMoves) installing(l leasehold.Lease) bool {
 	return false
 }
 
-// installed reports whether the application has put the state of a lease in its
-// place.
+// installed reports whether the application has installed the state of a lease.
 func (m *fuzzedMoves) installed(l leasehold.Lease) bool {
 	return slices.ContainsFunc(m.ready, func(r leasehold.Lease) bool { return r.Generation == l.Generation && r.Range.Covers(l.Range) })
 }
 
-// ticket is one of a few, or of none.
+// ticket returns one of eight tickets, or rarely the zero ticket.
 func (o *fuzzedOwner) ticket() protocol.Ticket {
 	if b := o.tape.byte(); b < 250 {
 		return protocol.Ticket{1 + b%8}
@@ -63,10 +62,10 @@ func (o *fuzzedOwner) ticket() protocol.Ticket {
 	return protocol.Ticket{}
 }
 
-// held is what the owner has, as it last said.
-func (o *fuzzedOwner) held() []leasehold.Lease { return o.moves.said }
+// held returns the leases in the newest request.
+func (o *fuzzedOwner) held() []leasehold.Lease { return o.moves.claimed }
 
-// somewhere is a range that the owner has, or a part of it, or any.
+// somewhere returns a held range, a part of one, or an arbitrary one.
 func (o *fuzzedOwner) somewhere() leasehold.Range {
 	held := o.held()
 	if b := o.tape.byte(); b < 200 && len(held) > 0 {
@@ -81,7 +80,7 @@ func (o *fuzzedOwner) somewhere() leasehold.Range {
 	return r
 }
 
-// neighbour is another owner: as it should be, or not.
+// neighbour returns another owner: valid, or rarely invalid.
 func (o *fuzzedOwner) neighbour() *table.Holder {
 	switch b := o.tape.byte(); {
 	case b < 252:
@@ -92,8 +91,8 @@ func (o *fuzzedOwner) neighbour() *table.Holder {
 	return nil
 }
 
-// departures are those that the leader has named before, but for a few, and some
-// new ones. So are arrivals.
+// departures returns most of the previous orders and some new ones. arrivals does the
+// same.
 func (o *fuzzedOwner) departures() (out []protocol.Departure) {
 	for _, d := range o.moves.departures {
 		if o.tape.below(16) > 0 {
@@ -120,7 +119,7 @@ func (o *fuzzedOwner) arrivals() (out []protocol.Arrival) {
 	return out
 }
 
-// withState are offers of leases with the state that has come, or with some other.
+// withState returns offers of leases with the ticket of an import, or rarely another ticket.
 func (o *fuzzedOwner) withState() (out []protocol.Offer) {
 	for _, t := range o.sortedImports() {
 		if o.tape.below(3) > 0 {
@@ -139,12 +138,11 @@ func (o *fuzzedOwner) sortedImports() []protocol.Ticket {
 	return slices.SortedFunc(maps.Keys(o.moves.imports), func(a, b protocol.Ticket) int { return slices.Compare(a[:], b[:]) })
 }
 
-// getOn lets something happen to a move: what the owner waits for, or what it no
-// longer waits for.
-func (o *fuzzedOwner) getOn() {
+// stepMove executes an event of a move, which the owner may or may not wait for.
+func (o *fuzzedOwner) stepMove() {
 	m := &o.moves
 	t := o.ticket()
-	for range 8 { // the next one that something is known of
+	for range 8 { // find the next ticket with a departure or an arrival
 		if _, waits := m.expected[t]; waits || m.begun[t] != (leasehold.Range{}) {
 			break
 		}
@@ -168,7 +166,7 @@ func (o *fuzzedOwner) getOn() {
 	}
 }
 
-// install is the application having put state in its place, or not.
+// install executes Installed, with or without success.
 func (o *fuzzedOwner) install(t protocol.Ticket) {
 	l, known := o.moves.installs[t]
 	failed := o.tape.below(4) == 0
@@ -179,7 +177,7 @@ func (o *fuzzedOwner) install(t protocol.Ticket) {
 	o.step(owner.Installed{Ticket: t, Failed: failed})
 }
 
-// confirm is the target of a move saying that it has everything: rules 5 and 7.
+// confirm executes Confirmed: rules 5 and 7.
 func (o *fuzzedOwner) confirm(t protocol.Ticket) {
 	o.t.Helper()
 	o.moves.confirming = t
@@ -187,34 +185,34 @@ func (o *fuzzedOwner) confirm(t protocol.Ticket) {
 	o.moves.confirming = protocol.Ticket{}
 }
 
-// lets is the owner letting go of a move whose target has just confirmed.
-func (m *fuzzedMoves) lets(o *fuzzedOwner) {
+// release records that the owner releases the range of a confirmed departure, and checks that it was stopped.
+func (m *fuzzedMoves) release(o *fuzzedOwner) {
 	o.t.Helper()
 	if _, stopped := m.stopped[m.confirming]; !stopped {
-		o.t.Fatalf("it lets go of %v, which it has served since it last stopped", m.begun[m.confirming])
+		o.t.Fatalf("%v is released as moved, and was served after the last stop", m.begun[m.confirming])
 	}
 	delete(m.stopped, m.confirming)
-	m.letGo[m.confirming] = true
+	m.released[m.confirming] = true
 }
 
-// checkMove checks and remembers what an owner does about moves.
+// checkMove checks and records an action about moves.
 func (o *fuzzedOwner) checkMove(a owner.Action) {
 	o.t.Helper()
 	m := &o.moves
 	switch a := a.(type) {
 	case owner.StartMove:
 		if a.Ticket.IsZero() || !a.Range.Valid() || a.To == nil || a.Mover == "" {
-			o.t.Fatalf("it begins a move that makes no sense: %+v", a)
+			o.t.Fatalf("invalid StartMove: %+v", a)
 		}
 		m.begun[a.Ticket] = a.Range
-		delete(m.letGo, a.Ticket)
+		delete(m.released, a.Ticket)
 		delete(m.stopped, a.Ticket)
 	case owner.Stop:
 		m.stopped[a.Ticket] = m.begun[a.Ticket]
 	case owner.RevokedLeases:
 		m.unended = protocol.Missing(m.unended, a.Leases)
 		if a.Cause == leasehold.CauseMoved {
-			m.lets(o)
+			m.release(o)
 		}
 	case owner.Expect:
 		m.expected[a.Ticket] = a.Range
@@ -227,20 +225,20 @@ func (o *fuzzedOwner) checkMove(a owner.Action) {
 		delete(m.installs, a.Ticket)
 	case owner.Install:
 		if r, has := m.imports[a.Ticket]; !has || !r.Covers(a.Lease.Range) {
-			o.t.Fatalf("it is to install %v, and has confirmed nothing for it under %v", a.Lease, a.Ticket.Short())
+			o.t.Fatalf("Install of %v without a confirmed import under %v", a.Lease, a.Ticket.Short())
 		}
 		delete(m.imports, a.Ticket)
 		m.installs[a.Ticket] = a.Lease
 	}
 }
 
-// checkView: what is stopped is not served, or it has not been stopped any more;
-// and nothing is served before its state is in its place.
+// checkView checks that no lease is served before its state is installed, and removes ranges that are served again
+// from stopped.
 func (o *fuzzedOwner) checkView() {
 	o.t.Helper()
 	for _, l := range o.view.Leases {
 		if o.moves.installing(l) {
-			o.t.Fatalf("it serves %v, whose state is not in its place", l)
+			o.t.Fatalf("%v is served before its state is installed", l)
 		}
 		for t, r := range o.moves.stopped {
 			if r.Overlaps(l.Range) {
@@ -250,33 +248,33 @@ func (o *fuzzedOwner) checkView() {
 	}
 }
 
-// checkReports holds a request to rules 5, 6 and 8.
+// checkReports checks a request against rules 5, 6 and 8.
 func (o *fuzzedOwner) checkReports(r *protocol.LeaseRequest) {
 	o.t.Helper()
 	m := &o.moves
 	if gone := protocol.Missing(m.unended, r.Leases); len(gone) > 0 {
-		o.t.Fatalf("it says that it no longer has %v, and has not told the application", gone)
+		o.t.Fatalf("the request omits %v, without RevokedLeases before", gone)
 	}
-	m.said, m.unended = r.Leases, r.Leases
+	m.claimed, m.unended = r.Leases, r.Leases
 	for _, rep := range r.Moves {
 		if rep.State != protocol.MoveDone {
 			continue
 		}
-		if !m.letGo[rep.Ticket] {
-			o.t.Fatalf("it says that %v is done, and its target has not confirmed", rep.Range)
+		if !m.released[rep.Ticket] {
+			o.t.Fatalf("%v is reported as done, without a confirmation of the target", rep.Range)
 		}
 		for _, l := range r.Leases {
 			if l.Range.Overlaps(rep.Range) && l.Generation <= rep.Newest && !m.installing(l) && !m.installed(l) {
-				o.t.Fatalf("it says that %v is done, and has %v", rep.Range, l)
+				o.t.Fatalf("%v is reported as done, and %v is claimed", rep.Range, l)
 			}
 		}
 	}
 	if len(r.Imports) != len(m.imports) {
-		o.t.Fatalf("it says that it has %v, and has confirmed %v", r.Imports, m.imports)
+		o.t.Fatalf("imports %v are reported, %v are confirmed", r.Imports, m.imports)
 	}
 	for _, in := range r.Imports {
 		if known, ok := m.imports[in.Ticket]; !ok || known != in.Range {
-			o.t.Fatalf("it says that it has %+v, and has confirmed %v", in, m.imports)
+			o.t.Fatalf("import %+v is reported, %v are confirmed", in, m.imports)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// A tape is fuzzed bytes, read as decisions. At its end it reads zeros.
+// A tape is fuzzed bytes that are read as decisions. It reads zeros after its end.
 type tape struct{ data []byte }
 
 func (t *tape) byte() byte {
@@ -37,8 +37,8 @@ func (t *tape) raw() uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// near returns a number that is likely to be usual or next to it, may be
-// extreme, and can be any.
+// near returns usual, a number close to it, an extreme, or any number, with decreasing
+// probability.
 func (t *tape) near(usual uint64) uint64 {
 	extremes := []uint64{0, 1, protocol.MaxTerm - 1, protocol.MaxTerm, protocol.MaxTerm + 1, math.MaxInt64, 1 << 63, math.MaxUint64}
 	switch b := t.byte(); {
@@ -56,8 +56,8 @@ const fuzzNamespace leasehold.Namespace = "fuzz"
 
 var fuzzSession = leasehold.Session{7}
 
-// A fuzzedOwner is an owner to whom anything may happen, and what is known
-// about it from what it did.
+// A fuzzedOwner is an owner that receives arbitrary events, and a model of its state that is derived from its
+// actions.
 type fuzzedOwner struct {
 	t       *testing.T
 	tape    tape
@@ -67,12 +67,12 @@ type fuzzedOwner struct {
 
 	view    *owner.View // last published
 	newest  leasehold.Generation
-	seq     protocol.Seq // of its newest message
+	seq     protocol.Seq // of its newest request
 	sentAt  mono.Instant
-	said    protocol.Seq // newest number of a leader's message
+	lastSeq protocol.Seq // newest sequence number of a leader's reply
 	term    leasehold.Term
 	left    bool
-	replies []*protocol.LeaseReply // to be repeated
+	replies []*protocol.LeaseReply // for duplicates
 	moves   fuzzedMoves
 }
 
@@ -90,7 +90,7 @@ func newFuzzedOwner(t *testing.T, data []byte) *fuzzedOwner {
 	return o
 }
 
-// run lets happen what is on the tape.
+// run executes the events on the tape.
 func (o *fuzzedOwner) run() {
 	for len(o.tape.data) > 0 {
 		o.pass()
@@ -112,7 +112,7 @@ func (o *fuzzedOwner) run() {
 				o.step(owner.Part{})
 			}
 		case 6, 7, 8, 9, 10, 11:
-			o.getOn()
+			o.stepMove()
 		case 4, 5:
 			if n := len(o.replies); n > 0 {
 				o.step(owner.Reply{LeaseReply: o.replies[o.tape.below(n)]})
@@ -125,7 +125,7 @@ func (o *fuzzedOwner) run() {
 	}
 }
 
-// pass lets time pass: none, a little, up to the wake, or much.
+// pass advances the time: not at all, a little, to the next wake, or far.
 func (o *fuzzedOwner) pass() {
 	switch b := o.tape.byte(); {
 	case b < 64:
@@ -141,17 +141,17 @@ func (o *fuzzedOwner) pass() {
 
 func (o *fuzzedOwner) step(e owner.Event) { o.did(o.machine.Step(o.now, e)) }
 
-// did checks what the owner did, and that it does not spin.
+// did checks the actions, and that the owner does not request a wake at the same instant forever.
 func (o *fuzzedOwner) did(actions []owner.Action, wake mono.Instant) {
-	const patience = 16
-	for range patience {
+	const maxWakes = 16
+	for range maxWakes {
 		o.check(actions)
 		if o.wake = wake; wake > o.now {
 			return
 		}
 		actions, wake = o.machine.Advance(o.now)
 	}
-	o.t.Fatalf("at %v it still wants to be woken at %v, having been woken %d times", o.now, wake, patience)
+	o.t.Fatalf("at %v the next wake is at %v, after %d wakes", o.now, wake, maxWakes)
 }
 
 func (o *fuzzedOwner) check(actions []owner.Action) {
@@ -165,96 +165,96 @@ func (o *fuzzedOwner) check(actions []owner.Action) {
 			o.sent(a.Request)
 		case owner.GrantedLeases:
 			if len(a.Leases) == 0 {
-				o.t.Fatal("it was granted nothing")
+				o.t.Fatal("GrantedLeases without leases")
 			}
 		case owner.RevokedLeases:
 			if len(a.Leases) == 0 || a.Cause == leasehold.CauseUnknown {
-				o.t.Fatalf("%d leases are revoked, because: %v", len(a.Leases), a.Cause)
+				o.t.Fatalf("RevokedLeases with %d leases and cause %v", len(a.Leases), a.Cause)
 			}
 		case owner.FindPredecessor:
 			if a.Incumbent == nil {
-				o.t.Fatal("it asks for no predecessor")
+				o.t.Fatal("FindPredecessor without an incumbent")
 			}
 		case owner.Left:
 			if o.left {
-				o.t.Fatal("it left twice")
+				o.t.Fatal("Left twice")
 			}
 			o.left = true
 		case owner.Note:
 			if int(a.What) >= owner.Notables() || a.What.String() == "" {
-				o.t.Fatalf("a note without a name: %d", a.What)
+				o.t.Fatalf("note %d without a name", a.What)
 			}
 		}
 	}
 	o.checkView()
 	if o.machine.View() != o.view {
-		o.t.Fatal("its view is not the one that it published")
+		o.t.Fatal("the view is not the last published one")
 	}
 	if len(o.view.Leases) > 0 && o.now >= o.view.Until != o.machine.Suspended() {
-		o.t.Fatalf("at %v it has leases until %v, suspended: %t", o.now, o.view.Until, o.machine.Suspended())
+		o.t.Fatalf("at %v: leases until %v, suspended: %t", o.now, o.view.Until, o.machine.Suspended())
 	}
 }
 
-// published checks a new view: it is in order, it ends in time, and nothing
-// came back in it that had been let go.
+// published checks a new view: it is sorted, its deadline is within the limit, and it contains no generation that
+// was dropped before.
 func (o *fuzzedOwner) published(v *owner.View) {
 	o.t.Helper()
 	newest := o.newest
 	for i, l := range v.Kept {
 		if !l.Range.Valid() || l.Generation == 0 {
-			o.t.Fatalf("it holds %v", l)
+			o.t.Fatalf("invalid lease %v", l)
 		}
 		if i > 0 && (v.Kept[i-1].Range.Limit == 0 || v.Kept[i-1].Range.Limit > l.Range.Start) {
-			o.t.Fatalf("it holds %v after %v", l, v.Kept[i-1])
+			o.t.Fatalf("lease %v follows %v", l, v.Kept[i-1])
 		}
 		newest = max(newest, l.Generation)
 	}
 	if len(v.Leases) > 0 && v.Until > o.sentAt.Add(protocol.MaxLease) {
-		o.t.Fatalf("its leases last until %v, and it spoke at %v", v.Until, o.sentAt)
+		o.t.Fatalf("deadline %v, and the newest request was sent at %v", v.Until, o.sentAt)
 	}
 	for _, l := range protocol.Missing(v.Leases, v.Kept) {
-		o.t.Fatalf("it serves %v, and does not keep it", l)
+		o.t.Fatalf("%v is served, and not in Kept", l)
 	}
 	for _, l := range protocol.Missing(v.Kept, o.view.Kept) {
 		if l.Generation <= o.newest && !o.moves.installed(l) {
-			o.t.Fatalf("%v came back: it has had %d", l, o.newest)
+			o.t.Fatalf("%v is not newer than generation %d", l, o.newest)
 		}
 	}
 	o.view, o.newest = v, newest
 }
 
-// sent checks a message: it is valid, says what the owner has, and has a
-// higher number than any before.
+// sent checks a request: it is valid, contains the held leases, and has the next sequence
+// number.
 func (o *fuzzedOwner) sent(r *protocol.LeaseRequest) {
 	o.t.Helper()
 	if err := r.Validate(protocol.DefaultLimits); err != nil {
-		o.t.Fatalf("it sends what nobody accepts: %v", err)
+		o.t.Fatalf("invalid request: %v", err)
 	}
 	if r.Seq != o.seq+1 || len(protocol.Missing(o.view.Kept, r.Leases)) > 0 {
-		o.t.Fatalf("message %d with leases %v after %d and %v", r.Seq, r.Leases, o.seq, o.view.Kept)
+		o.t.Fatalf("request %d with leases %v after request %d, Kept is %v", r.Seq, r.Leases, o.seq, o.view.Kept)
 	}
 	for _, l := range protocol.Missing(r.Leases, o.view.Kept) {
 		if !o.moves.installing(l) {
-			o.t.Fatalf("it says that it has %v, and it keeps %v", l, o.view.Kept)
+			o.t.Fatalf("the request claims %v, Kept is %v", l, o.view.Kept)
 		}
 	}
 	o.checkReports(r)
 	o.seq, o.sentAt = r.Seq, o.now
 }
 
-// reply makes a message that is likely to be accepted.
+// reply returns a reply that is probably accepted.
 func (o *fuzzedOwner) reply() *protocol.LeaseReply {
 	r := &protocol.LeaseReply{
 		Namespace: fuzzNamespace, Session: fuzzSession, Leader: o.leader(),
-		Term: leasehold.Term(o.tape.near(uint64(o.term))), Seq: protocol.Seq(o.tape.near(uint64(o.said) + 1)), Echo: protocol.Seq(o.tape.near(uint64(o.seq))),
+		Term: leasehold.Term(o.tape.near(uint64(o.term))), Seq: protocol.Seq(o.tape.near(uint64(o.lastSeq) + 1)), Echo: protocol.Seq(o.tape.near(uint64(o.seq))),
 		Timing: o.timing(), Clock: o.clock(), Offers: o.offers(),
 		Departures: o.departures(), Arrivals: o.arrivals(), Draining: o.tape.below(4) == 0, Idle: o.tape.below(4) == 0,
 	}
 	if r.Term >= o.term && r.Term <= protocol.MaxTerm {
 		if r.Term > o.term {
-			o.said = 0
+			o.lastSeq = 0
 		}
-		o.term, o.said = r.Term, max(o.said, r.Seq)
+		o.term, o.lastSeq = r.Term, max(o.lastSeq, r.Seq)
 	}
 	switch b := o.tape.byte(); {
 	case b < 200:
@@ -282,7 +282,7 @@ func (o *fuzzedOwner) session() leasehold.Session {
 	return []leasehold.Session{fuzzSession, {}, {8}, {9}}[o.tape.below(4)]
 }
 
-// holder may be anything but nil: nobody checks what a leader says of others.
+// holder returns a holder that may be invalid: replies are not checked for that.
 func (o *fuzzedOwner) holder() *table.Holder {
 	return &table.Holder{Owner: "o", Session: o.session(), Weight: math.NaN()}
 }
@@ -303,7 +303,7 @@ func (o *fuzzedOwner) timing() protocol.Timing {
 	return protocol.Timing{Lease: time.Duration(o.tape.raw()), Renew: time.Duration(o.tape.raw()), Drift: mono.Drift(math.Float64frombits(o.tape.raw()))}
 }
 
-// clock is the leader's: in step with ours, or anywhere.
+// clock returns the leader's clock: equal to the owner's, or arbitrary.
 func (o *fuzzedOwner) clock() mono.Instant {
 	if b := o.tape.byte(); b >= 200 {
 		return mono.Instant(o.tape.near(uint64(o.now.Add(time.Duration(b) * time.Second))))
@@ -311,18 +311,18 @@ func (o *fuzzedOwner) clock() mono.Instant {
 	return o.now
 }
 
-// offers is what the owner has, or parts of it, with something new, or
-// nonsense.
+// offers returns held leases or parts of them, together with new and invalid
+// leases.
 func (o *fuzzedOwner) offers() []protocol.Offer {
 	var out []protocol.Offer
 	for _, l := range o.held() {
 		switch b := o.tape.byte(); {
 		case b < 160:
 			out = append(out, protocol.Offer{Lease: l, Fresh: b%8 == 0})
-		case b < 192 && l.Range.Size() > 3: // a part of it
+		case b < 192 && l.Range.Size() > 3: // a part
 			l.Range.Start += leasehold.Key(l.Range.Size() / 3)
 			out = append(out, protocol.Offer{Lease: l, Fresh: b%4 == 0})
-		case b < 208: // more than it
+		case b < 208: // more than the lease
 			l.Range.Limit = 0
 			out = append(out, protocol.Offer{Lease: l, Fresh: b%2 == 0})
 		}
@@ -342,7 +342,7 @@ func (o *fuzzedOwner) offers() []protocol.Offer {
 	return out
 }
 
-// tidy sorts offers and leaves out what makes them invalid.
+// tidy sorts offers and omits those that make them invalid.
 func tidy(offers []protocol.Offer) []protocol.Offer {
 	slices.SortStableFunc(offers, func(a, b protocol.Offer) int {
 		switch {
@@ -371,7 +371,7 @@ func FuzzOwner(f *testing.F) {
 		for i := range data {
 			data[i] = byte(random.Uint32())
 			if random.IntN(3) > 0 {
-				data[i] %= 128 // the usual
+				data[i] %= 128 // more common cases
 			}
 		}
 		f.Add(data)

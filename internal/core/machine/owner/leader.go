@@ -8,25 +8,25 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 )
 
-// A leader is the manager that answers. heard and applied are numbers of its messages in term, and
-// applied <= heard.
+// leader is what the owner knows about the leader. received and applied are sequence numbers of its replies
+// in term, and applied <= received.
 type leader struct {
-	id      storage.ManagerID // empty: ask all managers
-	term    leasehold.Term
-	heard   protocol.Seq    // its newest message, whether or not it was dropped for a race
-	applied protocol.Seq    // its newest message that was followed
-	timing  protocol.Timing // zero until a leader told us
-	// hold is the longest that a lease of any timing so far may be held: a leader may have to wait for leases
-	// that were granted before the timing was changed.
+	id       storage.ManagerID // empty: requests go to all managers
+	term     leasehold.Term
+	received protocol.Seq    // the newest reply, whether or not it was dropped as a race
+	applied  protocol.Seq    // the newest reply that was accepted
+	timing   protocol.Timing // zero until the first reply
+	// hold is the maximum of Timing.Hold so far: a leader may have to wait for leases that were granted
+	// before the timing was changed.
 	hold time.Duration
 
-	silent storage.ManagerID // the last that did not answer
-	// redirected: since the last miss a hint has been followed.
+	silent storage.ManagerID // the last leader that did not reply
+	// redirected: the owner has followed a hint since the last miss.
 	redirected bool
-	hinted     leasehold.Term // the newest term that a hint was about
+	hinted     leasehold.Term // the highest term of a hint
 }
 
-// keep is how long we keep what we have confirmed after we last heard of it.
+// keep is how long confirmed state is kept after a leader last ordered the move.
 func (l *leader) keep() time.Duration { return 2 * l.hold }
 
 func (l *leader) setTiming(t protocol.Timing) {
@@ -34,12 +34,12 @@ func (l *leader) setTiming(t protocol.Timing) {
 	l.hold = max(l.hold, t.Hold())
 }
 
-// goodbyeTime is for how long a goodbye is worth waiting for: as long as a leader takes our leases for
-// ours without a word from us. After that there is nothing to give back.
-func (l *leader) goodbyeTime() time.Duration {
+// goodbyeTimeout is how long a leaving owner waits for the acknowledgement: until the leader expires its
+// leases without a request. After that there is nothing to release.
+func (l *leader) goodbyeTimeout() time.Duration {
 	t := l.timing
 	if t.Lease == 0 {
-		t = protocol.DefaultTiming() // we have heard of no leader
+		t = protocol.DefaultTiming() // no leader has replied
 	}
 	return t.Drift.Stretch(t.Lease)
 }

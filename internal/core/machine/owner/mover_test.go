@@ -15,14 +15,14 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// These tests hold an owner that can move state to the numbered rules of
+// These tests check an owner with a Mover against the numbered rules of
 // proto/leasehold/v1/lease.proto: HoldRequest 5 to 8, Grant 15 to 21. The test
-// plays the leader, the other owner and the application.
+// takes the roles of the leader, the other owner and the application.
 
 var other = &table.Holder{Owner: "p", Session: leasehold.Session{2}, Addr: "b", Weight: 1}
 
-// newMover returns an owner that can move state, and holds these leases. The
-// leader knows that it does.
+// newMover returns an owner with a Mover that holds these leases. The leader has renewed
+// them.
 func newMover(t *testing.T, leases ...leasehold.Lease) *server {
 	t.Helper()
 	cfg := serverConfig()
@@ -34,10 +34,10 @@ func newMover(t *testing.T, leases ...leasehold.Lease) *server {
 	}
 	s := &server{t: t, machine: m}
 	s.did(m.Advance(0))
-	s.hear(0, s.reply())
+	s.receive(0, s.reply())
 	if len(leases) > 0 {
-		s.hear(0, s.reply(grants(leases...)...))
-		s.hear(0, s.reply(renewals(leases...)...))
+		s.receive(0, s.reply(grants(leases...)...))
+		s.receive(0, s.reply(renewals(leases...)...))
 	}
 	return s
 }
@@ -52,12 +52,12 @@ func arrival(n byte, start, limit leasehold.Key) protocol.Arrival {
 	return protocol.Arrival{Ticket: ticket(n), Range: leasehold.Range{Start: start, Limit: limit}, From: other, Since: protocol.Since{LSN: 4, Newest: 3}}
 }
 
-// withState offers a lease whose state has come under a ticket.
+// withState returns the offer of a lease with a ticket.
 func withState(n byte, l leasehold.Lease) protocol.Offer {
 	return protocol.Offer{Lease: l, Fresh: true, Ticket: ticket(n)}
 }
 
-// orders is the leader's answer to the newest request, with orders about moves.
+// orders returns the leader's reply to the newest request, with orders about moves.
 func (s *server) orders(offers []protocol.Offer, what ...any) *protocol.LeaseReply {
 	r := s.reply(offers...)
 	for _, w := range what {
@@ -67,14 +67,14 @@ func (s *server) orders(offers []protocol.Offer, what ...any) *protocol.LeaseRep
 		case protocol.Arrival:
 			r.Arrivals = append(r.Arrivals, w)
 		default:
-			s.t.Fatalf("%T is no order", w)
+			s.t.Fatalf("%T is not an order", w)
 		}
 	}
 	return r
 }
 
-// speak lets time pass until the owner says something, and returns when.
-func (s *server) speak() mono.Instant {
+// nextRequest advances the time to the next request, and returns that time.
+func (s *server) nextRequest() mono.Instant {
 	s.t.Helper()
 	before := s.request.Seq
 	for range 10 {
@@ -84,11 +84,11 @@ func (s *server) speak() mono.Instant {
 			return now
 		}
 	}
-	s.t.Fatal("it wakes again and again, and does not speak")
+	s.t.Fatal("no request after 10 wakes")
 	return 0
 }
 
-// want fails unless the owner did just this, in this order.
+// want fails unless these are the actions, in this order.
 func (s *server) want(actions []owner.Action, want ...string) {
 	s.t.Helper()
 	var got []string
@@ -96,11 +96,11 @@ func (s *server) want(actions []owner.Action, want ...string) {
 		got = append(got, describe(a))
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-		s.t.Fatalf("what it does (-want +got):\n%s", diff)
+		s.t.Fatalf("actions (-want +got):\n%s", diff)
 	}
 }
 
-// wantReports fails unless the owner's newest request says this about moves.
+// wantReports fails unless the newest request reports these moves and imports.
 func (s *server) wantReports(want ...string) {
 	s.t.Helper()
 	var got []string
@@ -111,18 +111,18 @@ func (s *server) wantReports(want ...string) {
 		got = append(got, fmt.Sprintf("has %d", in.Ticket[0]))
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-		s.t.Fatalf("what request %d says (-want +got):\n%s", s.request.Seq, diff)
+		s.t.Fatalf("reports in request %d (-want +got):\n%s", s.request.Seq, diff)
 	}
 	if err := s.request.Validate(protocol.DefaultLimits); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// wantSaid fails unless the owner's newest request says that it holds this.
-func (s *server) wantSaid(want ...leasehold.Lease) {
+// wantClaims fails unless the newest request claims these leases.
+func (s *server) wantClaims(want ...leasehold.Lease) {
 	s.t.Helper()
 	if diff := cmp.Diff(want, s.request.Leases, cmpopts.EquateEmpty()); diff != "" {
-		s.t.Fatalf("what request %d has (-want +got):\n%s", s.request.Seq, diff)
+		s.t.Fatalf("leases in request %d (-want +got):\n%s", s.request.Seq, diff)
 	}
 }
 
@@ -130,7 +130,7 @@ var stateNames = map[protocol.MoveState]string{
 	protocol.MoveCopying: "copying", protocol.MoveStopped: "stopped", protocol.MoveDone: "done", protocol.MoveFailed: "failed",
 }
 
-// describe writes an action as the tests do.
+// describe formats an action for want.
 func describe(a owner.Action) string {
 	switch a := a.(type) {
 	case owner.Send:

@@ -11,34 +11,33 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// Config is what an owner is told when it starts.
+// Config configures an owner.
 type Config struct {
 	Namespace leasehold.Namespace
-	Holder    *table.Holder // who we are; immutable
+	Holder    *table.Holder // name, session and address of the owner; immutable
 	Limits    protocol.Limits
-	// Mover is where we take in state that moves to us; empty if we cannot move
-	// any, in or out.
+	// Mover is the address that receives moved state; empty if the owner can neither send nor
+	// receive state.
 	Mover string
-	// Promises says that others rely for a time on what was published, so that
-	// a lease that has ended here must not be known to be free before they have
-	// stopped. See [Settle].
+	// Promises: other processes rely for a time on published leases. A lease that has ended is
+	// reported as released only after that time. See [Settle].
 	Promises bool
 
-	// KeepSuspended bounds how long leases stay suspended, and with them the state of
-	// the application. Default 0: until a leader answers or the process ends.
+	// KeepSuspended limits how long leases stay suspended and the application keeps their
+	// state. Default 0: until a leader replies or the process ends.
 	KeepSuspended time.Duration
 
-	// Retry is how long to wait for an answer before asking all managers, as
-	// long as no leader has told us its timing. Default 500 ms.
+	// Retry is the timeout of a request until a leader has sent its timing. The retry goes to
+	// all managers. Default 500 ms.
 	Retry time.Duration
-	// Backoff bounds the random wait after two messages have crossed. Longer
-	// than a round trip, or they will cross again; short against the lease, or
-	// recalls take long. Default 200 ms.
+	// Backoff limits the random wait after a request and a reply have crossed. If it is shorter
+	// than a round trip, they cross again; if it is long compared to the lease, recalls are
+	// slow. Default 200 ms.
 	Backoff time.Duration
 
-	// Rand draws backoffs. Owners must not share a seed.
+	// Rand draws jitter and backoffs. Owners must not share a seed.
 	Rand *rand.Rand
-	// Beats are when to renew.
+	// Beats are the instants of renewals; see [mono.Beats].
 	Beats mono.Beats
 }
 
@@ -74,17 +73,17 @@ type Machine struct {
 	cfg Config
 	out []Action
 
-	renewal     renewal     // our requests
-	leader      leader      // who answers them
+	renewal     renewal     // requests
+	leader      leader      // and what it has sent
 	held        holding     // the leases
-	clock       clockGuard  // whether our clock may time them
-	moves       moves       // state on its way from us and to us
-	promises    promises    // what others rely on
-	predecessor predecessor // the session that had our name
-	exit        exit        // whether we leave
+	clock       clockGuard  // whether the clock is fast enough for leases
+	moves       moves       // departures and arrivals of state
+	promises    promises    // views on which other processes rely
+	predecessor predecessor // the session that has this owner's name
+	exit        exit        // parting and leaving
 }
 
-// New returns an owner that holds nothing and speaks at once.
+// New returns an owner without leases that sends a request at once.
 func New(now mono.Instant, cfg Config) (*Machine, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -92,14 +91,14 @@ func New(now mono.Instant, cfg Config) (*Machine, error) {
 	return &Machine{cfg: cfg, held: holding{view: &View{}}, renewal: renewal{nextSend: now}}, nil
 }
 
-// View returns the view last published.
+// View returns the last published view.
 func (m *Machine) View() *View { return m.held.view }
 
-// Term returns the newest leader's term that the owner has heard of.
+// Term returns the highest term in a reply.
 func (m *Machine) Term() leasehold.Term { return m.leader.term }
 
-// Step handles an event that happened at now, and all time that has passed.
-// It returns what to do, in order, and when to call Advance at the latest.
+// Step handles deadlines up to now and then the event. It returns the actions in order, and
+// the latest instant for the next call of Advance.
 func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 	m.out = m.out[:0]
 	m.expire(now)
@@ -108,8 +107,8 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 		m.reply(now, e.LeaseReply)
 	case Redirect:
 		m.redirect(now, e.NotLeader)
-	case HungUp:
-		m.hungUp(now, e.Manager)
+	case Disconnected:
+		m.disconnected(now, e.Manager)
 	case Refused:
 		m.refused(now, e.Kind)
 	case Slept:
@@ -136,7 +135,7 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 	return m.finish(now)
 }
 
-// Advance handles the passing of time.
+// Advance handles deadlines up to now.
 func (m *Machine) Advance(now mono.Instant) ([]Action, mono.Instant) {
 	m.out = m.out[:0]
 	m.expire(now)
@@ -144,12 +143,12 @@ func (m *Machine) Advance(now mono.Instant) ([]Action, mono.Instant) {
 }
 
 func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
-	m.goUnheard(now)
+	m.leaveUnacknowledged(now)
 	if m.exit.leave == left {
 		return m.out, mono.Never
 	}
 	if m.Quarantined(now) {
-		return m.out, m.clock.muteUntil // it holds nothing
+		return m.out, m.clock.quarantineEnd // it has no leases
 	}
 	wake := mono.Never
 	if !m.promises.open() {
@@ -176,23 +175,21 @@ func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
 
 func (m *Machine) emit(a Action) { m.out = append(m.out, a) }
 
-func (m *Machine) note(what Notable, have, want uint64) { m.emit(Note{what, have, want}) }
-
-// expire handles the deadlines that have passed.
+// expire handles deadlines up to now.
 func (m *Machine) expire(now mono.Instant) {
 	if m.moves.contact.term != 0 && m.moves.contact.at(now) == 0 {
 		m.loseContact()
 		m.keepArrivals(now)
 	}
 	m.suspend(now)
-	m.forget(now)
+	m.expireArrivals(now)
 	idle := m.held.suspended || len(m.held.leases)+len(m.moves.arrivals)+len(m.moves.departures) == 0
 	if m.exit.part == parting && m.moves.contact.term == 0 && idle {
-		m.partNow() // there is no leader to move anything away with
+		m.finishParting() // without a leader there are no moves
 	}
 }
 
-// dropAll lets go of everything, on our own account.
+// dropAll ends all leases without an order of the leader.
 func (m *Machine) dropAll(cause leasehold.Cause) {
 	m.held.suspended = false
 	if len(m.held.leases) == 0 {
@@ -203,14 +200,14 @@ func (m *Machine) dropAll(cause leasehold.Cause) {
 	m.emit(RevokedLeases{held, cause})
 }
 
-// publish makes what we hold known to those who check.
+// publish sets the leases and their deadline, and publishes the view that results.
 func (m *Machine) publish(held []leasehold.Lease, until mono.Instant) {
 	before := m.held.view.Leases
 	m.held.leases = held
 	m.held.view = &View{Leases: held, Kept: held, Until: until, Drift: m.leader.timing.Drift}
 	if len(m.moves.departures)+len(m.moves.arrivals) > 0 {
-		m.prune()
-		m.lapse()
+		m.endDepartures()
+		m.endArrivals()
 		m.held.view.Kept = protocol.Missing(held, m.moves.installing())
 		m.held.view.Leases = protocol.Missing(m.held.view.Kept, m.moves.stopped())
 		m.held.view.Coming = m.coming()
@@ -222,35 +219,35 @@ func (m *Machine) publish(held []leasehold.Lease, until mono.Instant) {
 	}
 }
 
-// send says what we hold, to the leader if there is one who answers.
+// send sends a request with all leases to the leader, or to all managers if the leader is unknown.
 func (m *Machine) send(now mono.Instant) {
 	if m.renewal.awaiting {
 		m.renewal.misses++
 		m.leader.redirected = false
 		if m.leader.id != "" {
-			m.note(NoteLeaderSilent, uint64(m.renewal.misses), 0)
+			m.emit(Note{What: NoteLeaderSilent, Misses: m.renewal.misses})
 			m.leader.silent, m.leader.id = m.leader.id, ""
 		}
 	}
 	m.renewal.seq++
-	m.renewal.sentAt, m.renewal.claimed = now, m.held.suspended
-	m.renewal.awaiting, m.renewal.eager = true, false
-	m.renewal.nextSend = now.Add(m.patience())
+	m.renewal.sentAt, m.renewal.claimsSuspended = now, m.held.suspended
+	m.renewal.awaiting, m.renewal.sendOnReply = true, false
+	m.renewal.nextSend = now.Add(m.retryTimeout())
 	if m.exit.leave == leaving && m.exit.leaveBy == 0 {
-		m.exit.leaveBy = now.Add(m.leader.goodbyeTime())
+		m.exit.leaveBy = now.Add(m.leader.goodbyeTimeout())
 	}
 	m.emit(Send{m.leader.id, &protocol.LeaseRequest{
 		Namespace: m.cfg.Namespace, Holder: m.cfg.Holder, Seq: m.renewal.seq,
-		Term: m.leader.term, Heard: m.leader.heard, Applied: m.leader.applied,
+		Term: m.leader.term, Heard: m.leader.received, Applied: m.leader.applied,
 		Leases: m.held.leases, Suspended: m.held.suspended, Resumed: m.held.resumed(), Leaving: m.exit.leave != notLeaving, Gone: m.predecessor.gone,
 		Mover: m.cfg.Mover, Moves: m.moves.reports(now), Imports: m.moves.imports(now), Parting: m.exit.part != notParting, Draining: m.moves.draining,
 	}})
 }
 
-// patience is how long to wait for an answer before sending again. It doubles
-// with every miss, because an answer to an older message counts as a race: an
-// owner that is more impatient than the network is slow would never be heard.
-func (m *Machine) patience() time.Duration {
+// retryTimeout is the timeout of a request. It doubles with every miss, because a reply to an
+// older request is dropped as a race: with a timeout below the round-trip time the owner
+// would never accept a reply.
+func (m *Machine) retryTimeout() time.Duration {
 	base, most := m.cfg.Retry, 4*m.cfg.Retry
 	if m.leader.timing.Renew > 0 {
 		base, most = m.leader.timing.Renew/4, m.leader.timing.Renew
@@ -258,13 +255,13 @@ func (m *Machine) patience() time.Duration {
 	return m.jitter(min(base<<min(m.renewal.misses, 4), most))
 }
 
-// jitter takes up to an eighth off d, so that owners do not march in step.
+// jitter reduces d by up to an eighth, so that owners do not send at the same time.
 func (m *Machine) jitter(d time.Duration) time.Duration {
 	return d - time.Duration(m.cfg.Rand.Int64N(int64(d/8)+1))
 }
 
-// backoff is how long to wait at most after two messages have crossed: a few
-// times as long as answers take, so that the next two hardly ever cross again.
+// backoff is the maximum wait after a request and a reply have crossed: a few round-trip
+// times, so that the next two rarely cross.
 func (m *Machine) backoff() time.Duration {
 	if m.renewal.rtt == 0 {
 		return m.cfg.Backoff
@@ -272,30 +269,30 @@ func (m *Machine) backoff() time.Duration {
 	return min(m.cfg.Backoff, 4*m.renewal.rtt+time.Millisecond)
 }
 
-// speakSoon sends within the backoff.
-func (m *Machine) speakSoon(now mono.Instant) {
+// sendAfterBackoff schedules a request after a random part of the backoff.
+func (m *Machine) sendAfterBackoff(now mono.Instant) {
 	at := now.Add(time.Duration(m.cfg.Rand.Int64N(int64(m.backoff()) + 1)))
 	m.renewal.nextSend = min(m.renewal.nextSend, at)
-	m.renewal.awaiting = false // what we wait for has been dropped; that is no silence
+	m.renewal.awaiting = false // the reply was dropped, which is not a miss
 }
 
-// hungUp asks everyone, soon, if the leader can no longer be heard.
-func (m *Machine) hungUp(now mono.Instant, manager storage.ManagerID) {
+// disconnected schedules a request to all managers if the connection to the leader has broken.
+func (m *Machine) disconnected(now mono.Instant, manager storage.ManagerID) {
 	if m.leader.id == "" || manager != m.leader.id {
 		return
 	}
 	m.leader.silent, m.leader.id = m.leader.id, ""
 	m.leader.redirected = false
 	m.renewal.misses = max(m.renewal.misses, 1)
-	m.speakSoon(now)
+	m.sendAfterBackoff(now)
 }
 
-// redirect follows a hint, once for every time that nobody answered: managers
-// may point at each other, or at one that has just been silent. A leader that
-// is newer than any that we know of is worth a message whatever was before.
+// redirect follows the hint of a manager to the leader, once after each timeout: managers may
+// name each other, or a leader that has just not replied. A hint to a higher term than all
+// before is always followed.
 func (m *Machine) redirect(now mono.Instant, n protocol.NotLeader) {
 	if n.Validate() != nil {
-		m.note(NoteBadMessage, uint64(n.Term), 0)
+		m.emit(Note{What: NoteBadMessage, Term: n.Term})
 		return
 	}
 	newer := n.Leader != "" && n.Term > m.leader.term && n.Term > m.leader.hinted
@@ -307,16 +304,16 @@ func (m *Machine) redirect(now mono.Instant, n protocol.NotLeader) {
 	m.leader.redirected = true
 	m.leader.hinted = max(m.leader.hinted, n.Term)
 	m.leader.id = n.Leader
-	m.speakSoon(now)
+	m.sendAfterBackoff(now)
 }
 
-// maxRefusedWait bounds the wait after a refusal, however long leases are: what was wrong may have
-// been mended, and managers remember the claims of refused owners for some of these waits.
+// maxRefusedWait limits the wait after a refusal if leases are long: the cause may have been
+// fixed, and managers keep the claims of refused owners for a few of these waits.
 const maxRefusedWait = 10 * time.Second
 
-// refused waits before it speaks again: whoever refuses has heard us.
+// refused schedules the next request after a wait: the manager is reachable, so a quick retry does not help.
 func (m *Machine) refused(now mono.Instant, why leasehold.Kind) {
-	m.note(NoteServerRefuse, uint64(why), 0)
+	m.emit(Note{What: NoteServerRefuse, Kind: why})
 	m.renewal.awaiting, m.leader.redirected = false, false
 	m.renewal.misses = 0
 	m.leader.id = ""
@@ -328,14 +325,14 @@ func (m *Machine) refused(now mono.Instant, why leasehold.Kind) {
 }
 
 func (m *Machine) slept(now mono.Instant) {
-	m.note(NoteSlept, uint64(len(m.held.leases)), 0)
+	m.emit(Note{What: NoteSlept, Leases: len(m.held.leases)})
 	m.discardImports()
 	m.dropAll(leasehold.CauseExpired)
 	m.loseContact()
 	m.clock.rate = rateGuard{}
-	// The answer to what we sent before may be arbitrarily old: its leases
-	// would count from a send time on a clock that has since stood still. A
-	// new message makes every earlier one's answer a race.
+	// A reply to an earlier request may be arbitrarily old: the deadline of its leases would
+	// count from a time before the clock stood still. After a new request such a reply is
+	// dropped as a race.
 	m.renewal.nextSend = now
 	m.renewal.awaiting = false
 }

@@ -1,9 +1,9 @@
 package owner_test
 
-// These tests hold the owner's machine to what the papers say about the Owner
-// library: Centrifuge 2.3 (what is said, and how often), 2.3.1 (clocks) and
+// These tests check the owner's machine against the papers' description of the Owner
+// library: Centrifuge 2.3 (content and frequency of messages), 2.3.1 (clocks) and
 // 2.3.2 (message races), and PRS 4.3. Each is named after the sentence that it
-// proves. They use the paper's times: leases of 60 seconds, renewed every 15.
+// checks. They use the paper's timing: leases of 60 seconds, renewed every 15.
 
 import (
 	"math/rand/v2"
@@ -22,16 +22,16 @@ const paperBackoff = 200 * time.Millisecond
 
 var paperSession = leasehold.Session{1}
 
-// A paperOwner is an owner whose leader is played by the test: what it sends
-// goes nowhere, and it hears what the test makes up.
+// A paperOwner is an owner; the test takes the role of its leader. Requests are recorded, and the test
+// makes the replies.
 type paperOwner struct {
 	t       *testing.T
 	machine *owner.Machine
 	now     mono.Instant
 	wake    mono.Instant
-	seq     protocol.Seq // the leader's
+	seq     protocol.Seq // of the leader's newest reply
 
-	sent    []owner.Send // everything sent so far
+	sent    []owner.Send // all requests so far
 	actions []owner.Action
 }
 
@@ -50,13 +50,13 @@ func newPaperOwner(t *testing.T) *paperOwner {
 	return o
 }
 
-// newPaperHolder returns an owner that holds these leases, confirmed just now.
+// newPaperHolder returns an owner that holds these leases, renewed at this instant.
 func newPaperHolder(t *testing.T, leases ...leasehold.Lease) *paperOwner {
 	t.Helper()
 	o := newPaperOwner(t)
-	o.hear(o.reply())
-	o.hear(o.reply(grants(leases...)...))
-	o.hear(o.reply(renewals(leases...)...))
+	o.receive(o.reply())
+	o.receive(o.reply(grants(leases...)...))
+	o.receive(o.reply(renewals(leases...)...))
 	return o
 }
 
@@ -70,7 +70,7 @@ func (o *paperOwner) did(actions []owner.Action, wake mono.Instant) {
 	}
 }
 
-// advance lets time pass, and wakes the machine whenever it asked for it.
+// advance advances the time by d, and calls Advance at each wake.
 func (o *paperOwner) advance(d time.Duration) {
 	end := o.now.Add(d)
 	for o.now = min(max(o.wake, o.now), end); ; o.now = min(max(o.wake, o.now+1), end) {
@@ -81,7 +81,7 @@ func (o *paperOwner) advance(d time.Duration) {
 	}
 }
 
-// untilNextSend lets time pass until the owner speaks again.
+// untilNextSend advances the time to the next request.
 func (o *paperOwner) untilNextSend() *protocol.LeaseRequest {
 	o.t.Helper()
 	n := len(o.sent)
@@ -92,13 +92,13 @@ func (o *paperOwner) untilNextSend() *protocol.LeaseRequest {
 			return o.newest()
 		}
 	}
-	o.t.Fatal("it wakes again and again, and does not speak")
+	o.t.Fatal("no request after 100 wakes")
 	return nil
 }
 
 func (o *paperOwner) newest() *protocol.LeaseRequest { return o.sent[len(o.sent)-1].Request }
 
-// reply is the leader's next message, in answer to the owner's newest.
+// reply returns the leader's next reply, to the owner's newest request.
 func (o *paperOwner) reply(offers ...protocol.Offer) *protocol.LeaseReply {
 	o.seq++
 	return &protocol.LeaseReply{
@@ -107,7 +107,7 @@ func (o *paperOwner) reply(offers ...protocol.Offer) *protocol.LeaseReply {
 	}
 }
 
-func (o *paperOwner) hear(r *protocol.LeaseReply) {
+func (o *paperOwner) receive(r *protocol.LeaseReply) {
 	o.did(o.machine.Step(o.now, owner.Reply{LeaseReply: r}))
 }
 
@@ -122,7 +122,7 @@ func (o *paperOwner) wantHeld(want bool, l leasehold.Lease, when string) {
 	}
 }
 
-// noted reports whether the last step noted something.
+// noted reports whether the last step emitted a note of this kind.
 func (o *paperOwner) noted(what owner.Notable) bool {
 	for _, a := range o.actions {
 		if n, ok := a.(owner.Note); ok && n.What == what {
@@ -147,48 +147,47 @@ func offers(fresh bool, ls []leasehold.Lease) []protocol.Offer {
 	return out
 }
 
-// Centrifuge 2.1.1: owners send to the leader alone, and to all managers once
-// it does not respond, until one replies; then to that one alone again.
+// Centrifuge 2.1.1: owners send only to the leader. If it does not respond, they send to all managers
+// until one replies, and then only to that one.
 func TestPaperSendsToAllManagersWhileTheLeaderIsUnresponsive(t *testing.T) {
 	o := newPaperOwner(t)
 	if to := o.sent[0].To; to != "" {
-		t.Errorf("the first message goes to %q, want all: no leader is known", to)
+		t.Errorf("the first request goes to %q, want all: no leader is known", to)
 	}
-	o.hear(o.reply())
-	o.hear(o.reply())
+	o.receive(o.reply())
+	o.receive(o.reply())
 	o.untilNextSend()
 	if to := o.sent[len(o.sent)-1].To; to != "m" {
 		t.Errorf("a renewal goes to %q, want the leader m", to)
 	}
-	o.untilNextSend() // nobody answered
+	o.untilNextSend() // without a reply
 	if to := o.sent[len(o.sent)-1].To; to != "" {
-		t.Errorf("what follows on silence goes to %q, want all", to)
+		t.Errorf("the request after a timeout goes to %q, want all", to)
 	}
-	o.hear(o.reply())
+	o.receive(o.reply())
 	o.untilNextSend()
 	if to := o.sent[len(o.sent)-1].To; to != "m" {
-		t.Errorf("what follows on an answer goes to %q, want the leader m", to)
+		t.Errorf("the request after a reply goes to %q, want the leader m", to)
 	}
 }
 
-// Centrifuge 2.3: an owner sends a message every 15 seconds. Ours takes up to
-// an eighth off, so that a thousand owners do not march in step.
+// Centrifuge 2.3: an owner sends a message every 15 seconds. Here the interval is up to an eighth
+// shorter, so that a thousand owners do not send at the same time.
 func TestPaperRenewsEvery15Seconds(t *testing.T) {
 	o := newPaperHolder(t, lease(0, 9, 1))
 	before := o.now
 	for range 20 {
 		o.untilNextSend()
 		if gap := o.now.Sub(before); gap > 15*time.Second || gap < 15*time.Second*7/8 {
-			t.Errorf("%v between two renewals, want 15s or up to an eighth less", gap)
+			t.Errorf("%v between two renewals, want 15 s or up to an eighth less", gap)
 		}
 		before = o.now
-		o.hear(o.reply(renewals(lease(0, 9, 1))...))
+		o.receive(o.reply(renewals(lease(0, 9, 1))...))
 	}
 }
 
-// Centrifuge 2.3: three requests in a row must be lost before a lease expires
-// for no good reason. Ours asks again sooner when there is no answer, so that
-// it takes five within the same 60 seconds.
+// Centrifuge 2.3: a lease expires needlessly only if three requests in a row are lost. This owner retries earlier
+// without a reply, so that five must be lost within the same 60 seconds.
 func TestPaperLostRenewals(t *testing.T) {
 	l := lease(0, 9, 1)
 	for lost := range 6 {
@@ -200,53 +199,51 @@ func TestPaperLostRenewals(t *testing.T) {
 		}
 		if o.wake < granted {
 			o.untilNextSend()
-			o.hear(o.reply(renewals(l)...))
+			o.receive(o.reply(renewals(l)...))
 		}
 		o.advance(granted.Sub(o.now))
 		o.wantHeld(lost < 5, l, "60 seconds after the last renewal that arrived")
 	}
 }
 
-// Centrifuge 2.3: every request tells of all leases that the owner wants to go
-// on holding, so that it can be understood without those before it.
+// Centrifuge 2.3: every request contains all leases that the owner wants to renew, so that it does not depend on
+// earlier requests.
 func TestPaperEveryRequestCarriesTheCompleteSet(t *testing.T) {
 	a, b, c := lease(0, 2, 1), lease(2, 4, 2), lease(6, 9, 3)
 	o := newPaperOwner(t)
-	o.hear(o.reply())
+	o.receive(o.reply())
 	for _, set := range [][]leasehold.Lease{{a}, {a, b}, {a, b, c}, {a, c}, {c}, {}} {
-		o.hear(o.reply(grants(set...)...))
+		o.receive(o.reply(grants(set...)...))
 		if diff := cmp.Diff(set, o.newest().Leases); diff != "" {
-			t.Errorf("leases in the answer to what it is to hold (-want +got):\n%s", diff)
+			t.Errorf("leases in the request after the grant (-want +got):\n%s", diff)
 		}
-		o.hear(o.reply(renewals(set...)...))
+		o.receive(o.reply(renewals(set...)...))
 		if diff := cmp.Diff(set, o.untilNextSend().Leases); diff != "" {
 			t.Errorf("leases in the next renewal (-want +got):\n%s", diff)
 		}
 	}
 }
 
-// Centrifuge 2.3, PRS 4.3: grants are told from renewals. An owner that does
-// not hold a lease, because it has just started, refuses to have it extended,
-// and says at once that it does not have it.
+// Centrifuge 2.3, PRS 4.3: grants are distinguished from renewals. An owner that does not hold a lease, because it
+// was restarted, rejects its renewal and sends a request without it at once.
 func TestPaperRestartedOwnerRefusesARenewal(t *testing.T) {
 	x := lease(0, 9, 7)
 	o := newPaperOwner(t)
-	o.hear(o.reply(renewals(x)...))
-	o.wantHeld(false, x, "after a renewal of a lease that it never had")
+	o.receive(o.reply(renewals(x)...))
+	o.wantHeld(false, x, "after a renewal of a lease that was never granted")
 	if !o.noted(owner.NoteRefused) {
 		t.Error("the refusal is not noted")
 	}
 	if r := o.newest(); r.Heard != o.seq || len(r.Leases) != 0 {
-		t.Errorf("it answers %+v, want at once, that it holds nothing", r)
+		t.Errorf("the next request is %+v, want it at once and without leases", r)
 	}
-	o.hear(o.reply(grants(x)...))
+	o.receive(o.reply(grants(x)...))
 	o.wantHeld(true, x, "after a grant")
 }
 
-// Centrifuge 2.3: so that the generation of a lease says whether it has been
-// held without a gap. A lease that was let go never comes back, whoever offers
-// it, under whatever name.
-func TestPaperALeaseNeverComesBack(t *testing.T) {
+// Centrifuge 2.3: the generation shows whether a lease has been held without interruption. So a generation that
+// was released is never held again, neither by a renewal nor by a grant.
+func TestPaperReleasedGenerationIsNeverHeldAgain(t *testing.T) {
 	old, next := lease(0, 9, 7), lease(0, 9, 8)
 	for _, test := range []struct {
 		name  string
@@ -254,19 +251,19 @@ func TestPaperALeaseNeverComesBack(t *testing.T) {
 	}{{"renewed", renewals(old)}, {"granted again", grants(old)}} {
 		t.Run(test.name, func(t *testing.T) {
 			o := newPaperHolder(t, old)
-			o.hear(o.reply()) // recalled
+			o.receive(o.reply()) // recalled
 			o.wantHeld(false, old, "after the recall")
-			o.hear(o.reply(test.offer...))
+			o.receive(o.reply(test.offer...))
 			o.wantHeld(false, old, "when it is "+test.name)
-			o.hear(o.reply(grants(next)...))
+			o.receive(o.reply(grants(next)...))
 			o.wantHeld(true, next, "under a new generation")
 			o.wantHeld(false, old, "under a new generation")
 		})
 	}
 }
 
-// PRS 4.3: whether a key is held, and whether it has been held all along, is
-// found out locally, by comparing generations.
+// PRS 4.3: whether a key is held, and has been held without interruption, is checked locally by comparing
+// generations.
 func TestPaperContinuousOwnership(t *testing.T) {
 	l := lease(3, 9, 5)
 	o := newPaperHolder(t, l)
@@ -282,22 +279,21 @@ func TestPaperContinuousOwnership(t *testing.T) {
 	}
 }
 
-// Centrifuge 2.3.1: an owner holds a lease only after it has received a message
-// of the manager, and for 60 seconds from when it sent the request that this
-// message answers. If the answer takes T seconds, 60-T are left.
+// Centrifuge 2.3.1: an owner holds a lease after it has received the manager's reply, for 60 seconds from the
+// sending of the request. If the reply takes T seconds, 60-T are left.
 func TestPaperLeaseRunsFromTheSendingOfTheRequest(t *testing.T) {
 	l := lease(0, 9, 1)
 	for _, flight := range []time.Duration{0, time.Second, 3 * time.Second} {
 		o := newPaperOwner(t)
-		o.hear(o.reply())
+		o.receive(o.reply())
 		sent := o.now
 		grant := o.reply(grants(l)...)
 		o.advance(flight)
 		o.wantHeld(false, l, "before the grant has arrived")
-		o.hear(grant)
+		o.receive(grant)
 		o.wantHeld(true, l, "after the grant has arrived")
 		if left := o.machine.View().Until.Sub(o.now); left != 60*time.Second-flight {
-			t.Errorf("answer after %v: %v are left, want 60s less that", flight, left)
+			t.Errorf("reply after %v: %v are left, want 60 s less that", flight, left)
 		}
 		o.advance(sent.Add(60*time.Second - 1).Sub(o.now))
 		o.wantHeld(true, l, "60 seconds after the request, less a nanosecond")
@@ -306,22 +302,22 @@ func TestPaperLeaseRunsFromTheSendingOfTheRequest(t *testing.T) {
 	}
 }
 
-// Centrifuge 2.3.1: the owner's time ends by its own clock. Nothing has to
-// happen for it: no message, no timer.
+// Centrifuge 2.3.1: a lease ends by the owner's own clock, without a message or a
+// timer.
 func TestPaperLeaseEndsWithoutAnEvent(t *testing.T) {
 	l := lease(0, 9, 1)
 	o := newPaperHolder(t, l)
 	o.now = o.machine.View().Until
-	o.wantHeld(false, l, "when its time is over and the machine has not been woken")
-	o.hear(o.reply(renewals(l)...))
-	o.wantHeld(false, l, "when a renewal arrives too late")
+	o.wantHeld(false, l, "at the deadline, without a step of the machine")
+	o.receive(o.reply(renewals(l)...))
+	o.wantHeld(false, l, "after a late renewal")
 }
 
-// Centrifuge 2.3.2: a recalled lease is dropped first, and then that is said.
+// Centrifuge 2.3.2: a recalled lease is dropped before the recall is acknowledged.
 func TestPaperRecallIsAcknowledgedAfterTheDrop(t *testing.T) {
 	keep, give := lease(0, 4, 1), lease(4, 9, 2)
 	o := newPaperHolder(t, keep, give)
-	o.hear(o.reply(renewals(keep)...))
+	o.receive(o.reply(renewals(keep)...))
 	published := false
 	for _, a := range o.actions {
 		switch a := a.(type) {
@@ -332,7 +328,7 @@ func TestPaperRecallIsAcknowledgedAfterTheDrop(t *testing.T) {
 			}
 		case owner.Send:
 			if !published {
-				t.Error("the acknowledgement goes out while checks still succeed")
+				t.Error("the acknowledgement is sent while checks still succeed")
 			}
 			if diff := cmp.Diff([]leasehold.Lease{keep}, a.Request.Leases); diff != "" {
 				t.Errorf("acknowledged leases (-want +got):\n%s", diff)
@@ -340,24 +336,23 @@ func TestPaperRecallIsAcknowledgedAfterTheDrop(t *testing.T) {
 		}
 	}
 	if r := o.newest(); r.Heard != o.seq {
-		t.Errorf("the newest message reflects %d, want the recall, %d", r.Heard, o.seq)
+		t.Errorf("the newest request acknowledges %d, want the recall, %d", r.Heard, o.seq)
 	}
 }
 
-// Centrifuge 2.3.2: a message carries the sender's number and the newest that
-// it has heard. One that does not reflect the receiver's newest was sent too
-// early, and is dropped; its receiver waits for a random time, and then sends a
-// message that reflects it.
+// Centrifuge 2.3.2: a message carries the sender's sequence number and the newest one that the sender has received. A
+// message that does not acknowledge the receiver's newest one is a race and is dropped. The receiver
+// waits for a random time, and then sends a message that acknowledges it.
 func TestPaperRacingMessageIsDropped(t *testing.T) {
 	l := lease(0, 9, 1)
 	o := newPaperOwner(t)
-	o.hear(o.reply())
-	racing := o.reply(grants(l)...) // <2,2>, which is slow
+	o.receive(o.reply())
+	racing := o.reply(grants(l)...) // <2,2>, delayed
 	o.untilNextSend()               // <3,1> crosses it
 	number := o.newest().Seq
 
-	o.hear(racing)
-	o.wantHeld(false, l, "after a message that crossed another")
+	o.receive(racing)
+	o.wantHeld(false, l, "after a reply that crossed a request")
 	if !o.noted(owner.NoteRace) {
 		t.Error("the race is not noted")
 	}
@@ -370,54 +365,53 @@ func TestPaperRacingMessageIsDropped(t *testing.T) {
 		t.Errorf("it sends <%d,%d>, want <%d,%d>", r.Seq, r.Heard, number+1, racing.Seq)
 	}
 	if r.Applied == r.Heard {
-		t.Error("it claims to have acted upon the message that it dropped")
+		t.Error("the request reports the dropped reply as applied")
 	}
 }
 
-// Centrifuge 2.3.2: the message that was dropped is discarded for good. Even if
-// it arrives again, and nothing is in its way any more.
-func TestPaperRacingMessageIsDiscardedForGood(t *testing.T) {
+// Centrifuge 2.3.2: a dropped message stays dropped, even if it is received again when it no longer crosses a
+// request.
+func TestPaperRacingMessageStaysDropped(t *testing.T) {
 	l := lease(0, 9, 1)
 	o := newPaperOwner(t)
-	o.hear(o.reply())
+	o.receive(o.reply())
 	racing := o.reply(grants(l)...)
 	o.untilNextSend()
-	o.hear(racing)
+	o.receive(racing)
 	o.untilNextSend()
 	again := *racing
 	again.Echo = o.newest().Seq // as if it had crossed nothing
-	o.hear(&again)
-	o.wantHeld(false, l, "when the discarded message arrives once more")
+	o.receive(&again)
+	o.wantHeld(false, l, "after a duplicate of the dropped reply")
 }
 
-// Centrifuge 2.3.2: messages carry a session nonce, so that what was said to an
-// owner before it crashed is not taken out of context after it has restarted.
+// Centrifuge 2.3.2: messages carry a session nonce, so that an owner drops messages for an earlier session after
+// a restart.
 func TestPaperMessageForAnotherSessionIsDropped(t *testing.T) {
 	l := lease(0, 9, 1)
 	o := newPaperOwner(t)
 	r := o.reply(grants(l)...)
 	r.Session = leasehold.Session{2}
-	o.hear(r)
+	o.receive(r)
 	o.wantHeld(false, l, "after a grant to another session")
 	if o.newest().Heard != 0 || !o.noted(owner.NoteForeign) {
-		t.Error("a message for another session is taken for heard")
+		t.Error("a reply for another session is acknowledged")
 	}
 }
 
-// Centrifuge 2.1.2: there is a namespace for each pool of servers, with a table
-// of its own. A process may be in two pools: what is said about one is not said
-// about the other.
+// Centrifuge 2.1.2: each pool of servers has its own namespace and table. A process may be in two pools:
+// messages of one do not affect the other.
 func TestPaperMessageForAnotherNamespaceIsDropped(t *testing.T) {
 	l := lease(0, 9, 1)
 	o := newPaperOwner(t)
 	r := o.reply(grants(l)...)
 	r.Namespace = "other"
-	o.hear(r)
+	o.receive(r)
 	o.wantHeld(false, l, "after a grant in another namespace")
 }
 
-// PRS 4.2 and 4.3: the manager, too, has a nonce, by which stale messages of
-// one that has crashed are recognised. Ours is the leader's term.
+// PRS 4.2 and 4.3: the manager also has a nonce, so that owners drop stale messages of a crashed
+// manager. Here the nonce is the leader's term.
 func TestPaperMessageOfAnEarlierLeaderIsDropped(t *testing.T) {
 	mine, theirs := lease(0, 4, 1), lease(4, 9, 2)
 	o := newPaperHolder(t, mine)
@@ -426,11 +420,11 @@ func TestPaperMessageOfAnEarlierLeaderIsDropped(t *testing.T) {
 	o.seq = 0
 	takeover := o.reply(renewals(mine)...)
 	takeover.Leader, takeover.Term = "n", 2
-	o.hear(takeover)
+	o.receive(takeover)
 	o.wantHeld(true, mine, "after the new leader has renewed it")
 
 	stale.Echo = o.newest().Seq
-	o.hear(stale)
+	o.receive(stale)
 	o.wantHeld(false, theirs, "after a grant by the leader of an earlier term")
 	o.wantHeld(true, mine, "after a message of the leader of an earlier term")
 }

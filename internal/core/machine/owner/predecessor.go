@@ -2,8 +2,8 @@ package owner
 
 import "github.com/leasehold-dev/leasehold"
 
-// A predecessor is the session that has our name.
+// predecessor is the session that had the owner's name before.
 type predecessor struct {
-	asked leasehold.Session // whose process we have asked the shell about
-	gone  leasehold.Session // it is proven that its process has ended
+	asked leasehold.Session // FindPredecessor was emitted for it
+	gone  leasehold.Session // its process has ended
 }

@@ -1,11 +1,10 @@
 package owner
 
-// promises count the views that have lost a lease on which others may still rely. Until they are over, no
-// message gives the lease back.
+// promises counts the views that have lost a lease on which other processes may still rely. Until these
+// promises have ended, no request is sent, because it would release the lease.
 type promises struct {
 	made, over uint64 // over <= made
 }
 
-// open reports whether a message is held back: it would give back what others still
-// rely on.
+// open reports whether some promises have not ended, so that requests are held back.
 func (p *promises) open() bool { return p.over != p.made }

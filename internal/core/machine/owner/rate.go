@@ -6,49 +6,47 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
-// A rateGuard finds out that our clock runs more slowly than the leader's by
-// more than the drift bound allows: then our leases may outlive the leader's
-// patience, and the promise of one owner at a time rests on the fencing token
-// alone. The opposite error is harmless: our leases only end early.
+// A rateGuard detects that the owner's clock is slower than the leader's by more than the drift
+// bound. Then a lease may be valid here after the leader has expired it, and only fencing
+// tokens prevent two owners. A clock that is too fast is safe: leases end early.
 //
-// The leader stamps each reply between our sending of the request and our
-// hearing of the answer. Between two replies its clock has advanced by the
-// difference of the stamps, while ours has advanced by no more than the time
-// from the first sending to the second hearing. If the first is more than the
-// drift bound times the second, no delay of messages can be the reason.
+// The leader stamps each reply with its clock, between the sending of the request and the receipt
+// of the reply. Between two replies the leader's clock has advanced by the difference of the
+// stamps. The owner's clock has advanced by at most the time from sending the first request
+// to receiving the second reply. If the leader's time exceeds the owner's time stretched by the
+// drift bound, message delays cannot be the cause.
 type rateGuard struct {
 	from sample
 	set  bool
 }
 
-// A clockGuard keeps an owner without leases while its clock is too slow for them.
+// A clockGuard prevents an owner whose clock is too slow from holding leases.
 type clockGuard struct {
-	rate        rateGuard
-	quarantines int          // how often the clock was found too slow
-	muteUntil   mono.Instant // until when, because of that, nothing is sent or received
+	rate          rateGuard
+	quarantines   int          // so far
+	quarantineEnd mono.Instant // until then no request is sent and no reply is accepted
 }
 
-// Quarantined reports whether the owner has found its clock too slow to hold
-// leases at now.
-func (m *Machine) Quarantined(now mono.Instant) bool { return now < m.clock.muteUntil }
+// Quarantined reports whether the owner holds no leases at now because its clock was too slow.
+func (m *Machine) Quarantined(now mono.Instant) bool { return now < m.clock.quarantineEnd }
 
-// quarantine drops all leases and falls silent and deaf, so that the leader
-// gives them to owners with better clocks. Each time it lasts twice as long.
+// quarantine drops all leases, and stops requests and replies, so that the leader grants the
+// ranges to owners with better clocks. The duration doubles each time.
 func (m *Machine) quarantine(now mono.Instant) {
 	m.dropAll(leasehold.CauseExpired)
 	m.loseContact()
 	m.clock.rate = rateGuard{}
-	m.clock.muteUntil = now.Add(2 * m.leader.timing.Lease << min(m.clock.quarantines, 8))
+	m.clock.quarantineEnd = now.Add(2 * m.leader.timing.Lease << min(m.clock.quarantines, 8))
 	m.clock.quarantines++
 }
 
 type sample struct {
-	sent, heard mono.Instant // ours
-	clock       mono.Instant // the leader's, somewhere in between
+	sent, received mono.Instant // on the owner's clock
+	clock          mono.Instant // on the leader's clock, between the two
 }
 
-// acceptable reports whether the reply, heard at now in answer to what was
-// sent at sent, is possible within the drift bound.
+// acceptable reports whether a reply that was received at now, to a request that was sent at sent, is
+// possible within the drift bound.
 func (g *rateGuard) acceptable(now, sent mono.Instant, r *protocol.LeaseReply) bool {
 	s := sample{sent, now, r.Clock}
 	if !g.set {
@@ -60,8 +58,8 @@ func (g *rateGuard) acceptable(now, sent mono.Instant, r *protocol.LeaseReply) b
 	if theirs > r.Timing.Drift.Stretch(ours) {
 		return false
 	}
-	// A long window makes the delays small against it; too long a one hides a
-	// rate that changes.
+	// In a long window message delays matter less. A window that is too long hides changes of the
+	// rate.
 	if ours > 4*r.Timing.Lease || theirs < 0 {
 		g.from = s
 	}

@@ -7,31 +7,31 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
-// A renewal is the exchange of requests and answers. Only the answer to our newest request counts: seq
-// was sent at sentAt, and leases count from there.
+// renewal is the exchange of requests and replies. Only the reply to the newest request is accepted, and the
+// duration of its leases counts from sentAt.
 type renewal struct {
-	seq      protocol.Seq // our newest message
-	sentAt   mono.Instant // when we sent it
-	nextSend mono.Instant
-	awaiting bool // our newest message has not been answered
-	claimed  bool // our newest message claims suspended leases
-	misses   int  // how many in a row were not answered
-	// eager: there is something to send as soon as our newest message is answered.
-	// To send before that would make the answer cross it.
-	eager bool
-	rtt   time.Duration // how long answers take, smoothed; 0 if unknown
+	seq             protocol.Seq // of the newest request
+	sentAt          mono.Instant // when the newest request was sent
+	nextSend        mono.Instant
+	awaiting        bool // the newest request has no reply yet
+	claimsSuspended bool // the newest request claims suspended leases
+	misses          int  // requests in a row without a reply
+	// sendOnReply: the next request is due as soon as the newest one has a reply. An earlier request
+	// would cross that reply.
+	sendOnReply bool
+	rtt         time.Duration // smoothed round-trip time; 0 if unknown
 }
 
-// speak sends at once, or as soon as our newest message is answered.
-func (r *renewal) speak(now mono.Instant) {
+// sendSoon schedules a request for now or, if one is outstanding, for the time of its reply.
+func (r *renewal) sendSoon(now mono.Instant) {
 	if r.awaiting {
-		r.eager = true
+		r.sendOnReply = true
 		return
 	}
 	r.nextSend = now
 }
 
-// measure learns how long answers take.
+// measure updates the round-trip time.
 func (r *renewal) measure(now mono.Instant) {
 	took := now.Sub(r.sentAt)
 	if r.rtt == 0 {

@@ -8,14 +8,14 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
-// reply handles a leader's message: first whether it counts, then what it says.
+// reply handles a reply of a leader.
 func (m *Machine) reply(now mono.Instant, r *protocol.LeaseReply) {
-	// While a message is held back, those that come answer an older one. After a sleep
-	// their time cannot be told.
+	// While promises hold back a request, replies belong to an older one. After a sleep the time
+	// of that one is unknown.
 	if m.exit.leave == left || m.Quarantined(now) || m.promises.open() || !m.relevant(now, r) {
 		return
 	}
-	first := m.leader.applied == 0 // the leader waits for proof that we hear it
+	first := m.leader.applied == 0 // the leader waits for an acknowledgement of its first reply
 	m.leader.applied = r.Seq
 	if m.renewal.awaiting {
 		m.renewal.measure(now)
@@ -23,78 +23,79 @@ func (m *Machine) reply(now mono.Instant, r *protocol.LeaseReply) {
 	m.renewal.awaiting, m.leader.redirected = false, false
 	m.renewal.misses = 0
 	m.leader.setTiming(r.Timing)
-	if m.refusedOutright(now, r) {
+	if m.handleRefusal(now, r) {
 		return
 	}
 	m.renewal.nextSend = m.cfg.Beats.Last(m.renewal.sentAt.Add(m.jitter(m.leader.timing.Renew)), m.leader.timing.Renew)
 	changed := m.adopt(now, r)
 	if !m.Quarantined(now) && !r.Collecting {
-		m.orders(now, r)
+		m.applyMoves(now, r)
 	}
-	if changed || first || m.renewal.eager {
-		m.renewal.nextSend = min(m.renewal.nextSend, now) // say at once what we have now
+	if changed || first || m.renewal.sendOnReply {
+		m.renewal.nextSend = min(m.renewal.nextSend, now) // report the result at once
 	}
 }
 
-// orders follows what the reply says about moving state.
-func (m *Machine) orders(now mono.Instant, r *protocol.LeaseReply) {
+// applyMoves applies the orders of a reply about moves.
+func (m *Machine) applyMoves(now mono.Instant, r *protocol.LeaseReply) {
 	m.moves.contact = backing{r.Term, m.renewal.sentAt.Add(r.Timing.Lease)}
 	m.moves.draining = r.Draining
 	stopped := len(m.moves.stopped())
-	m.depart(r.Departures)
+	m.updateDepartures(r.Departures)
 	if len(m.moves.stopped()) != stopped {
-		m.publish(m.held.leases, m.held.view.Until) // what was cancelled is served again
+		m.publish(m.held.leases, m.held.view.Until) // ranges of cancelled moves are served again
 	}
-	m.arrive(now, r.Arrivals)
+	m.updateArrivals(now, r.Arrivals)
 	if m.exit.part != parting || !r.Idle {
 		return
 	}
-	if slices.ContainsFunc(m.moves.arrivals, func(a *arrival) bool { return a.confirmed && !a.said }) {
-		m.renewal.eager = true // the leader does not know of it, and the source counts on us
+	if slices.ContainsFunc(m.moves.arrivals, func(a *arrival) bool { return a.confirmed && !a.reported }) {
+		m.renewal.sendOnReply = true // it must be reported first: it may be the only copy
 		return
 	}
-	m.partNow()
+	m.finishParting()
 }
 
-// relevant applies the protocol's filter. It remembers the number of a message
-// that it drops for a race, so that our next one reflects it.
+// relevant reports whether a reply is valid, of the newest term, in order, and to the newest request.
+// It records the sequence number of a reply that it drops as a race, so that the next request
+// acknowledges it.
 func (m *Machine) relevant(now mono.Instant, r *protocol.LeaseReply) bool {
 	if r.Validate(m.cfg.Limits) != nil {
-		m.note(NoteBadMessage, uint64(r.Term), uint64(r.Seq))
+		m.emit(Note{What: NoteBadMessage, Term: r.Term, Seq: r.Seq})
 		return false
 	}
 	if r.Namespace != m.cfg.Namespace || r.Session != m.cfg.Holder.Session {
-		m.note(NoteForeign, uint64(r.Term), uint64(r.Seq))
+		m.emit(Note{What: NoteForeign, Term: r.Term, Seq: r.Seq})
 		return false
 	}
 	if r.Term < m.leader.term {
-		m.note(NoteStaleTerm, uint64(r.Term), uint64(m.leader.term))
+		m.emit(Note{What: NoteStaleTerm, Term: r.Term, OwnTerm: m.leader.term})
 		return false
 	}
 	if r.Term > m.leader.term {
-		m.note(NoteNewTerm, uint64(r.Term), uint64(m.leader.term))
-		m.leader.term, m.leader.heard, m.leader.applied = r.Term, 0, 0
+		m.emit(Note{What: NoteNewTerm, Term: r.Term, OwnTerm: m.leader.term})
+		m.leader.term, m.leader.received, m.leader.applied = r.Term, 0, 0
 		m.clock.rate = rateGuard{}
 	}
-	if r.Seq <= m.leader.heard {
-		m.note(NoteDuplicate, uint64(r.Seq), uint64(m.leader.heard))
+	if r.Seq <= m.leader.received {
+		m.emit(Note{What: NoteDuplicate, Seq: r.Seq, NewestSeq: m.leader.received})
 		return false
 	}
-	m.leader.heard = r.Seq
+	m.leader.received = r.Seq
 	m.leader.id = r.Leader
 	if r.Goodbye && m.exit.leave != notLeaving {
-		return true // whichever of our goodbyes it answers
+		return true // it may answer any of the requests with Leaving
 	}
 	if r.Echo != m.renewal.seq {
-		m.note(NoteRace, uint64(r.Echo), uint64(m.renewal.seq))
-		m.speakSoon(now)
+		m.emit(Note{What: NoteRace, Seq: r.Echo, NewestSeq: m.renewal.seq})
+		m.sendAfterBackoff(now)
 		return false
 	}
 	return true
 }
 
-// refusedOutright handles replies that confer no leases at all.
-func (m *Machine) refusedOutright(now mono.Instant, r *protocol.LeaseReply) bool {
+// handleRefusal handles replies without leases: an acknowledged leave, a refusal, a name that is taken.
+func (m *Machine) handleRefusal(now mono.Instant, r *protocol.LeaseReply) bool {
 	switch {
 	case r.Goodbye:
 		if m.exit.leave == notLeaving {
@@ -104,16 +105,16 @@ func (m *Machine) refusedOutright(now mono.Instant, r *protocol.LeaseReply) bool
 		m.emit(Left{})
 		return true
 	case r.Refusal != leasehold.Other:
-		m.note(NoteServerRefuse, uint64(r.Refusal), 0)
+		m.emit(Note{What: NoteServerRefuse, Kind: r.Refusal})
 	case r.Incumbent != nil:
-		m.note(NoteNameTaken, 0, 0)
+		m.emit(Note{What: NoteNameTaken})
 		if r.Incumbent.Session != m.predecessor.asked {
 			m.predecessor.asked = r.Incumbent.Session
 			m.emit(FindPredecessor{r.Incumbent})
 		}
 	default:
 		if r.Contender != nil {
-			m.note(NoteContender, 0, 0)
+			m.emit(Note{What: NoteContender})
 		}
 		return false
 	}
@@ -125,16 +126,16 @@ func (m *Machine) refusedOutright(now mono.Instant, r *protocol.LeaseReply) bool
 	return true
 }
 
-// adopt makes our leases what the reply offers, as far as we may, and reports
-// whether the leader should hear about the result at once.
+// adopt applies the leases in the reply. It reports whether the owner sends the result to the
+// leader at once.
 func (m *Machine) adopt(now mono.Instant, r *protocol.LeaseReply) bool {
 	until := m.renewal.sentAt.Add(r.Timing.Lease)
 	if now >= until {
-		m.note(NoteLate, uint64(now), uint64(until))
+		m.emit(Note{What: NoteLate, Late: now.Sub(until)})
 		return len(r.Offers) > 0
 	}
 	if !m.clock.rate.acceptable(now, m.renewal.sentAt, r) {
-		m.note(NoteClockSlow, uint64(r.Clock-m.clock.rate.from.clock), uint64(now-m.clock.rate.from.sent))
+		m.emit(Note{What: NoteClockSlow, Elapsed: now.Sub(m.clock.rate.from.sent), LeaderElapsed: r.Clock.Sub(m.clock.rate.from.clock)})
 		m.quarantine(now)
 		return false
 	}
@@ -142,14 +143,14 @@ func (m *Machine) adopt(now mono.Instant, r *protocol.LeaseReply) bool {
 		return false
 	}
 	switch {
-	case m.held.suspended && !m.renewal.claimed:
-		// The leader has renewed what was valid when we sent our request. What it would make of
-		// a suspended claim we do not know yet.
-		m.note(NoteLate, uint64(now), uint64(m.held.view.Until))
+	case m.held.suspended && !m.renewal.claimsSuspended:
+		// The request was sent before the suspension, so the leader does not know of it. Only the reply
+		// to a suspended claim resumes leases.
+		m.emit(Note{What: NoteLate, Late: now.Sub(m.held.view.Until)})
 		return true
 	case m.held.suspended && r.Collecting:
-		// A leader without a table does not know whether another owner has had the ranges.
-		m.note(NoteNotResumed, uint64(len(m.held.leases)), 0)
+		// A leader without a table cannot exclude that another owner has held the ranges.
+		m.emit(Note{What: NoteNotResumed, Leases: len(m.held.leases)})
 		m.dropAll(leasehold.CauseExpired)
 		return true
 	}
@@ -163,7 +164,7 @@ func (m *Machine) adopt(now mono.Instant, r *protocol.LeaseReply) bool {
 	return m.exchange(r.Offers, until)
 }
 
-// exchange installs the offers in place of what we hold.
+// exchange replaces the held leases by the offers that the owner accepts. It reports whether the leader needs the result.
 func (m *Machine) exchange(offers []protocol.Offer, until mono.Instant) bool {
 	held := m.held.leases
 	walk := merger{held}
@@ -175,18 +176,18 @@ func (m *Machine) exchange(offers []protocol.Offer, until mono.Instant) bool {
 		next = walk.appendHeld(next, o.Lease)
 		whole := len(next) == kept+1 && next[kept].Range == o.Range
 		switch {
-		case whole: // we have it: fresh or not, it goes on
+		case whole: // held as a whole, fresh or not
 		case !o.Fresh:
-			m.note(NoteRefused, uint64(o.Generation), 0)
+			m.emit(Note{What: NoteRefused, Generation: o.Generation})
 			refused = true
-		case o.Generation <= m.held.newest && o.Ticket.IsZero(): // a ticket is good for one time
-			m.note(NoteOldGrant, uint64(o.Generation), uint64(m.held.newest))
+		case o.Generation <= m.held.newest && o.Ticket.IsZero(): // a ticket is accepted once
+			m.emit(Note{What: NoteOldGrant, Generation: o.Generation, NewestGeneration: m.held.newest})
 			refused = true
-		case !o.Ticket.IsZero() && !m.welcome(&o):
-			m.note(NoteNoState, uint64(o.Generation), 0)
+		case !o.Ticket.IsZero() && !m.acceptMoved(&o):
+			m.emit(Note{What: NoteNoState, Generation: o.Generation})
 			refused = true
 		case !o.Ticket.IsZero():
-			next = append(next[:kept], o.Lease) // the application is told when it has the state
+			next = append(next[:kept], o.Lease) // GrantedLeases follows when the state is installed
 			newest = max(newest, o.Generation)
 		default:
 			next = append(next[:kept], o.Lease)
@@ -198,11 +199,11 @@ func (m *Machine) exchange(offers []protocol.Offer, until mono.Instant) bool {
 	m.held.newest = newest
 	revoked, cause := protocol.Missing(held, next), leasehold.CauseReleased
 	if m.held.suspended {
-		cause = leasehold.CauseExpired // a leader resumes before it recalls: they had ended for it
+		cause = leasehold.CauseExpired // a leader resumes before it recalls, so it had ended these leases
 	}
 	m.publish(next, until)
 	if m.held.suspended && len(revoked) > 0 {
-		m.note(NoteNotResumed, uint64(len(revoked)), 0)
+		m.emit(Note{What: NoteNotResumed, Leases: len(revoked)})
 	}
 	if len(revoked) > 0 {
 		m.emit(RevokedLeases{revoked, cause})
@@ -223,17 +224,16 @@ func anyFresh(offers []protocol.Offer) bool {
 	return false
 }
 
-// A merger walks sorted leases once, while offers are compared with them in
-// order.
+// A merger iterates once over sorted leases, while sorted offers are compared with them.
 type merger struct {
 	held []leasehold.Lease
 }
 
-// appendHeld appends the parts of l that are held under its generation. Held
-// parts that touch become one.
+// appendHeld appends the parts of l that are held under its generation. Adjacent parts are
+// merged.
 func (w *merger) appendHeld(to []leasehold.Lease, l leasehold.Lease) []leasehold.Lease {
 	for len(w.held) > 0 && w.held[0].Range.Last() < l.Range.Start {
-		w.held = w.held[1:] // no later offer can reach it
+		w.held = w.held[1:] // it ends before all later offers
 	}
 	from := len(to)
 	for _, h := range w.held {

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
-// newPromiser is newServer for one whose answers are relied upon.
-func newPromiser(t *testing.T) *server {
+// newPromisingServer returns an owner with Config.Promises that holds two leases.
+func newPromisingServer(t *testing.T) *server {
 	t.Helper()
 	cfg := serverConfig()
 	cfg.KeepSuspended = time.Hour
@@ -23,7 +23,7 @@ func newPromiser(t *testing.T) *server {
 	}
 	s := &server{t: t, machine: m}
 	s.did(m.Advance(0))
-	s.hear(0, s.reply(offer(0, 10, 1, true), offer(20, 30, 2, true)))
+	s.receive(0, s.reply(offer(0, 10, 1, true), offer(20, 30, 2, true)))
 	return s
 }
 
@@ -36,20 +36,20 @@ func sends(actions []owner.Action) (n int) {
 	return n
 }
 
-// Every way in which a lease can end: nothing is said until nobody relies on it.
-func TestNothingIsSaidBeforeItIsSettled(t *testing.T) {
+// In whatever way a lease ends, no request is sent before its promises have ended.
+func TestNoRequestBeforeSettled(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		ends func(s *server) []owner.Action
 	}{
-		{"recalled", func(s *server) []owner.Action { return s.hear(1, s.reply(offer(20, 30, 2, false))) }},
+		{"recalled", func(s *server) []owner.Action { return s.receive(1, s.reply(offer(20, 30, 2, false))) }},
 		{"a part recalled", func(s *server) []owner.Action {
-			return s.hear(1, s.reply(offer(0, 9, 1, false), offer(20, 30, 2, false)))
+			return s.receive(1, s.reply(offer(0, 9, 1, false), offer(20, 30, 2, false)))
 		}},
 		{"refused", func(s *server) []owner.Action {
 			r := s.reply()
 			r.Refusal = leasehold.ErrNotFound
-			return s.hear(1, r)
+			return s.receive(1, r)
 		}},
 		{"left", func(s *server) []owner.Action { return s.step(1, owner.Leave{}) }},
 		{"slept", func(s *server) []owner.Action { return s.step(1, owner.Slept{}) }},
@@ -59,7 +59,7 @@ func TestNothingIsSaidBeforeItIsSettled(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newPromiser(t)
+			s := newPromisingServer(t)
 			actions := c.ends(s)
 			late := mono.Instant(time.Minute)
 			number, published := uint64(0), false
@@ -70,59 +70,57 @@ func TestNothingIsSaidBeforeItIsSettled(t *testing.T) {
 				case owner.Settle:
 					number = a.Number
 					if !published {
-						t.Error("it is to be settled before it is published")
+						t.Error("Settle precedes Publish")
 					}
 				}
 			}
 			if number == 0 || sends(actions) > 0 {
-				t.Fatalf("it does %v", actions)
+				t.Fatalf("actions %v, want Settle and no Send", actions)
 			}
 			for now := mono.Instant(30 * time.Second); now < late; now += mono.Instant(time.Second) {
 				actions := s.did(s.machine.Advance(now))
 				if sends(actions) > 0 {
-					t.Fatalf("it speaks at %v", now)
+					t.Fatalf("request at %v, before Settled", now)
 				}
 				for _, a := range actions {
-					if settle, ok := a.(owner.Settle); ok { // the rest has run out
+					if settle, ok := a.(owner.Settle); ok { // the other leases have expired
 						number = settle.Number
 					}
 				}
 			}
 			if got := sends(s.step(late, owner.Settled{Number: number - 1})); got > 0 {
-				t.Error("it speaks when something earlier is settled")
+				t.Error("request after Settled with an earlier number")
 			}
 			if got := sends(s.step(late, owner.Settled{Number: number})); got != 1 {
-				t.Errorf("it sends %d messages when all is settled", got)
+				t.Errorf("%d requests after Settled, want 1", got)
 			}
 			if s.wake == mono.Never && c.name != "left" {
-				t.Error("it never wakes up again")
+				t.Error("no next wake")
 			}
 		})
 	}
 }
 
-// Whoever makes no promises does not wait, and what is only granted or renewed
-// need not be settled.
+// Without Config.Promises an owner does not wait. Grants and renewals do not need Settle.
 func TestNothingToSettle(t *testing.T) {
 	s := newServer(t)
-	s.hear(0, s.reply(offer(0, 10, 1, true)))
-	if got := sends(s.hear(1, s.reply())); got != 1 {
-		t.Errorf("a recall is answered with %d messages", got)
+	s.receive(0, s.reply(offer(0, 10, 1, true)))
+	if got := sends(s.receive(1, s.reply())); got != 1 {
+		t.Errorf("%d requests after a recall, want 1", got)
 	}
-	s = newPromiser(t)
-	for _, a := range s.hear(1, s.reply(offer(0, 10, 1, false), offer(20, 30, 2, false), offer(40, 50, 3, true))) {
+	s = newPromisingServer(t)
+	for _, a := range s.receive(1, s.reply(offer(0, 10, 1, false), offer(20, 30, 2, false), offer(40, 50, 3, true))) {
 		if _, ok := a.(owner.Settle); ok {
-			t.Error("a grant is to be settled")
+			t.Error("Settle after a grant")
 		}
 	}
 }
 
-// Whatever happens, in whatever order: no message lacks a lease that was
-// published and has not been settled.
-func TestNoMessageBetraysAPromise(t *testing.T) {
+// Random sequences of events: no request is sent while promises on published leases last.
+func TestNoRequestBreaksAPromise(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 0))
-		s := newPromiser(t)
+		s := newPromisingServer(t)
 		now, generation := mono.Instant(1), leasehold.Generation(3)
 		unsettled, asked := uint64(0), uint64(0)
 		for range 60 {
@@ -130,12 +128,12 @@ func TestNoMessageBetraysAPromise(t *testing.T) {
 			var actions []owner.Action
 			switch r.IntN(8) {
 			case 0:
-				actions = s.hear(now, s.reply())
+				actions = s.receive(now, s.reply())
 			case 1, 2:
 				generation++
-				actions = s.hear(now, s.reply(offer(0, 10, generation, true)))
+				actions = s.receive(now, s.reply(offer(0, 10, generation, true)))
 			case 3:
-				actions = s.hear(now, s.reply(protocol.Offer{Lease: leasehold.Lease{Range: leasehold.Range{Start: 0, Limit: 5}, Generation: generation}}))
+				actions = s.receive(now, s.reply(protocol.Offer{Lease: leasehold.Lease{Range: leasehold.Range{Start: 0, Limit: 5}, Generation: generation}}))
 			case 4:
 				actions = s.step(now, owner.Slept{})
 			case 5:
@@ -150,7 +148,7 @@ func TestNoMessageBetraysAPromise(t *testing.T) {
 					unsettled, asked = a.Number, a.Number
 				case owner.Send:
 					if unsettled != 0 {
-						t.Fatalf("seed %d: at %v it says that it has %v, and %d is not settled", seed, now, a.Request.Leases, unsettled)
+						t.Fatalf("seed %d: at %v a request with leases %v, before Settled with number %d", seed, now, a.Request.Leases, unsettled)
 					}
 				}
 			}
@@ -158,15 +156,14 @@ func TestNoMessageBetraysAPromise(t *testing.T) {
 	}
 }
 
-// An owner that has slept, and holds back what it has to say, must not believe the
-// answer to what it said before: the time of those leases counts from a clock that
-// stood still.
-func TestAnswersFromBeforeASleepAreNotBelieved(t *testing.T) {
-	s := newPromiser(t)
+// An owner that has slept and holds back its next request drops replies to earlier requests: the deadline of
+// those leases would count from before the clock stood still.
+func TestRepliesFromBeforeASleepAreDropped(t *testing.T) {
+	s := newPromisingServer(t)
 	answer := s.reply(offer(0, 10, 1, false), offer(40, 50, 3, true))
 	s.step(1, owner.Slept{})
-	s.hear(2, answer)
+	s.receive(2, answer)
 	if held := s.machine.View().Leases; len(held) > 0 {
-		t.Errorf("it holds %v again", held)
+		t.Errorf("it holds %v, want none", held)
 	}
 }

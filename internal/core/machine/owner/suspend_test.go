@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
-// suspendedServer holds one lease whose deadline has passed.
+// suspendedServer returns an owner with one suspended lease, and the deadline of the lease.
 func suspendedServer(t *testing.T) (*server, mono.Instant) {
 	t.Helper()
 	s := newMover(t, lease(0, 20, 1))
@@ -23,7 +23,7 @@ func suspendedServer(t *testing.T) (*server, mono.Instant) {
 	return s, until
 }
 
-// onlySuspension leaves out what an owner says meanwhile.
+// onlySuspension omits requests and notes about a silent leader.
 func onlySuspension(actions []owner.Action) []owner.Action {
 	return slices.DeleteFunc(slices.Clone(actions), func(a owner.Action) bool {
 		_, send := a.(owner.Send)
@@ -32,7 +32,7 @@ func onlySuspension(actions []owner.Action) []owner.Action {
 	})
 }
 
-// ask lets the owner speak at now, so that a reply can echo its newest request.
+// ask advances the time to the next request, so that a reply can echo it.
 func (s *server) ask(now mono.Instant) mono.Instant {
 	for s.wake > now {
 		now = s.wake
@@ -41,8 +41,8 @@ func (s *server) ask(now mono.Instant) mono.Instant {
 	return now
 }
 
-// DESIGN 5: from its deadline on no check succeeds, and nothing else changes: the lease is
-// claimed, marked as suspended, and the application is not asked to drop its state.
+// DESIGN 5: checks fail after the deadline, and nothing else changes. Requests claim the lease, marked as
+// suspended, and the application keeps its state.
 func TestSuspension(t *testing.T) {
 	s, until := suspendedServer(t)
 	v := s.machine.View()
@@ -54,32 +54,32 @@ func TestSuspension(t *testing.T) {
 	}
 	now := s.ask(until)
 	if r := s.request; !r.Suspended || len(r.Leases) != 1 || r.Leases[0].Generation != 1 {
-		t.Errorf("it claims %v, suspended: %t", r.Leases, r.Suspended)
+		t.Errorf("request with leases %v, suspended: %t", r.Leases, r.Suspended)
 	}
-	// A renewal resumes it under the same generation, and what was checked before is held.
-	s.want(s.hear(now, s.reply(offer(0, 20, 1, false))), "serve 0-20@1", "resumed", "resumedleases")
+	// A renewal resumes it under the same generation, and Held of an earlier check succeeds.
+	s.want(s.receive(now, s.reply(offer(0, 20, 1, false))), "serve 0-20@1", "resumed", "resumedleases")
 	if v := s.machine.View(); !v.Held(now, 5, 1) {
-		t.Error("a lease that was resumed is not held")
+		t.Error("the resumed lease is not held")
 	}
 	if s.machine.Suspended() {
-		t.Error("it is still suspended")
+		t.Error("the leases are still suspended")
 	}
 }
 
-// What the reply lacks has ended. What it renews goes on.
+// Leases that the reply omits have ended. Those that it renews are resumed.
 func TestSuspensionEndsInPart(t *testing.T) {
 	s, until := suspendedServer(t)
 	now := s.ask(until)
-	s.want(s.hear(now, s.reply(offer(0, 7, 1, false))), "serve 0-7@1", "not resumed", "revoked 7-20@1: expired", "resumed", "resumedleases", "send 0-7@1")
+	s.want(s.receive(now, s.reply(offer(0, 7, 1, false))), "serve 0-7@1", "not resumed", "revoked 7-20@1: expired", "resumed", "resumedleases", "send 0-7@1")
 }
 
-// A leader that only collects does not know what happened to the range since.
+// A leader in its census cannot exclude that another owner has held the range.
 func TestSuspensionEndsInACensus(t *testing.T) {
 	s, until := suspendedServer(t)
 	now := s.ask(until)
 	r := s.reply(offer(0, 20, 1, false))
 	r.Collecting = true
-	s.want(s.hear(now, r), "not resumed", "serve nothing", "revoked 0-20@1: expired", "send nothing")
+	s.want(s.receive(now, r), "not resumed", "serve nothing", "revoked 0-20@1: expired", "send nothing")
 }
 
 // A process that has slept, or leaves, does not keep suspended leases.
@@ -90,23 +90,23 @@ func TestSuspensionEndsBySleep(t *testing.T) {
 	s.want(s.step(until+1, owner.Leave{}), "serve nothing", "revoked 0-20@1: left", "send nothing")
 }
 
-// KeepSuspended bounds for how long state is kept for a leader that does not answer.
+// KeepSuspended limits how long state is kept without a leader.
 func TestKeepSuspended(t *testing.T) {
 	s, until := suspendedServer(t)
 	end := until.Add(time.Hour)
 	for now := until; now < end; now = s.wake {
 		s.did(s.machine.Advance(now))
 		if !s.machine.Suspended() {
-			t.Fatalf("at %v it is not suspended", now)
+			t.Fatalf("at %v the leases are not suspended", now)
 		}
 		if s.wake <= now || s.wake > end {
-			t.Fatalf("at %v it wakes at %v, want within %v", now, s.wake, end)
+			t.Fatalf("at %v the next wake is at %v, want at most %v", now, s.wake, end)
 		}
 	}
 	s.want(onlySuspension(s.did(s.machine.Advance(end))), "kept too long", "serve nothing", "revoked 0-20@1: expired")
 }
 
-// An owner that closes while no leader answers does not wait for one.
+// An owner that closes during an outage does not wait for a leader.
 func TestPartingWhileSuspended(t *testing.T) {
 	s, until := suspendedServer(t)
 	parted := func(actions []owner.Action) bool {
@@ -114,14 +114,14 @@ func TestPartingWhileSuspended(t *testing.T) {
 	}
 	s.step(until, owner.Part{})
 	if !parted(s.did(s.machine.Advance(until + 1))) {
-		t.Error("it waits for a leader to move its state away")
+		t.Error("it waits for a leader to order moves")
 	}
 }
 
-// State that has been confirmed may be the only copy: it is kept while no leader answers.
+// Confirmed state may be the only copy: it is kept during an outage.
 func TestArrivalIsKeptInAnOutage(t *testing.T) {
 	s := newMover(t)
-	s.hear(1, s.orders(nil, arrival(1, 5, 10)))
+	s.receive(1, s.orders(nil, arrival(1, 5, 10)))
 	s.step(1, owner.Imported{Ticket: ticket(1)})
 	for now := s.wake; now < mono.Instant(30*time.Minute); now = s.wake {
 		for _, a := range s.did(s.machine.Advance(now)) {
@@ -131,16 +131,16 @@ func TestArrivalIsKeptInAnOutage(t *testing.T) {
 		}
 	}
 	if len(s.request.Imports) != 1 {
-		t.Errorf("it says that it has %v, want what it has confirmed", s.request.Imports)
+		t.Errorf("request with imports %v, want the confirmed one", s.request.Imports)
 	}
 }
 
-// An owner that has handed its only lease over while it was suspended has nothing to drop: a
-// leader that collects is not answered at once, again and again.
+// An owner whose only lease was suspended and moved has nothing to drop. It must not answer every reply of a
+// leader in its census with a request at once.
 func TestSuspensionEndsWithTheLease(t *testing.T) {
 	s := newMover(t, lease(0, 20, 1))
-	now := s.speak()
-	s.hear(now, s.orders([]protocol.Offer{offer(0, 20, 1, false)}, departure(1, 0, 20)))
+	now := s.nextRequest()
+	s.receive(now, s.orders([]protocol.Offer{offer(0, 20, 1, false)}, departure(1, 0, 20)))
 	s.step(now, owner.Copied{Ticket: ticket(1)})
 	until := s.machine.View().Until
 	s.did(s.machine.Advance(until))
@@ -151,9 +151,9 @@ func TestSuspensionEndsWithTheLease(t *testing.T) {
 		r := s.reply()
 		r.Collecting = true
 		now = now.Add(time.Millisecond)
-		s.hear(now, r)
+		s.receive(now, r)
 	}
 	if n := s.request.Seq - seq; n > 10 {
-		t.Errorf("%d requests in a second", n)
+		t.Errorf("%d requests in a second, want at most 10", n)
 	}
 }

@@ -7,24 +7,23 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
-// A View is what an owner holds, as of the machine's last step. It is
-// immutable, so that any number of goroutines may check against it.
+// A View is the set of an owner's leases after a step of the machine. It is immutable, so any
+// number of goroutines may use it for checks.
 type View struct {
-	Leases []leasehold.Lease // what checks find, sorted by range
-	Until  mono.Instant      // all of them end here
-	// Kept is what the application has the state of: Leases, and besides those
-	// the ranges that it must not touch for a moment because they are about to
-	// move away. They may yet come back as they were.
+	Leases []leasehold.Lease // the served leases, sorted by range
+	Until  mono.Instant      // the deadline of all leases
+	// Kept are the leases whose state the application has: Leases, and those that a move has
+	// stopped. If the move fails, these are served again.
 	Kept []leasehold.Lease
-	// Coming is what will be served here in a moment, if all goes well: its state
-	// is here, its source has stopped, and the lease is granted or about to be.
+	// Coming are the ranges that are probably served here soon: their state is here, the source
+	// has stopped, and the lease is granted or will be.
 	Coming []leasehold.Range
-	// Drift is by how much the clocks of others may run more slowly than ours.
+	// Drift limits how much slower the clocks of other processes may be.
 	Drift mono.Drift
 }
 
-// Check returns the lease that covers k, if it is held at now
-// (CheckLeaseNow of the paper).
+// Check returns the lease that covers k if it is valid at now
+// (CheckLeaseNow in the paper).
 func (v *View) Check(now mono.Instant, k leasehold.Key) (leasehold.Lease, bool) {
 	if now >= v.Until {
 		return leasehold.Lease{}, false
@@ -36,8 +35,8 @@ func (v *View) Check(now mono.Instant, k leasehold.Key) (leasehold.Lease, bool) 
 	return v.Leases[i], true
 }
 
-// Held reports whether the lease that covered k when it was checked is held at
-// now, and so has been held all along (CheckLeaseContinuous of the paper).
+// Held reports whether a lease of generation g covers k at now. Then no other owner has held k since a
+// check returned that generation (CheckLeaseContinuous in the paper).
 func (v *View) Held(now mono.Instant, k leasehold.Key, g leasehold.Generation) bool {
 	l, ok := v.Check(now, k)
 	return ok && l.Generation == g

@@ -1,16 +1,15 @@
-// Package relay is the machine of a standby that serves lookups: it follows the
-// leader's table as a lookup does, and passes on what it learns.
+// Package relay is the state machine of a standby that serves lookups: it follows the leader's
+// table as a lookup does, and forwards the changes.
 //
 // # DESIGN
 //
-// Thousands of lookups cost the leader as much as one for each standby. The
-// price is that a standby knows everything only as of when the leader last
-// answered it. So it says how old its knowledge is, stretched by the drift
-// bound, and the lookup counts from there: what a lookup believes to know is as
-// true as if it had asked the leader at that time. A standby that has lost the
-// leader goes on answering, and its answers grow old in the open.
+// With relays the leader serves one lookup for each standby instead of thousands of lookups. The
+// cost is staleness: the table of a standby is complete only as of its last request that the
+// leader has answered. So each reply contains the age of the table, stretched by the drift
+// bound, and the lookup subtracts it. The result is as reliable as if the lookup had sent its request to the
+// leader at that time. A standby without contact to the leader still replies, with a growing age.
 //
-// A standby never asks another standby: its shell sends to whoever leads.
+// A standby never follows another standby: its shell sends requests only to the leader.
 package relay
 
 import (
@@ -26,58 +25,58 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// An Event is something that happens to a relay.
+// An Event is an input of the machine.
 type Event interface{ relayEvent() }
 
 type (
-	// Ask is a question of a lookup that is connected to us.
-	Ask struct{ *protocol.LookupRequest }
-	// Upstream is something that happens to our own lookup.
+	// Request is a request of a connected lookup.
+	Request struct{ *protocol.LookupRequest }
+	// Upstream is an event of the relay's own lookup.
 	Upstream struct{ lookup.Event }
 )
 
-func (Ask) relayEvent()      {}
+func (Request) relayEvent()  {}
 func (Upstream) relayEvent() {}
 
-// An Action is something that the shell must do. Actions are done in order.
+// An Action is an output of the machine. The shell executes actions in order.
 type Action interface{ relayAction() }
 
 type (
-	// Send sends a request to the leader, whoever that is.
+	// Send sends a request to the current leader.
 	Send struct{ Request *protocol.LookupRequest }
 	// Answer sends a reply to one lookup.
 	Answer struct {
 		Lookup uint64
 		Reply  *protocol.LookupReply
 	}
-	// Turned tells a lookup that we cannot answer it.
-	Turned struct{ Lookup uint64 }
+	// Rejected rejects the request of a lookup.
+	Rejected struct{ Lookup uint64 }
 	// Broadcast sends a reply to every lookup that is connected.
 	Broadcast struct{ Reply *protocol.LookupReply }
-	// Note tells the operator, and the counters, what happened and why.
+	// Note is a note of the relay's own lookup.
 	Note struct{ lookup.Note }
 )
 
 func (Send) relayAction()      {}
 func (Answer) relayAction()    {}
-func (Turned) relayAction()    {}
+func (Rejected) relayAction()  {}
 func (Broadcast) relayAction() {}
 func (Note) relayAction()      {}
 
-// Config is what a relay is told when it starts.
+// Config configures a relay.
 type Config struct {
 	Namespace leasehold.Namespace
 	Self      storage.ManagerID
 	Limits    protocol.Limits
-	// Drift bounds how our clock's rate may differ from a lookup's.
+	// Drift limits the difference between the clock rates of the relay and of a lookup.
 	Drift mono.Drift
-	// Poll is how often to ask the leader: what we tell others is as old as
-	// that, at most. Default 1 s.
+	// Poll is the interval of requests to the leader. While the leader replies, it limits the age
+	// of replies to lookups. Default 1 s.
 	Poll time.Duration
-	// Waiting bounds how many lookups may wait for us to know enough. Default
+	// Waiting limits the number of requests that wait for a newer table. Default
 	// 4096.
 	Waiting int
-	// LogAge and LogChanges bound the changes kept for lookups, as a leader's.
+	// LogAge and LogChanges limit the changes kept for lookups, as in a leader.
 	LogAge     time.Duration
 	LogChanges int
 
@@ -91,13 +90,13 @@ type Machine struct {
 	cfg    Config
 	out    []Action
 	lookup *lookup.Machine
-	table  *table.Table // nil until the leader has answered
+	table  *table.Table // nil until the first reply of the leader
 	log    *changelog.Log
-	// waiting are questions that we know too little to answer, by lookup.
+	// waiting are requests that need a newer table, at most one for each lookup.
 	waiting []*protocol.LookupRequest
 }
 
-// New returns a relay that knows nothing and asks at once.
+// New returns a relay without a table that sends a request at once.
 func New(now mono.Instant, cfg Config) (*Machine, error) {
 	if cfg.Poll == 0 {
 		cfg.Poll = time.Second
@@ -121,30 +120,30 @@ func New(now mono.Instant, cfg Config) (*Machine, error) {
 	return &Machine{cfg: cfg, lookup: l}, nil
 }
 
-// Table returns the table as far as we know it; nil if there is none yet. It is
+// Table returns the relay's table, nil if there is none yet. It is
 // immutable.
 func (m *Machine) Table() *table.Table { return m.table }
 
-// Step handles an event that happened at now, and all time that has passed.
-// It returns what to do, in order, and when to call Advance at the latest.
+// Step handles deadlines up to now and the event. It returns the actions in order, and
+// the latest instant for the next call of Advance.
 func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 	m.out = m.out[:0]
 	switch e := e.(type) {
-	case Ask:
-		m.ask(now, e.LookupRequest)
+	case Request:
+		m.handleRequest(now, e.LookupRequest)
 	case Upstream:
 		return m.follow(now, e.Event)
 	}
 	return m.follow(now, nil)
 }
 
-// Advance handles the passing of time.
+// Advance handles deadlines up to now.
 func (m *Machine) Advance(now mono.Instant) ([]Action, mono.Instant) {
 	m.out = m.out[:0]
 	return m.follow(now, nil)
 }
 
-// follow steps our own lookup; a nil event is the passing of time.
+// follow steps the relay's own lookup, or advances its time if the event is nil.
 func (m *Machine) follow(now mono.Instant, e lookup.Event) ([]Action, mono.Instant) {
 	var (
 		actions []lookup.Action
@@ -160,13 +159,13 @@ func (m *Machine) follow(now mono.Instant, e lookup.Event) ([]Action, mono.Insta
 		case lookup.Send:
 			m.emit(Send{a.Request})
 		case lookup.Publish:
-			m.learn(now, a)
+			m.publish(now, a)
 		case lookup.Note:
 			m.emit(Note{a})
 		}
 	}
 	if _, refused := e.(lookup.Refused); refused && m.table == nil {
-		m.turnWaiting()
+		m.rejectWaiting()
 	}
 	if e != nil {
 		m.answerWaiting(now)
@@ -176,31 +175,31 @@ func (m *Machine) follow(now mono.Instant, e lookup.Event) ([]Action, mono.Insta
 
 func (m *Machine) emit(a Action) { m.out = append(m.out, a) }
 
-// learn passes on what has changed. After a snapshot we do not know how it came
-// about, and only say that there is news.
-func (m *Machine) learn(now mono.Instant, p lookup.Publish) {
+// publish replaces the table, and broadcasts the changes. After a snapshot the changes are not known, and
+// the broadcast contains only the LSN.
+func (m *Machine) publish(now mono.Instant, p lookup.Publish) {
 	before := m.table
 	m.table = p.Table
-	news := &protocol.LookupReply{
+	reply := &protocol.LookupReply{
 		Namespace: m.cfg.Namespace, Leader: m.cfg.Self, Term: m.lookup.Term(), LSN: p.Table.LSN(), Changes: p.Changes,
 	}
 	switch {
 	case p.Crossing != nil:
-		news.Crossing = p.Crossing
+		reply.Crossing = p.Crossing
 		m.log = changelog.NewAcross(p.Crossing, m.cfg.LogChanges, m.cfg.LogAge)
 	case len(p.Changes) == 0:
 		m.log = changelog.New(p.Table.LSN(), m.cfg.LogChanges, m.cfg.LogAge)
 	default:
-		news.From = p.Changes[0].LSN - 1
+		reply.From = p.Changes[0].LSN - 1
 		m.log.Append(now, p.Changes)
 	}
 	if before != nil {
-		m.emit(Broadcast{news})
+		m.emit(Broadcast{reply})
 	}
 }
 
-// ask answers a lookup, or lets it wait until we know enough.
-func (m *Machine) ask(now mono.Instant, r *protocol.LookupRequest) {
+// handleRequest replies to a lookup, or queues the request until the table is new enough.
+func (m *Machine) handleRequest(now mono.Instant, r *protocol.LookupRequest) {
 	if r.Validate() != nil || r.Namespace != m.cfg.Namespace {
 		return
 	}
@@ -214,13 +213,13 @@ func (m *Machine) ask(now mono.Instant, r *protocol.LookupRequest) {
 		}
 	}
 	if len(m.waiting) >= m.cfg.Waiting {
-		m.emit(Turned{r.Lookup})
+		m.emit(Rejected{r.Lookup})
 		return
 	}
 	m.waiting = append(m.waiting, r)
 }
 
-// answer answers a lookup if we know enough, and reports whether we did.
+// answer replies to a lookup if the table is new enough, and reports whether it is.
 func (m *Machine) answer(now mono.Instant, r *protocol.LookupRequest) bool {
 	age, known := m.lookup.Age(now)
 	if !known {
@@ -236,15 +235,15 @@ func (m *Machine) answer(now mono.Instant, r *protocol.LookupRequest) bool {
 	return true
 }
 
-// turnWaiting turns away those who wait for a table that there will not be.
-func (m *Machine) turnWaiting() {
+// rejectWaiting rejects all waiting requests: the leader has refused, so there will be no table.
+func (m *Machine) rejectWaiting() {
 	for _, r := range m.waiting {
-		m.emit(Turned{r.Lookup})
+		m.emit(Rejected{r.Lookup})
 	}
 	m.waiting = nil
 }
 
-// answerWaiting answers those whom we have kept waiting.
+// answerWaiting replies to the waiting requests for which the table is now new enough.
 func (m *Machine) answerWaiting(now mono.Instant) {
 	kept := m.waiting[:0]
 	for _, r := range m.waiting {

@@ -146,16 +146,16 @@ func (m *Machine) Step(now mono.Instant, e byrecord.Event) ([]byrecord.Action, m
 	m.out = m.out[:0]
 	switch e := e.(type) {
 	case byrecord.Slept:
-		m.note(byrecord.NoteSlept, uint64(m.term), 0)
+		m.emit(byrecord.Note{What: byrecord.NoteSlept, Term: m.term})
 		m.stepDown(0)
 	case byrecord.Deposed:
 		if e.By > m.term {
-			m.note(byrecord.NoteDeposed, uint64(e.By), uint64(m.term))
+			m.emit(byrecord.Note{What: byrecord.NoteDeposed, Term: e.By, OwnTerm: m.term})
 			m.stepDown(0)
 		}
 	case byrecord.Outranked:
 		if m.leading && e.By > m.term && m.credible(now, e) {
-			m.note(byrecord.NoteOutranked, uint64(e.By), uint64(m.term))
+			m.emit(byrecord.Note{What: byrecord.NoteOutranked, Term: e.By, OwnTerm: m.term})
 			m.stepDown(e.By)
 		}
 	case byrecord.Resign:
@@ -173,7 +173,7 @@ func (m *Machine) Advance(now mono.Instant) ([]byrecord.Action, mono.Instant) {
 func (m *Machine) finish(now mono.Instant) ([]byrecord.Action, mono.Instant) {
 	if m.leading && !m.lapsed && now >= m.until {
 		m.lapsed = true
-		m.note(byrecord.NoteLapsed, uint64(now), uint64(m.until))
+		m.emit(byrecord.Note{What: byrecord.NoteLapsed, Elapsed: now.Sub(m.until)})
 	}
 	if m.resigning && !m.held && !m.resigned {
 		m.resigned = true
@@ -190,10 +190,6 @@ func (m *Machine) finish(now mono.Instant) ([]byrecord.Action, mono.Instant) {
 
 func (m *Machine) emit(a byrecord.Action) { m.out = append(m.out, a) }
 
-func (m *Machine) note(what byrecord.Notable, have, want uint64) {
-	m.emit(byrecord.Note{What: what, Have: have, Want: want})
-}
-
 // appointed begins a term, unless this manager has led in it before.
 func (m *Machine) appointed(now mono.Instant, e Appointed) {
 	m.held = true
@@ -204,7 +200,7 @@ func (m *Machine) appointed(now mono.Instant, e Appointed) {
 	m.stepDown(0)
 	m.term, m.until, m.leading, m.lapsed = e.Term, e.Until, true, now >= e.Until
 	m.leader, m.leaderTerm = m.cfg.Self, e.Term
-	m.note(byrecord.NoteElected, uint64(e.Term), 0)
+	m.emit(byrecord.Note{What: byrecord.NoteElected, Term: e.Term})
 	m.emit(byrecord.Lead{Term: e.Term, Until: e.Until})
 }
 
@@ -213,7 +209,7 @@ func (m *Machine) extended(now mono.Instant, e Extended) {
 		return
 	}
 	if m.lapsed && now < e.Until {
-		m.note(byrecord.NoteRegained, 0, 0)
+		m.emit(byrecord.Note{What: byrecord.NoteRegained})
 	}
 	m.until, m.lapsed = e.Until, now >= e.Until
 	m.emit(byrecord.Extend{Until: e.Until})
@@ -222,7 +218,7 @@ func (m *Machine) extended(now mono.Instant, e Extended) {
 func (m *Machine) dismissed() {
 	m.held = false
 	if m.leading {
-		m.note(byrecord.NoteDismissed, uint64(m.term), 0)
+		m.emit(byrecord.Note{What: byrecord.NoteDismissed, Term: m.term})
 		m.stepDown(0)
 	}
 }
@@ -259,7 +255,7 @@ func (m *Machine) resign() {
 	}
 	m.resigning = true
 	if m.leading {
-		m.note(byrecord.NoteResigning, uint64(m.term), 0)
+		m.emit(byrecord.Note{What: byrecord.NoteResigning, Term: m.term})
 	}
 	m.stepDown(0)
 }

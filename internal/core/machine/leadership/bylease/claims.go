@@ -60,7 +60,7 @@ func (m *Machine) credible(now mono.Instant, e byrecord.Outranked) bool {
 		c.counted > 0 && now < c.last.Add(claimFades*m.cfg.Fade<<min(c.counted-1, claimDoubles)):
 		if c.noted == 0 || now >= c.noted.Add(m.cfg.Fade) {
 			c.noted = now
-			m.note(byrecord.NoteDisbelieved, uint64(e.By), uint64(m.term))
+			m.emit(byrecord.Note{What: byrecord.NoteDisbelieved, Term: e.By, OwnTerm: m.term})
 		}
 		return false
 	}

@@ -91,8 +91,15 @@ type (
 	Resigned struct{}
 	// Note tells the operator, and the counters, what happened and why.
 	Note struct {
-		What       Notable
-		Have, Want uint64
+		What      Notable
+		Term      leasehold.Term // that the note is about
+		OwnTerm   leasehold.Term // of this manager
+		StoreTerm leasehold.Term // of the record in the store
+
+		Version, NewestVersion storage.Version
+		Outcome                storage.Outcome
+		Elapsed, Limit         time.Duration
+		Resignations           int
 	}
 )
 
@@ -109,28 +116,28 @@ type Notable uint8
 
 // What an election may note.
 const (
-	NoteTakeover     Notable = iota // a record stood still for too long: Have how long, Want
-	NoteResignedSeen                // a leader has resigned: its place is taken at once
-	NoteElected                     // we lead: Have the term
-	NoteBeaten                      // someone else was faster
-	NoteSwapUnknown                 // the outcome of a swap is not known
-	NoteSwapFound                   // a swap of unknown outcome had happened
-	NoteSwapRetry                   // a swap of unknown outcome had not happened
-	NoteLapsed                      // our authority ran out before we could renew it
-	NoteRegained                    // our authority had run out, and nobody had taken over
-	NoteDeposed                     // someone else leads: Have their term
-	NoteResigning                   // we give up leadership
-	NoteDismissed                   // the lease by which we led is over
-	NoteOutranked                   // somebody has heard of a higher term: Have
-	NoteOldRecord                   // a record older than one seen before was ignored
-	NoteSlept                       // our clock stood still: we can no longer tell how long we may act
-	NoteOwnRecord                   // the record is our own, from before we stepped down: we start a new term
-	NoteForgotten                   // somebody has heard of a term, Have, that the store knows nothing of: it was restored
-	NoteUncertain                   // it cannot be excluded that the store was restored: no manager has seen the record change, which is Have seconds old by wall clocks
-	NoteDisbelieved                 // an owner has a higher term, Have, which the managers' memory disproves: Want is ours
-	NoteLimping                     // our renewals arrive too late: we resign, the last one took Have; the TTL is Want
-	NoteFruitless                   // we lead again soon after we resigned because we limped: Have times in a row
-	NoteCopied                      // the record, of term Have, was written to another store: this one was made from a backup
+	NoteTakeover     Notable = iota // the leader record has not changed for longer than the limit: Elapsed, Limit
+	NoteResignedSeen                // the leader has resigned, and a standby takes over at once: Term
+	NoteElected                     // this manager leads: Term
+	NoteBeaten                      // another manager has written its record first: Term, OwnTerm
+	NoteSwapUnknown                 // the outcome of a swap is not known: Outcome
+	NoteSwapFound                   // a swap of unknown outcome had happened: Version
+	NoteSwapRetry                   // a swap of unknown outcome had not happened: Version
+	NoteLapsed                      // authority expired before it was renewed: Elapsed since then
+	NoteRegained                    // authority had expired, is renewed, and no other manager had taken over
+	NoteDeposed                     // another manager leads: Term, OwnTerm
+	NoteResigning                   // this manager resigns: Term
+	NoteDismissed                   // the lease by which this manager led has ended: Term
+	NoteOutranked                   // a client or manager has seen a higher term: Term, OwnTerm
+	NoteOldRecord                   // a record older than one read before was ignored: Version, NewestVersion
+	NoteSlept                       // the clock stood still, and the end of authority is unknown: Term
+	NoteOwnRecord                   // the record is this manager's, from before it stepped down; it starts a new term: Term
+	NoteForgotten                   // a client or manager has seen a term that the store does not have, so it was restored: Term, StoreTerm
+	NoteUncertain                   // no manager has seen the record change, so the store may have been restored: Elapsed by wall clocks
+	NoteDisbelieved                 // an owner reports a higher term, which the managers' memory disproves: Term, OwnTerm
+	NoteLimping                     // renewals of the record are too late, the leader resigns: Elapsed in the last one, Limit is the TTL
+	NoteFruitless                   // leader again soon after it resigned because of late renewals: Resignations in a row
+	NoteCopied                      // the record was written to another store, so this one was restored from a backup: Term
 	notables
 )
 
@@ -292,15 +299,13 @@ func (m *Machine) Advance(now mono.Instant) ([]Action, mono.Instant) {
 
 func (m *Machine) emit(a Action) { m.out = append(m.out, a) }
 
-func (m *Machine) note(what Notable, have, want uint64) { m.emit(Note{what, have, want}) }
-
 func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
 	if m.lead.role == resigned {
 		return m.out, mono.Never
 	}
 	if m.lead.role == leading && !m.lead.lapsed && now >= m.lead.until {
 		m.lead.lapsed = true
-		m.note(NoteLapsed, uint64(now), uint64(m.lead.until))
+		m.emit(Note{What: NoteLapsed, Elapsed: now.Sub(m.lead.until)})
 	}
 	switch {
 	case m.try != nil:
@@ -371,12 +376,12 @@ func (m *Machine) fresh(now mono.Instant) bool { return now.Sub(m.clocks.uptimeA
 func (m *Machine) campaign(now mono.Instant) {
 	uncertain, restored := m.uncertain(now), m.observed.restored || m.observed.copied()
 	if m.observed.copied() {
-		m.note(NoteCopied, uint64(m.observed.record.Term), 0)
+		m.emit(Note{What: NoteCopied, Term: m.observed.record.Term})
 	}
 	missed := int64(0)
 	if uncertain {
 		missed = m.missed(now)
-		m.note(NoteUncertain, uint64(missed), 0)
+		m.emit(Note{What: NoteUncertain, Elapsed: time.Duration(missed) * time.Second})
 	}
 	rec := storage.Record{
 		Term: max(m.observed.record.Term+leasehold.Term(missed), m.higher.term) + 1, Leader: m.cfg.Self, Session: m.cfg.Session, Beat: 1,
@@ -461,17 +466,17 @@ func (m *Machine) vacant(now mono.Instant) bool {
 	case m.observed.record.Version == 0:
 		return true
 	case m.observed.record.Resigned:
-		m.note(NoteResignedSeen, uint64(m.observed.record.Term), 0)
+		m.emit(Note{What: NoteResignedSeen, Term: m.observed.record.Term})
 		return true
 	case m.observed.record.Session == m.cfg.Session:
-		m.note(NoteOwnRecord, uint64(m.observed.record.Term), 0)
+		m.emit(Note{What: NoteOwnRecord, Term: m.observed.record.Term})
 		return true // own record, after stepping down
 	}
 	wait := m.wait()
 	if now < m.observed.at.Add(wait) {
 		return false
 	}
-	m.note(NoteTakeover, uint64(now.Sub(m.observed.at)), uint64(wait))
+	m.emit(Note{What: NoteTakeover, Elapsed: now.Sub(m.observed.at), Limit: wait})
 	return true
 }
 
@@ -492,7 +497,7 @@ func (m *Machine) handleRecord(now mono.Instant, e Seen) {
 	r := e.Record
 	restored := r.Version < e.AtLeast && e.AtLeast == m.observed.record.Version
 	if m.observed.known() && r.Version < m.observed.record.Version && !restored {
-		m.note(NoteOldRecord, uint64(r.Version), uint64(m.observed.record.Version))
+		m.emit(Note{What: NoteOldRecord, Version: r.Version, NewestVersion: m.observed.record.Version})
 		return
 	}
 	if try := m.try; try != nil && (try.doubt || try.wrote(r)) {
@@ -516,7 +521,7 @@ func (m *Machine) handleRecord(now mono.Instant, e Seen) {
 func (m *Machine) observe(now mono.Instant, r storage.Record) {
 	switch {
 	case m.observed.known() && earlier(r, m.observed.record):
-		m.note(NoteForgotten, uint64(m.observed.record.Term), uint64(r.Term))
+		m.emit(Note{What: NoteForgotten, Term: m.observed.record.Term, StoreTerm: r.Term})
 		m.higher.term = max(m.higher.term, m.observed.record.Term)
 		m.observed.restored = true
 	case m.observed.known() && r.Floor > m.observed.record.Floor:
@@ -546,12 +551,12 @@ func (m *Machine) resolveBy(now mono.Instant, r storage.Record) {
 	switch {
 	case try.wrote(r):
 		if try.doubt {
-			m.note(NoteSwapFound, uint64(r.Version), 0)
+			m.emit(Note{What: NoteSwapFound, Version: r.Version})
 		}
 		m.won(now, r.Version)
 	case r.Version == try.prev:
 		// It may still arrive, so it is sent again unchanged.
-		m.note(NoteSwapRetry, uint64(r.Version), 0)
+		m.emit(Note{What: NoteSwapRetry, Version: r.Version})
 		try.doubt = false
 		m.emit(Swap{try.prev, try.rec})
 	default:
@@ -568,7 +573,7 @@ func (m *Machine) handleSwapped(now mono.Instant, e Swapped) {
 		m.won(now, e.Version)
 		return
 	}
-	m.note(NoteSwapUnknown, uint64(e.Outcome), 0)
+	m.emit(Note{What: NoteSwapUnknown, Outcome: e.Outcome})
 	m.try.doubt = true
 	m.nextRead = now.Add(m.readBackoff(m.try.fails))
 	m.try.fails++
@@ -606,7 +611,7 @@ func (m *Machine) won(now mono.Instant, v storage.Version) {
 		// This manager stepped down while the swap was in flight. A term is led at most once: its
 		// state is lost, and its numbers must not be used again.
 	case m.lead.role == leading && m.leaderLost(now, try):
-		m.note(NoteForgotten, uint64(m.higher.term), uint64(rec.Term))
+		m.emit(Note{What: NoteForgotten, Term: m.higher.term, StoreTerm: rec.Term})
 		m.higher.renounced, m.observed.doubtful = now, true
 		m.higher.renouncements++
 		m.stepDown(m.higher.term)
@@ -614,13 +619,13 @@ func (m *Machine) won(now mono.Instant, v storage.Version) {
 		m.yield(now, now.Sub(try.sent))
 	case m.lead.role == leading:
 		if m.lead.lapsed && now < m.lead.until {
-			m.note(NoteRegained, rec.Beat, 0)
+			m.emit(Note{What: NoteRegained})
 		}
 		m.lead.lapsed = now >= m.lead.until
 		m.emit(Extend{m.lead.until})
 	default:
 		m.lead.role, m.lead.lapsed, m.lead.term = leading, false, rec.Term
-		m.note(NoteElected, uint64(rec.Term), 0)
+		m.emit(Note{What: NoteElected, Term: rec.Term})
 		late := now.Sub(try.sent) > m.recent() // much may have happened while the outcome was unknown
 		m.emit(Lead{rec.Term, m.lead.until, rec.Floor, rec.LostBelow, storage.Clock(rec.At), try.uncertain || late})
 		m.leadsAgain(now)
@@ -638,7 +643,7 @@ func (m *Machine) leaderLost(now mono.Instant, try *attempt) bool {
 
 // beaten handles a swap that lost against another manager's.
 func (m *Machine) beaten(now mono.Instant, r storage.Record) {
-	m.note(NoteBeaten, uint64(r.Term), uint64(m.try.rec.Term))
+	m.emit(Note{What: NoteBeaten, Term: r.Term, OwnTerm: m.try.rec.Term})
 	m.try = nil
 	if m.lead.role == yielding {
 		m.lead.role = standby
@@ -654,7 +659,7 @@ func (m *Machine) beaten(now mono.Instant, r storage.Record) {
 }
 
 func (m *Machine) stepDown(by leasehold.Term) {
-	m.note(NoteDeposed, uint64(by), uint64(m.observed.record.Term))
+	m.emit(Note{What: NoteDeposed, Term: by, OwnTerm: m.observed.record.Term})
 	m.lead.role, m.lead.lapsed = standby, false
 	m.lead.nextRenew = mono.Never
 	m.emit(StepDown{})
@@ -668,7 +673,7 @@ func (m *Machine) resign(now mono.Instant) {
 	}
 	led := m.lead.role == leading
 	m.lead.role = resigning
-	m.note(NoteResigning, uint64(m.observed.record.Term), 0)
+	m.emit(Note{What: NoteResigning, Term: m.observed.record.Term})
 	m.lead.nextRenew = now
 	switch {
 	case led:
@@ -698,7 +703,7 @@ func (m *Machine) handleOutranked(now mono.Instant, by leasehold.Term) {
 // handleSlept invalidates all intervals that began before the local clock stopped: the authority, and
 // that of a swap in flight. Waits for other managers only take longer, which is safe.
 func (m *Machine) handleSlept(now mono.Instant) {
-	m.note(NoteSlept, uint64(m.observed.record.Term), 0)
+	m.emit(Note{What: NoteSlept, Term: m.observed.record.Term})
 	m.observed.stage, m.clocks.woken = min(m.observed.stage, recordRead), true // the machine may be a copy of an earlier one
 	m.nextRead = now
 	if m.try != nil {

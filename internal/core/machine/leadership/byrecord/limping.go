@@ -72,7 +72,7 @@ func (m *Machine) rest() time.Duration {
 
 // yield steps down because of slow writes; the resignation is written next.
 func (m *Machine) yield(now mono.Instant, took time.Duration) {
-	m.note(NoteLimping, uint64(took), uint64(m.cfg.TTL))
+	m.emit(Note{What: NoteLimping, Elapsed: took, Limit: m.cfg.TTL})
 	m.lead.role, m.lead.lapsed = yielding, false
 	m.limp.yielded, m.limp.judged = now, false
 	m.lead.nextRenew = now
@@ -89,7 +89,7 @@ func (m *Machine) leadsAgain(now mono.Instant) {
 		l.fruitless, l.yielded = 0, 0
 	case !l.judged:
 		l.fruitless++
-		m.note(NoteFruitless, uint64(l.fruitless), 0)
+		m.emit(Note{What: NoteFruitless, Resignations: l.fruitless})
 	}
 	l.judged, l.late, l.spent = true, 0, 0
 	m.countSpent(now)
