@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 			fmt.Fprintf(os.Stderr, "%s %s: these are the tests of leasehold, and not leasehold\n", named, os.Args[1])
 			os.Exit(2)
 		}
-		quick.Without("^(TestDemo(TLS|Diskless|RollingRestart|Outage|ThatIsEnded)?|TestFleaseCommands|TestBackup.*)$")
+		quick.Without("^(TestDemo(TLS|Diskless|RollingRestart|Outage|ThatIsEnded)?|TestDevWithExample|TestFleaseCommands|TestBackup.*)$")
 	}
 	testscript.Main(leak.Checked{Tests: m}, map[string]func(){"leasehold": main})
 }

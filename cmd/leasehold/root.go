@@ -6,6 +6,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/command/agentcmd"
 	"github.com/leasehold-dev/leasehold/server/command/democmd"
+	"github.com/leasehold-dev/leasehold/server/command/devcmd"
 	"github.com/leasehold-dev/leasehold/server/command/eventscmd"
 	"github.com/leasehold-dev/leasehold/server/command/fleasecmd"
 	"github.com/leasehold-dev/leasehold/server/command/keycmd"
@@ -46,11 +47,12 @@ const rootExample = `  leasehold manager run                  # a manager, alone
 
 func newRootCommand() *cobra.Command {
 	root := cli.NewRoot("leasehold", "Leases and partitioning for in-memory services", rootHelp, rootExample, daemon.BuildVersion())
-	cli.AddGroup(root, "run", "Run", democmd.New(), managercmd.New(), gateway.NewCommand(), agentcmd.New(), fleasecmd.New())
+	cli.AddGroup(root, "run", "Run", democmd.New(), devcmd.New(), managercmd.New(), gateway.NewCommand(), agentcmd.New(), fleasecmd.New())
 	cli.AddGroup(root, "see", "See what is going on", statuscmd.New(), top.NewCommand(), eventscmd.New(), doctor.NewCommand())
 	cli.AddGroup(root, "manage", "See and change what managers manage", namespacecmd.New(), ownercmd.New(), rangecmd.New(), keycmd.New())
 	cli.AddGroup(root, "secure", "Secure it", pkicmd.New(), pkicmd.NewTokenCommand())
 	cli.AddGroup(root, "other", "Other", daemon.NewVersionCommand())
 	root.AddCommand(democmd.NewDemoManagerCommand(), democmd.NewDemoOwnerCommand())
+	root.AddCommand(devcmd.NewChildCommands()...)
 	return cli.Finish(root, "other")
 }

@@ -165,7 +165,7 @@ var clusters = []Mutant{
 	// State that moves while managers fail.
 	{Name: "late-answer-taken-for-a-refusal", Seeds: 12000, World: "--faults=move-range=10,drain=6,loss=8,delay=8,owner-pause=8,link-one-way=6 --namespaces=1"},
 	{Name: "new-leader-gets-no-time", Seeds: 3000, World: "--faults=move-range=10,drain=6,outage=8,manager-crash=10,manager-pause=6 --namespaces=1"},
-	{Name: "longer-leases-forgotten", Seeds: 5000, World: "--faults=move-range=10,drain=6,outage=8,manager-crash=10,reconfigure=15 --namespaces=1"},
+	{Name: "longer-leases-forgotten", Seeds: 12000, World: "--managers=3 --namespaces=1 --faults=move-range=20,drain=10,manager-crash=20,link-one-way=20,link-cut=10,reconfigure=30"},
 }
 
 // fleases are found by Flease's simulator.
