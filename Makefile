@@ -154,7 +154,7 @@ bench-quick: ## the headlines of that, as a table and as JSON lines (3 minutes a
 	cd lab/bench && $(GO) run ./all -quick $(FLAGS)
 
 .PHONY: bench-flease
-bench-flease: ## compare flease with etcd and ZooKeeper (minutes); FLAGS="-docs ../../docs" writes docs/flease.md
+bench-flease: ## compare flease with etcd and ZooKeeper (minutes); FLAGS="-docs ../../docs" stores the result
 	@internal/testkit/realservice/install benchmarks
 	cd lab/bench && $(GO) run ./flease $(FLAGS)
 
