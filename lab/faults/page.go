@@ -26,7 +26,7 @@ The numbers say how often it was tried, and by what:
 After every event of a simulator all invariants are checked that it can see, not only those of the case; over the whole history of a
 chaos run I1, I2, I4, I5 and I6, after an outage I11, and in a soak I8. So what chaos counts says nothing about I3, I7, I9 and I10; I9 is judged by tests that
 run chaos with a PostgreSQL. Chaos tries things as small as one computer has them: ten clients, and seconds where a case says an
-hour. With ` + "`--drift=beyond`" + ` what rests on the drift bound is [excused](RELIABILITY.md#what-is-done), and not counted as violated. A violation of a run counts against every case that it had. A dash: it is not tried there. [Where each case is
+hour. With ` + "`--drift=beyond`" + ` what rests on the drift bound is [excused](RELIABILITY.md#faults), and not counted as violated. A violation of a run counts against every case that it had. A dash: it is not tried there. [Where each case is
 tried](#where-each-case-is-tried), by name, is below, and [where the numbers come from](#where-the-numbers-come-from) at the end.
 
 `
