@@ -68,8 +68,8 @@ func (f *findings) conclude(r *report.Run) {
 		}
 	}
 	r.More("acquire", flease.Median, "leases/s", "the paper's, on 30 machines", paperFlease)
-	r.Lose("to datagrams alone: a lease is looked up, compared and stored at each of the three, where a datagram is only carried. " +
-		"What lock services do that Flease does not is at the end of [flease.md](flease.md#what-we-lose-and-why).")
+	r.Lose("to datagrams alone: a lease is looked up, compared and stored at each of the three, a datagram is only carried. " +
+		"[flease.md](flease.md#what-we-lose-and-why) has the advantages of lock services.")
 }
 
 func (f *findings) rate(name string) (locks.Rate, bool) {
