@@ -108,7 +108,7 @@ func WritePage(docs string) error {
 
 const pageIntro = `# Benchmarks
 
-<!-- Written by "make bench" from docs/benchmarks/*.json. Change the benchmarks in bench/, not this page. -->
+<!-- Written by "make bench" from docs/benchmarks/*.json. Change the benchmarks in lab/bench, not this page. -->
 
 Each number was printed by the command beside it, in one run with what it is compared with. Contestants take turns, and medians are compared; low and
 high are those of the turns. Do not compare numbers of different runs: the speed of the host varies by tens of percent.
