@@ -305,6 +305,7 @@ var shells = []Mutant{
 	{Name: "target-unknown-after-an-outage", Package: "./lab/sim", Test: "TestOutagesLoseNothing"},
 	{Name: "earlier-session-hides-the-target", Package: "./internal/core/machine/manager", Test: "TestSuccessorAwaitsATargetBehindAnEarlierSession"},
 	{Name: "undecided-leader-gives-orders", Package: "./internal/core/machine/manager", Test: "TestUndecidedLeaderGivesNoOrders"},
+	{Name: "decided-leader-waits-for-acks", Package: "./internal/core/machine/manager", Test: "TestDecidedLeaderSendsOrdersAtOnce"},
 }
 
 // demos are found by the demo, as somebody who watches it would.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"slices"
+	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
@@ -97,9 +98,21 @@ func (o *oracle) returns(h *ownerHost, session leasehold.Session) bool {
 // alone reports whether leaders have not received a request of an owner for a lease, while
 // they received those of others.
 func (o *oracle) alone(h *ownerHost) bool {
-	lease, renew := simTiming().Lease, simTiming().Renew
-	if ns := o.store.catalog.Find(h.space.name); ns != nil {
+	_, renew := o.shortest(h.space)
+	return o.silent(h) && h.aloneAt > h.heardAt && h.aloneAt < o.Now-int64(renew)
+}
+
+// silent reports whether leaders have not received a request of an owner for a lease.
+func (o *oracle) silent(h *ownerHost) bool {
+	lease, _ := o.shortest(h.space)
+	return o.Now-h.heardAt >= int64(lease)
+}
+
+// shortest returns the shortest lease time and renewal interval that leaders may use for a namespace.
+func (o *oracle) shortest(s *space) (lease, renew time.Duration) {
+	lease, renew = simTiming().Lease, simTiming().Renew
+	if ns := o.store.catalog.Find(s.name); ns != nil {
 		lease, renew = min(lease, ns.Lease), min(renew, ns.Renew)
 	}
-	return o.Now-h.heardAt >= int64(lease) && h.aloneAt > h.heardAt && h.aloneAt < o.Now-int64(renew)
+	return lease, renew
 }

@@ -15,15 +15,16 @@ type ended struct {
 	leasehold.Lease
 	holder *table.Holder
 	label  string
-	at     int64
+	at     int64 // when the leader sent the commit
 }
 
 // checkNeedless is I11 at the store: a lease that ends with its state belongs to a process
 // that is gone, or that has dropped it for a reason of its own or because it was recalled, or
 // its range goes to another owner next. Nothing else is worth the state of a living owner:
 // not an outage of managers, store or network, however long, and not a failover. While the
-// policy is broken there is no plan that gives a range to another.
-func (o *oracle) checkNeedless(s *space, t *truth, c *table.Change) {
+// policy is broken there is no plan that gives a range to another. A commit that the leader sent may take effect much
+// later, when the reason for it is over.
+func (o *oracle) checkNeedless(s *space, t *truth, c *table.Change, sent int64) {
 	if c.Kind != table.Vacated {
 		t.recorded(c)
 		o.checkRegrant(s, t, c)
@@ -43,7 +44,7 @@ func (o *oracle) checkNeedless(s *space, t *truth, c *table.Change) {
 		return
 	}
 	if h := s.home[c.Holder.Session]; o.keepsState(h, t, c) {
-		t.ending = append(t.ending, ended{leasehold.Lease{Range: c.Range, Generation: c.Generation}, c.Holder, h.label, o.Now})
+		t.ending = append(t.ending, ended{leasehold.Lease{Range: c.Range, Generation: c.Generation}, c.Holder, h.label, sent})
 	}
 }
 
@@ -91,15 +92,16 @@ func (o *oracle) checkRegrant(s *space, t *truth, c *table.Change) {
 	t.ending = left
 }
 
-// taken reports whether a lease may have ended for the sake of another owner that has died
-// since, or that has got others of its ranges: what a leader has decided stays decided, though a
-// commit may take a while, and the leader may lose the other owner meanwhile.
+// taken reports whether a lease may have ended because the leader wanted to grant its range to another owner, which
+// has died or become silent since, or has got other ranges of the session: a decision stays, although a
+// commit takes a while and the leader may expire the other owner meanwhile.
 func (o *oracle) taken(s *space, e *ended) bool {
 	if at := o.truth(s).servedAt[e.holder.Session]; at != 0 && at > e.at-int64(storeWait) {
 		return true
 	}
+	since := e.at - int64(storeWait) - int64(simTTL)
 	return slices.ContainsFunc(s.owners, func(h *ownerHost) bool {
-		return h.died > e.at-int64(storeWait)-int64(simTTL)
+		return h.died > since || h.holder.Session != e.holder.Session && h.heardAt > since && o.silent(h)
 	})
 }
 

@@ -286,7 +286,7 @@ func (d *memory) commit(b *storage.Batch) storage.Outcome {
 		return storage.Conflict
 	}
 	l.changes = append(l.changes, b.Changes...)
-	d.oracle.committed(b)
+	d.oracle.committed(b, d.Now)
 	return storage.Done
 }
 

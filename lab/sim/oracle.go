@@ -116,8 +116,8 @@ func (t *truth) stands() { t.at[t.table.LSN()] = version{len(t.history), hashTab
 
 func (o *oracle) truth(s *space) *truth { return o.truths[s.index] }
 
-// committed is the store linearizing a batch.
-func (o *oracle) committed(b *storage.Batch) {
+// committed is the store linearizing a batch that the leader sent at an earlier instant.
+func (o *oracle) committed(b *storage.Batch, sent int64) {
 	s := o.space(b.Namespace)
 	t := o.truth(s)
 	for i := range b.Changes {
@@ -133,7 +133,7 @@ func (o *oracle) committed(b *storage.Batch) {
 		if o.Violation != nil {
 			return
 		}
-		o.checkNeedless(s, t, c)
+		o.checkNeedless(s, t, c, sent)
 		t.happen(*c, o.Now)
 		t.stands()
 		if c.Kind == table.Vacated && !o.nemesis.healed && o.losesState(s, t, c) {

@@ -56,6 +56,7 @@ type storeRequest struct {
 	done  bool // answered, or given up
 	lost  bool // the answer will not arrive
 	era   int  // what it was sent to is gone with that
+	sent  int64
 	ns    leasehold.Namespace
 	term  leasehold.Term
 	what  any // election.Read, election.Swap, manager.Commit, manager.ReadEnd, manager.SaveSnapshot, node.Load, node.LoadCatalog, node.Settle, configure
@@ -85,7 +86,7 @@ func (s *store) latency() time.Duration {
 }
 
 func (s *store) ask(h *managerHost, ns leasehold.Namespace, term leasehold.Term, what any) {
-	r := &storeRequest{host: h, epoch: h.epoch, ns: ns, term: term, what: what, era: s.era}
+	r := &storeRequest{host: h, epoch: h.epoch, ns: ns, term: term, what: what, era: s.era, sent: s.Now}
 	if h.storeCut {
 		s.giveUp(r)
 		return
@@ -176,7 +177,7 @@ func (s *store) apply(r *storeRequest) managerproc.Event {
 	case byrecord.Swap:
 		return managerproc.Election{Event: s.swap(what)}
 	case manager.Commit:
-		return managerproc.Manager{Namespace: r.ns, Term: r.term, Event: manager.Committed{Outcome: s.commit(what.Batch)}}
+		return managerproc.Manager{Namespace: r.ns, Term: r.term, Event: manager.Committed{Outcome: s.commit(what.Batch, r.sent)}}
 	case manager.ReadEnd:
 		return managerproc.Manager{Namespace: r.ns, Term: r.term, Event: manager.LogEnd{Term: s.record.Term, LSN: s.log(r.ns).state(0).End()}}
 	case manager.SaveSnapshot:
@@ -263,7 +264,8 @@ func (s *store) tell() {
 	}
 }
 
-func (s *store) commit(b *storage.Batch) storage.Outcome {
+// commit applies a batch that a leader sent at an earlier instant.
+func (s *store) commit(b *storage.Batch, sent int64) storage.Outcome {
 	l := s.log(b.Namespace)
 	if b.Term != s.record.Term || b.Prev != l.state(0).End() {
 		return storage.Conflict
@@ -274,7 +276,7 @@ func (s *store) commit(b *storage.Batch) storage.Outcome {
 		return storage.Done
 	}
 	l.changes = append(l.changes, b.Changes...)
-	s.oracle.committed(b)
+	s.oracle.committed(b, sent)
 	return storage.Done
 }
 

@@ -83,3 +83,31 @@ func TestUndecidedLeaderGivesNoOrders(t *testing.T) {
 		t.Errorf("after the wait the source is sent %+v, and %v is recorded", r, next.log)
 	}
 }
+
+// Once such a leader has decided, it recalls ranges at once. Owners have not acknowledged its last messages, which
+// gave no orders: they acknowledge these with the next renewal.
+func TestDecidedLeaderSendsOrdersAtOnce(t *testing.T) {
+	l, p := newMovingLeader(t, "aba")
+	a, b := l.join("a"), l.join("b")
+	l.renew(10*time.Second, a, b)
+	p.give("aab")
+	state := &storage.State{Term: 2, Changes: slices.Clone(l.log)}
+	next := newPaperSuccessor(t, 2, state, func(c *manager.Config) { c.Policy, c.Takeover.Uncertain = p, true })
+	next.owners = []*paperOwner{a, b}
+	for _, o := range []*paperOwner{a, b} {
+		o.leader, o.unread = next, nil
+	}
+	for range 4 {
+		next.advance(15 * time.Second)
+		for _, o := range []*paperOwner{a, b} {
+			o.send()
+			if r := o.read(); !r.Collecting {
+				t.Fatalf("%s is sent %+v", o.holder.Owner, r)
+			}
+		}
+	}
+	next.advance(10 * time.Second)
+	if r := a.read(); r.Collecting || len(r.Offers) != 1 {
+		t.Errorf("the owner is sent %+v, want a recall of the range for b", r)
+	}
+}

@@ -420,13 +420,13 @@ func (m *Machine) sendLeases(now mono.Instant, p *peer) {
 			reply.Contender = s.contender.holder
 		}
 		reply.Offers = m.offersTo(p)
-		p.acks.unacked = p.acks.unacked || !m.plan.keepsAsIs(p)
 		p.moves.orders = false
 		// An undecided leader gives no orders, and the owner must conclude nothing from that: moves of leaders
-		// before it are not over.
+		// before it are not over. It sends no acknowledgement before its next renewal.
 		if reply.Collecting = m.history.undecided() && !p.claims.suspended; reply.Collecting {
 			break
 		}
+		p.acks.unacked = p.acks.unacked || !m.plan.keepsAsIs(p)
 		reply.Departures, reply.Arrivals = p.departures(), p.moves.arrivals()
 		reply.Draining, reply.Idle = p.exit.draining, m.idle(now, p)
 		p.exit.recordIdle(reply.Idle)
