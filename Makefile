@@ -1,6 +1,6 @@
-# make help says what there is. Tests need Go, git and make. Those of package fence also
-# need PostgreSQL and Redis, and those of pages Chromium, which make test installs if it can,
-# and are skipped without; what linting needs beyond that is pinned in tools/go.mod.
+# make help lists the targets. Tests need Go, git and make. Tests of package fence also need
+# PostgreSQL and Redis, tests of pages Chromium; make test installs them where it can, and skips
+# these tests otherwise. Linters are pinned in tools/go.mod.
 
 GO ?= go
 # gofmt of the very toolchain that builds, whether or not it is on the path.
@@ -27,7 +27,7 @@ MODULES = . server lab examples cmd/leasehold cmd/leasehold-lab fence/fenceetcd 
 .DEFAULT_GOAL := help
 
 .PHONY: help
-help: ## say what there is
+help: ## list the targets
 	@echo "usage: make TARGET"
 	@echo
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)$$/\1|\2/p' Makefile | \
@@ -38,11 +38,11 @@ build: ## build bin/leasehold and bin/leasehold-lab
 	$(GO) build -o bin/ ./cmd/leasehold ./cmd/leasehold-lab
 
 .PHONY: services
-services: ## install PostgreSQL, Redis and Chromium for the tests that need them, where apt-get can
+services: ## install PostgreSQL, Redis and Chromium for tests, where apt-get can
 	@internal/testkit/realservice/install
 
 .PHONY: test
-test: services ## check formatting, vet, and run the tests of every package, the long ones left out (minutes): what must pass before a commit
+test: services ## check formatting, vet, and test every package without long tests (minutes); required before a commit
 	@unformatted=$$($(GOFMT) -l .) || exit 1; \
 	if [ -n "$$unformatted" ]; then \
 		echo "these files are not formatted, run gofmt -w on them:" >&2; \
@@ -55,7 +55,7 @@ test: services ## check formatting, vet, and run the tests of every package, the
 	@internal/testkit/realservice/install report # last, where it is seen
 
 .PHONY: check
-check: services ## run all tests: end to end, attacks, planted bugs, failpoints, benchmarks, and the libraries under the race detector (half an hour)
+check: services ## run all tests: end to end, attacks, planted bugs, failpoints, benchmarks, libraries under the race detector (half an hour)
 	$(GO) test -shuffle=on -timeout=$(TIMEOUT) work
 	cd lab/bench/routing && GOWORK=off $(GO) test -shuffle=on -timeout=$(TIMEOUT) ./...
 	@$(MAKE) --no-print-directory failpoints
@@ -72,7 +72,7 @@ RACED = . ./owner ./lookup ./leasemap ./leasehttp ./leasegrpc ./fence/... ./fenc
 POINTS = ./leaseholdtest ./manager ./owner ./flease ./server/agent ./manager/internal/memcatalog ./server/store/etcd ./internal/runtime/store/kv ./lab/chaos/nemesis
 
 .PHONY: failpoints
-failpoints: ## kill, pause and lose at every failpoint (minutes); make check does it too
+failpoints: ## crash, pause and drop at every failpoint (minutes); part of make check
 	$(GO) vet -tags failpoints ./internal/runtime/failpoint $(POINTS)
 	$(GO) test -tags failpoints -shuffle=on -timeout=$(TIMEOUT) ./internal/runtime/failpoint
 	$(GO) test -tags failpoints -shuffle=on -timeout=$(TIMEOUT) -run Point $(POINTS)
@@ -82,31 +82,31 @@ test-race: services ## run all tests under the race detector (needs a C compiler
 	CGO_ENABLED=1 $(GO) test -race -shuffle=on -timeout=$(RACE_TIMEOUT) work
 
 .PHONY: generate
-generate: ## write the Go code of proto/ again (the first build of buf takes minutes)
+generate: ## generate the Go code of proto/ (the first build of buf takes minutes)
 	GOWORK=off $(GO) tool -modfile=tools/buf/go.mod buf lint
 	GOWORK=off $(GO) tool -modfile=tools/buf/go.mod buf generate
 
 .PHONY: lint
-lint: ## verify checksums, and run golangci-lint as tools/go.mod pins it (its first build takes minutes)
+lint: ## verify checksums and run golangci-lint, pinned in tools/go.mod (its first build takes minutes)
 	@for dir in $(MODULES) lab/bench/routing tools; do (cd $$dir && GOWORK=off $(GO) mod verify >/dev/null) || exit 1; done
 	@for dir in $(MODULES) lab/bench/routing; do \
 		(set -x && cd $$dir && GOWORK=off LOG_LEVEL=error $(GO) tool -modfile=$(CURDIR)/tools/go.mod golangci-lint run ./...) || exit 1; \
 	done
 
 .PHONY: vulncheck
-vulncheck: ## ask the Go vulnerability database about what our code calls (needs the network)
+vulncheck: ## check our calls against the Go vulnerability database (needs the network)
 	@for dir in $(MODULES); do (set -x && cd $$dir && GOWORK=off $(GO) tool -modfile=$(CURDIR)/tools/go.mod govulncheck ./...) || exit 1; done
 
 .PHONY: sbom
-sbom: build ## write what bin/leasehold is made of to bin/leasehold.cdx.json, in the form of CycloneDX
+sbom: build ## write the modules of bin/leasehold to bin/leasehold.cdx.json (CycloneDX)
 	GOWORK=off $(GO) tool -modfile=tools/sbom/go.mod cyclonedx-gomod bin -json -noserial -output bin/leasehold.cdx.json bin/leasehold
 
 .PHONY: reproducible
-reproducible: ## build the binary twice, in different places and the second time from nothing, and compare (minutes)
+reproducible: ## build the binary twice, in different directories and without a cache, and compare (minutes)
 	@GO=$(GO) tools/reproducible
 
 .PHONY: verify
-verify: models ## check the models, simulate ten thousand worlds of each kind, try everything in small ones, and find all planted bugs (minutes)
+verify: models ## check the models, simulate ten thousand worlds of each kind, explore small ones, find all planted bugs (minutes)
 	$(GO) run ./cmd/leasehold-lab sim --seeds 10000
 	$(GO) run ./cmd/leasehold-lab sim --seeds 10000 --diskless
 	$(GO) run ./cmd/leasehold-lab sim --seeds 10000 --agents
@@ -118,12 +118,12 @@ verify: models ## check the models, simulate ten thousand worlds of each kind, t
 	$(GO) test -count=1 -timeout=30m -run 'Every(Flease)?MutantIsCaught' ./lab/mutant -args -all -first 1000001
 
 .PHONY: models
-models: ## check the models in lab/models with Spin, and that it finds what their mutants break (installs it where apt-get can)
+models: ## check lab/models and their mutants with Spin (installs it where apt-get can)
 	@internal/testkit/realservice/install models
 	lab/models/check
 
 .PHONY: chaos
-chaos: build ## break real clusters of each kind for CHAOS_FOR, 5m unless told, and the services of Live Mesh a thousand times (minutes; the former takes Linux)
+chaos: build ## inject faults into real clusters of each kind for CHAOS_FOR (default 5m; Linux), and into Live Mesh a thousand times (minutes)
 	@[ -e .git ] || echo "SKIPPED, NOT TESTED: there is no history here to build an older commit from, so that nothing is upgraded" >&2
 	bin/leasehold-lab chaos --store all --for $(CHAOS_FOR) --seed $(CHAOS_SEED) $(if $(wildcard .git),--other oldest) --drift --failpoints --report bin/chaos.json
 	bin/leasehold-lab chaos --drift=beyond --for 45s --seed $(CHAOS_SEED) --report bin/beyond.json
@@ -131,30 +131,30 @@ chaos: build ## break real clusters of each kind for CHAOS_FOR, 5m unless told, 
 	$(GO) test -timeout=60m -run RealProcesses -parallel 2 -v ./examples/livemesh -args -runs=20
 
 .PHONY: soak
-soak: build ## break a real cluster for SOAK_FOR, 2h unless told, and see that nothing grows (takes Linux)
+soak: build ## inject faults into a real cluster for SOAK_FOR (default 2h; Linux), and check that nothing grows
 	bin/leasehold-lab chaos --soak --store $(SOAK_STORE) --for $(SOAK_FOR) --seed $(SOAK_SEED) --report bin/soak.json
 
 .PHONY: screenshots
-screenshots: services ## make the pictures in the documents again, with a real browser (needs Chromium)
+screenshots: services ## write the screenshots of the documents (needs Chromium)
 	$(GO) test -count=1 -run TwoWindows ./examples/livemesh -args -screenshots=screenshots
 	mkdir -p docs/dashboard
 	$(GO) test ./server/dashboard -count=1 -run 'Screenshots|Many' -args -screenshots=$(CURDIR)/docs/dashboard
 
 .PHONY: fuzz
-fuzz: ## run each fuzz target for FUZZTIME, 3s unless told, which takes some five minutes; FUZZ=pattern for some
+fuzz: ## run each fuzz target for FUZZTIME (default 3s), about five minutes; FUZZ=pattern selects some
 	@GO=$(GO) tools/fuzz $(FUZZTIME) '$(FUZZ)'
 
 .PHONY: bench
-bench: ## measure us against papers, peers and floors, and write docs/BENCHMARKS.md (45 minutes at most); FLAGS="-only routing"
+bench: ## benchmark against papers, peers and lower bounds, and write docs/BENCHMARKS.md (45 minutes at most); FLAGS="-only routing"
 	@internal/testkit/realservice/install benchmarks
 	cd lab/bench && $(GO) run ./all $(FLAGS)
 
 .PHONY: bench-quick
-bench-quick: ## the headlines of that, as a table and as JSON lines (3 minutes at most, once it is built)
+bench-quick: ## print the headlines of make bench, as a table and as JSON lines (3 minutes at most, once built)
 	cd lab/bench && $(GO) run ./all -quick $(FLAGS)
 
 .PHONY: bench-flease
-bench-flease: ## compare flease with etcd and ZooKeeper (minutes); FLAGS="-docs ../../docs" writes docs/flease.md
+bench-flease: ## compare Flease with etcd and ZooKeeper (minutes); FLAGS="-docs ../../docs" stores the result
 	@internal/testkit/realservice/install benchmarks
 	cd lab/bench && $(GO) run ./flease $(FLAGS)
 
@@ -163,10 +163,10 @@ bench-sim: ## run the benchmarks of the simulator and the manager machine
 	$(GO) test -run '^$$' -bench . -benchmem -cpu 1 ./lab/sim ./internal/core/machine/manager
 
 .PHONY: cover
-cover: services ## say which share of the code all tests together run, in total and by function
+cover: services ## print the coverage of all tests, in total and by function
 	$(GO) test -count=1 -timeout=$(TIMEOUT) -coverpkg=work -coverprofile=cover.out work
 	$(GO) tool cover -func=cover.out
 
 .PHONY: clean
-clean: ## remove what the other targets made
+clean: ## remove the output of other targets
 	rm -rf bin cover.out

@@ -15,8 +15,8 @@ import (
 const (
 	alertsFile     = "prometheus/alerts.yml"
 	dashboardFile  = "grafana/leasehold.json"
-	operationsFile = "../docs/OPERATIONS.md"
-	runbooks       = "https://github.com/leasehold-dev/leasehold/blob/main/docs/OPERATIONS.md#"
+	operationsFile = "../docs/operations/alerts.md"
+	runbooks       = "https://github.com/leasehold-dev/leasehold/blob/main/docs/operations/alerts.md#"
 )
 
 // rules is what is in a file of rules of Prometheus. What it does not know is refused.

@@ -30,7 +30,7 @@ func (n *Node) step(do func(now machine.Time)) {
 // receive takes the step of a packet. What comes of it is sent when no more
 // packets are there: the transport calls flush then.
 func (n *Node) receive(e *machine.Envelope, msgs []machine.Message, from *fleasenet.Source) {
-	if failpoint.Drop("flease/packet-heard") {
+	if failpoint.Drop("flease/packet-received") {
 		return
 	}
 	n.mu.Lock()

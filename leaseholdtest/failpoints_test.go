@@ -252,7 +252,7 @@ func cues() map[string]string {
 		"manager/before-commit": "crash", "manager/committed-before-reply": "crash", "manager/log-end-read": "unknown",
 		"manager/before-snapshot": "many", "manager/snapshot-saved": "many", "store/snapshot-written": "many",
 		"store/before-append": "crash", "store/appended": "move", "manager/namespaces-written": "namespace",
-		"manager/owner-connected": "join", "manager/follows-leader": "readers", "manager/update-before-send": "crash", "manager/leader-heard": "readers",
+		"manager/owner-connected": "join", "manager/follows-leader": "readers", "manager/update-before-send": "crash", "manager/leader-received": "readers",
 		"manager/before-resigning": "resign", "manager/steps-down": "resign", "manager/resigned": "resign",
 		"owner/joined": "join", "owner/revoked": "recall", "owner/before-publishing": "recall", "owner/published": "recall", "owner/hung-up": "failover",
 		"owner/before-export": "move", "owner/copied": "move", "owner/stopped": "move", "owner/imported": "move",

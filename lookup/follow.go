@@ -147,7 +147,7 @@ func (f *follower) receive(from string, a *answer) {
 			f.invalid(from, err)
 			return
 		}
-		if failpoint.Drop("lookup/update-heard") {
+		if failpoint.Drop("lookup/update-received") {
 			return
 		}
 		f.driver.Post(f.lookup.ctx, machine.Reply{LookupReply: reply})

@@ -99,7 +99,7 @@ func (f *feeds) run(ctx context.Context, ns leasehold.Namespace, at *feed) {
 				f.ended(at.to, wire.ToError(err))
 				return
 			}
-			if event := readFeed(message); event != nil && !failpoint.Drop("manager/leader-heard") {
+			if event := readFeed(message); event != nil && !failpoint.Drop("manager/leader-received") {
 				f.m.driver.Post(ctx, managerproc.Followed{Namespace: ns, Event: event})
 			}
 		}

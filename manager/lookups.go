@@ -53,7 +53,7 @@ func (h *lookupHandler) handle(r *leaseholdv1.FollowRequest) error {
 	if request.Namespace != h.namespace {
 		return leasehold.Errorf("follow", leasehold.ErrInvalid, string(request.Namespace), "a stream is for one namespace, this one is for %q", h.namespace)
 	}
-	if failpoint.Drop("manager/question-heard") || !h.stream.Ask(h.m.clock.Now(), request) {
+	if failpoint.Drop("manager/question-received") || !h.stream.Ask(h.m.clock.Now(), request) {
 		return nil
 	}
 	ran, err := h.stream.Respond(func() bool { return h.m.driver.TryPatient(h.question) })

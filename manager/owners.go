@@ -61,7 +61,7 @@ func (h *ownerHandler) handle(r *leaseholdv1.HoldRequest) error {
 		return leasehold.Errorf("hold leases", leasehold.ErrInvalid, string(request.Holder.Owner), "a stream is for one session of one owner")
 	}
 	request.Identity = h.identity
-	if failpoint.Drop("manager/request-heard") {
+	if failpoint.Drop("manager/request-received") {
 		return nil
 	}
 	event := managerproc.Request{LeaseRequest: request}

@@ -199,7 +199,7 @@ func (o *Owner) event(from string, r *leaseholdv1.HoldResponse) error {
 		if o.hearsay.version(from) < versionOfMoves {
 			reply.Idle = true // it does not know the word, and moves nothing
 		}
-		if failpoint.Drop("owner/reply-heard") {
+		if failpoint.Drop("owner/reply-received") {
 			return nil
 		}
 		o.contact.Store(int64(o.clock.Now()))

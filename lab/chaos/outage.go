@@ -59,7 +59,7 @@ func (r *run) outage(ctx context.Context, n *nemesis.Nemesis, random *rand.Rand,
 }
 
 // losesNothing reports whether I11 holds for an outage between two terms. A restored store may have lost
-// leases. Without a store the table ends with the leader's term (docs/ARCHITECTURE.md, "Suspended leases").
+// leases. Without a store the table ends with the leader's term (docs/ARCHITECTURE.md, "Without a store").
 func (r *run) losesNothing(kind string, before, after leasehold.Term) bool {
 	if kind == nemesis.StoreRestore {
 		return false

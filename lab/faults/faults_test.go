@@ -183,7 +183,7 @@ func TestPageSaysWhatIsKnown(t *testing.T) {
 		{Number: 2, Part: "Fires", What: "flames", Must: "all get out", Tries: "I2", Proofs: []faults.Proof{{Kind: faults.Sim, Name: "calm"}}},
 	}, &faults.Results{Runs: []faults.Run{{Kind: faults.Sim, Counts: map[string]int{"delay": 1234}}}})
 	for _, want := range []string{
-		"**2 cases, 1 of them tried, 0 with violations.** What is open:\n\n- 1, smoke: the cat.\n",
+		"**2 cases, 1 tested, 0 with violations.** Open:\n\n- 1, smoke: the cat.\n",
 		"| 1 | smoke | all get out (I1) | 1,234 | not recorded | - | 0 |\n| 2 | flames | all get out (I2) | 0 | - | - | 0 |\n\n",
 		"### Fires\n\n| | simulator | chaos | tests |\n|---|---|---|---|\n| 1 | `delay`<br>flease: `rate` | `loss` | - |\n| 2 | `calm` | - | - |\n",
 	} {

@@ -11,23 +11,19 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-const intro = `# What may happen to us, and where it is tried
+const intro = `# Faults
 
 <!-- written by go run ./lab/faults/record; do not edit -->
 
-Each case is something that happens to real clusters, with what must hold then; I1 to I11 are in [ARCHITECTURE.md](ARCHITECTURE.md).
-The numbers say how often it was tried, and by what:
+Each case is a fault with the required result; I1 to I11 are [invariants](ARCHITECTURE.md#invariants). The numbers count tests of it:
 
-- **simulator**: faults of ` + "`leasehold-lab sim`" + ` that struck, and branches of machines that they led to; in Flease's cases of
-  ` + "`leasehold-lab flease sim`" + `;
-- **chaos**: faults of ` + "`leasehold-lab chaos`" + ` that struck real processes on a network that is broken;
-- **tests**: tests of this case by name that passed.
+- **simulator**: injected faults and machine branches of ` + "`leasehold-lab sim`" + `; for Flease of ` + "`leasehold-lab flease sim`" + `;
+- **chaos**: faults injected into real processes by ` + "`leasehold-lab chaos`" + `;
+- **tests**: named tests that passed.
 
-After every event of a simulator all invariants are checked that it can see, not only those of the case; over the whole history of a
-chaos run I1, I2, I4, I5 and I6, after an outage I11, and in a soak I8. So what chaos counts says nothing about I3, I7, I9 and I10; I9 is judged by tests that
-run chaos with a PostgreSQL. Chaos tries things as small as one computer has them: ten clients, and seconds where a case says an
-hour. With ` + "`--drift=beyond`" + ` what rests on the drift bound is [excused](RELIABILITY.md#what-is-done), and not counted as violated. A violation of a run counts against every case that it had. A dash: it is not tried there. [Where each case is
-tried](#where-each-case-is-tried), by name, is below, and [where the numbers come from](#where-the-numbers-come-from) at the end.
+The simulator checks all its invariants after every event; chaos checks I1, I2, I4 to I6, after an outage I11, in a soak I8. Chaos runs ten
+clients, and seconds where a case is an hour. With ` + "`--drift=beyond`" + ` violations that follow from the drift bound are [excused](RELIABILITY.md#faults). A
+violation counts against every case of its run. A dash means: not tested there.
 
 `
 
@@ -36,13 +32,12 @@ func Page(cases []Case, results *Results) string {
 	var b strings.Builder
 	b.WriteString(intro)
 	b.WriteString(summary(cases, results))
-	b.WriteString(inParts(cases, "##", "| | what happens | what must hold | simulator | chaos | tests | violations |\n|---|---|---|---|---|---|---|\n", func(c *Case) string {
+	b.WriteString(inParts(cases, "##", "| | fault | required | simulator | chaos | tests | violations |\n|---|---|---|---|---|---|---|\n", func(c *Case) string {
 		runs, violations := results.OfCase(c)
 		return fmt.Sprintf("| %d | %s | %s (%s) | %s | %s | %s | %d |\n", c.Number, c.What, c.Must, c.Tries,
 			results.times(runs, Sim, Flease), results.times(runs, Chaos), results.times(runs, Test), violations)
 	}))
-	b.WriteString("## Where each case is tried\n\nIn the simulator a name with a colon is a branch of a machine, which is counted. Tests are named with their " +
-		"directory, and without their\n`Test`; those marked * run with failpoints.\n\n")
+	b.WriteString("## Tests of each case\n\nA name with a colon is a counted branch of a machine. Test names lack `Test`; those marked * run with failpoints.\n\n")
 	b.WriteString(inParts(cases, "###", "| | simulator | chaos | tests |\n|---|---|---|---|\n", func(c *Case) string {
 		simulated := strings.TrimPrefix(named(c, Sim, "")+named(c, Flease, "<br>flease: "), "<br>")
 		return fmt.Sprintf("| %d | %s | %s | %s |\n", c.Number, cmp.Or(simulated, "-"), cmp.Or(named(c, Chaos, ""), "-"), cmp.Or(testsOf(c), "-"))
@@ -67,7 +62,7 @@ func summary(cases []Case, results *Results) string {
 			fmt.Fprintf(&open, "- %d, %s: %s.\n", c.Number, c.What, c.Open)
 		}
 	}
-	return fmt.Sprintf("**%d cases, %d of them tried, %d with violations.** What is open:\n\n%s\n", len(cases), tried, violated, open.String())
+	return fmt.Sprintf("**%d cases, %d tested, %d with violations.** Open:\n\n%s\n", len(cases), tried, violated, open.String())
 }
 
 // inParts is a table for each part of the catalogue, under its name, with a row for each case.
@@ -143,7 +138,7 @@ func (r *Results) times(runs map[Kind]int, kinds ...Kind) string {
 
 func sources(r *Results) string {
 	var b strings.Builder
-	b.WriteString("## Where the numbers come from\n\n| command | date | what | violations |\n|---|---|---|---|\n")
+	b.WriteString("## Runs\n\n| command | date | size | violations |\n|---|---|---|---|\n")
 	for i := range r.Runs {
 		run := &r.Runs[i]
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %d |\n", run.Command, run.Date, run.Size, run.Violations)

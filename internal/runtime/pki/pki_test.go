@@ -312,7 +312,7 @@ func TestNewToken(t *testing.T) {
 }
 
 // TestReplacedAuthority: with something revoked, the CA can be replaced by another of the
-// same domain, as docs/OPERATIONS.md says, and its list stays where it is.
+// same domain, as docs/operations/security.md says, and its list stays where it is.
 func TestReplacedAuthority(t *testing.T) {
 	last, oldDir := create(t)
 	_, newDir := create(t)

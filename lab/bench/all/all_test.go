@@ -103,7 +103,7 @@ func TestFailuresLeaveTheOthers(t *testing.T) {
 	got := page(t, s)
 	for _, text := range []string{
 		"| [good](#4-it-is-good) | cost | 4 | ns | peer | 8 | 2 |", "## 4. It is good\n\nHow good?",
-		"**Failed**: [bad](#3-it-is-bad), when it was last asked.",
+		"**Failed**: [bad](#3-it-is-bad), in its last run.",
 		"## 3. It is bad\n\n**Failed** on " + time.Now().UTC().Format(time.DateOnly)[:4], ": the server is gone. Nothing was found before that.\n",
 		"## 4. It is slow\n\n**Failed** on ", "it takes longer than the 1s that it has. Nothing",
 		"## 8. It is crashing\n\n**Failed** on ", "panic: at the disco",

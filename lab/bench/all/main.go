@@ -156,7 +156,6 @@ func programs() []program {
 		{name: "balance", number: 7, title: "Balance", seconds: 75, limit: 120, quick: 7},
 		{name: "flease", number: 8, title: "Flease", seconds: 300, limit: 360, quick: 25, args: []string{"-rounds", "2", "-warm", "1"}},
 		{name: "guard", number: 9, title: "Regression guard", seconds: 15, limit: 30},
-		{name: "security", number: 10, title: "Security", command: true, seconds: 35, limit: 80},
 	}
 }
 

@@ -36,7 +36,7 @@ func newSite(ctx context.Context, racks, servers, lookups int) (s *site, err err
 			s.Close()
 		}
 	}()
-	if s.group, err = proc.StartManagers(ctx, 3, nil); err != nil {
+	if s.group, err = proc.StartManagers(ctx, 3); err != nil {
 		return s, err
 	}
 	s.Add(s.group.Close)

@@ -15,13 +15,13 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/policylab"
 )
 
-const about = "How evenly do keys lie on their owners, and how many of them move for it? A pool of owners is played offline, in rounds of 10 s; a policy sees what\n" +
-	"owners would have counted, and is judged by the true load. Keys are as popular as in PRS 7.3 (Zipf, alpha 0.8). Ours is `balanced`. `adaptive` is the rule\n" +
-	"of the papers, and `consistent` is plain consistent hashing with 64 points for each owner. Consistent hashing with bounded loads takes part as the library\n" +
-	"[buraksezer/consistent](https://github.com/buraksezer/consistent), which bounds how many of 64 partitions for each owner one has (factor 1.25), and, since it knows nothing of loads, as\n" +
-	"the same circle with the measured load bounded, by the factors 1.25 and 1.1, placed anew in each round. A budget of 9 % of all keys in a minute holds\n" +
-	"for `balanced` and `adaptive`; the others know none. \"Over the best\" compares an owner's load with the mean or, if that is more, with its own hottest key,\n" +
-	"which has to be somewhere. Each number is the median of the seeds, with the lowest and the highest. Nothing is timed: the same seeds give the same numbers anywhere."
+const about = "The balance of load over owners, and the keys that move for it. Simulated offline in rounds of 10 s: a policy receives what owners\n" +
+	"would count and is judged by the true load, with the key popularity of PRS 7.3 (Zipf, alpha 0.8). Ours is `balanced`; `adaptive`\n" +
+	"is the rule of the papers; `consistent` is consistent hashing with 64 points per owner. Bounded loads are represented by\n" +
+	"[buraksezer/consistent](https://github.com/buraksezer/consistent), which bounds the partitions per owner (64 each, factor 1.25),\n" +
+	"and by the same circle with the measured load bounded (factors 1.25 and 1.1), placed anew each round. `balanced` and `adaptive`\n" +
+	"may move 9 % of all keys per minute; the others have no limit. \"Over the best\" compares with the mean or, if larger, with the\n" +
+	"owner's hottest key. Numbers are medians of the seeds with lowest and highest; the same seeds give the same numbers anywhere."
 
 func find(trials []trial, name string) trial {
 	return trials[slices.IndexFunc(trials, func(t trial) bool { return t.name == name })]
@@ -64,7 +64,7 @@ func movedBetween(r *policylab.Result, from, to int) float64 {
 func conclude(r *report.Result, s scenario, trials []trial) {
 	switch s.name {
 	case zipfPart:
-		r.Add(report.Section{Title: "Zipf, 250 owners", Text: "A billion keys; 12 minutes, from each policy's own beginning.", Table: evenness(trials)})
+		r.Add(report.Section{Title: "Zipf, 250 owners", Text: "A billion keys; 12 minutes, from each policy's initial assignment.", Table: evenness(trials)})
 		reportZipf(r, trials)
 	case figurePart:
 		r.Add(report.Section{Title: "Figure 10 of PRS", Text: figureText, Table: heavy(trials)})
@@ -72,9 +72,9 @@ func conclude(r *report.Result, s scenario, trials []trial) {
 		p := overTime("Keys moved so far", "% of all keys", trials, movedSoFar)
 		r.AddPlot(figurePart+"-moved", "keys moved so far, over the hour, for each policy", p.Write)
 	case hotPart:
-		text := fmt.Sprintf("100 owners; after %d minutes a single key costs %.0f %% of everything, which is ten times the mean, and no policy can help its owner. "+
-			"What can be done is to take everything else from it.", hotFrom/minute, 100*hotShare)
-		r.Add(report.Section{Title: "A key gets hot", Text: text, Table: evenness(trials)})
+		text := fmt.Sprintf("100 owners; after %d minutes one key has %.0f %% of the load, ten times the mean. "+
+			"A policy can only move all other keys away from its owner.", hotFrom/minute, 100*hotShare)
+		r.Add(report.Section{Title: "A hot key", Text: text, Table: evenness(trials)})
 		p := overTime("Most loaded owner", "load / best", trials, func(r *policylab.Result, i int) float64 { return r.Samples[i].MaxOverUnavoidable })
 		r.AddPlot(hotPart, "the highest load over the best that is possible, over time, when a key gets hot", p.Write)
 	case membersPart:
@@ -111,9 +111,9 @@ func overTime(title, unit string, trials []trial, of func(*policylab.Result, int
 	return p
 }
 
-const figureText = "500 owners, ten million keys, an hour. Servers are busy by 20 % in the mean (grey), and drawn are those that are above 40 % at some time. `balanced` and\n" +
-	"`adaptive` begin with the assignment of consistent hashing. The one on top has the hottest key, 4.1 times the mean. PRS says that several\n" +
-	"servers were significantly above 40 % at first, and significantly fewer after the hour."
+const figureText = "500 owners, ten million keys, an hour. The mean load is 20 % (grey); the plot has servers above 40 % at some time. `balanced` and\n" +
+	"`adaptive` start from consistent hashing. The top server has the hottest key, 4.1 times the mean. PRS reports several\n" +
+	"servers significantly above 40 % at first, and significantly fewer after the hour."
 
 // usualLoad is how busy owners are in the mean, in PRS and here.
 var usualLoad = policylab.Usual().MeanLoad
@@ -196,9 +196,9 @@ func reportZipf(r *report.Result, trials []trial) {
 		r.Less("keys-moved", moved, "%", peer, find(trials, peer).over(movedPercent).Median)
 	}
 	r.Want(fmt.Sprintf("Zipf, 250 owners: the highest load at most %v times the mean", mostOverMean), even, "", even <= mostOverMean)
-	r.Want("and nothing moves any more in the last five minutes", ours.over(latePercent).High, "% in a round", ours.over(latePercent).High == 0)
+	r.Want("no move in the last five minutes", ours.over(latePercent).High, "% in a round", ours.over(latePercent).High == 0)
 	r.Lose("plain consistent hashing and buraksezer/consistent move no key when loads change, and we move %v %%. "+
-		"They do nothing about loads: their highest is %v and %v times the mean, and ours %v.",
+		"They ignore loads: their highest load is %v and %v times the mean, and ours %v.",
 		moved, find(trials, namePlain).over(lastOverMean).Median, find(trials, nameLibrary).over(lastOverMean).Median, even)
 }
 
@@ -219,9 +219,9 @@ func happenings() []event {
 // untilNext is how many periods there are until the next event.
 const untilNext = 4 * minute
 
-const membersText = "250 owners, a billion keys. One leaves and one joins; then a fifth leaves at once, and as many join, as the rack of PRS 7.2 does. Keys moved are those of the\n" +
-	"four minutes that follow, in percent of all keys; one owner's fair share is 0.4 %, and that of fifty 20 %. The highest load over the mean is that of the first\n" +
-	"round, when nobody knows yet what the keys cost that came, and that after four minutes."
+const membersText = "250 owners, a billion keys. One leaves and one joins; then a fifth leaves at once and as many join, like the rack of PRS 7.2. Keys moved are those of the\n" +
+	"following four minutes, in percent of all keys; the fair share of one owner is 0.4 %, of fifty 20 %. The highest load over the mean is that of the first\n" +
+	"round, when the load of the moved keys is not measured yet, and that after four minutes."
 
 // moved is how many keys move in the four minutes that follow.
 func (e event) moved(r *policylab.Result) float64 { return movedBetween(r, e.from, e.from+untilNext) }
@@ -261,7 +261,7 @@ func reportMembers(r *report.Result, trials []trial) {
 	for _, e := range all {
 		if have, plain := ours.over(e.moved).Median, find(trials, namePlain).over(e.moved).Median; have > plain {
 			r.Lose("plain consistent hashing moves %v %% of all keys when %s, and we move %v %%: "+
-				"it moves none that it need not, and lets the highest load be %v times the mean afterwards, ours is %v.",
+				"it moves only what it must, and its highest load is %v times the mean afterwards, ours is %v.",
 				plain, e.title, have, find(trials, namePlain).over(e.later).Median, ours.over(e.later).Median)
 		}
 	}

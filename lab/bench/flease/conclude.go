@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -15,29 +13,26 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
 )
 
-// The findings are all that a run has measured. Parts that did not run are empty.
+// findings are the measurements of a run. Parts that did not run are empty.
 type findings struct {
 	Contest  []point
 	Batches  []point
 	Disk     []strain
 	Written  Written // by the process that kept the disk busy
 	Groups   []point
-	Files    string   // the file system of the lock services' data
-	Versions []string // of the lock services
+	Versions []string // of the lock services, and the file system of their data
 }
 
-// The parts of a run, which are sections of flease.md, too.
+// The parts of a run, for -only.
 const (
 	partContest = "contest"
 	partBatches = "batches"
 	partDisk    = "disk"
 	partGroups  = "groups"
-	partGoals   = "goals"
-	partMachine = "machine"
 )
 
-// The numbers in the paper's text (section IV-A): the most of each, over all machines,
-// on a cluster of 2010. Its figures have no numbers in the text.
+// The maxima in the paper's text (section IV-A), over all machines, on a cluster of
+// 2010. The text has no numbers for the figures.
 const (
 	paperFlease    = 51_029 // 30 machines, 10,000 leases per batch
 	paperMachines  = 30
@@ -50,27 +45,22 @@ const (
 	leastRatio = 20      // times the fastest lock service
 	leastFlat  = 0.75    // the slowest size of a batch, of the fastest
 	mostChange = 0.10    // with a busy disk
-	soughtRate = 500_000 // stated, not judged
+	soughtRate = 500_000 // stated in the goal, not checked
 )
 
-// conclude adds everything to the result, and writes flease.md if there are documents.
-func (f *findings) conclude(r *report.Run) error {
+// conclude adds tables, plots, headlines, goals and losses to the result.
+func (f *findings) conclude(r *report.Run) {
 	f.judge(r.Result)
-	if r.Docs != "" {
-		if err := f.writePage(r.Docs, r.Result); err != nil {
-			return err
+	r.Versions = append(r.Versions, f.Versions...)
+	for _, t := range []*report.Table{f.contestTable(), f.batchTable(), f.diskTable(), f.groupTable()} {
+		if len(t.Rows) > 0 {
+			r.Add(report.Section{Table: t})
 		}
 	}
-	r.Versions = append(r.Versions, f.Versions...)
-	for _, p := range f.tables() {
-		r.Add(report.Section{Table: p.Table})
-	}
-	for _, s := range f.figures() {
-		r.Add(report.Section{Plot: "flease/" + s.file, Shows: s.shows})
-	}
+	f.addFigures(r)
 	flease, ok := f.rate(nameFlease)
 	if !ok {
-		return nil
+		return
 	}
 	for _, p := range f.Contest {
 		if p.Name != nameFlease {
@@ -78,9 +68,8 @@ func (f *findings) conclude(r *report.Run) error {
 		}
 	}
 	r.More("acquire", flease.Median, "leases/s", "the paper's, on 30 machines", paperFlease)
-	r.Lose("to datagrams alone: a lease is looked up, compared and stored at each of the three, where a datagram is only carried. " +
-		"What lock services do that Flease does not is at the end of [flease.md](flease.md#what-we-lose-and-why).")
-	return nil
+	r.Lose("to datagrams alone: a lease is looked up, compared and stored at each of the three, a datagram is only carried. " +
+		"[flease.md](flease.md#what-we-lose-and-why) has the advantages of lock services.")
 }
 
 func (f *findings) rate(name string) (locks.Rate, bool) {
@@ -124,18 +113,6 @@ func (f *findings) judge(r *report.Result) {
 			want(report.Percent(s.Change), s.Change > -mostChange, "less than %.0f %% slower with a busy disk", 100*mostChange)
 		}
 	}
-}
-
-// A part is a table under the name of its part.
-type part struct {
-	name string
-	*report.Table
-}
-
-// tables returns those of the parts that ran.
-func (f *findings) tables() []part {
-	all := []part{{partContest, f.contestTable()}, {partBatches, f.batchTable()}, {partDisk, f.diskTable()}, {partGroups, f.groupTable()}}
-	return slices.DeleteFunc(all, func(p part) bool { return len(p.Rows) == 0 })
 }
 
 func (f *findings) contestTable() *report.Table {
@@ -196,17 +173,8 @@ func (f *findings) groupTable() *report.Table {
 	return t
 }
 
-func (f *findings) machineTable(m report.Machine) *report.Table {
-	t := report.NewTable("Measured on", "", "")
-	t.Add("processor", fmt.Sprintf("%s, %d cores", m.CPU, m.Cores))
-	t.Add("system", fmt.Sprintf("%s, data on %s", m.System, f.Files))
-	t.Add("versions", strings.Join(append([]string{m.Go}, f.Versions...), ", "))
-	t.Add("load before", fmt.Sprintf("%.1f", m.Load))
-	return t
-}
-
-// curves returns a curve for each contestant, with the slowest and the fastest turn
-// around each point, divided by so much.
+// curves returns a curve for each contestant, with the slowest and the fastest turn as
+// the error bar of each point. All rates are divided by a number.
 func curves(points []point, by float64) (all []report.Curve) {
 	for _, p := range points {
 		i := slices.IndexFunc(all, func(c report.Curve) bool { return c.Name == p.Name })
@@ -220,31 +188,28 @@ func curves(points []point, by float64) (all []report.Curve) {
 	return all
 }
 
-// A figure is one of the paper's, drawn into docs/flease.
-type figure struct {
-	file, shows string
-	drawn       bool // there are numbers for it
-	draw        func(io.Writer) error
-}
-
-func (f *findings) figures() []figure {
-	// The contestants of figure 3 are orders of magnitude apart.
-	batches := report.Plot{
-		Title: "Leases per second, by size of a batch", X: "leases per batch and process", Y: "leases per second",
-		LogX: true, LogY: true, MarkX: true, Curves: curves(f.Batches, 1),
+// addFigures adds the plots of the parts that ran.
+func (f *findings) addFigures(r *report.Run) {
+	if len(f.Batches) > 0 { // logarithmic: the contestants are orders of magnitude apart
+		batches := report.Plot{
+			Title: "Leases per second, by size of a batch", X: "leases per batch and process", Y: "leases per second",
+			LogX: true, LogY: true, MarkX: true, Curves: curves(f.Batches, 1),
+		}
+		r.AddPlot("figure-3", "figure 3: leases per second by size of a batch", batches.Write)
 	}
-	groups := report.Plot{
-		Title: "Leases per second and process, by size of a group, 15 processes", X: "members of a group", Y: "leases per second and process",
-		MarkX: true, Curves: curves(f.Groups, processes),
+	if len(f.Disk) > 0 {
+		r.AddPlot("figure-4", "figure 4: leases per second with a busy disk, in percent of those with an idle disk", f.drawDisk)
 	}
-	return []figure{
-		{"figure-3.svg", "figure 3: leases per second by size of a batch", len(f.Batches) > 0, batches.Write},
-		{"figure-4.svg", "figure 4: what is left of each one's leases per second with a busy disk", len(f.Disk) > 0, f.drawDisk},
-		{"figure-5.svg", "figure 5: leases per second and process by size of a group", len(f.Groups) > 0, groups.Write},
+	if len(f.Groups) > 0 {
+		groups := report.Plot{
+			Title: "Leases per second and process, by size of a group, 15 processes", X: "members of a group", Y: "leases per second and process",
+			MarkX: true, Curves: curves(f.Groups, processes),
+		}
+		r.AddPlot("figure-5", "figure 5: leases per second and process by size of a group", groups.Write)
 	}
 }
 
-// drawDisk draws figure 4: what is left of each rate.
+// drawDisk draws figure 4: each rate with a busy disk, in percent of that with an idle disk.
 func (f *findings) drawDisk(to io.Writer) error {
 	p := report.Axes("Leases per second while another process keeps the disk busy", "", "% of those with an idle disk")
 	var left plotter.Values
@@ -261,47 +226,4 @@ func (f *findings) drawDisk(to io.Writer) error {
 	p.NominalX(names...)
 	p.Y.Min, p.Y.Max = 0, max(110, p.Y.Max)
 	return report.WritePanels(to, p)
-}
-
-// writePage writes the tables of flease.md and its plots. Other text stays, and so do
-// the parts that did not run: each names the run that it is from.
-func (f *findings) writePage(docs string, r *report.Result) error {
-	file := filepath.Join(docs, "flease.md")
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return fmt.Errorf("the page: %w", err)
-	}
-	parts := append(f.tables(), part{partGoals, r.GoalTable()})
-	if len(f.Versions) > 0 { // lock services ran
-		parts = append(parts, part{partMachine, f.machineTable(r.Machine)})
-	}
-	page, from := string(text), fmt.Sprintf("\nFrom `%s`, at a load of %.1f before it.\n", r.Command, r.Machine.Load)
-	for _, p := range parts {
-		if page, err = replacePart(page, p.name, p.Markdown()+from); err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
-	}
-	for _, g := range f.figures() {
-		if !g.drawn {
-			continue
-		}
-		if err := report.WriteFile(filepath.Join(docs, "flease", g.file), g.draw); err != nil {
-			return fmt.Errorf("drawing %s: %w", g.file, err)
-		}
-	}
-	return os.WriteFile(file, []byte(page), 0o644) //nolint:gosec // a page for all readers
-}
-
-// replacePart puts text between the marks of a part, each of which is there once.
-func replacePart(page, part, text string) (string, error) {
-	begin, end := "<!-- "+part+" -->\n", "<!-- end of "+part+" -->\n"
-	if strings.Count(page, begin) != 1 || strings.Count(page, end) != 1 {
-		return "", fmt.Errorf("want one line %q, and one line %q", strings.TrimSpace(begin), strings.TrimSpace(end))
-	}
-	before, rest, _ := strings.Cut(page, begin)
-	_, after, ok := strings.Cut(rest, end)
-	if !ok {
-		return "", fmt.Errorf("the end of %s comes before its beginning", part)
-	}
-	return before + begin + text + end + after, nil
 }

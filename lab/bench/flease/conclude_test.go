@@ -44,11 +44,6 @@ func sample() *findings {
 	return f
 }
 
-// sampleRun is a run in which the sample was measured.
-func sampleRun(docs string) *report.Run {
-	return &report.Run{Docs: docs, Result: &report.Result{Benchmark: "flease", Command: "go run . -x", Machine: report.Machine{Load: 0.25}}}
-}
-
 func TestJudge(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*findings)
@@ -77,7 +72,7 @@ func TestJudge(t *testing.T) {
 	}
 	r := &report.Result{}
 	if new(findings).judge(r); len(r.Goals) != 0 {
-		t.Errorf("no findings are judged: %v", r.Goals)
+		t.Errorf("goals without findings: %v", r.Goals)
 	}
 }
 
@@ -103,70 +98,6 @@ func TestPairedChange(t *testing.T) {
 	}
 }
 
-func TestReplacePart(t *testing.T) {
-	const page = "a\n<!-- disk -->\nold\n<!-- end of disk -->\nb\n"
-	got, err := replacePart(page, "disk", "new\n")
-	if want := strings.Replace(page, "old", "new", 1); err != nil || got != want {
-		t.Errorf("got %q, %v, want %q", got, err, want)
-	}
-	for name, page := range map[string]string{
-		"no mark": "a\n", "no end": "<!-- disk -->\n", "backwards": "<!-- end of disk -->\n<!-- disk -->\n", "twice": page + page,
-	} {
-		if got, err := replacePart(page, "disk", "new\n"); err == nil {
-			t.Errorf("%s: %q, and no error", name, got)
-		}
-	}
-}
-
-// TestWritePage writes our page, with its marks, as it is in the repository.
-func TestWritePage(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/flease.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	write := func() (string, map[string][]byte) {
-		docs := t.TempDir()
-		if err := os.WriteFile(filepath.Join(docs, "flease.md"), page, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := sample().conclude(sampleRun(docs)); err != nil {
-			t.Fatal(err)
-		}
-		text, err := os.ReadFile(filepath.Join(docs, "flease.md"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		plots := make(map[string][]byte)
-		for _, name := range []string{"figure-3.svg", "figure-4.svg", "figure-5.svg"} {
-			if plots[name], err = os.ReadFile(filepath.Join(docs, "flease", name)); err != nil {
-				t.Fatal(err)
-			}
-			if !strings.Contains(string(page), "(flease/"+name+")") {
-				t.Errorf("the page does not show %s", name)
-			}
-		}
-		return string(text), plots
-	}
-	text, plots := write()
-	for _, row := range []string{
-		"| flease | 300,000 | 150,000 | 600,000 | 5 |  | a lease agreed upon by 2 of 3 processes, AcquireAll |", "| 1,000 | 300,000 | 9,000 |",
-		"| flease | 300,000 | 290,000 | -3.0 % |", "From `go run . -x`, at a load of 0.2 before it.", "| 15 | 4,000 | 60,000 | 30,000 | 120,000 | 5 |",
-	} {
-		if !strings.Contains(text, row+"\n") {
-			t.Errorf("the page lacks %q", row)
-		}
-	}
-	again, same := write()
-	if diff := cmp.Diff(text, again); diff != "" {
-		t.Errorf("another page for the same report:\n%s", diff)
-	}
-	for name, image := range plots {
-		if !bytes.Contains(image, []byte("</svg>")) || !bytes.Equal(image, same[name]) {
-			t.Errorf("%s is no image, or another one for the same report", name)
-		}
-	}
-}
-
 func TestOptions(t *testing.T) {
 	for line, valid := range map[string]bool{"": true, "-turn 10ms -warm 0": true, "-turn 1h": false, "-warm -1": false} {
 		var o options
@@ -185,12 +116,10 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestConclude: the page of benchmarks has the contest, and compares with all.
+// TestConclude: the result has all tables and plots, and headlines for all contestants.
 func TestConclude(t *testing.T) {
-	r := sampleRun("")
-	if err := sample().conclude(r); err != nil {
-		t.Fatal(err)
-	}
+	r := &report.Run{Result: &report.Result{Benchmark: "flease"}}
+	sample().conclude(r)
 	peers := make(map[string]float64)
 	for _, h := range r.Headlines {
 		peers[h.Peer] = h.Ratio
@@ -198,5 +127,30 @@ func TestConclude(t *testing.T) {
 	want := map[string]float64{nameFloor: 0.15, nameEtcd: 100, nameEtcdClient: 50, nameZooKeeper: 30, "the paper's, on 30 machines": 5.879}
 	if diff := cmp.Diff(want, peers); diff != "" || len(r.Goals) != 4 || r.Missed() != 0 {
 		t.Errorf("%d goals, %d missed; %s", len(r.Goals), r.Missed(), diff)
+	}
+	docs := t.TempDir()
+	if err := r.Store(docs); err != nil {
+		t.Fatal(err)
+	}
+	if err := report.WritePage(docs); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(docs, "BENCHMARKS.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []string{
+		"| flease | 300,000 | 150,000 | 600,000 | 5 |  | a lease agreed upon by 2 of 3 processes, AcquireAll |", "| 1,000 | 300,000 | 9,000 |",
+		"| flease | 300,000 | 290,000 | -3.0 % |", "| 15 | 4,000 | 60,000 | 30,000 | 120,000 | 5 |",
+	} {
+		if !strings.Contains(string(page), row+"\n") {
+			t.Errorf("the page lacks %q", row)
+		}
+	}
+	for _, name := range []string{"figure-3", "figure-4", "figure-5"} {
+		image, err := os.ReadFile(filepath.Join(docs, "benchmarks", "flease-"+name+".svg"))
+		if err != nil || !bytes.Contains(image, []byte("</svg>")) {
+			t.Errorf("%s is not an image: %v", name, err)
+		}
 	}
 }

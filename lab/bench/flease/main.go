@@ -1,20 +1,19 @@
 // Command flease compares package flease with etcd and ZooKeeper in one run, on
-// one computer: how many leases can be acquired in a second? It draws the
-// figures of the Flease paper anew. docs/flease.md has what it found.
+// one computer: how many leases can be acquired in a second? It repeats figures 3,
+// 4 and 5 of the Flease paper. docs/flease.md describes the method.
 //
-//	cd lab/bench && go run ./flease                  all of it, in some minutes
-//	cd lab/bench && go run ./flease -quick           the contest alone, short and rough
-//	cd lab/bench && go run ./flease -only disk       one part: contest, batches, disk or groups
-//	cd lab/bench && go run ./flease -docs ../docs    also writes the plots, and the tables of flease.md
+//	cd lab/bench && go run ./flease                     all parts, some minutes
+//	cd lab/bench && go run ./flease -quick              the contest only, short and rough
+//	cd lab/bench && go run ./flease -only disk          one part: contest, batches, disk or groups
+//	cd lab/bench && go run ./flease -docs ../../docs    also stores the result and writes BENCHMARKS.md
 //
-// Everyone is three processes, on the loopback. Flease's three each acquire a
-// batch of leases on new resources, all at the same time, as
-// all machines do in the paper. Lock services get as many requests, from 256
-// clients in this process. What counts is the time from the first request to the
-// last answer. Giving leases back is not measured.
+// Each contestant is three processes on the loopback. The three Flease processes
+// each acquire a batch of leases on new resources at the same time, as all machines
+// do in the paper. Lock services receive as many requests, from 256 clients in this
+// process. The measured time is from the first request to the last reply. Releases
+// are not measured.
 //
-// The processes are this program, started again with a role; see [roles]. They
-// end when their standard input does.
+// The processes are this program, started again with a role; see [roles].
 package main
 
 import (
@@ -38,9 +37,9 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/fleasebench"
 )
 
-const about = "How many leases can be acquired in a second, without a lock server and with one? [flease.md](flease.md) says how that is " +
-	"measured, and has all of it:\nthe figures 3, 4 and 5 of the Flease paper drawn anew. Here is the contest: each contestant is three processes on this " +
-	"computer, and acquires\nbatches of 10,000 leases."
+const about = "How many leases can be acquired in a second, without a lock server and with one? [flease.md](flease.md) describes the method and\n" +
+	"discusses the results. Each contestant is three processes on one computer that acquire batches of 10,000 leases. Figures 3, 4 and 5 repeat\n" +
+	"those of the Flease paper."
 
 // The contestants' names, in tables and plots.
 const (
@@ -67,13 +66,13 @@ func acquisition(name string) string {
 	}[name]
 }
 
-// proposers is how many processes want leases at a time. In the paper's experiments
-// all machines submit a batch at the same time; so do all three processes of Flease,
-// each for resources that are its own. Lock services get the same number of leases to
-// acquire, from their clients.
+// proposers is the number of processes that acquire leases at a time. In the paper's
+// experiments all machines submit a batch at the same time; so do the three Flease
+// processes, each for its own resources. Clients of lock services acquire the same
+// number of leases.
 const proposers = 3
 
-// usualBatch is how many leases each process wants at a time.
+// usualBatch is the batch size of each process.
 const usualBatch = 10_000
 
 func main() {
@@ -111,7 +110,7 @@ func (o *options) flags(flags *flag.FlagSet) {
 	flags.DurationVar(&o.turn, "turn", time.Second, "about how long a turn is")
 }
 
-// complete shortens a quick run, and reports what is wrong.
+// complete shortens a quick run, and validates the options.
 func (o *options) complete(quick bool) error {
 	if quick {
 		o.warm, o.turn = min(o.warm, 1), min(o.turn, 300*time.Millisecond)
@@ -142,10 +141,11 @@ func (o *options) run(ctx context.Context, r *report.Run) (err error) {
 		return err
 	}
 	r.Expect(o.steps(r))
-	f := &findings{Files: fileSystem(r.Dir)}
-	if f.Files == memoryFiles {
+	files := fileSystem(r.Dir)
+	if files == memoryFiles {
 		return fmt.Errorf("%s is in memory: name a directory on a disk with -dir", r.Dir)
 	}
+	f := &findings{Versions: []string{"data on " + files}}
 	c := &contest{Contest: locks.Contest{Length: o.turn, Step: r.Step}, run: r}
 	if r.Wants(partContest) || r.Wants(partBatches) || r.Wants(partDisk) {
 		if err := c.sideBySide(ctx, o, f); err != nil {
@@ -157,7 +157,8 @@ func (o *options) run(ctx context.Context, r *report.Run) (err error) {
 			return err
 		}
 	}
-	return f.conclude(r)
+	f.conclude(r)
+	return nil
 }
 
 func (c *contest) sideBySide(ctx context.Context, o *options, f *findings) error {
@@ -173,7 +174,7 @@ func (c *contest) sideBySide(ctx context.Context, o *options, f *findings) error
 		openGroup(nameFloor, startFloor),
 		openEtcd(filepath.Join(dir, "etcd"), false, o.turn), openEtcd(filepath.Join(dir, "etcd-fsync"), true, o.turn),
 	}
-	f.Versions = []string{"etcd " + version.Version}
+	f.Versions = append(f.Versions, "etcd "+version.Version)
 	if err := locks.HaveZooKeeper(); err != nil {
 		c.run.Skip("ZooKeeper", err)
 	} else {
@@ -202,7 +203,7 @@ func (c *contest) sideBySide(ctx context.Context, o *options, f *findings) error
 	if !c.run.Wants(partContest) {
 		return nil
 	}
-	turns, err := c.Rounds(ctx, all, c.run.Rounds, "side by side") // last: by now compilers and caches are warm
+	turns, err := c.Rounds(ctx, all, c.run.Rounds, "side by side") // last, when compilers and caches are warm
 	for i, e := range all {
 		f.Contest = append(f.Contest, point{e.Name, usualBatch, locks.RateOf(turns[i])})
 	}
@@ -223,7 +224,7 @@ func entry(name string, s locks.Service) locks.Entry {
 	return locks.Entry{Name: name, Batch: proposers * usualBatch, Service: s}
 }
 
-// openEtcd starts one cluster; without fsync for two ways to use it.
+// openEtcd starts one cluster. Without fsync it is used in two ways.
 func openEtcd(dir string, fsync bool, turn time.Duration) locks.Opener {
 	return func(ctx context.Context) ([]locks.Entry, func(), error) {
 		e, err := locks.StartEtcd(ctx, 3, dir, fsync)
@@ -260,7 +261,7 @@ func javaVersion(ctx context.Context) string {
 	return strings.ReplaceAll(first, `"`, "")
 }
 
-// memoryFiles is the name of a file system that no disk is behind.
+// memoryFiles is the name of a file system without a disk.
 const memoryFiles = "tmpfs"
 
 func fileSystem(dir string) string {
@@ -274,10 +275,10 @@ func fileSystem(dir string) string {
 	return cmp.Or(names[uint32(s.Type)], fmt.Sprintf("file system %#x", uint32(s.Type)))
 }
 
-// A group is processes that all want leases: of Flease, or of the floor.
+// A group is processes that all acquire leases: of Flease, or of the floor.
 type group struct {
 	members proc.Group
-	size    int // of the groups that agree
+	size    int // of a quorum group
 }
 
 func startFlease(ctx context.Context, members int, lease time.Duration, sealed bool) (*group, error) {

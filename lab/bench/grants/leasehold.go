@@ -92,7 +92,7 @@ func startSystem(ctx context.Context, members int, dir string, fsync bool) (s *s
 	}
 	s.Add(s.manager.Close)
 	for range connections {
-		conn, err := proc.Dial(s.manager.Addr, nil)
+		conn, err := proc.Dial(s.manager.Addr)
 		if err != nil {
 			return s, err
 		}

@@ -19,19 +19,18 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
 )
 
-const about = "How many owners can join, and how many leases can be granted, in a second? Each contestant does as much, as far as possible:\n" +
+const about = "Joins of owners and grants of leases per second. The peers do as much as possible of the same:\n" +
 	"\n" +
-	"- An owner per lease: 256 clients over 4 connections to the manager each let a new owner join, wait until it is granted its\n" +
-	"  range, and go on with the next; owners stay and renew. Beside it, 256 clients over 4 connections to etcd's leader each have a lease granted\n" +
-	"  and put a key under it if it is absent; these leases are not kept alive. On both sides clients are what the protocol takes and no more.\n" +
-	"- The same with its connection: 1,000 owners are started at the same time, with the whole library. Each connects, joins and is granted its\n" +
-	"  range. Beside it each connects to etcd, begins a session as etcd's library does, and puts its key.\n" +
-	"- 256 owners: they connect, join and are granted 4,096 ranges. Beside it are keys of sessions that exist before: put in etcd under one lease\n" +
-	"  per client; locked with a mutex of etcd's library; ephemeral nodes of ZooKeeper.\n" +
+	"- An owner per lease: 256 clients over 4 connections to the manager; each joins a new owner, waits for its range, and continues\n" +
+	"  with the next; owners stay and renew. Peer: 256 clients over 4 connections to etcd's leader, each a lease and a put if absent,\n" +
+	"  not kept alive. Clients run the protocol only.\n" +
+	"- With its connection: 1,000 owners start at once with the whole library; each connects, joins and receives its range. Peer: each\n" +
+	"  connects to etcd, starts a session, and puts its key.\n" +
+	"- 256 owners connect, join and receive 4,096 ranges. Peers, with existing sessions: puts in etcd under one lease per client,\n" +
+	"  etcd's mutex, ephemeral nodes of ZooKeeper.\n" +
 	"\n" +
-	"A turn of a swarm of clients lasts a second; ours ends when 4,096 have joined, which is the most fixed ranges that a namespace can have.\n" +
-	"All services keep what is granted in three processes, on disk: the manager's store is a cluster of etcd like the one beside it. Releases are not\n" +
-	"measured. All of it is on one computer."
+	"A turn of a swarm lasts a second; ours ends at 4,096 joins, the maximum of fixed ranges. All services run as three processes on\n" +
+	"one host, on disk; the manager's store is an etcd cluster like the peer. Releases are not measured."
 
 // The contestants.
 const (
@@ -157,7 +156,7 @@ func conclude(r *report.Result, all []locks.Entry, turns [][]locks.Turn) {
 	compare(r, rates, "joins-connecting", nameNewcomers, nameEtcdNewcomers)
 	compare(r, rates, "leases", nameLeases, nameEtcdLock, nameEtcdPut, nameEtcdMutex, nameZooKeeper)
 	r.Want("as many joins in a second as etcd grants leases and puts keys", rates[nameJoins], "1/s", rates[nameJoins] >= rates[nameEtcdLock])
-	r.Want("the same of those who connect first", rates[nameNewcomers], "1/s", rates[nameNewcomers] >= rates[nameEtcdNewcomers])
+	r.Want("the same with connections", rates[nameNewcomers], "1/s", rates[nameNewcomers] >= rates[nameEtcdNewcomers])
 	r.Want("more leases in a second than etcd grants", rates[nameLeases], "1/s", rates[nameLeases] > rates[nameEtcdLock])
 }
 
@@ -169,7 +168,7 @@ func compare(r *report.Result, rates map[string]float64, headline, ours string, 
 		}
 		r.More(headline, rates[ours], "1/s", peer, theirs)
 		if rates[ours] < theirs {
-			r.Lose("to %s, %s/s against %s/s of %s. What differs: %s.",
+			r.Lose("to %s, %s/s against %s/s of %s. %s.",
 				peer, report.Thousands(theirs), report.Thousands(rates[ours]), ours, difference(ours))
 		}
 	}
@@ -180,9 +179,9 @@ func compare(r *report.Result, rates map[string]float64, headline, ours string, 
 func difference(ours string) string {
 	switch ours {
 	case nameJoins:
-		return "each owner is a session of its own that has to prove that it hears the manager, and renews; clients of the others have their session before, if any"
+		return "Each owner is a separate session that acknowledges the manager and renews; clients of the peers have their session before, if any"
 	case nameNewcomers:
-		return "an owner has to prove that it hears the manager before it is granted anything"
+		return "An owner acknowledges the manager before it receives a grant"
 	}
 	return "owners connect and join within the turn"
 }

@@ -41,9 +41,9 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
 )
 
-const about = "What do the hot paths cost, in instructions and allocations? Time is too noisy for a test; these are the same on a busy machine. `make test`\n" +
-	"fails if a path makes an allocation more than is recorded in `lab/bench/guard/recorded.json`, and this also if it takes 10 % more instructions. After a change that is worth it,\n" +
-	"`cd lab/bench && go run ./guard -record` writes down what it costs now."
+const about = "The cost of hot paths in instructions and allocations, which do not depend on the load of the host. `make test` fails on one more\n" +
+	"allocation than `lab/bench/guard/recorded.json` has, and this benchmark on 10 % more instructions. `cd lab/bench && go run ./guard\n" +
+	"-record` records new values."
 
 func main() {
 	if len(os.Args) == 4 && os.Args[1] == childRole {

@@ -280,7 +280,7 @@ func serveManager(t *testing.T, shared store.Store, l net.Listener) *manager.Man
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = m.Close(context.Background()) })
-	conn, err := proc.Dial(l.Addr().String(), nil)
+	conn, err := proc.Dial(l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}

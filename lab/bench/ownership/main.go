@@ -15,12 +15,11 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
 )
 
-const about = "What does a server pay to know that it still owns the key of a request? `Check` finds the lease of a key, `Held` asks whether a lease\n" +
-	"was held all along; both read the clock, and ask nobody. The floor is one reading of the clock. With etcd there are two ways. One is to look\n" +
-	"whether `concurrency.Session` has ended, which is a look at a channel: it costs nothing, and says nothing, since it ends when the client\n" +
-	"has noticed, which may be after others have got the lock. The other is to ask etcd: `TimeToLive` of the lease, or a `Get` of the key,\n" +
-	"which goes to the leader (linearizable) or only to the nearest member (serializable, which may be old). etcd is one member here, on the\n" +
-	"same computer, over the loopback: the least that it can cost. The owner has 64 leases, and the map 8,000 values."
+const about = "The cost of an ownership check in a server: `Check` finds the lease of a key, `Held` tests a lease for gaps; both read the clock\n" +
+	"locally. The lower bound is one clock reading. etcd offers two checks. `concurrency.Session.Done` is a channel that closes when\n" +
+	"the client detects the end, possibly after another client has the lock. The other is a request: `TimeToLive`, or a `Get`,\n" +
+	"linearizable at the leader or serializable at a member, possibly stale. etcd is one member on the same host, over loopback: its\n" +
+	"minimum. The owner has 64 leases, the map 8,000 values."
 
 func main() {
 	proc.Play(locks.Roles())
@@ -55,7 +54,7 @@ func run(ctx context.Context, r *report.Run) error {
 	}
 	conclude(r.Result, standings(checked), standings(kept))
 	r.Add(report.Section{Title: "A check", Table: costs(checked, nameSince)})
-	r.Add(report.Section{Title: "A value", Text: "What `leasemap` adds to a map with a lock around it: a check before, and one after.", Table: costs(kept, namePlain)})
+	r.Add(report.Section{Title: "A value", Text: "`leasemap` against a map with a mutex: it checks the lease before and after.", Table: costs(kept, namePlain)})
 	return nil
 }
 
@@ -95,7 +94,7 @@ func conclude(r *report.Result, checks, maps map[string]report.Standing) {
 	for _, s := range []report.Standing{checks[nameCheck], checks[nameHeld], maps[nameUpdate]} {
 		r.Want("no allocation in "+s.Name, s.Allocations, "", s.Allocations == 0)
 	}
-	r.Lose("to a look at a channel, %v ns against %v: a promise needs a clock, and reading it is most of what Check costs.",
+	r.Lose("to a channel read, %v ns against %v: a lease check reads the clock, which is most of its cost.",
 		of(checks[nameSession]), of(checks[nameCheck]))
 	r.Lose("to a map and a mutex, %v ns against %v for an update: the map checks the lease before and after, and reads the clock each time.",
 		of(maps[namePlain]), of(maps[nameUpdate]))

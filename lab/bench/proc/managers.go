@@ -14,7 +14,6 @@ import (
 
 	"github.com/prometheus/procfs"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold-dev/leasehold"
@@ -36,10 +35,9 @@ type Managers struct {
 	dir string
 }
 
-// StartManagers starts a group, which has a leader when it returns. It builds the
-// command, unless [CommandVariable] names it. Without credentials calls are in plain
-// text; flags are those of all managers.
-func StartManagers(ctx context.Context, count int, as credentials.TransportCredentials, flags ...string) (g *Managers, err error) {
+// StartManagers starts a group and waits for its leader. It builds the command, unless
+// [CommandVariable] names it. Connections are in plain text.
+func StartManagers(ctx context.Context, count int) (g *Managers, err error) {
 	g = &Managers{}
 	defer func() {
 		if err != nil {
@@ -58,8 +56,8 @@ func StartManagers(ctx context.Context, count int, as credentials.TransportCrede
 		}
 	}
 	managers, err := proc.NewManagers(proc.ManagersConfig{
-		Program: program, Dir: g.dir, Count: count, Credentials: as,
-		Flags: func(proc.Member) []string { return append([]string{"--log-level", "error"}, flags...) },
+		Program: program, Dir: g.dir, Count: count,
+		Flags: func(proc.Member) []string { return []string{"--log-level", "error"} },
 		Ended: func(err error) { fmt.Fprintln(os.Stderr, err) },
 	})
 	if err != nil {
@@ -91,12 +89,9 @@ func goBuild(ctx context.Context, env []string, dir, to string, packages ...stri
 	return nil
 }
 
-// Dial connects to a manager. No credentials are plain text.
-func Dial(addr string, as credentials.TransportCredentials) (*grpc.ClientConn, error) {
-	if as == nil {
-		as = insecure.NewCredentials()
-	}
-	return grpc.NewClient("passthrough:///"+addr, append(wire.DialOptions(), grpc.WithTransportCredentials(as))...)
+// Dial connects to a manager in plain text.
+func Dial(addr string) (*grpc.ClientConn, error) {
+	return grpc.NewClient("passthrough:///"+addr, append(wire.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 }
 
 // CreateNamespace makes a namespace as soon as the manager leads. It succeeds if the

@@ -20,13 +20,12 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
 )
 
-const about = "How long does a change of the lease table take to reach the last of many lookups? A change is 64 ranges that are granted to an owner at\n" +
-	"once. Beside it are etcd's watch of a key whose value is put, with as many bytes in a message, and a gRPC server that sends as many bytes to\n" +
-	"all who listen, from a goroutine for each, and does nothing else. Time begins when a manager hands the change to its store, when the put is sent, and\n" +
-	"when the push begins; it ends when the last has got the message. A manager's wait for other owners before it makes a change, a quarter of a\n" +
-	"second, is not in it. No disk is: the manager's store is in memory, and etcd is one member without fsync. Everybody's listeners are the same\n" +
-	"code in processes of their own, as many over as many connections, without compression; all of it is on one computer. Contestants alternate in each round, but for more than\n" +
-	"10,000 connections: the system has no memory for those of all three, and each has all its turns before the next."
+const about = "The time from a change of the lease table to the last of many lookups. A change grants 64 ranges to an owner. Peers are etcd's\n" +
+	"watch of a key with a value of the same size, and a gRPC server that sends as many bytes from a goroutine per listener. Time\n" +
+	"starts when the manager hands the change to its store, when the put is sent, and when the push starts; it ends when the last\n" +
+	"listener has the message. A manager's wait of a quarter of a second for more changes is excluded. There is no disk: the manager's\n" +
+	"store is in memory, etcd is one member without fsync. Listeners run the same code in separate processes, without compression, on\n" +
+	"one host. Contestants alternate in each round; above 10,000 connections they run one after the other, because of memory."
 
 func main() {
 	proc.Play(roles())
@@ -99,14 +98,14 @@ func heat(ctx context.Context, r *report.Run, s size, starters []starter, bytes 
 }
 
 func conclude(r *report.Run, all []size, found map[size][]outcome) {
-	t := report.NewTable("", "listeners", "", "bytes", "half of them, ms", "the last, ms", "low", "high", "times the push")
+	t := report.NewTable("", "listeners", "", "bytes", "median, ms", "last, ms", "low", "high", "times the push")
 	for _, s := range all {
 		push := byName(found[s])[namePush]
 		for _, o := range found[s] {
 			t.Add(s, o.name, o.bytes, o.half.Median, o.last, report.PairedRatio(o.turns, push.turns))
 		}
 	}
-	r.Add(report.Section{Title: "From a change to those who hear of it", Table: t})
+	r.Add(report.Section{Title: "From a change to the lookups", Table: t})
 	if !r.Quick {
 		plotCurves(r, all, found, true, "own", "a connection each")
 		plotCurves(r, all, found, false, "shared", fmt.Sprintf("over %d connections", few))
@@ -133,10 +132,10 @@ func judge(r *report.Run, s size, of map[string]outcome) {
 		r.Want(fmt.Sprintf("%v: faster than etcd's watch", s), etcd, "times", etcd < 1)
 	}
 	if ours.last.Median > of[nameEtcd].last.Median {
-		r.Lose("to etcd's watch, with %v: %v ms against %v until the last has heard.", s, ours.last.Median, of[nameEtcd].last.Median)
+		r.Lose("to etcd's watch, with %v: %v ms against %v until the last listener.", s, ours.last.Median, of[nameEtcd].last.Median)
 	}
 	if ours.last.Median > of[namePush].last.Median {
-		r.Lose("to a bare push, with %v: %v ms against %v. A manager's change goes through its store, in memory here, before it is sent; which part of the difference that is was not measured.",
+		r.Lose("to a bare push, with %v: %v ms against %v. A manager commits a change to its store, in memory here, before it sends it; this share was not measured.",
 			s, ours.last.Median, of[namePush].last.Median)
 	}
 }

@@ -166,7 +166,7 @@ func startManager(ctx context.Context, most int) (*ManagerMember, error) {
 
 // prepare makes the namespace and a first change, the table that lookups begin with.
 func (s *ManagerMember) prepare(ctx context.Context) error {
-	conn, err := proc.Dial(s.addr, nil)
+	conn, err := proc.Dial(s.addr)
 	if err != nil {
 		return err
 	}

@@ -106,21 +106,18 @@ func WritePage(docs string) error {
 	})
 }
 
-const pageIntro = `# Measured against the papers, the peers and the limit
+const pageIntro = `# Benchmarks
 
-<!-- Written by "make bench" from docs/benchmarks/*.json. Change the benchmarks in bench/, not this page. -->
+<!-- Written by "make bench" from docs/benchmarks/*.json. Change the benchmarks in lab/bench, not this page. -->
 
-Every number here was printed by the command that stands beside it, side by side with what it is compared with. Contestants
-take turns in one run, and medians are compared; low and high are the lowest and the highest turn. Numbers from different
-runs do not compare: machines like this one drift by tens of percent within an hour, and are not always alone.
+Each number was printed by the command beside it, in one run with what it is compared with. Contestants take turns, and medians are compared; low and
+high are those of the turns. Do not compare numbers of different runs: the speed of the host varies by tens of percent.
 
-    make bench        # all of it, and this page again; 45 minutes on two cores at most
+    make bench        # all benchmarks, and this page; 45 minutes on two cores at most
     make bench-quick  # the headlines, in minutes, as a table and as JSON lines
 
-"Times better" is how many times less we take, or how many times more we do, than the peer. Below 1 the peer is better.
-Some peers are floors, which do less than we must: a bare read of the index, a reading of the clock, bare gRPC, datagrams alone.
-For them the number says how near we are. What we lose to the others is under [what we lose, and why](#what-we-lose-and-why), and so
-are goals that are not met.
+"Times better" is the peer's cost over ours, or our rate over the peer's; below 1 the peer is better. Some peers are lower bounds that do less: an index read,
+a clock reading, bare gRPC, datagrams alone. The last section has [what we lose, and why](#what-we-lose-and-why), and missed goals.
 
 `
 
@@ -154,7 +151,7 @@ func writeSummary(b *strings.Builder, all []*Result) {
 	}
 	for _, r := range all {
 		if r.Failed != nil {
-			fmt.Fprintf(b, "**Failed**: %s, when it was last asked.\n\n", link(r))
+			fmt.Fprintf(b, "**Failed**: %s, in its last run.\n\n", link(r))
 		}
 	}
 }
@@ -231,7 +228,7 @@ func writeLosses(b *strings.Builder, all []*Result) {
 		}
 		for _, g := range r.Goals {
 			if !g.Met {
-				fmt.Fprintf(b, "- %s, a goal that is not met: %s; it is %s.\n", link(r), g.Want, g.Have)
+				fmt.Fprintf(b, "- %s, missed goal: %s; it is %s.\n", link(r), g.Want, g.Have)
 			}
 		}
 	}

@@ -26,16 +26,13 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
 )
 
-const about = `What does a request pay to learn where to go? ` + "`lookup.Find`" + ` is compared with the libraries that people use for it
-today. Everyone has the same servers, is asked for the same names of 20 bytes in the same order, and gives back the server's
-address. ` + "`index, key given`" + ` is the floor: a bare read of the radix index that is under Find, with neither hashing nor a
-table. Numbers are nanoseconds for each name; with all cores, the time that passed divided by the names of all. "Changing" is
-while a server goes and comes back 100 times a second: for Find that is an update from a manager that moves the 64 ranges of a
-server, for the libraries a member removed or added, as each does it. The changer needs a core of its own now and then, which
-is why all cores suffer more than one.
-
-` + "`Find`" + ` says who has the lease, or had it a moment ago; the libraries say who should serve a name, if everyone has the
-same list of servers, and keep no promise about it.`
+const about = "The cost of finding the server of a key: `lookup.Find` against hash-ring libraries. All have the same servers and names of 20\n" +
+	"bytes, in the same order, and return an address. `index, key given` is the lower bound: a read of the radix index below Find,\n" +
+	"without hash and table. Numbers are nanoseconds per name; with all cores, elapsed time divided by all names. \"Changing\": a server\n" +
+	"leaves and returns 100 times a second; for Find an update that moves its 64 ranges, for the libraries a removed and an added\n" +
+	"member. The changing goroutine uses part of a core.\n" +
+	"\n" +
+	"`Find` returns the current or a recent lease holder. The libraries return the server that a list implies, without a guarantee."
 
 func main() {
 	report.Main(report.Benchmark{
@@ -264,7 +261,7 @@ func goals(r *report.Run, routers []*router) {
 	r.Want("no allocation in Find", allocations, "", allocations == 0)
 }
 
-// losses says where a peer is quicker, from the numbers, and why.
+// losses adds the measurements in which a peer is faster, with the reason.
 func losses(r *report.Run, all map[int][]*router) {
 	for _, servers := range sizes(r.Quick) {
 		for _, m := range modes() {
@@ -276,7 +273,7 @@ func losses(r *report.Run, all map[int][]*router) {
 				}
 			}
 			if len(quicker) > 0 {
-				r.Lose("%s servers, %s: quicker than Find: %s. %s",
+				r.Lose("%s servers, %s: faster than Find: %s. %s",
 					report.Thousands(float64(servers)), m, strings.Join(quicker, ", "), why(m))
 			}
 		}
@@ -284,13 +281,13 @@ func losses(r *report.Run, all map[int][]*router) {
 	ours := all[usualServers][0].summary(mode{}).Median
 	floor := named(all[usualServers], nameBare).summary(mode{}).Median
 	r.Lose("to the bare radix read, %s ns against %s: Find hashes the name, loads the current table, "+
-		"and reads the address of the range's holder, which is another miss of the cache.", report.Number(floor), report.Number(ours))
+		"and reads the address of the range's holder, another cache miss.", report.Number(floor), report.Number(ours))
 }
 
 func why(m mode) string {
 	if m.changing {
-		return "Every update that a lookup receives is applied to a table, and indexed whole before callers see it: work that grows with the " +
-			"number of ranges, on a core that callers would use."
+		return "Each update is applied to a table and indexed completely before it is published, which takes CPU from callers " +
+			"and grows with the number of ranges."
 	}
-	return "They cut the key space into fewer pieces, whose table fits into a nearer cache; with as few, servers get uneven shares."
+	return "Fewer pieces fit into a nearer cache; with so few, shares are uneven."
 }

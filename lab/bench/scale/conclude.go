@@ -61,7 +61,7 @@ func named(found []*finding, name string) *finding {
 
 func addCosts(r *report.Result, found []*finding) {
 	t := report.NewTable("", "", "owners", "lookups", "connections", "of a core, quiet", "low", "high", "KB/s, quiet", "memory, MiB", "KiB for each client",
-		"all restarted in", "of a core meanwhile", "KB/s meanwhile", "at most", "ran out")
+		"all restarted in", "of a core meanwhile", "KB/s meanwhile", "at most", "expired")
 	for _, f := range found {
 		row := []any{f.title, f.owners, f.lookups, f.connections()}
 		if cpu := f.cpu(); len(f.quiet) > 0 {
@@ -83,12 +83,12 @@ func addCosts(r *report.Result, found []*finding) {
 		t.Add(append(row, fmt.Sprint(f.spurious))...)
 	}
 	r.Add(report.Section{
-		Title: "What the leader costs",
-		Text: "Quiet is in windows of 4 s, with the papers' times of 30 s: median, low and high. Restarts are as in a rollout: an owner says goodbye, ends, and another session of its name\n" +
-			"comes at once, on a new connection; a lookup comes back with no table. \"Ran out\" counts owners whose leases ran out, and lookups that had\n" +
-			"no proof for 30 s (90 s with the papers' times), though nobody had failed. With 50,000 lookups five share a connection, because the system lets a\n" +
-			"process open 20,000 files. Their table has 50,000 ranges with the policy that we have by default, so that to restart them all would move more than\n" +
-			"100 GB; with a range for each owner all are restarted. In the rollout, the processor's time is that of all three managers.",
+		Title: "Cost of the leader",
+		Text: "Quiet: windows of 4 s, or 30 s with the papers' intervals; median, low and high. Restarts: an owner leaves, and a new session of its name\n" +
+			"connects at once; a lookup returns without a table. \"Expired\" counts leases that expired, and lookups without contact for 30 s (90 s with the\n" +
+			"papers' intervals), without a failure. With 50,000 lookups five share a connection, because of a limit of 20,000 open files. Their table has\n" +
+			"50,000 ranges with the default policy; a restart of all would move more than 100 GB, so all restart with one range per owner. In the rollout, CPU is that\n" +
+			"of all three managers.",
 		Table: t,
 	})
 }
@@ -96,12 +96,10 @@ func addCosts(r *report.Result, found []*finding) {
 func addGroup(r *report.Result, f *finding) {
 	all := f.allCPU()
 	r.Add(report.Section{
-		Title: "With managers that stand by",
-		Text: fmt.Sprintf("The library's lookups leave the leader to owners: after some answers they turn to managers that stand by, and tell the same\n"+
-			"(`internal/core/machine/lookup/target.go`, and TestLookupsFollowStandbys in `manager`). Here lookups are where they end up then: half of them at each of two standbys.\n"+
-			"So the leader has %s owners and two standbys on its hands, and takes %s of a core and %s MiB. The work has not gone: all three\n"+
-			"managers together take %s of a core (%s to %s) and %s MiB. Connections and KB/s in the table are those of all three, between clients and\n"+
-			"managers; what managers say to each other is not counted.",
+		Title: "With standbys",
+		Text: fmt.Sprintf("Lookups move from the leader to standbys (`internal/core/machine/lookup/target.go`, TestLookupsFollowStandbys in `manager`). Here half of them are at each of\n"+
+			"two standbys, and the leader has %s owners and two standbys: %s of a core and %s MiB. All three managers together take\n"+
+			"%s of a core (%s to %s) and %s MiB. Connections and KB/s are those between clients and all managers; traffic between managers is excluded.",
 			report.Thousands(float64(f.owners)), percent(f.cpu().Median), report.Number(f.total/(1<<20)),
 			percent(all.Median), percent(all.Low), percent(all.High), report.Number(f.all/(1<<20))),
 	})
@@ -119,26 +117,25 @@ func addCentrifuge(r *report.Result, f, production *finding) {
 	add := func(figure, what string, f *finding, theirs string, ours string, cpu float64) {
 		t.Add(figure, what, f.owners, f.lookups, theirs, ours, percent(cpu))
 	}
-	text := "Theirs are from the text of the paper (5.1.2, 5.2); of the processor it says \"very low\" and \"light\"."
+	text := "Their numbers are from the text of the paper (5.1.2, 5.2); CPU is \"very low\" and \"light\" there."
 	if production != nil {
 		all := production.allCPU()
 		add("12", "no restarts", production, fmt.Sprintf("about %d", centrifugeSteady), report.Number(production.bytes().Median), all.Median)
 		r.Less("quiet", production.bytes().Median, "KB/s", "Centrifuge's text", centrifugeSteady)
-		r.Lose("to Centrifuge's leader in production, about %d KB/s against %s while nothing happens: it renewed six times more rarely.",
+		r.Lose("to Centrifuge's leader in production, about %d KB/s against %s without changes: its renewals were six times less frequent.",
 			centrifugeSteady, report.Number(production.bytes().Median))
 	}
 	if production != nil && production.restarts > 0 {
 		l, faster := production.ownersRestart, float64(paperRollout)/float64(production.restarts)
 		add("13", "a rollout", production, fmt.Sprintf("almost %d at most", centrifugeChange), traffic(l), l.CPU)
 		text += fmt.Sprintf(" Figures 12 and 13\n"+
-			"are of production: three servers, which were all restarted, and with them the owners and lookups, group by group, so that each led for a while within\n"+
-			"an hour. Here that takes %s: %.0f times as fast, a manager with a third of the others at a time. Bytes and processors' time are those of all\n"+
-			"three managers; what they say to each other is not counted. Their peak is of 30 s, ours of one. All bytes\n"+
-			"of the rollout are %s MB, which would be %s KB/s of an hour.", production.restarts, faster,
+			"are of production: three servers, restarted with all owners and lookups, group by group, within an hour. Here that takes\n"+
+			"%s, %.0f times as fast, one manager with a third of the clients at a time. Bytes and CPU are those of all three managers, without traffic\n"+
+			"between them. Their peak is over 30 s, ours over one. The rollout has %s MB, which would be %s KB/s over an hour.", production.restarts, faster,
 			report.Number(l.Bytes*production.restarted.Seconds()/1e6), report.Number(l.Bytes*production.restarted.Seconds()/kilo/paperRollout.Seconds()))
 		r.Less("rollout-peak", l.Peak/kilo, "KB/s", "Centrifuge's text, in an hour", centrifugeChange)
 		if l.Peak/kilo > centrifugeChange {
-			r.Lose("to Centrifuge's rollout, at most %d KB/s in 30 s against %s in one second: a manager that ends sends its clients to others at once, and all was restarted in %s instead of an hour.",
+			r.Lose("to Centrifuge's rollout, at most %d KB/s in 30 s against %s in one second: a manager that exits redirects its clients at once, and everything restarted in %s instead of an hour.",
 				centrifugeChange, report.Number(l.Peak/kilo), production.restarts)
 		}
 	}
@@ -146,9 +143,9 @@ func addCentrifuge(r *report.Result, f, production *finding) {
 		faster := float64(paperRestarts) / float64(f.restarts)
 		add("14", "all owners restarted", f, fmt.Sprintf("up to %s", report.Thousands(centrifugePeak)), traffic(f.ownersRestart), f.ownersRestart.CPU)
 		add("14", "all lookups restarted", f, "less", traffic(f.lookupsRestart), f.lookupsRestart.CPU)
-		text += fmt.Sprintf(" Figure 14 is of their testbed: they restarted 200 owners, and then 2,016\n"+
-			"lookups, within 32 minutes each: 6.25 and 63 a minute. Time is compressed here, %.0f times: %s and %s a minute. So our worst second is what\n"+
-			"%.0[1]f s were at their pace, and the headline has it divided by that.",
+		text += fmt.Sprintf(" Figure 14 is of\n"+
+			"their testbed: 200 owners and then 2,016 lookups restarted within 32 minutes each, 6.25 and 63 a minute. Time is compressed %.0f times here: %s\n"+
+			"and %s a minute. Our worst second corresponds to %.0[1]f s at their pace, and the headline is divided by that.",
 			faster, report.Number(float64(f.owners)/f.restarts.Minutes()), report.Thousands(float64(f.lookups)/f.restarts.Minutes()))
 		r.Less("owners-restart-peak", f.ownersRestart.Peak/kilo/faster, "KB/s at their pace", "Centrifuge's text", centrifugePeak)
 	}
@@ -178,8 +175,8 @@ func addPRS(r *report.Result, f *finding) {
 	}
 	r.Add(report.Section{
 		Title: "PRS, figures 7 and 8",
-		Text: fmt.Sprintf("Four frontends for each middle-tier server, as there, up to 2,500 nodes. Their text has no numbers but these: the manager's load without failures\n"+
-			"is \"quite small\", its state less than %d MB, and with a mean lifetime of 8 h a node fails every 12 s. Here nodes fail %d times as often.", prsState, compressed),
+		Text: fmt.Sprintf("Four frontends per middle-tier server, up to 2,500 nodes. The paper's text has these numbers only: the manager's load without failures is\n"+
+			"\"quite small\", its state less than %d MB, and with a mean lifetime of 8 h a node fails every 12 s. Here nodes fail %d times as often.", prsState, compressed),
 		Table: t,
 	})
 	r.AddPlot("prs-cpu", "percent of a core by nodes, with and without failures", cpu.Write)
@@ -200,7 +197,7 @@ func addGrowth(r *report.Result, found []*finding) {
 		{"memory in MiB", func(f *finding) float64 { return f.total / (1 << 20) }},
 	}
 	plot := report.Plot{Title: "What the leader costs, by clients", X: "owners and lookups", LogX: true, LogY: true}
-	t := report.NewTable("", "", "grows as clients to the power of")
+	t := report.NewTable("", "", "exponent of the number of clients")
 	for _, c := range curves {
 		for _, patient := range []bool{false, true} {
 			name := c.name
@@ -221,27 +218,26 @@ func addGrowth(r *report.Result, found []*finding) {
 			t.Add(name, fmt.Sprintf("%.2f", slope))
 		}
 	}
-	r.Add(report.Section{Title: "How it grows", Table: t})
+	r.Add(report.Section{Title: "Growth", Table: t})
 	r.AddPlot("growth", "cost by clients, on logarithmic axes", plot.Write)
 }
 
 func addGoals(r *report.Result, f *finding) {
-	r.Want(f.title+": whole in the end", f.counts.Share, "of all keys are held", f.wrong == nil)
-	r.Want(f.title+": no lease and no proof runs out", float64(f.spurious), "", f.spurious == 0)
+	r.Want(f.title+": all keys held at the end", f.counts.Share, "of all keys", f.wrong == nil)
+	r.Want(f.title+": no lease expires, no lookup loses contact", float64(f.spurious), "", f.spurious == 0)
 	switch f.name {
 	case "joins":
 		r.Want("1,000 owners join within a second: the table is complete within 10 s", f.complete.Seconds(), "s", f.complete <= 10*time.Second)
 	case "5x":
 		bare := report.Summarise(f.bare)
 		r.Add(report.Section{
-			Title: "How far that is from the limit",
-			Text: fmt.Sprintf("A gRPC server that answers each message and does nothing else takes %s of a core (%s to %s) for as many messages a second, %s, on as many\n"+
+			Title: "Lower bound",
+			Text: fmt.Sprintf("A gRPC server that only answers takes %s of a core (%s to %s) for as many messages, %s a second, on as many\n"+
 				"connections. The leader takes %s.", percent(bare.Median), percent(bare.Low), percent(bare.High),
 				report.Thousands(float64(f.clients())/f.floorPoll().Seconds()), percent(f.cpu().Median)),
 		})
 		r.Less("5x-quiet", f.cpu().Median, "% of a core", "bare gRPC", bare.Median)
-		r.Lose("to bare gRPC, %s of a core against %s while nothing happens, with all clients at one manager: it also reads and writes what the messages say, and runs its machine. "+
-			"What gRPC itself takes leaves little of 10 %% for that; managers that stand by, or leases as long as the papers', do.", percent(bare.Median), percent(f.cpu().Median))
+		r.Lose("to bare gRPC, %s of a core against %s without changes, with all clients at one manager: it also encodes and decodes messages and runs its machine. gRPC itself leaves little of 10 %%; standbys or longer leases help.", percent(bare.Median), percent(f.cpu().Median))
 		r.Want("1,000 owners and 10,000 lookups, one manager: less than 10 % of a core, quiet", f.cpu().Median, "%", f.cpu().Median < 10)
 		r.Want("1,000 owners and 10,000 lookups: all restarted within 5 minutes", f.restarted.Minutes(), "minutes", f.restarted <= 5*time.Minute)
 		r.Want("1,000 owners and 10,000 lookups: less than 64 KiB for each client", f.memory/1024, "KiB", f.memory < 64<<10)

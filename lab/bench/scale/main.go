@@ -20,15 +20,14 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-const about = "What does the leader cost that serves many owners and lookups, and how does that grow? A real manager process with its store embedded, on the\n" +
-	"disk, a process that is all owners and one that is all lookups: the real protocol, with the library's own machine in each owner, but without\n" +
-	"its goroutines and tables. Leases last 10 s and are renewed every 2.5 s (the papers' last 60 s and are renewed every 15 s), and each lookup\n" +
-	"asks every 5 s. First the testbeds of [Centrifuge](https://www.usenix.org/conference/nsdi10) (200 owners, 2,016 lookups; in production 130 and\n" +
-	"1,000, with three managers) and PRS (500 owners, 2,000 frontends), then 1,000 owners with 10,000 lookups, also with leases and questions as rare as the papers' (every 15 s and every 30 s) and\n" +
-	"with three managers, which are also all killed for a minute, and 5,000 with 50,000, whose table has 50,000 ranges first and then 5,000. All clients, those of bare gRPC too, speak on a beat, as the library's do; here the beats are of one\n" +
-	"wall clock, and those of many hosts are as close as their clocks are. Processor time and memory are the process's own, and\n" +
-	"bytes are counted by the clients, in both directions, without what TCP adds. What the papers measured stands in figures of which their text\n" +
-	"says little: only numbers that it names are repeated here, and marked."
+const about = "The cost of a leader with many owners and lookups, and its growth. One manager process with an embedded store on disk, one process\n" +
+	"with all owners and one with all lookups run the real protocol; owners use the library's machine without its goroutines and\n" +
+	"tables. Leases last 10 s and are renewed every 2.5 s (60 s and 15 s in the papers); lookups poll every 5 s. First the testbeds of\n" +
+	"[Centrifuge](https://www.usenix.org/conference/nsdi10) (200 owners, 2,016 lookups; production 130 and 1,000 with three managers)\n" +
+	"and PRS (500 owners, 2,000 frontends). Then 1,000 owners with 10,000 lookups, also with the papers' intervals (renewals every 15\n" +
+	"s, polls every 30 s) and with three managers, which are also all killed for a minute; then 5,000 with 50,000, with 50,000 and with\n" +
+	"5,000 ranges. All clients send on common beats of one wall clock. CPU and memory are those of the process; bytes are counted at\n" +
+	"the clients in both directions, without TCP headers. Of the papers' results only numbers in their text are cited."
 
 func main() {
 	roles := loadgen.Roles()
@@ -69,7 +68,7 @@ func run(ctx context.Context, r *report.Run) error {
 			return fmt.Errorf("%s: %w", s.title, err)
 		}
 		if f.wrong != nil {
-			r.Note("%s is not whole in the end: %v", s.title, f.wrong)
+			r.Note("%s: not all keys are held at the end: %v", s.title, f.wrong)
 		}
 		found = append(found, f)
 	}

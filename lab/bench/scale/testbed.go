@@ -39,7 +39,7 @@ func newTestbed(ctx context.Context, r *report.Run, s size) (_ *testbed, err err
 			t.Close()
 		}
 	}()
-	if t.group, err = proc.StartManagers(ctx, max(1, s.managers), nil); err != nil {
+	if t.group, err = proc.StartManagers(ctx, max(1, s.managers)); err != nil {
 		return nil, err
 	}
 	t.Add(t.group.Close)

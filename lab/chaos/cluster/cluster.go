@@ -32,7 +32,7 @@ import (
 type Cluster struct {
 	Managers, Stores, Owners, Callers []*Member
 	Operator                          *lan.Host // it has no process
-	// Unbounded: the retransmission timeout of TCP could not be bounded as docs/OPERATIONS.md says.
+	// Unbounded: the retransmission timeout of TCP could not be bounded as docs/operations/install.md says.
 	Unbounded bool
 
 	cfg      Config
@@ -97,7 +97,7 @@ func (c *Cluster) addHosts() (err error) {
 			if g.role == Store || g.role == Manager {
 				err := host.ResendWithin(time.Second)
 				if c.Unbounded = errors.Is(err, errors.ErrUnsupported); err != nil && !c.Unbounded {
-					return fmt.Errorf("setting up a host as docs/OPERATIONS.md says: %w", err)
+					return fmt.Errorf("setting up a host as docs/operations/install.md says: %w", err)
 				}
 			}
 			m := &Member{Role: g.role, Host: host, Addr: host.At(g.port), Spared: c.cfg.Spare && i == 0}

@@ -101,7 +101,7 @@ func unreachable(_ context.Context, n *Nemesis, _ Strike) (string, []lan.Way, la
 }
 
 // restore replaces the data of the store by a copy, while no manager and no member of the store
-// runs. The copy must be so old that the next leader cannot take it for current: docs/OPERATIONS.md
+// runs. The copy must be so old that the next leader cannot take it for current: docs/operations/run.md
 // has this limit.
 func restore(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
 	copied := n.Cluster.CopiedAt()

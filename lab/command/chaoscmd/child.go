@@ -38,7 +38,7 @@ func child(use, short string, addFlags func(*pflag.FlagSet), run func(ctx contex
 func Children() []*cobra.Command {
 	var owner actor.OwnerConfig
 	var caller actor.CallerConfig
-	store := actor.StoreConfig{Compact: "10m", Election: etcd.MinElection} // as OPERATIONS says
+	store := actor.StoreConfig{Compact: "10m", Election: etcd.MinElection} // as docs/operations/install.md says
 	return []*cobra.Command{
 		child("chaos-owner", "Run an owner of a chaos run", owner.AddFlags, func(ctx context.Context, out io.Writer, log *slog.Logger) error {
 			owner.Records, owner.Logger = out, log
