@@ -253,7 +253,7 @@ var shells = []Mutant{
 	{Name: "link-sends-the-oldest", Package: "./internal/runtime/managerconn", Test: "TestNewestMessageReplacesWaitingOnes"},
 	{Name: "mover-takes-any-order", Package: "./internal/runtime/statemove", Test: "TestHostileSource"},
 	{Name: "mover-checks-no-sum", Package: "./internal/runtime/statemove", Test: "TestChecksum"},
-	{Name: "mover-lets-anyone-in", Package: "./internal/runtime/statemove", Test: "TestStrangersAreTurnedAway"},
+	{Name: "mover-lets-anyone-in", Package: "./internal/runtime/statemove", Test: "TestUnexpectedSourcesAreRejected"},
 	{Name: "losses-of-one-lsn-joined", Package: "./manager", Test: "TestDisklessLossesAreExact"},
 	{Name: "resume-between-losses-of-one-lsn", Package: "./lookup", Test: "TestNoReaderMissesALoss"},
 	{Name: "contact-without-its-losses", Package: "./lookup", Test: "TestLosesContact"},

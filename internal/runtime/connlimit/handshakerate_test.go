@@ -79,12 +79,12 @@ func TestCloseDuringHandshakeWait(t *testing.T) {
 func TestHostLimitersAreBounded(t *testing.T) {
 	h := newHostLimiters(10)
 	now := time.Now()
-	for i := range maxPaces {
+	for i := range maxHostLimiters {
 		addr := &net.TCPAddr{IP: net.ParseIP(fmt.Sprintf("2001:db8:%x::1", i))}
 		h.get(prefixOf(addr), now).AllowN(now, 1)
 	}
 	late := prefixOf(&net.TCPAddr{IP: net.IPv4(10, 0, 0, 1)})
-	if h.get(late, now) != h.shared || len(h.byHost) != maxPaces {
+	if h.get(late, now) != h.shared || len(h.byHost) != maxHostLimiters {
 		t.Errorf("%d limiters", len(h.byHost))
 	}
 	if h.get(late, now.Add(time.Second)) == h.shared || len(h.byHost) != 1 {
