@@ -242,7 +242,7 @@ var shells = []Mutant{
 	{Name: "dated-answer-is-enough", Package: "./lookup", Test: "TestStaysWithLeaderIfNobodyIsBetter"},
 	{Name: "silent-for-ever", Package: "./lookup", Test: "TestLeaderThatIsNotListed"},
 	{Name: "agent-promises-more", Package: "./server/agent", Test: "TestLifeOfAProgram"},
-	{Name: "ghosts", Package: "./internal/runtime/managerconn", Test: "TestNothingIsLeftBehind"},
+	{Name: "ghosts", Package: "./internal/runtime/managerconn", Test: "TestCloseResetsConnection"},
 	{Name: "urgent-waits", Package: "./internal/runtime/driver", Test: "TestUrgentEvents"},
 	{Name: "patient-before-all", Package: "./internal/runtime/driver", Test: "TestLowPriorityEvents"},
 	{Name: "patient-for-ever", Package: "./internal/runtime/driver", Test: "TestLowPriorityEvents"},
