@@ -31,7 +31,7 @@ type (
 type follower struct {
 	lookup  *Lookup
 	machine *machine.Machine                               // only the driver's goroutine may use it
-	woken   *driver.Wakeful[machine.Event, machine.Action] // the same, which hears of a sleep first
+	woken   *driver.SuspendAware[machine.Event, machine.Action] // the same, which hears of a sleep first
 	driver  *driver.Driver[machine.Event, machine.Action]
 	link    *managerconn.Link[question, answer]
 	errors  *failures
@@ -65,7 +65,7 @@ func newFollower(l *Lookup) (*follower, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.woken = driver.Woken[machine.Event, machine.Action](f.machine, l.detector, machine.Slept{})
+	f.woken = driver.DetectSuspend[machine.Event, machine.Action](f.machine, l.detector, machine.Slept{})
 	f.driver = driver.New[machine.Event, machine.Action](l.clock, f.woken, queue, f.act)
 	dial := append(wire.DialOptions(), grpc.WithTransportCredentials(l.cfg.Credentials))
 	f.link = managerconn.New(managerconn.Config[question, answer]{

@@ -56,9 +56,9 @@ func (h *lookupHandler) handle(r *leaseholdv1.FollowRequest) error {
 	if failpoint.Drop("manager/question-received") || !h.stream.Ask(h.m.clock.Now(), request) {
 		return nil
 	}
-	ran, err := h.stream.Respond(func() bool { return h.m.driver.TryPatient(h.question) })
+	ran, err := h.stream.Respond(func() bool { return h.m.driver.TryLowPriority(h.question) })
 	if !ran {
-		h.m.driver.PostPatient(h.m.ctx, h.question)
+		h.m.driver.PostLowPriority(h.m.ctx, h.question)
 	}
 	return err
 }

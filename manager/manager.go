@@ -112,7 +112,7 @@ func Start(cfg Config) (*Manager, error) {
 		return nil, err
 	}
 	m.metrics = newMetrics(m)
-	var awake stepper = driver.Woken[managerproc.Event, managerproc.Action](m.node, clock.NewDetector(m.clock), managerproc.Slept{})
+	var awake stepper = driver.DetectSuspend[managerproc.Event, managerproc.Action](m.node, clock.NewDetector(m.clock), managerproc.Slept{})
 	if m.metrics != nil {
 		m.watch = &measured{stepper: awake, metrics: m.metrics}
 		awake = m.watch

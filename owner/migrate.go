@@ -59,7 +59,7 @@ func newMigration(cfg *Config, session leasehold.Session, callbacks *callbacks, 
 	m.ctx, m.cancel = context.WithCancelCause(context.Background())
 	m.server = statemove.Serve(m.Listener, statemove.ServerConfig{
 		Namespace: cfg.Namespace, Session: session, Idle: m.IdleTimeout, Logger: m.logger,
-		Credentials: m.ServerCredentials, Shown: statemove.Shows(m.ServerCredentials),
+		Credentials: m.ServerCredentials,
 	})
 	return m
 }

@@ -65,7 +65,7 @@ func TestFailedMovesCostNothing(t *testing.T) {
 					return nil
 				}
 			},
-			says: "this side's application sends nothing",
+			says: "the exporter of this side sends no records",
 		},
 		"Export hangs after Stop": {
 			export: func(whole exporter) exporter {
@@ -81,7 +81,7 @@ func TestFailedMovesCostNothing(t *testing.T) {
 			export: func(exporter) exporter {
 				return func(_ context.Context, out *Export) error { return out.Send(make([]byte, statemove.MaxRecord+1)) }
 			},
-			says: "at most 4194304 are allowed",
+			says: "the limit is 4194304",
 		},
 		"Import fails": {
 			take: func(importer) importer {
@@ -101,7 +101,7 @@ func TestFailedMovesCostNothing(t *testing.T) {
 			take: func(importer) importer {
 				return func(context.Context, *Import) (func(leasehold.Lease), error) { return nil, nil }
 			},
-			says: "not all records have been read",
+			says: "transfer incomplete",
 		},
 		"Import hangs": {
 			take: func(importer) importer {
@@ -111,7 +111,7 @@ func TestFailedMovesCostNothing(t *testing.T) {
 					return nil, ctx.Err()
 				}
 			},
-			says: "the target's application takes nothing in", alsoFar: "function=Import",
+			says: "the importer of the target reads no records", alsoFar: "function=Import",
 		},
 		"Import does not return": {
 			take: func(whole importer) importer {

@@ -17,7 +17,7 @@ import (
 // It also remembers what the machine does not: whether the leader has accepted
 // us.
 type session struct {
-	*driver.Wakeful[machine.Event, machine.Action]
+	*driver.SuspendAware[machine.Event, machine.Action]
 	owner *machine.Machine // the same, for what is not a step
 
 	// The newest reply that is not a refusal. The machine may have dropped it;
@@ -29,7 +29,7 @@ type session struct {
 }
 
 func newSession(m *machine.Machine, d *clock.Detector, heard func(mono.Instant, *protocol.LeaseReply)) *session {
-	return &session{owner: m, heard: heard, Wakeful: driver.Woken[machine.Event, machine.Action](m, d, machine.Slept{})}
+	return &session{owner: m, heard: heard, SuspendAware: driver.DetectSuspend[machine.Event, machine.Action](m, d, machine.Slept{})}
 }
 
 // Step is the machine's.
@@ -42,7 +42,7 @@ func (s *session) Step(now mono.Instant, e machine.Event) ([]machine.Action, mon
 			s.term, s.seq = r.Term, r.Seq
 		}
 	}
-	return s.Wakeful.Step(now, e)
+	return s.SuspendAware.Step(now, e)
 }
 
 // accepted reports whether a request tells the leader that its offer has

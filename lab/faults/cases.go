@@ -188,7 +188,7 @@ var network = []Case{
 		Number: 25, What: "a peer never sends", Tries: "I8",
 		Must: "it is closed at a deadline, costs little, and blocks no other",
 		Proofs: by(chaos("connection-storm"), tests("lab/tests/attacks", "TestSilence", "TestSilenceOverTLS"),
-			tests("internal/runtime/connlimit", "TestSilence", "TestOldestGoesFirst"), tests("internal/runtime/managerconn", "TestDeadConnectionIsReplaced", "TestSilentManagerIsSpared"),
+			tests("internal/runtime/connlimit", "TestSilence", "TestOldestGoesFirst"), tests("internal/runtime/managerconn", "TestDeadConnectionIsReplaced", "TestReconnectsToSilentManagerAreLimited"),
 			tests("lookup", "TestOpenGivesSilentManagersTime"), tests("internal/runtime/statemove", "TestStreamsThatDoNotOpen", "TestIdleConnectionsAreClosed"),
 			tests("owner", "TestSilentConnectionCostsNoLease")),
 	},

@@ -5,88 +5,88 @@ import (
 	"time"
 )
 
-// admit gives a connection a place, and takes that of another one for it if need be.
+// admit counts a new connection. At a limit it closes either that connection or the oldest pending one.
 func (l *Listener) admit(inner net.Conn) {
 	now := time.Now()
 	c := &conn{
-		Conn: inner, gate: l, host: hostOf(inner.RemoteAddr()), until: now.Add(l.cfg.Wait),
-		gone: make(chan struct{}), rest: rest{since: now},
+		Conn: inner, listener: l, host: countedHost(inner.RemoteAddr()), deadline: now.Add(l.cfg.HandshakeTimeout),
+		removed: make(chan struct{}), pause: readPause{epoch: now},
 	}
 	l.mu.Lock()
-	var over *conn
+	var victim *conn
 	switch {
-	case l.shut:
-		over = c
+	case l.closed:
+		victim = c
 	case c.host.IsValid() && l.hosts[c.host] >= l.cfg.PerHost:
-		over = c
+		victim = c
 		l.drop(Host)
-	case l.open >= l.cfg.Conns && l.waiting.Len() == 0:
-		over = c
+	case l.conns >= l.cfg.Conns && l.pending.Len() == 0:
+		victim = c
 		l.drop(Full)
-	case l.open >= l.cfg.Conns || l.waiting.Len() >= l.cfg.Waiting:
-		over = l.oldest()
+	case l.conns >= l.cfg.Conns || l.pending.Len() >= l.cfg.MaxPending:
+		victim = l.oldest()
 		l.drop(Crowded)
-		l.forget(over)
+		l.remove(victim)
 	}
-	if over != c {
-		l.open++
+	if victim != c {
+		l.conns++
 		if c.host.IsValid() {
 			l.hosts[c.host]++
 		}
-		c.place, c.counted = l.waiting.PushBack(c), true
-		l.running.Go(func() { l.meet(c) })
+		c.pending, c.counted = l.pending.PushBack(c), true
+		l.running.Go(func() { l.awaitFirstBytes(c) })
 	}
-	first := l.waiting.Len() == 1
+	first := l.pending.Len() == 1
 	l.mu.Unlock()
-	if over != nil {
-		_ = over.Conn.Close() // whatever it was about to say
+	if victim != nil {
+		_ = victim.Conn.Close() // it is pending: no data is lost
 	}
-	if first || over != nil {
-		l.look()
+	if first || victim != nil {
+		l.wakeSweeper()
 	}
 }
 
-// drop counts a connection that is dropped. The lock is held.
+// drop counts a dropped connection. l.mu is held.
 func (l *Listener) drop(why Reason) {
 	l.dropped[why]++
 	l.cfg.Dropped(why)
 }
 
-// evict drops a connection, if there is one, that the function returns under the lock.
+// evict drops the connection that choose returns, nil for none. choose runs with l.mu held.
 func (l *Listener) evict(why Reason, choose func() *conn) {
 	l.mu.Lock()
 	c := choose()
 	if c != nil {
-		l.forget(c)
+		l.remove(c)
 		l.drop(why)
 	}
 	l.mu.Unlock()
 	if c != nil {
-		_ = c.Conn.Close() // it has said nothing of use
-		l.look()
+		_ = c.Conn.Close() // it is pending: no data is lost
+		l.wakeSweeper()
 	}
 }
 
-// oldest is the connection that waits for longest, nil if none does. The lock is held.
+// oldest returns the oldest pending connection, nil if there is none. l.mu is held.
 func (l *Listener) oldest() *conn {
-	if e := l.waiting.Front(); e != nil {
+	if e := l.pending.Front(); e != nil {
 		return e.Value.(*conn)
 	}
 	return nil
 }
 
-// forget takes a connection out of all accounts. The lock is held.
-func (l *Listener) forget(c *conn) {
-	l.introduced(c)
-	if !c.shut {
-		c.shut = true
-		close(c.gone) // whoever reads it need not rest
+// remove removes a connection from all counts and lists. l.mu is held.
+func (l *Listener) remove(c *conn) {
+	l.markEstablished(c)
+	if !c.closed {
+		c.closed = true
+		close(c.removed)
 	}
 	if !c.counted {
 		return
 	}
 	c.counted = false
-	l.open--
+	l.conns--
 	if c.identity != "" {
 		if l.identities[c.identity]--; l.identities[c.identity] == 0 {
 			delete(l.identities, c.identity)
@@ -100,38 +100,39 @@ func (l *Listener) forget(c *conn) {
 	}
 }
 
-// introduced takes a connection from those that wait. The lock is held.
-func (l *Listener) introduced(c *conn) {
-	if c.place != nil {
-		l.waiting.Remove(c.place)
-		c.place = nil
+// markEstablished removes a connection from the pending ones. l.mu is held.
+func (l *Listener) markEstablished(c *conn) {
+	if c.pending != nil {
+		l.pending.Remove(c.pending)
+		c.pending = nil
 	}
-	if c.strange != nil {
-		l.strangers.Remove(c.strange)
-		c.strange = nil
+	if c.anonymous != nil {
+		l.anonymous.Remove(c.anonymous)
+		c.anonymous = nil
 	}
 }
 
-func (l *Listener) look() {
+// wakeSweeper makes the sweeper recompute its timer.
+func (l *Listener) wakeSweeper() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
 	}
 }
 
-// sweep closes what is overdue, and tells the log.
+// sweep closes connections at their deadlines and logs dropped connections.
 func (l *Listener) sweep() {
-	timer := time.NewTimer(l.cfg.Wait)
+	timer := time.NewTimer(l.cfg.HandshakeTimeout)
 	defer timer.Stop()
-	reported := time.Now().Add(-reportEvery)
+	reported := time.Now().Add(-reportInterval)
 	for {
 		now := time.Now()
-		next, some := l.overdue(now)
-		if some && now.Sub(reported) >= reportEvery {
+		next, unreported := l.closeExpired(now)
+		if unreported && now.Sub(reported) >= reportInterval {
 			l.report()
-			reported, some = now, false
+			reported, unreported = now, false
 		}
-		if report := reported.Add(reportEvery); some && (next.IsZero() || report.Before(next)) {
+		if report := reported.Add(reportInterval); unreported && (next.IsZero() || report.Before(next)) {
 			next = report
 		}
 		timer.Stop()
@@ -148,39 +149,39 @@ func (l *Listener) sweep() {
 	}
 }
 
-// overdue closes the connections whose time is up. It returns when it is up for the next
-// one, a zero time if there is none, and whether the log has not heard of some.
-func (l *Listener) overdue(now time.Time) (next time.Time, some bool) {
-	var over []*conn
+// closeExpired closes the pending connections whose deadline has passed. It returns the next
+// deadline, the zero time if there is none, and whether there are dropped connections to report.
+func (l *Listener) closeExpired(now time.Time) (next time.Time, unreported bool) {
+	var expired []*conn
 	l.mu.Lock()
 	for c := l.oldest(); c != nil; c = l.oldest() {
-		if c.until.After(now) {
-			next = c.until
+		if c.deadline.After(now) {
+			next = c.deadline
 			break
 		}
-		l.forget(c)
+		l.remove(c)
 		l.drop(Late)
-		over = append(over, c)
+		expired = append(expired, c)
 	}
-	some = len(l.dropped) > 0
+	unreported = len(l.dropped) > 0
 	l.mu.Unlock()
-	for _, c := range over {
-		_ = c.Conn.Close() // it was told nothing, and has told nothing
+	for _, c := range expired {
+		_ = c.Conn.Close() // it is pending: no data is lost
 	}
-	return next, some
+	return next, unreported
 }
 
-// report tells the log who was dropped since it last heard of some.
+// report logs the connections that were dropped since the last report.
 func (l *Listener) report() {
 	l.mu.Lock()
-	dropped, open, waiting := l.dropped, l.open, l.waiting.Len()
+	dropped, open, pending := l.dropped, l.conns, l.pending.Len()
 	l.dropped = make(map[Reason]int)
 	l.mu.Unlock()
 	if len(dropped) == 0 {
 		return
 	}
-	l.cfg.Logger.Warn("connections were dropped: they did not introduce themselves in time, there were too many, or they asked for too much",
-		"address", l.Addr(), "late", dropped[Late], "oldest of too many", dropped[Crowded],
-		"no room", dropped[Full], "too many of one host", dropped[Host], "too many of one identity", dropped[Identity],
-		"too fast", dropped[Pace], "refused too often", dropped[Refusals], "open", open, "waiting", waiting)
+	l.cfg.Logger.Warn("connections dropped: handshake timeout, connection limit or rate limit",
+		"address", l.Addr(), "late", dropped[Late], "crowded", dropped[Crowded], "full", dropped[Full],
+		"host", dropped[Host], "identity", dropped[Identity], "pace", dropped[Pace], "refusals", dropped[Refusals],
+		"open", open, "pending", pending)
 }

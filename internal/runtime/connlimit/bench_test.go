@@ -12,31 +12,31 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// BenchmarkSilence is about memory: what a connection costs on which nothing, or no more
-// than a greeting, was said. The client's end is in it, which is less than 1 kB.
+// BenchmarkSilence measures the memory of a connection without data, or with no more than the HTTP/2 preface.
+// It includes the client's end, less than 1 kB.
 func BenchmarkSilence(b *testing.B) {
-	greeting := http2.ClientPreface + "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+	preface := http2.ClientPreface + "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 	rpc := func() *grpc.Server { return grpc.NewServer(grpc.Creds(Credentials(insecure.NewCredentials()))) }
-	patient := Config{Wait: time.Hour, Waiting: 1 << 20, Conns: 1 << 20}
+	unlimited := Config{HandshakeTimeout: time.Hour, MaxPending: 1 << 20, Conns: 1 << 20}
 	for _, c := range []struct {
-		name, say string
-		start     func(at net.Listener) (serve func() error, stop func())
+		name, data string
+		start      func(at net.Listener) (serve func() error, stop func())
 	}{
-		{"behind a gate", "", func(at net.Listener) (func() error, func()) {
+		{"connlimit", "", func(at net.Listener) (func() error, func()) {
 			s := rpc()
-			return func() error { return s.Serve(New(at, patient)) }, s.Stop
+			return func() error { return s.Serve(New(at, unlimited)) }, s.Stop
 		}},
-		{"waited for by gRPC", "", func(at net.Listener) (func() error, func()) {
+		{"gRPC", "", func(at net.Listener) (func() error, func()) {
 			s := grpc.NewServer()
 			return func() error { return s.Serve(at) }, s.Stop
 		}},
-		{"waited for by http", "", func(at net.Listener) (func() error, func()) {
+		{"http", "", func(at net.Listener) (func() error, func()) {
 			s := &http.Server{ReadHeaderTimeout: time.Hour}
 			return func() error { return s.Serve(at) }, func() { _ = s.Close() }
 		}},
-		{"introduced, without a stream", greeting, func(at net.Listener) (func() error, func()) {
+		{"established, no stream", preface, func(at net.Listener) (func() error, func()) {
 			s := rpc()
-			return func() error { return s.Serve(New(at, patient)) }, s.Stop
+			return func() error { return s.Serve(New(at, unlimited)) }, s.Stop
 		}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
@@ -50,12 +50,12 @@ func BenchmarkSilence(b *testing.B) {
 			before := inUse()
 			conns := make([]net.Conn, b.N)
 			for i := range conns {
-				conns[i] = connectTo(b, at.Addr().String(), c.say)
+				conns[i] = connectTo(b, at.Addr().String(), c.data)
 			}
 			b.ReportMetric(float64(inUse()-before)/float64(b.N), "B/conn")
 			b.ReportMetric(0, "ns/op")
 			for _, c := range conns {
-				_ = c.Close() // nothing is under way
+				_ = c.Close()
 			}
 			stop()
 			<-ended
@@ -63,14 +63,14 @@ func BenchmarkSilence(b *testing.B) {
 	}
 }
 
-func connectTo(b *testing.B, addr, say string) net.Conn {
+func connectTo(b *testing.B, addr, data string) net.Conn {
 	b.Helper()
 	c, err := net.Dial("tcp", addr)
 	if err == nil {
-		_, err = c.Write([]byte(say))
+		_, err = c.Write([]byte(data))
 	}
-	if err == nil && say != "" {
-		_, err = c.Read(make([]byte, 1)) // the server has answered
+	if err == nil && data != "" {
+		_, err = c.Read(make([]byte, 1)) // the server's SETTINGS
 	}
 	if err != nil {
 		b.Fatal(err)
@@ -78,7 +78,7 @@ func connectTo(b *testing.B, addr, say string) net.Conn {
 	return c
 }
 
-// inUse is the memory that heap and stacks take, garbage apart.
+// inUse returns the memory of heap and stacks without garbage.
 func inUse() int64 {
 	runtime.GC()
 	var m runtime.MemStats

@@ -8,79 +8,75 @@ import (
 	"time"
 )
 
-// Config says what a gate lets through. The zero value is for servers that have to do with
-// programs of ours, and many of them.
+// Config has the limits of a listener. The zero value suits servers whose clients are many
+// programs of this project.
 type Config struct {
-	// Wait is how long a connection has to introduce itself. Default 5 s.
-	Wait time.Duration
-	// Waiting is how many may be about to. Each costs a few kB, and more once it has begun
-	// to shake hands over TLS: all together less than 64 MiB, by default. Too few are a way to keep others out: a peer that needs longer
-	// to introduce itself than an attacker needs for that many connections is dropped
-	// before it has. Default 3072, or as many as Conns.
-	Waiting int
-	// Conns is how many connections there may be in all, each of which takes a file
-	// descriptor. Default 16,384.
+	// HandshakeTimeout is the maximum time from accept to the end of the handshake. Default 5 s.
+	HandshakeTimeout time.Duration
+	// MaxPending is the maximum number of pending connections. Each costs a few kB, and more
+	// during a TLS handshake: less than 64 MiB in total by default. A low limit locks out
+	// clients: an attacker who opens MaxPending connections faster than a client completes its
+	// handshake displaces it. Default 3072, at most Conns.
+	MaxPending int
+	// Conns is the maximum number of connections. Each takes a file descriptor. Default 16,384.
 	Conns int
-	// PerHost is how many of them may be from one address, or from one network of 64 bits
-	// with IPv6, where everybody has that many addresses. It should be generous: a whole
-	// cluster may be behind one address. Default a quarter of Conns, and 64 at least.
+	// PerHost is the maximum number of connections from one IPv4 address or one IPv6 /64
+	// network. Leave room: a whole cluster may share one address. Default a quarter of Conns,
+	// at least 64.
 	PerHost int
-	// PerIdentity is how many of them one identity may have, with [Callers]. Processes that
-	// share one, as lookups of a namespace may, share them. Default as PerHost.
+	// PerIdentity is the maximum number of connections of one identity, with [Callers]. Processes
+	// with the same certificate, such as lookups of a namespace, share it. Default as PerHost.
 	PerIdentity int
-	// Strangers is how many of those that wait may have said all but who they are, with
-	// [Callers]: gRPC has made its buffers for them, which are most of what a connection
-	// costs. Default 256.
-	Strangers int
-	// Pace is how many connections of one host are let through in a second, and hardly any more
-	// at once: to shake hands over TLS costs the processor far more than a call. The others
-	// wait for their turn, and go if that is more than half of Wait. The loopback is a host like
-	// any other in this. Default: as many as come.
+	// MaxAnonymous is the maximum number of connections that have completed the handshake
+	// without authenticating, with [Callers]. gRPC has allocated its buffers for them, most of
+	// the cost of a connection. Default 256.
+	MaxAnonymous int
+	// Pace is the maximum number of handshakes per second and host; the burst is a tenth of it.
+	// A TLS handshake costs far more processor time than a call. Connections above the
+	// rate wait, and are dropped if the wait exceeds half of HandshakeTimeout. Loopback
+	// addresses count as hosts here. Default no limit.
 	Pace int
-	// Dropped, if set, is called for every connection that is dropped. It must not wait.
+	// Dropped, if set, is called for every dropped connection. It must not block.
 	Dropped func(Reason)
-	// Logger hears how many were dropped and why, now and then. Default: nobody does.
+	// Logger receives a summary of dropped connections every 10 s at most. Default none.
 	Logger *slog.Logger
 }
 
-// The usual limits.
 const (
-	usualWait    = 5 * time.Second
-	usualWaiting = 3072
-	usualConns   = 1 << 14
-	leastPerHost = 64
-
-	usualStrangers = 256
+	defaultTimeout   = 5 * time.Second
+	defaultPending   = 3072
+	defaultConns     = 1 << 14
+	minPerHost       = 64
+	defaultAnonymous = 256
 )
 
-// A Reason is why a connection was dropped.
+// A Reason is the cause of a dropped connection: a label of metrics.
 type Reason string
 
-// The reasons.
 const (
-	Late    Reason = "late"    // it has not introduced itself in time
-	Crowded Reason = "crowded" // it was the oldest of those that had not, when there were too many
-	Full    Reason = "full"    // there were too many, and all had introduced themselves
-	Host    Reason = "host"    // there were too many of its host
+	Late    Reason = "late"    // handshake timeout
+	Crowded Reason = "crowded" // oldest of too many pending connections
+	Full    Reason = "full"    // too many connections, and none pending
+	Host    Reason = "host"    // too many connections of its host
 
-	Identity Reason = "identity" // there were too many of its identity
-	Pace     Reason = "pace"     // its host connects faster than it may
-	Refusals Reason = "refusals" // its calls were refused, again and again
+	Identity Reason = "identity" // too many connections of its identity
+	Pace     Reason = "pace"     // handshake rate of its host exceeded
+	Refusals Reason = "refusals" // too many rejected calls
 )
 
-// Reasons are all of them.
+// Reasons returns all reasons.
 func Reasons() []Reason { return []Reason{Late, Crowded, Full, Host, Identity, Pace, Refusals} }
 
-// reportEvery is how often the log hears of those that were dropped, at most.
-const reportEvery = 10 * time.Second
+// reportInterval is the minimum interval of log messages about dropped connections.
+const reportInterval = 10 * time.Second
 
 func (c *Config) fill() {
-	c.Wait = cmp.Or(max(0, c.Wait), usualWait)
-	c.Conns = cmp.Or(max(0, c.Conns), usualConns)
-	c.Waiting = min(cmp.Or(max(0, c.Waiting), usualWaiting), c.Conns)
-	c.PerHost = cmp.Or(max(0, c.PerHost), max(c.Conns/4, leastPerHost))
-	c.PerIdentity = cmp.Or(max(0, c.PerIdentity), max(c.Conns/4, leastPerHost))
-	c.Strangers = cmp.Or(max(0, c.Strangers), usualStrangers)
+	c.HandshakeTimeout = cmp.Or(max(0, c.HandshakeTimeout), defaultTimeout)
+	c.Conns = cmp.Or(max(0, c.Conns), defaultConns)
+	c.MaxPending = min(cmp.Or(max(0, c.MaxPending), defaultPending), c.Conns)
+	c.PerHost = cmp.Or(max(0, c.PerHost), max(c.Conns/4, minPerHost))
+	c.PerIdentity = cmp.Or(max(0, c.PerIdentity), max(c.Conns/4, minPerHost))
+	c.MaxAnonymous = cmp.Or(max(0, c.MaxAnonymous), defaultAnonymous)
 	if c.Dropped == nil {
 		c.Dropped = func(Reason) {}
 	}
@@ -89,16 +85,16 @@ func (c *Config) fill() {
 	}
 }
 
-// hostOf returns what connections are counted by; an invalid prefix if they are not: those
-// of this computer, and those of networks that have no such addresses.
-func hostOf(addr net.Addr) netip.Prefix {
+// countedHost returns the host that PerHost counts: an invalid prefix for loopback and
+// for addresses that are not TCP.
+func countedHost(addr net.Addr) netip.Prefix {
 	if ipOf(addr).IsLoopback() {
 		return netip.Prefix{}
 	}
 	return prefixOf(addr)
 }
 
-// prefixOf returns the host of an address; an invalid prefix if it has none.
+// prefixOf returns the host of an address, an invalid prefix if it is not TCP.
 func prefixOf(addr net.Addr) netip.Prefix {
 	ip := ipOf(addr)
 	if !ip.IsValid() {
@@ -108,11 +104,11 @@ func prefixOf(addr net.Addr) netip.Prefix {
 	if ip.Is6() {
 		bits = 64
 	}
-	host, _ := ip.Prefix(bits) // it fails if there are fewer bits
+	host, _ := ip.Prefix(bits) // it fails only if there are fewer bits
 	return host
 }
 
-// ipOf returns the IP of an address; an invalid one if it has none.
+// ipOf returns the IP of an address, an invalid one if it is not TCP.
 func ipOf(addr net.Addr) netip.Addr {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {

@@ -9,80 +9,82 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
-// firstBytes is how much is read of a connection to see that it speaks. It is no more
-// than the shortest introduction: nothing is to be kept for one that says more at once.
+// firstBytes is the number of bytes that are read of a connection before Accept returns it. It is the
+// length of the HTTP/2 preface.
 const firstBytes = 24
 
-// A conn is a connection that has come through the gate, or is about to.
+// A conn is a connection of a Listener.
 type conn struct {
 	net.Conn
-	gate  *Listener
-	host  netip.Prefix
-	until time.Time // when it must have introduced itself
+	listener *Listener
+	host     netip.Prefix
+	deadline time.Time // of the handshake
 
-	// Under the gate's lock.
-	place    *list.Element // among those that wait; nil if it does not
-	strange  *list.Element // among those of them that nobody knows; nil if it is not
-	identity secure.Identity
-	counted  bool
-	speaks   bool
-	shut     bool
-	calls    *pace // while its identity makes too many; nil if it never has
-	refused  *pace // of calls that were refused; nil if none was
+	// Guarded by the listener's mutex.
+	pending   *list.Element // in Listener.pending; nil if established or removed
+	anonymous *list.Element // in Listener.anonymous; nil if not in it
+	identity  secure.Identity
+	counted   bool // in Listener.conns
+	readable  bool // the first bytes have arrived
+	closed    bool
+	calls     *rate.Limiter // of calls beyond the limit of their identity; nil before the first
+	refused   *rate.Limiter // of rejected calls; nil before the first
 
-	gone chan struct{} // closed when it is
-	rest rest
+	removed chan struct{} // closed by Listener.remove
+	pause   readPause
 
-	left    atomic.Int32 // how many of the first bytes have not been read
-	reading sync.Mutex   // for the first bytes
-	heard   int
-	first   [firstBytes]byte
+	unread   atomic.Int32 // number of first bytes that Read has not returned
+	reading  sync.Mutex   // guards the first bytes
+	firstLen int
+	first    [firstBytes]byte
 }
 
-func (c *conn) hear() error {
+func (c *conn) readFirstBytes() error {
 	n, err := c.Conn.Read(c.first[:])
 	if n == 0 {
-		return err // if there is none, it was read without a byte: gone is as good
+		return err
 	}
-	c.heard = n
-	c.left.Store(int32(n))
+	c.firstLen = n
+	c.unread.Store(int32(n))
 	return nil
 }
 
-// Read returns the first bytes first. It waits while the connection rests.
+// Read returns the first bytes, then data of the connection. It blocks during a pause.
 func (c *conn) Read(p []byte) (int, error) {
-	if c.rest.due() {
-		if err := c.rest.take(c.gone); err != nil {
+	if c.pause.pending() {
+		if err := c.pause.wait(c.removed); err != nil {
 			return 0, err
 		}
 	}
-	if c.left.Load() == 0 {
+	if c.unread.Load() == 0 {
 		return c.Conn.Read(p)
 	}
 	c.reading.Lock()
 	defer c.reading.Unlock()
-	left := int(c.left.Load())
+	left := int(c.unread.Load())
 	if left == 0 {
 		return c.Conn.Read(p)
 	}
-	n := copy(p, c.first[c.heard-left:c.heard])
-	c.left.Store(int32(left - n))
+	n := copy(p, c.first[c.firstLen-left:c.firstLen])
+	c.unread.Store(int32(left - n))
 	return n, nil
 }
 
-// Close closes the connection, and gives its place to another.
+// Close closes the connection and releases its place in the limits.
 func (c *conn) Close() error {
-	c.gate.mu.Lock()
-	c.gate.forget(c)
-	c.gate.mu.Unlock()
+	c.listener.mu.Lock()
+	c.listener.remove(c)
+	c.listener.mu.Unlock()
 	return c.Conn.Close()
 }
 
-// CloseWrite says that nothing more comes. http does so before it closes a connection
-// whose request it has not read to the end: the answer would be lost otherwise.
+// CloseWrite closes the sending direction. net/http calls it before it closes a connection
+// with unread request data; the reply would be lost otherwise.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -90,25 +92,23 @@ func (c *conn) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// introduce says that whoever is behind a connection has introduced itself. One that is
-// none of ours is let alone.
-func introduce(over net.Conn) {
-	if c := ours(over); c != nil {
-		c.gate.mu.Lock()
-		c.gate.introduced(c)
-		c.gate.mu.Unlock()
+// establish ends the pending state of a connection. It has no effect on connections of other listeners.
+func establish(outer net.Conn) {
+	if c := connOf(outer); c != nil {
+		c.listener.mu.Lock()
+		c.listener.markEstablished(c)
+		c.listener.mu.Unlock()
 	}
 }
 
-// ours returns the connection of ours that is below another, such as TLS; nil if there is
-// none.
-func ours(over net.Conn) *conn {
+// connOf returns the conn below another connection, such as TLS, nil if there is none.
+func connOf(outer net.Conn) *conn {
 	for {
-		switch c := over.(type) {
+		switch c := outer.(type) {
 		case *conn:
 			return c
 		case interface{ NetConn() net.Conn }:
-			over = c.NetConn()
+			outer = c.NetConn()
 		default:
 			return nil
 		}

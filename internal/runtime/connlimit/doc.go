@@ -1,59 +1,51 @@
-// Package gate stands before a server's listener, where nobody is known yet.
+// Package connlimit limits the connections of a server, in particular those that have not completed
+// their handshake.
 //
-// Whoever reaches a port can connect to it ten thousand times and say nothing, or a
-// byte now and then. A server that gives each of them its buffers is out of memory, and
-// one that has a fixed number of places has none left for those that it is there for.
-// So a connection that has not introduced itself costs next to nothing here, has little
-// time, and is the first to go:
+// Any client that reaches a port can open ten thousand connections and send nothing, or one byte at a
+// time. A server that allocates buffers for each runs out of memory. A server with a fixed number of
+// connections has none left for its clients. A connection is therefore pending until its handshake is
+// complete: with gRPC after the handshake of the credentials, the HTTP/2 preface and the first SETTINGS
+// frame; with HTTP after the header of its first request. These limits apply:
 //
-//   - It is kept away from the server until its first bytes are there. Until then it is a
-//     socket and a small goroutine, without any buffer.
+//   - The server accepts a connection only after its first bytes have arrived. Until then it costs a
+//     socket and a small goroutine, and no buffer.
 //
-//   - It has [Config.Wait] from the moment that it is accepted, whatever it says meanwhile,
-//     until it has introduced itself: with gRPC when the handshake of its credentials, the
-//     preface of HTTP/2 and the first SETTINGS are complete, with HTTP when the header of
-//     its first request is.
+//   - A connection may be pending for [Config.HandshakeTimeout] after the accept, however many bytes it
+//     sends.
 //
-//   - There are at most [Config.Waiting] such connections. If one more comes, the oldest
-//     goes: a peer of ours needs a moment to introduce itself, so that the oldest is the
-//     one that least looks like one.
+//   - At most [Config.MaxPending] connections are pending. One more replaces the oldest: a genuine client
+//     completes its handshake in a moment, so the oldest is the least likely to be genuine.
 //
-//   - For servers that want to know who calls, [Callers], that is not enough: somebody
-//     without a certificate has introduced himself when one of his calls was let in.
+//   - With [Callers], a client without a certificate stays pending until one of its calls is authenticated.
 //
-//   - There are at most [Config.Conns] connections in all, and [Config.PerHost] from one
-//     host. The loopback is not counted by host. If there are too many in all, the oldest
-//     that has not introduced itself makes room; if there is none, the new one is closed
-//     at once, so that it can try another server, and does not hang.
+//   - At most [Config.Conns] connections are open, and [Config.PerHost] from one host. Loopback addresses
+//     are exempt from PerHost. At the limit the oldest pending connection is closed. If none is pending the
+//     new connection is closed at once, so that the client can try another server.
 //
-//   - With [Config.Pace], connections of one host take turns: to shake hands over TLS costs
-//     the processor more than anything else that a peer can ask for, before it is known who
-//     asks.
+//   - [Config.Pace] is the rate of handshakes per host: before authentication, a TLS handshake is the most
+//     expensive operation that a client can request.
 //
-// What comes after that is the server's: for how long a connection may be idle, how many
-// streams it may have, how long headers may be. If that finds that somebody asks for too
-// much, [Slow] and [Refused] have the gate not read the connection for a while: who floods
-// then waits in buffers of its own, and costs nothing.
+// The server limits everything else: idle time, streams per connection, header length. If a client exceeds
+// the server's limits, [Slow] and [Refused] pause reading from its connection. Its data then
+// waits in its own buffers.
 //
-// [Serve] is for HTTP. For gRPC, [New] makes the listener, [Credentials] sees to the
-// introduction, and [Services] refuses compressed messages unread.
+// [Serve] is for HTTP. For gRPC, [New] makes the listener, [Credentials] reports the end of the handshake,
+// and [Services] rejects compressed messages before they are read.
 //
 // # Design
 //
-// TLS is not the gate's business: it would have to hand a finished connection to gRPC,
-// whose credentials insist on shaking hands themselves, since it is they who say who the
-// peer is. The gate counts instead, and cuts off: one goroutine looks after all that wait,
-// in the order in which they came, and closes what is overdue. No connection has a timer,
-// and no deadline of the server's can extend the time.
+// The listener does not run TLS. gRPC's credentials must run the handshake themselves, because they return
+// the identity of the peer. The listener only counts connections and closes them: one goroutine
+// watches all pending connections, in the order of their deadlines. No connection has a timer of its own, and
+// deadlines that the server sets do not extend the time.
 //
-// To wait for the first bytes in a goroutine of ours, and not in the server's, costs one
-// for each connection that waits, but a small one. BenchmarkSilence has what a connection
-// that says nothing costs here, and what it costs if the server waits for it; one that has
-// introduced itself to gRPC and opens no stream is there for comparison:
+// Each connection without data costs one small goroutine of this package instead of the server's larger one.
+// BenchmarkSilence compares the memory per connection with and without this package; an established
+// gRPC connection without a stream is there for comparison:
 //
 //	go test -run '^$' -bench Silence -benchtime 2000x ./internal/runtime/connlimit
-//	behind_a_gate                  3531 B/conn
-//	waited_for_by_gRPC             7479 B/conn
-//	waited_for_by_http            13779 B/conn
-//	introduced,_without_a_stream  48017 B/conn
+//	connlimit               3531 B/conn
+//	gRPC                    7479 B/conn
+//	http                   13779 B/conn
+//	established,_no_stream 48017 B/conn
 package connlimit

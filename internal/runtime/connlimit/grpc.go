@@ -17,63 +17,62 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Credentials are a server's credentials, for connections through a gate. They shake hands
-// as the given ones do, and wait for the preface of HTTP/2 and the first SETTINGS. Only
-// then does gRPC make its buffers, which are most of what a connection costs.
+// Credentials returns server credentials for connections of a [Listener]. They run the given handshake, then read
+// the HTTP/2 preface and the first SETTINGS frame. gRPC allocates its buffers, most of the cost of a
+// connection, only after that.
 func Credentials(given credentials.TransportCredentials) credentials.TransportCredentials {
-	return introducing{given, func(raw net.Conn, _ credentials.AuthInfo) error {
-		introduce(raw)
+	return prefaceCredentials{given, func(raw net.Conn, _ credentials.AuthInfo) error {
+		establish(raw)
 		return nil
 	}}
 }
 
-// introducing are credentials that call meet with every connection that has said how it
-// begins.
-type introducing struct {
+// prefaceCredentials call established after the handshake and the preface.
+type prefaceCredentials struct {
 	credentials.TransportCredentials
-	meet func(raw net.Conn, who credentials.AuthInfo) error
+	established func(raw net.Conn, auth credentials.AuthInfo) error
 }
 
-func (i introducing) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	over, who, err := i.TransportCredentials.ServerHandshake(raw)
+func (p prefaceCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	outer, auth, err := p.TransportCredentials.ServerHandshake(raw)
 	if err != nil {
 		return nil, nil, err
 	}
-	said, err := greeting(over)
+	preface, err := readPreface(outer)
 	if err == nil {
-		err = i.meet(raw, who)
+		err = p.established(raw, auth)
 	}
 	if err != nil {
-		_ = over.Close() // nothing was said that could be answered
+		_ = outer.Close() // there is no request to reply to
 		return nil, nil, err
 	}
-	return &greeted{Conn: over, said: said, ours: ours(raw)}, who, nil
+	return &prefacedConn{Conn: outer, unread: preface, inner: connOf(raw)}, auth, nil
 }
 
-func (i introducing) Clone() credentials.TransportCredentials {
-	return introducing{i.TransportCredentials.Clone(), i.meet}
+func (p prefaceCredentials) Clone() credentials.TransportCredentials {
+	return prefaceCredentials{p.TransportCredentials.Clone(), p.established}
 }
 
-// A frame of HTTP/2 begins with its length, its type, its flags and its stream.
 const (
-	frameHeader = 9
-	// maxSettings is how long the first SETTINGS may be. There are ten settings at the
-	// time of writing, of six bytes each.
+	frameHeader = 9 // length, type, flags and stream of an HTTP/2 frame
+	// maxSettings is the maximum length of the first SETTINGS frame. HTTP/2 has about ten
+	// settings of six bytes each.
 	maxSettings = 256
 )
 
-func greeting(from io.Reader) ([]byte, error) {
+// readPreface reads the HTTP/2 preface and the first SETTINGS frame.
+func readPreface(from io.Reader) ([]byte, error) {
 	said := make([]byte, len(http2.ClientPreface)+frameHeader)
 	if _, err := io.ReadFull(from, said); err != nil {
 		return nil, err
 	}
 	preface, header := said[:len(http2.ClientPreface)], said[len(http2.ClientPreface):]
 	if !bytes.Equal(preface, []byte(http2.ClientPreface)) {
-		return nil, fmt.Errorf("the connection does not begin as HTTP/2 does, but with %q", preface)
+		return nil, fmt.Errorf("connection rejected: it starts with %q, want the HTTP/2 preface", preface)
 	}
 	length := int(header[0])<<16 | int(header[1])<<8 | int(header[2])
 	if kind := http2.FrameType(header[3]); kind != http2.FrameSettings || length > maxSettings {
-		return nil, fmt.Errorf("HTTP/2 begins with a frame of type %v and %d bytes, want SETTINGS of at most %d", kind, length, maxSettings)
+		return nil, fmt.Errorf("connection rejected: the first HTTP/2 frame has type %v and %d bytes, want SETTINGS of at most %d", kind, length, maxSettings)
 	}
 	settings := make([]byte, length)
 	if _, err := io.ReadFull(from, settings); err != nil {
@@ -82,41 +81,40 @@ func greeting(from io.Reader) ([]byte, error) {
 	return slices.Concat(said, settings), nil
 }
 
-// A greeted connection repeats what was said to begin with. It has one reader at a time,
-// as gRPC's do.
-type greeted struct {
+// A prefacedConn returns the bytes of the preface again. It has one reader at a time, like all
+// connections of gRPC.
+type prefacedConn struct {
 	net.Conn
-	said []byte // nil once it was read
-	ours *conn  // below; nil if it has come through no gate
+	unread []byte // of the preface; nil if none
+	inner  *conn  // nil if the connection is not of a Listener
 }
 
-// RemoteAddr is where the peer is.
-func (g *greeted) RemoteAddr() net.Addr {
-	if g.ours == nil {
-		return g.Conn.RemoteAddr()
+// RemoteAddr returns the address of the peer, with the connection for [connOfCall].
+func (c *prefacedConn) RemoteAddr() net.Addr {
+	if c.inner == nil {
+		return c.Conn.RemoteAddr()
 	}
-	return address{g.Conn.RemoteAddr(), g.ours}
+	return address{c.Conn.RemoteAddr(), c.inner}
 }
 
-func (g *greeted) Read(p []byte) (int, error) {
-	if g.said == nil {
-		return g.Conn.Read(p)
+func (c *prefacedConn) Read(p []byte) (int, error) {
+	if c.unread == nil {
+		return c.Conn.Read(p)
 	}
-	n := copy(p, g.said)
-	if g.said = g.said[n:]; len(g.said) == 0 {
-		g.said = nil
+	n := copy(p, c.unread)
+	if c.unread = c.unread[n:]; len(c.unread) == 0 {
+		c.unread = nil
 	}
 	return n, nil
 }
 
-// Services is a gRPC server to register services with, whose methods refuse messages that
-// are compressed before they read one. A few bytes can be made to become many, and we use
-// no compression; but whatever in the process registers a compressor, as etcd does,
-// registers it for every server.
+// Services registers services whose methods reject compressed messages before reading them. A small compressed
+// message can expand to a huge one, and this project's clients do not compress. A compressor that any
+// package of the process registers, as etcd does, is active for every gRPC server.
 type Services struct {
 	*grpc.Server
-	// Admit, if set, says why a call of one request and one answer is refused unread. gRPC
-	// has read the request by the time that it asks an interceptor.
+	// Admit, if set, returns an error to reject a unary call before its request is read. An
+	// interceptor runs only after gRPC has read the request.
 	Admit func(context.Context) error
 }
 
@@ -127,7 +125,7 @@ func (s Services) RegisterService(service *grpc.ServiceDesc, implementation any)
 	for i, m := range service.Methods {
 		next := m.Handler
 		m.Handler = func(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
-			if err := s.unread(ctx); err != nil {
+			if err := s.admit(ctx); err != nil {
 				return nil, err
 			}
 			return next(srv, ctx, decode, interceptor)
@@ -138,7 +136,7 @@ func (s Services) RegisterService(service *grpc.ServiceDesc, implementation any)
 	for i, d := range service.Streams {
 		next := d.Handler
 		d.Handler = func(srv any, stream grpc.ServerStream) error {
-			if err := uncompressed(stream.Context()); err != nil {
+			if err := rejectCompressed(stream.Context()); err != nil {
 				return err
 			}
 			return next(srv, stream)
@@ -148,49 +146,48 @@ func (s Services) RegisterService(service *grpc.ServiceDesc, implementation any)
 	s.Server.RegisterService(&guarded, implementation)
 }
 
-func (s Services) unread(ctx context.Context) error {
+func (s Services) admit(ctx context.Context) error {
 	if s.Admit != nil {
 		if err := s.Admit(ctx); err != nil {
 			return err
 		}
 	}
-	return uncompressed(ctx)
+	return rejectCompressed(ctx)
 }
 
-// uncompressed refuses a call whose messages are compressed. gRPC does not show to taps
-// and interceptors what the header says of it, so that its stream is asked; if that should
-// not know one day, nothing is let in.
-func uncompressed(ctx context.Context) error {
+// rejectCompressed returns an error if the messages of a call are compressed. Taps and interceptors of gRPC
+// do not get the compression header, so this depends on an unexported type; if that
+// changes, all calls are rejected.
+func rejectCompressed(ctx context.Context) error {
 	stream, ok := grpc.ServerTransportStreamFromContext(ctx).(interface{ RecvCompress() string })
 	if !ok {
-		return status.Error(codes.Internal, "whether the message is compressed cannot be found out, and it would be refused")
+		return status.Error(codes.Internal, "call rejected: the compression of its messages is unknown")
 	}
-	if how := stream.RecvCompress(); how != "" && how != encoding.Identity {
-		return status.Errorf(codes.Unimplemented, "the messages are compressed, with %q: send them as they are", how)
+	if name := stream.RecvCompress(); name != "" && name != encoding.Identity {
+		return status.Errorf(codes.Unimplemented, "call rejected: its messages are compressed with %q; send them uncompressed", name)
 	}
 	return nil
 }
 
-// Serve serves HTTP behind a gate, over TLS if the server has a TLSConfig, until the
-// server is closed. It returns what [http.Server.Serve] returns. The server's ConnState is
-// called as usual.
+// Serve serves HTTP with connection limits, over TLS if the server has a TLSConfig, until the server is closed. It
+// returns the result of [http.Server.Serve]. It wraps the server's ConnState.
 //
-// The header of a connection's first request must be complete within [Config.Wait]. That
-// of the following ones is the business of the server's ReadHeaderTimeout.
+// The header of a connection's first request must be complete within [Config.HandshakeTimeout]. The server's
+// ReadHeaderTimeout limits later requests.
 func Serve(server *http.Server, listener net.Listener, cfg Config) error {
 	next := server.ConnState
 	server.ConnState = func(c net.Conn, state http.ConnState) {
 		if state == http.StateActive || state == http.StateHijacked {
-			introduce(c)
+			establish(c)
 		}
 		if next != nil {
 			next(c, state)
 		}
 	}
-	gate := open(listener, cfg, true)
-	defer gate.Close() //nolint:errcheck // the server has closed it
+	limited := open(listener, cfg, true)
+	defer limited.Close() //nolint:errcheck // the server has closed it
 	if server.TLSConfig != nil {
-		return server.ServeTLS(gate, "", "")
+		return server.ServeTLS(limited, "", "")
 	}
-	return server.Serve(gate)
+	return server.Serve(limited)
 }

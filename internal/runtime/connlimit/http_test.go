@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// serveHTTP runs a handler behind a gate, on the loopback.
+// serveHTTP runs Serve on a loopback address.
 func serveHTTP(t *testing.T, server *http.Server, cfg Config) (addr string) {
 	t.Helper()
 	at, err := net.Listen("tcp", "127.0.0.1:0")
@@ -25,7 +25,7 @@ func serveHTTP(t *testing.T, server *http.Server, cfg Config) (addr string) {
 	ended := make(chan error, 1)
 	go func() { ended <- Serve(server, at, cfg) }()
 	t.Cleanup(func() {
-		_ = server.Close() // nothing is under way
+		_ = server.Close()
 		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 			t.Error(err)
 		}
@@ -33,15 +33,15 @@ func serveHTTP(t *testing.T, server *http.Server, cfg Config) (addr string) {
 	return at.Addr().String()
 }
 
-// say connects, says something and returns the connection.
-func say(t *testing.T, addr, what string) net.Conn {
+// connectAndWrite returns a connection that has sent data.
+func connectAndWrite(t *testing.T, addr, data string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	if _, err := io.WriteString(conn, what); err != nil {
+	if _, err := io.WriteString(conn, data); err != nil {
 		t.Fatal(err)
 	}
 	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
@@ -50,20 +50,20 @@ func say(t *testing.T, addr, what string) net.Conn {
 	return conn
 }
 
-// Whoever has sent a whole header may stay for longer than Wait; half of one is not enough.
-func TestHTTP(t *testing.T) {
+// A connection with a complete header outlives the handshake timeout; one with a partial header does not.
+func TestHTTPHeaderTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDoor()
+		d := newFakeListener()
 		server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(slow)}
 		ended := make(chan error, 1)
 		go func() { ended <- Serve(server, d, Config{}) }()
 		conn := d.connect("10.0.0.1")
 		go func() { _, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n") }()
-		for _, begun := range []string{"", "G", "GET / HTTP/1.1\r\nHost: localhost\r\nX"} {
+		for _, partial := range []string{"", "G", "GET / HTTP/1.1\r\nHost: localhost\r\nX"} {
 			half, since := d.connect("10.0.0.1"), time.Now()
-			go func() { _, _ = io.WriteString(half, begun) }()
-			if said, err := io.ReadAll(half); err != nil || len(said) > 0 || time.Since(since) != usualWait {
-				t.Errorf("%q: said %q after %v, %v", begun, said, time.Since(since), err)
+			go func() { _, _ = io.WriteString(half, partial) }()
+			if reply, err := io.ReadAll(half); err != nil || len(reply) > 0 || time.Since(since) != defaultTimeout {
+				t.Errorf("%q: reply %q after %v, %v", partial, reply, time.Since(since), err)
 			}
 		}
 		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -74,27 +74,27 @@ func TestHTTP(t *testing.T) {
 			t.Errorf("answer %q, %v", body, err)
 		}
 		_ = answer.Body.Close() // it was read
-		_ = server.Close()      // nothing is under way
+		_ = server.Close()
 		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 			t.Error(err)
 		}
 	})
 }
 
-// slow answers when those who have not introduced themselves have long gone.
+// slow replies long after the handshake timeout.
 func slow(w http.ResponseWriter, _ *http.Request) {
 	time.Sleep(time.Minute)
 	_, _ = io.WriteString(w, "done")
 }
 
-// With a TLSConfig it is TLS, and the connections underneath are the gate's.
-func TestHTTPS(t *testing.T) {
+// With a TLSConfig the handshake timeout covers TLS.
+func TestHTTPSHandshakeTimeout(t *testing.T) {
 	borrowed := httptest.NewUnstartedServer(nil)
 	borrowed.StartTLS()
 	defer borrowed.Close()
 	trusts := borrowed.Client().Transport.(*http.Transport).TLSClientConfig
 	synctest.Test(t, func(t *testing.T) {
-		d := newDoor()
+		d := newFakeListener()
 		server := &http.Server{TLSConfig: borrowed.TLS.Clone(), ReadHeaderTimeout: time.Hour, Handler: http.HandlerFunc(slow)}
 		ended := make(chan error, 1)
 		go func() { ended <- Serve(server, d, Config{}) }()
@@ -103,7 +103,7 @@ func TestHTTPS(t *testing.T) {
 		transport := &http.Transport{TLSClientConfig: trusts.Clone(), DialContext: func(context.Context, string, string) (net.Conn, error) {
 			return d.connect("10.0.0.2"), nil
 		}}
-		transport.TLSClientConfig.Time = func() time.Time { return time.Unix(2e9, 0) } // in a bubble it is 2000
+		transport.TLSClientConfig.Time = func() time.Time { return time.Unix(2e9, 0) } // synctest starts in 2000
 		answer, err := (&http.Client{Transport: transport}).Get("https://example.com")
 		if err != nil {
 			t.Fatal(err)
@@ -116,24 +116,24 @@ func TestHTTPS(t *testing.T) {
 			t.Error("half a handshake is not closed")
 		}
 		transport.CloseIdleConnections()
-		_ = server.Close() // nothing is under way
+		_ = server.Close()
 		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 			t.Error(err)
 		}
 	})
 }
 
-// An answer arrives although the request was not read: the server closes its half first.
-func TestAnswersBeforeTheEnd(t *testing.T) {
+// The client receives a reply although the server has not read the request: the server calls CloseWrite first.
+func TestReplyToUnreadRequest(t *testing.T) {
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Connection", "close")
 		w.WriteHeader(http.StatusRequestEntityTooLarge)
 	})}
 	addr := serveHTTP(t, server, Config{})
-	conn := say(t, addr, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\n")
+	conn := connectAndWrite(t, addr, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\n")
 	for range 10 {
 		if _, err := io.WriteString(conn, strings.Repeat("x", 1<<16)); err != nil {
-			break // it reads no more
+			break // the server does not read it
 		}
 	}
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -146,7 +146,7 @@ func TestAnswersBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// http hands compressed bodies over as they are.
+// net/http does not decompress request bodies.
 func TestBodiesAreNotDecoded(t *testing.T) {
 	var packed strings.Builder
 	z := gzip.NewWriter(&packed)

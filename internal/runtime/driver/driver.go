@@ -1,6 +1,4 @@
-// Package driver joins a machine with the time that passes and the events that
-// come from elsewhere. It is the only place where a machine runs: one at a time,
-// with one timer and bounded queues.
+// Package driver runs a machine: one step at a time, one timer, bounded event queues.
 package driver
 
 import (
@@ -13,57 +11,57 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/clock"
 )
 
-// A Machine decides. See docs/ARCHITECTURE.md.
+// A Machine is a state machine of the core. See docs/ARCHITECTURE.md.
 type Machine[E, A any] interface {
 	Step(now mono.Instant, event E) (actions []A, wake mono.Instant)
 	Advance(now mono.Instant) (actions []A, wake mono.Instant)
 }
 
-// A Driver runs one machine. Post, Try and Do may be called from many goroutines.
+// A Driver runs one machine. All methods except Run are safe for concurrent use.
 type Driver[E, A any] struct {
 	clock   *clock.Clock
 	act     func(now mono.Instant, actions []A)
 	inbox   chan item[E]
-	urgent  chan item[E] // comes first
-	patient chan item[E] // comes last
-	waiting atomic.Int64 // how many are in those, or have left them and not been handed over
-	ahead   int          // how many of the inbox have come since a patient one could
-	done    chan struct{}
+	urgent  chan item[E] // high priority
+	low     chan item[E] // low priority
+	waiting atomic.Int64 // number of queued items, and of the one between queue and machine
+	// beforeLow is the number of inbox items since a low-priority item could run.
+	beforeLow int
+	done      chan struct{}
 
-	// stepping has one while somebody runs the machine, and guards what follows. It is no mutex,
-	// so that whoever waits for it does not stop a virtual clock.
+	// stepping has one element while a goroutine runs the machine, and guards the following
+	// fields. A mutex would stop the virtual clock of synctest for goroutines that wait for it.
 	stepping chan struct{}
 	machine  Machine[E, A]
-	running  bool // Run has begun, and not ended
+	running  bool // between begin and end of Run
 	timer    *time.Timer
-	alarm    mono.Instant // when the timer rings
-	armed    bool         // it has not rung yet
+	timerAt  mono.Instant
+	timerSet bool // the timer has not fired
 }
 
-// mostAhead is how many events may come before a patient one that waits.
-const mostAhead = 8
+// maxBeforeLow is the maximum number of normal events before a queued low-priority one, so that it cannot starve.
+const maxBeforeLow = 8
 
-// item is an event for the machine, or something to do between two events.
+// An item is an event for the machine, or a function to run between two steps.
 type item[E any] struct {
 	event E
-	take  func() E // the event, if it is known only when it is its turn
+	take  func() E // if set, returns the event when it is processed
 	do    func(now mono.Instant)
 }
 
-// New returns a driver that is not running yet. Act carries out what the
-// machine decides, before anything else happens to it: it must not block, and must
-// not keep the slice. Queue bounds the events that wait.
+// New returns a driver that is not running yet. act executes the actions of a step before the next step. It must
+// neither block nor keep the slice. queue is the capacity of each event queue.
 func New[E, A any](c *clock.Clock, m Machine[E, A], queue int, act func(now mono.Instant, actions []A)) *Driver[E, A] {
 	return &Driver[E, A]{
 		clock: c, machine: m, act: act, done: make(chan struct{}), stepping: make(chan struct{}, 1),
-		inbox: make(chan item[E], queue), urgent: make(chan item[E], queue), patient: make(chan item[E], queue),
+		inbox: make(chan item[E], queue), urgent: make(chan item[E], queue), low: make(chan item[E], queue),
 	}
 }
 
 // Run runs the machine until the context ends. It is called once.
 //
-// A machine that panics takes the process with it: an invariant is broken, and
-// leases that are no longer renewed are safe.
+// A panic of the machine ends the process: an invariant is broken, and it is safe to stop renewing
+// leases.
 func (d *Driver[E, A]) Run(ctx context.Context) {
 	defer close(d.done)
 	timer := time.NewTimer(0)
@@ -75,65 +73,64 @@ func (d *Driver[E, A]) Run(ctx context.Context) {
 		if !ok {
 			return
 		}
-		d.hand(in)
+		d.process(in)
 	}
 }
 
 func (d *Driver[E, A]) begin(timer *time.Timer) {
 	d.stepping <- struct{}{}
 	defer func() { <-d.stepping }()
-	d.running, d.timer, d.alarm, d.armed = true, timer, d.clock.Now(), true
+	d.running, d.timer, d.timerAt, d.timerSet = true, timer, d.clock.Now(), true
 }
 
-// end waits for whoever runs the machine, and lets nobody do so afterwards.
+// end waits for a running step and prevents further ones.
 func (d *Driver[E, A]) end() {
 	d.stepping <- struct{}{}
 	defer func() { <-d.stepping }()
 	d.running = false
 }
 
-// hand hands the machine what comes next.
-func (d *Driver[E, A]) hand(in *item[E]) {
+// process runs a step for an item, or for the timer if it is nil.
+func (d *Driver[E, A]) process(in *item[E]) {
 	d.stepping <- struct{}{}
 	if in == nil {
-		d.armed = false // it has rung
+		d.timerSet = false // it has fired
 	} else {
 		defer d.waiting.Add(-1)
 	}
 	d.run(in)
 }
 
-// run runs the machine, and lets others do so then. It is the end of a machine that panics,
-// and not only when the process has ended.
+// run runs a step and releases stepping. A machine that has panicked does not run again, even if the caller of Try
+// recovers.
 func (d *Driver[E, A]) run(in *item[E]) {
-	whole := false
+	completed := false
 	defer func() {
-		d.running = d.running && whole
+		d.running = d.running && completed
 		<-d.stepping
 	}()
 	if d.running {
-		d.arm(d.step(d.clock.Now(), in))
+		d.setTimer(d.step(d.clock.Now(), in))
 	}
-	whole = true
+	completed = true
 }
 
-// arm sees to it that the timer rings at an instant, or before: then there is another look
-// at when it should. To put it off with every event would cost more than that.
-func (d *Driver[E, A]) arm(wake mono.Instant) {
-	if d.armed && d.alarm <= wake {
+// setTimer ensures that the timer fires at wake or earlier. An early wake-up is harmless, and cheaper than a reset of the
+// timer for each event.
+func (d *Driver[E, A]) setTimer(wake mono.Instant) {
+	if d.timerSet && d.timerAt <= wake {
 		return
 	}
-	d.alarm, d.armed = wake, true
+	d.timerAt, d.timerSet = wake, true
 	d.timer.Reset(max(0, wake.Sub(d.clock.Now())))
 }
 
-// Try hands an event to the machine on the caller's goroutine, and has carried out what comes
-// of it when it returns: that saves two others the trouble of waking up. It reports false,
-// and has done nothing, if there are others before it.
+// Try processes an event on the caller's goroutine, including its actions. This saves waking two other goroutines. It
+// reports false without effect if the machine is busy or other events are queued.
 func (d *Driver[E, A]) Try(event E) bool { return d.try(item[E]{event: event}) }
 
-// TryPatient is Try for what [Driver.PostPatient] would be given.
-func (d *Driver[E, A]) TryPatient(take func() E) bool { return d.try(item[E]{take: take}) }
+// TryLowPriority is Try for low-priority events.
+func (d *Driver[E, A]) TryLowPriority(take func() E) bool { return d.try(item[E]{take: take}) }
 
 func (d *Driver[E, A]) try(in item[E]) bool {
 	select {
@@ -149,27 +146,26 @@ func (d *Driver[E, A]) try(in item[E]) bool {
 	return true
 }
 
-// next returns what comes next; nil if that is the passing of time.
-// It reports false when the context has ended.
+// next returns the next item by priority, nil for the timer. It reports false when the context has ended.
 func (d *Driver[E, A]) next(ctx context.Context, timer <-chan time.Time) (*item[E], bool) {
 	select {
 	case in := <-d.urgent:
 		return &in, ctx.Err() == nil
 	default:
 	}
-	if d.ahead < mostAhead {
+	if d.beforeLow < maxBeforeLow {
 		select {
 		case <-timer:
 			return nil, true
 		case in := <-d.inbox:
-			d.ahead++
+			d.beforeLow++
 			return &in, ctx.Err() == nil
 		default:
 		}
 	}
-	d.ahead = 0
-	select { // the inbox is empty, or others have waited long enough
-	case in := <-d.patient:
+	d.beforeLow = 0
+	select { // the inbox is empty, or maxBeforeLow is reached
+	case in := <-d.low:
 		return &in, ctx.Err() == nil
 	default:
 	}
@@ -182,7 +178,7 @@ func (d *Driver[E, A]) next(ctx context.Context, timer <-chan time.Time) (*item[
 		return &in, true
 	case in := <-d.inbox:
 		return &in, true
-	case in := <-d.patient:
+	case in := <-d.low:
 		return &in, true
 	}
 }
@@ -205,28 +201,25 @@ func (d *Driver[E, A]) step(now mono.Instant, in *item[E]) mono.Instant {
 	return wake
 }
 
-// Post hands an event to the machine. It waits while the queue is full, and
-// reports false if the context or the driver ended first.
+// Post queues an event. It blocks while the queue is full, and reports false if the context or the driver ended
+// first.
 func (d *Driver[E, A]) Post(ctx context.Context, event E) bool {
 	return d.put(ctx, d.inbox, item[E]{event: event})
 }
 
-// PostUrgent is Post for an event that must not wait behind others: what a
-// leader hears from its store decides whether it still leads, and a thousand
-// owners that speak at once must not keep it from hearing it.
+// PostUrgent is Post with high priority: these events run before all others. Store results renew the leadership, and must not
+// wait behind the requests of a thousand owners.
 func (d *Driver[E, A]) PostUrgent(ctx context.Context, event E) bool {
 	return d.put(ctx, d.urgent, item[E]{event: event})
 }
 
-// PostPatient is Post for an event that may wait: all others come before it, but that one of
-// a few is a patient one as long as there are any. What the event is is asked for when its turn
-// has come, so that what has become old meanwhile need not be handed
-// to the machine.
-func (d *Driver[E, A]) PostPatient(ctx context.Context, take func() E) bool {
-	return d.put(ctx, d.patient, item[E]{take: take})
+// PostLowPriority is Post with low priority: at most maxBeforeLow normal events run before one of these. take returns the event
+// when it is processed, so that a newer one can replace a stale one in the meantime.
+func (d *Driver[E, A]) PostLowPriority(ctx context.Context, take func() E) bool {
+	return d.put(ctx, d.low, item[E]{take: take})
 }
 
-// Offer hands an event to the machine if there is room for it.
+// Offer queues an event, or reports false if the queue is full.
 func (d *Driver[E, A]) Offer(event E) bool {
 	d.waiting.Add(1)
 	select {
@@ -238,9 +231,8 @@ func (d *Driver[E, A]) Offer(event E) bool {
 	}
 }
 
-// Do calls f between two events, and waits for it:
-// f may read the machine. It fails if the context or the driver ended first; f
-// may then still be called.
+// Do calls f between two steps and waits for it. f may read the machine. Do fails if the context or the driver ends first;
+// f may still be called then.
 func (d *Driver[E, A]) Do(ctx context.Context, f func(now mono.Instant)) error {
 	called := make(chan struct{})
 	ok := d.put(ctx, d.urgent, item[E]{do: func(now mono.Instant) {
@@ -273,9 +265,8 @@ func (d *Driver[E, A]) put(ctx context.Context, queue chan<- item[E], in item[E]
 	return false
 }
 
-// Waiting returns how many events wait for the machine. It may be called from any
-// goroutine.
-func (d *Driver[E, A]) Waiting() int { return len(d.inbox) + len(d.urgent) + len(d.patient) }
+// Waiting returns the number of queued events.
+func (d *Driver[E, A]) Waiting() int { return len(d.inbox) + len(d.urgent) + len(d.low) }
 
 // Done is closed when Run has returned.
 func (d *Driver[E, A]) Done() <-chan struct{} { return d.done }

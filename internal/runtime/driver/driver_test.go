@@ -14,8 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/clock"
 )
 
-// ticker is a machine that wakes every second, and answers each event with
-// itself.
+// ticker is a machine that wakes every second. The action of an event is the event.
 type ticker struct{ next mono.Instant }
 
 func (m *ticker) Step(now mono.Instant, event string) ([]string, mono.Instant) {
@@ -32,7 +31,7 @@ func (m *ticker) Advance(now mono.Instant) ([]string, mono.Instant) {
 	return actions, m.next
 }
 
-// start runs a driver until the test ends, and returns what it did so far.
+// start runs a driver until the end of the test. did returns the actions so far.
 func start(t *testing.T, queue int) (*Driver[string, string], context.CancelFunc, func() []string) {
 	var did []string
 	d := New[string, string](clock.New(), &ticker{}, queue, func(_ mono.Instant, actions []string) { did = append(did, actions...) })
@@ -45,12 +44,12 @@ func start(t *testing.T, queue int) (*Driver[string, string], context.CancelFunc
 	}
 }
 
-func TestDriverJoinsEventsAndTime(t *testing.T) {
+func TestEventsAndTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, _, did := start(t, 4)
 		time.Sleep(1500 * time.Millisecond)
 		if !d.Post(t.Context(), "a") || !d.Offer("b") {
-			t.Error("an event was refused")
+			t.Error("an event was rejected")
 		}
 		time.Sleep(time.Second)
 		want := []string{"tick 0s", "tick 1s", "a", "b", "tick 2s"}
@@ -60,22 +59,21 @@ func TestDriverJoinsEventsAndTime(t *testing.T) {
 	})
 }
 
-// What is urgent overtakes other events, and what is to be done between two
-// events is urgent too; among themselves they keep their order.
-func TestUrgency(t *testing.T) {
+// Urgent events and functions run before other events, in their order.
+func TestUrgentEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, _, did := start(t, 4)
 		synctest.Wait()
-		calm := make(chan struct{})
-		go func() { _ = d.Do(t.Context(), func(mono.Instant) { <-calm }) }()
-		synctest.Wait() // it is busy
+		resume := make(chan struct{})
+		go func() { _ = d.Do(t.Context(), func(mono.Instant) { <-resume }) }()
+		synctest.Wait() // the machine is busy
 		d.Post(t.Context(), "posted")
 		d.PostUrgent(t.Context(), "urgent")
-		asked := make(chan error, 1)
-		go func() { asked <- d.Do(t.Context(), func(mono.Instant) { d.act(0, []string{"do"}) }) }()
+		result := make(chan error, 1)
+		go func() { result <- d.Do(t.Context(), func(mono.Instant) { d.act(0, []string{"do"}) }) }()
 		synctest.Wait()
-		close(calm)
-		if err := <-asked; err != nil {
+		close(resume)
+		if err := <-result; err != nil {
 			t.Error(err)
 		}
 		if got, want := did(), []string{"tick 0s", "urgent", "do", "posted"}; !slices.Equal(got, want) {
@@ -84,27 +82,27 @@ func TestUrgency(t *testing.T) {
 	})
 }
 
-// Patient events come last, one in a while all the same, and are what they are when their turn comes.
-func TestPatientEvents(t *testing.T) {
+// Low-priority events run last but do not starve, and their content is read when they run.
+func TestLowPriorityEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const posted = 2*mostAhead + 1
+		const posted = 2*maxBeforeLow + 1
 		d, _, did := start(t, posted)
-		calm := make(chan struct{})
-		go func() { _ = d.Do(t.Context(), func(mono.Instant) { <-calm }) }()
-		synctest.Wait() // it is busy
+		resume := make(chan struct{})
+		go func() { _ = d.Do(t.Context(), func(mono.Instant) { <-resume }) }()
+		synctest.Wait() // the machine is busy
 		newest := "old"
 		for range 3 {
-			d.PostPatient(t.Context(), func() string { return newest })
+			d.PostLowPriority(t.Context(), func() string { return newest })
 		}
 		for range posted {
 			d.Post(t.Context(), "posted")
 		}
 		if n := d.Waiting(); n != posted+3 {
-			t.Errorf("%d wait, want %d", n, posted+3)
+			t.Errorf("%d events are queued, want %d", n, posted+3)
 		}
 		newest = "new"
-		close(calm)
-		in := slices.Repeat([]string{"posted"}, mostAhead)
+		close(resume)
+		in := slices.Repeat([]string{"posted"}, maxBeforeLow)
 		want := slices.Concat([]string{"tick 0s"}, in, []string{"new"}, in, []string{"new", "posted", "new"})
 		if got := did(); !slices.Equal(got, want) {
 			t.Errorf("did %q, want %q", got, want)
@@ -112,24 +110,24 @@ func TestPatientEvents(t *testing.T) {
 	})
 }
 
-// Whoever tries runs the machine, if nobody else does and nothing comes before.
+// Try runs the machine if it is idle and no events are queued.
 func TestTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		idle := New[string, string](clock.New(), &ticker{}, 4, nil)
 		if idle.Try("early") {
-			t.Error("a machine runs before its driver does")
+			t.Error("the machine runs before Run")
 		}
 		d, cancel, did := start(t, 4)
 		did()
-		if !d.Try("tried") || !d.TryPatient(func() string { return "patient" }) {
-			t.Error("it is refused, and nobody is before it")
+		if !d.Try("tried") || !d.TryLowPriority(func() string { return "low" }) {
+			t.Error("Try fails on an idle machine")
 		}
 		if err := d.Do(t.Context(), func(mono.Instant) {
 			if d.Try("second at a time") {
-				t.Error("two run the machine")
+				t.Error("two goroutines run the machine")
 			}
 			if d.waiting.Load() != 1 {
-				t.Error("what has left the queue could be overtaken")
+				t.Error("an event between queue and machine could be overtaken")
 			}
 		}); err != nil {
 			t.Error(err)
@@ -137,27 +135,26 @@ func TestTry(t *testing.T) {
 		d.Post(t.Context(), "posted")
 		d.Offer("offered")
 		synctest.Wait()
-		d.waiting.Add(1) // something else was posted
+		d.waiting.Add(1) // an event is queued
 		if d.Try("overtaking") {
-			t.Error("it overtakes what was posted before")
+			t.Error("Try overtakes a queued event")
 		}
 		d.waiting.Add(-1)
-		if got, want := did(), []string{"tick 0s", "tried", "patient", "posted", "offered"}; !slices.Equal(got, want) {
+		if got, want := did(), []string{"tick 0s", "tried", "low", "posted", "offered"}; !slices.Equal(got, want) {
 			t.Errorf("did %q, want %q", got, want)
 		}
 		if !d.Try("last") {
-			t.Error("it is refused, and nobody is before it any more")
+			t.Error("Try fails on a machine that is idle again")
 		}
 		cancel()
 		<-d.Done()
 		if d.Try("late") {
-			t.Error("a machine runs after its driver has ended")
+			t.Error("the machine runs after the end of Run")
 		}
 	})
 }
 
-// A machine that has panicked does not run again, as long as there still is a process: what it
-// says could be anything.
+// A machine that has panicked does not run again, even if the panic is recovered.
 func TestPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, _, did := start(t, 4)
@@ -165,10 +162,10 @@ func TestPanic(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Error("it goes on")
+					t.Error("no panic")
 				}
 			}()
-			d.TryPatient(func() string { panic("broken") })
+			d.TryLowPriority(func() string { panic("broken") })
 		}()
 		d.Post(t.Context(), "posted")
 		if d.Try("tried") {
@@ -181,13 +178,13 @@ func TestPanic(t *testing.T) {
 	})
 }
 
-// Whoever waits for the machine while it sleeps does not stop a virtual clock.
-func TestSleepingStep(t *testing.T) {
+// Goroutines that wait for a sleeping machine do not stop a virtual clock.
+func TestVirtualTimeDuringStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, _, did := start(t, 4)
 		did()
-		if !d.TryPatient(func() string { time.Sleep(3 * time.Second); return "tried" }) {
-			t.Error("it is refused, and nobody is before it")
+		if !d.TryLowPriority(func() string { time.Sleep(3 * time.Second); return "tried" }) {
+			t.Error("Try fails on an idle machine")
 		}
 		if got, want := did(), []string{"tick 0s", "tried", "tick 1s", "tick 2s", "tick 3s"}; !slices.Equal(got, want) {
 			t.Errorf("did %q, want %q", got, want)
@@ -195,15 +192,15 @@ func TestSleepingStep(t *testing.T) {
 	})
 }
 
-// alarmed is a machine that wakes so long after the start as the last event says.
-type alarmed struct{ next mono.Instant }
+// wakeAt is a machine that wakes at the instant of the last event.
+type wakeAt struct{ next mono.Instant }
 
-func (m *alarmed) Step(now mono.Instant, event time.Duration) ([]string, mono.Instant) {
+func (m *wakeAt) Step(now mono.Instant, event time.Duration) ([]string, mono.Instant) {
 	m.next = mono.Instant(event)
 	return m.Advance(now)
 }
 
-func (m *alarmed) Advance(now mono.Instant) ([]string, mono.Instant) {
+func (m *wakeAt) Advance(now mono.Instant) ([]string, mono.Instant) {
 	if now < m.next {
 		return nil, m.next
 	}
@@ -211,19 +208,18 @@ func (m *alarmed) Advance(now mono.Instant) ([]string, mono.Instant) {
 	return []string{"woken at " + time.Duration(now).String()}, m.next
 }
 
-// The timer rings when the machine is to wake, whoever ran it last, and whether that is
-// sooner or later than it was.
-func TestAlarm(t *testing.T) {
+// The timer fires at the instant of the last step, whether that is earlier or later than the previous one.
+func TestTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var did []string
-		d := New[time.Duration, string](clock.New(), &alarmed{next: mono.Never}, 1, func(_ mono.Instant, actions []string) { did = append(did, actions...) })
+		d := New[time.Duration, string](clock.New(), &wakeAt{next: mono.Never}, 1, func(_ mono.Instant, actions []string) { did = append(did, actions...) })
 		ctx, cancel := context.WithCancel(t.Context())
 		go d.Run(ctx)
 		t.Cleanup(func() { cancel(); <-d.Done() })
-		for _, at := range []time.Duration{10 * time.Second, 5 * time.Second, 8 * time.Second} { // the first, sooner, later
+		for _, at := range []time.Duration{10 * time.Second, 5 * time.Second, 8 * time.Second} { // first, earlier, later
 			synctest.Wait()
 			if !d.Try(at) {
-				t.Error("it is refused")
+				t.Error("Try fails on an idle machine")
 			}
 		}
 		time.Sleep(20 * time.Second)
@@ -237,11 +233,11 @@ func TestAlarm(t *testing.T) {
 	})
 }
 
-// A machine that is wakeful hears of a sleep before anything else.
-func TestWokenHearsOfSleepFirst(t *testing.T) {
+// The event of a suspend is processed before other events.
+func TestSuspendEventIsFirst(t *testing.T) {
 	c := clock.New()
 	computer := &laptop{}
-	m := Woken[string, string](&ticker{next: mono.Never}, clock.NewDetectorOf(c, computer), "slept")
+	m := DetectSuspend[string, string](&ticker{next: mono.Never}, clock.NewDetectorOf(c, computer), "slept")
 	now := c.Now()
 	step := func(want ...string) {
 		t.Helper()
@@ -270,9 +266,9 @@ func (l *laptop) Tolerance() time.Duration         { return time.Millisecond }
 func TestQueueIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, _, did := start(t, 2)
-		busy, calm := make(chan struct{}), make(chan struct{})
+		busy, resume := make(chan struct{}), make(chan struct{})
 		go func() {
-			_ = d.Do(t.Context(), func(mono.Instant) { close(busy); <-calm })
+			_ = d.Do(t.Context(), func(mono.Instant) { close(busy); <-resume })
 		}()
 		<-busy
 		if !d.Offer("a") || !d.Offer("b") || d.Offer("c") {
@@ -283,20 +279,20 @@ func TestQueueIsBounded(t *testing.T) {
 		if d.Post(ctx, "c") {
 			t.Error("Post found room in a full queue")
 		}
-		close(calm)
+		close(resume)
 		if got := did(); !slices.Contains(got, "b") || slices.Contains(got, "c") {
 			t.Errorf("did %q, want a and b but not c", got)
 		}
 	})
 }
 
-func TestEndOfTheDriver(t *testing.T) {
+func TestAfterEndOfRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, cancel, _ := start(t, 0)
 		cancel()
 		<-d.Done()
 		if d.Post(t.Context(), "late") {
-			t.Error("an event was taken after the end")
+			t.Error("an event was queued after the end")
 		}
 		if err := d.Do(t.Context(), func(mono.Instant) {}); !errors.Is(err, leasehold.ErrClosed) {
 			t.Errorf("Do after the end: %v", err)

@@ -42,19 +42,19 @@ func armed(t *testing.T, text string) {
 	}
 }
 
-func TestNothingHappensUnlessArmed(t *testing.T) {
+func TestUnarmedPointsDoNothing(t *testing.T) {
 	t.Cleanup(Reset)
 	Here("manager/leads")
 	if err := Fail("store/appended"); err != nil || Drop("owner/before-send") {
-		t.Errorf("a point that is not armed does something: %v", err)
+		t.Errorf("a point that is not armed acts: %v", err)
 	}
 	if n := Passed("store/appended"); n != 1 {
 		t.Errorf("passed %d times, want once", n)
 	}
 }
 
-// after= lets a point pass, times= says how often it happens.
-func TestWhenItHappens(t *testing.T) {
+// after= skips passes, times= limits the number of actions.
+func TestAfterAndTimes(t *testing.T) {
 	for text, want := range map[string]string{
 		"owner/before-send=drop":                          "x....",
 		"owner/before-send=drop:after=2":                  "..x..",
@@ -76,16 +76,16 @@ func TestWhenItHappens(t *testing.T) {
 				}
 			}
 			if got != want {
-				t.Errorf("it happens %s, want %s", got, want)
+				t.Errorf("actions %s, want %s", got, want)
 			}
 		})
 	}
 }
 
-func TestErrorsSayThatTheyAreOnPurpose(t *testing.T) {
+func TestInjectedError(t *testing.T) {
 	armed(t, "store/appended=error")
 	err := Fail("store/appended")
-	if !errors.Is(err, leasehold.ErrUnavailable) || !strings.Contains(err.Error(), `"store/appended": it fails on purpose`) {
+	if !errors.Is(err, leasehold.ErrUnavailable) || !strings.Contains(err.Error(), `"store/appended": injected failure`) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -109,7 +109,7 @@ func TestCalls(t *testing.T) {
 	Once("owner/before-send", func() { calls++ })
 	for range 3 {
 		if Drop("owner/before-send") {
-			t.Error("it was dropped")
+			t.Error("Once dropped the message")
 		}
 	}
 	if calls != 1 {
@@ -117,38 +117,38 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// A goroutine belongs to the node of whoever started it.
+// A goroutine inherits the node of the goroutine that starts it.
 func TestWho(t *testing.T) {
 	t.Setenv("GODEBUG", "tracebacklabels=1")
 	if who := Who(); who != "" {
-		t.Errorf("the test is node %q", who)
+		t.Errorf("node of the test: %q", who)
 	}
 	pprof.Do(t.Context(), pprof.Labels("node", "m1"), func(context.Context) {
 		var started sync.WaitGroup
 		started.Go(func() {
 			if who := Who(); who != "m1" {
-				t.Errorf("it is node %q, want m1", who)
+				t.Errorf("node %q, want m1", who)
 			}
 		})
 		started.Wait()
 	})
 }
 
-// Whoever arms something that does not exist believes that it is tested.
-func TestWrongTextIsRefused(t *testing.T) {
+// Invalid specifications are rejected.
+func TestInvalidSpecIsRejected(t *testing.T) {
 	for text, want := range map[string][]string{
-		"owner/nonsense=kill":                           {`no failpoint "owner/nonsense"`, "manager/leads, ", "agent/before-line"},
-		"owner/left":                                    {`owner/left cannot ""`, "[kill pause]"},
-		"owner/left=burn":                               {`owner/left cannot "burn"`},
-		"owner/left=drop":                               {`owner/left cannot "drop"`},
+		"owner/nonsense=kill":                           {`unknown failpoint "owner/nonsense"`, "manager/leads, ", "agent/before-line"},
+		"owner/left":                                    {`owner/left does not support ""`, "[kill pause]"},
+		"owner/left=burn":                               {`owner/left does not support "burn"`},
+		"owner/left=drop":                               {`owner/left does not support "drop"`},
 		"store/appended=drop":                           {"[kill pause error]"},
 		"owner/before-send=error":                       {"[kill pause drop]"},
-		"owner/left=kill:before=3":                      {`no option "before"`, "after, for, times"},
-		"owner/left=kill:for=3s":                        {`no option "for" for "kill"`},
-		"owner/left=kill:after=-1":                      {`"-1" is no value for after`},
-		"owner/left=pause:for=3":                        {`"3" is no value for for`},
-		"owner/left=kill:times=":                        {`"" is no value for times`},
-		"owner/left=kill;owner/left=pause":              {"owner/left is armed twice"},
+		"owner/left=kill:before=3":                      {`unknown option "before"`, "after, for, times"},
+		"owner/left=kill:for=3s":                        {`unknown option "for" of "kill"`},
+		"owner/left=kill:after=-1":                      {`invalid value "-1" of after`},
+		"owner/left=pause:for=3":                        {`invalid value "3" of for`},
+		"owner/left=kill:times=":                        {`invalid value "" of times`},
+		"owner/left=kill;owner/left=pause":              {"duplicate failpoint owner/left"},
 		"owner/before-send=drop;owner/nonsense=kill;;;": {"owner/nonsense=kill"},
 	} {
 		err := Arm(text)
@@ -157,7 +157,7 @@ func TestWrongTextIsRefused(t *testing.T) {
 		}
 		for _, w := range want {
 			if err != nil && !strings.Contains(err.Error(), w) {
-				t.Errorf("%s: %q is not in: %v", text, w, err)
+				t.Errorf("%s: want %q in: %v", text, w, err)
 			}
 		}
 		if _, fromEnvironment := Environ([]string{Variable + "=" + text}); fromEnvironment == nil || fromEnvironment.Error() != err.Error() {
@@ -165,33 +165,33 @@ func TestWrongTextIsRefused(t *testing.T) {
 		}
 	}
 	if Drop("owner/before-send") {
-		t.Error("what was refused was armed in part")
+		t.Error("a rejected specification was armed in part")
 	}
 }
 
-// Other settings are none of ours, and ours is none of theirs.
-func TestEnvironment(t *testing.T) {
+// Environ removes only the variable for failpoints.
+func TestEnviron(t *testing.T) {
 	rest, err := Environ([]string{"A=1", Variable + "=owner/left=kill", "LEASEHOLD_LISTEN=x"})
 	if err != nil || !slices.Equal(rest, []string{"A=1", "LEASEHOLD_LISTEN=x"}) {
 		t.Errorf("left %q, %v", rest, err)
 	}
 }
 
-// A real process is killed at the third pass, without a chance to do anything about it.
+// The third pass kills a real process.
 func TestKill(t *testing.T) {
-	passes := func(text string) (out string, said string, err error) {
+	passes := func(text string) (out string, stderr string, err error) {
 		cmd := exec.CommandContext(t.Context(), os.Args[0])
 		cmd.Env = append(os.Environ(), childVariable+"=yes", Variable+"="+text)
-		var stderr bytes.Buffer
-		cmd.Stderr = &stderr
-		text0, err := cmd.Output()
-		return string(text0), stderr.String(), err
+		var lines bytes.Buffer
+		cmd.Stderr = &lines
+		stdout, err := cmd.Output()
+		return string(stdout), lines.String(), err
 	}
-	out, said, err := passes("manager/leads=kill:after=2")
-	if err == nil || err.Error() != "signal: killed" || out != "passed\npassed\n" || said != "failpoint manager/leads: kill\n" {
-		t.Errorf("%v, out %q, said %q", err, out, said)
+	out, stderr, err := passes("manager/leads=kill:after=2")
+	if err == nil || err.Error() != "signal: killed" || out != "passed\npassed\n" || stderr != "failpoint manager/leads: kill\n" {
+		t.Errorf("%v, out %q, stderr %q", err, out, stderr)
 	}
-	if _, said, err := passes("manager/leeds=kill"); err == nil || !strings.Contains(said, `no failpoint "manager/leeds"`) {
-		t.Errorf("a name that does not exist: %v, said %q", err, said)
+	if _, stderr, err := passes("manager/leeds=kill"); err == nil || !strings.Contains(stderr, `unknown failpoint "manager/leeds"`) {
+		t.Errorf("an unknown name: %v, stderr %q", err, stderr)
 	}
 }

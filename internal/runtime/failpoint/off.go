@@ -2,15 +2,15 @@
 
 package failpoint
 
-// Here is a place to die or to stand still at.
+// Here is a point that can kill or pause.
 func Here(string) {}
 
-// Fail is a place at which an operation may fail: then it returns why.
+// Fail is a point that can fail an operation with the returned error.
 func Fail(string) error { return nil }
 
-// Drop is a place at which something may be lost: then it returns true.
+// Drop is a point that can drop a message or result: it returns true.
 func Drop(string) bool { return false }
 
-// Environ takes what is meant for failpoints out of an environment. Without them
-// nothing is, and whoever set it is told that there is no such setting.
+// Environ returns the environment unchanged. The caller then rejects the variable for failpoints as an unknown
+// setting.
 func Environ(environ []string) ([]string, error) { return environ, nil }

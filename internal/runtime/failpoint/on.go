@@ -17,99 +17,97 @@ import (
 // Variable is the environment variable that arms points when a process starts.
 const Variable = "LEASEHOLD_FAILPOINTS"
 
-// armory is what the points of this process do. It is the one global that there is:
-// whoever passes a point has nothing else to ask.
-var armory = struct {
+// registry has the armed points of this process. It is a global, because points have no other
+// context.
+var registry = struct {
 	sync.Mutex
 	environment sync.Once
 	armed       map[string]*trigger
 	passed      map[string]int
 }{armed: make(map[string]*trigger), passed: make(map[string]int)}
 
-// Here is a place to die or to stand still at.
+// Here is a point that can kill or pause.
 func Here(name string) { pass(name) }
 
-// Fail is a place at which an operation may fail: then it returns why.
+// Fail is a point that can fail an operation with the returned error.
 func Fail(name string) error {
 	if pass(name) != fail {
 		return nil
 	}
-	return leasehold.Errorf("failpoint", leasehold.ErrUnavailable, name, "it fails on purpose")
+	return leasehold.Errorf("failpoint", leasehold.ErrUnavailable, name, "injected failure")
 }
 
-// Drop is a place at which something may be lost: then it returns true.
+// Drop is a point that can drop a message or result: it returns true.
 func Drop(name string) bool { return pass(name) == drop }
 
-// pass does what a point is armed to do, and returns what is left for the caller.
+// pass runs the action of a point, and returns it for the caller.
 func pass(name string) action {
-	armory.environment.Do(func() {
+	registry.environment.Do(func() {
 		if text := os.Getenv(Variable); text != "" {
 			if err := Arm(text); err != nil {
-				panic(err) // whoever set it believes that something is tested
+				panic(err) // the test would pass without testing anything
 			}
 		}
 	})
-	armory.Lock()
-	armory.passed[name]++
-	t := armory.armed[name]
+	registry.Lock()
+	registry.passed[name]++
+	t := registry.armed[name]
 	if t == nil || !t.due() {
-		armory.Unlock()
+		registry.Unlock()
 		return nothing
 	}
-	does := *t
-	armory.Unlock()
-	if does.call != nil {
-		does.call()
+	armed := *t
+	registry.Unlock()
+	if armed.call != nil {
+		armed.call()
 		return nothing
 	}
-	fmt.Fprintf(os.Stderr, "failpoint %s: %s\n", name, does.action)
-	switch does.action {
+	fmt.Fprintf(os.Stderr, "failpoint %s: %s\n", name, armed.action)
+	switch armed.action {
 	case kill:
-		end()
+		killProcess()
 	case pause:
-		time.Sleep(does.pause)
-	default: // is for the caller
+		time.Sleep(armed.pause)
+	default: // for the caller
 	}
-	return does.action
+	return armed.action
 }
 
-// end ends the process as nothing but kill -9 does: nobody is told, nothing is flushed.
-func end() {
+// killProcess ends the process like kill -9, without running or flushing anything.
+func killProcess() {
 	if self, err := os.FindProcess(os.Getpid()); err == nil {
 		_ = self.Kill()
 	}
-	select {} // it takes a moment
+	select {} // until the signal arrives
 }
 
-// Arm arms points as the environment variable does, in place of what they were armed
-// with. If anything is wrong with the text, nothing is.
+// Arm arms points like the environment variable, and replaces their previous actions. An error arms
+// none.
 func Arm(text string) error {
 	all, err := parse(text)
 	if err != nil {
 		return err
 	}
-	armory.Lock()
-	defer armory.Unlock()
+	registry.Lock()
+	defer registry.Unlock()
 	for name, t := range all {
-		armory.armed[name] = t
+		registry.armed[name] = t
 	}
 	return nil
 }
 
-// Once has a function called the next time that a point is passed, on the goroutine that
-// does: for tests that know better what is to happen.
+// Once calls a function at the next pass of a point, on the goroutine that passes it.
 func Once(name string, call func()) {
 	if find(name) == nil {
 		panic("no such failpoint: " + name)
 	}
-	armory.Lock()
-	defer armory.Unlock()
-	armory.armed[name] = &trigger{call: call, times: 1}
+	registry.Lock()
+	defer registry.Unlock()
+	registry.armed[name] = &trigger{call: call, times: 1}
 }
 
-// Who returns which node of a cluster in one process passes a point: the label "node" of the
-// goroutine, which those that it starts inherit; "" if it has none. It takes
-// GODEBUG=tracebacklabels=1, without which labels cannot be read.
+// Who returns the node that passes a point, in a cluster within one process: the pprof label "node" of the goroutine,
+// which the goroutines that it starts inherit; "" without label. It requires GODEBUG=tracebacklabels=1.
 func Who() string {
 	text := make([]byte, 512)
 	text = text[:runtime.Stack(text, false)]
@@ -120,29 +118,29 @@ func Who() string {
 	return string(found[1])
 }
 
-// Reset disarms all points, and forgets how often they were passed.
+// Reset disarms all points and clears their counts.
 func Reset() {
-	armory.Lock()
-	defer armory.Unlock()
-	clear(armory.armed)
-	clear(armory.passed)
+	registry.Lock()
+	defer registry.Unlock()
+	clear(registry.armed)
+	clear(registry.passed)
 }
 
-// Passed returns how often a point was passed.
+// Passed returns the number of passes of a point.
 func Passed(name string) int {
-	armory.Lock()
-	defer armory.Unlock()
-	return armory.passed[name]
+	registry.Lock()
+	defer registry.Unlock()
+	return registry.passed[name]
 }
 
-// Environ takes what is meant for failpoints out of an environment, and says what is
-// wrong with it.
+// Environ returns an environment without the variable for failpoints, and an error if that is
+// invalid.
 func Environ(environ []string) ([]string, error) {
 	var rest []string
 	var wrong error
 	for _, variable := range environ {
-		text, ours := strings.CutPrefix(variable, Variable+"=")
-		if !ours {
+		text, found := strings.CutPrefix(variable, Variable+"=")
+		if !found {
 			rest = append(rest, variable)
 			continue
 		}

@@ -6,19 +6,19 @@ package failpoint
 type Point struct {
 	Name string
 	kind kind
-	When string // it is passed, in a few words
+	When string // it is passed
 }
 
-// A kind says what may happen at a point besides the end of the process and a pause.
+// A kind has the possible actions of a point besides kill and pause.
 type kind int
 
 const (
-	passes kind = iota // nothing else
-	fails              // what is done there fails
-	loses              // what is there is lost
+	passes kind = iota // none
+	fails              // error
+	loses              // drop
 )
 
-// actions returns what can be done at a point.
+// actions returns the possible actions of a point.
 func (p *Point) actions() []action {
 	switch p.kind {
 	case fails:
@@ -30,7 +30,7 @@ func (p *Point) actions() []action {
 	}
 }
 
-// Actions returns what can be done at a point, as LEASEHOLD_FAILPOINTS has it.
+// Actions returns the names of the possible actions, as in LEASEHOLD_FAILPOINTS.
 func (p *Point) Actions() (names []string) {
 	for _, a := range p.actions() {
 		names = append(names, string(a))

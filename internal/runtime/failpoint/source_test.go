@@ -23,19 +23,19 @@ const root = "../../.."
 
 var rewrite = flag.Bool("rewrite", false, "write docs/FAILPOINTS.md")
 
-// prefixes are what the points of a package are called after, where that is not its name.
+// prefixes are the prefixes of points by package, where they differ from the package name.
 var prefixes = map[string]string{
 	"internal/runtime/store/kv": "store", "internal/runtime/broadcast": "manager",
 	"internal/runtime/managerconn": "link", "internal/runtime/statemove": "mover",
 }
 
-// A use is a call of ours somewhere in the code.
+// A use is a call of this package in the source.
 type use struct {
 	name, function, dir string
 	at                  token.Position
 }
 
-// uses finds all calls. Tests have none, and other modules neither.
+// uses returns all calls outside tests.
 func uses(t *testing.T) (all []use) {
 	files := token.NewFileSet()
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
@@ -83,8 +83,8 @@ func uses(t *testing.T) (all []use) {
 	return all
 }
 
-// The list has all points, each is in one place, and is named after its package.
-func TestListIsTheSource(t *testing.T) {
+// The list has all points of the source. Each is used once and named after its package.
+func TestListMatchesSource(t *testing.T) {
 	functions := map[kind]string{passes: "Here", fails: "Fail", loses: "Drop"}
 	seen := make(map[string]bool)
 	for _, u := range uses(t) {
@@ -95,22 +95,22 @@ func TestListIsTheSource(t *testing.T) {
 		}
 		switch {
 		case p == nil:
-			t.Errorf("%v: %q is not among the points in points.go, or no literal", u.at, u.name)
+			t.Errorf("%v: %q is not in points.go, or not a literal", u.at, u.name)
 		case functions[p.kind] != u.function:
-			t.Errorf("%v: %s is passed by %s, want %s", u.at, u.name, u.function, functions[p.kind])
+			t.Errorf("%v: %s uses %s, want %s", u.at, u.name, u.function, functions[p.kind])
 		case seen[u.name]:
-			t.Errorf("%v: %s is in two places", u.at, u.name)
+			t.Errorf("%v: %s is used twice", u.at, u.name)
 		case !strings.HasPrefix(u.name, prefix+"/"):
-			t.Errorf("%v: %s is not called after its package, %s", u.at, u.name, prefix)
+			t.Errorf("%v: %s does not have the prefix of its package, %s", u.at, u.name, prefix)
 		}
 		seen[u.name] = true
 	}
 	for _, p := range Points() {
 		if !seen[p.Name] {
-			t.Errorf("%s is nowhere in the source", p.Name)
+			t.Errorf("%s is not used", p.Name)
 		}
 		if p.When == "" {
-			t.Errorf("%s does not say when it is passed", p.Name)
+			t.Errorf("%s has no When", p.Name)
 		}
 	}
 	if n := len(Points()); n < 30 {
@@ -140,8 +140,8 @@ func TestDocumentHasAllPoints(t *testing.T) {
 	}
 }
 
-// What we ship has none of it. With the tag the names are there, so that we would see them.
-func TestCommandHasNoPointsUnlessAskedFor(t *testing.T) {
+// The shipped command has no failpoints. With the tag it contains their names, so this test can detect them.
+func TestCommandHasNoFailpoints(t *testing.T) {
 	for tags, want := range map[string]bool{"": false, "failpoints": true} {
 		t.Run("tags="+tags, func(t *testing.T) {
 			program := filepath.Join(t.TempDir(), "leasehold")

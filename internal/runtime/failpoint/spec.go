@@ -23,26 +23,26 @@ const (
 	drop    action = "drop"
 )
 
-// usualPause is how long a pause takes that does not say.
-const usualPause = time.Second
+// defaultPause is the duration of a pause without :for.
+const defaultPause = time.Second
 
-// A trigger is what a point is armed with.
+// A trigger is the action of an armed point.
 type trigger struct {
 	action action
-	after  int           // times that it passes before
-	times  int           // times that it happens; 0 is always
-	pause  time.Duration // how long
-	call   func()        // instead of all that, if set
-	seen   int
+	after  int // passes to skip
+	times  int // passes to act at; 0: all
+	pause  time.Duration
+	call   func() // if set, runs instead of action
+	seen   int    // passes so far
 }
 
-// due counts a pass, and reports whether it happens this time.
+// due counts a pass, and reports whether to act at it.
 func (t *trigger) due() bool {
 	t.seen++
 	return t.seen > t.after && (t.times == 0 || t.seen <= t.after+t.times)
 }
 
-// parse reads "name=action:option=value;...".
+// parse parses "name=action:option=value;...".
 func parse(text string) (map[string]*trigger, error) {
 	all := make(map[string]*trigger)
 	for part := range strings.SplitSeq(text, ";") {
@@ -50,15 +50,15 @@ func parse(text string) (map[string]*trigger, error) {
 		if part == "" {
 			continue
 		}
-		name, does, _ := strings.Cut(part, "=")
+		name, spec, _ := strings.Cut(part, "=")
 		p := find(name)
 		if p == nil {
-			return nil, refuse(part, "there is no failpoint %q: there are %s", name, strings.Join(Names(), ", "))
+			return nil, invalid(part, "unknown failpoint %q; the failpoints are %s", name, strings.Join(Names(), ", "))
 		}
 		if all[name] != nil {
-			return nil, refuse(part, "%s is armed twice", name)
+			return nil, invalid(part, "duplicate failpoint %s", name)
 		}
-		t, err := p.trigger(part, strings.Split(does, ":"))
+		t, err := p.trigger(part, strings.Split(spec, ":"))
 		if err != nil {
 			return nil, err
 		}
@@ -67,26 +67,26 @@ func parse(text string) (map[string]*trigger, error) {
 	return all, nil
 }
 
-// trigger reads an action and its options.
+// trigger parses an action and its options.
 func (p *Point) trigger(part string, words []string) (*trigger, error) {
-	t := &trigger{action: action(words[0]), times: 1, pause: usualPause}
+	t := &trigger{action: action(words[0]), times: 1, pause: defaultPause}
 	if can := p.actions(); !slices.Contains(can, t.action) {
-		return nil, refuse(part, "%s cannot %q: it can %v", p.Name, words[0], can)
+		return nil, invalid(part, "%s does not support %q; it supports %v", p.Name, words[0], can)
 	}
 	for _, option := range words[1:] {
 		key, value, _ := strings.Cut(option, "=")
 		set, known := options[key]
 		if !known || key == "for" && t.action != pause {
-			return nil, refuse(part, "there is no option %q for %q: there are %s, and for= is for pauses", key, t.action, strings.Join(slices.Sorted(maps.Keys(options)), ", "))
+			return nil, invalid(part, "unknown option %q of %q; the options are %s, and for= is for pauses only", key, t.action, strings.Join(slices.Sorted(maps.Keys(options)), ", "))
 		}
 		if !set(t, value) {
-			return nil, refuse(part, "%q is no value for %s: want a number from 0 on, or a time such as 500ms for for=", value, key)
+			return nil, invalid(part, "invalid value %q of %s: want a number from 0, or a duration such as 500ms for for=", value, key)
 		}
 	}
 	return t, nil
 }
 
-// options set what they are named after, and report false if the text makes no sense.
+// options set a field of a trigger. They report false if the value is invalid.
 var options = map[string]func(*trigger, string) bool{
 	"after": func(t *trigger, text string) bool { return number(text, &t.after) },
 	"times": func(t *trigger, text string) bool { return number(text, &t.times) },
@@ -103,6 +103,6 @@ func number(text string, into *int) bool {
 	return err == nil && n >= 0
 }
 
-func refuse(part, format string, args ...any) error {
+func invalid(part, format string, args ...any) error {
 	return leasehold.Errorf("arm failpoints", leasehold.ErrInvalid, part, format, args...)
 }

@@ -8,22 +8,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A batch reads and writes many datagrams in one system call, recvmmsg and
-// sendmmsg. Reading and writing may be done by two goroutines.
+// A batch reads and writes many datagrams per system call, with recvmmsg and sendmmsg. One goroutine may read while
+// another writes.
 type batch struct {
-	// What is used of it is the same for both versions of IP.
+	// Batches are the same for both IP versions.
 	conn    *ipv4.PacketConn
 	in, out []ipv4.Message
-	packets [][]byte // the newest that were read
+	packets [][]byte // of the last read
 }
 
 func newBatch(conn *net.UDPConn) *batch {
 	b := &batch{
-		conn: ipv4.NewPacketConn(conn), packets: make([][]byte, 0, atATime),
-		in: make([]ipv4.Message, atATime), out: make([]ipv4.Message, atATime),
+		conn: ipv4.NewPacketConn(conn), packets: make([][]byte, 0, maxBatch),
+		in: make([]ipv4.Message, maxBatch), out: make([]ipv4.Message, maxBatch),
 	}
 	for i := range b.in {
-		// A byte more than we take, to tell what was too large.
+		// One byte more than the maximum, to detect larger packets.
 		b.in[i].Buffers = [][]byte{make([]byte, MaxPacket+1)}
 		b.out[i].Buffers = make([][]byte, 1)
 	}
@@ -40,14 +40,14 @@ func (b *batch) read() ([][]byte, error) {
 	return b.packets, err
 }
 
-// from returns where a datagram of the newest came from.
+// from returns the source address of a datagram of the last read.
 func (b *batch) from(i int) *net.UDPAddr {
 	from, _ := b.in[i].Addr.(*net.UDPAddr)
 	return from
 }
 
-// write sends datagrams, atATime at most, and returns how many of them are sent;
-// all, unless there is an error. It does not wait for room.
+// write sends up to maxBatch datagrams without blocking. It returns the number of sent ones; all unless there is an
+// error.
 func (b *batch) write(ds []datagram) (int, error) {
 	for i, d := range ds {
 		b.out[i].Buffers[0], b.out[i].Addr = d.packet, d.to
@@ -67,8 +67,7 @@ func wouldBlock(err error) bool {
 	return errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.ENOBUFS)
 }
 
-// enlarge asks for large buffers, also for more than the system usually lets a
-// process have, in case that we are privileged.
+// enlarge requests large socket buffers, above the system's limit if the process is privileged.
 func enlarge(conn *net.UDPConn) {
 	_ = conn.SetReadBuffer(socketBuffer)
 	_ = conn.SetWriteBuffer(socketBuffer)

@@ -10,21 +10,20 @@ import (
 	"time"
 )
 
-// A batch reads and writes datagrams one by one, where the system knows no other
-// way. Reading and writing may be done by two goroutines.
+// A batch reads and writes datagrams one by one, on systems without batches. One goroutine may read while another
+// writes.
 type batch struct {
 	conn    *net.UDPConn
 	buffer  []byte
 	packets [1][]byte
-	sender  netip.AddrPort // of the newest
+	sender  netip.AddrPort // of the last read
 }
 
-// writeWait bounds how long a write can take that finds no room. Few systems ever
-// let a datagram wait.
+// writeWait is the timeout of a write to a full socket buffer. Few systems block there.
 const writeWait = 5 * time.Millisecond
 
 func newBatch(conn *net.UDPConn) *batch {
-	// A byte more than we take, to tell what was too large.
+	// One byte more than the maximum, to detect larger packets.
 	return &batch{conn: conn, buffer: make([]byte, MaxPacket+1)}
 }
 
@@ -38,11 +37,10 @@ func (b *batch) read() ([][]byte, error) {
 	return b.packets[:], nil
 }
 
-// from returns where a datagram of the newest came from.
+// from returns the source address of a datagram of the last read.
 func (b *batch) from(int) *net.UDPAddr { return net.UDPAddrFromAddrPort(b.sender) }
 
-// write sends datagrams and returns how many of them are sent; all, unless there
-// is an error.
+// write sends datagrams and returns the number of sent ones; all unless there is an error.
 func (b *batch) write(ds []datagram) (int, error) {
 	if err := b.conn.SetWriteDeadline(time.Now().Add(writeWait)); err != nil {
 		return 0, err

@@ -8,8 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 )
 
-// usual returns what a holder of many leases sends to renew them, or what an
-// acceptor answers, or what a newcomer asks.
+// usual returns n messages of a kind with typical fields.
 func usual(kind flease.Kind, n int) []flease.Message {
 	msgs := make([]flease.Message, n)
 	for i := range msgs {
@@ -56,8 +55,8 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// BenchmarkDecode opens and reads a packet of 1400 bytes. The window is emptied
-// each time, so that it is no replay.
+// BenchmarkDecode decrypts and decodes a packet of 1400 bytes. It clears the replay window each
+// time.
 func BenchmarkDecode(b *testing.B) {
 	e := &flease.Envelope{From: 1, Incarnation: 11, To: 22, Sent: someSent}
 	for _, k := range usualKinds {
@@ -86,9 +85,8 @@ func perMessage(b *testing.B, n int) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/message")
 }
 
-// BenchmarkUDP sends 512 writes from one process to another and their accepts
-// back, sealed, over the loopback, with a bounded number under way. A message is
-// one each way.
+// BenchmarkUDP sends 512 writes from one process to another and their accepts back, encrypted, over the loopback, with a
+// bounded number in flight. It counts one message per round trip.
 func BenchmarkUDP(b *testing.B) {
 	for _, size := range []int{UsualPacket, 8 << 10, MaxPacket} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) { benchmarkUDP(b, size) })
@@ -111,14 +109,14 @@ func benchmarkUDP(b *testing.B, size int) {
 	e := &flease.Envelope{From: 1, Incarnation: 11, To: 22, Sent: someSent}
 	msgs := usual(flease.KindWrite, burst)
 	lost := time.NewTimer(time.Minute)
-	underWay := 0
+	inFlight := 0
 	for b.Loop() {
 		one.Send(2, e, msgs)
 		one.Flush()
-		for underWay += burst; underWay > 4*burst; {
+		for inFlight += burst; inFlight > 4*burst; {
 			select {
 			case n := <-back:
-				underWay -= n
+				inFlight -= n
 			case <-lost.C:
 				b.Fatalf("packets were lost: %+v, %+v", one.Counters(), two.Counters())
 			}

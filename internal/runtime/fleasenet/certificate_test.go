@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// certified returns a configuration for both ends of connections on the loopback,
-// with a certificate of its own making.
+// certified returns a mutual TLS configuration for connections on the loopback, with a self-signed
+// certificate.
 func certified(t *testing.T) *tls.Config {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

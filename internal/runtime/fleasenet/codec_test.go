@@ -16,7 +16,7 @@ import (
 
 var aKey = secret.New("0123456789abcdef")
 
-// A delivery is a packet's content, copied.
+// A delivery is a copy of a packet's content.
 type delivery struct {
 	Envelope flease.Envelope
 	Messages []flease.Message
@@ -30,8 +30,8 @@ func (d *delivery) take(e *flease.Envelope, msgs []flease.Message, _ *Source) {
 	}
 }
 
-// endpoints returns a packer of process 1 and a reader of process 2, which keeps
-// what it received last in got.
+// endpoints returns a packer of process 1 and a reader of process 2, which stores the last delivery in
+// got.
 func endpoints(t testing.TB, key secret.Text) (p *packer, r *reader, got *delivery) {
 	t.Helper()
 	got = new(delivery)
@@ -40,20 +40,19 @@ func endpoints(t testing.TB, key secret.Text) (p *packer, r *reader, got *delive
 	if err := two.checkMembers(); err != nil {
 		t.Fatal(err)
 	}
-	p, err := newPacker(one, new(tally))
+	p, err := newPacker(one, new(counters))
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := newPacker(two, new(tally))
+	q, err := newPacker(two, new(counters))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p, &reader{inbox: newInbox(two, q, new(tally)), from: func() string { return "elsewhere" }}, got
+	return p, &reader{inbox: newInbox(two, q, new(counters)), from: func() string { return "elsewhere" }}, got
 }
 
-// TestPacketsKeepEverything: whatever is sent is received as it was, in order, in
-// packets within the limit, sealed or not.
-func TestPacketsKeepEverything(t *testing.T) {
+// Encoding and decoding messages is lossless, in order and in packets within the limit, with and without encryption.
+func TestPacketsRoundTrip(t *testing.T) {
 	for _, key := range []secret.Text{{}, aKey} {
 		t.Run(fmt.Sprintf("key %q", key), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) { checkPackets(t, key) })
@@ -72,7 +71,7 @@ func checkPackets(t *rapid.T, key secret.Text) {
 		var packet []byte
 		packet, rest = p.pack(nil, limit, 2, &e, rest)
 		if len(packet) > limit {
-			t.Fatalf("a packet of %d bytes, the limit is %d", len(packet), limit)
+			t.Fatalf("packet of %d bytes, the limit is %d", len(packet), limit)
 		}
 		if why := r.packet(packet); why != delivered {
 			t.Fatalf("dropped: %v", why)
@@ -87,7 +86,7 @@ func checkPackets(t *rapid.T, key secret.Text) {
 	}
 }
 
-// failer lets a property use what asks for a testing.TB.
+// failer is a testing.TB for a property.
 type failer struct {
 	testing.TB
 	rapidT *rapid.T
@@ -96,7 +95,7 @@ type failer struct {
 func (f failer) Helper()           {}
 func (f failer) Fatal(args ...any) { f.rapidT.Fatal(args...) }
 
-// TestSizes: what the usual messages cost, without their names.
+// The sizes of typical messages, without their names.
 func TestSizes(t *testing.T) {
 	now := someSent
 	e := &flease.Envelope{From: 1, Incarnation: 11, To: 22, Sent: now}
@@ -128,8 +127,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestLongNames: one message that cannot be written costs the others nothing.
-func TestLongNames(t *testing.T) {
+// A message with too long a name is skipped, and the others are sent.
+func TestLongNamesAreSkipped(t *testing.T) {
 	p, r, got := endpoints(t, secret.Text{})
 	e := &flease.Envelope{From: 1, Incarnation: 11}
 	msgs := []flease.Message{
@@ -139,17 +138,17 @@ func TestLongNames(t *testing.T) {
 	}
 	packet, rest := p.pack(nil, MinPacket, 2, e, msgs)
 	if why := r.packet(packet); why != delivered || len(rest) != 0 {
-		t.Fatalf("fate %v, %d messages left", why, len(rest))
+		t.Fatalf("outcome %v, %d messages left", why, len(rest))
 	}
 	if diff := cmp.Diff([]flease.Message{msgs[0], msgs[2]}, got.Messages); diff != "" {
 		t.Error(diff)
 	}
-	if c := p.tally.Counters(); c.Oversized != 1 || c.MessagesOut != 2 {
+	if c := p.counters.Counters(); c.Oversized != 1 || c.MessagesOut != 2 {
 		t.Errorf("counted %+v", c)
 	}
 }
 
-// TestLargestMessage: one that has everything in full fits into the smallest
+// TestLargestMessage: one that has everything in full fits into the minPacketSize
 // packet, so that a packet always makes progress.
 func TestLargestMessage(t *testing.T) {
 	const huge = 1<<64 - 1
@@ -177,8 +176,7 @@ func TestLargestMessage(t *testing.T) {
 	}
 }
 
-// requireFull sees to it that a message has everything that messages can have: a
-// field that is added to them must be written, too.
+// requireFull checks that all fields of a message are set, so that a new field cannot be missed.
 func requireFull(t *testing.T, v reflect.Value) {
 	t.Helper()
 	for i := range v.NumField() {

@@ -21,7 +21,7 @@ func invalid(subject, format string, args ...any) error {
 	return leasehold.Errorf(op, leasehold.ErrInvalid, subject, format, args...)
 }
 
-// checkMembers fills in defaults, and says what is wrong with who speaks to whom.
+// checkMembers sets defaults and validates everything except the addresses.
 func (c *Config) checkMembers() error {
 	switch {
 	case c.Self == 0 || c.Incarnation == 0:
@@ -29,15 +29,15 @@ func (c *Config) checkMembers() error {
 	case c.Receive == nil:
 		return invalid("", "Receive must be set")
 	case len(c.Peers) > MaxPeers:
-		return invalid("", "%d members, %d are possible", len(c.Peers), MaxPeers)
+		return invalid("", "%d members; the maximum is %d", len(c.Peers), MaxPeers)
 	case c.MaxPacket != 0 && (c.MaxPacket < MinPacket || c.MaxPacket > MaxPacket):
 		return invalid("", "packets of %d bytes: want %d to %d", c.MaxPacket, MinPacket, MaxPacket)
 	case c.Key.Len() != 0 && c.Key.Len() < MinKey:
-		return invalid("", "a key of %d bytes: use %d random ones at least", c.Key.Len(), MinKey)
+		return invalid("", "key of %d bytes: use at least %d random bytes", c.Key.Len(), MinKey)
 	}
 	for _, other := range c.OtherKeys {
 		if other.Len() < MinKey || c.Key.Len() == 0 {
-			return invalid("", "another key of %d bytes: use %d random ones at least, beside a key of the same kind", other.Len(), MinKey)
+			return invalid("", "other key of %d bytes: use at least %d random bytes, and set a key, too", other.Len(), MinKey)
 		}
 	}
 	seen := make(map[flease.Process]bool)
@@ -46,7 +46,7 @@ func (c *Config) checkMembers() error {
 		case p.Process == 0:
 			return invalid(p.Addr, "a member has the ID 0: IDs begin with 1")
 		case seen[p.Process]:
-			return invalid(p.Addr, "member %d is there twice: every member needs an ID of its own", p.Process)
+			return invalid(p.Addr, "duplicate member %d: every member needs an ID of its own", p.Process)
 		}
 		seen[p.Process] = true
 	}
@@ -62,8 +62,7 @@ func (c *Config) checkMembers() error {
 	return nil
 }
 
-// checkAddresses says what is wrong with the addresses, and whether packets that
-// are not sealed may travel between them.
+// checkAddresses validates the addresses, and requires a key or mutual TLS unless all are on the loopback.
 func (c *Config) checkAddresses() error {
 	exposed := ""
 	taken := make(map[string]flease.Process)
@@ -71,15 +70,15 @@ func (c *Config) checkAddresses() error {
 		if err := checkAddr("the address of member "+p.name(), p.Addr, false); err != nil {
 			return err
 		}
-		if other := taken[plain(p.Addr)]; other != 0 {
-			return invalid(p.Addr, "the address of both member %d and member %d: each needs its own", other, p.Process)
+		if other := taken[canonical(p.Addr)]; other != 0 {
+			return invalid(p.Addr, "address of both member %d and member %d: each needs its own", other, p.Process)
 		}
-		taken[plain(p.Addr)] = p.Process
+		taken[canonical(p.Addr)] = p.Process
 		if !address.Loopback(p.Addr) {
 			exposed = p.Addr
 		}
 	}
-	if err := checkAddr("where this member listens", c.Listen, true); err != nil {
+	if err := checkAddr("the listen address of this member", c.Listen, true); err != nil {
 		return err
 	}
 	if !address.Loopback(c.Listen) {
@@ -91,16 +90,15 @@ func (c *Config) checkAddresses() error {
 	return nil
 }
 
-// plain returns the one way to write an address, as far as that can be told
-// without asking for names.
-func plain(addr string) string {
+// canonical returns the canonical form of an address, without name resolution.
+func canonical(addr string) string {
 	if at, err := netip.ParseAddrPort(addr); err == nil {
 		return netip.AddrPortFrom(at.Addr().Unmap(), at.Port()).String()
 	}
 	return strings.ToLower(addr)
 }
 
-// checkAddr says what is wrong with an address; what is whose it is.
+// checkAddr validates an address; what describes it in errors.
 func checkAddr(what, addr string, anyPort bool) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -121,7 +119,7 @@ func mutual(c *tls.Config) bool {
 
 func cannotListen(addr string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return leasehold.Errorf(op, leasehold.ErrUnavailable, addr, "%w: does this member run already? It must not run twice", err)
+		return leasehold.Errorf(op, leasehold.ErrUnavailable, addr, "%w: is this member running already? It must not run twice", err)
 	}
 	return leasehold.Errorf(op, leasehold.ErrUnavailable, addr, "%w", err)
 }

@@ -2,31 +2,31 @@ package fleasenet
 
 import "sync/atomic"
 
-// Counters are what a network has sent, received and dropped since it started.
-// What the system loses, because nobody reads fast enough or on the way, it does
-// not tell us.
+// Counters count packets, messages and bytes since the start of a network. Losses in the operating system or the
+// network are not visible.
 type Counters struct {
-	PacketsIn, MessagesIn, BytesIn    uint64 // good ones
-	PacketsOut, MessagesOut, BytesOut uint64 // written; some may be Full or Failed after that
+	PacketsIn, MessagesIn, BytesIn    uint64 // accepted
+	PacketsOut, MessagesOut, BytesOut uint64 // packed; some may be Full or Failed later
 
-	// Packets that were dropped on arrival.
-	Malformed   uint64 // not a packet of ours, or of another version, or cut off
-	Oversized   uint64 // larger than MaxPacket. Also messages with too long a name, on their way out
-	Foreign     uint64 // from a process that is not a peer, or for another process. Also to no peer
-	Unauthentic uint64 // not sealed with our key, or changed on the way
-	Replayed    uint64 // had before, or older than what is remembered
+	// Received packets that were dropped.
+	Malformed   uint64 // not a packet, of another version, or truncated
+	Oversized   uint64 // larger than MaxPacket; also sent messages with too long a name
+	Foreign     uint64 // from or for another process; also sent packets to a process without address
+	Unauthentic uint64 // of another key, or modified
+	Replayed    uint64 // duplicate, or older than the replay window
 	Strange     uint64 // from a process with another fingerprint
-	// Packets that were dropped on the way out.
-	Full   uint64 // no room in a queue, or in the system's buffer
-	Failed uint64 // the peer's address is unknown, or the system or the connection refused
-	// Refused counts connections that came when there were too many.
+	// Packets that were dropped when sent.
+	Full   uint64 // queue or socket buffer full
+	Failed uint64 // unresolved address, system error or failed connection
+	// Refused counts rejected incoming connections above the limit.
 	Refused uint64
 }
 
-type fate uint8
+// An outcome is the result of a received or sent packet.
+type outcome uint8
 
 const (
-	delivered fate = iota
+	delivered outcome = iota
 	malformed
 	oversized
 	foreign
@@ -35,37 +35,37 @@ const (
 	strange
 	full
 	failed
-	fates
+	outcomes
 )
 
-// A tally is Counters in the making, safe for concurrent use.
-type tally struct {
+// counters has the values of Counters. It is safe for concurrent use.
+type counters struct {
 	in, messagesIn, bytesIn    atomic.Uint64
 	out, messagesOut, bytesOut atomic.Uint64
-	dropped                    [fates]atomic.Uint64
+	dropped                    [outcomes]atomic.Uint64
 	refused                    atomic.Uint64
 }
 
-func (t *tally) drop(why fate, packets int) {
+func (t *counters) drop(why outcome, packets int) {
 	if packets > 0 {
 		t.dropped[why].Add(uint64(packets))
 	}
 }
 
-func (t *tally) received(bytes, messages int) {
+func (t *counters) received(bytes, messages int) {
 	t.in.Add(1)
 	t.messagesIn.Add(uint64(messages))
 	t.bytesIn.Add(uint64(bytes))
 }
 
-func (t *tally) sent(bytes, messages int) {
+func (t *counters) sent(bytes, messages int) {
 	t.out.Add(1)
 	t.messagesOut.Add(uint64(messages))
 	t.bytesOut.Add(uint64(bytes))
 }
 
-// Counters returns what was counted so far.
-func (t *tally) Counters() Counters {
+// Counters returns the current values.
+func (t *counters) Counters() Counters {
 	return Counters{
 		PacketsIn: t.in.Load(), MessagesIn: t.messagesIn.Load(), BytesIn: t.bytesIn.Load(),
 		PacketsOut: t.out.Load(), MessagesOut: t.messagesOut.Load(), BytesOut: t.bytesOut.Load(),

@@ -8,16 +8,16 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 )
 
-// A decoder reads messages from a buffer that goes on for a field after their
-// end. It may be led there by what it reads, and does not go further.
+// A decoder decodes messages from a buffer that is longer than they are by one field. Invalid messages may make it read
+// there, but not beyond.
 type decoder struct {
-	setting
+	packetContext
 	b   []byte
 	at  int
 	end int // of the messages; b has 8 bytes more
 }
 
-// take reads a field. After the end, whatever it returns is worth nothing.
+// take reads a field. After the end its result is undefined.
 func (r *decoder) take(width int) uint64 {
 	if r.at > r.end {
 		return 0
@@ -27,8 +27,8 @@ func (r *decoder) take(width int) uint64 {
 	return n
 }
 
-// messages appends all messages to into, whose names lie in the buffer. It
-// reports whether they make sense.
+// messages appends all messages to into. Their names are slices of the buffer. It reports whether all are
+// valid.
 func (r *decoder) messages(into []flease.Message) ([]flease.Message, bool) {
 	for r.at < r.end {
 		if len(into) == cap(into) {
@@ -43,7 +43,7 @@ func (r *decoder) messages(into []flease.Message) ([]flease.Message, bool) {
 	return into, true
 }
 
-// message reads one message, over whatever m held.
+// message decodes one message into m.
 func (r *decoder) message(m *flease.Message) bool {
 	head := r.take(3)
 	tail := head >> 16
@@ -75,8 +75,8 @@ func (r *decoder) message(m *flease.Message) bool {
 	return ok && m.Kind >= flease.KindRead && m.Kind <= flease.KindInsist && r.name(m)
 }
 
-// name reads the name of a read, which lies in the buffer. It reports whether all
-// that was read is before the end.
+// name decodes the name of a read as a slice of the buffer. It reports whether the message ends within the
+// data.
 func (r *decoder) name(m *flease.Message) bool {
 	m.Name = ""
 	if named(m.Kind) {
@@ -84,7 +84,7 @@ func (r *decoder) name(m *flease.Message) bool {
 		if length > r.end-r.at {
 			return false
 		}
-		m.Name = unsafe.String(unsafe.SliceData(r.b[r.at:]), length) //nolint:gosec // within bounds, and borrowed as Receive says
+		m.Name = unsafe.String(unsafe.SliceData(r.b[r.at:]), length) //nolint:gosec // within bounds, and valid as documented at Receive
 		r.at += length
 	}
 	return r.at <= r.end
@@ -119,8 +119,7 @@ func (r *decoder) value(m *flease.Message) bool {
 	return head&valueReserved == 0
 }
 
-// The methods below read a field whose form is the lowest of the bits that they
-// are given.
+// The following methods decode a field. Its form is in the lowest bits of the argument.
 
 func (r *decoder) ref(bits uint64, last *flease.Ref) flease.Ref {
 	form := bits & formMask

@@ -6,43 +6,41 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 )
 
-// A setting is what both ends of a packet know when they write or read its
-// messages.
-type setting struct {
+// A packetContext is the state of encoder and decoder that omitted fields refer to.
+type packetContext struct {
 	processes    [4]flease.Process // by form; the last is scratch
 	incarnations [4]uint64
 	sent         int64      // nanoseconds
-	to, from     flease.Ref // the newest that are not 0
-	interval     uint64     // of the message before
-	serial       uint64     // the newest that is not 0
+	to, from     flease.Ref // the previous ones that are not 0
+	interval     uint64     // of the previous message
+	serial       uint64     // the previous one that is not 0
 }
 
-func (s *setting) begin(from, to flease.Process, e *flease.Envelope) {
+func (s *packetContext) begin(from, to flease.Process, e *flease.Envelope) {
 	s.processes = [4]flease.Process{0, from, to}
 	s.incarnations = [4]uint64{0, e.Incarnation, e.To}
 	s.sent = int64(e.Sent)
 	s.to, s.from, s.interval, s.serial = 0, 0, 0, 0
 }
 
-// An encoder writes messages into a buffer that has room: at least the largest
-// message and a field more, whenever one is begun.
+// An encoder encodes messages into a buffer. The buffer must have room for the largest message and one more field
+// before each message.
 type encoder struct {
-	setting
-	b  []byte // as far as there is room
-	at int    // where the next byte goes
+	packetContext
+	b  []byte // up to its capacity
+	at int    // offset of the next byte
 }
 
-// put writes the lowest bytes of n. It writes eight, of which the next field
-// covers those that were too many.
+// put encodes the lowest bytes of n. It writes eight; the next field overwrites the excess.
 func (w *encoder) put(n uint64, width int) {
 	binary.LittleEndian.PutUint64(w.b[w.at:], n)
 	w.at += width
 }
 
-// message writes one message, whose name is not too long.
+// message encodes one message. Its name must not be too long.
 func (w *encoder) message(m *flease.Message) {
 	start := w.at
-	w.at += 3 // head and tail come last
+	w.at += 3 // head and tail are written last
 	tail := w.ref(m.To, &w.to)<<tailTo | w.ref(m.From, &w.from)<<tailFrom
 	head := uint64(m.Kind) & headKind
 	if m.Ballot.Interval != w.interval {
@@ -67,7 +65,7 @@ func (w *encoder) message(m *flease.Message) {
 	w.b[start+2] = byte(tail)
 }
 
-// written writes the second ballot, and returns its part of the head.
+// written encodes the second ballot, and returns its bits of the head.
 func (w *encoder) written(m *flease.Message) (head uint64) {
 	if span := int64(m.Written.Interval - m.Ballot.Interval); span != 0 {
 		head = w.offset(span) << headWrittenSpan
@@ -108,7 +106,7 @@ func (w *encoder) value(v *flease.Value, fence uint64) {
 	binary.LittleEndian.PutUint16(w.b[start:], uint16(head))
 }
 
-// The methods below write a field and return its form.
+// The following methods encode a field and return its form.
 
 func (w *encoder) ref(r flease.Ref, last *flease.Ref) uint64 {
 	if r == 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/secret"
 )
 
-// FuzzPacket: whatever a packet says, it is dropped, or means something that can
-// be said again. The checksum is mended, so that the fuzzer gets past it.
+// FuzzPacket decodes arbitrary packets with a valid checksum: each is dropped, or its content survives encoding and
+// decoding.
 func FuzzPacket(f *testing.F) {
 	p, _, _ := endpoints(f, secret.Text{})
 	e := &flease.Envelope{From: 1, Incarnation: 11, To: 22, Sent: someSent}
@@ -31,13 +31,13 @@ func FuzzPacket(f *testing.F) {
 		}
 		first := *got
 		var again []flease.Message
-		*p.numbers[2] = 1 << 40 // after whatever the packet said it was
+		*p.numbers[2] = 1 << 40 // above the number of the packet
 		for rest, once := first.Messages, true; once || len(rest) > 0; once = false {
 			var next []byte
 			next, rest = p.pack(nil, MaxPacket, 2, &first.Envelope, rest)
 			r.senders[1].incarnations = nil
 			if why := r.packet(next); why != delivered {
-				t.Fatalf("not understood again: %v", why)
+				t.Fatalf("decoding again: %v", why)
 			}
 			again = append(again, got.Messages...)
 		}

@@ -9,24 +9,24 @@ import (
 	"github.com/leasehold-dev/leasehold/secret"
 )
 
-// An inbox accepts packets of peers. It is safe for concurrent use.
+// An inbox decrypts and checks received packets. It is safe for concurrent use.
 type inbox struct {
 	config    *Config
-	keys      []secret.Text // that packets may be sealed with; the first is our own
-	mark      byte          // what headers of our packets say about their seal
+	keys      []secret.Text // accepted; the first is the key for sending
+	mark      byte          // sealed or unsealed, in the headers of this group
 	trailer   int
 	senders   map[flease.Process]*sender
-	outsiders outsiders
-	packer    *packer // for answers to strangers
-	tally     *tally
+	strangers strangers
+	packer    *packer // for Source.Reply
+	counters  *counters
 	warned    *logthrottle.Throttle[flease.Process]
 }
 
-func newInbox(c *Config, p *packer, t *tally) *inbox {
+func newInbox(c *Config, p *packer, t *counters) *inbox {
 	in := &inbox{
 		config: c, keys: append([]secret.Text{c.Key}, c.OtherKeys...), mark: p.seal.mark(), trailer: p.seal.trailer(),
-		packer: p, tally: t, senders: map[flease.Process]*sender{c.Self: new(sender)},
-		warned: logthrottle.New[flease.Process](warnEvery),
+		packer: p, counters: t, senders: map[flease.Process]*sender{c.Self: new(sender)},
+		warned: logthrottle.New[flease.Process](warnInterval),
 	}
 	for _, p := range c.Peers {
 		in.senders[p.Process] = new(sender)
@@ -34,39 +34,39 @@ func newInbox(c *Config, p *packer, t *tally) *inbox {
 	return in
 }
 
-// A reader hands packets over. Each goroutine that reads has its own.
+// A reader decodes packets and delivers them. Each reading goroutine has its own.
 type reader struct {
 	*inbox
 	envelope flease.Envelope
 	messages []flease.Message
 	decoder  decoder
-	back     wayBack
-	from     func() string // where the packet came from that is being read
+	back     replyFunc
+	from     func() string // address of the current packet
 	source   Source
-	waiting  bool // something was handed over since drained was called
+	waiting  bool // a packet was delivered since the last call of Drained
 }
 
-// packet hands a packet over, or drops and counts it. It writes over the packet.
-func (r *reader) packet(b []byte) fate {
+// packet delivers a packet, or drops and counts it. It overwrites the packet.
+func (r *reader) packet(b []byte) outcome {
 	why, fingerprint := r.open(b)
 	if why != delivered {
-		r.tally.drop(why, 1)
+		r.counters.drop(why, 1)
 		if why == strange {
-			r.hand(func(s *Source) { r.config.Strange(&r.envelope, fingerprint, s) })
+			r.deliverAndReply(func(s *Source) { r.config.Strange(&r.envelope, fingerprint, s) })
 		}
 		return why
 	}
-	r.tally.received(len(b), len(r.messages))
+	r.counters.received(len(b), len(r.messages))
 	r.waiting = true
-	r.hand(r.deliver)
+	r.deliverAndReply(r.deliver)
 	return delivered
 }
 
 func (r *reader) deliver(from *Source) { r.config.Receive(&r.envelope, r.messages, from) }
 
-// open reads a packet into the envelope and the messages, or that of a stranger
-// into the envelope. What is cheap to check is checked first.
-func (r *reader) open(b []byte) (_ fate, fingerprint uint64) {
+// open decodes a packet into envelope and messages, with another fingerprint only into envelope. Cheap checks come
+// first.
+func (r *reader) open(b []byte) (_ outcome, fingerprint uint64) {
 	var h header
 	if len(b) > MaxPacket {
 		return oversized, 0
@@ -86,11 +86,11 @@ func (r *reader) open(b []byte) (_ fate, fingerprint uint64) {
 	if end < headerSize+envelopeSize {
 		return malformed, 0
 	}
-	var why fate
+	var why outcome
 	if peer != nil {
 		why = peer.open(b, &h, r.keys)
 	} else {
-		why = r.outsiders.open(b, &h, r.keys)
+		why = r.strangers.open(b, &h, r.keys)
 	}
 	if why == unauthentic {
 		r.warn(h.from)
@@ -112,11 +112,10 @@ func (r *reader) open(b []byte) (_ fate, fingerprint uint64) {
 	return delivered, 0
 }
 
-// warnEvery is how often the log mentions packets of a peer that are not authentic.
-const warnEvery = time.Minute
+// warnInterval is the minimum interval of warnings about packets of one peer.
+const warnInterval = time.Minute
 
-// warn logs a packet that is not authentic and claims to be from a peer: usually
-// that was started with another key.
+// warn logs a packet of a peer that is not authentic. Usually the peer has another key.
 func (r *reader) warn(peer flease.Process) {
 	if r.config.Logger == nil || r.senders[peer] == nil {
 		return
@@ -125,14 +124,13 @@ func (r *reader) warn(peer flease.Process) {
 	if !ok {
 		return
 	}
-	if place := slices.IndexFunc(r.config.Peers, func(p Peer) bool { return p.Process == peer }); place >= 0 {
-		r.config.Logger.Warn("packets of a member are not authentic, and are dropped: has it another key?",
-			"of", r.config.Peers[place].name(), "from", r.from(), "since_last", suppressed)
+	if i := slices.IndexFunc(r.config.Peers, func(p Peer) bool { return p.Process == peer }); i >= 0 {
+		r.config.Logger.Warn("packets of a member dropped: they are not authentic; compare the keys",
+			"of", r.config.Peers[i].name(), "from", r.from(), "since_last", suppressed)
 	}
 }
 
-// drain tells the receiver, if it was given anything, that there is no more for
-// now.
+// drain calls Drained if packets were delivered since the last call.
 func (r *reader) drain() {
 	if r.waiting {
 		r.waiting = false
@@ -140,37 +138,35 @@ func (r *reader) drain() {
 	}
 }
 
-// A Source is where a packet came from. It is good until the call returns that it
-// was given to.
+// A Source is the origin of a packet. It is valid until Receive or Strange returns.
 type Source struct {
 	reader *reader
-	answer []byte
+	reply  []byte
 }
 
-// Reply answers a packet on the way that it came: its sender may be elsewhere than
-// where we look for it, or be a stranger. It is called under the lock that guards
-// Send, and at most once; the answer goes out after that lock is free.
+// Reply sends an envelope to the address of the packet's sender, which may differ from that of the peer with its id.
+// It is called under the caller's mutex for Send, at most once. The reply is sent after Receive or Strange
+// returns.
 func (s *Source) Reply(e *flease.Envelope) {
 	to, packer := s.reader.envelope.From, s.reader.packer
 	if packer.numbers[to] == nil {
 		packer.numbers[to] = new(uint64)
 	}
-	s.answer, _ = packer.pack(nil, MinPacket, to, e, nil)
+	s.reply, _ = packer.pack(nil, MinPacket, to, e, nil)
 }
 
-// Addr is the address that the packet came from, for the log. With TCP it has the
-// port of a connection, which is not one where anybody listens.
+// Addr returns the source address of the packet, for the log. With TCP it has the port of the connection, not the
+// listen port.
 func (s *Source) Addr() string { return s.reader.from() }
 
-// A wayBack sends a packet to where the one came from that is being read. It does
-// not wait for anybody.
-type wayBack func(to flease.Process, packet []byte)
+// A replyFunc sends a packet to the sender of the current one without blocking on it.
+type replyFunc func(to flease.Process, packet []byte)
 
-// hand hands over what was read, and sends the answer, if there is one.
-func (r *reader) hand(over func(*Source)) {
+// deliverAndReply calls a callback with the source of the packet, and sends its reply, if any.
+func (r *reader) deliverAndReply(callback func(*Source)) {
 	r.source = Source{reader: r}
-	over(&r.source)
-	if answer := r.source.answer; answer != nil {
-		r.back(r.envelope.From, answer)
+	callback(&r.source)
+	if reply := r.source.reply; reply != nil {
+		r.back(r.envelope.From, reply)
 	}
 }

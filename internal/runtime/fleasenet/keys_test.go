@@ -7,16 +7,16 @@ import (
 	"github.com/leasehold-dev/leasehold/secret"
 )
 
-// While a key is replaced, those who have the old one and those who have the new one
-// understand each other. Others' packets stay foreign, and none is taken twice.
-func TestOtherKeys(t *testing.T) {
+// During a rolling key change processes with the old and the new key exchange packets. Packets with other keys
+// are rejected, and duplicates are dropped.
+func TestKeyChange(t *testing.T) {
 	before, after, another := secret.New("0123456789abcdef"), secret.New("fedcba9876543210"), secret.New("aaaaaaaaaaaaaaaa")
 	for _, test := range []struct {
 		name   string
 		sealed secret.Text
 		own    secret.Text
 		others []secret.Text
-		want   fate
+		want   outcome
 	}{
 		{"the same", before, before, nil, delivered},
 		{"ours is the new one", before, after, []secret.Text{before}, delivered},
@@ -35,21 +35,21 @@ func TestOtherKeys(t *testing.T) {
 			if err := two.checkMembers(); err != nil {
 				t.Fatal(err)
 			}
-			q, err := newPacker(two, new(tally))
+			q, err := newPacker(two, new(counters))
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := &reader{inbox: newInbox(two, q, new(tally)), from: func() string { return "elsewhere" }}
+			r := &reader{inbox: newInbox(two, q, new(counters)), from: func() string { return "elsewhere" }}
 			e := flease.Envelope{From: 1, Incarnation: 11}
-			for range 2 { // the second one of an incarnation that is known
+			for range 2 { // the second one has a window
 				packet, _ := p.pack(nil, UsualPacket, 2, &e, []flease.Message{{Kind: flease.KindRead, From: 9}})
 				again := append([]byte(nil), packet...)
 				if why := r.packet(packet); why != test.want {
-					t.Fatalf("it is %v, want %v", why, test.want)
+					t.Fatalf("outcome %v, want %v", why, test.want)
 				}
 				if test.want == delivered {
 					if why := r.packet(again); why != replayed {
-						t.Errorf("the same packet again is %v", why)
+						t.Errorf("outcome of the duplicate: %v", why)
 					}
 				}
 			}
@@ -64,7 +64,7 @@ func TestOtherKeysAreChecked(t *testing.T) {
 	} {
 		c.Self, c.Incarnation, c.Receive = 1, 1, new(delivery).take
 		if c.checkMembers() == nil {
-			t.Errorf("%q beside %q are taken", c.OtherKeys, c.Key)
+			t.Errorf("keys %q with %q are accepted", c.OtherKeys, c.Key)
 		}
 	}
 }

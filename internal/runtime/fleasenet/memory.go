@@ -12,28 +12,26 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 )
 
-// A Memory is a network within one process, for tests: the same packets, carried
-// by goroutines, channels and timers alone, so that it also works in the virtual
-// time of testing/synctest. All its methods may be called at any time. The zero
-// Memory has no members and no faults.
+// A Memory is a network within one process, for tests. It has the same packets, and uses only goroutines, channels and
+// timers, so that it works in the virtual time of testing/synctest. It is safe for concurrent use. The
+// zero Memory has no members and no faults.
 type Memory struct {
 	mu      sync.Mutex
 	latency Latency
-	cut     map[way]bool
+	cut     map[direction]bool
 	members map[flease.Process]*member
 }
 
-// Latency is how long packets take.
+// Latency is the delay of packets.
 type Latency struct {
 	Delay  time.Duration // of every packet
-	Jitter time.Duration // up to so much more, so that packets overtake others
+	Jitter time.Duration // maximum additional random delay, which reorders packets
 }
 
-// A way is from one process to another.
-type way struct{ from, to flease.Process }
+// A direction is from one process to another.
+type direction struct{ from, to flease.Process }
 
-// Join adds a process. Addresses are not needed. A process may join again when
-// it has closed what it had.
+// Join adds a process. Addresses are not needed. A process may join again after Close.
 func (m *Memory) Join(c Config) (Net, error) {
 	if err := c.checkMembers(); err != nil {
 		return nil, err
@@ -45,44 +43,44 @@ func (m *Memory) Join(c Config) (Net, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.members[c.Self] != nil {
-		return nil, leasehold.Errorf(op, leasehold.ErrExists, n.Addr(), "this member is in the network already: every process needs an ID of its own")
+		return nil, leasehold.Errorf(op, leasehold.ErrExists, n.Addr(), "duplicate member: every process needs an ID of its own")
 	}
 	if m.members == nil {
 		m.members = make(map[flease.Process]*member)
 	}
 	m.members[c.Self] = n
-	back := func(to flease.Process, packet []byte) { m.carry(way{c.Self, to}, packet) }
+	back := func(to flease.Process, packet []byte) { m.carry(direction{c.Self, to}, packet) }
 	n.running.Go(func() { n.read(&reader{inbox: n.inbox, back: back, from: func() string { return "memory" }}) })
 	return n, nil
 }
 
-// SetLatency changes how long packets take that are sent from now on.
+// SetLatency changes the latency of packets that are sent later.
 func (m *Memory) SetLatency(l Latency) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.latency = l
 }
 
-// Cut loses all packets from one process to another from now on, those under way
-// not. Packets the other way are not concerned.
+// Cut drops all packets from one process to another that are sent later. The opposite direction is not
+// affected.
 func (m *Memory) Cut(from, to flease.Process) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.cut == nil {
-		m.cut = make(map[way]bool)
+		m.cut = make(map[direction]bool)
 	}
-	m.cut[way{from, to}] = true
+	m.cut[direction{from, to}] = true
 }
 
 // Mend undoes Cut.
 func (m *Memory) Mend(from, to flease.Process) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.cut, way{from, to})
+	delete(m.cut, direction{from, to})
 }
 
-// carry takes a packet on its way. What is lost by a cut is not counted.
-func (m *Memory) carry(w way, packet []byte) {
+// carry sends a packet. Losses by Cut are not counted.
+func (m *Memory) carry(w direction, packet []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	to := m.members[w.to]
@@ -97,37 +95,37 @@ func (m *Memory) carry(w way, packet []byte) {
 }
 
 const (
-	// maxUnderWay is how many packets may be on their way to a member of a Memory.
-	maxUnderWay = 4096
-	// maxGathered is how many bytes of packets wait for Flush at most.
+	// maxInFlight is the maximum number of packets in flight to a member.
+	maxInFlight = 4096
+	// maxGathered is the maximum size of packets that wait for Flush.
 	maxGathered = 4 << 20
 )
 
 // A member is a process in a Memory.
 type member struct {
-	party
+	base
 	network *Memory
 	limit   int
-	buffer  []byte // the packets that wait for Flush
-	waiting []parcel
+	buffer  []byte // packets that wait for Flush
+	waiting []memoryPacket
 
 	mu       sync.Mutex
-	underWay []parcel      // in the order in which they arrive
-	wake     chan struct{} // has one when something came that may be due sooner
+	inFlight []memoryPacket // in order of arrival
+	wake     chan struct{}  // one element after a new packet
 }
 
-// A parcel is a packet under way.
-type parcel struct {
+// A memoryPacket is a packet in flight.
+type memoryPacket struct {
 	packet []byte
 	to     flease.Process
 	due    time.Time
 }
 
-// Addr names the process.
+// Addr returns a name of the process.
 func (n *member) Addr() string { return fmt.Sprintf("memory:%d", n.config.Self) }
 
 func (n *member) Send(to flease.Process, e *flease.Envelope, msgs []flease.Message) {
-	if to == n.config.Self || n.packer.numbers[to] == nil { // there is one process of each id here
+	if to == n.config.Self || n.packer.numbers[to] == nil { // a Memory has no twins
 		n.unknown(to)
 		return
 	}
@@ -138,38 +136,38 @@ func (n *member) Send(to flease.Process, e *flease.Envelope, msgs []flease.Messa
 		}
 		start := len(n.buffer)
 		n.buffer, msgs = n.packer.pack(n.buffer, n.limit, to, e, msgs)
-		n.waiting = append(n.waiting, parcel{packet: n.buffer[start:], to: to})
+		n.waiting = append(n.waiting, memoryPacket{packet: n.buffer[start:], to: to})
 	}
 }
 
 func (n *member) Flush() {
 	for _, p := range n.waiting {
-		n.network.carry(way{n.config.Self, p.to}, p.packet)
+		n.network.carry(direction{n.config.Self, p.to}, p.packet)
 	}
 	clear(n.waiting)
 	n.waiting, n.buffer = n.waiting[:0], n.buffer[:0]
 }
 
-// arrive lets a packet come at a time. It takes a copy, since the sender uses the
-// buffer again, and the receiver writes over it.
+// arrive queues a copy of a packet for delivery. The sender reuses its buffer, and the receiver overwrites the
+// packet.
 func (n *member) arrive(packet []byte, due time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.underWay) >= maxUnderWay {
+	if len(n.inFlight) >= maxInFlight {
 		n.drop(full, 1)
 		return
 	}
-	after, _ := slices.BinarySearchFunc(n.underWay, due, func(p parcel, due time.Time) int {
-		return cmp.Or(p.due.Compare(due), -1) // behind those that are due at the same time
+	after, _ := slices.BinarySearchFunc(n.inFlight, due, func(p memoryPacket, due time.Time) int {
+		return cmp.Or(p.due.Compare(due), -1) // after packets that are due at the same time
 	})
-	n.underWay = slices.Insert(n.underWay, after, parcel{packet: slices.Clone(packet), due: due})
+	n.inFlight = slices.Insert(n.inFlight, after, memoryPacket{packet: slices.Clone(packet), due: due})
 	select {
 	case n.wake <- struct{}{}:
 	default:
 	}
 }
 
-// read hands over what is due until the context ends.
+// read delivers packets when they are due, until the context ends.
 func (n *member) read(r *reader) {
 	for n.ctx.Err() == nil {
 		packet, wait := n.due()
@@ -182,24 +180,23 @@ func (n *member) read(r *reader) {
 	}
 }
 
-// due returns a packet that has arrived, or nil and when the next one does, 0 if
-// there is none.
+// due returns a packet that is due, or nil and the time until the next one, 0 if there is none.
 func (n *member) due() ([]byte, time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.underWay) == 0 {
+	if len(n.inFlight) == 0 {
 		return nil, 0
 	}
-	if wait := time.Until(n.underWay[0].due); wait > 0 {
+	if wait := time.Until(n.inFlight[0].due); wait > 0 {
 		return nil, wait
 	}
-	packet := n.underWay[0].packet
-	n.underWay = slices.Delete(n.underWay, 0, 1)
+	packet := n.inFlight[0].packet
+	n.inFlight = slices.Delete(n.inFlight, 0, 1)
 	return packet, 0
 }
 
-// sleep waits for something new, and for so long at most, unless that is 0. With
-// nothing under way there is no timer, so that virtual time has nowhere to go.
+// sleep waits for a new packet, and at most for a duration unless that is 0. Without packets in flight there is no timer, so
+// that virtual time does not advance.
 func (n *member) sleep(wait time.Duration) {
 	var due <-chan time.Time
 	if wait > 0 {

@@ -29,7 +29,7 @@ func join(t *testing.T, m *Memory, self flease.Process, box mailbox) Net {
 	return n
 }
 
-// greet sends greetings that are numbered by their Sent.
+// greet sends greetings with numbers in Sent.
 func greet(n Net, from, to flease.Process, times int) {
 	for i := range times {
 		n.Send(to, &flease.Envelope{From: from, Incarnation: 11 * uint64(from), Sent: flease.Wall(i)}, nil)
@@ -59,7 +59,7 @@ func TestMemoryCarriesMessages(t *testing.T) {
 	})
 }
 
-// TestMemoryLatency: packets are delayed and overtaken, as configured.
+// Packets are delayed and reordered as configured.
 func TestMemoryLatency(t *testing.T) {
 	const packets = 1000
 	for _, test := range []struct {
@@ -102,7 +102,7 @@ func TestMemoryLatency(t *testing.T) {
 	}
 }
 
-// TestMemoryCut: one direction is cut, and mended.
+// Cut and Mend affect one direction.
 func TestMemoryCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, one, two := new(Memory), newMailbox(), newMailbox()
@@ -124,20 +124,20 @@ func TestMemoryCut(t *testing.T) {
 	})
 }
 
-// TestMemoryFull: what is under way is bounded.
+// The number of packets in flight is limited.
 func TestMemoryFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, two := new(Memory), newMailbox()
 		n, far := join(t, m, 1, newMailbox()), join(t, m, 2, two)
 		m.SetLatency(Latency{Delay: time.Second})
-		greet(n, 1, 2, maxUnderWay+5)
+		greet(n, 1, 2, maxInFlight+5)
 		if c := far.Counters(); c.Full != 5 {
 			t.Errorf("counted %+v", c)
 		}
 	})
 }
 
-// TestMemoryRejoin: a process joins once, and again when it has left.
+// A process can join again after Close only.
 func TestMemoryRejoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(Memory)

@@ -2,44 +2,40 @@ package fleasenet
 
 import "github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 
-// A message is a head of two bytes and a tail of one, and then those of its fields
-// that these do not give away, in this order:
+// A message is a head of two bytes, a tail of one byte, and the fields that these do not imply, in this order:
 //
 //	refs      to, from
 //	ballot    interval, process, round
 //	written   interval, process, round; if it is not zero
 //	value     a head of its own, owner, incarnation, serial, fence, until, left,
 //	          and the message's fence; if they are not all zero
-//	name      its length in one byte, and itself; in a read only
+//	name      its length in one byte, then the name; in reads only
 //
-// A field has a form, two bits in a head or tail, which says how wide it is or where else
-// it is to be found:
+// The form of a field, two bits in a head or tail, is its width or its source:
 //
 //	process       0 none, 1 the sender, 2 the addressee, 3 in 4 bytes
 //	incarnation   0 none, 1 the sender's, 2 the addressee's, 3 in 8 bytes
-//	ref           0 zero, or in 1 or 4 bytes, with a sign, from the one before of
+//	ref           0 zero, or in 1 or 4 bytes, signed, relative to the previous one of
 //	              the same direction in the packet; 3 is not used
 //	round         0 zero, or in 1, 2 or 4 bytes
-//	offset        0 zero, or in 4, 5 or 8 bytes, with a sign: until and the fence
-//	              count from the packet's Sent, in nano- and in milliseconds,
-//	              and left from 0
+//	offset        0 zero, or in 4, 5 or 8 bytes, signed: until and the fence
+//	              are relative to the packet's Sent, in nano- and in milliseconds,
+//	              and left to 0
 //	span          like an offset, but 0 is no difference: the interval of
-//	              written from that of the ballot
-//	serial        0 zero, or in 1, 4 or 8 bytes, with a sign, from the serial
-//	              before in the packet
-//	fence         of the message: 0 zero, 1 the value's, or in 5 or 8 bytes, with
-//	              a sign, from Sent
+//	              written, relative to that of the ballot
+//	serial        0 zero, or in 1, 4 or 8 bytes, signed, relative to the previous
+//	              serial in the packet
+//	fence         of the message: 0 zero, 1 the value's, or in 5 or 8 bytes,
+//	              signed, relative to Sent
 //
-// The interval of a ballot is that of the message before, unless the head says
-// that it follows in 8 bytes. What there was before the first message is 0. Five
-// bytes of nanoseconds are 9 minutes, four of milliseconds 24 days, so that the
-// usual leases are short.
+// The interval of a ballot is that of the previous message, unless a bit of the head says that it follows in 8
+// bytes. Before the first message all previous values are 0. Five bytes of nanoseconds are 9 minutes and four of
+// milliseconds 24 days, so usual leases have short encodings.
 //
-// Every message can be written, whatever its kind, and is read back as it was, but
-// for the names of those that are neither reads nor insist. A kind that does not need a field
-// leaves it zero, and it costs nothing.
+// Messages of all kinds are encoded without loss, except for the names of messages that are neither reads nor insist. A zero
+// field costs no bytes.
 
-// The head of a message: single bits, and where forms begin.
+// The head of a message: single bits, and bit positions of forms.
 const (
 	headKind         = 7 // a mask: bits 0 to 2
 	headInterval     = 1 << 3
@@ -52,7 +48,7 @@ const (
 	headValue        = 1 << 15
 )
 
-// The tail of a message: where forms begin.
+// The tail of a message: bit positions of forms.
 const (
 	tailTo       = 0
 	tailFrom     = 2
@@ -74,17 +70,17 @@ const (
 
 const (
 	formMask = 3
-	inFull   = 3 // the form of a process or an incarnation that follows
-	alike    = 1 // the form of a message's fence that is its value's
+	inFull   = 3 // form of a process or an incarnation that follows
+	alike    = 1 // form of a message's fence that equals its value's
 
-	widest = 8 // field
-	// largestMessage is one that has everything, in full.
+	maxField = 8 // bytes
+	// largestMessage is the size of a message with all fields in their longest form.
 	largestMessage = 3 + 2*4 + 2*16 + 2 + 4 + 6*8 + 1 + 255
 
 	millisecond = 1e6
 )
 
-// Widths of fields by form, four bits for each.
+// Widths of fields by form, four bits each.
 const (
 	refWidths         = 0x0410
 	processWidths     = 0x4000
@@ -95,14 +91,13 @@ const (
 	fenceWidths       = 0x8500
 )
 
-// named reports whether messages of a kind need the name of their resource.
+// named reports whether messages of a kind have the name of their resource.
 func named(k flease.Kind) bool { return k == flease.KindRead || k == flease.KindInsist }
 
-// width returns how many bytes a field of a form takes.
+// width returns the size of a field by its form.
 func width(widths, form uint64) int { return int(widths >> (4 * form) & 15) }
 
-// pick returns the form of a process or incarnation: which of those that both
-// sides know it is.
+// pick returns the form of a process or incarnation.
 func pick[T comparable](known *[4]T, x T) uint64 {
 	switch x {
 	case known[0]:
@@ -115,8 +110,7 @@ func pick[T comparable](known *[4]T, x T) uint64 {
 	return inFull
 }
 
-// refForm returns the form of a ref, which is not 0, by its difference to the one
-// before.
+// refForm returns the form of a nonzero ref by its difference to the previous one.
 func refForm(n int32) uint64 {
 	if n == int32(int8(n)) {
 		return 1
@@ -137,7 +131,7 @@ func roundForm(n uint32) uint64 {
 	return 3
 }
 
-// offsetForm returns the form of an offset that must be written, zero or not.
+// offsetForm returns the form of an offset, which must be encoded even if it is zero.
 func offsetForm(n int64) uint64 {
 	switch {
 	case n == int64(int32(n)):
@@ -148,7 +142,7 @@ func offsetForm(n int64) uint64 {
 	return 3
 }
 
-// serialForm returns the form of the difference to the serial before.
+// serialForm returns the form of the difference to the previous serial.
 func serialForm(n int64) uint64 {
 	switch n {
 	case int64(int8(n)):
@@ -159,7 +153,7 @@ func serialForm(n int64) uint64 {
 	return 3
 }
 
-// fenceForm returns the form of a message's fence that is not the value's.
+// fenceForm returns the form of a message's fence that differs from the value's.
 func fenceForm(n int64) uint64 {
 	if n == n<<24>>24 {
 		return 2
@@ -167,7 +161,7 @@ func fenceForm(n int64) uint64 {
 	return 3
 }
 
-// extend returns an offset that was read from so many bytes, with its sign.
+// extend sign-extends an offset of a number of bytes.
 func extend(n uint64, width int) int64 {
 	unused := uint(64 - 8*width)
 	return int64(n<<unused) >> unused

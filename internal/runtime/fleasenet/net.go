@@ -15,101 +15,93 @@ import (
 	"github.com/leasehold-dev/leasehold/secret"
 )
 
-// Bounds of packets and peers.
+// Limits of packets and peers.
 const (
-	// MaxPeers is how many processes a network connects.
+	// MaxPeers is the maximum number of processes in a network.
 	MaxPeers = 1024
-	// MinPacket holds any message.
+	// MinPacket has room for any message.
 	MinPacket = 512
-	// MaxPacket is the largest packet that anybody takes.
+	// MaxPacket is the size of the largest packet.
 	MaxPacket = 32 << 10
-	// UsualPacket is a datagram that crosses nearly every network whole.
+	// UsualPacket is the size of a datagram that nearly all networks carry without fragmentation.
 	UsualPacket = 1400
-	// MinKey is the length of the shortest secret.
+	// MinKey is the minimum length of a key.
 	MinKey = 16
 )
 
-// A Peer is another process, and where it listens.
+// A Peer is another process and its address.
 type Peer struct {
 	Process flease.Process
 	Addr    string // host:port
-	Name    string // for the log. Default: its number
+	Name    string // for the log; default the process number
 }
 
-// name is what the log calls a peer.
+// name returns the name of a peer for the log.
 func (p Peer) name() string { return cmp.Or(p.Name, strconv.FormatUint(uint64(p.Process), 10)) }
 
-// Config says who speaks to whom. Key and Fingerprint must be the same everywhere.
+// Config configures a network. Key and Fingerprint must be the same in all processes.
 type Config struct {
 	Self        flease.Process
-	Incarnation uint64 // at first; random, new with every start: keys depend on it
-	// Fingerprint stands for what all processes must have been told alike. Those
-	// with another one are strangers: see Strange.
+	Incarnation uint64 // initial; random, new with every start, because keys depend on it
+	// Fingerprint identifies the configuration that all processes must share. Packets with another
+	// one go to Strange.
 	Fingerprint uint64
 
-	Listen string // host:port; port 0 is any
-	// Peers are those that are spoken and listened to. Self may be among them: what
-	// is sent to it goes to its address, unless we listen there ourselves, since
-	// another process may, which takes itself for us. Host names are looked up
-	// again from time to time, and need not be known yet.
+	Listen string // host:port; port 0 chooses a free one
+	// Peers are the processes to exchange packets with. Self may be among them: packets to it go
+	// to its address, unless that is this process's own. This reaches another process that was
+	// started with the same id. Host names are resolved periodically, and need not resolve at first.
 	Peers []Peer
 
-	// Key is the secret that all processes share, 16 random bytes at least. It is
-	// needed unless all addresses are on the loopback, or TLS asks both sides for
-	// certificates.
+	// Key is the shared secret of all processes, at least 16 random bytes. It is required unless all
+	// addresses are on the loopback or TLS is mutual.
 	Key secret.Text
-	// OtherKeys are accepted as well, while processes are given another Key one after
-	// the other.
+	// OtherKeys are also accepted, for a rolling change of Key.
 	OtherKeys []secret.Text
-	// MaxPacket bounds the packets that are sent. Default: 1400 bytes in datagrams,
-	// but 32 KiB to peers on the loopback, on TCP and in memory. Larger ones cost
-	// less per message; a datagram that the network must cut up is lost with any
-	// of its parts.
+	// MaxPacket is the maximum size of sent packets. Default 1400 bytes for UDP, and 32 KiB to
+	// loopback peers, on TCP and in memory. Large packets cost less per message; a
+	// fragmented datagram is lost with any of its fragments.
 	MaxPacket int
-	// TLS is for TCP only, and optional. It is used for both ends of connections.
+	// TLS is optional, for TCP only, and used for both ends of connections.
 	TLS *tls.Config
 
-	// Receive is called with each packet that arrives. The envelope, the messages
-	// and the names in them are borrowed until it returns. Calls may come from
-	// several goroutines at a time; those of one goroutine come one after another.
-	// It may call Send and Flush, under whatever lock guards them, and not Close.
+	// Receive is called for each received packet, concurrently from several goroutines. Its
+	// arguments, including the names in messages, are valid until it returns. It may call Send
+	// and Flush under the caller's mutex for them, but not Close.
 	Receive func(*flease.Envelope, []flease.Message, *Source)
-	// Strange, if set, is called like Receive, with each packet that has the right
-	// key and another fingerprint, from a peer or from a process that is none. What
-	// messages it has are not read.
+	// Strange, if set, is called like Receive for each packet with the right key and another
+	// fingerprint, from peers and other processes. Its messages are not decoded.
 	Strange func(e *flease.Envelope, fingerprint uint64, from *Source)
-	// Drained, if set, is called after one or more calls of Receive, by the same
-	// goroutine, when it is about to wait for more: the time to flush. Answers to
-	// all that came together then go together.
+	// Drained, if set, is called after one or more calls of Receive, by the same goroutine, before
+	// it waits for more packets. Flushing here sends the replies to all of them in one batch.
 	Drained func()
 
-	Logger *slog.Logger // for what peers do to connections. Default: none
+	Logger *slog.Logger // connection failures and rejected packets; default none
 }
 
 // A Net sends messages to other processes and receives theirs.
 //
-// Send and Flush are for one goroutine at a time, and never block on a peer. All
-// other methods may be called at any time.
+// Send and Flush are for one goroutine at a time, and never block on a peer. The other methods are safe for
+// concurrent use.
 type Net interface {
-	// Send writes the messages into packets for a process, and keeps these for
-	// Flush. No messages make one packet, a greeting. The envelope must be from
-	// the configured process; another incarnation is ours from then on. It keeps nothing of what it is
-	// given. What finds no room is lost and counted.
+	// Send packs messages for a process and keeps the packets for Flush. Without messages it
+	// packs one packet, a greeting. The envelope must be from the configured process; another
+	// incarnation in it replaces the configured one. Send does not keep its arguments. Packets
+	// without room are dropped and counted.
 	Send(to flease.Process, e *flease.Envelope, msgs []flease.Message)
-	// Flush hands what was gathered to the system.
+	// Flush sends the packets of all calls of Send.
 	Flush()
-	// Addr is where it listens, with the port.
+	// Addr returns the listen address with the port.
 	Addr() string
-	// Counters returns what was sent, received and dropped since the start.
+	// Counters returns the numbers of sent, received and dropped packets since the start.
 	Counters() Counters
-	// Close ends all goroutines and waits for them. What was not flushed is lost,
-	// and what is sent after it.
+	// Close ends all goroutines and waits for them. Packets that were not flushed are lost.
 	Close() error
 }
 
-// A party is what all networks have in common. Its context ends with Close.
-type party struct {
-	tally
+// base is the common part of all networks. Its context ends with Close.
+type base struct {
+	counters
 	config  Config
 	packer  *packer
 	inbox   *inbox
@@ -118,19 +110,19 @@ type party struct {
 	running sync.WaitGroup
 }
 
-func (p *party) begin(c Config) (err error) {
+func (p *base) begin(c Config) (err error) {
 	p.config = c
-	if p.packer, err = newPacker(&p.config, &p.tally); err != nil {
+	if p.packer, err = newPacker(&p.config, &p.counters); err != nil {
 		return err
 	}
-	p.inbox = newInbox(&p.config, p.packer, &p.tally)
+	p.inbox = newInbox(&p.config, p.packer, &p.counters)
 	p.ctx, p.stop = context.WithCancel(context.Background())
 	return nil
 }
 
-// unknown drops a packet for a process that there is no way to. What a process sends to
-// itself needs none.
-func (p *party) unknown(to flease.Process) {
+// unknown counts a dropped packet to a process without address. Packets to the process itself are not
+// counted.
+func (p *base) unknown(to flease.Process) {
 	if to != p.config.Self {
 		p.drop(foreign, 1)
 	}

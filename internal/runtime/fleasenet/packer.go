@@ -7,24 +7,24 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 )
 
-// A packer writes the packets of a process. It is for one goroutine at a time.
+// A packer encodes and encrypts the packets of a process. It is for one goroutine at a time.
 type packer struct {
 	config      *Config
 	incarnation uint64
 	seal        seal
 	numbers     map[flease.Process]*uint64 // of the newest packet to each peer
-	tally       *tally
+	counters    *counters
 	encoder     encoder
 	nonce       nonce
 }
 
-func newPacker(c *Config, t *tally) (*packer, error) {
+func newPacker(c *Config, t *counters) (*packer, error) {
 	s, err := newSeal(c.Key, c.Self, c.Incarnation)
 	if err != nil {
 		return nil, err
 	}
 	p := &packer{
-		config: c, incarnation: c.Incarnation, seal: s, tally: t,
+		config: c, incarnation: c.Incarnation, seal: s, counters: t,
 		numbers: map[flease.Process]*uint64{c.Self: new(uint64)},
 	}
 	for _, peer := range c.Peers {
@@ -33,17 +33,15 @@ func newPacker(c *Config, t *tally) (*packer, error) {
 	return p, nil
 }
 
-// pack appends one packet of at most limit bytes to b, with as many of the
-// messages as fit, and returns the rest of them. The addressee must be a peer, or
-// ourselves: there may be a twin at our address.
-// An envelope of someone else is a bug of the caller, which would have it
-// believed under our name. One of another incarnation is ours from now on.
+// pack appends one packet of at most limit bytes to b, with as many messages as fit, and returns the remaining messages.
+// The addressee must be a peer, or this process, because a twin may run at its address. An envelope of another process
+// is a bug of the caller and panics. Another incarnation in the envelope replaces the current one.
 func (p *packer) pack(b []byte, limit int, to flease.Process, e *flease.Envelope, msgs []flease.Message) ([]byte, []flease.Message) {
 	if e.From != p.config.Self {
-		panic(fmt.Sprintf("fleasenet: an envelope of process %d from process %d", e.From, p.config.Self))
+		panic(fmt.Sprintf("fleasenet: envelope of process %d sent by process %d", e.From, p.config.Self))
 	}
 	if e.Incarnation != p.incarnation {
-		p.become(e.Incarnation)
+		p.setIncarnation(e.Incarnation)
 	}
 	number := p.numbers[to]
 	*number++
@@ -52,20 +50,20 @@ func (p *packer) pack(b []byte, limit int, to flease.Process, e *flease.Envelope
 		incarnation: p.incarnation, number: *number, fingerprint: p.config.Fingerprint,
 	}
 	start := len(b)
-	b = slices.Grow(b, limit+largestMessage+widest)
+	b = slices.Grow(b, limit+largestMessage+maxField)
 	b = appendEnvelope(h.append(b), e)
 	b, n, skipped := p.messages(b, start+limit-p.seal.trailer(), to, e, msgs)
 	packet := p.seal.close(b[start:], &h, &p.nonce)
-	p.tally.sent(len(packet), n-skipped)
+	p.counters.sent(len(packet), n-skipped)
 	return b[:start+len(packet)], msgs[n:]
 }
 
-// become takes another incarnation. Its packets have a key of their own, so that no
-// nonce is used twice even if numbers of the one before were.
-func (p *packer) become(incarnation uint64) {
+// setIncarnation changes the incarnation. It has a key of its own, so restarting the packet numbers reuses no
+// nonce.
+func (p *packer) setIncarnation(incarnation uint64) {
 	s, err := newSeal(p.config.Key, p.config.Self, incarnation)
 	if err != nil {
-		panic(err) // the key was good for the one before
+		panic(err) // the key was valid for the previous one
 	}
 	p.incarnation, p.seal = incarnation, s
 	for _, number := range p.numbers {
@@ -73,9 +71,8 @@ func (p *packer) become(incarnation uint64) {
 	}
 }
 
-// messages appends messages up to a length of limit. It returns how many it is
-// done with, and how many of these cannot be written: their names are too long,
-// and the machine should not have let them in.
+// messages appends messages up to a length of limit. n is the number of processed messages; skipped of these have too
+// long a name, which the machine should have rejected.
 func (p *packer) messages(b []byte, limit int, to flease.Process, e *flease.Envelope, msgs []flease.Message) (_ []byte, n, skipped int) {
 	w := &p.encoder
 	w.begin(p.config.Self, to, e)
@@ -95,6 +92,6 @@ func (p *packer) messages(b []byte, limit int, to flease.Process, e *flease.Enve
 }
 
 func (p *packer) skip(n int) int {
-	p.tally.drop(oversized, n)
+	p.counters.drop(oversized, n)
 	return n
 }

@@ -19,25 +19,24 @@ const (
 	version        = 2
 )
 
-// What the fourth byte of a header says.
+// Flags in the fourth byte of a header.
 const (
 	unsealed = 0
 	sealed   = 1 << 0
 	waiting  = 1 << 1 // the sender does not take part yet
-	giveWay  = 1 << 2 // another process with the addressee's id is alive, and stays
+	giveWay  = 1 << 2 // the addressee must stop: another process with its id runs
 )
 
 // Sizes of the parts of a packet, in bytes.
 const (
-	headerSize   = 36
-	envelopeSize = 24
-	tagSize      = 16
-	checksumSize = 8
-	smallest     = headerSize + envelopeSize + checksumSize // packet
+	headerSize    = 36
+	envelopeSize  = 24
+	tagSize       = 16
+	checksumSize  = 8
+	minPacketSize = headerSize + envelopeSize + checksumSize // packet
 )
 
-// A header is what can be read of a packet without a key. It is part of what the
-// trailer vouches for.
+// A header is the unencrypted part of a packet. The trailer authenticates it, too.
 type header struct {
 	sealed      byte // or unsealed
 	waiting     bool
@@ -45,7 +44,7 @@ type header struct {
 	from, to    flease.Process
 	incarnation uint64 // of the sender
 	number      uint64 // rises with each packet from the sender to the addressee
-	fingerprint uint64 // of what the sender was told
+	fingerprint uint64 // of the sender's configuration
 }
 
 func (h *header) append(b []byte) []byte {
@@ -64,9 +63,9 @@ func (h *header) append(b []byte) []byte {
 	return binary.LittleEndian.AppendUint64(b, h.fingerprint)
 }
 
-// parse reads the header of a packet, and reports whether it may be one of ours.
+// parse decodes the header of a packet, and reports whether it is valid.
 func (h *header) parse(packet []byte) bool {
-	if len(packet) < smallest || packet[0] != magic0 || packet[1] != magic1 || packet[2] != version || packet[3] > sealed|waiting|giveWay {
+	if len(packet) < minPacketSize || packet[0] != magic0 || packet[1] != magic1 || packet[2] != version || packet[3] > sealed|waiting|giveWay {
 		return false
 	}
 	h.sealed, h.waiting, h.giveWay = packet[3]&sealed, packet[3]&waiting != 0, packet[3]&giveWay != 0
@@ -96,13 +95,13 @@ func parseEnvelope(b []byte, h *header) flease.Envelope {
 	}
 }
 
-// A seal closes the packets of one incarnation of a process, and opens them.
+// A seal encrypts and decrypts the packets of one incarnation of a process.
 type seal struct {
-	aead cipher.AEAD // nil: a checksum
+	aead cipher.AEAD // nil: checksum only
 }
 
-// newSeal derives the seal of an incarnation from what all processes share. No key makes
-// seals that are mere checksums. It takes microseconds.
+// newSeal derives the seal of an incarnation from the shared key. Without a key the seal is a checksum. It takes
+// microseconds.
 func newSeal(shared secret.Text, p flease.Process, incarnation uint64) (seal, error) {
 	if shared.Len() == 0 {
 		return seal{}, nil
@@ -112,7 +111,7 @@ func newSeal(shared secret.Text, p flease.Process, incarnation uint64) (seal, er
 	info = binary.LittleEndian.AppendUint64(info, incarnation)
 	key, err := hkdf.Key(sha256.New, []byte(shared.Reveal()), nil, string(info), 32)
 	if err != nil {
-		return seal{}, leasehold.Errorf(op, leasehold.ErrInvalid, "", "this key cannot be used: %w", err)
+		return seal{}, leasehold.Errorf(op, leasehold.ErrInvalid, "", "key unusable: %w", err)
 	}
 	block, err := aes.NewCipher(key)
 	if err != nil {
@@ -125,7 +124,7 @@ func newSeal(shared secret.Text, p flease.Process, incarnation uint64) (seal, er
 	return seal{aead}, nil
 }
 
-// mark is what headers say about the seal.
+// mark returns the flag for headers.
 func (s seal) mark() byte {
 	if s.aead == nil {
 		return unsealed
@@ -133,7 +132,7 @@ func (s seal) mark() byte {
 	return sealed
 }
 
-// trailer is how many bytes close adds.
+// trailer returns the number of bytes that close adds.
 func (s seal) trailer() int {
 	if s.aead == nil {
 		return checksumSize
@@ -151,8 +150,8 @@ func (n *nonce) set(h *header) []byte {
 	return n[:]
 }
 
-// close encrypts a packet, in place, and appends the trailer. The nonce is scratch:
-// a variable here would be allocated every time.
+// close encrypts a packet in place and appends the trailer. The nonce is scratch space: a local variable would be
+// allocated.
 func (s seal) close(packet []byte, h *header, n *nonce) []byte {
 	if s.aead == nil {
 		return binary.LittleEndian.AppendUint64(packet, xxhash.Sum64(packet))
@@ -160,8 +159,8 @@ func (s seal) close(packet []byte, h *header, n *nonce) []byte {
 	return s.aead.Seal(packet[:headerSize], n.set(h), packet[headerSize:], packet[:headerSize])
 }
 
-// open decrypts a packet, in place, and reports whether it is authentic. The
-// packet keeps its length: after its body comes a trailer that means nothing.
+// open decrypts a packet in place, and reports whether it is authentic. The packet keeps its length; the content of its
+// trailer is undefined.
 func (s seal) open(packet []byte, h *header, n *nonce) bool {
 	if s.aead == nil {
 		end := len(packet) - checksumSize

@@ -12,37 +12,36 @@ import (
 )
 
 const (
-	// resolveEvery is how often names are looked up. A peer that restarts
-	// elsewhere under its name is found again after that.
-	resolveEvery = 5 * time.Second
-	resolveWait  = 3 * time.Second
+	// resolveInterval is the interval of name resolution. It bounds the time to find a peer that
+	// has moved to another address.
+	resolveInterval = 5 * time.Second
+	resolveTimeout  = 3 * time.Second
 )
 
-// A destination is a peer's address, which may change if it is a name.
-type destination struct {
+// A udpPeer is a peer with its resolved address.
+type udpPeer struct {
 	peer Peer
-	ours bool // it is our own address, and somebody else may be there
-	// family is what the socket can reach: ip, ip4 or ip6.
+	ours bool // the peer has the id of this process: a twin may listen there
+	// family is the address family of the socket: ip, ip4 or ip6.
 	family    string
-	maxPacket int // as configured, 0 if not
-	at        atomic.Pointer[place]
+	maxPacket int // from Config; 0: default
+	at        atomic.Pointer[udpAddr]
 }
 
-// A place is where packets for a peer go now, and how large they may be.
-type place struct {
+// A udpAddr is the resolved address of a peer, with its maximum packet size.
+type udpAddr struct {
 	addr  *net.UDPAddr
 	limit int
 }
 
-// find notes where peers are that have addresses, and returns those that have
-// names.
-func (d *datagrams) find(c *Config) (names []*destination, _ error) {
+// resolvePeers sets the addresses of peers with IP addresses, and returns the peers with host names.
+func (d *udpNet) resolvePeers(c *Config) (names []*udpPeer, _ error) {
 	family := familyOf(d.conn.LocalAddr().(*net.UDPAddr))
 	for _, p := range c.Peers {
-		if p.Process == c.Self && plain(p.Addr) == plain(d.Addr()) {
-			continue // it is us
+		if p.Process == c.Self && canonical(p.Addr) == canonical(d.Addr()) {
+			continue // this process
 		}
-		to := &destination{peer: p, ours: p.Process == c.Self, family: family, maxPacket: c.MaxPacket}
+		to := &udpPeer{peer: p, ours: p.Process == c.Self, family: family, maxPacket: c.MaxPacket}
 		addr, err := netip.ParseAddrPort(p.Addr)
 		switch ip := addr.Addr().Unmap(); {
 		case err != nil:
@@ -51,17 +50,17 @@ func (d *datagrams) find(c *Config) (names []*destination, _ error) {
 			if to.ours {
 				continue
 			}
-			return nil, invalid(p.Addr, "the address of member %s cannot be reached from %s, where this one listens: use addresses of one version of IP", p.name(), d.Addr())
+			return nil, invalid(p.Addr, "address of member %s is unreachable from the listen address %s: use one IP version", p.name(), d.Addr())
 		default:
-			to.settle(ip, addr.Port())
+			to.setAddr(ip, addr.Port())
 		}
 		d.peers[p.Process] = to
 	}
 	return names, nil
 }
 
-// familyOf returns which addresses a socket reaches. One that listens everywhere
-// reaches both.
+// familyOf returns the address family that a socket reaches: both for an unspecified IPv6
+// address.
 func familyOf(local *net.UDPAddr) string {
 	ip := local.AddrPort().Addr().Unmap()
 	switch {
@@ -73,22 +72,21 @@ func familyOf(local *net.UDPAddr) string {
 	return "ip6"
 }
 
-// follow looks a name up from time to time until the context ends. If it cannot,
-// the last address stays. A name that is not known yet is no error: its bearer
-// may start later.
-func (d *destination) follow(ctx context.Context, log *slog.Logger) {
+// followName resolves a name periodically until the context ends. After a failure the last address stays. An unknown
+// name is only logged: the peer may start later.
+func (d *udpPeer) followName(ctx context.Context, log *slog.Logger) {
 	for {
 		if err := d.resolve(ctx); err != nil && ctx.Err() == nil && d.at.Load() == nil && !d.ours {
-			log.Warn("the name in a member's address is not known", "of", d.peer.name(), "addr", d.peer.Addr, "err", err)
+			log.Warn("address of a member cannot be resolved", "of", d.peer.name(), "addr", d.peer.Addr, "err", err)
 		}
-		if !pause(ctx, resolveEvery) {
+		if !pause(ctx, resolveInterval) {
 			return
 		}
 	}
 }
 
-func (d *destination) resolve(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, resolveWait)
+func (d *udpPeer) resolve(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()
 	host, port, err := net.SplitHostPort(d.peer.Addr)
 	if err != nil {
@@ -102,14 +100,14 @@ func (d *destination) resolve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.settle(ips[0].Unmap(), uint16(number))
+	d.setAddr(ips[0].Unmap(), uint16(number))
 	return nil
 }
 
-func (d *destination) settle(ip netip.Addr, port uint16) {
+func (d *udpPeer) setAddr(ip netip.Addr, port uint16) {
 	limit := UsualPacket
 	if ip.IsLoopback() {
 		limit = MaxPacket
 	}
-	d.at.Store(&place{addr: net.UDPAddrFromAddrPort(netip.AddrPortFrom(ip, port)), limit: cmp.Or(d.maxPacket, limit)})
+	d.at.Store(&udpAddr{addr: net.UDPAddrFromAddrPort(netip.AddrPortFrom(ip, port)), limit: cmp.Or(d.maxPacket, limit)})
 }

@@ -13,54 +13,49 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 )
 
-// A connection carries packets one way, each with its length in front, in four
-// bytes. Each process dials those that it has something to say to. Only answers
-// that must go the way of the question come the other way.
+// lengthSize is the size of the length before each packet. Each process connects to the peers that it sends to, and a
+// connection carries packets in that direction. Only replies by Source.Reply go back on it.
 const lengthSize = 4
 
-// Bounds on what is done for a peer, and for whoever connects.
+// Limits per peer and per incoming connection.
 const (
-	// maxQueue is how many bytes of packets may wait for a peer. When there is no
-	// room, new packets are lost: those that wait are on their way at least, and
-	// whatever is lost will be sent again.
+	// maxQueue is the maximum size of the queue to a peer. If it is full new packets are dropped; the
+	// machine retries.
 	maxQueue = 1 << 20
-	// dialWait bounds the making of a connection, with its handshake.
-	dialWait = 3 * time.Second
-	// writeTimeout is when a peer that does not read is given up.
+	// dialTimeout includes the TLS handshake.
+	dialTimeout = 3 * time.Second
+	// writeTimeout closes the connection to a peer that does not read.
 	writeTimeout = 5 * time.Second
-	// closeAfter is how long a connection stays that nobody uses; the one who
-	// dialled closes it before the other does.
-	closeAfter = 60 * time.Second
-	// helloWait is how long a stranger has to prove with a packet that it is one
-	// of us.
-	helloWait = 5 * time.Second
-	// strangers is how many connections may come in besides two of each peer: the
-	// present one, and one of before that nobody has seen break.
-	strangers = 16
+	// idleTimeout is the idle timeout of the accepting side. The connecting side uses half of it, so that it
+	// closes first.
+	idleTimeout = 60 * time.Second
+	// firstPacketTimeout is the maximum time from accept to the first authentic packet.
+	firstPacketTimeout = 5 * time.Second
+	// extraConns is the maximum number of incoming connections besides two per peer: the current one, and a
+	// broken one that is not detected yet.
+	extraConns = 16
 
-	// lasting is how long a connection stays at least that the other end has no
-	// objections to.
-	lasting = 2 * time.Second
+	// minLifetime is the minimum age of a connection that the other end has accepted. It resets the backoff.
+	minLifetime = 2 * time.Second
 
-	leastBackoff = 50 * time.Millisecond
-	mostBackoff  = 2 * time.Second
+	minBackoff = 50 * time.Millisecond
+	maxBackoff = 2 * time.Second
 )
 
-// streams is a network of connections.
-type streams struct {
-	party
+// tcpNet is a network of TCP connections.
+type tcpNet struct {
+	base
 	listener net.Listener
 	limit    int
-	lines    map[flease.Process]*line
-	dirty    []*line // have something to flush
+	conns    map[flease.Process]*peerConn
+	dirty    []*peerConn // with packets to flush
 
 	mu       sync.Mutex
 	incoming map[net.Conn]bool
 }
 
-// TCP opens a network of connections, for where datagrams are not let through, or
-// TLS is asked for. It costs more than UDP, and a packet that is lost delays
-// those after it.
+// TCP opens a network of TCP connections, for networks that block datagrams or require TLS. It costs more than UDP, and
+// a lost segment delays the packets after it.
 func TCP(c Config) (Net, error) {
 	if err := errors.Join(c.checkMembers(), c.checkAddresses()); err != nil {
 		return nil, err
@@ -72,26 +67,26 @@ func TCP(c Config) (Net, error) {
 	if err != nil {
 		return nil, cannotListen(c.Listen, err)
 	}
-	s, err := newStreams(c, l)
+	s, err := newTCPNet(c, l)
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return s, nil
 }
 
-// newStreams takes over the listener, if it returns no error.
-func newStreams(c Config, l net.Listener) (*streams, error) {
-	s := &streams{
+// newTCPNet owns the listener unless it returns an error.
+func newTCPNet(c Config, l net.Listener) (*tcpNet, error) {
+	s := &tcpNet{
 		listener: l, limit: cmp.Or(c.MaxPacket, MaxPacket),
-		lines: make(map[flease.Process]*line), incoming: make(map[net.Conn]bool),
+		conns: make(map[flease.Process]*peerConn), incoming: make(map[net.Conn]bool),
 	}
 	if err := s.begin(c); err != nil {
 		return nil, err
 	}
 	for _, p := range c.Peers {
-		if p.Process != c.Self || plain(p.Addr) != plain(s.Addr()) { // that is us
-			line := newLine(p, &c, &s.tally, s.hear)
-			s.lines[p.Process] = line
+		if p.Process != c.Self || canonical(p.Addr) != canonical(s.Addr()) { // not this process
+			line := newPeerConn(p, &c, &s.counters, s.readReplies)
+			s.conns[p.Process] = line
 			s.running.Go(func() { line.run(s.ctx) })
 		}
 	}
@@ -99,10 +94,10 @@ func newStreams(c Config, l net.Listener) (*streams, error) {
 	return s, nil
 }
 
-func (s *streams) Addr() string { return s.listener.Addr().String() }
+func (s *tcpNet) Addr() string { return s.listener.Addr().String() }
 
-func (s *streams) Send(to flease.Process, e *flease.Envelope, msgs []flease.Message) {
-	line := s.lines[to]
+func (s *tcpNet) Send(to flease.Process, e *flease.Envelope, msgs []flease.Message) {
+	line := s.conns[to]
 	if line == nil {
 		s.unknown(to)
 		return
@@ -118,7 +113,7 @@ func (s *streams) Send(to flease.Process, e *flease.Envelope, msgs []flease.Mess
 	}
 }
 
-func (s *streams) Flush() {
+func (s *tcpNet) Flush() {
 	for i, line := range s.dirty {
 		line.flush()
 		s.dirty[i] = nil
@@ -126,7 +121,7 @@ func (s *streams) Flush() {
 	s.dirty = s.dirty[:0]
 }
 
-func (s *streams) Close() error {
+func (s *tcpNet) Close() error {
 	s.stop()
 	err := s.listener.Close()
 	s.mu.Lock()
@@ -134,15 +129,15 @@ func (s *streams) Close() error {
 		_ = conn.Close()
 	}
 	s.mu.Unlock()
-	for _, line := range s.lines {
+	for _, line := range s.conns {
 		line.interrupt()
 	}
 	s.running.Wait()
 	return closed(s.Addr(), err)
 }
 
-// accept takes in connections, up to a bound, until the listener is closed.
-func (s *streams) accept() {
+// accept accepts connections until the listener is closed.
+func (s *tcpNet) accept() {
 	for {
 		conn, err := s.listener.Accept()
 		switch {
@@ -160,15 +155,14 @@ func (s *streams) accept() {
 	}
 }
 
-// admit notes a connection, so that Close finds it. There may be too many
-// already, and it may be too late.
-func (s *streams) admit(conn net.Conn) bool {
+// admit registers a connection for Close. It reports false above the limit and after Close.
+func (s *tcpNet) admit(conn net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ctx.Err() != nil {
 		return false
 	}
-	if len(s.incoming) >= 2*len(s.lines)+strangers {
+	if len(s.incoming) >= 2*len(s.conns)+extraConns {
 		s.refused.Add(1)
 		return false
 	}
@@ -176,44 +170,42 @@ func (s *streams) admit(conn net.Conn) bool {
 	return true
 }
 
-// serve reads packets from a connection until it ends, is idle for too long, or
-// sends what no peer would send.
-func (s *streams) serve(conn net.Conn) {
+// serve reads packets from a connection until it ends, is idle for too long, or sends an invalid
+// packet.
+func (s *tcpNet) serve(conn net.Conn) {
 	defer func() {
 		_ = conn.Close()
 		s.mu.Lock()
 		delete(s.incoming, conn)
 		s.mu.Unlock()
 	}()
-	_ = conn.SetDeadline(time.Now().Add(helloWait))
+	_ = conn.SetDeadline(time.Now().Add(firstPacketTimeout))
 	if s.config.TLS != nil {
-		over := tls.Server(conn, s.config.TLS)
-		if err := over.HandshakeContext(s.ctx); err != nil {
-			s.config.Logger.Info("refused a connection", "from", conn.RemoteAddr(), "err", err)
+		secured := tls.Server(conn, s.config.TLS)
+		if err := secured.HandshakeContext(s.ctx); err != nil {
+			s.config.Logger.Info("connection rejected: TLS handshake failed", "from", conn.RemoteAddr(), "err", err)
 			return
 		}
-		conn = over
+		conn = secured
 	}
-	s.read(conn, 2*(MaxPacket+lengthSize), s.wayBack(conn), func(why fate) bool {
+	s.read(conn, 2*(MaxPacket+lengthSize), s.replyFunc(conn), func(why outcome) bool {
 		if why == delivered || why == strange {
-			_ = conn.SetReadDeadline(time.Now().Add(closeAfter))
+			_ = conn.SetReadDeadline(time.Now().Add(idleTimeout))
 			return true
 		}
-		return why == replayed // by an old connection and a new one
+		return why == replayed // an old and a new connection may deliver the same packet
 	})
 }
 
-// hear reads answers that come back on a connection that we have made, until it
-// ends. Nothing else comes there.
-func (s *streams) hear(conn net.Conn) {
-	s.read(conn, MinPacket+lengthSize, func(flease.Process, []byte) {}, func(why fate) bool {
+// readReplies reads replies on an outgoing connection until it ends.
+func (s *tcpNet) readReplies(conn net.Conn) {
+	s.read(conn, MinPacket+lengthSize, func(flease.Process, []byte) {}, func(why outcome) bool {
 		return why == delivered || why == strange
 	})
 }
 
-// read reads packets from a connection until it ends, or one of them has a fate that
-// is not acceptable.
-func (s *streams) read(conn net.Conn, buffer int, back wayBack, acceptable func(fate) bool) {
+// read reads packets from a connection until it ends or a packet has an unacceptable outcome.
+func (s *tcpNet) read(conn net.Conn, buffer int, back replyFunc, acceptable func(outcome) bool) {
 	in := bufio.NewReaderSize(conn, buffer)
 	r := &reader{inbox: s.inbox, back: back, from: conn.RemoteAddr().String}
 	defer r.drain()
@@ -226,7 +218,7 @@ func (s *streams) read(conn net.Conn, buffer int, back wayBack, acceptable func(
 	}
 }
 
-func (s *streams) wayBack(conn net.Conn) wayBack {
+func (s *tcpNet) replyFunc(conn net.Conn) replyFunc {
 	return func(_ flease.Process, packet []byte) {
 		frame := binary.LittleEndian.AppendUint32(nil, uint32(len(packet)))
 		_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout))
@@ -237,8 +229,8 @@ func (s *streams) wayBack(conn net.Conn) wayBack {
 	}
 }
 
-// next returns the next packet, where it was buffered, and nil if there is none.
-func (s *streams) next(in *bufio.Reader, r *reader) []byte {
+// next returns the next packet in the buffer, nil at the end.
+func (s *tcpNet) next(in *bufio.Reader, r *reader) []byte {
 	length := s.peek(in, lengthSize, r)
 	if length == nil {
 		return nil
@@ -255,9 +247,9 @@ func (s *streams) next(in *bufio.Reader, r *reader) []byte {
 	return frame[lengthSize:]
 }
 
-// peek returns the next n bytes. If it must wait for them, the receiver is told
-// first. A connection that ends within a packet has lost it.
-func (s *streams) peek(in *bufio.Reader, n int, r *reader) []byte {
+// peek returns the next n bytes. Before it blocks it calls drain. A connection that ends within a packet counts it as
+// malformed.
+func (s *tcpNet) peek(in *bufio.Reader, n int, r *reader) []byte {
 	if in.Buffered() < n {
 		r.drain()
 	}

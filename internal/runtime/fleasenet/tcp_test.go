@@ -30,7 +30,7 @@ func startTCP(t *testing.T, l net.Listener, c Config) Net {
 	if err := c.checkMembers(); err != nil {
 		t.Fatal(err)
 	}
-	n, err := newStreams(c, l)
+	n, err := newTCPNet(c, l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestTCPCarriesMessages(t *testing.T) {
 	}
 }
 
-// TestTCPDrained: the receiver is told once what came together was handed over.
+// Drained is called once after the packets of one read.
 func TestTCPDrained(t *testing.T) {
 	events := make(chan string, 16)
 	n := startTCP(t, listenTCP(t), Config{
@@ -97,11 +97,11 @@ func TestTCPDrained(t *testing.T) {
 	}
 	closeLater(t, conn)
 	p, _, _ := endpoints(t, secret.Text{})
-	var l load
+	var l frames
 	for range 3 {
 		l.add(p, MinPacket, 2, &flease.Envelope{From: 1, Incarnation: 11}, nil)
 	}
-	if _, err := conn.Write(l.bytes); err != nil { // one segment, and read as one
+	if _, err := conn.Write(l.bytes); err != nil { // one segment, one read
 		t.Fatal(err)
 	}
 	for i, want := range []string{"received", "received", "received", "drained"} {
@@ -116,8 +116,8 @@ func TestTCPDrained(t *testing.T) {
 	}
 }
 
-// TestTCPStrangersWithoutCertificates are not heard.
-func TestTCPStrangersWithoutCertificates(t *testing.T) {
+// Clients without a certificate are rejected.
+func TestTCPRequiresCertificate(t *testing.T) {
 	two := newMailbox()
 	l := listenTCP(t)
 	n := startTCP(t, l, Config{Self: 2, Incarnation: 22, Peers: []Peer{{Process: 1, Addr: "127.0.0.1:1"}}, TLS: certified(t), Receive: two.receive})
@@ -128,11 +128,11 @@ func TestTCPStrangersWithoutCertificates(t *testing.T) {
 		_ = conn.Close()
 	}
 	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("a stranger was let in: %v", err)
+		t.Errorf("a client without certificate was accepted: %v", err)
 	}
 }
 
-// TestTCPReconnects: a peer that starts again is found again.
+// The connection to a restarted peer is established again.
 func TestTCPReconnects(t *testing.T) {
 	l1, l2 := listenTCP(t), listenTCP(t)
 	addr := l2.Addr().String()
@@ -155,8 +155,7 @@ func TestTCPReconnects(t *testing.T) {
 	two.pester(t, one)
 }
 
-// TestTCPSlowPeer: a peer that reads nothing blocks nobody, costs bounded memory,
-// and does not hold up Close.
+// A peer that does not read costs bounded memory and blocks neither Send nor Close.
 func TestTCPSlowPeer(t *testing.T) {
 	deaf := listenTCP(t)
 	closeLater(t, deaf)
@@ -172,10 +171,10 @@ func TestTCPSlowPeer(t *testing.T) {
 		Self: 1, Incarnation: 11, Peers: []Peer{{Process: 2, Addr: deaf.Addr().String()}}, Receive: newMailbox().receive,
 	})
 	clog(t, one)
-	line := one.(*streams).lines[2]
+	line := one.(*tcpNet).conns[2]
 	line.mu.Lock()
 	if n := len(line.queue.bytes); n > maxQueue+2*MaxPacket {
-		t.Errorf("%d bytes wait", n)
+		t.Errorf("%d bytes queued", n)
 	}
 	line.mu.Unlock()
 	start := time.Now()
@@ -190,7 +189,7 @@ func TestTCPSlowPeer(t *testing.T) {
 	}
 }
 
-// clog sends to process 2 until, for a while, all of it is dropped.
+// clog sends to process 2 until all packets are dropped.
 func clog(t *testing.T, one Net) {
 	t.Helper()
 	e := flease.Envelope{From: 1, Incarnation: 11, Sent: someSent}
@@ -209,12 +208,12 @@ func clog(t *testing.T, one Net) {
 		select {
 		case <-again.C:
 		case <-deadline:
-			t.Fatalf("not everything is dropped: %+v", after)
+			t.Fatalf("not all packets are dropped: %+v", after)
 		}
 	}
 }
 
-// TestTCPUnreachable: packets for a peer that is not there are lost and counted.
+// Packets to an unreachable peer are dropped and counted.
 func TestTCPUnreachable(t *testing.T) {
 	gone := listenTCP(t)
 	addr := gone.Addr().String()
@@ -234,13 +233,13 @@ func TestTCPUnreachable(t *testing.T) {
 	}
 }
 
-// TestTCPStrangers: what no peer would send ends a connection, and is counted.
-func TestTCPStrangers(t *testing.T) {
+// Invalid packets end the connection, and are counted.
+func TestTCPInvalidPackets(t *testing.T) {
 	p, _, _ := endpoints(t, aKey)
 	other, _, _ := endpoints(t, secret.New("another key, as long"))
 	e := flease.Envelope{From: 1, Incarnation: 11}
 	frame := func(p *packer, times int) (b []byte) {
-		var l load
+		var l frames
 		l.add(p, MinPacket, 2, &e, nil)
 		for range times {
 			b = append(b, l.bytes...)
@@ -250,7 +249,7 @@ func TestTCPStrangers(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		send []byte
-		ends bool // by us: otherwise the stranger does
+		ends bool // the receiver closes the connection
 		want Counters
 	}{
 		{"good", frame(p, 1), false, Counters{PacketsIn: 1}},
@@ -279,7 +278,7 @@ func TestTCPStrangers(t *testing.T) {
 			}
 			_ = conn.SetReadDeadline(time.Now().Add(patience))
 			if _, err := conn.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
-				t.Fatal("the connection stays")
+				t.Fatal("the connection is open")
 			}
 			got := n.Counters()
 			got.BytesIn = 0
@@ -290,10 +289,10 @@ func TestTCPStrangers(t *testing.T) {
 	}
 }
 
-// TestTCPRefuses: there is a bound on connections.
+// The number of incoming connections is limited.
 func TestTCPRefuses(t *testing.T) {
 	n := startTCP(t, listenTCP(t), Config{Self: 2, Incarnation: 22, Peers: []Peer{{Process: 1, Addr: "127.0.0.1:1"}}, Receive: newMailbox().receive})
-	for range 2 + strangers {
+	for range 2 + extraConns {
 		conn, err := net.Dial("tcp", n.Addr())
 		if err != nil {
 			t.Fatal(err)
@@ -305,9 +304,9 @@ func TestTCPRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	closeLater(t, conn)
-	_ = conn.SetReadDeadline(time.Now().Add(helloWait / 2))
+	_ = conn.SetReadDeadline(time.Now().Add(firstPacketTimeout / 2))
 	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) && errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("one connection too many stays: %v", err)
+		t.Errorf("a connection above the limit is open: %v", err)
 	}
 	if c := n.Counters(); c.Refused != 1 {
 		t.Errorf("counted %+v", c)

@@ -12,9 +12,8 @@ import (
 	"github.com/leasehold-dev/leasehold/secret"
 )
 
-// TestTwins: a process that has the number of another, and is elsewhere, reaches it
-// at the address that the number has, and is answered the way that it came.
-func TestTwins(t *testing.T) {
+// A process with a duplicate id sends to the configured address of that id, and receives the replies.
+func TestDuplicateProcess(t *testing.T) {
 	answer := flease.Envelope{From: 1, Incarnation: 11, GiveWay: true, To: 12, Sent: someSent, Echo: 7}
 	hello := flease.Envelope{From: 1, Incarnation: 12, Waiting: true, Sent: 7}
 	for name, open := range map[string]func(t *testing.T, one, twin Config) (Net, Net){
@@ -47,7 +46,7 @@ func TestTwins(t *testing.T) {
 				here.receive(e, msgs, from)
 				from.Reply(&answer)
 				if !strings.HasPrefix(from.Addr(), "127.0.0.1:") {
-					t.Errorf("it came from %s", from.Addr())
+					t.Errorf("source address %s", from.Addr())
 				}
 			}
 			first, second := open(t, one, Config{Self: 1, Incarnation: 12, Key: aKey, Listen: "127.0.0.1:0", Receive: there.receive})
@@ -59,7 +58,7 @@ func TestTwins(t *testing.T) {
 			if diff := cmp.Diff(delivery{Envelope: answer}, there.next(t)); diff != "" {
 				t.Error(diff)
 			}
-			first.Send(1, &answer, nil) // that is where it listens itself
+			first.Send(1, &answer, nil) // its own address
 			first.Flush()
 			if c := first.Counters(); c.Foreign != 0 || c.PacketsOut != 1 {
 				t.Errorf("to itself: counted %+v", c)
@@ -68,20 +67,19 @@ func TestTwins(t *testing.T) {
 	}
 }
 
-// TestComplaints: whoever has another key is mentioned, and not too often; whoever
-// claims to be nobody we know is not.
-func TestComplaints(t *testing.T) {
+// Packets of a peer with another key are logged, with a rate limit; those of unknown processes are not.
+func TestWarningsAreThrottled(t *testing.T) {
 	var log logbook.Book
 	peers := []Peer{{Process: 1, Name: "db-1"}, {Process: 2}}
 	two := &Config{Self: 2, Incarnation: 22, Key: aKey, Peers: peers, Logger: log.Logger(), Receive: newMailbox().receive}
 	if err := two.checkMembers(); err != nil {
 		t.Fatal(err)
 	}
-	packer, err := newPacker(two, new(tally))
+	packer, err := newPacker(two, new(counters))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &reader{inbox: newInbox(two, packer, new(tally)), from: func() string { return "10.0.0.1:7" }}
+	r := &reader{inbox: newInbox(two, packer, new(counters)), from: func() string { return "10.0.0.1:7" }}
 	for _, id := range []flease.Process{1, 1, 1, 9} {
 		packet, _ := guest(t, id, secret.New("another key, as long")).pack(nil, UsualPacket, 2, &flease.Envelope{From: id, Incarnation: 99}, nil)
 		if why := r.packet(packet); why != unauthentic {
@@ -89,21 +87,20 @@ func TestComplaints(t *testing.T) {
 		}
 	}
 	text := log.String()
-	if strings.Count(text, "\n") != 1 || !strings.Contains(text, "has it another key?\" of=db-1 from=10.0.0.1:7") {
-		t.Errorf("the log says %s", text)
+	if strings.Count(text, "\n") != 1 || !strings.Contains(text, "compare the keys\" of=db-1 from=10.0.0.1:7") {
+		t.Errorf("log: %s", text)
 	}
 }
 
-// TestTCPBacksOff: who is hung up on, time and again, tries less and less often,
-// and says so once.
+// A peer that closes every connection causes exponential backoff and one log line.
 func TestTCPBacksOff(t *testing.T) {
 	var log logbook.Book
-	deaf := listenTCP(t)
-	closeLater(t, deaf)
+	closing := listenTCP(t)
+	closeLater(t, closing)
 	accepted := make(chan time.Time, 100)
 	go func() {
 		for {
-			conn, err := deaf.Accept()
+			conn, err := closing.Accept()
 			if err != nil {
 				return
 			}
@@ -113,7 +110,7 @@ func TestTCPBacksOff(t *testing.T) {
 	}()
 	one := startTCP(t, listenTCP(t), Config{
 		Self: 1, Incarnation: 11, Logger: log.Logger(), Receive: newMailbox().receive,
-		Peers: []Peer{{Process: 2, Addr: deaf.Addr().String()}},
+		Peers: []Peer{{Process: 2, Addr: closing.Addr().String()}},
 	})
 	again := time.NewTicker(2 * time.Millisecond)
 	defer again.Stop()
@@ -129,10 +126,10 @@ func TestTCPBacksOff(t *testing.T) {
 			t.Fatalf("%d connections", len(times))
 		}
 	}
-	if took := times[4].Sub(times[0]); took < (leastBackoff+2*leastBackoff+4*leastBackoff+8*leastBackoff)/2 {
+	if took := times[4].Sub(times[0]); took < (minBackoff+2*minBackoff+4*minBackoff+8*minBackoff)/2 {
 		t.Errorf("five connections in %v", took)
 	}
-	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "has it another key") && !strings.Contains(text, "lost the connection") {
-		t.Errorf("the log says %s", text)
+	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "compare keys") && !strings.Contains(text, "connection to a member lost") {
+		t.Errorf("log: %s", text)
 	}
 }

@@ -10,47 +10,45 @@ import (
 )
 
 const (
-	// gathered is how many bytes of packets wait for Flush. When the next packet
-	// may find no room, those that wait go first.
+	// gathered is the size of the buffer of packets that wait for Flush. If it is full Send flushes.
 	gathered = 512 << 10
-	// atATime is how many packets go to the system, or come from it, in one call.
-	atATime = 64
-	// socketBuffer is what we would like the system to keep for us while we are
-	// busy. It may give less.
+	// maxBatch is the maximum number of packets per system call.
+	maxBatch = 64
+	// socketBuffer is the requested size of the socket buffers. The system may limit it.
 	socketBuffer = 8 << 20
 )
 
-// datagrams is a network of datagrams on one socket.
-type datagrams struct {
-	party
+// udpNet is a network of datagrams on one socket.
+type udpNet struct {
+	base
 	conn  *net.UDPConn
 	batch *batch
-	peers map[flease.Process]*destination
+	peers map[flease.Process]*udpPeer
 
-	buffer  []byte     // the packets that wait
-	waiting []datagram // where they are
+	buffer  []byte     // packets that wait for Flush
+	waiting []datagram // slices of buffer
 }
 
-// A datagram is a packet, and where it goes.
+// A datagram is a packet with its destination.
 type datagram struct {
 	packet []byte
 	to     *net.UDPAddr
 }
 
-// UDP opens a network of datagrams. It is the fastest of the networks: many
-// messages go into a packet, and many packets into a system call.
+// UDP opens a network of datagrams. It is the fastest network: many messages per packet and many packets per system
+// call.
 func UDP(c Config) (Net, error) {
 	if err := errors.Join(c.checkMembers(), c.checkAddresses()); err != nil {
 		return nil, err
 	}
 	if c.TLS != nil {
-		return nil, invalid("", "datagrams have no TLS: use Key, or TCP")
+		return nil, invalid("", "TLS is not available for UDP: use Key, or TCP")
 	}
 	conn, err := listenUDP(c.Listen)
 	if err != nil {
 		return nil, cannotListen(c.Listen, err)
 	}
-	d, err := newDatagrams(c, conn)
+	d, err := newUDPNet(c, conn)
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
@@ -65,16 +63,16 @@ func listenUDP(addr string) (*net.UDPConn, error) {
 	return conn.(*net.UDPConn), nil
 }
 
-// newDatagrams takes over the socket, if it returns no error.
-func newDatagrams(c Config, conn *net.UDPConn) (*datagrams, error) {
-	d := &datagrams{
-		conn: conn, batch: newBatch(conn), peers: make(map[flease.Process]*destination),
-		buffer: make([]byte, 0, gathered), waiting: make([]datagram, 0, atATime),
+// newUDPNet owns the socket unless it returns an error.
+func newUDPNet(c Config, conn *net.UDPConn) (*udpNet, error) {
+	d := &udpNet{
+		conn: conn, batch: newBatch(conn), peers: make(map[flease.Process]*udpPeer),
+		buffer: make([]byte, 0, gathered), waiting: make([]datagram, 0, maxBatch),
 	}
 	if err := d.begin(c); err != nil {
 		return nil, err
 	}
-	names, err := d.find(&c)
+	names, err := d.resolvePeers(&c)
 	if err != nil {
 		d.stop()
 		return nil, err
@@ -82,14 +80,14 @@ func newDatagrams(c Config, conn *net.UDPConn) (*datagrams, error) {
 	enlarge(conn)
 	d.running.Go(d.read)
 	for _, name := range names {
-		d.running.Go(func() { name.follow(d.ctx, c.Logger) })
+		d.running.Go(func() { name.followName(d.ctx, c.Logger) })
 	}
 	return d, nil
 }
 
-func (d *datagrams) Addr() string { return d.conn.LocalAddr().String() }
+func (d *udpNet) Addr() string { return d.conn.LocalAddr().String() }
 
-func (d *datagrams) Send(to flease.Process, e *flease.Envelope, msgs []flease.Message) {
+func (d *udpNet) Send(to flease.Process, e *flease.Envelope, msgs []flease.Message) {
 	peer := d.peers[to]
 	if peer == nil {
 		d.unknown(to)
@@ -101,7 +99,7 @@ func (d *datagrams) Send(to flease.Process, e *flease.Envelope, msgs []flease.Me
 		return
 	}
 	for first := true; first || len(msgs) > 0; first = false {
-		if len(d.waiting) == atATime || cap(d.buffer)-len(d.buffer) < at.limit+largestMessage+widest {
+		if len(d.waiting) == maxBatch || cap(d.buffer)-len(d.buffer) < at.limit+largestMessage+maxField {
 			d.Flush()
 		}
 		start := len(d.buffer)
@@ -110,7 +108,7 @@ func (d *datagrams) Send(to flease.Process, e *flease.Envelope, msgs []flease.Me
 	}
 }
 
-func (d *datagrams) Flush() {
+func (d *udpNet) Flush() {
 	for todo := d.waiting; len(todo) > 0; {
 		n, err := d.batch.write(todo)
 		todo = todo[n:]
@@ -119,7 +117,7 @@ func (d *datagrams) Flush() {
 		case wouldBlock(err):
 			d.drop(full, len(todo))
 			todo = nil
-		default: // the first that was not sent is to blame
+		default: // of the first unsent packet
 			d.drop(failed, 1)
 			todo = todo[1:]
 		}
@@ -127,8 +125,8 @@ func (d *datagrams) Flush() {
 	d.waiting, d.buffer = d.waiting[:0], d.buffer[:0]
 }
 
-// read hands over what comes until the socket is closed.
-func (d *datagrams) read() {
+// read delivers packets until the socket is closed.
+func (d *udpNet) read() {
 	var from *net.UDPAddr
 	r := &reader{inbox: d.inbox, from: func() string { return from.String() }}
 	r.back = func(_ flease.Process, packet []byte) {
@@ -152,10 +150,10 @@ func (d *datagrams) read() {
 	}
 }
 
-// readPause keeps a socket that fails without end from taking all our time.
+// readPause is the pause after a failed read or accept, to avoid a busy loop.
 const readPause = 10 * time.Millisecond
 
-// pause waits, and reports whether it was for the whole time.
+// pause waits; false: the context has ended.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -167,7 +165,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-func (d *datagrams) Close() error {
+func (d *udpNet) Close() error {
 	d.stop()
 	err := d.conn.Close()
 	d.running.Wait()

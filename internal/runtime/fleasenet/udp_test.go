@@ -16,15 +16,15 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// patience is how long a test waits for what should come at once.
+// patience is the timeout of a test for an immediate event.
 const patience = 20 * time.Second
 
-// closeLater closes what a test has opened, when it ends.
+// closeLater closes c at the end of the test.
 func closeLater(t *testing.T, c io.Closer) {
 	t.Cleanup(func() { _ = c.Close() })
 }
 
-// A mailbox gathers what a network delivers, as long as there is room.
+// A mailbox receives deliveries up to its capacity.
 type mailbox chan delivery
 
 func newMailbox() mailbox { return make(mailbox, 1024) }
@@ -45,12 +45,12 @@ func (m mailbox) next(t *testing.T) delivery {
 	case d := <-m:
 		return d
 	case <-time.After(patience):
-		t.Fatal("nothing was delivered")
+		t.Fatal("no delivery")
 		return delivery{}
 	}
 }
 
-// pester has process 1 greet process 2 until it is heard.
+// pester sends greetings from process 1 to process 2 until one is delivered.
 func (m mailbox) pester(t *testing.T, one Net) {
 	t.Helper()
 	again := time.NewTicker(5 * time.Millisecond)
@@ -64,12 +64,12 @@ func (m mailbox) pester(t *testing.T, one Net) {
 			return
 		case <-again.C:
 		case <-deadline:
-			t.Fatalf("never heard; counted %+v", one.Counters())
+			t.Fatalf("no delivery; counted %+v", one.Counters())
 		}
 	}
 }
 
-// messages waits for so many messages, and returns them in order.
+// messages waits for n messages, and returns them in order.
 func (m mailbox) messages(t *testing.T, n int) (all []flease.Message) {
 	t.Helper()
 	for len(all) < n {
@@ -78,8 +78,8 @@ func (m mailbox) messages(t *testing.T, n int) (all []flease.Message) {
 	return all
 }
 
-// openUDP opens processes 1, 2 and so on, one for each receiver, which know each
-// other. Incarnations are 11, 22 and so on.
+// openUDP opens processes 1, 2 and so on, one per receiver, which are peers. Incarnations are 11, 22 and so
+// on.
 func openUDP(t testing.TB, key secret.Text, maxPacket int, receive ...func(*flease.Envelope, []flease.Message, *Source)) []Net {
 	t.Helper()
 	var peers []Peer
@@ -107,7 +107,7 @@ func startUDP(t testing.TB, conn *net.UDPConn, c Config) Net {
 	if err := c.checkMembers(); err != nil {
 		t.Fatal(err)
 	}
-	n, err := newDatagrams(c, conn)
+	n, err := newUDPNet(c, conn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,12 +144,11 @@ func TestUDPCarriesMessages(t *testing.T) {
 	}
 }
 
-// TestUDPFlushesWhatFindsNoRoom: more than can be gathered goes out at once, in
-// several calls.
-func TestUDPFlushesWhatFindsNoRoom(t *testing.T) {
+// Send flushes when its buffer is full.
+func TestUDPSendFlushesFullBuffer(t *testing.T) {
 	two := newMailbox()
 	nets := openUDP(t, aKey, MinPacket, func(*flease.Envelope, []flease.Message, *Source) {}, two.receive)
-	msgs := usual(flease.KindRead, 2*atATime*15)
+	msgs := usual(flease.KindRead, 2*maxBatch*15)
 	e := flease.Envelope{From: 1, Incarnation: 11, To: 22, Sent: someSent}
 	nets[0].Send(2, &e, msgs)
 	early := two.next(t).Messages
@@ -159,7 +158,7 @@ func TestUDPFlushesWhatFindsNoRoom(t *testing.T) {
 	}
 }
 
-// TestUDPDrained: the receiver is told after what came, by the same goroutine.
+// Drained is called after the deliveries, by the same goroutine.
 func TestUDPDrained(t *testing.T) {
 	conn, err := listenUDP("127.0.0.1:0")
 	if err != nil {
@@ -178,7 +177,7 @@ func TestUDPDrained(t *testing.T) {
 		t.Fatal(err)
 	}
 	closeLater(t, from)
-	for _, b := range [][]byte{packet, packet} { // the second is a replay, and not worth a word
+	for _, b := range [][]byte{packet, packet} { // the second is a replay, which Drained ignores
 		if _, err := from.Write(slices.Clone(b)); err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +203,7 @@ func TestUDPDrained(t *testing.T) {
 	}
 }
 
-// TestUDPDropsAndGoesOn: rubbish of all sizes is counted and does no harm.
+// Invalid datagrams of all sizes are counted and dropped.
 func TestUDPDropsAndGoesOn(t *testing.T) {
 	two := newMailbox()
 	nets := openUDP(t, aKey, 0, func(*flease.Envelope, []flease.Message, *Source) {}, two.receive)
@@ -213,7 +212,7 @@ func TestUDPDropsAndGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	closeLater(t, from)
-	for _, size := range []int{1, smallest, MaxPacket, MaxPacket + 1, 2*MaxPacket - 100} {
+	for _, size := range []int{1, minPacketSize, MaxPacket, MaxPacket + 1, 2*MaxPacket - 100} {
 		if _, err := from.Write(make([]byte, size)); err != nil {
 			t.Fatal(err)
 		}
@@ -227,12 +226,11 @@ func TestUDPDropsAndGoesOn(t *testing.T) {
 		t.Errorf("counted %+v", c)
 	}
 	if c := nets[0].Counters(); c.Foreign != 1 || c.PacketsOut != 1 {
-		t.Errorf("to nobody: counted %+v", c)
+		t.Errorf("to an unknown process: counted %+v", c)
 	}
 }
 
-// TestUDPBothVersions: a socket that listens everywhere reaches peers of both
-// versions of IP, and names.
+// A socket on the unspecified address reaches peers of both IP versions and by name.
 func TestUDPBothVersions(t *testing.T) {
 	for _, listen := range []string{"127.0.0.1:0", "[::1]:0"} {
 		peer, err := listenUDP(listen)
@@ -256,7 +254,7 @@ func TestUDPBothVersions(t *testing.T) {
 	}
 }
 
-// TestUDPNames: a peer's name is looked up; until it is known, packets are lost.
+// The name of a peer is resolved; until then packets are dropped.
 func TestUDPNames(t *testing.T) {
 	peer, err := listenUDP("127.0.0.1:0")
 	if err != nil {
@@ -276,7 +274,7 @@ func TestUDPNames(t *testing.T) {
 		Self: 1, Incarnation: 11, Receive: two.receive,
 		Peers: []Peer{{Process: 2, Addr: "localhost:" + port}, {Process: 3, Addr: "127.0.0.1:1"}},
 	})
-	one.(*datagrams).peers[3].at.Store(nil) // as if it were a name that nobody knows yet
+	one.(*udpNet).peers[3].at.Store(nil) // as before the first resolution
 	two.pester(t, one)
 	before := one.Counters().Failed
 	one.Send(3, &flease.Envelope{From: 1, Incarnation: 11}, nil)

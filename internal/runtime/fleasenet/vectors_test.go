@@ -11,9 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/secret"
 )
 
-// TestVectors: packets look the same for ever, since processes of different
-// versions meet. Each line of the file is the key, or a dash, and a packet from
-// process 1, incarnation 11, to process 2.
+// Encoded packets are stable, because processes of different versions communicate. Each line of the file is the key, or a
+// dash, and a packet from process 1, incarnation 11, to process 2.
 func TestVectors(t *testing.T) {
 	at := flease.Ballot{Interval: 180_000_000, Round: 300, Process: 1}
 	value := flease.Value{
@@ -44,6 +43,6 @@ func TestVectors(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(want) != got.String() {
-		t.Errorf("packets changed: raise the version, or mend the code. They are now:\n%s", got.String())
+		t.Errorf("packets changed: increment the version, or fix the code. They are now:\n%s", got.String())
 	}
 }

@@ -1,23 +1,21 @@
 package fleasenet
 
-// windowSize is how far a packet may be behind the newest one of its sender. The
-// ring has a word more, which is being filled while the oldest is being
-// forgotten.
+// windowSize is the maximum distance of an accepted packet from the newest one of its sender. The ring has one more
+// word, because whole words are cleared.
 const (
 	windowWords = 64
 	windowSize  = (windowWords - 1) * 64
 )
 
-// A window remembers which of the newest packets of a sender were had: a ring of
-// bits, by number, of which whole words are forgotten at a time (RFC 6479). The
-// zero window has had none. Packets number from 1.
+// A window is the replay window of a sender: a ring of bits by packet number, cleared by whole words (RFC 6479). The
+// zero window is empty. Packet numbers begin with 1.
 type window struct {
 	newest uint64
-	had    [windowWords]uint64
+	seen   [windowWords]uint64
 }
 
-// fresh reports whether a packet is new, as far as the window can tell.
-func (w *window) fresh(n uint64) bool {
+// isNew reports whether a packet is within the window or newer, and no duplicate.
+func (w *window) isNew(n uint64) bool {
 	switch {
 	case n == 0:
 		return false
@@ -26,19 +24,18 @@ func (w *window) fresh(n uint64) bool {
 	case w.newest-n >= windowSize:
 		return false
 	}
-	return w.had[n/64%windowWords]&(1<<(n%64)) == 0
+	return w.seen[n/64%windowWords]&(1<<(n%64)) == 0
 }
 
-// mark remembers a packet that is fresh. Only one that is authentic may be
-// marked: its number moves the window.
+// mark records a new packet. It must be authentic, because its number moves the window.
 func (w *window) mark(n uint64) {
 	if n > w.newest {
-		// The words after the newest one's are from a round of the ring before.
+		// The words after that of newest have bits of the previous round.
 		skipped := min(n/64-w.newest/64, windowWords)
 		for i := range skipped {
-			w.had[(n/64-i)%windowWords] = 0
+			w.seen[(n/64-i)%windowWords] = 0
 		}
 		w.newest = n
 	}
-	w.had[n/64%windowWords] |= 1 << (n % 64)
+	w.seen[n/64%windowWords] |= 1 << (n % 64)
 }

@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestWindow compares with a list of all that was had.
+// The window agrees with a set of all received numbers.
 func TestWindow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var w window
@@ -20,11 +20,11 @@ func TestWindow(t *testing.T) {
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			n := newest + uint64(step.Draw(t, "step"))
 			if int64(n-newest) < 0 && n > newest {
-				n = 0 // not below the first
+				n = 0 // not below 1
 			}
 			want := n != 0 && !had[n] && (n > newest || newest-n < windowSize)
-			if got := w.fresh(n); got != want {
-				t.Fatalf("%d is fresh: %t, want %t; the newest is %d", n, got, want, newest)
+			if got := w.isNew(n); got != want {
+				t.Fatalf("%d is new: %t, want %t; the newest is %d", n, got, want, newest)
 			}
 			if want && newest < 1<<64-1-4*windowSize {
 				w.mark(n)
@@ -35,8 +35,8 @@ func TestWindow(t *testing.T) {
 	})
 }
 
-func TestWindowHoldsEnough(t *testing.T) {
+func TestWindowSize(t *testing.T) {
 	if windowSize < 2048 {
-		t.Errorf("the window is %d packets, want 2048 at least", windowSize)
+		t.Errorf("the window has %d packets, want at least 2048", windowSize)
 	}
 }

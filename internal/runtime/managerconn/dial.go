@@ -25,17 +25,15 @@ const (
 	handshakeTimeout = 3 * time.Second
 )
 
-// dial returns a connection that is made when it is first used.
+// dial returns a connection that is established at its first use.
 //
-// The address goes to the dialer as it is, which resolves it at every attempt:
-// gRPC's own resolver would look a moved manager up again only after half a
-// minute. Attempts that fail are repeated soon, because leases run out in
-// seconds.
+// The dialer resolves the address at every attempt. gRPC's own resolver would resolve the address of a moved manager
+// only after half a minute. The backoff is short because leases expire within seconds.
 func dial(addr string, options []grpc.DialOption) (*grpc.ClientConn, error) {
 	retry := backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxBackoff}
 	own := []grpc.DialOption{
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: retry, MinConnectTimeout: handshakeTimeout}),
-		grpc.WithIdleTimeout(0), // we close what is idle ourselves
+		grpc.WithIdleTimeout(0), // Link closes idle connections
 	}
 	if direct(addr) {
 		own = append(own, grpc.WithContextDialer(connect))
@@ -47,8 +45,8 @@ func dial(addr string, options []grpc.DialOption) (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// direct reports whether a connection to an address is TCP, and goes through no proxy that the
-// environment names: then we can make it ourselves.
+// direct reports whether a connection to an address is TCP without a proxy from the environment. Only then
+// connect can establish it.
 func direct(addr string) bool {
 	if strings.HasPrefix(addr, "unix:") || strings.HasPrefix(addr, "unix-abstract:") {
 		return false
@@ -57,12 +55,11 @@ func direct(addr string) bool {
 	return err == nil && proxy == nil
 }
 
-// connect makes a connection that ends with its process. Otherwise the system goes on, when the
-// process has been killed, to send what it had said: where the network was broken, for many
-// seconds after it works again. A manager takes that for a sign of life, and keeps the
-// keys of the dead for another lease.
+// connect establishes a connection that is reset when its process ends. Without the reset the system continues to send
+// buffered data of a killed process, after a network failure for many seconds. A manager
+// that receives an old renewal extends the leases of the dead process.
 func connect(ctx context.Context, addr string) (net.Conn, error) {
-	// As gRPC would do it: how often it is probed is the system's business.
+	// Keepalive as gRPC configures it: with the intervals of the system.
 	d := net.Dialer{Timeout: connectTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: -1, Interval: -1, Count: -1}}
 	addrs, err := resolve(ctx, addr)
 	if err != nil {
@@ -73,16 +70,16 @@ func connect(ctx context.Context, addr string) (net.Conn, error) {
 		return nil, err
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // without it all is as it was
+		_ = tcp.SetLinger(0) // an error only means no reset
 	}
 	return conn, nil
 }
 
-// resolve returns all addresses that a name stands for.
+// resolve returns all addresses of a name.
 func resolve(ctx context.Context, addr string) ([]string, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || host == "" {
-		return []string{addr}, nil // the dialer reports what is wrong
+		return []string{addr}, nil // the dialer returns the error
 	}
 	hosts, err := net.DefaultResolver.LookupHost(ctx, host)
 	for i := range hosts {
@@ -91,8 +88,8 @@ func resolve(ctx context.Context, addr string) ([]string, error) {
 	return hosts, err
 }
 
-// dialEach tries addresses one after the other, each for the time that the dialer has. The dialer
-// itself would spend all of it on the first one.
+// dialEach tries addresses one after the other, each with the timeout of the dialer. The dialer itself would divide one timeout among all
+// addresses.
 func dialEach(ctx context.Context, d *net.Dialer, addrs []string) (conn net.Conn, err error) {
 	for _, addr := range addrs {
 		if conn, err = d.DialContext(ctx, "tcp", addr); err == nil || ctx.Err() != nil {

@@ -7,19 +7,18 @@ import (
 	"time"
 )
 
-// A manager's name has two addresses, and the first one does not answer: the second one is
-// tried.
+// If the first address of a name does not respond, the second one is tried.
 func TestSecondAddress(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.3:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // the test is over
+	defer l.Close() //nolint:errcheck // end of the test
 	d := net.Dialer{Timeout: 100 * time.Millisecond}
 	silent := listenFull(t, [4]byte{127, 0, 0, 2})
 	if conn, err := d.Dial("tcp", silent); err == nil {
 		_ = conn.Close()
-		t.Fatal("the first address answers: the test shows nothing")
+		t.Fatal("the first address accepts connections: the test is void")
 	}
 	conn, err := dialEach(t.Context(), &d, []string{silent, l.Addr().String()})
 	if err != nil {
@@ -27,7 +26,7 @@ func TestSecondAddress(t *testing.T) {
 	}
 	_ = conn.Close()
 	if _, err := dialEach(t.Context(), &d, []string{silent}); err == nil {
-		t.Error("the silent address alone is no error")
+		t.Error("no error for the silent address alone")
 	}
 }
 
@@ -58,7 +57,7 @@ func listenFull(t *testing.T, ip [4]byte) string {
 	return addr
 }
 
-// Names are resolved, and addresses stay as they are.
+// Names are resolved, addresses are unchanged.
 func TestResolve(t *testing.T) {
 	for addr, want := range map[string]string{"127.0.0.1:7400": "127.0.0.1:7400", "[::1]:7400": "[::1]:7400", ":7400": ":7400", "no port": "no port"} {
 		if got, err := resolve(t.Context(), addr); err != nil || len(got) != 1 || got[0] != want {

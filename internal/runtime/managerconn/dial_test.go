@@ -12,14 +12,13 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// TestNothingIsLeftBehind: what was not sent yet is not sent any more when a process ends, or
-// its connection: the system says so at once, and drops it.
-func TestNothingIsLeftBehind(t *testing.T) {
+// Closing a connection resets it: the system drops its unsent data.
+func TestCloseResetsConnection(t *testing.T) {
 	manager, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer manager.Close() //nolint:errcheck // there is nobody left to tell
+	defer manager.Close() //nolint:errcheck // end of the test
 	conn, err := dial(manager.Addr().String(), []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())})
 	if err != nil {
 		t.Fatal(err)
@@ -29,23 +28,22 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer accepted.Close() //nolint:errcheck // there is nobody left to tell
+	defer accepted.Close() //nolint:errcheck // end of the test
 	if err := accepted.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.ReadFull(accepted, make([]byte, 8)); err != nil { // it has begun to speak
+	if _, err := io.ReadFull(accepted, make([]byte, 8)); err != nil { // the HTTP/2 preface
 		t.Fatal(err)
 	}
 	if err := conn.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.Copy(io.Discard, accepted); !errors.Is(err, syscall.ECONNRESET) {
-		t.Errorf("it ends with %v, want that it was reset", err)
+		t.Errorf("error %v, want connection reset", err)
 	}
 }
 
-// TestProxies: whoever has a proxy in his environment goes on through it, and not to local
-// addresses.
+// Connections use the proxy of the environment, except to local addresses.
 func TestProxies(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://proxy.example.com:3128")
 	t.Setenv("NO_PROXY", "m3.example.com")

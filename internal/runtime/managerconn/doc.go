@@ -1,22 +1,19 @@
-// Package link carries messages between a client library and a group of
-// managers, over one gRPC stream for each manager that is spoken to.
+// Package managerconn sends and receives messages between a client library and a group of managers, over
+// one gRPC stream per manager.
 //
-// # DESIGN
+// # Design
 //
-// The machines were made for a network that loses messages, and every message
-// can be understood alone. So a link promises little, and is small:
+// The machines tolerate lost messages, and every message is complete in itself. So a link guarantees
+// little:
 //
-//   - Sending never blocks and never fails. What cannot be delivered is
-//     dropped: the machine hears no answer, and speaks again when it thinks
-//     fit. A link repeats nothing on its own account.
-//   - Per manager one message waits, the newest. An older one that has not left
-//     yet is replaced: the peer would drop it as outdated.
-//   - A stream is never the truth about anything. That it broke is reported, to
-//     be logged and to explain why nobody answers, and decides nothing.
+//   - Send neither blocks nor fails. An undeliverable message is dropped; the machine gets no reply and
+//     retries. A link never retries a message.
+//   - The queue of each manager has one message, the newest. It replaces an older one, which the
+//     manager would discard as stale.
+//   - The end of a stream is reported for logs and error messages. It has no other effect.
 //
-// Connections and streams are made when something is sent, and closed when
-// nothing has been for long or when nothing is heard in answer: a connection may
-// die without a word, and a new one may work (see silence.go). How often a connection is tried is bounded by
-// gRPC's own backoff, which is jittered; how often a stream is, by how often
-// the machine speaks.
+// The first message to a manager opens its connection and stream. They are closed when they are idle, and when
+// the manager does not reply: the connection may be dead without an error, and a new one may work (see
+// liveness.go). gRPC's jittered backoff limits the rate of connection attempts, and the machine's messages the
+// rate of streams.
 package managerconn

@@ -10,46 +10,41 @@ import (
 	"google.golang.org/grpc"
 )
 
-// A Stream is a client's end of a conversation. A
-// grpc.BidiStreamingClient[Req, Resp] is one.
+// A Stream is a client's end of a stream, such as a grpc.BidiStreamingClient[Req, Resp].
 type Stream[Req, Resp any] interface {
 	Send(*Req) error
 	Recv() (*Resp, error)
 }
 
-// Config is what a link is told when it starts.
+// Config configures a Link.
 type Config[Req, Resp any] struct {
 	// Managers are the addresses of the group, host:port. At least one.
 	Managers []string
-	// DialOptions come after the link's own, so that they prevail. They must
-	// say which credentials to use.
+	// DialOptions follow the link's own and override them. They must contain transport
+	// credentials.
 	DialOptions []grpc.DialOption
 
-	// Open starts the conversation. The stream ends with the context.
+	// Open opens a stream. It ends with the context.
 	Open func(context.Context, grpc.ClientConnInterface) (Stream[Req, Resp], error)
 
-	// Receive is called with each message, one at a time for each manager, and
-	// for several managers at once. While it has not returned, nothing more is
-	// received from that manager, and Close waits for it.
+	// Receive is called for each message, one at a time per manager, and concurrently for
+	// several managers. Close waits for it.
 	Receive func(from string, message *Resp)
 
-	// Down, if set, is called when a conversation could not be started or has
-	// broken, with the reason; after the last Receive of that conversation.
-	// It is not called for conversations that the link itself ends.
-	Down func(from string, why error)
+	// Down, if set, is called with the reason when a stream could not be opened or has failed,
+	// after its last Receive. It is not called for streams that the link closes.
+	Down func(from string, reason error)
 
-	// Logger gets the same, at debug. Default: none.
+	// Logger logs the same at level debug. Default none.
 	Logger *slog.Logger
 
-	// Idle is after how long without anything to send a conversation ends. The
-	// manager that was last spoken to alone is exempt: it may have something to
-	// say unasked. Default 30 s.
+	// Idle is the idle timeout of a stream without messages to send. The manager of the last Send
+	// to a single manager is exempt, because it may send messages on its own. Default 30 s.
 	Idle time.Duration
 
-	// Strangers bounds the conversations with managers that are not in
-	// Managers: leaders that others have pointed to. One more replaces the one
-	// that was spoken to least recently. Default 4.
-	Strangers int
+	// MaxUnlisted is the maximum number of streams to managers that are not in Managers, such as the leader of
+	// a redirect. One more replaces the least recently used. Default 4.
+	MaxUnlisted int
 }
 
 func (c *Config[Req, Resp]) setDefaults() {
@@ -62,27 +57,27 @@ func (c *Config[Req, Resp]) setDefaults() {
 	if c.Idle <= 0 {
 		c.Idle = 30 * time.Second
 	}
-	if c.Strangers <= 0 {
-		c.Strangers = 4
+	if c.MaxUnlisted <= 0 {
+		c.MaxUnlisted = 4
 	}
 }
 
-// A Link speaks to a group of managers. Its methods may be called from many
-// goroutines at once, and from within Receive and Down, except for Close.
+// A Link sends messages to a group of managers and receives theirs. It is safe for concurrent use. Receive and Down may call its
+// methods except Close.
 type Link[Req, Resp any] struct {
-	cfg    Config[Req, Resp]
-	ctx    context.Context // ends when the link is closed
-	cancel context.CancelFunc
-	ended  sync.WaitGroup // counts peers, and whatever they start
+	cfg     Config[Req, Resp]
+	ctx     context.Context // ends when the link is closed
+	cancel  context.CancelFunc
+	running sync.WaitGroup
 
-	mu      sync.Mutex // never held while anything waits
+	mu      sync.Mutex // never held during blocking operations
 	closed  bool
 	peers   map[string]*peer[Req, Resp]
-	current string // who was last spoken to alone
-	clock   uint64 // numbers what is sent, to tell who was spoken to when
+	current string // manager of the last Send to a single manager
+	sends   uint64 // number of messages, for least recently used
 }
 
-// New returns a link that has no connection yet.
+// New returns a link without connections.
 func New[Req, Resp any](cfg Config[Req, Resp]) *Link[Req, Resp] {
 	cfg.setDefaults()
 	l := &Link[Req, Resp]{cfg: cfg, peers: make(map[string]*peer[Req, Resp])}
@@ -90,9 +85,8 @@ func New[Req, Resp any](cfg Config[Req, Resp]) *Link[Req, Resp] {
 	return l
 }
 
-// Send hands a message to one manager, in the list or not, or to every one in
-// the list if to is empty. It does not wait. The message must not change
-// afterwards.
+// Send sends a message to one manager, listed or not, or to all listed managers if to is empty. It does not block. The caller
+// must not modify the message afterwards.
 func (l *Link[Req, Resp]) Send(to string, message *Req) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,63 +100,60 @@ func (l *Link[Req, Resp]) Send(to string, message *Req) {
 	}
 }
 
-// Close ends all conversations and waits until nothing of the link runs any
-// more. It may be called more than once.
+// Close closes all streams and waits for all goroutines of the link. It may be called more than once.
 func (l *Link[Req, Resp]) Close() {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()
 	l.cancel()
-	l.ended.Wait()
+	l.running.Wait()
 }
 
-// put leaves a message for a manager. The caller holds the lock.
+// put queues a message for a manager. l.mu is held.
 func (l *Link[Req, Resp]) put(to string, message *Req) {
 	if l.closed {
 		return
 	}
 	p := l.peers[to]
 	if p == nil {
-		l.makeRoom(to)
+		l.evictFor(to)
 		p = newPeer(l, to)
 		l.peers[to] = p
-		l.ended.Go(p.run)
+		l.running.Go(p.run)
 	}
-	l.clock++
-	p.used = l.clock
-	p.leave(message)
+	l.sends++
+	p.lastSend = l.sends
+	p.enqueue(message)
 }
 
-// makeRoom ends the conversation with the stranger that was spoken to least
-// recently, if another one would be one too many.
-func (l *Link[Req, Resp]) makeRoom(to string) {
+// evictFor closes the least recently used unlisted peer if a new one exceeds the limit.
+func (l *Link[Req, Resp]) evictFor(to string) {
 	if slices.Contains(l.cfg.Managers, to) {
 		return
 	}
 	var oldest *peer[Req, Resp]
-	strangers := 0
+	unlisted := 0
 	for addr, p := range l.peers {
 		if slices.Contains(l.cfg.Managers, addr) {
 			continue
 		}
-		strangers++
-		if oldest == nil || p.used < oldest.used {
+		unlisted++
+		if oldest == nil || p.lastSend < oldest.lastSend {
 			oldest = p
 		}
 	}
-	if strangers >= l.cfg.Strangers {
+	if unlisted >= l.cfg.MaxUnlisted {
 		delete(l.peers, oldest.addr)
 		oldest.cancel()
 	}
 }
 
-// retire forgets a peer that has had nothing to send for long, and reports
-// whether it may end. It may not if a message has just been left for it, or if
-// it is the one that we listen to.
+// retire removes an idle peer, and reports whether it did. A peer with a queued message and the current one
+// stay.
 func (l *Link[Req, Resp]) retire(p *peer[Req, Resp]) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if p.addr == l.current || len(p.mailbox) > 0 {
+	if p.addr == l.current || len(p.queue) > 0 {
 		return false
 	}
 	if l.peers[p.addr] == p {
@@ -171,7 +162,7 @@ func (l *Link[Req, Resp]) retire(p *peer[Req, Resp]) bool {
 	return true
 }
 
-func (l *Link[Req, Resp]) down(from string, why error) {
-	l.cfg.Logger.Debug("conversation with manager ended", "manager", from, "why", why)
-	l.cfg.Down(from, why)
+func (l *Link[Req, Resp]) down(from string, reason error) {
+	l.cfg.Logger.Debug("stream to manager ended", "manager", from, "reason", reason)
+	l.cfg.Down(from, reason)
 }

@@ -12,7 +12,7 @@ import (
 
 func TestMessagesReachOneOrAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := &manager{addr: "a:1", answers: true}, &manager{addr: "b:1", answers: true}
+		a, b := &manager{addr: "a:1", replies: true}, &manager{addr: "b:1", replies: true}
 		c := newNetwork(t, a, b).client(Config[request, response]{Managers: []string{"a:1", "b:1"}})
 		c.Send("b:1", message(1))
 		synctest.Wait()
@@ -30,7 +30,7 @@ func TestMessagesReachOneOrAll(t *testing.T) {
 	})
 }
 
-// A message that could not leave yet is replaced by a newer one.
+// A newer message replaces a queued one.
 func TestNewestMessageReplacesWaitingOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &manager{addr: "a:1"}
@@ -39,12 +39,12 @@ func TestNewestMessageReplacesWaitingOnes(t *testing.T) {
 		c := n.client(Config[request, response]{Managers: []string{"a:1"}})
 		for seq := range uint64(5) {
 			c.Send("a:1", message(seq+1))
-			synctest.Wait() // the first is on its way, and waits for the connection
+			synctest.Wait() // the first is being sent, and waits for the connection
 		}
 		close(n.hold)
 		synctest.Wait()
-		if heard, _, _ := a.state(); !cmp.Equal(heard, []uint64{1, 5}) {
-			t.Errorf("heard %v, want the first and the newest", heard)
+		if received, _, _ := a.state(); !cmp.Equal(received, []uint64{1, 5}) {
+			t.Errorf("received %v, want the first and the newest", received)
 		}
 	})
 }
@@ -55,17 +55,17 @@ func TestUnreachableManagerIsReported(t *testing.T) {
 		c.Send("", message(1))
 		synctest.Wait()
 		count, why := c.lastDown("a:1")
-		if count != 1 || !strings.Contains(fmt.Sprint(why), "nobody listens at a:1") {
-			t.Errorf("down %d times, last because of %v", count, why)
+		if count != 1 || !strings.Contains(fmt.Sprint(why), "no listener at a:1") {
+			t.Errorf("%d failures, the last: %v", count, why)
 		}
-		time.Sleep(time.Minute) // nothing is tried without a message
+		time.Sleep(time.Minute) // no retry without a message
 		if count, _ := c.lastDown("a:1"); count != 1 {
-			t.Errorf("down %d times after one message", count)
+			t.Errorf("%d failures after one message", count)
 		}
 	})
 }
 
-func TestConversationIsBegunAnewByTheNextMessage(t *testing.T) {
+func TestNextMessageReopensStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &manager{addr: "a:1", endAfter: 2}
 		c := newNetwork(t, a).client(Config[request, response]{Managers: []string{"a:1"}})
@@ -73,22 +73,21 @@ func TestConversationIsBegunAnewByTheNextMessage(t *testing.T) {
 			c.Send("a:1", message(seq+1))
 			synctest.Wait()
 		}
-		heard, streams, opened := a.state()
-		if !cmp.Equal(heard, []uint64{1, 2, 3, 4, 5}) || streams != 1 || opened != 3 {
-			t.Errorf("heard %v on %d streams, %d open; want all on 3, of which 1 is open", heard, opened, streams)
+		received, streams, opened := a.state()
+		if !cmp.Equal(received, []uint64{1, 2, 3, 4, 5}) || streams != 1 || opened != 3 {
+			t.Errorf("received %v on %d streams, %d open; want all on 3, 1 open", received, opened, streams)
 		}
 		count, why := c.lastDown("a:1")
-		if count != 2 || !strings.Contains(fmt.Sprint(why), "ended the conversation") {
-			t.Errorf("down %d times, last because of %v", count, why)
+		if count != 2 || !strings.Contains(fmt.Sprint(why), "ended the stream") {
+			t.Errorf("%d failures, the last: %v", count, why)
 		}
 	})
 }
 
-// A manager that comes back is found again although the messages sent
-// meanwhile were lost.
-func TestConnectionIsMadeAgain(t *testing.T) {
+// The link reconnects to a restarted manager with the next message.
+func TestReconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := &manager{addr: "a:1", answers: true}
+		a := &manager{addr: "a:1", replies: true}
 		n := newNetwork(t, a)
 		n.at = map[string]*manager{}
 		c := n.client(Config[request, response]{Managers: []string{"a:1"}})
@@ -99,24 +98,23 @@ func TestConnectionIsMadeAgain(t *testing.T) {
 		n.mu.Lock()
 		n.at["a:1"] = a
 		n.mu.Unlock()
-		for seq := range uint64(6) { // more than the longest backoff
+		for seq := range uint64(6) { // longer than maxBackoff
 			c.Send("a:1", message(seq+101))
 			time.Sleep(time.Second)
 		}
-		heard, _, _ := a.state()
-		if len(heard) == 0 || heard[len(heard)-1] != 106 {
-			t.Errorf("heard %v, want 106 at the end", heard)
+		received, _, _ := a.state()
+		if len(received) == 0 || received[len(received)-1] != 106 {
+			t.Errorf("received %v, want 106 at the end", received)
 		}
 	})
 }
 
-// After a long outage, owners have the time of a lease to return. One whose manager refuses
-// connections until then is back within the backoff, at most 1.2 s later with its jitter, and the next
-// message.
+// After a long outage the leader gives owners the time of a lease to reconnect. A link reconnects within the backoff,
+// at most 1.2 s with jitter, and the next message.
 func TestReconnectIsFasterThanALease(t *testing.T) {
 	const every, bound = 100 * time.Millisecond, 1400 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
-		a := &manager{addr: "a:1", answers: true}
+		a := &manager{addr: "a:1", replies: true}
 		n := newNetwork(t, a)
 		c := n.client(Config[request, response]{Managers: []string{"a:1"}})
 		seq := uint64(0)
@@ -130,7 +128,7 @@ func TestReconnectIsFasterThanALease(t *testing.T) {
 			n.mu.Lock()
 			n.at = map[string]*manager{}
 			n.mu.Unlock()
-			n.forgetConns()
+			n.blackhole()
 			send(time.Minute + time.Duration(outage)*every)
 			n.mu.Lock()
 			n.at = map[string]*manager{"a:1": a}
@@ -138,14 +136,14 @@ func TestReconnectIsFasterThanALease(t *testing.T) {
 			before := seq
 			send(bound)
 			synctest.Wait()
-			if heard, _, _ := a.state(); len(heard) == 0 || heard[len(heard)-1] <= before {
+			if received, _, _ := a.state(); len(received) == 0 || received[len(received)-1] <= before {
 				t.Errorf("outage %d: no message arrived within %v", outage, bound)
 			}
 		}
 	})
 }
 
-func TestIdleConversationsEndButNotTheCurrentOne(t *testing.T) {
+func TestIdleStreamsAreClosedExceptTheCurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &manager{addr: "a:1"}, &manager{addr: "b:1"}
 		c := newNetwork(t, a, b).client(Config[request, response]{Managers: []string{"a:1", "b:1"}, Idle: time.Minute})
@@ -160,23 +158,23 @@ func TestIdleConversationsEndButNotTheCurrentOne(t *testing.T) {
 			t.Errorf("%d and %d streams, want only the one to b", withA, withB)
 		}
 		if count, why := c.lastDown("a:1"); count != 0 {
-			t.Errorf("the end that the link chose was reported: %v", why)
+			t.Errorf("closing by the link was reported: %v", why)
 		}
-		c.Send("a:1", message(3)) // and a goes on where it was
+		c.Send("a:1", message(3)) // reopens the stream to a
 		synctest.Wait()
-		if heard, _, _ := a.state(); !cmp.Equal(heard, []uint64{1, 3}) {
-			t.Errorf("a heard %v", heard)
+		if received, _, _ := a.state(); !cmp.Equal(received, []uint64{1, 3}) {
+			t.Errorf("a received %v", received)
 		}
 	})
 }
 
-func TestStrangersAreBounded(t *testing.T) {
+func TestUnlistedManagersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		managers := []*manager{{addr: "known:1"}}
 		for i := range 6 {
-			managers = append(managers, &manager{addr: fmt.Sprintf("stranger%d:1", i)})
+			managers = append(managers, &manager{addr: fmt.Sprintf("unlisted%d:1", i)})
 		}
-		c := newNetwork(t, managers...).client(Config[request, response]{Managers: []string{"known:1"}, Strangers: 2})
+		c := newNetwork(t, managers...).client(Config[request, response]{Managers: []string{"known:1"}, MaxUnlisted: 2})
 		for _, m := range managers {
 			c.Send(m.addr, message(1))
 			synctest.Wait()
@@ -187,19 +185,18 @@ func TestStrangersAreBounded(t *testing.T) {
 				open = append(open, m.addr)
 			}
 		}
-		if want := []string{"known:1", "stranger4:1", "stranger5:1"}; !cmp.Equal(open, want) {
+		if want := []string{"known:1", "unlisted4:1", "unlisted5:1"}; !cmp.Equal(open, want) {
 			t.Errorf("open: %v, want %v", open, want)
 		}
 	})
 }
 
-// Close waits for everything, whatever state it is in: what is left of a link
-// would keep the bubble from ending.
-func TestCloseEndsEverything(t *testing.T) {
-	for name, hang := range map[string]bool{"while dialling": true, "while talking": false} {
+// Close ends all goroutines in every state; synctest fails otherwise.
+func TestClose(t *testing.T) {
+	for name, hang := range map[string]bool{"while connecting": true, "with an open stream": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a := &manager{addr: "a:1", answers: true}
+				a := &manager{addr: "a:1", replies: true}
 				n := newNetwork(t, a)
 				if hang {
 					n.hold = make(chan struct{})
@@ -211,11 +208,11 @@ func TestCloseEndsEverything(t *testing.T) {
 				c.Close()
 				c.Send("", message(2))
 				synctest.Wait()
-				if heard, streams, _ := a.state(); streams != 0 || len(heard) > 1 {
-					t.Errorf("%d streams after Close, heard %v", streams, heard)
+				if received, streams, _ := a.state(); streams != 0 || len(received) > 1 {
+					t.Errorf("%d streams after Close, received %v", streams, received)
 				}
 				if count, why := c.lastDown("a:1"); count != 0 {
-					t.Errorf("our own end was reported: %v", why)
+					t.Errorf("Close was reported: %v", why)
 				}
 			})
 		})

@@ -20,31 +20,31 @@ type (
 	response = leaseholdv1.HoldResponse
 )
 
-// A network connects a link with managers that keep to a script.
+// A network connects a link with fake managers.
 type network struct {
 	t  *testing.T
 	mu sync.Mutex
 	at map[string]*manager
-	// hold, if set, keeps all dialling from getting anywhere until it is closed.
+	// hold, if set, blocks all dials until it is closed.
 	hold chan struct{}
-	// conns are all that were made, for forgetConns.
+	// conns are all connections so far, for blackhole.
 	conns []*fadingConn
 }
 
-// A manager writes down what it hears, and answers each message with its own
-// address if it is told to.
+// A manager records received messages, and replies to each with its sequence number if so
+// configured.
 type manager struct {
 	leaseholdv1.UnimplementedOwnerServiceServer
 	addr     string
-	answers  bool
-	endAfter int // ends each stream after so many messages, if not 0
+	replies  bool
+	endAfter int // ends each stream after this number of messages, if not 0
 	listener *bufconn.Listener
 	server   *grpc.Server
 
-	mu      sync.Mutex
-	heard   []uint64 // sequence numbers
-	streams int      // open now
-	opened  int      // ever
+	mu       sync.Mutex
+	received []uint64 // sequence numbers
+	streams  int      // open
+	opened   int      // so far
 }
 
 func newNetwork(t *testing.T, managers ...*manager) *network {
@@ -73,7 +73,7 @@ func (n *network) dial(ctx context.Context, addr string) (net.Conn, error) {
 		}
 	}
 	if m == nil {
-		return nil, errors.New("nobody listens at " + addr)
+		return nil, errors.New("no listener at " + addr)
 	}
 	conn, err := m.listener.DialContext(ctx)
 	if err != nil {
@@ -85,9 +85,8 @@ func (n *network) dial(ctx context.Context, addr string) (net.Conn, error) {
 	return n.conns[len(n.conns)-1], nil
 }
 
-// forgetConns makes all connections that there are swallow what is sent, as if
-// a firewall had forgotten them.
-func (n *network) forgetConns() {
+// blackhole makes all existing connections drop all data, like a firewall without their state.
+func (n *network) blackhole() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, c := range n.conns {
@@ -95,7 +94,7 @@ func (n *network) forgetConns() {
 	}
 }
 
-// A fadingConn is a connection that may die without a word.
+// A fadingConn is a connection that may die without an error.
 type fadingConn struct {
 	net.Conn
 	faded atomic.Bool
@@ -133,9 +132,9 @@ func (m *manager) Hold(stream grpc.BidiStreamingServer[request, response]) error
 			return err
 		}
 		m.mu.Lock()
-		m.heard = append(m.heard, r.GetSeq())
+		m.received = append(m.received, r.GetSeq())
 		m.mu.Unlock()
-		if m.answers {
+		if m.replies {
 			if err := stream.Send(&response{Version: uint32(r.GetSeq())}); err != nil {
 				return err
 			}
@@ -146,15 +145,14 @@ func (m *manager) Hold(stream grpc.BidiStreamingServer[request, response]) error
 	}
 }
 
-// state returns what the manager heard, how many streams it has, and how many
-// it ever had.
-func (m *manager) state() (heard []uint64, streams, opened int) {
+// state returns the received sequence numbers, and the numbers of open streams and of all streams so far.
+func (m *manager) state() (received []uint64, streams, opened int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return append([]uint64(nil), m.heard...), m.streams, m.opened
+	return append([]uint64(nil), m.received...), m.streams, m.opened
 }
 
-// A client is a link and what it reports.
+// A client is a link that records received messages and failures.
 type client struct {
 	*Link[request, response]
 	mu      sync.Mutex

@@ -12,62 +12,60 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
 )
 
-// A peer is one manager that is spoken to: a goroutine, a connection, and
-// while there is a conversation a second goroutine that listens.
+// A peer is one manager: a goroutine, a connection, and a second goroutine that receives while a stream is
+// open.
 type peer[Req, Resp any] struct {
-	link    *Link[Req, Resp]
-	addr    string
-	ctx     context.Context // ends when the link is closed or the peer replaced
-	cancel  context.CancelFunc
-	mailbox chan *Req // holds the newest message that has not left
-	used    uint64    // when it was last spoken to; guarded by the link's lock
-	silence silence
+	link     *Link[Req, Resp]
+	addr     string
+	ctx      context.Context // ends when the link is closed or the peer replaced
+	cancel   context.CancelFunc
+	queue    chan *Req // capacity 1: the newest unsent message
+	lastSend uint64    // Link.sends at the last message; guarded by the link's mutex
+	liveness liveness
 
-	conn *grpc.ClientConn // nil until the first message
-	talk *talk[Req, Resp] // nil while there is no conversation
+	conn   *grpc.ClientConn       // nil until the first message
+	stream *openStream[Req, Resp] // nil if none is open
 }
 
-// talk is one conversation.
-type talk[Req, Resp any] struct {
+// An openStream is a stream with its receiving goroutine.
+type openStream[Req, Resp any] struct {
 	stream Stream[Req, Resp]
 	cancel context.CancelFunc
-	ended  chan error // gets the reason, once
+	ended  chan error // receives the reason, once
 }
 
 func newPeer[Req, Resp any](l *Link[Req, Resp], addr string) *peer[Req, Resp] {
-	p := &peer[Req, Resp]{link: l, addr: addr, mailbox: make(chan *Req, 1)}
-	p.ctx, p.cancel = context.WithCancel(l.ctx) //nolint:gosec // whoever drops the peer calls it
+	p := &peer[Req, Resp]{link: l, addr: addr, queue: make(chan *Req, 1)}
+	p.ctx, p.cancel = context.WithCancel(l.ctx) //nolint:gosec // run calls it
 	return p
 }
 
-// leave puts a message into the mailbox, in place of one that is still there.
-// The caller holds the link's lock, so that nobody else puts one in. A
-// conversation that this message finds to be dead is cut off before it is there
-// to be sent.
-func (p *peer[Req, Resp]) leave(message *Req) {
-	p.silence.say()
+// enqueue replaces the queued message. It aborts the stream first if the manager has not replied for too long. The link's
+// mutex is held, so there is one sender on the channel.
+func (p *peer[Req, Resp]) enqueue(message *Req) {
+	p.liveness.sent()
 	select {
-	case <-p.mailbox:
+	case <-p.queue:
 	default:
 	}
-	p.mailbox <- message
+	p.queue <- message
 }
 
-// run sends what is left in the mailbox until the peer is no longer needed.
+// run sends queued messages until the peer is retired, evicted or closed.
 func (p *peer[Req, Resp]) run() {
 	defer p.cancel()
-	defer p.hangUp()
+	defer p.close()
 	idle := time.NewTimer(p.link.cfg.Idle)
 	defer idle.Stop()
 	for {
 		select {
 		case <-p.ctx.Done():
 			return
-		case message := <-p.mailbox:
-			p.say(message)
+		case message := <-p.queue:
+			p.send(message)
 			idle.Reset(p.link.cfg.Idle)
-		case why := <-p.talkEnded():
-			p.over(why)
+		case err := <-p.streamEnded():
+			p.ended(err)
 		case <-idle.C:
 			if p.link.retire(p) {
 				return
@@ -77,30 +75,29 @@ func (p *peer[Req, Resp]) run() {
 	}
 }
 
-// say sends a message, and begins a conversation if there is none.
-func (p *peer[Req, Resp]) say(message *Req) {
-	if p.talk != nil && p.silence.broken() {
-		p.over(<-p.talk.ended)
+// send sends a message, and opens a stream if there is none.
+func (p *peer[Req, Resp]) send(message *Req) {
+	if p.stream != nil && p.liveness.wasAborted() {
+		p.ended(<-p.stream.ended)
 	}
-	if p.talk == nil {
-		if err := p.begin(); err != nil {
+	if p.stream == nil {
+		if err := p.open(); err != nil {
 			p.report(err)
 			return
 		}
 	}
-	if err := p.talk.stream.Send(message); err != nil {
-		p.talk.cancel()
-		why := <-p.talk.ended
+	if err := p.stream.stream.Send(message); err != nil {
+		p.stream.cancel()
+		reason := <-p.stream.ended
 		if !errors.Is(err, io.EOF) {
-			why = err // the message itself; otherwise the listener knows more
+			reason = err // an invalid message; for io.EOF the receiver has the reason
 		}
-		p.over(why)
+		p.ended(reason)
 	}
 }
 
-// begin opens a conversation. It waits for the connection, or for gRPC to say
-// that there is none to be had.
-func (p *peer[Req, Resp]) begin() error {
+// open opens a stream. It blocks until the connection is established or has failed.
+func (p *peer[Req, Resp]) open() error {
 	if p.conn == nil {
 		conn, err := dial(p.addr, p.link.cfg.DialOptions)
 		if err != nil {
@@ -115,76 +112,73 @@ func (p *peer[Req, Resp]) begin() error {
 		cancel()
 		return err
 	}
-	t := &talk[Req, Resp]{stream: stream, cancel: cancel, ended: make(chan error, 1)}
-	p.talk = t
-	p.silence.begin(cancel)
-	p.link.ended.Go(func() { t.ended <- p.listen(stream) })
+	t := &openStream[Req, Resp]{stream: stream, cancel: cancel, ended: make(chan error, 1)}
+	p.stream = t
+	p.liveness.start(cancel)
+	p.link.running.Go(func() { t.ended <- p.receive(stream) })
 	failpoint.Here("link/connected")
 	return nil
 }
 
-// listen receives until the conversation ends, and returns why it did.
-func (p *peer[Req, Resp]) listen(stream Stream[Req, Resp]) error {
+// receive receives messages until the stream ends, and returns the reason.
+func (p *peer[Req, Resp]) receive(stream Stream[Req, Resp]) error {
 	for {
 		message, err := stream.Recv()
 		if err != nil {
 			return err
 		}
-		p.silence.hear()
+		p.liveness.received()
 		p.link.cfg.Receive(p.addr, message)
 	}
 }
 
-// talkEnded is the channel that says why the conversation ended; nil, on which
-// nothing ever comes, if there is none.
-func (p *peer[Req, Resp]) talkEnded() <-chan error {
-	if p.talk == nil {
+// streamEnded returns the channel for the end of the stream, nil if none is open.
+func (p *peer[Req, Resp]) streamEnded() <-chan error {
+	if p.stream == nil {
 		return nil
 	}
-	return p.talk.ended
+	return p.stream.ended
 }
 
-// over clears away a conversation that has ended, and with one that was cut off
-// its connection.
-func (p *peer[Req, Resp]) over(why error) {
+// ended removes a stream that has ended, and its connection if the stream was aborted.
+func (p *peer[Req, Resp]) ended(err error) {
 	failpoint.Here("link/broken")
-	p.talk.cancel()
-	p.talk = nil
-	if p.silence.end() {
+	p.stream.cancel()
+	p.stream = nil
+	if p.liveness.stop() {
 		p.dropConn()
 		return
 	}
-	p.report(why)
+	p.report(err)
 }
 
-// dropConn closes the connection, so that the next message makes a new one. It
-// does not wait: gRPC tries to say goodbye first, which takes seconds if nothing
-// gets through.
+// dropConn closes the connection, so that the next message opens a new one. It does not wait: gRPC's graceful close
+// takes seconds on a dead connection.
 func (p *peer[Req, Resp]) dropConn() {
-	p.link.cfg.Logger.Debug("connection to manager dropped: it has not answered", "manager", p.addr)
+	p.link.cfg.Logger.Debug("connection to manager dropped: no reply", "manager", p.addr)
 	conn := p.conn
 	p.conn = nil
-	p.link.ended.Go(func() { _ = conn.Close() }) // it fails only if it is closed already
+	p.link.running.Go(func() { _ = conn.Close() }) // it fails only if it is closed already
 }
 
-// report says why there is no conversation, unless we have ended it ourselves.
-func (p *peer[Req, Resp]) report(why error) {
+// report reports the reason why no stream is open, unless the peer was closed.
+func (p *peer[Req, Resp]) report(err error) {
 	if p.ctx.Err() != nil {
 		return
 	}
-	if errors.Is(why, io.EOF) {
-		why = leasehold.Errorf("link", leasehold.ErrUnavailable, p.addr, "the manager ended the conversation")
+	if errors.Is(err, io.EOF) {
+		err = leasehold.Errorf("link", leasehold.ErrUnavailable, p.addr, "the manager ended the stream")
 	}
-	p.link.down(p.addr, why)
+	p.link.down(p.addr, err)
 }
 
-// hangUp ends the conversation and the connection. The listener returns
-// because its stream's context ends with the peer's.
-func (p *peer[Req, Resp]) hangUp() {
+// close closes stream and connection. The receiving goroutine ends because the context of the stream ends with that of
+// the peer.
+func (p *peer[Req, Resp]) close() {
 	p.cancel()
-	if p.talk != nil {
-		p.talk.cancel()
-		<-p.talk.ended
+	if p.stream != nil {
+		p.stream.cancel()
+		<-p.stream.ended
 	}
 	if p.conn != nil {
 		_ = p.conn.Close() // it fails only if it is closed already

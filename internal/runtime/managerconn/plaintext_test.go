@@ -24,7 +24,7 @@ func TestServerCloses(t *testing.T) {
 			t.Fatal(err)
 		}
 		go func() {
-			_, _ = io.WriteString(theirs, word) // if it fails, so does what follows
+			_, _ = io.WriteString(theirs, word) // an error fails the following read
 			_ = theirs.Close()
 		}()
 		read, err := io.ReadAll(plain)
@@ -37,7 +37,7 @@ func TestServerCloses(t *testing.T) {
 	}
 }
 
-// A listener says where it is.
+// A listener has an address.
 type listener struct {
 	net.Listener
 	at net.Addr
@@ -62,12 +62,12 @@ func TestCheckPlaintextListener(t *testing.T) {
 			t.Errorf("%v: %v", test.listener.Addr(), err)
 		}
 		if managerconn.Exposed(test.listener, insecure.NewCredentials()) != test.refused || managerconn.Exposed(test.listener, credentials.NewTLS(nil)) {
-			t.Errorf("%v: exposed %v, want %v; with TLS it is not", test.listener.Addr(), !test.refused, test.refused)
+			t.Errorf("%v: exposed: %v, want %v, and false with TLS", test.listener.Addr(), !test.refused, test.refused)
 		}
 	}
 }
 
-// A connection says where it leads.
+// A connection has a remote address.
 type connection struct {
 	net.Conn
 	to net.Addr
@@ -75,8 +75,8 @@ type connection struct {
 
 func (c connection) RemoteAddr() net.Addr { return c.to }
 
-// Whatever an address was called, where it leads is what counts.
-func TestPlaintext(t *testing.T) {
+// The check applies to the remote address of the connection, not to its name.
+func TestPlaintextIsLoopbackOnly(t *testing.T) {
 	here, there := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1)}
 	for _, test := range []struct {
 		to      net.Addr

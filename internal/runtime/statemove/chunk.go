@@ -10,7 +10,7 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A tally is what both ends count, to see at the end that they agree.
+// A tally counts and checksums records, so that the target can verify that it has received all of them.
 type tally struct {
 	records, bytes uint64
 	digest         xxhash.Digest
@@ -27,7 +27,7 @@ func (t *tally) add(record []byte) {
 	t.bytes += uint64(len(record))
 	var size [4]byte
 	binary.LittleEndian.PutUint32(size[:], uint32(len(record)))
-	_, _ = t.digest.Write(size[:]) // a digest takes everything
+	_, _ = t.digest.Write(size[:]) // it never fails
 	_, _ = t.digest.Write(record)
 }
 
@@ -40,7 +40,7 @@ func (t *tally) check(e *leaseholdv1.TransferEnd) error {
 		return nil
 	}
 	return leasehold.Errorf(opReceive, leasehold.ErrInternal, "",
-		"the source has sent %d records of %d bytes with checksum %x, but %d of %d with %x have come",
+		"state differs: the source has sent %d records of %d bytes with checksum %x, received were %d of %d with %x",
 		e.GetRecords(), e.GetBytes(), e.GetChecksum(), t.records, t.bytes, t.digest.Sum64())
 }
 
@@ -50,13 +50,13 @@ type batch struct {
 }
 
 func (b *batch) room(record []byte) bool {
-	return b.empty() || b.weight()+len(record)+perRecord <= fullChunk
+	return b.empty() || b.weight()+len(record)+recordOverhead <= targetChunk
 }
 
-// next returns an empty batch with room for as much as this one has: what comes
-// is mostly like what came before, and need not be copied as the batch grows.
+// next returns an empty batch with the capacity that this one has used: batches are mostly alike, so this
+// avoids copies while the next one grows.
 func (b *batch) next() batch {
-	return batch{make([]byte, 0, min(len(b.data), fullChunk)), make([]uint32, 0, len(b.sizes))}
+	return batch{make([]byte, 0, min(len(b.data), targetChunk)), make([]uint32, 0, len(b.sizes))}
 }
 
 func (b *batch) add(record []byte) {
@@ -66,28 +66,30 @@ func (b *batch) add(record []byte) {
 
 func (b *batch) empty() bool { return len(b.sizes) == 0 }
 
-func (b *batch) weight() int { return len(b.data) + perRecord*len(b.sizes) }
+func (b *batch) weight() int { return len(b.data) + recordOverhead*len(b.sizes) }
 
-// weight is what a chunk counts in the window; nil weighs nothing.
-func weight(c *leaseholdv1.TransferChunk) int { return len(c.GetData()) + perRecord*len(c.GetSizes()) }
+// weight is the weight of a chunk in the window, 0 for nil.
+func weight(c *leaseholdv1.TransferChunk) int {
+	return len(c.GetData()) + recordOverhead*len(c.GetSizes())
+}
 
-// checkChunk reports whether a chunk is one that our own end would send.
+// checkChunk checks the limits and sizes of a received chunk.
 func checkChunk(c *leaseholdv1.TransferChunk) error {
 	sizes, left := c.GetSizes(), uint64(len(c.GetData()))
 	if n := len(sizes); n == 0 || n > 1 && weight(c) > maxChunk || left > MaxRecord {
-		return leasehold.Errorf(opReceive, leasehold.ErrLimit, "", "a chunk has %d records of %d bytes", n, left)
+		return leasehold.Errorf(opReceive, leasehold.ErrLimit, "", "chunk rejected: %d records of %d bytes exceed the limit", n, left)
 	}
-	sum := uint64(0) // of fewer numbers of 32 bits than could overflow it
+	sum := uint64(0) // it cannot overflow: the number of sizes is below 1<<32
 	for _, size := range sizes {
 		sum += uint64(size)
 	}
 	if sum != left {
-		return leasehold.Errorf(opReceive, leasehold.ErrInvalid, "", "the sizes of a chunk's records do not sum up to its data")
+		return leasehold.Errorf(opReceive, leasehold.ErrInvalid, "", "chunk rejected: the sizes of its records add up to %d bytes, its data has %d", sum, left)
 	}
 	return nil
 }
 
-// records are those of a chunk that was checked. They are parts of its data.
+// records returns the records of a checked chunk. They are parts of its data.
 func records(c *leaseholdv1.TransferChunk) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		data := c.GetData()

@@ -8,10 +8,10 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A chunk that is filled with records fits into a buffer of 32 KiB, whatever their
-// size, and the next one needs no larger arrays than it has from the start.
+// A full batch fits into a buffer of 32 KiB for every record size, and the next batch has enough capacity from the
+// start.
 func TestFullChunksFitIntoABuffer(t *testing.T) {
-	for _, size := range []int{0, 1, 20, 127, 128, 216, 4096, 16<<10 - 1, fullChunk - perRecord} {
+	for _, size := range []int{0, 1, 20, 127, 128, 216, 4096, 16<<10 - 1, targetChunk - recordOverhead} {
 		record := make([]byte, size)
 		var b batch
 		for range 2 {
@@ -20,23 +20,23 @@ func TestFullChunksFitIntoABuffer(t *testing.T) {
 			}
 			chunk := &leaseholdv1.TransferChunk{Number: 1 << 62, Data: b.data, Sizes: b.sizes}
 			message := &leaseholdv1.TransferRequest{Kind: &leaseholdv1.TransferRequest_Chunk{Chunk: chunk}}
-			if n := proto.Size(message); n > 32<<10 || b.weight() <= fullChunk-size-perRecord {
+			if n := proto.Size(message); n > 32<<10 || b.weight() <= targetChunk-size-recordOverhead {
 				t.Errorf("%d records of %d bytes take %d", len(b.sizes), size, n)
 			}
 			before := b
 			b = b.next()
 			if cap(b.data) < len(before.data) || cap(b.sizes) < len(before.sizes) || !b.empty() {
-				t.Errorf("after %d records of %d bytes there is room for %d of %d", len(before.sizes), size, cap(b.sizes), cap(b.data))
+				t.Errorf("capacity after %d records of %d bytes: %d of %d", len(before.sizes), size, cap(b.sizes), cap(b.data))
 			}
 		}
 	}
 }
 
-// A record that is longer than a chunk leaves no room of its size behind.
-func TestLongRecordsKeepNoRoom(t *testing.T) {
+// A long record does not increase the capacity of the next batch.
+func TestLongRecordsKeepNoCapacity(t *testing.T) {
 	var b batch
 	b.add(make([]byte, MaxRecord))
 	if next := b.next(); cap(next.data) > 32<<10 {
-		t.Errorf("there is room for %d bytes", cap(next.data))
+		t.Errorf("capacity of %d bytes", cap(next.data))
 	}
 }

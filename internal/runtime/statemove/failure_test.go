@@ -13,39 +13,39 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// fails waits for a transfer to fail, and returns how long it took and why.
-func fails(o *Outgoing) (time.Duration, error) {
+// awaitFailure returns the time until a transfer fails, and the reason.
+func awaitFailure(o *Outgoing) (time.Duration, error) {
 	begun := time.Now()
 	<-o.Context().Done()
 	return time.Since(begun), context.Cause(o.Context())
 }
 
-// A source that is not expected is turned away. One that may be expected yet comes
-// again until its time is over.
-func TestStrangersAreTurnedAway(t *testing.T) {
+// A source with an unknown ticket retries until its timeout, because the announcement may be late. Another
+// session or namespace is a final error.
+func TestUnexpectedSourcesAreRejected(t *testing.T) {
 	for name, test := range map[string]struct {
 		spoil func(*Departure)
 		kind  leasehold.Kind
-		says  string
+		text  string
 		wait  time.Duration
 	}{
-		"ticket":    {func(d *Departure) { d.Ticket[15]++ }, leasehold.ErrUnavailable, "no leader has announced this move here", testIdle},
-		"no ticket": {func(d *Departure) { d.Ticket = protocol.Ticket{} }, leasehold.ErrUnavailable, "no leader has announced this move here", testIdle},
-		"session":   {func(d *Departure) { d.Session[0]++ }, leasehold.Other, "meant for another process", 0},
-		"namespace": {func(d *Departure) { d.Namespace = "other" }, leasehold.Other, "meant for another process", 0},
+		"ticket":    {func(d *Departure) { d.Ticket[15]++ }, leasehold.ErrUnavailable, "no leader has announced it", testIdle},
+		"no ticket": {func(d *Departure) { d.Ticket = protocol.Ticket{} }, leasehold.ErrUnavailable, "no leader has announced it", testIdle},
+		"session":   {func(d *Departure) { d.Session[0]++ }, leasehold.Other, "for another process", 0},
+		"namespace": {func(d *Departure) { d.Namespace = "other" }, leasehold.Other, "for another process", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRoad()
+				r := newFakeNetwork()
 				i := expect(r.serve(t), testTicket, nil)
 				d := r.departure()
 				test.spoil(&d)
 				o := Open(t.Context(), d)
 				defer o.Close()
-				took, err := fails(o)
-				wantError(t, err, test.kind, "target:1", test.says)
+				took, err := awaitFailure(o)
+				wantError(t, err, test.kind, "target:1", test.text)
 				if took != test.wait {
-					t.Errorf("it took %v, want %v", took, test.wait)
+					t.Errorf("failed after %v, want %v", took, test.wait)
 				}
 				if i.in.begun {
 					t.Error("the transfer has begun")
@@ -55,11 +55,11 @@ func TestStrangersAreTurnedAway(t *testing.T) {
 	}
 }
 
-// The target may hear of a move later than the source.
-func TestSourceMayComeEarly(t *testing.T) {
-	for late, most := range map[time.Duration]time.Duration{ticketWait - 1: 0, 3 * ticketWait: mostBackoff} {
+// The source connects before the target has received the announcement.
+func TestSourceMayConnectEarly(t *testing.T) {
+	for late, most := range map[time.Duration]time.Duration{ticketWait - 1: 0, 3 * ticketWait: maxBackoff} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRoad()
+			r := newFakeNetwork()
 			s := r.serve(t)
 			o := r.transfer(t)
 			time.Sleep(late)
@@ -69,21 +69,21 @@ func TestSourceMayComeEarly(t *testing.T) {
 				t.Error(err)
 			}
 			if took := time.Since(begun); took > most {
-				t.Errorf("it took another %v", took)
+				t.Errorf("it completed after another %v", took)
 			}
 		})
 	}
 }
 
-// The source hears why its state is not wanted, whenever that is decided.
+// The source receives the reason of a refusal in every state.
 func TestRefusal(t *testing.T) {
 	full := leasehold.Errorf("import", leasehold.ErrLimit, "users", "no room for 7 more")
-	for name, refuse := range map[string]func(*road, *importer){
-		"before it comes":     func(_ *road, i *importer) { i.in.Refuse(full) },
-		"while it sends":      func(_ *road, i *importer) { synctest.Wait(); i.in.Refuse(full) },
-		"while it is away":    func(r *road, i *importer) { synctest.Wait(); r.cut(true); i.in.Refuse(full); r.cut(false) },
-		"and is then ignored": func(_ *road, i *importer) { synctest.Wait(); i.in.Close(full) },
-		"only once": func(_ *road, i *importer) {
+	for name, refuse := range map[string]func(*fakeNetwork, *importer){
+		"before the stream":  func(_ *fakeNetwork, i *importer) { i.in.Refuse(full) },
+		"during the stream":  func(_ *fakeNetwork, i *importer) { synctest.Wait(); i.in.Refuse(full) },
+		"while disconnected": func(r *fakeNetwork, i *importer) { synctest.Wait(); r.cut(true); i.in.Refuse(full); r.cut(false) },
+		"by Close":           func(_ *fakeNetwork, i *importer) { synctest.Wait(); i.in.Close(full) },
+		"only once": func(_ *fakeNetwork, i *importer) {
 			synctest.Wait()
 			i.in.Refuse(full)
 			i.in.Close(errors.New("something else"))
@@ -91,16 +91,16 @@ func TestRefusal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRoad()
+				r := newFakeNetwork()
 				i := expect(r.serve(t), testTicket, make(chan struct{}))
-				if name == "before it comes" {
+				if name == "before the stream" {
 					refuse(r, i)
 				}
 				o := r.transfer(t)
 				if err := o.Send([]byte("a")); err != nil {
 					t.Fatal(err)
 				}
-				if name != "before it comes" {
+				if name != "before the stream" {
 					refuse(r, i)
 				}
 				err := o.Finish()
@@ -112,84 +112,88 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// The source counts on what was confirmed: whatever it or anybody says after that,
-// and whatever the clock says, it stays confirmed until the owner is done with it.
+// The source relies on the confirmation: later messages, refusals and timeouts have no effect until
+// Close.
 func TestConfirmedIsNotRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoad()
+		r := newFakeNetwork()
 		i := expect(r.serve(t), testTicket, nil)
-		stream := r.stream(opened(t, asIs), t, end(1))
+		stream := r.stream(openingContext(t, unchanged), t, end(1))
 		<-i.done
-		for _, nonsense := range []*leaseholdv1.TransferRequest{{}, chunk(7, "a", 1), end(1)} {
-			if err := stream.Send(nonsense); err != nil {
+		for _, invalid := range []*leaseholdv1.TransferRequest{{}, chunk(7, "a", 1), end(1)} {
+			if err := stream.Send(invalid); err != nil {
 				t.Fatal(err)
 			}
 		}
 		i.in.Refuse(errors.New("too late"))
 		time.Sleep(2 * testIdle)
 		if err := i.in.Context().Err(); err != nil {
-			t.Fatalf("it has ended: %v", context.Cause(i.in.Context()))
+			t.Fatalf("the transfer has ended: %v", context.Cause(i.in.Context()))
 		}
-		again := r.stream(opened(t, asIs), t)
+		again := r.stream(openingContext(t, unchanged), t)
 		for _, what := range []string{"accepted", "confirmed"} {
-			answer, err := again.Recv()
-			if err != nil || what == "accepted" && answer.GetAccepted() == nil || what == "confirmed" && answer.GetConfirmed() == nil {
-				t.Fatalf("hears %v, %v, want %s", answer, err, what)
+			reply, err := again.Recv()
+			if err != nil || what == "accepted" && reply.GetAccepted() == nil || what == "confirmed" && reply.GetConfirmed() == nil {
+				t.Fatalf("reply %v, %v, want %s", reply, err, what)
 			}
 		}
 		over := leasehold.Errorf("move", leasehold.ErrClosed, "", "the move is over")
 		i.in.Close(over)
 		if err := context.Cause(i.in.Context()); !errors.Is(err, over) {
-			t.Errorf("closed, and ended with %v", err)
+			t.Errorf("context after Close: %v", err)
 		}
 		if i.in.Confirm() {
-			t.Error("confirmed after it has ended")
+			t.Error("confirmed after Close")
 		}
 	})
 }
 
-// Whoever hangs, both sides give up in the end, and say who it was.
+// If either side hangs, both sides fail with the reason after the idle timeout.
 func TestNoProgress(t *testing.T) {
 	for name, test := range map[string]struct {
-		act        func(*road, *Outgoing)
-		gate       chan struct{} // an importer that waits for it hangs
+		act        func(*fakeNetwork, *Outgoing)
+		gate       chan struct{} // makes the importer hang
 		here, away string
 	}{
-		"exporter": {func(*road, *Outgoing) {}, nil, "this side's application sends nothing", "the source sends nothing"},
+		"exporter": {func(*fakeNetwork, *Outgoing) {}, nil, "the exporter of this side sends no records", "the source sends nothing"},
 		"importer": {
-			func(_ *road, o *Outgoing) { _ = o.Send([]byte("a")); go func() { _ = o.Finish() }() },
+			func(_ *fakeNetwork, o *Outgoing) { _ = o.Send([]byte("a")); go func() { _ = o.Finish() }() },
 			make(chan struct{}),
-			"takes nothing in", "takes nothing in",
+			"reads no records", "reads no records",
 		},
 		"connection": {
-			func(r *road, o *Outgoing) { _ = o.Send([]byte("a")); r.cut(true); go func() { _ = o.Finish() }() },
+			func(r *fakeNetwork, o *Outgoing) {
+				_ = o.Send([]byte("a"))
+				r.cut(true)
+				go func() { _ = o.Finish() }()
+			},
 			nil,
-			"there is no connection", "the source sends nothing",
+			"no connection", "the source sends nothing",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRoad()
+				r := newFakeNetwork()
 				if test.gate != nil {
-					test.gate = make(chan struct{}) // one of this bubble
+					test.gate = make(chan struct{}) // in the synctest bubble
 				}
 				i := expect(r.serve(t), testTicket, test.gate)
 				o := r.transfer(t)
 				synctest.Wait()
 				test.act(r, o)
-				took, err := fails(o)
+				took, err := awaitFailure(o)
 				if leasehold.KindOf(err) != leasehold.ErrUnavailable || took != testIdle {
 					t.Errorf("after %v: %v", took, err)
 				}
 				synctest.Wait()
-				why := context.Cause(i.in.Context())
-				if why == nil {
-					t.Fatal("the target has not given up")
+				reason := context.Cause(i.in.Context())
+				if reason == nil {
+					t.Fatal("the target has not failed")
 				}
-				// Whoever was first has told the other.
-				for _, err := range []error{err, why} {
-					if says := err.Error(); !strings.Contains(says, test.here) && !strings.Contains(says, test.away) {
-						t.Errorf("does not say %q or %q: %v", test.here, test.away, err)
+				// The side that fails first sends its reason to the other.
+				for _, err := range []error{err, reason} {
+					if text := err.Error(); !strings.Contains(text, test.here) && !strings.Contains(text, test.away) {
+						t.Errorf("error %v, want %q or %q", err, test.here, test.away)
 					}
 				}
 			})
@@ -197,26 +201,26 @@ func TestNoProgress(t *testing.T) {
 	}
 }
 
-// A target that nobody reaches.
-func TestNoTarget(t *testing.T) {
+// The target is unreachable.
+func TestUnreachableTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoad()
+		r := newFakeNetwork()
 		r.cut(true)
 		o := r.transfer(t)
-		took, err := fails(o)
-		wantError(t, err, leasehold.ErrUnavailable, "target:1", "the road is closed")
+		took, err := awaitFailure(o)
+		wantError(t, err, leasehold.ErrUnavailable, "target:1", "the network is down")
 		if took != testIdle {
-			t.Errorf("it took %v", took)
+			t.Errorf("failed after %v", took)
 		}
 	})
 }
 
-// An importer that does not read everything has not taken the state in.
+// Complete fails if the importer has not read all records.
 func TestIncompleteImport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoad()
+		r := newFakeNetwork()
 		s := r.serve(t)
-		verdict := make(chan error, 1)
+		finalError := make(chan error, 1)
 		s.Expect(testTicket, "", func(in *Incoming) {
 			go func() {
 				defer in.Release()
@@ -224,19 +228,19 @@ func TestIncompleteImport(t *testing.T) {
 					break
 				}
 				synctest.Wait()
-				verdict <- in.Complete()
+				finalError <- in.Complete()
 			}()
 		})
 		o := r.transfer(t)
 		go func() { _ = send(o, []string{"a", "b"}) }()
-		wantError(t, <-verdict, leasehold.ErrInvalid, "not all records have been read")
+		wantError(t, <-finalError, leasehold.ErrInvalid, "transfer incomplete")
 	})
 }
 
-// What ends the context of the source's side ends the transfer.
+// The end of the context given to Open ends the transfer.
 func TestOutgoingEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoad()
+		r := newFakeNetwork()
 		r.serve(t)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		o := Open(ctx, r.departure())
@@ -248,29 +252,29 @@ func TestOutgoingEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// A server that closes tells its sources, and ends what it has begun.
+// Server.Close refuses all transfers, and the sources receive that.
 func TestServerClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoad()
+		r := newFakeNetwork()
 		s := r.serve(t)
 		i := expect(s, testTicket, nil)
 		o := r.transfer(t)
 		synctest.Wait()
 		s.Close()
-		took, err := fails(o)
-		wantError(t, err, leasehold.ErrClosed, "this owner is shutting down")
+		took, err := awaitFailure(o)
+		wantError(t, err, leasehold.ErrClosed, "the owner is shutting down")
 		if took != 0 {
-			t.Errorf("it took %v", took)
+			t.Errorf("failed after %v", took)
 		}
 		<-i.done
 		wantError(t, i.err, leasehold.ErrClosed)
 	})
 }
 
-// An end that differs from what has come is not believed.
+// A wrong checksum fails the transfer on both sides.
 func TestChecksum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoad()
+		r := newFakeNetwork()
 		i := expect(r.serve(t), testTicket, nil)
 		o := r.transfer(t)
 		if err := o.Send([]byte("a")); err != nil {

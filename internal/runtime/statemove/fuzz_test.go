@@ -17,8 +17,8 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// FuzzOpening: whatever a stranger opens a stream with, it is an opening or the stranger's
-// fault, and only who has both the session and the ticket finds a transfer.
+// FuzzOpening decodes arbitrary metadata: the result is an opening or InvalidArgument, and only the
+// right ticket finds a transfer.
 func FuzzOpening(f *testing.F) {
 	good, err := proto.Marshal(&leaseholdv1.TransferOpening{Version: wire.Version, Namespace: "presence", Ticket: testTicket[:], Session: testSession[:]})
 	if err != nil {
@@ -38,16 +38,15 @@ func FuzzOpening(f *testing.F) {
 		s := &Server{ServerConfig: ServerConfig{Namespace: "presence", Session: testSession}, expected: map[protocol.Ticket]*Incoming{testTicket: {}}}
 		found, _ := s.find(o.GetTicket())
 		if (found != nil) != bytes.Equal(o.GetTicket(), testTicket[:]) {
-			t.Fatalf("ticket %x is let in: %t", o.GetTicket(), found != nil)
+			t.Fatalf("ticket %x found: %t", o.GetTicket(), found != nil)
 		}
 	})
 }
 
-// FuzzTransfer: whatever a source says, one message after the other, what waits for the
-// application stays within the window, records are all of what the chunks have, each chunk is
-// taken once, and nothing is taken after a refusal.
+// FuzzTransfer processes arbitrary messages of a source: unread data stays within the window, records contain all
+// data of their chunks, and each chunk is processed once.
 func FuzzTransfer(f *testing.F) {
-	for _, says := range [][]*leaseholdv1.TransferRequest{
+	for _, messages := range [][]*leaseholdv1.TransferRequest{
 		{chunk(1, "abc", 1, 2), chunk(2, "", 0, 0), end(3)},
 		{chunk(1, "abc", 1, 1<<32-1)},
 		{chunk(2, "a", 1)},
@@ -55,7 +54,7 @@ func FuzzTransfer(f *testing.F) {
 		{{}},
 	} {
 		var b bytes.Buffer
-		for _, m := range says {
+		for _, m := range messages {
 			if _, err := protodelim.MarshalTo(&b, m); err != nil {
 				f.Fatal(err)
 			}
@@ -63,7 +62,7 @@ func FuzzTransfer(f *testing.F) {
 		f.Add(b.Bytes())
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		s := &Server{ServerConfig: ServerConfig{Idle: time.Hour}, news: make(news), expected: make(map[protocol.Ticket]*Incoming)}
+		s := &Server{ServerConfig: ServerConfig{Idle: time.Hour}, changed: make(notifier), expected: make(map[protocol.Ticket]*Incoming)}
 		s.ctx = t.Context()
 		in := s.Expect(testTicket, "", func(*Incoming) {})
 		in.begun, in.idle = true, time.AfterFunc(time.Hour, func() {})
@@ -77,20 +76,20 @@ func FuzzTransfer(f *testing.F) {
 			before := in.next
 			if err := in.put(0, m); err != nil {
 				if leasehold.KindOf(err) == leasehold.Other {
-					t.Fatalf("nobody's fault: %v", err)
+					t.Fatalf("error without a kind: %v", err)
 				}
-				return // the transfer is refused, and over
+				return // the transfer is refused
 			}
 			if in.next != before+1 {
-				t.Fatalf("after message %d, which was taken, %d is next", before, in.next)
+				t.Fatalf("next is %[2]d after message %[1]d", before, in.next)
 			}
 			bytesIn += len(m.GetChunk().GetData())
 			recordsIn += len(m.GetChunk().GetSizes())
-			if in.sum.bytes != uint64(bytesIn) || in.sum.records != uint64(recordsIn) {
-				t.Fatalf("%d records of %d bytes were sent, %d of %d have come", recordsIn, bytesIn, in.sum.records, in.sum.bytes)
+			if in.tally.bytes != uint64(bytesIn) || in.tally.records != uint64(recordsIn) {
+				t.Fatalf("%d records of %d bytes sent, %d of %d received", recordsIn, bytesIn, in.tally.records, in.tally.bytes)
 			}
-			if waits := in.weight; waits > Window && len(in.queue) > 1 {
-				t.Fatalf("%d bytes in %d chunks wait, the window is %d", waits, len(in.queue), Window)
+			if unread := in.weight; unread > Window && len(in.queue) > 1 {
+				t.Fatalf("%d bytes in %d chunks are unread, the window is %d", unread, len(in.queue), Window)
 			}
 		}
 	})

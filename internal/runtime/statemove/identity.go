@@ -14,69 +14,68 @@ import (
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
-// To returns credentials for calling one party only: the one that the leader has let in
-// under this identity. Whoever else answers at its address hears nothing, whatever
-// certificate it has. Without an identity they are the credentials as they are, and so they
-// are if they are for plain text: somebody has chosen that.
+// To returns credentials that connect only to a peer with the identity that the leader has announced. A peer with any
+// other certificate receives no data. To returns the given credentials if the identity is empty or
+// if they are for plaintext.
 func To(identity secure.Identity, with credentials.TransportCredentials) credentials.TransportCredentials {
 	if identity == "" || !Shows(with) {
 		return with
 	}
-	return named{TransportCredentials: with, identity: identity}
+	return pinnedIdentity{TransportCredentials: with, identity: identity}
 }
 
-// Shows reports whether peers of such connections show who they are.
+// Shows reports whether credentials authenticate peers.
 func Shows(c credentials.TransportCredentials) bool {
 	return c != nil && c.Info().SecurityProtocol != "insecure"
 }
 
-type named struct {
+type pinnedIdentity struct {
 	credentials.TransportCredentials
 	identity secure.Identity
 }
 
-// ClientHandshake is part of the interface.
-func (n named) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+// ClientHandshake implements [credentials.TransportCredentials].
+func (n pinnedIdentity) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	secured, info, err := n.TransportCredentials.ClientHandshake(ctx, authority, conn)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := isWho(info, n.identity); err != nil {
-		_ = secured.Close() // nothing was said
+	if err := checkIdentity(info, n.identity); err != nil {
+		_ = secured.Close() // no data was sent
 		return nil, nil, err
 	}
 	return secured, info, nil
 }
 
-// Clone is part of the interface.
-func (n named) Clone() credentials.TransportCredentials {
-	return named{TransportCredentials: n.TransportCredentials.Clone(), identity: n.identity}
+// Clone implements [credentials.TransportCredentials].
+func (n pinnedIdentity) Clone() credentials.TransportCredentials {
+	return pinnedIdentity{TransportCredentials: n.TransportCredentials.Clone(), identity: n.identity}
 }
 
-func isWho(info credentials.AuthInfo, want secure.Identity) error {
+func checkIdentity(info credentials.AuthInfo, want secure.Identity) error {
 	state, ok := info.(credentials.TLSInfo)
 	if !ok || len(state.State.PeerCertificates) == 0 {
-		return fmt.Errorf("the other side shows no certificate, and the leader knows it as %q", want)
+		return fmt.Errorf("peer rejected: it has no certificate, want the identity %q", want)
 	}
-	if is := secure.Identities(state.State.PeerCertificates[0]); !slices.Contains(is, want) {
-		return fmt.Errorf("the other side is %q, and the leader has let %q in", is, want)
+	if got := secure.Identities(state.State.PeerCertificates[0]); !slices.Contains(got, want) {
+		return fmt.Errorf("peer rejected: its identities are %q, want %q", got, want)
 	}
 	return nil
 }
 
-// allow refuses a source that is not who the leader says. It may well have the ticket: it
-// is told nothing about that.
-func (s *Server) allow(ctx context.Context, in *Incoming) error {
+// authorize rejects a source without the announced identity. The reply does not reveal whether its ticket is
+// valid.
+func (s *Server) authorize(ctx context.Context, in *Incoming) error {
 	if in.from == "" || !Shows(s.Credentials) {
 		return nil
 	}
 	p, ok := peer.FromContext(ctx)
 	if !ok {
-		return status.Error(codes.Internal, "a call from nowhere")
+		return status.Error(codes.Internal, "call rejected: it has no peer")
 	}
-	if err := isWho(p.AuthInfo, in.from); err != nil {
-		s.Logger.Warn("a stranger wanted to send state", "ticket", in.ticket.Short(), "from", p.Addr, "why", err)
-		return status.Error(codes.PermissionDenied, "no leader has announced this move here, or it is over")
+	if err := checkIdentity(p.AuthInfo, in.from); err != nil {
+		s.Logger.Warn("transfer rejected: the source has another identity than announced", "ticket", in.ticket.Short(), "from", p.Addr, "why", err)
+		return errUnknownTicket
 	}
 	return nil
 }

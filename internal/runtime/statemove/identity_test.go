@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
-// ownerKeepers are owners of one namespace, by name, with certificates for one host each.
+// ownerKeepers returns certificates of owners of one namespace, by name.
 func ownerKeepers(t *testing.T, names ...string) map[string]*secure.Keeper {
 	t.Helper()
 	var parties []pki.Party
@@ -35,36 +35,36 @@ func ownerKeepers(t *testing.T, names ...string) map[string]*secure.Keeper {
 	return out
 }
 
-// State goes from whom the leader says to whom the leader says, and a certificate that is
-// as good as theirs is of no use to anybody else.
-func TestOnlyThoseTheLeaderNames(t *testing.T) {
+// Only the source and target that the leader announces transfer state; other owners with valid
+// certificates are rejected.
+func TestIdentitiesAreChecked(t *testing.T) {
 	keepers := ownerKeepers(t, "source", "target", "other")
 	id := func(name string) secure.Identity {
 		return secure.Identity("spiffe://example.org/owner/presence/" + name)
 	}
 	for _, test := range []struct {
 		name         string
-		source       string // who sends
+		source       string // name of the actual source
 		from, to     secure.Identity
 		moves        bool
-		refused      string // what the source is told
-		targetLooked bool   // the target was told of the ticket
+		refused      string // error at the source
+		targetCalled bool   // the target received the call
 	}{
-		{"those who are meant", "source", id("source"), id("target"), true, "", true},
-		{"a leader that knows neither", "source", "", "", true, "", true},
-		{"another source", "other", id("source"), id("target"), false, "no leader has announced this move here", true},
-		{"another target", "source", id("source"), id("other"), false, `and the leader has let \"spiffe://example.org/owner/presence/other\" in`, false},
+		{"announced identities", "source", id("source"), id("target"), true, "", true},
+		{"no identities", "source", "", "", true, "", true},
+		{"another source", "other", id("source"), id("target"), false, "no leader has announced it", true},
+		{"another target", "source", id("source"), id("other"), false, `want \"spiffe://example.org/owner/presence/other\"`, false},
 		{"a name in another namespace", "source", "spiffe://example.org/owner/other/source", id("target"), false, "no leader has announced", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := newRoad()
-			looked := make(chan struct{}, 100)
+			r := newFakeNetwork()
+			called := make(chan struct{}, 100)
 			s := Serve(r.listener, ServerConfig{
-				Namespace: "presence", Session: testSession, Idle: testIdle, Logger: slog.New(slog.DiscardHandler), Shown: true,
+				Namespace: "presence", Session: testSession, Idle: testIdle, Logger: slog.New(slog.DiscardHandler),
 				Credentials: keepers["target"].ServerWith(secure.Required),
 				Options: []grpc.ServerOption{
 					grpc.ChainStreamInterceptor(func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-						looked <- struct{}{}
+						called <- struct{}{}
 						return handler(srv, stream)
 					}),
 				},
@@ -89,23 +89,23 @@ func TestOnlyThoseTheLeaderNames(t *testing.T) {
 			}
 			if test.moves {
 				if <-i.done; err != nil || i.err != nil || len(i.has()) != 1 {
-					t.Fatalf("it failed: %v, %v, %q", err, i.err, i.has())
+					t.Fatalf("transfer failed: %v, %v, %q", err, i.err, i.has())
 				}
 				return
 			}
 			if err == nil || !strings.Contains(err.Error(), test.refused) || len(i.has()) != 0 {
 				t.Errorf("error %v, want %q; the target has %q", err, test.refused, i.has())
 			}
-			if (len(looked) > 0) != test.targetLooked {
-				t.Errorf("the target was called %d times", len(looked))
+			if (len(called) > 0) != test.targetCalled {
+				t.Errorf("the target was called %d times", len(called))
 			}
 		})
 	}
 }
 
-// Where owners speak in plain text nobody shows anything, and nothing is asked for.
-func TestPlainTextShowsNothing(t *testing.T) {
-	r := newRoad()
+// Plaintext connections have no identities to check.
+func TestPlaintextHasNoIdentity(t *testing.T) {
+	r := newFakeNetwork()
 	s := r.serve(t)
 	i := &importer{done: make(chan struct{})}
 	i.in = s.Expect(testTicket, "spiffe://example.org/owner/presence/source", func(in *Incoming) {

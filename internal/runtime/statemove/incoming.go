@@ -16,50 +16,48 @@ import (
 
 const opReceive = "receive state"
 
-// An Incoming is the target's end of a transfer, from when it is expected until
-// it is closed. Records is for one goroutine, the application's; the other
-// methods may be called from any.
+// An Incoming is the target's end of a transfer, from the announcement by the leader to Close. Records is for
+// one goroutine, the application's. The other methods are safe for concurrent use.
 type Incoming struct {
 	ticket protocol.Ticket
-	from   secure.Identity // the source's; empty if nobody knows it
+	from   secure.Identity // of the source; empty if unknown
 	server *Server
-	begin  func() // called when the source has come for the first time
+	begin  func() // called when the first stream is accepted
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	idle   *time.Timer // nil before it has begun
+	idle   *time.Timer // nil before begin
 
 	mu        sync.Mutex
-	news      news
+	changed   notifier
 	begun     bool
-	origin    trace.SpanContext // the source's span; set when it has begun
-	stream    uint64            // numbers the streams; the newest counts
-	next      uint64            // the number of the chunk, or the end, that comes next
+	origin    trace.SpanContext // the source's span; set with begun
+	streams   uint64            // number of streams so far; the newest is current
+	next      uint64            // number of the next chunk or end
 	queue     []*leaseholdv1.TransferChunk
 	weight    int    // of queue
-	taken     uint64 // the application has all chunks up to this
-	sum       tally
-	end       bool // all chunks have come, and are what was sent
-	complete  bool // the application has taken them all
+	taken     uint64 // number of the last acknowledged chunk
+	tally     tally
+	end       bool // all chunks are received and their checksum is right
+	complete  bool // the application has read all records
 	confirmed bool
 	refusal   error
 }
 
-// Context ends when the transfer has failed or was refused. Its cause says why.
+// Context ends when the transfer fails or is refused. Its cause is the reason.
 func (in *Incoming) Context() context.Context { return in.ctx }
 
-// Origin returns the span that the source is in, once it has come; an invalid one if it
-// does not say.
+// Origin returns the trace span of the source. It is invalid before begin, or if the source has no
+// span.
 func (in *Incoming) Origin() trace.SpanContext {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return in.origin
 }
 
-// Records are what the source's application has sent, in order. They wait for
-// more until there is no more, and end with an error if the transfer fails. A
-// record may be kept; it is a part of a chunk of up to 64 KiB, and keeps that in
-// memory. They can be walked through once.
+// Records returns the records of the source's application, in order. The iteration blocks for the next record, and
+// ends with an error if the transfer fails. It can be run once. A record may be kept; it is part of a chunk of up to
+// 64 KiB, which stays in memory with it.
 func (in *Incoming) Records() iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		for {
@@ -76,13 +74,12 @@ func (in *Incoming) Records() iter.Seq2[[]byte, error] {
 					return
 				}
 			}
-			in.drop()
+			in.acknowledge()
 		}
 	}
 }
 
-// Complete reports whether all records have been walked through, with an error
-// that says what is missing.
+// Complete returns an error unless the application has read all records.
 func (in *Incoming) Complete() error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -90,14 +87,13 @@ func (in *Incoming) Complete() error {
 		return in.refusal
 	}
 	if !in.complete {
-		return leasehold.Errorf(opReceive, leasehold.ErrInvalid, "", "not all records have been read: %d chunks are left, and the end has come: %t", len(in.queue), in.end)
+		return leasehold.Errorf(opReceive, leasehold.ErrInvalid, "", "transfer incomplete: %d chunks are unread, end received: %t", len(in.queue), in.end)
 	}
 	return nil
 }
 
-// Confirm tells the source that all of its state is here. From here on the
-// source counts on us, so that only Close can still end the transfer. Confirm
-// reports false if it has ended before.
+// Confirm sends the source the confirmation that the target has all of its state. The source relies on it: after
+// Confirm only Close ends the transfer. Confirm reports false if the transfer has ended before.
 func (in *Incoming) Confirm() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -105,16 +101,16 @@ func (in *Incoming) Confirm() bool {
 		return false
 	}
 	in.confirmed = true
-	in.quiet()
-	in.news.spread()
+	in.stopIdleTimer()
+	in.changed.broadcast()
 	return true
 }
 
-// Refuse tells the source that its state is not wanted, and why. It ends the
-// context. The first reason counts, and none does after Confirm.
+// Refuse ends the transfer and its context, and sends the reason to the source. Only the first call has an effect,
+// and none after Confirm.
 func (in *Incoming) Refuse(why error) { in.fail(why, false) }
 
-// fail is Refuse, and also of what has been confirmed if so told.
+// fail is Refuse, also after Confirm if confirmed is true.
 func (in *Incoming) fail(why error, confirmed bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -123,23 +119,23 @@ func (in *Incoming) fail(why error, confirmed bool) {
 	}
 	in.refusal = why
 	in.queue, in.weight = nil, 0
-	in.quiet()
+	in.stopIdleTimer()
 	in.cancel(why)
-	in.news.spread()
+	in.changed.broadcast()
 }
 
-// Close ends the transfer, confirmed or not, and forgets the ticket.
+// Close ends the transfer, confirmed or not, and removes its ticket.
 func (in *Incoming) Close(why error) {
 	in.fail(why, true)
-	in.server.forget(in.ticket)
+	in.server.remove(in.ticket)
 }
 
-// Release makes room for another transfer. It is called once by whoever was
-// told that this one has begun, when there is nothing more to be done for it.
+// Release frees the slot of the transfer. The recipient of the begin call of [Server.Expect] calls it once, when the
+// import has ended.
 func (in *Incoming) Release() { <-in.server.slots }
 
-// quiet ends the watch over progress: what is left to wait for is our own side.
-func (in *Incoming) quiet() {
+// stopIdleTimer ends the idle timeout: the source has nothing more to do.
+func (in *Incoming) stopIdleTimer() {
 	if in.idle != nil {
 		in.idle.Stop()
 	}
@@ -151,67 +147,67 @@ func (in *Incoming) progress() {
 	}
 }
 
-func (in *Incoming) stuck() error {
+func (in *Incoming) idleError() error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	why := "the source sends nothing"
+	reason := "the source sends nothing"
 	switch {
 	case in.complete:
-		why = "this side's application has all records and is not done with them"
+		reason = "the importer of this side has read all records and does not return"
 	case len(in.queue) > 0:
-		why = "this side's application takes nothing in"
+		reason = "the importer of this side reads no records"
 	}
-	return leasehold.Errorf(opReceive, leasehold.ErrUnavailable, "", "no progress for %v: %s", in.server.Idle, why)
+	return leasehold.Errorf(opReceive, leasehold.ErrUnavailable, "", "no progress for %v: %s", in.server.Idle, reason)
 }
 
-// head waits for a chunk; nil says that there are no more.
+// head waits for the next chunk; nil at the end.
 func (in *Incoming) head() (*leaseholdv1.TransferChunk, error) {
 	for {
 		chunk, changed := in.peek()
 		if chunk != nil || changed == nil {
 			return chunk, nil
 		}
-		if err := changed.await(in.ctx); err != nil {
+		if err := changed.wait(in.ctx); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// peek returns the next chunk, or what to wait for, or nothing at the end.
-func (in *Incoming) peek() (*leaseholdv1.TransferChunk, news) {
+// peek returns the next chunk, or a notifier to wait for, or neither at the end.
+func (in *Incoming) peek() (*leaseholdv1.TransferChunk, notifier) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	switch {
 	case len(in.queue) > 0:
 		return in.queue[0], nil
-	case !in.end || in.refusal != nil: // a refusal ends the waiting
-		return nil, in.news
+	case !in.end || in.refusal != nil: // a refusal ends the context, and so the wait
+		return nil, in.changed
 	}
 	in.complete = true
-	in.idle.Reset(in.server.Idle) // the application must return
+	in.idle.Reset(in.server.Idle) // for the return of the application
 	return nil, nil
 }
 
-// drop takes note that the application has taken a chunk.
-func (in *Incoming) drop() {
+// acknowledge removes the first chunk, which the application has read.
+func (in *Incoming) acknowledge() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if len(in.queue) == 0 { // it has been refused meanwhile
+	if len(in.queue) == 0 { // refused meanwhile
 		return
 	}
 	in.weight -= weight(in.queue[0])
 	in.queue[0], in.queue = nil, in.queue[1:]
 	in.taken++
 	in.progress()
-	in.news.spread()
+	in.changed.broadcast()
 }
 
-// put takes what a stream brings. The error is the source's fault.
+// put processes a message of a stream. An error means that the source violates the protocol.
 func (in *Incoming) put(stream uint64, r *leaseholdv1.TransferRequest) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if stream != in.stream || in.refusal != nil || in.confirmed {
-		return nil // nobody listens to this one any more, or all has been said
+	if stream != in.streams || in.refusal != nil || in.confirmed {
+		return nil // a stale stream, or the transfer has ended
 	}
 	switch kind := r.GetKind().(type) {
 	case *leaseholdv1.TransferRequest_Chunk:
@@ -219,47 +215,47 @@ func (in *Incoming) put(stream uint64, r *leaseholdv1.TransferRequest) error {
 	case *leaseholdv1.TransferRequest_End:
 		return in.finish(kind.End)
 	}
-	return leasehold.Errorf(opReceive, leasehold.ErrInvalid, "", "a message is neither a chunk nor the end")
+	return leasehold.Errorf(opReceive, leasehold.ErrInvalid, "", "message rejected: it is neither a chunk nor the end")
 }
 
 func (in *Incoming) chunk(c *leaseholdv1.TransferChunk) error {
-	if err := in.follows(c.GetNumber()); err != nil {
+	if err := in.checkNumber(c.GetNumber()); err != nil {
 		return err
 	}
 	if err := checkChunk(c); err != nil {
 		return err
 	}
 	if len(in.queue) > 0 && in.weight+weight(c) > Window {
-		return leasehold.Errorf(opReceive, leasehold.ErrLimit, "", "more than %d bytes are under way", Window)
+		return leasehold.Errorf(opReceive, leasehold.ErrLimit, "", "chunk rejected: more than %d bytes are unacknowledged", Window)
 	}
 	for record := range records(c) {
-		in.sum.add(record)
+		in.tally.add(record)
 	}
 	in.next++
 	in.queue = append(in.queue, c)
 	in.weight += weight(c)
 	in.progress()
-	in.news.spread()
+	in.changed.broadcast()
 	return nil
 }
 
 func (in *Incoming) finish(e *leaseholdv1.TransferEnd) error {
-	if err := in.follows(e.GetNumber()); err != nil {
+	if err := in.checkNumber(e.GetNumber()); err != nil {
 		return err
 	}
-	if err := in.sum.check(e); err != nil {
+	if err := in.tally.check(e); err != nil {
 		return err
 	}
 	in.next++
 	in.end = true
 	in.progress()
-	in.news.spread()
+	in.changed.broadcast()
 	return nil
 }
 
-func (in *Incoming) follows(number uint64) error {
+func (in *Incoming) checkNumber(number uint64) error {
 	if number != in.next || in.end {
-		return leasehold.Errorf(opReceive, leasehold.ErrInvalid, "", "chunk %d has come, want %d", number, in.next)
+		return leasehold.Errorf(opReceive, leasehold.ErrInvalid, "", "chunk %d received, want %d", number, in.next)
 	}
 	return nil
 }

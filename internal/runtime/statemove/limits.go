@@ -11,69 +11,65 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 )
 
-// Bounds on what is sent. They are part of the protocol.
+// Limits of messages. They are part of the protocol.
 const (
-	// MaxRecord is the longest record.
+	// MaxRecord is the maximum length of a record.
 	MaxRecord = 4 << 20
-	// Window is how much chunks may weigh together that are under way and that the
-	// target's application has not taken, if they are more than one.
+	// Window is the maximum weight of all unacknowledged chunks, unless there is only one.
 	Window = 1 << 20
-	// maxChunk is how much a chunk weighs at most that has more than one record.
+	// maxChunk is the maximum weight of a chunk with more than one record.
 	maxChunk = 64 << 10
-	// perRecord is what a record weighs besides its bytes: empty ones should not
-	// be without number.
-	perRecord = 4
-	// fullChunk is how much a chunk weighs that we fill with records. gRPC keeps
-	// buffers of a few sizes, and clears one each time that it is used: what needs
-	// little more than 32 KiB is given a whole MiB.
-	fullChunk = 32<<10 - 128
+	// recordOverhead is the weight of a record besides its bytes, so that empty records
+	// count.
+	recordOverhead = 4
+	// targetChunk is the weight of a full batch. gRPC pools buffers of a few sizes and clears
+	// each before use: a message slightly above 32 KiB gets a buffer of 1 MiB.
+	targetChunk = 32<<10 - 128
 
-	// maxMessage: a record, or a chunk and the sizes of its records.
+	// maxMessage has room for one record, or a chunk and the sizes of its records.
 	maxMessage = MaxRecord + maxChunk
 )
 
-// Bounds on what is done at a time.
+// Limits of concurrency.
 const (
-	// MaxTransfers is how many moves a server takes in at a time. It is also a
-	// good bound for how many an owner should send.
+	// MaxTransfers is the maximum number of concurrent incoming moves. Use it for outgoing moves,
+	// too.
 	MaxTransfers = protocol.MaxAtATime
-	// maxStrangers is how many streams may be waiting to be let in.
-	maxStrangers = 2 * MaxTransfers
-	// maxConnections is how many peers are heard at a time: those of all transfers
-	// and all strangers, and some that come and go. More are closed.
-	maxConnections = MaxTransfers + 2*maxStrangers
-	// maxStreams is how many streams a connection may have: a source has one, and
-	// some of before that have not ended yet.
+	// maxPendingStreams is the maximum number of streams that the server has not accepted yet.
+	maxPendingStreams = 2 * MaxTransfers
+	// maxConnections is the maximum number of connections: those of all transfers and all pending
+	// streams, and some more that open and close.
+	maxConnections = MaxTransfers + 2*maxPendingStreams
+	// maxStreams is the maximum number of streams per connection. A source has one, and
+	// earlier ones that have not ended yet.
 	maxStreams = 8
 
-	// streamWindow is how many bytes of a stream gRPC takes before we read any,
-	// which is as much as a stranger can have us keep. It must not grow with the
-	// traffic, as it does unless it is set.
+	// streamWindow is gRPC's flow control window per stream: the memory that an unauthenticated
+	// stream can use. Unless it is set, it grows with the traffic.
 	streamWindow = 128 << 10
-	// connWindow is how many bytes of a connection may be on the wire.
+	// connWindow is the flow control window per connection.
 	connWindow = 1 << 20
 )
 
-// ticketWait is how long a server waits for the leader's word that a source is
-// expected, and for the source's turn, before it turns the source away.
+// ticketWait is the maximum time that a source waits for the leader's announcement of its ticket and for one
+// of the MaxTransfers slots, before the server rejects it.
 const ticketWait = 2 * time.Second
 
-// longestLinger is how long a record may wait for others to travel with.
-const longestLinger = time.Second
+// maxLinger is the maximum time that a record waits for its batch to fill.
+const maxLinger = time.Second
 
-// What keeps a connection open: streams, and a peer that answers. One that has no
-// stream takes the place of another.
+// Keepalive of connections.
 const (
-	closeAfter  = 10 * time.Second // without a stream; a source comes again in less
-	pingAfter   = 15 * time.Second // of silence
-	pingTimeout = 10 * time.Second
+	maxConnectionIdle = 10 * time.Second // without a stream; longer than maxBackoff of a source
+	pingInterval      = 15 * time.Second // without data
+	pingTimeout       = 10 * time.Second
 )
 
-// How soon a source dials again.
+// Reconnects of a source.
 const (
-	leastBackoff = 20 * time.Millisecond
-	mostBackoff  = time.Second
-	dialWait     = 3 * time.Second // for one connection to come about
+	minBackoff     = 20 * time.Millisecond
+	maxBackoff     = time.Second
+	connectTimeout = 3 * time.Second
 )
 
 func serverOptions() []grpc.ServerOption {
@@ -82,7 +78,7 @@ func serverOptions() []grpc.ServerOption {
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.StaticStreamWindowSize(streamWindow),
 		grpc.StaticConnWindowSize(connWindow),
-		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: closeAfter, Time: pingAfter, Timeout: pingTimeout}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: maxConnectionIdle, Time: pingInterval, Timeout: pingTimeout}),
 		grpc.WaitForHandlers(true),
 	)
 }
@@ -91,8 +87,8 @@ func dialOptions() []grpc.DialOption {
 	return append(wire.DialOptions(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(maxMessage), grpc.MaxCallRecvMsgSize(maxChunk)),
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: leastBackoff, Multiplier: 2, Jitter: 0.2, MaxDelay: mostBackoff},
-			MinConnectTimeout: dialWait,
+			Backoff:           backoff.Config{BaseDelay: minBackoff, Multiplier: 2, Jitter: 0.2, MaxDelay: maxBackoff},
+			MinConnectTimeout: connectTimeout,
 		}),
 	)
 }

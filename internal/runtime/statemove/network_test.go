@@ -25,24 +25,24 @@ var (
 	testSession = leasehold.Session{4, 5, 6}
 )
 
-// A road leads to a target. Its connections can be cut, and may be made to break
-// by themselves after so many bytes.
-type road struct {
+// A fakeNetwork connects a source to a target. A test can cut its connections, or let each break
+// after a number of bytes.
+type fakeNetwork struct {
 	listener *bufconn.Listener
 	mu       sync.Mutex
 	closed   bool
-	lasts    int // bytes that each connection lasts; 0 for ever
+	maxBytes int // per connection; 0: no limit
 	open     []net.Conn
 	dialled  int
 }
 
-func newRoad() *road { return &road{listener: bufconn.Listen(1 << 16)} }
+func newFakeNetwork() *fakeNetwork { return &fakeNetwork{listener: bufconn.Listen(1 << 16)} }
 
-func (r *road) dial(ctx context.Context, _ string) (net.Conn, error) {
+func (r *fakeNetwork) dial(ctx context.Context, _ string) (net.Conn, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
-		return nil, errors.New("the road is closed")
+		return nil, errors.New("the network is down")
 	}
 	conn, err := r.listener.DialContext(ctx)
 	if err != nil {
@@ -50,14 +50,14 @@ func (r *road) dial(ctx context.Context, _ string) (net.Conn, error) {
 	}
 	r.open = append(r.open, conn)
 	r.dialled++
-	if r.lasts == 0 {
+	if r.maxBytes == 0 {
 		return conn, nil
 	}
-	return &fragile{Conn: conn, left: r.lasts}, nil
+	return &fragile{Conn: conn, left: r.maxBytes}, nil
 }
 
-// cut breaks all connections; new ones work if the road is open.
-func (r *road) cut(closed bool) {
+// cut breaks all connections; dials fail if closed.
+func (r *fakeNetwork) cut(closed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closed = closed
@@ -67,13 +67,13 @@ func (r *road) cut(closed bool) {
 	r.open = nil
 }
 
-func (r *road) count() int {
+func (r *fakeNetwork) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.dialled
 }
 
-// A fragile connection breaks when so much has been written to it.
+// A fragile connection breaks after a number of written bytes.
 type fragile struct {
 	net.Conn
 	mu   sync.Mutex
@@ -89,33 +89,33 @@ func (f *fragile) Write(b []byte) (int, error) {
 	return f.Conn.Write(b)
 }
 
-func (r *road) options() []grpc.DialOption {
+func (r *fakeNetwork) options() []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithContextDialer(r.dial), grpc.WithTransportCredentials(insecure.NewCredentials())}
 }
 
-// departure is one along the road.
-func (r *road) departure() Departure {
+// departure returns the configuration of a transfer to the target.
+func (r *fakeNetwork) departure() Departure {
 	return Departure{Namespace: "presence", Ticket: testTicket, Addr: "target:1", Session: testSession, Idle: testIdle, DialOptions: r.options()}
 }
 
-// serve is a target at the end of the road.
-func (r *road) serve(t *testing.T) *Server {
+// serve starts the target.
+func (r *fakeNetwork) serve(t *testing.T) *Server {
 	s := Serve(r.listener, ServerConfig{Namespace: "presence", Session: testSession, Idle: testIdle, Credentials: insecure.NewCredentials(), Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(s.Close)
 	return s
 }
 
-// open opens a transfer along the road.
-func (r *road) transfer(t *testing.T) *Outgoing {
+// transfer opens a transfer to the target.
+func (r *fakeNetwork) transfer(t *testing.T) *Outgoing {
 	o := Open(t.Context(), r.departure())
 	t.Cleanup(o.Close)
 	return o
 }
 
-// An importer keeps what it reads, and confirms.
+// An importer records what it reads, and confirms.
 type importer struct {
 	in   *Incoming
-	gate chan struct{} // if set, a record is read for each that comes
+	gate chan struct{} // if set, one element permits one more record
 	done chan struct{}
 
 	mu      sync.Mutex
@@ -123,7 +123,7 @@ type importer struct {
 	err     error
 }
 
-// expect lets a source in, and reads all it sends.
+// expect announces a transfer and imports it.
 func expect(s *Server, ticket protocol.Ticket, gate chan struct{}) *importer {
 	i := &importer{gate: gate, done: make(chan struct{})}
 	i.in = s.Expect(ticket, "", func(in *Incoming) {
@@ -164,7 +164,7 @@ func (i *importer) has() []string {
 	return i.records
 }
 
-// wantError checks an error's kind and what it says.
+// wantError checks the kind and the text of an error.
 func wantError(t *testing.T, err error, kind leasehold.Kind, parts ...string) {
 	t.Helper()
 	if leasehold.KindOf(err) != kind {
@@ -172,7 +172,7 @@ func wantError(t *testing.T, err error, kind leasehold.Kind, parts ...string) {
 	}
 	for _, part := range parts {
 		if err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("the error does not say %q: %v", part, err)
+			t.Errorf("error %[2]v, want %[1]q", part, err)
 		}
 	}
 }

@@ -20,169 +20,163 @@ import (
 
 const opSend = "send state"
 
-// A Departure says what is sent where.
+// A Departure configures an outgoing transfer.
 type Departure struct {
 	Namespace leasehold.Namespace
 	Ticket    protocol.Ticket
-	Addr      string            // where the target takes state in
-	Session   leasehold.Session // the target's
+	Addr      string            // of the target's Server
+	Session   leasehold.Session // of the target
 
-	// DialOptions come after our own, so that they prevail. They must say which
-	// credentials to use.
+	// DialOptions follow the default options and override them. They must contain transport
+	// credentials.
 	DialOptions []grpc.DialOption
-	// Idle is after how long without progress the transfer fails.
+	// Idle is the timeout without progress.
 	Idle time.Duration
 }
 
-// An Outgoing is the source's end of a transfer. Send, Settle and Finish are for
-// one goroutine, the application's; the other methods may be called from any.
+// An Outgoing is the source's end of a transfer. Send, Settle and Finish are for one goroutine, the application's.
+// The other methods are safe for concurrent use.
 type Outgoing struct {
 	Departure
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	idle   *time.Timer
-	linger *time.Timer    // while there is a batch
-	ended  sync.WaitGroup // the goroutine that speaks to the target
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	idle    *time.Timer
+	linger  *time.Timer // runs while there is a batch
+	running sync.WaitGroup
 
-	sum tally // belongs to whoever sends
+	tally tally // of the goroutine that sends
 
 	mu       sync.Mutex
-	news     news
-	batch    batch                          // what has been gathered
-	overdue  bool                           // batch has waited for long enough
-	kept     []*leaseholdv1.TransferRequest // what the target has not taken, in order
-	first    uint64                         // the number of kept[0]; or of what comes next
-	weight   int                            // of kept
+	changed  notifier
+	batch    batch
+	lingered bool                           // batch has waited for maxLinger
+	unacked  []*leaseholdv1.TransferRequest // in order
+	first    uint64                         // number of unacked[0], or of the next request
+	weight   int                            // of unacked
 	accepted bool
-	finished bool  // kept ends with an end
+	finished bool  // the last request is the end
 	done     bool  // the target has confirmed
-	broken   error // why there is no connection; nil while there is one
+	broken   error // of the last stream; nil while there is one
 	records  uint64
 	bytes    uint64
 }
 
-// Open begins a transfer. It does not wait for the target. When the context
-// ends, or the transfer fails, so does [Outgoing.Context]. The target is told of the
-// context's span.
+// Open begins a transfer without waiting for the target. [Outgoing.Context] ends when the given context ends or the
+// transfer fails. The target receives the trace span of the context.
 func Open(ctx context.Context, d Departure) *Outgoing {
-	o := &Outgoing{Departure: d, sum: newTally(), news: make(news), first: 1}
+	o := &Outgoing{Departure: d, tally: newTally(), changed: make(notifier), first: 1}
 	o.ctx, o.cancel = context.WithCancelCause(ctx)
-	o.idle = time.AfterFunc(d.Idle, func() { o.cancel(o.stuck()) })
-	o.linger = time.AfterFunc(d.Idle, o.hurry)
-	o.linger.Stop() // there is nothing yet
-	o.ended.Go(o.run)
+	o.idle = time.AfterFunc(d.Idle, func() { o.cancel(o.idleError()) })
+	o.linger = time.AfterFunc(d.Idle, o.flushLingering)
+	o.linger.Stop() // the batch is empty
+	o.running.Go(o.run)
 	return o
 }
 
-// Context ends when the transfer has failed or was closed. Its cause says why.
+// Context ends when the transfer fails or is closed. Its cause is the reason.
 func (o *Outgoing) Context() context.Context { return o.ctx }
 
-// Progress returns what has been sent so far.
+// Progress returns the numbers of records and bytes sent so far.
 func (o *Outgoing) Progress() (records, bytes uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.records, o.bytes
 }
 
-// Send sends a record, which it copies. It waits while as much is under way as
-// may be, and fails if the transfer has.
+// Send sends a copy of a record. It blocks while the window is full, and fails if the transfer has failed.
 func (o *Outgoing) Send(record []byte) error {
 	if len(record) > MaxRecord {
-		return leasehold.Errorf(opSend, leasehold.ErrLimit, o.Addr, "a record has %d bytes, at most %d are allowed: split it", len(record), MaxRecord)
+		return leasehold.Errorf(opSend, leasehold.ErrLimit, o.Addr, "record of %d bytes rejected: the limit is %d; split it", len(record), MaxRecord)
 	}
 	if o.ctx.Err() != nil {
 		return context.Cause(o.ctx)
 	}
-	err := o.await(func() bool { return o.gather(record) })
+	err := o.await(func() bool { return o.addToBatch(record) })
 	if err == nil {
 		o.progress()
 	}
 	return err
 }
 
-// gather adds a record to the batch, and reports false if there is no room.
-func (o *Outgoing) gather(record []byte) bool {
+// addToBatch adds a record to the batch. It reports false if batch and window are full. o.mu is held.
+func (o *Outgoing) addToBatch(record []byte) bool {
 	if !o.batch.room(record) && !o.flush() {
 		return false
 	}
 	if o.batch.empty() {
-		o.linger.Reset(min(longestLinger, o.Idle/4))
+		o.linger.Reset(min(maxLinger, o.Idle/4))
 	}
 	o.batch.add(record)
-	o.sum.add(record)
-	o.records, o.bytes = o.sum.records, o.sum.bytes
+	o.tally.add(record)
+	o.records, o.bytes = o.tally.records, o.tally.bytes
 	return true
 }
 
-// hurry sends a batch that has waited for long: the target takes a source that
-// sends nothing for one that hangs.
-func (o *Outgoing) hurry() {
+// flushLingering sends a batch that has waited for maxLinger, before the target's idle timeout.
+func (o *Outgoing) flushLingering() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.overdue = !o.flush()
+	o.lingered = !o.flush()
 }
 
-// Settle waits until the target's application has taken everything that was
-// sent, or has at least begun if nothing was.
+// Settle waits until the target has acknowledged all records, or has accepted the transfer if there are none.
 func (o *Outgoing) Settle() error {
 	if err := o.await(o.flush); err != nil {
 		return err
 	}
-	return o.await(func() bool { return o.accepted && len(o.kept) == 0 })
+	return o.await(func() bool { return o.accepted && len(o.unacked) == 0 })
 }
 
-// Finish says that there is no more, and waits until the target has confirmed
-// that it has everything.
+// Finish sends the end, with count and checksum of the records, and waits for the target's confirmation.
 func (o *Outgoing) Finish() error {
 	if err := o.await(o.flush); err != nil {
 		return err
 	}
 	o.mu.Lock()
-	end := o.sum.end(o.first + uint64(len(o.kept)))
-	o.kept = append(o.kept, &leaseholdv1.TransferRequest{Kind: &leaseholdv1.TransferRequest_End{End: end}})
+	end := o.tally.end(o.first + uint64(len(o.unacked)))
+	o.unacked = append(o.unacked, &leaseholdv1.TransferRequest{Kind: &leaseholdv1.TransferRequest_End{End: end}})
 	o.finished = true
-	o.news.spread()
+	o.changed.broadcast()
 	o.mu.Unlock()
 	return o.await(func() bool { return o.done })
 }
 
-// Close ends the transfer, however far it is, and waits for what Open started.
+// Close ends the transfer in any state, and waits for its goroutines.
 func (o *Outgoing) Close() {
 	o.cancel(leasehold.Errorf(opSend, leasehold.ErrClosed, o.Addr, "the transfer was closed"))
-	o.ended.Wait()
+	o.running.Wait()
 	o.idle.Stop()
 	o.linger.Stop()
 }
 
-// flush queues what has been gathered, and reports false if there is no room.
+// flush queues the batch as a chunk. It reports false if the window is full. o.mu is held.
 func (o *Outgoing) flush() bool {
 	if o.batch.empty() {
 		return true
 	}
 	weight := o.batch.weight()
-	if len(o.kept) > 0 && o.weight+weight > Window {
+	if len(o.unacked) > 0 && o.weight+weight > Window {
 		return false
 	}
-	chunk := &leaseholdv1.TransferChunk{Number: o.first + uint64(len(o.kept)), Data: o.batch.data, Sizes: o.batch.sizes}
-	o.kept = append(o.kept, &leaseholdv1.TransferRequest{Kind: &leaseholdv1.TransferRequest_Chunk{Chunk: chunk}})
+	chunk := &leaseholdv1.TransferChunk{Number: o.first + uint64(len(o.unacked)), Data: o.batch.data, Sizes: o.batch.sizes}
+	o.unacked = append(o.unacked, &leaseholdv1.TransferRequest{Kind: &leaseholdv1.TransferRequest_Chunk{Chunk: chunk}})
 	o.weight += weight
-	o.batch, o.overdue = o.batch.next(), false
+	o.batch, o.lingered = o.batch.next(), false
 	o.linger.Stop()
-	o.news.spread()
+	o.changed.broadcast()
 	return true
 }
 
-// await waits until something is so, or could be done. It is asked under the
-// lock.
-func (o *Outgoing) await(so func() bool) error {
+// await waits until a condition holds. condition runs with o.mu held, and may act.
+func (o *Outgoing) await(condition func() bool) error {
 	for {
 		o.mu.Lock()
-		ok, changed := so(), o.news
+		ok, changed := condition(), o.changed
 		o.mu.Unlock()
 		if ok {
 			return nil
 		}
-		if err := changed.await(o.ctx); err != nil {
+		if err := changed.wait(o.ctx); err != nil {
 			return err
 		}
 	}
@@ -190,44 +184,43 @@ func (o *Outgoing) await(so func() bool) error {
 
 func (o *Outgoing) progress() { o.idle.Reset(o.Idle) }
 
-func (o *Outgoing) stuck() error {
+func (o *Outgoing) idleError() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	why := errors.New("this side's application sends nothing")
+	reason := errors.New("the exporter of this side sends no records")
 	switch {
 	case o.broken != nil:
-		why = fmt.Errorf("there is no connection: %w", o.broken)
+		reason = fmt.Errorf("no connection: %w", o.broken)
 	case !o.accepted:
-		why = errors.New("the target has not answered")
-	case len(o.kept) > 0:
-		why = errors.New("the target's application takes nothing in")
+		reason = errors.New("the target has not replied")
+	case len(o.unacked) > 0:
+		reason = errors.New("the importer of the target reads no records")
 	}
-	return leasehold.Errorf(opSend, leasehold.ErrUnavailable, o.Addr, "no progress for %v: %w", o.Idle, why)
+	return leasehold.Errorf(opSend, leasehold.ErrUnavailable, o.Addr, "no progress for %v: %w", o.Idle, reason)
 }
 
 type client = grpc.BidiStreamingClient[leaseholdv1.TransferRequest, leaseholdv1.TransferResponse]
 
-// run speaks to the target, over one stream after the other, until the target
-// has decided or the transfer has ended.
+// run runs one stream after the other, until the target has confirmed or refused or the transfer has ended.
 func (o *Outgoing) run() {
 	conn, err := grpc.NewClient("passthrough:///"+o.Addr, append(dialOptions(), o.DialOptions...)...)
 	if err != nil {
-		o.cancel(leasehold.Errorf(opSend, leasehold.ErrInvalid, o.Addr, "the target cannot be dialled: %w", err))
+		o.cancel(leasehold.Errorf(opSend, leasehold.ErrInvalid, o.Addr, "invalid target: %w", err))
 		return
 	}
-	defer conn.Close() //nolint:errcheck // nothing is left to be said over it
-	for wait := leastBackoff; ; wait = min(2*wait, mostBackoff) {
+	defer conn.Close() //nolint:errcheck // it is unused
+	for backoff := minBackoff; ; backoff = min(2*backoff, maxBackoff) {
 		failpoint.Here("mover/before-connecting")
-		spoke, err := o.converse(leaseholdv1.NewMoverServiceClient(conn))
+		accepted, err := o.runStream(leaseholdv1.NewMoverServiceClient(conn))
 		if err == nil || o.ctx.Err() != nil {
 			return
 		}
-		if final(err) {
-			o.cancel(leasehold.Errorf(opSend, leasehold.KindOf(wire.ToError(err)), o.Addr, "the target refuses: %w", wire.ToError(err)))
+		if isFinal(err) {
+			o.cancel(leasehold.Errorf(opSend, leasehold.KindOf(wire.ToError(err)), o.Addr, "the target refuses the transfer: %w", wire.ToError(err)))
 			return
 		}
-		if spoke {
-			wait = leastBackoff
+		if accepted {
+			backoff = minBackoff
 		}
 		o.mu.Lock()
 		o.broken = err
@@ -235,21 +228,20 @@ func (o *Outgoing) run() {
 		select {
 		case <-o.ctx.Done():
 			return
-		case <-time.After(wait):
+		case <-time.After(backoff):
 		}
 	}
 }
 
-// A verdict is the target's own word that the transfer has failed.
-type verdict struct{ error }
+// A finalError is a refusal or protocol violation of the target: a retry cannot succeed.
+type finalError struct{ error }
 
-func (v verdict) Unwrap() error { return v.error }
+func (v finalError) Unwrap() error { return v.error }
 
-// final reports whether there is no use in dialling again. A target that does not
-// know the ticket may not have heard of the move yet: its manager may be out of
-// its reach for longer than it lets us wait.
-func final(err error) bool {
-	if v := (verdict{}); errors.As(err, &v) {
+// isFinal reports whether a retry cannot succeed. An unknown ticket is not final: the target may be without contact to
+// the leader for longer than ticketWait, and receive the announcement later.
+func isFinal(err error) bool {
+	if v := (finalError{}); errors.As(err, &v) {
 		return true
 	}
 	switch status.Code(err) {
@@ -260,78 +252,79 @@ func final(err error) bool {
 	}
 }
 
-// converse speaks over one stream. It returns nil when the target has
-// confirmed; otherwise it also reports whether the target has let us in.
-func (o *Outgoing) converse(service leaseholdv1.MoverServiceClient) (spoke bool, err error) {
+// runStream runs one stream. It returns a nil error after the target's confirmation. accepted: the target has accepted the
+// stream.
+func (o *Outgoing) runStream(service leaseholdv1.MoverServiceClient) (accepted bool, err error) {
 	ctx, cancel := context.WithCancel(o.ctx)
 	defer cancel()
 	stream, next, err := o.open(ctx, service)
 	if err != nil {
 		return false, err
 	}
-	listened := make(chan error, 1)
-	o.ended.Go(func() {
-		defer cancel() // the speaker waits for news, or for room on the stream
-		listened <- o.listen(stream)
+	received := make(chan error, 1)
+	o.running.Go(func() {
+		defer cancel() // ends sendChunks
+		received <- o.receiveAcks(stream)
 	})
-	o.speak(ctx, stream, next)
+	o.sendChunks(ctx, stream, next)
 	cancel()
-	return true, <-listened
+	return true, <-received
 }
 
-// open opens a stream and shakes hands. It returns the number to go on with.
+// open opens a stream and waits for its acceptance. It returns the number of the next chunk to send.
 func (o *Outgoing) open(ctx context.Context, service leaseholdv1.MoverServiceClient) (stream client, next uint64, err error) {
 	ctx, err = withOpening(ctx, &leaseholdv1.TransferOpening{
 		Version: wire.Version, Namespace: string(o.Namespace), Ticket: o.Ticket[:], Session: o.Session[:],
 	})
 	if err != nil {
-		return nil, 0, verdict{err}
+		return nil, 0, finalError{err}
 	}
 	if stream, err = service.Transfer(withOrigin(ctx)); err != nil {
 		return nil, 0, err
 	}
-	answer, err := stream.Recv()
+	reply, err := stream.Recv()
 	if err != nil {
 		return nil, 0, err
 	}
-	switch kind := answer.GetKind().(type) {
+	switch kind := reply.GetKind().(type) {
 	case *leaseholdv1.TransferResponse_Refused:
-		return nil, 0, verdict{wire.ToRefusal(kind.Refused)}
+		return nil, 0, finalError{wire.ToRefusal(kind.Refused)}
 	case *leaseholdv1.TransferResponse_Accepted:
 		if err := wire.CheckVersion(kind.Accepted.GetVersion()); err != nil {
-			return nil, 0, verdict{err}
+			return nil, 0, finalError{err}
 		}
-		return stream, kind.Accepted.GetNext(), o.resume(kind.Accepted.GetNext())
+		return stream, kind.Accepted.GetNext(), o.resumeAt(kind.Accepted.GetNext())
 	}
-	return nil, 0, verdict{o.nonsense("it has not answered the opening")}
+	return nil, 0, finalError{o.protocolError("its first reply is neither an acceptance nor a refusal")}
 }
 
-// resume goes on where the target wants us to, which has everything before that.
-func (o *Outgoing) resume(next uint64) error {
+// resumeAt resumes at the chunk that the target requests. The target has all chunks before it.
+func (o *Outgoing) resumeAt(next uint64) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if next < o.first || next > o.first+uint64(len(o.kept)) {
-		return verdict{o.nonsense("it wants to go on with a chunk that it has taken, or that was never sent")}
+	if next < o.first || next > o.first+uint64(len(o.unacked)) {
+		return finalError{o.protocolError("it requests a chunk that it has acknowledged or that was not sent")}
 	}
-	if !o.accepted { // again is no progress: what breaks the stream may last
+	if !o.accepted { // a reconnect is no progress: streams may break again and again
 		o.progress()
 	}
 	o.accepted, o.broken = true, nil
-	o.news.spread()
+	o.changed.broadcast()
 	return nil
 }
 
-func (o *Outgoing) speak(ctx context.Context, stream client, next uint64) {
+// sendChunks sends the requests from a number on, until the stream or its context ends.
+func (o *Outgoing) sendChunks(ctx context.Context, stream client, next uint64) {
 	for {
 		o.mu.Lock()
 		var message *leaseholdv1.TransferRequest
-		if i := next - o.first; i < uint64(len(o.kept)) {
-			message = o.kept[i]
+		if i := next - o.first; i < uint64(len(o.unacked)) {
+			message = o.unacked[i]
 		}
-		changed := o.news
+		changed := o.changed
 		o.mu.Unlock()
 		if message == nil {
-			if changed.await(ctx) != nil {
+			if changed.wait(ctx) != nil {
 				return
 			}
 			continue
@@ -340,21 +333,21 @@ func (o *Outgoing) speak(ctx context.Context, stream client, next uint64) {
 			return
 		}
 		if stream.Send(message) != nil {
-			<-ctx.Done() // whoever listens hears why
+			<-ctx.Done() // receiveAcks returns the reason
 			return
 		}
 		next++
 	}
 }
 
-// listen hears what the target says, until it has confirmed or the stream ends.
-func (o *Outgoing) listen(stream client) error {
+// receiveAcks processes replies until the confirmation, a refusal or the end of the stream.
+func (o *Outgoing) receiveAcks(stream client) error {
 	for {
-		answer, err := stream.Recv()
+		reply, err := stream.Recv()
 		if err != nil {
 			return err
 		}
-		switch kind := answer.GetKind().(type) {
+		switch kind := reply.GetKind().(type) {
 		case *leaseholdv1.TransferResponse_Taken:
 			if err := o.taken(kind.Taken.GetNumber()); err != nil {
 				return err
@@ -362,7 +355,7 @@ func (o *Outgoing) listen(stream client) error {
 		case *leaseholdv1.TransferResponse_Confirmed:
 			return o.confirmed()
 		case *leaseholdv1.TransferResponse_Refused:
-			return verdict{wire.ToRefusal(kind.Refused)}
+			return finalError{wire.ToRefusal(kind.Refused)}
 		}
 	}
 }
@@ -370,18 +363,18 @@ func (o *Outgoing) listen(stream client) error {
 func (o *Outgoing) taken(number uint64) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if number >= o.first+uint64(len(o.kept)) {
-		return verdict{o.nonsense("it says that it has taken a chunk that was never sent")}
+	if number >= o.first+uint64(len(o.unacked)) {
+		return finalError{o.protocolError("it acknowledges a chunk that was not sent")}
 	}
 	for ; o.first <= number; o.first++ {
-		o.weight -= weight(o.kept[0].GetChunk())
-		o.kept[0], o.kept = nil, o.kept[1:]
+		o.weight -= weight(o.unacked[0].GetChunk())
+		o.unacked[0], o.unacked = nil, o.unacked[1:]
 	}
-	if o.overdue {
+	if o.lingered {
 		o.flush()
 	}
 	o.progress()
-	o.news.spread()
+	o.changed.broadcast()
 	return nil
 }
 
@@ -389,13 +382,13 @@ func (o *Outgoing) confirmed() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.finished {
-		return verdict{o.nonsense("it has confirmed before it was sent the end")}
+		return finalError{o.protocolError("it confirms before the end was sent")}
 	}
 	o.done = true
-	o.news.spread()
+	o.changed.broadcast()
 	return nil
 }
 
-func (o *Outgoing) nonsense(what string) error {
-	return leasehold.Errorf(opSend, leasehold.ErrInternal, o.Addr, "the target makes no sense: %s", what)
+func (o *Outgoing) protocolError(violation string) error {
+	return leasehold.Errorf(opSend, leasehold.ErrInternal, o.Addr, "the target violates the protocol: %s", violation)
 }

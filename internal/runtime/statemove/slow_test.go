@@ -18,13 +18,13 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A source that sends little, but steadily, is not taken for one that hangs,
-// although it does not fill a chunk in all that time.
+// The idle timeout does not fire for a source that sends records steadily without filling a
+// chunk.
 func TestSlowExporter(t *testing.T) {
 	for _, pause := range []time.Duration{time.Second, testIdle - 2*time.Second} {
 		t.Run(pause.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRoad()
+				r := newFakeNetwork()
 				i := expect(r.serve(t), testTicket, nil)
 				o := r.transfer(t)
 				want := numbered(int(4*testIdle/pause), 10)
@@ -39,17 +39,17 @@ func TestSlowExporter(t *testing.T) {
 				}
 				<-i.done
 				if diff := cmp.Diff(want, i.has()); diff != "" {
-					t.Errorf("arrived (-want +got):\n%.1000s", diff)
+					t.Errorf("received (-want +got):\n%.1000s", diff)
 				}
 			})
 		})
 	}
 }
 
-// Small records travel together if they come fast.
-func TestSmallRecordsAreGathered(t *testing.T) {
+// Small records are sent in one chunk.
+func TestSmallRecordsAreBatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoad()
+		r := newFakeNetwork()
 		i := expect(r.serve(t), testTicket, nil)
 		o := r.transfer(t)
 		for range 1000 {
@@ -57,39 +57,39 @@ func TestSmallRecordsAreGathered(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(longestLinger)
+		time.Sleep(maxLinger)
 		synctest.Wait()
 		if got := i.in.taken; len(i.has()) != 1000 || got != 1 {
-			t.Errorf("%d records have come, in %d chunks", len(i.has()), got)
+			t.Errorf("%d records received in %d chunks", len(i.has()), got)
 		}
 	})
 }
 
-// What could not be sent when its time came is sent when there is room, although
-// the source's application does nothing.
-func TestOverdueRecordsGoWhenThereIsRoom(t *testing.T) {
+// A batch that has waited for maxLinger with a full window is sent by the ack that makes room, without a
+// call of the application.
+func TestLingeringBatchIsSentOnAck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoad()
+		r := newFakeNetwork()
 		gate := make(chan struct{})
 		i := expect(r.serve(t), testTicket, gate)
 		o := r.transfer(t)
-		const size = maxChunk - perRecord
+		const size = maxChunk - recordOverhead
 		want := append(slices.Repeat([]string{strings.Repeat("x", size)}, Window/maxChunk), "the last")
 		for _, record := range want {
 			if err := o.Send([]byte(record)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(10 * longestLinger)
+		time.Sleep(10 * maxLinger)
 		close(gate)
-		time.Sleep(longestLinger / 2)
+		time.Sleep(maxLinger / 2)
 		if got := len(i.has()); got != len(want) {
-			t.Errorf("%d of %d records have come", got, len(want))
+			t.Errorf("%d of %d records received", got, len(want))
 		}
 	})
 }
 
-// fickle is a target that lets everybody in and hangs up.
+// fickle is a target that accepts every stream and ends it.
 type fickle struct {
 	leaseholdv1.UnimplementedMoverServiceServer
 }
@@ -98,10 +98,10 @@ func (fickle) Transfer(stream grpc.BidiStreamingServer[leaseholdv1.TransferReque
 	return errors.Join(stream.Send(accepted(wire.Version, 1)), status.Error(codes.Unavailable, "gone"))
 }
 
-// A stream that is let in and breaks again each time is no progress.
+// An accepted stream that breaks is no progress.
 func TestBrokenStreamsAreNoProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoad()
+		r := newFakeNetwork()
 		server := grpc.NewServer(serverOptions()...)
 		defer server.Stop()
 		leaseholdv1.RegisterMoverServiceServer(server, fickle{})
@@ -114,7 +114,7 @@ func TestBrokenStreamsAreNoProgress(t *testing.T) {
 		case err := <-settled:
 			wantError(t, err, leasehold.ErrUnavailable, "no progress for 30s", "gone")
 		case <-time.After(10 * testIdle):
-			t.Errorf("it has not failed in %v", 10*testIdle)
+			t.Errorf("no failure after %v", 10*testIdle)
 		}
 	})
 }

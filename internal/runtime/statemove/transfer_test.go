@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
-// numbered returns records that differ, of about so many bytes.
+// numbered returns n different records of about size bytes.
 func numbered(n, size int) []string {
 	out := make([]string, n)
 	for i := range out {
@@ -36,18 +36,18 @@ func send(o *Outgoing, records []string) error {
 
 func TestTransfer(t *testing.T) {
 	for name, want := range map[string][]string{
-		"nothing":              nil,
+		"no records":           nil,
 		"one":                  {"a"},
 		"empty ones":           {"", "", "a", ""},
 		"many small":           numbered(20_000, 3),
 		"many empty":           make([]string, 100_000),
 		"more than the window": numbered(100, 40_000),
-		"as long as may be":    {"a", strings.Repeat("x", MaxRecord), "b"},
-		"a chunk exactly":      {strings.Repeat("x", maxChunk-perRecord), "b"},
+		"longest record":       {"a", strings.Repeat("x", MaxRecord), "b"},
+		"exactly one chunk":    {strings.Repeat("x", maxChunk-recordOverhead), "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRoad()
+				r := newFakeNetwork()
 				i := expect(r.serve(t), testTicket, nil)
 				o := r.transfer(t)
 				if err := send(o, want); err != nil {
@@ -55,7 +55,7 @@ func TestTransfer(t *testing.T) {
 				}
 				<-i.done
 				if diff := cmp.Diff(want, i.has()); diff != "" || i.err != nil {
-					t.Errorf("arrived with %v (-want +got):\n%.1000s", i.err, diff)
+					t.Errorf("received with %v (-want +got):\n%.1000s", i.err, diff)
 				}
 				length := 0
 				for _, record := range want {
@@ -69,16 +69,16 @@ func TestTransfer(t *testing.T) {
 	}
 }
 
-// However often the connection breaks, each record arrives once and in order.
+// Each record arrives once and in order, however often the connection breaks.
 func TestTransferSurvivesBrokenConnections(t *testing.T) {
-	for _, lasts := range []int{1 << 10, 70_000, 150_000, 1 << 20} {
-		t.Run(fmt.Sprint(lasts), func(t *testing.T) {
+	for _, maxBytes := range []int{1 << 10, 70_000, 150_000, 1 << 20} {
+		t.Run(fmt.Sprint(maxBytes), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRoad()
-				r.lasts = lasts
+				r := newFakeNetwork()
+				r.maxBytes = maxBytes
 				want := numbered(1000, 400)
-				if lasts < 10_000 {
-					// Each connection must bring one chunk at least.
+				if maxBytes < 10_000 {
+					// Each connection must deliver at least one chunk.
 					want = numbered(5, 100)
 				}
 				i := expect(r.serve(t), testTicket, nil)
@@ -98,21 +98,20 @@ func TestTransferSurvivesBrokenConnections(t *testing.T) {
 				}
 				<-i.done
 				if diff := cmp.Diff(want, i.has()); diff != "" || i.err != nil {
-					t.Errorf("arrived with %v (-want +got):\n%.1000s", i.err, diff)
+					t.Errorf("received with %v (-want +got):\n%.1000s", i.err, diff)
 				}
-				if lasts < 300_000 && lasts > 10_000 && r.count() < 3 {
-					t.Errorf("%d connections: none has broken", r.count())
+				if maxBytes < 300_000 && maxBytes > 10_000 && r.count() < 3 {
+					t.Errorf("%d connections, want several", r.count())
 				}
 			})
 		})
 	}
 }
 
-// A connection that is cut while nobody takes anything in costs nothing: what the
-// target has is not sent again, and what it has not is.
+// After a reconnect the source resumes at the first chunk that the target has not received.
 func TestTransferResumes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoad()
+		r := newFakeNetwork()
 		gate := make(chan struct{})
 		i := expect(r.serve(t), testTicket, gate)
 		o := r.transfer(t)
@@ -126,7 +125,7 @@ func TestTransferResumes(t *testing.T) {
 		synctest.Wait()
 		r.cut(true)
 		for range 5 {
-			gate <- struct{}{} // the importer goes on with what is here
+			gate <- struct{}{} // the importer reads received chunks
 		}
 		time.Sleep(5 * time.Second)
 		r.cut(false)
@@ -136,15 +135,15 @@ func TestTransferResumes(t *testing.T) {
 		}
 		<-i.done
 		if diff := cmp.Diff(want, i.has()); diff != "" {
-			t.Errorf("arrived (-want +got):\n%.1000s", diff)
+			t.Errorf("received (-want +got):\n%.1000s", diff)
 		}
 	})
 }
 
-// What is under way is bounded, however slow the importer is.
+// The window limits unacknowledged data, however slow the importer is.
 func TestTransferHasAWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoad()
+		r := newFakeNetwork()
 		gate := make(chan struct{})
 		i := expect(r.serve(t), testTicket, gate)
 		o := r.transfer(t)
@@ -152,7 +151,7 @@ func TestTransferHasAWindow(t *testing.T) {
 		go func() { result <- send(o, numbered(10_000, 1000)) }()
 		synctest.Wait()
 		if _, sent := o.Progress(); sent < Window-2*maxChunk || sent > Window+2*maxChunk {
-			t.Errorf("%d bytes were sent to an importer that takes nothing", sent)
+			t.Errorf("%d bytes were sent to a stalled importer", sent)
 		}
 		i.in.mu.Lock()
 		if i.in.weight > Window {
@@ -166,11 +165,10 @@ func TestTransferHasAWindow(t *testing.T) {
 	})
 }
 
-// A transfer may last as long as it likes while there is progress, however
-// little.
+// A transfer with progress, however little, has no timeout.
 func TestSlowImporter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoad()
+		r := newFakeNetwork()
 		gate := make(chan struct{})
 		i := expect(r.serve(t), testTicket, gate)
 		o := r.transfer(t)
@@ -188,10 +186,10 @@ func TestSlowImporter(t *testing.T) {
 	})
 }
 
-// Settle waits for the importer, so that little is left to do after it.
+// Settle waits until the importer has read all records.
 func TestSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoad()
+		r := newFakeNetwork()
 		s := r.serve(t)
 		o := r.transfer(t)
 		settled := make(chan error, 1)
@@ -214,7 +212,7 @@ func TestSettle(t *testing.T) {
 		synctest.Wait()
 		select {
 		case err := <-settled:
-			t.Fatalf("settled before the importer has taken the record: %v", err)
+			t.Fatalf("settled before the importer has read the record: %v", err)
 		default:
 		}
 		close(gate)
@@ -222,15 +220,15 @@ func TestSettle(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([]string{"a"}, i.has()); diff != "" {
-			t.Errorf("taken (-want +got):\n%s", diff)
+			t.Errorf("read (-want +got):\n%s", diff)
 		}
 	})
 }
 
-// A confirmation that got lost on the way is said again.
-func TestConfirmationIsRepeated(t *testing.T) {
+// A lost confirmation is sent again after a reconnect.
+func TestConfirmationIsResent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoad()
+		r := newFakeNetwork()
 		s := r.serve(t)
 		imported := make(chan *Incoming, 1)
 		s.Expect(testTicket, "", func(in *Incoming) {
@@ -264,24 +262,24 @@ func TestConfirmationIsRepeated(t *testing.T) {
 
 func TestLongRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoad()
+		r := newFakeNetwork()
 		i := expect(r.serve(t), testTicket, nil)
 		o := r.transfer(t)
-		wantError(t, o.Send(make([]byte, MaxRecord+1)), leasehold.ErrLimit, "4194305 bytes", "at most 4194304")
+		wantError(t, o.Send(make([]byte, MaxRecord+1)), leasehold.ErrLimit, "4194305 bytes", "the limit is 4194304")
 		if err := send(o, []string{"a"}); err != nil {
 			t.Fatal(err)
 		}
 		<-i.done
 		if diff := cmp.Diff([]string{"a"}, i.has()); diff != "" {
-			t.Errorf("arrived (-want +got):\n%s", diff)
+			t.Errorf("received (-want +got):\n%s", diff)
 		}
 	})
 }
 
-// A record belongs to its sender again when Send has returned.
+// The caller may modify a record after Send has returned.
 func TestSendCopies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoad()
+		r := newFakeNetwork()
 		i := expect(r.serve(t), testTicket, nil)
 		o := r.transfer(t)
 		record := []byte("a")
@@ -294,15 +292,15 @@ func TestSendCopies(t *testing.T) {
 		}
 		<-i.done
 		if diff := cmp.Diff([]string{"a", "A"}, i.has()); diff != "" {
-			t.Errorf("arrived (-want +got):\n%s", diff)
+			t.Errorf("received (-want +got):\n%s", diff)
 		}
 	})
 }
 
-// More transfers than may be under way wait for their turn.
-func TestTransfersWaitForTheirTurn(t *testing.T) {
+// Transfers above MaxTransfers wait for a slot.
+func TestTransfersWaitForSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoad()
+		r := newFakeNetwork()
 		s := r.serve(t)
 		gate := make(chan struct{})
 		var outs []*Outgoing
@@ -326,7 +324,7 @@ func TestTransfersWaitForTheirTurn(t *testing.T) {
 		go func() { result <- outs[MaxTransfers].Finish() }()
 		time.Sleep(10 * time.Second)
 		if len(importers[MaxTransfers].has()) > 0 {
-			t.Error("more transfers are under way than may be")
+			t.Error("more than MaxTransfers transfers are active")
 		}
 		close(gate)
 		if err := <-result; err != nil {

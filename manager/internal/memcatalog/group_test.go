@@ -324,7 +324,7 @@ func TestRefusesConfig(t *testing.T) {
 		"m1:7400 is there twice":            func(c *memcatalog.Config) { c.Peers[0] = c.Peers[1] },
 		"is not one of its group":           func(c *memcatalog.Config) { c.Self = "m9:7400" },
 		"m0:7400 is not on the loopback, so that managers need a key by which they know each other: give the same to all with --peer-key-file": func(c *memcatalog.Config) { c.Secure = false },
-		"a key of 3 bytes": func(c *memcatalog.Config) { c.Key = secret.New("abc") },
+		"key of 3 bytes": func(c *memcatalog.Config) { c.Key = secret.New("abc") },
 	} {
 		cfg := memcatalog.Config{Self: "m0:7400", Peers: ids(3), Transport: &flease.Memory{}, Secure: true, Lease: time.Second, Epsilon: time.Millisecond, Drift: 1.2, Longest: longest}
 		change(&cfg)

@@ -17,18 +17,17 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// shows are credentials of a server whose clients have shown the certificate of somebody;
-// of "" none.
-type shows struct {
+// fixedIdentity are credentials of a server whose clients have a certificate of id, or none if id is "".
+type fixedIdentity struct {
 	credentials.TransportCredentials
-	who string
+	id string
 }
 
-func (s shows) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	if s.who == "" {
+func (s fixedIdentity) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	if s.id == "" {
 		return raw, credentials.TLSInfo{}, nil
 	}
-	u, err := url.Parse(s.who)
+	u, err := url.Parse(s.id)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -38,8 +37,8 @@ func (s shows) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, er
 	}}, nil
 }
 
-// greets has somebody connect and say how HTTP/2 begins, and returns both ends.
-func (d *door) greets(t *testing.T, l *Listener, who string) (client, server net.Conn, err error) {
+// handshake opens a connection of an identity, sends the HTTP/2 preface and returns both ends.
+func (d *fakeListener) handshake(t *testing.T, l *Listener, id string) (client, server net.Conn, err error) {
 	t.Helper()
 	client = d.connect("192.0.2.1")
 	go func() {
@@ -49,7 +48,7 @@ func (d *door) greets(t *testing.T, l *Listener, who string) (client, server net
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, _, err = Callers(shows{insecure.NewCredentials(), who}).ServerHandshake(raw)
+	server, _, err = Callers(fixedIdentity{insecure.NewCredentials(), id}).ServerHandshake(raw)
 	return client, server, err
 }
 
@@ -60,48 +59,47 @@ func gone(client net.Conn) bool {
 	return err == io.EOF //nolint:errorlint // a pipe's own
 }
 
-// Who has no certificate, and makes no call that is let in, does not stay, however well
-// its connection begins.
-func TestStrangersGo(t *testing.T) {
+// A connection without certificate and without authenticated call expires after its handshake.
+func TestAnonymousConnectionExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDoor()
+		d := newFakeListener()
 		l := New(d, Config{})
-		defer l.Close() //nolint:errcheck // it is over
-		nobody, _, err := d.greets(t, l, "")
+		defer l.Close() //nolint:errcheck // end of the test
+		anonymous, _, err := d.handshake(t, l, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		bearer, server, err := d.greets(t, l, "")
+		bearer, server, err := d.handshake(t, l, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		certified, _, err := d.greets(t, l, "spiffe://d/a")
+		certified, _, err := d.handshake(t, l, "spiffe://d/a")
 		if err != nil {
 			t.Fatal(err)
 		}
 		Known(peer.NewContext(context.Background(), &peer.Peer{Addr: server.RemoteAddr()}))
-		time.Sleep(usualWait + time.Second)
-		if !gone(nobody) {
-			t.Error("somebody whom nobody knows is still there")
+		time.Sleep(defaultTimeout + time.Second)
+		if !gone(anonymous) {
+			t.Error("the anonymous connection is open")
 		}
 		if gone(bearer) || gone(certified) {
-			t.Error("somebody who is known has been closed")
+			t.Error("an authenticated connection is closed")
 		}
 		if from := server.RemoteAddr().String(); from != "192.0.2.1:1000" {
-			t.Errorf("the peer is at %s", from)
+			t.Errorf("address of the peer: %s", from)
 		}
 	})
 }
 
-// Of those who have said all but who they are there are few: the oldest goes.
-func TestStrangersAreFew(t *testing.T) {
+// Above the limit of anonymous connections the oldest is closed.
+func TestAnonymousConnectionsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDoor()
-		l := New(d, Config{Strangers: 2})
-		defer l.Close() //nolint:errcheck // it is over
+		d := newFakeListener()
+		l := New(d, Config{MaxAnonymous: 2})
+		defer l.Close() //nolint:errcheck // end of the test
 		var all []net.Conn
 		for range 3 {
-			c, _, err := d.greets(t, l, "")
+			c, _, err := d.handshake(t, l, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,21 +107,20 @@ func TestStrangersAreFew(t *testing.T) {
 		}
 		synctest.Wait()
 		if !gone(all[0]) || gone(all[1]) || gone(all[2]) {
-			t.Error("not the oldest has gone")
+			t.Error("the closed connection is not the oldest")
 		}
 	})
 }
 
-// One identity has some of the places, whatever else it does; they are its own again when
-// it has closed some.
+// An identity has a maximum number of connections. Closing one makes room for another.
 func TestPerIdentity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDoor()
+		d := newFakeListener()
 		l := New(d, Config{PerIdentity: 2})
-		defer l.Close() //nolint:errcheck // it is over
+		defer l.Close() //nolint:errcheck // end of the test
 		var first net.Conn
 		for i := range 2 {
-			_, server, err := d.greets(t, l, "spiffe://d/a")
+			_, server, err := d.handshake(t, l, "spiffe://d/a")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -131,21 +128,21 @@ func TestPerIdentity(t *testing.T) {
 				first = server
 			}
 		}
-		client, _, err := d.greets(t, l, "spiffe://d/a")
+		client, _, err := d.handshake(t, l, "spiffe://d/a")
 		if err == nil || !gone(client) {
 			t.Errorf("the third connection: %v", err)
 		}
-		if _, _, err := d.greets(t, l, "spiffe://d/b"); err != nil {
-			t.Errorf("of another identity: %v", err)
+		if _, _, err := d.handshake(t, l, "spiffe://d/b"); err != nil {
+			t.Errorf("connection of another identity: %v", err)
 		}
 		_ = first.Close()
-		if _, _, err := d.greets(t, l, "spiffe://d/a"); err != nil {
-			t.Errorf("after one was closed: %v", err)
+		if _, _, err := d.handshake(t, l, "spiffe://d/a"); err != nil {
+			t.Errorf("connection after one is closed: %v", err)
 		}
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if l.identities["spiffe://d/a"] != 2 || l.identities["spiffe://d/b"] != 1 {
-			t.Errorf("counted are %v", l.identities)
+			t.Errorf("connections by identity: %v", l.identities)
 		}
 	})
 }

@@ -17,35 +17,35 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A scale counts what is written to a connection.
-type scale struct {
+// A countingConn counts written bytes.
+type countingConn struct {
 	net.Conn
 	written *atomic.Int64
 }
 
-func (s scale) Write(b []byte) (int, error) {
+func (s countingConn) Write(b []byte) (int, error) {
 	n, err := s.Conn.Write(b)
 	s.written.Add(int64(n))
 	return n, err
 }
 
-// Nothing that a stranger sends is read: what the target takes of it is as much as
-// gRPC takes by itself.
-func TestStrangersAreNotRead(t *testing.T) {
+// The target reads no message of a source before it accepts it: it receives no more than gRPC's
+// flow control window.
+func TestPendingStreamsAreNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoad()
+		r := newFakeNetwork()
 		r.serve(t)
 		var written atomic.Int64
 		conn, err := grpc.NewClient("passthrough:///target:1", append(append(dialOptions(), r.options()...),
 			grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
 				conn, err := r.dial(ctx, addr)
-				return scale{conn, &written}, err
+				return countingConn{conn, &written}, err
 			}))...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close() //nolint:errcheck // nothing is left to be said over it
-		stream, err := leaseholdv1.NewMoverServiceClient(conn).Transfer(opened(t, withoutTicket))
+		defer conn.Close() //nolint:errcheck // end of the test
+		stream, err := leaseholdv1.NewMoverServiceClient(conn).Transfer(openingContext(t, withoutTicket))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,16 +53,15 @@ func TestStrangersAreNotRead(t *testing.T) {
 		time.Sleep(ticketWait - 1)
 		synctest.Wait()
 		if got, most := written.Load(), int64(2*streamWindow); got > most || got < streamWindow/2 {
-			t.Errorf("the target has taken %d bytes of a stranger, want at most %d", got, most)
+			t.Errorf("the target has received %d bytes of an unauthorized source, want at most %d", got, most)
 		}
 	})
 }
 
-// Connections in any number do not pile up, and those that say nothing make room
-// for those that do.
+// The number of connections is limited, and silent ones are closed first.
 func TestConnectionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoad()
+		r := newFakeNetwork()
 		s := r.serve(t)
 		for range maxConnections + 1 {
 			if _, err := r.dial(t.Context(), ""); err != nil {
@@ -71,7 +70,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		}
 		synctest.Wait()
 		if _, err := r.open[0].Write([]byte{0}); err == nil {
-			t.Errorf("one more than %d connections are let in, and none was closed", maxConnections)
+			t.Errorf("no connection was closed above the limit of %d", maxConnections)
 		}
 		expect(s, testTicket, nil)
 		if err := send(r.transfer(t), []string{"a"}); err != nil {
@@ -80,17 +79,17 @@ func TestConnectionsAreBounded(t *testing.T) {
 	})
 }
 
-// A connection without a stream does not stay.
+// A connection without a stream is closed after the idle timeout.
 func TestIdleConnectionsAreClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoad()
+		r := newFakeNetwork()
 		r.serve(t)
-		stream := r.stream(opened(t, withoutTicket), t)
+		stream := r.stream(openingContext(t, withoutTicket), t)
 		if _, err := stream.Recv(); err == nil {
-			t.Fatal("a stranger is let in")
+			t.Fatal("an unauthorized source was accepted")
 		}
 		conn := r.open[0]
-		time.Sleep(closeAfter + pingTimeout)
+		time.Sleep(maxConnectionIdle + pingTimeout)
 		synctest.Wait()
 		if _, err := conn.Write([]byte{0}); err == nil {
 			t.Error("the connection is still open")
@@ -103,9 +102,9 @@ type broken struct{ net.Listener }
 
 func (broken) Accept() (net.Conn, error) { return nil, errors.New("too many open files") }
 
-// A listener that fails is worth a line in the log, and one that is closed is not.
+// A failed listener is logged; a closed one is not.
 func TestListenerFails(t *testing.T) {
-	for want, listener := range map[string]net.Listener{"": newRoad().listener, "too many open files": broken{newRoad().listener}} {
+	for want, listener := range map[string]net.Listener{"": newFakeNetwork().listener, "too many open files": broken{newFakeNetwork().listener}} {
 		var log strings.Builder
 		s := Serve(listener, ServerConfig{Credentials: insecure.NewCredentials(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if want != "" {

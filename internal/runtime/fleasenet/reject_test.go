@@ -13,14 +13,14 @@ import (
 	"github.com/leasehold-dev/leasehold/secret"
 )
 
-// resum gives a changed packet that is not sealed a checksum that fits.
+// resum fixes the checksum of a changed packet.
 func resum(packet []byte) []byte {
 	body := packet[:len(packet)-checksumSize]
 	return binary.LittleEndian.AppendUint64(slices.Clone(body), xxhash.Sum64(body))
 }
 
-// TestDrops: what is wrong with a packet, and under which name it is counted.
-func TestDrops(t *testing.T) {
+// Invalid packets are dropped and counted by reason.
+func TestInvalidPackets(t *testing.T) {
 	const firstMessage = headerSize + envelopeSize
 	change := func(at int, to byte) func([]byte) []byte {
 		return func(p []byte) []byte { p[at] = to; return p }
@@ -37,22 +37,22 @@ func TestDrops(t *testing.T) {
 		{"empty", secret.Text{}, func([]byte) []byte { return nil }, Counters{Malformed: 1}},
 		{"no packet", secret.Text{}, change(0, 'X'), Counters{Malformed: 1}},
 		{"another version", aKey, change(2, version+1), Counters{Malformed: 1}},
-		{"a mark that nobody makes", aKey, change(3, 8), Counters{Malformed: 1}},
-		{"too short", secret.Text{}, func(p []byte) []byte { return p[:smallest-1] }, Counters{Malformed: 1}},
-		{"too short for a tag", aKey, func(p []byte) []byte { return p[:smallest] }, Counters{Malformed: 1}},
+		{"an undefined flag", aKey, change(3, 8), Counters{Malformed: 1}},
+		{"too short", secret.Text{}, func(p []byte) []byte { return p[:minPacketSize-1] }, Counters{Malformed: 1}},
+		{"too short for a tag", aKey, func(p []byte) []byte { return p[:minPacketSize] }, Counters{Malformed: 1}},
 		{"too large", secret.Text{}, func(p []byte) []byte { return append(p, make([]byte, MaxPacket)...) }, Counters{Oversized: 1}},
-		{"from nobody we know", aKey, change(4, 99), Counters{Foreign: 1}},
-		{"as if from ourselves", aKey, change(4, 2), Counters{Unauthentic: 1}},
-		{"for another", aKey, change(8, 3), Counters{Foreign: 1}},
-		{"of no incarnation", aKey, change(12, 0), Counters{Foreign: 1}},
-		{"as if of another peer", aKey, change(4, 3), Counters{Unauthentic: 1}},
-		{"as if of another incarnation", aKey, change(12, 1), Counters{Unauthentic: 1}},
-		{"as if of another number", aKey, change(20, 7), Counters{Unauthentic: 1}},
+		{"from an unknown process", aKey, change(4, 99), Counters{Foreign: 1}},
+		{"from the receiver itself", aKey, change(4, 2), Counters{Unauthentic: 1}},
+		{"to another process", aKey, change(8, 3), Counters{Foreign: 1}},
+		{"incarnation 0", aKey, change(12, 0), Counters{Foreign: 1}},
+		{"another sender", aKey, change(4, 3), Counters{Unauthentic: 1}},
+		{"another incarnation", aKey, change(12, 1), Counters{Unauthentic: 1}},
+		{"another number", aKey, change(20, 7), Counters{Unauthentic: 1}},
 		{"another envelope", aKey, func(p []byte) []byte { p[headerSize] ^= 1; return p }, Counters{Unauthentic: 1}},
 		{"another tag", aKey, func(p []byte) []byte { p[len(p)-1] ^= 1; return p }, Counters{Unauthentic: 1}},
-		{"truncated, sealed", aKey, func(p []byte) []byte { return p[:len(p)-1] }, Counters{Unauthentic: 1}},
-		{"as if not sealed", aKey, func(p []byte) []byte { p[3] = unsealed; return resum(p) }, Counters{Unauthentic: 1}},
-		{"as if sealed", secret.Text{}, func(p []byte) []byte { p[3] = sealed; return resum(p) }, Counters{Unauthentic: 1}},
+		{"truncated, encrypted", aKey, func(p []byte) []byte { return p[:len(p)-1] }, Counters{Unauthentic: 1}},
+		{"flag for encryption removed", aKey, func(p []byte) []byte { p[3] = unsealed; return resum(p) }, Counters{Unauthentic: 1}},
+		{"flag for encryption added", secret.Text{}, func(p []byte) []byte { p[3] = sealed; return resum(p) }, Counters{Unauthentic: 1}},
 		{"another checksum", secret.Text{}, func(p []byte) []byte { p[len(p)-1] ^= 1; return p }, Counters{Unauthentic: 1}},
 		{"packet 0", secret.Text{}, changeAndSum(20, 0), Counters{Replayed: 1}},
 		{"no kind", secret.Text{}, changeAndSum(firstMessage, 0), Counters{Malformed: 1}},
@@ -78,18 +78,17 @@ func TestDrops(t *testing.T) {
 			packet, _ := p.pack(nil, UsualPacket, 2, e, []flease.Message{{Kind: flease.KindRead, Name: "name"}})
 			good := slices.Clone(packet)
 			r.packet(test.change(packet))
-			if diff := cmp.Diff(test.want, r.tally.Counters()); diff != "" {
+			if diff := cmp.Diff(test.want, r.counters.Counters()); diff != "" {
 				t.Error(diff)
 			}
 			if why := r.packet(good); why != delivered && test.want.Malformed == 0 {
-				t.Errorf("after it, the packet as it was is dropped too: %v", why)
+				t.Errorf("the original packet is dropped afterwards: %v", why)
 			}
 		})
 	}
 }
 
-// TestReplays: a packet counts once, in whatever order packets come; an old one
-// not at all.
+// A duplicate and a packet older than the window are dropped, in any order of arrival.
 func TestReplays(t *testing.T) {
 	for _, key := range []secret.Text{{}, aKey} {
 		p, r, _ := endpoints(t, key)
@@ -103,20 +102,20 @@ func TestReplays(t *testing.T) {
 			r.packet(bytes.Clone(packets[i]))
 		}
 		want := Counters{PacketsIn: 5, Replayed: 4, BytesIn: 5 * uint64(len(packets[0]))}
-		if diff := cmp.Diff(want, r.tally.Counters()); diff != "" {
+		if diff := cmp.Diff(want, r.counters.Counters()); diff != "" {
 			t.Errorf("key %q: %s", key, diff)
 		}
 	}
 }
 
-// TestIncarnations: some are remembered, the ones that were heard last; each has
-// a window of its own, and what is not authentic displaces none.
-func TestIncarnations(t *testing.T) {
+// The last incarnations of a process have replay windows of their own. A packet that is not authentic
+// evicts none.
+func TestIncarnationWindows(t *testing.T) {
 	_, r, _ := endpoints(t, aKey)
-	send := func(incarnation uint64, key secret.Text) fate {
+	send := func(incarnation uint64, key secret.Text) outcome {
 		t.Helper()
 		c := &Config{Self: 1, Incarnation: incarnation, Key: key, Peers: []Peer{{Process: 2}}}
-		p, err := newPacker(c, new(tally))
+		p, err := newPacker(c, new(counters))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,30 +134,29 @@ func TestIncarnations(t *testing.T) {
 	}
 	for i := range uint64(maxIncarnations) {
 		if why := send(100+i, aKey); why != replayed {
-			t.Errorf("incarnation %d was forgotten: %v", 100+i, why)
+			t.Errorf("incarnation %d was evicted: %v", 100+i, why)
 		}
 	}
 	if why := send(300, aKey); why != delivered {
-		t.Errorf("a new one: %v", why)
+		t.Errorf("a new incarnation: %v", why)
 	}
 	if n := len(r.senders[1].incarnations); n != maxIncarnations {
-		t.Errorf("remembers %d incarnations", n)
+		t.Errorf("%d windows", n)
 	}
 	if why := send(103, aKey); why != replayed {
-		t.Errorf("the second newest was forgotten: %v", why)
+		t.Errorf("the second newest was evicted: %v", why)
 	}
 	if why := send(100, aKey); why != delivered {
-		t.Errorf("the oldest is remembered: %v", why)
+		t.Errorf("the oldest was not evicted: %v", why)
 	}
 }
 
-// TestNewestIncarnation: the newest incarnation is not forgotten, however many of
-// the sender's earlier ones are replayed.
-func TestNewestIncarnation(t *testing.T) {
+// Replays of earlier incarnations never evict the newest one.
+func TestNewestIncarnationIsKept(t *testing.T) {
 	_, r, _ := endpoints(t, aKey)
-	send := func(incarnation uint64, sent flease.Wall) fate {
+	send := func(incarnation uint64, sent flease.Wall) outcome {
 		t.Helper()
-		p, err := newPacker(&Config{Self: 1, Incarnation: incarnation, Key: aKey, Peers: []Peer{{Process: 2}}}, new(tally))
+		p, err := newPacker(&Config{Self: 1, Incarnation: incarnation, Key: aKey, Peers: []Peer{{Process: 2}}}, new(counters))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,25 +166,24 @@ func TestNewestIncarnation(t *testing.T) {
 	for i := range flease.Wall(10) {
 		send(uint64(100+i), someSent+i)
 	}
-	for i := range flease.Wall(9) { // most of them were forgotten
+	for i := range flease.Wall(9) { // most of them were evicted
 		send(uint64(100+i), someSent+i)
 		if why := send(109, someSent+9); why != replayed {
-			t.Fatalf("after %d replays, the newest incarnation can be replayed, too: %v", i+1, why)
+			t.Fatalf("after %d replays the newest incarnation can be replayed: %v", i+1, why)
 		}
 	}
-	// A process whose clock was set back is the newest, and does not look like it.
+	// A newer incarnation with a clock that was set back has a lower Sent.
 	for range maxIncarnations {
 		if why := send(200, someSent-1); why != delivered && why != replayed {
 			t.Errorf("a clock that was set back: %v", why)
 		}
 	}
 	if n := len(r.senders[1].incarnations); n != maxIncarnations {
-		t.Errorf("remembers %d incarnations", n)
+		t.Errorf("%d windows", n)
 	}
 }
 
-// TestNoncesDiffer: the same packet to two peers, or twice to one, is never under
-// one nonce.
+// The same packet to two peers, or twice to one, has different nonces.
 func TestNoncesDiffer(t *testing.T) {
 	p, _, _ := endpoints(t, aKey)
 	seen := make(map[nonce]bool)
@@ -202,9 +199,8 @@ func TestNoncesDiffer(t *testing.T) {
 	}
 }
 
-// TestAnotherIncarnation: the packets of an incarnation that a process takes while
-// it runs are under another key, so that the same nonce does no harm.
-func TestAnotherIncarnation(t *testing.T) {
+// A new incarnation at run time has another key, so that the same nonces are safe.
+func TestIncarnationChangesKey(t *testing.T) {
 	p, r, got := endpoints(t, aKey)
 	first, _ := p.pack(nil, MinPacket, 2, &flease.Envelope{From: 1, Incarnation: 11}, nil)
 	before := p.nonce
@@ -225,7 +221,7 @@ func TestForeignEnvelopePanics(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Errorf("envelope %+v was sent as our own", e)
+					t.Errorf("envelope %+v was sent", e)
 				}
 			}()
 			p.pack(nil, MinPacket, 2, &e, nil)
@@ -233,8 +229,8 @@ func TestForeignEnvelopePanics(t *testing.T) {
 	}
 }
 
-// TestNothingIsAllocated per packet or message.
-func TestNothingIsAllocated(t *testing.T) {
+// Packets and messages cost no allocation.
+func TestNoAllocations(t *testing.T) {
 	for _, key := range []secret.Text{{}, aKey} {
 		p, r, _ := endpoints(t, key)
 		r.config.Receive = func(*flease.Envelope, []flease.Message, *Source) {}

@@ -13,9 +13,8 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// openingKey is the metadata that a source opens a stream with. It is not a
-// message because a server allocates as much for a message as its sender
-// announces, before it knows who that is.
+// openingKey is the metadata key of a source's TransferOpening. It is not a message, because gRPC
+// allocates memory for a message before the server can authorize its sender.
 const openingKey = "leasehold-opening-bin"
 
 func withOpening(ctx context.Context, o *leaseholdv1.TransferOpening) (context.Context, error) {
@@ -29,36 +28,34 @@ func withOpening(ctx context.Context, o *leaseholdv1.TransferOpening) (context.C
 func openingOf(ctx context.Context) (*leaseholdv1.TransferOpening, error) {
 	values := metadata.ValueFromIncomingContext(ctx, openingKey)
 	if len(values) != 1 {
-		return nil, status.Errorf(codes.InvalidArgument, "the call has %d times the metadata %s, want it once", len(values), openingKey)
+		return nil, status.Errorf(codes.InvalidArgument, "call rejected: it has %d values of metadata %s, want one", len(values), openingKey)
 	}
 	o := new(leaseholdv1.TransferOpening)
 	if err := proto.Unmarshal([]byte(values[0]), o); err != nil {
-		return nil, status.Errorf(codes.InvalidArgument, "the metadata %s is no opening: %v", openingKey, err)
+		return nil, status.Errorf(codes.InvalidArgument, "call rejected: the metadata %s is not a TransferOpening: %v", openingKey, err)
 	}
 	return o, nil
 }
 
-// Both sides of a move are parts of one trace: the source says in the metadata of its call
-// which span it is in, as W3C Trace Context has it. That is so whatever propagator the
-// process has, because nobody but we speak here.
-
-// withOrigin returns the context of a call that says which span it comes from.
+// withOrigin adds the trace span of the source to the metadata of a call, as W3C Trace Context, so that both ends of a
+// move are in one trace. It does not depend on the propagator of the process: both ends are
+// this package.
 func withOrigin(ctx context.Context) context.Context {
-	said := make(propagation.MapCarrier)
-	propagation.TraceContext{}.Inject(ctx, said)
-	for key, value := range said {
+	carrier := make(propagation.MapCarrier)
+	propagation.TraceContext{}.Inject(ctx, carrier)
+	for key, value := range carrier {
 		ctx = metadata.AppendToOutgoingContext(ctx, key, value)
 	}
 	return ctx
 }
 
-// originOf returns the span that a call comes from; an invalid one if it does not say.
+// originOf returns the trace span of the source, an invalid one if it has none.
 func originOf(ctx context.Context) trace.SpanContext {
-	said := make(propagation.MapCarrier)
+	carrier := make(propagation.MapCarrier)
 	for _, key := range (propagation.TraceContext{}).Fields() {
 		if values := metadata.ValueFromIncomingContext(ctx, key); len(values) > 0 {
-			said[key] = values[0]
+			carrier[key] = values[0]
 		}
 	}
-	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), said))
+	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier))
 }

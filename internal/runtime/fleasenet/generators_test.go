@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 )
 
-// What is drawn is near to what the layout has short forms for, or anywhere.
+// Generated values are near the limits of short forms, or arbitrary.
 
 const someSent = flease.Wall(1_800_000_000_123_456_789)
 
