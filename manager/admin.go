@@ -62,7 +62,7 @@ func (s *adminService) led(ctx context.Context, ns string, f func(now mono.Insta
 		case s.m.node.Problem(name) != nil:
 			failed = s.m.node.Problem(name)
 		default:
-			failed = leasehold.Errorf("ask", leasehold.ErrUnavailable, ns, "%s; try again in a few seconds", s.m.unready(now, name))
+			failed = leasehold.Errorf("ask", leasehold.ErrUnavailable, ns, "%s; try again in a few seconds", s.m.notReadyReason(now, name))
 		}
 	})
 	if err == nil {

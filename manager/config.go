@@ -212,7 +212,7 @@ func (c *Config) serverOptions(own []grpc.ServerOption) []grpc.ServerOption {
 	}
 	own = append(own, c.Access.ServerOptions()...)
 	return append(own, grpc.Creds(connlimit.Callers(c.ServerCredentials)), grpc.WaitForHandlers(true),
-		grpc.ChainUnaryInterceptor(knownCall), grpc.ChainStreamInterceptor(knownStream))
+		grpc.ChainUnaryInterceptor(markCall), grpc.ChainStreamInterceptor(markStream))
 }
 
 // gate says whom the gate of this manager lets through.
@@ -247,7 +247,7 @@ func (c *Config) configure(n storage.Namespace) (machine.Config, error) {
 	if err := cfg.Timing.Validate(); err != nil {
 		return machine.Config{}, err
 	}
-	if err := c.tooLong(n); err != nil {
+	if err := c.checkHold(n); err != nil {
 		return machine.Config{}, err
 	}
 	policy, err := c.policy(n)
@@ -273,9 +273,9 @@ func (c *Config) policy(n storage.Namespace) (partition.Policy, error) {
 	return partition.ByName(name, partition.Options{VirtualNodes: n.VirtualNodes, Slots: slots})
 }
 
-// unguessable returns a generator whose past and future nobody can guess from what it
+// cryptoRand returns a generator whose past and future nobody can guess from what it
 // has drawn: the tickets of moves come from it, and who knows one is trusted.
-func unguessable() *rand.Rand {
+func cryptoRand() *rand.Rand {
 	var seed [32]byte
 	_, _ = cryptorand.Read(seed[:])        // it never fails
 	return rand.New(rand.NewChaCha8(seed)) //nolint:gosec // ChaCha8, with a seed from crypto/rand

@@ -31,7 +31,7 @@ type feeds struct {
 type feed struct {
 	to     string
 	cancel context.CancelFunc
-	// mailbox holds the newest question that has not left.
+	// mailbox holds the newest request that has not left.
 	mailbox chan *leaseholdv1.FollowRequest
 }
 
@@ -39,9 +39,9 @@ func newFeeds(m *Manager) *feeds {
 	return &feeds{m: m, conn: newLeaderConn(m), open: make(map[leasehold.Namespace]*feed)}
 }
 
-// ask sends a question to the leader, over the stream that there is or a new
+// ask sends a request to the leader, over the stream that there is or a new
 // one. It is asked only within a step of the machine.
-func (f *feeds) ask(a managerproc.Follow) {
+func (f *feeds) send(a managerproc.Follow) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
@@ -57,7 +57,7 @@ func (f *feeds) ask(a managerproc.Follow) {
 		at = &feed{to: to, cancel: cancel, mailbox: make(chan *leaseholdv1.FollowRequest, 1)}
 		f.open[a.Namespace] = at
 		f.running.Go(func() {
-			defer f.forget(a.Namespace, at)
+			defer f.remove(a.Namespace, at)
 			f.run(ctx, a.Namespace, at)
 		})
 	}
@@ -68,7 +68,7 @@ func (f *feeds) ask(a managerproc.Follow) {
 	at.mailbox <- wire.FromLookupRequest(a.Request)
 }
 
-func (f *feeds) forget(ns leasehold.Namespace, at *feed) {
+func (f *feeds) remove(ns leasehold.Namespace, at *feed) {
 	at.cancel()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -96,10 +96,10 @@ func (f *feeds) run(ctx context.Context, ns leasehold.Namespace, at *feed) {
 		for {
 			message, err := stream.Recv()
 			if err != nil {
-				f.ended(at.to, wire.ToError(err))
+				f.logDenied(at.to, wire.ToError(err))
 				return
 			}
-			if event := readFeed(message); event != nil && !failpoint.Drop("manager/leader-heard") {
+			if event := toLookupEvent(message); event != nil && !failpoint.Drop("manager/leader-heard") {
 				f.m.driver.Post(ctx, managerproc.Followed{Namespace: ns, Event: event})
 			}
 		}
@@ -108,8 +108,8 @@ func (f *feeds) run(ctx context.Context, ns leasehold.Namespace, at *feed) {
 		select {
 		case <-ctx.Done():
 			return
-		case question := <-at.mailbox:
-			if stream.Send(question) != nil {
+		case request := <-at.mailbox:
+			if stream.Send(request) != nil {
 				return
 			}
 		}
@@ -118,7 +118,7 @@ func (f *feeds) run(ctx context.Context, ns leasehold.Namespace, at *feed) {
 
 // ended says that the leader does not let us follow: it is nothing that mends
 // itself. It is tried again every few seconds, and said once a minute.
-func (f *feeds) ended(leader string, why error) {
+func (f *feeds) logDenied(leader string, why error) {
 	if leasehold.KindOf(why) != leasehold.ErrDenied {
 		return
 	}
@@ -133,8 +133,8 @@ func (f *feeds) ended(leader string, why error) {
 	}
 }
 
-// readFeed returns what a message means to our own lookup, nil if nothing.
-func readFeed(message *leaseholdv1.FollowResponse) lookup.Event {
+// toLookupEvent returns what a message means to our own lookup, nil if nothing.
+func toLookupEvent(message *leaseholdv1.FollowResponse) lookup.Event {
 	switch kind := message.GetKind().(type) {
 	case *leaseholdv1.FollowResponse_Update:
 		if reply, err := wire.ToLookupReply(kind.Update, protocol.DefaultLimits); err == nil {
@@ -151,7 +151,7 @@ func readFeed(message *leaseholdv1.FollowResponse) lookup.Event {
 }
 
 // end ends the stream of one namespace: nobody asks for it any more.
-func (f *feeds) end(ns leasehold.Namespace) {
+func (f *feeds) stop(ns leasehold.Namespace) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if at := f.open[ns]; at != nil {
@@ -160,7 +160,7 @@ func (f *feeds) end(ns leasehold.Namespace) {
 }
 
 // drop ends all streams: we lead, and follow nobody.
-func (f *feeds) drop() {
+func (f *feeds) stopAll() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, at := range f.open {
@@ -172,7 +172,7 @@ func (f *feeds) close() {
 	f.mu.Lock()
 	f.closed = true
 	f.mu.Unlock()
-	f.drop()
+	f.stopAll()
 	f.running.Wait()
 	f.conn.close()
 }

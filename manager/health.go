@@ -42,26 +42,26 @@ func (m *Manager) healthz(w http.ResponseWriter, r *http.Request) {
 // or an orchestrator must not be taken out of service because another is down. What is
 // wrong with them is only said.
 func (m *Manager) readyz(w http.ResponseWriter, _ *http.Request) {
-	if why := m.unreadiness(); why != "" {
+	if why := m.notServableReason(); why != "" {
 		http.Error(w, why, http.StatusServiceUnavailable)
 		return
 	}
-	_, leader := m.leading.readiness()
+	_, leader := m.leadership.readiness()
 	answer := "ok, led by " + string(leader)
 	if m.group != nil {
-		if mute := m.group.Mute(); len(mute) > 0 {
-			answer += "; " + memcatalog.Sentences(mute)
+		if mute := m.group.NonVoters(); len(mute) > 0 {
+			answer += "; " + memcatalog.Describe(mute)
 		}
 	}
 	answerPlain(w, answer)
 }
 
 // restartz: another manager, or this one, may be stopped, and those who are left agree
-// on a leader: see [memcatalog.Group.Indispensable].
+// on a leader: see [memcatalog.Group.StopRisk].
 func (m *Manager) restartz(w http.ResponseWriter, _ *http.Request) {
-	why := m.unreadiness()
+	why := m.notServableReason()
 	if why == "" {
-		why = m.group.Indispensable()
+		why = m.group.StopRisk()
 	}
 	if why != "" {
 		http.Error(w, "do not stop another manager: "+why, http.StatusServiceUnavailable)
@@ -71,19 +71,19 @@ func (m *Manager) restartz(w http.ResponseWriter, _ *http.Request) {
 }
 
 // unreadiness says why this manager cannot serve; "" if it can.
-func (m *Manager) unreadiness() string {
-	ready, leader := m.leading.readiness()
+func (m *Manager) notServableReason() string {
+	ready, leader := m.leadership.readiness()
 	switch {
 	case ready:
 		return ""
 	case leader == "" && m.group == nil:
 		return "no manager leads: the store may be out of reach, or an election is under way"
 	case leader == "":
-		return m.leaderless()
+		return m.noLeaderReason()
 	case m.group == nil || string(leader) == m.cfg.Advertise:
-		return m.takingOver()
+		return m.takeoverReason()
 	}
-	return "this manager is not ready, do not stop another: " + cmp.Or(m.group.Uninformed(), "it has just become so")
+	return "this manager is not ready, do not stop another: " + cmp.Or(m.group.NotReadyReason(), "it has just become so")
 }
 
 func answerPlain(w http.ResponseWriter, text string) {

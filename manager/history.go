@@ -15,9 +15,9 @@ import (
 
 // Bounds on how much history is read for one answer.
 const (
-	usualHistory   = 100
-	mostHistory    = 10_000
-	historyAtATime = 4096
+	defaultHistory = 100
+	maxHistory     = 10_000
+	historyPage    = 4096
 )
 
 // ListHistory reads the log backwards. Any manager can: the store knows. Where there
@@ -35,9 +35,9 @@ func (s *adminService) ListHistory(ctx context.Context, r *leaseholdv1.ListHisto
 	if err := s.exists(ctx, ns); err != nil {
 		return nil, wire.FromError(err)
 	}
-	most := min(int(r.GetMost()), mostHistory)
+	most := min(int(r.GetMost()), maxHistory)
 	if most == 0 {
-		most = usualHistory
+		most = defaultHistory
 	}
 	answer := &leaseholdv1.ListHistoryResponse{}
 	held, begun, err := s.present(ctx, r)
@@ -46,7 +46,7 @@ func (s *adminService) ListHistory(ctx context.Context, r *leaseholdv1.ListHisto
 	}
 	var before leasehold.LSN
 	for {
-		past, err := s.m.tables.History(ctx, ns, before, historyAtATime)
+		past, err := s.m.tables.History(ctx, ns, before, historyPage)
 		if err != nil {
 			return nil, wire.FromError(err)
 		}
@@ -61,7 +61,7 @@ func (s *adminService) ListHistory(ctx context.Context, r *leaseholdv1.ListHisto
 			}
 			answer.Entries = append(answer.Entries, historyEntry(p))
 		}
-		if len(past) < historyAtATime {
+		if len(past) < historyPage {
 			answer.Truncated, answer.Begun = before > 1 || s.m.group != nil, begun
 			if len(answer.GetEntries()) == 0 && held.GetOwner() != "" {
 				answer.Before = held // it was so before we have read that nothing has changed

@@ -21,7 +21,7 @@ type lookupService struct {
 func (s *lookupService) Follow(stream grpc.BidiStreamingServer[leaseholdv1.FollowRequest, leaseholdv1.FollowResponse]) error {
 	out, err := s.m.lookups.Open(stream)
 	if err != nil {
-		s.m.metrics.refuse(leasehold.KindOf(err))
+		s.m.metrics.countRefusal(leasehold.KindOf(err))
 		return wire.FromError(err)
 	}
 	h := lookupHandler{m: s.m, stream: out}
@@ -56,14 +56,14 @@ func (h *lookupHandler) handle(r *leaseholdv1.FollowRequest) error {
 	if failpoint.Drop("manager/question-heard") || !h.stream.Ask(h.m.clock.Now(), request) {
 		return nil
 	}
-	ran, err := h.stream.Respond(func() bool { return h.m.driver.TryPatient(h.question) })
+	ran, err := h.stream.Respond(func() bool { return h.m.driver.TryPatient(h.request) })
 	if !ran {
-		h.m.driver.PostPatient(h.m.ctx, h.question)
+		h.m.driver.PostPatient(h.m.ctx, h.request)
 	}
 	return err
 }
 
 // question returns the newest question as an event.
-func (h *lookupHandler) question() managerproc.Event {
+func (h *lookupHandler) request() managerproc.Event {
 	return managerproc.Lookup{LookupRequest: h.stream.Question()}
 }

@@ -68,10 +68,10 @@ type Manager struct {
 	ended     chan struct{} // closed when nothing runs any more
 	failure   error         // why; read after ended
 
-	closing   sync.Once
-	resign    sync.Once
-	resigning chan struct{} // closed when we are to hand leadership over
-	leading   leading
+	closing    sync.Once
+	resign     sync.Once
+	resigning  chan struct{} // closed when we are to hand leadership over
+	leadership leadership
 }
 
 // Start starts a manager and returns when it listens. Whether it leads is found
@@ -93,10 +93,10 @@ func Start(cfg Config) (*Manager, error) {
 	process := managerproc.Config{
 		Configure: func(n storage.Namespace) (machine.Config, error) {
 			namespace, err := cfg.configure(n)
-			namespace.Rand, namespace.Policy = unguessable(), m.metrics.clocked(n.Name, namespace.Policy)
+			namespace.Rand, namespace.Policy = cryptoRand(), m.metrics.timePolicy(n.Name, namespace.Policy)
 			return namespace, err
 		},
-		Rand: unguessable(),
+		Rand: cryptoRand(),
 	}
 	if cfg.Peers != nil {
 		group := cfg.group()
@@ -104,7 +104,7 @@ func Start(cfg Config) (*Manager, error) {
 	} else {
 		process.Election = byrecord.Config{
 			Self: storage.ManagerID(cfg.Advertise), Session: session, TTL: cfg.TTL, Drift: cfg.drift(),
-			Rand: unguessable(),
+			Rand: cryptoRand(),
 		}
 		process.Election.Boot, _ = cfg.Boot()
 	}
@@ -125,7 +125,7 @@ func Start(cfg Config) (*Manager, error) {
 	m.feeds = newFeeds(m)
 	m.events = newEvents()
 	m.orders = newOrders()
-	m.cfg.Store = m.metrics.asked(cfg.Store)
+	m.cfg.Store = m.metrics.timeStore(cfg.Store)
 	m.store, m.tables = newStoreIO(m), m.cfg.Store
 	if err := m.metrics.register(); err != nil {
 		return nil, err
@@ -178,19 +178,19 @@ func (m *Manager) serve() {
 		m.running.Go(func() { m.cfg.Store.WatchRecord(m.ctx, m.store.recordSeen) })
 	}
 	m.running.Go(func() {
-		if err := m.server.Serve(connlimit.New(m.cfg.Listener, m.cfg.gate(m.metrics.drop, m.log))); err != nil && m.ctx.Err() == nil {
+		if err := m.server.Serve(connlimit.New(m.cfg.Listener, m.cfg.gate(m.metrics.countDropped, m.log))); err != nil && m.ctx.Err() == nil {
 			m.fail(&leasehold.Error{Op: "serve", Kind: leasehold.ErrUnavailable, Subject: m.cfg.Advertise, Err: err})
 		}
 	})
 	m.running.Go(m.handOver)
 	m.reporting.Go(m.report)
 	if m.cfg.Members != nil {
-		m.running.Go(m.stepAside)
+		m.running.Go(m.moveStoreLeader)
 	}
 }
 
-// stepAside sees to it that the store has another leader than the managers.
-func (m *Manager) stepAside() {
+// moveStoreLeader sees to it that the store has another leader than the managers.
+func (m *Manager) moveStoreLeader() {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -199,10 +199,10 @@ func (m *Manager) stepAside() {
 			return
 		case <-tick.C:
 		}
-		if !m.leading.are() {
+		if !m.leadership.isLeader() {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(m.ctx, m.storePatience())
+		ctx, cancel := context.WithTimeout(m.ctx, m.storeTimeout())
 		if err := m.cfg.Members.StepAside(ctx); err != nil {
 			m.log.Debug("the store keeps its leader", "why", err)
 		}
@@ -288,14 +288,14 @@ func (m *Manager) end(why error) {
 	})
 }
 
-// storePatience is how long a question to the store may take before the machine
+// storeTimeout is how long a question to the store may take before the machine
 // is told that nobody knows.
-func (m *Manager) storePatience() time.Duration { return max(m.cfg.TTL, 2*time.Second) }
+func (m *Manager) storeTimeout() time.Duration { return max(m.cfg.TTL, 2*time.Second) }
 
-// recordPatience is that for the leader record. It is short because etcd drops a
+// recordTimeout is that for the leader record. It is short because etcd drops a
 // write that meets it without a leader of its own, and says nothing until the
 // time is up: whoever waits for long then is late to take over. To give up too
 // early costs a read.
-func (m *Manager) recordPatience() time.Duration {
+func (m *Manager) recordTimeout() time.Duration {
 	return min(max(m.cfg.TTL/2, time.Second), 2*time.Second)
 }

@@ -32,11 +32,11 @@ type metrics struct {
 	late    prometheus.Histogram
 	store   *prometheus.HistogramVec
 	errors  *prometheus.CounterVec
-	of      perNamespace
+	vectors perNamespace
 
-	mu     sync.Mutex
-	spaces map[leasehold.Namespace]*spaceMetrics
-	sizes  map[leasehold.Namespace]tableSize
+	mu         sync.Mutex
+	namespaces map[leasehold.Namespace]*namespaceMetrics
+	sizes      map[leasehold.Namespace]tableSize
 }
 
 // quick are the buckets for what should take microseconds.
@@ -52,9 +52,9 @@ func newMetrics(m *Manager) *metrics {
 	}
 	out := &metrics{
 		Family:  scrape.Family{Prefix: "leasehold_manager_"},
-		manager: m, spaces: make(map[leasehold.Namespace]*spaceMetrics), sizes: make(map[leasehold.Namespace]tableSize),
+		manager: m, namespaces: make(map[leasehold.Namespace]*namespaceMetrics), sizes: make(map[leasehold.Namespace]tableSize),
 	}
-	out.gauges, out.of = newGauges(&out.Family), newPerNamespace(&out.Family)
+	out.gauges, out.vectors = newGauges(&out.Family), newPerNamespace(&out.Family)
 	out.changes = out.Counter("leader_changes_total", "How often this manager learned of a leader in a new term.")
 	out.lapses = out.Counter("leadership_lapses_total", "How often this manager could not renew its leadership in time.")
 	out.refused = out.Counters("refused_total", "Messages of owners and lookups that were refused or sent elsewhere, by kind.", "kind")
@@ -89,27 +89,27 @@ func (m *metrics) close() {
 	}
 }
 
-func (m *metrics) refuse(kind leasehold.Kind) {
+func (m *metrics) countRefusal(kind leasehold.Kind) {
 	if m != nil {
 		m.refused.WithLabelValues(scrape.Kind(kind)).Inc()
 	}
 }
 
 // drop counts a connection that the gate has dropped.
-func (m *metrics) drop(why connlimit.Reason) {
+func (m *metrics) countDropped(why connlimit.Reason) {
 	if m != nil {
 		m.dropped.WithLabelValues(string(why)).Inc()
 	}
 }
 
 // led counts that there is a leader in a new term.
-func (m *metrics) led() {
+func (m *metrics) countLeader() {
 	if m != nil {
 		m.changes.Inc()
 	}
 }
 
-func (m *metrics) election(n byrecord.Note) {
+func (m *metrics) countElection(n byrecord.Note) {
 	if m != nil && n.What == byrecord.NoteLapsed {
 		m.lapses.Inc()
 	}
@@ -152,7 +152,7 @@ func (m *measured) Advance(now mono.Instant) (actions []managerproc.Action, wake
 }
 
 // stepped takes the time when everything is carried out that a step has decided.
-func (m *metrics) stepped(begun mono.Instant) {
+func (m *metrics) observeStep(begun mono.Instant) {
 	if m != nil {
 		m.steps.Observe(max(0, m.manager.clock.Now().Sub(begun).Seconds()))
 	}

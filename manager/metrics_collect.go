@@ -44,9 +44,9 @@ func newGauges(f *scrape.Family) gauges {
 	}
 }
 
-// collectPatience is how long the machine may take to say how it is. If that is not
+// collectTimeout is how long the machine may take to say how it is. If that is not
 // enough, what only it knows is missing from the answer.
-const collectPatience = 2 * time.Second
+const collectTimeout = 2 * time.Second
 
 // Collect is for [prometheus.Collector].
 func (m *metrics) Collect(to chan<- prometheus.Metric) {
@@ -54,14 +54,14 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	g, at := &m.gauges, m.manager
-	leader, known, ready, term := at.leading.figures()
-	gauge(g.leader, truth(leader))
-	gauge(g.known, truth(known))
-	gauge(g.ready, truth(ready))
+	leader, known, ready, term := at.leadership.gauges()
+	gauge(g.leader, gaugeBool(leader))
+	gauge(g.known, gaugeBool(known))
+	gauge(g.ready, gaugeBool(ready))
 	gauge(g.term, float64(term))
 	gauge(g.streams, float64(at.owners.Count()), "owner")
 	gauge(g.streams, float64(at.lookups.Count()), "lookup")
-	gauge(g.streams, float64(at.events.watching()), "watch")
+	gauge(g.streams, float64(at.events.count()), "watch")
 	for _, u := range at.usages() {
 		gauge(g.limits, float64(u.Used)/float64(max(1, u.Most)), scrape.Label(u.What))
 	}
@@ -76,7 +76,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	m.Family.Collect(to) // after the survey, which forgets namespaces
 }
 
-func truth(b bool) float64 {
+func gaugeBool(b bool) float64 {
 	if b {
 		return 1
 	}
@@ -97,7 +97,7 @@ type survey struct {
 // survey asks the machine about all namespaces that it leads. It does not look at
 // tables while the machine waits.
 func (m *metrics) survey() []survey {
-	ctx, cancel := context.WithTimeout(m.manager.ctx, collectPatience)
+	ctx, cancel := context.WithTimeout(m.manager.ctx, collectTimeout)
 	defer cancel()
 	var out []survey
 	var exists map[leasehold.Namespace]bool
@@ -125,7 +125,7 @@ func (m *metrics) survey() []survey {
 		m.prune(exists)
 	}
 	for _, s := range out {
-		m.space(s.name) // its counters are there from the beginning
+		m.namespace(s.name) // its counters are there from the beginning
 	}
 	return out
 }

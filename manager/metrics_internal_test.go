@@ -49,8 +49,8 @@ func TestDeletedNamespaceLeavesNothing(t *testing.T) {
 	m := newTestMetrics()
 	before := len(written(t, m))
 	for _, ns := range []leasehold.Namespace{"stays", "goes"} {
-		m.noted(ns, machine.Note{What: machine.NoteMoveDone, Took: 1})
-		m.noted(ns, machine.Note{What: machine.NotePolicyRefused})
+		m.countNote(ns, machine.Note{What: machine.NoteMoveDone, Took: 1})
+		m.countNote(ns, machine.Note{What: machine.NotePolicyRefused})
 	}
 	both := written(t, m)
 	m.prune(map[leasehold.Namespace]bool{"stays": true})
@@ -79,7 +79,7 @@ func TestTimedPolicy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		timed := m.clocked("pool", p)
+		timed := m.timePolicy("pool", p)
 		if timed.Name() != name || partition.UsesLoads(timed) != partition.UsesLoads(p) {
 			t.Errorf("%s: named %s, uses loads: %t", name, timed.Name(), partition.UsesLoads(timed))
 		}
@@ -91,7 +91,7 @@ func TestTimedPolicy(t *testing.T) {
 	if n := written(t, m)["policy_duration_seconds pool"]; n < 3 {
 		t.Errorf("%v were timed", n)
 	}
-	if p := (*metrics)(nil).clocked("pool", partition.Consistent{}); p != (partition.Consistent{}) {
+	if p := (*metrics)(nil).timePolicy("pool", partition.Consistent{}); p != (partition.Consistent{}) {
 		t.Error("a policy is timed for nobody")
 	}
 }
@@ -106,7 +106,7 @@ func (sick) Record(context.Context, bool) (storage.Record, error) {
 // TestStoreMetrics: requests are timed by kind, and those that fail are counted.
 func TestStoreMetrics(t *testing.T) {
 	m := newTestMetrics()
-	healthy, ill := m.asked(mem.New()), m.asked(sick{})
+	healthy, ill := m.timeStore(mem.New()), m.timeStore(sick{})
 	if _, err := healthy.Record(t.Context(), true); err != nil {
 		t.Error(err)
 	}

@@ -35,7 +35,7 @@ func newPerNamespace(f *scrape.Family) perNamespace {
 }
 
 // forget removes a namespace that has been deleted.
-func (p *perNamespace) forget(ns leasehold.Namespace) {
+func (p *perNamespace) remove(ns leasehold.Namespace) {
 	labels := prometheus.Labels{"namespace": string(ns)}
 	for _, v := range []*prometheus.CounterVec{p.joins, p.granted, p.renewed, p.commits, p.losses, p.outages, p.moves, p.policyFailures} {
 		v.DeletePartialMatch(labels)
@@ -53,32 +53,32 @@ const (
 	moveTargetGone = "target_gone"
 )
 
-// spaceMetrics is that of one namespace, found once.
-type spaceMetrics struct {
+// namespaceMetrics is that of one namespace, found once.
+type namespaceMetrics struct {
 	joins, granted, renewed, commits, policyFailures, outages prometheus.Counter
 	losses, moves                                             *prometheus.CounterVec
 	moveDuration, policy                                      prometheus.Observer
 }
 
 // space returns what is counted for a namespace, beginning with it if it is new.
-func (m *metrics) space(ns leasehold.Namespace) *spaceMetrics {
+func (m *metrics) namespace(ns leasehold.Namespace) *namespaceMetrics {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if s := m.spaces[ns]; s != nil {
+	if s := m.namespaces[ns]; s != nil {
 		return s
 	}
 	name := string(ns)
 	labels := prometheus.Labels{"namespace": name}
-	s := &spaceMetrics{
-		joins: m.of.joins.WithLabelValues(name), granted: m.of.granted.WithLabelValues(name),
-		renewed: m.of.renewed.WithLabelValues(name), commits: m.of.commits.WithLabelValues(name),
-		policyFailures: m.of.policyFailures.WithLabelValues(name), outages: m.of.outages.WithLabelValues(name),
-		losses: m.of.losses.MustCurryWith(labels), moves: m.of.moves.MustCurryWith(labels),
-		moveDuration: m.of.moveDuration.WithLabelValues(name), policy: m.of.policy.WithLabelValues(name),
+	s := &namespaceMetrics{
+		joins: m.vectors.joins.WithLabelValues(name), granted: m.vectors.granted.WithLabelValues(name),
+		renewed: m.vectors.renewed.WithLabelValues(name), commits: m.vectors.commits.WithLabelValues(name),
+		policyFailures: m.vectors.policyFailures.WithLabelValues(name), outages: m.vectors.outages.WithLabelValues(name),
+		losses: m.vectors.losses.MustCurryWith(labels), moves: m.vectors.moves.MustCurryWith(labels),
+		moveDuration: m.vectors.moveDuration.WithLabelValues(name), policy: m.vectors.policy.WithLabelValues(name),
 	}
 	scrape.Begin(s.losses, scrape.Causes()...)
 	scrape.Begin(s.moves, moveDone, moveFailed, moveTimedOut, moveCancelled, moveTargetGone)
-	m.spaces[ns] = s
+	m.namespaces[ns] = s
 	return s
 }
 
@@ -86,34 +86,34 @@ func (m *metrics) space(ns leasehold.Namespace) *spaceMetrics {
 func (m *metrics) prune(exists map[leasehold.Namespace]bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for ns := range m.spaces {
+	for ns := range m.namespaces {
 		if !exists[ns] {
-			m.of.forget(ns)
-			delete(m.spaces, ns)
+			m.vectors.remove(ns)
+			delete(m.namespaces, ns)
 			delete(m.sizes, ns)
 		}
 	}
 }
 
 // manage counts what a namespace's machine decides.
-func (m *metrics) manage(ns leasehold.Namespace, a machine.Action) {
+func (m *metrics) countAction(ns leasehold.Namespace, a machine.Action) {
 	if m == nil {
 		return
 	}
 	switch a := a.(type) {
 	case machine.Send:
-		m.replied(ns, a.Reply)
+		m.countReply(ns, a.Reply)
 	case machine.Broadcast:
-		m.changed(ns, a.Reply.Changes)
+		m.countChanges(ns, a.Reply.Changes)
 	case machine.Note:
-		m.noted(ns, a)
+		m.countNote(ns, a)
 	default:
 	}
 }
 
-func (m *metrics) replied(ns leasehold.Namespace, r *protocol.LeaseReply) {
+func (m *metrics) countReply(ns leasehold.Namespace, r *protocol.LeaseReply) {
 	if r.Refusal != leasehold.Other {
-		m.refuse(r.Refusal)
+		m.countRefusal(r.Refusal)
 	}
 	renewed := 0
 	for i := range r.Offers {
@@ -122,15 +122,15 @@ func (m *metrics) replied(ns leasehold.Namespace, r *protocol.LeaseReply) {
 		}
 	}
 	if renewed > 0 {
-		m.space(ns).renewed.Add(float64(renewed))
+		m.namespace(ns).renewed.Add(float64(renewed))
 	}
 }
 
-func (m *metrics) changed(ns leasehold.Namespace, changes []table.Change) {
+func (m *metrics) countChanges(ns leasehold.Namespace, changes []table.Change) {
 	if len(changes) == 0 {
 		return
 	}
-	s := m.space(ns)
+	s := m.namespace(ns)
 	s.commits.Add(float64(len(changes)))
 	for i := range changes {
 		if loss, lost := changes[i].Loss(); lost {
@@ -141,21 +141,21 @@ func (m *metrics) changed(ns leasehold.Namespace, changes []table.Change) {
 	}
 }
 
-func (m *metrics) noted(ns leasehold.Namespace, n machine.Note) {
+func (m *metrics) countNote(ns leasehold.Namespace, n machine.Note) {
 	outcome := outcomeOf(n.What)
 	switch {
 	case outcome != "":
-		s := m.space(ns)
+		s := m.namespace(ns)
 		s.moves.WithLabelValues(outcome).Inc()
 		if outcome == moveDone {
 			s.moveDuration.Observe(n.Took.Seconds())
 		}
 	case n.What == machine.NoteJoined:
-		m.space(ns).joins.Inc()
+		m.namespace(ns).joins.Inc()
 	case n.What == machine.NoteOutage:
-		m.space(ns).outages.Inc()
+		m.namespace(ns).outages.Inc()
 	case n.What == machine.NotePolicyRefused:
-		m.space(ns).policyFailures.Inc()
+		m.namespace(ns).policyFailures.Inc()
 	}
 }
 
@@ -178,25 +178,25 @@ func outcomeOf(what machine.Notable) string {
 }
 
 // timed is a policy whose time is taken.
-type timed struct {
+type timedPolicy struct {
 	partition.Policy
 	observe prometheus.Observer
 }
 
 // Assign is the policy's.
-func (p timed) Assign(in partition.Input) (partition.Assignment, error) {
+func (p timedPolicy) Assign(in partition.Input) (partition.Assignment, error) {
 	begun := time.Now()
 	defer func() { p.observe.Observe(time.Since(begun).Seconds()) }()
 	return p.Policy.Assign(in)
 }
 
 // Loadless is the policy's.
-func (p timed) Loadless() bool { return !partition.UsesLoads(p.Policy) }
+func (p timedPolicy) Loadless() bool { return !partition.UsesLoads(p.Policy) }
 
 // clocked takes the time of a policy, if anybody wants to know.
-func (m *metrics) clocked(ns leasehold.Namespace, p partition.Policy) partition.Policy {
+func (m *metrics) timePolicy(ns leasehold.Namespace, p partition.Policy) partition.Policy {
 	if m == nil || p == nil {
 		return p
 	}
-	return timed{p, m.space(ns).policy}
+	return timedPolicy{p, m.namespace(ns).policy}
 }

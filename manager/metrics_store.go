@@ -28,7 +28,7 @@ var storeKinds = []string{
 }
 
 // asked returns a store whose requests are timed, if anybody wants to know.
-func (m *metrics) asked(s store.Store) store.Store {
+func (m *metrics) timeStore(s store.Store) store.Store {
 	if m == nil || s == nil {
 		return s
 	}

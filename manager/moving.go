@@ -26,7 +26,7 @@ func (s *adminService) DrainOwner(ctx context.Context, r *leaseholdv1.DrainOwner
 	if r.GetCancel() {
 		kind = machine.OrderUndrain
 	}
-	plan, err := s.carryOut(ctx, &command{
+	plan, err := s.execute(ctx, &command{
 		namespace: r.GetNamespace(), order: machine.Order{Kind: kind, Owner: leasehold.OwnerID(r.GetOwner())},
 		dryRun: r.GetDryRun(), loseState: r.GetLoseState(),
 	})
@@ -45,7 +45,7 @@ func (s *adminService) MoveRange(ctx context.Context, r *leaseholdv1.MoveRangeRe
 			Range: leasehold.Range{Start: leasehold.Key(r.GetStart()), Limit: leasehold.Key(r.GetLimit())},
 		},
 	}
-	plan, err := s.carryOut(ctx, c)
+	plan, err := s.execute(ctx, c)
 	return &leaseholdv1.MoveRangeResponse{Plan: plan, Start: uint64(c.order.Range.Start), Limit: uint64(c.order.Range.Limit)}, err
 }
 
@@ -54,7 +54,7 @@ func (s *adminService) Rebalance(ctx context.Context, r *leaseholdv1.RebalanceRe
 	if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.Rebalance); done {
 		return answer, err
 	}
-	plan, err := s.carryOut(ctx, &command{
+	plan, err := s.execute(ctx, &command{
 		namespace: r.GetNamespace(), order: machine.Order{Kind: machine.OrderRebalance},
 		dryRun: r.GetDryRun(), loseState: r.GetLoseState(),
 	})
@@ -70,7 +70,7 @@ func (s *adminService) ListMoves(ctx context.Context, r *leaseholdv1.ListMovesRe
 	err := s.led(ctx, r.GetNamespace(), func(now mono.Instant, led *machine.Machine) {
 		sizes := led.Sizes()
 		answer.UnderWay, answer.Waiting = uint32(sizes.Moves), uint32(sizes.Backlog)
-		for _, mv := range led.Moves(now, mostListed) {
+		for _, mv := range led.Moves(now, maxListedMoves) {
 			answer.Moves = append(answer.Moves, &leaseholdv1.MoveStatus{
 				Id: mv.ID, Start: uint64(mv.Range.Start), Limit: uint64(mv.Range.Limit), From: string(mv.From), To: string(mv.To),
 				State: leaseholdv1.MoveState(mv.State), Records: mv.Records, Bytes: mv.Bytes,

@@ -100,7 +100,7 @@ func (s *adminService) readNamespace(version uint32, c *leaseholdv1.NamespaceCon
 	}
 	n, err := wire.ToNamespace(c)
 	if err == nil {
-		err = s.m.cfg.tooLong(n)
+		err = s.m.cfg.checkHold(n)
 	}
 	return n, err
 }

@@ -66,11 +66,11 @@ func (m *Manager) logElection(n byrecord.Note) {
 // logNamespace says what happens in a namespace, and why.
 func (m *Manager) logNamespace(now mono.Instant, a managerproc.Manage, n machine.Note) {
 	level, text := describe(n)
-	if lasts(n.What) && !m.repeats.news(now, topicOf(a.Namespace, n), text) {
+	if isPersistent(n.What) && !m.repeats.shouldLog(now, topicOf(a.Namespace, n), text) {
 		level = slog.LevelDebug
 	}
 	if level > slog.LevelDebug {
-		m.events.noted(a.Namespace, n.Owner, n.What.String(), text)
+		m.events.publishNote(a.Namespace, n.Owner, n.What.String(), text)
 	}
 	if !m.log.Enabled(context.Background(), level) {
 		return

@@ -25,7 +25,7 @@ func (s *adminService) ListChanges(ctx context.Context, r *leaseholdv1.ListChang
 	if err := s.exists(ctx, ns); err != nil {
 		return nil, wire.FromError(err)
 	}
-	most := atMost(r.GetMost(), historyAtATime)
+	most := limitOr(r.GetMost(), historyPage)
 	past, err := s.m.tables.History(ctx, ns, leasehold.LSN(r.GetBefore()), most+1)
 	if err != nil {
 		return nil, wire.FromError(err)
@@ -50,15 +50,15 @@ func (s *adminService) ListChanges(ctx context.Context, r *leaseholdv1.ListChang
 
 // atMost is how many entries an answer has that is asked for so many, and may have
 // no more than a bound.
-func atMost(asked uint32, bound int) int {
+func limitOr(asked uint32, bound int) int {
 	if asked == 0 {
-		return usualHistory
+		return defaultHistory
 	}
 	return min(int(asked), bound)
 }
 
-// mostHotKeys bounds one answer.
-const mostHotKeys = 1024
+// maxHotKeys bounds one answer.
+const maxHotKeys = 1024
 
 // ListHotKeys returns what the owners have said about the keys that cost most.
 func (s *adminService) ListHotKeys(ctx context.Context, r *leaseholdv1.ListHotKeysRequest) (*leaseholdv1.ListHotKeysResponse, error) {
@@ -67,7 +67,7 @@ func (s *adminService) ListHotKeys(ctx context.Context, r *leaseholdv1.ListHotKe
 	}
 	answer := &leaseholdv1.ListHotKeysResponse{}
 	err := s.led(ctx, r.GetNamespace(), func(_ mono.Instant, led *machine.Machine) {
-		for _, k := range led.HotKeys(atMost(r.GetMost(), mostHotKeys)) {
+		for _, k := range led.HotKeys(limitOr(r.GetMost(), maxHotKeys)) {
 			answer.Keys = append(answer.Keys, &leaseholdv1.HotKey{Key: uint64(k.Key), Rate: k.Rate, Owner: string(k.Owner)})
 		}
 	})

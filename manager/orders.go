@@ -38,7 +38,7 @@ func (o *orders) begin() uint64 {
 }
 
 // answered takes what the machine says. It runs within a step of the machine.
-func (o *orders) answered(a machine.Ordered) {
+func (o *orders) resolve(a machine.Ordered) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if waiting := o.answers[a.ID]; waiting != nil {
@@ -70,7 +70,7 @@ type command struct {
 // Between the two something else may happen, and the machine goes by what is so
 // then. That a command would lose state is found out for the sake of people who do
 // not expect it; it is no promise that none is lost.
-func (s *adminService) carryOut(ctx context.Context, c *command) (*leaseholdv1.Plan, error) {
+func (s *adminService) execute(ctx context.Context, c *command) (*leaseholdv1.Plan, error) {
 	var (
 		plan   []machine.Planned
 		failed error
@@ -135,7 +135,7 @@ func (s *adminService) announce(ns leasehold.Namespace, o machine.Order) {
 	case machine.OrderRebalance:
 		text = "an operator wants the keys rebalanced"
 	}
-	s.m.events.noted(ns, o.Owner, "ordered", text)
+	s.m.events.publishNote(ns, o.Owner, "ordered", text)
 	attrs := []slog.Attr{slog.String("namespace", string(ns))}
 	if o.Owner != "" {
 		attrs = append(attrs, slog.String("owner", string(o.Owner)))
@@ -161,8 +161,8 @@ func within(plan []machine.Planned, r leasehold.Range) []machine.Planned {
 // shareOf is the share of the key space that a range has.
 func shareOf(r leasehold.Range) float64 { return float64(r.Size()) / (1 << 64) }
 
-// mostListed bounds the lists of moves in one answer.
-const mostListed = 4096
+// maxListedMoves bounds the lists of moves in one answer.
+const maxListedMoves = 4096
 
 func fromPlan(plan []machine.Planned) *leaseholdv1.Plan {
 	out := &leaseholdv1.Plan{Total: uint32(len(plan))}
@@ -172,7 +172,7 @@ func fromPlan(plan []machine.Planned) *leaseholdv1.Plan {
 		if !p.WithState {
 			out.ShareLost += share
 		}
-		if i < mostListed {
+		if i < maxListedMoves {
 			out.Moves = append(out.Moves, &leaseholdv1.PlannedMove{
 				Start: uint64(p.Range.Start), Limit: uint64(p.Range.Limit), From: string(p.From), To: string(p.To),
 				WithState: p.WithState, Share: share, Load: p.Load,

@@ -27,14 +27,14 @@ func TestWithin(t *testing.T) {
 // However much is planned, an answer lists a bounded part of it, and says what it
 // comes to.
 func TestPlanIsBounded(t *testing.T) {
-	plan := make([]machine.Planned, mostListed+5)
+	plan := make([]machine.Planned, maxListedMoves+5)
 	for i := range plan {
 		start := leasehold.Key(i) << 50
 		plan[i] = machine.Planned{Range: leasehold.Range{Start: start, Limit: start + 1<<50}, WithState: i%2 == 0}
 	}
 	got := fromPlan(plan)
 	total := float64(len(plan)) / (1 << 14)
-	if len(got.GetMoves()) != mostListed || int(got.GetTotal()) != len(plan) || got.GetShare() != total || got.GetShareLost() != 2050.0/(1<<14) {
+	if len(got.GetMoves()) != maxListedMoves || int(got.GetTotal()) != len(plan) || got.GetShare() != total || got.GetShareLost() != 2050.0/(1<<14) {
 		t.Errorf("%d are listed of %d, with shares of %v and %v", len(got.GetMoves()), got.GetTotal(), got.GetShare(), got.GetShareLost())
 	}
 }

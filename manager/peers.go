@@ -113,9 +113,9 @@ func (c *Config) group() memcatalog.Config {
 	return out
 }
 
-// tooLong says that owners would believe in leases of a namespace for longer than
+// checkHold says that owners would believe in leases of a namespace for longer than
 // the group allows.
-func (c *Config) tooLong(n storage.Namespace) error {
+func (c *Config) checkHold(n storage.Namespace) error {
 	hold := protocol.Timing{Lease: n.Lease, Renew: n.Renew, Drift: n.Drift}.Hold()
 	if c.Peers == nil || hold <= c.Peers.Longest {
 		return nil
@@ -130,7 +130,7 @@ func (m *Manager) joinGroup() error {
 	cfg := m.cfg.group()
 	cfg.Clock, cfg.Logger = m.clock, m.log
 	cfg.Dial = func(id storage.ManagerID) (*grpc.ClientConn, error) { return m.dial(string(id)) }
-	cfg.Hear = func(e bylease.Event) { m.driver.PostUrgent(m.ctx, managerproc.Appointment{Event: e}) }
+	cfg.Notify = func(e bylease.Event) { m.driver.PostUrgent(m.ctx, managerproc.Appointment{Event: e}) }
 	cfg.Outranked = func(by leasehold.Term) {
 		m.driver.PostUrgent(m.ctx, managerproc.Election{Event: byrecord.Outranked{By: by, Manager: true}})
 	}

@@ -11,11 +11,11 @@ import (
 )
 
 // leaderless says why nobody may lead.
-func (m *Manager) leaderless() string {
+func (m *Manager) noLeaderReason() string {
 	if m.group == nil {
 		return "no manager leads: an election is under way, or the store has lost its majority"
 	}
-	if why := m.group.Outsider(); why != "" {
+	if why := m.group.MismatchReason(); why != "" {
 		return "this manager takes no part: " + why
 	}
 	if !m.group.Status().Ready {
@@ -25,7 +25,7 @@ func (m *Manager) leaderless() string {
 }
 
 // takingOver says what a leader waits for that does not know its namespaces.
-func (m *Manager) takingOver() string {
+func (m *Manager) takeoverReason() string {
 	if m.group == nil {
 		return "this manager has just taken over, and is reading its namespaces"
 	}
@@ -33,11 +33,11 @@ func (m *Manager) takingOver() string {
 		return fmt.Sprintf("the leader has not yet heard what these managers remember: %s; a majority that remembers is enough, but a group that is new, or was restarted, begins when all are up", strings.Join(missing, ", "))
 	}
 	return fmt.Sprintf("the group is new, or too many of its managers were restarted: the leader waits until no lease from before can be left, for %v more",
-		m.group.Waits().Round(100*time.Millisecond))
+		m.group.GrantDelay().Round(100*time.Millisecond))
 }
 
 // unready says what a namespace waits for whose table is not known.
-func (m *Manager) unready(now mono.Instant, ns leasehold.Namespace) string {
+func (m *Manager) notReadyReason(now mono.Instant, ns leasehold.Namespace) string {
 	if why := m.node.Problem(ns); why != nil {
 		return why.Error()
 	}
@@ -50,24 +50,24 @@ func (m *Manager) unready(now mono.Instant, ns leasehold.Namespace) string {
 
 // unanswered says why a lookup of a namespace is not answered by the one that leads;
 // "" if we do not. It is cheap: when leadership changes, all lookups ask.
-func (m *Manager) unanswered(now mono.Instant, ns leasehold.Namespace) string {
+func (m *Manager) notServingReason(now mono.Instant, ns leasehold.Namespace) string {
 	switch {
 	case !m.node.Leads(now):
 		return ""
 	case m.node.Catalog() == nil:
-		return "it leads, and does not know the namespaces yet: " + m.takingOver()
+		return "it leads, and does not know the namespaces yet: " + m.takeoverReason()
 	}
-	return fmt.Sprintf("it leads, and does not know the table of %s yet: %s", ns, m.unready(now, ns))
+	return fmt.Sprintf("it leads, and does not know the table of %s yet: %s", ns, m.notReadyReason(now, ns))
 }
 
 // undecided says what is waited for after a takeover that may have found a restored store.
-func undecided(left time.Duration) string {
+func restoreCheckText(left time.Duration) string {
 	return fmt.Sprintf("a restored store cannot be excluded, so suspended leases resume and ranges are granted in %v", left.Round(100*time.Millisecond))
 }
 
 // unheard says that owners hold something, and have not been heard since we lead: they
 // are not among the owners that are counted. It is "" if there is none.
-func unheard(owners []machine.Owner) string {
+func silentOwnersText(owners []machine.Owner) string {
 	n := 0
 	for i := range owners {
 		if owners[i].Standing == machine.Silent && owners[i].Leases > 0 {

@@ -51,7 +51,7 @@ func TestWithoutDiskToldOtherwise(t *testing.T) {
 				t.Errorf("the odd one says: %s; %q", s.GetProblem(), s.GetWarnings())
 			}
 			s := c.status("m1")
-			if !strings.Contains(s.GetProblem(), "m3:7400 (") || !strings.Contains(s.GetProblem(), "it was started with other managers or times") {
+			if !strings.Contains(s.GetProblem(), "m3:7400 (") || !strings.Contains(s.GetProblem(), "its managers, times or key differ") {
 				t.Errorf("the leader waits, and says: %s", s.GetProblem())
 			}
 			if len(s.GetWarnings()) != 1 || !strings.Contains(s.GetWarnings()[0], "m3:7400 does not vote") || !strings.Contains(s.GetWarnings()[0], want) {

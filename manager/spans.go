@@ -26,7 +26,7 @@ type spans struct {
 func tracer() trace.Tracer { return otel.Tracer("github.com/leasehold-dev/leasehold/manager") }
 
 // lead begins the span of a failover.
-func (s *spans) lead(m *Manager, term leasehold.Term) {
+func (s *spans) startFailover(m *Manager, term leasehold.Term) {
 	s.end("another term has begun")
 	began := s.orphaned
 	if began.IsZero() {
@@ -52,14 +52,14 @@ func (s *spans) check(m *Manager, now mono.Instant) {
 	case s.failover == nil:
 	case !m.node.Leads(now):
 		s.end("this manager has ceased to lead")
-	case s.served(m):
+	case s.allServed(m):
 		s.failover.SetAttributes(attribute.Int("leasehold.namespaces", len(m.node.Catalog().Namespaces)))
 		s.end("")
 	}
 }
 
 // served reports whether all namespaces are led that can be.
-func (s *spans) served(m *Manager) bool {
+func (s *spans) allServed(m *Manager) bool {
 	catalog := m.node.Catalog()
 	if catalog == nil {
 		return false
@@ -85,7 +85,7 @@ func (s *spans) end(why string) {
 }
 
 // moved makes the span of a move that has ended.
-func (s *spans) moved(m *Manager, ns leasehold.Namespace, n machine.Note) {
+func (s *spans) recordMove(m *Manager, ns leasehold.Namespace, n machine.Note) {
 	outcome := outcomeOf(n.What)
 	if outcome == "" || n.Took == 0 {
 		return

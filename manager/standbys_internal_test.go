@@ -12,13 +12,13 @@ import (
 func TestStandbysAreBounded(t *testing.T) {
 	s := newStandbys()
 	say := func(addr string) {
-		s.hear(metadata.NewIncomingContext(context.Background(), metadata.Pairs(managerHeader, addr)), 1)
+		s.record(metadata.NewIncomingContext(context.Background(), metadata.Pairs(managerHeader, addr)), 1)
 	}
-	for i := range 3 * mostStandbys {
+	for i := range 3 * maxStandbys {
 		say(fmt.Sprintf("m%d:7400", i))
 	}
-	if n := len(s.list(1)); n != mostStandbys {
-		t.Errorf("%d are remembered, want %d", n, mostStandbys)
+	if n := len(s.list(1)); n != maxStandbys {
+		t.Errorf("%d are remembered, want %d", n, maxStandbys)
 	}
 	s = newStandbys()
 	for _, addr := range []string{"", "1", "m1", ":7400", "m 1:7400", "0.0.0.0:7400", string(make([]byte, 300)) + ":7400"} {

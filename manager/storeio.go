@@ -37,9 +37,9 @@ func newStoreIO(m *Manager) *storeIO {
 func (s *storeIO) wait() { s.running.Wait() }
 
 // do asks in the background, and posts the event that ask returns.
-func (s *storeIO) do(patience time.Duration, ask func(context.Context) managerproc.Event) {
+func (s *storeIO) do(timeout time.Duration, ask func(context.Context) managerproc.Event) {
 	s.running.Go(func() {
-		ctx, cancel := context.WithTimeout(s.m.ctx, patience)
+		ctx, cancel := context.WithTimeout(s.m.ctx, timeout)
 		defer cancel()
 		s.m.driver.PostUrgent(s.m.ctx, ask(ctx))
 	})
@@ -48,9 +48,9 @@ func (s *storeIO) do(patience time.Duration, ask func(context.Context) managerpr
 // table asks about a table. Where tables are in memory that is done at once, because
 // there what comes first must be done first: nothing can be written to a log before
 // what it begins with.
-func (s *storeIO) table(patience time.Duration, ask func(context.Context) managerproc.Event) {
+func (s *storeIO) table(timeout time.Duration, ask func(context.Context) managerproc.Event) {
 	if s.m.group == nil {
-		s.do(patience, ask)
+		s.do(timeout, ask)
 		return
 	}
 	answer := ask(s.m.ctx)
@@ -73,7 +73,7 @@ func (s *storeIO) note(what string, err error) {
 }
 
 func (s *storeIO) readRecord(a byrecord.Read) {
-	s.do(s.m.recordPatience(), func(ctx context.Context) managerproc.Event {
+	s.do(s.m.recordTimeout(), func(ctx context.Context) managerproc.Event {
 		r, err := s.m.cfg.Store.Record(ctx, a.Fresh)
 		failpoint.Here("manager/record-read")
 		s.note("reading the leader record", err)
@@ -94,7 +94,7 @@ func (s *storeIO) seen(r storage.Record, atLeast storage.Version) managerproc.Ev
 }
 
 func (s *storeIO) swap(a byrecord.Swap) {
-	s.do(s.m.recordPatience(), func(ctx context.Context) managerproc.Event {
+	s.do(s.m.recordTimeout(), func(ctx context.Context) managerproc.Event {
 		failpoint.Here("manager/before-swap")
 		v, outcome, err := s.m.cfg.Store.Swap(ctx, a.Prev, a.New)
 		if failpoint.Drop("manager/swapped") {
@@ -105,11 +105,11 @@ func (s *storeIO) swap(a byrecord.Swap) {
 	})
 }
 
-// tablePatience is for questions whose answers may be large.
-const tablePatience = 30 * time.Second
+// tableTimeout is for questions whose answers may be large.
+const tableTimeout = 30 * time.Second
 
 func (s *storeIO) loadCatalog(a managerproc.LoadCatalog) {
-	s.do(s.m.storePatience(), func(ctx context.Context) managerproc.Event {
+	s.do(s.m.storeTimeout(), func(ctx context.Context) managerproc.Event {
 		c, err := s.m.tables.Catalog(ctx)
 		failpoint.Here("manager/namespaces-read")
 		s.note("reading the namespaces", err)
@@ -121,7 +121,7 @@ func (s *storeIO) loadCatalog(a managerproc.LoadCatalog) {
 }
 
 func (s *storeIO) load(a managerproc.Load) {
-	s.table(tablePatience, func(ctx context.Context) managerproc.Event { return s.loaded(ctx, a) })
+	s.table(tableTimeout, func(ctx context.Context) managerproc.Event { return s.loaded(ctx, a) })
 }
 
 func (s *storeIO) loaded(ctx context.Context, a managerproc.Load) managerproc.Event {
@@ -137,11 +137,11 @@ func (s *storeIO) loaded(ctx context.Context, a managerproc.Load) managerproc.Ev
 }
 
 func (s *storeIO) commit(ns leasehold.Namespace, term leasehold.Term, b *storage.Batch) {
-	patience := max(s.m.storePatience(), 5*time.Second)
+	timeout := max(s.m.storeTimeout(), 5*time.Second)
 	if b.Base != nil {
-		patience = tablePatience
+		timeout = tableTimeout
 	}
-	s.table(patience, func(ctx context.Context) managerproc.Event {
+	s.table(timeout, func(ctx context.Context) managerproc.Event {
 		failpoint.Here("manager/before-commit")
 		outcome, err := s.m.tables.Append(ctx, b)
 		if failpoint.Drop("manager/committed-before-reply") {
@@ -153,7 +153,7 @@ func (s *storeIO) commit(ns leasehold.Namespace, term leasehold.Term, b *storage
 }
 
 func (s *storeIO) readEnd(ns leasehold.Namespace, term leasehold.Term) {
-	s.table(s.m.storePatience(), func(ctx context.Context) managerproc.Event {
+	s.table(s.m.storeTimeout(), func(ctx context.Context) managerproc.Event {
 		end, err := s.m.tables.End(ctx, ns)
 		failpoint.Here("manager/log-end-read")
 		s.note("reading the end of the log of "+string(ns), err)
@@ -175,7 +175,7 @@ func (s *storeIO) saveSnapshot(snapshot *storage.Snapshot) {
 		return
 	}
 	s.running.Go(func() {
-		ctx, cancel := context.WithTimeout(s.m.ctx, tablePatience)
+		ctx, cancel := context.WithTimeout(s.m.ctx, tableTimeout)
 		defer cancel()
 		failpoint.Here("manager/before-snapshot")
 		s.note("saving a snapshot of "+string(snapshot.Namespace), s.m.tables.SaveSnapshot(ctx, snapshot))
@@ -188,7 +188,7 @@ func (s *storeIO) saveSnapshot(snapshot *storage.Snapshot) {
 
 // settle takes a promise that is kept out of the catalog.
 func (s *storeIO) settle(a managerproc.Settle) {
-	s.do(s.m.storePatience(), func(ctx context.Context) managerproc.Event {
+	s.do(s.m.storeTimeout(), func(ctx context.Context) managerproc.Event {
 		c, err := s.rewrite(ctx, a.Term, func(c *storage.Catalog) (*storage.Catalog, error) {
 			return c.Settled(a.Entry), nil
 		})

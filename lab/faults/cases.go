@@ -209,7 +209,7 @@ var stores = []Case{
 		Proofs: by(simulated("store-cut", "manager: no authority", "election: authority lapsed"), chaos("leader-minority"),
 			tests("internal/core/machine/leadership/byrecord", "TestPaperTwoNeverLead", "TestDeposedWhileRenewing", "TestTakeoverWaitsForEachRecord"),
 			tests("internal/core/machine/manager", "TestPaperOnlyTheLeaderResponds", "TestPaperFailoverWaitsForWhoDoesNotComeBack", "TestDeposedIsOver"),
-			tests("manager/internal/memcatalog", "TestAuthorityEndsWithTheLease"), pointed("manager/internal/memcatalog", "TestWrittenBeforeThePointOfDismissal")),
+			tests("manager/internal/memcatalog", "TestLeadershipEndsWithLease"), pointed("manager/internal/memcatalog", "TestPauseBeforeConfirmationMakesWriteUnknown")),
 	},
 	{
 		Number: 28, What: "a store loses its quorum", Tries: "I1 I6",
