@@ -396,7 +396,7 @@ func TestManagerThatIsNone(t *testing.T) {
 		if l.Ready() {
 			t.Error("the table is taken for new")
 		}
-		if n := d.count("does not permit this manager to follow"); n < 1 || n > 3 {
+		if n := d.count("denies this standby access to its tables"); n < 1 || n > 3 {
 			t.Errorf("it is said %d times", n)
 		}
 		_, err = c.client("m3", "spiffe://d/operator/ann").ListOwners(t.Context(), &leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: "pool"})

@@ -13,8 +13,7 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// act carries out what the machine decided. It is a part of the machine's step,
-// on whichever goroutine that is, and waits for nothing.
+// act executes the machine's actions. It is a part of the machine's step, and does not block.
 func (m *Manager) act(now mono.Instant, actions []managerproc.Action) {
 	for _, a := range actions {
 		switch a := a.(type) {
@@ -56,7 +55,7 @@ func (m *Manager) act(now mono.Instant, actions []managerproc.Action) {
 		case managerproc.Relay:
 			m.lookups.Broadcast(a.Reply)
 		case managerproc.Parked:
-			m.log.Error("a namespace cannot be led; the others go on", "namespace", a.Namespace, "why", a.Why)
+			m.log.Error("a namespace cannot be served; the others are not affected", "namespace", a.Namespace, "why", a.Why)
 		case managerproc.Note:
 			m.logFollowing(a)
 		}
@@ -68,7 +67,7 @@ func (m *Manager) act(now mono.Instant, actions []managerproc.Action) {
 	}
 }
 
-// elect carries out what the election decided.
+// elect executes an action of the election.
 func (m *Manager) elect(now mono.Instant, a byrecord.Action) {
 	switch a := a.(type) {
 	case byrecord.Read:
@@ -94,7 +93,7 @@ func (m *Manager) elect(now mono.Instant, a byrecord.Action) {
 	}
 }
 
-// manage carries out what a namespace's machine decided.
+// manage executes an action of a namespace's machine.
 func (m *Manager) manage(now mono.Instant, a managerproc.Manage) {
 	m.metrics.countAction(a.Namespace, a.Action)
 	switch act := a.Action.(type) {

@@ -32,7 +32,7 @@ func (s *lookupService) Follow(stream grpc.BidiStreamingServer[leaseholdv1.Follo
 type lookupHandler struct {
 	m         *Manager
 	stream    *broadcast.Lookup
-	namespace leasehold.Namespace // of the first request, and all others
+	namespace leasehold.Namespace // of all requests
 }
 
 func (h *lookupHandler) handle(r *leaseholdv1.FollowRequest) error {
@@ -63,7 +63,7 @@ func (h *lookupHandler) handle(r *leaseholdv1.FollowRequest) error {
 	return err
 }
 
-// question returns the newest question as an event.
+// request returns the newest request as an event.
 func (h *lookupHandler) request() managerproc.Event {
 	return managerproc.Lookup{LookupRequest: h.stream.Question()}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// perNamespace is what is counted for each namespace that this manager leads.
+// perNamespace are the metrics with a namespace as label.
 type perNamespace struct {
 	joins, granted, renewed, commits, moves, policyFailures, losses, outages *prometheus.CounterVec
 	moveDuration, policy                                                     *prometheus.HistogramVec
@@ -22,19 +22,19 @@ type perNamespace struct {
 func newPerNamespace(f *scrape.Family) perNamespace {
 	return perNamespace{
 		joins:          f.Counters("joins_total", "Owners that became members.", "namespace"),
-		granted:        f.Counters("grants_total", "Leases granted, with or without their state.", "namespace"),
+		granted:        f.Counters("grants_total", "Leases granted, with or without a transfer of state.", "namespace"),
 		renewed:        f.Counters("renewals_total", "Leases renewed.", "namespace"),
 		commits:        f.Counters("changes_total", "Changes of the lease table.", "namespace"),
-		losses:         f.Counters("losses_total", "Losses of state, by cause: leases that ended and were not moved. Cause \"released\" are recalls, \"expired\" are owners that died or were cut off.", "namespace", "cause"),
-		outages:        f.Counters("outages_total", "How often all owners with leases were silent for longer than a lease, and were kept in the table with their leases suspended.", "namespace"),
-		moves:          f.Counters("moves_total", "Moves of state between owners that have ended, by how.", "namespace", "outcome"),
-		moveDuration:   f.Histograms("move_duration_seconds", "How long moves of state took that succeeded.", "namespace"),
-		policy:         f.Histograms("policy_duration_seconds", "How long the policy takes to decide who should have which keys.", "namespace"),
-		policyFailures: f.Counters("policy_failures_total", "How often the policy failed, and the assignment stayed as it was.", "namespace"),
+		losses:         f.Counters("losses_total", "Losses of state, by cause: leases that ended without a transfer. Cause \"released\" are recalls, \"expired\" are owners that failed or were partitioned.", "namespace", "cause"),
+		outages:        f.Counters("outages_total", "Outages: all owners with leases were silent for longer than a lease, and stayed in the table with suspended leases.", "namespace"),
+		moves:          f.Counters("moves_total", "Ended moves of state between owners, by outcome.", "namespace", "outcome"),
+		moveDuration:   f.Histograms("move_duration_seconds", "Duration of moves of state that succeeded.", "namespace"),
+		policy:         f.Histograms("policy_duration_seconds", "Duration of the policy's computation of an assignment.", "namespace"),
+		policyFailures: f.Counters("policy_failures_total", "Failures of the policy; the assignment did not change.", "namespace"),
 	}
 }
 
-// forget removes a namespace that has been deleted.
+// remove removes a namespace.
 func (p *perNamespace) remove(ns leasehold.Namespace) {
 	labels := prometheus.Labels{"namespace": string(ns)}
 	for _, v := range []*prometheus.CounterVec{p.joins, p.granted, p.renewed, p.commits, p.losses, p.outages, p.moves, p.policyFailures} {
@@ -53,14 +53,14 @@ const (
 	moveTargetGone = "target_gone"
 )
 
-// namespaceMetrics is that of one namespace, found once.
+// namespaceMetrics are the metrics of one namespace.
 type namespaceMetrics struct {
 	joins, granted, renewed, commits, policyFailures, outages prometheus.Counter
 	losses, moves                                             *prometheus.CounterVec
 	moveDuration, policy                                      prometheus.Observer
 }
 
-// space returns what is counted for a namespace, beginning with it if it is new.
+// namespace returns the metrics of a namespace. It creates them at the first call.
 func (m *metrics) namespace(ns leasehold.Namespace) *namespaceMetrics {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -82,7 +82,7 @@ func (m *metrics) namespace(ns leasehold.Namespace) *namespaceMetrics {
 	return s
 }
 
-// prune forgets namespaces that are gone.
+// prune removes namespaces that do not exist.
 func (m *metrics) prune(exists map[leasehold.Namespace]bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -95,7 +95,7 @@ func (m *metrics) prune(exists map[leasehold.Namespace]bool) {
 	}
 }
 
-// manage counts what a namespace's machine decides.
+// countAction counts an action of a namespace's machine.
 func (m *metrics) countAction(ns leasehold.Namespace, a machine.Action) {
 	if m == nil {
 		return
@@ -159,7 +159,7 @@ func (m *metrics) countNote(ns leasehold.Namespace, n machine.Note) {
 	}
 }
 
-// outcomeOf says how a move has ended; "" if the note is about something else.
+// outcomeOf returns the outcome of a move; "" for other notes.
 func outcomeOf(what machine.Notable) string {
 	switch what {
 	case machine.NoteMoveDone:
@@ -177,23 +177,23 @@ func outcomeOf(what machine.Notable) string {
 	}
 }
 
-// timed is a policy whose time is taken.
+// timedPolicy is a policy whose duration is recorded.
 type timedPolicy struct {
 	partition.Policy
 	observe prometheus.Observer
 }
 
-// Assign is the policy's.
+// Assign implements [partition.Policy].
 func (p timedPolicy) Assign(in partition.Input) (partition.Assignment, error) {
 	begun := time.Now()
 	defer func() { p.observe.Observe(time.Since(begun).Seconds()) }()
 	return p.Policy.Assign(in)
 }
 
-// Loadless is the policy's.
+// Loadless reports whether the policy ignores loads.
 func (p timedPolicy) Loadless() bool { return !partition.UsesLoads(p.Policy) }
 
-// clocked takes the time of a policy, if anybody wants to know.
+// timePolicy returns a policy whose duration is recorded, or the policy itself without metrics.
 func (m *metrics) timePolicy(ns leasehold.Namespace, p partition.Policy) partition.Policy {
 	if m == nil || p == nil {
 		return p

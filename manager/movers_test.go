@@ -152,11 +152,11 @@ func TestFailedMovesAreNamed(t *testing.T) {
 		}
 		time.Sleep(5 * time.Minute) // and tried again all the time
 		close(hold)
-		if n := log.count("could not be moved to b: there was no progress for too long"); n != 1 {
-			t.Errorf("that nothing moves is said %d times, want 1", n)
+		if n := log.count("could not be moved to b: timeout without progress"); n != 1 {
+			t.Errorf("the failed move is logged %d times, want 1", n)
 		}
 		if n := log.count("the state of 0000000000000000-"); n != 1 {
-			t.Errorf("which range it was is said %d times, want 1: %q", n, log.lines)
+			t.Errorf("its range is logged %d times, want 1: %q", n, log.lines)
 		}
 	})
 }
@@ -168,7 +168,7 @@ func TestLullIsSaid(t *testing.T) {
 		c.create("m1", pool())
 		a := c.join("a")
 		eventually(t, time.Minute, "a has everything", func() bool { return complete(a) })
-		const want = "the loads of 0 % of the keys are known, and it takes 90 %"
+		const want = "the loads of 0 % of the keys are known, and rebalancing starts at 90 %"
 		if got := c.status("m1").GetNamespaces()[0].GetLull(); got != want {
 			t.Errorf("it is %q, want %q", got, want)
 		}

@@ -10,8 +10,8 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// ListChanges reads the log backwards. Any manager can: the store knows. Where there
-// is none the leader does.
+// ListChanges returns the changes of a namespace, newest first. Any manager reads them from the
+// store; in a diskless group the request is forwarded to the leader.
 func (s *adminService) ListChanges(ctx context.Context, r *leaseholdv1.ListChangesRequest) (*leaseholdv1.ListChangesResponse, error) {
 	if err := wire.CheckVersion(r.GetVersion()); err != nil {
 		return nil, wire.FromError(err)
@@ -48,8 +48,8 @@ func (s *adminService) ListChanges(ctx context.Context, r *leaseholdv1.ListChang
 	return answer, err
 }
 
-// atMost is how many entries an answer has that is asked for so many, and may have
-// no more than a bound.
+// limitOr returns the number of entries of a reply: the requested one up to a bound, or the
+// default if the request has none.
 func limitOr(asked uint32, bound int) int {
 	if asked == 0 {
 		return defaultHistory
@@ -57,10 +57,9 @@ func limitOr(asked uint32, bound int) int {
 	return min(int(asked), bound)
 }
 
-// maxHotKeys bounds one answer.
 const maxHotKeys = 1024
 
-// ListHotKeys returns what the owners have said about the keys that cost most.
+// ListHotKeys returns the keys with the most load, as reported by their owners.
 func (s *adminService) ListHotKeys(ctx context.Context, r *leaseholdv1.ListHotKeysRequest) (*leaseholdv1.ListHotKeysResponse, error) {
 	if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.ListHotKeys); done {
 		return answer, err

@@ -89,7 +89,7 @@ func TestDrainLosesNothingByMistake(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantPlan(t, plan, "a", "b", share, share)
-		if _, err := c.drain("m1", &leaseholdv1.DrainOwnerRequest{Owner: "a"}); !errors.Is(err, leasehold.ErrInvalid) || !contains(err.Error(), "this would lose the state of") {
+		if _, err := c.drain("m1", &leaseholdv1.DrainOwnerRequest{Owner: "a"}); !errors.Is(err, leasehold.ErrInvalid) || !contains(err.Error(), "the order would lose the state of") {
 			t.Errorf("the order is answered with %v", err)
 		}
 		time.Sleep(time.Minute)
@@ -147,7 +147,7 @@ func TestOrdersAreRefused(t *testing.T) {
 			{"an unknown owner", drain(&leaseholdv1.DrainOwnerRequest{Owner: "z"}), leasehold.ErrNotFound, `"z": no member has this owner name`},
 			{"an unknown owner, to look", drain(&leaseholdv1.DrainOwnerRequest{Owner: "z", DryRun: true}), leasehold.ErrNotFound, `"z"`},
 			{"an unknown owner, to cancel", drain(&leaseholdv1.DrainOwnerRequest{Owner: "z", Cancel: true}), leasehold.ErrNotFound, `"z"`},
-			{"a look at nothing", drain(&leaseholdv1.DrainOwnerRequest{Owner: "a", Cancel: true, DryRun: true}), leasehold.ErrInvalid, "nothing to say about it"},
+			{"a look at nothing", drain(&leaseholdv1.DrainOwnerRequest{Owner: "a", Cancel: true, DryRun: true}), leasehold.ErrInvalid, "is always empty"},
 			{"no range", move(&leaseholdv1.MoveRangeRequest{Namespace: "pool", Owner: "a", Start: 7, Limit: 7}), leasehold.ErrInvalid, "is not a range"},
 			{"no namespace", move(&leaseholdv1.MoveRangeRequest{Namespace: "other", Owner: "a"}), leasehold.ErrNotFound, "namespace create other"},
 			{"no version", wire.ToError(noVersion), leasehold.ErrInvalid, "every request must name one"},

@@ -74,12 +74,12 @@ func TestOutageIsShown(t *testing.T) {
 		}
 		cut.Store(true)
 		time.Sleep(30 * time.Second)
-		if !suspended() || !log.has("level=WARN msg=\"1 owners were not heard for longer than a lease") {
+		if !suspended() || !log.has("level=WARN msg=\"outage: 1 owners were silent for longer than a lease") {
 			t.Errorf("suspended: %t; the log has %s", suspended(), &log.text)
 		}
 		cut.Store(false)
 		eventually(t, time.Minute, "it has all keys again", func() bool { return complete(a) })
-		if suspended() || !log.has("level=INFO msg=\"an owner is heard again after an outage") {
+		if suspended() || !log.has("level=INFO msg=\"end of the outage: an owner has sent a request") {
 			t.Errorf("suspended: %t; the log has %s", suspended(), &log.text)
 		}
 	})

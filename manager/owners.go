@@ -36,8 +36,8 @@ type ownerHandler struct {
 	m        *Manager
 	ctx      context.Context //nolint:containedctx // it is the stream's
 	stream   *broadcast.Owner
-	speaker  protocol.Speaker // of the first request, and all others
-	identity string           // what the owner has authenticated as, the same for all
+	speaker  protocol.Speaker // of all requests
+	identity string           // authenticated; of all requests
 }
 
 func (h *ownerHandler) handle(r *leaseholdv1.HoldRequest) error {

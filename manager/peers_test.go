@@ -240,7 +240,7 @@ func TestWithoutDiskRefusesLongLeases(t *testing.T) {
 		long := pool()
 		long.Timing = &leaseholdv1.Timing{Lease: int64(time.Minute)}
 		_, err := c.admin(leader).CreateNamespace(t.Context(), &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: long})
-		if err := wire.ToError(err); leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(err.Error(), "use a shorter lease, or start all of them with a longer --longest-lease") {
+		if err := wire.ToError(err); leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(err.Error(), "use a shorter lease, or start all managers with a longer --longest-lease") {
 			t.Errorf("a lease of a minute: %v", err)
 		}
 		_, err = c.admin(leader).ListMembers(t.Context(), &leaseholdv1.ListMembersRequest{Version: wire.Version})

@@ -46,8 +46,8 @@ func TestWithoutDiskToldOtherwise(t *testing.T) {
 				c.start(name)
 			}
 			time.Sleep(30 * time.Second)
-			wants(t, c.managers["m3"].Manager, "/readyz", http.StatusServiceUnavailable, "this manager takes no part", want)
-			if s := c.status("m3"); len(s.GetWarnings()) > 0 || !strings.Contains(s.GetProblem(), "takes no part") || !strings.Contains(s.GetProblem(), want) {
+			wants(t, c.managers["m3"].Manager, "/readyz", http.StatusServiceUnavailable, "this manager does not take part", want)
+			if s := c.status("m3"); len(s.GetWarnings()) > 0 || !strings.Contains(s.GetProblem(), "does not take part") || !strings.Contains(s.GetProblem(), want) {
 				t.Errorf("the odd one says: %s; %q", s.GetProblem(), s.GetWarnings())
 			}
 			s := c.status("m1")
@@ -113,8 +113,9 @@ func TestWithoutDiskCountsDown(t *testing.T) {
 		var left []time.Duration
 		for range 100 {
 			time.Sleep(200 * time.Millisecond)
-			_, text, found := strings.Cut(c.status("m1").GetProblem(), "can be left, for ")
-			if d, err := time.ParseDuration(strings.TrimSuffix(text, " more")); found && err == nil {
+			_, text, _ := strings.Cut(c.status("m1").GetProblem(), "the leader waits ")
+			text, _, found := strings.Cut(text, " until all leases")
+			if d, err := time.ParseDuration(text); found && err == nil {
 				left = append(left, d)
 			}
 		}
@@ -150,7 +151,7 @@ func TestWithoutDiskAfterFailover(t *testing.T) {
 			if len(n) == 0 || !n[0].GetReady() {
 				return false
 			}
-			unheard = unheard || n[0].GetOwners() == 0 && strings.Contains(n[0].GetProblem(), "have not been heard since this leader took over: 1")
+			unheard = unheard || n[0].GetOwners() == 0 && strings.Contains(n[0].GetProblem(), "have been silent since this leader took over: 1")
 			return n[0].GetOwners() == 1 && n[0].GetProblem() == ""
 		})
 		if !unheard {
@@ -194,12 +195,12 @@ func TestWithoutDiskLookupDuringCensus(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		_, err := lookup.Open(ctx, cfg)
-		if want := "it leads, and does not know the table of pool yet: its owners are being asked"; leasehold.KindOf(err) != leasehold.ErrUnavailable || !strings.Contains(err.Error(), addr(next)) || !strings.Contains(err.Error(), want) {
+		if want := "it leads, and does not have the table of pool yet: the leader collects the claims of its owners"; leasehold.KindOf(err) != leasehold.ErrUnavailable || !strings.Contains(err.Error(), addr(next)) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 		_, err = c.admin(c.standby(next)).LookupKey(t.Context(), &leaseholdv1.LookupKeyRequest{Version: wire.Version, Namespace: "pool", Key: 7})
-		if err := wire.ToError(err); err == nil || !strings.Contains(err.Error(), "being asked") || strings.Contains(err.Error(), "does not answer") {
-			t.Errorf("a standby that has asked the leader says: %v", err)
+		if err := wire.ToError(err); err == nil || !strings.Contains(err.Error(), "collects the claims") || strings.Contains(err.Error(), "does not reply") {
+			t.Errorf("error of a request that a standby forwards: %v", err)
 		}
 		ctx, cancel = context.WithTimeout(t.Context(), 15*time.Second)
 		defer cancel()

@@ -14,12 +14,12 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// statusTimeout is how long the leader has to say how it is before we say what
-// we know: one that hangs must not keep people from finding out.
+// statusTimeout is the deadline of a forwarded request for the status, after which a standby
+// replies with its own view: a stuck leader must not block diagnosis.
 const statusTimeout = time.Second
 
-// GetStatus is answered without a leader too: that there is none is what the
-// caller wants to know then.
+// GetStatus returns the leader's status with this manager's own parts. Without a leader it returns
+// this manager's view, and the reason.
 func (s *adminService) GetStatus(ctx context.Context, r *leaseholdv1.GetStatusRequest) (*leaseholdv1.GetStatusResponse, error) {
 	if err := wire.CheckVersion(r.GetVersion()); err != nil {
 		return nil, wire.FromError(err)
@@ -49,7 +49,7 @@ func (s *adminService) GetStatus(ctx context.Context, r *leaseholdv1.GetStatusRe
 		answer.Problem = wire.ToError(failed).Error()
 	}
 	if err := s.m.driver.Do(ctx, func(now mono.Instant) { s.m.status(now, answer) }); err != nil {
-		return nil, wire.FromError(err) // the answer may yet be filled in
+		return nil, wire.FromError(err) // m.status may still be writing to answer
 	}
 	if s.m.group != nil && s.m.group.MismatchReason() == "" {
 		for _, v := range s.m.group.NonVoters() {
@@ -62,7 +62,7 @@ func (s *adminService) GetStatus(ctx context.Context, r *leaseholdv1.GetStatusRe
 	return answer, nil
 }
 
-// status fills in what the machine knows. It runs between two events.
+// status fills in the machine's view. It runs on the driver's goroutine.
 func (m *Manager) status(now mono.Instant, answer *leaseholdv1.GetStatusResponse) {
 	_, term := m.node.Leader()
 	answer.Leader, answer.Term = string(m.node.Living(now)), uint64(term)
@@ -111,19 +111,19 @@ func (m *Manager) status(now mono.Instant, answer *leaseholdv1.GetStatusResponse
 	}
 }
 
-// rounded writes a number for people, who take a hundredth for nothing: down, so that what is
-// not enough does not look as if it were. Rates fade, and are never quite 0.
+// rounded formats a number with at most two decimals. It rounds down, so that a number below a
+// threshold is not shown as the threshold.
 func rounded(n float64) string {
 	return strconv.FormatFloat(math.Floor(n*100)/100, 'f', -1, 64)
 }
 
-// lullText says why nothing is moved for the sake of balance.
+// lullText returns the reason why the machine does not rebalance; "" if it does.
 func lullText(why machine.Lull, have, want float64) string {
 	switch why {
 	case machine.LullQuiet:
-		return fmt.Sprintf("there are %s requests per second and owner in the mean, and below %g there is nothing to balance", rounded(have), want)
+		return fmt.Sprintf("the mean load is %s requests per second and owner, and rebalancing starts at %g", rounded(have), want)
 	case machine.LullUnknown:
-		return fmt.Sprintf("the loads of %s %% of the keys are known, and it takes %g %%", rounded(100*have), 100*want)
+		return fmt.Sprintf("the loads of %s %% of the keys are known, and rebalancing starts at %g %%", rounded(100*have), 100*want)
 	case machine.NoLull:
 	}
 	return ""

@@ -240,13 +240,13 @@ func TestStandbyIsNotReadyWithoutLeader(t *testing.T) {
 
 func TestConfigRefuses(t *testing.T) {
 	for want, advertise := range map[string]string{
-		"want host:port":        "nowhere",
-		"names no port":         "host:0",
-		"means every address":   "0.0.0.0:7400",
-		"others cannot connect": ":7400",
-		"longer than 128 bytes": strings.Repeat("x", 130) + ":1",
-		"has spaces in it":      "a b:1",
-		"Listener and either":   "",
+		"want host:port":          "nowhere",
+		"has no port":             "host:0",
+		"is the wildcard address": "0.0.0.0:7400",
+		"others cannot connect":   ":7400",
+		"longer than 128 bytes":   strings.Repeat("x", 130) + ":1",
+		"contains spaces":         "a b:1",
+		"Listener and either":     "",
 	} {
 		_, err := manager.Start(manager.Config{Store: mem.New(), Advertise: advertise, Listener: unusable(advertise)})
 		if !errors.Is(err, leasehold.ErrInvalid) || !strings.Contains(err.Error(), want) {
