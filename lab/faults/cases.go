@@ -82,7 +82,7 @@ var processes = []Case{
 		Proofs: by(simulated("owner-suspend", "manager-suspend", "lookup-suspend", "owner: slept"),
 			tests("owner", "TestSleepEndsAllLeases", "TestWhatIsPublishedAfterASleepIsNotBelieved"),
 			tests("internal/core/machine/owner", "TestRepliesFromBeforeASleepAreDropped"),
-			tests("internal/core/machine/leadership/byrecord", "TestPaperALeaderThatSleptStops"), tests("flease", "TestSleepEndsLeases")),
+			tests("internal/core/machine/leadership/byrecord", "TestPaperALeaderThatSleptStops"), tests("flease", "TestSuspendEndsLeases")),
 	},
 	{
 		Number: 11, What: "a snapshot of a computer is started beside it", Tries: "I1 I2",
@@ -348,7 +348,7 @@ var operation = []Case{
 		Proofs: by(leased("crash", "crash-all", "orphan", "duplicate", "delay", "rewind"),
 			tests("internal/core/machine/flease", "TestAmnesiaDoesNotBreakALease", "TestRecoveryIsLongEnough", "TestRecoveryIsSilent", "TestEachAcceptorCountsOnce",
 				"TestEqualBallots", "TestEqualIDs", "TestExpiryIsCheckedAgainAfterTheWrite", "TestLatePromise", "TestFencesRise"),
-			tests("flease", "TestSecondProcessWithAnIDIsRefused", "TestReplayedPackets", "TestForgetfulMemberHearsOfALease", "TestChaos"),
+			tests("flease", "TestSecondProcessWithSameIDGivesWay", "TestReplayedPackets", "TestPartitionedMemberReceivesLeaseAgain", "TestChaos"),
 			tests("lab/fleasesim/explore", "TestExplore")),
 	},
 }
