@@ -9,8 +9,8 @@ import (
 	machine "github.com/leasehold-dev/leasehold/internal/core/machine/manager"
 )
 
-// Of a plan, an order to move a range is about that range, whatever else is under
-// way: what is only partly in it has its part of the load.
+// The plan of MoveRange is restricted to the range: a move that is partly in it has a proportional part of the
+// load.
 func TestWithin(t *testing.T) {
 	r := func(start, limit leasehold.Key) leasehold.Range { return leasehold.Range{Start: start, Limit: limit} }
 	plan := []machine.Planned{
@@ -24,8 +24,7 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// However much is planned, an answer lists a bounded part of it, and says what it
-// comes to.
+// A reply lists a bounded number of moves of a plan, with the totals of all.
 func TestPlanIsBounded(t *testing.T) {
 	plan := make([]machine.Planned, maxListedMoves+5)
 	for i := range plan {

@@ -39,8 +39,8 @@ func (l *lines) has(part string) bool {
 	return strings.Contains(l.text.String(), part)
 }
 
-// The only owner of a namespace is cut off: it is kept in the table, shown as suspended,
-// and operators are told when that begins and ends.
+// The only owner of a namespace is partitioned: it stays in the table, is shown as suspended, and the start and
+// end of the outage are logged.
 func TestOutageIsShown(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		var log lines
@@ -70,7 +70,7 @@ func TestOutageIsShown(t *testing.T) {
 		}
 		eventually(t, time.Minute, "it has all keys", func() bool { return complete(a) })
 		if suspended() {
-			t.Error("an owner that is heard is shown as suspended")
+			t.Error("a connected owner is shown as suspended")
 		}
 		cut.Store(true)
 		time.Sleep(30 * time.Second)

@@ -7,7 +7,7 @@ import (
 	machine "github.com/leasehold-dev/leasehold/internal/core/machine/manager"
 )
 
-// Rates that have faded are nothing to people.
+// Rates close to 0 are shown as 0.
 func TestLullText(t *testing.T) {
 	for _, test := range []struct {
 		why        machine.Lull

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
 )
 
-// storeIO executes the machine's requests to the store, each on a goroutine of its own with a
+// storeIO executes the machine's requests to the store, each on a separate goroutine with a
 // deadline, and posts the results as events. Each request results in exactly one event, also
 // after a failure or timeout: the machine waits for it.
 //

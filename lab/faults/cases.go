@@ -74,7 +74,7 @@ var processes = []Case{
 			tests("owner", "TestSetClocksChangeNothing"), tests("internal/runtime/clock", "TestDetectorTellsSleepFromSetClock", "TestWatchFollowsDrift"),
 			tests("flease", "TestClockStep", "TestWrongClock"),
 			tests("internal/core/machine/flease", "TestClockStepDropsLeases", "TestSlewingIsNoStep", "TestFencesDoNotOutrunTheClock", "TestOneClockYearsAhead"),
-			tests("manager", "TestClocksSetBackAndAllRestarted")),
+			tests("manager", "TestAllRestartedWithClocksSetBack")),
 	},
 	{
 		Number: 10, What: "a computer is suspended for longer than a lease", Tries: "I1 I3",
@@ -89,7 +89,7 @@ var processes = []Case{
 		Must: "what the copy had ends with its lease; after that at most one of the two has anything",
 		Open: "while both believe in one lease only fences help, since nothing in a copy can tell that it is one; a census of managers without a disk does not tell them apart",
 		Proofs: by(leased("rewind"), tests("lab/sim", "TestCopiedOwner"),
-			tests("manager", "TestReplayedSession", "TestNobodySpeaksForAnothersSession")),
+			tests("manager", "TestReplayedSession", "TestSessionOfAnotherOwnerIsRejected")),
 	},
 	{
 		Number: 12, What: "a manager is killed with -9, the leader or another", Tries: "I1 I2 I5",
@@ -386,7 +386,7 @@ var outages = []Case{
 	{
 		Number: 52, What: "a manager's wall clock is minutes, months or years off, steps, runs at a wrong rate, or is corrected later", Tries: "I1 I2 I6 I11",
 		Must: "timestamps differ, and nothing else: no lease ends, and leases are granted as ever",
-		Proofs: by(tests("manager", "TestWildWallClock", "TestSuccessorsClockAhead", "TestClocksSetBackAndAllRestarted"),
+		Proofs: by(tests("manager", "TestWildWallClock", "TestClockOfSuccessorAhead", "TestAllRestartedWithClocksSetBack"),
 			tests("internal/core/machine/leadership/byrecord", "TestUncertain")),
 	},
 	{
@@ -394,7 +394,7 @@ var outages = []Case{
 		Must: "the group keeps its leader and its numbers, and other namespaces are not delayed",
 		Open: "in a group without a store that is younger than 20 minutes, an owner that reports a later term costs a few elections",
 		Proofs: by(simulated("hostile", "election: disbelieved"),
-			tests("manager", "TestLookupDoesNotMoveNumbers", "TestOwnerDoesNotMoveOtherNamespaces", "TestLookupAheadMovesNothing", "TestOwnerAheadIsDisbelieved", "TestOwnerAheadOfAYoungGroup"),
+			tests("manager", "TestLookupDoesNotMoveNumbers", "TestOwnerDoesNotMoveOtherNamespaces", "TestTermOfLookupHasNoEffect", "TestTermOfOwnerIsIgnoredByOldGroup", "TestTermOfOwnerInNewGroup"),
 			tests("internal/core/machine/manager", "TestLookupsAreNoEvidence", "TestClaimsDoNotUseGenerationsUp", "TestForgottenGenerations")),
 	},
 	{
