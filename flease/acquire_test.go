@@ -46,7 +46,7 @@ func TestReleaseHandsOver(t *testing.T) {
 		time.Sleep(3 * lease)
 		select {
 		case <-got:
-			t.Fatal("two have it")
+			t.Fatal("two holders")
 		default:
 		}
 		began := time.Now()
@@ -79,8 +79,8 @@ func TestTakeover(t *testing.T) {
 	})
 }
 
-// A holder that is cut off knows by itself when its lease is over, and says so
-// before anybody else can have it.
+// An isolated holder's lease ends, and the application is notified, before another member can
+// acquire it.
 func TestIsolatedHolderStopsFirst(t *testing.T) {
 	within(t, func(t *testing.T) {
 		s := newSystem(t, 3, nil)
@@ -94,7 +94,7 @@ func TestIsolatedHolderStopsFirst(t *testing.T) {
 		go func() { next <- s.acquire(2, "r") }()
 		<-l.Done()
 		if took := time.Since(began); took > lease {
-			t.Errorf("told after %v", took)
+			t.Errorf("notified after %v", took)
 		}
 		if l.Valid() || leasehold.KindOf(l.Err()) != leasehold.ErrNotOwner {
 			t.Errorf("valid %t, %v", l.Valid(), l.Err())
@@ -102,20 +102,19 @@ func TestIsolatedHolderStopsFirst(t *testing.T) {
 		synctest.Wait()
 		select {
 		case <-next:
-			t.Error("another had it when it was told")
+			t.Error("another member held the lease before the notification")
 		default:
 		}
 		if took := time.Since(began); took > 0 && (<-next).Fence() <= l.Fence() {
 			t.Error("the fence has not risen")
 		}
-		if s.log.count("leases lost", "not renewed", "first=r") != 1 {
+		if s.log.count("leases lost", "expired before it was renewed", "first=r") != 1 {
 			t.Errorf("the log: %s", s.log.String())
 		}
 	})
 }
 
-// A member that has started again takes part only when what it may have promised
-// is over.
+// A restarted member takes part only after its promises from before have expired.
 func TestRecovery(t *testing.T) {
 	within(t, func(t *testing.T) {
 		s := newSystem(t, 3, nil)
@@ -128,9 +127,9 @@ func TestRecovery(t *testing.T) {
 			t.Errorf("ready after a lease: %v", err)
 		}
 		if n.Status().Ready {
-			t.Error("its status says that it takes part")
+			t.Error("its status is ready")
 		}
-		s.acquire(2, "r") // waits until it may
+		s.acquire(2, "r") // waits until the member takes part
 		if took := time.Since(began); took < 12*time.Second || took > 13*time.Second {
 			t.Errorf("takes part after %v", took)
 		}
@@ -166,8 +165,8 @@ func TestTryAcquire(t *testing.T) {
 	})
 }
 
-// One process has one lease of a resource at a time: the second call waits for the
-// first, as with a mutex, and calls are served in their order.
+// A process holds one lease of a resource at a time: a second call waits for the first one's
+// release, as with a mutex, and calls are served in order.
 func TestAcquireTwiceInOneProcess(t *testing.T) {
 	within(t, func(t *testing.T) {
 		s := newSystem(t, 3, nil)
@@ -190,7 +189,7 @@ func TestAcquireTwiceInOneProcess(t *testing.T) {
 			t.Errorf("a try while it is held: %v", err)
 		}
 		if !l.Valid() {
-			t.Error("the first lease is not valid any more")
+			t.Error("the first lease is not valid")
 		}
 		if err := l.Release(t.Context()); err != nil {
 			t.Fatal(err)
@@ -222,7 +221,7 @@ func TestCancel(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if got := s.nodes[2].Status(); got.Held != 0 || got.Waiting != 0 {
-			t.Errorf("what was cancelled is held: %+v", got)
+			t.Errorf("a cancelled call holds a lease: %+v", got)
 		}
 		s.acquire(3, "r")
 	})

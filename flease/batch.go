@@ -4,19 +4,19 @@ import (
 	machine "github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 )
 
-// A Result is what became of one resource of a [Node.TryAcquireAll].
+// A Result is the result for one resource of [Node.TryAcquireAll].
 type Result struct {
-	Lease *Lease // nil if there was an error
-	Err   error  // a [*HeldError] if another has it
+	Lease *Lease // nil after an error
+	Err   error  // a [*HeldError] if another call or member holds the lease
 }
 
-// window is how many questions of a batch are under way at a time, to all members
-// together. More would not be faster, and might be more than the receivers have
-// room for: what is lost is sent again only after a while. In larger groups there
-// are more who ask, so each has fewer resources under way.
+// window bounds the requests of a batch in flight, to all members together. More would
+// not be faster, and might overflow the receivers' buffers: lost requests are retried
+// only after a timeout. The larger the group, the fewer resources are in flight, since
+// more members send.
 const window = 4096
 
-// A task is what a batch wants of each of its resources.
+// A task is the operation of a batch.
 type task uint8
 
 const (
@@ -25,29 +25,29 @@ const (
 	toRelease
 )
 
-// A batch is what one call wants, of one resource or of many. All but done is
-// guarded by the node's lock until done is closed.
+// A batch is one call for one or more resources. All fields but done are guarded by the
+// node's lock until done is closed.
 type batch struct {
 	task    task
 	number  uint64 // of the batch, in the node
 	names   []string
-	entries []*entry // of the names that have begun
-	leases  []*Lease // that are to be released; else nil
+	entries []*entry // of the started names
+	leases  []*Lease // of toRelease
 	results []Result
-	fresh   []entry // for the next names
+	fresh   []entry // preallocated for the next names
 
-	failed error // of the first of a toHold that cannot be had
-	begun  int   // so many of the names
+	failed error // of the first failed claim of a toHold
+	begun  int   // started claims
 	ended  int
-	load   int           // questions under way
-	queued bool          // is in the node's list of those that may go on
-	done   chan struct{} // closed when all have ended
+	load   int           // requests in flight
+	queued bool          // in requests.pending
+	done   chan struct{} // closed when all claims have ended
 }
 
 func (b *batch) over() bool { return b.ended == len(b.results) }
 
-// weight is how many questions one of the resources takes. It is the same when it
-// ends as it was after it had begun.
+// weight returns the number of requests for one resource. It does not change between its
+// start and its end.
 func (b *batch) weight(place int) int {
 	var e *entry
 	if b.task == toRelease {
@@ -76,7 +76,7 @@ type claim struct {
 	place int
 }
 
-// end records what became of a claim.
+// end records the result of a claim.
 func (n *Node) end(c claim, r Result) {
 	b := c.batch
 	b.results[c.place] = r
@@ -87,15 +87,15 @@ func (n *Node) end(c claim, r Result) {
 	}
 	switch {
 	case b.over():
-		n.after.wake = append(n.after.wake, b)
+		n.deferred.wake = append(n.deferred.wake, b)
 	case !b.queued:
 		b.queued = true
 		n.requests.pending = append(n.requests.pending, b)
 	}
 }
 
-// advance begins as much of a batch as may be under way. If one of all that are
-// wanted cannot be had, the others are of no use.
+// advance starts claims of a batch up to the window. If one claim of a toHold has
+// failed, it cancels the others.
 func (n *Node) advance(now machine.Time, b *batch) {
 	b.queued = false
 	if b.failed != nil {
@@ -109,15 +109,15 @@ func (n *Node) advance(now machine.Time, b *batch) {
 		c := claim{b, b.begun}
 		b.begun++
 		if b.task == toRelease {
-			n.giveUp(now, c)
+			n.releaseClaim(now, c)
 		} else {
-			n.enter(now, c)
+			n.addClaim(now, c)
 		}
 		b.load += b.weight(c.place)
 	}
 }
 
-// cancel ends what is left of a batch.
+// cancel ends the remaining claims of a batch.
 func (n *Node) cancel(now machine.Time, b *batch, why func(name string) error) {
 	for i := range b.begun {
 		if r := &b.results[i]; r.Lease == nil && r.Err == nil {

@@ -19,8 +19,7 @@ func numbered(n int) []string {
 	return names
 }
 
-// TryAcquireAll says for each resource what became of it, in order, also when
-// they are more than are under way at a time.
+// TryAcquireAll returns a result for each resource, in order, even if they exceed the window.
 func TestTryAcquireAll(t *testing.T) {
 	within(t, func(t *testing.T) {
 		s := newSystem(t, 3, nil)
@@ -29,7 +28,7 @@ func TestTryAcquireAll(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		names[8] = "" // is no name
+		names[8] = "" // invalid
 		wrong, others := 0, 0
 		for i, r := range s.nodes[1].TryAcquireAll(t.Context(), names) {
 			var held *HeldError
@@ -49,24 +48,24 @@ func TestTryAcquireAll(t *testing.T) {
 			}
 		}
 		if others != len(taken) || wrong != 1 {
-			t.Errorf("%d are another's and %d are wrong, want %d and 1", others, wrong, len(taken))
+			t.Errorf("%d held by others and %d invalid, want %d and 1", others, wrong, len(taken))
 		}
 		if got := s.nodes[1].TryAcquireAll(t.Context(), nil); len(got) != 0 {
-			t.Errorf("nothing is tried, and gives %v", got)
+			t.Errorf("results of an empty batch: %v", got)
 		}
 	})
 }
 
-// If one of all cannot be had, none is kept.
+// If one resource of AcquireAll fails, none is held.
 func TestAcquireAllOrNone(t *testing.T) {
 	for name, test := range map[string]struct {
 		names []string
 		want  leasehold.Kind
 	}{
-		"a name that is none":   {[]string{"a", "b", "", "c"}, leasehold.ErrInvalid},
-		"the same name twice":   {[]string{"a", "b", "a"}, leasehold.ErrInvalid},
-		"one that another has":  {[]string{"a", "theirs", "c"}, leasehold.ErrUnavailable},
-		"one that we have, too": {[]string{"a", "ours"}, leasehold.ErrUnavailable},
+		"an invalid name":        {[]string{"a", "b", "", "c"}, leasehold.ErrInvalid},
+		"a duplicate name":       {[]string{"a", "b", "a"}, leasehold.ErrInvalid},
+		"held by another member": {[]string{"a", "theirs", "c"}, leasehold.ErrUnavailable},
+		"held by this member":    {[]string{"a", "ours"}, leasehold.ErrUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			within(t, func(t *testing.T) {
@@ -115,14 +114,13 @@ func TestReleaseAll(t *testing.T) {
 			t.Error(err)
 		}
 		if err := s.nodes[1].ReleaseAll(t.Context(), nil); err != nil {
-			t.Errorf("nothing is released: %v", err)
+			t.Errorf("release of an empty batch: %v", err)
 		}
 	})
 }
 
-// A release that nobody hears of is still one; the caller learns that the members
-// do not know.
-func TestReleaseUnheard(t *testing.T) {
+// A lease ends at its release even if no member receives the release; the call then returns an error.
+func TestReleaseWithoutAcks(t *testing.T) {
 	within(t, func(t *testing.T) {
 		s := newSystem(t, 3, nil)
 		leases, err := s.nodes[1].AcquireAll(t.Context(), []string{"a", "b"})
@@ -139,12 +137,12 @@ func TestReleaseUnheard(t *testing.T) {
 		if err := leases[1].Release(t.Context()); !errors.Is(err, leasehold.ErrUnavailable) || leases[1].Valid() {
 			t.Errorf("%v, valid %t", err, leases[1].Valid())
 		}
-		s.acquire(2, "b") // when it has run out
+		s.acquire(2, "b") // after it has expired
 	})
 }
 
-// Those who wait for a batch wait for nobody else's.
-func TestBatchesSideBySide(t *testing.T) {
+// Batches do not wait for each other.
+func TestConcurrentBatches(t *testing.T) {
 	within(t, func(t *testing.T) {
 		s := newSystem(t, 3, nil)
 		theirs := s.acquire(2, "r0")
@@ -157,7 +155,7 @@ func TestBatchesSideBySide(t *testing.T) {
 		time.Sleep(time.Second)
 		s.acquire(1, "mine")
 		if _, err := s.nodes[1].TryAcquire(t.Context(), "r0"); leasehold.KindOf(err) != leasehold.ErrNotOwner {
-			t.Errorf("a try for what another call waits for: %v", err)
+			t.Errorf("try while another call waits: %v", err)
 		}
 		if err := theirs.Release(t.Context()); err != nil {
 			t.Fatal(err)
@@ -168,8 +166,8 @@ func TestBatchesSideBySide(t *testing.T) {
 	})
 }
 
-// TestWindow: a batch has fewer resources under way in a larger group, whose members
-// all have to be asked, and when they answer it goes on.
+// TestWindow: a batch has fewer resources in flight in a larger group, because it sends more requests for
+// each, and it continues after replies.
 func TestWindow(t *testing.T) {
 	for members, want := range map[int]int{3: window / 2, 5: window / 4} {
 		within(t, func(t *testing.T) {
@@ -186,7 +184,7 @@ func TestWindow(t *testing.T) {
 			}()
 			synctest.Wait()
 			if got := s.nodes[1].Status().Waiting; got != want {
-				t.Errorf("%d members: %d resources are under way, want %d", members, got, want)
+				t.Errorf("%d members: %d resources in flight, want %d", members, got, want)
 			}
 			for id := range s.nodes {
 				s.network.Mend(id, 1)

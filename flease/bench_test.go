@@ -68,7 +68,7 @@ func BenchmarkValid(b *testing.B) {
 	}
 }
 
-// BenchmarkNow is what Valid is measured against.
+// BenchmarkNow is the baseline of BenchmarkValid.
 func BenchmarkNow(b *testing.B) {
 	for b.Loop() {
 		_ = time.Now()

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// An oracle knows all leases that were ever given out.
+// An oracle records all leases that were acquired.
 type oracle struct {
 	t      *testing.T
 	mu     sync.Mutex
@@ -18,8 +18,8 @@ type oracle struct {
 	given  int
 }
 
-// give takes a lease down. If it has not been lost while others of its batch were
-// waited for, all others of the resource must be over, and their fences lower.
+// give records a lease. If it is still valid after the rest of its batch was acquired, all earlier
+// leases of the resource must have ended, with lower fences.
 func (o *oracle) give(l *Lease) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -29,7 +29,7 @@ func (o *oracle) give(l *Lease) {
 	o.given++
 	for _, other := range o.leases[l.Resource()] {
 		if other.Valid() {
-			o.t.Errorf("%s: member %d has it with fence %d, and member %d with %d", l.Resource(), other.node.Self(), other.Fence(), l.node.Self(), l.Fence())
+			o.t.Errorf("%s: two holders: member %d with fence %d, and member %d with %d", l.Resource(), other.node.Self(), other.Fence(), l.node.Self(), l.Fence())
 		}
 		if other.Fence() >= l.Fence() {
 			o.t.Errorf("%s: fence %d after %d", l.Resource(), l.Fence(), other.Fence())
@@ -38,8 +38,8 @@ func (o *oracle) give(l *Lease) {
 	o.leases[l.Resource()] = append(o.leases[l.Resource()], l)
 }
 
-// Whatever callers, the network and clocks do, a resource has one holder at a
-// time, and in the end everything can be had again.
+// Under random calls, network faults and clock faults, a resource has one holder at a time, and in
+// the end all resources are free again.
 func TestChaos(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -76,7 +76,7 @@ func chaos(t *testing.T, seed uint64) {
 	if o.given < calls {
 		t.Errorf("only %d leases were given out", o.given)
 	}
-	time.Sleep(time.Minute) // releases that nobody waits for are done, or given up
+	time.Sleep(time.Minute) // background releases have ended
 	for _, n := range s.nodes {
 		if got := n.Status(); got.Waiting != 0 || len(n.requests.entries) != got.Held {
 			t.Errorf("member %d holds %d and waits for %d, and has %d entries", n.Self(), got.Held, got.Waiting, len(n.requests.entries))
@@ -84,7 +84,7 @@ func chaos(t *testing.T, seed uint64) {
 	}
 }
 
-// call is one caller's visit.
+// call executes one random call.
 func call(t *testing.T, o *oracle, n *Node, random *rand.Rand) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.IntN(20_000))*time.Millisecond)
 	defer cancel()
@@ -115,7 +115,7 @@ func call(t *testing.T, o *oracle, n *Node, random *rand.Rand) {
 	time.Sleep(time.Duration(random.IntN(5000)) * time.Millisecond)
 	patience := time.Duration(random.IntN(2000)) * time.Millisecond
 	if random.IntN(2) == 0 {
-		patience = 1000 * time.Hour // it ends by itself
+		patience = 1000 * time.Hour // until it ends
 	}
 	ctx, cancel = context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -129,8 +129,7 @@ func call(t *testing.T, o *oracle, n *Node, random *rand.Rand) {
 	}
 }
 
-// disturb cuts connections, sets clocks and suspends computers, and mends it all
-// in the end.
+// disturb cuts connections, sets clocks and suspends computers, and repairs all of it at the end.
 func disturb(s *system, random *rand.Rand, stop <-chan struct{}) {
 	mend := func() {}
 	defer func() { mend() }()

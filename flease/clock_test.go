@@ -21,7 +21,7 @@ type fixedTime struct {
 func (f fixedTime) read() (machine.Time, uint64)        { return f.now, f.sleeps }
 func (f fixedTime) watch(ctx context.Context, _ func()) { <-ctx.Done() }
 
-// A lease is valid while both clocks allow it and the computer has not slept.
+// A lease is valid while both clocks allow it and the computer was not suspended.
 func TestValid(t *testing.T) {
 	until := machine.Time{Mono: 100, Wall: 1000}
 	for name, test := range map[string]struct {
@@ -44,8 +44,8 @@ func TestValid(t *testing.T) {
 	}
 }
 
-// A wall clock that is set, either way, ends all leases: Valid at once, and the
-// others who are to be told soon.
+// A wall clock that is set, in either direction, ends all leases: Valid returns false at once, and
+// Done is closed soon.
 func TestClockStep(t *testing.T) {
 	for name, by := range map[string]time.Duration{
 		"forward": time.Hour, "back": -time.Hour, "a little": 2 * epsilon,
@@ -56,13 +56,13 @@ func TestClockStep(t *testing.T) {
 				l := s.acquire(1, "r")
 				s.clocks[1].ahead.Store(int64(by))
 				if by > lease && l.Valid() {
-					t.Error("valid, although the wall clock says that it is over")
+					t.Error("valid, although it has expired by the wall clock")
 				}
 				began := time.Now()
 				<-l.Done()
 				synctest.Wait() // for the log
 				if took := time.Since(began); took > tick {
-					t.Errorf("told after %v", took)
+					t.Errorf("Done is closed after %v", took)
 				}
 				if l.Valid() || !strings.Contains(l.Err().Error(), "clock of this computer was set") || leasehold.KindOf(l.Err()) != leasehold.ErrNotOwner {
 					t.Errorf("valid %t, %v", l.Valid(), l.Err())
@@ -78,13 +78,12 @@ func TestClockStep(t *testing.T) {
 	}
 }
 
-// A lease that is released just when the clock is set is over, and its release
-// ends.
+// A lease that is released at the moment when the clock is set ends, and Release returns.
 func TestReleaseAtClockStep(t *testing.T) {
 	within(t, func(t *testing.T) {
 		s := newSystem(t, 3, nil)
 		l := s.acquire(1, "r")
-		synctest.Wait() // nobody else looks at the clock first
+		synctest.Wait() // no other goroutine reads the clock first
 		s.clocks[1].ahead.Store(int64(-time.Minute))
 		if err := l.Release(t.Context()); !errors.Is(err, leasehold.ErrUnavailable) || l.Valid() {
 			t.Errorf("%v, valid %t", err, l.Valid())
@@ -94,8 +93,8 @@ func TestReleaseAtClockStep(t *testing.T) {
 	})
 }
 
-// A clock that is off and stays so costs its member the company of the others, and
-// both sides say so; once it is right again all is as it was.
+// A member with a wrong clock acquires no lease, and both sides log it; after the clock is corrected the
+// member takes part again.
 func TestWrongClock(t *testing.T) {
 	within(t, func(t *testing.T) {
 		s := newSystem(t, 3, nil)
@@ -104,25 +103,25 @@ func TestWrongClock(t *testing.T) {
 		time.Sleep(2 * tick)
 		waits := make(chan *Lease, 1)
 		go func() { waits <- s.acquire(3, "s") }()
-		time.Sleep(3 * lease) // at first it is silent, as after a start
+		time.Sleep(3 * lease) // at first it does not take part, as after a start
 		for _, id := range []ID{1, 2} {
 			for _, m := range s.nodes[id].Status().Members {
 				if wrong := m.ClockOff != 0; wrong != (m.ID == 3) {
-					t.Errorf("member %d takes the clock of %d to be off by %v", id, m.ID, m.ClockOff)
+					t.Errorf("member %d: clock of %d off by %v", id, m.ID, m.ClockOff)
 				}
 			}
 		}
 		if !s.nodes[3].Status().Clock.Wrong {
-			t.Error("its own status says nothing")
+			t.Error("its own status does not report the wrong clock")
 		}
-		for _, words := range [][]string{{"member=1", "of=3"}, {"member=2", "of=3"}, {"member=3", "most other members"}} {
+		for _, words := range [][]string{{"member=1", "of=3"}, {"member=2", "of=3"}, {"member=3", "differs from those of most other members"}} {
 			if s.log.count(append(words, "level=ERROR")...) == 0 {
 				t.Errorf("no line of the log has %q: %s", words, s.log.String())
 			}
 		}
 		select {
 		case <-waits:
-			t.Error("it got a lease")
+			t.Error("a member with a wrong clock acquired a lease")
 		default:
 		}
 		s.clocks[3].ahead.Store(0)
@@ -131,20 +130,19 @@ func TestWrongClock(t *testing.T) {
 		}
 		time.Sleep(lease)
 		if s.nodes[3].Status().Clock.Wrong || s.nodes[1].Status().Members[1].ClockOff != 0 {
-			t.Error("it is still taken to be wrong")
+			t.Error("the corrected clock is still reported as wrong")
 		}
 	})
 }
 
-// A computer that was suspended finds its leases gone, although neither clock says
-// that they are over, and is told why.
-func TestSleepEndsLeases(t *testing.T) {
+// A suspend ends all leases, although they have not expired on either clock, and the error has the reason.
+func TestSuspendEndsLeases(t *testing.T) {
 	within(t, func(t *testing.T) {
 		s := newSystem(t, 3, nil)
 		l := s.acquire(1, "r")
 		s.clocks[1].slept.Add(1)
 		if l.Valid() {
-			t.Error("valid after a sleep")
+			t.Error("valid after a suspend")
 		}
 		<-l.Done()
 		synctest.Wait() // for the log
@@ -157,8 +155,7 @@ func TestSleepEndsLeases(t *testing.T) {
 	})
 }
 
-// The log tells of a thousand lost leases in one line, and of what goes on and on
-// once in a while.
+// A thousand lost leases are one line of the log, and repeated lines are rate limited.
 func TestLogIsNotFlooded(t *testing.T) {
 	within(t, func(t *testing.T) {
 		s := newSystem(t, 3, nil)
@@ -173,7 +170,7 @@ func TestLogIsNotFlooded(t *testing.T) {
 		if s.log.count("leases lost", "count=1000") != 1 || s.log.count("suspended: all") != 1 {
 			t.Errorf("the log: %s", s.log.String())
 		}
-		time.Sleep(quiet)
+		time.Sleep(logInterval)
 		s.clocks[1].slept.Add(1)
 		time.Sleep(2 * tick)
 		if s.log.count("suspended: all", "since_last=4") != 1 {

@@ -1,7 +1,7 @@
-// Package flease is leases that a group of processes agree upon among
-// themselves: no lock server, no disk, no leader. Any process of the group can
-// hold the lease of a resource, a name of the application's choosing; at any time
-// at most one does, and when it dies another can take over.
+// Package flease provides leases that the processes of a group agree on among themselves,
+// without a lock server, disk or leader. Any member can acquire the lease of a resource, which
+// is a name that the application chooses. At any time at most one member holds it, and another
+// can take over after the holder fails.
 //
 //	node, err := flease.Start(flease.Config{
 //		Self: 1,
@@ -10,148 +10,142 @@
 //			{ID: 2, Addr: "10.0.0.2:7001"},
 //			{ID: 3, Addr: "10.0.0.3:7001"},
 //		},
-//		Key: secret.New(key), // the same on all of them
+//		Key: secret.New(key), // the same on all members
 //	})
 //	...
-//	lease, err := node.Acquire(ctx, "reports/nightly") // waits until it has it
+//	lease, err := node.Acquire(ctx, "reports/nightly") // waits until it holds the lease
 //	...
 //	if !lease.Valid() { // before each act
 //		return
 //	}
-//	write(row, lease.Fence()) // what goes elsewhere carries the fence
+//	write(row, lease.Fence()) // external writes carry the fence
 //	...
-//	err = lease.Release(ctx) // others can have it at once
+//	err = lease.Release(ctx) // others can acquire it at once
 //
-// It follows Flease (Kolbeck, Högqvist, Stender and Hupfeld, "Flease - Lease
-// Coordination without a Lock Server"). A lease is agreed upon in two round trips
-// and renewed in one, with a majority of the group; many travel in one packet.
+// It implements Flease (Kolbeck, Högqvist, Stender and Hupfeld, "Flease - Lease Coordination
+// without a Lock Server"). An acquisition takes two round trips to a majority of the group, a
+// renewal one. Many leases share a packet.
 //
-// # What a caller must do
+// # Requirements on the application
 //
 //  1. Call [Lease.Valid] before each act that only the holder may do. It is local,
-//     and costs a fifth more than time.Now. A lease is renewed by itself until it
-//     is released, but it is lost when too few members answer, and then Valid says
-//     so in time, whether or not anybody was told.
+//     and costs a fifth more than time.Now. The node renews a lease until it is
+//     released. If fewer than a majority of the members reply, the lease expires, and
+//     Valid returns false in time.
 //
-//  2. Fence what goes elsewhere. A process may pause between Valid and the act,
-//     for longer than the lease lasts. Whatever has an effect outside, a write to
-//     a store or a request to a service, carries [Lease.Fence], and is refused
-//     there if a higher one was seen for the resource. Fences rise from holder to
-//     holder.
+//  2. Fence external effects. A process may pause between Valid and the act for
+//     longer than the lease lasts. A write to a store or a request to a service must
+//     carry [Lease.Fence], and the receiver must reject it if it has seen a higher
+//     fence for the resource. Each holder's fence is higher than those before.
 //
-//  3. Keep its own goroutines apart. There is one [Lease] of a resource in a
-//     process at a time: a second Acquire waits for the first to be released,
-//     like a mutex. Those who share a Lease need a lock of their own.
+//  3. Synchronize goroutines. A process has at most one [Lease] of a resource at a
+//     time: a second Acquire waits for the release of the first, like a mutex.
+//     Goroutines that share a Lease need a lock of their own.
 //
-//  4. Give every member an ID of its own, and start each once: see "Equal IDs".
-//     Members, lease time, epsilon, drift bound, label and key must be the same
-//     everywhere: see "How to change the members".
+//  4. Give every member a unique ID, and run one process per member: see "Equal IDs".
+//     Members, lease time, epsilon, drift bound, label and key must be the same on
+//     all members: see "Membership changes".
 //
-//  5. Step aside. There is no queue between members: when a lease is released,
-//     whoever asks first has it, and that is the one who has just released it, if
-//     it asks again at once. To let others have it, wait for about a lease before
-//     that. Within a process, calls are served in their order.
+//  5. Wait for about a lease before acquiring a resource again that others should
+//     get. Members do not queue: the first request after a release succeeds, and the
+//     releasing process is usually the first. Calls within a process are served in
+//     order.
 //
-// examples/election is a program that does all of it.
+// examples/election is a complete program.
 //
-// # What it is good for, and what not
+// # Availability
 //
-// A group is as available as its majority: three members survive the loss of
-// one, five of two. All state is in memory. A member that starts is silent until
-// whatever it may have promised in its former life is over: the lease times the
-// drift bound, or the lease and twice epsilon if that is longer, 12 s by default.
-// [Node.Ready] waits for it. If all members restart at once, no member has a
-// lease for as long, and none is held twice.
+// A group is available while a majority is: three members survive the loss of one, five of two.
+// All state is in memory. A member that starts does not take part until all promises that it
+// may have made before a restart have expired: the lease times the drift bound, or the lease
+// and twice epsilon if that is longer, 12 s by default. [Node.Ready] waits for it. If all
+// members restart at once, no member acquires a lease for that time, and no lease is held
+// twice.
 //
-// After a holder has died its leases are free when they have run out on all
-// clocks: within the lease time and epsilon, times the drift bound. Shorter
-// leases are free sooner, and renewed more often.
+// The leases of a failed holder are free when they have expired on all clocks: within the lease
+// time and epsilon, times the drift bound. Shorter leases are free sooner, and are renewed more
+// often.
 //
-// # How to change the members
+// # Membership changes
 //
-// Majorities of different sets of members need not overlap: two of three and three
-// of five can have a lease each. So the members of a system, and its times, are
-// changed by stopping all members before the first is started with what is new:
+// Majorities of different sets of members need not overlap: two of three and three of five
+// members can hold the same lease. So to change the members of a group or its times, stop all
+// members before the first one starts with the new configuration:
 //
-//  1. Stop all members. What they held is released, or runs out.
-//  2. Start them all with the new configuration. No member has a lease for as long as
-//     a member that starts is silent, 12 s with the default times; no other wait
-//     is needed, since that is longer than any lease.
+//  1. Stop all members. Their leases are released or expire.
+//  2. Start all members with the new configuration. No member acquires a lease for the
+//     time that a started member waits, 12 s with the default times. No other wait is
+//     required, because that is longer than any lease.
 //
-// Addresses are not part of it, and can be changed one member at a time: stop the
-// member, tell all others its new address, one after the other, and start it there
-// last. The key cannot: members with different keys do not hear each other at all, so that what
-// follows does not protect those who change it.
+// Addresses can change one member at a time: stop the member, restart all others with its new
+// address, one after the other, and start the member there last. To rotate the key see
+// [Config.OtherKeys]. Members with different keys drop each other's packets, so the protection
+// below does not detect them.
 //
-// Whoever forgets this is protected as far as members hear each other. Every packet
-// carries a fingerprint of the members' IDs, lease, epsilon, drift and
-// [Config.Label]. To a member, those with its key and another fingerprint are
-// strangers: it does not listen to them, logs an error for each, and shows them in
-// [Status]. While a member waits to take part, it greets all members that it was
-// told of, some twenty times, and strangers answer, also those that were not told
-// of it. While it hears a stranger that takes part it goes on waiting, until it has
-// heard none for as long as it waits after a start. A member that takes part goes
-// on: a misconfigured newcomer stops no member. The members that start last give way.
-// If all start at once, a member waits if it hears as many strangers as members of
-// its own kind, itself among them, or more, unless one of its kind takes part.
+// Mixed configurations are detected as far as packets arrive. Every packet has a fingerprint of
+// the members' IDs, lease, epsilon, drift and [Config.Label]. A process with the same key and
+// another fingerprint is a stranger: a member drops its messages, logs an error, and shows it
+// in [Status]. While a member waits after its start, it greets all members of its configuration
+// about twenty times, and strangers reply, even if their configuration does not include the
+// sender. While a waiting member receives packets of a stranger that takes part, it continues
+// to wait, until there were none for as long as the wait after a start. A member that takes
+// part continues: a misconfigured newcomer does not stop it. So the members that start last
+// give way. If all start at once, a member waits if it sees at least as many strangers as
+// members of its own group, including itself, unless one of its group takes part.
 //
-// Why two groups cannot both have a majority, if they hear each other: of two
-// members that are strangers and take part, one began later, and for some seconds
-// before that the other answered each of its greetings. If it had said that it
-// takes part, the later one would have waited; so they began at the same moment,
-// and so did all of both groups, each hearing more of its own kind than of the
-// other, which cannot be true of both. A change of members one by one is safe then:
-// the new ones wait until the last of the old ones is stopped.
+// Two groups that exchange packets cannot both have a majority. Of two strangers that take
+// part, one started later, and for some seconds before that the other replied to each of its
+// greetings. If a reply had stated that its sender takes part, the later one would have waited.
+// So both started to take part at the same moment, and so did all members of both groups, each
+// seeing more members of its own group than of the other. That cannot be true of both. So a
+// change of members one by one is safe: the new ones wait until the last of the old ones has
+// stopped.
 //
-// That is a net and not a way to go. It does not hold where the old and the new
-// members cannot hear each other, for a network that is cut between them, other
-// keys, or addresses that have changed hands; and one old member that was
-// forgotten keeps all new ones from taking part.
+// Do not rely on this detection. It fails if packets between old and new members do not arrive:
+// after a network partition, a change of the key, or a reuse of addresses. And one old member
+// that still runs keeps all new ones waiting.
 //
 // # Equal IDs
 //
-// Two processes that run as one member are one vote with two memories: each can
-// help another to the same lease. So the second one is refused. While it waits to
-// take part, it greets all members and the address that its own ID has; whoever
-// hears two incarnations of a member lets both prove that they are alive, and tells
-// one of them, wherever its packets come from, to give way. Who waits gives way to
-// who takes part. Of two that both do, because they started at the same time or were
-// cut off from each other, it is one for all who see them. Who is told drops all
-// leases and never takes part again: [Node.Done] is closed, and Ready, Acquire and
-// [Node.Err] return an error of the kind [leasehold.ErrNameTaken]. It and those who
-// have seen two log an error.
+// Two processes that run as one member are one vote with two memories: each can grant the same
+// lease to another holder. So the second one is stopped. While it waits after its start, it
+// greets all members and the address of its own ID. A member that receives packets of two
+// incarnations of one member sends a challenge to both. If both reply, it requests one of them
+// to give way, at the address that its packets come from. A waiting process gives way to one
+// that takes part. If both take part, because they started at the same time or were
+// partitioned, all members choose the same one. That process drops all leases and does not take
+// part again: [Node.Done] is closed, and Ready, Acquire and [Node.Err] return an error of kind
+// [leasehold.ErrNameTaken]. It and the members that detected it log an error.
 //
-// A member that starts anew, be it within the same second or at another address, is
-// not taken for a second one: its former self is dead, and cannot answer what is
-// said after the new one was heard. What cannot be found out is a second process
-// that no member hears which hears the first; so this, too, is a net and not a way
-// to go. Stop a member before you start it elsewhere.
+// A restarted member is not a duplicate, even within the same second or at another address: its
+// former process has ended and cannot reply to challenges. A duplicate is not detected if no
+// member receives packets of both processes. So do not rely on this detection either: stop a
+// member before starting it elsewhere.
 //
-// # What is assumed of clocks
+// # Clocks
 //
-// That two members' wall clocks differ by no more than [Config.Epsilon], or that
-// their monotonic clocks run at the same rate within [Config.Drift]. One of the two is
-// enough. A holder believes in a lease only while both of its clocks allow it,
-// and no member takes over before both of its own clocks say that it is over.
+// Leases are exclusive if the wall clocks of any two members differ by at most
+// [Config.Epsilon], or the rates of their monotonic clocks by at most the factor
+// [Config.Drift]. One of the two is enough: a lease is valid only while both clocks of its
+// holder allow it, and no member takes over before the lease has expired on both of its own
+// clocks.
 //
-// A wall clock that is found to be wrong, because it jumps or because the others
-// disagree, costs its process all leases, and the log says so. So does a suspended
-// computer, whose monotonic clock stood still. What cannot be found out from
-// within is a virtual machine that its host stopped with all of its clocks: for
-// that there is the fence.
+// A process drops all leases, and logs it, when its wall clock jumps, when the other members'
+// clocks disagree with it, or after the computer was suspended, which stops the monotonic
+// clock. A host that pauses a virtual machine with all of its clocks cannot be detected from
+// within: use the fence.
 //
 // # Concurrency and cost
 //
-// All methods of a [Node] and of a [Lease] may be called from many goroutines at
-// once. A node has one lock around all that it knows; Valid, Fence and Until do
-// not take it. Acquiring many resources one by one costs a round trip each;
-// [Node.AcquireAll] and [Node.TryAcquireAll] put many into one packet and take
-// a few microseconds each. A node has a goroutine for time, one that notices
-// sleep, and those of its transport; none for a resource.
+// All methods of a [Node] and of a [Lease] are safe for concurrent use. A node has one lock
+// around its state; Valid, Fence and Until do not take it. Acquiring resources one by one costs
+// two round trips each; [Node.AcquireAll] and [Node.TryAcquireAll] put many into one packet and
+// take a few microseconds each. A node has a goroutine for its timer, one that detects
+// suspends, and those of its transport; none per resource.
 //
 // # Security
 //
-// Packets are encrypted and authenticated with the shared key. A process that has the
-// key can take or break any lease. Without a key all addresses must be on the
-// loopback, or the transport [TCP] with certificates on both sides.
+// Packets are encrypted and authenticated with the shared key. A process with the key can
+// acquire or break any lease. Without a key all addresses must be on the loopback, or the
+// transport must be [TCP] with certificates on both sides.
 package flease

@@ -7,29 +7,28 @@ import (
 	machine "github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 )
 
-// An entry is what this process has to do with a resource: it has a lease of it,
-// or somebody wants one, or the members are being told that it has been released.
-// The machine has a bid for the resource as long as there is an entry, on behalf
-// of the first claim, and the entry is the bid's tag.
+// An entry is a resource that this process uses: it holds the lease, calls wait for it,
+// or a release is being sent. While there is an entry, the machine has a bid for the
+// resource on behalf of the first claim, and the entry is the bid's tag.
 type entry struct {
 	name   string
 	place  int // in the node's list
 	stake  machine.Stake
 	lease  *Lease
-	by     uint64  // the number of the batch that got the lease
-	claims []claim // who wants it next, in order
-	gone   []claim // who waits for the members to know of a release
+	by     uint64  // the number of the batch that acquired the lease
+	claims []claim // the queue of waiting claims
+	gone   []claim // releases that wait for acks
 
 	// Room for what is rarely more than one: an entry and its lease are one object.
 	room  [1]claim // of claims
 	first Lease
 }
 
-// entriesAtOnce is how many entries of a batch are made at a time, at most. Whoever
-// keeps a lease of one keeps them all in memory, some 200 bytes each.
+// entriesAtOnce is how many entries of a batch are allocated together. One lease keeps
+// all of them in memory, about 200 bytes each.
 const entriesAtOnce = 32
 
-// newEntry makes an entry for the claim of a batch.
+// newEntry creates an entry for a claim of a batch.
 func (n *Node) newEntry(b *batch, name string) *entry {
 	if len(b.fresh) == 0 {
 		b.fresh = make([]entry, min(entriesAtOnce, len(b.names)-b.begun+1))
@@ -42,8 +41,8 @@ func (n *Node) newEntry(b *batch, name string) *entry {
 	return e
 }
 
-// drop ends an entry.
-func (n *Node) drop(e *entry) {
+// removeEntry removes an entry.
+func (n *Node) removeEntry(e *entry) {
 	last := len(n.requests.entries) - 1
 	n.requests.entries[e.place] = n.requests.entries[last]
 	n.requests.entries[e.place].place = e.place
@@ -51,15 +50,15 @@ func (n *Node) drop(e *entry) {
 	n.requests.entries = n.requests.entries[:last]
 }
 
-// entry returns what we have to do with a resource; nil if nothing.
+// entry returns the entry of a resource, or nil.
 func (n *Node) entry(name string) *entry {
 	e, _ := n.machine.Tag(name).(*entry)
 	return e
 }
 
-// enter wants a resource for a claim, after those who are there already. A try
-// does not wait for them.
-func (n *Node) enter(now machine.Time, c claim) {
+// addClaim appends a claim to the queue of its resource. A try fails instead of waiting
+// behind others.
+func (n *Node) addClaim(now machine.Time, c claim) {
 	b, name := c.batch, c.batch.names[c.place]
 	e := n.entry(name)
 	switch {
@@ -68,27 +67,28 @@ func (n *Node) enter(now machine.Time, c claim) {
 		return
 	case e == nil:
 		e = n.newEntry(b, name)
-	case e.named(b):
-		n.end(c, Result{Err: leasehold.Errorf(opAcquire, leasehold.ErrInvalid, name, "named twice in one call, which would wait for itself")})
+	case e.requestedBy(b):
+		n.end(c, Result{Err: leasehold.Errorf(opAcquire, leasehold.ErrInvalid, name, "duplicate in one call, which would deadlock")})
 		return
 	case b.task == toTry && (e.lease != nil || len(e.claims) > 0):
-		n.end(c, Result{Err: n.ourOwn(e)})
+		n.end(c, Result{Err: n.heldBySelf(e)})
 		return
 	}
 	b.entries[c.place] = e
 	e.claims = append(e.claims, c)
 	if e.lease == nil && len(e.claims) == 1 {
-		n.ask(now, e)
+		n.bid(now, e)
 	}
 }
 
-// named reports whether a batch has had the resource before.
-func (e *entry) named(b *batch) bool {
+// requestedBy reports whether a batch has a claim or lease of the resource.
+func (e *entry) requestedBy(b *batch) bool {
 	return e.lease != nil && e.by == b.number || slices.ContainsFunc(e.claims, func(c claim) bool { return c.batch == b })
 }
 
-// ourOwn says that this very process is in the way.
-func (n *Node) ourOwn(e *entry) error {
+// heldBySelf returns the error of a try for a resource that this process holds or waits
+// for.
+func (n *Node) heldBySelf(e *entry) error {
 	held := &HeldError{Resource: e.name, Holder: n.cfg.Self, Waiting: e.lease == nil}
 	if e.lease != nil {
 		held.Fence, held.Until = e.lease.fence, e.lease.Until()
@@ -96,9 +96,9 @@ func (n *Node) ourOwn(e *entry) error {
 	return held
 }
 
-// ask has the machine work for the first claim of an entry. An entry without any
-// is dropped when the machine has no more to do for it either.
-func (n *Node) ask(now machine.Time, e *entry) {
+// bid starts a bid of the machine for the first claim of an entry. It removes an entry
+// without claims.
+func (n *Node) bid(now machine.Time, e *entry) {
 	for len(e.claims) > 0 {
 		stake, err := n.machine.Bid(now, e.name, e.claims[0].batch.task == toTry, e)
 		if err == nil {
@@ -107,7 +107,7 @@ func (n *Node) ask(now machine.Time, e *entry) {
 		}
 		n.end(e.shift(), Result{Err: err})
 	}
-	n.drop(e)
+	n.removeEntry(e)
 }
 
 // shift takes the first claim from the queue.
@@ -117,7 +117,7 @@ func (e *entry) shift() claim {
 	return first
 }
 
-// withdraw ends a claim that has not come to its turn, or not to its end.
+// withdraw ends a waiting claim.
 func (n *Node) withdraw(now machine.Time, c claim, why func(name string) error) {
 	e := c.batch.entries[c.place]
 	place := slices.Index(e.claims, c)
@@ -126,14 +126,14 @@ func (n *Node) withdraw(now machine.Time, c claim, why func(name string) error) 
 	switch {
 	case place > 0 || e.lease != nil:
 	case len(e.claims) > 0:
-		n.ask(now, e) // the machine may have tried only
+		n.bid(now, e) // the first claim may have been a try
 	default:
 		n.machine.Leave(now, e.stake.Ref, e)
 	}
 }
 
-// giveUp tells the members that a lease is over, unless it was lost already.
-func (n *Node) giveUp(now machine.Time, c claim) {
+// releaseClaim starts to send the release of a lease, unless the lease was lost before.
+func (n *Node) releaseClaim(now machine.Time, c claim) {
 	l := c.batch.leases[c.place]
 	e := l.entry
 	if e.lease != l {
@@ -144,22 +144,22 @@ func (n *Node) giveUp(now machine.Time, c claim) {
 	e.gone = append(e.gone, c)
 	n.machine.Leave(now, e.stake.Ref, e)
 	if len(e.claims) > 0 {
-		n.ask(now, e)
+		n.bid(now, e)
 	}
 }
 
-// acquired gives a lease to the first claim.
-func (n *Node) acquired(now machine.Time, e *entry, note *machine.Notice) {
+// acquired completes the first claim with a lease.
+func (n *Node) acquired(now machine.Time, e *entry, notice *machine.Notice) {
 	if len(e.claims) == 0 {
-		n.machine.Leave(now, e.stake.Ref, e) // nobody wants it any more
+		n.machine.Leave(now, e.stake.Ref, e) // all claims were withdrawn
 		return
 	}
-	n.told(e, nil)
+	n.endReleases(e, nil)
 	l := &e.first
 	if l.node != nil {
 		l = new(Lease)
 	}
-	l.node, l.entry, l.fence, l.sleeps, l.first = n, e, note.Lease.Fence, n.sleeps, note.Lease.Until
+	l.node, l.entry, l.fence, l.sleeps, l.first = n, e, notice.Lease.Fence, n.sleeps, notice.Lease.Until
 	l.until.Store(&l.first)
 	first := e.shift()
 	e.lease, e.by = l, first.batch.number
@@ -167,62 +167,62 @@ func (n *Node) acquired(now machine.Time, e *entry, note *machine.Notice) {
 	n.end(first, Result{Lease: l})
 }
 
-// lost ends a lease that nobody has released. One that was being released when the
-// machine dropped it is over for everybody here, but the members do not know.
+// lost ends a lost lease. If the machine dropped it during its release, the release
+// fails without an ack.
 func (n *Node) lost(now machine.Time, e *entry, why ending) {
 	if e.lease == nil {
-		n.told(e, untold(e.name))
+		n.endReleases(e, errUnacked(e.name))
 		if len(e.claims) == 0 {
-			n.drop(e)
+			n.removeEntry(e)
 		}
 		return
 	}
 	n.counts.Lost++
-	n.after.lost(e.name, why)
+	n.deferred.lost(e.name, why)
 	e.lease.end(why)
 	e.lease = nil
-	n.changed(e.name)
-	n.ask(now, e)
+	n.signal(e.name)
+	n.bid(now, e)
 }
 
-// answered handles the end of a try or of a release.
-func (n *Node) answered(now machine.Time, e *entry, note *machine.Notice) {
+// handleReply handles the end of a try or of a release.
+func (n *Node) handleReply(now machine.Time, e *entry, notice *machine.Notice) {
 	if e.lease != nil {
 		return
 	}
 	var failure error
-	if note.What == machine.Unreachable || note.What == machine.Disputed {
-		failure = untold(e.name)
+	if notice.What == machine.Unreachable || notice.What == machine.Disputed {
+		failure = errUnacked(e.name)
 	}
-	n.told(e, failure)
+	n.endReleases(e, failure)
 	if len(e.claims) == 0 {
-		n.drop(e)
+		n.removeEntry(e)
 		return
 	}
-	if note.What == machine.Released || e.claims[0].batch.task != toTry {
-		return // the machine goes on
+	if notice.What == machine.Released || e.claims[0].batch.task != toTry {
+		return // the machine continues the bid
 	}
 	var err error
-	switch note.What {
+	switch notice.What {
 	case machine.Refused:
-		err = &HeldError{Resource: note.Name, Holder: ID(note.Holder), Fence: note.Fence, Until: timeOf(note.Until)}
+		err = &HeldError{Resource: notice.Name, Holder: ID(notice.Holder), Fence: notice.Fence, Until: timeOf(notice.Until)}
 	case machine.Disputed:
-		err = leasehold.Errorf(opAcquire, leasehold.ErrUnavailable, e.name, "members disagree on who has it, or others were faster time and again: try again")
+		err = leasehold.Errorf(opAcquire, leasehold.ErrUnavailable, e.name, "too many conflicts with other members' attempts: try again")
 	default:
-		err = leasehold.Errorf(opAcquire, leasehold.ErrUnavailable, e.name, "too few members of its group answer")
+		err = leasehold.Errorf(opAcquire, leasehold.ErrUnavailable, e.name, "too few members of its group reply")
 	}
 	n.end(e.shift(), Result{Err: err})
-	n.ask(now, e)
+	n.bid(now, e)
 }
 
-// told ends the waiting of those who have released the resource.
-func (n *Node) told(e *entry, err error) {
+// endReleases completes the pending releases of a resource.
+func (n *Node) endReleases(e *entry, err error) {
 	for _, c := range e.gone {
 		n.end(c, Result{Err: err})
 	}
 	e.gone = nil
 }
 
-func untold(name string) error {
-	return leasehold.Errorf(opRelease, leasehold.ErrUnavailable, name, "too few members were told: it is free when the lease has run out")
+func errUnacked(name string) error {
+	return leasehold.Errorf(opRelease, leasehold.ErrUnavailable, name, "too few members have acknowledged it: the resource is free when the lease has expired")
 }

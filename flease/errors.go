@@ -14,19 +14,18 @@ const (
 	opClose   = "close flease"
 )
 
-// A HeldError says who has a resource that was to be acquired. It is of the kind
+// A HeldError reports that a resource has another holder. It is of kind
 // [leasehold.ErrNotOwner].
 type HeldError struct {
 	Resource string
-	// Holder is who has it. It is this very member if another call of this
-	// process has it, or was first to ask for it.
+	// Holder is the member that holds the lease: this one if another call of this
+	// process holds it, or waits for it.
 	Holder ID
-	// Waiting is true if another call of this process was first to ask for it, and
-	// has not been answered yet. Whether anybody has it is not known then, and
-	// Fence and Until are zero.
+	// Waiting is true if another call of this process waits for the resource. The
+	// holder is then unknown, and Fence and Until are zero.
 	Waiting bool
 	Fence   uint64
-	Until   time.Time // when it ends unless it is renewed, by the holder's clock
+	Until   time.Time // when the lease expires unless it is renewed, by the holder's clock
 }
 
 func (e *HeldError) Error() string {
@@ -37,14 +36,14 @@ func (e *HeldError) Error() string {
 		e.Until.Format(time.RFC3339Nano))
 }
 
-// Unwrap gives the kind.
+// Unwrap returns the kind.
 func (e *HeldError) Unwrap() error { return leasehold.ErrNotOwner }
 
 func errClosed(op, subject string) error {
 	return leasehold.Errorf(op, leasehold.ErrClosed, subject, "the node is closed")
 }
 
-// An ending is why a lease is over.
+// An ending is the reason why a lease has ended.
 type ending uint8
 
 const (
@@ -59,12 +58,12 @@ const (
 )
 
 var endings = [...]string{
-	lasting:      "it is not over",
+	lasting:      "it has not ended",
 	released:     "it was released",
 	closed:       "the node was closed",
-	notRenewed:   "it was not renewed in time: too few members answered, or this process was too slow",
+	notRenewed:   "it expired before it was renewed: too few members replied, or this process was too slow",
 	clockStepped: "the wall clock of this computer was set",
-	clockWrong:   "most other members find the wall clock of this computer wrong",
+	clockWrong:   "the wall clock of this computer differs from those of most other members",
 	slept:        "the computer was suspended",
 	gaveWay:      "another process runs as the same member",
 }

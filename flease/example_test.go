@@ -33,10 +33,10 @@ func Example() {
 	}
 	var held *flease.HeldError
 	if _, err := nodes[1].TryAcquire(ctx, "reports/nightly"); errors.As(err, &held) {
-		fmt.Println("member", held.Holder, "has it")
+		fmt.Println("member", held.Holder, "holds the lease")
 	}
 	if lease.Valid() {
-		fmt.Println("member 1 writes the report") // and sends lease.Fence() along
+		fmt.Println("member 1 writes the report") // with lease.Fence()
 	}
 	if err := lease.Release(ctx); err != nil {
 		log.Fatal(err)
@@ -45,12 +45,12 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("member 2 has it, with a higher fence:", next.Fence() > lease.Fence())
+	fmt.Println("member 2 holds the lease, with a higher fence:", next.Fence() > lease.Fence())
 	for _, node := range nodes {
-		_ = node.Close(ctx) // what it has is free at once, if most others still run
+		_ = node.Close(ctx) // its leases are free at once, if a majority still runs
 	}
 	// Output:
-	// member 1 has it
+	// member 1 holds the lease
 	// member 1 writes the report
-	// member 2 has it, with a higher fence: true
+	// member 2 holds the lease, with a higher fence: true
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
 )
 
-// A crowd is what holds the leases of one resource in turn, on every member.
+// A crowd acquires and releases one resource on all members.
 type crowd struct {
 	mu     sync.Mutex
 	leases map[ID]*Lease
 	turns  int
 }
 
-// valid returns who has the lease, and how many leases there have been.
+// valid returns the holders, and the number of leases so far.
 func (c *crowd) valid() (holders []ID, turns int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,7 +43,7 @@ func (c *crowd) has(id ID, l *Lease) {
 	}
 }
 
-// wants has a member acquire, hold and release until the context ends.
+// wants acquires, holds and releases the resource on a member until the context ends.
 func (c *crowd) wants(ctx context.Context, n *Node) {
 	for ctx.Err() == nil {
 		l, err := n.Acquire(ctx, "r")
@@ -59,8 +59,8 @@ func (c *crowd) wants(ctx context.Context, n *Node) {
 	}
 }
 
-// Whichever member dies or stands still at any of these points: no two have the lease, and
-// somebody gets it again in time.
+// At every failpoint a member is killed or paused: there are never two holders, and a member acquires
+// the lease again in time.
 func TestEveryPoint(t *testing.T) {
 	t.Setenv("GODEBUG", "tracebacklabels=1") // see failpoint.Who
 	for _, point := range failpoint.Names() {
@@ -83,7 +83,7 @@ func stumble(t *testing.T, point string, pause time.Duration) {
 	var wanting sync.WaitGroup
 	defer wanting.Wait()
 	defer stop()
-	begin := func(id ID) { // a member anew, whose goroutines have its name
+	begin := func(id ID) { // a restarted member, whose goroutines have its name
 		pprof.Do(ctx, pprof.Labels("node", strconv.Itoa(int(id))), func(ctx context.Context) {
 			n := s.start(id)
 			wanting.Go(func() { c.wants(ctx, n) })
@@ -105,7 +105,7 @@ func stumble(t *testing.T, point string, pause time.Duration) {
 				return
 			}
 			if time.Since(begun) > most {
-				t.Fatalf("nobody has got the lease for %v", most)
+				t.Fatalf("no holder for %v", most)
 			}
 		}
 	}
@@ -140,9 +140,9 @@ func stumble(t *testing.T, point string, pause time.Duration) {
 	switch {
 	case pause > 0:
 	case victim == 0:
-		t.Fatal("nobody knows who passed the point")
+		t.Fatal("the member that passed the point is unknown")
 	case point == "flease/before-opening":
-		close(resume) // it never was: the next one is it
+		close(resume) // it was not paused: the next one is
 	default:
 		c.has(victim, nil)
 		for other := range s.nodes {

@@ -9,14 +9,14 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/logthrottle"
 )
 
-// An aftermath is what a step leaves to be done when the lock is free again.
-type aftermath struct {
-	wake   []*batch // have ended
+// deferredWork is the work of a step after it releases the lock.
+type deferredWork struct {
+	wake   []*batch // ended ones
 	lines  []line   // for the log
 	losses []loss
 }
 
-// A line is something to be logged.
+// A line is a log line.
 type line struct {
 	subject
 	level slog.Level
@@ -24,27 +24,26 @@ type line struct {
 	args  []any
 }
 
-// A subject is what a line is about. It is not repeated too often.
+// A subject identifies lines that share a rate limit.
 type subject struct {
 	text string
-	id   ID // of the member that it is about; 0 if none
+	id   ID // of a member; 0 if none
 }
 
-// A loss is leases that a step has lost, for one reason.
+// A loss is the leases that a step has lost for one reason.
 type loss struct {
 	why   ending
 	first string // resource
 	count int
 }
 
-// note notes something for the log, about a member if the ID is not 0.
+// note adds a line to the log, about a member if the ID is not 0.
 func (n *Node) note(id ID, level slog.Level, text string, args ...any) {
-	n.after.lines = append(n.after.lines, line{subject{text, id}, level, 1, args})
+	n.deferred.lines = append(n.deferred.lines, line{subject{text, id}, level, 1, args})
 }
 
-// lost notes that a lease was lost. One line tells of all that a step has lost for
-// the same reason.
-func (a *aftermath) lost(resource string, why ending) {
+// lost adds a lost lease. Consecutive losses for the same reason share a line.
+func (a *deferredWork) lost(resource string, why ending) {
 	if last := len(a.losses) - 1; last >= 0 && a.losses[last].why == why {
 		a.losses[last].count++
 		return
@@ -52,22 +51,22 @@ func (a *aftermath) lost(resource string, why ending) {
 	a.losses = append(a.losses, loss{why, resource, 1})
 }
 
-// A journal writes to the log, each subject once in a while.
+// A journal writes to the log, at a limited rate per subject.
 type journal struct {
 	*slog.Logger
 	throttle *logthrottle.Throttle[subject]
 }
 
-// quiet is how long a subject is not mentioned again.
-const quiet = 10 * time.Second
+// logInterval is the shortest time between two lines of a subject.
+const logInterval = 10 * time.Second
 
 func newJournal(c *Config) journal {
-	return journal{c.Logger.With("member", c.self().name()), logthrottle.New[subject](quiet)}
+	return journal{c.Logger.With("member", c.self().name()), logthrottle.New[subject](logInterval)}
 }
 
-// write logs what a step has left. There are as many subjects as there are members
-// and strangers, times a few.
-func (j *journal) write(a *aftermath) {
+// write logs the lines of a step. The number of subjects is bounded: a few per member
+// and stranger.
+func (j *journal) write(a *deferredWork) {
 	for _, l := range a.losses {
 		text := "leases lost: " + l.why.String()
 		a.lines = append(a.lines, line{subject{text: text}, slog.LevelWarn, l.count, []any{"count", l.count, "first", l.first}})
@@ -84,9 +83,9 @@ func (j *journal) write(a *aftermath) {
 	}
 }
 
-// trouble remembers what is wrong with a clock, and returns the reason for leases
-// that are lost with it.
-func (n *Node) trouble(note *machine.Notice) ending {
+// handleClock records a notice about clocks or equal IDs, and returns the reason for the
+// leases that are lost with it.
+func (n *Node) handleClock(note *machine.Notice) ending {
 	id := ID(note.Peer)
 	m := n.roster.member(id)
 	switch note.What {
@@ -101,23 +100,24 @@ func (n *Node) trouble(note *machine.Notice) ending {
 		return clockStepped
 	case machine.OwnClock:
 		n.clock.Wrong = true
-		n.note(0, slog.LevelError, "most other members find the wall clock of this computer wrong: all leases are dropped, and none is to be had until it is right")
+		n.note(0, slog.LevelError, "the wall clock of this computer differs from those of most other members: all leases are dropped, and none can be acquired until it is right")
 		return clockWrong
 	case machine.PeerClock:
 		m.off = note.By
-		n.note(id, slog.LevelError, "a member's wall clock differs from ours by more than epsilon: it is ignored until it is right", "of", n.nameOf(id), "ahead", note.By)
+		n.note(id, slog.LevelError, "a member's wall clock differs from this one's by more than epsilon: its messages are dropped until it is right", "of", n.nameOf(id), "ahead", note.By)
 	case machine.PeerClockOK:
 		m.off = 0
 		n.clock.Wrong = n.clock.Wrong && n.mostDiffer()
 		n.note(id, slog.LevelInfo, "a member's wall clock is right again", "of", n.nameOf(id))
 	case machine.EqualIDs:
 		n.sawTwins(id)
-	default: // is no trouble
+	default:
 	}
 	return notRenewed
 }
 
-// mostDiffer reports whether the clocks of most others differ from ours.
+// mostDiffer reports whether the clocks of most other members are wrong compared with
+// this node's.
 func (n *Node) mostDiffer() bool {
 	differ := 0
 	for _, m := range n.roster.members {

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A context ends with the lease, and says why.
+// A context ends with the lease, with the reason as its cause.
 func TestContext(t *testing.T) {
 	within(t, func(t *testing.T) {
 		s := newSystem(t, 3, nil)
@@ -22,7 +22,7 @@ func TestContext(t *testing.T) {
 		defer cancelChild()
 		time.Sleep(3 * lease)
 		if ctx.Err() != nil || other.Err() != nil || child.Err() != nil {
-			t.Fatalf("it is held: %v", context.Cause(ctx))
+			t.Fatalf("the context of a valid lease has ended: %v", context.Cause(ctx))
 		}
 		cancelOther()
 		mine := errors.New("mine")
@@ -40,7 +40,7 @@ func TestContext(t *testing.T) {
 		late, cancelLate := l.Context(t.Context())
 		defer cancelLate()
 		if late.Err() == nil || leasehold.KindOf(context.Cause(late)) != leasehold.ErrNotOwner {
-			t.Errorf("of what is over: %v", context.Cause(late))
+			t.Errorf("context of an ended lease: %v", context.Cause(late))
 		}
 
 		s.network.Mend(1, 2)
@@ -51,13 +51,14 @@ func TestContext(t *testing.T) {
 		_ = l.Release(t.Context())
 		await(t, ctx)
 		if leasehold.KindOf(context.Cause(ctx)) != leasehold.ErrClosed {
-			t.Errorf("of what was released: %v", context.Cause(ctx))
+			t.Errorf("context of a released lease: %v", context.Cause(ctx))
 		}
 	})
 }
 
-// Who tries what another call of this process has, or waits for, is told which.
-func TestHeldHere(t *testing.T) {
+// A try for a resource that another call of this process holds or waits for fails, with the
+// difference in the error.
+func TestTryHeldBySameProcess(t *testing.T) {
 	within(t, func(t *testing.T) {
 		s := newSystem(t, 3, nil)
 		try := func() (held *HeldError) {
@@ -81,7 +82,7 @@ func TestHeldHere(t *testing.T) {
 		_ = theirs.Release(t.Context())
 		l := <-got
 		if h := try(); h.Holder != 1 || h.Waiting || h.Fence != l.Fence() || !h.Until.Equal(l.Until()) {
-			t.Errorf("another call has it: %+v", h)
+			t.Errorf("another call holds it: %+v", h)
 		}
 	})
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/fleasenet"
 )
 
-// A Node is this process's part in the system. All its methods may be called from
-// many goroutines at once.
+// A Node is this process's member of the group. All its methods are safe for concurrent
+// use.
 type Node struct {
 	cfg  Config
 	time timepiece
@@ -29,32 +29,32 @@ type Node struct {
 	mu       sync.Mutex
 	machine  *machine.Machine
 	timer    timer
-	sleeps   uint64            // that the machine knows of
-	source   *fleasenet.Source // of the packet that is being handled; nil if none is
+	sleeps   uint64            // suspends that the machine has processed
+	source   *fleasenet.Source // of the current packet; nil without one
 	requests requests
 	watches  map[string][]chan struct{}
 	roster   roster
 	counts   Counts
 	clock    ClockStatus
-	after    aftermath
+	deferred deferredWork
 }
 
-// A lifecycle is the states that a node goes through: started, ready, done, closed.
+// A lifecycle is the state of a node: started, ready, done, closed.
 type lifecycle struct {
-	ready    context.Context // ends when the node takes part
+	ready    context.Context // cancelled when the node starts to take part
 	setReady context.CancelFunc
-	done     context.Context // ends when it no longer does, with the reason for its cause
+	done     context.Context // cancelled when it ceases to, with the reason as its cause
 	end      context.CancelCauseFunc
 
 	closing  bool          // Close was called; guarded by the node's lock
 	closed   chan struct{} // closed when Close has finished
-	closeErr error         // its result; not changed after closed
+	closeErr error         // its result; immutable after closed
 
-	stop    context.CancelFunc // ends the goroutines
+	stop    context.CancelFunc // of the goroutines
 	running sync.WaitGroup
 }
 
-// start begins a lifecycle, and returns a context that ends with it.
+// start starts a lifecycle, and returns the context of its goroutines.
 func (l *lifecycle) start() (ctx context.Context) {
 	l.ready, l.setReady = context.WithCancel(context.Background())
 	l.done, l.end = context.WithCancelCause(context.Background())
@@ -63,22 +63,22 @@ func (l *lifecycle) start() (ctx context.Context) {
 	return ctx
 }
 
-// A timer is when the machine is advanced next.
+// A timer is the next wake time of the machine.
 type timer struct {
 	at    mono.Instant
-	rouse chan struct{} // has one when the timer is to be set anew
+	rearm chan struct{} // signals that at is earlier now
 }
 
-// requests are what calls of this process want, and what they have got.
+// requests are the calls of this process and their leases.
 type requests struct {
-	entries []*entry // in no order
-	pending []*batch // may go on
-	spare   []*batch // room for the next of them
-	batches uint64   // so far
+	entries []*entry // unordered
+	pending []*batch // can start more claims
+	spare   []*batch // the reused array of pending
+	batches uint64   // counts all batches
 }
 
-// Start starts a member. It begins to take part after a while: see [Node.Ready].
-// Calls may be made at once, and wait.
+// Start starts a member. It takes part after a delay: see [Node.Ready]. Calls before
+// that wait.
 func Start(cfg Config) (*Node, error) { return start(cfg, newSystemTime()) }
 
 func start(cfg Config, t timepiece) (*Node, error) {
@@ -87,37 +87,37 @@ func start(cfg Config, t timepiece) (*Node, error) {
 	}
 	n := &Node{
 		cfg: cfg, time: t, log: newJournal(&cfg), roster: newRoster(&cfg),
-		timer: timer{rouse: make(chan struct{}, 1)}, watches: make(map[string][]chan struct{}),
+		timer: timer{rearm: make(chan struct{}, 1)}, watches: make(map[string][]chan struct{}),
 	}
-	decides := cfg.machine()
-	decides.Incarnation, decides.Rand = draw()
-	decides.Fresh = func(uint64) uint64 { another, _ := draw(); return another }
-	if _, err := machine.New(machine.Time{}, decides); err != nil {
-		return nil, err // before anything is opened
+	config := cfg.machine()
+	config.Incarnation, config.Rand = newIncarnation()
+	config.Fresh = func(uint64) uint64 { another, _ := newIncarnation(); return another }
+	if _, err := machine.New(machine.Time{}, config); err != nil {
+		return nil, err // before a socket is opened
 	}
 	failpoint.Here("flease/before-opening")
-	n.mu.Lock() // the net may have something for us before we have a machine
+	n.mu.Lock() // packets may arrive before the machine exists
 	defer n.mu.Unlock()
 	var err error
-	if n.net, err = cfg.Transport.open(n.network(decides.Incarnation)); err != nil {
+	if n.net, err = cfg.Transport.open(n.network(config.Incarnation)); err != nil {
 		return nil, err
 	}
-	// Whoever had our address before has it no more. How long we are silent counts
-	// from here on: until now it may have promised and accepted in our name.
+	// The address is bound, so a former process of this member has ended. The wait starts
+	// here: until now that process may have made promises.
 	now, sleeps := t.read()
 	n.sleeps = sleeps
-	if n.machine, err = machine.New(now, decides); err != nil {
+	if n.machine, err = machine.New(now, config); err != nil {
 		return nil, err
 	}
 	ctx := n.life.start()
-	n.life.running.Go(func() { n.keepTime(ctx) })
+	n.life.running.Go(func() { n.runTimer(ctx) })
 	n.life.running.Go(func() { t.watch(ctx, func() { n.step(func(machine.Time) {}) }) })
 	return n, nil
 }
 
-// draw draws an incarnation, which no other start of any process has, and a
-// source of jitter.
-func draw() (uint64, *mrand.Rand) {
+// newIncarnation returns a random incarnation, unique among all starts of all
+// members, and a generator for jitter.
+func newIncarnation() (uint64, *mrand.Rand) {
 	var seed [24]byte
 	_, _ = rand.Read(seed[:]) // never fails
 	part := func(i int) uint64 { return binary.LittleEndian.Uint64(seed[8*i:]) }
@@ -128,7 +128,7 @@ func (n *Node) network(incarnation uint64) fleasenet.Config {
 	c := fleasenet.Config{
 		Self: machine.Process(n.cfg.Self), Incarnation: incarnation, Listen: n.cfg.Listen, Key: n.cfg.Key, OtherKeys: n.cfg.OtherKeys,
 		Fingerprint: n.cfg.fingerprint(),
-		Receive:     n.receive, Strange: n.strange, Drained: n.flush, Logger: n.log.Logger,
+		Receive:     n.receive, Strange: n.receiveStranger, Drained: n.flush, Logger: n.log.Logger,
 	}
 	for _, m := range n.cfg.Members {
 		c.Peers = append(c.Peers, fleasenet.Peer{Process: machine.Process(m.ID), Addr: m.Addr, Name: m.Name})
@@ -136,29 +136,28 @@ func (n *Node) network(incarnation uint64) fleasenet.Config {
 	return c
 }
 
-// Done returns a channel that is closed when the node takes part no more: it is
-// closed, or another process was found to run as the same member, and this one has
-// given way to it. Then all its leases are over, no call will get one, and what is
-// left is to [Node.Close] it. [Node.Err] says which.
+// Done returns a channel that is closed when the node ceases to take part: it was
+// closed, or it has given way to another process with the same ID. Then all its leases
+// have ended, calls fail, and the node must still be closed with [Node.Close].
+// [Node.Err] returns the reason.
 func (n *Node) Done() <-chan struct{} { return n.life.done.Done() }
 
-// Err returns nil until Done is closed, and then why the node takes part no more:
-// its kind is [leasehold.ErrClosed], or [leasehold.ErrNameTaken] if another process runs
+// Err returns nil until Done is closed, and then the reason: an error of kind
+// [leasehold.ErrClosed], or [leasehold.ErrNameTaken] if another process runs
 // as the same member.
 func (n *Node) Err() error { return context.Cause(n.life.done) }
 
-// Self is the member that this node is.
+// Self returns the ID of this node.
 func (n *Node) Self() ID { return n.cfg.Self }
 
-// Addr is where it listens.
+// Addr returns the local address.
 func (n *Node) Addr() string { return n.net.Addr() }
 
-// Ready returns when the node takes part: when whatever it may have promised
-// before it was started is over, which takes Lease times Drift, or Lease and twice
-// Epsilon if that is longer; and when no member that was told otherwise has been
-// heard for as long: see Status.Strangers. It returns an error if ctx ends before,
-// or the node is closed, or another process runs as the same member: see
-// [Node.Done].
+// Ready waits until the node takes part. All promises that it may have made before
+// its start must have expired, which takes Lease times Drift, or Lease and twice
+// Epsilon if that is longer; and no stranger may have sent a packet for as long: see
+// Status.Strangers. It returns an error if ctx ends before, or the node is closed, or
+// another process runs as the same member: see [Node.Done].
 func (n *Node) Ready(ctx context.Context) error {
 	if err := n.Err(); err != nil {
 		return err
@@ -171,18 +170,17 @@ func (n *Node) Ready(ctx context.Context) error {
 	case <-ctx.Done():
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		return leasehold.Errorf("ready", leasehold.ErrUnavailable, "", "%s: %w", n.whyNotReady(), context.Cause(ctx))
+		return leasehold.Errorf("ready", leasehold.ErrUnavailable, "", "%s: %w", n.notReadyReason(), context.Cause(ctx))
 	}
 }
 
-// Close releases all leases, lets those who wait for one go with an error, and
-// ends the node. No lease is valid from the beginning of the call on. It waits
-// for the members to know, as long as ctx allows and a few seconds at most; an
-// error means that they may not, and the node is closed all the same. A call that
-// is not the first waits for the first as long as its own ctx allows, and returns
-// the same.
+// Close releases all leases, fails waiting calls, and stops the node. No lease is valid
+// after the start of the call. It waits for acks of the members, until ctx ends and at
+// most a few seconds. An error means that the release may not have reached a majority;
+// the node is closed all the same. Another call waits for the first one until its own
+// ctx ends, and returns the same result.
 func (n *Node) Close(ctx context.Context) error {
-	leases, first := n.shut()
+	leases, first := n.endAll()
 	if !first {
 		return n.awaitClosed(ctx)
 	}
@@ -206,13 +204,13 @@ func (n *Node) awaitClosed(ctx context.Context) error {
 		if isClosed(n.life.closed) {
 			return n.life.closeErr
 		}
-		return leasehold.Errorf(opClose, leasehold.ErrUnavailable, "", "another call is closing it: %w", context.Cause(ctx))
+		return leasehold.Errorf(opClose, leasehold.ErrUnavailable, "", "another call of Close is in progress: %w", context.Cause(ctx))
 	}
 }
 
-// shut ends everything that has been asked for, and returns what is held. It
-// reports false if another call has done so.
-func (n *Node) shut() (leases []*Lease, first bool) {
+// endAll cancels all claims, ends all leases, and returns the leases. It reports false
+// if another call has done so.
+func (n *Node) endAll() (leases []*Lease, first bool) {
 	n.step(func(now machine.Time) {
 		if first = !n.life.closing; !first {
 			return
@@ -235,5 +233,5 @@ func (n *Node) shut() (leases []*Lease, first bool) {
 	return leases, first
 }
 
-// tick is how often the node looks at its clocks at least.
+// tick is the longest interval between reads of the clocks.
 const tick = time.Second

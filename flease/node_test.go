@@ -41,7 +41,7 @@ func TestClose(t *testing.T) {
 		}
 		for range cap(waiting) {
 			if err := <-waiting; !errors.Is(err, leasehold.ErrClosed) {
-				t.Errorf("whoever waited got %v", err)
+				t.Errorf("a waiting call: %v", err)
 			}
 		}
 		if l.Valid() || !isOver(l) || leasehold.KindOf(l.Err()) != leasehold.ErrClosed {
@@ -52,7 +52,7 @@ func TestClose(t *testing.T) {
 			t.Errorf("free after %v", took)
 		}
 		if !theirs.Valid() {
-			t.Error("another member lost a lease by it")
+			t.Error("another member lost a lease")
 		}
 		if _, err := s.nodes[1].Acquire(t.Context(), "r"); !errors.Is(err, leasehold.ErrClosed) {
 			t.Errorf("acquire on a closed node: %v", err)
@@ -68,8 +68,8 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// Close gives up after a while if nobody answers, and says so.
-func TestCloseAlone(t *testing.T) {
+// Close returns an error after a while if no member replies.
+func TestCloseWithoutMajority(t *testing.T) {
 	within(t, func(t *testing.T) {
 		s := newSystem(t, 3, nil)
 		l := s.acquire(1, "r")
@@ -86,8 +86,7 @@ func TestCloseAlone(t *testing.T) {
 	})
 }
 
-// A second Close waits for the first for as long as its own context allows, and
-// returns what the first did.
+// A second Close waits for the first until its own context ends, and returns the same result.
 func TestCloseTwice(t *testing.T) {
 	within(t, func(t *testing.T) {
 		s := newSystem(t, 3, nil)
@@ -113,7 +112,7 @@ func TestCloseTwice(t *testing.T) {
 	})
 }
 
-// Someone who waits for the end of a release is not left behind.
+// Close ends a waiting Release.
 func TestCloseWhileReleasing(t *testing.T) {
 	within(t, func(t *testing.T) {
 		s := newSystem(t, 3, nil)
@@ -168,7 +167,7 @@ func TestWatch(t *testing.T) {
 			t.Helper()
 			h := <-seen
 			if h.ID != id || (id != 0) != (h.Fence != 0) || (id != 0) != !h.Until.IsZero() {
-				t.Fatalf("seems to be held as %+v, want by %d", h, id)
+				t.Fatalf("holder %+v, want %d", h, id)
 			}
 			return h
 		}
@@ -186,14 +185,14 @@ func TestWatch(t *testing.T) {
 		want(2)
 		died := time.Now()
 		s.kill(2)
-		want(0) // nobody says so: the lease ends
+		want(0) // without a message: the lease expires
 		if took := time.Since(died); took < lease/2 || took > takeover {
-			t.Errorf("nobody after %v", took)
+			t.Errorf("no holder after %v", took)
 		}
 		cancel()
 		<-ended
 		if len(seen) != 0 {
-			t.Errorf("saw more: %+v", <-seen)
+			t.Errorf("another change: %+v", <-seen)
 		}
 		if got := len(s.nodes[3].watches); got != 0 {
 			t.Errorf("%d watches are left", got)
@@ -201,7 +200,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// Who does not look for a while sees the last state, and has kept nobody waiting.
+// A slow watcher receives the newest state, and does not block the node.
 func TestWatchCoalesces(t *testing.T) {
 	within(t, func(t *testing.T) {
 		s := newSystem(t, 3, nil)
@@ -218,7 +217,7 @@ func TestWatchCoalesces(t *testing.T) {
 				last = s.acquire(1, "r")
 			}
 			if h.Fence == last.Fence() {
-				break // within a third of a lease, if this member was not asked at once
+				break // within a third of a lease, if this member was not in the first majority
 			}
 		}
 		if seen > 5 { // of twelve tenures
@@ -244,8 +243,8 @@ func TestBadConfigs(t *testing.T) {
 		kind leasehold.Kind
 		want string
 	}{
-		"nobody":             {Config{Members: three}, leasehold.ErrInvalid, "Self must be set"},
-		"not a member":       {Config{Self: 4, Members: three}, leasehold.ErrInvalid, "Self is member 4, which is not among the 3 Members"},
+		"no Self":            {Config{Members: three}, leasehold.ErrInvalid, "Self is not set"},
+		"not a member":       {Config{Self: 4, Members: three}, leasehold.ErrInvalid, "Self is 4, which is not in the 3 Members"},
 		"no members":         {Config{Self: 1}, leasehold.ErrInvalid, "Members is empty"},
 		"equal ids":          {Config{Self: 1, Members: append(three[:2:2], Member{ID: 2, Addr: "127.0.0.1:7009"})}, leasehold.ErrInvalid, "twice"},
 		"member 0":           {Config{Self: 1, Members: append(three[:2:2], Member{ID: 0, Addr: "127.0.0.1:7009"})}, leasehold.ErrInvalid, "IDs begin with 1"},
@@ -287,7 +286,7 @@ func TestRealNetworks(t *testing.T) {
 			}
 			var held *HeldError
 			if _, err := nodes[1].TryAcquire(ctx, "r"); !errors.As(err, &held) || held.Holder != 1 {
-				t.Errorf("a second one: %v", err)
+				t.Errorf("try by another member: %v", err)
 			}
 			all, err := nodes[2].AcquireAll(ctx, numbered(3000))
 			if err != nil {
@@ -306,7 +305,7 @@ func TestRealNetworks(t *testing.T) {
 			}
 			for _, m := range status.Members {
 				if m.Heard.IsZero() {
-					t.Errorf("member %d was never heard", m.ID)
+					t.Errorf("no packet of member %d arrived", m.ID)
 				}
 			}
 		})

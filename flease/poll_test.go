@@ -10,9 +10,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/fleasenet"
 )
 
-// Members who ask time and again for what another has get their answers after one
-// round trip, and do not take it away, over a network that is slow.
-func TestPollersTakeNothingAway(t *testing.T) {
+// Repeated tries for a held lease return after one round trip, and do not disturb the holder, over
+// a slow network.
+func TestRepeatedTriesDoNotDisturbHolder(t *testing.T) {
 	within(t, func(t *testing.T) {
 		const delay, jitter = 10 * time.Millisecond, 5 * time.Millisecond
 		s := newSystem(t, 5, nil)
@@ -31,7 +31,7 @@ func TestPollersTakeNothingAway(t *testing.T) {
 					_, err := s.nodes[id].TryAcquire(t.Context(), "r")
 					var held *HeldError
 					if took := time.Since(began); took > 2*(delay+jitter) || !errors.As(err, &held) || held.Holder != 1 {
-						t.Errorf("member %d is told %v after %v", id, err, took)
+						t.Errorf("try of member %d: %v after %v", id, err, took)
 						return
 					}
 					time.Sleep(50 * time.Millisecond)
@@ -40,7 +40,7 @@ func TestPollersTakeNothingAway(t *testing.T) {
 		}
 		polling.Wait()
 		if !l.Valid() {
-			t.Errorf("the holder has lost it: %v", l.Err())
+			t.Errorf("the holder has lost the lease: %v", l.Err())
 		}
 		began := time.Now()
 		if err := l.Release(t.Context()); err != nil || time.Since(began) > 2*(delay+jitter) {
@@ -49,10 +49,10 @@ func TestPollersTakeNothingAway(t *testing.T) {
 	})
 }
 
-// A member that was cut off for so long that it has forgotten a lease, and has
-// seen later fences of others since, hears of it soon after the network is mended:
-// who asks there is told, and who waits there is woken by the release.
-func TestForgetfulMemberHearsOfALease(t *testing.T) {
+// A member was partitioned until it dropped its record of a lease, and has seen later fences of
+// other resources. After the partition it soon receives the lease again: a try there fails with
+// the holder, and a waiting call is woken by the release.
+func TestPartitionedMemberReceivesLeaseAgain(t *testing.T) {
 	within(t, func(t *testing.T) {
 		s := newSystem(t, 3, nil)
 		y := s.acquire(1, "y")
@@ -63,18 +63,18 @@ func TestForgetfulMemberHearsOfALease(t *testing.T) {
 		if err := s.acquire(2, "z").Release(t.Context()); err != nil { // 2 and 3 decide
 			t.Fatal(err)
 		}
-		time.Sleep(6 * lease) // and forget
+		time.Sleep(6 * lease) // and drop the record
 		s.network.Mend(1, 3)
 		s.network.Mend(3, 1)
 		time.Sleep(lease)
 		if seen := looks(s, 3, "y"); seen != 1 {
-			t.Errorf("member 3 takes %d for the holder", seen)
+			t.Errorf("member 3 has %d as the holder", seen)
 		}
-		s.kill(2) // so that what 3 says is needed
+		s.kill(2) // so that the vote of 3 is required
 		_, err := s.nodes[3].TryAcquire(t.Context(), "y")
 		var held *HeldError
 		if !errors.As(err, &held) || held.Holder != 1 {
-			t.Errorf("member 3 is told: %v", err)
+			t.Errorf("try of member 3: %v", err)
 		}
 		got := make(chan *Lease, 1)
 		go func() { got <- s.acquire(3, "y") }()
@@ -90,10 +90,10 @@ func TestForgetfulMemberHearsOfALease(t *testing.T) {
 	})
 }
 
-// looks returns whom a member takes for the holder.
+// looks returns the holder in a member's view.
 func looks(s *system, id ID, name string) ID {
 	n := s.nodes[id]
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return ID(n.machine.Look(n.look(), name).Holder)
+	return ID(n.machine.Look(n.now(), name).Holder)
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/leasehold-dev/leasehold/secret"
 )
 
-// A wiretap records what arrives at members, after it was found authentic: so much for somebody
-// who can say again whatever was ever said, to a member that remembers nothing.
+// A wiretap records authenticated packets that arrive at members, and replays them: an attacker whose
+// packets pass authentication at a member without state.
 type wiretap struct {
 	network *Memory
 	mu      sync.Mutex
-	tape    map[machine.Process][]heardOnce // by who heard it
-	waits   map[machine.Process][]heardOnce // to be said before the next packet
+	tape    map[machine.Process][]heardOnce // by receiver
+	waits   map[machine.Process][]heardOnce // to replay before the next packet
 }
 
 type heardOnce struct {
@@ -47,8 +47,8 @@ func (w *wiretap) open(c fleasenet.Config) (fleasenet.Net, error) {
 	return w.network.open(c)
 }
 
-// play says to every member, in the order in which it was said, whatever was said to it or to an
-// earlier process with its id.
+// play replays to every member, in order, all packets that it or an earlier process with its ID
+// received.
 func (w *wiretap) play(t *testing.T, members ...ID) {
 	t.Helper()
 	w.mu.Lock()
@@ -56,21 +56,21 @@ func (w *wiretap) play(t *testing.T, members ...ID) {
 		to := machine.Process(id)
 		w.waits[to] = slices.Clone(w.tape[to])
 		if len(w.waits[to]) < 10 {
-			t.Errorf("of what member %d heard, %d packets were recorded", to, len(w.waits[to]))
+			t.Errorf("for member %d only %d packets were recorded", to, len(w.waits[to]))
 		}
 	}
 	w.mu.Unlock()
-	time.Sleep(lease / 2) // they speak to each other every third
+	time.Sleep(lease / 2) // they send packets every third of a lease
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.waits) > 0 {
-		t.Errorf("members %v have heard nothing", slices.Collect(maps.Keys(w.waits)))
+		t.Errorf("members %v have received nothing", slices.Collect(maps.Keys(w.waits)))
 	}
 }
 
-// TestReplayedPackets: whoever has recorded everything changes nothing by saying it again, to members
-// that were restarted meanwhile and to others: who has a lease keeps it, who has lost it does not
-// get it back, and nobody gives way to a process that is long gone.
+// TestReplayedPackets: replayed packets have no effect, on restarted members and on others. A holder
+// keeps its lease, a former holder does not get it back, and no member gives way to a process that
+// has ended.
 func TestReplayedPackets(t *testing.T) {
 	within(t, func(t *testing.T) {
 		var tap *wiretap
@@ -87,18 +87,18 @@ func TestReplayedPackets(t *testing.T) {
 			}
 			tap.play(t, 1, 2, 3)
 			if !first.Valid() {
-				t.Fatalf("after member %d was restarted, and heard what it had heard before, the lease is lost: %v", id, first.Err())
+				t.Fatalf("replay to the restarted member %d: the lease is lost: %v", id, first.Err())
 			}
 		}
 		s.kill(1)
 		second := s.acquire(2, "r")
 		for range 5 {
-			tap.play(t, 2, 3) // what member 1 said when it had the lease, too
+			tap.play(t, 2, 3) // includes packets of member 1 as the holder
 			if !second.Valid() {
 				t.Fatalf("the lease of the second holder is lost: %v", second.Err())
 			}
 			if l, err := s.nodes[3].TryAcquire(t.Context(), "r"); err == nil {
-				t.Fatalf("two have the lease: %v", l)
+				t.Fatalf("two holders: %v", l)
 			}
 		}
 		if err := s.start(1).Ready(t.Context()); err != nil {
@@ -106,19 +106,19 @@ func TestReplayedPackets(t *testing.T) {
 		}
 		tap.play(t, 1, 2, 3)
 		if l, err := s.nodes[1].TryAcquire(t.Context(), "r"); err == nil || !second.Valid() {
-			t.Errorf("the first holder is back, and has %v; the second has it: %t", l, second.Valid())
+			t.Errorf("the first holder is restarted and has %v; the second holds the lease: %t", l, second.Valid())
 		}
 		for id, n := range s.nodes {
 			if n.Err() != nil {
 				t.Errorf("member %d has given way: %v", id, n.Err())
 			}
 		}
-		s.acquire(3, "another") // so that they go on speaking
+		s.acquire(3, "another") // so that they continue to send packets
 		s.acquire(1, "a third")
 		if err := second.Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		tap.play(t, 1, 2, 3)
-		s.acquire(3, "r") // nobody has brought it back
+		s.acquire(3, "r") // it is free
 	})
 }

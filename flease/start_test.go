@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/fleasenet"
 )
 
-// slowToOpen is a network that is slow to give away an address.
+// slowToOpen is a network that is slow to bind an address.
 type slowToOpen struct {
 	*Memory
 	before func()
@@ -18,10 +18,9 @@ func (s slowToOpen) open(c fleasenet.Config) (fleasenet.Net, error) {
 	return s.Memory.open(c)
 }
 
-// A member is silent for long enough after its predecessor has ended, and not only
-// after its own first moment: between the two the predecessor may have accepted
-// what nobody else knows of.
-func TestSilenceCountsFromTheSocket(t *testing.T) {
+// The wait of a started member counts from the end of its former process, when its address is bound, and
+// not from the call of Start: in between the former process may have made promises.
+func TestStartWaitCountsFromBind(t *testing.T) {
 	within(t, func(t *testing.T) {
 		s := newSystem(t, 3, nil)
 		for id := ID(1); id <= 3; id++ { // they meet
@@ -49,14 +48,13 @@ func TestSilenceCountsFromTheSocket(t *testing.T) {
 		s.nodes[2] = n
 		next := s.acquire(3, "r")
 		if l.Valid() && next.Valid() {
-			t.Error("two have it")
+			t.Error("two holders")
 		}
 	})
 }
 
-// The others know of a member that was restarted that it does not take part yet, and
-// when it does.
-func TestStatusTellsWhoWaits(t *testing.T) {
+// The status of other members shows whether a restarted member takes part.
+func TestStatusShowsWaitingMembers(t *testing.T) {
 	within(t, func(t *testing.T) {
 		s := newSystem(t, 3, nil)
 		waits := func() bool {
@@ -68,20 +66,20 @@ func TestStatusTellsWhoWaits(t *testing.T) {
 			return false
 		}
 		s.acquire(2, "r")
-		time.Sleep(lease / 2) // a majority was enough for that; then all hear of it
+		time.Sleep(lease / 2) // a majority was enough; then all members receive it
 		if waits() {
-			t.Fatal("who takes part seems to wait")
+			t.Fatal("a member that takes part is shown as waiting")
 		}
 		s.kill(2)
 		s.start(2)
 		time.Sleep(lease / 2)
 		if !waits() {
-			t.Error("one that has just started seems to take part")
+			t.Error("a member that has just started is shown as taking part")
 		}
 		s.acquire(2, "other")
 		time.Sleep(lease / 2)
 		if waits() {
-			t.Error("it takes part, and seems to wait")
+			t.Error("a member that takes part again is shown as waiting")
 		}
 	})
 }

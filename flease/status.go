@@ -10,56 +10,56 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/fleasenet"
 )
 
-// A Status is how a node does, at one moment.
+// A Status is the status of a node at one moment.
 type Status struct {
 	Self  ID     `json:"member"`
-	Addr  string `json:"addr"`  // where it listens
-	Ready bool   `json:"ready"` // whether it takes part
-	// Err is why it takes part no more: what [Node.Err] returns.
+	Addr  string `json:"addr"`  // local
+	Ready bool   `json:"ready"` // the node takes part
+	// Err is the result of [Node.Err].
 	Err error `json:"-"`
 
 	Members []MemberStatus `json:"members"` // the others
-	// Fingerprint stands for what all members must have been told alike.
+	// Fingerprint is a hash of the settings that all members must share.
 	Fingerprint uint64           `json:"fingerprint,string"`
-	Strangers   []StrangerStatus `json:"strangers,omitempty"` // who was told otherwise, in the order of IDs
+	Strangers   []StrangerStatus `json:"strangers,omitempty"` // in the order of IDs
 	Clock       ClockStatus      `json:"clock"`
 
 	Held      int     `json:"held"`      // leases
 	Waiting   int     `json:"waiting"`   // resources that calls of this process wait for
-	Resources int     `json:"resources"` // that it knows of, as a member of their groups
+	Resources int     `json:"resources"` // in memory, as a member of their groups
 	Counts    Counts  `json:"counts"`
 	Traffic   Traffic `json:"traffic"`
 }
 
-// A MemberStatus is what a node knows about another member.
+// A MemberStatus is a node's view of another member.
 type MemberStatus struct {
 	Member
-	Heard time.Time `json:"heard,omitzero"`  // when something came from it last; zero if never
-	Waits bool      `json:"waits,omitempty"` // it did not take part then: it had just started, or hears strangers
-	// ClockOff is by how much its clock was found to be ahead of ours, or behind
-	// if it is negative, at least. While it is not 0 the member is ignored.
+	Heard time.Time `json:"heard,omitzero"`  // when its last packet arrived; zero if none did
+	Waits bool      `json:"waits,omitempty"` // it did not take part then: it had just started, or receives packets of strangers
+	// ClockOff is a lower bound on how far its clock is ahead of this node's; negative
+	// if it is behind. While it is not 0 the member's messages are dropped.
 	ClockOff time.Duration `json:"clockOffNanos,omitempty"`
 	// Twins is when two processes were last found to run as this member; zero if
 	// never.
 	Twins time.Time `json:"twins,omitzero"`
 }
 
-// A ClockStatus is what a node knows about its own wall clock.
+// A ClockStatus is the status of a node's own wall clock.
 type ClockStatus struct {
-	Wrong   bool          `json:"wrong"`               // most other members find it wrong
-	Steps   uint64        `json:"steps"`               // how often it was seen to have been set
-	Stepped time.Time     `json:"stepped,omitzero"`    // when, the last time, by the clock itself
-	By      time.Duration `json:"stepNanos,omitempty"` // and by how much
+	Wrong   bool          `json:"wrong"`               // it differs from the clocks of most other members
+	Steps   uint64        `json:"steps"`               // detected settings of the clock
+	Stepped time.Time     `json:"stepped,omitzero"`    // the time of the last one, by the clock itself
+	By      time.Duration `json:"stepNanos,omitempty"` // the size of the last one
 }
 
-// Counts count what has happened since the start.
+// Counts are event counters since the start.
 type Counts struct {
 	Acquired uint64 `json:"acquired"` // leases
-	Lost     uint64 `json:"lost"`     // of them, that were not released
-	Void     uint64 `json:"void"`     // packets meant for an earlier start of a member, or from one
-	BadTime  uint64 `json:"badTime"`  // messages of members whose clocks are off
-	Foreign  uint64 `json:"foreign"`  // messages about resources that are not ours to decide
-	Full     uint64 `json:"full"`     // resources for which there was no room
+	Lost     uint64 `json:"lost"`     // leases that ended without a release
+	Void     uint64 `json:"void"`     // packets for or from an earlier process of a member
+	BadTime  uint64 `json:"badTime"`  // messages of members with wrong clocks
+	Foreign  uint64 `json:"foreign"`  // messages about resources of other groups
+	Full     uint64 `json:"full"`     // resources rejected because of MaxResources
 }
 
 // Traffic counts packets since the start.
@@ -70,9 +70,9 @@ type Traffic struct {
 	MessagesOut uint64 `json:"messagesOut"`
 	BytesIn     uint64 `json:"bytesIn"`
 	BytesOut    uint64 `json:"bytesOut"`
-	Refused     uint64 `json:"refused"` // that were malformed, foreign, not authentic or replayed
-	Strange     uint64 `json:"strange"` // of members that were told otherwise
-	Lost        uint64 `json:"lost"`    // for which there was no room here, or no way out
+	Refused     uint64 `json:"refused"` // malformed, foreign, not authentic or replayed
+	Strange     uint64 `json:"strange"` // of strangers
+	Lost        uint64 `json:"lost"`    // dropped because a queue was full, or sending failed
 }
 
 type member struct {
@@ -83,11 +83,11 @@ type member struct {
 	twins machine.Wall // 0 if never
 }
 
-// A roster is what a node knows about other processes.
+// A roster is a node's view of the other processes.
 type roster struct {
 	members   []*member // in the order of IDs
 	strangers map[ID]*stranger
-	greeted   mono.Instant // when the others were greeted last, before this node took part
+	greeted   mono.Instant // of the last greeting before this node took part
 }
 
 func newRoster(c *Config) roster {
@@ -104,11 +104,11 @@ func newRoster(c *Config) roster {
 func (r *roster) heard(now machine.Time, e *machine.Envelope) {
 	if m := r.member(ID(e.From)); m != nil {
 		m.heard, m.waits = now.Wall, e.Waiting
-		delete(r.strangers, m.ID) // it was told anew
+		delete(r.strangers, m.ID) // its configuration was corrected
 	}
 }
 
-// member returns a member, nil if it is none or this process.
+// member returns another member, or nil.
 func (r *roster) member(id ID) *member {
 	place, found := slices.BinarySearchFunc(r.members, id, func(m *member, id ID) int { return cmp.Compare(m.ID, id) })
 	if !found {
@@ -117,8 +117,8 @@ func (r *roster) member(id ID) *member {
 	return r.members[place]
 }
 
-// Status returns how the node does. It takes the lock for as long as it takes to
-// count what is held.
+// Status returns the status of the node. It takes the node's lock, for a time
+// proportional to the resources that this process holds or waits for.
 func (n *Node) Status() Status {
 	s := Status{Self: n.cfg.Self, Addr: n.Addr(), Err: n.Err(), Traffic: traffic(n.net.Counters()), Members: []MemberStatus{}}
 	n.mu.Lock()
@@ -156,7 +156,7 @@ func traffic(c fleasenet.Counters) Traffic {
 	}
 }
 
-// Leases returns the leases that this node has, in the order of their resources.
+// Leases returns the leases of this node, in the order of their resources.
 func (n *Node) Leases() []*Lease {
 	var leases []*Lease
 	n.mu.Lock()
@@ -170,32 +170,33 @@ func (n *Node) Leases() []*Lease {
 	return leases
 }
 
-// A ResourceStatus is what a node knows about one resource.
+// A ResourceStatus is a node's view of one resource.
 type ResourceStatus struct {
 	Resource string `json:"name"`
-	Holder   Holder `json:"holder"`  // who seems to have it: a hint, as with [Node.Watch]
+	Holder   Holder `json:"holder"`  // a hint, as with [Node.Watch]
 	Waiting  int    `json:"waiting"` // calls of this process that wait for it
-	// Why says why the first of them has not got it yet; empty if none waits.
+	// Why is the reason why the first of them still waits; empty if none waits.
 	Why string `json:"why,omitempty"`
 }
 
-// RaiseFence makes this member give a resource fences above a given one only, and others if they ask it in time. It is for
-// applications that find a fence somewhere which all members have forgotten: they were restarted at a time, and wall clocks were set
-// back. Fences then run ahead of the clock, and nobody waits for it. It takes the lock for a moment, and
-// lasts until the process ends.
+// RaiseFence makes this member grant only fences above a given one for a resource, and
+// propose them to the members whose requests it receives. Use it if an external system
+// has a higher fence than all members, because they were restarted at the same time and
+// wall clocks were set back. Fences are then ahead of the clock; acquisitions do not wait for the clock. The
+// effect lasts until the process ends. It takes the node's lock briefly.
 func (n *Node) RaiseFence(resource string, above uint64) (err error) {
 	n.step(func(now machine.Time) { err = n.machine.Raise(now, resource, above) })
 	return err
 }
 
-// Resource returns what the node knows about a resource. It asks nobody, and takes
-// the lock for a moment.
+// Resource returns the node's view of a resource. It sends no message, and takes the
+// node's lock briefly.
 func (n *Node) Resource(name string) ResourceStatus {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now, _ := n.time.read()
 	s := ResourceStatus{Resource: name}
-	s.Holder, _ = n.seen(now, name)
+	s.Holder, _ = n.holderAt(now, name)
 	if e := n.entry(name); e != nil && len(e.claims) > 0 {
 		s.Waiting = len(e.claims)
 		s.Why = n.obstacle(now, name)

@@ -11,43 +11,42 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/fleasenet"
 )
 
-// A node does everything under one lock, in steps: something is told to the
-// machine, what the machine has to say is carried over to leases and claims, and
-// what it has to send is sent. What wakes others, or may take long, is left for
-// after the lock.
+// A node executes steps under one lock: a step passes an input to the machine, applies
+// the machine's notices to leases and claims, and sends the machine's messages. Wakeups
+// of goroutines and logging are deferred until the lock is released.
 
-// step takes a step of its own, and sends what comes of it.
+// step executes a step, and sends the messages.
 func (n *Node) step(do func(now machine.Time)) {
 	n.mu.Lock()
-	now := n.look()
+	now := n.now()
 	do(now)
-	n.settle(now)
+	n.process(now)
 	n.machine.Flush(now, n.net.Send)
 	n.net.Flush()
 	n.unlock(now)
 }
 
-// receive takes the step of a packet. What comes of it is sent when no more
-// packets are there: the transport calls flush then.
+// receive executes the step of a packet. The transport calls flush when no more packets
+// have arrived, which sends the messages.
 func (n *Node) receive(e *machine.Envelope, msgs []machine.Message, from *fleasenet.Source) {
 	if failpoint.Drop("flease/packet-received") {
 		return
 	}
 	n.mu.Lock()
-	now := n.look()
+	now := n.now()
 	n.source = from
 	n.roster.heard(now, e)
 	if answer, ok := n.machine.Receive(now, e, msgs); ok {
 		from.Reply(&answer)
 	}
-	n.settle(now)
+	n.process(now)
 	n.source = nil
 	n.unlock(now)
 }
 
 func (n *Node) flush() {
 	n.mu.Lock()
-	now := n.look()
+	now := n.now()
 	n.observe(now)
 	n.machine.Flush(now, n.net.Send)
 	n.net.Flush()
@@ -58,12 +57,12 @@ func (n *Node) unlock(now machine.Time) {
 	if at := n.machine.Wake(now); at < n.timer.at {
 		n.timer.at = at
 		select {
-		case n.timer.rouse <- struct{}{}:
+		case n.timer.rearm <- struct{}{}:
 		default:
 		}
 	}
-	after := n.after
-	n.after = aftermath{}
+	after := n.deferred
+	n.deferred = deferredWork{}
 	n.mu.Unlock()
 	for _, b := range after.wake {
 		close(b.done)
@@ -71,30 +70,30 @@ func (n *Node) unlock(now machine.Time) {
 	n.log.write(&after)
 }
 
-// look reads the clocks. The machine must hear of a sleep before anything else.
-func (n *Node) look() machine.Time {
+// now reads the clocks. If the computer was suspended, the machine processes that first.
+func (n *Node) now() machine.Time {
 	now, sleeps := n.time.read()
 	if sleeps != n.sleeps {
 		n.sleeps = sleeps
 		n.note(0, slog.LevelWarn, "the computer was suspended: all leases are dropped")
 		n.machine.Slept(now)
-		n.carry(now, slept)
-		n.settle(now)
+		n.handleNotices(now, slept)
+		n.process(now)
 	}
 	return now
 }
 
-// observe lets the machine look at the clocks before it is asked for something: what
-// comes of that is about what it was asked for before.
+// observe passes the time to the machine before a new request, so that notices about
+// clocks apply only to earlier requests.
 func (n *Node) observe(now machine.Time) {
 	n.machine.Observe(now)
-	n.settle(now)
+	n.process(now)
 }
 
-// settle carries over what the machine has to say, until neither it nor a batch
-// has more.
-func (n *Node) settle(now machine.Time) {
-	for n.carry(now, notRenewed) {
+// process handles notices and starts claims, until neither the machine nor a batch has
+// more.
+func (n *Node) process(now machine.Time) {
+	for n.handleNotices(now, notRenewed) {
 		pending := n.requests.pending
 		n.requests.pending, n.requests.spare = n.requests.spare[:0], nil
 		for _, b := range pending {
@@ -105,9 +104,9 @@ func (n *Node) settle(now machine.Time) {
 	}
 }
 
-// carry carries over what the machine has to say, and reports whether there may be
-// more. Why is the reason for leases that are lost, unless a clock is to blame.
-func (n *Node) carry(now machine.Time, why ending) bool {
+// handleNotices handles the machine's notices, and reports whether there may be more. Why
+// is the reason for lost leases, unless a notice about a clock precedes them.
+func (n *Node) handleNotices(now machine.Time, why ending) bool {
 	notes := n.machine.Notices()
 	for i := range notes {
 		n.handle(now, &notes[i], &why)
@@ -115,37 +114,37 @@ func (n *Node) carry(now machine.Time, why ending) bool {
 	return len(notes) > 0 || len(n.requests.pending) > 0
 }
 
-// handle handles one notice. Why is the reason for losses that follow it.
-func (n *Node) handle(now machine.Time, note *machine.Notice, why *ending) {
-	e, _ := note.Tag.(*entry) // those about bids have one
-	switch note.What {
+// handle handles one notice. It sets why to the reason of the losses that follow it.
+func (n *Node) handle(now machine.Time, notice *machine.Notice, why *ending) {
+	e, _ := notice.Tag.(*entry) // set in notices about bids
+	switch notice.What {
 	case machine.Acquired:
-		n.acquired(now, e, note)
+		n.acquired(now, e, notice)
 	case machine.Renewed:
 		if e.lease != nil {
-			e.lease.extend(note.Lease.Until)
+			e.lease.extend(notice.Lease.Until)
 		}
 	case machine.Lost:
 		n.lost(now, e, *why)
 	case machine.Refused, machine.Unreachable, machine.Disputed, machine.Released:
-		n.answered(now, e, note)
+		n.handleReply(now, e, notice)
 	case machine.Changed:
-		n.changed(note.Name)
+		n.signal(notice.Name)
 	case machine.Ready:
 		n.life.setReady()
 	case machine.GaveWay:
 		n.giveWay()
 		*why = gaveWay
 	case machine.Stopped:
-		n.told(e, untold(e.name))
-		n.ask(now, e) // and hears why not
+		n.endReleases(e, errUnacked(e.name))
+		n.bid(now, e) // fails with the reason
 	default:
-		*why = n.trouble(note)
+		*why = n.handleClock(notice)
 	}
 }
 
-// keepTime wakes the machine when it asks for it, and now and then.
-func (n *Node) keepTime(ctx context.Context) {
+// runTimer advances the machine at its wake times, and at least every tick.
+func (n *Node) runTimer(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -153,13 +152,13 @@ func (n *Node) keepTime(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
-		case <-n.timer.rouse:
+		case <-n.timer.rearm:
 		}
 		failpoint.Here("flease/before-its-time")
 		var wait time.Duration
 		n.step(func(now machine.Time) {
 			n.machine.Advance(now)
-			n.settle(now)
+			n.process(now)
 			wait = min(tick, max(0, n.machine.Wake(now).Sub(now.Mono)), n.greet(now))
 			n.timer.at = now.Mono.Add(wait)
 		})
@@ -167,16 +166,16 @@ func (n *Node) keepTime(ctx context.Context) {
 	}
 }
 
-// A timepiece shows both clocks of the computer.
+// A timepiece is both clocks of the computer.
 type timepiece interface {
-	// read returns what both clocks show, and how often the computer was found to
-	// have slept. It may be called from many goroutines at once.
+	// read returns the time of both clocks, and the number of detected suspends. It is
+	// safe for concurrent use.
 	read() (now machine.Time, sleeps uint64)
-	// watch calls slept soon after each sleep, until the context ends.
+	// watch calls slept soon after each suspend, until the context ends.
 	watch(ctx context.Context, slept func())
 }
 
-// timeOf is a time of the wall clock; the zero time if it is 0.
+// timeOf converts a time of the wall clock; 0 is the zero time.
 func timeOf(w machine.Wall) time.Time {
 	if w == 0 {
 		return time.Time{}

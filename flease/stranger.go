@@ -18,8 +18,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/fleasenet"
 )
 
-// fingerprint stands for what all members must have been told alike. It is in every
-// packet.
+// fingerprint returns a hash of the settings that all members must share. It is in
+// every packet.
 func (c *Config) fingerprint() uint64 {
 	var ids []ID
 	for _, m := range c.Members {
@@ -37,31 +37,31 @@ func (c *Config) fingerprint() uint64 {
 	return binary.LittleEndian.Uint64(sum[:])
 }
 
-// A StrangerStatus is what a node knows about a process that has the same key, and
-// was told of other members, times or label: see "How to change the members".
+// A StrangerStatus is a node's view of a process with the same key, and other members,
+// times or label: see "Membership changes".
 type StrangerStatus struct {
 	ID          ID        `json:"id"`
 	Fingerprint uint64    `json:"fingerprint,string"`
-	Heard       time.Time `json:"heard"` // when something came from it last
+	Heard       time.Time `json:"heard"` // when its last packet arrived
 	Waits       bool      `json:"waits"` // it did not take part then
 }
 
 type stranger struct {
 	StrangerStatus
-	at       mono.Instant // when it was heard last
-	answered mono.Instant // when it was answered last
+	at       mono.Instant // of its last packet
+	answered mono.Instant // of the last reply to it
 }
 
 const maxStrangers = 1024
 
-const otherGroupText = "a process with our key was told of other members, lease, epsilon, drift or label: it is not listened to, " +
-	"and of the two groups only the one that was there first takes part. Stop those who were told wrong; " +
-	"the documentation of package flease says how to change the members"
+const otherGroupText = "a process with the same key has other members, lease, epsilon, drift or label: its messages are dropped, " +
+	"and of the two groups only the first takes part. Stop the processes with the wrong configuration; " +
+	"see \"Membership changes\" in the documentation of package flease"
 
-// strange takes the step of a packet from a stranger.
-func (n *Node) strange(e *machine.Envelope, fingerprint uint64, from *fleasenet.Source) {
+// receiveStranger executes the step of a packet of a stranger.
+func (n *Node) receiveStranger(e *machine.Envelope, fingerprint uint64, from *fleasenet.Source) {
 	n.mu.Lock()
-	now := n.look()
+	now := n.now()
 	n.source = from
 	answer, wanted := n.machine.Strange(now, e)
 	s := n.roster.strangers[ID(e.From)]
@@ -70,33 +70,33 @@ func (n *Node) strange(e *machine.Envelope, fingerprint uint64, from *fleasenet.
 		n.roster.strangers[s.ID] = s
 	}
 	if s != nil {
-		n.know(now, s, e, fingerprint)
+		n.recordStranger(now, s, e, fingerprint)
 		if wanted && (s.answered == 0 || now.Mono.Sub(s.answered) >= n.machine.GreetEvery()/2) {
 			s.answered = now.Mono
 			from.Reply(&answer)
 		}
 	}
-	n.settle(now)
+	n.process(now)
 	n.source = nil
 	n.unlock(now)
 }
 
-// know notes what was heard of a stranger. That it is one is logged once.
-func (n *Node) know(now machine.Time, s *stranger, e *machine.Envelope, fingerprint uint64) {
+// recordStranger records a packet of a stranger, and logs a new stranger.
+func (n *Node) recordStranger(now machine.Time, s *stranger, e *machine.Envelope, fingerprint uint64) {
 	if s.Fingerprint != fingerprint {
 		s.Fingerprint = fingerprint
 		n.note(s.ID, slog.LevelError, otherGroupText, "stranger", n.nameOf(s.ID),
 			"one_of_ours", n.roster.member(s.ID) != nil || s.ID == n.cfg.Self, "from", n.source.Addr(),
-			"theirs", printed(fingerprint), "ours", printed(n.cfg.fingerprint()),
+			"theirs", hex(fingerprint), "ours", hex(n.cfg.fingerprint()),
 			"takes_part", !e.Waiting, "we_take_part", n.machine.Ready())
 	}
 	s.at, s.Heard, s.Waits = now.Mono, timeOf(now.Wall), e.Waiting
 }
 
-func printed(fingerprint uint64) string { return fmt.Sprintf("%016x", fingerprint) }
+func hex(fingerprint uint64) string { return fmt.Sprintf("%016x", fingerprint) }
 
-// greet greets all members from time to time, until we take part, and returns when
-// it is to be called again. A stranger among them answers.
+// greet greets all members periodically until this node takes part, so that strangers
+// among them reply. It returns the time until the next call.
 func (n *Node) greet(now machine.Time) time.Duration {
 	if n.machine.Ready() || n.machine.Retired() {
 		return tick
@@ -110,27 +110,27 @@ func (n *Node) greet(now machine.Time) time.Duration {
 	return every
 }
 
-// whyNotReady says why we do not take part. It is called with the lock held.
-func (n *Node) whyNotReady() string {
+// notReadyReason returns why this node does not take part. The lock is held.
+func (n *Node) notReadyReason() string {
 	now, _ := n.time.read()
 	for _, s := range n.roster.sortedStrangers() {
 		if now.Mono.Sub(s.at) <= 2*n.cfg.Lease {
-			return fmt.Sprintf("this member does not take part while process %s does, which was told of other members, times or label", n.nameOf(s.ID))
+			return fmt.Sprintf("this member does not take part while process %s does, which has other members, times or label", n.nameOf(s.ID))
 		}
 	}
-	return "this member has started too short a time ago"
+	return "this member started too recently"
 }
 
 func (r *roster) sortedStrangers() []*stranger {
 	return slices.SortedFunc(maps.Values(r.strangers), func(a, b *stranger) int { return cmp.Compare(a.ID, b.ID) })
 }
 
-// giveWay ends our part: another process runs as this member, and stays.
+// giveWay ends the part of this node, in favour of another process with the same ID.
 func (n *Node) giveWay() {
-	n.note(0, slog.LevelError, "another process runs as this member: this one takes part no more, and all its leases are dropped. Stop one of the two",
+	n.note(0, slog.LevelError, "another process runs as this member: this one has ceased to take part, and all its leases are dropped. Stop one of the two",
 		"from", n.sender())
 	n.life.end(leasehold.Errorf("flease", leasehold.ErrNameTaken, "member "+n.cfg.self().name(),
-		"another process runs as this member, as %s says: stop one of the two, and start this one anew", n.sender()))
+		"another process runs as this member, as reported by %s: stop one of the two, and restart this one", n.sender()))
 }
 
 func (n *Node) sawTwins(id ID) {
@@ -138,14 +138,14 @@ func (n *Node) sawTwins(id ID) {
 	if m := n.roster.member(id); m != nil {
 		m.twins = now.Wall
 	}
-	n.note(id, slog.LevelError, "two processes run as the same member, and one of them is told to give way: stop it, and give each process an ID of its own",
+	n.note(id, slog.LevelError, "two processes run as the same member, and one of them must give way: stop it, and give each process a unique ID",
 		"of", n.nameOf(id), "from", n.sender())
 }
 
-// sender is where the packet came from that is being handled.
+// sender returns the source address of the current packet.
 func (n *Node) sender() string {
 	if n.source == nil {
-		return "nobody"
+		return "unknown"
 	}
 	return n.source.Addr()
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/leasehold-dev/leasehold/secret"
 )
 
-// silence is how long a member is silent after its start.
+// silence is how long a member does not take part after its start.
 const silence = 12 * time.Second
 
-// told changes how many members those who start from now on are told of.
+// told sets the number of members in the configuration of nodes that start from now on.
 func (s *system) told(members int) {
 	s.config.Members = nil
 	for i := range members {
@@ -24,7 +24,7 @@ func (s *system) told(members int) {
 	}
 }
 
-// ready returns who takes part.
+// ready returns the members that take part.
 func (s *system) ready() (who []ID) {
 	for _, id := range []ID{1, 2, 3, 4, 5} {
 		if n := s.nodes[id]; n != nil && n.Status().Ready {
@@ -41,20 +41,20 @@ func (s *system) wantReady(ids ...ID) {
 	}
 }
 
-// refused tries for a minute to acquire what another group has.
+// refused tries for a minute to acquire a lease that another group holds.
 func (s *system) refused(id ID) error {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
 	l, err := s.nodes[id].Acquire(ctx, "r")
 	if err == nil {
-		s.t.Fatalf("member %d has it, too: %t", id, l.Valid())
+		s.t.Fatalf("member %d acquired it, too: %t", id, l.Valid())
 	}
 	return err
 }
 
-// Three members are to become five, one after another: the majority of five that
-// comes about first must not have a lease besides that of the three.
+// Three members are changed to five, one after another: the first majority of the five must not
+// acquire a lease that the three hold.
 func TestChangeOfMembersOneByOne(t *testing.T) {
 	within(t, func(t *testing.T) {
 		s := newSystem(t, 3, nil)
@@ -69,13 +69,13 @@ func TestChangeOfMembersOneByOne(t *testing.T) {
 			t.Errorf("the error is %v", err)
 		}
 		if !held.Valid() {
-			t.Error("the newcomers have cost the holder its lease")
+			t.Error("the new members ended the lease of the holder")
 		}
 		s.wantReady(1, 2)
 		for _, pair := range [][2]ID{{1, 3}, {1, 4}, {1, 5}, {2, 3}, {2, 4}, {2, 5}, {3, 1}, {3, 2}, {4, 1}, {4, 2}, {5, 1}, {5, 2}} {
-			line := []string{"was told of other members", fmt.Sprintf("member=%d ", pair[0]), fmt.Sprintf("stranger=%d ", pair[1])}
+			line := []string{"has other members", fmt.Sprintf("member=%d ", pair[0]), fmt.Sprintf("stranger=%d ", pair[1])}
 			if n := s.log.count(line...); n != 1 {
-				t.Errorf("member %d says %d times that %d is a stranger", pair[0], n, pair[1])
+				t.Errorf("member %d logs %d times that %d is a stranger, want once", pair[0], n, pair[1])
 			}
 		}
 		st := s.nodes[4].Status()
@@ -83,7 +83,7 @@ func TestChangeOfMembersOneByOne(t *testing.T) {
 			t.Errorf("status %+v", st)
 		}
 
-		s.kill(2) // the three have no majority any more, and still one that takes part
+		s.kill(2) // the three have lost their majority, and one still takes part
 		time.Sleep(2 * silence)
 		s.wantReady(1)
 		s.kill(1)
@@ -101,14 +101,13 @@ func TestChangeOfMembersOneByOne(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		s.wantReady(1, 2, 3, 4, 5)
 		if st := s.nodes[4].Status(); len(st.Strangers) != 0 {
-			t.Errorf("those who were told anew are still strangers: %+v", st.Strangers)
+			t.Errorf("members with the new configuration are still strangers: %+v", st.Strangers)
 		}
 	})
 }
 
-// Who was told wrong does not stop those who take part, nor one of them that is
-// started again.
-func TestStrangerStopsNobody(t *testing.T) {
+// A member with a wrong configuration does not stop members that take part, nor a restarted one.
+func TestStrangerDoesNotStopMembers(t *testing.T) {
 	within(t, func(t *testing.T) {
 		s := newSystem(t, 3, nil)
 		right := s.config
@@ -131,10 +130,10 @@ func TestStrangerStopsNobody(t *testing.T) {
 	})
 }
 
-// If all start at once, those who are more go on; if neither are, nobody does.
+// If two groups start at once, the larger one takes part; if they are equal, none does.
 func TestGroupsStartAtOnce(t *testing.T) {
 	for name, test := range map[string]struct {
-		five []ID // are told of five members, the others of three
+		five []ID // are configured with five members, the others with three
 		want []ID
 	}{
 		"one is odd":         {[]ID{3}, []ID{1, 2}},
@@ -162,8 +161,8 @@ func TestGroupsStartAtOnce(t *testing.T) {
 	}
 }
 
-// Over real networks, those who are told of more members answer those who do not
-// know where they are, and are answered.
+// Over real networks, members with more addresses exchange packets with members that do not have
+// their addresses.
 func TestChangeOfMembersOverNetworks(t *testing.T) {
 	for name, transport := range map[string]Transport{"UDP": UDP{}, "TCP": TCP{}} {
 		t.Run(name, func(t *testing.T) {
@@ -190,7 +189,7 @@ func TestChangeOfMembersOverNetworks(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
 			if l, err := fifth.Acquire(ctx, "r"); err == nil {
-				t.Fatalf("two have it: %t and %t", held.Valid(), l.Valid())
+				t.Fatalf("two holders: %t and %t", held.Valid(), l.Valid())
 			} else if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "does not take part while process") {
 				t.Error(err)
 			}
@@ -207,7 +206,7 @@ func TestChangeOfMembersOverNetworks(t *testing.T) {
 	}
 }
 
-// freeMembers are on ports of the loopback that nobody has.
+// freeMembers returns members on free ports of the loopback.
 func freeMembers(t *testing.T, n int) (members []Member) {
 	t.Helper()
 	for i := range n {
@@ -216,7 +215,7 @@ func freeMembers(t *testing.T, n int) (members []Member) {
 			if err != nil || tries == 100 {
 				t.Fatal(err)
 			}
-			defer l.Close() //nolint:errcheck,gocritic // nobody was there; all are held until there are enough
+			defer l.Close() //nolint:errcheck,gocritic // unused; all ports are held until there are enough
 			p, err := net.ListenPacket("udp", l.Addr().String())
 			if err != nil {
 				continue
@@ -238,12 +237,12 @@ func launch(t *testing.T, c Config) *Node {
 	t.Cleanup(func() {
 		ended, cancel := context.WithCancel(context.Background())
 		cancel()
-		_ = n.Close(ended) // nobody is left to tell
+		_ = n.Close(ended) // without other members
 	})
 	return n
 }
 
-// All that must be alike is in the fingerprint, and nothing else is.
+// The fingerprint contains exactly the settings that must be the same on all members.
 func TestFingerprint(t *testing.T) {
 	base := func() Config {
 		return Config{
@@ -256,7 +255,7 @@ func TestFingerprint(t *testing.T) {
 	alike.Listen, alike.MaxResources, alike.Key = "e:1", 7, secret.New("key")
 	plain := base()
 	if alike.fingerprint() != plain.fingerprint() {
-		t.Error("what may differ is in it")
+		t.Error("the fingerprint contains a setting that may differ")
 	}
 	for name, change := range map[string]func(*Config){
 		"a member":  func(c *Config) { c.Members[1].ID = 3 },

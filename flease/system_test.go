@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { leak.Main(m) }
 const (
 	lease   = 10 * time.Second
 	epsilon = 500 * time.Millisecond
-	// takeover bounds how long a dead holder's lease keeps others waiting: the
+	// takeover bounds how long a failed holder's lease blocks others: the
 	// lease times the drift bound, or with epsilon, and some round trips.
 	takeover = 12*time.Second + time.Second
 )
@@ -83,7 +83,7 @@ func (s *system) close() {
 	}
 }
 
-// kill ends a node as a crash would: nobody is told.
+// kill ends a node like a crash, without a release.
 func (s *system) kill(id ID) {
 	n := s.nodes[id]
 	delete(s.nodes, id)
@@ -140,7 +140,7 @@ func (c *testTime) read() (machine.Time, uint64) {
 	return now, sleeps + c.slept.Load()
 }
 
-// A diary keeps what is logged.
+// A diary is a log in memory.
 type diary struct {
 	mu    sync.Mutex
 	lines bytes.Buffer
@@ -160,7 +160,7 @@ func (d *diary) String() string {
 	return d.lines.String()
 }
 
-// count returns how many lines have all the words in them.
+// count returns the number of lines that contain all the words.
 func (d *diary) count(words ...string) int {
 	n := 0
 	for line := range strings.Lines(d.String()) {

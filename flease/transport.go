@@ -12,17 +12,16 @@ type Transport interface {
 	open(fleasenet.Config) (fleasenet.Net, error)
 }
 
-// UDP carries packets in datagrams, of 1400 bytes at most, and larger ones on the
-// loopback. It is the fastest, and what to use unless there is a reason not to.
+// UDP carries packets in datagrams of at most 1400 bytes, larger ones on the loopback.
+// It is the fastest transport, and the default.
 type UDP struct{}
 
 func (UDP) open(c fleasenet.Config) (fleasenet.Net, error) { return fleasenet.UDP(c) }
 
-// TCP carries packets over connections, for networks that let nothing else
-// through.
+// TCP carries packets over TCP connections, for networks that block UDP.
 type TCP struct {
-	// TLS, if set, is used for both ends of connections. With a certificate, and
-	// ClientAuth set to RequireAndVerifyClientCert, no Key is needed.
+	// TLS, if set, configures both ends of connections. With a certificate, and
+	// ClientAuth set to RequireAndVerifyClientCert, no Key is required.
 	TLS *tls.Config
 }
 
@@ -31,18 +30,17 @@ func (t TCP) open(c fleasenet.Config) (fleasenet.Net, error) {
 	return fleasenet.TCP(c)
 }
 
-// A Memory is a network within one process, for tests of applications. All
-// members that are to hear each other share one. It also works on the virtual
-// time of testing/synctest. The zero Memory is ready to be used, and must not be
-// copied.
+// A Memory is a network within one process, for tests of applications. All members of
+// a network share one. It also works on the virtual time of testing/synctest. The zero
+// Memory is ready to use, and must not be copied.
 type Memory struct {
 	net fleasenet.Memory
 }
 
 func (m *Memory) open(c fleasenet.Config) (fleasenet.Net, error) { return m.net.Join(c) }
 
-// Cut loses everything that one member sends to another from now on, until
-// [Memory.Mend]. The other direction is not concerned.
+// Cut drops all packets from one member to another, until [Memory.Mend]. The other
+// direction is not affected.
 func (m *Memory) Cut(from, to ID) { m.net.Cut(machine.Process(from), machine.Process(to)) }
 
 // Mend undoes Cut.

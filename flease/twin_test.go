@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/secret"
 )
 
-// Real processes are real nodes here, on the loopback, with short leases.
+// twinConfig returns the configuration of nodes on the loopback, with short leases.
 func twinConfig(transport Transport, log *diary) func(self ID, of []Member) Config {
 	return func(self ID, of []Member) Config {
 		return Config{
@@ -31,7 +31,7 @@ func allReady(t *testing.T, nodes ...*Node) {
 	}
 }
 
-// eventually waits for something to become true.
+// eventually waits until a condition is true.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	again := time.NewTicker(5 * time.Millisecond)
@@ -40,18 +40,18 @@ func eventually(t *testing.T, what string, is func() bool) {
 		select {
 		case <-again.C:
 		case <-deadline:
-			t.Fatalf("it never comes about that %s", what)
+			t.Fatalf("timeout: %s", what)
 		}
 	}
 }
 
-// wantTaken wants a node to have given way, soon.
+// wantTaken waits until a node has given way.
 func wantTaken(t *testing.T, n *Node) {
 	t.Helper()
 	select {
 	case <-n.Done():
 	case <-time.After(20 * time.Second):
-		t.Fatal("it takes part, or waits, beside another with its ID")
+		t.Fatal("a process with a duplicate ID has not given way")
 	}
 	ctx := t.Context()
 	_, acquire := n.Acquire(ctx, "r")
@@ -61,7 +61,7 @@ func wantTaken(t *testing.T, n *Node) {
 	}
 	for what, err := range map[string]error{"Ready": n.Ready(ctx), "Err": n.Err(), "Acquire": acquire, "TryAcquire": try, "Watch": watch} {
 		if leasehold.KindOf(err) != leasehold.ErrNameTaken || !strings.Contains(err.Error(), "another process runs as") {
-			t.Errorf("%s says %v", what, err)
+			t.Errorf("%s: %v", what, err)
 		}
 	}
 	if s := n.Status(); s.Ready || s.Err == nil {
@@ -69,10 +69,9 @@ func wantTaken(t *testing.T, n *Node) {
 	}
 }
 
-// A second process with the ID of one that takes part is refused while it waits, be
-// it that the others are told where it is, half of them, or none; what the first
-// one holds it keeps. The members that see two say so.
-func TestSecondProcessWithAnIDIsRefused(t *testing.T) {
+// A second process with the ID of a member that takes part gives way while it waits, whether the other members
+// have its address or not. The first process keeps its leases. The members that detect both log an error.
+func TestSecondProcessWithSameIDGivesWay(t *testing.T) {
 	for name, transport := range map[string]Transport{"UDP": UDP{}, "TCP": TCP{}} {
 		for where, moved := range map[string]bool{"listens elsewhere": false, "has another address": true} {
 			t.Run(name+"/"+where, func(t *testing.T) {
@@ -91,7 +90,7 @@ func TestSecondProcessWithAnIDIsRefused(t *testing.T) {
 				anew := append([]Member{{ID: 1, Addr: elsewhere}}, members[1:]...)
 				again := config(1, members)
 				again.Listen = elsewhere
-				if moved { // a change of addresses, half done
+				if moved { // a change of addresses that is half done
 					again.Members, members = anew, anew
 				}
 				third := launch(t, config(3, members))
@@ -102,15 +101,15 @@ func TestSecondProcessWithAnIDIsRefused(t *testing.T) {
 					t.Error("the first has lost its lease")
 				}
 				if first.Err() != nil {
-					t.Errorf("the first was refused, too: %v", first.Err())
+					t.Errorf("the first process gave way, too: %v", first.Err())
 				}
-				eventually(t, "somebody says that there are two", func() bool {
+				eventually(t, "a member logs two processes", func() bool {
 					return log.count("two processes run as the same member", "of=1", "from=127.0.0.1:") > 0
 				})
-				if moved && second.Status().Members[0].Twins.IsZero() && third.Status().Members[0].Twins.IsZero() { // they have told it
-					t.Error("no status shows it")
+				if moved && second.Status().Members[0].Twins.IsZero() && third.Status().Members[0].Twins.IsZero() { // they have detected it
+					t.Error("no status has the duplicate")
 				}
-				eventually(t, "it says that it was refused", func() bool {
+				eventually(t, "the second process logs that it gave way", func() bool {
 					return log.count("another process runs as this member", "member=1") == 1
 				})
 			})
@@ -118,8 +117,8 @@ func TestSecondProcessWithAnIDIsRefused(t *testing.T) {
 	}
 }
 
-// Of two that start at the same time, one is left, and only one has leases.
-func TestTwinsStartAtOnce(t *testing.T) {
+// Of two processes that start at the same time one remains, and only one acquires leases.
+func TestDuplicatesStartTogether(t *testing.T) {
 	for name, transport := range map[string]Transport{"UDP": UDP{}, "TCP": TCP{}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -139,14 +138,14 @@ func TestTwinsStartAtOnce(t *testing.T) {
 			}
 			wantTaken(t, twins[0])
 			if err := twins[1].Ready(t.Context()); err != nil {
-				t.Errorf("the other one: %v", err)
+				t.Errorf("acquire by the remaining one: %v", err)
 			}
 		})
 	}
 }
 
-// A member that was alone finds out, too: nobody else could tell it.
-func TestTwinOfALoner(t *testing.T) {
+// A process of a group of one detects a duplicate without other members.
+func TestDuplicateInGroupOfOne(t *testing.T) {
 	var log diary
 	config := twinConfig(UDP{}, &log)
 	members := freeMembers(t, 2)
@@ -160,9 +159,9 @@ func TestTwinOfALoner(t *testing.T) {
 	}
 }
 
-// Whoever starts anew is let in, at the same address or at another, however soon,
-// and whether or not it has said good-bye.
-func TestRestartIsNoTwin(t *testing.T) {
+// A restarted process takes part, at the same address or another, at once, and with or without
+// a release of its leases before.
+func TestRestartIsNotADuplicate(t *testing.T) {
 	for name, transport := range map[string]Transport{"UDP": UDP{}, "TCP": TCP{}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -176,19 +175,19 @@ func TestRestartIsNoTwin(t *testing.T) {
 			dead, cancel := context.WithCancel(t.Context())
 			cancel()
 			for _, listen := range []string{"", "", elsewhere, ""} {
-				if first.Addr() == members[0].Addr { // elsewhere nobody reaches it
+				if first.Addr() == members[0].Addr { // no other member has the other address
 					if _, err := first.Acquire(t.Context(), "s"); err != nil {
 						t.Fatal(err)
 					}
 				}
-				_ = first.Close(dead) // what it held runs out
+				_ = first.Close(dead) // its leases expire
 				c := config(1, members)
 				c.Listen = listen
 				first = launch(t, c)
 				allReady(t, first)
 			}
 			if n := log.count("run as th"); n != 0 {
-				t.Errorf("it was taken for a twin of itself: %s", log.String())
+				t.Errorf("a restarted process was considered a duplicate: %s", log.String())
 			}
 			if _, err := first.Acquire(t.Context(), "r"); err != nil {
 				t.Error(err)
@@ -197,8 +196,8 @@ func TestRestartIsNoTwin(t *testing.T) {
 	}
 }
 
-// A member that gives way has nothing from then on, and those who wait are told.
-func TestGivingWay(t *testing.T) {
+// A member that gives way has lost its leases, and waiting calls fail.
+func TestGiveWayEndsLeases(t *testing.T) {
 	within(t, func(t *testing.T) {
 		s := newSystem(t, 3, nil)
 		held := s.acquire(1, "r")
@@ -213,13 +212,13 @@ func TestGivingWay(t *testing.T) {
 			answer, _ := n.machine.Strange(now, &machine.Envelope{From: 9, Incarnation: 9}) // has the incarnation
 			told := machine.Envelope{From: 2, Incarnation: 22, GiveWay: true, To: answer.Incarnation}
 			n.machine.Receive(now, &told, nil)
-			n.settle(now)
+			n.process(now)
 		})
 		if held.Valid() || leasehold.KindOf(held.Err()) != leasehold.ErrNotOwner || !strings.Contains(held.Err().Error(), "another process runs as the same member") {
 			t.Errorf("the lease is valid: %t, %v", held.Valid(), held.Err())
 		}
 		if err := <-waits; leasehold.KindOf(err) != leasehold.ErrNameTaken {
-			t.Errorf("who waits is told %v", err)
+			t.Errorf("a waiting call: %v", err)
 		}
 		wantTaken(t, n)
 		time.Sleep(2 * takeover)

@@ -9,29 +9,29 @@ import (
 	machine "github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 )
 
-// A Holder is who seems to have a resource.
+// A Holder is the probable holder of a resource.
 type Holder struct {
-	ID    ID        `json:"id,omitempty"` // 0: nobody; the rest is zero, too
+	ID    ID        `json:"id,omitempty"` // 0: none; the other fields are then zero
 	Fence uint64    `json:"fence,omitempty,string"`
-	Until time.Time `json:"until,omitzero"` // when it ends unless it is renewed, by the holder's clock
-	// Unsure is true if this member cannot tell yet whether anybody has it: it has
-	// started or begun to watch less than a lease ago, or asks for it itself. The
-	// rest is zero then.
+	Until time.Time `json:"until,omitzero"` // when the lease expires unless it is renewed, by the holder's clock
+	// Unsure is true if this member does not have enough information: it started, or
+	// started to watch, less than a lease ago, or is acquiring the resource itself. The
+	// other fields are then zero.
 	Unsure bool `json:"unsure,omitempty"`
 }
 
-// Watch yields who seems to have a resource: at once, and then whenever that
-// changes. It is a hint. This member may not
-// have been told, or been told of what was never agreed upon, which is the case
-// when several ask at a time; it may be late. As a rule it is right a lease after
-// the last change. But that this very member has it, it says only if it does. A
-// renewal is not a change, so Until is that of when the holder was seen first. Who
-// takes longer for one than until the next sees the last of them. Nothing waits
-// for the one who watches, and no goroutine is started.
+// Watch yields the probable holder of a resource: at once, and then after each change.
+// It is a hint. This member may have missed messages, or received those of a round that
+// did not reach a majority, when several members compete. The result is usually correct
+// one lease after the last change. It names this member only if this member holds the
+// lease. A renewal is not a change, so Until is the expiry when the holder was first
+// seen. A slow caller receives only the newest change. Watch does not block the node,
+// and starts no goroutine.
 //
-// The error is nil in all pairs but the last, which says why the iteration ended: the
+// The error is nil in all pairs but the last, which has the reason for the end: the
 // cause of ctx, [Node.Err], or that the resource cannot be watched, because this member
-// is not in its group ([leasehold.ErrInvalid]) or there is no room ([leasehold.ErrLimit]).
+// is not in its group ([leasehold.ErrInvalid]) or MaxResources is reached
+// ([leasehold.ErrLimit]).
 func (n *Node) Watch(ctx context.Context, resource string) iter.Seq2[Holder, error] {
 	return func(yield func(Holder, error) bool) {
 		signal, err := n.watch(resource)
@@ -57,7 +57,7 @@ func (n *Node) Watch(ctx context.Context, resource string) iter.Seq2[Holder, err
 	}
 }
 
-// watch begins to signal when a resource changes hands.
+// watch registers a signal for changes of a resource's holder.
 func (n *Node) watch(resource string) (signal chan struct{}, err error) {
 	n.step(func(now machine.Time) {
 		if n.life.closing {
@@ -80,30 +80,30 @@ func (n *Node) unwatch(resource string, signal chan struct{}) {
 			return
 		}
 		delete(n.watches, resource)
-		_ = n.machine.Watch(now, resource, false) // it was possible before
+		_ = n.machine.Watch(now, resource, false) // cannot fail for a watched resource
 	})
 }
 
-// changed signals those who watch a resource. It is called with the lock held.
-func (n *Node) changed(resource string) {
+// signal signals the watchers of a resource. The lock is held.
+func (n *Node) signal(resource string) {
 	for _, signal := range n.watches[resource] {
 		select {
 		case signal <- struct{}{}:
-		default: // has one that has not been seen
+		default: // a signal is pending
 		}
 	}
 }
 
-// holder returns who seems to have a resource, and when to look again although
-// nobody has signalled: when a lease ends, nobody does.
+// holder returns the probable holder of a resource, and when to read it again without a
+// signal: the expiry of a lease sends none.
 func (n *Node) holder(resource string) (Holder, time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now, _ := n.time.read()
-	return n.seen(now, resource)
+	return n.holderAt(now, resource)
 }
 
-func (n *Node) seen(now machine.Time, resource string) (Holder, time.Duration) {
+func (n *Node) holderAt(now machine.Time, resource string) (Holder, time.Duration) {
 	note := n.machine.Look(now, resource)
 	switch {
 	case note.Unsure:
@@ -115,7 +115,7 @@ func (n *Node) seen(now machine.Time, resource string) (Holder, time.Duration) {
 	return h, max(note.Until.Sub(now.Wall)+n.cfg.Epsilon+1, n.cfg.Lease/20)
 }
 
-// await waits for a signal or for the time to pass. It fails if the watch ends.
+// await waits for a signal or the timeout. It returns an error if the watch ends.
 func (n *Node) await(ctx context.Context, signal <-chan struct{}, wait time.Duration) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// seeing collects what a watch yields, until the test ends.
+// seeing collects the results of a watch until the test ends.
 func (s *system) seeing(id ID, resource string) (last func() Holder, all func() []Holder) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var mu sync.Mutex
@@ -44,8 +44,8 @@ func (s *system) seeing(id ID, resource string) (last func() Holder, all func() 
 	return func() Holder { h := all(); return h[len(h)-1] }, all
 }
 
-// When all ask at once, one has it; and no other ever sees itself have it. What
-// those who wait are told, they see.
+// When all members acquire a resource at once, one holds it, and no other ever sees itself as the
+// holder.
 func TestWatchNeverNamesSelfWithoutALease(t *testing.T) {
 	within(t, func(t *testing.T) {
 		s := newSystem(t, 3, nil)
@@ -70,15 +70,15 @@ func TestWatchNeverNamesSelfWithoutALease(t *testing.T) {
 				}()
 			}
 			first := <-results
-			// A member that was told of a value that was never agreed upon sees it until it would have ended, a lease later.
+			// A member that received a proposal without a majority sees it until it expires, a lease later.
 			time.Sleep(lease + lease/4)
 			for id := ID(1); id <= 3; id++ {
 				if h := lasts[id-1](); h.ID != first.id || h.Fence != first.l.Fence() {
-					t.Errorf("round %d: after a lease member %d sees %+v, and %d has it", round, id, h, first.id)
+					t.Errorf("round %d: after a lease member %d sees %+v, but the holder is %d", round, id, h, first.id)
 				}
 				for _, h := range alls[id-1]() {
 					if h.ID == id && id != first.id {
-						t.Errorf("round %d: member %d has seen itself", round, id)
+						t.Errorf("round %d: member %d has seen itself as the holder", round, id)
 					}
 				}
 			}
@@ -92,9 +92,8 @@ func TestWatchNeverNamesSelfWithoutALease(t *testing.T) {
 	})
 }
 
-// A member that has just started does not know whether somebody has it; when it has
-// listened for a lease, and heard nothing, nobody has.
-func TestWatchTellsNobodyFromUnknown(t *testing.T) {
+// A member that has just started is unsure; after a lease without messages there is no holder.
+func TestWatchDistinguishesFreeFromUnknown(t *testing.T) {
 	within(t, func(t *testing.T) {
 		s := newSystem(t, 3, nil)
 		held := s.acquire(1, "held")
@@ -103,20 +102,20 @@ func TestWatchTellsNobodyFromUnknown(t *testing.T) {
 		_, freely := s.seeing(3, "free")
 		_, heldly := s.seeing(3, "held")
 		if h := freely()[0]; !h.Unsure || h.ID != 0 {
-			t.Errorf("after a start it sees %+v", h)
+			t.Errorf("after a start: %+v", h)
 		}
 		time.Sleep(silence + lease + time.Second)
 		if all := freely(); len(all) != 2 || all[1] != (Holder{}) {
-			t.Errorf("of what nobody has it sees %+v", all)
+			t.Errorf("a free resource: %+v", all)
 		}
 		if all := heldly(); len(all) != 2 || !all[0].Unsure || all[1].ID != 1 || all[1].Fence != held.Fence() {
-			t.Errorf("of what member 1 has it sees %+v", all)
+			t.Errorf("held by member 1: %+v", all)
 		}
 	})
 }
 
-// Who gives up waiting is told what it waited for; and who asks meanwhile.
-func TestWhyThereIsNoLease(t *testing.T) {
+// The error of a cancelled Acquire, and the status meanwhile, have the reason for the wait.
+func TestReasonOfWaitingCall(t *testing.T) {
 	within(t, func(t *testing.T) {
 		s := newSystem(t, 3, nil)
 		s.acquire(1, "r")
@@ -126,24 +125,24 @@ func TestWhyThereIsNoLease(t *testing.T) {
 			defer cancel()
 			time.AfterFunc(4*time.Second, func() {
 				if st := s.nodes[id].Resource(resource); st.Waiting != 1 || !strings.Contains(st.Why, want) {
-					t.Errorf("who waits is told %+v", st)
+					t.Errorf("status of a waiting call: %+v", st)
 				}
 			})
 			if _, err := s.nodes[id].Acquire(ctx, resource); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), want) {
 				t.Errorf("the error is %v, want %q", err, want)
 			}
 		}
-		why(2, "r", "member 1 seems to have it")
-		why(1, "r", "another call of this process has it")
+		why(2, "r", "member 1 probably holds it")
+		why(1, "r", "another call of this process holds it")
 		s.kill(2)
 		s.kill(3)
-		why(1, "s", "too few members of its group answer, 1 so far, this one among them, and 2 must")
-		if st := s.nodes[1].Resource("nobody's"); st.Waiting != 0 || st.Why != "" || !st.Holder.Unsure {
-			t.Errorf("of what it has never heard: %+v", st)
+		why(1, "s", "too few members of its group reply: 1 so far, including this one, and 2 are required")
+		if st := s.nodes[1].Resource("unused"); st.Waiting != 0 || st.Why != "" || !st.Holder.Unsure {
+			t.Errorf("unused resource: %+v", st)
 		}
 		_ = s.nodes[1].Close(t.Context())
 		if s.nodes[1].Status().Ready {
-			t.Error("it is ready although it is closed")
+			t.Error("a closed node is ready")
 		}
 	})
 }

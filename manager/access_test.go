@@ -43,7 +43,7 @@ func guardedFor(t *testing.T, lasts time.Duration, test func(t *testing.T, c *cl
 	})
 }
 
-// client is an admin client of somebody.
+// client returns an admin client with an identity.
 func (c *cluster) client(manager, id string) leaseholdv1.AdminServiceClient {
 	c.t.Helper()
 	return leaseholdv1.NewAdminServiceClient(c.connect(manager, id))
@@ -81,9 +81,8 @@ func (c *cluster) openAs(id, namespace string, managers ...string) (*lookup.Look
 	return l, err
 }
 
-// Owners and lookups get in where they belong, and are told at once where they do
-// not.
-func TestOwnersAndLookupsWhereTheyBelong(t *testing.T) {
+// Owners and lookups are admitted to their namespaces, and are denied at once elsewhere.
+func TestOwnersAndLookupsAreAuthorized(t *testing.T) {
 	guarded(t, func(t *testing.T, c *cluster) {
 		a, err := c.joinAs("spiffe://d/owner/pool/a", "a", "pool")
 		if err != nil {
@@ -95,7 +94,7 @@ func TestOwnersAndLookupsWhereTheyBelong(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, time.Minute, "the table is at "+m, func() bool { _, ok := l.Find(1); return ok })
+			eventually(t, time.Minute, "the lookup has the table of "+m, func() bool { _, ok := l.Find(1); return ok })
 		}
 		for name, fails := range map[string]func() error{
 			"another's name":      func() error { _, err := c.joinAs("spiffe://d/owner/pool/b", "a", "pool"); return err },
@@ -103,7 +102,7 @@ func TestOwnersAndLookupsWhereTheyBelong(t *testing.T) {
 			"a lookup as owner":   func() error { _, err := c.joinAs("spiffe://d/lookup/pool", "a", "pool"); return err },
 			"an owner as lookup":  func() error { _, err := c.openAs("spiffe://d/owner/pool/a", "pool", addr("m1")); return err },
 			"a lookup elsewhere":  func() error { _, err := c.openAs("spiffe://d/lookup/pool", "other", addr("m2")); return err },
-			"somebody":            func() error { _, err := c.openAs("spiffe://d/somebody", "pool", addr("m1")); return err },
+			"unknown identity":    func() error { _, err := c.openAs("spiffe://d/somebody", "pool", addr("m1")); return err },
 		} {
 			begun := time.Now()
 			if err := fails(); leasehold.KindOf(err) != leasehold.ErrDenied || time.Since(begun) > time.Second {
@@ -112,16 +111,16 @@ func TestOwnersAndLookupsWhereTheyBelong(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if !complete(a) {
-			t.Error("a has lost keys over it")
+			t.Error("a has lost keys")
 		}
-		if n := c.guard.said("m1", "an owner was let in", "caller=spiffe://d/owner/pool/a", "owner=a"); n != 1 {
-			t.Errorf("%d owners were let in", n)
+		if n := c.guard.audited("m1", "an owner was let in", "caller=spiffe://d/owner/pool/a", "owner=a"); n != 1 {
+			t.Errorf("%d owners were admitted", n)
 		}
 	})
 }
 
-// Lists and events show what the caller may see, whichever manager is asked.
-func TestListsShowWhatOneMaySee(t *testing.T) {
+// Lists and events of every manager contain only the caller's namespaces.
+func TestListsShowOnlyPermittedNamespaces(t *testing.T) {
 	guarded(t, func(t *testing.T, c *cluster) {
 		for _, m := range []string{"m1", "m2"} {
 			for id, want := range map[string][]string{
@@ -171,7 +170,7 @@ func TestListsShowWhatOneMaySee(t *testing.T) {
 	})
 }
 
-// watch sends the events that somebody sees.
+// watch returns the events of a watcher with an identity.
 func (c *cluster) watch(manager, id string) <-chan *leaseholdv1.WatchResponse {
 	c.t.Helper()
 	stream, err := c.client(manager, id).Watch(c.t.Context(), &leaseholdv1.WatchRequest{Version: wire.Version})
@@ -179,7 +178,7 @@ func (c *cluster) watch(manager, id string) <-chan *leaseholdv1.WatchResponse {
 		c.t.Fatal(err)
 	}
 	out := make(chan *leaseholdv1.WatchResponse, 16)
-	header, err := stream.Header() // it is served
+	header, err := stream.Header() // the call is served
 	if err != nil {
 		c.t.Fatal(header, err)
 	}
@@ -196,9 +195,8 @@ func (c *cluster) watch(manager, id string) <-chan *leaseholdv1.WatchResponse {
 	return out
 }
 
-// What a standby passes on is decided, and written down, by the leader as its
-// caller's.
-func TestOrdersByWayOfAStandby(t *testing.T) {
+// The leader authorizes and audits a forwarded call as the original caller's.
+func TestForwardedOrdersAreTheCallers(t *testing.T) {
 	guarded(t, func(t *testing.T, c *cluster) {
 		update := func(client leaseholdv1.AdminServiceClient, ctx context.Context, namespace string) error {
 			_, err := client.UpdateNamespace(ctx, &leaseholdv1.UpdateNamespaceRequest{
@@ -210,11 +208,11 @@ func TestOrdersByWayOfAStandby(t *testing.T) {
 		if err := update(byPool, t.Context(), "pool"); err != nil {
 			t.Fatal(err)
 		}
-		if n := c.guard.said("m1", "an order was carried out", "caller=spiffe://d/operator/pool", "via=\"spiffe://d/manager/m2, dns:m2", "namespace=pool", "UpdateNamespace"); n != 1 {
-			t.Errorf("the leader has written it down %d times", n)
+		if n := c.guard.audited("m1", "an order was carried out", "caller=spiffe://d/operator/pool", "via=\"spiffe://d/manager/m2, dns:m2", "namespace=pool", "UpdateNamespace"); n != 1 {
+			t.Errorf("the leader has audited the call %d times", n)
 		}
-		if n := c.guard.said("m2", "UpdateNamespace"); n != 0 {
-			t.Errorf("the standby has written it down %d times", n)
+		if n := c.guard.audited("m2", "UpdateNamespace"); n != 0 {
+			t.Errorf("the standby has audited the call %d times", n)
 		}
 		if err := update(byPool, t.Context(), "other"); status.Code(err) != codes.PermissionDenied {
 			t.Errorf("%v", err)
@@ -224,22 +222,22 @@ func TestOrdersByWayOfAStandby(t *testing.T) {
 			if err := update(c.client(m, "spiffe://d/operator/pool"), spoofed, "other"); status.Code(err) != codes.PermissionDenied {
 				t.Errorf("%v", err)
 			}
-			if n := c.guard.said(m, "refused", "spiffe://d/operator/pool is no manager"); n == 0 {
-				t.Errorf("%s does not say so", m)
+			if n := c.guard.audited(m, "refused", "spiffe://d/operator/pool is no manager"); n == 0 {
+				t.Errorf("%s does not log the denial", m)
 			}
 		}
 	})
 }
 
-// A standby is known to the leader, and nobody else is taken for one.
-func TestStandbysAreManagers(t *testing.T) {
+// The leader lists only authenticated managers as standbys.
+func TestOnlyManagersAreListedAsStandbys(t *testing.T) {
 	guarded(t, func(t *testing.T, c *cluster) {
 		claims := metadata.AppendToOutgoingContext(t.Context(), "leasehold-manager-bin", "evil:7400")
 		ann := c.client("m1", "spiffe://d/operator/ann")
 		if _, err := ann.GetStatus(claims, &leaseholdv1.GetStatusRequest{Version: wire.Version}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Minute) // m2 has reported
+		time.Sleep(time.Minute) // m2 has sent its request
 		asked, err := ann.GetStatus(t.Context(), &leaseholdv1.GetStatusRequest{Version: wire.Version})
 		if err != nil {
 			t.Fatal(err)
@@ -254,8 +252,7 @@ func TestStandbysAreManagers(t *testing.T) {
 	})
 }
 
-// An owner whose certificate is revoked loses its leases in time, and the others go
-// on.
+// An owner with a revoked certificate loses its leases in time; others are not affected.
 func TestRevokedOwner(t *testing.T) {
 	guarded(t, func(t *testing.T, c *cluster) {
 		a, err := c.joinAs("spiffe://d/owner/pool/a", "a", "pool")
@@ -272,17 +269,17 @@ func TestRevokedOwner(t *testing.T) {
 		if len(a.Leases()) > 0 {
 			t.Error("a still has keys")
 		}
-		if n := c.guard.said("m1", "refused", "spiffe://d/owner/pool/a was revoked", "method=Hold"); n == 0 {
-			t.Error("nothing is said of it")
+		if n := c.guard.audited("m1", "refused", "spiffe://d/owner/pool/a was revoked", "method=Hold"); n == 0 {
+			t.Error("the denial is not logged")
 		}
 		if _, err := c.joinAs("spiffe://d/owner/pool/a", "a", "pool"); err == nil {
-			t.Error("it is let in again")
+			t.Error("an owner with a revoked certificate is admitted")
 		}
 	})
 }
 
-// Certificates are replaced, and run out, of managers, owners and lookups, while leases are held. Nothing
-// ends by it: no lease, and no contact. Who has a certificate that is valid gets in afterwards.
+// Certificates of managers, owners and lookups are replaced, and expire, while leases are held. No lease and no
+// contact is lost. New connections with valid certificates are accepted afterwards.
 func TestCertificatesChangeUnderLeases(t *testing.T) {
 	guardedFor(t, 20*time.Minute, func(t *testing.T, c *cluster) {
 		a, err := c.joinAs("spiffe://d/owner/pool/a", "a", "pool")
@@ -338,8 +335,8 @@ func TestCertificatesChangeUnderLeases(t *testing.T) {
 	})
 }
 
-// A silent stream ends with the reason, not with gRPC's word that it was cancelled.
-func TestStreamsEndWithTheReason(t *testing.T) {
+// An idle stream ends with the reason, not with gRPC's status Canceled.
+func TestStreamsEndWithReason(t *testing.T) {
 	guarded(t, func(t *testing.T, c *cluster) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -380,9 +377,9 @@ func TestStreamsEndWithTheReason(t *testing.T) {
 	})
 }
 
-// A manager that is none any more does not follow, and says so; those that it served
-// turn to another.
-func TestManagerThatIsNone(t *testing.T) {
+// A standby that has lost the role manager cannot follow the leader, and logs it; its lookups switch to another
+// manager.
+func TestStandbyWithoutRoleManager(t *testing.T) {
 	guarded(t, func(t *testing.T, c *cluster) {
 		d := &diary{}
 		c.logs = d
@@ -394,10 +391,10 @@ func TestManagerThatIsNone(t *testing.T) {
 		c.guard.permit(strings.ReplaceAll(guardedFile, "spiffe://d/manager/m3", "spiffe://d/manager/m9"))
 		time.Sleep(2 * time.Minute)
 		if l.Ready() {
-			t.Error("the table is taken for new")
+			t.Error("the lookup considers its table current")
 		}
-		if n := d.count("does not permit this manager to follow"); n < 1 || n > 3 {
-			t.Errorf("it is said %d times", n)
+		if n := d.count("denies this standby access to its tables"); n < 1 || n > 3 {
+			t.Errorf("the denial is logged %d times", n)
 		}
 		_, err = c.client("m3", "spiffe://d/operator/ann").ListOwners(t.Context(), &leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: "pool"})
 		if status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "spiffe://d/manager/m3, dns:m3 is no manager") {
@@ -406,8 +403,8 @@ func TestManagerThatIsNone(t *testing.T) {
 	})
 }
 
-// Calls within the process are their caller's.
-func TestAdminWithinTheProcess(t *testing.T) {
+// Calls within the process have the permissions of their caller.
+func TestAdminInProcess(t *testing.T) {
 	guarded(t, func(t *testing.T, c *cluster) {
 		for _, m := range []string{"m1", "m2"} {
 			admin := c.managers[m].Admin()
@@ -449,9 +446,8 @@ type localRanges struct {
 func (l *localRanges) Context() context.Context                   { return l.ctx }
 func (l *localRanges) Send(*leaseholdv1.ListRangesResponse) error { l.pieces++; return nil }
 
-// Managers without a disk keep the catalog among themselves, and nobody else speaks
-// to their council.
-func TestGuardedCouncil(t *testing.T) {
+// Only managers may call the catalog service of a diskless group.
+func TestCatalogServiceIsForManagersOnly(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.guard, c.peers = newGuard(t), &peers{members: []string{"m1", "m2", "m3"}}
 		for _, name := range c.peers.members {
@@ -465,8 +461,8 @@ func TestGuardedCouncil(t *testing.T) {
 		}
 		eventually(t, time.Minute, "a has all keys", func() bool { return complete(a) })
 		for _, name := range c.peers.members {
-			if n := c.guard.said(name, "refused"); n != 0 {
-				t.Errorf("%s has refused something:\n%s", name, c.guard.audit[name])
+			if n := c.guard.audited(name, "refused"); n != 0 {
+				t.Errorf("%s has denied calls:\n%s", name, c.guard.audit[name])
 			}
 		}
 	})

@@ -13,8 +13,7 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// act carries out what the machine decided. It is a part of the machine's step,
-// on whichever goroutine that is, and waits for nothing.
+// act executes the machine's actions. It is a part of the machine's step, and does not block.
 func (m *Manager) act(now mono.Instant, actions []managerproc.Action) {
 	for _, a := range actions {
 		switch a := a.(type) {
@@ -29,25 +28,25 @@ func (m *Manager) act(now mono.Instant, actions []managerproc.Action) {
 		case managerproc.Settle:
 			m.store.settle(a)
 		case managerproc.Follow:
-			m.feeds.ask(a)
+			m.feeds.send(a)
 		case managerproc.Unfollow:
-			m.feeds.end(a.Namespace)
+			m.feeds.stop(a.Namespace)
 		case managerproc.Serves:
 			m.owners.Announce(a.Namespace, protocol.NotLeader{Term: a.Term, Leader: storage.ManagerID(m.cfg.Advertise)})
 		case managerproc.RedirectOwner:
-			m.metrics.refuse(leasehold.ErrNotLeader)
+			m.metrics.countRefusal(leasehold.ErrNotLeader)
 			m.owners.Redirect(a.Speaker, a.NotLeader)
 		case managerproc.RefuseOwner:
-			m.metrics.refuse(leasehold.KindOf(a.Why))
+			m.metrics.countRefusal(leasehold.KindOf(a.Why))
 			m.owners.Refuse(a.Speaker, a.Why)
 		case managerproc.RedirectLookup:
-			m.metrics.refuse(leasehold.ErrNotLeader)
+			m.metrics.countRefusal(leasehold.ErrNotLeader)
 			m.lookups.Send(a.Lookup, &leaseholdv1.FollowResponse{
 				Version: wire.Version, Kind: &leaseholdv1.FollowResponse_NotLeader{NotLeader: wire.FromNotLeader(a.NotLeader)},
-				Why: m.unanswered(now, m.lookups.Namespace(a.Lookup)),
+				Why: m.notServingReason(now, m.lookups.Namespace(a.Lookup)),
 			})
 		case managerproc.RefuseLookup:
-			m.metrics.refuse(leasehold.KindOf(a.Why))
+			m.metrics.countRefusal(leasehold.KindOf(a.Why))
 			m.lookups.Send(a.Lookup, &leaseholdv1.FollowResponse{
 				Version: wire.Version, Kind: &leaseholdv1.FollowResponse_Refusal{Refusal: wire.FromRefusal(a.Why)},
 			})
@@ -56,19 +55,19 @@ func (m *Manager) act(now mono.Instant, actions []managerproc.Action) {
 		case managerproc.Relay:
 			m.lookups.Broadcast(a.Reply)
 		case managerproc.Parked:
-			m.log.Error("a namespace cannot be led; the others go on", "namespace", a.Namespace, "why", a.Why)
+			m.log.Error("a namespace cannot be served; the others are not affected", "namespace", a.Namespace, "why", a.Why)
 		case managerproc.Note:
 			m.logFollowing(a)
 		}
 	}
-	m.leading.check(m, now)
+	m.leadership.check(m, now)
 	m.spans.check(m, now)
 	if m.watch != nil {
-		m.metrics.stepped(m.watch.begun)
+		m.metrics.observeStep(m.watch.begun)
 	}
 }
 
-// elect carries out what the election decided.
+// elect executes an action of the election.
 func (m *Manager) elect(now mono.Instant, a byrecord.Action) {
 	switch a := a.(type) {
 	case byrecord.Read:
@@ -78,9 +77,9 @@ func (m *Manager) elect(now mono.Instant, a byrecord.Action) {
 	case byrecord.Lead:
 		failpoint.Here("manager/leads")
 		m.led = a.Term
-		m.spans.lead(m, a.Term)
-		m.leading.begin(now)
-		m.feeds.drop()
+		m.spans.startFailover(m, a.Term)
+		m.leadership.start(now)
+		m.feeds.stopAll()
 	case byrecord.StepDown:
 		failpoint.Here("manager/steps-down")
 		if m.group != nil {
@@ -89,14 +88,14 @@ func (m *Manager) elect(now mono.Instant, a byrecord.Action) {
 	case byrecord.Resigned:
 		close(m.resigned)
 	case byrecord.Note:
-		m.metrics.election(a)
+		m.metrics.countElection(a)
 		m.logElection(a)
 	}
 }
 
-// manage carries out what a namespace's machine decided.
+// manage executes an action of a namespace's machine.
 func (m *Manager) manage(now mono.Instant, a managerproc.Manage) {
-	m.metrics.manage(a.Namespace, a.Action)
+	m.metrics.countAction(a.Namespace, a.Action)
 	switch act := a.Action.(type) {
 	case machine.Send:
 		m.owners.Reply(protocol.Speaker{Namespace: a.Namespace, Owner: act.Owner, Session: act.Reply.Session}, act.Reply)
@@ -104,7 +103,7 @@ func (m *Manager) manage(now mono.Instant, a managerproc.Manage) {
 		m.lookups.Answer(act.Lookup, act.Reply)
 	case machine.Broadcast:
 		m.lookups.Broadcast(act.Reply)
-		m.events.changed(act.Reply)
+		m.events.publishChanges(act.Reply)
 	case machine.Commit:
 		m.store.commit(a.Namespace, a.Term, act.Batch)
 	case machine.ReadEnd:
@@ -112,9 +111,9 @@ func (m *Manager) manage(now mono.Instant, a managerproc.Manage) {
 	case machine.SaveSnapshot:
 		m.store.saveSnapshot(act.Snapshot)
 	case machine.Ordered:
-		m.orders.answered(act)
+		m.orders.resolve(act)
 	case machine.Note:
-		m.spans.moved(m, a.Namespace, act)
+		m.spans.recordMove(m, a.Namespace, act)
 		m.logNamespace(now, a, act)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// adminService answers people and their tools. What only the leader knows is
-// forwarded to it: see forward.go.
+// adminService serves operators and their tools. Requests that only the leader can serve are
+// forwarded: see forward.go.
 type adminService struct {
 	leaseholdv1.UnimplementedAdminServiceServer
 	m *Manager
@@ -25,7 +25,7 @@ func (s *adminService) ListNamespaces(ctx context.Context, r *leaseholdv1.ListNa
 	if err := wire.CheckVersion(r.GetVersion()); err != nil {
 		return nil, wire.FromError(err)
 	}
-	if s.m.group != nil { // only the leader knows
+	if s.m.group != nil { // only the leader has the catalog
 		if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.ListNamespaces); done {
 			return answer, err
 		}
@@ -44,8 +44,8 @@ func (s *adminService) ListNamespaces(ctx context.Context, r *leaseholdv1.ListNa
 	return answer, nil
 }
 
-// led calls f between two events with the machine that leads a
-// namespace, or says why there is none.
+// led calls f on the driver's goroutine with the machine of a namespace, or returns why this
+// manager has none.
 func (s *adminService) led(ctx context.Context, ns string, f func(now mono.Instant, led *machine.Machine)) error {
 	var failed error
 	err := s.m.driver.Do(ctx, func(now mono.Instant) {
@@ -56,13 +56,13 @@ func (s *adminService) led(ctx context.Context, ns string, f func(now mono.Insta
 		case led != nil && s.m.node.Leads(now):
 			f(now, led)
 		case !s.m.node.Leads(now) || catalog == nil:
-			failed = leasehold.Errorf("ask", leasehold.ErrNotLeader, s.m.cfg.Advertise, "this manager does not lead, and knows of none that does; try again in a few seconds")
+			failed = s.m.errNoLeader("ask")
 		case catalog.Find(name) == nil:
 			failed = noSuchNamespace(name)
 		case s.m.node.Problem(name) != nil:
 			failed = s.m.node.Problem(name)
 		default:
-			failed = leasehold.Errorf("ask", leasehold.ErrUnavailable, ns, "%s; try again in a few seconds", s.m.unready(now, name))
+			failed = leasehold.Errorf("ask", leasehold.ErrUnavailable, ns, "%s; try again in a few seconds", s.m.notReadyReason(now, name))
 		}
 	})
 	if err == nil {
@@ -76,7 +76,11 @@ func noSuchNamespace(ns leasehold.Namespace) error {
 		"there is no such namespace; create it with: leasehold namespace create %s", ns)
 }
 
-// ListOwners returns who is connected, who waits, and who is only waited for.
+func (m *Manager) errNoLeader(op string) error {
+	return leasehold.Errorf(op, leasehold.ErrNotLeader, m.cfg.Advertise, "this manager does not lead, and no other leader is known; try again in a few seconds")
+}
+
+// ListOwners returns the connected, the waiting and the silent owners.
 func (s *adminService) ListOwners(ctx context.Context, r *leaseholdv1.ListOwnersRequest) (*leaseholdv1.ListOwnersResponse, error) {
 	if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.ListOwners); done {
 		return answer, err
@@ -96,10 +100,10 @@ func (s *adminService) ListOwners(ctx context.Context, r *leaseholdv1.ListOwners
 	return answer, err
 }
 
-// rangesPerMessage bounds a piece of a table.
+// rangesPerMessage bounds one message of ListRanges.
 const rangesPerMessage = 4096
 
-// ListRanges returns the lease table in pieces.
+// ListRanges returns the lease table in several messages.
 func (s *adminService) ListRanges(r *leaseholdv1.ListRangesRequest, stream leaseholdv1.AdminService_ListRangesServer) error {
 	if done, err := forwardStream(stream.Context(), s.m, r, leaseholdv1.AdminServiceClient.ListRanges, stream.Send); done {
 		return err
@@ -136,7 +140,7 @@ func heldRange(r leasehold.Range, e table.Entry) *leaseholdv1.HeldRange {
 	return out
 }
 
-// LookupKey says who holds a key.
+// LookupKey returns the owner of a key.
 func (s *adminService) LookupKey(ctx context.Context, r *leaseholdv1.LookupKeyRequest) (*leaseholdv1.LookupKeyResponse, error) {
 	if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.LookupKey); done {
 		return answer, err
@@ -149,8 +153,8 @@ func (s *adminService) LookupKey(ctx context.Context, r *leaseholdv1.LookupKeyRe
 	return answer, err
 }
 
-// begun is where the tables of a term begin: at 0 if they are read from a store, and
-// where the leader has found out what there is if they are not.
+// begun returns the first LSN of the logs of a term: 0 with a store; in a diskless group the LSN
+// of the leader's census.
 func (m *Manager) begun(term leasehold.Term) uint64 {
 	if m.group == nil {
 		return 0

@@ -14,13 +14,13 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A made-up term is so many milliseconds ahead.
+// anHourAhead is the distance of a made-up term, in milliseconds.
 const (
 	anHourAhead = 3_600_000
 	aDayAhead   = 24 * anHourAhead
 )
 
-// conn is a connection of a stranger to a manager.
+// conn returns a connection of a test client to a manager.
 func (c *cluster) conn(name string) *grpc.ClientConn {
 	c.t.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+addr(name), append(wire.DialOptions(), c.dialOptions()...)...)
@@ -30,8 +30,7 @@ func (c *cluster) conn(name string) *grpc.ClientConn {
 	return conn
 }
 
-// claim has a stranger say to all managers, every second for some time, that it has heard of a term; as an owner
-// or as a lookup.
+// claim sends requests with a term to all managers, every second, as an owner or a lookup.
 func (c *cluster) claim(term uint64, asOwner bool, times int) {
 	c.t.Helper()
 	session, err := leasehold.NewSession(randomness{})
@@ -63,7 +62,7 @@ func (c *cluster) claim(term uint64, asOwner bool, times int) {
 	all.Wait()
 }
 
-// randomness is enough for a session.
+// randomness is a source for session IDs.
 type randomness struct{}
 
 func (randomness) Read(p []byte) (int, error) {
@@ -73,7 +72,7 @@ func (randomness) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// term is the highest that a manager knows of.
+// term returns the highest term of all managers.
 func (c *cluster) term() (term uint64) {
 	for name := range c.managers {
 		term = max(term, c.status(name).GetTerm())
@@ -81,7 +80,7 @@ func (c *cluster) term() (term uint64) {
 	return term
 }
 
-// settled is a group without a disk whose one owner has all keys.
+// settled runs a test with a diskless group whose only owner holds all keys.
 func settled(t *testing.T, test func(t *testing.T, c *cluster, leader string, a *owner.Owner)) {
 	withoutDisk(t, func(t *testing.T, c *cluster, leader string) {
 		c.create(leader, pool())
@@ -91,8 +90,8 @@ func settled(t *testing.T, test func(t *testing.T, c *cluster, leader string, a 
 	})
 }
 
-// What lookups have heard of moves nobody, however young the group is: they may only read.
-func TestLookupAheadMovesNothing(t *testing.T) {
+// Terms in requests of lookups, which may only read, have no effect, even on a new group.
+func TestTermOfLookupHasNoEffect(t *testing.T) {
 	settled(t, func(t *testing.T, c *cluster, leader string, a *owner.Owner) {
 		term, held := c.term(), a.Leases()
 		c.claim(term+aDayAhead, false, 60)
@@ -102,9 +101,8 @@ func TestLookupAheadMovesNothing(t *testing.T) {
 	})
 }
 
-// An owner that has heard of a term of which managers that have been there for long know nothing is mistaken: that
-// is noted, and nothing else happens.
-func TestOwnerAheadIsDisbelieved(t *testing.T) {
+// A term of an owner that no manager of an old group has seen is logged and ignored.
+func TestTermOfOwnerIsIgnoredByOldGroup(t *testing.T) {
 	settled(t, func(t *testing.T, c *cluster, leader string, a *owner.Owner) {
 		time.Sleep(20 * time.Minute)
 		term, held := c.term(), a.Leases()
@@ -117,14 +115,14 @@ func TestOwnerAheadIsDisbelieved(t *testing.T) {
 	})
 }
 
-// In a young group such an owner may be right. If it is not, it costs an election or a few, and ever fewer.
-func TestOwnerAheadOfAYoungGroup(t *testing.T) {
+// In a new group such an owner may be right. If it is not, it causes a few elections, at a decreasing rate.
+func TestTermOfOwnerInNewGroup(t *testing.T) {
 	settled(t, func(t *testing.T, c *cluster, leader string, a *owner.Owner) {
 		terms, owned, last := 0, 0, c.term()
 		const samples = 600
 		go func() {
 			for range samples / 10 {
-				c.claim(c.term()+anHourAhead, true, 10) // always ahead of what there is
+				c.claim(c.term()+anHourAhead, true, 10) // always ahead of the group
 			}
 		}()
 		for range samples {
@@ -142,19 +140,19 @@ func TestOwnerAheadOfAYoungGroup(t *testing.T) {
 	})
 }
 
-// All managers are restarted at a time, and their wall clocks are behind what they were, while owners live: they have
-// heard of a term an hour ahead. The group leads above that at once, and does not wait for an hour.
-func TestClocksSetBackAndAllRestarted(t *testing.T) {
+// All managers are restarted at the same time, with wall clocks set back by an hour, while owners continue: they have
+// seen a term an hour ahead. The next term is above that at once, without waiting for the clocks.
+func TestAllRestartedWithClocksSetBack(t *testing.T) {
 	settled(t, func(t *testing.T, c *cluster, leader string, a *owner.Owner) {
-		// There is one wall clock in a bubble. So first the group is brought to be an hour ahead of it.
+		// A bubble has one wall clock. So first a claim moves the group's term an hour ahead of it.
 		before := c.term()
 		c.claim(before+anHourAhead, true, 3)
 		c.leads(30 * time.Second)
 		ahead := c.term()
 		if ahead <= before+anHourAhead {
-			t.Fatalf("the term was %d and is %d, although the group is young", before, ahead)
+			t.Fatalf("the term of a new group is %d after %d, want a jump", ahead, before)
 		}
-		eventually(t, 30*time.Second, "a has heard of that", func() bool { return complete(a) && members(t, c, c.leads(time.Second)) == 1 })
+		eventually(t, 30*time.Second, "a has seen the term", func() bool { return complete(a) && members(t, c, c.leads(time.Second)) == 1 })
 		for _, name := range c.peers.members {
 			c.crash(name)
 		}
@@ -162,15 +160,15 @@ func TestClocksSetBackAndAllRestarted(t *testing.T) {
 			c.peers.mend(name)
 			c.start(name)
 		}
-		leader = c.leads(2 * time.Minute) // it waits for leases that are forgotten
+		leader = c.leads(2 * time.Minute) // it waits until lost leases have expired
 		if now := c.term(); now >= ahead {
-			t.Fatalf("the term is %d, and was %d: nothing was forgotten", now, ahead)
+			t.Fatalf("the term is %d after %d: the managers have not lost it", now, ahead)
 		}
 		c.create(leader, pool())
 		begun := time.Now()
 		eventually(t, 30*time.Second, "a has all keys", func() bool { return complete(a) })
 		if now := c.term(); now <= ahead || time.Since(begun) > 20*time.Second {
-			t.Errorf("after %v the term is %d; owners have heard of %d", time.Since(begun), now, ahead)
+			t.Errorf("after %v the term is %d; owners have seen %d", time.Since(begun), now, ahead)
 		}
 		c.leads(10 * time.Second)
 		time.Sleep(time.Minute)

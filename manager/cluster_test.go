@@ -28,20 +28,20 @@ import (
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
 
-// A cluster is managers, owners and lookups in one process, on virtual time and
-// a network in memory: the real parts but for the wires.
+// A cluster is managers, owners and lookups in one process, on virtual time and a network in memory. All other
+// parts are real.
 type cluster struct {
 	t    *testing.T
 	disk *mem.Disk
-	wrap func(store.Store) store.Store // what managers see of it; nil: as it is
+	wrap func(store.Store) store.Store // wraps the store of each manager; nil: not wrapped
 
 	policy func(leasehold.Namespace, string) partition.Policy // of the managers; nil: as configured
 	logs   slog.Handler                                       // of the managers; nil: nowhere
-	peers  *peers                                             // if the managers have no disk
-	guard  *guard                                             // if not everybody may do everything
+	peers  *peers                                             // of a diskless group; nil otherwise
+	guard  *guard                                             // with access control; nil otherwise
 	boot   func() (string, time.Duration)                     // of the machine on which all managers run
 	wall   func() time.Time                                   // the managers' wall clock; nil: virtual time
-	waves  bool                                               // few lookups get updates as thousands do
+	waves  bool                                               // broadcast in waves even to few lookups
 
 	mu       sync.Mutex
 	at       map[string]*bufconn.Listener
@@ -52,10 +52,10 @@ type cluster struct {
 type running struct {
 	*manager.Manager
 	store *mem.Store
-	down  *atomic.Bool // its store does not answer
+	down  *atomic.Bool // its store does not reply
 }
 
-// A mute store does not answer while it is down.
+// A muteStore does not reply while it is down.
 type muteStore struct {
 	store.Store
 	down atomic.Bool
@@ -77,7 +77,7 @@ func (s *muteStore) Swap(ctx context.Context, prev storage.Version, next storage
 	return s.Store.Swap(ctx, prev, next)
 }
 
-// inBubble runs a test on virtual time, with a cluster of its own.
+// inBubble runs a test on virtual time, with a new cluster.
 func inBubble(t *testing.T, test func(t *testing.T, c *cluster)) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{
@@ -99,10 +99,10 @@ func boot() func() (string, time.Duration) {
 	return func() (string, time.Duration) { return "virtual", time.Since(started) }
 }
 
-// addr is where a manager is.
+// addr returns the address of a manager.
 func addr(name string) string { return name + ":7400" }
 
-// start starts a manager. Its first moment is over when it returns.
+// start starts a manager, and waits until its goroutines are idle.
 func (c *cluster) start(name string) *manager.Manager {
 	c.t.Helper()
 	listener := bufconn.Listen(1 << 20)
@@ -146,7 +146,7 @@ func (c *cluster) start(name string) *manager.Manager {
 	return m
 }
 
-// stop ends a manager properly.
+// stop closes a manager.
 func (c *cluster) stop(name string) {
 	c.t.Helper()
 	m := c.managers[name]
@@ -161,18 +161,18 @@ func (c *cluster) stop(name string) {
 	c.forget(name)
 }
 
-// crash ends a manager without a chance to hand over.
+// crash ends a manager without a handover.
 func (c *cluster) crash(name string) {
 	c.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	m, led := c.managers[name], c.status(name).GetLeader() == addr(name)
-	_ = m.store.Close() // from here on nothing of it is written
+	_ = m.store.Close() // from here on its writes fail
 	if c.peers != nil {
 		c.peers.cut(name)
 	}
-	if err := m.Close(ctx); err == nil && led { // who does not lead has nothing to hand over
-		c.t.Errorf("%s was to crash, and handed over", name)
+	if err := m.Close(ctx); err == nil && led { // a standby has nothing to hand over
+		c.t.Errorf("%s handed over instead of crashing", name)
 	}
 	c.forget(name)
 }
@@ -182,7 +182,7 @@ func (c *cluster) forget(name string) {
 	delete(c.at, addr(name))
 	c.mu.Unlock()
 	delete(c.managers, name)
-	delete(c.admins, name) // what is dialled is the one that comes after it
+	delete(c.admins, name) // the next dial reaches its successor
 }
 
 func (c *cluster) dial(ctx context.Context, addr string) (net.Conn, error) {
@@ -190,7 +190,7 @@ func (c *cluster) dial(ctx context.Context, addr string) (net.Conn, error) {
 	l := c.at[addr]
 	c.mu.Unlock()
 	if l == nil {
-		return nil, errors.New("nobody listens at " + addr)
+		return nil, errors.New("connection refused by " + addr)
 	}
 	return l.DialContext(ctx)
 }
@@ -217,7 +217,7 @@ func (c *cluster) admin(name string) leaseholdv1.AdminServiceClient {
 	return c.admins[name]
 }
 
-// create makes a namespace.
+// create creates a namespace.
 func (c *cluster) create(name string, config *leaseholdv1.NamespaceConfig) {
 	c.t.Helper()
 	_, err := c.admin(name).CreateNamespace(c.t.Context(), &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: config})
@@ -226,7 +226,7 @@ func (c *cluster) create(name string, config *leaseholdv1.NamespaceConfig) {
 	}
 }
 
-// status asks one manager.
+// status returns the status of one manager.
 func (c *cluster) status(name string) *leaseholdv1.GetStatusResponse {
 	c.t.Helper()
 	s, err := c.admin(name).GetStatus(c.t.Context(), &leaseholdv1.GetStatusRequest{Version: wire.Version})
@@ -262,7 +262,7 @@ func (c *cluster) ownerConfig(name string) owner.Config {
 	}
 }
 
-// leave closes an owner, whether or not there is a manager to hear of it.
+// leave closes an owner, with or without a manager.
 func (c *cluster) leave(o *owner.Owner) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -293,7 +293,7 @@ func eventuallyEvery(t *testing.T, every, within time.Duration, what string, hol
 	t.Helper()
 	for deadline := time.Now().Add(within); !holds(); time.Sleep(every) {
 		if time.Now().After(deadline) {
-			t.Fatalf("after %v it is still not so: %s", within, what)
+			t.Fatalf("timeout after %v: %s", within, what)
 		}
 	}
 }

@@ -31,95 +31,87 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// Config is what a manager is told when it starts.
+// Config configures a manager.
 type Config struct {
-	// Store keeps what the group must not forget: one of package server/store/etcd, or in tests of
-	// package store/mem. All managers of a group use the same store. The caller closes
-	// it after the manager. Either Store or Peers must be set.
+	// Store has the state of the group: package server/store/etcd, or in tests package store/mem.
+	// All managers of a group use the same store. The caller closes it after the manager. Either
+	// Store or Peers must be set.
 	Store store.Store
-	// Peers, if set, are the managers of a group that keeps nothing on disk.
+	// Peers, if set, are the managers of a diskless group.
 	Peers *Peers
 
-	// Listener is where owners, lookups, tools and other managers connect. The
+	// Listener accepts connections of owners, lookups, tools and other managers. The
 	// manager closes it.
 	Listener net.Listener
-	// Advertise is the address at which all of them reach this manager; it is
-	// also its name in the group. Default: the listener's address, which must
-	// then be one that others can connect to.
+	// Advertise is the address at which all of them reach this manager, and its name in the
+	// group. Default: the listener's address, which must then be reachable.
 	Advertise string
 
-	// TTL is for how long a leader acts without renewing its leadership, and so
-	// how long it takes to replace one that dies: TTL x Drift. Shorter means
-	// faster failover; longer means that a slow store does not end a
-	// leadership. Default 2 s.
+	// TTL is how long a leader acts without renewing its leadership. Failover takes up to
+	// TTL x Drift. A shorter TTL speeds up failover; with a longer one a slow store does not end
+	// a leadership. Default 2 s.
 	TTL time.Duration
-	// Drift bounds how much faster one manager's clock may run than another's.
-	// Default 1.20.
+	// Drift bounds the ratio of the rates of two managers' clocks. Default 1.20.
 	Drift float64
 
-	// Boot names the current boot of the machine, and returns for how long it has run. With
-	// that a manager that was started again knows how long all managers were down, without
-	// wall clocks, and need not exclude a restored store by waiting. Default: what the system
-	// says, on Linux; elsewhere it is not known.
+	// Boot returns the ID of the machine's current boot, and the uptime. With them a restarted
+	// manager computes how long all managers were down, without wall clocks, and need not wait
+	// until a restored store is excluded. Default: those of the system, on Linux; elsewhere they
+	// are unknown.
 	Boot func() (name string, uptime time.Duration)
 
-	wall      func() time.Time // the wall clock; tests have others
-	maxDirect int              // broadcast.Config has it; tests have less
+	wall      func() time.Time // the wall clock; replaced in tests
+	maxDirect int              // of broadcast.Config; lower in tests
 
-	// Policy, if set, replaces the policy that a namespace is configured with.
-	// It is asked once for each configuration; nil means the usual one. All
-	// managers of a group must have the same. A policy that errs, panics or makes
-	// no sense changes nothing: the assignment stays, the log and the status say
-	// what is wrong, and it is asked again.
+	// Policy, if set, returns the policy of a namespace instead of the configured one; nil selects
+	// the configured one. It is called once per configuration. All managers of a group must have
+	// the same. If a policy returns an error or an invalid assignment, or panics, the assignment
+	// stays; the log and the status have the error, and the policy is called again later.
 	Policy func(namespace leasehold.Namespace, configured string) partition.Policy
 
-	// Members is set if the managers keep the store among themselves: the
+	// Members is set if the store is embedded in the managers: the
 	// [github.com/leasehold-dev/leasehold/server/store/etcd.Embedded].
 	Members store.Members
-	// StoreName says in a few words where the table is kept, for people.
+	// StoreName describes the store in a few words, for the status.
 	StoreName string
-	// Build says what this process runs, for people.
+	// Build is the version of this process, for the status.
 	Build string
 
-	// HTTP is where the process answers by HTTP, for people and their tools; without a
-	// host, on all addresses of the computer. The manager only passes it on.
+	// HTTP is the address of the process's HTTP server, for the status; without a host, all
+	// addresses of the computer. The manager only reports it.
 	HTTP string
-	// Usage says how much there is of what the process and its store have only so much
-	// of, for people. It is called from many goroutines at once, whenever somebody asks
-	// for the status, and must not wait. Default: nothing is said.
+	// Usage returns the use of limited resources of the process and its store, for the status.
+	// It is called concurrently, once per request for the status, and must not block. Default:
+	// none.
 	Usage func() []Usage
 
-	// ServerCredentials and ClientCredentials are how connections to this
-	// manager, and from it to the others, are secured: by package secure, or by
-	// insecure.NewCredentials() not at all, in a network that can be trusted.
-	// Default: not at all, within this computer; the listener must be on its
-	// loopback then.
+	// ServerCredentials and ClientCredentials secure connections to this manager, and from it to
+	// the others: of package secure, or insecure.NewCredentials() in a trusted network. Default:
+	// plaintext, which requires that the listener is on the loopback.
 	ServerCredentials credentials.TransportCredentials
 	ClientCredentials credentials.TransportCredentials
-	// Access decides who may do what, and belongs to the caller, who closes it after
-	// the manager. Default: everybody may do everything.
+	// Access authorizes calls. The caller closes it after the manager. Default: all calls are
+	// allowed.
 	Access *access.Policy
-	// DialOptions are for connections to other managers, and come last.
+	// DialOptions are for connections to other managers, after the manager's own.
 	DialOptions []grpc.DialOption
-	// MaxStreams bounds the owners and lookups connected. Default 65,536.
+	// MaxStreams bounds the connected owners, and the connected lookups. Default 65,536.
 	MaxStreams int
-	// MaxConnections bounds the connections, which each take a file descriptor.
-	// Those beyond are closed, unless one that has not introduced itself can be
-	// closed instead. A quarter of them may be from one address, but for the
-	// loopback, and a quarter of one identity. Default 16,384.
+	// MaxConnections bounds the connections; each takes a file descriptor. A connection beyond it
+	// replaces one that has not authenticated, or is closed. One address, except the loopback,
+	// and one identity may each have a quarter. Default 16,384.
 	MaxConnections int
-	// MaxHandshakes is how many connections of one address are taken in a second if they are
-	// secured: to shake hands costs a manager far more than to renew a lease. Those beyond
-	// wait for their turn, or are closed if that is too far away, and try again. Default 50.
+	// MaxHandshakes limits the TLS handshakes per second from one address: a handshake costs far
+	// more than a renewal. A connection beyond it is delayed, or closed if the delay would be too
+	// long. Default 50.
 	MaxHandshakes int
 
-	// Logger gets what happens and why. Default slog.Default().
+	// Logger is the log. Default slog.Default().
 	Logger *slog.Logger
 
-	// Metrics, if set, is where Prometheus finds out how this manager is: metrics that
-	// begin with "leasehold_manager_". They are registered until it ends. Managers of
-	// one process need one each, or one that prometheus.WrapRegistererWith has given
-	// labels.
+	// Metrics, if set, is where the metrics are registered until the manager ends; their names
+	// begin with "leasehold_manager_". Each manager of a process needs its own Registerer, for
+	// instance one of prometheus.WrapRegistererWith.
 	Metrics prometheus.Registerer
 }
 
@@ -151,7 +143,7 @@ func (c *Config) validate() error {
 		c.wall = time.Now
 	}
 	if c.TTL < 100*time.Millisecond || c.TTL > time.Hour {
-		return bad("the leader's time is %v, want 100ms to 1h", c.TTL)
+		return bad("TTL is %v, want 100ms to 1h", c.TTL)
 	}
 	if !(c.Drift >= 1 && c.Drift <= protocol.MaxDrift) {
 		return bad("drift is %v, want 1 to %d", c.Drift, protocol.MaxDrift)
@@ -186,8 +178,7 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// ValidateAdvertise reports what is wrong with an address at which others are
-// to reach a manager.
+// ValidateAdvertise checks an address at which other processes reach a manager.
 func ValidateAdvertise(addr string) error {
 	bad := func(format string, args ...any) error {
 		return leasehold.Errorf("advertise", leasehold.ErrInvalid, addr, format, args...)
@@ -197,11 +188,11 @@ func ValidateAdvertise(addr string) error {
 	case err != nil:
 		return bad("want host:port: %w", err)
 	case port == "" || port == "0":
-		return bad("names no port that others can connect to")
+		return bad("has no port that others can connect to")
 	case host == "" || net.ParseIP(host).IsUnspecified():
-		return bad("means every address of this computer, and others cannot connect to that; name one, such as 10.0.0.1:%s", port)
+		return bad("is the wildcard address, to which others cannot connect; set one of this computer, such as 10.0.0.1:%s", port)
 	case len(addr) > leasehold.MaxOwnerIDLen || strings.ContainsAny(addr, " \t\r\n"):
-		return bad("is longer than %d bytes or has spaces in it", leasehold.MaxOwnerIDLen)
+		return bad("is longer than %d bytes or contains spaces", leasehold.MaxOwnerIDLen)
 	}
 	return nil
 }
@@ -212,10 +203,10 @@ func (c *Config) serverOptions(own []grpc.ServerOption) []grpc.ServerOption {
 	}
 	own = append(own, c.Access.ServerOptions()...)
 	return append(own, grpc.Creds(connlimit.Callers(c.ServerCredentials)), grpc.WaitForHandlers(true),
-		grpc.ChainUnaryInterceptor(knownCall), grpc.ChainStreamInterceptor(knownStream))
+		grpc.ChainUnaryInterceptor(markCall), grpc.ChainStreamInterceptor(markStream))
 }
 
-// gate says whom the gate of this manager lets through.
+// gate returns the limits on connections.
 func (c *Config) gate(dropped func(connlimit.Reason), log *slog.Logger) connlimit.Config {
 	g := connlimit.Config{Conns: c.MaxConnections, Dropped: dropped, Logger: log}
 	if c.ServerCredentials.Info().SecurityProtocol != insecure.NewCredentials().Info().SecurityProtocol {
@@ -224,16 +215,16 @@ func (c *Config) gate(dropped func(connlimit.Reason), log *slog.Logger) connlimi
 	return g
 }
 
-// seams is how many ranges more than it needs a table may always have. To make
-// it smaller costs state, and a small table need not be smaller: when one of two
-// owners leaves, the other is to keep what it has.
+// seams is how many ranges above the minimum a table may always have. Merging ranges loses
+// state, and a small table need not be compacted: when one of two owners leaves, the other keeps
+// its leases.
 const seams = 2048
 
-// gather is how long an owner that joins waits for others: long enough for a
-// deployment that starts many at once to be one change, and not a hundred.
+// gather is how long a joining owner waits for others, so that a deployment that starts a hundred
+// owners at once causes one reassignment.
 const gather = 250 * time.Millisecond
 
-// configure makes of a stored configuration what a namespace's machine is told.
+// configure returns the configuration of a namespace's machine.
 func (c *Config) configure(n storage.Namespace) (machine.Config, error) {
 	cfg := machine.Config{
 		Timing:    protocol.Timing{Lease: n.Lease, Renew: n.Renew, Drift: n.Drift},
@@ -247,7 +238,7 @@ func (c *Config) configure(n storage.Namespace) (machine.Config, error) {
 	if err := cfg.Timing.Validate(); err != nil {
 		return machine.Config{}, err
 	}
-	if err := c.tooLong(n); err != nil {
+	if err := c.checkHold(n); err != nil {
 		return machine.Config{}, err
 	}
 	policy, err := c.policy(n)
@@ -264,7 +255,7 @@ func (c *Config) policy(n storage.Namespace) (partition.Policy, error) {
 	name := cmp.Or(n.Policy, wire.UnnamedPolicy())
 	if !slices.Contains(partition.Names(), name) {
 		return nil, leasehold.Errorf("configure namespace", leasehold.ErrInvalid, string(n.Name),
-			"this manager knows no policy %q; it may have been configured by a newer one: upgrade this one", name)
+			"this manager has no policy %q; a newer one may have configured it: upgrade this manager", name)
 	}
 	slots := make([]partition.Slot, len(n.Static))
 	for i, s := range n.Static {
@@ -273,13 +264,12 @@ func (c *Config) policy(n storage.Namespace) (partition.Policy, error) {
 	return partition.ByName(name, partition.Options{VirtualNodes: n.VirtualNodes, Slots: slots})
 }
 
-// unguessable returns a generator whose past and future nobody can guess from what it
-// has drawn: the tickets of moves come from it, and who knows one is trusted.
-func unguessable() *rand.Rand {
+// cryptoRand returns a cryptographically secure generator: a move's ticket, which authorizes a
+// transfer of state, must be unpredictable.
+func cryptoRand() *rand.Rand {
 	var seed [32]byte
-	_, _ = cryptorand.Read(seed[:])        // it never fails
+	_, _ = cryptorand.Read(seed[:])        // never fails
 	return rand.New(rand.NewChaCha8(seed)) //nolint:gosec // ChaCha8, with a seed from crypto/rand
 }
 
-// drift is the configured bound as the machines want it.
 func (c *Config) drift() mono.Drift { return mono.Drift(math.Max(1, c.Drift)) }

@@ -9,8 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 )
 
-// What is stored means what it meant: a namespace from before there was a choice
-// of policies goes on with consistent hashing.
+// A namespace that was stored without a policy, by an old version, continues with consistent hashing.
 func TestStoredPolicy(t *testing.T) {
 	for stored, want := range map[string]string{
 		"": "consistent", "consistent": "consistent", "adaptive": "adaptive", "balanced": "balanced", "even": "even", "static": "static",
@@ -20,19 +19,19 @@ func TestStoredPolicy(t *testing.T) {
 			Churn: 0.5, Rebalance: 3 * time.Second, Moves: 2, MoveTimeout: time.Hour,
 		})
 		if err != nil || cfg.Policy.Name() != want {
-			t.Errorf("%q is led as %v (%v), want %s", stored, cfg.Policy, err, want)
+			t.Errorf("policy of %q: %v (%v), want %s", stored, cfg.Policy, err, want)
 		}
 		if cfg.Churn != 0.5 || cfg.Rebalance != 3*time.Second || cfg.Moves != 2 || cfg.MoveTimeout != time.Hour {
-			t.Errorf("%q is led with %v, %v, %v and %v", stored, cfg.Churn, cfg.Rebalance, cfg.Moves, cfg.MoveTimeout)
+			t.Errorf("settings of %q: %v, %v, %v and %v", stored, cfg.Churn, cfg.Rebalance, cfg.Moves, cfg.MoveTimeout)
 		}
 	}
 	_, err := (&Config{}).configure(storage.Namespace{Name: "pool", Lease: 10 * time.Second, Renew: time.Second, Drift: 1.2, Policy: "psychic"})
 	if leasehold.KindOf(err) != leasehold.ErrInvalid {
-		t.Errorf("a policy that nobody knows: %v", err)
+		t.Errorf("unknown policy: %v", err)
 	}
 }
 
-// A namespace whose leases the group could not wait out is not led.
+// A diskless group rejects a namespace with leases above its bound.
 func TestLongestLease(t *testing.T) {
 	n := storage.Namespace{Name: "pool", Lease: 10 * time.Second, Renew: time.Second, Drift: 1.2, Moves: 1}
 	for longest, kind := range map[time.Duration]leasehold.Kind{12 * time.Second: 0, 12*time.Second - 1: leasehold.ErrInvalid} {
@@ -43,11 +42,10 @@ func TestLongestLease(t *testing.T) {
 	}
 }
 
-// A namespace that was stored when more moves at a time were allowed is led, with
-// as many as owners can do.
+// A namespace that was stored with more concurrent moves than are allowed now is served with the maximum.
 func TestStoredMoves(t *testing.T) {
 	cfg, err := (&Config{}).configure(storage.Namespace{Name: "pool", Lease: 10 * time.Second, Renew: time.Second, Drift: 1.2, Moves: 256})
 	if err != nil || cfg.Moves != protocol.MaxAtATime {
-		t.Errorf("it is led with %d moves at a time (%v), want %d", cfg.Moves, err, protocol.MaxAtATime)
+		t.Errorf("%d concurrent moves (%v), want %d", cfg.Moves, err, protocol.MaxAtATime)
 	}
 }

@@ -16,10 +16,9 @@ type namedStore struct {
 
 func (s namedStore) Identity() storage.Identity { return *s.id }
 
-// All managers are down for 20 s, and their store is another one then. If it is another cluster,
-// it was restored from a backup: suspended leases end, and are reported. If only the data
-// directory is another one, that may be a copy without a loss: leases resume, but not before a
-// lease that is missing in an old copy would have expired.
+// All managers are down for 20 s, and then have another store. If it is another cluster, it was restored from a
+// backup: suspended leases end, and are reported as lost. If only the data directory differs, it may be a copy
+// without a loss: leases resume, but not before a lease that is missing in an old copy would have expired.
 func TestCopiedStore(t *testing.T) {
 	const lease = 12 * time.Second // 10 s at the slowest clock
 	for _, test := range []struct {
@@ -61,7 +60,7 @@ func TestCopiedStore(t *testing.T) {
 					t.Errorf("%v was lost, and is not reported", silent)
 				}
 				if d.count("was written to another cluster") != 1 {
-					t.Errorf("the log does not say why: %q", d.lines)
+					t.Errorf("the reason is not logged: %q", d.lines)
 				}
 			})
 		})

@@ -6,15 +6,14 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A Usage is how much there is of something that a manager has only so much of.
+// A Usage is the use of a limited resource.
 type Usage struct {
 	What       string // in two or three words: "open files"
 	Used, Most uint64
 }
 
-// describe fills in what a manager knows about itself alone, whoever leads. It is the
-// last that is done for an answer, so that the clocks are read shortly before the caller
-// reads its own.
+// describe fills in this manager's own part of a status. It comes last, so that the clocks are
+// read as close as possible to when the caller reads its own.
 func (m *Manager) describe(answer *leaseholdv1.GetStatusResponse) {
 	answer.Usages = nil
 	for _, u := range m.usages() {
@@ -28,7 +27,7 @@ func (m *Manager) describe(answer *leaseholdv1.GetStatusResponse) {
 	}
 }
 
-// usages is how much is in use of all that there is only so much of.
+// usages returns the use of all limited resources.
 func (m *Manager) usages() []Usage {
 	all := []Usage{
 		{"owners connected", uint64(m.owners.Count()), uint64(m.cfg.MaxStreams)},

@@ -10,10 +10,10 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A manager whose listener breaks ends by itself, and may be closed in the same
-// moment: each of the two waits for all that was started, once.
-func TestCloseWhileTheListenerBreaks(t *testing.T) {
-	for round := range 50 { // whichever comes first; the race detector sees the rest
+// A manager whose listener fails ends, and may be closed at the same moment: both wait for all goroutines, and the
+// teardown runs once.
+func TestCloseWhileListenerFails(t *testing.T) {
+	for round := range 50 { // in either order; the race detector covers the rest
 		inBubble(t, func(t *testing.T, c *cluster) {
 			m := c.start("m1")
 			_ = c.at[addr("m1")].Close()
@@ -28,10 +28,10 @@ func TestCloseWhileTheListenerBreaks(t *testing.T) {
 			select {
 			case <-m.Done():
 			default:
-				t.Error("it was closed, and is not done")
+				t.Error("a closed manager is not done")
 			}
 			if err := m.Err(); !errors.Is(err, leasehold.ErrClosed) && !errors.Is(err, leasehold.ErrUnavailable) {
-				t.Errorf("it has ended because of %v", err)
+				t.Errorf("unexpected reason: %v", err)
 			}
 			c.forget("m1")
 		})

@@ -12,17 +12,17 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// events tells whoever watches what happens. Nobody waits for a watcher: one
-// that reads too slowly misses events, and learns how many.
+// events publishes events to watchers. Publishing does not wait: a watcher that reads too slowly
+// misses events, and the next event that it receives contains their number.
 type events struct {
 	mu       sync.Mutex
 	watchers map[*watcher]bool
 }
 
-// watcherQueue is how many events may wait for a watcher.
+// watcherQueue is the length of one watcher's queue.
 const watcherQueue = 4096
 
-// maxWatchers bounds how many watch one manager.
+// maxWatchers bounds the watchers of one manager.
 const maxWatchers = 256
 
 type watcher struct {
@@ -33,39 +33,39 @@ type watcher struct {
 
 func newEvents() *events { return &events{watchers: make(map[*watcher]bool)} }
 
-func (e *events) watch(ns leasehold.Namespace) (*watcher, error) {
+func (e *events) subscribe(ns leasehold.Namespace) (*watcher, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.watchers) >= maxWatchers {
-		return nil, leasehold.Errorf("watch", leasehold.ErrLimit, "", "%d are watching already, and that is the limit", len(e.watchers))
+		return nil, leasehold.Errorf("watch", leasehold.ErrLimit, "", "this manager has %d watchers, the maximum", len(e.watchers))
 	}
 	w := &watcher{namespace: ns, queue: make(chan *leaseholdv1.WatchResponse, watcherQueue)}
 	e.watchers[w] = true
 	return w, nil
 }
 
-func (e *events) leave(w *watcher) {
+func (e *events) unsubscribe(w *watcher) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.watchers, w)
 }
 
-// watching returns how many watch.
-func (e *events) watching() int {
+// count returns the number of watchers.
+func (e *events) count() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.watchers)
 }
 
-// tell lets all watchers of a namespace know. Draw is called for each.
-func (e *events) tell(ns leasehold.Namespace, draw func() *leaseholdv1.WatchResponse) {
+// publish sends an event to all watchers of a namespace, each time a new one from create.
+func (e *events) publish(ns leasehold.Namespace, create func() *leaseholdv1.WatchResponse) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for w := range e.watchers {
 		if w.namespace != "" && ns != "" && w.namespace != ns {
 			continue
 		}
-		event := draw()
+		event := create()
 		event.Namespace, event.Missed = string(ns), w.missed
 		select {
 		case w.queue <- event:
@@ -76,11 +76,11 @@ func (e *events) tell(ns leasehold.Namespace, draw func() *leaseholdv1.WatchResp
 	}
 }
 
-// changed tells of changes of a lease table.
-func (e *events) changed(reply *protocol.LookupReply) {
+// publishChanges publishes changes of a lease table.
+func (e *events) publishChanges(reply *protocol.LookupReply) {
 	now := timestamppb.Now()
 	for _, c := range reply.Changes {
-		e.tell(reply.Namespace, func() *leaseholdv1.WatchResponse {
+		e.publish(reply.Namespace, func() *leaseholdv1.WatchResponse {
 			return &leaseholdv1.WatchResponse{
 				At:    now,
 				Event: &leaseholdv1.WatchResponse_Change{Change: historyEntry(store.Past{At: now.AsTime(), Change: c})},
@@ -89,9 +89,9 @@ func (e *events) changed(reply *protocol.LookupReply) {
 	}
 }
 
-// noted tells of something else.
-func (e *events) noted(ns leasehold.Namespace, owner leasehold.OwnerID, what, text string) {
-	e.tell(ns, func() *leaseholdv1.WatchResponse {
+// publishNote publishes a note of a namespace's machine, or an operator's order.
+func (e *events) publishNote(ns leasehold.Namespace, owner leasehold.OwnerID, what, text string) {
+	e.publish(ns, func() *leaseholdv1.WatchResponse {
 		return &leaseholdv1.WatchResponse{
 			At:    timestamppb.Now(),
 			Event: &leaseholdv1.WatchResponse_Note{Note: &leaseholdv1.Note{What: what, Owner: string(owner), Text: text}},
@@ -99,16 +99,17 @@ func (e *events) noted(ns leasehold.Namespace, owner leasehold.OwnerID, what, te
 	})
 }
 
-// led tells who leads.
-func (e *events) led(n protocol.NotLeader) {
-	e.tell("", func() *leaseholdv1.WatchResponse {
+// publishLeader publishes a change of leader.
+func (e *events) publishLeader(n protocol.NotLeader) {
+	e.publish("", func() *leaseholdv1.WatchResponse {
 		return &leaseholdv1.WatchResponse{
 			At: timestamppb.Now(), Event: &leaseholdv1.WatchResponse_Leader{Leader: wire.FromNotLeader(n)},
 		}
 	})
 }
 
-// Watch sends what happens. A standby passes on what the leader sends.
+// Watch sends events until the call or the leadership ends. The first one is the current leader.
+// A standby forwards the leader's events.
 func (s *adminService) Watch(r *leaseholdv1.WatchRequest, stream leaseholdv1.AdminService_WatchServer) error {
 	if err := wire.CheckVersion(r.GetVersion()); err != nil {
 		return wire.FromError(err)
@@ -123,13 +124,13 @@ func (s *adminService) Watch(r *leaseholdv1.WatchRequest, stream leaseholdv1.Adm
 	if done, err := forwardStream(ctx, s.m, r, leaseholdv1.AdminServiceClient.Watch, stream.Send); done {
 		return err
 	}
-	w, err := s.m.events.watch(ns)
+	w, err := s.m.events.subscribe(ns)
 	if err != nil {
 		return wire.FromError(err)
 	}
-	defer s.m.events.leave(w)
+	defer s.m.events.unsubscribe(w)
 	visible, missed := s.m.visible(ctx), uint64(0)
-	if err := stream.Send(s.m.leading.event()); err != nil { // so that whoever watches again knows who it is now
+	if err := stream.Send(s.m.leadership.event()); err != nil {
 		return err
 	}
 	for {
@@ -138,7 +139,7 @@ func (s *adminService) Watch(r *leaseholdv1.WatchRequest, stream leaseholdv1.Adm
 			return nil
 		case <-s.m.ctx.Done():
 			return wire.FromError(leasehold.Errorf("watch", leasehold.ErrUnavailable, s.m.cfg.Advertise, "this manager is shutting down; watch another"))
-		case <-s.m.leading.lost():
+		case <-s.m.leadership.lost():
 			return wire.FromError(leasehold.Errorf("watch", leasehold.ErrNotLeader, s.m.cfg.Advertise, "this manager no longer leads; watch again"))
 		case event := <-w.queue:
 			event.Missed += missed

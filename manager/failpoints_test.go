@@ -17,7 +17,7 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// end ends a manager as a crash does, while it stands at a point until resume is called.
+// end crashes a manager while it is paused at a failpoint until resume is called.
 func (c *cluster) end(name string, resume func()) {
 	m := c.managers[name]
 	if m == nil {
@@ -25,7 +25,7 @@ func (c *cluster) end(name string, resume func()) {
 	}
 	c.peers.cut(name)
 	go func() {
-		time.Sleep(time.Nanosecond) // when everything has been cut off
+		time.Sleep(time.Nanosecond) // after all connections are closed
 		resume()
 	}()
 	ended, cancel := context.WithCancel(context.Background())
@@ -34,12 +34,12 @@ func (c *cluster) end(name string, resume func()) {
 	c.forget(name)
 }
 
-// on starts something that belongs to a manager.
+// on runs start with the manager's name as goroutine label.
 func on(name string, start func()) {
 	pprof.Do(context.Background(), pprof.Labels("node", name), func(context.Context) { start() })
 }
 
-// overlap returns a key that two owners have, if there is one.
+// overlap returns a key that both owners hold, if there is one.
 func overlap(a, b *owner.Owner) (leasehold.Key, bool) {
 	for i := range 64 {
 		key := leasehold.Key(i)<<58 + 12345
@@ -51,8 +51,8 @@ func overlap(a, b *owner.Owner) (leasehold.Key, bool) {
 	return 0, false
 }
 
-// Whichever manager of a group without a disk dies or stands still at any of its points: no
-// key has two owners, and every key has one again in time.
+// At every failpoint a manager of a diskless group is killed or paused: no key ever has two owners, and every key has
+// an owner again in time.
 func TestEveryPointWithoutDisk(t *testing.T) {
 	t.Setenv("GODEBUG", "tracebacklabels=1") // see failpoint.Who
 	for _, point := range failpoint.Names() {
@@ -90,7 +90,7 @@ func withoutDiskAt(t *testing.T, c *cluster, point string, pause time.Duration) 
 		<-resume
 	})
 	asked := make(chan struct{})
-	go func() { // the namespaces are changed, whatever comes of it
+	go func() { // change the namespaces, with any outcome
 		defer close(asked)
 		if point == "memcatalog/catalog-confirmed" {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -102,7 +102,7 @@ func withoutDiskAt(t *testing.T, c *cluster, point string, pause time.Duration) 
 	}()
 	defer func() { <-asked }()
 	synctest.Wait()
-	c.peers.cut(leader) // so that another takes its place
+	c.peers.cut(leader) // so that another takes over
 	victim := ""
 	eventually(t, time.Minute, "the point is passed", func() bool {
 		if key, two := overlap(a, b); two {
@@ -116,7 +116,7 @@ func withoutDiskAt(t *testing.T, c *cluster, point string, pause time.Duration) 
 		}
 	})
 	if pause == 0 && victim == "" {
-		t.Fatal("nobody knows who passed the point")
+		t.Fatal("the manager that passed the point is unknown")
 	}
 	if pause == 0 {
 		c.end(victim, func() { close(resume) })
@@ -132,7 +132,7 @@ func withoutDiskAt(t *testing.T, c *cluster, point string, pause time.Duration) 
 		}
 		return has()
 	})
-	// B, and the time for which a manager that has just been started takes no part.
+	// B, and the time for which a started manager does not take part.
 	if took := time.Since(began); took > 18*time.Second {
 		t.Errorf("every key has an owner again after %v", took)
 	}

@@ -15,23 +15,23 @@ import (
 )
 
 // feeds are the streams on which a standby follows the leader's tables for its
-// own lookups: one for each namespace, over one connection.
+// own lookups: one per namespace, over one connection.
 type feeds struct {
 	m       *Manager
-	conn    *leaderConn // of their own: many of them must not hold up other calls
+	conn    *leaderConn // separate, so that many streams do not delay other calls
 	running sync.WaitGroup
 
 	mu     sync.Mutex
 	closed bool
 	open   map[leasehold.Namespace]*feed
-	denied time.Time // when it was last said
+	denied time.Time // of the last log line
 }
 
 // A feed is one such stream.
 type feed struct {
 	to     string
 	cancel context.CancelFunc
-	// mailbox holds the newest question that has not left.
+	// mailbox has the newest unsent request.
 	mailbox chan *leaseholdv1.FollowRequest
 }
 
@@ -39,9 +39,9 @@ func newFeeds(m *Manager) *feeds {
 	return &feeds{m: m, conn: newLeaderConn(m), open: make(map[leasehold.Namespace]*feed)}
 }
 
-// ask sends a question to the leader, over the stream that there is or a new
-// one. It is asked only within a step of the machine.
-func (f *feeds) ask(a managerproc.Follow) {
+// send sends a request to the leader, over the open stream or a new one. It replaces an unsent
+// request. Only a step of the machine calls it.
+func (f *feeds) send(a managerproc.Follow) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
@@ -57,7 +57,7 @@ func (f *feeds) ask(a managerproc.Follow) {
 		at = &feed{to: to, cancel: cancel, mailbox: make(chan *leaseholdv1.FollowRequest, 1)}
 		f.open[a.Namespace] = at
 		f.running.Go(func() {
-			defer f.forget(a.Namespace, at)
+			defer f.remove(a.Namespace, at)
 			f.run(ctx, a.Namespace, at)
 		})
 	}
@@ -68,7 +68,7 @@ func (f *feeds) ask(a managerproc.Follow) {
 	at.mailbox <- wire.FromLookupRequest(a.Request)
 }
 
-func (f *feeds) forget(ns leasehold.Namespace, at *feed) {
+func (f *feeds) remove(ns leasehold.Namespace, at *feed) {
 	at.cancel()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -77,8 +77,8 @@ func (f *feeds) forget(ns leasehold.Namespace, at *feed) {
 	}
 }
 
-// run follows one namespace until the stream breaks. The machine asks again if
-// it is not answered, and that opens another.
+// run follows one namespace until the stream breaks. The machine then sends another request
+// after a timeout, which opens a new stream.
 func (f *feeds) run(ctx context.Context, ns leasehold.Namespace, at *feed) {
 	conn, err := f.conn.to(at.to)
 	if err != nil {
@@ -96,10 +96,10 @@ func (f *feeds) run(ctx context.Context, ns leasehold.Namespace, at *feed) {
 		for {
 			message, err := stream.Recv()
 			if err != nil {
-				f.ended(at.to, wire.ToError(err))
+				f.logDenied(at.to, wire.ToError(err))
 				return
 			}
-			if event := readFeed(message); event != nil && !failpoint.Drop("manager/leader-received") {
+			if event := toLookupEvent(message); event != nil && !failpoint.Drop("manager/leader-received") {
 				f.m.driver.Post(ctx, managerproc.Followed{Namespace: ns, Event: event})
 			}
 		}
@@ -108,33 +108,33 @@ func (f *feeds) run(ctx context.Context, ns leasehold.Namespace, at *feed) {
 		select {
 		case <-ctx.Done():
 			return
-		case question := <-at.mailbox:
-			if stream.Send(question) != nil {
+		case request := <-at.mailbox:
+			if stream.Send(request) != nil {
 				return
 			}
 		}
 	}
 }
 
-// ended says that the leader does not let us follow: it is nothing that mends
-// itself. It is tried again every few seconds, and said once a minute.
-func (f *feeds) ended(leader string, why error) {
+// logDenied logs, at most once a minute, that the leader denied access: an operator must fix
+// that. The machine retries every few seconds.
+func (f *feeds) logDenied(leader string, why error) {
 	if leasehold.KindOf(why) != leasehold.ErrDenied {
 		return
 	}
 	f.mu.Lock()
-	said := time.Since(f.denied) < time.Minute
-	if !said {
+	logged := time.Since(f.denied) < time.Minute
+	if !logged {
 		f.denied = time.Now()
 	}
 	f.mu.Unlock()
-	if !said {
-		f.m.log.Error("the leader does not permit this manager to follow: its access file must give it the role manager", "leader", leader, "why", why)
+	if !logged {
+		f.m.log.Error("the leader denies this standby access to its tables: its access file must give this manager the role manager", "leader", leader, "why", why)
 	}
 }
 
-// readFeed returns what a message means to our own lookup, nil if nothing.
-func readFeed(message *leaseholdv1.FollowResponse) lookup.Event {
+// toLookupEvent converts a message to an event of the machine, nil if it is invalid.
+func toLookupEvent(message *leaseholdv1.FollowResponse) lookup.Event {
 	switch kind := message.GetKind().(type) {
 	case *leaseholdv1.FollowResponse_Update:
 		if reply, err := wire.ToLookupReply(kind.Update, protocol.DefaultLimits); err == nil {
@@ -150,8 +150,8 @@ func readFeed(message *leaseholdv1.FollowResponse) lookup.Event {
 	return nil
 }
 
-// end ends the stream of one namespace: nobody asks for it any more.
-func (f *feeds) end(ns leasehold.Namespace) {
+// stop ends the stream of one namespace.
+func (f *feeds) stop(ns leasehold.Namespace) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if at := f.open[ns]; at != nil {
@@ -159,8 +159,8 @@ func (f *feeds) end(ns leasehold.Namespace) {
 	}
 }
 
-// drop ends all streams: we lead, and follow nobody.
-func (f *feeds) drop() {
+// stopAll ends all streams, for instance because this manager leads.
+func (f *feeds) stopAll() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, at := range f.open {
@@ -172,7 +172,7 @@ func (f *feeds) close() {
 	f.mu.Lock()
 	f.closed = true
 	f.mu.Unlock()
-	f.drop()
+	f.stopAll()
 	f.running.Wait()
 	f.conn.close()
 }

@@ -41,21 +41,22 @@ func (m *Manager) elsewhere(ctx context.Context, r versioned) (*grpc.ClientConn,
 	return m.leader.to(leader)
 }
 
-// outgoingContext marks a call as forwarded, and says whose it is and who passes it on.
+// outgoingContext adds the headers of a forwarded call: the mark, the original caller and this
+// manager.
 func (m *Manager) outgoingContext(ctx context.Context) context.Context {
 	return m.introduce(metadata.AppendToOutgoingContext(access.Forward(ctx), access.ForwardedHeader, "1"))
 }
 
-// introduce says in a call to the leader which manager makes it.
+// introduce adds the headers that identify this manager.
 func (m *Manager) introduce(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, managerHeader, m.cfg.Advertise, httpHeader, m.cfg.HTTP, buildHeader, m.cfg.Build)
 }
 
-// versioned is a request, which has the version of the protocol.
+// versioned is a request with the version of the protocol.
 type versioned interface{ GetVersion() uint32 }
 
 // forward checks the version of a request and forwards it to the leader, unless this manager
-// leads. It reports whether the call is done, with an answer or an error.
+// leads. It reports whether the call is done, with a reply or an error.
 func forward[Req versioned, Resp any](ctx context.Context, m *Manager, r Req,
 	call func(leaseholdv1.AdminServiceClient, context.Context, Req, ...grpc.CallOption) (*Resp, error),
 ) (*Resp, bool, error) {
@@ -67,7 +68,7 @@ func forward[Req versioned, Resp any](ctx context.Context, m *Manager, r Req,
 	return answer, true, explain(m, conn, err)
 }
 
-// forwardStream is forward for calls that are answered in pieces.
+// forwardStream is forward for server-streaming calls.
 func forwardStream[Req versioned, Resp any](ctx context.Context, m *Manager, r Req,
 	call func(leaseholdv1.AdminServiceClient, context.Context, Req, ...grpc.CallOption) (grpc.ServerStreamingClient[Resp], error),
 	send func(*Resp) error,
@@ -94,13 +95,13 @@ func forwardStream[Req versioned, Resp any](ctx context.Context, m *Manager, r R
 	}
 }
 
-// explain says on whose behalf a call failed, if the leader could not be
-// reached: the caller knows only us. What the leader has answered needs no comment.
+// explain adds the leader to an error if it is unreachable, since the caller has called this
+// manager. Errors from the leader are returned as they are.
 func explain(m *Manager, conn *grpc.ClientConn, err error) error {
 	ours := wire.ToError(err)
 	if leasehold.KindOf(ours) != leasehold.ErrUnavailable || len(status.Convert(err).Details()) > 0 {
 		return err
 	}
 	return wire.FromError(leasehold.Errorf("ask the leader", leasehold.ErrUnavailable, conn.Target()[len("passthrough:///"):],
-		"%s stands by, and the leader does not answer: %w", m.cfg.Advertise, ours))
+		"%s is a standby, and the leader does not reply: %w", m.cfg.Advertise, ours))
 }

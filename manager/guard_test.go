@@ -47,7 +47,7 @@ type guard struct {
 	keepers map[string]*secure.Keeper
 	books   map[string]*access.Policy
 	serial  int64
-	lasts   time.Duration // what it issues
+	lasts   time.Duration // validity of issued certificates
 
 	mu    sync.Mutex
 	audit map[string]*strings.Builder // by manager
@@ -123,7 +123,7 @@ func (g *guard) permit(text string) {
 	}
 }
 
-// revoke writes a list of what was issued to these identities.
+// revoke writes a revocation list with the certificates of these identities.
 func (g *guard) revoke(ids ...string) {
 	g.t.Helper()
 	list := &x509.RevocationList{Number: big.NewInt(1), ThisUpdate: time.Now(), NextUpdate: time.Now().Add(24 * time.Hour)}
@@ -138,8 +138,7 @@ func (g *guard) revoke(ids ...string) {
 	g.write("revoked.crl", "X509 CRL", der)
 }
 
-// keeper returns what somebody has to show, and to go by. The managers' hosts are
-// theirs.
+// keeper returns the TLS identity and the trusted CA of a process.
 func (g *guard) keeper(id string, hosts ...string) *secure.Keeper {
 	g.t.Helper()
 	if k := g.keepers[id]; k != nil {
@@ -156,7 +155,7 @@ func (g *guard) keeper(id string, hosts ...string) *secure.Keeper {
 	return k
 }
 
-// issue writes a certificate, in the place of the one that was there, and returns how its files are called.
+// issue writes a certificate, replacing an earlier one, and returns the base name of its files.
 func (g *guard) issue(id string, hosts ...string) (base string) {
 	g.t.Helper()
 	u, err := url.Parse(id)
@@ -179,7 +178,7 @@ func (g *guard) issue(id string, hosts ...string) (base string) {
 	return base
 }
 
-// post has a manager go by its certificate and the access file.
+// post configures a manager with its certificate and the access file.
 func (g *guard) post(name string, cfg *manager.Config) {
 	g.t.Helper()
 	k := g.keeper("spiffe://d/manager/"+name, name)
@@ -194,7 +193,7 @@ func (g *guard) post(name string, cfg *manager.Config) {
 	cfg.Access = g.books[name]
 }
 
-// An auditor writes down what a manager's policy says.
+// An auditor is the audit log of a manager's policy.
 type auditor struct {
 	g    *guard
 	name string
@@ -209,8 +208,8 @@ func (a *auditor) Write(line []byte) (int, error) {
 	return a.g.audit[a.name].Write(line)
 }
 
-// said returns how many lines of a manager's have all parts.
-func (g *guard) said(name string, parts ...string) (n int) {
+// audited returns the number of lines of a manager's audit log that contain all parts.
+func (g *guard) audited(name string, parts ...string) (n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.audit[name] == nil {
@@ -228,7 +227,7 @@ next:
 	return n
 }
 
-// as is how somebody connects.
+// as returns the dial options of an identity.
 func (c *cluster) as(id string) []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithContextDialer(c.dial), grpc.WithTransportCredentials(c.guard.keeper(id).Client())}
 }

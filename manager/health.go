@@ -11,9 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/manager/internal/memcatalog"
 )
 
-// HealthHandler answers those who ask by HTTP whether the manager lives, at
-// /healthz, and whether it can serve, at /readyz; and in a group that keeps nothing on
-// disk, whether a manager may be stopped, at /restartz.
+// HealthHandler serves health checks: /healthz for liveness, /readyz for readiness and, in a
+// diskless group, /restartz: whether one manager may be stopped.
 func (m *Manager) HealthHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", m.healthz)
@@ -24,44 +23,42 @@ func (m *Manager) HealthHandler() http.Handler {
 	return mux
 }
 
-// healthz: the machine runs. If it does not answer within a second the process
-// is stuck, and better started anew.
+// healthz succeeds if the machine runs a function within a second. Otherwise the process is stuck
+// and should be restarted.
 func (m *Manager) healthz(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 	defer cancel()
 	if err := m.driver.Do(ctx, func(mono.Instant) {}); err != nil {
-		http.Error(w, "the manager does not answer itself: "+err.Error(), http.StatusServiceUnavailable)
+		http.Error(w, "the manager's event loop is stuck: "+err.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	answerPlain(w, "ok")
 }
 
-// readyz: there is a leader, this manager or another, and so it can serve. Where
-// nothing is on disk it also means that this manager votes on who leads, and knows the
-// namespaces. It does not depend on how the others are: who is asked by a load balancer
-// or an orchestrator must not be taken out of service because another is down. What is
-// wrong with them is only said.
+// readyz succeeds if a leader is known, this manager or another. In a diskless group this manager
+// must also vote and have the catalog. Faults of the other managers are only reported: a load
+// balancer must not remove this manager because another is down.
 func (m *Manager) readyz(w http.ResponseWriter, _ *http.Request) {
-	if why := m.unreadiness(); why != "" {
+	if why := m.notServableReason(); why != "" {
 		http.Error(w, why, http.StatusServiceUnavailable)
 		return
 	}
-	_, leader := m.leading.readiness()
+	_, leader := m.leadership.readiness()
 	answer := "ok, led by " + string(leader)
 	if m.group != nil {
-		if mute := m.group.Mute(); len(mute) > 0 {
-			answer += "; " + memcatalog.Sentences(mute)
+		if mute := m.group.NonVoters(); len(mute) > 0 {
+			answer += "; " + memcatalog.Describe(mute)
 		}
 	}
 	answerPlain(w, answer)
 }
 
-// restartz: another manager, or this one, may be stopped, and those who are left agree
-// on a leader: see [memcatalog.Group.Indispensable].
+// restartz succeeds if the remaining managers can elect a leader after any one is stopped: see
+// [memcatalog.Group.StopRisk].
 func (m *Manager) restartz(w http.ResponseWriter, _ *http.Request) {
-	why := m.unreadiness()
+	why := m.notServableReason()
 	if why == "" {
-		why = m.group.Indispensable()
+		why = m.group.StopRisk()
 	}
 	if why != "" {
 		http.Error(w, "do not stop another manager: "+why, http.StatusServiceUnavailable)
@@ -70,24 +67,24 @@ func (m *Manager) restartz(w http.ResponseWriter, _ *http.Request) {
 	answerPlain(w, "ok, one manager may be stopped")
 }
 
-// unreadiness says why this manager cannot serve; "" if it can.
-func (m *Manager) unreadiness() string {
-	ready, leader := m.leading.readiness()
+// notServableReason returns why this manager cannot serve; "" if it can.
+func (m *Manager) notServableReason() string {
+	ready, leader := m.leadership.readiness()
 	switch {
 	case ready:
 		return ""
 	case leader == "" && m.group == nil:
-		return "no manager leads: the store may be out of reach, or an election is under way"
+		return "no manager leads: an election is under way, or the store is unreachable"
 	case leader == "":
-		return m.leaderless()
+		return m.noLeaderReason()
 	case m.group == nil || string(leader) == m.cfg.Advertise:
-		return m.takingOver()
+		return m.takeoverReason()
 	}
-	return "this manager is not ready, do not stop another: " + cmp.Or(m.group.Uninformed(), "it has just become so")
+	return "this manager is not ready, do not stop another: " + cmp.Or(m.group.NotReadyReason(), "it is about to become ready")
 }
 
 func answerPlain(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
-	_, _ = fmt.Fprintln(w, text) // a client that is gone needs no answer
+	_, _ = fmt.Fprintln(w, text) // fails only if the client has disconnected
 }

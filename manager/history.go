@@ -13,15 +13,15 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// Bounds on how much history is read for one answer.
+// Bounds on the history in one reply, and in one read of the store.
 const (
-	usualHistory   = 100
-	mostHistory    = 10_000
-	historyAtATime = 4096
+	defaultHistory = 100
+	maxHistory     = 10_000
+	historyPage    = 4096
 )
 
-// ListHistory reads the log backwards. Any manager can: the store knows. Where there
-// is none the leader does.
+// ListHistory returns the changes of a key, newest first. Any manager reads them from the store;
+// in a diskless group the request is forwarded to the leader.
 func (s *adminService) ListHistory(ctx context.Context, r *leaseholdv1.ListHistoryRequest) (*leaseholdv1.ListHistoryResponse, error) {
 	if err := wire.CheckVersion(r.GetVersion()); err != nil {
 		return nil, wire.FromError(err)
@@ -35,9 +35,9 @@ func (s *adminService) ListHistory(ctx context.Context, r *leaseholdv1.ListHisto
 	if err := s.exists(ctx, ns); err != nil {
 		return nil, wire.FromError(err)
 	}
-	most := min(int(r.GetMost()), mostHistory)
+	most := min(int(r.GetMost()), maxHistory)
 	if most == 0 {
-		most = usualHistory
+		most = defaultHistory
 	}
 	answer := &leaseholdv1.ListHistoryResponse{}
 	held, begun, err := s.present(ctx, r)
@@ -46,7 +46,7 @@ func (s *adminService) ListHistory(ctx context.Context, r *leaseholdv1.ListHisto
 	}
 	var before leasehold.LSN
 	for {
-		past, err := s.m.tables.History(ctx, ns, before, historyAtATime)
+		past, err := s.m.tables.History(ctx, ns, before, historyPage)
 		if err != nil {
 			return nil, wire.FromError(err)
 		}
@@ -61,18 +61,19 @@ func (s *adminService) ListHistory(ctx context.Context, r *leaseholdv1.ListHisto
 			}
 			answer.Entries = append(answer.Entries, historyEntry(p))
 		}
-		if len(past) < historyAtATime {
+		if len(past) < historyPage {
 			answer.Truncated, answer.Begun = before > 1 || s.m.group != nil, begun
 			if len(answer.GetEntries()) == 0 && held.GetOwner() != "" {
-				answer.Before = held // it was so before we have read that nothing has changed
+				answer.Before = held // the owner has not changed since the log begins
 			}
 			return answer, nil
 		}
 	}
 }
 
-// present returns who has a key, and where the log begins, if that is not with the first
-// lease of a namespace: in a group without a store. Elsewhere they are nil and 0.
+// present returns the current lease of a key, and the LSN at which the log begins, in a diskless
+// group: there the log does not begin with the namespace's first lease. With a store they are nil
+// and 0.
 func (s *adminService) present(ctx context.Context, r *leaseholdv1.ListHistoryRequest) (held *leaseholdv1.HeldRange, begun uint64, err error) {
 	if s.m.group != nil {
 		err = s.led(ctx, r.GetNamespace(), func(_ mono.Instant, led *machine.Machine) {

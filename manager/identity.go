@@ -16,12 +16,11 @@ import (
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
-// shownAs returns as whom an owner is known to those that send it state, or take state
-// from it: of the identities of its certificate the one for which it may call itself so,
-// which nobody else has. Without a policy it is the first one; it is "" if the owner has
-// shown none.
-func (m *Manager) shownAs(ctx context.Context, of leasehold.Namespace, owner leasehold.OwnerID) secure.Identity {
-	ids := slices.DeleteFunc(certified(ctx), func(id secure.Identity) bool { return len(id) > protocol.MaxIdentityLen })
+// ownerIdentity returns the identity by which other owners authenticate an owner during a transfer
+// of state: the identity of its certificate that the policy permits to hold leases under this owner
+// ID. Without a policy it is the first identity. It is "" without a certificate.
+func (m *Manager) ownerIdentity(ctx context.Context, of leasehold.Namespace, owner leasehold.OwnerID) secure.Identity {
+	ids := slices.DeleteFunc(certificateIdentities(ctx), func(id secure.Identity) bool { return len(id) > protocol.MaxIdentityLen })
 	if m.cfg.Access != nil {
 		for _, id := range ids {
 			if m.cfg.Access.Allow(access.Known(id), leaseholdv1.OwnerService_Hold_FullMethodName, of, owner) == nil {
@@ -35,26 +34,26 @@ func (m *Manager) shownAs(ctx context.Context, of leasehold.Namespace, owner lea
 	return ids[0]
 }
 
-// knownCall and knownStream come after the policy, and tell the gate of somebody who has
-// been let in: the connection is one of those that stay.
-func knownCall(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-	known(ctx)
+// markCall and markStream run after the policy, and mark the connection as authenticated, which
+// exempts it from the limits before authentication.
+func markCall(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	markAuthenticated(ctx)
 	return handle(ctx, request)
 }
 
-func knownStream(service any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
-	known(stream.Context())
+func markStream(service any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+	markAuthenticated(stream.Context())
 	return handle(service, stream)
 }
 
-func known(ctx context.Context) {
-	if c, ok := access.CallerFrom(ctx); ok && len(c.Identities()) > 0 { // who asks for health may be anybody
+func markAuthenticated(ctx context.Context) {
+	if c, ok := access.CallerFrom(ctx); ok && len(c.Identities()) > 0 { // health checks need no identity
 		connlimit.Known(ctx)
 	}
 }
 
-// certified returns the identities of the certificate that a caller has shown.
-func certified(ctx context.Context) []secure.Identity {
+// certificateIdentities returns the identities of the caller's certificate.
+func certificateIdentities(ctx context.Context) []secure.Identity {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
-// joinCertified adds an owner with a certificate that can move its state.
+// joinCertified adds an owner with a certificate and a Mover.
 func (c *cluster) joinCertified(name string) *owner.Owner {
 	c.t.Helper()
 	k := c.guard.keeper("spiffe://d/owner/pool/"+name, name)
@@ -26,7 +26,7 @@ func (c *cluster) joinCertified(name string) *owner.Owner {
 	})
 }
 
-// moveTo orders that an owner gets all keys.
+// moveTo orders a move of all keys to an owner.
 func (c *cluster) moveTo(name string) {
 	c.t.Helper()
 	_, err := c.admin("m1").MoveRange(c.t.Context(), &leaseholdv1.MoveRangeRequest{Version: wire.Version, Namespace: "pool", Owner: name})
@@ -35,7 +35,7 @@ func (c *cluster) moveTo(name string) {
 	}
 }
 
-// Owners that have certificates move their state to each other.
+// Owners with certificates move state to each other.
 func TestCertifiedOwnersMoveState(t *testing.T) {
 	guarded(t, func(t *testing.T, c *cluster) {
 		c.joinCertified("a")
@@ -52,7 +52,7 @@ func TestCertifiedOwnersMoveState(t *testing.T) {
 	})
 }
 
-// counted is a listener that says that somebody has called.
+// counted is a listener that signals accepted connections.
 type counted struct {
 	net.Listener
 	called chan<- struct{}
@@ -69,9 +69,9 @@ func (c counted) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// Whoever answers at an owner's address gets none of its state, though it is an owner of
-// the same namespace with a certificate of the same CA that names the same host.
-func TestNobodyTakesTheStateOfAnother(t *testing.T) {
+// A server at an owner's address gets no state with another identity, even if it is an owner of the same namespace,
+// with a certificate of the same CA for the same host.
+func TestStateIsSentOnlyToTargetIdentity(t *testing.T) {
 	guarded(t, func(t *testing.T, c *cluster) {
 		c.joinCertified("a")
 		eventually(t, time.Minute, "a has all", func() bool { return c.listed("m1", "a").GetShare() == 1 })
@@ -100,18 +100,18 @@ func TestNobodyTakesTheStateOfAnother(t *testing.T) {
 		c.at["b:81"] = pretended
 		c.mu.Unlock()
 		c.moveTo("b")
-		<-called                // it was tried
-		time.Sleep(time.Minute) // of the bubble: whatever it tries again
+		<-called                // a transfer was tried
+		time.Sleep(time.Minute) // of the bubble: retries
 		select {
 		case method := <-asked:
-			t.Errorf("the pretender was asked for %s", method)
+			t.Errorf("the attacker received a call of %s", method)
 		default:
 		}
 		if n := c.kinds("m1", 7)[leaseholdv1.ChangeKind_CHANGE_KIND_MOVED]; n != 0 {
 			t.Errorf("a key has moved %d times", n)
 		}
 		if share := c.listed("m1", "a").GetShare(); share == 0 {
-			t.Error("a has lost what it would not give to a stranger")
+			t.Error("a has lost the keys whose state it did not send")
 		}
 	})
 }

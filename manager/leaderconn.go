@@ -11,8 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 )
 
-// leaderConn is a standby's connection to the leader, for following tables and
-// forwarding what only the leader can do.
+// leaderConn is a standby's connection to the current leader.
 type leaderConn struct {
 	m *Manager
 
@@ -23,8 +22,8 @@ type leaderConn struct {
 
 func newLeaderConn(m *Manager) *leaderConn { return &leaderConn{m: m} }
 
-// to returns the connection to a leader, a new one if that is another than the
-// last time.
+// to returns the connection to a leader. If the leader changed it dials, and closes the
+// connection to the former leader.
 func (l *leaderConn) to(addr string) (*grpc.ClientConn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -36,7 +35,7 @@ func (l *leaderConn) to(addr string) (*grpc.ClientConn, error) {
 		return nil, err
 	}
 	if l.conn != nil {
-		_ = l.conn.Close() // to one who no longer leads
+		_ = l.conn.Close()
 	}
 	l.addr, l.conn = addr, conn
 	return conn, nil

@@ -10,15 +10,14 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/store"
 )
 
-// A slowStore writes the leader record only after a while. Everything else is as fast as ever, and so is
-// the watch.
+// A slowStore delays writes of the leader record. Other requests and the watch are fast.
 type slowStore struct {
 	store.Store
 	writes atomic.Int64 // how long one takes, in nanoseconds
-	blind  atomic.Bool  // the watch shows nothing
+	blind  atomic.Bool  // the watch yields nothing
 }
 
-// fast ends that, and lets the time pass in which what is under way is written.
+// fast ends the delay, and waits for writes in flight.
 func (s *slowStore) fast() { time.Sleep(time.Duration(s.writes.Swap(0))) }
 
 func (s *slowStore) Swap(ctx context.Context, prev storage.Version, next storage.Record) (storage.Version, storage.Outcome, error) {
@@ -49,9 +48,8 @@ func (s *slowStore) WatchRecord(ctx context.Context, seen func(storage.Record)) 
 	})
 }
 
-// The leader's own writes of the record are slow, by less than the TTL of 2 s or by a little more, while the
-// other manager's are not. Keys are owned all the time, and the other one leads as soon as
-// that is needed.
+// The leader's writes of the record are slow, by less than the TTL of 2 s or a little more, while the other manager's
+// are fast. Keys are owned all the time, and the other manager takes over when necessary.
 func TestLimpingLeader(t *testing.T) {
 	for _, w := range []time.Duration{200, 500, 990, 1010, 1100, 1300, 1600, 1700, 1800, 1990, 2100, 2300, 2500} {
 		w *= time.Millisecond
@@ -70,8 +68,8 @@ func TestLimpingLeader(t *testing.T) {
 	}
 }
 
-// The leader's own writes of the record become slower and slower, or are slow in bursts. Keys are owned all the
-// time. The other manager leads, unless a burst is over before three renewals were late.
+// The leader's writes of the record become slower and slower, or are slow in bursts. Keys are owned all the time. The
+// other manager takes over, unless a burst ends before three renewals are late.
 func TestLimpingLeaderVaries(t *testing.T) {
 	burst := func(period, w time.Duration) func(time.Duration) time.Duration {
 		return func(elapsed time.Duration) time.Duration { return elapsed / period % 2 * w }
@@ -129,7 +127,7 @@ func limpingLeader(t *testing.T, writes func(elapsed time.Duration) time.Duratio
 			t.Errorf("all keys are owned in %d of %d samples", owned, samples)
 		}
 		if led < samples*85/100 {
-			t.Errorf("some manager says that it leads in %d of %d samples", led, samples)
+			t.Errorf("a manager leads in %d of %d samples", led, samples)
 		}
 		if s := c.status("m2"); (s.GetLeader() == addr("m2")) != yields {
 			t.Errorf("the leader is %q", s.GetLeader())
@@ -141,8 +139,8 @@ func limpingLeader(t *testing.T, writes func(elapsed time.Duration) time.Duratio
 	})
 }
 
-// A manager on a slow disk that is alone leads as much as it can: no other one would do better. With
-// writes of 1.6 s it has authority for a quarter of the time, as 0.4 s after each write.
+// A single manager on a slow disk keeps leading, since no other could take over. With writes of 1.6 s it has
+// authority for a quarter of the time: 0.4 s after each write.
 func TestLimpingAlone(t *testing.T) {
 	for _, test := range []struct{ millis, percent int }{{990, 99}, {1100, 99}, {1300, 99}, {1600, 50}} {
 		w := time.Duration(test.millis) * time.Millisecond

@@ -10,11 +10,10 @@ import (
 	pb "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// Admin returns the service that answers people and their tools, for those in
-// this process: it may be called without a connection, from many goroutines at
-// once, until the manager has ended. If the manager has a policy (Config.Access),
-// calls need a context from access.WithCaller, and are permitted what that caller
-// is; without one they are refused. Of a stream it uses Send and Context.
+// Admin returns the admin service for callers in this process. It is called without a connection,
+// is safe for concurrent use, and works until the manager has ended. If the manager has a policy
+// (Config.Access), each call requires a context from access.WithCaller, and has that caller's
+// permissions. The service uses only Send and Context of a stream.
 func (m *Manager) Admin() pb.AdminServiceServer {
 	all := &adminService{m: m}
 	if m.cfg.Access == nil {
@@ -23,7 +22,7 @@ func (m *Manager) Admin() pb.AdminServiceServer {
 	return &localAdmin{all: all}
 }
 
-// visible returns which namespaces the caller may read about.
+// visible returns a function that reports whether the caller may see a namespace.
 func (m *Manager) visible(ctx context.Context) func(leasehold.Namespace) bool {
 	if m.cfg.Access == nil {
 		return func(leasehold.Namespace) bool { return true }
@@ -31,7 +30,7 @@ func (m *Manager) visible(ctx context.Context) func(leasehold.Namespace) bool {
 	return m.cfg.Access.Visible(ctx)
 }
 
-// hide takes out of a status what the caller may not read about.
+// hide removes the namespaces from a status that the caller may not see.
 func (m *Manager) hide(ctx context.Context, answer *pb.GetStatusResponse) {
 	visible := m.visible(ctx)
 	answer.Namespaces = slices.DeleteFunc(answer.GetNamespaces(), func(n *pb.NamespaceStatus) bool {
@@ -39,13 +38,13 @@ func (m *Manager) hide(ctx context.Context, answer *pb.GetStatusResponse) {
 	})
 }
 
-// localAdmin has the policy decide about calls that come through no server.
+// localAdmin applies the policy to calls in this process.
 type localAdmin struct {
 	pb.UnimplementedAdminServiceServer
 	all *adminService
 }
 
-// local makes a call.
+// local executes a unary call.
 func local[Req, Resp any](ctx context.Context, l *localAdmin, method string, r *Req,
 	call func(*adminService, context.Context, *Req) (*Resp, error),
 ) (answer *Resp, err error) {
@@ -59,7 +58,7 @@ func local[Req, Resp any](ctx context.Context, l *localAdmin, method string, r *
 	return answer, nil
 }
 
-// localStream makes a call that is answered in pieces.
+// localStream executes a streaming call.
 func localStream[Req, Resp any](l *localAdmin, method string, r *Req, stream grpc.ServerStreamingServer[Resp],
 	call func(*adminService, *Req, grpc.ServerStreamingServer[Resp]) error,
 ) error {
@@ -68,7 +67,7 @@ func localStream[Req, Resp any](l *localAdmin, method string, r *Req, stream grp
 	})
 }
 
-// A streamWithin is a stream that ends with a context of ours.
+// A streamWithin is a stream with another context.
 type streamWithin[Resp any] struct {
 	grpc.ServerStreamingServer[Resp]
 	ctx context.Context //nolint:containedctx // it is the stream's

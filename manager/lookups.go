@@ -21,7 +21,7 @@ type lookupService struct {
 func (s *lookupService) Follow(stream grpc.BidiStreamingServer[leaseholdv1.FollowRequest, leaseholdv1.FollowResponse]) error {
 	out, err := s.m.lookups.Open(stream)
 	if err != nil {
-		s.m.metrics.refuse(leasehold.KindOf(err))
+		s.m.metrics.countRefusal(leasehold.KindOf(err))
 		return wire.FromError(err)
 	}
 	h := lookupHandler{m: s.m, stream: out}
@@ -32,7 +32,7 @@ func (s *lookupService) Follow(stream grpc.BidiStreamingServer[leaseholdv1.Follo
 type lookupHandler struct {
 	m         *Manager
 	stream    *broadcast.Lookup
-	namespace leasehold.Namespace // of the first request, and all others
+	namespace leasehold.Namespace // of all requests
 }
 
 func (h *lookupHandler) handle(r *leaseholdv1.FollowRequest) error {
@@ -56,14 +56,14 @@ func (h *lookupHandler) handle(r *leaseholdv1.FollowRequest) error {
 	if failpoint.Drop("manager/question-received") || !h.stream.Ask(h.m.clock.Now(), request) {
 		return nil
 	}
-	ran, err := h.stream.Respond(func() bool { return h.m.driver.TryLowPriority(h.question) })
+	ran, err := h.stream.Respond(func() bool { return h.m.driver.TryLowPriority(h.request) })
 	if !ran {
-		h.m.driver.PostLowPriority(h.m.ctx, h.question)
+		h.m.driver.PostLowPriority(h.m.ctx, h.request)
 	}
 	return err
 }
 
-// question returns the newest question as an event.
-func (h *lookupHandler) question() managerproc.Event {
+// request returns the newest request as an event.
+func (h *lookupHandler) request() managerproc.Event {
 	return managerproc.Lookup{LookupRequest: h.stream.Question()}
 }

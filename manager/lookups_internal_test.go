@@ -22,11 +22,11 @@ type unusedStream struct {
 
 func (unusedStream) Context() context.Context { return context.Background() }
 
-// Questions of lookups leave room in the driver's queue for owners.
+// Requests of lookups leave room in the driver's queue for owners.
 func TestLookupsLeaveRoomForOwners(t *testing.T) {
 	const queue = 4
 	m := &Manager{ctx: t.Context(), clock: clock.New(), lookups: broadcast.NewLookups(t.Context(), broadcast.Config{MaxStreams: queue})}
-	m.driver = driver.New[managerproc.Event, managerproc.Action](m.clock, m.node, queue, m.act) // it does not run: all events wait
+	m.driver = driver.New[managerproc.Event, managerproc.Action](m.clock, m.node, queue, m.act) // it does not run: all events are queued
 	var all []*lookupHandler
 	ask := func(seq protocol.Seq) {
 		for _, h := range all {
@@ -49,6 +49,6 @@ func TestLookupsLeaveRoomForOwners(t *testing.T) {
 	ask(2)
 	ask(3)
 	if n := m.driver.Waiting(); n != queue+1 {
-		t.Errorf("%d events wait, want %d: the owner's, and a question of each lookup", n, queue+1)
+		t.Errorf("%d queued events, want %d: the owner's, and one of each lookup", n, queue+1)
 	}
 }

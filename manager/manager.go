@@ -30,53 +30,49 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A Manager is one manager of a group. Its methods may be called from many
-// goroutines at once.
+// A Manager is one manager of a group. Its methods are safe for concurrent use.
 type Manager struct {
 	cfg    Config
 	log    *slog.Logger
 	clock  *clock.Clock
-	node   *managerproc.Machine // touched only within a step, or between two
+	node   *managerproc.Machine // touched only on the driver's goroutine
 	driver *driver.Driver[managerproc.Event, managerproc.Action]
 	store  *storeIO
-	tables store.Tables      // what store asks
-	group  *memcatalog.Group // the same, if nothing is on disk; nil otherwise
-	led    leasehold.Term    // the newest that we led in; touched only within a step
+	tables store.Tables      // the store or the group
+	group  *memcatalog.Group // nil unless the group is diskless
+	led    leasehold.Term    // of this manager's newest leadership; touched only within a step
 
-	owners  *broadcast.Owners
-	lookups *broadcast.Lookups
-	feeds   *feeds // for the namespaces that we follow
-	leader  *leaderConn
-	// standbys is who stands by while we lead.
-	standbys *standbys
+	owners   *broadcast.Owners
+	lookups  *broadcast.Lookups
+	feeds    *feeds // of the followed namespaces, on a standby
+	leader   *leaderConn
+	standbys *standbys // on the leader
 	events   *events
 	orders   *orders
-	repeats  repeats   // touched only within a step, or between two
-	metrics  *metrics  // nil if nobody asks for them
-	watch    *measured // nil in that case
+	repeats  repeats   // touched only on the driver's goroutine
+	metrics  *metrics  // nil without Config.Metrics
+	watch    *measured // nil without Config.Metrics
 	spans    spans
 
 	server *grpc.Server
 	health *health.Server
 
-	ctx     context.Context // ends when everything must
-	cancel  context.CancelFunc
-	running sync.WaitGroup
-	// reporting is what speaks to the leader: its connection outlives that.
-	reporting sync.WaitGroup
-	resigned  chan struct{} // closed when the store knows that we do not lead
-	ended     chan struct{} // closed when nothing runs any more
-	failure   error         // why; read after ended
+	ctx       context.Context // of all goroutines; end cancels it
+	cancel    context.CancelFunc
+	running   sync.WaitGroup
+	reporting sync.WaitGroup // of report; the connection to the leader is closed after it
 
-	closing   sync.Once
-	resign    sync.Once
-	resigning chan struct{} // closed when we are to hand leadership over
-	leading   leading
+	closing    sync.Once
+	resign     sync.Once
+	resigning  chan struct{} // closed by Close: hand over leadership
+	resigned   chan struct{} // closed when the handover is stored
+	ended      chan struct{} // closed when all goroutines have ended
+	failure    error         // the reason; read after ended
+	leadership leadership
 }
 
-// Start starts a manager and returns when it listens. Whether it leads is found
-// out in the background; with a store that does not answer it waits, and says
-// so in the log.
+// Start starts a manager, and returns when it accepts connections. Elections run in the
+// background. While the store is unreachable the manager retries, and logs it.
 func Start(cfg Config) (*Manager, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -93,10 +89,10 @@ func Start(cfg Config) (*Manager, error) {
 	process := managerproc.Config{
 		Configure: func(n storage.Namespace) (machine.Config, error) {
 			namespace, err := cfg.configure(n)
-			namespace.Rand, namespace.Policy = unguessable(), m.metrics.clocked(n.Name, namespace.Policy)
+			namespace.Rand, namespace.Policy = cryptoRand(), m.metrics.timePolicy(n.Name, namespace.Policy)
 			return namespace, err
 		},
-		Rand: unguessable(),
+		Rand: cryptoRand(),
 	}
 	if cfg.Peers != nil {
 		group := cfg.group()
@@ -104,7 +100,7 @@ func Start(cfg Config) (*Manager, error) {
 	} else {
 		process.Election = byrecord.Config{
 			Self: storage.ManagerID(cfg.Advertise), Session: session, TTL: cfg.TTL, Drift: cfg.drift(),
-			Rand: unguessable(),
+			Rand: cryptoRand(),
 		}
 		process.Election.Boot, _ = cfg.Boot()
 	}
@@ -125,7 +121,7 @@ func Start(cfg Config) (*Manager, error) {
 	m.feeds = newFeeds(m)
 	m.events = newEvents()
 	m.orders = newOrders()
-	m.cfg.Store = m.metrics.asked(cfg.Store)
+	m.cfg.Store = m.metrics.timeStore(cfg.Store)
 	m.store, m.tables = newStoreIO(m), m.cfg.Store
 	if err := m.metrics.register(); err != nil {
 		return nil, err
@@ -146,12 +142,11 @@ func Start(cfg Config) (*Manager, error) {
 	return m, nil
 }
 
-// queueLength is how many events may wait for the machine before whoever brings
-// them has to.
+// queueLength is the length of the machine's event queue, beyond which senders block.
 const queueLength = 4096
 
-// register makes the server, with all of its services. One that nobody may call is
-// an error even where everybody may do everything, so that no test can miss it.
+// register creates the gRPC server with its services. A method without an access rule is an error
+// even without a policy, so that every test finds it.
 func (m *Manager) register() error {
 	m.server = grpc.NewServer(m.cfg.serverOptions(wire.ServerOptions())...)
 	services := connlimit.Services{Server: m.server}
@@ -171,26 +166,27 @@ func (m *Manager) register() error {
 	return access.Covers(m.server.GetServiceInfo())
 }
 
-// serve starts everything that runs.
+// serve starts the goroutines.
 func (m *Manager) serve() {
 	m.running.Go(func() { m.driver.Run(m.ctx) })
 	if m.cfg.Store != nil {
 		m.running.Go(func() { m.cfg.Store.WatchRecord(m.ctx, m.store.recordSeen) })
 	}
 	m.running.Go(func() {
-		if err := m.server.Serve(connlimit.New(m.cfg.Listener, m.cfg.gate(m.metrics.drop, m.log))); err != nil && m.ctx.Err() == nil {
+		if err := m.server.Serve(connlimit.New(m.cfg.Listener, m.cfg.gate(m.metrics.countDropped, m.log))); err != nil && m.ctx.Err() == nil {
 			m.fail(&leasehold.Error{Op: "serve", Kind: leasehold.ErrUnavailable, Subject: m.cfg.Advertise, Err: err})
 		}
 	})
 	m.running.Go(m.handOver)
 	m.reporting.Go(m.report)
 	if m.cfg.Members != nil {
-		m.running.Go(m.stepAside)
+		m.running.Go(m.moveStoreLeader)
 	}
 }
 
-// stepAside sees to it that the store has another leader than the managers.
-func (m *Manager) stepAside() {
+// moveStoreLeader transfers the leadership of the embedded store to another member while this
+// manager leads, so that a crash of this process costs one election, not two.
+func (m *Manager) moveStoreLeader() {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -199,12 +195,12 @@ func (m *Manager) stepAside() {
 			return
 		case <-tick.C:
 		}
-		if !m.leading.are() {
+		if !m.leadership.isLeader() {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(m.ctx, m.storePatience())
+		ctx, cancel := context.WithTimeout(m.ctx, m.storeTimeout())
 		if err := m.cfg.Members.StepAside(ctx); err != nil {
-			m.log.Debug("the store keeps its leader", "why", err)
+			m.log.Debug("transfer of the store's leadership failed", "why", err)
 		}
 		cancel()
 	}
@@ -213,12 +209,12 @@ func (m *Manager) stepAside() {
 // Addr returns the address at which others reach the manager.
 func (m *Manager) Addr() string { return m.cfg.Advertise }
 
-// Done returns a channel that is closed when the manager has ended, by Close or because
-// it could not go on: then Err says why.
+// Done returns a channel that is closed when the manager has ended, by Close or a failure. Err
+// then returns the reason.
 func (m *Manager) Done() <-chan struct{} { return m.ended }
 
-// Err returns nil until Done is closed, and then why the manager ended:
-// [leasehold.ErrClosed] if it was closed, or [leasehold.ErrUnavailable] if it could not serve.
+// Err returns nil until Done is closed, and then the reason: [leasehold.ErrClosed] after Close, or
+// [leasehold.ErrUnavailable] if the manager could not serve.
 func (m *Manager) Err() error {
 	select {
 	case <-m.ended:
@@ -228,15 +224,15 @@ func (m *Manager) Err() error {
 	}
 }
 
-// fail ends the manager because it cannot go on.
+// fail ends the manager with an error.
 func (m *Manager) fail(why error) {
-	m.log.Error("the manager ends: " + why.Error())
+	m.log.Error("manager failed and ends: " + why.Error())
 	go m.end(why)
 }
 
-// Close hands leadership over, if this manager has it, and ends everything. If
-// the context ends first, whoever takes over has to wait for the leader's time
-// to run out; nothing is lost. It waits for what it started.
+// Close hands over leadership, if this manager leads, and stops the manager. If the context ends
+// first, the next leader waits until this leadership expires; no state is lost. Close waits for
+// all goroutines.
 func (m *Manager) Close(ctx context.Context) error {
 	m.health.Shutdown()
 	m.resign.Do(func() { close(m.resigning) })
@@ -246,16 +242,15 @@ func (m *Manager) Close(ctx context.Context) error {
 		failpoint.Here("manager/resigned")
 	case <-m.ended:
 	case <-ctx.Done():
-		err = &leasehold.Error{Op: "close manager", Kind: leasehold.ErrUnavailable, Subject: m.cfg.Advertise, Err: errors.New("leadership was not handed over in time")}
+		err = &leasehold.Error{Op: "close manager", Kind: leasehold.ErrUnavailable, Subject: m.cfg.Advertise, Err: errors.New("handing over leadership timed out")}
 	}
-	m.end(leasehold.Errorf("manager", leasehold.ErrClosed, m.cfg.Advertise, "it was closed"))
+	m.end(leasehold.Errorf("manager", leasehold.ErrClosed, m.cfg.Advertise, "the manager is closed"))
 	<-m.ended
 	return err
 }
 
-// handOver asks the machine to hand leadership over when Close wants it. It runs
-// from the beginning: Close may come while the manager ends by itself, and nothing
-// may be started any more when that waits for all that was.
+// handOver resigns when Close requests it. It runs from the start: Close may be called while the
+// manager ends after a failure, and no goroutine may start after running.Wait.
 func (m *Manager) handOver() {
 	select {
 	case <-m.ctx.Done():
@@ -279,7 +274,7 @@ func (m *Manager) end(why error) {
 		m.feeds.close()
 		m.reporting.Wait()
 		m.leader.close()
-		m.running.Wait() // for the driver too: nobody leads from here on
+		m.running.Wait() // the driver has ended: this manager does not lead from here on
 		m.spans.end("the manager was closed")
 		m.store.wait()
 		m.leaveGroup()
@@ -288,14 +283,12 @@ func (m *Manager) end(why error) {
 	})
 }
 
-// storePatience is how long a question to the store may take before the machine
-// is told that nobody knows.
-func (m *Manager) storePatience() time.Duration { return max(m.cfg.TTL, 2*time.Second) }
+// storeTimeout is the deadline of a request to the store, after which its outcome is unknown.
+func (m *Manager) storeTimeout() time.Duration { return max(m.cfg.TTL, 2*time.Second) }
 
-// recordPatience is that for the leader record. It is short because etcd drops a
-// write that meets it without a leader of its own, and says nothing until the
-// time is up: whoever waits for long then is late to take over. To give up too
-// early costs a read.
-func (m *Manager) recordPatience() time.Duration {
+// recordTimeout is the deadline of a request for the leader record. It is short because etcd,
+// while it has no leader, drops writes without a reply, and a long deadline would then delay
+// the takeover. A deadline that is too short costs a read.
+func (m *Manager) recordTimeout() time.Duration {
 	return min(max(m.cfg.TTL/2, time.Second), 2*time.Second)
 }

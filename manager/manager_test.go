@@ -19,8 +19,8 @@ import (
 
 func pool() *leaseholdv1.NamespaceConfig { return &leaseholdv1.NamespaceConfig{Name: "pool"} }
 
-// One manager, two owners, one lookup: every key has an owner, the lookup knows
-// which, and a key moves when an owner leaves.
+// One manager, two owners, one lookup: every key has an owner, the lookup finds it, and its keys move when an owner
+// leaves.
 func TestOneManager(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.start("m1")
@@ -35,7 +35,7 @@ func TestOneManager(t *testing.T) {
 			_, byA := a.Check(key)
 			_, byB := b.Check(key)
 			if !ok || byA == byB || byA != (at == "a:80") || byB != (at == "b:80") {
-				t.Errorf("%s: the lookup says %q, a holds it: %v, b holds it: %v", word, at, byA, byB)
+				t.Errorf("%s: the lookup finds %q, a holds it: %v, b holds it: %v", word, at, byA, byB)
 			}
 		}
 		c.leave(b)
@@ -47,9 +47,9 @@ func TestOneManager(t *testing.T) {
 	})
 }
 
-// Waves send updates on streams on which questions are answered at the same time. No update is
-// dropped: a lookup would notice only with its next question, or the next update.
-func TestWavesReachAllLookups(t *testing.T) {
+// Waves send updates on streams that carry replies at the same time. No update is dropped: a lookup
+// would detect that only at its next request or update.
+func TestBroadcastInWavesReachesAllLookups(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.waves = true
 		c.start("m1")
@@ -65,15 +65,14 @@ func TestWavesReachAllLookups(t *testing.T) {
 				return complete(owners...) && len(owners[i].Leases()) > 0
 			})
 			newest := c.status("m1").GetNamespaces()[0].GetLsn()
-			eventually(t, 500*time.Millisecond, "all lookups know", func() bool {
+			eventually(t, 500*time.Millisecond, "all lookups have the table", func() bool {
 				return !slices.ContainsFunc(lookups, func(l *lookup.Lookup) bool { return uint64(l.LSN()) < newest })
 			})
 		}
 	})
 }
 
-// The leader dies: nobody loses a lease, and generations stay as they were
-// (Centrifuge 2.1.1).
+// The leader fails: no lease is lost, and generations do not change (Centrifuge 2.1.1).
 func TestFailoverKeepsLeases(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.start("m1")
@@ -81,7 +80,7 @@ func TestFailoverKeepsLeases(t *testing.T) {
 		c.create("m1", pool())
 		a, b := c.join("a"), c.join("b")
 		l := c.open()
-		eventually(t, 5*time.Second, "both have keys, and the lookup knows", func() bool {
+		eventually(t, 5*time.Second, "both have keys, and the lookup has the table", func() bool {
 			return complete(a, b) && len(a.Leases()) > 0 && len(b.Leases()) > 0 && follows(l, a, b)
 		})
 		before := [][]leasehold.Lease{a.Leases(), b.Leases()}
@@ -89,7 +88,7 @@ func TestFailoverKeepsLeases(t *testing.T) {
 
 		c.crash("m1")
 		begun, held := time.Now(), true
-		eventually(t, 10*time.Second, "m2 leads and both owners have spoken to it", func() bool {
+		eventually(t, 10*time.Second, "m2 leads and both owners have sent a request to it", func() bool {
 			held = held && complete(a, b)
 			return c.status("m2").GetLeader() == addr("m2") && members(t, c, "m2") == 2
 		})
@@ -107,7 +106,7 @@ func TestFailoverKeepsLeases(t *testing.T) {
 	})
 }
 
-// What an owner does, people see per second.
+// The status has the load of an owner per second.
 func TestLoad(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.start("m1")
@@ -129,7 +128,7 @@ func TestLoad(t *testing.T) {
 	})
 }
 
-// members counts who takes part, as a manager sees it.
+// members returns the number of members in a manager's status.
 func members(t *testing.T, c *cluster, name string) int {
 	t.Helper()
 	answer, err := c.admin(name).ListOwners(t.Context(), &leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: "pool"})
@@ -145,8 +144,7 @@ func members(t *testing.T, c *cluster, name string) int {
 	return n
 }
 
-// A manager that is closed hands over at once, and does not make the others
-// wait for its time to run out.
+// A closed manager hands over leadership at once, before its leadership expires.
 func TestHandOver(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.start("m1")
@@ -156,13 +154,13 @@ func TestHandOver(t *testing.T) {
 		c.stop("m1")
 		eventually(t, 5*time.Second, "m2 leads", func() bool { return c.status("m2").GetLeader() == addr("m2") })
 		if took := time.Since(begun); took > 500*time.Millisecond {
-			t.Errorf("the hand-over took %v", took)
+			t.Errorf("the handover took %v", took)
 		}
 	})
 }
 
-// A standby serves lookups from what it follows, and says the same as the
-// leader; what people ask it, it lets the leader answer.
+// A standby serves lookups from its copy of the table, with the leader's entries, and forwards admin
+// requests to the leader.
 func TestStandby(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.start("m1")
@@ -170,7 +168,7 @@ func TestStandby(t *testing.T) {
 		c.create("m2", pool()) // through the standby
 		a := c.join("a")
 		l := c.open(addr("m2"))
-		eventually(t, 5*time.Second, "the lookup knows a", func() bool {
+		eventually(t, 5*time.Second, "the lookup finds a", func() bool {
 			at, ok := l.Find(0)
 			return ok && at == "a:80" && complete(a)
 		})
@@ -178,7 +176,7 @@ func TestStandby(t *testing.T) {
 			t.Errorf("m2 serves %d lookups, want 1", n)
 		}
 		b := c.join("b")
-		eventually(t, time.Second, "the lookup hears of b at once", func() bool {
+		eventually(t, time.Second, "the lookup finds b at once", func() bool {
 			for _, lease := range b.Leases() {
 				if at, _ := l.Find(lease.Range.Start); at == "b:80" {
 					return true
@@ -188,13 +186,12 @@ func TestStandby(t *testing.T) {
 		})
 		leader, standby := c.status("m1"), c.status("m2")
 		if leader.GetLeader() != standby.GetLeader() || leader.GetTerm() != standby.GetTerm() {
-			t.Errorf("m1 says %s leads, m2 says %s", leader.GetLeader(), standby.GetLeader())
+			t.Errorf("leader by m1: %s, by m2: %s", leader.GetLeader(), standby.GetLeader())
 		}
 	})
 }
 
-// Callers are no burden to the leader: after a while lookups follow its standbys, and
-// hear of changes as before.
+// Lookups do not load the leader: after a while they follow standbys, and receive changes as before.
 func TestLookupsFollowStandbys(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		names := []string{"m1", "m2", "m3"}
@@ -213,7 +210,7 @@ func TestLookupsFollowStandbys(t *testing.T) {
 			switch n := c.status(name).GetNamespaces()[0].GetLookups(); {
 			case addr(name) != leader:
 				stand += n
-			case n == 0 || n > 2: // by the standbys that have lookups
+			case n == 0 || n > 2: // the standbys with lookups
 				t.Errorf("the leader is followed by %d, want the standbys, which are 2", n)
 			}
 		}
@@ -221,7 +218,7 @@ func TestLookupsFollowStandbys(t *testing.T) {
 			t.Errorf("%d lookups follow the standbys, want all 9", stand)
 		}
 		b := c.join("b")
-		eventually(t, time.Second, "all hear of b at once", func() bool {
+		eventually(t, time.Second, "all find b at once", func() bool {
 			for _, l := range all {
 				for _, lease := range b.Leases() {
 					if at, _ := l.Find(lease.Range.Start); at != "b:80" {
@@ -234,7 +231,7 @@ func TestLookupsFollowStandbys(t *testing.T) {
 	})
 }
 
-// Without a namespace there is nothing to join, and the error says what to do.
+// The error for a missing namespace has the command that creates it.
 func TestNoSuchNamespace(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.start("m1")
@@ -242,11 +239,11 @@ func TestNoSuchNamespace(t *testing.T) {
 		const want = `leasehold namespace create pool`
 		_, err := owner.Join(t.Context(), c.ownerConfig("a"))
 		if !errors.Is(err, leasehold.ErrNotFound) || !contains(err.Error(), want) {
-			t.Errorf("an owner is told: %v", err)
+			t.Errorf("join: %v", err)
 		}
 		_, err = c.admin("m2").ListOwners(t.Context(), &leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: "pool"})
 		if err = wire.ToError(err); !errors.Is(err, leasehold.ErrNotFound) || !contains(err.Error(), want) {
-			t.Errorf("a person is told: %v", err)
+			t.Errorf("admin request: %v", err)
 		}
 	})
 }

@@ -9,18 +9,18 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// members returns who keeps the store, or says that the managers do not.
+// members returns the membership of the embedded store, or an error if the store is not embedded.
 func (s *adminService) members(version uint32) (store.Members, error) {
 	if err := wire.CheckVersion(version); err != nil {
 		return nil, err
 	}
 	if s.m.group != nil {
 		return nil, leasehold.Errorf("members", leasehold.ErrInvalid, s.m.cfg.Advertise,
-			"these managers keep nothing on disk, and are the same for as long as the group lasts: stop all of them, and start them with other --peers")
+			"the members of a diskless group cannot change: stop all managers, and start them with other --peers")
 	}
 	if s.m.cfg.Members == nil {
 		return nil, leasehold.Errorf("members", leasehold.ErrInvalid, s.m.cfg.Advertise,
-			"these managers do not keep the store themselves (it is %s): use its own tools", s.m.cfg.StoreName)
+			"the store is not embedded in the managers (it is %s): use its own tools", s.m.cfg.StoreName)
 	}
 	return s.m.cfg.Members, nil
 }
@@ -38,7 +38,7 @@ func (s *adminService) ListMembers(ctx context.Context, r *leaseholdv1.ListMembe
 	return &leaseholdv1.ListMembersResponse{Members: fromMembers(list)}, nil
 }
 
-// AddMember prepares the group for one more. Any member can.
+// AddMember adds a member to the group, before its manager starts. Any manager serves it.
 func (s *adminService) AddMember(ctx context.Context, r *leaseholdv1.AddMemberRequest) (*leaseholdv1.AddMemberResponse, error) {
 	members, err := s.members(r.GetVersion())
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *adminService) AddMember(ctx context.Context, r *leaseholdv1.AddMemberRe
 	return &leaseholdv1.AddMemberResponse{Member: fromMember(added), Members: fromMembers(list), Cluster: members.Cluster()}, nil
 }
 
-// RemoveMember makes the group smaller by one.
+// RemoveMember removes a member from the group.
 func (s *adminService) RemoveMember(ctx context.Context, r *leaseholdv1.RemoveMemberRequest) (*leaseholdv1.RemoveMemberResponse, error) {
 	members, err := s.members(r.GetVersion())
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/scrape"
 )
 
-// metrics is what Prometheus is told of a manager. What happens is counted where the
-// machine's decisions are carried out; how things are is asked of the machine when
-// somebody wants to know: see metrics_collect.go. A nil metrics counts nothing.
+// metrics are a manager's Prometheus metrics. Counters are updated where actions are executed;
+// gauges are read from the machine during a scrape: see metrics_collect.go. A nil metrics counts
+// nothing.
 //
-// Labels are namespaces, of which operators make as many as they like, and what there
-// are a few of. Owners and keys are in the log and the events.
+// Labels are namespaces and small enumerations. Owners and keys would have too many values: they
+// are in the log and the events.
 type metrics struct {
 	manager *Manager
 	scrape.Family
@@ -32,37 +32,37 @@ type metrics struct {
 	late    prometheus.Histogram
 	store   *prometheus.HistogramVec
 	errors  *prometheus.CounterVec
-	of      perNamespace
+	vectors perNamespace
 
-	mu     sync.Mutex
-	spaces map[leasehold.Namespace]*spaceMetrics
-	sizes  map[leasehold.Namespace]tableSize
+	mu         sync.Mutex
+	namespaces map[leasehold.Namespace]*namespaceMetrics
+	sizes      map[leasehold.Namespace]tableSize
 }
 
-// quick are the buckets for what should take microseconds.
+// quick returns buckets for durations that are usually microseconds.
 func quick() []float64 {
 	return []float64{1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5}
 }
 
-// newMetrics returns the metrics of a manager. They are its own: two managers whose
-// numbers are added up have no leader, or two.
+// newMetrics returns the metrics of a manager, nil without Config.Metrics. Each manager has its
+// own: gauges of two managers cannot be added.
 func newMetrics(m *Manager) *metrics {
 	if m.cfg.Metrics == nil {
 		return nil
 	}
 	out := &metrics{
 		Family:  scrape.Family{Prefix: "leasehold_manager_"},
-		manager: m, spaces: make(map[leasehold.Namespace]*spaceMetrics), sizes: make(map[leasehold.Namespace]tableSize),
+		manager: m, namespaces: make(map[leasehold.Namespace]*namespaceMetrics), sizes: make(map[leasehold.Namespace]tableSize),
 	}
-	out.gauges, out.of = newGauges(&out.Family), newPerNamespace(&out.Family)
-	out.changes = out.Counter("leader_changes_total", "How often this manager learned of a leader in a new term.")
-	out.lapses = out.Counter("leadership_lapses_total", "How often this manager could not renew its leadership in time.")
-	out.refused = out.Counters("refused_total", "Messages of owners and lookups that were refused or sent elsewhere, by kind.", "kind")
-	out.dropped = out.Counters("connections_dropped_total", "Connections that were dropped because they did not introduce themselves in time, or were too many, by kind.", "kind")
-	out.steps = out.Histogram("step_duration_seconds", "How long the machine takes for one event, until all that it decided has been passed on.", quick())
-	out.late = out.Histogram("wake_delay_seconds", "How much later than it wanted to the machine was woken.", quick())
-	out.store = out.Histograms("store_request_duration_seconds", "How long requests to the store take, by kind.", "kind")
-	out.errors = out.Counters("store_errors_total", "Requests to the store that failed or had no answer in time, by kind.", "kind")
+	out.gauges, out.vectors = newGauges(&out.Family), newPerNamespace(&out.Family)
+	out.changes = out.Counter("leader_changes_total", "Leaders in a new term that this manager observed.")
+	out.lapses = out.Counter("leadership_lapses_total", "Leaderships of this manager that expired before they were renewed.")
+	out.refused = out.Counters("refused_total", "Requests of owners and lookups that were refused or redirected, by kind.", "kind")
+	out.dropped = out.Counters("connections_dropped_total", "Connections that were closed because they did not authenticate in time or exceeded a limit, by kind.", "kind")
+	out.steps = out.Histogram("step_duration_seconds", "Duration of one step of the machine, including the execution of its actions.", quick())
+	out.late = out.Histogram("wake_delay_seconds", "Delay of the machine's timer.", quick())
+	out.store = out.Histograms("store_request_duration_seconds", "Duration of requests to the store, by kind.", "kind")
+	out.errors = out.Counters("store_errors_total", "Requests to the store that failed or timed out, by kind.", "kind")
 	scrape.Begin(out.refused, scrape.Kind(leasehold.ErrNotLeader), scrape.Kind(leasehold.ErrLimit), scrape.Kind(leasehold.ErrNotFound))
 	for _, why := range connlimit.Reasons() {
 		scrape.Begin(out.dropped, string(why))
@@ -71,7 +71,7 @@ func newMetrics(m *Manager) *metrics {
 	return out
 }
 
-// register lets others ask. Everything that is asked must be there.
+// register registers the metrics. All parts of the manager that a scrape reads must exist.
 func (m *metrics) register() error {
 	if m == nil {
 		return nil
@@ -82,49 +82,48 @@ func (m *metrics) register() error {
 	return nil
 }
 
-// close takes the metrics out of the registry, for the next manager.
+// close unregisters the metrics.
 func (m *metrics) close() {
 	if m != nil {
 		m.manager.cfg.Metrics.Unregister(m)
 	}
 }
 
-func (m *metrics) refuse(kind leasehold.Kind) {
+func (m *metrics) countRefusal(kind leasehold.Kind) {
 	if m != nil {
 		m.refused.WithLabelValues(scrape.Kind(kind)).Inc()
 	}
 }
 
-// drop counts a connection that the gate has dropped.
-func (m *metrics) drop(why connlimit.Reason) {
+// countDropped counts a connection that was closed because of a limit.
+func (m *metrics) countDropped(why connlimit.Reason) {
 	if m != nil {
 		m.dropped.WithLabelValues(string(why)).Inc()
 	}
 }
 
-// led counts that there is a leader in a new term.
-func (m *metrics) led() {
+// countLeader counts a leader in a new term.
+func (m *metrics) countLeader() {
 	if m != nil {
 		m.changes.Inc()
 	}
 }
 
-func (m *metrics) election(n byrecord.Note) {
+func (m *metrics) countElection(n byrecord.Note) {
 	if m != nil && n.What == byrecord.NoteLapsed {
 		m.lapses.Inc()
 	}
 }
 
-// A measured stepper is the manager's, and takes the time of its steps. It is touched
-// only within them.
+// measured is the manager's machine with the time of its steps. It is touched only within steps.
 type measured struct {
 	stepper
 	metrics *metrics
-	begun   mono.Instant
-	wake    mono.Instant // when it last wanted to be woken
+	begun   mono.Instant // of the current step
+	wake    mono.Instant // requested by the last step
 }
 
-// A stepper is a machine as the driver sees it.
+// A stepper is a machine for the driver.
 type stepper interface {
 	Step(now mono.Instant, event managerproc.Event) ([]managerproc.Action, mono.Instant)
 	Advance(now mono.Instant) ([]managerproc.Action, mono.Instant)
@@ -137,22 +136,22 @@ func (m *measured) begin(now mono.Instant) {
 	}
 }
 
-// Step is the machine's.
+// Step implements [stepper].
 func (m *measured) Step(now mono.Instant, event managerproc.Event) (actions []managerproc.Action, wake mono.Instant) {
 	m.begin(now)
 	actions, m.wake = m.stepper.Step(now, event)
 	return actions, m.wake
 }
 
-// Advance is the machine's.
+// Advance implements [stepper].
 func (m *measured) Advance(now mono.Instant) (actions []managerproc.Action, wake mono.Instant) {
 	m.begin(now)
 	actions, m.wake = m.stepper.Advance(now)
 	return actions, m.wake
 }
 
-// stepped takes the time when everything is carried out that a step has decided.
-func (m *metrics) stepped(begun mono.Instant) {
+// observeStep records the duration of a step, after its actions.
+func (m *metrics) observeStep(begun mono.Instant) {
 	if m != nil {
 		m.steps.Observe(max(0, m.manager.clock.Now().Sub(begun).Seconds()))
 	}

@@ -15,38 +15,37 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 )
 
-// gauges are how things are when somebody asks.
+// gauges are computed at each scrape.
 type gauges struct {
 	leader, known, ready, term, streams, limits, queue *prometheus.Desc
-	// Of the namespaces that this manager leads, but for lookups.
+	// By namespace; except lookups, on the leader only.
 	lookups, owners, draining, suspended, ranges, unowned, lsn, bytes, moves, lease *prometheus.Desc
 }
 
 func newGauges(f *scrape.Family) gauges {
 	return gauges{
 		leader:    f.Gauge("leader", "1 if this manager leads, 0 if not."),
-		known:     f.Gauge("leader_known", "1 if this manager knows a leader that lives, itself or another, 0 if not."),
-		ready:     f.Gauge("ready", "1 if this manager can serve, as /readyz says, 0 if not."),
+		known:     f.Gauge("leader_known", "1 if this manager knows a live leader, itself or another, 0 if not."),
+		ready:     f.Gauge("ready", "1 if this manager can serve, like /readyz, 0 if not."),
 		term:      f.Gauge("term", "The newest term that this manager knows of."),
-		streams:   f.Gauge("streams", "Streams that are open: of owners, of lookups and standbys, and of those who watch.", "kind"),
-		limits:    f.Gauge("limit_used_ratio", "How much is in use of what this manager has only so much of, 0 to 1: connections, and of a manager that is a process of its own open files and bytes of its store.", "kind"),
-		queue:     f.Gauge("queue_length", "Events that wait for the machine."),
+		streams:   f.Gauge("streams", "Open streams: of owners, of lookups and standbys, and of watchers.", "kind"),
+		limits:    f.Gauge("limit_used_ratio", "Used part of a limited resource, 0 to 1: connections, and in the manager process open files and bytes of its store.", "kind"),
+		queue:     f.Gauge("queue_length", "Queued events of the machine."),
 		lookups:   f.Gauge("lookups", "Lookups connected to this manager, and standbys that follow it.", "namespace"),
-		owners:    f.Gauge("owners", "Owners as the leader sees them: member; greeted, new; waiting, for its name; silent, not heard since the leader took over.", "namespace", "kind"),
-		suspended: f.Gauge("owners_suspended", "Owners whose leases are suspended: they were not heard for longer than a lease and no other could have their ranges, or they wait for the leader to resume them.", "namespace"),
-		draining:  f.Gauge("owners_leaving", "Owners whose keys are being moved away, because they want to leave or an operator wants them drained.", "namespace"),
+		owners:    f.Gauge("owners", "Owners by state: member; greeted, not yet a member; waiting, another process has its name; silent, no request since the leader took over.", "namespace", "kind"),
+		suspended: f.Gauge("owners_suspended", "Owners with suspended leases: silent for longer than a lease while no other could take their ranges, or waiting for the leader to resume them.", "namespace"),
+		draining:  f.Gauge("owners_leaving", "Owners whose keys are being moved away, because they leave or are drained by an operator.", "namespace"),
 		ranges:    f.Gauge("ranges", "Ranges of the lease table.", "namespace"),
-		unowned:   f.Gauge("unowned_ratio", "Share of the key space that nobody owns, 0 to 1.", "namespace"),
-		lsn:       f.Gauge("lsn", "Number of the last change of the lease table.", "namespace"),
+		unowned:   f.Gauge("unowned_ratio", "Share of the key space without an owner, 0 to 1.", "namespace"),
+		lsn:       f.Gauge("lsn", "LSN of the last change of the lease table.", "namespace"),
 		bytes:     f.Gauge("table_bytes", "Size of the lease table as it is sent to lookups.", "namespace"),
-		moves:     f.Gauge("moves", "Moves of state between owners: under way, and waiting for their turn.", "namespace", "kind"),
-		lease:     f.Gauge("lease_wait_seconds", "How long the keys of an owner that dies wait at most: lease x drift.", "namespace"),
+		moves:     f.Gauge("moves", "Moves of state between owners: under way, and queued.", "namespace", "kind"),
+		lease:     f.Gauge("lease_wait_seconds", "Longest unavailability of the keys of an owner that fails: lease x drift.", "namespace"),
 	}
 }
 
-// collectPatience is how long the machine may take to say how it is. If that is not
-// enough, what only it knows is missing from the answer.
-const collectPatience = 2 * time.Second
+// collectTimeout bounds the wait for the machine, after which a scrape omits the machine's gauges.
+const collectTimeout = 2 * time.Second
 
 // Collect is for [prometheus.Collector].
 func (m *metrics) Collect(to chan<- prometheus.Metric) {
@@ -54,14 +53,14 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	g, at := &m.gauges, m.manager
-	leader, known, ready, term := at.leading.figures()
-	gauge(g.leader, truth(leader))
-	gauge(g.known, truth(known))
-	gauge(g.ready, truth(ready))
+	leader, known, ready, term := at.leadership.gauges()
+	gauge(g.leader, gaugeBool(leader))
+	gauge(g.known, gaugeBool(known))
+	gauge(g.ready, gaugeBool(ready))
 	gauge(g.term, float64(term))
 	gauge(g.streams, float64(at.owners.Count()), "owner")
 	gauge(g.streams, float64(at.lookups.Count()), "lookup")
-	gauge(g.streams, float64(at.events.watching()), "watch")
+	gauge(g.streams, float64(at.events.count()), "watch")
 	for _, u := range at.usages() {
 		gauge(g.limits, float64(u.Used)/float64(max(1, u.Most)), scrape.Label(u.What))
 	}
@@ -73,17 +72,17 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 		s.report(g, gauge)
 		gauge(g.bytes, float64(m.size(&s)), string(s.name))
 	}
-	m.Family.Collect(to) // after the survey, which forgets namespaces
+	m.Family.Collect(to) // after the survey, which removes namespaces
 }
 
-func truth(b bool) float64 {
+func gaugeBool(b bool) float64 {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-// A survey is how a namespace is that we lead.
+// A survey is a snapshot of a namespace of this leader.
 type survey struct {
 	name           leasehold.Namespace
 	hold           time.Duration
@@ -94,10 +93,10 @@ type survey struct {
 	moves, waiting int
 }
 
-// survey asks the machine about all namespaces that it leads. It does not look at
-// tables while the machine waits.
+// survey returns a snapshot of each namespace. Tables are read later, so that the machine does not
+// wait.
 func (m *metrics) survey() []survey {
-	ctx, cancel := context.WithTimeout(m.manager.ctx, collectPatience)
+	ctx, cancel := context.WithTimeout(m.manager.ctx, collectTimeout)
 	defer cancel()
 	var out []survey
 	var exists map[leasehold.Namespace]bool
@@ -119,13 +118,13 @@ func (m *metrics) survey() []survey {
 		}
 	})
 	if err != nil {
-		return nil // it may be at it still
+		return nil // the function may still be running
 	}
 	if exists != nil {
 		m.prune(exists)
 	}
 	for _, s := range out {
-		m.space(s.name) // its counters are there from the beginning
+		m.namespace(s.name) // creates its counters
 	}
 	return out
 }
@@ -168,14 +167,14 @@ func (s *survey) report(g *gauges, gauge func(*prometheus.Desc, float64, ...stri
 	gauge(g.unowned, unowned, name)
 }
 
-// tableSize is how large a table was when it was last encoded.
+// tableSize is the encoded size of a table at an LSN.
 type tableSize struct {
 	lsn   leasehold.LSN
 	bytes int
 }
 
-// size returns how large a table is, and encodes it only if it has changed. That takes
-// tens of milliseconds if it is large, in which nobody waits for us.
+// size returns the encoded size of a table. It encodes the table if it has changed, which takes
+// tens of milliseconds for a large one, outside the machine's goroutine.
 func (m *metrics) size(s *survey) int {
 	m.mu.Lock()
 	known := m.sizes[s.name]

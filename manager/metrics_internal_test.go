@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
 
-// written returns what a set of metrics has counted, by name and the values of labels.
+// written returns the values of metrics, by name and labels.
 func written(t *testing.T, m *metrics) map[string]float64 {
 	t.Helper()
 	r := prometheus.NewRegistry()
@@ -44,13 +44,13 @@ func newTestMetrics() *metrics {
 	return newMetrics(&Manager{cfg: Config{Metrics: prometheus.NewRegistry()}})
 }
 
-// TestDeletedNamespaceLeavesNothing: labels do not pile up.
+// TestDeletedNamespaceLeavesNothing: the metrics of a deleted namespace are removed.
 func TestDeletedNamespaceLeavesNothing(t *testing.T) {
 	m := newTestMetrics()
 	before := len(written(t, m))
 	for _, ns := range []leasehold.Namespace{"stays", "goes"} {
-		m.noted(ns, machine.Note{What: machine.NoteMoveDone, Took: 1})
-		m.noted(ns, machine.Note{What: machine.NotePolicyRefused})
+		m.countNote(ns, machine.Note{What: machine.NoteMoveDone, Took: 1})
+		m.countNote(ns, machine.Note{What: machine.NotePolicyRefused})
 	}
 	both := written(t, m)
 	m.prune(map[leasehold.Namespace]bool{"stays": true})
@@ -68,7 +68,7 @@ func TestDeletedNamespaceLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestTimedPolicy is the policy in all but its time.
+// TestTimedPolicy: a timed policy behaves like the policy.
 func TestTimedPolicy(t *testing.T) {
 	m := newTestMetrics()
 	for _, name := range partition.Names() {
@@ -79,7 +79,7 @@ func TestTimedPolicy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		timed := m.clocked("pool", p)
+		timed := m.timePolicy("pool", p)
 		if timed.Name() != name || partition.UsesLoads(timed) != partition.UsesLoads(p) {
 			t.Errorf("%s: named %s, uses loads: %t", name, timed.Name(), partition.UsesLoads(timed))
 		}
@@ -91,8 +91,8 @@ func TestTimedPolicy(t *testing.T) {
 	if n := written(t, m)["policy_duration_seconds pool"]; n < 3 {
 		t.Errorf("%v were timed", n)
 	}
-	if p := (*metrics)(nil).clocked("pool", partition.Consistent{}); p != (partition.Consistent{}) {
-		t.Error("a policy is timed for nobody")
+	if p := (*metrics)(nil).timePolicy("pool", partition.Consistent{}); p != (partition.Consistent{}) {
+		t.Error("a policy is timed without metrics")
 	}
 }
 
@@ -106,7 +106,7 @@ func (sick) Record(context.Context, bool) (storage.Record, error) {
 // TestStoreMetrics: requests are timed by kind, and those that fail are counted.
 func TestStoreMetrics(t *testing.T) {
 	m := newTestMetrics()
-	healthy, ill := m.asked(mem.New()), m.asked(sick{})
+	healthy, ill := m.timeStore(mem.New()), m.timeStore(sick{})
 	if _, err := healthy.Record(t.Context(), true); err != nil {
 		t.Error(err)
 	}
@@ -114,7 +114,7 @@ func TestStoreMetrics(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := ill.Record(t.Context(), true); err == nil {
-		t.Error("it is not ill")
+		t.Error("the failing store succeeds")
 	}
 	got := written(t, m)
 	for name, want := range map[string]float64{
@@ -127,9 +127,8 @@ func TestStoreMetrics(t *testing.T) {
 	}
 }
 
-// BenchmarkReport is what a scrape costs at 1,000 owners and 64,000 ranges, besides what
-// is asked of the machine; encoding the table, which is done when it has changed, is
-// counted on its own.
+// BenchmarkReport measures a scrape with 1,000 owners and 64,000 ranges, without the survey of the machine. Encoding
+// the table, which happens only after a change, is measured separately.
 func BenchmarkReport(b *testing.B) {
 	const owners, ranges = 1000, 64_000
 	t := table.New()

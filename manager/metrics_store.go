@@ -27,16 +27,16 @@ var storeKinds = []string{
 	storeAppend, storeSnapshot, storeHistory,
 }
 
-// asked returns a store whose requests are timed, if anybody wants to know.
-func (m *metrics) asked(s store.Store) store.Store {
+// timeStore returns a store whose requests are timed, or the store itself without metrics.
+func (m *metrics) timeStore(s store.Store) store.Store {
 	if m == nil || s == nil {
 		return s
 	}
 	return &timedStore{s, m}
 }
 
-// A timedStore is a store whose requests are timed, and whose failures are counted.
-// That a guard did not hold is none.
+// A timedStore is a store whose requests are timed and whose errors are counted. A conflict is not
+// an error.
 type timedStore struct {
 	store.Store
 	metrics *metrics
@@ -49,7 +49,7 @@ func (s *timedStore) done(kind string, begun time.Time, err error) {
 	}
 }
 
-// Record is the store's, and so is all that follows.
+// Record and the methods below implement [store.Store].
 func (s *timedStore) Record(ctx context.Context, fresh bool) (r storage.Record, err error) {
 	defer func(begun time.Time) { s.done(storeReadRecord, begun, err) }(time.Now())
 	return s.Store.Record(ctx, fresh)

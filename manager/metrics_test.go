@@ -20,8 +20,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
 
-// scraped returns everything in a registry, by name and labels, as a scrape writes it;
-// of histograms how much they have counted.
+// scraped returns all metrics of a registry, by name and labels; of histograms the counts.
 func scraped(t *testing.T, from prometheus.Gatherer) map[string]float64 {
 	t.Helper()
 	families, err := from.Gather()
@@ -56,7 +55,7 @@ func labels(m *dto.Metric) string {
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
-// registries gives each manager one of its own.
+// registries has a registry for each manager.
 type registries map[string]*prometheus.Registry
 
 func (r registries) of(name string) prometheus.Registerer {
@@ -64,17 +63,17 @@ func (r registries) of(name string) prometheus.Registerer {
 	return r[name]
 }
 
-// figures compares some of a scrape.
+// figures compares some metrics of a scrape.
 func figures(t *testing.T, got, want map[string]float64) {
 	t.Helper()
 	for name, v := range want {
 		if have, there := got[name]; !there || have != v {
-			t.Errorf("%s is %v (there: %t), want %v", name, have, there, v)
+			t.Errorf("%s is %v (present: %t), want %v", name, have, there, v)
 		}
 	}
 }
 
-// TestMetrics: what an operator sees of a group, an owner that dies and a failover.
+// TestMetrics: the metrics of a group, with a crash of an owner and a failover.
 func TestMetrics(t *testing.T) {
 	all := registries{}
 	leaseholdtest.Run(t, leaseholdtest.Config{Managers: 2, Policy: "even", Metrics: all.of}, func(t *testing.T, c *leaseholdtest.Cluster) {
@@ -94,7 +93,7 @@ func TestMetrics(t *testing.T) {
 			"leasehold_manager_leader_changes_total": 1,
 		})
 		if _, there := at[standby][`leasehold_manager_ranges{namespace="test"}`]; there {
-			t.Error("a standby speaks of a table that it does not lead")
+			t.Error("a standby has metrics of a table")
 		}
 		figures(t, at[leader], map[string]float64{
 			"leasehold_manager_leader": 1, "leasehold_manager_leader_known": 1, "leasehold_manager_ready": 1, "leasehold_manager_term": 1,
@@ -120,7 +119,7 @@ func TestMetrics(t *testing.T) {
 			}
 		}
 		if n := at["m1"][`leasehold_manager_lookups{namespace="test"}`] + at["m2"][`leasehold_manager_lookups{namespace="test"}`]; n == 0 {
-			t.Error("nobody has a lookup connected")
+			t.Error("no manager has a connected lookup")
 		}
 
 		dies.Kill()
@@ -207,9 +206,8 @@ func TestMoveMetrics(t *testing.T) {
 	})
 }
 
-// TestMetricsAreOneManagers: two managers cannot share a Registerer, and the next one
-// can have it.
-func TestMetricsAreOneManagers(t *testing.T) {
+// TestMetricsOfOneManagerPerRegisterer: two managers cannot share a Registerer at the same time, but one after the other.
+func TestMetricsOfOneManagerPerRegisterer(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	start := func() (*manager.Manager, error) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -229,7 +227,7 @@ func TestMetricsAreOneManagers(t *testing.T) {
 	for range 2 {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_ = first.Close(ctx) // it need not hand over
+		_ = first.Close(ctx) // without a handover
 		if first, err = start(); err != nil {
 			t.Fatal(err)
 		}

@@ -15,11 +15,11 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// recordSize is that of the one record that an owner with a mover sends.
+// recordSize is the size of the record that an owner with a Mover sends.
 const recordSize = 1000
 
-// joinMoving adds an owner that can move its state, which is one record for each
-// range. Before it stops serving one, it waits until hold is closed, if it is set.
+// joinMoving adds an owner with a Mover, whose state is one record per range. Before it stops serving a range it waits
+// until hold is closed, if it is set.
 func (c *cluster) joinMoving(name string, hold <-chan struct{}) *owner.Owner {
 	c.t.Helper()
 	return c.joinMovingAs(name, hold, func(*owner.Config) {})
@@ -67,14 +67,14 @@ func (c *cluster) joinMovingAs(name string, hold <-chan struct{}, change func(*o
 	return o
 }
 
-// drain orders a drain, or cancels one, of one manager.
+// drain sends a drain, or its cancellation, to a manager.
 func (c *cluster) drain(at string, r *leaseholdv1.DrainOwnerRequest) (*leaseholdv1.Plan, error) {
 	r.Version, r.Namespace = wire.Version, "pool"
 	answer, err := c.admin(at).DrainOwner(c.t.Context(), r)
 	return answer.GetPlan(), wire.ToError(err)
 }
 
-// listed is an owner as a manager sees it; nil if it does not.
+// listed returns an owner of a manager's list, or nil.
 func (c *cluster) listed(at, name string) *leaseholdv1.OwnerStatus {
 	c.t.Helper()
 	answer, err := c.admin(at).ListOwners(c.t.Context(), &leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: "pool"})
@@ -89,7 +89,7 @@ func (c *cluster) listed(at, name string) *leaseholdv1.OwnerStatus {
 	return nil
 }
 
-// moves is what a manager says about moves.
+// moves returns the moves of a manager's list.
 func (c *cluster) moves(at string) *leaseholdv1.ListMovesResponse {
 	c.t.Helper()
 	answer, err := c.admin(at).ListMoves(c.t.Context(), &leaseholdv1.ListMovesRequest{Version: wire.Version, Namespace: "pool"})
@@ -99,7 +99,7 @@ func (c *cluster) moves(at string) *leaseholdv1.ListMovesResponse {
 	return answer
 }
 
-// kinds counts the changes around a key by what they are.
+// kinds returns the number of changes around a key by kind.
 func (c *cluster) kinds(at string, key leasehold.Key) map[leaseholdv1.ChangeKind]int {
 	c.t.Helper()
 	answer, err := c.admin(at).ListHistory(c.t.Context(), &leaseholdv1.ListHistoryRequest{Version: wire.Version, Namespace: "pool", Key: uint64(key)})
@@ -116,7 +116,7 @@ func (c *cluster) kinds(at string, key leasehold.Key) map[leaseholdv1.ChangeKind
 	return out
 }
 
-// wantPlan checks what a plan comes to.
+// wantPlan checks the total of a plan.
 func wantPlan(t *testing.T, p *leaseholdv1.Plan, from, to string, share, lost float64) {
 	t.Helper()
 	sum := 0.0
@@ -133,8 +133,7 @@ func wantPlan(t *testing.T, p *leaseholdv1.Plan, from, to string, share, lost fl
 
 func near(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 }
 
-// What cannot be moved, and to whom, is in the log: once, however often it is
-// tried.
+// A range that cannot be moved is logged once with its target, however often it is retried.
 func TestFailedMovesAreNamed(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		log := &diary{}
@@ -150,27 +149,27 @@ func TestFailedMovesAreNamed(t *testing.T) {
 		if _, err := c.drain("m1", &leaseholdv1.DrainOwnerRequest{Owner: "a"}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(5 * time.Minute) // and tried again all the time
+		time.Sleep(5 * time.Minute) // with retries
 		close(hold)
-		if n := log.count("could not be moved to b: there was no progress for too long"); n != 1 {
-			t.Errorf("that nothing moves is said %d times, want 1", n)
+		if n := log.count("could not be moved to b: timeout without progress"); n != 1 {
+			t.Errorf("the failed move is logged %d times, want 1", n)
 		}
 		if n := log.count("the state of 0000000000000000-"); n != 1 {
-			t.Errorf("which range it was is said %d times, want 1: %q", n, log.lines)
+			t.Errorf("its range is logged %d times, want 1: %q", n, log.lines)
 		}
 	})
 }
 
-// Why nothing is balanced is part of the status.
-func TestLullIsSaid(t *testing.T) {
+// The status has the reason why there is no rebalancing.
+func TestStatusHasReasonOfLull(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.start("m1")
 		c.create("m1", pool())
 		a := c.join("a")
 		eventually(t, time.Minute, "a has everything", func() bool { return complete(a) })
-		const want = "the loads of 0 % of the keys are known, and it takes 90 %"
+		const want = "the loads of 0 % of the keys are known, and rebalancing starts at 90 %"
 		if got := c.status("m1").GetNamespaces()[0].GetLull(); got != want {
-			t.Errorf("it is %q, want %q", got, want)
+			t.Errorf("reason %q, want %q", got, want)
 		}
 	})
 }

@@ -16,16 +16,16 @@ import (
 
 func contains(text, part string) bool { return strings.Contains(text, part) }
 
-// A namespace is created once, changed while it is used, deleted, and created
-// again: generations go on where they ended.
-func TestNamespaceLife(t *testing.T) {
+// A namespace is created, changed while it is in use, deleted, and created again: generations continue to
+// rise.
+func TestNamespaceLifecycle(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.start("m1")
 		c.create("m1", pool())
 		admin, ctx := c.admin("m1"), t.Context()
 		_, err := admin.CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: pool()})
 		if err = wire.ToError(err); !errors.Is(err, leasehold.ErrExists) {
-			t.Errorf("a second one: %v", err)
+			t.Errorf("second creation: %v", err)
 		}
 		a := c.join("a")
 		eventually(t, 5*time.Second, "a has everything", func() bool { return complete(a) })
@@ -37,7 +37,7 @@ func TestNamespaceLife(t *testing.T) {
 		}
 		time.Sleep(30 * time.Second)
 		if !complete(a) {
-			t.Error("a lost something to a new configuration")
+			t.Error("a lost leases because of a new configuration")
 		}
 		generation := c.status("m1").GetNamespaces()[0].GetNewestGeneration()
 
@@ -50,14 +50,13 @@ func TestNamespaceLife(t *testing.T) {
 		c.create("m1", pool())
 		eventually(t, time.Minute, "a has everything again", func() bool { return complete(a) })
 		if newest := c.status("m1").GetNamespaces()[0].GetNewestGeneration(); newest < generation {
-			t.Errorf("generation %d comes after %d", newest, generation)
+			t.Errorf("generation %d follows %d", newest, generation)
 		}
 	})
 }
 
-// Nobody but the store knows how a namespace is configured: a new leader knows
-// it too.
-func TestConfigurationSurvives(t *testing.T) {
+// The configuration of a namespace is in the store, and survives a failover.
+func TestConfigurationSurvivesFailover(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.start("m1")
 		config := pool()
@@ -71,12 +70,12 @@ func TestConfigurationSurvives(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := answer.GetNamespaces()[0]; got.GetPolicy() != "even" || got.GetMaxOwners() != 7 {
-			t.Errorf("m2 knows %v", got)
+			t.Errorf("m2 has %v", got)
 		}
 	})
 }
 
-// What was, can be read: who held a key, since when, and why that ended.
+// The history of a key has its owners, times and causes.
 func TestHistory(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.start("m1")
@@ -101,7 +100,7 @@ func TestHistory(t *testing.T) {
 	})
 }
 
-// The journal is in the store: the next leader has all of it, and adds to it.
+// The log of changes is in the store: the next leader has all of it, and appends to it.
 func TestChangesSurviveFailover(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.start("m1")
@@ -116,18 +115,18 @@ func TestChangesSurviveFailover(t *testing.T) {
 		eventually(t, 30*time.Second, "b has everything", func() bool { return complete(b) })
 		after := c.changes("m2", 0)
 		if len(before) == 0 || len(after) <= len(before) {
-			t.Fatalf("there were %d changes, and are %d", len(before), len(after))
+			t.Fatalf("%d changes before, %d after", len(before), len(after))
 		}
 		if diff := cmp.Diff(before, after[len(after)-len(before):], protocmp.Transform()); diff != "" {
-			t.Errorf("the journal before the failover is not the end of the one after it:\n%s", diff)
+			t.Errorf("the log before the failover is not the tail of the one after it:\n%s", diff)
 		}
 		if diff := cmp.Diff(after, c.changes("m2", 1), protocmp.Transform()); diff != "" {
-			t.Errorf("it is another one if it is read in pieces:\n%s", diff)
+			t.Errorf("the log differs when it is read in pages:\n%s", diff)
 		}
 	})
 }
 
-// changes reads the whole journal, newest first, in pieces of so many; 0: in one.
+// changes reads the whole log, newest first, in pages of a size; 0: in one.
 func (c *cluster) changes(at string, piece uint32) []*leaseholdv1.HistoryEntry {
 	c.t.Helper()
 	var all []*leaseholdv1.HistoryEntry
@@ -147,8 +146,8 @@ func (c *cluster) changes(at string, piece uint32) []*leaseholdv1.HistoryEntry {
 	}
 }
 
-// What a manager tells of itself is its own, although the leader tells the rest.
-func TestStatusDescribesTheManagerAsked(t *testing.T) {
+// A forwarded status has the receiving manager's own usage and clocks.
+func TestForwardedStatusDescribesReceiver(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.start("m1")
 		time.Sleep(10 * time.Second)
@@ -168,12 +167,12 @@ func TestStatusDescribesTheManagerAsked(t *testing.T) {
 			}
 		}
 		if diff := clocks["m1"] - clocks["m2"]; diff < 10*time.Second {
-			t.Errorf("m1 has been running for 10s longer, and its clock is %v ahead", diff)
+			t.Errorf("m1 started 10s earlier, and its clock is %v ahead", diff)
 		}
 	})
 }
 
-// Whoever watches hears of it, through a standby too.
+// Watch sends changes and notes, also through a standby.
 func TestWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.start("m1")

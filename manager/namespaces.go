@@ -20,7 +20,7 @@ func (s *adminService) CreateNamespace(ctx context.Context, r *leaseholdv1.Creat
 	if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.CreateNamespace); done {
 		return answer, err
 	}
-	if err := s.discards(ctx, n); err != nil {
+	if err := s.checkClaims(ctx, n); err != nil {
 		return nil, wire.FromError(err)
 	}
 	err = s.rewrite(ctx, func(c *storage.Catalog) (*storage.Catalog, error) {
@@ -28,21 +28,21 @@ func (s *adminService) CreateNamespace(ctx context.Context, r *leaseholdv1.Creat
 		_, first := storage.First(c.Term)
 		switch {
 		case s.m.cfg.Peers != nil && n.After >= first:
-			return nil, leasehold.Errorf(op, leasehold.ErrInvalid, string(n.Name), "it is to begin after generation %d, and managers without a disk are at %d now; see whether their clocks are right", n.After, first)
+			return nil, leasehold.Errorf(op, leasehold.ErrInvalid, string(n.Name), "it would start after generation %d, and this diskless group is at %d; check the managers' wall clocks", n.After, first)
 		case c.Find(n.Name) != nil:
-			return nil, leasehold.Errorf(op, leasehold.ErrExists, string(n.Name), "there is one already; change it with: leasehold namespace update %s", n.Name)
+			return nil, leasehold.Errorf(op, leasehold.ErrExists, string(n.Name), "the namespace exists; change it with: leasehold namespace update %s", n.Name)
 		case len(c.Namespaces) >= storage.MaxNamespaces && c.Entry(n.Name) == nil:
-			return nil, leasehold.Errorf(op, leasehold.ErrLimit, string(n.Name), "there are %d namespaces, and that is the limit", len(c.Namespaces))
+			return nil, leasehold.Errorf(op, leasehold.ErrLimit, string(n.Name), "there are %d namespaces, the maximum", len(c.Namespaces))
 		}
 		return c.Configured(n), nil
 	})
 	return &leaseholdv1.CreateNamespaceResponse{Namespace: wire.FromNamespace(n)}, wire.FromError(err)
 }
 
-// discards refuses to create a namespace in which servers hold leases, and which the store has
-// never had: most likely the managers were started with another data directory. To create it
-// would end these leases. Who restores a namespace says after which generation it begins.
-func (s *adminService) discards(ctx context.Context, n storage.Namespace) error {
+// checkClaims rejects the creation of a namespace in which owners claim leases, and which the
+// store never had: most likely the managers were started with another data directory. Creating it
+// would end these leases. A restore sets Namespace.After, and is not checked.
+func (s *adminService) checkClaims(ctx context.Context, n storage.Namespace) error {
 	if s.m.cfg.Peers != nil || n.After > 0 {
 		return nil
 	}
@@ -56,7 +56,7 @@ func (s *adminService) discards(ctx context.Context, n storage.Namespace) error 
 		return err
 	}
 	return leasehold.Errorf("create namespace", leasehold.ErrInvalid, string(n.Name),
-		"owner %q holds leases in a namespace of this name, which this store has never had, and would lose them. Do the managers run with another data directory or store than before? 'leasehold manager restore' creates the namespaces of a lost group from a backup. If these leases are to end, stop the servers that hold them, and try again %v later", by, managerproc.ClaimAge)
+		"owner %q holds leases in a namespace of this name, which this store never had, and would lose them. Do the managers run with another data directory or store than before? 'leasehold manager restore' creates the namespaces of a lost group from a backup. To end these leases, stop the servers that hold them, and retry %v later", by, managerproc.ClaimAge)
 }
 
 // UpdateNamespace replaces a namespace's configuration.
@@ -77,9 +77,8 @@ func (s *adminService) UpdateNamespace(ctx context.Context, r *leaseholdv1.Updat
 	return &leaseholdv1.UpdateNamespaceResponse{Namespace: wire.FromNamespace(n)}, wire.FromError(err)
 }
 
-// DeleteNamespace marks a namespace as deleted; the machine does the rest. Its
-// table stays in the store, so that generations go on if there is ever another
-// of the same name.
+// DeleteNamespace marks a namespace as deleted; the machine ends its leases. Its table stays in
+// the store, so that generations continue if the namespace is created again.
 func (s *adminService) DeleteNamespace(ctx context.Context, r *leaseholdv1.DeleteNamespaceRequest) (*leaseholdv1.DeleteNamespaceResponse, error) {
 	if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.DeleteNamespace); done {
 		return answer, err
@@ -100,13 +99,13 @@ func (s *adminService) readNamespace(version uint32, c *leaseholdv1.NamespaceCon
 	}
 	n, err := wire.ToNamespace(c)
 	if err == nil {
-		err = s.m.cfg.tooLong(n)
+		err = s.m.cfg.checkHold(n)
 	}
 	return n, err
 }
 
-// rewrite changes the catalog as the leader, shows the machine what is stored
-// then, and waits until the machine has seen it.
+// rewrite changes the catalog, passes the stored catalog to the machine, and waits until the
+// machine has applied it. It fails unless this manager leads.
 func (s *adminService) rewrite(ctx context.Context, change func(*storage.Catalog) (*storage.Catalog, error)) error {
 	var term leasehold.Term
 	err := s.m.driver.Do(ctx, func(now mono.Instant) {
@@ -118,14 +117,14 @@ func (s *adminService) rewrite(ctx context.Context, change func(*storage.Catalog
 		return err
 	}
 	if term == 0 {
-		return leasehold.Errorf("write namespaces", leasehold.ErrNotLeader, s.m.cfg.Advertise, "this manager does not lead, and knows of none that does; try again in a few seconds")
+		return s.m.errNoLeader("write namespaces")
 	}
 	catalog, err := s.m.store.rewrite(ctx, term, change)
-	// Even if it failed, or the caller has gone, something may have changed: a
-	// nil catalog makes the machine read it. It must hear of it in any case.
+	// The write may have taken effect even if it failed or the call was cancelled. So the machine
+	// receives the catalog in any case, and reads it if it is nil.
 	s.m.driver.PostUrgent(s.m.ctx, managerproc.Catalogued{Term: term, Catalog: catalog})
 	if err != nil {
 		return err
 	}
-	return s.m.driver.Do(ctx, func(mono.Instant) {}) // comes after it
+	return s.m.driver.Do(ctx, func(mono.Instant) {}) // runs after the event
 }

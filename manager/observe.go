@@ -10,8 +10,8 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// ListChanges reads the log backwards. Any manager can: the store knows. Where there
-// is none the leader does.
+// ListChanges returns the changes of a namespace, newest first. Any manager reads them from the
+// store; in a diskless group the request is forwarded to the leader.
 func (s *adminService) ListChanges(ctx context.Context, r *leaseholdv1.ListChangesRequest) (*leaseholdv1.ListChangesResponse, error) {
 	if err := wire.CheckVersion(r.GetVersion()); err != nil {
 		return nil, wire.FromError(err)
@@ -25,7 +25,7 @@ func (s *adminService) ListChanges(ctx context.Context, r *leaseholdv1.ListChang
 	if err := s.exists(ctx, ns); err != nil {
 		return nil, wire.FromError(err)
 	}
-	most := atMost(r.GetMost(), historyAtATime)
+	most := limitOr(r.GetMost(), historyPage)
 	past, err := s.m.tables.History(ctx, ns, leasehold.LSN(r.GetBefore()), most+1)
 	if err != nil {
 		return nil, wire.FromError(err)
@@ -48,26 +48,25 @@ func (s *adminService) ListChanges(ctx context.Context, r *leaseholdv1.ListChang
 	return answer, err
 }
 
-// atMost is how many entries an answer has that is asked for so many, and may have
-// no more than a bound.
-func atMost(asked uint32, bound int) int {
+// limitOr returns the number of entries of a reply: the requested one up to a bound, or the
+// default if the request has none.
+func limitOr(asked uint32, bound int) int {
 	if asked == 0 {
-		return usualHistory
+		return defaultHistory
 	}
 	return min(int(asked), bound)
 }
 
-// mostHotKeys bounds one answer.
-const mostHotKeys = 1024
+const maxHotKeys = 1024
 
-// ListHotKeys returns what the owners have said about the keys that cost most.
+// ListHotKeys returns the keys with the most load, as reported by their owners.
 func (s *adminService) ListHotKeys(ctx context.Context, r *leaseholdv1.ListHotKeysRequest) (*leaseholdv1.ListHotKeysResponse, error) {
 	if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.ListHotKeys); done {
 		return answer, err
 	}
 	answer := &leaseholdv1.ListHotKeysResponse{}
 	err := s.led(ctx, r.GetNamespace(), func(_ mono.Instant, led *machine.Machine) {
-		for _, k := range led.HotKeys(atMost(r.GetMost(), mostHotKeys)) {
+		for _, k := range led.HotKeys(limitOr(r.GetMost(), maxHotKeys)) {
 			answer.Keys = append(answer.Keys, &leaseholdv1.HotKey{Key: uint64(k.Key), Rate: k.Rate, Owner: string(k.Owner)})
 		}
 	})

@@ -9,7 +9,7 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// The changes of a table are read page by page, newest first, whichever manager is asked.
+// The changes of a table are read page by page, newest first, from any manager.
 func TestListChanges(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.start("m1")
@@ -42,12 +42,12 @@ func TestListChanges(t *testing.T) {
 		}
 		_, err := c.admin("m2").ListChanges(t.Context(), &leaseholdv1.ListChangesRequest{Version: wire.Version, Namespace: "none"})
 		if kind := leasehold.KindOf(wire.ToError(err)); kind != leasehold.ErrNotFound {
-			t.Errorf("changes of a namespace that is none: %v", kind)
+			t.Errorf("changes of a missing namespace: %v", kind)
 		}
 	})
 }
 
-// Keys that cost much are known by name, and to a standby as well.
+// Hot keys are listed, also by a standby.
 func TestListHotKeys(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.start("m1")
@@ -67,13 +67,13 @@ func TestListHotKeys(t *testing.T) {
 		}
 		keys := answer.GetKeys()
 		if len(keys) != 3 || keys[0].GetKey() != 7<<60 || keys[0].GetOwner() != "a" || keys[0].GetRate() < 90 || keys[0].GetRate() > 130 || keys[1].GetRate() > 20 {
-			t.Errorf("the hottest of three is to be 7<<60, with about 110 a second, and they are %v", keys)
+			t.Errorf("want 7<<60 as the hottest of three, with about 110 per second: %v", keys)
 		}
 	})
 }
 
-// Each manager knows its lookups, from where, and what they lack; one that has asked
-// since the last change lacks nothing.
+// Each manager lists its lookups, with address and lag; one that sent a request after the last change has no
+// lag.
 func TestListLookups(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.start("m1")
@@ -96,12 +96,12 @@ func TestListLookups(t *testing.T) {
 		}
 		l, lsn := answer.GetLookups()[0], c.status("m1").GetNamespaces()[0].GetLsn()
 		if l.GetLsn() != lsn || l.GetBehind() != 0 || l.GetAddr() == "" || time.Duration(l.GetHeard()) > 6*time.Second || time.Duration(l.GetConnectedFor()) < 10*time.Second {
-			t.Errorf("it is %v, want it at LSN %d, heard within 6 s and connected for 10", l, lsn)
+			t.Errorf("%v, want LSN %d, a request within 6 s and a connection of 10 s", l, lsn)
 		}
 	})
 }
 
-// Who has led is remembered, as each manager has seen it.
+// The status has the leaderships that the manager has observed.
 func TestLeaderships(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.start("m1")
@@ -113,7 +113,7 @@ func TestLeaderships(t *testing.T) {
 		eventually(t, time.Minute, "m2 leads", func() bool { return c.status("m2").GetLeader() == addr("m2") })
 		all := c.status("m2").GetLeaderships()
 		if len(all) < 2 || all[0].GetLeader() != addr("m2") || all[len(all)-1].GetLeader() == addr("m2") {
-			t.Fatalf("they were %v, want m2 first, and m1 before it", all)
+			t.Fatalf("leaderships %v, want m2 first, and m1 before it", all)
 		}
 		if at := all[0].GetAt().AsTime(); !at.After(before.Add(5*time.Second)) || all[0].GetTerm() <= all[len(all)-1].GetTerm() {
 			t.Errorf("m2 leads since %v in term %d", at, all[0].GetTerm())

@@ -13,14 +13,14 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// orders knows who waits for the machine's answer to an order.
+// orders are the operators' orders that wait for the machine's reply.
 type orders struct {
 	mu      sync.Mutex
 	newest  uint64
 	answers map[uint64]*answer
 }
 
-// An answer is what the machine has said to an order.
+// An answer is the machine's reply to an order.
 type answer struct {
 	given bool
 	err   error
@@ -37,8 +37,8 @@ func (o *orders) begin() uint64 {
 	return o.newest
 }
 
-// answered takes what the machine says. It runs within a step of the machine.
-func (o *orders) answered(a machine.Ordered) {
+// resolve records the machine's reply. It runs within a step of the machine.
+func (o *orders) resolve(a machine.Ordered) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if waiting := o.answers[a.ID]; waiting != nil {
@@ -46,7 +46,7 @@ func (o *orders) answered(a machine.Ordered) {
 	}
 }
 
-// end returns the answer to an order, and forgets it.
+// end removes an order, and returns the reply.
 func (o *orders) end(id uint64) answer {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -55,7 +55,7 @@ func (o *orders) end(id uint64) answer {
 	return a
 }
 
-// A command is an order, and how it is meant.
+// A command is an order with its options.
 type command struct {
 	namespace string
 	order     machine.Order
@@ -64,13 +64,12 @@ type command struct {
 	loseState bool
 }
 
-// carryOut works out what a command moves and, unless it is only asked for that,
-// has the machine begin with it. It returns when the machine has.
+// execute computes the moves of a command and, unless it is a dry run, passes the order to the
+// machine. It returns when the machine has accepted or rejected the order.
 //
-// Between the two something else may happen, and the machine goes by what is so
-// then. That a command would lose state is found out for the sake of people who do
-// not expect it; it is no promise that none is lost.
-func (s *adminService) carryOut(ctx context.Context, c *command) (*leaseholdv1.Plan, error) {
+// The machine plans again from its state at that time, so the executed moves may differ. The check
+// for lost state prevents surprises; it does not guarantee that no state is lost.
+func (s *adminService) execute(ctx context.Context, c *command) (*leaseholdv1.Plan, error) {
 	var (
 		plan   []machine.Planned
 		failed error
@@ -100,16 +99,16 @@ func (s *adminService) carryOut(ctx context.Context, c *command) (*leaseholdv1.P
 		return answer, nil
 	case answer.GetShareLost() > 0 && !c.loseState:
 		return nil, wire.FromError(leasehold.Errorf("order", leasehold.ErrInvalid, c.namespace,
-			"this would lose the state of %.2f %% of the keys, because not everyone concerned can move state: allow it if that is meant", 100*answer.GetShareLost()))
+			"the order would lose the state of %.2f %% of the keys, because their owners cannot move state: allow the loss if it is intended", 100*answer.GetShareLost()))
 	}
 	return answer, wire.FromError(s.order(ctx, leasehold.Namespace(c.namespace), term, c.order))
 }
 
-// order gives the machine an order and waits for its answer.
+// order passes an order to the machine and waits for the reply.
 func (s *adminService) order(ctx context.Context, ns leasehold.Namespace, term leasehold.Term, o machine.Order) error {
 	o.ID = s.m.orders.begin()
 	s.m.driver.PostUrgent(ctx, managerproc.Manager{Namespace: ns, Term: term, Event: o})
-	err := s.m.driver.Do(ctx, func(mono.Instant) {}) // comes after it, and after the machine's answer
+	err := s.m.driver.Do(ctx, func(mono.Instant) {}) // runs after the event, and so after the reply
 	switch a := s.m.orders.end(o.ID); {
 	case a.given:
 		if a.err == nil {
@@ -122,7 +121,7 @@ func (s *adminService) order(ctx context.Context, ns leasehold.Namespace, term l
 	return leasehold.Errorf("order", leasehold.ErrNotLeader, s.m.cfg.Advertise, "this manager has ceased to lead; try again in a few seconds")
 }
 
-// announce lets it be known that an operator has given an order.
+// announce logs and publishes an operator's order.
 func (s *adminService) announce(ns leasehold.Namespace, o machine.Order) {
 	var text string
 	switch o.Kind {
@@ -135,7 +134,7 @@ func (s *adminService) announce(ns leasehold.Namespace, o machine.Order) {
 	case machine.OrderRebalance:
 		text = "an operator wants the keys rebalanced"
 	}
-	s.m.events.noted(ns, o.Owner, "ordered", text)
+	s.m.events.publishNote(ns, o.Owner, "ordered", text)
 	attrs := []slog.Attr{slog.String("namespace", string(ns))}
 	if o.Owner != "" {
 		attrs = append(attrs, slog.String("owner", string(o.Owner)))
@@ -143,7 +142,7 @@ func (s *adminService) announce(ns leasehold.Namespace, o machine.Order) {
 	s.m.log.LogAttrs(context.Background(), slog.LevelInfo, text, attrs...)
 }
 
-// within returns the parts of a plan that are about a range.
+// within returns the parts of a plan within a range.
 func within(plan []machine.Planned, r leasehold.Range) []machine.Planned {
 	var out []machine.Planned
 	for _, p := range plan {
@@ -158,11 +157,11 @@ func within(plan []machine.Planned, r leasehold.Range) []machine.Planned {
 	return out
 }
 
-// shareOf is the share of the key space that a range has.
+// shareOf returns a range's share of the key space.
 func shareOf(r leasehold.Range) float64 { return float64(r.Size()) / (1 << 64) }
 
-// mostListed bounds the lists of moves in one answer.
-const mostListed = 4096
+// maxListedMoves bounds the list of moves in one reply.
+const maxListedMoves = 4096
 
 func fromPlan(plan []machine.Planned) *leaseholdv1.Plan {
 	out := &leaseholdv1.Plan{Total: uint32(len(plan))}
@@ -172,7 +171,7 @@ func fromPlan(plan []machine.Planned) *leaseholdv1.Plan {
 		if !p.WithState {
 			out.ShareLost += share
 		}
-		if i < mostListed {
+		if i < maxListedMoves {
 			out.Moves = append(out.Moves, &leaseholdv1.PlannedMove{
 				Start: uint64(p.Range.Start), Limit: uint64(p.Range.Limit), From: string(p.From), To: string(p.To),
 				WithState: p.WithState, Share: share, Load: p.Load,

@@ -9,8 +9,8 @@ import (
 	machine "github.com/leasehold-dev/leasehold/internal/core/machine/manager"
 )
 
-// Of a plan, an order to move a range is about that range, whatever else is under
-// way: what is only partly in it has its part of the load.
+// The plan of MoveRange is restricted to the range: a move that is partly in it has a proportional part of the
+// load.
 func TestWithin(t *testing.T) {
 	r := func(start, limit leasehold.Key) leasehold.Range { return leasehold.Range{Start: start, Limit: limit} }
 	plan := []machine.Planned{
@@ -24,17 +24,16 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// However much is planned, an answer lists a bounded part of it, and says what it
-// comes to.
+// A reply lists a bounded number of moves of a plan, with the totals of all.
 func TestPlanIsBounded(t *testing.T) {
-	plan := make([]machine.Planned, mostListed+5)
+	plan := make([]machine.Planned, maxListedMoves+5)
 	for i := range plan {
 		start := leasehold.Key(i) << 50
 		plan[i] = machine.Planned{Range: leasehold.Range{Start: start, Limit: start + 1<<50}, WithState: i%2 == 0}
 	}
 	got := fromPlan(plan)
 	total := float64(len(plan)) / (1 << 14)
-	if len(got.GetMoves()) != mostListed || int(got.GetTotal()) != len(plan) || got.GetShare() != total || got.GetShareLost() != 2050.0/(1<<14) {
+	if len(got.GetMoves()) != maxListedMoves || int(got.GetTotal()) != len(plan) || got.GetShare() != total || got.GetShareLost() != 2050.0/(1<<14) {
 		t.Errorf("%d are listed of %d, with shares of %v and %v", len(got.GetMoves()), got.GetTotal(), got.GetShare(), got.GetShareLost())
 	}
 }

@@ -10,8 +10,8 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// An owner is drained, through a standby: all it has goes to the other, with its
-// state, and nothing comes back before the drain is cancelled.
+// An owner is drained, through a standby: all its keys move to the other owner with their state, and none moves
+// back before the drain is cancelled.
 func TestDrain(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.start("m1")
@@ -27,7 +27,7 @@ func TestDrain(t *testing.T) {
 		}
 		wantPlan(t, plan, "a", "b", share, 0)
 		if before := c.listed("m2", "a"); before.GetDraining() || !before.GetMovesState() {
-			t.Errorf("after a question a is %v", before)
+			t.Errorf("after a dry run a is %v", before)
 		}
 		key := a.Leases()[0].Range.Start
 		if _, err := c.drain("m2", &leaseholdv1.DrainOwnerRequest{Owner: "a"}); err != nil {
@@ -52,7 +52,7 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// A drain outlives the leader that was told of it.
+// A drain survives a failover.
 func TestDrainSurvivesFailover(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.start("m1")
@@ -65,7 +65,7 @@ func TestDrainSurvivesFailover(t *testing.T) {
 		if _, err := c.drain("m1", &leaseholdv1.DrainOwnerRequest{Owner: "a"}); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, 10*time.Second, "a knows", func() bool { return len(c.moves("m1").GetMoves()) > 0 })
+		eventually(t, 10*time.Second, "the drain has started", func() bool { return len(c.moves("m1").GetMoves()) > 0 })
 		time.Sleep(5 * time.Second)
 		c.crash("m1")
 		close(hold)
@@ -76,8 +76,8 @@ func TestDrainSurvivesFailover(t *testing.T) {
 	})
 }
 
-// State that would be lost is lost only if somebody says so.
-func TestDrainLosesNothingByMistake(t *testing.T) {
+// A drain that would lose state requires LoseState.
+func TestDrainThatLosesStateIsRejected(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.start("m1")
 		c.create("m1", pool())
@@ -89,12 +89,12 @@ func TestDrainLosesNothingByMistake(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantPlan(t, plan, "a", "b", share, share)
-		if _, err := c.drain("m1", &leaseholdv1.DrainOwnerRequest{Owner: "a"}); !errors.Is(err, leasehold.ErrInvalid) || !contains(err.Error(), "this would lose the state of") {
-			t.Errorf("the order is answered with %v", err)
+		if _, err := c.drain("m1", &leaseholdv1.DrainOwnerRequest{Owner: "a"}); !errors.Is(err, leasehold.ErrInvalid) || !contains(err.Error(), "the order would lose the state of") {
+			t.Errorf("drain without LoseState: %v", err)
 		}
 		time.Sleep(time.Minute)
 		if now := c.listed("m1", "a"); now.GetDraining() || !near(now.GetShare(), share) {
-			t.Errorf("after a refusal a is %v", now)
+			t.Errorf("after a rejected drain a is %v", now)
 		}
 		if _, err := c.drain("m1", &leaseholdv1.DrainOwnerRequest{Owner: "a", LoseState: true}); err != nil {
 			t.Fatal(err)
@@ -103,8 +103,8 @@ func TestDrainLosesNothingByMistake(t *testing.T) {
 	})
 }
 
-// The last owner keeps its keys, drained or not, until there is another.
-func TestDrainOfTheLast(t *testing.T) {
+// A drained owner keeps its keys until there is another.
+func TestDrainOfLastOwner(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.start("m1")
 		c.create("m1", pool())
@@ -116,14 +116,14 @@ func TestDrainOfTheLast(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if !complete(a) {
-			t.Error("a has given up keys that nobody takes")
+			t.Error("a has returned keys without another owner")
 		}
 		b := c.joinMoving("b", nil)
 		eventually(t, time.Minute, "b has everything", func() bool { return complete(b) })
 	})
 }
 
-func TestOrdersAreRefused(t *testing.T) {
+func TestInvalidOrders(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.start("m1")
 		c.create("m1", pool())
@@ -147,7 +147,7 @@ func TestOrdersAreRefused(t *testing.T) {
 			{"an unknown owner", drain(&leaseholdv1.DrainOwnerRequest{Owner: "z"}), leasehold.ErrNotFound, `"z": no member has this owner name`},
 			{"an unknown owner, to look", drain(&leaseholdv1.DrainOwnerRequest{Owner: "z", DryRun: true}), leasehold.ErrNotFound, `"z"`},
 			{"an unknown owner, to cancel", drain(&leaseholdv1.DrainOwnerRequest{Owner: "z", Cancel: true}), leasehold.ErrNotFound, `"z"`},
-			{"a look at nothing", drain(&leaseholdv1.DrainOwnerRequest{Owner: "a", Cancel: true, DryRun: true}), leasehold.ErrInvalid, "nothing to say about it"},
+			{"a look at nothing", drain(&leaseholdv1.DrainOwnerRequest{Owner: "a", Cancel: true, DryRun: true}), leasehold.ErrInvalid, "is always empty"},
 			{"no range", move(&leaseholdv1.MoveRangeRequest{Namespace: "pool", Owner: "a", Start: 7, Limit: 7}), leasehold.ErrInvalid, "is not a range"},
 			{"no namespace", move(&leaseholdv1.MoveRangeRequest{Namespace: "other", Owner: "a"}), leasehold.ErrNotFound, "namespace create other"},
 			{"no version", wire.ToError(noVersion), leasehold.ErrInvalid, "every request must name one"},
@@ -160,8 +160,7 @@ func TestOrdersAreRefused(t *testing.T) {
 	})
 }
 
-// A range goes where an operator wants it, and while it is on its way that can be
-// seen.
+// MoveRange moves a range to an owner, and ListMoves shows the move.
 func TestMoveRange(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.start("m1")
@@ -194,7 +193,7 @@ func TestMoveRange(t *testing.T) {
 		}
 		eventually(t, time.Minute, "b has it", func() bool { _, ok := b.Check(target.Start); return ok })
 		if left := look(); left.GetTotal() != 0 {
-			t.Errorf("when b has it, %v is left to do", left)
+			t.Errorf("after the move, the plan is %v", left)
 		}
 
 		back := &leaseholdv1.MoveRangeRequest{Version: wire.Version, Namespace: "pool", Owner: "a", Start: uint64(target.Start) + 5, ByKey: true}
@@ -220,7 +219,7 @@ func TestListMoves(t *testing.T) {
 		if _, err := c.drain("m1", &leaseholdv1.DrainOwnerRequest{Owner: "a"}); err != nil {
 			t.Fatal(err)
 		}
-		// The copying is reported with the next request.
+		// The owner reports its progress with the next request.
 		eventually(t, 10*time.Second, "a copies", func() bool {
 			all := c.moves("m2").GetMoves()
 			return len(all) > 0 && all[0].GetState() == leaseholdv1.MoveState_MOVE_STATE_COPYING && all[0].GetBytes() > 0
@@ -239,11 +238,11 @@ func TestListMoves(t *testing.T) {
 		}
 		close(hold)
 		eventually(t, time.Minute, "b has everything", func() bool { return complete(b) })
-		eventually(t, time.Minute, "nothing is on its way", func() bool { return len(c.moves("m2").GetMoves()) == 0 })
+		eventually(t, time.Minute, "all moves have ended", func() bool { return len(c.moves("m2").GetMoves()) == 0 })
 	})
 }
 
-// The policy may move as much as it wants if an operator says so.
+// Rebalance by an operator is not limited by churn.
 func TestRebalance(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.start("m1")
@@ -252,12 +251,12 @@ func TestRebalance(t *testing.T) {
 		c.create("m1", slow)
 		a, b := c.joinMoving("a", nil), c.joinMoving("b", nil)
 		eventually(t, time.Minute, "both have something", func() bool { return complete(a, b) && len(b.Leases()) > 0 })
-		// All the work is on keys of a, each as seldom as any other: no key is hot.
+		// All load is on keys of a, uniformly: no key is hot.
 		busy, key := a.Leases()[0].Range, uint64(0)
 		work := func(d time.Duration) {
 			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 				for range 50 {
-					key += 0x9e3779b97f4a7c15 // comes everywhere
+					key += 0x9e3779b97f4a7c15 // spread over the key space
 					a.Check(busy.Start + leasehold.Key(key%busy.Size()))
 					b.Check(busy.Start + leasehold.Key(key%busy.Size()))
 				}

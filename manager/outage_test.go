@@ -39,8 +39,8 @@ func (l *lines) has(part string) bool {
 	return strings.Contains(l.text.String(), part)
 }
 
-// The only owner of a namespace is cut off: it is kept in the table, shown as suspended,
-// and operators are told when that begins and ends.
+// The only owner of a namespace is partitioned: it stays in the table, is shown as suspended, and the start and
+// end of the outage are logged.
 func TestOutageIsShown(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		var log lines
@@ -70,16 +70,16 @@ func TestOutageIsShown(t *testing.T) {
 		}
 		eventually(t, time.Minute, "it has all keys", func() bool { return complete(a) })
 		if suspended() {
-			t.Error("an owner that is heard is shown as suspended")
+			t.Error("a connected owner is shown as suspended")
 		}
 		cut.Store(true)
 		time.Sleep(30 * time.Second)
-		if !suspended() || !log.has("level=WARN msg=\"1 owners were not heard for longer than a lease") {
+		if !suspended() || !log.has("level=WARN msg=\"outage: 1 owners were silent for longer than a lease") {
 			t.Errorf("suspended: %t; the log has %s", suspended(), &log.text)
 		}
 		cut.Store(false)
 		eventually(t, time.Minute, "it has all keys again", func() bool { return complete(a) })
-		if suspended() || !log.has("level=INFO msg=\"an owner is heard again after an outage") {
+		if suspended() || !log.has("level=INFO msg=\"end of the outage: an owner has sent a request") {
 			t.Errorf("suspended: %t; the log has %s", suspended(), &log.text)
 		}
 	})

@@ -24,7 +24,7 @@ type ownerService struct {
 func (s *ownerService) Hold(stream grpc.BidiStreamingServer[leaseholdv1.HoldRequest, leaseholdv1.HoldResponse]) error {
 	out, err := s.m.owners.Open(stream)
 	if err != nil {
-		s.m.metrics.refuse(leasehold.KindOf(err))
+		s.m.metrics.countRefusal(leasehold.KindOf(err))
 		return wire.FromError(err)
 	}
 	h := ownerHandler{m: s.m, ctx: stream.Context(), stream: out}
@@ -36,8 +36,8 @@ type ownerHandler struct {
 	m        *Manager
 	ctx      context.Context //nolint:containedctx // it is the stream's
 	stream   *broadcast.Owner
-	speaker  protocol.Speaker // of the first request, and all others
-	identity string           // what the owner has authenticated as, the same for all
+	speaker  protocol.Speaker // of all requests
+	identity string           // authenticated; of all requests
 }
 
 func (h *ownerHandler) handle(r *leaseholdv1.HoldRequest) error {
@@ -53,7 +53,7 @@ func (h *ownerHandler) handle(r *leaseholdv1.HoldRequest) error {
 	}
 	if first {
 		h.speaker = request.Speaker()
-		h.identity = string(h.m.shownAs(h.ctx, request.Namespace, request.Holder.Owner))
+		h.identity = string(h.m.ownerIdentity(h.ctx, request.Namespace, request.Holder.Owner))
 		failpoint.Here("manager/owner-connected")
 		h.stream.Register(h.speaker)
 	}

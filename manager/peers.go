@@ -18,60 +18,54 @@ import (
 	"github.com/leasehold-dev/leasehold/secret"
 )
 
-// MinPeers and MaxPeers bound the size of a diskless group. Two managers are no better than one: the
-// death of either stops both.
+// MinPeers and MaxPeers bound the size of a diskless group. Two managers are no better than one: a
+// majority of two is both.
 const (
 	MinPeers = memcatalog.MinPeers
 	MaxPeers = memcatalog.MaxPeers
 )
 
-// Peers are the managers of a group that keeps nothing on disk. They agree among
-// themselves who leads, by a lease of package flease. The configuration of the
-// namespaces is in the memory of all of them, and a new leader finds out who has
-// what by asking the owners.
+// Peers are the managers of a diskless group. A lease of package flease elects the leader. The
+// configuration of the namespaces is in the memory of all managers, and a new leader rebuilds the
+// lease tables from the owners' claims.
 //
-// All but Listen must be the same for all managers of a group, and so must be
-// Config.TTL and Config.Drift: a manager that was told otherwise does not take part,
-// and the others' logs say so. To change any of it, stop all managers, and start
-// them again after Longest.
+// All fields but Listen, and Config.TTL and Config.Drift, must be the same for all managers of a
+// group. A manager with other values does not take part, and the logs report it. To change a value,
+// stop all managers, and start them again after Longest.
 //
-// A group needs a majority of its managers. It outlives the restart of all of them,
-// but one after the other. If more than a minority is restarted at a time, the
-// namespaces may be forgotten, and nothing is granted for as long as Longest. So it
-// is when a group is new, and then all of its managers must be up once.
+// A group needs a majority of its managers. It survives a rolling restart. If a majority restarts
+// at the same time, the namespaces may be lost, and no leases are granted for Longest. A new group
+// waits as long, and starts when all of its managers are up.
 type Peers struct {
 	// Members are all managers of the group, this one included. Three to nine.
 	Members []Peer
 
-	// Key is a secret that all managers of the group share, of 16 random bytes or
-	// more. It is required unless all addresses are on the loopback, or Transport
-	// is a [flease.TCP] with certificates on both sides.
+	// Key is a secret that all managers of the group share, of at least 16 random bytes. It is
+	// required unless all addresses are on the loopback, or Transport is a [flease.TCP] with
+	// certificates on both sides.
 	Key secret.Text
-	// OtherKeys are accepted beside Key, while all managers are given another one: see
-	// [flease.Config].
+	// OtherKeys are accepted besides Key, for a key rotation: see [flease.Config].
 	OtherKeys []secret.Text
-	// Transport carries what the managers say to each other about leadership.
-	// Default [flease.UDP].
+	// Transport carries the messages of the election. Default [flease.UDP].
 	Transport flease.Transport
-	// Listen is where that is listened for, if it is not this manager's address in
-	// Members.
+	// Listen is the local address of Transport. Default: this manager's address in Members.
 	Listen string
 
-	// Epsilon is by how much the wall clocks of two managers may differ. It delays
-	// failover, and is less than TTL. Default: a quarter of TTL, 500 ms at most.
+	// Epsilon bounds the difference of two managers' wall clocks. It delays failover, and must be
+	// less than TTL. Default: a quarter of TTL, at most 500 ms.
 	Epsilon time.Duration
-	// Longest is the longest time for which an owner may believe in a lease: that of
-	// a namespace times its drift bound. A namespace with a longer one is refused.
-	// Default 12 s, which is that of a namespace that is configured to nothing else.
+	// Longest bounds the time for which an owner holds a lease: a namespace's lease times its drift
+	// bound. A namespace with longer leases is rejected. Default 12 s, which fits the default
+	// configuration of a namespace.
 	Longest time.Duration
 }
 
-// A Peer is a manager of a group that keeps nothing on disk.
+// A Peer is a manager of a diskless group.
 type Peer struct {
-	// Manager is its address, as its own Config.Advertise has it.
+	// Manager is its address: its own Config.Advertise.
 	Manager string
-	// Addr is where it takes part in the agreement about who leads. Default: the
-	// same host and port, which for datagrams is not taken by the manager itself.
+	// Addr is its address for Transport. Default: the same host and port, where the manager itself
+	// uses TCP and Transport UDP.
 	Addr string
 }
 
@@ -97,7 +91,7 @@ func (p *Peers) validate(c *Config) error {
 	return nil
 }
 
-// group says how this manager takes part in its group.
+// group returns the configuration of package memcatalog.
 func (c *Config) group() memcatalog.Config {
 	p := c.Peers
 	tcp, _ := p.Transport.(flease.TCP)
@@ -113,24 +107,23 @@ func (c *Config) group() memcatalog.Config {
 	return out
 }
 
-// tooLong says that owners would believe in leases of a namespace for longer than
-// the group allows.
-func (c *Config) tooLong(n storage.Namespace) error {
+// checkHold rejects a namespace whose leases are longer than a diskless group allows.
+func (c *Config) checkHold(n storage.Namespace) error {
 	hold := protocol.Timing{Lease: n.Lease, Renew: n.Renew, Drift: n.Drift}.Hold()
 	if c.Peers == nil || hold <= c.Peers.Longest {
 		return nil
 	}
 	return leasehold.Errorf("configure namespace", leasehold.ErrInvalid, string(n.Name),
-		"owners may believe in a lease of %v with a drift of %v for %v, and these managers, which keep nothing on disk, allow %v: use a shorter lease, or start all of them with a longer --longest-lease",
+		"owners may hold a lease of %v with drift %v for %v, and this diskless group allows %v: use a shorter lease, or start all managers with a longer --longest-lease",
 		n.Lease, float64(n.Drift), hold, c.Peers.Longest)
 }
 
-// joinGroup takes part in a group without a store.
+// joinGroup joins the diskless group.
 func (m *Manager) joinGroup() error {
 	cfg := m.cfg.group()
 	cfg.Clock, cfg.Logger = m.clock, m.log
 	cfg.Dial = func(id storage.ManagerID) (*grpc.ClientConn, error) { return m.dial(string(id)) }
-	cfg.Hear = func(e bylease.Event) { m.driver.PostUrgent(m.ctx, managerproc.Appointment{Event: e}) }
+	cfg.Notify = func(e bylease.Event) { m.driver.PostUrgent(m.ctx, managerproc.Appointment{Event: e}) }
 	cfg.Outranked = func(by leasehold.Term) {
 		m.driver.PostUrgent(m.ctx, managerproc.Election{Event: byrecord.Outranked{By: by, Manager: true}})
 	}
@@ -142,7 +135,8 @@ func (m *Manager) joinGroup() error {
 	return nil
 }
 
-// leaveGroup gives up the lease of leadership, if we have it. We lead no more.
+// leaveGroup releases the lease of leadership, if this manager holds it. The machine must have
+// ended.
 func (m *Manager) leaveGroup() {
 	if m.group == nil {
 		return
@@ -150,6 +144,6 @@ func (m *Manager) leaveGroup() {
 	ctx, cancel := context.WithTimeout(context.Background(), m.cfg.TTL)
 	defer cancel()
 	if err := m.group.Close(ctx); err != nil {
-		m.log.Debug("the others may have to wait until the lease of leadership has run out", "why", err)
+		m.log.Debug("releasing the lease of leadership failed; it expires instead", "why", err)
 	}
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/leasehold-dev/leasehold/secret"
 )
 
-// peers are what managers without a disk have between them.
+// peers is the network and configuration of a diskless group.
 type peers struct {
 	net     flease.Memory
 	members []string
-	odd     map[string]func(*manager.Peers) // who is told something else
+	odd     map[string]func(*manager.Peers) // managers with another configuration
 }
 
 func (p *peers) config(name string) *manager.Peers {
@@ -36,7 +36,7 @@ func (p *peers) config(name string) *manager.Peers {
 	return cfg
 }
 
-// fleaseID is the number by which the others know a manager.
+// fleaseID returns the Flease ID of a manager.
 func fleaseID(name string) flease.ID {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(addr(name)))
@@ -55,8 +55,7 @@ func (p *peers) each(name string, do func(from, to flease.ID)) {
 func (p *peers) cut(name string)  { p.each(name, p.net.Cut) }
 func (p *peers) mend(name string) { p.each(name, p.net.Mend) }
 
-// withoutDisk runs a test with a group of three managers that have none, of which
-// one leads.
+// withoutDisk runs a test with a diskless group of three managers, of which one leads.
 func withoutDisk(t *testing.T, test func(t *testing.T, c *cluster, leader string)) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.peers = &peers{members: []string{"m1", "m2", "m3"}}
@@ -67,12 +66,12 @@ func withoutDisk(t *testing.T, test func(t *testing.T, c *cluster, leader string
 	})
 }
 
-// leads waits until somebody leads and knows the namespaces, and all that live know
-// who does. It returns the name.
+// leads waits until a manager leads and has the namespaces, and all live managers have that leader. It returns
+// its name.
 func (c *cluster) leads(within time.Duration) string {
 	c.t.Helper()
 	leader := ""
-	eventuallyEvery(c.t, 100*time.Millisecond, within, "somebody leads", func() bool {
+	eventuallyEvery(c.t, 100*time.Millisecond, within, "a manager leads", func() bool {
 		leader = ""
 		for name := range c.managers {
 			s := c.status(name)
@@ -96,8 +95,8 @@ func (c *cluster) standby(leader string) string {
 	return ""
 }
 
-// A group without a disk serves as any other does. When its leader dies, nobody loses
-// a lease, generations stay as they were, and lookups hear of no loss.
+// When the leader of a diskless group fails no lease is lost, generations do not change, and lookups
+// report no loss.
 func TestWithoutDiskFailoverKeepsLeases(t *testing.T) {
 	withoutDisk(t, func(t *testing.T, c *cluster, leader string) {
 		c.create(c.standby(leader), pool()) // it is forwarded
@@ -120,7 +119,7 @@ func TestWithoutDiskFailoverKeepsLeases(t *testing.T) {
 			term := c.status(leader).GetTerm()
 			c.crash(leader)
 			next, held := "", true
-			eventually(t, 10*time.Second, "another leads, and both owners have spoken to it", func() bool {
+			eventually(t, 10*time.Second, "another manager leads, and both owners have sent a request to it", func() bool {
 				held = held && complete(a, b)
 				for name := range c.managers {
 					if s := c.status(name); s.GetLeader() == addr(name) && members(t, c, name) == 2 {
@@ -130,16 +129,16 @@ func TestWithoutDiskFailoverKeepsLeases(t *testing.T) {
 				return next != ""
 			})
 			if now := c.status(next).GetTerm(); now <= term {
-				t.Errorf("the term was %d and is %d: it must rise", term, now)
+				t.Errorf("term %d is followed by %d, want a higher one", term, now)
 			}
 			time.Sleep(15 * time.Second) // longer than any lease from before
 			if after := [][]leasehold.Lease{a.Leases(), b.Leases()}; !held || cmp.Diff(before, after) != "" {
 				t.Fatalf("round %d: leases were lost (%v) or have changed:\n%s", round, !held, cmp.Diff(before, after))
 			}
 			if n := lost.Load(); n > 0 {
-				t.Fatalf("round %d: the lookup was told of %d losses", round, n)
+				t.Fatalf("round %d: the lookup reported %d losses", round, n)
 			}
-			// The dead one comes back, and knows nothing.
+			// The failed manager restarts without state.
 			c.peers.mend(leader)
 			c.start(leader)
 			leader = c.leads(30 * time.Second)
@@ -147,7 +146,7 @@ func TestWithoutDiskFailoverKeepsLeases(t *testing.T) {
 				t.Fatalf("round %d: %s leads, and %s did", round, leader, next)
 			}
 		}
-		// What is granted from now on has a higher generation than all before.
+		// New grants have higher generations than all before.
 		var newest leasehold.Generation
 		for _, held := range append(a.Leases(), b.Leases()...) {
 			newest = max(newest, held.Generation)
@@ -159,13 +158,12 @@ func TestWithoutDiskFailoverKeepsLeases(t *testing.T) {
 			rises = rises || held.Generation > newest
 		}
 		if !rises {
-			t.Errorf("what b had was granted anew under generations below %d", newest)
+			t.Errorf("the leases of b were granted again with generations below %d", newest)
 		}
 	})
 }
 
-// The namespaces outlive any restart, one after the other, of all managers; those
-// who are closed hand over at once.
+// The namespaces survive a rolling restart of all managers, and closed managers hand over at once.
 func TestWithoutDiskRollingRestart(t *testing.T) {
 	withoutDisk(t, func(t *testing.T, c *cluster, leader string) {
 		c.create(leader, pool())
@@ -176,12 +174,12 @@ func TestWithoutDiskRollingRestart(t *testing.T) {
 			c.stop(name)
 			c.leads(5 * time.Second)
 			if took := time.Since(begun); took > time.Second {
-				t.Errorf("after %s was closed it took %v until another led", name, took)
+				t.Errorf("after %s was closed another led after %v", name, took)
 			}
 			m := c.start(name)
-			eventually(t, 10*time.Second, name+" knows who leads", func() bool { return c.status(name).GetLeader() != "" })
+			eventually(t, 10*time.Second, name+" has the leader", func() bool { return c.status(name).GetLeader() != "" })
 			if code, _ := get(m, "/readyz"); code == http.StatusOK {
-				t.Error("it is ready, and does not yet vote on who leads")
+				t.Error("a manager that does not vote yet is ready")
 			}
 			eventually(t, 5*time.Second, name+" is ready", func() bool { code, _ := get(m, "/readyz"); return code == http.StatusOK })
 		}
@@ -195,8 +193,7 @@ func TestWithoutDiskRollingRestart(t *testing.T) {
 	})
 }
 
-// A minority does not lead, and a leader that was cut off leads no more by the time
-// that another does.
+// A minority does not lead, and an isolated leader has ceased to lead before another leads.
 func TestWithoutDiskMinority(t *testing.T) {
 	withoutDisk(t, func(t *testing.T, c *cluster, leader string) {
 		c.peers.cut(leader)
@@ -216,7 +213,7 @@ func TestWithoutDiskMinority(t *testing.T) {
 	})
 }
 
-// A standby finds out by itself that nobody leads any more.
+// A standby detects the loss of the leader without messages.
 func TestWithoutDiskNotReadyWithoutLeader(t *testing.T) {
 	withoutDisk(t, func(t *testing.T, c *cluster, leader string) {
 		idle := c.standby(leader)
@@ -234,13 +231,13 @@ func TestWithoutDiskNotReadyWithoutLeader(t *testing.T) {
 	})
 }
 
-// What the group would have to forget is refused.
+// A diskless group rejects leases longer than its bound, and changes of its members.
 func TestWithoutDiskRefusesLongLeases(t *testing.T) {
 	withoutDisk(t, func(t *testing.T, c *cluster, leader string) {
 		long := pool()
 		long.Timing = &leaseholdv1.Timing{Lease: int64(time.Minute)}
 		_, err := c.admin(leader).CreateNamespace(t.Context(), &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: long})
-		if err := wire.ToError(err); leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(err.Error(), "use a shorter lease, or start all of them with a longer --longest-lease") {
+		if err := wire.ToError(err); leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(err.Error(), "use a shorter lease, or start all managers with a longer --longest-lease") {
 			t.Errorf("a lease of a minute: %v", err)
 		}
 		_, err = c.admin(leader).ListMembers(t.Context(), &leaseholdv1.ListMembersRequest{Version: wire.Version})

@@ -15,8 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// A moody policy is an application's own. It fails, in words of its choosing,
-// while there are any.
+// A moody policy is a policy of an application that fails with a function's errors.
 type moody struct {
 	partition.Even
 	mood atomic.Pointer[func() error]
@@ -35,7 +34,7 @@ func (p *moody) Assign(in partition.Input) (partition.Assignment, error) {
 
 func (p *moody) fails(how func() error) { p.mood.Store(&how) }
 
-// A diary is what managers have logged, from warnings on.
+// A diary is a log in memory, of warnings and errors.
 type diary struct {
 	mu    sync.Mutex
 	lines []string
@@ -52,7 +51,7 @@ func (d *diary) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// count returns how many lines have some words in them.
+// count returns the number of lines that contain the words.
 func (d *diary) count(words string) (n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -64,8 +63,8 @@ func (d *diary) count(words string) (n int) {
 	return n
 }
 
-// A policy that fails leaves everything as it is. The log says why once, and not
-// every time that it is asked again; the status says it for as long as it lasts.
+// A failing policy does not change the assignment. The error is logged once, and not at every retry; it is in
+// the status until the policy succeeds.
 func TestPolicyFails(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -89,10 +88,10 @@ func TestPolicyFails(t *testing.T) {
 				b := c.join("b")
 				time.Sleep(time.Minute)
 				if !complete(a) {
-					t.Error("a has lost something to a policy that fails")
+					t.Error("a has lost leases because of a failing policy")
 				}
 				if n := said.count(test.want); n != 1 {
-					t.Errorf("in a minute the log says %d times what is wrong, want once: %q", n, said.lines)
+					t.Errorf("in a minute the error is logged %d times, want once: %q", n, said.lines)
 				}
 				status := c.status("m1").GetNamespaces()[0]
 				if !status.GetReady() || !contains(status.GetProblem(), test.want) {
@@ -103,15 +102,15 @@ func TestPolicyFails(t *testing.T) {
 				eventually(t, 10*time.Second, "b has its half", func() bool { return complete(a, b) && len(b.Leases()) > 0 })
 				time.Sleep(10 * time.Second)
 				if status := c.status("m1").GetNamespaces()[0]; status.GetProblem() != "" {
-					t.Errorf("when all is well the status is %v", status)
+					t.Errorf("after the policy succeeds the status is %v", status)
 				}
 			})
 		})
 	}
 }
 
-// A policy that fails for another reason each time does not fill the log either.
-func TestPolicyFailsEveryTimeAnew(t *testing.T) {
+// A policy that fails with another error each time does not flood the log.
+func TestPolicyErrorsAreRateLimited(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		policy, said, times := &moody{}, &diary{}, 0
 		c.policy = func(leasehold.Namespace, string) partition.Policy { return policy }
@@ -124,7 +123,7 @@ func TestPolicyFailsEveryTimeAnew(t *testing.T) {
 		c.join("b")
 		time.Sleep(time.Minute)
 		if n := said.count("excuse"); n < 2 || n > 7 {
-			t.Errorf("in a minute the log says %d times what is wrong, want once in 10 s", n)
+			t.Errorf("in a minute %d errors are logged, want one in 10 s", n)
 		}
 	})
 }

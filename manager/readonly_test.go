@@ -13,8 +13,8 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A lookup, which may only read, says that it has heard of a later term, or that it has a change that was never
-// made. Neither its own namespace nor another is delayed by that, and no number jumps.
+// A lookup, which may only read, sends a later term, or an LSN that does not exist. Neither its own namespace nor
+// another is delayed, and no number jumps.
 func TestLookupDoesNotMoveNumbers(t *testing.T) {
 	quiet := afterFollow(t, func(_ *leaseholdv1.FollowRequest) {})
 	for name, change := range map[string]func(*leaseholdv1.FollowRequest){
@@ -27,10 +27,10 @@ func TestLookupDoesNotMoveNumbers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := afterFollow(t, change)
 			if got.term != quiet.term || got.pool != quiet.pool || got.other != quiet.other {
-				t.Errorf("term and LSNs are %+v, and otherwise %+v", got, quiet)
+				t.Errorf("term and LSNs are %+v, want %+v", got, quiet)
 			}
 			if got.grant > quiet.grant+time.Second || got.grantOther > quiet.grantOther+time.Second {
-				t.Errorf("first grants after %v and %v, and otherwise %v and %v", got.grant, got.grantOther, quiet.grant, quiet.grantOther)
+				t.Errorf("first grants after %v and %v, want %v and %v", got.grant, got.grantOther, quiet.grant, quiet.grantOther)
 			}
 		})
 	}
@@ -41,7 +41,7 @@ type numbers struct {
 	grant, grantOther time.Duration // until a new owner has a lease, in each namespace
 }
 
-// afterFollow sends the question of a lookup of the namespace "other", and returns how the group then is.
+// afterFollow sends a request of a lookup of the namespace "other", and returns the resulting numbers.
 func afterFollow(t *testing.T, change func(*leaseholdv1.FollowRequest)) (n numbers) {
 	return afterRequest(t, func(ctx context.Context, conn *grpc.ClientConn, term uint64) error {
 		s, err := leaseholdv1.NewLookupServiceClient(conn).Follow(ctx)
@@ -73,7 +73,7 @@ func TestOwnerDoesNotMoveOtherNamespaces(t *testing.T) {
 					})
 				})
 				if got.term != quiet.term || got.pool != quiet.pool || got.grant > quiet.grant+time.Second {
-					t.Errorf("the group is %+v, and otherwise %+v", got, quiet)
+					t.Errorf("numbers %+v, want %+v", got, quiet)
 				}
 				if got.grantOther > time.Minute {
 					t.Errorf("first grant in the namespace of the owner after %v", got.grantOther)
@@ -83,7 +83,7 @@ func TestOwnerDoesNotMoveOtherNamespaces(t *testing.T) {
 	}
 }
 
-// afterRequest sends a request to the leader of a term, and returns how the group then is.
+// afterRequest sends a request to the leader, and returns the resulting numbers.
 func afterRequest(t *testing.T, send func(ctx context.Context, conn *grpc.ClientConn, term uint64) error) (n numbers) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.start("m1")
@@ -96,7 +96,7 @@ func afterRequest(t *testing.T, send func(ctx context.Context, conn *grpc.Client
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close() //nolint:errcheck // it does nothing
+		defer conn.Close() //nolint:errcheck // unused
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		if err := send(ctx, conn, c.status("m1").GetTerm()); err != nil {

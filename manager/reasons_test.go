@@ -19,12 +19,12 @@ import (
 
 func otherKey(p *manager.Peers)   { p.Key = secret.New("another one, by mistake") }
 func otherTimes(p *manager.Peers) { p.Longest = time.Minute }
-func (p *peers) tellAlike()       { p.odd = nil }
-func (p *peers) tell(name string, what func(*manager.Peers)) {
+func (p *peers) sameConfig()      { p.odd = nil }
+func (p *peers) configure(name string, what func(*manager.Peers)) {
 	p.odd = map[string]func(*manager.Peers){name: what}
 }
 
-// wants fails unless an answer has some code, and says something.
+// wants checks the status code of an HTTP request, and that the body contains all words.
 func wants(t *testing.T, m *manager.Manager, path string, code int, words ...string) {
 	t.Helper()
 	have, body := get(m, path)
@@ -35,27 +35,27 @@ func wants(t *testing.T, m *manager.Manager, path string, code int, words ...str
 	}
 }
 
-// A group does not begin with a manager that cannot vote, and everyone says what is
-// wrong, also the one that was told otherwise.
-func TestWithoutDiskToldOtherwise(t *testing.T) {
+// A new group does not start with a manager of another configuration, which cannot vote, and all
+// managers report the reason.
+func TestWithoutDiskMismatchedConfig(t *testing.T) {
 	for want, odd := range map[string]func(*manager.Peers){"--peer-key-file": otherKey, "--longest-lease": otherTimes} {
 		inBubble(t, func(t *testing.T, c *cluster) {
 			c.peers = &peers{members: []string{"m1", "m2", "m3"}}
-			c.peers.tell("m3", odd)
+			c.peers.configure("m3", odd)
 			for _, name := range c.peers.members {
 				c.start(name)
 			}
 			time.Sleep(30 * time.Second)
-			wants(t, c.managers["m3"].Manager, "/readyz", http.StatusServiceUnavailable, "this manager takes no part", want)
-			if s := c.status("m3"); len(s.GetWarnings()) > 0 || !strings.Contains(s.GetProblem(), "takes no part") || !strings.Contains(s.GetProblem(), want) {
-				t.Errorf("the odd one says: %s; %q", s.GetProblem(), s.GetWarnings())
+			wants(t, c.managers["m3"].Manager, "/readyz", http.StatusServiceUnavailable, "this manager does not take part", want)
+			if s := c.status("m3"); len(s.GetWarnings()) > 0 || !strings.Contains(s.GetProblem(), "does not take part") || !strings.Contains(s.GetProblem(), want) {
+				t.Errorf("status of the mismatched manager: %s; %q", s.GetProblem(), s.GetWarnings())
 			}
 			s := c.status("m1")
-			if !strings.Contains(s.GetProblem(), "m3:7400 (") || !strings.Contains(s.GetProblem(), "it was started with other managers or times") {
-				t.Errorf("the leader waits, and says: %s", s.GetProblem())
+			if !strings.Contains(s.GetProblem(), "m3:7400 (") || !strings.Contains(s.GetProblem(), "its managers, times or key differ") {
+				t.Errorf("problem in the leader's status: %s", s.GetProblem())
 			}
 			if len(s.GetWarnings()) != 1 || !strings.Contains(s.GetWarnings()[0], "m3:7400 does not vote") || !strings.Contains(s.GetWarnings()[0], want) {
-				t.Errorf("the leader warns: %q", s.GetWarnings())
+				t.Errorf("warnings of the leader: %q", s.GetWarnings())
 			}
 			leader := strings.TrimSuffix(s.GetLeader(), ":7400")
 			wants(t, c.managers[leader].Manager, "/readyz", http.StatusServiceUnavailable, "m3:7400 (")
@@ -64,8 +64,7 @@ func TestWithoutDiskToldOtherwise(t *testing.T) {
 	}
 }
 
-// A manager that comes back with another key makes none of the others unready, but
-// none of them may be stopped.
+// After one manager is restarted with another key the others stay ready, but none of them may be stopped.
 func TestWithoutDiskRestartz(t *testing.T) {
 	withoutDisk(t, func(t *testing.T, c *cluster, leader string) {
 		time.Sleep(10 * time.Second)
@@ -75,10 +74,10 @@ func TestWithoutDiskRestartz(t *testing.T) {
 			wants(t, m.Manager, "/restartz", http.StatusOK, "ok")
 		}
 		if w := c.status(idle).GetWarnings(); w != nil {
-			t.Errorf("all is well: %q", w)
+			t.Errorf("warnings without a fault: %q", w)
 		}
 		c.stop(idle)
-		c.peers.tell(idle, otherKey)
+		c.peers.configure(idle, otherKey)
 		c.start(idle)
 		time.Sleep(20 * time.Second)
 		for name, m := range c.managers {
@@ -89,10 +88,10 @@ func TestWithoutDiskRestartz(t *testing.T) {
 		}
 		wants(t, c.managers[idle].Manager, "/readyz", http.StatusServiceUnavailable, "--peer-key-file")
 		if w := c.status(leader).GetWarnings(); len(w) != 1 || !strings.Contains(w[0], addr(idle)) {
-			t.Errorf("the leader warns: %q", w)
+			t.Errorf("warnings of the leader: %q", w)
 		}
 		c.stop(idle)
-		c.peers.tellAlike()
+		c.peers.sameConfig()
 		c.start(idle)
 		time.Sleep(time.Second)
 		wants(t, c.managers[leader].Manager, "/restartz", http.StatusServiceUnavailable, addr(idle)+" does not vote: it has just started")
@@ -103,7 +102,7 @@ func TestWithoutDiskRestartz(t *testing.T) {
 	})
 }
 
-// A new group says for how much longer it waits.
+// The status of a new group counts down the time until leases may be granted.
 func TestWithoutDiskCountsDown(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.peers = &peers{members: []string{"m1", "m2", "m3"}}
@@ -113,19 +112,20 @@ func TestWithoutDiskCountsDown(t *testing.T) {
 		var left []time.Duration
 		for range 100 {
 			time.Sleep(200 * time.Millisecond)
-			_, text, found := strings.Cut(c.status("m1").GetProblem(), "can be left, for ")
-			if d, err := time.ParseDuration(strings.TrimSuffix(text, " more")); found && err == nil {
+			_, text, _ := strings.Cut(c.status("m1").GetProblem(), "the leader waits ")
+			text, _, found := strings.Cut(text, " until all leases")
+			if d, err := time.ParseDuration(text); found && err == nil {
 				left = append(left, d)
 			}
 		}
 		if n := len(left); n < 50 || left[0] < 11*time.Second || left[n-1] > time.Second {
-			t.Errorf("it counted %v", left)
+			t.Errorf("the countdown is %v", left)
 		}
 	})
 }
 
-// After a failover nothing is said to be lost that was kept, and who has a key is known
-// although nobody remembers since when.
+// After a failover the history has no losses of kept leases, and it shows the owner of a key, although
+// the grant is not in the new leader's log.
 func TestWithoutDiskAfterFailover(t *testing.T) {
 	withoutDisk(t, func(t *testing.T, c *cluster, leader string) {
 		c.create(leader, pool())
@@ -145,18 +145,18 @@ func TestWithoutDiskAfterFailover(t *testing.T) {
 		c.crash(leader)
 		leader = c.leads(10 * time.Second)
 		unheard := false
-		eventually(t, 10*time.Second, "a is heard", func() bool {
+		eventually(t, 10*time.Second, "a has sent a request", func() bool {
 			n := c.status(leader).GetNamespaces()
 			if len(n) == 0 || !n[0].GetReady() {
 				return false
 			}
-			unheard = unheard || n[0].GetOwners() == 0 && strings.Contains(n[0].GetProblem(), "have not been heard since this leader took over: 1")
+			unheard = unheard || n[0].GetOwners() == 0 && strings.Contains(n[0].GetProblem(), "have been silent since this leader took over: 1")
 			return n[0].GetOwners() == 1 && n[0].GetProblem() == ""
 		})
 		if !unheard {
-			t.Error("it had no owners, and did not say why")
+			t.Error("the status did not report a silent owner")
 		}
-		// The journal begins with the leader, and it says so.
+		// The log begins with the leadership, and is marked as truncated.
 		changes, err := c.admin(leader).ListChanges(t.Context(), &leaseholdv1.ListChangesRequest{Version: wire.Version, Namespace: "pool"})
 		if err != nil || !changes.GetTruncated() || changes.GetBegun() == 0 || history(leader).GetBegun() != changes.GetBegun() {
 			t.Errorf("%v: %v", changes, err)
@@ -172,8 +172,7 @@ func TestWithoutDiskAfterFailover(t *testing.T) {
 	})
 }
 
-// joinMortal adds an owner, waits until it has everything, and returns what ends it
-// without a word.
+// joinMortal adds an owner, waits until it holds all keys, and returns a function that crashes it.
 func (c *cluster) joinMortal(name string) (die func()) {
 	c.t.Helper()
 	o, die := c.joinSevered(name)
@@ -181,8 +180,8 @@ func (c *cluster) joinMortal(name string) (die func()) {
 	return die
 }
 
-// A lookup that is opened while a new leader asks the owners is told so, and for how
-// long that goes on; it waits if it may.
+// A lookup that is opened during the census of a new leader receives the reason and the remaining time,
+// and waits until its context ends.
 func TestWithoutDiskLookupDuringCensus(t *testing.T) {
 	withoutDisk(t, func(t *testing.T, c *cluster, leader string) {
 		c.create(leader, pool())
@@ -194,12 +193,12 @@ func TestWithoutDiskLookupDuringCensus(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		_, err := lookup.Open(ctx, cfg)
-		if want := "it leads, and does not know the table of pool yet: its owners are being asked"; leasehold.KindOf(err) != leasehold.ErrUnavailable || !strings.Contains(err.Error(), addr(next)) || !strings.Contains(err.Error(), want) {
+		if want := "it leads, and does not have the table of pool yet: the leader collects the claims of its owners"; leasehold.KindOf(err) != leasehold.ErrUnavailable || !strings.Contains(err.Error(), addr(next)) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 		_, err = c.admin(c.standby(next)).LookupKey(t.Context(), &leaseholdv1.LookupKeyRequest{Version: wire.Version, Namespace: "pool", Key: 7})
-		if err := wire.ToError(err); err == nil || !strings.Contains(err.Error(), "being asked") || strings.Contains(err.Error(), "does not answer") {
-			t.Errorf("a standby that has asked the leader says: %v", err)
+		if err := wire.ToError(err); err == nil || !strings.Contains(err.Error(), "collects the claims") || strings.Contains(err.Error(), "does not reply") {
+			t.Errorf("error of a request that a standby forwards: %v", err)
 		}
 		ctx, cancel = context.WithTimeout(t.Context(), 15*time.Second)
 		defer cancel()

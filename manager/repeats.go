@@ -8,29 +8,26 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
-// What does not go away is found again and again: a policy that fails is asked
-// every few seconds, and an owner whose state cannot be moved is tried as often.
-// A log that says so every time hides everything else. So a warning is said when
-// it is new or has another text, the latter not too often, and then again after a
-// while, in case nobody has read it. Of two owners between which state cannot be
-// moved one range is as good as another: they differ in text with each attempt,
-// and are said once.
+// A persistent failure is noted at every retry: the machine calls a failing policy, and retries
+// a failing move, every few seconds. To keep the log readable, a warning is logged when it is new,
+// when its text changed (at most every minChangedInterval), and otherwise every repeatInterval.
+// Failed moves between the same two owners differ only in the range, so they count as the same
+// text.
 const (
-	sayOthersAfter = 10 * time.Second
-	sayAgainAfter  = 10 * time.Minute
+	minChangedInterval = 10 * time.Second
+	repeatInterval     = 10 * time.Minute
 )
 
-// lasts reports whether a note is found again and again until somebody does
-// something about it.
-func lasts(what machine.Notable) bool {
+// isPersistent reports whether a note repeats until an operator acts.
+func isPersistent(what machine.Notable) bool {
 	return what == machine.NotePolicyRefused || what == machine.NoteMoveFailed || what == machine.NoteMoveTimeout
 }
 
-// maxTopics bounds what is remembered. When there is more, all is forgotten,
-// which costs a few lines.
+// maxTopics bounds the recorded topics. Beyond it all records are deleted, which costs a few
+// repeated lines.
 const maxTopics = 4096
 
-// A topic is what a warning is about.
+// A topic is the subject of a warning.
 type topic struct {
 	namespace leasehold.Namespace
 	owner     leasehold.OwnerID
@@ -40,40 +37,40 @@ type topic struct {
 
 func topicOf(ns leasehold.Namespace, n machine.Note) topic { return topic{ns, n.Owner, n.What, n.To} }
 
-// repeats remembers what has been said. The zero repeats has heard nothing.
-type repeats struct{ of map[topic]*said }
+// repeats limits repeated warnings. The zero value is empty.
+type repeats struct{ byTopic map[topic]*warning }
 
-type said struct {
-	text   string       // as it was last
-	at     mono.Instant // when it was last said
-	spoken string       // what was said then
-	last   mono.Instant // when it was last found
+type warning struct {
+	text       string // the newest
+	last       mono.Instant
+	loggedText string
+	logged     mono.Instant
 }
 
-// news reports whether a warning is to be said.
-func (r *repeats) news(now mono.Instant, t topic, text string) bool {
-	before := r.of[t]
-	if before == nil {
-		if r.of == nil || len(r.of) >= maxTopics {
-			r.of = make(map[topic]*said)
+// shouldLog records a warning, and reports whether to log it.
+func (r *repeats) shouldLog(now mono.Instant, t topic, text string) bool {
+	w := r.byTopic[t]
+	if w == nil {
+		if r.byTopic == nil || len(r.byTopic) >= maxTopics {
+			r.byTopic = make(map[topic]*warning)
 		}
-		r.of[t] = &said{text: text, spoken: text, at: now, last: now}
+		r.byTopic[t] = &warning{text: text, loggedText: text, logged: now, last: now}
 		return true
 	}
-	before.text, before.last = text, now
-	silent := now.Sub(before.at)
-	same := text == before.spoken || t.to != ""
-	if silent < sayAgainAfter && (same || silent < sayOthersAfter) {
+	w.text, w.last = text, now
+	silent := now.Sub(w.logged)
+	same := text == w.loggedText || t.to != ""
+	if silent < repeatInterval && (same || silent < minChangedInterval) {
 		return false
 	}
-	before.at, before.spoken = now, text
+	w.logged, w.loggedText = now, text
 	return true
 }
 
-// since returns what was last found, if that is not longer ago than ago; else "".
-func (r *repeats) since(now mono.Instant, t topic, ago time.Duration) string {
-	if found := r.of[t]; found != nil && now.Sub(found.last) <= ago {
-		return found.text
+// newest returns the newest warning on a topic if it is at most maxAge old, or "".
+func (r *repeats) newest(now mono.Instant, t topic, maxAge time.Duration) string {
+	if w := r.byTopic[t]; w != nil && now.Sub(w.last) <= maxAge {
+		return w.text
 	}
 	return ""
 }

@@ -16,21 +16,21 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A tape is what somebody on the way has recorded of an owner's stream.
+// A tape is an attacker's recording of an owner's stream.
 type tape struct {
-	mu   sync.Mutex
-	full bool
-	said []*leaseholdv1.HoldRequest
+	mu       sync.Mutex
+	full     bool
+	messages []*leaseholdv1.HoldRequest
 }
 
-// stop ends the recording: what an owner tries to say while it dies never left it.
+// stop ends the recording: messages that an owner tries to send while it is killed do not leave it.
 func (r *tape) stop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.full = true
 }
 
-// record is an interceptor that listens in.
+// record is an interceptor that records messages.
 func (r *tape) record(ctx context.Context, d *grpc.StreamDesc, c *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
 	stream, err := open(ctx, d, c, method, options...)
 	return &tapped{stream, r}, err
@@ -45,60 +45,59 @@ func (s *tapped) SendMsg(m any) error {
 	if r, ok := m.(*leaseholdv1.HoldRequest); ok {
 		s.tape.mu.Lock()
 		if !s.tape.full {
-			s.tape.said = append(s.tape.said, proto.CloneOf(r))
+			s.tape.messages = append(s.tape.messages, proto.CloneOf(r))
 		}
 		s.tape.mu.Unlock()
 	}
 	return s.ClientStream.SendMsg(m)
 }
 
-// play says all of it again, on a stream of its own to each manager, and returns what the
-// managers granted.
+// play replays the recording on a separate stream to each manager, and returns the grants.
 func (r *tape) play(t *testing.T, c *leaseholdtest.Cluster) (granted []*leaseholdv1.Grant) {
 	t.Helper()
 	r.mu.Lock()
-	said := r.said
+	messages := r.messages
 	r.mu.Unlock()
-	if len(said) < 3 {
-		t.Fatalf("only %d messages were recorded", len(said))
+	if len(messages) < 3 {
+		t.Fatalf("only %d messages were recorded", len(messages))
 	}
 	heard := 0
 	for _, addr := range c.Managers() {
-		more, err := playTo(t, c, addr, said)
+		more, err := playTo(t, c, addr, messages)
 		granted = append(granted, more...)
 		if err == nil {
 			heard++
 		}
 	}
 	if heard == 0 {
-		t.Fatal("no manager has listened")
+		t.Fatal("no manager accepted the stream")
 	}
 	return granted
 }
 
-func playTo(t *testing.T, c *leaseholdtest.Cluster, addr string, said []*leaseholdv1.HoldRequest) (granted []*leaseholdv1.Grant, err error) {
+func playTo(t *testing.T, c *leaseholdtest.Cluster, addr string, messages []*leaseholdv1.HoldRequest) (granted []*leaseholdv1.Grant, err error) {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+addr, append(wire.DialOptions(), c.Node("stranger").DialOptions()...)...)
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close() //nolint:errcheck // nothing is left to be said over it
+	defer conn.Close() //nolint:errcheck // unused
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	stream, err := leaseholdv1.NewOwnerServiceClient(conn).Hold(ctx)
 	if err != nil {
 		return nil, err // it was killed
 	}
-	for _, m := range said {
+	for _, m := range messages {
 		if stream.Send(proto.CloneOf(m)) != nil {
-			break // the manager has had enough, or does not lead
+			break // the manager has ended the stream, or does not lead
 		}
-		c.Advance(5 * time.Millisecond) // each is answered before the next
+		c.Advance(5 * time.Millisecond) // the reply comes before the next
 	}
 	for {
 		answer, err := stream.Recv()
 		if err != nil {
-			return granted, nil // it says nothing more
+			return granted, nil // no more replies
 		}
 		if g := answer.GetGrant(); len(g.GetOffers().GetStarts()) > 0 {
 			granted = append(granted, g)
@@ -106,7 +105,7 @@ func playTo(t *testing.T, c *leaseholdtest.Cluster, addr string, said []*leaseho
 	}
 }
 
-// everything is who owns some keys from one end to the other.
+// everything returns the number of sampled keys by owner.
 func everything(c *leaseholdtest.Cluster) (owners map[string]int) {
 	owners = make(map[string]int)
 	for i := range leasehold.Key(64) {
@@ -116,9 +115,8 @@ func everything(c *leaseholdtest.Cluster) (owners map[string]int) {
 	return owners
 }
 
-// TestReplayedSession: who has recorded all that an owner said to a leader gets nothing for saying it
-// again, once the owner has left, has died, or after another leader has taken over: no lease, and no
-// longer life for those that there were.
+// TestReplayedSession: a replay of all messages of an owner has no effect after the owner has left, or has failed,
+// or another leader has taken over: it gets no lease, and prolongs none.
 func TestReplayedSession(t *testing.T) {
 	leave := func(c *leaseholdtest.Cluster, a *leaseholdtest.Node, o *owner.Owner) error {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -160,10 +158,10 @@ func TestReplayedSession(t *testing.T) {
 				}
 				for range 3 {
 					if granted := r.play(t, c); len(granted) > 0 {
-						t.Errorf("for old messages somebody was granted %v", granted)
+						t.Errorf("the replay was granted %v", granted)
 					}
 					if n := everything(c); n["b"] != 64 {
-						t.Errorf("after old messages the keys are with %v", n)
+						t.Errorf("after the replay the keys are with %v", n)
 					}
 				}
 				// Its name is free again soon.
@@ -173,15 +171,14 @@ func TestReplayedSession(t *testing.T) {
 				again.Join(cfg)
 				c.Settle()
 				if n := everything(c); n["b"] != 32 {
-					t.Errorf("when a server of that name has come, the keys are with %v", n)
+					t.Errorf("after a server of that name has joined, the keys are with %v", n)
 				}
 			})
 		})
 	}
 }
 
-// TestReplayDoesNotProlong: while a dead owner is waited for, its old messages do not make that
-// longer.
+// TestReplayDoesNotProlong: a replay of a failed owner's messages does not delay the expiry of its leases.
 func TestReplayDoesNotProlong(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{Policy: "even"}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		var r tape
@@ -197,14 +194,14 @@ func TestReplayDoesNotProlong(t *testing.T) {
 		const hold = 12 * time.Second // a lease of 10 s, times 1.2
 		for everything(c)["b"] < 64 {
 			if waited := time.Since(died); waited > hold+time.Second {
-				t.Fatalf("%v after its death the keys are with %v", waited, everything(c))
+				t.Fatalf("%v after the crash the keys are with %v", waited, everything(c))
 			}
 			if granted := r.play(t, c); len(granted) > 0 {
-				t.Fatalf("for old messages somebody was granted %v", granted)
+				t.Fatalf("replay: granted %v", granted)
 			}
 		}
 		if waited := time.Since(died); waited < hold/2 {
-			t.Errorf("the keys have gone to another after %v", waited)
+			t.Errorf("another owner has the keys after %v", waited)
 		}
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
 
-// backup returns a disk with what a store has now.
+// backup returns a disk with a copy of a store.
 func (c *cluster) backup(s *mem.Store) *mem.Disk {
 	c.t.Helper()
 	ctx := c.t.Context()
@@ -29,7 +29,7 @@ func (c *cluster) backup(s *mem.Store) *mem.Disk {
 	must(err)
 	disk := mem.NewDisk()
 	to := disk.Open()
-	defer to.Close() //nolint:errcheck // it does nothing
+	defer to.Close() //nolint:errcheck // never fails
 	record.Version = 0
 	_, _, err = to.Swap(ctx, 0, record)
 	must(err)
@@ -45,7 +45,7 @@ func (c *cluster) backup(s *mem.Store) *mem.Disk {
 	return disk
 }
 
-// newestOf is the newest generation that owners have.
+// newestOf returns the newest generation of owners.
 func newestOf(owners ...*owner.Owner) (g leasehold.Generation) {
 	for _, o := range owners {
 		for _, l := range o.Leases() {
@@ -55,10 +55,10 @@ func newestOf(owners ...*owner.Owner) (g leasehold.Generation) {
 	return g
 }
 
-// The store of the managers is restored from an old backup, while owners and lookups run. It is noticed, and
-// said; a term above all that they have heard of begins, so that they are served again; no generation and no
-// number of a change is given a second time, not even if the same backup is restored once more, or if managers
-// end before they have written anything; and lookups end with the right table, and report every loss.
+// The store is restored from an old backup, while owners and lookups run. This is detected and logged; the next term is
+// above all that they have seen, so that they are served again. No generation or LSN is reused, not even if the same
+// backup is restored again, or if managers end before their first write. Lookups converge on the right table, and report
+// every loss.
 func TestRestoredStore(t *testing.T) {
 	for name, away := range map[string]time.Duration{"while owners have leases": 5 * time.Second, "after they have ended": 2 * time.Minute} {
 		for _, failovers := range []int{0, 1, 5} { // with one, the term after that of the backup is led a second time
@@ -99,7 +99,7 @@ func restored(t *testing.T, away time.Duration, failovers, ends int, resigned bo
 		}
 		b := c.join("b")
 		eventually(t, time.Minute, "two have everything", func() bool { return complete(a, b) && len(b.Leases()) > 0 })
-		for range failovers { // terms and generations go on
+		for range failovers { // terms and generations rise
 			c.stop("m1")
 			c.start("m1")
 			e := c.join("e")
@@ -110,13 +110,13 @@ func restored(t *testing.T, away time.Duration, failovers, ends int, resigned bo
 		all := []*owner.Owner{a, b}
 		l := c.open()
 		eventually(t, time.Minute, "the lookup knows all", func() bool { return follows(l, all...) })
-		for i, old := range backups { // of the same time: nothing in the second tells of the first
+		for i, old := range backups { // of the same time: the second has no trace of the first
 			before, lsn := newestOf(all...), l.LSN()
 			held := heldBy(all...)
 			c.crash("m1")
 			time.Sleep(away)
 			c.disk = old
-			for range ends { // it leads, and ends before it has granted anything
+			for range ends { // it leads, and ends before its first grant
 				c.start("m1")
 				time.Sleep(5 * time.Second)
 				c.crash("m1")
@@ -127,13 +127,13 @@ func restored(t *testing.T, away time.Duration, failovers, ends int, resigned bo
 			all = append(all, e)
 			eventually(t, time.Minute, "all keys are owned again", func() bool { return complete(all...) && len(e.Leases()) > 0 })
 			for _, l := range e.Leases() {
-				// Others may have been given that nobody here remembers.
+				// Other generations may have been granted in between.
 				if l.Generation <= before+1<<19 {
 					t.Errorf("%v is granted after %d restores, and generation %d was given before", l, i+1, before)
 				}
 			}
 			if d.count("the store was restored from a backup.") <= i {
-				t.Errorf("the log does not say so: %q", d.lines)
+				t.Errorf("the restore is not logged: %q", d.lines)
 			}
 			eventually(t, time.Minute, "the lookup knows all again", func() bool { return follows(l, all...) })
 			if l.LSN() <= lsn+1<<19 {
@@ -141,7 +141,7 @@ func restored(t *testing.T, away time.Duration, failovers, ends int, resigned bo
 			}
 			lost := endedSince(held, all...)
 			if len(lost) == 0 {
-				t.Error("the backup had all leases: the test shows nothing")
+				t.Error("the backup had all leases: the test is void")
 			}
 			for name, l := range map[string]*lookup.Lookup{"connected": l, "resumed": c.open()} {
 				if silent := lost.Subtract(ranges(collectLosses(t, l, lsn, time.Second))); len(silent) > 0 {
@@ -177,7 +177,7 @@ func endedSince(held map[leasehold.OwnerID][]leasehold.Lease, owners ...*owner.O
 	return ended
 }
 
-// follows reports whether a lookup knows who holds what.
+// follows reports whether a lookup has the current table.
 func follows(l *lookup.Lookup, owners ...*owner.Owner) bool {
 	for _, o := range owners {
 		for _, lease := range o.Leases() {

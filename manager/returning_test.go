@@ -12,7 +12,7 @@ import (
 )
 
 // Twenty owners return after an outage at the same time, and every fifth returns later. All leases resume: an owner
-// has the time of a lease to return after the first one, and its next request may take half of that.
+// has one lease to return after the first one, and its next request may take half of that.
 func TestOwnersReturnTogether(t *testing.T) {
 	for _, crash := range []bool{false, true} {
 		for _, late := range []time.Duration{0, 2 * time.Second, 5 * time.Second} {
@@ -68,8 +68,8 @@ func ownersReturn(t *testing.T, c *cluster, crash bool, late time.Duration) {
 	}
 }
 
-// An owner is cut off, and its range is granted to another owner. Then the managers fail: none, the leader, or all of
-// them. When the first owner returns, its lease ends, and the other owner keeps the range under its generation.
+// An owner is partitioned, and its range is granted to another owner. Then no manager, the leader or all managers fail.
+// When the first owner returns its lease ends, and the other owner keeps the range and its generation.
 func TestReplacedWhileSuspended(t *testing.T) {
 	for _, failed := range []string{"none", "the leader", "all"} {
 		t.Run("stored, fails: "+failed, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestReplacedWhileSuspended(t *testing.T) {
 			})
 		})
 		if failed == "all" {
-			continue // without a store, all managers that fail at once forget the table
+			continue // a diskless group loses the table if all managers fail at once
 		}
 		t.Run("diskless, fails: "+failed, func(t *testing.T) {
 			withoutDisk(t, func(t *testing.T, c *cluster, leader string) { replacedWhileSuspended(t, c, leader, failed) })
@@ -136,7 +136,7 @@ func replacedWhileSuspended(t *testing.T, c *cluster, leader, failed string) {
 	cut.Store(false)
 	eventually(t, time.Minute, "the lease of a has ended", ended.Load)
 	if a.Held(lease) || a.Suspended(lease.Range.Start) || resumed.Load() {
-		t.Errorf("a has resumed %v, or still has it", lease)
+		t.Errorf("a has resumed or kept %v", lease)
 	}
 	eventually(t, time.Minute, "all keys are owned", func() bool { return complete(a, b) })
 	if failed != "all" && !kept.Load() {

@@ -14,19 +14,18 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
-// spans are what a manager lets the process's trace provider know: that it takes over,
-// and how moves of state went. Without a provider they are nothing, and cost as much.
-// They are touched only within a step of the machine.
+// spans are the trace spans of a manager: failovers and moves. Without a trace provider they cost
+// next to nothing. They are touched only within a step of the machine.
 type spans struct {
-	failover trace.Span // from when there was no leader until we serve all namespaces; nil otherwise
+	failover trace.Span // from the loss of the last leader until this one serves all namespaces; nil otherwise
 	orphaned time.Time  // since when no leader is known; zero if one is
-	before   string     // the last one that was
+	before   string     // the last leader
 }
 
 func tracer() trace.Tracer { return otel.Tracer("github.com/leasehold-dev/leasehold/manager") }
 
-// lead begins the span of a failover.
-func (s *spans) lead(m *Manager, term leasehold.Term) {
+// startFailover starts the span of a failover, which ends when all namespaces are served.
+func (s *spans) startFailover(m *Manager, term leasehold.Term) {
 	s.end("another term has begun")
 	began := s.orphaned
 	if began.IsZero() {
@@ -40,7 +39,7 @@ func (s *spans) lead(m *Manager, term leasehold.Term) {
 	s.failover.AddEvent("elected")
 }
 
-// check runs after every step.
+// check updates the spans after every step.
 func (s *spans) check(m *Manager, now mono.Instant) {
 	switch leader := string(m.node.Living(now)); {
 	case leader == "" && s.orphaned.IsZero():
@@ -52,14 +51,14 @@ func (s *spans) check(m *Manager, now mono.Instant) {
 	case s.failover == nil:
 	case !m.node.Leads(now):
 		s.end("this manager has ceased to lead")
-	case s.served(m):
+	case s.allServed(m):
 		s.failover.SetAttributes(attribute.Int("leasehold.namespaces", len(m.node.Catalog().Namespaces)))
 		s.end("")
 	}
 }
 
-// served reports whether all namespaces are led that can be.
-func (s *spans) served(m *Manager) bool {
+// allServed reports whether all namespaces without a problem are served.
+func (s *spans) allServed(m *Manager) bool {
 	catalog := m.node.Catalog()
 	if catalog == nil {
 		return false
@@ -84,8 +83,8 @@ func (s *spans) end(why string) {
 	s.failover = nil
 }
 
-// moved makes the span of a move that has ended.
-func (s *spans) moved(m *Manager, ns leasehold.Namespace, n machine.Note) {
+// recordMove records the span of a move that has ended.
+func (s *spans) recordMove(m *Manager, ns leasehold.Namespace, n machine.Note) {
 	outcome := outcomeOf(n.What)
 	if outcome == "" || n.Took == 0 {
 		return
@@ -99,7 +98,7 @@ func (s *spans) moved(m *Manager, ns leasehold.Namespace, n machine.Note) {
 		attribute.String("leasehold.range", n.Range.String()),
 		attribute.String("leasehold.outcome", outcome),
 	))
-	if outcome != moveDone { // of one that is done its source says how much it was
+	if outcome != moveDone { // a completed move's size is in the span of its source
 		span.SetAttributes(attribute.Int64("leasehold.records", int64(n.Records)), attribute.Int64("leasehold.bytes", int64(n.Bytes)))
 		_, text := describe(n)
 		span.SetStatus(codes.Error, text)

@@ -19,14 +19,14 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// spansOf lets a test see all spans of the process, by name.
+// spansOf returns a function that returns the recorded spans of a name.
 func spansOf(t *testing.T) func(name string) []tracetest.SpanStub {
 	exporter := tracetest.NewInMemoryExporter()
 	provider := sdk.NewTracerProvider(sdk.WithSyncer(exporter))
 	otel.SetTracerProvider(provider)
 	t.Cleanup(func() {
 		otel.SetTracerProvider(noop.NewTracerProvider())
-		_ = provider.Shutdown(context.Background()) // nothing is left in memory
+		_ = provider.Shutdown(context.Background()) // frees the memory
 	})
 	return func(name string) (out []tracetest.SpanStub) {
 		for _, s := range exporter.GetSpans() {
@@ -38,7 +38,7 @@ func spansOf(t *testing.T) func(name string) []tracetest.SpanStub {
 	}
 }
 
-// attributesOf returns what a span says.
+// attributesOf returns the attributes of a span.
 func attributesOf(s tracetest.SpanStub) map[string]string {
 	out := make(map[string]string)
 	for _, a := range s.Attributes {
@@ -47,7 +47,7 @@ func attributesOf(s tracetest.SpanStub) map[string]string {
 	return out
 }
 
-// TestSpans: joins, moves as all three see them, goodbyes and failovers.
+// TestSpans: joins, moves at source, target and leader, leaves and failovers.
 func TestSpans(t *testing.T) {
 	spans := spansOf(t)
 	leaseholdtest.Run(t, leaseholdtest.Config{Managers: 2, Policy: "even"}, func(t *testing.T, c *leaseholdtest.Cluster) {
@@ -83,7 +83,7 @@ func TestSpans(t *testing.T) {
 			t.Error(err)
 		}
 		if left := spans("leasehold.leave"); len(left) != 1 || left[0].Status.Code == codes.Error {
-			t.Errorf("goodbyes: %+v", left)
+			t.Errorf("leaves: %+v", left)
 		}
 	})
 }
@@ -92,17 +92,17 @@ func checkMove(t *testing.T, spans func(string) []tracetest.SpanStub) {
 	t.Helper()
 	out, in, seen := spans("leasehold.move.out"), spans("leasehold.move.in"), spans("leasehold.move")
 	if len(out) == 0 || len(out) != len(in) || len(out) != len(seen) {
-		t.Fatalf("%d moves out, %d in, %d seen by the leader", len(out), len(in), len(seen))
+		t.Fatalf("%d spans of moves at the source, %d at the target, %d at the leader", len(out), len(in), len(seen))
 	}
 	source, target, leader := attributesOf(out[0]), attributesOf(in[0]), attributesOf(seen[0])
 	if source["leasehold.move"] == "" || source["leasehold.move"] != target["leasehold.move"] || source["leasehold.range"] != leader["leasehold.range"] {
-		t.Errorf("the source says %v, the target %v and the leader %v", source, target, leader)
+		t.Errorf("attributes of the source %v, the target %v and the leader %v", source, target, leader)
 	}
 	if in[0].SpanContext.TraceID() != out[0].SpanContext.TraceID() || in[0].Parent.SpanID() != out[0].SpanContext.SpanID() {
 		t.Errorf("the target's span is below %v, want %v", in[0].Parent, out[0].SpanContext)
 	}
 	if source["leasehold.outcome"] != "moved" || source["leasehold.records"] == "0" || leader["leasehold.outcome"] != "moved" || leader["leasehold.peer"] != source["leasehold.peer"] {
-		t.Errorf("the source says %v, and the leader %v", source, leader)
+		t.Errorf("sizes of the source %v, and of the leader %v", source, leader)
 	}
 	if events := out[0].Events; len(events) != 1 || events[0].Name != "stopped" {
 		t.Errorf("events: %v", events)
@@ -112,12 +112,11 @@ func checkMove(t *testing.T, spans func(string) []tracetest.SpanStub) {
 	}
 }
 
-// checkFailover: the span begins when the old leader is given up, and ends when the new
-// one serves.
+// checkFailover: the span starts when the old leader has expired, and ends when the new leader serves.
 func checkFailover(t *testing.T, c *leaseholdtest.Cluster, spans func(string) []tracetest.SpanStub) {
 	t.Helper()
 	if first := spans("leasehold.failover"); len(first) != 1 || attributesOf(first[0])["leasehold.leader.before"] != "" {
-		t.Fatalf("at the beginning: %+v", first)
+		t.Fatalf("first election: %+v", first)
 	}
 	dead := c.KillLeader()
 	c.Advance(5 * time.Second)
@@ -126,14 +125,14 @@ func checkFailover(t *testing.T, c *leaseholdtest.Cluster, spans func(string) []
 	if len(all) != 2 {
 		t.Fatalf("%d failovers", len(all))
 	}
-	said := attributesOf(all[1])
-	if said["leasehold.leader.before"] != dead+":7400" || said["leasehold.term"] != "2" || said["leasehold.namespaces"] != "1" || all[1].Status.Code == codes.Error {
-		t.Errorf("%v", said)
+	attrs := attributesOf(all[1])
+	if attrs["leasehold.leader.before"] != dead+":7400" || attrs["leasehold.term"] != "2" || attrs["leasehold.namespaces"] != "1" || all[1].Status.Code == codes.Error {
+		t.Errorf("%v", attrs)
 	}
 	c.StartManager(dead)
 }
 
-// TestRecallSpan: it ends when the leader is told, after those who rely on a promise.
+// TestRecallSpan: it ends when the owner returns the lease to the leader, after all guarded calls have ended.
 func TestRecallSpan(t *testing.T) {
 	spans := spansOf(t)
 	leaseholdtest.Run(t, leaseholdtest.Config{Policy: "even"}, func(t *testing.T, c *leaseholdtest.Cluster) {
@@ -142,10 +141,10 @@ func TestRecallSpan(t *testing.T) {
 		c.Settle()
 		held, _ := o.Promise()
 		if len(held) == 0 {
-			t.Fatal("nothing is held")
+			t.Fatal("no leases")
 		}
 		stop := make(chan struct{})
-		go func() { // somebody relies on it all the time
+		go func() { // guards that follow each other
 			defer close(stop)
 			for range 40 {
 				o.Promise()
@@ -161,15 +160,15 @@ func TestRecallSpan(t *testing.T) {
 		}
 		took := recalls[0].EndTime.Sub(recalls[0].StartTime)
 		if took < promise/2 || took > 2*promise {
-			t.Errorf("it took %v, and others relied on it for %v", took, promise)
+			t.Errorf("the recall took %v, with guards for %v", took, promise)
 		}
-		if said := attributesOf(recalls[0]); said["leasehold.leases"] == "0" || said["leasehold.owner"] != string(o.Name()) {
-			t.Errorf("%v", said)
+		if attrs := attributesOf(recalls[0]); attrs["leasehold.leases"] == "0" || attrs["leasehold.owner"] != string(o.Name()) {
+			t.Errorf("%v", attrs)
 		}
 	})
 }
 
-// TestFailedJoinSpan says why.
+// TestFailedJoinSpan: the span of a failed join has the error.
 func TestFailedJoinSpan(t *testing.T) {
 	spans := spansOf(t)
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {

@@ -15,59 +15,58 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A leader has no need to know who stands by: whoever wants to lead watches the store.
-// People do. So a manager that stands by asks the leader every few seconds how it is,
-// which lets the leader know of it, and lets it know who has led before it was started.
-// Nothing is decided by either.
+// Each standby requests the leader's status every few seconds. From these requests the leader
+// learns the standbys that it lists in its own status, and from the reply a standby learns the
+// leaderships before its start. Elections do not depend on either.
 
 const (
-	// reportEvery is how often a manager that stands by speaks to the leader.
-	reportEvery = 5 * time.Second
-	// standbyMemory is for how long the leader speaks of a manager that does not.
-	standbyMemory = 10 * time.Minute
-	// mostStandbys bounds of how many it knows.
-	mostStandbys = 63
+	// reportInterval is the time between two such requests.
+	reportInterval = 5 * time.Second
+	// standbyExpiry is how long the leader lists a standby after its last request.
+	standbyExpiry = 10 * time.Minute
+	// maxStandbys bounds the list.
+	maxStandbys = 63
 
-	// What a call that is forwarded says about who does it, in any characters.
+	// Headers of calls from a manager. Binary, so any characters are valid.
 	managerHeader = "leasehold-manager-bin"
 	httpHeader    = "leasehold-http-bin"
 	buildHeader   = "leasehold-build-bin"
 )
 
-// standbys is who stands by. Its methods may be called from many goroutines at once.
+// standbys are the managers that sent calls to this one. It is safe for concurrent use.
 type standbys struct {
-	mu    sync.Mutex
-	heard map[string]standby
+	mu   sync.Mutex
+	seen map[string]standby
 }
 
-// A standby is a manager as it has last said it is.
+// A standby is the content of a manager's newest call.
 type standby struct {
 	at          mono.Instant
 	http, build string
 }
 
-func newStandbys() *standbys { return &standbys{heard: make(map[string]standby)} }
+func newStandbys() *standbys { return &standbys{seen: make(map[string]standby)} }
 
-// hear notes who has forwarded a call. Those of an earlier version do not say.
-func (s *standbys) hear(ctx context.Context, now mono.Instant) {
+// record records the manager that sent a call. Managers of old versions send no header.
+func (s *standbys) record(ctx context.Context, now mono.Instant) {
 	addr := headerOf(ctx, managerHeader)
 	if ValidateAdvertise(addr) != nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.forget(now)
-	if _, known := s.heard[addr]; known || len(s.heard) < mostStandbys {
-		s.heard[addr] = standby{at: now, http: headerOf(ctx, httpHeader), build: headerOf(ctx, buildHeader)}
+	s.expire(now)
+	if _, known := s.seen[addr]; known || len(s.seen) < maxStandbys {
+		s.seen[addr] = standby{at: now, http: headerOf(ctx, httpHeader), build: headerOf(ctx, buildHeader)}
 	}
 }
 
-// forget forgets those who were not heard for long. The lock is held.
-func (s *standbys) forget(now mono.Instant) {
-	maps.DeleteFunc(s.heard, func(_ string, b standby) bool { return now.Sub(b.at) > standbyMemory })
+// expire removes old entries. The lock is held.
+func (s *standbys) expire(now mono.Instant) {
+	maps.DeleteFunc(s.seen, func(_ string, b standby) bool { return now.Sub(b.at) > standbyExpiry })
 }
 
-// headerOf returns what a call says about whoever forwards it.
+// headerOf returns a header of a manager's call, "" if it is missing or too long.
 func headerOf(ctx context.Context, name string) string {
 	values := metadata.ValueFromIncomingContext(ctx, name)
 	if len(values) == 0 || len(values[0]) > 256 {
@@ -76,21 +75,21 @@ func headerOf(ctx context.Context, name string) string {
 	return values[0]
 }
 
-// list returns them, sorted by address.
+// list returns the standbys, sorted by address.
 func (s *standbys) list(now mono.Instant) []*leaseholdv1.ManagerStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.forget(now)
+	s.expire(now)
 	var out []*leaseholdv1.ManagerStatus
-	for _, addr := range slices.Sorted(maps.Keys(s.heard)) {
-		b := s.heard[addr]
+	for _, addr := range slices.Sorted(maps.Keys(s.seen)) {
+		b := s.seen[addr]
 		out = append(out, &leaseholdv1.ManagerStatus{Addr: addr, Heard: true, HeardAgo: int64(now.Sub(b.at)), Build: b.build, Http: b.http})
 	}
 	return out
 }
 
-// managers returns what is known of the managers of the group: ourselves first if we lead.
-// Those who stand by speak to the leader alone.
+// managers returns the managers of the group, this one first. The leader adds the standbys, and
+// in a diskless group the configured members are listed even if they are down.
 func (m *Manager) managers(leads bool) []*leaseholdv1.ManagerStatus {
 	self := &leaseholdv1.ManagerStatus{Addr: m.cfg.Advertise, Leads: leads, Heard: true, Build: m.cfg.Build, Http: m.cfg.HTTP}
 	out := []*leaseholdv1.ManagerStatus{self}
@@ -112,9 +111,9 @@ func (m *Manager) managers(leads bool) []*leaseholdv1.ManagerStatus {
 	return out
 }
 
-// report speaks to the leader for as long as we are not it.
+// report requests the leader's status periodically while this manager stands by.
 func (m *Manager) report() {
-	tick := time.NewTicker(reportEvery)
+	tick := time.NewTicker(reportInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -126,9 +125,8 @@ func (m *Manager) report() {
 	}
 }
 
-// reportOnce asks the leader how it is, on nobody's behalf.
 func (m *Manager) reportOnce() {
-	ctx, cancel := context.WithTimeout(m.ctx, statusPatience)
+	ctx, cancel := context.WithTimeout(m.ctx, statusTimeout)
 	defer cancel()
 	r := &leaseholdv1.GetStatusRequest{Version: wire.Version}
 	conn, err := m.elsewhere(ctx, r)
@@ -137,6 +135,6 @@ func (m *Manager) reportOnce() {
 	}
 	answer, err := leaseholdv1.NewAdminServiceClient(conn).GetStatus(m.introduce(ctx), r)
 	if err == nil {
-		m.leading.learn(answer.GetLeaderships())
+		m.leadership.addOlder(answer.GetLeaderships())
 	}
 }

@@ -9,8 +9,7 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// known is the managers that a status lists, the leader with a star, those who are not heard
-// in brackets.
+// known returns the managers that a status lists: the leader with a star, silent managers in brackets.
 func known(s *leaseholdv1.GetStatusResponse) string {
 	var out []string
 	for _, m := range s.GetManagers() {
@@ -26,8 +25,7 @@ func known(s *leaseholdv1.GetStatusResponse) string {
 	return strings.Join(out, " ")
 }
 
-// Any manager can say who stands by, within seconds; one that is gone is named for a while,
-// as one that is not heard.
+// The status of any manager lists the standbys within seconds; one that has crashed is listed as silent for a while.
 func TestStandbysAreListed(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		for _, name := range []string{"m1", "m2", "m3"} {
@@ -45,16 +43,16 @@ func TestStandbysAreListed(t *testing.T) {
 		c.crash(others[1])
 		time.Sleep(30 * time.Second)
 		if got, want := known(c.status(others[0])), leader+"* "+others[0]+" ("+others[1]+")"; got != want {
-			t.Errorf("after a crash it is %s, want %s", got, want)
+			t.Errorf("after a crash: %s, want %s", got, want)
 		}
 		time.Sleep(11 * time.Minute)
 		if got, want := known(c.status(others[0])), leader+"* "+others[0]; got != want {
-			t.Errorf("long after that it is %s, want %s", got, want)
+			t.Errorf("long after that: %s, want %s", got, want)
 		}
 	})
 }
 
-// Who has led is not forgotten when one manager after the other is restarted.
+// The recorded leaderships survive a rolling restart.
 func TestLeadershipsSurviveRestarts(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.start("m1")
@@ -77,30 +75,29 @@ func TestLeadershipsSurviveRestarts(t *testing.T) {
 					terms[l.GetTerm()]++
 				}
 				if i > 0 && (l.GetTerm() > all[i-1].GetTerm() || l.GetAt().AsTime().After(all[i-1].GetAt().AsTime())) {
-					t.Errorf("%s: %v comes after %v", name, l, all[i-1])
+					t.Errorf("%s: %v follows %v", name, l, all[i-1])
 				}
 			}
 			last := all[len(all)-1]
 			if last.GetTerm() != began.GetTerm() || last.GetLeader() != began.GetLeader() || !last.GetAt().AsTime().Equal(began.GetAt().AsTime()) {
-				t.Errorf("%s remembers from %v on, want from %v", name, last, began)
+				t.Errorf("%s: the record starts with %v, want %v", name, last, began)
 			}
 			for term := began.GetTerm(); term <= c.status(name).GetTerm(); term++ {
 				if terms[term] != 1 {
-					t.Errorf("%s names %d leaders of term %d", name, terms[term], term)
+					t.Errorf("%s: %d leaders of term %d", name, terms[term], term)
 				}
 			}
 		}
 	})
 }
 
-// A group without a store knows its managers by configuration: one that was never heard is
-// named all the same.
+// A diskless group lists its configured managers, also those that were never up.
 func TestPeersAreListed(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.peers = &peers{members: []string{"m1", "m2", "m3"}}
 		c.start("m1")
 		if got := known(c.status("m1")); got != "m1 (m2) (m3)" {
-			t.Errorf("alone it lists %s", got)
+			t.Errorf("a manager alone lists %s", got)
 		}
 	})
 	withoutDisk(t, func(t *testing.T, c *cluster, leader string) {

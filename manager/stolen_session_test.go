@@ -9,14 +9,13 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// Sessions are no secrets: lookups are told them. An owner that names another's session,
-// under its own name, ends no stream of it, hears nothing that is meant for it, and takes
-// none of its keys.
-func TestNobodySpeaksForAnothersSession(t *testing.T) {
+// Sessions are not secret: lookups receive them. An owner that uses another's session under its own
+// name neither ends a stream of that session, nor receives its messages, nor takes its keys.
+func TestSessionOfAnotherOwnerIsRejected(t *testing.T) {
 	for name, say := range map[string]func(*leaseholdv1.HoldRequest){
-		"it renews":   func(*leaseholdv1.HoldRequest) {},
-		"it leaves":   func(r *leaseholdv1.HoldRequest) { r.Leaving = true },
-		"it moves in": func(r *leaseholdv1.HoldRequest) { r.Mover = "eve:81" },
+		"renewal": func(*leaseholdv1.HoldRequest) {},
+		"leave":   func(r *leaseholdv1.HoldRequest) { r.Leaving = true },
+		"mover":   func(r *leaseholdv1.HoldRequest) { r.Mover = "eve:81" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			guarded(t, func(t *testing.T, c *cluster) {
@@ -30,18 +29,18 @@ func TestNobodySpeaksForAnothersSession(t *testing.T) {
 					c.speakFor(session, "eve", say)
 				}
 				if !complete(a) {
-					t.Error("a has lost keys over it")
+					t.Error("a has lost keys")
 				}
 				if l := c.listed("m1", "a"); l.GetShare() != 1 || l.GetState() != leaseholdv1.OwnerState_OWNER_STATE_MEMBER {
-					t.Errorf("the leader takes a for %v", l)
+					t.Errorf("the leader lists a as %v", l)
 				}
 			})
 		})
 	}
 }
 
-// speakFor has an owner say things under its own name in the session of another, and
-// answer to what it hears.
+// speakFor sends requests of an owner under its own name in the session of another, and acknowledges
+// the replies.
 func (c *cluster) speakFor(session []byte, name string, change func(*leaseholdv1.HoldRequest)) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), time.Second)
@@ -61,11 +60,11 @@ func (c *cluster) speakFor(session []byte, name string, change func(*leaseholdv1
 		}
 		heard, err := stream.Recv()
 		if err != nil {
-			return // it has had enough, or says nothing
+			return // the stream has ended, or there is no reply
 		}
 		if g := heard.GetGrant(); g != nil {
 			if len(g.GetOffers().GetStarts()) > 0 || g.GetGoodbye() {
-				c.t.Errorf("%s hears what is meant for another: %v", name, g)
+				c.t.Errorf("%s receives a message for another owner: %v", name, g)
 			}
 			says.Term, says.Heard, says.Applied = g.GetTerm(), g.GetSeq(), g.GetSeq()
 		}

@@ -13,21 +13,20 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
 )
 
-// storeIO asks the store what the machine wants to know, each question on a
-// goroutine of its own with a deadline, and brings the answers back. The
-// machine must hear of each question how it ended, or it waits for ever: so an
-// answer is posted even if it is only that there was none.
+// storeIO executes the machine's requests to the store, each on a separate goroutine with a
+// deadline, and posts the results as events. Each request results in exactly one event, also
+// after a failure or timeout: the machine waits for it.
 //
-// What is under way is bounded by the machine: one read or swap of the record,
-// one read of the catalog, and for each namespace one load, one commit or one
-// read of the log's end; here, one snapshot.
+// The machine bounds the requests in flight: one read or swap of the record, one read of the
+// catalog, and per namespace one load, one commit or one read of the log's end. Snapshots are
+// bounded here: one per namespace.
 type storeIO struct {
 	m       *Manager
 	running sync.WaitGroup
 
 	mu     sync.Mutex
 	saving map[leasehold.Namespace]bool
-	failed map[string]bool // kinds of questions whose last attempt failed
+	failed map[string]bool // kinds of requests whose last attempt failed
 }
 
 func newStoreIO(m *Manager) *storeIO {
@@ -36,28 +35,27 @@ func newStoreIO(m *Manager) *storeIO {
 
 func (s *storeIO) wait() { s.running.Wait() }
 
-// do asks in the background, and posts the event that ask returns.
-func (s *storeIO) do(patience time.Duration, ask func(context.Context) managerproc.Event) {
+// do runs a request in the background, and posts the resulting event.
+func (s *storeIO) do(timeout time.Duration, request func(context.Context) managerproc.Event) {
 	s.running.Go(func() {
-		ctx, cancel := context.WithTimeout(s.m.ctx, patience)
+		ctx, cancel := context.WithTimeout(s.m.ctx, timeout)
 		defer cancel()
-		s.m.driver.PostUrgent(s.m.ctx, ask(ctx))
+		s.m.driver.PostUrgent(s.m.ctx, request(ctx))
 	})
 }
 
-// table asks about a table. Where tables are in memory that is done at once, because
-// there what comes first must be done first: nothing can be written to a log before
-// what it begins with.
-func (s *storeIO) table(patience time.Duration, ask func(context.Context) managerproc.Event) {
+// table is do for requests about a table. In a diskless group it runs the request at once, in
+// order: a log accepts no changes before its first snapshot.
+func (s *storeIO) table(timeout time.Duration, request func(context.Context) managerproc.Event) {
 	if s.m.group == nil {
-		s.do(patience, ask)
+		s.do(timeout, request)
 		return
 	}
-	answer := ask(s.m.ctx)
-	s.running.Go(func() { s.m.driver.PostUrgent(s.m.ctx, answer) })
+	event := request(s.m.ctx)
+	s.running.Go(func() { s.m.driver.PostUrgent(s.m.ctx, event) })
 }
 
-// note logs that a kind of question fails, and that it works again: once each.
+// note logs the first failure of a kind of request, and the first success after it.
 func (s *storeIO) note(what string, err error) {
 	s.mu.Lock()
 	before := s.failed[what]
@@ -66,14 +64,14 @@ func (s *storeIO) note(what string, err error) {
 	switch {
 	case s.m.ctx.Err() != nil:
 	case err != nil && !before:
-		s.m.log.Warn(what+" failed, and is tried again", "why", err)
+		s.m.log.Warn(what+" failed and is retried", "why", err)
 	case err == nil && before:
-		s.m.log.Info(what + " works again")
+		s.m.log.Info(what + " succeeds again")
 	}
 }
 
 func (s *storeIO) readRecord(a byrecord.Read) {
-	s.do(s.m.recordPatience(), func(ctx context.Context) managerproc.Event {
+	s.do(s.m.recordTimeout(), func(ctx context.Context) managerproc.Event {
 		r, err := s.m.cfg.Store.Record(ctx, a.Fresh)
 		failpoint.Here("manager/record-read")
 		s.note("reading the leader record", err)
@@ -94,7 +92,7 @@ func (s *storeIO) seen(r storage.Record, atLeast storage.Version) managerproc.Ev
 }
 
 func (s *storeIO) swap(a byrecord.Swap) {
-	s.do(s.m.recordPatience(), func(ctx context.Context) managerproc.Event {
+	s.do(s.m.recordTimeout(), func(ctx context.Context) managerproc.Event {
 		failpoint.Here("manager/before-swap")
 		v, outcome, err := s.m.cfg.Store.Swap(ctx, a.Prev, a.New)
 		if failpoint.Drop("manager/swapped") {
@@ -105,11 +103,11 @@ func (s *storeIO) swap(a byrecord.Swap) {
 	})
 }
 
-// tablePatience is for questions whose answers may be large.
-const tablePatience = 30 * time.Second
+// tableTimeout is the deadline of requests that transfer a whole table.
+const tableTimeout = 30 * time.Second
 
 func (s *storeIO) loadCatalog(a managerproc.LoadCatalog) {
-	s.do(s.m.storePatience(), func(ctx context.Context) managerproc.Event {
+	s.do(s.m.storeTimeout(), func(ctx context.Context) managerproc.Event {
 		c, err := s.m.tables.Catalog(ctx)
 		failpoint.Here("manager/namespaces-read")
 		s.note("reading the namespaces", err)
@@ -121,7 +119,7 @@ func (s *storeIO) loadCatalog(a managerproc.LoadCatalog) {
 }
 
 func (s *storeIO) load(a managerproc.Load) {
-	s.table(tablePatience, func(ctx context.Context) managerproc.Event { return s.loaded(ctx, a) })
+	s.table(tableTimeout, func(ctx context.Context) managerproc.Event { return s.loaded(ctx, a) })
 }
 
 func (s *storeIO) loaded(ctx context.Context, a managerproc.Load) managerproc.Event {
@@ -137,11 +135,11 @@ func (s *storeIO) loaded(ctx context.Context, a managerproc.Load) managerproc.Ev
 }
 
 func (s *storeIO) commit(ns leasehold.Namespace, term leasehold.Term, b *storage.Batch) {
-	patience := max(s.m.storePatience(), 5*time.Second)
+	timeout := max(s.m.storeTimeout(), 5*time.Second)
 	if b.Base != nil {
-		patience = tablePatience
+		timeout = tableTimeout
 	}
-	s.table(patience, func(ctx context.Context) managerproc.Event {
+	s.table(timeout, func(ctx context.Context) managerproc.Event {
 		failpoint.Here("manager/before-commit")
 		outcome, err := s.m.tables.Append(ctx, b)
 		if failpoint.Drop("manager/committed-before-reply") {
@@ -153,7 +151,7 @@ func (s *storeIO) commit(ns leasehold.Namespace, term leasehold.Term, b *storage
 }
 
 func (s *storeIO) readEnd(ns leasehold.Namespace, term leasehold.Term) {
-	s.table(s.m.storePatience(), func(ctx context.Context) managerproc.Event {
+	s.table(s.m.storeTimeout(), func(ctx context.Context) managerproc.Event {
 		end, err := s.m.tables.End(ctx, ns)
 		failpoint.Here("manager/log-end-read")
 		s.note("reading the end of the log of "+string(ns), err)
@@ -161,10 +159,10 @@ func (s *storeIO) readEnd(ns leasehold.Namespace, term leasehold.Term) {
 	})
 }
 
-// saveSnapshot saves a snapshot unless one is being saved: the next will do.
+// saveSnapshot saves a snapshot, unless an earlier one of the namespace is still being saved.
 func (s *storeIO) saveSnapshot(snapshot *storage.Snapshot) {
 	if s.m.group != nil {
-		_ = s.m.group.SaveSnapshot(s.m.ctx, snapshot) // it is only refused if we no longer lead
+		_ = s.m.group.SaveSnapshot(s.m.ctx, snapshot) // never fails
 		return
 	}
 	s.mu.Lock()
@@ -175,7 +173,7 @@ func (s *storeIO) saveSnapshot(snapshot *storage.Snapshot) {
 		return
 	}
 	s.running.Go(func() {
-		ctx, cancel := context.WithTimeout(s.m.ctx, tablePatience)
+		ctx, cancel := context.WithTimeout(s.m.ctx, tableTimeout)
 		defer cancel()
 		failpoint.Here("manager/before-snapshot")
 		s.note("saving a snapshot of "+string(snapshot.Namespace), s.m.tables.SaveSnapshot(ctx, snapshot))
@@ -186,9 +184,9 @@ func (s *storeIO) saveSnapshot(snapshot *storage.Snapshot) {
 	})
 }
 
-// settle takes a promise that is kept out of the catalog.
+// settle removes a kept promise from the catalog: see [storage.Catalog.Settled].
 func (s *storeIO) settle(a managerproc.Settle) {
-	s.do(s.m.storePatience(), func(ctx context.Context) managerproc.Event {
+	s.do(s.m.storeTimeout(), func(ctx context.Context) managerproc.Event {
 		c, err := s.rewrite(ctx, a.Term, func(c *storage.Catalog) (*storage.Catalog, error) {
 			return c.Settled(a.Entry), nil
 		})
@@ -197,9 +195,8 @@ func (s *storeIO) settle(a managerproc.Settle) {
 	})
 }
 
-// rewrite changes the catalog in a term of ours, and returns what is stored
-// then; nil if that is not known. Change returns nil if there is nothing to do.
-// Someone else's write in between makes it start again.
+// rewrite changes the catalog in a term of this manager, and returns the stored catalog, nil if
+// that is unknown. Change returns nil to change nothing. After a concurrent write it retries.
 func (s *storeIO) rewrite(ctx context.Context, term leasehold.Term, change func(*storage.Catalog) (*storage.Catalog, error)) (*storage.Catalog, error) {
 	const attempts = 8
 	for range attempts {
@@ -223,9 +220,9 @@ func (s *storeIO) rewrite(ctx context.Context, term leasehold.Term, change func(
 			return nil, err
 		case storage.Conflict:
 			if err != nil {
-				return nil, err // it will never fit
+				return nil, err // too large
 			}
 		}
 	}
-	return nil, leasehold.Errorf("write namespaces", leasehold.ErrUnavailable, "", "others changed them %d times in between; try again", attempts)
+	return nil, leasehold.Errorf("write namespaces", leasehold.ErrUnavailable, "", "%d attempts conflicted with other writes; try again", attempts)
 }

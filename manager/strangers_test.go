@@ -16,15 +16,15 @@ import (
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
-// Who has neither a certificate nor a token does not keep a connection, and thereby the
-// place of somebody else, by asking for what he is refused, or for health.
-func TestStrangersKeepNoConnection(t *testing.T) {
+// A client with neither a certificate nor a token does not keep a connection by denied calls or health
+// checks.
+func TestUnauthenticatedConnectionsAreClosed(t *testing.T) {
 	const token = "leasehold_of-a-reader-0123456789"
 	guarded(t, func(t *testing.T, c *cluster) {
 		sum := sha256.Sum256([]byte(token))
 		c.guard.permit(guardedFile + "  - {identity: \"token:reader\", role: lookup, namespaces: [pool]}\n" +
 			"tokens:\n  - {name: reader, sha256: " + hex.EncodeToString(sum[:]) + "}\n")
-		time.Sleep(5 * time.Second) // of the bubble: it is read
+		time.Sleep(5 * time.Second) // of the bubble: the access file is reloaded
 		anonymous, err := secure.Open(secure.Config{Roots: c.guard.path("ca.crt")})
 		if err != nil {
 			t.Fatal(err)

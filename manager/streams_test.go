@@ -60,9 +60,8 @@ func holdRequest(session byte) *leaseholdv1.HoldRequest {
 	}
 }
 
-// A stream that does not keep to the protocol ends, with a reason, and nothing
-// else happens.
-func TestOwnerStreamRefuses(t *testing.T) {
+// A stream that violates the protocol ends with an error, without other effects.
+func TestOwnerStreamProtocolViolations(t *testing.T) {
 	_, conn := alone(t, func(*manager.Config) {})
 	other := holdRequest(2)
 	for _, c := range []struct {
@@ -90,13 +89,13 @@ func TestOwnerStreamRefuses(t *testing.T) {
 				_, err = stream.Recv()
 			}
 			if err = wire.ToError(err); !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("it ends with %v, want %v: %s", err, c.kind, c.want)
+				t.Errorf("the stream ends with %v, want %v: %s", err, c.kind, c.want)
 			}
 		})
 	}
 }
 
-func TestLookupStreamRefuses(t *testing.T) {
+func TestLookupStreamProtocolViolations(t *testing.T) {
 	_, conn := alone(t, func(*manager.Config) {})
 	stream, err := leaseholdv1.NewLookupServiceClient(conn).Follow(t.Context())
 	if err != nil {
@@ -111,11 +110,11 @@ func TestLookupStreamRefuses(t *testing.T) {
 		_, err = stream.Recv()
 	}
 	if err = wire.ToError(err); !errors.Is(err, leasehold.ErrInvalid) || !strings.Contains(err.Error(), `this one is for "pool"`) {
-		t.Errorf("it ends with %v", err)
+		t.Errorf("the stream ends with %v", err)
 	}
 }
 
-// One process has one stream: a new one ends the one before it.
+// A session has one stream: a new one ends the one before.
 func TestSessionMovesToNewStream(t *testing.T) {
 	_, conn := alone(t, func(*manager.Config) {})
 	client := leaseholdv1.NewOwnerServiceClient(conn)
@@ -128,7 +127,7 @@ func TestSessionMovesToNewStream(t *testing.T) {
 		if err := streams[i].Send(holdRequest(1)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := streams[i].Recv(); err != nil { // so that they come in order
+		if _, err := streams[i].Recv(); err != nil { // so that they register in order
 			t.Fatal(err)
 		}
 	}
@@ -141,7 +140,7 @@ func TestSessionMovesToNewStream(t *testing.T) {
 	}
 }
 
-// More than is allowed are refused, and told why.
+// Streams beyond the limit are refused with an error.
 func TestStreamLimit(t *testing.T) {
 	_, conn := alone(t, func(c *manager.Config) { c.MaxStreams = 1 })
 	client := leaseholdv1.NewOwnerServiceClient(conn)
@@ -160,7 +159,7 @@ func TestStreamLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := second.Recv(); !errors.Is(wire.ToError(err), leasehold.ErrLimit) {
-		t.Errorf("the second is told %v", err)
+		t.Errorf("the second stream ends with %v", err)
 	}
 }
 
@@ -186,14 +185,14 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// get asks a manager how it is.
+// get sends a health check to a manager.
 func get(m *manager.Manager, path string) (int, string) {
 	answer := httptest.NewRecorder()
 	m.HealthHandler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, path, nil))
 	return answer.Code, answer.Body.String()
 }
 
-// A manager whose store does not answer is alive and not ready, and says why.
+// A manager whose store does not reply is live and not ready, and reports why.
 func TestNotReady(t *testing.T) {
 	gone := mem.New()
 	if err := gone.Close(); err != nil {
@@ -214,16 +213,16 @@ func TestNotReady(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	_ = m.Close(ctx) // it never led
+	_ = m.Close(ctx) // no leadership to hand over
 }
 
-// A standby is ready while someone leads, and no longer.
+// A standby is ready only while a manager leads.
 func TestStandbyIsNotReadyWithoutLeader(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.start("m1")
 		standby := c.start("m2")
 		eventually(t, 5*time.Second, "m2 is ready", func() bool { code, _ := get(standby, "/readyz"); return code == http.StatusOK })
-		c.managers["m2"].down.Store(true) // its store answers nothing: it cannot take over
+		c.managers["m2"].down.Store(true) // its store does not reply: it cannot take over
 		c.crash("m1")
 		eventually(t, 10*time.Second, "m2 is not ready", func() bool {
 			code, _ := get(standby, "/readyz")
@@ -231,7 +230,7 @@ func TestStandbyIsNotReadyWithoutLeader(t *testing.T) {
 		})
 		status := c.status("m2")
 		if status.GetLeader() != "" || status.GetProblem() == "" {
-			t.Errorf("m2 says that %q leads, and that the problem is %q", status.GetLeader(), status.GetProblem())
+			t.Errorf("status of m2: leader %q, problem %q", status.GetLeader(), status.GetProblem())
 		}
 		c.managers["m2"].down.Store(false)
 		eventually(t, 10*time.Second, "m2 leads", func() bool { return c.status("m2").GetLeader() == addr("m2") })
@@ -240,13 +239,13 @@ func TestStandbyIsNotReadyWithoutLeader(t *testing.T) {
 
 func TestConfigRefuses(t *testing.T) {
 	for want, advertise := range map[string]string{
-		"want host:port":        "nowhere",
-		"names no port":         "host:0",
-		"means every address":   "0.0.0.0:7400",
-		"others cannot connect": ":7400",
-		"longer than 128 bytes": strings.Repeat("x", 130) + ":1",
-		"has spaces in it":      "a b:1",
-		"Listener and either":   "",
+		"want host:port":          "nowhere",
+		"has no port":             "host:0",
+		"is the wildcard address": "0.0.0.0:7400",
+		"others cannot connect":   ":7400",
+		"longer than 128 bytes":   strings.Repeat("x", 130) + ":1",
+		"contains spaces":         "a b:1",
+		"Listener and either":     "",
 	} {
 		_, err := manager.Start(manager.Config{Store: mem.New(), Advertise: advertise, Listener: unusable(advertise)})
 		if !errors.Is(err, leasehold.ErrInvalid) || !strings.Contains(err.Error(), want) {
@@ -255,8 +254,8 @@ func TestConfigRefuses(t *testing.T) {
 	}
 }
 
-// Whoever listens for others says how connections are secured, if only that they are not.
-func TestPlainTextForOthers(t *testing.T) {
+// A listener outside the loopback requires explicit credentials, even for plaintext.
+func TestPlaintextOutsideLoopbackIsExplicit(t *testing.T) {
 	everywhere := public{bufconn.Listen(1)}
 	_, err := manager.Start(manager.Config{Store: mem.New(), Advertise: "m1:7400", Listener: everywhere})
 	const want = "connections would be plaintext: set ServerCredentials and ClientCredentials, from package secure"
@@ -275,13 +274,12 @@ func TestPlainTextForOthers(t *testing.T) {
 	}
 }
 
-// public is a listener that says to be on all addresses.
+// public is a listener with the wildcard address.
 type public struct{ net.Listener }
 
 func (public) Addr() net.Addr { return &net.TCPAddr{Port: 7400} }
 
-// unusable is a listener that is never listened on; none if there is nothing to
-// advertise.
+// unusable returns a listener that accepts nothing, nil if there is nothing to advertise.
 func unusable(advertise string) net.Listener {
 	if advertise == "" {
 		return nil

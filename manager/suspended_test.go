@@ -27,13 +27,12 @@ type service struct {
 	held    map[leasehold.OwnerID][]leasehold.Lease
 	lookup  *lookup.Lookup
 	lsn     leasehold.LSN
-	cut     atomic.Bool  // the owners do not reach any manager
-	revoked atomic.Int64 // leases whose state owners were told to drop
+	cut     atomic.Bool  // no manager is reachable for the owners
+	revoked atomic.Int64 // leases of OnRevoke
 	losses  atomic.Int64 // losses that the lookup has reported
 }
 
-// service starts the owners and the lookup of a namespace that is there, and returns when they
-// hold all keys.
+// service starts the owners and the lookup of an existing namespace, and returns when the owners hold all keys.
 func (c *cluster) service() *service {
 	c.t.Helper()
 	s := &service{c: c}
@@ -44,7 +43,7 @@ func (c *cluster) service() *service {
 	eventually(c.t, time.Minute, "both have leases, and all keys are owned", func() bool {
 		return complete(s.owners...) && len(s.owners[0].Leases()) > 0 && len(s.owners[1].Leases()) > 0
 	})
-	time.Sleep(20 * time.Second) // nothing moves any more
+	time.Sleep(20 * time.Second) // all moves have ended
 	var err error
 	s.lookup, err = lookup.Open(c.t.Context(), lookup.Config{
 		Namespace: "pool", Managers: c.names(), Credentials: insecure.NewCredentials(), DialOptions: c.dialOptions(),
@@ -89,8 +88,8 @@ func (s *service) suspended() bool {
 	})
 }
 
-// resumes waits until all keys are owned and the lookup follows, and fails unless that is with
-// the leases that there were. It returns how long it took until the keys were owned.
+// resumes waits until all keys are owned and the lookup follows, and fails unless the leases are the same as
+// before. It returns the time until the keys were owned.
 func (s *service) resumes(within time.Duration) time.Duration {
 	s.c.t.Helper()
 	begun := time.Now()
@@ -98,16 +97,16 @@ func (s *service) resumes(within time.Duration) time.Duration {
 	took := time.Since(begun)
 	eventually(s.c.t, time.Minute, "the lookup follows", func() bool { return follows(s.lookup, s.owners...) })
 	s.lostNothing()
-	time.Sleep(30 * time.Second) // whoever was not heard is expired by now
+	time.Sleep(30 * time.Second) // silent owners have expired
 	s.lostNothing()
 	return took
 }
 
-// lostNothing fails if a lease has ended, or if anybody was told so.
+// lostNothing fails if a lease has ended, or was reported as lost.
 func (s *service) lostNothing() {
 	s.c.t.Helper()
 	if ended := endedSince(s.held, s.owners...); len(ended) > 0 {
-		s.c.t.Errorf("%v: these leases ended; there were %v and are %v", ended, s.held, heldBy(s.owners...))
+		s.c.t.Errorf("%v: these leases ended; they were %v and are %v", ended, s.held, heldBy(s.owners...))
 	}
 	if n := s.revoked.Load(); n > 0 {
 		s.c.t.Errorf("OnRevoke was called for %d leases", n)
@@ -122,8 +121,8 @@ func (s *service) lostNothing() {
 	}
 }
 
-// outages are how long something is down. A day is as an hour is, and takes half a minute to simulate: one
-// variant of each test has it.
+// outages returns the durations of outages. A day takes half a minute to simulate, so one variant of each test has
+// it.
 func outages(day bool) []time.Duration {
 	all := []time.Duration{time.Second, 5 * time.Second, 20 * time.Second, 90 * time.Second, time.Hour}
 	if testing.Short() {
@@ -135,7 +134,7 @@ func outages(day bool) []time.Duration {
 	return all
 }
 
-// group returns the names of as many managers.
+// group returns the names of n managers.
 func group(n int) []string { return []string{"m1", "m2", "m3"}[:n] }
 
 // serve starts a group, and a service.
@@ -149,9 +148,9 @@ func (c *cluster) serve(managers []string) *service {
 	return c.service()
 }
 
-// The managers are all stopped, or crash, while owners and lookups run, and are started again. Every lease goes on
-// with its generation, and no caller is asked to recreate anything. After a minute it cannot be excluded that the
-// store was restored meanwhile, and leases resume when one that it has lost would have expired.
+// All managers are stopped, or crash, while owners and lookups run, and are started again. Every lease continues
+// with its generation, and no loss is reported. After a minute a restored store cannot be excluded, and leases resume
+// when a lease that it has lost would have expired.
 func TestManagerOutage(t *testing.T) {
 	for _, managers := range []int{1, 3} {
 		for _, crash := range []bool{false, true} {
@@ -191,7 +190,7 @@ func managerOutage(t *testing.T, managers []string, crash bool, outage time.Dura
 	})
 }
 
-// A brokenStore fails as long as it is down, whatever it is asked.
+// A brokenStore fails all requests while it is down.
 type brokenStore struct {
 	store.Store
 	down *atomic.Bool
@@ -234,7 +233,7 @@ func (s *brokenStore) Load(ctx context.Context, ns leasehold.Namespace) (*storag
 	return whileUp(s, func() (*storage.State, error) { return s.Store.Load(ctx, ns) })
 }
 
-// The store fails under managers that run, for any length of time. They know that it was there all along.
+// The store fails under running managers, for any length of time. They can exclude a restore, so leases resume at once.
 func TestStoreOutage(t *testing.T) {
 	for _, managers := range []int{1, 3} {
 		for _, outage := range outages(managers == 1) {

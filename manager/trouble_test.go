@@ -21,11 +21,11 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A fullStore refuses to write, and does so at once, as a full etcd does.
+// A fullStore rejects writes at once, like a full etcd.
 type fullStore struct {
 	store.Store
 	full   atomic.Bool
-	kept   atomic.Bool // there is room for the leader record
+	kept   atomic.Bool // writes of the leader record succeed
 	writes atomic.Int64
 }
 
@@ -51,8 +51,8 @@ func (s *fullStore) Append(ctx context.Context, b *storage.Batch) (storage.Outco
 	return s.Store.Append(ctx, b)
 }
 
-// A store that refuses everything at once is asked again and again, but not in
-// a frenzy, and once it takes writes again everything goes on.
+// Writes to a store that rejects them at once are retried with a backoff, and succeed when the store accepts
+// writes again.
 func TestFullStore(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		full := &fullStore{}
@@ -69,7 +69,7 @@ func TestFullStore(t *testing.T) {
 		full.writes.Store(0)
 		time.Sleep(10 * time.Second)
 		if n := full.writes.Load(); n == 0 || n > 300 {
-			t.Errorf("in 10 s it was asked to write %d times, want a few times a second", n)
+			t.Errorf("%d writes in 10 s, want a few per second", n)
 		}
 		full.full.Store(false)
 		b := c.join("b")
@@ -77,8 +77,8 @@ func TestFullStore(t *testing.T) {
 	})
 }
 
-// While the store is full nobody hears of a grant, neither owners nor lookups: it is not stored, and
-// may never be. Who has keys goes on with them.
+// While the store is full no grants are sent to owners or lookups, because they are not stored. Owners keep
+// their leases.
 func TestFullStoreGrantsNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		full := &fullStore{}
@@ -95,14 +95,14 @@ func TestFullStoreGrantsNothing(t *testing.T) {
 		for range 60 {
 			time.Sleep(time.Second)
 			if n := len(a.Leases()) + len(b.Leases()); n > 0 {
-				t.Fatalf("%d leases were granted, and nothing is stored", n)
+				t.Fatalf("%d leases were granted before they were stored", n)
 			}
 			if _, found := l.Find(7); found {
-				t.Fatal("a lookup knows of an owner, and nothing is stored")
+				t.Fatal("a lookup finds an owner before the grant is stored")
 			}
 		}
 		if full.writes.Load() == 0 {
-			t.Error("nothing was to be stored: the test has lost its sense")
+			t.Error("no write was attempted: the test is void")
 		}
 		full.full.Store(false)
 		eventually(t, 30*time.Second, "all keys are owned", func() bool { return complete(a, b) })
@@ -110,14 +110,14 @@ func TestFullStoreGrantsNothing(t *testing.T) {
 		held := append(a.Leases(), b.Leases()...)
 		time.Sleep(time.Minute)
 		if now := append(a.Leases(), b.Leases()...); !slices.Equal(now, held) {
-			t.Errorf("they had %v, and have %v", held, now)
+			t.Errorf("leases were %v, and are %v", held, now)
 		}
 	})
 }
 
-// Whoever creates a namespace and goes away before the answer has created it
-// all the same, and the leader knows.
-func TestCallerGoesAway(t *testing.T) {
+// A call that is cancelled before its reply has created the namespace all the same, and the leader
+// serves it.
+func TestCancelledCreateTakesEffect(t *testing.T) {
 	for attempt := range 8 {
 		t.Run(fmt.Sprint(attempt), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, c *cluster) {
@@ -132,7 +132,7 @@ func TestCallerGoesAway(t *testing.T) {
 				slow.saved = cancel
 				_, err := c.admin("m1").CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: pool()})
 				if err == nil {
-					t.Fatal("it was to go away before the answer")
+					t.Fatal("the call was not cancelled before the reply")
 				}
 				eventually(t, 5*time.Second, "the leader leads the namespace", func() bool { return len(c.status("m1").GetNamespaces()) == 1 })
 			})
@@ -140,7 +140,7 @@ func TestCallerGoesAway(t *testing.T) {
 	}
 }
 
-// A slowCatalog lets the caller go away when its write is done.
+// A slowCatalog cancels the call after its write is done.
 type slowCatalog struct {
 	store.Store
 	saved func()
@@ -153,24 +153,24 @@ func (s *slowCatalog) SaveCatalog(ctx context.Context, next *storage.Catalog) (s
 	return outcome, err
 }
 
-// When a namespace was created, the leader knows it, whatever else it has to do.
-func TestCreatedMeansKnown(t *testing.T) {
+// After a namespace is created the leader has it, whatever events are queued.
+func TestCreatedNamespaceIsServed(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.start("m1")
 		for i := range 50 {
 			name := fmt.Sprintf("ns%d", i)
-			for range 20 { // what must not come between
+			for range 20 { // events that must not come between
 				go c.follow(addr("m1"), "made-up")
 			}
 			c.create("m1", &leaseholdv1.NamespaceConfig{Name: name})
 			if found := len(c.status("m1").GetNamespaces()); found != i+1 {
-				t.Fatalf("after %d were created, the leader knows %d", i+1, found)
+				t.Fatalf("%d namespaces were created, and the leader has %d", i+1, found)
 			}
 		}
 	})
 }
 
-// follow asks a manager for a table once.
+// follow sends one request for a table to a manager.
 func (c *cluster) follow(at string, ns leasehold.Namespace) {
 	conn, err := grpc.NewClient("passthrough:///"+at, append(wire.DialOptions(), c.dialOptions()...)...)
 	if err != nil {
@@ -185,9 +185,8 @@ func (c *cluster) follow(at string, ns leasehold.Namespace) {
 	}
 }
 
-// A standby follows what its lookups ask for, and no longer than they do:
-// whatever names they make up.
-func TestStandbyForgets(t *testing.T) {
+// A standby follows a table only while lookups request it, also for made-up names.
+func TestStandbyUnfollowsUnusedTables(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		c.start("m1")
 		c.start("m2")
@@ -196,16 +195,16 @@ func TestStandbyForgets(t *testing.T) {
 			c.follow(addr("m2"), leasehold.Namespace(fmt.Sprintf("made-up-%d", i)))
 		}
 		if n := feeds(); n == 0 {
-			t.Error("nothing is followed: the test has lost its sense")
+			t.Error("no table is followed: the test is void")
 		}
 		time.Sleep(5 * time.Minute)
 		if n := feeds(); n != 0 {
-			t.Errorf("%d tables are still followed, although nobody asks for them", n)
+			t.Errorf("%d tables are still followed without a request", n)
 		}
 	})
 }
 
-// feeds counts the streams on which standbys follow leaders.
+// feeds returns the number of streams on which standbys follow leaders.
 func feeds() int {
 	buf := make([]byte, 16<<20)
 	return strings.Count(string(buf[:runtime.Stack(buf, true)]), "(*feeds).run(")

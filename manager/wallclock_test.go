@@ -8,14 +8,14 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A leader resigns, and the wall clock of its successor is two minutes ahead. The standby has seen the record
-// change, so its own monotonic clock says how old the record is: it grants as soon as with equal clocks, for
-// leases of any length, and lookups report nothing.
-func TestSuccessorsClockAhead(t *testing.T) {
+// A leader resigns, and the wall clock of its successor is two minutes ahead. The standby has observed a change of the
+// record, so it measures the record's age with its own monotonic clock: it grants as soon as with equal clocks, for
+// leases of any length, and lookups report no loss.
+func TestClockOfSuccessorAhead(t *testing.T) {
 	for _, lease := range []time.Duration{10 * time.Second, 30 * time.Second, 60 * time.Second} {
 		t.Run(lease.String(), func(t *testing.T) {
 			equal, ahead := firstGrant(t, lease, 0), firstGrant(t, lease, 2*time.Minute)
-			t.Logf("first grant after %v with equal clocks, and %v", equal, ahead)
+			t.Logf("first grant after %v with equal clocks, %v otherwise", equal, ahead)
 			if ahead > equal+time.Second || equal > 2*time.Second {
 				t.Errorf("first grant after %v, and after %v with equal clocks", ahead, equal)
 			}
@@ -23,7 +23,7 @@ func TestSuccessorsClockAhead(t *testing.T) {
 	}
 }
 
-// firstGrant returns how soon after a leader has resigned a new owner gets a lease.
+// firstGrant returns the time from a leader's resignation to the first grant to a new owner.
 func firstGrant(t *testing.T, lease, ahead time.Duration) (took time.Duration) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		booted := time.Now().Add(-time.Minute)
@@ -40,7 +40,7 @@ func firstGrant(t *testing.T, lease, ahead time.Duration) (took time.Duration) {
 		e := c.join("e")
 		eventually(t, 5*time.Minute, "it has a lease", func() bool { return len(e.Leases()) > 0 })
 		took = time.Since(begun)
-		time.Sleep(time.Minute) // longer than the lookup waits for an answer
+		time.Sleep(time.Minute) // longer than the lookup waits for a reply
 		lost := endedSince(s.held, s.owners...)
 		if more := ranges(collectLosses(t, s.lookup, s.lsn, time.Second)).Subtract(lost); len(more) > 0 {
 			t.Errorf("%v is reported as lost; only %v has another owner", more, lost)
@@ -49,11 +49,11 @@ func firstGrant(t *testing.T, lease, ahead time.Duration) (took time.Duration) {
 	return took
 }
 
-// A wildClock is what managers' wall clocks say, each time that they are started.
+// A wildClock is a wall clock with an error that is drawn at each start of a manager.
 type wildClock struct {
 	name   string
 	says   func(start int) time.Time
-	steady bool // it is always wrong by the same time
+	steady bool // the error is constant
 }
 
 func wildClocks() []wildClock {
@@ -85,8 +85,8 @@ func wildClocks() []wildClock {
 	}
 }
 
-// The wall clock of one manager is wildly wrong, or of all of them, with and without a machine that says for how
-// long it has run. All managers crash several times. The group leads again, and no lease is lost.
+// The wall clock of one manager, or of all, is wildly wrong, with and without a known uptime. All managers crash
+// several times. The group elects a leader again, and no lease is lost.
 func TestWildWallClock(t *testing.T) {
 	type setting struct {
 		managers    int
@@ -134,10 +134,10 @@ func wildWallClock(t *testing.T, clock wildClock, managers []string, all, uptime
 			start()
 			took := s.resumes(22 * time.Second)
 			if agree := clock.steady && (all || len(managers) == 1); agree && uptime && outage < time.Minute && took > 10*time.Second {
-				t.Errorf("all keys are owned %v after the start, and the machine knows that it was down for %v", took, outage)
+				t.Errorf("all keys are owned %v after the start, although the downtime of %v is known", took, outage)
 			}
 		}
-		// Not only leases that there were: new ones are granted as ever.
+		// New leases are granted, too.
 		e := c.join("e")
 		eventually(t, 10*time.Second, "a new owner gets a lease", func() bool { return len(e.Leases()) > 0 })
 	})

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
 
-// A manager is started with an empty data directory by mistake. Servers keep what they have; a namespace of the same
-// name is not created, which would end their leases; and with the right directory all goes on.
+// A manager is started with an empty data directory by mistake. Owners keep their leases; creating a namespace of the
+// same name, which would end them, is rejected; with the right directory the leases resume.
 func TestWrongDataDirectory(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		s := c.serve(group(1))
@@ -32,9 +32,9 @@ func TestWrongDataDirectory(t *testing.T) {
 	})
 }
 
-// After a long outage suspended leases resume one lease later. Status says so meanwhile, and owners are shown as
-// suspended.
-func TestWaitIsShown(t *testing.T) {
+// After a long outage suspended leases resume one lease later. Meanwhile the status has the reason, and shows owners
+// as suspended.
+func TestStatusShowsRestoreWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		s := c.serve(group(1))
 		c.crash("m1")
@@ -43,7 +43,7 @@ func TestWaitIsShown(t *testing.T) {
 		c.leads(time.Minute)
 		time.Sleep(6 * time.Second)
 		if problem := c.status("m1").GetNamespaces()[0].GetProblem(); !strings.Contains(problem, "suspended leases resume and ranges are granted in ") {
-			t.Errorf("during the wait the status says %q", problem)
+			t.Errorf("problem during the wait: %q", problem)
 		}
 		for _, o := range s.owners {
 			if !c.listed("m1", string(o.Name())).GetSuspended() {
@@ -52,7 +52,7 @@ func TestWaitIsShown(t *testing.T) {
 		}
 		s.resumes(time.Minute)
 		if problem := c.status("m1").GetNamespaces()[0].GetProblem(); problem != "" {
-			t.Errorf("after the wait the status says %q", problem)
+			t.Errorf("problem after the wait: %q", problem)
 		}
 	})
 }

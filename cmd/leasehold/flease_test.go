@@ -152,7 +152,7 @@ func TestFleaseCommands(t *testing.T) {
 	}
 	impatient := acquire(1, "--wait", "200ms")
 	impatient.end(t, 2)
-	if _, errs := impatient.text(); !strings.Contains(errs, "member 1 seems to have it: it was not to be had within 200ms") {
+	if _, errs := impatient.text(); !strings.Contains(errs, "member 1 probably holds it: it was not to be had within 200ms") {
 		t.Errorf("who does not wait for long: %s", errs)
 	}
 	// A member that tries while another's lease is being agreed upon refuses to hear of it
@@ -170,7 +170,7 @@ func TestFleaseCommands(t *testing.T) {
 		shown, _ = seen.text()
 	}
 	interrupted := acquire(1)
-	interrupted.awaitError(t, "waiting for nightly: member 1 seems to have it\n")
+	interrupted.awaitError(t, "waiting for nightly: member 1 probably holds it\n")
 	interrupted.interrupt()
 	interrupted.end(t, 130)
 	var s fleasecontrol.Status
@@ -337,7 +337,7 @@ func TestGuideFlease(t *testing.T) {
 		t.Errorf("fence %s after %s", second, first)
 	}
 	waiter := inTerminal(t, lines[5]...)
-	waiter.awaitError(t, "waiting for nightly: member 2 seems to have it")
+	waiter.awaitError(t, "waiting for nightly: member 2 probably holds it")
 	status := inTerminal(t, lines[6]...)
 	status.end(t, 0)
 	if out, _ := status.text(); !strings.Contains(out, "seems to be held by member 2, fence "+second) {

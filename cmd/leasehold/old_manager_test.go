@@ -39,7 +39,7 @@ func TestOldManager(t *testing.T) {
 
 // That nothing is balanced is said with the reason.
 func TestStatusSaysWhyNothingIsBalanced(t *testing.T) {
-	const why = "the loads of 12 % of the keys are known, and it takes 90 %"
+	const why = "the loads of 12 % of the keys are known, and rebalancing starts at 90 %"
 	f := startFake(t, inPresence(&fakeManager{lull: why}))
 	for args, want := range map[string]string{
 		"status":                  "\npresence is not balanced by load now: " + why + ".\n",

@@ -74,7 +74,7 @@ var processes = []Case{
 			tests("owner", "TestSetClocksChangeNothing"), tests("internal/runtime/clock", "TestDetectorTellsSleepFromSetClock", "TestWatchFollowsDrift"),
 			tests("flease", "TestClockStep", "TestWrongClock"),
 			tests("internal/core/machine/flease", "TestClockStepDropsLeases", "TestSlewingIsNoStep", "TestFencesDoNotOutrunTheClock", "TestOneClockYearsAhead"),
-			tests("manager", "TestClocksSetBackAndAllRestarted")),
+			tests("manager", "TestAllRestartedWithClocksSetBack")),
 	},
 	{
 		Number: 10, What: "a host is suspended for longer than a lease", Tries: "I1 I3",
@@ -82,14 +82,14 @@ var processes = []Case{
 		Proofs: by(simulated("owner-suspend", "manager-suspend", "lookup-suspend", "owner: slept"),
 			tests("owner", "TestSleepEndsAllLeases", "TestWhatIsPublishedAfterASleepIsNotBelieved"),
 			tests("internal/core/machine/owner", "TestRepliesFromBeforeASleepAreDropped"),
-			tests("internal/core/machine/leadership/byrecord", "TestPaperALeaderThatSleptStops"), tests("flease", "TestSleepEndsLeases")),
+			tests("internal/core/machine/leadership/byrecord", "TestPaperALeaderThatSleptStops"), tests("flease", "TestSuspendEndsLeases")),
 	},
 	{
 		Number: 11, What: "a snapshot of a host runs beside it", Tries: "I1 I2",
 		Must: "leases of the copy expire; then at most one of the two holds leases",
 		Open: "while both use one lease only fences protect; a census of diskless managers does not distinguish them",
 		Proofs: by(leased("rewind"), tests("lab/sim", "TestCopiedOwner"),
-			tests("manager", "TestReplayedSession", "TestNobodySpeaksForAnothersSession")),
+			tests("manager", "TestReplayedSession", "TestSessionOfAnotherOwnerIsRejected")),
 	},
 	{
 		Number: 12, What: "a manager, leader or not, is killed with -9", Tries: "I1 I2 I5",
@@ -209,7 +209,7 @@ var stores = []Case{
 		Proofs: by(simulated("store-cut", "manager: no authority", "election: authority lapsed"), chaos("leader-minority"),
 			tests("internal/core/machine/leadership/byrecord", "TestPaperTwoNeverLead", "TestDeposedWhileRenewing", "TestTakeoverWaitsForEachRecord"),
 			tests("internal/core/machine/manager", "TestPaperOnlyTheLeaderResponds", "TestPaperFailoverWaitsForWhoDoesNotComeBack", "TestDeposedIsOver"),
-			tests("manager/internal/memcatalog", "TestAuthorityEndsWithTheLease"), pointed("manager/internal/memcatalog", "TestWrittenBeforeThePointOfDismissal")),
+			tests("manager/internal/memcatalog", "TestLeadershipEndsWithLease"), pointed("manager/internal/memcatalog", "TestPauseBeforeConfirmationMakesWriteUnknown")),
 	},
 	{
 		Number: 28, What: "a store loses its quorum", Tries: "I1 I6",
@@ -348,7 +348,7 @@ var operation = []Case{
 		Proofs: by(leased("crash", "crash-all", "orphan", "duplicate", "delay", "rewind"),
 			tests("internal/core/machine/flease", "TestAmnesiaDoesNotBreakALease", "TestRecoveryIsLongEnough", "TestRecoveryIsSilent", "TestEachAcceptorCountsOnce",
 				"TestEqualBallots", "TestEqualIDs", "TestExpiryIsCheckedAgainAfterTheWrite", "TestLatePromise", "TestFencesRise"),
-			tests("flease", "TestSecondProcessWithAnIDIsRefused", "TestReplayedPackets", "TestForgetfulMemberHearsOfALease", "TestChaos"),
+			tests("flease", "TestSecondProcessWithSameIDGivesWay", "TestReplayedPackets", "TestPartitionedMemberReceivesLeaseAgain", "TestChaos"),
 			tests("lab/fleasesim/explore", "TestExplore")),
 	},
 }
@@ -386,7 +386,7 @@ var outages = []Case{
 	{
 		Number: 52, What: "a manager's wall clock is off by minutes to years, steps, or runs at a wrong rate", Tries: "I1 I2 I6 I11",
 		Must: "only timestamps differ; no lease ends, grants continue",
-		Proofs: by(tests("manager", "TestWildWallClock", "TestSuccessorsClockAhead", "TestClocksSetBackAndAllRestarted"),
+		Proofs: by(tests("manager", "TestWildWallClock", "TestClockOfSuccessorAhead", "TestAllRestartedWithClocksSetBack"),
 			tests("internal/core/machine/leadership/byrecord", "TestUncertain")),
 	},
 	{
@@ -394,7 +394,7 @@ var outages = []Case{
 		Must: "leader and numbers stay; other namespaces are not delayed",
 		Open: "in a diskless group younger than 20 minutes, an owner that reports a later term costs a few elections",
 		Proofs: by(simulated("hostile", "election: disbelieved"),
-			tests("manager", "TestLookupDoesNotMoveNumbers", "TestOwnerDoesNotMoveOtherNamespaces", "TestLookupAheadMovesNothing", "TestOwnerAheadIsDisbelieved", "TestOwnerAheadOfAYoungGroup"),
+			tests("manager", "TestLookupDoesNotMoveNumbers", "TestOwnerDoesNotMoveOtherNamespaces", "TestTermOfLookupHasNoEffect", "TestTermOfOwnerIsIgnoredByOldGroup", "TestTermOfOwnerInNewGroup"),
 			tests("internal/core/machine/manager", "TestLookupsAreNoEvidence", "TestClaimsDoNotUseGenerationsUp", "TestForgottenGenerations")),
 	},
 	{

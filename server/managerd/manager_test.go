@@ -127,7 +127,7 @@ func TestManagerSettingsThatContradict(t *testing.T) {
 		{"--store=flease", "--peers: want the addresses of 3 to 9 managers with commas between"},
 		{"--store=flease --peers=a:1,b:1", "there are 2"},
 		{"--store=flease --peers=a:1,b:1,c", `--peers: "c": want host:port`},
-		{"--store=flease --peers=a:1,b:1,c:0", "names no port that others can connect to"},
+		{"--store=flease --peers=a:1,b:1,c:0", "has no port that others can connect to"},
 		{"--store=flease --peers=a:1,b:1,a:1", "--peers: a:1: this address is there twice"},
 		{"--store=flease --peers=a:1,b:1,c:1=b:1", "--peers: c:1=b:1: this address is there twice"},
 		{"--store=flease --peers=a:1,b:1,c:1", `--peers: "127.0.0.1:7400", which is where the others reach this manager, is not among them: say with --advertise which one it is`},

@@ -78,8 +78,8 @@ func TestDisklessOtherKey(t *testing.T) {
 	odd.terminate(t)
 	odd.args[len(odd.args)-1] = wrong
 	odd.start(t)
-	eventually(t, "it says that it takes no part", func() error {
-		return probe(t, at[odd]+"/readyz", http.StatusServiceUnavailable, "takes no part", "--peer-key-file")
+	eventually(t, "it does not take part", func() error {
+		return probe(t, at[odd]+"/readyz", http.StatusServiceUnavailable, "does not take part", "--peer-key-file")
 	})
 	for _, m := range g.without(odd).managers {
 		eventually(t, m.name+" says that no other may be stopped", func() error {

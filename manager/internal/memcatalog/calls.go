@@ -16,44 +16,41 @@ import (
 	storagev1 "github.com/leasehold-dev/leasehold/proto/leasehold/storage/v1"
 )
 
-// A peer is another manager, as the leader sees it. At most one call to it is under
-// way, and at most one waits for that.
+// A peer is another manager, as the leader sees it. At most one call to it is in flight, and at
+// most one request is queued.
 type peer struct {
 	id   storage.ManagerID
-	conn *grpc.ClientConn // nil until it is first asked
-	busy bool
-	next *machine.Request
-	why  error // the last call failed, if it did
-	// called: a call has ended since we began to lead, and answered: with an answer.
+	conn *grpc.ClientConn // nil until the first call
+	busy bool             // a call is in flight
+	next *machine.Request // the queued one
+	err  error            // of the last call
+	// called: a call ended in the current leadership; answered: one succeeded.
 	called, answered bool
 }
 
-// calls is how calls to another manager go.
+// calls is the state of the calls to another manager.
 type calls struct {
-	made bool  // since we lead; if we do not, nobody is called
-	why  error // the last one failed, if it did
+	made bool  // a call ended in this manager's current leadership
+	err  error // of the last one
 }
 
-// alive reports whether the other has answered, if only that it refuses.
+// alive reports whether the last call had a reply, be it a refusal.
 func (c calls) alive() bool {
-	return c.made && (c.why == nil || leasehold.KindOf(c.why) != leasehold.ErrUnavailable)
+	return c.made && (c.err == nil || leasehold.KindOf(c.err) != leasehold.ErrUnavailable)
 }
 
-// calls returns how calls to another manager go.
 func (c *replica) calls(to storage.ManagerID) calls {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := c.peers[to]
-	return calls{c.term != 0 && p.called, p.why}
+	return calls{c.term != 0 && p.called, p.err}
 }
 
 const opShare = "share the catalog"
 
-// callPatience is how long a manager has to answer another.
-const callPatience = time.Second
+const callTimeout = time.Second
 
-// ask sends a request, after the one that is under way; of two that wait the newer
-// counts. The lock is held.
+// ask sends a request, after the one in flight. It replaces a queued one. The lock is held.
 func (c *replica) ask(p *peer, r *machine.Request) {
 	switch {
 	case c.closed:
@@ -65,7 +62,7 @@ func (c *replica) ask(p *peer, r *machine.Request) {
 	}
 }
 
-// call asks another manager until nothing is left to ask.
+// call sends a request and those that are queued meanwhile.
 func (c *replica) call(p *peer, r *machine.Request) {
 	for r != nil {
 		failpoint.Here("memcatalog/before-sharing")
@@ -73,7 +70,7 @@ func (c *replica) call(p *peer, r *machine.Request) {
 		failpoint.Here("memcatalog/shared")
 		c.mu.Lock()
 		c.note(p, err)
-		// Only the leader may learn who is there: see the machine.
+		// Replies count only in the term of the request, while its lease is valid: see the machine.
 		if err == nil && !c.closed && c.g.leads(r.Term) && r.Term == c.term {
 			p.answered = true
 			c.step(machine.Answered{From: p.id, Response: answer})
@@ -95,7 +92,7 @@ func (c *replica) share(p *peer, r *machine.Request) (*machine.Response, error) 
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(c.g.ctx, callPatience)
+	ctx, cancel := context.WithTimeout(c.g.ctx, callTimeout)
 	defer cancel()
 	answer, err := storagev1.NewCouncilServiceClient(conn).Share(ctx, fromRequest(c.g.digests[0], c.g.cfg.Self, r))
 	if err != nil {
@@ -120,68 +117,68 @@ func (c *replica) connect(p *peer) (*grpc.ClientConn, error) {
 	return conn, err
 }
 
-// note says that a manager does not answer, and that it does again: once each. The
-// lock is held.
+// note records the result of a call, and logs a change: the first failure of a kind, and the first
+// success after it. The lock is held.
 func (c *replica) note(p *peer, err error) {
-	kind, before, fault := leasehold.KindOf(err), p.why, leasehold.KindOf(p.why)
+	kind, before, fault := leasehold.KindOf(err), p.err, leasehold.KindOf(p.err)
 	if c.g.ctx.Err() != nil || kind == leasehold.ErrNotLeader {
 		return
 	}
-	p.why, p.called = err, true
+	p.err, p.called = err, true
 	if (err != nil) == (before != nil) && kind == fault {
 		return
 	}
 	switch {
 	case err == nil:
-		c.g.log.Info("a manager of the group answers again", "peer", p.id)
+		c.g.log.Info("call to a manager of the group succeeds again", "peer", p.id)
 	case kind == leasehold.ErrUnavailable:
-		c.g.log.Info("a manager of the group does not answer", "peer", p.id, "why", err)
+		c.g.log.Info("call to a manager of the group failed", "peer", p.id, "why", err)
 	default:
-		c.g.log.Error("a manager of the group refuses to be led", "peer", p.id, "why", err)
+		c.g.log.Error("a manager of the group rejects this leader", "peer", p.id, "why", err)
 	}
 }
 
-// strange says, now and then, that a manager leads that was started otherwise.
-func (c *replica) strange(from string) {
+// recordMismatch records a call of a leader with other settings, and logs it with a rate limit.
+func (c *replica) recordMismatch(from string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stranger, c.strangeAt = from, c.g.cfg.Clock.Now()
+	c.mismatched, c.mismatchAt = from, c.g.cfg.Clock.Now()
 	if _, ok := c.warned.Allow("stranger", 1); ok {
-		c.g.log.Error("another manager leads, and was started with other managers, times or key than this one: this one takes no part. "+
-			"Give all of them the same --peers, --ttl, --epsilon, --drift, --longest-lease and --peer-key-file", "leader", from)
+		c.g.log.Error("this manager does not take part: the leader has other --peers, --ttl, --epsilon, --drift, --longest-lease or --peer-key-file. "+
+			"Start all managers with the same", "leader", from)
 	}
 }
 
-// strangeLeader returns who leads that was started otherwise, if it has called lately.
-func (c *replica) strangeLeader() string {
+// mismatchedLeader returns a leader with other settings if one has called recently, or "".
+func (c *replica) mismatchedLeader() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.strangeAt == 0 || c.g.cfg.Clock.Now().Sub(c.strangeAt) > strangeLasts {
+	if c.mismatchAt == 0 || c.g.cfg.Clock.Now().Sub(c.mismatchAt) > mismatchExpiry {
 		return ""
 	}
-	return c.stranger
+	return c.mismatched
 }
 
 const (
-	strangeEvery = 10 * time.Minute // is how often that is said while it lasts
-	strangeLasts = 5 * time.Second  // a leader calls several times in it
+	mismatchLogInterval = 10 * time.Minute
+	mismatchExpiry      = 5 * time.Second // several times the interval of a leader's calls
 )
 
-// shareService is what other managers call.
+// shareService serves the calls of other managers.
 type shareService struct {
 	storagev1.UnimplementedCouncilServiceServer
 	g *Group
 }
 
-// Share hears who leads, and answers what we know.
+// Share serves a call of the leader: it passes it to the machine, and returns the machine's reply.
 func (s *shareService) Share(_ context.Context, r *storagev1.ShareRequest) (*storagev1.ShareResponse, error) {
 	if err := wire.CheckVersion(r.GetVersion()); err != nil {
 		return nil, wire.FromError(err)
 	}
 	if !slices.Contains(s.g.digests, r.GetGroup()) {
-		s.g.replica.strange(r.GetFrom())
+		s.g.replica.recordMismatch(r.GetFrom())
 		return nil, wire.FromError(leasehold.Errorf(opShare, leasehold.ErrInvalid, string(s.g.cfg.Self),
-			"it was started with other managers or times than %s, or with another key: %s", r.GetFrom(), tellAlike))
+			"its managers, times or key differ from those of %s: %s", r.GetFrom(), sameFlagsHint))
 	}
 	from, request, err := toRequest(r)
 	if err != nil {
@@ -192,8 +189,8 @@ func (s *shareService) Share(_ context.Context, r *storagev1.ShareRequest) (*sto
 	if answer == nil {
 		return nil, wire.FromError(leasehold.Errorf(opShare, leasehold.ErrInvalid, string(s.g.cfg.Self), "%s is not another manager of its group", from))
 	}
-	s.g.told.Store(int64(s.g.cfg.Clock.Now()))
+	s.g.leaderCallAt.Store(int64(s.g.cfg.Clock.Now()))
 	s.g.leader.Store(uint64(Peer{Manager: from}.id()))
-	s.g.cfg.Hear(bylease.Leads{Manager: from, Term: request.Term})
+	s.g.cfg.Notify(bylease.Leads{Manager: from, Term: request.Term})
 	return fromResponse(answer), nil
 }

@@ -27,44 +27,42 @@ import (
 
 // A Peer is a manager of the group.
 type Peer struct {
-	Manager storage.ManagerID // its name, and where others reach it
-	Addr    string            // where it takes part in the lease of leadership
+	Manager storage.ManagerID // its name and address
+	Addr    string            // of its Flease node
 }
 
-// Bounds on a group. Two managers are no better than one: either's death stops
-// both.
+// Bounds on a group. Two managers are no better than one: a majority of two is both.
 const (
 	MinPeers = 3
 	MaxPeers = 9
 )
 
-// Config is what a manager knows about its group. Peers, Key, Lease, Epsilon, Drift
-// and Longest must be the same everywhere; who was told otherwise is not understood
-// by the others.
+// Config configures a manager's part in its group. Peers, Key, Lease, Epsilon, Drift and Longest
+// must be the same on all managers. A manager with other values does not take part.
 type Config struct {
 	Self  storage.ManagerID
-	Peers []Peer // all of the group, Self among them
+	Peers []Peer // all managers of the group, Self included
 
-	Key       secret.Text      // that the group shares; not needed on the loopback, or if Transport is secure
-	OtherKeys []secret.Text    // that are accepted as well
-	Listen    string           // if that is not our Addr
-	Transport flease.Transport // nil: UDP
-	Secure    bool             // Transport proves who everybody is
+	Key       secret.Text      // shared by the group; not required on the loopback, or if Secure
+	OtherKeys []secret.Text    // accepted besides Key
+	Listen    string           // default: the Addr of Self
+	Transport flease.Transport // default: UDP
+	Secure    bool             // Transport authenticates its peers
 
-	Lease   time.Duration // for how long a leader acts without renewing
-	Epsilon time.Duration // by how much wall clocks may differ
-	Drift   float64       // by how much clocks may differ in rate
-	// Longest is for how long an owner may believe in a lease, at most, on any
-	// clock: no namespace may be given a longer one.
+	Lease   time.Duration // of leadership
+	Epsilon time.Duration // bound on the difference of wall clocks
+	Drift   float64       // bound on the ratio of clock rates
+	// Longest bounds the time for which an owner holds a lease, on any clock. A namespace with
+	// longer leases is rejected.
 	Longest time.Duration
 
-	Clock  *clock.Clock // in whose instants Hear is told of time
+	Clock  *clock.Clock // of the instants that Notify receives
 	Logger *slog.Logger
 	// Dial returns a connection to another manager, without waiting for it.
 	Dial func(storage.ManagerID) (*grpc.ClientConn, error)
-	// Hear is told what becomes of leadership, in order, and Outranked of a higher term
-	// than ours that another manager has heard of. They may wait, but not for the Group.
-	Hear      func(bylease.Event)
+	// Notify receives the changes of leadership, in order. Outranked receives a term above this
+	// leader's that another manager has seen. Both may block, but must not call the Group.
+	Notify    func(bylease.Event)
 	Outranked func(leasehold.Term)
 }
 
@@ -81,29 +79,29 @@ func (c *Config) validate() error {
 	names, ids := make(map[string]bool), make(map[flease.ID]storage.ManagerID)
 	for _, p := range c.Peers {
 		if names["manager "+string(p.Manager)] || names[p.Addr] {
-			return bad("%s is there twice", p.Manager)
+			return bad("%s is listed twice", p.Manager)
 		}
 		names["manager "+string(p.Manager)], names[p.Addr] = true, true
 		if other := ids[p.id()]; other != "" {
-			return bad("%s and %s have the same number by chance: write one of them in another way", other, p.Manager)
+			return bad("the names %s and %s have the same hash: write one of them in another way", other, p.Manager)
 		}
 		ids[p.id()] = p.Manager
 	}
 	if !names["manager "+string(c.Self)] {
-		return bad("it is not one of its group: %v", c.managers())
+		return bad("this manager is not in its group: %v", c.managers())
 	}
 	if c.Key.Len() > 0 || c.Secure {
 		return nil
 	}
 	for _, addr := range c.addrs() {
 		if !address.Loopback(addr) {
-			return bad("%s is not on the loopback, so that managers need a key by which they know each other: give the same to all with --peer-key-file, or Peers.Key", addr)
+			return bad("%s is not on the loopback, so managers need a shared key: set --peer-key-file, or Peers.Key, to the same on all", addr)
 		}
 	}
 	return nil
 }
 
-// addrs are the addresses of the group, and where this manager listens.
+// addrs returns the Flease addresses of the group, and the one on which this manager listens.
 func (c *Config) addrs() (all []string) {
 	for _, p := range c.Peers {
 		all = append(all, p.Addr)
@@ -114,8 +112,8 @@ func (c *Config) addrs() (all []string) {
 	return all
 }
 
-// id is the manager's number among those who agree on leases. It does not depend on
-// who else is there.
+// id returns the manager's Flease ID: a hash of its name, so that it does not depend on the
+// other managers.
 func (p Peer) id() flease.ID {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(p.Manager)) // it never fails
@@ -129,8 +127,7 @@ func (c *Config) managers() (ids []storage.ManagerID) {
 	return ids
 }
 
-// manager names the manager that has a number, or gives the number if it is none of
-// the group.
+// manager returns the name of the manager with an ID.
 func (c *Config) manager(id flease.ID) string {
 	for _, p := range c.Peers {
 		if p.id() == id {
@@ -140,22 +137,22 @@ func (c *Config) manager(id flease.ID) string {
 	return fmt.Sprintf("an unknown manager (%d)", id)
 }
 
-// description is what all managers of a group must have been told alike.
+// description renders the settings that all managers of a group must share.
 func (c *Config) description() string {
 	return fmt.Sprintf("leasehold managers %q, lease %v, epsilon %v, drift %v, longest %v", c.managers(), c.Lease, c.Epsilon, c.Drift, c.Longest)
 }
 
-// digest is short for the description and a key. Managers refuse calls of those who
-// have another one: whose key is another has no vote on who leads, and must not be
-// taken for one who has because it answers calls. It does not give the key away, and
-// does not keep out whoever has overheard it.
+// digest returns a MAC of the description under a key. Managers reject calls with another digest:
+// a manager with another key has no vote in elections, and must not count as a voter because it
+// replies to calls. The digest does not reveal the key. It does not authenticate: an eavesdropper
+// can replay it.
 func (c *Config) digest(key secret.Text) uint64 {
 	sum := hmac.New(sha256.New, []byte(key.Reveal()))
 	_, _ = sum.Write([]byte(c.description())) // it never fails
 	return binary.LittleEndian.Uint64(sum.Sum(nil))
 }
 
-// digests are those of managers that have a key which is accepted. The first is our own.
+// digests returns the accepted digests. The first is this manager's.
 func (c *Config) digests() []uint64 {
 	out := []uint64{c.digest(c.Key)}
 	for _, other := range c.OtherKeys {
@@ -164,9 +161,9 @@ func (c *Config) digests() []uint64 {
 	return out
 }
 
-// flease says how the group agrees on leases. Majorities of different groups need
-// not overlap, so those who disagree about the group must not understand each
-// other, but know of each other: the label sees to that.
+// flease returns the configuration of the Flease node. Majorities of different groups need not
+// overlap, so managers that disagree about the group must not count each other's votes. The label
+// makes Flease drop and report such messages.
 func (c *Config) flease() flease.Config {
 	out := flease.Config{
 		Lease: c.Lease, Epsilon: c.Epsilon, Drift: c.Drift, Key: c.Key, OtherKeys: c.OtherKeys, Label: c.description(),
@@ -181,7 +178,7 @@ func (c *Config) flease() flease.Config {
 	return out
 }
 
-// replica says how the group keeps the catalog.
+// replica returns the configuration of the catalog's machine.
 func (c *Config) replica() machine.Config {
 	var process [8]byte
 	_, _ = rand.Read(process[:]) // it never fails
@@ -191,10 +188,10 @@ func (c *Config) replica() machine.Config {
 	}
 }
 
-// refresh is how often the leader tells the others that it leads.
+// refresh is the interval of the leader's heartbeats to the other managers.
 func (c *Config) refresh() time.Duration { return min(time.Second, c.Lease/2) }
 
-// Appointment says how a manager of the group learns who leads.
+// Appointment returns the configuration of the leadership machine.
 func (c *Config) Appointment() *bylease.Config {
 	return &bylease.Config{Self: c.Self, Drift: mono.Drift(c.Drift), Fade: 3 * c.refresh(), Remember: c.Longest + 5*time.Minute}
 }

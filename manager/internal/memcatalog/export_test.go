@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold-dev/leasehold/flease"
 )
 
-// Remaining is what is left of the lease of leadership.
+// Remaining returns the remaining time of the lease of leadership.
 func (g *Group) Remaining() time.Duration {
 	if l := g.lease.Load(); l != nil {
 		return l.Remaining()
@@ -14,5 +14,5 @@ func (g *Group) Remaining() time.Duration {
 	return 0
 }
 
-// ID is the manager's number among those who agree on leases.
+// ID returns the manager's Flease ID.
 func (g *Group) ID() flease.ID { return Peer{Manager: g.cfg.Self}.id() }

@@ -13,9 +13,8 @@ import (
 	storagev1 "github.com/leasehold-dev/leasehold/proto/leasehold/storage/v1"
 )
 
-// The fuzz targets read what some manager may have sent. It is refused with a kind that says
-// whose fault it is, or has a catalog that is sorted and not too long, and is the same after
-// being sent on.
+// The fuzz targets decode arbitrary messages. Either the message is rejected with kind ErrInvalid or
+// ErrLimit, or its catalog is sorted and within the limits, and encoding it again loses nothing.
 
 var sameNumbers = cmp.Options{cmpopts.EquateNaNs(), cmpopts.EquateEmpty()}
 
@@ -31,7 +30,7 @@ func seed(f *testing.F, messages ...proto.Message) {
 
 func checkRefusal(t *testing.T, err error) {
 	if k := leasehold.KindOf(err); k != leasehold.ErrInvalid && k != leasehold.ErrLimit {
-		t.Fatalf("a bad message is an error of kind %v: %v", k, err)
+		t.Fatalf("an invalid message is rejected with kind %v: %v", k, err)
 	}
 }
 
@@ -65,7 +64,7 @@ func FuzzShareRequest(f *testing.F) {
 		checkCatalog(t, r.Catalog)
 		againFrom, again, err := toRequest(through(t, fromRequest(m.GetGroup(), from, r)))
 		if diff := cmp.Diff(r, again, sameNumbers); diff != "" || err != nil || from != againFrom {
-			t.Fatalf("sent on: from %q, error %v (-read +sent):\n%s", againFrom, err, diff)
+			t.Fatalf("encoded again: from %q, error %v (-first +second):\n%s", againFrom, err, diff)
 		}
 	})
 }
@@ -86,7 +85,7 @@ func FuzzShareResponse(f *testing.F) {
 		checkCatalog(t, r.Catalog)
 		again, err := toResponse(through(t, fromResponse(r)))
 		if diff := cmp.Diff(r, again, sameNumbers); diff != "" || err != nil {
-			t.Fatalf("sent on: error %v (-read +sent):\n%s", err, diff)
+			t.Fatalf("encoded again: error %v (-first +second):\n%s", err, diff)
 		}
 	})
 }

@@ -1,10 +1,9 @@
-// Package memcatalog is what managers have in place of a store. They agree among
-// themselves who leads, by a lease of package flease; the catalog of namespaces is
-// in the memory of all of them; and the lease tables are in the leader's, who finds
-// them out by asking the owners.
+// Package memcatalog replaces the store in a diskless group of managers. A lease of package flease
+// elects the leader. Each manager has a replica of the catalog of namespaces in memory. The lease
+// tables are in the leader's memory only: a new leader rebuilds them from the owners' claims.
 //
-// It is a shell: machine/flease, machine/appointment and machine/memcatalog decide,
-// and docs/ARCHITECTURE.md, "Without a store", has the argument.
+// It is a shell: machine/flease, machine/leadership/bylease and machine/memcatalog decide.
+// docs/ARCHITECTURE.md, "Without a store", has the safety argument.
 package memcatalog
 
 import (
@@ -24,49 +23,45 @@ import (
 	storagev1 "github.com/leasehold-dev/leasehold/proto/leasehold/storage/v1"
 )
 
-// leadership is the resource whose lease leadership is.
+// leadership is the Flease resource whose lease elects the leader.
 const leadership = "leader"
 
-// A Group is one manager's part in a group without a store. All its methods may be
-// called from many goroutines at once.
+// A Group is one manager's part in a diskless group. It is safe for concurrent use.
 type Group struct {
 	cfg     Config
 	log     *slog.Logger
-	digests []uint64 // of those who belong to it; the first is our own
+	digests []uint64 // accepted ones; the first is this manager's
 	node    *flease.Node
 	replica *replica
 	logs    logs
 
-	votes  atomic.Bool   // we take part in the agreement about who leads
-	silent atomic.Bool   // we have not heard the leader's part in that for a while
-	leader atomic.Uint64 // its number, as it has told us; 0 if nobody has
-	told   atomic.Int64  // when it has told us last, on the manager's clock
-	above  atomic.Uint64 // a term that somebody has heard of: the next must be higher
+	voting       atomic.Bool   // this manager's Flease node votes
+	deaf         atomic.Bool   // the leader lives, and its Flease messages do not arrive here
+	leader       atomic.Uint64 // Flease ID of the manager that last called as the leader; 0 without one
+	leaderCallAt atomic.Int64  // the instant of that call
+	seenTerm     atomic.Uint64 // the highest term that a manager or owner has seen: the next must be higher
 
-	// lease is what we have, if we do, and ledSince when we last got one, on the
-	// manager's clock.
-	lease    atomic.Pointer[flease.Lease]
-	ledSince atomic.Int64
-	// givenUp is the highest term whose lease is to be given up; more signals it.
-	givenUp atomic.Uint64
-	more    chan struct{}
+	lease    atomic.Pointer[flease.Lease] // nil unless this manager leads
+	ledSince atomic.Int64                 // the instant when the newest lease was acquired
+	// releasedTerm is the highest term whose lease must be released; stepDown signals a change.
+	releasedTerm atomic.Uint64
+	stepDown     chan struct{}
 
-	ctx     context.Context // ends when everything must
-	cancel  context.CancelFunc
-	wanting context.Context // ends when we no longer want to lead
-	resign  context.CancelFunc
-	running sync.WaitGroup
+	ctx       context.Context // of the group: Close cancels it
+	cancel    context.CancelFunc
+	candidacy context.Context // Resign cancels it
+	resign    context.CancelFunc
+	running   sync.WaitGroup
 }
 
 var _ store.Tables = (*Group)(nil)
 
-// Start joins a group. What becomes of leadership is told to Config.Hear from now
-// on.
+// Start joins a group. Config.Notify receives changes of leadership from now on.
 func Start(cfg Config) (*Group, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	g := &Group{cfg: cfg, log: cfg.Logger, digests: cfg.digests(), more: make(chan struct{}, 1)}
+	g := &Group{cfg: cfg, log: cfg.Logger, digests: cfg.digests(), stepDown: make(chan struct{}, 1)}
 	var err error
 	if g.replica, err = newReplica(g); err != nil {
 		return nil, err
@@ -75,35 +70,35 @@ func Start(cfg Config) (*Group, error) {
 		return nil, err
 	}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
-	g.wanting, g.resign = context.WithCancel(g.ctx)
+	g.candidacy, g.resign = context.WithCancel(g.ctx)
 	g.running.Go(g.campaign)
-	g.running.Go(func() { g.replica.keepTime(g.ctx) })
-	g.running.Go(g.listen)
+	g.running.Go(func() { g.replica.runTimer(g.ctx) })
+	g.running.Go(g.monitor)
 	return g, nil
 }
 
-// Register adds what other managers of the group call to a server.
+// Register adds the service for the other managers of the group to a server.
 func (g *Group) Register(s grpc.ServiceRegistrar) {
 	storagev1.RegisterCouncilServiceServer(s, &shareService{g: g})
 }
 
-// StepDown gives up the lease of a term. Whoever led by it must have stopped, and
-// will not lead in that term again; the next one will be above a given one. It does not
-// wait.
+// StepDown releases the lease of a term, without waiting. The caller must have ceased to lead,
+// and does not lead in that term again. The next term is above the given one.
 func (g *Group) StepDown(term, above leasehold.Term) {
 	if above > 0 {
-		raise(&g.above, uint64(above))
+		raise(&g.seenTerm, uint64(above))
 		if err := g.node.RaiseFence(leadership, uint64(above)); err != nil {
-			g.log.Warn("the next term may not be high enough, and be given up again", "above", above, "why", err)
+			g.log.Warn("the next term may be too low, and would then be released at once", "above", above, "why", err)
 		}
 	}
-	raise(&g.givenUp, uint64(term))
+	raise(&g.releasedTerm, uint64(term))
 	select {
-	case g.more <- struct{}{}:
-	default: // it has a signal that it has not seen
+	case g.stepDown <- struct{}{}:
+	default: // a signal is pending
 	}
 }
 
+// raise raises a value to at least least.
 func raise(to *atomic.Uint64, least uint64) {
 	for {
 		before := to.Load()
@@ -113,48 +108,43 @@ func raise(to *atomic.Uint64, least uint64) {
 	}
 }
 
-// Resign lets others lead: when the lease that we may have is given up, it is not
-// acquired again.
+// Resign ends the candidacy: after this manager's lease is released, it does not acquire another.
 func (g *Group) Resign() { g.resign() }
 
-// Close gives up the lease, if we have it, and ends everything. Whoever led by it
-// must have stopped.
+// Close releases the lease, if this manager holds it, and stops the group. The caller must have
+// ceased to lead.
 func (g *Group) Close(ctx context.Context) error {
 	g.cancel()
 	g.running.Wait()
 	return errors.Join(g.node.Close(ctx), g.replica.close())
 }
 
-// leads reports whether we have the lease of leadership, in a term.
+// leads reports whether this manager holds a valid lease of leadership of a term.
 func (g *Group) leads(term leasehold.Term) bool {
 	l := g.lease.Load()
 	return l != nil && l.Fence() == uint64(term) && l.Valid()
 }
 
-// Missing says who has not answered since we lead, if we wait for that, and why if it
-// refuses.
+// Missing returns the managers whose reply a new leader still waits for, with their error if they
+// refuse.
 func (g *Group) Missing() []string { return g.replica.missing() }
 
-// Waits returns for how much longer nothing is granted, because what owners were
-// promised may be forgotten; 0 if that is not feared.
-func (g *Group) Waits() time.Duration { return g.replica.waits() }
+// GrantDelay returns the time until leases may be granted. It is above 0 after the group has lost
+// its catalog, until all leases from before have expired.
+func (g *Group) GrantDelay() time.Duration { return g.replica.waits() }
 
-// Status returns how the lease of leadership does.
+// Status returns the status of the Flease node.
 func (g *Group) Status() flease.Status { return g.node.Status() }
 
-// Longest is for how long an owner may believe in a lease at most.
-func (g *Group) Longest() time.Duration { return g.cfg.Longest }
-
-// notLeader says that only the leader knows.
 func (g *Group) notLeader(op string) error {
 	return leasehold.Errorf(op, leasehold.ErrNotLeader, string(g.cfg.Self), "this manager does not lead; try again in a few seconds")
 }
 
-// Catalog implements [store.Tables]. Only the leader knows.
+// Catalog implements [store.Tables]. It fails unless this manager leads.
 func (g *Group) Catalog(ctx context.Context) (*storage.Catalog, error) { return g.replica.load(ctx) }
 
-// SaveCatalog implements [store.Tables]. It is done when a majority of the managers
-// has it, and nobody else can lead yet.
+// SaveCatalog implements [store.Tables]. It is done when a majority of the managers has the
+// catalog and this manager's lease is still valid.
 func (g *Group) SaveCatalog(ctx context.Context, next *storage.Catalog) (storage.Outcome, error) {
 	return g.replica.save(ctx, next)
 }

@@ -16,33 +16,33 @@ import (
 	"github.com/leasehold-dev/leasehold/secret"
 )
 
-// A catalog that was written is there whoever leads next; a new group waits, and says
-// why; the others know who leads.
-func TestCatalogOutlivesLeaders(t *testing.T) {
-	inHall(t, func(t *testing.T, h *hall) {
+// A committed catalog survives changes of leader and restarts. A new group delays grants and logs
+// why, and followers receive the leader.
+func TestCatalogSurvivesLeaderChanges(t *testing.T) {
+	inBubble(t, func(t *testing.T, cl *cluster) {
 		begun := time.Now()
-		seats := []*seat{h.enter(0), h.enter(1), h.enter(2)}
-		leader, c := h.leader(seats...)
-		if took := time.Since(begun); took < longest || !h.logged("too few managers remember") {
-			t.Errorf("a new group leads after %v, or does not say what it waits for", took)
+		members := []*member{cl.start(0), cl.start(1), cl.start(2)}
+		leader, c := cl.leader(members...)
+		if took := time.Since(begun); took < longest || !cl.logged("fewer than a majority of the managers have a catalog") {
+			t.Errorf("a new group has a catalog after %v, or does not log the delay", took)
 		}
 		if o, err := leader.SaveCatalog(t.Context(), with(c, "a", "b")); o != storage.Done || err != nil {
 			t.Fatalf("%v: %v", o, err)
 		}
 		if o, err := leader.SaveCatalog(t.Context(), with(c, "c")); o != storage.Conflict || err != nil {
-			t.Errorf("a write on top of what is not there any more: %v, %v", o, err)
+			t.Errorf("write with a stale version: %v, %v", o, err)
 		}
-		for _, s := range seats {
-			heard := slices.ContainsFunc(s.told(), func(e bylease.Event) bool {
+		for _, s := range members {
+			notified := slices.ContainsFunc(s.events(), func(e bylease.Event) bool {
 				l, ok := e.(bylease.Leads)
 				return ok && l.Manager == leader.id
 			})
-			if heard == (s == leader) {
-				t.Errorf("that %s was told who leads is %v", s.id, heard)
+			if notified == (s == leader) {
+				t.Errorf("%s: notified of the leader: %v", s.id, notified)
 			}
 			if s != leader {
 				if _, err := s.Catalog(t.Context()); leasehold.KindOf(err) != leasehold.ErrNotLeader {
-					t.Errorf("the catalog of one who does not lead: %v", err)
+					t.Errorf("catalog of a follower: %v", err)
 				}
 			}
 		}
@@ -50,281 +50,280 @@ func TestCatalogOutlivesLeaders(t *testing.T) {
 			term, _ := leader.leads()
 			leader.stepDown()
 			before := leader
-			next, c := h.leader(seats...)
+			next, c := cl.leader(members...)
 			if got := names(c); !slices.Equal(got, []leasehold.Namespace{"a", "b"}) {
-				t.Fatalf("round %d: the namespaces are %v", round, got)
+				t.Fatalf("round %d: namespaces %v, want a and b", round, got)
 			}
 			if now, _ := next.leads(); now <= term {
-				t.Errorf("the term was %d, and is %d", term, now)
+				t.Errorf("term %d follows %d", now, term)
 			}
-			if round%2 == 1 && before != next { // a restart forgets, and is told again
-				before.leave()
-				i := slices.Index(seats, before)
-				seats[i] = h.enter(i)
+			if round%2 == 1 && before != next { // a restarted manager receives the catalog again
+				before.stop()
+				i := slices.Index(members, before)
+				members[i] = cl.start(i)
 				time.Sleep(5 * time.Second)
 			}
-			leader, _ = h.leader(seats...)
+			leader, _ = cl.leader(members...)
 		}
 	})
 }
 
-// A leader is told of every renewal in time, and is told that it leads for no longer
-// than it does: others that hear nothing from it take over after that.
-func TestAuthority(t *testing.T) {
-	inHall(t, func(t *testing.T, h *hall) {
-		seats := []*seat{h.enter(0), h.enter(1), h.enter(2)}
-		leader, _ := h.leader(seats...)
+// A leader receives every renewal in time. Resign alone does not release its lease; after it steps
+// down it does not lead again.
+func TestLeadershipFollowsLease(t *testing.T) {
+	inBubble(t, func(t *testing.T, cl *cluster) {
+		members := []*member{cl.start(0), cl.start(1), cl.start(2)}
+		leader, _ := cl.leader(members...)
 		term, _ := leader.leads()
 		for range 200 {
 			time.Sleep(50 * time.Millisecond)
 			now, left := leader.leads()
 			if now != term || left < 500*time.Millisecond || left > 2*time.Second {
-				t.Fatalf("it leads in term %d for another %v", now, left)
+				t.Fatalf("term %d for another %v, want term %d for 0.5 s to 2 s", now, left, term)
 			}
 		}
-		leader.Resign() // that alone gives up nothing
+		leader.Resign()
 		time.Sleep(5 * time.Second)
 		if now, _ := leader.leads(); now != term {
-			t.Error("it has given up the lease by which it still leads")
+			t.Error("Resign released the lease")
 		}
 		leader.stepDown()
 		if _, err := leader.Catalog(t.Context()); leasehold.KindOf(err) != leasehold.ErrNotLeader {
-			t.Errorf("who leads no more has a catalog: %v", err)
+			t.Errorf("catalog of a former leader: %v", err)
 		}
 		if _, err := leader.Load(t.Context(), "x"); leasehold.KindOf(err) != leasehold.ErrNotLeader {
-			t.Errorf("who leads no more has a table: %v", err)
+			t.Errorf("table of a former leader: %v", err)
 		}
-		next, c := h.leader(seats...)
+		next, c := cl.leader(members...)
 		if next == leader {
-			t.Error("who has resigned leads again")
+			t.Error("a manager that resigned leads again")
 		}
-		next.StepDown(term, 0) // that of another, from before
+		next.StepDown(term, 0) // an earlier term, of another manager
 		time.Sleep(5 * time.Second)
 		if now, _ := next.leads(); now <= term {
-			t.Error("it has given up a lease that nobody wants it to")
+			t.Error("StepDown of an earlier term released the lease")
 		}
 		c.Term = term
 		if o, err := next.SaveCatalog(t.Context(), with(c, "late")); o != storage.Conflict || err != nil {
-			t.Errorf("a write of an earlier term: %v, %v", o, err)
+			t.Errorf("write of an earlier term: %v, %v", o, err)
 		}
 	})
 }
 
-// A manager says when the group can do without another: not before it votes, and not
-// before it knows the namespaces.
-func TestInformed(t *testing.T) {
-	inHall(t, func(t *testing.T, h *hall) {
-		seats := []*seat{h.enter(0), h.enter(1), h.enter(2)}
-		leader, _ := h.leader(seats...)
-		i := slices.IndexFunc(seats, func(s *seat) bool { return s != leader })
-		seats[i].leave()
-		again := h.enter(i)
-		time.Sleep(2 * time.Second) // it has been told the namespaces, and still keeps silent
-		if again.Informed() {
-			t.Error("it does not vote, and says that it does")
+// A manager is not ready before it votes and has the catalog.
+func TestReady(t *testing.T) {
+	inBubble(t, func(t *testing.T, cl *cluster) {
+		members := []*member{cl.start(0), cl.start(1), cl.start(2)}
+		leader, _ := cl.leader(members...)
+		i := slices.IndexFunc(members, func(s *member) bool { return s != leader })
+		members[i].stop()
+		again := cl.start(i)
+		time.Sleep(2 * time.Second) // it has the catalog, and does not vote yet
+		if again.Ready() {
+			t.Error("a manager that does not vote is ready")
 		}
 		time.Sleep(time.Second)
-		if !again.Informed() || !leader.Informed() {
-			t.Error("it votes, and knows the namespaces, and does not say so")
+		if !again.Ready() || !leader.Ready() {
+			t.Error("a manager that votes and has the catalog is not ready")
 		}
 	})
-	inHall(t, func(t *testing.T, h *hall) {
-		alone := h.enter(0)
+	inBubble(t, func(t *testing.T, cl *cluster) {
+		alone := cl.start(0)
 		time.Sleep(time.Minute)
-		if alone.Informed() {
-			t.Error("it knows no namespaces, and says that it does")
+		if alone.Ready() {
+			t.Error("a manager without the catalog is ready")
 		}
 	})
 }
 
-// Who waits for the catalog is told when it cannot be had any more. What is too large
-// to be sent is refused.
-func TestCatalogThatIsNotThere(t *testing.T) {
-	inHall(t, func(t *testing.T, h *hall) {
-		seats := []*seat{h.enter(0), h.enter(1)} // the third may know something
+// Reading the catalog fails at the deadline, and when leadership ends. A catalog that is too large
+// is rejected.
+func TestCatalogErrors(t *testing.T) {
+	inBubble(t, func(t *testing.T, cl *cluster) {
+		members := []*member{cl.start(0), cl.start(1)} // the third may have a catalog
 		time.Sleep(30 * time.Second)
-		i := slices.IndexFunc(seats, func(s *seat) bool { term, _ := s.leads(); return term != 0 })
+		i := slices.IndexFunc(members, func(s *member) bool { term, _ := s.leads(); return term != 0 })
 		if i < 0 {
-			t.Fatal("nobody leads")
+			t.Fatal("no leader after 30 s")
 		}
 		begun := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		if _, err := seats[i].Catalog(ctx); leasehold.KindOf(err) != leasehold.ErrUnavailable || time.Since(begun) != 3*time.Second {
+		if _, err := members[i].Catalog(ctx); leasehold.KindOf(err) != leasehold.ErrUnavailable || time.Since(begun) != 3*time.Second {
 			t.Errorf("after %v: %v", time.Since(begun), err)
 		}
 		failed := make(chan error, 1)
 		go func() {
-			_, err := seats[i].Catalog(t.Context())
+			_, err := members[i].Catalog(t.Context())
 			failed <- err
 		}()
 		synctest.Wait()
-		seats[i].stepDown()
+		members[i].stepDown()
 		select {
 		case err := <-failed:
 			if leasehold.KindOf(err) != leasehold.ErrNotLeader {
 				t.Error(err)
 			}
 		case <-time.After(time.Minute):
-			t.Error("it waits for what will not come")
+			t.Error("the read does not end with the leadership")
 		}
 		large := &storage.Catalog{Namespaces: []storage.Namespace{{Name: "x", Static: make([]storage.StaticSlot, 1<<18)}}}
 		for j := range large.Namespaces[0].Static {
 			large.Namespaces[0].Static[j] = storage.StaticSlot{Start: leasehold.Key(j), Owner: "o"}
 		}
-		if o, err := seats[i].SaveCatalog(t.Context(), large); o != storage.Conflict || leasehold.KindOf(err) != leasehold.ErrLimit {
-			t.Errorf("a catalog of megabytes: %v, %v", o, err)
+		if o, err := members[i].SaveCatalog(t.Context(), large); o != storage.Conflict || leasehold.KindOf(err) != leasehold.ErrLimit {
+			t.Errorf("write of a catalog of several megabytes: %v, %v", o, err)
 		}
 	})
 }
 
-// A leader is never told that it leads for longer than its lease lasts, also when that is
-// not renewed any more; and it has stopped when another begins.
-func TestAuthorityEndsWithTheLease(t *testing.T) {
-	inHall(t, func(t *testing.T, h *hall) {
-		seats := []*seat{h.enter(0), h.enter(1), h.enter(2)}
-		old, _ := h.leader(seats...)
-		look := func() {
+// The end of leadership that a leader receives is never after the end of its lease, also when
+// the lease is not renewed any more. It has ceased to lead when the next leader starts.
+func TestLeadershipEndsWithLease(t *testing.T) {
+	inBubble(t, func(t *testing.T, cl *cluster) {
+		members := []*member{cl.start(0), cl.start(1), cl.start(2)}
+		old, _ := cl.leader(members...)
+		check := func() {
 			t.Helper()
 			term, left := old.leads()
 			if most := old.Remaining(); term != 0 && left > most {
-				t.Fatalf("it leads for another %v, and its lease lasts for %v", left, most)
+				t.Fatalf("leadership for another %v, but the lease lasts for %v", left, most)
 			}
 		}
 		for range 1000 {
 			time.Sleep(7 * time.Millisecond)
-			look()
+			check()
 		}
-		for _, s := range seats {
+		for _, s := range members {
 			if s != old {
-				h.net.Cut(old.ID(), s.ID())
-				h.net.Cut(s.ID(), old.ID())
+				cl.net.Cut(old.ID(), s.ID())
+				cl.net.Cut(s.ID(), old.ID())
 			}
 		}
 		for range 1000 {
 			time.Sleep(7 * time.Millisecond)
-			look()
-			for _, s := range seats {
+			check()
+			for _, s := range members {
 				if term, _ := s.leads(); s != old && term != 0 {
 					if before, left := old.leads(); before != 0 {
-						t.Fatalf("another leads, and it does for another %v", left)
+						t.Fatalf("two leaders: the former one leads for another %v", left)
 					}
 					return
 				}
 			}
 		}
-		t.Error("nobody else has taken over")
+		t.Error("no other manager took over")
 	})
 }
 
-// A leader that reaches nobody gives way to one that does.
-func TestDeafLeaderGivesWay(t *testing.T) {
+// A leader whose calls reach no other manager steps down, and one with connections takes over.
+func TestIsolatedLeaderStepsDown(t *testing.T) {
 	for i := range 3 {
-		inHall(t, func(t *testing.T, h *hall) {
-			h.deaf[ids(3)[i].Manager] = true
-			seats := []*seat{h.enter(0), h.enter(1), h.enter(2)}
+		inBubble(t, func(t *testing.T, cl *cluster) {
+			cl.isolated[ids(3)[i].Manager] = true
+			members := []*member{cl.start(0), cl.start(1), cl.start(2)}
 			deadline := time.Now().Add(2 * time.Minute)
 			for ; time.Now().Before(deadline); time.Sleep(time.Second) {
-				if leader, _ := h.leaderWithin(3*time.Second, seats...); leader != nil && leader != seats[i] {
+				if leader, _ := cl.leaderWithin(3*time.Second, members...); leader != nil && leader != members[i] {
 					return
 				}
 			}
-			t.Error("one that reaches nobody keeps the others from leading")
+			t.Error("no other manager leads after 2 minutes")
 		})
 	}
 }
 
-// A manager that does not hear the leader's datagrams does not vote, and says so.
-func TestSilence(t *testing.T) {
-	inHall(t, func(t *testing.T, h *hall) {
-		seats := []*seat{h.enter(0), h.enter(1), h.enter(2)}
-		leader, _ := h.leader(seats...)
+// A manager that does not receive the leader's datagrams does not vote, is not ready, and logs it once.
+func TestFollowerDeafToLeaderIsNotReady(t *testing.T) {
+	inBubble(t, func(t *testing.T, cl *cluster) {
+		members := []*member{cl.start(0), cl.start(1), cl.start(2)}
+		leader, _ := cl.leader(members...)
 		time.Sleep(5 * time.Second)
-		i := slices.IndexFunc(seats, func(s *seat) bool { return s != leader })
-		if !seats[i].Informed() {
-			t.Fatal("it is not informed although all is well")
+		i := slices.IndexFunc(members, func(s *member) bool { return s != leader })
+		if !members[i].Ready() {
+			t.Fatal("the follower is not ready before the fault")
 		}
-		h.net.Cut(leader.ID(), seats[i].ID())
+		cl.net.Cut(leader.ID(), members[i].ID())
 		time.Sleep(10 * time.Second)
-		if seats[i].Informed() || !h.logged("datagrams do not arrive") {
-			t.Error("it says that it votes, and does not hear what about")
+		if members[i].Ready() || !cl.logged("datagrams do not arrive") {
+			t.Error("the follower is ready or does not log the lost datagrams")
 		}
-		if n := strings.Count(h.log(), "datagrams do not arrive"); n != 1 {
-			t.Errorf("it says so %d times", n)
+		if n := strings.Count(cl.log(), "datagrams do not arrive"); n != 1 {
+			t.Errorf("lost datagrams were logged %d times, want once", n)
 		}
-		h.net.Mend(leader.ID(), seats[i].ID())
+		cl.net.Mend(leader.ID(), members[i].ID())
 		time.Sleep(5 * time.Second)
-		if !seats[i].Informed() {
-			t.Error("it hears again, and does not say so")
+		if !members[i].Ready() {
+			t.Error("the follower is not ready after the fault")
 		}
 	})
 }
 
-// A term that somebody has heard of is not led in again, nor one below it, whatever wall
-// clocks show; and nobody waits for them.
-func TestTermsRiseAboveWhatWasHeard(t *testing.T) {
-	inHall(t, func(t *testing.T, h *hall) {
-		seats := []*seat{h.enter(0), h.enter(1), h.enter(2)}
-		leader, _ := h.leader(seats...)
+// The next term is above the highest one that any process has seen, even if wall clocks are behind
+// it, and the takeover does not wait for the clocks.
+func TestNextTermIsAboveSeenTerm(t *testing.T) {
+	inBubble(t, func(t *testing.T, cl *cluster) {
+		members := []*member{cl.start(0), cl.start(1), cl.start(2)}
+		leader, _ := cl.leader(members...)
 		term, _ := leader.leads()
-		heard := leasehold.Term(time.Now().Add(30 * 24 * time.Hour).UnixMilli())
+		seen := leasehold.Term(time.Now().Add(30 * 24 * time.Hour).UnixMilli())
 		begun := time.Now()
-		for _, s := range seats {
-			s.StepDown(0, heard)
+		for _, s := range members {
+			s.StepDown(0, seen)
 		}
 		leader.stepDown()
-		next, _ := h.leader(seats...)
-		if now, _ := next.leads(); now <= heard || now <= term || time.Since(begun) > 10*time.Second {
-			t.Errorf("after %v it leads in term %d; %d was heard of", time.Since(begun), now, heard)
+		next, _ := cl.leader(members...)
+		if now, _ := next.leads(); now <= seen || now <= term || time.Since(begun) > 10*time.Second {
+			t.Errorf("after %v the term is %d, want above %d within 10 s", time.Since(begun), now, seen)
 		}
 	})
 }
 
-// A manager that was not there at first, and was told otherwise, is noticed by both.
-func TestOtherGroupComesLate(t *testing.T) {
-	inHall(t, func(t *testing.T, h *hall) {
-		h.enter(0)
-		h.enter(1)
+// A manager with other settings that starts later is logged by the leader and by itself.
+func TestMismatchedManagerStartsLater(t *testing.T) {
+	inBubble(t, func(t *testing.T, cl *cluster) {
+		cl.start(0)
+		cl.start(1)
 		time.Sleep(20 * time.Second)
-		if !h.logged("does not answer") {
-			t.Fatal("nobody misses the third")
+		if !cl.logged("call to a manager of the group failed") {
+			t.Fatal("the missing manager is not logged")
 		}
-		h.enter(2, func(c *memcatalog.Config) { c.Peers[0].Manager = "elsewhere:7400" })
+		cl.start(2, func(c *memcatalog.Config) { c.Peers[0].Manager = "elsewhere:7400" })
 		time.Sleep(20 * time.Second)
-		if !h.logged("refuses to be led") || !h.logged("this one takes no part") {
-			t.Error("nobody says that it was told otherwise")
+		if !cl.logged("rejects this leader") || !cl.logged("this manager does not take part") {
+			t.Error("the mismatch is not logged on both sides")
 		}
 	})
 }
 
-// Those who were told of another group are not understood, and the leader says so.
-func TestOtherGroup(t *testing.T) {
-	inHall(t, func(t *testing.T, h *hall) {
-		seats := []*seat{h.enter(0), h.enter(1), h.enter(2, func(c *memcatalog.Config) { c.Longest += time.Second })}
+// A manager with other settings does not lead, and the leader logs it.
+func TestMismatchedManagerDoesNotTakePart(t *testing.T) {
+	inBubble(t, func(t *testing.T, cl *cluster) {
+		members := []*member{cl.start(0), cl.start(1), cl.start(2, func(c *memcatalog.Config) { c.Longest += time.Second })}
 		time.Sleep(30 * time.Second)
 		leading := 0
-		for _, s := range seats {
+		for _, s := range members {
 			if term, _ := s.leads(); term != 0 {
 				leading++
 			}
 		}
-		if term, _ := seats[2].leads(); leading != 1 || term != 0 {
-			t.Errorf("%d lead, and the odd one does: %v", leading, term != 0)
+		if term, _ := members[2].leads(); leading != 1 || term != 0 {
+			t.Errorf("%d lead; the mismatched one leads: %v", leading, term != 0)
 		}
-		if !h.logged("refuses to be led") || !h.logged("other managers or times") {
-			t.Error("nobody says that one was told otherwise")
+		if !cl.logged("rejects this leader") || !cl.logged("its managers, times or key differ") {
+			t.Error("the mismatch is not logged")
 		}
 	})
 }
 
-func TestRefusesConfig(t *testing.T) {
+func TestInvalidConfig(t *testing.T) {
 	for want, change := range map[string]func(*memcatalog.Config){
 		"there are 2 managers, want 3 to 9": func(c *memcatalog.Config) { c.Peers = ids(2) },
 		"there are 10 managers":             func(c *memcatalog.Config) { c.Peers = ids(10) },
-		"m1:7400 is there twice":            func(c *memcatalog.Config) { c.Peers[0] = c.Peers[1] },
-		"is not one of its group":           func(c *memcatalog.Config) { c.Self = "m9:7400" },
-		"m0:7400 is not on the loopback, so that managers need a key by which they know each other: give the same to all with --peer-key-file": func(c *memcatalog.Config) { c.Secure = false },
-		"key of 3 bytes": func(c *memcatalog.Config) { c.Key = secret.New("abc") },
+		"m1:7400 is listed twice":           func(c *memcatalog.Config) { c.Peers[0] = c.Peers[1] },
+		"is not in its group":               func(c *memcatalog.Config) { c.Self = "m9:7400" },
+		"m0:7400 is not on the loopback, so managers need a shared key: set --peer-key-file": func(c *memcatalog.Config) { c.Secure = false },
+		"a key of 3 bytes": func(c *memcatalog.Config) { c.Key = secret.New("abc") },
 	} {
 		cfg := memcatalog.Config{Self: "m0:7400", Peers: ids(3), Transport: &flease.Memory{}, Secure: true, Lease: time.Second, Epsilon: time.Millisecond, Drift: 1.2, Longest: longest}
 		change(&cfg)

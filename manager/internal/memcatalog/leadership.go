@@ -11,27 +11,27 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
 )
 
-// campaign wants to lead, for as long as we are wanted to.
+// campaign acquires the lease of leadership, leads until it ends, and repeats until Resign.
 func (g *Group) campaign() {
-	for g.wanting.Err() == nil {
-		lease, err := g.node.Acquire(g.wanting, leadership)
+	for g.candidacy.Err() == nil {
+		lease, err := g.node.Acquire(g.candidacy, leadership)
 		if err != nil {
-			if g.wanting.Err() == nil {
-				g.log.Warn("the lease of leadership cannot be asked for, and is asked for again later", "why", err)
-				pause(g.wanting, g.cfg.Lease)
+			if g.candidacy.Err() == nil {
+				g.log.Warn("acquiring the lease of leadership failed; it is retried", "why", err)
+				pause(g.candidacy, g.cfg.Lease)
 			}
 			continue
 		}
 		switch term := leasehold.Term(lease.Fence()); {
-		case term <= leasehold.Term(g.above.Load()):
-			g.release(lease) // we were told while we waited for it
-			pause(g.wanting, g.cfg.Lease/12)
+		case term <= leasehold.Term(g.seenTerm.Load()):
+			g.release(lease) // seenTerm was raised while Acquire waited
+			pause(g.candidacy, g.cfg.Lease/12)
 		case term > storage.LastTerm:
-			g.log.Error("this manager does not lead: its wall clock is centuries ahead, and terms are made of that", "term", term)
+			g.log.Error("this manager does not lead: its wall clock, from which terms are derived, is centuries ahead; set it", "term", term)
 			g.release(lease)
-			pause(g.wanting, time.Minute)
+			pause(g.candidacy, time.Minute)
 		default:
-			g.tenure(lease)
+			g.lead(lease)
 		}
 	}
 }
@@ -45,8 +45,9 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// tenure has the lease, and tells what becomes of it until it has it no more.
-func (g *Group) tenure(lease *flease.Lease) {
+// lead runs this manager's leadership: it reports renewals of the lease until the lease ends or
+// the manager steps down, and then releases it.
+func (g *Group) lead(lease *flease.Lease) {
 	term := leasehold.Term(lease.Fence())
 	g.ledSince.Store(int64(g.cfg.Clock.Now()))
 	g.lease.Store(lease)
@@ -55,27 +56,27 @@ func (g *Group) tenure(lease *flease.Lease) {
 	g.replica.begin(term)
 	failpoint.Here("memcatalog/before-appointed")
 	until := g.cfg.Clock.Now().Add(lease.Remaining())
-	g.cfg.Hear(bylease.Appointed{Term: term, Until: until})
-	// A lease is renewed after a third of its time, and nobody says so.
-	look := time.NewTicker(g.cfg.Lease / 12)
-	defer look.Stop()
-	for going := true; going; {
+	g.cfg.Notify(bylease.Appointed{Term: term, Until: until})
+	// A lease is renewed after a third of its duration, without a notification: poll it.
+	poll := time.NewTicker(g.cfg.Lease / 12)
+	defer poll.Stop()
+	for leading := true; leading; {
 		select {
 		case <-lease.Done():
-			going = false
+			leading = false
 		case <-g.ctx.Done():
-			going = false // Close gives it up
-		case <-g.more:
-			going = g.givenUp.Load() < uint64(term)
-		case <-look.C:
-			if g.useless(begun) {
+			leading = false // Close releases the lease
+		case <-g.stepDown:
+			leading = g.releasedTerm.Load() < uint64(term)
+		case <-poll.C:
+			if g.isolated(begun) {
 				begun = time.Now()
-				g.cfg.Hear(bylease.Dismissed{}) // when it has stepped down we are told
+				g.cfg.Notify(bylease.Dismissed{}) // StepDown follows
 			}
-			// The clock is read first: what is left is counted from then on, or later.
+			// The clock is read before Remaining, so that the sum is not too late.
 			if later := g.cfg.Clock.Now().Add(lease.Remaining()); later.Sub(until) > g.cfg.Lease/24 {
 				until = later
-				g.cfg.Hear(bylease.Extended{Term: term, Until: until})
+				g.cfg.Notify(bylease.Extended{Term: term, Until: until})
 			}
 		}
 	}
@@ -86,26 +87,26 @@ func (g *Group) tenure(lease *flease.Lease) {
 		g.release(lease)
 	}
 	g.lease.Store(nil)
-	g.cfg.Hear(bylease.Dismissed{})
-	if g.replica.deaf() {
-		pause(g.wanting, 2*g.cfg.Lease) // another may have better luck
+	g.cfg.Notify(bylease.Dismissed{})
+	if g.replica.lacksMajority() {
+		pause(g.candidacy, 2*g.cfg.Lease) // another manager may reach a majority
 	}
 }
 
-// useless reports whether we have led for a while, and are as far from knowing the
-// namespaces as at the beginning, because we reach too few of the others.
-func (g *Group) useless(since time.Time) bool {
-	return time.Since(since) > patience*g.cfg.Lease && g.replica.deaf()
+// isolated reports whether this manager has led for several leases without a majority of
+// replies. Flease messages arrive then, and calls do not.
+func (g *Group) isolated(since time.Time) bool {
+	return time.Since(since) > maxFruitlessLeases*g.cfg.Lease && g.replica.lacksMajority()
 }
 
-// patience is for how many leases a leader may be of no use.
-const patience = 5
+// maxFruitlessLeases is for how many leases an isolated leader keeps leadership.
+const maxFruitlessLeases = 5
 
-// release gives the lease up. If too few hear of it, it runs out.
+// release releases the lease. If the message does not reach a majority, the lease expires.
 func (g *Group) release(lease *flease.Lease) {
 	ctx, cancel := context.WithTimeout(g.ctx, g.cfg.Lease)
 	defer cancel()
 	if err := lease.Release(ctx); err != nil {
-		g.log.Debug("the others have to wait until the lease of leadership has run out", "why", err)
+		g.log.Debug("releasing the lease of leadership failed; it expires instead", "why", err)
 	}
 }

@@ -12,24 +12,24 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/store"
 )
 
-// logs are the lease tables of one term, in the memory of the one who leads in it.
-// About a namespace they know nothing until its leader has found out what there is,
-// and has saved that as the first snapshot.
+// logs are the lease tables of one term, in the memory of its leader. A namespace has no log
+// until the leader has finished its census of the owners and saved the result as the first
+// snapshot.
 type logs struct {
 	mu   sync.Mutex
-	term leasehold.Term // 0 while we do not lead
+	term leasehold.Term // 0 unless this manager leads
 	of   map[leasehold.Namespace]*journal
 }
 
 // A journal is the log of a namespace.
 type journal struct {
 	table   *table.Table
-	changes []table.Change // what follows on it
+	changes []table.Change // after the table
 	past    []store.Past   // the newest changes, oldest first
 }
 
-// mostPast is how many changes of a namespace are kept for people to read.
-const mostPast = 16384
+// maxPast is how many changes of a namespace are kept for the history.
+const maxPast = 16384
 
 func (l *logs) begin(term leasehold.Term) {
 	l.mu.Lock()
@@ -39,7 +39,7 @@ func (l *logs) begin(term leasehold.Term) {
 
 func (l *logs) end() { l.begin(0) }
 
-// state returns what there is of a namespace.
+// state returns the stored state of a namespace. The lock is held.
 func (l *logs) state(ns leasehold.Namespace) *storage.State {
 	if j := l.of[ns]; j != nil {
 		return &storage.State{Term: l.term, Table: j.table, Changes: slices.Clip(j.changes)}
@@ -61,8 +61,8 @@ func (g *Group) Append(_ context.Context, b *storage.Batch) (storage.Outcome, er
 	for i := range b.Changes {
 		j.past = append(j.past, store.Past{At: now, Change: b.Changes[i]})
 	}
-	if len(j.past) > 2*mostPast {
-		j.past = slices.Clone(j.past[len(j.past)-mostPast:])
+	if len(j.past) > 2*maxPast {
+		j.past = slices.Clone(j.past[len(j.past)-maxPast:])
 	}
 	return storage.Done, nil
 }
@@ -89,8 +89,8 @@ func (g *Group) Load(_ context.Context, ns leasehold.Namespace) (*storage.State,
 	return l.state(ns), nil
 }
 
-// SaveSnapshot implements [store.Tables]. The first of a term is what its log
-// begins with; later ones make it shorter. It does not wait.
+// SaveSnapshot implements [store.Tables]. The first snapshot of a term starts the log; later ones
+// compact it. It does not wait.
 func (g *Group) SaveSnapshot(_ context.Context, s *storage.Snapshot) error {
 	l := &g.logs
 	l.mu.Lock()
@@ -109,7 +109,7 @@ func (g *Group) SaveSnapshot(_ context.Context, s *storage.Snapshot) error {
 	return nil
 }
 
-// History implements [store.Tables]. What is older than the term is not there.
+// History implements [store.Tables]. It has no changes of earlier terms.
 func (g *Group) History(_ context.Context, ns leasehold.Namespace, before leasehold.LSN, most int) ([]store.Past, error) {
 	l := &g.logs
 	l.mu.Lock()

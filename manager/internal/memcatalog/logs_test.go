@@ -26,13 +26,13 @@ func batch(term leasehold.Term, at leasehold.LSN, n int) *storage.Batch {
 	return b
 }
 
-// A log begins with what its leader has found out, grows by what follows on its end,
-// and is gone when the leader is.
+// A log starts with the leader's first snapshot, accepts only changes that follow its end, and
+// ends with the leadership.
 func TestLogs(t *testing.T) {
-	inHall(t, func(t *testing.T, h *hall) {
+	inBubble(t, func(t *testing.T, cl *cluster) {
 		ctx := t.Context()
-		seats := []*seat{h.enter(0), h.enter(1), h.enter(2)}
-		leader, _ := h.leader(seats...)
+		members := []*member{cl.start(0), cl.start(1), cl.start(2)}
+		leader, _ := cl.leader(members...)
 		term, _ := leader.leads()
 		first, newest := storage.First(term)
 		appends := func(b *storage.Batch, want storage.Outcome) {
@@ -50,7 +50,7 @@ func TestLogs(t *testing.T) {
 			return s
 		}
 		if !state().Unknown {
-			t.Error("something is known before anybody was asked")
+			t.Error("a namespace has a log before the first snapshot")
 		}
 		appends(batch(term, first, 1), storage.Conflict)
 		save := func(at leasehold.LSN, in leasehold.Term) {
@@ -59,13 +59,13 @@ func TestLogs(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		save(first, term-1) // from before: it is refused
+		save(first, term-1)
 		if !state().Unknown {
-			t.Error("a snapshot of an earlier term was taken")
+			t.Error("a snapshot of an earlier term was accepted")
 		}
 		save(first, term)
 		appends(batch(term, first, 3), storage.Done)
-		appends(batch(term, first, 3), storage.Conflict) // they are there already
+		appends(batch(term, first, 3), storage.Conflict) // duplicate
 		appends(batch(term-1, first+3, 1), storage.Conflict)
 		appends(batch(term, first+3, 2), storage.Done)
 		if s := state(); s.Unknown || len(s.Changes) != 5 || s.End() != first+5 {
@@ -75,8 +75,8 @@ func TestLogs(t *testing.T) {
 			t.Errorf("%+v, %v", end, err)
 		}
 		save(first+4, term)
-		save(first+2, term) // an older one changes nothing
-		save(first+9, term) // nor does one that is not of this log
+		save(first+2, term) // stale: ignored
+		save(first+9, term) // beyond the end: ignored
 		if s := state(); len(s.Changes) != 1 || s.End() != first+5 || s.Changes[0].LSN != first+5 {
 			t.Errorf("after the snapshot: %d changes up to %d", len(s.Changes), s.End())
 		}
@@ -85,15 +85,15 @@ func TestLogs(t *testing.T) {
 			t.Errorf("history: %+v, %v", past, err)
 		}
 		leader.stepDown()
-		next, _ := h.leader(seats...)
+		next, _ := cl.leader(members...)
 		if s, err := next.Load(ctx, "x"); err != nil || !s.Unknown || s.Term <= term {
-			t.Errorf("the next leader knows %+v: %v", s, err)
+			t.Errorf("the next leader has %+v: %v", s, err)
 		}
 		if next == leader {
 			return
 		}
 		if _, err := leader.Load(ctx, "x"); leasehold.KindOf(err) != leasehold.ErrNotLeader {
-			t.Errorf("one who does not lead: %v", err)
+			t.Errorf("load by a former leader: %v", err)
 		}
 		appends(batch(term, first+5, 1), storage.Conflict)
 	})

@@ -22,28 +22,28 @@ import (
 // maxCatalog bounds the catalog, which is sent as a whole.
 const maxCatalog = 1 << 20
 
-// replica runs this manager's copy of the catalog, and the calls that keep it.
+// replica runs the machine of this manager's copy of the catalog, and its calls.
 type replica struct {
 	g       *Group
-	rouse   chan struct{}  // has one when the timer is to be set anew
+	rearm   chan struct{}  // signals that wake changed
 	running sync.WaitGroup // calls
 
 	mu      sync.Mutex
 	machine *machine.Machine
-	term    leasehold.Term // 0 while we do not lead
+	term    leasehold.Term // 0 unless this manager leads
 	wake    mono.Instant
-	waiting []chan *storage.Catalog // for the catalog; they get nil if we no longer lead
-	writer  chan machine.Written    // nil if nobody waits for a write
-	answer  *machine.Response       // what a step has answered
+	waiting []chan *storage.Catalog // readers of the catalog; they receive nil when leadership ends
+	writer  chan machine.Written    // receives the result of the write in flight; nil without one
+	answer  *machine.Response       // of the last step
 	peers   map[storage.ManagerID]*peer
 	closed  bool
 
-	waitUntil mono.Instant // until when nothing is granted; 0 if nothing is feared
+	waitUntil mono.Instant // no grants until then; 0 if a majority had the catalog
 
-	// A leader that was started otherwise than this manager, and when it has called last.
-	stranger  string
-	strangeAt mono.Instant
-	warned    *logthrottle.Throttle[string]
+	// A leader with other settings, and the time of its last call.
+	mismatched string
+	mismatchAt mono.Instant
+	warned     *logthrottle.Throttle[string]
 }
 
 func newReplica(g *Group) (*replica, error) {
@@ -51,22 +51,22 @@ func newReplica(g *Group) (*replica, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &replica{g: g, machine: m, wake: mono.Never, rouse: make(chan struct{}, 1), peers: make(map[storage.ManagerID]*peer), warned: logthrottle.New[string](strangeEvery)}
+	c := &replica{g: g, machine: m, wake: mono.Never, rearm: make(chan struct{}, 1), peers: make(map[storage.ManagerID]*peer), warned: logthrottle.New[string](mismatchLogInterval)}
 	for _, p := range g.cfg.Peers {
 		c.peers[p.Manager] = &peer{id: p.Manager}
 	}
 	return c, nil
 }
 
-// keepTime wakes the machine when it asks for it.
-func (c *replica) keepTime(ctx context.Context) {
+// runTimer steps the machine at its wake times.
+func (c *replica) runTimer(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-c.rouse:
+		case <-c.rearm:
 		case <-timer.C:
 			c.mu.Lock()
 			c.step(nil)
@@ -79,7 +79,8 @@ func (c *replica) keepTime(ctx context.Context) {
 	}
 }
 
-// step steps the machine; a nil event is the passing of time. The lock is held.
+// step steps the machine and executes its actions; without an event it only advances the time. The
+// lock is held.
 func (c *replica) step(e machine.Event) {
 	now := c.g.cfg.Clock.Now()
 	var actions []machine.Action
@@ -106,14 +107,14 @@ func (c *replica) step(e machine.Event) {
 			c.running.Go(func() { c.g.cfg.Outranked(a.By) })
 		case machine.Forgotten:
 			c.waitUntil = now.Add(a.Wait)
-			c.g.log.Warn("too few managers remember the namespaces: the group is new, or too many were restarted at a time. "+
-				"What owners were promised may be forgotten, so that nothing is granted until no lease can be left", "wait", a.Wait)
+			c.g.log.Warn("the namespaces may be lost: fewer than a majority of the managers have a catalog, so the group is new, or too many were restarted at a time. "+
+				"No leases are granted until all leases from before have expired", "wait", a.Wait)
 		}
 	}
 	if wake != c.wake {
 		c.wake = wake
 		select {
-		case c.rouse <- struct{}{}:
+		case c.rearm <- struct{}{}:
 		default:
 		}
 	}
@@ -126,7 +127,7 @@ func (c *replica) loaded(catalog *storage.Catalog) {
 	c.waiting = nil
 }
 
-// begin leads in a term.
+// begin starts leadership in a term.
 func (c *replica) begin(term leasehold.Term) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,7 +149,7 @@ func (c *replica) stepDown() {
 	c.loaded(nil)
 }
 
-// load returns the catalog in force, as soon as it is known.
+// load waits for the committed catalog.
 func (c *replica) load(ctx context.Context) (*storage.Catalog, error) {
 	const op = "read namespaces"
 	mine := make(chan *storage.Catalog, 1)
@@ -171,15 +172,15 @@ func (c *replica) load(ctx context.Context) (*storage.Catalog, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waiting = slices.DeleteFunc(c.waiting, func(w chan *storage.Catalog) bool { return w == mine })
-	return nil, leasehold.Errorf(op, leasehold.ErrUnavailable, "", "too few managers have said what they remember: %w", context.Cause(ctx))
+	return nil, leasehold.Errorf(op, leasehold.ErrUnavailable, "", "fewer than a majority of the managers have replied: %w", context.Cause(ctx))
 }
 
-// save writes the catalog in place of the one with its version.
+// save replaces the catalog if its version is still next's, and waits for a majority.
 func (c *replica) save(ctx context.Context, next *storage.Catalog) (storage.Outcome, error) {
 	const op = "write namespaces"
 	if n := proto.Size(catalogwire.FromCatalog(next)); n > maxCatalog {
 		return storage.Conflict, leasehold.Errorf(op, leasehold.ErrLimit, "",
-			"%d namespaces take %d bytes, at most %d can be kept: use fewer static slots", len(next.Namespaces), n, maxCatalog)
+			"%d namespaces take %d bytes, and the limit is %d: use fewer static slots", len(next.Namespaces), n, maxCatalog)
 	}
 	mine, ok := c.write(next)
 	if !ok {
@@ -189,24 +190,24 @@ func (c *replica) save(ctx context.Context, next *storage.Catalog) (storage.Outc
 	case w := <-mine:
 		failpoint.Here("memcatalog/catalog-confirmed")
 		if w.Outcome == storage.Done && !c.g.leads(next.Term) {
-			w.Outcome = storage.Unknown // another may lead already, and may not have found it
+			w.Outcome = storage.Unknown // a new leader may exist, and may not have read it
 		}
 		return w.Outcome, c.unknown(w.Outcome, op)
 	case <-ctx.Done():
-		return storage.Unknown, leasehold.Errorf(op, leasehold.ErrUnavailable, "", "too few managers have confirmed it: %w", context.Cause(ctx))
+		return storage.Unknown, leasehold.Errorf(op, leasehold.ErrUnavailable, "", "fewer than a majority of the managers have acknowledged it: %w", context.Cause(ctx))
 	}
 }
 
-// unknown explains an outcome, if that is what it is.
+// unknown returns the error of an unknown outcome.
 func (c *replica) unknown(o storage.Outcome, op string) error {
 	if o == storage.Unknown {
-		return leasehold.Errorf(op, leasehold.ErrUnavailable, string(c.g.cfg.Self), "leadership ended meanwhile: it may have been written, or not")
+		return leasehold.Errorf(op, leasehold.ErrUnavailable, string(c.g.cfg.Self), "leadership ended during the write: it may or may not have taken effect")
 	}
 	return nil
 }
 
-// write begins to write a catalog. It reports false if another write is under way,
-// or was done since.
+// write starts a write of the catalog. It reports false if this manager does not lead in its
+// term, or another write is in flight.
 func (c *replica) write(next *storage.Catalog) (<-chan machine.Written, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -219,16 +220,16 @@ func (c *replica) write(next *storage.Catalog) (<-chan machine.Written, bool) {
 	return mine, true
 }
 
-// informed reports whether we know a catalog.
+// informed reports whether this manager has a catalog.
 func (c *replica) informed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.machine.Catalog() != nil
 }
 
-// deaf reports whether we do not know the namespaces, and too few of the others have
-// answered since we began to lead.
-func (c *replica) deaf() bool {
+// lacksMajority reports whether the catalog is unknown, and fewer than a majority of the managers
+// have replied in this leadership.
+func (c *replica) lacksMajority() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.term != 0 && c.machine.Missing() == nil {
@@ -248,22 +249,22 @@ func (c *replica) missing() (out []string) {
 	defer c.mu.Unlock()
 	for _, id := range c.machine.Missing() {
 		text := string(id)
-		if p := c.peers[id]; p.called && p.why != nil && leasehold.KindOf(p.why) != leasehold.ErrUnavailable {
-			text += fmt.Sprintf(" (%v)", p.why)
+		if p := c.peers[id]; p.called && p.err != nil && leasehold.KindOf(p.err) != leasehold.ErrUnavailable {
+			text += fmt.Sprintf(" (%v)", p.err)
 		}
 		out = append(out, text)
 	}
 	return out
 }
 
-// waits returns for how much longer nothing is granted.
+// waits returns the time until leases may be granted.
 func (c *replica) waits() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return max(0, c.waitUntil.Sub(c.g.cfg.Clock.Now()))
 }
 
-// asked answers another manager; nil if that is none of the group.
+// asked returns the reply to a leader's request, nil if the sender is not in the group.
 func (c *replica) asked(from storage.ManagerID, r *machine.Request) *machine.Response {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -272,7 +273,7 @@ func (c *replica) asked(from storage.ManagerID, r *machine.Request) *machine.Res
 	return c.answer
 }
 
-// close ends all calls. The machine is not stepped any more.
+// close waits for the calls in flight and closes the connections.
 func (c *replica) close() error {
 	c.mu.Lock()
 	c.closed = true

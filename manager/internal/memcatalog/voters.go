@@ -13,27 +13,25 @@ import (
 // A Voter is another manager of the group, as this one sees it.
 type Voter struct {
 	Manager storage.ManagerID
-	// Mute is why it does not count among those who agree on who leads; "" if it does.
-	Mute string
+	Problem string // why its vote does not count in elections; "" if it counts
 }
 
-// String names it, and says what is wrong with it.
-func (v Voter) String() string { return fmt.Sprintf("%s does not vote: %s", v.Manager, v.Mute) }
+func (v Voter) String() string { return fmt.Sprintf("%s does not vote: %s", v.Manager, v.Problem) }
 
 const (
 	justStarted   = "it has just started"
-	toldOtherwise = "--peers, --ttl, --epsilon, --drift or --longest-lease"
-	tellAlike     = "give all managers the same --peers, --ttl, --epsilon, --drift, --longest-lease and --peer-key-file"
+	comparedFlags = "--peers, --ttl, --epsilon, --drift or --longest-lease"
+	sameFlagsHint = "start all managers with the same --peers, --ttl, --epsilon, --drift, --longest-lease and --peer-key-file"
 )
 
-// Voters returns the other managers, and whether their votes are heard. All of them
-// speak to each other at least once in the time that a lease takes to be free again;
-// so who is silent for much longer has no vote, whatever else it answers.
+// Voters returns the other managers, and whether their votes arrive. Each manager sends Flease
+// messages to each other at least once per lease; so a manager that is silent for much longer has
+// no vote, even if it replies to calls.
 func (g *Group) Voters() []Voter {
 	status := g.node.Status()
-	strange := make(map[flease.ID]bool)
+	mismatched := make(map[flease.ID]bool)
 	for _, s := range status.Strangers {
-		strange[s.ID] = time.Since(s.Heard) < g.hearing()
+		mismatched[s.ID] = time.Since(s.Heard) < g.voteTimeout()
 	}
 	members := make(map[flease.ID]flease.MemberStatus)
 	for _, m := range status.Members {
@@ -42,108 +40,106 @@ func (g *Group) Voters() []Voter {
 	var out []Voter
 	for _, p := range g.cfg.Peers {
 		if p.Manager != g.cfg.Self {
-			out = append(out, Voter{p.Manager, g.mute(members[p.id()], strange[p.id()], g.replica.calls(p.Manager))})
+			out = append(out, Voter{p.Manager, g.problem(members[p.id()], mismatched[p.id()], g.replica.calls(p.Manager))})
 		}
 	}
 	return out
 }
 
-// hearing is for how long a manager that is not heard still has a vote: three times
-// what it takes at most until it speaks.
-func (g *Group) hearing() time.Duration {
+// voteTimeout is how long a silent manager counts as a voter: three times the longest interval
+// between its messages.
+func (g *Group) voteTimeout() time.Duration {
 	return 3 * max(mono.Drift(g.cfg.Drift).Stretch(g.cfg.Lease), g.cfg.Lease+2*g.cfg.Epsilon)
 }
 
-// mute says why a manager does not vote, and what to do about it; "" if it does.
-func (g *Group) mute(m flease.MemberStatus, stranger bool, calls calls) string {
+// problem returns why a manager does not vote, and what to do about it; "" if it votes.
+func (g *Group) problem(m flease.MemberStatus, mismatched bool, calls calls) string {
 	switch {
-	case stranger:
-		return "it was started with other " + toldOtherwise + " than this one"
+	case mismatched:
+		return "it was started with other " + comparedFlags + " than this one"
 	case m.ClockOff != 0:
-		return fmt.Sprintf("its wall clock is off by %v or more, which --epsilon does not allow", m.ClockOff.Abs())
-	case time.Since(m.Heard) < g.hearing() && m.Waits:
+		return fmt.Sprintf("its wall clock is off by %v or more, which is above --epsilon", m.ClockOff.Abs())
+	case time.Since(m.Heard) < g.voteTimeout() && m.Waits:
 		return justStarted
-	case time.Since(m.Heard) < g.hearing() && calls.made && calls.why != nil:
-		return fmt.Sprintf("it is heard, and does not answer when it is called: %v", calls.why)
-	case time.Since(m.Heard) < g.hearing():
+	case time.Since(m.Heard) < g.voteTimeout() && calls.made && calls.err != nil:
+		return fmt.Sprintf("its datagrams arrive, but calls to it fail: %v", calls.err)
+	case time.Since(m.Heard) < g.voteTimeout():
 		return ""
-	case calls.alive() && calls.why != nil:
-		return "its datagrams cannot be read, and it refuses to be led: it was started with another --peer-key-file, or with other " + toldOtherwise
+	case calls.alive() && calls.err != nil:
+		return "its datagrams cannot be read, and it rejects this leader: it was started with another --peer-key-file, or with other " + comparedFlags
 	case calls.alive():
-		return "it answers when it is called, but its datagrams do not arrive: look at the firewall between them"
+		return "it replies to calls, but its datagrams do not arrive: check the firewall between them"
 	case calls.made:
-		return "nothing is heard from it: it is down, or out of reach"
+		return "no message arrives from it: it is down or unreachable"
 	}
-	return "nothing is heard from it: it is down, out of reach, or has another --peer-key-file"
+	return "no message arrives from it: it is down, unreachable, or has another --peer-key-file"
 }
 
-// Mute returns those who do not vote.
-func (g *Group) Mute() (out []Voter) {
+// NonVoters returns the other managers that do not vote.
+func (g *Group) NonVoters() (out []Voter) {
 	for _, v := range g.Voters() {
-		if v.Mute != "" {
+		if v.Problem != "" {
 			out = append(out, v)
 		}
 	}
 	return out
 }
 
-// Indispensable says why the group cannot do without another of its managers, as far
-// as this one knows: those who would be left might be too few to agree on who leads.
-// It returns "" if it can.
-func (g *Group) Indispensable() string {
-	if why := g.Uninformed(); why != "" {
+// StopRisk returns why no manager of the group may be stopped: as far as this one can see, the
+// remaining voters might be fewer than a majority. It returns "" if one may be stopped.
+func (g *Group) StopRisk() string {
+	if why := g.NotReadyReason(); why != "" {
 		return why
 	}
-	mute := g.Mute()
-	if left := len(g.cfg.Peers) - len(mute) - 1; 2*left > len(g.cfg.Peers) {
+	nonVoters := g.NonVoters()
+	if left := len(g.cfg.Peers) - len(nonVoters) - 1; 2*left > len(g.cfg.Peers) {
 		return ""
 	}
-	return Sentences(mute)
+	return Describe(nonVoters)
 }
 
-// Sentences says of each manager what is wrong with it.
-func Sentences(mute []Voter) string {
+// Describe renders managers that do not vote, with their problems.
+func Describe(nonVoters []Voter) string {
 	var all []string
-	for _, v := range mute {
+	for _, v := range nonVoters {
 		all = append(all, v.String())
 	}
 	return strings.Join(all, "; ")
 }
 
-// Informed reports whether the group can do without another of its managers as far as
-// this one is concerned: it takes part in the agreement about who leads, and knows the
-// namespaces. A manager that was restarted needs some seconds for both. It says nothing
-// of the others: see [Group.Indispensable]. It is cheap.
-func (g *Group) Informed() bool { return g.votes.Load() && !g.silent.Load() && g.replica.informed() }
+// Ready reports whether this manager votes in elections and has the catalog. A restarted manager
+// needs some seconds for both. It depends on this manager alone: see [Group.StopRisk] for the
+// others. It is cheap.
+func (g *Group) Ready() bool { return g.voting.Load() && !g.deaf.Load() && g.replica.informed() }
 
-// Uninformed says why this manager is not informed; "" if it is.
-func (g *Group) Uninformed() string {
+// NotReadyReason returns why this manager is not ready; "" if it is.
+func (g *Group) NotReadyReason() string {
 	switch {
-	case g.Informed():
+	case g.Ready():
 		return ""
-	case g.Outsider() != "":
-		return g.Outsider()
-	case !g.votes.Load():
-		return "it has just started, and waits until what it may have promised before is over"
-	case g.silent.Load():
-		return "it does not vote, because the leader's datagrams do not arrive here: look at the firewall between them"
+	case g.MismatchReason() != "":
+		return g.MismatchReason()
+	case !g.voting.Load():
+		return "it has just started, and waits until its votes from before the restart have expired"
+	case g.deaf.Load():
+		return "it does not vote, because the leader's datagrams do not arrive here: check the firewall between them"
 	}
-	return "it has not been told the namespaces yet"
+	return "it has not received the namespaces yet"
 }
 
-// Outsider says that other managers were started otherwise than this one, so that it
-// takes no part; "" if none was heard lately.
-func (g *Group) Outsider() string {
-	if from := g.replica.strangeLeader(); from != "" {
-		return fmt.Sprintf("%s leads, and was started with another --peer-key-file, or with other %s, than this one: %s", from, toldOtherwise, tellAlike)
+// MismatchReason reports that other managers have other settings than this one, so that it does
+// not take part; "" if no such manager sent a message recently.
+func (g *Group) MismatchReason() string {
+	if from := g.replica.mismatchedLeader(); from != "" {
+		return fmt.Sprintf("the leader %s was started with another --peer-key-file, or with other %s, than this one: %s", from, comparedFlags, sameFlagsHint)
 	}
-	if g.votes.Load() {
-		return "" // then it is the strangers that take no part
+	if g.voting.Load() {
+		return "" // the mismatched managers do not take part
 	}
 	status := g.node.Status()
 	for _, s := range status.Strangers {
-		if time.Since(s.Heard) < g.hearing() {
-			return fmt.Sprintf("%s was started with other %s than this one: %s", g.cfg.manager(s.ID), toldOtherwise, tellAlike)
+		if time.Since(s.Heard) < g.voteTimeout() {
+			return fmt.Sprintf("%s was started with other %s than this one: %s", g.cfg.manager(s.ID), comparedFlags, sameFlagsHint)
 		}
 	}
 	return ""

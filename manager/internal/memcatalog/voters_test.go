@@ -14,155 +14,155 @@ import (
 func key(c *memcatalog.Config)      { c.Key = secret.New("the key of all of them") }
 func otherKey(c *memcatalog.Config) { c.Key = secret.New("another one, by mistake") }
 
-// follower returns the place of one that does not lead.
-func follower(seats []*seat, leader *seat) int {
-	return slices.IndexFunc(seats, func(s *seat) bool { return s != leader })
+// follower returns the index of a member that does not lead.
+func follower(members []*member, leader *member) int {
+	return slices.IndexFunc(members, func(s *member) bool { return s != leader })
 }
 
-// A manager with another key does not count among those without whom a group does not
-// begin, and all say why.
-func TestGroupDoesNotBeginWithOtherKey(t *testing.T) {
-	inHall(t, func(t *testing.T, h *hall) {
-		seats := []*seat{h.enter(0, key), h.enter(1, key), h.enter(2, otherKey)}
-		if leader, _ := h.leaderWithin(time.Minute, seats...); leader != nil {
-			t.Fatal("the group has begun, and one of its managers cannot vote")
+// A new group starts when all managers are up. One with another key does not count, and both it
+// and the leader report why.
+func TestNewGroupWaitsForManagerWithOtherKey(t *testing.T) {
+	inBubble(t, func(t *testing.T, cl *cluster) {
+		members := []*member{cl.start(0, key), cl.start(1, key), cl.start(2, otherKey)}
+		if leader, _ := cl.leaderWithin(time.Minute, members...); leader != nil {
+			t.Fatal("the group has a leader, although one of its managers cannot vote")
 		}
-		i := slices.IndexFunc(seats, func(s *seat) bool { term, _ := s.leads(); return term != 0 })
+		i := slices.IndexFunc(members, func(s *member) bool { term, _ := s.leads(); return term != 0 })
 		if i < 0 || i == 2 {
-			t.Fatalf("%d leads", i)
+			t.Fatalf("member %d leads, want 0 or 1", i)
 		}
-		if missing := fmt.Sprint(seats[i].Missing()); !strings.Contains(missing, "m2:7400") || !strings.Contains(missing, "another key") {
-			t.Errorf("the leader waits for %s", missing)
+		if missing := fmt.Sprint(members[i].Missing()); !strings.Contains(missing, "m2:7400") || !strings.Contains(missing, "key differ") {
+			t.Errorf("missing: %s, want m2 and its key", missing)
 		}
-		if why := seats[2].Uninformed(); !strings.Contains(why, "another --peer-key-file") {
-			t.Errorf("the odd one says: %q", why)
+		if why := members[2].NotReadyReason(); !strings.Contains(why, "another --peer-key-file") {
+			t.Errorf("manager with another key: not ready because %q", why)
 		}
 	})
 }
 
-// A manager that comes back with another key is not counted as one that votes, by
-// itself or by others, until it has the right one.
+// A manager that is restarted with another key is a voter neither for itself nor for the others,
+// until it is restarted with the right key.
 func TestOtherKeyDoesNotVote(t *testing.T) {
-	inHall(t, func(t *testing.T, h *hall) {
-		seats := []*seat{h.enter(0, key), h.enter(1, key), h.enter(2, key)}
-		leader, _ := h.leader(seats...)
+	inBubble(t, func(t *testing.T, cl *cluster) {
+		members := []*member{cl.start(0, key), cl.start(1, key), cl.start(2, key)}
+		leader, _ := cl.leader(members...)
 		time.Sleep(5 * time.Second)
-		for _, s := range seats {
-			if why := s.Indispensable(); why != "" {
-				t.Fatalf("all is well, and %s says: %s", s.id, why)
+		for _, s := range members {
+			if why := s.StopRisk(); why != "" {
+				t.Fatalf("all managers vote, but %s reports: %s", s.id, why)
 			}
 		}
-		i := follower(seats, leader)
-		seats[i].leave()
-		seats[i] = h.enter(i, otherKey)
+		i := follower(members, leader)
+		members[i].stop()
+		members[i] = cl.start(i, otherKey)
 		time.Sleep(30 * time.Second)
-		if seats[i].Informed() {
-			t.Error("it cannot vote, and says that it does")
+		if members[i].Ready() {
+			t.Error("the manager with another key is ready")
 		}
-		for _, s := range seats {
-			if why := s.Indispensable(); !strings.Contains(why, "another --peer-key-file") {
-				t.Errorf("%s says: %q", s.id, why)
+		for _, s := range members {
+			if why := s.StopRisk(); !strings.Contains(why, "another --peer-key-file") {
+				t.Errorf("%s: stop risk %q", s.id, why)
 			}
-			if s != seats[i] && !s.Informed() {
-				t.Errorf("%s, with which nothing is wrong, is not ready", s.id)
+			if s != members[i] && !s.Ready() {
+				t.Errorf("%s, which has the right key, is not ready", s.id)
 			}
 		}
-		if n := strings.Count(h.log(), "lives, and does not vote"); n != 1 {
-			t.Errorf("the leader says so %d times", n)
+		if n := strings.Count(cl.log(), "is up and does not vote"); n != 1 {
+			t.Errorf("the leader logs the non-voter %d times, want once", n)
 		}
-		seats[i].leave()
-		seats[i] = h.enter(i, key)
+		members[i].stop()
+		members[i] = cl.start(i, key)
 		time.Sleep(2 * time.Second)
-		for _, s := range seats {
-			if s.Indispensable() == "" {
-				t.Errorf("%s counts one that does not vote yet", s.id)
+		for _, s := range members {
+			if s.StopRisk() == "" {
+				t.Errorf("%s counts a manager that does not vote yet", s.id)
 			}
 		}
 		time.Sleep(10 * time.Second)
-		for _, s := range seats {
-			if why := s.Indispensable(); why != "" {
-				t.Errorf("all is well again, and %s says: %s", s.id, why)
+		for _, s := range members {
+			if why := s.StopRisk(); why != "" {
+				t.Errorf("all managers vote again, but %s reports: %s", s.id, why)
 			}
 		}
-		if !h.logged("votes again") {
-			t.Error("nobody says that it votes again")
+		if !cl.logged("votes again") {
+			t.Error("the leader does not log that the manager votes again")
 		}
-		seats[i].leave()
-		seats[i] = h.enter(i, key)
+		members[i].stop()
+		members[i] = cl.start(i, key)
 		time.Sleep(10 * time.Second)
-		if n := strings.Count(h.log(), "lives, and does not vote"); n != 1 {
-			t.Errorf("a restart is no reason to say so, and it was said %d times", n)
+		if n := strings.Count(cl.log(), "is up and does not vote"); n != 1 {
+			t.Errorf("after a restart a non-voter was logged %d times, want once in all", n)
 		}
 	})
 }
 
-// Who answers calls, but is not heard by datagrams, does not vote; who is down does not
-// either, and the reasons differ. One of five may be missing.
-func TestWhoDoesNotVote(t *testing.T) {
-	inHall(t, func(t *testing.T, h *hall) {
-		seats := []*seat{h.enter(0), h.enter(1), h.enter(2)}
-		leader, _ := h.leader(seats...)
-		i := follower(seats, leader)
-		for _, s := range seats {
-			if s != seats[i] {
-				h.net.Cut(s.ID(), seats[i].ID())
-				h.net.Cut(seats[i].ID(), s.ID())
+// Neither a manager that replies to calls while its datagrams are lost nor one that is down is a
+// voter, and the problems differ. In a group of five two may be missing.
+func TestNonVoterProblems(t *testing.T) {
+	inBubble(t, func(t *testing.T, cl *cluster) {
+		members := []*member{cl.start(0), cl.start(1), cl.start(2)}
+		leader, _ := cl.leader(members...)
+		i := follower(members, leader)
+		for _, s := range members {
+			if s != members[i] {
+				cl.net.Cut(s.ID(), members[i].ID())
+				cl.net.Cut(members[i].ID(), s.ID())
 			}
 		}
 		time.Sleep(30 * time.Second)
-		if why := leader.Indispensable(); !strings.Contains(why, string(seats[i].id)) || !strings.Contains(why, "firewall") {
-			t.Errorf("of one whose datagrams are lost: %q", why)
+		if why := leader.StopRisk(); !strings.Contains(why, string(members[i].id)) || !strings.Contains(why, "firewall") {
+			t.Errorf("leader, datagrams of another lost: %q", why)
 		}
-		if why := seats[i].Indispensable(); !strings.Contains(why, "firewall") {
-			t.Errorf("it says of itself: %q", why)
+		if why := members[i].StopRisk(); !strings.Contains(why, "firewall") {
+			t.Errorf("manager whose datagrams are lost: %q", why)
 		}
-		seats[i].leave()
+		members[i].stop()
 		time.Sleep(30 * time.Second)
-		if why := leader.Indispensable(); !strings.Contains(why, "it is down, or out of reach") {
-			t.Errorf("of one that is down: %q", why)
+		if why := leader.StopRisk(); !strings.Contains(why, "it is down or unreachable") {
+			t.Errorf("leader, another manager down: %q", why)
 		}
-		for _, s := range seats {
-			if s != leader && s != seats[i] && !strings.Contains(s.Indispensable(), "down, out of reach, or has another") {
-				t.Errorf("another says of it: %q", s.Indispensable())
+		for _, s := range members {
+			if s != leader && s != members[i] && !strings.Contains(s.StopRisk(), "down, unreachable, or has another") {
+				t.Errorf("follower, another manager down: %q", s.StopRisk())
 			}
 		}
 	})
-	inHall(t, func(t *testing.T, h *hall) {
+	inBubble(t, func(t *testing.T, cl *cluster) {
 		five := func(c *memcatalog.Config) { c.Peers = ids(5) }
-		var seats []*seat
+		var members []*member
 		for i := range 5 {
-			seats = append(seats, h.enterAs(ids(5)[i].Manager, five))
+			members = append(members, cl.startAs(ids(5)[i].Manager, five))
 		}
-		leader, _ := h.leader(seats...)
+		leader, _ := cl.leader(members...)
 		time.Sleep(5 * time.Second)
 		for gone := range 3 {
-			if why := leader.Indispensable(); (why == "") != (gone < 2) {
-				t.Errorf("%d of five are gone: %q", gone, why)
+			if why := leader.StopRisk(); (why == "") != (gone < 2) {
+				t.Errorf("%d of five are down: stop risk %q", gone, why)
 			}
-			i := follower(seats, leader)
-			seats[i].leave()
-			seats = slices.Delete(seats, i, i+1)
+			i := follower(members, leader)
+			members[i].stop()
+			members = slices.Delete(members, i, i+1)
 			time.Sleep(30 * time.Second)
 		}
 	})
 }
 
-// Logs name managers by their addresses, also what package flease says about them.
+// Logs name managers by their addresses, also the lines of package flease.
 func TestLogsNameManagers(t *testing.T) {
-	inHall(t, func(t *testing.T, h *hall) {
-		h.enter(0)
-		h.enter(1)
-		odd := h.enter(2, func(c *memcatalog.Config) { c.Longest += time.Second })
+	inBubble(t, func(t *testing.T, cl *cluster) {
+		cl.start(0)
+		cl.start(1)
+		odd := cl.start(2, func(c *memcatalog.Config) { c.Longest += time.Second })
 		time.Sleep(30 * time.Second)
-		logs := h.log()
+		logs := cl.log()
 		if !strings.Contains(logs, "of=m2:7400") && !strings.Contains(logs, "stranger=m2:7400") {
-			t.Errorf("nobody names the one that was told otherwise:\n%s", logs)
+			t.Errorf("the mismatched manager is not named:\n%s", logs)
 		}
 		if strings.Contains(logs, fmt.Sprint(odd.ID())) {
-			t.Errorf("a number that nobody knows:\n%s", logs)
+			t.Errorf("a Flease ID in the log:\n%s", logs)
 		}
-		if why := odd.Uninformed(); !strings.Contains(why, "--longest-lease") || !strings.Contains(why, ":7400") {
-			t.Errorf("the odd one says of itself: %q", why)
+		if why := odd.NotReadyReason(); !strings.Contains(why, "--longest-lease") || !strings.Contains(why, ":7400") {
+			t.Errorf("mismatched manager: not ready because %q", why)
 		}
 	})
 }

@@ -13,7 +13,7 @@ import (
 	storagev1 "github.com/leasehold-dev/leasehold/proto/leasehold/storage/v1"
 )
 
-// fromRequest writes what the leader of a group says to another manager.
+// fromRequest encodes a request of the leader.
 func fromRequest(group uint64, from storage.ManagerID, r *machine.Request) *storagev1.ShareRequest {
 	out := &storagev1.ShareRequest{
 		Version: wire.Version, Group: group, From: string(from), Term: uint64(r.Term), Seq: r.Seq, Full: r.Full, To: r.To,
@@ -24,13 +24,13 @@ func fromRequest(group uint64, from storage.ManagerID, r *machine.Request) *stor
 	return out
 }
 
-// toRequest reads what the leader says, and who that is. It does not look at the
-// version, see [wire.CheckVersion], nor at the group.
+// toRequest decodes a request of the leader and its sender. It does not check the version, see
+// [wire.CheckVersion], nor the group.
 func toRequest(m *storagev1.ShareRequest) (storage.ManagerID, *machine.Request, error) {
 	from := storage.ManagerID(m.GetFrom())
 	out := &machine.Request{Term: leasehold.Term(m.GetTerm()), Seq: m.GetSeq(), Full: m.GetFull(), To: m.GetTo()}
 	if from == "" || len(from) > leasehold.MaxOwnerIDLen || out.Seq == 0 || out.Term == 0 || out.Term > protocol.MaxTerm {
-		return "", nil, leasehold.Errorf(opShare, leasehold.ErrInvalid, string(from), "request %d of term %d makes no sense", out.Seq, out.Term)
+		return "", nil, leasehold.Errorf(opShare, leasehold.ErrInvalid, string(from), "invalid request: sequence number %d, term %d", out.Seq, out.Term)
 	}
 	if m.GetCatalog() == nil {
 		return from, out, nil
@@ -40,7 +40,7 @@ func toRequest(m *storagev1.ShareRequest) (storage.ManagerID, *machine.Request, 
 	return from, out, err
 }
 
-// fromResponse writes what a manager answers.
+// fromResponse encodes a manager's reply.
 func fromResponse(r *machine.Response) *storagev1.ShareResponse {
 	out := &storagev1.ShareResponse{
 		Version: wire.Version, Process: r.Process, Term: uint64(r.Term), Seq: r.Seq,
@@ -52,14 +52,14 @@ func fromResponse(r *machine.Response) *storagev1.ShareResponse {
 	return out
 }
 
-// toResponse reads what a manager answers.
+// toResponse decodes a manager's reply.
 func toResponse(m *storagev1.ShareResponse) (*machine.Response, error) {
 	out := &machine.Response{
 		Process: m.GetProcess(), Term: leasehold.Term(m.GetTerm()), Seq: m.GetSeq(),
 		Known: m.GetKnown(), At: storage.Version(m.GetCatalogVersion()), Wrote: leasehold.Term(m.GetCatalogTerm()),
 	}
 	if out.Term > protocol.MaxTerm || out.Wrote > out.Term || !out.Known && m.GetCatalog() != nil {
-		return nil, leasehold.Errorf(opShare, leasehold.ErrInvalid, "", "a catalog of term %d, known: %v, in term %d makes no sense", out.Wrote, out.Known, out.Term)
+		return nil, leasehold.Errorf(opShare, leasehold.ErrInvalid, "", "invalid reply: catalog of term %d, known: %v, in term %d", out.Wrote, out.Known, out.Term)
 	}
 	if m.GetCatalog() == nil {
 		return out, nil
@@ -69,8 +69,8 @@ func toResponse(m *storagev1.ShareResponse) (*machine.Response, error) {
 	return out, err
 }
 
-// toSharedCatalog reads a catalog that came from another manager, and checks what
-// others rely on: that it is sorted by name, and not too long.
+// toSharedCatalog decodes another manager's catalog, and checks that it is within the limits and
+// sorted by name, as [storage.Catalog] requires.
 func toSharedCatalog(m *storagev1.Catalog, version, term uint64) (*storage.Catalog, error) {
 	if n := len(m.GetNamespaces()); n > storage.MaxNamespaces {
 		return nil, leasehold.Errorf(opShare, leasehold.ErrLimit, "", "%d namespaces, at most %d are allowed", n, storage.MaxNamespaces)
@@ -85,7 +85,7 @@ func toSharedCatalog(m *storagev1.Catalog, version, term uint64) (*storage.Catal
 	rising := slices.IsSortedFunc(c.Namespaces, func(a, b storage.Namespace) int { return strings.Compare(string(a.Name), string(b.Name)) })
 	twice := slices.CompactFunc(slices.Clone(c.Namespaces), func(a, b storage.Namespace) bool { return a.Name == b.Name })
 	if version == 0 || term == 0 || !rising || len(twice) != len(c.Namespaces) {
-		return nil, leasehold.Errorf(opShare, leasehold.ErrInvalid, "", "version %d of term %d: want both above 0, and names that rise", version, term)
+		return nil, leasehold.Errorf(opShare, leasehold.ErrInvalid, "", "catalog of version %d, term %d: want both above 0, and unique names in ascending order", version, term)
 	}
 	return c, nil
 }

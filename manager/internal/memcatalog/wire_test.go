@@ -25,7 +25,7 @@ func full() *storage.Catalog {
 	}}
 }
 
-// through sends a message through its wire form.
+// through encodes and decodes a message.
 func through[M proto.Message](t *testing.T, m M) M {
 	t.Helper()
 	b, err := proto.Marshal(m)
@@ -39,7 +39,7 @@ func through[M proto.Message](t *testing.T, m M) M {
 	return out
 }
 
-func TestRequestGoesThrough(t *testing.T) {
+func TestRequestRoundTrip(t *testing.T) {
 	for _, want := range []*machine.Request{{Term: 7, Seq: 1, Full: true}, {Term: 7, Seq: 2, Catalog: full(), To: 99}} {
 		from, got, err := toRequest(through(t, fromRequest(5, "m1", want)))
 		if err != nil || from != "m1" {
@@ -51,7 +51,7 @@ func TestRequestGoesThrough(t *testing.T) {
 	}
 }
 
-func TestResponseGoesThrough(t *testing.T) {
+func TestResponseRoundTrip(t *testing.T) {
 	for _, want := range []*machine.Response{
 		{Process: 3, Term: 7, Seq: 1}, {Term: 9, Seq: 1, Known: true, Wrote: 7, At: 3}, {Term: 9, Seq: 1, Known: true, Wrote: 7, At: 3, Catalog: full()},
 	} {
@@ -65,7 +65,7 @@ func TestResponseGoesThrough(t *testing.T) {
 	}
 }
 
-func TestRefusesNonsense(t *testing.T) {
+func TestInvalidMessages(t *testing.T) {
 	request := func(change func(*storagev1.ShareRequest)) error {
 		m := fromRequest(5, "m1", &machine.Request{Term: 7, Seq: 1, Catalog: full()})
 		change(m)
@@ -73,17 +73,17 @@ func TestRefusesNonsense(t *testing.T) {
 		return err
 	}
 	for name, err := range map[string]error{
-		"nobody":            request(func(m *storagev1.ShareRequest) { m.From = "" }),
-		"no number":         request(func(m *storagev1.ShareRequest) { m.Seq = 0 }),
-		"no term":           request(func(m *storagev1.ShareRequest) { m.Term = 0 }),
-		"too high a term":   request(func(m *storagev1.ShareRequest) { m.Term = protocol.MaxTerm + 1 }),
-		"no version":        request(func(m *storagev1.ShareRequest) { m.CatalogVersion = 0 }),
-		"a bad name":        request(func(m *storagev1.ShareRequest) { m.Catalog.Namespaces[0].Name = "?" }),
-		"not sorted":        request(func(m *storagev1.ShareRequest) { m.Catalog.Namespaces[0].Name = "c" }),
-		"the same twice":    request(func(m *storagev1.ShareRequest) { m.Catalog.Namespaces[0].Name = "b" }),
-		"from the future":   response(&storagev1.ShareResponse{Term: 1, CatalogTerm: 2, Known: true}),
-		"a blank that has":  response(&storagev1.ShareResponse{Term: 1, Catalog: &storagev1.Catalog{}}),
-		"a term beyond all": response(&storagev1.ShareResponse{Term: protocol.MaxTerm + 1}),
+		"no sender":                request(func(m *storagev1.ShareRequest) { m.From = "" }),
+		"no sequence number":       request(func(m *storagev1.ShareRequest) { m.Seq = 0 }),
+		"no term":                  request(func(m *storagev1.ShareRequest) { m.Term = 0 }),
+		"term too high":            request(func(m *storagev1.ShareRequest) { m.Term = protocol.MaxTerm + 1 }),
+		"no version":               request(func(m *storagev1.ShareRequest) { m.CatalogVersion = 0 }),
+		"invalid name":             request(func(m *storagev1.ShareRequest) { m.Catalog.Namespaces[0].Name = "?" }),
+		"not sorted":               request(func(m *storagev1.ShareRequest) { m.Catalog.Namespaces[0].Name = "c" }),
+		"duplicate name":           request(func(m *storagev1.ShareRequest) { m.Catalog.Namespaces[0].Name = "b" }),
+		"catalog of a later term":  response(&storagev1.ShareResponse{Term: 1, CatalogTerm: 2, Known: true}),
+		"unknown, with a catalog":  response(&storagev1.ShareResponse{Term: 1, Catalog: &storagev1.Catalog{}}),
+		"reply of a term too high": response(&storagev1.ShareResponse{Term: protocol.MaxTerm + 1}),
 	} {
 		if leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("%s: %v", name, err)
@@ -92,7 +92,7 @@ func TestRefusesNonsense(t *testing.T) {
 	if err := request(func(m *storagev1.ShareRequest) {
 		m.Catalog.Namespaces = make([]*storagev1.Namespace, storage.MaxNamespaces+1)
 	}); leasehold.KindOf(err) != leasehold.ErrLimit {
-		t.Errorf("too many: %v", err)
+		t.Errorf("too many namespaces: %v", err)
 	}
 }
 

@@ -32,52 +32,52 @@ func TestMain(m *testing.M) { leak.Main(m) }
 
 const longest = 12 * time.Second
 
-// A hall is where managers of a group, or of several, meet.
-type hall struct {
+// A cluster is managers of one or more groups, with a network in memory.
+type cluster struct {
 	t   *testing.T
 	net flease.Memory
 
-	mu   sync.Mutex
-	at   map[storage.ManagerID]*bufconn.Listener
-	deaf map[storage.ManagerID]bool // nobody answers its calls
-	logs strings.Builder
+	mu       sync.Mutex
+	at       map[storage.ManagerID]*bufconn.Listener
+	isolated map[storage.ManagerID]bool // calls from it fail
+	logs     strings.Builder
 }
 
-// A seat is a manager in it.
-type seat struct {
+// A member is a manager of a cluster.
+type member struct {
 	*memcatalog.Group
-	hall   *hall
-	id     storage.ManagerID
-	clock  *clock.Clock
-	server *grpc.Server
+	cluster *cluster
+	id      storage.ManagerID
+	clock   *clock.Clock
+	server  *grpc.Server
 
-	mu    sync.Mutex
-	heard []bylease.Event
-	term  leasehold.Term // 0 while it does not lead
-	until mono.Instant
-	rank  leasehold.Term // that another has heard of
+	mu       sync.Mutex
+	notified []bylease.Event
+	term     leasehold.Term // 0 unless it leads
+	until    mono.Instant
+	rank     leasehold.Term // the newest argument of Outranked
 }
 
-func inHall(t *testing.T, test func(t *testing.T, h *hall)) {
+func inBubble(t *testing.T, test func(t *testing.T, cl *cluster)) {
 	synctest.Test(t, func(t *testing.T) {
-		test(t, &hall{t: t, at: map[storage.ManagerID]*bufconn.Listener{}, deaf: map[storage.ManagerID]bool{}})
+		test(t, &cluster{t: t, at: map[storage.ManagerID]*bufconn.Listener{}, isolated: map[storage.ManagerID]bool{}})
 	})
 }
 
-// Write takes what the managers log.
-func (h *hall) Write(line []byte) (int, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.logs.Write(line)
+// Write appends to the managers' log.
+func (cl *cluster) Write(line []byte) (int, error) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	return cl.logs.Write(line)
 }
 
-func (h *hall) log() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.logs.String()
+func (cl *cluster) log() string {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	return cl.logs.String()
 }
 
-func (h *hall) logged(what string) bool { return strings.Contains(h.log(), what) }
+func (cl *cluster) logged(what string) bool { return strings.Contains(cl.log(), what) }
 
 func ids(n int) (out []memcatalog.Peer) {
 	for i := range n {
@@ -87,57 +87,57 @@ func ids(n int) (out []memcatalog.Peer) {
 }
 
 // enter starts a manager of a group of three.
-func (h *hall) enter(i int, change ...func(*memcatalog.Config)) *seat {
-	h.t.Helper()
-	return h.enterAs(ids(3)[i].Manager, change...)
+func (cl *cluster) start(i int, change ...func(*memcatalog.Config)) *member {
+	cl.t.Helper()
+	return cl.startAs(ids(3)[i].Manager, change...)
 }
 
 // enterAs starts a manager of some name.
-func (h *hall) enterAs(self storage.ManagerID, change ...func(*memcatalog.Config)) *seat {
-	h.t.Helper()
-	s := &seat{hall: h, clock: clock.New()}
+func (cl *cluster) startAs(self storage.ManagerID, change ...func(*memcatalog.Config)) *member {
+	cl.t.Helper()
+	s := &member{cluster: cl, clock: clock.New()}
 	cfg := memcatalog.Config{
-		Self: self, Peers: ids(3), Transport: &h.net, Secure: true,
+		Self: self, Peers: ids(3), Transport: &cl.net, Secure: true,
 		Lease: 2 * time.Second, Epsilon: 200 * time.Millisecond, Drift: 1.2, Longest: longest,
-		Clock: s.clock, Logger: slog.New(slog.NewTextHandler(h, nil)), Hear: s.hear, Outranked: s.outranked,
+		Clock: s.clock, Logger: slog.New(slog.NewTextHandler(cl, nil)), Notify: s.notify, Outranked: s.outranked,
 	}
 	for _, c := range change {
 		c(&cfg)
 	}
 	s.id = cfg.Self
-	cfg.Dial = func(to storage.ManagerID) (*grpc.ClientConn, error) { return h.dial(s.id, to) }
+	cfg.Dial = func(to storage.ManagerID) (*grpc.ClientConn, error) { return cl.dial(s.id, to) }
 	g, err := memcatalog.Start(cfg)
 	if err != nil {
-		h.t.Fatal(err)
+		cl.t.Fatal(err)
 	}
 	s.Group = g
 	s.server = grpc.NewServer(wire.ServerOptions()...)
 	g.Register(s.server)
 	listener := bufconn.Listen(1 << 16)
-	h.mu.Lock()
-	h.at[s.id] = listener
-	h.mu.Unlock()
+	cl.mu.Lock()
+	cl.at[s.id] = listener
+	cl.mu.Unlock()
 	go func() { _ = s.server.Serve(listener) }()
-	h.t.Cleanup(s.leave)
+	cl.t.Cleanup(s.stop)
 	return s
 }
 
-func (h *hall) dial(from, id storage.ManagerID) (*grpc.ClientConn, error) {
+func (cl *cluster) dial(from, id storage.ManagerID) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+string(id), append(wire.DialOptions(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
-			h.mu.Lock()
-			l := h.at[storage.ManagerID(addr)]
-			deaf := h.deaf[from]
-			h.mu.Unlock()
-			if l == nil || deaf {
-				return nil, errors.New("nobody listens")
+			cl.mu.Lock()
+			l := cl.at[storage.ManagerID(addr)]
+			isolated := cl.isolated[from]
+			cl.mu.Unlock()
+			if l == nil || isolated {
+				return nil, errors.New("connection refused")
 			}
 			return l.DialContext(ctx)
 		}))...)
 }
 
-func (s *seat) hear(e bylease.Event) {
+func (s *member) notify(e bylease.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch e := e.(type) {
@@ -147,28 +147,28 @@ func (s *seat) hear(e bylease.Event) {
 		s.until = e.Until
 	case bylease.Dismissed:
 		if s.term != 0 {
-			s.StepDown(s.term, 0) // as the machine has it done
+			s.StepDown(s.term, 0) // as the machine requests
 		}
 		s.term = 0
 	}
-	s.heard = append(s.heard, e)
+	s.notified = append(s.notified, e)
 }
 
-func (s *seat) outranked(by leasehold.Term) {
+func (s *member) outranked(by leasehold.Term) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rank = by
 }
 
-// told returns what it has heard of leadership.
-func (s *seat) told() []bylease.Event {
+// events returns the events that it received.
+func (s *member) events() []bylease.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.heard)
+	return slices.Clone(s.notified)
 }
 
-// leads returns the term in which it leads, and for how much longer; 0 if it does not.
-func (s *seat) leads() (leasehold.Term, time.Duration) {
+// leads returns the term in which it leads and the remaining time, 0 if it does not lead.
+func (s *member) leads() (leasehold.Term, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	left := s.until.Sub(s.clock.Now())
@@ -178,9 +178,9 @@ func (s *seat) leads() (leasehold.Term, time.Duration) {
 	return s.term, left
 }
 
-// stepDown gives up what it leads by, and waits until it is told that it has.
-func (s *seat) stepDown() {
-	s.hall.t.Helper()
+// stepDown releases the lease of leadership, and waits for the event.
+func (s *member) stepDown() {
+	s.cluster.t.Helper()
 	term, _ := s.leads()
 	s.StepDown(term, 0)
 	for range 1000 {
@@ -189,48 +189,48 @@ func (s *seat) stepDown() {
 			return
 		}
 	}
-	s.hall.t.Fatal("it has not given up its lease")
+	s.cluster.t.Fatal("the lease is not released after a second")
 }
 
-func (s *seat) leave() {
-	s.hall.mu.Lock()
-	if s.hall.at[s.id] != nil {
-		delete(s.hall.at, s.id)
+func (s *member) stop() {
+	s.cluster.mu.Lock()
+	if s.cluster.at[s.id] != nil {
+		delete(s.cluster.at, s.id)
 	}
-	s.hall.mu.Unlock()
+	s.cluster.mu.Unlock()
 	s.server.Stop()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	_ = s.Close(ctx)
 }
 
-// leader waits until one of them leads, and knows the catalog.
-func (h *hall) leader(seats ...*seat) (*seat, *storage.Catalog) {
-	h.t.Helper()
-	s, c := h.leaderWithin(2*time.Minute, seats...)
+// leader waits until one of the members leads and has the catalog.
+func (cl *cluster) leader(members ...*member) (*member, *storage.Catalog) {
+	cl.t.Helper()
+	s, c := cl.leaderWithin(2*time.Minute, members...)
 	if s == nil {
-		h.t.Fatal("nobody leads")
+		cl.t.Fatal("no leader after 2 minutes")
 	}
 	return s, c
 }
 
-// leaderWithin is leader for those who expect that there may be none.
-func (h *hall) leaderWithin(d time.Duration, seats ...*seat) (*seat, *storage.Catalog) {
-	h.t.Helper()
+// leaderWithin is leader with a timeout, after which it returns nil.
+func (cl *cluster) leaderWithin(d time.Duration, members ...*member) (*member, *storage.Catalog) {
+	cl.t.Helper()
 	for deadline := time.Now().Add(d); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		var found []*seat
-		for _, s := range seats {
+		var found []*member
+		for _, s := range members {
 			if term, _ := s.leads(); term != 0 {
 				found = append(found, s)
 			}
 		}
 		if len(found) > 1 {
-			h.t.Fatalf("%d managers lead", len(found))
+			cl.t.Fatalf("%d managers lead", len(found))
 		}
 		if len(found) == 0 {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(h.t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(cl.t.Context(), time.Second)
 		c, err := found[0].Catalog(ctx)
 		cancel()
 		if err == nil {
