@@ -124,7 +124,7 @@ var network = []Case{
 		Number: 16, What: "a lookup hears of no manager for an hour", Tries: "I4 I5",
 		Must: "contact is lost at the bound; afterwards it catches up, and reports exactly what was lost",
 		Proofs: by(simulated("lookup-pause", "lookup: contact lost", "lookup: contact back"), chaos("caller-cut"),
-			tests("lookup", "TestLosesContact", "TestOutageWithoutLoss"),
+			tests("lookup", "TestLossOfContact", "TestOutageWithoutLoss"),
 			tests("internal/core/machine/lookup", "TestCallerLosesContact", "TestCallerConservativeRecovery", "TestPaperLookupWithoutContactReportsEverything")),
 	},
 	{
@@ -189,7 +189,7 @@ var network = []Case{
 		Must: "it is gone by a deadline, costs little, and is waited for by nobody",
 		Proofs: by(chaos("connection-storm"), tests("lab/tests/attacks", "TestSilence", "TestSilenceOverTLS"),
 			tests("internal/runtime/connlimit", "TestSilence", "TestOldestGoesFirst"), tests("internal/runtime/managerconn", "TestDeadConnectionIsReplaced", "TestSilentManagerIsSpared"),
-			tests("lookup", "TestOpenGivesSilentManagersTime"), tests("internal/runtime/statemove", "TestStreamsThatDoNotOpen", "TestIdleConnectionsAreClosed"),
+			tests("lookup", "TestOpenTimesOutSilentManagers"), tests("internal/runtime/statemove", "TestStreamsThatDoNotOpen", "TestIdleConnectionsAreClosed"),
 			tests("owner", "TestSilentConnectionCostsNoLease")),
 	},
 }
@@ -246,7 +246,7 @@ var stores = []Case{
 			tests("internal/runtime/store/kv", "TestReadsBeginAgain", "TestTrim"),
 			tests("store/mem", "TestStore"), tests("server/store/etcd", "TestExternalStore", "TestGroupStore"),
 			tests("internal/core/machine/leadership/byrecord", "TestStaleReadsAreIgnored", "TestWatchDuringSwap"),
-			tests("internal/core/machine/lookup", "TestCallerGapWhileAsking"), tests("lookup", "TestAsksAboutGap")),
+			tests("internal/core/machine/lookup", "TestCallerGapWhileAsking"), tests("lookup", "TestGapIsRequested")),
 	},
 	{
 		Number: 33, What: "a store is restored from an old backup", Tries: "I2 I5",
