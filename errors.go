@@ -6,62 +6,62 @@ import (
 	"strings"
 )
 
-// A Kind is a sentinel error: it classifies an error by what the caller can do
-// about it. Compare with errors.Is(err, leasehold.ErrNotOwner).
+// A Kind is a sentinel error: it classifies an error by what the caller can do.
+// Compare with errors.Is(err, leasehold.ErrNotOwner).
 //
-// Kinds cross the wire and are never renumbered. A newer peer may send a kind that
-// has no name here; it is still equal to itself.
+// Kinds are part of the wire protocol and are never renumbered. A newer peer may send a
+// kind without a name in this version; errors.Is still matches its number.
 type Kind uint8
 
-// The sentinel errors, and what to do about each. Unless a method documents
-// otherwise, every error but [ErrIndeterminate] means that nothing was done.
+// The sentinel errors, and what the caller can do. Unless a method documents
+// otherwise, every error except [ErrIndeterminate] means that nothing was done.
 const (
-	// Other is no sentinel error: it is the kind of every error that is none of
-	// those below. See [KindOf].
+	// Other is not a sentinel error: it is the kind of an error without one of the kinds
+	// below. See [KindOf].
 	Other Kind = 0
 
-	// ErrInvalid means that the input is wrong, and will be wrong the next time.
-	// Correct it; do not retry.
+	// ErrInvalid means that the input is invalid. Correct it; a retry fails again.
 	ErrInvalid Kind = 1
 
-	// ErrNotOwner means that the server does not own the key, and has changed
+	// ErrNotOwner means that the server does not own the key and has changed
 	// nothing. Look the key up again and retry after a short backoff.
 	ErrNotOwner Kind = 2
 
-	// ErrNoOwner means that no server owns the key at present: its lease has not
-	// expired yet, or there is no owner. Nothing was sent. Retry after a backoff.
+	// ErrNoOwner means that no server owns the key at present: the lease of its last
+	// owner has not expired yet, or the namespace has no owner. Nothing was sent. Retry
+	// after a backoff.
 	ErrNoOwner Kind = 3
 
-	// ErrNotLeader means that the manager is not the leader. Ask another.
+	// ErrNotLeader means that the manager is not the leader. Retry at another manager.
 	ErrNotLeader Kind = 4
 
-	// ErrNameTaken means that another live process uses this owner name. Stop it
-	// or choose another name; a retry succeeds once the other's leases have
+	// ErrNameTaken means that another live process uses this owner name. Stop that process
+	// or choose another name; a retry succeeds after the leases of that process have
 	// expired.
 	ErrNameTaken Kind = 5
 
-	// ErrNotFound means that there is no such namespace, owner or record.
+	// ErrNotFound means that the namespace, owner or record does not exist.
 	ErrNotFound Kind = 6
 
-	// ErrExists means that what was to be created exists already.
+	// ErrExists means that the object to create exists already.
 	ErrExists Kind = 7
 
-	// ErrUnavailable means that a manager, a store or a peer could not be reached,
-	// or did not answer in time. Retry after a backoff. A method that changes
+	// ErrUnavailable means that a manager, a store or a peer was unreachable
+	// or did not reply before the timeout. Retry after a backoff. A method that changes
 	// something (of packages leasemap, leasehttp, leasegrpc, fence, admin, or a function
 	// that lookup.Do calls) returns it only if nothing was done, and ErrIndeterminate
 	// otherwise.
 	ErrUnavailable Kind = 8
 
-	// ErrLimit means that a configured bound was reached. To retry at once makes
-	// it worse: shed load, or raise the bound.
+	// ErrLimit means that a configured limit was reached. An immediate retry adds to the
+	// load: shed load, or raise the limit.
 	ErrLimit Kind = 9
 
-	// ErrStale means that a token, term or version is older than one already
-	// seen: the sender has been superseded. Do not retry with it.
+	// ErrStale means that a token, term or version is older than the newest accepted
+	// one: the sender is superseded. Do not retry with it.
 	ErrStale Kind = 10
 
-	// ErrClosed means that the object was closed by this process.
+	// ErrClosed means that this process has closed the object.
 	ErrClosed Kind = 11
 
 	// ErrInternal means a bug in Leasehold. Please report it.
@@ -72,16 +72,16 @@ const (
 	// fails until the file or the certificate is changed.
 	ErrDenied Kind = 13
 
-	// ErrSuspended means that the server has a lease on the key which has reached its
-	// deadline, because no manager that leads has answered. The server keeps the state, and has
-	// changed nothing. Retry after a backoff, at the server that the table names by then:
-	// the same one, unless the range was granted to another.
+	// ErrSuspended means that the server's lease on the key has reached its
+	// deadline without a reply from a leader. The server keeps the state and has
+	// changed nothing. Look the key up again and retry after a backoff: the table names the
+	// same server, unless the range was granted to another.
 	ErrSuspended Kind = 14
 
-	// ErrIndeterminate means that the operation may have been executed or not: the
-	// lease ended while the server worked, or an answer was lost. Retry only what is
-	// idempotent, or read the state first. An error of this kind has no other:
-	// errors.Is does not find the kinds of its causes.
+	// ErrIndeterminate means that the operation may have been executed: the
+	// lease ended during the operation, or the reply was lost. Retry only an
+	// idempotent operation, or read the state first. An error of this kind has no other kind:
+	// errors.Is does not match the kinds of its causes.
 	ErrIndeterminate Kind = 15
 )
 
@@ -104,7 +104,7 @@ var kindNames = [...]string{
 	ErrIndeterminate: "indeterminate",
 }
 
-// Error makes a Kind usable as a target of errors.Is.
+// Error returns the name of the kind. It makes a Kind usable as a target of errors.Is.
 func (k Kind) Error() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]
@@ -112,35 +112,35 @@ func (k Kind) Error() string {
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
 
-// An Error says which operation failed, in what way, on what, and why.
+// An Error is a failed operation with its kind, its subject and its cause.
 type Error struct {
-	Op      string // what was being done: "join", "parse range"
+	Op      string // the operation: "join", "parse range"
 	Kind    Kind
-	Subject string // what it was done to: a name, a range, an address
-	Err     error  // the cause, if there is one
+	Subject string // the object of the operation: a name, a range, an address
+	Err     error  // the cause; may be nil
 }
 
-// Error writes the error as: operation "subject": cause. Without a cause it
-// names the kind instead.
+// Error formats the error as: operation "subject": cause. Without a cause, the
+// name of the kind replaces it.
 func (e *Error) Error() string {
-	var what []string
+	var prefix []string
 	if e.Op != "" {
-		what = append(what, e.Op)
+		prefix = append(prefix, e.Op)
 	}
 	if e.Subject != "" {
-		what = append(what, fmt.Sprintf("%q", e.Subject))
+		prefix = append(prefix, fmt.Sprintf("%q", e.Subject))
 	}
-	why := e.Err
-	if why == nil {
-		why = e.Kind
+	cause := e.Err
+	if cause == nil {
+		cause = e.Kind
 	}
-	if len(what) == 0 {
-		return why.Error()
+	if len(prefix) == 0 {
+		return cause.Error()
 	}
-	return strings.Join(what, " ") + ": " + why.Error()
+	return strings.Join(prefix, " ") + ": " + cause.Error()
 }
 
-// Unwrap gives errors.Is and errors.As both the kind and the cause.
+// Unwrap returns the kind and the cause, for errors.Is and errors.As.
 func (e *Error) Unwrap() []error {
 	switch {
 	case e.Err == nil:
@@ -151,8 +151,8 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind, e.Err}
 }
 
-// kindless hides the kind of a cause. The last of several attempts may have done nothing,
-// and an earlier one may have been executed.
+// kindless hides the kind of a cause from errors.Is and errors.As: the last of several
+// attempts may have done nothing although an earlier one was executed.
 type kindless struct{ err error }
 
 func (k kindless) Error() string { return k.err.Error() }
@@ -171,18 +171,17 @@ func (k kindless) As(target any) bool {
 }
 
 // Errorf returns an [Error] whose cause is the formatted text. As with
-// fmt.Errorf, %w keeps what it formats within reach of errors.Is and
-// errors.As.
+// fmt.Errorf, %w wraps its operand.
 func Errorf(op string, kind Kind, subject, format string, args ...any) error {
 	return &Error{Op: op, Kind: kind, Subject: subject, Err: fmt.Errorf(format, args...)}
 }
 
-// KindOf is for code that handles every kind, in a switch for instance; compare a single
-// one with errors.Is. It returns the first kind other than [Other] that it meets in err, from
-// the outside in and, where errors were joined, from left to right: the order
-// of errors.As. Without any, and for nil, it returns Other.
+// KindOf returns the first kind of err other than [Other], in the order of errors.As: from
+// the outermost error inwards and, for joined errors, from left to right. It returns Other
+// if there is none, and for nil. It is for code that handles every kind, in a switch for
+// instance; compare with a single kind by errors.Is.
 func KindOf(err error) Kind {
-	switch e := err.(type) { //nolint:errorlint // this is the walk that errors.As does
+	switch e := err.(type) { //nolint:errorlint // the traversal of errors.As
 	case Kind:
 		return e
 	case interface{ Unwrap() error }:

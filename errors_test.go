@@ -10,8 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// TestKindsAreNeverRenumbered: kinds cross the wire, so their numbers are a
-// promise to peers of other versions.
+// Kinds are part of the wire protocol: peers of other versions rely on their numbers.
 func TestKindsAreNeverRenumbered(t *testing.T) {
 	names := make(map[string]leasehold.Kind)
 	for number, want := range []struct {
@@ -39,12 +38,12 @@ func TestKindsAreNeverRenumbered(t *testing.T) {
 			t.Errorf("kind %d is %d, %q; want %q", number, want.kind, want.kind, want.name)
 		}
 		if other, taken := names[want.name]; taken {
-			t.Errorf("kinds %d and %d are both called %q", other, want.kind, want.name)
+			t.Errorf("kinds %d and %d have the same name %q", other, want.kind, want.name)
 		}
 		names[want.name] = want.kind
 	}
 	if got, want := leasehold.Kind(16).Error(), "kind(16)"; got != want {
-		t.Errorf("got %q, want %q: has a kind been added without a test?", got, want)
+		t.Errorf("got %q, want %q: a new kind needs a line in this test", got, want)
 	}
 }
 
@@ -78,15 +77,15 @@ func TestErrorf(t *testing.T) {
 		t.Errorf("reads %q, want %q", got, want)
 	}
 	if !errors.Is(err, io.ErrUnexpectedEOF) || !errors.Is(err, leasehold.ErrUnavailable) || errors.Is(err, leasehold.ErrInvalid) {
-		t.Errorf("errors.Is is wrong about %v", err)
+		t.Errorf("errors.Is of %v is wrong", err)
 	}
 }
 
-// Errors of each sort that the tests below wrap and join.
+// Errors of each form that the tests below wrap and join.
 var (
 	notOwner = &leasehold.Error{Op: "check", Kind: leasehold.ErrNotOwner}
 	stale    = leasehold.Errorf("fence", leasehold.ErrStale, "row", "generation 41 is older than 43")
-	open     = &leasehold.Error{Op: "serve", Err: notOwner} // leaves its kind open
+	open     = &leasehold.Error{Op: "serve", Err: notOwner} // without a kind
 	errPlain = errors.New("plain")
 	both     = &leasehold.Error{Op: "serve", Kind: leasehold.ErrUnavailable, Err: notOwner}
 )
@@ -107,11 +106,11 @@ func TestKindOf(t *testing.T) {
 		"a wrapped bare kind":         {fmt.Errorf("x: %w", leasehold.ErrNotOwner), leasehold.ErrNotOwner},
 		"two wrapped":                 {fmt.Errorf("%w, %w", errPlain, stale), leasehold.ErrStale},
 		"joined":                      {errors.Join(errPlain, stale), leasehold.ErrStale},
-		"joined, the left one counts": {errors.Join(stale, notOwner), leasehold.ErrStale},
-		"joined, the first is open":   {errors.Join(&leasehold.Error{}, notOwner), leasehold.ErrNotOwner},
+		"joined, the left one wins":   {errors.Join(stale, notOwner), leasehold.ErrStale},
+		"joined, no kind on the left": {errors.Join(&leasehold.Error{}, notOwner), leasehold.ErrNotOwner},
 		"joined inside joined":        {errors.Join(errPlain, errors.Join(errPlain, notOwner), stale), leasehold.ErrNotOwner},
-		"the outer kind counts":       {both, leasehold.ErrUnavailable},
-		"an open outer kind does not": {open, leasehold.ErrNotOwner},
+		"the outer kind wins":         {both, leasehold.ErrUnavailable},
+		"no outer kind":               {open, leasehold.ErrNotOwner},
 		"wrapping nothing":            {wrapsNil{}, leasehold.Other},
 	} {
 		if got := leasehold.KindOf(test.err); got != test.want {
@@ -125,7 +124,7 @@ type wrapsNil struct{}
 func (wrapsNil) Error() string { return "wraps nil" }
 func (wrapsNil) Unwrap() error { return nil }
 
-func TestErrorsIsFindsKindAndCause(t *testing.T) {
+func TestErrorsIsMatchesKindAndCause(t *testing.T) {
 	for _, err := range []error{both, fmt.Errorf("x: %w", both), errors.Join(errPlain, both)} {
 		for _, target := range []error{both, notOwner, leasehold.ErrUnavailable, leasehold.ErrNotOwner} {
 			if !errors.Is(err, target) {
@@ -138,8 +137,8 @@ func TestErrorsIsFindsKindAndCause(t *testing.T) {
 	}
 }
 
-// TestIndeterminateHidesOtherKinds: an attempt that did nothing says nothing of an earlier one.
-func TestIndeterminateHidesOtherKinds(t *testing.T) {
+// An attempt that did nothing does not prove that an earlier one did nothing.
+func TestIndeterminateHidesKindOfCause(t *testing.T) {
 	cause := fmt.Errorf("%w: %w", context.Canceled, notOwner)
 	err := fmt.Errorf("x: %w", leasehold.Errorf("do", leasehold.ErrIndeterminate, "", "%w", cause))
 	for _, target := range []error{leasehold.ErrIndeterminate, context.Canceled, cause} {
@@ -148,7 +147,7 @@ func TestIndeterminateHidesOtherKinds(t *testing.T) {
 		}
 	}
 	if errors.Is(err, leasehold.ErrNotOwner) || leasehold.KindOf(err) != leasehold.ErrIndeterminate {
-		t.Errorf("%v has the kind %v, and that of its cause", err, leasehold.KindOf(err))
+		t.Errorf("%v has kind %v, or the kind of its cause", err, leasehold.KindOf(err))
 	}
 }
 

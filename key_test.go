@@ -10,25 +10,25 @@ import (
 	"pgregory.net/rapid"
 )
 
-// published are values of XXH64 with seed 0 that others have published.
+// published are values of XXH64 with seed 0 from other publications.
 var published = map[string]leasehold.Key{
 	"":    0xef46db3751d8e999,
 	"a":   0xd24ec4f1a98c6e5b,
 	"abc": 0x44bc2cf5ad770999,
 }
 
-func TestKeyOfAgreesWithPublishedValues(t *testing.T) {
+func TestKeyOfMatchesPublishedValues(t *testing.T) {
 	for name, want := range published {
 		if got := leasehold.KeyOf(name); got != want {
 			t.Errorf("KeyOf(%q) = %v, want %v", name, got, want)
 		}
 		if got := leasehold.Key(xxh64([]byte(name))); got != want {
-			t.Errorf("the tests' own XXH64 of %q is %v, want %v", name, got, want)
+			t.Errorf("the reference XXH64 of %q is %v, want %v", name, got, want)
 		}
 	}
 }
 
-// TestKeyHashVectors reads testdata/keyhash.tsv as another language would.
+// TestKeyHashVectors parses testdata/keyhash.tsv as an implementation in another language would.
 func TestKeyHashVectors(t *testing.T) {
 	vectors := readKeyHashVectors(t)
 	if len(vectors) < 40 {
@@ -41,10 +41,10 @@ func TestKeyHashVectors(t *testing.T) {
 	}
 	for name, want := range vectors {
 		if got := leasehold.Key(xxh64([]byte(name))); got != want {
-			t.Errorf("vector of %x is %v, the tests' own XXH64 gives %v", name, want, got)
+			t.Errorf("vector of %x is %v, the reference XXH64 is %v", name, want, got)
 		}
 		if got := leasehold.KeyOf(name); got != want {
-			t.Errorf("KeyOf(%x) = %v, the vector says %v", name, got, want)
+			t.Errorf("KeyOf(%x) = %v, the vector is %v", name, got, want)
 		}
 	}
 }
@@ -73,14 +73,14 @@ func readKeyHashVectors(t *testing.T) map[string]leasehold.Key {
 			t.Fatalf("line %d: %v", number+1, err)
 		}
 		if _, twice := vectors[string(name)]; twice {
-			t.Fatalf("line %d: %x is there twice", number+1, name)
+			t.Fatalf("line %d: duplicate %x", number+1, name)
 		}
 		vectors[string(name)] = key
 	}
 	return vectors
 }
 
-func TestKeyOfAgreesWithTheSpecification(t *testing.T) {
+func TestKeyOfMatchesSpecification(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "name")
 		if got, want := leasehold.KeyOf(string(name)), leasehold.Key(xxh64(name)); got != want {
@@ -125,7 +125,7 @@ func TestParseKeyRefuses(t *testing.T) {
 	}
 }
 
-func TestParseKeyReadsWhatStringWrites(t *testing.T) {
+func TestParseKeyRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := drawKey(t, "key")
 		got, err := leasehold.ParseKey(want.String())
@@ -151,7 +151,7 @@ func FuzzParseKey(f *testing.F) {
 	})
 }
 
-// drawKey draws keys that are often at or next to the ends of the key space.
+// drawKey draws keys, many of them at or next to the ends of the key space.
 func drawKey(t *rapid.T, label string) leasehold.Key {
 	return leasehold.Key(rapid.OneOf(
 		rapid.SampledFrom([]uint64{0, 1, 2, 1 << 63, 1<<64 - 2, 1<<64 - 1}),

@@ -9,23 +9,23 @@ import (
 	"unicode/utf8"
 )
 
-// A Generation numbers grants. Within one namespace generations strictly rise
-// and are never reused, across crashes and failovers, so that a
-// generation names one grant to one owner for ever. It is also the fencing
-// token: a store that remembers the highest generation it has seen for a key,
-// and refuses lower ones, is safe even from an owner whose clock is broken.
+// A Generation numbers grants. Within one namespace generations strictly increase
+// and are never reused, across crashes and failovers: a
+// generation identifies one grant to one owner. It is also the fencing
+// token: a store that records the highest generation per key
+// and refuses lower ones is safe even from an owner whose clock is broken.
 //
-// The zero Generation names no grant. Generations stay below 2^63.
+// The zero Generation is no grant. Generations are less than 2^63.
 type Generation uint64
 
 // An LSN (log sequence number) numbers the changes of one namespace's lease
 // table, from 1 and without gaps. LSN 0 is the empty table.
 type LSN uint64
 
-// A Term numbers leaders. Each new leader has a higher term than any before.
+// A Term numbers leaders. Each new leader has a higher term than all before.
 type Term uint64
 
-// Limits on names. They bound what a peer can make us store.
+// Limits on names, in bytes. They bound the memory that a peer can occupy.
 const (
 	MaxNamespaceLen = 64
 	MaxOwnerIDLen   = 128
@@ -33,12 +33,12 @@ const (
 )
 
 // A Namespace names one pool of servers with one key space and one lease
-// table. Nothing done in one namespace changes another.
+// table. Namespaces do not affect each other.
 type Namespace string
 
-// Validate reports what is wrong with the name: it has 1 to 64 characters out
-// of a-z, 0-9, '.', '_' and '-', and starts with a letter or a digit. Such a
-// name needs no escaping in a path, a URL, a metric label or a store's key.
+// Validate returns an error if the name is invalid. A valid name has 1 to 64 characters of
+// a-z, 0-9, '.', '_' and '-', and starts with a letter or a digit. It
+// needs no escaping in a path, a URL, a metric label or a store's key.
 func (n Namespace) Validate() error {
 	const op = "namespace"
 	if n == "" || len(n) > MaxNamespaceLen {
@@ -53,15 +53,14 @@ func (n Namespace) Validate() error {
 	return nil
 }
 
-// An OwnerID is the name of an owner: the same across restarts of a server,
-// different from every other server of its namespace. Names are compared byte
-// by byte.
+// An OwnerID is the name of an owner. It is stable across restarts of a server and
+// unique in its namespace. Names are compared byte by byte.
 type OwnerID string
 
-// Validate reports what is wrong with the name: it has 1 to 128 bytes of
-// printable UTF-8, the space being the only white space. Whatever could move a
-// terminal's cursor or turn the direction of text is not printable: names end
-// up in logs and on consoles.
+// Validate returns an error if the name is invalid. A valid name has 1 to 128 bytes of
+// printable UTF-8; the space is the only white space. Control characters and characters
+// that change the text direction are not printable, because names appear in logs and on
+// terminals.
 func (o OwnerID) Validate() error {
 	const op = "owner id"
 	s := string(o)
@@ -79,8 +78,8 @@ func (o OwnerID) Validate() error {
 	return nil
 }
 
-// clip makes hostile input fit for an error: too short to flood a log, and
-// UTF-8, because errors cross the wire in fields that must be.
+// clip makes untrusted input safe for an error: at most 40 bytes and "...", to bound log
+// lines, and valid UTF-8, as protobuf string fields require.
 func clip(s string) string {
 	const most = 40
 	if len(s) > most {
@@ -93,15 +92,13 @@ func clip(s string) string {
 	return strings.ToValidUTF8(s, string(utf8.RuneError))
 }
 
-// A Session names one run of an owner process. It is random, so that a
-// restarted server is never taken for its predecessor. The zero Session names
-// none.
+// A Session identifies one run of an owner process. It is random, so that managers
+// distinguish a restarted server from its predecessor. The zero Session is no session.
 type Session [16]byte
 
-// NewSession draws a session from random, which must be a cryptographic
-// source such as crypto/rand.Reader outside of tests. It reads exactly 16
-// bytes, and takes a source that gives only zeros for the broken one that it
-// is.
+// NewSession reads a session, 16 bytes, from random. Outside of tests, random must be a
+// cryptographic source such as crypto/rand.Reader. A source that returns only zeros is
+// broken, and NewSession returns an error.
 func NewSession(random io.Reader) (Session, error) {
 	const op, subject = "new session", "random source"
 	var s Session
@@ -109,29 +106,27 @@ func NewSession(random io.Reader) (Session, error) {
 		return Session{}, &Error{Op: op, Kind: ErrUnavailable, Subject: subject, Err: err}
 	}
 	if s.IsZero() {
-		return Session{}, Errorf(op, ErrUnavailable, subject, "%d bytes, all of them zero", len(s))
+		return Session{}, Errorf(op, ErrUnavailable, subject, "all %d bytes are zero", len(s))
 	}
 	return s, nil
 }
 
-// IsZero reports whether s names no session.
+// IsZero reports whether s is the zero Session.
 func (s Session) IsZero() bool { return s == Session{} }
 
-// String writes the session as 32 hexadecimal digits, the form [ParseSession]
-// reads.
+// String formats the session as 32 hexadecimal digits, the format of [ParseSession].
 func (s Session) String() string { return hex.EncodeToString(s[:]) }
 
-// Short is a prefix that is enough to tell sessions apart in a log.
+// Short returns the first 8 digits, which distinguish sessions in a log.
 func (s Session) Short() string { return hex.EncodeToString(s[:4]) }
 
-// ParseSession reads a session written as exactly 32 hexadecimal digits, in
-// either case. It reads the zero Session too: whoever needs one that names a
-// process asks [Session.IsZero].
+// ParseSession parses exactly 32 hexadecimal digits, in
+// either case. The zero Session is valid input: see [Session.IsZero].
 func ParseSession(text string) (Session, error) {
 	const op = "parse session"
 	var s Session
-	if why := whyNotHex(text, 2*len(s)); why != nil {
-		return Session{}, &Error{Op: op, Kind: ErrInvalid, Subject: clip(text), Err: why}
+	if err := checkHex(text, 2*len(s)); err != nil {
+		return Session{}, &Error{Op: op, Kind: ErrInvalid, Subject: clip(text), Err: err}
 	}
 	if _, err := hex.Decode(s[:], []byte(text)); err != nil {
 		return Session{}, &Error{Op: op, Kind: ErrInvalid, Subject: clip(text), Err: err}
@@ -139,13 +134,13 @@ func ParseSession(text string) (Session, error) {
 	return s, nil
 }
 
-// A Lease is the right of one owner to a range of keys. Two leases are the
-// same right if their generations are equal; a lease that was split keeps its
-// generation on the part that stays.
+// A Lease is the right of one owner to a range of keys. Leases with equal generations
+// are parts of one grant: when a lease is split, the part that stays keeps the
+// generation.
 type Lease struct {
 	Range      Range
 	Generation Generation
 }
 
-// String writes the lease as "range@generation".
+// String formats the lease as "range@generation".
 func (l Lease) String() string { return fmt.Sprintf("%v@%d", l.Range, l.Generation) }

@@ -13,13 +13,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// wantRefusal checks an error about bad input: it is Invalid, names the
-// operation and the reason, and is fit for a log and for the wire, however
-// hostile the input was.
+// wantRefusal checks the error for invalid input: it has kind ErrInvalid, contains the
+// operation and the reason, and is short, printable and valid UTF-8 for any input.
 func wantRefusal(t *testing.T, err error, op, why string) {
 	t.Helper()
 	if err == nil {
-		t.Errorf("%s: no error, want one that says %q", op, why)
+		t.Errorf("%s: no error, want %q", op, why)
 		return
 	}
 	if leasehold.KindOf(err) != leasehold.ErrInvalid || !errors.Is(err, leasehold.ErrInvalid) {
@@ -27,10 +26,10 @@ func wantRefusal(t *testing.T, err error, op, why string) {
 	}
 	text := err.Error()
 	if !strings.HasPrefix(text, op) || !strings.Contains(text, why) {
-		t.Errorf("error is %q, want it to start with %q and to say %q", text, op, why)
+		t.Errorf("error is %q, want prefix %q and text %q", text, op, why)
 	}
 	if len(text) > 500 || strings.ContainsFunc(text, func(c rune) bool { return c < ' ' }) {
-		t.Errorf("error is not fit for a log: %d bytes, %.100q", len(text), text)
+		t.Errorf("error is too long or not printable: %d bytes, %.100q", len(text), text)
 	}
 	var e *leasehold.Error
 	if !errors.As(err, &e) || !utf8.ValidString(e.Subject) || !utf8.ValidString(text) {
@@ -93,7 +92,7 @@ func TestOwnerIDValidate(t *testing.T) {
 		{"nimda\u202e", "U+202E at position 5"},   // right-to-left override
 		{"web\u200b1", "U+200B at position 3"},    // zero-width space
 		{"a\u2028b", "U+2028 at position 1"},      // line separator
-		{"a\u00a0b", "U+00A0 at position 1"},      // looks like a space, is none
+		{"a\u00a0b", "U+00A0 at position 1"},      // no-break space
 		{"\ufeffweb-1", "U+FEFF at position 0"},   // byte order mark
 		{"a\U000e0001b", "U+E0001 at position 1"}, // invisible tag
 	} {
@@ -101,7 +100,7 @@ func TestOwnerIDValidate(t *testing.T) {
 	}
 }
 
-func TestAnyNameIsAcceptedOrRefusedWell(t *testing.T) {
+func TestValidateAnyName(t *testing.T) {
 	name := rapid.OneOf(
 		rapid.String(),
 		rapid.Custom(func(t *rapid.T) string { return string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")) }),
@@ -144,9 +143,8 @@ func TestNewSessionReadsSixteenBytes(t *testing.T) {
 	}
 }
 
-// TestNewSessionDistrustsItsSource: two processes that get the zero session
-// from a broken source would be one to the manager.
-func TestNewSessionDistrustsItsSource(t *testing.T) {
+// Two processes with the zero session of a broken source would be one owner to the manager.
+func TestNewSessionRejectsBrokenSources(t *testing.T) {
 	for name, test := range map[string]struct {
 		random io.Reader
 		cause  error
@@ -169,7 +167,7 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestSessionForms(t *testing.T) {
+func TestSessionString(t *testing.T) {
 	s := leasehold.Session{0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef, 15: 0xff}
 	if got, want := s.String(), "0123456789abcdef00000000000000ff"; got != want {
 		t.Errorf("String is %q, want %q", got, want)

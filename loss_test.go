@@ -6,8 +6,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// TestCausesAreNeverRenumbered: causes cross the wire, so their numbers are a
-// promise to peers of other versions.
+// Causes are part of the wire protocol: peers of other versions rely on their numbers.
 func TestCausesAreNeverRenumbered(t *testing.T) {
 	for number, want := range []struct {
 		cause leasehold.Cause
@@ -28,12 +27,12 @@ func TestCausesAreNeverRenumbered(t *testing.T) {
 	}
 }
 
-func TestCauseOfANewerPeer(t *testing.T) {
+func TestCauseOfNewerPeer(t *testing.T) {
 	if got, want := leasehold.Cause(200).String(), "cause(200)"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got, want := leasehold.Cause(8).String(), "cause(8)"; got != want {
-		t.Errorf("got %q, want %q: has a cause been added without a test?", got, want)
+		t.Errorf("got %q, want %q: a new cause needs a line in this test", got, want)
 	}
 }
 

@@ -2,23 +2,23 @@ package leasehold
 
 import "strings"
 
-// A Range is the set of keys k with Start <= k < Limit. A Limit of 0 stands
-// for the end of the key space, so that the zero Range is [All], the whole of
-// it. Ranges never wrap: an arc that crosses the end is two ranges.
+// A Range is the set of keys k with Start <= k < Limit. A Limit of 0 is the end of the key
+// space, so the zero Range is [All]. Ranges do not wrap: an arc that crosses the end of the
+// key space is two ranges.
 //
-// A range is valid if it holds at least one key: Limit == 0 or Start < Limit.
-// One that is not valid holds no key: it contains nothing, overlaps nothing and
-// has size 0, so that a malformed range does no harm before it is noticed.
+// A range is valid if it contains at least one key: Limit == 0 or Start < Limit.
+// An invalid range contains no key, overlaps no range and
+// has size 0, so it is harmless until validation rejects it.
 type Range struct {
-	Start Key // the first key inside
-	Limit Key // the first key outside; 0 means the end of the key space
+	Start Key // the first key of the range
+	Limit Key // the first key after the range; 0 is the end of the key space
 }
 
-// All is the whole key space. It is a variable only because Go has no constant
-// structs: nobody assigns to it.
+// All is the whole key space. It must not be assigned to; it is a variable because Go has
+// no constant structs.
 var All = Range{}
 
-// NewRange returns [start, limit), or an error if that holds no key.
+// NewRange returns [start, limit), or an error if that range is empty.
 func NewRange(start, limit Key) (Range, error) {
 	r := Range{start, limit}
 	if !r.Valid() {
@@ -27,20 +27,19 @@ func NewRange(start, limit Key) (Range, error) {
 	return r, nil
 }
 
-const emptyRange = "no key is in it: start must be below limit"
+const emptyRange = "the range is empty: start must be below limit"
 
-// Valid reports whether r holds at least one key.
+// Valid reports whether r contains at least one key.
 func (r Range) Valid() bool { return r.Limit == 0 || r.Start < r.Limit }
 
-// Last returns the greatest key in r, which must be valid.
+// Last returns the greatest key of r, which must be valid.
 func (r Range) Last() Key { return r.Limit - 1 }
 
 // Contains reports whether k is in r.
 func (r Range) Contains(k Key) bool { return k >= r.Start && k <= r.Last() }
 
-// Covers reports whether o is valid and every key of o is in r. That nothing
-// covers a range without keys keeps a malformed one from passing for one that
-// is held.
+// Covers reports whether o is valid and every key of o is in r. No range covers an
+// empty range, so a malformed range never counts as held.
 func (r Range) Covers(o Range) bool {
 	return o.Valid() && o.Start >= r.Start && o.Last() <= r.Last()
 }
@@ -50,7 +49,7 @@ func (r Range) Overlaps(o Range) bool {
 	return max(r.Start, o.Start) <= min(r.Last(), o.Last())
 }
 
-// Intersect returns the keys that r and o share, and whether there are any.
+// Intersect returns the keys that r and o share. It reports false if they share none.
 func (r Range) Intersect(o Range) (Range, bool) {
 	if !r.Overlaps(o) {
 		return Range{}, false
@@ -58,8 +57,8 @@ func (r Range) Intersect(o Range) (Range, bool) {
 	return Range{max(r.Start, o.Start), min(r.Last(), o.Last()) + 1}, true
 }
 
-// Size returns the number of keys in r. The whole key space has 2^64 keys,
-// which does not fit: Size saturates at 2^64-1.
+// Size returns the number of keys of r. The whole key space has 2^64 keys, which
+// overflows: Size returns 2^64-1.
 func (r Range) Size() uint64 {
 	if !r.Valid() {
 		return 0
@@ -71,8 +70,8 @@ func (r Range) Size() uint64 {
 	return n
 }
 
-// String writes r as "start-limit" in hexadecimal, with "end" for the end of
-// the key space: the form that [ParseRange] reads.
+// String formats r as "start-limit" in hexadecimal, with "end" for the end of
+// the key space: the format of [ParseRange].
 func (r Range) String() string {
 	if r.Limit == 0 {
 		return r.Start.String() + "-end"
@@ -80,7 +79,7 @@ func (r Range) String() string {
 	return r.Start.String() + "-" + r.Limit.String()
 }
 
-// ParseRange reads what [Range.String] writes.
+// ParseRange parses the format of [Range.String].
 func ParseRange(s string) (Range, error) {
 	const op = "parse range"
 	from, to, found := strings.Cut(s, "-")

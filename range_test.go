@@ -54,7 +54,7 @@ func TestRangeSize(t *testing.T) {
 		r    leasehold.Range
 		want uint64
 	}{
-		{leasehold.All, 1<<64 - 1}, // saturated: there are 2^64
+		{leasehold.All, 1<<64 - 1}, // saturated: the size is 2^64
 		{leasehold.Range{Start: 1}, 1<<64 - 1},
 		{leasehold.Range{Start: 2}, 1<<64 - 2},
 		{leasehold.Range{Limit: maxKey}, 1<<64 - 1},
@@ -69,9 +69,9 @@ func TestRangeSize(t *testing.T) {
 	}
 }
 
-// TestInvalidRangeHoldsNothing: a malformed range that reaches the arithmetic
+// TestInvalidRangeIsEmpty: a malformed range that reaches the arithmetic
 // before it reaches a check must not look like something that is held.
-func TestInvalidRangeHoldsNothing(t *testing.T) {
+func TestInvalidRangeIsEmpty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := leasehold.Key(rapid.Uint64Min(1).Draw(t, "limit"))
 		bad := leasehold.Range{Start: max(limit, drawKey(t, "start")), Limit: limit}
@@ -80,13 +80,12 @@ func TestInvalidRangeHoldsNothing(t *testing.T) {
 		if bad.Valid() || bad.Size() != 0 || bad.Contains(drawKey(t, "key")) ||
 			shared || bad.Overlaps(other) || other.Overlaps(bad) || bad.Overlaps(bad) ||
 			bad.Covers(other) || other.Covers(bad) || bad.Covers(bad) {
-			t.Fatalf("%v takes part in something with %v", bad, other)
+			t.Fatalf("invalid %v contains, overlaps or covers keys of %v", bad, other)
 		}
 	})
 }
 
-// interval is a range as a mathematician has it: [low, high] in integers that
-// do not wrap. What Range computes in 64 bits must agree with it.
+// interval is the reference implementation of Range: [low, high] in unbounded integers.
 type interval struct{ low, high *big.Int }
 
 func intervalOf(r leasehold.Range) interval {
@@ -118,7 +117,7 @@ func (i interval) size() *big.Int {
 	return n.Add(n, big.NewInt(1))
 }
 
-func TestRangeArithmeticDoesNotWrap(t *testing.T) {
+func TestRangeArithmeticDoesNotOverflow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := drawRange(t, "a"), drawRange(t, "b")
 		x, y := intervalOf(a), intervalOf(b)
@@ -151,7 +150,7 @@ func TestIntersect(t *testing.T) {
 			t.Fatalf("%v and %v share %v, %v and %v share %v", a, b, both, b, a, reversed)
 		}
 		if ok != a.Overlaps(b) {
-			t.Fatalf("%v and %v: Intersect says %t", a, b, ok)
+			t.Fatalf("%v and %v: Intersect reports %t", a, b, ok)
 		}
 		if !ok {
 			return
@@ -161,7 +160,7 @@ func TestIntersect(t *testing.T) {
 		}
 		for _, k := range []leasehold.Key{a.Start, a.Last(), b.Start, b.Last(), drawKey(t, "k")} {
 			if both.Contains(k) != (a.Contains(k) && b.Contains(k)) {
-				t.Fatalf("%v and %v share %v, which is wrong about %v", a, b, both, k)
+				t.Fatalf("%v and %v share %v, which is wrong for key %v", a, b, both, k)
 			}
 		}
 	})
@@ -205,7 +204,7 @@ func TestParseRangeRefuses(t *testing.T) {
 	}
 }
 
-func TestParseRangeReadsWhatStringWrites(t *testing.T) {
+func TestParseRangeRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := drawRange(t, "range")
 		got, err := leasehold.ParseRange(want.String())
@@ -229,7 +228,7 @@ func FuzzParseRange(f *testing.F) {
 			return
 		}
 		if !r.Valid() {
-			t.Errorf("ParseRange(%q) returned %v, which is not valid", text, r)
+			t.Errorf("ParseRange(%q) returned %v, which is invalid", text, r)
 		}
 		if r.String() != strings.ToLower(text) {
 			t.Errorf("ParseRange(%q).String() = %q", text, r.String())
@@ -237,7 +236,7 @@ func FuzzParseRange(f *testing.F) {
 	})
 }
 
-// drawRange draws valid ranges that often touch the ends of the key space.
+// drawRange draws valid ranges, many of them at an end of the key space.
 func drawRange(t *rapid.T, label string) leasehold.Range {
 	r := leasehold.Range{Start: drawKey(t, label+".Start"), Limit: drawKey(t, label+".Limit")}
 	if !r.Valid() {

@@ -5,9 +5,9 @@ import (
 	"math/bits"
 )
 
-// xxh64 is XXH64 with seed 0, written from the specification and for the
-// reader: slow, plain, and sharing no line with the library that KeyOf uses.
-// It is what keeps testdata/keyhash.tsv from merely repeating that library.
+// xxh64 is the reference implementation: XXH64 with seed 0, written from the specification,
+// slow and simple. It shares no code with the library of KeyOf, so that it checks both
+// that library and testdata/keyhash.tsv.
 func xxh64(b []byte) uint64 {
 	const (
 		prime1 uint64 = 0x9E3779B185EBCA87

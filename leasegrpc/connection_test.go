@@ -270,7 +270,7 @@ func TestManagersAway(t *testing.T) {
 		defer cancel()
 		_, err := caller.add(ctx, "bob")
 		wantError(t, err, codes.DeadlineExceeded, leasehold.ErrNoOwner)
-		wantText(t, err, "a:8080", "nothing was sent", "no manager has been heard of for")
+		wantText(t, err, "a:8080", "nothing was sent", "no manager has replied for")
 	})
 }
 

@@ -12,70 +12,71 @@ import (
 )
 
 const (
-	poll = 5 * time.Second // by default
-	// met is how long it takes at most to leave a leader that one has just met.
-	met = (lookup.FirstStay + 1) * poll
+	poll = 5 * time.Second // the default
+	// leaderStay is the maximum time until a lookup leaves its first leader.
+	leaderStay = (lookup.FirstStay + 1) * poll
 )
 
-// asked is how often each was in the time that passes.
-func asked(during time.Duration, managers ...*manager) (times []int) {
+// requestsDuring returns how many requests each manager receives in the given time.
+func requestsDuring(d time.Duration, managers ...*manager) (counts []int) {
 	for _, m := range managers {
-		m.questions()
+		m.requests()
 	}
-	elapse(during)
+	elapse(d)
 	for _, m := range managers {
-		times = append(times, len(m.questions()))
+		counts = append(counts, len(m.requests()))
 	}
-	return times
+	return counts
 }
 
-// Leaders have owners to attend to: lookups listen to standbys, whoever answered first, and
-// whatever leaders that they have left say meanwhile.
-func TestLeavesTheLeaderToOwners(t *testing.T) {
+// Lookups avoid load on the leader, which serves the owners. They send requests to standbys, independent
+// of the manager that replied first and of broadcasts of a leader that they have left.
+// Seeds make their random choices repeatable.
+func TestLookupsPreferStandbys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
 		m1, m2, m3 := g.start("m1", 1), g.start("m2", 1), g.start("m3", 1)
 		m2.relay(1)
 		m3.relay(1)
-		const lookups, minute = 30, 30 * 12 // questions in a minute
-		for range lookups {
-			g.open(g.config("m1", "m2", "m3"))
+		const lookups, minute = 30, 30 * 12 // requests in a minute
+		for seed := range uint64(lookups) {
+			g.openSeeded(g.config("m1", "m2", "m3"), seed)
 		}
-		if len(m1.questions()) == 0 {
-			t.Fatal("nobody has asked the leader first: there is nothing to see here")
+		if len(m1.requests()) == 0 {
+			t.Fatal("no lookup has sent its first request to the leader")
 		}
-		elapse(met)
+		elapse(leaderStay)
 		m1.push(t, 1, 2)
 		m2.relay(2)
 		m3.relay(2)
-		if n := asked(time.Minute, m1, m2, m3); n[0] != 0 || n[1] < minute/6 || n[2] < minute/6 || n[1]+n[2] < minute {
-			t.Errorf("%d questions to the leader, %d and %d to standbys", n[0], n[1], n[2])
+		if n := requestsDuring(time.Minute, m1, m2, m3); n[0] != 0 || n[1] < minute/6 || n[2] < minute/6 || n[1]+n[2] < minute {
+			t.Errorf("%d requests to the leader, %d and %d to standbys", n[0], n[1], n[2])
 		}
 
-		m2.lead(2) // it takes over
+		m2.lead(2) // failover
 		m1.relay(2)
-		elapse(met)
-		if n := asked(time.Minute, m1, m2, m3); n[1] != 0 || n[0]+n[2] < minute {
-			t.Errorf("after a change of leaders: %d questions to the new leader, %d and %d to standbys", n[1], n[0], n[2])
+		elapse(leaderStay)
+		if n := requestsDuring(time.Minute, m1, m2, m3); n[1] != 0 || n[0]+n[2] < minute {
+			t.Errorf("after a failover: %d requests to the new leader, %d and %d to standbys", n[1], n[0], n[2])
 		}
 
 		g.stop(m3)
-		elapse(met)
-		if n := asked(time.Minute, m1, m2); n[1] != 0 || n[0] < minute {
-			t.Errorf("after the death of a standby: %d questions to the leader, %d to the other standby", n[1], n[0])
+		elapse(leaderStay)
+		if n := requestsDuring(time.Minute, m1, m2); n[1] != 0 || n[0] < minute {
+			t.Errorf("after the crash of a standby: %d requests to the leader, %d to the other standby", n[1], n[0])
 		}
 		m3 = g.start("m3", 2)
 		m3.relay(2)
 		elapse((lookup.StandbyStay + 1) * poll)
-		// Who has not met the leader may try it, for a while.
-		if n := asked(time.Minute, m1, m2, m3); n[1] > minute/6 || n[0] < minute/6 || n[2] < minute/6 {
-			t.Errorf("an hour after it was started again: %d questions to the leader, %d and %d to standbys", n[1], n[0], n[2])
+		// A lookup that has not left the leader yet may try it for a while.
+		if n := requestsDuring(time.Minute, m1, m2, m3); n[1] > minute/6 || n[0] < minute/6 || n[2] < minute/6 {
+			t.Errorf("an hour after its restart: %d requests to the leader, %d and %d to standbys", n[1], n[0], n[2])
 		}
 	})
 }
 
-// Whoever has met the leader, and left it, does not go there if there is another.
-func TestLeaderIsAskedLast(t *testing.T) {
+// A lookup that has left the leader returns only if there is no standby.
+func TestLeaderIsLastChoice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
 		m1 := g.start("m1", 1)
@@ -85,10 +86,10 @@ func TestLeaderIsAskedLast(t *testing.T) {
 			standbys = append(standbys, g.start(name, 1))
 			standbys[len(standbys)-1].relay(1)
 		}
-		elapse(time.Minute + met)
-		m1.questions()
+		elapse(time.Minute + leaderStay)
+		m1.requests()
 		for range standbys[1:] {
-			for i, n := range asked(2*poll, standbys...) {
+			for i, n := range requestsDuring(2*poll, standbys...) {
 				if n > 0 {
 					g.stop(standbys[i])
 					standbys = append(standbys[:i], standbys[i+1:]...)
@@ -97,26 +98,26 @@ func TestLeaderIsAskedLast(t *testing.T) {
 			}
 		}
 		elapse(2 * poll)
-		if n := len(m1.questions()); n > 0 || l.Age() > poll+2*time.Second {
-			t.Errorf("the leader was asked %d times, and proof is %v old", n, l.Age())
+		if n := len(m1.requests()); n > 0 || l.Age() > poll+2*time.Second {
+			t.Errorf("%d requests to the leader, age of the table %v", n, l.Age())
 		}
 		g.stop(standbys[0])
-		if n := asked(poll, m1)[0]; n == 0 {
-			t.Error("there is only the leader, and it was not asked")
+		if n := requestsDuring(poll, m1)[0]; n == 0 {
+			t.Error("no request to the leader, the only manager left")
 		}
 	})
 }
 
-// If only the leader has good answers lookups stay with it, whoever they try now and then:
-// what they know is hardly ever older for that, and they find a standby when there is one.
-func TestStaysWithLeaderIfNobodyIsBetter(t *testing.T) {
+// If only the leader has a current table, lookups stay with it. They try other managers at times, which
+// does not delay their table, and switch to a standby when one is available.
+func TestLookupsStayWithLeaderWithoutStandby(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		spoil func(*group, *manager)
+		fault func(*group, *manager)
 	}{
 		{"others are down", func(g *group, m *manager) { g.stop(m) }},
-		{"others are silent", func(_ *group, m *manager) { m.fallSilent() }},
-		{"others know nothing", func(_ *group, m *manager) { m.standBy() }},
+		{"others do not reply", func(_ *group, m *manager) { m.stopReplying() }},
+		{"others have no table", func(_ *group, m *manager) { m.standbyWithoutTable() }},
 		{"others have lost the leader", func(_ *group, m *manager) { m.relayOf(1, time.Minute) }},
 		{"others have too many lookups", func(_ *group, m *manager) { m.refuse(leasehold.ErrLimit) }},
 	} {
@@ -129,7 +130,7 @@ func TestStaysWithLeaderIfNobodyIsBetter(t *testing.T) {
 					for i := 2; i <= managers; i++ {
 						names = append(names, fmt.Sprintf("m%d", i))
 						others = append(others, g.start(names[i-1], 1))
-						c.spoil(g, others[i-2])
+						c.fault(g, others[i-2])
 					}
 					cfg := g.config(names...)
 					cfg.Stale = 3 * poll
@@ -140,29 +141,29 @@ func TestStaysWithLeaderIfNobodyIsBetter(t *testing.T) {
 						}
 					}
 					l := g.open(cfg)
-					elapse(cfg.Stale) // it may take a while until one out of nine is found
+					elapse(cfg.Stale) // one of nine managers has the table
 					found = true
 					for _, m := range others {
-						m.questions()
+						m.requests()
 					}
 					for range 3600 {
 						elapse(time.Second)
 						if l.Age() > poll+2*time.Second {
-							t.Fatalf("proof is %v old", l.Age())
+							t.Fatalf("age of the table is %v", l.Age())
 						}
 					}
 					tries := 0
 					for _, m := range others {
-						tries += len(m.questions())
+						tries += len(m.requests())
 					}
 					if tries > 40 {
-						t.Errorf("the others were asked %d times in an hour", tries)
+						t.Errorf("%d requests to the others in an hour", tries)
 					}
 					back := g.start("m2", 1)
 					back.relay(1)
 					elapse(time.Duration(managers-1) * 12 * time.Minute)
-					if n := asked(time.Minute, back)[0]; n < 11 {
-						t.Errorf("when it was back it was asked %d times in a minute", n)
+					if n := requestsDuring(time.Minute, back)[0]; n < 11 {
+						t.Errorf("%d requests in a minute to a standby that has restarted", n)
 					}
 				})
 			})
@@ -170,9 +171,9 @@ func TestStaysWithLeaderIfNobodyIsBetter(t *testing.T) {
 	}
 }
 
-// A standby that has lost the leader goes on answering. It must not keep its lookups from
-// those who know more, however many there are that do not, and even if nobody has met who does.
-func TestLeavesManagerThatIsOutOfDate(t *testing.T) {
+// A standby that has lost the leader keeps replying with its old table. Its lookups find the one manager that has
+// the current table, among many without it and without knowing the leader.
+func TestLookupLeavesManagerWithOldTable(t *testing.T) {
 	for _, managers := range []int{2, 3, 9} {
 		t.Run(fmt.Sprint(managers), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -193,15 +194,15 @@ func TestLeavesManagerThatIsOutOfDate(t *testing.T) {
 				elapse(poll + time.Second)
 				wantOwner(t, l, 7, "b:1")
 				if l.Age() > poll+2*time.Second {
-					t.Errorf("proof is %v old", l.Age())
+					t.Errorf("age of the table is %v", l.Age())
 				}
 			})
 		})
 	}
 }
 
-// If everybody has lost the leader a lookup asks one at a time, each in turn.
-func TestNobodyKnowsMore(t *testing.T) {
+// If all managers have lost the leader, a lookup sends one request at a time, round-robin.
+func TestRoundRobinIfAllTablesAreOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
 		m1, m2, m3 := g.start("m1", 1), g.start("m2", 1), g.start("m3", 1)
@@ -210,58 +211,58 @@ func TestNobodyKnowsMore(t *testing.T) {
 		}
 		g.open(g.config("m1", "m2", "m3", "m4")) // m4 is down
 		elapse(2 * poll)
-		n := asked(time.Minute, m1, m2, m3)
+		n := requestsDuring(time.Minute, m1, m2, m3)
 		if all := n[0] + n[1] + n[2]; min(n[0], n[1], n[2]) < 2 || all > 20 {
-			t.Errorf("asked %v times in a minute", n)
+			t.Errorf("%v requests in a minute", n)
 		}
 	})
 }
 
-// A lookup of one manager does not storm it, whatever it says.
-func TestOneManagerIsNotStormed(t *testing.T) {
+// With a single manager the request rate stays bounded, for any reply.
+func TestRequestRateAtSingleManagerIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
 		m := g.start("m", 1)
 		g.open(g.config("m"))
 		m.relayOf(1, 15*time.Second)
 		elapse(time.Minute)
-		for what, spoil := range map[string]func(){
-			"knows nothing": m.standBy,
-			"is dated":      func() { m.relayOf(1, 15*time.Second) },
-			"talks nonsense": func() {
-				m.says(func(*leaseholdv1.FollowRequest) *leaseholdv1.FollowResponse { return &leaseholdv1.FollowResponse{} })
+		for what, fault := range map[string]func(){
+			"has no table":     m.standbyWithoutTable,
+			"has an old table": func() { m.relayOf(1, 15*time.Second) },
+			"sends invalid messages": func() {
+				m.respond(func(*leaseholdv1.FollowRequest) *leaseholdv1.FollowResponse { return &leaseholdv1.FollowResponse{} })
 			},
 			"leads": func() { m.lead(1) },
 		} {
-			spoil()
-			if n := asked(time.Minute, m)[0]; n == 0 || n > 30 {
-				t.Errorf("while it %s it was asked %d times in a minute", what, n)
+			fault()
+			if n := requestsDuring(time.Minute, m)[0]; n == 0 || n > 30 {
+				t.Errorf("a manager that %s: %d requests in a minute", what, n)
 			}
 		}
 	})
 }
 
-// Whoever knows a leader by hearsay only finds it again, as often as it must.
-func TestLeaderThatIsNotListed(t *testing.T) {
+// A lookup reaches a leader that is not in Config.Managers by redirects, also after an outage of the leader.
+func TestLookupFollowsRedirectToUnlistedLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
 		m1 := g.start("m1", 1)
 		for _, name := range []string{"m2", "m3"} {
-			g.start(name, 1).pointTo(m1.addr)
+			g.start(name, 1).redirectTo(m1.addr)
 		}
 		l := g.open(g.config("m2", "m3"))
 		for range 3600 {
 			elapse(time.Second)
 			if l.Age() > poll+2*time.Second {
-				t.Fatalf("proof is %v old", l.Age())
+				t.Fatalf("age of the table is %v", l.Age())
 			}
 		}
-		m1.fallSilent()
+		m1.stopReplying()
 		elapse(20 * time.Second)
 		m1.lead(1)
 		elapse(2 * poll)
 		if l.Age() > poll+2*time.Second {
-			t.Errorf("after it was silent for a while, proof is %v old", l.Age())
+			t.Errorf("after an outage of the leader, age of the table is %v", l.Age())
 		}
 	})
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// mustBuild returns a table of n ranges whose starts are spread as a hash would
-// spread them.
+// mustBuild returns a table of n ranges with pseudo-random starts.
 func mustBuild(n int, entry func(i int) table.Entry) *table.Table {
 	var b keyrange.Builder[table.Entry]
 	width := ^uint64(0)/uint64(n) + 1
@@ -38,7 +37,7 @@ func BenchmarkFind(b *testing.B) {
 			b.ReportAllocs()
 			key := leasehold.Key(0)
 			for b.Loop() {
-				key += 0x9e3779b97f4a7c15 // the golden ratio: as good as random
+				key += 0x9e3779b97f4a7c15 // golden ratio: uniformly distributed keys
 				if _, ok := l.Find(key); !ok {
 					b.Fatal("not found")
 				}
@@ -47,7 +46,7 @@ func BenchmarkFind(b *testing.B) {
 	}
 }
 
-// BenchmarkPublish is what each change of the table costs.
+// BenchmarkPublish measures the cost of a table change.
 func BenchmarkPublish(b *testing.B) {
 	for _, n := range []int{100, 64_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -14,17 +14,17 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/managerconn"
 )
 
-// Config says which table to follow, and how.
+// Config configures a Lookup.
 type Config struct {
 	// Namespace and Managers are required. Managers are the addresses of the
-	// manager group, host:port; any of them will do, and one that has moved or
-	// is down costs a moment.
+	// manager group, host:port. One reachable address is sufficient; an unreachable one
+	// delays Open.
 	Namespace leasehold.Namespace
 	Managers  []string
 
 	// OnLoss, if set, is called with the losses that happen after Open, in
-	// order. It runs on a goroutine of its own, one call at a time. It may take
-	// its time: what it does not keep up with is told as [Lookup.Losses] says.
+	// order. It runs on a separate goroutine, one call at a time. If it is slower than
+	// the losses, it receives them as a slow reader does: see [Lookup.Losses].
 	// It must not call Close, which waits for it.
 	OnLoss func([]leasehold.Loss)
 	// OnContact, if set, is called when contact is lost, and when it is restored. It
@@ -33,43 +33,42 @@ type Config struct {
 	// ends while a call is running may be skipped. It must not call Close.
 	OnContact func(Contact)
 
-	// Poll is how often to ask whether the table is complete. Changes arrive
-	// unasked; asking proves that none was missed. Default 5 s.
+	// Poll is the interval of requests. Managers broadcast changes; the reply to a
+	// request proves that none was missed. Default 5 s.
 	Poll time.Duration
-	// Stale is how old that proof may become before contact counts as lost. A short
-	// one tells callers soon that they may have missed a loss; a long one rides out
-	// more trouble with the network. At least three polls. Default 30 s.
+	// Stale is the maximum age of that proof before contact is lost. A short value
+	// reports early that losses may be missing; a long one tolerates
+	// longer network faults. At least three polls. Default 30 s.
 	Stale time.Duration
 	// ConservativeRecovery reports the whole key space as lost when contact is lost,
 	// with [leasehold.CauseContact], and again every Stale until it is restored.
 	// These are the conservative recovery notifications of PRS.
 	//
 	// Without it, a loss that happens while contact is lost is reported when contact
-	// is restored, and not before; an outage in which nothing was lost asks no caller
-	// to recreate anything. With it, every loss is reported within Stale and a bit,
-	// whatever happens to managers and network; but callers recreate all state in
-	// every outage of that length, and mostly for nothing. Set it if a caller must
-	// not wait for managers, for instance because it can send its clients elsewhere.
+	// is restored, and not before; an outage without a loss causes no caller
+	// to recreate state. With it, every loss is reported within Stale and a retry interval,
+	// independent of managers and network; but callers recreate all state in
+	// every outage of that length, in most cases without need. Set it if a caller must
+	// not wait for managers, for instance because it can redirect its clients.
 	ConservativeRecovery bool
-	// KeepLosses is how many losses are kept with all they say, for readers
-	// that lag or resume. Each takes about 60 bytes. Default 8192.
+	// KeepLosses is the number of losses that are kept in full for slow or resuming
+	// readers. Each takes about 60 bytes. Default 8192.
 	KeepLosses int
 
 	// Credentials secure the connections to the managers: those of package secure,
-	// or insecure.NewCredentials() for plain text in a network that can be trusted.
-	// Default: plain text, within this computer; Managers must be on its loopback
-	// then.
+	// or insecure.NewCredentials() for plaintext in a trusted network.
+	// Default: plaintext within this computer; Managers must then be loopback addresses.
 	Credentials credentials.TransportCredentials
-	// DialOptions are added to our own, and prevail.
+	// DialOptions are appended to the options of the Lookup and override them.
 	DialOptions []grpc.DialOption
-	// Logger hears what happens, and why. Default: nobody does.
+	// Logger receives events and their reasons. Default: no log.
 	Logger *slog.Logger
 
-	// Metrics, if set, is where Prometheus finds out how this lookup is: metrics that
-	// begin with "leasehold_lookup_", labelled with the namespace. Lookups of one
-	// namespace that have the same Metrics are added up. What they have counted stays
-	// registered when they are closed, and goes on if another is opened. Find costs
-	// the same with it and without.
+	// Metrics, if set, registers the metrics of this lookup with Prometheus. Their names
+	// begin with "leasehold_lookup_", and their label is the namespace. Lookups of one
+	// namespace with the same Metrics are added up. Counters stay
+	// registered after Close, and continue when another lookup is opened. Find costs
+	// the same with metrics as without.
 	Metrics prometheus.Registerer
 }
 
@@ -83,10 +82,10 @@ const (
 	maxPoll = 24 * time.Hour
 )
 
-// usualRetry is how long to wait for an answer at first. See the machine.
-const usualRetry = 500 * time.Millisecond
+// requestTimeout is the timeout of the first request; the machine doubles it on each retry.
+const requestTimeout = 500 * time.Millisecond
 
-// validate fills in defaults.
+// validate sets defaults and returns an error if a value is invalid.
 func (c *Config) validate() error {
 	if err := c.Namespace.Validate(); err != nil {
 		return err

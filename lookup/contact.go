@@ -8,15 +8,15 @@ import (
 
 // A Contact reports that contact with the managers is lost, or restored. Config.OnContact and [WithContact] deliver it.
 //
-// While contact is lost it is unknown whether state was lost: callers should not recreate it, but wait. [Lookup.Find]
-// goes on answering from the last table. When contact is restored, every loss that happened meanwhile has been
-// reported, exactly: if there was none, nothing is to be done.
+// While contact is lost it is unknown whether state was lost: callers should wait and not recreate state. [Lookup.Find]
+// uses the last table. When contact is restored, every loss that happened meanwhile has been
+// reported, exactly: without a loss, callers have nothing to do.
 type Contact struct {
-	// Lost: no manager has confirmed for Config.Stale that the table is complete.
+	// Lost is true if no manager has confirmed for Config.Stale that the table is complete.
 	Lost bool
-	// Age is for how long the table had not been known to be complete. If the computer
-	// was suspended it may have been longer.
+	// Age is the time since the table last contained all committed changes. If the computer
+	// was suspended the real time may be longer.
 	Age time.Duration
-	// LSN is that of the table. All losses up to it were reported.
+	// LSN is the LSN of the table. All losses up to it were reported.
 	LSN leasehold.LSN
 }

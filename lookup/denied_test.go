@@ -14,9 +14,9 @@ import (
 	"github.com/leasehold-dev/leasehold/lookup"
 )
 
-var errNotForYou = leasehold.Errorf("follow", leasehold.ErrDenied, "n", "not for you")
+var errAccessDenied = leasehold.Errorf("follow", leasehold.ErrDenied, "n", "access denied by test")
 
-func TestOpenOfWhatIsNotPermitted(t *testing.T) {
+func TestOpenWithoutPermission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
 		g.start("a", 1).deny()
@@ -24,18 +24,18 @@ func TestOpenOfWhatIsNotPermitted(t *testing.T) {
 		defer cancel()
 		begun := time.Now()
 		_, err := lookup.Open(ctx, g.config("a"))
-		if leasehold.KindOf(err) != leasehold.ErrDenied || !strings.Contains(err.Error(), "not for you") {
+		if leasehold.KindOf(err) != leasehold.ErrDenied || !strings.Contains(err.Error(), "access denied by test") {
 			t.Errorf("%v (%v)", err, leasehold.KindOf(err))
 		}
 		if took := time.Since(begun); took > time.Second {
-			t.Errorf("it took %v", took)
+			t.Errorf("Open took %v", took)
 		}
 	})
 }
 
-// A lookup that may not follow any more goes on with the table that it has, says so
-// once for each manager, and asks no more often than it polls.
-func TestLookupThatIsNotPermittedAnyMore(t *testing.T) {
+// A lookup whose permission is revoked keeps its table, logs the denial
+// once for each manager, and sends no more requests than usual.
+func TestPermissionRevokedAfterOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
 		managers := []*manager{g.start("a", 1), g.start("b", 1)}
@@ -52,19 +52,19 @@ func TestLookupThatIsNotPermittedAnyMore(t *testing.T) {
 			denied += m.deniedTimes()
 		}
 		if denied < 6 || denied > 60 {
-			t.Errorf("it was denied %d times in a minute", denied)
+			t.Errorf("%d denials in a minute", denied)
 		}
 		if _, ok := l.Find(1); !ok {
-			t.Error("it has forgotten its table")
+			t.Error("the lookup has dropped its table")
 		}
 		synctest.Wait()
-		if said := strings.Count(log.String(), "does not permit"); said != len(managers) {
-			t.Errorf("it says so %d times:\n%s", said, &log)
+		if lines := strings.Count(log.String(), "does not permit"); lines != len(managers) {
+			t.Errorf("%d log lines about the denial:\n%s", lines, &log)
 		}
 	})
 }
 
-// deny has the manager end every stream with the next question.
+// deny makes the manager deny every request.
 func (m *manager) deny() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,20 +77,19 @@ func (m *manager) deniedTimes() int {
 	return m.denied
 }
 
-// barred refuses a question, if that is what the manager does.
-func (m *manager) barred() error {
+// checkAccess returns an error after deny.
+func (m *manager) checkAccess() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.denies {
 		return nil
 	}
 	m.denied++
-	return wire.FromError(errNotForYou)
+	return wire.FromError(errAccessDenied)
 }
 
-// Whoever waits for a table that does not come finds in the log what it waits for, once for
-// each manager.
-func TestOpenSaysWhatItWaitsFor(t *testing.T) {
+// While Open waits, the log contains one line for each manager that has not replied.
+func TestOpenLogsSilentManagers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
 		var log bytes.Buffer
@@ -99,27 +98,26 @@ func TestOpenSaysWhatItWaitsFor(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if _, err := lookup.Open(ctx, cfg); err == nil {
-			t.Fatal("it is open, and there is no manager")
+			t.Fatal("Open succeeds without a manager")
 		}
-		if said := strings.Count(log.String(), "has not answered yet"); said != 2 {
-			t.Errorf("it says so %d times:\n%s", said, &log)
+		if lines := strings.Count(log.String(), "has not replied yet"); lines != 2 {
+			t.Errorf("%d log lines about managers that have not replied:\n%s", lines, &log)
 		}
 	})
 }
 
-// A manager whose access file is older than the others' keeps nobody from being served by
-// another.
-func TestOpenWhereOneDenies(t *testing.T) {
+// One manager with an older access file does not prevent Open at another.
+func TestOpenIfOneManagerDenies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for range 10 { // whom it asks first is drawn
+		for range 10 { // the first manager is random
 			g := newGroup(t)
 			g.start("a", 1).deny()
 			g.start("b", 1)
 			l := g.open(g.config("a", "b"))
 			_ = l.Close(context.Background())
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			if _, err := lookup.Open(ctx, g.config("a", "nobody")); leasehold.KindOf(err) != leasehold.ErrDenied || ctx.Err() != nil {
-				t.Errorf("where the other does not answer: %v", err)
+			if _, err := lookup.Open(ctx, g.config("a", "unreachable")); leasehold.KindOf(err) != leasehold.ErrDenied || ctx.Err() != nil {
+				t.Errorf("with an unreachable second manager: %v", err)
 			}
 			cancel()
 		}

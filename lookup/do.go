@@ -10,64 +10,62 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 )
 
-// How Do waits between attempts: twice as long each time, less up to a half at
-// random so that callers do not come back together. It begins anew when the key
-// has another owner: callers may hear of that before the owner does, or before
-// it has put the state in its place, and then it is a matter of milliseconds.
-// The attempts last 23 s on average: longer than it takes until the keys of a
-// server that died have a new owner, about 16 s if lease and leader have the
-// usual times.
+// The backoff between attempts of Do: it doubles up to maxBackoff, minus a random part of up
+// to a half, so that callers do not retry at the same time. It starts again at minBackoff when
+// the key has a new owner: callers may receive the new table before the owner has its lease or
+// has installed the state, which takes milliseconds.
+// The default attempts last 23 s on average. That is longer than the takeover of the keys of a
+// crashed server, about 16 s with the default durations of lease and leadership.
 const (
-	firstWait     = 2 * time.Millisecond
-	longestWait   = time.Second
-	usualAttempts = 40
+	minBackoff      = 2 * time.Millisecond
+	maxBackoff      = time.Second
+	defaultAttempts = 40
 )
 
-// A DoOption changes how [Lookup.Do] tries.
+// A DoOption is an option of [Lookup.Do].
 type DoOption func(*policy)
 
 type policy struct {
-	attempts   int // 0: the usual number
+	attempts   int // 0: defaultAttempts
 	idempotent bool
 }
 
-// WithIdempotent says that it does no harm if the request is carried out twice. Then
-// Do also tries again if a server was not reached or did not answer in time.
+// WithIdempotent declares that the request may be executed twice. Then
+// Do also retries if a server was unreachable or did not reply in time.
 func WithIdempotent() DoOption { return func(p *policy) { p.idempotent = true } }
 
-// WithAttempts bounds how often f is called or, while the key has no owner, would
-// have been. Less than 1 counts as 1. The default is 40, which takes about 23
-// seconds; attempts at a server whose lease was suspended do not count then if the context
-// has a deadline.
+// WithAttempts limits the attempts, including those that do not call f because the key has no
+// owner. Values below 1 count as 1. The default is 40, which takes about 23 seconds; with the
+// default, attempts at a server whose lease is suspended do not count if the context has a
+// deadline.
 func WithAttempts(n int) DoOption { return func(p *policy) { p.attempts = max(1, n) } }
 
-// Do calls f with the address of the server that owns the key, and again, after
-// a backoff, for as long as it was not the owner: if f returns an error of kind
-// [leasehold.ErrNotOwner] or [leasehold.ErrNoOwner], or if nobody owns the key for now.
-// It tries again early when the table gives the key to another owner.
+// Do calls f with the address of the key's owner. It retries after
+// a backoff if f returns an error of kind [leasehold.ErrNotOwner] or
+// [leasehold.ErrNoOwner], and if the key has no owner.
+// It retries early when the table assigns the key to another owner.
 //
-// [leasehold.ErrSuspended] is tried again likewise: the managers are out of the server's
-// reach, it keeps the state, and nothing was done. That lasts as long as the outage. So Do
-// tries until the context's deadline if there is one, unless [WithAttempts] was given.
+// It retries [leasehold.ErrSuspended] as well: the server cannot reach the managers,
+// keeps the state, and has done nothing. This lasts as long as the outage. So Do
+// retries until the context's deadline, if there is one and [WithAttempts] is not given.
 //
-// How a server says over the wire that it is not the owner is the application's
-// choice; f makes the error from it, with [leasehold.Errorf] or as the bare kind.
+// The application chooses how a server reports over the wire that it is not the owner; f
+// converts that to an error, with [leasehold.Errorf] or as the bare kind.
 //
-// A server that was [leasehold.ErrNotOwner] has changed nothing: see the obligations
-// in package leasehold. After [leasehold.ErrIndeterminate], and after
-// [leasehold.ErrUnavailable], Do tries again only with [WithIdempotent]. An error of f without
-// a kind counts as ErrIndeterminate if it is that of a context, or a gRPC status that says
-// that there was no answer.
+// A server that refuses with [leasehold.ErrNotOwner] has changed nothing: see the obligations
+// in package leasehold. After [leasehold.ErrIndeterminate] and
+// [leasehold.ErrUnavailable], Do retries only with [WithIdempotent]. An error of f without
+// a kind counts as ErrIndeterminate if it is the error of a context, or a gRPC status that
+// means that no reply arrived.
 //
-// Any other error is returned as f returned it. When Do gives up, because the
-// context ended or after as many attempts as [WithAttempts] says, its error wraps that of the
+// Any other error is returned unchanged. When the context ends or the attempts are used up,
+// the error of Do wraps the error of the
 // last attempt and that of the context. It is [leasehold.ErrIndeterminate] if any attempt
-// was, and has the kind of the last attempt otherwise. It says so if no manager
-// has answered for a while: see [Lookup.Silence]. On a closed Lookup it is
+// was, and has the kind of the last attempt otherwise. It contains the time without a reply
+// of a manager, if [Lookup.Silence] is not 0. On a closed Lookup it is
 // [leasehold.ErrClosed].
 //
-// It takes no lock, and nothing is kept between calls: f may be called by many
-// goroutines at once.
+// Do takes no lock and is safe for concurrent use; f may then run concurrently.
 func (l *Lookup) Do(ctx context.Context, key leasehold.Key, f func(ctx context.Context, addr string) error, options ...DoOption) error {
 	err := l.do(ctx, key, f, options)
 	l.metrics.called(err)
@@ -79,9 +77,9 @@ func (l *Lookup) do(ctx context.Context, key leasehold.Key, f func(ctx context.C
 	for _, option := range options {
 		option(&p)
 	}
-	wait, left := firstWait, p.attempts
+	backoff, left := minBackoff, p.attempts
 	if left == 0 {
-		left = usualAttempts
+		left = defaultAttempts
 	}
 	_, bounded := ctx.Deadline()
 	indeterminate := false // an attempt may have been executed
@@ -100,7 +98,7 @@ func (l *Lookup) do(ctx context.Context, key leasehold.Key, f func(ctx context.C
 		case leasehold.ErrNotOwner, leasehold.ErrNoOwner, leasehold.ErrSuspended:
 			l.Refresh()
 		case leasehold.ErrUnavailable, leasehold.ErrIndeterminate:
-			l.Refresh() // its server may be gone
+			l.Refresh() // the server may have crashed
 			if !p.idempotent {
 				return classified(err, kind, key)
 			}
@@ -111,22 +109,22 @@ func (l *Lookup) do(ctx context.Context, key leasehold.Key, f func(ctx context.C
 			left--
 		}
 		if left == 0 {
-			return leasehold.Errorf(opDo, outcome(kind, indeterminate), key.String(), "gave up after %d attempts%s: %w", attempt, l.unheard(), err)
+			return leasehold.Errorf(opDo, outcome(kind, indeterminate), key.String(), "gave up after %d attempts%s: %w", attempt, l.outage(), err)
 		}
-		moved := l.wait(ctx, before, key, wait)
+		moved := l.wait(ctx, before, key, backoff)
 		if ended := ctx.Err(); ended != nil {
-			return leasehold.Errorf(opDo, outcome(kind, indeterminate), key.String(), "gave up after %d attempts%s: %w: %w", attempt, l.unheard(), ended, err)
+			return leasehold.Errorf(opDo, outcome(kind, indeterminate), key.String(), "gave up after %d attempts%s: %w: %w", attempt, l.outage(), ended, err)
 		}
 		l.metrics.retried(kind)
-		if wait = min(2*wait, longestWait); moved {
-			wait = firstWait
+		if backoff = min(2*backoff, maxBackoff); moved {
+			backoff = minBackoff
 		}
 	}
 }
 
 const opDo = "do"
 
-// outcome is the kind of a call, given that of its last attempt.
+// outcome returns the kind of a call, given the kind of its last attempt.
 func outcome(last leasehold.Kind, indeterminate bool) leasehold.Kind {
 	if indeterminate {
 		return leasehold.ErrIndeterminate
@@ -134,7 +132,7 @@ func outcome(last leasehold.Kind, indeterminate bool) leasehold.Kind {
 	return last
 }
 
-// classified gives an error a kind if it has none.
+// classified adds a kind to an error without one.
 func classified(err error, kind leasehold.Kind, key leasehold.Key) error {
 	if leasehold.KindOf(err) != leasehold.Other {
 		return err
@@ -146,38 +144,38 @@ func classified(err error, kind leasehold.Kind, key leasehold.Key) error {
 func (l *Lookup) try(ctx context.Context, s *snapshot, key leasehold.Key, f func(context.Context, string) error) error {
 	addr, ok := s.find(key)
 	if !ok {
-		return leasehold.Errorf("find", leasehold.ErrNoOwner, key.String(), "nobody owns the key at lsn %d", s.table.LSN())
+		return leasehold.Errorf("find", leasehold.ErrNoOwner, key.String(), "the key has no owner at lsn %d", s.table.LSN())
 	}
 	return f(ctx, addr)
 }
 
-// unheard adds to why Do gave up that no manager answers, if so: then the table is not
-// what it should be.
-func (l *Lookup) unheard() string {
+// outage returns a remark for the error of Do if no manager replies, because the table may
+// be stale then.
+func (l *Lookup) outage() string {
 	silence := l.Silence()
 	if silence == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (no manager has been heard of for %v)", silence.Round(time.Second))
+	return fmt.Sprintf(" (no manager has replied for %v)", silence.Round(time.Second))
 }
 
-// kindOf is the kind of an error of f. A gRPC status may have one in its details,
-// as the managers' have; otherwise its code says whether its server was there.
+// kindOf returns the kind of an error of f. A gRPC status may contain it in its details;
+// otherwise it follows from the status code.
 func kindOf(err error) leasehold.Kind {
 	if kind := leasehold.KindOf(err); kind != leasehold.Other {
 		return kind
 	}
 	kind := leasehold.KindOf(wire.ToError(err))
 	if kind == leasehold.ErrUnavailable {
-		return leasehold.ErrIndeterminate // it was sent, perhaps
+		return leasehold.ErrIndeterminate // the request may have been sent
 	}
 	return kind
 }
 
-// wait waits for about d, or until there is no point in going on, or until the
-// key has another owner than before: then it reports true.
+// wait waits for the backoff d, minus a random part, or until the context or the Lookup ends.
+// When the table assigns the key to another owner than before, wait returns true at once.
 func (l *Lookup) wait(ctx context.Context, before *snapshot, key leasehold.Key, d time.Duration) bool {
-	timer := time.NewTimer(d - rand.N(d/2)) //nolint:gosec // for a pause
+	timer := time.NewTimer(d - rand.N(d/2)) //nolint:gosec // jitter
 	defer timer.Stop()
 	tried, _ := place(before.table, key)
 	for s := before; ; s = l.current.Load() {

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lookup"
 )
 
-// A server answers as often as its script says, and then is content.
+// A server returns the errors of its script in order, and then succeeds.
 type server struct {
 	script []error
 	calls  []string
@@ -33,7 +33,7 @@ func (s *server) call(_ context.Context, addr string) error {
 }
 
 func TestDo(t *testing.T) {
-	mine := errors.New("the application's own")
+	mine := errors.New("application error")
 	notOwner := leasehold.Errorf("add", leasehold.ErrNotOwner, "7", "lease is gone")
 	down := status.Error(codes.Unavailable, "connection refused")
 	for _, c := range []struct {
@@ -43,22 +43,22 @@ func TestDo(t *testing.T) {
 		calls   int
 		want    error // nil: done
 	}{
-		{"well", nil, nil, 1, nil},
+		{"success", nil, nil, 1, nil},
 		{"not the owner", []error{notOwner, notOwner}, nil, 3, nil},
 		{"not the owner, as a kind", []error{leasehold.ErrNotOwner}, nil, 2, nil},
 		{"not the owner, over gRPC", []error{wire.FromError(notOwner)}, nil, 2, nil},
 		{"suspended", []error{leasehold.ErrSuspended, leasehold.ErrSuspended}, nil, 3, nil},
 		{"suspended, over gRPC", []error{wire.FromError(leasehold.ErrSuspended)}, nil, 2, nil},
-		{"suspended, too often", []error{leasehold.ErrSuspended, leasehold.ErrSuspended}, []lookup.DoOption{lookup.WithAttempts(2)}, 2, leasehold.ErrSuspended},
+		{"suspended, attempts used up", []error{leasehold.ErrSuspended, leasehold.ErrSuspended}, []lookup.DoOption{lookup.WithAttempts(2)}, 2, leasehold.ErrSuspended},
 		{"no owner, over gRPC", []error{wire.FromError(leasehold.ErrNoOwner)}, nil, 2, nil},
 		{"the application's error", []error{mine}, nil, 1, mine},
 		{"invalid", []error{leasehold.ErrInvalid}, []lookup.DoOption{lookup.WithIdempotent()}, 1, leasehold.ErrInvalid},
-		{"not there", []error{leasehold.ErrUnavailable}, nil, 1, leasehold.ErrUnavailable},
-		{"not there, over gRPC", []error{down}, nil, 1, down},
-		{"unknown, over gRPC", []error{down}, nil, 1, leasehold.ErrIndeterminate},
-		{"unknown, then refused", []error{down, notOwner}, []lookup.DoOption{lookup.WithIdempotent(), lookup.WithAttempts(2)}, 2, leasehold.ErrIndeterminate},
-		{"not there, and that is no harm", []error{down, leasehold.ErrUnavailable}, []lookup.DoOption{lookup.WithIdempotent()}, 3, nil},
-		{"too often", []error{notOwner, notOwner, notOwner}, []lookup.DoOption{lookup.WithAttempts(3)}, 3, notOwner},
+		{"unavailable", []error{leasehold.ErrUnavailable}, nil, 1, leasehold.ErrUnavailable},
+		{"unavailable, over gRPC", []error{down}, nil, 1, down},
+		{"indeterminate, over gRPC", []error{down}, nil, 1, leasehold.ErrIndeterminate},
+		{"indeterminate, then refused", []error{down, notOwner}, []lookup.DoOption{lookup.WithIdempotent(), lookup.WithAttempts(2)}, 2, leasehold.ErrIndeterminate},
+		{"unavailable, idempotent", []error{down, leasehold.ErrUnavailable}, []lookup.DoOption{lookup.WithIdempotent()}, 3, nil},
+		{"attempts used up", []error{notOwner, notOwner, notOwner}, []lookup.DoOption{lookup.WithAttempts(3)}, 3, notOwner},
 		{"at least once", []error{notOwner}, []lookup.DoOption{lookup.WithAttempts(0)}, 1, notOwner},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -76,14 +76,14 @@ func TestDo(t *testing.T) {
 	}
 }
 
-// What is not about ownership is the caller's own, and stays as it is.
+// Errors that are unrelated to ownership are returned unchanged.
 func TestDoReturnsErrorsUnchanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
 		g.start("m", 1)
 		l := g.open(g.config("m"))
-		mine := status.Error(codes.FailedPrecondition, "the application's own")
-		if err := l.Do(t.Context(), 7, (&server{script: []error{mine}}).call); err != mine { //nolint:errorlint // it must be the same
+		mine := status.Error(codes.FailedPrecondition, "application error")
+		if err := l.Do(t.Context(), 7, (&server{script: []error{mine}}).call); err != mine { //nolint:errorlint // identity
 			t.Errorf("got %v", err)
 		}
 	})
@@ -104,17 +104,17 @@ func TestDoGivesUp(t *testing.T) {
 		if calls != 40 || !errors.Is(err, leasehold.ErrNotOwner) || err.Error() != want {
 			t.Errorf("after %d calls: %v", calls, err)
 		}
-		// Forty attempts have 39 waits: 1.02 s, then 30 times 1 s, and up to a
-		// half less.
+		// Forty attempts have 39 backoffs: 1.02 s together, then 30 times 1 s, minus up to a
+		// half.
 		if took := time.Since(began); took < 15*time.Second || took > 34*time.Second {
-			t.Errorf("it took %v", took)
+			t.Errorf("Do took %v", took)
 		}
 	})
 }
 
-// A server whose lease is suspended is asked until the context's deadline, and without one
-// as often as any other.
-func TestDoWaitsForASuspendedServer(t *testing.T) {
+// Do retries at a server with a suspended lease until the context's deadline. Without a
+// deadline the usual number of attempts applies.
+func TestDoRetriesSuspendedUntilDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
 		g.start("m", 1)
@@ -131,7 +131,7 @@ func TestDoWaitsForASuspendedServer(t *testing.T) {
 			t.Errorf("without a deadline, after %v: %v", time.Since(began), err)
 		}
 		if err := l.Do(ctx, 7, suspended, lookup.WithAttempts(3)); !strings.Contains(err.Error(), "gave up after 1 attempts") {
-			t.Errorf("with a context that has ended: %v", err)
+			t.Errorf("with an expired context: %v", err)
 		}
 	})
 }
@@ -139,33 +139,33 @@ func TestDoWaitsForASuspendedServer(t *testing.T) {
 func TestDoEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
-		g.start("m", 2) // nobody owns key 7
+		g.start("m", 2) // key 7 has no owner
 		l := g.open(g.config("m"))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
 		err := l.Do(ctx, 7, func(context.Context, string) error {
-			t.Error("called without an owner")
+			t.Error("Do called f without an owner")
 			return nil
 		})
 		if time.Since(began) != time.Second {
-			t.Errorf("it took %v", time.Since(began))
+			t.Errorf("Do took %v", time.Since(began))
 		}
 		if !errors.Is(err, leasehold.ErrNoOwner) || leasehold.KindOf(err) != leasehold.ErrNoOwner || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("kind %v: %v", leasehold.KindOf(err), err)
 		}
-		if !strings.Contains(err.Error(), "nobody owns the key at lsn 2") {
-			t.Errorf("it does not say why: %v", err)
+		if !strings.Contains(err.Error(), "the key has no owner at lsn 2") {
+			t.Errorf("the error does not contain the reason: %v", err)
 		}
 	})
 }
 
-// A new owner is tried as soon as it is known, not when the backoff is over.
-func TestDoHearsOfNewOwner(t *testing.T) {
+// Do calls a new owner as soon as the table changes, before the backoff ends.
+func TestDoRetriesAtNewOwner(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		opened int
-	}{{"after another", 1}, {"after nobody", 2}} {
+	}{{"with a previous owner", 1}, {"without an owner", 2}} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := newGroup(t)
@@ -194,9 +194,8 @@ func TestDoHearsOfNewOwner(t *testing.T) {
 	}
 }
 
-// A new owner that is not ready yet is tried again soon, however long the waits
-// for the one before it had become.
-func TestDoBeginsAnewWithNewOwner(t *testing.T) {
+// A new owner resets the backoff.
+func TestNewOwnerResetsBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
 		m := g.start("m", 1)
@@ -204,7 +203,7 @@ func TestDoBeginsAnewWithNewOwner(t *testing.T) {
 		const moment = 8 * time.Second
 		began := time.Now()
 		done := make(chan error, 1)
-		tries := 0 // of the new owner, which is ready at the second
+		tries := 0 // attempts at the new owner; the second succeeds
 		go func() {
 			done <- l.Do(t.Context(), 7, func(_ context.Context, addr string) error {
 				if addr != "a:1" {
@@ -225,15 +224,14 @@ func TestDoBeginsAnewWithNewOwner(t *testing.T) {
 	})
 }
 
-// A server that is not the owner is a reason to look whether the table is
-// complete.
+// ErrNotOwner makes the lookup request the changes that it missed.
 func TestDoRefreshes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
 		m := g.start("m", 1)
 		l := g.open(g.config("m"))
 		elapse(time.Second)
-		m.lead(3) // and the push is lost
+		m.lead(3) // without a broadcast
 		err := l.Do(t.Context(), 7, func(_ context.Context, addr string) error {
 			if addr == "a:1" {
 				return leasehold.ErrNotOwner

@@ -1,5 +1,5 @@
-// Package lookup is a caller's copy of a lease table: it answers where a key
-// is, and reports which keys lost their state.
+// Package lookup is a caller's copy of a lease table: it finds the server of a key,
+// and reports the ranges whose state is lost.
 //
 //	l, err := lookup.Open(ctx, lookup.Config{Namespace: "presence", Managers: addrs})
 //	if err != nil {
@@ -8,57 +8,57 @@
 //	defer l.Close(ctx)
 //	addr, ok := l.Find(leasehold.KeyOf("user-4711"))
 //
-// One Lookup serves a whole process, from as many goroutines as there are.
+// A process needs one Lookup, which is safe for concurrent use.
 //
-// # What a caller must do
+// # Obligations of a caller
 //
-// The obligations are those numbered 7 to 9 in the documentation of package
-// leasehold: treat an address as a hint, expect to retry requests, and recreate
+// The obligations have the numbers 7 to 9 in the documentation of package
+// leasehold: treat an address as a hint, expect retries, and recreate
 // lost state. [Lookup.Do] fulfils the first two.
 //
-// # What it costs
+// # Cost
 //
-// Find takes a few memory accesses, the same at a hundred ranges and at a
-// hundred thousand, takes no lock and allocates nothing. The whole table is
-// kept, 100 to 200 bytes for each range. A change of the table costs time
-// linear in its ranges, a millisecond or two at 64,000 of them, on a goroutine
-// of its own; changes that come faster than that are taken up together.
+// Find takes a few memory accesses, as many for a hundred ranges as for a
+// hundred thousand. It takes no lock and does not allocate. The whole table is
+// in memory, 100 to 200 bytes per range. A change of the table costs time
+// linear in its ranges, a millisecond or two at 64,000 of them, on a separate
+// goroutine; changes at a higher rate are applied in batches.
 //
 // # Managers
 //
-// A Lookup follows one of Config.Managers, and switches to the next if that fails or has
-// too old a table. It prefers standbys, to keep load off the leader; so all managers should
-// be in the list. Without Config.Credentials it connects in plain text, and only to managers
-// on the loopback interface; with those of package secure it authenticates by its
+// A Lookup follows one of Config.Managers, and switches to the next if that one fails or its
+// table is too old. It prefers standbys, to keep load off the leader; so all managers should
+// be in the list. Without Config.Credentials it connects in plaintext, and only to managers
+// on the loopback interface; with the credentials of package secure it authenticates by its
 // certificate. Open fails with [leasehold.ErrDenied] if the managers' access file does not
-// permit to follow the namespace.
+// permit it to follow the namespace.
 //
-// # Outages of the managers
+// # Manager outages
 //
-// Find goes on answering from the last table: a server that no longer owns a key
-// refuses the request, so a stale answer costs a round trip and not safety.
-// [Lookup.Age] returns how old the table may be. Once that is more than
-// Config.Stale, contact is lost: whether state was lost is unknown, and
-// Config.OnContact is called. There is nothing to recreate for that. When a manager
-// answers again, every loss since the table is reported, exactly, and then
+// During an outage Find uses the last table: a server that has lost its lease on a key
+// refuses the request, so a stale address costs a round trip and not safety.
+// [Lookup.Age] returns the maximum age of the table. When it exceeds
+// Config.Stale, contact is lost: it is unknown whether state was lost, and
+// Config.OnContact is called. Callers recreate nothing for that. When a manager
+// replies again, every loss since the table's LSN is reported, exactly, and then
 // OnContact is called for the restored contact. An outage of managers or network
-// in which no owner lost state reports no loss.
+// in which no owner loses state reports no loss.
 //
-// PRS reports the whole key space as lost instead, and so does a lookup with
-// Config.ConservativeRecovery, with leasehold.CauseContact, and again every
+// In PRS the whole key space is reported as lost instead. A lookup with
+// Config.ConservativeRecovery does the same, with leasehold.CauseContact, and again every
 // Config.Stale while contact is lost.
 //
 // # DESIGN
 //
 // The machine in internal/core/machine/lookup decides; this package is its shell.
-// One goroutine runs the machine. A second one turns each table into an index
-// that can be read without a lock, and swaps it in. The losses of that step are
-// reported after that, so that a reader of a loss finds the new owner.
+// One goroutine runs the machine. A second one indexes each table for reads without
+// a lock, and swaps the index in. The losses of a step are
+// reported after its table, so that a reader of a loss finds the new owner.
 //
-// Losses are kept in a log of bounded length, which each reader follows at its
-// own pace. A reader that falls behind it, or resumes from before it, misses
-// nothing: every range of the table knows when state in it was last lost, so
-// the reader gets those instead, without owner and cause. That costs no memory
-// per reader, and is exact: a report that everything is lost would make callers
+// Losses are in a log of bounded length, which each reader follows at its
+// own pace. A reader that is slower than the log, or resumes from before it, misses
+// no loss: every entry of the table contains the LSN of the last loss in its range, so
+// the reader receives those ranges instead, without owner and cause. That costs no memory
+// per reader, and is exact: if the whole key space were reported, callers would
 // recreate all state.
 package lookup

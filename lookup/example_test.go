@@ -26,15 +26,14 @@ func Example() {
 		log.Print(err)
 		return
 	}
-	defer func() { _ = l.Close(context.Background()) }() // it never fails
+	defer func() { _ = l.Close(context.Background()) }() // never fails without a deadline
 
 	if addr, ok := l.Find(leasehold.KeyOf("user-4711")); ok {
 		fmt.Println("user-4711 is at", addr)
 	}
 }
 
-// A request that may safely arrive twice is tried until a server that owns the
-// key has answered.
+// An idempotent request is retried until the owner of the key has replied.
 func ExampleLookup_Do() {
 	var l *lookup.Lookup // from lookup.Open
 
@@ -50,7 +49,7 @@ func ExampleLookup_Do() {
 			return leasehold.Errorf("put status", leasehold.ErrIndeterminate, addr, "%w", err)
 		}
 		defer func() { _ = response.Body.Close() }()
-		if response.StatusCode == http.StatusMisdirectedRequest { // as the server says it
+		if response.StatusCode == http.StatusMisdirectedRequest { // the server's code for ErrNotOwner
 			return leasehold.ErrNotOwner
 		}
 		return nil
@@ -60,8 +59,7 @@ func ExampleLookup_Do() {
 	}
 }
 
-// A program that publishes state to servers publishes it again when they have
-// lost it.
+// A program that publishes state to servers publishes it again after a loss.
 func ExampleLookup_Losses() {
 	var l *lookup.Lookup // from lookup.Open
 	mine := []string{"user-4711", "user-4712"}
@@ -80,7 +78,7 @@ func ExampleLookup_Losses() {
 	}
 }
 
-// A program that keeps in a file how far it has come misses nothing while it
+// A program that stores the LSN of its last handled loss misses no loss while it
 // does not run.
 func ExampleLookup_LossesSince() {
 	var l *lookup.Lookup // from lookup.Open
@@ -91,7 +89,7 @@ func ExampleLookup_LossesSince() {
 		if err != nil {
 			break
 		}
-		fmt.Println("recreate what was in", loss.Range)
-		save(loss.LSN)
+		fmt.Println("recreate the state of", loss.Range)
+		save(loss.Resume)
 	}
 }

@@ -22,28 +22,28 @@ import (
 )
 
 type (
-	question = leaseholdv1.FollowRequest
-	answer   = leaseholdv1.FollowResponse
+	request  = leaseholdv1.FollowRequest
+	response = leaseholdv1.FollowResponse
 )
 
-// A follower joins the machine with the managers: it carries its questions to
-// them and their answers to it, and does what it decides.
+// A follower connects the machine with the managers: it sends the machine's requests, passes
+// the replies to the machine, and executes its actions.
 type follower struct {
 	lookup  *Lookup
-	machine *machine.Machine                               // only the driver's goroutine may use it
-	woken   *driver.SuspendAware[machine.Event, machine.Action] // the same, which hears of a sleep first
+	machine *machine.Machine                                    // only for the driver's goroutine
+	woken   *driver.SuspendAware[machine.Event, machine.Action] // the machine, with a Slept event after a suspension
 	driver  *driver.Driver[machine.Event, machine.Action]
-	link    *managerconn.Link[question, answer]
+	link    *managerconn.Link[request, response]
 	errors  *failures
-	broken  hints                           // that a connection broke: these do not fade
-	denial  atomic.Pointer[leasehold.Error] // a manager has denied access
+	broken  hints                           // limits the requests after broken connections; without backoff
+	denial  atomic.Pointer[leasehold.Error] // the last denial of access
 }
 
-// queue bounds the messages that wait for the machine; then their streams do.
-const queue = 16
+// maxQueuedMessages bounds the messages in the driver's queue. A full queue blocks the streams.
+const maxQueuedMessages = 16
 
-func newFollower(l *Lookup) (*follower, error) {
-	f := &follower{lookup: l, errors: newFailures(l.cfg.Managers), broken: hints{longest: shortestHint}}
+func newFollower(l *Lookup, random rand.Source) (*follower, error) {
+	f := &follower{lookup: l, errors: newFailures(l.cfg.Managers), broken: hints{maxInterval: minHintInterval}}
 	managers := make([]storage.ManagerID, len(l.cfg.Managers))
 	for i, addr := range l.cfg.Managers {
 		managers[i] = storage.ManagerID(addr)
@@ -58,20 +58,20 @@ func newFollower(l *Lookup) (*follower, error) {
 
 		ConservativeRecovery: l.cfg.ConservativeRecovery,
 
-		Retry: min(usualRetry, l.cfg.Poll),
-		Rand:  rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), //nolint:gosec // for pauses
+		Retry: min(requestTimeout, l.cfg.Poll),
+		Rand:  rand.New(random), //nolint:gosec // jitter
 		Beats: l.clock.Beats(),
 	})
 	if err != nil {
 		return nil, err
 	}
 	f.woken = driver.DetectSuspend[machine.Event, machine.Action](f.machine, l.detector, machine.Slept{})
-	f.driver = driver.New[machine.Event, machine.Action](l.clock, f.woken, queue, f.act)
+	f.driver = driver.New[machine.Event, machine.Action](l.clock, f.woken, maxQueuedMessages, f.act)
 	dial := append(wire.DialOptions(), grpc.WithTransportCredentials(l.cfg.Credentials))
-	f.link = managerconn.New(managerconn.Config[question, answer]{
+	f.link = managerconn.New(managerconn.Config[request, response]{
 		Managers:    l.cfg.Managers,
 		DialOptions: append(dial, l.cfg.DialOptions...),
-		Open: func(ctx context.Context, conn grpc.ClientConnInterface) (managerconn.Stream[question, answer], error) {
+		Open: func(ctx context.Context, conn grpc.ClientConnInterface) (managerconn.Stream[request, response], error) {
 			return leaseholdv1.NewLookupServiceClient(conn).Follow(ctx)
 		},
 		Receive: f.receive,
@@ -81,14 +81,13 @@ func newFollower(l *Lookup) (*follower, error) {
 	return f, nil
 }
 
-// run follows until the context ends.
 func (f *follower) run(ctx context.Context) {
 	defer f.link.Close()
 	f.driver.Run(ctx)
 }
 
-// act does what the machine decided. A table and the losses on the way to it
-// leave together.
+// act executes the actions of one step. The table of the step and its losses enter the
+// outbox together.
 func (f *follower) act(now mono.Instant, actions []machine.Action) {
 	var (
 		newest *table.Table
@@ -99,12 +98,12 @@ func (f *follower) act(now mono.Instant, actions []machine.Action) {
 		f.lookup.metrics.act(a)
 		switch a := a.(type) {
 		case machine.Send:
-			if question := wire.FromLookupRequest(a.Request); !failpoint.Drop("lookup/before-asking") {
-				f.link.Send(string(a.To), question)
+			if r := wire.FromLookupRequest(a.Request); !failpoint.Drop("lookup/before-asking") {
+				f.link.Send(string(a.To), r)
 			}
 		case machine.Unanswered:
 			if denial := f.denial.Load(); denial != nil {
-				f.lookup.refuse(denial)
+				f.lookup.failOpen(denial)
 			}
 		case machine.Publish:
 			newest = a.Table
@@ -122,19 +121,19 @@ func (f *follower) act(now mono.Instant, actions []machine.Action) {
 	}
 }
 
-// publishAge makes known how old the table may be.
+// publishAge publishes the time when the table was last complete.
 func (f *follower) publishAge(now mono.Instant) {
 	age, _ := f.machine.Age(now)
-	k := known{at: now.Add(-age), epoch: f.woken.Epoch()}
-	if k != *f.lookup.known.Load() {
-		f.lookup.known.Store(&k)
+	c := complete{at: now.Add(-age), epoch: f.woken.Epoch()}
+	if c != *f.lookup.complete.Load() {
+		f.lookup.complete.Store(&c)
 	}
 }
 
-// receive hands a manager's message to the machine. It waits if the machine is
-// busy, and the manager with it.
-func (f *follower) receive(from string, a *answer) {
-	if version := a.GetVersion(); version != 0 { // after the first message it may be left out
+// receive passes a manager's message to the machine. It blocks while the driver's queue is
+// full, so that flow control throttles the manager.
+func (f *follower) receive(from string, a *response) {
+	if version := a.GetVersion(); version != 0 { // only the first message must have it
 		if err := wire.CheckVersion(version); err != nil {
 			f.invalid(from, err)
 			return
@@ -154,7 +153,7 @@ func (f *follower) receive(from string, a *answer) {
 	case *leaseholdv1.FollowResponse_NotLeader:
 		hint, err := wire.ToNotLeader(kind.NotLeader)
 		if err == nil {
-			err = leasehold.Errorf("follow", leasehold.ErrNotLeader, from, "%s", cmp.Or(a.GetWhy(), "it does not lead, and does not know the table"))
+			err = leasehold.Errorf("follow", leasehold.ErrNotLeader, from, "%s", cmp.Or(a.GetWhy(), "the manager is not the leader and has no table"))
 			f.failed(from, err, machine.Redirect{From: storage.ManagerID(from), NotLeader: hint})
 			return
 		}
@@ -163,7 +162,7 @@ func (f *follower) receive(from string, a *answer) {
 		f.refused(from, wire.ToRefusal(kind.Refusal))
 	default:
 		f.invalid(from, leasehold.Errorf("follow", leasehold.ErrInvalid, from,
-			"unknown kind of message: the manager may be newer by more than one version"))
+			"unknown kind of message: the manager may be more than one version newer"))
 	}
 }
 
@@ -176,7 +175,7 @@ func (f *follower) down(from string, why error) {
 		return
 	}
 	f.invalid(from, err)
-	if f.broken.take(f.lookup.clock.Now(), 0) {
+	if f.broken.allow(f.lookup.clock.Now(), 0) {
 		f.refresh()
 	}
 }
@@ -186,7 +185,7 @@ func (f *follower) refused(from string, why error) {
 	f.failed(from, why, machine.Refused{From: storage.ManagerID(from), Kind: leasehold.KindOf(why)})
 }
 
-// invalid handles a manager that is unreachable, or whose answer is invalid.
+// invalid handles a manager that is unreachable, or whose reply is invalid.
 func (f *follower) invalid(from string, why error) {
 	f.failed(from, why, machine.Failed{From: storage.ManagerID(from)})
 }
@@ -199,22 +198,21 @@ func (f *follower) failed(from string, why error, event machine.Event) {
 	first, changed := f.errors.record(from, why.Error())
 	switch leasehold.KindOf(why) {
 	case leasehold.ErrNotFound:
-		l.refuse(noSuchNamespace(l.cfg.Namespace, from))
+		l.failOpen(noSuchNamespace(l.cfg.Namespace, from))
 	case leasehold.ErrDenied:
 		if changed {
-			l.cfg.Logger.Warn("the manager does not permit this lookup to follow", "namespace", l.cfg.Namespace, "manager", from, "why", why)
+			l.cfg.Logger.Warn("manager does not permit this lookup to follow", "namespace", l.cfg.Namespace, "manager", from, "why", why)
 		}
 		f.denial.Store(&leasehold.Error{Op: opOpen, Kind: leasehold.ErrDenied, Subject: string(l.cfg.Namespace), Err: why})
 	default:
 		if first && !l.hasTable() && l.ctx.Err() == nil {
-			l.cfg.Logger.Warn("a manager has not answered yet; retrying", "namespace", l.cfg.Namespace, "manager", from, "why", why)
+			l.cfg.Logger.Warn("manager has not replied yet; retrying", "namespace", l.cfg.Namespace, "manager", from, "why", why)
 		}
 	}
-	l.cfg.Logger.Debug("manager does not answer", "namespace", l.cfg.Namespace, "manager", from, "why", why)
+	l.cfg.Logger.Debug("manager does not reply", "namespace", l.cfg.Namespace, "manager", from, "why", why)
 	f.driver.Post(l.ctx, event)
 }
 
-// hasTable reports whether Open has what it waits for.
 func (l *Lookup) hasTable() bool {
 	select {
 	case <-l.ready:
@@ -224,17 +222,17 @@ func (l *Lookup) hasTable() bool {
 	}
 }
 
-// refuse ends Open, if it still waits.
-func (l *Lookup) refuse(why error) {
+// failOpen ends Open with an error, if it still waits.
+func (l *Lookup) failOpen(err error) {
 	select {
-	case l.refused <- why:
-	default: // said already
+	case l.failed <- err:
+	default: // Open has an error already
 	}
 }
 
-// slept wakes the machine, which looks at the detector before anything else.
+// slept makes the driver run the machine, which checks the sleep detector first.
 func (f *follower) slept() { _ = f.driver.Do(f.lookup.ctx, func(mono.Instant) {}) }
 
-// refresh tells the machine to ask. If its queue is full, it is hearing from
-// managers as it is.
+// refresh makes the machine send a request. A full queue drops it: it contains messages of
+// managers anyway.
 func (f *follower) refresh() { f.driver.Offer(machine.Refresh{}) }

@@ -9,35 +9,34 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
-// hints bounds how often hints that the table is out of date are passed on. A
-// server that dies under load brings them from thousands of callers, and one
-// question answers all. It also leaves its keys without an owner until its
-// leases have run out, and all that time every attempt of every caller is a
-// hint. So the wait doubles as long as hints bring nothing new, less up to a half
-// at random so that lookups do not ask together, and is short again when the
-// table has changed.
+// hints is the rate limit of hints that the table is stale. When a
+// server crashes under load, thousands of callers send hints, and one
+// request is enough. Its keys have no owner until its
+// leases expire, and every attempt of every caller is a
+// hint meanwhile. So the interval doubles while the table does not change, minus a random
+// part of up to a half, so that lookups do not send requests at the same time. A change of the
+// table resets it.
 //
-// It may be used from many goroutines at once, and takes no lock.
+// It is safe for concurrent use and takes no lock.
 type hints struct {
-	longest time.Duration // the wait does not grow beyond
-	last    atomic.Pointer[hint]
+	maxInterval time.Duration
+	last        atomic.Pointer[hint]
 }
 
-// A hint is one that was passed on. It is immutable.
+// A hint is the last allowed one. It is immutable.
 type hint struct {
-	lsn   leasehold.LSN // of the table then
-	early mono.Instant  // when another is passed on if the table has changed
-	late  mono.Instant  // and if it has not
-	wait  time.Duration // from which late was drawn
+	lsn      leasehold.LSN // of the table
+	early    mono.Instant  // of the next hint if the table has changed
+	late     mono.Instant  // of the next hint if the table has not changed
+	interval time.Duration // before jitter
 }
 
-// shortestHint is how long to wait at least.
-const shortestHint = 100 * time.Millisecond
+const minHintInterval = 100 * time.Millisecond
 
-// take reports whether a hint at now is to be passed on, with the table at lsn.
-func (h *hints) take(now mono.Instant, lsn leasehold.LSN) bool {
+// allow reports whether a hint at now may cause a request, with the table at lsn.
+func (h *hints) allow(now mono.Instant, lsn leasehold.LSN) bool {
 	last := h.last.Load()
-	wait := shortestHint
+	interval := minHintInterval
 	switch {
 	case last == nil:
 	case lsn != last.lsn:
@@ -48,10 +47,10 @@ func (h *hints) take(now mono.Instant, lsn leasehold.LSN) bool {
 		if now < last.late {
 			return false
 		}
-		wait = max(shortestHint, min(2*last.wait, h.longest))
+		interval = max(minHintInterval, min(2*last.interval, h.maxInterval))
 	}
 	return h.last.CompareAndSwap(last, &hint{
-		lsn: lsn, wait: wait, early: now.Add(shortestHint),
-		late: now.Add(max(shortestHint, wait-rand.N(wait/2))), //nolint:gosec // for a pause
+		lsn: lsn, interval: interval, early: now.Add(minHintInterval),
+		late: now.Add(max(minHintInterval, interval-rand.N(interval/2))), //nolint:gosec // jitter
 	})
 }

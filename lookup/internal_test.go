@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// cells is how many parts the key space has in the histories below.
+// cells is the number of parts of the key space in the histories below.
 const cells = 8
 
 func cell(from, to int) leasehold.Range {
@@ -46,31 +46,30 @@ func drawHistory(t *rapid.T) ([]table.Change, []*table.Table) {
 	return changes, tables
 }
 
-// Whatever is kept, however the table moves on, by changes or by skipping some,
-// and however often a reader stops and resumes from the last loss that it
-// handled: it gets every loss, and no range that was not lost.
-func TestNoReaderMissesALoss(t *testing.T) {
+// A reader receives every loss, and no range that was not lost, for any length of the log, any mix of
+// changes and snapshots, and any number of times that it stops and resumes from the last handled loss.
+func TestReaderMissesNoLoss(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		changes, tables := drawHistory(t)
 		keep := rapid.IntRange(1, 5).Draw(t, "keep")
 		out, log := newOutbox(keep), newLossLog(keep)
 		opened := rapid.IntRange(0, len(changes)).Draw(t, "opened")
-		log.append(news{table: tables[opened]})
+		log.append(update{table: tables[opened]})
 
 		since := leasehold.LSN(rapid.IntRange(0, opened).Draw(t, "since"))
 		at, last, resume := log.since(since), since, false
-		var heard []leasehold.Loss
-		hear := func() {
+		var received []leasehold.Loss
+		read := func() {
 			if resume {
 				at, resume = log.since(last), false
 			}
 			batch, _ := log.read(&at)
 			for _, loss := range batch {
 				if loss.LSN <= last || loss.Resume != loss.LSN && loss.Resume != loss.LSN-1 {
-					t.Fatalf("%v, resuming from %d, comes after lsn %d", loss, loss.Resume, last)
+					t.Fatalf("%v with resume %d follows lsn %d", loss, loss.Resume, last)
 				}
 				checkRecorded(t, changes, loss)
-				heard, last = append(heard, loss), loss.Resume
+				received, last = append(received, loss), loss.Resume
 				if rapid.IntRange(0, 3).Draw(t, "stop") == 0 {
 					resume = true
 					return
@@ -89,49 +88,48 @@ func TestNoReaderMissesALoss(t *testing.T) {
 				log.append(out.takeOr(tables[lsn]))
 			}
 			if rapid.Bool().Draw(t, "read") {
-				hear()
+				read()
 			}
 		}
 		log.append(out.takeOr(tables[len(changes)]))
-		for before := -1; before < len(heard) || resume; {
-			before = len(heard)
-			hear()
+		for before := -1; before < len(received) || resume; {
+			before = len(received)
+			read()
 		}
 		for _, loss := range lossesOf(changes) {
 			if loss.LSN > since {
-				checkHeard(t, heard, loss)
+				checkReceived(t, received, loss)
 			}
 		}
 	})
 }
 
-// takeOr is take, with the table that is current if it has not changed.
-func (o *outbox) takeOr(current *table.Table) news {
-	n := o.take()
-	if n.table == nil {
-		n.table = current
+// takeOr is take with a default for the table.
+func (o *outbox) takeOr(current *table.Table) update {
+	u := o.take()
+	if u.table == nil {
+		u.table = current
 	}
-	return n
+	return u
 }
 
-// checkHeard checks that every key of a loss was heard of, at that time or
-// later.
-func checkHeard(t *rapid.T, heard []leasehold.Loss, loss leasehold.Loss) {
+// checkReceived checks that the reader has received every key of a loss, with its LSN or a later one.
+func checkReceived(t *rapid.T, received []leasehold.Loss, loss leasehold.Loss) {
 	for i := range cells {
 		key := cell(i, i+1).Start
 		if !loss.Range.Contains(key) {
 			continue
 		}
-		if !slices.ContainsFunc(heard, func(h leasehold.Loss) bool { return h.LSN >= loss.LSN && h.Range.Contains(key) }) {
-			t.Fatalf("nobody heard of %v in %v: %v", key, loss, heard)
+		if !slices.ContainsFunc(received, func(r leasehold.Loss) bool { return r.LSN >= loss.LSN && r.Range.Contains(key) }) {
+			t.Fatalf("key %v of %v is missing: %v", key, loss, received)
 		}
 	}
 }
 
-// checkRecorded checks that a loss lies within the one that its change recorded.
+// checkRecorded checks that a loss is part of the loss that its change records.
 func checkRecorded(t *rapid.T, changes []table.Change, loss leasehold.Loss) {
 	if c := &changes[loss.LSN-1]; c.Kind != table.Vacated || !c.Range.Covers(loss.Range) {
-		t.Fatalf("%v is reported, and %v was recorded", loss, c)
+		t.Fatalf("%v is reported, but the change is %v", loss, c)
 	}
 }
 
@@ -145,7 +143,7 @@ func lossesOf(changes []table.Change) []leasehold.Loss {
 	return losses
 }
 
-// skipped is what the machine makes of two tables, in the order of keys.
+// skipped returns the losses between two tables in the order of keys, as the machine does.
 func skipped(old, now *table.Table) []leasehold.Loss {
 	var losses []leasehold.Loss
 	for r, e := range now.All() {
@@ -174,14 +172,14 @@ func TestInOrder(t *testing.T) {
 		name       string
 		have, want []leasehold.Loss
 	}{
-		{"none", nil, nil},
+		{"empty", nil, nil},
 		{
 			"sorted by lsn",
 			[]leasehold.Loss{loss(0, 1, "a", 3), loss(1, 2, "b", 2)},
 			[]leasehold.Loss{resume(loss(1, 2, "b", 2), 2), resume(loss(0, 1, "a", 3), 3)},
 		},
 		{
-			"one lsn, with a gap that was not lost",
+			"one lsn, with a range between that was not lost",
 			[]leasehold.Loss{loss(5, 8, "a", 3), loss(0, 1, "a", 3), loss(2, 3, "b", 3)},
 			[]leasehold.Loss{resume(loss(0, 1, "a", 3), 2), resume(loss(2, 3, "b", 3), 2), resume(loss(5, 8, "a", 3), 3)},
 		},
@@ -201,7 +199,7 @@ func lookupAt(t *table.Table) *Lookup {
 	return l
 }
 
-// tableOf returns a table of n ranges of equal size, held by owners in turn.
+// tableOf returns a table of n ranges of equal size, held by owners round-robin.
 func tableOf(n, owners int, generation leasehold.Generation) *table.Table {
 	holders := make([]*table.Holder, owners)
 	for i := range holders {
@@ -212,7 +210,7 @@ func tableOf(n, owners int, generation leasehold.Generation) *table.Table {
 	})
 }
 
-// Readers see one table or the other, whole.
+// Concurrent readers find either the old or the new table.
 func TestFindWhilePublishing(t *testing.T) {
 	tables := []*table.Table{tableOf(100, 3, 1), tableOf(1000, 3, 2)}
 	l := lookupAt(tables[0])
@@ -258,11 +256,11 @@ func TestFindDoesNotAllocate(t *testing.T) {
 	}
 }
 
-func TestNotesSayWhy(t *testing.T) {
+func TestEveryNoteHasAMessage(t *testing.T) {
 	for what := range machine.Notables() {
 		note := machine.Note{What: machine.Notable(what)}
 		if _, text, _ := describe(note); text == note.What.String() {
-			t.Errorf("nothing is said about %q", text)
+			t.Errorf("note %q has no message", text)
 		}
 	}
 }

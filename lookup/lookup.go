@@ -2,6 +2,7 @@ package lookup
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,64 +15,63 @@ import (
 
 const opOpen = "open lookup"
 
-// A Lookup follows the lease table of one namespace. Its methods may be called
-// from many goroutines at once. Those that read the table, from Find to
-// Changed, go on answering from the last one after Close.
+// A Lookup follows the lease table of one namespace. It is safe for concurrent use. The
+// methods that read the table, from Find to Changed, use the last table after Close.
 type Lookup struct {
 	cfg      Config
 	clock    *clock.Clock
 	detector *clock.Detector
 
-	current atomic.Pointer[snapshot] // not nil once Open has returned
-	known   atomic.Pointer[known]
-	hints   hints
+	current  atomic.Pointer[snapshot] // not nil after Open has returned
+	complete atomic.Pointer[complete]
+	hints    hints
 
 	outbox   *outbox
 	losses   *lossLog
 	follower *follower
-	metrics  *metrics // nil if nobody asks for them
+	metrics  *metrics // nil without Config.Metrics
 
-	ready   chan struct{} // closed when there is a table
-	refused chan error    // holds why there will never be one
+	ready  chan struct{} // closed after the first table
+	failed chan error    // buffers the error of Open
 
-	ctx     context.Context // ends when the Lookup is closed
+	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 	closing sync.Once
-	done    chan struct{} // closed when nothing runs any more
+	done    chan struct{} // closed when all goroutines have ended
 }
 
-// Open follows a table, and returns when it is there. The context bounds only
-// that.
+// Open returns a Lookup after it has received the table. The context bounds only
+// this wait.
 //
-// It fails with [leasehold.ErrNotFound] as soon as a manager says that there is no
-// such namespace, with [leasehold.ErrDenied] as soon as one says that this process may
-// not follow it, and with [leasehold.ErrUnavailable] if the context ends first, saying
-// what was heard from each manager.
+// It fails with [leasehold.ErrNotFound] when a manager replies that the
+// namespace does not exist, with [leasehold.ErrDenied] when the managers do not permit
+// this process to follow it, and with [leasehold.ErrUnavailable] when the context ends
+// first. That error contains the last error of each manager.
 func Open(ctx context.Context, cfg Config) (*Lookup, error) {
 	c := clock.New()
-	return open(ctx, cfg, c, clock.NewDetector(c))
+	return open(ctx, cfg, c, clock.NewDetector(c), rand.NewPCG(rand.Uint64(), rand.Uint64()))
 }
 
-func open(ctx context.Context, cfg Config, c *clock.Clock, d *clock.Detector) (*Lookup, error) {
+func open(ctx context.Context, cfg Config, c *clock.Clock, d *clock.Detector, random rand.Source) (*Lookup, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
 	l := &Lookup{
 		cfg: cfg, clock: c, detector: d,
-		hints:   hints{longest: cfg.Poll},
-		outbox:  newOutbox(cfg.KeepLosses),
-		losses:  newLossLog(cfg.KeepLosses),
-		ready:   make(chan struct{}),
-		refused: make(chan error, 1),
-		done:    make(chan struct{}),
+		hints:  hints{maxInterval: cfg.Poll},
+		outbox: newOutbox(cfg.KeepLosses),
+		losses: newLossLog(cfg.KeepLosses),
+		ready:  make(chan struct{}),
+		failed: make(chan error, 1),
+		done:   make(chan struct{}),
 	}
-	l.known.Store(&known{})
+	l.complete.Store(&complete{})
 	var err error
 	if l.metrics, err = newMetrics(&cfg); err != nil {
 		return nil, err
 	}
-	if l.follower, err = newFollower(l); err != nil {
+	if l.follower, err = newFollower(l, random); err != nil {
 		return nil, err
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
@@ -81,26 +81,26 @@ func open(ctx context.Context, cfg Config, c *clock.Clock, d *clock.Detector) (*
 
 	select {
 	case <-l.ready:
-	case err = <-l.refused:
+	case err = <-l.failed:
 	case <-ctx.Done():
 		err = leasehold.Errorf(opOpen, leasehold.ErrUnavailable, string(cfg.Namespace),
 			"no manager sent the table: %s: %w", l.follower.errors, ctx.Err())
 	}
 	if err != nil {
-		_ = l.Close(context.Background()) // it never fails
+		_ = l.Close(context.Background()) // never fails without a deadline
 		return nil, err
 	}
 	l.metrics.open(l)
 	if cfg.OnLoss != nil || cfg.OnContact != nil {
-		at := l.losses.beginning()
-		l.running.Go(func() { l.callBack(at) })
+		start := l.losses.beginning()
+		l.running.Go(func() { l.runCallbacks(start) })
 	}
 	return l, nil
 }
 
-// Close ends what Open began. Iterators over losses end, and so do waiting calls of
-// Do. It waits until nothing of it runs any more, a call of OnLoss or OnContact included. If
-// the context ends first, it returns [leasehold.ErrUnavailable]; everything ends all the same.
+// Close ends the Lookup, its iterators over losses and the waiting calls of
+// Do. It waits until all goroutines of the Lookup have ended, including a call of OnLoss or OnContact. If
+// the context ends first, it returns [leasehold.ErrUnavailable], and the teardown continues.
 // It may be called more than once.
 func (l *Lookup) Close(ctx context.Context) error {
 	l.cancel()
@@ -120,11 +120,11 @@ func (l *Lookup) Close(ctx context.Context) error {
 	case <-l.done:
 		return nil
 	default:
-		return leasehold.Errorf("close lookup", leasehold.ErrUnavailable, string(l.cfg.Namespace), "it has not ended yet, because a callback has not returned or a connection is not closed: %w", context.Cause(ctx))
+		return leasehold.Errorf("close lookup", leasehold.ErrUnavailable, string(l.cfg.Namespace), "a callback has not returned or a connection is not closed: %w", context.Cause(ctx))
 	}
 }
 
-// Done returns a channel that is closed when the Lookup has been closed.
+// Done returns a channel that is closed when the teardown after Close is complete.
 func (l *Lookup) Done() <-chan struct{} { return l.done }
 
 // Err returns nil until Done is closed, and then [leasehold.ErrClosed]: a Lookup ends only by
@@ -132,44 +132,43 @@ func (l *Lookup) Done() <-chan struct{} { return l.done }
 func (l *Lookup) Err() error {
 	select {
 	case <-l.done:
-		return leasehold.Errorf("lookup", leasehold.ErrClosed, string(l.cfg.Namespace), "it was closed")
+		return leasehold.Errorf("lookup", leasehold.ErrClosed, string(l.cfg.Namespace), "the lookup is closed")
 	default:
 		return nil
 	}
 }
 
-// Find returns the address of the server that owns the key, as far as is known
-// here. It reports false if nobody does. It never waits, takes no lock and does
-// not allocate.
+// Find returns the address of the key's owner according to the table. It reports false if
+// the key has no owner. It never waits, takes no lock and does not allocate.
 //
-// An address is a hint: the server itself knows whether it owns the key, and
-// refuses with [leasehold.ErrNotOwner] if not. [Lookup.Do] looks again then.
+// An address is a hint: the server checks whether it owns the key, and
+// refuses with [leasehold.ErrNotOwner] if not. Then [Lookup.Do] looks the key up again.
 func (l *Lookup) Find(key leasehold.Key) (addr string, ok bool) {
 	return l.current.Load().find(key)
 }
 
-// Namespace returns the namespace whose table this is.
+// Namespace returns the namespace of the table.
 func (l *Lookup) Namespace() leasehold.Namespace { return l.cfg.Namespace }
 
-// Addrs returns the addresses of all servers that own keys, sorted, each once.
-// It takes time linear in their number, and does not look at the ranges.
+// Addrs returns the addresses of all servers that own keys, sorted and without duplicates.
+// It takes time linear in their number, independent of the number of ranges.
 func (l *Lookup) Addrs() []string { return l.current.Load().servers() }
 
-// A Placement is all that the table says about a key.
+// A Placement is the entry of the table that contains a key.
 type Placement struct {
-	// Range is the keys around this one that share what follows.
+	// Range is the range of the entry.
 	Range leasehold.Range
-	// Generation, Owner, Session and Addr are zero if nobody owns the key.
+	// Generation, Owner, Session and Addr are zero if the range has no owner.
 	Generation leasehold.Generation
 	Owner      leasehold.OwnerID
 	Session    leasehold.Session
 	Addr       string
-	// LSN is that of the table.
+	// LSN is the LSN of the table.
 	LSN leasehold.LSN
 }
 
-// At returns what the table says about a key, and whether anybody owns it. Like
-// Find it never waits and does not allocate, but takes logarithmic time.
+// At returns the entry of a key, and reports whether it has an owner. Like
+// Find it never waits and does not allocate, but it takes logarithmic time.
 func (l *Lookup) At(key leasehold.Key) (Placement, bool) {
 	return place(l.current.Load().table, key)
 }
@@ -184,38 +183,35 @@ func place(t *table.Table, key leasehold.Key) (Placement, bool) {
 	return p, true
 }
 
-// LSN returns the number of the last change that is in the table. It never goes
-// back.
+// LSN returns the LSN of the table. It never decreases.
 func (l *Lookup) LSN() leasehold.LSN { return l.current.Load().table.LSN() }
 
-// Age returns how old the table may be: for how long it has not been known to
-// be complete. While a manager answers that stays below a poll and a bit; a
+// Age returns the time since the table last contained all committed changes. While a
+// manager replies it is at most a poll interval and a round trip. A
 // health check may compare it with Config.Stale. After the computer was suspended
-// it is at least that, until a manager has answered: for how long the clock
-// stood still cannot be told.
+// it is at least Config.Stale until a manager has replied, because the duration of the
+// suspension is unknown.
 func (l *Lookup) Age() time.Duration {
-	k, now := l.known.Load(), l.clock.Now()
-	age := max(0, now.Sub(k.at))
-	if l.detector.Epoch(now) != k.epoch {
+	c, now := l.complete.Load(), l.clock.Now()
+	age := max(0, now.Sub(c.at))
+	if l.detector.Epoch(now) != c.epoch {
 		return max(age, l.cfg.Stale)
 	}
 	return age
 }
 
-// known is when the table was last known to be complete. It is immutable.
-type known struct {
+// complete is the last time when the table contained all committed changes. It is immutable.
+type complete struct {
 	at    mono.Instant
-	epoch uint64 // of the sleep detector: a sleep makes it worthless
+	epoch uint64 // of the sleep detector: another epoch invalidates at
 }
 
-// Ready reports whether the table is as good as can be: known to be complete
-// not longer than Config.Stale ago. A caller that is not ready goes on with the
-// table it has, and does well to say so in its own health check.
+// Ready reports whether the age of the table is less than Config.Stale. A caller that is
+// not ready continues with its table, and should report this in its health check.
 func (l *Lookup) Ready() bool { return l.Age() < l.cfg.Stale }
 
-// Silence returns for how long no manager has confirmed the table, if that is longer
-// than it takes while one answers: two polls. Then it is worth a word to whoever waits
-// for a change. Otherwise it returns 0.
+// Silence returns the time without a reply of a manager if it exceeds two polls, and 0
+// otherwise. A caller that waits for a change may add it to its error.
 func (l *Lookup) Silence() time.Duration {
 	if age := l.Age(); age > 2*l.cfg.Poll {
 		return age
@@ -224,19 +220,18 @@ func (l *Lookup) Silence() time.Duration {
 }
 
 // Changed returns a channel that is closed when the table changes. Get the
-// channel first and then look at the table, or a change between the two goes
-// unnoticed.
+// channel before reading the table, otherwise a change between the two is
+// missed.
 func (l *Lookup) Changed() <-chan struct{} { return l.current.Load().superseded }
 
-// Refresh hints that the table is out of date, because a server that it names
-// was not the owner, or not there. It does not wait. Changes arrive without it,
-// so that a hint is only of use if one was missed. Do calls it by itself.
+// Refresh is a hint that the table is stale, because a server in it
+// was not the owner or was unreachable. It does not wait. Managers broadcast changes,
+// so a hint only helps if a broadcast was lost. Do calls Refresh.
 //
-// It may be called as often as callers like: a manager is asked at most ten times
-// a second because of it, and as long as the table does not change less and less
-// often, down to once in Config.Poll.
+// Refresh is rate limited: it causes at most ten requests per second, and while the table
+// does not change it backs off to one request per Config.Poll.
 func (l *Lookup) Refresh() {
-	if l.hints.take(l.clock.Now(), l.LSN()) {
+	if l.hints.allow(l.clock.Now(), l.LSN()) {
 		l.follower.refresh()
 	}
 }

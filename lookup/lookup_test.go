@@ -35,13 +35,13 @@ func TestFollowsTable(t *testing.T) {
 		select {
 		case <-changed:
 		default:
-			t.Error("nobody was told of the change")
+			t.Error("the channel of Changed is not closed")
 		}
 		m.push(t, 2, 5)
 		wantOwner(t, l, 7, "b:1")
 		wantOwner(t, l, ^leasehold.Key(0), "b:1")
-		if diff := cmp.Diff([]leasehold.LSN{0}, m.questions()); diff != "" {
-			t.Errorf("asked from (-want +got):\n%s", diff)
+		if diff := cmp.Diff([]leasehold.LSN{0}, m.requests()); diff != "" {
+			t.Errorf("LSNs of the requests (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -92,43 +92,43 @@ func TestAddrs(t *testing.T) {
 	})
 }
 
-func TestAsksAboutGap(t *testing.T) {
+func TestGapIsRequested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
 		m := g.start("m", 1)
 		l := g.open(g.config("m"))
-		m.push(t, 3, 5) // 2 and 3 got lost
+		m.push(t, 3, 5) // 2 and 3 are missing
 		wantOwner(t, l, 7, "b:1")
-		if diff := cmp.Diff([]leasehold.LSN{0, 1}, m.questions()); diff != "" {
-			t.Errorf("asked from (-want +got):\n%s", diff)
+		if diff := cmp.Diff([]leasehold.LSN{0, 1}, m.requests()); diff != "" {
+			t.Errorf("LSNs of the requests (-want +got):\n%s", diff)
 		}
 	})
 }
 
-// Managers that cannot answer cost no time: the next one is asked at once.
-func TestOpenPassesOver(t *testing.T) {
+// If a manager fails, Open sends the request to the next one without delay.
+func TestOpenSkipsFailedManagers(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		spoil func(*group, *manager)
+		fault func(*group, *manager)
 	}{
-		{"one that is down", func(g *group, m *manager) { g.stop(m) }},
-		{"one that does not know the table", func(_ *group, m *manager) { m.standBy() }},
-		{"one that has too many lookups", func(_ *group, m *manager) { m.refuse(leasehold.ErrLimit) }},
-		{"one that talks nonsense", func(_ *group, m *manager) {
-			m.says(func(*leaseholdv1.FollowRequest) *leaseholdv1.FollowResponse { return &leaseholdv1.FollowResponse{} })
+		{"down", func(g *group, m *manager) { g.stop(m) }},
+		{"without a table", func(_ *group, m *manager) { m.standbyWithoutTable() }},
+		{"too many lookups", func(_ *group, m *manager) { m.refuse(leasehold.ErrLimit) }},
+		{"invalid message", func(_ *group, m *manager) {
+			m.respond(func(*leaseholdv1.FollowRequest) *leaseholdv1.FollowResponse { return &leaseholdv1.FollowResponse{} })
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := newGroup(t)
-				c.spoil(g, g.start("m1", 0))
-				c.spoil(g, g.start("m2", 0))
+				c.fault(g, g.start("m1", 0))
+				c.fault(g, g.start("m2", 0))
 				g.start("m3", 1)
-				for range 8 { // in random order; a third of them begin with m3
+				for range 8 { // the order is random; a third start with m3
 					began := time.Now()
 					l := g.open(g.config("m1", "m2", "m3"))
 					if took := time.Since(began); took != 0 {
-						t.Errorf("it took %v", took)
+						t.Errorf("Open took %v", took)
 					}
 					wantOwner(t, l, 7, "a:1")
 				}
@@ -137,27 +137,27 @@ func TestOpenPassesOver(t *testing.T) {
 	}
 }
 
-// One that says nothing at all is given up after a while.
-func TestOpenGivesSilentManagersTime(t *testing.T) {
+// A request to a manager that does not reply times out, and Open retries at the others.
+func TestOpenTimesOutSilentManagers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
-		g.start("m1", 0).fallSilent()
-		g.start("m2", 0).fallSilent()
+		g.start("m1", 0).stopReplying()
+		g.start("m2", 0).stopReplying()
 		g.start("m3", 1)
 		began := time.Now()
 		g.open(g.config("m1", "m2", "m3"))
 		if took := time.Since(began); took > 1500*time.Millisecond {
-			t.Errorf("it took %v", took)
+			t.Errorf("Open took %v", took)
 		}
 	})
 }
 
-func TestOpenRefuses(t *testing.T) {
+func TestOpenRejectsInvalidConfig(t *testing.T) {
 	g := newGroup(t)
 	const open = `open lookup "n": `
 	for _, c := range []struct {
 		name  string
-		spoil func(*lookup.Config)
+		fault func(*lookup.Config)
 		want  string
 	}{
 		{"no namespace", func(c *lookup.Config) { c.Namespace = "" }, `namespace: want 1 to 64 characters, have 0 bytes`},
@@ -165,14 +165,14 @@ func TestOpenRefuses(t *testing.T) {
 		{"empty address", func(c *lookup.Config) { c.Managers = []string{"m:1", ""} }, open + `manager 2 of 2: an address is missing: want host:port, such as manager-1:7400`},
 		{"no port", func(c *lookup.Config) { c.Managers = []string{"m"} }, open + `manager 1 of 1: want host:port, such as manager-1:7400: address m: missing port in address`},
 		{"plain text to another computer", func(c *lookup.Config) { c.Credentials = nil }, open + `m:7400 is not a loopback address, and the connection would be plaintext: set Credentials, from package secure, or to insecure.NewCredentials() if the network can be trusted`},
-		{"stale too soon", func(c *lookup.Config) { c.Stale = 14 * time.Second }, open + `poll 5s and stale 14s: want at least three polls in stale`},
-		{"polls without end", func(c *lookup.Config) { c.Poll = -1 }, open + `poll -1ns: want 10ms to 24h0m0s`},
-		{"hardly polls", func(c *lookup.Config) { c.Poll = 1 << 62 }, open + `poll 1281023h53m38.427387904s: want 10ms to 24h0m0s`},
-		{"keeps less than nothing", func(c *lookup.Config) { c.KeepLosses = -1 }, open + `keep -1 losses: want at least one`},
+		{"stale too short", func(c *lookup.Config) { c.Stale = 14 * time.Second }, open + `poll 5s and stale 14s: want at least three polls in stale`},
+		{"poll too short", func(c *lookup.Config) { c.Poll = -1 }, open + `poll -1ns: want 10ms to 24h0m0s`},
+		{"poll too long", func(c *lookup.Config) { c.Poll = 1 << 62 }, open + `poll 1281023h53m38.427387904s: want 10ms to 24h0m0s`},
+		{"negative keep losses", func(c *lookup.Config) { c.KeepLosses = -1 }, open + `keep -1 losses: want at least one`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := g.config("m")
-			c.spoil(&cfg)
+			c.fault(&cfg)
 			_, err := lookup.Open(t.Context(), cfg)
 			if diff := cmp.Diff(c.want, fmt.Sprint(err)); diff != "" || !errors.Is(err, leasehold.ErrInvalid) {
 				t.Errorf("kind %v (-want +got):\n%s", leasehold.KindOf(err), diff)
@@ -181,7 +181,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-func TestOpenOfNoNamespace(t *testing.T) {
+func TestOpenOfMissingNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
 		g.start("m", 0).refuse(leasehold.Errorf("follow", leasehold.ErrNotFound, "n", "no such namespace"))
@@ -192,11 +192,11 @@ func TestOpenOfNoNamespace(t *testing.T) {
 	})
 }
 
-func TestOpenSaysWhoSaidWhat(t *testing.T) {
+func TestOpenErrorContainsErrorOfEachManager(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
-		g.start("m1", 0).fallSilent()
-		g.start("m2", 0).standBy()
+		g.start("m1", 0).stopReplying()
+		g.start("m2", 0).standbyWithoutTable()
 		g.start("m4", 0).refuse(leasehold.Errorf("follow", leasehold.ErrLimit, "n", "10000 lookups are connected"))
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
@@ -207,40 +207,41 @@ func TestOpenSaysWhoSaidWhat(t *testing.T) {
 		for _, want := range []string{
 			`open lookup "n": no manager sent the table: `,
 			`m1:7400: no answer`,
-			`m2:7400: follow "m2:7400": it does not lead, and does not know the table`,
-			`m3:7400: `, errNobodyThere.Error(),
+			`m2:7400: follow "m2:7400": the manager is not the leader and has no table`,
+			`m3:7400: `, errUnreachable.Error(),
 			`m4:7400: follow "n": 10000 lookups are connected`,
 		} {
 			if !strings.Contains(err.Error(), want) {
-				t.Errorf("it does not say %q: %v", want, err)
+				t.Errorf("the error does not contain %q: %v", want, err)
 			}
 		}
 	})
 }
 
-// When the manager that it listens to goes away, a lookup turns to another at
-// once: until then it would hear of no change.
-func TestTurnsToAnotherManager(t *testing.T) {
+// When the connection to its manager breaks, a lookup sends a request to another one at
+// once, because it would miss broadcasts until then.
+func TestSwitchesManagerAfterDisconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
 		m1 := g.start("m1", 1)
 		l := g.open(g.config("m1", "m2", "m3"))
 		m3 := g.start("m3", 5) // m2 is down
 		elapse(time.Second)
-		m1.questions()
+		m1.requests()
 
 		began := time.Now()
 		g.stop(m1)
 		wantOwner(t, l, half, "b:1")
-		if len(m3.questions()) == 0 || time.Since(began) != 0 {
-			t.Errorf("it was not asked at once")
+		if len(m3.requests()) == 0 || time.Since(began) != 0 {
+			t.Errorf("the other manager has received no request at once")
 		}
 	})
 }
 
-// TestLosesContact: a loss of contact is an event of its own. What was lost meanwhile is reported when a manager
-// answers again, exactly, and before contact is restored. With conservative recovery everything is reported as well.
-func TestLosesContact(t *testing.T) {
+// A loss of contact is a separate event. The losses during the outage are reported when a manager
+// replies again, exactly, and before contact is restored. With conservative recovery the whole key space is reported
+// as well.
+func TestLossOfContact(t *testing.T) {
 	everything := leasehold.Loss{Range: leasehold.All, Cause: leasehold.CauseContact, LSN: 1, Resume: 1}
 	const lost, restored = "contact lost at lsn 1", "contact restored at lsn 3"
 	for name, test := range map[string]struct {
@@ -256,40 +257,40 @@ func TestLosesContact(t *testing.T) {
 				m := g.start("m", 1)
 				cfg := g.config("m")
 				cfg.ConservativeRecovery = test.conservative
-				var told []any
+				var events []any
 				cfg.OnLoss = func(losses []leasehold.Loss) {
 					for _, loss := range losses {
-						told = append(told, loss)
+						events = append(events, loss)
 					}
 				}
 				cfg.OnContact = func(c lookup.Contact) {
 					if c.Age < cfg.Stale {
-						t.Errorf("%+v comes too early", c)
+						t.Errorf("%+v is too early", c)
 					}
 					text := "contact restored"
 					if c.Lost {
 						text = "contact lost"
 					}
-					told = append(told, fmt.Sprintf("%s at lsn %d", text, c.LSN))
+					events = append(events, fmt.Sprintf("%s at lsn %d", text, c.LSN))
 				}
 				l := g.open(cfg)
 				elapse(time.Minute)
-				if len(told) > 0 || l.Age() > cfg.Poll+5*time.Second {
-					t.Fatalf("while the manager answers: age %v, told %v", l.Age(), told)
+				if len(events) > 0 || l.Age() > cfg.Poll+5*time.Second {
+					t.Fatalf("while the manager replies: age %v, events %v", l.Age(), events)
 				}
-				m.fallSilent()
+				m.stopReplying()
 				elapse(36 * time.Second)
-				if diff := cmp.Diff(test.before, told); diff != "" {
+				if diff := cmp.Diff(test.before, events); diff != "" {
 					t.Fatalf("when contact is lost (-want +got):\n%s", diff)
 				}
 				if l.Age() < 30*time.Second {
 					t.Errorf("age is %v", l.Age())
 				}
-				wantOwner(t, l, 7, "a:1") // it goes on answering
+				wantOwner(t, l, 7, "a:1") // from the last table
 
 				m.lead(3)
 				elapse(6 * time.Second)
-				if diff := cmp.Diff(slices.Concat(test.before, test.after), told); diff != "" {
+				if diff := cmp.Diff(slices.Concat(test.before, test.after), events); diff != "" {
 					t.Fatalf("when contact is restored (-want +got):\n%s", diff)
 				}
 				wantOwner(t, l, 7, "b:1")
@@ -301,7 +302,7 @@ func TestLosesContact(t *testing.T) {
 	}
 }
 
-// TestOutageWithoutLoss: an outage in which nothing was lost reports no loss, however long it is, and contact once.
+// A long outage without a loss reports no loss, and one loss and restoration of contact.
 func TestOutageWithoutLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
@@ -315,9 +316,9 @@ func TestOutageWithoutLoss(t *testing.T) {
 			return lookup.WithContact(func(c lookup.Contact) { *to = append(*to, c) })
 		}
 		r := read(l.LossesSince(t.Context(), l.LSN(), into(&early)))
-		m.fallSilent()
+		m.stopReplying()
 		elapse(time.Hour)
-		s := read(l.LossesSince(t.Context(), l.LSN(), into(&late))) // when contact is lost already
+		s := read(l.LossesSince(t.Context(), l.LSN(), into(&late))) // starts while contact is lost
 		elapse(time.Second)
 		if len(late) != 1 {
 			t.Errorf("contacts of a late reader: %+v", late)
@@ -335,12 +336,11 @@ func TestOutageWithoutLoss(t *testing.T) {
 	})
 }
 
-// Many read while the table changes under them. At every LSN it is the
-// manager's, and it never goes back.
+// Concurrent readers find the manager's table of each LSN, and the LSN never decreases.
 func TestReadsWhileFollowing(t *testing.T) {
 	g := newGroup(t)
 	m := g.start("m", 0)
-	m.changes = longStory(400)
+	m.changes = longHistory(400)
 	var truth []*table.Table
 	for n := range len(m.changes) + 1 {
 		truth = append(truth, after(m.changes, n))
@@ -368,13 +368,12 @@ func TestReadsWhileFollowing(t *testing.T) {
 	}
 	reading.Wait()
 	if ctx.Err() != nil {
-		t.Errorf("after a minute it is at lsn %d", l.LSN())
+		t.Errorf("after a minute the lookup is at lsn %d", l.LSN())
 	}
 }
 
-// longStory is n changes of many small ranges: each is granted if nobody has
-// it, and otherwise lost.
-func longStory(n int) []table.Change {
+// longHistory returns n changes of many small ranges: a range without a holder is granted, another is released.
+func longHistory(n int) []table.Change {
 	const parts = 64
 	holders := []*table.Holder{holderA, holderB}
 	now := table.New()
@@ -396,17 +395,16 @@ func longStory(n int) []table.Change {
 	return changes
 }
 
-// laptop is a computer that can be suspended.
+// A laptop can be suspended.
 type laptop struct{ slept atomic.Int64 }
 
 func (l *laptop) Offset() time.Duration            { return time.Duration(l.slept.Load()) }
 func (l *laptop) Suspended() (time.Duration, bool) { return time.Duration(l.slept.Load()), true }
 func (l *laptop) Tolerance() time.Duration         { return time.Millisecond }
 
-// A computer that was suspended cannot tell for how long. The first question
-// after that says so; everything is reported as lost, and a manager is asked at
-// once.
-func TestSlept(t *testing.T) {
+// After a suspension of the computer the age of the table is unknown: the lookup is not ready, loses contact, and
+// sends a request at once. It reports no loss.
+func TestSuspendedComputer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
 		m := g.start("m", 1)
@@ -424,23 +422,23 @@ func TestSlept(t *testing.T) {
 		if l.Age() > 2*time.Second || !l.Ready() {
 			t.Fatalf("before: age %v, ready %t", l.Age(), l.Ready())
 		}
-		m.fallSilent()
+		m.stopReplying()
 		computer.slept.Store(int64(time.Hour))
-		time.Sleep(20 * time.Microsecond) // waking up takes longer
+		time.Sleep(20 * time.Microsecond) // before the detector's next check
 		if l.Age() < 30*time.Second || l.Ready() {
 			t.Errorf("at once: age %v, ready %t", l.Age(), l.Ready())
 		}
-		r.want(t) // nothing is lost for that
+		r.want(t) // no loss
 		if !slices.Equal(contacts, []bool{true}) {
 			t.Errorf("contacts: %v", contacts)
 		}
 		if l.Age() < 30*time.Second || l.Ready() {
-			t.Errorf("when the machine knows: age %v, ready %t", l.Age(), l.Ready())
+			t.Errorf("after the Slept event: age %v, ready %t", l.Age(), l.Ready())
 		}
 		m.lead(1)
 		elapse(time.Second)
 		if l.Age() > time.Second || !l.Ready() {
-			t.Errorf("once a manager answers: age %v, ready %t", l.Age(), l.Ready())
+			t.Errorf("after a reply: age %v, ready %t", l.Age(), l.Ready())
 		}
 		if !slices.Equal(contacts, []bool{true, false}) {
 			t.Errorf("contacts: %v", contacts)
@@ -448,9 +446,8 @@ func TestSlept(t *testing.T) {
 	})
 }
 
-// Managers that refuse have heard the question: they are not asked again and
-// again.
-func TestWaitsWhenRefused(t *testing.T) {
+// Managers that refuse get no immediate retries.
+func TestBacksOffWhenRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
 		m1, m2 := g.start("m1", 0), g.start("m2", 0)
@@ -461,32 +458,32 @@ func TestWaitsWhenRefused(t *testing.T) {
 		if _, err := lookup.Open(ctx, g.config("m1", "m2")); !errors.Is(err, leasehold.ErrUnavailable) {
 			t.Error(err)
 		}
-		if one, two := len(m1.questions()), len(m2.questions()); one != 1 || two != 1 {
-			t.Errorf("they were asked %d and %d times", one, two)
+		if one, two := len(m1.requests()), len(m2.requests()); one != 1 || two != 1 {
+			t.Errorf("%d and %d requests, want one each", one, two)
 		}
 	})
 }
 
-// Hints from many callers become one question, and another one later.
-func TestRefreshIsBounded(t *testing.T) {
+// Hints of many callers cause one request per interval.
+func TestRefreshIsRateLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
 		m := g.start("m", 1)
 		l := g.open(g.config("m"))
 		elapse(time.Second)
-		m.questions()
+		m.requests()
 		for range 1000 {
 			l.Refresh()
 		}
 		synctest.Wait()
-		if n := len(m.questions()); n != 1 {
-			t.Errorf("%d questions, want 1", n)
+		if n := len(m.requests()); n != 1 {
+			t.Errorf("%d requests, want 1", n)
 		}
 		elapse(100 * time.Millisecond)
 		l.Refresh()
 		synctest.Wait()
-		if n := len(m.questions()); n != 1 {
-			t.Errorf("later: %d questions, want 1", n)
+		if n := len(m.requests()); n != 1 {
+			t.Errorf("later: %d requests, want 1", n)
 		}
 	})
 }
@@ -514,9 +511,9 @@ func TestCloseEndsEverything(t *testing.T) {
 		}
 		<-ended
 		if err := l.Close(context.Background()); err != nil {
-			t.Errorf("for the second time: %v", err)
+			t.Errorf("second Close: %v", err)
 		}
-		wantOwner(t, l, 7, "a:1") // the last table is still there
+		wantOwner(t, l, 7, "a:1") // the last table
 		l.Refresh()
 		err := l.Do(t.Context(), 7, func(context.Context, string) error { return nil })
 		if !errors.Is(err, leasehold.ErrClosed) {

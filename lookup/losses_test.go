@@ -18,7 +18,7 @@ import (
 // A reader collects losses until its context ends.
 type reader struct {
 	got   []leasehold.Loss
-	err   error // why it ended
+	err   error // the last error of the sequence
 	ended chan struct{}
 }
 
@@ -68,18 +68,17 @@ func TestLosses(t *testing.T) {
 	})
 }
 
-// When a loss is heard of, the table already knows what came after it, however
-// many changes come at once.
+// When OnLoss is called, the table contains the change that recorded the loss.
 func TestLossesFollowTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
 		m := g.start("m", 1)
 		cfg := g.config("m")
 		var lsns []leasehold.LSN
-		told := make(chan leasehold.Loss, 1)
+		reported := make(chan leasehold.Loss, 1)
 		cfg.OnLoss = func(losses []leasehold.Loss) {
 			for _, loss := range losses {
-				told <- loss
+				reported <- loss
 			}
 		}
 		l := g.open(cfg)
@@ -87,9 +86,9 @@ func TestLossesFollowTable(t *testing.T) {
 		m.push(t, 2, 3)
 		m.push(t, 3, 4)
 		for range 2 {
-			loss := <-told
+			loss := <-reported
 			if l.LSN() < loss.LSN {
-				t.Errorf("heard of %v at lsn %d", loss, l.LSN())
+				t.Errorf("%v is reported at lsn %d", loss, l.LSN())
 			}
 			lsns = append(lsns, loss.LSN)
 		}
@@ -100,22 +99,22 @@ func TestLossesFollowTable(t *testing.T) {
 }
 
 func TestLossesSince(t *testing.T) {
-	fromTable := leasehold.Loss{Range: lower, LSN: 2, Resume: 2} // nobody knows any more who had it
+	fromTable := leasehold.Loss{Range: lower, LSN: 2, Resume: 2} // without owner and cause
 	for _, c := range []struct {
 		name   string
-		opened int // the table that it started with
+		opened int // LSN of the first table
 		keep   int
 		since  leasehold.LSN
 		want   []leasehold.Loss
 	}{
-		{"from its first table", 1, 10, 1, []leasehold.Loss{lossOfLower, lossOfUpper}},
-		{"from one loss to the next", 1, 10, 2, []leasehold.Loss{lossOfUpper}},
+		{"from the first table", 1, 10, 1, []leasehold.Loss{lossOfLower, lossOfUpper}},
+		{"from the first loss", 1, 10, 2, []leasehold.Loss{lossOfUpper}},
 		{"from between losses", 1, 10, 3, []leasehold.Loss{lossOfUpper}},
-		{"from now", 1, 10, 5, nil},
-		{"from what it does not know yet", 1, 10, 9, nil},
-		{"from before it was opened", 3, 10, 1, []leasehold.Loss{fromTable, {Range: upper, LSN: 4, Resume: 4}}},
-		{"from before what it keeps", 1, 1, 1, []leasehold.Loss{fromTable, {Range: upper, LSN: 4, Resume: 4}}},
-		{"from what it keeps", 1, 1, 2, []leasehold.Loss{lossOfUpper}},
+		{"from the current lsn", 1, 10, 5, nil},
+		{"from a future lsn", 1, 10, 9, nil},
+		{"from before Open", 3, 10, 1, []leasehold.Loss{fromTable, {Range: upper, LSN: 4, Resume: 4}}},
+		{"from before the log", 1, 1, 1, []leasehold.Loss{fromTable, {Range: upper, LSN: 4, Resume: 4}}},
+		{"from the start of the log", 1, 1, 2, []leasehold.Loss{lossOfUpper}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -140,8 +139,7 @@ func TestLossesSince(t *testing.T) {
 	}
 }
 
-// A reader that is too slow is told where state was lost, and goes on from
-// there with what is kept.
+// A slow reader receives the ranges of the dropped losses from the table, and then the losses in the log.
 func TestSlowReaderMissesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
@@ -153,17 +151,17 @@ func TestSlowReaderMissesNothing(t *testing.T) {
 		defer stop()
 		m.push(t, 1, 3)
 		if loss, _, _ := next(); loss != lossOfLower {
-			t.Errorf("the first is %v", loss)
+			t.Errorf("the first loss is %v", loss)
 		}
 		m.push(t, 3, 4)
 		synctest.Wait()
 		if !l.Ready() {
-			t.Error("it is not ready, although it knows everything")
+			t.Error("the lookup is not ready although the manager replies")
 		}
-		m.fallSilent()
-		elapse(40 * time.Second) // contact is lost, and is kept instead
+		m.stopReplying()
+		elapse(40 * time.Second) // the loss of contact replaces the loss in the log
 		if l.Ready() {
-			t.Error("it is ready, although nobody has answered for longer than Stale")
+			t.Error("the lookup is ready although no manager has replied for longer than Stale")
 		}
 		began := time.Now()
 		for _, want := range []leasehold.Loss{
@@ -175,20 +173,19 @@ func TestSlowReaderMissesNothing(t *testing.T) {
 			}
 		}
 		if waited := time.Since(began); waited > 0 {
-			t.Errorf("it waited for %v until it was told again", waited)
+			t.Errorf("the slow reader waited for %v", waited)
 		}
 	})
 }
 
-// A table that comes as a whole brings losses in the order of keys; they are
-// told in the order in which they happened, and each in full.
+// A snapshot contains losses in the order of keys; they are reported in the order of LSN.
 func TestLossesOfSkippedChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
 		m := g.start("m", 1)
 		l := g.open(g.config("m"))
 		r := read(l.Losses(t.Context()))
-		changes := slices.Clone(story)
+		changes := slices.Clone(history)
 		changes[1].Range, changes[2].Range, changes[3].Range, changes[4].Range = upper, upper, lower, lower
 		a := m.reply(0, 0, 5)
 		a.GetUpdate().Table = wire.FromTable(after(changes, 5))
@@ -199,9 +196,9 @@ func TestLossesOfSkippedChanges(t *testing.T) {
 	})
 }
 
-// A sequence starts where it was asked for, however late it is read, and may be
+// A sequence starts at the LSN of the call, even if it is read later, and may be
 // read again.
-func TestLossesStartWhenAskedFor(t *testing.T) {
+func TestLossesStartAtCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
 		m := g.start("m", 1)

@@ -10,59 +10,59 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// A lossLog is the newest losses, which readers follow at their own pace. It
-// may be used from many goroutines at once.
+// A lossLog contains the newest losses, which readers follow at their own pace. It
+// is safe for concurrent use.
 type lossLog struct {
 	keep int
 
 	mu sync.Mutex
 	// kept is in order of LSN, as [leasehold.Loss.Resume] requires. A loss of
-	// contact has the LSN of the table, and so perhaps of the loss before it.
+	// contact has the LSN of the table, which may be the LSN of the loss before it.
 	kept []leasehold.Loss
-	// first is the position of kept[0]. Positions number losses from 1, and
-	// skip some where losses were dropped before they got here.
+	// first is the position of kept[0]. Positions number losses from 1, with a gap
+	// where the outbox has dropped losses.
 	first uint64
-	floor leasehold.LSN // every loss after it is kept
+	floor leasehold.LSN // every later loss is kept
 	begin leasehold.LSN // of the first table
-	table *table.Table  // what it knows of losses was all appended here; nil before the first
-	// contact is the newest; all losses before it were appended.
+	table *table.Table  // all of its losses were appended; nil before the first table
+	// contact is the newest contact; all earlier losses were appended.
 	contact Contact
-	grown   chan struct{} // closed when there is more
+	grown   chan struct{} // closed by the next append
 }
 
-// A cursor is how far a reader has come.
+// A cursor is the position of a reader.
 type cursor struct {
-	next uint64        // the position that it reads next; one that is gone sends it to the table
-	lsn  leasehold.LSN // it has all losses up to here, and perhaps some of the next
+	next uint64        // position of the next read; before first, the reader reads the table instead
+	lsn  leasehold.LSN // the reader has all losses up to here, and some of the next LSN at most
 }
 
-// behind is a position that is gone.
-const behind = 0
+// dropped is a position before all losses of the log.
+const dropped = 0
 
-// chunk bounds what is copied for a reader at a time.
-const chunk = 256
+// maxBatch bounds the losses that are copied for a reader at a time.
+const maxBatch = 256
 
 func newLossLog(keep int) *lossLog {
-	return &lossLog{keep: keep, first: behind + 1, grown: make(chan struct{})}
+	return &lossLog{keep: keep, first: dropped + 1, grown: make(chan struct{})}
 }
 
-// append adds what was lost on the way to a table, which must be there.
-func (g *lossLog) append(n news) {
+// append adds the losses of an update, whose table must not be nil.
+func (g *lossLog) append(u update) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.table == nil {
-		g.begin, g.floor = n.table.LSN(), n.table.LSN() // of what was before, only the table knows
+		g.begin, g.floor = u.table.LSN(), u.table.LSN() // earlier losses are only in the table
 	}
-	g.table = n.table
-	if n.contact != nil {
-		g.contact = *n.contact
+	g.table = u.table
+	if u.contact != nil {
+		g.contact = *u.contact
 	}
-	if n.dropped > 0 {
+	if u.dropped > 0 {
 		g.first = g.end() + 1
 		g.kept = nil
-		g.floor = n.dropped
+		g.floor = u.dropped
 	}
-	g.kept = append(g.kept, n.losses...)
+	g.kept = append(g.kept, u.losses...)
 	if over := len(g.kept) - g.keep; over > 0 {
 		g.floor = g.kept[over-1].LSN
 		g.kept = slices.Delete(g.kept, 0, over)
@@ -80,7 +80,7 @@ func (g *lossLog) contactNow() Contact {
 
 func (g *lossLog) end() uint64 { return g.first + uint64(len(g.kept)) }
 
-// beginning returns where a reader starts who gets all since the first table.
+// beginning returns the cursor after the first table.
 func (g *lossLog) beginning() cursor {
 	g.mu.Lock()
 	begin := g.begin
@@ -88,24 +88,24 @@ func (g *lossLog) beginning() cursor {
 	return g.since(begin)
 }
 
-// since returns where a reader starts who has all losses up to lsn.
+// since returns the cursor of a reader that has all losses up to lsn.
 func (g *lossLog) since(lsn leasehold.LSN) cursor {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if lsn < g.floor {
-		return cursor{behind, lsn}
+		return cursor{dropped, lsn}
 	}
 	i := sort.Search(len(g.kept), func(i int) bool { return g.kept[i].LSN > lsn })
 	return cursor{g.first + uint64(i), lsn}
 }
 
-// read returns what comes next, if there is anything, and a channel that is
-// closed when there is more than that.
+// read advances the cursor and returns the next losses. If there are none, it returns a channel
+// that is closed by the next append.
 func (g *lossLog) read(at *cursor) ([]leasehold.Loss, <-chan struct{}) {
 	for {
 		batch, t, more := g.step(at)
 		if t != nil {
-			batch = lostSince(t, at.lsn) // outside of the lock: it takes a while
+			batch = lostSince(t, at.lsn) // without the lock: takes time linear in the table
 			at.lsn = max(at.lsn, t.LSN())
 		}
 		if len(batch) > 0 || more != nil {
@@ -114,23 +114,24 @@ func (g *lossLog) read(at *cursor) ([]leasehold.Loss, <-chan struct{}) {
 	}
 }
 
-// step moves the cursor on by a chunk of losses, or past those that the table
-// is to be asked for. The channel is nil if there is more already.
+// step advances the cursor by a batch of losses. If the log has dropped the next ones, it
+// advances the cursor to the end, and the caller reads them from the table that it returns.
+// The channel is nil if more losses are available.
 func (g *lossLog) step(at *cursor) ([]leasehold.Loss, *table.Table, <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if at.next < g.first {
 		at.next = g.end()
 		if n := len(g.kept); n > 0 && g.kept[n-1].Cause == leasehold.CauseContact {
-			at.next-- // the table does not know that contact is lost
+			at.next-- // a loss of contact is not in the table
 		}
 		return nil, g.table, nil
 	}
 	next := g.kept[at.next-g.first:]
-	next = next[:min(len(next), chunk)]
+	next = next[:min(len(next), maxBatch)]
 	var batch []leasehold.Loss
 	for _, loss := range next {
-		// A reader may have started from a table whose losses were not here yet.
+		// A reader may have started from a table whose losses were appended later.
 		if loss.LSN > at.lsn || loss.Cause == leasehold.CauseContact {
 			batch = append(batch, loss)
 		}
@@ -144,7 +145,7 @@ func (g *lossLog) step(at *cursor) ([]leasehold.Loss, *table.Table, <-chan struc
 	return batch, nil, g.grown
 }
 
-// lostSince returns what the table contains of losses after an LSN.
+// lostSince returns the losses after an LSN that the table contains.
 func lostSince(t *table.Table, lsn leasehold.LSN) []leasehold.Loss {
 	var losses []leasehold.Loss
 	for r, e := range t.All() {
@@ -155,11 +156,11 @@ func lostSince(t *table.Table, lsn leasehold.LSN) []leasehold.Loss {
 	return inOrder(losses)
 }
 
-// inOrder sorts the losses of one step by LSN and range, and sets from where to resume after each.
+// inOrder sorts the losses of one step by LSN and range, and sets their Resume.
 //
-// Losses that were read from a table may have the same LSN, and ranges between them need not have been lost. What
-// was one range when its state was lost may be several since. A table that a diskless leader has collected from
-// the owners, or that was renumbered, has one LSN for all that was lost before.
+// Losses from a table may have the same LSN although ranges between them were not lost: a lost range may have
+// been split since. A table that a diskless leader has collected from
+// the owners, or that was renumbered, has one LSN for all earlier losses.
 func inOrder(losses []leasehold.Loss) []leasehold.Loss {
 	slices.SortStableFunc(losses, func(a, b leasehold.Loss) int {
 		return cmp.Or(cmp.Compare(a.LSN, b.LSN), cmp.Compare(a.Range.Start, b.Range.Start))

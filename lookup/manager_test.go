@@ -23,8 +23,8 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// The tests tell a story: a gets everything, gives the lower half back, which
-// goes to b; then a falls silent, and b gets the upper half too.
+// The history of the tests: a is granted the whole key space and releases the lower half, which
+// is granted to b; then the lease of a expires, and the upper half is granted to b.
 const half = leasehold.Key(1 << 63)
 
 var (
@@ -34,7 +34,7 @@ var (
 	holderA = &table.Holder{Owner: "a", Session: leasehold.Session{1}, Addr: "a:1", Weight: 1}
 	holderB = &table.Holder{Owner: "b", Session: leasehold.Session{2}, Addr: "b:1", Weight: 1}
 
-	story = []table.Change{
+	history = []table.Change{
 		{LSN: 1, Kind: table.Granted, Range: leasehold.All, Generation: 1, Holder: holderA},
 		{LSN: 2, Kind: table.Vacated, Range: lower, Generation: 1, Holder: holderA, Cause: leasehold.CauseReleased},
 		{LSN: 3, Kind: table.Granted, Range: lower, Generation: 2, Holder: holderB},
@@ -46,7 +46,7 @@ var (
 	lossOfUpper = leasehold.Loss{Range: upper, Owner: "a", Generation: 1, Cause: leasehold.CauseExpired, LSN: 4, Resume: 4}
 )
 
-// after is the table after so many changes.
+// after returns the table after n changes.
 func after(changes []table.Change, n int) *table.Table {
 	t := table.New()
 	for i := range changes[:n] {
@@ -57,41 +57,41 @@ func after(changes []table.Change, n int) *table.Table {
 	return t
 }
 
-// A group is managers on a network of their own.
+// A group is a set of managers on an in-memory network.
 type group struct {
 	t  *testing.T
 	mu sync.Mutex
 	at map[string]*manager
-	// conns are all that were made, for forgetConns.
-	conns []*fadingConn
+	// conns are all connections, for blackholeConns.
+	conns []*blackholeConn
 }
 
 func newGroup(t *testing.T) *group { return &group{t: t, at: make(map[string]*manager)} }
 
-var errNobodyThere = errors.New("nobody there")
+var errUnreachable = errors.New("host is unreachable")
 
 func (g *group) dial(ctx context.Context, addr string) (net.Conn, error) {
 	g.mu.Lock()
 	m := g.at[addr]
 	g.mu.Unlock()
 	if m == nil {
-		return nil, errNobodyThere
+		return nil, errUnreachable
 	}
 	conn, err := m.listener.DialContext(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c := &fadingConn{Conn: conn}
+	c := &blackholeConn{Conn: conn}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.conns = append(g.conns, c)
 	return c, nil
 }
 
-// addrOf is where a manager listens.
+// addrOf returns the address of a manager.
 func addrOf(name string) string { return name + ":7400" }
 
-// config is that of a lookup which knows the managers of these names.
+// config returns the configuration of a lookup of these managers.
 func (g *group) config(managers ...string) lookup.Config {
 	var addrs []string
 	for _, name := range managers {
@@ -105,10 +105,22 @@ func (g *group) config(managers ...string) lookup.Config {
 	}
 }
 
-// open opens a lookup, which the test closes when it ends.
+// open opens a lookup and closes it at the end of the test.
 func (g *group) open(cfg lookup.Config) *lookup.Lookup {
 	g.t.Helper()
 	l, err := lookup.Open(g.t.Context(), cfg)
+	return g.opened(l, err)
+}
+
+// openSeeded is open with a seed for the random choices of the lookup.
+func (g *group) openSeeded(cfg lookup.Config, seed uint64) *lookup.Lookup {
+	g.t.Helper()
+	l, err := lookup.OpenSeeded(g.t.Context(), cfg, seed)
+	return g.opened(l, err)
+}
+
+func (g *group) opened(l *lookup.Lookup, err error) *lookup.Lookup {
+	g.t.Helper()
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -120,29 +132,29 @@ func (g *group) open(cfg lookup.Config) *lookup.Lookup {
 	return l
 }
 
-// A manager answers lookups as its script says.
+// A manager replies to lookups by a script.
 type manager struct {
 	leaseholdv1.UnimplementedLookupServiceServer
 
 	addr     string
-	changes  []table.Change // the history that it tells
+	changes  []table.Change // history by default
 	listener *bufconn.Listener
 	server   *grpc.Server
 
 	mu      sync.Mutex
-	script  func(*leaseholdv1.FollowRequest) *leaseholdv1.FollowResponse // nil: no answer
-	asked   []leasehold.LSN                                              // the LSN of every question
+	script  func(*leaseholdv1.FollowRequest) *leaseholdv1.FollowResponse // nil: no reply
+	lsns    []leasehold.LSN                                              // of the requests
 	streams map[grpc.ServerStream]bool
-	denies  bool // nobody may follow
-	denied  int  // questions
+	denies  bool // all requests
+	denied  int  // number of denied requests
 }
 
-// start adds a manager that leads, with the table after n changes of the story.
+// start starts a leader with the table after n changes of the history.
 func (g *group) start(name string, n int) *manager {
 	addr := addrOf(name)
 	m := &manager{
 		addr:     addr,
-		changes:  story,
+		changes:  history,
 		listener: bufconn.Listen(1 << 20),
 		server:   grpc.NewServer(wire.ServerOptions()...),
 		streams:  make(map[grpc.ServerStream]bool),
@@ -161,7 +173,7 @@ func (g *group) start(name string, n int) *manager {
 	return m
 }
 
-// stop takes the manager off the network.
+// stop stops the manager and removes it from the network.
 func (g *group) stop(m *manager) {
 	g.mu.Lock()
 	delete(g.at, m.addr)
@@ -169,7 +181,7 @@ func (g *group) stop(m *manager) {
 	m.server.Stop()
 }
 
-// Follow is the service.
+// Follow implements the lookup service.
 func (m *manager) Follow(stream grpc.BidiStreamingServer[leaseholdv1.FollowRequest, leaseholdv1.FollowResponse]) error {
 	defer func() {
 		m.mu.Lock()
@@ -184,12 +196,12 @@ func (m *manager) Follow(stream grpc.BidiStreamingServer[leaseholdv1.FollowReque
 		if err != nil {
 			return err
 		}
-		if err := m.barred(); err != nil {
+		if err := m.checkAccess(); err != nil {
 			return err
 		}
 		m.mu.Lock()
 		m.streams[stream] = true
-		m.asked = append(m.asked, leasehold.LSN(r.GetLsn()))
+		m.lsns = append(m.lsns, leasehold.LSN(r.GetLsn()))
 		if a := m.script(r); a != nil {
 			err = stream.SendMsg(a)
 		}
@@ -200,26 +212,25 @@ func (m *manager) Follow(stream grpc.BidiStreamingServer[leaseholdv1.FollowReque
 	}
 }
 
-// says replaces the script.
-func (m *manager) says(script func(*leaseholdv1.FollowRequest) *leaseholdv1.FollowResponse) {
+// respond sets the script.
+func (m *manager) respond(script func(*leaseholdv1.FollowRequest) *leaseholdv1.FollowResponse) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.script = script
 }
 
 func (m *manager) lead(n int) {
-	m.says(func(r *leaseholdv1.FollowRequest) *leaseholdv1.FollowResponse {
+	m.respond(func(r *leaseholdv1.FollowRequest) *leaseholdv1.FollowResponse {
 		return m.reply(r.GetSeq(), int(r.GetLsn()), n)
 	})
 }
 
-// relay makes it a standby that knows the table after n changes of the story, as it was a
-// second ago.
+// relay makes the manager a standby with the table after n changes of the history, one second old.
 func (m *manager) relay(n int) { m.relayOf(n, time.Second) }
 
-// relayOf is the same of some time ago.
+// relayOf makes the manager a standby with a table of the given age.
 func (m *manager) relayOf(n int, age time.Duration) {
-	m.says(func(r *leaseholdv1.FollowRequest) *leaseholdv1.FollowResponse {
+	m.respond(func(r *leaseholdv1.FollowRequest) *leaseholdv1.FollowResponse {
 		a := m.reply(r.GetSeq(), int(r.GetLsn()), n)
 		a.GetUpdate().Age, a.GetUpdate().Leads = int64(age), false
 		return a
@@ -227,29 +238,29 @@ func (m *manager) relayOf(n int, age time.Duration) {
 }
 
 func (m *manager) refuse(err error) {
-	m.says(func(*leaseholdv1.FollowRequest) *leaseholdv1.FollowResponse {
+	m.respond(func(*leaseholdv1.FollowRequest) *leaseholdv1.FollowResponse {
 		return &leaseholdv1.FollowResponse{
 			Version: wire.Version, Kind: &leaseholdv1.FollowResponse_Refusal{Refusal: wire.FromRefusal(err)},
 		}
 	})
 }
 
-func (m *manager) standBy() { m.pointTo("") }
+func (m *manager) standbyWithoutTable() { m.redirectTo("") }
 
-// pointTo makes it a standby that knows nothing but who leads.
-func (m *manager) pointTo(leader string) {
-	m.says(func(*leaseholdv1.FollowRequest) *leaseholdv1.FollowResponse {
+// redirectTo makes the manager a standby without a table, which redirects to a leader.
+func (m *manager) redirectTo(leader string) {
+	m.respond(func(*leaseholdv1.FollowRequest) *leaseholdv1.FollowResponse {
 		return &leaseholdv1.FollowResponse{
 			Version: wire.Version, Kind: &leaseholdv1.FollowResponse_NotLeader{NotLeader: &leaseholdv1.NotLeader{Term: 1, Leader: leader}},
 		}
 	})
 }
 
-func (m *manager) fallSilent() {
-	m.says(func(*leaseholdv1.FollowRequest) *leaseholdv1.FollowResponse { return nil })
+func (m *manager) stopReplying() {
+	m.respond(func(*leaseholdv1.FollowRequest) *leaseholdv1.FollowResponse { return nil })
 }
 
-// reply brings a lookup from one LSN to another; from 0, by a snapshot.
+// reply contains the changes between two LSNs, or a snapshot if from is 0.
 func (m *manager) reply(echo uint64, from, to int) *leaseholdv1.FollowResponse {
 	r := &protocol.LookupReply{
 		Namespace: "n", Leader: storage.ManagerID(m.addr), Leads: true, Term: 1, Echo: protocol.Seq(echo), LSN: leasehold.LSN(to),
@@ -263,7 +274,7 @@ func (m *manager) reply(echo uint64, from, to int) *leaseholdv1.FollowResponse {
 	return wire.FromLookupReply(r)
 }
 
-// push sends changes unasked, and leaves the manager at the newer LSN.
+// push broadcasts changes and makes the manager a leader at the newer LSN.
 func (m *manager) push(t *testing.T, from, to int) {
 	t.Helper()
 	m.lead(to)
@@ -280,29 +291,29 @@ func (m *manager) send(t *testing.T, a *leaseholdv1.FollowResponse) {
 		}
 	}
 	if len(m.streams) == 0 {
-		t.Errorf("nobody listens to %s", m.addr)
+		t.Errorf("manager %s has no streams", m.addr)
 	}
 }
 
-// questions returns the LSN of each question since the last call.
-func (m *manager) questions() []leasehold.LSN {
+// requests returns the LSN of each request since the last call.
+func (m *manager) requests() []leasehold.LSN {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	asked := m.asked
-	m.asked = nil
-	return asked
+	lsns := m.lsns
+	m.lsns = nil
+	return lsns
 }
 
-// wantOwner checks what is found for a key, once everything has settled.
+// wantOwner checks the address of a key after all goroutines are idle.
 func wantOwner(t *testing.T, l *lookup.Lookup, key leasehold.Key, want string) {
 	t.Helper()
 	synctest.Wait()
 	if addr, ok := l.Find(key); addr != want || ok != (want != "") {
-		t.Errorf("at lsn %d %v is at %q (%v), want %q", l.LSN(), key, addr, ok, want)
+		t.Errorf("at lsn %d the address of %v is %q (%v), want %q", l.LSN(), key, addr, ok, want)
 	}
 }
 
-// elapse lets virtual time pass.
+// elapse waits for d of virtual time, and until all goroutines are idle.
 func elapse(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()

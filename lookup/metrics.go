@@ -11,12 +11,12 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/scrape"
 )
 
-// metrics is what Prometheus is told of the lookups that this process has in one
-// namespace. Counters add up what all of them have done, those that are closed
-// included; gauges are about those that are open.
+// metrics are the Prometheus metrics of this process's lookups in one
+// namespace. Counters are sums over all lookups, including closed ones;
+// gauges cover the open ones.
 //
-// Find and At know nothing of it. What is counted is counted where the machine's
-// decisions are carried out, and in Do; the rest is read when somebody asks for it. A
+// Find and At do not count. Counters increase where the machine's
+// actions are executed, and in Do; gauges are computed on each scrape. A
 // nil metrics counts nothing.
 type metrics struct {
 	scrape.Family
@@ -37,10 +37,11 @@ type metrics struct {
 	lookups map[*Lookup]bool
 }
 
-// gauges are read when they are asked for.
+// gauges are the descriptions of the values that Collect computes.
 type gauges struct{ open, lsn, ranges, servers, age, stale, contactLost *prometheus.Desc }
 
-// newMetrics registers the metrics of a namespace, unless another lookup has.
+// newMetrics registers the metrics of a namespace, or returns those that another lookup has
+// registered.
 func newMetrics(cfg *Config) (*metrics, error) {
 	if cfg.Metrics == nil {
 		return nil, nil
@@ -49,23 +50,23 @@ func newMetrics(cfg *Config) (*metrics, error) {
 		Family:  scrape.Family{Prefix: "leasehold_lookup_", Labels: prometheus.Labels{"namespace": string(cfg.Namespace)}},
 		lookups: make(map[*Lookup]bool),
 	}
-	m.updates = m.Counter("updates_total", "New tables, by changes or as a whole.")
-	m.changes = m.Counter("changes_total", "Changes of the table that were received.")
-	m.snapshots = m.Counter("snapshots_total", "Tables that were received as a whole, because that was less than what had changed.")
-	m.resyncs = m.Counter("resyncs_total", "How often changes were missing or did not follow on the table, and were asked for again.")
+	m.updates = m.Counter("updates_total", "Updates of the table, by changes or by snapshots.")
+	m.changes = m.Counter("changes_total", "Table changes applied.")
+	m.snapshots = m.Counter("snapshots_total", "Snapshots received instead of changes, because they were smaller.")
+	m.resyncs = m.Counter("resyncs_total", "Requests for changes or snapshots because changes were missing or did not apply to the table.")
 	m.losses = m.Counters("losses_total", "Losses of state that were reported, by cause.", "cause")
-	m.silences = m.Counter("manager_silences_total", "How often the manager that was asked did not answer in time, and others were asked.")
-	m.contacts = m.Counter("contact_losses_total", "How often contact was lost: no manager had confirmed the table for longer than stale_after_seconds.")
-	m.calls = m.Counter("calls_total", "Calls of Do: requests of this process, each with all of its attempts.")
-	m.failures = m.Counters("call_failures_total", "Calls of Do that ended with an error, by its kind; kind \"error\" is the application's own.", "kind")
-	m.retries = m.Counters("call_retries_total", "Attempts of Do that were made again, by why the one before did not succeed.", "kind")
-	m.gauges.open = m.Gauge("open", "Lookups that this process has in the namespace.")
-	m.gauges.lsn = m.Gauge("lsn", "Number of the last change in the table. Of several lookups the least.")
+	m.silences = m.Counter("manager_silences_total", "Request timeouts: the manager did not reply in time, and the retry went to other managers.")
+	m.contacts = m.Counter("contact_losses_total", "Losses of contact: no manager had confirmed the table for longer than stale_after_seconds.")
+	m.calls = m.Counter("calls_total", "Calls of Do, each with all of its attempts.")
+	m.failures = m.Counters("call_failures_total", "Calls of Do that returned an error, by kind; kind \"error\" is an error of the application.", "kind")
+	m.retries = m.Counters("call_retries_total", "Retries of Do, by the kind of the failed attempt.", "kind")
+	m.gauges.open = m.Gauge("open", "Open lookups of this process in the namespace.")
+	m.gauges.lsn = m.Gauge("lsn", "LSN of the table; the minimum of several lookups.")
 	m.gauges.ranges = m.Gauge("ranges", "Ranges of the table.")
 	m.gauges.servers = m.Gauge("servers", "Servers that own keys.")
-	m.gauges.age = m.Gauge("age_seconds", "For how long the table has not been known to be complete. Of several lookups the most.")
-	m.gauges.stale = m.Gauge("stale_after_seconds", "At which age contact counts as lost. Of several lookups the least.")
-	m.gauges.contactLost = m.Gauge("contact_lost", "Lookups whose contact is lost: whether state was lost since is unknown.")
+	m.gauges.age = m.Gauge("age_seconds", "Time since the table last contained all committed changes; the maximum of several lookups.")
+	m.gauges.stale = m.Gauge("stale_after_seconds", "Age at which contact is lost; the minimum of several lookups.")
+	m.gauges.contactLost = m.Gauge("contact_lost", "Lookups without contact: it is unknown whether state was lost since.")
 	scrape.Begin(m.losses, scrape.Causes()...)
 	for _, of := range []*prometheus.CounterVec{m.failures, m.retries} {
 		scrape.Begin(of, scrape.Kind(leasehold.ErrNotOwner), scrape.Kind(leasehold.ErrNoOwner), scrape.Kind(leasehold.ErrSuspended), scrape.Kind(leasehold.ErrUnavailable), scrape.Kind(leasehold.ErrIndeterminate))
@@ -73,22 +74,22 @@ func newMetrics(cfg *Config) (*metrics, error) {
 	return scrape.Share(cfg.Metrics, m)
 }
 
-// Collect is for [prometheus.Collector].
+// Collect implements [prometheus.Collector].
 func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	m.Family.Collect(to)
 	gauge := func(d *prometheus.Desc, v float64) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v)
 	}
 	var (
-		behind     *snapshot
+		oldest     *snapshot
 		age, stale time.Duration
 		lost       int
 	)
 	m.mu.Lock()
 	open := len(m.lookups)
 	for l := range m.lookups {
-		if s := l.current.Load(); behind == nil || s.table.LSN() < behind.table.LSN() {
-			behind = s
+		if s := l.current.Load(); oldest == nil || s.table.LSN() < oldest.table.LSN() {
+			oldest = s
 		}
 		age = max(age, l.Age())
 		if !l.Ready() {
@@ -101,18 +102,18 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	m.mu.Unlock()
 	g := &m.gauges
 	gauge(g.open, float64(open))
-	if behind == nil {
-		return // there is no table
+	if oldest == nil {
+		return // no open lookup
 	}
-	gauge(g.lsn, float64(behind.table.LSN()))
-	gauge(g.ranges, float64(behind.table.Len()))
-	gauge(g.servers, float64(len(behind.addrs)-1))
+	gauge(g.lsn, float64(oldest.table.LSN()))
+	gauge(g.ranges, float64(oldest.table.Len()))
+	gauge(g.servers, float64(len(oldest.addrs)-1))
 	gauge(g.age, age.Seconds())
 	gauge(g.stale, stale.Seconds())
 	gauge(g.contactLost, float64(lost))
 }
 
-// open and close say whose gauges count: of those that have a table.
+// open adds a lookup, which has a table, to the gauges; close removes it.
 func (m *metrics) open(l *Lookup) {
 	if m != nil {
 		m.mu.Lock()
@@ -129,7 +130,7 @@ func (m *metrics) close(l *Lookup) {
 	}
 }
 
-// act counts what the machine decides.
+// act counts an action of the machine.
 func (m *metrics) act(a machine.Action) {
 	if m == nil {
 		return
@@ -171,7 +172,7 @@ func (m *metrics) called(err error) {
 	}
 }
 
-// retried counts another attempt.
+// retried counts a retry.
 func (m *metrics) retried(why leasehold.Kind) {
 	if m != nil {
 		m.retries.WithLabelValues(scrape.Kind(why)).Inc()

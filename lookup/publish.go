@@ -9,31 +9,31 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
 )
 
-// news is what the machine has decided and no reader has seen yet: the newest table, and all
-// losses on the way to it.
-type news struct {
-	table   *table.Table // nil if it has not changed
+// An update is the output of one or more steps of the machine: the newest table, and all
+// losses since the published one.
+type update struct {
+	table   *table.Table // nil if unchanged
 	losses  []leasehold.Loss
-	dropped leasehold.LSN // losses up to here are missing, if not 0
-	contact *Contact      // the newest, which follows on the losses; nil if it has not changed
+	dropped leasehold.LSN // losses up to here were dropped; 0 if none
+	contact *Contact      // the newest, later than the losses; nil if unchanged
 }
 
-// An outbox holds news. Who fills it never waits. It may be used from many
-// goroutines at once.
+// An outbox merges the updates that are not published yet. put never waits. It is safe for
+// concurrent use.
 type outbox struct {
 	keep   int
-	filled chan struct{} // holds one token while there is something
+	filled chan struct{} // contains one token while the outbox is not empty
 
 	mu sync.Mutex
-	news
+	update
 }
 
 func newOutbox(keep int) *outbox {
 	return &outbox{keep: keep, filled: make(chan struct{}, 1)}
 }
 
-// put adds the table, the losses and the contact of one step, which belong
-// together. The table and the contact are nil if they have not changed.
+// put adds the table, the losses and the contact of one step. The table and the contact are
+// nil if unchanged.
 func (o *outbox) put(t *table.Table, losses []leasehold.Loss, c *Contact) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -55,17 +55,17 @@ func (o *outbox) put(t *table.Table, losses []leasehold.Loss, c *Contact) {
 }
 
 // take empties the outbox.
-func (o *outbox) take() news {
+func (o *outbox) take() update {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	n := o.news
-	o.news = news{}
-	return n
+	u := o.update
+	o.update = update{}
+	return u
 }
 
-// publish makes known what is in the outbox until the context ends. Tables that
-// come while one is being indexed are skipped but for the newest; their losses
-// are not.
+// publish publishes the content of the outbox until the context ends. Of the tables that
+// arrive while another is being indexed, only the newest is published, with the losses of
+// all.
 func (l *Lookup) publish(ctx context.Context) {
 	for {
 		select {
@@ -74,17 +74,17 @@ func (l *Lookup) publish(ctx context.Context) {
 		case <-l.outbox.filled:
 		}
 		failpoint.Here("lookup/before-publishing")
-		n := l.outbox.take()
+		u := l.outbox.take()
 		old := l.current.Load()
 		now := old
-		if n.table != nil {
-			now = newSnapshot(n.table)
+		if u.table != nil {
+			now = newSnapshot(u.table)
 			l.current.Store(now)
 		}
 		failpoint.Here("lookup/published-before-losses")
-		// The losses come after the table: who hears of one looks for the key.
-		n.table = now.table
-		l.losses.append(n)
+		// The losses follow the table, because the reader of a loss looks the keys up.
+		u.table = now.table
+		l.losses.append(u)
 		switch {
 		case old == nil:
 			close(l.ready)
@@ -94,8 +94,8 @@ func (l *Lookup) publish(ctx context.Context) {
 	}
 }
 
-// callBack calls OnLoss and OnContact until the Lookup is closed.
-func (l *Lookup) callBack(at cursor) {
+// runCallbacks calls OnLoss and OnContact until the Lookup is closed.
+func (l *Lookup) runCallbacks(start cursor) {
 	lost, contact := l.cfg.OnLoss, l.cfg.OnContact
 	if lost == nil {
 		lost = func([]leasehold.Loss) {}
@@ -103,7 +103,7 @@ func (l *Lookup) callBack(at cursor) {
 	if contact == nil {
 		contact = func(Contact) {}
 	}
-	for batch := range l.reports(l.ctx, at, contact) {
+	for batch := range l.reports(l.ctx, start, contact) {
 		lost(batch)
 	}
 }

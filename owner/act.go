@@ -14,9 +14,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
 )
 
-// act carries out what the machine has decided, on the driver's goroutine.
+// act executes the machine's actions, on the driver's goroutine.
 func (o *Owner) act(now mono.Instant, actions []machine.Action) {
-	var view *machine.View // of which the callbacks are told
+	var view *machine.View // for the callbacks; nil if unchanged
 	var ended []revocation
 	for _, a := range actions {
 		switch a := a.(type) {
@@ -26,16 +26,16 @@ func (o *Owner) act(now mono.Instant, actions []machine.Action) {
 			failpoint.Here("owner/published")
 			view = a.View
 		case machine.Send:
-			o.settle(a.Request)
-			o.metrics.send(&o.heard, now, a.Request)
-			o.tellRecall()
-			if request := o.request(now, o.moving(a.Request)); !failpoint.Drop("owner/before-send") {
+			o.detectJoin(a.Request)
+			o.metrics.send(&o.replies, now, a.Request)
+			o.endRecallSpan()
+			if request := o.request(now, o.withProgress(a.Request)); !failpoint.Drop("owner/before-send") {
 				o.link.Send(string(a.To), request)
 			}
 		case machine.RevokedLeases:
 			ended = append(ended, revocation{a.Leases, a.Cause})
 			o.metrics.revoke(len(a.Leases), a.Cause)
-			o.recalled(a)
+			o.beginRecallSpan(a)
 			failpoint.Here("owner/revoked")
 		case machine.SuspendedLeases:
 			view = o.machine.owner.View()
@@ -43,7 +43,7 @@ func (o *Owner) act(now mono.Instant, actions []machine.Action) {
 		case machine.ResumedLeases:
 			view = o.machine.owner.View()
 			o.metrics.resume(len(a.Leases))
-		case machine.GrantedLeases: // the callbacks see it by what is published
+		case machine.GrantedLeases: // Publish notifies the callbacks
 			o.metrics.grant(len(a.Leases))
 		case machine.FindPredecessor:
 			o.findPredecessor(a.Incumbent)
@@ -52,11 +52,11 @@ func (o *Owner) act(now mono.Instant, actions []machine.Action) {
 				o.moves.act(a)
 			}
 		case machine.Settle:
-			o.promises.settle(a.Number)
+			o.promises.await(a.Number)
 		case machine.Parted:
 			close(o.parted)
 		case machine.Left:
-			o.unheard = a.Unacknowledged
+			o.unacknowledged = a.Unacknowledged
 			close(o.left)
 		case machine.Note:
 			o.note(now, a)
@@ -67,9 +67,9 @@ func (o *Owner) act(now mono.Instant, actions []machine.Action) {
 	}
 }
 
-// recalled begins a span for leases that the leader wants back. It ends when the leader
-// is told that they are free: after those who rely on promises have had their time.
-func (o *Owner) recalled(a machine.RevokedLeases) {
+// beginRecallSpan begins a span for recalled leases. It ends with the request that releases
+// them, after all promises about them have expired.
+func (o *Owner) beginRecallSpan(a machine.RevokedLeases) {
 	if a.Cause != leasehold.CauseReleased || o.recall != nil || o.closing.Load() {
 		return
 	}
@@ -77,23 +77,23 @@ func (o *Owner) recalled(a machine.RevokedLeases) {
 	o.recall.SetAttributes(attribute.Int("leasehold.leases", len(a.Leases)), attribute.String("leasehold.range", a.Leases[0].Range.String()))
 }
 
-func (o *Owner) tellRecall() {
+func (o *Owner) endRecallSpan() {
 	if o.recall != nil {
 		o.recall.End()
 		o.recall = nil
 	}
 }
 
-// moving adds to a request how far the moves are.
-func (o *Owner) moving(r *protocol.LeaseRequest) *protocol.LeaseRequest {
+// withProgress adds the progress of the moves to a request.
+func (o *Owner) withProgress(r *protocol.LeaseRequest) *protocol.LeaseRequest {
 	if o.moves == nil {
 		return r
 	}
 	return o.moves.progress(r)
 }
 
-// publish makes a view the one that checks are made against. A renewal, which
-// changes no lease, costs nothing but the new deadline.
+// publish replaces the holding that checks read. A renewal, which
+// changes no lease, reuses the index.
 func (o *Owner) publish(v *machine.View) {
 	old := o.holding.Load()
 	a := old.areas
@@ -107,15 +107,12 @@ func (o *Owner) publish(v *machine.View) {
 	}
 }
 
-// settle notices that the leader has accepted us.
-func (o *Owner) settle(r *protocol.LeaseRequest) {
+// detectJoin ends Join if a request proves that the leader has accepted this owner.
+func (o *Owner) detectJoin(r *protocol.LeaseRequest) {
 	if !o.machine.accepted(r) {
 		return
 	}
-	if o.unsettled != nil {
-		o.unsettled()
-		o.unsettled = nil
-	}
+	o.endPredecessorCheck()
 	select {
 	case <-o.joined:
 	default:
@@ -132,17 +129,16 @@ func (o *Owner) note(now mono.Instant, n machine.Note) {
 	}
 }
 
-// refuse ends Join if the leader will not change its mind. Later refusals end
-// nothing: the leases run out if they last, and a leader that has recovered
-// finds us still there.
+// refuse ends Join if a retry cannot succeed. Refusals after Join have no effect: the leases
+// reach their deadline if the refusals continue, and a leader that has recovered renews them.
 func (o *Owner) refuse(kind leasehold.Kind, why error) {
 	ns := string(o.cfg.Namespace)
 	var err error
 	switch kind {
 	case leasehold.ErrNotFound:
-		err = leasehold.Errorf(opJoin, kind, ns, "there is no such namespace: create it with \"leasehold namespace create %s\"", ns)
+		err = leasehold.Errorf(opJoin, kind, ns, "the namespace does not exist: create it with \"leasehold namespace create %s\"", ns)
 	case leasehold.ErrLimit:
-		err = leasehold.Errorf(opJoin, kind, ns, "the namespace has as many owners as it may: raise its limit, or stop one that is not needed")
+		err = leasehold.Errorf(opJoin, kind, ns, "the namespace has reached its limit of owners: raise the limit, or stop an owner")
 	case leasehold.ErrInvalid, leasehold.ErrDenied:
 		err = &leasehold.Error{Op: opJoin, Kind: kind, Subject: ns, Err: why}
 	default:
@@ -150,45 +146,49 @@ func (o *Owner) refuse(kind leasehold.Kind, why error) {
 	}
 	select {
 	case o.refused <- err:
-	default: // Join has its answer, or has returned long ago
+	default: // Join has an error already, or has returned
 	}
 }
 
-// findPredecessor finds out whether the process of another session with our
-// name is gone. It may be about to go, so it asks again until it is, or until
-// that is of no interest any more.
+// findPredecessor waits in a goroutine until the process of another session with the same
+// name has ended, and posts that to the machine. The goroutine ends when the leader accepts
+// this owner or names another session.
 func (o *Owner) findPredecessor(incumbent *table.Holder) {
-	if o.unsettled != nil {
-		o.unsettled()
-		o.unsettled = nil
-	}
+	o.endPredecessorCheck()
 	if o.cfg.WaitForPredecessor || !sameHost(incumbent.Addr, o.cfg.Addr) {
 		return
 	}
 	ctx, cancel := context.WithCancel(o.ctx)
-	o.unsettled = cancel
+	o.stopPredecessorCheck = cancel
 	o.running.Go(func() {
 		defer cancel()
 		if awaitGone(ctx, incumbent.Process) {
-			o.notes.logger.Info("the process that had this owner's name before is gone: its leases need not be waited for", "predecessor", incumbent.Session.Short())
+			o.notes.logger.Info("predecessor's process has ended: its leases can be taken over at once", "predecessor", incumbent.Session.Short())
 			o.driver.Post(ctx, machine.PredecessorGone{Session: incumbent.Session})
 		}
 	})
 }
 
-// awaitGone waits until a process is gone, and reports false if the context
-// ends first or it cannot be known.
+func (o *Owner) endPredecessorCheck() {
+	if o.stopPredecessorCheck != nil {
+		o.stopPredecessorCheck()
+		o.stopPredecessorCheck = nil
+	}
+}
+
+// awaitGone polls until a process has ended. It reports false if the context
+// ends first or the process is not visible from here.
 func awaitGone(ctx context.Context, process string) bool {
-	const usual, most = 50 * time.Millisecond, time.Second
-	for wait := usual; ; wait = min(2*wait, most) {
-		gone, knowable := processGone(process)
-		if gone || !knowable {
+	const minPoll, maxPoll = 50 * time.Millisecond, time.Second
+	for poll := minPoll; ; poll = min(2*poll, maxPoll) {
+		gone, visible := processGone(process)
+		if gone || !visible {
 			return gone
 		}
 		select {
 		case <-ctx.Done():
 			return false
-		case <-time.After(wait):
+		case <-time.After(poll):
 		}
 	}
 }

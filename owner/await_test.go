@@ -12,35 +12,34 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/machine/manager"
 )
 
-// An installation is a range that has come to b, from a, and whose state b's
-// application puts in its place only when it is told to.
+// An installation is a move from a to b whose state has arrived. The
+// application of b installs it when the test allows it.
 type installation struct {
-	a, b  *counting
-	lease leasehold.Lease // with which it came
-	key   leasehold.Key   // of the range
-	put   func()
-	hush  func() // stops the leader, which would go on to grant leases
+	a, b       *counting
+	lease      leasehold.Lease // granted to b
+	key        leasehold.Key   // of the range
+	put        func()
+	stopLeader func() // stops the leader, so that it grants no more leases
 
 	mu      sync.Mutex
-	revoked map[leasehold.Lease]leasehold.Cause // what b's application was told
+	revoked map[leasehold.Lease]leasehold.Cause // OnRevoke calls of b
 }
 
-// told returns why the lease has ended, as far as b's application knows.
-func (i *installation) told() leasehold.Cause {
+// cause returns the cause of OnRevoke of the lease at b.
+func (i *installation) cause() leasehold.Cause {
 	synctest.Wait()
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.revoked[i.lease]
 }
 
-// installing moves a range that far. What the application does instead of putting
-// the state of a lease in its place, if anything, is up to the test. Others may
-// have come after the first by the time that it is told to.
+// installing returns a started installation. The test may replace the install function.
+// More ranges may arrive meanwhile.
 func installing(t *testing.T, instead func(leasehold.Lease)) *installation {
 	t.Helper()
 	n := newNetwork(t)
-	_, hush := n.lead(manager.Config{Moves: 1})
-	i := &installation{hush: hush, a: n.counts("10.0.0.1:8080", asConfigured), revoked: make(map[leasehold.Lease]leasehold.Cause)}
+	_, stopLeader := n.lead(manager.Config{Moves: 1})
+	i := &installation{stopLeader: stopLeader, a: n.counts("10.0.0.1:8080", asConfigured), revoked: make(map[leasehold.Lease]leasehold.Cause)}
 	crowd := newCrowd(t, i.a)
 	crowd.until(10*time.Second, func() bool { return len(i.a.has()) == 256 })
 	begun, calm := make(chan leasehold.Lease, 1), make(chan struct{})
@@ -59,7 +58,7 @@ func installing(t *testing.T, instead func(leasehold.Lease)) *installation {
 			return func(l leasehold.Lease) {
 				select {
 				case begun <- l:
-				default: // a later one
+				default: // a later range
 				}
 				<-calm
 				if instead != nil {
@@ -75,7 +74,7 @@ func installing(t *testing.T, instead func(leasehold.Lease)) *installation {
 	return i
 }
 
-// wantAwait fails unless a call of Await returns after so long.
+// wantAwait checks the result and the duration of Await.
 func wantAwait(ctx context.Context, t *testing.T, o *Owner, key leasehold.Key, want error, after time.Duration) {
 	t.Helper()
 	begun := time.Now()
@@ -83,12 +82,12 @@ func wantAwait(ctx context.Context, t *testing.T, o *Owner, key leasehold.Key, w
 		t.Errorf("Await returns %v after %v, want %v after %v", got, time.Since(begun), want, after)
 	}
 	if n := o.awaiting.Load(); n != 0 {
-		t.Errorf("%d still wait", n)
+		t.Errorf("%d calls still wait", n)
 	}
 }
 
-// Whoever asks for a key that has come, and is not served yet, waits until it is.
-func TestAwaitWaitsUntilTheStateIsInItsPlace(t *testing.T) {
+// Await waits for a key whose state has arrived but is not installed.
+func TestAwaitWaitsForInstall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		move := installing(t, nil)
 		b := move.b.owner
@@ -99,38 +98,38 @@ func TestAwaitWaitsUntilTheStateIsInItsPlace(t *testing.T) {
 		}
 		synctest.Wait()
 		if n := b.awaiting.Load(); n != callers || len(answers) > 0 {
-			t.Errorf("%d wait, and %d do not", n, len(answers))
+			t.Errorf("%d calls wait, %d have returned", n, len(answers))
 		}
 		if _, ok := b.Check(move.key); ok {
-			t.Error("Check does not wait, and finds a lease")
+			t.Error("Check succeeds before the installation")
 		}
 		begun := time.Now()
 		move.put()
 		for range callers {
 			if err := <-answers; err != nil {
-				t.Errorf("it is in its place, and Await says %v", err)
+				t.Errorf("after the installation Await returns %v", err)
 			}
 		}
 		if took := time.Since(begun); took != 0 {
-			t.Errorf("they were told after %v", took)
+			t.Errorf("Await returns %v after the installation", took)
 		}
 		if _, ok := b.Check(move.key); !ok {
-			t.Error("Await says that it is held, and Check that it is not")
+			t.Error("Check fails after Await has succeeded")
 		}
 		wantAwait(t.Context(), t, b, move.key, nil, 0)
-		wantAwait(t.Context(), t, move.a.owner, move.key, leasehold.ErrNotOwner, 0) // it has gone from there
+		wantAwait(t.Context(), t, move.a.owner, move.key, leasehold.ErrNotOwner, 0) // the source has lost it
 	})
 }
 
-// Nobody waits for what does not come, nor for ever, nor in too large a crowd.
+// Await waits only for coming ranges, with a timeout and a limit of concurrent calls.
 func TestAwaitIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		move := installing(t, nil)
 		b := move.b.owner
-		other := move.a.has()[0] // stays where it is, for now
+		other := move.a.has()[0] // does not move
 		wantAwait(t.Context(), t, b, other, leasehold.ErrNotOwner, 0)
 		wantAwait(t.Context(), t, move.a.owner, other, nil, 0)
-		wantAwait(t.Context(), t, b, move.key, leasehold.ErrNotOwner, longestAwait)
+		wantAwait(t.Context(), t, b, move.key, leasehold.ErrNotOwner, maxAwait)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		wantAwait(ctx, t, b, move.key, context.DeadlineExceeded, time.Millisecond)
@@ -138,15 +137,15 @@ func TestAwaitIsBounded(t *testing.T) {
 		b.awaiting.Store(maxAwaiting)
 		begun := time.Now()
 		if b.Await(t.Context(), move.key) == nil || time.Since(begun) != 0 || b.awaiting.Load() != maxAwaiting {
-			t.Errorf("one too many waits for %v, and %d are left", time.Since(begun), b.awaiting.Load())
+			t.Errorf("a call beyond the limit waits for %v, and %d calls are left", time.Since(begun), b.awaiting.Load())
 		}
 		b.awaiting.Store(0)
 		move.put()
 	})
 }
 
-// State that cannot be put in its place does not come: who waits hears of it.
-func TestAwaitEndsWithAFailure(t *testing.T) {
+// Await fails if the state cannot be installed.
+func TestAwaitEndsWithFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var move *installation
 		move = installing(t, func(l leasehold.Lease) {
@@ -154,7 +153,7 @@ func TestAwaitEndsWithAFailure(t *testing.T) {
 				panic("no room")
 			}
 		})
-		move.hush() // it would grant the range again, and who waits might be told of that
+		move.stopLeader() // otherwise it grants the range again, and Await might succeed
 		answer := make(chan error, 1)
 		go func() { answer <- move.b.owner.Await(t.Context(), move.key) }()
 		synctest.Wait()
@@ -166,8 +165,8 @@ func TestAwaitEndsWithAFailure(t *testing.T) {
 	})
 }
 
-// An owner that is closed lets nobody wait.
-func TestAwaitEndsWithTheOwner(t *testing.T) {
+// Close ends the waiting calls of Await.
+func TestAwaitEndsWithOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		move := installing(t, nil)
 		answer := make(chan error, 1)
@@ -185,12 +184,12 @@ func TestAwaitEndsWithTheOwner(t *testing.T) {
 	})
 }
 
-// The end of a lease is noticed when it comes: with the owner, and when a suspended lease
-// was kept for long enough.
+// AwaitEnd returns at the end of a lease: at Close, and when KeepSuspended has
+// passed.
 func TestAwaitEnd(t *testing.T) {
 	for name, end := range map[string]struct {
 		lease func(t *testing.T, o *Owner, stopLeader func())
-		after time.Duration // at most
+		after time.Duration // maximum
 	}{
 		"closed":  {func(t *testing.T, o *Owner, _ func()) { _ = o.Close(t.Context()) }, 0},
 		"run out": {func(_ *testing.T, _ *Owner, stopLeader func()) { stopLeader() }, 10*time.Second + time.Minute},
@@ -209,7 +208,7 @@ func TestAwaitEnd(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				if begun := time.Now(); o.AwaitEnd(ctx, lease) == nil || time.Since(begun) != time.Minute {
-					t.Errorf("a lease that is renewed has ended after %v", time.Since(begun))
+					t.Errorf("AwaitEnd of a renewed lease returns after %v", time.Since(begun))
 				}
 				ended := make(chan bool, 1)
 				go func() { ended <- o.AwaitEnd(t.Context(), lease) == nil }()
@@ -217,14 +216,14 @@ func TestAwaitEnd(t *testing.T) {
 				begun := time.Now()
 				end.lease(t, o, stop)
 				if !<-ended || time.Since(begun) > end.after || o.Held(lease) {
-					t.Errorf("it has ended after %v, want %v; held: %t", time.Since(begun), end.after, o.Held(lease))
+					t.Errorf("the lease has ended after %v, want %v; held: %t", time.Since(begun), end.after, o.Held(lease))
 				}
 				if o.AwaitEnd(t.Context(), lease) != nil {
-					t.Error("it has ended, and is waited for")
+					t.Error("AwaitEnd waits for a lease that has ended")
 				}
 				closed, cancel := context.WithCancel(t.Context())
 				cancel()
-				_ = o.Close(closed) // the leader may be gone
+				_ = o.Close(closed) // the leader may be down
 			})
 		})
 	}

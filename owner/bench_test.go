@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/loadmeter"
 )
 
-// The figure to meet: Check and Held cost at most twice a bare time.Since, with
-// 64 leases and no allocation.
+// Target: Check and Held cost at most twice a time.Since, with
+// 64 leases and without allocations.
 
 func BenchmarkTimeSince(b *testing.B) {
 	begin := time.Now()
@@ -33,14 +33,14 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
-// BenchmarkCounting is what counting adds to a check: checks that count and
-// checks that do not take turns, and the medians of the turns are compared, so
-// that a busy machine does not matter.
+// BenchmarkCounting measures the cost of counting load in a check. Checks with and
+// without it alternate, and the medians are compared, so
+// that other load on the machine has little effect.
 func BenchmarkCounting(b *testing.B) {
 	o := holder64()
 	leases := checked(o)
 	const turn = 4096
-	var with, without []float64 // nanoseconds of a check, in each turn
+	var with, without []float64 // nanoseconds of a check in each round
 	i := 0
 	for b.Loop() {
 		begin := time.Now()
@@ -55,7 +55,7 @@ func BenchmarkCounting(b *testing.B) {
 		}
 		without = append(without, float64(time.Since(middle))/turn)
 		with = append(with, float64(middle.Sub(begin))/turn)
-		if now := o.clock.Now(); now.Sub(o.loads.at) > reportEvery {
+		if now := o.clock.Now(); now.Sub(o.loads.at) > reportInterval {
 			o.loads.measure(now, o.meter)
 		}
 	}
@@ -67,7 +67,7 @@ func BenchmarkCounting(b *testing.B) {
 	b.ReportMetric(with[len(with)/2]-bare, "ns/count")
 }
 
-// checkUncounted is Check as it would be if it did not count.
+// checkUncounted is Check without counting load.
 //
 //go:noinline
 func (o *Owner) checkUncounted(key leasehold.Key) (Lease, bool) {
@@ -127,8 +127,8 @@ func TestChecksDoNotAllocate(t *testing.T) {
 	}
 }
 
-// checked returns leases on keys that are scattered over what the owner holds,
-// so that no search can be predicted.
+// checked returns leases on keys that are distributed over the held ranges,
+// so that branch prediction does not help.
 func checked(o *Owner) []Lease {
 	leases := make([]Lease, 0, 1024)
 	for key := leasehold.Key(1); len(leases) < cap(leases); key = key*6364136223846793005 + 1442695040888963407 {
@@ -139,7 +139,7 @@ func checked(o *Owner) []Lease {
 	return leases
 }
 
-// holder64 is an owner without a manager, which holds half of the key space in
+// holder64 returns an owner without a manager that holds half of the key space in
 // 64 leases.
 func holder64() *Owner {
 	o := &Owner{clock: clock.New()}

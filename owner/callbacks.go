@@ -10,48 +10,48 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
-// hangs is after how long a callback that has not returned is named in the log.
-const hangs = 10 * time.Second
+// hangTimeout is the time after which a running callback is logged.
+const hangTimeout = 10 * time.Second
 
-// callbacks tell the application what it has and no longer has, on a goroutine
-// of their own.
+// callbacks notify the application of grants, ends, suspensions and resumptions, on a
+// separate goroutine.
 //
-// What waits to be told is not a queue of events. It is the difference between
-// what the application was told last and what is held now, and besides that the
-// leases that came and went meanwhile: the application was never told of those,
-// but may have found them with Check. So nothing is missing from it, and it is
-// bounded however slow the application is: see passing.
+// The backlog is not a queue of events. It is the difference between
+// the leases of the last notification and the leases that are held now, and in addition the
+// leases that were granted and ended meanwhile: the application was not notified of those,
+// but Check may have returned them. So it is complete, and it is
+// bounded for a slow application: see unreported.
 type callbacks struct {
 	onGrant   func([]leasehold.Lease)
 	onRevoke  func([]leasehold.Lease, leasehold.Cause)
 	onSuspend func([]leasehold.Lease)
 	onResume  func([]leasehold.Lease)
 	logger    *slog.Logger
-	changed   chan struct{} // has room for one
+	changed   chan struct{} // buffers one signal
 	ended     chan struct{}
 
-	mu   sync.Mutex
-	held []leasehold.Lease // immutable
-	told []leasehold.Lease // immutable
-	// suspended: the deadline of what is held has passed. toldSuspended is the part of told
-	// that the application was told to be suspended; immutable.
-	suspended     bool
-	toldSuspended []leasehold.Lease
+	mu       sync.Mutex
+	held     []leasehold.Lease // immutable
+	notified []leasehold.Lease // leases of the last notification; immutable
+	// suspended is true after the deadline of the held leases. notifiedSuspended is the part
+	// of notified that the application knows to be suspended; immutable.
+	suspended         bool
+	notifiedSuspended []leasehold.Lease
 
-	causes map[leasehold.Generation]leasehold.Cause // of leases in told
-	passed passing
-	last   bool   // nothing will change any more
-	now    string // the callback that is being called
-	// late has an entry for each lease that is being installed: what has ended of
-	// it, and is told when that is over.
-	late map[leasehold.Generation]passing
+	causes     map[leasehold.Generation]leasehold.Cause // of the end of leases in notified
+	unreported unreported
+	last       bool   // no further change
+	current    string // name of the running callback
+	// deferred has an entry for each lease that is being installed: its parts that have
+	// ended. They are reported after the installation.
+	deferred map[leasehold.Generation]unreported
 }
 
 func newCallbacks(cfg *Config, logger *slog.Logger) *callbacks {
 	c := &callbacks{
 		onGrant: cfg.OnGrant, onRevoke: cfg.OnRevoke, onSuspend: cfg.OnSuspend, onResume: cfg.OnResume, logger: logger,
 		changed: make(chan struct{}, 1), ended: make(chan struct{}),
-		causes: make(map[leasehold.Generation]leasehold.Cause), late: make(map[leasehold.Generation]passing),
+		causes: make(map[leasehold.Generation]leasehold.Cause), deferred: make(map[leasehold.Generation]unreported),
 	}
 	for _, optional := range []*func([]leasehold.Lease){&c.onGrant, &c.onSuspend, &c.onResume} {
 		if *optional == nil {
@@ -66,70 +66,69 @@ func newCallbacks(cfg *Config, logger *slog.Logger) *callbacks {
 
 func (c *callbacks) start() { go c.run() }
 
-// change says what is held now, what will be in a moment, what has ended on the way to
-// it, and whether what is held is suspended, as one: who sees that a lease is gone also
-// sees why. It does not wait.
+// change records one step: the leases that are held and whether they are suspended, the
+// ranges that will be granted with their state, and the leases that have ended. It does not
+// wait.
 //
-// If parts of a lease end for different reasons before the application has been
-// told, the last one is told.
+// If parts of a lease end for different causes before the application is
+// notified, the last cause is reported.
 func (c *callbacks) change(held []leasehold.Lease, coming []leasehold.Range, ended []revocation, suspended bool) {
 	c.mu.Lock()
 	c.held, c.suspended = held, suspended
 	for _, e := range ended {
-		unknown := protocol.Missing(e.leases, c.told)
+		unknown := protocol.Missing(e.leases, c.notified)
 		for _, l := range protocol.Missing(e.leases, unknown) {
 			c.causes[l.Generation] = e.cause
 		}
-		c.pass(unknown, e.cause)
+		c.addUnreported(unknown, e.cause)
 	}
-	c.passed.bound(held, coming)
+	c.unreported.bound(held, coming)
 	c.mu.Unlock()
-	c.nudge()
+	c.signal()
 }
 
-// pass notes the end of leases that the application was not told the beginning of.
-func (c *callbacks) pass(leases []leasehold.Lease, cause leasehold.Cause) {
+// addUnreported records the end of leases whose grant was not reported.
+func (c *callbacks) addUnreported(leases []leasehold.Lease, cause leasehold.Cause) {
 	for _, l := range leases {
-		if late, installing := c.late[l.Generation]; installing {
-			c.late[l.Generation] = append(late, passed{l, cause})
+		if d, installing := c.deferred[l.Generation]; installing {
+			c.deferred[l.Generation] = append(d, endedLease{l, cause})
 		} else {
-			c.passed = append(c.passed, passed{l, cause})
+			c.unreported = append(c.unreported, endedLease{l, cause})
 		}
 	}
 }
 
-// installing holds back the end of a lease whose state the application puts in its
-// place from now on: who is told in the midst of that clears away too little.
+// installing defers the report that a lease has ended while the application installs its
+// state: OnRevoke during the installation would remove only a part of the state.
 func (c *callbacks) installing(g leasehold.Generation) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.late[g] = nil
+	c.deferred[g] = nil
 }
 
-// installed tells of it, if it has come. The application has put the state in its
-// place, or never will.
+// installed reports the deferred ends of a lease after install has returned or was skipped.
 func (c *callbacks) installed(g leasehold.Generation) {
 	c.mu.Lock()
-	c.passed = append(c.passed, c.late[g]...)
-	delete(c.late, g)
+	c.unreported = append(c.unreported, c.deferred[g]...)
+	delete(c.deferred, g)
 	c.mu.Unlock()
-	c.nudge()
+	c.signal()
 }
 
-func (c *callbacks) nudge() {
+func (c *callbacks) signal() {
 	select {
 	case c.changed <- struct{}{}:
 	default:
 	}
 }
 
-// stop lets the application hear the rest, and waits for it as long as the
+// stop makes the last notifications, and waits for the callbacks as long as the
 // context allows.
 func (c *callbacks) stop(ctx context.Context) error {
 	c.mu.Lock()
 	c.last = true
 	c.mu.Unlock()
-	c.nudge()
+	c.signal()
 	select {
 	case <-c.ended:
 		return nil
@@ -142,7 +141,7 @@ func (c *callbacks) stop(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return leasehold.Errorf(opClose, leasehold.ErrUnavailable, c.now, "the callback has not returned: %w", ctx.Err())
+	return leasehold.Errorf(opClose, leasehold.ErrUnavailable, c.current, "the callback has not returned: %w", ctx.Err())
 }
 
 func (c *callbacks) run() {
@@ -152,13 +151,13 @@ func (c *callbacks) run() {
 		for _, r := range d.revoked {
 			c.call("OnRevoke", func() { c.onRevoke(r.leases, r.cause) })
 		}
-		for _, t := range []struct {
-			name   string
-			tell   func([]leasehold.Lease)
-			leases []leasehold.Lease
+		for _, n := range []struct {
+			name     string
+			callback func([]leasehold.Lease)
+			leases   []leasehold.Lease
 		}{{"OnResume", c.onResume, d.resumed}, {"OnGrant", c.onGrant, d.granted}, {"OnSuspend", c.onSuspend, d.suspended}} {
-			if len(t.leases) > 0 {
-				c.call(t.name, func() { t.tell(t.leases) })
+			if len(n.leases) > 0 {
+				c.call(n.name, func() { n.callback(n.leases) })
 			}
 		}
 		if d.last {
@@ -167,8 +166,8 @@ func (c *callbacks) run() {
 	}
 }
 
-// A difference is what the application has yet to be told, in this order: a lease that is
-// suspended was granted before, and one that has ended is not resumed.
+// A difference is the set of pending notifications, in the order of the calls: a suspended
+// lease was granted before, and an ended lease is not resumed.
 type difference struct {
 	revoked   []revocation
 	resumed   []leasehold.Lease
@@ -177,35 +176,35 @@ type difference struct {
 	last      bool
 }
 
-// A revocation is leases that have ended for one reason.
+// A revocation is a set of leases that have ended for one cause.
 type revocation struct {
 	leases []leasehold.Lease
 	cause  leasehold.Cause
 }
 
-// difference returns what is to be told, and takes it for told.
+// difference returns the pending notifications, and marks them as notified.
 func (c *callbacks) difference() difference {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	d := difference{granted: protocol.Missing(c.held, c.told), last: c.last}
-	for _, l := range protocol.Missing(c.told, c.held) {
+	d := difference{granted: protocol.Missing(c.held, c.notified), last: c.last}
+	for _, l := range protocol.Missing(c.notified, c.held) {
 		d.revoke(l, c.causes[l.Generation])
 	}
-	for _, p := range c.passed {
-		d.revoke(p.Lease, p.cause)
+	for _, e := range c.unreported {
+		d.revoke(e.Lease, e.cause)
 	}
 	var suspended []leasehold.Lease
 	if c.suspended {
 		suspended = c.held
 	}
-	kept := protocol.Missing(c.toldSuspended, protocol.Missing(c.toldSuspended, c.held))
-	d.resumed, d.suspended = protocol.Missing(kept, suspended), protocol.Missing(suspended, c.toldSuspended)
-	c.told, c.toldSuspended, c.passed = c.held, suspended, nil
+	kept := protocol.Missing(c.notifiedSuspended, protocol.Missing(c.notifiedSuspended, c.held))
+	d.resumed, d.suspended = protocol.Missing(kept, suspended), protocol.Missing(suspended, c.notifiedSuspended)
+	c.notified, c.notifiedSuspended, c.unreported = c.held, suspended, nil
 	clear(c.causes)
 	return d
 }
 
-// revoke adds a lease to those that end for the same reason.
+// revoke adds an ended lease to the revocation with the same cause.
 func (d *difference) revoke(l leasehold.Lease, cause leasehold.Cause) {
 	for i := range d.revoked {
 		if d.revoked[i].cause == cause {
@@ -216,18 +215,18 @@ func (d *difference) revoke(l leasehold.Lease, cause leasehold.Cause) {
 	d.revoked = append(d.revoked, revocation{[]leasehold.Lease{l}, cause})
 }
 
-// call calls a callback, and names it if it hangs. Nothing of ours waits for
-// it, so that it can do no harm but to the application.
+// call calls a callback, and logs it if it hangTimeout. No other part of the owner waits for
+// callbacks.
 func (c *callbacks) call(name string, callback func()) {
 	c.mu.Lock()
-	c.now = name
+	c.current = name
 	c.mu.Unlock()
 	begun := time.Now()
-	watch := time.AfterFunc(hangs, func() {
-		c.logger.Warn("a callback of the application hangs: it learns of no further leases until it returns", "callback", name, "for", hangs)
+	watch := time.AfterFunc(hangTimeout, func() {
+		c.logger.Warn("callback hangTimeout: no further callbacks until it returns", "callback", name, "for", hangTimeout)
 	})
 	callback()
 	if !watch.Stop() {
-		c.logger.Warn("a callback of the application has returned at last", "callback", name, "after", time.Since(begun))
+		c.logger.Warn("hanging callback has returned", "callback", name, "after", time.Since(begun))
 	}
 }

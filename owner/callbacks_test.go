@@ -17,13 +17,13 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
-// Whatever is held in between: an application that adds what is granted and
-// removes what is revoked has what is held. Every lease that has ended is told,
-// with a reason, also one that the application was not told the beginning of,
-// because it may have found it with Check. Nothing that is held is told as ended.
-func TestCallbacksLeaveNothingOut(t *testing.T) {
+// For any sequence of holdings, an application that adds granted leases and
+// removes revoked ones has exactly the held leases. The end of every lease is reported
+// with its cause, including a lease whose grant was not reported,
+// because Check may have returned it. No held lease is reported as ended.
+func TestCallbacksAreComplete(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var app, owed []leasehold.Lease // what the application has, and ends that it has not been told
+		var app, owed []leasehold.Lease // leases of the application, and ends that were not reported yet
 		c := newCallbacks(&Config{}, nil)
 		hear := func() {
 			d := c.difference()
@@ -45,24 +45,24 @@ func TestCallbacksLeaveNothingOut(t *testing.T) {
 			owed = append(owed, ended...)
 			c.change(next, nil, []revocation{{ended, leasehold.CauseReleased}}, false)
 			if rapid.Bool().Draw(t, "many") {
-				c.passed.merge(c.held, nil)
+				c.unreported.merge(c.held, nil)
 			}
 			if rapid.Bool().Draw(t, "fast") {
 				hear()
 			}
-			if len(c.causes) > len(c.told) {
-				t.Fatalf("%d reasons are kept for %d leases", len(c.causes), len(c.told))
+			if len(c.causes) > len(c.notified) {
+				t.Fatalf("%d causes are kept for %d leases", len(c.causes), len(c.notified))
 			}
 		}
 		hear()
 		if missing, extra := protocol.Missing(c.held, app), protocol.Missing(app, c.held); len(missing)+len(extra) > 0 {
-			t.Fatalf("the application lacks %v and believes to have %v", missing, extra)
+			t.Fatalf("the application misses %v and has in addition %v", missing, extra)
 		}
 	})
 }
 
-// drawNext draws leases to follow on those that are held: some go on, as far as
-// nothing new is in their place, and as in life a generation is granted once.
+// drawNext draws the next holding: some leases stay where
+// no new one overlaps them, and every generation is granted once.
 func drawNext(t *rapid.T, held []leasehold.Lease, newest leasehold.Generation) []leasehold.Lease {
 	next := drawLeases(t)
 	for i := range next {
@@ -77,8 +77,8 @@ func drawNext(t *rapid.T, held []leasehold.Lease, newest leasehold.Generation) [
 	return next
 }
 
-// checkRevocations checks that they have reasons, cover all that is owed, and
-// nothing that is held.
+// checkRevocations checks that all revocations have causes, cover all owed ends, and
+// no held lease.
 func checkRevocations(t *rapid.T, revoked []revocation, owed, held []leasehold.Lease) {
 	for _, o := range owed {
 		rest := []leasehold.Lease{{Range: o.Range}}
@@ -90,16 +90,16 @@ func checkRevocations(t *rapid.T, revoked []revocation, owed, held []leasehold.L
 			}
 		}
 		if len(rest) > 0 {
-			t.Fatalf("%v ended, and nobody was told of %v", o, rest)
+			t.Fatalf("%v has ended, but %v was not reported", o, rest)
 		}
 	}
 	for _, r := range revoked {
 		if r.cause == leasehold.CauseUnknown {
-			t.Fatalf("%v ended for no reason", r.leases)
+			t.Fatalf("%v has ended without a cause", r.leases)
 		}
 		for _, l := range r.leases {
 			if i := slices.IndexFunc(held, func(h leasehold.Lease) bool { return h.Generation <= l.Generation && h.Range.Overlaps(l.Range) }); i >= 0 {
-				t.Fatalf("%v is told to have ended, and %v is held", l, held[i])
+				t.Fatalf("%v is reported as ended, but %v is held", l, held[i])
 			}
 		}
 	}
@@ -111,8 +111,8 @@ func lease(start leasehold.Key, g leasehold.Generation) leasehold.Lease {
 	return leasehold.Lease{Range: leasehold.Range{Start: start, Limit: start + 10}, Generation: g}
 }
 
-// Ends are told before beginnings, each with its reason, and those of leases
-// that came and went as well.
+// Ends are reported before grants, each with its cause, including the ends of leases
+// whose grant was not reported.
 func TestCallbacksOrder(t *testing.T) {
 	c := newCallbacks(&Config{}, nil)
 	c.change([]leasehold.Lease{lease(0, 1), lease(10, 2), lease(20, 3), lease(30, 4)}, nil, nil, false)
@@ -132,13 +132,13 @@ func TestCallbacksOrder(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got := c.difference(); len(got.revoked)+len(got.granted) != 0 {
-		t.Errorf("told twice: %v", got)
+		t.Errorf("reported twice: %v", got)
 	}
 }
 
-// Whoever sees that a lease is gone sees why, however the two goroutines
-// interleave.
-func TestCausesAreNotLost(t *testing.T) {
+// Every end is reported with its cause, for any interleaving of the two
+// goroutines.
+func TestEveryRevocationHasACause(t *testing.T) {
 	var unexplained int
 	c := newCallbacks(&Config{OnRevoke: func(leases []leasehold.Lease, cause leasehold.Cause) {
 		if cause != leasehold.CauseExpired {
@@ -155,33 +155,33 @@ func TestCausesAreNotLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	if unexplained > 0 {
-		t.Errorf("%d leases ended for no reason", unexplained)
+		t.Errorf("%d leases ended without a cause", unexplained)
 	}
 }
 
-// A callback that hangs is named in the log, and delays nothing else.
+// A callback that hangs is logged, and delays neither renewals nor the end of leases.
 func TestHangingCallback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		_, stop := n.lead(manager.Config{})
 		cfg := n.config("10.0.0.1:8080")
-		var told diary
+		var events eventLog
 		hang := make(chan struct{})
 		cfg.OnGrant = func([]leasehold.Lease) { <-hang }
-		cfg.OnRevoke = func(_ []leasehold.Lease, c leasehold.Cause) { told.add("revoked: " + c.String()) }
-		cfg.Logger = told.logger()
+		cfg.OnRevoke = func(_ []leasehold.Lease, c leasehold.Cause) { events.add("revoked: " + c.String()) }
+		cfg.Logger = events.logger()
 		o := mustJoin(t, cfg)
 		time.Sleep(time.Minute)
 		if holds(o) != 256 {
-			t.Error("leases were not renewed while a callback hung")
+			t.Error("the leases were not renewed while a callback hangs")
 		}
-		if told.count("callback=OnGrant") != 1 {
-			t.Errorf("the log does not name the callback that hangs: %q", told.lines)
+		if events.count("callback=OnGrant") != 1 {
+			t.Errorf("the log does not contain the callback that hangs: %q", events.lines)
 		}
 		stop()
 		time.Sleep(time.Minute)
-		if holds(o) != 0 || told.count("revoked") != 0 {
-			t.Errorf("leases did not end while a callback hung: %q", told.lines)
+		if holds(o) != 0 || events.count("revoked") != 0 {
+			t.Errorf("the leases have not ended while a callback hangs: %q", events.lines)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -190,17 +190,17 @@ func TestHangingCallback(t *testing.T) {
 		}
 		close(hang)
 		synctest.Wait()
-		if told.count("revoked: left") != 1 {
-			t.Errorf("the application was not told of the end: %q", told.lines)
+		if events.count("revoked: left") != 1 {
+			t.Errorf("OnRevoke was not called: %q", events.lines)
 		}
-		if told.count("has returned at last") != 1 {
-			t.Errorf("the log does not say that the callback has returned: %q", told.lines)
+		if events.count("hanging callback has returned") != 1 {
+			t.Errorf("the return of the callback is not logged: %q", events.lines)
 		}
 	})
 }
 
-// Close names the callback that it cannot wait for.
-func TestCloseWithAHangingCallback(t *testing.T) {
+// The error of Close contains the callback that hangs.
+func TestCloseWithHangingCallback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		n.lead(manager.Config{})

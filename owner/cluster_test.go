@@ -41,7 +41,7 @@ func newNetwork(t *testing.T) *network {
 	return &network{t: t, at: make(map[string]*bufconn.Listener)}
 }
 
-// serve makes a manager reachable, with the options of a real one.
+// serve starts a manager at an address, with the server options of production.
 func (n *network) serve(addr string, service leaseholdv1.OwnerServiceServer) (stop func()) {
 	listener := bufconn.Listen(1 << 16)
 	server := grpc.NewServer(wire.ServerOptions()...)
@@ -67,12 +67,12 @@ func (n *network) dial(ctx context.Context, addr string) (net.Conn, error) {
 	listener := n.at[addr]
 	n.mu.Unlock()
 	if listener == nil {
-		return nil, errors.New("nobody listens there")
+		return nil, errors.New("host is unreachable")
 	}
 	return listener.DialContext(ctx)
 }
 
-// config is that of an owner in this network.
+// config returns the configuration of an owner in this network.
 func (n *network) config(addr string) Config {
 	return Config{
 		Namespace: testNamespace, Managers: []string{leaderAddr}, Addr: addr,
@@ -80,13 +80,13 @@ func (n *network) config(addr string) Config {
 	}
 }
 
-// A leader is the real machine of a leader, with a store that never fails.
+// A leader runs the manager machine with a store that never fails.
 type leader struct {
 	leaseholdv1.UnimplementedOwnerServiceServer
 	t      *testing.T
 	driver *driver.Driver[manager.Event, manager.Action]
 
-	// revise, if set, changes what is said to owners.
+	// revise, if set, changes the replies to owners.
 	revise func(*leaseholdv1.HoldResponse)
 
 	mu      sync.Mutex
@@ -138,7 +138,7 @@ func (l *leader) act(_ mono.Instant, actions []manager.Action) {
 				if l.revise != nil {
 					l.revise(reply)
 				}
-				_ = stream.Send(reply) // a broken stream loses messages
+				_ = stream.Send(reply) // a broken stream drops messages
 			}
 		case manager.Commit:
 			for i := range a.Batch.Changes {
@@ -151,7 +151,7 @@ func (l *leader) act(_ mono.Instant, actions []manager.Action) {
 	}
 }
 
-// committed returns how many changes so far mention a word.
+// committed returns the number of committed changes that contain a word.
 func (l *leader) committed(word string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -164,10 +164,10 @@ func (l *leader) committed(word string) int {
 	return count
 }
 
-// script is a manager that answers every request as it is told.
+// A script is a manager that replies to every request by a function.
 type script struct {
 	leaseholdv1.UnimplementedOwnerServiceServer
-	answer func(*leaseholdv1.HoldRequest) *leaseholdv1.HoldResponse // nil: says nothing
+	answer func(*leaseholdv1.HoldRequest) *leaseholdv1.HoldResponse // nil: no reply
 }
 
 func (s script) Hold(stream grpc.BidiStreamingServer[leaseholdv1.HoldRequest, leaseholdv1.HoldResponse]) error {
@@ -184,19 +184,19 @@ func (s script) Hold(stream grpc.BidiStreamingServer[leaseholdv1.HoldRequest, le
 	}
 }
 
-// A diary is what the callbacks and the log were told, in order.
-type diary struct {
+// An eventLog records callbacks and log lines in order.
+type eventLog struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-func (d *diary) add(line string) {
+func (d *eventLog) add(line string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lines = append(d.lines, line)
 }
 
-func (d *diary) count(part string) int {
+func (d *eventLog) count(part string) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := 0
@@ -208,17 +208,17 @@ func (d *diary) count(part string) int {
 	return n
 }
 
-// Write takes log lines.
-func (d *diary) Write(line []byte) (int, error) {
+// Write records log lines.
+func (d *eventLog) Write(line []byte) (int, error) {
 	d.add(string(line))
 	return len(line), nil
 }
 
-func (d *diary) logger() *slog.Logger {
+func (d *eventLog) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(d, &slog.HandlerOptions{Level: slog.LevelInfo}))
 }
 
-// keys are spread over the whole key space.
+// keys returns keys from all parts of the key space.
 func keys() []leasehold.Key {
 	out := make([]leasehold.Key, 256)
 	for i := range out {
@@ -227,7 +227,7 @@ func keys() []leasehold.Key {
 	return out
 }
 
-// holds counts for how many of the keys Check succeeds.
+// holds returns the number of keys on which Check succeeds.
 func holds(o *Owner) int {
 	n := 0
 	for _, k := range keys() {

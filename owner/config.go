@@ -18,122 +18,120 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/managerconn"
 )
 
-// Config says what to join, and as whom.
+// Config configures an owner.
 type Config struct {
 	// Namespace and Managers are required. Managers are the addresses of the
-	// manager group, host:port. One is enough to find the leader; with all of
-	// them it is found while some are down.
+	// manager group, host:port. One reachable manager is sufficient to find the leader.
 	Namespace leasehold.Namespace
 	Managers  []string
 
-	// Addr is where callers reach this server, host:port. Lookups hand it out
-	// as it is. Required.
+	// Addr is the address of this server for callers, host:port. Lookups return it
+	// unchanged. Required.
 	Addr string
 
-	// Name is the owner's name: the same across restarts, so that a server that
-	// comes back gets its keys back, and different from that of every other
-	// live process of the namespace. A second process with the name waits until
-	// the first has gone. Default: Addr, which has both properties as long as
-	// the address stays.
+	// Name is the owner's name. It is stable across restarts, so that a restarted
+	// server gets its keys back, and different from that of every other
+	// live process of the namespace. A second process with the same name waits until
+	// the first has ended. Default: Addr, which has both properties if it is
+	// stable.
 	Name leasehold.OwnerID
 
-	// Weight is this server's share of the keys relative to the others, more
+	// Weight is this server's share of the keys relative to other servers, more
 	// than 0 and at most 1000. Default 1.
 	Weight float64
 
-	// OnGrant, if set, is called with leases that this process now has. Check
-	// knows of them already.
+	// OnGrant, if set, is called with new leases of this process. Check
+	// already succeeds on them.
 	OnGrant func([]leasehold.Lease)
 	// OnRevoke, if set, is called with leases, or parts of leases, that have
-	// ended, and why. They have ended for Check already, and others may act on
-	// their keys: it is for clearing away, not for last words.
+	// ended, and the cause. Check already fails on them, and other owners may act on
+	// their keys: use it to free memory, not to write state.
 	//
-	// It is told of every lease that Check may have found, also of one that came
-	// and went while a callback ran, so that OnGrant was never told; and of every
-	// one that the install of a [Mover] was called for, when that has returned. If
-	// those are many, they are told as fewer that cover more: take a lease that has
-	// ended to mean that its generation, and every older one, has ended on all of
-	// its keys. What is held, or is being installed, is never covered.
+	// It receives every lease that Check may have returned, including a lease that was
+	// granted and ended while a callback ran, without a call of OnGrant; and every
+	// lease for which the install of a [Mover] was called, after that has returned. If
+	// there are many, they are merged into fewer and wider ones: an ended lease means that
+	// its generation and every older one have ended on all of
+	// its keys. A lease that is held or is being installed is never included.
 	//
-	// No callback may call Close, which waits for them. One that panics takes the process
-	// with it.
+	// Callbacks must not call Close, which waits for them. A panic in a callback ends the
+	// process.
 	OnRevoke func([]leasehold.Lease, leasehold.Cause)
 
-	// OnSuspend, if set, is called with leases that have reached their deadline because no
-	// leader has answered. Check and Held fail on their keys already, and callers are to wait
+	// OnSuspend, if set, is called with leases that have reached their deadline without a
+	// reply of a leader. Check and Held already fail on their keys, and callers should retry
 	// ([leasehold.ErrSuspended]). Keep the state: OnResume follows if a leader renews the leases,
-	// and OnRevoke if it does not.
+	// and OnRevoke otherwise.
 	OnSuspend func([]leasehold.Lease)
 	// OnResume, if set, is called with suspended leases that a leader has renewed. They have
-	// the same generations, since no other owner has held them meanwhile, and Check succeeds
-	// already.
+	// the same generations, because no other owner has held them meanwhile, and Check
+	// already succeeds.
 	OnResume func([]leasehold.Lease)
 
-	// KeepSuspended bounds for how long leases stay suspended, and with them the state.
-	// When it has passed they end, as [leasehold.CauseExpired]. Longer than any outage of the
-	// managers: then an outage costs no state. Shorter: memory is freed earlier by a server
-	// that is cut off alone, whose keys have long had another owner; it cannot tell one from
-	// the other. It makes no difference to safety. Default 0: until a leader answers or the
+	// KeepSuspended limits how long leases stay suspended and their state is kept.
+	// Then they end, with [leasehold.CauseExpired]. If it is longer than every outage of the
+	// managers, an outage costs no state. If it is shorter, a partitioned server whose keys
+	// have another owner frees memory earlier; the server cannot distinguish the two.
+	// It does not affect safety. Default 0: until a leader replies or the
 	// process ends.
 	KeepSuspended time.Duration
 
-	// Load says what counts as this server's work, which the manager hears of per
+	// Load selects the measure of this server's load, which it reports to the manager per
 	// range and for the hottest keys. Default: LoadChecks, its successful checks.
 	Load LoadSource
 
-	// Mover, if set, moves the state of ranges between this owner and others that
-	// have one. Without it the state of a range is lost when the range goes to
+	// Mover, if set, moves the state of ranges between this owner and other owners
+	// with a Mover. Without it the state of a range is lost when the range is granted to
 	// another owner.
 	Mover *Mover
 
-	// MaxPromise is how long others may rely on what [Owner.Promise] returns. When
-	// a lease is called back or given back, its keys wait for as long before they
-	// have a new owner, if somebody may rely on it, and so does Close. Nothing
-	// else is renewed meanwhile, so that it should be short against the lease.
-	// Default 0: nothing is promised. It cannot be combined with a Mover: a state
-	// that others rely upon and change is not complete when it is sent.
+	// MaxPromise limits how long other processes may rely on the result of [Owner.Promise].
+	// If a lease with a promise is recalled or released, its keys get a new owner only after
+	// this time, and Close waits as long. No other lease
+	// is renewed meanwhile, so it should be short compared to the lease.
+	// Default 0: no promises. It excludes a Mover: the state of
+	// a range is not complete while other processes may still change it.
 	//
-	// A process that makes promises to others may die, and they live on and rely
-	// on it. So its leases must be waited out: WaitForPredecessor is required.
+	// Other processes may rely on a promise after the process that made it has crashed. So
+	// its successor must wait until the leases expire: WaitForPredecessor is required.
 	MaxPromise time.Duration
 
 	// WaitForPredecessor makes a restarted server wait until the leases of the
-	// process that had its name before have run out, on any system. Without it,
+	// previous process with its name have expired, on any system. Without it,
 	// on Linux, a server whose Addr has the same host as its predecessor's takes
-	// them over at once if it can see that the predecessor's process is gone.
+	// them over at once if it can prove that the predecessor's process has ended.
 	//
-	// It sees that by the number and the start of the process, the id of the
-	// boot and the namespaces. Virtual machines that were resumed from one
-	// snapshot of their memory have all of that in common, so that one would
-	// take a live process of the other for gone, and there would be two owners.
-	// Set it where machines are cloned in that way and may run servers that have
-	// both name and host in common.
+	// The proof uses the process ID and start time, the boot
+	// ID and the namespaces. Virtual machines that were resumed from one
+	// memory snapshot have the same values, so one would
+	// treat a live process of the other as ended, and there would be two owners.
+	// Set it if machines are cloned in that way and may run servers with
+	// the same name and host.
 	WaitForPredecessor bool
 
 	// Credentials secure the connections to the managers: those of package secure,
-	// or insecure.NewCredentials() for plain text in a network that can be trusted.
-	// Default: plain text, within this computer; Managers must be on its loopback
-	// then.
+	// or insecure.NewCredentials() for plaintext in a trusted network.
+	// Default: plaintext within this computer; Managers must then be loopback addresses.
 	Credentials credentials.TransportCredentials
-	// DialOptions are added to our own, and prevail.
+	// DialOptions are appended to the options of the owner and override them.
 	DialOptions []grpc.DialOption
-	// Logger hears what happens, and why. Default: nobody does.
+	// Logger receives events and their reasons. Default: no log.
 	Logger *slog.Logger
 
-	// Metrics, if set, is where Prometheus finds out how this owner is: metrics that
-	// begin with "leasehold_owner_", labelled with the namespace. Owners of one
-	// namespace that have the same Metrics are added up. What they have counted stays
-	// registered when they are closed, and goes on if another joins. Checks cost the
-	// same with it and without.
+	// Metrics, if set, registers the metrics of this owner with Prometheus. Their names
+	// begin with "leasehold_owner_", and their label is the namespace. Owners of one
+	// namespace with the same Metrics are added up. Counters stay
+	// registered after Close, and continue when another owner joins. Checks cost the
+	// same with metrics as without.
 	Metrics prometheus.Registerer
 }
 
 const opJoin = "join"
 
-// maxManagers bounds the list: a group has three or five.
+// maxManagers limits Config.Managers; groups have three or five.
 const maxManagers = 64
 
-// validate fills in defaults.
+// validate sets defaults and returns an error if a value is invalid.
 func (c *Config) validate() error {
 	if err := c.Namespace.Validate(); err != nil {
 		return &leasehold.Error{Op: opJoin, Kind: leasehold.ErrInvalid, Err: err}
@@ -151,7 +149,7 @@ func (c *Config) validate() error {
 		return err
 	}
 	if address.Wildcard(c.Addr) {
-		return c.bad("Addr %q is no address that callers can reach: name this server's host or IP address", c.Addr)
+		return c.bad("Addr %q is not reachable for callers: set it to this server's host or IP address", c.Addr)
 	}
 	if c.Name == "" {
 		c.Name = leasehold.OwnerID(c.Addr)
@@ -188,9 +186,9 @@ func (c *Config) validatePromise() error {
 	case c.MaxPromise < 0:
 		return c.bad("MaxPromise is %v, want 0 or more", c.MaxPromise)
 	case c.MaxPromise > 0 && c.Mover != nil:
-		return c.bad("MaxPromise and Mover are set: choose one, because state that others may still change cannot be moved")
+		return c.bad("MaxPromise and Mover are both set: choose one, because state that other processes may still change cannot be moved")
 	case c.MaxPromise > 0 && !c.WaitForPredecessor:
-		return c.bad("MaxPromise needs WaitForPredecessor: others may rely on this process when it is gone")
+		return c.bad("MaxPromise requires WaitForPredecessor: other processes may rely on a promise after this process has ended")
 	}
 	return nil
 }
@@ -199,7 +197,7 @@ func (c *Config) bad(format string, args ...any) error {
 	return leasehold.Errorf(opJoin, leasehold.ErrInvalid, string(c.Namespace), format, args...)
 }
 
-// validateAddr takes what could be dialled.
+// validateAddr returns an error unless the address can be dialed.
 func (c *Config) validateAddr(field, addr, example string) error {
 	if err := address.Check(addr, example); err != nil {
 		return c.bad("%s: %w", field, err)
@@ -207,7 +205,7 @@ func (c *Config) validateAddr(field, addr, example string) error {
 	return nil
 }
 
-// What addresses look like, for those who have left something out.
+// Examples in the errors of invalid addresses.
 const (
 	exampleManager = "manager-1:7400"
 	exampleAddr    = "10.0.0.1:8080"
@@ -220,14 +218,14 @@ func sameHost(a, b string) bool {
 	return errA == nil && errB == nil && hostA == hostB
 }
 
-// holder draws a session: who this process is from now on.
+// holder returns this process's identity, with a new session.
 func (c *Config) holder() (*table.Holder, error) {
 	session, err := leasehold.NewSession(rand.Reader)
 	if err != nil {
 		return nil, err
 	}
 	h := &table.Holder{Owner: c.Name, Session: session, Addr: c.Addr, Weight: c.Weight}
-	if !c.WaitForPredecessor { // whoever does not say who it is is waited for, too
+	if !c.WaitForPredecessor { // without a process ID, a successor waits as well
 		h.Process = thisProcess()
 	}
 	if err := protocol.ValidateHolder(h); err != nil {

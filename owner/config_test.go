@@ -14,11 +14,11 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/address"
 )
 
-func TestConfigSaysWhatIsWrong(t *testing.T) {
+func TestInvalidConfig(t *testing.T) {
 	for _, test := range []struct {
-		name  string
-		spoil func(*Config)
-		says  string
+		name   string
+		change func(*Config)
+		text   string
 	}{
 		{"no namespace", func(c *Config) { c.Namespace = "" }, "namespace"},
 		{"bad namespace", func(c *Config) { c.Namespace = "Presence" }, "use a-z"},
@@ -27,43 +27,43 @@ func TestConfigSaysWhatIsWrong(t *testing.T) {
 		{"manager without port", func(c *Config) { c.Managers = []string{"manager"} }, "Managers: want host:port, such as manager-1:7400"},
 		{"no addr", func(c *Config) { c.Addr = "" }, "Addr: an address is missing"},
 		{"addr without port", func(c *Config) { c.Addr = "10.0.0.1" }, "Addr: want host:port, such as 10.0.0.1:8080"},
-		{"addr without host", func(c *Config) { c.Addr = ":8080" }, "callers can reach"},
-		{"addr to listen on", func(c *Config) { c.Addr = "0.0.0.0:8080" }, "callers can reach"},
-		{"addr to listen on, IPv6", func(c *Config) { c.Addr = "[::]:8080" }, "callers can reach"},
+		{"addr without host", func(c *Config) { c.Addr = ":8080" }, "is not reachable for callers"},
+		{"wildcard addr", func(c *Config) { c.Addr = "0.0.0.0:8080" }, "is not reachable for callers"},
+		{"wildcard addr, IPv6", func(c *Config) { c.Addr = "[::]:8080" }, "is not reachable for callers"},
 		{"port 0", func(c *Config) { c.Addr = "10.0.0.1:0" }, `the port is "0"`},
 		{"port by name", func(c *Config) { c.Addr = "10.0.0.1:http" }, `the port is "http"`},
 		{"long addr", func(c *Config) { c.Addr = strings.Repeat("a", 300) + ":1" }, "want at most 256"},
-		{"name for nobody", func(c *Config) { c.Name = "a\nb" }, "not printable"},
+		{"name that is not printable", func(c *Config) { c.Name = "a\nb" }, "not printable"},
 		{"long name by default", func(c *Config) { c.Addr = strings.Repeat("a", 200) + ":1" }, "owner id"},
-		{"mover without Import", func(c *Config) { c.Mover = &Mover{Export: noExport} }, "both Export and Import"},
-		{"mover without Export", func(c *Config) { c.Mover = &Mover{Import: noImport} }, "both Export and Import"},
-		{"mover in plain text", func(c *Config) {
+		{"mover without Import", func(c *Config) { c.Mover = &Mover{Export: noExport} }, "Export and Import are required"},
+		{"mover without Export", func(c *Config) { c.Mover = &Mover{Import: noImport} }, "Export and Import are required"},
+		{"mover in plaintext", func(c *Config) {
 			c.Mover, c.Credentials = noMover(), insecure.NewCredentials()
-		}, "Mover: Credentials and ServerCredentials are needed"},
-		{"mover at no address", func(c *Config) { c.Mover = noMover(); c.Mover.Advertise = "here" }, "Mover.Advertise: want host:port"},
-		{"mover where it is not", func(c *Config) { c.Mover = noMover(); c.Mover.Listen = "192.0.2.1:1" }, "Mover cannot listen: set Listen"},
-		{"mover that only this computer reaches", func(c *Config) {
+		}, "Mover: Credentials and ServerCredentials are required"},
+		{"mover with invalid address", func(c *Config) { c.Mover = noMover(); c.Mover.Advertise = "here" }, "Mover.Advertise: want host:port"},
+		{"mover on an address of another computer", func(c *Config) { c.Mover = noMover(); c.Mover.Listen = "192.0.2.1:1" }, "Mover cannot listen: set Listen"},
+		{"mover on a loopback address", func(c *Config) {
 			c.Mover = noMover()
 			c.Mover.Listen = "127.0.0.1:0"
-		}, "Mover: it listens on 127.0.0.1:"},
-		{"mover that says how to reach it", func(c *Config) {
+		}, "Mover: the listener's address 127.0.0.1:"},
+		{"mover on a loopback listener", func(c *Config) {
 			c.Mover = noMover()
 			c.Mover.Listener = onLoopback{bufconn.Listen(1)}
 		}, `set Listen to ":7000", or Advertise`},
-		{"mover with less than no time", func(c *Config) { c.Mover = noMover(); c.Mover.StopTimeout = -1 }, "StopTimeout is -1ns"},
-		{"mover on a strange listener", func(c *Config) { c.Mover = noMover(); c.Mover.Listener = bufconn.Listen(1) }, "Mover: set Advertise"},
-		{"less than no promise", func(c *Config) { c.MaxPromise = -1 }, "MaxPromise is -1ns"},
-		{"promises of what moves", func(c *Config) { c.MaxPromise, c.WaitForPredecessor, c.Mover = 1, true, noMover() }, "MaxPromise and Mover are set"},
-		{"promises that die with it", func(c *Config) { c.MaxPromise = 1 }, "MaxPromise needs WaitForPredecessor"},
-		{"managers elsewhere, in plain text", func(c *Config) { c.Managers = append(c.Managers, "10.0.0.2:7400") }, "10.0.0.2:7400 is not a loopback address, and the connection would be plaintext: set Credentials, from package secure"},
-		{"mover for others, in plain text", func(c *Config) { c.Mover = noMover(); c.Mover.Listen = ":0" }, "connections would be plaintext: set Credentials and ServerCredentials"},
-		{"no weight", func(c *Config) { c.Weight = -1 }, "weight"},
+		{"mover with negative timeout", func(c *Config) { c.Mover = noMover(); c.Mover.StopTimeout = -1 }, "StopTimeout is -1ns"},
+		{"mover on a listener without host:port", func(c *Config) { c.Mover = noMover(); c.Mover.Listener = bufconn.Listen(1) }, "Mover: set Advertise"},
+		{"negative promise", func(c *Config) { c.MaxPromise = -1 }, "MaxPromise is -1ns"},
+		{"promises with a mover", func(c *Config) { c.MaxPromise, c.WaitForPredecessor, c.Mover = 1, true, noMover() }, "MaxPromise and Mover are both set"},
+		{"promises without waiting for the predecessor", func(c *Config) { c.MaxPromise = 1 }, "MaxPromise requires WaitForPredecessor"},
+		{"remote managers in plaintext", func(c *Config) { c.Managers = append(c.Managers, "10.0.0.2:7400") }, "10.0.0.2:7400 is not a loopback address, and the connection would be plaintext: set Credentials, from package secure"},
+		{"mover on all interfaces in plaintext", func(c *Config) { c.Mover = noMover(); c.Mover.Listen = ":0" }, "connections would be plaintext: set Credentials and ServerCredentials"},
+		{"negative weight", func(c *Config) { c.Weight = -1 }, "weight"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			cfg := Config{Namespace: testNamespace, Managers: []string{"127.0.0.1:7400"}, Addr: "10.0.0.1:8080"}
-			test.spoil(&cfg)
+			test.change(&cfg)
 			_, err := Join(t.Context(), cfg)
-			wantError(t, err, leasehold.ErrInvalid, test.says)
+			wantError(t, err, leasehold.ErrInvalid, test.text)
 		})
 	}
 }
@@ -74,7 +74,7 @@ func noImport(context.Context, *Import) (func(leasehold.Lease), error) { return 
 
 func noMover() *Mover { return &Mover{Export: noExport, Import: noImport} }
 
-// Others are told of an address that they can reach.
+// The Mover advertises an address that other owners can reach.
 func TestMoverAdvertises(t *testing.T) {
 	for _, test := range []struct {
 		addr, listen string
@@ -85,7 +85,7 @@ func TestMoverAdvertises(t *testing.T) {
 		{"127.0.0.2:8080", "0.0.0.0:0", true, "127.0.0.2"},
 		{"127.0.0.2:8080", "127.0.0.1:0", false, "127.0.0.1"},
 		{"localhost:8080", "", false, "127.0.0.1"},
-		{"server-1:8080", "", true, "server-1"}, // whatever this computer takes that name for
+		{"server-1:8080", "", true, "server-1"}, // host names are not resolved
 		{"10.0.0.1:8080", ":0", true, "10.0.0.1"},
 	} {
 		given := noMover()
@@ -115,19 +115,19 @@ func TestMoverAdvertises(t *testing.T) {
 	}
 }
 
-// A Join that fails leaves no listener open.
-func TestFailedJoinClosesTheListener(t *testing.T) {
-	for name, spoil := range map[string]func(*Config){
-		"because nobody can be told of it":      func(*Config) {},
-		"because only this computer reaches it": func(c *Config) { c.Mover.Listener = onLoopback{c.Mover.Listener} },
-		"because the namespace is bad":          func(c *Config) { c.Namespace = "Presence" },
-		"because the name is bad":               func(c *Config) { c.Name = "a\nb" },
+// A failed Join closes the listener.
+func TestFailedJoinClosesListener(t *testing.T) {
+	for name, change := range map[string]func(*Config){
+		"no address for other owners": func(*Config) {},
+		"loopback address":            func(c *Config) { c.Mover.Listener = onLoopback{c.Mover.Listener} },
+		"invalid namespace":           func(c *Config) { c.Namespace = "Presence" },
+		"invalid name":                func(c *Config) { c.Name = "a\nb" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			listener := bufconn.Listen(1)
 			cfg := Config{Namespace: testNamespace, Managers: []string{"127.0.0.1:7400"}, Addr: "10.0.0.1:8080", Mover: noMover()}
 			cfg.Mover.Listener = listener
-			spoil(&cfg)
+			change(&cfg)
 			_, err := Join(t.Context(), cfg)
 			wantError(t, err, leasehold.ErrInvalid)
 			if conn, err := listener.Dial(); err == nil {

@@ -19,7 +19,7 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A porter lets nobody in.
+// A porter denies access to every owner.
 type porter struct {
 	leaseholdv1.UnimplementedOwnerServiceServer
 	asked atomic.Int64
@@ -30,20 +30,20 @@ func (p *porter) Hold(grpc.BidiStreamingServer[leaseholdv1.HoldRequest, leasehol
 	return wire.FromError(leasehold.Errorf("hold", leasehold.ErrDenied, testNamespace, "it may not be called so"))
 }
 
-func TestJoinFailsAtOnceIfItIsNotPermitted(t *testing.T) {
+func TestJoinWithoutPermissionFailsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		n.serve(leaderAddr, &porter{})
 		_, took, err := joinFor(t, time.Minute, n.config("10.0.0.1:8080"))
 		wantError(t, err, leasehold.ErrDenied, testNamespace, "it may not be called so")
 		if took > time.Second {
-			t.Errorf("it took %v", took)
+			t.Errorf("took %v", took)
 		}
 	})
 }
 
-// A manager whose access file is older than the leader's keeps nobody from joining.
-func TestJoinWhereOneDenies(t *testing.T) {
+// One manager with an older access file does not prevent Join.
+func TestJoinIfOneManagerDenies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		_, stop := n.lead(machine.Config{Timing: protocol.DefaultTiming()})
@@ -61,9 +61,9 @@ func TestJoinWhereOneDenies(t *testing.T) {
 	})
 }
 
-// An owner whose permission is taken away says so once, asks in case it is given
-// back, and does not flood the manager meanwhile.
-func TestOwnerThatIsNotPermittedAnyMore(t *testing.T) {
+// An owner whose permission is revoked logs that once and retries at a bounded
+// rate.
+func TestPermissionRevokedAfterJoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		_, stop := n.lead(machine.Config{Timing: protocol.DefaultTiming()})
@@ -79,24 +79,24 @@ func TestOwnerThatIsNotPermittedAnyMore(t *testing.T) {
 		stop = n.serve(leaderAddr, p)
 		time.Sleep(2 * time.Minute)
 		if _, held := o.Check(1); held {
-			t.Error("it holds leases that nobody renews")
+			t.Error("the owner holds leases without renewals")
 		}
 		most := int64(2*time.Minute/protocol.DefaultTiming().Renew) + 20
 		if asked := p.asked.Load(); asked < 20 || asked > most {
-			t.Errorf("it has asked %d times in two minutes, want 20 to %d", asked, most)
+			t.Errorf("%d requests in two minutes, want 20 to %d", asked, most)
 		}
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
-		_ = o.Close(ended) // nobody hears that it leaves
+		_ = o.Close(ended) // without a leader
 		if said := strings.Count(log.String(), "does not permit"); said != 1 {
-			t.Errorf("it says so %d times:\n%s", said, &log)
+			t.Errorf("%d log lines about the denial:\n%s", said, &log)
 		}
 		stop()
 	})
 }
 
-// Whoever waits for a leader finds in the log what it waits for, once for each manager.
-func TestJoinSaysWhatItWaitsFor(t *testing.T) {
+// While Join waits, the log contains one line for each manager that has not replied.
+func TestJoinLogsSilentManagers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		var log bytes.Buffer
@@ -104,8 +104,8 @@ func TestJoinSaysWhatItWaitsFor(t *testing.T) {
 		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		_, _, err := joinFor(t, time.Minute, cfg)
 		wantError(t, err, leasehold.ErrUnavailable)
-		if said := strings.Count(log.String(), "has not answered yet"); said != len(cfg.Managers) {
-			t.Errorf("it says so %d times, want %d:\n%s", said, len(cfg.Managers), &log)
+		if said := strings.Count(log.String(), "has not replied yet"); said != len(cfg.Managers) {
+			t.Errorf("%d log lines, want %d:\n%s", said, len(cfg.Managers), &log)
 		}
 	})
 }

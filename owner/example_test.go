@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// A server that keeps who is online, in memory, with the steps that package
-// leasehold asks for.
+// A server that stores in memory which users are online, with the obligations of package
+// leasehold.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -30,10 +30,10 @@ func Example() {
 	}
 	s.owner = o
 	if err := s.setOnline(leasehold.KeyOf("ann"), true); err != nil {
-		log.Print(err) // a caller would look for the owner again
+		log.Print(err) // the caller looks the key up again
 	}
-	// The ranges move to other servers, with who is online. Requests go on being
-	// served until Close has returned.
+	// The ranges move to other servers, with their state. The server must serve requests
+	// until Close has returned.
 	if err := o.Close(ctx); err != nil {
 		log.Print(err)
 	}
@@ -41,7 +41,7 @@ func Example() {
 
 type user struct {
 	online     bool
-	generation leasehold.Generation // under which this was written
+	generation leasehold.Generation // of the last write
 }
 
 type server struct {
@@ -59,18 +59,18 @@ func (s *server) setOnline(key leasehold.Key, online bool) error {
 		return leasehold.ErrNotOwner
 	}
 	if u.generation < lease.Generation {
-		u = user{generation: lease.Generation} // what is left of an earlier tenure
+		u = user{generation: lease.Generation} // state of an earlier tenure
 	}
 	u.online = online
 	s.users[key] = u
 	if !s.owner.Held(lease) {
-		return leasehold.ErrUnavailable // it may have moved on with the change
+		return leasehold.ErrIndeterminate // the key may have moved with the change
 	}
 	return nil
 }
 
-// export sends who is online in a range to its next owner. It is little, so that
-// it need not be copied before the range is stopped.
+// export sends the state of a range to its target. It is small, so
+// it is not copied before Stop.
 func (s *server) export(_ context.Context, out *owner.Export) error {
 	if err := out.Stop(); err != nil {
 		return err
@@ -83,8 +83,8 @@ func (s *server) export(_ context.Context, out *owner.Export) error {
 	return nil
 }
 
-// online returns who is, of those that are to be exported. Send may wait, so that
-// it is not called under the lock.
+// online returns the keys of the online users of a range. Send may block, so
+// it must not be called under the lock.
 func (s *server) online(out *owner.Export) []leasehold.Key {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +97,7 @@ func (s *server) online(out *owner.Export) []leasehold.Key {
 	return keys
 }
 
-// take sets aside who is online in a range that comes, until it is ours.
+// take keeps the state of an arriving range aside until the lease is granted.
 func (s *server) take(_ context.Context, in *owner.Import) (install func(leasehold.Lease), err error) {
 	var online []leasehold.Key
 	for record, err := range in.Records() {
@@ -117,8 +117,8 @@ func (s *server) take(_ context.Context, in *owner.Import) (install func(leaseho
 	}, nil
 }
 
-// clear frees the memory of what has ended. That is all it is for: generations
-// keep old state from being used, and the range may be ours again by now.
+// clear frees the memory of ended leases. Correctness does not depend on it: generations
+// prevent the use of old state, and this server may hold the range again.
 func (s *server) clear(leases []leasehold.Lease, _ leasehold.Cause) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,8 +131,8 @@ func (s *server) clear(leases []leasehold.Lease, _ leasehold.Cause) {
 	}
 }
 
-// A process that answers for others says how long the answer stays true, from the
-// moment at which they sent their question.
+// A process that checks keys for other processes returns how long the result is valid, from
+// the instant at which they sent their request.
 func ExampleOwner_Promise() {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -148,8 +148,8 @@ func ExampleOwner_Promise() {
 		return
 	}
 	leases, validFor := o.Promise()
-	log.Printf("nobody else acts on the keys of %v for %v", leases, validFor)
-	if err := o.Close(ctx); err != nil { // waits for as long
+	log.Printf("no other server acts on the keys of %v for %v", leases, validFor)
+	if err := o.Close(ctx); err != nil { // waits until the promise expires
 		log.Print(err)
 	}
 }

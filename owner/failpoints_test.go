@@ -13,9 +13,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
 )
 
-// When Stop has returned, no check succeeds in the range, however long it takes the owner to
-// publish that: what Export reads then would not be final.
-func TestStopReturnsBeyondThePointOfPublishing(t *testing.T) {
+// After Stop has returned all checks in the range fail, even if the owner is slow to
+// publish its new view.
+func TestStopReturnsAfterPublication(t *testing.T) {
 	t.Cleanup(failpoint.Reset)
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
@@ -29,7 +29,7 @@ func TestStopReturnsBeyondThePointOfPublishing(t *testing.T) {
 				}
 				stops.Add(1)
 				if _, ok := source.Load().Check(out.Range().Start); ok {
-					t.Error("it is still served")
+					t.Error("a check in the range succeeds after Stop")
 				}
 				return nil
 			}
@@ -42,7 +42,7 @@ func TestStopReturnsBeyondThePointOfPublishing(t *testing.T) {
 		n.counts("10.0.0.2:8080", asConfigured)
 		time.Sleep(30 * time.Second)
 		if stops.Load() == 0 {
-			t.Error("nothing was moved")
+			t.Error("no range was moved")
 		}
 	})
 }

@@ -20,22 +20,20 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// inbox is how many messages may wait for the machine; more than a manager
-// sends in a burst.
-const inbox = 64
+// maxQueuedMessages bounds the driver's queue. It exceeds a burst of a manager.
+const maxQueuedMessages = 64
 
-// Join makes this process an owner of a namespace. It returns once the leader
-// has accepted it, which is before it has leases: those arrive when the manager
-// sees fit.
+// Join makes this process an owner of a namespace. It returns when the leader
+// has accepted it, before it has leases.
 //
-// It fails at once if the configuration is wrong ([leasehold.ErrInvalid]), if
-// there is no such namespace ([leasehold.ErrNotFound]), if the namespace takes no
-// more owners ([leasehold.ErrLimit]), or if no manager speaks to it, and the access file of
-// one does not permit it to join under this name ([leasehold.ErrDenied]). Otherwise it tries until the context
-// ends, and then says what each manager last said: [leasehold.ErrUnavailable], or
+// It fails at once if the configuration is invalid ([leasehold.ErrInvalid]), if
+// the namespace does not exist ([leasehold.ErrNotFound]), if it has reached its limit of
+// owners ([leasehold.ErrLimit]), or if no manager accepts a connection and the access file of
+// at least one does not permit this name ([leasehold.ErrDenied]). Otherwise it retries until the context
+// ends. That error contains the last response of each manager; it is [leasehold.ErrUnavailable], or
 // [leasehold.ErrNameTaken] if another process has the name.
 //
-// The context bounds Join, not the owner, which lives until Close.
+// The context bounds Join, not the lifetime of the owner, which ends with Close.
 func Join(ctx context.Context, cfg Config) (*Owner, error) {
 	c := clock.New()
 	o, err := newOwner(cfg, c, clock.NewDetector(c))
@@ -45,11 +43,11 @@ func Join(ctx context.Context, cfg Config) (*Owner, error) {
 	return o.join(ctx)
 }
 
-// join starts an owner and waits until the leader has decided about it.
+// join starts an owner and waits until the leader accepts or refuses it.
 func (o *Owner) join(ctx context.Context) (_ *Owner, err error) {
 	ctx, span := o.spanOf(ctx, "leasehold.join")
 	defer func() {
-		concluded(span, err)
+		endSpan(span, err)
 		o.metrics.joined(err)
 	}()
 	o.start()
@@ -59,12 +57,12 @@ func (o *Owner) join(ctx context.Context) (_ *Owner, err error) {
 		return o, nil
 	case err = <-o.refused:
 	case <-ctx.Done():
-		err = leasehold.Errorf(opJoin, o.hearsay.kind(), string(o.cfg.Namespace),
-			"no leader has accepted this owner (%s): %w", o.hearsay.String(), ctx.Err())
+		err = leasehold.Errorf(opJoin, o.responses.kind(), string(o.cfg.Namespace),
+			"no leader has accepted this owner (%s): %w", o.responses.String(), ctx.Err())
 	}
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	_ = o.Close(ended) // says goodbye if it can without waiting; what matters is the first error
+	_ = o.Close(ended) // without waiting for an ack; Join returns the first error
 	return nil, err
 }
 
@@ -87,15 +85,15 @@ func newOwner(cfg Config, c *clock.Clock, d *clock.Detector) (_ *Owner, err erro
 		callbacks: newCallbacks(&cfg, logger), notes: notes{logger: logger}, meter: loadmeter.New(c.Now(), cfg.Load == LoadChecks),
 		joined: make(chan struct{}), refused: make(chan error, 1),
 		parted: make(chan struct{}), left: make(chan struct{}), done: make(chan struct{}),
-		promises: promises{most: cfg.MaxPromise, nudge: make(chan struct{}, 1)},
+		promises: promises{max: cfg.MaxPromise, signal: make(chan struct{}, 1)},
 	}
 	if o.metrics, err = newMetrics(&cfg); err != nil {
 		return nil, err
 	}
-	o.hearsay.expect(cfg.Managers)
+	o.responses.expect(cfg.Managers)
 	mc := machine.Config{
 		Namespace: cfg.Namespace, Holder: holder, Promises: cfg.MaxPromise > 0, KeepSuspended: cfg.KeepSuspended, Beats: o.clock.Beats(),
-		Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), //nolint:gosec // for backoffs; the session is from crypto/rand
+		Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), //nolint:gosec // jitter; the session is from crypto/rand
 	}
 	if cfg.Mover != nil {
 		if err := cfg.listen(); err != nil {
@@ -107,7 +105,7 @@ func newOwner(cfg Config, c *clock.Clock, d *clock.Detector) (_ *Owner, err erro
 	if err != nil {
 		return nil, err
 	}
-	o.machine = newSession(m, o.detector, func(now mono.Instant, r *protocol.LeaseReply) { o.metrics.answer(&o.heard, now, r) })
+	o.machine = newSession(m, o.detector, func(now mono.Instant, r *protocol.LeaseReply) { o.metrics.reply(&o.replies, now, r) })
 	o.holding.Store(&holding{until: mono.Instant(0), areas: newAreas(nil), superseded: make(chan struct{})})
 	o.ctx, o.cancel = context.WithCancel(context.Background())
 	if cfg.Mover != nil {
@@ -115,7 +113,7 @@ func newOwner(cfg Config, c *clock.Clock, d *clock.Detector) (_ *Owner, err erro
 			func(e machine.Event) bool { return o.driver.Post(o.ctx, e) },
 			func() []leasehold.Lease { return o.holding.Load().areas.held })
 	}
-	o.driver = driver.New[machine.Event, machine.Action](o.clock, o.machine, inbox, o.act)
+	o.driver = driver.New[machine.Event, machine.Action](o.clock, o.machine, maxQueuedMessages, o.act)
 	o.link = managerconn.New(managerconn.Config[leaseholdv1.HoldRequest, leaseholdv1.HoldResponse]{
 		Managers:    cfg.Managers,
 		DialOptions: append(append(wire.DialOptions(), grpc.WithTransportCredentials(cfg.Credentials)), cfg.DialOptions...),
@@ -127,7 +125,7 @@ func newOwner(cfg Config, c *clock.Clock, d *clock.Detector) (_ *Owner, err erro
 	return o, nil
 }
 
-// hold opens a conversation with a manager.
+// hold opens a stream to a manager.
 func hold(ctx context.Context, conn grpc.ClientConnInterface) (managerconn.Stream[leaseholdv1.HoldRequest, leaseholdv1.HoldResponse], error) {
 	return leaseholdv1.NewOwnerServiceClient(conn).Hold(ctx)
 }
@@ -137,58 +135,57 @@ func (o *Owner) start() {
 	o.callbacks.start()
 	o.running.Go(func() { o.driver.Run(o.ctx) })
 	o.running.Go(func() {
-		// Any step of the machine looks at the detector first.
-		o.detector.Watch(o.ctx, func() { _ = o.driver.Do(o.ctx, nothing) })
+		// Every step of the machine checks the sleep detector first.
+		o.detector.Watch(o.ctx, func() { _ = o.driver.Do(o.ctx, noStep) })
 	})
-	if o.promises.most > 0 {
-		o.running.Go(o.keepPromises)
+	if o.promises.max > 0 {
+		o.running.Go(o.awaitPromises)
 	}
 }
 
-func nothing(mono.Instant) {}
+// noStep makes the driver run without an event.
+func noStep(mono.Instant) {}
 
-// down remembers why a manager cannot be spoken to, and hints at it: there is no
-// use in waiting for an answer of a leader whose connection broke. One that does not
-// permit us to speak is asked again at the machine's pace, once in a renewal at
-// most: somebody may mend the managers' access file, and until then the leases run
-// out.
+// down records why a manager is disconnected, and posts that to the machine, which does not
+// wait for the reply of a disconnected leader. After a denial of access the machine
+// retries once per renewal at most: an operator may correct the access file before the leases
+// reach their deadline.
 func (o *Owner) down(from string, why error) {
 	err := wire.ToError(why)
 	failpoint.Here("owner/hung-up")
-	first := o.hearsay.silent(from)
-	news, refusal := o.hearsay.hangUp(from, err, o.cfg.Managers)
+	first := o.responses.pending(from)
+	changed, denial := o.responses.disconnected(from, err, o.cfg.Managers)
 	switch {
 	case leasehold.KindOf(err) == leasehold.ErrDenied:
-		if news {
-			o.notes.logger.Warn("the manager does not permit this owner to hold leases", "manager", from, "why", err)
+		if changed {
+			o.notes.logger.Warn("manager does not permit this owner to hold leases", "manager", from, "why", err)
 		}
 	case first && o.ctx.Err() == nil:
-		o.notes.logger.Warn("a manager has not answered yet, and is asked again", "manager", from, "why", err)
+		o.notes.logger.Warn("manager has not replied yet; retrying", "manager", from, "why", err)
 	}
-	if refusal != nil {
-		o.refuse(leasehold.ErrDenied, refusal)
+	if denial != nil {
+		o.refuse(leasehold.ErrDenied, denial)
 	}
 	o.driver.Offer(machine.Disconnected{Manager: storage.ManagerID(from)})
 }
 
-// versionOfMoves is the version of the protocol in which leaders learned to move
-// state.
-const versionOfMoves = 2
+// movesVersion is the first protocol version in which leaders move state.
+const movesVersion = 2
 
-// receive turns what a manager says into an event.
+// receive converts a manager's message to an event.
 func (o *Owner) receive(from string, r *leaseholdv1.HoldResponse) {
 	if err := o.event(from, r); err != nil {
-		o.hearsay.add(from, err)
+		o.responses.failed(from, err)
 		o.notes.logger.Debug("message dropped", "manager", from, "why", err)
 	}
 }
 
 func (o *Owner) event(from string, r *leaseholdv1.HoldResponse) error {
-	if v := r.GetVersion(); v != 0 { // required only of the first message
+	if v := r.GetVersion(); v != 0 { // only the first message must have it
 		if err := wire.CheckVersion(v); err != nil {
 			return err
 		}
-		o.hearsay.speaks(from, v)
+		o.responses.setVersion(from, v)
 	}
 	switch kind := r.GetKind().(type) {
 	case *leaseholdv1.HoldResponse_Grant:
@@ -196,26 +193,26 @@ func (o *Owner) event(from string, r *leaseholdv1.HoldResponse) error {
 		if err != nil {
 			return err
 		}
-		if o.hearsay.version(from) < versionOfMoves {
-			reply.Idle = true // it does not know the word, and moves nothing
+		if o.responses.version(from) < movesVersion {
+			reply.Idle = true // an older leader does not set the field, and moves nothing
 		}
 		if failpoint.Drop("owner/reply-received") {
 			return nil
 		}
 		o.contact.Store(int64(o.clock.Now()))
-		o.hearsay.hear(from, reply)
+		o.responses.replied(from, reply)
 		o.driver.Post(o.ctx, machine.Reply{LeaseReply: reply})
 	case *leaseholdv1.HoldResponse_NotLeader:
 		hint, err := wire.ToNotLeader(kind.NotLeader)
 		if err != nil {
 			return err
 		}
-		o.hearsay.redirect(from, hint)
+		o.responses.redirected(from, hint)
 		o.driver.Post(o.ctx, machine.Redirect{NotLeader: hint})
 	case *leaseholdv1.HoldResponse_Refusal:
 		err := wire.ToRefusal(kind.Refusal)
-		if o.hearsay.add(from, err) {
-			o.notes.logger.Warn("the manager refuses to serve this owner", "manager", from, "why", err)
+		if o.responses.failed(from, err) {
+			o.notes.logger.Warn("manager refuses to serve this owner", "manager", from, "why", err)
 		}
 		o.refuse(leasehold.KindOf(err), err)
 	}

@@ -28,7 +28,7 @@ func refusal(err error) script {
 	}}
 }
 
-// joinFor tries to join for so long, and returns how long it took.
+// joinFor calls Join with a timeout, and returns its duration.
 func joinFor(t *testing.T, most time.Duration, cfg Config) (*Owner, time.Duration, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), most)
@@ -48,12 +48,12 @@ func wantError(t *testing.T, err error, kind leasehold.Kind, parts ...string) {
 	}
 	for _, part := range parts {
 		if err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("the error does not say %q: %v", part, err)
+			t.Errorf("the error does not contain %q: %v", part, err)
 		}
 	}
 }
 
-func TestJoinSaysWhoWasAskedAndWhatTheySaid(t *testing.T) {
+func TestJoinErrorContainsResponses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		n.serve("standby:1", redirect(""))
@@ -66,15 +66,15 @@ func TestJoinSaysWhoWasAskedAndWhatTheySaid(t *testing.T) {
 		cfg.Managers = []string{"standby:1", "pointing:1", "mute:1", "dead:1", "newer:1"}
 		_, took, err := joinFor(t, 5*time.Second, cfg)
 		wantError(t, err, leasehold.ErrUnavailable, testNamespace,
-			"standby:1: does not lead and knows of no leader", "pointing:1: does not lead, says that elsewhere:1 does",
-			"dead:1: ", "nobody listens there", "newer:1: protocol version", "elsewhere:1: ")
+			"standby:1: does not lead, and has no leader", "pointing:1: does not lead, redirects to elsewhere:1",
+			"dead:1: ", "host is unreachable", "newer:1: protocol version", "elsewhere:1: ")
 		if !errors.Is(err, context.DeadlineExceeded) || took != 5*time.Second {
 			t.Errorf("after %v: %v", took, err)
 		}
 	})
 }
 
-func TestJoinFailsAtOnceIfItNeverWillSucceed(t *testing.T) {
+func TestJoinFailsAtOnceIfRetriesAreUseless(t *testing.T) {
 	for name, test := range map[string]struct {
 		script script
 		kind   leasehold.Kind
@@ -105,13 +105,13 @@ func TestJoinFailsAtOnceIfItNeverWillSucceed(t *testing.T) {
 	}
 }
 
-func TestJoinOfAFullNamespace(t *testing.T) {
+func TestJoinOfFullNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		n.lead(manager.Config{MaxOwners: 1})
 		a := mustJoin(t, n.config("10.0.0.1:8080"))
 		_, took, err := joinFor(t, time.Minute, n.config("10.0.0.2:8080"))
-		wantError(t, err, leasehold.ErrLimit, "as many owners as it may")
+		wantError(t, err, leasehold.ErrLimit, "has reached its limit of owners")
 		if took > time.Second {
 			t.Errorf("Join took %v to fail", took)
 		}
@@ -121,8 +121,8 @@ func TestJoinOfAFullNamespace(t *testing.T) {
 	})
 }
 
-// A refusal that may pass does not end Join.
-func TestJoinOutlastsTrouble(t *testing.T) {
+// Join retries after a temporary refusal.
+func TestJoinRetriesTemporaryRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		stop := n.serve(leaderAddr, refusal(leasehold.Errorf("hold", leasehold.ErrUnavailable, "", "the store does not answer")))
@@ -131,7 +131,7 @@ func TestJoinOutlastsTrouble(t *testing.T) {
 			n.lead(manager.Config{})
 		})
 		cfg := n.config("10.0.0.1:8080")
-		var log diary
+		var log eventLog
 		cfg.Logger = log.logger()
 		o, took, err := joinFor(t, time.Minute, cfg)
 		if err != nil {
@@ -141,7 +141,7 @@ func TestJoinOutlastsTrouble(t *testing.T) {
 			t.Errorf("want the reason in the log, once: %q", log.lines)
 		}
 		if took < 5*time.Second || took > 12*time.Second {
-			t.Errorf("joined after %v; the trouble lasted 5 s", took)
+			t.Errorf("joined after %v; the refusals lasted 5 s", took)
 		}
 		if err := o.Close(t.Context()); err != nil {
 			t.Error(err)
@@ -149,8 +149,8 @@ func TestJoinOutlastsTrouble(t *testing.T) {
 	})
 }
 
-// The leader need not be among the managers that we were told of.
-func TestJoinFollowsAHint(t *testing.T) {
+// Join follows a redirect to a leader that is not in Config.Managers.
+func TestJoinFollowsRedirect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		n.lead(manager.Config{})
@@ -167,29 +167,29 @@ func TestJoinFollowsAHint(t *testing.T) {
 	})
 }
 
-// Two live processes with one name: the later one waits, and both logs say so.
+// Two live processes with one name: the second one waits, and both log it.
 func TestNameTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		n.lead(manager.Config{})
-		var logA, logB diary
+		var logA, logB eventLog
 		cfg := n.config("10.0.0.1:8080")
 		cfg.Name, cfg.Logger = "server-1", logA.logger()
 		a := mustJoin(t, cfg)
 		cfg.Addr, cfg.Logger = "10.0.0.2:8080", logB.logger()
 		_, _, err := joinFor(t, time.Minute, cfg)
 		wantError(t, err, leasehold.ErrNameTaken, `has the name "server-1"`, "10.0.0.1:8080", a.Session().Short())
-		if got := logA.count("another process wants this owner's name"); got != 1 {
-			t.Errorf("the incumbent's log says it %d times in a minute, want once", got)
+		if got := logA.count("another process with this owner's name is waiting"); got != 1 {
+			t.Errorf("%d log lines of the incumbent in a minute, want 1", got)
 		}
-		if got := logB.count("another process has this owner's name"); got != 1 {
-			t.Errorf("the newcomer's log says it %d times in a minute, want once", got)
+		if got := logB.count("waiting for the owner's name"); got != 1 {
+			t.Errorf("%d log lines of the second process in a minute, want 1", got)
 		}
 		if holds(a) != 256 {
 			t.Error("the incumbent lost its leases")
 		}
 
-		time.Sleep(20 * time.Second) // until the leader has forgotten the one that gave up
+		time.Sleep(20 * time.Second) // until the leader has expired the process that gave up
 		left := make(chan error, 1)
 		time.AfterFunc(5*time.Second, func() {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -198,10 +198,10 @@ func TestNameTaken(t *testing.T) {
 		})
 		b, took, err := joinFor(t, time.Minute, cfg)
 		if err != nil || took < 5*time.Second || took > 10*time.Second {
-			t.Fatalf("after %v: %v; want in, soon after the other has left", took, err)
+			t.Fatalf("after %v: %v; want success soon after the incumbent has left", took, err)
 		}
-		// The other may hear later than we do that it has left: its goodbye may
-		// cross a message, and is said again.
+		// The incumbent may receive the ack of its leave later, because its request may
+		// cross a reply and be retried.
 		if err := <-left; err != nil {
 			t.Error(err)
 		}
@@ -211,9 +211,9 @@ func TestNameTaken(t *testing.T) {
 	})
 }
 
-// An answer that the protocol drops, here because it echoes nothing that we
-// have said, accepts nobody.
-func TestJoinNeedsAnAnswerThatCounts(t *testing.T) {
+// A reply that the machine drops, here because it echoes no request, does not end
+// Join.
+func TestJoinIgnoresDroppedReplies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		seq := protocol.Seq(0)
@@ -229,8 +229,8 @@ func TestJoinNeedsAnAnswerThatCounts(t *testing.T) {
 	})
 }
 
-// A hostile or broken manager changes nothing.
-func TestNonsenseIsDropped(t *testing.T) {
+// Invalid messages of a manager are dropped.
+func TestInvalidMessagesAreDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		n.lead(manager.Config{})

@@ -8,43 +8,42 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
-// A Lease is what [Owner.Check] found: the lease that covers a key. It is a
-// value, good for [Owner.Held] at any time later.
+// A Lease is the result of [Owner.Check]: the lease that covers a key. It is a
+// value that [Owner.Held] accepts at any later time.
 //
-// It names the key because the range may shrink while the lease goes on: when a
-// range is split, the part that stays keeps its generation, and keys of the
-// part that goes do not. The range is the one at the time of the Check.
+// It contains the key because the range may shrink: when a
+// range is split, only the part that stays keeps its generation.
+// The range is the range at the time of the Check.
 type Lease struct {
 	leasehold.Lease
 	Key leasehold.Key
 }
 
-// A holding is what checks are made against: the leases, and until when they
-// are good. It is immutable.
+// A holding is the data of checks: the leases and their deadline. It is immutable.
 type holding struct {
 	until mono.Instant
-	epoch uint64 // of the sleep detector: a sleep ends everything
+	epoch uint64 // of the sleep detector: another epoch invalidates all leases
 	areas *areas
-	drift mono.Drift // by how much the clocks of others may be slower
+	drift mono.Drift // bound on how much slower other clocks may be
 
-	coming     []leasehold.Range // what will be served in a moment
-	superseded chan struct{}     // closed when there is another
+	coming     []leasehold.Range // whose state is here and whose leases are expected
+	superseded chan struct{}     // closed when the next holding is published
 }
 
-// comes reports whether a key that is not held will be in a moment.
-func (h *holding) comes(key leasehold.Key) bool {
+// expects reports whether a key is in a coming range.
+func (h *holding) expects(key leasehold.Key) bool {
 	return slices.ContainsFunc(h.coming, func(r leasehold.Range) bool { return r.Contains(key) })
 }
 
-// areas cover the whole key space, so that a search needs no second look: a
-// lease for each range that is held, and one without a generation for each gap.
+// areas are an index of the leases. They cover the whole key space, so that a search needs one
+// lookup: a lease for each held range, and one with generation 0 for each gap.
 type areas struct {
 	index  *keyindex.Index
 	leases []leasehold.Lease
-	held   []leasehold.Lease // what they were made from
+	held   []leasehold.Lease // the indexed leases
 }
 
-// newAreas takes leases that are sorted and do not overlap.
+// newAreas indexes leases, which must be sorted and without overlaps.
 func newAreas(held []leasehold.Lease) *areas {
 	a := &areas{held: held, leases: make([]leasehold.Lease, 0, 2*len(held)+1)}
 	next, full := leasehold.Key(0), false // where the next area starts
@@ -66,5 +65,5 @@ func newAreas(held []leasehold.Lease) *areas {
 	return a
 }
 
-// find returns the lease that covers a key; its generation is 0 if none does.
+// find returns the lease that covers a key; its generation is 0 in a gap.
 func (a *areas) find(key leasehold.Key) *leasehold.Lease { return &a.leases[a.index.Find(key)] }

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
-// drawLeases draws leases as a machine publishes them: sorted, without
-// overlap, often side by side and up to the ends of the key space.
+// drawLeases draws leases as the machine publishes them: sorted, without
+// overlaps, often adjacent and up to the ends of the key space.
 func drawLeases(t *rapid.T) []leasehold.Lease {
 	points := rapid.SliceOfNDistinct(rapid.OneOf(
 		rapid.Uint64(), rapid.Uint64Range(0, 20), rapid.Uint64Range(^uint64(0)-20, ^uint64(0)),
@@ -31,9 +31,9 @@ func drawLeases(t *rapid.T) []leasehold.Lease {
 	return leases
 }
 
-// A check looks at the clock itself: that the machine is late to notice the end
-// of a lease does not prolong it.
-func TestChecksEndInTime(t *testing.T) {
+// A check reads the clock: a delay of the machine does not extend
+// a lease.
+func TestChecksFailAtDeadline(t *testing.T) {
 	o := holder64()
 	lease, ok := o.Check(1)
 	if !ok || !o.Held(lease) || len(o.Leases()) != 64 {
@@ -47,12 +47,12 @@ func TestChecksEndInTime(t *testing.T) {
 	h.until = o.clock.Now()
 	o.holding.Store(&h)
 	if _, ok := o.Check(1); ok || o.Held(lease) || o.Leases() != nil {
-		t.Error("a check succeeds when its time has come")
+		t.Error("a check succeeds at the deadline")
 	}
 }
 
-// The index answers as the machine's own view does.
-func TestAreasAgreeWithTheView(t *testing.T) {
+// The index and the machine's view find the same leases.
+func TestAreasMatchView(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		view := machine.View{Leases: drawLeases(t), Until: mono.Never}
 		areas := newAreas(view.Leases)

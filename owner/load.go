@@ -16,91 +16,89 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A LoadSource says what counts as the work of a server.
+// A LoadSource selects the measure of a server's load.
 type LoadSource int
 
 // The sources.
 const (
-	LoadChecks   LoadSource = iota // each Check that succeeds is one request
-	LoadReported                   // what the application says with Report, and nothing else
+	LoadChecks   LoadSource = iota // each successful Check is one request
+	LoadReported                   // only the costs that the application reports with Report
 )
 
-// MaxCost is the most that one Report can say.
+// MaxCost is the maximum cost of one Report.
 const MaxCost = loadmeter.MaxCost
 
-// Report says what work on a key has cost, in a unit of the application's
-// choosing that is the same for all servers of the namespace: nanoseconds of
-// processor time, or bytes. The manager hears of the sums per second, per range
-// and for the hottest keys, about every renewal. Config.Load must be
+// Report adds the cost of work on a key to the load, in a unit of the application that
+// is the same for all servers of the namespace, such as nanoseconds of
+// processor time, or bytes. Renewals report the sums per second, per range
+// and for the hottest keys, to the manager. Config.Load must be
 // LoadReported.
 //
-// A cost that makes no sense, because it is negative, not a number or above
-// MaxCost, is ignored; the log says so, once a minute at most. A cost on a key
-// that is not held is ignored too.
+// An invalid cost (negative, not a number or above
+// MaxCost) is ignored and logged once a minute at most. A cost on a key
+// that is not held is ignored, too.
 //
-// Report may be called from many goroutines at once. It takes some 10 ns: of many
-// costs only some are looked at, and count for the others.
+// Report is safe for concurrent use. It takes about 10 ns: at a high rate the meter samples
+// the costs.
 func (o *Owner) Report(key leasehold.Key, cost float64) {
 	if !o.meter.Add(key, cost) {
-		o.nonsense.complain(o.clock.Now(), o.notes.logger, o.cfg.Load, key, cost)
+		o.warnings.warn(o.clock.Now(), o.notes.logger, o.cfg.Load, key, cost)
 	}
 }
 
-// reportEvery is how often the leader is told how the load divides, at most. In
-// between it is told the sum.
-const reportEvery = 5 * time.Second
+// reportInterval is the minimum interval of reports of the load per range. Requests in between
+// contain only the sum.
+const reportInterval = 5 * time.Second
 
-// loads is what the leader has been told of the load. It belongs to the driver's
-// goroutine.
+// loads is the last report of the load. It is only for the driver's goroutine.
 type loads struct {
-	held  []leasehold.Lease  // as the meter knows it
-	at    mono.Instant       // when it was last asked
-	wire  *leaseholdv1.Loads // what it said then; nil if that was nothing
+	held  []leasehold.Lease  // the leases of the meter
+	at    mono.Instant       // of the last measurement
+	wire  *leaseholdv1.Loads // the last measurement; nil if it is empty
 	total float64
 }
 
-// request writes what the machine says, and adds the load.
+// request encodes a request, and adds the load.
 func (o *Owner) request(now mono.Instant, r *protocol.LeaseRequest) *leaseholdv1.HoldRequest {
 	l := &o.loads
 	if !protocol.SameLeases(l.held, r.Leases) {
 		o.meter.Hold(now, r.Leases)
 		l.held = r.Leases
 	}
-	if now.Sub(l.at) >= reportEvery {
+	if now.Sub(l.at) >= reportInterval {
 		l.measure(now, o.meter)
-		o.metrics.worked(o.meter.Taken())
+		o.metrics.addWork(o.meter.Taken())
 	}
 	out := wire.FromLeaseRequest(r)
 	out.Load = l.total
-	if now == l.at { // all managers that are asked at once are told the same
+	if now == l.at { // the same for all managers of a broadcast request
 		out.Loads = l.wire
 	}
 	return out
 }
 
 func (l *loads) measure(now mono.Instant, m *loadmeter.Meter) {
-	report, said := m.Loads(now), len(l.wire.GetStarts())
+	report, reported := m.Loads(now), len(l.wire.GetStarts())
 	l.at, l.wire, l.total = now, wire.FromLoads(report), 0
-	if len(report.Cells) == 0 && said == 0 {
-		l.wire = nil // still nothing
+	if len(report.Cells) == 0 && reported == 0 {
+		l.wire = nil // the leader already has an empty report
 	}
 	for _, c := range report.Cells {
 		l.total = min(l.total+c.Rate, partition.MaxRate)
 	}
 }
 
-// complaints write into the log that an application reports nonsense, once a
-// minute. They may be made from many goroutines at once.
-type complaints struct {
-	next  atomic.Int64 // the instant from which on the next one is written
-	since atomic.Uint64
+// costWarnings logs invalid costs, once a minute at most. It is safe for concurrent use.
+type costWarnings struct {
+	next    atomic.Int64 // instant of the next log line
+	skipped atomic.Uint64
 }
 
-// complain is called by Report.
-func (c *complaints) complain(now mono.Instant, logger *slog.Logger, source LoadSource, key leasehold.Key, cost float64) {
-	next := c.next.Load()
-	if int64(now) < next || !c.next.CompareAndSwap(next, int64(now.Add(repeatAfter))) {
-		c.since.Add(1)
+// warn logs an invalid cost, with the caller of Report.
+func (w *costWarnings) warn(now mono.Instant, logger *slog.Logger, source LoadSource, key leasehold.Key, cost float64) {
+	next := w.next.Load()
+	if int64(now) < next || !w.next.CompareAndSwap(next, int64(now.Add(repeatInterval))) {
+		w.skipped.Add(1)
 		return
 	}
 	why := "want 0 to " + strconv.FormatFloat(MaxCost, 'g', -1, 64)
@@ -108,6 +106,6 @@ func (c *complaints) complain(now mono.Instant, logger *slog.Logger, source Load
 		why = "Config.Load is not LoadReported: checks are counted instead"
 	}
 	_, file, line, _ := runtime.Caller(2)
-	logger.Warn("a reported cost is ignored: "+why, "cost", cost, "key", key.String(),
-		"caller", file+":"+strconv.Itoa(line), "ignored before", c.since.Swap(0))
+	logger.Warn("reported cost ignored: "+why, "cost", cost, "key", key.String(),
+		"caller", file+":"+strconv.Itoa(line), "ignored before", w.skipped.Swap(0))
 }

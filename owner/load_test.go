@@ -17,7 +17,7 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// An eavesdropper is a leader who notes what owners say about their load.
+// An eavesdropper is a leader that records the load reports of owners.
 type eavesdropper struct {
 	*leader
 	mu    sync.Mutex
@@ -55,7 +55,7 @@ func (n *network) overhear(cfg manager.Config) *eavesdropper {
 	return e
 }
 
-// newest returns the newest request that says how the load divides.
+// newest returns the newest request with a load report.
 func (e *eavesdropper) newest(t *testing.T) *protocol.LeaseRequest {
 	t.Helper()
 	e.mu.Lock()
@@ -65,7 +65,7 @@ func (e *eavesdropper) newest(t *testing.T) *protocol.LeaseRequest {
 			return e.heard[i]
 		}
 	}
-	t.Fatal("the owner says nothing about its load")
+	t.Fatal("no request has a load report")
 	return nil
 }
 
@@ -86,9 +86,9 @@ func wantRate(t *testing.T, what string, got, want float64) {
 	}
 }
 
-// Checks that succeed are the load, per range, with the key that is checked most;
-// checks of a lease that was found are not.
-func TestChecksAreTheLoad(t *testing.T) {
+// Successful checks are the load, per range, with the hottest key;
+// calls of Held are not.
+func TestLoadOfChecks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		e := n.overhear(manager.Config{})
@@ -113,7 +113,7 @@ func TestChecksAreTheLoad(t *testing.T) {
 			}
 		}
 		if sum != r.Load {
-			t.Errorf("the cells have %v, and the load is %v", sum, r.Load)
+			t.Errorf("the sum of the cells is %v, the load %v", sum, r.Load)
 		}
 		wantRate(t, "the upper half", upper, 640+320)
 		if len(r.Loads.Hot) != 1 || r.Loads.Hot[0].Key != hot {
@@ -123,7 +123,7 @@ func TestChecksAreTheLoad(t *testing.T) {
 	})
 }
 
-// What the application reports is the load if it wants that, and checks are not.
+// With LoadReported the load is the sum of the reported costs, without checks.
 func TestReportedLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
@@ -140,9 +140,9 @@ func TestReportedLoad(t *testing.T) {
 	})
 }
 
-// The leader hears how the load divides every five seconds, not more often, and
-// what it hears in between is the sum.
-func TestHowOftenLoadsAreSent(t *testing.T) {
+// The leader receives the load per range every five seconds, and
+// the sum in between.
+func TestLoadReportInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		timing := protocol.Timing{Lease: 2 * time.Second, Renew: 500 * time.Millisecond, Drift: 1.2}
@@ -156,13 +156,13 @@ func TestHowOftenLoadsAreSent(t *testing.T) {
 			if r.Loads == nil {
 				continue
 			}
-			if gap := e.at[i].Sub(last); gap < reportEvery || said > 0 && gap > reportEvery+timing.Renew {
+			if gap := e.at[i].Sub(last); gap < reportInterval || said > 0 && gap > reportInterval+timing.Renew {
 				t.Errorf("%d: after %v", i, gap)
 			}
 			said, last = said+1, e.at[i]
 		}
 		if said < 8 || len(e.heard) < 30 {
-			t.Errorf("said %d times in %d requests", said, len(e.heard))
+			t.Errorf("%d load reports in %d requests", said, len(e.heard))
 		}
 		if load := e.heard[len(e.heard)-1].Load; load < 9 || load > 11 {
 			t.Errorf("the load is %v", load)
@@ -170,13 +170,13 @@ func TestHowOftenLoadsAreSent(t *testing.T) {
 	})
 }
 
-// Costs that make no sense are ignored, and the log says so once in a minute:
-// what, and who said it.
-func TestReportOfNonsense(t *testing.T) {
+// Invalid costs are ignored, and logged once a minute with
+// the cost and the caller.
+func TestReportOfInvalidCost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		e := n.overhear(manager.Config{})
-		var log diary
+		var log eventLog
 		cfg := n.config("10.0.0.1:8080")
 		cfg.Load, cfg.Logger = LoadReported, log.logger()
 		o := mustJoin(t, cfg)
@@ -186,23 +186,23 @@ func TestReportOfNonsense(t *testing.T) {
 			}
 		})
 		wantRate(t, "all", e.newest(t).Load, 10)
-		if got := log.count("a reported cost is ignored: want 0 to 1e+12"); got != 2 {
-			t.Errorf("the log says so %d times: %q", got, log.lines)
+		if got := log.count("reported cost ignored: want 0 to 1e+12"); got != 2 {
+			t.Errorf("%d log lines: %q", got, log.lines)
 		}
 		for _, part := range []string{"cost=-1", "key=0000000000000007", "load_test.go:", `"ignored before"=2399`} {
 			if log.count(part) == 0 {
-				t.Errorf("nothing of %s in %q", part, log.lines)
+				t.Errorf("%s is missing in %q", part, log.lines)
 			}
 		}
 	})
 }
 
-// To report where checks are counted is a mistake that the log explains.
-func TestReportWhereChecksCount(t *testing.T) {
+// Report without LoadReported is logged.
+func TestReportWithLoadChecks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		n.lead(manager.Config{})
-		var log diary
+		var log eventLog
 		cfg := n.config("10.0.0.1:8080")
 		cfg.Logger = log.logger()
 		mustJoin(t, cfg).Report(7, 1)

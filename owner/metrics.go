@@ -14,12 +14,12 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/scrape"
 )
 
-// metrics is what Prometheus is told of the owners that this process has in one
-// namespace. Counters add up what all of them have done, those that are closed
-// included; gauges are about those that are open.
+// metrics are the Prometheus metrics of this process's owners in one
+// namespace. Counters are sums over all owners, including closed ones;
+// gauges cover the open ones.
 //
-// Check and Held know nothing of it. What is counted is counted where the machine's
-// decisions are carried out, and the rest is read when somebody asks for it. A nil
+// Check and Held do not count. Counters increase where the machine's
+// actions are executed; gauges are computed on each scrape. A nil
 // metrics counts nothing.
 type metrics struct {
 	scrape.Family
@@ -48,14 +48,15 @@ type metrics struct {
 	owners map[*Owner]bool
 }
 
-// What may become of a move.
+// The outcomes of a move.
 const (
 	moved     = "moved"
 	failed    = "failed"
 	cancelled = "cancelled"
 )
 
-// newMetrics registers the metrics of a namespace, unless another owner has.
+// newMetrics registers the metrics of a namespace, or returns those that another owner has
+// registered.
 func newMetrics(cfg *Config) (*metrics, error) {
 	if cfg.Metrics == nil {
 		return nil, nil
@@ -64,35 +65,35 @@ func newMetrics(cfg *Config) (*metrics, error) {
 		Family: scrape.Family{Prefix: "leasehold_owner_", Labels: prometheus.Labels{"namespace": string(cfg.Namespace)}},
 		owners: make(map[*Owner]bool),
 	}
-	m.joins = m.Counters("joins_total", "Attempts to join the namespace, by how they ended.", "outcome")
-	m.sent = m.Counter("requests_total", "Messages sent to managers.")
-	m.renewals = m.Counter("renewals_total", "Renewals: how often the time of the leases was extended.")
-	m.rtt = m.Histogram("renewal_duration_seconds", "How long the leader takes to answer a message.", scrape.Durations())
+	m.joins = m.Counters("joins_total", "Calls of Join, by outcome.", "outcome")
+	m.sent = m.Counter("requests_total", "Requests sent to managers.")
+	m.renewals = m.Counter("renewals_total", "Renewals: extensions of the deadline of the leases.")
+	m.rtt = m.Histogram("renewal_duration_seconds", "Time from a request to the leader's reply.", scrape.Durations())
 	m.granted = m.Counter("grants_total", "Leases granted to this process.")
 	m.revoked = m.Counters("revocations_total", "Leases, or parts of leases, that have ended, by cause.", "cause")
-	m.paused = m.Counter("suspensions_total", "Leases that were suspended: no leader answered before their deadline, and their state is kept.")
+	m.paused = m.Counter("suspensions_total", "Leases suspended: no leader replied before their deadline, and their state is kept.")
 	m.resumed = m.Counter("resumptions_total", "Suspended leases that a leader has renewed under the same generation.")
 	m.dropped = m.Counters("dropped_messages_total", "Messages of managers that were dropped, by reason.", "reason")
-	m.silences = m.Counter("leader_silences_total", "How often the leader did not answer in time, and all managers were asked.")
-	m.clock = m.Counters("clock_trouble_total", "How often leases were dropped because of this computer's clock: it was suspended, or is too slow.", "kind")
-	m.work = m.Counter("work_total", "Work on keys that are held: checks that succeeded, or the cost that the application reports. Estimated from samples, every few seconds.")
-	m.moves = m.Counters("moves_total", "Moves of a range's state that have ended.", "direction", "outcome")
-	m.moveDuration = m.Histograms("move_duration_seconds", "How long moves took that succeeded.", "direction")
-	m.unserved = m.Histogram("move_unserved_seconds", "How long ranges that have moved away were served by nobody, as far as this side knows: from the stop until the target had everything.", scrape.Durations())
+	m.silences = m.Counter("leader_silences_total", "Request timeouts: the leader did not reply in time, and the retry went to all managers.")
+	m.clock = m.Counters("clock_trouble_total", "Drops of all leases because of this computer's clock: the computer was suspended, or the clock is too slow.", "kind")
+	m.work = m.Counter("work_total", "Work on held keys: successful checks, or the cost that the application reports. Estimated from samples, every few seconds.")
+	m.moves = m.Counters("moves_total", "Moves of a range's state that have ended, by direction and outcome.", "direction", "outcome")
+	m.moveDuration = m.Histograms("move_duration_seconds", "Duration of successful moves.", "direction")
+	m.unserved = m.Histogram("move_unserved_seconds", "Time in which no server served a moved range, measured at the source: from the stop until the target has confirmed.", scrape.Durations())
 	m.movedRecords = m.Counter("sent_records_total", "Records sent to other owners by moves that have ended.")
 	m.movedBytes = m.Counter("sent_bytes_total", "Bytes sent to other owners by moves that have ended.")
-	m.gauges.owners = m.Gauge("sessions", "Owners that this process has in the namespace.")
+	m.gauges.owners = m.Gauge("sessions", "Open owners of this process in the namespace.")
 	m.gauges.leases = m.Gauge("leases", "Leases held.")
-	m.gauges.suspended = m.Gauge("suspended_leases", "Leases suspended: no check succeeds on their keys, and their state is kept until a leader answers.")
+	m.gauges.suspended = m.Gauge("suspended_leases", "Leases suspended: checks fail on their keys, and their state is kept until a leader replies.")
 	m.gauges.share = m.Gauge("key_space_ratio", "Share of the key space held, 0 to 1.")
-	m.gauges.validity = m.Gauge("validity_seconds", "How long the leases last if they are not renewed; 0 if nothing is held. Of several owners the least.")
-	m.gauges.lease = m.Gauge("lease_duration_seconds", "How long leases last that are renewed now, as the leader says; 0 before it has.")
-	m.gauges.term = m.Gauge("leader_term", "Term of the leader last heard.")
-	m.gauges.underWay = m.Gauge("moves_under_way", "Moves of a range's state under way.", "direction")
+	m.gauges.validity = m.Gauge("validity_seconds", "Time until the deadline of the leases; 0 without leases. The minimum of several owners.")
+	m.gauges.lease = m.Gauge("lease_duration_seconds", "Duration of leases according to the leader; 0 before its first reply.")
+	m.gauges.term = m.Gauge("leader_term", "Term of the last leader that has replied.")
+	m.gauges.underWay = m.Gauge("moves_under_way", "Moves of a range's state in progress.", "direction")
 	scrape.Begin(m.joins, "accepted", "refused", "gave_up")
 	scrape.Begin(m.revoked, scrape.Causes()...)
 	scrape.Begin(m.clock, "suspended", "slow")
-	for _, what := range droppings() {
+	for _, what := range droppedNotes() {
 		scrape.Begin(m.dropped, scrape.Label(what.String()))
 	}
 	for _, direction := range []string{"in", "out"} {
@@ -104,7 +105,7 @@ func newMetrics(cfg *Config) (*metrics, error) {
 	return scrape.Share(cfg.Metrics, m)
 }
 
-// open and close say whose gauges count.
+// open adds an owner to the gauges; close removes it.
 func (m *metrics) open(o *Owner) {
 	if m != nil {
 		m.mu.Lock()
@@ -133,7 +134,7 @@ func (m *metrics) joined(err error) {
 	}
 }
 
-// note counts what the machine notes, where that says something to an operator.
+// note counts the notes that have a metric.
 func (m *metrics) note(what machine.Notable) {
 	if m == nil {
 		return
@@ -146,22 +147,22 @@ func (m *metrics) note(what machine.Notable) {
 	case machine.NoteLeaderSilent:
 		m.silences.Inc()
 	default:
-		if slices.Contains(droppings(), what) {
+		if slices.Contains(droppedNotes(), what) {
 			m.dropped.WithLabelValues(scrape.Label(what.String())).Inc()
 		}
 	}
 }
 
-// droppings are notes that say that a message was dropped.
-func droppings() []machine.Notable {
+// droppedNotes returns the notes of dropped messages.
+func droppedNotes() []machine.Notable {
 	return []machine.Notable{
 		machine.NoteBadMessage, machine.NoteForeign, machine.NoteStaleTerm, machine.NoteDuplicate, machine.NoteRace, machine.NoteLate,
 	}
 }
 
-func (m *metrics) worked(much float64) {
+func (m *metrics) addWork(work float64) {
 	if m != nil {
-		m.work.Add(much)
+		m.work.Add(work)
 	}
 }
 
@@ -189,42 +190,42 @@ func (m *metrics) resume(leases int) {
 	}
 }
 
-func (m *metrics) revoke(leases int, why leasehold.Cause) {
+func (m *metrics) revoke(leases int, cause leasehold.Cause) {
 	if m != nil {
-		m.revoked.WithLabelValues(scrape.Cause(why)).Add(float64(leases))
+		m.revoked.WithLabelValues(scrape.Cause(cause)).Add(float64(leases))
 	}
 }
 
-// heard is which of our messages has no answer, and belongs to the driver's goroutine;
-// and what the leader last said, for those who ask at any time.
-type heard struct {
-	seq protocol.Seq // 0 if there is none
+// replyStats are the newest request without a reply, only for the driver's goroutine,
+// and the lease duration and term of the last reply, for scrapes.
+type replyStats struct {
+	seq protocol.Seq // 0 if the newest request has a reply
 	at  mono.Instant
 
 	lease atomic.Int64 // a time.Duration
 	term  atomic.Uint64
 }
 
-func (m *metrics) send(h *heard, now mono.Instant, r *protocol.LeaseRequest) {
+func (m *metrics) send(s *replyStats, now mono.Instant, r *protocol.LeaseRequest) {
 	if m == nil {
 		return
 	}
 	m.sent.Inc()
-	h.seq, h.at = r.Seq, now
+	s.seq, s.at = r.Seq, now
 }
 
-// answer takes the time of the first answer to our newest message.
-func (m *metrics) answer(h *heard, now mono.Instant, r *protocol.LeaseReply) {
+// reply measures the time of the first reply to the newest request.
+func (m *metrics) reply(s *replyStats, now mono.Instant, r *protocol.LeaseReply) {
 	if m == nil {
 		return
 	}
-	if r.Timing.Lease > 0 && uint64(r.Term) >= h.term.Load() { // a refusal has no times
-		h.lease.Store(int64(r.Timing.Lease))
-		h.term.Store(uint64(r.Term))
+	if r.Timing.Lease > 0 && uint64(r.Term) >= s.term.Load() { // a refusal has no timing
+		s.lease.Store(int64(r.Timing.Lease))
+		s.term.Store(uint64(r.Term))
 	}
-	if h.seq == 0 || r.Echo != h.seq {
+	if s.seq == 0 || r.Echo != s.seq {
 		return
 	}
-	m.rtt.Observe(now.Sub(h.at).Seconds())
-	h.seq = 0
+	m.rtt.Observe(now.Sub(s.at).Seconds())
+	s.seq = 0
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// gauges are read when they are asked for.
+// gauges are the descriptions of the values that Collect computes.
 type gauges struct{ owners, leases, suspended, share, validity, lease, term, underWay *prometheus.Desc }
 
-// Collect is for [prometheus.Collector].
+// Collect implements [prometheus.Collector].
 func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	m.Family.Collect(to)
 	var (
@@ -33,8 +33,8 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 			validity = left
 		}
 		first = false
-		lease = max(lease, time.Duration(o.heard.lease.Load()))
-		term = max(term, leasehold.Term(o.heard.term.Load()))
+		lease = max(lease, time.Duration(o.replies.lease.Load()))
+		term = max(term, leasehold.Term(o.replies.term.Load()))
 		if o.moves != nil {
 			i, e := o.moves.underWay()
 			in, out = in+i, out+e
@@ -54,14 +54,14 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	gauge(g.underWay, float64(in), "in")
 	gauge(g.underWay, float64(out), "out")
 	if n == 0 {
-		return // there is nobody whose leases could run out
+		return // no open owner
 	}
 	gauge(g.validity, validity.Seconds())
 	gauge(g.lease, lease.Seconds())
 	gauge(g.term, float64(term))
 }
 
-// present returns what is held now, immutable, and for how long.
+// present returns the leases that are held now, immutable, and the time until their deadline.
 func (o *Owner) present() ([]leasehold.Lease, time.Duration) {
 	h := o.holding.Load()
 	now := o.clock.Now()

@@ -9,8 +9,8 @@ import (
 	machine "github.com/leasehold-dev/leasehold/internal/core/machine/owner"
 )
 
-// TestNotesAreCounted: of all that the machine may note, each is counted at most once,
-// and trouble with the clock is.
+// Each note of the machine is counted at most once,
+// and clock trouble exactly once.
 func TestNotesAreCounted(t *testing.T) {
 	m, err := newMetrics(&Config{Namespace: "test", Metrics: prometheus.NewRegistry()})
 	if err != nil {
@@ -34,5 +34,5 @@ func TestNotesAreCounted(t *testing.T) {
 			t.Errorf("%s: %v, want 1", name, got)
 		}
 	}
-	(*metrics)(nil).note(machine.NoteSlept) // counts nothing
+	(*metrics)(nil).note(machine.NoteSlept) // no effect
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// value returns one metric, by name and labels as "name" or "name{label=value,...}", in
-// any order; -1 if it is not there.
+// value returns the value of a metric by name and labels, "name" or "name{label=value,...}", in
+// any order; -1 if it does not exist.
 func value(t *testing.T, from prometheus.Gatherer, what string) float64 {
 	t.Helper()
 	name, rest, _ := strings.Cut(strings.TrimSuffix(what, "}"), "{")
@@ -52,7 +52,7 @@ func value(t *testing.T, from prometheus.Gatherer, what string) float64 {
 	return -1
 }
 
-// TestMetrics: an owner from joining to closing, with a loss of contact in between.
+// The metrics of an owner from Join to Close, with an outage in between.
 func TestMetrics(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{Policy: "even"}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		r := prometheus.NewRegistry()
@@ -112,12 +112,12 @@ func TestMetrics(t *testing.T) {
 		}
 		exactly("leasehold_owner_sessions"+in+"}", 0)
 		exactly("leasehold_owner_leases"+in+"}", 0)
-		exactly("leasehold_owner_validity_seconds"+in+"}", -1) // nobody is there whose leases could be late
+		exactly("leasehold_owner_validity_seconds"+in+"}", -1) // no open owner
 		exactly("leasehold_owner_grants_total"+in+"}", 1)
 	})
 }
 
-// TestJoinMetrics: attempts that fail are counted, by who gave up.
+// Failed calls of Join are counted by outcome.
 func TestJoinMetrics(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		r := prometheus.NewRegistry()
@@ -132,7 +132,7 @@ func TestJoinMetrics(t *testing.T) {
 			t.Errorf("without a namespace: %v", err)
 		}
 		if n := value(t, r, "leasehold_owner_joins_total{namespace=nowhere,outcome=refused}"); n != 1 {
-			t.Errorf("%v refusals", n)
+			t.Errorf("%v calls refused", n)
 		}
 		late, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -141,12 +141,12 @@ func TestJoinMetrics(t *testing.T) {
 			t.Errorf("without managers: %v", err)
 		}
 		if n := value(t, r, "leasehold_owner_joins_total{namespace=silent,outcome=gave_up}"); n != 1 {
-			t.Errorf("%v gave up", n)
+			t.Errorf("%v calls gave up", n)
 		}
 	})
 }
 
-// TestMetricsTaken: names that somebody else uses are found out at once.
+// A name conflict with another collector is an error of Join and Open.
 func TestMetricsTaken(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		r := prometheus.NewRegistry()
@@ -165,8 +165,8 @@ func TestMetricsTaken(t *testing.T) {
 	})
 }
 
-// TestSeveral: owners and lookups of two namespaces, and two of one, share a registry.
-func TestSeveral(t *testing.T) {
+// Owners and lookups of two namespaces, and two of one namespace, share a registry.
+func TestSharedRegistry(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{Policy: "even"}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		r := prometheus.NewRegistry()
 		for i, in := range []*leaseholdtest.Cluster{c, c.In("other")} {
@@ -195,8 +195,8 @@ func TestSeveral(t *testing.T) {
 	})
 }
 
-// TestLookupMetrics: a lookup through changes, a loss and a loss of contact; its calls,
-// and those of a gateway.
+// The metrics of a lookup with changes, a loss and a loss of contact, its calls,
+// and the metrics of a gateway.
 func TestLookupMetrics(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{Policy: "even"}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		r := prometheus.NewRegistry()
@@ -246,11 +246,11 @@ func TestLookupMetrics(t *testing.T) {
 		n.Cut()
 		c.Advance(time.Minute)
 		if age := value(t, r, "leasehold_lookup_age_seconds{namespace=test}"); age < 50 {
-			t.Errorf("the table is %v s old", age)
+			t.Errorf("the age of the table is %v s", age)
 		}
 		exactly("lookup_contact_losses_total{namespace=test}", 1)
 		exactly("lookup_contact_lost{namespace=test}", 1)
-		exactly("lookup_losses_total{namespace=test,cause=contact_lost}", 0) // nothing is known to be lost
+		exactly("lookup_losses_total{namespace=test,cause=contact_lost}", 0) // no loss is reported
 		n.Heal()
 		c.Advance(10 * time.Second)
 		exactly("lookup_contact_losses_total{namespace=test}", 1)
@@ -261,7 +261,7 @@ func TestLookupMetrics(t *testing.T) {
 	})
 }
 
-// gateway sends requests through a proxy whose servers answer as their path says.
+// gateway sends requests through a proxy whose servers respond by the path.
 func gateway(t *testing.T, l *lookup.Lookup, r prometheus.Registerer) {
 	t.Helper()
 	transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{
@@ -293,7 +293,7 @@ func gateway(t *testing.T, l *lookup.Lookup, r prometheus.Registerer) {
 	}
 	from, ok := r.(prometheus.Gatherer)
 	if !ok {
-		t.Fatal("it cannot be asked")
+		t.Fatal("the namespace is not readable")
 	}
 	for what, want := range map[string]float64{
 		"requests_total{namespace=test,code=2xx}": 2, "requests_total{namespace=test,code=3xx}": 1,

@@ -19,36 +19,35 @@ import (
 
 const opMove = "move"
 
-// A migration moves state, as the machine wants it: in its departures with the
-// application's Export, in its arrivals with its Import. Each has a goroutine
-// that lives through all of it.
+// A migration moves state as the machine decides: departures with the
+// application's Export, arrivals with its Import. Each has a goroutine for its lifetime.
 //
-// Nothing of ours waits for the application. A function of it that hangs fails
-// its move when the time for that has come, keeps its place among those that may
-// run at once, and is named in the log.
+// No other part of the owner waits for the application. A function that hangTimeout fails
+// its move after a timeout, still counts towards the limit of concurrent functions, and is
+// logged.
 type migration struct {
 	*Mover
 	namespace leasehold.Namespace
 	logger    *slog.Logger
-	post      func(machine.Event) bool // waits; reports false when the owner has ended
-	held      func() []leasehold.Lease // what the machine has published last; immutable
+	post      func(machine.Event) bool // blocks; reports false after the owner has ended
+	held      func() []leasehold.Lease // the published leases; immutable
 	callbacks *callbacks
-	metrics   *metrics // nil if nobody asks for them
+	metrics   *metrics // nil without Config.Metrics
 	server    *statemove.Server
-	exports   chan struct{} // has one for each Export that runs
+	exports   chan struct{} // semaphore of running Exports
 	ctx       context.Context
 	cancel    context.CancelCauseFunc
-	running   sync.WaitGroup // departures, arrivals, and what watches over them
-	ended     chan struct{}  // closed when none runs any more
+	running   sync.WaitGroup // departures, arrivals, and their watchdogs
+	ended     chan struct{}  // closed when all have ended
 
 	mu         sync.Mutex
 	departures map[protocol.Ticket]*departure
 	arrivals   map[protocol.Ticket]*arrival
 	parting    bool
-	calls      map[string]int // functions of the application that run
+	calls      map[string]int // number of running calls by function of the application
 }
 
-// newMigration starts to listen for other owners.
+// newMigration starts the server for transfers from other owners.
 func newMigration(cfg *Config, session leasehold.Session, callbacks *callbacks, metrics *metrics, post func(machine.Event) bool, held func() []leasehold.Lease) *migration {
 	m := &migration{
 		Mover: cfg.Mover, namespace: cfg.Namespace, logger: callbacks.logger, post: post, held: held, callbacks: callbacks, metrics: metrics,
@@ -64,7 +63,7 @@ func newMigration(cfg *Config, session leasehold.Session, callbacks *callbacks, 
 	return m
 }
 
-// act carries out what the machine has decided about moves. It does not wait.
+// act executes an action about a move. It does not wait.
 func (m *migration) act(a machine.Action) {
 	switch a := a.(type) {
 	case machine.StartMove:
@@ -84,8 +83,7 @@ func (m *migration) act(a machine.Action) {
 	}
 }
 
-// progress returns a request with how far each departure is. What the machine
-// has made is not changed.
+// progress returns a copy of a request with the progress of each departure.
 func (m *migration) progress(r *protocol.LeaseRequest) *protocol.LeaseRequest {
 	if len(r.Moves) == 0 {
 		return r
@@ -102,20 +100,20 @@ func (m *migration) progress(r *protocol.LeaseRequest) *protocol.LeaseRequest {
 	return &out
 }
 
-// part refuses state from now on, but for what has been confirmed.
+// part refuses all arrivals that are not confirmed.
 func (m *migration) part() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.parting = true
 	for _, a := range m.arrivals {
 		if !a.confirmed {
-			a.in.Refuse(m.leaving())
+			a.in.Refuse(m.partingError())
 		}
 	}
 }
 
-func (m *migration) leaving() error {
-	return leasehold.Errorf(opMove, leasehold.ErrClosed, string(m.namespace), "this owner is about to leave")
+func (m *migration) partingError() error {
+	return leasehold.Errorf(opMove, leasehold.ErrClosed, string(m.namespace), "this owner is leaving")
 }
 
 // close ends all moves, and closes the listener. It does not wait for the
@@ -125,13 +123,13 @@ func (m *migration) close() {
 	m.server.Close()
 	go func() {
 		m.running.Wait()
-		m.forget()
+		m.cancelArrivals()
 		close(m.ended)
 	}()
 }
 
-// forget ends what never began: moves to here whose source has not come.
-func (m *migration) forget() {
+// cancelArrivals ends the arrivals whose source has not connected.
+func (m *migration) cancelArrivals() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, a := range m.arrivals {
@@ -139,7 +137,7 @@ func (m *migration) forget() {
 	}
 }
 
-// await waits until no function of the application runs, as long as the context
+// await waits for the running functions of the application, as long as the context
 // allows.
 func (m *migration) await(ctx context.Context) error {
 	select {
@@ -155,11 +153,11 @@ func (m *migration) await(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return leasehold.Errorf(opClose, leasehold.ErrUnavailable, strings.Join(slices.Sorted(maps.Keys(m.calls)), ", "),
-		"a function of the mover has not returned: %w", ctx.Err())
+		"a function of the Mover has not returned: %w", ctx.Err())
 }
 
-// call calls a function of the application. One that panics has failed. One that
-// has not returned long after its context has ended is named.
+// call calls a function of the application. A panic is an error. A function that
+// does not return after the end of its context is logged.
 func (m *migration) call(ctx context.Context, name string, r leasehold.Range, f func() error) (err error) {
 	m.count(name, 1)
 	defer m.count(name, -1)
@@ -168,13 +166,14 @@ func (m *migration) call(ctx context.Context, name string, r leasehold.Range, f 
 	defer close(returned)
 	defer func() {
 		if p := recover(); p != nil {
-			m.logger.Error("a function of the mover has panicked", "function", name, "range", r, "panic", p, "stack", string(debug.Stack()))
+			m.logger.Error("function of the Mover panicked", "function", name, "range", r, "panic", p, "stack", string(debug.Stack()))
 			err = leasehold.Errorf(opMove, leasehold.ErrInternal, r.String(), "%s has panicked: %v", name, p)
 		}
 	}()
 	return f()
 }
 
+// watch logs a function that does not return after the end of its context.
 func (m *migration) watch(ctx context.Context, name string, r leasehold.Range, returned <-chan struct{}) {
 	select {
 	case <-returned:
@@ -185,11 +184,11 @@ func (m *migration) watch(ctx context.Context, name string, r leasehold.Range, r
 	select {
 	case <-returned:
 		return
-	case <-time.After(hangs):
+	case <-time.After(hangTimeout):
 	}
-	m.logger.Warn("a function of the mover hangs: its context has ended, and it does not return", "function", name, "range", r, "for", hangs)
+	m.logger.Warn("function of the Mover hangTimeout: it does not return after the end of its context", "function", name, "range", r, "for", hangTimeout)
 	<-returned
-	m.logger.Warn("a function of the mover has returned at last", "function", name, "range", r, "after", time.Since(ended))
+	m.logger.Warn("hanging function of the Mover has returned", "function", name, "range", r, "after", time.Since(ended))
 }
 
 func (m *migration) count(name string, by int) {
@@ -200,7 +199,7 @@ func (m *migration) count(name string, by int) {
 	}
 }
 
-// figures are what a log line about a move says.
-func figures(records, bytes uint64) slog.Attr {
+// stateSize is a log attribute.
+func stateSize(records, bytes uint64) slog.Attr {
 	return slog.String("state", fmt.Sprintf("%d records of %d bytes", records, bytes))
 }

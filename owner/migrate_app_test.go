@@ -13,42 +13,42 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A counter is what the application keeps for a key.
+// A counter is the application's state of a key.
 type counter struct {
 	count      uint64
-	generation leasehold.Generation // under which it was written
+	generation leasehold.Generation // of the last write
 }
 
-// A counting is an application that counts requests, in memory, with the steps
-// that package leasehold asks for, and moves its state.
+// A counting is an application that counts requests in memory, with the obligations
+// of package leasehold, and moves its state.
 type counting struct {
-	owner *Owner
-	told  diary
+	owner  *Owner
+	events eventLog
 
 	mu       sync.Mutex
 	counters map[leasehold.Key]counter
-	changed  map[leasehold.Key]struct{} // since they were last exported
+	changed  map[leasehold.Key]struct{} // since the last export
 }
 
-// counts joins an owner that counts, with its state if another has any.
+// counts joins a counting owner with a Mover.
 func (n *network) counts(addr string, change func(*Config)) *counting {
 	n.t.Helper()
 	c := &counting{counters: make(map[leasehold.Key]counter), changed: make(map[leasehold.Key]struct{})}
 	cfg := n.config(addr)
 	cfg.Mover = n.mover("mover-" + addr)
 	cfg.Mover.Export, cfg.Mover.Import = c.export, c.take
-	cfg.Logger = c.told.logger()
-	cfg.OnGrant = func([]leasehold.Lease) { c.told.add("granted") }
-	cfg.OnRevoke = func(_ []leasehold.Lease, cause leasehold.Cause) { c.told.add("revoked: " + cause.String()) }
+	cfg.Logger = c.events.logger()
+	cfg.OnGrant = func([]leasehold.Lease) { c.events.add("granted") }
+	cfg.OnRevoke = func(_ []leasehold.Lease, cause leasehold.Cause) { c.events.add("revoked: " + cause.String()) }
 	change(&cfg)
-	c.mu.Lock() // an import may begin before we know the owner
+	c.mu.Lock() // an import may begin before c.owner is set
 	o, err := Join(n.t.Context(), cfg)
 	c.owner = o
 	c.mu.Unlock()
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	n.t.Cleanup(func() { // for tests that do not close
+	n.t.Cleanup(func() { // for tests without a Close
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		_ = o.Close(ctx)
@@ -59,7 +59,7 @@ func (n *network) counts(addr string, change func(*Config)) *counting {
 
 func asConfigured(*Config) {}
 
-// mover is reachable in the network.
+// mover returns a Mover with a listener in the network.
 func (n *network) mover(addr string) *Mover {
 	listener := bufconn.Listen(1 << 16)
 	n.mu.Lock()
@@ -71,7 +71,7 @@ func (n *network) mover(addr string) *Mover {
 	}
 }
 
-// add counts a request, and reports what the count is now, or false if this is
+// add counts a request and returns the count, or false if this server is
 // not the owner.
 func (c *counting) add(key leasehold.Key) (uint64, bool) {
 	c.mu.Lock()
@@ -90,7 +90,7 @@ func (c *counting) add(key leasehold.Key) (uint64, bool) {
 	return now.count, c.owner.Held(lease)
 }
 
-// export copies all counters, and those once more that have changed meanwhile.
+// export sends all counters, and after Stop the changed ones again.
 func (c *counting) export(_ context.Context, out *Export) error {
 	if err := c.send(out, c.keys(out.Range(), true)); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (c *counting) export(_ context.Context, out *Export) error {
 	return c.send(out, c.keys(out.Range(), false))
 }
 
-// keys returns all keys of a range, or those that have changed since the last
+// keys returns all keys of a range, or the keys that have changed since the last
 // call.
 func (c *counting) keys(r leasehold.Range, all bool) []leasehold.Key {
 	c.mu.Lock()
@@ -122,7 +122,7 @@ func (c *counting) send(out *Export, keys []leasehold.Key) error {
 		now := c.counters[key]
 		c.mu.Unlock()
 		if now.generation != out.Generation(key) {
-			continue // what is left of an earlier tenure
+			continue // state of an earlier tenure
 		}
 		record := binary.BigEndian.AppendUint64(nil, uint64(key))
 		if err := out.Send(binary.BigEndian.AppendUint64(record, now.count)); err != nil {
@@ -132,7 +132,7 @@ func (c *counting) send(out *Export, keys []leasehold.Key) error {
 	return nil
 }
 
-// take sets counters aside until they are granted.
+// take keeps counters aside until the lease is granted.
 func (c *counting) take(_ context.Context, in *Import) (func(leasehold.Lease), error) {
 	aside := make(map[leasehold.Key]uint64)
 	for record, err := range in.Records() {
@@ -152,20 +152,20 @@ func (c *counting) take(_ context.Context, in *Import) (func(leasehold.Lease), e
 	}, nil
 }
 
-// A crowd makes requests of several servers, and knows what must come of it.
+// A crowd sends requests to several servers, and checks the results.
 type crowd struct {
 	t       *testing.T
 	servers []*counting
-	want    map[leasehold.Key]uint64 // what was acknowledged
+	want    map[leasehold.Key]uint64 // acknowledged counts
 }
 
 func newCrowd(t *testing.T, servers ...*counting) *crowd {
 	return &crowd{t: t, servers: servers, want: make(map[leasehold.Key]uint64)}
 }
 
-// ask makes one request for each key, of whoever has it. A count that is lower
-// than it should be is state that was lost.
-func (c *crowd) ask() {
+// send sends one request for each key to its owner. A count below
+// the acknowledged one means that state was lost.
+func (c *crowd) send() {
 	c.t.Helper()
 	for _, key := range keys() {
 		served := false
@@ -179,13 +179,13 @@ func (c *crowd) ask() {
 			}
 			served = true
 			if c.want[key]++; count != c.want[key] {
-				c.t.Fatalf("key %v at %s: the count is %d, want %d: state was lost\n%q", key, s.owner.Name(), count, c.want[key], s.told.lines)
+				c.t.Fatalf("key %v at %s: the count is %d, want %d: state was lost\n%q", key, s.owner.Name(), count, c.want[key], s.events.lines)
 			}
 		}
 	}
 }
 
-// has returns which keys a server holds.
+// has returns the keys that a server holds.
 func (c *counting) has() []leasehold.Key {
 	var out []leasehold.Key
 	for _, k := range keys() {

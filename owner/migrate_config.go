@@ -14,74 +14,73 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/managerconn"
 )
 
-// A Mover is how the state of ranges gets from one owner to another. See "Moving
+// A Mover moves the state of ranges from one owner to another. See "Moving
 // state" in the package's documentation.
 type Mover struct {
-	// Export sends the state of a range to its next owner. It is called while the
-	// range is served, for several ranges at once, each on a goroutine of its own.
-	// It sends what there is, calls [Export.Stop], sends what has changed since,
-	// and returns. It must call Stop: a write that comes after the copying and
-	// before the end would be lost otherwise.
+	// Export sends the state of a range to its target. It is called while the
+	// source serves the range, concurrently for several ranges, each on a separate goroutine.
+	// It sends the state, calls [Export.Stop], sends the changes since,
+	// and returns. It must call Stop; otherwise a write after the copy
+	// would be lost.
 	//
-	// If it fails, or the context ends, the range is served here on, as if nothing
-	// had happened. It must not remove anything: OnRevoke is told when the lease
+	// If it fails, or the context ends, the move is cancelled and the source serves the
+	// range as before. Export must not remove state: OnRevoke is called when the lease
 	// has moved.
 	Export func(ctx context.Context, out *Export) error
 
-	// Import takes the state of a range in. It is called for several ranges at
-	// once, each on a goroutine of its own, and puts what it reads aside: the
-	// range is still served by its owner, and may stay there.
+	// Import receives the state of a range. It is called concurrently for several ranges,
+	// each on a separate goroutine, and keeps the records aside: the
+	// source still serves the range, and may keep it.
 	//
 	// When this process is granted the lease, install is called, before any Check
-	// in its range succeeds. It puts what was set aside in its place, stamped with
-	// the lease's generation, and should do no more than that, because nobody
+	// in its range succeeds. It installs the records, stamped with
+	// the lease's generation, and should do nothing else, because no server
 	// serves the range meanwhile. The lease may cover less than the import. If the
-	// move does not come about, install is never called, and the context that
-	// Import was called with ends.
+	// move fails, install is never called, and the context of Import ends.
 	//
-	// An Import that has no room returns an error, of kind [leasehold.ErrLimit] for
-	// instance: the source's log has it, and the range stays where it is. A nil
-	// install has nothing to do.
+	// If Import cannot store the state it returns an error, of kind [leasehold.ErrLimit] for
+	// instance: the source logs it and keeps the range. A nil
+	// install does nothing.
 	Import func(ctx context.Context, in *Import) (install func(leasehold.Lease), err error)
 
-	// Listen is where state is taken in, host:port. Default: any port, of Addr's
+	// Listen is the address of the server that receives state, host:port. Default: any port, of Addr's
 	// host if that is an IP address or localhost, and of all interfaces otherwise.
 	Listen string
-	// Listener, if set, is used instead. Close closes it, and so does a Join that
-	// fails.
+	// Listener, if set, replaces Listen. Close and a failed Join close it.
 	Listener net.Listener
-	// Advertise is where other owners reach that, host:port. Default: the address
-	// that is listened on, with Addr's host if that is all interfaces. It is
-	// required if only this computer reaches that address, unless Addr is such an
-	// address, too.
+	// Advertise is the address of the listener for other owners, host:port. Default: the
+	// listener's address, with Addr's host if the listener accepts on all interfaces. It is
+	// required if the listener's address is a loopback address and Addr is
+	// not.
 	Advertise string
 
-	// Credentials and ServerCredentials secure the connections to other owners,
-	// and those from them: anybody who can reach an owner may try to speak to it,
-	// and state is sent to whoever answers at an owner's address. If managers know
-	// who owners are, each side also makes sure that the other is the one whom the
-	// leader has let in. Required if Config.Credentials is set, and if others than
-	// this computer reach the address that is listened on; otherwise the default is
-	// plain text, within this computer.
+	// Credentials and ServerCredentials secure the connections to and from other owners.
+	// Without them, any host in the network may send state or receive it by spoofing an
+	// owner's address. If the managers authenticate
+	// owners, each side also checks that the other has the identity that the
+	// leader has accepted. Required if Config.Credentials is set, and if the
+	// listener is reachable from other computers; otherwise the default is
+	// plaintext within this computer.
 	Credentials       credentials.TransportCredentials
 	ServerCredentials credentials.TransportCredentials
-	// DialOptions, for connections to other owners, are added to our own, and
-	// prevail.
+	// DialOptions, for connections to other owners, are appended to the options of the owner
+	// and override them.
 	DialOptions []grpc.DialOption
 
-	// IdleTimeout is after how long without progress a move fails: no record is
-	// sent, none is taken in, Import does not return. Default 30 s.
+	// IdleTimeout is the time without progress after which a move fails: no record is
+	// sent or read, or Import does not return. Default 30 s.
 	IdleTimeout time.Duration
-	// StopTimeout is how long a range may be without an owner that serves it, from
-	// Stop on until the target has all of its state. After that the move fails, and
-	// the range is served here again. Default 5 s.
+	// StopTimeout limits the time in which no server serves the range, from
+	// Stop until the target has all of its state. Then the move fails, and
+	// the source serves the range again. Default 5 s.
 	StopTimeout time.Duration
-	// InstallTimeout is how long install may take. After that the range is given
-	// back, and its state is lost. Default 5 s.
+	// InstallTimeout limits the time of install. Then the range is
+	// released, and its state is lost. Default 5 s.
 	InstallTimeout time.Duration
 }
 
-// validateMover fills in defaults. The caller's Mover is not changed.
+// validateMover sets defaults in a copy of the Mover, and returns an error if a value is
+// invalid.
 func (c *Config) validateMover(secured bool) error {
 	if c.Mover == nil {
 		return nil
@@ -89,10 +88,10 @@ func (c *Config) validateMover(secured bool) error {
 	m := *c.Mover
 	c.Mover = &m
 	if m.Export == nil || m.Import == nil {
-		return c.bad("Mover: both Export and Import are needed")
+		return c.bad("Mover: Export and Import are required")
 	}
 	if secured && (m.Credentials == nil || m.ServerCredentials == nil) {
-		return c.bad("Mover: Credentials and ServerCredentials are needed, because Credentials to the managers are set: for plain text between owners set both to insecure.NewCredentials()")
+		return c.bad("Mover: Credentials and ServerCredentials are required because Config.Credentials is set: for plaintext between owners set both to insecure.NewCredentials()")
 	}
 	if m.Credentials == nil {
 		m.Credentials = managerconn.Plaintext()
@@ -119,15 +118,15 @@ func (c *Config) validateMover(secured bool) error {
 	return nil
 }
 
-// listen opens the mover's listener, and finds out what others are told of it.
-// Whatever becomes of that, the listener is closed by whoever owns the Config.
+// listen opens the Mover's listener, and sets Advertise. After an error the caller closes the
+// listener with discard.
 func (c *Config) listen() error {
 	m := c.Mover
-	host, _, _ := net.SplitHostPort(c.Addr) // it has been validated
+	host, _, _ := net.SplitHostPort(c.Addr) // validated before
 	if m.Listener == nil {
 		listener, err := net.Listen("tcp", m.listenOn(host))
 		if err != nil {
-			return c.bad("Mover cannot listen: set Listen to an address of this computer, and Advertise to how others reach it: %w", err)
+			return c.bad("Mover cannot listen: set Listen to an address of this computer, and Advertise to its address for other owners: %w", err)
 		}
 		m.Listener = listener
 	}
@@ -138,27 +137,27 @@ func (c *Config) listen() error {
 		m.ServerCredentials = managerconn.Plaintext()
 	}
 	if managerconn.Exposed(m.Listener, m.ServerCredentials) {
-		c.Logger.Warn("state is taken in in plain text: whoever can read along on the network can read it", "address", m.Listener.Addr())
+		c.Logger.Warn("state is received in plaintext: an eavesdropper in the network can read it", "address", m.Listener.Addr())
 	}
 	if m.Advertise != "" {
 		return nil
 	}
 	own, port, err := net.SplitHostPort(m.Listener.Addr().String())
 	if err != nil {
-		return c.bad("Mover: set Advertise: the listener's address %q is none that others can reach: %w", m.Listener.Addr(), err)
+		return c.bad("Mover: set Advertise: the listener's address %q is not host:port: %w", m.Listener.Addr(), err)
 	}
 	switch {
 	case address.Wildcard(m.Listener.Addr().String()):
 		own = host
 	case address.Loopback(m.Listener.Addr().String()) && !address.Loopback(c.Addr):
-		return c.bad("Mover: it listens on %s, where only this computer reaches it, but Addr is %s: set Listen to %q, or Advertise to how others reach it", m.Listener.Addr(), c.Addr, net.JoinHostPort("", port))
+		return c.bad("Mover: the listener's address %s is only reachable from this computer, but Addr is %s: set Listen to %q, or Advertise to an address that other owners can reach", m.Listener.Addr(), c.Addr, net.JoinHostPort("", port))
 	}
 	m.Advertise = net.JoinHostPort(own, port)
 	return c.validateAddr("Mover.Advertise", m.Advertise, "10.0.0.1:8081")
 }
 
-// listenOn returns what to listen on. The name of a host may well be one of the
-// loopback to the host itself, so that it is not asked where it leads to.
+// listenOn returns the address of the listener. A host name is not resolved: on the host
+// itself it may resolve to a loopback address.
 func (m *Mover) listenOn(host string) string {
 	if m.Listen != "" {
 		return m.Listen
@@ -169,7 +168,7 @@ func (m *Mover) listenOn(host string) string {
 	return net.JoinHostPort(host, "0")
 }
 
-// discard closes a listener that nobody has heard of.
+// discard closes the listener after a failed Join.
 func (c *Config) discard() {
 	if c.Mover != nil && c.Mover.Listener != nil {
 		_ = c.Mover.Listener.Close()

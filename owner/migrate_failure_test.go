@@ -23,39 +23,39 @@ type (
 	importer = func(context.Context, *Import) (func(leasehold.Lease), error)
 )
 
-// Whatever fails before the target has confirmed costs nothing: the range is
-// served where it was, with all of its state, and the source's log says why.
-func TestFailedMovesCostNothing(t *testing.T) {
+// A failure before the target has confirmed loses nothing: the source
+// serves the range with all of its state, and logs the reason.
+func TestFailedMovesLoseNothing(t *testing.T) {
 	broken := errors.New("the disk is full")
 	for name, test := range map[string]struct {
-		export  func(exporter) exporter
-		take    func(importer) importer
-		says    string // in the source's log
-		alsoFar string // in the target's log
+		export func(exporter) exporter
+		take   func(importer) importer
+		source string // in the source's log
+		target string // in the target's log
 	}{
 		"Export fails": {
 			export: func(exporter) exporter { return func(context.Context, *Export) error { return broken } },
-			says:   "Export has failed: the disk is full",
+			source: "Export has failed: the disk is full",
 		},
 		"Export fails after Stop": {
 			export: func(whole exporter) exporter {
 				return func(ctx context.Context, out *Export) error { return errors.Join(whole(ctx, out), broken) }
 			},
-			says: "Export has failed: the disk is full",
+			source: "Export has failed: the disk is full",
 		},
 		"Export panics": {
 			export: func(exporter) exporter { return func(context.Context, *Export) error { panic("oops") } },
-			says:   "Export has panicked: oops",
+			source: "Export has panicked: oops",
 		},
 		"Export does not stop": {
 			export: func(exporter) exporter { return func(context.Context, *Export) error { return nil } },
-			says:   "without a call of Stop that succeeded",
+			source: "without a successful call of Stop",
 		},
 		"Export stops twice": {
 			export: func(exporter) exporter {
 				return func(_ context.Context, out *Export) error { return errors.Join(out.Stop(), out.Stop()) }
 			},
-			says: "Stop was called before",
+			source: "Stop was called twice",
 		},
 		"Export hangs": {
 			export: func(exporter) exporter {
@@ -65,7 +65,7 @@ func TestFailedMovesCostNothing(t *testing.T) {
 					return nil
 				}
 			},
-			says: "the exporter of this side sends no records",
+			source: "the exporter of this side sends no records",
 		},
 		"Export hangs after Stop": {
 			export: func(whole exporter) exporter {
@@ -75,13 +75,13 @@ func TestFailedMovesCostNothing(t *testing.T) {
 					return err
 				}
 			},
-			says: "the target has not confirmed within 5s of the stop",
+			source: "the target has not confirmed within 5s of the stop",
 		},
 		"Export sends too much": {
 			export: func(exporter) exporter {
 				return func(_ context.Context, out *Export) error { return out.Send(make([]byte, statemove.MaxRecord+1)) }
 			},
-			says: "the limit is 4194304",
+			source: "the limit is 4194304",
 		},
 		"Import fails": {
 			take: func(importer) importer {
@@ -89,19 +89,19 @@ func TestFailedMovesCostNothing(t *testing.T) {
 					return nil, leasehold.Errorf("import", leasehold.ErrLimit, "", "no room")
 				}
 			},
-			says: "no room", alsoFar: "no room",
+			source: "no room", target: "no room",
 		},
 		"Import panics": {
 			take: func(importer) importer {
 				return func(context.Context, *Import) (func(leasehold.Lease), error) { panic("oops") }
 			},
-			says: "Import has panicked: oops", alsoFar: "Import has panicked: oops",
+			source: "Import has panicked: oops", target: "Import has panicked: oops",
 		},
 		"Import does not read": {
 			take: func(importer) importer {
 				return func(context.Context, *Import) (func(leasehold.Lease), error) { return nil, nil }
 			},
-			says: "transfer incomplete",
+			source: "transfer incomplete",
 		},
 		"Import hangs": {
 			take: func(importer) importer {
@@ -111,7 +111,7 @@ func TestFailedMovesCostNothing(t *testing.T) {
 					return nil, ctx.Err()
 				}
 			},
-			says: "the importer of the target reads no records", alsoFar: "function=Import",
+			source: "the importer of the target reads no records", target: "function=Import",
 		},
 		"Import does not return": {
 			take: func(whole importer) importer {
@@ -121,7 +121,7 @@ func TestFailedMovesCostNothing(t *testing.T) {
 					return install, err
 				}
 			},
-			says: "the target has not confirmed within 5s of the stop",
+			source: "the target has not confirmed within 5s of the stop",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestFailedMovesCostNothing(t *testing.T) {
 				})
 				crowd := newCrowd(t, a)
 				crowd.until(10*time.Second, func() bool { return len(a.has()) == 256 })
-				crowd.ask()
+				crowd.send()
 				b := n.counts("10.0.0.2:8080", func(c *Config) {
 					if test.take != nil {
 						c.Mover.Import = test.take(c.Mover.Import)
@@ -144,31 +144,31 @@ func TestFailedMovesCostNothing(t *testing.T) {
 				crowd.servers = append(crowd.servers, b)
 				for range 60 {
 					time.Sleep(time.Second)
-					crowd.ask()
+					crowd.send()
 				}
 				if got := leader.committed(" leaves "); got != 0 {
 					t.Errorf("%d losses: %q", got, leader.changes)
 				}
-				if a.told.count(test.says) == 0 || b.told.count(test.alsoFar) == 0 {
-					t.Errorf("not told %q and %q: %q and %q", test.says, test.alsoFar, a.told.lines, b.told.lines)
+				if a.events.count(test.source) == 0 || b.events.count(test.target) == 0 {
+					t.Errorf("%q and %q are missing in %q and %q", test.source, test.target, a.events.lines, b.events.lines)
 				}
 				before := maps.Clone(crowd.want)
-				crowd.until(time.Minute, func() bool { // every key is served again
+				crowd.until(time.Minute, func() bool { // every key has an owner
 					return !slices.ContainsFunc(keys(), func(k leasehold.Key) bool { return crowd.want[k] == before[k] })
 				})
-				if a.told.count("revoked") != 0 || b.told.count("granted") != 0 {
-					t.Errorf("told %q and %q", a.told.lines, b.told.lines)
+				if a.events.count("revoked") != 0 || b.events.count("granted") != 0 {
+					t.Errorf("events %q and %q", a.events.lines, b.events.lines)
 				}
 			})
 		})
 	}
 }
 
-// State that has come and cannot be put in its place is lost, and that is said.
-func TestFailedInstallIsALoss(t *testing.T) {
+// State that has arrived and cannot be installed is lost, and the loss is recorded.
+func TestFailedInstallIsLoss(t *testing.T) {
 	for name, install := range map[string]func(leasehold.Lease){
-		"panics": func(leasehold.Lease) { panic("oops") },
-		"hangs":  func(leasehold.Lease) { time.Sleep(time.Minute) },
+		"panics":      func(leasehold.Lease) { panic("oops") },
+		"hangTimeout": func(leasehold.Lease) { time.Sleep(time.Minute) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -187,8 +187,8 @@ func TestFailedInstallIsALoss(t *testing.T) {
 				if leader.committed(" moves from ") == 0 || leader.committed(" leaves 10.0.0.2:8080") == 0 {
 					t.Errorf("changes %q", leader.changes)
 				}
-				if b.told.count("the state of a range is lost") == 0 {
-					t.Errorf("told %q", b.told.lines)
+				if b.events.count("state of a range is lost") == 0 {
+					t.Errorf("events %q", b.events.lines)
 				}
 				time.Sleep(100 * time.Second)
 				if got := len(a.has()) + len(b.has()); got != 256 {
@@ -199,7 +199,7 @@ func TestFailedInstallIsALoss(t *testing.T) {
 	}
 }
 
-// A cable is between owners, and can be cut.
+// A cable is a network between owners that can be cut.
 type cable struct {
 	*network
 	mu    sync.Mutex
@@ -225,8 +225,8 @@ func (c *cable) cut() {
 	c.conns = nil
 }
 
-// Connections between owners that break time and again delay a move, and that
-// is all.
+// Broken connections between owners delay a move, but do not fail
+// it.
 func TestMovesSurviveBrokenConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
@@ -248,14 +248,14 @@ func TestMovesSurviveBrokenConnections(t *testing.T) {
 		b := n.counts("10.0.0.2:8080", slowly)
 		crowd.servers = append(crowd.servers, b)
 		crowd.until(time.Minute, func() bool { return len(b.has()) > 80 && len(a.has())+len(b.has()) == 256 })
-		if a.told.count("could not be moved") > 0 || leader.committed(" leaves ") > 0 {
-			t.Errorf("told %q, changes %q", a.told.lines, leader.changes)
+		if a.events.count("could not be moved") > 0 || leader.committed(" leaves ") > 0 {
+			t.Errorf("events %q, changes %q", a.events.lines, leader.changes)
 		}
 	})
 }
 
-// A target that dies in the middle of it costs the source nothing.
-func TestTargetDies(t *testing.T) {
+// A crash of the target during a move loses nothing.
+func TestTargetCrashes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		leader, _ := n.lead(manager.Config{})
@@ -276,7 +276,7 @@ func TestTargetDies(t *testing.T) {
 		_ = b.owner.Close(ctx)
 		for range 60 {
 			time.Sleep(time.Second)
-			crowd.ask()
+			crowd.send()
 		}
 		if len(a.has()) != 256 || leader.committed(" leaves ") > 0 {
 			t.Errorf("%d keys are left, changes %q", len(a.has()), leader.changes)
@@ -284,8 +284,8 @@ func TestTargetDies(t *testing.T) {
 	})
 }
 
-// Close keeps time for the goodbye although an Export hangs, and names it.
-func TestCloseWithAnExportThatHangs(t *testing.T) {
+// Close releases the leases in time although an Export hangs, and its error contains the Export.
+func TestCloseWithHangingExport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		leader, _ := n.lead(manager.Config{})
@@ -305,10 +305,10 @@ func TestCloseWithAnExportThatHangs(t *testing.T) {
 		err := a.owner.Close(ctx)
 		wantError(t, err, leasehold.ErrUnavailable, "Export", "has not returned")
 		if took := time.Since(begun); took != 20*time.Second {
-			t.Errorf("it took %v", took)
+			t.Errorf("took %v", took)
 		}
-		if leader.committed("(left)") == 0 || a.told.count("there was no time to move it") != 1 {
-			t.Errorf("told %q, changes %q", a.told.lines, leader.changes)
+		if leader.committed("(left)") == 0 || a.events.count("the move timed out") != 1 {
+			t.Errorf("events %q, changes %q", a.events.lines, leader.changes)
 		}
 		close(calm)
 		newCrowd(t, b).until(10*time.Second, func() bool { return len(b.has()) == 256 })

@@ -14,7 +14,7 @@ var (
 	movedLease  = leasehold.Lease{Range: leasehold.Range{Start: 10, Limit: 40}, Generation: 8}
 )
 
-// empty moves a range that has no state.
+// empty is a Mover of ranges without state.
 func empty(install func(leasehold.Lease)) *Mover {
 	return &Mover{
 		Export: func(_ context.Context, out *Export) error { return out.Stop() },
@@ -29,7 +29,7 @@ func empty(install func(leasehold.Lease)) *Mover {
 	}
 }
 
-// until answers what the machine hears, up to an event.
+// until replies to the events as the machine would, up to an event.
 func (r *recluse) until(t *testing.T, last machine.Event) {
 	t.Helper()
 	for {
@@ -40,20 +40,20 @@ func (r *recluse) until(t *testing.T, last machine.Event) {
 			r.act(machine.Stop{Ticket: movedTicket})
 		case machine.Imported{Ticket: movedTicket}, machine.GaveUp{Ticket: movedTicket}:
 		default:
-			t.Fatalf("%#v comes", event)
+			t.Fatalf("unexpected %#v", event)
 		}
 	}
 }
 
-// A lease whose state was refused after it had come, and before that was
-// confirmed, is answered: otherwise nobody would ever serve its range.
-func TestInstallAfterARefusal(t *testing.T) {
-	for _, over := range []bool{true, false} { // nobody waits for it any more; or still
-		var log diary
+// If the state was refused after it has arrived and before it is
+// confirmed, install fails: otherwise no server would ever serve the range.
+func TestInstallAfterRefusal(t *testing.T) {
+	for _, over := range []bool{true, false} { // with and without a goroutine that waits for it
+		var log eventLog
 		alone := newRecluse(t, &log, empty(func(leasehold.Lease) { t.Error("installed") }))
 		alone.move(movedTicket, movedLease.Range)
 		alone.until(t, machine.Imported{Ticket: movedTicket})
-		alone.part() // it is not confirmed yet
+		alone.part() // not confirmed yet
 		if over {
 			alone.running.Wait()
 		}
@@ -61,15 +61,15 @@ func TestInstallAfterARefusal(t *testing.T) {
 		alone.act(machine.Install{Ticket: movedTicket, Lease: movedLease})
 		alone.until(t, machine.Installed{Ticket: movedTicket, Failed: true})
 		alone.close(t)
-		if log.count("the state of a range is lost") != 1 {
-			t.Errorf("told %q", log.lines)
+		if log.count("state of a range is lost") != 1 {
+			t.Errorf("events %q", log.lines)
 		}
 	}
 }
 
-// A lease that nobody waits for any more is answered.
-func TestInstallAfterTheEnd(t *testing.T) {
-	alone := newRecluse(t, &diary{}, empty(func(leasehold.Lease) { t.Error("installed") }))
+// Install fails after the arrival's goroutine has ended.
+func TestInstallAfterEnd(t *testing.T) {
+	alone := newRecluse(t, &eventLog{}, empty(func(leasehold.Lease) { t.Error("installed") }))
 	alone.move(movedTicket, movedLease.Range)
 	alone.until(t, machine.Imported{Ticket: movedTicket})
 	alone.act(machine.Confirm{Ticket: movedTicket})
@@ -82,10 +82,10 @@ func TestInstallAfterTheEnd(t *testing.T) {
 	alone.close(t)
 }
 
-// A lease that comes at the moment of the end is answered, with either of the two.
-func TestInstallAtTheEnd(t *testing.T) {
+// A lease that is granted while the arrival ends is installed or fails.
+func TestInstallDuringEnd(t *testing.T) {
 	for range 8 {
-		alone := newRecluse(t, &diary{}, empty(nil))
+		alone := newRecluse(t, &eventLog{}, empty(nil))
 		alone.before = func(e machine.Event) {
 			if e == (machine.Imported{Ticket: movedTicket}) {
 				alone.act(machine.Confirm{Ticket: movedTicket})
@@ -103,15 +103,15 @@ func TestInstallAtTheEnd(t *testing.T) {
 			}
 		}
 		alone.close(t)
-		if n := len(alone.callbacks.late); n > 0 {
-			t.Errorf("the end of %d leases is held back for ever", n)
+		if n := len(alone.callbacks.deferred); n > 0 {
+			t.Errorf("the ends of %d leases are deferred forever", n)
 		}
 	}
 }
 
-// An install that Close does not wait for is not said to be slow.
+// An install that Close does not wait for is not logged as slow.
 func TestCloseWhileInstalling(t *testing.T) {
-	var log diary
+	var log eventLog
 	begun, calm := make(chan struct{}), make(chan struct{})
 	alone := newRecluse(t, &log, empty(func(leasehold.Lease) { close(begun); <-calm }))
 	alone.move(movedTicket, movedLease.Range)
@@ -127,7 +127,7 @@ func TestCloseWhileInstalling(t *testing.T) {
 	if err := alone.await(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if log.count("this owner was closed") != 1 || log.count("has not returned") > 0 || log.count("has been taken in") > 0 {
-		t.Errorf("told %q", log.lines)
+	if log.count("this owner was closed") != 1 || log.count("has not returned") > 0 || log.count("state of a range imported") > 0 {
+		t.Errorf("events %q", log.lines)
 	}
 }

@@ -16,53 +16,52 @@ import (
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
-// An Import is a range whose state [Mover.Import] takes in.
+// An Import is a range whose state [Mover.Import] receives.
 type Import struct {
 	arrival protocol.Arrival
 	in      *statemove.Incoming
 }
 
-// Range returns the keys whose state comes.
+// Range returns the range of the move.
 func (i *Import) Range() leasehold.Range { return i.arrival.Range }
 
-// From returns the owner that the state comes from, and where its callers reach
-// it.
+// From returns the name of the source and its address for callers.
 func (i *Import) From() (name leasehold.OwnerID, addr string) {
 	return i.arrival.From.Owner, i.arrival.From.Addr
 }
 
-// Records are what Export has sent, in order. They wait for more until there is
-// no more, and end with an error if the move fails. They must be read to their
-// end, once, by one goroutine; how fast they are read is how fast they are sent.
+// Records yields the records that Export sends, in order. The sequence waits for the next
+// record, and ends with an error if the move fails. One goroutine must read it to its
+// end, once; flow control slows the sender to the speed of the reader.
 //
-// A record may be kept, but may be a part of something larger, up to 64 KiB,
-// which then stays in memory with it. Copy what is kept for long.
+// A record may be kept, but it may be a slice of a buffer of up to 64 KiB,
+// which then stays in memory. Copy records that are kept for long.
 func (i *Import) Records() iter.Seq2[[]byte, error] { return i.in.Records() }
 
-// An arrival is one move of state to here.
+// An arrival is a move to this owner.
 type arrival struct {
 	protocol.Arrival
-	*passage
-	granted chan leasehold.Lease // has room for the one
+	*moveTrace
+	granted chan leasehold.Lease // buffers the lease
 
 	// Under the migration's lock:
 	in        *statemove.Incoming
-	confirmed bool // the source counts on us, and somebody waits for the lease
+	confirmed bool // the source has the confirmation, and a goroutine waits for the lease
 }
 
-// expect lets the state of a range in.
+// expect accepts the transfer of an announced move.
 func (m *migration) expect(p protocol.Arrival) {
-	a := &arrival{Arrival: p, passage: m.pass("in", p.Range, p.Ticket, p.From), granted: make(chan leasehold.Lease, 1)}
+	a := &arrival{Arrival: p, moveTrace: m.newMoveTrace("in", p.Range, p.Ticket, p.From), granted: make(chan leasehold.Lease, 1)}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	a.in = m.server.Expect(p.Ticket, secure.Identity(p.Identity), func(in *statemove.Incoming) { m.running.Go(func() { m.arrive(a, in) }) })
 	if m.parting {
-		a.in.Refuse(m.leaving())
+		a.in.Refuse(m.partingError())
 	}
 	m.arrivals[p.Ticket] = a
 }
 
-// confirm tells the source that its state is here.
+// confirm confirms to the source that the state has arrived.
 func (m *migration) confirm(t protocol.Ticket) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -71,8 +70,8 @@ func (m *migration) confirm(t protocol.Ticket) {
 	}
 }
 
-// install has the application put the state in its place. From here on the
-// arrival sees to its own end.
+// install passes the lease to the arrival's goroutine, which makes the application install the
+// state.
 func (m *migration) install(t protocol.Ticket, l leasehold.Lease) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,26 +83,25 @@ func (m *migration) install(t protocol.Ticket, l leasehold.Lease) {
 		return
 	}
 	if a != nil {
-		a.end(failed, 0, 0, m.over(a))
-		a.in.Close(m.over(a))
+		a.end(failed, 0, 0, endedError(a.Range))
+		a.in.Close(endedError(a.Range))
 	}
 	m.running.Go(func() {
-		m.lose(t, l, leasehold.Errorf(opMove, leasehold.ErrNotFound, l.Range.String(), "it is not here any more"))
+		m.installFailed(t, l, leasehold.Errorf(opMove, leasehold.ErrNotFound, l.Range.String(), "the arrival has ended"))
 	})
 }
 
-// lose tells the machine that a lease has come whose state is not in its place
-// and never will be.
-func (m *migration) lose(t protocol.Ticket, l leasehold.Lease, why error) {
-	m.logger.Error("the state of a range is lost: it has come, and was not put in its place", "range", l.Range, "generation", l.Generation, "move", t.Short(), "why", why)
+// installFailed posts to the machine that the state of a granted lease cannot be installed.
+func (m *migration) installFailed(t protocol.Ticket, l leasehold.Lease, why error) {
+	m.logger.Error("state of a range is lost: it has arrived, but was not installed", "range", l.Range, "generation", l.Generation, "move", t.Short(), "why", why)
 	m.post(machine.Installed{Ticket: t, Failed: true})
 }
 
-func (m *migration) over(a *arrival) error {
-	return leasehold.Errorf(opMove, leasehold.ErrClosed, a.Range.String(), "the move is over or was called off")
+func endedError(r leasehold.Range) error {
+	return leasehold.Errorf(opMove, leasehold.ErrClosed, r.String(), "the move has ended or was cancelled")
 }
 
-// discard gives up what has come, or has not.
+// discard cancels an arrival.
 func (m *migration) discard(t protocol.Ticket) {
 	m.mu.Lock()
 	a := m.arrivals[t]
@@ -111,16 +109,16 @@ func (m *migration) discard(t protocol.Ticket) {
 	m.mu.Unlock()
 	if a != nil {
 		a.end(cancelled, 0, 0, nil)
-		a.in.Close(m.over(a))
+		a.in.Close(endedError(a.Range))
 	}
 }
 
-// arrive takes the state in, and puts it in its place when the lease is here.
+// arrive receives the state, and installs it after the lease is granted.
 func (m *migration) arrive(a *arrival, in *statemove.Incoming) {
 	defer in.Release()
 	put, err := m.take(a, in)
 	if err != nil {
-		m.logger.Warn("the state of a range could not be taken in", "range", a.Range, "from", a.From.Owner, "move", a.Ticket.Short(), "why", err)
+		m.logger.Warn("state of a range could not be imported", "range", a.Range, "from", a.From.Owner, "move", a.Ticket.Short(), "why", err)
 		a.end(failed, 0, 0, err)
 		in.Refuse(err)
 		return
@@ -131,14 +129,14 @@ func (m *migration) arrive(a *arrival, in *statemove.Incoming) {
 	case lease := <-a.granted:
 		failpoint.Here("owner/before-install")
 		m.put(a, lease, put)
-		in.Close(m.over(a))
+		in.Close(endedError(a.Range))
 	case <-in.Context().Done():
 		m.abandon(a, context.Cause(in.Context()))
 	}
 }
 
-// abandon stops waiting for a lease. One that has come meanwhile is not left
-// without an answer, nor is one that comes later: install sees to that.
+// abandon stops waiting for a lease. A lease that was granted meanwhile fails to install;
+// install handles a lease that is granted later.
 func (m *migration) abandon(a *arrival, why error) {
 	m.mu.Lock()
 	a.confirmed = false
@@ -147,7 +145,7 @@ func (m *migration) abandon(a *arrival, why error) {
 	case lease := <-a.granted:
 		m.callbacks.installed(lease.Generation)
 		a.end(failed, 0, 0, why)
-		m.lose(a.Ticket, lease, why)
+		m.installFailed(a.Ticket, lease, why)
 	default:
 	}
 }
@@ -169,29 +167,29 @@ func (m *migration) take(a *arrival, in *statemove.Incoming) (put func(leasehold
 	return put, nil
 }
 
-// put calls the function that Import has returned, and tells the machine how
-// that went, or that it takes too long.
+// put calls the install function of the application, and posts the result or a timeout to the
+// machine, whichever is first.
 func (m *migration) put(a *arrival, lease leasehold.Lease, put func(leasehold.Lease)) {
 	begun := time.Now()
-	var told atomic.Bool
-	tell := func(err error) {
+	var reported atomic.Bool
+	report := func(err error) {
 		switch {
-		case !told.CompareAndSwap(false, true):
+		case !reported.CompareAndSwap(false, true):
 		case err != nil:
 			a.end(failed, 0, 0, err)
-			m.lose(a.Ticket, lease, err)
+			m.installFailed(a.Ticket, lease, err)
 		default:
-			m.logger.Info("the state of a range has been taken in", "range", lease.Range, "generation", lease.Generation, "from", a.From.Owner, "move", a.Ticket.Short(), "installed in", time.Since(begun))
+			m.logger.Info("state of a range imported", "range", lease.Range, "generation", lease.Generation, "from", a.From.Owner, "move", a.Ticket.Short(), "installed in", time.Since(begun))
 			a.end(moved, 0, 0, nil)
 			m.post(machine.Installed{Ticket: a.Ticket})
 		}
 	}
-	late := leasehold.Errorf(opMove, leasehold.ErrUnavailable, a.Range.String(), "install has not returned in %v", m.InstallTimeout)
-	ctx, cancel := context.WithTimeoutCause(m.ctx, m.InstallTimeout, late)
+	timeout := leasehold.Errorf(opMove, leasehold.ErrUnavailable, a.Range.String(), "install has not returned in %v", m.InstallTimeout)
+	ctx, cancel := context.WithTimeoutCause(m.ctx, m.InstallTimeout, timeout)
 	defer cancel()
 	m.running.Go(func() {
 		<-ctx.Done()
-		tell(context.Cause(ctx))
+		report(context.Cause(ctx))
 	})
 	err := m.call(ctx, "install", a.Range, func() error {
 		if put != nil {
@@ -201,5 +199,5 @@ func (m *migration) put(a *arrival, lease leasehold.Lease, put func(leasehold.Le
 	})
 	failpoint.Here("owner/installed")
 	m.callbacks.installed(lease.Generation)
-	tell(err)
+	report(err)
 }

@@ -18,8 +18,7 @@ import (
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
-// An Export is a range whose state [Mover.Export] sends. Its methods are for one
-// goroutine at a time.
+// An Export is a range whose state [Mover.Export] sends. It is not safe for concurrent use.
 type Export struct {
 	departure *departure
 	out       *statemove.Outgoing
@@ -27,11 +26,11 @@ type Export struct {
 	stopped   bool
 }
 
-// Range returns the keys whose state is to be sent.
+// Range returns the range of the move.
 func (e *Export) Range() leasehold.Range { return e.departure.Range }
 
-// Generation returns the generation under which a key of the range is held here.
-// State that is stamped with a lower one is from an earlier tenure: others may
+// Generation returns the generation of the source's lease on a key of the range.
+// State that is stamped with a lower one is from an earlier tenure: other owners may
 // have acted since, and it must not be sent.
 func (e *Export) Generation(key leasehold.Key) leasehold.Generation {
 	leases := e.departure.leases
@@ -45,29 +44,28 @@ func (e *Export) Generation(key leasehold.Key) leasehold.Generation {
 	return leases[i].Generation
 }
 
-// To returns the owner that the state goes to, and where its callers reach it:
-// an application may send the state there by itself, and use this for the order
-// of events alone.
+// To returns the name of the target and its address for callers. An application may send the
+// state there on its own connection, and use the Export only for Stop.
 func (e *Export) To() (name leasehold.OwnerID, addr string) {
 	return e.departure.To.Owner, e.departure.To.Addr
 }
 
-// Send sends a record to [Mover.Import] on the other side, in order. A record is
-// at most 4 MiB. Send copies it, gathers small ones, and waits when the other
-// side is slower. It fails when the move has failed, with the reason.
+// Send sends a record to [Mover.Import] of the target, in order. A record is
+// at most 4 MiB. Send copies it, batches small ones, and blocks while the target is
+// slower. It returns the reason after the move has failed.
 func (e *Export) Send(record []byte) error { return e.out.Send(record) }
 
-// Stop ends the serving of the range, as soon as the other side has everything
-// that was sent. When it has returned nil, no Check in the range succeeds, and
-// none will before the move has failed or the lease is granted anew.
+// Stop stops serving the range, after the target has received all records
+// so far. After it has returned nil, every Check in the range fails until
+// the move has failed or the lease is granted again.
 //
-// So whatever is read now is final, if it is read under the lock that requests
-// hold while they check and operate: a request that was under way when Stop
-// returned has the lock, or will find that its Check fails. What has changed since
-// it was sent is to be sent again, quickly, because nobody serves the range.
+// So state that is read after Stop is final, if it is read under the lock that requests
+// hold while they check and operate: a request that runs when Stop
+// returns either has the lock, or its Check fails. Send the changes since the
+// first copy quickly, because no server serves the range.
 func (e *Export) Stop() error {
 	if e.stopped {
-		return leasehold.Errorf(opMove, leasehold.ErrInvalid, e.Range().String(), "Stop was called before")
+		return leasehold.Errorf(opMove, leasehold.ErrInvalid, e.Range().String(), "Stop was called twice")
 	}
 	if err := e.out.Settle(); err != nil {
 		return err
@@ -75,7 +73,7 @@ func (e *Export) Stop() error {
 	failpoint.Here("owner/copied")
 	e.copied()
 	select {
-	case <-e.departure.quiet:
+	case <-e.departure.stopped:
 		failpoint.Here("owner/stopped")
 		e.stopped = true
 		return nil
@@ -84,16 +82,16 @@ func (e *Export) Stop() error {
 	}
 }
 
-// A departure is one move of state away from here.
+// A departure is a move from this owner.
 type departure struct {
 	protocol.Departure
-	*passage
-	leases  []leasehold.Lease // that cover the range: while it moves they stay as they are
-	ctx     context.Context   // ends when nobody cares for the move any more
+	*moveTrace
+	leases  []leasehold.Lease // cover the range; they do not change while it moves
+	ctx     context.Context   // ends with the move
 	cancel  context.CancelCauseFunc
-	quiet   chan struct{} // closed when the range is no longer served
-	late    *time.Timer   // fails the move if the range is not served for too long; nil before
-	decided atomic.Bool   // the machine has been told how it ended, or needs no telling
+	stopped chan struct{} // closed when checks in the range fail
+	timeout *time.Timer   // of StopTimeout; nil before the stop
+	decided atomic.Bool   // the result was posted to the machine, or the machine has ended the move
 	out     atomic.Pointer[statemove.Outgoing]
 }
 
@@ -104,15 +102,15 @@ func (d *departure) progress() (records, bytes uint64) {
 	return 0, 0
 }
 
-// over says what became of it, and how much was sent.
-func (d *departure) over(outcome string, why error) {
+// finish ends the trace with the outcome and the size of the state that was sent.
+func (d *departure) finish(outcome string, why error) {
 	records, bytes := d.progress()
 	d.end(outcome, records, bytes, why)
 }
 
-// start begins to send a range's state.
+// start starts the goroutine of a departure.
 func (m *migration) start(p protocol.Departure) {
-	d := &departure{Departure: p, passage: m.pass("out", p.Range, p.Ticket, p.To), leases: m.held(), quiet: make(chan struct{})}
+	d := &departure{Departure: p, moveTrace: m.newMoveTrace("out", p.Range, p.Ticket, p.To), leases: m.held(), stopped: make(chan struct{})}
 	d.ctx, d.cancel = context.WithCancelCause(trace.ContextWithSpan(m.ctx, d.trace(m.ctx)))
 	m.mu.Lock()
 	m.departures[p.Ticket] = d
@@ -120,20 +118,20 @@ func (m *migration) start(p protocol.Departure) {
 	m.running.Go(func() { m.depart(d) })
 }
 
-// stop lets an Export know that its range is no longer served.
+// stop lets Export.Stop return: checks in the range fail.
 func (m *migration) stop(t protocol.Ticket) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if d := m.departures[t]; d != nil && d.late == nil {
-		d.late = time.AfterFunc(m.StopTimeout, func() {
+	if d := m.departures[t]; d != nil && d.timeout == nil {
+		d.timeout = time.AfterFunc(m.StopTimeout, func() {
 			d.cancel(leasehold.Errorf(opMove, leasehold.ErrUnavailable, d.Range.String(), "the target has not confirmed within %v of the stop", m.StopTimeout))
 		})
 		d.stop()
-		close(d.quiet)
+		close(d.stopped)
 	}
 }
 
-// end forgets a departure: the machine knows how it ended, or does not care.
+// end removes a departure that the machine has ended, and cancels it if it still runs.
 func (m *migration) end(t protocol.Ticket) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -142,18 +140,18 @@ func (m *migration) end(t protocol.Ticket) {
 		return
 	}
 	delete(m.departures, t)
-	if d.late != nil {
-		d.late.Stop()
+	if d.timeout != nil {
+		d.timeout.Stop()
 	}
 	if !d.decided.Swap(true) {
-		d.over(cancelled, nil)
+		d.finish(cancelled, nil)
 	}
-	d.cancel(leasehold.Errorf(opMove, leasehold.ErrClosed, d.Range.String(), "the move is over or was called off"))
+	d.cancel(endedError(d.Range))
 }
 
-// depart sends the state and tells the machine how that ended.
+// depart sends the state and posts the result to the machine.
 func (m *migration) depart(d *departure) {
-	if err := m.turn(d.ctx); err != nil {
+	if err := m.acquireExport(d.ctx); err != nil {
 		m.gaveUp(d, err)
 		return
 	}
@@ -165,7 +163,7 @@ func (m *migration) depart(d *departure) {
 	})
 	defer out.Close()
 	d.out.Store(out)
-	m.running.Go(func() { // the machine need not wait for an Export that hangs
+	m.running.Go(func() { // the result does not wait for an Export that hangTimeout
 		<-out.Context().Done()
 		m.gaveUp(d, context.Cause(out.Context()))
 	})
@@ -178,28 +176,28 @@ func (m *migration) depart(d *departure) {
 		return
 	}
 	if d.decided.CompareAndSwap(false, true) {
-		m.logger.Info("the state of a range has been moved", "range", d.Range, "to", d.To.Owner, "move", d.Ticket.Short(), figures(out.Progress()))
-		d.over(moved, nil)
+		m.logger.Info("state of a range moved", "range", d.Range, "to", d.To.Owner, "move", d.Ticket.Short(), stateSize(out.Progress()))
+		d.finish(moved, nil)
 		failpoint.Here("owner/move-confirmed")
 		m.post(machine.Confirmed{Ticket: d.Ticket})
 	}
 }
 
-// turn waits until there is room for one more Export.
-func (m *migration) turn(ctx context.Context) error {
-	late := time.NewTimer(m.IdleTimeout)
-	defer late.Stop()
+// acquireExport waits for the semaphore of Exports.
+func (m *migration) acquireExport(ctx context.Context) error {
+	timeout := time.NewTimer(m.IdleTimeout)
+	defer timeout.Stop()
 	select {
 	case m.exports <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-late.C:
-		return leasehold.Errorf(opMove, leasehold.ErrLimit, string(m.namespace), "%d others have been under way for %v", cap(m.exports), m.IdleTimeout)
+	case <-timeout.C:
+		return leasehold.Errorf(opMove, leasehold.ErrLimit, string(m.namespace), "%d other moves have been running for %v", cap(m.exports), m.IdleTimeout)
 	}
 }
 
-// export calls the application.
+// export calls the application's Export.
 func (m *migration) export(d *departure, out *statemove.Outgoing) error {
 	e := &Export{departure: d, out: out, copied: func() { m.post(machine.Copied{Ticket: d.Ticket}) }}
 	ctx := out.Context()
@@ -208,16 +206,16 @@ func (m *migration) export(d *departure, out *statemove.Outgoing) error {
 	case err != nil:
 		return leasehold.Errorf(opMove, leasehold.KindOf(err), d.Range.String(), "Export has failed: %w", err)
 	case !e.stopped:
-		return leasehold.Errorf(opMove, leasehold.ErrInvalid, d.Range.String(), "Export has returned without a call of Stop that succeeded: what changed after it had copied would be lost")
+		return leasehold.Errorf(opMove, leasehold.ErrInvalid, d.Range.String(), "Export has returned without a successful call of Stop: changes after the copy would be lost")
 	}
 	return nil
 }
 
-// gaveUp tells the machine that a departure has failed, unless it knows.
+// gaveUp posts the failure of a departure to the machine, unless a result was posted before.
 func (m *migration) gaveUp(d *departure, why error) {
 	if d.decided.CompareAndSwap(false, true) {
-		m.logger.Warn("the state of a range could not be moved: the range stays here", "range", d.Range, "to", d.To.Owner, "move", d.Ticket.Short(), "why", why)
-		d.over(failed, why)
+		m.logger.Warn("state of a range could not be moved: this owner keeps the range", "range", d.Range, "to", d.To.Owner, "move", d.Ticket.Short(), "why", why)
+		d.finish(failed, why)
 		m.post(machine.GaveUp{Ticket: d.Ticket})
 	}
 }

@@ -13,18 +13,18 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// A recluse is an owner that knows of no other, over real connections: with a
-// listener where it is by default, and without a machine.
+// A recluse is an owner without other owners, over real connections: with the
+// default listener, and without a machine.
 type recluse struct {
 	*migration
 	self   *table.Holder
-	events chan machine.Event // what the machine would hear
-	// before, if set, is called before the machine would hear of an event, by
-	// whoever tells it.
+	events chan machine.Event // for the machine
+	// before, if set, is called before each event, on the goroutine
+	// that posts it.
 	before func(machine.Event)
 }
 
-func newRecluse(t *testing.T, log *diary, m *Mover) *recluse {
+func newRecluse(t *testing.T, log *eventLog, m *Mover) *recluse {
 	t.Helper()
 	r := &recluse{self: &table.Holder{Owner: "server-1", Session: leasehold.Session{1}, Addr: "127.0.0.1:1"}, events: make(chan machine.Event, 16)}
 	cfg := Config{Namespace: testNamespace, Managers: []string{"127.0.0.1:7400"}, Addr: r.self.Addr, Mover: m}
@@ -45,7 +45,7 @@ func newRecluse(t *testing.T, log *diary, m *Mover) *recluse {
 	return r
 }
 
-// move begins a move of the recluse to itself.
+// move starts a move of the recluse to itself.
 func (r *recluse) move(ticket protocol.Ticket, keys leasehold.Range) {
 	r.act(machine.StartMove{Departure: protocol.Departure{Ticket: ticket, Range: keys, To: r.self, Mover: r.Advertise}})
 	r.act(machine.Expect{Arrival: protocol.Arrival{Ticket: ticket, Range: keys, From: r.self}})
@@ -59,15 +59,15 @@ func (r *recluse) close(t *testing.T) {
 	}
 }
 
-// An owner moves a range to itself, which is how leases are joined, with a leader
-// and a machine that agree to everything.
+// An owner moves a range to itself, as when leases are merged, with a leader
+// and a machine that accept everything.
 func TestMoveToItself(t *testing.T) {
 	joined := leasehold.Lease{Range: leasehold.Range{Start: 10, Limit: 40}, Generation: 8}
 	var got []string
-	alone := newRecluse(t, &diary{}, &Mover{
+	alone := newRecluse(t, &eventLog{}, &Mover{
 		Export: func(_ context.Context, out *Export) error {
 			if to, addr := out.To(); to != "server-1" || addr != "127.0.0.1:1" {
-				t.Errorf("goes to %s at %s", to, addr)
+				t.Errorf("the target is %s at %s", to, addr)
 			}
 			if err := out.Send([]byte("before")); err != nil {
 				return err
@@ -79,7 +79,7 @@ func TestMoveToItself(t *testing.T) {
 		},
 		Import: func(_ context.Context, in *Import) (func(leasehold.Lease), error) {
 			if from, addr := in.From(); from != "server-1" || addr != "127.0.0.1:1" || in.Range() != joined.Range {
-				t.Errorf("%v comes from %s at %s", in.Range(), from, addr)
+				t.Errorf("the source of %v is %s at %s", in.Range(), from, addr)
 			}
 			var aside []string
 			for record, err := range in.Records() {
@@ -103,7 +103,7 @@ func TestMoveToItself(t *testing.T) {
 		event := <-alone.events
 		actions, expected := answers[event]
 		if !expected {
-			t.Fatalf("%T comes, or comes twice", event)
+			t.Fatalf("unexpected or duplicate %T", event)
 		}
 		delete(answers, event)
 		r := &protocol.LeaseRequest{Moves: []protocol.MoveReport{{Ticket: ticket}}}
@@ -120,11 +120,11 @@ func TestMoveToItself(t *testing.T) {
 	}
 }
 
-// State that comes to an owner that is about to leave is refused, and its source
-// hears why.
+// A leaving owner refuses state, and the source
+// receives the reason.
 func TestPartingRefusesState(t *testing.T) {
 	for _, early := range []bool{true, false} {
-		var log diary
+		var log eventLog
 		alone := newRecluse(t, &log, &Mover{
 			Export: func(_ context.Context, out *Export) error { return out.Stop() },
 			Import: func(ctx context.Context, _ *Import) (func(leasehold.Lease), error) {
@@ -138,17 +138,17 @@ func TestPartingRefusesState(t *testing.T) {
 		ticket := protocol.Ticket{2}
 		alone.move(ticket, leasehold.All)
 		if !early {
-			if event := <-alone.events; event != (machine.Copied{Ticket: ticket}) { // it has begun
-				t.Errorf("%T comes first", event)
+			if event := <-alone.events; event != (machine.Copied{Ticket: ticket}) { // the transfer has started
+				t.Errorf("the first event is %T", event)
 			}
 			alone.part()
 		}
 		if event := <-alone.events; event != (machine.GaveUp{Ticket: ticket}) {
-			t.Errorf("%T comes", event)
+			t.Errorf("unexpected %T", event)
 		}
 		alone.close(t)
-		if log.count("this owner is about to leave") == 0 {
-			t.Errorf("told %q", log.lines)
+		if log.count("this owner is leaving") == 0 {
+			t.Errorf("events %q", log.lines)
 		}
 	}
 }

@@ -11,18 +11,18 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/machine/manager"
 )
 
-// until makes requests until something is so, and fails if that takes too long.
+// until sends requests until a condition is true, with a timeout.
 func (c *crowd) until(most time.Duration, so func() bool) {
 	c.t.Helper()
 	for begun := time.Now(); !so(); time.Sleep(20 * time.Millisecond) {
-		c.ask()
+		c.send()
 		if time.Since(begun) > most {
-			c.t.Fatalf("it has not come about in %v", most)
+			c.t.Fatalf("timeout after %v", most)
 		}
 	}
 }
 
-// close closes a server while requests go on.
+// close closes a server while requests continue.
 func (c *crowd) close(s *counting, most time.Duration) (err error) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), most)
@@ -43,39 +43,39 @@ func (c *crowd) close(s *counting, most time.Duration) (err error) {
 	return err
 }
 
-// A range that goes to an owner that joins takes its state along, while requests
-// change it, and nobody hears of a loss.
-func TestStateMovesToANewOwner(t *testing.T) {
+// The state of a range moves to an owner that joins, while requests
+// change it, and without a loss.
+func TestStateMovesToNewOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		leader, _ := n.lead(manager.Config{})
 		a := n.counts("10.0.0.1:8080", asConfigured)
 		crowd := newCrowd(t, a)
 		crowd.until(10*time.Second, func() bool { return len(a.has()) == 256 })
-		crowd.ask()
+		crowd.send()
 
 		b := n.counts("10.0.0.2:8080", asConfigured)
 		crowd.servers = append(crowd.servers, b)
 		crowd.until(time.Minute, func() bool { return len(b.has()) > 80 && len(a.has())+len(b.has()) == 256 })
-		crowd.ask()
+		crowd.send()
 		if got := leader.committed(" leaves "); got != 0 {
 			t.Errorf("%d losses: %q", got, leader.changes)
 		}
-		if leader.committed(" moves from ") == 0 || a.told.count("revoked: moved") == 0 || b.told.count("granted") == 0 {
-			t.Errorf("told %q and %q", a.told.lines, b.told.lines)
+		if leader.committed(" moves from ") == 0 || a.events.count("revoked: moved") == 0 || b.events.count("granted") == 0 {
+			t.Errorf("events %q and %q", a.events.lines, b.events.lines)
 		}
-		if a.told.count("revoked: released") > 0 {
-			t.Errorf("told %q", a.told.lines)
+		if a.events.count("revoked: released") > 0 {
+			t.Errorf("events %q", a.events.lines)
 		}
 		for i, s := range crowd.servers {
-			if err := s.owner.Close(t.Context()); (err != nil) != (i == len(crowd.servers)-1) { // the last one loses what it has
+			if err := s.owner.Close(t.Context()); (err != nil) != (i == len(crowd.servers)-1) { // the last one loses its state
 				t.Errorf("server %d: %v", i, err)
 			}
 		}
 	})
 }
 
-// All servers are restarted, one after the other, under load, and no state is
+// All servers restart, one after the other, under load, and no state is
 // lost.
 func TestRollingRestartLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestRollingRestartLosesNothing(t *testing.T) {
 		}
 		last := crowd.servers[0]
 		crowd.until(10*time.Second, func() bool { return len(last.has()) == 256 })
-		begun := time.Now() // nobody is there to take its keys: it does not wait for one
+		begun := time.Now() // without another owner Close does not wait
 		err := last.owner.Close(t.Context())
 		if took := time.Since(begun); took > 5*time.Second || err == nil || !strings.Contains(err.Error(), "no other owner can take it") {
 			t.Errorf("the last owner closes after %v: %v", took, err)
@@ -121,9 +121,9 @@ func TestRollingRestartLosesNothing(t *testing.T) {
 	})
 }
 
-// An owner without a mover, among others that have one, gets ranges without
-// their state, and Close gives them back at once.
-func TestOwnersWithoutAMover(t *testing.T) {
+// An owner without a Mover, among others with one, gets ranges without
+// their state, and Close releases them at once.
+func TestOwnersWithoutMover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		leader, _ := n.lead(manager.Config{})
@@ -132,7 +132,7 @@ func TestOwnersWithoutAMover(t *testing.T) {
 		b := mustJoin(t, n.config("10.0.0.2:8080"))
 		time.Sleep(10 * time.Second)
 		if holds(b) == 0 || holds(b)+holds(a.owner) != 256 {
-			t.Errorf("the one holds %d, the other %d", holds(a.owner), holds(b))
+			t.Errorf("a holds %d, b holds %d", holds(a.owner), holds(b))
 		}
 		if leader.committed("(released)") == 0 || leader.committed(" moves from ") > 0 {
 			t.Errorf("changes: %q", leader.changes)
@@ -144,8 +144,8 @@ func TestOwnersWithoutAMover(t *testing.T) {
 	})
 }
 
-// State of an earlier tenure is not taken for that of the present one.
-func TestGenerationOfAnExport(t *testing.T) {
+// Export.Generation distinguishes state of an earlier tenure.
+func TestExportGeneration(t *testing.T) {
 	e := &Export{departure: &departure{leases: []leasehold.Lease{lease(10, 3), lease(30, 7)}}}
 	for key, want := range map[leasehold.Key]leasehold.Generation{0: 0, 9: 0, 10: 3, 19: 3, 20: 0, 29: 0, 30: 7, 39: 7, 40: 0, 1 << 63: 0} {
 		if got := e.Generation(key); got != want {
@@ -154,8 +154,8 @@ func TestGenerationOfAnExport(t *testing.T) {
 	}
 }
 
-// An owner that is about to leave takes nothing in.
-func TestPartingOwnerTakesNothingIn(t *testing.T) {
+// A leaving owner imports nothing.
+func TestLeavingOwnerImportsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		leader, _ := n.lead(manager.Config{})
@@ -177,8 +177,8 @@ func TestPartingOwnerTakesNothingIn(t *testing.T) {
 			t.Error(err)
 		}
 		crowd.until(10*time.Second, func() bool { return len(a.has()) == 256 })
-		if leader.committed(" leaves ") > 0 || leader.committed(" moves from ") > 0 || b.told.count("granted") > 0 {
-			t.Errorf("changes %q, told %q", leader.changes, b.told.lines)
+		if leader.committed(" leaves ") > 0 || leader.committed(" moves from ") > 0 || b.events.count("granted") > 0 {
+			t.Errorf("changes %q, events %q", leader.changes, b.events.lines)
 		}
 	})
 }

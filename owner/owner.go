@@ -21,15 +21,15 @@ import (
 )
 
 // An Owner is one membership of this process in a namespace, from Join to
-// Close. Its methods may be called from many goroutines at once.
+// Close. It is safe for concurrent use.
 type Owner struct {
-	// What checks read comes first.
+	// Fields that Check reads come first.
 	holding  atomic.Pointer[holding]
 	clock    *clock.Clock
 	detector *clock.Detector
 	meter    *loadmeter.Meter
-	awaiting atomic.Int64 // those who wait in Await
-	contact  atomic.Int64 // the instant at which a leader last answered
+	awaiting atomic.Int64 // calls of Await that wait
+	contact  atomic.Int64 // instant of the last reply of a leader
 	promises promises
 
 	cfg       Config
@@ -40,39 +40,39 @@ type Owner struct {
 	callbacks *callbacks
 	moves     *migration // nil without a Mover
 	notes     notes
-	metrics   *metrics // nil if nobody asks for them
-	heard     heard
-	recall    trace.Span // of leases that the leader has not been told of; nil if there are none
+	metrics   *metrics // nil without Config.Metrics
+	replies   replyStats
+	recall    trace.Span // of recalled leases that no request has released yet; nil if there are none
 	loads     loads
-	nonsense  complaints
-	hearsay   hearsay
-	unsettled context.CancelFunc // ends the search for our predecessor; nil if there is none
+	warnings  costWarnings
+	responses responses
+	// stopPredecessorCheck ends the goroutine that awaits the end of the predecessor; nil if there is none.
+	stopPredecessorCheck context.CancelFunc
 
-	ctx     context.Context // ends when the owner does
+	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
-	running sync.WaitGroup // the driver, the detector, the search for a predecessor
+	running sync.WaitGroup // the driver, the sleep detector, the check of a predecessor
 
-	joined  chan struct{} // closed when the leader has accepted us
-	refused chan error    // gets why it never will
-	parted  chan struct{} // closed when there is nothing to move away any more
-	left    chan struct{} // closed when the leader has said goodbye, or unheard
-	unheard bool          // no leader has, in all the time in which it would matter; written before left is closed
-	closing atomic.Bool
-	done    chan struct{} // closed when Close is through
-	failure error         // what Close returns; set before done is closed
+	joined         chan struct{} // closed when the leader has accepted this owner
+	refused        chan error    // buffers the refusal that ends Join
+	parted         chan struct{} // closed when no lease is left that can be moved
+	left           chan struct{} // closed when the session has ended
+	unacknowledged bool          // the session has ended without a leader's ack; written before left is closed
+	closing        atomic.Bool
+	done           chan struct{} // closed when Close is complete
+	failure        error         // of Close; written before done is closed
 }
 
-// Check returns the lease that covers key, and whether this process holds one
-// now (CheckLeaseNow of Centrifuge). It never waits and never asks for a lease:
-// the manager decides who owns what.
+// Check returns the lease that covers key. It reports false if this process holds none
+// at the instant of the call (CheckLeaseNow of Centrifuge). It never waits and never
+// requests a lease: the manager assigns ranges.
 //
-// The answer is about the moment of the call. To know that the key was held
-// throughout an operation, ask [Owner.Held] at its end.
+// To ensure that the key was held throughout an operation, call [Owner.Held] at its end.
 //
-// A check that succeeds counts as work, unless Config.Load says otherwise.
+// A successful check counts as load, unless Config.Load is LoadReported.
 //
 // Check takes no lock and does not allocate. It reads the clock, which is most
-// of what it costs, and searches an index.
+// of its cost, and searches an index.
 func (o *Owner) Check(key leasehold.Key) (Lease, bool) {
 	l, now := o.find(key)
 	if l == nil || l.Generation == 0 {
@@ -82,20 +82,20 @@ func (o *Owner) Check(key leasehold.Key) (Lease, bool) {
 	return Lease{Lease: *l, Key: key}, true
 }
 
-// Held reports whether the lease, as Check returned it, has been held on its
-// key without a gap ever since (CheckLeaseContinuous of Centrifuge): no other owner
+// Held reports whether the lease that Check returned has been held on its
+// key without a gap since (CheckLeaseContinuous of Centrifuge): no other owner
 // has acted on the key. It is false while the lease is suspended, and true again if it
-// is resumed. Once the lease has ended it stays false. It costs what Check costs.
+// is resumed. After the lease has ended it is always false. It costs the same as Check.
 func (o *Owner) Held(lease Lease) bool {
 	l, _ := o.find(lease.Key)
 	return l != nil && l.Generation == lease.Generation && l.Generation != 0
 }
 
-// find returns the area around key, nil if nothing is held, and the time.
+// find returns the area around key, nil if no lease is held, and the time.
 //
-// The order matters. What is held is read first: if its time has not come when
-// the clock is read after that, it had not come before. The detector is asked
-// last: if it has noticed no sleep until then, there was none before.
+// The order matters. The holding is read first: if it has not expired when
+// the clock is read afterwards, it had not expired before. The sleep detector is read
+// last: if it has detected no sleep then, there was none before.
 func (o *Owner) find(key leasehold.Key) (*leasehold.Lease, mono.Instant) {
 	h := o.holding.Load()
 	now := o.clock.Now()
@@ -105,8 +105,8 @@ func (o *Owner) find(key leasehold.Key) (*leasehold.Lease, mono.Instant) {
 	return h.areas.find(key), now
 }
 
-// Leases returns all leases that are held now, sorted by range; suspended ones are not
-// among them. It copies them.
+// Leases returns a copy of all leases that are held now, sorted by range, without suspended
+// ones.
 func (o *Owner) Leases() []leasehold.Lease {
 	h := o.holding.Load()
 	now := o.clock.Now()
@@ -116,8 +116,7 @@ func (o *Owner) Leases() []leasehold.Lease {
 	return slices.Clone(h.areas.held)
 }
 
-// SuspendedLeases returns all leases that are suspended now, sorted by range, as Leases
-// does of those that are held. It copies them.
+// SuspendedLeases returns a copy of all leases that are suspended now, sorted by range.
 func (o *Owner) SuspendedLeases() []leasehold.Lease {
 	h := o.holding.Load()
 	now := o.clock.Now()
@@ -130,14 +129,14 @@ func (o *Owner) SuspendedLeases() []leasehold.Lease {
 // Name returns the owner's name in its namespace.
 func (o *Owner) Name() leasehold.OwnerID { return o.cfg.Name }
 
-// Namespace returns the namespace that was joined.
+// Namespace returns the owner's namespace.
 func (o *Owner) Namespace() leasehold.Namespace { return o.cfg.Namespace }
 
-// Session returns what tells this run of the owner from others of its name.
+// Session returns the session of this run of the owner.
 func (o *Owner) Session() leasehold.Session { return o.id }
 
-// Done returns a channel that is closed when the owner has been closed: it holds nothing
-// and never will again.
+// Done returns a channel that is closed when Close is complete: the owner holds no lease
+// and receives none.
 func (o *Owner) Done() <-chan struct{} { return o.done }
 
 // Err returns nil until Done is closed, and then [leasehold.ErrClosed]: an owner ends only by
@@ -145,32 +144,32 @@ func (o *Owner) Done() <-chan struct{} { return o.done }
 func (o *Owner) Err() error {
 	select {
 	case <-o.done:
-		return leasehold.Errorf("owner", leasehold.ErrClosed, string(o.cfg.Namespace), "it was closed")
+		return leasehold.Errorf("owner", leasehold.ErrClosed, string(o.cfg.Namespace), "the owner is closed")
 	default:
 		return nil
 	}
 }
 
-// Close gives all leases back, waits until the leader has said goodbye, and
-// ends everything that Join started. It waits for the callbacks to learn that
-// all is over, so they must not call it.
+// Close releases all leases, waits for the leader's ack, and
+// ends all goroutines of the owner. It waits for the callbacks, which receive the end of
+// all leases, so they must not call it.
 //
-// With a Mover it first has all ranges moved to other owners, with their state.
-// Checks go on succeeding until each range has moved, and the server must go on
+// With a Mover it first moves all ranges to other owners, with their state.
+// Checks succeed until each range has moved, and the server must keep
 // serving until Close has returned. Ranges that cannot be moved, because no other
-// owner can take them or not before the context is nearly over, are given back
-// without their state; then Close returns an error that says so. Without a Mover,
-// no check succeeds from the beginning on.
+// owner can take them or because the context ends soon, are released
+// without their state; then Close returns an error. Without a Mover,
+// checks fail at once.
 //
-// If the context ends first, Close ends everything all the same and returns
-// [leasehold.ErrUnavailable]: the keys then wait until the leases would have expired. It does not wait for
-// longer than that for a leader that cannot be reached. A second call waits for the first
-// and returns the same.
+// If the context ends first, Close ends the owner anyway and returns
+// [leasehold.ErrUnavailable]: the keys have no owner until the leases expire. Without a
+// reachable leader it returns when the leases have expired. A second call waits for the first
+// and returns the same error.
 func (o *Owner) Close(ctx context.Context) error {
 	if o.closing.CompareAndSwap(false, true) {
 		_, span := o.spanOf(ctx, "leasehold.leave")
 		o.failure = o.shutDown(ctx)
-		concluded(span, o.failure)
+		endSpan(span, o.failure)
 		o.metrics.close(o)
 		close(o.done)
 	}
@@ -194,11 +193,11 @@ func (o *Owner) shutDown(ctx context.Context) error {
 	lost := o.part(ctx)
 	failpoint.Here("owner/before-leaving")
 	o.driver.PostUrgent(o.ctx, machine.Leave{})
-	err := o.awaitGoodbye(ctx)
+	err := o.awaitLeft(ctx)
 	failpoint.Here("owner/left")
 	o.cancel()
 	o.running.Wait()
-	o.tellRecall() // nothing is carried out any more
+	o.endRecallSpan() // the driver has ended
 	o.link.Close()
 	if o.moves != nil {
 		o.moves.close()
@@ -218,9 +217,8 @@ func (o *Owner) shutDown(ctx context.Context) error {
 	return err
 }
 
-// part has everything moved away, and leaves some of the context's time for the
-// goodbye: a tenth, but not more than a second. It reports what could not be
-// moved.
+// part moves all ranges to other owners. It reserves a tenth of the context's time, at most a
+// second, for leaving. It returns an error if ranges are left.
 func (o *Owner) part(ctx context.Context) error {
 	if o.moves == nil || ctx.Err() != nil {
 		return nil
@@ -236,43 +234,43 @@ func (o *Owner) part(ctx context.Context) error {
 	select {
 	case <-o.parted:
 	case <-ctx.Done():
-		why = "there was no time to move it"
+		why = "the move timed out"
 	}
 	status := o.Status()
 	left := status.Held + status.Suspended
 	if status.Suspended > 0 {
-		why = "no leader answers"
+		why = "no leader replies"
 	}
 	if left == 0 {
 		return nil
 	}
-	o.notes.logger.Warn("state is lost with this owner", "ranges", left, "why", why)
+	o.notes.logger.Warn("state is lost: ranges could not be moved before close", "ranges", left, "why", why)
 	return leasehold.Errorf(opClose, leasehold.ErrUnavailable, string(o.cfg.Namespace), "the state of %d ranges is lost: %s", left, why)
 }
 
-// awaitGoodbye waits until the leader knows that we are gone. Whatever becomes
-// of that, when it returns the machine has let go of everything.
-func (o *Owner) awaitGoodbye(ctx context.Context) error {
-	_ = o.driver.Do(o.ctx, nothing) // behind Leave, which is as urgent; it cannot fail before we cancel
+// awaitLeft waits for the leader's ack. When it returns, also with an error, the machine has
+// released all leases.
+func (o *Owner) awaitLeft(ctx context.Context) error {
+	_ = o.driver.Do(o.ctx, noStep) // runs after Leave, which is as urgent; cannot fail before o.cancel
 	select {
 	case <-o.left:
-		return o.goodbye()
+		return o.leaveError()
 	default:
 	}
 	select {
 	case <-o.left:
-		return o.goodbye()
+		return o.leaveError()
 	case <-ctx.Done():
 		return leasehold.Errorf(opClose, leasehold.ErrUnavailable, string(o.cfg.Namespace),
-			"no leader has confirmed that the leases are back (%s); they will run out: %w", o.hearsay.String(), ctx.Err())
+			"no leader has acknowledged the release of the leases (%s); they will expire: %w", o.responses.String(), ctx.Err())
 	}
 }
 
-// goodbye is what is wrong with how we left.
-func (o *Owner) goodbye() error {
-	if !o.unheard {
+// leaveError returns an error if the leases have expired without an ack.
+func (o *Owner) leaveError() error {
+	if !o.unacknowledged {
 		return nil
 	}
 	return leasehold.Errorf(opClose, leasehold.ErrUnavailable, string(o.cfg.Namespace),
-		"no leader has confirmed that the leases are back, in as long as they last (%s)", o.hearsay.String())
+		"no leader has acknowledged the release of the leases before they expired (%s)", o.responses.String())
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
-// mustJoin joins and lets the leader grant what it will.
+// mustJoin joins and waits for the leader's grants.
 func mustJoin(t *testing.T, cfg Config) *Owner {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -23,20 +23,20 @@ func mustJoin(t *testing.T, cfg Config) *Owner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = o.Close(ctx) }) // for tests that fail before they close
+	t.Cleanup(func() { _ = o.Close(ctx) }) // for tests that fail before Close
 	time.Sleep(time.Second)
 	synctest.Wait()
 	return o
 }
 
-func TestLifeOfAnOwner(t *testing.T) {
+func TestOwnerLifecycle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		leader, _ := n.lead(manager.Config{})
 		cfg := n.config("10.0.0.1:8080")
-		var told diary
-		cfg.OnGrant = func(l []leasehold.Lease) { told.add("granted") }
-		cfg.OnRevoke = func(l []leasehold.Lease, c leasehold.Cause) { told.add("revoked: " + c.String()) }
+		var events eventLog
+		cfg.OnGrant = func(l []leasehold.Lease) { events.add("granted") }
+		cfg.OnRevoke = func(l []leasehold.Lease, c leasehold.Cause) { events.add("revoked: " + c.String()) }
 		o := mustJoin(t, cfg)
 
 		if o.Name() != "10.0.0.1:8080" || o.Session().IsZero() {
@@ -49,8 +49,8 @@ func TestLifeOfAnOwner(t *testing.T) {
 		if !ok || !lease.Range.Contains(42) || lease.Generation == 0 || lease.Key != 42 {
 			t.Errorf("Check: %v, %t", lease, ok)
 		}
-		if len(o.Leases()) == 0 || told.count("granted") != 1 {
-			t.Errorf("%d leases, told %q", len(o.Leases()), told.lines)
+		if len(o.Leases()) == 0 || events.count("granted") != 1 {
+			t.Errorf("%d leases, events %q", len(o.Leases()), events.lines)
 		}
 		time.Sleep(time.Minute) // six lease times
 		if !o.Held(lease) {
@@ -59,7 +59,7 @@ func TestLifeOfAnOwner(t *testing.T) {
 		other := lease
 		other.Generation++
 		if o.Held(other) || o.Held(Lease{Key: 42}) {
-			t.Error("a lease that never was is held")
+			t.Error("Held of an unknown lease is true")
 		}
 
 		if err := o.Close(t.Context()); err != nil {
@@ -68,11 +68,11 @@ func TestLifeOfAnOwner(t *testing.T) {
 		if holds(o) != 0 || o.Held(lease) || o.Leases() != nil {
 			t.Error("leases outlive Close")
 		}
-		if told.count("revoked: left") != 1 || len(told.lines) != 2 {
-			t.Errorf("told %q", told.lines)
+		if events.count("revoked: left") != 1 || len(events.lines) != 2 {
+			t.Errorf("events %q", events.lines)
 		}
 		if leader.committed("(left)") == 0 {
-			t.Errorf("the leader has not recorded the end: %q", leader.changes)
+			t.Errorf("the leader has not recorded the leave: %q", leader.changes)
 		}
 		if err := o.Close(t.Context()); err != nil {
 			t.Errorf("second Close: %v", err)
@@ -85,8 +85,8 @@ func TestLifeOfAnOwner(t *testing.T) {
 	})
 }
 
-// Every key has one owner, whoever joins and leaves, and leases on keys that
-// stay are held through it all.
+// Every key has one owner across joins and leaves, and leases on keys that
+// do not move are held without a gap.
 func TestOwnersShareTheKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
@@ -102,7 +102,7 @@ func TestOwnersShareTheKeys(t *testing.T) {
 			_, byA := a.Check(k)
 			_, byB := b.Check(k)
 			if byA == byB {
-				t.Fatalf("key %v: held by the one %t, by the other %t", k, byA, byB)
+				t.Fatalf("key %v: held by a %t, by b %t", k, byA, byB)
 			}
 			if a.Held(before[k]) != byA {
 				t.Fatalf("key %v: held %t, checked %t: what stays keeps its generation", k, !byA, byA)
@@ -127,36 +127,36 @@ func TestOwnersShareTheKeys(t *testing.T) {
 	})
 }
 
-// Without a leader, leases expire in time: they are suspended, and resumed when there is one.
-func TestLeasesExpireWithoutALeader(t *testing.T) {
+// Without a leader, leases are suspended at their deadline; a new leader resumes them.
+func TestLeasesAreSuspendedWithoutLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		leader, stop := n.lead(manager.Config{})
 		cfg := n.config("10.0.0.1:8080")
-		var told diary
-		cfg.OnRevoke = func(l []leasehold.Lease, c leasehold.Cause) { told.add("revoked: " + c.String()) }
-		cfg.Logger = told.logger()
+		var events eventLog
+		cfg.OnRevoke = func(l []leasehold.Lease, c leasehold.Cause) { events.add("revoked: " + c.String()) }
+		cfg.Logger = events.logger()
 		o := mustJoin(t, cfg)
 		lease, _ := o.Check(42)
 		stop()
 		time.Sleep(7 * time.Second)
 		if !o.Held(lease) {
-			t.Error("the lease is suspended before its time: it is renewed every 2.5 s and lasts for 10")
+			t.Error("the lease is suspended before its deadline: it is renewed every 2.5 s and lasts 10 s")
 		}
 		time.Sleep(3 * time.Second)
 		if o.Held(lease) || holds(o) != 0 {
-			t.Error("the lease outlives its time")
+			t.Error("the lease is held after its deadline")
 		}
 		synctest.Wait()
-		if told.count("revoked") != 0 || told.count("level=WARN msg=\"1 leases suspended: no leader answered") != 1 {
-			t.Errorf("told %q", told.lines)
+		if events.count("revoked") != 0 || events.count("level=WARN msg=\"1 leases suspended: no leader replied") != 1 {
+			t.Errorf("events %q", events.lines)
 		}
 
 		n.serve(leaderAddr, leader)
 		time.Sleep(15 * time.Second)
 		again, ok := o.Check(42)
-		if !ok || again != lease || !o.Held(lease) || told.count("level=INFO msg=\"1 suspended leases resumed") != 1 {
-			t.Errorf("after the leader came back: %v, %t; before: %v; told %q", again, ok, lease, told.lines)
+		if !ok || again != lease || !o.Held(lease) || events.count("level=INFO msg=\"1 suspended leases resumed") != 1 {
+			t.Errorf("with a leader again: %v, %t; before: %v; events %q", again, ok, lease, events.lines)
 		}
 		if err := o.Close(t.Context()); err != nil {
 			t.Fatal(err)
@@ -164,8 +164,8 @@ func TestLeasesExpireWithoutALeader(t *testing.T) {
 	})
 }
 
-// Close does not need a leader to end everything, only to do it cleanly.
-func TestCloseWithoutALeader(t *testing.T) {
+// Close without a leader ends the owner and returns an error.
+func TestCloseWithoutLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		_, stop := n.lead(manager.Config{})
@@ -181,13 +181,13 @@ func TestCloseWithoutALeader(t *testing.T) {
 			t.Error("leases outlive Close")
 		}
 		if again := o.Close(t.Context()); !errors.Is(again, leasehold.ErrUnavailable) {
-			t.Errorf("second Close: %v, want what the first said", again)
+			t.Errorf("second Close: %v, want the error of the first", again)
 		}
 	})
 }
 
-// Close does not wait for a leader for ever, with a Mover either.
-func TestCloseWithoutALeaderEnds(t *testing.T) {
+// Close without a leader ends when the leases have expired, also with a Mover.
+func TestCloseWithoutLeaderEnds(t *testing.T) {
 	for _, moves := range []bool{false, true} {
 		t.Run(fmt.Sprintf("moves %v", moves), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -203,25 +203,25 @@ func TestCloseWithoutALeaderEnds(t *testing.T) {
 				stop()
 				begun := time.Now()
 				err := o.Close(context.Background())
-				if !errors.Is(err, leasehold.ErrUnavailable) || !strings.Contains(err.Error(), "in as long as they last") || !strings.Contains(err.Error(), leaderAddr) {
+				if !errors.Is(err, leasehold.ErrUnavailable) || !strings.Contains(err.Error(), "before they expired") || !strings.Contains(err.Error(), leaderAddr) {
 					t.Errorf("Close: %v", err)
 				}
 				if took := time.Since(begun); took > 30*time.Second {
-					t.Errorf("it took %v", took)
+					t.Errorf("took %v", took)
 				}
 			})
 		})
 	}
 }
 
-// With a context that has ended already, Close still lets go of everything.
+// With an expired context Close still releases all leases.
 func TestCloseAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		n.lead(manager.Config{})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		for range 16 { // whichever of the ends the goroutines see first
+		for range 16 { // for different interleavings
 			o := mustJoin(t, n.config("10.0.0.1:8080"))
 			calm := make(chan struct{})
 			go func() { _ = o.driver.Do(t.Context(), func(mono.Instant) { <-calm }) }()
@@ -236,7 +236,7 @@ func TestCloseAtOnce(t *testing.T) {
 			if holds(o) != 0 {
 				t.Error("leases outlive Close")
 			}
-			time.Sleep(time.Minute) // until the leader has forgotten it
+			time.Sleep(time.Minute) // until the leader has expired it
 		}
 	})
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzProcessGone: whatever a peer says its process is called, ours is not taken for gone, and
-// only one of this computer, in our own space of processes, can be known to be gone.
+// For any identity of a peer: this process has not ended, and
+// only the end of a process in the same boot and namespaces is visible.
 func FuzzProcessGone(f *testing.F) {
 	self, err := identify()
 	if err != nil {
@@ -21,10 +21,10 @@ func FuzzProcessGone(f *testing.F) {
 	f.Fuzz(func(t *testing.T, identity string) {
 		gone, knowable := processGone(identity)
 		if gone && (!knowable || len(identity) < len(self.boot)) {
-			t.Fatalf("%q is gone, and cannot be known", identity)
+			t.Fatalf("%q has ended, but is not visible", identity)
 		}
 		if gone, _ := processGone(ours); gone {
-			t.Fatal("this process is gone")
+			t.Fatal("this process has ended")
 		}
 	})
 }

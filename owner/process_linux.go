@@ -9,22 +9,21 @@ import (
 	"syscall"
 )
 
-// A process names one process of all that ever were: pid numbers are reused,
-// but not within the same boot, the same pid namespace and the same clock tick.
-// The time namespace is in it because the start is counted on its clock.
+// A process identifies a process uniquely: process IDs are reused,
+// but not within the same boot, pid namespace and clock tick.
+// It contains the time namespace because the start time is on that namespace's clock.
 //
-// That holds unless a virtual machine is resumed twice from one snapshot of its
-// memory: both copies have the same boot, and nothing in them tells which of the
-// two they are. See Config.WaitForPredecessor.
+// It is not unique if a virtual machine is resumed twice from one snapshot of its
+// memory: the copies have the same boot ID and cannot be distinguished.
+// See Config.WaitForPredecessor.
 type process struct {
 	boot, pidSpace, timeSpace string
 	pid                       int
 	start                     uint64 // in ticks since the boot
 }
 
-// thisProcess identifies the process that calls it. It is empty if the system
-// does not say: nothing will be proven about us then, and our leases are waited
-// out.
+// thisProcess returns the identity of this process. It is empty if the system does not
+// provide it: then a successor waits until the leases expire.
 func thisProcess() string {
 	p, err := identify()
 	if err != nil {
@@ -48,7 +47,7 @@ func identify() (process, error) {
 	}
 	timeSpace, err := os.Readlink("/proc/self/ns/time")
 	if errors.Is(err, os.ErrNotExist) {
-		timeSpace, err = "time:none", nil // kernels before 5.6 have but one
+		timeSpace, err = "time:none", nil // kernels before 5.6
 	}
 	if err != nil {
 		return process{}, err
@@ -63,9 +62,9 @@ func identify() (process, error) {
 	return process{strings.TrimSpace(string(boot)), pidSpace, timeSpace, os.Getpid(), start}, nil
 }
 
-// ownProc makes sure that /proc shows our own pid namespace. One of an outer
-// namespace, as some containers have it, shows other processes under the
-// numbers that we know: then a process has one number for each namespace.
+// ownProc checks that /proc belongs to this process's pid namespace. In some containers it
+// belongs to an outer one, where the same process IDs are other processes. Then
+// NSpid contains several numbers.
 func ownProc() error {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -76,11 +75,11 @@ func ownProc() error {
 			return nil
 		}
 	}
-	return errors.New("/proc is not that of this pid namespace")
+	return errors.New("/proc belongs to another pid namespace")
 }
 
-// startOf reads when a process started: the 22nd field of its stat file, whose
-// second is the command in brackets and may have anything in it.
+// startOf returns the start time of a process: the 22nd field of its stat file. The
+// second field is the command in parentheses, which may contain any character.
 func startOf(pid int) (uint64, error) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -94,10 +93,9 @@ func startOf(pid int) (uint64, error) {
 	return strconv.ParseUint(fields[afterCommand], 10, 64)
 }
 
-// processGone reports whether the process with an identity no longer exists,
-// and whether it makes sense to ask again: it does not for one that could not
-// be seen from here. Whatever is uncertain is not gone.
-func processGone(identity string) (gone, knowable bool) {
+// processGone reports whether the process with an identity has ended,
+// and whether it is visible from this process. If in doubt, it has not ended.
+func processGone(identity string) (gone, visible bool) {
 	var p process
 	if _, err := fmt.Sscanf(identity, "%s %s %s %d %d", &p.boot, &p.pidSpace, &p.timeSpace, &p.pid, &p.start); err != nil {
 		return false, false
@@ -106,7 +104,7 @@ func processGone(identity string) (gone, knowable bool) {
 	if err != nil || p.boot != self.boot || p.pidSpace != self.pidSpace || p.timeSpace != self.timeSpace || p.pid <= 0 {
 		return false, false
 	}
-	// The kernel's word on whether the number is in use, which /proc may hide.
+	// kill also finds processes that /proc hides.
 	if err := syscall.Kill(p.pid, 0); errors.Is(err, syscall.ESRCH) {
 		return true, true
 	}

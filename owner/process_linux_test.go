@@ -14,7 +14,7 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// child starts a process that waits until it is ended, and returns its
+// child starts a process that runs until end is called, and returns its
 // identity.
 func child(t *testing.T) (identity process, end func()) {
 	t.Helper()
@@ -24,11 +24,11 @@ func child(t *testing.T) (identity process, end func()) {
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
-		t.Fatal("cannot start a process to look at: ", err)
+		t.Fatal("cannot start a child process: ", err)
 	}
 	identity, err = identify()
 	if err != nil {
-		t.Skip("this computer does not tell processes apart: ", err)
+		t.Skip("this system does not provide process identities: ", err)
 	}
 	identity.pid = cmd.Process.Pid
 	if identity.start, err = startOf(identity.pid); err != nil {
@@ -47,7 +47,7 @@ func TestProcessGone(t *testing.T) {
 	check := func(what string, p fmt.Stringer, wantGone, wantKnowable bool) {
 		t.Helper()
 		if gone, knowable := processGone(p.String()); gone != wantGone || knowable != wantKnowable {
-			t.Errorf("%s: gone %t, knowable %t; want %t, %t", what, gone, knowable, wantGone, wantKnowable)
+			t.Errorf("%s: gone %t, visible %t; want %t, %t", what, gone, knowable, wantGone, wantKnowable)
 		}
 	}
 	change := func(f func(*process)) process {
@@ -65,26 +65,26 @@ func TestProcessGone(t *testing.T) {
 	end()
 	check("a dead process", p, true, true)
 	if gone, knowable := processGone(""); gone || knowable {
-		t.Error("something is known about a process that does not say who it is")
+		t.Error("a process without an identity is visible")
 	}
 	if self := thisProcess(); self == "" {
-		t.Error("this process cannot be identified although its child can")
+		t.Error("this process has no identity although its child has one")
 	} else if gone, knowable := processGone(self); gone || !knowable {
-		t.Errorf("we ourselves: gone %t, knowable %t", gone, knowable)
+		t.Errorf("this process: gone %t, visible %t", gone, knowable)
 	}
 }
 
-// A restarted server proves that its predecessor is dead, as soon as it is,
-// unless it was told not to or its predecessor may have been elsewhere.
-func TestPredecessorIsProvenGone(t *testing.T) {
+// A restarted server proves that its predecessor has ended,
+// unless WaitForPredecessor is set or the predecessor may run on another computer.
+func TestPredecessorProof(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*Config)
 		proves bool
 	}{
-		"usually":           {func(*Config) {}, true},
-		"at another port":   {func(c *Config) { c.Addr = "10.0.0.1:8081" }, true},
-		"at another host":   {func(c *Config) { c.Addr = "10.0.0.2:8080" }, false},
-		"when told to wait": {func(c *Config) { c.WaitForPredecessor = true }, false},
+		"usually":             {func(*Config) {}, true},
+		"at another port":     {func(c *Config) { c.Addr = "10.0.0.1:8081" }, true},
+		"at another host":     {func(c *Config) { c.Addr = "10.0.0.2:8080" }, false},
+		"when events to wait": {func(c *Config) { c.WaitForPredecessor = true }, false},
 	} {
 		t.Run(name, func(t *testing.T) { testProof(t, test.change, test.proves) })
 	}
@@ -114,7 +114,7 @@ func testProof(t *testing.T, change func(*Config), proves bool) {
 				return nil
 			}
 			if said := in.Holder.Process != ""; said == cfg.WaitForPredecessor {
-				t.Errorf("says which process it is: %t", said)
+				t.Errorf("the request contains the process: %t", said)
 			}
 			return wire.FromLeaseReply(&protocol.LeaseReply{
 				Namespace: in.Namespace, Session: in.Holder.Session, Leader: leaderAddr, Term: 1,
@@ -128,7 +128,7 @@ func testProof(t *testing.T, change func(*Config), proves bool) {
 		select {
 		case session := <-gone:
 			if !proves || leasehold.Session(session) != incumbent.Session {
-				t.Errorf("proves that %x is gone", session)
+				t.Errorf("a proof of the end of session %x", session)
 			}
 		default:
 			if proves {

@@ -2,8 +2,7 @@
 
 package owner
 
-// thisProcess is empty: on this system a process is not told from another one
-// with its number, so that nothing is ever proven about a predecessor.
+// thisProcess is empty: on this system the end of a predecessor cannot be proven.
 func thisProcess() string { return "" }
 
-func processGone(string) (gone, knowable bool) { return false, false }
+func processGone(string) (gone, visible bool) { return false, false }

@@ -12,35 +12,33 @@ import (
 )
 
 // Promise returns the leases that are held now, sorted by range, and for how long
-// somebody else may rely on them: it is for answers that leave the process, and
-// arrive when they may be out of date.
+// other processes may rely on them. It is for responses that check keys for another process.
 //
-// Check is about the moment of the call. A moment later the lease may have been
-// called back by the leader, or given back by Close, and another server may act on
-// its keys. An answer that is sent to another process would then be wrong before
-// it is read. So what Promise returns is kept: whatever becomes of the leases, and
-// although Check and Held fail at once, the leader does not hear that they are
-// free before the time is over.
+// A result of Check may be stale when it reaches another process: the lease may have been
+// recalled by the leader or released by Close, and another server may act on
+// its keys. So the owner enforces a promise: if a lease ends,
+// Check and Held fail at once, but the leader receives the release
+// only after the promise has expired.
 //
-// The time counts from this call. Whoever asked takes it from a moment before it
-// sent its question, on its own clock, and so need not know how long the answer
-// was under way. That its clock may be slower than ours, within the drift bound of
-// the namespace, is allowed for. A computer that was suspended is not: where the
-// asker's clock stands still in that time, it must find out by itself.
+// The duration counts from this call. The other process counts it from an instant before it
+// sent its request, on its own clock, so the delay of the response does not matter.
+// The duration accounts for a slower clock, within the drift bound of
+// the namespace. It does not account for a suspension of the other computer: if its
+// clock stands still, that process must detect it.
 //
-// It is at most [Config.MaxPromise] and, so that leases can be renewed after one of
-// them was held back, at most half of what is left of them. It is 0 if nothing is
-// held. Promise may be called from many goroutines at once, takes no lock, and
-// costs what Leases costs.
+// It is at most [Config.MaxPromise] and, so that the other leases can be renewed while one of
+// them waits for a promise, at most half of the time to their deadline. It is 0 without
+// leases. Promise is safe for concurrent use, takes no lock, and
+// costs the same as Leases.
 func (o *Owner) Promise() ([]leasehold.Lease, time.Duration) {
 	now := o.clock.Now()
 	kept := o.promises.make(o.holding.Load(), now)
 	return o.promised(now, kept)
 }
 
-// promised returns what a promise is about that was made at now, and for how long
-// it may be relied upon. What is held is looked at again, now that the promise is
-// made: whoever publishes less than this does so later, and finds the promise.
+// promised returns the leases of a promise that was made at now, and its duration on other
+// clocks. It reads the holding again after the promise is recorded: a holding
+// with fewer leases is published later, and its publisher reads the promise.
 func (o *Owner) promised(now mono.Instant, kept time.Duration) ([]leasehold.Lease, time.Duration) {
 	h := o.holding.Load()
 	kept = min(kept, o.promises.bound(h, now))
@@ -50,8 +48,8 @@ func (o *Owner) promised(now mono.Instant, kept time.Duration) ([]leasehold.Leas
 	return slices.Clone(h.areas.held), shrink(kept, h.drift)
 }
 
-// shrink returns the time that a clock may count which is slower than ours by as
-// much as the drift bound allows, while d passes on ours.
+// shrink returns the duration that the slowest clock within the drift bound may count while d
+// passes on this clock.
 func shrink(d time.Duration, f mono.Drift) time.Duration {
 	if !(f > 1) {
 		return d
@@ -59,24 +57,23 @@ func shrink(d time.Duration, f mono.Drift) time.Duration {
 	return time.Duration(float64(d) / float64(f))
 }
 
-// promises are until when somebody may rely on what was published.
+// promises is the instant at which the last promise expires.
 type promises struct {
-	most  time.Duration // Config.MaxPromise
-	until atomic.Int64  // a mono.Instant; it never goes back
+	max   time.Duration // Config.MaxPromise
+	until atomic.Int64  // a mono.Instant; never decreases
 
-	// asked is the newest number that the machine waits for, and has been put
-	// there after what it is about was published.
-	asked atomic.Uint64
-	nudge chan struct{} // has room for one
+	// awaited is the number of the machine's newest Settle action. It is written after the
+	// view of that action is published.
+	awaited atomic.Uint64
+	signal  chan struct{} // buffers one signal
 }
 
-// bound is how long a promise may be kept that is made at now.
+// bound returns the maximum duration of a promise that is made at now.
 func (p *promises) bound(h *holding, now mono.Instant) time.Duration {
-	return min(p.most, h.until.Sub(now)/2)
+	return min(p.max, h.until.Sub(now)/2)
 }
 
-// make makes a promise at now, about what is held, and returns how long it will be
-// kept.
+// make records a promise about a holding at now, and returns its duration.
 func (p *promises) make(h *holding, now mono.Instant) time.Duration {
 	kept := p.bound(h, now)
 	if kept > 0 {
@@ -85,7 +82,7 @@ func (p *promises) make(h *holding, now mono.Instant) time.Duration {
 	return kept
 }
 
-// raise keeps promises until then, or for longer if that was promised before.
+// raise extends until; it does not shorten it.
 func (p *promises) raise(until mono.Instant) {
 	for {
 		old := p.until.Load()
@@ -95,26 +92,26 @@ func (p *promises) raise(until mono.Instant) {
 	}
 }
 
-// settle has the machine told when what was published before this is not relied
-// upon any more. It does not wait.
-func (p *promises) settle(number uint64) {
-	p.asked.Store(number)
+// await makes awaitPromises post Settled with this number after all promises that were made
+// before have expired. It does not wait.
+func (p *promises) await(number uint64) {
+	p.awaited.Store(number)
 	select {
-	case p.nudge <- struct{}{}:
-	default: // the number is looked at after the one that is there was taken
+	case p.signal <- struct{}{}:
+	default: // awaitPromises reads the number after it has received the pending signal
 	}
 }
 
-// keepPromises tells the machine when promises are over. A promise that is made
-// while it waits is about what was published since, and is not waited for.
-func (o *Owner) keepPromises() {
+// awaitPromises posts Settled to the machine when promises have expired. It does not wait for
+// promises that are made meanwhile, because they are about later views.
+func (o *Owner) awaitPromises() {
 	for {
 		select {
-		case <-o.promises.nudge:
+		case <-o.promises.signal:
 		case <-o.ctx.Done():
 			return
 		}
-		number := o.promises.asked.Load()
+		number := o.promises.awaited.Load()
 		if !o.sleepUntil(o.ctx, mono.Instant(o.promises.until.Load())) {
 			return
 		}
@@ -122,7 +119,7 @@ func (o *Owner) keepPromises() {
 	}
 }
 
-// sleepUntil reports false if the context has ended first.
+// sleepUntil reports false if the context ends first.
 func (o *Owner) sleepUntil(ctx context.Context, end mono.Instant) bool {
 	for now := o.clock.Now(); now < end; now = o.clock.Now() {
 		select {

@@ -13,22 +13,22 @@ import (
 
 const testPromise = time.Second
 
-// promising is a configuration of an owner that makes promises.
+// promising returns the configuration of an owner with promises.
 func (n *network) promising(addr string) Config {
 	cfg := n.config(addr)
 	cfg.MaxPromise, cfg.WaitForPredecessor = testPromise, true
 	return cfg
 }
 
-// A believer is a process that an owner has made a promise to. It asks as often as
-// it can, and counts on its own clock.
+// A believer is a process that relies on promises of an owner. It requests them as often as
+// possible, and measures on its own clock.
 type believer struct {
 	owner  *Owner
 	leases []leasehold.Lease
 	until  time.Time
 }
 
-func (b *believer) ask() {
+func (b *believer) request() {
 	sent := time.Now()
 	if leases, d := b.owner.Promise(); d > 0 {
 		b.leases, b.until = leases, sent.Add(d)
@@ -47,7 +47,7 @@ func (b *believer) owns(key leasehold.Key) bool {
 	return false
 }
 
-// both counts the keys that one believes in and another owns.
+// both returns the number of keys with a valid promise that another owner holds.
 func both(b *believer, o *Owner) (n int) {
 	for _, k := range keys() {
 		if _, ok := o.Check(k); ok && b.owns(k) {
@@ -57,11 +57,11 @@ func both(b *believer, o *Owner) (n int) {
 	return n
 }
 
-// However a lease ends before its time: who was promised it is not lied to, and
-// the next owner has it soon after the promise is over.
-func TestPromisesAreKept(t *testing.T) {
+// If a lease ends early, its promises stay valid, and
+// the next owner gets it soon after they have expired.
+func TestPromisesAreEnforced(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, n *network, o *Owner, computer *laptop){
-		"recalled": func(*testing.T, *network, *Owner, *laptop) {}, // by whoever joins
+		"recalled": func(*testing.T, *network, *Owner, *laptop) {}, // by an owner that joins
 		"closed": func(t *testing.T, _ *network, o *Owner, _ *laptop) {
 			go func() {
 				if err := o.Close(t.Context()); err != nil {
@@ -85,12 +85,12 @@ func TestPromisesAreKept(t *testing.T) {
 				}
 				time.Sleep(time.Second)
 				b := &believer{owner: o}
-				b.ask()
+				b.request()
 				if len(b.leases) == 0 {
-					t.Fatal("it is promised nothing")
+					t.Fatal("no promise")
 				}
 				asked := time.Now()
-				go func() { // it joins while the promise is in force
+				go func() { // joins while the promise is valid
 					end(t, n, o, computer)
 				}()
 				next, err := Join(t.Context(), n.config("10.0.0.2:8080"))
@@ -100,12 +100,12 @@ func TestPromisesAreKept(t *testing.T) {
 				for holds(next) == 0 && time.Since(asked) < time.Minute {
 					time.Sleep(time.Millisecond)
 					if got := both(b, next); got > 0 {
-						t.Fatalf("%v after the promise another owner has %d keys that it is about", time.Since(asked), got)
+						t.Fatalf("%v after the promise another owner holds %d of its keys", time.Since(asked), got)
 					}
 				}
 				took := time.Since(asked)
 				if took < testPromise*5/6 || took > testPromise+time.Second {
-					t.Errorf("another owner has keys %v after a promise of %v", took, testPromise)
+					t.Errorf("another owner gets the keys %v after a promise of %v", took, testPromise)
 				}
 				if err := o.Close(t.Context()); err != nil {
 					t.Error(err)
@@ -118,8 +118,8 @@ func TestPromisesAreKept(t *testing.T) {
 	}
 }
 
-// A promise is made of what is left of the leases, and allows for a clock that is
-// slower than ours. Nothing is promised of nothing.
+// A promise is bounded by the remaining time of the leases, and accounts for slower
+// clocks. Without leases there is no promise.
 func TestPromiseIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
@@ -127,32 +127,32 @@ func TestPromiseIsBounded(t *testing.T) {
 		o := mustJoin(t, n.promising("10.0.0.1:8080"))
 		leases, d := o.Promise()
 		if want := testPromise * 5 / 6; len(leases) == 0 || d.Round(time.Microsecond) != want.Round(time.Microsecond) {
-			t.Errorf("promised %v of %d leases, want %v", d, len(leases), want)
+			t.Errorf("promise of %v about %d leases, want %v", d, len(leases), want)
 		}
 		stop()
 		until := time.Duration(o.holding.Load().until - o.clock.Now())
 		time.Sleep(until - 600*time.Millisecond)
 		if _, d := o.Promise(); d.Round(time.Microsecond) != 250*time.Millisecond {
-			t.Errorf("promised %v, want half of the 600ms that are left, less the drift", d)
+			t.Errorf("promise of %v, want half of the remaining 600ms, less the drift", d)
 		}
 		time.Sleep(600 * time.Millisecond)
 		if leases, d := o.Promise(); d != 0 || leases != nil {
-			t.Errorf("promised %v of leases that have run out: %v", d, leases)
+			t.Errorf("promise of %v about expired leases: %v", d, leases)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_ = o.Close(ctx) // nobody says goodbye
+		_ = o.Close(ctx) // without an ack
 	})
 }
 
-// Without a MaxPromise nothing is promised, and nobody waits.
+// Without MaxPromise there are no promises, and Close does not wait.
 func TestNoPromises(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		n.lead(manager.Config{})
 		o := mustJoin(t, n.config("10.0.0.1:8080"))
 		if leases, d := o.Promise(); d != 0 || leases != nil {
-			t.Errorf("promised %v: %v", d, leases)
+			t.Errorf("promise of %v: %v", d, leases)
 		}
 		began := time.Now()
 		if err := o.Close(t.Context()); err != nil || time.Since(began) > 100*time.Millisecond {

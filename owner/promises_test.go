@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/clock"
 )
 
-// alone returns an owner that makes promises, and that nobody drives.
+// alone returns an owner with promises and without a driver.
 func alone(t *testing.T, most time.Duration, computer clock.Source) *Owner {
 	t.Helper()
 	c := clock.New()
@@ -31,16 +31,16 @@ func alone(t *testing.T, most time.Duration, computer clock.Source) *Owner {
 	return o
 }
 
-// What is held changes while a promise is made. It is then about what is held after
-// that, and for no longer than that allows: who published the change may not have
-// found it. From then on whoever publishes a change does find it.
+// If the holding changes during Promise, the promise is about the later holding, and not
+// longer than that allows: the publisher of the change may not have read
+// it. The publisher of every later change reads it.
 func TestPromiseWhileLeasesChange(t *testing.T) {
 	const most = time.Minute
 	after := []leasehold.Lease{lease(0, 2)}
 	for name, c := range map[string]struct {
-		first  time.Duration // what is left of the leases when the promise is made
+		first  time.Duration // remaining time of the leases when the promise is made
 		leases []leasehold.Lease
-		left   time.Duration // what is left of those that follow
+		left   time.Duration // remaining time of the later leases
 		want   time.Duration
 	}{
 		"others":              {time.Hour, after, time.Hour, most},
@@ -56,7 +56,7 @@ func TestPromiseWhileLeasesChange(t *testing.T) {
 				o.publish(&machine.View{Leases: []leasehold.Lease{lease(0, 1)}, Until: now.Add(c.first)})
 				kept := o.promises.make(o.holding.Load(), now)
 				if found := mono.Instant(o.promises.until.Load()); kept != min(most, c.first/2) || found != now.Add(kept) {
-					t.Errorf("at %v it is made for %v, and found to last until %v", now, kept, found)
+					t.Errorf("at %v the promise is %v, recorded until %v", now, kept, found)
 				}
 				o.publish(&machine.View{Leases: c.leases, Until: now.Add(c.left)})
 				leases, d := o.promised(now, kept)
@@ -65,20 +65,20 @@ func TestPromiseWhileLeasesChange(t *testing.T) {
 					want = nil
 				}
 				if d != c.want || !slices.Equal(leases, want) {
-					t.Errorf("%v are promised for %v, want %v for %v", leases, d, want, c.want)
+					t.Errorf("promise of %v about %v, want %v about %v", d, leases, c.want, want)
 				}
 			})
 		})
 	}
 }
 
-// Of many promises the longest is kept, in whichever order they are made.
-func TestPromisesNeverGoBack(t *testing.T) {
+// Of many promises the longest counts, in any order.
+func TestPromisesAreMonotonic(t *testing.T) {
 	var p promises
 	p.raise(2)
 	p.raise(1)
 	if got := p.until.Load(); got != 2 {
-		t.Errorf("promised until 2 and then until 1, and kept until %d", got)
+		t.Errorf("promises until 2 and then until 1 are recorded until %d", got)
 	}
 	var next atomic.Int64
 	var asking sync.WaitGroup
@@ -88,7 +88,7 @@ func TestPromisesNeverGoBack(t *testing.T) {
 				until := next.Add(1)
 				p.raise(mono.Instant(until))
 				if got := p.until.Load(); got < until {
-					t.Errorf("promised until %d, and kept until %d", until, got)
+					t.Errorf("promise until %d is recorded until %d", until, got)
 					return
 				}
 			}
@@ -97,35 +97,35 @@ func TestPromisesNeverGoBack(t *testing.T) {
 	asking.Wait()
 }
 
-// A computer that was suspended promises nothing, from the first question on: its
-// leases may have ended long ago, and nobody here knows it yet.
-func TestNoPromiseAfterASleep(t *testing.T) {
+// After a suspension of the computer there are no promises: the
+// leases may have expired.
+func TestNoPromiseAfterSuspension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var computer laptop
 		o := alone(t, testPromise, &computer)
 		o.publish(&machine.View{Leases: []leasehold.Lease{lease(0, 1)}, Until: mono.Never})
 		if leases, d := o.Promise(); len(leases) != 1 || d != testPromise {
-			t.Errorf("%d leases are promised for %v, want one for %v", len(leases), d, testPromise)
+			t.Errorf("promise of %v about %d leases, want %v about one", d, len(leases), testPromise)
 		}
 		computer.suspend(time.Hour)
-		time.Sleep(20 * time.Microsecond) // it takes longer to wake up
+		time.Sleep(20 * time.Microsecond) // before the detector's next check
 		if leases, d := o.Promise(); len(leases) > 0 || d != 0 {
-			t.Errorf("after a sleep %d leases are promised for %v", len(leases), d)
+			t.Errorf("after a suspension: promise of %v about %d leases", d, len(leases))
 		}
 	})
 }
 
-// The machine does not wait for whoever waits for promises, however often it asks,
-// and is told of the newest that it has asked for.
-func TestSettlingDoesNotWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // where who waits for ever is found out
-		p := promises{nudge: make(chan struct{}, 1)}
+// promises.await does not block, for any number of calls,
+// and records the newest number.
+func TestAwaitingPromisesDoesNotBlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // detects a deadlock
+		p := promises{signal: make(chan struct{}, 1)}
 		for number := range uint64(3) {
-			p.settle(number + 1)
+			p.await(number + 1)
 		}
-		<-p.nudge
-		if got := p.asked.Load(); got != 3 {
-			t.Errorf("it waits for %d, want 3", got)
+		<-p.signal
+		if got := p.awaited.Load(); got != 3 {
+			t.Errorf("number %d, want 3", got)
 		}
 	})
 }

@@ -9,34 +9,33 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/driver"
 )
 
-// A session is the machine, which is told of a sleep before it hears of
-// anything else. What it publishes is marked with the epoch that it knows of:
-// should the computer have slept again, checks see another epoch and fail,
-// whatever the machine may publish before it is told.
+// A session is the machine with the sleep detector: after a suspension of the computer it gets
+// a Slept event before any other event. Published holdings contain the epoch that
+// the machine has processed. If the computer is suspended again, checks find another epoch and
+// fail, even if the machine publishes before its Slept event.
 //
-// It also remembers what the machine does not: whether the leader has accepted
-// us.
+// It also records whether the leader has accepted this owner.
 type session struct {
 	*driver.SuspendAware[machine.Event, machine.Action]
-	owner *machine.Machine // the same, for what is not a step
+	owner *machine.Machine // the same machine, for methods other than Step
 
 	// The newest reply that is not a refusal. The machine may have dropped it;
-	// a request that says that it was applied proves that it has not.
+	// a request that acks it proves the contrary.
 	term leasehold.Term
 	seq  protocol.Seq
 
-	heard func(now mono.Instant, r *protocol.LeaseReply) // if set, is told of each reply
+	onReply func(now mono.Instant, r *protocol.LeaseReply) // called with each reply
 }
 
-func newSession(m *machine.Machine, d *clock.Detector, heard func(mono.Instant, *protocol.LeaseReply)) *session {
-	return &session{owner: m, heard: heard, SuspendAware: driver.DetectSuspend[machine.Event, machine.Action](m, d, machine.Slept{})}
+func newSession(m *machine.Machine, d *clock.Detector, onReply func(mono.Instant, *protocol.LeaseReply)) *session {
+	return &session{owner: m, onReply: onReply, SuspendAware: driver.DetectSuspend[machine.Event, machine.Action](m, d, machine.Slept{})}
 }
 
-// Step is the machine's.
+// Step runs a step of the machine.
 func (s *session) Step(now mono.Instant, e machine.Event) ([]machine.Action, mono.Instant) {
 	if r, ok := e.(machine.Reply); ok {
-		if s.heard != nil {
-			s.heard(now, r.LeaseReply)
+		if s.onReply != nil {
+			s.onReply(now, r.LeaseReply)
 		}
 		if r.Refusal == leasehold.Other && r.Incumbent == nil {
 			s.term, s.seq = r.Term, r.Seq
@@ -45,8 +44,8 @@ func (s *session) Step(now mono.Instant, e machine.Event) ([]machine.Action, mon
 	return s.SuspendAware.Step(now, e)
 }
 
-// accepted reports whether a request tells the leader that its offer has
-// arrived: the session is then its member.
+// accepted reports whether a request acks the newest reply: then the leader has accepted
+// this session.
 func (s *session) accepted(r *protocol.LeaseRequest) bool {
 	return s.seq != 0 && r.Term == s.term && r.Applied == s.seq && !r.Leaving
 }

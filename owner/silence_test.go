@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/machine/manager"
 )
 
-// A firewall is between owners and managers, and may forget the connections that
-// it knows: what is sent over them vanishes, while new ones work.
+// A firewall is between owners and managers, and may lose its connection state:
+// data on existing connections is dropped, while new connections work.
 type firewall struct {
 	dial  func(context.Context, string) (net.Conn, error)
 	mu    sync.Mutex
@@ -63,9 +63,9 @@ func (c *fadingConn) Read(b []byte) (int, error) {
 	}
 }
 
-// A connection that dies without a word costs no lease while the leader can be
-// reached over another, whenever in the life of a lease it happens.
-func TestSilentConnectionCostsNoLease(t *testing.T) {
+// A connection that drops all data costs no lease while the leader is
+// reachable over another connection, at any time between two renewals.
+func TestBlackholedConnectionCostsNoLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		n.lead(manager.Config{})
@@ -81,7 +81,7 @@ func TestSilentConnectionCostsNoLease(t *testing.T) {
 			f.forget()
 			time.Sleep(20*time.Second + time.Duration(i)*130*time.Millisecond)
 			if !o.Held(lease) {
-				t.Fatalf("the lease is lost the %dth time", i+1)
+				t.Fatalf("the lease is lost in round %d", i+1)
 			}
 		}
 		if err := o.Close(t.Context()); err != nil {

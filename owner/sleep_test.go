@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/clock"
 )
 
-// laptop is a computer that can be suspended, and whose wall clock can be set.
+// A laptop can be suspended, and its wall clock can be set.
 type laptop struct{ slept, set atomic.Int64 }
 
 func (l *laptop) Offset() time.Duration            { return time.Duration(l.slept.Load() + l.set.Load()) }
@@ -23,16 +23,16 @@ func (l *laptop) Tolerance() time.Duration         { return time.Millisecond }
 func (l *laptop) suspend(d time.Duration)          { l.slept.Add(int64(d)) }
 func (l *laptop) setClock(d time.Duration)         { l.set.Add(int64(d)) }
 
-// A computer that was suspended finds its leases gone with its first check,
-// although its clock stood still (DESIGN of internal/runtime/clock), and gets new ones.
-func TestSleepEndsAllLeases(t *testing.T) {
+// After a suspension of the computer the first check ends all leases,
+// although the clock stood still (DESIGN of internal/runtime/clock), and the owner gets new ones.
+func TestSuspensionOfComputerEndsLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		n.lead(manager.Config{})
 		cfg := n.config("10.0.0.1:8080")
-		var told diary
-		cfg.OnRevoke = func(_ []leasehold.Lease, c leasehold.Cause) { told.add("revoked: " + c.String()) }
-		cfg.Logger = told.logger()
+		var events eventLog
+		cfg.OnRevoke = func(_ []leasehold.Lease, c leasehold.Cause) { events.add("revoked: " + c.String()) }
+		cfg.Logger = events.logger()
 		computer, c := &laptop{}, clock.New()
 		o, err := newOwner(cfg, c, clock.NewDetectorOf(c, computer))
 		if err != nil {
@@ -48,27 +48,27 @@ func TestSleepEndsAllLeases(t *testing.T) {
 		}
 
 		computer.suspend(time.Hour)
-		// Waking up takes longer than a look is trusted, and far less than a
-		// lease lasts.
+		// Longer than the interval of the detector's checks, and far shorter than
+		// a lease.
 		time.Sleep(20 * time.Microsecond)
 		if o.Held(lease) {
-			t.Error("the first check after a sleep succeeds")
+			t.Error("the first check after a suspension succeeds")
 		}
 		synctest.Wait()
-		if told.count("revoked: expired") != 1 || told.count("the computer was suspended") != 1 {
-			t.Errorf("told %q", told.lines)
+		if events.count("revoked: expired") != 1 || events.count("the computer was suspended") != 1 {
+			t.Errorf("events %q", events.lines)
 		}
 
 		time.Sleep(20 * time.Second)
 		again, ok := o.Check(42)
 		if !ok || again.Generation <= lease.Generation || o.Held(lease) {
-			t.Errorf("some time after the sleep: %v, %t; before it: %v", again, ok, lease)
+			t.Errorf("after the suspension: %v, %t; before: %v", again, ok, lease)
 		}
 
-		computer.suspend(time.Hour) // and nobody checks
+		computer.suspend(time.Hour) // without a check
 		time.Sleep(1100 * time.Millisecond)
-		if told.count("revoked: expired") != 2 {
-			t.Errorf("a sleep that no check noticed: told %q", told.lines)
+		if events.count("revoked: expired") != 2 {
+			t.Errorf("after a suspension without a check: events %q", events.lines)
 		}
 		if err := o.Close(t.Context()); err != nil {
 			t.Error(err)
@@ -76,16 +76,16 @@ func TestSleepEndsAllLeases(t *testing.T) {
 	})
 }
 
-// A wall clock that somebody sets, by an hour and either way, again and again, costs no lease: only
-// the monotonic clock decides about those.
-func TestSetClocksChangeNothing(t *testing.T) {
+// Steps of the wall clock by an hour in both directions cost no lease: only
+// the monotonic clock counts.
+func TestWallClockStepsCostNoLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		n.lead(manager.Config{})
 		cfg := n.config("10.0.0.1:8080")
-		var told diary
-		cfg.OnRevoke = func(_ []leasehold.Lease, c leasehold.Cause) { told.add("revoked: " + c.String()) }
-		cfg.Logger = told.logger()
+		var events eventLog
+		cfg.OnRevoke = func(_ []leasehold.Lease, c leasehold.Cause) { events.add("revoked: " + c.String()) }
+		cfg.Logger = events.logger()
 		computer, c := &laptop{}, clock.New()
 		o, err := newOwner(cfg, c, clock.NewDetectorOf(c, computer))
 		if err != nil {
@@ -107,11 +107,11 @@ func TestSetClocksChangeNothing(t *testing.T) {
 			computer.setClock(by)
 			time.Sleep(3 * time.Second)
 			if !o.Held(lease) {
-				t.Fatalf("the lease is gone after the wall clock was set by %v: %q", by, told.lines)
+				t.Fatalf("the lease is lost after a step of the wall clock by %v: %q", by, events.lines)
 			}
 		}
-		if told.count("revoked") != 0 || told.count("suspended") != 0 {
-			t.Errorf("told %q", told.lines)
+		if events.count("revoked") != 0 || events.count("suspended") != 0 {
+			t.Errorf("events %q", events.lines)
 		}
 		if err := o.Close(t.Context()); err != nil {
 			t.Error(err)
@@ -133,9 +133,9 @@ func newMachine(t *testing.T) *machine.Machine {
 	return m
 }
 
-// A view that the machine publishes without knowing of a sleep is not believed:
-// a reply may have been under way while the computer was suspended.
-func TestWhatIsPublishedAfterASleepIsNotBelieved(t *testing.T) {
+// A view that the machine publishes after a suspension and before its Slept event is not valid:
+// the reply may have been in flight during the suspension.
+func TestViewPublishedBeforeSleptIsInvalid(t *testing.T) {
 	o := holder64()
 	computer := &laptop{}
 	o.detector = clock.NewDetectorOf(o.clock, computer)
@@ -145,20 +145,20 @@ func TestWhatIsPublishedAfterASleepIsNotBelieved(t *testing.T) {
 	}
 	computer.suspend(time.Minute)
 	for deadline := o.clock.Now().Add(20 * time.Microsecond); o.clock.Now() < deadline; {
-		continue // waking up takes at least that long
+		continue // until the detector checks again
 	}
 	if o.Held(lease) {
 		t.Error("the first check after a sleep succeeds")
 	}
-	o.machine = newSession(newMachine(t), o.detector, nil) // it knows of no sleep yet
+	o.machine = newSession(newMachine(t), o.detector, nil) // has processed no Slept event
 	view := &machine.View{Leases: o.holding.Load().areas.held, Until: mono.Never}
 	o.publish(view)
 	if _, ok := o.Check(1); ok || o.Held(lease) || o.Leases() != nil {
-		t.Error("a lease from before the sleep is believed")
+		t.Error("a lease from before the suspension is held")
 	}
-	o.machine.Advance(o.clock.Now()) // it is told
+	o.machine.Advance(o.clock.Now()) // processes the Slept event
 	o.publish(view)
 	if _, ok := o.Check(1); !ok {
-		t.Error("a lease from after the sleep is not believed")
+		t.Error("a lease from after the suspension is not held")
 	}
 }

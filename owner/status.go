@@ -7,42 +7,42 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
-// A State is what an owner can do at a moment.
+// A State is the state of an owner.
 type State uint8
 
 // The states of an owner.
 const (
 	// StateJoined: Check succeeds on the keys of the leases, if there are any.
 	StateJoined State = iota
-	// StateSuspended: the leases have reached their deadline, and no leader has answered.
+	// StateSuspended: the leases have reached their deadline without a reply of a leader.
 	StateSuspended
 	// StateEnded: Close was called. With a Mover, Check succeeds on each range until it has
 	// moved.
 	StateEnded
 )
 
-// String names the state.
+// String returns the name of the state.
 func (s State) String() string { return [...]string{"joined", "suspended", "ended"}[s] }
 
-// A Status is what an owner can do at a moment, and how many leases it has. A readiness probe
-// reports that the server is ready if State is StateJoined; an owner without leases is ready,
-// too. A liveness probe does not depend on it: a server that is restarted while it is
+// A Status is the state of an owner with the numbers of its leases. A readiness probe
+// reports ready if State is StateJoined; an owner without leases is ready,
+// too. A liveness probe must not depend on it: a server that is restarted while it is
 // suspended loses its state.
 type Status struct {
 	State State
-	// LastContact is when a leader last answered.
+	// LastContact is the time of the last reply of a leader.
 	LastContact time.Time
-	// Held is how many leases are held: Check succeeds on their keys.
+	// Held is the number of held leases: Check succeeds on their keys.
 	Held int
-	// Suspended is how many leases have reached their deadline without an answer of a
+	// Suspended is the number of leases that have reached their deadline without a reply of a
 	// leader. Check and Held fail on their keys, and leases and state are kept until a
-	// leader answers: see [Config.OnSuspend]. Held or Suspended is 0.
+	// leader replies: see [Config.OnSuspend]. Held or Suspended is 0.
 	Suspended int
-	// SuspendedSince is that deadline; zero if nothing is suspended.
+	// SuspendedSince is that deadline; zero if no lease is suspended.
 	SuspendedSince time.Time
 }
 
-// Status returns the present status. It costs what Check costs.
+// Status returns the current status. It costs the same as Check.
 func (o *Owner) Status() Status {
 	h := o.holding.Load()
 	now := o.clock.Now()
@@ -62,10 +62,10 @@ func (o *Owner) Status() Status {
 	return s
 }
 
-// Suspended reports whether this process has a lease on the key that is suspended. Ask when
-// Check has failed, to tell callers what to do: if it is true, the lease table still names
-// this server, nothing was done, and they wait and ask here again ([leasehold.ErrSuspended]). If
-// not, they look for another server ([leasehold.ErrNotOwner]). It costs what Check costs.
+// Suspended reports whether this process has a suspended lease on the key. Call it after
+// Check has failed, to select the error: if it is true, the lease table still names
+// this server, nothing was done, and callers retry at this server ([leasehold.ErrSuspended]).
+// Otherwise they look the key up again ([leasehold.ErrNotOwner]). It costs the same as Check.
 func (o *Owner) Suspended(key leasehold.Key) bool {
 	h := o.holding.Load()
 	now := o.clock.Now()

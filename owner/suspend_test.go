@@ -22,15 +22,15 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/clock"
 )
 
-// calls notes every callback, with how many leases it was called with.
-func (d *diary) calls(cfg *Config) {
+// calls records every callback with its number of leases.
+func (d *eventLog) calls(cfg *Config) {
 	cfg.OnGrant = func(l []leasehold.Lease) { d.add(fmt.Sprint("granted ", len(l))) }
 	cfg.OnRevoke = func(l []leasehold.Lease, c leasehold.Cause) { d.add(fmt.Sprint("revoked ", len(l), ": ", c)) }
 	cfg.OnSuspend = func(l []leasehold.Lease) { d.add(fmt.Sprint("suspended ", len(l))) }
 	cfg.OnResume = func(l []leasehold.Lease) { d.add(fmt.Sprint("resumed ", len(l))) }
 }
 
-func (d *diary) want(t *testing.T, lines ...string) {
+func (d *eventLog) want(t *testing.T, lines ...string) {
 	t.Helper()
 	synctest.Wait()
 	d.mu.Lock()
@@ -52,8 +52,8 @@ func TestOutageSuspends(t *testing.T) {
 				n := newNetwork(t)
 				l, stop := n.lead(manager.Config{})
 				cfg := n.config("10.0.0.1:8080")
-				var told diary
-				told.calls(&cfg)
+				var events eventLog
+				events.calls(&cfg)
 				o := mustJoin(t, cfg)
 				lease, ok := o.Check(42)
 				if !ok || o.Suspended(42) || !is(o.Status(), Status{Held: 1}) {
@@ -78,32 +78,32 @@ func TestOutageSuspends(t *testing.T) {
 				if err := o.Await(t.Context(), 42); !errors.Is(err, leasehold.ErrSuspended) || time.Since(begun) > 0 {
 					t.Errorf("Await returns %v for a suspended lease, after %v", err, time.Since(begun))
 				}
-				told.want(t, "granted 1", "suspended 1")
+				events.want(t, "granted 1", "suspended 1")
 
 				n.serve(leaderAddr, l)
 				time.Sleep(20 * time.Second)
 				if again, ok := o.Check(42); !ok || again != lease || !o.Held(lease) || o.Suspended(42) || len(o.SuspendedLeases()) > 0 {
 					t.Errorf("after the outage %v is held, %t; want %v", again, ok, lease)
 				}
-				told.want(t, "granted 1", "suspended 1", "resumed 1")
+				events.want(t, "granted 1", "suspended 1", "resumed 1")
 				select {
 				case <-ended:
-					t.Error("AwaitEnd takes a suspension for an end")
+					t.Error("AwaitEnd returns for a suspended lease")
 				default:
 				}
 				if err := o.Close(t.Context()); err != nil || !<-ended {
-					t.Errorf("the end is not noticed: %v", err)
+					t.Errorf("AwaitEnd after Close: %v", err)
 				}
 				if s := o.Status(); !is(s, Status{State: StateEnded}) {
 					t.Errorf("after Close: %+v", s)
 				}
-				told.want(t, "granted 1", "suspended 1", "resumed 1", "revoked 1: left")
+				events.want(t, "granted 1", "suspended 1", "resumed 1", "revoked 1: left")
 			})
 		})
 	}
 }
 
-// gated lets one owner be cut off from the managers.
+// gated adds a switch that partitions one owner from the managers.
 func (n *network) gated(cfg *Config) (cut *atomic.Bool) {
 	cut = new(atomic.Bool)
 	cfg.DialOptions = []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
@@ -129,13 +129,13 @@ func (c *gatedConn) Write(b []byte) (int, error) {
 }
 
 // A suspended lease whose range was granted to another owner ends, and is not resumed.
-func TestSuspensionEndsIfAnotherHasTheRange(t *testing.T) {
+func TestSuspendedLeaseEndsIfRangeWasGranted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		n.lead(manager.Config{})
 		cfg := n.config("10.0.0.1:8080")
-		var told diary
-		told.calls(&cfg)
+		var events eventLog
+		events.calls(&cfg)
 		cut := n.gated(&cfg)
 		a := mustJoin(t, cfg)
 		lease, ok := a.Check(42)
@@ -144,7 +144,7 @@ func TestSuspensionEndsIfAnotherHasTheRange(t *testing.T) {
 		}
 		cut.Store(true)
 		time.Sleep(11 * time.Second)
-		told.want(t, "granted 1", "suspended 1")
+		events.want(t, "granted 1", "suspended 1")
 		b := mustJoin(t, n.config("10.0.0.2:8080"))
 		ended := make(chan bool, 1)
 		go func() { ended <- a.AwaitEnd(t.Context(), lease) == nil }()
@@ -155,10 +155,10 @@ func TestSuspensionEndsIfAnotherHasTheRange(t *testing.T) {
 		cut.Store(false)
 		time.Sleep(20 * time.Second)
 		if !<-ended || a.Suspended(42) || a.Held(lease) {
-			t.Error("what b was granted is suspended at a")
+			t.Error("a range that was granted to b is suspended at a")
 		}
-		if told.count("revoked 1: expired") != 1 || told.count("resumed") != 0 {
-			t.Errorf("told %q", told.lines)
+		if events.count("revoked 1: expired") != 1 || events.count("resumed") != 0 {
+			t.Errorf("events %q", events.lines)
 		}
 		for _, o := range []*Owner{b, a} {
 			if err := o.Close(t.Context()); err != nil {
@@ -174,18 +174,18 @@ func TestKeepSuspended(t *testing.T) {
 		_, stop := n.lead(manager.Config{})
 		cfg := n.config("10.0.0.1:8080")
 		cfg.KeepSuspended = time.Hour
-		var told diary
-		told.calls(&cfg)
+		var events eventLog
+		events.calls(&cfg)
 		o := mustJoin(t, cfg)
 		lease, _ := o.Check(42)
 		stop()
 		time.Sleep(time.Hour)
-		told.want(t, "granted 1", "suspended 1")
+		events.want(t, "granted 1", "suspended 1")
 		begun := time.Now()
 		if o.AwaitEnd(t.Context(), lease) != nil || time.Since(begun) > 10*time.Second || o.Suspended(42) {
-			t.Errorf("it ends %v after an hour", time.Since(begun))
+			t.Errorf("the leases end %v after an hour", time.Since(begun))
 		}
-		told.want(t, "granted 1", "suspended 1", "revoked 1: expired")
+		events.want(t, "granted 1", "suspended 1", "revoked 1: expired")
 		_ = o.Close(t.Context()) // there is no leader
 	})
 	cfg := newNetwork(t).config("10.0.0.1:8080")
@@ -195,15 +195,15 @@ func TestKeepSuspended(t *testing.T) {
 	}
 }
 
-// The memory of a computer that was suspended may be older than what its session has
-// confirmed: its leases end, suspended or not.
-func TestSleepEndsSuspendedLeases(t *testing.T) {
+// After a suspension of the computer its memory may be older than the state that its session has
+// confirmed: all leases end, suspended or not.
+func TestSuspensionOfComputerEndsSuspendedLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		_, stop := n.lead(manager.Config{})
 		cfg := n.config("10.0.0.1:8080")
-		var told diary
-		told.calls(&cfg)
+		var events eventLog
+		events.calls(&cfg)
 		computer, c := &laptop{}, clock.New()
 		o, err := newOwner(cfg, c, clock.NewDetectorOf(c, computer))
 		if err != nil {
@@ -216,20 +216,20 @@ func TestSleepEndsSuspendedLeases(t *testing.T) {
 		stop()
 		time.Sleep(30 * time.Second)
 		if !o.Suspended(42) {
-			t.Fatal("nothing is suspended")
+			t.Fatal("no lease is suspended")
 		}
 		computer.suspend(time.Hour)
 		time.Sleep(20 * time.Microsecond)
 		if o.Suspended(42) || !is(o.Status(), Status{}) {
-			t.Errorf("after a sleep: %+v", o.Status())
+			t.Errorf("after the suspension of the computer: %+v", o.Status())
 		}
 		time.Sleep(2 * time.Second)
-		told.want(t, "granted 1", "suspended 1", "revoked 1: expired")
+		events.want(t, "granted 1", "suspended 1", "revoked 1: expired")
 		_ = o.Close(t.Context()) // there is no leader
 	})
 }
 
-// A server that stops in an outage loses its state, and says so.
+// Close during an outage loses the state and returns an error.
 func TestCloseWhileSuspended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
@@ -241,7 +241,7 @@ func TestCloseWhileSuspended(t *testing.T) {
 		o := mustJoin(t, cfg)
 		stop()
 		time.Sleep(30 * time.Second)
-		if err := o.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "the state of 1 ranges is lost: no leader answers") {
+		if err := o.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "the state of 1 ranges is lost: no leader replies") {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -252,10 +252,10 @@ func sorted(leases []leasehold.Lease) []leasehold.Lease {
 	return leases
 }
 
-// However slow the callbacks are: an application that follows them knows at the end which
-// of its leases are suspended, and is never told of the suspension of a lease that it does
+// For slow callbacks: an application that follows them has at the end the right set
+// of suspended leases, and OnSuspend never receives a lease that it does
 // not have.
-func TestCallbacksTellSuspensions(t *testing.T) {
+func TestCallbacksReportSuspensions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var app, suspended []leasehold.Lease
 		c := newCallbacks(&Config{}, nil)
@@ -265,12 +265,12 @@ func TestCallbacksTellSuspensions(t *testing.T) {
 				app, suspended = protocol.Missing(app, r.leases), protocol.Missing(suspended, r.leases)
 			}
 			if strange := protocol.Missing(d.resumed, suspended); len(strange) > 0 {
-				t.Fatalf("%v is resumed, and was not suspended", strange)
+				t.Fatalf("%v is resumed, but was not suspended", strange)
 			}
 			suspended = protocol.Missing(suspended, d.resumed)
 			app = sorted(append(app, d.granted...))
 			if strange := protocol.Missing(d.suspended, app); len(strange) > 0 {
-				t.Fatalf("%v is suspended, and was not granted", strange)
+				t.Fatalf("%v is suspended, but was not granted", strange)
 			}
 			suspended = sorted(append(suspended, d.suspended...))
 		}
@@ -289,12 +289,12 @@ func TestCallbacksTellSuspensions(t *testing.T) {
 			want = c.held
 		}
 		if len(protocol.Missing(want, suspended))+len(protocol.Missing(suspended, want)) > 0 {
-			t.Fatalf("the application takes %v for suspended, want %v", suspended, want)
+			t.Fatalf("suspended leases of the application are %v, want %v", suspended, want)
 		}
 	})
 }
 
-// is compares statuses but for their times. A leader has answered before Join returned.
+// is compares statuses without their times. A leader has replied before Join returned.
 func is(got, want Status) bool {
 	return got.State == want.State && got.Held == want.Held && got.Suspended == want.Suspended && !got.LastContact.IsZero() &&
 		time.Since(got.LastContact) < time.Hour

@@ -10,10 +10,10 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// Close of an owner with a Mover does not wait for a leader that has never heard of
-// moves to say that there are none left.
-func TestCloseWithALeaderThatMovesNothing(t *testing.T) {
-	for name, only := range map[string]bool{"says its version": false, "says its version once": true} {
+// Close of an owner with a Mover does not wait for an older leader, which does not support
+// moves, to report that none are left.
+func TestCloseWithLeaderWithoutMoves(t *testing.T) {
+	for name, only := range map[string]bool{"version in every message": false, "version in the first message": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newNetwork(t)

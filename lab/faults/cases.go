@@ -24,7 +24,7 @@ var processes = []Case{
 		Number: 2, What: "an owner restarts at once at its address", Tries: "I2 I4",
 		Must: "it refuses renewals of its predecessor's leases and receives new generations",
 		Proofs: by(simulated("owner-crash", "owner: renewal refused", "manager: predecessor gone"), chaos("owner-restart"),
-			tests("lab/tests/e2e", "TestOwnerRestarted"), tests("owner", "TestPredecessorIsProvenGone"),
+			tests("lab/tests/e2e", "TestOwnerRestarted"), tests("owner", "TestPredecessorProof"),
 			tests("internal/core/machine/owner", "TestPaperRestartedOwnerRefusesARenewal"),
 			tests("internal/core/machine/manager", "TestPaperRestartedOwnerGetsNewLeases")),
 	},
@@ -51,7 +51,7 @@ var processes = []Case{
 		Number: 6, What: "an owner gets too little CPU", Tries: "I1 I3",
 		Must: "leases expire by the clock, without an event",
 		Proofs: by(simulated("starve"), chaos("owner-stutter"),
-			tests("owner", "TestChecksEndInTime"), tests("internal/core/machine/owner", "TestPaperLeaseEndsWithoutAnEvent")),
+			tests("owner", "TestChecksFailAtDeadline"), tests("internal/core/machine/owner", "TestPaperLeaseEndsWithoutAnEvent")),
 	},
 	{
 		Number: 7, What: "clock rates differ by as much as the drift bound allows", Tries: "I1",
@@ -71,7 +71,7 @@ var processes = []Case{
 		Number: 9, What: "wall clocks are set by an hour", Tries: "I1 I4",
 		Must: "no effect; in Flease leases end, and fences increase",
 		Proofs: by(leased("step", "slew"), chaos("wall-clock"),
-			tests("owner", "TestSetClocksChangeNothing"), tests("internal/runtime/clock", "TestDetectorTellsSleepFromSetClock", "TestWatchFollowsDrift"),
+			tests("owner", "TestWallClockStepsCostNoLease"), tests("internal/runtime/clock", "TestDetectorTellsSleepFromSetClock", "TestWatchFollowsDrift"),
 			tests("flease", "TestClockStep", "TestWrongClock"),
 			tests("internal/core/machine/flease", "TestClockStepDropsLeases", "TestSlewingIsNoStep", "TestFencesDoNotOutrunTheClock", "TestOneClockYearsAhead"),
 			tests("manager", "TestAllRestartedWithClocksSetBack")),
@@ -80,7 +80,7 @@ var processes = []Case{
 		Number: 10, What: "a host is suspended for longer than a lease", Tries: "I1 I3",
 		Must: "the first check afterwards fails",
 		Proofs: by(simulated("owner-suspend", "manager-suspend", "lookup-suspend", "owner: slept"),
-			tests("owner", "TestSleepEndsAllLeases", "TestWhatIsPublishedAfterASleepIsNotBelieved"),
+			tests("owner", "TestSuspensionOfComputerEndsLeases", "TestViewPublishedBeforeSleptIsInvalid"),
 			tests("internal/core/machine/owner", "TestRepliesFromBeforeASleepAreDropped"),
 			tests("internal/core/machine/leadership/byrecord", "TestPaperALeaderThatSleptStops"), tests("flease", "TestSuspendEndsLeases")),
 	},
@@ -105,7 +105,7 @@ var network = []Case{
 		Number: 13, What: "a manager cannot reach an owner, which reaches it", Tries: "I1",
 		Must: "the owner's lease ends before its keys are granted",
 		Proofs: by(simulated("link-one-way", "isolate"), chaos("owner-deaf", "leader-mute"),
-			tests("internal/core/machine/owner", "TestPaperLostRenewals"), tests("owner", "TestLeasesExpireWithoutALeader")),
+			tests("internal/core/machine/owner", "TestPaperLostRenewals"), tests("owner", "TestLeasesAreSuspendedWithoutLeader")),
 	},
 	{
 		Number: 14, What: "an owner cannot reach a manager, which reaches it", Tries: "I1 I6",
@@ -124,7 +124,7 @@ var network = []Case{
 		Number: 16, What: "a lookup has no manager for an hour", Tries: "I4 I5",
 		Must: "contact is lost at the bound; then it catches up and reports exactly the losses",
 		Proofs: by(simulated("lookup-pause", "lookup: contact lost", "lookup: contact back"), chaos("caller-cut"),
-			tests("lookup", "TestLosesContact", "TestOutageWithoutLoss"),
+			tests("lookup", "TestLossOfContact", "TestOutageWithoutLoss"),
 			tests("internal/core/machine/lookup", "TestCallerLosesContact", "TestCallerConservativeRecovery", "TestPaperLookupWithoutContactReportsEverything")),
 	},
 	{
@@ -168,7 +168,7 @@ var network = []Case{
 		Proofs: by(simulated("hostile", "manager: bad message", "owner: bad message"), chaos("connection-storm"),
 			tests("lab/tests/attacks", "TestFrames", "TestFramesOverTLS", "TestHandshakes"),
 			tests("internal/runtime/fleasenet", "TestUDPDropsAndGoesOn", "TestTCPRefuses"), tests("internal/runtime/statemove", "TestHostileSource", "TestHostileTarget"),
-			tests("owner", "TestNonsenseIsDropped")),
+			tests("owner", "TestInvalidMessagesAreDropped")),
 	},
 	{
 		Number: 23, What: "a frame of a gigabyte is announced", Tries: "I8",
@@ -189,8 +189,8 @@ var network = []Case{
 		Must: "it is closed at a deadline, costs little, and blocks no other",
 		Proofs: by(chaos("connection-storm"), tests("lab/tests/attacks", "TestSilence", "TestSilenceOverTLS"),
 			tests("internal/runtime/connlimit", "TestSilence", "TestOldestGoesFirst"), tests("internal/runtime/managerconn", "TestDeadConnectionIsReplaced", "TestReconnectsToSilentManagerAreLimited"),
-			tests("lookup", "TestOpenGivesSilentManagersTime"), tests("internal/runtime/statemove", "TestStreamsThatDoNotOpen", "TestIdleConnectionsAreClosed"),
-			tests("owner", "TestSilentConnectionCostsNoLease")),
+			tests("lookup", "TestOpenTimesOutSilentManagers"), tests("internal/runtime/statemove", "TestStreamsThatDoNotOpen", "TestIdleConnectionsAreClosed"),
+			tests("owner", "TestBlackholedConnectionCostsNoLease")),
 	},
 }
 
@@ -246,7 +246,7 @@ var stores = []Case{
 			tests("internal/runtime/store/kv", "TestReadsBeginAgain", "TestTrim"),
 			tests("store/mem", "TestStore"), tests("server/store/etcd", "TestExternalStore", "TestGroupStore"),
 			tests("internal/core/machine/leadership/byrecord", "TestStaleReadsAreIgnored", "TestWatchDuringSwap"),
-			tests("internal/core/machine/lookup", "TestCallerGapWhileAsking"), tests("lookup", "TestAsksAboutGap")),
+			tests("internal/core/machine/lookup", "TestCallerGapWhileAsking"), tests("lookup", "TestGapIsRequested")),
 	},
 	{
 		Number: 33, What: "a store is restored from an old backup", Tries: "I2 I5",
@@ -314,7 +314,7 @@ var operation = []Case{
 	{
 		Number: 42, What: "the target of a move dies during it", Tries: "I4 I7",
 		Must: "the source continues with the range",
-		Proofs: by(simulated("move-crash"), tests("owner", "TestTargetDies"),
+		Proofs: by(simulated("move-crash"), tests("owner", "TestTargetCrashes"),
 			tests("internal/core/machine/manager", "TestTargetIsGone", "TestFailedMoveStays"), pointed("leaseholdtest", "TestEveryPoint")),
 	},
 	{
@@ -327,7 +327,7 @@ var operation = []Case{
 	{
 		Number: 44, What: "a callback hangs or panics", Tries: "I1",
 		Must: "the lease ends in time, and the log names the function",
-		Proofs: by(simulated("upcalls"), tests("owner", "TestHangingCallback", "TestCloseWithAHangingCallback", "TestCloseWithAnExportThatHangs", "TestFailedMovesCostNothing", "TestFailedInstallIsALoss"),
+		Proofs: by(simulated("upcalls"), tests("owner", "TestHangingCallback", "TestCloseWithHangingCallback", "TestCloseWithHangingExport", "TestFailedMovesLoseNothing", "TestFailedInstallIsLoss"),
 			tests("internal/core/machine/owner", "TestInstallFails", "TestInstallingLeaseEnds"), tests("leasemap", "TestPanic")),
 	},
 	{
@@ -414,7 +414,7 @@ var outages = []Case{
 	{
 		Number: 56, What: "the range of a suspended owner is granted to another during the outage", Tries: "I1 I3 I11",
 		Must: "the first lease ends and never resumes; the other owner keeps the range",
-		Proofs: by(simulated("outage", "owner: suspended"), tests("manager", "TestReplacedWhileSuspended"), tests("owner", "TestSuspensionEndsIfAnotherHasTheRange"),
+		Proofs: by(simulated("outage", "owner: suspended"), tests("manager", "TestReplacedWhileSuspended"), tests("owner", "TestSuspendedLeaseEndsIfRangeWasGranted"),
 			tests("leasemap", "TestSuspendedServerIsReplaced"), tests("internal/core/machine/manager", "TestSuspendedClaim"),
 			tests("internal/core/machine/owner", "TestSuspensionEndsInPart", "TestSuspensionEndsInACensus"),
 			tests("lab/sim/explore", "TestSuspendedLeasesAreExplored")),

@@ -323,7 +323,7 @@ func TestInvalidConfig(t *testing.T) {
 		"m1:7400 is listed twice":           func(c *memcatalog.Config) { c.Peers[0] = c.Peers[1] },
 		"is not in its group":               func(c *memcatalog.Config) { c.Self = "m9:7400" },
 		"m0:7400 is not on the loopback, so managers need a shared key: set --peer-key-file": func(c *memcatalog.Config) { c.Secure = false },
-		"a key of 3 bytes": func(c *memcatalog.Config) { c.Key = secret.New("abc") },
+		"key of 3 bytes": func(c *memcatalog.Config) { c.Key = secret.New("abc") },
 	} {
 		cfg := memcatalog.Config{Self: "m0:7400", Peers: ids(3), Transport: &flease.Memory{}, Secure: true, Lease: time.Second, Epsilon: time.Millisecond, Drift: 1.2, Longest: longest}
 		change(&cfg)

@@ -16,12 +16,12 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// tracer makes the spans of this package, with the provider of the process. Without
-// one they are nothing, and cost as much.
+// tracer returns the tracer of this package from the process's provider. Without a
+// provider spans cost nothing.
 func tracer() trace.Tracer { return otel.Tracer("github.com/leasehold-dev/leasehold/owner") }
 
-// concluded ends a span, and says what went wrong if anything did.
-func concluded(span trace.Span, err error) {
+// endSpan ends a span, and records err if it is not nil.
+func endSpan(span trace.Span, err error) {
 	if err != nil {
 		span.RecordError(err)
 		span.SetStatus(codes.Error, err.Error())
@@ -38,19 +38,19 @@ func (o *Owner) spanOf(ctx context.Context, name string) (context.Context, trace
 	))
 }
 
-// A passage is a move of state as it is measured and traced, from here or to here.
-type passage struct {
+// A moveTrace measures and traces one move, at its source or its target.
+type moveTrace struct {
 	metrics   *metrics
 	direction string // "in" or "out"
 	begun     time.Time
-	stopped   atomic.Int64 // when the range ceased to be served, after begun; 0 if it has not
+	stoppedAt atomic.Int64 // time from begun to the stop; 0 before the stop
 	start     func(parent context.Context) trace.Span
 	starting  sync.Once
-	span      trace.Span // nil before it was started: see trace
+	span      trace.Span // nil before the first call of trace
 	ended     atomic.Bool
 }
 
-func (m *migration) pass(direction string, r leasehold.Range, t protocol.Ticket, peer *table.Holder) *passage {
+func (m *migration) newMoveTrace(direction string, r leasehold.Range, t protocol.Ticket, peer *table.Holder) *moveTrace {
 	begun := time.Now()
 	start := func(parent context.Context) trace.Span {
 		_, span := tracer().Start(parent, "leasehold.move."+direction, trace.WithTimestamp(begun), trace.WithAttributes(
@@ -61,54 +61,54 @@ func (m *migration) pass(direction string, r leasehold.Range, t protocol.Ticket,
 		))
 		return span
 	}
-	return &passage{metrics: m.metrics, direction: direction, begun: begun, start: start}
+	return &moveTrace{metrics: m.metrics, direction: direction, begun: begun, start: start}
 }
 
-// trace returns the span of a move, which it starts at the first call, below another that
-// may be of the other side. A target does not know that one before the source has come.
-func (p *passage) trace(parent context.Context) trace.Span {
-	p.starting.Do(func() { p.span = p.start(parent) })
-	return p.span
+// trace returns the span of the move. The first call starts it, as a child of the span in
+// parent, which at a target is the span of the source.
+func (t *moveTrace) trace(parent context.Context) trace.Span {
+	t.starting.Do(func() { t.span = t.start(parent) })
+	return t.span
 }
 
-// stop says that nobody serves the range from now on.
-func (p *passage) stop() {
-	p.stopped.Store(max(1, int64(time.Since(p.begun))))
-	p.trace(context.Background()).AddEvent("stopped")
+// stop records that no server serves the range.
+func (t *moveTrace) stop() {
+	t.stoppedAt.Store(max(1, int64(time.Since(t.begun))))
+	t.trace(context.Background()).AddEvent("stopped")
 }
 
-// end says what became of the move. The first word counts.
-func (p *passage) end(outcome string, records, bytes uint64, why error) {
-	if !p.ended.CompareAndSwap(false, true) {
+// end records the outcome of the move. Later calls have no effect.
+func (t *moveTrace) end(outcome string, records, bytes uint64, why error) {
+	if !t.ended.CompareAndSwap(false, true) {
 		return
 	}
-	took := time.Since(p.begun)
-	span := p.trace(context.Background())
+	took := time.Since(t.begun)
+	span := t.trace(context.Background())
 	span.SetAttributes(attribute.String("leasehold.outcome", outcome))
-	if p.direction == "out" {
+	if t.direction == "out" {
 		span.SetAttributes(attribute.Int64("leasehold.records", int64(records)), attribute.Int64("leasehold.bytes", int64(bytes)))
 	}
 	if outcome != failed {
-		why = nil // somebody else knows better what is wanted
+		why = nil // a cancelled move is not an error
 	}
-	concluded(span, why)
-	m := p.metrics
+	endSpan(span, why)
+	m := t.metrics
 	if m == nil {
 		return
 	}
-	m.moves.WithLabelValues(p.direction, outcome).Inc()
+	m.moves.WithLabelValues(t.direction, outcome).Inc()
 	m.movedRecords.Add(float64(records))
 	m.movedBytes.Add(float64(bytes))
 	if outcome != moved {
 		return
 	}
-	m.moveDuration.WithLabelValues(p.direction).Observe(took.Seconds())
-	if stopped := time.Duration(p.stopped.Load()); stopped > 0 {
+	m.moveDuration.WithLabelValues(t.direction).Observe(took.Seconds())
+	if stopped := time.Duration(t.stoppedAt.Load()); stopped > 0 {
 		m.unserved.Observe((took - stopped).Seconds())
 	}
 }
 
-// underWay returns how many moves to here and from here there are.
+// underWay returns the number of moves in progress, to and from this owner.
 func (m *migration) underWay() (in, out int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
