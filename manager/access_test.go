@@ -114,7 +114,7 @@ func TestOwnersAndLookupsWhereTheyBelong(t *testing.T) {
 		if !complete(a) {
 			t.Error("a has lost keys over it")
 		}
-		if n := c.guard.said("m1", "an owner was let in", "caller=spiffe://d/owner/pool/a", "owner=a"); n != 1 {
+		if n := c.guard.said("m1", "owner admitted", "caller=spiffe://d/owner/pool/a", "owner=a"); n != 1 {
 			t.Errorf("%d owners were let in", n)
 		}
 	})
@@ -210,7 +210,7 @@ func TestOrdersByWayOfAStandby(t *testing.T) {
 		if err := update(byPool, t.Context(), "pool"); err != nil {
 			t.Fatal(err)
 		}
-		if n := c.guard.said("m1", "an order was carried out", "caller=spiffe://d/operator/pool", "via=\"spiffe://d/manager/m2, dns:m2", "namespace=pool", "UpdateNamespace"); n != 1 {
+		if n := c.guard.said("m1", "operation completed", "caller=spiffe://d/operator/pool", "via=\"spiffe://d/manager/m2, dns:m2", "namespace=pool", "UpdateNamespace"); n != 1 {
 			t.Errorf("the leader has written it down %d times", n)
 		}
 		if n := c.guard.said("m2", "UpdateNamespace"); n != 0 {
@@ -224,7 +224,7 @@ func TestOrdersByWayOfAStandby(t *testing.T) {
 			if err := update(c.client(m, "spiffe://d/operator/pool"), spoofed, "other"); status.Code(err) != codes.PermissionDenied {
 				t.Errorf("%v", err)
 			}
-			if n := c.guard.said(m, "refused", "spiffe://d/operator/pool is no manager"); n == 0 {
+			if n := c.guard.said(m, "call denied", "spiffe://d/operator/pool is not a manager"); n == 0 {
 				t.Errorf("%s does not say so", m)
 			}
 		}
@@ -272,7 +272,7 @@ func TestRevokedOwner(t *testing.T) {
 		if len(a.Leases()) > 0 {
 			t.Error("a still has keys")
 		}
-		if n := c.guard.said("m1", "refused", "spiffe://d/owner/pool/a was revoked", "method=Hold"); n == 0 {
+		if n := c.guard.said("m1", "call denied", "spiffe://d/owner/pool/a was revoked", "method=Hold"); n == 0 {
 			t.Error("nothing is said of it")
 		}
 		if _, err := c.joinAs("spiffe://d/owner/pool/a", "a", "pool"); err == nil {
@@ -400,7 +400,7 @@ func TestManagerThatIsNone(t *testing.T) {
 			t.Errorf("it is said %d times", n)
 		}
 		_, err = c.client("m3", "spiffe://d/operator/ann").ListOwners(t.Context(), &leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: "pool"})
-		if status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "spiffe://d/manager/m3, dns:m3 is no manager") {
+		if status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "spiffe://d/manager/m3, dns:m3 is not a manager") {
 			t.Errorf("%v", err)
 		}
 	})
@@ -465,7 +465,7 @@ func TestGuardedCouncil(t *testing.T) {
 		}
 		eventually(t, time.Minute, "a has all keys", func() bool { return complete(a) })
 		for _, name := range c.peers.members {
-			if n := c.guard.said(name, "refused"); n != 0 {
+			if n := c.guard.said(name, "call denied"); n != 0 {
 				t.Errorf("%s has refused something:\n%s", name, c.guard.audit[name])
 			}
 		}

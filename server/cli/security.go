@@ -265,7 +265,7 @@ func SecureAdvice(err error) string {
 
 func deniedAdvice(text string) string {
 	switch {
-	case strings.Contains(text, "was neither"):
+	case strings.Contains(text, "has neither"):
 		return "Say who we are: with a certificate, tls.crt and tls.key in --tls-dir, or with --token-file."
 	case strings.Contains(text, "the token"):
 		return "'leasehold token' makes another, and prints the lines that the managers' access file must have for it."
