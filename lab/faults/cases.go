@@ -340,7 +340,7 @@ var operation = []Case{
 	{
 		Number: 46, What: "a certificate expires, or is replaced, while leases are held", Tries: "I4",
 		Must:   "no connection and no lease ends by it",
-		Proofs: by(tests("secure", "TestRotation", "TestExpiryCutsNothing", "TestReload"), tests("manager", "TestCertificatesChangeUnderLeases")),
+		Proofs: by(tests("secure", "TestRotation", "TestExpiredCertificates", "TestReload"), tests("manager", "TestCertificatesChangeUnderLeases")),
 	},
 	{
 		Number: 47, What: "Flease: members forget within tmax + 2e, answer twice, have one id; a write comes late", Tries: "I1",
