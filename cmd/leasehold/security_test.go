@@ -185,7 +185,7 @@ func (f *fortress) tokens() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ended, said := f.ask("bare", "status"); ended != 2 || !strings.Contains(said, "it takes a client certificate or a bearer token") {
+	if ended, said := f.ask("bare", "status"); ended != 2 || !strings.Contains(said, "neither a client certificate nor a bearer token") {
 		t.Errorf("nobody: status %d, %q", ended, said)
 	}
 	if ended, said := f.ask("bare", "status", "--token-file", file); ended != 2 || strings.Contains(said, token) {
