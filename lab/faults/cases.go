@@ -118,7 +118,7 @@ var network = []Case{
 		Must: "who is asked in error refuses, and tables are refreshed",
 		Proofs: by(simulated("misroute"), chaos("owners-callers-cut"),
 			tests("lookup", "TestDoRefreshes"), tests("leasehttp", "TestAttemptCancelledByMoveIsIndeterminate", "TestUnreachableServer", "TestAttemptsAreLimited"),
-			tests("leasegrpc", "TestRefusedIsRetried", "TestOwnerRefusesEverything")),
+			tests("leasegrpc", "TestRejectedCallIsRetried", "TestAttemptsAreLimited")),
 	},
 	{
 		Number: 16, What: "a lookup hears of no manager for an hour", Tries: "I4 I5",
