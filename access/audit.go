@@ -15,62 +15,62 @@ import (
 )
 
 const (
-	fewRefusals   = 3                // are told one by one
-	refusalsEvery = 10 * time.Second // is how often the others are, by their number
+	loggedDenials = 3                // of one caller and method, before they are only counted
+	denialWindow  = 10 * time.Second // between the lines with their number
 
-	// Bounds on what is remembered in order not to be told again. When there is more,
-	// all is forgotten, which costs a few lines.
-	maxRefused = 4096
-	maxLetIn   = 1 << 16
+	// Bounds on the maps that suppress repeated lines. A full map is cleared, which
+	// repeats some lines.
+	maxDenied   = 4096
+	maxAdmitted = 1 << 16
 
-	// maxStrangers is how many calls of those whom nobody knows are told apart, by host and
-	// method. Who has a network has as many addresses as he likes.
-	maxStrangers = 256
+	// maxAnonymous bounds the anonymous callers, by host and method, that are counted
+	// separately: one attacker may have any number of addresses.
+	maxAnonymous = 256
 )
 
-// An audit writes down who has done what, and who was not let.
+// An audit writes the audit log.
 type audit struct {
 	logger *slog.Logger
 
 	mu        sync.Mutex
-	refused   map[refusedKey]*refusals
-	strangers int // among refused
-	letIn     map[letInKey]bool
+	denied    map[deniedKey]*denials
+	anonymous int // entries of anonymous callers in denied
+	admitted  map[admittedKey]bool
 }
 
-// A refusedKey says which refusals are alike. Of methods that there are not, and of those
-// who are too many, the caller makes up neither names nor numbers: nothing of his is kept.
-type refusedKey struct {
+// A deniedKey is the caller and method by which denied calls are counted. It contains no
+// method name that the caller can make up.
+type deniedKey struct {
 	caller, method string
-	stranger       bool
+	anonymous      bool
 }
 
-// otherStrangers are those beyond maxStrangers.
-var otherStrangers = refusedKey{caller: "other strangers", stranger: true}
+// otherAnonymous counts the anonymous callers beyond maxAnonymous.
+var otherAnonymous = deniedKey{caller: "other anonymous callers", anonymous: true}
 
-func refusedBy(s *session) refusedKey {
-	key := refusedKey{caller: s.caller.key(), method: s.fullMethod, stranger: len(s.caller.ids) == 0}
-	if s.method.need == forNobody {
+func deniedKeyOf(s *session) deniedKey {
+	key := deniedKey{caller: s.caller.key(), method: s.fullMethod, anonymous: len(s.caller.ids) == 0}
+	if s.method.need == unlisted {
 		key.method = "(unknown)"
 	}
 	return key
 }
 
-// refusals are those of one caller and method since begun.
-type refusals struct {
-	begun  time.Time
-	told   int
-	silent int
+// denials are the denied calls of one caller and method since begun.
+type denials struct {
+	begun      time.Time
+	logged     int
+	suppressed int
 }
 
-type letInKey struct {
+type admittedKey struct {
 	caller  string
 	subject subject
 	session string
 }
 
 func newAudit(logger *slog.Logger) *audit {
-	return &audit{logger: logger, refused: make(map[refusedKey]*refusals), letIn: make(map[letInKey]bool)}
+	return &audit{logger: logger, denied: make(map[deniedKey]*denials), admitted: make(map[admittedKey]bool)}
 }
 
 func (s *session) attrs() []slog.Attr {
@@ -88,122 +88,121 @@ func (a *audit) write(level slog.Level, text string, attrs ...slog.Attr) {
 	a.logger.LogAttrs(context.Background(), level, text, attrs...)
 }
 
-func (a *audit) refuse(s *session, why error) {
-	if !a.news(refusedBy(s), time.Now()) {
+func (a *audit) logDenial(s *session, why error) {
+	if !a.shouldLog(deniedKeyOf(s), time.Now()) {
 		return
 	}
-	a.write(slog.LevelWarn, "refused", append(s.attrs(), slog.String("why", why.Error()))...)
+	a.write(slog.LevelWarn, "call denied", append(s.attrs(), slog.String("why", why.Error()))...)
 }
 
-// news reports whether a refusal is to be told, and counts it if not.
-func (a *audit) news(key refusedKey, now time.Time) bool {
+// shouldLog reports whether a denied call gets a line of its own, and counts it if not.
+func (a *audit) shouldLog(key deniedKey, now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	r := a.refused[key]
-	if r == nil && key.stranger && a.strangers >= maxStrangers {
-		key = otherStrangers
-		r = a.refused[key]
+	d := a.denied[key]
+	if d == nil && key.anonymous && a.anonymous >= maxAnonymous {
+		key = otherAnonymous
+		d = a.denied[key]
 	}
-	if r == nil {
-		r = a.begin(key, now)
+	if d == nil {
+		d = a.startCount(key, now)
 	}
-	if r.told < fewRefusals {
-		r.told++
+	if d.logged < loggedDenials {
+		d.logged++
 		return true
 	}
-	r.silent++
+	d.suppressed++
 	return false
 }
 
-// begin begins to count refusals. The lock is held.
-func (a *audit) begin(key refusedKey, now time.Time) *refusals {
-	if len(a.refused) >= maxRefused {
-		clear(a.refused)
-		a.strangers = 0
+// startCount starts to count denied calls. The lock is held.
+func (a *audit) startCount(key deniedKey, now time.Time) *denials {
+	if len(a.denied) >= maxDenied {
+		clear(a.denied)
+		a.anonymous = 0
 	}
-	if key.stranger {
-		a.strangers++
+	if key.anonymous {
+		a.anonymous++
 	}
-	r := &refusals{begun: now}
-	a.refused[key] = r
-	return r
+	d := &denials{begun: now}
+	a.denied[key] = d
+	return d
 }
 
-func (a *audit) sumUp(now time.Time) {
+// summarize logs the number of suppressed lines once per denialWindow.
+func (a *audit) summarize(now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for key, r := range a.refused {
+	for key, d := range a.denied {
 		switch {
-		case now.Sub(r.begun) < refusalsEvery:
-		case r.silent == 0:
-			delete(a.refused, key)
-			if key.stranger {
-				a.strangers--
+		case now.Sub(d.begun) < denialWindow:
+		case d.suppressed == 0:
+			delete(a.denied, key)
+			if key.anonymous {
+				a.anonymous--
 			}
 		default:
-			a.write(slog.LevelWarn, "refused again and again", slog.String("caller", clip(key.caller)),
-				slog.String("method", short(key.method)), slog.Int("times", r.silent))
-			*r = refusals{begun: now, told: fewRefusals}
+			a.write(slog.LevelWarn, "further calls denied", slog.String("caller", clip(key.caller)),
+				slog.String("method", short(key.method)), slog.Int("times", d.suppressed))
+			*d = denials{begun: now, logged: loggedDenials}
 		}
 	}
 }
 
-// ordered tells that an order was given, and how it ended. One that only asks what
-// would happen changes nothing, and is none.
-func (a *audit) ordered(s *session, request any, err error) {
+// logOperation logs an operation and its result, unless it is a dry run.
+func (a *audit) logOperation(s *session, request any, err error) {
 	if dry, ok := request.(interface{ GetDryRun() bool }); ok && dry.GetDryRun() {
 		return
 	}
-	if !s.method.order || s.passedOn.Load() && err == nil { // the leader has written it down
+	if !s.method.audited || s.forwarded.Load() && err == nil { // the leader has logged it
 		return
 	}
 	attrs := s.attrs()
 	if d := s.decision.Load(); d != nil && d.subject.namespace != "" {
 		attrs = append(attrs, slog.String("namespace", clip(string(d.subject.namespace))))
 	}
-	attrs = append(attrs, slog.String("request", inWords(request)))
+	attrs = append(attrs, slog.String("request", requestText(request)))
 	if err != nil {
-		a.write(slog.LevelWarn, "an order has failed", append(attrs, slog.String("why", err.Error()))...)
+		a.write(slog.LevelWarn, "operation failed", append(attrs, slog.String("why", err.Error()))...)
 		return
 	}
-	a.write(slog.LevelInfo, "an order was carried out", attrs...)
+	a.write(slog.LevelInfo, "operation completed", attrs...)
 }
 
-// inWords writes a request on one line. None has a secret in it.
-func inWords(request any) string {
+// requestText renders a request on one line. No request contains a secret.
+func requestText(request any) string {
 	const most = 4096
 	m, ok := request.(proto.Message)
 	switch {
 	case !ok:
 		return ""
 	case proto.Size(m) > most:
-		return "too long to be written down"
+		return "(too long)"
 	}
-	// Its spaces are drawn at random, lest somebody compare it.
+	// prototext varies its spaces at random.
 	return clip(strings.Join(strings.Fields(prototext.MarshalOptions{}.Format(m)), " "))
 }
 
 type holder interface{ GetSession() []byte }
 
-// let tells that an owner was let in, if that is news: once for each of its
-// processes.
-func (a *audit) let(s *session, about subject, of holder) {
+// logAdmission logs the first admission of each owner process.
+func (a *audit) logAdmission(s *session, about subject, of holder) {
 	var session leasehold.Session
 	copy(session[:], of.GetSession())
-	key := letInKey{s.caller.key(), about, string(session[:])}
+	key := admittedKey{s.caller.key(), about, string(session[:])}
 	a.mu.Lock()
-	known := a.letIn[key]
-	if !known {
-		if len(a.letIn) >= maxLetIn {
-			clear(a.letIn)
+	logged := a.admitted[key]
+	if !logged {
+		if len(a.admitted) >= maxAdmitted {
+			clear(a.admitted)
 		}
-		a.letIn[key] = true
+		a.admitted[key] = true
 	}
 	a.mu.Unlock()
-	if known {
+	if logged {
 		return
 	}
-	a.write(slog.LevelInfo, "an owner was let in", slices.Concat(s.attrs(), []slog.Attr{
+	a.write(slog.LevelInfo, "owner admitted", slices.Concat(s.attrs(), []slog.Attr{
 		slog.String("namespace", clip(string(about.namespace))), slog.String("owner", clip(string(about.owner))),
 		slog.String("session", session.Short()),
 	})...)

@@ -17,11 +17,12 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// An order is written down with who has given it, by way of whom, from where.
-func TestOrdersAreWrittenDown(t *testing.T) {
-	d := newDesk(t, usualFile)
-	ann := leaseholdv1.NewAdminServiceClient(d.dial(&papers{ids: []string{"spiffe://d/operator/ann"}, addr: textAddr("192.0.2.1:5")}))
-	passed := leaseholdv1.NewAdminServiceClient(d.as("spiffe://d/manager/m1"))
+// The audit log has each operation with its caller, the forwarding manager and the address;
+// it has neither dry runs nor reads.
+func TestOperationsAreLogged(t *testing.T) {
+	d := newFixture(t, defaultFile)
+	ann := leaseholdv1.NewAdminServiceClient(d.dial(&fakeCredentials{ids: []string{"spiffe://d/operator/ann"}, addr: textAddr("192.0.2.1:5")}))
+	forwarding := leaseholdv1.NewAdminServiceClient(d.as("spiffe://d/manager/m1"))
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "leasehold-caller", "token:alice")
 	for _, order := range []func() error{
 		func() error {
@@ -33,11 +34,11 @@ func TestOrdersAreWrittenDown(t *testing.T) {
 			return err
 		},
 		func() error {
-			_, err := passed.AddMember(ctx, &leaseholdv1.AddMemberRequest{Name: "m4"})
+			_, err := forwarding.AddMember(ctx, &leaseholdv1.AddMemberRequest{Name: "m4"})
 			return err
 		},
 		func() error {
-			_, err := passed.CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{Namespace: &leaseholdv1.NamespaceConfig{Name: "new"}})
+			_, err := forwarding.CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{Namespace: &leaseholdv1.NamespaceConfig{Name: "new"}})
 			return err
 		},
 		func() error { return listOwners(t.Context(), d.as("spiffe://d/operator/ann"), "sessions") },
@@ -51,29 +52,29 @@ func TestOrdersAreWrittenDown(t *testing.T) {
 		{"caller=token:alice", "via=spiffe://d/manager/m1", "method=AddMember", "m4"},
 		{"caller=token:alice", "via=spiffe://d/manager/m1", "method=CreateNamespace", "namespace=new"},
 	} {
-		if n := len(d.log.Lines(append(parts, "an order was carried out")...)); n != 1 {
-			t.Errorf("%q is there %d times:\n%s", parts, n, d.log)
+		if n := len(d.log.Lines(append(parts, "operation completed")...)); n != 1 {
+			t.Errorf("%q has %d lines:\n%s", parts, n, d.log)
 		}
 	}
-	if n := len(d.log.Lines("an order")); n != 3 {
-		t.Errorf("%d orders are written down:\n%s", n, d.log)
+	if n := len(d.log.Lines("msg=\"operation ")); n != 3 {
+		t.Errorf("%d operations are logged:\n%s", n, d.log)
 	}
 }
 
-// Many refusals of one kind become a line every ten seconds.
-func TestRefusalsAreSummedUp(t *testing.T) {
+// Many denied calls of one caller and method become one line every ten seconds.
+func TestDenialsAreSummarized(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, usualFile)
+		d := newFixture(t, defaultFile)
 		conn := d.as()
 		for range 600 {
 			wantCode(t, listOwners(t.Context(), conn, "sessions"), codes.Unauthenticated)
 			time.Sleep(100 * time.Millisecond)
 		}
 		time.Sleep(30 * time.Second)
-		if n := len(d.log.Lines("msg=refused ", "nobody", "ListOwners", "neither")); n != 3 {
-			t.Errorf("%d refusals are told one by one:\n%s", n, d.log)
+		if n := len(d.log.Lines(`msg="call denied" `, "anonymous", "ListOwners", "neither")); n != 3 {
+			t.Errorf("%d denials have a line of their own:\n%s", n, d.log)
 		}
-		sums := d.log.Lines("refused again and again")
+		sums := d.log.Lines("further calls denied")
 		total := 0
 		for _, line := range sums {
 			_, times, _ := strings.Cut(line, " times=")
@@ -84,20 +85,20 @@ func TestRefusalsAreSummedUp(t *testing.T) {
 			total += n
 		}
 		if len(sums) < 5 || len(sums) > 8 || total != 597 {
-			t.Errorf("they are summed up so:\n%s", strings.Join(sums, ""))
+			t.Errorf("the summaries are:\n%s", strings.Join(sums, ""))
 		}
 		wantCode(t, listOwners(t.Context(), conn, "sessions"), codes.Unauthenticated)
-		if n := len(d.log.Lines("msg=refused ")); n != 4 {
-			t.Errorf("after a while it is not told again")
+		if n := len(d.log.Lines(`msg="call denied" `)); n != 4 {
+			t.Errorf("after a pause the first denial has no line")
 		}
 	})
 }
 
-// Calls within the process are those of the caller that they name.
-func TestServeWithinTheProcess(t *testing.T) {
+// Calls within the process have the permissions of the caller of WithCaller.
+func TestServeAuthorizesTheCallerOfTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, usualFile)
-		alice, err := d.policy.Authenticate(secretOfAlice)
+		d := newFixture(t, defaultFile)
+		alice, err := d.policy.Authenticate(aliceToken)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +108,7 @@ func TestServeWithinTheProcess(t *testing.T) {
 					t.Errorf("the caller is %v", c)
 				}
 				if see := d.policy.Visible(ctx); !see("sessions") {
-					t.Error("it sees nothing")
+					t.Error("the namespace is not visible")
 				}
 				return nil
 			})
@@ -117,11 +118,11 @@ func TestServeWithinTheProcess(t *testing.T) {
 		wantCode(t, serve(ctx, leaseholdv1.AdminService_DrainOwner_FullMethodName, drain), codes.OK)
 		wantCode(t, serve(t.Context(), leaseholdv1.AdminService_DrainOwner_FullMethodName, drain), codes.Unauthenticated, "neither")
 		lookup := access.WithCaller(t.Context(), access.Known("spiffe://d/lookup/sessions"))
-		wantCode(t, serve(lookup, leaseholdv1.AdminService_DrainOwner_FullMethodName, drain), codes.PermissionDenied, "takes the role operator")
+		wantCode(t, serve(lookup, leaseholdv1.AdminService_DrainOwner_FullMethodName, drain), codes.PermissionDenied, "requires the role operator")
 		wantCode(t, serve(lookup, leaseholdv1.AdminService_GetStatus_FullMethodName, &leaseholdv1.GetStatusRequest{}), codes.OK)
 		wantCode(t, serve(ctx, leaseholdv1.AdminService_DrainOwner_FullMethodName, "nonsense"), codes.Internal)
-		if n := len(d.log.Lines("an order was carried out", "token:alice")); n != 1 {
-			t.Errorf("%d orders:\n%s", n, d.log)
+		if n := len(d.log.Lines("operation completed", "token:alice")); n != 1 {
+			t.Errorf("%d operations:\n%s", n, d.log)
 		}
 		begun := time.Now()
 		err = d.policy.Serve(ctx, leaseholdv1.AdminService_Watch_FullMethodName, &leaseholdv1.WatchRequest{}, func(ctx context.Context) error {
@@ -132,12 +133,12 @@ func TestServeWithinTheProcess(t *testing.T) {
 			}
 			return nil
 		})
-		wantCode(t, err, codes.Unauthenticated, "taken away")
+		wantCode(t, err, codes.Unauthenticated, "removed")
 		if took := time.Since(begun); took > time.Second {
-			t.Errorf("it took %v", took)
+			t.Errorf("the call ended after %v", took)
 		}
-		if _, err := d.policy.Authenticate(secretOfAlice); err == nil {
-			t.Error("her token is still worth something")
+		if _, err := d.policy.Authenticate(aliceToken); err == nil {
+			t.Error("the removed token is accepted")
 		}
 		sentinel := status.Error(codes.DataLoss, "the handler's own")
 		m1 := access.WithCaller(t.Context(), access.Known("spiffe://d/manager/m1"))
@@ -148,13 +149,13 @@ func TestServeWithinTheProcess(t *testing.T) {
 	})
 }
 
-// Without a session nothing is visible, and nothing is served.
-func TestWhatDidNotComeThroughTheTap(t *testing.T) {
-	d := newDesk(t, usualFile)
+// A context that did not pass the tap has no caller and sees no namespace.
+func TestContextWithoutSession(t *testing.T) {
+	d := newFixture(t, defaultFile)
 	if d.policy.Visible(t.Context())("sessions") {
-		t.Error("a namespace is visible to nobody")
+		t.Error("a namespace is visible without a caller")
 	}
 	if _, ok := access.CallerFrom(t.Context()); ok {
-		t.Error("there is a caller")
+		t.Error("the context has a caller")
 	}
 }

@@ -32,7 +32,7 @@ func openForBench(tb testing.TB) *Policy {
 	return p
 }
 
-// holdingSession is that of an owner, in the middle of its stream.
+// holdingSession is the session of an owner whose first message is authorized.
 func holdingSession(tb testing.TB, p *Policy, name string) (*session, *leaseholdv1.HoldRequest) {
 	tb.Helper()
 	const hold = leaseholdv1.OwnerService_Hold_FullMethodName
@@ -42,19 +42,19 @@ func holdingSession(tb testing.TB, p *Policy, name string) (*session, *leasehold
 		caller: Caller{ids: []secure.Identity{secure.Identity("spiffe://d/owner/sessions/" + name)}, chains: [][]*x509.Certificate{{leaf}}},
 	}
 	request := &leaseholdv1.HoldRequest{Namespace: "sessions", Holder: &leaseholdv1.Holder{Owner: name}}
-	if err := s.hear(context.Background(), request); err != nil {
+	if err := s.receive(context.Background(), request); err != nil {
 		tb.Fatal(err)
 	}
 	return s, request
 }
 
-// A message that is about the same as the last one costs no memory, and neither does
-// one that is sent.
-func TestMessagesCostNoMemory(t *testing.T) {
+// A received message with the same subject as the last one does not allocate, and neither
+// does a sent one.
+func TestMessagesDoNotAllocate(t *testing.T) {
 	s, request := holdingSession(t, openForBench(t), "a")
 	if n := testing.AllocsPerRun(1000, func() {
-		if s.hear(context.Background(), request) != nil || s.still() != nil {
-			t.Error("it is refused")
+		if s.receive(context.Background(), request) != nil || s.recheck() != nil {
+			t.Error("the message is denied")
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
@@ -65,7 +65,7 @@ func BenchmarkMessageReceived(b *testing.B) {
 	s, request := holdingSession(b, openForBench(b), "a")
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := s.hear(context.Background(), request); err != nil {
+		if err := s.receive(context.Background(), request); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -75,23 +75,23 @@ func BenchmarkMessageSent(b *testing.B) {
 	s, _ := holdingSession(b, openForBench(b), "a")
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := s.still(); err != nil {
+		if err := s.recheck(); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
-// BenchmarkLook looks at ten thousand streams on which nothing is said.
-func BenchmarkLook(b *testing.B) {
+// BenchmarkCheckStreams checks 10,000 idle streams.
+func BenchmarkCheckStreams(b *testing.B) {
 	p := openForBench(b)
 	for i := range 10_000 {
 		s, _ := holdingSession(b, p, fmt.Sprintf("o%d", i))
-		if err := p.enter(s); err != nil {
+		if err := p.register(s); err != nil {
 			b.Fatal(err)
 		}
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		p.look(time.Now())
+		p.checkStreams(time.Now())
 	}
 }

@@ -12,45 +12,45 @@ import (
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
-// Limits on a caller's identities, which are compared with the rules and passed on
-// in headers.
+// Limits on a caller's identities: they are matched with the rules and forwarded in
+// headers.
 const (
 	maxIdentities      = 32
 	maxIdentitiesBytes = 8 << 10
 )
 
-// A Caller is somebody whose identities have been made sure of. The zero Caller is
-// nobody. It is immutable, and safe for concurrent use.
+// A Caller has authenticated identities. The zero Caller is anonymous. It is immutable,
+// and safe for concurrent use.
 type Caller struct {
 	ids    []secure.Identity
-	via    []secure.Identity     // the manager that passed the call on
-	chains [][]*x509.Certificate // that were verified
-	secret [sha256.Size]byte     // the hash of the token that was shown, if one was
-	addr   string                // where the call comes from, if that is known
+	via    []secure.Identity     // the manager that forwarded the call
+	chains [][]*x509.Certificate // verified
+	secret [sha256.Size]byte     // the hash of the token; zero without one
+	addr   string                // the host of the caller; "" if unknown
 }
 
-// Known returns a caller with these identities, for whoever has made sure of them
-// in a way of its own.
+// Known returns a caller with identities that the program has authenticated by other
+// means.
 func Known(ids ...secure.Identity) Caller { return Caller{ids: slices.Clone(ids)} }
 
-// From returns the caller, and notes the address that it calls from for what is
-// written down: for those who are not called by gRPC.
+// From returns the caller with the host of addr for the audit log, for servers other
+// than gRPC.
 func (c Caller) From(addr string) Caller {
 	c.addr = hostOf(addr)
 	return c
 }
 
-// Identities returns who the caller is.
+// Identities returns the caller's identities.
 func (c Caller) Identities() []secure.Identity { return slices.Clone(c.ids) }
 
-// Via returns the identities of the manager that passed the call on; none if it came
-// from the caller itself.
+// Via returns the identities of the manager that forwarded the call; none for a direct
+// call.
 func (c Caller) Via() []secure.Identity { return slices.Clone(c.via) }
 
-// String names the caller for people.
+// String returns the first identities, or "anonymous".
 func (c Caller) String() string {
 	if len(c.ids) == 0 {
-		return "nobody"
+		return "anonymous"
 	}
 	const most = 3
 	names := make([]string, 0, most)
@@ -60,7 +60,7 @@ func (c Caller) String() string {
 	return strings.Join(names, ", ")
 }
 
-// key is by what a caller's budget and its refusals are counted.
+// key identifies the caller's budget and its counters of denied calls.
 func (c *Caller) key() string {
 	if len(c.ids) == 0 {
 		return "from " + c.addr
@@ -68,17 +68,17 @@ func (c *Caller) key() string {
 	return string(c.ids[0])
 }
 
-func (c *Caller) certified(state *tls.ConnectionState) error {
+func (c *Caller) addCertificate(state *tls.ConnectionState) error {
 	if len(state.PeerCertificates) == 0 {
 		return nil
 	}
 	if len(state.VerifiedChains) == 0 {
-		return strange("the server has not verified the client's certificate: it must, as the credentials of package secure do")
+		return unauthenticated("the server did not verify the client's certificate: use the credentials of package secure")
 	}
 	leaf := state.PeerCertificates[0]
 	ids := secure.Identities(leaf)
 	if len(ids) == 0 {
-		return strange("the certificate with serial number %x has no identity: it needs a URI or a host name as subject alternative name", leaf.SerialNumber)
+		return unauthenticated("the certificate with serial number %x has no identity: it needs a URI or a host name as subject alternative name", leaf.SerialNumber)
 	}
 	c.chains = state.VerifiedChains
 	return c.add(ids)
@@ -91,12 +91,12 @@ func (c *Caller) add(ids []secure.Identity) error {
 		size += len(id)
 	}
 	if len(c.ids) > maxIdentities || size > maxIdentitiesBytes {
-		return strange("%d identities of %d bytes are more than one caller may have: %d of %d bytes together", len(c.ids), size, maxIdentities, maxIdentitiesBytes)
+		return unauthenticated("the caller has too many identities: %d with %d bytes, the maximum is %d with %d bytes", len(c.ids), size, maxIdentities, maxIdentitiesBytes)
 	}
 	return nil
 }
 
-// revoked reports whether a certificate in every chain of the caller's was.
+// revoked reports whether every chain of the caller's contains a revoked certificate.
 func (c *Caller) revoked(is func(*x509.Certificate) bool) bool {
 	if is == nil || len(c.chains) == 0 {
 		return false
@@ -109,15 +109,15 @@ func (c *Caller) revoked(is func(*x509.Certificate) bool) bool {
 	return true
 }
 
-// verify reports whether the caller is still who it was: its certificate was not
-// revoked, and its tokens are those of the file.
-func (c *Caller) verify(b *book, revoked func(*x509.Certificate) bool, now time.Time) error {
+// verify returns an error if the caller's certificate was revoked or its token expired,
+// was replaced or removed.
+func (c *Caller) verify(b *ruleset, revoked func(*x509.Certificate) bool, now time.Time) error {
 	if c.revoked(revoked) {
 		who := c
 		if len(c.via) > 0 {
-			who = &Caller{ids: c.via} // whose certificate it is
+			who = &Caller{ids: c.via} // the certificate is the manager's
 		}
-		return strange("the certificate of %s was revoked", who)
+		return unauthenticated("the certificate of %s was revoked", who)
 	}
 	for _, id := range c.ids {
 		name, isToken := tokenName(id)
@@ -127,9 +127,9 @@ func (c *Caller) verify(b *book, revoked func(*x509.Certificate) bool, now time.
 		t := b.tokens[name]
 		switch {
 		case t == nil, c.secret != [sha256.Size]byte{} && c.secret != t.hash:
-			return strange("%s: the token was replaced or taken away", id)
+			return unauthenticated("%s: the token was replaced or removed", id)
 		case t.expired(now):
-			return strange("%s: the token expired at %s", id, t.expires.UTC().Format(time.RFC3339))
+			return unauthenticated("%s: the token expired at %s", id, t.expires.UTC().Format(time.RFC3339))
 		}
 	}
 	return nil
@@ -137,14 +137,14 @@ func (c *Caller) verify(b *book, revoked func(*x509.Certificate) bool, now time.
 
 type callerKey struct{}
 
-// WithCaller says on whose behalf calls within this process are made: those of
-// manager.Manager's Admin, which are permitted what the caller is.
+// WithCaller sets the caller of calls within this process, such as those of
+// manager.Manager's Admin. They have the permissions of the caller.
 func WithCaller(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-// CallerFrom returns who makes a call: in a handler whoever the server has
-// authenticated, elsewhere what [WithCaller] has set.
+// CallerFrom returns the caller of a call: in a handler the authenticated one, elsewhere
+// the one of [WithCaller].
 func CallerFrom(ctx context.Context) (Caller, bool) {
 	if s := sessionFrom(ctx); s != nil {
 		return s.caller, true

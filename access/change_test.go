@@ -18,21 +18,21 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A silent stream is open, has said what it is about, and says no more.
-type silent struct {
+// An idleStream has been authorized by its first message, and is idle since.
+type idleStream struct {
 	name  string
 	ended chan error
 	at    time.Time
 }
 
-// streams opens one of each kind: they are all silent.
-func streams(ctx context.Context, t *testing.T, conn func(id string) grpc.ClientConnInterface) (all []*silent) {
+// openStreams opens a stream of each kind.
+func openStreams(ctx context.Context, t *testing.T, conn func(id string) grpc.ClientConnInterface) (all []*idleStream) {
 	t.Helper()
 	listen := func(name string, recv func() error) {
 		if err := recv(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		s := &silent{name: name, ended: make(chan error, 1)}
+		s := &idleStream{name: name, ended: make(chan error, 1)}
 		go func() {
 			err := recv()
 			s.at = time.Now()
@@ -41,7 +41,7 @@ func streams(ctx context.Context, t *testing.T, conn func(id string) grpc.Client
 		all = append(all, s)
 	}
 	h := hold(ctx, t, conn("spiffe://d/owner/sessions/a"))
-	h.tell("sessions", "a")
+	h.send("sessions", "a")
 	listen("hold", func() error { _, err := h.Recv(); return err })
 	follow, err := leaseholdv1.NewLookupServiceClient(conn("spiffe://d/lookup/sessions")).Follow(ctx)
 	if err != nil {
@@ -59,34 +59,33 @@ func streams(ctx context.Context, t *testing.T, conn func(id string) grpc.Client
 	return all
 }
 
-func standing(t *testing.T, all []*silent) {
+func standing(t *testing.T, all []*idleStream) {
 	t.Helper()
 	synctest.Wait()
 	for _, s := range all {
 		select {
 		case err := <-s.ended:
-			t.Errorf("%s has ended: %v", s.name, err)
+			t.Errorf("%s ended: %v", s.name, err)
 		default:
 		}
 	}
 }
 
-func ended(t *testing.T, all []*silent, since time.Time, within time.Duration, code codes.Code, parts ...string) {
+func ended(t *testing.T, all []*idleStream, since time.Time, within time.Duration, code codes.Code, parts ...string) {
 	t.Helper()
 	for _, s := range all {
 		select {
 		case err := <-s.ended:
 			wantCode(t, err, code, parts...)
 			if took := s.at.Sub(since); took > within {
-				t.Errorf("%s has ended after %v", s.name, took)
+				t.Errorf("%s ended after %v", s.name, took)
 			}
 		case <-time.After(time.Minute):
-			t.Errorf("%s goes on", s.name)
+			t.Errorf("%s has not ended", s.name)
 		}
 	}
 }
 
-// within bounds what a test waits for.
 func within(t *testing.T, d time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -94,38 +93,38 @@ func within(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-func (d *desk) conn(id string) grpc.ClientConnInterface { return d.as(id) }
+func (d *fixture) conn(id string) grpc.ClientConnInterface { return d.as(id) }
 
 const onlyManagers = "rules:\n  - identity: spiffe://d/manager/m1\n    role: manager\n    namespaces: [\"*\"]\n"
 
-// Streams end within a second when the file no longer permits them, also if nothing
-// is said on them, and others go on.
+// Idle streams end within a second when the file no longer permits them, and continue when
+// it does.
 func TestNewFileEndsStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, usualFile)
-		all := streams(t.Context(), t, d.conn)
+		d := newFixture(t, defaultFile)
+		all := openStreams(t.Context(), t, d.conn)
 		time.Sleep(time.Hour)
-		d.write(usualFile + "\n# nothing that matters\n")
+		d.write(defaultFile + "\n# a comment\n")
 		time.Sleep(time.Minute)
 		standing(t, all)
-		if n := len(d.log.Lines("access file taken")); n != 2 {
-			t.Errorf("%d files were taken", n)
+		if n := len(d.log.Lines("access file loaded")); n != 2 {
+			t.Errorf("%d files were loaded", n)
 		}
 		begun := time.Now()
 		d.write(onlyManagers)
 		ended(t, all, begun, time.Second, codes.PermissionDenied, "has no role")
-		if n := len(d.log.Lines("refused", "has no role")); n != len(all) {
-			t.Errorf("%d refusals:\n%s", n, d.log)
+		if n := len(d.log.Lines("call denied", "has no role")); n != len(all) {
+			t.Errorf("%d denials:\n%s", n, d.log)
 		}
 	})
 }
 
-// By Reload it is at once.
+// Reload ends streams immediately.
 func TestReloadEndsStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, usualFile)
-		all := streams(t.Context(), t, d.conn)
-		d.write(strings.ReplaceAll(usualFile, "[sessions]", "[cache]"))
+		d := newFixture(t, defaultFile)
+		all := openStreams(t.Context(), t, d.conn)
+		d.write(strings.ReplaceAll(defaultFile, "[sessions]", "[cache]"))
 		begun := time.Now()
 		if err := d.policy.Reload(); err != nil {
 			t.Fatal(err)
@@ -136,32 +135,32 @@ func TestReloadEndsStreams(t *testing.T) {
 
 func TestRevocationEndsStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, usualFile)
-		all := streams(t.Context(), t, d.conn)
+		d := newFixture(t, defaultFile)
+		all := openStreams(t.Context(), t, d.conn)
 		time.Sleep(time.Minute)
 		d.revoke("spiffe://d/lookup/sessions")
 		begun := time.Now()
 		ended(t, all[1:2], begun, time.Second, codes.Unauthenticated, "was revoked")
-		standing(t, []*silent{all[0], all[2]})
+		standing(t, []*idleStream{all[0], all[2]})
 		wantCode(t, listOwners(t.Context(), d.as("spiffe://d/lookup/sessions"), "sessions"), codes.Unauthenticated, "was revoked")
 	})
 }
 
-// A token that expires, is replaced or taken away ends what was begun with it.
-func TestTokensEnd(t *testing.T) {
+// A token that expires, is replaced or removed ends the streams that used it.
+func TestInvalidTokensEndStreams(t *testing.T) {
 	for name, test := range map[string]struct {
-		then string // what becomes of the file
-		says string
+		then string // the next file; "" leaves it
+		want string
 	}{
-		"expires":    {"", "expired at"},
-		"replaced":   {strings.ReplaceAll(usualFile, aliceHash, hashOf("another")), "replaced"},
-		"taken away": {onlyManagers, "replaced or taken away"},
+		"expires":  {"", "expired at"},
+		"replaced": {strings.ReplaceAll(defaultFile, aliceHash, hashOf("another")), "replaced"},
+		"removed":  {onlyManagers, "replaced or removed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				until := time.Now().Add(time.Hour)
-				d := newDesk(t, usualFile+"    expires: "+until.UTC().Format(time.RFC3339)+"\n")
-				conn := d.dial(&papers{}, grpc.WithPerRPCCredentials(access.Bearer(secretOfAlice, false)))
+				d := newFixture(t, defaultFile+"    expires: "+until.UTC().Format(time.RFC3339)+"\n")
+				conn := d.dial(&fakeCredentials{}, grpc.WithPerRPCCredentials(access.Bearer(aliceToken, false)))
 				watch, err := leaseholdv1.NewAdminServiceClient(conn).Watch(within(t, 2*time.Hour), &leaseholdv1.WatchRequest{})
 				if err != nil {
 					t.Fatal(err)
@@ -175,7 +174,7 @@ func TestTokensEnd(t *testing.T) {
 					d.write(test.then)
 				}
 				_, err = watch.Recv()
-				wantCode(t, err, codes.Unauthenticated, test.says)
+				wantCode(t, err, codes.Unauthenticated, test.want)
 				if took := time.Since(begun); took < 0 || took > time.Second {
 					t.Errorf("it took %v", took)
 				}
@@ -184,17 +183,17 @@ func TestTokensEnd(t *testing.T) {
 	}
 }
 
-// A file that makes no sense changes nothing, and is complained about once.
-func TestBrokenFilesAreNotTaken(t *testing.T) {
+// An invalid file changes nothing and is logged once.
+func TestInvalidFilesAreRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, usualFile)
-		all := streams(t.Context(), t, d.conn)
-		for _, broken := range []string{"", "rules: []\n", usualFile + "more: 1\n", "rules:\n" + strings.Repeat("#", 1<<20)} {
-			before := len(d.log.Lines("cannot be taken"))
+		d := newFixture(t, defaultFile)
+		all := openStreams(t.Context(), t, d.conn)
+		for _, broken := range []string{"", "rules: []\n", defaultFile + "more: 1\n", "rules:\n" + strings.Repeat("#", 1<<20)} {
+			before := len(d.log.Lines("access file rejected"))
 			d.write(broken)
 			time.Sleep(time.Minute)
-			if n := len(d.log.Lines("cannot be taken")) - before; n != 1 {
-				t.Errorf("%.20q: %d complaints:\n%s", broken, n, d.log)
+			if n := len(d.log.Lines("access file rejected")) - before; n != 1 {
+				t.Errorf("%.20q: %d lines:\n%s", broken, n, d.log)
 			}
 			if err := d.policy.Reload(); leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(err.Error(), d.file) {
 				t.Errorf("%.20q: %v", broken, err)
@@ -204,7 +203,7 @@ func TestBrokenFilesAreNotTaken(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		d.write(usualFile)
+		d.write(defaultFile)
 		if err := os.Chmod(d.file, 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -216,26 +215,25 @@ func TestBrokenFilesAreNotTaken(t *testing.T) {
 	})
 }
 
-// A file that is being written is taken when it stands still.
-func TestHalfWrittenFiles(t *testing.T) {
+// A file that keeps changing is not applied.
+func TestPartlyWrittenFilesAreNotApplied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, usualFile)
-		all := streams(t.Context(), t, d.conn)
+		d := newFixture(t, defaultFile)
+		all := openStreams(t.Context(), t, d.conn)
 		for range 50 { // at every moment between two readings
-			d.write(onlyManagers) // as far as it has come, it makes sense
+			d.write(onlyManagers) // a valid file that is not complete
 			time.Sleep(80 * time.Millisecond)
-			d.write(usualFile)
+			d.write(defaultFile)
 			time.Sleep(730 * time.Millisecond)
 		}
 		standing(t, all)
 	})
 }
 
-// A handler that waits for the caller, and looks at nothing else, does not keep a
-// stream open.
-func TestDeafHandlersEnd(t *testing.T) {
+// A stream ends although its handler is blocked in Recv and ignores its context.
+func TestBlockedHandlersAreForcedToEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, usualFile)
+		d := newFixture(t, defaultFile)
 		stream, err := reflection.NewServerReflectionClient(d.as("spiffe://d/lookup/sessions")).ServerReflectionInfo(within(t, time.Hour))
 		if err != nil {
 			t.Fatal(err)
@@ -256,11 +254,11 @@ func TestDeafHandlersEnd(t *testing.T) {
 	})
 }
 
-// A stream that is ended is not cut off at once, whenever that is: its handler is to say
-// why.
-func TestTimeToSayWhy(t *testing.T) {
+// A handler has at least checkInterval to return the reason before its stream is aborted,
+// whenever the next check is.
+func TestHandlersHaveTimeToReturnTheReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, usualFile)
+		d := newFixture(t, defaultFile)
 		stream, err := reflection.NewServerReflectionClient(d.as("spiffe://d/lookup/sessions")).ServerReflectionInfo(within(t, time.Hour))
 		if err == nil {
 			err = stream.Send(&reflection.ServerReflectionRequest{})
@@ -271,7 +269,7 @@ func TestTimeToSayWhy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(399 * time.Millisecond) // streams are looked at a moment later
+		time.Sleep(399 * time.Millisecond) // the next check is 1 ms later
 		d.write(onlyManagers)
 		if err := d.policy.Reload(); err != nil {
 			t.Fatal(err)
@@ -285,9 +283,9 @@ func TestTimeToSayWhy(t *testing.T) {
 	})
 }
 
-// A call that a manager passes on is its original caller's.
+// A forwarded call has the permissions of its original caller.
 func TestForwardedCalls(t *testing.T) {
-	d := newDesk(t, usualFile)
+	d := newFixture(t, defaultFile)
 	on := func(pairs ...string) context.Context { return metadata.AppendToOutgoingContext(t.Context(), pairs...) }
 	const manager, lookup, ann = "spiffe://d/manager/m1", "spiffe://d/lookup/sessions", "spiffe://d/operator/ann"
 	for name, test := range map[string]struct {
@@ -295,41 +293,41 @@ func TestForwardedCalls(t *testing.T) {
 		ctx  context.Context
 		ns   string
 		code codes.Code
-		says string
+		want string
 	}{
-		"of a lookup":                 {[]string{manager}, on("leasehold-caller", lookup), "sessions", codes.OK, ""},
-		"of a lookup, elsewhere":      {[]string{manager}, on("leasehold-caller", lookup), "cache", codes.PermissionDenied, lookup + " may not"},
-		"of somebody":                 {[]string{manager}, on("leasehold-caller", "spiffe://d/x"), "sessions", codes.PermissionDenied, "spiffe://d/x has no role"},
-		"of a token":                  {[]string{manager}, on("leasehold-caller", "token:alice"), "cache", codes.OK, ""},
-		"of a token that is gone":     {[]string{manager}, on("leasehold-caller", "token:bob"), "sessions", codes.Unauthenticated, "taken away"},
-		"of two":                      {[]string{manager}, on("leasehold-caller", "spiffe://d/x", "leasehold-caller", lookup), "sessions", codes.OK, ""},
-		"of a pattern":                {[]string{manager}, on("leasehold-caller", "spiffe://d/owner/sessions/{name}"), "sessions", codes.PermissionDenied, "no identity"},
-		"of rubbish":                  {[]string{manager}, on("leasehold-caller", ""), "sessions", codes.PermissionDenied, "no identity"},
-		"by an operator":              {[]string{ann}, on("leasehold-caller", "token:alice"), "cache", codes.PermissionDenied, ann + " is no manager"},
-		"by an operator, of itself":   {[]string{ann}, on("leasehold-caller", ann), "sessions", codes.PermissionDenied, "is no manager"},
-		"by a lookup, of a manager":   {[]string{lookup}, on("leasehold-caller", manager), "cache", codes.PermissionDenied, "is no manager"},
-		"by nobody":                   {nil, on("leasehold-caller", "token:alice"), "cache", codes.Unauthenticated, "manager's certificate"},
-		"without a caller":            {[]string{manager}, on("leasehold-forwarded", "1"), "sessions", codes.PermissionDenied, "does not say whose"},
-		"marked by who is no manager": {[]string{lookup}, on("leasehold-forwarded", "1"), "sessions", codes.PermissionDenied, "does not say whose"},
+		"of a lookup":                   {[]string{manager}, on("leasehold-caller", lookup), "sessions", codes.OK, ""},
+		"of a lookup, elsewhere":        {[]string{manager}, on("leasehold-caller", lookup), "cache", codes.PermissionDenied, lookup + " has no role for this"},
+		"of an unknown identity":        {[]string{manager}, on("leasehold-caller", "spiffe://d/x"), "sessions", codes.PermissionDenied, "spiffe://d/x has no role"},
+		"of a token":                    {[]string{manager}, on("leasehold-caller", "token:alice"), "cache", codes.OK, ""},
+		"of a removed token":            {[]string{manager}, on("leasehold-caller", "token:bob"), "sessions", codes.Unauthenticated, "removed"},
+		"of two":                        {[]string{manager}, on("leasehold-caller", "spiffe://d/x", "leasehold-caller", lookup), "sessions", codes.OK, ""},
+		"of a pattern":                  {[]string{manager}, on("leasehold-caller", "spiffe://d/owner/sessions/{name}"), "sessions", codes.PermissionDenied, "invalid identity"},
+		"of an empty identity":          {[]string{manager}, on("leasehold-caller", ""), "sessions", codes.PermissionDenied, "invalid identity"},
+		"by an operator":                {[]string{ann}, on("leasehold-caller", "token:alice"), "cache", codes.PermissionDenied, ann + " is not a manager"},
+		"by an operator, of itself":     {[]string{ann}, on("leasehold-caller", ann), "sessions", codes.PermissionDenied, "is not a manager"},
+		"by a lookup, of a manager":     {[]string{lookup}, on("leasehold-caller", manager), "cache", codes.PermissionDenied, "is not a manager"},
+		"by an anonymous caller":        {nil, on("leasehold-caller", "token:alice"), "cache", codes.Unauthenticated, "manager's certificate"},
+		"without a caller":              {[]string{manager}, on("leasehold-forwarded", "1"), "sessions", codes.PermissionDenied, "without its caller"},
+		"without a caller, by a lookup": {[]string{lookup}, on("leasehold-forwarded", "1"), "sessions", codes.PermissionDenied, "without its caller"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wantCode(t, listOwners(test.ctx, d.as(test.ids...), test.ns), test.code, test.says)
+			wantCode(t, listOwners(test.ctx, d.as(test.ids...), test.ns), test.code, test.want)
 		})
 	}
-	// With a token alone nobody is a manager, whatever it says.
-	conn := d.dial(&papers{}, grpc.WithPerRPCCredentials(access.Bearer(secretOfAlice, false)))
-	wantCode(t, listOwners(on("leasehold-caller", lookup), conn, "sessions"), codes.PermissionDenied, "token:alice is no manager")
+	// A token cannot be a manager.
+	conn := d.dial(&fakeCredentials{}, grpc.WithPerRPCCredentials(access.Bearer(aliceToken, false)))
+	wantCode(t, listOwners(on("leasehold-caller", lookup), conn, "sessions"), codes.PermissionDenied, "token:alice is not a manager")
 }
 
-// A stream that was passed on ends when either end of it is not permitted any more.
+// A forwarded stream ends when its caller or the forwarding manager is no longer permitted.
 func TestForwardedStreamsEnd(t *testing.T) {
 	for name, then := range map[string]string{
-		"the caller":  strings.ReplaceAll(usualFile, "spiffe://d/operator/ann", "spiffe://d/operator/bob"),
-		"the manager": strings.ReplaceAll(usualFile, "spiffe://d/manager/m1", "spiffe://d/manager/m2"),
+		"the caller":  strings.ReplaceAll(defaultFile, "spiffe://d/operator/ann", "spiffe://d/operator/bob"),
+		"the manager": strings.ReplaceAll(defaultFile, "spiffe://d/manager/m1", "spiffe://d/manager/m2"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDesk(t, usualFile)
+				d := newFixture(t, defaultFile)
 				ctx := metadata.AppendToOutgoingContext(within(t, time.Hour), "leasehold-caller", "spiffe://d/operator/ann")
 				watch, err := leaseholdv1.NewAdminServiceClient(d.as("spiffe://d/manager/m1")).Watch(ctx, &leaseholdv1.WatchRequest{Namespace: "sessions"})
 				if err != nil {

@@ -1,6 +1,5 @@
-// Package access decides who may do what at a manager: by default no caller may do
-// anything. A small file says which identities have which role in which
-// namespaces:
+// Package access authorizes calls to a manager. The default is to deny: a small
+// file lists which identities have which role in which namespaces:
 //
 //	rules:
 //	  - identity: spiffe://example.org/manager/m1
@@ -26,63 +25,56 @@
 //
 // # Identities
 //
-// A caller with a certificate has the identities of its subject alternative names, as
-// package secure has verified them. A caller with a bearer token, in the header
-// "authorization: Bearer TOKEN", has the identity "token:" and the token's name; the file
-// has only the token's hash. A caller may have both. A caller with neither may ask for the
-// server's health (grpc.health.v1) and nothing else. A token in plain text is accepted only
-// on the loopback interface.
+// The identities of a certificate are its subject alternative names, as package secure
+// verified them. The identity of a bearer token, from the header "authorization: Bearer
+// TOKEN", is "token:" and the token's name; the file contains only the token's hash. A
+// caller may have both. A caller without identities may only call the health service
+// (grpc.health.v1). A plaintext token is accepted only on the loopback interface.
 //
-// # What roles may do
+// # Roles
 //
-//   - owner: hold leases in its namespaces, under its own name. If the identity of
-//     the rule has {name} in it, which stands for one segment of a path or one label
-//     of a host name, the owner's name is what stands there; names may say how,
-//     with "{name}:8080" for example. If it has not, names lists what it may call
-//     itself.
-//   - lookup: follow the table of its namespaces, and read whatever there is to
-//     know about them.
-//   - operator: the same, and give every order in its namespaces, including to
-//     create, change and delete them. With "*" also what concerns the whole group:
-//     its members.
-//   - manager: what managers do among themselves, which is always about all
-//     namespaces: follow tables, keep the catalog, add members, and pass on the
-//     calls of others. It holds no leases and gives no orders of its own.
+//   - owner: holds leases in its namespaces, under its own name. {name} in the identity
+//     of the rule matches one segment of a path or one label of a host name. The owner's
+//     name is then the matched text, or a template in names, such as "{name}:8080".
+//     Without {name}, names lists the owner names that the identity may use.
+//   - lookup: follows the table of its namespaces and calls all read methods for them.
+//   - operator: a lookup that may also change its namespaces: create, update, delete,
+//     drain, move. With "*" it may also manage the members of the group.
+//   - manager: the calls between managers, for all namespaces: follow tables, keep the
+//     catalog, add members, and forward calls. It holds no leases and changes no
+//     namespace on its own behalf.
 //
-// An identity may have several roles, in a rule each. Tokens are for people and
-// scripts: they can be lookups and operators. Lists show only the namespaces that
+// An identity may have several roles, in one rule each. Tokens are for people and
+// scripts: they can be lookups and operators. Lists contain only the namespaces that
 // the caller may read. Reflection is for every caller that has a role.
 //
-// The table in methods.go says what each method needs. A method that is not in it
-// is permitted to no caller, and a manager with one does not start.
+// The table in methods.go has the permission that each method requires. A method that
+// is not in the table is denied to every caller, and a manager that has one does not start.
 //
-// # When it is decided
+// # When calls are authorized
 //
-// Who calls is found out before anything of a message is read, in the tap of the
-// gRPC server; and so is whether the caller may call that method at all. The
-// namespace and the owner's name are in the message: they are looked at before the
-// handler sees it, in every message of a stream. That costs nothing worth speaking
-// of while they stay the same.
+// The tap of the gRPC server authenticates the caller and checks that it may call the
+// method, before it reads a message. The namespace and the owner's name are in the
+// message: they are checked before the handler gets it, for every message of a stream.
+// A message with the same subject as the one before it costs two atomic loads.
 //
-// A stream ends when what it goes by changes against it: when the file no longer
-// permits it, a token expires, or a certificate is revoked. Streams that are silent
-// are looked at several times a second. A certificate that expires ends none: the next
-// connection needs a new one.
+// A stream ends when it is no longer permitted: the file changes, a token expires, or a
+// certificate is revoked. Idle streams are checked several times a second. An expired
+// certificate ends no stream, but the next connection needs a new one.
 //
-// A call that one manager passes on to another has the identities of the original
-// caller in a header. The other takes that from managers only, refuses it from
-// anybody else, and decides again.
+// A forwarded call has the identities of its original caller in a header. The receiving
+// manager accepts this header from managers only, and authorizes the call again.
 //
-// # The file
+// # Reloading the file
 //
-// It is read again every [Config.Poll], and taken when it stands still and makes
-// sense; one that does not changes nothing, and the log says in which line it is
-// wrong. The file must not be writable for all users.
+// The file is read again every [Config.Poll], and applied when it is complete and valid.
+// An invalid file changes nothing; the log has the line and the reason. The file must not
+// be world-writable.
 //
-// # What is written down
+// # Audit log
 //
-// [Config.Audit] gets a line for every owner that is let in for the first time,
-// every order, every new file, and every call that is refused. Of many refusals of
-// one caller the first few are told one by one and then their number, every ten
-// seconds. A token is in none of them.
+// [Config.Audit] gets a line for the first admission of each owner process, every
+// operation that changes something, every new file, and every denied call. After the
+// first few denied calls of one caller, it gets their number every ten seconds. It never
+// contains a token.
 package access

@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
 
-// A manager that goes by certificates and an access file is given both.
+// A manager with certificates and an access file.
 func ExampleOpen() {
 	keeper, err := secure.Open(secure.Config{Cert: "tls.crt", Key: "tls.key", Roots: "ca.crt", Revoked: "revoked.crl"})
 	if err != nil {
@@ -69,16 +69,15 @@ rules:
 	fmt.Println(policy.Allow(caller, hold, "sessions", "cache-b"))
 	// Output:
 	// <nil>
-	// call "Hold": spiffe://example.org/owner/sessions/cache-a may not call itself "cache-b" in namespace "sessions", but cache-a: set the owner's name, or say in the access file which it may have
+	// call "Hold": spiffe://example.org/owner/sessions/cache-a may not use the owner name "cache-b" in namespace "sessions", only cache-a: set the owner's name, or add it to names in the access file
 }
 
-// What answers people in this process, such as a dashboard, says on whose behalf it
-// calls.
+// A dashboard within the manager's process makes calls on behalf of its users.
 func ExampleWithCaller() {
 	var (
 		policy *access.Policy
 		m      *manager.Manager
-		token  string // that somebody has logged in with
+		token  string // from the user's login
 	)
 	caller, err := policy.Authenticate(token)
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
-// Limits on a file. They keep a mistake from taking the manager with it.
+// Limits on a file, so that a mistake in it cannot exhaust the manager.
 const (
-	maxFile       = 1 << 20
+	maxFileBytes  = 1 << 20
 	maxRules      = 10_000
-	maxPatterns   = 1000 // each is compared with every caller's identities
+	maxPatterns   = 1000 // each is compared with the identities of every caller
 	maxNamespaces = 4096
 	maxNames      = 1000
 	maxTokens     = 10_000
@@ -24,7 +24,7 @@ const (
 
 const anyNamespace = "*"
 
-func parse(file string, text []byte) (*book, error) {
+func parse(file string, text []byte) (*ruleset, error) {
 	d := document{file}
 	root, err := d.parse(text)
 	if err != nil {
@@ -35,9 +35,9 @@ func parse(file string, text []byte) (*book, error) {
 		return nil, err
 	}
 	if top["rules"] == nil {
-		return nil, d.bad(root.Line, "it has no rules, so that nobody may do anything")
+		return nil, d.bad(root.Line, "it has no rules and would deny every call")
 	}
-	b := newBook()
+	b := newRuleset()
 	if tokens := top["tokens"]; tokens != nil {
 		if err := d.tokens(b, tokens); err != nil {
 			return nil, err
@@ -49,21 +49,21 @@ func parse(file string, text []byte) (*book, error) {
 	return b, nil
 }
 
-func (d document) rules(b *book, n *yaml.Node) error {
+func (d document) rules(b *ruleset, n *yaml.Node) error {
 	entries, err := d.list(n, "rules", maxRules)
 	if err != nil {
 		return err
 	}
 	if len(entries) == 0 {
-		return d.bad(n.Line, "rules is empty, so that nobody may do anything")
+		return d.bad(n.Line, "rules is empty and would deny every call")
 	}
 	for _, entry := range entries {
 		r, err := d.rule(b, entry)
 		if err != nil {
 			return err
 		}
-		if before := b.overlap(r); before != nil {
-			return d.bad(r.line, "the rule in line %d gives this identity the same role in one of these namespaces: keep one of them", before.line)
+		if before := b.overlapping(r); before != nil {
+			return d.bad(r.line, "the rule in line %d gives this identity the same role in one of these namespaces: remove one of the two", before.line)
 		}
 		if b.add(r); len(b.patterns) > maxPatterns {
 			return d.bad(r.line, "more than %d rules have %s in their identities", maxPatterns, nameTemplate)
@@ -72,7 +72,7 @@ func (d document) rules(b *book, n *yaml.Node) error {
 	return nil
 }
 
-func (d document) rule(b *book, n *yaml.Node) (*rule, error) {
+func (d document) rule(b *ruleset, n *yaml.Node) (*rule, error) {
 	f, err := d.fields(n, "identity", "role", "namespaces", "names")
 	if err != nil {
 		return nil, err
@@ -106,8 +106,8 @@ func (d document) role(r *rule, n *yaml.Node) error {
 	return nil
 }
 
-// identity reads whom a rule is about, when its role is known.
-func (d document) identity(b *book, r *rule, n *yaml.Node) error {
+// identity parses the identity of a rule whose role is set.
+func (d document) identity(b *ruleset, r *rule, n *yaml.Node) error {
 	text, err := d.text(n, "identity")
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (d document) identity(b *book, r *rule, n *yaml.Node) error {
 	if name, isToken := tokenName(r.identity); isToken {
 		switch {
 		case r.role != roleLookup && r.role != roleOperator:
-			return d.bad(n.Line, "a token cannot be %s: tokens are for people and scripts, so that they are lookups and operators", r.role)
+			return d.bad(n.Line, "a token cannot be %s: its role must be lookup or operator", r.role)
 		case b.tokens[name] == nil:
 			return d.bad(n.Line, "there is no token %q under tokens", clip(name))
 		}
@@ -127,7 +127,7 @@ func (d document) identity(b *book, r *rule, n *yaml.Node) error {
 	}
 	if isPattern(r.identity) {
 		if r.role != roleOwner {
-			return d.bad(n.Line, "%s in an identity stands for an owner's name, and this is a rule for the role %s: name everyone in a rule of its own", nameTemplate, r.role)
+			return d.bad(n.Line, "%s stands for an owner's name and cannot be used with the role %s: write one rule for each identity", nameTemplate, r.role)
 		}
 		r.prefix, _, _ = strings.Cut(text, nameTemplate)
 	}
@@ -139,19 +139,19 @@ func (d document) namespaces(r *rule, n *yaml.Node) error {
 	if err != nil {
 		return err
 	}
-	r.everywhere = slices.Equal(list, []string{anyNamespace})
+	r.allNamespaces = slices.Equal(list, []string{anyNamespace})
 	switch {
 	case len(list) == 0:
-		return d.bad(n.Line, "namespaces is empty: name some, or %q for all", anyNamespace)
-	case r.role == roleManager && !r.everywhere:
-		return d.bad(n.Line, "managers have to do with all namespaces: want namespaces: [%q]", anyNamespace)
-	case r.everywhere:
+		return d.bad(n.Line, "namespaces is empty: list some, or %q for all", anyNamespace)
+	case r.role == roleManager && !r.allNamespaces:
+		return d.bad(n.Line, "managers need all namespaces: want namespaces: [%q]", anyNamespace)
+	case r.allNamespaces:
 		return nil
 	}
 	for _, text := range list {
 		ns := leasehold.Namespace(text)
 		if text == anyNamespace {
-			return d.bad(n.Line, "%q means all namespaces, and stands alone", anyNamespace)
+			return d.bad(n.Line, "%q means all namespaces and must be the only entry", anyNamespace)
 		}
 		if err := ns.Validate(); err != nil {
 			return d.bad(n.Line, "%w", err)
@@ -161,7 +161,7 @@ func (d document) namespaces(r *rule, n *yaml.Node) error {
 	return nil
 }
 
-// names reads what an owner may call itself, when the identity is known.
+// names parses the owner names of a rule whose identity is set.
 func (d document) names(r *rule, n *yaml.Node) error {
 	pattern := isPattern(r.identity)
 	switch {
@@ -169,11 +169,11 @@ func (d document) names(r *rule, n *yaml.Node) error {
 		r.names = []string{nameTemplate}
 		return nil
 	case n == nil && r.role == roleOwner:
-		return d.bad(r.line, "the rule has no names: what may this owner call itself? Name it, or put %s into the identity", nameTemplate)
+		return d.bad(r.line, "the rule has no names: list the owner's names, or put %s into the identity", nameTemplate)
 	case n == nil:
 		return nil
 	case r.role != roleOwner:
-		return d.bad(n.Line, "names are for owners, and this is a rule for the role %s", r.role)
+		return d.bad(n.Line, "names are for owners, but the role is %s", r.role)
 	}
 	list, err := d.texts(n, "names", maxNames)
 	if err != nil {
@@ -184,7 +184,7 @@ func (d document) names(r *rule, n *yaml.Node) error {
 	}
 	for _, name := range list {
 		if strings.Contains(name, nameTemplate) != pattern {
-			return d.bad(n.Line, "the name %q: names have %s in them if and only if the identity has", clip(name), nameTemplate)
+			return d.bad(n.Line, "the name %q: names contain %s if and only if the identity does", clip(name), nameTemplate)
 		}
 		if err := leasehold.OwnerID(strings.ReplaceAll(name, nameTemplate, "n")).Validate(); err != nil {
 			return d.bad(n.Line, "%w", err)
@@ -194,7 +194,7 @@ func (d document) names(r *rule, n *yaml.Node) error {
 	return nil
 }
 
-func (d document) tokens(b *book, n *yaml.Node) error {
+func (d document) tokens(b *ruleset, n *yaml.Node) error {
 	entries, err := d.list(n, "tokens", maxTokens)
 	if err != nil {
 		return err
@@ -205,9 +205,9 @@ func (d document) tokens(b *book, n *yaml.Node) error {
 			return err
 		}
 		if b.tokens[t.name] != nil {
-			return d.bad(entry.Line, "there are two tokens %q: give the second another name", t.name)
+			return d.bad(entry.Line, "two tokens have the name %q: rename one", t.name)
 		}
-		if !b.addToken(t) {
+		if !b.insertToken(t) {
 			return d.bad(entry.Line, "two tokens have the same sha256")
 		}
 	}
@@ -220,7 +220,7 @@ func (d document) token(n *yaml.Node) (*token, error) {
 		return nil, err
 	}
 	if f["name"] == nil || f["sha256"] == nil {
-		return nil, d.bad(n.Line, "a token has a name and a sha256: make one with leasehold token")
+		return nil, d.bad(n.Line, "a token needs a name and a sha256: create one with leasehold token")
 	}
 	t := &token{}
 	if t.name, err = d.text(f["name"], "name"); err != nil {
@@ -232,7 +232,7 @@ func (d document) token(n *yaml.Node) (*token, error) {
 	sum := f["sha256"] // may look like a number
 	decoded, err := hex.DecodeString(sum.Value)
 	if err != nil || sum.Kind != yaml.ScalarNode || len(decoded) != len(t.hash) {
-		return nil, d.bad(sum.Line, "sha256 wants %d hexadecimal digits", 2*len(t.hash))
+		return nil, d.bad(sum.Line, "sha256 must have %d hexadecimal digits", 2*len(t.hash))
 	}
 	copy(t.hash[:], decoded)
 	if until := f["expires"]; until != nil {
@@ -241,7 +241,7 @@ func (d document) token(n *yaml.Node) (*token, error) {
 			t.expires, err = time.Parse(time.RFC3339, until.Value)
 		}
 		if err != nil || until.Kind != yaml.ScalarNode {
-			return nil, d.bad(until.Line, "expires wants a day such as 2027-01-01, or a time such as 2027-01-01T18:00:00Z")
+			return nil, d.bad(until.Line, "expires must be a day such as 2027-01-01, or a time such as 2027-01-01T18:00:00Z")
 		}
 	}
 	return t, nil

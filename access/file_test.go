@@ -13,43 +13,43 @@ import (
 
 const hash64 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 
-// A file says in which line it is wrong, and in words what to do.
-func TestWrongFiles(t *testing.T) {
+// The error of an invalid file has the file, the line and the reason.
+func TestInvalidFiles(t *testing.T) {
 	const owner = "rules:\n  - identity: spiffe://d/o/{name}\n    role: owner\n    namespaces: [a]\n"
 	const exact = "rules:\n  - identity: spiffe://d/o/x\n    role: owner\n    namespaces: [a]\n"
 	const lookup = "rules:\n  - identity: spiffe://d/l\n    role: lookup\n    namespaces: [a]\n"
 	const alice = "tokens:\n  - name: alice\n    sha256: " + hash64 + "\n"
-	for name, test := range map[string]struct{ text, says string }{
+	for name, test := range map[string]struct{ text, want string }{
 		"empty":                    {"", "it is empty"},
 		"comment":                  {"# nothing\n", "f"},
 		"null":                     {"null\n", "f:1"},
 		"a list":                   {"- a\n", "f:1"},
 		"no rules":                 {alice, "no rules"},
 		"rules empty":              {"rules: []\n", "f:1"},
-		"rules null":               {"rules:\n", "rules is a list"},
-		"rules a text":             {"rules: all\n", "rules is a list"},
-		"a rule a text":            {"rules: [all]\n", "want identity, role, namespaces, names"},
-		"rubbish":                  {"rules: [\n", "line"},
+		"rules null":               {"rules:\n", "rules must be a list"},
+		"rules a text":             {"rules: all\n", "rules must be a list"},
+		"a rule a text":            {"rules: [all]\n", "want the fields identity, role, namespaces, names"},
+		"invalid YAML":             {"rules: [\n", "line"},
 		"tab":                      {"rules:\n\t- a\n", "line 2"},
 		"not UTF-8":                {"rules: \xff\n", "f"},
 		"two documents":            {lookup + "---\n" + lookup, "more than one document"},
-		"unknown field":            {lookup + "more: 1\n", `f:5": "more" is not known here`},
-		"unknown field of a rule":  {lookup + "    namespace: b\n", `f:5": "namespace" is not known here`},
-		"field twice":              {lookup + "    role: owner\n", `f:5": role is there twice`},
-		"rules twice":              {lookup + lookup, `f:5": rules is there twice`},
+		"unknown field":            {lookup + "more: 1\n", `f:5": unknown field "more"`},
+		"unknown field of a rule":  {lookup + "    namespace: b\n", `f:5": unknown field "namespace"`},
+		"field twice":              {lookup + "    role: owner\n", `f:5": the field role is repeated`},
+		"rules twice":              {lookup + lookup, `f:5": the field rules is repeated`},
 		"no identity":              {"rules:\n  - role: lookup\n    namespaces: [a]\n", "no identity"},
 		"no role":                  {"rules:\n  - identity: spiffe://d/l\n    namespaces: [a]\n", "no role"},
 		"no namespaces":            {"rules:\n  - identity: spiffe://d/l\n    role: lookup\n", "no namespaces"},
 		"unknown role":             {strings.Replace(lookup, "role: lookup", "role: admin", 1), `f:3": there is no role "admin"`},
 		"role in capitals":         {strings.Replace(lookup, "role: lookup", "role: Lookup", 1), "no role"},
 		"namespaces empty":         {strings.Replace(lookup, "[a]", "[]", 1), "namespaces is empty"},
-		"namespaces a text":        {strings.Replace(lookup, "[a]", "a", 1), "namespaces is a list"},
+		"namespaces a text":        {strings.Replace(lookup, "[a]", "a", 1), "namespaces must be a list"},
 		"a namespace twice":        {strings.Replace(lookup, "[a]", "[a, a]", 1), "twice"},
-		"star and more":            {strings.Replace(lookup, "[a]", `["*", a]`, 1), "stands alone"},
+		"star and more":            {strings.Replace(lookup, "[a]", `["*", a]`, 1), "must be the only entry"},
 		"a bad namespace":          {strings.Replace(lookup, "[a]", "[A]", 1), `f:4`},
 		"a number":                 {strings.Replace(lookup, "[a]", "[1.10]", 1), "quotes"},
-		"a namespace null":         {strings.Replace(lookup, "[a]", "[~]", 1), "wants a text"},
-		"manager of one":           {"rules:\n  - identity: spiffe://d/m\n    role: manager\n    namespaces: [a]\n", `f:4": managers have to do with all`},
+		"a namespace null":         {strings.Replace(lookup, "[a]", "[~]", 1), "must be a string"},
+		"manager of one":           {"rules:\n  - identity: spiffe://d/m\n    role: manager\n    namespaces: [a]\n", `f:4": managers need all namespaces`},
 		"identity of nothing":      {strings.Replace(lookup, "spiffe://d/l", `""`, 1), "f:2"},
 		"identity is a name":       {strings.Replace(lookup, "spiffe://d/l", "alice", 1), "f:2"},
 		"identity is not one":      {strings.Replace(lookup, "spiffe://d/l", "spiffe://D/l", 1), "f:2"},
@@ -74,26 +74,26 @@ func TestWrongFiles(t *testing.T) {
 		"a token without a hash":   {lookup + "tokens:\n  - name: a\n", "a name and a sha256"},
 		"a token without a name":   {lookup + "tokens:\n  - sha256: " + hash64 + "\n", "a name and a sha256"},
 		"a bad token's name":       {lookup + strings.Replace(alice, "alice", "al ice", 1), "f:6"},
-		"a short hash":             {lookup + strings.Replace(alice, hash64, hash64[2:], 1), `f:7": sha256 wants 64`},
-		"no hash":                  {lookup + strings.Replace(alice, hash64, strings.Repeat("x", 64), 1), "sha256 wants 64"},
-		"a hash that is a list":    {lookup + strings.Replace(alice, hash64, "["+hash64+"]", 1), "sha256 wants 64"},
+		"a short hash":             {lookup + strings.Replace(alice, hash64, hash64[2:], 1), `f:7": sha256 must have 64`},
+		"no hash":                  {lookup + strings.Replace(alice, hash64, strings.Repeat("x", 64), 1), "sha256 must have 64"},
+		"a hash that is a list":    {lookup + strings.Replace(alice, hash64, "["+hash64+"]", 1), "sha256 must have 64"},
 		"two of one name":          {lookup + alice + strings.Replace(alice[len("tokens:\n"):], hash64, strings.Repeat("0", 64), 1), "two tokens"},
 		"two of one hash":          {lookup + alice + strings.Replace(alice[len("tokens:\n"):], "alice", "bob", 1), "same sha256"},
 		"expires some day":         {lookup + alice + "    expires: soon\n", "f:8"},
-		"expires on no day":        {lookup + alice + "    expires: 2027-02-30\n", "expires wants a day"},
+		"expires on no day":        {lookup + alice + "    expires: 2027-02-30\n", "expires must be a day"},
 		"an anchor":                {strings.Replace(lookup, "[a]", "&n [a]", 1), "anchors"},
 		"an alias":                 {strings.Replace(lookup, "spiffe", "&i spiffe", 1) + "  - *i\n", "anchors"},
 		"a merge":                  {"rules:\n  - <<: {role: lookup}\n", "anchors"},
 		"a tag":                    {strings.Replace(lookup, "[a]", "[!!str 1]", 1), "tag"},
 		"too many patterns":        {manyPatterns(), "more than 1000"},
-		"too many rules":           {"rules: [" + strings.Repeat("a,", 10_001) + "]\n", "may have 10000"},
+		"too many rules":           {"rules: [" + strings.Repeat("a,", 10_001) + "]\n", "the maximum is 10000"},
 		"laughs":                   {"a: &a [x,x]\nb: &b [*a,*a]\nrules: [*b]\n", "anchors"},
 		"a bracket 100 times 1000": {strings.Repeat("[", 100_000), "f"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := parse("f", []byte(test.text))
-			if leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), `"f`) {
-				t.Errorf("%v\nwant it to say %q", err, test.says)
+			if leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), `"f`) {
+				t.Errorf("%v\nwant an error with %q", err, test.want)
 			}
 		})
 	}
@@ -108,9 +108,8 @@ func manyPatterns() string {
 	return text.String()
 }
 
-// What a file says is what is gone by.
-func TestFile(t *testing.T) {
-	b, err := parse("f", []byte(`# everything that there is
+func TestValidFile(t *testing.T) {
+	b, err := parse("f", []byte(`# all features
 rules:
   - identity: "spiffe://d/o/{name}"
     role: owner
@@ -146,9 +145,9 @@ tokens:
 	}
 }
 
-// FuzzFile: whatever is in a file, it is refused with an error that names it, or
-// means what it says: no token is an owner or a manager, no manager is of some
-// namespaces only, and every owner has a name.
+// FuzzFile: every file is rejected with an error that names it, or satisfies the
+// invariants: no token is an owner or a manager, managers have all namespaces, and
+// every owner has a name.
 func FuzzFile(f *testing.F) {
 	seeds, err := filepath.Glob("testdata/files/*.yaml")
 	if err != nil || len(seeds) == 0 {
@@ -178,7 +177,7 @@ func FuzzFile(f *testing.F) {
 				switch {
 				case isToken && (r.role != roleLookup && r.role != roleOperator || b.tokens[name] == nil):
 					t.Errorf("%s is %s", id, r.role)
-				case r.role == roleManager && !r.everywhere, r.everywhere != (len(r.namespaces) == 0):
+				case r.role == roleManager && !r.allNamespaces, r.allNamespaces != (len(r.namespaces) == 0):
 					t.Errorf("%s: %+v", id, r)
 				case (r.role == roleOwner) != (len(r.names) > 0):
 					t.Errorf("%s: names %q", id, r.names)

@@ -11,46 +11,46 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// Who makes up methods makes up no lines, and nothing is kept of them.
-func TestRefusalsOfMadeUpMethods(t *testing.T) {
+// Calls of unknown methods are counted as one method, and their names are not retained.
+func TestDenialsOfUnknownMethodsAreCountedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, usualFile)
-		nobody, roleless := d.as(), d.as("spiffe://d/nobody")
+		d := newFixture(t, defaultFile)
+		anonymous, roleless := d.as(), d.as("spiffe://d/nobody")
 		for i := range 500 {
 			method := fmt.Sprintf("/leasehold.v1.AdminService/%d%s", i, strings.Repeat("x", 10_000))
-			wantCode(t, nobody.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{}), codes.Unauthenticated)
+			wantCode(t, anonymous.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{}), codes.Unauthenticated)
 			wantCode(t, roleless.Invoke(t.Context(), method, &emptypb.Empty{}, &emptypb.Empty{}), codes.PermissionDenied)
 		}
 		time.Sleep(30 * time.Second)
-		if n := len(d.log.Lines("msg=refused ")); n != 6 {
-			t.Errorf("%d refusals are told one by one", n)
+		if n := len(d.log.Lines(`msg="call denied" `)); n != 6 {
+			t.Errorf("%d denials have a line of their own", n)
 		}
-		if sums := d.log.Lines("refused again and again", "times=497"); len(sums) != 2 {
-			t.Errorf("they are summed up so:\n%s", d.log.Lines("again and again"))
+		if sums := d.log.Lines("further calls denied", "times=497"); len(sums) != 2 {
+			t.Errorf("the summaries are:\n%s", d.log.Lines("further calls denied"))
 		}
 	})
 }
 
-// Those whom nobody knows may have many addresses. After some of them, the log has their
-// number alone, and what parties that are known were refused as before.
-func TestRefusalsOfManyStrangers(t *testing.T) {
+// Anonymous callers from more than maxAnonymous addresses are counted together. Denied calls
+// of identities are logged as before.
+func TestDenialsOfManyAddressesAreCountedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, usualFile)
+		d := newFixture(t, defaultFile)
 		for i := range 1000 {
-			conn := d.dial(&papers{addr: textAddr(fmt.Sprintf("[2001:db8::%x]:1", i))})
+			conn := d.dial(&fakeCredentials{addr: textAddr(fmt.Sprintf("[2001:db8::%x]:1", i))})
 			wantCode(t, listOwners(t.Context(), conn, "sessions"), codes.Unauthenticated)
 			_ = conn.Close()
 		}
 		wantCode(t, listOwners(t.Context(), d.as("spiffe://d/nobody"), "sessions"), codes.PermissionDenied)
 		time.Sleep(30 * time.Second)
-		if n := len(d.log.Lines("msg=refused ", "nobody ")); n > 260 {
-			t.Errorf("%d strangers are told one by one", n)
+		if n := len(d.log.Lines(`msg="call denied" `, "caller=anonymous ")); n > 260 {
+			t.Errorf("%d anonymous callers have a line of their own", n)
 		}
-		if n := len(d.log.Lines("msg=refused ", "spiffe://d/nobody")); n != 1 {
-			t.Errorf("who is known is told %d times", n)
+		if n := len(d.log.Lines(`msg="call denied" `, "spiffe://d/nobody")); n != 1 {
+			t.Errorf("the identity's denied call has %d lines, want 1", n)
 		}
-		if sums := d.log.Lines("refused again and again", "strangers"); len(sums) != 1 {
-			t.Errorf("they are summed up so:\n%s", d.log.Lines("again and again"))
+		if sums := d.log.Lines("further calls denied", "other anonymous callers"); len(sums) != 1 {
+			t.Errorf("the summaries are:\n%s", d.log.Lines("further calls denied"))
 		}
 	})
 }

@@ -34,11 +34,11 @@ import (
 	_ "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// secretOfAlice is the token of which the files of the tests have the hash.
-const secretOfAlice = "leasehold_alice-0123456789"
+// aliceToken is the token whose hash [fixture.write] puts into the files.
+const aliceToken = "leasehold_alice-0123456789"
 
-// usualFile gives each role to somebody, in the namespace sessions.
-const usualFile = `
+// defaultFile gives each role to an identity, in the namespace sessions.
+const defaultFile = `
 rules:
   - identity: spiffe://d/manager/m1
     role: manager
@@ -60,9 +60,9 @@ tokens:
     sha256: 37ccf03a27e0d8e9b4aa5be3bbdbc38b2b3ec9d1ee9ae2c0a0f2cf3af2a1b8b5
 `
 
-// A desk is a policy, and a server that goes by it and has every method of all
-// services: they answer whatever is asked.
-type desk struct {
+// A fixture is a policy and a server that uses it and has every method of all services.
+// The methods return empty responses.
+type fixture struct {
 	t        testing.TB
 	file     string
 	policy   *access.Policy
@@ -73,20 +73,20 @@ type desk struct {
 	revoked map[string]bool // by identity
 }
 
-func newDesk(t testing.TB, text string, change ...func(*access.Config)) *desk {
+func newFixture(t testing.TB, text string, change ...func(*access.Config)) *fixture {
 	t.Helper()
-	return openDesk(t, text, false, change...)
+	return openFixture(t, text, false, change...)
 }
 
-// newGatedDesk is a desk behind a gate, whose connections can be told to rest.
-func newGatedDesk(t testing.TB, text string, change ...func(*access.Config)) *desk {
+// newGatedFixture has a listener of connlimit, which throttles connections.
+func newGatedFixture(t testing.TB, text string, change ...func(*access.Config)) *fixture {
 	t.Helper()
-	return openDesk(t, text, true, change...)
+	return openFixture(t, text, true, change...)
 }
 
-func openDesk(t testing.TB, text string, gated bool, change ...func(*access.Config)) *desk {
+func openFixture(t testing.TB, text string, gated bool, change ...func(*access.Config)) *fixture {
 	t.Helper()
-	d := &desk{t: t, file: filepath.Join(t.TempDir(), "access.yaml"), log: &logbook.Book{}, revoked: make(map[string]bool)}
+	d := &fixture{t: t, file: filepath.Join(t.TempDir(), "access.yaml"), log: &logbook.Book{}, revoked: make(map[string]bool)}
 	d.write(text)
 	cfg := access.Config{File: d.file, Revoked: d.isRevoked, Logger: d.log.Logger()}
 	for _, c := range change {
@@ -98,7 +98,7 @@ func openDesk(t testing.TB, text string, gated bool, change ...func(*access.Conf
 	}
 	d.listener = bufconn.Listen(1 << 20)
 	var at net.Listener = d.listener
-	var creds credentials.TransportCredentials = &papers{}
+	var creds credentials.TransportCredentials = &fakeCredentials{}
 	if gated {
 		at, creds = connlimit.New(at, connlimit.Config{}), connlimit.Callers(creds)
 	}
@@ -107,7 +107,7 @@ func openDesk(t testing.TB, text string, gated bool, change ...func(*access.Conf
 		server.RegisterService(describe(service), nil)
 	}
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(at) }) // until it is stopped
+	serving.Go(func() { _ = server.Serve(at) }) // until Stop
 	t.Cleanup(func() {
 		server.Stop()
 		serving.Wait()
@@ -116,9 +116,9 @@ func openDesk(t testing.TB, text string, gated bool, change ...func(*access.Conf
 	return d
 }
 
-func (d *desk) write(text string) {
+func (d *fixture) write(text string) {
 	d.t.Helper()
-	text = strings.ReplaceAll(text, aliceHash, hashOf(secretOfAlice))
+	text = strings.ReplaceAll(text, aliceHash, hashOf(aliceToken))
 	if err := os.WriteFile(d.file+".new", []byte(text), 0o600); err != nil {
 		d.t.Fatal(err)
 	}
@@ -127,25 +127,25 @@ func (d *desk) write(text string) {
 	}
 }
 
-func (d *desk) revoke(id string) {
+func (d *fixture) revoke(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.revoked[id] = true
 }
 
-func (d *desk) isRevoked(cert *x509.Certificate) bool {
+func (d *fixture) isRevoked(cert *x509.Certificate) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(cert.URIs) > 0 && d.revoked[cert.URIs[0].String()]
 }
 
-// as returns a connection of somebody with these identities; of nobody without.
-func (d *desk) as(ids ...string) *grpc.ClientConn {
+// as returns a connection with these identities; an anonymous one without.
+func (d *fixture) as(ids ...string) *grpc.ClientConn {
 	d.t.Helper()
-	return d.dial(&papers{ids: ids})
+	return d.dial(&fakeCredentials{ids: ids})
 }
 
-func (d *desk) dial(p *papers, options ...grpc.DialOption) *grpc.ClientConn {
+func (d *fixture) dial(p *fakeCredentials, options ...grpc.DialOption) *grpc.ClientConn {
 	d.t.Helper()
 	conn, err := grpc.NewClient("passthrough:///desk", append(append(wire.DialOptions(),
 		grpc.WithTransportCredentials(p),
@@ -158,18 +158,17 @@ func (d *desk) dial(p *papers, options ...grpc.DialOption) *grpc.ClientConn {
 	return conn
 }
 
-// papers are credentials in which the client says who it is, and the server takes
-// its word for a certificate: what package secure makes sure of is not what is
-// tested here.
-type papers struct {
+// fakeCredentials send the client's identities, and the server accepts them as a
+// certificate without verification. Package secure tests the real credentials.
+type fakeCredentials struct {
 	ids        []string
 	unverified bool
-	plain      bool // as if there were no TLS
+	plain      bool // the security level of a plaintext connection
 	addr       net.Addr
 }
 
-// A claim is what a client shows.
-func (p *papers) claim() string {
+// claim returns the text that the client sends.
+func (p *fakeCredentials) claim() string {
 	out := strings.Join(p.ids, " ")
 	if p.unverified {
 		out = "unverified " + out
@@ -183,13 +182,13 @@ func (p *papers) claim() string {
 	return out
 }
 
-func (p *papers) ClientHandshake(_ context.Context, _ string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (p *fakeCredentials) ClientHandshake(_ context.Context, _ string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	claim := p.claim()
 	_, err := conn.Write(append([]byte{byte(len(claim) >> 8), byte(len(claim))}, claim...))
 	return conn, credentials.TLSInfo{CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}}, err
 }
 
-func (p *papers) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (p *fakeCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	var size [2]byte
 	if _, err := io.ReadFull(conn, size[:]); err != nil {
 		return nil, nil, err
@@ -235,13 +234,13 @@ func (p *papers) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo,
 	return conn, info, nil
 }
 
-func (p *papers) Info() credentials.ProtocolInfo {
+func (p *fakeCredentials) Info() credentials.ProtocolInfo {
 	return credentials.ProtocolInfo{SecurityProtocol: "papers"}
 }
-func (p *papers) Clone() credentials.TransportCredentials { c := *p; return &c }
-func (p *papers) OverrideServerName(string) error         { return nil }
+func (p *fakeCredentials) Clone() credentials.TransportCredentials { c := *p; return &c }
+func (p *fakeCredentials) OverrideServerName(string) error         { return nil }
 
-// A movedConn comes from another address.
+// A movedConn has another remote address.
 type movedConn struct {
 	net.Conn
 	addr string
@@ -254,14 +253,14 @@ type textAddr string
 func (textAddr) Network() string  { return "tcp" }
 func (a textAddr) String() string { return string(a) }
 
-// services are all that a manager may have: those of this module that managers
-// serve, and gRPC's own.
+// services returns all services that a manager may have: those of this module, and gRPC's
+// own.
 func services() (out []protoreflect.ServiceDescriptor) {
 	protoregistry.GlobalFiles.RangeFiles(func(f protoreflect.FileDescriptor) bool {
 		for i := range f.Services().Len() {
 			s := f.Services().Get(i)
 			name := string(s.FullName())
-			if name == "leasehold.v1.MoverService" { // owners serve it to each other
+			if name == "leasehold.v1.MoverService" { // served by owners
 				continue
 			}
 			if strings.HasPrefix(name, "leasehold.") || strings.HasPrefix(name, "grpc.") {
@@ -285,8 +284,7 @@ func newMessage(d protoreflect.MessageDescriptor) proto.Message {
 	return kind.New().Interface()
 }
 
-// describe makes a service that answers whatever it is asked: each message of a
-// stream with one.
+// describe returns a service that replies to each message with an empty one.
 func describe(s protoreflect.ServiceDescriptor) *grpc.ServiceDesc {
 	out := &grpc.ServiceDesc{ServiceName: string(s.FullName()), HandlerType: nil}
 	for i := range s.Methods().Len() {
@@ -314,8 +312,9 @@ func describe(s protoreflect.ServiceDescriptor) *grpc.ServiceDesc {
 	return out
 }
 
-// echo answers until nothing comes any more, or the stream's context ends; of
-// reflection only the former, as the real one does. Watch goes on until then.
+// echo replies until the client closes the stream or the stream's context ends. Like the
+// real service, reflection ignores the context. Watch sends one reply and waits for the
+// context.
 func echo(m protoreflect.MethodDescriptor, stream grpc.ServerStream) error {
 	if m.Name() == "ServerReflectionInfo" {
 		return answer(m, stream)

@@ -12,39 +12,38 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// Limits bound what one identity may ask of a manager, so that it cannot keep
-// others from being served. Processes that share an identity, as the lookups of a
-// namespace may, share its limits. Managers have none among themselves.
+// Limits are rate limits for each identity, so that one client cannot starve others.
+// Processes that share an identity, such as the lookups of a namespace, share its limits.
+// Calls between managers are not limited.
 type Limits struct {
-	// Calls is how many calls an identity may begin in a second, streams included. For those
-	// beyond, its connections are not read for a moment, so that it takes turns with others.
-	// Burst is how many it may begin all the same if it has not begun any for a while: all
-	// that share it connect again when a manager is restarted. Those beyond are refused.
-	// Default 200 and 5000.
+	// Calls is the rate of new calls per second, streams included, at which an identity is
+	// throttled: the manager reads its connections less often. Burst is the number of calls
+	// that it may start at once after a pause, such as when all its processes reconnect
+	// after a restart of the manager. Calls beyond Burst are rejected. Default 200 and 5000.
 	Calls float64
 	Burst int
-	// Streams is how many streams an identity may have open. Default 16,384.
+	// Streams is the number of open streams of an identity. Default 16,384.
 	Streams int
-	// Messages is how many messages a second a stream may send, or twice as many at
-	// once. An owner sends a few in a second at most, but more while it is given
-	// ranges. A stream that sends more ends. Default 250.
+	// Messages is the rate of messages per second on one stream; the burst is twice that.
+	// An owner sends at most a few per second, and more while it is granted ranges. A
+	// stream that exceeds the limit ends. Default 250.
 	Messages float64
-	// All is how many messages a second an identity may send on all of its streams; but as
-	// an owner, twice Messages. Those beyond wait, and with them what follows on their
-	// streams: other identities are served meanwhile. Default 5000, which is enough for
-	// 16,384 lookups that share one.
+	// All is the rate of messages per second on all streams of an identity, except for
+	// owners: their rate is twice Messages. Further messages wait, and delay those behind
+	// them on the same stream, but not those of other identities. Default 5000, which is
+	// enough for 16,384 lookups with one identity.
 	All float64
-	// Bytes is how much an identity may send in a second, in messages, or four times as
-	// much at once: an owner of very many ranges sends some megabytes every few seconds.
-	// Default 64 MiB.
+	// Bytes is the rate of message bytes per second of an identity; the burst is four times
+	// that. An owner of very many ranges sends some megabytes every few seconds. Calls and
+	// streams that exceed it are rejected. Default 64 MiB.
 	Bytes float64
 }
 
-// Those whom nobody knows may ask for the server's health, as often from one host.
+// Limits of anonymous callers, which may only call the health service, for each host.
 const (
-	strangersCalls   = 10
-	strangersBurst   = 50
-	strangersStreams = 16
+	anonymousCalls   = 10
+	anonymousBurst   = 50
+	anonymousStreams = 16
 )
 
 func (l *Limits) validate() error {
@@ -55,16 +54,16 @@ func (l *Limits) validate() error {
 	l.All = cmp.Or(l.All, 5000)
 	l.Bytes = cmp.Or(l.Bytes, 64<<20)
 	if l.Calls < 0 || l.Burst < 1 || l.Streams < 1 || l.Messages < 0 || l.All < 0 || l.Bytes < 0 {
-		return leasehold.Errorf(opOpen, leasehold.ErrInvalid, "", "Limits are %+v, want more than 0 of each", *l)
+		return leasehold.Errorf(opOpen, leasehold.ErrInvalid, "", "Limits are %+v, all must be positive", *l)
 	}
 	return nil
 }
 
-// maxBudgets bounds how many identities, and hosts of strangers, are counted. Those
-// beyond share one budget, and strangers another.
+// maxBudgets bounds the number of identities and anonymous hosts with budgets of their own.
+// Further identities share one budget, and further anonymous hosts another.
 const maxBudgets = 1 << 16
 
-// budgets are what has been asked of a manager, by identity.
+// budgets are the rate limiters of all callers, by [Caller.key].
 type budgets struct {
 	limits Limits
 
@@ -74,13 +73,13 @@ type budgets struct {
 
 type budget struct {
 	calls    *rate.Limiter
-	pace     *rate.Limiter // of calls that nobody has to wait for
-	messages *rate.Limiter // of all streams; nil: as many as they like
-	holds    *rate.Limiter // of those as an owner
+	pace     *rate.Limiter // of calls that are not throttled
+	messages *rate.Limiter // on all streams; nil: unlimited
+	holds    *rate.Limiter // like messages, for streams of owners
 	bytes    *rate.Limiter
-	most     int // streams
 
-	streams int // guarded by the budgets' lock
+	maxStreams int
+	streams    int // guarded by the budgets' lock
 }
 
 func newBudgets(l Limits) *budgets { return &budgets{limits: l, of: make(map[string]*budget)} }
@@ -94,7 +93,7 @@ func (b *budgets) get(c *Caller) *budget {
 	if len(b.of) >= maxBudgets {
 		key = "others"
 		if len(c.ids) == 0 {
-			key = "other strangers" // who must not spend what is others'
+			key = "other hosts" // anonymous callers must not use up the budget of identities
 		}
 		if found := b.of[key]; found != nil {
 			return found
@@ -103,19 +102,20 @@ func (b *budgets) get(c *Caller) *budget {
 	l := b.limits
 	made := &budget{bytes: limiter(l.Bytes, 4*l.Bytes)}
 	if len(c.ids) == 0 {
-		made.pace, made.calls, made.most = evenly(strangersCalls), limiter(strangersCalls, strangersBurst), strangersStreams
+		made.pace, made.calls, made.maxStreams = paceLimiter(anonymousCalls), limiter(anonymousCalls, anonymousBurst), anonymousStreams
 	} else {
-		made.pace, made.calls, made.most = evenly(l.Calls), limiter(l.Calls, float64(l.Burst)), l.Streams
-		made.messages, made.holds = smoothly(l.All), smoothly(2*l.Messages)
+		made.pace, made.calls, made.maxStreams = paceLimiter(l.Calls), limiter(l.Calls, float64(l.Burst)), l.Streams
+		made.messages, made.holds = shareLimiter(l.All), shareLimiter(2*l.Messages)
 	}
 	b.of[key] = made
 	return made
 }
 
-// call counts a call, and returns for how long its caller is not to make another. Managers are
-// not counted, but for calls that they pass on, which are those of their callers.
+// call charges a call to its caller, and returns the pause before the next read of the
+// caller's connection. A forwarded call is charged to the original caller; a manager's own
+// calls are free.
 func (b *budgets) call(s *session) (time.Duration, error) {
-	if r := s.rights.Load(); r != nil && anyMeets(r.grants, forManagers) {
+	if r := s.rights.Load(); r != nil && anySatisfies(r.grants, managersOnly) {
 		return 0, nil
 	}
 	b.mu.Lock()
@@ -124,22 +124,22 @@ func (b *budgets) call(s *session) (time.Duration, error) {
 	now := time.Now()
 	pause := s.budget.pause(now)
 	if !s.budget.calls.AllowN(now, 1) {
-		return pause, b.over(s, "makes more than %v calls in a second", float64(s.budget.calls.Limit()))
+		return pause, b.limitError(s, "exceeds %v calls per second", float64(s.budget.calls.Limit()))
 	}
 	return pause, nil
 }
 
-// longestPause is for how long a connection is not read because its identity makes calls too
-// fast. Others that share it may be the ones that do.
-const longestPause = 2 * time.Second
+// maxPause bounds the delay of a connection: another process with the same identity may
+// have made the calls.
+const maxPause = 2 * time.Second
 
-// pause counts a call, and returns what it is too fast by.
+// pause charges a call to the pace, and returns the delay until the pace allows it.
 func (b *budget) pause(now time.Time) time.Duration {
-	turn := b.pace.ReserveN(now, 1)
-	pause := turn.DelayFrom(now)
-	if pause > longestPause {
-		turn.CancelAt(now)
-		return longestPause
+	reservation := b.pace.ReserveN(now, 1)
+	pause := reservation.DelayFrom(now)
+	if pause > maxPause {
+		reservation.CancelAt(now)
+		return maxPause
 	}
 	return pause
 }
@@ -150,8 +150,8 @@ func (b *budgets) open(s *session) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if s.budget.streams >= s.budget.most {
-		return b.over(s, "has %d streams open, and that is the limit", s.budget.most)
+	if s.budget.streams >= s.budget.maxStreams {
+		return b.limitError(s, "exceeds %d open streams", s.budget.maxStreams)
 	}
 	s.budget.streams++
 	s.rate = limiter(b.limits.Messages, 2*b.limits.Messages)
@@ -167,31 +167,29 @@ func (b *budgets) close(s *session) {
 	s.budget.streams--
 }
 
-// limiter lets as many pass in a second, and so many of them at once.
-func limiter(perSecond, atOnce float64) *rate.Limiter {
-	return rate.NewLimiter(rate.Limit(perSecond), max(1, int(atOnce)))
+func limiter(perSecond, burst float64) *rate.Limiter {
+	return rate.NewLimiter(rate.Limit(perSecond), max(1, int(burst)))
 }
 
-// evenly lets as many pass in a second, and a tenth of them at once.
-func evenly(n float64) *rate.Limiter { return limiter(n, n/10) }
+// paceLimiter has a burst of a tenth of a second.
+func paceLimiter(perSecond float64) *rate.Limiter { return limiter(perSecond, perSecond/10) }
 
-// smoothly lets as many pass in a second, and hardly more at once: whoever sends much takes
-// turns with the others.
-func smoothly(n float64) *rate.Limiter { return limiter(n, n/20) }
+// shareLimiter has a small burst, so that messages of many identities interleave.
+func shareLimiter(perSecond float64) *rate.Limiter { return limiter(perSecond, perSecond/20) }
 
-// message counts a message of a stream, and waits until it is its identity's turn.
+// message charges a message of a stream, and waits until the identity's rate allows it.
 func (b *budgets) message(ctx context.Context, s *session, message any) error {
 	if s.rate != nil && !s.rate.Allow() {
-		return b.over(s, "sends more than %v messages in a second on one stream", b.limits.Messages)
+		return b.limitError(s, "exceeds %v messages per second on one stream", b.limits.Messages)
 	}
-	if err := b.weigh(s, message); err != nil {
+	if err := b.chargeBytes(s, message); err != nil {
 		return err
 	}
 	if s.budget == nil || s.budget.messages == nil {
 		return nil
 	}
 	share := s.budget.messages
-	if s.method.need == toHold {
+	if s.method.need == holdLeases {
 		share = s.budget.holds
 	}
 	if share.Allow() {
@@ -200,21 +198,20 @@ func (b *budgets) message(ctx context.Context, s *session, message any) error {
 	return share.Wait(ctx)
 }
 
-func (b *budgets) weigh(s *session, message any) error {
+func (b *budgets) chargeBytes(s *session, message any) error {
 	m, ok := message.(proto.Message)
 	if s.budget == nil || !ok || s.budget.bytes.AllowN(time.Now(), proto.Size(m)) {
 		return nil
 	}
-	return b.over(s, "sends more than %v bytes in a second", b.limits.Bytes)
+	return b.limitError(s, "exceeds %v bytes per second", b.limits.Bytes)
 }
 
-func (b *budgets) over(s *session, format string, args ...any) error {
+func (b *budgets) limitError(s *session, format string, args ...any) error {
 	return leasehold.Errorf(opCall, leasehold.ErrLimit, short(s.fullMethod), "%s "+format, append([]any{&s.caller}, args...)...)
 }
 
-// tidy forgets those who have not asked for anything for so long that it is as if
-// they never had.
-func (b *budgets) tidy(now time.Time) {
+// removeIdle removes the budgets that have no open stream and whose buckets are full.
+func (b *budgets) removeIdle(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for key, of := range b.of {
@@ -224,5 +221,5 @@ func (b *budgets) tidy(now time.Time) {
 	}
 }
 
-// full reports whether it is as if nothing had ever been taken.
+// full reports whether the bucket is full.
 func full(l *rate.Limiter, now time.Time) bool { return l.TokensAt(now) >= float64(l.Burst()) }

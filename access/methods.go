@@ -12,7 +12,6 @@ import (
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
-// A role is what a rule gives to an identity.
 type role string
 
 const (
@@ -24,37 +23,37 @@ const (
 
 func roles() []role { return []role{roleOwner, roleLookup, roleManager, roleOperator} }
 
-// A need is what a method asks of its caller.
+// A need is the permission that a method requires.
 type need uint8
 
 const (
-	forNobody   need = iota // there is no rule
-	forAnybody              // whoever it is
-	forAnyRole              // who has one
-	toHold                  // leases of a namespace, under a name
-	toRead                  // about a namespace
-	toOrder                 // something in a namespace
-	forGroup                // what concerns all managers
-	forManagers             // what managers say to each other
+	unlisted         need = iota // the method has no rule: denied
+	public                       // no authentication
+	anyRole                      // a role in some namespace
+	holdLeases                   // the role owner in a namespace, for an owner name
+	readNamespace                // a reading role in a namespace
+	operateNamespace             // the role operator in a namespace
+	operateGroup                 // operator or manager of all namespaces
+	managersOnly                 // the role manager
 )
 
-// rolesFor returns the roles that a need is for. The rest is a question of namespaces and
-// names.
+// rolesFor returns the roles that can satisfy a need, in the right namespaces and under
+// the right names.
 func rolesFor(n need) []role {
 	switch n {
-	case forAnybody, forAnyRole:
+	case public, anyRole:
 		return roles()
-	case toHold:
+	case holdLeases:
 		return []role{roleOwner}
-	case toRead:
+	case readNamespace:
 		return []role{roleLookup, roleManager, roleOperator}
-	case toOrder:
+	case operateNamespace:
 		return []role{roleOperator}
-	case forGroup:
+	case operateGroup:
 		return []role{roleManager, roleOperator}
-	case forManagers:
+	case managersOnly:
 		return []role{roleManager}
-	case forNobody:
+	case unlisted:
 	}
 	return nil
 }
@@ -62,31 +61,31 @@ func rolesFor(n need) []role {
 // nameTemplate stands for the owner's name in an identity and in names.
 const nameTemplate = "{name}"
 
-// A rule is one of the file. It is immutable.
+// A rule is an entry of the file. It is immutable.
 type rule struct {
-	line       int
-	identity   secure.Identity
-	prefix     string // of an identity with {name}: what comes before
-	role       role
-	everywhere bool // in all namespaces
-	namespaces []leasehold.Namespace
-	names      []string // of owners; may have {name} in them if the identity has
+	line          int
+	identity      secure.Identity
+	prefix        string // the part of an identity before {name}
+	role          role
+	allNamespaces bool
+	namespaces    []leasehold.Namespace
+	names         []string // of owners; with {name} if the identity has it
 }
 
-func (r *rule) covers(ns leasehold.Namespace) bool {
-	return r.everywhere || slices.Contains(r.namespaces, ns)
+func (r *rule) includes(ns leasehold.Namespace) bool {
+	return r.allNamespaces || slices.Contains(r.namespaces, ns)
 }
 
 func isPattern(id secure.Identity) bool { return strings.Contains(string(id), nameTemplate) }
 
-// A grant is a rule that is about a caller.
+// A grant is a rule that matches an identity of a caller.
 type grant struct {
 	*rule
-	name string // what stands for {name}
+	name string // the text that {name} matched
 }
 
-// own returns the names under which an owner may hold leases.
-func (g grant) own() []leasehold.OwnerID {
+// ownerNames returns the names under which an owner may hold leases.
+func (g grant) ownerNames() []leasehold.OwnerID {
 	out := make([]leasehold.OwnerID, len(g.names))
 	for i, name := range g.names {
 		out[i] = leasehold.OwnerID(strings.ReplaceAll(name, nameTemplate, g.name))
@@ -94,45 +93,45 @@ func (g grant) own() []leasehold.OwnerID {
 	return out
 }
 
-// meets reports whether a grant is of use for a need at all.
-func (g grant) meets(n need) bool {
-	return slices.Contains(rolesFor(n), g.role) && (n != forGroup || g.everywhere)
+// satisfies reports whether a grant has the role for a need, in some namespace.
+func (g grant) satisfies(n need) bool {
+	return slices.Contains(rolesFor(n), g.role) && (n != operateGroup || g.allNamespaces)
 }
 
-func anyMeets(grants []grant, n need) bool {
-	return slices.ContainsFunc(grants, func(g grant) bool { return g.meets(n) })
+func anySatisfies(grants []grant, n need) bool {
+	return slices.ContainsFunc(grants, func(g grant) bool { return g.satisfies(n) })
 }
 
-// A method is what a method of a service asks of its callers.
+// A method is the authorization rule of an RPC method.
 type method struct {
 	need need
-	// scope returns what a request is about, and false if it is no request of the
-	// method. Nil: it is about no namespace.
-	scope func(request any) (subject, bool)
-	// lists: a request that names no namespace is about all that the caller may read,
-	// and the method itself sees to it.
-	lists bool
-	// order: it changes something, and is written down.
-	order bool
+	// subjectOf returns the subject of a request, or false for a message of another
+	// type. Nil: the method is about no namespace.
+	subjectOf func(request any) (subject, bool)
+	// listsAll: a request without a namespace is about all that the caller may read;
+	// the handler filters them by [Policy.Visible].
+	listsAll bool
+	// audited: the method changes something and is logged.
+	audited bool
 }
 
 type subject struct {
 	namespace leasehold.Namespace
-	owner     leasehold.OwnerID // who wants to hold leases
+	owner     leasehold.OwnerID // of a request for leases
 }
 
-// methodOf says what a method asks of its callers. What is not here is for nobody.
+// methodOf returns the rule of a method. A method that is not in this table is denied.
 func methodOf(fullMethod string) method {
 	switch fullMethod {
 	case "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/List", "/grpc.health.v1.Health/Watch":
-		return method{need: forAnybody}
+		return method{need: public}
 
 	case "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
 		"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo":
-		return method{need: forAnyRole}
+		return method{need: anyRole}
 
 	case leaseholdv1.OwnerService_Hold_FullMethodName:
-		return method{need: toHold, scope: ofHold}
+		return method{need: holdLeases, subjectOf: ofHold}
 
 	case leaseholdv1.LookupService_Follow_FullMethodName,
 		leaseholdv1.AdminService_ListOwners_FullMethodName,
@@ -143,41 +142,41 @@ func methodOf(fullMethod string) method {
 		leaseholdv1.AdminService_ListHotKeys_FullMethodName,
 		leaseholdv1.AdminService_ListLookups_FullMethodName,
 		leaseholdv1.AdminService_ListMoves_FullMethodName:
-		return method{need: toRead, scope: ofNamespace}
+		return method{need: readNamespace, subjectOf: ofNamespace}
 
 	case leaseholdv1.AdminService_GetStatus_FullMethodName,
 		leaseholdv1.AdminService_ListNamespaces_FullMethodName:
-		return method{need: toRead, lists: true}
+		return method{need: readNamespace, listsAll: true}
 
 	case leaseholdv1.AdminService_Watch_FullMethodName:
-		return method{need: toRead, scope: ofNamespace, lists: true}
+		return method{need: readNamespace, subjectOf: ofNamespace, listsAll: true}
 
 	case leaseholdv1.AdminService_CreateNamespace_FullMethodName,
 		leaseholdv1.AdminService_UpdateNamespace_FullMethodName:
-		return method{need: toOrder, scope: ofConfig, order: true}
+		return method{need: operateNamespace, subjectOf: ofConfig, audited: true}
 
 	case leaseholdv1.AdminService_DeleteNamespace_FullMethodName:
-		return method{need: toOrder, scope: ofName, order: true}
+		return method{need: operateNamespace, subjectOf: ofName, audited: true}
 
 	case leaseholdv1.AdminService_DrainOwner_FullMethodName,
 		leaseholdv1.AdminService_MoveRange_FullMethodName,
 		leaseholdv1.AdminService_Rebalance_FullMethodName:
-		return method{need: toOrder, scope: ofNamespace, order: true}
+		return method{need: operateNamespace, subjectOf: ofNamespace, audited: true}
 
 	case leaseholdv1.AdminService_ListMembers_FullMethodName:
-		return method{need: forGroup}
+		return method{need: operateGroup}
 
 	case leaseholdv1.AdminService_AddMember_FullMethodName,
 		leaseholdv1.AdminService_RemoveMember_FullMethodName:
-		return method{need: forGroup, order: true}
+		return method{need: operateGroup, audited: true}
 
 	case storagev1.CouncilService_Share_FullMethodName:
-		return method{need: forManagers}
+		return method{need: managersOnly}
 	}
 	return method{}
 }
 
-// about returns the scope of a method whose requests are of type R.
+// about returns the subjectOf of a method whose requests have type R.
 func about[R any](read func(R) subject) func(request any) (subject, bool) {
 	return func(request any) (subject, bool) {
 		r, ok := request.(R)
@@ -196,7 +195,7 @@ type (
 	}
 )
 
-// The scopes of methods.
+// The values of subjectOf.
 var (
 	ofNamespace = about(func(r inOne) subject { return subject{namespace: leasehold.Namespace(r.GetNamespace())} })
 	ofName      = about(func(r named) subject { return subject{namespace: leasehold.Namespace(r.GetName())} })
@@ -208,14 +207,13 @@ var (
 	})
 )
 
-// Covers reports an error if a server has a method that this package knows nothing
-// about: it would be for nobody. Call it with the server's GetServiceInfo before it
-// serves.
+// Covers returns an error if a server has a method without a rule in this package: all
+// its calls would be denied. Call it with the server's GetServiceInfo before Serve.
 func Covers(services map[string]grpc.ServiceInfo) error {
 	var missing []string
 	for name, service := range services {
 		for _, m := range service.Methods {
-			if full := "/" + name + "/" + m.Name; methodOf(full).need == forNobody {
+			if full := "/" + name + "/" + m.Name; methodOf(full).need == unlisted {
 				missing = append(missing, full)
 			}
 		}
@@ -225,5 +223,5 @@ func Covers(services map[string]grpc.ServiceInfo) error {
 	}
 	slices.Sort(missing)
 	return leasehold.Errorf("serve", leasehold.ErrInternal, missing[0],
-		"%d methods have no rule in package access, which must say who may call them", len(missing))
+		"%d methods have no rule in package access: add them to methodOf", len(missing))
 }

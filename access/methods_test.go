@@ -20,7 +20,7 @@ import (
 	"github.com/leasehold-dev/leasehold/access"
 )
 
-// aliceHash stands in files for the hash of her token.
+// aliceHash is the placeholder for the hash of aliceToken in files.
 const aliceHash = "37ccf03a27e0d8e9b4aa5be3bbdbc38b2b3ec9d1ee9ae2c0a0f2cf3af2a1b8b5"
 
 func hashOf(secret string) string {
@@ -28,10 +28,9 @@ func hashOf(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// expected is who may call what, written down a second time: by hand, from the
-// design, and in other words than the code's. The letters are the roles that may in
-// their namespaces: o(wner), l(ookup), p for operator, m(anager). The word after them
-// says where the namespace is in the request.
+// expected repeats the table of methodOf by hand, from the design and in another notation.
+// The letters are the permitted roles: o(wner), l(ookup), p for operator, m(anager). The
+// word after them is the field of the request that has the namespace.
 var expected = map[string]string{
 	"/grpc.health.v1.Health/Check": "anybody", "/grpc.health.v1.Health/List": "anybody", "/grpc.health.v1.Health/Watch": "anybody",
 	"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo":      "olpm -",
@@ -66,22 +65,22 @@ var expected = map[string]string{
 	"/leasehold.storage.v1.CouncilService/Share": "m -",
 }
 
-// A person is a caller of the test.
-type person struct {
-	id         string // "" for nobody
-	role       string // its letter; "" for none
-	namespaces string // of its rule
+// A principal is a caller with one rule.
+type principal struct {
+	id         string // "": anonymous
+	role       string // its letter; "" without a rule
+	namespaces string
 }
 
-func people() (all []person, file string) {
-	all = []person{{}, {id: "spiffe://d/unknown/x"}}
+func principals() (all []principal, file string) {
+	all = []principal{{}, {id: "spiffe://d/unknown/x"}}
 	file = "rules:\n"
 	for _, role := range []string{"owner", "lookup", "operator", "manager"} {
 		for _, namespaces := range []string{"sessions", "*"} {
 			if role == "manager" && namespaces != "*" {
 				continue
 			}
-			p := person{fmt.Sprintf("spiffe://d/%s/%s", role, strings.ReplaceAll(namespaces, "*", "all")), role[:1], namespaces}
+			p := principal{fmt.Sprintf("spiffe://d/%s/%s", role, strings.ReplaceAll(namespaces, "*", "all")), role[:1], namespaces}
 			file += fmt.Sprintf("  - identity: %s\n    role: %s\n    namespaces: [%q]\n", p.id, role, namespaces)
 			if role == "owner" {
 				file += "    names: [a]\n"
@@ -95,8 +94,8 @@ func people() (all []person, file string) {
 	return all, file
 }
 
-// may is what the design says.
-func (p person) may(rule, namespace string) bool {
+// allowed applies an entry of the table.
+func (p principal) allowed(rule, namespace string) bool {
 	if rule == "anybody" {
 		return true
 	}
@@ -137,7 +136,7 @@ func request(m protoreflect.MethodDescriptor, rule, namespace string) proto.Mess
 	return message
 }
 
-// call calls a method with one message, and returns how that ended.
+// call calls a method with one message and returns its error.
 func call(ctx context.Context, conn grpc.ClientConnInterface, m protoreflect.MethodDescriptor, in proto.Message) error {
 	out := newMessage(m.Output())
 	if !m.IsStreamingClient() && !m.IsStreamingServer() {
@@ -160,11 +159,11 @@ func call(ctx context.Context, conn grpc.ClientConnInterface, m protoreflect.Met
 	return stream.RecvMsg(out)
 }
 
-// Every method, called by everybody, about every namespace, is permitted or refused
-// as the design says.
+// Every method is permitted or denied to every principal for every namespace as the table
+// requires.
 func TestEveryMethod(t *testing.T) {
-	all, file := people()
-	d := newDesk(t, file)
+	all, file := principals()
+	d := newFixture(t, file)
 	calls, permitted := 0, 0
 	for _, p := range all {
 		var ids []string
@@ -177,7 +176,7 @@ func TestEveryMethod(t *testing.T) {
 				m := service.Methods().Get(i)
 				rule, known := expected[pathOf(m)]
 				if !known {
-					t.Errorf("%s: nobody has said who may call it", pathOf(m))
+					t.Errorf("%s is missing in the table of expected permissions", pathOf(m))
 					continue
 				}
 				for _, namespace := range []string{"sessions", "cache", ""} {
@@ -185,7 +184,7 @@ func TestEveryMethod(t *testing.T) {
 					err := call(t.Context(), conn, m, request(m, rule, namespace))
 					want := codes.PermissionDenied
 					switch {
-					case p.may(rule, namespace):
+					case p.allowed(rule, namespace):
 						want = codes.OK
 						permitted++
 					case p.id == "":
@@ -203,9 +202,8 @@ func TestEveryMethod(t *testing.T) {
 	}
 }
 
-// Whatever is registered without a rule is found before it is served, and refused if
-// it is served all the same.
-func TestMethodsWithoutARule(t *testing.T) {
+// Covers finds methods without a rule; if they are served, their calls are denied.
+func TestMethodsWithoutRuleAreDenied(t *testing.T) {
 	server := grpc.NewServer()
 	for _, service := range services() {
 		server.RegisterService(describe(service), nil)
@@ -218,13 +216,13 @@ func TestMethodsWithoutARule(t *testing.T) {
 	if leasehold.KindOf(err) != leasehold.ErrInternal || !strings.Contains(err.Error(), "/x.Y/Z") {
 		t.Errorf("%v", err)
 	}
-	d := newDesk(t, usualFile)
+	d := newFixture(t, defaultFile)
 	err = d.policy.Allow(access.Known("spiffe://d/manager/m1"), "/x.Y/Z", "sessions", "")
 	if leasehold.KindOf(err) != leasehold.ErrDenied {
 		t.Errorf("%v", err)
 	}
 	err = d.policy.Serve(access.WithCaller(t.Context(), access.Known("spiffe://d/manager/m1")), "/x.Y/Z", nil, func(context.Context) error {
-		t.Error("it was served")
+		t.Error("the method was called")
 		return nil
 	})
 	if status.Code(err) != codes.PermissionDenied {

@@ -14,38 +14,38 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// Config says where the access file is, and what belongs to it.
+// Config configures a Policy.
 type Config struct {
 	// File is the access file.
 	File string
-	// Revoked reports whether a certificate was revoked, as secure.Keeper's does. It
-	// is called often, from many goroutines at once, and must not wait. Default:
-	// none is.
+	// Revoked reports whether a certificate was revoked, such as secure.Keeper.Revoked.
+	// It is called often and concurrently, and must not block. Default: no certificate
+	// is revoked.
 	Revoked func(*x509.Certificate) bool
-	// Poll is how often the file is read again, 10 ms to an hour. A new one is taken
-	// when it has stood still for a tenth of a second. Default 500 ms.
+	// Poll is the interval between reads of the file, 10 ms to 1 h. A new file is
+	// applied when it is unchanged for 100 ms. Default 500 ms.
 	Poll time.Duration
-	// Limits bound what one identity may ask of a manager.
+	// Limits are the rate limits of each identity.
 	Limits Limits
-	// Audit gets what is to be kept: who was let in, who has given which order, and
-	// who was refused. Default: the Logger.
+	// Audit gets the audit log: admitted owners, operations, new files, denied calls.
+	// Default: the Logger.
 	Audit *slog.Logger
-	// Logger hears of files that cannot be taken. Default slog.Default().
+	// Logger is the default of Audit. Default slog.Default().
 	Logger *slog.Logger
 }
 
 const opOpen = "open access policy"
 
-// A Policy is an access file in force, and what its callers do. Several servers may
-// share one. Its methods may be called from many goroutines at once.
+// A Policy authorizes calls by an access file, and limits their rates. Several servers
+// may share one. It is safe for concurrent use.
 type Policy struct {
 	cfg     Config
-	book    atomic.Pointer[book]
+	ruleset atomic.Pointer[ruleset]
 	audit   *audit
 	budgets *budgets
 
-	mu      sync.Mutex // for the reading of the file
-	trouble string     // what was wrong with the newest one
+	mu      sync.Mutex // held while the file is read
+	problem string     // the error of the newest file
 	seen    [sha256.Size]byte
 
 	streamsMu sync.Mutex
@@ -55,7 +55,7 @@ type Policy struct {
 	done   chan struct{}
 }
 
-// Open reads an access file, and goes on reading it until Close.
+// Open reads an access file, and reloads it until Close.
 func Open(cfg Config) (*Policy, error) {
 	if cfg.File == "" {
 		return nil, leasehold.Errorf(opOpen, leasehold.ErrInvalid, "", "File is missing")
@@ -75,7 +75,7 @@ func Open(cfg Config) (*Policy, error) {
 	}
 	text, err := read(cfg.File)
 	if err == nil {
-		err = p.take(text)
+		err = p.apply(text)
 	}
 	if err != nil {
 		return nil, err
@@ -86,30 +86,29 @@ func Open(cfg Config) (*Policy, error) {
 	return p, nil
 }
 
-// Close ends the reading of the file, and waits for it. Servers that go by the
-// policy are closed first: streams are no longer ended when it changes. It may be
-// called more than once.
+// Close stops reloading the file and checking streams. Close the servers that use the
+// policy first: their streams are no longer checked. It may be called more than once.
 func (p *Policy) Close() {
 	p.cancel()
 	<-p.done
 }
 
-// Authenticate returns who has a bearer token, for those who are not called by gRPC.
+// Authenticate returns the caller with a bearer token, for servers other than gRPC.
 func (p *Policy) Authenticate(token string) (Caller, error) {
 	var c Caller
-	if err := c.bear(p.book.Load(), token); err != nil {
+	if err := c.addToken(p.ruleset.Load(), token); err != nil {
 		return Caller{}, err
 	}
 	return c, nil
 }
 
-// AuthenticateTLS returns who has connected by TLS; the zero Caller if it has shown no
-// certificate.
+// AuthenticateTLS returns the caller of a TLS connection; the zero Caller if the client
+// sent no certificate.
 func (p *Policy) AuthenticateTLS(state *tls.ConnectionState) (Caller, error) {
 	var c Caller
-	err := c.certified(state)
+	err := c.addCertificate(state)
 	if err == nil {
-		err = c.verify(p.book.Load(), p.cfg.Revoked, time.Now())
+		err = c.verify(p.ruleset.Load(), p.cfg.Revoked, time.Now())
 	}
 	if err != nil {
 		return Caller{}, err
@@ -117,50 +116,49 @@ func (p *Policy) AuthenticateTLS(state *tls.ConnectionState) (Caller, error) {
 	return c, nil
 }
 
-// Allow reports why a caller may not call a method about a namespace and, if it wants
-// to hold leases, under a name; nil if it may. Of a method that is about no namespace,
-// or lists several, the namespace is "". The kind of the error is [leasehold.ErrDenied].
+// Allow returns nil if a caller may call a method on a namespace and, for leases, under
+// an owner name. The namespace is "" for a method that has none or lists several. The
+// kind of the error is [leasehold.ErrDenied].
 func (p *Policy) Allow(c Caller, fullMethod string, ns leasehold.Namespace, owner leasehold.OwnerID) error {
 	s := &session{policy: p, caller: c, fullMethod: fullMethod, method: methodOf(fullMethod)}
-	return s.decide(p.book.Load(), subject{ns, owner})
+	return s.decide(p.ruleset.Load(), subject{ns, owner})
 }
 
-// Visible returns which namespaces the caller of ctx may read about, at any time that
-// it is asked: for handlers that list them. Without a caller there are none.
+// Visible returns a filter of the namespaces that the caller of ctx may read, for handlers
+// that list them. The filter follows changes of the file. Without a caller it is always
+// false.
 func (p *Policy) Visible(ctx context.Context) func(leasehold.Namespace) bool {
 	if s := sessionFrom(ctx); s != nil {
-		return s.sees
+		return s.mayRead
 	}
 	return func(leasehold.Namespace) bool { return false }
 }
 
-// FromManager reports whether the call of ctx was made by a manager, or passed on by one.
+// FromManager reports whether the call of ctx was made or forwarded by a manager.
 func (p *Policy) FromManager(ctx context.Context) bool {
 	s := sessionFrom(ctx)
 	if s == nil {
 		return false
 	}
-	b := p.book.Load()
+	b := p.ruleset.Load()
 	if len(s.caller.via) > 0 {
-		return anyMeets(b.grants(s.caller.via), forManagers)
+		return anySatisfies(b.grants(s.caller.via), managersOnly)
 	}
-	return anyMeets(s.by(b), forManagers)
+	return anySatisfies(s.grants(b), managersOnly)
 }
 
-func (p *Policy) refuse(s *session, why error) error {
-	p.audit.refuse(s, why)
+func (p *Policy) deny(s *session, why error) error {
+	p.audit.logDenial(s, why)
 	return toStatus(why)
 }
 
-// lookEvery is how often streams are looked at, and tidyEvery how often those are
-// forgotten who ask for nothing.
 const (
-	lookEvery = 400 * time.Millisecond
-	tidyEvery = 10 * time.Second
+	checkInterval   = 400 * time.Millisecond // of the checks of all streams
+	cleanupInterval = 10 * time.Second       // of the removal of idle budgets
 )
 
-// enter lets a call be looked at until it leaves.
-func (p *Policy) enter(s *session) error {
+// register adds a call to those that checkStreams checks, until unregister.
+func (p *Policy) register(s *session) error {
 	if err := p.budgets.open(s); err != nil {
 		return err
 	}
@@ -170,7 +168,7 @@ func (p *Policy) enter(s *session) error {
 	return nil
 }
 
-func (p *Policy) leave(s *session) {
+func (p *Policy) unregister(s *session) {
 	p.budgets.close(s)
 	p.streamsMu.Lock()
 	defer p.streamsMu.Unlock()
@@ -181,7 +179,7 @@ func (p *Policy) run(ctx context.Context) {
 	defer close(p.done)
 	reading := time.NewTimer(p.cfg.Poll)
 	defer reading.Stop()
-	looking := time.NewTicker(lookEvery)
+	looking := time.NewTicker(checkInterval)
 	defer looking.Stop()
 	tidied := time.Now()
 	for {
@@ -191,18 +189,18 @@ func (p *Policy) run(ctx context.Context) {
 		case <-reading.C:
 			reading.Reset(p.poll())
 		case now := <-looking.C:
-			p.look(now)
-			p.audit.sumUp(now)
-			if now.Sub(tidied) >= tidyEvery {
+			p.checkStreams(now)
+			p.audit.summarize(now)
+			if now.Sub(tidied) >= cleanupInterval {
 				tidied = now
-				p.budgets.tidy(now)
+				p.budgets.removeIdle(now)
 			}
 		}
 	}
 }
 
-// look ends the streams that are not permitted any more.
-func (p *Policy) look(now time.Time) {
+// checkStreams ends the streams that are no longer permitted. It costs O(streams).
+func (p *Policy) checkStreams(now time.Time) {
 	p.streamsMu.Lock()
 	all := make([]*session, 0, len(p.streams))
 	for s := range p.streams {
@@ -210,12 +208,12 @@ func (p *Policy) look(now time.Time) {
 	}
 	p.streamsMu.Unlock()
 	for _, s := range all {
-		if over := s.ended.Load(); over != nil {
-			if now.Sub(over.at) >= lookEvery { // its handler has had time to say why
+		if ending := s.ended.Load(); ending != nil {
+			if now.Sub(ending.at) >= checkInterval { // its handler had time to return the status
 				s.force()
 			}
-		} else if err := s.look(now); err != nil {
-			_ = s.end(err) // its handler returns it
+		} else if err := s.checkStream(now); err != nil {
+			_ = s.end(err) // its handler returns the status
 		}
 	}
 }

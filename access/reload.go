@@ -9,72 +9,72 @@ import (
 	"time"
 )
 
-// settle is for how long a new file must stand still: whoever writes it in place
-// may not be done.
-const settle = 100 * time.Millisecond
+// settleTime is how long a new file must be unchanged before it is applied: an editor
+// that writes in place may not have finished.
+const settleTime = 100 * time.Millisecond
 
-// Reload reads the file now, and takes it if it is in order. If not, the error says
-// why, and everything stays as it was. Streams that the new one does not permit have
-// been told to end when it returns.
+// Reload reads the file and applies it if it is valid. Otherwise it returns the reason,
+// and the previous file stays in force. The contexts of streams that the new file denies
+// are cancelled before it returns.
 func (p *Policy) Reload() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	text, err := read(p.cfg.File)
-	if err == nil && sha256.Sum256(text) != p.book.Load().digest {
-		err = p.take(text)
+	if err == nil && sha256.Sum256(text) != p.ruleset.Load().digest {
+		err = p.apply(text)
 	}
-	p.tell(err)
+	p.logProblem(err)
 	return err
 }
 
-// poll reads the file and returns when to do so again. A change is taken when the
-// same is read twice.
+// poll reads the file and returns the delay until the next read. A change is applied
+// when two consecutive reads agree.
 func (p *Policy) poll() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	text, err := read(p.cfg.File)
 	if err == nil {
 		switch digest := sha256.Sum256(text); {
-		case digest == p.book.Load().digest:
-			p.seen = digest // what was there in between has not stood still
+		case digest == p.ruleset.Load().digest:
+			p.seen = digest // a change that was undone must settle again
 		case digest != p.seen:
 			p.seen = digest
-			return min(p.cfg.Poll, settle)
+			return min(p.cfg.Poll, settleTime)
 		default:
-			err = p.take(text)
+			err = p.apply(text)
 		}
 	}
-	p.tell(err)
+	p.logProblem(err)
 	return p.cfg.Poll
 }
 
-// take makes a file the one in force, if it is in order.
-func (p *Policy) take(text []byte) error {
+// apply puts a file in force if it is valid.
+func (p *Policy) apply(text []byte) error {
 	b, err := parse(p.cfg.File, text)
 	if err != nil {
 		return err
 	}
 	b.digest = sha256.Sum256(text)
-	p.book.Store(b)
-	p.audit.write(slog.LevelInfo, "access file taken", slog.String("file", p.cfg.File),
+	p.ruleset.Store(b)
+	p.audit.write(slog.LevelInfo, "access file loaded", slog.String("file", p.cfg.File),
 		slog.Int("rules", b.rules()), slog.Int("tokens", len(b.tokens)), slog.String("sha256", hex.EncodeToString(b.digest[:8])))
-	p.look(time.Now())
+	p.checkStreams(time.Now())
 	return nil
 }
 
-// tell says once what is wrong with the newest file. The lock is held.
-func (p *Policy) tell(err error) {
-	trouble := ""
+// logProblem logs each new problem once. p.mu is held.
+func (p *Policy) logProblem(err error) {
+	problem := ""
 	if err != nil {
-		trouble = err.Error()
+		problem = err.Error()
 	}
-	if trouble != "" && trouble != p.trouble {
-		p.audit.write(slog.LevelError, "the access file cannot be taken: what was in it before stays in force", slog.String("why", trouble))
+	if problem != "" && problem != p.problem {
+		p.audit.write(slog.LevelError, "access file rejected: the previous version stays in force", slog.String("why", problem))
 	}
-	p.trouble = trouble
+	p.problem = problem
 }
 
-// read reads a file that not everybody can write to.
+// read reads a file, and rejects one that is world-writable.
 func read(name string) ([]byte, error) {
 	bad := document{name}.bad
 	f, err := os.Open(name) // #nosec G304 -- the operator names the file
@@ -87,14 +87,14 @@ func read(name string) ([]byte, error) {
 		return nil, bad(0, "%w", err)
 	}
 	if mode := info.Mode(); mode.Perm()&0o002 != 0 {
-		return nil, bad(0, "everybody can write to it (%v): chmod o-w", mode)
+		return nil, bad(0, "it is world-writable (%v): chmod o-w", mode)
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	text, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
 	if err != nil {
 		return nil, bad(0, "%w", err)
 	}
-	if len(text) > maxFile {
-		return nil, bad(0, "it has more than %d bytes", maxFile)
+	if len(text) > maxFileBytes {
+		return nil, bad(0, "it has more than %d bytes", maxFileBytes)
 	}
 	return text, nil
 }

@@ -11,8 +11,8 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// ServerOptions are what a gRPC server needs in order to go by the policy. They
-// include the tap of the server, of which there is one.
+// ServerOptions returns the options of a gRPC server that uses the policy. They include
+// its tap, and a server can have only one.
 func (p *Policy) ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.InTapHandle(p.tap),
@@ -22,34 +22,34 @@ func (p *Policy) ServerOptions() []grpc.ServerOption {
 	}
 }
 
-// Admit reports why the call of ctx is refused, whatever it asks for; nil if that depends on
-// what it does. A server's methods of one request and one answer ask it before they read
-// the request: an interceptor comes too late for that.
+// Admit returns the error of a call that the tap has denied, and nil for other calls. The
+// unary methods of a server call it before they decode the request, because an interceptor
+// runs only after that.
 func (p *Policy) Admit(ctx context.Context) error {
 	if s := sessionFrom(ctx); s != nil && s.policy == p {
-		return s.refused
+		return s.denied
 	}
-	return nil // the interceptor refuses who has not come through the tap
+	return nil // the interceptor denies calls that did not pass the tap
 }
 
-// unknown answers who asks for a method that there is not. gRPC would do so by itself, and
-// whoever asks.
+// unknown returns Unimplemented to callers that have a role. gRPC's own handler would
+// return it to every caller.
 func unknown(_ any, stream grpc.ServerStream) error {
 	method, _ := grpc.Method(stream.Context())
-	return status.Errorf(codes.Unimplemented, "there is no method %s", clip(method))
+	return status.Errorf(codes.Unimplemented, "unknown method %s", clip(method))
 }
 
-// handled returns the session of a call that may be handled. With an error and a session,
-// the caller may call, and the method is for nobody.
+// handled returns the session of a call that may be handled. It returns a session and an
+// error if the caller has a role, but the method has no rule.
 func (p *Policy) handled(ctx context.Context, fullMethod string) (*session, error) {
 	s := sessionFrom(ctx)
 	switch {
 	case s == nil || s.policy != p:
-		return nil, toStatus(leasehold.Errorf(opCall, leasehold.ErrInternal, short(fullMethod), "it has not come through the policy's tap"))
-	case s.refused != nil:
-		return nil, s.refused
-	case s.method.need == forNobody:
-		return s, p.refuse(s, denied(&s.caller, fullMethod, whyRole(s.by(p.book.Load()), s.method)))
+		return nil, toStatus(leasehold.Errorf(opCall, leasehold.ErrInternal, short(fullMethod), "the call did not pass the policy's tap"))
+	case s.denied != nil:
+		return nil, s.denied
+	case s.method.need == unlisted:
+		return s, p.deny(s, denied(&s.caller, fullMethod, roleDenied(s.grants(p.ruleset.Load()), s.method)))
 	}
 	return s, nil
 }
@@ -60,13 +60,13 @@ func (p *Policy) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 		return nil, err
 	}
 	if err = s.authorize(request); err == nil {
-		err = p.budgets.weigh(s, request)
+		err = p.budgets.chargeBytes(s, request)
 	}
 	if err != nil {
-		return nil, p.refuse(s, err)
+		return nil, p.deny(s, err)
 	}
 	answer, err := handle(ctx, request)
-	p.audit.ordered(s, request, err)
+	p.audit.logOperation(s, request, err)
 	return answer, err
 }
 
@@ -74,55 +74,55 @@ func (p *Policy) stream(service any, stream grpc.ServerStream, info *grpc.Stream
 	s, err := p.handled(stream.Context(), info.FullMethod)
 	switch {
 	case err != nil && s != nil && service == nil:
-		return unknown(nil, stream) // the caller has a role, and may hear that there is no such method
+		return unknown(nil, stream) // the caller has a role
 	case err != nil:
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(stream.Context())
 	defer cancel(nil)
 	s.cancel = cancel
-	if err := p.enter(s); err != nil {
-		return p.refuse(s, err)
+	if err := p.register(s); err != nil {
+		return p.deny(s, err)
 	}
-	defer p.leave(s)
-	return s.verdict(handle(service, &serverStream{stream, ctx, s}))
+	defer p.unregister(s)
+	return s.outcome(handle(service, &serverStream{stream, ctx, s}))
 }
 
-// A serverStream is a stream whose every message is decided about.
+// A serverStream authorizes every message of a stream.
 type serverStream struct {
 	grpc.ServerStream
-	ctx     context.Context //nolint:containedctx // it is the stream's
+	ctx     context.Context //nolint:containedctx // the stream's own
 	session *session
 }
 
-// Context ends when the caller may no longer.
+// Context ends when the call is no longer permitted.
 func (s *serverStream) Context() context.Context { return s.ctx }
 
-// RecvMsg receives a message that the caller may send.
+// RecvMsg receives and authorizes a message.
 func (s *serverStream) RecvMsg(message any) error {
 	if err := s.ServerStream.RecvMsg(message); err != nil {
-		return s.session.verdict(err)
+		return s.session.outcome(err)
 	}
-	if err := s.session.hear(s.ctx, message); err != nil {
+	if err := s.session.receive(s.ctx, message); err != nil {
 		return s.session.end(err)
 	}
 	return nil
 }
 
-// SendMsg sends a message, if the caller may still hear it.
+// SendMsg sends a message if the call is still permitted.
 func (s *serverStream) SendMsg(message any) error {
-	if err := s.session.still(); err != nil {
+	if err := s.session.recheck(); err != nil {
 		return s.session.end(err)
 	}
 	if err := s.ServerStream.SendMsg(message); err != nil {
-		return s.session.verdict(err)
+		return s.session.outcome(err)
 	}
 	return nil
 }
 
-// hear decides about a message, and lets it be known who was let in.
-func (s *session) hear(ctx context.Context, message any) error {
-	if s.method.need == forAnybody {
+// receive charges and authorizes a message, and logs the admission of an owner.
+func (s *session) receive(ctx context.Context, message any) error {
+	if s.method.need == public {
 		return nil
 	}
 	if err := s.policy.budgets.message(ctx, s, message); err != nil {
@@ -132,23 +132,22 @@ func (s *session) hear(ctx context.Context, message any) error {
 	if err := s.authorize(message); err != nil {
 		return err
 	}
-	if after := s.decision.Load(); after != before && s.method.need == toHold {
+	if after := s.decision.Load(); after != before && s.method.need == holdLeases {
 		if request, ok := message.(*leaseholdv1.HoldRequest); ok {
-			s.policy.audit.let(s, after.subject, request.GetHolder())
+			s.policy.audit.logAdmission(s, after.subject, request.GetHolder())
 		}
 	}
 	return nil
 }
 
-// Serve carries out a call within this process, on behalf of the caller that
-// [WithCaller] has set; without one it refuses. What the caller may not do is
-// refused as it is to those who call from elsewhere, and the context that handle
-// gets ends when the caller may no longer. The error is a gRPC status.
+// Serve executes a call within this process on behalf of the caller of [WithCaller]; an
+// anonymous one is denied. It is authorized like a remote call, and the context of handle
+// ends when the call is no longer permitted. The error is a gRPC status.
 func (p *Policy) Serve(ctx context.Context, fullMethod string, request any, handle func(context.Context) error) error {
 	c, _ := ctx.Value(callerKey{}).(Caller)
 	s := &session{policy: p, fullMethod: fullMethod, method: methodOf(fullMethod), caller: c}
-	if s.method.need == forNobody {
-		return p.refuse(s, denied(&s.caller, fullMethod, whyRole(nil, s.method)))
+	if s.method.need == unlisted {
+		return p.deny(s, denied(&s.caller, fullMethod, roleDenied(nil, s.method)))
 	}
 	ctx, s.cancel = context.WithCancelCause(ctx)
 	defer s.cancel(nil)
@@ -157,13 +156,13 @@ func (p *Policy) Serve(ctx context.Context, fullMethod string, request any, hand
 		_, err = p.budgets.call(s)
 	}
 	if err == nil {
-		err = p.enter(s)
+		err = p.register(s)
 	}
 	if err != nil {
-		return p.refuse(s, err)
+		return p.deny(s, err)
 	}
-	defer p.leave(s)
-	err = s.verdict(handle(context.WithValue(ctx, sessionKey{}, s)))
-	p.audit.ordered(s, request, err)
+	defer p.unregister(s)
+	err = s.outcome(handle(context.WithValue(ctx, sessionKey{}, s)))
+	p.audit.logOperation(s, request, err)
 	return err
 }

@@ -16,42 +16,41 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 )
 
-// A session is one call, from the tap to the end of its handler. A stream's
-// messages are sent and received by different goroutines, and the policy looks at
-// it from a third.
+// A session is one call, from the tap to the end of its handler. A stream's messages are
+// sent and received by different goroutines, and the policy checks it on a third.
 type session struct {
 	policy     *Policy
 	caller     Caller
 	fullMethod string
 	method     method
 
-	refused error // a status: it was refused in the tap, and must not be handled
-	budget  *budget
-	rate    *rate.Limiter           // of a stream's messages; nil: as many as it likes
-	cancel  context.CancelCauseFunc // ends the context of its handler
-	abort   context.CancelCauseFunc // ends it for gRPC, whatever its handler does
+	denied error // a status: the tap denied the call, and it must not be handled
+	budget *budget
+	rate   *rate.Limiter           // of a stream's messages; nil: unlimited
+	cancel context.CancelCauseFunc // ends the context of its handler
+	abort  context.CancelCauseFunc // ends the call for gRPC, even if its handler blocks
 
-	rights   atomic.Pointer[rights]
-	decision atomic.Pointer[decision] // nil until a message has named a subject
-	ending   sync.Once                // sets ended
-	ended    atomic.Pointer[ending]   // nil until the policy has ended it
-	passedOn atomic.Bool              // another manager answers, and writes it down
+	rights    atomic.Pointer[rights]
+	decision  atomic.Pointer[decision] // nil until a message has a subject
+	ending    sync.Once                // sets ended
+	ended     atomic.Pointer[ending]   // nil until the policy ends the call
+	forwarded atomic.Bool              // another manager handles and audits it
 }
 
-// An ending is why the policy has ended a stream, as a status, and when.
+// An ending is the status with which the policy ended a stream, and the time.
 type ending struct {
 	status error
 	at     time.Time
 }
 
 type rights struct {
-	book   *book
-	grants []grant
+	ruleset *ruleset
+	grants  []grant
 }
 
-// A decision is that a book permits the call to be about a subject.
+// A decision is that a ruleset permits the call for a subject.
 type decision struct {
-	book    *book
+	ruleset *ruleset
 	subject subject
 }
 
@@ -62,14 +61,15 @@ func sessionFrom(ctx context.Context) *session {
 	return s
 }
 
-// direct reports whether the connection of a call is its caller's own, and not that of a
-// manager that passes on the calls of many. Who says so and is no manager is not believed.
+// direct reports whether the connection of a call is the caller's own. It is false if a
+// manager forwarded the call; a forwarding header from another caller does not count.
 func (s *session) direct() bool {
-	return len(s.caller.via) == 0 || !anyMeets(s.policy.book.Load().grants(s.caller.via), forManagers)
+	return len(s.caller.via) == 0 || !anySatisfies(s.policy.ruleset.Load().grants(s.caller.via), managersOnly)
 }
 
-func (s *session) by(b *book) []grant {
-	if r := s.rights.Load(); r != nil && r.book == b {
+// grants returns the caller's grants in a ruleset. They are cached until it changes.
+func (s *session) grants(b *ruleset) []grant {
+	if r := s.rights.Load(); r != nil && r.ruleset == b {
 		return r.grants
 	}
 	grants := b.grants(s.caller.ids)
@@ -77,140 +77,139 @@ func (s *session) by(b *book) []grant {
 	return grants
 }
 
-// admit decides whether the caller may call the method at all, about whatever.
-func (s *session) admit(b *book) error {
-	if s.method.need == forAnybody {
+// admit checks that the caller may call the method for some subject.
+func (s *session) admit(b *ruleset) error {
+	if s.method.need == public {
 		return nil
 	}
 	if err := s.caller.verify(b, s.policy.cfg.Revoked, time.Now()); err != nil {
 		return err
 	}
 	if len(s.caller.ids) == 0 {
-		return strange("it takes a client certificate or a bearer token, and there was neither")
+		return unauthenticated("the call has neither a client certificate nor a bearer token")
 	}
-	if len(s.caller.via) > 0 && !anyMeets(b.grants(s.caller.via), forManagers) {
-		return denied(&Caller{ids: s.caller.via}, s.fullMethod, "is no manager, and only managers may pass on calls of others")
+	if len(s.caller.via) > 0 && !anySatisfies(b.grants(s.caller.via), managersOnly) {
+		return denied(&Caller{ids: s.caller.via}, s.fullMethod, "is not a manager: only managers may forward calls")
 	}
 	needed := s.method.need
-	if needed == forNobody {
-		needed = forAnyRole // gRPC says that there is no such method; if there is, the interceptor refuses it
+	if needed == unlisted {
+		needed = anyRole // gRPC returns Unimplemented, or the interceptor denies a method without a rule
 	}
-	if grants := s.by(b); !anyMeets(grants, needed) {
-		return denied(&s.caller, s.fullMethod, whyRole(grants, s.method))
+	if grants := s.grants(b); !anySatisfies(grants, needed) {
+		return denied(&s.caller, s.fullMethod, roleDenied(grants, s.method))
 	}
 	return nil
 }
 
-// authorize decides about a message. It costs two loads and a comparison if the
-// message is about the same as the last one, and nothing has changed.
+// authorize checks the subject of a message. It costs two atomic loads and a comparison
+// if neither the subject nor the ruleset has changed since the last message.
 func (s *session) authorize(message any) error {
-	if s.method.scope == nil {
-		return s.still()
+	if s.method.subjectOf == nil {
+		return s.recheck()
 	}
-	about, ok := s.method.scope(message)
+	about, ok := s.method.subjectOf(message)
 	if !ok {
-		return leasehold.Errorf(opCall, leasehold.ErrInternal, short(s.fullMethod), "%T is no request of this method", message)
+		return leasehold.Errorf(opCall, leasehold.ErrInternal, short(s.fullMethod), "%T is not a request of this method", message)
 	}
-	b := s.policy.book.Load()
-	if d := s.decision.Load(); d != nil && d.book == b && d.subject == about {
+	b := s.policy.ruleset.Load()
+	if d := s.decision.Load(); d != nil && d.ruleset == b && d.subject == about {
 		return nil
 	}
 	return s.decide(b, about)
 }
 
-func (s *session) decide(b *book, about subject) error {
-	if s.method.need == forAnybody {
+func (s *session) decide(b *ruleset, about subject) error {
+	if s.method.need == public {
 		return nil
 	}
 	if err := s.admit(b); err != nil {
 		return err
 	}
-	if why := permit(s.by(b), s.method, about); why != "" {
+	if why := permit(s.grants(b), s.method, about); why != "" {
 		return denied(&s.caller, s.fullMethod, why)
 	}
 	s.decision.Store(&decision{b, about})
 	return nil
 }
 
-// still reports whether what was permitted is so by the book of now.
-func (s *session) still() error {
-	b := s.policy.book.Load()
+// recheck returns an error if the current ruleset does not permit the call.
+func (s *session) recheck() error {
+	b := s.policy.ruleset.Load()
 	d := s.decision.Load()
 	switch {
-	case d != nil && d.book == b:
+	case d != nil && d.ruleset == b:
 		return nil
 	case d != nil:
 		return s.decide(b, d.subject)
-	case s.method.scope == nil:
+	case s.method.subjectOf == nil:
 		return s.decide(b, subject{})
 	}
-	return s.admit(b) // it has not said yet what it is about
+	return s.admit(b) // its first message has not arrived
 }
 
-// look is still for a stream that may be silent: time passes, and certificates are
-// revoked.
-func (s *session) look(now time.Time) error {
-	if s.method.need == forAnybody {
+// checkStream is recheck for a stream that may be idle: it also finds expired tokens and
+// revoked certificates.
+func (s *session) checkStream(now time.Time) error {
+	if s.method.need == public {
 		return nil
 	}
-	if err := s.caller.verify(s.policy.book.Load(), s.policy.cfg.Revoked, now); err != nil {
+	if err := s.caller.verify(s.policy.ruleset.Load(), s.policy.cfg.Revoked, now); err != nil {
 		return err
 	}
-	return s.still()
+	return s.recheck()
 }
 
-// sees reports whether the caller may read about a namespace, by the book of now.
-func (s *session) sees(ns leasehold.Namespace) bool {
-	return slices.ContainsFunc(s.by(s.policy.book.Load()), func(g grant) bool { return g.meets(toRead) && g.covers(ns) })
+// mayRead reports whether the current ruleset permits the caller to read a namespace.
+func (s *session) mayRead(ns leasehold.Namespace) bool {
+	return slices.ContainsFunc(s.grants(s.policy.ruleset.Load()), func(g grant) bool { return g.satisfies(readNamespace) && g.includes(ns) })
 }
 
-// end ends a stream, and returns the status that it ends with. Its handler sees its
-// context end, and returns; then the caller hears why. A handler that waits for the
-// caller does not see it: see force. Several may find at once that it must end; it is
-// written down once, and before anybody hears of it.
+// end ends a stream and returns its status. It cancels the handler's context; when the
+// handler returns, gRPC sends the status. For a handler that is blocked on the caller, see
+// force. Concurrent calls log once, before the status is sent, and return the same status.
 func (s *session) end(why error) error {
 	s.ending.Do(func() {
-		s.ended.Store(&ending{s.policy.refuse(s, why), time.Now()})
+		s.ended.Store(&ending{s.policy.deny(s, why), time.Now()})
 		s.cancel(why)
 	})
 	return s.ended.Load().status
 }
 
-// force ends a stream whose handler has had time to end by itself. The caller hears
-// from gRPC that it was cancelled, and why when it calls again.
+// force ends a stream whose handler has not returned in time. The caller gets the status
+// Canceled, and the reason with its next call.
 func (s *session) force() {
 	if s.abort != nil {
 		s.abort(s.ended.Load().status)
 	}
 }
 
-// verdict is what a call ends with: the policy's word goes before its handler's.
-func (s *session) verdict(err error) error {
-	if over := s.ended.Load(); over != nil {
-		return over.status
+// outcome returns the status of a call: the policy's has precedence over its handler's.
+func (s *session) outcome(err error) error {
+	if ending := s.ended.Load(); ending != nil {
+		return ending.status
 	}
 	return err
 }
 
 const opCall = "call"
 
-// A stranger is an error about who calls, not about what it may do.
-type stranger struct{ error }
+// An authError is an error of authentication, not of authorization.
+type authError struct{ error }
 
-func (s stranger) Unwrap() error { return s.error }
+func (s authError) Unwrap() error { return s.error }
 
-func strange(format string, args ...any) error {
-	return stranger{leasehold.Errorf(opCall, leasehold.ErrDenied, "", format, args...)}
+func unauthenticated(format string, args ...any) error {
+	return authError{leasehold.Errorf(opCall, leasehold.ErrDenied, "", format, args...)}
 }
 
-// denied says that a caller may not call a method. What follows the caller's name
-// says why.
+// denied returns the error of a call that is not permitted. The reason is a predicate of
+// the caller.
 func denied(c *Caller, fullMethod, why string) error {
 	return leasehold.Errorf(opCall, leasehold.ErrDenied, short(fullMethod), "%s %s", c, why)
 }
 
 func toStatus(err error) error {
-	if s := (stranger{}); errors.As(err, &s) {
+	if s := (authError{}); errors.As(err, &s) {
 		return wire.FromStranger(s.error)
 	}
 	return wire.FromError(err)
@@ -220,18 +219,17 @@ func short(fullMethod string) string {
 	return clip(fullMethod[strings.LastIndexByte(fullMethod, '/')+1:])
 }
 
-// whyName tells an owner which names it may use. They are its own: it learns
-// nothing about others.
-func whyName(s subject, names []leasehold.OwnerID) string {
-	return fmt.Sprintf("may not call itself %q in namespace %q, but %s: set the owner's name, or say in the access file which it may have", clip(string(s.owner)), clip(string(s.namespace)), some(names))
+// nameDenied lists the names that an owner may use. It does not reveal those of others.
+func nameDenied(s subject, names []leasehold.OwnerID) string {
+	return fmt.Sprintf("may not use the owner name %q in namespace %q, only %s: set the owner's name, or add it to names in the access file", clip(string(s.owner)), clip(string(s.namespace)), some(names))
 }
 
-func whyNamespace(s subject) string {
-	return fmt.Sprintf("may not do that in namespace %q: the managers' access file gives it no such role there", clip(string(s.namespace)))
+func namespaceDenied(s subject) string {
+	return fmt.Sprintf("has no role for this in namespace %q: add a rule to the managers' access file", clip(string(s.namespace)))
 }
 
-// whyRole says what a caller is, and that it takes something else.
-func whyRole(grants []grant, m method) string {
+// roleDenied names the caller's roles and the required ones.
+func roleDenied(grants []grant, m method) string {
 	if len(grants) == 0 {
 		return "has no role in the managers' access file"
 	}
@@ -241,14 +239,14 @@ func whyRole(grants []grant, m method) string {
 			have = append(have, g.role)
 		}
 	}
-	if m.need == forGroup && slices.Contains(have, roleOperator) {
-		return "is operator of some namespaces, and that takes an operator of all of them"
+	if m.need == operateGroup && slices.Contains(have, roleOperator) {
+		return "is operator of some namespaces, but the call requires an operator of all"
 	}
 	want := rolesFor(m.need)
 	if len(want) == 0 {
-		return "may not: that method is for nobody"
+		return "may not call a method without an access rule"
 	}
-	return fmt.Sprintf("has the role %s, and that takes the role %s", some(have), some(want))
+	return fmt.Sprintf("has the role %s, but the call requires the role %s", some(have), some(want))
 }
 
 func some[S ~string](all []S) string {

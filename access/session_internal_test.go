@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A stream's reader, its writer and the policy may all find that it must end. It is written
-// down once, and all of them say the same.
+// A stream's reader, its writer and the policy may all end it: the denial is logged once,
+// and all return the same status.
 func TestStreamEndsOnce(t *testing.T) {
 	p := openForBench(t)
 	var log bytes.Buffer
@@ -20,13 +20,13 @@ func TestStreamEndsOnce(t *testing.T) {
 
 	log.Reset()
 	first, second := s.end(errors.New("the first reason")), s.end(errors.New("the second reason"))
-	if first == nil || !errors.Is(second, first) || s.verdict(nil) != first { //nolint:errorlint // it is the very same
-		t.Errorf("it ended with %v, then with %v, and the verdict is %v", first, second, s.verdict(nil))
+	if first == nil || !errors.Is(second, first) || s.outcome(nil) != first { //nolint:errorlint // the identical value
+		t.Errorf("the first end returned %v, the second %v, the outcome is %v", first, second, s.outcome(nil))
 	}
-	if n := bytes.Count(log.Bytes(), []byte("msg=refused ")); n != 1 || !bytes.Contains(log.Bytes(), []byte("the first reason")) {
-		t.Errorf("%d refusals were written down, want 1: %s", n, &log)
+	if n := bytes.Count(log.Bytes(), []byte(`msg="call denied" `)); n != 1 || !bytes.Contains(log.Bytes(), []byte("the first reason")) {
+		t.Errorf("%d denials were logged, want 1: %s", n, &log)
 	}
 	if cause := context.Cause(ctx); cause == nil || cause.Error() != "the first reason" {
-		t.Errorf("its handler heard %v", cause)
+		t.Errorf("the handler's context ended with %v", cause)
 	}
 }

@@ -17,53 +17,53 @@ import (
 
 const authorization = "authorization"
 
-// tap finds out who calls, and refuses who may not, when nothing but the headers
-// of a call has been read. It runs on the goroutine that reads the connection, and
-// must not wait.
+// tap authenticates the caller and denies calls when only the headers have been read.
+// It runs on the goroutine that reads the connection, and must not block.
 func (p *Policy) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
 	s := &session{policy: p, fullMethod: info.FullMethodName, method: methodOf(info.FullMethodName)}
 	if err := p.admit(ctx, s, info.Header); err != nil {
-		s.refused = p.refuse(s, err)
+		s.denied = p.deny(s, err)
 		if s.direct() {
 			connlimit.Refused(ctx)
 		}
-		if !lingers(ctx) {
-			return ctx, s.refused
+		if !hasLongTimeout(ctx) {
+			return ctx, s.denied
 		}
 	}
 	ctx, s.abort = context.WithCancelCause(ctx) // gRPC ends the parent with the call
 	return context.WithValue(ctx, sessionKey{}, s), nil
 }
 
-// lingers reports whether the call has a deadline that is far away. gRPC does not
-// release the timer of a call that the tap refuses before its deadline, and a
-// stranger could fill the memory with them. Such a call goes on to [Policy.Admit] or
-// the interceptor, which refuse it unread and release everything.
-func lingers(ctx context.Context) bool {
+// hasLongTimeout reports whether the call's deadline is far away. gRPC keeps the timer of
+// a call that the tap denies until its deadline: an anonymous caller could exhaust the
+// memory. Such a call continues to [Policy.Admit] or the interceptor, which deny it without
+// reading a message and release everything.
+func hasLongTimeout(ctx context.Context) bool {
 	deadline, set := ctx.Deadline()
 	return set && time.Until(deadline) > 5*time.Second
 }
 
 func (p *Policy) admit(ctx context.Context, s *session, header metadata.MD) error {
-	b := p.book.Load()
+	b := p.ruleset.Load()
 	err := authenticate(ctx, &s.caller, b, header)
-	if s.method.need == forAnybody {
-		return p.callTo(ctx, s) // whoever it says it is
+	if s.method.need == public {
+		return p.charge(ctx, s) // even if authentication failed
 	}
 	if err == nil {
-		err = passedOn(&s.caller, s.fullMethod, header)
+		err = forwarded(&s.caller, s.fullMethod, header)
 	}
 	if err == nil {
 		err = s.admit(b)
 	}
 	if err == nil {
-		err = p.callTo(ctx, s)
+		err = p.charge(ctx, s)
 	}
 	return err
 }
 
-// callTo counts a call. Who makes them too fast is served, but heard less often.
-func (p *Policy) callTo(ctx context.Context, s *session) error {
+// charge charges a call to the caller's budget, and throttles the connection of a caller
+// that calls too fast.
+func (p *Policy) charge(ctx context.Context, s *session) error {
 	pause, err := p.budgets.call(s)
 	if pause > 0 && s.direct() {
 		connlimit.Slow(ctx, pause)
@@ -71,14 +71,14 @@ func (p *Policy) callTo(ctx context.Context, s *session) error {
 	return err
 }
 
-func authenticate(ctx context.Context, c *Caller, b *book, header metadata.MD) error {
+func authenticate(ctx context.Context, c *Caller, b *ruleset, header metadata.MD) error {
 	from, ok := peer.FromContext(ctx)
 	if !ok {
-		return leasehold.Errorf(opCall, leasehold.ErrInternal, "", "gRPC does not say who the peer is")
+		return leasehold.Errorf(opCall, leasehold.ErrInternal, "", "the context has no gRPC peer")
 	}
 	c.addr = hostOf(from.Addr.String())
 	if info, ok := from.AuthInfo.(credentials.TLSInfo); ok {
-		if err := c.certified(&info.State); err != nil {
+		if err := c.addCertificate(&info.State); err != nil {
 			return err
 		}
 	}
@@ -91,12 +91,12 @@ func authenticate(ctx context.Context, c *Caller, b *book, header metadata.MD) e
 		return err
 	}
 	if credentials.CheckSecurityLevel(from.AuthInfo, credentials.PrivacyAndIntegrity) != nil && !loopback(from.Addr) {
-		return strange("a token came in plain text, and others may have read it: replace it, and use TLS")
+		return unauthenticated("the token was sent in plain text and may be compromised: replace it, and use TLS")
 	}
-	return c.bear(b, secret)
+	return c.addToken(b, secret)
 }
 
-func (c *Caller) bear(b *book, secret string) error {
+func (c *Caller) addToken(b *ruleset, secret string) error {
 	t, err := b.authenticate(secret, time.Now())
 	if err != nil {
 		return err
@@ -118,44 +118,43 @@ func loopback(a net.Addr) bool {
 }
 
 const (
-	// ForwardedHeader marks a call that a manager passes on to the leader.
+	// ForwardedHeader marks a call that a manager forwards to the leader.
 	ForwardedHeader = "leasehold-forwarded"
-	// callerHeader has the identities of who made it, one in each value.
+	// callerHeader has the identities of the original caller, one in each value.
 	callerHeader = "leasehold-caller"
 )
 
-// Forward returns a context for passing the call of ctx on to another manager, which
-// decides about the original caller. It is for handlers of calls that the policy has
-// let in; others it leaves as they are.
+// Forward returns a context for forwarding the call of ctx to another manager, which
+// authorizes the original caller. It returns ctx itself outside of a handler.
 func Forward(ctx context.Context) context.Context {
 	s := sessionFrom(ctx)
 	if s == nil {
 		return ctx
 	}
-	s.passedOn.Store(true)
+	s.forwarded.Store(true)
 	for _, id := range s.caller.ids {
 		ctx = metadata.AppendToOutgoingContext(ctx, callerHeader, string(id))
 	}
 	return ctx
 }
 
-// passedOn reads on whose behalf a call was passed on. That who passes it on is a
-// manager is decided with the rest, and again whenever the policy changes.
-func passedOn(c *Caller, fullMethod string, header metadata.MD) error {
+// forwarded reads the original caller of a forwarded call. That the sender is a manager is
+// checked by admit, and again whenever the ruleset changes.
+func forwarded(c *Caller, fullMethod string, header metadata.MD) error {
 	ids := header[callerHeader]
 	if len(ids) == 0 {
 		if len(header[ForwardedHeader]) > 0 && len(c.ids) > 0 {
-			return denied(c, fullMethod, "passes on a call and does not say whose: give all managers an access file")
+			return denied(c, fullMethod, "forwards a call without its caller: give all managers an access file")
 		}
 		return nil
 	}
 	if len(c.ids) == 0 {
-		return strange("whoever passes on a call of others must show a manager's certificate")
+		return unauthenticated("a forwarded call requires a manager's certificate")
 	}
 	original := Caller{via: c.ids, chains: c.chains, addr: c.addr}
 	for _, id := range ids {
-		if !identity(secure.Identity(id)) {
-			return denied(c, fullMethod, "passes on a call of somebody who has no identity")
+		if !validIdentity(secure.Identity(id)) {
+			return denied(c, fullMethod, "forwards a call of an invalid identity")
 		}
 		original.ids = append(original.ids, secure.Identity(id))
 	}
@@ -163,8 +162,8 @@ func passedOn(c *Caller, fullMethod string, header metadata.MD) error {
 	return c.add(nil)
 }
 
-// identity reports whether a text can be who somebody is.
-func identity(id secure.Identity) bool {
+// validIdentity reports whether a caller can have this identity.
+func validIdentity(id secure.Identity) bool {
 	if name, isToken := tokenName(id); isToken {
 		return plainName(name)
 	}

@@ -17,11 +17,11 @@ const (
 	tokenPrefix  = "token:"
 	maxTokenName = 64
 
-	// Whatever is shorter can be guessed, and nobody issues longer ones.
-	minToken, maxToken = 16, 256
+	// A shorter token can be guessed; leasehold token creates none that is longer.
+	minTokenBytes, maxTokenBytes = 16, 256
 )
 
-// A token is one of the file. It is immutable.
+// A token is an entry of the file. It is immutable.
 type token struct {
 	name    string
 	hash    [sha256.Size]byte
@@ -46,42 +46,41 @@ func plainName(s string) bool {
 	return s != "" && len(s) <= maxTokenName
 }
 
-// salted is where a token is kept by its hash. Without the salt, which nobody
-// outside of this process knows, the time that it takes not to find a token would
-// tell something about the hashes that there are.
-func (b *book) salted(hash [sha256.Size]byte) [sha256.Size]byte {
+// saltedHash returns the map key of a token's hash. The salt is random per process:
+// without it, the duration of a failed map lookup would leak bits of the stored hashes.
+func (b *ruleset) saltedHash(hash [sha256.Size]byte) [sha256.Size]byte {
 	return sha256.Sum256(append(b.salt[:], hash[:]...))
 }
 
-func (b *book) authenticate(shown string, now time.Time) (*token, error) {
-	if len(shown) < minToken || len(shown) > maxToken {
-		return nil, strange("the token has %d bytes, and no token has: want %d to %d", len(shown), minToken, maxToken)
+func (b *ruleset) authenticate(shown string, now time.Time) (*token, error) {
+	if len(shown) < minTokenBytes || len(shown) > maxTokenBytes {
+		return nil, unauthenticated("the token has %d bytes, want %d to %d", len(shown), minTokenBytes, maxTokenBytes)
 	}
 	hash := sha256.Sum256([]byte(shown))
-	t := b.secrets[b.salted(hash)]
+	t := b.secrets[b.saltedHash(hash)]
 	if t == nil || subtle.ConstantTimeCompare(t.hash[:], hash[:]) != 1 {
-		return nil, strange("the token is not known: it was replaced or taken away, or is for another group of managers")
+		return nil, unauthenticated("the token is not known: it was replaced or removed, or is for another group of managers")
 	}
 	if t.expired(now) {
-		return nil, strange("the token %q expired at %s: make another with 'leasehold token'", t.name, t.expires.UTC().Format(time.RFC3339))
+		return nil, unauthenticated("the token %q expired at %s: create another with 'leasehold token'", t.name, t.expires.UTC().Format(time.RFC3339))
 	}
 	return t, nil
 }
 
 func bearer(values []string) (string, error) {
 	if len(values) > 1 {
-		return "", strange("there are %d authorization headers, want one", len(values))
+		return "", unauthenticated("the call has %d authorization headers, want one", len(values))
 	}
 	scheme, shown, ok := strings.Cut(values[0], " ")
 	if !ok || !strings.EqualFold(scheme, "bearer") {
-		return "", strange("the authorization header is not of the form \"Bearer TOKEN\"")
+		return "", unauthenticated("the authorization header must have the form \"Bearer TOKEN\"")
 	}
 	return strings.TrimSpace(shown), nil
 }
 
-// Bearer returns credentials with which a gRPC client shows a token with every
-// call, for grpc.WithPerRPCCredentials. It shows it over TLS only, or, if plain is
-// set, wherever it is: managers take it in plain text on the loopback alone.
+// Bearer returns credentials for grpc.WithPerRPCCredentials that add a token to every
+// call. They require TLS unless plain is set; managers accept plaintext tokens on the
+// loopback interface only.
 func Bearer(token string, plain bool) credentials.PerRPCCredentials {
 	return bearerCredentials{secret.New(token), plain}
 }
@@ -97,8 +96,8 @@ func (b bearerCredentials) GetRequestMetadata(context.Context, ...string) (map[s
 
 func (b bearerCredentials) RequireTransportSecurity() bool { return !b.plain }
 
-// String says what it is.
+// String does not contain the token.
 func (bearerCredentials) String() string { return "bearer token" }
 
-// GoString does the same for those who print with %#v.
+// GoString does not contain the token either.
 func (b bearerCredentials) GoString() string { return b.String() }

@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/access"
 )
 
-// timed makes calls one after the other, and returns how long they take.
+// timed makes calls sequentially and returns their total duration.
 func timed(ctx context.Context, t *testing.T, calls int, conn grpc.ClientConnInterface) time.Duration {
 	t.Helper()
 	begun := time.Now()
@@ -26,12 +26,11 @@ func timed(ctx context.Context, t *testing.T, calls int, conn grpc.ClientConnInt
 	return time.Since(begun)
 }
 
-// Whoever calls too fast is served, and waits for its turn. Nobody else does: neither another
-// identity, nor a connection of the same that makes a few calls. What a manager passes on keeps
-// it from nothing.
-func TestCallsTakeTurns(t *testing.T) {
+// A connection that calls too fast is throttled. Other identities are not, nor is another
+// connection of the same identity that makes few calls, nor a manager that forwards calls.
+func TestFastCallersAreThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newGatedDesk(t, usualFile, limited(access.Limits{Calls: 10, Burst: 1000}))
+		d := newGatedFixture(t, defaultFile, limited(access.Limits{Calls: 10, Burst: 1000}))
 		const lookup = "spiffe://d/lookup/sessions"
 		first, second, ann := d.as(lookup), d.as(lookup), d.as("spiffe://d/operator/ann")
 		if took := timed(t.Context(), t, 22, first); took < 1500*time.Millisecond || took > 2*time.Second {
@@ -43,33 +42,33 @@ func TestCallsTakeTurns(t *testing.T) {
 		if took := timed(t.Context(), t, 2, ann); took > 100*time.Millisecond {
 			t.Errorf("two calls of another identity took %v", took)
 		}
-		passes := metadata.AppendToOutgoingContext(t.Context(), "leasehold-caller", lookup)
-		if took := timed(passes, t, 100, d.as("spiffe://d/manager/m1")); took > 0 {
-			t.Errorf("a hundred calls by way of a manager took %v", took)
+		forwarded := metadata.AppendToOutgoingContext(t.Context(), "leasehold-caller", lookup)
+		if took := timed(forwarded, t, 100, d.as("spiffe://d/manager/m1")); took > 0 {
+			t.Errorf("a hundred forwarded calls took %v", took)
 		}
-		// However many there were, it is two seconds for a call at most.
+		// A call waits for at most two seconds, however many calls precede it.
 		if took := timed(t.Context(), t, 10, first); took < 2*time.Second || took > 20*time.Second {
 			t.Errorf("after that, ten calls took %v", took)
 		}
-		// And as soon as they stop it is as if they had not been.
+		// After a pause the burst is available again.
 		time.Sleep(3 * time.Second)
 		if took := timed(t.Context(), t, 8, d.as(lookup)); took > time.Second {
-			t.Errorf("eight calls after a while took %v", took)
+			t.Errorf("eight calls after a pause took %v", took)
 		}
 	})
 }
 
-// Whoever is refused again and again waits, too, and then has to connect again.
-func TestRefusedTakeTurns(t *testing.T) {
+// A connection with many denied calls is throttled, and then closed.
+func TestDeniedCallersAreThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newGatedDesk(t, usualFile)
+		d := newGatedFixture(t, defaultFile)
 		roleless, lookup := d.as("spiffe://d/nobody"), d.as("spiffe://d/lookup/sessions")
 		begun := time.Now()
 		for range 32 {
 			wantCode(t, listOwners(t.Context(), roleless, "sessions"), codes.PermissionDenied)
 		}
 		if took := time.Since(begun); took != 1100*time.Millisecond {
-			t.Errorf("32 refusals took %v", took)
+			t.Errorf("32 denied calls took %v", took)
 		}
 		answers := make(chan codes.Code)
 		for range 500 {
@@ -80,28 +79,28 @@ func TestRefusedTakeTurns(t *testing.T) {
 			got[<-answers]++
 		}
 		if got[codes.PermissionDenied] < 100 || got[codes.PermissionDenied]+got[codes.Unavailable] != 500 {
-			t.Errorf("500 calls at once end with %v", got)
+			t.Errorf("500 concurrent calls return %v", got)
 		}
 		if took := timed(t.Context(), t, 2, lookup); took > 0 {
 			t.Errorf("two calls of another identity took %v", took)
 		}
-		// To say that somebody else calls is of no use.
-		pretends := metadata.AppendToOutgoingContext(t.Context(), "leasehold-caller", "spiffe://d/operator/ann")
+		// A forged forwarding header does not help.
+		forged := metadata.AppendToOutgoingContext(t.Context(), "leasehold-caller", "spiffe://d/operator/ann")
 		other, since := d.as("spiffe://d/another"), time.Now()
 		for range 32 {
-			wantCode(t, listOwners(pretends, other, "sessions"), codes.PermissionDenied)
+			wantCode(t, listOwners(forged, other, "sessions"), codes.PermissionDenied)
 		}
 		if took := time.Since(since); took != 1100*time.Millisecond {
-			t.Errorf("32 refusals of somebody who is no manager took %v", took)
+			t.Errorf("32 denied calls with a forged header took %v", took)
 		}
-		// A manager's connection is that of many.
-		passes := metadata.AppendToOutgoingContext(t.Context(), "leasehold-caller", "spiffe://d/nobody")
+		// A manager's connection carries the calls of many callers and is not throttled.
+		forwarded := metadata.AppendToOutgoingContext(t.Context(), "leasehold-caller", "spiffe://d/nobody")
 		manager, begun := d.as("spiffe://d/manager/m1"), time.Now()
 		for range 300 {
-			wantCode(t, listOwners(passes, manager, "sessions"), codes.PermissionDenied)
+			wantCode(t, listOwners(forwarded, manager, "sessions"), codes.PermissionDenied)
 		}
 		if took := time.Since(begun); took > 0 {
-			t.Errorf("300 refusals by way of a manager took %v", took)
+			t.Errorf("300 denied forwarded calls took %v", took)
 		}
 	})
 }

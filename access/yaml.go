@@ -15,8 +15,7 @@ import (
 
 const opRead = "read access file"
 
-// A document is the text of an access file, taken apart. It says where in it
-// something is wrong.
+// A document parses the YAML of an access file. Its errors have the file and the line.
 type document struct{ file string }
 
 func (d document) bad(line int, format string, args ...any) error {
@@ -32,51 +31,50 @@ func (d document) parse(text []byte) (*yaml.Node, error) {
 	var root yaml.Node
 	if err := decoder.Decode(&root); err != nil {
 		if errors.Is(err, io.EOF) {
-			return nil, d.bad(0, "it is empty: it needs rules, or nobody may do anything")
+			return nil, d.bad(0, "it is empty and would deny every call")
 		}
 		return nil, d.bad(0, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	var next yaml.Node
 	if err := decoder.Decode(&next); !errors.Is(err, io.EOF) {
-		return nil, d.bad(0, "it has more than one document, or rubbish at its end")
+		return nil, d.bad(0, "it has more than one document, or invalid text at its end")
 	}
-	if err := d.plain(&root); err != nil {
+	if err := d.rejectAliases(&root); err != nil {
 		return nil, err
 	}
 	return root.Content[0], nil
 }
 
-// plain refuses what makes a file mean more than it shows: aliases, and tags of
-// other types.
-func (d document) plain(n *yaml.Node) error {
+// rejectAliases rejects aliases and explicit tags: with them, a file can expand to
+// more than its text.
+func (d document) rejectAliases(n *yaml.Node) error {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" || n.Tag == "!!merge" {
-		return d.bad(n.Line, "anchors, aliases and merges are not allowed: write it out")
+		return d.bad(n.Line, "anchors, aliases and merges are not allowed: repeat the text")
 	}
 	if n.Style&yaml.TaggedStyle != 0 {
 		return d.bad(n.Line, "the tag %s is not allowed", n.Tag)
 	}
 	for _, child := range n.Content {
-		if err := d.plain(child); err != nil {
+		if err := d.rejectAliases(child); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// fields returns the values of a mapping, each of which must be known and there
-// once.
+// fields returns the values of a mapping. Unknown and repeated keys are errors.
 func (d document) fields(n *yaml.Node, known ...string) (map[string]*yaml.Node, error) {
 	if n.Kind != yaml.MappingNode {
-		return nil, d.bad(n.Line, "want %s, each with a value", strings.Join(known, ", "))
+		return nil, d.bad(n.Line, "want the fields %s, each with a value", strings.Join(known, ", "))
 	}
 	out := make(map[string]*yaml.Node, len(known))
 	for i := 0; i < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		switch {
 		case key.Kind != yaml.ScalarNode || !slices.Contains(known, key.Value):
-			return nil, d.bad(key.Line, "%q is not known here: want %s", clip(key.Value), strings.Join(known, ", "))
+			return nil, d.bad(key.Line, "unknown field %q: want %s", clip(key.Value), strings.Join(known, ", "))
 		case out[key.Value] != nil:
-			return nil, d.bad(key.Line, "%s is there twice", key.Value)
+			return nil, d.bad(key.Line, "the field %s is repeated", key.Value)
 		}
 		out[key.Value] = value
 	}
@@ -85,22 +83,22 @@ func (d document) fields(n *yaml.Node, known ...string) (map[string]*yaml.Node, 
 
 func (d document) list(n *yaml.Node, what string, most int) ([]*yaml.Node, error) {
 	if n.Kind != yaml.SequenceNode {
-		return nil, d.bad(n.Line, "%s is a list", what)
+		return nil, d.bad(n.Line, "%s must be a list", what)
 	}
 	if len(n.Content) > most {
-		return nil, d.bad(n.Line, "%s has %d entries, and may have %d", what, len(n.Content), most)
+		return nil, d.bad(n.Line, "%s has %d entries, the maximum is %d", what, len(n.Content), most)
 	}
 	return n.Content, nil
 }
 
-// text returns the value of a string. What YAML takes for a number or a date must be
-// in quotes, because 1.10 and 1.1 are the same number.
+// text returns the value of a string. A string that YAML parses as a number or a date
+// must be in quotes, because 1.10 and 1.1 are the same number.
 func (d document) text(n *yaml.Node, what string) (string, error) {
 	switch {
 	case n.Kind != yaml.ScalarNode || n.Tag == "!!null":
-		return "", d.bad(n.Line, "%s wants a text", what)
+		return "", d.bad(n.Line, "%s must be a string", what)
 	case n.Tag != "!!str":
-		return "", d.bad(n.Line, "%s is %s, which is no text: put it in quotes", what, clip(n.Value))
+		return "", d.bad(n.Line, "%s is %s, which is not a string: put it in quotes", what, clip(n.Value))
 	}
 	return n.Value, nil
 }
@@ -116,7 +114,7 @@ func (d document) texts(n *yaml.Node, what string, most int) ([]string, error) {
 			return nil, err
 		}
 		if slices.Contains(out[:i], out[i]) {
-			return nil, d.bad(entry.Line, "%s has %q twice", what, clip(out[i]))
+			return nil, d.bad(entry.Line, "%s contains %q twice", what, clip(out[i]))
 		}
 	}
 	return out, nil

@@ -22,15 +22,15 @@ import (
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
 
-// BenchmarkCall is what routing adds to a call over loopback. Callers take turns, call
-// by call, so that a slow moment of the machine is one of all:
+// BenchmarkCall measures the overhead of routing for a call over loopback. Callers alternate, so
+// that changes of the machine's speed affect all of them:
 //
-//   - one with a fixed target, and one that sends a header besides, with the key;
-//   - one that is routed to the same server by a field of its requests, to be compared
-//     with the first, and one by an option of its calls, with the second;
+//   - one with a fixed target, and one that also sends a header with the key;
+//   - one that is routed to the same server by a field, to compare with the first, and one
+//     by a call option, to compare with the second;
 //   - one that is routed by the field to a server that checks.
 //
-// The differences are medians of what the rounds show.
+// It reports the medians of the differences.
 func BenchmarkCall(b *testing.B) {
 	s := newStage(b)
 	callers := []counterClient{s.fixed, s.header, s.byField, s.byOption, s.checked}
@@ -61,12 +61,12 @@ func BenchmarkCall(b *testing.B) {
 	round := 0
 	for b.Loop() {
 		for turn := range callers {
-			i := (round + turn) % len(callers) // nobody is always the first
+			i := (round + turn) % len(callers) // rotates the order
 			times[i] = append(times[i], call(i, names[round%len(names)]))
 		}
 		round++
 	}
-	b.ReportMetric(0, "ns/op") // of all of them
+	b.ReportMetric(0, "ns/op") // meaningless for the sum
 	b.ReportMetric(micros(median(times[fixed])), "fixed-µs/call")
 	b.ReportMetric(micros(median(differences(times[byField], times[fixed]))), "by-field-adds-µs")
 	b.ReportMetric(micros(median(differences(times[byOption], times[header]))), "by-option-adds-µs")
@@ -91,10 +91,10 @@ func differences(a, b []time.Duration) []time.Duration {
 
 // A stage is a real manager, two real servers and callers, on loopback.
 //
-// Each caller has a connection of its own: one that was used a moment ago is faster.
+// Each caller has its own connection: a recently used one is faster.
 type stage struct{ fixed, header, byField, byOption, checked counterClient }
 
-// silent is a server that does nothing.
+// silent is a server with an empty handler.
 type silent struct{ *counters }
 
 func (silent) Add(context.Context, string) (int64, error) { return 1, nil }
@@ -157,7 +157,7 @@ func startManager(b *testing.B) []string {
 	})
 	conn := newCaller(b, "passthrough:///"+l.Addr().String(), wire.DialOptions()...)
 	request := &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: &leaseholdv1.NamespaceConfig{Name: "bench"}}
-	for { // until it leads
+	for { // until it is the leader
 		_, err := leaseholdv1.NewAdminServiceClient(conn).CreateNamespace(b.Context(), request)
 		if err == nil {
 			return []string{l.Addr().String()}
@@ -172,11 +172,11 @@ func serveOn(b *testing.B, l net.Listener, options ...grpc.ServerOption) {
 	b.Helper()
 	s := grpc.NewServer(options...)
 	s.RegisterService(counterDesc(), silent{})
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(l) }()
+	leaseEnded := make(chan error, 1)
+	go func() { leaseEnded <- s.Serve(l) }()
 	b.Cleanup(func() {
 		s.Stop()
-		must(b, <-ended)
+		must(b, <-leaseEnded)
 	})
 }
 

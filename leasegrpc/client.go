@@ -13,33 +13,31 @@ import (
 	"github.com/leasehold-dev/leasehold/lookup"
 )
 
-// Config says how calls are routed. The zero Config is good for callers who say the
-// key of each call with [WithKey].
+// Config configures the routing of calls. The zero Config is for callers that set the key of
+// each call with [WithKey].
 type Config struct {
-	// Methods says more about some methods, by their names as gRPC has them:
-	// "/package.Service/Method", or "/package.Service/" for all of a service that
-	// are not mentioned themselves.
+	// Methods configures methods, by their full names "/package.Service/Method", or
+	// "/package.Service/" for the other methods of a service.
 	Methods map[string]Method
 
-	// MaxOutstanding is how many calls to one server may be under way on a
-	// connection; a stream counts while it is open. One more fails at once, with
-	// ResourceExhausted and [leasehold.ErrLimit], and is not sent: to wait would be to
-	// queue in front of a server that does not keep up, and whoever calls knows
-	// better what to leave out. Default: any number.
+	// MaxOutstanding limits the calls in progress on the connection to one server; a
+	// stream counts while it is open. Further calls fail immediately with
+	// ResourceExhausted and [leasehold.ErrLimit], and are not sent: a queue would only grow
+	// in front of an overloaded server, and the application can shed load better.
+	// Default: no limit.
 	//
-	// It is a cap of each connection, not of the server: a server that leaves the
-	// lease table and comes back gets a new connection, which counts from nothing
-	// while calls on the old one go on. Until those end there may be twice as many,
-	// or more if it leaves again; deadlines bound how long.
+	// It is a limit per connection, not per server: a server that leaves the lease table
+	// and returns gets a new connection, while calls on the old one continue. Until those
+	// end there may be twice as many calls; deadlines bound this time.
 	MaxOutstanding int
 
-	// Attempts is how often a call is tried at most. See [lookup.WithAttempts], which
-	// has the default.
+	// Attempts is the maximum number of attempts of a call: see [lookup.WithAttempts],
+	// also for the default.
 	Attempts int
 
-	// Lookup is how [NewClient] follows the lease table: its credentials, for instance.
-	// Namespace and Managers are those of the target unless they are set here, which
-	// addresses with brackets need: they cannot be listed in a target.
+	// Lookup configures the lookup of [NewClient], for example its credentials. Namespace
+	// and Managers default to those of the target. Addresses with brackets cannot be part
+	// of a target and must be set here.
 	Lookup lookup.Config
 }
 
@@ -47,7 +45,7 @@ const opDial = "dial"
 
 func (c *Config) validate() error {
 	if c.MaxOutstanding < 0 {
-		return leasehold.Errorf(opDial, leasehold.ErrInvalid, "", "MaxOutstanding is %d: want a number of calls, or 0 for any", c.MaxOutstanding)
+		return leasehold.Errorf(opDial, leasehold.ErrInvalid, "", "MaxOutstanding is %d: want a number of calls, or 0 for no limit", c.MaxOutstanding)
 	}
 	if c.Attempts < 0 {
 		return leasehold.Errorf(opDial, leasehold.ErrInvalid, "", "Attempts is %d: want a number, or 0 for the default", c.Attempts)
@@ -55,13 +53,13 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// client is what the interceptors of a connection share. It is immutable.
+// client is the shared state of a connection's interceptors. It is immutable.
 type client struct {
-	lookup     *lookup.Lookup
-	namespace  leasehold.Namespace
-	methods    *methods
-	once       []lookup.DoOption // for calls that must not be carried out twice
-	idempotent []lookup.DoOption
+	lookup        *lookup.Lookup
+	namespace     leasehold.Namespace
+	methods       *methods
+	notIdempotent []lookup.DoOption // for calls that must not be executed twice
+	idempotent    []lookup.DoOption
 }
 
 func newClient(l *lookup.Lookup, cfg *Config) (*client, error) {
@@ -74,21 +72,21 @@ func newClient(l *lookup.Lookup, cfg *Config) (*client, error) {
 	}
 	c := &client{lookup: l, namespace: l.Namespace(), methods: m}
 	if cfg.Attempts > 0 {
-		c.once = append(c.once, lookup.WithAttempts(cfg.Attempts))
+		c.notIdempotent = append(c.notIdempotent, lookup.WithAttempts(cfg.Attempts))
 	}
-	c.idempotent = append(slices.Clone(c.once), lookup.WithIdempotent())
+	c.idempotent = append(slices.Clone(c.notIdempotent), lookup.WithIdempotent())
 	return c, nil
 }
 
-// DialOptions makes connections to a namespace, of grpc.NewClient, route their calls
-// by the table of a lookup, which must stay open for as long as they are.
+// DialOptions returns options for grpc.NewClient with which a connection routes its calls by
+// the table of a lookup. The lookup must stay open as long as the connection.
 //
 //	options, err := leasegrpc.DialOptions(l, leasegrpc.Config{})
 //	...
 //	conn, err := grpc.NewClient("leasehold:///presence", append(options, credentials)...)
 //
-// They choose the policy with a default service config. A program that sets one of
-// its own puts these options last, or names the policy in it:
+// They select the balancing policy with a default service config. A program with its own
+// service config must put these options last, or name the policy in its config:
 // {"loadBalancingConfig": [{"leasehold": {}}], ...}.
 func DialOptions(l *lookup.Lookup, cfg Config) ([]grpc.DialOption, error) {
 	return dialOptions(l, &cfg, false)
@@ -100,12 +98,12 @@ func dialOptions(l *lookup.Lookup, cfg *Config, own bool) ([]grpc.DialOption, er
 		return nil, err
 	}
 	return []grpc.DialOption{
-		grpc.WithResolvers(&builder{lookup: l, most: cfg.MaxOutstanding, own: own}),
+		grpc.WithResolvers(&builder{lookup: l, maxOutstanding: cfg.MaxOutstanding, own: own}),
 		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"` + keybalancer.Name + `": {}}]}`),
 		grpc.WithDisableServiceConfig(),
-		grpc.WithNoProxy(), // servers are addressed one by one, which is no matter of a proxy
-		// A server that is not there is tried again as often as calls are: only calls connect,
-		// and gRPC's own two minutes would outlast the restart of a server.
+		grpc.WithNoProxy(), // the connections are to individual servers
+		// The backoff is short because only calls connect, and are themselves rate limited.
+		// gRPC's default of up to two minutes would outlast the restart of a server.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 			MinConnectTimeout: 5 * time.Second,
@@ -115,19 +113,19 @@ func dialOptions(l *lookup.Lookup, cfg *Config, own bool) ([]grpc.DialOption, er
 	}, nil
 }
 
-// NewClient opens a lookup and a connection whose calls are routed by it. The target says
-// which managers to ask, and for which namespace:
+// NewClient opens a lookup and a connection that routes calls by it. The target has the
+// addresses of managers and the namespace:
 //
 //	conn, err := leasegrpc.NewClient(ctx, "leasehold://m1:7400,m2:7400/presence", leasegrpc.Config{}, credentials)
 //
-// The context bounds NewClient, which returns when there is a lease table, or fails as
-// [lookup.Open] does: with [leasehold.ErrNotFound] if there is no such namespace, and
-// with [leasehold.ErrUnavailable] if no manager answers. Close of the connection closes
-// the lookup, too. The connection does not become idle, whatever the options say.
+// NewClient returns when the lookup has a lease table, or fails like [lookup.Open]: with
+// [leasehold.ErrNotFound] if the namespace does not exist, and with
+// [leasehold.ErrUnavailable] if no manager responds until ctx ends. Closing the connection
+// closes the lookup. The connection never becomes idle; an idle timeout in options is
+// ignored.
 //
-// The options come after those of [DialOptions], and prevail. So a default service
-// config among them replaces the one that chooses the policy, and calls fail with
-// Unavailable unless it names the policy, too:
+// The options override those of [DialOptions]. A default service config in options must
+// therefore name the policy, or calls fail with Unavailable:
 // {"loadBalancingConfig": [{"leasehold": {}}], ...}.
 func NewClient(ctx context.Context, target string, cfg Config, options ...grpc.DialOption) (*grpc.ClientConn, error) {
 	if err := cfg.fill(target); err != nil {
@@ -154,22 +152,20 @@ func dial(l *lookup.Lookup, target string, cfg *Config, options []grpc.DialOptio
 	if err != nil {
 		return nil, leasehold.Errorf(opDial, leasehold.ErrInvalid, target, "%w", err)
 	}
-	conn.Connect() // has the resolver built, which closes the lookup with the connection
+	conn.Connect() // builds the resolver, which closes the lookup with the connection
 	return conn, nil
 }
 
-// WithKey is the option of a call that is about a name: it goes to the owner of the
-// name's [leasehold.KeyOf].
+// WithKey is a call option: the call is sent to the owner of [leasehold.KeyOf] of the name.
 //
 //	client.Add(ctx, request, leasegrpc.WithKey("alice"))
 func WithKey(name string) grpc.CallOption { return WithRawKey(leasehold.KeyOf(name)) }
 
-// WithRawKey is the option of a call that is about a key, for applications whose keys
-// are no hashes of names.
+// WithRawKey is a call option like [WithKey], for applications whose keys are not hashes of
+// names.
 func WithRawKey(key leasehold.Key) grpc.CallOption { return keyOption{key: key} }
 
-// WithIdempotent is the option of a call that may be carried out twice. See
-// [Method.Idempotent].
+// WithIdempotent is a call option: the call may be executed twice. See [Method.Idempotent].
 func WithIdempotent() grpc.CallOption { return idempotentOption{} }
 
 type keyOption struct {
@@ -180,15 +176,15 @@ type keyOption struct {
 type idempotentOption struct{ grpc.EmptyCallOption }
 
 type call struct {
-	name       string
-	method     *method
-	key        leasehold.Key
-	keyed      bool // an option has said the key
-	idempotent bool
-	maybe      bool // an attempt may have been carried out: no later one undoes that
+	name          string
+	method        *method
+	key           leasehold.Key
+	keyed         bool // the key is from an option
+	idempotent    bool
+	indeterminate bool // an attempt may have been executed
 }
 
-// describe reads the options of a call. The last key prevails, as with gRPC's own.
+// describe reads the options of a call. The last of several keys is used.
 func (c *client) describe(name string, options []grpc.CallOption) call {
 	m := c.methods.find(name)
 	out := call{name: name, method: m, idempotent: m.Idempotent}
@@ -208,7 +204,7 @@ func (c *call) find(name string, request any) error {
 		return nil
 	}
 	if c.method.path == nil {
-		return missingKey(name, "say it with the call option leasegrpc.WithKey, or give the method a KeyField")
+		return missingKey(name, "use the call option leasegrpc.WithKey, or configure a KeyField for the method")
 	}
 	key, err := c.method.path.key(request)
 	if err != nil {

@@ -20,13 +20,13 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// serve starts a server of counters on a node, which moves them when they go.
+// serve starts a server of counters on a node, which moves their state.
 func serve(t *testing.T, n *leaseholdtest.Node) *counters {
 	t.Helper()
 	return serveWorking(t, n, func() {})
 }
 
-// serveWorking starts one whose handlers do something else besides.
+// serveWorking starts one whose handlers also call work.
 func serveWorking(t *testing.T, n *leaseholdtest.Node, work func()) *counters {
 	t.Helper()
 	cfg := n.MovingConfig()
@@ -42,7 +42,7 @@ func serveWorking(t *testing.T, n *leaseholdtest.Node, work func()) *counters {
 	return c
 }
 
-// serveUnmoved starts one whose counters are lost when they go.
+// serveUnmoved starts one that does not move state.
 func serveUnmoved(t *testing.T, n *leaseholdtest.Node) *counters {
 	t.Helper()
 	m, err := leasemap.New(leasemap.Config[int64]{})
@@ -72,28 +72,28 @@ var byField = map[string]leasegrpc.Method{
 	methodWatch: {KeyField: "value", Idempotent: true},
 }
 
-// start starts a server of counters, whoever counts.
+// start starts a server with a handler of counters.
 func start(n *leaseholdtest.Node, h handler, options ...grpc.ServerOption) {
 	run(n, counterDesc(), h, options...)
 }
 
-// run runs a server on a node, until that ends.
+// run runs a server until its node ends.
 func run(n *leaseholdtest.Node, desc *grpc.ServiceDesc, service any, options ...grpc.ServerOption) {
 	l := n.Listen(leaseholdtest.Port)
 	s := grpc.NewServer(options...)
 	s.RegisterService(desc, service)
-	ended := make(chan struct{})
+	leaseEnded := make(chan struct{})
 	go func() {
-		defer close(ended)
-		_ = s.Serve(l) // it ends with the listener
+		defer close(leaseEnded)
+		_ = s.Serve(l) // until the listener is closed
 	}()
 	n.Cleanup(func(context.Context) {
 		s.Stop()
-		<-ended
+		<-leaseEnded
 	})
 }
 
-// dial makes a connection of a node that is routed.
+// dial returns a routed connection of a node.
 func dial(t *testing.T, n *leaseholdtest.Node, cfg leasegrpc.Config) counterClient {
 	t.Helper()
 	options, err := leasegrpc.DialOptions(n.Lookup(), cfg)
@@ -108,7 +108,7 @@ func dial(t *testing.T, n *leaseholdtest.Node, cfg leasegrpc.Config) counterClie
 	return counterClient{conn}
 }
 
-// patient is the context of calls that should not take long.
+// patient is a context with a generous timeout.
 func patient(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -116,7 +116,7 @@ func patient(t *testing.T) context.Context {
 	return ctx
 }
 
-// mustAdd wants a counter to become a number.
+// mustAdd adds to a counter and checks the result.
 func mustAdd(t *testing.T, c counterClient, name string, want int64, options ...grpc.CallOption) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -126,7 +126,7 @@ func mustAdd(t *testing.T, c counterClient, name string, want int64, options ...
 	}
 }
 
-// wantError wants an error of a code and a kind.
+// wantError checks the code and the kind of an error.
 func wantError(t *testing.T, err error, code codes.Code, kind leasehold.Kind) {
 	t.Helper()
 	if status.Code(err) != code || leasehold.KindOf(err) != kind {
@@ -134,8 +134,8 @@ func wantError(t *testing.T, err error, code codes.Code, kind leasehold.Kind) {
 	}
 }
 
-// Calls find the owners of their keys, however the key is said.
-func TestRoutes(t *testing.T) {
+// Calls reach the owners of their keys, for all ways to set the key.
+func TestCallsReachTheOwner(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		servers := map[string]*counters{}
 		for _, name := range []string{"a", "b", "c"} {
@@ -154,13 +154,13 @@ func TestRoutes(t *testing.T) {
 		}
 		for name, s := range servers {
 			if got := s.calls.Load(); got != want[name] || got == 0 {
-				t.Errorf("%s was called %d times, want %d", name, got, want[name])
+				t.Errorf("%s got %d calls, want %d", name, got, want[name])
 			}
 		}
 	})
 }
 
-// A stream of answers and one of both are routed, too, and end with the lease.
+// Streams are routed, too, and end with the lease.
 func TestStreams(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		serve(t, c.Node("a"))
@@ -183,7 +183,7 @@ func TestStreams(t *testing.T) {
 				t.Fatal(err)
 			}
 			if n, err := chat.next(); n != i+1 || err != nil {
-				t.Fatalf("answered %d, %v; want %d", n, err, i+1)
+				t.Fatalf("received %d, %v; want %d", n, err, i+1)
 			}
 		}
 		_, _ = w.next()
@@ -211,16 +211,16 @@ func rangeOf(name string) leasehold.Range {
 	return leasehold.Range{Start: k, Limit: k + 1}
 }
 
-// The call that comes to the wrong server is made again at the right one, whether
-// it has a stream of answers or not, and the wrong one does nothing.
-func TestRefusedIsRetried(t *testing.T) {
+// A call that reaches the wrong server is not executed there, and retried at the owner, with or
+// without a stream of responses.
+func TestRejectedCallIsRetried(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		servers := map[string]*counters{"a": serve(t, c.Node("a")), "b": serve(t, c.Node("b"))}
 		c.Settle()
 		node := c.Node("caller")
 		caller := dial(t, node, leasegrpc.Config{Methods: byField})
 		mustAdd(t, caller, "alice", 1)
-		node.Cut() // from the managers: its table is out of date from now on
+		node.Cut() // from the managers: its table becomes stale
 		from, _ := c.Owner(leasehold.KeyOf("alice"))
 		to := map[string]string{"a": "b", "b": "a"}[from]
 		c.Move(rangeOf("alice"), to)
@@ -242,14 +242,14 @@ func TestRefusedIsRetried(t *testing.T) {
 				return
 			}
 			n, err := w.next()
-			for n == 1 && err == nil { // it may have been first
+			for n == 1 && err == nil { // the first call may have been in time
 				n, err = w.next()
 			}
 			watched <- answer{n, err}
 		}()
 		c.Advance(time.Second)
 		if len(added) > 0 || len(watched) > 0 {
-			t.Error("they were answered by a server that is not the owner")
+			t.Error("a server that is not the owner has executed a call")
 		}
 		node.Heal()
 		if a := <-added; a.n != 2 || a.err != nil {
@@ -264,7 +264,7 @@ func TestRefusedIsRetried(t *testing.T) {
 	})
 }
 
-// A stream ends with EOF where a server says so.
+// A stream ends with EOF when its handler returns.
 func TestStreamEnds(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		serve(t, c.Node("a"))
@@ -277,7 +277,7 @@ func TestStreamEnds(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := chat.next(); !errors.Is(err, io.EOF) {
-			t.Errorf("it ends with %v", err)
+			t.Errorf("the stream ended with %v", err)
 		}
 	})
 }

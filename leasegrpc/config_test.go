@@ -16,14 +16,14 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// NewClient follows the table by itself, for as long as the connection is open.
-func TestDial(t *testing.T) {
+// NewClient follows the table as long as the connection is open.
+func TestNewClient(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{Managers: 3}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		serve(t, c.Node("a"))
 		c.Settle()
 		n := c.Node("caller")
 		cfg := leasegrpc.Config{Methods: byField, Lookup: n.LookupConfig()}
-		cfg.Lookup.Namespace, cfg.Lookup.Managers = "", nil // the target has them
+		cfg.Lookup.Namespace, cfg.Lookup.Managers = "", nil // from the target
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		target := "leasehold://" + c.Managers()[0] + "," + c.Managers()[1] + "/test"
@@ -33,9 +33,9 @@ func TestDial(t *testing.T) {
 		}
 		caller := counterClient{conn}
 		mustAdd(t, caller, "alice", 1)
-		c.Advance(time.Hour) // gRPC calls a connection idle after half of that
+		c.Advance(time.Hour) // longer than gRPC's idle timeout
 		mustAdd(t, caller, "alice", 2)
-		if err := conn.Close(); err != nil { // and the lookup, or the test does not end
+		if err := conn.Close(); err != nil { // closes the lookup, or the test does not end
 			t.Error(err)
 		}
 		_, err = caller.add(patient(t), "alice")
@@ -43,8 +43,8 @@ func TestDial(t *testing.T) {
 	})
 }
 
-// A service config of the program's own works if it names the policy.
-func TestDialServiceConfig(t *testing.T) {
+// A custom service config works if it names the policy.
+func TestCustomServiceConfig(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		serve(t, c.Node("a"))
 		c.Settle()
@@ -64,8 +64,8 @@ func TestDialServiceConfig(t *testing.T) {
 	})
 }
 
-// A connection that is never used is closed with all that it has.
-func TestDialUnused(t *testing.T) {
+// Close of an unused connection releases everything.
+func TestCloseUnusedConnection(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		n := c.Node("caller")
 		conn, err := leasegrpc.NewClient(t.Context(), "leasehold:///test", leasegrpc.Config{Lookup: n.LookupConfig()}, n.DialOptions()...)
@@ -76,9 +76,9 @@ func TestDialUnused(t *testing.T) {
 	})
 }
 
-// What is wrong with a target is said before anything is connected; what is wrong
-// with the managers as soon as it is known.
-func TestDialFails(t *testing.T) {
+// NewClient returns errors of the target before it connects, and errors of managers when they
+// occur.
+func TestNewClientErrors(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		n := c.Node("caller")
 		manager := c.Managers()[0]
@@ -91,11 +91,11 @@ func TestDialFails(t *testing.T) {
 			{"leasehold:presence", leasehold.ErrInvalid, "want leasehold:///NAMESPACE"},
 			{"dns:///presence", leasehold.ErrInvalid, "want leasehold:///NAMESPACE"},
 			{"leasehold://" + manager, leasehold.ErrInvalid, "want leasehold:///NAMESPACE"},
-			{"leasehold:///test", leasehold.ErrInvalid, "names no managers"},
+			{"leasehold:///test", leasehold.ErrInvalid, "has no managers"},
 			{"leasehold://" + manager + "/", leasehold.ErrInvalid, "namespace"},
 			{"leasehold://" + manager + "/a/b", leasehold.ErrInvalid, "namespace"},
-			{"leasehold://" + manager + "/test?x=1", leasehold.ErrInvalid, "more in it"},
-			{"leasehold://me:secret@" + manager + "/test", leasehold.ErrInvalid, "more in it"},
+			{"leasehold://" + manager + "/test?x=1", leasehold.ErrInvalid, "only managers and a namespace"},
+			{"leasehold://me:secret@" + manager + "/test", leasehold.ErrInvalid, "only managers and a namespace"},
 			{"leasehold://[::1]:7400,[::1]:7401/test", leasehold.ErrInvalid, "want leasehold://"},
 			{"leasehold://," + manager + "/test", leasehold.ErrInvalid, "manager 1 of 2"},
 			{"leasehold://m1/test", leasehold.ErrInvalid, "such as manager-1:7400"},
@@ -113,7 +113,7 @@ func TestDialFails(t *testing.T) {
 		}
 		cfg := leasegrpc.Config{Lookup: n.LookupConfig(), Methods: map[string]leasegrpc.Method{"x": {}}}
 		if _, err := leasegrpc.NewClient(t.Context(), "leasehold:///test", cfg, n.DialOptions()...); !errors.Is(err, leasehold.ErrInvalid) {
-			t.Errorf("with a wrong method: %v", err)
+			t.Errorf("with an invalid method: %v", err)
 		}
 		if _, err := leasegrpc.NewClient(t.Context(), "leasehold:///other", cfg, n.DialOptions()...); !errors.Is(err, leasehold.ErrInvalid) {
 			t.Errorf("with another namespace: %v", err)
@@ -125,7 +125,7 @@ func TestDialFails(t *testing.T) {
 	})
 }
 
-// A target of another namespace than the lookup's fails every call, at once.
+// With a target of another namespace than the lookup's, every call fails immediately.
 func TestWrongNamespace(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		serve(t, c.Node("a"))
@@ -148,15 +148,15 @@ func TestWrongNamespace(t *testing.T) {
 	})
 }
 
-// Whatever is wrong with a configuration is said before the first call.
-func TestConfig(t *testing.T) {
+// Errors of the configuration are returned before the first call.
+func TestConfigErrors(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		l, o := c.Node("caller").Lookup(), c.Node("a").Join(owner.Config{})
 		const health = "/grpc.health.v1.Health/"
 		for _, test := range []struct {
 			name   string
 			method leasegrpc.Method
-			want   string // "" if it is good
+			want   string // "": valid
 		}{
 			{methodAdd, leasegrpc.Method{KeyField: "value"}, ""},
 			{health, leasegrpc.Method{Unkeyed: true}, ""},
@@ -174,11 +174,11 @@ func TestConfig(t *testing.T) {
 			{"/" + service + "/", leasegrpc.Method{KeyField: "value"}, "stream of requests"},
 			{health, leasegrpc.Method{KeyField: "service"}, `has no field "service"; it has none`}, // List
 			{"/" + service + "/Sub", leasegrpc.Method{KeyField: "value"}, `no method "Sub"`},
-			{"/not.Linked/Method", leasegrpc.Method{KeyField: "value"}, "no such service"},
-			{"/google.protobuf.StringValue/Method", leasegrpc.Method{KeyField: "value"}, "no such service"},
+			{"/not.Linked/Method", leasegrpc.Method{KeyField: "value"}, "the service is not linked"},
+			{"/google.protobuf.StringValue/Method", leasegrpc.Method{KeyField: "value"}, "the service is not linked"},
 			{"/" + serviceOdd + "/Number", leasegrpc.Method{KeyField: "value"}, "of type int64"},
-			{"/" + serviceOdd + "/Many", leasegrpc.Method{KeyField: "paths"}, "more than once"},
-			{"/" + serviceOdd + "/Many", leasegrpc.Method{KeyField: "paths.x"}, "more than once"},
+			{"/" + serviceOdd + "/Many", leasegrpc.Method{KeyField: "paths"}, "is repeated"},
+			{"/" + serviceOdd + "/Many", leasegrpc.Method{KeyField: "paths.x"}, "is repeated"},
 			{"/" + serviceOdd + "/Bytes", leasegrpc.Method{KeyField: "value"}, ""},
 			{"/" + serviceOdd + "/Nested", leasegrpc.Method{KeyField: "source_context.file_name"}, ""},
 			{"/" + serviceOdd + "/Nested", leasegrpc.Method{KeyField: "source_context"}, "of type message"},

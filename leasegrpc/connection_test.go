@@ -21,7 +21,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lookup"
 )
 
-// A switchboard counts the connections that a node makes.
+// A switchboard counts the connections of a node.
 type switchboard struct {
 	node  *leaseholdtest.Node
 	mu    sync.Mutex
@@ -35,7 +35,7 @@ func (s *switchboard) dial(ctx context.Context, addr string) (net.Conn, error) {
 	return s.node.Dial(ctx, addr)
 }
 
-// dialed returns how many connections were made, by address.
+// dialed returns the number of connections by address.
 func (s *switchboard) dialed() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +46,7 @@ func (s *switchboard) dialed() map[string]int {
 	return out
 }
 
-// dialCounting makes a connection that is routed, and counts what it makes.
+// dialCounting returns a routed connection and the counter of its connections.
 func dialCounting(t *testing.T, n *leaseholdtest.Node, cfg leasegrpc.Config) (counterClient, *switchboard, *lookup.Lookup) {
 	t.Helper()
 	s, l := &switchboard{node: n, dials: map[string]int{}}, n.Lookup()
@@ -62,8 +62,8 @@ func dialCounting(t *testing.T, n *leaseholdtest.Node, cfg leasegrpc.Config) (co
 	return counterClient{conn}, s, l
 }
 
-// A server is connected to when the first call is for it, and once.
-func TestConnectsWhenNeeded(t *testing.T) {
+// A server is connected to once, with the first call to it.
+func TestConnectsWithTheFirstCall(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		for _, name := range serverNames {
 			serve(t, c.Node(name))
@@ -89,8 +89,7 @@ func TestConnectsWhenNeeded(t *testing.T) {
 	})
 }
 
-// A connection whose server owns nothing any more ends after its last call, and not
-// before.
+// The connection to a server that no longer owns keys is closed after its last call.
 func TestOpenCallsOutliveTheirAddress(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		begun, goOn := make(chan struct{}), make(chan struct{})
@@ -119,16 +118,15 @@ func TestOpenCallsOutliveTheirAddress(t *testing.T) {
 		}
 		mustAdd(t, caller, "alice", 1)
 		close(goOn)
-		// The server's word, if not the handler's: it arrived over the connection.
+		// The server's status arrived over the old connection.
 		err := <-result
 		wantError(t, err, codes.Unavailable, leasehold.ErrIndeterminate)
-		wantText(t, err, "may have been carried out")
+		wantText(t, err, "may have been executed")
 	})
 }
 
-// A server that was away for long is found within a moment when it is back at its
-// address.
-func TestServerComesBack(t *testing.T) {
+// A server that restarts at its address after a long time is reconnected quickly.
+func TestRestartedServerIsReconnectedQuickly(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		serve(t, c.Node("a"))
 		c.Settle()
@@ -140,21 +138,20 @@ func TestServerComesBack(t *testing.T) {
 			_, err := caller.add(ctx, "alice")
 			cancel()
 			if err == nil {
-				t.Fatal("nobody is there, and it is answered")
+				t.Fatal("a call to a stopped server succeeded")
 			}
 		}
 		serve(t, c.Node("a"))
 		begun := time.Now()
 		mustAdd(t, caller, "alice", 1)
 		if took := time.Since(begun); took > 3*time.Second {
-			t.Errorf("it took %v to find the server", took)
+			t.Errorf("the reconnection took %v", took)
 		}
 	})
 }
 
-// A server that could not be reached for long is reached within a moment when that is
-// over, although it was the owner all the while.
-func TestServerIsReachedAgain(t *testing.T) {
+// An owner that was unreachable for a long time is reconnected quickly.
+func TestUnreachableOwnerIsReconnectedQuickly(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		serve(t, c.Node("a"))
 		c.Settle()
@@ -172,12 +169,12 @@ func TestServerIsReachedAgain(t *testing.T) {
 		begun := time.Now()
 		mustAdd(t, caller, "alice", 1)
 		if took := time.Since(begun); took > 3*time.Second {
-			t.Errorf("it took %v to reach the server", took)
+			t.Errorf("the reconnection took %v", took)
 		}
 	})
 }
 
-// A call that waits for a server which does not answer follows its key to another.
+// A call that waits for the connection to an unreachable server follows its key to another.
 func TestFollowsTheKeyWhileConnecting(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		serve(t, c.Node("a"))
@@ -186,7 +183,7 @@ func TestFollowsTheKeyWhileConnecting(t *testing.T) {
 		caller := dial(t, c.Node("caller"), leasegrpc.Config{Methods: byField})
 		owns, _ := c.Owner(leasehold.KeyOf("alice"))
 		other := map[string]string{"a": "b", "b": "a"}[owns]
-		c.Node(owns).Cut("caller") // and not from the managers
+		c.Node(owns).Cut("caller") // the managers can reach it
 		result := make(chan error, 1)
 		go func() {
 			_, err := caller.add(patient(t), "alice")
@@ -201,8 +198,7 @@ func TestFollowsTheKeyWhileConnecting(t *testing.T) {
 	})
 }
 
-// No more calls than the cap are under way to one server; one more fails at once, and
-// streams count while they are open.
+// Calls beyond MaxOutstanding fail immediately; a stream counts while it is open.
 func TestMaxOutstanding(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		begun, goOn := make(chan struct{}), make(chan struct{})
@@ -236,14 +232,14 @@ func TestMaxOutstanding(t *testing.T) {
 			wantError(t, err, codes.ResourceExhausted, leasehold.ErrLimit)
 			wantText(t, err, "a:8080", "3 calls")
 			if took := time.Since(at); took != 0 {
-				t.Errorf("it took %v to fail", took)
+				t.Errorf("the call failed after %v", took)
 			}
 		}
 		_, err = caller.chat(patient(t), leasegrpc.WithKey("bob"))
 		wantError(t, err, codes.ResourceExhausted, leasehold.ErrLimit)
 		hangUp()
 		synctest.Wait()
-		go call() // there is room for one
+		go call() // one slot is free
 		<-begun
 		close(goOn)
 		for range 3 {
@@ -254,9 +250,9 @@ func TestMaxOutstanding(t *testing.T) {
 	})
 }
 
-// Managers that are away cost nothing while servers stay where they are; and a call
-// that finds no owner says how old its table is.
-func TestManagersAway(t *testing.T) {
+// Calls continue without managers while owners do not change. The error of a call without an
+// owner has the age of the table.
+func TestCallsWithoutManagers(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{Lease: time.Hour}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		serve(t, c.Node("a"))
 		c.Settle()
@@ -265,7 +261,7 @@ func TestManagersAway(t *testing.T) {
 		c.Advance(time.Minute)
 		mustAdd(t, caller, "alice", 1)
 		c.Node("a").Kill()
-		c.Advance(time.Second) // until the caller has heard that its connection is gone
+		c.Advance(time.Second) // until the caller detects the closed connection
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		_, err := caller.add(ctx, "bob")
@@ -274,7 +270,7 @@ func TestManagersAway(t *testing.T) {
 	})
 }
 
-// A lookup that was closed takes its connections with it.
+// Calls fail after their lookup is closed.
 func TestLookupClosed(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		serve(t, c.Node("a"))
@@ -287,7 +283,7 @@ func TestLookupClosed(t *testing.T) {
 	})
 }
 
-// Several callers of many servers leave nothing behind.
+// Several callers of many servers leave no goroutines.
 func TestManyServers(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		const servers = 12
@@ -301,7 +297,7 @@ func TestManyServers(t *testing.T) {
 		}
 		for addr, n := range board.dialed() {
 			if n != 1 {
-				t.Errorf("%s was connected to %d times", addr, n)
+				t.Errorf("%d connections to %s", n, addr)
 			}
 		}
 		if n := len(board.dialed()); n != servers {

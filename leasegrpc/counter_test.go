@@ -28,7 +28,7 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// The service of these tests, as generated code would have it: counters by name.
+// The service of these tests, counters by name, in the form of generated code.
 //
 //	service Counter {
 //		rpc Add(google.protobuf.StringValue) returns (google.protobuf.Int64Value);
@@ -50,20 +50,20 @@ func TestMain(m *testing.M) {
 	leak.Main(m)
 }
 
-// serviceOdd has requests of other kinds, which it answers with nothing.
+// serviceOdd has requests of other types, with empty responses.
 const serviceOdd = "leasegrpc.test.Odd"
 
-// oddMethods are its methods, and what they are asked with.
+// oddMethods are its methods with their request types.
 var oddMethods = map[string]proto.Message{
 	"Number": &wrapperspb.Int64Value{}, "Many": &fieldmaskpb.FieldMask{}, "Bytes": &wrapperspb.BytesValue{}, "Nested": &typepb.Type{},
 }
 
-// register makes the services known, as linking generated code does.
+// register registers the services like generated code.
 func register() error {
 	const text, number, nothing = ".google.protobuf.StringValue", ".google.protobuf.Int64Value", ".google.protobuf.Empty"
-	method := func(name, in, out string, requests, answers bool) *descriptorpb.MethodDescriptorProto {
+	method := func(name, in, out string, requests, responseStream bool) *descriptorpb.MethodDescriptorProto {
 		return &descriptorpb.MethodDescriptorProto{
-			Name: &name, InputType: &in, OutputType: &out, ClientStreaming: &requests, ServerStreaming: &answers,
+			Name: &name, InputType: &in, OutputType: &out, ClientStreaming: &requests, ServerStreaming: &responseStream,
 		}
 	}
 	odd := &descriptorpb.ServiceDescriptorProto{Name: proto.String("Odd")}
@@ -88,7 +88,7 @@ func register() error {
 	return protoregistry.GlobalFiles.RegisterFile(file)
 }
 
-// startOdd starts a server of odd requests.
+// startOdd starts a server of serviceOdd.
 func startOdd(n *leaseholdtest.Node, asked func(context.Context), options ...grpc.ServerOption) {
 	desc := &grpc.ServiceDesc{ServiceName: serviceOdd, HandlerType: (*any)(nil)}
 	for name, in := range oddMethods {
@@ -110,7 +110,7 @@ func startOdd(n *leaseholdtest.Node, asked func(context.Context), options ...grp
 	run(n, desc, new(any), options...)
 }
 
-// A handler is a server's side.
+// A handler is the server's interface.
 type handler interface {
 	Add(ctx context.Context, name string) (int64, error)
 	Watch(name string, stream grpc.ServerStream) error
@@ -138,7 +138,7 @@ func counterDesc() *grpc.ServiceDesc {
 	}
 }
 
-func handleAdd(srv any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC wants them in this order
+func handleAdd(srv any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // the order of gRPC
 	var name wrapperspb.StringValue
 	if err := decode(&name); err != nil {
 		return nil, err
@@ -153,7 +153,7 @@ func handleAdd(srv any, ctx context.Context, decode func(any) error, intercept g
 	return intercept(ctx, &name, &grpc.UnaryServerInfo{Server: srv, FullMethod: methodAdd}, handle)
 }
 
-// A counterClient is a caller's side.
+// A counterClient is the client.
 type counterClient struct{ grpc.ClientConnInterface }
 
 func (c counterClient) add(ctx context.Context, name string, options ...grpc.CallOption) (int64, error) {
@@ -178,7 +178,7 @@ func (c counterClient) chat(ctx context.Context, options ...grpc.CallOption) (*n
 	return &numbers{s}, err
 }
 
-// numbers is a stream of answers.
+// numbers is a stream of responses.
 type numbers struct{ grpc.ClientStream }
 
 func (n *numbers) next() (int64, error) {
@@ -187,13 +187,13 @@ func (n *numbers) next() (int64, error) {
 	return v.GetValue(), err
 }
 
-// counters is a server: it adds one to a counter, sends counters as they change,
-// and adds for each name that it is sent.
+// counters is a server: Add increments a counter, Watch streams its changes, Chat increments
+// the counter of each name.
 type counters struct {
 	m     *leasemap.Map[int64]
 	owner *owner.Owner
 	calls atomic.Int64
-	work  func() // what else a handler does
+	work  func() // called by each handler
 
 	mu      sync.Mutex
 	changed chan struct{} // closed when a counter changes

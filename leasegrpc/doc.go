@@ -1,135 +1,125 @@
-// Package leasegrpc routes gRPC calls to the servers that own their keys.
+// Package leasegrpc routes gRPC calls to the owners of their keys.
 //
-// A caller connects to a namespace, and says for each call what it is about. The call
-// goes to the owner, and is made again if that was not the owner any more:
+// A caller connects to a namespace and sets the key of each call. The call is sent to the
+// owner, and retried if the server is no longer the owner:
 //
 //	conn, err := leasegrpc.NewClient(ctx, "leasehold://m1:7400,m2:7400/presence", leasegrpc.Config{},
 //		grpc.WithTransportCredentials(insecure.NewCredentials()))
 //	...
 //	answer, err := pb.NewPresenceClient(conn).Update(ctx, request, leasegrpc.WithKey("alice"))
 //
-// Or it follows a lease table that is open already, with [DialOptions] and a target
-// without managers, leasehold:///presence. What a call is about can also be read from
-// its request, if [Config.Methods] says from which field.
+// With [DialOptions] and a target without managers, leasehold:///presence, a connection uses
+// an open lookup. [Config.Methods] can name the field of a method's request that has the key.
 //
-// A server refuses what it does not own, and its handlers find their lease in the
+// A server rejects calls for keys that it does not own. Its handlers get their lease from the
 // context, with [Lease]:
 //
 //	options, err := leasegrpc.ServerOptions(o, leasegrpc.ServerConfig{})
 //	...
 //	server := grpc.NewServer(options...)
 //
-// # What a server gets
+// # Servers
 //
-// Before a handler is called, the server waits for a key that is about to arrive
-// (owner.Owner.Await) and checks that it owns the key (Check). What the handler
-// returns leaves the server only if the lease was held throughout (Held). That is
-// steps 1 and 4 of a server's obligations in package leasehold. The others are the
-// handler's; package leasemap does them, and may be all that a handler calls.
+// Before a handler is called, the server waits for a key whose move to it is in progress
+// (owner.Owner.Await) and checks that it owns the key (Check). The response is sent only if
+// the lease was held without a gap (Held). These are the steps 1 and 4 of a server's duties
+// in package leasehold. The handler does the rest, for example with package leasemap.
 //
-// A handler that returns an error of kind [leasehold.ErrNotOwner] refuses the call as the
-// interceptor does, and the caller tries again elsewhere: nothing may have been done. With
-// [leasehold.ErrSuspended] the caller tries again here.
-// Other errors of ours cross the wire with their kinds. An error that is a gRPC status
-// already is passed on as it is, so that one which a handler has got from another
-// service is not taken for its own.
+// A handler that returns an error of kind [leasehold.ErrNotOwner] rejects the call like the
+// interceptor: nothing may have been executed, and the caller retries at the current owner.
+// After [leasehold.ErrSuspended] the caller retries at the same server. Other errors with a
+// kind of package leasehold keep it on the wire. An error that is a gRPC status is sent
+// unchanged, so that the status of another service is not taken for the handler's own.
 //
-// The context of a stream ends when the lease does, and nothing can be sent on it any
-// more: then the caller is told. A handler that waits in Recv alone does not notice.
-// It hears of it with the next request, or should wait for the context, too. A suspended
-// lease (see package owner) has not ended: the context goes on, and messages cannot be sent
-// until it is resumed.
+// When the lease ends, the context of a stream ends, and messages cannot be sent; the status
+// tells the caller. A handler that is blocked in Recv gets the error with the next request,
+// unless it also waits for the context. A suspended lease (see package owner) has not ended:
+// the context continues, but messages cannot be sent until the lease is resumed.
 //
-// Metadata is not state, and should not have any: headers and trailers that a handler
-// has set leave with the status, even if that says that the lease has ended. A
-// stream's SendHeader is refused without a lease, as its messages are; grpc.SendHeader,
-// which is all that unary handlers have, is not.
+// Metadata must not contain state: headers and trailers of a handler are sent with the
+// status, even if the lease has ended. A stream's SendHeader fails without the lease, like
+// its messages; grpc.SendHeader of a unary handler does not.
 //
-// # What a caller gets
+// # Retries
 //
-// Calls are repeated as [lookup.Lookup.Do] does it: after a backoff, or as soon as the
-// key has a new owner; as often as [Config.Attempts] says, and for as long as the
-// call's context lasts. It depends on what became of the last attempt:
+// Calls are retried like [lookup.Lookup.Do]: after a backoff, or as soon as the key has a new
+// owner; at most [Config.Attempts] times, and until the call's deadline. Whether a call is
+// retried depends on the result of the last attempt:
 //
-//   - The key had no owner, or its owner could not be connected to: nothing was sent,
-//     and it is repeated.
-//   - The server refused it: nothing was done, and it is repeated. If the server's lease is
-//     suspended, that goes on until the call's deadline.
-//   - The connection broke before there was an answer, or the lease ended while the
-//     server worked: it may have been carried out. It is repeated if it is idempotent,
-//     which [Method.Idempotent] or [WithIdempotent] says. Otherwise it fails with
-//     ErrIndeterminate.
-//   - The server's application said something else: that is the answer.
+//   - The key had no owner, or the connection failed: not sent, and retried.
+//   - The server rejected it: not executed, and retried. If the server's lease is suspended,
+//     it is retried until the call's deadline.
+//   - The connection broke before the response, or the lease ended during the call: it may
+//     have been executed. It is retried if it is idempotent, by [Method.Idempotent] or
+//     [WithIdempotent]. Otherwise it fails with ErrIndeterminate.
+//   - The application returned an error: this is the result.
 //
-// A call with one request and a stream of answers is repeated in the same way until
-// the first answer has come. One with a stream of requests is not repeated once it is
-// open: the application opens another one.
+// A call with one request and a stream of responses is retried in the same way until the
+// first response. A call with a stream of requests is not retried once it is open: the
+// application opens another one.
 //
-// What a call fails with is a status, as always with gRPC. Errors of ours have a kind,
-// too: errors.Is(err, leasehold.ErrNoOwner) works. A call that was given up with
-// ErrNoOwner, ErrNotOwner, ErrSuspended, ErrLimit or ErrClosed, as below, was not carried out by any attempt; what
-// a handler means by a kind that it returns itself is its own affair.
+// Errors are gRPC statuses. Errors of this package also have a kind:
+// errors.Is(err, leasehold.ErrNoOwner) works. A call that fails with ErrNoOwner, ErrNotOwner,
+// ErrSuspended, ErrLimit or ErrClosed, as below, was not executed in any attempt. A kind that
+// a handler returns has the meaning that the application gives it.
 //
-//	code                what happened                                 kind
-//	InvalidArgument     there is no key, or the target is wrong, or   ErrInvalid
-//	                    caller and server have different KeyFields
-//	Unavailable         nobody owned the key all the while, or the    ErrNoOwner
-//	                    owner could not be connected to
-//	Unavailable         all servers that were asked refused           ErrNotOwner
-//	Unavailable         the server's lease was suspended all the       ErrSuspended
-//	                    while
-//	Unavailable         the lease ended while the server worked, or   ErrIndeterminate
-//	                    an attempt may have been carried out, and
-//	                    whatever came after it did not answer
-//	Unavailable         the server has gone, says gRPC                ErrIndeterminate
-//	Aborted             a stream of requests was refused              ErrNotOwner
-//	ResourceExhausted   MaxOutstanding calls were under way           ErrLimit
-//	DeadlineExceeded    the call's time was over                      as above, or none
+//	code                cause                                         kind
+//	InvalidArgument     the call has no key, the target is invalid,   ErrInvalid
+//	                    or caller and server have different KeyFields
+//	Unavailable         the key had no owner, or the connection to    ErrNoOwner
+//	                    the owner failed
+//	Unavailable         all servers tried have rejected the call      ErrNotOwner
+//	Unavailable         the server's lease remained suspended         ErrSuspended
+//	Unavailable         the lease ended during the call, or an        ErrIndeterminate
+//	                    attempt may have been executed and the later
+//	                    attempts had no response
+//	Unavailable         gRPC lost the connection                      ErrIndeterminate
+//	Aborted             a stream of requests was rejected             ErrNotOwner
+//	ResourceExhausted   MaxOutstanding calls were in progress         ErrLimit
+//	DeadlineExceeded    the call's deadline has passed                as above, or none
 //	Canceled            the lookup was closed                         ErrClosed
 //
-// Without managers calls go on by the last table. Statuses of calls that were given up
-// then say for how long none has been heard of.
+// Without managers calls are routed by the last table. Statuses of failed calls then contain
+// the time since the last message from a manager.
 //
 // # On the wire
 //
-// The header leasehold-key has the key of a call, as 16 hexadecimal digits. A unary call
-// whose key is in a field of its request has none: the server reads the field. One that
-// the outgoing metadata has already is replaced or removed, so that a handler may pass
-// on all metadata of the call that it serves.
+// The header leasehold-key has the key of a call, as 16 hexadecimal digits. A unary call with
+// the key in a field of its request has no header: the server reads the field. A key that is
+// already in the outgoing metadata is replaced or removed, so that a handler may forward all
+// metadata of the call that it serves.
 //
-// A refusal is a status Aborted with a google.rpc.ErrorInfo, of domain "leasehold",
-// reason "NOT_THE_OWNER", and the namespace and the key in its metadata. So callers in
-// other languages can do the same. If its lease is suspended, the status is Unavailable and
-// the reason "SUSPENDED": nothing was done, and the call is made again at the same server. If the server took the key from a field of the
-// request, method and field are in the metadata, too: a caller that took it from another
-// field is wrong, or the server is, and does not try again.
+// A rejection is a status Aborted with a google.rpc.ErrorInfo of domain "leasehold" and
+// reason "NOT_THE_OWNER", with the namespace and the key in its metadata, so that callers in
+// other languages can implement retries. If the lease is suspended, the status is Unavailable
+// and the reason "SUSPENDED": not executed, and retried at the same server. If the server
+// took the key from a field of the request, the metadata has method and field, too. If the
+// caller used another field, the configuration is wrong, and the call is not retried.
 //
 // # Connections
 //
-// There is one connection for each server that is called, made when the first call
-// needs it. It ends when its server owns nothing any more, and not before the last
-// call has. Its TLS name is the namespace, unless grpc.WithAuthority says otherwise:
-// servers of one namespace have certificates for one name.
-// With package secure servers have identities of their own instead, and callers say which
-// they take, whatever the name:
+// A connection to a server is opened with the first call to it. It is closed when the server
+// owns no key, after the last call has ended. Its TLS server name is the namespace, unless
+// grpc.WithAuthority sets another: the servers of one namespace have certificates for one
+// name. With package secure servers have their own identities instead, and callers verify
+// these:
 //
 //	grpc.WithTransportCredentials(keeper.Client("spiffe://example.org/owner/presence/{name}"))
 //
-// and servers grpc.Creds(keeper.Server()). Both go by the files of now.
+// Servers use grpc.Creds(keeper.Server()). Both use the current certificate files.
 //
-// A server whose computer vanishes without a word is noticed as gRPC does it. Set
-// deadlines, and grpc.WithKeepaliveParams for streams.
+// gRPC detects a server whose host fails without closing connections. Set deadlines, and
+// grpc.WithKeepaliveParams for streams.
 //
 // # Concurrency and cost
 //
-// Everything may be used from many goroutines at once. A call takes no lock of this
-// package on its way to the server. Each connection has a goroutine that follows the
-// table, and each stream at a server one that waits for the end of its lease.
+// Everything is safe for concurrent use. A call takes no lock of this package. Each
+// connection has a goroutine that follows the table, and each stream at a server one that
+// waits for the end of its lease.
 //
-// Routing adds half a microsecond to a call that takes 40 over loopback. A key that is
-// said with an option is sent in a header, which adds 2 more, and the server's check
-// adds 1: go test -run none -bench Call ./leasegrpc.
+// Routing adds half a microsecond to a call that takes 40 over loopback. A key in an option
+// is sent in a header, which adds 2 more, and the server's check adds 1:
+// go test -run none -bench Call ./leasegrpc.
 //
-// Interceptors that come before these options see a call once, whatever becomes of it;
-// those that come after them see every attempt.
+// Interceptors before these options see a call once; those after them see every attempt.
 package leasegrpc

@@ -23,18 +23,17 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// The examples use the health service as if it were one of presence, which says whether
-// a user is there. A presenceServer is such a server.
+// A presenceServer uses the health service to return whether a user is online.
 type presenceServer struct {
 	grpc_health_v1.UnimplementedHealthServer
 	users *leasemap.Map[bool]
 }
 
-// Check answers about a user. All that it has to do about leases package leasemap does.
+// Check returns the state of a user. Package leasemap checks the lease.
 func (s *presenceServer) Check(_ context.Context, r *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
 	there, _, err := s.users.Get(r.GetService())
 	if err != nil {
-		return nil, err // its kind crosses the wire: NotOwner has the caller try elsewhere
+		return nil, err // after ErrNotOwner the caller retries elsewhere
 	}
 	answer := &grpc_health_v1.HealthCheckResponse{Status: grpc_health_v1.HealthCheckResponse_NOT_SERVING}
 	if there {
@@ -43,12 +42,12 @@ func (s *presenceServer) Check(_ context.Context, r *grpc_health_v1.HealthCheckR
 	return answer, nil
 }
 
-// methods is shared by callers and servers: the user is in a field of the request.
+// methods is for callers and servers: the user is in a field of the request.
 var methods = map[string]leasegrpc.Method{
 	"/grpc.health.v1.Health/Check": {KeyField: "service", Idempotent: true},
 }
 
-// A caller says which managers to ask, and calls as always.
+// A caller connects to a namespace of some managers.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -70,8 +69,7 @@ func Example() {
 	fmt.Println("alice is", answer.GetStatus())
 }
 
-// A program that follows the lease table already routes by it. The key may also be said
-// with each call.
+// A connection that uses an open lookup, with the key as a call option.
 func ExampleDialOptions() {
 	var l *lookup.Lookup // from lookup.Open
 
@@ -99,11 +97,11 @@ func ExampleDialOptions() {
 	}
 }
 
-// A server refuses what it does not own, and restarted without losing anything.
+// A server that rejects calls for other keys, and moves its state when it stops.
 func ExampleServerOptions() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	listener, err := net.Listen("tcp", "10.0.1.7:8080") // first: keys are for servers that can serve
+	listener, err := net.Listen("tcp", "10.0.1.7:8080") // before Join: an owner must be able to serve
 	if err != nil {
 		log.Print(err)
 		return
@@ -124,20 +122,19 @@ func ExampleServerOptions() {
 	grpc_health_v1.RegisterHealthServer(server, &presenceServer{users: users})
 	go func() {
 		<-ctx.Done()
-		_ = users.Close(context.Background()) // users go to other servers, and are served until they have gone
+		_ = users.Close(context.Background()) // moves the users, and serves them until then
 		server.GracefulStop()
 	}()
 	log.Print(server.Serve(listener))
 }
 
-// A handler that keeps its state in its own way stamps it with the generation of its
-// lease.
+// A handler with its own state stores the generation of the lease with it.
 func ExampleLease() {
 	type document struct {
 		text       string
 		generation leasehold.Generation
 	}
-	documents := map[leasehold.Key]document{} // under a lock, in a real server
+	documents := map[leasehold.Key]document{} // a real server needs a lock
 
 	update := func(ctx context.Context, text string) error {
 		lease, ok := leasegrpc.Lease(ctx)
@@ -146,10 +143,10 @@ func ExampleLease() {
 		}
 		d := documents[lease.Key]
 		if d.generation > lease.Generation {
-			return leasehold.ErrNotOwner // this call is late: the key has come back since
+			return leasehold.ErrNotOwner // the state is newer than this call's lease
 		}
 		if d.generation < lease.Generation {
-			d = document{} // what is left of an earlier tenure is worth nothing
+			d = document{} // state of an earlier lease is stale
 		}
 		d.text, d.generation = d.text+text, lease.Generation
 		documents[lease.Key] = d

@@ -15,43 +15,43 @@ import (
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 )
 
-// An event is what happens to a counter: somebody adds to it, or it is lost.
+// An event is an addition to a counter, or its loss.
 type event struct {
 	name string
 	lost bool
 }
 
-// never is when a call returns whose outcome nobody knows: it may be carried out
-// at any time, or not at all, which is after everything.
+// never is the return time of an indeterminate call: it may be executed at any later time, or
+// never.
 const never = 1 << 62
 
-// A ledger is a history of counters.
+// A ledger is the history of all counters.
 type ledger struct {
 	begun time.Time
 	names []string
 
-	mu      sync.Mutex
-	fault   int64 // when the last fault began
-	history []porcupine.Operation
-	acked   int
-	unknown int
-	losses  int
-	failed  []error // nothing was done
+	mu        sync.Mutex
+	fault     int64 // the start of the last fault
+	history   []porcupine.Operation
+	acked     int
+	unknown   int
+	losses    int
+	asFailure []error // not executed
 }
 
 func newLedger(names ...string) *ledger { return &ledger{begun: time.Now(), names: names} }
 
 func (l *ledger) now() int64 { return time.Since(l.begun).Nanoseconds() }
 
-// begin notes that a fault begins.
+// begin records the start of a fault.
 func (l *ledger) begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.fault = l.now()
 }
 
-// add adds to a counter, and notes what became of it. The output is what the counter
-// was said to be, 0 if that is not known.
+// add increments a counter and records the event. The output is the returned count; 0 if the
+// call is indeterminate.
 func (l *ledger) add(ctx context.Context, c counterClient, id int, name string) {
 	ctx, cancel := context.WithTimeout(ctx, 40*time.Second)
 	defer cancel()
@@ -64,7 +64,7 @@ func (l *ledger) add(ctx context.Context, c counterClient, id int, name string) 
 	case err == nil:
 		l.acked++
 	case kind == leasehold.ErrNotOwner || kind == leasehold.ErrNoOwner:
-		l.failed = append(l.failed, err)
+		l.asFailure = append(l.asFailure, err)
 		return
 	default:
 		l.unknown++
@@ -73,8 +73,8 @@ func (l *ledger) add(ctx context.Context, c counterClient, id int, name string) 
 	l.history = append(l.history, o)
 }
 
-// watch notes all losses until the context ends. They happened at some time since the
-// last fault began.
+// watch records all losses until the context ends. They happened after the start of the last
+// fault.
 func (l *ledger) watch(ctx context.Context, n *leaseholdtest.Node) (wait func()) {
 	var watching sync.WaitGroup
 	lookup := n.Lookup()
@@ -102,8 +102,7 @@ func (l *ledger) lose(loss leasehold.Loss) {
 	}
 }
 
-// check wants the history to be one of counters that are asked one request at a time,
-// and begin anew when they are lost.
+// check verifies that the history is linearizable, with counters that restart after a loss.
 func (l *ledger) check(t *testing.T) {
 	t.Helper()
 	model := porcupine.Model{
@@ -118,7 +117,7 @@ func (l *ledger) check(t *testing.T) {
 		},
 	}
 	if !porcupine.CheckOperations(model, l.history) {
-		t.Errorf("this is not what counters do: %+v", l.history)
+		t.Errorf("the history is not linearizable: %+v", l.history)
 	}
 }
 
@@ -136,31 +135,30 @@ func byName(history []porcupine.Operation) (out [][]porcupine.Operation) {
 
 var serverNames = []string{"a", "b", "c"}
 
-// TestFaults: servers, managers and the network between them fail, in ways that differ
-// from seed to seed. Every addition that was acknowledged is there, once, or was
-// reported lost.
+// TestFaults injects random faults into servers, managers and the network. Every acknowledged
+// addition is counted once, or was reported as lost.
 func TestFaults(t *testing.T) {
 	seeds := 16
 	if testing.Short() {
 		seeds = 3
 	}
-	acked, unknown, losses, failed := 0, 0, 0, 0
+	acked, unknown, losses, asFailure := 0, 0, 0, 0
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			leaseholdtest.Run(t, leaseholdtest.Config{Managers: 3}, func(t *testing.T, c *leaseholdtest.Cluster) {
 				l := live(t, c, seed)
 				l.check(t)
-				acked, unknown, losses, failed = acked+l.acked, unknown+l.unknown, losses+l.losses, failed+len(l.failed)
+				acked, unknown, losses, asFailure = acked+l.acked, unknown+l.unknown, losses+l.losses, asFailure+len(l.asFailure)
 			})
 		})
 	}
-	t.Logf("%d histories: %d additions were acknowledged, of %d nobody knows, %d were not made; %d times a counter was lost", seeds, acked, unknown, failed, losses)
+	t.Logf("%d histories: %d additions were acknowledged, of %d nobody knows, %d were not made; %d times a counter was lost", seeds, acked, unknown, asFailure, losses)
 	if acked < 100*seeds || unknown == 0 || losses == 0 {
-		t.Error("that proves little")
+		t.Error("too few additions")
 	}
 }
 
-// live lets a cluster live for some minutes.
+// live runs a cluster for some minutes.
 func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64) *ledger {
 	for _, name := range serverNames {
 		serveSlowly(t, c.Node(name))
@@ -185,7 +183,7 @@ func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64) *ledger {
 		c.Advance(time.Duration(random.IntN(5000)) * time.Millisecond)
 		l.begin()
 		hurt(t, c, random)
-		c.Settle() // so that every loss is that of the last fault
+		c.Settle() // so that every loss is due to the last fault
 	}
 	stop()
 	callers.Wait()
@@ -193,12 +191,12 @@ func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64) *ledger {
 	return l
 }
 
-// serveSlowly starts a server whose calls take a while, so that faults meet some.
+// serveSlowly starts a server with slow calls, so that faults occur during some of them.
 func serveSlowly(t *testing.T, n *leaseholdtest.Node) {
 	serveWorking(t, n, func() { time.Sleep(rand.N(time.Second)) })
 }
 
-// hurt does something to a cluster that it must survive.
+// hurt injects one fault.
 func hurt(t *testing.T, c *leaseholdtest.Cluster, random *rand.Rand) {
 	n := c.Node(serverNames[random.IntN(len(serverNames))])
 	some := func() time.Duration { return time.Duration(random.IntN(30_000)) * time.Millisecond }
@@ -212,7 +210,7 @@ func hurt(t *testing.T, c *leaseholdtest.Cluster, random *rand.Rand) {
 		c.Advance(some())
 		n.Resume()
 	case 2:
-		n.Cut() // from the managers
+		n.Cut() // only the managers
 		c.Advance(some())
 		n.Heal()
 	case 3:
@@ -227,29 +225,28 @@ func hurt(t *testing.T, c *leaseholdtest.Cluster, random *rand.Rand) {
 	}
 }
 
-// TestRollingRestart: while all servers are restarted, one after the other, no call
-// fails, and nothing is lost.
+// During a rolling restart no call fails, and no state is lost.
 func TestRollingRestart(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		l := roll(t, c, serve)
-		if l.unknown > 0 || l.losses > 0 || len(l.failed) > 0 {
-			t.Errorf("of %d additions nobody knows, %d were lost, and these failed: %v", l.unknown, l.losses, l.failed)
+		if l.unknown > 0 || l.losses > 0 || len(l.asFailure) > 0 {
+			t.Errorf("%d indeterminate additions, %d losses, failed calls: %v", l.unknown, l.losses, l.asFailure)
 		}
 	})
 }
 
-// TestRollingRestartWithoutMoves: what servers do not move is lost, and callers hear
-// of it; no call fails but for those that were under way.
+// Without moves of state, a rolling restart loses state, and callers receive the losses. Only
+// calls in progress fail.
 func TestRollingRestartWithoutMoves(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		l := roll(t, c, serveUnmoved)
-		if l.losses == 0 || len(l.failed) > 0 {
-			t.Errorf("%d were lost, and these failed: %v", l.losses, l.failed)
+		if l.losses == 0 || len(l.asFailure) > 0 {
+			t.Errorf("%d losses, failed calls: %v", l.losses, l.asFailure)
 		}
 	})
 }
 
-// roll restarts all servers while callers add to counters as fast as they can.
+// roll restarts all servers while callers continuously add to counters.
 func roll(t *testing.T, c *leaseholdtest.Cluster, serve func(*testing.T, *leaseholdtest.Node) *counters) *ledger {
 	servers := map[string]*counters{}
 	for _, name := range serverNames {
@@ -279,7 +276,7 @@ func roll(t *testing.T, c *leaseholdtest.Cluster, serve func(*testing.T, *leaseh
 			t.Errorf("%s: %v", name, err)
 		}
 		cancel()
-		c.Node(name).Kill() // it is done
+		c.Node(name).Kill() // after Close
 		servers[name] = serve(t, c.Node(name))
 		c.Settle()
 	}
@@ -288,7 +285,7 @@ func roll(t *testing.T, c *leaseholdtest.Cluster, serve func(*testing.T, *leaseh
 	watched()
 	l.check(t)
 	if l.acked < 1000 {
-		t.Errorf("%d additions prove little", l.acked)
+		t.Errorf("only %d additions", l.acked)
 	}
 	t.Logf("%d additions were acknowledged, of %d nobody knows; %d times a counter was lost", l.acked, l.unknown, l.losses)
 	return l

@@ -19,8 +19,8 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// Keys are found in strings and in bytes, also deep within a request, and what has
-// none is refused before it is sent.
+// A KeyField may be a string or bytes, also in embedded messages. Requests without a key fail
+// before they are sent.
 func TestKeyFields(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		n := c.Node("a")
@@ -46,7 +46,7 @@ func TestKeyFields(t *testing.T) {
 		for _, test := range []struct {
 			method  string
 			request any
-			want    string // "" if it has a key: that of alice
+			want    string // "": the request has alice's key
 		}{
 			{"Bytes", wrapperspb.Bytes([]byte("alice")), ""},
 			{"Nested", &typepb.Type{SourceContext: &sourcecontextpb.SourceContext{FileName: "alice"}}, ""},
@@ -54,8 +54,8 @@ func TestKeyFields(t *testing.T) {
 			{"Bytes", wrapperspb.Bytes(nil), "is empty"},
 			{"Bytes", wrapperspb.String("alice"), "is a google.protobuf.StringValue"},
 			{"Bytes", foreign, "is a google.protobuf.StringValue"},
-			{"Bytes", "alice", "no message of protocol buffers"},
-			{"Number", wrapperspb.Int64(1), "say it with the call option"},
+			{"Bytes", "alice", "not a protobuf message"},
+			{"Number", wrapperspb.Int64(1), "use the call option"},
 		} {
 			asked = 0
 			err := caller.Invoke(patient(t), "/"+serviceOdd+"/"+test.method, test.request, new(emptypb.Empty))
@@ -64,18 +64,18 @@ func TestKeyFields(t *testing.T) {
 				wantError(t, err, codes.InvalidArgument, leasehold.ErrInvalid)
 				wantText(t, err, test.want)
 			case err != nil || asked != leasehold.KeyOf("alice"):
-				t.Errorf("%s: the server was asked for %v: %v", test.method, asked, err)
+				t.Errorf("%s: the server got keys %v: %v", test.method, asked, err)
 			}
 		}
 		if err := caller.Invoke(patient(t), "/"+serviceOdd+"/Number", wrapperspb.Int64(1), new(emptypb.Empty), leasegrpc.WithRawKey(42)); err != nil || asked != 42 {
-			t.Errorf("the server was asked for %v: %v", asked, err)
+			t.Errorf("the server got keys %v: %v", asked, err)
 		}
 	})
 }
 
-// Calls of an unkeyed method need no key, and their handlers have no lease; those of
-// others of its service do.
-func TestUnkeyed(t *testing.T) {
+// Calls of an unkeyed method need no key, and their handlers have no lease; other methods of the
+// service do.
+func TestUnkeyedMethods(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		n := c.Node("a")
 		options, err := leasegrpc.ServerOptions(n.Join(owner.Config{}), leasegrpc.ServerConfig{Methods: map[string]leasegrpc.Method{
@@ -85,11 +85,11 @@ func TestUnkeyed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		leased := true
-		startOdd(n, func(ctx context.Context) { _, leased = leasegrpc.Lease(ctx) }, options...)
+		leasedStream := true
+		startOdd(n, func(ctx context.Context) { _, leasedStream = leasegrpc.Lease(ctx) }, options...)
 		caller := plain(t, c.Node("caller"), "a")
-		if err := caller.Invoke(patient(t), "/"+serviceOdd+"/Bytes", wrapperspb.Bytes(nil), new(emptypb.Empty)); err != nil || leased {
-			t.Errorf("%v; it has a lease: %t", err, leased)
+		if err := caller.Invoke(patient(t), "/"+serviceOdd+"/Bytes", wrapperspb.Bytes(nil), new(emptypb.Empty)); err != nil || leasedStream {
+			t.Errorf("%v; with a lease: %t", err, leasedStream)
 		}
 		err = caller.Invoke(patient(t), "/"+serviceOdd+"/Number", wrapperspb.Int64(1), new(emptypb.Empty))
 		if wantText(t, err, "has no key"); status.Code(err) != codes.InvalidArgument {

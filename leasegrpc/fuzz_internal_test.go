@@ -11,8 +11,7 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// FuzzKeyHeader: what a caller says a call's key is, is one key of 16 hexadecimal digits, or
-// refused.
+// FuzzKeyHeader: the header is one key of 16 hexadecimal digits, or an error.
 func FuzzKeyHeader(f *testing.F) {
 	f.Add("00000000000000ff", "", false)
 	f.Add("00000000000000FF", "00000000000000ff", true)
@@ -33,8 +32,8 @@ func FuzzKeyHeader(f *testing.F) {
 	})
 }
 
-// FuzzKeyField: a path to a field is refused, or leads to one name in each message there may
-// be; and a request without it is refused.
+// FuzzKeyField: a path is invalid, or leads to one name in every message; a request without the
+// name is an error.
 func FuzzKeyField(f *testing.F) {
 	f.Add("namespace", []byte("\x0a\x01n"))
 	f.Add("holder.owner", []byte("\x12\x03\x0a\x01o"))
@@ -55,9 +54,9 @@ func FuzzKeyField(f *testing.F) {
 			return
 		}
 		first, err := p.key(request)
-		second, again := p.key(proto.Clone(request))
-		if first != second || (err == nil) != (again == nil) {
-			t.Fatalf("%s: %v, %v and then %v, %v", path, first, err, second, again)
+		second, retryable := p.key(proto.Clone(request))
+		if first != second || (err == nil) != (retryable == nil) {
+			t.Fatalf("%s: %v, %v and then %v, %v", path, first, err, second, retryable)
 		}
 		if _, err := p.key(&leaseholdv1.HoldRequest{}); err == nil {
 			t.Fatalf("%s: an empty request has a key", path)
@@ -65,7 +64,7 @@ func FuzzKeyField(f *testing.F) {
 	})
 }
 
-// FuzzMethodName: whatever a method is called, it is found or is one of the others.
+// FuzzMethodName: every method name has its configuration or the default.
 func FuzzMethodName(f *testing.F) {
 	m, err := newMethods("serve", map[string]Method{"/a.B/C": {Unkeyed: true}, "/a.D/": {Idempotent: true}})
 	if err != nil {
@@ -76,11 +75,11 @@ func FuzzMethodName(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name string) {
 		if found := m.find(name); found.Unkeyed != (name == "/a.B/C") {
-			t.Fatalf("%q passes without a lease: %t", name, found.Unkeyed)
+			t.Fatalf("%q is unkeyed: %t", name, found.Unkeyed)
 		}
 		service, short, ok := split(name)
 		if ok && "/"+service+"/"+short != name {
-			t.Fatalf("%q is taken for method %q of %q", name, short, service)
+			t.Fatalf("%q is parsed as method %q of %q", name, short, service)
 		}
 	})
 }

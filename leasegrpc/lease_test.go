@@ -16,9 +16,9 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// Nothing is sent on a stream whose lease is suspended, even by a handler that does not
-// look at its context and knows nothing of leases; and how it ends is no answer.
-func TestStreamOutlivesItsLease(t *testing.T) {
+// A stream sends no messages and no result while its lease is suspended, even if the handler
+// ignores its context.
+func TestStreamSendsNothingWithoutLease(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		goOn, sent := make(chan struct{}), make(chan error, 1)
 		n := c.Node("a")
@@ -43,16 +43,15 @@ func TestStreamOutlivesItsLease(t *testing.T) {
 		c.Advance(20 * time.Second)
 		close(goOn)
 		if err := <-sent; status.Code(err) != codes.Unavailable {
-			t.Errorf("it was sent: %v", err)
+			t.Errorf("the message was sent: %v", err)
 		}
 		_, err = w.next()
 		wantError(t, err, codes.Unavailable, leasehold.ErrIndeterminate)
 	})
 }
 
-// A call that comes to the next owner before the state does waits there, and is not sent
-// away.
-func TestWaitsForTheState(t *testing.T) {
+// A call that reaches the next owner before the state waits there and is not rejected.
+func TestCallWaitsForTheState(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		const install = 700 * time.Millisecond
 		arrived := map[string]int{}
@@ -67,7 +66,7 @@ func TestWaitsForTheState(t *testing.T) {
 			}
 			o := n.Join(owner.Config{Mover: mover})
 			count := func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-				arrived[name]++ // one at a time
+				arrived[name]++ // sequential
 				return handle(ctx, request)
 			}
 			add := func(context.Context, string) (int64, error) { return 1, nil }
@@ -93,7 +92,7 @@ func TestWaitsForTheState(t *testing.T) {
 		}()
 		c.Move(rangeOf("alice"), to)
 		if err := <-moved; err != nil || arrived[to] != 1 {
-			t.Errorf("%v; the call came to the next owner %d times, want once", err, arrived[to])
+			t.Errorf("%v; the call reached the next owner %d times, want once", err, arrived[to])
 		}
 	})
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/leasehold-dev/leasehold/lookup"
 )
 
-// A call that may have been carried out never fails with a kind that says it was not,
-// whatever the later attempts meet.
-func TestMaybeDoneStaysMaybe(t *testing.T) {
+// If an attempt may have been executed, the error is indeterminate, whatever the result of later
+// attempts.
+func TestIndeterminateAttemptIsNotHidden(t *testing.T) {
 	for name, test := range map[string]struct {
-		after func(*leaseholdtest.Cluster, counterClient, *lookup.Lookup) // the first attempt
+		after func(*leaseholdtest.Cluster, counterClient, *lookup.Lookup) // after the first attempt
 		time  time.Duration
 		code  codes.Code
 		text  string
@@ -71,18 +71,18 @@ func TestMaybeDoneStaysMaybe(t *testing.T) {
 				}()
 				<-begun
 				close(goOn)
-				c.Advance(100 * time.Microsecond) // into the backoff, which lasts a millisecond or two
+				c.Advance(100 * time.Microsecond) // during the backoff of one or two milliseconds
 				test.after(c, caller, l)
 				err := <-result
 				wantError(t, err, test.code, leasehold.ErrIndeterminate)
-				wantText(t, err, "may have been carried out", test.text)
+				wantText(t, err, "may have been executed", test.text)
 				for _, kind := range []leasehold.Kind{leasehold.ErrNoOwner, leasehold.ErrNotOwner, leasehold.ErrLimit, leasehold.ErrClosed} {
 					if errors.Is(err, kind) {
-						t.Errorf("it is said to be %v, too: %v", kind, err)
+						t.Errorf("the error also has the kind %v: %v", kind, err)
 					}
 				}
 				if late := test.code == codes.DeadlineExceeded; errors.Is(err, context.DeadlineExceeded) != late {
-					t.Errorf("its time was over is %v: %v", !late, err)
+					t.Errorf("deadline exceeded is %v: %v", !late, err)
 				}
 			})
 		})

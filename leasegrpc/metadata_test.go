@@ -19,8 +19,8 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// No header is sent on a stream whose lease is suspended, as no message is.
-func TestHeaderOutlivesItsLease(t *testing.T) {
+// A stream sends no header while its lease is suspended.
+func TestStreamSendsNoHeaderWithoutLease(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		begun, goOn, sent := make(chan struct{}, 1), make(chan struct{}), make(chan error, 1)
 		n := c.Node("a")
@@ -41,18 +41,18 @@ func TestHeaderOutlivesItsLease(t *testing.T) {
 		c.Advance(20 * time.Second)
 		close(goOn)
 		if err := <-sent; status.Code(err) != codes.Unavailable {
-			t.Errorf("it was sent: %v", err)
+			t.Errorf("the header was sent: %v", err)
 		}
 		if md, _ := w.Header(); len(md.Get("balance")) > 0 {
-			t.Errorf("it has arrived: %v", md)
+			t.Errorf("the header has arrived: %v", md)
 		}
 		_, err = w.next()
 		wantError(t, err, codes.Unavailable, leasehold.ErrIndeterminate)
 	})
 }
 
-// With a lease a header arrives.
-func TestHeaderArrives(t *testing.T) {
+// A stream sends its header with the lease.
+func TestStreamSendsHeaderWithLease(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		playWatch(t, c.Node("a"), func(stream grpc.ServerStream) error {
 			return stream.SendHeader(metadata.Pairs("balance", "7"))
@@ -68,9 +68,9 @@ func TestHeaderArrives(t *testing.T) {
 	})
 }
 
-// A caller that is a handler itself may pass on all the metadata that it was called
-// with: the key of its own call replaces the one in there.
-func TestMetadataPassedOn(t *testing.T) {
+// A handler may forward its incoming metadata with a call of its own: the key of that call
+// replaces the one in the metadata.
+func TestForwardedMetadataHasTheKeyOfTheCall(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		var arrived metadata.MD
 		note := func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {

@@ -12,28 +12,25 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A Method says what there is to know about the calls of a method. Callers and
-// servers may share a map of them; each takes from it what concerns it.
+// A Method configures a method. Callers and servers may share a map of them.
 type Method struct {
-	// KeyField is the field of the request that has the name whose key the call is
-	// about: "user", or "user.name" if it is in a message within. It is a string or
-	// bytes, and the key is its [leasehold.KeyOf]. A caller's [WithKey] and [WithRawKey]
-	// prevail over it. It is for methods with one request: unary ones, and those
-	// that stream answers alone.
+	// KeyField is the path of the request's field that has the name: "user", or "user.name"
+	// in an embedded message. It is a string or bytes, and the key is [leasehold.KeyOf] of
+	// it. A caller's [WithKey] and [WithRawKey] override it. It is for methods with one
+	// request: unary ones, and those that stream only responses.
 	//
-	// Callers and servers should have the same, and servers first: a unary call does
-	// not say its key besides if it is in the request, and a server that does not look
-	// there refuses it.
+	// Callers and servers must have the same KeyField. Configure servers first: a unary call
+	// with the key in the request has no header, and a server without the KeyField rejects
+	// it.
 	KeyField string
 
-	// Idempotent says that it does no harm if a call is carried out twice. Then
-	// callers also repeat one whose server was gone before it had answered, or had
-	// its lease end meanwhile.
+	// Idempotent permits that a call is executed twice. Callers then also retry a call whose
+	// connection broke before the response, or whose lease ended during the call.
 	Idempotent bool
 
-	// Unkeyed lets a server's calls of the method pass without a key and without a
-	// lease: health checks, for instance. Callers cannot make such calls through a
-	// routed connection.
+	// Unkeyed exempts a method from the server's checks: its calls need neither a key nor a
+	// lease. An example are health checks. They cannot be called through a routed
+	// connection.
 	Unkeyed bool
 }
 
@@ -42,15 +39,14 @@ type method struct {
 	path *fieldPath // nil without a KeyField
 }
 
-// methods finds methods by name. It is immutable.
+// methods are the configured methods. It is immutable.
 type methods struct {
 	exact    map[string]*method
 	services map[string]*method // "/package.Service/"
-	other    method             // what is not mentioned
+	other    method             // the default
 }
 
-// find returns what is known about a method, given as gRPC has it,
-// "/package.Service/Method".
+// find returns the configuration of a method by its full name, "/package.Service/Method".
 func (m *methods) find(name string) *method {
 	if found := m.exact[name]; found != nil {
 		return found
@@ -63,8 +59,8 @@ func (m *methods) find(name string) *method {
 	return &m.other
 }
 
-// newMethods checks all that is said about methods, so that nothing is left to be
-// found wrong by a call.
+// newMethods validates the configuration of methods completely, so that calls cannot fail
+// because of it.
 func newMethods(op string, given map[string]Method) (*methods, error) {
 	out := &methods{exact: map[string]*method{}, services: map[string]*method{}}
 	for name, m := range given {
@@ -74,7 +70,7 @@ func newMethods(op string, given map[string]Method) (*methods, error) {
 			return nil, leasehold.Errorf(op, leasehold.ErrInvalid, name,
 				`want a method as "/package.Service/Method", or all of a service as "/package.Service/"`)
 		case m.KeyField != "" && m.Unkeyed:
-			return nil, leasehold.Errorf(op, leasehold.ErrInvalid, name, "it is Unkeyed, and has the KeyField %q: want one of them", m.KeyField)
+			return nil, leasehold.Errorf(op, leasehold.ErrInvalid, name, "Unkeyed and KeyField %q are both set: want one of them", m.KeyField)
 		case m.KeyField == "" && short == "":
 			out.services[name] = &method{Method: m}
 		case m.KeyField == "":
@@ -88,13 +84,13 @@ func newMethods(op string, given map[string]Method) (*methods, error) {
 	return out, nil
 }
 
-// addKeyed adds a method, or all of a service that are not mentioned themselves,
-// whose key is in a field.
+// addKeyed adds a method with a KeyField, or all methods of a service without an entry of
+// their own.
 func (m *methods) addKeyed(op, service, short string, one Method, given map[string]Method) error {
 	found, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(service))
 	described, ok := found.(protoreflect.ServiceDescriptor)
 	if err != nil || !ok {
-		return leasehold.Errorf(op, leasehold.ErrInvalid, service, "no such service is linked into this program: a KeyField needs its generated code")
+		return leasehold.Errorf(op, leasehold.ErrInvalid, service, "the service is not linked into this program: a KeyField needs its generated code")
 	}
 	list := described.Methods()
 	if short != "" && list.ByName(protoreflect.Name(short)) == nil {
@@ -107,7 +103,7 @@ func (m *methods) addKeyed(op, service, short string, one Method, given map[stri
 			continue
 		}
 		if d.IsStreamingClient() {
-			return leasehold.Errorf(op, leasehold.ErrInvalid, name, "it has a stream of requests, and is opened before the first: callers say its key with Key or RawKey, so remove its KeyField")
+			return leasehold.Errorf(op, leasehold.ErrInvalid, name, "a method with a stream of requests cannot have a KeyField: remove it, and set the key with WithKey or WithRawKey")
 		}
 		path, err := newFieldPath(op, name, d.Input(), one.KeyField)
 		if err != nil {
@@ -118,7 +114,8 @@ func (m *methods) addKeyed(op, service, short string, one Method, given map[stri
 	return nil
 }
 
-// split takes a name apart; the method is empty if all of a service is meant.
+// split returns the service and the method of a full name; the method is empty for a whole
+// service.
 func split(name string) (service, short string, ok bool) {
 	if !strings.HasPrefix(name, "/") {
 		return "", "", false
@@ -127,11 +124,11 @@ func split(name string) (service, short string, ok bool) {
 	return service, short, ok && service != "" && !strings.Contains(short, "/")
 }
 
-// A fieldPath leads from a request to the name in it. It is immutable.
+// A fieldPath is the path from a request to its name. It is immutable.
 type fieldPath struct {
 	text   string
 	input  protoreflect.MessageDescriptor
-	fields []protoreflect.FieldDescriptor // messages, and last the name
+	fields []protoreflect.FieldDescriptor // messages; the last one is the name
 }
 
 func newFieldPath(op, method string, input protoreflect.MessageDescriptor, text string) (*fieldPath, error) {
@@ -146,9 +143,9 @@ func newFieldPath(op, method string, input protoreflect.MessageDescriptor, text 
 		case f == nil:
 			return nil, bad("%s has no field %q; it has %s", input.FullName(), part, fieldNames(input))
 		case f.Cardinality() == protoreflect.Repeated:
-			return nil, bad("%s is there more than once: want one field, of one name", f.FullName())
+			return nil, bad("%s is repeated: want a single field", f.FullName())
 		case last && f.Kind() != protoreflect.StringKind && f.Kind() != protoreflect.BytesKind:
-			return nil, bad("%s is of type %v: want a string or bytes; callers can say other keys with Key or RawKey", f.FullName(), f.Kind())
+			return nil, bad("%s is of type %v: want a string or bytes; set other keys with WithKey or WithRawKey", f.FullName(), f.Kind())
 		case !last && f.Message() == nil:
 			return nil, bad("%s is of type %v, which has no fields", f.FullName(), f.Kind())
 		default:
@@ -170,7 +167,7 @@ func fieldNames(d protoreflect.MessageDescriptor) string {
 func (p *fieldPath) key(request any) (leasehold.Key, error) {
 	m, ok := request.(proto.Message)
 	if !ok {
-		return 0, fmt.Errorf("the request is a %T and no message of protocol buffers, so its field %q is not known", request, p.text)
+		return 0, fmt.Errorf("the request is a %T, not a protobuf message with the field %q", request, p.text)
 	}
 	r := m.ProtoReflect()
 	if have := r.Descriptor(); have != p.input {
@@ -178,7 +175,7 @@ func (p *fieldPath) key(request any) (leasehold.Key, error) {
 	}
 	last := len(p.fields) - 1
 	for _, f := range p.fields[:last] {
-		r = r.Get(f).Message() // empty if it is not there
+		r = r.Get(f).Message() // empty if it is not set
 	}
 	var name string
 	if value := r.Get(p.fields[last]); p.fields[last].Kind() == protoreflect.BytesKind {
@@ -187,7 +184,7 @@ func (p *fieldPath) key(request any) (leasehold.Key, error) {
 		name = value.String()
 	}
 	if name == "" {
-		return 0, fmt.Errorf("the request's field %q is empty, and has the name whose key the call is about", p.text)
+		return 0, fmt.Errorf("the request's key field %q is empty", p.text)
 	}
 	return leasehold.KeyOf(name), nil
 }

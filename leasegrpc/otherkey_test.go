@@ -20,7 +20,7 @@ import (
 
 const methodNested = "/" + serviceOdd + "/Nested"
 
-// elsewhere is a name that the server of alice does not own.
+// elsewhere is a name that the owner of alice does not own.
 func elsewhere(c *leaseholdtest.Cluster) string {
 	has, _ := c.Owner(leasehold.KeyOf("alice"))
 	for _, name := range strings.Fields("bob carol dave erin frank grace heidi ivan judy mallory") {
@@ -31,8 +31,8 @@ func elsewhere(c *leaseholdtest.Cluster) string {
 	panic("one server owns all of them")
 }
 
-// A caller that takes the key from another field than the server is told so at once,
-// with both.
+// If caller and server have different KeyFields, the call fails without retries, with both
+// fields in the error.
 func TestOtherField(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		for _, name := range []string{"a", "b"} {
@@ -43,7 +43,7 @@ func TestOtherField(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			startOdd(n, func(context.Context) { t.Error("a handler is called") }, options...)
+			startOdd(n, func(context.Context) { t.Error("a handler was called") }, options...)
 		}
 		c.Settle()
 		other := elsewhere(c)
@@ -59,8 +59,7 @@ func TestOtherField(t *testing.T) {
 	})
 }
 
-// A handler that asks its map for another key than the call was routed by cannot be
-// helped by another server either.
+// A call whose handler uses another key than that of the call is not retried.
 func TestOtherKeyInTheHandler(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		calls, other := 0, ""
@@ -89,9 +88,9 @@ func TestOtherKeyInTheHandler(t *testing.T) {
 	})
 }
 
-// How a call was refused that the server has made itself, about something else, is no
-// matter of where this call's key is, also if the method is the same.
-func TestRefusalPassedOn(t *testing.T) {
+// The rejection of a call that a handler made itself, with another key, is not a rejection of
+// the handler's call, even for the same method.
+func TestForwardedRejection(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		other := ""
 		for _, name := range []string{"a", "b"} {

@@ -22,9 +22,9 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// A scripted server does what a test says.
+// A scripted server has a function of the test as its handler.
 type scripted struct {
-	*counters // for what it does not say
+	*counters // for other methods
 	add       func(ctx context.Context, name string) (int64, error)
 	watch     func(stream grpc.ServerStream) error
 }
@@ -41,7 +41,7 @@ func play(t *testing.T, n *leaseholdtest.Node, add func(ctx context.Context, nam
 	return o
 }
 
-// plain makes a connection to one server that knows nothing of keys.
+// plain returns an unrouted connection to one server.
 func plain(t *testing.T, n *leaseholdtest.Node, to string) counterClient {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+c8080(to), n.DialOptions()...)
@@ -54,7 +54,7 @@ func plain(t *testing.T, n *leaseholdtest.Node, to string) counterClient {
 
 func c8080(host string) string { return host + ":8080" }
 
-// Calls without a key do not leave the caller, and say what to do.
+// Calls without a key fail in the caller, with the remedy in the error.
 func TestMissingKey(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		caller := dial(t, c.Node("caller"), leasegrpc.Config{})
@@ -84,14 +84,14 @@ func wantText(t *testing.T, err error, parts ...string) {
 	}
 }
 
-// A server finds out for itself what a call is about, and refuses what makes no sense.
-func TestServerRefusesBadKeys(t *testing.T) {
+// A server derives the key of a call itself, and rejects invalid keys.
+func TestServerRejectsInvalidKeys(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		serve(t, c.Node("a"))
 		c.Settle()
 		caller := plain(t, c.Node("caller"), "a")
 		if n, err := caller.add(patient(t), "alice"); n != 1 || err != nil {
-			t.Errorf("the key is in the request, but: %d, %v", n, err)
+			t.Errorf("with the key in the request: %d, %v", n, err)
 		}
 		keys := func(values ...string) context.Context {
 			ctx := t.Context()
@@ -107,7 +107,7 @@ func TestServerRefusesBadKeys(t *testing.T) {
 			want string
 		}{
 			{keys("alice"), "alice", "16 hexadecimal digits"},
-			{keys(alice, bob), "alice", "2 of these headers"},
+			{keys(alice, bob), "alice", "occurs 2 times"},
 			{keys(bob), "alice", "routed by key " + bob},
 			{keys(), "", `field "value" is empty`},
 		} {
@@ -131,8 +131,8 @@ func TestServerRefusesBadKeys(t *testing.T) {
 	})
 }
 
-// What a refusal looks like to those who do not use this package.
-func TestRefusalOnTheWire(t *testing.T) {
+// The status of a rejection, for clients in other languages.
+func TestRejectionOnTheWire(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		serve(t, c.Node("a"))
 		serve(t, c.Node("b"))
@@ -159,9 +159,8 @@ func TestRefusalOnTheWire(t *testing.T) {
 	})
 }
 
-// An owner that refuses everything is asked a number of times, and no longer than the
-// call has time.
-func TestOwnerRefusesEverything(t *testing.T) {
+// The number of attempts is limited, and they end at the call's deadline.
+func TestAttemptsAreLimited(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		calls := 0
 		play(t, c.Node("a"), func(context.Context, string) (int64, error) {
@@ -180,28 +179,28 @@ func TestOwnerRefusesEverything(t *testing.T) {
 		wantError(t, err, codes.Unavailable, leasehold.ErrNotOwner)
 		wantText(t, err, "gave up after 5 attempts", "never")
 		if n != 5 {
-			t.Errorf("it was asked %d times, want 5", n)
+			t.Errorf("%d attempts, want 5", n)
 		}
 		n, took, err := asked(patient(t), leasegrpc.Config{})
 		wantError(t, err, codes.Unavailable, leasehold.ErrNotOwner)
 		if n != 40 || took > 40*time.Second {
-			t.Errorf("it was asked %d times in %v, want 40 times in less", n, took)
+			t.Errorf("%d attempts in %v, want 40 in less", n, took)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		n, took, err = asked(ctx, leasegrpc.Config{})
 		wantError(t, err, codes.DeadlineExceeded, leasehold.ErrNotOwner)
 		if n < 3 || took > time.Second {
-			t.Errorf("it was asked %d times in %v", n, took)
+			t.Errorf("%d attempts in %v", n, took)
 		}
 	})
 }
 
-// What an application says is its answer, whatever the code, and is not repeated.
-func TestApplicationErrors(t *testing.T) {
+// An application's error is returned without retries, whatever its code.
+func TestApplicationErrorsAreNotRetried(t *testing.T) {
 	passedOn := func(namespace, name string) error {
-		refused := wire.FromError(leasehold.Errorf("add", leasehold.ErrNotOwner, name, "said another server"))
-		s, err := status.Convert(refused).WithDetails(&errdetails.ErrorInfo{
+		isRejectionOf := wire.FromError(leasehold.Errorf("add", leasehold.ErrNotOwner, name, "said another server"))
+		s, err := status.Convert(isRejectionOf).WithDetails(&errdetails.ErrorInfo{
 			Domain: "leasehold", Reason: "NOT_THE_OWNER",
 			Metadata: map[string]string{"namespace": namespace, "key": leasehold.KeyOf(name).String()},
 		})
@@ -248,9 +247,8 @@ func TestApplicationErrors(t *testing.T) {
 	})
 }
 
-// A call whose lease ends while it is carried out is repeated only if that does no
-// harm. The handler knows nothing of leases.
-func TestLeaseEndsMeanwhile(t *testing.T) {
+// A call whose lease ends during the execution is retried only if it is idempotent.
+func TestLeaseEndsDuringCall(t *testing.T) {
 	for name, idempotent := range map[string]bool{"idempotent": true, "not": false} {
 		t.Run(name, func(t *testing.T) {
 			leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
@@ -278,14 +276,14 @@ func TestLeaseEndsMeanwhile(t *testing.T) {
 				err := <-result
 				if !idempotent {
 					wantError(t, err, codes.Unavailable, leasehold.ErrIndeterminate)
-					wantText(t, err, "may have been carried out")
+					wantText(t, err, "may have been executed")
 					if len(begun) > 0 {
-						t.Error("it was carried out twice")
+						t.Error("the call was executed twice")
 					}
 					return
 				}
 				if err != nil || len(begun) == 0 || <-begun != second {
-					t.Errorf("the second time: %v", err)
+					t.Errorf("the second call: %v", err)
 				}
 			})
 		})

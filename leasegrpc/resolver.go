@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lookup"
 )
 
-// Scheme is that of targets: "leasehold:///namespace".
+// Scheme is the scheme of targets: "leasehold:///namespace".
 const Scheme = "leasehold"
 
 type target struct {
@@ -22,7 +22,7 @@ type target struct {
 	managers  []string
 }
 
-// parse reads leasehold:///namespace or leasehold://manager,manager/namespace.
+// parse parses leasehold:///namespace or leasehold://manager,manager/namespace.
 func parse(u *url.URL) (target, error) {
 	bad := func(format string, args ...any) (target, error) {
 		return target{}, leasehold.Errorf(opDial, leasehold.ErrInvalid, u.Redacted(), format, args...)
@@ -32,7 +32,7 @@ func parse(u *url.URL) (target, error) {
 		return bad("want leasehold:///NAMESPACE, or leasehold://HOST:PORT,HOST:PORT/NAMESPACE with the addresses of managers")
 	}
 	if u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return bad("there is more in it than managers and a namespace")
+		return bad("a target may contain only managers and a namespace")
 	}
 	out := target{namespace: leasehold.Namespace(ns)}
 	if err := out.namespace.Validate(); err != nil {
@@ -57,30 +57,30 @@ func (c *Config) fill(text string) error {
 	case ns == "":
 		c.Lookup.Namespace = t.namespace
 	case ns != t.namespace:
-		return leasehold.Errorf(opDial, leasehold.ErrInvalid, text, "Lookup.Namespace is %q", ns)
+		return leasehold.Errorf(opDial, leasehold.ErrInvalid, text, "Lookup.Namespace is %q, which differs from the target's", ns)
 	}
 	if len(c.Lookup.Managers) == 0 {
 		c.Lookup.Managers = t.managers
 	}
 	if len(c.Lookup.Managers) == 0 {
-		return leasehold.Errorf(opDial, leasehold.ErrInvalid, text, "it names no managers: want leasehold://HOST:PORT,HOST:PORT/%s, or Lookup.Managers", t.namespace)
+		return leasehold.Errorf(opDial, leasehold.ErrInvalid, text, "the target has no managers: want leasehold://HOST:PORT,HOST:PORT/%s, or Lookup.Managers", t.namespace)
 	}
 	return c.validate()
 }
 
 type builder struct {
-	lookup *lookup.Lookup
-	most   int
-	own    bool // the resolver closes the lookup
+	lookup         *lookup.Lookup
+	maxOutstanding int
+	own            bool // the resolver closes the lookup
 }
 
 func (*builder) Scheme() string { return Scheme }
 
-// Build is called when a connection is needed. What it fails with is what calls do.
+// Build is called when a connection is used. Calls fail with its error.
 func (b *builder) Build(given resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
 	t, err := parse(&given.URL)
 	if have := b.lookup.Namespace(); err == nil && t.namespace != have {
-		err = leasehold.Errorf(opDial, leasehold.ErrInvalid, given.String(), "the lookup that it is routed by follows namespace %q", have)
+		err = leasehold.Errorf(opDial, leasehold.ErrInvalid, given.String(), "the connection's lookup follows namespace %q", have)
 	}
 	if err != nil {
 		return nil, &keybalancer.NotSent{Code: codes.Unavailable, Err: err}
@@ -91,8 +91,8 @@ func (b *builder) Build(given resolver.Target, cc resolver.ClientConn, _ resolve
 	return r, nil
 }
 
-// A follower is the resolver of one connection. It tells the policy that the table
-// has changed.
+// A follower is the resolver of one connection. It updates the policy when the table
+// changes.
 type follower struct {
 	*builder
 	cancel  context.CancelFunc
@@ -102,7 +102,7 @@ type follower struct {
 func (r *follower) follow(ctx context.Context, cc resolver.ClientConn) {
 	for {
 		changed := r.lookup.Changed()
-		_ = cc.UpdateState(keybalancer.State(r.lookup, r.most)) // fails when the connection is being closed
+		_ = cc.UpdateState(keybalancer.State(r.lookup, r.maxOutstanding)) // fails only while the connection is closed
 		select {
 		case <-changed:
 		case <-ctx.Done():
@@ -111,10 +111,10 @@ func (r *follower) follow(ctx context.Context, cc resolver.ClientConn) {
 	}
 }
 
-// ResolveNow does nothing: the table comes by itself, and interceptors refresh it.
+// ResolveNow does nothing: the lookup follows the table, and interceptors refresh it.
 func (r *follower) ResolveNow(resolver.ResolveNowOptions) {}
 
-// Close ends the following, and the lookup if it is the connection's own.
+// Close stops following the table, and closes the lookup if the connection owns it.
 func (r *follower) Close() {
 	r.cancel()
 	r.running.Wait()

@@ -13,26 +13,24 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// ServerConfig says what a server takes for the key of a call.
+// ServerConfig configures a server.
 type ServerConfig struct {
-	// Methods says more about some methods: see [Config.Methods]. A KeyField decides
-	// what a call is about, and a caller that has routed it by another key is told so,
-	// with InvalidArgument. Without one the caller's word is all there is: compare
-	// the key of [Lease] with what the request asks for, or give the method a
-	// KeyField.
+	// Methods configures methods: see [Config.Methods]. With a KeyField the server derives
+	// the key from the request, and a call that was routed by another key fails with
+	// InvalidArgument. Without one the server uses the key of the header, which the caller
+	// sets: the handler must then compare the key of [Lease] with the request.
 	Methods map[string]Method
 }
 
-// ServerOptions makes a server refuse calls about keys that its owner does not own,
-// in a way that callers of this package understand, and hand the lease to the
-// handlers of all others.
+// ServerOptions returns options with which a server rejects calls for keys that its owner does
+// not own, so that callers of this package retry them elsewhere. The handlers of other calls
+// get the lease in the context.
 //
 //	options, err := leasegrpc.ServerOptions(o, leasegrpc.ServerConfig{})
 //	...
 //	server := grpc.NewServer(options...)
 //
-// Calls without a key are refused with InvalidArgument, unless their method is
-// [Method.Unkeyed].
+// Calls without a key fail with InvalidArgument, unless their method is [Method.Unkeyed].
 func ServerOptions(o *owner.Owner, cfg ServerConfig) ([]grpc.ServerOption, error) {
 	m, err := newMethods("serve", cfg.Methods)
 	if err != nil {
@@ -42,13 +40,12 @@ func ServerOptions(o *owner.Owner, cfg ServerConfig) ([]grpc.ServerOption, error
 	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(s.unary), grpc.ChainStreamInterceptor(s.stream)}, nil
 }
 
-// Lease returns the lease under which a handler was called, and whether there is
-// one: not in methods that are [Method.Unkeyed].
+// Lease returns the lease under which a handler was called. It returns false in methods that
+// are [Method.Unkeyed].
 //
-// It was held when the handler was called. A handler that waits for a lock after
-// that, or for anything else, may go on in another tenure: it compares the lease's
-// generation with the one beside its state, as package leasehold says, or checks
-// anew under its lock, as package leasemap does.
+// The lease was held when the handler was called. It may end while the handler waits, for
+// example for a lock. The handler must compare the lease's generation with that of its state,
+// as package leasehold describes, or check again under its lock, as package leasemap does.
 func Lease(ctx context.Context) (owner.Lease, bool) {
 	l, ok := ctx.Value(leaseKey{}).(owner.Lease)
 	return l, ok
@@ -56,7 +53,7 @@ func Lease(ctx context.Context) (owner.Lease, bool) {
 
 type leaseKey struct{}
 
-// server is what the interceptors of a server share. It is immutable.
+// server is the shared state of a server's interceptors. It is immutable.
 type server struct {
 	owner     *owner.Owner
 	namespace leasehold.Namespace
@@ -74,10 +71,10 @@ func (s *server) unary(ctx context.Context, request any, call *grpc.UnaryServerI
 	}
 	lease, err := s.check(ctx, key)
 	if err != nil {
-		return nil, s.refuse(call.FullMethod, m, key, err)
+		return nil, s.rejectUnary(call.FullMethod, m, key, err)
 	}
 	answer, err := handle(context.WithValue(ctx, leaseKey{}, lease), request)
-	if err := s.seal(lease, err); err != nil {
+	if err := s.checkResult(lease, err); err != nil {
 		return nil, err
 	}
 	return answer, nil
@@ -86,9 +83,9 @@ func (s *server) unary(ctx context.Context, request any, call *grpc.UnaryServerI
 const opServe = "serve"
 
 func (s *server) key(ctx context.Context, m *method, request any) (leasehold.Key, error) {
-	said, routed, err := header(ctx)
+	keyInHeader, routed, err := header(ctx)
 	if err != nil || m.path == nil && routed {
-		return said, err
+		return keyInHeader, err
 	}
 	if m.path == nil {
 		return 0, leasehold.Errorf(opServe, leasehold.ErrInvalid, string(s.namespace),
@@ -98,18 +95,18 @@ func (s *server) key(ctx context.Context, m *method, request any) (leasehold.Key
 	switch {
 	case err != nil:
 		return 0, leasehold.Errorf(opServe, leasehold.ErrInvalid, string(s.namespace), "the call has no key: %w", err)
-	case routed && key != said:
-		return key, m.path.differs(said, key)
+	case routed && key != keyInHeader:
+		return key, m.path.mismatch(keyInHeader, key)
 	}
 	return key, nil
 }
 
-// differs says that the key of a call's field is not the one that it was routed by.
-func (p *fieldPath) differs(routed, key leasehold.Key) error {
-	return leasehold.Errorf(opServe, leasehold.ErrInvalid, key.String(), "the call was routed by key %v, but this is the key of its field %q", routed, p.text)
+// mismatch is the error of a call that was routed by another key than that of its field.
+func (p *fieldPath) mismatch(routed, key leasehold.Key) error {
+	return leasehold.Errorf(opServe, leasehold.ErrInvalid, key.String(), "the call was routed by key %v, which differs from the key of its field %q", routed, p.text)
 }
 
-// header is the key that the caller has routed the call by, if any.
+// header returns the key in the call's header, if there is one.
 func header(ctx context.Context) (key leasehold.Key, there bool, err error) {
 	switch values := metadata.ValueFromIncomingContext(ctx, keyHeader); len(values) {
 	case 0:
@@ -118,49 +115,49 @@ func header(ctx context.Context) (key leasehold.Key, there bool, err error) {
 		key, err = leasehold.ParseKey(values[0])
 		return key, err == nil, err
 	default:
-		return 0, false, leasehold.Errorf(opServe, leasehold.ErrInvalid, keyHeader, "the call has %d of these headers", len(values))
+		return 0, false, leasehold.Errorf(opServe, leasehold.ErrInvalid, keyHeader, "the header occurs %d times", len(values))
 	}
 }
 
-// check returns the lease on a key, and waits for one that is about to come.
+// check returns the lease on a key. It waits for a move to this server that is in progress.
 func (s *server) check(ctx context.Context, key leasehold.Key) (owner.Lease, error) {
-	_ = s.owner.Await(ctx, key) // Check says the same, and has the lease
+	_ = s.owner.Await(ctx, key) // Check has the result
 	lease, ok := s.owner.Check(key)
 	if !ok && s.owner.Suspended(key) {
 		return lease, leasehold.Errorf(opServe, leasehold.ErrSuspended, key.String(),
-			"the lease of server %s of namespace %s is suspended, because no manager has answered in time; nothing was done", s.owner.Name(), s.namespace)
+			"the lease of server %s of namespace %s is suspended because no manager responded in time; the call was not executed", s.owner.Name(), s.namespace)
 	}
 	if !ok {
-		return lease, leasehold.Errorf(opServe, leasehold.ErrNotOwner, key.String(), "server %s of namespace %s does not own the key; nothing was done", s.owner.Name(), s.namespace)
+		return lease, leasehold.Errorf(opServe, leasehold.ErrNotOwner, key.String(), "server %s of namespace %s does not own the key; the call was not executed", s.owner.Name(), s.namespace)
 	}
 	return lease, nil
 }
 
 func (s *server) mark(key leasehold.Key, err error) error {
-	return marked(s.namespace, key, origin{}, err)
+	return newStatus(s.namespace, key, origin{}, err)
 }
 
-// refuse makes a status of the refusal of a unary call. If the key is from a field of
-// the request, it says which: callers may have routed by another.
-func (s *server) refuse(name string, m *method, key leasehold.Key, err error) error {
+// rejectUnary returns the status of a rejected unary call. It contains the KeyField, because
+// the caller may have routed by another field.
+func (s *server) rejectUnary(name string, m *method, key leasehold.Key, err error) error {
 	if m.path == nil {
 		return s.mark(key, err)
 	}
-	return marked(s.namespace, key, origin{name, m.path.text}, err)
+	return newStatus(s.namespace, key, origin{name, m.path.text}, err)
 }
 
-// seal decides what leaves the server when a handler has returned. What it says is
-// worth nothing if the lease has ended meanwhile, except that it has done nothing.
-func (s *server) seal(lease owner.Lease, err error) error {
+// checkResult returns the error of a call whose handler has returned. If the lease has ended,
+// the handler's result is replaced, unless it is a rejection.
+func (s *server) checkResult(lease owner.Lease, err error) error {
 	kind := leasehold.Other
-	if _, isStatus := status.FromError(err); err != nil && !isStatus { // others' errors, passed on, are
+	if _, isStatus := status.FromError(err); err != nil && !isStatus { // a status may be another service's
 		kind = leasehold.KindOf(err)
 	}
 	switch {
 	case kind == leasehold.ErrNotOwner || kind == leasehold.ErrSuspended:
-		return s.mark(lease.Key, refusedAnother(lease.Key, err))
+		return s.mark(lease.Key, wrongKey(lease.Key, err))
 	case !s.owner.Held(lease):
-		return s.mark(lease.Key, s.ended(lease))
+		return s.mark(lease.Key, s.leaseEnded(lease))
 	case kind != leasehold.Other:
 		return s.mark(lease.Key, err)
 	default:
@@ -168,9 +165,9 @@ func (s *server) seal(lease owner.Lease, err error) error {
 	}
 }
 
-// refusedAnother returns what a handler has refused, or that it was another key than
-// the one of the call: then no server that the caller finds would do better.
-func refusedAnother(routed leasehold.Key, err error) error {
+// wrongKey returns the handler's rejection, or ErrInvalid if the handler used another key than
+// that of the call: every server to which the caller can route it would reject it.
+func wrongKey(routed leasehold.Key, err error) error {
 	var about interface {
 		RefusedKey() (name string, key leasehold.Key) // as errors of package leasemap have
 	}
@@ -182,17 +179,16 @@ func refusedAnother(routed leasehold.Key, err error) error {
 		return err
 	}
 	return leasehold.Errorf(opServe, leasehold.ErrInvalid, name,
-		"caller and server take the key of the call from different places: it was routed by key %v, and the handler asked for key %v, which this server does not own", routed, key)
+		"caller and server use different keys: the call was routed by key %v, but the handler used key %v, which this server does not own", routed, key)
 }
 
-func (s *server) ended(lease owner.Lease) error {
+func (s *server) leaseEnded(lease owner.Lease) error {
 	return leasehold.Errorf(opServe, leasehold.ErrIndeterminate, lease.Key.String(),
-		"the lease of generation %d ended, or was suspended, while server %s worked: the call may have been carried out, or not", lease.Generation, s.owner.Name())
+		"the lease of generation %d ended or was suspended during the call to server %s: it may have been executed", lease.Generation, s.owner.Name())
 }
 
-// stream is the interceptor of calls with a stream of requests or answers. Their
-// key is in the header: a KeyField of the method is compared with it when the
-// request comes.
+// stream is the interceptor of calls with a stream of requests or responses. Their key is in
+// the header; a KeyField of the method is compared with it when the request arrives.
 func (s *server) stream(srv any, stream grpc.ServerStream, call *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	m := s.methods.find(call.FullMethod)
 	if m.Unkeyed {
@@ -209,72 +205,71 @@ func (s *server) stream(srv any, stream grpc.ServerStream, call *grpc.StreamServ
 	if err != nil {
 		return s.mark(key, err)
 	}
-	return s.seal(lease, s.under(lease, srv, stream, m, handle))
+	return s.checkResult(lease, s.handleStream(lease, srv, stream, m, handle))
 }
 
-// under calls a handler with a context that ends when the lease does.
-func (s *server) under(lease owner.Lease, srv any, stream grpc.ServerStream, m *method, handle grpc.StreamHandler) error {
+// handleStream calls a handler with a context that ends when the lease ends.
+func (s *server) handleStream(lease owner.Lease, srv any, stream grpc.ServerStream, m *method, handle grpc.StreamHandler) error {
 	ctx, cancel := context.WithCancelCause(context.WithValue(stream.Context(), leaseKey{}, lease))
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		if s.owner.AwaitEnd(ctx, lease) == nil {
-			cancel(s.ended(lease))
+			cancel(s.leaseEnded(lease))
 		}
 	})
 	defer watching.Wait()
 	defer cancel(nil)
-	return handle(srv, &leased{ServerStream: stream, server: s, lease: lease, ctx: ctx, path: m.path})
+	return handle(srv, &leasedStream{ServerStream: stream, server: s, lease: lease, ctx: ctx, path: m.path})
 }
 
-// leased is a stream of which no message and no early header leaves the server without
-// its lease. What SetHeader and SetTrailer keep goes with the status, whatever it is:
-// gRPC cannot take it back.
-type leased struct {
+// A leasedStream sends messages and early headers only with its lease. Metadata of SetHeader
+// and SetTrailer is sent with the status in any case: gRPC cannot remove it.
+type leasedStream struct {
 	grpc.ServerStream
 	server *server
 	lease  owner.Lease
 	ctx    context.Context // ends with the lease
-	path   *fieldPath      // until the request has come; nil if the key is not in it
+	path   *fieldPath      // nil without a KeyField, and after the request has arrived
 }
 
-func (l *leased) Context() context.Context { return l.ctx }
+func (l *leasedStream) Context() context.Context { return l.ctx }
 
-// SendMsg sends a message if the lease was held until now.
-func (l *leased) SendMsg(m any) error {
+// SendMsg sends a message if the lease has been held.
+func (l *leasedStream) SendMsg(m any) error {
 	if err := l.held(); err != nil {
 		return err
 	}
 	return l.ServerStream.SendMsg(m)
 }
 
-// SendHeader sends the header if the lease was held until now.
-func (l *leased) SendHeader(md metadata.MD) error {
+// SendHeader sends the header if the lease has been held.
+func (l *leasedStream) SendHeader(md metadata.MD) error {
 	if err := l.held(); err != nil {
 		return err
 	}
 	return l.ServerStream.SendHeader(md)
 }
 
-// held is the status of a stream whose lease has ended, nil if it has not.
-func (l *leased) held() error {
+// held returns the status of a stream whose lease has ended; nil if it is held.
+func (l *leasedStream) held() error {
 	if l.server.owner.Held(l.lease) {
 		return nil
 	}
-	return l.server.mark(l.lease.Key, l.server.ended(l.lease))
+	return l.server.mark(l.lease.Key, l.server.leaseEnded(l.lease))
 }
 
-// RecvMsg receives a message, and compares the key in the first one.
-func (l *leased) RecvMsg(m any) error {
+// RecvMsg receives a message, and compares the key of the first one.
+func (l *leasedStream) RecvMsg(m any) error {
 	if err := l.ServerStream.RecvMsg(m); err != nil || l.path == nil {
 		return err
 	}
 	key, err := l.path.key(m)
 	if err == nil && key != l.lease.Key {
-		err = l.path.differs(l.lease.Key, key)
+		err = l.path.mismatch(l.lease.Key, key)
 	}
 	if err != nil {
 		return l.server.mark(l.lease.Key, leasehold.Errorf(opServe, leasehold.ErrInvalid, string(l.server.namespace), "%w", err))
 	}
-	l.path = nil // there is one request
+	l.path = nil // only the first message has the key
 	return nil
 }

@@ -13,10 +13,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 )
 
-// Domain is that of the google.rpc.ErrorInfo in every status that a server of this
-// package has made, with the namespace and the key of the call in its metadata. So
-// a refusal is told from an application's error of the same code, and from one that
-// a server has got from another and passes on.
+// Domain is the domain of the google.rpc.ErrorInfo in every status of this package's servers.
+// Its metadata has the namespace and the key of the call. It distinguishes a rejection from
+// an application's error with the same code, and from the forwarded error of another server.
 const Domain = "leasehold"
 
 // keyHeader has the key of a call, as 16 hexadecimal digits.
@@ -30,34 +29,32 @@ const (
 	infoField     = "field"
 )
 
-// reason is what an ErrorInfo says: the name of a kind, as such reasons are written.
+// reason returns the reason of an ErrorInfo: the name of a kind in upper snake case.
 func reason(k leasehold.Kind) string {
 	return strings.ToUpper(strings.ReplaceAll(k.Error(), " ", "_"))
 }
 
-// An origin is where a server has found the key of a unary call. The field is empty if
-// it was not in the request.
+// An origin is the method and the field that had the key of a unary call. The field is empty
+// if the key was in the header.
 type origin struct{ method, field string }
 
-// marked returns an error of ours as the status of a call. Its kind is in it, and
-// in the ErrorInfo.
-func marked(ns leasehold.Namespace, key leasehold.Key, from origin, err error) error {
+// newStatus returns the status of an error with a kind, which is in the ErrorInfo.
+func newStatus(ns leasehold.Namespace, key leasehold.Key, from origin, err error) error {
 	s, _ := status.FromError(wire.FromError(err))
 	about := map[string]string{infoNamespace: string(ns), infoKey: key.String()}
 	if from.field != "" {
 		about[infoMethod], about[infoField] = from.method, from.field
 	}
-	detailed, failed := s.WithDetails(&errdetails.ErrorInfo{
+	detailed, detailErr := s.WithDetails(&errdetails.ErrorInfo{
 		Domain: Domain, Reason: reason(leasehold.KindOf(err)), Metadata: about,
 	})
-	if failed != nil { // an OK status; wire.FromError makes none of an error
+	if detailErr != nil { // only for an OK status, which wire.FromError never returns
 		return s.Err()
 	}
 	return detailed.Err()
 }
 
-// info returns the ErrorInfo with which a server of a namespace has marked the
-// status, nil if it has not.
+// info returns the ErrorInfo of a status from a server of a namespace; nil without one.
 func info(ns leasehold.Namespace, err error) *errdetails.ErrorInfo {
 	s, ok := status.FromError(err)
 	if !ok {
@@ -71,58 +68,58 @@ func info(ns leasehold.Namespace, err error) *errdetails.ErrorInfo {
 	return nil
 }
 
-// refused reports whether a server has refused a call because it does not own the
-// key, or its lease is suspended, and has done nothing.
-func refused(ns leasehold.Namespace, key leasehold.Key, err error) bool {
+// isRejectionOf reports whether a server rejected a call with this key without executing it:
+// it does not own the key, or its lease is suspended.
+func isRejectionOf(ns leasehold.Namespace, key leasehold.Key, err error) bool {
 	i := info(ns, err)
-	return i != nil && refusal(i) && i.GetMetadata()[infoKey] == key.String()
+	return i != nil && isRejection(i) && i.GetMetadata()[infoKey] == key.String()
 }
 
-// refusal reports whether it is the mark of a refusal, of whatever key.
-func refusal(i *errdetails.ErrorInfo) bool {
+// isRejection reports whether the reason is that of a rejection.
+func isRejection(i *errdetails.ErrorInfo) bool {
 	return i.GetReason() == reason(leasehold.ErrNotOwner) || i.GetReason() == reason(leasehold.ErrSuspended)
 }
 
-// misread returns an error if the server of a call takes its key from another field of
-// the request than the caller, nil otherwise. Then no other server would do better.
+// fieldMismatch returns an error if the server of a call takes the key from another field of
+// the request than the caller. Every other server would reject the call, too.
 //
-// That the keys differ is not enough: the server's handler may have made a call itself,
-// about something else, and pass on how that was refused. But servers of one namespace
-// have the same field for a method, so that one that differs is a mistake in any case.
-func misread(ns leasehold.Namespace, call *call, err error) error {
+// Different keys are not sufficient: the server's handler may have returned the rejection of
+// a call that it made itself. But all servers of a namespace have the same field for a
+// method, so that a different field is always a configuration error.
+func fieldMismatch(ns leasehold.Namespace, call *call, err error) error {
 	i := info(ns, err)
-	if i == nil || !refusal(i) || call.keyed || call.method.path == nil {
-		return nil // a key that an option has said is compared by the server
+	if i == nil || !isRejection(i) || call.keyed || call.method.path == nil {
+		return nil // the server compares a key from an option
 	}
 	about := i.GetMetadata()
 	theirs, ours := about[infoField], call.method.path.text
 	if theirs == "" || theirs == ours || about[infoMethod] != call.name || about[infoKey] == call.key.String() {
 		return nil
 	}
-	return failed(leasehold.Errorf(opCall, leasehold.ErrInvalid, call.name,
-		"caller and server take the key of the call from different places, and it was not carried out: it was routed by field %q, key %v, and the server looks for field %q, key %s; give both the same KeyField",
+	return asFailure(leasehold.Errorf(opCall, leasehold.ErrInvalid, call.name,
+		"caller and server use different key fields, and the call was not executed: it was routed by field %q, key %v, but the server reads field %q, key %s; configure the same KeyField for both",
 		ours, call.key, theirs, about[infoKey]))
 }
 
-// translate returns what a call has failed with for the application: an error of
-// ours if it is one, and otherwise what gRPC or the server's application said. That
-// may be the refusal of a call about another key, which the server has made itself and
-// passes on: it does not say that nothing was done here.
+// translate returns a call's error for the application: with its kind if it has one,
+// otherwise the error of gRPC or of the server's application. The rejection of a call with
+// another key, which the server's handler made and returns, has no kind: it does not mean
+// that this call was not executed.
 func translate(ns leasehold.Namespace, key leasehold.Key, err error) error {
 	var unsent *keybalancer.NotSent
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &unsent):
-		return failed(unsent.Err)
+		return asFailure(unsent.Err)
 	}
-	if i := info(ns, err); i != nil && (!refusal(i) || refused(ns, key, err)) {
+	if i := info(ns, err); i != nil && (!isRejection(i) || isRejectionOf(ns, key, err)) {
 		return wire.ToError(err)
 	}
 	return err
 }
 
-// A failure is an error of ours that no server has said. It is a status, too.
+// A failure is an error of the client itself. It is also a status.
 type failure struct {
 	error
 	code codes.Code
@@ -130,12 +127,12 @@ type failure struct {
 
 func (f *failure) Unwrap() error { return f.error }
 
-// GRPCStatus is what status.FromError looks for.
+// GRPCStatus is for status.FromError.
 func (f *failure) GRPCStatus() *status.Status { return status.New(f.code, f.Error()) }
 
-// failed makes a status of an error. A call that was given up because its server
-// never was the owner is Unavailable for whoever knows gRPC alone.
-func failed(err error) error {
+// asFailure returns an error as a status. ErrNotOwner after all attempts is Unavailable, as
+// generic gRPC clients expect.
+func asFailure(err error) error {
 	code := status.Code(wire.FromError(err))
 	if code == codes.Aborted {
 		code = codes.Unavailable
@@ -146,5 +143,5 @@ func failed(err error) error {
 const opCall = "call"
 
 func missingKey(method, why string) error {
-	return failed(leasehold.Errorf(opCall, leasehold.ErrInvalid, method, "the call has no key: %s", why))
+	return asFailure(leasehold.Errorf(opCall, leasehold.ErrInvalid, method, "the call has no key: %s", why))
 }

@@ -20,78 +20,79 @@ func (c *client) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.Cli
 		return open(ctx, desc, cc, name, options...)
 	}
 	if !desc.ClientStreams {
-		return &answers{client: c, call: call, name: name, ctx: ctx, open: begin}, nil
+		return &responseStream{client: c, call: call, name: name, ctx: ctx, open: begin}, nil
 	}
 	if err := call.find(name, nil); err != nil {
 		return nil, err
 	}
 	var s grpc.ClientStream
-	err := c.do(announce(ctx, call.key), &call, func(ctx context.Context) (err error) {
+	err := c.do(setKeyHeader(ctx, call.key), &call, func(ctx context.Context) (err error) {
 		s, err = begin(ctx)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &dialogue{ClientStream: s, client: c, key: call.key}, nil
+	return &requestStream{ClientStream: s, client: c, key: call.key}, nil
 }
 
-// A dialogue is a call with a stream of requests. It is not repeated once it is
-// open, since what was sent is not kept: the application hears of a refusal with
-// its first answer, as [leasehold.ErrNotOwner], and opens another.
-type dialogue struct {
+// A requestStream is a call with a stream of requests. It is not retried once it is open,
+// because requests are not kept: the application gets a rejection, as
+// [leasehold.ErrNotOwner], in place of the first response, and opens another stream.
+type requestStream struct {
 	grpc.ClientStream
 	client *client
 	key    leasehold.Key
 }
 
-func (d *dialogue) RecvMsg(m any) error { return d.client.heard(d.key, d.ClientStream.RecvMsg(m)) }
-
-func (d *dialogue) Header() (metadata.MD, error) {
-	md, err := d.ClientStream.Header()
-	return md, d.client.heard(d.key, err)
+func (d *requestStream) RecvMsg(m any) error {
+	return d.client.translateReceived(d.key, d.ClientStream.RecvMsg(m))
 }
 
-func (c *client) heard(key leasehold.Key, err error) error {
+func (d *requestStream) Header() (metadata.MD, error) {
+	md, err := d.ClientStream.Header()
+	return md, d.client.translateReceived(d.key, err)
+}
+
+func (c *client) translateReceived(key leasehold.Key, err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err
 	}
-	if refused(c.namespace, key, err) {
+	if isRejectionOf(c.namespace, key, err) {
 		c.lookup.Refresh()
 	}
 	return translate(c.namespace, key, err)
 }
 
-// answers is a call with one request and a stream of answers. It is opened with the
-// request, which may have the key, and again with the same one until the first answer
-// has come.
-type answers struct {
+// A responseStream is a call with one request and a stream of responses. It is opened by
+// SendMsg, because the request may have the key, and retried until the first response.
+type responseStream struct {
 	client *client
 	call   call
 	name   string
 	ctx    context.Context // the call's
 	open   func(context.Context) (grpc.ClientStream, error)
 
-	mu       sync.Mutex // RecvMsg may replace what other methods read
+	mu       sync.Mutex // RecvMsg replaces current, which other methods read
 	current  grpc.ClientStream
 	request  any
-	answered bool // only RecvMsg uses it
+	received bool // only RecvMsg uses it
 }
 
-// SendMsg makes the call. Generated code sends one message, and ends the sending,
-// before anybody can receive: the two are not called at once.
-func (a *answers) SendMsg(request any) error {
+// SendMsg opens the stream. Generated code sends the request before it returns the stream, so
+// that SendMsg and RecvMsg are not concurrent.
+func (a *responseStream) SendMsg(request any) error {
 	if a.stream() != nil {
 		return status.Errorf(codes.Internal, "%s takes one request", a.name)
 	}
 	if err := a.call.find(a.name, request); err != nil {
 		return err
 	}
-	a.request, a.ctx = request, announce(a.ctx, a.call.key)
+	a.request, a.ctx = request, setKeyHeader(a.ctx, a.call.key)
 	return a.client.do(a.ctx, &a.call, a.begin)
 }
 
-func (a *answers) begin(ctx context.Context) error {
+func (a *responseStream) begin(ctx context.Context) error {
 	s, err := a.open(ctx)
 	if err != nil {
 		return err
@@ -101,40 +102,40 @@ func (a *answers) begin(ctx context.Context) error {
 	a.mu.Unlock()
 	if err := s.SendMsg(a.request); err != nil {
 		if errors.Is(err, io.EOF) {
-			return nil // it has ended already, and RecvMsg says why
+			return nil // the stream has ended; RecvMsg returns its status
 		}
 		return err
 	}
 	return s.CloseSend()
 }
 
-// stream is the one that was begun last, nil if there is none.
-func (a *answers) stream() grpc.ClientStream {
+// stream returns the stream of the last attempt; nil before the first.
+func (a *responseStream) stream() grpc.ClientStream {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.current
 }
 
-// RecvMsg waits for the next answer. As long as there was none, the call is
-// repeated when a unary one would be. What the open stream has comes first, whoever
-// owns the key by now: an answer may be there already.
-func (a *answers) RecvMsg(answer any) error {
+// RecvMsg waits for the next response. Before the first response, the call is retried like a
+// unary one. It reads from the open stream first, even if the key has moved: the response may
+// have arrived.
+func (a *responseStream) RecvMsg(answer any) error {
 	s := a.stream()
 	if s == nil {
 		return a.unsent()
 	}
 	err := s.RecvMsg(answer)
-	repeat := !a.answered && a.client.again(&a.call, err)
-	a.answered = true
+	repeat := !a.received && a.client.retryable(&a.call, err)
+	a.received = true
 	if repeat {
 		return a.repeat(answer, err)
 	}
-	return a.client.heard(a.call.key, err)
+	return a.client.translateReceived(a.call.key, err)
 }
 
-// repeat makes the call again, whose first attempt has ended with an error. That
-// counts as one of the attempts, and is followed by a backoff.
-func (a *answers) repeat(answer any, first error) error {
+// repeat retries the call. The error of the first attempt counts as an attempt and causes a
+// backoff.
+func (a *responseStream) repeat(answer any, first error) error {
 	var end error
 	err := a.client.do(a.ctx, &a.call, func(ctx context.Context) error {
 		if err := first; err != nil {
@@ -156,24 +157,24 @@ func (a *answers) repeat(answer any, first error) error {
 	return end
 }
 
-func (a *answers) unsent() error {
-	return status.Errorf(codes.Internal, "%s has not been sent its request", a.name)
+func (a *responseStream) unsent() error {
+	return status.Errorf(codes.Internal, "the request of %s has not been sent", a.name)
 }
 
-// CloseSend does nothing: what is to be sent is sent by SendMsg.
-func (a *answers) CloseSend() error { return nil }
+// CloseSend does nothing: SendMsg has closed the sending side.
+func (a *responseStream) CloseSend() error { return nil }
 
-// Context is that of the stream, or the call's as long as there is none.
-func (a *answers) Context() context.Context {
+// Context returns the context of the stream; before SendMsg, that of the call.
+func (a *responseStream) Context() context.Context {
 	if s := a.stream(); s != nil {
 		return s.Context()
 	}
 	return a.ctx
 }
 
-// Header waits for that of the stream as it is open now: if its server refuses the
-// call, RecvMsg opens another one, with a header of its own.
-func (a *answers) Header() (metadata.MD, error) {
+// Header waits for the header of the current attempt. If the server rejects the call, RecvMsg
+// opens another stream with its own header.
+func (a *responseStream) Header() (metadata.MD, error) {
 	s := a.stream()
 	if s == nil {
 		return nil, a.unsent()
@@ -182,8 +183,8 @@ func (a *answers) Header() (metadata.MD, error) {
 	return md, translate(a.client.namespace, a.call.key, err)
 }
 
-// Trailer is that of the stream that has ended.
-func (a *answers) Trailer() metadata.MD {
+// Trailer returns the trailer of the last attempt.
+func (a *responseStream) Trailer() metadata.MD {
 	if s := a.stream(); s != nil {
 		return s.Trailer()
 	}

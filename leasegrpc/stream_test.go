@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// playWatch starts a server that streams as a test says.
+// playWatch starts a server with this handler of streams.
 func playWatch(t *testing.T, n *leaseholdtest.Node, watch func(grpc.ServerStream) error) *owner.Owner {
 	t.Helper()
 	o := n.Join(owner.Config{})
@@ -27,7 +27,7 @@ func playWatch(t *testing.T, n *leaseholdtest.Node, watch func(grpc.ServerStream
 	return o
 }
 
-// leave has an owner give its keys back, so that nobody owns them.
+// leave releases the keys of an owner, so that they have none.
 func leave(t *testing.T, o *owner.Owner) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -37,8 +37,8 @@ func leave(t *testing.T, o *owner.Owner) {
 	}
 }
 
-// An answer that has come is received, although nobody owns the key any more.
-func TestAnswerOutlivesItsOwner(t *testing.T) {
+// A response that has arrived is received although the key has no owner any more.
+func TestArrivedResponseIsReceivedWithoutOwner(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		o := playWatch(t, c.Node("a"), func(s grpc.ServerStream) error { return s.SendMsg(wrapperspb.Int64(7)) })
 		c.Settle()
@@ -55,20 +55,20 @@ func TestAnswerOutlivesItsOwner(t *testing.T) {
 		}
 		begun := time.Now()
 		if n, err := w.next(); n != 7 || err != nil {
-			t.Errorf("watched %d, %v; want the answer", n, err)
+			t.Errorf("watched %d, %v; want the response", n, err)
 		}
 		if _, err := w.next(); !errors.Is(err, io.EOF) {
-			t.Errorf("it ends with %v", err)
+			t.Errorf("the stream ended with %v", err)
 		}
 		if took := time.Since(begun); took != 0 {
-			t.Errorf("it took %v", took)
+			t.Errorf("the response took %v", took)
 		}
 	})
 }
 
-// A stream that broke before it had answered may have done something, even if nobody
-// owns the key by the time that anybody receives from it.
-func TestStreamMaybeDone(t *testing.T) {
+// A stream that breaks before its first response is indeterminate, even if the key has no owner
+// at the time of the first receive.
+func TestBrokenStreamIsIndeterminate(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		playWatch(t, c.Node("a"), func(s grpc.ServerStream) error {
 			<-s.Context().Done()
@@ -93,12 +93,12 @@ func TestStreamMaybeDone(t *testing.T) {
 		}
 		_, err = w.next()
 		wantError(t, err, codes.Unavailable, leasehold.ErrIndeterminate)
-		wantText(t, err, "may have been carried out", "gave up after 40 attempts")
+		wantText(t, err, "may have been executed", "gave up after 40 attempts")
 	})
 }
 
-// A stream that is refused is opened as often as a call may be tried.
-func TestStreamAttempts(t *testing.T) {
+// A rejected stream is opened up to Attempts times.
+func TestStreamAttemptsAreLimited(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		calls := 0
 		playWatch(t, c.Node("a"), func(grpc.ServerStream) error {
@@ -115,26 +115,25 @@ func TestStreamAttempts(t *testing.T) {
 			_, err = w.next()
 			wantError(t, err, codes.Unavailable, leasehold.ErrNotOwner)
 			if calls != attempts {
-				t.Errorf("it was opened %d times, want %d", calls, attempts)
+				t.Errorf("the stream was opened %d times, want %d", calls, attempts)
 			}
 		}
 	})
 }
 
-// A dialogue that is refused has the table looked at, for the one that the application
-// opens next.
-func TestRefusedDialogueRefreshes(t *testing.T) {
+// The rejection of a stream of requests refreshes the table for the next stream.
+func TestRejectedRequestStreamRefreshesTheTable(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{Lease: time.Hour}, func(t *testing.T, c *leaseholdtest.Cluster) {
-		refuse := func(any, grpc.ServerStream, *grpc.StreamServerInfo, grpc.StreamHandler) error {
+		rejectUnary := func(any, grpc.ServerStream, *grpc.StreamServerInfo, grpc.StreamHandler) error {
 			return leasehold.ErrNotOwner
 		}
 		n := c.Node("a")
-		start(n, scripted{}, append(protect(t, n.Join(owner.Config{})), grpc.ChainStreamInterceptor(refuse))...)
+		start(n, scripted{}, append(protect(t, n.Join(owner.Config{})), grpc.ChainStreamInterceptor(rejectUnary))...)
 		c.Settle()
 		n = c.Node("caller")
 		var questions atomic.Int64
 		cfg := leasegrpc.Config{Lookup: n.LookupConfig()}
-		cfg.Lookup.Poll, cfg.Lookup.Stale = time.Hour, 24*time.Hour // nothing is asked meanwhile but because of a hint
+		cfg.Lookup.Poll, cfg.Lookup.Stale = time.Hour, 24*time.Hour // no polls during the test
 		cfg.Lookup.DialOptions = append(cfg.Lookup.DialOptions, grpc.WithStatsHandler(sent{&questions}))
 		conn, err := leasegrpc.NewClient(patient(t), "leasehold:///test", cfg, n.DialOptions()...)
 		if err != nil {
@@ -145,7 +144,7 @@ func TestRefusedDialogueRefreshes(t *testing.T) {
 		before := questions.Load()
 		c.Advance(10 * time.Second)
 		if n := questions.Load() - before; n != 0 {
-			t.Fatalf("%d questions were asked without a reason", n)
+			t.Fatalf("%d requests to managers without a hint", n)
 		}
 		chat, err := counterClient{conn}.chat(patient(t), leasegrpc.WithKey("alice"))
 		if err != nil {
@@ -155,12 +154,12 @@ func TestRefusedDialogueRefreshes(t *testing.T) {
 		wantError(t, err, codes.Aborted, leasehold.ErrNotOwner)
 		c.Advance(time.Second)
 		if n := questions.Load() - before; n != 1 {
-			t.Errorf("the managers were asked %d times, want once", n)
+			t.Errorf("%d requests to managers, want 1", n)
 		}
 	})
 }
 
-// sent counts messages that leave.
+// sent counts sent messages.
 type sent struct{ n *atomic.Int64 }
 
 func (s sent) HandleRPC(_ context.Context, e stats.RPCStats) {

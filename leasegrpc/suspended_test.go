@@ -17,24 +17,24 @@ import (
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 )
 
-// While a server's lease is suspended, a call that is not idempotent waits for it until its
-// deadline, and is carried out once when the lease is resumed.
-func TestSuspendedServerIsWaitedFor(t *testing.T) {
+// A call that is not idempotent waits for a suspended lease until its deadline, and is executed
+// once when the lease is resumed.
+func TestCallsWaitForSuspendedLeases(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		calls := 0
 		play(t, c.Node("a"), func(context.Context, string) (int64, error) { calls++; return int64(calls), nil })
 		c.Settle()
 		node := c.Node("caller")
 		caller := dial(t, node, leasegrpc.Config{Methods: byField})
-		once := dial(t, node, leasegrpc.Config{Methods: byField, Attempts: 1})
+		notIdempotent := dial(t, node, leasegrpc.Config{Methods: byField, Attempts: 1})
 		c.KillManager("m1")
 		c.Advance(20 * time.Second)
 
-		_, err := once.add(patient(t), "alice")
+		_, err := notIdempotent.add(patient(t), "alice")
 		wantError(t, err, codes.Unavailable, leasehold.ErrSuspended)
 		_, err = plain(t, node, "a").add(patient(t), "alice")
 		if status.Code(err) != codes.Unavailable {
-			t.Errorf("the server says %v", err)
+			t.Errorf("the server returned %v", err)
 		}
 		var info *errdetails.ErrorInfo
 		for _, detail := range status.Convert(err).Details() {
@@ -65,8 +65,7 @@ func TestSuspendedServerIsWaitedFor(t *testing.T) {
 	})
 }
 
-// A stream goes on after a suspension: its context does not end, and what is sent then
-// arrives.
+// A stream continues after a suspension: its context does not end, and later messages arrive.
 func TestStreamOutlivesASuspension(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		goOn := make(chan struct{})
@@ -74,7 +73,7 @@ func TestStreamOutlivesASuspension(t *testing.T) {
 		playWatch(t, n, func(stream grpc.ServerStream) error {
 			<-goOn
 			if err := stream.Context().Err(); err != nil {
-				t.Errorf("the context has ended: %v", context.Cause(stream.Context()))
+				t.Errorf("the context ended: %v", context.Cause(stream.Context()))
 			}
 			return stream.SendMsg(wrapperspb.Int64(7))
 		})
@@ -94,9 +93,8 @@ func TestStreamOutlivesASuspension(t *testing.T) {
 	})
 }
 
-// A handler that refuses because of a suspended lease, as package leasemap does, is asked
-// again.
-func TestHandlerRefusesSuspended(t *testing.T) {
+// A handler's ErrSuspended, such as package leasemap's, is retried.
+func TestHandlerErrorSuspendedIsRetried(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		calls := 0
 		play(t, c.Node("a"), func(context.Context, string) (int64, error) {

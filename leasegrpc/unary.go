@@ -20,27 +20,25 @@ func (c *client) unary(ctx context.Context, name string, request, reply any, cc 
 		return err
 	}
 	if call.keyed {
-		ctx = announce(ctx, call.key)
+		ctx = setKeyHeader(ctx, call.key)
 	} else {
-		ctx = silence(ctx)
+		ctx = removeKeyHeader(ctx)
 	}
 	return c.do(ctx, &call, func(ctx context.Context) error {
 		return invoke(ctx, name, request, reply, cc, options...)
 	})
 }
 
-// announce returns the context of a call that tells its server the key. It is not
-// free: what differs from call to call cannot be compressed, and costs more than all
-// else that is done here. So a call whose server finds the key in the request does
-// without.
-func announce(ctx context.Context, key leasehold.Key) context.Context {
-	return metadata.AppendToOutgoingContext(silence(ctx), keyHeader, digits(key))
+// setKeyHeader returns the context of a call with the key in a header. A header that differs
+// from call to call cannot be compressed, and costs more than the rest of the routing. So a
+// call with the key in its request has none.
+func setKeyHeader(ctx context.Context, key leasehold.Key) context.Context {
+	return metadata.AppendToOutgoingContext(removeKeyHeader(ctx), keyHeader, formatKey(key))
 }
 
-// silence returns the context of a call that tells its server no key. There may be
-// another one's: a handler that passes on the metadata which it was called with has
-// the key of that call in it.
-func silence(ctx context.Context) context.Context {
+// removeKeyHeader returns the context of a call without the header. A handler that forwards
+// its incoming metadata has the key of that call in it.
+func removeKeyHeader(ctx context.Context) context.Context {
 	if metadata.ValueFromOutgoingContext(ctx, keyHeader) == nil {
 		return ctx
 	}
@@ -49,8 +47,8 @@ func silence(ctx context.Context) context.Context {
 	return metadata.NewOutgoingContext(ctx, md)
 }
 
-// digits is what Key.String writes, in a quarter of the time.
-func digits(key leasehold.Key) string {
+// formatKey is Key.String in a quarter of the time.
+func formatKey(key leasehold.Key) string {
 	var out [16]byte
 	for i := len(out) - 1; i >= 0; i-- {
 		out[i] = "0123456789abcdef"[key&15]
@@ -59,99 +57,96 @@ func digits(key leasehold.Key) string {
 	return string(out[:])
 }
 
-// do makes a call, and makes it again as [lookup.Lookup.Do] does, for as long as
-// that is of use and does no harm.
+// do makes a call, and retries it like [lookup.Lookup.Do].
 func (c *client) do(ctx context.Context, call *call, try func(context.Context) error) error {
 	ctx = keybalancer.WithKey(ctx, call.key)
-	options := c.once
+	options := c.notIdempotent
 	if call.idempotent {
 		options = c.idempotent
 	}
 	err := c.lookup.Do(ctx, call.key, func(ctx context.Context, _ string) error {
-		return c.judge(call, try(ctx))
+		return c.classify(call, try(ctx))
 	}, options...)
-	return c.outcome(call, err)
+	return c.result(call, err)
 }
 
-func (c *client) again(call *call, err error) bool {
-	switch leasehold.KindOf(c.judge(call, err)) {
-	case tryAgain, waitAndTry, nowhereToGo:
+func (c *client) retryable(call *call, err error) bool {
+	switch leasehold.KindOf(c.classify(call, err)) {
+	case retryElsewhere, retryHere, neverSent:
 		return true
-	case maybeDone:
+	case mayBeExecuted:
 		return call.idempotent
 	default:
 		return false
 	}
 }
 
-// A verdict is an error of a call, and what is to be made of it. Its kind is what
-// lookup.Do sees.
-type verdict struct {
+// A classified error is the error of an attempt with the kind by which lookup.Do retries.
+type classified struct {
 	kind leasehold.Kind
 	err  error
 }
 
-func (v *verdict) Error() string { return v.err.Error() }
+func (v *classified) Error() string { return v.err.Error() }
 
-func (v *verdict) Unwrap() []error { return []error{v.kind, v.err} }
+func (v *classified) Unwrap() []error { return []error{v.kind, v.err} }
 
-// The verdicts.
+// The classes of errors.
 const (
-	tryAgain     = leasehold.ErrNotOwner      // nothing was done
-	waitAndTry   = leasehold.ErrSuspended     // nothing was done, and no other server would do it
-	nowhereToGo  = leasehold.ErrNoOwner       // nothing was sent
-	maybeDone    = leasehold.ErrIndeterminate // to be tried again if that does no harm
-	thatIsAnswer = leasehold.ErrInternal      // Do knows nothing to do about it
+	retryElsewhere = leasehold.ErrNotOwner      // not executed
+	retryHere      = leasehold.ErrSuspended     // not executed; the server is still the owner
+	neverSent      = leasehold.ErrNoOwner       // not sent
+	mayBeExecuted  = leasehold.ErrIndeterminate // retried if idempotent
+	finalResult    = leasehold.ErrInternal      // not retried
 )
 
-// judge says what an error of a call means. Codes alone say little, since an
-// application may use each of them; only Unavailable is gRPC's own word for a server
-// that has gone away. What may have been done is noted in the call.
-func (c *client) judge(call *call, err error) error {
+// classify returns the class of an attempt's error. An application may return any code, so
+// that only marked statuses count, except Unavailable, which gRPC itself returns for a broken
+// connection. It records in the call that the attempt may have been executed.
+func (c *client) classify(call *call, err error) error {
 	if err == nil {
 		return nil
 	}
-	if wrong := misread(c.namespace, call, err); wrong != nil {
-		return &verdict{thatIsAnswer, wrong}
+	if wrong := fieldMismatch(c.namespace, call, err); wrong != nil {
+		return &classified{finalResult, wrong}
 	}
 	var unsent *keybalancer.NotSent
 	switch {
 	case errors.As(err, &unsent):
 		if kind := leasehold.KindOf(unsent.Err); kind == leasehold.ErrNoOwner || kind == leasehold.ErrUnavailable {
-			return &verdict{nowhereToGo, err}
+			return &classified{neverSent, err}
 		}
-		return &verdict{thatIsAnswer, err}
-	case refused(c.namespace, call.key, err):
+		return &classified{finalResult, err}
+	case isRejectionOf(c.namespace, call.key, err):
 		if leasehold.KindOf(wire.ToError(err)) == leasehold.ErrSuspended {
-			return &verdict{waitAndTry, err}
+			return &classified{retryHere, err}
 		}
-		return &verdict{tryAgain, err}
+		return &classified{retryElsewhere, err}
 	case status.Code(err) == codes.Unavailable:
-		call.maybe = true
-		return &verdict{maybeDone, err}
+		call.indeterminate = true
+		return &classified{mayBeExecuted, err}
 	default:
-		return &verdict{thatIsAnswer, err}
+		return &classified{finalResult, err}
 	}
 }
 
-// outcome is what the application gets: the answer of the last attempt, or that
-// there were enough of them. If one may have been carried out, that the last was not
-// says nothing of the call.
-func (c *client) outcome(call *call, err error) error {
+// result returns the error for the application: that of the last attempt, or of Do. If an
+// attempt may have been executed, it is indeterminate, even if the last one was not sent.
+func (c *client) result(call *call, err error) error {
 	if err == nil {
 		return nil
 	}
-	v, last := err.(*verdict) //nolint:errorlint // what is wrapped is not the last word
+	v, last := err.(*classified) //nolint:errorlint // a wrapped one is not of the last attempt
 	var unsent *keybalancer.NotSent
-	if last && (!call.maybe || !errors.As(v.err, &unsent)) {
-		if v.kind == maybeDone && info(c.namespace, v.err) == nil {
+	if last && (!call.indeterminate || !errors.As(v.err, &unsent)) {
+		if v.kind == mayBeExecuted && info(c.namespace, v.err) == nil {
 			return v // gRPC's status, with a kind
 		}
 		return translate(c.namespace, call.key, v.err)
 	}
-	if call.maybe {
+	if call.indeterminate {
 		err = leasehold.Errorf(opCall, leasehold.ErrIndeterminate, call.key.String(),
-			"an attempt may have been carried out, or not; in the end: %w", err)
+			"an attempt may have been executed; the last error is: %w", err)
 	}
-	return failed(err)
+	return asFailure(err)
 }

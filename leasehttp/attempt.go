@@ -11,44 +11,44 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A call is a request on its way, in one attempt after the other.
+// A call is a request with its attempts, which are sequential.
 type call struct {
-	transport  *Transport
-	request    *http.Request
-	key        leasehold.Key
-	body       *body
-	repeatable bool // it does no harm if it is carried out twice
-	maybe      bool // an attempt has ended of which nobody knows whether it was carried out
+	transport     *Transport
+	request       *http.Request
+	key           leasehold.Key
+	body          *body
+	idempotent    bool
+	mayBeExecuted bool // an attempt has ended of which nobody knows whether it was carried out
 
 	response *http.Response // of the attempt that succeeded
 }
 
-// attempt sends the request to one server. It returns an error of a kind that
-// has [lookup.Lookup.Do] try again only if that is allowed.
+// attempt sends the request to one server. [lookup.Lookup.Do] retries by the kind of its
+// error.
 func (c *call) attempt(_ context.Context, addr string) error {
 	if err := c.transport.outstanding.begin(addr); err != nil {
 		return err
 	}
-	// The answer's body is read after this has returned, and needs the context.
+	// The response's body is read after this returns, and needs the context.
 	ctx, cancel := context.WithCancelCause(c.request.Context())
 	e := &exchange{outstanding: c.transport.outstanding, addr: addr, cancel: cancel}
 	answer, err := c.send(ctx, e)
-	if err == nil && errors.Is(context.Cause(ctx), errMoved) { // it came this very moment, and cannot be read
+	if err == nil && errors.Is(context.Cause(ctx), errMoved) { // the response arrived when ctx was cancelled, and cannot be read
 		_ = answer.Body.Close()
 		err = errMoved
 	}
 	if err != nil {
-		e.over()
+		e.finishAttempt()
 		return c.failed(addr, context.Cause(ctx), err)
 	}
-	if err := c.misread(answer); err != nil {
+	if err := c.keyMismatch(answer); err != nil {
 		discard(answer.Body)
-		e.over()
+		e.finishAttempt()
 		return final{err}
 	}
 	if how := refused(answer); how != "" {
 		discard(answer.Body)
-		e.over()
+		e.finishAttempt()
 		return c.refused(addr, how)
 	}
 	answer.Request = c.request
@@ -66,24 +66,23 @@ func (c *call) send(ctx context.Context, e *exchange) (*http.Response, error) {
 	return c.transport.cfg.Base.RoundTrip(out)
 }
 
-// patience is how often an attempt without an answer looks whether its server
-// still has the key, and so how long an answer may be under way that was given
-// while it had.
-const patience = time.Second
+// ownerCheckInterval is the interval between checks that the server of an attempt still has
+// the key. It is also the time for a response, sent before the key moved, to arrive.
+const ownerCheckInterval = time.Second
 
-// watchOwner gives an attempt up whose key has gone to another server, if it can be
-// made again: a server that is stopped or cut off keeps its connections and says
-// nothing, and its callers would wait for it as long as they live. It costs a
-// timer, and nothing runs unless the answer takes longer than a second.
+// watchOwner cancels an attempt that can be repeated when its key has moved: a paused or
+// partitioned server keeps its connections and does not respond, and the caller would wait
+// until its deadline. It costs a timer, which fires only if the response takes longer than
+// ownerCheckInterval.
 func (c *call) watchOwner(e *exchange) (stop func()) {
-	if !c.repeatable {
+	if !c.idempotent {
 		return func() {}
 	}
 	movedBefore := false
-	w := watch(patience, func() (again bool) {
+	w := watch(ownerCheckInterval, func() (again bool) {
 		addr, ok := c.transport.cfg.Lookup.Find(c.key)
 		moved := ok && addr != e.addr
-		if moved && movedBefore && c.body.whole() {
+		if moved && movedBefore && c.body.replayable() {
 			e.cancel(errMoved)
 			return false
 		}
@@ -93,18 +92,18 @@ func (c *call) watchOwner(e *exchange) (stop func()) {
 	return w.stop
 }
 
-// A watcher looks from time to time until it is stopped, or look returns false.
+// A watcher calls check periodically until it is stopped, or check returns false.
 type watcher struct {
-	look  func() (again bool)
+	check func() (again bool)
 	every time.Duration
 
-	mu      sync.Mutex // is held while it looks
+	mu      sync.Mutex // held during check
 	timer   *time.Timer
 	stopped bool
 }
 
-func watch(every time.Duration, look func() (again bool)) *watcher {
-	w := &watcher{look: look, every: every}
+func watch(every time.Duration, check func() (again bool)) *watcher {
+	w := &watcher{check: check, every: every}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.timer = time.AfterFunc(every, w.fire)
@@ -117,7 +116,7 @@ func (w *watcher) fire() {
 	if w.stopped {
 		return
 	}
-	if w.stopped = !w.look(); !w.stopped {
+	if w.stopped = !w.check(); !w.stopped {
 		w.timer.Reset(w.every)
 	}
 }
@@ -129,48 +128,46 @@ func (w *watcher) stop() {
 	w.timer.Stop()
 }
 
-// failed judges an attempt that has no answer. Whether the server has carried the
-// request out is unknown, unless it was never sent.
+// failed returns the error of an attempt without a response. Unless it was never sent, it may
+// have been executed.
 func (c *call) failed(addr string, cause, err error) error {
-	switch broken := c.body.broken(); {
-	case broken != nil:
-		return final{leasehold.Errorf("read body", leasehold.ErrInvalid, "", "the request was not received in full: %w", broken)}
+	switch readError := c.body.readError(); {
+	case readError != nil:
+		return final{leasehold.Errorf("read body", leasehold.ErrInvalid, "", "the request's body was not received completely: %w", readError)}
 	case c.request.Context().Err() != nil:
-		c.maybe = c.maybe || !neverSent(err)
+		c.mayBeExecuted = c.mayBeExecuted || !neverSent(err)
 		return final{context.Cause(c.request.Context())}
 	case errors.Is(cause, errMoved):
-		c.maybe = true
+		c.mayBeExecuted = true
 		return leasehold.Errorf("send", leasehold.ErrNotOwner, addr, "%w", errMoved)
-	case !c.body.whole():
-		return final{leasehold.Errorf("send", leasehold.ErrIndeterminate, addr, "its body is too long to be sent again: %w", err)}
+	case !c.body.replayable():
+		return final{leasehold.Errorf("send", leasehold.ErrIndeterminate, addr, "the request's body is too long for a retry: %w", err)}
 	case neverSent(err):
-		return leasehold.Errorf("send", leasehold.ErrNoOwner, addr, "the owner of the key is not there: %w", err)
+		return leasehold.Errorf("send", leasehold.ErrNoOwner, addr, "the owner of the key is not reachable: %w", err)
 	}
-	c.maybe = true
+	c.mayBeExecuted = true
 	return leasehold.Errorf("send", leasehold.ErrIndeterminate, addr, "%w", err)
 }
 
 func (c *call) refused(addr, how string) error {
-	err := misrouted(addr, how)
-	c.maybe = c.maybe || how == RefusedLost
+	err := refusalError(addr, how)
+	c.mayBeExecuted = c.mayBeExecuted || how == RefusedLost
 	switch {
-	case how == RefusedLost && !c.repeatable:
-		return final{leasehold.Errorf("send", leasehold.ErrIndeterminate, addr, "%w, and may have carried it out; a %s is not sent again", err, c.request.Method)}
-	case !c.body.whole():
-		return final{leasehold.Errorf("send", leasehold.KindOf(err), addr, "%w, and the body of the request is too long to be sent again", err)}
+	case how == RefusedLost && !c.idempotent:
+		return final{leasehold.Errorf("send", leasehold.ErrIndeterminate, addr, "%w, which may have been executed; a %s is not retried", err, c.request.Method)}
+	case !c.body.replayable():
+		return final{leasehold.Errorf("send", leasehold.KindOf(err), addr, "%w, and the request's body is too long for a retry", err)}
 	}
 	return err
 }
 
-// discard reads the rest of a refusal, if it is short, so that the connection can
-// be used again.
+// discard reads the rest of a short rejection, so that the connection can be reused.
 func discard(body io.ReadCloser) {
-	_, _ = io.CopyN(io.Discard, body, 4<<10) // what cannot be read is not needed
+	_, _ = io.CopyN(io.Discard, body, 4<<10) // if it fails, the connection is not reused
 	_ = body.Close()
 }
 
-// An exchange is an attempt from when it is counted until its answer has been
-// read.
+// An exchange is an outstanding attempt, until its response body is closed.
 type exchange struct {
 	outstanding *outstanding
 	addr        string
@@ -178,15 +175,15 @@ type exchange struct {
 	once        sync.Once
 }
 
-func (e *exchange) over() {
+func (e *exchange) finishAttempt() {
 	e.once.Do(func() {
 		e.cancel(nil)
 		e.outstanding.end(e.addr)
 	})
 }
 
-// until returns a body that ends the exchange when it is closed. One that can be
-// written to, because the protocol was switched, still can.
+// until returns a body that ends the exchange when it is closed. After a switch of protocols
+// it can also be written to.
 func (e *exchange) until(body io.ReadCloser) io.ReadCloser {
 	answer := &answerBody{body, e}
 	if stream, ok := body.(io.ReadWriteCloser); ok {
@@ -201,7 +198,7 @@ type answerBody struct {
 }
 
 func (b *answerBody) Close() error {
-	defer b.exchange.over()
+	defer b.exchange.finishAttempt()
 	return b.ReadCloser.Close()
 }
 
@@ -210,7 +207,7 @@ type upgraded struct {
 	io.Writer
 }
 
-// CloseWrite tells the server that no more will come, if the connection can.
+// CloseWrite closes the writing side, if the connection supports that.
 func (u *upgraded) CloseWrite() error { return closeWrite(u.Writer) }
 
 func closeWrite(conn any) error {

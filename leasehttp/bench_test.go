@@ -28,13 +28,13 @@ import (
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
 
-// goal is the share of the plain proxy's requests per second that ours must reach.
+// goal is the minimum ratio of the request rates of a Proxy and a plain ReverseProxy.
 const goal = 0.70
 
-// BenchmarkGateway compares a Proxy with a httputil.ReverseProxy that has one fixed target,
-// in one process and in short turns: everything else is the same, and real connections on
-// loopback are between all of them. Callers write prepared bytes and read as many as an
-// answer has, so that most of what is measured is the proxy.
+// BenchmarkGateway compares a Proxy with a httputil.ReverseProxy that has one fixed target, in
+// one process and in short turns. Everything else is the same, with real connections on the
+// loopback interface. Callers write prepared bytes and read a fixed number of bytes, so that
+// the proxy dominates the measurement.
 //
 //	go test -run '^$' -bench Gateway -benchtime 40x ./leasehttp
 //
@@ -46,18 +46,18 @@ func BenchmarkGateway(b *testing.B) {
 		_, _ = io.WriteString(w, "hello, world")
 	}))
 	plain := newCallers(b, listen(b, plainProxy(target)), connections)
-	ours := newCallers(b, listen(b, routingProxy(b, target)), connections)
+	reserved := newCallers(b, listen(b, routingProxy(b, target)), connections)
 	plain.run(b, batch)
-	ours.run(b, batch)
+	reserved.run(b, batch)
 	var forPlain, forOurs time.Duration
 	var ratios []float64
 	b.ResetTimer()
 	for i := range b.N {
 		var p, o time.Duration
 		if i%2 == 0 {
-			p, o = plain.run(b, batch), ours.run(b, batch)
+			p, o = plain.run(b, batch), reserved.run(b, batch)
 		} else {
-			o, p = ours.run(b, batch), plain.run(b, batch)
+			o, p = reserved.run(b, batch), plain.run(b, batch)
 		}
 		forPlain, forOurs = forPlain+p, forOurs+o
 		ratios = append(ratios, p.Seconds()/o.Seconds())
@@ -69,11 +69,11 @@ func BenchmarkGateway(b *testing.B) {
 	b.ReportMetric(float64(batch*b.N)/forOurs.Seconds(), "gateway/s")
 	b.ReportMetric(ratio, "ratio")
 	if b.N > 1 && ratio < goal {
-		b.Errorf("the gateway forwards %.2f of what a plain proxy does, want %.2f", ratio, goal)
+		b.Errorf("the gateway has %.2f of the request rate of a plain proxy, want %.2f", ratio, goal)
 	}
 }
 
-// listen serves on loopback until the benchmark ends, and returns where.
+// listen serves on the loopback interface until the benchmark ends, and returns the address.
 func listen(b *testing.B, handler http.Handler) string {
 	b.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -82,7 +82,7 @@ func listen(b *testing.B, handler http.Handler) string {
 	}
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(listener) }) // until it is closed
+	serving.Go(func() { _ = server.Serve(listener) }) // until Close
 	b.Cleanup(func() {
 		_ = server.Close()
 		serving.Wait()
@@ -95,7 +95,7 @@ func sameBase() *http.Transport {
 	return &http.Transport{MaxIdleConnsPerHost: 1024, IdleConnTimeout: time.Minute, DisableCompression: true}
 }
 
-// plainProxy is what a proxy costs that need not look for anything.
+// plainProxy has a fixed target.
 func plainProxy(target string) http.Handler {
 	to := &url.URL{Scheme: "http", Host: target}
 	pool := &bufferPool{sync.Pool{New: func() any { return new([32 << 10]byte) }}}
@@ -110,8 +110,7 @@ type bufferPool struct{ pool sync.Pool }
 func (p *bufferPool) Get() []byte  { return p.pool.Get().(*[32 << 10]byte)[:] }
 func (p *bufferPool) Put(b []byte) { p.pool.Put((*[32 << 10]byte)(b)) }
 
-// routingProxy is our proxy, with all that belongs to it: a manager, the server as an
-// owner, and a lookup.
+// routingProxy is a Proxy with a manager, the server as an owner, and a lookup.
 func routingProxy(b *testing.B, target string) http.Handler {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -154,7 +153,7 @@ func startManager(ctx context.Context, b *testing.B) string {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer conn.Close() //nolint:errcheck // nothing is left to be done
+	defer conn.Close() //nolint:errcheck // the benchmark has ended
 	for {
 		_, err := leaseholdv1.NewAdminServiceClient(conn).CreateNamespace(ctx, &leaseholdv1.CreateNamespaceRequest{
 			Version: wire.Version, Namespace: &leaseholdv1.NamespaceConfig{Name: "bench"},
@@ -168,11 +167,11 @@ func startManager(ctx context.Context, b *testing.B) string {
 	}
 }
 
-// callers are connections over which requests are sent, one at a time on each.
+// callers are connections, with one request at a time on each.
 type callers struct {
 	conns   []net.Conn
 	request []byte
-	answer  int // how many bytes an answer has
+	answer  int // the length of a response in bytes
 }
 
 func newCallers(b *testing.B, addr string, n int) *callers {
@@ -190,7 +189,7 @@ func newCallers(b *testing.B, addr string, n int) *callers {
 	return c
 }
 
-// first asks once, and returns how long an answer is. All have the same.
+// first sends one request and returns the length of the response, which is constant.
 func (c *callers) first(b *testing.B) int {
 	b.Helper()
 	if _, err := c.conns[0].Write(c.request); err != nil {
@@ -220,7 +219,7 @@ func (c *counter64) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// run sends so many requests, and returns how long that took.
+// run sends a number of requests and returns the duration.
 func (c *callers) run(b *testing.B, requests int) time.Duration {
 	b.Helper()
 	began := time.Now()

@@ -7,34 +7,33 @@ import (
 	"sync"
 )
 
-// A body is what a request sends, so that it can be sent again if its server
-// refuses it. What is read is kept, up to a bound: a request that its server
-// refuses at once has not been read far. Once more than that was read, there is
-// no second time.
+// A body is the body of a request that may be sent several times. It keeps the bytes that
+// were read, up to a limit: a server that rejects a request has not read much of it. When
+// more is read, the kept bytes are dropped and the body cannot be sent again.
 //
-// Sending again is not as simple as it looks, because a http.RoundTripper may go
-// on reading the body of a request that it has answered. So each attempt reads
-// through a copy of its own, a try, which gets nothing more once the next one has
-// begun. What an old try is just reading goes into what is kept, and is not lost.
+// A http.RoundTripper may continue to read the body of a request after it has returned the
+// response. So each attempt reads through its own bodyReader, which fails once the next
+// attempt has started. Bytes that an old reader is reading at that moment are kept for the
+// next one.
 //
-// A nil body is that of a request without one.
+// A request without a body has a nil body. It is safe for concurrent use.
 type body struct {
-	from  io.ReadCloser
-	fresh func() (io.ReadCloser, error) // makes another, if the request can; then nothing is kept
-	most  int
+	from    io.ReadCloser
+	getBody func() (io.ReadCloser, error) // the request's GetBody; if set, no bytes are kept
+	limit   int
 
-	reading chan struct{} // full while somebody reads from
+	reading chan struct{} // full during a read
 
-	mu       sync.Mutex
-	kept     []byte // what was read, from the beginning
-	passed   bool   // more was read than is kept
-	err      error  // what ended it; io.EOF if it was read to its end
-	current  *try
-	finished bool // there will be no further attempt
-	closed   bool // so is from, or whoever sent it will see to that
+	mu         sync.Mutex
+	kept       []byte // the bytes read so far
+	overflowed bool   // more was read than is kept
+	err        error  // what ended it; io.EOF if it was read to its end
+	current    *bodyReader
+	finished   bool // there will be no further attempt
+	closed     bool // so is from, or whoever sent it will see to that
 }
 
-type try struct {
+type bodyReader struct {
 	of  *body
 	at  int // how much of what is kept it has had
 	end bool
@@ -43,12 +42,12 @@ type try struct {
 var errSuperseded = errors.New("another attempt has taken over the body of this request")
 
 // newBody returns the body of a request, of which so many bytes may be kept.
-func newBody(r *http.Request, most int) *body {
+func newBody(r *http.Request, limit int) *body {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
 	// One more, because the end of a body is found by reading beyond it.
-	return &body{from: r.Body, fresh: r.GetBody, most: most + 1, reading: make(chan struct{}, 1)}
+	return &body{from: r.Body, getBody: r.GetBody, limit: limit + 1, reading: make(chan struct{}, 1)}
 }
 
 func (b *body) next() (io.ReadCloser, error) {
@@ -58,30 +57,29 @@ func (b *body) next() (io.ReadCloser, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case b.fresh != nil && b.closed:
-		return b.fresh()
-	case b.fresh != nil:
+	case b.getBody != nil && b.closed:
+		return b.getBody()
+	case b.getBody != nil:
 		b.closed = true
 		return b.from, nil
-	case b.passed || b.closed:
+	case b.overflowed || b.closed:
 		return nil, errSuperseded // whole would have said so
 	}
-	b.current = &try{of: b}
+	b.current = &bodyReader{of: b}
 	return b.current, nil
 }
 
-func (b *body) whole() bool {
-	if b == nil || b.fresh != nil {
+func (b *body) replayable() bool {
+	if b == nil || b.getBody != nil {
 		return true
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return !b.passed && !b.closed
+	return !b.overflowed && !b.closed
 }
 
-// broken returns what kept the body from being read, which is no fault of a
-// server's.
-func (b *body) broken() error {
+// readError returns the error of reading the body from its source; nil at its end.
+func (b *body) readError() error {
 	if b == nil {
 		return nil
 	}
@@ -93,8 +91,8 @@ func (b *body) broken() error {
 	return b.err
 }
 
-// finish says that there will be no further attempt. The body is closed when the
-// last one has closed its own, which may be later.
+// finish is called after the last attempt. The body is closed when that attempt has closed
+// its reader, which may be later.
 func (b *body) finish() {
 	if b == nil {
 		return
@@ -105,12 +103,11 @@ func (b *body) finish() {
 	b.mu.Unlock()
 	switch {
 	case closing && busy:
-		// An old attempt still reads. To close the body ends that, if it is a pipe for
-		// instance; but that of a request to a http.Server would have us wait for the
-		// caller to send more. Either way this ends with the reading.
-		go b.from.Close() //nolint:errcheck // nobody is left who could be told
+		// An old attempt is reading. Close ends the read of a pipe, for example, but blocks
+		// until the end of the read for a request to a http.Server.
+		go b.from.Close() //nolint:errcheck // the request has ended
 	case closing:
-		_ = b.from.Close() // nobody is left who could be told
+		_ = b.from.Close() // the request has ended
 	}
 }
 
@@ -122,7 +119,7 @@ func (b *body) closes() bool {
 	return true
 }
 
-func (t *try) Close() error {
+func (t *bodyReader) Close() error {
 	b := t.of
 	b.mu.Lock()
 	t.end = true
@@ -134,7 +131,7 @@ func (t *try) Close() error {
 	return nil
 }
 
-func (t *try) Read(p []byte) (int, error) {
+func (t *bodyReader) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
@@ -144,32 +141,32 @@ func (t *try) Read(p []byte) (int, error) {
 	}
 	b.reading <- struct{}{}
 	defer func() { <-b.reading }()
-	// Whoever was reading meanwhile may have left something.
+	// An older attempt may have added to kept meanwhile.
 	s := t.readKept(p)
 	if s.done {
 		return s.n, s.err
 	}
-	if s.full && !b.giveUp(t) {
+	if s.full && !b.discardKept(t) {
 		return 0, errSuperseded
 	}
 	n, err := b.from.Read(p[:s.n])
 	return t.keep(p[:n], err)
 }
 
-// A step is how the reading of what is kept came out. If it is not done, there is
-// nothing left of that and more to come, of which n bytes may be read.
+// A step is the result of reading the kept bytes. If it is not done, all kept bytes have
+// been read, and up to n bytes may be read from the source.
 type step struct {
 	n    int
 	err  error
 	done bool
-	full bool // reading on means to give up what is kept
+	full bool // the kept bytes must be dropped first
 }
 
-func (t *try) readKept(p []byte) step {
+func (t *bodyReader) readKept(p []byte) step {
 	b := t.of
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	switch free := b.most - len(b.kept); {
+	switch free := b.limit - len(b.kept); {
 	case b.current != t || t.end:
 		return step{0, errSuperseded, true, false}
 	case t.at < len(b.kept):
@@ -178,7 +175,7 @@ func (t *try) readKept(p []byte) step {
 		return step{n, nil, true, false}
 	case b.err != nil:
 		return step{0, b.err, true, false}
-	case b.passed:
+	case b.overflowed:
 		return step{n: len(p)}
 	case free == 0:
 		return step{n: len(p), full: true}
@@ -187,33 +184,33 @@ func (t *try) readKept(p []byte) step {
 	}
 }
 
-// giveUp lets go of what is kept, because a try is about to read more than that.
-// It reports false if another has begun.
-func (b *body) giveUp(t *try) bool {
+// discardKept drops the kept bytes, because the attempt is about to read beyond the limit.
+// It returns false if a newer attempt has started.
+func (b *body) discardKept(t *bodyReader) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.current != t {
 		return false
 	}
-	b.passed, b.kept, t.at = true, nil, 0
+	b.overflowed, b.kept, t.at = true, nil, 0
 	return true
 }
 
-// keep keeps what was read by a try, for the next one if there is one by now.
-func (t *try) keep(read []byte, err error) (int, error) {
+// keep records the bytes that were read; if a newer attempt has started, they are for it.
+func (t *bodyReader) keep(read []byte, err error) (int, error) {
 	b := t.of
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.err == nil {
 		b.err = err
 	}
-	if !b.passed {
+	if !b.overflowed {
 		b.kept = append(b.kept, read...)
 	}
 	if b.current != t {
 		return 0, errSuperseded
 	}
-	if !b.passed {
+	if !b.overflowed {
 		t.at = len(b.kept)
 	}
 	return len(read), err

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// closing tells whether it was closed, and how often.
+// closing counts calls of Close.
 type closing struct {
 	io.Reader
 	times int
@@ -20,7 +20,7 @@ type closing struct {
 
 func (c *closing) Close() error { c.times++; return nil }
 
-func bodyOf(from io.ReadCloser, most int) *body { return newBody(&http.Request{Body: from}, most) }
+func bodyOf(from io.ReadCloser, limit int) *body { return newBody(&http.Request{Body: from}, limit) }
 
 func next(t *testing.T, b *body) io.ReadCloser {
 	t.Helper()
@@ -31,14 +31,13 @@ func next(t *testing.T, b *body) io.ReadCloser {
 	return r
 }
 
-// TestBodySentAgain: however much of it an attempt has read, the next one gets all
-// of it, as long as it is kept.
-func TestBodySentAgain(t *testing.T) {
+// Each attempt reads the whole body, however much the last one has read, up to the limit.
+func TestBodyIsReplayed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		const most = 100
+		const limit = 100
 		text := strings.Repeat("abcdefgh", 20)[:rapid.IntRange(0, 160).Draw(t, "length")]
 		from := &closing{Reader: iotest.HalfReader(strings.NewReader(text))}
-		b := bodyOf(from, most)
+		b := bodyOf(from, limit)
 		read := 0
 		for range rapid.IntRange(0, 4).Draw(t, "attempts") {
 			attempt, err := b.next()
@@ -53,9 +52,9 @@ func TestBodySentAgain(t *testing.T) {
 			if read = max(read, n); rapid.Bool().Draw(t, "closes") {
 				_ = attempt.Close()
 			}
-			if !b.whole() {
-				if min(read, len(text)) <= most {
-					t.Fatalf("%d bytes of %d were read, and it is gone", read, len(text))
+			if !b.replayable() {
+				if min(read, len(text)) <= limit {
+					t.Fatalf("after %d bytes of %d, the body cannot be replayed", read, len(text))
 				}
 				return
 			}
@@ -67,8 +66,8 @@ func TestBodySentAgain(t *testing.T) {
 		if got, err := io.ReadAll(attempt); string(got) != text || err != nil {
 			t.Fatalf("got %q, %v", got, err)
 		}
-		if b.whole() != (len(text) <= most) {
-			t.Fatalf("%d bytes can be sent again: %v", len(text), b.whole())
+		if b.replayable() != (len(text) <= limit) {
+			t.Fatalf("%d bytes can be replayed: %v", len(text), b.replayable())
 		}
 		b.finish()
 		_ = attempt.Close()
@@ -78,39 +77,38 @@ func TestBodySentAgain(t *testing.T) {
 	})
 }
 
-// TestBodyTakenOver: what an old attempt is just reading is not lost.
-func TestBodyTakenOver(t *testing.T) {
+// Bytes that an old attempt is reading go to the next attempt.
+func TestConcurrentReadIsKeptForTheNextAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from, to := io.Pipe()
 		b := bodyOf(from, 100)
 		old := next(t, b)
-		ended := make(chan error, 1)
+		finalError := make(chan error, 1)
 		go func() {
 			_, err := old.Read(make([]byte, 10))
-			ended <- err
+			finalError <- err
 		}()
-		synctest.Wait() // it reads
+		synctest.Wait() // reads
 		young := next(t, b)
 		got := make(chan string, 1)
 		go func() {
 			text, _ := io.ReadAll(young)
 			got <- string(text)
 		}()
-		synctest.Wait() // it waits for the other
+		synctest.Wait() // waits for the first reader
 		_, _ = io.WriteString(to, "hello, ")
 		_, _ = io.WriteString(to, "world")
 		_ = to.Close()
-		if err := <-ended; !errors.Is(err, errSuperseded) {
-			t.Errorf("the old attempt reads on: %v", err)
+		if err := <-finalError; !errors.Is(err, errSuperseded) {
+			t.Errorf("the old attempt can still read: %v", err)
 		}
 		if text := <-got; text != "hello, world" {
-			t.Errorf("the next has %q", text)
+			t.Errorf("the next attempt reads %q", text)
 		}
 	})
 }
 
-// locked is a body that cannot be closed while it is read, like those of requests to a
-// http.Server.
+// locked is a body whose Close waits for Read, like those of requests to a http.Server.
 type locked struct {
 	io.Reader
 	lock   chan struct{}
@@ -130,16 +128,16 @@ func (l *locked) Close() error {
 	return nil
 }
 
-// TestBodyStillRead: a request ends although an old attempt still reads its body, which is
-// closed when that has come to its end.
-func TestBodyStillRead(t *testing.T) {
+// finish does not wait for an old attempt that reads the body; the body is closed after the
+// read.
+func TestFinishDoesNotWaitForOldReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from, to := io.Pipe()
 		l := &locked{from, make(chan struct{}, 1), make(chan struct{})}
 		b := bodyOf(l, 100)
 		old := next(t, b)
 		go func() { _, _ = old.Read(make([]byte, 10)) }()
-		synctest.Wait() // it reads
+		synctest.Wait() // reads
 		_ = next(t, b).Close()
 		finished := make(chan struct{})
 		go func() { b.finish(); close(finished) }()
@@ -147,7 +145,7 @@ func TestBodyStillRead(t *testing.T) {
 		select {
 		case <-finished:
 		default:
-			t.Error("it waits for the caller to send more")
+			t.Error("finish waits for the read")
 		}
 		_ = to.Close()
 		<-l.closed
@@ -155,21 +153,21 @@ func TestBodyStillRead(t *testing.T) {
 	})
 }
 
-func TestBodyBroken(t *testing.T) {
-	broken := errors.New("the caller has gone")
-	b := bodyOf(io.NopCloser(io.MultiReader(strings.NewReader("x"), iotest.ErrReader(broken))), 10)
-	for range 2 { // and it stays so
-		if _, err := io.ReadAll(next(t, b)); !errors.Is(err, broken) {
+func TestBodyReadErrors(t *testing.T) {
+	readError := errors.New("the caller has gone")
+	b := bodyOf(io.NopCloser(io.MultiReader(strings.NewReader("x"), iotest.ErrReader(readError))), 10)
+	for range 2 { // the error is kept
+		if _, err := io.ReadAll(next(t, b)); !errors.Is(err, readError) {
 			t.Errorf("read: %v", err)
 		}
 	}
-	if !errors.Is(b.broken(), broken) {
-		t.Errorf("%v", b.broken())
+	if !errors.Is(b.readError(), readError) {
+		t.Errorf("%v", b.readError())
 	}
 }
 
-// TestBodyMadeAnew: a request that can make its body again need not be kept.
-func TestBodyMadeAnew(t *testing.T) {
+// A body with GetBody is not kept.
+func TestBodyWithGetBodyIsNotKept(t *testing.T) {
 	made := 0
 	first := &closing{Reader: strings.NewReader("x")}
 	b := newBody(&http.Request{Body: first, GetBody: func() (io.ReadCloser, error) {
@@ -184,17 +182,17 @@ func TestBodyMadeAnew(t *testing.T) {
 		_ = r.Close()
 	}
 	b.finish()
-	if made != 2 || first.times != 1 || !b.whole() {
-		t.Errorf("made %d times, closed %d times", made, first.times)
+	if made != 2 || first.times != 1 || !b.replayable() {
+		t.Errorf("GetBody was called %d times, Close %d times", made, first.times)
 	}
 	unused := &closing{}
 	newBody(&http.Request{Body: unused, GetBody: func() (io.ReadCloser, error) { return nil, nil }}, 0).finish()
 	if unused.times != 1 {
-		t.Errorf("a body that was not sent was closed %d times", unused.times)
+		t.Errorf("an unsent body was closed %d times", unused.times)
 	}
 }
 
-func TestOutstanding(t *testing.T) {
+func TestOutstandingLimit(t *testing.T) {
 	o := newOutstanding(2)
 	for range 2 {
 		if err := o.begin("a"); err != nil {
@@ -202,19 +200,19 @@ func TestOutstanding(t *testing.T) {
 		}
 	}
 	if err := o.begin("a"); err == nil {
-		t.Error("a third was let through")
+		t.Error("the third request was accepted")
 	}
 	if err := o.begin("b"); err != nil {
 		t.Errorf("another server: %v", err)
 	}
 	o.end("a")
 	if err := o.begin("a"); err != nil {
-		t.Errorf("after one has ended: %v", err)
+		t.Errorf("after one ended: %v", err)
 	}
 	o.end("a")
 	o.end("a")
 	o.end("b")
 	if len(o.at) != 0 {
-		t.Errorf("it remembers %v", o.at)
+		t.Errorf("entries remain: %v", o.at)
 	}
 }

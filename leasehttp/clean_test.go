@@ -15,8 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold/leasehttp"
 )
 
-// own are the names in a header that any program could take for one of ours, and those
-// that begin with X-Own.
+// own returns the reserved names in a header, in any spelling, and those that begin with X-Own.
 func own(h http.Header) []string {
 	var names []string
 	for name := range h {
@@ -27,9 +26,9 @@ func own(h http.Header) []string {
 	return names
 }
 
-// TestNothingOfOursPasses through a gateway: in no direction and in no part of a message,
-// however it is spelt.
-func TestNothingOfOursPasses(t *testing.T) {
+// A gateway removes reserved headers in both directions, from all parts of a message and in any
+// spelling.
+func TestReservedHeadersAreRemoved(t *testing.T) {
 	set := func(h http.Header, prefix string) {
 		for _, name := range []string{"Leasehold-Refused", "leasehold_refused", "X-Own"} {
 			h[prefix+name] = []string{"1"}
@@ -69,7 +68,7 @@ func TestNothingOfOursPasses(t *testing.T) {
 		}
 		_ = got.Body.Close()
 		request := <-seen
-		request.Header.Del(leasehttp.HeaderKey) // that of the gateway
+		request.Header.Del(leasehttp.HeaderKey) // set by the gateway
 		for name, c := range map[string]struct {
 			header http.Header
 			want   []string

@@ -28,12 +28,12 @@ func join(t *testing.T, n *leaseholdtest.Node, handler http.Handler) *owner.Owne
 	return o
 }
 
-// say answers with a text.
+// say responds with a text.
 func say(text string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) })
 }
 
-// base is a transport from a node, with a dialer that does not wait for ever.
+// base is a transport from a node, with a dial timeout.
 func base(n *leaseholdtest.Node) *http.Transport {
 	b := &http.Transport{
 		ExpectContinueTimeout: time.Second,
@@ -76,14 +76,14 @@ func startGateway(t *testing.T, c *leaseholdtest.Cluster, cfg leasehttp.Transpor
 	return n
 }
 
-// An answer is what a caller got.
+// An answer is a response with its body.
 type answer struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// request makes a request for alice.
+// request returns a request for alice.
 func request(t *testing.T, method, url, body string) *http.Request {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -94,7 +94,7 @@ func request(t *testing.T, method, url, body string) *http.Request {
 	return r
 }
 
-// do sends a request, and wants an answer.
+// do sends a request that must have a response.
 func do(t *testing.T, via http.RoundTripper, r *http.Request) answer {
 	t.Helper()
 	a, err := try(via, r)
@@ -114,8 +114,8 @@ func try(via http.RoundTripper, r *http.Request) (answer, error) {
 	return answer{got.StatusCode, got.Header, string(body)}, err
 }
 
-// two runs a test with two servers that have settled, that of alice and the other. Each
-// says its name, unless handler is given.
+// two runs a test with two servers, the owner of alice and the other, after all grants. Each
+// responds with its name, unless handler is given.
 func two(t *testing.T, handler func(name string) http.Handler, test func(t *testing.T, c *leaseholdtest.Cluster, has, other *leaseholdtest.Node)) {
 	t.Helper()
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {

@@ -1,7 +1,7 @@
-// Package leasehttp routes HTTP requests to the servers that own their keys, and
-// keeps servers from answering for keys that they do not own.
+// Package leasehttp routes HTTP requests to the owners of their keys, and rejects requests
+// at servers that do not own the key.
 //
-// A caller in Go has a [Transport], which finds the server of each request:
+// A caller in Go uses a [Transport], which finds the owner for each request:
 //
 //	transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{
 //		Lookup: l, // from lookup.Open
@@ -11,116 +11,110 @@
 //	request.Header.Set("X-User", "alice")
 //	answer, err := client.Do(request) // for http://presence/status
 //
-// Callers in other languages have a gateway in its place, which is a [Proxy] with
-// such a Transport; the command "leasehold gateway" runs one. A server wraps its
-// handler:
+// Callers in other languages use a gateway: a [Proxy] with such a Transport. The command
+// "leasehold gateway" runs one. A server wraps its handler:
 //
 //	handler := leasehttp.Middleware(o, leasehttp.Header("X-User"))(mux)
 //
-// What all three have in common is the [Source], which says where in a request the
-// name is that it is about: a header, a segment of the path, a parameter of the
-// query or a cookie. The request's key is leasehold.KeyOf of that name.
+// All three use the same [Source], the part of a request that has its name: a header, a
+// segment of the path, a parameter of the query or a cookie. The request's key is
+// leasehold.KeyOf of that name.
 //
-// # What is sent again
+// # Retries
 //
-// A request is sent to the server that the table names. What becomes of it then
-// depends on what is known about whether it was carried out:
+// A request is sent to the owner in the lease table. Whether it is retried depends on
+// whether it may have been executed:
 //
-//   - The server refuses it, because it does not own the key: nothing was done. It
-//     is sent again, to the owner of that moment.
-//   - The server refuses it, because its lease is suspended (see package owner): nothing
-//     was done. It is sent again, to the same server while the table names it, until the
-//     request's deadline. Without a deadline the bound below holds.
-//   - There is no connection to the server, and nothing was sent: likewise.
-//   - The server says that it lost the key while it worked, or there is no answer:
-//     it may have been carried out. It is sent again only if that does no harm: if
-//     its method is idempotent (GET, HEAD, PUT, DELETE, OPTIONS, TRACE; RFC 9110,
-//     section 9.2.2), or it has an Idempotency-Key header. A PUT or DELETE with
-//     If-Match, If-None-Match or If-Unmodified-Since needs the latter: a second time
-//     it would be refused, because it was carried out the first time.
-//   - An answer has begun: that is the answer, whatever becomes of the rest.
+//   - The server rejects it because it does not own the key: not executed. It is retried at
+//     the current owner.
+//   - The server rejects it because its lease is suspended (see package owner): not executed.
+//     It is retried at the same server while the table names it, until the request's
+//     deadline. Without a deadline the bound below applies.
+//   - The connection fails before a byte is sent: not executed, and retried.
+//   - The server lost the key while it executed the request, or there is no response: it may
+//     have been executed. It is retried only if it is idempotent: by its method (GET, HEAD,
+//     PUT, DELETE, OPTIONS, TRACE; RFC 9110, section 9.2.2), or by an Idempotency-Key
+//     header. A PUT or DELETE with If-Match, If-None-Match or If-Unmodified-Since needs the
+//     header: after a successful execution, the retry would fail its condition.
+//   - The response has begun: it is returned, even if the rest fails.
 //
-// An idempotent request whose server does not answer, while the key goes to another
-// server, is sent there two seconds later: servers that are stopped, or cut off, keep
-// their connections. Any other waits for as long as its caller does.
+// If a server does not respond, and the key moves to another server, an idempotent request
+// is sent there two seconds later: a paused or partitioned server keeps its connections.
+// Other requests wait until their deadline.
 //
-// If an attempt may have been carried out, and none that follow has an answer, the
-// error is leasehold.ErrIndeterminate, whatever ended the last of them.
+// If one attempt may have been executed, and no later attempt has a response, the error is
+// leasehold.ErrIndeterminate, whatever the error of the last attempt.
 //
-// There is a backoff between attempts and a bound on their number, those of
-// lookup.Lookup.Do. While no server owns a key its requests wait, within that bound.
+// The backoff and the number of attempts are those of lookup.Lookup.Do. Requests for a key
+// without an owner wait within that bound.
 //
-// A body is sent again if the request has a GetBody, as those of
-// http.NewRequest have, or if no more than 64 KiB of it were read
-// (TransportConfig.Replay). One that is known to be longer is announced with
-// "Expect: 100-continue", and sent when the server has agreed to have it, or has said
-// nothing for the Base's ExpectContinueTimeout, usually a second: servers refuse before
-// they read.
+// A body can be sent again if the request has a GetBody, as those of http.NewRequest do, or
+// if at most 64 KiB of it were read (TransportConfig.Replay). A longer body of known length
+// is sent with "Expect: 100-continue", so that a server can reject the request before it
+// reads the body. It is sent after the server agrees, or after the Base's
+// ExpectContinueTimeout, usually a second.
 //
 // # On the wire
 //
-// These headers are all that callers and servers need to agree on, so that either may
-// be written in any language:
+// Callers and servers in other languages need to implement only these headers:
 //
-//   - Leasehold-Key, in a request: its key, in 16 hexadecimal digits. A gateway
-//     replaces what its callers say. Middleware takes the key from the request itself,
-//     since it cannot know who has set the header. The generation of the lease is
-//     not sent: the table may be behind, and only the server knows.
-//   - Status 421 with "Leasehold-Refused: not-owner": this server does not own the
-//     key, and has done nothing. In Leasehold-Key is the key that it looked for, and in
-//     Leasehold-Name the name of that, escaped as in a query. Both may be left out. If
-//     it is another key than that of the request, then caller and server take it from
-//     different places, and the request is not sent again.
-//   - Status 400 with "Leasehold-Refused: other-key": this server found that out
-//     itself, and has done nothing. Both headers are as above.
+//   - Leasehold-Key, in a request: its key, in 16 hexadecimal digits. A gateway replaces the
+//     value of its caller. Middleware derives the key from the request itself, because any
+//     client can set the header. The generation of the lease is not sent: the table may be
+//     stale, and only the server has the current one.
+//   - Status 421 with "Leasehold-Refused: not-owner": this server does not own the key; not
+//     executed. Leasehold-Key has the key that the server derived, and Leasehold-Name its
+//     name, escaped as in a query; both are optional. If the key differs from that of the
+//     request, caller and server use different sources, and the request is not retried.
+//   - Status 400 with "Leasehold-Refused: other-key": the server found that difference; not
+//     executed. Both headers are as above.
 //   - Status 503 with "Leasehold-Refused: suspended" and Retry-After: this server's lease is
-//     suspended, and it has done nothing. The key is told as above. The table names this
-//     server, so that the request is sent here again, whatever its method.
-//   - Status 503 with "Leasehold-Refused: lost": this server lost the key while it
-//     worked. The request may have been carried out.
+//     suspended; not executed. Both headers are as above. The table names this server, so
+//     that the request is retried here, whatever its method.
+//   - Status 503 with "Leasehold-Refused: lost": this server lost the key while it executed
+//     the request. The request may have been executed.
 //
-// Without the header these statuses are the application's own and reach the caller.
+// Without the header these statuses are the application's own and are returned to the
+// caller.
 //
-// # What callers of a gateway see
+// # Responses of a gateway
 //
-// What a gateway answers by itself has the header Leasehold-Error with the kind of
-// error, and a body {"kind": "...", "message": "..."}:
+// A gateway's own responses have the header Leasehold-Error with the kind of error, and a
+// body {"kind": "...", "message": "..."}:
 //
-//	400  invalid        the key is missing, or there twice with different values
-//	408  invalid        the body did not come
+//	400  invalid        the key is missing, or repeated with different values
+//	408  invalid        the body was not received in time
 //	413  invalid        the body is too long
-//	500  invalid        gateway and servers take the key from different places; nothing was done
-//	502  indeterminate  there is no answer; it may have been carried out
-//	503  no-owner       no server owns the key at present; nothing was done
-//	503  not-owner      all servers that were asked have refused; nothing was done
-//	503  suspended      the owner waits for a manager and keeps its state; nothing was done
-//	503  limit          too many requests are under way to the owner; nothing was done
-//	503  unavailable    the gateway has just begun, and knows of no servers; nothing was done
+//	500  invalid        gateway and servers use different sources; not executed
+//	502  indeterminate  no response; the request may have been executed
+//	503  no-owner       no server owns the key; not executed
+//	503  not-owner      all servers tried have rejected the request; not executed
+//	503  suspended      the owner waits for a manager and keeps its state; not executed
+//	503  limit          too many outstanding requests to the owner; not executed
+//	503  unavailable    the gateway has just started and has no table; not executed
 //	503  closed         the gateway is stopping
-//	504  indeterminate  there was no answer in time; it may have been carried out
+//	504  indeterminate  no response in time; the request may have been executed
 //
-// The first two of the 503 say so if no manager has answered the gateway for a while:
-// the keys of failed servers get no new owner then. After a 503 with Retry-After any request
-// may be sent again. No answer contains the names or addresses of servers.
+// If no manager has responded to the gateway for a while, no-owner and not-owner include
+// that: without a manager, the keys of failed servers get no new owner. Any request may be
+// retried after a 503 with Retry-After. No response contains names or addresses of servers.
 //
-// # Bounds
+// # Limits
 //
-// To each server there are at most MaxOutstanding requests under way from one
-// Transport (PRS 3.3), counted until the answer has been read. More fail at once. A
-// request keeps at most Replay bytes; Middleware keeps at most HoldBack bytes of an
-// answer. A http.Server around a Proxy should have a ReadHeaderTimeout, an IdleTimeout
-// and MaxHeaderBytes, and no WriteTimeout, which would end streams; ProxyConfig.Stall
-// ends what does not move.
+// A Transport has at most MaxOutstanding requests to each server (PRS 3.3), counted until
+// the response body is closed. Further requests fail immediately. A request keeps at most
+// Replay bytes of its body; Middleware keeps at most HoldBack bytes of a response. A
+// http.Server with a Proxy should have a ReadHeaderTimeout, an IdleTimeout and
+// MaxHeaderBytes, but no WriteTimeout, which would end streams: ProxyConfig.Stall ends
+// stalled requests.
 //
-// # DESIGN
+// # Design
 //
-// The key is taken from the request as it is sent to the server, after everything that
-// ends at the gateway has been removed. So a caller that says "Connection: X-User", to
-// have a proxy remove the header, is refused, and not routed by a name that the server
-// does not see. For the same reason a name that is there twice is refused: programs
-// differ in which one they take.
+// The key is derived from the request as it is sent to the server, without hop-by-hop
+// headers. A caller that sends "Connection: X-User", so that a proxy removes the header, is
+// rejected instead of routed by a name that the server does not see. For the same reason a
+// repeated name with different values is rejected: programs differ in which value they use.
 //
-// A gateway does not pass on a 421 that is ours. RFC 9110 lets clients repeat a request after it,
-// whatever its method, on another connection: browsers do so at once, and not through
-// any backoff of ours.
+// A gateway does not forward a server's 421. RFC 9110 permits clients to retry after it on
+// another connection, whatever the method: browsers do so without backoff.
 package leasehttp

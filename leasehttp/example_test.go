@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// The place of the key can be given as text, in a configuration for instance.
+// A source can be parsed from text, such as a configuration.
 func ExampleParseSource() {
 	source, err := leasehttp.ParseSource("header:X-User,path:2")
 	if err != nil {
@@ -28,7 +28,7 @@ func ExampleParseSource() {
 	fmt.Println(err)
 	// Output:
 	// alice <nil>
-	// key source "body:user": there is no source "body": want header:NAME, path:NUMBER, query:NAME or cookie:NAME
+	// key source "body:user": unknown source "body": want header:NAME, path:NUMBER, query:NAME or cookie:NAME
 }
 
 // A source of the application's own: the first label of the host.
@@ -42,7 +42,7 @@ func ExampleFunc() {
 	// Output: acme
 }
 
-// A caller asks a service, and reaches the server that owns the key.
+// A caller sends a request to a service; the owner of the key gets it.
 func ExampleTransport() {
 	var l *lookup.Lookup // from lookup.Open
 
@@ -61,7 +61,7 @@ func ExampleTransport() {
 	_, _ = io.Copy(log.Writer(), answer.Body)
 }
 
-// A gateway of one's own; "leasehold gateway" is one that is ready.
+// A custom gateway; the command "leasehold gateway" runs a complete one.
 func ExampleProxy() {
 	var transport *leasehttp.Transport // from NewTransport
 
@@ -77,7 +77,7 @@ func ExampleProxy() {
 	log.Print(server.ListenAndServe())
 }
 
-// A server answers only for users that it owns.
+// A server serves only users that it owns.
 func ExampleMiddleware() {
 	var o *owner.Owner // from owner.Join
 

@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lookup"
 )
 
-// counter runs a server on a node that counts for each user, and moves its counts when it
-// leaves. A POST counts one more, and is not idempotent.
+// counter runs a server on a node that has a count for each user, and moves the counts when it
+// leaves. A POST increments the count, and is not idempotent.
 func counter(t *testing.T, n *leaseholdtest.Node) (leave func(context.Context) error) {
 	t.Helper()
 	cfg := n.MovingConfig()
@@ -45,19 +45,19 @@ func counter(t *testing.T, n *leaseholdtest.Node) (leave func(context.Context) e
 	return m.Close
 }
 
-// A tally is what one user knows of its count.
+// A tally is the state of one user.
 type tally struct {
-	name    string
-	last    int           // what it was told
-	unknown int           // requests since then that may have been carried out
-	answers int           // requests that were
-	nothing int           // requests that were not, and said so
-	losses  int           // how often the count began anew
-	longest time.Duration // that a request took
+	name          string
+	last          int           // the last count received
+	unknown       int           // requests since then that may have been executed
+	errorStatuses int           // requests with a response
+	nothing       int           // requests that were not executed, by the response
+	losses        int           // restarts of the count
+	longest       time.Duration // duration of a request
 }
 
-// count sends requests until it is stopped, and checks what it is told against what it
-// knows: nothing is carried out twice, and nothing is forgotten without a loss.
+// count sends requests until stop is closed, and checks the counts: no request is executed
+// twice, and no count is lost without a reported loss.
 func (u *tally) count(t *testing.T, client *http.Client, stop <-chan struct{}) {
 	for {
 		select {
@@ -72,10 +72,10 @@ func (u *tally) count(t *testing.T, client *http.Client, stop <-chan struct{}) {
 		u.longest = max(u.longest, time.Since(began))
 		switch {
 		case err != nil:
-			t.Errorf("%s: the gateway does not answer: %v", u.name, err)
+			t.Errorf("%s: no response from the gateway: %v", u.name, err)
 			return
 		case got.status == http.StatusOK:
-			u.told(t, got.body)
+			u.check(t, got.body)
 		case got.status == http.StatusServiceUnavailable && got.header.Get("Retry-After") != "":
 			u.nothing++
 		case got.status == http.StatusBadGateway:
@@ -86,24 +86,24 @@ func (u *tally) count(t *testing.T, client *http.Client, stop <-chan struct{}) {
 	}
 }
 
-func (u *tally) told(t *testing.T, text string) {
+func (u *tally) check(t *testing.T, text string) {
 	n, err := strconv.Atoi(text)
 	switch {
 	case err != nil:
 		t.Error(err)
 	case n > u.last+1+u.unknown:
-		t.Errorf("%s: %d after %d: something was carried out twice", u.name, n, u.last)
+		t.Errorf("%s: %d after %d: a request was executed twice", u.name, n, u.last)
 	case n <= u.last:
 		if u.losses++; n > 1+u.unknown {
-			t.Errorf("%s: %d after %d: the count went back, and not to nothing", u.name, n, u.last)
+			t.Errorf("%s: %d after %d: the count decreased, but not to a new start", u.name, n, u.last)
 		}
 	}
 	u.last, u.unknown = n, 0
-	u.answers++
+	u.errorStatuses++
 }
 
-// counting runs a test with three servers, a gateway, and users that count all the time,
-// and returns what each has seen. Whatever began anew was reported as lost.
+// counting runs a test with three servers, a gateway and users that send requests all the time,
+// and returns their tallies. It checks that each restart of a count was reported as a loss.
 func counting(t *testing.T, test func(t *testing.T, c *leaseholdtest.Cluster, leave map[string]func(context.Context) error)) []*tally {
 	t.Helper()
 	var users []*tally
@@ -131,17 +131,17 @@ func counting(t *testing.T, test func(t *testing.T, c *leaseholdtest.Cluster, le
 		running.Wait()
 		for _, u := range users {
 			if reported := lossesOf(t, watch, u.name, before); u.losses > reported {
-				t.Errorf("%s: it began anew %d times, and %d losses were reported", u.name, u.losses, reported)
+				t.Errorf("%s: %d restarts of the count, and %d reported losses", u.name, u.losses, reported)
 			}
-			if u.answers < 50 {
-				t.Errorf("%s was answered %d times", u.name, u.answers)
+			if u.errorStatuses < 50 {
+				t.Errorf("%s got %d responses", u.name, u.errorStatuses)
 			}
 		}
 	})
 	return users
 }
 
-// lossesOf counts how often the key of a name was reported as lost since an LSN.
+// lossesOf counts the reported losses of a name's key since an LSN.
 func lossesOf(t *testing.T, watch *lookup.Lookup, name string, since leasehold.LSN) int {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
@@ -162,15 +162,14 @@ func restart(t *testing.T, c *leaseholdtest.Cluster, name string) (leave func(co
 	return counter(t, c.Node(name))
 }
 
-// TestRollingRestart: all servers are restarted, one after the other, and nobody who counts
-// notices anything.
+// A rolling restart of all servers has no effect on users.
 func TestRollingRestart(t *testing.T) {
 	users := counting(t, func(t *testing.T, c *leaseholdtest.Cluster, leave map[string]func(context.Context) error) {
 		for _, name := range []string{"a", "b", "c"} {
 			if err := leave[name](t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			c.Advance(time.Second) // what comes late is refused
+			c.Advance(time.Second) // late requests are rejected
 			c.Node(name).Kill()
 			c.Advance(time.Second)
 			restart(t, c, name)
@@ -184,8 +183,8 @@ func TestRollingRestart(t *testing.T) {
 	}
 }
 
-// TestKilledServers: what they had is lost, and reported; nothing else goes wrong.
-func TestKilledServers(t *testing.T) {
+// The state of killed servers is lost, and every loss is reported.
+func TestKilledServersLoseOnlyReportedState(t *testing.T) {
 	users := counting(t, func(t *testing.T, c *leaseholdtest.Cluster, _ map[string]func(context.Context) error) {
 		for _, name := range []string{"a", "b", "c"} {
 			c.Node(name).Kill()
@@ -198,16 +197,16 @@ func TestKilledServers(t *testing.T) {
 	for _, u := range users {
 		lost += u.losses
 		if u.longest > 25*time.Second {
-			t.Errorf("%s waited for %v", u.name, u.longest)
+			t.Errorf("%s waited %v", u.name, u.longest)
 		}
 	}
 	if lost == 0 {
-		t.Error("nobody has lost anything")
+		t.Error("no losses")
 	}
 }
 
-// TestManagersAway: the gateway goes on with the table that it has.
-func TestManagersAway(t *testing.T) {
+// Without managers, the gateway routes by its copy of the table.
+func TestGatewayWithoutManagers(t *testing.T) {
 	two(t, nil, func(t *testing.T, c *leaseholdtest.Cluster, has, _ *leaseholdtest.Node) {
 		n := startGateway(t, c, leasehttp.TransportConfig{}, leasehttp.ProxyConfig{})
 		n.Cut()
@@ -218,29 +217,29 @@ func TestManagersAway(t *testing.T) {
 	})
 }
 
-// TestManagersAwayTold: who waits in vain for an owner is told if no manager could make one.
-func TestManagersAwayTold(t *testing.T) {
+// The response to a request without an owner includes the absence of managers.
+func TestResponseIncludesTheAbsenceOfManagers(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
-		startGateway(t, c, leasehttp.TransportConfig{}, leasehttp.ProxyConfig{}) // and no server
+		startGateway(t, c, leasehttp.TransportConfig{}, leasehttp.ProxyConfig{}) // no server
 		got := do(t, base(c.Node("caller")), request(t, "GET", gateway, ""))
 		if got.status != http.StatusServiceUnavailable || strings.Contains(got.body, "manager") {
 			t.Errorf("%v", got)
 		}
 		c.KillLeader()
-		got = do(t, base(c.Node("caller")), request(t, "GET", gateway, "")) // it gives up after 23 s or so
-		if got.status != http.StatusServiceUnavailable || kindOf(t, got.body) != "no-owner" || !strings.Contains(got.body, "heard of no manager for 2") {
+		got = do(t, base(c.Node("caller")), request(t, "GET", gateway, "")) // fails after about 23 s
+		if got.status != http.StatusServiceUnavailable || kindOf(t, got.body) != "no-owner" || !strings.Contains(got.body, "no message from a manager for 2") {
 			t.Errorf("%v", got)
 		}
 	})
 }
 
-// TestPausedServer: a server that is stopped keeps its connections. Whoever may be asked
-// again is answered as soon as another server has the key.
+// A paused server keeps its connections. An idempotent request is retried as soon as another
+// server has the key.
 func TestPausedServer(t *testing.T) {
 	two(t, nil, func(t *testing.T, c *leaseholdtest.Cluster, has, other *leaseholdtest.Node) {
 		startGateway(t, c, leasehttp.TransportConfig{}, leasehttp.ProxyConfig{})
 		caller := base(c.Node("caller"))
-		do(t, caller, request(t, "GET", gateway, "")) // there is a connection
+		do(t, caller, request(t, "GET", gateway, "")) // opens a connection
 		has.Pause()
 		began := time.Now()
 		got := do(t, caller, request(t, "PUT", gateway, "x"))
@@ -251,9 +250,9 @@ func TestPausedServer(t *testing.T) {
 	})
 }
 
-// TestDeadServer: a request that found nobody was not carried out, and waits for the next
-// owner, whatever its method.
-func TestDeadServer(t *testing.T) {
+// A request that could not connect was not executed, and waits for the next owner, whatever its
+// method.
+func TestUnreachableServer(t *testing.T) {
 	two(t, nil, func(t *testing.T, c *leaseholdtest.Cluster, has, other *leaseholdtest.Node) {
 		startGateway(t, c, leasehttp.TransportConfig{}, leasehttp.ProxyConfig{})
 		has.Kill()
@@ -264,8 +263,7 @@ func TestDeadServer(t *testing.T) {
 	})
 }
 
-// TestSlowServer: one that takes its time and keeps its key is waited for, whatever moves
-// elsewhere.
+// A request waits for a slow server that keeps its key while other ranges move.
 func TestSlowServer(t *testing.T) {
 	slow := func(name string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

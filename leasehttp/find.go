@@ -18,16 +18,16 @@ func newHeader(name string) (Source, error) {
 	switch {
 	case name == "Host":
 		return Source{"header:Host", findHost}, nil
-	case ours(name):
-		return Source{}, invalidSource("header:"+name, "headers that begin with %s are not passed on from callers", headerPrefix)
+	case reserved(name):
+		return Source{}, invalidSource("header:"+name, "headers that begin with %s are reserved and not forwarded", headerPrefix)
 	case slices.Contains(perConnection, name):
-		return Source{}, invalidSource("header:"+name, "this header is about a connection, and is not passed on")
+		return Source{}, invalidSource("header:"+name, "proxies do not forward this header: it is for one connection")
 	}
 	return Source{"header:" + name, func(r *http.Request) (string, absence) { return single(r.Header[name]) }}, nil
 }
 
-// perConnection are headers that end at the next hop (RFC 9110, section 7.6.1),
-// and those that proxies write anew.
+// perConnection are the hop-by-hop headers (RFC 9110, section 7.6.1), and those that proxies
+// replace.
 var perConnection = []string{
 	"Connection", "Content-Length", "Forwarded", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
 	"Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "X-Forwarded-For", "X-Forwarded-Host",
@@ -49,8 +49,7 @@ func newPathSegment(n int) (Source, error) {
 	return Source{text, func(r *http.Request) (string, absence) { return segment(r.URL, n) }}, nil
 }
 
-// segment is the n-th segment of a path. It looks at the path as it was escaped,
-// so that an escaped slash does not end a segment.
+// segment returns the n-th segment of a path. An escaped slash does not end a segment.
 func segment(u *url.URL, n int) (string, absence) {
 	switch {
 	case u == nil:
@@ -58,7 +57,7 @@ func segment(u *url.URL, n int) (string, absence) {
 	case hasDots(u.Path):
 		return "", malformed
 	}
-	if u.RawPath == "" { // nothing in it was escaped that matters here
+	if u.RawPath == "" { // it has no escaped slash
 		return nthSegment(u.Path, n)
 	}
 	escaped, why := nthSegment(u.EscapedPath(), n)
@@ -72,8 +71,8 @@ func segment(u *url.URL, n int) (string, absence) {
 	return nonEmpty(name)
 }
 
-// hasDots reports whether "." or ".." is between slashes anywhere in a path, once
-// nothing in it is escaped. Many programs resolve these before they look at it.
+// hasDots reports whether an unescaped path has a segment "." or "..". Many programs resolve
+// these first.
 func hasDots(path string) bool {
 	if !strings.Contains(path, "/.") {
 		return false
@@ -118,8 +117,8 @@ func newQuery(name string) (Source, error) {
 	}}, nil
 }
 
-// parameter is what url.ParseQuery finds, without building a map of all that is
-// there. What ParseQuery refuses is not passed on, and so not looked at here.
+// parameter returns the value that url.ParseQuery finds, without allocating a map. Pairs that
+// ParseQuery rejects are not forwarded, and are ignored here.
 func parameter(query, name string) (string, absence) {
 	var value string
 	why := missing
@@ -150,7 +149,7 @@ func parameter(query, name string) (string, absence) {
 }
 
 func newCookie(name string) (Source, error) {
-	if !httpguts.ValidHeaderFieldName(name) { // both are tokens
+	if !httpguts.ValidHeaderFieldName(name) { // cookie names have the same syntax
 		return Source{}, invalidSource("cookie:"+name, "want the name of a cookie, such as session")
 	}
 	return Source{"cookie:" + name, func(r *http.Request) (string, absence) {
@@ -158,16 +157,16 @@ func newCookie(name string) (Source, error) {
 		for _, c := range r.CookiesNamed(name) {
 			values = append(values, c.Value)
 		}
-		if pairs(r.Header["Cookie"], name) != len(values) {
+		if countCookies(r.Header["Cookie"], name) != len(values) {
 			return "", malformed
 		}
 		return single(values)
 	}}, nil
 }
 
-// pairs counts the cookies of a name, with those that package net/http drops because
-// it does not like their values. Other programs do.
-func pairs(lines []string, name string) int {
+// countCookies counts the cookies of a name, including those whose invalid values package
+// net/http drops, but other programs accept.
+func countCookies(lines []string, name string) int {
 	n := 0
 	for _, line := range lines {
 		for pair := range strings.SplitSeq(line, ";") {

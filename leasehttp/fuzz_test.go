@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/leasehttp"
 )
 
-// FuzzParseSource: a source is refused, or is the same after being written and read again.
+// FuzzParseSource: every valid source is equal after String and ParseSource.
 func FuzzParseSource(f *testing.F) {
 	for _, text := range []string{
 		"header:X-User", "path:2,query:user", "cookie:sid", "header:x-USER, query: user", "path:0", "path:+1", "path:01",
@@ -30,14 +30,14 @@ func FuzzParseSource(f *testing.F) {
 		}
 		again, err := leasehttp.ParseSource(s.String())
 		if err != nil || again.String() != s.String() {
-			t.Fatalf("%q is written %q, which is read as %q: %v", text, s, again, err)
+			t.Fatalf("%q is formatted as %q, which is parsed as %q: %v", text, s, again, err)
 		}
 	})
 }
 
-// FuzzSourceName: whatever a caller sends, a gateway and the server behind it take the same
-// name for the key, or the gateway refuses the request. If they did not, a caller could
-// reach a server that does not own what the request is about, or make a gateway believe so.
+// FuzzSourceName: a gateway and its server derive the same name from every request, or the
+// gateway rejects it. Otherwise a caller could have a request routed to a server that does not
+// own its key.
 func FuzzSourceName(f *testing.F) {
 	const all = "header:X-User|path:2|query:user|cookie:sid|header:Host|path:1,query:user"
 	for i := range len(strings.Split(all, "|")) {
@@ -60,7 +60,7 @@ func FuzzSourceName(f *testing.F) {
 		}
 		r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(raw)))
 		if err != nil || r.ContentLength != 0 || r.Method == http.MethodConnect {
-			return // no request without a body, which a gateway would pass on
+			return // not a request without a body
 		}
 		name, err := s.Name(r)
 		if err != nil {
@@ -78,14 +78,14 @@ func FuzzSourceName(f *testing.F) {
 		}
 		var wire bytes.Buffer
 		if r.Write(&wire) != nil {
-			return // it cannot be passed on
+			return // it cannot be forwarded
 		}
 		behind, err := http.ReadRequest(bufio.NewReader(&wire))
 		if err != nil {
-			return // the server refuses it
+			return // the server rejects it
 		}
 		if got, err := s.Name(behind); err == nil && got != name {
-			t.Fatalf("%s: the gateway finds %q, and the server %q, in\n%q", s, name, got, raw)
+			t.Fatalf("%s: the gateway derives %q, the server %q, from\n%q", s, name, got, raw)
 		}
 	})
 }

@@ -8,50 +8,47 @@ import (
 	"sync"
 )
 
-// heldBack is an answer of which nothing leaves before the lease was confirmed.
+// heldBack is a response of which nothing is sent before the lease is confirmed.
 //
-// At first it is held: all that is written goes into memory. It is let go when
-// that becomes too much, when it is flushed, or when the handler is done: if the
-// lease has been held until then, what there is leaves, and so does the rest as
-// it is written, each time if the lease is still held. If it is not, an answer of
-// which nothing has left is replaced. Of any other the rest is cut off, when the
-// handler has returned: it must not be interrupted in the middle of a write, which
-// may be on a goroutine where nobody expects a panic.
+// At first the response is buffered. It is sent when the buffer is full, when the handler
+// flushes, or when it returns, if the lease has been held until then. After that, each write
+// checks the lease. Without the lease, a response of which nothing was sent is replaced by an
+// error. A response that was partly sent is cut off when the handler has returned, by a
+// panic; a panic in Write could be on a goroutine of the handler that does not recover.
 type heldBack struct {
-	to     http.ResponseWriter
-	tenure *tenure
-	most   int
-	before http.Header // what was set when the handler was called
+	to           http.ResponseWriter
+	leaseMonitor *leaseMonitor
+	limit        int
+	before       http.Header // before the handler was called
 
-	mu     sync.Mutex // some handlers write and flush on several goroutines
+	mu     sync.Mutex // handlers may write and flush on several goroutines
 	stage  stage
-	status int         // 0 until the handler has given one
-	header http.Header // as it was then
+	status int         // 0 until the handler sets it
+	header http.Header // at that time
 	buffer []byte
 }
 
 type stage int
 
 const (
-	held     stage = iota // nothing has left
-	leaving               // the header has left, and what is written leaves
-	replaced              // something else has left
-	cut                   // a part has left, and no more will
+	held     stage = iota // nothing was sent
+	sending               // the header was sent, and writes are sent
+	replaced              // an error was sent instead
+	cut                   // a part was sent, and the rest is dropped
 	hijacked              // the handler has the connection
 )
 
-func newHeldBack(w http.ResponseWriter, t *tenure, most int) *heldBack {
-	return &heldBack{to: w, tenure: t, most: most, before: w.Header().Clone()}
+func newHeldBack(w http.ResponseWriter, t *leaseMonitor, limit int) *heldBack {
+	return &heldBack{to: w, leaseMonitor: t, limit: limit, before: w.Header().Clone()}
 }
 
 // Unwrap lets [http.ResponseController] set deadlines.
 func (h *heldBack) Unwrap() http.ResponseWriter { return h.to }
 
-// Header is the handler's, as any ResponseWriter's is.
+// Header returns the header of the underlying writer.
 func (h *heldBack) Header() http.Header { return h.to.Header() }
 
-// WriteHeader holds the header back. What informs of an answer to come is no
-// result, and leaves at once.
+// WriteHeader buffers the header. Informational responses are sent immediately.
 func (h *heldBack) WriteHeader(status int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -64,8 +61,8 @@ func (h *heldBack) WriteHeader(status int) {
 	}
 }
 
-// begin takes the status, and the header as it is now: as package net/http has
-// it, what the handler changes later is for trailers.
+// begin records the status and the header. As in package net/http, later changes of the
+// header are for trailers.
 func (h *heldBack) begin(status int) {
 	if h.status == 0 {
 		h.status, h.header = status, h.to.Header().Clone()
@@ -76,38 +73,38 @@ func (h *heldBack) Write(p []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.begin(http.StatusOK)
-	if h.stage == held && len(h.buffer)+len(p) <= h.most {
+	if h.stage == held && len(h.buffer)+len(p) <= h.limit {
 		h.buffer = append(h.buffer, p...)
 		return len(p), nil
 	}
-	if err := h.letGo(); err != nil {
+	if err := h.sendHeld(); err != nil {
 		return 0, err
 	}
 	return h.to.Write(p)
 }
 
-// Flush sends what was written, as [http.Flusher] does.
+// Flush implements [http.Flusher].
 func (h *heldBack) Flush() { _ = h.FlushError() } // Flusher has no error
 
-// FlushError is Flush for [http.ResponseController].
+// FlushError is for [http.ResponseController].
 func (h *heldBack) FlushError() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.begin(http.StatusOK)
-	if err := h.letGo(); err != nil {
+	if err := h.sendHeld(); err != nil {
 		return err
 	}
 	return http.NewResponseController(h.to).Flush()
 }
 
-// Hijack hands the connection over to the handler. It ends with the lease.
+// Hijack passes the connection to the handler. It is closed when the lease ends.
 func (h *heldBack) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err := h.confirm(); err != nil {
 		return nil, nil, err
 	}
-	if h.stage == held && h.status != 0 { // some say that they switch before they do
+	if h.stage == held && h.status != 0 { // the handler has written 101 before it hijacks
 		h.send()
 	}
 	conn, buffered, err := http.NewResponseController(h.to).Hijack()
@@ -115,11 +112,11 @@ func (h *heldBack) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, err
 	}
 	h.stage = hijacked
-	if err := buffered.Flush(); err != nil { // there is nothing in it, as a rule
+	if err := buffered.Flush(); err != nil { // usually empty
 		_ = conn.Close()
 		return nil, nil, err
 	}
-	bound := h.tenure.bind(conn)
+	bound := h.leaseMonitor.bind(conn)
 	buffered.Writer.Reset(bound)
 	return bound, buffered, nil
 }
@@ -129,7 +126,7 @@ func (h *heldBack) confirm() error {
 	case h.stage == replaced || h.stage == cut:
 	case h.stage == hijacked:
 		return http.ErrHijacked
-	case h.tenure.held():
+	case h.leaseMonitor.held():
 		return nil
 	case h.stage == held:
 		h.replace()
@@ -139,17 +136,17 @@ func (h *heldBack) confirm() error {
 	return errLost
 }
 
-// letGo lets out what was held back, if the lease has been held.
-func (h *heldBack) letGo() error {
+// sendHeld sends the buffered response if the lease has been held.
+func (h *heldBack) sendHeld() error {
 	if err := h.confirm(); err != nil || h.stage != held {
 		return err
 	}
-	h.send() // which takes as long as the client likes
+	h.send() // may block on the client
 	return h.confirm()
 }
 
 func (h *heldBack) send() {
-	h.stage = leaving
+	h.stage = sending
 	if h.status == 0 {
 		return
 	}
@@ -161,7 +158,7 @@ func (h *heldBack) send() {
 	clear(now)
 	maps.Copy(now, later)
 	if len(h.buffer) > 0 {
-		_, _ = h.to.Write(h.buffer) // a caller that has gone needs no answer
+		_, _ = h.to.Write(h.buffer) // fails only if the caller has disconnected
 		h.buffer = nil
 	}
 }
@@ -174,17 +171,17 @@ func (h *heldBack) replace() {
 	WriteError(h.to, errLost)
 }
 
-// finish is called when the handler has returned. It panics to have package
-// net/http cut an answer off of which a part has left.
+// finish is called when the handler has returned. It panics if a part of the response was
+// sent without the lease, so that package net/http closes the connection.
 func (h *heldBack) finish() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case h.stage == held && h.header.Get(HeaderRefused) != "":
-		h.send() // the handler itself has found out that it has no lease
+		h.send() // the handler has rejected the request itself
 	case h.stage == held:
-		_ = h.letGo() // if it fails, the answer was replaced
-	case h.stage == leaving && h.confirm() != nil, h.stage == cut:
+		_ = h.sendHeld() // if it fails, the response was replaced
+	case h.stage == sending && h.confirm() != nil, h.stage == cut:
 		panic(http.ErrAbortHandler)
 	}
 }

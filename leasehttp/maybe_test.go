@@ -14,9 +14,9 @@ import (
 	"github.com/leasehold-dev/leasehold/leasehttp"
 )
 
-// TestMayHaveBeenDone: a request that may have been carried out in one attempt is never
-// said not to have been, whatever becomes of the attempts that follow.
-func TestMayHaveBeenDone(t *testing.T) {
+// If one attempt may have been executed, the error is indeterminate, whatever the result of the
+// following attempts.
+func TestIndeterminateAttemptIsNotHidden(t *testing.T) {
 	for name, how := range map[string]http.HandlerFunc{"not answered": abort, "lost": lose} {
 		t.Run(name, func(t *testing.T) {
 			leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
@@ -24,15 +24,15 @@ func TestMayHaveBeenDone(t *testing.T) {
 				c.Settle()
 				startGateway(t, c, leasehttp.TransportConfig{Attempts: 5}, leasehttp.ProxyConfig{})
 				maybeDone(t, do(t, base(c.Node("caller")), request(t, "PUT", gateway, "x")))
-				c.Advance(time.Second) // servers linger when they end connections
+				c.Advance(time.Second) // servers linger before they close connections
 			})
 		})
 	}
 }
 
-// TestConditionalIsNotRepeated: a change with a condition may have been made when there is
-// no answer. Sent again it would be refused, and its caller be told that nothing was done.
-func TestConditionalIsNotRepeated(t *testing.T) {
+// A conditional change is not retried without a response: if it was executed, the retry fails its
+// condition, and the caller would conclude that it was not.
+func TestConditionalRequestsAreNotRetried(t *testing.T) {
 	conflict := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusPreconditionFailed) }
 	for _, header := range []string{"If-Match", "If-None-Match", "If-Unmodified-Since"} {
 		for _, method := range []string{"PUT", "DELETE"} {
@@ -50,7 +50,7 @@ func TestConditionalIsNotRepeated(t *testing.T) {
 	}
 }
 
-// once answers the first request in one way, and all others in another.
+// once handles the first request with one handler, and all others with another.
 func once(first, then http.HandlerFunc) http.HandlerFunc {
 	var asked atomic.Bool
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -62,9 +62,8 @@ func once(first, then http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// TestClosedAfterwards: nobody looks keys up any more for a request that may have been
-// carried out.
-func TestClosedAfterwards(t *testing.T) {
+// The lookup is closed after an attempt that may have been executed.
+func TestLookupClosedAfterIndeterminateAttempt(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		caller := c.Node("caller")
 		l := caller.Lookup()
@@ -87,13 +86,13 @@ func TestClosedAfterwards(t *testing.T) {
 func maybeDone(t *testing.T, got answer) {
 	t.Helper()
 	if got.status != http.StatusBadGateway || got.header.Get("Retry-After") != "" || kindOf(t, got.body) != "indeterminate" {
-		t.Errorf("%v; want 502, unavailable", got)
+		t.Errorf("%v; want 502, indeterminate", got)
 	}
 }
 
-// TestDoneByTheDead: the only server carries a request out and dies. Then nobody owns
-// the key, and that is not what the caller is told.
-func TestDoneByTheDead(t *testing.T) {
+// The only server crashes during a request. The error is indeterminate, not the absence of an
+// owner.
+func TestServerCrashesDuringRequest(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		begun := make(chan struct{})
 		stub(c, "a", func(_ http.ResponseWriter, r *http.Request) {
@@ -115,9 +114,8 @@ func TestDoneByTheDead(t *testing.T) {
 	})
 }
 
-// TestMovedAway: a request that was given up because its key went elsewhere may have been
-// carried out where it was.
-func TestMovedAway(t *testing.T) {
+// An attempt that was cancelled because its key moved may have been executed.
+func TestAttemptCancelledByMoveIsIndeterminate(t *testing.T) {
 	two(t, func(string) http.Handler {
 		return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
@@ -125,23 +123,22 @@ func TestMovedAway(t *testing.T) {
 		})
 	}, func(t *testing.T, c *leaseholdtest.Cluster, has, _ *leaseholdtest.Node) {
 		transport := route(t, c.Node("caller"), leasehttp.TransportConfig{Attempts: 1})
-		ended := make(chan error, 1)
+		finalError := make(chan error, 1)
 		go func() {
 			_, err := try(transport, request(t, "PUT", "http://presence/", "x"))
-			ended <- err
+			finalError <- err
 		}()
 		c.Advance(100 * time.Millisecond)
 		has.Pause()
-		if err := <-ended; leasehold.KindOf(err) != leasehold.ErrIndeterminate {
+		if err := <-finalError; leasehold.KindOf(err) != leasehold.ErrIndeterminate {
 			t.Errorf("%v", err)
 		}
 		has.Resume()
 	})
 }
 
-// TestLimitAfterwards: there is no place any more for a request that may have been
-// carried out.
-func TestLimitAfterwards(t *testing.T) {
+// The retry of an attempt that may have been executed exceeds the limit of outstanding requests.
+func TestLimitAfterIndeterminateAttempt(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		var transport *leasehttp.Transport
 		ctx, cancel := context.WithCancel(t.Context())
@@ -152,8 +149,7 @@ func TestLimitAfterwards(t *testing.T) {
 				return
 			}
 			lose(w, r)
-			// The answer is on its way for a millisecond, and the caller waits for at
-			// least another one before it sends the request again.
+			// The response takes a millisecond, and the backoff at least another one.
 			time.AfterFunc(1500*time.Microsecond, func() {
 				_, _ = try(transport, request(t, "GET", "http://presence/", "").WithContext(ctx))
 			})

@@ -21,7 +21,7 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// holder has all keys until it is told to lose them, or that its lease is suspended.
+// holder is an owner of all keys, whose lease can be lost or suspended.
 type holder struct {
 	lost      atomic.Bool
 	suspended atomic.Bool
@@ -46,7 +46,7 @@ func (h *holder) Held(l owner.Lease) bool { return l.Generation == 7 && h.has() 
 
 func (h *holder) Suspended(leasehold.Key) bool { return h.suspended.Load() && !h.lost.Load() }
 
-// guarded calls a handler through the middleware, in this goroutine.
+// guarded calls a handler through the middleware on the current goroutine.
 func guarded(h *holder, r *http.Request, handler http.HandlerFunc, options ...leasehttp.MiddlewareOption) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	leasehttp.Middleware(h, user, options...)(handler).ServeHTTP(w, r)
@@ -59,7 +59,7 @@ func forAlice() *http.Request {
 	return r
 }
 
-// kindOf is what the body of an answer of ours says.
+// kindOf returns the kind in the body of an error response.
 func kindOf(t *testing.T, body string) string {
 	t.Helper()
 	var said struct{ Kind, Message string }
@@ -83,21 +83,21 @@ func TestMiddlewareServes(t *testing.T) {
 		t.Errorf("%d %v %q", w.Code, w.Result().Header, w.Body)
 	}
 	if w.Result().Header.Get("X-Late") != "" {
-		t.Error("a header that was set too late was sent")
+		t.Error("a header that was set after WriteHeader was sent")
 	}
 	if lease.Generation != 7 || lease.Key != leasehold.KeyOf(alice) || h.awaited.Load() != 1 {
 		t.Errorf("lease %v, awaited %d times", lease, h.awaited.Load())
 	}
 	if w := guarded(h, forAlice(), func(http.ResponseWriter, *http.Request) {}); w.Code != http.StatusOK || w.Body.Len() != 0 {
-		t.Errorf("of a handler that says nothing: %d %q", w.Code, w.Body)
+		t.Errorf("a handler that writes nothing: %d %q", w.Code, w.Body)
 	}
 	if _, ok := leasehttp.Lease(t.Context()); ok {
-		t.Error("a lease without a middleware")
+		t.Error("the context has a lease without the middleware")
 	}
 }
 
-func TestMiddlewareRefuses(t *testing.T) {
-	never := func(http.ResponseWriter, *http.Request) { t.Error("the handler is called") }
+func TestMiddlewareRejects(t *testing.T) {
+	never := func(http.ResponseWriter, *http.Request) { t.Error("the handler was called") }
 	t.Run("not the owner", func(t *testing.T) {
 		h := &holder{}
 		h.lost.Store(true)
@@ -118,16 +118,16 @@ func TestMiddlewareRefuses(t *testing.T) {
 		r := forAlice()
 		r.Header.Set(leasehttp.HeaderKey, leasehold.KeyOf("bob").String())
 		w := guarded(&holder{}, r, never)
-		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "the same source of keys") {
+		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "configure the same source") {
 			t.Errorf("%d %q", w.Code, w.Body)
 		}
 	})
 }
 
-func TestMiddlewareLosesTheLease(t *testing.T) {
+func TestMiddlewareReplacesResponsesWithoutLease(t *testing.T) {
 	for name, handler := range map[string]func(h *holder, w http.ResponseWriter){
-		"silent":  func(h *holder, _ http.ResponseWriter) { h.lost.Store(true) },
-		"written": func(h *holder, w http.ResponseWriter) { _, _ = io.WriteString(w, "result"); h.lost.Store(true) },
+		"silent":              func(h *holder, _ http.ResponseWriter) { h.lost.Store(true) },
+		"the write succeeded": func(h *holder, w http.ResponseWriter) { _, _ = io.WriteString(w, "result"); h.lost.Store(true) },
 		"header": func(h *holder, w http.ResponseWriter) {
 			w.Header().Set("X-Own", "1")
 			w.WriteHeader(http.StatusCreated)
@@ -146,7 +146,7 @@ func TestMiddlewareLosesTheLease(t *testing.T) {
 		"before too much": func(h *holder, w http.ResponseWriter) {
 			h.lost.Store(true)
 			if _, err := w.Write(make([]byte, leasehttp.DefaultHoldBack+1)); err == nil {
-				t.Error("written")
+				t.Error("the write succeeded")
 			}
 		},
 		"before a hijack": func(h *holder, w http.ResponseWriter) {
@@ -159,7 +159,7 @@ func TestMiddlewareLosesTheLease(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := &holder{}
 			w := httptest.NewRecorder()
-			w.Header().Set("X-Outer", "1") // of a middleware around ours
+			w.Header().Set("X-Outer", "1") // of an outer middleware
 			leasehttp.Middleware(h, user)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { handler(h, w) })).ServeHTTP(w, forAlice())
 			if w.Code != http.StatusServiceUnavailable || w.Header().Get(leasehttp.HeaderRefused) != leasehttp.RefusedLost || kindOf(t, w.Body.String()) != "indeterminate" {
 				t.Errorf("%d %v %q", w.Code, w.Header(), w.Body)
@@ -171,8 +171,8 @@ func TestMiddlewareLosesTheLease(t *testing.T) {
 	}
 }
 
-// TestMiddlewareLetsARefusalThrough that the handler has found out about first.
-func TestMiddlewareLetsARefusalThrough(t *testing.T) {
+// A rejection by the handler is sent even without the lease.
+func TestMiddlewareSendsRejectionsOfTheHandler(t *testing.T) {
 	h := &holder{}
 	w := guarded(h, forAlice(), func(w http.ResponseWriter, _ *http.Request) {
 		h.lost.Store(true)
@@ -183,8 +183,8 @@ func TestMiddlewareLetsARefusalThrough(t *testing.T) {
 	}
 }
 
-// TestMiddlewareCuts: an answer of which a part has left ends as what it is, a part.
-func TestMiddlewareCuts(t *testing.T) {
+// A partly sent response is cut off when the lease ends.
+func TestMiddlewareCutsOffPartialResponses(t *testing.T) {
 	for name, handler := range map[string]func(h *holder, w http.ResponseWriter){
 		"flushed": func(h *holder, w http.ResponseWriter) {
 			_, _ = io.WriteString(w, "part")
@@ -198,7 +198,7 @@ func TestMiddlewareCuts(t *testing.T) {
 			if _, err := io.WriteString(w, "more"); leasehold.KindOf(err) != leasehold.ErrIndeterminate {
 				t.Errorf("write: %v", err)
 			}
-			h.lost.Store(false) // it is not asked again
+			h.lost.Store(false) // not checked again
 		},
 		"and flushed on": func(h *holder, w http.ResponseWriter) {
 			_, _ = io.WriteString(w, "part")
@@ -206,7 +206,7 @@ func TestMiddlewareCuts(t *testing.T) {
 			if err := http.NewResponseController(w).Flush(); leasehold.KindOf(err) != leasehold.ErrIndeterminate {
 				t.Errorf("flush: %v", err)
 			}
-			h.lost.Store(false) // it is not asked again
+			h.lost.Store(false) // not checked again
 		},
 		"long": func(h *holder, w http.ResponseWriter) {
 			_, _ = io.WriteString(w, "pa")
@@ -219,7 +219,7 @@ func TestMiddlewareCuts(t *testing.T) {
 			w := httptest.NewRecorder()
 			defer func() {
 				if err, ok := recover().(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
-					t.Errorf("it panics with %v", err)
+					t.Errorf("the panic is %v", err)
 				}
 				if w.Body.String() != "part" {
 					t.Errorf("%q", w.Body)
@@ -232,13 +232,13 @@ func TestMiddlewareCuts(t *testing.T) {
 	}
 }
 
-func TestMiddlewareHints(t *testing.T) {
+func TestMiddlewareSendsInformationalResponses(t *testing.T) {
 	var codes []int
 	w := informed{httptest.NewRecorder(), &codes}
 	leasehttp.Middleware(&holder{}, user)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusEarlyHints)
 		w.WriteHeader(http.StatusAccepted)
-		w.WriteHeader(http.StatusTeapot) // too late
+		w.WriteHeader(http.StatusTeapot) // after the final status
 	})).ServeHTTP(w, forAlice())
 	if fmt.Sprint(codes) != "[103 202]" {
 		t.Errorf("%v", codes)
@@ -252,9 +252,9 @@ type informed struct {
 
 func (i informed) WriteHeader(code int) { *i.codes = append(*i.codes, code) }
 
-// TestLongRequestEnds: whoever serves a request for long is told that its lease is
-// over, and a connection that it has hijacked ends.
-func TestLongRequestEnds(t *testing.T) {
+// When the lease ends, the context of a long request is cancelled, and a hijacked connection is
+// closed.
+func TestLongRequestsEndWithTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &holder{}
 		time.AfterFunc(10*time.Second, func() { h.lost.Store(true) })
@@ -262,7 +262,7 @@ func TestLongRequestEnds(t *testing.T) {
 		w := guarded(h, forAlice(), func(_ http.ResponseWriter, r *http.Request) {
 			<-r.Context().Done()
 			if cause := context.Cause(r.Context()); leasehold.KindOf(cause) != leasehold.ErrIndeterminate {
-				t.Errorf("it ended because of %v", cause)
+				t.Errorf("the cause is %v", cause)
 			}
 		})
 		if took := time.Since(began); took < 10*time.Second || took > 12*time.Second || w.Code != http.StatusServiceUnavailable {
@@ -280,22 +280,21 @@ func TestLongRequestEnds(t *testing.T) {
 		if _, err := io.ReadFull(near, make([]byte, 1)); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Minute) // the handler has returned, and the connection lives
+		time.Sleep(time.Minute) // the handler has returned, the connection is open
 		h.lost.Store(true)
 		if _, err := near.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 			t.Errorf("the connection: %v", err)
 		}
 		if _, err := given.Write([]byte("x")); err == nil {
-			t.Error("the handler can still write")
+			t.Error("the handler can write to the closed connection")
 		}
 	})
 }
 
-// TestHijackedWrites: nothing is written to a connection without a lease, not even
-// before anybody has looked whether there is one.
-func TestHijackedWrites(t *testing.T) {
+// Writes to a hijacked connection fail without the lease, even before the periodic check.
+func TestHijackedWritesCheckTheLease(t *testing.T) {
 	near, far := net.Pipe()
-	defer near.Close() //nolint:errcheck // it has done its part
+	defer near.Close() //nolint:errcheck // the test has ended
 	h := &holder{}
 	got := make(chan string, 1)
 	go func() {
@@ -307,7 +306,7 @@ func TestHijackedWrites(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close() //nolint:errcheck // its other end sees it
+		defer conn.Close() //nolint:errcheck // the test has ended
 		_, _ = io.WriteString(conn, "one ")
 		_, _ = buffered.WriteString("two")
 		if err := buffered.Flush(); err != nil {
@@ -315,11 +314,11 @@ func TestHijackedWrites(t *testing.T) {
 		}
 		h.lost.Store(true)
 		if _, err := io.WriteString(conn, "three"); leasehold.KindOf(err) != leasehold.ErrIndeterminate {
-			t.Errorf("without it: %v", err)
+			t.Errorf("without the lease: %v", err)
 		}
 		_, _ = buffered.WriteString("four")
 		if err := buffered.Flush(); leasehold.KindOf(err) != leasehold.ErrIndeterminate {
-			t.Errorf("buffered, without it: %v", err)
+			t.Errorf("buffered, without the lease: %v", err)
 		}
 	})).ServeHTTP(hijackable{httptest.NewRecorder(), far}, forAlice())
 	if all := <-got; all != "one two" {
@@ -346,13 +345,13 @@ func TestWriteError(t *testing.T) {
 	} {
 		w := httptest.NewRecorder()
 		if err := leasehold.Errorf("op", kind, "subject", "secret"); !leasehttp.WriteError(w, err) {
-			t.Errorf("%v: not written", kind)
+			t.Errorf("%v: no response", kind)
 		}
 		if w.Code != want {
 			t.Errorf("%v: %d, want %d", kind, w.Code, want)
 		}
 		if open := strings.Contains(w.Body.String(), "secret"); open != (want != 500) {
-			t.Errorf("%v: it says %q", kind, w.Body)
+			t.Errorf("%v: the body is %q", kind, w.Body)
 		}
 		refused := w.Header().Get(leasehttp.HeaderRefused)
 		if (refused != "") != (kind == leasehold.ErrNotOwner || kind == leasehold.ErrIndeterminate) {

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/leasehttp"
 )
 
-// A sender is a Base that is no network.
+// A sender is a Base without a network.
 type sender func(r *http.Request) (string, error)
 
 func (s sender) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -23,7 +23,7 @@ func (s sender) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text))}, nil
 }
 
-// moving sends a request whose key goes to another server half a second later.
+// moving sends a request whose key moves to another server half a second later.
 func moving(t *testing.T, r *http.Request, send func(r *http.Request, first bool) (string, error)) (got answer, err error) {
 	t.Helper()
 	two(t, nil, func(t *testing.T, c *leaseholdtest.Cluster, has, other *leaseholdtest.Node) {
@@ -46,9 +46,9 @@ func moving(t *testing.T, r *http.Request, send func(r *http.Request, first bool
 	return got, err
 }
 
-// TestGivenUpAtTheSecondLook: an answer that was given while the server had the key may
-// be under way for a second. One that comes when the attempt was given up is no answer.
-func TestGivenUpAtTheSecondLook(t *testing.T) {
+// An attempt is cancelled at the second check after its key moved, so that a response from before
+// the move has time to arrive. A response after the cancellation is dropped.
+func TestAttemptIsCancelledAfterItsKeyMoved(t *testing.T) {
 	var took time.Duration
 	got, err := moving(t, request(t, "GET", "http://presence/", ""), func(r *http.Request, first bool) (string, error) {
 		if !first {
@@ -60,12 +60,12 @@ func TestGivenUpAtTheSecondLook(t *testing.T) {
 		return "first", nil
 	})
 	if got.body != "second" || err != nil || took < 2*time.Second || took > 3*time.Second {
-		t.Errorf("%v, %v; the first attempt was given up after %v", got, err, took)
+		t.Errorf("%v, %v; the first attempt was cancelled after %v", got, err, took)
 	}
 }
 
-// TestNotGivenUp: a request that cannot be sent again is waited for.
-func TestNotGivenUp(t *testing.T) {
+// An attempt whose body cannot be sent again is not cancelled.
+func TestAttemptWithoutReplayIsNotCancelled(t *testing.T) {
 	r := request(t, "PUT", "http://presence/", "")
 	r.Body, r.GetBody, r.ContentLength = unknown{strings.NewReader(strings.Repeat("x", 2*leasehttp.DefaultReplay))}, nil, -1
 	got, err := moving(t, r, func(r *http.Request, _ bool) (string, error) {

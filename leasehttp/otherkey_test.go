@@ -26,8 +26,8 @@ func elsewhere(c *leaseholdtest.Cluster) string {
 	panic("one server owns all of them")
 }
 
-// mapped makes a node a server that takes the key from the first segment of the path, as it
-// is without any middleware.
+// mapped runs a server that takes the key from the first segment of the path, without
+// middleware.
 func mapped(t *testing.T, n *leaseholdtest.Node, asked *atomic.Int32) {
 	t.Helper()
 	m, err := leasemap.Join(t.Context(), n.MovingConfig(), leasemap.Config[string]{})
@@ -42,7 +42,7 @@ func mapped(t *testing.T, n *leaseholdtest.Node, asked *atomic.Int32) {
 	}))
 }
 
-// guardedBy makes a node a server whose middleware does that.
+// guardedBy runs a server whose middleware does that.
 func guardedBy(t *testing.T, n *leaseholdtest.Node, asked *atomic.Int32) {
 	t.Helper()
 	o := n.Join(n.OwnerConfig())
@@ -53,9 +53,9 @@ func guardedBy(t *testing.T, n *leaseholdtest.Node, asked *atomic.Int32) {
 	}))
 }
 
-// TestOtherKey: a caller that takes the key from another place than the server hears so at
-// once, with both keys, and so does whoever calls through a gateway.
-func TestOtherKey(t *testing.T) {
+// A caller with another key source than the server gets an error with both keys without retries,
+// directly and through a gateway.
+func TestDifferentKeySources(t *testing.T) {
 	for name, serve := range map[string]func(*testing.T, *leaseholdtest.Node, *atomic.Int32){"a map": mapped, "middleware": guardedBy} {
 		t.Run(name, func(t *testing.T) {
 			leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
@@ -79,7 +79,7 @@ func TestOtherKey(t *testing.T) {
 				}
 				wantBoth(t, got.body, other)
 				if len(own(got.header)) != 1 || strings.Contains(got.body, ":8080") {
-					t.Errorf("the caller hears of servers: %v", got)
+					t.Errorf("the response contains servers: %v", got)
 				}
 				if took := time.Since(began); took > time.Second {
 					t.Errorf("it took %v", took)
@@ -89,7 +89,7 @@ func TestOtherKey(t *testing.T) {
 	}
 }
 
-// wantBoth wants both names and keys in a text.
+// wantBoth checks that a text contains both names and keys.
 func wantBoth(t *testing.T, text, other string) {
 	t.Helper()
 	for _, name := range []string{alice, other} {
@@ -99,9 +99,8 @@ func wantBoth(t *testing.T, text, other string) {
 	}
 }
 
-// TestOtherKeyUnknown: servers that do not say which key they refuse, or say something else
-// than a key, are asked again as ever, and a 400 without a key is the application's own.
-func TestOtherKeyUnknown(t *testing.T) {
+// A rejection without a valid key is retried, and a 400 without a key is the application's own.
+func TestRejectionsWithoutKeyAreRetried(t *testing.T) {
 	aliceKey := leasehold.KeyOf(alice).String()
 	for _, c := range []struct {
 		name, refused, key string
@@ -113,8 +112,8 @@ func TestOtherKeyUnknown(t *testing.T) {
 		{"no hexadecimal", leasehttp.RefusedNotOwner, "bob", 421, leasehold.ErrNotOwner, 3},
 		{"the same key", leasehttp.RefusedNotOwner, aliceKey, 421, leasehold.ErrNotOwner, 3},
 		{"another key", leasehttp.RefusedNotOwner, leasehold.KeyOf("bob").String(), 421, leasehold.ErrInvalid, 1},
-		{"found by the server", leasehttp.RefusedOtherKey, leasehold.KeyOf("bob").String(), 400, leasehold.ErrInvalid, 1},
-		{"an answer", leasehttp.RefusedOtherKey, "", 400, leasehold.Other, 1},
+		{"detected by the server", leasehttp.RefusedOtherKey, leasehold.KeyOf("bob").String(), 400, leasehold.ErrInvalid, 1},
+		{"an application's response", leasehttp.RefusedOtherKey, "", 400, leasehold.Other, 1},
 		{"another status", leasehttp.RefusedNotOwner, leasehold.KeyOf("bob").String(), 404, leasehold.Other, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -15,46 +15,42 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/logthrottle"
 )
 
-// ProxyConfig says how a [Proxy] forwards.
+// ProxyConfig configures a [Proxy].
 type ProxyConfig struct {
 	// Transport finds the servers. Required.
 	Transport *Transport
 
-	// Scheme is how servers are spoken to: "http", the default, or "https", for which
-	// the Transport's DialTLS, or its Base, says whom to trust.
+	// Scheme is the protocol to servers: "http", the default, or "https", for which the
+	// Transport's DialTLS or Base verifies the server.
 	Scheme string
 
-	// MaxBody is how long the body of a request may be, in bytes; longer ones are
-	// refused with 413. Default 0: as long as callers like, since bodies are passed
-	// on as they come and not kept.
+	// MaxBody is the limit of a request's body in bytes; longer ones fail with 413.
+	// Default 0: no limit. Bodies are streamed and not buffered.
 	MaxBody int64
 
-	// Stall is how long a caller may keep its request waiting: while we want more of
-	// its body, or want it to take more of its answer, without a byte's progress.
-	// Then it is given up, so that callers who do nothing cannot use up
-	// MaxOutstanding of a server. Default 0: as long as they like.
+	// Stall is the longest time without progress while the proxy waits for the caller, to
+	// send more of the body or to read more of the response. The request then fails, so
+	// that stalled callers cannot use up MaxOutstanding of a server. Default 0: no limit.
 	Stall time.Duration
 
-	// TrustForwarded adds to the X-Forwarded-For of callers, and passes on their
-	// X-Forwarded-Host and X-Forwarded-Proto. Without it callers cannot say where
-	// they are from: what they send is replaced. Set it if all of them are proxies
-	// that can be trusted.
+	// TrustForwarded appends to the callers' X-Forwarded-For, and forwards their
+	// X-Forwarded-Host and X-Forwarded-Proto. Without it these headers are replaced, so
+	// that callers cannot forge their address. Set it if all callers are trusted proxies.
 	TrustForwarded bool
 
-	// Logger hears of requests that failed, at most one a second, and why. Default:
-	// nobody does.
+	// Logger gets failed requests, at most one per second. Default: none.
 	Logger *slog.Logger
 
-	// Metrics, if set, is where Prometheus finds out how this proxy is: metrics that
-	// begin with "leasehold_gateway_", labelled with the namespace. Proxies of one
-	// namespace that have the same Metrics are added up.
+	// Metrics, if set, registers Prometheus metrics that begin with "leasehold_gateway_"
+	// and are labelled with the namespace. Proxies with the same namespace and the same
+	// Metrics share them.
 	Metrics prometheus.Registerer
 }
 
 func (c *ProxyConfig) validate() error {
 	const op = "new proxy"
 	if c.Transport == nil {
-		return leasehold.Errorf(op, leasehold.ErrInvalid, "Transport", "it is required: make one with NewTransport")
+		return leasehold.Errorf(op, leasehold.ErrInvalid, "Transport", "it is required: create one with NewTransport")
 	}
 	switch c.Scheme {
 	case "":
@@ -64,10 +60,10 @@ func (c *ProxyConfig) validate() error {
 		return leasehold.Errorf(op, leasehold.ErrInvalid, "Scheme", "%q: want http or https", clip(c.Scheme))
 	}
 	if c.Stall < 0 {
-		return leasehold.Errorf(op, leasehold.ErrInvalid, "Stall", "%v: want a time, or 0 for no bound", c.Stall)
+		return leasehold.Errorf(op, leasehold.ErrInvalid, "Stall", "%v: want a positive duration, or 0 for no limit", c.Stall)
 	}
 	if c.MaxBody < 0 {
-		return leasehold.Errorf(op, leasehold.ErrInvalid, "MaxBody", "%d: want a number of bytes, or 0 for no bound", c.MaxBody)
+		return leasehold.Errorf(op, leasehold.ErrInvalid, "MaxBody", "%d: want a number of bytes, or 0 for no limit", c.MaxBody)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -75,26 +71,24 @@ func (c *ProxyConfig) validate() error {
 	return nil
 }
 
-// A Proxy is a [http.Handler] that forwards each request to the server that owns
-// its key: a [httputil.ReverseProxy] with a [Transport]. Bodies are passed on as
-// they come, in both directions; WebSockets, and whatever else switches protocols,
-// pass through. Servers see the Host header of the caller, and where the request
-// came from in X-Forwarded-For, X-Forwarded-Host and X-Forwarded-Proto. Headers
-// that begin with "Leasehold-" pass in neither direction.
+// A Proxy is a [http.Handler] that forwards each request to the owner of its key: a
+// [httputil.ReverseProxy] with a [Transport]. It streams bodies in both directions, and
+// forwards WebSockets and other switches of protocols. Servers get the caller's Host header,
+// and its origin in X-Forwarded-For, X-Forwarded-Host and X-Forwarded-Proto. Headers that
+// begin with "Leasehold-" are removed in both directions.
 //
-// A request that cannot be forwarded is answered with a status and a body of
-// JSON that says what to do, and with the header [HeaderError]: see the section
-// "What callers of a gateway see" of the package's documentation.
+// If a request cannot be forwarded, the response has the header [HeaderError] and a JSON body
+// with the error: see the section "Responses of a gateway" of the package's documentation.
 //
-// It may be used by many goroutines at once.
+// It is safe for concurrent use.
 type Proxy struct {
 	cfg      ProxyConfig
 	reverse  httputil.ReverseProxy
 	failures *logthrottle.Throttle[struct{}] // of the log
-	metrics  *metrics                        // nil if nobody asks for them
+	metrics  *metrics                        // nil without ProxyConfig.Metrics
 }
 
-// NewProxy fails with [leasehold.ErrInvalid] if the configuration makes no sense.
+// NewProxy fails with [leasehold.ErrInvalid] if the configuration is invalid.
 func NewProxy(cfg ProxyConfig) (*Proxy, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -110,14 +104,14 @@ func NewProxy(cfg ProxyConfig) (*Proxy, error) {
 		ModifyResponse: cleanResponse,
 		ErrorHandler:   p.fail,
 		ErrorLog:       slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug),
-		FlushInterval:  -1, // whatever a server sends, its caller gets at once
+		FlushInterval:  -1, // immediately
 		BufferPool:     new(buffers),
 	}
 	return p, nil
 }
 
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	server := w // which a body that is too long lets know
+	server := w // MaxBytesReader closes its connection if the body is too long
 	if p.metrics != nil {
 		observed, end := p.metrics.observed(w)
 		defer end()
@@ -125,23 +119,23 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if p.cfg.Stall > 0 {
 		var end func()
-		w, r, end = unstalled(w, r, p.cfg.Stall)
+		w, r, end = withStallTimeout(w, r, p.cfg.Stall)
 		defer end()
 	}
-	if most := p.cfg.MaxBody; most > 0 && r.Body != nil && r.Body != http.NoBody {
-		if r.ContentLength > most {
-			p.fail(w, r, &http.MaxBytesError{Limit: most})
+	if limit := p.cfg.MaxBody; limit > 0 && r.Body != nil && r.Body != http.NoBody {
+		if r.ContentLength > limit {
+			p.fail(w, r, &http.MaxBytesError{Limit: limit})
 			return
 		}
 		bounded := *r
-		bounded.Body = http.MaxBytesReader(server, r.Body, most)
+		bounded.Body = http.MaxBytesReader(server, r.Body, limit)
 		r = &bounded
 	}
 	p.reverse.ServeHTTP(cleanWriter{w}, r)
 }
 
 func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
-	// The Transport puts the owner's address in the place of the host.
+	// The Transport replaces the host by the owner's address.
 	r.Out.URL.Scheme, r.Out.URL.Host = p.cfg.Scheme, r.In.Host
 	strip(r.Out.Trailer)
 	if !p.cfg.TrustForwarded {
@@ -151,8 +145,8 @@ func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 	r.Out.Header["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
 	r.SetXForwarded()
 	for _, name := range []string{"X-Forwarded-Host", "X-Forwarded-Proto"} {
-		if said := r.In.Header[name]; len(said) > 0 {
-			r.Out.Header[name] = said
+		if values := r.In.Header[name]; len(values) > 0 {
+			r.Out.Header[name] = values
 		}
 	}
 }
@@ -161,9 +155,9 @@ func cleanResponse(r *http.Response) error {
 	strip(r.Header)
 	strip(r.Trailer)
 	if r.StatusCode == http.StatusSwitchingProtocols {
-		// A ReverseProxy that does not like how the protocol was switched answers the
-		// caller, and leaves the body open. The request's context ends in any case.
-		body := r.Body // which a ReverseProxy takes out of the answer
+		// A ReverseProxy that rejects the switch of protocols leaves the body open. The
+		// request's context ends in any case.
+		body := r.Body // the ReverseProxy sets r.Body to nil
 		context.AfterFunc(r.Request.Context(), func() { _ = body.Close() })
 	} else if r.ContentLength < 0 {
 		r.Body = &cleanTrailer{r.Body, r}
@@ -171,7 +165,7 @@ func cleanResponse(r *http.Response) error {
 	return nil
 }
 
-// A cleanTrailer is the body of an answer whose trailers are known when it is closed.
+// A cleanTrailer is the body of a response; its trailers are complete when it is closed.
 type cleanTrailer struct {
 	io.ReadCloser
 	of *http.Response
@@ -182,8 +176,8 @@ func (c *cleanTrailer) Close() error {
 	return c.ReadCloser.Close()
 }
 
-// A cleanWriter removes what is ours from what informs of an answer to come, which a
-// ReverseProxy passes on by itself.
+// A cleanWriter removes reserved headers from informational responses, which a ReverseProxy
+// forwards without ModifyResponse.
 type cleanWriter struct{ http.ResponseWriter }
 
 // Unwrap lets [http.ResponseController] flush and hijack.
@@ -209,55 +203,54 @@ func (b *buffers) Get() []byte {
 // Put is for [httputil.ReverseProxy].
 func (b *buffers) Put(buffer []byte) { b.pool.Put(&buffer) }
 
-// unstalled bounds how long a caller may keep its request waiting: while we want
-// more of its body, or want it to take more of its answer. Such a request counts
-// as outstanding at a server, and some that do nothing would keep out all others.
-// A stream on which nothing happens because the server has nothing to say is not
-// meant: nobody waits for its caller.
+// withStallTimeout bounds the waits for the caller: to send more of the body, or to read more
+// of the response. A stalled request counts as outstanding at a server, and a few of them
+// would block all others. A stream that is idle because the server sends nothing is not
+// stalled.
 //
-// What is returned is to be called at the end. It leaves the caller as much time
-// for what is left in buffers.
-func unstalled(w http.ResponseWriter, r *http.Request, longest time.Duration) (http.ResponseWriter, *http.Request, func()) {
-	s := &steady{ResponseWriter: w, control: http.NewResponseController(w), longest: longest}
-	_ = s.control.SetWriteDeadline(time.Time{}) // that of the request before; what has no deadlines does not stall
+// The returned function is called at the end of the request. It gives the caller the same
+// time to read the rest of the buffers.
+func withStallTimeout(w http.ResponseWriter, r *http.Request, longest time.Duration) (http.ResponseWriter, *http.Request, func()) {
+	s := &stallWriter{ResponseWriter: w, control: http.NewResponseController(w), longest: longest}
+	_ = s.control.SetWriteDeadline(time.Time{}) // reset the previous request's; a writer without deadlines cannot stall
 	if r.Body != nil && r.Body != http.NoBody {
 		read := *r
-		read.Body = &steadyBody{r.Body, s}
+		read.Body = &stallBody{r.Body, s}
 		r = &read
 	}
 	return s, r, s.extend
 }
 
-type steady struct {
+type stallWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	longest time.Duration
 }
 
-func (s *steady) extend() { _ = s.control.SetWriteDeadline(time.Now().Add(s.longest)) }
+func (s *stallWriter) extend() { _ = s.control.SetWriteDeadline(time.Now().Add(s.longest)) }
 
 // Unwrap lets [http.ResponseController] hijack.
-func (s *steady) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+func (s *stallWriter) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
-func (s *steady) Write(p []byte) (int, error) {
+func (s *stallWriter) Write(p []byte) (int, error) {
 	s.extend()
 	return s.ResponseWriter.Write(p)
 }
 
 // FlushError is for [http.ResponseController].
-func (s *steady) FlushError() error {
+func (s *stallWriter) FlushError() error {
 	s.extend()
 	return s.control.Flush()
 }
 
-type steadyBody struct {
+type stallBody struct {
 	io.ReadCloser
-	steady *steady
+	stallWriter *stallWriter
 }
 
-func (b *steadyBody) Read(p []byte) (int, error) {
-	// When the body has ended, the server goes on reading to notice that the caller
-	// has gone. It takes the deadline away for that.
-	_ = b.steady.control.SetReadDeadline(time.Now().Add(b.steady.longest))
+func (b *stallBody) Read(p []byte) (int, error) {
+	// After the end of the body, the http.Server resets the deadline and keeps reading, to
+	// detect that the caller disconnects.
+	_ = b.stallWriter.control.SetReadDeadline(time.Now().Add(b.stallWriter.longest))
 	return b.ReadCloser.Read(p)
 }

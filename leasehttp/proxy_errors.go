@@ -11,83 +11,78 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A verdict is how a caller is told that its request was not forwarded, or has
-// no answer.
-type verdict struct {
+// A failure is the response to a request that was not forwarded, or has no response.
+type failure struct {
 	status int
 	kind   leasehold.Kind
 	text   string
-	// again says that nothing was done about the request, and that it may be
-	// worth while to send it again soon.
-	again bool
+	again  bool // not executed: with Retry-After
 }
 
-// judge makes a verdict from an error. It says nothing about servers and their
-// addresses: that is in the log.
-func judge(err error) verdict {
+// failureOf returns the response for an error. It does not contain servers and their
+// addresses: those are in the log.
+func failureOf(err error) failure {
 	var tooLong *http.MaxBytesError
 	if errors.As(err, &tooLong) {
-		return verdict{
+		return failure{
 			status: http.StatusRequestEntityTooLarge, kind: leasehold.ErrInvalid,
-			text: fmt.Sprintf("the body of a request may have %d bytes: send less, or have the gateway's bound raised", tooLong.Limit),
+			text: fmt.Sprintf("the request's body has more than %d bytes: send less, or raise the gateway's limit", tooLong.Limit),
 		}
 	}
 	if mistake := (*otherKey)(nil); errors.As(err, &mistake) {
-		// Whoever called can do nothing about it: it is for those who run the gateway.
-		return verdict{status: http.StatusInternalServerError, kind: leasehold.ErrInvalid, text: mistake.Error()}
+		// An error in the configuration of the gateway, not of the caller.
+		return failure{status: http.StatusInternalServerError, kind: leasehold.ErrInvalid, text: mistake.Error()}
 	}
 	kind := leasehold.KindOf(err)
-	switch text, again := notCarriedOut[kind]; {
+	switch text, again := notExecuted[kind]; {
 	case again:
-		return verdict{status: http.StatusServiceUnavailable, kind: kind, text: text, again: true}
+		return failure{status: http.StatusServiceUnavailable, kind: kind, text: text, again: true}
 	case kind != leasehold.ErrInvalid:
-		return unanswered(err)
+		return indeterminateFailure(err)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return verdict{status: http.StatusRequestTimeout, kind: kind, text: "the body of the request did not come"}
+		return failure{status: http.StatusRequestTimeout, kind: kind, text: "the request's body was not received in time"}
 	}
-	return verdict{status: http.StatusBadRequest, kind: kind, text: err.Error()}
+	return failure{status: http.StatusBadRequest, kind: kind, text: err.Error()}
 }
 
-// notCarriedOut are the kinds of errors after which a request may be sent again, and what
-// its caller is told.
-var notCarriedOut = map[leasehold.Kind]string{
-	leasehold.ErrNoOwner:   "nobody owns the key for now, and the request was not carried out: send it again",
-	leasehold.ErrNotOwner:  "no server that was asked owns the key, and the request was not carried out: send it again",
-	leasehold.ErrSuspended: "the owner of the key waits for a manager and keeps its state, and the request was not carried out: send it again",
-	leasehold.ErrLimit:     "too many requests are under way to the owner of the key, and this one was not carried out: send fewer at a time",
-	leasehold.ErrClosed:    "the gateway is stopping, and the request was not carried out: send it again",
+// notExecuted has the kinds of errors after which a request may be retried, and their texts.
+var notExecuted = map[leasehold.Kind]string{
+	leasehold.ErrNoOwner:   "the key has no owner at present, and the request was not executed: retry it",
+	leasehold.ErrNotOwner:  "no server that was tried owns the key, and the request was not executed: retry it",
+	leasehold.ErrSuspended: "the owner of the key waits for a manager and keeps its state, and the request was not executed: retry it",
+	leasehold.ErrLimit:     "the owner of the key has too many outstanding requests, and the request was not executed: send fewer at a time",
+	leasehold.ErrClosed:    "the gateway is stopping, and the request was not executed: retry it",
 }
 
-// amid adds to a verdict for how long no manager has been heard of, if that may be why:
-// who owns a key, they decide.
-func (v verdict) amid(silence time.Duration) verdict {
+// withSilence adds the time since the last message of a manager, if it may be the cause:
+// without a manager a key gets no new owner.
+func (v failure) withSilence(silence time.Duration) failure {
 	if silence > 0 && (v.kind == leasehold.ErrNoOwner || v.kind == leasehold.ErrNotOwner) {
-		v.text += fmt.Sprintf("; the gateway has heard of no manager for %v, and keys get no new owner while they are away", silence.Round(time.Second))
+		v.text += fmt.Sprintf("; the gateway has had no message from a manager for %v, and keys get no new owner without one", silence.Round(time.Second))
 	}
 	return v
 }
 
-// unanswered is the verdict on a request that was sent, and may have been carried
-// out.
-func unanswered(err error) verdict {
-	v := verdict{
+// indeterminateFailure is the failure of a request that may have been executed.
+func indeterminateFailure(err error) failure {
+	v := failure{
 		status: http.StatusBadGateway, kind: leasehold.ErrIndeterminate,
-		text: "the owner of the key did not answer, or lost the key, and may have carried the request out: send it again if it does no harm twice",
+		text: "the owner of the key did not respond, or lost the key, and the request may have been executed: retry it if it is idempotent",
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		v.status, v.text = http.StatusGatewayTimeout, "the owner of the key did not answer in time, and may have carried the request out"
+		v.status, v.text = http.StatusGatewayTimeout, "the owner of the key did not respond in time, and the request may have been executed"
 	case errors.Is(err, context.Canceled):
-		v.status, v.text = http.StatusServiceUnavailable, "the gateway is stopping, and the request may have been carried out"
+		v.status, v.text = http.StatusServiceUnavailable, "the gateway is stopping, and the request may have been executed"
 	}
 	return v
 }
 
 func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
-	v := judge(err).amid(p.cfg.Transport.cfg.Lookup.Silence())
+	v := failureOf(err).withSilence(p.cfg.Transport.cfg.Lookup.Silence())
 	p.metrics.failed(v.kind)
-	if r.Context().Err() == nil { // a caller that has gone is no failure
-		p.note(r, v, err)
+	if r.Context().Err() == nil { // the caller is still connected
+		p.logFailure(r, v, err)
 	}
 	h := w.Header()
 	h.Set(HeaderError, kindName(v.kind))
@@ -97,14 +92,13 @@ func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
 	explain(w, v.status, v.kind, v.text)
 }
 
-// note logs a failure. One that is the caller's is of interest only to those who
-// look for it.
-func (p *Proxy) note(r *http.Request, v verdict, err error) {
+// logFailure logs a failure, at level debug if it is the caller's.
+func (p *Proxy) logFailure(r *http.Request, v failure, err error) {
 	if v.status < http.StatusInternalServerError {
-		p.cfg.Logger.Debug("a request was refused", "status", v.status, "why", err)
+		p.cfg.Logger.Debug("request rejected", "status", v.status, "why", err)
 		return
 	}
 	if more, ok := p.failures.Allow(struct{}{}, 1); ok {
-		p.cfg.Logger.Warn("a request failed", "status", v.status, "method", clip(r.Method), "why", err, "and more since the last line", more)
+		p.cfg.Logger.Warn("request failed", "status", v.status, "method", clip(r.Method), "why", err, "and more since the last line", more)
 	}
 }

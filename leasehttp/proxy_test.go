@@ -20,7 +20,7 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// behind runs a test with one server of alice's, and a gateway before it.
+// behind runs a test with one server and a gateway.
 func behind(t *testing.T, handler http.HandlerFunc, cfg leasehttp.TransportConfig, proxy leasehttp.ProxyConfig, test func(t *testing.T, c *leaseholdtest.Cluster, caller *http.Transport)) {
 	t.Helper()
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
@@ -85,15 +85,15 @@ func TestProxyTrustsForwarded(t *testing.T) {
 	})
 }
 
-// TestProxyFailures: each failure has a status of its own and a body that says what to
-// do, and the header that tells it from an answer of a server.
+// Each failure has its status, a body with the error, and the header that distinguishes it from a
+// server's response.
 func TestProxyFailures(t *testing.T) {
-	const most = 1000
+	const limit = 1000
 	post := func(n int) *http.Request {
 		return request(t, "POST", gateway, strings.Repeat("x", n))
 	}
 	streamed := post(0)
-	streamed.Body, streamed.GetBody, streamed.ContentLength = unknown{strings.NewReader(strings.Repeat("x", 2*most))}, nil, -1
+	streamed.Body, streamed.GetBody, streamed.ContentLength = unknown{strings.NewReader(strings.Repeat("x", 2*limit))}, nil, -1
 	keyless := post(1)
 	keyless.Header.Del("X-User")
 	hidden := post(1)
@@ -101,14 +101,14 @@ func TestProxyFailures(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		request *http.Request
-		handler http.HandlerFunc // nil: there is no server
+		handler http.HandlerFunc // nil: no server
 		status  int
 		kind    string
 		again   bool
 	}{
 		{"no key", keyless, refuse, 400, "invalid", false},
 		{"a key that is not passed on", hidden, refuse, 400, "invalid", false},
-		{"too long", post(most + 1), refuse, 413, "invalid", false},
+		{"too long", post(limit + 1), refuse, 413, "invalid", false},
 		{"too long, as it turns out", streamed, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.ReadAll(r.Body); panic(http.ErrAbortHandler) }, 413, "invalid", false},
 		{"refused by everyone", post(1), refuse, 503, "not-owner", true},
 		{"no owner", post(1), nil, 503, "no-owner", true},
@@ -121,9 +121,9 @@ func TestProxyFailures(t *testing.T) {
 					stub(cluster, "a", c.handler)
 					cluster.Settle()
 				}
-				startGateway(t, cluster, leasehttp.TransportConfig{Attempts: 3}, leasehttp.ProxyConfig{MaxBody: most})
+				startGateway(t, cluster, leasehttp.TransportConfig{Attempts: 3}, leasehttp.ProxyConfig{MaxBody: limit})
 				got := do(t, base(cluster.Node("caller")), c.request.WithContext(t.Context()))
-				cluster.Advance(time.Second) // servers linger when they end connections
+				cluster.Advance(time.Second) // servers linger before they close connections
 				if got.status != c.status || got.header.Get(leasehttp.HeaderError) != c.kind || kindOf(t, got.body) != c.kind {
 					t.Errorf("%v; want %d, %s", got, c.status, c.kind)
 				}
@@ -131,15 +131,14 @@ func TestProxyFailures(t *testing.T) {
 					t.Errorf("Retry-After: %v", again)
 				}
 				if got.header.Get(leasehttp.HeaderRefused) != "" || strings.Contains(got.body, ":8080") {
-					t.Errorf("the caller hears of servers: %v", got)
+					t.Errorf("the response contains servers: %v", got)
 				}
 			})
 		})
 	}
 }
 
-// TestProxyLimits: the cap of outstanding requests is for each server, and a caller that
-// goes away makes room.
+// The limit of outstanding requests is per server; a caller that disconnects frees a slot.
 func TestProxyLimits(t *testing.T) {
 	hang := func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).Flush()
@@ -166,8 +165,8 @@ func TestProxyLimits(t *testing.T) {
 	})
 }
 
-// TestStalledCallers make room for others; those who wait for a server do not count.
-func TestStalledCallers(t *testing.T) {
+// Requests of stalled callers fail and free their slots; waiting for a server is not a stall.
+func TestStalledCallersFail(t *testing.T) {
 	work := func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		if r.Method == http.MethodGet {
@@ -188,27 +187,27 @@ func TestStalledCallers(t *testing.T) {
 		silent.Body, silent.GetBody, silent.ContentLength = from, nil, -1
 		began := time.Now()
 		if got := do(t, caller, silent); got.status != http.StatusRequestTimeout || kindOf(t, got.body) != "invalid" || time.Since(began) > 11*time.Second {
-			t.Errorf("a caller that sends nothing: %v after %v", got, time.Since(began))
+			t.Errorf("a caller that sends no body: %v after %v", got, time.Since(began))
 		}
 		_ = to.Close()
 
-		deaf, err := caller.RoundTrip(request(t, "GET", gateway, "")) // and nobody reads it
+		unread, err := caller.RoundTrip(request(t, "GET", gateway, "")) // its body is not read
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := do(t, caller, request(t, "POST", gateway, "x")); got.status != 503 {
-			t.Errorf("while another has all of the server: %v", got)
+			t.Errorf("while the only slot is in use: %v", got)
 		}
 		c.Advance(15 * time.Second)
 		if got := do(t, caller, request(t, "POST", gateway, "x")); got.body != "done" {
-			t.Errorf("a caller that only waits: %v", got)
+			t.Errorf("a caller that waits for the server: %v", got)
 		}
-		_ = deaf.Body.Close()
-		c.Advance(time.Second) // servers linger when they end connections
+		_ = unread.Body.Close()
+		c.Advance(time.Second) // servers linger before they close connections
 	})
 }
 
-// TestWebSocket: an echo through the gateway, which ends when its server loses the key.
+// A WebSocket through the gateway ends when its server loses the key.
 func TestWebSocket(t *testing.T) {
 	echo := func(name string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -216,7 +215,7 @@ func TestWebSocket(t *testing.T) {
 			if err != nil {
 				return
 			}
-			defer conn.CloseNow() //nolint:errcheck // it is closed
+			defer conn.CloseNow() //nolint:errcheck // closed already
 			for {
 				kind, text, err := conn.Read(r.Context())
 				if err != nil || conn.Write(r.Context(), kind, []byte(name+": "+string(text))) != nil {
@@ -229,7 +228,7 @@ func TestWebSocket(t *testing.T) {
 		startGateway(t, c, leasehttp.TransportConfig{}, leasehttp.ProxyConfig{})
 		client := &http.Client{Transport: base(c.Node("caller"))}
 		dial := func() *websocket.Conn {
-			conn, _, err := websocket.Dial(t.Context(), "ws://gateway:8080/chat", &websocket.DialOptions{ //nolint:bodyclose // the line has it
+			conn, _, err := websocket.Dial(t.Context(), "ws://gateway:8080/chat", &websocket.DialOptions{ //nolint:bodyclose // part of conn
 				HTTPClient: client, HTTPHeader: http.Header{"X-User": {alice}},
 			})
 			if err != nil {
@@ -250,15 +249,15 @@ func TestWebSocket(t *testing.T) {
 		for i := range 3 {
 			text := fmt.Sprint("hello ", i)
 			say(conn, text, has.Name()+": "+text)
-			c.Advance(time.Minute) // renewals do not disturb it
+			c.Advance(time.Minute) // renewals have no effect
 		}
 		c.Move(leasehold.All, other.Name())
 		c.Advance(5 * time.Second)
 		if _, _, err := conn.Read(t.Context()); err == nil {
-			t.Error("the line is open, to a server that does not own the key")
+			t.Error("the connection to a server without the key is open")
 		}
 		_ = conn.CloseNow()
-		c.Settle() // some of the keys go back
+		c.Settle() // some keys move back
 		now, _ := c.Owner(leasehold.KeyOf(alice))
 		conn = dial()
 		say(conn, "again", now+": again")
@@ -268,7 +267,7 @@ func TestWebSocket(t *testing.T) {
 	})
 }
 
-// TestServerSentEvents arrive one by one, and not at the end.
+// Server-sent events are forwarded immediately.
 func TestServerSentEvents(t *testing.T) {
 	events := func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -288,7 +287,7 @@ func TestServerSentEvents(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer got.Body.Close() //nolint:errcheck // it was read as far as it matters
+		defer got.Body.Close() //nolint:errcheck // read as far as needed
 		lines := bufio.NewScanner(got.Body)
 		for i := range 5 {
 			began := time.Now()
@@ -299,21 +298,21 @@ func TestServerSentEvents(t *testing.T) {
 				t.Errorf("event %d took %v", i, late)
 			}
 		}
-		// A stream ends with the lease, so that its caller comes again.
+		// The stream ends with the lease.
 		c.Node("b").Join(owner.Config{})
 		c.Advance(time.Second)
 		c.Move(leasehold.All, "b")
 		began := time.Now()
 		for lines.Scan() {
 			if time.Since(began) > 10*time.Second {
-				t.Fatal("events come from a server that does not own the key")
+				t.Fatal("events from a server that does not own the key")
 			}
 		}
 	})
 }
 
-// TestBothWays: a caller and a server talk to each other in one request.
-func TestBothWays(t *testing.T) {
+// Caller and server stream in both directions within one request.
+func TestBidirectionalStream(t *testing.T) {
 	upper := func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
 		if err := control.EnableFullDuplex(); err != nil {
@@ -336,22 +335,22 @@ func TestBothWays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer got.Body.Close() //nolint:errcheck // it was read to its end
-		answers := bufio.NewScanner(got.Body)
+		defer got.Body.Close() //nolint:errcheck // read to its end
+		errorStatuses := bufio.NewScanner(got.Body)
 		for _, word := range []string{"one", "two", "three"} {
 			_, _ = fmt.Fprintln(to, word)
-			if !answers.Scan() || answers.Text() != strings.ToUpper(word) {
-				t.Fatalf("%q, %v", answers.Text(), answers.Err())
+			if !errorStatuses.Scan() || errorStatuses.Text() != strings.ToUpper(word) {
+				t.Fatalf("%q, %v", errorStatuses.Text(), errorStatuses.Err())
 			}
 		}
 		_ = to.Close()
-		if answers.Scan() {
-			t.Errorf("there is more: %q", answers.Text())
+		if errorStatuses.Scan() {
+			t.Errorf("unexpected data: %q", errorStatuses.Text())
 		}
 	})
 }
 
-// TestRawRequests are what clients do not send: none reaches anybody but the owner.
+// Unusual raw requests reach only the owner.
 func TestRawRequests(t *testing.T) {
 	behind(t, func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprint(w, "served ", r.Host, r.URL.Path) },
 		leasehttp.TransportConfig{}, leasehttp.ProxyConfig{}, func(t *testing.T, c *leaseholdtest.Cluster, _ *http.Transport) {
@@ -383,7 +382,7 @@ func TestRawRequests(t *testing.T) {
 				}
 				_ = conn.Close()
 			}
-			c.Advance(time.Second) // servers linger when they end connections
+			c.Advance(time.Second) // servers linger before they close connections
 		})
 }
 

@@ -8,18 +8,16 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A Source says where in a request the name is that the request is about; the
-// request's key is [leasehold.KeyOf] of it. Callers, gateways and servers of one
-// namespace must use the same.
+// A Source is the part of a request that has its name; the request's key is
+// [leasehold.KeyOf] of the name. Callers, gateways and servers of one namespace must use
+// the same.
 //
-// A name that is there twice with different values is refused: whoever routes
-// and whoever serves could each take another one. One that is empty counts as
-// missing.
+// A name that is repeated with different values is an error: gateway and server could use
+// different ones. An empty name counts as missing.
 //
-// A Source is a value, made by the functions that return one, and may be used by
-// many goroutines at once. The zero Source is none, and is refused.
+// A Source is an immutable value, safe for concurrent use. The zero Source is invalid.
 type Source struct {
-	text string // as ParseSource reads it
+	text string // in the syntax of ParseSource
 	find func(*http.Request) (name string, why absence)
 }
 
@@ -28,42 +26,37 @@ type absence string
 const (
 	found     absence = ""
 	missing   absence = "missing"
-	ambiguous absence = "there more than once, with different values"
-	malformed absence = "written in a way that not all programs read alike"
+	ambiguous absence = "repeated with different values"
+	malformed absence = "written in a way that programs interpret differently"
 )
 
-// maxSegment bounds how far into a path a key may be.
 const maxSegment = 64
 
-// Header takes the value of a header. "Host" is the host that the request is for.
-// It panics if no request that is forwarded can have a header of that name: see
-// [ParseSource].
+// Header returns the source of a header's value. "Host" is the host of the request. It panics
+// if proxies do not forward the header: see [ParseSource].
 func Header(name string) Source { return must(newHeader(name)) }
 
-// PathSegment takes a segment of the path, unescaped; the first has number 1. In
-// /users/alice/inbox number 2 is alice. A path in which one of the segments up to
-// it is empty has none. One in which "." or ".." is anywhere between slashes, escaped
-// or not, is refused: such paths mean different things to different programs. It panics
-// if n is not from 1 to 64.
+// PathSegment returns the source of a path segment, unescaped; the first has number 1. In
+// /users/alice/inbox number 2 is alice. If a segment up to it is empty, the name is missing.
+// A path with a segment "." or "..", escaped or not, is an error, because programs interpret
+// such paths differently. It panics if n is not from 1 to 64.
 func PathSegment(n int) Source { return must(newPathSegment(n)) }
 
-// Query takes a parameter of the URL's query. It panics if the name is empty.
+// Query returns the source of a parameter of the URL's query. It panics if the name is empty.
 func Query(name string) Source { return must(newQuery(name)) }
 
-// Cookie takes the value of a cookie. One whose value has bytes that no cookie may
-// have is refused, since programs differ in what they make of it. It panics if the name is not one that a
-// cookie can have.
+// Cookie returns the source of a cookie's value. A value with invalid bytes is an error,
+// because programs interpret it differently. It panics if the name is invalid.
 func Cookie(name string) Source { return must(newCookie(name)) }
 
-// First takes the first name that is found by one of the sources, in this order.
-// A request in which one of them is there twice with different values, or in a way
-// that not all programs read alike, is refused, whatever comes after it. It panics if
-// there are none, or if one of them is the zero Source.
+// First returns a source that tries several in order and uses the first name that is not
+// missing. An ambiguous or malformed name is an error and ends the search. It panics without
+// sources, or if one of them is the zero Source.
 func First(sources ...Source) Source { return must(newFirst(sources)) }
 
-// Func takes what a function of the application's finds. It reports false if
-// there is no name. The text is what errors call the source. The function is
-// called from many goroutines at once, and must only read.
+// Func returns a source with a function of the application. find returns false if there is
+// no name. The text names the source in errors. find is called concurrently and must not
+// modify the request.
 func Func(text string, find func(*http.Request) (name string, ok bool)) Source {
 	return Source{text: text, find: func(r *http.Request) (string, absence) {
 		name, ok := find(r)
@@ -81,11 +74,10 @@ func must(s Source, err error) Source {
 	return s
 }
 
-// String writes the source as [ParseSource] reads it.
+// String returns the source in the syntax of [ParseSource].
 func (s Source) String() string { return s.text }
 
-// Name returns the name that a request is about. Its error is of kind
-// [leasehold.ErrInvalid], and says what is missing.
+// Name returns the name in a request. The kind of its error is [leasehold.ErrInvalid].
 func (s Source) Name(r *http.Request) (string, error) {
 	name, why := s.find(r)
 	if why != found {
@@ -94,7 +86,7 @@ func (s Source) Name(r *http.Request) (string, error) {
 	return name, nil
 }
 
-// Key returns the key of a request: that of its name.
+// Key returns the key of a request: [leasehold.KeyOf] of its name.
 func (s Source) Key(r *http.Request) (leasehold.Key, error) {
 	name, err := s.Name(r)
 	if err != nil {
@@ -109,17 +101,15 @@ const maxSources = 16
 
 const forms = "want header:NAME, path:NUMBER, query:NAME or cookie:NAME"
 
-// ParseSource reads a source as text, or several with commas between, of which
-// the first that is in a request is taken:
+// ParseSource parses a source, or several that are separated by commas: see [First].
 //
 //	header:X-User   the value of a header
 //	path:2          a segment of the path, the first having number 1
 //	query:user      a parameter of the query
 //	cookie:sid      the value of a cookie
 //
-// Headers that a proxy does not pass on, because they are about a connection or
-// because proxies write them, are refused, and so are those of ours. Errors are of
-// kind [leasehold.ErrInvalid] and say what is wrong.
+// Headers that proxies do not forward, or replace, and headers that begin with "Leasehold-"
+// are errors. The kind of errors is [leasehold.ErrInvalid].
 func ParseSource(text string) (Source, error) {
 	var sources []Source
 	for part := range strings.SplitSeq(text, ",") {
@@ -128,7 +118,7 @@ func ParseSource(text string) (Source, error) {
 			return Source{}, err
 		}
 		if sources = append(sources, s); len(sources) > maxSources {
-			break // newFirst says how many are allowed
+			break // newFirst returns the error
 		}
 	}
 	return newFirst(sources)
@@ -153,7 +143,7 @@ func parseOne(text string) (Source, error) {
 		}
 		return newPathSegment(n)
 	}
-	return Source{}, invalidSource(text, "there is no source %q: %s", clip(kind), forms)
+	return Source{}, invalidSource(text, "unknown source %q: %s", clip(kind), forms)
 }
 
 func invalidSource(text, format string, args ...any) error {
@@ -161,9 +151,9 @@ func invalidSource(text, format string, args ...any) error {
 }
 
 func clip(s string) string {
-	const most = 60
-	if len(s) > most {
-		s = s[:most] + "..."
+	const limit = 60
+	if len(s) > limit {
+		s = s[:limit] + "..."
 	}
 	return strings.ToValidUTF8(s, "\uFFFD")
 }

@@ -15,13 +15,13 @@ import (
 )
 
 func TestSourceName(t *testing.T) {
-	const missing, ambiguous, malformed = "is missing", "more than once", "not all programs read alike"
+	const missing, ambiguous, malformed = "is missing", "repeated with different values", "programs interpret differently"
 	for _, c := range []struct {
 		source string
 		target string
 		header []string // name, value, ...
 		want   string
-		wrong  string // what the error says
+		wrong  string // in the error
 	}{
 		{"header:X-User", "/", []string{"X-User", "alice"}, "alice", ""},
 		{"header:x-user", "/", []string{"X-User", "alice"}, "alice", ""},
@@ -92,7 +92,7 @@ func TestSourceName(t *testing.T) {
 		case c.wrong == "" && (err != nil || got != c.want):
 			t.Errorf("%s in %s %q: %q, %v; want %q", c.source, c.target, c.header, got, err, c.want)
 		case c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong) || leasehold.KindOf(err) != leasehold.ErrInvalid):
-			t.Errorf("%s in %s %q: %q, %v; want an error that says %q", c.source, c.target, c.header, got, err, c.wrong)
+			t.Errorf("%s in %s %q: %q, %v; want an error with %q", c.source, c.target, c.header, got, err, c.wrong)
 		}
 		if key, _ := source.Key(r); c.wrong == "" && key != leasehold.KeyOf(c.want) {
 			t.Errorf("%s in %s: key %v", c.source, c.target, key)
@@ -100,17 +100,17 @@ func TestSourceName(t *testing.T) {
 	}
 }
 
-func TestParseSourceRefuses(t *testing.T) {
+func TestParseSourceErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                               "want header:NAME, path:NUMBER, query:NAME or cookie:NAME",
 		"X-User":                         "want header:NAME",
-		"headers:X-User":                 `there is no source "headers": want header:NAME`,
+		"headers:X-User":                 `unknown source "headers": want header:NAME`,
 		"header:":                        "want the name of a header, such as X-User",
 		"header:X User":                  "want the name of a header",
 		"header:X-User\r\nEvil":          "want the name of a header",
-		"header:leasehold-key":           "are not passed on from callers",
-		"header:connection":              "about a connection",
-		"header:X-Forwarded-For":         "about a connection",
+		"header:leasehold-key":           "are reserved and not forwarded",
+		"header:connection":              "it is for one connection",
+		"header:X-Forwarded-For":         "it is for one connection",
 		"path:0":                         "from 1 to 64",
 		"path:65":                        "from 1 to 64",
 		"path:-1":                        "from 1 to 64",
@@ -139,7 +139,7 @@ func TestSourceText(t *testing.T) {
 		t.Errorf("%q, want %q", all, want)
 	}
 	if again, err := leasehttp.ParseSource(want); err != nil || again.String() != want {
-		t.Errorf("read again: %q, %v", again, err)
+		t.Errorf("parsed again: %q, %v", again, err)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestConstructorsPanic(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
 				if err, ok := recover().(error); !ok || leasehold.KindOf(err) != leasehold.ErrInvalid {
-					t.Errorf("it panics with %v", err)
+					t.Errorf("the panic is %v", err)
 				}
 			}()
 			f()
@@ -181,9 +181,9 @@ func TestConstructorsPanic(t *testing.T) {
 	}
 }
 
-// TestSourceFindsWhatWasWritten: whatever a name is, it is found where a client has
-// written it, or refused if the path would have "." or ".." between slashes.
-func TestSourceFindsWhatWasWritten(t *testing.T) {
+// A source finds every name that a client can encode. A path with a segment "." or ".." is an
+// error.
+func TestSourceFindsEncodedNames(t *testing.T) {
 	awkward := rapid.Map(rapid.SliceOfN(rapid.SampledFrom([]string{".", "/", "%", "%2F", "a", " "}), 1, 6),
 		func(parts []string) string { return strings.Join(parts, "") })
 	names := rapid.OneOf(rapid.StringN(1, 20, 60), awkward)
@@ -202,19 +202,19 @@ func TestSourceFindsWhatWasWritten(t *testing.T) {
 		dots := slices.Contains(parts, ".") || slices.Contains(parts, "..")
 		switch got, err := leasehttp.PathSegment(2).Name(r); {
 		case dots && leasehold.KindOf(err) != leasehold.ErrInvalid:
-			t.Errorf("the path of %s is read as %q, %v, want a refusal", target, got, err)
+			t.Errorf("the path of %s: %q, %v, want an error", target, got, err)
 		case !dots && (got != name || err != nil):
 			t.Errorf("the path of %s: %q, %v", target, got, err)
 		}
 	})
 }
 
-// TestQueryAgreesWithTheStandardLibrary, which is what servers parse with.
+// The source finds the same value as url.ParseQuery, which servers use.
 func TestQueryAgreesWithTheStandardLibrary(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		part := rapid.SampledFrom([]string{"k", "%6b", "=", "&", ";", "a", "b", "+", "%", "%2", "%20"})
 		query := strings.Join(rapid.SliceOfN(part, 0, 12).Draw(t, "query"), "")
-		values, _ := url.ParseQuery(query) // what it refuses it leaves out
+		values, _ := url.ParseQuery(query) // it omits invalid pairs
 		var want string
 		for i, v := range values["k"] {
 			if i > 0 && v != want {
@@ -230,8 +230,7 @@ func TestQueryAgreesWithTheStandardLibrary(t *testing.T) {
 	})
 }
 
-// TestSourceWithoutURL: a request that somebody made by hand has no key, and no more
-// comes of it.
+// A request without a URL has no key and causes no panic.
 func TestSourceWithoutURL(t *testing.T) {
 	for _, text := range []string{"path:1", "query:user", "header:Host", "cookie:sid"} {
 		source, err := leasehttp.ParseSource(text)

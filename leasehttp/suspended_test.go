@@ -14,9 +14,9 @@ import (
 	"github.com/leasehold-dev/leasehold/leasehttp"
 )
 
-// While a server's lease is suspended, requests of any method wait for it, and are carried
-// out once when it is resumed. Whoever does not wait is told to come back.
-func TestSuspendedServerIsWaitedFor(t *testing.T) {
+// Requests of any method wait for a suspended lease, and are executed once when it is resumed.
+// Without retries, the response has Retry-After.
+func TestRequestsWaitForSuspendedLeases(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		var served atomic.Int32
 		a := c.Node("a")
@@ -33,11 +33,11 @@ func TestSuspendedServerIsWaitedFor(t *testing.T) {
 		bare := do(t, base(c.Node("bare")), request(t, "POST", "http://a:8080/", "x"))
 		if h := bare.header; bare.status != 503 || h.Get("Leasehold-Refused") != "suspended" || h.Get("Retry-After") != "1" ||
 			h.Get("Leasehold-Key") != leasehold.KeyOf(alice).String() || kindOf(t, bare.body) != "suspended" {
-			t.Errorf("the server says %+v", bare)
+			t.Errorf("the server responds %+v", bare)
 		}
 		through := do(t, base(c.Node("bare")), request(t, "POST", gateway+"/", "x"))
 		if h := through.header; through.status != 503 || h.Get("Leasehold-Error") != "suspended" || h.Get("Retry-After") != "1" || h.Get("Leasehold-Refused") != "" {
-			t.Errorf("the gateway says %+v", through)
+			t.Errorf("the gateway responds %+v", through)
 		}
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -51,13 +51,13 @@ func TestSuspendedServerIsWaitedFor(t *testing.T) {
 		begun := time.Now()
 		c.StartManager("m1")
 		if got := <-answered; got.status != 200 || got.body != "done" || served.Load() != 1 {
-			t.Errorf("%+v, carried out %d times", got, served.Load())
+			t.Errorf("%+v, executed %d times", got, served.Load())
 		}
 		t.Logf("served %v after the manager's start", time.Since(begun))
 	})
 }
 
-// A request goes on through a suspension, and ends if the lease does.
+// A request continues during a suspension, and ends if the lease ends.
 func TestContextOutlivesASuspension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &holder{}
@@ -89,14 +89,14 @@ func TestContextOutlivesASuspension(t *testing.T) {
 	})
 }
 
-// What a handler has answered while the lease is suspended does not leave.
-func TestAnswerWhileSuspended(t *testing.T) {
+// A response that is written while the lease is suspended is not sent.
+func TestResponseDuringSuspensionIsReplaced(t *testing.T) {
 	h := &holder{}
 	got := guarded(h, forAlice(), func(w http.ResponseWriter, _ *http.Request) {
 		h.suspended.Store(true)
 		_, _ = io.WriteString(w, "secret")
 	})
 	if got.Code != 503 || got.Header().Get("Leasehold-Refused") != "lost" {
-		t.Errorf("%d %v: it may have been carried out", got.Code, got.Header())
+		t.Errorf("%d %v, want lost", got.Code, got.Header())
 	}
 }

@@ -19,15 +19,15 @@ import (
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
-// A proxy speaks TLS with servers if it is told to, and sends nothing to one that is not
-// who it should be.
+// With Scheme https, a proxy verifies the server, and sends nothing to one without the expected
+// certificate.
 func TestProxyOverTLS(t *testing.T) {
 	for name, test := range map[string]struct {
 		server string
 		want   int
 	}{
-		"the server":    {"owner/test/a", http.StatusOK},
-		"somebody else": {"owner/test/b", http.StatusBadGateway},
+		"the server":     {"owner/test/a", http.StatusOK},
+		"another server": {"owner/test/b", http.StatusBadGateway},
 	} {
 		t.Run(name, func(t *testing.T) {
 			leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
@@ -36,7 +36,7 @@ func TestProxyOverTLS(t *testing.T) {
 				server := c.Node("a")
 				serveTLS(server, keeper(test.server), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					reached = true
-					_, _ = w.Write([]byte(secure.Identities(r.TLS.PeerCertificates[0])[0])) // the caller is still there
+					_, _ = w.Write([]byte(secure.Identities(r.TLS.PeerCertificates[0])[0])) // fails only if the caller disconnected
 				}))
 				server.Join(owner.Config{})
 				c.Settle()
@@ -50,11 +50,11 @@ func TestProxyOverTLS(t *testing.T) {
 						}
 						cfg := own.ClientTLS()
 						cfg.ServerName, _, _ = net.SplitHostPort(addr)
-						over := tls.Client(conn, cfg)
-						if err := over.HandshakeContext(ctx); err != nil {
+						finishAttempt := tls.Client(conn, cfg)
+						if err := finishAttempt.HandshakeContext(ctx); err != nil {
 							return nil, errors.Join(err, conn.Close())
 						}
-						return over, nil
+						return finishAttempt, nil
 					},
 				})
 				if err != nil {
@@ -71,10 +71,10 @@ func TestProxyOverTLS(t *testing.T) {
 					t.Errorf("%d, %s; reached: %v", got.status, got.body, reached)
 				}
 				if test.want == http.StatusOK && got.body != "spiffe://d/owner/test/gateway" {
-					t.Errorf("the server knows the gateway as %q", got.body)
+					t.Errorf("the server sees the gateway as %q", got.body)
 				}
-				if strings.Contains(got.body, "may have carried") {
-					t.Errorf("nothing was sent, and the answer is %s", got.body)
+				if strings.Contains(got.body, "may have been executed") {
+					t.Errorf("nothing was sent, but the response is %s", got.body)
 				}
 			})
 		})
@@ -93,7 +93,7 @@ func TestDialTLSIsForTheDefaultBase(t *testing.T) {
 	})
 }
 
-// certificates makes some, and returns how to open them.
+// certificates creates certificates and returns a function that opens them.
 func certificates(t *testing.T) func(dir string) *secure.Keeper {
 	t.Helper()
 	var parties []pki.Party
@@ -109,7 +109,7 @@ func certificates(t *testing.T) func(dir string) *secure.Keeper {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k.Close() // files do not change here
+		k.Close() // the files do not change
 		return k
 	}
 }
@@ -117,13 +117,13 @@ func certificates(t *testing.T) func(dir string) *secure.Keeper {
 // serveTLS serves until the node ends.
 func serveTLS(n *leaseholdtest.Node, own *secure.Keeper, handler http.Handler) {
 	server := &http.Server{Handler: handler, TLSConfig: own.ServerTLS(secure.Required), ReadHeaderTimeout: time.Minute}
-	listener, ended := n.Listen(8080), make(chan struct{})
+	listener, finalError := n.Listen(8080), make(chan struct{})
 	go func() {
-		defer close(ended)
-		_ = server.ServeTLS(listener, "", "") // until it is closed
+		defer close(finalError)
+		_ = server.ServeTLS(listener, "", "") // until Close
 	}()
 	n.Cleanup(func(context.Context) {
-		_ = server.Close() // nobody is left
-		<-ended
+		_ = server.Close()
+		<-finalError
 	})
 }

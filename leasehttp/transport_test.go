@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// TestRoutes: each request reaches the owner of its key, and is left as it was.
-func TestRoutes(t *testing.T) {
+// Each request reaches the owner of its key and is not modified.
+func TestRequestsReachTheOwner(t *testing.T) {
 	two(t, nil, func(t *testing.T, c *leaseholdtest.Cluster, _, _ *leaseholdtest.Node) {
 		transport := route(t, c.Node("caller"), leasehttp.TransportConfig{})
 		seen := map[string]bool{}
@@ -40,8 +40,8 @@ func TestRoutes(t *testing.T) {
 	})
 }
 
-// TestWhatServersSee: the caller's host, and the key, whatever the caller said of it.
-func TestWhatServersSee(t *testing.T) {
+// A server gets the caller's host and the derived key, not the caller's Leasehold-Key.
+func TestHeadersOfForwardedRequests(t *testing.T) {
 	echo := func(string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = fmt.Fprintln(w, r.Host, r.URL, r.Header[leasehttp.HeaderKey], r.Header["Leasehold-Other"])
@@ -58,26 +58,26 @@ func TestWhatServersSee(t *testing.T) {
 	})
 }
 
-// A stub is a server that joins and has no middleware: it says what it is told to.
+// stub joins a node as a server with this handler, without middleware.
 func stub(c *leaseholdtest.Cluster, name string, handler http.HandlerFunc) {
 	n := c.Node(name)
 	n.Join(owner.Config{})
 	n.Serve(handler)
 }
 
-// refuse is what a server says that has done nothing.
+// refuse rejects a request that was not executed.
 func refuse(w http.ResponseWriter, _ *http.Request) { leasehttp.WriteError(w, leasehold.ErrNotOwner) }
 
-// lose is what a server says whose lease ended under a request.
+// lose responds like a server whose lease ended during the request.
 func lose(w http.ResponseWriter, _ *http.Request) {
 	leasehttp.WriteError(w, leasehold.ErrIndeterminate)
 }
 
-// abort ends the connection without an answer.
+// abort closes the connection without a response.
 func abort(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// fussy answers so many requests in a way of its own before it is content, and counts
-// them and what it has read.
+// fussy responds to the first requests with another handler. It counts the requests and records
+// their bodies.
 type fussy struct {
 	times   int32
 	how     http.HandlerFunc
@@ -99,24 +99,24 @@ func (f *fussy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "done")
 }
 
-// unknown hides how long a body is, and that it could be made again.
+// unknown hides the length of a body, and has no GetBody.
 type unknown struct{ io.Reader }
 
 func (unknown) Close() error { return nil }
 
-// TestSentAgain: what is sent again, how often, and what not.
-func TestSentAgain(t *testing.T) {
+// Which requests are retried, and how often.
+func TestRetries(t *testing.T) {
 	short, long := "short", strings.Repeat("x", 3*leasehttp.DefaultReplay)
 	own421 := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusMisdirectedRequest) }
 	for _, c := range []struct {
 		name   string
 		method string
 		body   string
-		stream bool // it can be read once, and its length is not known
+		stream bool // read once, of unknown length
 		how    http.HandlerFunc
-		asked  int32 // of three times that the server is fussy
+		asked  int32 // the requests that the server gets; it rejects the first three
 		status int
-		kind   leasehold.Kind // if it fails
+		kind   leasehold.Kind // of the error, if any
 	}{
 		{"a get that is refused", "GET", "", false, refuse, 4, 200, 0},
 		{"a post that is refused", "POST", short, false, refuse, 4, 200, 0},
@@ -140,24 +140,23 @@ func TestSentAgain(t *testing.T) {
 				if c.stream {
 					r.Body, r.GetBody, r.ContentLength = unknown{strings.NewReader(c.body)}, nil, -1
 				}
-				// One at a time: each attempt must have ended when the next begins.
+				// With a limit of 1, each attempt must have ended before the next.
 				got, err := try(route(t, cluster.Node("caller"), leasehttp.TransportConfig{MaxOutstanding: 1}), r)
 				if leasehold.KindOf(err) != c.kind || got.status != c.status {
 					t.Errorf("%d, %v; want %d, %v", got.status, err, c.status, c.kind)
 				}
 				if n := f.asked.Load(); n != c.asked {
-					t.Errorf("it was asked %d times, want %d", n, c.asked)
+					t.Errorf("the server got %d requests, want %d", n, c.asked)
 				}
 				if content := f.content.Load(); c.status == 200 && (content == nil || *content != c.body) {
-					t.Error("what arrived in the end is not what was sent")
+					t.Error("the received body differs from the sent one")
 				}
 			})
 		})
 	}
 }
 
-// TestLongBodies: a body that cannot be kept is sent only when the server has agreed to
-// have it. One that was sent cannot be sent again.
+// A body that is too long to be kept is sent after 100 Continue, and not sent again.
 func TestLongBodies(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
 	for _, c := range []struct {
@@ -186,18 +185,18 @@ func TestLongBodies(t *testing.T) {
 				r.Body, r.GetBody, r.ContentLength = unknown{strings.NewReader(long)}, nil, c.length
 				_, err := try(route(t, cluster.Node("caller"), leasehttp.TransportConfig{}), r)
 				if leasehold.KindOf(err) != c.kind || f.asked.Load() != c.asked {
-					t.Errorf("%v, asked %d times; want %v, %d times", err, f.asked.Load(), c.kind, c.asked)
+					t.Errorf("%v after %d requests; want %v after %d", err, f.asked.Load(), c.kind, c.asked)
 				}
 				if content := f.content.Load(); c.kind == 0 && (content == nil || *content != long) {
-					t.Error("what arrived is not what was sent")
+					t.Error("the received body differs from the sent one")
 				}
 			})
 		})
 	}
 }
 
-// TestRefusedByAll: attempts are bounded, in number and in time.
-func TestRefusedByAll(t *testing.T) {
+// The number and the duration of attempts are limited.
+func TestAttemptsAreLimited(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		f := &fussy{times: 1 << 30, how: refuse}
 		stub(c, "a", f.ServeHTTP)
@@ -215,7 +214,7 @@ func TestRefusedByAll(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		_, err = try(route(t, c.Node("caller"), leasehttp.TransportConfig{}), request(t, "GET", "http://presence/", "").WithContext(ctx))
-		if !errors.Is(err, context.DeadlineExceeded) { // between two attempts, or in one
+		if !errors.Is(err, context.DeadlineExceeded) { // between two attempts or during one
 			t.Errorf("with a deadline: %v", err)
 		}
 	})
@@ -228,7 +227,7 @@ func TestNoOwner(t *testing.T) {
 		if leasehold.KindOf(err) != leasehold.ErrNoOwner {
 			t.Errorf("%v", err)
 		}
-		// One that joins while a request waits answers it.
+		// A server that joins while a request waits gets it.
 		got := make(chan answer, 1)
 		go func() {
 			a, _ := try(transport, request(t, "POST", "http://presence/", "x"))
@@ -242,8 +241,7 @@ func TestNoOwner(t *testing.T) {
 	})
 }
 
-// TestOutstandingRequests: beyond the cap they fail at once, and answers that are read
-// make room.
+// Requests beyond MaxOutstanding fail immediately; closing a response frees a slot.
 func TestOutstandingRequests(t *testing.T) {
 	stream := func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).Flush()
@@ -263,14 +261,14 @@ func TestOutstandingRequests(t *testing.T) {
 		}
 		began := time.Now()
 		if _, err := try(transport, request(t, "GET", "http://presence/", "")); leasehold.KindOf(err) != leasehold.ErrLimit || time.Since(began) > 0 {
-			t.Errorf("a third: %v after %v", err, time.Since(began))
+			t.Errorf("the third request: %v after %v", err, time.Since(began))
 		}
 		_ = open[0].Body.Close()
-		_ = open[0].Body.Close() // counts once
+		_ = open[0].Body.Close() // the second Close has no effect
 		if a, err := transport.RoundTrip(request(t, "GET", "http://presence/", "")); err != nil {
-			t.Errorf("after one was closed: %v", err)
+			t.Errorf("after a response was closed: %v", err)
 		} else if _, err := try(transport, request(t, "GET", "http://presence/", "")); leasehold.KindOf(err) != leasehold.ErrLimit {
-			t.Errorf("a third: %v", err)
+			t.Errorf("the third request: %v", err)
 		} else {
 			_ = a.Body.Close()
 		}
@@ -278,7 +276,7 @@ func TestOutstandingRequests(t *testing.T) {
 	})
 }
 
-func TestBadRequests(t *testing.T) {
+func TestInvalidRequests(t *testing.T) {
 	two(t, nil, func(t *testing.T, c *leaseholdtest.Cluster, _, _ *leaseholdtest.Node) {
 		transport := route(t, c.Node("caller"), leasehttp.TransportConfig{})
 		keyless := request(t, "POST", "http://presence/", "x")
@@ -294,7 +292,7 @@ func TestBadRequests(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 			if closed.times != 1 {
-				t.Errorf("%s: its body was closed %d times", name, closed.times)
+				t.Errorf("%s: the body was closed %d times", name, closed.times)
 			}
 		}
 	})

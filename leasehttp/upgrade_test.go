@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-dev/leasehold/leasehttp"
 )
 
-// switches answers requests that ask for an upgrade with these lines, and then keeps
-// the connection until its other end closes it.
+// switches responds to upgrade requests with these lines, and keeps the connection open until the
+// client closes it.
 func switches(lines string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") == "" {
@@ -24,16 +24,15 @@ func switches(lines string) http.HandlerFunc {
 		if err != nil {
 			return
 		}
-		defer conn.Close() //nolint:errcheck // nobody needs to know
+		defer conn.Close() //nolint:errcheck // a hijacked connection
 		_, _ = fmt.Fprintf(buffered, "HTTP/1.1 101 Switching Protocols\r\n%s\r\n", lines)
 		_ = buffered.Flush()
 		_, _ = io.Copy(io.Discard, conn)
 	}
 }
 
-// TestUpgradeThatFails: whatever a caller and a server make of an upgrade, when it is
-// over the next request has its place.
-func TestUpgradeThatFails(t *testing.T) {
+// A failed upgrade frees its slot.
+func TestFailedUpgradeFreesItsSlot(t *testing.T) {
 	for name, lines := range map[string]string{
 		"to one of several":       "Connection: Upgrade\r\nUpgrade: websocket\r\n",
 		"to something unreadable": "Connection: Upgrade\r\nUpgrade: \xff\r\n",
@@ -56,9 +55,8 @@ func TestUpgradeThatFails(t *testing.T) {
 	}
 }
 
-// TestUpgradeMakesRoom: a connection that was switched counts until it is closed, and
-// no longer.
-func TestUpgradeMakesRoom(t *testing.T) {
+// An upgraded connection is outstanding until it is closed.
+func TestUpgradedConnectionIsOutstanding(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		join(t, c.Node("a"), switches("Connection: Upgrade\r\nUpgrade: x\r\n"))
 		c.Settle()

@@ -113,7 +113,7 @@ func TestOwnersAndLookupsAreAuthorized(t *testing.T) {
 		if !complete(a) {
 			t.Error("a has lost keys")
 		}
-		if n := c.guard.audited("m1", "an owner was let in", "caller=spiffe://d/owner/pool/a", "owner=a"); n != 1 {
+		if n := c.guard.audited("m1", "owner admitted", "caller=spiffe://d/owner/pool/a", "owner=a"); n != 1 {
 			t.Errorf("%d owners were admitted", n)
 		}
 	})
@@ -208,7 +208,7 @@ func TestForwardedOrdersAreTheCallers(t *testing.T) {
 		if err := update(byPool, t.Context(), "pool"); err != nil {
 			t.Fatal(err)
 		}
-		if n := c.guard.audited("m1", "an order was carried out", "caller=spiffe://d/operator/pool", "via=\"spiffe://d/manager/m2, dns:m2", "namespace=pool", "UpdateNamespace"); n != 1 {
+		if n := c.guard.audited("m1", "operation completed", "caller=spiffe://d/operator/pool", "via=\"spiffe://d/manager/m2, dns:m2", "namespace=pool", "UpdateNamespace"); n != 1 {
 			t.Errorf("the leader has audited the call %d times", n)
 		}
 		if n := c.guard.audited("m2", "UpdateNamespace"); n != 0 {
@@ -222,7 +222,7 @@ func TestForwardedOrdersAreTheCallers(t *testing.T) {
 			if err := update(c.client(m, "spiffe://d/operator/pool"), spoofed, "other"); status.Code(err) != codes.PermissionDenied {
 				t.Errorf("%v", err)
 			}
-			if n := c.guard.audited(m, "refused", "spiffe://d/operator/pool is no manager"); n == 0 {
+			if n := c.guard.audited(m, "call denied", "spiffe://d/operator/pool is not a manager"); n == 0 {
 				t.Errorf("%s does not log the denial", m)
 			}
 		}
@@ -269,7 +269,7 @@ func TestRevokedOwner(t *testing.T) {
 		if len(a.Leases()) > 0 {
 			t.Error("a still has keys")
 		}
-		if n := c.guard.audited("m1", "refused", "spiffe://d/owner/pool/a was revoked", "method=Hold"); n == 0 {
+		if n := c.guard.audited("m1", "call denied", "spiffe://d/owner/pool/a was revoked", "method=Hold"); n == 0 {
 			t.Error("the denial is not logged")
 		}
 		if _, err := c.joinAs("spiffe://d/owner/pool/a", "a", "pool"); err == nil {
@@ -397,7 +397,7 @@ func TestStandbyWithoutRoleManager(t *testing.T) {
 			t.Errorf("the denial is logged %d times", n)
 		}
 		_, err = c.client("m3", "spiffe://d/operator/ann").ListOwners(t.Context(), &leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: "pool"})
-		if status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "spiffe://d/manager/m3, dns:m3 is no manager") {
+		if status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "spiffe://d/manager/m3, dns:m3 is not a manager") {
 			t.Errorf("%v", err)
 		}
 	})
@@ -461,7 +461,7 @@ func TestCatalogServiceIsForManagersOnly(t *testing.T) {
 		}
 		eventually(t, time.Minute, "a has all keys", func() bool { return complete(a) })
 		for _, name := range c.peers.members {
-			if n := c.guard.audited(name, "refused"); n != 0 {
+			if n := c.guard.audited(name, "call denied"); n != 0 {
 				t.Errorf("%s has denied calls:\n%s", name, c.guard.audit[name])
 			}
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
-// BenchmarkHandshake is both sides of one, with certificates on both.
+// BenchmarkHandshake runs both sides of a handshake with certificates on both.
 func BenchmarkHandshake(b *testing.B) {
 	ca := newRoot(b, "ours")
 	client := newPlace(b, ca.issue(b, uris(cacheAID)), ca).open().Client()

@@ -12,29 +12,28 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// Client returns credentials for gRPC clients, for as many connections as there
-// are. Each handshake goes by the files of its time. A server must be one of
-// servers, or of Config.Servers if none are given here, or else have the host
-// name or address that was dialled.
+// Client returns credentials for gRPC clients, for any number of connections. Each
+// handshake uses the current files. The server must have one of the identities in servers
+// or, without arguments, in Config.Servers; if both are empty, its certificate must have
+// the dialled host name or address.
 func (k *Keeper) Client(servers ...Identity) credentials.TransportCredentials {
 	return &clientCredentials{keeper: k, servers: k.serversOr(servers)}
 }
 
-// Server returns credentials for gRPC servers, which verify a client's
-// certificate if it has one. What such a client may do is for package access to
-// say, and so is what becomes of a client without.
+// Server returns credentials for gRPC servers, which verify a client's certificate if it
+// has one. Package access authorizes clients with and without a certificate.
 func (k *Keeper) Server() credentials.TransportCredentials { return k.ServerWith(IfGiven) }
 
-// ServerWith is Server with something else wanted of clients. If clients are
-// given, whoever connects must have a certificate with one of these identities.
+// ServerWith is Server with another ClientAuth. If clients is not empty, every client must
+// have a certificate with one of these identities.
 func (k *Keeper) ServerWith(auth ClientAuth, clients ...Identity) credentials.TransportCredentials {
 	config := k.ServerTLS(auth, clients...)
 	config.NextProtos = []string{"h2"}
 	return &serverCredentials{TransportCredentials: credentials.NewTLS(config), keeper: k}
 }
 
-// clientCredentials shake hands with a config for each connection, because only
-// the caller of the handshake knows the host.
+// clientCredentials use one config for each connection, because the host is an argument of
+// the handshake.
 type clientCredentials struct {
 	keeper  *Keeper
 	servers []Identity
@@ -46,7 +45,7 @@ func (c *clientCredentials) ClientHandshake(ctx context.Context, authority strin
 	if err != nil {
 		return nil, nil, err
 	}
-	return hearing{secured}, info, nil
+	return alertConn{secured}, info, nil
 }
 
 func (c *clientCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
@@ -66,7 +65,7 @@ func (c *clientCredentials) OverrideServerName(string) error {
 	return errors.New("use grpc.WithAuthority, or Servers")
 }
 
-// serverCredentials log whom they refuse: gRPC tells nobody.
+// serverCredentials log failed handshakes, which gRPC does not.
 type serverCredentials struct {
 	credentials.TransportCredentials
 	keeper *Keeper
@@ -76,7 +75,7 @@ func (s *serverCredentials) ServerHandshake(conn net.Conn) (net.Conn, credential
 	from := conn.RemoteAddr()
 	secured, info, err := s.TransportCredentials.ServerHandshake(conn)
 	if err != nil {
-		s.keeper.refusals.log(s.keeper.cfg.Logger, from, err)
+		s.keeper.rejections.log(s.keeper.cfg.Logger, from, err)
 	}
 	return secured, info, err
 }
@@ -85,72 +84,70 @@ func (s *serverCredentials) Clone() credentials.TransportCredentials {
 	return &serverCredentials{TransportCredentials: s.TransportCredentials.Clone(), keeper: s.keeper}
 }
 
-// refusals keep a flood of strangers out of the log: of each second they log
-// one, and how many there were since.
-type refusals struct {
-	mu     sync.Mutex
-	last   time.Time
-	silent int
+// A rejectionLog limits the log of failed handshakes to one line per second, with the
+// number of suppressed lines.
+type rejectionLog struct {
+	mu         sync.Mutex
+	last       time.Time
+	suppressed int
 }
 
-func (r *refusals) log(logger *slog.Logger, from net.Addr, err error) {
+func (r *rejectionLog) log(logger *slog.Logger, from net.Addr, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
 	if now.Sub(r.last) < time.Second {
-		r.silent++
+		r.suppressed++
 		return
 	}
-	logger.Warn("a connection was refused", "from", from.String(), "error", err, "others_before", r.silent)
-	r.last, r.silent = now, 0
+	logger.Warn("connection rejected", "from", from.String(), "error", err, "others_before", r.suppressed)
+	r.last, r.suppressed = now, 0
 }
 
-// A client of TLS 1.3 has finished its handshake before the server has looked at its
-// certificate. A server that refuses it says so in an alert and hangs up; if the client
-// is writing at that moment it sees a broken pipe, and the alert lies unread. Whoever
-// looks for the cause needs the alert.
+// alertTimeout bounds the read of an alert after a failed write: the alert precedes the
+// end of the connection.
+const alertTimeout = 100 * time.Millisecond
 
-// lastWords is how long we listen for an alert when a connection has broken: it came
-// before the end of the connection, or not at all.
-const lastWords = 100 * time.Millisecond
+// An alertConn is a client's connection that returns the server's TLS alert in place of a
+// broken pipe. In TLS 1.3 the client's handshake completes before the server verifies the
+// client's certificate. A server that rejects it sends an alert and closes the connection;
+// a client that is writing gets a broken pipe, and the alert with the cause is unread.
+type alertConn struct{ net.Conn }
 
-// hearing is a client's end of a connection that tells an alert from a broken one.
-type hearing struct{ net.Conn }
-
-func (h hearing) Read(b []byte) (int, error) {
+func (h alertConn) Read(b []byte) (int, error) {
 	n, err := h.Conn.Read(b)
-	return n, refused(err)
+	return n, explainAlert(err)
 }
 
-func (h hearing) Write(b []byte) (int, error) {
+func (h alertConn) Write(b []byte) (int, error) {
 	n, err := h.Conn.Write(b)
 	if err != nil {
-		err = h.why(err)
+		err = h.readAlert(err)
 	}
 	return n, err
 }
 
-// why is the alert that a connection has ended with, or else the error of writing to it.
-// An alert that somebody has read already is returned again.
-func (h hearing) why(err error) error {
-	if h.SetReadDeadline(time.Now().Add(lastWords)) != nil {
+// readAlert returns the alert with which the connection ended, or the given error if there
+// is none. crypto/tls returns an alert that was read before again.
+func (h alertConn) readAlert(err error) error {
+	if h.SetReadDeadline(time.Now().Add(alertTimeout)) != nil {
 		return err
 	}
 	var one [1]byte
-	if _, said := h.Conn.Read(one[:]); isAlert(said) {
-		return refused(said)
+	if _, readErr := h.Conn.Read(one[:]); isAlert(readErr) {
+		return explainAlert(readErr)
 	}
 	return err
 }
 
-func refused(err error) error {
+func explainAlert(err error) error {
 	if !isAlert(err) {
 		return err
 	}
-	return fmt.Errorf("the server refuses our certificate, or that we show none; its log says why: %w", err)
+	return fmt.Errorf("the server rejects the client's certificate, or requires one; its log has the reason: %w", err)
 }
 
-// isAlert: crypto/tls has no type for alerts of the other side that it lets us see.
+// isAlert reports whether err is an alert of the peer; crypto/tls exports no type for it.
 func isAlert(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "remote error"

@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// A Description says in words whose certificate it is, until when, by whom.
+// A Description is a summary of a certificate.
 type Description struct {
 	Identities []Identity
-	Hosts      []string // names and addresses that it may serve under
+	Hosts      []string // names and addresses for which it is valid
 	Subject    string
 	Issuer     string
-	Serial     string // in hexadecimal
+	Serial     string // hexadecimal
 	NotBefore  time.Time
 	NotAfter   time.Time
 	CA         bool
-	Client     bool // it may be shown to servers
-	Server     bool // it may be shown to clients
+	Client     bool // valid for clients
+	Server     bool // valid for servers
 }
 
-// Describe says what a certificate is. Subject and Issuer come from the
-// certificate as they are: quote them.
+// Describe returns the summary of a certificate. Subject and Issuer are unfiltered text:
+// quote them.
 func Describe(cert *x509.Certificate) Description {
 	d := Description{
 		Identities: Identities(cert),
@@ -33,8 +33,8 @@ func Describe(cert *x509.Certificate) Description {
 		NotBefore:  cert.NotBefore,
 		NotAfter:   cert.NotAfter,
 		CA:         cert.IsCA,
-		Client:     serves(cert, x509.ExtKeyUsageClientAuth),
-		Server:     serves(cert, x509.ExtKeyUsageServerAuth),
+		Client:     allowsUsage(cert, x509.ExtKeyUsageClientAuth),
+		Server:     allowsUsage(cert, x509.ExtKeyUsageServerAuth),
 	}
 	for _, ip := range cert.IPAddresses {
 		d.Hosts = append(d.Hosts, ip.String())
@@ -42,14 +42,14 @@ func Describe(cert *x509.Certificate) Description {
 	return d
 }
 
-// serves reports whether a certificate may be used for something. One that says
-// nothing about it may be used for everything.
-func serves(cert *x509.Certificate, usage x509.ExtKeyUsage) bool {
+// allowsUsage reports whether a certificate has an extended key usage. One without any may
+// be used for everything.
+func allowsUsage(cert *x509.Certificate, usage x509.ExtKeyUsage) bool {
 	return len(cert.ExtKeyUsage)+len(cert.UnknownExtKeyUsage) == 0 ||
 		slices.Contains(cert.ExtKeyUsage, usage) || slices.Contains(cert.ExtKeyUsage, x509.ExtKeyUsageAny)
 }
 
-// Describe says who we are. Without a certificate it is empty.
+// Describe returns the summary of the process's certificate; empty without one.
 func (k *Keeper) Describe() Description {
 	m := k.now.Load()
 	if m.cert == nil {
@@ -60,20 +60,21 @@ func (k *Keeper) Describe() Description {
 	return d
 }
 
-// Check returns what somebody should mend, in sentences; nothing, if all is well.
+// Check returns the current problems, for operators; nil if there are none.
 func (k *Keeper) Check() []string {
 	k.mu.Lock()
-	trouble := k.trouble
+	problem := k.problem
 	k.mu.Unlock()
 	problems := k.now.Load().problems(time.Now())
-	if trouble != "" {
-		problems = append([]string{"the certificates on disk cannot be taken; we go on with those we have: " + trouble}, problems...)
+	if problem != "" {
+		problems = append([]string{filesRejected + ": " + problem}, problems...)
 	}
 	return problems
 }
 
-// ending is when our certificate ends, or an intermediate certificate beside it.
-func (m *material) ending() time.Time {
+// certEnd returns when the process's certificate, or the first of its intermediate
+// certificates, expires.
+func (m *material) certEnd() time.Time {
 	end := m.cert.Leaf.NotAfter
 	for _, c := range m.intermediates() {
 		if c.NotAfter.Before(end) {
@@ -83,46 +84,46 @@ func (m *material) ending() time.Time {
 	return end
 }
 
-// problems are what is wrong with the material now. The sentences do not change
-// while nothing does, so that they can be told once.
+// problems returns the problems of the material. The text of a problem is stable, so that
+// it can be logged once.
 func (m *material) problems(now time.Time) []string {
 	var all []string
 	if m.cert != nil {
-		if p := ends(m.cert.Leaf, m.end, now); p != "" {
-			all = append(all, "our certificate, of "+nameOf(m.cert.Leaf)+", "+p)
+		if p := expiryProblem(m.cert.Leaf, m.end, now); p != "" {
+			all = append(all, "the process's certificate "+nameOf(m.cert.Leaf)+" "+p)
 		}
 	}
 	all = append(all, m.flaws...)
 	for _, root := range m.roots {
-		if p := ends(root, root.NotAfter, now); p != "" {
+		if p := expiryProblem(root, root.NotAfter, now); p != "" {
 			all = append(all, "the root "+nameOf(root)+" "+p)
 		}
 	}
 	for _, l := range m.revoked.lists {
 		switch {
 		case !l.trusted:
-			all = append(all, fmt.Sprintf("the revocation list of %q does not count: its issuer is none of our roots; if an intermediate CA signed it, put that CA's certificate beside it", l.issuer))
+			all = append(all, fmt.Sprintf("the revocation list of %q is ignored: its issuer is not a trusted root; if it is an intermediate CA, add its certificate to the file", l.issuer))
 		case !l.until.IsZero() && now.After(l.until):
-			all = append(all, fmt.Sprintf("the revocation list of %q should have been replaced by %s; it counts on", l.issuer, date(l.until)))
+			all = append(all, fmt.Sprintf("the revocation list of %q is outdated since %s and stays in force: replace it", l.issuer, date(l.until)))
 		}
 	}
 	return all
 }
 
-// findFlaws says why peers may refuse our certificate, but for its age. It
-// verifies signatures, and is not for every poll.
+// findFlaws returns the reasons, other than its age, why peers may reject the process's
+// certificate. It verifies signatures: too expensive for every poll.
 func (m *material) findFlaws() []string {
 	var all []string
 	leaf := m.cert.Leaf
 	if len(Identities(leaf)) == 0 {
-		all = append(all, "our certificate has neither a URI nor a host name among its subject alternative names: it says about nobody who we are")
+		all = append(all, "the process's certificate has no identity: it needs a URI or a host name as subject alternative name")
 	}
 	if m.revoked.has(leaf) {
-		all = append(all, "our certificate, of "+nameOf(leaf)+", is revoked: peers refuse it; issue another")
+		all = append(all, "the process's certificate "+nameOf(leaf)+" is revoked and peers reject it: issue another")
 	}
 	options := x509.VerifyOptions{Roots: m.pool, Intermediates: poolOf(m.intermediates()), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}, CurrentTime: leaf.NotBefore}
 	if _, err := leaf.Verify(options); err != nil {
-		all = append(all, fmt.Sprintf("none of our roots leads to our own certificate, of %s: peers with the same roots refuse it (%v)", nameOf(leaf), err))
+		all = append(all, fmt.Sprintf("the process's certificate %s leads to none of the roots: peers with the same roots reject it (%v)", nameOf(leaf), err))
 	}
 	return all
 }
@@ -137,9 +138,9 @@ func (m *material) intermediates() []*x509.Certificate {
 	return all
 }
 
-// ends says that a certificate has expired, or has less than a fifth of its
-// time left.
-func ends(cert *x509.Certificate, end, now time.Time) string {
+// expiryProblem describes a certificate that has expired, or has less than a fifth of its
+// validity left; otherwise it is "".
+func expiryProblem(cert *x509.Certificate, end, now time.Time) string {
 	switch left := end.Sub(now); {
 	case left < 0:
 		return "expired on " + date(end) + ": new connections fail; renew it"

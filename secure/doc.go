@@ -1,6 +1,5 @@
-// Package secure is the TLS identity of a process and its trusted roots: a certificate, its
-// key, and the roots of the certificates that it accepts, from PEM files that are
-// reloaded while the process runs.
+// Package secure loads the TLS identity of a process from PEM files, and reloads them while
+// the process runs: a certificate, its private key, the trusted roots and revocation lists.
 //
 //	keeper, err := secure.Open(secure.Dir("pki/owner/sessions/cache-a"))
 //	if err != nil {
@@ -15,41 +14,38 @@
 //		Credentials: keeper.Client(),
 //	})
 //
-// The command "leasehold pki init" makes such files; those of another PKI, or of
-// SPIFFE, do as well. [Keeper.Client] and [Keeper.Server] are for gRPC,
-// [Keeper.ClientTLS] and [Keeper.ServerTLS] for everything else.
+// The command "leasehold pki init" creates such files; those of another PKI, or of
+// SPIFFE, work as well. [Keeper.Client] and [Keeper.Server] are for gRPC,
+// [Keeper.ClientTLS] and [Keeper.ServerTLS] for other protocols.
 //
 // # Identities
 //
-// A certificate says who its holder is by its subject alternative names, URIs
-// and host names, and never by its common name: see [Identities]. Package
-// access decides by identity what a caller may do.
+// The identities of a certificate are its subject alternative names: URIs and host names.
+// The common name is ignored: see [Identities]. Package access authorizes callers by
+// identity.
 //
 // # Guarantees
 //
-// TLS 1.3 and nothing older. No session is resumed: each connection is verified
-// against the roots and revocation lists of its time. A server's certificate must
-// be for servers and a client's for clients. Whoever has a CA's certificate
-// cannot speak with it.
+// The only version is TLS 1.3. Sessions are not resumed: each connection is verified
+// against the current roots and revocation lists. A server's certificate must be for
+// servers and a client's for clients. A CA's certificate cannot be used as either.
 //
-// New files are taken without a restart and without touching a connection that
-// stands; a certificate that expires does not end one either, and neither does a
-// root that is taken away. New connections go by the new files. Files that are
-// not in order are never taken, not even in part: all stays as it was, and the
-// log and [Keeper.Check] say why. A private key that others can read is not in
-// order.
+// New files are applied without a restart. Open connections continue, even if a
+// certificate expires or a root is removed; new connections use the new files. Files are
+// applied together or not at all: if one is invalid, the previous files stay in force, and
+// the log and [Keeper.Check] have the reason. A private key that other users can read is
+// invalid.
 //
-// To replace a CA, trust both first: put the new one's certificate into Roots,
-// beside the old one, everywhere. Then replace the certificates. Then take the
-// old one away.
+// To replace a CA, add the new root to Roots of all processes, then replace the
+// certificates, then remove the old root.
 //
-// All roots are trusted for all identities. Of federated SPIFFE trust domains,
-// give only those bundles whose CAs may speak for everyone.
+// All roots are trusted for all identities. Of federated SPIFFE trust domains, configure
+// only the bundles whose CAs may issue any identity.
 //
-// # What it costs
+// # Cost
 //
-// A goroutine, and the reading of up to four files every Config.Poll. Both sides
-// of a handshake together take about a millisecond of a core with ECDSA P-256
-// (BenchmarkHandshake); [Keeper.Revoked] some tens of nanoseconds. What goes over
-// a connection costs what crypto/tls does.
+// A Keeper has one goroutine and reads up to four files every Config.Poll. A handshake
+// takes about a millisecond of CPU time on both sides together with ECDSA P-256
+// (BenchmarkHandshake), and [Keeper.Revoked] some tens of nanoseconds. After the handshake
+// a connection costs the same as with crypto/tls.
 package secure

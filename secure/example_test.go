@@ -16,7 +16,7 @@ import (
 )
 
 // An owner, with the files of "leasehold pki init --owners sessions/cache-a=...".
-// Its name is the one in its certificate: the managers permit no other.
+// The managers permit only the name in its certificate.
 func Example_owner() {
 	keeper, err := secure.Open(secure.Config{
 		Cert:   "/etc/leasehold/tls.crt",
@@ -48,8 +48,8 @@ func Example_owner() {
 	}
 }
 
-// A server whose values move with their keys: certificates go both ways between owners,
-// and its callers are served over TLS.
+// A server whose values move with their keys: owners verify each other's certificates, and
+// callers connect over TLS.
 func ExampleDir() {
 	keeper, err := secure.Open(secure.Dir("pki/owner/sessions/cache-a"))
 	if err != nil {
@@ -71,8 +71,8 @@ func ExampleDir() {
 	log.Print(values.Close(context.Background()))
 }
 
-// A lookup with certificates of SPIFFE, which have no host names: the managers
-// are known by their identities.
+// A lookup with certificates of SPIFFE, which have no host names: Servers lists the
+// identities of the managers.
 func Example_lookup() {
 	keeper, err := secure.Open(secure.Config{
 		Cert:    "/run/spire/svid.pem",

@@ -18,22 +18,22 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// Operations, as errors name them.
+// Operations of errors.
 const (
 	opOpen   = "open certificates"
 	opReload = "reload certificates"
 )
 
-// maxFile is how long each file may be: about 400,000 revoked certificates.
-const maxFile = 16 << 20
+// maxFileBytes is enough for about 400,000 revoked certificates.
+const maxFileBytes = 16 << 20
 
-// files are what the files of a Config had in them at one reading.
+// files are the contents of the files of a Config at one read.
 type files struct {
 	cert, key, roots, revoked []byte
 }
 
-// readFiles reads all of them, whole, every time: they are small, and a time
-// stamp that did not change proves nothing. Listed: there were revocation lists before.
+// readFiles reads all files completely: they are small, and an unchanged timestamp proves
+// nothing. If listed, the file with revocation lists has existed and is required.
 func readFiles(c *Config, listed bool) (files, error) {
 	var f files
 	var err error
@@ -61,15 +61,15 @@ func readFiles(c *Config, listed bool) (files, error) {
 	return f, nil
 }
 
-// digest tells readings apart, so that nobody needs to keep a private key's text.
+// digest identifies the contents, so that no copy of the private key needs to be kept.
 func (f files) digest() [sha256.Size]byte {
 	h := sha256.New()
 	for _, text := range [][]byte{f.cert, f.key, f.roots, f.revoked} {
 		size := int64(len(text))
 		if text == nil {
-			size = -1 // a file that is not there is not an empty one
+			size = -1 // a missing file differs from an empty one
 		}
-		_ = binary.Write(h, binary.BigEndian, size) // a hash takes everything
+		_ = binary.Write(h, binary.BigEndian, size) // a hash never fails
 		h.Write(text)
 	}
 	return [sha256.Size]byte(h.Sum(nil))
@@ -79,15 +79,14 @@ func bad(file, format string, args ...any) error {
 	return leasehold.Errorf("read", leasehold.ErrInvalid, file, format, args...)
 }
 
-// readFile reads a file that must be an ordinary one, since a pipe could keep
-// us waiting for ever.
+// readFile reads a regular file; a pipe could block forever.
 func readFile(name string, isKey bool) ([]byte, error) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, bad(name, "%w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, bad(name, "it is not an ordinary file")
+		return nil, bad(name, "it is not a regular file")
 	}
 	f, err := os.Open(name) // #nosec G304 -- the operator names the file
 	if err != nil {
@@ -97,22 +96,22 @@ func readFile(name string, isKey bool) ([]byte, error) {
 	if info, err = f.Stat(); err != nil {
 		return nil, bad(name, "%w", err)
 	}
-	const tooOpen = 0o037 // all that others may, and what the group may besides reading
-	if mode := info.Mode().Perm(); isKey && mode&tooOpen != 0 && runtime.GOOS != "windows" {
-		return nil, bad(name, "its mode is %#o: a private key is for its user alone, or for reading by its group; chmod 0600 %s", mode, name)
+	const forbidden = 0o037 // any access by others; writing and executing by the group
+	if mode := info.Mode().Perm(); isKey && mode&forbidden != 0 && runtime.GOOS != "windows" {
+		return nil, bad(name, "its mode is %#o: only its owner, and its group for reading, may access a private key; chmod 0600 %s", mode, name)
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	text, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
 	if err != nil {
 		return nil, bad(name, "%w", err)
 	}
-	if len(text) > maxFile {
-		return nil, bad(name, "it has more than %d MiB", maxFile>>20)
+	if len(text) > maxFileBytes {
+		return nil, bad(name, "it has more than %d MiB", maxFileBytes>>20)
 	}
 	return text, nil
 }
 
-// blocks are the PEM blocks of a text. Whatever is written around them is taken
-// for a comment, but every beginning must have its end: half a file is none.
+// blocks returns the PEM blocks of a text. Text between them is ignored, but every block
+// must be complete: a truncated file is an error.
 func blocks(name string, text []byte) ([]*pem.Block, error) {
 	var all []*pem.Block
 	for rest := text; ; {
@@ -123,12 +122,12 @@ func blocks(name string, text []byte) ([]*pem.Block, error) {
 		all = append(all, b)
 	}
 	if begun := strings.Count(string(text), "-----BEGIN"); begun != len(all) {
-		return nil, bad(name, "of %d PEM blocks that begin there, %d can be read: it is damaged, or still being written", begun, len(all))
+		return nil, bad(name, "of %d PEM blocks, only %d are complete: the file is damaged or truncated", begun, len(all))
 	}
 	return all, nil
 }
 
-// blocksOf are the blocks of one kind; there must be at least one, and no other.
+// blocksOf returns the blocks of one kind. There must be at least one, and no other kind.
 func blocksOf(name, kind string, text []byte) ([][]byte, error) {
 	found, err := blocks(name, text)
 	if err != nil {
@@ -137,35 +136,35 @@ func blocksOf(name, kind string, text []byte) ([][]byte, error) {
 	var all [][]byte
 	for _, b := range found {
 		if b.Type != kind {
-			return nil, bad(name, "it has a PEM block %q: want %q only", clip(b.Type), kind)
+			return nil, bad(name, "it has a PEM block %q, want only %q", clip(b.Type), kind)
 		}
 		all = append(all, b.Bytes)
 	}
 	if len(all) == 0 {
 		hint := ""
 		if len(text) > 0 && text[0] == 0x30 {
-			hint = `; it looks like DER, of which "openssl x509 -inform der" makes PEM`
+			hint = `; it looks like DER: convert it with "openssl x509 -inform der"`
 		}
-		return nil, bad(name, "there is no PEM block %q in it%s", kind, hint)
+		return nil, bad(name, "it has no PEM block %q%s", kind, hint)
 	}
 	return all, nil
 }
 
-// material is what one reading of the files came to. It is never changed, so
-// that each handshake sees one reading and no mixture.
+// material is the parsed contents of the files at one read. It is immutable, so that each
+// handshake uses consistent files.
 type material struct {
 	digest  [sha256.Size]byte
 	cert    *tls.Certificate // nil for a client without
-	end     time.Time        // of cert, and what is beside it
-	flaws   []string         // of cert, whatever the time is
+	end     time.Time        // of cert and its intermediate certificates
+	flaws   []string         // of cert, independent of the time
 	roots   []*x509.Certificate
 	pool    *x509.CertPool // of roots
 	revoked revoked
-	listed  bool          // there is a file with revoked, whatever is in it
-	changed chan struct{} // closed once there is a newer one
+	listed  bool          // the file with revocation lists exists
+	changed chan struct{} // closed when newer material is in force
 }
 
-// parse checks everything before any of it is used.
+// parse parses and checks all files.
 func parse(c *Config, f files, now time.Time) (*material, error) {
 	m := &material{digest: f.digest(), changed: make(chan struct{})}
 	var err error
@@ -177,7 +176,7 @@ func parse(c *Config, f files, now time.Time) (*material, error) {
 		if m.cert, err = parsePair(c, f, now); err != nil {
 			return nil, err
 		}
-		m.end = m.ending()
+		m.end = m.certEnd()
 	}
 	if m.listed = c.Revoked != "" && (f.revoked != nil || !c.RevokedLater); m.listed {
 		if m.revoked, err = parseRevoked(c.Revoked, f.revoked, m); err != nil {
@@ -203,7 +202,7 @@ func parseRoots(name string, text []byte) ([]*x509.Certificate, error) {
 	}
 	for _, root := range roots {
 		if !root.IsCA {
-			return nil, bad(name, "the certificate of %s is not that of a CA: want those of the CAs that sign our peers' certificates", nameOf(root))
+			return nil, bad(name, "the certificate of %s is not a CA's: want the certificates of the CAs that sign those of peers", nameOf(root))
 		}
 	}
 	return roots, nil
@@ -214,8 +213,8 @@ const (
 	pemRevoked     = "X509 CRL"
 )
 
-// parsePair reads our own certificate. One that nobody would accept is an error
-// now rather than in every handshake.
+// parsePair parses the process's certificate and key. A certificate that every peer would
+// reject is an error here, and not only in handshakes.
 func parsePair(c *Config, f files, now time.Time) (*tls.Certificate, error) {
 	if _, err := blocksOf(c.Cert, pemCertificate, f.cert); err != nil {
 		return nil, err
@@ -235,14 +234,14 @@ func parsePair(c *Config, f files, now time.Time) (*tls.Certificate, error) {
 		return nil, bad(c.Cert, "it expired on %s: renew it", date(leaf.NotAfter))
 	}
 	if now.Before(leaf.NotBefore) {
-		return nil, bad(c.Cert, "it is not valid before %s: wait, or look at this computer's clock", date(leaf.NotBefore))
+		return nil, bad(c.Cert, "it is not valid before %s: wait, or check this computer's clock", date(leaf.NotBefore))
 	}
 	return &pair, nil
 }
 
 func date(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// nameOf is how messages call a certificate. It is quoted, whatever is in it.
+// nameOf returns the quoted name of a certificate for messages.
 func nameOf(cert *x509.Certificate) string {
 	name := cert.Subject.String()
 	switch {
@@ -254,9 +253,9 @@ func nameOf(cert *x509.Certificate) string {
 	return strconv.Quote(clip(name))
 }
 
-func (m *material) own() (*tls.Certificate, error) {
+func (m *material) serverCert() (*tls.Certificate, error) {
 	if m.cert == nil {
-		return nil, errors.New("we have no certificate: Config.Cert and Config.Key name none")
+		return nil, errors.New("a server needs a certificate: set Config.Cert and Config.Key")
 	}
 	return m.cert, nil
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// papers are a CA, a certificate of it, its key, and a list that revokes it, in PEM.
-func papers(f *testing.F) (ca, cert, key, crl []byte) {
+// pemFiles returns a CA, a certificate of it, its key, and a list that revokes it, in PEM.
+func pemFiles(f *testing.F) (ca, cert, key, crl []byte) {
 	must := func(der []byte, err error) []byte {
 		if err != nil {
 			f.Fatal(err)
@@ -44,10 +44,10 @@ func papers(f *testing.F) (ca, cert, key, crl []byte) {
 		block(pemRevoked, must(x509.CreateRevocationList(rand.Reader, list, root, mine)))
 }
 
-// FuzzFiles: whatever is in the files, it is refused, without a word of the key, or is somebody who has
-// an identity, whom we would trust ourselves.
+// FuzzFiles: every set of files is rejected with an error that does not contain the key, or has a
+// certificate that checkLeaf accepts and roots that are CAs.
 func FuzzFiles(f *testing.F) {
-	ca, cert, key, crl := papers(f)
+	ca, cert, key, crl := pemFiles(f)
 	f.Add(cert, key, ca, crl)
 	f.Add(key, cert, ca, []byte{})
 	f.Add(append(append([]byte{}, cert...), ca...), key, append(append([]byte{}, ca...), "-----BEGIN"...), ca)
@@ -67,14 +67,13 @@ func FuzzFiles(f *testing.F) {
 		}
 		for _, root := range m.roots {
 			if !root.IsCA {
-				t.Fatalf("%s is trusted, and is no CA", nameOf(root))
+				t.Fatalf("the root %s is not a CA", nameOf(root))
 			}
 		}
 	})
 }
 
-// FuzzIdentities: whatever is in a certificate, its holder is nobody who bears a token, no pattern, and
-// nothing that could be written in two ways and mean the same host.
+// FuzzIdentities: no identity of a certificate is a token or a pattern, or has a second spelling.
 func FuzzIdentities(f *testing.F) {
 	for _, s := range []string{"spiffe://example.org/a", "spiffe://EXAMPLE.org/a", "token:alice", "dns:a", "spiffe://example.org/{name}", "spiffe://u@example.org/a", "spiffe://example.org/a%2Fb", "https://a/b?c#d", "", "urn:x"} {
 		f.Add(s, "Host.Example.ORG", s)
@@ -94,7 +93,7 @@ func FuzzIdentities(f *testing.F) {
 				t.Fatalf("%q, %q: %q", uri, host, id)
 			}
 			if _, itself := id.Match(id); !itself {
-				t.Fatalf("%q is not itself", id)
+				t.Fatalf("%q does not match itself", id)
 			}
 			name, matched := id.Match(Identity(pattern))
 			if matched && strings.Contains(pattern, anyName) && (!plainSegment(name) || strings.Replace(pattern, anyName, name, 1) != text) {

@@ -17,8 +17,7 @@ import (
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
-// A service is a gRPC server with a health service, and what it saw of its
-// callers.
+// A service is a gRPC server with a health service. It records the identities of callers.
 type service struct {
 	listener *bufconn.Listener
 	health   *health.Server
@@ -28,7 +27,7 @@ type service struct {
 func serve(t testing.TB, creds credentials.TransportCredentials) *service {
 	t.Helper()
 	s := &service{listener: bufconn.Listen(1 << 20), health: health.NewServer(), callers: make(chan []secure.Identity, 64)}
-	seen := func(ctx context.Context) {
+	record := func(ctx context.Context) {
 		p, _ := peer.FromContext(ctx)
 		if info, ok := p.AuthInfo.(credentials.TLSInfo); ok && len(info.State.PeerCertificates) > 0 {
 			s.callers <- secure.Identities(info.State.PeerCertificates[0])
@@ -39,11 +38,11 @@ func serve(t testing.TB, creds credentials.TransportCredentials) *service {
 	server := grpc.NewServer(
 		grpc.Creds(creds),
 		grpc.UnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-			seen(ctx)
+			record(ctx)
 			return handler(ctx, request)
 		}),
 		grpc.StreamInterceptor(func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-			seen(stream.Context())
+			record(stream.Context())
 			return handler(srv, stream)
 		}),
 	)
@@ -59,7 +58,7 @@ func serve(t testing.TB, creds credentials.TransportCredentials) *service {
 	return s
 }
 
-// dial makes a connection of its own to the service, by a name or address.
+// dial opens a new connection to the service, by a name or address.
 func (s *service) dial(t testing.TB, creds credentials.TransportCredentials, addr string) healthpb.HealthClient {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+addr,
@@ -84,8 +83,7 @@ func ask(t testing.TB, c healthpb.HealthClient) error {
 	return err
 }
 
-// TestRotation replaces everything under a stream: certificate, key, and in the
-// end the CA itself.
+// TestRotation replaces certificates, keys and the CA while a stream is open.
 func TestRotation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		oldCA, newCA := newRoot(t, "old"), newRoot(t, "new")
@@ -134,19 +132,19 @@ func TestRotation(t *testing.T) {
 		})
 		want(t, <-s.callers, "spiffe://example.org/owner/sessions/b")
 		if err := ask(t, s.dial(t, lateKeeper.Client(), "m1:7400")); err != nil {
-			t.Fatal("while both are trusted, a certificate of the old CA is refused:", err)
+			t.Fatal("while both are trusted, a certificate of the old CA is rejected:", err)
 		}
 		want(t, <-s.callers, "spiffe://example.org/owner/sessions/late")
-		step("old CA gone", func() {
+		step("old CA removed", func() {
 			manager.trust(newCA)
 			cache.trust(newCA)
 		})
 		if ask(t, s.dial(t, lateKeeper.Client(), "m1:7400")) == nil {
-			t.Fatal("a certificate of a CA that is gone is accepted")
+			t.Fatal("a certificate of a removed CA is accepted")
 		}
-		synctest.Wait() // the server writes its log after the client has heard
+		synctest.Wait() // the server logs after it sends the alert
 		if len(manager.log.Lines("certificate signed by unknown authority")) == 0 {
-			t.Error("the log does not say who was refused, and why:", manager.log)
+			t.Error("the log does not have the rejected connection:", manager.log)
 		}
 	})
 }

@@ -24,11 +24,11 @@ const (
 	cacheAID = "spiffe://example.org/owner/sessions/cache-a"
 )
 
-// shake lets both sides shake hands over a pipe, and send each other a byte:
-// only that tells a client of TLS 1.3 whether the server has let it in.
+// shake runs a handshake over a pipe, after which the server sends a byte: only then does a
+// client of TLS 1.3 have the result of the server's verification.
 func shake(t testing.TB, client, server credentials.TransportCredentials, addr string) (clientErr, serverErr error) {
 	t.Helper()
-	// With a buffer: each side may be writing when the other gives up.
+	// Buffered: one side may be writing when the other closes.
 	listener := bufconn.Listen(1 << 16)
 	defer func() { _ = listener.Close() }() // it never fails
 	deadline := time.Now().Add(10 * time.Second)
@@ -49,7 +49,7 @@ func shake(t testing.TB, client, server credentials.TransportCredentials, addr s
 	return err, serverErr
 }
 
-// greet shakes hands as a server, and sends a byte.
+// greet runs the handshake as a server, and sends a byte.
 func greet(server credentials.TransportCredentials, listener net.Listener, deadline time.Time) error {
 	conn, err := listener.Accept()
 	if err != nil {
@@ -67,7 +67,7 @@ func greet(server credentials.TransportCredentials, listener net.Listener, deadl
 	return err
 }
 
-// raw makes credentials of a config that nobody should have.
+// raw returns credentials with an insecure config.
 func raw(l *leaf, change func(*tls.Config)) credentials.TransportCredentials {
 	c := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}
 	if l != nil {
@@ -84,10 +84,10 @@ func raw(l *leaf, change func(*tls.Config)) credentials.TransportCredentials {
 	return credentials.NewTLS(c)
 }
 
-// An attack is one side of a handshake that the other must refuse.
+// An attack is one side of a handshake that the other side must reject.
 type attack struct {
 	name string
-	// make returns the certificate that the attacker shows, nil for none.
+	// make returns the certificate of the attacker, nil for none.
 	make func(t *testing.T, ca *issuer) *leaf
 	tune func(*tls.Config) // what else is odd about it
 	want string            // what the one who refuses says
@@ -95,22 +95,22 @@ type attack struct {
 
 func one(l leaf) *leaf { return &l }
 
-// as issues a certificate of our own CA.
+// as issues a certificate of the trusted CA.
 func as(change ...func(*x509.Certificate)) func(*testing.T, *issuer) *leaf {
 	return func(t *testing.T, ca *issuer) *leaf { return one(ca.issue(t, change...)) }
 }
 
-// ofAnother issues one of a CA that we do not trust.
+// ofAnother issues a certificate of an unknown CA.
 func ofAnother(name string, change ...func(*x509.Certificate)) func(*testing.T, *issuer) *leaf {
 	return func(t *testing.T, _ *issuer) *leaf { return one(newRoot(t, name).issue(t, change...)) }
 }
 
-// below issues one of an intermediate CA.
+// below issues a certificate of an intermediate CA.
 func below(change func(*x509.Certificate), of ...func(*x509.Certificate)) func(*testing.T, *issuer) *leaf {
 	return func(t *testing.T, ca *issuer) *leaf { return one(newIssuer(t, ca, "between", change).issue(t, of...)) }
 }
 
-// selfSigned makes one that nobody else has signed.
+// selfSigned issues a self-signed certificate.
 func selfSigned(change ...func(*x509.Certificate)) func(*testing.T, *issuer) *leaf {
 	return func(t *testing.T, ca *issuer) *leaf {
 		l := ca.issue(t, change...)
@@ -127,7 +127,7 @@ func selfSigned(change ...func(*x509.Certificate)) func(*testing.T, *issuer) *le
 	}
 }
 
-// withoutChain issues one of an intermediate CA that is not sent along.
+// withoutChain issues a certificate of an intermediate CA without the CA's certificate.
 func withoutChain(change ...func(*x509.Certificate)) func(*testing.T, *issuer) *leaf {
 	return func(t *testing.T, ca *issuer) *leaf {
 		between := newIssuer(t, ca, "between")
@@ -166,8 +166,8 @@ func permittedHost(domain string) func(*x509.Certificate) {
 	return func(c *x509.Certificate) { c.PermittedDNSDomains = []string{domain} }
 }
 
-// TestRefusedClients: who tries to get in at a manager that wants a certificate.
-func TestRefusedClients(t *testing.T) {
+// TestRejectedClients connects to a manager that requires a certificate.
+func TestRejectedClients(t *testing.T) {
 	owner := uris(cacheAID)
 	for _, a := range []attack{
 		{"no certificate", func(*testing.T, *issuer) *leaf { return nil }, nil, "client didn't provide a certificate"},
@@ -194,10 +194,10 @@ func TestRefusedClients(t *testing.T) {
 		{"may sign certificates", as(owner, func(c *x509.Certificate) { c.KeyUsage |= x509.KeyUsageCertSign }), nil, "it is the certificate of a CA"},
 		{"two SPIFFE IDs", as(uris(cacheAID, m1ID)), nil, "exactly one URI"},
 		{"a SPIFFE ID and another URI", as(uris(cacheAID, "https://example.org/")), nil, "exactly one URI"},
-		{"a SPIFFE ID with dots", as(uris("spiffe://example.org/owner/../manager/m1")), nil, "is no SPIFFE ID"},
-		{"a SPIFFE ID with an escape", as(uris("spiffe://example.org/owner/a%2Fb")), nil, "is no SPIFFE ID"},
-		{"a SPIFFE ID with a query", as(uris(cacheAID + "?a")), nil, "is no SPIFFE ID"},
-		{"a SPIFFE ID without a path", as(uris("spiffe://example.org")), nil, "is no SPIFFE ID"},
+		{"a SPIFFE ID with dots", as(uris("spiffe://example.org/owner/../manager/m1")), nil, "is not a SPIFFE ID"},
+		{"a SPIFFE ID with an escape", as(uris("spiffe://example.org/owner/a%2Fb")), nil, "is not a SPIFFE ID"},
+		{"a SPIFFE ID with a query", as(uris(cacheAID + "?a")), nil, "is not a SPIFFE ID"},
+		{"a SPIFFE ID without a path", as(uris("spiffe://example.org")), nil, "is not a SPIFFE ID"},
 		{"a critical extension", as(owner, func(c *x509.Certificate) {
 			c.ExtraExtensions = []pkix.Extension{{Id: []int{1, 2, 3, 4}, Critical: true, Value: []byte{5, 0}}}
 		}), nil, "unhandled critical extension"},
@@ -214,22 +214,21 @@ func TestRefusedClients(t *testing.T) {
 				client := raw(a.make(t, ca), a.tune)
 				clientErr, serverErr := shake(t, client, server, "m1:7400")
 				if clientErr == nil {
-					t.Error("the client got in")
+					t.Error("the client was accepted")
 				}
 				if serverErr == nil || !strings.Contains(serverErr.Error(), a.want) {
-					t.Errorf("the server says %v, want %q", serverErr, a.want)
+					t.Errorf("the server's error is %v, want %q", serverErr, a.want)
 				}
-				if len(manager.log.Lines("a connection was refused")) != 1 {
-					t.Error("the log does not say that it was refused:", manager.log)
+				if len(manager.log.Lines("connection rejected")) != 1 {
+					t.Error("the rejected connection is not logged once:", manager.log)
 				}
 			})
 		})
 	}
 }
 
-// TestRefusedServers: who pretends to be the manager m1, and what its client
-// says.
-func TestRefusedServers(t *testing.T) {
+// TestRejectedServers connects to servers that impersonate the manager m1.
+func TestRejectedServers(t *testing.T) {
 	manager := uris(m1ID)
 	commonName := func(c *x509.Certificate) { c.Subject = pkix.Name{CommonName: "m1"} }
 	for _, a := range []attack{
@@ -238,7 +237,7 @@ func TestRefusedServers(t *testing.T) {
 		{"self-signed", selfSigned(manager, hosts("m1")), nil, "leads to none of the roots in"},
 		{"expired", as(manager, hosts("m1"), valid(-48*time.Hour, -time.Second)), nil, "certificate has expired or is not yet valid"},
 		{"not yet valid", as(manager, hosts("m1"), valid(time.Minute, time.Hour)), nil, "certificate has expired or is not yet valid"},
-		{"another host", as(manager, hosts("m2")), nil, "is not for this host: dial a name that it has"},
+		{"another host", as(manager, hosts("m2")), nil, "is not for this host: dial a host name"},
 		{"another host below ours", as(manager, hosts("m1.example.org")), nil, "is not for this host"},
 		{"right common name, another host", as(commonName, hosts("m2")), nil, "is not for this host"},
 		{"right common name, no host", as(commonName), nil, "certificate relies on legacy Common Name field"},
@@ -269,7 +268,7 @@ func TestRefusedServers(t *testing.T) {
 	}
 }
 
-// TestServers: with Config.Servers the identity decides, and not the name.
+// TestServers: with Config.Servers, a client verifies the identity and not the host name.
 func TestServers(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -289,9 +288,9 @@ func TestServers(t *testing.T) {
 		{"one of two", []secure.Identity{"dns:m2", m1ID}, []func(*x509.Certificate){uris(m1ID)}, "m1:7400", ""},
 		{"a host's identity", []secure.Identity{"dns:m1"}, []func(*x509.Certificate){hosts("m1")}, "10.9.9.9:7400", ""},
 		{"any manager", []secure.Identity{"spiffe://example.org/manager/{name}"}, []func(*x509.Certificate){uris(m1ID)}, "m1:7400", ""},
-		{"an owner, right name", []secure.Identity{m1ID}, []func(*x509.Certificate){uris(cacheAID), hosts("m1")}, "m1:7400", "the server is " + cacheAID + " or dns:m1; we want " + m1ID},
-		{"an owner for a manager", []secure.Identity{"spiffe://example.org/manager/{name}"}, []func(*x509.Certificate){uris(cacheAID)}, "m1:7400", "we want"},
-		{"nobody", []secure.Identity{m1ID}, []func(*x509.Certificate){hosts("10.0.0.1")}, "m1:7400", "the server is nobody"},
+		{"an owner, right name", []secure.Identity{m1ID}, []func(*x509.Certificate){uris(cacheAID), hosts("m1")}, "m1:7400", "the server is " + cacheAID + " or dns:m1, want " + m1ID},
+		{"an owner for a manager", []secure.Identity{"spiffe://example.org/manager/{name}"}, []func(*x509.Certificate){uris(cacheAID)}, "m1:7400", "want spiffe://example.org/manager/{name}"},
+		{"no identity", []secure.Identity{m1ID}, []func(*x509.Certificate){hosts("10.0.0.1")}, "m1:7400", "the server is unknown"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -311,8 +310,8 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// TestClients: who may connect, of those that have a good certificate or none.
-func TestClients(t *testing.T) {
+// TestClientAuth: which clients with a valid certificate or none may connect.
+func TestClientAuth(t *testing.T) {
 	manager := secure.Identity("spiffe://example.org/manager/{name}")
 	for _, test := range []struct {
 		name    string
@@ -329,9 +328,9 @@ func TestClients(t *testing.T) {
 		{"required, given", secure.Required, nil, as(uris(cacheAID)), ""},
 		{"required, none", secure.Required, nil, nil, "client didn't provide a certificate"},
 		{"managers only, a manager", secure.IfGiven, []secure.Identity{manager}, as(uris(m1ID)), ""},
-		{"managers only, an owner", secure.IfGiven, []secure.Identity{manager}, as(uris(cacheAID)), "only these may connect"},
+		{"managers only, an owner", secure.IfGiven, []secure.Identity{manager}, as(uris(cacheAID)), "the client is " + cacheAID + ", want " + string(manager)},
 		{"managers only, none", secure.Unasked, []secure.Identity{manager}, nil, "client didn't provide a certificate"},
-		{"an unknown wish is the strictest", secure.ClientAuth(99), nil, nil, "client didn't provide a certificate"},
+		{"an unknown value is the strictest", secure.ClientAuth(99), nil, nil, "client didn't provide a certificate"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -346,7 +345,7 @@ func TestClients(t *testing.T) {
 					t.Fatalf("client: %v; server: %v", clientErr, serverErr)
 				}
 				if test.want != "" && (serverErr == nil || clientErr == nil || !strings.Contains(serverErr.Error(), test.want)) {
-					t.Errorf("the server says %v and the client %v, want %q", serverErr, clientErr, test.want)
+					t.Errorf("the server's error is %v, the client's %v, want %q", serverErr, clientErr, test.want)
 				}
 			})
 		})

@@ -11,12 +11,12 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// An Identity is who somebody is: a URI, as it stands in a certificate
+// An Identity is an authenticated name of a party: a URI of a certificate
 // ("spiffe://example.org/owner/sessions/cache-a"), "dns:" and a host name, or
 // "token:" and the name of a bearer token. Identities are compared byte by byte.
 type Identity string
 
-// Prefixes of identities that are no URIs of certificates.
+// Prefixes of identities other than URIs.
 const (
 	dnsPrefix   = "dns:"
 	tokenPrefix = "token:"
@@ -24,48 +24,44 @@ const (
 
 const spiffeScheme = "spiffe"
 
-// uriTag is how URIs are marked among a certificate's subject alternative names.
+// uriTag is the ASN.1 tag of URIs among a certificate's subject alternative names.
 const uriTag = 6
 
-// anyName stands in a pattern for one segment of a URI's path, or one label of
-// a host name.
+// anyName matches one segment of a URI's path, or one label of a host name.
 const anyName = "{name}"
 
-// maxIdentity is how long a pattern may be; SPIFFE's bound on an ID is the same.
-const maxIdentity = 2048
+// maxIdentityBytes is the limit of SPIFFE IDs.
+const maxIdentityBytes = 2048
 
-// Identities returns who the holder of a certificate is: its URIs as they are,
-// and its host names, in lower case and after "dns:". A certificate's common
-// name, addresses and e-mail addresses say nothing about who somebody is.
+// Identities returns the identities of a certificate: its URIs, and its host names in
+// lower case after "dns:". The common name, addresses and e-mail addresses are ignored.
 //
-// A certificate of a CA, one that has a SPIFFE ID beside another URI and one
-// whose SPIFFE ID is malformed are nobody's: the answer is nil. Left out are
-// host names with wildcards, URIs that could be taken for another kind of
-// identity, such as "token:alice", and URIs that are not written as they usually are,
-// such as SPIFFE://example.org/a#.
+// It returns nil for the certificate of a CA, for one with a SPIFFE ID and another URI, and
+// for one with a malformed SPIFFE ID. It omits host names with wildcards, URIs with the
+// prefix of another kind of identity, such as "token:alice", and URIs that are not in
+// normal form, such as SPIFFE://example.org/a#.
 func Identities(cert *x509.Certificate) []Identity {
 	if checkLeaf(cert) != nil {
 		return nil
 	}
 	var all []Identity
-	asWritten := writtenURIs(cert)
+	rawURI := rawURIs(cert)
 	for i, u := range cert.URIs {
-		if id := Identity(u.String()); id.isOne() && !strings.HasPrefix(string(id), dnsPrefix) && string(id) == asWritten(i) {
+		if id := Identity(u.String()); id.isConcrete() && !strings.HasPrefix(string(id), dnsPrefix) && string(id) == rawURI(i) {
 			all = append(all, id)
 		}
 	}
 	for _, name := range cert.DNSNames {
-		if id := Identity(dnsPrefix + strings.ToLower(name)); id.isOne() {
+		if id := Identity(dnsPrefix + strings.ToLower(name)); id.isConcrete() {
 			all = append(all, id)
 		}
 	}
 	return all
 }
 
-// writtenURIs returns the URIs of a certificate as they stand in it: a URL that was parsed
-// has lost an empty fragment, and what was in capitals. Of a certificate that was never
-// written, they are what they are.
-func writtenURIs(cert *x509.Certificate) func(i int) string {
+// rawURIs returns the URIs of a certificate before url.Parse normalizes them, which drops
+// an empty fragment and upper case. A certificate without Raw has only parsed URIs.
+func rawURIs(cert *x509.Certificate) func(i int) string {
 	if len(cert.Raw) == 0 {
 		return func(i int) string { return cert.URIs[i].String() }
 	}
@@ -76,7 +72,7 @@ func writtenURIs(cert *x509.Certificate) func(i int) string {
 		}
 		var names asn1.RawValue
 		if rest, err := asn1.Unmarshal(e.Value, &names); err != nil || len(rest) > 0 {
-			break // crypto/x509 has read it, and would have refused it
+			break // impossible: crypto/x509 has parsed it
 		}
 		for rest := names.Bytes; len(rest) > 0; {
 			var name asn1.RawValue
@@ -97,13 +93,14 @@ func writtenURIs(cert *x509.Certificate) func(i int) string {
 	}
 }
 
-// isOne reports whether i is an identity, and no pattern.
-func (i Identity) isOne() bool { return i.Validate() == nil && !strings.Contains(string(i), anyName) }
+// isConcrete reports whether i is a valid identity and not a pattern.
+func (i Identity) isConcrete() bool {
+	return i.Validate() == nil && !strings.Contains(string(i), anyName)
+}
 
-// Match reports whether an identity is the one that pattern names. In a
-// pattern, "{name}" stands for one segment of a URI's path or one label of a
-// host name, and what stands there is returned; it consists of letters, digits,
-// '.', '_' and '-'. A pattern without it is the identity itself.
+// Match reports whether an identity matches a pattern. "{name}" in the pattern matches one
+// segment of a URI's path or one label of a host name, of letters, digits, '.', '_' and '-';
+// Match returns the matched text. A pattern without "{name}" matches only itself.
 func (i Identity) Match(pattern Identity) (name string, ok bool) {
 	if !strings.Contains(string(pattern), anyName) {
 		return "", i == pattern
@@ -131,17 +128,17 @@ func (i Identity) Match(pattern Identity) (name string, ok bool) {
 	return name, true
 }
 
-// Validate reports what is wrong with an identity that a certificate is to
-// have, or with a pattern for such identities.
+// Validate returns an error if i is neither a valid identity of a certificate nor a pattern
+// for one.
 func (i Identity) Validate() error {
 	bad := func(format string, args ...any) error {
 		return leasehold.Errorf("identity", leasehold.ErrInvalid, clip(string(i)), format, args...)
 	}
-	if i == "" || len(i) > maxIdentity {
-		return bad("want 1 to %d bytes, have %d", maxIdentity, len(i))
+	if i == "" || len(i) > maxIdentityBytes {
+		return bad("want 1 to %d bytes, have %d", maxIdentityBytes, len(i))
 	}
 	if strings.Count(string(i), anyName) > 1 {
-		return bad("%s may stand in it once", anyName)
+		return bad("it may contain %s only once", anyName)
 	}
 	if host, isDNS := strings.CutPrefix(string(i), dnsPrefix); isDNS {
 		for label := range strings.SplitSeq(host, ".") {
@@ -152,9 +149,9 @@ func (i Identity) Validate() error {
 		return nil
 	}
 	if strings.HasPrefix(string(i), tokenPrefix) {
-		return bad("a token is no certificate's identity")
+		return bad("a certificate cannot have the identity of a token")
 	}
-	// Before the path there are the scheme, nothing, and the host.
+	// The first three segments are the scheme, an empty one, and the host.
 	segments := strings.Split(string(i), "/")
 	for at := 3; at < len(segments); at++ {
 		if segments[at] == anyName {
@@ -164,7 +161,7 @@ func (i Identity) Validate() error {
 	plain := strings.Join(segments, "/")
 	u, err := url.Parse(plain)
 	if err != nil || u.Scheme == "" || strings.ContainsAny(plain, "{}") {
-		return bad("want a URI such as spiffe://example.org/owner/sessions/cache-a, or dns: and a host name; %s stands for one whole segment of its path or label of its name", anyName)
+		return bad("want a URI such as spiffe://example.org/owner/sessions/cache-a, or dns: and a host name; %s must be a whole segment of its path or label of its name", anyName)
 	}
 	if u.Scheme == spiffeScheme {
 		if err := checkSPIFFE(u); err != nil {
@@ -174,40 +171,40 @@ func (i Identity) Validate() error {
 	return nil
 }
 
-// checkLeaf reports why a certificate cannot be anybody's, whoever signed it.
+// checkLeaf returns an error for a certificate that identifies no party, whatever its
+// issuer.
 func checkLeaf(cert *x509.Certificate) error {
 	if cert.IsCA || cert.KeyUsage&x509.KeyUsageCertSign != 0 {
-		return fmt.Errorf("it is the certificate of a CA, which signs others and does not speak for itself: issue one that is not")
+		return fmt.Errorf("it is the certificate of a CA, which cannot be used as a client's or server's: issue another")
 	}
 	if !slices.ContainsFunc(cert.URIs, isSPIFFE) {
 		return nil
 	}
 	if len(cert.URIs) > 1 {
-		return fmt.Errorf("it has %d URIs beside a SPIFFE ID: such a certificate has exactly one URI", len(cert.URIs)-1)
+		return fmt.Errorf("it has a SPIFFE ID and %d other URIs: a certificate with a SPIFFE ID must have exactly one URI", len(cert.URIs)-1)
 	}
 	return checkSPIFFE(cert.URIs[0])
 }
 
 func isSPIFFE(u *url.URL) bool { return u.Scheme == spiffeScheme }
 
-// checkSPIFFE follows the standard: a trust domain in lower case, a path of
-// plain segments, nothing else. There is one way to write an ID, so that
-// comparing bytes is enough.
+// checkSPIFFE implements the SPIFFE standard: a trust domain in lower case, a path of
+// plain segments, nothing else. An ID has one spelling, so that bytes can be compared.
 func checkSPIFFE(u *url.URL) error {
-	bad := func(why string) error { return fmt.Errorf("%q is no SPIFFE ID: %s", clip(u.String()), why) }
+	bad := func(why string) error { return fmt.Errorf("%q is not a SPIFFE ID: %s", clip(u.String()), why) }
 	switch {
 	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || u.Opaque != "":
 		return bad("it has more than a trust domain and a path")
 	case !plainSegment(u.Host) || u.Host != strings.ToLower(u.Host):
-		return bad("the trust domain has a-z, 0-9, '.', '_' and '-' only")
+		return bad("the trust domain must consist of a-z, 0-9, '.', '_' and '-'")
 	case !strings.HasPrefix(u.Path, "/"):
 		return bad("it has no path")
 	case u.RawPath != "":
-		return bad("its path has escapes")
+		return bad("its path contains escapes")
 	}
 	for segment := range strings.SplitSeq(u.Path[1:], "/") {
 		if !plainSegment(segment) || segment == "." || segment == ".." {
-			return bad("the segments of the path have letters, digits, '.', '_' and '-' only, and are not empty")
+			return bad("the segments of its path must consist of letters, digits, '.', '_' and '-'")
 		}
 	}
 	return nil
@@ -224,7 +221,7 @@ func plainSegment(s string) bool {
 	return s != ""
 }
 
-// clip keeps what a peer sent from flooding a log.
+// clip bounds the text of a peer in errors and logs.
 func clip(s string) string {
 	const most = 200
 	if len(s) > most {

@@ -76,9 +76,9 @@ func TestIdentityMatch(t *testing.T) {
 	}
 }
 
-// TestIdentityMatchIsOneName: whatever matches a pattern is the pattern with a
-// plain name in place of {name}.
-func TestIdentityMatchIsOneName(t *testing.T) {
+// TestMatchedIdentityIsThePatternWithAName: an identity that matches a pattern equals the
+// pattern with a plain name in place of {name}.
+func TestMatchedIdentityIsThePatternWithAName(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pattern := secure.Identity(rapid.StringMatching(`(spiffe://[a-z.]{1,3}(/([a-z]|\{name\})){1,3}|dns:([a-z]|\{name\})(\.([a-z]|\{name\})){0,2})`).Draw(t, "pattern"))
 		identity := secure.Identity(rapid.OneOf(

@@ -9,9 +9,8 @@ import (
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
-// TestIdentitiesAsTheyStand: an identity is what stands in the certificate, byte by byte,
-// and not what a parser of URLs makes of it.
-func TestIdentitiesAsTheyStand(t *testing.T) {
+// TestIdentitiesAreNotNormalized: a URI that url.Parse would normalize is not an identity.
+func TestIdentitiesAreNotNormalized(t *testing.T) {
 	ca := newRoot(t, "ours")
 	for uri, want := range map[string]int{
 		"spiffe://example.org/manager/m1":  1,

@@ -15,27 +15,30 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// settle is how long after a change the files are read again, at most: only
-// what stands still is taken.
-const settle = time.Second
+// settleTime is the longest delay between the two reads of a change: files are applied when
+// both reads agree.
+const settleTime = time.Second
 
-// A Keeper keeps who we are and whom we trust, and reads it again from its files
-// while it is open. All its methods may be called from several goroutines.
+// filesRejected begins the messages about invalid files.
+const filesRejected = "certificate files rejected, the previous ones stay in force"
+
+// A Keeper holds the certificate and the trusted roots of a process, and reloads their
+// files while it is open. It is safe for concurrent use.
 type Keeper struct {
 	cfg  Config
 	now  atomic.Pointer[material]
 	stop context.CancelFunc
 	done chan struct{} // closed when the poller has ended
 
-	refusals refusals
+	rejections rejectionLog
 
-	mu      sync.Mutex // of readings, and of what follows
+	mu      sync.Mutex // held while files are read; guards the fields below
 	seen    [sha256.Size]byte
-	trouble string   // why the newest reading could not be taken, "" if it could
-	told    []string // the problems that the log has
+	problem string   // why the newest files are invalid; "" if they are valid
+	logged  []string // the current problems that have been logged
 }
 
-// Open reads the files, checks all of them, and watches them until Close.
+// Open reads and checks the files, and watches them until Close.
 func Open(cfg Config) (*Keeper, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -51,46 +54,44 @@ func Open(cfg Config) (*Keeper, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	k := &Keeper{cfg: cfg, stop: stop, done: make(chan struct{}), seen: m.digest}
 	k.now.Store(m)
-	k.tellProblems()
+	k.logProblems()
 	go k.poll(ctx)
 	return k, nil
 }
 
-// Close ends the watching, and waits for that. Configs and credentials of the
-// Keeper go on working with the files as they were last read.
+// Close stops watching the files. Configs and credentials of the Keeper keep working with
+// the files in force.
 func (k *Keeper) Close() {
 	k.stop()
 	<-k.done
 }
 
-// Reload reads the files now, and takes them if they are in order. If not, the
-// error says why, and everything stays as it was.
+// Reload reads the files and applies them if they are valid. Otherwise it returns the
+// reason, and the previous files stay in force.
 func (k *Keeper) Reload() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	read, err := readFiles(&k.cfg, k.now.Load().listed)
 	if err == nil && read.digest() != k.now.Load().digest {
-		err = k.take(read)
+		err = k.apply(read)
 	}
-	k.tell(err)
+	k.logProblem(err)
 	if err != nil {
 		return leasehold.Errorf(opReload, leasehold.ErrInvalid, "", "%w", err)
 	}
 	return nil
 }
 
-// Changed returns a channel that is closed when files newer than those of now
-// have been taken.
+// Changed returns a channel that is closed when newer files are applied.
 func (k *Keeper) Changed() <-chan struct{} { return k.now.Load().changed }
 
-// Revoked reports whether a certificate is on one of the lists of Config.Revoked.
-// It allocates nothing. Whoever holds a connection for long asks again, for each
-// certificate of the peer's chain.
+// Revoked reports whether a certificate is on a list of Config.Revoked. It does not
+// allocate. A server with long connections should repeat the check for each certificate
+// of the peer's chain.
 func (k *Keeper) Revoked(cert *x509.Certificate) bool { return k.now.Load().revoked.has(cert) }
 
-// Expires returns until when our own certificate is valid: its end, or that of
-// an intermediate certificate beside it if that comes first. It is the zero time
-// if we have none.
+// Expires returns when the process's certificate, or the first of its intermediate
+// certificates, expires. It is zero without a certificate.
 func (k *Keeper) Expires() time.Time { return k.now.Load().end }
 
 func (k *Keeper) poll(ctx context.Context) {
@@ -102,34 +103,34 @@ func (k *Keeper) poll(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
-			timer.Reset(k.look())
+			timer.Reset(k.pollFiles())
 		}
 	}
 }
 
-// look reads the files and returns when to do so again. A change is taken when
-// the same is read twice: certificate and key are seldom replaced in one stroke.
-func (k *Keeper) look() time.Duration {
+// pollFiles reads the files and returns the delay until the next read. A change is applied
+// when two consecutive reads agree: certificate and key are seldom replaced atomically.
+func (k *Keeper) pollFiles() time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	read, err := readFiles(&k.cfg, k.now.Load().listed)
 	if err == nil {
 		switch digest := read.digest(); {
 		case digest == k.now.Load().digest:
-			k.seen = digest // what was seen before it does not stand still
+			k.seen = digest // a change that was undone must settle again
 		case digest != k.seen:
 			k.seen = digest
-			return min(k.cfg.Poll, settle)
+			return min(k.cfg.Poll, settleTime)
 		default:
-			err = k.take(read)
+			err = k.apply(read)
 		}
 	}
-	k.tell(err)
+	k.logProblem(err)
 	return k.cfg.Poll
 }
 
-// take makes new files those of now, if they are in order.
-func (k *Keeper) take(read files) error {
+// apply puts new files in force if they are valid.
+func (k *Keeper) apply(read files) error {
 	m, err := parse(&k.cfg, read, time.Now())
 	if err != nil {
 		return err
@@ -137,81 +138,75 @@ func (k *Keeper) take(read files) error {
 	old := k.now.Swap(m)
 	k.seen = m.digest
 	d := k.Describe()
-	k.cfg.Logger.Info("new certificates taken", "identities", d.Identities, "expires", d.NotAfter, "roots", len(m.roots), "lists", len(m.revoked.lists))
+	k.cfg.Logger.Info("certificates loaded", "identities", d.Identities, "expires", d.NotAfter, "roots", len(m.roots), "lists", len(m.revoked.lists))
 	close(old.changed)
 	return nil
 }
 
-// tell says once what is wrong with the newest files, and what is wrong with
-// those that we go by.
-func (k *Keeper) tell(err error) {
-	trouble := ""
+// logProblem logs each new problem of the newest files and of the files in force once.
+func (k *Keeper) logProblem(err error) {
+	problem := ""
 	if err != nil {
-		trouble = err.Error()
+		problem = err.Error()
 	}
-	if trouble != "" && trouble != k.trouble {
-		k.cfg.Logger.Warn("the certificates on disk cannot be taken; we go on with those we have", "error", trouble)
+	if problem != "" && problem != k.problem {
+		k.cfg.Logger.Warn(filesRejected, "error", problem)
 	}
-	k.trouble = trouble
-	k.tellProblems()
+	k.problem = problem
+	k.logProblems()
 }
 
-func (k *Keeper) tellProblems() {
+func (k *Keeper) logProblems() {
 	problems := k.now.Load().problems(time.Now())
 	for _, p := range problems {
-		if !slices.Contains(k.told, p) {
+		if !slices.Contains(k.logged, p) {
 			k.cfg.Logger.Warn(p)
 		}
 	}
-	k.told = problems
+	k.logged = problems
 }
 
-// Config says in which files a process finds out who it is and whom it trusts.
+// Config lists the files of a Keeper.
 type Config struct {
-	// Cert and Key are PEM files: our certificate, followed by the intermediate
-	// certificates if there are any, and its private key. A client that shows
-	// itself in another way, with a bearer token, leaves both empty; it cannot
-	// serve.
+	// Cert and Key are PEM files: the process's certificate, followed by any intermediate
+	// certificates, and its private key. A client that authenticates with a bearer token
+	// leaves both empty; it cannot serve.
 	//
-	// The key is refused if others than its user and group can read it: 0600,
-	// 0400, or 0640 and 0440, as Kubernetes mounts secrets.
+	// The key must not be readable by users other than its owner and group: mode 0600,
+	// 0400, 0640 or 0440; Kubernetes mounts secrets with the last.
 	Cert, Key string
 
-	// Roots is a PEM file with the certificates of the CAs that we trust, for
-	// clients and servers alike. There may be several: while a CA is replaced,
-	// the old one and the new one.
+	// Roots is a PEM file with the certificates of the trusted CAs, for clients and
+	// servers. While a CA is replaced, it has the old and the new one.
 	Roots string
 
-	// Revoked is a file with certificate revocation lists, PEM or one in DER. A
-	// list counts if a root has signed it, or a CA whose certificate is in the
-	// same file and leads to a root. One that is past its next update counts on,
-	// and the log says so. Default: nothing is revoked.
+	// Revoked is a file with certificate revocation lists, in PEM, or one in DER. A list
+	// is in force if a root has signed it, or a CA whose certificate is in the same file
+	// and leads to a root. A list that is past its next update stays in force, with a
+	// line in the log. Default: no certificate is revoked.
 	Revoked string
-	// RevokedLater: the file Revoked may come later, and nothing is revoked until then.
-	// Once it was there it must stay, as the others must: what is revoked is not forgotten
-	// because a file is gone.
+	// RevokedLater permits the file Revoked to be missing until it appears for the first
+	// time. After that it is required like the other files, so that its deletion does not
+	// undo revocations.
 	RevokedLater bool
 
-	// Servers are the identities of the servers that we call. If there are any,
-	// a server must have one of them, and its host name does not matter: for
-	// SPIFFE, whose certificates have no host names. "{name}" stands for one
-	// segment of a path or label of a host name. Default: a server's certificate
-	// must have the host name or address that was dialled.
+	// Servers are the permitted identities of servers that this process calls. If it is
+	// not empty, host names are not verified: certificates of SPIFFE have none. "{name}"
+	// matches one segment of a path or label of a host name. Default: a server's
+	// certificate must have the dialled host name or address.
 	Servers []Identity
 
-	// Poll is how often the files are read again, 100 ms to an hour. New ones
-	// are taken one more reading later, when they are seen to stand still.
-	// Default: 5 s.
+	// Poll is the interval between reads of the files, 100 ms to 1 h. A change is applied
+	// at the second read that agrees. Default: 5 s.
 	Poll time.Duration
 
-	// Logger hears of new files, of files that could not be taken, of
-	// certificates that are about to expire, and of peers that were refused.
-	// Default: none.
+	// Logger gets new files, invalid files, certificates that expire soon, and rejected
+	// connections. Default: none.
 	Logger *slog.Logger
 }
 
-// Dir is the Config of a directory as "leasehold pki" makes them, and as Kubernetes
-// mounts them: tls.crt, tls.key, ca.crt, and crl.pem as soon as it is there.
+// Dir returns the Config of a directory of "leasehold pki" or of a Kubernetes TLS secret:
+// tls.crt, tls.key, ca.crt, and optionally crl.pem.
 func Dir(dir string) Config {
 	return Config{
 		Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), Roots: filepath.Join(dir, "ca.crt"),
@@ -230,14 +225,14 @@ func (c *Config) validate() error {
 		return leasehold.Errorf(opOpen, leasehold.ErrInvalid, "", format, args...)
 	}
 	if c.Roots == "" {
-		return bad("Roots is missing: the file with the certificates of the CAs to trust")
+		return bad("Roots is missing: the file with the certificates of the trusted CAs")
 	}
 	if (c.Cert == "") != (c.Key == "") {
-		return bad("Cert %q and Key %q: want both files, or neither", c.Cert, c.Key)
+		return bad("Cert is %q and Key is %q: want both files, or neither", c.Cert, c.Key)
 	}
 	c.Poll = cmp.Or(c.Poll, defaultPoll)
 	if c.Poll < minPoll || c.Poll > maxPoll {
-		return bad("poll %v: want %v to %v", c.Poll, minPoll, maxPoll)
+		return bad("Poll is %v, want %v to %v", c.Poll, minPoll, maxPoll)
 	}
 	for _, server := range c.Servers {
 		if err := server.Validate(); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
-// TestOpenRefuses files that are not in order, and says what to do.
-func TestOpenRefuses(t *testing.T) {
+// TestOpenRejectsInvalidFiles with an error that has the file and the reason.
+func TestOpenRejectsInvalidFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca := newRoot(t, "ours")
 		good := ca.issue(t, uris(cacheAID))
@@ -26,24 +26,24 @@ func TestOpenRefuses(t *testing.T) {
 		}{
 			{"no roots named", func(p *place) { p.conf.Roots = "" }, "Roots is missing"},
 			{"a certificate without a key", func(p *place) { p.conf.Key = "" }, "want both files, or neither"},
-			{"too fast", func(p *place) { p.conf.Poll = time.Millisecond }, "poll 1ms: want 100ms to 1h0m0s"},
-			{"a server that is nobody", func(p *place) { p.conf.Servers = []secure.Identity{"m1"} }, "want a URI such as"},
+			{"too fast", func(p *place) { p.conf.Poll = time.Millisecond }, "Poll is 1ms, want 100ms to 1h0m0s"},
+			{"an invalid server", func(p *place) { p.conf.Servers = []secure.Identity{"m1"} }, "want a URI such as"},
 			{"no such file", func(p *place) { p.conf.Cert = p.path("none") }, "no such file"},
-			{"a directory", func(p *place) { p.conf.Roots = p.dir }, "it is not an ordinary file"},
+			{"a directory", func(p *place) { p.conf.Roots = p.dir }, "it is not a regular file"},
 			{"another key", func(p *place) { p.write("tls.key", other.keyText) }, "private key does not match public key"},
-			{"a key for everybody", func(p *place) { chmod(t, p.path("tls.key"), 0o644) }, "its mode is 0644: a private key is for its user alone"},
+			{"a world-readable key", func(p *place) { chmod(t, p.path("tls.key"), 0o644) }, "its mode is 0644: only its owner"},
 			{"a key that the group may write", func(p *place) { chmod(t, p.path("tls.key"), 0o660) }, "its mode is 0660"},
-			{"a key in the place of the certificate", func(p *place) { p.write("tls.crt", good.keyText) }, `it has a PEM block "PRIVATE KEY": want "CERTIFICATE" only`},
-			{"an empty file", func(p *place) { p.write("ca.crt", nil) }, `there is no PEM block "CERTIFICATE" in it`},
-			{"rubbish", func(p *place) { p.write("ca.crt", []byte("rubbish")) }, `there is no PEM block "CERTIFICATE" in it`},
+			{"a key in the place of the certificate", func(p *place) { p.write("tls.crt", good.keyText) }, `it has a PEM block "PRIVATE KEY", want only "CERTIFICATE"`},
+			{"an empty file", func(p *place) { p.write("ca.crt", nil) }, `it has no PEM block "CERTIFICATE"`},
+			{"invalid text", func(p *place) { p.write("ca.crt", []byte("rubbish")) }, `it has no PEM block "CERTIFICATE"`},
 			{"DER", func(p *place) { p.write("ca.crt", ca.cert.Raw) }, "it looks like DER"},
-			{"half a file", func(p *place) { p.write("ca.crt", append(ca.text(), ca.text()[:300]...)) }, "of 2 PEM blocks that begin there, 1 can be read"},
-			{"PEM with rubbish in it", func(p *place) { p.write("ca.crt", pemText("CERTIFICATE", []byte("rubbish"))) }, "certificate 1: x509"},
-			{"a root that is no CA", func(p *place) { p.write("ca.crt", good.certText) }, "is not that of a CA"},
+			{"half a file", func(p *place) { p.write("ca.crt", append(ca.text(), ca.text()[:300]...)) }, "of 2 PEM blocks, only 1 are complete"},
+			{"PEM with invalid contents", func(p *place) { p.write("ca.crt", pemText("CERTIFICATE", []byte("rubbish"))) }, "certificate 1: x509"},
+			{"a root that is not a CA", func(p *place) { p.write("ca.crt", good.certText) }, "is not a CA's"},
 			{"a CA's certificate", func(p *place) { p.write("tls.crt", ca.text()); p.write("tls.key", keyOf(t, ca)) }, "it is the certificate of a CA"},
 			{"expired", func(p *place) { p.become(ca.issue(t, uris(cacheAID), valid(-time.Hour, -time.Minute))) }, "it expired on"},
 			{"not yet valid", func(p *place) { p.become(ca.issue(t, uris(cacheAID), valid(time.Minute, time.Hour))) }, "it is not valid before"},
-			{"a revocation list that is none", func(p *place) { p.revoke([]byte("rubbish")) }, "it is no certificate revocation list"},
+			{"an invalid revocation list", func(p *place) { p.revoke([]byte("rubbish")) }, "it is not a certificate revocation list"},
 			{"no revocation list", func(p *place) { p.conf.Revoked = p.path("crl.pem") }, "no such file"},
 			{"too long", func(p *place) { p.write("ca.crt", make([]byte, 17<<20)) }, "it has more than 16 MiB"},
 		} {
@@ -54,7 +54,7 @@ func TestOpenRefuses(t *testing.T) {
 				t.Errorf("%s: %v, want %q", test.name, err, test.want)
 			}
 			if err != nil && strings.Contains(err.Error(), "BEGIN") {
-				t.Errorf("%s: the error shows what is in a file: %v", test.name, err)
+				t.Errorf("%s: the error has the contents of a file: %v", test.name, err)
 			}
 			if k != nil {
 				k.Close()
@@ -76,7 +76,7 @@ func TestOpenAccepts(t *testing.T) {
 	p.open()
 }
 
-// TestReload by polling, of files that are replaced in all the ways that there are.
+// TestReload replaces files in all common ways.
 func TestReload(t *testing.T) {
 	next := func(ca *issuer) leaf { return ca.issue(t, uris("spiffe://example.org/owner/sessions/next")) }
 	for _, test := range []struct {
@@ -121,7 +121,7 @@ func TestReload(t *testing.T) {
 				time.Sleep(10 * time.Second)
 				select {
 				case <-changed:
-					t.Fatal("new files were taken where there are none")
+					t.Fatal("unchanged files were applied")
 				default:
 				}
 				test.replace(p, next(ca))
@@ -131,7 +131,7 @@ func TestReload(t *testing.T) {
 					t.Errorf("it took %v", took)
 				}
 				want(t, k.Describe().Identities, "spiffe://example.org/owner/sessions/next")
-				if len(p.log.Lines("new certificates taken")) != 1 || len(k.Check()) != 0 {
+				if len(p.log.Lines("certificates loaded")) != 1 || len(k.Check()) != 0 {
 					t.Error(p.log, k.Check())
 				}
 			})
@@ -139,8 +139,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestReloadWaits until a file stands still: half of a bundle can look whole.
-func TestReloadWaits(t *testing.T) {
+// TestReloadWaitsForUnchangedFiles: a partly written bundle can be valid.
+func TestReloadWaitsForUnchangedFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		oldCA, newCA := newRoot(t, "old"), newRoot(t, "new")
 		p := newPlace(t, oldCA.issue(t, uris(cacheAID)), oldCA)
@@ -151,14 +151,14 @@ func TestReloadWaits(t *testing.T) {
 		time.Sleep(2 * time.Millisecond)
 		p.trust(newCA, oldCA)
 		<-changed
-		if len(p.log.Lines("roots=2")) != 1 || len(p.log.Lines("new certificates taken")) != 1 {
+		if len(p.log.Lines("roots=2")) != 1 || len(p.log.Lines("certificates loaded")) != 1 {
 			t.Error(p.log)
 		}
 	})
 }
 
-// TestReloadKeepsWhatItHas when the new files are not in order, and says so once.
-func TestReloadKeepsWhatItHas(t *testing.T) {
+// TestInvalidFilesAreNotApplied, and are logged once.
+func TestInvalidFilesAreNotApplied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca := newRoot(t, "ours")
 		p := newPlace(t, ca.issue(t, uris(cacheAID)), ca)
@@ -177,10 +177,10 @@ func TestReloadKeepsWhatItHas(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 			want(t, k.Describe().Identities, cacheAID)
-			if n := len(p.log.Lines("the certificates on disk cannot be taken")); n != 1 {
-				t.Errorf("%s: told %d times: %s", name, n, p.log)
+			if n := len(p.log.Lines("certificate files rejected")); n != 1 {
+				t.Errorf("%s: logged %d times: %s", name, n, p.log)
 			}
-			if problems := k.Check(); len(problems) != 1 || !strings.Contains(problems[0], "cannot be taken") {
+			if problems := k.Check(); len(problems) != 1 || !strings.Contains(problems[0], "certificate files rejected") {
 				t.Errorf("%s: %q", name, problems)
 			}
 			p.log.Clear()
@@ -191,7 +191,7 @@ func TestReloadKeepsWhatItHas(t *testing.T) {
 			}
 			p.log.Clear()
 		}
-		// One that is not valid yet is taken when its time has come.
+		// A certificate that is not valid yet is applied when it becomes valid.
 		late = ca.issue(t, uris(m1ID), valid(time.Hour, 24*time.Hour))
 		p.become(late)
 		time.Sleep(59 * time.Minute)
@@ -227,7 +227,7 @@ func TestProblems(t *testing.T) {
 			t.Fatal(err)
 		}
 		all := strings.Join(k.Check(), "\n")
-		if !strings.Contains(all, "none of our roots leads to our own certificate") || !strings.Contains(all, "neither a URI nor a host name") {
+		if !strings.Contains(all, "leads to none of the roots") || !strings.Contains(all, "has no identity") {
 			t.Error(all)
 		}
 	})
@@ -254,7 +254,7 @@ func overwrite(t testing.TB, name string, text []byte) {
 	}
 }
 
-// kubernetes makes a place look like a mounted secret: the files are links into
+// kubernetes makes the directory look like a mounted secret: the files are links into
 // ..data, which is a link to a directory.
 func kubernetes(p *place) {
 	cert, err := os.ReadFile(p.path("tls.crt"))

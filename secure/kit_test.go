@@ -20,20 +20,20 @@ import (
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
-// An issuer is a CA of a test: a root, or one below.
+// An issuer is a root or intermediate CA.
 type issuer struct {
 	cert  *x509.Certificate
 	key   *ecdsa.PrivateKey
 	chain [][]byte // DER of the intermediates up to the root, without it
 }
 
-// newRoot makes a CA that signed itself.
+// newRoot returns a self-signed CA.
 func newRoot(t testing.TB, name string, change ...func(*x509.Certificate)) *issuer {
 	t.Helper()
 	return newIssuer(t, nil, name, change...)
 }
 
-// newIssuer makes a CA, below another or on its own.
+// newIssuer returns a CA, signed by another or by itself.
 func newIssuer(t testing.TB, above *issuer, name string, change ...func(*x509.Certificate)) *issuer {
 	t.Helper()
 	template := &x509.Certificate{
@@ -66,8 +66,7 @@ type leaf struct {
 	keyText  []byte
 }
 
-// issue makes a certificate of somebody who is client and server, valid for a
-// day.
+// issue returns a certificate for clients and servers, valid for a day.
 func (i *issuer) issue(t testing.TB, change ...func(*x509.Certificate)) leaf {
 	t.Helper()
 	template := &x509.Certificate{
@@ -93,7 +92,7 @@ func (i *issuer) issue(t testing.TB, change ...func(*x509.Certificate)) leaf {
 	}
 }
 
-// revoke makes a list of what i has revoked.
+// revoke returns a revocation list.
 func (i *issuer) revoke(t testing.TB, change func(*x509.RevocationList), certs ...*x509.Certificate) []byte {
 	t.Helper()
 	list := &x509.RevocationList{Number: big.NewInt(1), ThisUpdate: time.Now().Add(-time.Hour), NextUpdate: time.Now().Add(time.Hour)}
@@ -140,7 +139,7 @@ func usages(all ...x509.ExtKeyUsage) func(*x509.Certificate) {
 	return func(c *x509.Certificate) { c.ExtKeyUsage = all }
 }
 
-// valid says from and until when, from now.
+// valid sets the validity, relative to now.
 func valid(from, until time.Duration) func(*x509.Certificate) {
 	return func(c *x509.Certificate) {
 		c.NotBefore, c.NotAfter = time.Now().Add(from), time.Now().Add(until)
@@ -186,7 +185,7 @@ func pemText(kind string, ders ...[]byte) []byte {
 	return text
 }
 
-// A place is a directory with the files of one process.
+// A place is the directory with the files of one process.
 type place struct {
 	t    testing.TB
 	dir  string
@@ -194,7 +193,7 @@ type place struct {
 	log  *logbook.Book
 }
 
-// newPlace writes files, and does not open them. Poll is a second.
+// newPlace writes the files. Poll is a second.
 func newPlace(t testing.TB, l leaf, roots ...*issuer) *place {
 	t.Helper()
 	dir := t.TempDir()
@@ -212,7 +211,7 @@ func (p *place) path(name string) string { return filepath.Join(p.dir, name) }
 
 func (p *place) write(name string, text []byte) {
 	p.t.Helper()
-	// By renaming, as careful programs do.
+	// Atomically, by renaming.
 	if err := os.WriteFile(p.path(name+".new"), text, 0o600); err != nil {
 		p.t.Fatal(err)
 	}
@@ -253,7 +252,7 @@ func (p *place) open() *secure.Keeper {
 	return k
 }
 
-// keyOf is a CA's key, as a file has it.
+// keyOf returns a CA's key in PEM.
 func keyOf(t testing.TB, i *issuer) []byte {
 	t.Helper()
 	der, err := x509.MarshalPKCS8PrivateKey(i.key)

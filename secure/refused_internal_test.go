@@ -9,32 +9,32 @@ import (
 	"time"
 )
 
-// A broken connection breaks on writing, and may have something to say.
+// A broken connection fails on writes, and may have an alert to read.
 type broken struct {
 	net.Conn
-	said error
+	readErr error
 }
 
 func (b broken) Write([]byte) (int, error)       { return 0, syscall.EPIPE }
-func (b broken) Read([]byte) (int, error)        { return 0, b.said }
+func (b broken) Read([]byte) (int, error)        { return 0, b.readErr }
 func (b broken) SetReadDeadline(time.Time) error { return nil }
 
-// TestAlertIsHeard: a client that was refused while it wrote learns that it was refused.
-func TestAlertIsHeard(t *testing.T) {
+// TestFailedWriteReturnsTheAlert: a client that is rejected while it writes gets the alert.
+func TestFailedWriteReturnsTheAlert(t *testing.T) {
 	alert := &net.OpError{Op: "remote error", Err: errors.New("tls: unknown certificate authority")}
-	const want = "the server refuses our certificate, or that we show none; its log says why: remote error: tls: unknown certificate authority"
+	const want = "the server rejects the client's certificate, or requires one; its log has the reason: remote error: tls: unknown certificate authority"
 	for _, test := range []struct {
-		said error
-		want string
+		readErr error
+		want    string
 	}{{alert, want}, {syscall.ECONNRESET, syscall.EPIPE.Error()}, {nil, syscall.EPIPE.Error()}} {
-		if _, err := (hearing{broken{said: test.said}}).Write(nil); err == nil || err.Error() != test.want {
-			t.Errorf("after %v: %v, want %q", test.said, err, test.want)
+		if _, err := (alertConn{broken{readErr: test.readErr}}).Write(nil); err == nil || err.Error() != test.want {
+			t.Errorf("after %v: %v, want %q", test.readErr, err, test.want)
 		}
 	}
-	if _, err := (hearing{broken{said: alert}}).Read(nil); err == nil || !strings.HasPrefix(err.Error(), "the server refuses") {
+	if _, err := (alertConn{broken{readErr: alert}}).Read(nil); err == nil || !strings.HasPrefix(err.Error(), "the server rejects") {
 		t.Errorf("reading: %v", err)
 	}
-	if _, err := (hearing{broken{said: syscall.ECONNRESET}}).Read(nil); !errors.Is(err, syscall.ECONNRESET) {
+	if _, err := (alertConn{broken{readErr: syscall.ECONNRESET}}).Read(nil); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("reading: %v", err)
 	}
 }

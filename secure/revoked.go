@@ -15,15 +15,14 @@ type revoked struct {
 	lists   []list
 }
 
-// A list is one revocation list, without what it lists.
+// A list is the header of one revocation list.
 type list struct {
 	issuer  string
-	until   time.Time // when the next one was promised
-	trusted bool      // otherwise we do not know its issuer, and it does not count
+	until   time.Time // of the next update
+	trusted bool      // its issuer is trusted; otherwise it is ignored
 }
 
-// A serial is a certificate's serial number, of which the standard allows 20
-// bytes.
+// A serial is a certificate's serial number; the standard allows 20 bytes.
 type serial [20]byte
 
 func serialOf(cert *x509.Certificate) (s serial, ok bool) {
@@ -34,8 +33,9 @@ func serialOf(cert *x509.Certificate) (s serial, ok bool) {
 	return s, false
 }
 
-// has costs two look-ups in maps and does not allocate. A number that no list
-// can have is taken for revoked: no CA that follows the standard assigns it.
+// has reports whether a certificate is revoked. It costs two map lookups and does not
+// allocate. A serial number that no list can contain counts as revoked: the standard does
+// not permit it.
 func (r *revoked) has(cert *x509.Certificate) bool {
 	of := r.serials[string(cert.RawIssuer)]
 	if of == nil {
@@ -45,22 +45,22 @@ func (r *revoked) has(cert *x509.Certificate) bool {
 	return !ok || of[s]
 }
 
-// parseRevoked reads lists and the certificates of the CAs that signed them.
+// parseRevoked parses lists and the certificates of their issuers.
 func parseRevoked(name string, text []byte, m *material) (revoked, error) {
 	lists, issuers, err := splitRevoked(name, text)
 	if err != nil {
 		return revoked{}, err
 	}
-	known := slices.Clone(m.roots)
+	trustedCAs := slices.Clone(m.roots)
 	for _, ca := range issuers {
 		options := x509.VerifyOptions{Roots: m.pool, Intermediates: poolOf(issuers), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}
 		if _, err := ca.Verify(options); err == nil && ca.IsCA {
-			known = append(known, ca)
+			trustedCAs = append(trustedCAs, ca)
 		}
 	}
 	r := revoked{serials: make(map[string]map[serial]bool)}
 	for _, l := range lists {
-		trusted, err := signedByOne(l, known)
+		trusted, err := signedByAny(l, trustedCAs)
 		if err == nil && trusted {
 			err = r.add(l)
 		}
@@ -80,7 +80,7 @@ func splitRevoked(name string, text []byte) (lists []*x509.RevocationList, issue
 	if len(found) == 0 {
 		l, err := x509.ParseRevocationList(text)
 		if err != nil {
-			return nil, nil, bad(name, "it is no certificate revocation list, neither in PEM nor in DER: %w", err)
+			return nil, nil, bad(name, "it is not a certificate revocation list in PEM or DER: %w", err)
 		}
 		return []*x509.RevocationList{l}, nil, nil
 	}
@@ -95,7 +95,7 @@ func splitRevoked(name string, text []byte) (lists []*x509.RevocationList, issue
 			ca, err = x509.ParseCertificate(b.Bytes)
 			issuers = append(issuers, ca)
 		default:
-			return nil, nil, bad(name, "it has a PEM block %q: want %q, and %q of their issuers", clip(b.Type), pemRevoked, pemCertificate)
+			return nil, nil, bad(name, "it has a PEM block %q, want %q, and %q of their issuers", clip(b.Type), pemRevoked, pemCertificate)
 		}
 		if err != nil {
 			return nil, nil, bad(name, "PEM block %d: %w", i+1, err)
@@ -104,12 +104,11 @@ func splitRevoked(name string, text []byte) (lists []*x509.RevocationList, issue
 	return lists, issuers, nil
 }
 
-// signedByOne reports whether one of the CAs has signed the list. A list of a CA
-// that we do not know is no error: so is that of a root that was taken away, and
-// its list must not keep us from doing that, whether or not the next root has the
-// same name. A list that says that it is of a CA that we know, by name and key if it
-// names one, and has another's signature is.
-func signedByOne(l *x509.RevocationList, cas []*x509.Certificate) (bool, error) {
+// signedByAny reports whether one of the CAs has signed the list. A list of an unknown CA
+// is not an error: otherwise a root could not be removed before its list, or replaced by
+// one with the same name. A list with the name, and the key ID if it has one, of a trusted
+// CA but another signature is an error.
+func signedByAny(l *x509.RevocationList, cas []*x509.Certificate) (bool, error) {
 	var wrong error
 	for _, ca := range cas {
 		if !bytes.Equal(ca.RawSubject, l.RawIssuer) || otherKey(ca.SubjectKeyId, l.AuthorityKeyId) {
@@ -119,7 +118,7 @@ func signedByOne(l *x509.RevocationList, cas []*x509.Certificate) (bool, error) 
 		if err == nil {
 			return true, nil
 		}
-		wrong = fmt.Errorf("its signature is not that of the CA that we trust by this name: %w", err)
+		wrong = fmt.Errorf("its signature is not by the trusted CA of this name: %w", err)
 	}
 	return false, wrong
 }
@@ -128,8 +127,8 @@ func otherKey(ca, list []byte) bool {
 	return len(ca) > 0 && len(list) > 0 && !bytes.Equal(ca, list)
 }
 
-// add takes what a list lists. A list that says more than "these are revoked"
-// could mean something else by it, and is refused.
+// add adds the entries of a list. A list with unknown critical extensions is rejected: they
+// could change the meaning of its entries.
 func (r *revoked) add(l *x509.RevocationList) error {
 	if err := noneCritical(l.Extensions, asn1.ObjectIdentifier{2, 5, 29, 28}); err != nil {
 		return err
@@ -150,13 +149,12 @@ func (r *revoked) add(l *x509.RevocationList) error {
 	return nil
 }
 
-// noneCritical refuses extensions that must be understood, but for one that is
-// harmless: a list of some of a CA's certificates, such as its users', is a list
-// of certificates that are revoked.
+// noneCritical rejects critical extensions except a harmless one: the scope of a partial
+// list, whose entries are revoked all the same.
 func noneCritical(extensions []pkix.Extension, harmless asn1.ObjectIdentifier) error {
 	for _, e := range extensions {
 		if e.Critical && !e.Id.Equal(harmless) {
-			return fmt.Errorf("its extension %v is critical, and not known here: delta lists and indirect lists are not supported", e.Id)
+			return fmt.Errorf("its extension %v is critical and unknown: delta lists and indirect lists are not supported", e.Id)
 		}
 	}
 	return nil

@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
-// TestRevoked: which lists count, of those that one may find in a file.
+// TestRevoked: which lists of a file are in force.
 func TestRevoked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca, stranger := newRoot(t, "ours"), newRoot(t, "stranger")
@@ -41,16 +41,16 @@ func TestRevoked(t *testing.T) {
 			{"one", [][]byte{ca.revoke(t, nil, cert)}, []*x509.Certificate{cert}, []*x509.Certificate{lower}, "", ""},
 			{"in DER", [][]byte{der.Bytes}, []*x509.Certificate{cert}, []*x509.Certificate{lower}, "", ""},
 			{"another CA's number", [][]byte{ca.revoke(t, nil, lower)}, nil, []*x509.Certificate{cert, lower}, "", ""},
-			{"expired", [][]byte{ca.revoke(t, func(l *x509.RevocationList) { l.NextUpdate = time.Now().Add(-time.Minute) }, cert)}, []*x509.Certificate{cert}, nil, "", "should have been replaced by"},
-			{"a stranger's", [][]byte{stranger.revoke(t, nil, cert)}, nil, []*x509.Certificate{cert}, "", "does not count: its issuer is none of our roots"},
-			{"of a CA that had our name before", [][]byte{newRoot(t, "ours").revoke(t, nil, cert)}, nil, []*x509.Certificate{cert}, "", "does not count: its issuer is none of our roots"},
-			{"a stranger's under our name and key", [][]byte{impostor.revoke(t, nil, cert)}, nil, nil, "its signature is not that of the CA", ""},
-			{"of an intermediate CA that is not there", [][]byte{between.revoke(t, nil, lower)}, nil, []*x509.Certificate{lower}, "", "does not count"},
+			{"expired", [][]byte{ca.revoke(t, func(l *x509.RevocationList) { l.NextUpdate = time.Now().Add(-time.Minute) }, cert)}, []*x509.Certificate{cert}, nil, "", "is outdated since"},
+			{"of an unknown CA", [][]byte{stranger.revoke(t, nil, cert)}, nil, []*x509.Certificate{cert}, "", "is ignored: its issuer is not a trusted root"},
+			{"of a former CA with the same name", [][]byte{newRoot(t, "ours").revoke(t, nil, cert)}, nil, []*x509.Certificate{cert}, "", "is ignored: its issuer is not a trusted root"},
+			{"of an unknown CA under the name and key of a trusted one", [][]byte{impostor.revoke(t, nil, cert)}, nil, nil, "its signature is not by the trusted CA", ""},
+			{"of an intermediate CA without its certificate", [][]byte{between.revoke(t, nil, lower)}, nil, []*x509.Certificate{lower}, "", "is ignored"},
 			{"of an intermediate CA", [][]byte{between.revoke(t, nil, lower), between.text()}, []*x509.Certificate{lower}, []*x509.Certificate{cert}, "", ""},
-			{"of a stranger with its certificate", [][]byte{stranger.revoke(t, nil, cert), stranger.text()}, nil, []*x509.Certificate{cert}, "", "does not count"},
+			{"of an unknown CA with its certificate", [][]byte{stranger.revoke(t, nil, cert), stranger.text()}, nil, []*x509.Certificate{cert}, "", "is ignored"},
 			{"two lists", [][]byte{ca.revoke(t, nil, cert), ca.revoke(t, nil)}, []*x509.Certificate{cert}, nil, "", ""},
 			{"a delta list", [][]byte{ca.revoke(t, func(l *x509.RevocationList) { l.ExtraExtensions = []pkix.Extension{critical(2, 5, 29, 27)} }, cert)}, nil, nil, "delta lists and indirect lists are not supported", ""},
-			{"a list for some", [][]byte{ca.revoke(t, func(l *x509.RevocationList) { l.ExtraExtensions = []pkix.Extension{critical(2, 5, 29, 28)} }, cert)}, []*x509.Certificate{cert}, nil, "", ""},
+			{"a partial list", [][]byte{ca.revoke(t, func(l *x509.RevocationList) { l.ExtraExtensions = []pkix.Extension{critical(2, 5, 29, 28)} }, cert)}, []*x509.Certificate{cert}, nil, "", ""},
 			{"an indirect entry", [][]byte{ca.revoke(t, func(l *x509.RevocationList) {
 				l.RevokedCertificateEntries[0].ExtraExtensions = []pkix.Extension{critical(2, 5, 29, 29)}
 			}, cert)}, nil, nil, "delta lists and indirect lists are not supported", ""},
@@ -88,8 +88,9 @@ func TestRevoked(t *testing.T) {
 	})
 }
 
-// TestRevokedAllocates nothing: it is asked for each message of a stream.
-func TestRevokedAllocates(t *testing.T) {
+// TestRevokedDoesNotAllocate: access control calls Revoked for every stream several times a
+// second.
+func TestRevokedDoesNotAllocate(t *testing.T) {
 	ca := newRoot(t, "ours")
 	p := newPlace(t, ca.issue(t, uris(m1ID)), ca)
 	cert := ca.issue(t, uris(cacheAID)).cert
@@ -99,13 +100,12 @@ func TestRevokedAllocates(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 	if !k.Revoked(&x509.Certificate{RawIssuer: cert.RawIssuer, SerialNumber: new(big.Int).Lsh(big.NewInt(1), 500)}) {
-		t.Error("a number that no list can have is accepted")
+		t.Error("a serial number that no list can contain is accepted")
 	}
 }
 
-// TestRevocationArrives: a list that comes later counts for new connections, and
-// for who asks about an old one.
-func TestRevocationArrives(t *testing.T) {
+// TestNewRevocationList: a new list is in force for new connections, and for Revoked.
+func TestNewRevocationList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca := newRoot(t, "ours")
 		bad := ca.issue(t, uris(cacheAID))
@@ -120,17 +120,17 @@ func TestRevocationArrives(t *testing.T) {
 		manager.revoke(ca.revoke(t, nil, bad.cert))
 		<-changed
 		if !keeper.Revoked(bad.cert) {
-			t.Error("it is not revoked")
+			t.Error("the certificate is not revoked")
 		}
 		if ask(t, s.dial(t, client.Client(), "m1:7400")) == nil {
-			t.Error("it got in")
+			t.Error("the client was accepted")
 		}
 	})
 }
 
-// TestFirstRevocation: where nothing was revoked when a process started, the first list
-// counts as soon as it is there, and is not forgotten when its file goes.
-func TestFirstRevocation(t *testing.T) {
+// TestFirstRevocationList: with RevokedLater, the first list is in force when it appears, and
+// stays in force if its file is deleted.
+func TestFirstRevocationList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca := newRoot(t, "ours")
 		bad := ca.issue(t, uris(cacheAID))
@@ -147,25 +147,25 @@ func TestFirstRevocation(t *testing.T) {
 		manager.revoke(ca.revoke(t, nil, bad.cert))
 		<-changed
 		if err := ask(t, s.dial(t, client.Client(), "m1:7400")); err == nil {
-			t.Error("it got in")
-		} else if !strings.Contains(err.Error(), "the server refuses our certificate, or that we show none; its log says why") {
-			t.Errorf("it does not say who refuses whom: %v", err)
+			t.Error("the client was accepted")
+		} else if !strings.Contains(err.Error(), "the server rejects the client's certificate, or requires one; its log has the reason") {
+			t.Errorf("the client's error does not have the reason: %v", err)
 		}
 		if err := os.Remove(manager.path("crl.pem")); err != nil {
 			t.Fatal(err)
 		}
 		if err := keeper.Reload(); leasehold.KindOf(err) != leasehold.ErrInvalid {
-			t.Errorf("files without the list are taken: %v", err)
+			t.Errorf("files without the list are applied: %v", err)
 		}
 		if !keeper.Revoked(bad.cert) {
-			t.Error("it is forgiven because the file is gone")
+			t.Error("the revocation ended with the deletion of the file")
 		}
 	})
 }
 
-// TestExpiryCutsNothing: a stream outlives the certificates of both sides; a new
-// connection does not come about.
-func TestExpiryCutsNothing(t *testing.T) {
+// TestExpiredCertificates: a stream outlives the certificates of both sides; a new
+// connection fails.
+func TestExpiredCertificates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca := newRoot(t, "ours")
 		slow := func(l leaf) *secure.Keeper {
@@ -196,8 +196,7 @@ func TestExpiryCutsNothing(t *testing.T) {
 	})
 }
 
-// TestRevokedLater: a list may come when something is revoked for the first time. It does
-// not go again.
+// TestRevokedLater: the file with lists may be missing at first, but not disappear.
 func TestRevokedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca := newRoot(t, "ours")
@@ -224,7 +223,7 @@ func TestRevokedLater(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if !k.Revoked(bad) || len(k.Check()) != 1 || k.Reload() == nil {
-			t.Errorf("when the list is gone: revoked %t, %q", k.Revoked(bad), k.Check())
+			t.Errorf("after the list is deleted: revoked %t, %q", k.Revoked(bad), k.Check())
 		}
 	})
 }

@@ -6,20 +6,19 @@ import (
 	"net"
 )
 
-// A ClientAuth says what a server wants of its clients' certificates. A
-// certificate that is given is always verified, but by [Unasked].
+// A ClientAuth is how a server treats its clients' certificates.
 type ClientAuth int
 
 const (
-	// IfGiven verifies a certificate if the client has one: for servers where
-	// others show a bearer token.
+	// IfGiven verifies a certificate if the client has one, for servers that also accept
+	// bearer tokens.
 	IfGiven ClientAuth = iota
 
-	// Required refuses whoever has no certificate: for services among ourselves.
+	// Required rejects clients without a certificate, for internal services.
 	Required
 
-	// Unasked asks for no certificate: for the public, with browsers that would
-	// ask their user for one.
+	// Unasked requests no certificate, for public servers: browsers would prompt their
+	// user for one.
 	Unasked
 )
 
@@ -34,12 +33,13 @@ func (a ClientAuth) tls() tls.ClientAuthType {
 	}
 }
 
-// ClientTLS returns a config for clients, such as that of net/http and etcd. Each
-// handshake goes by the files of its time. A server must be one of servers, or
-// of Config.Servers if none are given here, or else have the host name dialled.
+// ClientTLS returns a config for clients, such as those of net/http and etcd. Each
+// handshake uses the current files. The server must have one of the identities in servers
+// or, without arguments, in Config.Servers; if both are empty, its certificate must have
+// the dialled host name.
 //
-// crypto/tls does not tell us an address that was dialled, only a name: a client
-// that dials addresses and has no Servers needs [Keeper.DialTLS].
+// crypto/tls passes names to the verification, but not IP addresses: a client that dials
+// addresses and has no Servers needs [Keeper.DialTLS].
 func (k *Keeper) ClientTLS(servers ...Identity) *tls.Config {
 	return k.clientTLS("", k.serversOr(servers))
 }
@@ -51,7 +51,8 @@ func (k *Keeper) serversOr(servers []Identity) []Identity {
 	return k.cfg.Servers
 }
 
-// clientTLS is for one host, or for the one that the handshake tells if that is "".
+// clientTLS returns a config for one host, or for the server name of the handshake if the
+// host is "".
 func (k *Keeper) clientTLS(host string, servers []Identity) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
@@ -60,10 +61,10 @@ func (k *Keeper) clientTLS(host string, servers []Identity) *tls.Config {
 			if m := k.now.Load(); m.cert != nil {
 				return m.cert, nil
 			}
-			return &tls.Certificate{}, nil // none to show
+			return &tls.Certificate{}, nil // none
 		},
-		// VerifyConnection does all of it, with the roots of now. There is no
-		// session cache, so that every connection is verified from the start.
+		// VerifyConnection verifies everything with the current roots. Without a session
+		// cache, it verifies every connection.
 		InsecureSkipVerify: true, // #nosec G402 -- see above
 		VerifyConnection: func(state tls.ConnectionState) error {
 			if host == "" {
@@ -74,20 +75,18 @@ func (k *Keeper) clientTLS(host string, servers []Identity) *tls.Config {
 	}
 }
 
-// DialTLS connects to an address and shakes hands, within ctx. It is made for
-// http.Transport's DialTLSContext; servers are expected as with ClientTLS, and
-// addresses can be dialled as well as names.
+// DialTLS connects to a name or an address and performs the handshake, for DialTLSContext
+// of http.Transport. It verifies the server like ClientTLS.
 func (k *Keeper) DialTLS(ctx context.Context, network, addr string) (net.Conn, error) {
 	dialer := tls.Dialer{Config: k.clientTLS(hostOf(addr), k.cfg.Servers)}
 	return dialer.DialContext(ctx, network, addr)
 }
 
-// ServerTLS returns a config for servers. Each handshake goes by the files of
-// its time. If clients are given, whoever connects must have a certificate with
-// one of these identities.
+// ServerTLS returns a config for servers. Each handshake uses the current files. If clients
+// is not empty, every client must have a certificate with one of these identities.
 //
-// It offers HTTP/2 and HTTP/1.1. Whoever serves something else sets NextProtos
-// of the config that is returned, before it is used or copied.
+// It offers HTTP/2 and HTTP/1.1. For other protocols, set NextProtos of the returned config
+// before it is used or copied.
 func (k *Keeper) ServerTLS(auth ClientAuth, clients ...Identity) *tls.Config {
 	if len(clients) > 0 {
 		auth = Required
@@ -95,7 +94,7 @@ func (k *Keeper) ServerTLS(auth ClientAuth, clients ...Identity) *tls.Config {
 	c := &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{"h2", "http/1.1"}, SessionTicketsDisabled: true}
 	c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		m := k.now.Load()
-		own, err := m.own()
+		own, err := m.serverCert()
 		if err != nil {
 			return nil, err
 		}
@@ -105,15 +104,14 @@ func (k *Keeper) ServerTLS(auth ClientAuth, clients ...Identity) *tls.Config {
 			Certificates: []tls.Certificate{*own},
 			ClientAuth:   auth.tls(),
 			ClientCAs:    m.pool,
-			// A session that is resumed would be one that today's roots and
-			// lists have not verified.
+			// A resumed session would not be verified against the current roots and lists.
 			SessionTicketsDisabled: true,
 			VerifyConnection: func(state tls.ConnectionState) error {
 				return m.verifyClient(&state, clients)
 			},
 		}, nil
 	}
-	// net/http asks for a certificate before it serves.
-	c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return k.now.Load().own() }
+	// net/http requires a certificate before it serves.
+	c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return k.now.Load().serverCert() }
 	return c
 }

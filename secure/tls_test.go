@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
-// serveHTTP serves on the loopback and says who the caller is and which protocol
-// it speaks.
+// serveHTTP serves on the loopback interface and returns the protocol and identity of the
+// caller.
 func serveHTTP(t *testing.T, config *tls.Config) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -28,7 +28,7 @@ func serveHTTP(t *testing.T, config *tls.Config) string {
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          log.New(io.Discard, "", 0), // of handshakes that must fail
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			who := "nobody"
+			who := "anonymous"
 			if len(r.TLS.VerifiedChains) > 0 {
 				who = string(secure.Identities(r.TLS.VerifiedChains[0][0])[0])
 			}
@@ -84,7 +84,7 @@ func TestHTTP(t *testing.T) {
 	}{
 		{"by name", &http.Transport{TLSClientConfig: client.ClientTLS()}, "https://localhost:" + port, "HTTP/1.1 " + cacheAID, ""},
 		{"HTTP/2", &http.Transport{TLSClientConfig: client.ClientTLS(), ForceAttemptHTTP2: true}, "https://localhost:" + port, "HTTP/2.0 " + cacheAID, ""},
-		{"HTTP/2 with who does not speak it", &http.Transport{TLSClientConfig: client.ClientTLS(), ForceAttemptHTTP2: true}, "https://localhost:" + oldPort, "HTTP/1.1 " + cacheAID, ""},
+		{"HTTP/2 with a server of HTTP/1.1", &http.Transport{TLSClientConfig: client.ClientTLS(), ForceAttemptHTTP2: true}, "https://localhost:" + oldPort, "HTTP/1.1 " + cacheAID, ""},
 		{"by address", &http.Transport{TLSClientConfig: client.ClientTLS()}, "https://127.0.0.1:" + port, "", "use Keeper.DialTLS, or set Servers"},
 		{"by address, with DialTLS", &http.Transport{DialTLSContext: client.DialTLS}, "https://127.0.0.1:" + port, "HTTP/1.1 " + cacheAID, ""},
 		{"by address, with Servers", &http.Transport{TLSClientConfig: client.ClientTLS(m1ID)}, "https://127.0.0.1:" + port, "HTTP/1.1 " + cacheAID, ""},
@@ -99,8 +99,8 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// TestNoResumption: a session of yesterday must not be taken up again, since
-// nobody would verify it against the roots and lists of today.
+// TestNoResumption: sessions are not resumed, because they would not be verified against the
+// current roots and lists.
 func TestNoResumption(t *testing.T) {
 	ca := newRoot(t, "ours")
 	server := newPlace(t, ca.issue(t, uris(m1ID), hosts("localhost")), ca).open()
@@ -126,24 +126,24 @@ func TestNoResumption(t *testing.T) {
 	}
 }
 
-// TestWithoutCertificate: a client that has only roots is nobody, and no server.
+// TestWithoutCertificate: a Keeper with only roots is an anonymous client and cannot serve.
 func TestWithoutCertificate(t *testing.T) {
 	ca := newRoot(t, "ours")
 	server := newPlace(t, ca.issue(t, uris(m1ID), hosts("m1")), ca).open()
-	person := newPlace(t, leaf{}, ca).open()
-	if clientErr, serverErr := shake(t, person.Client(), server.Server(), "m1:7400"); clientErr != nil || serverErr != nil {
+	rootsOnly := newPlace(t, leaf{}, ca).open()
+	if clientErr, serverErr := shake(t, rootsOnly.Client(), server.Server(), "m1:7400"); clientErr != nil || serverErr != nil {
 		t.Error(clientErr, serverErr)
 	}
-	if _, serverErr := shake(t, server.Client(), person.Server(), "m1:7400"); serverErr == nil || !strings.Contains(serverErr.Error(), "we have no certificate") {
+	if _, serverErr := shake(t, server.Client(), rootsOnly.Server(), "m1:7400"); serverErr == nil || !strings.Contains(serverErr.Error(), "a server needs a certificate") {
 		t.Error(serverErr)
 	}
-	if !person.Expires().IsZero() || len(person.Describe().Identities) != 0 || len(person.Check()) != 0 {
-		t.Error(person.Expires(), person.Describe(), person.Check())
+	if !rootsOnly.Expires().IsZero() || len(rootsOnly.Describe().Identities) != 0 || len(rootsOnly.Check()) != 0 {
+		t.Error(rootsOnly.Expires(), rootsOnly.Describe(), rootsOnly.Check())
 	}
 }
 
-// TestRefusalsInTheLog: a flood of strangers does not flood the log.
-func TestRefusalsInTheLog(t *testing.T) {
+// TestRejectionLogIsLimited: many rejected connections have few lines in the log.
+func TestRejectionLogIsLimited(t *testing.T) {
 	ca, stranger := newRoot(t, "ours"), newRoot(t, "stranger").issue(t)
 	p := newPlace(t, ca.issue(t, uris(m1ID), hosts("m1")), ca)
 	server := p.open().Server()
@@ -151,10 +151,10 @@ func TestRefusalsInTheLog(t *testing.T) {
 	before := time.Now()
 	for range flood {
 		if _, err := shake(t, raw(&stranger, nil), server, "m1:7400"); err == nil {
-			t.Fatal("a stranger got in")
+			t.Fatal("a client of an unknown CA was accepted")
 		}
 	}
-	if n, most := len(p.log.Lines("a connection was refused")), 1+int(time.Since(before)/time.Second); n < 1 || n > most {
+	if n, most := len(p.log.Lines("connection rejected")), 1+int(time.Since(before)/time.Second); n < 1 || n > most {
 		t.Errorf("%d lines, want 1 to %d", n, most)
 	}
 }

@@ -14,8 +14,8 @@ import (
 
 const opTrust = "trust peer"
 
-// verifyServer decides whether a server is the one that we meant to call. We do
-// it ourselves, because crypto/tls has no way to change a client's roots.
+// verifyServer verifies a server's certificate. crypto/tls cannot do it, because the roots
+// of its config cannot change.
 func (k *Keeper) verifyServer(state *tls.ConnectionState, host string, servers []Identity) error {
 	m := k.now.Load()
 	leaf, chains, err := m.chains(k.cfg.Roots, state)
@@ -33,7 +33,7 @@ func (k *Keeper) verifyServer(state *tls.ConnectionState, host string, servers [
 
 func (m *material) chains(file string, state *tls.ConnectionState) (*x509.Certificate, [][]*x509.Certificate, error) {
 	if len(state.PeerCertificates) == 0 {
-		return nil, nil, errors.New("the server showed no certificate")
+		return nil, nil, errors.New("the server sent no certificate")
 	}
 	leaf := state.PeerCertificates[0]
 	chains, err := leaf.Verify(x509.VerifyOptions{
@@ -54,16 +54,15 @@ func explain(leaf *x509.Certificate, file string, err error) error {
 	)
 	switch {
 	case errors.As(err, &unknown):
-		return fmt.Errorf("the certificate of %s was issued by %q, which leads to none of the roots in %s: %w", nameOf(leaf), clip(leaf.Issuer.String()), file, err)
+		return fmt.Errorf("the certificate of %s, issued by %q, leads to none of the roots in %s: %w", nameOf(leaf), clip(leaf.Issuer.String()), file, err)
 	case errors.As(err, &invalid) && invalid.Reason == x509.IncompatibleUsage:
 		return fmt.Errorf("the certificate of %s is not for servers: its extended key usage must have server authentication: %w", nameOf(leaf), err)
 	}
 	return fmt.Errorf("the certificate of %s: %w", nameOf(leaf), err)
 }
 
-// verifyClient adds to what crypto/tls has verified already. Without a
-// certificate there is nothing to verify; whether one is needed is the
-// ClientAuth's business.
+// verifyClient makes the checks of a client's certificate that crypto/tls does not. The
+// ClientAuth decides whether a certificate is required.
 func (m *material) verifyClient(state *tls.ConnectionState, clients []Identity) error {
 	if len(state.PeerCertificates) == 0 {
 		return nil
@@ -71,7 +70,7 @@ func (m *material) verifyClient(state *tls.ConnectionState, clients []Identity) 
 	leaf := state.PeerCertificates[0]
 	err := m.checkPeer(leaf, state.VerifiedChains)
 	if err == nil && len(clients) > 0 && !oneOf(leaf, clients) {
-		err = fmt.Errorf("it is %s, and only these may connect: %s", names(Identities(leaf)), names(clients))
+		err = fmt.Errorf("the client is %s, want %s", names(Identities(leaf)), names(clients))
 	}
 	if err != nil {
 		return leasehold.Errorf(opTrust, leasehold.ErrInvalid, strings.Trim(nameOf(leaf), `"`), "%w", err)
@@ -79,7 +78,8 @@ func (m *material) verifyClient(state *tls.ConnectionState, clients []Identity) 
 	return nil
 }
 
-// checkPeer is what peers of both kinds must fulfil, besides a chain to a root.
+// checkPeer makes the checks that are common to clients and servers, after a chain to a
+// root has been found.
 func (m *material) checkPeer(leaf *x509.Certificate, chains [][]*x509.Certificate) error {
 	if err := checkLeaf(leaf); err != nil {
 		return fmt.Errorf("the certificate of %s: %w", nameOf(leaf), err)
@@ -98,26 +98,26 @@ func (m *material) checkPeer(leaf *x509.Certificate, chains [][]*x509.Certificat
 	return fmt.Errorf("the certificate of %s with serial number %x was revoked by its issuer %q", nameOf(revoked), revoked.SerialNumber, clip(revoked.Issuer.String()))
 }
 
-// checkServerName asks for one of the identities, or else for the name dialled.
+// checkServerName requires one of the identities, or the dialled host if there are none.
 func checkServerName(leaf *x509.Certificate, host string, servers []Identity) error {
 	ids := Identities(leaf)
 	if len(servers) > 0 {
 		if !oneOf(leaf, servers) {
-			return fmt.Errorf("the server is %s; we want %s", names(ids), names(servers))
+			return fmt.Errorf("the server is %s, want %s", names(ids), names(servers))
 		}
 		return nil
 	}
 	if host == "" {
-		return errors.New("it is not known which host was dialled: crypto/tls tells no addresses; dial a name, use Keeper.DialTLS, or set Servers")
+		return errors.New("the dialled address cannot be verified with ClientTLS: dial a name, use Keeper.DialTLS, or set Servers")
 	}
 	err := leaf.VerifyHostname(host)
 	if err == nil {
 		return nil
 	}
 	if len(leaf.DNSNames)+len(leaf.IPAddresses) == 0 && len(leaf.URIs) > 0 {
-		return fmt.Errorf("the server is %s, and its certificate has no host names, as is usual with SPIFFE: set Servers to that identity, or issue a certificate that has the name too: %w", names(ids), err)
+		return fmt.Errorf("the server is %s, whose certificate has no host names, as usual with SPIFFE: set Servers to that identity, or issue a certificate with the host name: %w", names(ids), err)
 	}
-	return fmt.Errorf("the certificate of %s is not for this host: dial a name that it has, set Servers, or issue one with the name: %w", nameOf(leaf), err)
+	return fmt.Errorf("the certificate of %s is not for this host: dial a host name of the certificate, set Servers, or issue one with this name: %w", nameOf(leaf), err)
 }
 
 func oneOf(leaf *x509.Certificate, patterns []Identity) bool {
@@ -132,7 +132,7 @@ func oneOf(leaf *x509.Certificate, patterns []Identity) bool {
 func names(ids []Identity) string {
 	const most = 4
 	if len(ids) == 0 {
-		return "nobody (its certificate has no identity)"
+		return "unknown (its certificate has no identity)"
 	}
 	var all []string
 	for _, id := range ids[:min(most, len(ids))] {
@@ -145,7 +145,7 @@ func names(ids []Identity) string {
 	return text
 }
 
-// hostOf is the host of an address, or the address if it has no port.
+// hostOf returns the host of an address with or without a port.
 func hostOf(addr string) string {
 	if host, _, err := net.SplitHostPort(addr); err == nil {
 		return host

@@ -121,10 +121,10 @@ func TestFortress(t *testing.T) {
 	}{
 		{"operator/alice", "status", 0, "sessions"},
 		{"lookup/sessions", "owner list -n sessions", 0, "Nobody has joined"},
-		{"lookup/sessions", "namespace create x", 2, "that takes the role operator"},
-		{"lookup/sessions", "manager list", 2, "that takes the role manager or operator"},
-		{"owner/other/o", "range list -n sessions", 2, "that takes the role"},
-		{"manager/m1", "namespace create x", 2, "that takes the role operator"},
+		{"lookup/sessions", "namespace create x", 2, "requires the role operator"},
+		{"lookup/sessions", "manager list", 2, "requires the role manager or operator"},
+		{"owner/other/o", "range list -n sessions", 2, "requires the role"},
+		{"manager/m1", "namespace create x", 2, "requires the role operator"},
 	} {
 		if ended, said := f.ask(test.as, strings.Fields(test.args)...); ended != test.want || !strings.Contains(said, test.says) {
 			t.Errorf("%s: %s: status %d, %q", test.as, test.args, ended, said)
@@ -185,7 +185,7 @@ func (f *fortress) tokens() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ended, said := f.ask("bare", "status"); ended != 2 || !strings.Contains(said, "it takes a client certificate or a bearer token") {
+	if ended, said := f.ask("bare", "status"); ended != 2 || !strings.Contains(said, "neither a client certificate nor a bearer token") {
 		t.Errorf("nobody: status %d, %q", ended, said)
 	}
 	if ended, said := f.ask("bare", "status", "--token-file", file); ended != 2 || strings.Contains(said, token) {

@@ -117,8 +117,8 @@ var network = []Case{
 		Number: 15, What: "owners and callers cannot reach each other", Tries: "I1",
 		Must: "the wrong owner refuses, and tables are refreshed",
 		Proofs: by(simulated("misroute"), chaos("owners-callers-cut"),
-			tests("lookup", "TestDoRefreshes"), tests("leasehttp", "TestMovedAway", "TestDeadServer", "TestRefusedByAll"),
-			tests("leasegrpc", "TestRefusedIsRetried", "TestOwnerRefusesEverything")),
+			tests("lookup", "TestDoRefreshes"), tests("leasehttp", "TestAttemptCancelledByMoveIsIndeterminate", "TestUnreachableServer", "TestAttemptsAreLimited"),
+			tests("leasegrpc", "TestRejectedCallIsRetried", "TestAttemptsAreLimited")),
 	},
 	{
 		Number: 16, What: "a lookup has no manager for an hour", Tries: "I4 I5",
@@ -182,7 +182,7 @@ var network = []Case{
 		Proofs: by(tests("internal/runtime/broadcast", "TestSlowLookup", "TestWavesPassTheSlow", "TestNewestMessageWaitsForAnOwner"),
 			tests("lab/tests/attacks", "TestFrames"), tests("internal/runtime/fleasenet", "TestTCPSlowPeer"),
 			tests("internal/runtime/statemove", "TestSlowImporter", "TestTransferHasAWindow"), tests("server/dashboard", "TestSlowViewer"),
-			tests("leasehttp", "TestStalledCallers")),
+			tests("leasehttp", "TestStalledCallersFail")),
 	},
 	{
 		Number: 25, What: "a peer never sends", Tries: "I8",
@@ -340,7 +340,7 @@ var operation = []Case{
 	{
 		Number: 46, What: "a certificate expires or is replaced while leases are held", Tries: "I4",
 		Must:   "no connection and no lease ends",
-		Proofs: by(tests("secure", "TestRotation", "TestExpiryCutsNothing", "TestReload"), tests("manager", "TestCertificatesChangeUnderLeases")),
+		Proofs: by(tests("secure", "TestRotation", "TestExpiredCertificates", "TestReload"), tests("manager", "TestCertificatesChangeUnderLeases")),
 	},
 	{
 		Number: 47, What: "Flease: members restart within tmax + 2e, answer twice, share an id; a write is late", Tries: "I1",

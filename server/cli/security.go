@@ -253,8 +253,8 @@ func SecureAdvice(err error) string {
 	switch {
 	case leasehold.KindOf(err) == leasehold.ErrDenied:
 		return deniedAdvice(text)
-	case strings.Contains(text, "refuses our certificate"):
-		return "The manager's log says why (\"a connection was refused\"). 'leasehold pki show' says whose our certificate is, until when and by whom: do managers trust its CA?"
+	case strings.Contains(text, "rejects the client's certificate"):
+		return "The manager's log has the reason (\"connection rejected\"). 'leasehold pki show' prints the certificate's identity, expiry and issuer: do managers trust its CA?"
 	case strings.Contains(text, "expired") || strings.Contains(text, "not yet valid"):
 		return "Renew the certificate, and see that the clocks of both computers are right."
 	case strings.Contains(text, "certificate") || strings.Contains(text, "TLS") || strings.Contains(text, "tls:"):
@@ -265,7 +265,7 @@ func SecureAdvice(err error) string {
 
 func deniedAdvice(text string) string {
 	switch {
-	case strings.Contains(text, "was neither"):
+	case strings.Contains(text, "has neither"):
 		return "Say who we are: with a certificate, tls.crt and tls.key in --tls-dir, or with --token-file."
 	case strings.Contains(text, "the token"):
 		return "'leasehold token' makes another, and prints the lines that the managers' access file must have for it."

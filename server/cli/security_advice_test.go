@@ -16,10 +16,10 @@ func TestSecureAdvice(t *testing.T) {
 	}{
 		{errors.New("connection refused"), ""},
 		{leasehold.Errorf("call", leasehold.ErrDenied, "", "no such role"), "access file"},
-		{leasehold.Errorf("call", leasehold.ErrDenied, "", "it takes a client certificate or a bearer token, and there was neither"), "--token-file"},
+		{leasehold.Errorf("call", leasehold.ErrDenied, "", "the call has neither a client certificate nor a bearer token"), "--token-file"},
 		{leasehold.Errorf("call", leasehold.ErrDenied, "", `the token "eve" expired at midnight`), "'leasehold token' makes another"},
 		{leasehold.Errorf("call", leasehold.ErrDenied, "", "the certificate was revoked"), "'leasehold pki issue' makes another"},
-		{errors.New("the server refuses our certificate, or that we show none"), "log says why"},
+		{errors.New("the server rejects the client's certificate, or requires one"), "log has the reason"},
 		{errors.New("the certificate has expired on Monday"), "Renew"},
 		{errors.New("the certificate is for m1, and not for m2"), "pki show"},
 		{errors.New("tls: handshake failure"), "pki show"},

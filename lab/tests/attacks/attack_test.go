@@ -77,7 +77,7 @@ func (c *castle) wantRefusal(t *testing.T, caller, fullMethod, why string) {
 	t.Helper()
 	method := fullMethod[strings.LastIndexByte(fullMethod, '/')+1:]
 	for _, l := range c.lines(t) {
-		if l.Audit && l.Msg == "refused" && strings.HasPrefix(l.Caller, caller) && l.Method == method && strings.Contains(l.Why, why) {
+		if l.Audit && l.Msg == "call denied" && strings.HasPrefix(l.Caller, caller) && l.Method == method && strings.Contains(l.Why, why) {
 			return
 		}
 	}

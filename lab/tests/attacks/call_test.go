@@ -140,15 +140,15 @@ func calls() (all []callCase) {
 	}
 	// Who shows that he is somebody else.
 	for name, c := range map[string]callCase{
-		"the right common name, another identity": {show: by(ours, named, is("owner/other/mallory")), says: "may not do that in namespace", who: mallory},
+		"the right common name, another identity": {show: by(ours, named, is("owner/other/mallory")), says: "has no role for this in namespace", who: mallory},
 		"an identity that has no rule":            {show: by(ours, is("stranger")), says: "has no role", who: "spiffe://siege.test/stranger"},
 		"an identity in capitals":                 {show: by(ours, is("Owner/honest/owner-0")), says: "has no role", who: "spiffe://siege.test/Owner/honest/owner-0"},
 		"an identity that goes on":                {show: by(ours, is("owner/honest/owner-0/x")), says: "has no role", who: "spiffe://siege.test/owner/honest/owner-0/x"},
 		"an identity that ends too soon":          {show: by(ours, is("owner/honest")), says: "has no role", who: "spiffe://siege.test/owner/honest"},
 		"an identity of another domain":           {show: by(house, uris(&url.URL{Scheme: "spiffe", Host: "siege.test.evil", Path: "/owner/honest/owner-0"})), says: "has no role", who: "spiffe://siege.test.evil"},
 		"the owner's name as host name":           {show: by(ours, uris(), hosts("owner-0")), says: "has no role", who: "dns:owner-0"},
-		"the owner of another namespace":          {show: of("owner/other/mallory"), says: "may not do that in namespace", who: mallory},
-		"another owner's name":                    {show: of("owner/honest/traitor"), says: `may not call itself "owner-0"`, who: "spiffe://siege.test/owner/honest/traitor"},
+		"the owner of another namespace":          {show: of("owner/other/mallory"), says: "has no role for this in namespace", who: mallory},
+		"another owner's name":                    {show: of("owner/honest/traitor"), says: `may not use the owner name "owner-0"`, who: "spiffe://siege.test/owner/honest/traitor"},
 		"a lookup":                                {show: of("lookup/honest"), says: "has the role lookup", who: "spiffe://siege.test/lookup/honest"},
 		"an operator":                             {show: of("operator/chief"), says: "has the role operator", who: "spiffe://siege.test/operator/chief"},
 		"a manager":                               {show: of("manager/m2"), says: "has the role manager", who: manager2},
@@ -161,12 +161,12 @@ func calls() (all []callCase) {
 		"a name that looks alike": "trаitor", "a name with a zero": "traitor\x00", "a pattern": "{name}", "a name in capitals": "Traitor",
 		"a name of 60,000 bytes": strings.Repeat("n", 60_000), "a script": "<script>alert(1)</script>", "right to left": "\u202etraitor",
 	} {
-		add(callCase{name: "hostile owner: " + name, show: of("owner/honest/traitor"), method: hold, request: holding(namespace, hostile, 8), want: codes.PermissionDenied, says: "may not call itself", who: "spiffe://siege.test/owner/honest/traitor"})
+		add(callCase{name: "hostile owner: " + name, show: of("owner/honest/traitor"), method: hold, request: holding(namespace, hostile, 8), want: codes.PermissionDenied, says: "may not use the owner name", who: "spiffe://siege.test/owner/honest/traitor"})
 	}
 	for name, hostile := range map[string]string{
 		"none": "", "dots": "../honest", "a star": "*", "capitals": "HONEST", "a zero": "honest\x00", "a space": "honest ", "60,000 bytes": strings.Repeat("n", 60_000),
 	} {
-		add(callCase{name: "hostile namespace: " + name, show: of("owner/other/mallory"), method: follow, request: &leaseholdv1.FollowRequest{Version: wire.Version, Namespace: hostile, Seq: 1}, want: codes.PermissionDenied, says: "may not do that in namespace", who: mallory})
+		add(callCase{name: "hostile namespace: " + name, show: of("owner/other/mallory"), method: follow, request: &leaseholdv1.FollowRequest{Version: wire.Version, Namespace: hostile, Seq: 1}, want: codes.PermissionDenied, says: "has no role for this in namespace", who: mallory})
 	}
 	// Who reads, and gives orders, where he may not.
 	for _, method := range []string{
@@ -174,7 +174,7 @@ func calls() (all []callCase) {
 		leaseholdv1.AdminService_ListHistory_FullMethodName, leaseholdv1.AdminService_ListChanges_FullMethodName, leaseholdv1.AdminService_ListHotKeys_FullMethodName,
 		leaseholdv1.AdminService_ListLookups_FullMethodName, leaseholdv1.AdminService_ListMoves_FullMethodName,
 	} {
-		add(callCase{name: "a lookup of another namespace: " + method, show: of("lookup/other"), method: method, want: codes.PermissionDenied, says: "may not do that in namespace", who: "spiffe://siege.test/lookup/other"})
+		add(callCase{name: "a lookup of another namespace: " + method, show: of("lookup/other"), method: method, want: codes.PermissionDenied, says: "has no role for this in namespace", who: "spiffe://siege.test/lookup/other"})
 	}
 	for _, method := range []string{asking, follow, owners, create, update, remove, drain, move, rebalance, members, addMember, expel, share} {
 		add(callCase{name: "an owner: " + method, show: of("owner/honest/traitor"), method: method, want: codes.PermissionDenied, says: "has the role owner", who: "spiffe://siege.test/owner/honest/traitor"})
@@ -183,10 +183,10 @@ func calls() (all []callCase) {
 		add(callCase{name: "a lookup: " + method, show: of("lookup/other"), method: method, want: codes.PermissionDenied, says: "has the role lookup", who: "spiffe://siege.test/lookup/other"})
 	}
 	for _, method := range []string{create, update, remove, drain, move, rebalance} {
-		add(callCase{name: "an operator of another namespace: " + method, show: of("operator/landlord"), method: method, want: codes.PermissionDenied, says: "may not do that in namespace", who: landlord})
+		add(callCase{name: "an operator of another namespace: " + method, show: of("operator/landlord"), method: method, want: codes.PermissionDenied, says: "has no role for this in namespace", who: landlord})
 	}
 	for _, method := range []string{members, addMember, expel} {
-		add(callCase{name: "an operator of another namespace: " + method, show: of("operator/landlord"), method: method, want: codes.PermissionDenied, says: "takes an operator of all", who: landlord})
+		add(callCase{name: "an operator of another namespace: " + method, show: of("operator/landlord"), method: method, want: codes.PermissionDenied, says: "requires an operator of all", who: landlord})
 	}
 	for _, method := range []string{create, remove, drain} {
 		add(callCase{name: "a manager: " + method, show: of("manager/m2"), method: method, want: codes.PermissionDenied, says: "has the role manager", who: manager2})
@@ -200,17 +200,17 @@ func spoofs() []callCase {
 	const caller, forwarded = "leasehold-caller", "leasehold-forwarded"
 	chief := []string{forwarded, "1", caller, "spiffe://siege.test/operator/chief"}
 	return []callCase{
-		{name: "passed on by nobody", header: chief, method: drain, want: codes.Unauthenticated, says: "must show a manager's certificate"},
-		{name: "passed on by an owner", show: of("owner/other/mallory"), header: chief, method: drain, want: codes.PermissionDenied, says: "only managers may pass on", who: "spiffe://siege.test/operator/chief"},
-		{name: "passed on by an operator", show: of("operator/landlord"), header: chief, method: remove, want: codes.PermissionDenied, says: "only managers may pass on", who: "spiffe://siege.test/operator/chief"},
-		{name: "passed on by a lookup as an owner", show: of("lookup/other"), header: []string{caller, "spiffe://siege.test/owner/honest/owner-0"}, method: hold, want: codes.PermissionDenied, says: "only managers may pass on", who: "spiffe://siege.test/owner/honest/owner-0"},
-		{name: "passed on by who says to be a manager besides", show: of("owner/other/mallory"), header: append([]string{caller, manager2}, chief...), method: drain, want: codes.PermissionDenied, says: "only managers may pass on", who: manager2},
-		{name: "passed on for nobody", show: of("manager/m2"), header: []string{forwarded, "1"}, method: remove, want: codes.PermissionDenied, says: "does not say whose", who: manager2},
-		{name: "passed on for nonsense", show: of("manager/m2"), header: []string{caller, "x y"}, method: drain, want: codes.PermissionDenied, says: "no identity", who: manager2},
-		{name: "passed on for a pattern", show: of("manager/m2"), header: []string{caller, "spiffe://siege.test/owner/honest/{name}"}, method: hold, want: codes.PermissionDenied, says: "no identity", who: manager2},
+		{name: "passed on by nobody", header: chief, method: drain, want: codes.Unauthenticated, says: "requires a manager's certificate"},
+		{name: "passed on by an owner", show: of("owner/other/mallory"), header: chief, method: drain, want: codes.PermissionDenied, says: "only managers may forward", who: "spiffe://siege.test/operator/chief"},
+		{name: "passed on by an operator", show: of("operator/landlord"), header: chief, method: remove, want: codes.PermissionDenied, says: "only managers may forward", who: "spiffe://siege.test/operator/chief"},
+		{name: "passed on by a lookup as an owner", show: of("lookup/other"), header: []string{caller, "spiffe://siege.test/owner/honest/owner-0"}, method: hold, want: codes.PermissionDenied, says: "only managers may forward", who: "spiffe://siege.test/owner/honest/owner-0"},
+		{name: "passed on by who says to be a manager besides", show: of("owner/other/mallory"), header: append([]string{caller, manager2}, chief...), method: drain, want: codes.PermissionDenied, says: "only managers may forward", who: manager2},
+		{name: "passed on for nobody", show: of("manager/m2"), header: []string{forwarded, "1"}, method: remove, want: codes.PermissionDenied, says: "without its caller", who: manager2},
+		{name: "passed on for nonsense", show: of("manager/m2"), header: []string{caller, "x y"}, method: drain, want: codes.PermissionDenied, says: "invalid identity", who: manager2},
+		{name: "passed on for a pattern", show: of("manager/m2"), header: []string{caller, "spiffe://siege.test/owner/honest/{name}"}, method: hold, want: codes.PermissionDenied, says: "invalid identity", who: manager2},
 		{name: "passed on for who may not", show: of("manager/m2"), header: []string{caller, mallory}, method: drain, want: codes.PermissionDenied, says: "has the role", who: mallory},
 		{name: "passed on for a token that has expired", show: of("manager/m2"), header: []string{caller, "token:old"}, method: drain, want: codes.Unauthenticated, says: "expired", who: "token:old"},
-		{name: "a standby that is none", show: of("operator/landlord"), header: []string{"leasehold-manager-bin", "evil.example:7400", forwarded, "1"}, method: asking, want: codes.PermissionDenied, says: "does not say whose", who: landlord},
+		{name: "a standby that is none", show: of("operator/landlord"), header: []string{"leasehold-manager-bin", "evil.example:7400", forwarded, "1"}, method: asking, want: codes.PermissionDenied, says: "without its caller", who: landlord},
 	}
 }
 

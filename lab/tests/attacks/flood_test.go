@@ -64,7 +64,7 @@ func TestFloods(t *testing.T) {
 		if !oneOf(got, "status 8 |closed") {
 			t.Errorf("what comes of %d calls on each connection: %s", stream/2, got)
 		}
-		c.wantRefusal(t, "spiffe://siege.test/lookup/other", asking, "makes more than 200 calls in a second")
+		c.wantRefusal(t, "spiffe://siege.test/lookup/other", asking, "exceeds 200 calls per second")
 	})
 	c.attack(t, "calls on one connection", func(t *testing.T) {
 		r, begun := c.greeting(t, "operator/landlord"), time.Now()
@@ -88,7 +88,7 @@ func TestFloods(t *testing.T) {
 			r.send(1, &leaseholdv1.FollowRequest{Version: wire.Version, Namespace: other, Seq: i + 1})
 		}
 		wants(t, r, 1, "status 8 |reset FLOW_CONTROL_ERROR")
-		c.wantRefusal(t, mallory, follow, "sends more than 250 messages in a second")
+		c.wantRefusal(t, mallory, follow, "exceeds 250 messages per second")
 	})
 	c.attack(t, "health checks of nobody", func(t *testing.T) {
 		r := c.greeting(t, "")

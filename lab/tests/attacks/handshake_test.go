@@ -227,7 +227,7 @@ func TestHandshakes(t *testing.T) {
 		}
 	})
 	for _, l := range c.lines(t) {
-		if l.Msg == "a connection was refused" {
+		if l.Msg == "connection rejected" {
 			return
 		}
 	}

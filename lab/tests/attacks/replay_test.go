@@ -173,8 +173,8 @@ func TestReplay(t *testing.T) {
 		_, _ = conn.Write(r.wire.Bytes()) // it may have heard enough before the end
 		_, _ = io.Copy(io.Discard, conn)  // until it is closed
 		for _, l := range c.lines(t)[before:] {
-			if l.Msg == "an owner was let in" {
-				t.Error("an owner was let in for it")
+			if l.Msg == "owner admitted" {
+				t.Error("the recorded bytes admitted an owner")
 			}
 		}
 	})

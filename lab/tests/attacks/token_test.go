@@ -43,15 +43,15 @@ func tokens(k *keep) []callCase {
 		strange("no token", "0 bytes", bearer("")...),
 		strange("a token of 10,000 bytes", "10000 bytes", bearer(strings.Repeat("x", 10_000))...),
 		strange("two tokens", "2 authorization headers", append(bearer(k.tokens["landlord"]), bearer(k.tokens["reader"])...)...),
-		strange("a password", "not of the form", header, "Basic YWRtaW46YWRtaW4="),
+		strange("a password", "must have the form", header, "Basic YWRtaW46YWRtaW4="),
 		strange("a token's name", "not known", bearer("token:landlord-of-all")...),
 		withGood,
 		denied("a token in place of a certificate", "reader", hold, "has the role lookup"),
 		denied("an operator's token in place of a certificate", "landlord", hold, "has the role operator"),
 		denied("a token of the wrong role", "reader", drain, "has the role lookup"),
 		denied("a token of the wrong role, among managers", "reader", members, "has the role lookup"),
-		denied("a token of another namespace", "landlord", drain, "may not do that in namespace"),
-		denied("a token of another namespace, to look", "landlord", follow, "may not do that in namespace"),
+		denied("a token of another namespace", "landlord", drain, "has no role for this in namespace"),
+		denied("a token of another namespace, to look", "landlord", follow, "has no role for this in namespace"),
 		denied("a token that has no rule", "idle", asking, "has no role"),
 	}
 }
@@ -78,7 +78,7 @@ func TestTokens(t *testing.T) {
 		}
 		told := 0
 		for _, l := range c.lines(t) {
-			if l.Audit && l.Msg == "refused" && l.Caller == "nobody" && strings.Contains(l.Why, "not known") {
+			if l.Audit && l.Msg == "call denied" && l.Caller == "anonymous" && strings.Contains(l.Why, "not known") {
 				told++
 			}
 		}
@@ -89,9 +89,9 @@ func TestTokens(t *testing.T) {
 	c.attack(t, "a token that is taken away while its stream stands", func(t *testing.T) {
 		stream := c.follows(t, nil, namespace, "authorization", "Bearer "+k.tokens["guest"])
 		k.write(t, k.policy, k.text())
-		wantEnd(t, stream, "replaced or taken away")
+		wantEnd(t, stream, "replaced or removed")
 		c.refuses(t, &callCase{header: []string{"authorization", "Bearer " + k.tokens["guest"]}, method: follow, want: codes.Unauthenticated, says: "not known"})
-		c.wantRefusal(t, "token:guest", follow, "replaced or taken away")
+		c.wantRefusal(t, "token:guest", follow, "replaced or removed")
 	})
 	c.attack(t, "a rule that is taken away while its stream stands", func(t *testing.T) {
 		stream := c.follows(t, k.certificate(t, "owner/other/mallory"), other)
@@ -103,13 +103,13 @@ func TestTokens(t *testing.T) {
 		k.write(t, k.policy, "rules: []\n")
 		eventually(t, "the manager says that it does not take it", func(context.Context) error {
 			for _, l := range c.lines(t) {
-				if l.Audit && strings.HasPrefix(l.Msg, "the access file cannot be taken") {
+				if l.Audit && strings.HasPrefix(l.Msg, "access file rejected") {
 					return nil
 				}
 			}
 			return fmt.Errorf("it does not")
 		})
-		c.refuses(t, &callCase{show: of("operator/landlord"), method: drain, want: codes.PermissionDenied, says: "may not do that in namespace"})
+		c.refuses(t, &callCase{show: of("operator/landlord"), method: drain, want: codes.PermissionDenied, says: "has no role for this in namespace"})
 	})
 }
 

@@ -10,20 +10,20 @@ import (
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
-// A book is an access file that makes sense. It is immutable once it is parsed.
-type book struct {
-	digest [sha256.Size]byte // of the file
+// A ruleset is a parsed access file. It is immutable.
+type ruleset struct {
+	digest [sha256.Size]byte // the file's hash
 
 	exact    map[secure.Identity][]*rule
-	patterns []*rule // those with {name} in their identities
+	patterns []*rule // rules with {name} in their identities
 
 	tokens  map[string]*token            // by name
 	secrets map[[sha256.Size]byte]*token // by salted hash
 	salt    [16]byte
 }
 
-func newBook() *book {
-	b := &book{
+func newRuleset() *ruleset {
+	b := &ruleset{
 		exact: make(map[secure.Identity][]*rule), tokens: make(map[string]*token),
 		secrets: make(map[[sha256.Size]byte]*token),
 	}
@@ -31,16 +31,16 @@ func newBook() *book {
 	return b
 }
 
-func (b *book) add(r *rule) {
+func (b *ruleset) add(r *rule) {
 	b.exact[r.identity] = append(b.exact[r.identity], r)
 	if isPattern(r.identity) {
 		b.patterns = append(b.patterns, r)
 	}
 }
 
-// addToken reports false if there is one with the same secret.
-func (b *book) addToken(t *token) bool {
-	at := b.salted(t.hash)
+// insertToken returns false if another token has the same secret.
+func (b *ruleset) insertToken(t *token) bool {
+	at := b.saltedHash(t.hash)
 	if b.secrets[at] != nil {
 		return false
 	}
@@ -48,20 +48,21 @@ func (b *book) addToken(t *token) bool {
 	return true
 }
 
-// overlap returns a rule that says the same as another, in part at least.
-func (b *book) overlap(r *rule) *rule {
+// overlapping returns a rule that gives the same identity the same role in one of the
+// same namespaces; nil if there is none.
+func (b *ruleset) overlapping(r *rule) *rule {
 	for _, before := range b.exact[r.identity] {
 		if before.role != r.role {
 			continue
 		}
-		if before.everywhere || r.everywhere || slices.ContainsFunc(r.namespaces, before.covers) {
+		if before.allNamespaces || r.allNamespaces || slices.ContainsFunc(r.namespaces, before.includes) {
 			return before
 		}
 	}
 	return nil
 }
 
-func (b *book) rules() int {
+func (b *ruleset) rules() int {
 	n := 0
 	for _, list := range b.exact {
 		n += len(list)
@@ -69,10 +70,10 @@ func (b *book) rules() int {
 	return n
 }
 
-func (b *book) grants(ids []secure.Identity) []grant {
+func (b *ruleset) grants(ids []secure.Identity) []grant {
 	var out []grant
 	for _, id := range ids {
-		for _, r := range b.exact[id] { // no identity of a caller has {name} in it
+		for _, r := range b.exact[id] { // a caller's identity never contains {name}
 			out = append(out, grant{rule: r})
 		}
 		for _, r := range b.patterns {
@@ -87,35 +88,35 @@ func (b *book) grants(ids []secure.Identity) []grant {
 	return out
 }
 
-// permit returns why a caller with these grants may not do what a method does to a
-// subject, in words that follow its name; "" if it may.
+// permit returns the reason why these grants do not permit a method on a subject, as a
+// predicate of the caller; "" if they permit it.
 func permit(grants []grant, m method, s subject) string {
-	var names []leasehold.OwnerID // that it could use
+	var names []leasehold.OwnerID // permitted in this namespace
 	covered := false
 	for _, g := range grants {
-		if !g.meets(m.need) {
+		if !g.satisfies(m.need) {
 			continue
 		}
 		covered = true
 		switch {
-		case m.scope == nil, m.lists && s.namespace == "":
+		case m.subjectOf == nil, m.listsAll && s.namespace == "":
 			return ""
-		case !g.covers(s.namespace):
-		case m.need != toHold:
+		case !g.includes(s.namespace):
+		case m.need != holdLeases:
 			return ""
 		default:
-			own := g.own()
-			if slices.Contains(own, s.owner) {
+			ownerNames := g.ownerNames()
+			if slices.Contains(ownerNames, s.owner) {
 				return ""
 			}
-			names = append(names, own...)
+			names = append(names, ownerNames...)
 		}
 	}
 	switch {
 	case len(names) > 0:
-		return whyName(s, names)
+		return nameDenied(s, names)
 	case covered:
-		return whyNamespace(s)
+		return namespaceDenied(s)
 	}
-	return whyRole(grants, m)
+	return roleDenied(grants, m)
 }
