@@ -65,7 +65,7 @@ func (c *Config) Validate() error {
 	case c.Managers < 1 || c.Owners < 1 || c.Lookups < 1:
 		return bad("cluster size", "%d managers, %d owners, %d lookups: at least one of each is required", c.Managers, c.Owners, c.Lookups)
 	case c.Managers+c.Owners+c.Lookups > maxProcesses:
-		return bad("cluster size", "%d processes, the maximum is %d", c.Managers+c.Owners+c.Lookups, maxProcesses)
+		return bad("cluster size", "%d processes, at most %d are allowed", c.Managers+c.Owners+c.Lookups, maxProcesses)
 	case c.Namespaces < 0 || c.Namespaces > 2:
 		return bad("namespaces", "%d, want 1 or 2, or 0 to let the seed choose", c.Namespaces)
 	case c.Namespaces > c.Owners:

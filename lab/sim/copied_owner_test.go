@@ -186,7 +186,7 @@ func (h *proc) has(k leasehold.Key) bool {
 
 // A snapshot of an owner's computer is started beside it, at once or later: two processes
 // with the same session. The leases of the copy are valid until they expire on its clock,
-// and only a fence protects against that. One lease later no key has two owners,
+// and only a fence protects against that. Two leases later no key has two owners,
 // and if both processes run from the start, the leader detects the copy. When one of them is stopped the other keeps working.
 func TestCopiedOwner(t *testing.T) {
 	const lease = 10 * time.Second

@@ -67,7 +67,7 @@ func indexOf(st *state, l *letter) int {
 }
 
 // A step must not change the state that it starts from.
-func TestStepsDoNotChangeWhereTheyStart(t *testing.T) {
+func TestStepsDoNotChangeTheirState(t *testing.T) {
 	s := Scenarios(4, explorer.Unlimited)[0]
 	st, err := s.Begin()
 	if err != nil {
@@ -98,7 +98,7 @@ func TestStepsDoNotChangeWhereTheyStart(t *testing.T) {
 	walk(st, 3)
 }
 
-func TestExploringEnds(t *testing.T) {
+func TestExplorationEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := explorer.Explore(ctx, Scenarios(20, explorer.Unlimited)[0], explorer.Options{}); err == nil {
