@@ -191,7 +191,7 @@ func TestChaosFlags(t *testing.T) {
 		{[]string{"--drift=far"}, "--drift=far: want within or beyond"},
 		{[]string{"--other", "/no/such/program"}, "--other /no/such/program: want a program, or \"oldest\""},
 		{[]string{"--failpoints", "--drift", "--owners", "0"}, "--owners 0: want 1 to 100"},
-		{[]string{"--store", "all", "--kinds", "disk-full"}, "--kinds disk-full: it takes --store etcd or external"},
+		{[]string{"--store", "all", "--kinds", "disk-full"}, "--kinds disk-full: it requires --store etcd or external"},
 		{[]string{"--drift", "far"}, "--drift far: write --drift, which is --drift=within, or --drift=beyond"},
 		{[]string{"--for", "0s"}, "--for 0s: want a time above 0"},
 		{[]string{"--faults", "0"}, "--faults 0: want a number above 0"},
