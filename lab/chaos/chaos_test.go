@@ -52,7 +52,7 @@ func buildAndRun(m *testing.M) int {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		defer os.RemoveAll(dir) //nolint:errcheck // nolint:errcheck // a temporary directory
+		defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory
 		program = filepath.Join(dir, "leasehold")
 		if out, err := exec.Command("go", "build", "-o", program, "github.com/leasehold-dev/leasehold/cmd/leasehold-lab").CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "building the command: %v\n%s", err, out)
@@ -254,18 +254,18 @@ func TestConfigs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, change := range map[string]func(*Config){
-		`--store "disk": want etcd, external, flease or all`:                                  func(c *Config) { c.Shape = "disk" },
-		"--for 0s and --faults 0: one of them must be set":                     func(c *Config) { c.Faults = 0 },
-		"--for -1s: want a time above 0":                                                      func(c *Config) { c.For = -time.Second },
-		"--faults -1: want a number above 0":                                                  func(c *Config) { c.Faults = -1 },
-		"--owners 0: want 1 to 100":                                                           func(c *Config) { c.Owners = 0 },
-		"--callers 101: want 1 to 100":                                                        func(c *Config) { c.Callers = 101 },
-		"--lease 1ms: want 1s to 1m":                                                          func(c *Config) { c.Lease = time.Millisecond },
-		"--ttl 1ms: want 500ms to 1m":                                                         func(c *Config) { c.TTL = time.Millisecond },
-		"--outage 1s: want 5s or more":                                                        func(c *Config) { c.Outage = time.Second },
-		"--slack -1s: want 0s or more":                                                        func(c *Config) { c.Slack = -time.Second },
-		"--dir " + full + ": want a directory that is empty or does not exist":                func(c *Config) { c.Dir = full },
-		"--kinds fire: no such fault; --kinds help lists them":             func(c *Config) { c.Kinds = []string{"loss", "fire"} },
+		`--store "disk": want etcd, external, flease or all`:                                     func(c *Config) { c.Shape = "disk" },
+		"--for 0s and --faults 0: one of them must be set":                                       func(c *Config) { c.Faults = 0 },
+		"--for -1s: want a time above 0":                                                         func(c *Config) { c.For = -time.Second },
+		"--faults -1: want a number above 0":                                                     func(c *Config) { c.Faults = -1 },
+		"--owners 0: want 1 to 100":                                                              func(c *Config) { c.Owners = 0 },
+		"--callers 101: want 1 to 100":                                                           func(c *Config) { c.Callers = 101 },
+		"--lease 1ms: want 1s to 1m":                                                             func(c *Config) { c.Lease = time.Millisecond },
+		"--ttl 1ms: want 500ms to 1m":                                                            func(c *Config) { c.TTL = time.Millisecond },
+		"--outage 1s: want 5s or more":                                                           func(c *Config) { c.Outage = time.Second },
+		"--slack -1s: want 0s or more":                                                           func(c *Config) { c.Slack = -time.Second },
+		"--dir " + full + ": want a directory that is empty or does not exist":                   func(c *Config) { c.Dir = full },
+		"--kinds fire: no such fault; --kinds help lists them":                                   func(c *Config) { c.Kinds = []string{"loss", "fire"} },
 		"--kinds upgrade: it requires --other":                                                   func(c *Config) { c.Kinds = []string{"upgrade"} },
 		"--kinds store-kill: it requires --store external":                                       func(c *Config) { c.Kinds = []string{"store-kill"} },
 		"--kinds manager-clocks-beyond: it requires --drift=beyond and --store etcd or external": func(c *Config) { c.Kinds = []string{"manager-clocks-beyond"} },

@@ -159,7 +159,7 @@ func readFenced(ctx context.Context, db *sql.DB, b *check.Book) error {
 	if err != nil {
 		return err
 	}
-	defer rows.Close() //nolint:errcheck // nolint:errcheck // Err has the errors
+	defer rows.Close() //nolint:errcheck // Err has the errors
 	for rows.Next() {
 		var name string
 		var g int64

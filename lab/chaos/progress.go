@@ -42,9 +42,9 @@ func (r *run) reportProgress() {
 }
 
 const (
-	lossTime   = cluster.Stale + time.Second // until callers have received the last losses
-	afterwards = stormTime + lossTime        // approximate time of a run after For
-	reportEvery   = time.Second                 // interval of progress reports
+	lossTime    = cluster.Stale + time.Second // until callers have received the last losses
+	afterwards  = stormTime + lossTime        // approximate time of a run after For
+	reportEvery = time.Second                 // interval of progress reports
 )
 
 // keepReporting reports progress periodically, until it is stopped.

@@ -101,7 +101,7 @@ func (r *run) whole(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer deeds.Close() //nolint:errcheck // nolint:errcheck // an incomplete file is acceptable
+	defer deeds.Close() //nolint:errcheck // an incomplete file is acceptable
 	r.deeds = json.NewEncoder(deeds)
 	r.network = lan.New(r.cfg.Seed)
 	defer r.network.Close()

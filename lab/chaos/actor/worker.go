@@ -65,7 +65,7 @@ func (c *caller) send(ctx context.Context, via *http.Client, call *history.Call)
 	if err != nil {
 		return false
 	}
-	defer response.Body.Close() //nolint:errcheck // nolint:errcheck // only read
+	defer response.Body.Close() //nolint:errcheck // only read
 	var a answer
 	if response.StatusCode != http.StatusOK || json.NewDecoder(io.LimitReader(response.Body, 2*maxValue)).Decode(&a) != nil {
 		return false

@@ -179,7 +179,7 @@ func newRecord(path string) (*record, error) {
 	if path == "" {
 		return &record{}, nil
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o666) //nolint:gosec // nolint:gosec // the umask decides about access
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o666) //nolint:gosec // the umask decides about access
 	return &record{file: f}, err
 }
 
