@@ -11,23 +11,23 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-const intro = `# What may happen to us, and where it is tried
+const intro = `# Faults, and where they are tested
 
 <!-- written by go run ./lab/faults/record; do not edit -->
 
-Each case is something that happens to real clusters, with what must hold then; I1 to I11 are in [ARCHITECTURE.md](ARCHITECTURE.md).
-The numbers say how often it was tried, and by what:
+Each case is a fault of a real cluster, with the property that must hold; I1 to I11 are in [ARCHITECTURE.md](ARCHITECTURE.md).
+The numbers count how often it occurred, in:
 
-- **simulator**: faults of ` + "`leasehold-lab sim`" + ` that struck, and branches of machines that they led to; in Flease's cases of
+- **simulator**: injected faults of ` + "`leasehold-lab sim`" + `, and branches of machines that followed; for Flease of
   ` + "`leasehold-lab flease sim`" + `;
-- **chaos**: faults of ` + "`leasehold-lab chaos`" + ` that struck real processes on a network that is broken;
-- **tests**: tests of this case by name that passed.
+- **chaos**: injected faults of ` + "`leasehold-lab chaos`" + `, with real processes on a faulty network;
+- **tests**: passed tests of this case by name.
 
-After every event of a simulator all invariants are checked that it can see, not only those of the case; over the whole history of a
-chaos run I1, I2, I4, I5 and I6, after an outage I11, and in a soak I8. So what chaos counts says nothing about I3, I7, I9 and I10; I9 is judged by tests that
-run chaos with a PostgreSQL. Chaos tries things as small as one computer has them: ten clients, and seconds where a case says an
-hour. With ` + "`--drift=beyond`" + ` what rests on the drift bound is [excused](RELIABILITY.md#what-is-done), and not counted as violated. A violation of a run counts against every case that it had. A dash: it is not tried there. [Where each case is
-tried](#where-each-case-is-tried), by name, is below, and [where the numbers come from](#where-the-numbers-come-from) at the end.
+The simulators check all their invariants after every event, not only those of the case. The history of a
+chaos run is checked for I1, I2, I4, I5 and I6, after an outage for I11, and in a soak for I8. So the counts of chaos do not cover I3, I7, I9 and I10; I9 is covered by tests that
+run chaos with a PostgreSQL. Chaos is limited to one computer: ten clients, and seconds where a case has an
+hour. With ` + "`--drift=beyond`" + ` violations that follow from the drift bound are [excused](RELIABILITY.md#what-is-done), and not counted. A violation of a run counts for every case that occurred in it. A dash: the case is not tested there. [The tests of each
+case](#where-each-case-is-tested) are listed by name below, and [the sources of the numbers](#sources-of-the-numbers) at the end.
 
 `
 
@@ -36,12 +36,12 @@ func Page(cases []Case, results *Results) string {
 	var b strings.Builder
 	b.WriteString(intro)
 	b.WriteString(summary(cases, results))
-	b.WriteString(inParts(cases, "##", "| | what happens | what must hold | simulator | chaos | tests | violations |\n|---|---|---|---|---|---|---|\n", func(c *Case) string {
+	b.WriteString(inParts(cases, "##", "| | fault | property | simulator | chaos | tests | violations |\n|---|---|---|---|---|---|---|\n", func(c *Case) string {
 		runs, violations := results.OfCase(c)
 		return fmt.Sprintf("| %d | %s | %s (%s) | %s | %s | %s | %d |\n", c.Number, c.What, c.Must, c.Tries,
 			results.times(runs, Sim, Flease), results.times(runs, Chaos), results.times(runs, Test), violations)
 	}))
-	b.WriteString("## Where each case is tried\n\nIn the simulator a name with a colon is a branch of a machine, which is counted. Tests are named with their " +
+	b.WriteString("## Where each case is tested\n\nIn the simulator a name with a colon is a branch of a machine. Tests are named with their " +
 		"directory, and without their\n`Test`; those marked * run with failpoints.\n\n")
 	b.WriteString(inParts(cases, "###", "| | simulator | chaos | tests |\n|---|---|---|---|\n", func(c *Case) string {
 		simulated := strings.TrimPrefix(named(c, Sim, "")+named(c, Flease, "<br>flease: "), "<br>")
@@ -51,7 +51,7 @@ func Page(cases []Case, results *Results) string {
 	return b.String()
 }
 
-// summary says how many cases there are, of which something was tried, and what is open.
+// summary returns the number of cases, of tested cases, and the known limitations.
 func summary(cases []Case, results *Results) string {
 	var open strings.Builder
 	tried, violated := 0, 0
@@ -67,10 +67,10 @@ func summary(cases []Case, results *Results) string {
 			fmt.Fprintf(&open, "- %d, %s: %s.\n", c.Number, c.What, c.Open)
 		}
 	}
-	return fmt.Sprintf("**%d cases, %d of them tried, %d with violations.** What is open:\n\n%s\n", len(cases), tried, violated, open.String())
+	return fmt.Sprintf("**%d cases, %d of them tested, %d with violations.** Known limitations:\n\n%s\n", len(cases), tried, violated, open.String())
 }
 
-// inParts is a table for each part of the catalogue, under its name, with a row for each case.
+// inParts returns a table for each section of the catalog, with a row for each case.
 func inParts(cases []Case, level, head string, row func(*Case) string) string {
 	var b strings.Builder
 	last := ""
@@ -124,7 +124,7 @@ func testsOf(c *Case) string {
 	return strings.Join(all, "; ")
 }
 
-// times says how often things of some kinds have run, if the case has any.
+// times formats the number of runs of some kinds of proofs, if the case has any.
 func (r *Results) times(runs map[Kind]int, kinds ...Kind) string {
 	sum, has, recorded := 0, false, false
 	for _, k := range kinds {
@@ -143,7 +143,7 @@ func (r *Results) times(runs map[Kind]int, kinds ...Kind) string {
 
 func sources(r *Results) string {
 	var b strings.Builder
-	b.WriteString("## Where the numbers come from\n\n| command | date | what | violations |\n|---|---|---|---|\n")
+	b.WriteString("## Sources of the numbers\n\n| command | date | size | violations |\n|---|---|---|---|\n")
 	for i := range r.Runs {
 		run := &r.Runs[i]
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %d |\n", run.Command, run.Date, run.Size, run.Violations)
