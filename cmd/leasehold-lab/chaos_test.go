@@ -25,7 +25,7 @@ import (
 func chaosCommand(t *testing.T, args ...string) (*exec.Cmd, string) {
 	t.Helper()
 	if err := lan.Available(); err != nil {
-		t.Skipf("SKIPPED, NOT TESTED: there can be no network namespaces here: %v", err)
+		t.Skipf("SKIPPED, NOT TESTED: network namespaces are not available: %v", err)
 	}
 	dir := t.TempDir()
 	cmd := exec.Command("leasehold-lab", append([]string{"chaos"}, args...)...) // TestMain has put it on the path
@@ -59,7 +59,7 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// TestChaosWithLeasesOff says what was violated, how to do it again, and where to look.
+// TestChaosWithLeasesOff : the output has the violation, the command that repeats it, and the directory of the logs.
 func TestChaosWithLeasesOff(t *testing.T) {
 	t.Parallel()
 	cmd, _ := chaosCommand(t, "--faults", "16", "--seed", "1", "--slack", "30s", "--leases-off")
@@ -191,7 +191,7 @@ func TestChaosFlags(t *testing.T) {
 		{[]string{"--drift=far"}, "--drift=far: want within or beyond"},
 		{[]string{"--other", "/no/such/program"}, "--other /no/such/program: want a program, or \"oldest\""},
 		{[]string{"--failpoints", "--drift", "--owners", "0"}, "--owners 0: want 1 to 100"},
-		{[]string{"--store", "all", "--kinds", "disk-full"}, "--kinds disk-full: it takes --store etcd or external"},
+		{[]string{"--store", "all", "--kinds", "disk-full"}, "--kinds disk-full: it requires --store etcd or external"},
 		{[]string{"--drift", "far"}, "--drift far: write --drift, which is --drift=within, or --drift=beyond"},
 		{[]string{"--for", "0s"}, "--for 0s: want a time above 0"},
 		{[]string{"--faults", "0"}, "--faults 0: want a number above 0"},

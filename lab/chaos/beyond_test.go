@@ -6,8 +6,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/check"
 )
 
-// TestClocksBeyondTheBound: owners whose clocks are too slow for the leader's notice it and drop
-// their leases, and whatever two of them believe meanwhile, the fence lets no older one pass.
+// TestClocksBeyondTheBound: owners with slower clocks than the bound allows detect it and drop
+// their leases. Even with two owners of a key, the fence accepts no older token after a newer one.
 func TestClocksBeyondTheBound(t *testing.T) {
 	t.Parallel()
 	cfg := DefaultConfig()
@@ -16,26 +16,26 @@ func TestClocksBeyondTheBound(t *testing.T) {
 	fencing := fenced(t, &cfg)
 	r := start(t, cfg)
 	for _, v := range r.Violations {
-		t.Errorf("%v\nIt is in %s. To do it again: %s", v, r.Kept, r.Replay)
+		t.Errorf("%v\nLogs are in %s. To repeat it: %s", v, r.Kept, r.Replay)
 	}
 	if r.ByKind["manager-clocks-beyond"] == 0 || r.Noticed == 0 {
-		t.Errorf("nobody noticed %v", r.ByKind)
+		t.Errorf("no owner has detected its slow clock: %v", r.ByKind)
 	}
 	if fencing && r.Checked.Writes == 0 {
-		t.Error("nothing was written to the database")
+		t.Error("the database has no write")
 	}
-	t.Logf("noticed %d times, excused %d", r.Noticed, r.Excused)
+	t.Logf("slow clocks detected %d times, violations excused %d", r.Noticed, r.Excused)
 }
 
-// TestExcuses: clocks are to blame for some things, and for some they are not.
+// TestExcuses: with clocks beyond the bound some violations are excused, and some are not.
 func TestExcuses(t *testing.T) {
 	found := []check.Violation{{Invariant: "I1", Times: 3}, {Invariant: "I9", Times: 1}, {Invariant: "I6", Times: 2}, {Invariant: "I5"}, {Invariant: "I2"}}
 	r := &run{cfg: Config{Beyond: true}}
 	left := r.excuse(append([]check.Violation(nil), found...))
 	if len(left) != 3 || left[0].Invariant != "I9" || r.report.Excused != 5 {
-		t.Errorf("%v is left, and %d are excused", left, r.report.Excused)
+		t.Errorf("%v are not excused, and %d are", left, r.report.Excused)
 	}
 	if left := (&run{}).excuse(found); len(left) != len(found) {
-		t.Errorf("%v is left where clocks keep the bound", left)
+		t.Errorf("only %v are not excused, with clocks within the bound", left)
 	}
 }

@@ -26,8 +26,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/skewedclock"
 )
 
-// program is the leasehold command, drifter one whose clocks can be wrong, and old one of the
-// oldest commit that there is use for. TestMain builds them if they are of use.
+// program is the leasehold-lab command, drifter one with settable clocks, and old one of the
+// oldest compatible commit. TestMain builds those that are needed.
 var (
 	program, drifter string
 	old              oldbuild.Build
@@ -52,10 +52,10 @@ func buildAndRun(m *testing.M) int {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		defer os.RemoveAll(dir) //nolint:errcheck // there is nobody left to tell
+		defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory
 		program = filepath.Join(dir, "leasehold")
 		if out, err := exec.Command("go", "build", "-o", program, "github.com/leasehold-dev/leasehold/cmd/leasehold-lab").CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "building what the tests run: %v\n%s", err, out)
+			fmt.Fprintf(os.Stderr, "building the command: %v\n%s", err, out)
 			return 1
 		}
 		old = oldbuild.Build{Program: program, Commit: "the same"}
@@ -74,11 +74,11 @@ func buildAndRun(m *testing.M) int {
 	return leak.Checked{Tests: m}.Run()
 }
 
-// start is a run of a test.
+// start runs chaos with the configuration of a test.
 func start(t *testing.T, cfg Config) Report {
 	t.Helper()
 	if err := lan.Available(); err != nil {
-		t.Skipf("SKIPPED, NOT TESTED: there can be no network namespaces here: %v", err)
+		t.Skipf("SKIPPED, NOT TESTED: network namespaces are not available: %v", err)
 	}
 	cfg.Program, cfg.Drifting, cfg.Other, cfg.Builds = program, drifter, old.Program, []string{"this", old.Commit}
 	r, err := Run(t.Context(), cfg, func(Snapshot) {})
@@ -89,16 +89,16 @@ func start(t *testing.T, cfg Config) Report {
 	return r
 }
 
-// slack and ttl are for computers that have much else to do, where a second in which a process gets
-// no processor is no rare event. Nothing here is about speed.
+// slack and ttl are for loaded computers, where a process may often get no processor
+// for a second. No test here is about speed.
 const (
 	slack = 30 * time.Second
 	ttl   = 2 * time.Second
 )
 
-// TestStorms: 200 faults, of all kinds, one of them an outage, and nothing is violated. With a store of its own the
-// owners write to a PostgreSQL, and are therefore of one build, with one clock; with the
-// others they are upgraded, and their clocks drift.
+// TestStorms: 200 faults, of all kinds, one of them an outage, without a violation. With embedded etcd the
+// owners write to a PostgreSQL; then they are all of one build, with one clock. With the
+// other stores they are upgraded, and their clocks drift.
 func TestStorms(t *testing.T) {
 	for _, shape := range cluster.Shapes() {
 		t.Run(string(shape), func(t *testing.T) {
@@ -109,32 +109,32 @@ func TestStorms(t *testing.T) {
 			fencing := shape == cluster.Etcd && fenced(t, &cfg)
 			r := start(t, cfg)
 			for _, v := range r.Violations {
-				t.Errorf("%v\nIt is in %s. To do it again: %s", v, r.Kept, r.Replay)
+				t.Errorf("%v\nLogs are in %s. To repeat it: %s", v, r.Kept, r.Replay)
 			}
 			if r.Faults < cfg.Faults || r.Recoveries.Count != r.Storms || r.Storms == 0 {
 				t.Errorf("%d faults, and %d recoveries from %d storms", r.Faults, r.Recoveries.Count, r.Storms)
 			}
 			if c := r.Checked; c.Tenures < cluster.Watched || c.Losses == 0 || c.Tables == 0 || c.Calls == 0 || c.Histories < cluster.Registers {
-				t.Errorf("checked no more than %+v", c)
+				t.Errorf("checked only %+v", c)
 			}
 			if c := r.Checked; shape != cluster.Flease && (c.Outages == 0 || c.Kept == 0) {
-				t.Errorf("checked no outage: %+v", c)
+				t.Errorf("no outage was checked: %+v", c)
 			}
-			// Whether a write arrives late enough to be refused is a matter of timing;
-			// TestLeasesSwitchedOff wants refusals.
+			// Whether a late write is rejected is a matter of timing;
+			// TestLeasesSwitchedOff requires rejected writes.
 			if fencing && r.Checked.Writes == 0 {
 				t.Error("the database has accepted no write")
 			}
 			if r.Kept != "" {
-				t.Errorf("it left %s", r.Kept)
+				t.Errorf("the directory %s is left", r.Kept)
 			}
 		})
 	}
 }
 
-// TestLeasesSwitchedOff: owners that ignore that their leases have ended are noticed, be it before
-// the first fault: leases are given back when others join. They go on writing to a PostgreSQL beside
-// those who have the keys by now, and the fence keeps them out.
+// TestLeasesSwitchedOff: owners that ignore the end of their leases are detected, even without
+// a fault: leases are released when others join. They keep writing to a PostgreSQL concurrently
+// with the new owners of their keys, and the fence rejects their writes.
 func TestLeasesSwitchedOff(t *testing.T) {
 	t.Parallel()
 	cfg := DefaultConfig()
@@ -142,7 +142,7 @@ func TestLeasesSwitchedOff(t *testing.T) {
 	fencing := fenced(t, &cfg)
 	r := start(t, cfg)
 	if !slices.ContainsFunc(r.Violations, func(v check.Violation) bool { return v.Broken == "two owners held a key at the same time" }) {
-		t.Errorf("nobody noticed: %v", r.Violations)
+		t.Errorf("no violation of I1: %v", r.Violations)
 	}
 	if slices.ContainsFunc(r.Violations, func(v check.Violation) bool { return v.Invariant == "I9" }) || fencing && (r.Checked.Writes == 0 || r.Checked.Refused == 0) {
 		t.Errorf("a database has accepted %d writes, refused %d, and: %v", r.Checked.Writes, r.Checked.Refused, r.Violations)
@@ -191,12 +191,12 @@ func TestOutagesThatMayLose(t *testing.T) {
 	}
 }
 
-// TestUnreadableHistories: what cannot be read or kept makes a run worthless.
+// TestUnreadableHistories: a history that cannot be read or written fails the run.
 func TestUnreadableHistories(t *testing.T) {
 	for name, dir := range map[string]string{"unreadable": t.TempDir(), "not kept": filepath.Join(t.TempDir(), "none")} {
 		r := &run{cfg: Config{Config: cluster.Config{Dir: dir}}, failed: make(chan error, 1), book: check.New(nil, 0, 0), vitals: newWatch(false)}
 		if r.called("c1", 0, strings.NewReader("{\n")) == nil || r.owned("o1", 0, strings.NewReader("half")) == nil {
-			t.Errorf("%s: it was read", name)
+			t.Errorf("%s: no error", name)
 		}
 		select {
 		case err := <-r.failed:
@@ -204,13 +204,13 @@ func TestUnreadableHistories(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		default:
-			t.Errorf("%s: nobody was told", name)
+			t.Errorf("%s: the run has not failed", name)
 		}
 	}
 }
 
-// TestCrashIsAViolation: it is found, and in the report; what only keeps a run from going on
-// is not.
+// TestCrashIsAViolation: a crash is a violation in the report; other errors
+// only end the run.
 func TestCrashIsAViolation(t *testing.T) {
 	r := &run{}
 	if err := errors.New("no more descriptors"); !errors.Is(r.blame(err), err) || r.blame(nil) != nil || len(r.report.Violations) > 0 {
@@ -222,11 +222,11 @@ func TestCrashIsAViolation(t *testing.T) {
 	}
 }
 
-// TestCrashWhileNobodyWaits: it counts all the same, if the run was interrupted at that moment.
+// TestCrashWhileNobodyWaits: a crash is a violation too if the run is interrupted at that time.
 func TestCrashWhileNobodyWaits(t *testing.T) {
 	r := &run{failed: make(chan error, 1)}
 	if err := r.unread(); err != nil {
-		t.Errorf("nothing has failed, and it says %v", err)
+		t.Errorf("error %v without a failure", err)
 	}
 	r.fail(cluster.Crash{Err: errors.New("m1: exit status 2")})
 	if err := r.blame(r.unread()); err != nil || len(r.report.Violations) != 1 || r.report.Violations[0].Invariant != "crash" {
@@ -234,7 +234,7 @@ func TestCrashWhileNobodyWaits(t *testing.T) {
 	}
 }
 
-// TestNamespacesAreNotLost: only managers without a store that were all dead may lose one.
+// TestNamespacesAreNotLost: only managers without a store may lose a namespace, if all were down.
 func TestNamespacesAreNotLost(t *testing.T) {
 	for _, test := range []struct {
 		shape cluster.Shape
@@ -254,21 +254,21 @@ func TestConfigs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, change := range map[string]func(*Config){
-		`--store "disk": want etcd, external, flease or all`:                                  func(c *Config) { c.Shape = "disk" },
-		"--for 0s and --faults 0: one of them must say when it is enough":                     func(c *Config) { c.Faults = 0 },
-		"--for -1s: want a time above 0":                                                      func(c *Config) { c.For = -time.Second },
-		"--faults -1: want a number above 0":                                                  func(c *Config) { c.Faults = -1 },
-		"--owners 0: want 1 to 100":                                                           func(c *Config) { c.Owners = 0 },
-		"--callers 101: want 1 to 100":                                                        func(c *Config) { c.Callers = 101 },
-		"--lease 1ms: want 1s to 1m":                                                          func(c *Config) { c.Lease = time.Millisecond },
-		"--ttl 1ms: want 500ms to 1m":                                                         func(c *Config) { c.TTL = time.Millisecond },
-		"--outage 1s: want 5s or more":                                                        func(c *Config) { c.Outage = time.Second },
-		"--slack -1s: want 0s or more":                                                        func(c *Config) { c.Slack = -time.Second },
-		"--dir " + full + ": want a directory that is empty or does not exist":                func(c *Config) { c.Dir = full },
-		"--kinds fire: there is no such fault; --kinds help says which there are":             func(c *Config) { c.Kinds = []string{"loss", "fire"} },
-		"--kinds upgrade: it takes --other":                                                   func(c *Config) { c.Kinds = []string{"upgrade"} },
-		"--kinds store-kill: it takes --store external":                                       func(c *Config) { c.Kinds = []string{"store-kill"} },
-		"--kinds manager-clocks-beyond: it takes --drift=beyond and --store etcd or external": func(c *Config) { c.Kinds = []string{"manager-clocks-beyond"} },
+		`--store "disk": want etcd, external, flease or all`:                                     func(c *Config) { c.Shape = "disk" },
+		"--for 0s and --faults 0: one of them must be set":                                       func(c *Config) { c.Faults = 0 },
+		"--for -1s: want a time above 0":                                                         func(c *Config) { c.For = -time.Second },
+		"--faults -1: want a number above 0":                                                     func(c *Config) { c.Faults = -1 },
+		"--owners 0: want 1 to 100":                                                              func(c *Config) { c.Owners = 0 },
+		"--callers 101: want 1 to 100":                                                           func(c *Config) { c.Callers = 101 },
+		"--lease 1ms: want 1s to 1m":                                                             func(c *Config) { c.Lease = time.Millisecond },
+		"--ttl 1ms: want 500ms to 1m":                                                            func(c *Config) { c.TTL = time.Millisecond },
+		"--outage 1s: want 5s or more":                                                           func(c *Config) { c.Outage = time.Second },
+		"--slack -1s: want 0s or more":                                                           func(c *Config) { c.Slack = -time.Second },
+		"--dir " + full + ": want a directory that is empty or does not exist":                   func(c *Config) { c.Dir = full },
+		"--kinds fire: no such fault; --kinds help lists them":                                   func(c *Config) { c.Kinds = []string{"loss", "fire"} },
+		"--kinds upgrade: it requires --other":                                                   func(c *Config) { c.Kinds = []string{"upgrade"} },
+		"--kinds store-kill: it requires --store external":                                       func(c *Config) { c.Kinds = []string{"store-kill"} },
+		"--kinds manager-clocks-beyond: it requires --drift=beyond and --store etcd or external": func(c *Config) { c.Kinds = []string{"manager-clocks-beyond"} },
 	} {
 		c := DefaultConfig()
 		c.Faults = 1
@@ -335,6 +335,6 @@ func TestGrowthIsAViolation(t *testing.T) {
 		t.Errorf("reported %+v", r)
 	}
 	if off := newWatch(false); off.judge(&r) != nil {
-		t.Error("it judges what nobody wants to know")
+		t.Error("it judges without --soak")
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/nemesis"
 )
 
-// Config says what to run and which faults to inject. [DefaultConfig] has all that need not be
-// chosen.
+// Config configures a run. [DefaultConfig] has values for all fields that need
+// one.
 type Config struct {
 	// Config is the cluster. The run sets its network, callbacks and Spare. If owners of another
 	// program keep a history of their own, Conclude writes it into the book, when all have ended.
@@ -24,14 +24,14 @@ type Config struct {
 	cluster.Config
 	Conclude func(context.Context, *check.Book) error
 
-	For    time.Duration // for how long storms begin; 0: until there were enough faults
-	Faults int           // after so many no storm begins any more; 0: until the time is over
+	For    time.Duration // no storm begins later; 0: no limit
+	Faults int           // no storm begins after this number of faults; 0: no limit
 	Seed   uint64
 	Kinds  []string // of faults; nil: all
-	// Outage is how long each outage of managers, store or network lasts; 0: 5 s to 5 min, mostly short.
+	// Outage is the duration of each outage of managers, store or network; 0: 5 s to 5 min, mostly short.
 	Outage time.Duration
-	// Slack is added to the bound of I6, for processes that are started again and compete
-	// for few processors.
+	// Slack is added to the bound of I6, for the restart of processes on a computer with few
+	// processors.
 	Slack time.Duration
 
 	OtherFlag string   // the value of --other, for the command that repeats the run; empty: Other
@@ -39,12 +39,12 @@ type Config struct {
 	// Drifting is a build of package skewedclock. Then clocks run at different rates, within the
 	// drift bound, and wall clocks are set. Empty: there is none.
 	Drifting string
-	// Beyond has clocks run at rates beyond the bound. Then keys may have two owners, and what follows
-	// from that is excused: but no fence accepts an older token, and owners must notice.
+	// Beyond makes clocks run at rates beyond the bound. Keys may then have two owners, and the resulting
+	// violations are excused. But no fence accepts an older token, and owners must detect it.
 	Beyond bool
-	Points []string // the failpoints of the program, which is built with them then
+	Points []string // failpoints compiled into the program; empty: none
 
-	// Soak spares one process of each role, so that it lives long, and fails if the memory, goroutines
+	// Soak excludes one process of each role from faults, so that it runs long, and fails if the memory, goroutines
 	// or descriptors of any process grow with time.
 	Soak bool
 	Keep bool // the directory stays, whatever the result
@@ -61,12 +61,12 @@ func DefaultConfig() Config {
 const (
 	perStorm  = 24 // faults
 	stormTime = 8 * time.Second
-	// roundTrip is that of I6: a message and its answer, with the commit in between, the backoff if
+	// roundTrip is the round trip of I6: a message and its reply, the commit in between, the backoff if
 	// messages cross, and the poll of a standby.
 	roundTrip = 500 * time.Millisecond
 )
 
-// Validate reports what is wrong, in the words of the command's flags.
+// Validate returns an error for invalid values, by the names of the command's flags.
 func (c *Config) Validate() error {
 	bad := func(format string, args ...any) error {
 		return leasehold.Errorf("", leasehold.ErrInvalid, "", format, args...)
@@ -79,7 +79,7 @@ func (c *Config) Validate() error {
 	case c.Faults < 0:
 		return bad("--faults %d: want a number above 0", c.Faults)
 	case c.For == 0 && c.Faults == 0:
-		return bad("--for %v and --faults %d: one of them must say when it is enough", c.For, c.Faults)
+		return bad("--for %v and --faults %d: one of them must be set", c.For, c.Faults)
 	case c.Owners < 1 || c.Owners > 100:
 		return bad("--owners %d: want 1 to 100", c.Owners)
 	case c.Callers < 1 || c.Callers > 100:
@@ -93,27 +93,27 @@ func (c *Config) Validate() error {
 	case c.Slack < 0:
 		return bad("--slack %v: want 0s or more", c.Slack)
 	case !vacant(c.Dir):
-		return bad("--dir %s: want a directory that is empty or does not exist: what is in it in the end is removed", c.Dir)
+		return bad("--dir %s: want a directory that is empty or does not exist, because it is removed at the end", c.Dir)
 	}
 	return c.validateKinds()
 }
 
-// validateKinds finds kinds of faults that there are not, or not here.
+// validateKinds returns an error for kinds of faults that do not exist, or that need other flags.
 func (c *Config) validateKinds() error {
 	all, here := nemesis.All(), nemesis.Kinds(c.setting())
 	for _, name := range c.Kinds {
 		at := slices.IndexFunc(all, func(f nemesis.Fault) bool { return f.Name == name })
 		switch {
 		case at < 0:
-			return leasehold.Errorf("", leasehold.ErrInvalid, "", "--kinds %s: there is no such fault; --kinds help says which there are", name)
+			return leasehold.Errorf("", leasehold.ErrInvalid, "", "--kinds %s: no such fault; --kinds help lists them", name)
 		case !slices.Contains(here, name):
-			return leasehold.Errorf("", leasehold.ErrInvalid, "", "--kinds %s: it takes %s", name, all[at].Takes)
+			return leasehold.Errorf("", leasehold.ErrInvalid, "", "--kinds %s: it requires %s", name, all[at].Takes)
 		}
 	}
 	return nil
 }
 
-// vacant reports whether a directory is empty or does not exist: a run removes all of it.
+// vacant reports whether a directory is empty or does not exist: a run removes its whole content.
 func vacant(dir string) bool {
 	found, err := os.ReadDir(dir)
 	return dir == "" || os.IsNotExist(err) || err == nil && len(found) == 0
@@ -121,7 +121,7 @@ func vacant(dir string) bool {
 
 func stretch(d time.Duration) time.Duration { return time.Duration(float64(d) * cluster.Drift) }
 
-// setting is what can be done, and by which times it is long or short.
+// setting returns the conditions of the nemesis, and the durations that faults depend on.
 func (c *Config) setting() nemesis.Setting {
 	return nemesis.Setting{
 		Shape: c.Shape, Other: c.Other != "", Drift: c.Drifting != "", Beyond: c.Beyond, Points: len(c.Points) > 0, Spare: c.Soak,
@@ -131,11 +131,11 @@ func (c *Config) setting() nemesis.Setting {
 
 // bound is B of I6: (leader TTL + lease) x drift + 2 round trips.
 //
-// It is not enough for managers without a store if most of them have lost their memory. Then the
-// leases that were granted are unknown: the leader waits for the longest lease that the group
-// allows (--longest-lease, here lease x drift) before it asks owners for theirs. To ask takes
-// lease x drift itself, if one of them has died: that is the lease of I6; and that restarted
-// members do not vote for leader TTL x drift is its TTL.
+// It is longer for managers without a store if most of them have lost their memory. Then there is no
+// record of the granted leases: the leader waits for the longest lease that the group
+// allows (--longest-lease, here lease x drift) before its census of the owners. The census takes another
+// lease x drift if an owner has died: that is the lease of I6. Restarted
+// members do not vote for leader TTL x drift: that is the TTL of I6.
 func (c *Config) bound(forgot bool) time.Duration {
 	b := stretch(c.TTL+c.Lease) + 2*roundTrip
 	if forgot {
@@ -144,7 +144,7 @@ func (c *Config) bound(forgot bool) time.Duration {
 	return b
 }
 
-// Replay is the command that repeats a run.
+// Replay returns the command that repeats a run.
 func (c *Config) Replay() string {
 	words := []string{"leasehold-lab chaos", "--store", string(c.Shape), "--seed", fmt.Sprint(c.Seed)}
 	usual := DefaultConfig()

@@ -26,8 +26,8 @@ import (
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// An owner of a test may also write to a PostgreSQL, through the fence. Then it is this
-// test binary, so that the leasehold command need not have a driver.
+// An owner of a test can also write to a PostgreSQL, with a fence. Its program is then this
+// test binary, so that the leasehold command needs no database driver.
 
 // runFencedOwner is the main function of such an owner.
 func runFencedOwner(args []string) error {
@@ -37,7 +37,7 @@ func runFencedOwner(args []string) error {
 	cfg := actor.OwnerConfig{Records: os.Stdout, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))}
 	flags := pflag.NewFlagSet("owner", pflag.ContinueOnError)
 	cfg.AddFlags(flags)
-	dsn := flags.String("postgres", "", "where the database is")
+	dsn := flags.String("postgres", "", "database to write to")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -52,14 +52,14 @@ func runFencedOwner(args []string) error {
 // How owners write to the database.
 const (
 	fencedEvery = 20 * time.Millisecond
-	dawdling    = 8 // one in so many writes is made long after the check
+	dawdling    = 8 // one in this number of writes is made long after the check
 	dawdle      = 10 * time.Second
-	atOnce      = 64 // writes that are under way, most of which dawdle
+	atOnce      = 64 // concurrent writes, most of which are late
 )
 
-// writeFenced writes under leases that it has checked before: now and then long before,
-// so that others have the key already. It never asks again whether the lease is still
-// held. That is what the fence is for.
+// writeFenced writes under leases that it has checked before, sometimes so long before
+// that another owner has the key. It never checks again whether the lease is
+// held: it tests the fence.
 func writeFenced(ctx context.Context, db *sql.DB, l owner.Checker) error {
 	db.SetMaxOpenConns(2)
 	names, room := history.Watched(cluster.Registers), make(chan struct{}, atOnce)
@@ -95,8 +95,8 @@ func writeFenced(ctx context.Context, db *sql.DB, l owner.Checker) error {
 	}
 }
 
-// writeOnce makes one write. What becomes of it is in the database, in the order in which
-// it was accepted: a row's number is drawn while the fence is locked.
+// writeOnce makes one write. The database records the result in the order
+// of acceptance: the number of a row is assigned while the fence is locked.
 func writeOnce(ctx context.Context, db *sql.DB, name string, g leasehold.Generation) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -105,12 +105,12 @@ func writeOnce(ctx context.Context, db *sql.DB, name string, g leasehold.Generat
 		return err
 	})
 	if errors.Is(err, leasehold.ErrStale) {
-		_, _ = db.ExecContext(ctx, "INSERT INTO refused (resource, generation) VALUES ($1, $2)", name, int64(g)) // for the count alone
+		_, _ = db.ExecContext(ctx, "INSERT INTO refused (resource, generation) VALUES ($1, $2)", name, int64(g)) // for counting
 	}
 }
 
-// fenced has the owners of a run write to a PostgreSQL. It skips nothing if there is none:
-// then the run is without.
+// fenced makes the owners of a run write to a PostgreSQL. Without a PostgreSQL
+// it does nothing.
 func fenced(t *testing.T, cfg *Config) bool {
 	t.Helper()
 	var server *realservice.PostgreSQL
@@ -145,7 +145,7 @@ func fenced(t *testing.T, cfg *Config) bool {
 	return true
 }
 
-// within is a test that ends things when another one ends.
+// within is a test whose cleanups run at the end of another test.
 type within struct {
 	*testing.T
 	whole *testing.T
@@ -153,13 +153,13 @@ type within struct {
 
 func (w within) Cleanup(do func()) { w.whole.Cleanup(do) }
 
-// readFenced writes into the book what the database has accepted.
+// readFenced adds the writes in the database to the book.
 func readFenced(ctx context.Context, db *sql.DB, b *check.Book) error {
 	rows, err := db.QueryContext(ctx, "SELECT resource, generation FROM accepted ORDER BY number")
 	if err != nil {
 		return err
 	}
-	defer rows.Close() //nolint:errcheck // its errors are those of Err
+	defer rows.Close() //nolint:errcheck // Err has the errors
 	for rows.Next() {
 		var name string
 		var g int64

@@ -14,13 +14,13 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/history"
 )
 
-// A belief is a record of an owner, in readable form and on the clock of the chaos process.
+// A belief is the JSON form of an owner's record, on the clock of the chaos process.
 type belief struct {
 	Key        string               `json:"key"`
 	Generation leasehold.Generation `json:"generation"`
 	Session    string               `json:"session"`
-	Check      [2]oracle.Time       `json:"check"`          // between these it succeeded
-	Held       *[2]oracle.Time      `json:"held,omitempty"` // and the key was still held between these
+	Check      [2]oracle.Time       `json:"check"`          // it succeeded between these
+	Held       *[2]oracle.Time      `json:"held,omitempty"` // the key was still held between these
 }
 
 func beliefOf(r *oracle.Record) belief {
@@ -31,7 +31,7 @@ func beliefOf(r *oracle.Record) belief {
 	return b
 }
 
-// owned reads what an owner writes, and keeps it.
+// owned reads and stores the records of an owner.
 func (r *run) owned(name string, offset time.Duration, from io.Reader) error {
 	return r.keep(name, func(to io.Writer) error {
 		lines := json.NewEncoder(to)
@@ -47,21 +47,21 @@ func (r *run) owned(name string, offset time.Duration, from io.Reader) error {
 	})
 }
 
-// called reads what a caller writes, and keeps it. Nobody sets the clocks of callers.
+// called reads and stores the history of a caller. The clocks of callers have no offset.
 func (r *run) called(name string, _ time.Duration, from io.Reader) error {
 	c := r.book.Caller(name)
 	defer c.Gone()
 	return r.keep(name, func(to io.Writer) error {
 		return history.Read(io.TeeReader(from, to), func(e history.Event) {
 			if e.Vitals != nil {
-				r.vitals.told(name, *e.Vitals)
+				r.vitals.record(name, *e.Vitals)
 			}
 			c.Observe(e)
 		})
 	})
 }
 
-// keep writes a history to the file of a process. A run without complete histories has failed.
+// keep writes a history to the file of a process. An incomplete history fails the run.
 func (r *run) keep(name string, write func(to io.Writer) error) error {
 	f, err := keepIn(filepath.Join(r.cfg.Dir, name+".history"), maxHistory)
 	if err == nil {
@@ -74,10 +74,10 @@ func (r *run) keep(name string, write func(to io.Writer) error) error {
 	return err
 }
 
-// maxHistory is the size of a history at which its older half is dropped, long after it was judged.
+// maxHistory is the size of a history at which its older half is dropped. That was judged long before.
 const maxHistory = 16 << 20
 
-// A kept is a file of bounded size: when it is full it is renamed, and another begins.
+// A kept is a file of bounded size: when it is full it is renamed, and a new one is created.
 type kept struct {
 	path string
 	most int64
@@ -85,7 +85,7 @@ type kept struct {
 	size int64
 }
 
-// older is what is added to the name of a file that was full.
+// older is the suffix of the renamed file.
 const older = ".older"
 
 func keepIn(path string, most int64) (*kept, error) {

@@ -14,21 +14,21 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/cluster"
 )
 
-// TestHistoriesAreOnOneClock: what an owner whose clock is ahead has written is kept as it was on
-// the clock of faults and callers, and can be read.
+// TestHistoriesAreOnOneClock: the records of an owner whose clock is ahead are stored with times on
+// the clock of faults and callers.
 func TestHistoriesAreOnOneClock(t *testing.T) {
 	r := &run{cfg: Config{Config: cluster.Config{Dir: t.TempDir()}}, book: check.New(nil, time.Second, 0)}
-	var said bytes.Buffer
+	var written bytes.Buffer
 	record := oracle.Record{
 		About: oracle.Belief, Key: 0xab, Generation: 7, Session: leasehold.Session{1, 2, 3, 4, 5},
 		Check: oracle.Span{Before: 1010, After: 1020}, Held: oracle.Span{Before: 1030, After: 1040},
 	}
 	once := record
 	once.Held = oracle.Span{}
-	if err := oracle.WriteRecords(&said, record, once); err != nil {
+	if err := oracle.WriteRecords(&written, record, once); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.owned("o1", 1000, &said); err != nil {
+	if err := r.owned("o1", 1000, &written); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(r.cfg.Dir, "o1.history"))
@@ -40,7 +40,7 @@ func TestHistoriesAreOnOneClock(t *testing.T) {
 	}
 }
 
-// TestReadme says what a stranger needs: how to do it again, what was violated, and when it began.
+// TestReadme: the file has the command that repeats the run, the violations, and the start time.
 func TestReadme(t *testing.T) {
 	r := &run{begin: time.Now(), report: Report{
 		Replay: "leasehold-lab chaos --seed 7", Builds: []string{"this build", "that build"},
@@ -49,7 +49,7 @@ func TestReadme(t *testing.T) {
 	text := r.readme()
 	for _, want := range []string{"    leasehold-lab chaos --seed 7\n", "    that build\n", "I5: a table went back", r.begin.UTC().Format(time.RFC3339Nano), "faults.jsonl"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("there is no %q in\n%s", want, text)
+			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
 }

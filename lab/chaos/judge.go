@@ -13,21 +13,21 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/leaks"
 )
 
-// A watch samples what processes use, this one among them. It is for many goroutines at once.
+// A watch samples the resource usage of processes, including this one. It is safe for concurrent use.
 type watch struct {
 	on  bool
 	log *leaks.Log
 
 	mu      sync.Mutex
-	callers map[string]leaks.Sample // what they have last said of themselves
+	callers map[string]leaks.Sample // their last samples
 }
 
 func newWatch(on bool) *watch {
 	return &watch{on: on, log: leaks.NewLog(), callers: make(map[string]leaks.Sample)}
 }
 
-// told takes up what a caller says of itself.
-func (w *watch) told(name string, s leaks.Sample) {
+// record stores a caller's sample of itself.
+func (w *watch) record(name string, s leaks.Sample) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.callers[name] = s
@@ -64,11 +64,11 @@ func (w *watch) judge(into *Report) (found []check.Violation) {
 	return found
 }
 
-// Clocks beyond the drift bound break what depends on the bound. These violations are counted and excused:
-// two owners of a key (I1), losses of leases that an owner still believes in (I4), and owners that pause
-// because they found their clocks too slow (I6). All else must hold, such as fencing (I9).
+// Clocks beyond the drift bound break the invariants that depend on it. These violations are counted and excused:
+// two owners of a key (I1), losses of leases that an owner still holds (I4), and owners in quarantine
+// because they have detected their slow clocks (I6). All others must hold, such as fencing (I9).
 
-// excuse takes out of what was found what clocks are to blame for.
+// excuse removes the violations that clocks beyond the bound explain.
 func (r *run) excuse(found []check.Violation) []check.Violation {
 	if !r.cfg.Beyond {
 		return found
@@ -82,14 +82,14 @@ func (r *run) excuse(found []check.Violation) []check.Violation {
 	})
 }
 
-// noticed is what an owner's log says when it has found its clock too slow.
+// noticed is the log message of an owner that has detected its slow clock.
 const noticed = "this computer's clock is too slow"
 
-// notice counts how often owners have noticed.
+// notice counts the detections of slow clocks.
 func (r *run) notice() {
 	for _, o := range r.cluster.Owners {
 		log, err := os.ReadFile(filepath.Join(r.cfg.Dir, o.Name+".log"))
-		if err == nil { // one that has said nothing has noticed nothing
+		if err == nil { // an owner without a log has detected nothing
 			r.report.Noticed += bytes.Count(log, []byte(noticed))
 		}
 	}

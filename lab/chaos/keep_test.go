@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestKept: however much is written, the last of it is there, and not much more.
+// TestKept: a kept file has the newest part of what was written, and is bounded.
 func TestKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history")
 	var all strings.Builder

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// outageEvery is that one storm in so many is an outage, if there are others.
+	// outageEvery: one in this number of storms is an outage, if there are others.
 	outageEvery = 3
-	// quietTime is for how long no key may have changed hands before an outage, and quietPatience
-	// how long that is waited for: a leader that balances moves a few keys every 10 s.
+	// quietTime is the time without a transfer of a key before an outage, and quietPatience
+	// the maximum wait for it: a leader that balances moves a few keys every 10 s.
 	quietTime     = 3 * time.Second
 	quietPatience = 15 * time.Second
 )
@@ -29,8 +29,8 @@ func (r *run) isOutage(storm uint64) bool {
 	return nemesis.HasOutages(in, r.cfg.Kinds) && (storm%outageEvery == outageEvery-1 || !nemesis.HasStorms(in, r.cfg.Kinds))
 }
 
-// outage is a storm of one fault, of managers, store or network, that strikes no owner. It begins in
-// a cluster at rest, so that what ends a lease is the outage, and is judged by I11.
+// outage is a storm of one fault, of managers, store or network, but not of an owner. It begins in
+// a quiet cluster, so that only the outage can end leases, and is judged by I11.
 func (r *run) outage(ctx context.Context, n *nemesis.Nemesis, random *rand.Rand, storm uint64) error {
 	if err := r.quiet(ctx); err != nil {
 		return err
@@ -67,9 +67,9 @@ func (r *run) losesNothing(kind string, before, after leasehold.Term) bool {
 	return r.cfg.Shape != cluster.Flease || before != 0 && before == after
 }
 
-// quiet waits until the cluster is at rest, or for as long as it may take.
+// quiet waits until the cluster is quiet, or for quietPatience.
 func (r *run) quiet(ctx context.Context) error {
-	r.say("waiting for rest")
+	r.say("waiting for a quiet cluster")
 	began := oracle.Now()
 	for end := time.Now().Add(quietPatience); time.Now().Before(end); {
 		now := oracle.Now()
@@ -83,14 +83,14 @@ func (r *run) quiet(ctx context.Context) error {
 	return nil
 }
 
-// struck is how often each kind of fault has struck.
+// struck returns the number of injected faults of each kind.
 func (r *run) struck() map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.report.ByKind)
 }
 
-// left is how long faults go on.
+// left returns the remaining time for faults.
 func (r *run) left() time.Duration {
 	if r.cfg.For == 0 {
 		return math.MaxInt64
@@ -98,7 +98,7 @@ func (r *run) left() time.Duration {
 	return r.cfg.For - time.Since(r.begin)
 }
 
-// silenced returns the callers that receive nothing from any manager during a fault.
+// silenced returns the callers that receive no message from any manager during a fault.
 func (r *run) silenced(d *nemesis.Deed) (names []string) {
 	switch d.Kind {
 	case nemesis.CallerCut:

@@ -13,10 +13,10 @@ import (
 type Snapshot struct {
 	Store   cluster.Shape
 	Elapsed time.Duration
-	Of      time.Duration // about how long it takes; 0: that depends on faults
+	Of      time.Duration // approximate duration; 0: it depends on the number of faults
 	Storms  int
 	Faults  int
-	Enough  int // faults; 0: any number
+	Enough  int // final number of faults; 0: no limit
 	Broken  bool
 	Doing   string
 }
@@ -25,12 +25,12 @@ type Snapshot struct {
 func (r *run) say(doing string) {
 	r.count(func(*Report) {
 		r.doing = doing
-		r.tellProgress()
+		r.reportProgress()
 	})
 }
 
-// tellProgress is called with the lock.
-func (r *run) tellProgress() {
+// reportProgress calls the callback. The caller holds the lock.
+func (r *run) reportProgress() {
 	s := Snapshot{
 		Store: r.cfg.Shape, Elapsed: time.Since(r.begin), Storms: r.report.Storms,
 		Faults: r.report.Faults, Enough: r.cfg.Faults, Broken: r.book.Broken(), Doing: r.doing,
@@ -42,22 +42,22 @@ func (r *run) tellProgress() {
 }
 
 const (
-	lastWords  = cluster.Stale + time.Second // until callers have received the last losses
-	afterwards = stormTime + lastWords       // that a run takes beyond its time, about
-	sayEvery   = time.Second                 // interval of progress when nothing happens
+	lossTime    = cluster.Stale + time.Second // until callers have received the last losses
+	afterwards  = stormTime + lossTime        // approximate time of a run after For
+	reportEvery = time.Second                 // interval of progress reports
 )
 
-// keepSaying reports progress periodically, until it is stopped.
-func (r *run) keepSaying() (stop func()) {
+// keepReporting reports progress periodically, until it is stopped.
+func (r *run) keepReporting() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	var saying sync.WaitGroup
-	saying.Go(func() {
-		for proc.Pause(ctx, sayEvery) {
-			r.count(func(*Report) { r.tellProgress() })
+	var reporting sync.WaitGroup
+	reporting.Go(func() {
+		for proc.Pause(ctx, reportEvery) {
+			r.count(func(*Report) { r.reportProgress() })
 		}
 	})
 	return func() {
 		cancel()
-		saying.Wait()
+		reporting.Wait()
 	}
 }

@@ -25,28 +25,28 @@ type Report struct {
 	Store       cluster.Shape     `json:"store"`
 	Seed        uint64            `json:"seed"`
 	Seconds     float64           `json:"seconds"`
-	Builds      []string          `json:"builds"` // what processes were upgraded from and to
+	Builds      []string          `json:"builds"` // before and after upgrades
 	Storms      int               `json:"storms"`
 	Faults      int               `json:"faults"`
 	ByKind      map[string]int    `json:"faultsByKind"`
-	Missed      int               `json:"missed"`  // faults for which there was nobody left
-	Revived     int               `json:"revived"` // processes that ended by themselves, as they should, and were started again
-	Created     int               `json:"created"` // times that the namespace had to be created
+	Missed      int               `json:"missed"`  // faults without a possible victim
+	Revived     int               `json:"revived"` // processes that ended by themselves, as expected, and were restarted
+	Created     int               `json:"created"` // how often the namespace had to be created
 	Recoveries  Recoveries        `json:"recoveries"`
 	Checked     check.Counts      `json:"checked"`
 	Packets     lan.Counts        `json:"packets"`
-	Vitals      []leaks.Course    `json:"vitals,omitempty"`     // of a soak: what processes took to live
-	Excused     int               `json:"excused,omitempty"`    // of what clocks beyond the drift bound are to blame for
-	Noticed     int               `json:"noticed,omitempty"`    // times that owners found their clocks too slow, and dropped their leases
-	ShortLives  int               `json:"shortLives,omitempty"` // and how many processes lived too short to say
+	Vitals      []leaks.Course    `json:"vitals,omitempty"`     // of a soak: resource usage
+	Excused     int               `json:"excused,omitempty"`    // violations excused because of clocks beyond the drift bound
+	Noticed     int               `json:"noticed,omitempty"`    // how often owners detected their slow clocks, and dropped their leases
+	ShortLives  int               `json:"shortLives,omitempty"` // processes with too few samples
 	Violations  []check.Violation `json:"violations"`
 	Interrupted bool              `json:"interrupted,omitempty"`
-	Unbounded   bool              `json:"unbounded,omitempty"` // TCP waited for as long as it likes before it sent again
+	Unbounded   bool              `json:"unbounded,omitempty"` // the retransmission timeout of TCP was not bounded
 	Replay      string            `json:"replay"`
-	Kept        string            `json:"kept,omitempty"` // where logs and histories are
+	Kept        string            `json:"kept,omitempty"` // directory of logs and histories
 }
 
-// Recoveries is how long it took after storms until every key had an owner.
+// Recoveries are the times after storms until every key had an owner.
 type Recoveries struct {
 	Count       int     `json:"count"`
 	BoundMillis float64 `json:"bound"` // B of I6
@@ -54,9 +54,9 @@ type Recoveries struct {
 	Median      float64 `json:"p50"`
 	P99         float64 `json:"p99"`
 	Max         float64 `json:"max"`
-	WithinBound int     `json:"withinBound"` // and not only with the slack
-	Forgotten   int     `json:"forgotten"`   // after most managers without a store had lost their memory, with another bound
-	WiderMillis float64 `json:"wider"`       // which is this
+	WithinBound int     `json:"withinBound"` // without the slack
+	Forgotten   int     `json:"forgotten"`   // after most managers without a store had lost their memory, with WiderMillis as bound
+	WiderMillis float64 `json:"wider"`       // bound after that
 	Late        []Late  `json:"late,omitempty"`
 }
 
@@ -64,7 +64,7 @@ type Recoveries struct {
 type Late struct {
 	Storm       int     `json:"storm"`
 	Millis      float64 `json:"took"`
-	StoreMillis float64 `json:"store"` // how long it took until most members of the store had a leader
+	StoreMillis float64 `json:"store"` // until most members of the store had a leader
 }
 
 type recovery struct {
@@ -92,7 +92,7 @@ func recoveries(all []recovery, cfg *Config) Recoveries {
 		}
 	}
 	slices.Sort(sorted)
-	at := func(share float64) float64 { // so many took no longer
+	at := func(share float64) float64 { // nearest rank
 		return millis(sorted[max(1, int(math.Ceil(share*float64(len(sorted)))))-1])
 	}
 	r.Median, r.P99, r.Max = at(0.5), at(0.99), at(1)
@@ -106,23 +106,23 @@ func builds(ctx context.Context, cfg *Config) []string {
 	if cfg.Builds != nil {
 		return cfg.Builds
 	}
-	said := []string{versionOf(ctx, cfg.Program)}
+	all := []string{versionOf(ctx, cfg.Program)}
 	if cfg.Other != "" {
-		said = append(said, versionOf(ctx, cfg.Other))
+		all = append(all, versionOf(ctx, cfg.Other))
 	}
-	return said
+	return all
 }
 
 // versionOf is the output of a program's command "version".
 func versionOf(ctx context.Context, program string) string {
 	out, err := exec.CommandContext(ctx, program, "version").Output()
 	if err != nil {
-		return program + ", which does not say what it is"
+		return program + ", of unknown version"
 	}
 	return strings.TrimSpace(string(out))
 }
 
-// bundle adds to what is kept of a run what came of it, and what is where.
+// bundle adds the report and a README to the directory of a run.
 func (r *run) bundle() error {
 	text, err := json.MarshalIndent(&r.report, "", "  ")
 	if err != nil {
@@ -133,16 +133,16 @@ func (r *run) bundle() error {
 		os.WriteFile(filepath.Join(r.cfg.Dir, "README"), []byte(r.readme()), 0o600))
 }
 
-// readme is for whoever opens the directory and was not there.
+// readme returns the description of the directory.
 func (r *run) readme() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "This is what a run of leasehold-lab chaos has left. To do it again:\n\n    %s\n\n", r.report.Replay)
-	b.WriteString("The same seed strikes in the same way; but processes are scheduled as they are, so that it may\nnot find the same again. ")
+	fmt.Fprintf(&b, "This is the result of a run of leasehold-lab chaos. To repeat it:\n\n    %s\n\n", r.report.Replay)
+	b.WriteString("The same seed injects the same faults. But the scheduling of processes differs, so the run may\nnot reproduce the violation. ")
 	b.WriteString("The builds were:\n\n")
 	for _, build := range r.report.Builds {
 		fmt.Fprintf(&b, "    %s\n", build)
 	}
-	b.WriteString("\nWhat was violated, the first time each:\n\n")
+	b.WriteString("\nViolations, the first of each kind:\n\n")
 	for _, v := range r.report.Violations {
 		fmt.Fprintf(&b, "    %v\n", v)
 	}
@@ -151,22 +151,22 @@ func (r *run) readme() string {
 	}
 	began := oracle.Now() - oracle.Time(time.Since(r.begin))
 	fmt.Fprintf(&b, `
-All times are nanoseconds on one clock, the monotonic one of the chaos process. The run began at
-%d, when it was %s. Logs have the wall clock.
+All times are nanoseconds on one clock, the monotonic clock of the chaos process. The run began at
+%d, which was %s. Logs have the wall clock.
 
-    report.json    what came of it, as --json prints it
-    faults.jsonl   what was done to whom: "at" and "for" count from the beginning of the storm, "time" is
-                   when it was done, and again, with "healed", when it was undone; without victims
-                   there was nobody to whom it could be done
-    NAME.log       what a process said: m1 to m3 are managers, e1 to e3 stores, o1 and so on
+    report.json    the report, as printed by --json
+    faults.jsonl   the faults: "at" and "for" count from the beginning of the storm; "time" is
+                   the time of the injection and, with "healed", of its end; without "victims"
+                   there was no possible victim
+    NAME.log       the log of a process: m1 to m3 are managers, e1 to e3 stores, o1 and so on
                    servers (owners), c1 and so on callers
-    oN.history     what a server believed: "check" is before and after a Check of the key that succeeded,
+    oN.history     the leases of a server: "check" is before and after a successful Check of the key,
                    and "held" of the last one under the same lease, so that it held the key at least
-                   from the second number of the one to the first number of the other
-    cN.history     what a caller saw: its tables, losses it was told of, calls of registers and their answers
-    NAME.history.older   what came before, if there was much
+                   from the second number of the first to the first number of the second
+    cN.history     the observations of a caller: tables, losses, calls of registers and their replies
+    NAME.history.older   the earlier part, if the history was long
 
-What managers and stores had on their disks is gone: these were in memory.
+    The data of managers and stores is not kept: it was in memory.
 `, began, r.begin.UTC().Format(time.RFC3339Nano))
 	return b.String()
 }

@@ -1,6 +1,6 @@
 // Package chaos runs real clusters under faults, and checks the records of owners and callers against
-// Leasehold's invariants. The simulator checks the state machines; this is about shells, store, network
-// and system. All is real but the links between hosts:
+// Leasehold's invariants. The simulator checks the state machines; this package checks shells, store, network
+// and system. Everything is real except for the links between hosts:
 //
 //   - lan: hosts, each a network namespace, and a switch between them
 //   - actor: the processes that are not managers; history: their records
@@ -48,7 +48,7 @@ type run struct {
 	book     *check.Book
 	vitals   *watch
 	deeds    *json.Encoder // to a file
-	failed   chan error    // gets the first process that ended by itself
+	failed   chan error    // the first process that ended by itself, or error of a history
 
 	mu     sync.Mutex
 	report Report
@@ -63,7 +63,7 @@ func Run(ctx context.Context, cfg Config, progress func(Snapshot)) (Report, erro
 		return Report{}, err
 	}
 	if err := lan.Available(); err != nil {
-		return Report{}, fmt.Errorf("there can be no network namespaces here: %w", err)
+		return Report{}, fmt.Errorf("network namespaces are not available: %w", err)
 	}
 	r := &run{
 		cfg: cfg, progress: progress, begin: time.Now(), failed: make(chan error, 1),
@@ -72,7 +72,7 @@ func Run(ctx context.Context, cfg Config, progress func(Snapshot)) (Report, erro
 			Store: cfg.Shape, Seed: cfg.Seed, Builds: builds(ctx, &cfg), ByKind: make(map[string]int), Violations: []check.Violation{}, Replay: cfg.Replay(),
 		},
 	}
-	stop := r.keepSaying()
+	stop := r.keepReporting()
 	err := r.inDirectory(func() error { return r.whole(ctx) })
 	stop()
 	return r.report, err
@@ -101,7 +101,7 @@ func (r *run) whole(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer deeds.Close() //nolint:errcheck // what is lost is lost
+	defer deeds.Close() //nolint:errcheck // an incomplete file is acceptable
 	r.deeds = json.NewEncoder(deeds)
 	r.network = lan.New(r.cfg.Seed)
 	defer r.network.Close()
@@ -119,7 +119,7 @@ func (r *run) whole(ctx context.Context) error {
 	}
 	r.conclude(ctx)
 	if ctx.Err() != nil {
-		err = nil // it was interrupted
+		err = nil // interrupted
 	}
 	return err
 }
@@ -136,9 +136,9 @@ func (r *run) live(ctx context.Context) error {
 	return r.blame(err)
 }
 
-// storms runs storms, one after the other, until there were enough.
+// storms runs storms until there were enough.
 func (r *run) storms(ctx context.Context) error {
-	n := &nemesis.Nemesis{Cluster: r.cluster, Network: r.network, Points: nemesis.Passed(r.cfg.Points, r.cfg.Shape), Tell: r.tell}
+	n := &nemesis.Nemesis{Cluster: r.cluster, Network: r.network, Points: nemesis.Passed(r.cfg.Points, r.cfg.Shape), Tell: r.recordDeed}
 	n.CopyAge = r.cfg.setting().Times.CopyAge()
 	if nemesis.HasRestores(r.cfg.setting(), r.cfg.Kinds) {
 		if err := r.cluster.Backup(); err != nil {
@@ -157,17 +157,17 @@ func (r *run) storms(ctx context.Context) error {
 		r.vitals.take(ctx, r.cluster)
 		r.book.Settle(oracle.Now() - oracle.Time(r.cfg.Slack+settled))
 	}
-	return r.heard(ctx)
+	return r.awaitLosses(ctx)
 }
 
-// storm strikes with many faults that overlap, and waits until all is healed.
+// storm injects many overlapping faults, and waits until all are healed.
 func (r *run) storm(ctx context.Context, n *nemesis.Nemesis, random *rand.Rand, storm uint64) error {
 	plan := nemesis.Plan(random, r.cfg.setting(), r.strikes(), stormTime, r.cfg.Kinds)
 	r.say("breaking")
 	if err := n.Storm(ctx, plan); err != nil || ctx.Err() != nil {
 		return err
 	}
-	if r.isOutage(storm + 1) { // which is judged by what this build promises
+	if r.isOutage(storm + 1) { // which is judged by the guarantees of this build
 		if err := r.cluster.Revert(); err != nil {
 			return err
 		}
@@ -176,8 +176,8 @@ func (r *run) storm(ctx context.Context, n *nemesis.Nemesis, random *rand.Rand, 
 	return r.healed(ctx, fmt.Sprintf("after storm %d", storm+1))
 }
 
-// blame makes a violation of a process that ended by itself: it could start, so the fault is the
-// system's and not the setup's.
+// blame converts the error of a process that ended by itself to a violation: the process could start, so
+// the cause is the system and not the setup.
 func (r *run) blame(err error) error {
 	if crash, ok := errors.AsType[cluster.Crash](err); ok {
 		r.violated("crash", "a process ended by itself", crash)
@@ -186,14 +186,14 @@ func (r *run) blame(err error) error {
 	return err
 }
 
-// violated adds a violation that no history shows.
+// violated adds a violation that is not in a history.
 func (r *run) violated(invariant, broken string, why error) {
 	r.count(func(p *Report) {
 		p.Violations = append(p.Violations, check.Violation{Invariant: invariant, Broken: broken, Text: why.Error(), Times: 1})
 	})
 }
 
-// unread returns an error of a process that no call of wait has returned.
+// unread returns an error of a process that wait has not returned yet.
 func (r *run) unread() error {
 	select {
 	case err := <-r.failed:
@@ -203,13 +203,13 @@ func (r *run) unread() error {
 	}
 }
 
-// heard waits until callers have received the last losses, or should have, unless something is
-// violated already.
-func (r *run) heard(ctx context.Context) error {
-	r.say("listening") // callers hear of the last losses
-	for until := time.Now().Add(lastWords + r.cfg.Slack); ; {
+// awaitLosses waits until callers have received the last losses, or should have, unless there is a
+// violation already.
+func (r *run) awaitLosses(ctx context.Context) error {
+	r.say("waiting for the last losses")
+	for until := time.Now().Add(lossTime + r.cfg.Slack); ; {
 		err := r.wait(ctx, 100*time.Millisecond)
-		if err != nil || !r.cfg.Beyond && r.book.Broken() || r.book.Untold() == 0 || time.Now().After(until) {
+		if err != nil || !r.cfg.Beyond && r.book.Broken() || r.book.PendingLosses() == 0 || time.Now().After(until) {
 			return err
 		}
 	}
@@ -235,11 +235,11 @@ func (r *run) goOn(ctx context.Context) bool {
 		(r.cfg.For == 0 || time.Since(r.begin) < r.cfg.For) && (r.cfg.Faults == 0 || r.report.Faults < r.cfg.Faults)
 }
 
-// patience bounds the time until every key has an owner, before the run is given up.
+// patience limits the time until every key has an owner, before the run is aborted.
 const patience = time.Minute
 
-// healed waits until every key has an owner for good and all callers find them, and judges how
-// long the former took. A key that is held when every earlier lease has expired was renewed since.
+// healed waits until every key has an owner for good and all callers find the owners, and judges the
+// duration of the former. A key that is held when every earlier lease has expired was renewed since.
 func (r *run) healed(ctx context.Context, when string) error {
 	r.say("recovering")
 	since := oracle.Now()
@@ -252,10 +252,10 @@ func (r *run) healed(ctx context.Context, when string) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil && r.report.Storms == 0:
-		return fmt.Errorf("%s: %w", when, err) // it has never worked
+		return fmt.Errorf("%s: %w", when, err) // the setup is wrong
 	case err != nil:
 		r.book.Unrecovered(time.Duration(oracle.Now()-since), bound+r.cfg.Slack, cluster.Watched)
-		r.violated("I6", "nobody leads", fmt.Errorf("%s: %w", when, err))
+		r.violated("I6", "no leader", fmt.Errorf("%s: %w", when, err))
 		return nil
 	case missing:
 		since = oracle.Now() // nothing could be owned before
@@ -284,8 +284,8 @@ func (r *run) healed(ctx context.Context, when string) error {
 	}
 }
 
-// created notes that the namespace had to be created. That is correct only if all managers were
-// dead at a time and have no store.
+// created records that the namespace had to be created. That is correct only if all managers were
+// down at the same time and have no store.
 func (r *run) created(when string, blank int) {
 	r.count(func(p *Report) { p.Created++ })
 	if r.cfg.Shape != cluster.Flease || blank < len(r.cluster.Managers) {
@@ -328,7 +328,7 @@ func (r *run) wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// conclude judges everything.
+// conclude judges the records that were not judged during the run.
 func (r *run) conclude(ctx context.Context) {
 	r.report.Seconds = time.Since(r.begin).Seconds()
 	r.report.Recoveries = recoveries(r.took, &r.cfg)
@@ -350,8 +350,8 @@ func (r *run) fail(err error) {
 	}
 }
 
-// tell records a strike.
-func (r *run) tell(d nemesis.Deed) {
+// recordDeed records a fault.
+func (r *run) recordDeed(d nemesis.Deed) {
 	if !d.Healed && d.Victims != "" {
 		now := oracle.Now() // it has begun
 		for _, caller := range r.silenced(&d) {
@@ -369,7 +369,7 @@ func (r *run) tell(d nemesis.Deed) {
 		_ = r.deeds.Encode(struct {
 			Time oracle.Time `json:"time"`
 			nemesis.Deed
-		}{oracle.Now(), d}) // a full disk is found out by others
+		}{oracle.Now(), d}) // other writes report a full disk
 	})
 	r.say("breaking")
 }

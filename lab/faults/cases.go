@@ -108,8 +108,8 @@ var network = []Case{
 			tests("internal/core/machine/owner", "TestPaperLostRenewals"), tests("owner", "TestLeasesAreSuspendedWithoutLeader")),
 	},
 	{
-		Number: 14, What: "an owner cannot reach a manager, which reaches it", Tries: "I1 I6",
-		Must: "its lease ends, and its keys have another owner in time",
+		Number: 14, What: "messages from an owner to a manager are lost", Tries: "I1 I6",
+		Must: "its lease expires, and its keys have another owner in time",
 		Proofs: by(simulated("link-one-way", "isolate", "manager: expired"), chaos("owner-mute", "leader-deaf"),
 			tests("internal/core/machine/manager", "TestPaperRemovalOfAnOwner", "TestPaperKeepsALeaseFor65Seconds")),
 	},
@@ -366,7 +366,7 @@ var outages = []Case{
 	},
 	{
 		Number: 49, What: "the store has no quorum for as long", Tries: "I11",
-		Must: "no lease ends, and leases resume when the store answers",
+		Must: "no lease ends, and leases resume when the store replies",
 		Proofs: by(simulated("outage", "store-down"), chaos("store-outage-kill", "store-outage-pause"), tests("manager", "TestStoreOutage"),
 			tests("lab/tests/e2e", "TestEtcdQuorumLostForLong"), tests("lab/sim", "TestOutagesLoseNothing")),
 	},

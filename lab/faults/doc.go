@@ -1,13 +1,13 @@
-// Package faults is the catalogue of what may happen to us: each case with what must hold
-// then, and with what proves that it does. docs/FAULTS.md is made of it.
+// Package faults is the catalog of faults: each case with the property that must hold,
+// and the proofs of it. docs/FAULTS.md is generated from it.
 //
-// A proof is something that runs: a test, a kind of fault of "leasehold-lab chaos", a fault or a
-// branch of a simulator. A test of this package looks each of them up where it is defined, so
-// that none can be renamed or removed unnoticed, and fails if a case has none.
+// A proof is a test, a kind of fault of "leasehold-lab chaos", or a fault or a
+// branch of a simulator. A test of this package checks that each of them exists, so
+// that none is renamed or removed unnoticed, and that each case has at least one.
 //
-// How often each has run, and how often something was violated, is in results.json. To run them
-// and write that file and the page anew:
+// The number of runs and of violations of each proof is in results.json. To run the proofs
+// and rewrite that file and the page:
 //
 //	go run ./lab/faults/record              # the tests and the simulators, some minutes
-//	go run ./lab/faults/record -chaos bin/chaos.json,bin/soak.json,bin/beyond.json # what make chaos and make soak have left
+//	go run ./lab/faults/record -chaos bin/chaos.json,bin/soak.json,bin/beyond.json # the reports of make chaos and make soak
 package faults

@@ -7,18 +7,18 @@ import (
 	"slices"
 )
 
-// A Case is something that may happen.
+// A Case is a fault.
 type Case struct {
 	Number int
-	Part   string // of the catalogue
-	What   string // happens
-	Must   string // hold then
-	Tries  string // the invariants that it tries to break, as "I1 I2"
-	Open   string // what is not so yet, or cannot be
+	Part   string // section of the catalog
+	What   string // the fault
+	Must   string // the property that must hold
+	Tries  string // the affected invariants, as "I1 I2"
+	Open   string // known limitation
 	Proofs []Proof
 }
 
-// A Kind says what runs a proof.
+// A Kind is a kind of proof.
 type Kind string
 
 // The kinds of proofs.
@@ -29,12 +29,12 @@ const (
 	Flease Kind = "flease" // a fault of "leasehold-lab flease sim"
 )
 
-// A Proof is something that runs, and fails if what must hold does not.
+// A Proof is a test or a simulated fault, which fails if the property does not hold.
 type Proof struct {
 	Kind Kind
 	Name string // of a test: TestName, or TestName/subtest
-	Dir  string // of a test: where it is, relative to the module
-	Tags string // of a test: with which it is built
+	Dir  string // of a test: its directory, relative to the module
+	Tags string // of a test: its build tags
 }
 
 func (p Proof) String() string {
@@ -52,19 +52,19 @@ func part(name string, cases []Case) []Case {
 	return cases
 }
 
-// tests are proofs: tests of a directory.
+// tests returns proofs that are tests of a directory.
 func tests(dir string, names ...string) []Proof { return proofs(Test, dir, "", names) }
 
-// pointed are tests that need failpoints.
+// pointed returns tests that need failpoints.
 func pointed(dir string, names ...string) []Proof { return proofs(Test, dir, "failpoints", names) }
 
-// chaos are proofs: kinds of faults that real clusters suffer.
+// chaos returns proofs that are kinds of faults of real clusters.
 func chaos(names ...string) []Proof { return proofs(Chaos, "", "", names) }
 
-// simulated are proofs: faults and branches of simulated clusters.
+// simulated returns proofs that are faults and branches of simulated clusters.
 func simulated(names ...string) []Proof { return proofs(Sim, "", "", names) }
 
-// leased are proofs: faults of simulated groups of Flease.
+// leased returns proofs that are faults of simulated Flease groups.
 func leased(names ...string) []Proof { return proofs(Flease, "", "", names) }
 
 func proofs(k Kind, dir, tags string, names []string) (all []Proof) {
@@ -76,27 +76,27 @@ func proofs(k Kind, dir, tags string, names []string) (all []Proof) {
 
 func by(lists ...[]Proof) []Proof { return slices.Concat(lists...) }
 
-// A Run is something that was run, once, and what came of it.
+// A Run is the result of one run of a command.
 type Run struct {
 	Kind    Kind   `json:"kind"`
 	Command string `json:"command"`
 	Date    string `json:"date"` // 2026-11-16
-	Size    string `json:"size"` // of it, for people
-	// Violations is how often something did not hold that must, or how many tests failed.
+	Size    string `json:"size"` // such as "10000 worlds"
+	// Violations is the number of violations, or of failed tests.
 	Violations int `json:"violations"`
-	// Counts is how often each of its proofs has happened: how often a fault has struck, how
-	// often a test has passed.
+	// Counts is the number of occurrences of each proof: of injected faults, or of passed
+	// tests.
 	Counts map[string]int `json:"counts"`
-	// Failures is how often each test has failed.
+	// Failures is the number of failures of each test.
 	Failures map[string]int `json:"failures,omitempty"`
 }
 
-// Results are the runs that the page tells of.
+// Results are the runs on the page.
 type Results struct {
 	Runs []Run `json:"runs"`
 }
 
-// ReadResults reads what a recorder has written.
+// ReadResults reads the results that a recorder has written.
 func ReadResults(file string) (*Results, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -106,7 +106,7 @@ func ReadResults(file string) (*Results, error) {
 	return r, json.Unmarshal(text, r)
 }
 
-// Put puts a run in the place of an older one of the same command.
+// Put replaces an older run of the same command, or adds the run.
 func (r *Results) Put(run Run) {
 	i := slices.IndexFunc(r.Runs, func(old Run) bool { return old.Command == run.Command })
 	if i < 0 {
@@ -116,7 +116,7 @@ func (r *Results) Put(run Run) {
 	}
 }
 
-// Write writes results, for people to read, too.
+// Write writes results as indented JSON.
 func (r *Results) Write(file string) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -132,8 +132,8 @@ func (p Proof) key() string {
 	return p.Name
 }
 
-// Of returns how often a proof has run, and how often something was violated when it did. That is
-// known of each test; a violation in a campaign counts against all that struck in it.
+// Of returns the number of runs of a proof, and of violations in them. For tests, the violations are
+// known exactly; a violation in a campaign counts for all faults in it.
 func (r *Results) Of(p Proof) (runs, violations int) {
 	for i := range r.Runs {
 		run := &r.Runs[i]
@@ -151,8 +151,8 @@ func (r *Results) Of(p Proof) (runs, violations int) {
 	return runs, violations
 }
 
-// OfCase adds up what is known of a case, by the kinds of its proofs. A violation of a campaign
-// counts once, however many of the proofs struck in it.
+// OfCase returns the sums for a case, by the kinds of its proofs. A violation of a campaign
+// counts once, even if several of the proofs occurred in it.
 func (r *Results) OfCase(c *Case) (runs map[Kind]int, violations int) {
 	runs = make(map[Kind]int)
 	most := make(map[Kind]int)

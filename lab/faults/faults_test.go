@@ -21,7 +21,7 @@ import (
 
 const root = "../.."
 
-// Every case is there, once, and has something that proves it.
+// Every case exists once, and has a proof.
 func TestCasesAreComplete(t *testing.T) {
 	cases := faults.Cases()
 	if len(cases) != 56 {
@@ -32,10 +32,10 @@ func TestCasesAreComplete(t *testing.T) {
 			t.Errorf("case %d comes after %d others", c.Number, i)
 		}
 		if c.What == "" || c.Must == "" || c.Tries == "" {
-			t.Errorf("case %d does not say what happens, what must hold, or which invariants it tries", c.Number)
+			t.Errorf("case %d has no fault, no property, or no invariants", c.Number)
 		}
 		if len(c.Proofs) == 0 {
-			t.Errorf("case %d, %s: nothing proves it", c.Number, c.What)
+			t.Errorf("case %d, %s: no proof", c.Number, c.What)
 		}
 		for i, p := range c.Proofs {
 			if slices.Contains(c.Proofs[:i], p) {
@@ -45,7 +45,7 @@ func TestCasesAreComplete(t *testing.T) {
 	}
 }
 
-// What a proof names is there.
+// Every proof exists.
 func TestProofsExist(t *testing.T) {
 	there := map[faults.Kind][]string{
 		faults.Sim: simNames(t), faults.Flease: fleasesim.Kinds().Names(), faults.Chaos: chaosNames(),
@@ -55,7 +55,7 @@ func TestProofsExist(t *testing.T) {
 		for _, p := range c.Proofs {
 			if p.Kind != faults.Test {
 				if !slices.Contains(there[p.Kind], p.Name) {
-					t.Errorf("case %d: there is no %v", c.Number, p)
+					t.Errorf("case %d: %v does not exist", c.Number, p)
 				}
 				continue
 			}
@@ -64,13 +64,13 @@ func TestProofsExist(t *testing.T) {
 			}
 			top, _, _ := strings.Cut(p.Name, "/")
 			if !slices.Contains(found[p.Dir], top) {
-				t.Errorf("case %d: there is no test %s in %s", c.Number, top, p.Dir)
+				t.Errorf("case %d: test %s does not exist in %s", c.Number, top, p.Dir)
 			}
 		}
 	}
 }
 
-// simNames are the faults and branches of the simulator, with and without a store.
+// simNames returns the faults and branches of the simulator, with and without a store.
 func simNames(t *testing.T) []string {
 	names := sim.Kinds().Names()
 	for _, diskless := range []bool{false, true} {
@@ -83,7 +83,7 @@ func simNames(t *testing.T) []string {
 	return names
 }
 
-// chaosNames are the kinds of faults of all kinds of clusters.
+// chaosNames returns the kinds of faults of all kinds of clusters.
 func chaosNames() (names []string) {
 	for _, shape := range cluster.Shapes() {
 		for _, beyond := range []bool{false, true} {
@@ -93,7 +93,7 @@ func chaosNames() (names []string) {
 	return names
 }
 
-// testsIn returns the names of the tests in a directory, whatever they are built with.
+// testsIn returns the names of the tests in a directory, with any build tags.
 func testsIn(t *testing.T, dir string) (names []string) {
 	files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(dir), "*_test.go"))
 	if err != nil {
@@ -113,7 +113,7 @@ func testsIn(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// Every case has been tried, and every test of it has passed.
+// Every case has been run, and each of its tests has passed.
 func TestProofsHaveRun(t *testing.T) {
 	results := results(t)
 	for _, c := range faults.Cases() {
@@ -133,14 +133,14 @@ func TestProofsHaveRun(t *testing.T) {
 	}
 }
 
-// The page is what the catalogue and the results make of it.
+// The page is generated from the catalog and the results.
 func TestPageIsCurrent(t *testing.T) {
 	is, err := os.ReadFile(filepath.Join(root, "docs", "FAULTS.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if string(is) != faults.Page(faults.Cases(), results(t)) {
-		t.Error("docs/FAULTS.md is not what would be written: go run ./lab/faults/record -page")
+		t.Error("docs/FAULTS.md is outdated: go run ./lab/faults/record -page")
 	}
 }
 
@@ -153,7 +153,7 @@ func results(t *testing.T) *faults.Results {
 	return r
 }
 
-// A violation counts against what struck in its run, and once.
+// A violation counts once for all faults in its run.
 func TestOfCase(t *testing.T) {
 	r := &faults.Results{Runs: []faults.Run{
 		{Kind: faults.Sim, Violations: 2, Counts: map[string]int{"loss": 5, "delay": 7}},
@@ -169,11 +169,11 @@ func TestOfCase(t *testing.T) {
 	}}
 	runs, violations := r.OfCase(&c)
 	if want := (map[faults.Kind]int{faults.Sim: 13, faults.Test: 3}); !maps.Equal(runs, want) || violations != 4 {
-		t.Errorf("%v and %d violations, want %v and 3 of the simulator, and 1 of a test", runs, violations, want)
+		t.Errorf("%v and %d violations, want %v and 4 violations: 3 of the simulator, and 1 of a test", runs, violations, want)
 	}
 }
 
-// The page tells apart what is not tried, what was not recorded, and what did not happen.
+// The page distinguishes faults that are not run, not recorded, and not occurred.
 func TestPageSaysWhatIsKnown(t *testing.T) {
 	page := faults.Page([]faults.Case{
 		{
@@ -188,7 +188,7 @@ func TestPageSaysWhatIsKnown(t *testing.T) {
 		"### Fires\n\n| | simulator | chaos | tests |\n|---|---|---|---|\n| 1 | `delay`<br>flease: `rate` | `loss` | - |\n| 2 | `calm` | - | - |\n",
 	} {
 		if !strings.Contains(page, want) {
-			t.Errorf("there is no %q in\n%s", want, page)
+			t.Errorf("no %q in\n%s", want, page)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func Page(cases []Case, results *Results) string {
 	return b.String()
 }
 
-// summary says how many cases there are, of which something was tried, and what is open.
+// summary returns the number of cases, of tested cases, and the known limitations.
 func summary(cases []Case, results *Results) string {
 	var open strings.Builder
 	tried, violated := 0, 0
@@ -65,7 +65,7 @@ func summary(cases []Case, results *Results) string {
 	return fmt.Sprintf("**%d cases, %d tested, %d with violations.** Open:\n\n%s\n", len(cases), tried, violated, open.String())
 }
 
-// inParts is a table for each part of the catalogue, under its name, with a row for each case.
+// inParts returns a table for each section of the catalog, with a row for each case.
 func inParts(cases []Case, level, head string, row func(*Case) string) string {
 	var b strings.Builder
 	last := ""
@@ -119,7 +119,7 @@ func testsOf(c *Case) string {
 	return strings.Join(all, "; ")
 }
 
-// times says how often things of some kinds have run, if the case has any.
+// times formats the number of runs of some kinds of proofs, if the case has any.
 func (r *Results) times(runs map[Kind]int, kinds ...Kind) string {
 	sum, has, recorded := 0, false, false
 	for _, k := range kinds {

@@ -1,5 +1,5 @@
-// Package fleasebench measures how many leases in a second a Flease group agrees
-// upon. Each member is a process, and they speak over the loopback. Members that share
+// Package fleasebench measures the leases per second of a Flease group. Each member is a
+// process, and they communicate over the loopback interface. Members that share
 // one process and its scheduler lose packets, and are slower by an order of magnitude.
 package fleasebench
 
@@ -13,11 +13,11 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/bench/proc"
 )
 
-// Config is what is measured.
+// Config configures a benchmark.
 type Config struct {
 	Members   int           `json:"members"`
-	Proposers int           `json:"proposers"` // so many of the members acquire leases
-	Leases    int           `json:"leases"`    // of a batch and a proposer
+	Proposers int           `json:"proposers"` // number of members that acquire leases
+	Leases    int           `json:"leases"`    // per batch and proposer
 	Batches   int           `json:"batches"`
 	Lease     time.Duration `json:"-"`
 	Sealed    bool          `json:"sealed"`
@@ -31,21 +31,21 @@ type Report struct {
 	BatchMillisP50  float64 `json:"batchMillisP50"`
 	BatchMillisMax  float64 `json:"batchMillisMax"`
 	Seconds         float64 `json:"seconds"`                     // of acquiring
-	CPUMicros       float64 `json:"cpuMicrosPerLease,omitempty"` // of all members together, for a lease
+	CPUMicros       float64 `json:"cpuMicrosPerLease,omitempty"` // of all members, per lease
 }
 
-// Validate fills in the default for Proposers.
+// Validate sets the default of Proposers, and returns an error for invalid values.
 func (c *Config) Validate() error {
 	if c.Proposers == 0 {
 		c.Proposers = c.Members
 	}
 	if c.Leases < 1 || c.Leases > 1_000_000 || c.Batches < 1 || c.Members < 1 || c.Members > 9 || c.Proposers > c.Members || c.Proposers < 0 {
-		return errors.New("want 1 to 1000000 leases, a batch at least, 1 to 9 members, and no more proposers than members")
+		return errors.New("want 1 to 1000000 leases, at least one batch, 1 to 9 members, and at most as many proposers as members")
 	}
 	return nil
 }
 
-// Run measures. Each member is this program with the arguments of the role, which must
+// Run runs the benchmark. Each member is this program with the arguments of role, which must
 // run [StartMember].
 func Run(ctx context.Context, cfg Config, role string) (Report, error) {
 	g, err := Start(ctx, role, cfg.Members, MemberConfig{
@@ -76,8 +76,8 @@ func Run(ctx context.Context, cfg Config, role string) (Report, error) {
 	}, nil
 }
 
-// batch lets the proposers acquire and release a batch, and returns the CPU time of all
-// members while it was acquired.
+// batch acquires and releases a batch, and returns the CPU time of all
+// members for the acquisition.
 func batch(g proc.Group, cfg Config, name string) (Batch, time.Duration, error) {
 	proposers := g[:cfg.Proposers]
 	if err := Prepare(proposers, Order{Batch: cfg.Leases, Name: name, Group: cfg.Members}); err != nil {

@@ -19,14 +19,14 @@ import (
 	process "github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// MemberConfig is that of one process of a group.
+// MemberConfig configures one process of a group.
 type MemberConfig struct {
 	Self           flease.ID
 	Members        []string // addresses of all, in order
 	Lease, Epsilon time.Duration
 	Sealed         bool // packets are encrypted and authenticated
 	TCP            bool
-	Subgroups      bool // the name of a resource chooses the members that agree on it
+	Subgroups      bool // the name of a resource determines the members of its group
 	GCPercent      int  // 0 is the default
 }
 
@@ -49,24 +49,24 @@ func Start(ctx context.Context, role string, members int, c MemberConfig) (g pro
 	return g, nil
 }
 
-// An Order is what each process acquires.
+// An Order is the batch that each process acquires.
 type Order struct {
 	Batch int    // leases
-	Name  string // their names begin with it
-	Group int    // how many members agree on each
+	Name  string // prefix of the resource names
+	Group int    // number of members in the group of each resource
 }
 
-// A Batch is what processes have acquired. All processes have the same clock.
+// A Batch is the result of an acquisition. All processes have the same clock.
 type Batch struct {
 	Leases     int
 	Begin, End time.Time
 	CPU        time.Duration
 }
 
-// Took is the time from the begin to the end.
+// Took returns the time from begin to end.
 func (b Batch) Took() time.Duration { return b.End.Sub(b.Begin) }
 
-// Measure returns what acquire takes, which returns the number of leases.
+// Measure measures acquire, which returns the number of leases.
 func Measure(acquire func() (int, error)) (b Batch, err error) {
 	before := proc.CPUTime()
 	b.Begin = time.Now()
@@ -91,12 +91,12 @@ func callAll(g proc.Group, method string, args any) error {
 	return err
 }
 
-// Prepare sends an order to all processes. What they acquire next is named before the
-// clock starts.
+// Prepare sends an order to all processes. They create the resource names before the measurement
+// starts.
 func Prepare(g proc.Group, o Order) error { return callAll(g, "Prepare", o) }
 
-// Acquire has all processes acquire their order at the same time: all leases, from the
-// first that began to the last that ended.
+// Acquire makes all processes acquire their batches concurrently, and returns the sum, from the
+// first begin to the last end.
 func Acquire(g proc.Group) (Batch, error) {
 	all, err := proc.CallAll[Batch](g, "Acquire", nil)
 	if err != nil {
@@ -109,17 +109,17 @@ func Acquire(g proc.Group) (Batch, error) {
 	return b, nil
 }
 
-// Release has all processes give back what they acquired.
+// Release makes all processes release their batches.
 func Release(g proc.Group) error { return callAll(g, "Release", nil) }
 
-// A Member is one process of Flease. It is exported for net/rpc.
+// A Member is one process of a Flease group. It is exported for net/rpc.
 type Member struct {
 	node  *flease.Node
 	names []string
 	held  []*flease.Lease
 }
 
-// StartMember starts a node, which need not be ready when it returns.
+// StartMember starts a node. Ready waits until it is ready.
 func StartMember(_ context.Context, c MemberConfig) (*Member, error) {
 	cfg := flease.Config{
 		Self: c.Self, Lease: c.Lease, Epsilon: c.Epsilon,
@@ -133,7 +133,7 @@ func StartMember(_ context.Context, c MemberConfig) (*Member, error) {
 		cfg.Groups = groupOf(len(cfg.Members))
 	}
 	if c.Sealed {
-		cfg.Key = secret.New("a secret that is known to everyone") // it costs as much as a good one
+		cfg.Key = secret.New("a secret that is known to everyone") // as fast as a real one
 	}
 	if c.TCP {
 		cfg.Transport = flease.TCP{}
@@ -148,7 +148,7 @@ func StartMember(_ context.Context, c MemberConfig) (*Member, error) {
 // Ready waits until the node can acquire leases.
 func (m *Member) Ready(struct{}, *struct{}) error { return m.node.Ready(context.Background()) }
 
-// Prepare names the resources of the next batch.
+// Prepare creates the resource names of the next batch.
 func (m *Member) Prepare(o Order, _ *struct{}) error {
 	m.names = make([]string, o.Batch)
 	for i := range m.names {
@@ -159,8 +159,8 @@ func (m *Member) Prepare(o Order, _ *struct{}) error {
 
 const batchLimit = time.Minute
 
-// Acquire acquires a batch. A lease that is not valid when the batch is complete does
-// not count.
+// Acquire acquires a batch. It does not count leases that are invalid when the batch is
+// complete.
 func (m *Member) Acquire(_ struct{}, b *Batch) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), batchLimit)
 	defer cancel()
@@ -176,8 +176,8 @@ func (m *Member) Acquire(_ struct{}, b *Batch) (err error) {
 	return err
 }
 
-// Release gives back what was acquired. If too few members answer, that does no harm:
-// no other process wants these resources, and what is not renewed expires.
+// Release releases the batch. A failure is harmless:
+// no other process wants these resources, and the leases expire.
 func (m *Member) Release(struct{}, *struct{}) error {
 	held := m.held
 	m.held = nil
@@ -189,7 +189,7 @@ func (m *Member) Release(struct{}, *struct{}) error {
 	return nil
 }
 
-// Close ends the node at once: the other members end, too.
+// Close ends the node without waiting: the other members end, too.
 func (m *Member) Close() error {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -201,9 +201,9 @@ func resourceName(size, proposer int, name string, i int) string {
 	return fmt.Sprintf("%02d.%02d.%s.%06d", size, proposer, name, i)
 }
 
-// groupOf returns the members that agree on a resource: its proposer, and as many
-// others as its name says, chosen at random for each proposer as in the paper's third
-// experiment. It is called for every resource, so all groups are made before.
+// groupOf returns the group of a resource: its proposer, and the number of
+// others in its name, chosen at random for each proposer as in the paper's third
+// experiment. It runs for every resource, so all groups are computed in advance.
 func groupOf(members int) func(resource string) []flease.ID {
 	groups := make([][][]flease.ID, members+1) // by size and proposer
 	for size := range groups {
@@ -219,15 +219,15 @@ func groupOf(members int) func(resource string) []flease.ID {
 			return nil
 		}
 		size, err := strconv.ParseUint(resource[:2], 10, 8)
-		proposer, wrong := strconv.ParseUint(resource[3:5], 10, 8)
-		if err != nil || wrong != nil || int(size) > members || int(proposer) > members {
+		proposer, err2 := strconv.ParseUint(resource[3:5], 10, 8)
+		if err != nil || err2 != nil || int(size) > members || int(proposer) > members {
 			return nil
 		}
 		return groups[size][proposer]
 	}
 }
 
-// chooseGroup chooses the same on every call.
+// chooseGroup returns the same group on every call.
 func chooseGroup(members, size, proposer int) []flease.ID {
 	random := rand.New(rand.NewPCG(uint64(size), uint64(proposer)))
 	group := []flease.ID{flease.ID(proposer)}

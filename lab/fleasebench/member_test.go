@@ -25,16 +25,16 @@ func TestGroups(t *testing.T) {
 		for proposer := 1; proposer <= processes; proposer++ {
 			first := group(resourceName(size, proposer, "b7", 1))
 			if len(first) != size || !slices.Contains(first, flease.ID(proposer)) || !slices.IsSorted(first) || len(slices.Compact(slices.Clone(first))) != size {
-				t.Errorf("%d wants a group of %d: %v", proposer, size, first)
+				t.Errorf("invalid group of %[2]d for proposer %[1]d: %[3]v", proposer, size, first)
 			}
 			if other := groupOf(processes)(resourceName(size, proposer, "b8", 2)); !slices.Equal(first, other) {
-				t.Errorf("the group of %d for %d is %v, and %v", size, proposer, first, other)
+				t.Errorf("the group of %d for proposer %d is %v, and %v", size, proposer, first, other)
 			}
 		}
 	}
 	for _, unknown := range []string{"", "x", "03.01", "99.01.b7.000000", "03.16.b7.000000", "00.01.b7.000000", "03.00.b7.000000", "0x.01.b7.000000", "03-01-b7-000000"} {
 		if got := group(unknown); got != nil {
-			t.Errorf("%q has group %v", unknown, got)
+			t.Errorf("invalid name %q has group %v", unknown, got)
 		}
 	}
 }

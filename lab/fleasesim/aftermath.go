@@ -10,24 +10,24 @@ import (
 type phase uint8
 
 const (
-	faulty   phase = iota // the nemesis strikes
-	healed                // it does no more: everything that is wanted must be held
-	calming               // what faults have left behind comes to its end, and nobody tries anything
-	besieged              // all is well, and everyone asks who has what: nobody may lose anything
-	bereaved              // holders have died: others must take over
-	leaving               // all is released: all must be forgotten
+	faulty   phase = iota // the nemesis injects faults
+	healed                // no more faults: every wanted resource must get a holder
+	calming               // the effects of faults end, and there are no new tries
+	besieged              // without faults, all processes try all resources: no holder may lose its lease
+	bereaved              // holders have crashed: other processes must take over
+	leaving               // all leases are released: all state must be removed
 )
 
-// A role is what a process does with resources when the faults are over.
+// A role is the behaviour of a process after the faults.
 type role uint8
 
 const (
-	wanter  role = iota // wants them
-	badger              // tries them, again and again
-	watcher             // does nothing with them
+	wanter  role = iota // acquires resources
+	badger              // tries resources, again and again
+	watcher             // does neither
 )
 
-// An aftermath is what happens when faults have ended, and what must come of it.
+// An aftermath is the part of a world after the faults, with its requirements.
 type aftermath struct {
 	*world
 	phase    phase
@@ -35,8 +35,8 @@ type aftermath struct {
 	deadline int64
 }
 
-// heal ends the faults. Who is dead comes back, or stays dead if a majority of
-// every group lives on.
+// heal ends the faults. A crashed process restarts, or stays down if a majority of
+// every group remains.
 func (a *aftermath) heal() {
 	a.Printf("=== all faults end")
 	a.enter(healed)
@@ -59,8 +59,8 @@ func (a *aftermath) heal() {
 	a.poll()
 }
 
-// part is what must come of twins: one of them gives way, and when all that was
-// agreed upon with the help of both is over, leases exclude each other again.
+// part is the aftermath of twins: one of them gives way, and when all leases that
+// were granted with the help of both have expired, leases exclude each other again.
 func (a *aftermath) part() {
 	for _, p := range a.processes {
 		p.gone, p.role = false, wanter
@@ -70,7 +70,7 @@ func (a *aftermath) part() {
 		}
 	}
 	if !a.busy() {
-		a.over = true // nobody may ever hear of it
+		a.over = true // the other processes may never detect it
 		return
 	}
 	a.After(a.recovery()+2*lease, func() {
@@ -80,7 +80,7 @@ func (a *aftermath) part() {
 	})
 }
 
-// busy reports whether others have to do with each process that has a twin.
+// busy reports whether each process with a twin is in a group with others.
 func (w *world) busy() bool {
 	for id, twins := range w.byID {
 		if len(twins) > 1 {
@@ -108,8 +108,8 @@ func (w *world) affords(p *process) bool {
 	return true
 }
 
-// recovery is how long it takes until everyone takes part. A process that finds
-// that its clock is set while it waits begins to wait anew.
+// recovery returns the time until all processes take part. A process that detects
+// that its clock was set while it waits starts to wait again.
 func (w *world) recovery() time.Duration {
 	d := max(slow(drift.Stretch(lease)), lease+2*w.epsilon)
 	if w.kind == Mono {
@@ -118,10 +118,10 @@ func (w *world) recovery() time.Duration {
 	return d
 }
 
-// takeover is how long it takes until a resource has another holder, after the
-// last one has died: its lease as acceptors count it; and some rounds, because
-// those who want it get in each other's way. Where wall clocks were ahead, so are
-// the ends of leases.
+// takeover returns the time until a resource has another holder after the
+// crash of the last one: the lease as counted by acceptors, and some rounds, because
+// proposers conflict. If wall clocks were ahead, the
+// ends of leases are ahead too.
 func (w *world) takeover() time.Duration {
 	d := max(slow(drift.Stretch(lease)), lease+2*w.epsilon) + rounds
 	if w.kind == Mono {
@@ -130,14 +130,14 @@ func (w *world) takeover() time.Duration {
 	return d
 }
 
-// rounds are many: packets take 20 ms at most, with a random wait in between.
+// rounds is the time for many rounds: a packet takes at most 20 ms, with a random backoff in between.
 const rounds = 3 * lease
 
 func slow(d time.Duration) time.Duration {
 	return d * time.Duration(engine.TrueRate) / time.Duration(slowest)
 }
 
-// poll looks now and then whether what must happen has happened.
+// poll checks repeatedly whether the requirements of the phase are met.
 func (a *aftermath) poll() {
 	waiting := a.unheld()
 	a.Checks[L5Progress]++
@@ -149,21 +149,21 @@ func (a *aftermath) poll() {
 		a.leave()
 		return
 	case a.Now > a.deadline:
-		a.Violated(L5Progress, "%s has had no holder for %v although it is wanted, most of its group %v live, and nothing is wrong (phase %d)",
+		a.Violated(L5Progress, "%s has had no holder for %v although it is wanted, a majority of its group %v runs, and there are no faults (phase %d)",
 			waiting.name, time.Duration(a.Now-a.began), waiting.members, a.phase)
 		return
 	}
 	a.After(lease/20, a.poll)
 }
 
-// unheld returns a resource that is wanted and that nobody has, nil if there is
+// unheld returns a resource that is wanted and has no holder, nil if there is
 // none.
 func (a *aftermath) unheld() *resource {
 	for _, r := range a.resources {
 		wanted, held := false, false
 		for _, p := range a.processes {
 			wanted = wanted || p.machine != nil && p.role == wanter && p.member(r)
-			held = held || p.machine != nil && p.believes(r)
+			held = held || p.machine != nil && p.holds(r)
 		}
 		if wanted && !held {
 			return r
@@ -172,15 +172,15 @@ func (a *aftermath) unheld() *resource {
 	return nil
 }
 
-// calm lets all that faults have left behind come to its end: processes that are
-// not ready, clocks that are taken for wrong, members that have forgotten.
+// calm waits until the effects of faults have ended: processes that are
+// not ready, distrusted clocks, members without state.
 func (a *aftermath) calm() {
 	a.enter(calming)
 	for _, p := range a.processes {
-		p.ring() // or who has nothing to do would look at its clocks only later
+		p.fire() // otherwise an idle process would read its clocks only later
 	}
 	a.After(a.recovery()+2*lease, func() {
-		a.Printf("=== everyone asks")
+		a.Printf("=== all processes try all resources")
 		a.enter(besieged)
 		a.oracle.checkKnown()
 		pace := engine.Pick[time.Duration](a.Random, 10, 30, 100) * time.Millisecond
@@ -195,26 +195,26 @@ func (a *aftermath) calm() {
 	})
 }
 
-// siege lets a process try everything that it has not, time and again.
+// siege makes a process try all resources that it does not hold, repeatedly.
 func (a *aftermath) siege(p *process, pace time.Duration) {
 	if a.phase != besieged || !p.runs() {
 		return
 	}
 	for _, r := range a.resources {
-		if p.member(r) && !p.believes(r) {
-			p.ask(r, try)
+		if p.member(r) && !p.holds(r) {
+			p.request(r, try)
 		}
 	}
 	a.After(a.span(pace/2, pace), func() { a.siege(p, pace) })
 }
 
-// bereave lets holders die for good, as far as a majority of every group lives on.
+// bereave crashes holders for good, as long as a majority of every group remains.
 func (a *aftermath) bereave() {
 	a.enter(bereaved)
 	a.deadline = a.Now + int64(a.takeover())
 	for _, r := range a.resources {
 		for _, p := range a.processes {
-			if p.machine != nil && p.believes(r) && a.affords(p) {
+			if p.machine != nil && p.holds(r) && a.affords(p) {
 				p.gone = true
 				p.die()
 			}
@@ -222,10 +222,10 @@ func (a *aftermath) bereave() {
 	}
 }
 
-// leave lets everyone release everything. What nobody asks for is looked at once
-// in a lingering time, and forgotten when it was not touched for one.
+// leave makes all processes release all resources. State without requests is checked once
+// per linger time, and removed if it was not used for one.
 func (a *aftermath) leave() {
-	a.Printf("=== all is released")
+	a.Printf("=== all resources are released")
 	a.enter(leaving)
 	for _, p := range a.processes {
 		if p.runs() {
@@ -243,7 +243,7 @@ func (a *aftermath) leave() {
 		ahead = time.Duration(a.nemesis.ahead)
 	}
 	a.After(a.takeover()+3*linger+ahead, func() {
-		a.oracle.checkForgotten()
+		a.oracle.checkRemoved()
 		a.over = true
 	})
 }
@@ -252,10 +252,10 @@ func (a *aftermath) act(p *process) {
 	for _, r := range a.resources {
 		switch {
 		case !p.member(r) || a.phase == leaving:
-		case p.role == wanter && !p.believes(r):
-			p.ask(r, hold)
-		case p.role == badger && !p.believes(r) && a.phase != calming:
-			p.ask(r, try)
+		case p.role == wanter && !p.holds(r):
+			p.request(r, hold)
+		case p.role == badger && !p.holds(r) && a.phase != calming:
+			p.request(r, try)
 		}
 	}
 }

@@ -12,30 +12,30 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// A Kind says which assumption about clocks holds in a world.
+// A Kind is the assumption about clocks that holds in a world.
 type Kind string
 
 // The kinds of worlds.
 const (
 	Any   Kind = "any"   // the seed chooses
-	Wall  Kind = "wall"  // wall clocks are within epsilon; monotonic clocks race, and stand still
+	Wall  Kind = "wall"  // wall clocks are within epsilon; monotonic clocks have any rate, or stand still
 	Mono  Kind = "mono"  // monotonic clocks are within the drift bound; wall clocks drift, and are set
-	Both  Kind = "both"  // both are as they should be
-	Twins Kind = "twins" // as Both, but two processes have the same id: no lease is safe until one has given way, all else is
+	Both  Kind = "both"  // both are within their bounds
+	Twins Kind = "twins" // as Both, but two processes have the same ID: leases are not exclusive until one has given way, all else holds
 )
 
 var kinds = []string{string(Any), string(Wall), string(Mono), string(Both), string(Twins)}
 
-// Config is one simulated world, but for the seed.
+// Config describes a simulated world. Together with the seed it determines every event.
 type Config struct {
 	Kind      Kind
 	Processes int           // 3 to 7; 0 lets the seed choose
 	Resources int           // 1 to 4; 0 lets the seed choose
-	Duration  time.Duration // of the time with faults; default 15 s, which is as many leases
+	Duration  time.Duration // of the phase with faults; default 15 s; a lease lasts 1 s
 	Faults    engine.Mix    // default [Kinds].Default
 }
 
-// Bounds on a world.
+// Limits of a world.
 const (
 	minProcesses = 3
 	maxProcesses = 7
@@ -43,7 +43,7 @@ const (
 	maxDuration  = time.Hour
 )
 
-// Validate fills in defaults and reports what is wrong.
+// Validate sets defaults and returns an error for invalid values.
 func (c *Config) Validate() error {
 	c.Duration = cmp.Or(c.Duration, 15*time.Second)
 	if c.Faults == nil {
@@ -66,8 +66,8 @@ func (c *Config) Validate() error {
 	return Kinds().Validate(c.Faults)
 }
 
-// Flags are the flags that shape a world: together with the seed they determine all
-// that happens in it.
+// Flags returns the flags of a world. With the seed they determine every event in
+// it.
 func (c *Config) Flags() *pflag.FlagSet {
 	var usual Config
 	if err := usual.Validate(); err != nil {
@@ -77,9 +77,9 @@ func (c *Config) Flags() *pflag.FlagSet {
 	flags := pflag.NewFlagSet("world", pflag.ContinueOnError)
 	flags.SortFlags = false
 	flags.StringVar((*string)(&c.Kind), "world", string(Any), "the `kind` of worlds: "+strings.Join(kinds, ", "))
-	flags.Var(Kinds().MixFlag(&c.Faults), "faults", "a `mix` of faults: what strikes, and how often")
+	flags.Var(Kinds().MixFlag(&c.Faults), "faults", "a `mix` of faults, with their weights")
 	flags.IntVar(&c.Processes, "processes", 0, "processes in each world, 3 to 7; 0 lets the seed choose")
 	flags.IntVar(&c.Resources, "resources", 0, "resources in each world, 1 to 4; 0 lets the seed choose")
-	flags.DurationVar(&c.Duration, "duration", usual.Duration, "how long faults go on in each world, in its own time; a lease lasts 1s")
+	flags.DurationVar(&c.Duration, "duration", usual.Duration, "duration of the phase with faults, in virtual time; a lease lasts 1s")
 	return flags
 }

@@ -4,31 +4,31 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// The rates of monotonic clocks that are within the drift bound of each other:
+// The rates of monotonic clocks within the drift bound:
 // their ratio is the bound, 1.2.
 const (
 	slowest engine.Rate = 920_000
 	fastest engine.Rate = 1_104_000
 )
 
-// faults are the kinds of faults, with their weights in the default mix.
+// faults are the kinds of faults, with their default weights.
 var faults = engine.Faults[*nemesis]{
-	fault("crash", 10, onAny((*nemesis).crash)),                                     // a process dies, and comes back with no memory
-	fault("crash-all", 1, (*nemesis).crashAll),                                      // all do, at about the same time
-	fault("orphan", 3, (*nemesis).orphan),                                           // a holder is cut off, and all others of its group forget
+	fault("crash", 10, onAny((*nemesis).crash)),                                     // a process crashes, and restarts without memory
+	fault("crash-all", 1, (*nemesis).crashAll),                                      // all processes crash at about the same time
+	fault("orphan", 3, (*nemesis).orphan),                                           // a holder is cut off, and all others of its group restart without memory
 	fault("pause", 8, onAny(func(n *nemesis, p *process) { p.stop(n.duration()) })), // a process is stopped, while its clocks run on
-	fault("link-cut", 8, (*nemesis).cutLink),                                        // two processes do not hear each other
-	fault("one-way", 8, func(n *nemesis) { n.cut(n.any(), n.any()) }),               // one process does not hear another
-	fault("isolate", 6, func(n *nemesis) { n.isolate(n.any(), n.Random.IntN(3)) }),  // a process hears nobody, or nobody hears it, or both
+	fault("link-cut", 8, (*nemesis).cutLink),                                        // packets between two processes are lost
+	fault("one-way", 8, func(n *nemesis) { n.cut(n.any(), n.any()) }),               // packets from one process to another are lost
+	fault("isolate", 6, func(n *nemesis) { n.isolate(n.any(), n.Random.IntN(3)) }),  // all packets to or from a process are lost, or both
 	fault("loss", 5, func(n *nemesis) { n.worsen(&n.Net.Loss, 10, 30, 60) }),        // packets are lost
-	fault("duplicate", 6, func(n *nemesis) { n.worsen(&n.Net.Duplicate, 20, 60) }),  // packets arrive twice, the second time perhaps much later
-	fault("delay", 8, (*nemesis).delay),                                             // packets take long, and overtake each other
-	fault("rate", 8, onAny((*nemesis).changeRate)),                                  // a monotonic clock changes its rate, as far as the world allows
-	fault("step", 6, onAny((*nemesis).setWall)),                                     // a wall clock is set, as far as the world allows
-	fault("slew", 6, (*nemesis).slew),                                               // wall clocks drift, some of them together; only if the world allows it
-	fault("starve", 3, (*nemesis).starve),                                           // alarms are late
-	fault("rewind", 3, onAny((*nemesis).rewind)),                                    // a process is taken back to what it was a while ago, and its monotonic clock with it
-	fault("sprint", 2, onAny((*nemesis).sprint)),                                    // a process takes and releases a resource of its own as fast as it can
+	fault("duplicate", 6, func(n *nemesis) { n.worsen(&n.Net.Duplicate, 20, 60) }),  // packets are duplicated, the duplicates perhaps much later
+	fault("delay", 8, (*nemesis).delay),                                             // packets are delayed and reordered
+	fault("rate", 8, onAny((*nemesis).changeRate)),                                  // a monotonic clock changes its rate, within the limits of the world
+	fault("step", 6, onAny((*nemesis).setWall)),                                     // a wall clock is set, within the limits of the world
+	fault("slew", 6, (*nemesis).slew),                                               // wall clocks drift, some of them together, if the world allows it
+	fault("starve", 3, (*nemesis).starve),                                           // timers are late
+	fault("rewind", 3, onAny((*nemesis).rewind)),                                    // a process is reset to an earlier snapshot, with its monotonic clock
+	fault("sprint", 2, onAny((*nemesis).sprint)),                                    // a process acquires and releases a resource of its own as fast as possible
 }
 
 func fault(name string, weight int, inflict func(*nemesis)) engine.Fault[*nemesis] {
@@ -38,7 +38,7 @@ func fault(name string, weight int, inflict func(*nemesis)) engine.Fault[*nemesi
 	}}
 }
 
-// Kinds are the kinds of faults, and the default mix.
+// Kinds returns the kinds of faults, with the default mix.
 func Kinds() engine.Kinds { return faults.Kinds() }
 
 func onAny(hit func(*nemesis, *process)) func(*nemesis) {

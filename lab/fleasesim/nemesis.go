@@ -9,12 +9,12 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// A nemesis makes trouble.
+// A nemesis injects faults.
 type nemesis struct {
 	*world
-	kinds   []int // of faults, each as often as the mix says
-	amnesia bool  // processes die; if not, they are stopped instead
-	starved bool  // alarms are late
+	kinds   []int // indices of faults, repeated by weight
+	amnesia bool  // crashed processes lose their memory; if false, they are stopped instead
+	starved bool  // timers are late
 	ahead   int64
 }
 
@@ -22,13 +22,13 @@ func (n *nemesis) init(w *world) {
 	n.world = w
 	n.kinds = faults.Pick(w.cfg.Faults, func() bool { return false })
 	engine.Zero(w.Faults, Kinds().Names()...)
-	// Fences rise without memory only if wall clocks can be trusted. Where they
-	// cannot, the other half of the claim is tested in worlds in which nobody
-	// forgets.
+	// Without memory, fences rise only if wall clocks are reliable. For
+	// unreliable ones, half of the worlds have no loss of
+	// memory.
 	n.amnesia = w.kind != Mono || w.Chance(2)
 }
 
-// begin lets all clocks differ.
+// begin makes all clocks differ.
 func (n *nemesis) begin() {
 	for _, p := range n.processes {
 		n.changeRate(p)
@@ -64,35 +64,35 @@ func (n *nemesis) strike() {
 	n.After(n.interval(), n.strike)
 }
 
-// rewind takes a process back to what it is now, after a while: a virtual machine
-// that is restored from a snapshot. It can find that out only if its wall clock can
-// be trusted; and what it believed in then, it believes in until it has looked at
-// its clocks, so that it must have nothing.
+// rewind resets a process to its present state after a while, like a virtual machine
+// that is restored from a snapshot. It can detect that only if its wall clock is
+// reliable. It would use the leases in the snapshot until it reads its clocks again, so
+// it must have none.
 func (n *nemesis) rewind(p *process) {
 	if n.kind != Wall && n.kind != Both || !p.runs() || slices.ContainsFunc(p.stakes, func(s stake) bool { return s.held }) {
 		return
 	}
-	p.ring() // a process looks at its clocks all the time: how long it had not is what hides a leap
+	p.fire() // a real process reads its clocks continuously; a long gap would hide the jump
 	snapshot, epoch, monotonic := p.machine.Clone(), p.epoch, p.mono.At(n.Now)
 	wishes := slices.Clone(p.stakes)
 	n.After(2*n.epsilon+n.duration(), func() {
 		if epoch != p.epoch || !p.runs() || n.after.phase != faulty {
 			return
 		}
-		n.Printf("%s is taken back", p.label)
+		n.Printf("%s is reset to a snapshot", p.label)
 		p.machine = snapshot
 		p.mono.Set(n.Now, monotonic)
 		for i := range p.stakes {
 			p.stakes[i] = stake{asked: wishes[i].asked, watched: wishes[i].watched, given: max(p.stakes[i].given, wishes[i].given)}
 		}
 		p.alarm = math.MaxInt64
-		p.ring()
+		p.fire()
 	})
 }
 
-// sprint lets a process have more tenures of a resource than there are milliseconds
-// in the time that it is silent after a start. That is possible if it is alone in
-// the group: then it takes no time at all.
+// sprint makes a process have more tenures of a resource than there are milliseconds
+// in its silent time after a start. That is possible if it is alone in
+// the group: then an acquisition takes no time.
 func (n *nemesis) sprint(p *process) {
 	for _, r := range n.resources {
 		if len(r.members) > 1 || !p.member(r) || !p.runs() || p.machine.Retired() {
@@ -100,10 +100,10 @@ func (n *nemesis) sprint(p *process) {
 		}
 		for range 3 * (lease + 2*n.epsilon) / time.Millisecond {
 			if !p.stakes[r.index].held {
-				p.ask(r, hold)
+				p.request(r, hold)
 			}
 			if !p.stakes[r.index].held || n.Violation != nil {
-				break // it has to wait
+				break // the lease is not available at once
 			}
 			p.release(r)
 		}
@@ -122,19 +122,19 @@ func (n *nemesis) crash(p *process) {
 	n.After([]time.Duration{0, n.duration()}[n.Random.IntN(2)], p.boot)
 }
 
-// orphan lets everyone forget a lease but its holder, which hears of nothing, and
-// lets the clocks go as is worst then, as far as the world allows: those of the
+// orphan restarts all members of a holder's group without memory, cuts the holder off, and
+// skews the clocks for the worst case within the limits of the world: those of the
 // holder are slow, and those of the others fast.
 func (n *nemesis) orphan() {
 	r := n.resources[n.Random.IntN(len(n.resources))]
 	for _, p := range n.processes {
-		if !p.believes(r) {
+		if !p.holds(r) {
 			continue
 		}
 		n.isolate(p, 2)
 		n.skew(p, slowest, 300_000, -1)
-		// A wall clock that is a little fast is not found out by the process
-		// itself, and if those of all others are, not by them either.
+		// A wall clock that is slightly fast is not detected by the process
+		// itself, nor by the others if theirs are fast too.
 		fast := engine.TrueRate + engine.Rate(n.Random.Int64N(300_000))
 		for _, other := range n.processes {
 			if other != p && other.member(r) && n.amnesia {
@@ -147,7 +147,7 @@ func (n *nemesis) orphan() {
 	}
 }
 
-// skew makes a process's clocks as wrong as the world allows, on the side of the
+// skew makes a process's clocks deviate as far as the world allows, in the direction of the
 // sign.
 func (n *nemesis) skew(p *process, monotonic, wall engine.Rate, sign int64) {
 	to := flease.Wall(n.Now + sign*int64(n.epsilon/2))
@@ -164,7 +164,7 @@ func (n *nemesis) skew(p *process, monotonic, wall engine.Rate, sign int64) {
 	n.set(p, to)
 	p.wall.Run(n.Now, wall)
 	p.mono.Run(n.Now, monotonic)
-	n.Printf("the clocks of %s go at %.2f, and wrong by %+d", p.label, float64(monotonic)/1e6, sign)
+	n.Printf("the clocks of %s run at %.2f, with an error in direction %+d", p.label, float64(monotonic)/1e6, sign)
 	p.reschedule()
 }
 
@@ -174,7 +174,7 @@ func (n *nemesis) cut(from, to *process) {
 	n.After(n.duration(), func() { *cuts-- })
 }
 
-// isolate cuts a process off: what it sends, what it is sent, or both.
+// isolate cuts a process off: its outgoing packets, its incoming packets, or both.
 func (n *nemesis) isolate(p *process, how int) {
 	for _, other := range n.processes {
 		if how != 0 {
@@ -186,8 +186,8 @@ func (n *nemesis) isolate(p *process, how int) {
 	}
 }
 
-// worsen sets a percentage for a while, to one of some. Of two at a time, the first
-// one's end ends both.
+// worsen sets a percentage for a while, to one of some values. If two overlap, the end of the first
+// ends both.
 func (n *nemesis) worsen(what *int, to ...int) {
 	percent := engine.Pick(n.Random, to...)
 	engine.SetFor(&n.World, n.duration(), what, percent)
@@ -198,12 +198,12 @@ func (n *nemesis) changeRate(p *process) {
 	if n.kind == Wall && n.after.phase == faulty {
 		r = []engine.Rate{0, 300_000, 3_000_000, 20_000_000, 300_000 + engine.Rate(n.Random.Int64N(2_700_000)), r}[n.Random.IntN(6)]
 	}
-	n.Printf("the monotonic clock of %s goes at %.2f", p.label, float64(r)/1e6)
+	n.Printf("the monotonic clock of %s runs at %.2f", p.label, float64(r)/1e6)
 	p.mono.Run(n.Now, r)
 	p.reschedule()
 }
 
-// setWall sets a wall clock: to about the true time, or by any amount if the world
+// setWall sets a wall clock: to about the true time, or to any time if the world
 // allows it.
 func (n *nemesis) setWall(p *process) {
 	if n.kind != Mono {
@@ -214,7 +214,7 @@ func (n *nemesis) setWall(p *process) {
 	n.set(p, p.wall.At(n.Now).Add(n.span(-most, most)))
 }
 
-// synchronise sets a wall clock to within half of epsilon of true time.
+// synchronise sets a wall clock to at most half of epsilon from true time.
 func (n *nemesis) synchronise(p *process) {
 	half := n.epsilon / 2
 	off := []time.Duration{-half, half, n.span(-half, half)}[n.Random.IntN(3)]
@@ -224,23 +224,23 @@ func (n *nemesis) synchronise(p *process) {
 
 func (n *nemesis) set(p *process, to flease.Wall) {
 	n.Printf("the wall clock of %s is set to %.3f", p.label, n.Seconds(int64(to)))
-	n.look(p)
+	n.recordAhead(p)
 	p.wall.Set(n.Now, to)
-	n.look(p)
+	n.recordAhead(p)
 	n.oracle.clockChanged(p)
 }
 
-// look remembers by how much a wall clock has been ahead of true time.
-func (n *nemesis) look(p *process) { n.ahead = max(n.ahead, int64(p.wall.At(n.Now))-n.Now) }
+// recordAhead records how far a wall clock has been ahead of true time.
+func (n *nemesis) recordAhead(p *process) { n.ahead = max(n.ahead, int64(p.wall.At(n.Now))-n.Now) }
 
-// slew lets wall clocks drift, all of them or some in the same way, as if they
+// slew makes wall clocks drift, all of them or some in the same way, as if they
 // followed one bad server; or sets some of them by the same amount.
 func (n *nemesis) slew() {
 	if n.kind != Mono {
 		n.setWall(n.any())
 		return
 	}
-	// A clock that is a little fast is not found out by the process itself.
+	// A clock that is slightly fast is not detected by the process itself.
 	r := []engine.Rate{300_000, 3_000_000, 300_000 + engine.Rate(n.Random.Int64N(2_700_000)), engine.TrueRate, engine.TrueRate + engine.Rate(n.Random.Int64N(300_000))}[n.Random.IntN(5)]
 	by := n.span(-lease, lease)
 	together := n.Chance(2)
@@ -251,13 +251,13 @@ func (n *nemesis) slew() {
 		if together {
 			n.set(p, p.wall.At(n.Now).Add(by))
 		}
-		n.look(p)
-		n.Printf("the wall clock of %s goes at %.2f", p.label, float64(r)/1e6)
+		n.recordAhead(p)
+		n.Printf("the wall clock of %s runs at %.2f", p.label, float64(r)/1e6)
 		p.wall.Run(n.Now, r)
 	}
 }
 
-// heal ends all faults: everything that is still under way arrives soon, or is
+// heal ends all faults: all packets in flight arrive soon, or are
 // lost.
 func (n *nemesis) heal() {
 	n.Net.Heal()
@@ -266,7 +266,7 @@ func (n *nemesis) heal() {
 		n.changeRate(p)
 		n.synchronise(p)
 		if p.paused != 0 {
-			p.goOn()
+			p.unpause()
 		}
 	}
 	n.Queue.Revise(func(at int64, e *engine.Event) (int64, bool) {

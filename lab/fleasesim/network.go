@@ -27,24 +27,24 @@ func (w *world) send(from *process, id flease.Process, e *flease.Envelope, msgs 
 	w.Messages += uint64(max(len(msgs), 1))
 	to := w.byID[id][0]
 	if twins := w.byID[id]; len(twins) > 1 {
-		to = twins[w.Random.IntN(len(twins))] // they fight for one address
+		to = twins[w.Random.IntN(len(twins))] // they compete for one address
 	}
 	w.Net.Send(from.index, to.index, &packet{from, *e, slices.Clone(msgs)})
 }
 
-// answer carries an envelope the way back that one has come.
+// answer sends a reply envelope on the connection of a packet.
 func (w *world) answer(from, to *process, e *flease.Envelope) {
 	w.Messages++
 	w.Net.SendOnce(from.index, to.index, &packet{from, *e, nil})
 }
 
-func (w *world) describe(p *process, mail *packet) {
+func (w *world) describe(p *process, in *packet) {
 	var b strings.Builder
-	for i := range mail.messages {
-		fmt.Fprintf(&b, "; %s", w.describeMessage(&mail.messages[i]))
+	for i := range in.messages {
+		fmt.Fprintf(&b, "; %s", w.describeMessage(&in.messages[i]))
 	}
-	e := &mail.envelope
-	w.Printf("%s -> %s (%04x to %04x)%s", mail.from.label, p.label, e.Incarnation>>48, e.To>>48, b.String())
+	e := &in.envelope
+	w.Printf("%s -> %s (%04x to %04x)%s", in.from.label, p.label, e.Incarnation>>48, e.To>>48, b.String())
 }
 
 func (w *world) describeMessage(m *flease.Message) string {
@@ -63,7 +63,7 @@ func (w *world) describeMessage(m *flease.Message) string {
 	}
 }
 
-// KindName is the name of a kind of message in a trace.
+// KindName returns the name of a kind of message in a trace.
 func KindName(k flease.Kind) string {
 	return [...]string{"?", "read", "write", "promise", "accept", "reject", "held", "insist"}[k]
 }

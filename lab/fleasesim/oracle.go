@@ -9,29 +9,29 @@ import (
 
 // The invariants that the simulator checks.
 const (
-	L1Exclusive engine.Invariant = "L1 exclusive" // at most one process believes in a lease
-	L2Told      engine.Invariant = "L2 told"      // who is told who has a lease is told the truth
-	L3Released  engine.Invariant = "L3 released"  // what was released is not believed in
+	L1Exclusive engine.Invariant = "L1 exclusive" // at most one process holds a lease
+	L2Told      engine.Invariant = "L2 told"      // reports of another holder are true
+	L3Released  engine.Invariant = "L3 released"  // a released lease is not held
 	L4Fences    engine.Invariant = "L4 fences"    // fences rise
-	L5Progress  engine.Invariant = "L5 progress"  // what is wanted is held, soon after faults end
-	L6Bounded   engine.Invariant = "L6 bounded"   // memory is bounded, and what is over is forgotten
-	L7Kept      engine.Invariant = "L7 kept"      // while all is well, nothing is lost, and who asks is answered
-	L8Twins     engine.Invariant = "L8 twins"     // who has a twin gives way or stays, and nobody else is taken for one
+	L5Progress  engine.Invariant = "L5 progress"  // wanted resources are held soon after faults end
+	L6Bounded   engine.Invariant = "L6 bounded"   // memory is bounded, and unused state is removed
+	L7Kept      engine.Invariant = "L7 kept"      // without faults, no lease is lost, and tries are answered
+	L8Twins     engine.Invariant = "L8 twins"     // a process with a twin gives way or stays, and no other is mistaken for a twin
 )
 
-// An oracle sees all processes at once, on true time. Its checks are in check.go.
+// An oracle has the state of all processes, and true time. Its checks are in check.go.
 type oracle struct {
 	*world
-	safe   bool // leases exclude each other
+	safe   bool // leases are exclusive
 	fenced bool // fences rise
-	parted bool // there were twins, and one of them is long gone
+	parted bool // there were twins, and one of them gave way long ago
 	truths []truth
 }
 
-// truth is what has really happened to a resource.
+// truth is the true history of a resource.
 type truth struct {
 	tenures []tenure // in the order in which they began
-	told    []told
+	reports []report
 }
 
 type tenure struct {
@@ -69,15 +69,15 @@ func (o *oracle) noticed(p *process, n *flease.Notice) {
 	switch n.What {
 	case flease.Acquired, flease.Renewed:
 		o.checkReleased(p, r)
-		o.believed(p, r, n)
+		o.granted(p, r, n)
 	case flease.Lost:
 		o.checkLost(p, r)
 		s.held, s.asked, s.tried = false, s.asking, 0
 	case flease.Refused:
-		o.checkTold(p, r, n)
-		o.answered(p, r, n)
+		o.checkReported(p, r, n)
+		o.tryEnded(p, r, n)
 	case flease.Unreachable, flease.Disputed:
-		o.answered(p, r, n)
+		o.tryEnded(p, r, n)
 	case flease.Changed:
 		o.checkSeen(p, r, n)
 	case flease.Stopped:
@@ -86,12 +86,12 @@ func (o *oracle) noticed(p *process, n *flease.Notice) {
 		if s.asked == nothing {
 			s.tried = 0
 		}
-	default: // the others are about no wish
+	default: // the other notices are not about requests
 	}
 }
 
-// answered is a try that has come to its end without a lease.
-func (o *oracle) answered(p *process, r *resource, n *flease.Notice) {
+// answered ends a try without a lease.
+func (o *oracle) tryEnded(p *process, r *resource, n *flease.Notice) {
 	s := &p.stakes[r.index]
 	if s.asked == try {
 		o.checkAnswer(p, r, n)
@@ -102,9 +102,9 @@ func (o *oracle) answered(p *process, r *resource, n *flease.Notice) {
 	}
 }
 
-// believed is a process learning that it has a lease, or that it has it for
-// longer.
-func (o *oracle) believed(p *process, r *resource, n *flease.Notice) {
+// believed handles the notice that a process has a lease, or that the lease is
+// renewed.
+func (o *oracle) granted(p *process, r *resource, n *flease.Notice) {
 	s, t := &p.stakes[r.index], &o.truths[r.index]
 	if n.What == flease.Acquired {
 		o.checkKept(p, r)
@@ -119,8 +119,8 @@ func (o *oracle) believed(p *process, r *resource, n *flease.Notice) {
 	o.checkExclusive(p, r)
 }
 
-// clockChanged is a clock having been set, which may end a belief or bring one
-// back.
+// clockChanged handles a change of a clock, which may end a lease or make it valid
+// again.
 func (o *oracle) clockChanged(p *process) {
 	for _, r := range o.resources {
 		o.checkExclusive(p, r)
@@ -137,7 +137,7 @@ func (w *world) details(n *flease.Notice) string {
 		return fmt.Sprintf("p%d fence %d until %.3f", n.Holder, n.Fence, w.Seconds(int64(n.Until)))
 	case flease.Released:
 		return fmt.Sprintf("fence %d", n.Fence)
-	default: // the others are about clocks and peers
+	default: // the other notices are about clocks and peers
 	}
 	if n.Peer != 0 {
 		return fmt.Sprintf("p%d by %v", n.Peer, n.By)

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// A process has two clocks, and a machine while it lives.
+// A process has two clocks, and a machine while it runs.
 type process struct {
 	*world
 	index int32
@@ -21,20 +21,20 @@ type process struct {
 	mono engine.Clock[mono.Instant]
 	wall engine.Clock[flease.Wall]
 
-	machine     *flease.Machine // nil while it is dead
+	machine     *flease.Machine // nil while it is down
 	incarnation uint64
-	epoch       uint32 // rises when it dies
-	gone        bool   // it stays dead
-	alarm       int64  // true time at which the machine is called, MaxInt64 if it is not
-	paused      int64  // until when it is stopped; 0 if it runs
+	epoch       uint32 // incremented by each crash
+	gone        bool   // it stays down
+	alarm       int64  // true time of the timer, MaxInt64 if there is none
+	paused      int64  // true time until which it is stopped; 0 if it runs
 	inbox       []*packet
-	greeted     mono.Instant // when it greeted the others last, before it took part
+	greeted     mono.Instant // when it last sent greetings, before it took part
 	stakes      []stake      // by resource
 	role        role
 	send        func(flease.Process, *flease.Envelope, []flease.Message)
 }
 
-// maxInbox bounds what waits for a process that is stopped, as a socket does.
+// maxInbox limits the packets that wait for a stopped process, like a socket buffer.
 const maxInbox = 200
 
 func (w *world) addProcess(id flease.Process, peers []flease.Process) {
@@ -87,12 +87,12 @@ func (p *process) group(name string) []flease.Process {
 	return nil
 }
 
-// die ends the process: what it knew is gone.
+// die ends the process, which loses its memory.
 func (p *process) die() {
 	if p.machine == nil {
 		return
 	}
-	p.Printf("%s dies", p.label)
+	p.Printf("%s crashes", p.label)
 	p.machine = nil
 	p.epoch++
 	p.alarm, p.paused, p.inbox = math.MaxInt64, 0, nil
@@ -110,42 +110,42 @@ func (p *process) stop(d time.Duration) {
 	p.Later(d, p.index, p.epoch, resume{})
 }
 
-// goOn ends a pause. What has arrived meanwhile is handled first, or the clock
-// is looked at first: both happen.
-func (p *process) goOn() {
+// unpause ends a pause. Either the packets that have arrived or
+// the timer is handled first.
+func (p *process) unpause() {
 	p.paused = 0
-	mail := p.inbox
+	inbox := p.inbox
 	p.inbox = nil
 	if p.Chance(2) {
-		p.ring()
+		p.fire()
 	}
-	for _, m := range mail {
+	for _, m := range inbox {
 		p.receive(m)
 	}
-	p.ring()
+	p.fire()
 }
 
-func (p *process) receive(mail *packet) {
+func (p *process) receive(in *packet) {
 	switch {
 	case p.machine == nil:
 		return
 	case p.paused != 0:
 		if len(p.inbox) < maxInbox {
-			p.inbox = append(p.inbox, mail)
+			p.inbox = append(p.inbox, in)
 		}
 		return
 	}
 	now := p.time()
 	if p.Traced() {
-		p.describe(p, mail)
+		p.describe(p, in)
 	}
-	if answer, ok := p.machine.Receive(now, &mail.envelope, mail.messages); ok {
-		p.answer(p, mail.from, &answer)
+	if answer, ok := p.machine.Receive(now, &in.envelope, in.messages); ok {
+		p.answer(p, in.from, &answer)
 	}
 	p.settle(now)
 }
 
-func (p *process) ring() {
+func (p *process) fire() {
 	if !p.runs() {
 		return
 	}
@@ -166,10 +166,10 @@ func (p *process) greets() mono.Instant {
 	case p.greeted == 0:
 		return 0
 	}
-	return p.greeted.Add(4 * p.machine.GreetEvery()) // a few times are enough, and leave more worlds to be run
+	return p.greeted.Add(4 * p.machine.GreetEvery()) // a few are enough, and keep the worlds small
 }
 
-// settle carries out what the machine wants after it was called.
+// settle executes the machine's notices and packets after a call.
 func (p *process) settle(now flease.Time) {
 	for _, n := range p.machine.Notices() {
 		p.oracle.noticed(p, &n)
@@ -179,8 +179,8 @@ func (p *process) settle(now flease.Time) {
 	p.reschedule()
 }
 
-// reschedule sets the alarm. One that is too early is left as it is: it does no
-// harm.
+// reschedule sets the timer. It keeps an earlier one, since an early wake is
+// harmless.
 func (p *process) reschedule() {
 	if !p.runs() {
 		return

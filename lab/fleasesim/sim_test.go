@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// valid returns the configuration with its defaults filled in.
+// valid sets the defaults of a configuration.
 func valid(t testing.TB, cfg Config) Config {
 	t.Helper()
 	if err := cfg.Validate(); err != nil {
@@ -19,7 +19,7 @@ func valid(t testing.TB, cfg Config) Config {
 	return cfg
 }
 
-// The seeds of every test run. More are run by the command: leasehold-lab flease sim.
+// The seeds of every test run. The command "leasehold-lab flease sim" runs more.
 const manySeeds = 2000
 
 func TestSeeds(t *testing.T) {
@@ -34,7 +34,7 @@ func TestSeeds(t *testing.T) {
 		t.Errorf("ran %d worlds, want %d", s.Seeds, manySeeds)
 	}
 	if err := s.Convincing(Kinds()); err != nil {
-		t.Errorf("the worlds are not rich enough: %v", err)
+		t.Errorf("the worlds do not cover enough: %v", err)
 	}
 	for _, k := range []Kind{Wall, Mono, Both, Twins} {
 		if s.Kinds[string(k)] == 0 {
@@ -50,7 +50,7 @@ func TestSameSeedSameWorld(t *testing.T) {
 		var text, again bytes.Buffer
 		a, b, c := cfg.Run(seed, nil), cfg.Run(seed, &text), cfg.Run(seed, &again)
 		if a.Hash != b.Hash || a.Events != b.Events || b.Hash != c.Hash {
-			t.Errorf("seed %d: hashes %x, %x, %x: the same seed must give the same world, watched or not", seed, a.Hash, b.Hash, c.Hash)
+			t.Errorf("seed %d: hashes %x, %x, %x: the same seed must give the same world, traced or not", seed, a.Hash, b.Hash, c.Hash)
 		}
 		if text.String() != again.String() {
 			t.Errorf("seed %d: the traces differ", seed)
@@ -75,7 +75,7 @@ func TestCampaignDoesNotDependOnParallelism(t *testing.T) {
 	}
 }
 
-// Without faults nothing is violated, and nobody loses a lease.
+// Without faults there is no violation, and no lease is lost.
 func TestCalmWorlds(t *testing.T) {
 	cfg := valid(t, Config{Kind: Both, Faults: engine.Mix{}})
 	for seed := uint64(1); seed <= 50; seed++ {
@@ -87,25 +87,25 @@ func TestCalmWorlds(t *testing.T) {
 			t.Errorf("seed %d: leases were lost %d times", seed, n)
 		}
 		if r.Branches["acquired"] == 0 {
-			t.Errorf("seed %d: nobody got anything", seed)
+			t.Errorf("seed %d: no lease was acquired", seed)
 		}
 	}
 }
 
-func TestTraceTellsTheStory(t *testing.T) {
+func TestTraceContainsEvents(t *testing.T) {
 	var text strings.Builder
 	cfg := valid(t, Config{Kind: Wall})
 	for seed := uint64(1); seed <= 10; seed++ {
 		cfg.Run(seed, &text)
 	}
-	for _, want := range []string{"starts", "dies", "***", "wants r0", "tries r0", "promise r0", "acquired r0", "=== all faults end", "=== all is released"} {
+	for _, want := range []string{"starts", "crashes", "***", "wants r0", "tries r0", "promise r0", "acquired r0", "=== all faults end", "=== all resources are released"} {
 		if !strings.Contains(text.String(), want) {
-			t.Errorf("the traces do not say %q", want)
+			t.Errorf("the traces do not contain %q", want)
 		}
 	}
 }
 
-func TestConfigSaysWhatIsWrong(t *testing.T) {
+func TestInvalidConfigIsRejected(t *testing.T) {
 	for _, test := range []struct {
 		cfg  Config
 		want string
@@ -118,7 +118,7 @@ func TestConfigSaysWhatIsWrong(t *testing.T) {
 		{Config{Faults: engine.Mix{"crash": -1}}, "crash"},
 	} {
 		if err := test.cfg.Validate(); err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%+v: %v, want something about %s", test.cfg, err, test.want)
+			t.Errorf("%+v: %v, want an error about %s", test.cfg, err, test.want)
 		}
 	}
 	for _, bad := range []engine.Campaign{
@@ -135,7 +135,7 @@ func TestKindsAreParsed(t *testing.T) {
 		var c Config
 		err := errors.Join(c.Flags().Parse([]string{"--world", name}), c.Validate())
 		if known := name != "flat"; known != (err == nil) || c.Kind != Kind(name) {
-			t.Errorf("%q is read as %v, %v", name, c.Kind, err)
+			t.Errorf("%q is parsed as %v, %v", name, c.Kind, err)
 		}
 	}
 }

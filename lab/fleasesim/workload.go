@@ -6,22 +6,22 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 )
 
-// A stake is what a process has to do with a resource, as its application and
-// the oracle know it.
+// A stake is the state of a process and a resource, for the application and
+// the oracle.
 type stake struct {
 	asked   wish
 	asking  wish  // while the machine is called with it
-	tried   int64 // when the oldest try was made that may be in an answer; 0 if there is none
+	tried   int64 // true time of the oldest try that a reply may be about; 0 if there is none
 	watched bool
 
-	held  bool // it was told that it has the lease, and not that it has it no more
+	held  bool // it was notified that it has the lease, and not of its end
 	lease flease.Lease
 	since int64
 
 	given uint64 // the highest fence that it may have released
 }
 
-// A wish is what an application has asked for and not released.
+// A wish is an application's request that is not released.
 type wish uint8
 
 const (
@@ -30,9 +30,9 @@ const (
 	hold
 )
 
-// believes reports whether the process takes itself for the holder now: it was
-// told so, and neither of its clocks says that it is over.
-func (p *process) believes(r *resource) bool {
+// holds reports whether the process has a valid lease: it was notified,
+// and the lease has not expired on either of its clocks.
+func (p *process) holds(r *resource) bool {
 	s := &p.stakes[r.index]
 	now := p.time()
 	return s.held && now.Mono < s.lease.Until.Mono && now.Wall <= s.lease.Until.Wall
@@ -56,15 +56,15 @@ func (p *process) act() {
 	case p.stakes[r.index].asked != nothing && dice < 3:
 		p.release(r)
 	case dice < 7:
-		p.ask(r, hold)
+		p.request(r, hold)
 	case dice < 11:
-		p.ask(r, try)
+		p.request(r, try)
 	default:
 		p.watch(r, !p.stakes[r.index].watched)
 	}
 }
 
-func (p *process) ask(r *resource, what wish) {
+func (p *process) request(r *resource, what wish) {
 	s, now := &p.stakes[r.index], p.look()
 	call, name := p.machine.Acquire, "wants"
 	if what == try {
@@ -77,14 +77,14 @@ func (p *process) ask(r *resource, what wish) {
 	s.asked, s.asking = max(s.asked, what), what
 	defer func() { s.asking = nothing }()
 	if err := call(now, r.name); err != nil {
-		p.Violated(L6Bounded, "%s cannot ask for %s: %v", p.label, r.name, err)
+		p.Violated(L6Bounded, "%s cannot request %s: %v", p.label, r.name, err)
 		return
 	}
 	p.settle(now)
 }
 
-// look looks at the clocks before something is asked for: what comes of that is
-// about what was asked for before.
+// look reads the clocks before a request: resulting notices
+// are about earlier requests.
 func (p *process) look() flease.Time {
 	now := p.time()
 	p.machine.Observe(now)
@@ -98,7 +98,7 @@ func (p *process) release(r *resource) {
 	if s.held {
 		s.given = max(s.given, s.lease.Fence)
 	} else {
-		s.given = ^uint64(0) // it may have written one that we have not heard of
+		s.given = ^uint64(0) // it may have released a higher one without a notice
 	}
 	s.asked, s.held = nothing, false
 	p.machine.Release(now, r.name)

@@ -11,13 +11,13 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// Times that are the same in every world. What matters is how they relate to
-// each other; epsilon and the network's delay, the seed chooses.
+// Durations that are the same in every world. Only their ratios matter.
+// The seed chooses epsilon and the latency of the network.
 const (
 	lease      = time.Second
 	drift      = mono.Drift(1.2)
-	worldStart = int64(time.Hour) // on true time; not 0, which means that something has not happened
-	maxEvents  = 3_000_000        // in a world: more are a loop that does not end
+	worldStart = int64(time.Hour) // true time; not 0, because 0 means that an event has not happened
+	maxEvents  = 3_000_000        // per world: more are an endless loop
 )
 
 // A world is one run of the simulator.
@@ -28,20 +28,20 @@ type world struct {
 	over bool
 
 	epsilon   time.Duration
-	pace      time.Duration // of the applications: about so often each does something
-	greeting  bool          // those who wait greet the others; who does looks at its clocks more often
+	pace      time.Duration // approximate interval between requests of an application
+	greeting  bool          // waiting processes send greetings, so they also read their clocks more often
 	processes []*process
-	byID      map[flease.Process][]*process // more than one of each only in the world of twins
+	byID      map[flease.Process][]*process // several with the same ID only with twins
 	resources []*resource
 
-	usual time.Duration // most that a packet takes while nothing is wrong
+	usual time.Duration // maximum latency of a packet without faults
 
 	nemesis nemesis
 	oracle  oracle
 	after   aftermath
 }
 
-// A resource is something that processes want to have alone.
+// A resource is a resource that at most one process may hold.
 type resource struct {
 	index   int
 	name    string
@@ -104,14 +104,14 @@ func (w *world) resource(name string) *resource {
 
 func (w *world) span(low, high time.Duration) time.Duration { return low + w.Below(high-low+1) }
 
-// What a process finds in the queue.
+// Events of a process.
 type (
-	alarm  struct{} // that a machine has asked for
+	alarm  struct{} // timer of a machine
 	resume struct{} // after a pause
 	action struct{} // of the application
 )
 
-// run lets the world happen until it is over or something is violated.
+// run executes events until the world is over or an invariant is violated.
 func (w *world) run() {
 	for _, p := range w.processes {
 		w.After(w.Below(lease/2), p.boot)
@@ -121,14 +121,14 @@ func (w *world) run() {
 	w.After(w.cfg.Duration, w.after.heal)
 	for w.Queue.Len() > 0 && w.Violation == nil && !w.over {
 		e := w.Next()
-		w.happen(&e)
+		w.dispatch(&e)
 		if w.Events > maxEvents {
-			w.Violated(L6Bounded, "%d events have happened: something goes on for ever", w.Events)
+			w.Violated(L6Bounded, "%d events: endless loop", w.Events)
 		}
 	}
 }
 
-func (w *world) happen(e *engine.Event) {
+func (w *world) dispatch(e *engine.Event) {
 	if do, ok := e.What.(func()); ok {
 		w.Mix(uint64(e.At), 4<<32)
 		do()
@@ -143,12 +143,12 @@ func (w *world) happen(e *engine.Event) {
 	case alarm:
 		mix(1)
 		if e.At == p.alarm && e.Epoch == p.epoch {
-			p.ring()
+			p.fire()
 		}
 	case resume:
 		mix(2)
 		if e.Epoch == p.epoch && p.paused != 0 && w.Now >= p.paused {
-			p.goOn()
+			p.unpause()
 		}
 	case action:
 		mix(3)

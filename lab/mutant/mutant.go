@@ -1,17 +1,17 @@
-// Package mutant plants bugs, to see that the simulator finds those of machines, and tests
-// those of the shells around them.
+// Package mutant plants bugs, to test that the simulator finds those in machines, and tests
+// those in the shells around them.
 //
 // # DESIGN
 //
-// A mutant is a change of a line or two of the real source. It lives here as a
-// patch, and not behind a hook in the machines: what we ship has no switch that
-// turns safety off. To run one, the command is built anew with the changed
-// file laid over the real one (go build -overlay), which takes seconds. Tests,
-// which run all of them, build a smaller program.
+// A mutant is a change of a line or two of the real source. It is a
+// patch and not a hook in the machines: the product has no switch that
+// turns safety off. To run one, the command is built with the changed
+// file as an overlay (go build -overlay), which takes seconds. Tests,
+// which run all mutants, build a smaller program.
 //
-// A patch begins with what goes wrong. The lines that a hunk replaces, with the
+// A patch begins with a description of the bug. The lines that a hunk replaces, with the
 // lines around them, must occur exactly once in the file. A test checks that, so
-// that a mutant cannot silently stop being one when the code moves on.
+// that a change of the code does not silently disable a mutant.
 package mutant
 
 import (
@@ -30,41 +30,41 @@ import (
 
 const module = "github.com/leasehold-dev/leasehold"
 
-// patches is where the patches are, in a checkout: the command does not carry them.
+// patches is the directory of the patches in a checkout: the command does not contain them.
 const patches = "lab/mutant/patches"
 
 // A Mutant is a planted bug.
 type Mutant struct {
 	Name string
-	// Seeds is how many seeds from 1 on are searched for it: several times as
-	// many as it took when it was planted.
+	// Seeds is the number of seeds to search, from 1 on: several times as
+	// many as were needed when the bug was planted.
 	Seeds int
-	// World is the flags of the worlds in which it shows, if the usual ones do
-	// not: some bugs need several things to go wrong at once.
+	// World has the flags of the worlds in which the bug has an effect, if the default ones
+	// are not enough: some bugs require several faults at once.
 	World string
 
-	// Package and Test are what catches it, if no simulator does.
+	// Package and Test identify the test that detects the bug, if no simulator does.
 	Package, Test string
 
-	// Patch is a unified diff of one file, after a text that says what goes wrong. If it is empty,
+	// Patch is a description of the bug, followed by a unified diff of one file. If it is empty,
 	// it is in the file of that name.
 	Patch string
 }
 
-// All returns every mutant of the clusters, sorted by name.
+// All returns all mutants of clusters, sorted by name.
 func All() []Mutant { return sorted(clusters) }
 
-// Fleases returns every mutant of Flease, sorted by name: its simulator is
-// another one.
+// Fleases returns all mutants of Flease, which has a simulator of its own, sorted by
+// name.
 func Fleases() []Mutant { return sorted(fleases) }
 
-// Shells returns every mutant that a test catches, sorted by name.
+// Shells returns all mutants that a test detects, sorted by name.
 func Shells() []Mutant { return sorted(shells) }
 
-// Demos returns every mutant that the demo finds, sorted by name.
+// Demos returns all mutants that the demo detects, sorted by name.
 func Demos() []Mutant { return sorted(demos) }
 
-// Find returns the mutant of a name among others.
+// Find returns the mutant with a name.
 func Find(all []Mutant, name string) (Mutant, bool) {
 	i := slices.IndexFunc(all, func(m Mutant) bool { return m.Name == name })
 	if i < 0 {
@@ -73,13 +73,13 @@ func Find(all []Mutant, name string) (Mutant, bool) {
 	return all[i], true
 }
 
-// Build builds a program, such as ./cmd/leasehold, with the bug in it, from the checkout that the
-// working directory is in, into the file out.
+// Build builds a program, such as ./cmd/leasehold, with the bug, from the checkout of the
+// working directory, into the file out.
 func (m Mutant) Build(ctx context.Context, program, out string) error {
 	return m.compile(ctx, out, program, "build")
 }
 
-// Why says what goes wrong with a mutant; "" outside of a checkout.
+// Why returns the description of the bug; "" outside of a checkout.
 func (m Mutant) Why() string {
 	root, err := checkout()
 	if err != nil {
@@ -113,7 +113,7 @@ func sorted(all []Mutant) []Mutant {
 }
 
 func (m Mutant) buildTest(ctx context.Context, out string) error {
-	return m.compile(ctx, out, m.Package, "test", "-c", "-tags=failpoints", "-ldflags=-s -w") // half as long to link
+	return m.compile(ctx, out, m.Package, "test", "-c", "-tags=failpoints", "-ldflags=-s -w") // links twice as fast
 }
 
 func (m Mutant) compile(ctx context.Context, out, what string, command ...string) error {
@@ -126,7 +126,7 @@ func (m Mutant) compile(ctx context.Context, out, what string, command ...string
 	if err != nil {
 		return &leasehold.Error{Op: op, Subject: m.Name, Err: err}
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // it is in the system's temporary directory
+	defer func() { _ = os.RemoveAll(dir) }() // in the system's temporary directory
 	overlay, err := m.lay(root, dir)
 	if err != nil {
 		return &leasehold.Error{Op: op, Kind: leasehold.ErrInternal, Subject: m.Name, Err: err}
@@ -139,7 +139,7 @@ func (m Mutant) compile(ctx context.Context, out, what string, command ...string
 	return nil
 }
 
-// lay writes the changed file and the overlay that puts it in place.
+// lay writes the changed file and the overlay that replaces the original by it.
 func (m Mutant) lay(root, dir string) (string, error) {
 	original, planted, err := m.plant(root)
 	if err != nil {
@@ -157,7 +157,7 @@ func (m Mutant) lay(root, dir string) (string, error) {
 	return overlay, os.WriteFile(overlay, text, 0o600)
 }
 
-// plant returns which file the bug is in, and the file with the bug in it.
+// plant returns the file with the bug, and its changed content.
 func (m Mutant) plant(root string) (file, planted string, err error) {
 	patch, err := m.patch(root)
 	if err != nil {
@@ -178,17 +178,17 @@ func (m Mutant) plant(root string) (file, planted string, err error) {
 	for hunk := range strings.SplitSeq(diff, "\n@@ ") {
 		was, is, found := place(planted, hunk)
 		if !found {
-			return "", "", fmt.Errorf("%s does not have these lines once: the code has moved on, and the patch must follow\n%s", name, was)
+			return "", "", fmt.Errorf("%s does not have these lines exactly once: update the patch\n%s", name, was)
 		}
 		planted = strings.Replace(planted, was, is, 1)
 	}
 	return file, planted, nil
 }
 
-// place returns the lines of a text that a hunk replaces, and those that it puts in their place. Of the
-// lines around the change it needs as many as tell it from others: comments nearby may change.
+// place returns the lines of a text that a hunk replaces, and their replacement. It
+// uses as many of the lines around the change as it needs to be unique: comments nearby may change.
 func place(text, hunk string) (was, is string, found bool) {
-	_, body, _ := strings.Cut(hunk, "\n") // after the numbers
+	_, body, _ := strings.Cut(hunk, "\n") // without the line numbers
 	lines := slices.Collect(strings.Lines(body))
 	context := func(line string) bool { return line[0] != '-' && line[0] != '+' }
 	before := slices.IndexFunc(lines, func(line string) bool { return !context(line) })
@@ -222,7 +222,7 @@ func sides(lines []string) (was, is string) {
 	return was, is
 }
 
-// checkout finds the root of the module that the working directory is in.
+// checkout returns the root of the module that contains the working directory.
 func checkout() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

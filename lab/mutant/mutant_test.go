@@ -14,12 +14,12 @@ import (
 )
 
 var (
-	everyOne  = flag.Bool("all", false, "try every mutant, and not one of three")
-	firstSeed = flag.Uint64("first", 1, "the first seed: a mutant must be found in any range of seeds")
+	everyOne  = flag.Bool("all", false, "test all mutants, instead of one of three")
+	firstSeed = flag.Uint64("first", 1, "first seed: a mutant must be found in any range of seeds")
 )
 
-// thirds leaves out two of three mutants: to build a program with each, and to search, takes a
-// third of what all tests of this module may take. Those of Flease, and those that the
+// thirds returns one of three mutants: building a program with each, and searching, takes a
+// third of the time of all tests of this module. Those of Flease, and those that the
 // explorer finds, are few.
 func thirds(all []Mutant) (some []Mutant) {
 	for i, m := range all {
@@ -36,17 +36,17 @@ func TestMutantsAreWellFormed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := len(All()); n < 30 {
-		t.Errorf("there are %d mutants, want at least 30", n)
+		t.Errorf("%d mutants, want at least 30", n)
 	}
 	if n := len(Fleases()); n < 18 {
-		t.Errorf("there are %d mutants of Flease, want at least 18", n)
+		t.Errorf("%d mutants of Flease, want at least 18", n)
 	}
 	if n := len(Shells()); n < 20 {
-		t.Errorf("there are %d mutants of shells, want at least 20", n)
+		t.Errorf("%d mutants of shells, want at least 20", n)
 	}
 	for _, m := range Shells() {
 		if m.Package == "" || m.Test == "" {
-			t.Errorf("%s does not say what catches it", m.Name)
+			t.Errorf("%s has no test that detects it", m.Name)
 		}
 	}
 	for _, all := range [][]Mutant{All(), Fleases(), Shells(), Demos()} {
@@ -63,7 +63,7 @@ func TestMutantsAreWellFormed(t *testing.T) {
 		}
 	}
 	if entries, err := os.ReadDir(filepath.Join(root, patches)); err != nil || len(entries) != len(All())+len(Fleases())+len(Shells())+len(demos) {
-		t.Errorf("there are %d patches, and %d mutants of clusters, %d of Flease, %d that tests find and %d that the demo finds: %v", len(entries), len(All()), len(Fleases()), len(Shells()), len(demos), err)
+		t.Errorf("%d patches, but %d mutants of clusters, %d of Flease, %d that tests detect and %d that the demo detects: %v", len(entries), len(All()), len(Fleases()), len(Shells()), len(demos), err)
 	}
 	for _, m := range All() {
 		if found, ok := Find(All(), m.Name); !ok || found != m {
@@ -81,7 +81,7 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 		return Mutant{Name: "some-bug", Patch: "It is wrong.\n\n--- a/internal/core/mono/mono.go\n+++ b/internal/core/mono/mono.go\n@@ -1 +1 @@\n" + lines}
 	}
 	if err := patched("-this text is not there\n+nor this\n").Build(t.Context(), "./cmd/leasehold", out); err == nil || !strings.Contains(err.Error(), "does not have these lines") {
-		t.Errorf("a mutant whose lines are gone: %v", err)
+		t.Errorf("a mutant with outdated lines: %v", err)
 	}
 	if err := patched("-package mono\n+package ???\n").Build(t.Context(), "./cmd/leasehold", out); err == nil || !strings.Contains(err.Error(), "mono.go") {
 		t.Errorf("a mutant that does not compile: %v", err)
@@ -95,7 +95,7 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestEveryMutantIsCaught is the proof that the simulator's checks can fail.
+// TestEveryMutantIsCaught proves that the simulator's checks can fail.
 func TestEveryMutantIsCaught(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes, because it builds a program for each mutant: runs without -short")
@@ -104,13 +104,13 @@ func TestEveryMutantIsCaught(t *testing.T) {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
 			if n := search(t, m, "sim"); n == 0 {
-				t.Errorf("%d worlds did not notice: %s", m.Seeds, m.Why())
+				t.Errorf("%d worlds without a violation: %s", m.Seeds, m.Why())
 			}
 		})
 	}
 }
 
-// TestEveryFleaseMutantIsCaught is the same proof for Flease's simulator.
+// TestEveryFleaseMutantIsCaught is the same for Flease's simulator.
 func TestEveryFleaseMutantIsCaught(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes, because it builds a program for each mutant: runs without -short")
@@ -119,14 +119,14 @@ func TestEveryFleaseMutantIsCaught(t *testing.T) {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
 			if n := search(t, m, "flease"); n == 0 {
-				t.Errorf("%d worlds did not notice: %s", m.Seeds, m.Why())
+				t.Errorf("%d worlds without a violation: %s", m.Seeds, m.Why())
 			}
 		})
 	}
 }
 
-// TestEveryShellMutantIsCaught is the same for what no simulator runs. That these tests pass
-// without a bug is seen where they are.
+// TestEveryShellMutantIsCaught is the same for code that no simulator runs. Other runs show that these tests pass
+// without a bug.
 func TestEveryShellMutantIsCaught(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes, because it builds tests for each mutant: runs without -short")
@@ -149,7 +149,7 @@ func TestEveryShellMutantIsCaught(t *testing.T) {
 			case err == nil && strings.Contains(string(out), "no tests to run"):
 				t.Errorf("%s has no test %s", m.Package, m.Test)
 			case err == nil:
-				t.Errorf("%s of %s did not notice: %s", m.Test, m.Package, m.Why())
+				t.Errorf("%s of %s did not fail: %s", m.Test, m.Package, m.Why())
 			case !strings.Contains(string(out), "--- FAIL: ") && !strings.Contains(string(out), "panic: "):
 				t.Errorf("%v\n%s", err, out)
 			}
@@ -157,8 +157,8 @@ func TestEveryShellMutantIsCaught(t *testing.T) {
 	}
 }
 
-// Some bugs need no luck: whoever tries everything finds them. These take one thing
-// that goes wrong.
+// The explorer finds some bugs deterministically. These need one
+// fault.
 func TestExplorerFindsMutants(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute, because it builds a program for each mutant: runs without -short")
@@ -175,7 +175,7 @@ func TestExplorerFindsMutants(t *testing.T) {
 				t.Fatal("no such mutant")
 			}
 			if n := search(t, m, "sim", "--explore=60"); n == 0 {
-				t.Errorf("the explorer did not notice: %s", m.Why())
+				t.Errorf("the explorer found no violation: %s", m.Why())
 			}
 		})
 	}
@@ -194,14 +194,14 @@ func TestFleaseExplorerFindsMutants(t *testing.T) {
 				t.Fatal("no such mutant")
 			}
 			if n := search(t, m, "flease", "--explore=12", "--detours=2"); n == 0 {
-				t.Errorf("the explorer did not notice: %s", m.Why())
+				t.Errorf("the explorer found no violation: %s", m.Why())
 			}
 		})
 	}
 }
 
-// If all clocks ran at the same rate, bugs in how time is counted would go
-// unnoticed: what finds them is that clocks differ.
+// With equal clock rates, bugs in the measurement of time have no
+// effect: they are found because clock rates differ.
 func TestEqualClocksHideMutants(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes, because it builds a program for each mutant: runs without -short")
@@ -214,7 +214,7 @@ func TestEqualClocksHideMutants(t *testing.T) {
 				t.Fatal("no such mutant")
 			}
 			if n := search(t, m, "sim", "--equal-clocks"); n != 0 {
-				t.Error("it was found although all clocks were equal: then it is not the drift of clocks that finds it")
+				t.Error("found with equal clocks: the bug has an effect without drift")
 			}
 		})
 	}
@@ -228,8 +228,8 @@ func build(t *testing.T, m Mutant) string {
 	return program
 }
 
-// search lets a program with a planted bug look for a violation, and returns
-// how many it found: none or one.
+// search runs a program with a planted bug, and returns
+// the number of violations that it found: 0 or 1.
 func search(t *testing.T, m Mutant, protocol string, more ...string) int {
 	args := append([]string{protocol, fmt.Sprintf("--seeds=%d", m.Seeds), fmt.Sprintf("--first=%d", *firstSeed)}, strings.Fields(m.World)...)
 	out, err := exec.CommandContext(t.Context(), build(t, m), append(args, more...)...).Output()
@@ -246,7 +246,7 @@ func search(t *testing.T, m Mutant, protocol string, more ...string) int {
 	return len(failures)
 }
 
-// TestPlace: a change is found although lines around it have changed, unless it could be meant for
+// TestPlace: a change is found although the lines around it have changed, unless it matches
 // several places.
 func TestPlace(t *testing.T) {
 	const hunk = "1,5 +1,5 @@\n \t// as it was\n \tif a {\n-\t\treturn 1\n+\t\treturn 2\n \t}\n"
@@ -257,9 +257,9 @@ func TestPlace(t *testing.T) {
 		{"as it was", "\t// as it was\n\tif a {\n\t\treturn 1\n\t}\n", true},
 		{"another comment", "\t// another\n\tif a {\n\t\treturn 1\n\t}\n", true},
 		{"other lines around it", "\tfor b {\n\t\treturn 1\n\t\tc()\n\t}\n", true},
-		{"two places, told apart by what is above", "\tif b {\n\t\treturn 1\n\t}\n\tif a {\n\t\treturn 1\n\t}\n", true},
+		{"two places, distinguished by the line above", "\tif b {\n\t\treturn 1\n\t}\n\tif a {\n\t\treturn 1\n\t}\n", true},
 		{"two places", "\tfor b {\n\t\treturn 1\n\t}\n\tfor c {\n\t\treturn 1\n\t}\n", false},
-		{"gone", "\tif a {\n\t}\n", false},
+		{"missing", "\tif a {\n\t}\n", false},
 	} {
 		was, is, found := place(test.text, hunk)
 		if found != test.found || found && !strings.Contains(is, "return 2") {

@@ -1,12 +1,12 @@
 package mutant
 
-// What must find each planted bug: so many worlds of the simulator, with these flags if not the
-// usual ones, or a test. The bug itself is patches/NAME.patch, and what goes wrong with it is said
-// there.
+// How each planted bug is detected: by a number of worlds of the simulator, with these flags,
+// or by a test. The bug itself, with its description, is
+// patches/NAME.patch.
 
-// clusters are found by the simulator.
+// clusters are detected by the simulator.
 var clusters = []Mutant{
-	// The owner machine, and what it shares with the leader.
+	// The owner machine, and its protocol with the leader.
 	{Name: "validity-from-receipt", World: "--faults=delay=5,owner-pause=5,owner-crash=2,isolate=5"},
 	{Name: "expiry-not-noticed", Seeds: 2000, World: "--faults=default,store-restore=8"},
 	{Name: "old-term-accepted", Seeds: 5000, World: "--faults=manager-resign=10,duplicate=20,loss=5"},
@@ -25,7 +25,7 @@ var clusters = []Mutant{
 	{Name: "promise-broken", World: "--agents"},
 	{Name: "older-promise-counts", World: "--agents"},
 	{Name: "muted-owner-listens", World: "--agents"},
-	// The leader, the table, and the process around it.
+	// The leader, the table, and the process around them.
 	{Name: "hello-gives-back", Seeds: 5000, World: "--faults=delay=15,manager-resign=15,owner-leave=10,duplicate=5 --managers=3 --namespaces=1 --owners=6"},
 	{Name: "no-new-generation"},
 	{Name: "generations-counted-from-the-table"},
@@ -54,7 +54,7 @@ var clusters = []Mutant{
 	{Name: "broken-policy-not-asked-again", World: "--faults=policy-broken=5,owner-crash=5"},
 	{Name: "policy-not-validated", World: "--faults=policy-broken=5,owner-crash=5"},
 	{Name: "successor-on-short-notice", World: "--faults=owner-twin=10,owner-leave=6,isolate=10 --namespaces=1"},
-	// How a namespace's leases are made longer or shorter.
+	// Changes of the lease duration.
 	{Name: "promise-ignored", Seeds: 2000, World: "--faults=reconfigure=10,manager-resign=5,manager-crash=5,isolate=6,owner-pause=5"},
 	{Name: "promise-settled-at-once", Seeds: 2000, World: "--faults=reconfigure=10,manager-resign=5,manager-crash=5,isolate=6,owner-pause=5"},
 	{Name: "promise-forgotten-by-the-next", Seeds: 5000, World: "--faults=reconfigure=20,manager-resign=10,owner-pause=10 --namespaces=1"},
@@ -62,7 +62,7 @@ var clusters = []Mutant{
 	{Name: "deleted-and-forgotten", Seeds: 2000, World: "--faults=delete=20,owner-leave=6,isolate=6,manager-resign=6 --namespaces=1"},
 	{Name: "deleted-at-once", Seeds: 2000, World: "--faults=delete=20,owner-leave=6,isolate=6,manager-resign=6 --namespaces=1"},
 	{Name: "numbers-start-anew", Seeds: 2000, World: "--faults=delete=20 --namespaces=1"},
-	// How state follows its lease.
+	// Moves of state.
 	{Name: "failed-move-said-done"},
 	{Name: "failed-move-believed", Seeds: 4000, World: "--faults=move-range=20,drain=10,owner-leave=10,upcalls=5"},
 	{Name: "never-stops-serving", Seeds: 4000, World: "--faults=move-range=10,drain=5"},
@@ -91,7 +91,7 @@ var clusters = []Mutant{
 	{Name: "lookup-goes-back"},
 	{Name: "request-passed-on-in-a-circle"},
 	{Name: "lookup-takes-foreign-namespace", World: "--faults=misroute=5,owner-crash=2 --namespaces=2"},
-	// Managers that answer lookups without leading.
+	// Standbys that serve lookups.
 	{Name: "standby-claims-to-be-current", World: "--faults=link-cut=6,isolate=4,owner-leave=6,owner-crash=4 --managers=3"},
 	{Name: "standby-age-not-stretched", Seeds: 5000, World: "--faults=isolate=10,owner-leave=10,owner-crash=10 --managers=2 --lookups=6 --namespaces=1"},
 	{Name: "first-table-counts-as-fresh", World: "--faults=store-slow=6,store-unknown=6,owner-leave=6,manager-crash=2 --managers=3"},
@@ -162,13 +162,13 @@ var clusters = []Mutant{
 	{Name: "blank-takes-old-catalog", World: "--diskless --managers=3 --faults=manager-relapse=5,reconfigure=10,delay=2"},
 	{Name: "forgotten-leases-not-waited-for", Seeds: 5000, World: "--diskless --faults=manager-crash=10,owner-pause=15 --managers=1 --owners=8 --namespaces=1"},
 	{Name: "catalog-said-too-early", World: "--diskless --faults=isolate=10,reconfigure=20 --owners=1"},
-	// State that moves while managers fail.
+	// Moves of state while managers fail.
 	{Name: "late-answer-taken-for-a-refusal", Seeds: 12000, World: "--faults=move-range=10,drain=6,loss=8,delay=8,owner-pause=8,link-one-way=6 --namespaces=1"},
 	{Name: "new-leader-gets-no-time", Seeds: 3000, World: "--faults=move-range=10,drain=6,outage=8,manager-crash=10,manager-pause=6 --namespaces=1"},
 	{Name: "longer-leases-forgotten", Seeds: 12000, World: "--managers=3 --namespaces=1 --faults=move-range=20,drain=10,manager-crash=20,link-one-way=20,link-cut=10,reconfigure=30"},
 }
 
-// fleases are found by Flease's simulator.
+// fleases are detected by Flease's simulator.
 var fleases = []Mutant{
 	// Recovery.
 	{Name: "flease-no-recovery", World: "--faults=crash=10,isolate=5"},
@@ -176,7 +176,7 @@ var fleases = []Mutant{
 	{Name: "flease-recovery-without-drift", Seeds: 4000, World: "--world=mono --faults=orphan=10,rate=3"},
 	{Name: "flease-recovery-by-mono-only", World: "--world=wall --faults=orphan=10,crash=5,rate=6"},
 	{Name: "flease-recovery-by-wall-only", Seeds: 4000, World: "--world=mono --faults=orphan=10,rate=3"},
-	// How long a lease lasts.
+	// The duration of a lease.
 	{Name: "flease-takeover-without-epsilon", World: "--world=wall"},
 	{Name: "flease-takeover-by-mono-only", World: "--world=wall"},
 	{Name: "flease-takeover-by-wall-only", Seeds: 6000, World: "--world=mono --faults=isolate=10,slew=10,link-cut=5"},
@@ -199,12 +199,12 @@ var fleases = []Mutant{
 	{Name: "flease-old-accept-counts", Seeds: 5000, World: "--world=mono --faults=duplicate=20,isolate=20,loss=20 --resources=1 --processes=3 --duration=60s"},
 	{Name: "flease-stranger-believed", Seeds: 4000, World: "--faults=crash=10,duplicate=10,delay=5"},
 	{Name: "flease-greeting-proves-nothing", Seeds: 3000},
-	// What those who ask do to those who have.
+	// Effects of tries on holders.
 	{Name: "flease-asking-takes-away"},
 	{Name: "flease-told-by-few", Seeds: 4000},
 	{Name: "flease-told-the-latest-end", Seeds: 4000},
 	{Name: "flease-forgetful-never-told", Seeds: 4000},
-	// What callers are promised.
+	// Guarantees for callers.
 	{Name: "flease-fence-not-raised"},
 	{Name: "flease-fence-without-clock", World: "--faults=crash=5,crash-all=5"},
 	{Name: "flease-fence-outruns-the-clock", World: "--world=wall --faults=sprint=10,crash-all=5"},
@@ -213,16 +213,16 @@ var fleases = []Mutant{
 	{Name: "flease-telling-without-a-majority", Seeds: 4000, World: "--world=wall"},
 	{Name: "flease-telling-in-doubt", Seeds: 4000},
 	{Name: "flease-waits-for-the-dead", Seeds: 3000},
-	// Processes with one id.
+	// Processes with the same ID.
 	{Name: "flease-late-packet-makes-a-twin", Seeds: 4000, World: "--faults=crash=10,delay=10,duplicate=5"},
 	{Name: "flease-former-life-makes-a-twin", Seeds: 4000, World: "--world=wall --faults=step=5,rewind=10,rate=10,delay=5"},
 	{Name: "flease-twin-not-told", World: "--world=twins"},
 	{Name: "flease-twin-goes-on", World: "--world=twins"},
 }
 
-// shells are found by tests, which are built with failpoints.
+// shells are detected by tests, which are built with failpoints.
 var shells = []Mutant{
-	// What is around the owner and lookup machines.
+	// The shells of the owner and lookup machines.
 	{Name: "owner-answers-before-publishing", Package: "./leaseholdtest", Test: "TestEveryPoint/owner/before-publishing"},
 	{Name: "check-ignores-time", Package: "./owner", Test: "TestChecksFailAtDeadline"},
 	{Name: "check-ignores-sleep", Package: "./owner", Test: "TestViewPublishedBeforeSleptIsInvalid"},
@@ -258,7 +258,7 @@ var shells = []Mutant{
 	{Name: "resume-between-losses-of-one-lsn", Package: "./lookup", Test: "TestReaderMissesNoLoss"},
 	{Name: "contact-without-its-losses", Package: "./lookup", Test: "TestLossOfContact"},
 	{Name: "moves-without-backing", Package: "./internal/core/machine/owner", Test: "TestSourceReportsItsBacking"},
-	// What is around the machines of managers, their stores and Flease; and machines, where the simulator does not do what it takes, or hardly ever.
+	// The shells of the managers' machines, stores and Flease; and machines, in cases that the simulator does not reach, or rarely.
 	{Name: "silent-member-counts-as-taker", Package: "./internal/core/machine/manager", Test: "TestOutageOfAnyLength"},
 	{Name: "rest-of-a-waiting-move-forgotten", Package: "./internal/core/machine/manager", Test: "TestRestOfAWaitingMove"},
 	{Name: "late-message-of-a-ghost-replaces", Package: "./internal/core/machine/manager", Test: "TestLateMessageOfAGhost"},
@@ -308,7 +308,7 @@ var shells = []Mutant{
 	{Name: "decided-leader-waits-for-acks", Package: "./internal/core/machine/manager", Test: "TestDecidedLeaderSendsOrdersAtOnce"},
 }
 
-// demos are found by the demo, as somebody who watches it would.
+// demos are detected by the demo.
 var demos = []Mutant{
 	{Name: "leases-never-end"},
 	{Name: "losses-dropped"},

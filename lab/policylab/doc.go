@@ -1,26 +1,26 @@
-// Package policylab tries a partition policy against a workload, offline: as
-// many owners and as much time as wanted, in seconds.
+// Package policylab tries a partition policy against a workload, offline: with any
+// number of owners and any duration, in seconds.
 //
 // # Design
 //
-// A [Workload] says what every key truly costs in each period: a [Load]. The
-// lab keeps to what is known in production. Owners count what reaches the keys
-// they hold, in cells, with the hottest keys apart; what they count is noisy,
-// they smooth it, and of a range that has just come they say nothing for a
-// period. Only that reaches the policy, with the budget of moves that a
-// [partition.Bucket] allows. What is judged is the true load.
+// A [Workload] has the true cost of every key in each period: a [Load]. The
+// policy has the same input as in production. Owners count the requests for the keys
+// that they hold, in cells, with separate counts of the hottest keys. Their counts are noisy
+// and smoothed, and do not include a range in the first period after it has moved.
+// The policy gets only these reports, with the budget of moves that a
+// [partition.Bucket] allows. The result is computed from the true load.
 //
 // A run goes from period to period, counted from 0:
 //
-//  1. Owners join and leave, as [Config].Changes say.
-//  2. The policy decides, from the reports of the period before. In period 0
-//     there are none, and nothing is assigned yet.
-//  3. The load of the period falls on the owners: that is a [Sample].
+//  1. Owners join and leave, according to [Config].Changes.
+//  2. The policy decides, from the reports of the previous period. In period 0
+//     there are no reports and no assignment.
+//  3. The load of the period is distributed to the owners: that is a [Sample].
 //  4. Owners measure it.
 //
-// So a policy sees its first loads when it decides for period 2: what is
-// assigned in period 0 is new there, and is first measured in period 1.
+// So the first decision with loads is that of period 2: the ranges
+// assigned in period 0 are new there, and are first measured in period 1.
 //
-// Moving keys takes no time here, and costs nothing but budget. Equal
-// configurations give equal results, on any computer.
+// Moving keys takes no time here, and costs only budget. Equal
+// configurations have equal results, on any computer.
 package policylab

@@ -9,11 +9,11 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// drawSpans draws an assignment of the key space to three owners and nobody.
+// drawSpans draws an assignment of the key space to three owners, with unowned ranges.
 func drawSpans(t *rapid.T) []span {
 	var spans []span
 	for _, start := range drawBounds(t, 12) {
-		owner := rapid.IntRange(nobody, 2).Draw(t, "owner")
+		owner := rapid.IntRange(noOwner, 2).Draw(t, "owner")
 		if n := len(spans); n == 0 || spans[n-1].owner != owner {
 			spans = append(spans, span{start, owner})
 		}
@@ -31,7 +31,7 @@ func holdersOf(holdings []holding) []span {
 	return spans
 }
 
-// at looks a key up the slow way.
+// at finds a key by a linear search.
 func at(holdings []holding, k leasehold.Key) holding {
 	found := holdings[0]
 	for _, h := range holdings {
@@ -42,11 +42,11 @@ func at(holdings []holding, k leasehold.Key) holding {
 	return found
 }
 
-// TestReassign: owners hold what was assigned, and have held each key since the
-// period in which they got it, or claim less.
+// TestReassign: owners hold what was assigned, and the period since when they hold each key
+// is correct, or later.
 func TestReassign(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		holdings := []holding{{span: span{owner: nobody}}}
+		holdings := []holding{{span: span{owner: noOwner}}}
 		for period := range rapid.IntRange(1, 6).Draw(t, "periods") {
 			to := drawSpans(t)
 			moved := 0.0
@@ -75,17 +75,17 @@ func TestReassign(t *testing.T) {
 				}
 			}
 			if !near(moved, fresh) {
-				t.Fatalf("period %d: %v moved, and %v is fresh", period, moved, fresh)
+				t.Fatalf("period %d: %v moved, and %v is new", period, moved, fresh)
 			}
 			holdings = next
 		}
 	})
 }
 
-// TestCut: cells divide what is held, evenly, and no owner has too many.
+// TestCut: cells divide holdings evenly, and no owner has too many.
 func TestCut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		holdings := reassign([]holding{{span: span{owner: nobody}}}, drawSpans(t), 0, func(leasehold.Range, int, int) {})
+		holdings := reassign([]holding{{span: span{owner: noOwner}}}, drawSpans(t), 0, func(leasehold.Range, int, int) {})
 		perOwner := rapid.IntRange(1, 100).Draw(t, "cells")
 		cells := cut(holdings, 3, perOwner)
 		counts, ranges := [3]int{}, [3]int{}
@@ -97,7 +97,7 @@ func TestCut(t *testing.T) {
 			if i+1 < len(holdings) {
 				end = holdings[i+1].cells
 			}
-			if h.owner != nobody {
+			if h.owner != noOwner {
 				counts[h.owner] += end - h.cells
 				ranges[h.owner]++
 			}
@@ -118,7 +118,7 @@ func TestCut(t *testing.T) {
 	})
 }
 
-// TestDivide: what is known is neither lost nor invented when cells change.
+// TestDivide: the sum of rates does not change when cells change.
 func TestDivide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cells := func(rated bool) (cells []cell, sum float64) {

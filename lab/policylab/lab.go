@@ -11,14 +11,14 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// A Change of the pool: so many owners join, or leave if there is a minus, when
-// a period begins. Those that leave are drawn by the seed.
+// A Change of the pool: owners that join, or leave if the number is negative, at the start of
+// a period. The seed determines those that leave.
 type Change struct {
 	Period int // 1 and up
 	Owners int
 }
 
-// name is what people call such a change.
+// name returns the name of the flag of a change.
 func (c Change) name() string {
 	if c.Owners < 0 {
 		return "leave"
@@ -26,12 +26,12 @@ func (c Change) name() string {
 	return "join"
 }
 
-// Run tries the policy. It ends early with the error of ctx when that ends. A
-// policy that fails, or returns what is no assignment, ends it as well.
+// Run tries the policy. It ends early with the error of ctx when that ends, or with the error of a
+// policy that fails or returns an invalid assignment.
 //
-// It takes time in proportion to the periods, and in each to the cells, the
-// keys of the workload that have a cost of their own, and what the policy
-// needs: about 30 ms for 250 owners.
+// Its time is proportional to the number of periods, and in each to the number of cells,
+// of keys with a cost of their own, and to the time of the policy:
+// about 30 ms for 250 owners.
 func (c Config) Run(ctx context.Context) (*Result, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -51,22 +51,22 @@ func (c Config) Run(ctx context.Context) (*Result, error) {
 	return r.result, nil
 }
 
-// A run is a pool of owners on its way through the periods.
+// A run is a pool of owners.
 type run struct {
 	*Config
 	result *Result
 
-	members []partition.Member        // who is in the pool, sorted
-	index   map[leasehold.OwnerID]int // of all that ever were
+	members []partition.Member        // present owners, sorted
+	index   map[leasehold.OwnerID]int // of all owners so far
 	present []bool
-	weights []float64 // of all that ever were
+	weights []float64 // of all owners so far
 
 	current partition.Assignment
 	bucket  partition.Bucket
 	meter   *meter
 	loads   partition.Loads
-	usual   float64 // what all keys cost when the load is as it was at first
-	busy    float64 // how busy a cost of 1 makes an owner of weight 1
+	usual   float64 // total cost of the first period with a cost
+	busy    float64 // load of an owner of weight 1 for a cost of 1
 	leavers *rand.Rand
 }
 
@@ -80,12 +80,12 @@ func newRun(c *Config) *run {
 		leavers: rand.New(rand.NewPCG(c.Seed, 0)),
 	}
 	r.join(c.Owners)
-	perCost := r.weight() / r.usual // of an owner's usual load
+	perCost := r.weight() / r.usual // per load of an owner
 	r.meter, r.busy = newMeter(c, c.Requests*perCost), c.MeanLoad*perCost
 	return r
 }
 
-// firstTotal is what all keys cost in the first period in which any does.
+// firstTotal returns the total cost in the first period with a cost.
 func firstTotal(w Workload, periods int) float64 {
 	for period := range periods {
 		if total := w.At(period).Total(); total > 0 {
@@ -95,7 +95,7 @@ func firstTotal(w Workload, periods int) float64 {
 	return 1
 }
 
-// next is one period.
+// next runs one period.
 func (r *run) next(period int) error {
 	for _, c := range r.Changes {
 		if c.Period == period {
@@ -115,7 +115,7 @@ func (r *run) next(period int) error {
 	return nil
 }
 
-// decide lets the policy assign the keys of a period.
+// decide makes the policy assign the keys of a period.
 func (r *run) decide(period int) (Sample, error) {
 	policy := r.Policy
 	if period == 0 && r.Start != nil {
@@ -126,7 +126,7 @@ func (r *run) decide(period int) (Sample, error) {
 	}
 	in := partition.Input{
 		Members: r.members, Current: r.current, Loads: r.loads, Budget: r.bucket.Level(),
-		// As the manager has them: an owner may hold twice as many leases.
+		// The same limit as in the manager: an owner may hold twice as many leases.
 		Limits: partition.Limits{MaxRanges: r.MaxRanges, MaxPerOwner: protocol.DefaultLimits.Leases / 2},
 	}
 	a, err := partition.Apply(policy, in)
@@ -149,7 +149,7 @@ func (r *run) change(owners int) {
 	}
 }
 
-// join adds owners. Their names are sorted by when they came.
+// join adds owners. Their names are sorted by the order in which they join.
 func (r *run) join(owners int) {
 	for range owners {
 		i := len(r.present)
@@ -161,7 +161,7 @@ func (r *run) join(owners int) {
 	}
 }
 
-// weight is that of all members.
+// weight returns the total weight of all members.
 func (r *run) weight() float64 {
 	sum := 0.0
 	for _, m := range r.members {
@@ -170,18 +170,18 @@ func (r *run) weight() float64 {
 	return sum
 }
 
-// adopt gives the keys to the owners that a says, and counts what moves.
+// adopt assigns the keys to owners, and counts the moves.
 func (r *run) adopt(a partition.Assignment, period int) Sample {
 	spans := make([]span, len(a))
 	for i, s := range a {
-		spans[i] = span{s.Start, nobody}
+		spans[i] = span{s.Start, noOwner}
 		if s.Owner != "" {
 			spans[i].owner = r.index[s.Owner]
 		}
 	}
-	had := make([]bool, len(r.present)) // who has keys before
+	had := make([]bool, len(r.present)) // owners with keys before
 	for _, h := range r.meter.holdings {
-		if h.owner != nobody {
+		if h.owner != noOwner {
 			had[h.owner] = true
 		}
 	}
@@ -190,10 +190,10 @@ func (r *run) adopt(a partition.Assignment, period int) Sample {
 	last := struct {
 		end      leasehold.Key
 		from, to int
-	}{from: nobody}
+	}{from: noOwner}
 	r.meter.assign(spans, len(r.present), period, func(keys leasehold.Range, from, to int) {
-		if from == nobody {
-			return // nothing moves: there was nothing
+		if from == noOwner {
+			return // not a move
 		}
 		if keys.Start != last.end || from != last.from || to != last.to {
 			s.Moves++
@@ -203,7 +203,7 @@ func (r *run) adopt(a partition.Assignment, period int) Sample {
 		switch {
 		case !r.present[from]:
 			s.Forced += share(keys)
-		case to != nobody && had[to]:
+		case to != noOwner && had[to]:
 			spent += share(keys)
 		}
 	})
@@ -212,8 +212,8 @@ func (r *run) adopt(a partition.Assignment, period int) Sample {
 	return s
 }
 
-// judge completes the sample of a period with how the true load lies on the
-// owners: theirs is what it costs each.
+// judge completes the sample of a period from the true load of the
+// owners: theirs has the cost of each.
 func (r *run) judge(s *Sample, load *Load, theirs []float64) {
 	s.Owners = len(r.members)
 	s.Load = load.Total() / r.usual
@@ -232,7 +232,7 @@ func (r *run) judge(s *Sample, load *Load, theirs []float64) {
 	}
 }
 
-// compare compares what each owner has with the mean, which is per weight of 1.
+// compare compares the load of each owner with the mean, per weight of 1.
 func (r *run) compare(s *Sample, load *Load, theirs []float64, mean float64) {
 	least, most := partition.MaxWeight+0.0, 0.0
 	for _, m := range r.members {
@@ -252,8 +252,8 @@ func (r *run) compare(s *Sample, load *Load, theirs []float64, mean float64) {
 	}
 }
 
-// largeKeys returns for each owner what its hottest key costs, if that is at
-// least so much.
+// largeKeys returns for each owner the cost of its hottest key, if that is at
+// least the given one.
 func (m *meter) largeKeys(load *Load, least float64, owners int) []float64 {
 	hottest := make([]float64, owners)
 	if load.Hottest() < least {
@@ -267,7 +267,7 @@ func (m *meter) largeKeys(load *Load, least float64, owners int) []float64 {
 		for limitOf(m.holdings, i)-1 < k.Key {
 			i++
 		}
-		if owner := m.holdings[i].owner; owner != nobody {
+		if owner := m.holdings[i].owner; owner != noOwner {
 			hottest[owner] = max(hottest[owner], k.Cost)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// A spy sees what a policy sees.
+// A spy records the input of a policy.
 type spy struct {
 	partition.Policy
 	inputs []partition.Input
@@ -26,7 +26,7 @@ func (s *spy) Assign(in partition.Input) (partition.Assignment, error) {
 	return s.Policy.Assign(in)
 }
 
-// flipper gives everything to one of the members, to another every other
+// flipper assigns everything to one of the members, and to another one every other
 // period: the worst of all policies.
 type flipper struct{}
 
@@ -40,7 +40,7 @@ func (flipper) Assign(in partition.Input) (partition.Assignment, error) {
 	return partition.Assignment{{Owner: first}}, nil
 }
 
-// small is a pool that is quick to try.
+// small returns a configuration that is quick to run.
 func small(p partition.Policy, w Workload) Config {
 	c := Usual()
 	c.Policy, c.Workload, c.Owners, c.Cells, c.Periods = p, w, 4, 16, 8
@@ -65,8 +65,8 @@ func mustRun(t *testing.T, c Config) *Result {
 	return r
 }
 
-// TestPolicySeesWhatOwnersReport: nothing at first; then what they measured,
-// close to the truth, of what they have.
+// TestPolicySeesWhatOwnersReport: first no reports; then the measured loads of
+// their own keys, close to the true ones.
 func TestPolicySeesWhatOwnersReport(t *testing.T) {
 	s := &spy{Policy: partition.Even{}}
 	c := small(s, zipf(t, 0.8, 1000))
@@ -92,8 +92,8 @@ func TestPolicySeesWhatOwnersReport(t *testing.T) {
 	}
 }
 
-// TestPolicyIsBlindWhereEverythingMoves: of keys that move all the time nobody
-// knows anything.
+// TestPolicyIsBlindWhereEverythingMoves: there are no reports about keys that move in every
+// period.
 func TestPolicyIsBlindWhereEverythingMoves(t *testing.T) {
 	s := &spy{Policy: flipper{}}
 	r := mustRun(t, small(s, Uniform()))
@@ -110,8 +110,8 @@ func TestPolicyIsBlindWhereEverythingMoves(t *testing.T) {
 	}
 }
 
-// TestBudget: what is not used is saved for one more decision, and what moves
-// is taken off.
+// TestBudget: unused budget is kept for one more decision, and moves
+// are deducted.
 func TestBudget(t *testing.T) {
 	s := &spy{Policy: partition.Even{}}
 	mustRun(t, small(s, Uniform()))
@@ -125,28 +125,28 @@ func TestBudget(t *testing.T) {
 	s = &spy{Policy: flipper{}}
 	c := small(s, Uniform())
 	c.Owners = 1
-	c.Changes = []Change{{Period: 3, Owners: 1}} // its keys, when it gets them, are no matter of balance
+	c.Changes = []Change{{Period: 3, Owners: 1}} // moves to an owner without keys are not deducted
 	mustRun(t, c)
 	if got := s.inputs[4].Budget; math.Round(got*1e6) != 30_000 {
 		t.Errorf("after a join, the budget is %v", got)
 	}
 }
 
-// TestLoadsOfOwnersAddUp: the load that owners carry is the load that there is,
-// whoever joins and leaves.
+// TestLoadsOfOwnersAddUp: the sum of the owners' loads is the total load,
+// while owners join and leave.
 func TestLoadsOfOwnersAddUp(t *testing.T) {
 	c := small(partition.Consistent{}, zipf(t, 0.8, 1e4))
 	c.Weights, c.KeepLoads = []float64{1, 2}, true
 	c.Changes = []Change{{Period: 5, Owners: -2}, {Period: 2, Owners: 3}}
 	r := mustRun(t, c)
-	// A mean of 20 % is what 4 owners of weights 1, 2, 1, 2 have.
+	// The mean load of 4 owners of weights 1, 2, 1, 2 is 20 %.
 	for period, busy := range r.Loads {
 		sum := 0.0
 		for i, b := range busy {
 			sum += float64(b) * c.Weights[i%2]
 		}
 		if math.Abs(sum-0.2*6) > 1e-6 {
-			t.Errorf("period %d: the owners are %v busy", period, sum)
+			t.Errorf("period %d: the sum of the loads is %v", period, sum)
 		}
 	}
 	for period, want := range []int{4, 4, 7, 7, 7, 5, 5, 5} {
@@ -155,14 +155,14 @@ func TestLoadsOfOwnersAddUp(t *testing.T) {
 		}
 	}
 	if s := r.Samples[5]; s.Forced <= 0 || !near(s.Moved, s.Forced) {
-		t.Errorf("of those who left, %v moved, of %v in all", s.Forced, s.Moved)
+		t.Errorf("%v moved from owners that left, of %v in total", s.Forced, s.Moved)
 	}
 	if s := r.Samples[2]; s.Forced != 0 || s.Moved <= 0 {
-		t.Errorf("to those who joined, %v moved, %v were forced to", s.Moved, s.Forced)
+		t.Errorf("%v moved to owners that joined, %v were forced to", s.Moved, s.Forced)
 	}
 }
 
-// TestFloor: the owner of the hottest key has at least that.
+// TestFloor: the owner of the hottest key has at least the load of that.
 func TestFloor(t *testing.T) {
 	hot, err := Hot(0.5, Zipf{Alpha: 0, Keys: 1e9})
 	if err != nil {
@@ -172,7 +172,7 @@ func TestFloor(t *testing.T) {
 		weights []float64
 		floor   float64
 	}{
-		{[]float64{1}, 5}, // half of everything, and the mean is a tenth
+		{[]float64{1}, 5}, // half of all load, with a mean of a tenth
 		{[]float64{1, 1, 1, 1, 6}, 5.0 / 3},
 		{[]float64{1, 1, 1, 1, 16}, 1.25},
 	} {
@@ -189,8 +189,8 @@ func TestFloor(t *testing.T) {
 	}
 }
 
-// TestMaxOverUnavoidable: who has a key of half of everything, and a tenth of
-// the rest, has little that it could be relieved of.
+// TestMaxOverUnavoidable: an owner of a key with half of all load, and a tenth of
+// the rest, has little load that could be moved.
 func TestMaxOverUnavoidable(t *testing.T) {
 	hot, err := Hot(0.5, Zipf{Alpha: 0, Keys: 1e9})
 	if err != nil {
@@ -204,8 +204,8 @@ func TestMaxOverUnavoidable(t *testing.T) {
 	}
 }
 
-// TestRunsRepeat: equal configurations give equal results, and another seed
-// another.
+// TestRunsRepeat: equal configurations have equal results, and another seed
+// has a different one.
 func TestRunsRepeat(t *testing.T) {
 	c := small(partition.Balanced{}, zipf(t, 0.8, 1e4))
 	c.Owners, c.Changes = 40, []Change{{Period: 3, Owners: -5}}
@@ -220,7 +220,7 @@ func TestRunsRepeat(t *testing.T) {
 }
 
 // TestPaperWorkload is PRS 7.3 with the default policy: balance within 10
-// periods, for 9 % of the keys, and then rest.
+// periods, with 9 % of the keys moved, and then no moves.
 func TestPaperWorkload(t *testing.T) {
 	c := Usual()
 	c.Policy, c.Workload = partition.Balanced{}, zipf(t, DefaultAlpha, DefaultKeys)
@@ -251,7 +251,7 @@ func TestPeriodsToTarget(t *testing.T) {
 	}
 }
 
-// TestRunFails with what the policy says, and stops when it is told to.
+// TestRunFails with the error of the policy, and when the context ends.
 func TestRunFails(t *testing.T) {
 	c := small(partition.Consistent{}, Uniform())
 	c.MaxRanges = 2
@@ -265,7 +265,7 @@ func TestRunFails(t *testing.T) {
 			cancel()
 		}
 		if period > 3 {
-			t.Error("it goes on")
+			t.Error("the run continues after the end of the context")
 		}
 	}
 	if _, err := c.Run(ctx); !errors.Is(err, context.Canceled) {

@@ -7,10 +7,10 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A Load is what every key costs at one time: some keys have a cost of their
-// own, and all keys share what is spread evenly, in steps of any density. It is
-// immutable, and safe for concurrent use. Costs are relative: a run takes the
-// total of its first period that has one for 1.
+// A Load has the cost of every key at one time: some keys have a cost of their
+// own, and the rest is spread evenly over ranges, with a density for each. It is
+// immutable, and safe for concurrent use. Costs are relative: a run divides them by
+// the total of the first period with a cost.
 type Load struct {
 	keys  []KeyCost // sorted by key, each once
 	steps []step    // sorted by start; the first starts at 0
@@ -18,20 +18,20 @@ type Load struct {
 	most  float64 // of keys
 }
 
-// A KeyCost is a key and what it costs.
+// A KeyCost is the cost of a key.
 type KeyCost struct {
 	Key  leasehold.Key
 	Cost float64
 }
 
-// A RangeCost is a range of keys and what they cost together, each the same.
+// A RangeCost is the total cost of a range of keys with equal costs.
 type RangeCost struct {
 	Range leasehold.Range
 	Cost  float64
 }
 
-// A step has the density of the keys from start on: what the whole key space
-// would cost if all of it were like them.
+// A step has the density of the keys from start on: the total cost
+// if the whole key space had that density.
 type step struct {
 	start   leasehold.Key
 	density float64
@@ -42,8 +42,8 @@ func (s step) begin() leasehold.Key { return s.start }
 const spaceSize = 1 << 64
 
 // newLoad returns a load of single keys, in any order, and of ranges that are
-// sorted and do not overlap. Keys that are there twice cost the sum. It takes
-// over keys.
+// sorted and do not overlap. The costs of equal keys are added. It takes
+// ownership of keys.
 func newLoad(keys []KeyCost, ranges []RangeCost) *Load {
 	slices.SortFunc(keys, func(a, b KeyCost) int { return cmp.Compare(a.Key, b.Key) })
 	l := &Load{keys: joinEqual(keys), steps: []step{{}}}
@@ -61,7 +61,7 @@ func newLoad(keys []KeyCost, ranges []RangeCost) *Load {
 	return l
 }
 
-// joinEqual adds up neighbours of the same key, in place.
+// joinEqual merges adjacent equal keys, in place.
 func joinEqual(keys []KeyCost) []KeyCost {
 	joined := keys[:0]
 	for _, k := range keys {
@@ -74,7 +74,7 @@ func joinEqual(keys []KeyCost) []KeyCost {
 	return joined
 }
 
-// appendStep gives a density to the keys from start on, which is not before the
+// appendStep sets the density of the keys from start on, which is not before the
 // last step.
 func (l *Load) appendStep(start leasehold.Key, density float64) {
 	if last := &l.steps[len(l.steps)-1]; last.start == start {
@@ -84,11 +84,11 @@ func (l *Load) appendStep(start leasehold.Key, density float64) {
 	l.steps = append(l.steps, step{start, density})
 }
 
-// share is the share of the key space that a range has.
+// share returns the fraction of the key space in a range.
 func share(r leasehold.Range) float64 { return distance(r.Start, r.Limit) / spaceSize }
 
-// distance is the number of keys from start up to limit, which is after start
-// or, as the end of the key space, 0.
+// distance returns the number of keys from start to limit, which is after start
+// or 0, the end of the key space.
 func distance(start, limit leasehold.Key) float64 {
 	if n := uint64(limit - start); n > 0 {
 		return float64(n)
@@ -96,24 +96,24 @@ func distance(start, limit leasehold.Key) float64 {
 	return spaceSize
 }
 
-// Total is what all keys cost together.
+// Total returns the total cost of all keys.
 func (l *Load) Total() float64 { return l.total }
 
-// Hottest is what the key costs that costs most: 0 if none has a cost of its
-// own, since what is spread evenly over a range has next to none per key.
+// Hottest returns the cost of the most expensive key: 0 if no key has a cost of its
+// own, because the cost per key of a range is negligible.
 func (l *Load) Hottest() float64 { return l.most }
 
-// A cursor adds up a load from left to right.
+// A cursor sums a load from left to right.
 type cursor struct {
 	load *Load
 	at   leasehold.Key
-	key  int // the first key that is not added up yet
+	key  int // the first key that is not in the sum
 	step int // the step of at
 }
 
-// to returns what the keys from where the cursor is up to limit cost, and goes
-// there. The limit is beyond the cursor; 0 is the end of the key space, from
-// where there is no way on.
+// to returns the cost of the keys from the cursor to limit, and moves the cursor
+// to limit, which is beyond the cursor; 0 is the end of the key space, and then the cursor
+// cannot move further.
 func (c *cursor) to(limit leasehold.Key) float64 {
 	sum, keys := 0.0, c.load.keys
 	for c.key < len(keys) && keys[c.key].Key <= limit-1 {

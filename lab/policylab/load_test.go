@@ -9,11 +9,11 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// near reports whether two numbers differ by rounding only.
+// near reports whether two numbers differ only by rounding.
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(a), math.Abs(b)) }
 
-// drawLoad draws a load of some keys and ranges, at the edges of the key space,
-// too.
+// drawLoad draws a load of some keys and ranges, also at the edges of the key
+// space.
 func drawLoad(t *rapid.T) *Load {
 	edge := rapid.SampledFrom([]uint64{0, 1, 1 << 32, 1 << 63, math.MaxUint64 - 1, math.MaxUint64})
 	key := rapid.Map(rapid.OneOf(edge, rapid.Uint64()), func(k uint64) leasehold.Key { return leasehold.Key(k) })
@@ -32,7 +32,7 @@ func drawLoad(t *rapid.T) *Load {
 	return newLoad(keys, ranges)
 }
 
-// drawBounds draws where some ranges begin that cover the key space.
+// drawBounds draws the starts of some ranges that cover the key space.
 func drawBounds(t *rapid.T, most int) []leasehold.Key {
 	starts := rapid.SliceOfNDistinct(rapid.OneOf(rapid.Uint64Min(1), rapid.SampledFrom([]uint64{1, 2, 1 << 63, math.MaxUint64})),
 		0, most, rapid.ID).Draw(t, "bounds")
@@ -51,7 +51,7 @@ func rangeOf(bounds []leasehold.Key, i int, start leasehold.Key) leasehold.Range
 	return leasehold.Range{Start: start}
 }
 
-// TestLoadIsConserved: however the key space is cut, the parts add up.
+// TestLoadIsConserved: the parts of any division of the key space add up.
 func TestLoadIsConserved(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		load := drawLoad(t)
@@ -70,7 +70,7 @@ func TestLoadIsConserved(t *testing.T) {
 	})
 }
 
-// TestLoadIsWhereItWasPut looks at each key and range alone.
+// TestLoadIsWhereItWasPut checks each key and range separately.
 func TestLoadIsWhereItWasPut(t *testing.T) {
 	const half = 1 << 63
 	load := newLoad(
@@ -83,7 +83,7 @@ func TestLoadIsWhereItWasPut(t *testing.T) {
 		want  float64
 	}{
 		{7, 8 * 7 / float64(half)},
-		{8, 1.5}, // key 7, there twice
+		{8, 1.5}, // key 7, given twice
 		{half / 2, 4},
 		{half, 4},
 		{half + 1, 2},

@@ -13,7 +13,7 @@ import (
 // smoothing is the time constant of the owners' estimates.
 const smoothing = 15 * time.Second
 
-// A meter is what all owners know of the load: what they hold, in cells, with
+// A meter has the measurements of all owners: their holdings, in cells, with
 // an estimate for each, and their hottest keys.
 type meter struct {
 	holdings []holding // sorted; they cover the key space
@@ -21,17 +21,17 @@ type meter struct {
 	hot      []hotKey  // sorted by key
 
 	perOwner int
-	scale    float64 // requests per period that a cost of 1 makes
-	decay    float64 // of an estimate, in one period
+	scale    float64 // requests per period for a cost of 1
+	decay    float64 // factor of an estimate in one period
 	period   time.Duration
-	rng      *rand.Rand // nil: what owners count is exact
+	rng      *rand.Rand // nil: exact counts
 
-	costs   []float64 // what the cells truly cost,
-	charged *Load     // by this load; nil if that is not known
+	costs   []float64 // true costs of the cells
+	charged *Load     // the load of costs; nil if unknown
 	report  partition.Loads
 }
 
-// A hotKey is a key that may be worth telling of.
+// A hotKey is a key that may be reported.
 type hotKey struct {
 	key   leasehold.Key
 	rate  float64 // the owner's estimate, in requests per period
@@ -41,7 +41,7 @@ type hotKey struct {
 
 func newMeter(c *Config, scale float64) *meter {
 	m := &meter{
-		holdings: []holding{{span: span{owner: nobody}}},
+		holdings: []holding{{span: span{owner: noOwner}}},
 		cells:    make([]cell, 1),
 		perOwner: c.Cells,
 		scale:    scale,
@@ -49,14 +49,14 @@ func newMeter(c *Config, scale float64) *meter {
 		period:   c.Period,
 	}
 	if c.Noise {
-		m.rng = rand.New(rand.NewPCG(c.Seed, 0x6e6f697365)) // "noise": another stream than that of who leaves
+		m.rng = rand.New(rand.NewPCG(c.Seed, 0x6e6f697365)) // "noise": independent of the stream of leaving owners
 	}
 	return m
 }
 
-// assign gives the key space to owners anew. What they know of keys that stay
-// with them they keep: what a cell counted is divided by size among the cells
-// that replace it, except for its hot keys, of which it is known where they are.
+// assign assigns the key space to owners. They keep their estimates of keys that they
+// keep. The estimate of a replaced cell is divided by size among the cells
+// that replace it, except for its hot keys, whose positions are known.
 func (m *meter) assign(to []span, owners, period int, moved func(r leasehold.Range, from, to int)) {
 	changed := false
 	next := reassign(m.holdings, to, period, func(r leasehold.Range, from, to int) {
@@ -83,7 +83,7 @@ func (m *meter) assign(to []span, owners, period int, moved func(r leasehold.Ran
 	m.holdings, m.cells, m.charged = next, cells, nil
 }
 
-// divide gives the rates of some cells to others, by the keys that they share.
+// divide distributes the rates of some cells to others, by their common keys.
 func divide(from, to []cell) {
 	overlay(from, to, func(i, j int, keys leasehold.Range) {
 		to[j].rate += from[i].rate * (share(keys) / share(keysOf(from, i)))
@@ -101,7 +101,7 @@ func (m *meter) cellsOf(i int) (first, end int) {
 // A section is a part of a division of the key space. It ends where the next begins.
 type section interface{ begin() leasehold.Key }
 
-// limitOf is where a section ends; 0 is the end of the key space.
+// limitOf returns the end of a section; 0 is the end of the key space.
 func limitOf[S section](all []S, i int) leasehold.Key {
 	if i+1 < len(all) {
 		return all[i+1].begin()
@@ -113,13 +113,13 @@ func keysOf[S section](all []S, i int) leasehold.Range {
 	return leasehold.Range{Start: all[i].begin(), Limit: limitOf(all, i)}
 }
 
-// overlay calls visit for each stretch of keys that is in one section of a and one
+// overlay calls visit for each common range of a section of a and a section
 // of b, from left to right.
 func overlay[A, B section](a []A, b []B, visit func(i, j int, keys leasehold.Range)) {
 	at := leasehold.Key(0)
 	for i, j := 0, 0; ; {
 		endA, endB := limitOf(a, i), limitOf(b, j)
-		end := min(endA-1, endB-1) + 1 // 0, the end, is after all others
+		end := min(endA-1, endB-1) + 1 // 0, the end of the key space, is the largest
 		visit(i, j, leasehold.Range{Start: at, Limit: end})
 		if end == 0 {
 			return
@@ -134,31 +134,31 @@ func overlay[A, B section](a []A, b []B, visit func(i, j int, keys leasehold.Ran
 	}
 }
 
-// A span gives the keys from start on to an owner, up to the next span or the
-// end of the key space.
+// A span assigns the keys from start to the next span, or to the
+// end of the key space, to an owner.
 type span struct {
 	start leasehold.Key
-	owner int // index of an owner; nobody
+	owner int // index of an owner, or noOwner
 }
 
 func (s span) begin() leasehold.Key { return s.start }
 
-const nobody = -1
+const noOwner = -1
 
-// A holding is a span, since the period when its owner got it. Neighbours may
-// have the same owner: then the one has come later than the other.
+// A holding is a span, since the period when its owner got it. Adjacent holdings of
+// the same owner have different periods.
 type holding struct {
 	span
 	since int
 	cells int // index of the first of its cells; they end where the next's begin
 }
 
-// settledAfter is for how many periods a range must be held until it may join a
-// neighbour of its owner: by then, measurements are smoothed in the same way.
+// settledAfter is the number of periods after which a range is merged with an adjacent
+// one of its owner: both then have equally smoothed measurements.
 const settledAfter = 2
 
 // reassign returns the holdings after from is replaced by to in a period. It calls
-// moved for each stretch of keys that changes its owner, from left to right.
+// moved for each range that changes its owner, from left to right.
 func reassign(from []holding, to []span, period int, moved func(r leasehold.Range, from, to int)) []holding {
 	var next []holding
 	overlay(from, to, func(i, j int, keys leasehold.Range) {
@@ -185,7 +185,7 @@ func appendHolding(to []holding, h holding, period int) []holding {
 	return append(to, h)
 }
 
-// A cell is what an owner counts together, from start up to the next cell.
+// A cell is a range with one count, from start to the next cell.
 type cell struct {
 	start leasehold.Key
 	rate  float64 // the owner's estimate, in requests per period
@@ -193,13 +193,13 @@ type cell struct {
 
 func (c cell) begin() leasehold.Key { return c.start }
 
-// cut divides holdings into cells as the owner library does: all ranges of an
-// owner into the same number of equal parts, a power of two, so that an owner
-// has at most perOwner of them, unless it has more ranges than that.
+// cut divides holdings into cells like the owner library: all ranges of an
+// owner into the same number of equal parts, a power of two. So an owner
+// has at most perOwner cells, unless it has more ranges.
 func cut(holdings []holding, owners, perOwner int) []cell {
 	counts := make([]int, owners)
 	for _, h := range holdings {
-		if h.owner != nobody {
+		if h.owner != noOwner {
 			counts[h.owner]++
 		}
 	}
@@ -208,7 +208,7 @@ func cut(holdings []holding, owners, perOwner int) []cell {
 		h := &holdings[i]
 		h.cells = len(cells)
 		parts := 1
-		if h.owner != nobody {
+		if h.owner != noOwner {
 			parts = max(1, perOwner/counts[h.owner])
 		}
 		cells = appendParts(cells, keysOf(holdings, i), bits.Len(uint(parts))-1)
@@ -216,12 +216,12 @@ func cut(holdings []holding, owners, perOwner int) []cell {
 	return cells
 }
 
-// appendParts cuts a range into 2^shift equal parts, or fewer if it has fewer
+// appendParts divides a range into 2^shift equal parts, or fewer if it has fewer
 // keys.
 func appendParts(cells []cell, r leasehold.Range, shift int) []cell {
 	shift = min(shift, bits.Len64(r.Size())-1)
 	for i := range uint64(1) << shift {
-		// i times the size, which is 1 more than fits where r is everything.
+		// i times the size; the size minus 1 is used, because the size of the whole key space overflows.
 		high, low := bits.Mul64(uint64(r.Last()-r.Start), i)
 		low, carry := bits.Add64(low, i, 0)
 		high += carry

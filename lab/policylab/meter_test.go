@@ -10,7 +10,7 @@ import (
 )
 
 // exactMeter counts without noise: a cost of 1 is 100 requests in a period of
-// 10 s, which are 10 per second.
+// 10 s, which is 10 per second.
 func exactMeter(cells int) *meter {
 	c := Config{Cells: cells, Period: 10 * time.Second}
 	return newMeter(&c, 100)
@@ -18,7 +18,7 @@ func exactMeter(cells int) *meter {
 
 func ignoreMoves(leasehold.Range, int, int) {}
 
-// observe is one period of one load.
+// observe runs one period of a load.
 func (m *meter) observe(load *Load, owners, period int) {
 	theirs := make([]float64, owners)
 	m.carry(load, theirs)
@@ -27,8 +27,8 @@ func (m *meter) observe(load *Load, owners, period int) {
 
 const half = leasehold.Key(1 << 63)
 
-// TestMeterIsSilentAtFirst: of a range that has just come its owner says
-// nothing; of what it had, it goes on.
+// TestMeterIsSilentAtFirst: an owner does not report a range that has just moved,
+// but continues to report the others.
 func TestMeterIsSilentAtFirst(t *testing.T) {
 	load := newLoad(nil, []RangeCost{{leasehold.All, 1}})
 	m := exactMeter(1)
@@ -53,20 +53,20 @@ func TestMeterIsSilentAtFirst(t *testing.T) {
 	// Owner 0 gets a quarter from owner 1.
 	m.assign([]span{{0, 0}, {half + half/2, 1}}, 2, 2, ignoreMoves)
 	if got := reported(2); len(got) != 2 || got[0].Limit != half || got[1].Start != half+half/2 {
-		t.Errorf("of what has just come, %v is reported", got)
+		t.Errorf("after the move, %v is reported", got)
 	}
 	if got := reported(3); len(got) != 3 {
-		t.Errorf("in its second period, %v is reported", got)
+		t.Errorf("in the second period after the move, %v is reported", got)
 	}
-	// When it has settled, it is one range with what was there before.
+	// When it has settled, it is merged with the adjacent range.
 	m.assign([]span{{0, 0}, {half + half/2, 1}}, 2, 4, ignoreMoves)
 	if got := reported(4); len(got) != 2 || got[0].Limit != half+half/2 {
-		t.Errorf("when it has settled, %v is reported", got)
+		t.Errorf("after settledAfter periods, %v is reported", got)
 	}
 }
 
-// TestMeterSmooths: estimates, of a hot key too, follow a change as an
-// exponential does.
+// TestMeterSmooths: estimates, also of a hot key, follow a change
+// exponentially.
 func TestMeterSmooths(t *testing.T) {
 	m := exactMeter(1)
 	m.assign([]span{{0, 0}}, 1, 0, ignoreMoves)
@@ -91,8 +91,8 @@ func TestMeterSmooths(t *testing.T) {
 	}
 }
 
-// TestMeterKeepsHotKeysInPlace: when cells change, what is known of a hot key
-// goes with the key, and not with its neighbours.
+// TestMeterKeepsHotKeysInPlace: when cells change, the estimate of a hot key
+// stays with the key.
 func TestMeterKeepsHotKeysInPlace(t *testing.T) {
 	hot := half + 12345
 	load := newLoad([]KeyCost{{hot, 1}}, []RangeCost{{leasehold.All, 1}})
@@ -100,7 +100,7 @@ func TestMeterKeepsHotKeysInPlace(t *testing.T) {
 	m.assign([]span{{0, 0}}, 2, 0, ignoreMoves)
 	m.observe(load, 2, 0)
 	m.observe(load, 2, 1)
-	// The hot key is near the lower end of what is left.
+	// The hot key is near the lower end of the remaining range.
 	m.assign([]span{{0, 1}, {half, 0}}, 2, 2, ignoreMoves)
 	last := m.cells[len(m.cells)-1]
 	if want := 100 * (1 + 0.5); !near(last.rate, want) {
@@ -108,11 +108,11 @@ func TestMeterKeepsHotKeysInPlace(t *testing.T) {
 	}
 }
 
-// TestHotKeys: those of at least a hundredth of their owner's load are told of,
-// the hottest, and no more than fit into a message.
+// TestHotKeys: an owner reports keys with at least a hundredth of its load, the hottest
+// first, up to the limit of a message.
 func TestHotKeys(t *testing.T) {
 	var keys []KeyCost
-	for i := range 90 { // each at least 1.1 % of what owner 0 has, 10,000
+	for i := range 90 { // each at least 1.1 % of the load of owner 0, 10,000
 		keys = append(keys, KeyCost{leasehold.Key(i) << 50, 110 + 0.1*float64(i)})
 	}
 	keys = append(keys, KeyCost{half, 50}, KeyCost{half + 1, 7000}) // of owner 1: 50 is less than a hundredth

@@ -14,24 +14,24 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// Limits of a recorded workload. What is longer is not read to its end.
+// Limits of a recorded workload. Reading ends at a limit.
 const (
 	maxRecords = 4_000_000
 	maxLine    = 4096
 )
 
-// maxRecordedRate keeps sums of all records far from overflow.
+// maxRecordedRate prevents overflow of sums.
 const maxRecordedRate = 1e15
 
-// A record is what a line of a recorded workload says.
+// A record is a line of a recorded workload.
 type record struct {
 	period int
 	keys   leasehold.Range
-	single bool // it was written as a key
+	single bool // given as a key
 	rate   float64
 }
 
-// ReadRecorded reads a workload from lines of JSON or CSV: it is CSV if the
+// ReadRecorded reads a workload from lines of JSON or CSV. It is CSV if the
 // first line is the header
 //
 //	period,keys,rate
@@ -42,16 +42,16 @@ type record struct {
 //	{"period": 0, "range": "8000000000000000-end", "rate": 2000}
 //
 // Keys are 16 hexadecimal digits and ranges start-limit, as leasehold prints
-// them; in CSV, keys is the one or the other. A rate is what the keys cost
-// together per second, in any unit, and spread evenly over a range. Periods
-// count from 0 and do not fall from line to line; one that is not there is like
-// the one before, and so is all that comes after the last. What is not listed
-// in a period costs nothing in it. Within a period ranges do not overlap, and a
-// key is there once; a key in a range adds to it. Empty lines, and those that
+// them; the CSV field keys is either of them. A rate is the total cost of the keys
+// per second, in any unit, spread evenly over a range. Periods
+// count from 0 and do not decrease from line to line. A missing period is equal to
+// the previous one, and so are all after the last. Keys that are not listed
+// in a period have no cost. Within a period ranges do not overlap, and a
+// key occurs once; a key in a range adds to it. Empty lines, and those that
 // begin with #, are skipped.
 //
 // It reads at most 4,000,000 records, and needs about 64 bytes for each. An
-// error says in which line it is.
+// error has the number of the line.
 func ReadRecorded(from io.Reader) (Workload, error) {
 	r := &recordReader{}
 	lines := bufio.NewScanner(from)
@@ -65,7 +65,7 @@ func ReadRecorded(from io.Reader) (Workload, error) {
 	}
 	switch err := lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
-		return nil, badLine(number+1, fmt.Errorf("it is longer than %d bytes: is this a file of loads?", maxLine))
+		return nil, badLine(number+1, fmt.Errorf("longer than %d bytes: is this a file of loads?", maxLine))
 	case err != nil:
 		return nil, &leasehold.Error{Op: opRecorded, Kind: leasehold.ErrUnavailable, Err: err}
 	}
@@ -73,7 +73,7 @@ func ReadRecorded(from io.Reader) (Workload, error) {
 		return nil, badLine(number, err)
 	}
 	if len(r.done) == 0 {
-		return nil, leasehold.Errorf(opRecorded, leasehold.ErrInvalid, "", "there is no record in it")
+		return nil, leasehold.Errorf(opRecorded, leasehold.ErrInvalid, "", "no records")
 	}
 	return r.done, nil
 }
@@ -84,7 +84,7 @@ func badLine(number int, err error) error {
 	return &leasehold.Error{Op: opRecorded, Kind: leasehold.ErrInvalid, Subject: fmt.Sprintf("line %d", number), Err: err}
 }
 
-// recorded is a workload of which some periods are known, sorted.
+// recorded is a workload with some periods, sorted.
 type recorded []recordedLoad
 
 type recordedLoad struct {
@@ -92,8 +92,8 @@ type recordedLoad struct {
 	load   *Load
 }
 
-// At returns the last load that is not of a later period. Before the first,
-// nothing costs anything.
+// At returns the load of the period, or of the last one before it. Before the first,
+// all costs are 0.
 func (w recorded) At(period int) *Load {
 	i, _ := slices.BinarySearchFunc(w, period+1, func(r recordedLoad, p int) int { return cmp.Compare(r.period, p) })
 	if i == 0 {
@@ -102,10 +102,10 @@ func (w recorded) At(period int) *Load {
 	return w[i-1].load
 }
 
-// A recordReader gathers the records of one period after the other.
+// A recordReader collects the records of one period after the other.
 type recordReader struct {
 	csv     bool
-	begun   bool // the header, if there is one, has been read
+	begun   bool // the first line has been read
 	records int
 	period  int
 	keys    []KeyCost
@@ -141,7 +141,7 @@ func (r *recordReader) line(text string) error {
 
 func (r *recordReader) add(rec record) error {
 	if r.records++; r.records > maxRecords {
-		return fmt.Errorf("there are more than %d records: keep the hottest keys, and ranges for the rest", maxRecords)
+		return fmt.Errorf("more than %d records: keep the hottest keys, and ranges for the rest", maxRecords)
 	}
 	if rec.period < r.period {
 		return fmt.Errorf("period %d comes after period %d: sort the lines by period", rec.period, r.period)
@@ -160,7 +160,7 @@ func (r *recordReader) add(rec record) error {
 	return nil
 }
 
-// endPeriod makes a load of what was gathered for a period.
+// endPeriod creates the load of the collected records.
 func (r *recordReader) endPeriod() error {
 	if len(r.keys)+len(r.ranges) == 0 {
 		return nil
@@ -168,19 +168,19 @@ func (r *recordReader) endPeriod() error {
 	slices.SortFunc(r.ranges, func(a, b RangeCost) int { return cmp.Compare(a.Range.Start, b.Range.Start) })
 	for i := 1; i < len(r.ranges); i++ {
 		if a, b := r.ranges[i-1].Range, r.ranges[i].Range; a.Overlaps(b) {
-			return fmt.Errorf("up to here, ranges of period %d overlap: %v and %v", r.period, a, b)
+			return fmt.Errorf("ranges of period %d overlap before this line: %v and %v", r.period, a, b)
 		}
 	}
 	load := newLoad(r.keys, r.ranges)
 	if len(load.keys) < len(r.keys) {
-		return fmt.Errorf("up to here, a key of period %d is there twice", r.period)
+		return fmt.Errorf("a key of period %d occurs twice before this line", r.period)
 	}
 	r.done = append(r.done, recordedLoad{r.period, load})
 	r.keys, r.ranges = nil, nil
 	return nil
 }
 
-// parseJSON reads a record written as a JSON object.
+// parseJSON parses a record in JSON.
 func parseJSON(line string) (record, error) {
 	var fields struct {
 		Period *int     `json:"period"`
@@ -194,7 +194,7 @@ func parseJSON(line string) (record, error) {
 		return record{}, fmt.Errorf(`want an object such as {"period": 0, "key": "4f21c3aa00000000", "rate": 130.5}: %w`, err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return record{}, errors.New("there is more behind the object: write one on a line")
+		return record{}, errors.New("more than one object: write one per line")
 	}
 	switch {
 	case fields.Period == nil:
@@ -208,8 +208,8 @@ func parseJSON(line string) (record, error) {
 	return newRecord(*fields.Period, *fields.Rate, single, *cmp.Or(fields.Key, fields.Range))
 }
 
-// parseCSV reads a record written as three fields. They need no quotes, so none
-// are understood.
+// parseCSV parses a record of three fields. Quotes are not
+// supported, because the fields need none.
 func parseCSV(line string) (record, error) {
 	fields := strings.Split(line, ",")
 	if len(fields) != 3 {
@@ -244,7 +244,7 @@ func newRecord(period int, rate float64, single bool, keys string) (record, erro
 		return record{}, err
 	case period < 0 || period >= MaxPeriods:
 		return record{}, fmt.Errorf("period is %d, want 0 to %d", period, MaxPeriods-1)
-	case !(rate >= 0 && rate <= maxRecordedRate): // so written, NaN fails
+	case !(rate >= 0 && rate <= maxRecordedRate): // in this form, NaN fails
 		return record{}, fmt.Errorf("rate is %v, want 0 to %g", rate, float64(maxRecordedRate))
 	}
 	return r, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// writeRecorded writes loads in the format that ReadRecorded reads.
+// writeRecorded formats loads for ReadRecorded.
 func writeRecorded(loads []*Load, asCSV bool) string {
 	var out strings.Builder
 	if asCSV {
@@ -36,14 +36,14 @@ func writeRecorded(loads []*Load, asCSV bool) string {
 	return out.String()
 }
 
-// TestRecordedRoundTrip: what is written is what is read, wherever one looks.
+// TestRecordedRoundTrip: reading a formatted workload returns the same loads.
 func TestRecordedRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var loads []*Load
 		for range rapid.IntRange(1, 4).Draw(t, "periods") {
 			l := drawLoad(t)
 			if len(l.keys)+len(l.spread()) == 0 {
-				l = newLoad([]KeyCost{{7, 1}}, nil) // of a period something must be said
+				l = newLoad([]KeyCost{{7, 1}}, nil) // a period needs a record
 			}
 			loads = append(loads, l)
 		}
@@ -64,7 +64,7 @@ func TestRecordedRoundTrip(t *testing.T) {
 	})
 }
 
-// TestRecordedPeriods: a period that is missing is like the one before.
+// TestRecordedPeriods: a missing period is equal to the previous one.
 func TestRecordedPeriods(t *testing.T) {
 	w, err := ReadRecorded(strings.NewReader("period,keys,rate\n2,0000000000000001,5\n4,0000000000000001,7\n"))
 	if err != nil {
@@ -80,11 +80,11 @@ func TestRecordedPeriods(t *testing.T) {
 func TestReadRecordedRefuses(t *testing.T) {
 	const good = `{"period": 1, "key": "4f21c3aa00000000", "rate": 1}` + "\n"
 	for _, test := range []struct{ name, text, want string }{
-		{"nothing", "", "there is no record in it"},
-		{"comments alone", "# a\n\n", "there is no record in it"},
+		{"nothing", "", "no records"},
+		{"comments alone", "# a\n\n", "no records"},
 		{"no JSON", good + "\nhello", `"line 3": want an object such as`},
 		{"a field too much", `{"period": 0, "key": "4f21c3aa00000000", "rate": 1, "x": 1}`, `"line 1": want an object`},
-		{"two on a line", strings.TrimSpace(good) + good, `"line 1": there is more behind the object`},
+		{"two on a line", strings.TrimSpace(good) + good, `"line 1": more than one object`},
 		{"no period", `{"key": "4f21c3aa00000000", "rate": 1}`, `"line 1": period is missing`},
 		{"no rate", `{"period": 0, "key": "4f21c3aa00000000"}`, `"line 1": rate is missing`},
 		{"neither", `{"period": 0, "rate": 1}`, `"line 1": want either a key or a range`},
@@ -97,17 +97,17 @@ func TestReadRecordedRefuses(t *testing.T) {
 		{"negative period", `{"period": -1, "key": "4f21c3aa00000000", "rate": 1}`, `"line 1": period is -1`},
 		{"far period", `{"period": 2000000000, "key": "4f21c3aa00000000", "rate": 1}`, `"line 1": period is 2000000000`},
 		{"back in time", good + `{"period": 0, "key": "4f21c3aa00000000", "rate": 1}`, `"line 2": period 0 comes after period 1`},
-		{"a key twice", good + good, `"line 2": up to here, a key of period 1 is there twice`},
+		{"a key twice", good + good, `"line 2": a key of period 1 occurs twice`},
 		{
 			"ranges overlap", `{"period": 0, "range": "0000000000000000-end", "rate": 1}` + "\n" +
-				`{"period": 0, "range": "4000000000000000-5000000000000000", "rate": 1}` + "\n" + good, `"line 3": up to here, ranges of period 0 overlap`,
+				`{"period": 0, "range": "4000000000000000-5000000000000000", "rate": 1}` + "\n" + good, `"line 3": ranges of period 0 overlap`,
 		},
 		{"CSV, two fields", "period,keys,rate\n1,2\n", `"line 2": has 2 fields, want 3`},
 		{"CSV, no period", "period,keys,rate\nx,4f21c3aa00000000,1\n", `"line 2": period is "x"`},
 		{"CSV, no rate", "period,keys,rate\n0,4f21c3aa00000000,many\n", `"line 2": rate is "many"`},
 		{"CSV, rate NaN", "period,keys,rate\n0,4f21c3aa00000000,NaN\n", `"line 2": rate is NaN`},
 		{"CSV, other header", "time,keys,rate\n", `"line 1": want the header period,keys,rate, or an object`},
-		{"a long line", good + strings.Repeat("x", maxLine+1), `"line 2": it is longer than 4096 bytes`},
+		{"a long line", good + strings.Repeat("x", maxLine+1), `"line 2": longer than 4096 bytes`},
 	} {
 		_, err := ReadRecorded(strings.NewReader(test.text))
 		if leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(err.Error(), test.want) {
@@ -116,7 +116,7 @@ func TestReadRecordedRefuses(t *testing.T) {
 	}
 }
 
-// endless never ends, and never has a line's end.
+// endless is an endless line.
 type endless struct{ read int }
 
 func (e *endless) Read(p []byte) (int, error) {
@@ -125,8 +125,8 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestReadRecordedIsBounded: neither an endless line nor endlessly many are
-// read to the end.
+// TestReadRecordedIsBounded: reading ends in an endless line, and after too many
+// records.
 func TestReadRecordedIsBounded(t *testing.T) {
 	from := &endless{}
 	if _, err := ReadRecorded(from); err == nil || from.read > 1<<20 {

@@ -2,52 +2,52 @@ package policylab
 
 import "time"
 
-// A Sample is one period: what was decided when it began, and how its load, the
-// true one, lay on the owners. Shares are from 0 to 1. An owner's load is taken
-// per weight, and the mean is that of the pool.
+// A Sample is the result of one period: the decision at its start, and the distribution of the
+// true load to the owners. Shares are from 0 to 1. An owner's load is
+// per weight, and the mean is that of all owners.
 type Sample struct {
 	Period int
 	Owners int
 	Ranges int     // of the assignment
-	Load   float64 // of all keys, against the first period's
+	Load   float64 // of all keys, relative to the first period
 
-	Moves  int     // stretches of keys that went from one owner to another
-	Moved  float64 // the share of all keys in them
-	Forced float64 // that part of it whose owner had left
+	Moves  int     // ranges that changed their owner
+	Moved  float64 // share of all keys in them
+	Forced float64 // the part of it whose owner had left
 
-	MaxOverMean float64 // the most loaded owner against the mean
-	// Floor is what no assignment brings MaxOverMean below: what the hottest
-	// key makes of it on the strongest owner, and 1.
+	MaxOverMean float64 // load of the most loaded owner divided by the mean
+	// Floor is the minimum of MaxOverMean for any assignment: the share of
+	// the hottest key on the strongest owner, and at least 1.
 	Floor float64
-	// HottestOverMean is the hottest key's load against the mean.
+	// HottestOverMean is the load of the hottest key divided by the mean.
 	HottestOverMean float64
-	// MaxOverUnavoidable is the greatest load of an owner against what is its
-	// fair share or, if that is more, what its hottest key costs alone. It
-	// shows whether the rest is balanced where Floor is high.
+	// MaxOverUnavoidable is the maximum of an owner's load divided by its
+	// fair share or, if that is more, by the cost of its hottest key. It
+	// shows whether the other load is balanced if Floor is high.
 	MaxOverUnavoidable float64
 	OverTarget         int     // owners above the target
-	Unowned            float64 // the share of the load on keys of nobody
+	Unowned            float64 // share of the load of unowned keys
 }
 
-// A Result is how a policy did.
+// A Result is the result of a policy.
 type Result struct {
 	Policy  string
 	Target  float64
 	Period  time.Duration
 	Samples []Sample
-	// Loads has, if they were to be kept, how busy each owner was in each
+	// Loads has, if KeepLoads is set, the load of each owner in each
 	// period. Owners that joined later are missing at the end of earlier ones.
 	Loads [][]float32
 }
 
-// First is the sample at the beginning.
+// First returns the first sample.
 func (r *Result) First() Sample { return r.Samples[0] }
 
-// Last is the sample at the end.
+// Last returns the last sample.
 func (r *Result) Last() Sample { return r.Samples[len(r.Samples)-1] }
 
-// PeriodsToTarget returns the first period from which on no owner is above the
-// target; -1 if there is one at the end.
+// PeriodsToTarget returns the first period after which no owner is above the
+// target; -1 if one is at the end.
 func (r *Result) PeriodsToTarget() int {
 	first := -1
 	for i := len(r.Samples) - 1; i >= 0 && r.Samples[i].MaxOverMean <= r.Target; i-- {
@@ -56,8 +56,8 @@ func (r *Result) PeriodsToTarget() int {
 	return first
 }
 
-// KeysMoved is the share of all keys that changed their owner, in all periods
-// together; a key that moved twice counts twice. Of that, forced is the part
+// KeysMoved returns the share of all keys that changed their owner, in all periods
+// together; a key that moved twice counts twice. Forced is the part
 // whose owners had left.
 func (r *Result) KeysMoved() (moved, forced float64) {
 	for _, s := range r.Samples {
@@ -67,11 +67,11 @@ func (r *Result) KeysMoved() (moved, forced float64) {
 	return moved, forced
 }
 
-// stableTime is how long a pool should have nothing to do at the end.
+// stableTime is the time at the end of a run in which a stable pool has no moves.
 const stableTime = 10 * time.Minute
 
-// MovesAfterStable counts the moves of the last ten minutes, or of all that
-// there is of them after period 0.
+// MovesAfterStable returns the number of moves in the last ten minutes, or in all periods
+// if the run is shorter.
 func (r *Result) MovesAfterStable() int {
 	moves := 0
 	for _, s := range r.Samples[len(r.Samples)-min(len(r.Samples), r.stablePeriods()):] {

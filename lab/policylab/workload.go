@@ -9,14 +9,14 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A Workload says what the keys cost in each period, counted from 0. It is safe
-// for concurrent use, and the same period has the same load whenever it is
-// asked for.
+// A Workload has the cost of the keys in each period, counted from 0. It is safe
+// for concurrent use, and the same period always has the same
+// load.
 type Workload interface {
 	At(period int) *Load
 }
 
-// A Kind is a kind of workload, for people to choose from.
+// A Kind describes a kind of workload.
 type Kind struct {
 	Name  string
 	About string
@@ -34,11 +34,11 @@ const (
 // Kinds lists the workloads.
 func Kinds() []Kind {
 	return []Kind{
-		{NameZipf, "few keys cost much and many cost little: the key of rank r costs 1/r^alpha"},
-		{NameHot, "one key costs a given share of everything; the rest is zipf"},
-		{NameDiurnal, "zipf, in a wave that wanders over the key space and rises and falls with the day"},
-		{NameRecorded, "what a file says"},
-		{NameUniform, "every key costs the same"},
+		{NameZipf, "few expensive keys and many cheap ones: the key of rank r costs 1/r^alpha"},
+		{NameHot, "one key with a given share of all load; the rest is zipf"},
+		{NameDiurnal, "zipf, with a wave that moves over the key space and a total that changes with the time of day"},
+		{NameRecorded, "loads from a file"},
+		{NameUniform, "the same cost for every key"},
 	}
 }
 
@@ -47,25 +47,25 @@ type steady struct{ load *Load }
 
 func (s steady) At(int) *Load { return s.load }
 
-// Uniform is the workload in which every key costs the same.
+// Uniform returns the workload with the same cost for every key.
 func Uniform() Workload { return steady{newLoad(nil, []RangeCost{{leasehold.All, 1}})} }
 
-// Hot is the workload of a zipf distribution in which one key besides costs the
-// share hot of everything, 0 to 1.
+// Hot returns the workload of a zipf distribution with one additional key, whose
+// share of all load is hot, 0 to 1.
 func Hot(hot float64, rest Zipf) (Workload, error) {
 	const op = "hot workload"
-	if !(hot > 0 && hot <= 1) { // so written, NaN fails
+	if !(hot > 0 && hot <= 1) { // in this form, NaN fails
 		return nil, leasehold.Errorf(op, leasehold.ErrInvalid, "hot", "is %v, want more than 0 and at most 1: one key's share of all load", hot)
 	}
 	load, err := rest.load(1 - hot)
 	if err != nil {
 		return nil, err
 	}
-	load.keys = append(load.keys, KeyCost{rest.place(0), hot}) // ours: nobody else has seen it
+	load.keys = append(load.keys, KeyCost{rest.place(0), hot}) // not shared yet
 	return steady{newLoad(load.keys, load.spread())}, nil
 }
 
-// spread returns what is not the cost of single keys.
+// spread returns the cost of ranges, without single keys.
 func (l *Load) spread() []RangeCost {
 	var ranges []RangeCost
 	for i, s := range l.steps {
@@ -76,10 +76,10 @@ func (l *Load) spread() []RangeCost {
 	return ranges
 }
 
-// Diurnal is a workload over a day, for keys whose order means something, such
-// as where on earth their users live. It is evening somewhere at any time: keys
-// there cost up to 1+Swell times the usual, those on the other side as much
-// less, and the place goes round once a day. The total rises and falls by Tide.
+// Diurnal is a workload over a day, for keys with a meaningful order, such
+// as by the longitude of their users. It is evening somewhere at any time: keys
+// there cost up to 1+Swell times the usual, those on the other side equally
+// less, and the position moves round the key space once a day. The total changes by Tide.
 type Diurnal struct {
 	Zipf  Zipf
 	Day   int     // in periods, at least 2
@@ -87,17 +87,17 @@ type Diurnal struct {
 	Tide  float64 // 0 to less than 1
 }
 
-// waveSteps is how finely the wave is drawn. Neighbours differ by less than
+// waveSteps is the resolution of the wave. Adjacent steps differ by less than
 // 1 % of the mean.
 const waveSteps = 1024
 
-// Workload returns the workload that d describes.
+// Workload returns the workload of d.
 func (d Diurnal) Workload() (Workload, error) {
 	const op = "diurnal workload"
 	if d.Day < 2 {
 		return nil, leasehold.Errorf(op, leasehold.ErrInvalid, "day", "is %d periods long, want at least 2", d.Day)
 	}
-	if !(d.Swell >= 0 && d.Swell <= 1 && d.Tide >= 0 && d.Tide < 1) { // so written, NaN fails
+	if !(d.Swell >= 0 && d.Swell <= 1 && d.Tide >= 0 && d.Tide < 1) { // in this form, NaN fails
 		return nil, leasehold.Errorf(op, leasehold.ErrInvalid, "", "swell is %v and tide %v, want 0 to 1 for both, and a tide below 1", d.Swell, d.Tide)
 	}
 	base, err := d.Zipf.load(1)
@@ -112,7 +112,7 @@ type diurnal struct {
 	base *Load
 }
 
-// At makes the load of a period, in time for each key of the base.
+// At creates the load of a period, in time proportional to the number of keys.
 func (d diurnal) At(period int) *Load {
 	hour := float64(period%d.Day) / float64(d.Day)
 	tide := 1 + d.Tide*math.Sin(2*math.Pi*hour)
@@ -133,28 +133,28 @@ func (d diurnal) At(period int) *Load {
 	return newLoad(keys, ranges)
 }
 
-// waveStart is where a step of the wave starts; behind the last it is 0, the
+// waveStart returns the start of a step of the wave; after the last it is 0, the
 // end of the key space.
 func waveStart(i int) leasehold.Key {
 	return leasehold.Key(uint64(i%waveSteps) * (spaceSize / waveSteps))
 }
 
 // Zipf is the workload of PRS 7.3: of Keys keys, the one of rank r costs
-// 1/r^Alpha, and all together cost 1. The keys are where the hash of their
-// names puts them.
+// 1/r^Alpha, and the total is 1. The position of a key is the hash of its
+// name.
 //
-// The number of keys limits what balance is possible: the first costs 1/H of
-// everything, where H is the sum of all 1/r^Alpha. See [Sample].Floor, and
+// The number of keys limits the possible balance: the first key has 1/H of
+// the total, where H is the sum of all 1/r^Alpha. See [Sample].Floor, and
 // docs/policies.md for numbers.
 //
-// Only the first million keys are real. The others are spread evenly over the
+// Only the first million keys have positions. The others are spread evenly over the
 // key space: with Alpha 0.8 each costs less than 1/60,000 of the first, and the
-// hash scatters so many of them over every range that what they cost together
-// is as good as even.
+// hash places so many of them in every range that their total is
+// almost even.
 type Zipf struct {
 	Alpha float64 // 0 to MaxAlpha; 0 means that all keys cost the same
 	Keys  float64 // 1 to MaxKeys, a whole number
-	Seed  uint64  // changes the places of the keys
+	Seed  uint64  // determines the positions of the keys
 }
 
 // Limits and defaults of a Zipf.
@@ -165,10 +165,10 @@ const (
 	MaxKeys      = 1e18
 )
 
-// realKeys is the number of keys that have a place of their own.
+// realKeys is the number of keys with a position.
 const realKeys = 1_000_000
 
-// Workload returns the workload that z describes.
+// Workload returns the workload of z.
 func (z Zipf) Workload() (Workload, error) {
 	load, err := z.load(1)
 	if err != nil {
@@ -177,10 +177,10 @@ func (z Zipf) Workload() (Workload, error) {
 	return steady{load}, nil
 }
 
-// load returns the load of z with all keys together costing total.
+// load returns the load of z with a given total.
 func (z Zipf) load(total float64) (*Load, error) {
 	const op = "zipf workload"
-	switch { // so written, NaN fails
+	switch { // in this form, NaN fails
 	case !(z.Alpha >= 0 && z.Alpha <= MaxAlpha):
 		return nil, leasehold.Errorf(op, leasehold.ErrInvalid, "alpha", "is %v, want 0 to %d", z.Alpha, MaxAlpha)
 	case !(z.Keys >= 1 && z.Keys <= MaxKeys) || z.Keys != math.Trunc(z.Keys):
@@ -200,7 +200,7 @@ func (z Zipf) load(total float64) (*Load, error) {
 	return newLoad(keys, []RangeCost{{leasehold.All, tail * scale}}), nil
 }
 
-// real is how many keys have a place of their own. Where there are many and all
+// real returns the number of keys with a position. If there are many and all
 // cost the same, none needs one.
 func (z Zipf) real() int {
 	if z.Alpha == 0 && z.Keys > realKeys {
@@ -209,7 +209,7 @@ func (z Zipf) real() int {
 	return int(min(z.Keys, realKeys))
 }
 
-// place is the key of a rank, counted from 1. Rank 0 is the place of a key
+// place returns the key of a rank, counted from 1. Rank 0 is a key
 // that is not part of the distribution.
 func (z Zipf) place(rank int) leasehold.Key {
 	var text [64]byte
@@ -217,8 +217,8 @@ func (z Zipf) place(rank int) leasehold.Key {
 	return leasehold.Key(xxhash.Sum64(strconv.AppendInt(name, int64(rank), 10)))
 }
 
-// integral is that of x^-alpha. From half below to half above, it is what the
-// ranks between add up to, with an error of 1e-13 beyond the first million.
+// integral returns that of x^-alpha. From half below to half above, it is the sum of the
+// ranks between, with an error of 1e-13 beyond the first million.
 func integral(alpha, from, to float64) float64 {
 	if to <= from {
 		return 0
@@ -227,5 +227,5 @@ func integral(alpha, from, to float64) float64 {
 	if power == 0 {
 		return ratio
 	}
-	return math.Pow(from, power) * math.Expm1(power*ratio) / power // exact where power is near 0, too
+	return math.Pow(from, power) * math.Expm1(power*ratio) / power // also exact if power is near 0
 }

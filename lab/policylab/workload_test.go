@@ -11,7 +11,7 @@ import (
 
 func sortKeys(keys []leasehold.Key) { slices.Sort(keys) }
 
-// harmonic is the sum of all 1/r^alpha, the long way.
+// harmonic sums all 1/r^alpha.
 func harmonic(alpha float64, keys int) float64 {
 	sum := 0.0
 	for r := keys; r >= 1; r-- {
@@ -21,7 +21,7 @@ func harmonic(alpha float64, keys int) float64 {
 }
 
 // TestZipf compares with a sum over all ranks, below and above the number of
-// keys that have a place.
+// keys with a position.
 func TestZipf(t *testing.T) {
 	for _, test := range []struct {
 		alpha float64
@@ -41,7 +41,7 @@ func TestZipf(t *testing.T) {
 	}
 }
 
-// TestZipfOfABillion has the numbers that the documentation gives.
+// TestZipfOfABillion checks the numbers in the documentation.
 func TestZipfOfABillion(t *testing.T) {
 	load, err := Zipf{Alpha: DefaultAlpha, Keys: DefaultKeys}.load(1)
 	if err != nil {
@@ -87,7 +87,7 @@ func TestHot(t *testing.T) {
 	}
 }
 
-// TestDiurnal: the total rises and falls with the tide, and the evening goes
+// TestDiurnal: the total changes with the tide, and the evening moves
 // round the key space once a day.
 func TestDiurnal(t *testing.T) {
 	w, err := Diurnal{Zipf: Zipf{Alpha: 0, Keys: 1e9}, Day: 4, Swell: 0.5, Tide: 0.25}.Workload()
@@ -109,7 +109,7 @@ func TestDiurnal(t *testing.T) {
 		// The evening of period p is at p/4 of the key space: on the border of
 		// two eighths.
 		if at := 2 * (period % 4); evening != at && evening != (at+7)%8 {
-			t.Errorf("period %d: it is evening in eighth %d", period, evening)
+			t.Errorf("period %d: the evening is in eighth %d", period, evening)
 		}
 	}
 	for _, d := range []Diurnal{{Day: 1}, {Day: 2, Swell: 2}, {Day: 2, Tide: 1}, {Day: 2, Tide: math.NaN()}, {Day: 2}} {

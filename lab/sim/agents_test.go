@@ -6,8 +6,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// Owners that answer for others are put through the same faults: nobody else has a key
-// while somebody relies on what its owner has told him.
+// Owners of agents run under the same faults: no other owner has a key
+// while a client of an agent relies on its answer.
 func TestAgents(t *testing.T) {
 	for name, cfg := range map[string]Config{"with a store": {Agents: true}, "without": {Agents: true, Diskless: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -21,10 +21,10 @@ func TestAgents(t *testing.T) {
 			}
 			for _, name := range []string{"owner: promised", "owner: held back for a promise"} {
 				if s.Branches[name] < seeds {
-					t.Errorf("%s %d times in %d worlds: that proves little", name, s.Branches[name], seeds)
+					t.Errorf("%s %d times in %d worlds: too few", name, s.Branches[name], seeds)
 				}
 			}
-			t.Logf("%d promises, %d of them held something back", s.Branches["owner: promised"], s.Branches["owner: held back for a promise"])
+			t.Logf("%d promises, %d of them delayed a release", s.Branches["owner: promised"], s.Branches["owner: held back for a promise"])
 		})
 	}
 }

@@ -9,16 +9,16 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// An operation is what an application does under a lease: it checks, works for
-// a while, and asks whether it held the lease all along (Centrifuge figure 10).
-// Whatever the answer, it then writes to a store that checks fencing tokens,
-// as an application that was too slow to ask would.
+// An operation is work of an application under a lease: it checks the lease, works for
+// a while, and checks with Held that the lease did not end (Centrifuge figure 10).
+// It then writes to a store that checks fencing tokens, also if Held is false,
+// like an application that is too slow to call Held.
 type operation struct {
 	epoch   uint32
 	key     leasehold.Key
 	lease   leasehold.Lease
 	checked int64 // true time
-	broken  bool  // the oracle has seen the lease end
+	broken  bool  // the lease has ended since the check
 	version uint64
 }
 
@@ -39,15 +39,15 @@ func (o *ownerHost) operate() {
 	o.Later(o.nemesis.span(0, 6*time.Second), o.endpoint, 0, op)
 }
 
-// write reads the state of a key and writes it anew. What was written under an
-// older generation is worth nothing.
+// write reads the state of a key and writes the next version. State of an
+// older generation is ignored.
 func (o *ownerHost) write(op *operation) {
 	found := o.state[op.key]
 	if found.generation < op.lease.Generation {
 		found = record{}
 	}
-	o.oracle.read(o, op.key, found.version)
-	o.oracle.risen(o, op.key, found)
+	o.oracle.checkRead(o, op.key, found.version)
+	o.oracle.checkRevived(o, op.key, found)
 	t := o.oracle.truth(o.space)
 	t.version++
 	op.version = t.version
@@ -66,19 +66,19 @@ func (o *ownerHost) finishOperation(op *operation) {
 	}
 	held := o.view.Held(o.now(), op.key, op.lease.Generation)
 	if held {
-		o.oracle.held(o, op)
+		o.oracle.checkHeld(o, op)
 		if op.version > 0 {
 			o.oracle.acknowledged(o, op)
 		}
 	}
-	o.oracle.write(o, op, held)
+	o.oracle.checkWrite(o, op, held)
 }
 
-// agentPromise is the longest time for which somebody relies on an answer.
+// agentPromise is the longest time for which an agent's client relies on an answer.
 const agentPromise = 2 * time.Second
 
-// A reliance is somebody who was told by an owner what it holds, and for how long that
-// stays true: a process of its own, with the slowest clock that there may be.
+// A reliance is a process that relies on an owner's leases until a deadline. Its clock is
+// the slowest one that the drift bound allows.
 type reliance struct {
 	session leasehold.Session
 	leases  []leasehold.Lease
@@ -88,8 +88,8 @@ type reliance struct {
 type promises struct {
 	until   mono.Instant // on the owner's clock
 	relying []reliance
-	// dropped is what it no longer has, and has not said so: it is on its way to the
-	// next owner.
+	// dropped are leases that it no longer has, but still reports to the leader, because
+	// a promise delays their release.
 	dropped []leasehold.Lease
 }
 
@@ -100,14 +100,14 @@ func (o *ownerHost) promise() {
 		return
 	}
 	o.promises.until = max(o.promises.until, now.Add(kept))
-	counted := int64(float64(kept) / float64(o.view.Drift)) // on the other's clock
+	counted := int64(float64(kept) / float64(o.view.Drift)) // on the clock of the relying process
 	o.promises.relying = append(o.promises.relying, reliance{
 		o.holder.Session, o.view.Leases, o.Now + counted*int64(engine.TrueRate)/int64(slowest),
 	})
 	o.Branches["owner: promised"]++
 }
 
-// settle lets the machine go on when no promise is older than a number.
+// settle reports to the machine that the promises made before a request have expired, as soon as they have.
 func (o *ownerHost) settle(number uint64, until mono.Instant) {
 	if o.now() < until {
 		o.Branches["owner: held back for a promise"]++
@@ -118,9 +118,9 @@ func (o *ownerHost) settle(number uint64, until mono.Instant) {
 	o.step(owner.Settled{Number: number})
 }
 
-// checkReliance is I1 for those who rely on an answer: nobody else's check of a key
-// succeeds while somebody may act on it because of what the owner has told him. It does
-// not matter whether that owner still lives.
+// checkReliance is I1 for processes that rely on an answer: no other owner's check of a key
+// succeeds while such a process may act on it. This also
+// holds after the owner that answered has crashed.
 func (o *oracle) checkReliance(a *ownerHost) {
 	if !o.cfg.Agents || !a.valid() || a.beyond {
 		return
@@ -140,7 +140,7 @@ func (o *oracle) checkReliance(a *ownerHost) {
 			}
 			o.Checks[I1Exclusive]++
 			if la, lb, found := overlap(a.view.Leases, r.leases); found {
-				o.Violated(I1Exclusive, "%s (%v) checks %v while somebody relies on %v, which %s has told him", a.label, a.holder, la, lb, b.label)
+				o.Violated(I1Exclusive, "%s (%v) checks %v while a client of %s relies on %v", a.label, a.holder, la, b.label, lb)
 			}
 		}
 		b.promises.relying = kept

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// BenchmarkWorld measures how much faster than real time a world goes by: 3
+// BenchmarkWorld measures simulated time by elapsed time: 3
 // owners, 2 lookups, 2 managers, all faults on, on one core.
 func BenchmarkWorld(b *testing.B) {
 	cfg := valid(b, Config{Managers: 2, Owners: 3, Lookups: 2})

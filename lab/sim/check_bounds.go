@@ -4,13 +4,13 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/machine/manager"
 )
 
-// checkManagerBounds is I8 at a leader: nothing in it grows beyond what its
-// configuration allows, whatever peers have done.
+// checkManagerBounds is I8 at a leader: its data structures stay within their
+// limits, whatever its peers send.
 func (o *oracle) checkManagerBounds(m *managerHost, machine *manager.Machine) {
 	o.Checks[I8Bounds]++
-	// Twice as many ranges as the policy needs, for leases of different
-	// generations side by side; once more for what changes hands; and what the
-	// log keeps beyond its limit is at most one batch.
+	// Twice the ranges that the policy needs, for adjacent leases of different
+	// generations; once more for ranges that change their owner. The
+	// log exceeds its limit by at most one batch.
 	vnodes := 0
 	for _, s := range o.spaces {
 		vnodes = max(vnodes, s.vnodes)
@@ -22,22 +22,22 @@ func (o *oracle) checkManagerBounds(m *managerHost, machine *manager.Machine) {
 		what       string
 		have, most int
 	}{
-		// A new leader finds sessions in the table that the old one had given
-		// up and replaced without having recorded all of it yet. Sessions that are
-		// kept past their deadlines do not keep others out, and may return.
+		// A new leader inherits sessions that the old one had expired
+		// and replaced without recording all of it. Sessions that are
+		// kept past their deadlines take no seats, and may return.
 		{"sessions", sizes.Sessions, 2*owners + sizes.Inherited},
-		{"sessions that speak", sizes.Heard, 2*owners + sizes.Inherited},
+		{"sessions with a recent request", sizes.Heard, 2*owners + sizes.Inherited},
 		{"seats", sizes.Seats, 2 * owners},
 		{"ranges", sizes.Ranges, ranges},
 		{"planned ranges", sizes.Planned, planned},
 		{"changes", sizes.Log, simLog + simBatch},
 		{"freed leases", sizes.Freed, ranges},
 		{"moves", sizes.Moves, simMoves * owners},
-		{"moves that wait", sizes.Backlog, ranges},
+		{"queued moves", sizes.Backlog, ranges},
 		{"actions", sizes.Actions, 64 + 4*ranges},
 	} {
 		if b.have > b.most {
-			o.Violated(I8Bounds, "%s holds %d %s, at most %d are expected", m.label, b.have, b.what, b.most)
+			o.Violated(I8Bounds, "%s has %d %s, the maximum is %d", m.label, b.have, b.what, b.most)
 		}
 	}
 }
@@ -51,8 +51,8 @@ func (o *oracle) moving() bool {
 	return false
 }
 
-// checkSeams is I8 for the table: once everything is quiet it has at most twice
-// the ranges that the policy needs, or a few more where that is few.
+// checkSeams is I8 for the table: when all moves are complete it has at most twice
+// the ranges that the policy needs, or simSeams more where that is more.
 func (o *oracle) checkSeams() {
 	for _, in := range o.leaders() {
 		o.Checks[I8Bounds]++
@@ -62,8 +62,8 @@ func (o *oracle) checkSeams() {
 	}
 }
 
-// checkOwnerBounds is I8 at an owner: it never holds more leases than the
-// leader's table can have ranges.
+// checkOwnerBounds is I8 at an owner: it has at most as many leases as the
+// table has ranges, and some that are on their way.
 func (o *oracle) checkOwnerBounds(h *ownerHost) {
 	o.Checks[I8Bounds]++
 	if n := o.truth(h.space).table.Len(); len(h.view.Leases) > n+inboxLimit {

@@ -9,17 +9,17 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// A carried lease is one whose state is with the target of a move, which does not serve it yet: its
-// source has let go of it, since the target has confirmed that it has the state. The lease is the
-// source's until the move is recorded, and the target's from then on.
+// A carried lease is one whose state is at the target of a move, which does not serve it yet. Its
+// source has released it, since the target has confirmed that it has the state. The lease belongs to
+// the source until the move is recorded, and then to the target.
 type carried struct {
 	leasehold.Lease
 	from, to leasehold.Session
-	at       int64 // when the source let go of it
+	at       int64 // true time at which the source released it
 }
 
-// carries notes what a source has let go of. It still has the moves that these leases went with.
-func (o *oracle) carries(h *ownerHost, leases []leasehold.Lease) {
+// addCarried records the leases that a source releases for a move. The source still has the moves.
+func (o *oracle) addCarried(h *ownerHost, leases []leasehold.Lease) {
 	t := o.truth(h.space)
 	for _, l := range leases {
 		for _, out := range h.outgoing {
@@ -30,8 +30,8 @@ func (o *oracle) carries(h *ownerHost, leases []leasehold.Lease) {
 	}
 }
 
-// recorded makes what a source has let go of the target's, when that is recorded.
-func (t *truth) recorded(c *table.Change) {
+// moveCarried passes carried leases to the target when their move is recorded.
+func (t *truth) moveCarried(c *table.Change) {
 	var next []carried
 	for _, m := range t.carried {
 		if c.From == nil || m.from != c.From.Session || m.to != c.Holder.Session || !m.Range.Overlaps(c.Range) {
@@ -47,21 +47,21 @@ func (t *truth) recorded(c *table.Change) {
 	t.carried = next
 }
 
-// served ends what is carried as one generation: the target serves it, or has failed to put it in place, or
-// it was recalled before that.
-func (t *truth) served(g leasehold.Generation) {
+// endCarried removes the carried leases of a generation: the target serves them, or could not install them, or
+// they were recalled before.
+func (t *truth) endCarried(g leasehold.Generation) {
 	t.carried = slices.DeleteFunc(t.carried, func(m carried) bool { return m.Generation == g })
 }
 
-// discards is a process dropping all that it has been sent, for a reason of its own.
-func (o *oracle) discards(h *ownerHost) {
+// dropCarried removes what a process has received, because it drops all of it for a reason of its own.
+func (o *oracle) dropCarried(h *ownerHost) {
 	t := o.truth(h.space)
 	t.carried = slices.DeleteFunc(t.carried, func(m carried) bool { return m.to == h.holder.Session })
 }
 
-// checkCarried is I11 for state that moves, where a lease ends for another reason than silence: if
-// source and target live, managers receive the requests of both, and neither was expired, the range
-// goes to the target with its state. Whether it had to be expired is checked where that is recorded. It
+// checkCarried is I11 for state that moves, where a lease ends for another reason than expiry. If
+// source and target run, their requests reach the managers, and neither was expired, then the range
+// goes to the target with its state. The check of an expiry is in checkNeedless. checkCarried
 // reports whether the lease moves.
 func (o *oracle) checkCarried(s *space, t *truth, c *table.Change) bool {
 	for _, m := range t.carried {
@@ -70,7 +70,7 @@ func (o *oracle) checkCarried(s *space, t *truth, c *table.Change) bool {
 		}
 		from, to := s.home[m.from], s.home[m.to]
 		if o.returns(from, m.from) && o.returns(to, m.to) && max(t.expiredAt[m.from], t.expiredAt[m.to]) < m.at {
-			o.Violated(I11Needless, "%s: %v has ended, although its state has been moved from %s to %s, and both live", s.name, m.Lease, from.label, to.label)
+			o.Violated(I11Needless, "%s: %v ended, although its state has moved from %s to %s, and both run", s.name, m.Lease, from.label, to.label)
 			return true
 		}
 	}
@@ -82,21 +82,21 @@ func (m *carried) endsWith(c *table.Change) bool {
 	return m.Generation == c.Generation && m.Range.Overlaps(c.Range)
 }
 
-// carries reports whether the state of a lease that ends is with the target of a move.
+// carries reports whether the state of a lease that ends is at the target of a move.
 func (t *truth) carries(c *table.Change) bool {
 	return slices.ContainsFunc(t.carried, func(m carried) bool { return m.endsWith(c) })
 }
 
-// returns reports whether the process of a session lives, keeps what it has, and was not cut off
-// from the leader for so long that it may have taken it for gone. What a leader has decided may take
-// the store a while to record.
+// returns reports whether the process of a session runs, keeps its leases, and was not cut off
+// from the leader for so long that it may have been expired. The store may take storeWait to record
+// what a leader has decided.
 func (o *oracle) returns(h *ownerHost, session leasehold.Session) bool {
 	return h != nil && h.alive && !h.asleep && !h.beyond && !h.leaving && h.keep == 0 && h.holder.Session == session &&
 		!o.contested(h) && !o.alone(h) && (h.aloneUntil == 0 || o.Now-h.aloneUntil > int64(storeWait))
 }
 
-// alone reports whether leaders have not received a request of an owner for a lease, while
-// they received those of others.
+// alone reports whether the managers have not received a request of an owner for a lease, while
+// they received requests of others.
 func (o *oracle) alone(h *ownerHost) bool {
 	_, renew := o.shortest(h.space)
 	return o.silent(h) && h.aloneAt > h.heardAt && h.aloneAt < o.Now-int64(renew)

@@ -10,17 +10,17 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// collected is a leader without a store having found out what there is. Whatever
-// the leader before it had recorded and it has not found is lost from here on.
-func (o *oracle) collected(m *managerHost, p *storage.Snapshot) {
+// censusDone checks the result of the census of a leader without a store. What the
+// previous leader had recorded and the census has not found is now lost.
+func (o *oracle) censusDone(m *managerHost, p *storage.Snapshot) {
 	s := o.space(p.Namespace)
 	t := o.truth(s)
 	o.Branches["node: census"]++
 	o.Mix(uint64(p.Table.LSN()), uint64(p.Table.Len()))
-	o.Printf("%s has found what there is of %s", m.label, s.name)
+	o.Printf("%s has completed the census of %s", m.label, s.name)
 	o.Checks[Census]++
 	if _, again := t.at[p.Table.LSN()]; again || p.Table.LSN() <= t.table.LSN() || p.Table.Newest() < t.table.Newest() {
-		o.Violated(I2Generations, "%s: the log goes on at lsn %d after %d, generations after %d from %d on",
+		o.Violated(I2Generations, "%s: the log continues at lsn %d after %d, generations after %d from %d on",
 			s.name, p.Table.LSN(), t.table.LSN(), t.table.Newest(), p.Table.Newest())
 		return
 	}
@@ -31,26 +31,26 @@ func (o *oracle) collected(m *managerHost, p *storage.Snapshot) {
 	o.checkKept(m, s, p)
 }
 
-// checkFound compares what was recorded with what is found of a range. What a
-// lookup may believe to have been held all along was.
+// checkFound compares the recorded entry of a range with that of the census. Lookups derive from Adopted that
+// the range was held without a gap, so that must be true.
 func (o *oracle) checkFound(s *space, t *truth, at leasehold.LSN, r leasehold.Range, was, is table.Entry) {
-	if !was.Vacant() && was.Generation != is.Generation && !o.onItsWay(t, was, is) {
-		o.Printf("%v of %v@%d was lost with the leader", r, was.Holder, was.Generation)
-		t.happen(table.Change{
+	if !was.Vacant() && was.Generation != is.Generation && !o.inTransit(t, was, is) {
+		o.Printf("%v of %v@%d was lost with the previous leader", r, was.Holder, was.Generation)
+		t.add(table.Change{
 			LSN: at, Kind: table.Vacated, Range: r, Generation: was.Generation, Holder: was.Holder, Cause: leasehold.CauseExpired,
 		}, o.Now)
 		if !o.nemesis.healed {
 			o.Branches["store: state lost"]++
 		}
 	}
-	if is.Adopted != 0 && was.Generation != is.Adopted && !o.onItsWay(t, was, is) && !o.nemesis.beyond {
-		o.Violated(Census, "%s: %v is taken for %v@%d all along, but %v@%d was recorded", s.name, r, is.Holder, is.Adopted, was.Holder, was.Generation)
+	if is.Adopted != 0 && was.Generation != is.Adopted && !o.inTransit(t, was, is) && !o.nemesis.beyond {
+		o.Violated(Census, "%s: %v is adopted from %v@%d, but %v@%d was recorded", s.name, r, is.Holder, is.Adopted, was.Holder, was.Generation)
 	}
 }
 
-// onItsWay reports whether a range that is found as its source's was recorded as
-// gone to a target, which has never heard of it, or as the source's in parts.
-func (o *oracle) onItsWay(t *truth, was, is table.Entry) bool {
+// inTransit reports whether a range that the census found at its source was recorded as
+// moved to a target that has not received it, or belongs to the same session.
+func (o *oracle) inTransit(t *truth, was, is table.Entry) bool {
 	if was.Vacant() || is.Adopted == 0 {
 		return false
 	}
@@ -58,8 +58,8 @@ func (o *oracle) onItsWay(t *truth, was, is table.Entry) bool {
 	return was.Holder.Session == is.Holder.Session || g != nil && !g.installed && g.moved
 }
 
-// checkKept is what a failover must not do: an owner that the leader has renewed
-// while it asked keeps what it has.
+// checkKept checks that a failover does not end leases: an owner that the leader has renewed
+// during the census keeps its leases.
 func (o *oracle) checkKept(m *managerHost, s *space, p *storage.Snapshot) {
 	for _, h := range s.owners {
 		if h.renewed != p.Term || !h.valid() || h.beyond {
@@ -73,37 +73,37 @@ func (o *oracle) checkKept(m *managerHost, s *space, p *storage.Snapshot) {
 			}
 		}
 		if missing := protocol.Missing(h.view.Kept, found); len(missing) > 0 {
-			o.Violated(Census, "%s has lost %v of %s, which lives and had its time from it", m.label, missing[0], h.label)
+			o.Violated(Census, "the census of %s has lost %v of %s, which runs and was renewed by it", m.label, missing[0], h.label)
 		}
 	}
 }
 
-// What a group without a store promises about its catalog: what an operator was
-// told is not forgotten, unless too many managers have forgotten.
+// The guarantee of a group without a store about its catalog: an acknowledged catalog
+// is not lost, unless a majority of managers has lost it.
 
-// proposed is a leader beginning to write a catalog: it may come to count.
-func (o *oracle) proposed(c *storage.Catalog) {
+// catalogProposed records a catalog that a leader starts to write: it may become committed.
+func (o *oracle) catalogProposed(c *storage.Catalog) {
 	o.noteDeleted(c)
 	o.catalogs = append(o.catalogs, c)
 }
 
-// settledOn is a majority having a catalog, and the leader saying so: nothing that
-// was written before can come back.
-func (o *oracle) settledOn(c *storage.Catalog) {
+// catalogCommitted records that a majority has a catalog, and that the leader has acknowledged it: earlier
+// proposals cannot come back.
+func (o *oracle) catalogCommitted(c *storage.Catalog) {
 	o.noteDeleted(c)
 	o.catalogs = []*storage.Catalog{c}
 }
 
-// forgotten is a leader having heard from all managers, most of whom know nothing.
-func (o *oracle) forgotten() { o.catalogs = nil }
+// catalogLost records that a leader has responses of all managers, and most of them are blank.
+func (o *oracle) catalogLost() { o.catalogs = nil }
 
-// checkCatalog looks at what a new leader leads by.
+// checkCatalog checks the catalog that a new leader has loaded.
 func (o *oracle) checkCatalog(m *managerHost, c *storage.Catalog) {
 	o.Checks[Census]++
 	same := func(other *storage.Catalog) bool {
 		return slices.EqualFunc(c.Namespaces, other.Namespaces, storage.Namespace.Equal)
 	}
 	if len(o.catalogs) > 0 && !slices.ContainsFunc(o.catalogs, same) {
-		o.Violated(Census, "%s leads by version %d of the catalog, which is not what was acknowledged in version %d", m.label, c.Version, o.catalogs[0].Version)
+		o.Violated(Census, "%s leads with version %d of the catalog, which is neither the acknowledged version %d nor a later one", m.label, c.Version, o.catalogs[0].Version)
 	}
 }

@@ -11,8 +11,8 @@ import (
 // checkExclusive is I1: at any true instant at most one owner's check of a key
 // succeeds.
 //
-// It is enough to look when an owner has done something. Between its steps an
-// owner's checks can only stop succeeding, so that an overlap begins with a
+// A check after each step of an owner is enough. Between its steps an
+// owner's checks can only change to failure, so an overlap begins with a
 // step of one of the two.
 func (o *oracle) checkExclusive(a *ownerHost) {
 	if !a.valid() || a.beyond {
@@ -20,8 +20,8 @@ func (o *oracle) checkExclusive(a *ownerHost) {
 	}
 	o.Checks[I1Exclusive]++
 	for _, b := range a.space.owners {
-		// An owner whose clock breaks the bound is beyond our promise; I9
-		// speaks of it.
+		// An owner whose clock breaks the bound is outside of the guarantee; I9
+		// covers it.
 		if b == a || b.beyond || !b.valid() {
 			continue
 		}
@@ -32,11 +32,11 @@ func (o *oracle) checkExclusive(a *ownerHost) {
 	}
 }
 
-// checkQuarantine is what is left of I1 for an owner whose clock breaks the
-// bound: once it has found that out, it holds nothing until it may try again.
+// checkQuarantine is the rest of I1 for an owner whose clock breaks the
+// bound: after it has detected that, it holds nothing until the quarantine ends.
 func (o *oracle) checkQuarantine(h *ownerHost) {
 	if len(h.view.Leases) > 0 && h.machine.Quarantined(h.now()) {
-		o.Violated(I1Exclusive, "%s holds %v, although it knows that its clock is too slow", h.label, h.view.Leases[0])
+		o.Violated(I1Exclusive, "%s holds %v, although it has detected that its clock is too slow", h.label, h.view.Leases[0])
 	}
 }
 
@@ -55,9 +55,9 @@ func overlap(a, b []leasehold.Lease) (la, lb leasehold.Lease, found bool) {
 	return la, lb, false
 }
 
-// checkGaps watches the leases that operations rely on: one that a new view does not have
-// has ended. One that was suspended and is renewed has not: no other owner acted on its
-// keys, which held checks.
+// checkGaps marks operations whose lease is not in a new view: it
+// has ended. A lease that was suspended and then renewed has not ended: no other owner acted on its
+// keys.
 func (o *oracle) checkGaps(h *ownerHost, to *owner.View) {
 	for _, op := range h.ops {
 		if !keeps(to, op.key, op.lease.Generation) {
@@ -66,41 +66,41 @@ func (o *oracle) checkGaps(h *ownerHost, to *owner.View) {
 	}
 }
 
-// keeps reports whether an owner has a lease, even if it must not serve its keys
-// for a moment because they are about to move.
+// keeps reports whether an owner has a lease, even if it does not serve the key
+// at the moment because it is about to move.
 func keeps(v *owner.View, key leasehold.Key, g leasehold.Generation) bool {
 	return slices.ContainsFunc(v.Kept, func(l leasehold.Lease) bool { return l.Generation == g && l.Range.Contains(key) })
 }
 
-// held is I3: an owner says that it has held a lease since it was checked.
-func (o *oracle) held(h *ownerHost, op *operation) {
+// checkHeld is I3: an owner's Held has returned true.
+func (o *oracle) checkHeld(h *ownerHost, op *operation) {
 	o.Checks[I3Held]++
 	if h.beyond {
 		return
 	}
 	if op.broken {
-		o.Violated(I3Held, "%s says that it held %v all along, but it had ended", h.label, op.lease)
+		o.Violated(I3Held, "Held of %s is true for %v, but the lease had ended", h.label, op.lease)
 		return
 	}
-	// Where an owner's clock was ever broken, it may have been the one that took
-	// hold, and nothing is promised.
+	// Where a clock was ever too slow, its owner may be the one that served
+	// the key, and there is no guarantee.
 	t := o.truth(h.space)
 	for i := len(t.taken) - 1; i >= 0 && t.taken[i].at > op.checked; i-- {
 		if k := t.taken[i]; k.session != h.holder.Session && k.r.Contains(op.key) && !o.nemesis.beyond {
-			o.Violated(I3Held, "%s says that it held %v all along, but session %s took hold of %v", h.label, op.lease, k.session.Short(), k.r)
+			o.Violated(I3Held, "Held of %s is true for %v, but session %s has served %v since the check", h.label, op.lease, k.session.Short(), k.r)
 			return
 		}
 	}
 }
 
-// checkConfession looks at what an owner says it holds: it must say everything
-// that a check could still succeed on, or the leader gives it to others.
-func (o *oracle) checkConfession(h *ownerHost, r *protocol.LeaseRequest) {
+// checkRequestedLeases checks that an owner's request has all leases
+// that a check could still succeed on: the leader grants the others to other owners.
+func (o *oracle) checkRequestedLeases(h *ownerHost, r *protocol.LeaseRequest) {
 	o.Checks[I1Exclusive]++
 	if h.now() >= h.view.Until {
 		return
 	}
 	if missing := protocol.Missing(h.view.Leases, r.Leases); len(missing) > 0 {
-		o.Violated(I1Exclusive, "%s does not say that it has %v, while its checks succeed", h.label, missing[0])
+		o.Violated(I1Exclusive, "the request of %s lacks %v, while its checks succeed", h.label, missing[0])
 	}
 }

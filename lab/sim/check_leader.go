@@ -11,12 +11,12 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// checkOneLeader is what I1 rests on where leaders change: at any true instant
-// at most one manager has the authority to act. It is enough to look when a
-// manager's authority begins or is extended; otherwise it only ends.
+// checkOneLeader is the basis of I1 across failovers: at any true instant
+// at most one manager has the authority to act. A check when a
+// manager's authority begins or is extended is enough; otherwise it only ends.
 func (o *oracle) checkOneLeader(m *managerHost) {
 	if !m.node.Leads(m.now()) {
-		return // it was elected so long ago that it may not act yet
+		return // elected so long ago that its authority has expired
 	}
 	o.Checks[OneLeader]++
 	for _, other := range o.managers {
@@ -26,41 +26,44 @@ func (o *oracle) checkOneLeader(m *managerHost) {
 	}
 }
 
-// "No limping" is progress of the election while faults go on: a manager that cannot renew its leadership
-// in time does not keep those from leading that could. There are three checks.
+// NoLimping is progress of the election during faults: a manager that cannot renew its leadership
+// in time does not prevent the leadership of another manager that could. There are three checks.
 //
-// checkNoLimping: let some manager be well for a time T: it runs, is not being shut down, and the store is
-// as fast for it as in a calm world. Let the store be slow for one manager at most, and let nothing be wrong with it as a
-// whole, nor with timers. Then, in every such T that is longer than B of I6, some manager has authority at some instant. B is
-// enough. Each write of a leader takes less than TTL x drift, or its record stands still for that long and its place is taken. A leader
-// that has no authority resigns after two writes; that it writes too. Before that, the manager that is well may itself have
-// resigned, from when it was not, and stand back. That is 4 TTL x drift, and B is more, because a lease is longer than three TTLs.
-// If two managers were slow, now and then, each might take over from the other before the third sees that it could.
-// What a manager asked before it was well may be under way for as long as it waits for the store, and T begins after that.
-// Messages do not matter: nothing but the store decides who leads.
+// checkNoLimping: In every period longer than B of I6, some manager has authority at some instant. The
+// condition is that during this period one manager is well: it runs, is not being shut down, and its store
+// requests have no added latency. At most one manager may have slow store requests. The store as a whole and
+// the timers must have no fault. Requests from before count as a fault until their timeout: storeWait.
 //
-// checkWatched: a leader that a watch has shown its own renewal has authority, until TTL after it has sent that.
+// Why B is enough: A leader whose writes take longer than TTL x drift loses its place, because its record stands
+// still. A leader whose writes are faster, but which has no authority, resigns after two writes; the
+// resignation is a third write. Before that, the manager that is well may itself have resigned when it was
+// not well, and stands back. That is 4 TTL x drift. B is more, because a lease is longer than three TTLs.
+// If two managers were slow from time to time, they could take over from each other before the third one could.
+// Faults of the network do not matter: the election uses only the store.
 //
-// checkStoodBack: a manager that has resigned because it limped does not lead again before another
-// one has had a TTL for it.
+// checkWatched: a leader that has received its own renewal from a watch has authority, until TTL after it sent
+// the renewal.
+//
+// checkStoodBack: a manager that resigned because its writes were slow does not lead again before another
+// manager has had a TTL to take over.
 
-// limping is what these checks remember. All instants are true time.
+// limping is the state of these checks. All instants are true time.
 type limping struct {
-	authority int64 // when some manager last had it
-	trouble   int64 // until when something was wrong with the store, or what was asked of it then was under way
+	authority int64 // when some manager last had authority
+	trouble   int64 // until when the store had a fault, or a request from that time may be in flight
 	era       int
 }
 
-// limpTick is how often the world is looked at. Authority that begins in between is seen when it does.
+// limpTick is the interval of checkNoLimping. Authority that begins in between is recorded when it begins.
 const limpTick = 250 * time.Millisecond
 
-// watchOverLimping looks now and again.
-func (o *oracle) watchOverLimping() {
+// pollLimping runs checkNoLimping every limpTick.
+func (o *oracle) pollLimping() {
 	if o.cfg.Diskless {
 		return
 	}
 	o.checkNoLimping()
-	o.Later(limpTick, engine.Nowhere, 0, o.watchOverLimping)
+	o.Later(limpTick, engine.Nowhere, 0, o.pollLimping)
 }
 
 func (o *oracle) authorized(m *managerHost) {
@@ -96,26 +99,26 @@ func (o *oracle) checkNoLimping() {
 		o.Checks[NoLimping]++
 		since := max(l.authority, l.trouble, m.unwell)
 		if time.Duration(o.Now-since) > o.bound() {
-			o.Violated(NoLimping, "no manager has had authority for %v, although %s is well and has been for %v", time.Duration(o.Now-l.authority), m.label, time.Duration(o.Now-m.unwell))
+			o.Violated(NoLimping, "no manager has had authority for %v, although %s has been well for %v", time.Duration(o.Now-l.authority), m.label, time.Duration(o.Now-m.unwell))
 		}
 	}
 }
 
-// renewal names a record that a manager has sent.
+// renewal identifies a record that a manager has sent.
 type renewal struct {
 	term leasehold.Term
 	beat uint64
 }
 
-// sends is a manager sending a record; what it sends again it has sent before.
-func (m *managerHost) sends(s byrecord.Swap) {
+// recordSwap records when a manager first sent a record.
+func (m *managerHost) recordSwap(s byrecord.Swap) {
 	id := renewal{s.New.Term, s.New.Beat}
 	if _, again := m.sent[id]; !again {
 		m.sent[id] = m.now()
 	}
 }
 
-// checkWatched looks at a manager that has just handled what a watch has shown it.
+// checkWatched checks a manager that has just processed an event of its watch.
 func (o *oracle) checkWatched(m *managerHost, r storage.Record) {
 	now := m.now()
 	sent, ours := m.sent[renewal{r.Term, r.Beat}]
@@ -124,12 +127,12 @@ func (o *oracle) checkWatched(m *managerHost, r storage.Record) {
 	}
 	o.Checks[NoLimping]++
 	if !m.node.Leads(now) {
-		o.Violated(NoLimping, "%s does not act as leader, although it has seen its record of term %d, beat %d, which it sent %v ago", m.label, r.Term, r.Beat, now.Sub(sent))
+		o.Violated(NoLimping, "%s does not act as leader, although its watch has returned its record of term %d, beat %d, sent %v ago", m.label, r.Term, r.Beat, now.Sub(sent))
 	}
 }
 
-// resignations follows the leader record: who has resigned, and is not being shut down, limped, and stands back
-// until there is another leader.
+// resignations follows the leader record. A manager that resigns without being shut down had slow writes, and stands
+// back until there is another leader.
 func (o *oracle) resignations(r storage.Record) {
 	o.Mix(uint64(r.Term), r.Beat)
 	for _, m := range o.managers {
@@ -148,13 +151,13 @@ func (o *oracle) checkStoodBack(m *managerHost) {
 	}
 	o.Checks[NoLimping]++
 	if d := time.Duration(o.Now - m.limped); d < simTTL {
-		o.Violated(NoLimping, "%s leads again %v after it has resigned because it limped", m.label, d)
+		o.Violated(NoLimping, "%s leads again %v after it resigned because of slow writes", m.label, d)
 	}
 }
 
-// forgetSent is a manager having slept: it can no longer tell when it sent something.
-func (m *managerHost) forgetSent() {
+// resetSent makes the send times of all records unknown after a suspend.
+func (m *managerHost) resetSent() {
 	for id := range m.sent {
-		m.sent[id] = -mono.Never / 2 // long ago, in any case
+		m.sent[id] = -mono.Never / 2 // long ago
 	}
 }

@@ -20,15 +20,14 @@ func (o *oracle) checkFollows(l *lookupHost, t *table.Table) {
 	o.checkTable(l.host, l.space, t)
 }
 
-// checkTable is I5: what a process calls the table of LSN n is that table. It
-// cannot be one that was never committed.
+// checkTable is I5: a process that has a table of LSN n has the committed table of LSN n.
 func (o *oracle) checkTable(h *host, s *space, t *table.Table) {
 	o.Checks[I5Tables]++
 	switch version, known := o.truth(s).at[t.LSN()]; {
 	case !known:
 		o.Violated(I5Tables, "%s is at lsn %d of %s, which was never committed", h.label, t.LSN(), s.name)
 	case hashTable(t) != version.hash:
-		o.Violated(I5Tables, "%s has another table of %s at lsn %d than was committed", h.label, s.name, t.LSN())
+		o.Violated(I5Tables, "%s has a table of %s at lsn %d that differs from the committed one", h.label, s.name, t.LSN())
 	}
 }
 
@@ -44,13 +43,13 @@ func hashTable(t *table.Table) uint64 {
 	return uint64(h)
 }
 
-// A lookupWatch is what the oracle remembers of a lookup.
+// A lookupWatch is the oracle's state for a lookup.
 type lookupWatch struct {
 	known bool  // it has a table
-	since int64 // when it got its first one: what was lost before is no news to it
+	since int64 // true time of its first table: earlier losses are not reported
 	lsn   leasehold.LSN
 	table *table.Table
-	// reportedAll is when it last reported everything as lost.
+	// reportedAll is the true time at which it last reported everything as lost.
 	reportedAll int64
 	contactLost bool
 }
@@ -69,14 +68,14 @@ func (o *oracle) lookupStepped(l *lookupHost, step *lookupStep) {
 		case loss.Cause != leasehold.CauseContact:
 			reported = append(reported, loss)
 		case !o.conservative():
-			o.Violated(I4Losses, "%s reports the loss of %v because it has no contact", l.label, loss.Range)
+			o.Violated(I4Losses, "%s reports the loss of %v because contact is lost, but is not conservative", l.label, loss.Range)
 		default:
 			l.watch.reportedAll = o.Now
 		}
 	}
 	for _, lost := range step.contacts {
 		if lost == l.watch.contactLost {
-			o.Violated(I4Losses, "%s says twice that contact is lost, or restored: %v", l.label, step.contacts)
+			o.Violated(I4Losses, "%s reports twice in a row that contact is lost, or restored: %v", l.label, step.contacts)
 		}
 		l.watch.contactLost = lost
 	}
@@ -94,14 +93,14 @@ func (o *oracle) lookupStepped(l *lookupHost, step *lookupStep) {
 			return
 		}
 	} else if len(reported) > 0 {
-		o.Violated(I4Losses, "%s reports %v out of nowhere", l.label, reported[0])
+		o.Violated(I4Losses, "%s reports %v without a new table", l.label, reported[0])
 	}
 	o.checkReportedInTime(l)
 }
 
-// checkReported is I4, first half: when a lookup's table goes from one LSN to
-// another, it reports every loss in between, and nothing that was not lost. From a
-// snapshot it may report more, but only what suspect says.
+// checkReported is the first half of I4: when a lookup's table goes from one LSN to
+// another, it reports every loss in between, and nothing else. After a
+// snapshot it may report more, but only ranges in suspect.
 func (o *oracle) checkReported(l *lookupHost, step *lookupStep, reported []leasehold.Loss) {
 	o.Checks[I4Losses]++
 	t := o.truth(l.space)
@@ -115,10 +114,10 @@ func (o *oracle) checkReported(l *lookupHost, step *lookupStep, reported []lease
 		said = append(said, loss.Range)
 	}
 	s, r := keyrange.NewSet(said...), t.lost(from, to)
-	if t.astray(from) && !t.astray(to) {
-		r = r.Union(keyrange.NewSet(forsaken(l.watch.table, step.table)...))
+	if t.inLostHistory(from) && !t.inLostHistory(to) {
+		r = r.Union(keyrange.NewSet(lostByGap(l.watch.table, step.table)...))
 	}
-	if silent := r.Subtract(s); len(silent) > 0 && !o.gullible() {
+	if silent := r.Subtract(s); len(silent) > 0 && !o.staleClaims() {
 		o.Violated(I4Losses, "%s went from lsn %d to %d and did not report the loss of %v", l.label, from, to, silent)
 	}
 	if len(s.Subtract(r)) == 0 {
@@ -132,16 +131,16 @@ func (o *oracle) checkReported(l *lookupHost, step *lookupStep, reported []lease
 	}
 }
 
-// gullible: where there is no store, or an old one, owners are asked what they have. One whose
-// clock is too slow may name what was given up long ago.
-func (o *oracle) gullible() bool {
+// staleClaims reports whether owners may claim leases that ended long ago: the managers have no store, or an old one,
+// and some owner's clock is too slow.
+func (o *oracle) staleClaims() bool {
 	return (o.cfg.Diskless || o.store.era > 0) && o.nemesis.beyond
 }
 
-// lost is what changes from one LSN to another have recorded as lost, but for those that a
-// store has lost itself, and that a lookup has not followed.
+// lost returns the losses recorded between two LSNs, except for those in a history that the
+// store has lost and the lookup has not followed.
 func (t *truth) lost(from, to leasehold.LSN) keyrange.Set {
-	first, last, inside := t.at[from].changes, t.at[to].changes, t.astray(to)
+	first, last, inside := t.at[from].changes, t.at[to].changes, t.inLostHistory(to)
 	var lost []leasehold.Range
 	for i := first; i < last; i++ {
 		if loss, is := t.history[i].Loss(); is && (inside || !t.wasLost(loss.LSN)) {
@@ -151,13 +150,13 @@ func (t *truth) lost(from, to leasehold.LSN) keyrange.Set {
 	return keyrange.NewSet(lost...)
 }
 
-// suspect is what a lookup at one LSN may report as lost if it skips to another: what was recorded as lost, and
+// suspect returns the ranges that a lookup may report as lost when it skips from one LSN to another by a snapshot: the recorded losses, and
 //
-//   - the rest of a lease that has become one with a range that was lost, since a lease has one LSN of its last loss;
-//   - after a leader without a store has collected its table: what no owner was proven to hold, and what was
-//     granted or moved after the lookup's LSN. The leader does not know of losses before its census. And what was
-//     recorded as lost before the lookup's LSN, if an owner with a slow clock still holds it;
-//   - everything, if it is unsure.
+//   - the rest of a lease that was merged with a lost range, since a lease has one LSN of its last loss;
+//   - after a census: ranges that no owner was proven to hold, and ranges that were
+//     granted or moved after the lookup's LSN, because the leader does not know of losses before its census. Also
+//     losses recorded before the lookup's LSN, if an owner with a slow clock still holds the range;
+//   - everything, if the lookup cannot derive the losses; see unsure.
 func (t *truth) suspect(from, to leasehold.LSN) keyrange.Set {
 	if t.unsure(from, to) {
 		return keyrange.NewSet(leasehold.All)
@@ -203,8 +202,8 @@ func overlaps(s keyrange.Set, r leasehold.Range) bool {
 	})
 }
 
-// checkResumed is I4 for a caller that resumes from an LSN, and has no earlier table: what this table contains of
-// losses since then is all that was lost, and no more than suspect says.
+// checkResumed is I4 for a caller that resumes from an LSN and has no earlier table: the losses in this table since
+// that LSN are all losses since then, and otherwise only ranges in suspect.
 func (o *oracle) checkResumed(l *lookupHost, now *table.Table) {
 	t := o.truth(l.space)
 	if now.LSN() < l.bookmark {
@@ -217,12 +216,12 @@ func (o *oracle) checkResumed(l *lookupHost, now *table.Table) {
 		}
 	}
 	s, r := keyrange.NewSet(said...), t.lost(l.bookmark, now.LSN())
-	if silent := r.Subtract(s); len(silent) > 0 && !o.gullible() {
-		o.Violated(I4Losses, "a caller that resumes from lsn %d does not get the loss of %v from %s at lsn %d", l.bookmark, silent, l.label, now.LSN())
+	if silent := r.Subtract(s); len(silent) > 0 && !o.staleClaims() {
+		o.Violated(I4Losses, "a caller that resumes from lsn %d does not receive the loss of %v from %s at lsn %d", l.bookmark, silent, l.label, now.LSN())
 	}
 	if len(s.Subtract(r)) > 0 {
 		if invented := s.Subtract(t.suspect(l.bookmark, now.LSN())); len(invented) > 0 {
-			o.Violated(I4Losses, "a caller that resumes from lsn %d gets the loss of %v, which was not lost, from %s at lsn %d", l.bookmark, invented, l.label, now.LSN())
+			o.Violated(I4Losses, "a caller that resumes from lsn %d receives the loss of %v, which was not lost, from %s at lsn %d", l.bookmark, invented, l.label, now.LSN())
 		}
 	}
 	if now.LSN()%4 == 0 {
@@ -230,9 +229,9 @@ func (o *oracle) checkResumed(l *lookupHost, now *table.Table) {
 	}
 }
 
-// overdue reports whether a loss that happened at since should have been
-// reported by now: the lookup's proof of knowing everything is then too old on
-// its own clock, and the timer that tells it so has fired.
+// overdue reports whether a lookup should have reported a loss that happened at since:
+// the age of its table then exceeds the limit on its own
+// clock, and the timer for that has fired.
 func (o *oracle) overdue(l *lookupHost, since int64) bool {
 	late := 4 * lateTimers
 	if o.Faults["starve"] > 0 {
@@ -241,12 +240,12 @@ func (o *oracle) overdue(l *lookupHost, since int64) bool {
 	if since >= l.clock.Since() {
 		return l.now().Sub(l.clock.At(since)) > simStale+late
 	}
-	// Its clock has changed its rate since: then what the slowest would show.
+	// The rate of its clock has changed since: use the slowest rate.
 	return time.Duration(o.Now-since) > simStale*time.Duration(engine.TrueRate)/time.Duration(slowest)+late
 }
 
-// checkReportedInTime is I4, second half: while there is a loss that a lookup does not
-// know of for longer than the bound, it has lost contact, and says so. If it is
+// checkReportedInTime is the second half of I4: if a lookup has not received a loss for longer than
+// the bound, it has reported that contact is lost. If it is
 // conservative, it has reported everything as lost since that loss.
 func (o *oracle) checkReportedInTime(l *lookupHost) {
 	t := o.truth(l.space)
@@ -269,7 +268,7 @@ func (o *oracle) checkReportedInTime(l *lookupHost) {
 			aware = l.watch.reportedAll >= since
 		}
 		if !aware && o.overdue(l, since) {
-			o.Violated(I4Losses, "%s has not reported the loss of lsn %d for %v, nor that it has no contact", l.label, h.LSN, time.Duration(o.Now-since))
+			o.Violated(I4Losses, "%s has not reported the loss of lsn %d for %v, nor that contact is lost", l.label, h.LSN, time.Duration(o.Now-since))
 		}
 		return
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// An ended lease is one whose owner would still have its state, and whose range is to go to
+// An ended lease is one whose owner still has its state, and whose range must go to
 // another owner.
 type ended struct {
 	leasehold.Lease
@@ -18,15 +18,14 @@ type ended struct {
 	at     int64 // when the leader sent the commit
 }
 
-// checkNeedless is I11 at the store: a lease that ends with its state belongs to a process
-// that is gone, or that has dropped it for a reason of its own or because it was recalled, or
-// its range goes to another owner next. Nothing else is worth the state of a living owner:
-// not an outage of managers, store or network, however long, and not a failover. While the
-// policy is broken there is no plan that gives a range to another. A commit that the leader sent may take effect much
-// later, when the reason for it is over.
+// checkNeedless is I11 at the store. If a lease ends with its state, its process
+// has ended, or has dropped it for a reason of its own or because of a recall, or
+// its range goes to another owner next. No outage of managers, store or network, and no failover,
+// costs a living owner its state. While the policy is broken there is no check, because no plan
+// gives the range to another owner. A commit can take effect long after the leader sent it.
 func (o *oracle) checkNeedless(s *space, t *truth, c *table.Change, sent int64) {
 	if c.Kind != table.Vacated {
-		t.recorded(c)
+		t.moveCarried(c)
 		o.checkRegrant(s, t, c)
 		return
 	}
@@ -34,9 +33,9 @@ func (o *oracle) checkNeedless(s *space, t *truth, c *table.Change, sent int64) 
 		t.expiredAt[c.Holder.Session] = o.Now
 	}
 	if o.store.era > 0 {
-		return // what a restored store has lost may cost others their state
+		return // a restored store may have lost leases, which costs their state
 	}
-	if o.nemesis.misled || o.deleted(s) {
+	if o.nemesis.policyBroken || o.deleted(s) {
 		return
 	}
 	o.Checks[I11Needless]++
@@ -48,7 +47,7 @@ func (o *oracle) checkNeedless(s *space, t *truth, c *table.Change, sent int64) 
 	}
 }
 
-// keepsState reports whether the owner of a lease that ends would still have its state, or the target of a move.
+// keepsState reports whether the owner of a lease that ends, or the target of its move, still has the state.
 func (o *oracle) keepsState(h *ownerHost, t *truth, c *table.Change) bool {
 	if h == nil || !h.alive || h.asleep || h.beyond || h.leaving || h.holder.Session != c.Holder.Session {
 		return false
@@ -60,7 +59,7 @@ func (o *oracle) keepsState(h *ownerHost, t *truth, c *table.Change) bool {
 	return g != nil && !o.contested(h) && slices.ContainsFunc(g.parts, c.Range.Overlaps)
 }
 
-// contested reports whether another process wants an owner's name, or has wanted it since.
+// contested reports whether another process uses an owner's name, or has used it since.
 func (o *oracle) contested(h *ownerHost) bool {
 	if h.space.latest[h.holder.Owner] != h.holder.Session {
 		return true
@@ -70,7 +69,7 @@ func (o *oracle) contested(h *ownerHost) bool {
 	})
 }
 
-// checkRegrant looks at who gets the range of a lease that has ended.
+// checkRegrant checks the next owner of the range of a lease that has ended.
 func (o *oracle) checkRegrant(s *space, t *truth, c *table.Change) {
 	var left []ended
 	for i := len(t.history) - 1; i >= 0 && t.history[i].at > o.Now-int64(storeWait); i-- {
@@ -80,7 +79,7 @@ func (o *oracle) checkRegrant(s *space, t *truth, c *table.Change) {
 	}
 	for _, e := range t.ending {
 		if e.Range.Overlaps(c.Range) && e.holder.Session == c.Holder.Session && !o.taken(s, &e) {
-			o.Violated(I11Needless, "%s: %v of %s has ended, although it lives, and the same session gets it again at generation %d", s.name, e.Lease, e.label, c.Generation)
+			o.Violated(I11Needless, "%s: %v of %s ended, although its owner runs, and the same session gets it again at generation %d", s.name, e.Lease, e.label, c.Generation)
 			return
 		}
 		granted := []leasehold.Lease{{Range: c.Range, Generation: e.Generation}}
@@ -105,21 +104,21 @@ func (o *oracle) taken(s *space, e *ended) bool {
 	})
 }
 
-// checkNeedlessLeft is I11 at the end of the world: what has ended went to another owner, or
-// its owner did not live on.
+// checkNeedlessLeft is I11 at the end of the world: each range went to another owner, or
+// its owner has ended.
 func (o *oracle) checkNeedlessLeft() {
 	for _, s := range o.spaces {
 		for _, e := range o.truth(s).ending {
 			if h := s.home[e.holder.Session]; h.alive && h.holder.Session == e.holder.Session && !o.taken(s, &e) {
-				o.Violated(I11Needless, "%s: %v of %s has ended, although it lives, and no other owner got it", s.name, e.Lease, e.label)
+				o.Violated(I11Needless, "%s: %v of %s ended, although its owner runs, and no other owner got it", s.name, e.Lease, e.label)
 				return
 			}
 		}
 	}
 }
 
-// noteDeleted remembers when a namespace was last deleted, or created again: in the store, and
-// in the catalog by which a manager leads, which it may have read earlier.
+// noteDeleted records when a namespace was last seen deleted: in the store, or
+// in the catalog of a manager, which may be older.
 func (o *oracle) noteDeleted(c *storage.Catalog) {
 	if c == nil {
 		return
@@ -131,8 +130,8 @@ func (o *oracle) noteDeleted(c *storage.Catalog) {
 	}
 }
 
-// deleted reports whether a namespace is being deleted, or has just been created again: its
-// owners were refused meanwhile, and may be expired for their silence.
+// deleted reports whether a namespace is deleted, or was created again recently: its
+// owners were refused meanwhile, and may be expired because of that.
 func (o *oracle) deleted(s *space) bool {
 	catalog := o.store.catalog
 	if n := len(o.catalogs); n > 0 {

@@ -9,17 +9,16 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// exchange is one round trip of I6, with all that belongs to it: the message
-// and its answer, the commit between them, the backoff if two messages cross,
-// and the poll by which a standby learns that the leader's record stands still.
+// exchange is one round trip of I6: the message and its reply, the commit between them, the backoff if two
+// messages cross, and the poll by which a standby detects that the leader's record stands still.
 const exchange = 4*calmDelay + 200*time.Millisecond + simTTL/6 + 4*lateTimers
 
 // bound is B of I6: (leader TTL + lease) x drift + 2 round trips, on the
-// slowest clock that there may be.
+// slowest clock.
 //
-// Where there is no store, managers that were started are silent for a while
-// before they take part; if too many were, the leader waits for leases that nobody
-// remembers; and then it asks the owners what they have.
+// Without a store, restarted managers do not take part for a
+// while. If a majority was restarted, the leader waits for leases that no manager
+// has a record of. Then it takes a census of the owners.
 func (o *oracle) bound() time.Duration {
 	t := simTiming()
 	b := t.Drift.Stretch(simTTL+t.Lease) + 2*exchange
@@ -29,8 +28,8 @@ func (o *oracle) bound() time.Duration {
 	return time.Duration(float64(b) * float64(engine.TrueRate) / float64(slowest))
 }
 
-// recovered is I6: by now every key must be owned, in every namespace that has
-// a living owner, or be on its way from one owner to the next.
+// recovered is I6: every key of a namespace with a living owner
+// is owned, or moves from one owner to the next.
 func (o *oracle) recovered() {
 	for _, s := range o.spaces {
 		o.Checks[I6Progress]++
@@ -52,14 +51,14 @@ func (o *oracle) recovered() {
 		}
 		owned = append(owned, o.truth(s).underway(o.Now)...)
 		if gaps := keyrange.NewSet(owned...).Gaps(); len(gaps) > 0 && living > 0 {
-			o.Violated(I6Progress, "%v after faults stopped nobody owns %v of %s, although %d owners live", o.bound(), gaps, s.name, living)
-			o.tellOwners(s)
+			o.Violated(I6Progress, "%v after faults stopped, %v of %s has no owner, although %d owners run", o.bound(), gaps, s.name, living)
+			o.traceOwners(s)
 		}
 	}
 }
 
-// tellOwners writes to the trace how leaders see the owners of a namespace.
-func (o *oracle) tellOwners(s *space) {
+// traceOwners writes the leaders' state of the owners of a namespace to the trace.
+func (o *oracle) traceOwners(s *space) {
 	for m, in := range o.leaders() {
 		if in.space == s {
 			for _, h := range in.Owners(m.now()) {
@@ -69,8 +68,8 @@ func (o *oracle) tellOwners(s *space) {
 	}
 }
 
-// checkDrained is I6 for operators: at the end of the world an owner that is to
-// hold nothing holds nothing, if anyone else can, and no move has stood still.
+// checkDrained is I6 for operators: at the end of the world a drained owner
+// holds nothing, if another owner can take its ranges, and no move is stuck.
 func (o *oracle) checkDrained() {
 	for m, in := range o.leaders() {
 		if m.stopped != 0 {
@@ -79,7 +78,7 @@ func (o *oracle) checkDrained() {
 		o.Checks[I6Progress]++
 		for _, mv := range in.Moves(m.now(), 1<<10) {
 			if mv.Age > simMoveTimeout+2*time.Second {
-				o.Violated(I6Progress, "the state of %v in %s has been on its way from %s to %s for %v", mv.Range, in.space.name, mv.From, mv.To, mv.Age)
+				o.Violated(I6Progress, "the state of %v in %s has been moving from %s to %s for %v", mv.Range, in.space.name, mv.From, mv.To, mv.Age)
 			}
 		}
 		o.checkHoldsNothing(in.space, in.Owners(m.now()))
@@ -100,25 +99,25 @@ func (o *oracle) checkHoldsNothing(s *space, owners []manager.Owner) {
 	}
 }
 
-// transit is the longest that a range may be without an owner while it moves and
-// nothing is wrong: one exchange for the source and the leader, one for the
-// leader and the target, and the application's time to put the state in place.
+// transit is the maximum time that a range has no owner during a move without
+// faults: one exchange between source and leader, one between
+// leader and target, and the application's installation of the state.
 const transit = 2*exchange + simInstall
 
-func (o *oracle) letGo(h *ownerHost, leases []leasehold.Lease) {
+func (o *oracle) addTransits(h *ownerHost, leases []leasehold.Lease) {
 	t := o.truth(h.space)
 	for _, l := range leases {
 		t.transits = append(t.transits, passage{l.Range, o.Now})
 	}
 }
 
-// passage is a range that no owner has because it moves, and since when.
+// passage is a range that has no owner because it moves, and the true time since when.
 type passage struct {
 	r     leasehold.Range
 	since int64
 }
 
-// underway returns the ranges that move, and have not for too long.
+// underway returns the ranges that have been moving for less than transit.
 func (t *truth) underway(now int64) []leasehold.Range {
 	var out []leasehold.Range
 	for _, p := range t.transits {
@@ -129,12 +128,12 @@ func (t *truth) underway(now int64) []leasehold.Range {
 	return out
 }
 
-// checkSettled is I6 for lookups: at the end of the world they know the table.
+// checkSettled is I6 for lookups: at the end of the world they have the newest table.
 func (o *oracle) checkSettled() {
 	for _, l := range o.lookups {
 		t := o.truth(l.space)
 		if n := len(t.history); n > 0 && o.Now-t.history[n-1].at < int64(time.Second) {
-			continue // too recent to have been heard
+			continue // the lookup may not have received it yet
 		}
 		o.Checks[I6Progress]++
 		if l.watch.lsn != t.table.LSN() {

@@ -9,20 +9,20 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// A lostHistory is what a store had lost when a table went on after a gap: the changes after
-// the first LSN, up to the second.
+// A lostHistory is the part of a history that the store has lost: the changes between two
+// LSNs. The log continues at base.
 type lostHistory struct {
 	after, base leasehold.LSN
-	newest      leasehold.Generation // before it
+	newest      leasehold.Generation // of the store before the loss
 }
 
-// restored is the changes that one restore has removed from the store.
+// restored are the changes that one restore has removed from the store.
 type restored struct {
 	after, upTo leasehold.LSN
 	evident     bool // the store's identity shows that it was restored
 }
 
-// restored is the store having been replaced by a backup.
+// restored records the changes that a restore removes.
 func (o *oracle) restored(evident bool) {
 	for _, s := range o.spaces {
 		t := o.truth(s)
@@ -31,9 +31,9 @@ func (o *oracle) restored(evident bool) {
 	}
 }
 
-// excused reports whether state that was lost by a change may be served again: a restore has
-// removed the change from the store, and only owners could show that; or the change was never
-// stored, but is what rebased has noted as lost.
+// excused reports whether state may be served although a change has recorded its loss: a restore has
+// removed the change from the store, and only owners could prove it; or the change was not
+// stored, but added by rebased.
 func (t *truth) excused(lsn leasehold.LSN) bool {
 	if slices.ContainsFunc(t.forks, func(l lostHistory) bool { return lsn == l.base }) {
 		return true
@@ -50,10 +50,10 @@ func (t *truth) excused(lsn leasehold.LSN) bool {
 	return covered || t.wasLost(lsn)
 }
 
-// rebased is the store putting a table in the place of a log, after a gap in its numbers: was
-// is what it had. Whatever was recorded before, and is not in the table, is lost from here on.
-// It is I2 and I5: neither generations nor LSNs are given out a second time; and no lookup may
-// take for held all along what was not.
+// rebased checks a table that the store puts in place of a log, after a gap in its LSNs; was
+// is the stored table before. What was recorded before and is not in the table is now lost.
+// It is I2 and I5: no generation or LSN is used twice. And no range counts as adopted
+// that was not held without a gap.
 func (o *oracle) rebased(b *storage.Batch, was *table.Table) {
 	s := o.space(b.Namespace)
 	t := o.truth(s)
@@ -62,10 +62,10 @@ func (o *oracle) rebased(b *storage.Batch, was *table.Table) {
 	o.Printf("rebased in %s: lsn %d after %d", s.name, b.Base.LSN(), b.Prev)
 	o.Checks[I2Generations]++
 	if again, there := t.at[b.Base.LSN()]; there && o.store.era > 0 && again.hash == hashTable(b.Base) && t.table.LSN() == b.Base.LSN() {
-		return // it was sent once more
+		return // duplicate
 	}
 	if b.Base.LSN() <= t.table.LSN() || b.Base.Newest() < t.table.Newest() {
-		o.Violated(I2Generations, "%s: the log goes on at lsn %d after %d, generations after %d from %d on",
+		o.Violated(I2Generations, "%s: the log continues at lsn %d after %d, generations after %d from %d on",
 			s.name, b.Base.LSN(), t.table.LSN(), t.table.Newest(), b.Base.Newest())
 		return
 	}
@@ -77,32 +77,32 @@ func (o *oracle) rebased(b *storage.Batch, was *table.Table) {
 	t.forks = append(t.forks, lostHistory{b.Base.Gap().After, b.Base.LSN(), b.Base.Gap().Newest})
 	for r, e := range keyrange.Zip(t.table.Entries(), b.Base.Entries()) {
 		if !e.A.Vacant() && e.A.Generation != e.B.Generation {
-			t.happen(table.Change{
+			t.add(table.Change{
 				LSN: b.Base.LSN(), Kind: table.Vacated, Range: r, Generation: e.A.Generation, Holder: e.A.Holder, Cause: leasehold.CauseExpired,
 			}, o.Now)
 		}
 		if e.B.Adopted != 0 && e.A.Generation != e.B.Adopted && !o.nemesis.beyond && !o.keptBy(s, r, e.B) {
-			o.Violated(I4Losses, "%s: %v is taken for %v@%d all along, but %v@%d was recorded", s.name, r, e.B.Holder, e.B.Adopted, e.A.Holder, e.A.Generation)
+			o.Violated(I4Losses, "%s: %v is adopted from %v@%d, but %v@%d was recorded", s.name, r, e.B.Holder, e.B.Adopted, e.A.Holder, e.A.Generation)
 		}
 	}
 	t.table = b.Base.Clone()
-	t.stands()
+	t.recordVersion()
 }
 
-// keptBy reports whether the process that a table names has kept a lease, state and all, even
-// if a history that was lost has recorded its end.
+// keptBy reports whether the process in an entry still has the lease and its state, even
+// if a lost history has recorded its end.
 func (o *oracle) keptBy(s *space, r leasehold.Range, e table.Entry) bool {
 	h := s.home[e.Holder.Session]
 	return h != nil && h.alive && h.holder.Session == e.Holder.Session && keeps(h.view, r.Start, e.Generation)
 }
 
-// astray reports whether an LSN was in a history that was lost.
-func (t *truth) astray(lsn leasehold.LSN) bool {
+// inLostHistory reports whether an LSN is in a lost history.
+func (t *truth) inLostHistory(lsn leasehold.LSN) bool {
 	return slices.ContainsFunc(t.forks, func(l lostHistory) bool { return lsn > l.after && lsn < l.base })
 }
 
-// unsure reports whether a lookup cannot tell that a later table has followed on its own: it is
-// astray, or the table has no longer all of its gaps.
+// unsure reports whether a lookup cannot determine if a later table follows on its own: its LSN is
+// in a lost history, or the table does not contain all gaps any more.
 func (t *truth) unsure(from, to leasehold.LSN) bool {
 	gaps := 0
 	for _, l := range t.forks {
@@ -110,18 +110,18 @@ func (t *truth) unsure(from, to leasehold.LSN) bool {
 			gaps++
 		}
 	}
-	return gaps > 64 || t.astray(from)
+	return gaps > 64 || t.inLostHistory(from)
 }
 
-// wasLost reports whether a change was part of a history that a store has lost, or is the loss
-// of that: it has the number at which the table went on.
+// wasLost reports whether a change is in a lost history, or is one of the losses
+// that rebased added: it has the LSN at which the log continues.
 func (t *truth) wasLost(lsn leasehold.LSN) bool {
 	return slices.ContainsFunc(t.forks, func(l lostHistory) bool { return lsn > l.after && lsn <= l.base })
 }
 
-// forsaken returns what a lookup of a history that was lost has lost when it goes on to a
-// table: whatever is not held, all along, under the generation that it knew.
-func forsaken(from, to *table.Table) []leasehold.Range {
+// lostByGap returns what a lookup in a lost history must report when it receives a later
+// table: all ranges that are not held without a gap under the generation in its own table.
+func lostByGap(from, to *table.Table) []leasehold.Range {
 	var out []leasehold.Range
 	for r, e := range keyrange.Zip(from.Entries(), to.Entries()) {
 		if !e.A.Vacant() && e.B.Adopted != e.A.Generation {
@@ -135,8 +135,8 @@ func (t *truth) lostToken(g leasehold.Generation) bool {
 	return slices.ContainsFunc(t.forks, func(l lostHistory) bool { return g > l.newest && g < leasehold.Generation(l.base) })
 }
 
-// repeated reports whether a change is the very same as one that the store had before it was restored: a leader has sent
-// it once more, because it does not know what has become of it.
+// repeated reports whether a change equals one that the store had before it was restored: the leader has retried
+// a commit with an unknown outcome.
 func (t *truth) repeated(c *table.Change) bool {
 	for i := len(t.history) - 1; i >= 0 && t.history[i].LSN >= c.LSN; i-- {
 		if t.history[i].Change == *c {

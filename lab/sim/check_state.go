@@ -8,14 +8,14 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// written is what callers know about a key: the newest write that an owner has
-// acknowledged, and how many changes of the table there were at that time.
+// written is the newest acknowledged write of a key, and the number of changes of the table
+// at that time.
 type written struct {
 	version uint64
 	at      int
 }
 
-// confirmed is an owner having said that it has all the state of a range.
+// confirmed is an owner's confirmation that it has all the state of a range.
 type confirmed struct {
 	session leasehold.Session
 	ticket  protocol.Ticket
@@ -27,14 +27,14 @@ func (o *oracle) confirms(h *ownerHost, ticket protocol.Ticket, r leasehold.Rang
 	t.confirmed = append(t.confirmed, confirmed{h.holder.Session, ticket, r})
 }
 
-// resumes is a source serving a range again: what the target has is old.
+// resumes removes the confirmation of a move whose source serves the range again: the target's state is stale.
 func (o *oracle) resumes(h *ownerHost, ticket protocol.Ticket) {
 	t := o.truth(h.space)
 	t.confirmed = slices.DeleteFunc(t.confirmed, func(c confirmed) bool { return c.ticket == ticket })
 }
 
-// checkMoved is I7 at the store: what is recorded as moved has been confirmed by
-// the owner that it goes to, and is not served by the one that it comes from.
+// checkMoved is I7 at the store: the target of a recorded move has confirmed
+// it, and the source does not serve the range.
 func (o *oracle) checkMoved(s *space, t *truth, c *table.Change) {
 	if c.Kind != table.Moved {
 		return
@@ -59,10 +59,10 @@ func (o *oracle) checkMoved(s *space, t *truth, c *table.Change) {
 	}
 }
 
-// read is I7 and I4 from a caller's point of view: an owner serves a key with
-// every write that was ever acknowledged, unless the table has recorded a loss
+// checkRead is I7 and I4 for a caller: an owner serves a key with
+// every acknowledged write, unless the table has recorded a loss
 // since.
-func (o *oracle) read(h *ownerHost, key leasehold.Key, found uint64) {
+func (o *oracle) checkRead(h *ownerHost, key leasehold.Key, found uint64) {
 	i := int(key >> 60)
 	t := o.truth(h.space)
 	known := t.written[i]
@@ -78,9 +78,9 @@ func (o *oracle) read(h *ownerHost, key leasehold.Key, found uint64) {
 	o.Violated(I7Moved, "%s has version %d of key %v, version %d was acknowledged, and no loss was recorded", h.label, found, key, known.version)
 }
 
-// risen is the other side of it: what was written before a recorded loss is never
-// served after it.
-func (o *oracle) risen(h *ownerHost, key leasehold.Key, found record) {
+// checkRevived is the reverse of checkRead: state whose loss was recorded is not
+// served.
+func (o *oracle) checkRevived(h *ownerHost, key leasehold.Key, found record) {
 	if found.version == 0 || o.nemesis.beyond {
 		return
 	}
@@ -92,7 +92,7 @@ func (o *oracle) risen(h *ownerHost, key leasehold.Key, found record) {
 	}
 }
 
-// acknowledged is a caller learning that its write has happened.
+// acknowledged records a write that was acknowledged to a caller.
 func (o *oracle) acknowledged(h *ownerHost, op *operation) {
 	w := &o.truth(h.space).written[int(op.key>>60)]
 	if op.version > w.version {
@@ -101,8 +101,8 @@ func (o *oracle) acknowledged(h *ownerHost, op *operation) {
 }
 
 // A fence is a store that checks fencing tokens: for each of a few keys it
-// remembers the highest generation that has written. It is what keeps data
-// right even when an owner's clock is broken.
+// has the highest generation that has written. It protects data
+// even if an owner's clock is too slow.
 type fence struct {
 	registers [fencedKeys]struct {
 		token  leasehold.Generation
@@ -115,9 +115,9 @@ const fencedKeys = 16
 
 func fencedKey(i int) leasehold.Key { return leasehold.Key(i)<<60 | 0x0123456789abcdef }
 
-// write is I9: one token is never used by two sessions, and the fence, which
-// refuses tokens older than one it has seen, never refuses the rightful holder.
-func (o *oracle) write(h *ownerHost, op *operation, held bool) {
+// checkWrite is I9: no token is used by two sessions, and the fence, which
+// rejects older tokens, never rejects the holder of the lease.
+func (o *oracle) checkWrite(h *ownerHost, op *operation, held bool) {
 	i := int(op.key >> 60)
 	if op.key != fencedKey(i) {
 		return

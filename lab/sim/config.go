@@ -11,33 +11,33 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// Config is one simulated world, but for the seed.
+// Config describes a simulated world. Together with the seed it determines every event.
 type Config struct {
 	Managers   int           // default 2
 	Owners     int           // hosts that run owners; default 3
 	Lookups    int           // default 2
 	Namespaces int           // 1 or 2; 0 lets the seed choose
-	Duration   time.Duration // of the time with faults; default 2 minutes
+	Duration   time.Duration // of the phase with faults; default 2 minutes
 	Faults     engine.Mix    // default [Kinds].Default
 
-	// Diskless lets managers agree among themselves who leads, and keep all that
-	// they know in memory. There is no store, and its faults do not happen.
+	// Diskless runs managers without a store: they elect the leader by a Flease lease, and keep all
+	// state in memory. There are no faults of the store.
 	Diskless bool
 
-	// Agents lets owners answer for other processes, which rely on what they were
-	// told for some time.
+	// Agents runs owners that answer other processes. These rely on the answer for a
+	// limited time.
 	Agents bool
 
-	// Graceful lets owners leave only after everything has been moved away, and
-	// gives each an application that can. Then nothing is lost but by crashes.
+	// Graceful lets owners leave only after all their ranges have moved, and
+	// gives each owner an application that can move state. Then only crashes lose state.
 	Graceful bool
 
-	// The two switches below break the world on purpose, to see that the
-	// checks notice.
+	// The two switches below break the world on purpose, to test the
+	// checks.
 
-	// LeasesOff makes owners believe in their leases for ever.
+	// LeasesOff makes owners ignore the expiry of their leases.
 	LeasesOff bool
-	// EqualClocks lets all clocks run at the same rate.
+	// EqualClocks makes all clocks run at the same rate.
 	EqualClocks bool
 }
 
@@ -47,7 +47,7 @@ const (
 	maxDuration  = 24 * time.Hour
 )
 
-// Validate fills in defaults and reports what is wrong.
+// Validate sets defaults and returns an error for invalid values.
 func (c *Config) Validate() error {
 	managers := 2
 	if c.Diskless {
@@ -63,9 +63,9 @@ func (c *Config) Validate() error {
 	}
 	switch {
 	case c.Managers < 1 || c.Owners < 1 || c.Lookups < 1:
-		return bad("cluster size", "%d managers, %d owners, %d lookups: want at least one of each", c.Managers, c.Owners, c.Lookups)
+		return bad("cluster size", "%d managers, %d owners, %d lookups: at least one of each is required", c.Managers, c.Owners, c.Lookups)
 	case c.Managers+c.Owners+c.Lookups > maxProcesses:
-		return bad("cluster size", "%d processes, at most %d are possible", c.Managers+c.Owners+c.Lookups, maxProcesses)
+		return bad("cluster size", "%d processes, at most %d are allowed", c.Managers+c.Owners+c.Lookups, maxProcesses)
 	case c.Namespaces < 0 || c.Namespaces > 2:
 		return bad("namespaces", "%d, want 1 or 2, or 0 to let the seed choose", c.Namespaces)
 	case c.Namespaces > c.Owners:
@@ -76,8 +76,8 @@ func (c *Config) Validate() error {
 	return Kinds().Validate(c.Faults)
 }
 
-// Flags are the flags that shape a world: together with the seed they determine all
-// that happens in it.
+// Flags returns the flags of a world. With the seed they determine every event in
+// it.
 func (c *Config) Flags() *pflag.FlagSet {
 	var usual Config
 	if err := usual.Validate(); err != nil {
@@ -86,21 +86,21 @@ func (c *Config) Flags() *pflag.FlagSet {
 	c.Faults = usual.Faults
 	flags := pflag.NewFlagSet("world", pflag.ContinueOnError)
 	flags.SortFlags = false
-	flags.DurationVar(&c.Duration, "duration", usual.Duration, "how long faults go on in each world, in its own time")
+	flags.DurationVar(&c.Duration, "duration", usual.Duration, "duration of the phase with faults, in virtual time")
 	flags.IntVar(&c.Managers, "managers", usual.Managers, "managers in each world")
-	flags.IntVar(&c.Owners, "owners", usual.Owners, "computers that run owners in each world")
+	flags.IntVar(&c.Owners, "owners", usual.Owners, "hosts that run owners in each world")
 	flags.IntVar(&c.Lookups, "lookups", usual.Lookups, "lookups in each world")
 	flags.IntVar(&c.Namespaces, "namespaces", usual.Namespaces, "namespaces in each world, 1 or 2; 0 lets the seed choose")
-	flags.Var(Kinds().MixFlag(&c.Faults), "faults", "a `mix` of faults: what strikes, and how often")
-	flags.BoolVar(&c.Diskless, "diskless", false, "managers without a store: they agree among themselves who leads, and ask the\nowners what there is; then --managers is 3, unless given")
-	flags.BoolVar(&c.Agents, "agents", false, "owners answer for other processes, which rely for a time on what they were told,\nas \"leasehold agent\" does; no state is moved")
-	flags.BoolVar(&c.LeasesOff, "leases-off", false, "break the world on purpose, to see that the checks notice:\nowners believe in their leases for ever")
-	flags.BoolVar(&c.EqualClocks, "equal-clocks", false, "break the world on purpose, to see that the checks notice:\nall clocks run at the same rate (which shows as branches never taken)")
+	flags.Var(Kinds().MixFlag(&c.Faults), "faults", "a `mix` of faults, with their weights")
+	flags.BoolVar(&c.Diskless, "diskless", false, "managers without a store: they elect the leader by a Flease lease, and collect the\nleases from the owners in a census; --managers defaults to 3")
+	flags.BoolVar(&c.Agents, "agents", false, "owners answer other processes, which rely on the answer for a limited time,\nas \"leasehold agent\" does; no state is moved")
+	flags.BoolVar(&c.LeasesOff, "leases-off", false, "break the world on purpose, to test the checks:\nowners ignore the expiry of their leases")
+	flags.BoolVar(&c.EqualClocks, "equal-clocks", false, "break the world on purpose, to test the checks:\nall clocks run at the same rate (reported as branches never taken)")
 	return flags
 }
 
-// FlagsParsed completes the configuration once its flags are parsed: the default number
-// of managers depends on whether there is a store.
+// FlagsParsed completes the configuration after the flags are parsed: the default number
+// of managers depends on Diskless.
 func (c *Config) FlagsParsed(flags *pflag.FlagSet) error {
 	if !c.Diskless || flags.Changed("managers") {
 		return nil

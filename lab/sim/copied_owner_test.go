@@ -16,10 +16,10 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// A street has a leader and real owners, which talk to each other over a network that takes a
-// while. A message for a session goes to whoever has last spoken in it, as it does where
-// the newest stream is a session's.
-type street struct {
+// A group has a leader and real owners, with a network with random latency.
+// A message to a session is sent to the process that last sent a request in the session, like
+// on the newest stream of a session.
+type group struct {
 	t      *testing.T
 	random *rand.Rand
 	now    mono.Instant
@@ -27,26 +27,26 @@ type street struct {
 
 	leader *manager.Machine
 	timer  uint64
-	houses []*house
-	last   map[leasehold.Session]*house
-	copies int // times that the leader noticed
+	procs  []*proc
+	last   map[leasehold.Session]*proc
+	copies int // copies that the leader detected
 }
 
-// A house is a process of an owner.
-type house struct {
-	*street
+// A proc is a process of an owner.
+type proc struct {
+	*group
 	index   int
 	machine *owner.Machine
 	timer   uint64
 	lag     time.Duration // of its clock
-	life    []moment
-	gone    bool
+	history []event       // all events of the process, to replay them
+	stopped bool
 }
 
-// A moment is something that happened to a process; a nil event is the passing of time.
-type moment struct {
+// An event is an input of a process's machine; input is nil if time has passed.
+type event struct {
 	at    mono.Instant
-	event owner.Event
+	input owner.Event
 }
 
 const copiedNamespace = "copied"
@@ -57,100 +57,100 @@ func copiedHolder(i int) *table.Holder {
 	return h
 }
 
-func newStreet(t *testing.T, seed uint64) *street {
-	s := &street{t: t, random: rand.New(rand.NewPCG(seed, 1)), last: make(map[leasehold.Session]*house)}
+func newGroup(t *testing.T, seed uint64) *group {
+	g := &group{t: t, random: rand.New(rand.NewPCG(seed, 1)), last: make(map[leasehold.Session]*proc)}
 	m, err := manager.New(0, manager.Config{Namespace: copiedNamespace, Self: "m1", Rand: rand.New(rand.NewPCG(1, 2))}, 1, mono.Never, &storage.State{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.leader = m
-	s.lead(m.Advance(0))
-	return s
+	g.leader = m
+	g.lead(m.Advance(0))
+	return g
 }
 
-func (s *street) after(d time.Duration, f func()) { s.events.Add(int64(s.now.Add(d)), f) }
+func (g *group) after(d time.Duration, f func()) { g.events.Add(int64(g.now.Add(d)), f) }
 
-// way is how long a message takes.
-func (s *street) way() time.Duration {
-	return time.Millisecond + time.Duration(s.random.Int64N(int64(30*time.Millisecond)))
+// latency draws the latency of a message.
+func (g *group) latency() time.Duration {
+	return time.Millisecond + time.Duration(g.random.Int64N(int64(30*time.Millisecond)))
 }
 
-// lead does what the leader wants done.
-func (s *street) lead(actions []manager.Action, wake mono.Instant) {
+// lead executes the actions of the leader.
+func (g *group) lead(actions []manager.Action, wake mono.Instant) {
 	for _, a := range actions {
 		switch a := a.(type) {
 		case manager.Send:
 			reply := a.Reply
-			to := s.last[reply.Session]
-			s.after(s.way(), func() { to.happen(owner.Reply{LeaseReply: reply}) })
+			to := g.last[reply.Session]
+			g.after(g.latency(), func() { to.happen(owner.Reply{LeaseReply: reply}) })
 		case manager.Commit:
-			s.after(s.way(), func() { s.lead(s.leader.Step(s.now, manager.Committed{Outcome: storage.Done})) })
+			g.after(g.latency(), func() { g.lead(g.leader.Step(g.now, manager.Committed{Outcome: storage.Done})) })
 		case manager.Note:
 			if a.What == manager.NoteCopy {
-				s.copies++
+				g.copies++
 			}
 		}
 	}
-	s.timer++
-	if mine := s.timer; wake != mono.Never {
-		s.after(max(0, wake.Sub(s.now)), func() {
-			if mine == s.timer {
-				s.lead(s.leader.Advance(s.now))
+	g.timer++
+	if mine := g.timer; wake != mono.Never {
+		g.after(max(0, wake.Sub(g.now)), func() {
+			if mine == g.timer {
+				g.lead(g.leader.Advance(g.now))
 			}
 		})
 	}
 }
 
-// build starts an owner.
-func (s *street) build(i int) *house {
-	h := &house{street: s, index: i}
-	h.begin(s.now)
+// start starts an owner.
+func (g *group) start(i int) *proc {
+	h := &proc{group: g, index: i}
+	h.begin(g.now)
 	h.happen(nil)
 	return h
 }
 
-func (h *house) begin(at mono.Instant) {
+func (h *proc) begin(at mono.Instant) {
 	m, err := owner.New(at, owner.Config{Namespace: copiedNamespace, Holder: copiedHolder(h.index), Rand: rand.New(rand.NewPCG(uint64(h.index), 2))})
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	h.machine = m
-	h.houses = append(h.houses, h)
+	h.procs = append(h.procs, h)
 }
 
-// copied is what becomes of a snapshot of a process that is started a while after it was taken. Its clock
-// knows nothing of that while. A machine has no life but what has happened to it.
-func (h *house) copied(later time.Duration) *house {
-	c := &house{street: h.street, index: h.index, lag: later}
-	c.begin(h.life[0].at)
-	for _, m := range h.life {
+// copied starts a snapshot of the process some time after it was taken. The clock of the copy
+// does not advance in between. The machine is copied by replaying its events.
+func (h *proc) copied(later time.Duration) *proc {
+	c := &proc{group: h.group, index: h.index, lag: later}
+	c.begin(h.history[0].at)
+	for _, m := range h.history {
 		c.step(m)
 	}
-	c.life = append(c.life, h.life...)
+	c.history = append(c.history, h.history...)
 	h.after(later, func() { c.happen(nil) })
 	return c
 }
 
-func (h *house) clock() mono.Instant { return h.now.Add(-h.lag) }
+func (h *proc) clock() mono.Instant { return h.now.Add(-h.lag) }
 
-func (h *house) step(m moment) ([]owner.Action, mono.Instant) {
-	if m.event == nil {
+func (h *proc) step(m event) ([]owner.Action, mono.Instant) {
+	if m.input == nil {
 		return h.machine.Advance(m.at)
 	}
-	return h.machine.Step(m.at, m.event)
+	return h.machine.Step(m.at, m.input)
 }
 
-func (h *house) happen(e owner.Event) {
-	if h.gone {
+func (h *proc) happen(e owner.Event) {
+	if h.stopped {
 		return
 	}
-	m := moment{h.clock(), e}
-	h.life = append(h.life, m)
+	m := event{h.clock(), e}
+	h.history = append(h.history, m)
 	actions, wake := h.step(m)
 	for _, a := range actions {
 		if send, ok := a.(owner.Send); ok {
 			r := send.Request
-			h.after(h.way(), func() {
+			h.after(h.latency(), func() {
 				h.last[r.Holder.Session] = h
 				h.lead(h.leader.Step(h.now, manager.Request{LeaseRequest: r}))
 			})
@@ -166,57 +166,57 @@ func (h *house) happen(e owner.Event) {
 	}
 }
 
-// pass lets events happen, for a while, and looks after each.
-func (s *street) pass(d time.Duration, look func()) {
+// pass executes events for some time, and calls check after each.
+func (g *group) pass(d time.Duration, check func()) {
 	over := false
-	s.after(d, func() { over = true })
+	g.after(d, func() { over = true })
 	for !over {
-		at, f := s.events.Next()
-		s.now = mono.Instant(at)
+		at, f := g.events.Next()
+		g.now = mono.Instant(at)
 		f()
-		look()
+		check()
 	}
 }
 
-// has reports whether a process believes in a lease for a key.
-func (h *house) has(k leasehold.Key) bool {
+// has reports whether a key's check succeeds at a process.
+func (h *proc) has(k leasehold.Key) bool {
 	v := h.machine.View()
-	return !h.gone && h.clock() < v.Until && slices.ContainsFunc(v.Leases, func(l leasehold.Lease) bool { return l.Range.Contains(k) })
+	return !h.stopped && h.clock() < v.Until && slices.ContainsFunc(v.Leases, func(l leasehold.Lease) bool { return l.Range.Contains(k) })
 }
 
-// A snapshot of an owner's computer is started beside it, at once or after a while: two processes
-// with one session, which know nothing of each other. What the copy had, it believes in until its lease
-// is over on its clock, and nothing but a fence helps against that. A lease later no key has two owners any more,
-// whatever the two say; and if both go on at once the leader notices. When one of them is stopped the other gets on.
+// A snapshot of an owner's computer is started beside it, at once or later: two processes
+// with the same session. The leases of the copy are valid until they expire on its clock,
+// and only a fence protects against that. Two leases later no key has two owners,
+// and if both processes run from the start, the leader detects the copy. When one of them is stopped the other keeps working.
 func TestCopiedOwner(t *testing.T) {
 	const lease = 10 * time.Second
 	keys := []leasehold.Key{0, 1 << 61, 3 << 61, 5 << 61, 7 << 61, ^leasehold.Key(0)}
 	for seed := range uint64(50) {
-		s := newStreet(t, seed)
-		a, b := s.build(0), s.build(1)
-		nobody := func() {}
-		s.pass(5*time.Second, nobody)
-		s.pass(time.Duration(s.random.Int64N(int64(5*time.Second))), nobody)
+		g := newGroup(t, seed)
+		a, b := g.start(0), g.start(1)
+		unchecked := func() {}
+		g.pass(5*time.Second, unchecked)
+		g.pass(time.Duration(g.random.Int64N(int64(5*time.Second))), unchecked)
 		later := []time.Duration{0, time.Second, time.Minute}[seed%3]
 		c := a.copied(later)
-		s.pass(later, nobody)
-		began := s.now
-		look := func() {
+		g.pass(later, unchecked)
+		began := g.now
+		check := func() {
 			for _, k := range keys {
-				// At first either may be taken for the other, and be renewed.
-				mixed := s.now.Sub(began) < 2*lease
+				// At first the leader may take either for the other, and renew it.
+				mixed := g.now.Sub(began) < 2*lease
 				if b.has(k) && a.has(k) || b.has(k) && c.has(k) && (!mixed || later == 0) || a.has(k) && c.has(k) && !mixed {
 					t.Fatalf("seed %d: %v after a copy was started, key %v is held twice: by the first %t, its copy %t, another %t",
-						seed, s.now.Sub(began), k, a.has(k), c.has(k), b.has(k))
+						seed, g.now.Sub(began), k, a.has(k), c.has(k), b.has(k))
 				}
 			}
 		}
-		s.pass(10*time.Minute, look)
-		if later == 0 && s.copies == 0 {
-			t.Fatalf("seed %d: that there are two was not noticed", seed)
+		g.pass(10*time.Minute, check)
+		if later == 0 && g.copies == 0 {
+			t.Fatalf("seed %d: the leader has not detected the copy", seed)
 		}
-		a.gone = true
-		s.pass(time.Minute, look)
+		a.stopped = true
+		g.pass(time.Minute, check)
 		held := 0
 		for _, k := range keys {
 			if b.has(k) || c.has(k) {

@@ -28,9 +28,9 @@ func describe(what any) string {
 	case followReply:
 		return fmt.Sprintf("to follow %s: %T", m.ns, m.event)
 	case protocol.NotLeader:
-		return fmt.Sprintf("not the leader, ask %q of term %d", m.Leader, m.Term)
+		return fmt.Sprintf("not the leader; the leader is %q of term %d", m.Leader, m.Term)
 	case lookup.Redirect:
-		return fmt.Sprintf("%s is not the leader, that is %q of term %d", m.From, m.Leader, m.Term)
+		return fmt.Sprintf("%s is not the leader, the leader is %q of term %d", m.From, m.Leader, m.Term)
 	case lookup.Failed:
 		return fmt.Sprintf("%s is unreachable", m.From)
 	case *storeAnswer:

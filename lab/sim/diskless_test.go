@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// Managers without a store are put through the same faults, but for those of the
-// store; when one crashes, it has forgotten everything.
+// Managers without a store run under the same faults, except for those of the
+// store. A crashed manager has lost its memory.
 func TestDisklessSeeds(t *testing.T) {
 	const seeds = 800
 	s, err := engine.Campaign{Simulation: &Config{Diskless: true}, First: firstSeed, Seeds: seeds, Parallel: 2}.Run(t.Context())
@@ -29,7 +29,7 @@ func TestDisklessSeeds(t *testing.T) {
 			continue // see TestRelapses
 		}
 		if happened := s.Faults[name] > 0; happened == strings.HasPrefix(name, "store-") {
-			t.Errorf("that the fault %s happened is %v", name, happened)
+			t.Errorf("injected fault %s: %t", name, happened)
 		}
 	}
 	for _, name := range []string{
@@ -44,10 +44,10 @@ func TestDisklessSeeds(t *testing.T) {
 	t.Logf("%d worlds, %.0f simulated hours, %d censuses, %d checks", s.Seeds, s.Simulated.Hours(), s.Branches["node: census"], s.TotalChecks())
 }
 
-// Where every application can move its state and nobody but managers crashes,
-// nothing is lost without a store either, unless nobody leads for as long as an owner's
-// time lasts, or managers crash so fast one after the other that nobody hears of what
-// the one in between has done.
+// If all applications move their state and only managers crash,
+// no state is lost without a store either. Exceptions: no leader for longer than a
+// lease, and two manager crashes in such fast succession that no owner has received a message of the
+// leader in between.
 func TestDisklessRollingRestartsLoseNothing(t *testing.T) {
 	mix, err := Kinds().Parse("owner-leave=20,drain=5,move-range=5,manager-crash=2,manager-resign=1")
 	if err != nil {
@@ -68,22 +68,22 @@ func TestDisklessRollingRestartsLoseNothing(t *testing.T) {
 		censuses += r.Branches["node: census"]
 		lost, unproven := r.Branches["store: state lost"], r.Branches["owner: unproven"]
 		if lost > unproven {
-			t.Errorf("seed %d: %d ranges have lost their state, and of %d it could not be proven where it is", seed, lost, unproven)
+			t.Errorf("seed %d: %d ranges have lost their state, and %d ranges have no proven state", seed, lost, unproven)
 		}
 		if lost > 0 {
 			excused++
 		}
 	}
 	if excused > 2 {
-		t.Errorf("in %d of %d worlds state was lost because an owner's time had run out", excused, worlds)
+		t.Errorf("in %d of %d worlds state was lost because an owner's lease had expired", excused, worlds)
 	}
 	if worlds < 100 || moved < 5000 || censuses < uint64(worlds+50) {
-		t.Errorf("only %d ranges have moved in %d worlds with %d censuses: that proves little", moved, worlds, censuses)
+		t.Errorf("only %d ranges have moved in %d worlds with %d censuses: too few", moved, worlds, censuses)
 	}
-	t.Logf("%d ranges have moved in %d worlds with %d censuses; in %d of them something was lost because time ran out", moved, worlds, censuses, excused)
+	t.Logf("%d ranges have moved in %d worlds with %d censuses; %d of them lost state because a lease expired", moved, worlds, censuses, excused)
 }
 
-// What was changed while a leader stood still is not forgotten because it goes on.
+// A catalog change that was made while the leader was stopped is not lost when the leader continues.
 func TestRelapses(t *testing.T) {
 	mix, err := Kinds().Parse("manager-relapse=5,reconfigure=10,delay=2")
 	if err != nil {
@@ -97,7 +97,7 @@ func TestRelapses(t *testing.T) {
 		t.Errorf("seed %d: %v", f.Seed, f.Violation)
 	}
 	if s.Faults[managerRelapse] < 300 || s.Branches["council: forgotten"] < 300 {
-		t.Errorf("%d relapses, and %d times something was forgotten: that proves little", s.Faults[managerRelapse], s.Branches["council: forgotten"])
+		t.Errorf("%d relapses, and the catalog was lost %d times: too few", s.Faults[managerRelapse], s.Branches["council: forgotten"])
 	}
 }
 
@@ -107,10 +107,10 @@ func TestDisklessSameSeedSameWorld(t *testing.T) {
 		var text strings.Builder
 		a, b := cfg.Run(seed, nil), cfg.Run(seed, &text)
 		if a.Hash != b.Hash || a.Events != b.Events {
-			t.Errorf("seed %d: hashes %x and %x: the same seed must give the same world, watched or not", seed, a.Hash, b.Hash)
+			t.Errorf("seed %d: hashes %x and %x: the same seed must give the same world, traced or not", seed, a.Hash, b.Hash)
 		}
-		if seed == 1 && !strings.Contains(text.String(), "has found what there is of ns0") {
-			t.Error("the trace does not tell of a census")
+		if seed == 1 && !strings.Contains(text.String(), "has completed the census of ns0") {
+			t.Error("the trace has no census")
 		}
 	}
 }

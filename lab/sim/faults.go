@@ -10,60 +10,60 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// Kinds that are not in the default mix, because they take worlds for themselves.
+// Kinds that are not in the default mix, because they change the whole world.
 const (
 	managerRelapse = "manager-relapse"
 	storeRestore   = "store-restore"
 )
 
-// faults are the kinds of faults, with their weights in the default mix.
+// faults are the kinds of faults, with their default weights.
 var faults = engine.Faults[*nemesis]{
-	fault("owner-crash", 10, on((*nemesis).anyOwner, (*nemesis).crashOwner)),                                               // an owner dies; it may come back under its name, at once or later, or under another
-	fault("owner-pause", 8, stop((*nemesis).anyOwner, 30, false)),                                                          // an owner is stopped, while its clock runs on
-	fault("owner-suspend", 3, stop((*nemesis).anyOwner, 30, true)),                                                         // an owner's computer sleeps: its clock stands still
-	fault("owner-leave", 4, on((*nemesis).anyOwner, (*nemesis).leave)),                                                     // an owner closes properly, and comes back later
-	fault("owner-twin", 3, (*nemesis).twin),                                                                                // a second process with an owner's name is started
-	fault("manager-crash", 5, on((*nemesis).anyManager, (*nemesis).crash)),                                                 // a manager dies and comes back
-	fault("manager-pause", 5, stop((*nemesis).anyManager, 20, false)),                                                      // a manager is stopped, while its clock runs on
-	fault("manager-resign", 4, on((*nemesis).anyManager, (*nemesis).resign)),                                               // a manager is shut down properly and comes back
-	fault("manager-suspend", 3, stop((*nemesis).anyManager, 20, true)),                                                     // a manager's computer sleeps
-	fault("lookup-crash", 2, on((*nemesis).anyLookup, (*nemesis).crashLookup)),                                             // a lookup dies and comes back
-	fault("lookup-pause", 3, stop((*nemesis).anyLookup, 20, false)),                                                        // a lookup is stopped
-	fault("lookup-suspend", 2, stop((*nemesis).anyLookup, 20, true)),                                                       // a lookup's computer sleeps
-	fault("link-cut", 10, forNetwork(cutLink(true))),                                                                       // two processes do not hear each other
-	fault("link-one-way", 10, forNetwork(cutLink(false))),                                                                  // one process does not hear another
-	fault("isolate", 6, forNetwork((*nemesis).isolate)),                                                                    // a process hears nobody, or nobody hears it, or both
-	fault("loss", 5, percent(func(n *nemesis) (*int, int) { return &n.Net.Loss, engine.Pick(n.Random, 1, 5, 20, 50) })),    // messages are lost
-	fault("duplicate", 5, percent(func(n *nemesis) (*int, int) { return &n.Net.Duplicate, 5 + n.Random.IntN(50) })),        // messages arrive twice
-	fault("delay", 6, forNetwork((*nemesis).delay)),                                                                        // messages take long, and overtake each other
-	fault("misroute", 4, percent(func(n *nemesis) (*int, int) { return &n.misrouted, 1 + n.Random.IntN(30) })),             // messages reach the wrong process
-	fault("hostile", 2, (*nemesis).slander),                                                                                // messages that no honest peer would send
-	fault("store-slow", 3, forStore((*nemesis).slowStore)),                                                                 // the store takes seconds
-	fault("store-unknown", 5, forStore((*nemesis).loseAnswers)),                                                            // requests to the store, or its answers, are lost
-	fault("store-down", 3, forStore((*nemesis).stopStore)),                                                                 // the store has no quorum
-	fault("store-cut", 5, forStore((*nemesis).cutStore)),                                                                   // a manager cannot reach the store
-	fault("store-stale", 4, forStore((*nemesis).staleStore)),                                                               // reads that need not be linearizable are old, and watches are late
-	fault("clock-rate", 6, (*nemesis).changeRate),                                                                          // clocks change their rates, within the bound
-	fault("clock-beyond", 1, on((*nemesis).anyOwner, (*nemesis).slowBeyond)),                                               // an owner's clock runs more slowly than the bound allows
-	fault("starve", 4, forWhile(func(n *nemesis, d time.Duration) { engine.SetFor(&n.World, d, &n.starving, true) })),      // timers fire late
-	fault("policy-broken", 2, forWhile(func(n *nemesis, d time.Duration) { engine.SetFor(&n.World, d, &n.misled, true) })), // the partition policy returns nonsense
-	fault("reconfigure", 3, on((*nemesis).anyManager, (*nemesis).reconfigure)),                                             // an operator gives a namespace shorter or longer leases
-	fault("delete", 1, on((*nemesis).anyManager, (*nemesis).deleteNamespace)),                                              // an operator deletes a namespace, and creates it again
-	fault("drain", 4, (*nemesis).drain),                                                                                    // an operator drains an owner, and may change their mind
-	fault("move-range", 4, (*nemesis).moveRange),                                                                           // an operator moves a range
-	fault("move-crash", 6, (*nemesis).crashMove),                                                                           // the source or the target of a move dies in the middle of it, or the leader
-	fault("upcalls", 3, forWhile(func(n *nemesis, d time.Duration) { engine.SetFor(&n.World, d, &n.upcalls, true) })),      // an application's exporters and importers fail or hang
-	fault(managerRelapse, 0, (*nemesis).relapse),                                                                           // managers without a store: an old leader meets one that was restarted
-	fault(storeRestore, 0, withStore((*nemesis).restoreStore)),                                                             // the store is restored from an old backup, whether managers run or not
-	fault("outage", 3, (*nemesis).outage),                                                                                  // all managers die, stop, or are cut off, or the store is down: for a second or for a day
-	fault("store-lag", 4, withStore((*nemesis).storeLag)),                                                                  // the store is slow for one manager, and for no other
+	fault("owner-crash", 10, on((*nemesis).anyOwner, (*nemesis).crashOwner)),                                                     // an owner crashes, and restarts at once or later, under its name or another one
+	fault("owner-pause", 8, stop((*nemesis).anyOwner, 30, false)),                                                                // an owner is stopped, while its clock runs on
+	fault("owner-suspend", 3, stop((*nemesis).anyOwner, 30, true)),                                                               // an owner's computer is suspended: its clock stands still
+	fault("owner-leave", 4, on((*nemesis).anyOwner, (*nemesis).leave)),                                                           // an owner closes properly, and restarts later
+	fault("owner-twin", 3, (*nemesis).twin),                                                                                      // a second process with an owner's name is started
+	fault("manager-crash", 5, on((*nemesis).anyManager, (*nemesis).crash)),                                                       // a manager crashes and restarts
+	fault("manager-pause", 5, stop((*nemesis).anyManager, 20, false)),                                                            // a manager is stopped, while its clock runs on
+	fault("manager-resign", 4, on((*nemesis).anyManager, (*nemesis).resign)),                                                     // a manager is shut down properly and restarts
+	fault("manager-suspend", 3, stop((*nemesis).anyManager, 20, true)),                                                           // a manager's computer is suspended
+	fault("lookup-crash", 2, on((*nemesis).anyLookup, (*nemesis).crashLookup)),                                                   // a lookup crashes and restarts
+	fault("lookup-pause", 3, stop((*nemesis).anyLookup, 20, false)),                                                              // a lookup is stopped
+	fault("lookup-suspend", 2, stop((*nemesis).anyLookup, 20, true)),                                                             // a lookup's computer is suspended
+	fault("link-cut", 10, forNetwork(cutLink(true))),                                                                             // messages between two processes are lost
+	fault("link-one-way", 10, forNetwork(cutLink(false))),                                                                        // messages from one process to another are lost
+	fault("isolate", 6, forNetwork((*nemesis).isolate)),                                                                          // all messages to or from a process are lost, or both
+	fault("loss", 5, percent(func(n *nemesis) (*int, int) { return &n.Net.Loss, engine.Pick(n.Random, 1, 5, 20, 50) })),          // messages are lost
+	fault("duplicate", 5, percent(func(n *nemesis) (*int, int) { return &n.Net.Duplicate, 5 + n.Random.IntN(50) })),              // messages are duplicated
+	fault("delay", 6, forNetwork((*nemesis).delay)),                                                                              // messages are delayed and reordered
+	fault("misroute", 4, percent(func(n *nemesis) (*int, int) { return &n.misrouted, 1 + n.Random.IntN(30) })),                   // messages reach the wrong process
+	fault("hostile", 2, (*nemesis).sendInvalid),                                                                                  // messages that no correct peer sends
+	fault("store-slow", 3, forStore((*nemesis).slowStore)),                                                                       // the store takes seconds
+	fault("store-unknown", 5, forStore((*nemesis).loseAnswers)),                                                                  // requests to the store, or its replies, are lost
+	fault("store-down", 3, forStore((*nemesis).stopStore)),                                                                       // the store has no quorum
+	fault("store-cut", 5, forStore((*nemesis).cutStore)),                                                                         // a manager cannot reach the store
+	fault("store-stale", 4, forStore((*nemesis).staleStore)),                                                                     // reads that need not be linearizable are stale, and watches are late
+	fault("clock-rate", 6, (*nemesis).changeRate),                                                                                // clocks change their rates, within the bound
+	fault("clock-beyond", 1, on((*nemesis).anyOwner, (*nemesis).slowBeyond)),                                                     // an owner's clock is slower than the bound allows
+	fault("starve", 4, forWhile(func(n *nemesis, d time.Duration) { engine.SetFor(&n.World, d, &n.starving, true) })),            // timers fire late
+	fault("policy-broken", 2, forWhile(func(n *nemesis, d time.Duration) { engine.SetFor(&n.World, d, &n.policyBroken, true) })), // the partition policy returns nonsense
+	fault("reconfigure", 3, on((*nemesis).anyManager, (*nemesis).reconfigure)),                                                   // an operator gives a namespace shorter or longer leases
+	fault("delete", 1, on((*nemesis).anyManager, (*nemesis).deleteNamespace)),                                                    // an operator deletes a namespace, and creates it again
+	fault("drain", 4, (*nemesis).drain),                                                                                          // an operator drains an owner, and ends the drain later
+	fault("move-range", 4, (*nemesis).moveRange),                                                                                 // an operator moves a range
+	fault("move-crash", 6, (*nemesis).crashMove),                                                                                 // the source or the target of a move, or the leader, crashes during the move
+	fault("upcalls", 3, forWhile(func(n *nemesis, d time.Duration) { engine.SetFor(&n.World, d, &n.upcalls, true) })),            // an application's exporters and importers fail or hang
+	fault(managerRelapse, 0, (*nemesis).relapse),                                                                                 // without a store: an old leader continues when another manager has just restarted
+	fault(storeRestore, 0, withStore((*nemesis).restoreStore)),                                                                   // the store is restored from an old backup, with or without a restart of the managers
+	fault("outage", 3, (*nemesis).outage),                                                                                        // all managers crash, are stopped or are cut off, or the store is down, for a second to a day
+	fault("store-lag", 4, withStore((*nemesis).storeLag)),                                                                        // the store is slow for one manager only
 }
 
 func fault(name string, weight int, inflict func(*nemesis) bool) engine.Fault[*nemesis] {
 	return engine.Fault[*nemesis]{Kind: engine.Kind{Name: name, Weight: weight}, Inflict: inflict}
 }
 
-// Kinds are the kinds of faults, and the default mix.
+// Kinds returns the kinds of faults, with the default mix.
 func Kinds() engine.Kinds { return faults.Kinds() }
 
 func on[P interface{ runs() bool }](pick func(*nemesis) P, hit func(*nemesis, P) bool) func(*nemesis) bool {
@@ -73,30 +73,30 @@ func on[P interface{ runs() bool }](pick func(*nemesis) P, hit func(*nemesis, P)
 	}
 }
 
-// stop stops a random process for some seconds at most.
+// stop returns a fault that stops a random process for at most some seconds.
 func stop[P interface {
 	runs() bool
 	at() *host
 }](pick func(*nemesis) P, seconds time.Duration, asleep bool) func(*nemesis) bool {
 	return on(pick, func(n *nemesis, p P) bool {
 		d := n.span(100*time.Millisecond, seconds*time.Second)
-		n.tell("%s for %v", p.at().label, d)
+		n.detailf("%s for %v", p.at().label, d)
 		p.at().stop(d, asleep)
 		return true
 	})
 }
 
-// forNetwork makes the network worse for a while.
+// forNetwork returns a fault of the network that lasts for a while.
 func forNetwork(worsen func(*nemesis, time.Duration) bool) func(*nemesis) bool {
 	return func(n *nemesis) bool { return worsen(n, n.span(200*time.Millisecond, 25*time.Second)) }
 }
 
-// withStore is for faults that need a store.
+// withStore returns a fault that does nothing without a store.
 func withStore(hit func(*nemesis) bool) func(*nemesis) bool {
 	return func(n *nemesis) bool { return !n.cfg.Diskless && hit(n) }
 }
 
-// forWhile does something that lasts for a while.
+// forWhile returns a fault that lasts for a while.
 func forWhile(worsen func(*nemesis, time.Duration)) func(*nemesis) bool {
 	return func(n *nemesis) bool {
 		worsen(n, n.span(time.Second, 20*time.Second))
@@ -104,25 +104,25 @@ func forWhile(worsen func(*nemesis, time.Duration)) func(*nemesis) bool {
 	}
 }
 
-// forStore makes the store worse for a while.
+// forStore returns a fault of the store that lasts for a while.
 func forStore(worsen func(*nemesis, time.Duration)) func(*nemesis) bool {
 	return withStore(func(n *nemesis) bool {
 		d := n.span(200*time.Millisecond, 20*time.Second)
-		n.tell("for %v", d)
+		n.detailf("for %v", d)
 		worsen(n, d)
 		return true
 	})
 }
 
 func (n *nemesis) crashOwner(o *ownerHost) bool {
-	n.tell("%s", o.label)
+	n.detailf("%s", o.label)
 	o.kill()
 	n.ownerBack(o)
 	return true
 }
 
 func (n *nemesis) leave(o *ownerHost) bool {
-	n.tell("%s", o.label)
+	n.detailf("%s", o.label)
 	switch {
 	case n.cfg.Graceful:
 		return n.partGracefully(o)
@@ -140,12 +140,12 @@ func (n *nemesis) leave(o *ownerHost) bool {
 	return true
 }
 
-// twin starts a process under the name of another one that lives.
+// twin restarts a process under the name of another owner that runs.
 func (n *nemesis) twin() bool {
 	o := n.anyOwner()
 	for _, other := range o.space.owners {
 		if other != o && other.alive && other.holder.Owner != o.holder.Owner {
-			n.tell("%s as %s of %s", o.label, other.holder.Owner, other.label)
+			n.detailf("%s as %s of %s", o.label, other.holder.Owner, other.label)
 			o.kill()
 			o.boot(other.holder.Owner)
 			return true
@@ -173,7 +173,7 @@ func (n *nemesis) changeRate() bool {
 }
 
 func (n *nemesis) crash(m *managerHost) bool {
-	n.tell("%s", m.label)
+	n.detailf("%s", m.label)
 	m.kill()
 	n.hangUp(m)
 	n.bootLater(m.host, m.boot)
@@ -181,14 +181,14 @@ func (n *nemesis) crash(m *managerHost) bool {
 }
 
 func (n *nemesis) resign(m *managerHost) bool {
-	n.tell("%s", m.label)
+	n.detailf("%s", m.label)
 	m.resigning = true
 	m.handle(managerproc.Election{Event: byrecord.Resign{}})
 	return true
 }
 
 func (n *nemesis) crashLookup(l *lookupHost) bool {
-	n.tell("%s", l.label)
+	n.detailf("%s", l.label)
 	l.kill()
 	n.bootLater(l.host, l.boot)
 	return true
@@ -227,7 +227,7 @@ func (n *nemesis) isolate(d time.Duration) bool {
 func percent(draw func(*nemesis) (what *int, to int)) func(*nemesis) bool {
 	return forNetwork(func(n *nemesis, d time.Duration) bool {
 		what, to := draw(n)
-		n.tell("of %d %% for %v", to, d)
+		n.detailf("of %d %% for %v", to, d)
 		engine.SetFor(&n.World, d, what, to)
 		return true
 	})
@@ -235,18 +235,18 @@ func percent(draw func(*nemesis) (what *int, to int)) func(*nemesis) bool {
 
 func (n *nemesis) delay(d time.Duration) bool {
 	engine.SetFor(&n.World, d, &n.Net.Delay, n.span(10*time.Millisecond, 4*time.Second))
-	n.tell("of up to %v for %v", n.Net.Delay, d)
+	n.detailf("of up to %v for %v", n.Net.Delay, d)
 	return true
 }
 
 func (n *nemesis) cutFor(d time.Duration, from, to *host) {
-	n.tell("%s -> %s for %v", from.label, to.label, d)
+	n.detailf("%s -> %s for %v", from.label, to.label, d)
 	engine.SetFor(&n.World, d, n.Net.Cuts(from.endpoint, to.endpoint), 1)
 }
 
 func (n *nemesis) slowStore(d time.Duration) {
 	engine.SetFor(&n.World, d, &n.store.slow, n.span(50*time.Millisecond, 30*time.Second))
-	n.tell("by up to %v", n.store.slow)
+	n.detailf("by up to %v", n.store.slow)
 }
 
 func (n *nemesis) loseAnswers(d time.Duration) {
@@ -257,7 +257,7 @@ func (n *nemesis) staleStore(d time.Duration) { engine.SetFor(&n.World, d, &n.st
 
 func (n *nemesis) cutStore(d time.Duration) {
 	m := n.anyManager()
-	n.tell("from %s", m.label)
+	n.detailf("from %s", m.label)
 	engine.SetFor(&n.World, d, &m.storeCut, true)
 }
 

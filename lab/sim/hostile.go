@@ -8,21 +8,21 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// slander sends a message that no honest peer would send. It is never one that
-// a machine could take for true: against liars who know our secrets there is
+// sendInvalid sends messages that no correct peer sends. None is one that
+// a machine must accept: against peers with valid credentials there is
 // authentication, not a lease protocol.
-func (n *nemesis) slander() bool {
+func (n *nemesis) sendInvalid() bool {
 	h := n.hosts[n.Random.IntN(len(n.hosts))]
 	if !h.alive {
 		return false
 	}
 	for range 1 + n.Random.IntN(4) {
-		n.Later(n.Net.Latency(), h.endpoint, 0, n.lie())
+		n.Later(n.Net.Latency(), h.endpoint, 0, n.invalidMessage())
 	}
 	return true
 }
 
-func (n *nemesis) lie() any {
+func (n *nemesis) invalidMessage() any {
 	s := n.spaces[n.Random.IntN(len(n.spaces))]
 	holder := &table.Holder{Owner: "liar", Session: leasehold.Session{1}, Addr: "nowhere", Weight: 1}
 	unsorted := []leasehold.Lease{{Range: leasehold.Range{Start: 9}, Generation: 1}, {Range: leasehold.Range{Start: 1, Limit: 5}, Generation: 2}}
@@ -46,7 +46,7 @@ func (n *nemesis) lie() any {
 	case 8:
 		return &protocol.LookupReply{Namespace: s.name, LSN: 7}
 	case 9:
-		// An old leader's history, as if the log had gone another way.
+		// A history of an old leader that differs from the log.
 		at := n.oracle.truths[s.index].table.LSN()
 		return &protocol.LookupReply{
 			Namespace: s.name, Term: max(n.store.record.Term, 1), Leader: n.store.record.Leader, LSN: at + 1, From: at,
@@ -55,19 +55,19 @@ func (n *nemesis) lie() any {
 	case 10:
 		return &protocol.LookupRequest{Namespace: "elsewhere", Seq: 1}
 	case 11:
-		return n.theft(s)
+		return n.stolenSession(s)
 	case 12:
-		// Somebody who pretends to have heard more than there was, from this leader or the one before.
+		// A lookup that claims a later LSN than there is, of this term or the one before.
 		at, term := n.oracle.truths[s.index].table.LSN(), n.store.record.Term
 		return &protocol.LookupRequest{Namespace: s.name, Seq: 1, LSN: at + leasehold.LSN(n.Random.IntN(9)), Term: term - min(term, leasehold.Term(n.Random.IntN(2))), Lookup: math.MaxUint64}
 	}
 	return &protocol.LeaseRequest{Namespace: "elsewhere", Seq: 1, Holder: holder}
 }
 
-// theft says that an owner leaves, in its session and under the name of another: sessions
-// are in the table, for everybody to read. A leader without a store knows only sessions that
-// it has heard of, and believes whoever comes first.
-func (w *world) theft(s *space) any {
+// stolenSession returns the message of an owner that leaves, in the session of another owner. Sessions
+// are in the table, which is public. A leader without a store only knows sessions that it
+// has received requests of, and accepts the first holder of each.
+func (w *world) stolenSession(s *space) any {
 	_, victim := w.oracle.truths[s.index].table.At(leasehold.Key(w.Random.Uint64()))
 	if victim.Holder == nil || w.cfg.Diskless {
 		return &protocol.LookupRequest{Namespace: "elsewhere", Seq: 1}

@@ -7,30 +7,30 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// A host is a place where a process runs, is stopped, dies and is started
-// again.
+// A host runs one process at a time. The process can be stopped, can crash and can be
+// restarted.
 type host struct {
 	*world
 	endpoint int32
 	label    string
 	alive    bool
-	died     int64  // when the last process here ended
-	epoch    uint32 // counts the processes that ran here
+	died     int64  // true time at which the last process here ended
+	epoch    uint32 // number of processes that ran here
 	clock    engine.Clock[mono.Instant]
 
-	stopped int64 // true time until which it is stopped, 0 if it runs
-	asleep  bool  // it is suspended, not merely stopped
-	inbox   []any // what arrived meanwhile
+	stopped int64 // true time at which it continues, 0 if it is not stopped
+	asleep  bool  // suspended, so that its clock stands still
+	inbox   []any // messages that arrive while it is stopped
 
-	wake  mono.Instant // when the machine wants to be woken
-	alarm int64        // true time of the earliest timer set for that; 0 if there is none
+	wake  mono.Instant // next wake of the machine
+	alarm int64        // true time of the earliest timer for that; 0 if there is none
 
-	// deliver hands a message, or with nil the passing of time, to the process.
+	// deliver passes a message to the process, or nil when time has passed.
 	deliver func(what any)
 }
 
-// inboxLimit bounds what a stopped process finds when it goes on: a socket
-// buffer is finite too.
+// inboxLimit bounds the inbox of a stopped process, like a
+// socket buffer.
 const inboxLimit = 64
 
 func (w *world) addHost(label string) *host {
@@ -60,9 +60,9 @@ func (h *host) kill() {
 	h.stopped, h.asleep, h.inbox = 0, false, nil
 }
 
-// arm makes sure that a host is woken at its machine's next deadline: never
-// early by much, sometimes late. An alarm that is already set earlier is left
-// alone, since waking for nothing is harmless.
+// arm sets a timer for the next wake of the machine: at most slightly early,
+// sometimes late. It keeps an earlier timer, since an early wake is
+// harmless.
 func (h *host) arm(wake mono.Instant) {
 	h.wake = wake
 	if wake == mono.Never {
@@ -80,12 +80,12 @@ func (h *host) arm(wake mono.Instant) {
 	h.Later(time.Duration(at-h.Now), h.endpoint, h.epoch, timer{})
 }
 
-// ring is a timer going off. It may be early, because alarms are not moved
-// back; then the machine is mostly left alone, and sometimes woken for nothing.
-func (h *host) ring() {
+// fire handles an expired timer. It can be early, because timers are not postponed;
+// then the machine is usually not woken, and sometimes it is.
+func (h *host) fire() {
 	h.alarm = 0
 	if h.stopped != 0 {
-		return // going on will catch up
+		return // resume wakes it
 	}
 	if h.now() < h.wake && !h.Chance(8) {
 		h.arm(h.wake)
@@ -95,7 +95,7 @@ func (h *host) ring() {
 	h.deliver(nil)
 }
 
-func (h *host) arrive(e *engine.Event) {
+func (h *host) receive(e *engine.Event) {
 	if h.stopped != 0 {
 		if len(h.inbox) < inboxLimit {
 			h.inbox = append(h.inbox, e.What)
@@ -125,9 +125,9 @@ func (h *host) stop(d time.Duration, asleep bool) {
 	h.Later(d, h.endpoint, h.epoch, resume{})
 }
 
-// goOn lets a stopped host run again: first it learns that it slept, if it
-// did, then it finds what has arrived.
-func (h *host) goOn() {
+// unstop continues a stopped host. If it was suspended, the process first receives slept; then it
+// receives its inbox.
+func (h *host) unstop() {
 	asleep := h.asleep
 	h.stopped, h.asleep = 0, false
 	if asleep {
@@ -139,7 +139,7 @@ func (h *host) goOn() {
 	if asleep {
 		h.deliver(slept{})
 	} else if h.Chance(2) {
-		h.deliver(nil) // the timer is first
+		h.deliver(nil) // the timer fires before the inbox is read
 	}
 	for _, what := range inbox {
 		if h.alive && h.epoch == epoch {
@@ -151,8 +151,8 @@ func (h *host) goOn() {
 	}
 }
 
-// beats are those of a host that starts. There are none in most worlds: on beats fewer
-// interleavings happen.
+// beats returns the beats of a host that starts. Most worlds have none, because beats reduce
+// the number of interleavings.
 func (w *world) beats(now mono.Instant) mono.Beats {
 	if w.Seed%4 != 0 {
 		return mono.Beats{}

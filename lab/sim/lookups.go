@@ -20,12 +20,12 @@ type lookupHost struct {
 	index   int
 	machine *lookup.Machine
 	watch   lookupWatch
-	// newest is the newest request, and the managers that have got it.
+	// newest is the newest request, and the managers that it was sent to.
 	newest struct {
 		seq      protocol.Seq
 		managers []storage.ManagerID
 	}
-	// bookmark is an LSN that it once had, for a caller that resumes from there, perhaps in another process.
+	// bookmark is an earlier LSN, from which a caller resumes, perhaps in another process.
 	bookmark leasehold.LSN
 }
 
@@ -35,7 +35,7 @@ func (w *world) addLookup(i int, s *space) {
 	w.lookups = append(w.lookups, l)
 }
 
-// Times of the simulated lookups: shorter than the defaults, so that a cut of
+// Times of the simulated lookups: shorter than the defaults, so that a network fault of
 // seconds matters.
 const (
 	simPoll  = 4 * time.Second
@@ -53,7 +53,7 @@ func (l *lookupHost) boot() {
 	l.do(l.machine.Advance(now))
 }
 
-// conservative reports whether lookups report everything as lost when contact is: in half of the worlds.
+// conservative reports whether lookups use ConservativeRecovery: in half of the worlds.
 func (w *world) conservative() bool { return w.Seed/8%2 == 1 }
 
 func (l *lookupHost) handle(what any) {
@@ -64,7 +64,7 @@ func (l *lookupHost) handle(what any) {
 	}
 }
 
-// lookupEvent is a message as a lookup machine takes it; nil if it is for other machines.
+// lookupEvent returns the event of a lookup machine for a message; nil if the message is for another machine.
 func lookupEvent(what any) lookup.Event {
 	switch what := what.(type) {
 	case *protocol.LookupReply:
@@ -99,20 +99,20 @@ func (l *lookupHost) do(actions []lookup.Action, wake mono.Instant) {
 	l.oracle.lookupStepped(l, &step)
 }
 
-// Managers that follow each other: a standby asks the leader on behalf of its
-// own lookups. To the leader it is a lookup like any other, with a number
-// behind those of the real ones.
+// Managers follow each other: a standby sends requests to the leader for its
+// own lookups. The leader treats it as a lookup, with an ID
+// above those of the lookups.
 
 type (
-	// followRequest is a standby's question, with the standby's number and
-	// which of its processes asks.
+	// followRequest is a request of a standby, with its index and
+	// the epoch of its process.
 	followRequest struct {
 		from    int
 		epoch   uint32
 		request *protocol.LookupRequest
 	}
-	// followReply is what a manager says to a standby that follows it. As on a
-	// stream, it reaches the process that asked or nobody.
+	// followReply is the reply to a standby. As on a
+	// stream, only the process that sent the request receives it.
 	followReply struct {
 		to    *managerHost
 		epoch uint32
@@ -121,7 +121,7 @@ type (
 	}
 )
 
-// followed is who follows us, and what it last asked for.
+// followed is a process that follows this manager, and the namespace of its last request.
 type followed struct {
 	epoch uint32
 	ns    leasehold.Namespace
@@ -131,11 +131,11 @@ func (m *managerHost) handleFollow(now mono.Instant, f followRequest) {
 	asked := *f.request
 	asked.Lookup = uint64(len(m.lookups) + f.from)
 	m.followers[f.from] = followed{f.epoch, f.request.Namespace}
-	m.heard[asked.Lookup] = m.Now
+	m.lastRequest[asked.Lookup] = m.Now
 	m.do(m.node.Step(now, managerproc.Lookup{LookupRequest: &asked}))
 }
 
-// answer sends something to a lookup, or to a standby that follows us.
+// answer sends a reply to a lookup, or to a standby that follows this manager.
 func (m *managerHost) answer(to uint64, what any) {
 	lookups := uint64(len(m.lookups))
 	switch {
@@ -152,8 +152,8 @@ func (m *managerHost) answer(to uint64, what any) {
 }
 
 func (m *managerHost) broadcast(ns leasehold.Namespace, reply *protocol.LookupReply) {
-	for i, heard := range m.heard {
-		if heard == 0 {
+	for i, last := range m.lastRequest {
+		if last == 0 {
 			continue
 		}
 		if i >= len(m.lookups) || m.lookups[i].space.name == ns {
@@ -162,8 +162,8 @@ func (m *managerHost) broadcast(ns leasehold.Namespace, reply *protocol.LookupRe
 	}
 }
 
-// request sends a request to a manager. A manager that is down refuses the connection, or the request is lost. I8: a manager
-// gets a request at most once, however often it is passed on.
+// request sends a request to a manager. A manager that is down refuses the connection, or the request is lost. I8: each
+// manager receives a request at most once, however often the lookup retries.
 func (l *lookupHost) request(a lookup.Send) {
 	if l.newest.seq != a.Request.Seq {
 		l.newest.seq, l.newest.managers = a.Request.Seq, nil

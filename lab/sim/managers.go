@@ -3,8 +3,6 @@ package sim
 import (
 	"fmt"
 	"iter"
-	"reflect"
-	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -25,58 +23,58 @@ type managerHost struct {
 	index int
 	id    storage.ManagerID
 	node  *managerproc.Machine
-	// resigning: it has been told to, and will end.
+	// resigning: an operator shuts it down.
 	resigning bool
-	storeCut  bool    // what it asks of the store gets lost
-	lag       lag     // by how much what it asks is late
-	memory    *memory // what it has instead of a store; nil if there is one
+	storeCut  bool    // its requests to the store are lost
+	lag       lag     // additional latency of its requests to the store
+	memory    *memory // nil with a store
 	nodeWake  mono.Instant
-	// heard is when a lookup last spoke to us, in true time, 0 if never: first
-	// the lookups, then the managers that follow us.
-	heard   []int64
-	unwell  int64 // until when something was wrong with it, in true time
-	limped  int64 // when it last resigned because it limped, if no other has led since
-	session leasehold.Session
-	sent    map[renewal]mono.Instant // when it first sent a record
-	// followers says, by manager, which process of it follows us.
+	// lastRequest is the true time of the last request of each lookup, then of each manager that
+	// follows this one; 0 if there is none.
+	lastRequest []int64
+	unwell      int64 // true time until which it had a fault
+	limped      int64 // true time at which it resigned because of slow writes, 0 if another manager has led since
+	session     leasehold.Session
+	sent        map[renewal]mono.Instant // when it first sent a record
+	// followers is the process of each other manager that follows this one.
 	followers []followed
 }
 
 func (w *world) addManager(i int) {
-	m := &managerHost{host: w.addHost(fmt.Sprintf("manager%d", i)), index: i, id: storage.ManagerID(fmt.Sprintf("m%d", i))}
+	m := &managerHost{host: w.addHost(fmt.Sprintf("manager%d", i)), index: i, id: managerID(i)}
 	m.deliver = m.handle
-	m.heard = make([]int64, w.cfg.Lookups+w.cfg.Managers)
+	m.lastRequest = make([]int64, w.cfg.Lookups+w.cfg.Managers)
 	m.followers = make([]followed, w.cfg.Managers)
 	w.managers = append(w.managers, m)
 }
 
-// timing of every simulated namespace to begin with, and the longest that it
-// is ever given: the defaults.
+// simTiming returns the initial timing of every namespace, which is the default. It is also the longest
+// that a namespace ever gets.
 func simTiming() protocol.Timing { return protocol.DefaultTiming() }
 
 const (
 	simTTL    = 3 * time.Second
-	simGather = 500 * time.Millisecond // longest that a leader waits for others to join
+	simGather = 500 * time.Millisecond // maximum time that a leader waits for owners to join
 
-	// Bounds of the simulated leaders: tight, so that they are reached.
+	// Limits of the simulated leaders: low, so that they are reached.
 	simLog         = 24
 	simBatch       = 12
 	simSeams       = 3
-	simMoves       = 4               // that an owner may have under way, at most
-	simMoveTimeout = 8 * time.Second // of a move that stands still
+	simMoves       = 4               // maximum concurrent moves per owner
+	simMoveTimeout = 8 * time.Second // of a move without progress
 
-	// Times of the simulated standbys: a few polls fit into a lookup's patience,
-	// and they forget what nobody asks for.
+	// Times of the simulated standbys: a few polls fit into simStale,
+	// and idle relays are removed.
 	simRelayPoll = 2 * time.Second
 	simRelayIdle = 15 * time.Second
 
-	// simRemember is for how long owners that have heard of higher terms are believed: so that some are not.
+	// simRemember is the time for which reports of higher terms are accepted: short, so that some are too old.
 	simRemember = 40 * time.Second
 )
 
 func (m *managerHost) boot() {
 	now := m.start()
-	clear(m.heard)
+	clear(m.lastRequest)
 	m.resigning, m.unwell, m.limped = false, m.Now, 0
 	m.sent = make(map[renewal]mono.Instant)
 	snapshotEvery, batch := 1+m.Random.IntN(30), 4+m.Random.IntN(simBatch-3)
@@ -107,20 +105,19 @@ func (m *managerHost) boot() {
 	m.handle(nil)
 }
 
-func (m *managerHost) ask(ns leasehold.Namespace, term leasehold.Term, what any) {
+func (m *managerHost) request(ns leasehold.Namespace, term leasehold.Term, what any) {
 	if m.memory != nil {
-		m.memory.ask(ns, term, what)
+		m.memory.request(ns, term, what)
 		return
 	}
-	m.store.ask(m, ns, term, what)
+	m.store.request(m, ns, term, what)
 }
 
-// handle is something happening to the process, and what its own parts have to
-// say to each other after that.
+// handle passes an event to the process, and then runs the events between its own parts.
 func (m *managerHost) handle(what any) {
 	m.handleOne(what)
 	if m.memory != nil && m.alive {
-		m.memory.converse()
+		m.memory.runParts()
 	}
 }
 
@@ -130,14 +127,14 @@ func (m *managerHost) handleOne(what any) {
 	switch what := what.(type) {
 	case nil:
 		m.do(m.node.Advance(now))
-	case letter, councilRequest, councilResponse:
-		m.memory.hear(what)
+	case leaseMessage, councilRequest, councilResponse:
+		m.memory.receive(what)
 	case *protocol.LeaseRequest:
-		m.noteHeard(what)
+		m.recordRequest(what)
 		m.do(m.node.Step(now, managerproc.Request{LeaseRequest: what}))
 	case *protocol.LookupRequest:
-		if i := what.Lookup; i < uint64(len(m.heard)) {
-			m.heard[i] = m.Now
+		if i := what.Lookup; i < uint64(len(m.lastRequest)) {
+			m.lastRequest[i] = m.Now
 		}
 		m.do(m.node.Step(now, managerproc.Lookup{LookupRequest: what}))
 	case *storeAnswer:
@@ -154,7 +151,7 @@ func (m *managerHost) handleOne(what any) {
 			m.do(m.node.Step(now, managerproc.Followed{Namespace: what.ns, Event: what.event}))
 		}
 	case slept:
-		m.forgetSent()
+		m.resetSent()
 		m.do(m.node.Step(now, managerproc.Slept{}))
 	case managerproc.Event:
 		m.do(m.node.Step(now, what))
@@ -169,12 +166,12 @@ func (m *managerHost) do(actions []managerproc.Action, wake mono.Instant) {
 		case managerproc.Manage:
 			m.manage(a)
 		case managerproc.Load:
-			m.ask(a.Namespace, a.Term, a)
+			m.request(a.Namespace, a.Term, a)
 		case managerproc.LoadCatalog:
-			m.ask("", a.Term, a)
+			m.request("", a.Term, a)
 		case managerproc.Settle:
 			m.Branches["node: promise settled"]++
-			m.ask(a.Entry.Name, a.Term, a)
+			m.request(a.Entry.Name, a.Term, a)
 		case managerproc.Follow:
 			if i := m.managerIndex(a.To); i >= 0 {
 				m.send(m.endpoint, m.managers[i].endpoint, followRequest{m.index, m.epoch, a.Request})
@@ -191,11 +188,11 @@ func (m *managerHost) do(actions []managerproc.Action, wake mono.Instant) {
 		case managerproc.Serves:
 			m.announce(a)
 		case managerproc.RefuseOwner:
-			m.tellOwner(a.Session, refused{leasehold.KindOf(a.Why)})
+			m.sendToOwner(a.Session, refused{leasehold.KindOf(a.Why)})
 		case managerproc.RefuseLookup:
 			m.answer(a.Lookup, lookup.Refused{From: m.id, Kind: leasehold.KindOf(a.Why)})
 		case managerproc.RedirectOwner:
-			m.tellOwner(a.Session, a.NotLeader)
+			m.sendToOwner(a.Session, a.NotLeader)
 		case managerproc.RedirectLookup:
 			m.answer(a.Lookup, lookup.Redirect{From: m.id, NotLeader: a.NotLeader})
 		}
@@ -209,8 +206,8 @@ func (m *managerHost) do(actions []managerproc.Action, wake mono.Instant) {
 	}
 }
 
-// announce tells the owners of a namespace that are connected who leads. While nobody answers
-// they ask everyone, so all are if no connection breaks.
+// announce sends the new leader to the connected owners of a namespace. Without a reply
+// owners send to all managers, so all of them are connected unless a connection breaks.
 func (m *managerHost) announce(a managerproc.Serves) {
 	for _, o := range m.space(a.Namespace).owners {
 		if m.cfg.Graceful || m.Chance(2) {
@@ -219,11 +216,11 @@ func (m *managerHost) announce(a managerproc.Serves) {
 	}
 }
 
-// refused says that there is no such namespace.
+// refused is the reply to an owner of a namespace that does not exist.
 type refused struct{ kind leasehold.Kind }
 
-// noteHeard notes when a leader last received a request of an owner. A hostile request may name no holder.
-func (m *managerHost) noteHeard(r *protocol.LeaseRequest) {
+// recordRequest records when a leader last received a request of an owner. A hostile request may have no holder.
+func (m *managerHost) recordRequest(r *protocol.LeaseRequest) {
 	for _, s := range m.spaces {
 		if r.Holder == nil || s.name != r.Namespace || m.node.Manager(s.name) == nil {
 			continue
@@ -244,8 +241,8 @@ func (m *managerHost) noteHeard(r *protocol.LeaseRequest) {
 	}
 }
 
-// tellOwner sends something to an owner, in whatever namespace its session is.
-func (m *managerHost) tellOwner(session leasehold.Session, what any) {
+// sendToOwner sends a message to the owner of a session, in any namespace.
+func (m *managerHost) sendToOwner(session leasehold.Session, what any) {
 	for _, s := range m.spaces {
 		if o := s.home[session]; o != nil {
 			m.send(m.endpoint, o.endpoint, what)
@@ -256,10 +253,10 @@ func (m *managerHost) tellOwner(session leasehold.Session, what any) {
 func (m *managerHost) elect(a byrecord.Action) {
 	switch a := a.(type) {
 	case byrecord.Read:
-		m.store.ask(m, "", 0, a)
+		m.store.request(m, "", 0, a)
 	case byrecord.Swap:
-		m.sends(a)
-		m.store.ask(m, "", 0, a)
+		m.recordSwap(a)
+		m.store.request(m, "", 0, a)
 	case byrecord.Note:
 		if m.memory == nil {
 			m.note("election: ", a.What)
@@ -268,7 +265,7 @@ func (m *managerHost) elect(a byrecord.Action) {
 	case byrecord.Lead:
 		m.oracle.leads(m, a)
 		if !m.cfg.Graceful {
-			for _, s := range m.spaces { // too early: some are sent away, and wait
+			for _, s := range m.spaces { // early, before the leader has loaded: requests are rejected or queued
 				m.announce(managerproc.Serves{Namespace: s.name, Term: a.Term})
 			}
 		}
@@ -298,35 +295,23 @@ func (m *managerHost) manage(a managerproc.Manage) {
 		m.broadcast(a.Namespace, act.Reply)
 		m.oracle.recorded(m, a.Namespace)
 	case manager.Commit, manager.ReadEnd, manager.SaveSnapshot:
-		m.ask(a.Namespace, a.Term, act)
+		m.request(a.Namespace, a.Term, act)
 	case manager.Note:
 		m.note("manager: ", act.What)
 		if act.What == manager.NoteLogForgotten && m.store.era == 0 {
-			m.Violated(engine.NoCrash, "%s finds that the log of %s ends at lsn %d and not at %d, and nobody else can have written", m.label, a.Namespace, act.LSN, act.OwnLSN)
+			m.Violated(engine.NoCrash, "%s finds that the log of %s ends at lsn %d and not at %d, and there is no other writer", m.label, a.Namespace, act.LSN, act.OwnLSN)
 		}
-		m.Printf("%s notes %s", m.label, fieldsOf(act))
+		m.Printf("%s notes %v", m.label, setFields{act})
 	}
 }
 
-// fieldsOf formats the fields of a note that are set.
-func fieldsOf(note any) string {
-	var b strings.Builder
-	v := reflect.ValueOf(note)
-	for i := range v.NumField() {
-		if f := v.Field(i); i == 0 || !f.IsZero() {
-			fmt.Fprintf(&b, " %s=%v", v.Type().Field(i).Name, f)
-		}
-	}
-	return b.String()[1:]
-}
-
-// leading is a manager's part in a namespace that it leads.
+// leading is the machine of a namespace that a manager leads.
 type leading struct {
 	*manager.Machine
 	space *space
 }
 
-// leaders yields each living manager with each namespace that it leads in its own view.
+// leaders yields each living manager with each namespace that it leads according to its own state.
 func (w *world) leaders() iter.Seq2[*managerHost, leading] {
 	return func(yield func(*managerHost, leading) bool) {
 		for _, m := range w.managers {
@@ -348,22 +333,22 @@ func (w *world) space(name leasehold.Namespace) *space {
 	panic("no such namespace: " + name)
 }
 
-// policy is one that can be made to fail.
+// policy is a policy that the nemesis can break.
 type policy struct {
 	partition.Policy
 	nemesis *nemesis
 }
 
 func (p policy) Assign(in partition.Input) (partition.Assignment, error) {
-	if !p.nemesis.misled {
+	if !p.nemesis.policyBroken {
 		return p.Policy.Assign(in)
 	}
 	if p.nemesis.world.Chance(2) {
-		return nil, leasehold.Errorf("policy", leasehold.ErrInternal, "", "out of its mind")
+		return nil, leasehold.Errorf("policy", leasehold.ErrInternal, "", "broken by the nemesis")
 	}
 	return []partition.Assignment{
-		{{Start: 0, Owner: "nobody-knows"}},
-		{{Start: 0}}, // nobody, although there are owners
+		{{Start: 0, Owner: "unknown"}},
+		{{Start: 0}}, // no owner, although there are some
 		{{Start: 7}},
 		nil,
 	}[p.nemesis.world.Random.IntN(4)], nil

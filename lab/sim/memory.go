@@ -17,9 +17,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// A memory is what a manager of a group without a store has instead of one: a
-// part in the lease by which its group agrees who leads, a part in its council,
-// which keeps the catalog, and the logs of what it leads. All of it dies with
+// A memory is a diskless manager's replacement for a store: its Flease process, which elects
+// the leader, its copy of the catalog, and the logs of the namespaces that it leads. All of it is lost with
 // the process.
 type memory struct {
 	host *managerHost
@@ -28,14 +27,14 @@ type memory struct {
 	lock        *flease.Machine
 	council     *council.Machine
 	councilWake mono.Instant
-	skew        time.Duration // of the wall clock from true time
+	skew        time.Duration // of the wall clock relative to true time
 
 	term leasehold.Term
 	logs map[leasehold.Namespace]*stored
-	// todo is what the process's parts have to say to its node, in order.
+	// todo are the queued events for its managerproc machine, from the other parts.
 	todo  []managerproc.Event
-	asker uint32 // the process whose request is being answered
-	again bool   // the lease is over, and is to be had again
+	asker uint32 // epoch of the process whose catalog request is being answered
+	again bool   // the lease has ended, and must be acquired again
 }
 
 const leadership = "leader"
@@ -43,7 +42,7 @@ const leadership = "leader"
 // Wall clocks of managers differ by less than simEpsilon.
 const simEpsilon = 500 * time.Millisecond
 
-// wallStart is what a true wall clock shows when a world begins.
+// wallStart is the wall-clock time at the start of a world, without skew.
 const wallStart = flease.Wall(1_800_000_000_000_000_000)
 
 func newMemory(m *managerHost, now mono.Instant) *memory {
@@ -66,7 +65,7 @@ func newMemory(m *managerHost, now mono.Instant) *memory {
 
 func managerID(i int) storage.ManagerID { return storage.ManagerID(fmt.Sprintf("m%d", i)) }
 
-// time is what both clocks of the process show.
+// time returns the monotonic and the wall clock of the process.
 func (d *memory) time() flease.Time {
 	return flease.Time{Mono: d.host.now(), Wall: wallStart.Add(time.Duration(d.Now) + d.skew)}
 }
@@ -77,7 +76,7 @@ func (d *memory) acquire() {
 	}
 }
 
-// lead begins with nothing: what was in memory is of an earlier term.
+// lead starts a term with empty logs: the logs in memory are those of an earlier term.
 func (d *memory) lead(term leasehold.Term) {
 	d.term, d.logs = term, make(map[leasehold.Namespace]*stored)
 	if d.lastLead != 0 && time.Duration(d.Now-d.lastLead) < haste {
@@ -86,30 +85,30 @@ func (d *memory) lead(term leasehold.Term) {
 	d.lastLead = d.Now
 }
 
-// haste is how soon after one takeover another comes so soon that some owners may
-// not have heard of the first.
+// haste is the time between two takeovers below which some owners may
+// not have received a message of the first leader.
 const haste = 20 * time.Second
 
-// stepDown gives the lease up: a term is led once. The next one is above a given one.
+// stepDown releases the lease, since a manager leads only once per term. The next term is higher than above.
 func (d *memory) stepDown(above leasehold.Term) {
 	if above > 0 {
 		if err := d.lock.Raise(d.time(), leadership, uint64(above)); err != nil {
 			panic(err)
 		}
 	}
-	d.advise(council.StepDown{})
+	d.stepCouncil(council.StepDown{})
 	d.again = true
 	d.lock.Release(d.time(), leadership)
 }
 
 type (
-	// letter is what one manager's lock says to another's.
-	letter struct {
+	// leaseMessage is a packet of the Flease machine.
+	leaseMessage struct {
 		envelope flease.Envelope
 		messages []flease.Message
 	}
-	// councilRequest and councilResponse are a call from one manager to another.
-	// The answer reaches the process that asked or nobody.
+	// councilRequest and councilResponse are a call about the catalog. As on a
+	// connection, only the process that sent the request receives the response.
 	councilRequest struct {
 		from    int
 		epoch   uint32
@@ -122,27 +121,27 @@ type (
 	}
 )
 
-// hear is another manager speaking to one of our parts.
-func (d *memory) hear(what any) {
+// receive passes a message of another manager to the part that it is for.
+func (d *memory) receive(what any) {
 	switch what := what.(type) {
-	case letter:
+	case leaseMessage:
 		d.lock.Receive(d.time(), &what.envelope, what.messages)
 	case councilRequest:
-		d.step(managerproc.Appointment{Event: bylease.Leads{Manager: managerID(what.from), Term: what.request.Term}})
+		d.queue(managerproc.Appointment{Event: bylease.Leads{Manager: managerID(what.from), Term: what.request.Term}})
 		d.asker = what.epoch
-		d.advise(council.Asked{From: managerID(what.from), Request: what.request})
+		d.stepCouncil(council.Asked{From: managerID(what.from), Request: what.request})
 	case councilResponse:
 		if what.epoch == d.host.epoch && d.host.node.Leads(d.host.now()) {
-			d.advise(council.Answered{From: managerID(what.from), Response: what.response})
+			d.stepCouncil(council.Answered{From: managerID(what.from), Response: what.response})
 		}
 	}
 }
 
-// step lets the node hear something when it has done what it is doing.
-func (d *memory) step(e managerproc.Event) { d.todo = append(d.todo, e) }
+// queue adds an event for the managerproc machine, which is processed after the current one.
+func (d *memory) queue(e managerproc.Event) { d.todo = append(d.todo, e) }
 
-// advise steps our part in the council; a nil event is the passing of time.
-func (d *memory) advise(e council.Event) {
+// stepCouncil passes an event to the catalog machine; nil if time has passed.
+func (d *memory) stepCouncil(e council.Event) {
 	m := d.host
 	now := m.now()
 	var actions []council.Action
@@ -160,53 +159,53 @@ func (d *memory) advise(e council.Event) {
 		case council.Loaded:
 			d.oracle.checkCatalog(m, a.Catalog)
 			if m.node.Leads(now) {
-				d.oracle.settledOn(a.Catalog)
+				d.oracle.catalogCommitted(a.Catalog)
 			}
 			d.Printf("%s has the catalog of version %d", m.label, a.Catalog.Version)
-			d.step(managerproc.Catalogued{Term: d.term, Catalog: a.Catalog})
+			d.queue(managerproc.Catalogued{Term: d.term, Catalog: a.Catalog})
 		case council.Written:
 			if a.Outcome == storage.Done && m.node.Leads(now) {
-				d.oracle.settledOn(a.Catalog)
+				d.oracle.catalogCommitted(a.Catalog)
 			}
 			if a.Catalog != nil {
-				d.step(managerproc.Catalogued{Term: d.term, Catalog: a.Catalog})
+				d.queue(managerproc.Catalogued{Term: d.term, Catalog: a.Catalog})
 			}
 		case council.Outranked:
-			d.step(managerproc.Election{Event: byrecord.Outranked{By: a.By, Manager: true}})
+			d.queue(managerproc.Election{Event: byrecord.Outranked{By: a.By, Manager: true}})
 		case council.Forgotten:
 			d.Branches["council: forgotten"]++
-			d.oracle.forgotten()
-			d.Printf("%s finds that the catalog was forgotten", m.label)
+			d.oracle.catalogLost()
+			d.Printf("%s detects that a majority has lost the catalog", m.label)
 		}
 	}
 }
 
-// converse lets the parts of the process speak to each other until they have
-// nothing to say any more.
-func (d *memory) converse() {
+// runParts passes events between the parts of the process until the queue is
+// empty.
+func (d *memory) runParts() {
 	m := d.host
 	now := m.now()
 	if now >= d.councilWake {
-		d.advise(nil)
+		d.stepCouncil(nil)
 	}
 	d.lock.Advance(d.time())
-	d.attend()
+	d.handleNotices()
 	for len(d.todo) > 0 && m.alive {
 		e := d.todo[0]
 		d.todo = d.todo[1:]
 		m.do(m.node.Step(now, e))
-		d.attend()
+		d.handleNotices()
 	}
 	if !m.alive {
 		return
 	}
 	d.lock.Flush(d.time(), func(to flease.Process, e *flease.Envelope, msgs []flease.Message) {
-		d.send(m.endpoint, d.managers[to-1].endpoint, letter{*e, slices.Clone(msgs)})
+		d.send(m.endpoint, d.managers[to-1].endpoint, leaseMessage{*e, slices.Clone(msgs)})
 	})
 	m.arm(min(m.nodeWake, d.councilWake, d.lock.Wake(d.time())))
 }
 
-func (d *memory) attend() {
+func (d *memory) handleNotices() {
 	m := d.host
 	for _, n := range d.lock.Notices() {
 		d.note("lease: ", n.What)
@@ -214,13 +213,13 @@ func (d *memory) attend() {
 		term, until := leasehold.Term(n.Lease.Fence), n.Lease.Until.Mono
 		switch n.What {
 		case flease.Acquired:
-			d.step(managerproc.Appointment{Event: bylease.Appointed{Term: term, Until: until}})
+			d.queue(managerproc.Appointment{Event: bylease.Appointed{Term: term, Until: until}})
 		case flease.Renewed:
-			d.step(managerproc.Appointment{Event: bylease.Extended{Term: term, Until: until}})
+			d.queue(managerproc.Appointment{Event: bylease.Extended{Term: term, Until: until}})
 		case flease.Lost, flease.Released, flease.Unreachable, flease.Disputed:
-			d.step(managerproc.Appointment{Event: bylease.Dismissed{}})
+			d.queue(managerproc.Appointment{Event: bylease.Dismissed{}})
 			d.again = true
-		default: // the others change nothing about who leads
+		default: // the other notices do not change the leader
 		}
 	}
 	if d.again && !m.resigning {
@@ -229,15 +228,15 @@ func (d *memory) attend() {
 	}
 }
 
-// ask is something that a manager with a store would ask of it.
-func (d *memory) ask(ns leasehold.Namespace, term leasehold.Term, what any) {
+// request executes a request to the store in memory.
+func (d *memory) request(ns leasehold.Namespace, term leasehold.Term, what any) {
 	if term > d.term {
 		d.lead(term)
 	}
 	if term != d.term {
 		return
 	}
-	answer := func(e manager.Event) { d.step(managerproc.Manager{Namespace: ns, Term: term, Event: e}) }
+	answer := func(e manager.Event) { d.queue(managerproc.Manager{Namespace: ns, Term: term, Event: e}) }
 	switch what := what.(type) {
 	case manager.Commit:
 		answer(manager.Committed{Outcome: d.commit(what.Batch)})
@@ -246,9 +245,9 @@ func (d *memory) ask(ns leasehold.Namespace, term leasehold.Term, what any) {
 	case manager.SaveSnapshot:
 		d.save(what.Snapshot)
 	case managerproc.Load:
-		d.step(managerproc.Loaded{Namespace: ns, Term: term, State: d.state(ns)})
+		d.queue(managerproc.Loaded{Namespace: ns, Term: term, State: d.state(ns)})
 	case managerproc.LoadCatalog:
-		d.advise(council.Lead{Term: term})
+		d.stepCouncil(council.Lead{Term: term})
 	case managerproc.Settle:
 		d.write(func(c *storage.Catalog) *storage.Catalog { return c.Settled(what.Entry) })
 	case configure:
@@ -261,15 +260,15 @@ func (d *memory) ask(ns leasehold.Namespace, term leasehold.Term, what any) {
 	}
 }
 
-// write has the catalog changed, if it is known and there is anything to change.
+// write proposes a change of the catalog, if the catalog is known and the change is not empty.
 func (d *memory) write(change func(*storage.Catalog) *storage.Catalog) {
 	c := d.host.node.Catalog()
 	if c == nil {
 		return
 	}
 	if next := change(c); next != nil {
-		d.oracle.proposed(next)
-		d.advise(council.Write{Prev: c.Version, Catalog: next})
+		d.oracle.catalogProposed(next)
+		d.stepCouncil(council.Write{Prev: c.Version, Catalog: next})
 	}
 }
 
@@ -290,12 +289,12 @@ func (d *memory) commit(b *storage.Batch) storage.Outcome {
 	return storage.Done
 }
 
-// save keeps a table. The first of a term is what the leader has found out.
+// save keeps a snapshot. The first one of a term is the result of the census.
 func (d *memory) save(p *storage.Snapshot) {
 	l := d.logs[p.Namespace]
 	if l == nil {
 		d.logs[p.Namespace] = &stored{table: p.Table}
-		d.oracle.collected(d.host, p)
+		d.oracle.censusDone(d.host, p)
 		return
 	}
 	l.save(p)

@@ -9,12 +9,12 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// A record is the state of a key at an owner, stamped with the generation that
-// it was written under. Versions rise with every write in the namespace.
+// A record is the state of a key at an owner, with the generation that
+// it was written under. Each write in the namespace has a higher version.
 type record struct {
 	version    uint64
 	generation leasehold.Generation
-	at         int // how many changes of the table there were when it was written
+	at         int // number of changes of the table before the write
 }
 
 // outgoing is a move at its source, incoming one at its target.
@@ -22,27 +22,27 @@ type (
 	outgoing struct{ protocol.Departure }
 	incoming struct {
 		protocol.Arrival
-		records map[leasehold.Key]record // nil until they have come
+		records map[leasehold.Key]record // nil until received
 	}
 )
 
-// What the two ends of a move send each other over the network, where it may be lost.
+// Messages between the source and the target of a move. The network may lose them.
 type (
-	// rest is the last of the state, and with it all of it.
-	rest struct {
+	// finalState is the last part of the state; here it has all of it.
+	finalState struct {
 		from    int32
 		ticket  protocol.Ticket
 		records map[leasehold.Key]record
 	}
-	// verdict is the target's answer.
-	verdict struct {
+	// moveReply is the target's reply.
+	moveReply struct {
 		ticket    protocol.Ticket
 		confirmed bool
 	}
 )
 
-// A completion is the end of something that takes an application a while. It is void if the process
-// has ended by then.
+// A completion is the end of an asynchronous function of the application. It is dropped if the process
+// has ended.
 type completion struct {
 	epoch uint32
 	what  string // for the trace
@@ -53,15 +53,15 @@ func (o *ownerHost) complete(d time.Duration, what string, do func()) {
 	o.Later(d, o.endpoint, 0, completion{o.epoch, what, do})
 }
 
-// simStop is how long a source waits for the target's answer, simInstall how
-// long it takes to put state in its place.
+// simStop is the time that a source waits for the target's reply, simInstall the
+// maximum time that the target's application needs to install state.
 const (
 	simStop    = 3 * time.Second
 	simInstall = 100 * time.Millisecond
 )
 
-// upcall is how long a function of the application takes, and whether it fails:
-// rarely, or often while the nemesis sees to it. One that hangs is cut off.
+// upcall draws the duration of a function of the application, and whether it fails or hangs until
+// its timeout: only while the nemesis injects that.
 func (o *ownerHost) upcall(most time.Duration) (time.Duration, bool) {
 	if o.nemesis.upcalls && o.Chance(2) {
 		return o.nemesis.span(0, simStop), true
@@ -76,7 +76,7 @@ func (o *ownerHost) carry(a owner.Action) {
 		d, failed := o.upcall(3 * time.Second)
 		o.complete(d, "copied", func() { o.moved(a.Ticket, !failed, owner.Copied{Ticket: a.Ticket}) })
 	case owner.Stop:
-		o.sendRest(a.Ticket)
+		o.sendFinalState(a.Ticket)
 	case owner.EndMove:
 		delete(o.outgoing, a.Ticket)
 	case owner.Expect:
@@ -103,33 +103,33 @@ func (o *ownerHost) carry(a owner.Action) {
 	}
 }
 
-// sendRest reads the state of a range that is no longer served, and sends it.
-func (o *ownerHost) sendRest(t protocol.Ticket) {
+// sendFinalState reads the state of a range that is no longer served, and sends it.
+func (o *ownerHost) sendFinalState(t protocol.Ticket) {
 	out := o.outgoing[t]
 	records := make(map[leasehold.Key]record)
 	for key, r := range o.state {
-		if out.Range.Contains(key) && keeps(o.view, key, r.generation) { // what is older is from an earlier tenure
+		if out.Range.Contains(key) && keeps(o.view, key, r.generation) { // older records are of an earlier tenure
 			records[key] = r
 		}
 	}
-	o.complete(simStop, "timeout of the rest", func() {
+	o.complete(simStop, "timeout of the final state", func() {
 		if o.outgoing[t] != nil {
 			o.oracle.resumes(o, t)
 			o.step(owner.GaveUp{Ticket: t})
 		}
 	})
 	if to := o.space.home[out.To.Session]; to != nil {
-		o.send(o.endpoint, to.endpoint, rest{o.endpoint, t, records})
+		o.send(o.endpoint, to.endpoint, finalState{o.endpoint, t, records})
 	}
 }
 
 func (o *ownerHost) answerMove(in *incoming, confirmed bool) {
 	if from := o.space.home[in.From.Session]; from != nil {
-		o.send(o.endpoint, from.endpoint, verdict{in.Ticket, confirmed})
+		o.send(o.endpoint, from.endpoint, moveReply{in.Ticket, confirmed})
 	}
 }
 
-// moved lets the machine go on with a move, or gives the move up.
+// moved continues a move at the source with an event, or aborts the move.
 func (o *ownerHost) moved(t protocol.Ticket, ok bool, e owner.Event) {
 	if !ok {
 		e = owner.GaveUp{Ticket: t}
@@ -157,24 +157,24 @@ func (o *ownerHost) installed(a owner.Install, records map[leasehold.Key]record,
 	o.step(owner.Installed{Ticket: a.Ticket, Failed: failed})
 }
 
-// takeIn hands the state to the importer, if it is expected.
-func (o *ownerHost) takeIn(r rest) {
+// receiveState passes the state to the importer, if the move is known.
+func (o *ownerHost) receiveState(r finalState) {
 	in := o.incoming[r.ticket]
 	if in == nil {
-		o.send(o.endpoint, r.from, verdict{r.ticket, false})
+		o.send(o.endpoint, r.from, moveReply{r.ticket, false})
 		return
 	}
 	if in.records != nil {
-		return // it came twice
+		return // duplicate
 	}
 	in.records = r.records
 	d, failed := o.upcall(500 * time.Millisecond)
 	o.complete(d, "imported", func() { o.imported(r.ticket, failed) })
 }
 
-// loaded adds what an owner has measured to its request, now and then. It is
-// drawn, not measured: what matters is what a policy makes of it. When faults
-// stop, loads do no longer change either, so that ranges come to rest.
+// loaded adds measured loads to an owner's request, now and then. They
+// are drawn at random. After the faults
+// stop there are no new loads, so that the plan becomes stable.
 func (o *ownerHost) loaded(r *protocol.LeaseRequest) *protocol.LeaseRequest {
 	if !o.space.balances || o.nemesis.healed || o.Chance(2) {
 		return r

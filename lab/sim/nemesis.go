@@ -12,33 +12,33 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// The slowest and the fastest clock, in millionths: as far apart as the drift
-// bound of 1.20 allows, and not further.
+// The slowest and the fastest clock, in millionths of true time: their ratio is the drift
+// bound of 1.20.
 const (
 	slowest engine.Rate = 912_872
 	fastest engine.Rate = 1_095_445
 )
 
-// A nemesis makes trouble, and stops.
+// A nemesis injects faults, and ends them.
 type nemesis struct {
 	*world
-	healed   bool
-	starving bool
-	misled   bool // the partition policy returns nonsense
-	upcalls  bool // functions of applications fail
-	beyond   bool // some owner's clock has been made too slow
+	healed       bool
+	starving     bool
+	policyBroken bool // the partition policy returns errors and invalid assignments
+	upcalls      bool // functions of applications fail or hang
+	beyond       bool // some owner's clock is or was too slow
 
-	misrouted int // percent of messages that reach the wrong process
+	misrouted int // percent of messages that are delivered to the wrong process
 
-	quietUntil int64 // true time: nothing strikes before
+	quietUntil int64 // true time before which no fault is injected
 
-	kinds  []int  // of faults, each as often as the mix says
+	kinds  []int  // indices of faults, repeated by weight
 	detail string // of the fault being inflicted, for the trace
 	mean   time.Duration
 }
 
-// drawRate returns the rate of a clock within the bound: mostly at one of the
-// ends, where the danger is.
+// drawRate draws a clock rate within the bound: mostly one of the
+// two extremes.
 func (n *nemesis) drawRate() engine.Rate {
 	if n.cfg.EqualClocks {
 		return engine.TrueRate
@@ -61,6 +61,7 @@ func (n *nemesis) pause() time.Duration {
 	return n.Below(2 * n.mean)
 }
 
+// strike injects a fault, and schedules the next one.
 func (n *nemesis) strike() {
 	if n.healed {
 		return
@@ -85,15 +86,15 @@ func (n *nemesis) strike() {
 	n.After(n.pause(), n.strike)
 }
 
-// choose picks the kinds of faults of this world. Of a long list most worlds
-// have only some: faults that hide each other must sometimes be apart, and rare
-// ones must sometimes be frequent. A short list was chosen by a user already.
+// choose draws the kinds of faults of this world. With a long list, most worlds
+// use a subset, so that faults also occur without others that hide them, and rare
+// ones are sometimes frequent. A short list is used as it is: a user chose it.
 func (n *nemesis) choose() {
 	swarm := n.Random.IntN(3) > 0 && len(n.cfg.Faults) > 8
 	n.kinds = faults.Pick(n.cfg.Faults, func() bool { return swarm && n.Chance(2) })
 }
 
-// after does something later, unless the world has healed by then.
+// after calls a function later, unless faults have ended before.
 func (n *nemesis) after(d time.Duration, do func()) {
 	n.After(d, func() {
 		if !n.healed {
@@ -114,8 +115,8 @@ func (n *nemesis) bootAfter(d time.Duration, h *host, boot func()) {
 	})
 }
 
-// tell notes whom a fault hits and how, for whoever reads the trace.
-func (n *nemesis) tell(format string, args ...any) {
+// detailf adds a detail of the fault to the trace.
+func (n *nemesis) detailf(format string, args ...any) {
 	if n.Traced() {
 		n.detail += " " + fmt.Sprintf(format, args...)
 	}
@@ -123,7 +124,7 @@ func (n *nemesis) tell(format string, args ...any) {
 
 func (n *nemesis) setRate(h *host, r engine.Rate) {
 	h.clock.Run(n.Now, r)
-	n.tell("%s at %.3f", h.label, float64(r)/float64(engine.TrueRate))
+	n.detailf("%s at %.3f", h.label, float64(r)/float64(engine.TrueRate))
 	h.arm(h.wake)
 }
 
@@ -133,7 +134,7 @@ func (n *nemesis) anyManager() *managerHost { return engine.Pick(n.Random, n.man
 func (n *nemesis) anyLookup() *lookupHost   { return engine.Pick(n.Random, n.lookups...) }
 func (n *nemesis) anySpace() *space         { return engine.Pick(n.Random, n.spaces...) }
 
-// span draws a duration between two, the short ones as likely as the long.
+// span draws a duration from least to most, with short ones as likely as long ones.
 func (n *nemesis) span(least, most time.Duration) time.Duration {
 	d := most
 	for i := n.Random.IntN(4); i > 0; i-- {
@@ -142,8 +143,8 @@ func (n *nemesis) span(least, most time.Duration) time.Duration {
 	return least + n.Below(d)
 }
 
-// ownerBack starts an owner again: at once or later, under its own name or
-// under a new one.
+// ownerBack restarts an owner: at once or later, under its own name or
+// a new one.
 func (n *nemesis) ownerBack(o *ownerHost) {
 	name := o.holder.Owner
 	if n.Chance(3) {
@@ -152,7 +153,7 @@ func (n *nemesis) ownerBack(o *ownerHost) {
 	n.bootLater(o.host, func() { o.boot(name) })
 }
 
-// hangUp lets some owners notice that their connection to a manager has broken.
+// hangUp notifies some owners that their connection to a manager has broken.
 func (n *nemesis) hangUp(m *managerHost) {
 	for _, o := range n.owners {
 		if n.Chance(2) {
@@ -161,24 +162,24 @@ func (n *nemesis) hangUp(m *managerHost) {
 	}
 }
 
-// heal ends all faults: links carry, the store answers, what was stopped goes
-// on, and enough processes run. From here on the system must recover by
+// heal ends all faults: the network and the store work, stopped processes continue,
+// and at least one owner of each namespace runs. From here on the system must recover by
 // itself, within the bound.
 func (n *nemesis) heal() {
 	n.Printf("*** healed")
 	n.healed = true
-	n.starving, n.misled, n.upcalls = false, false, false
+	n.starving, n.policyBroken, n.upcalls = false, false, false
 	n.misrouted = 0
 	n.Net.Heal()
 	n.store.slow, n.store.unknown, n.store.stale = 0, 0, false
 	n.settleTraffic()
 	n.store.up()
-	for _, m := range n.managers { // before those that were stopped go on, and write
+	for _, m := range n.managers { // before stopped managers continue, and write
 		m.storeCut, m.lag = false, lag{}
 	}
 	for _, h := range n.hosts {
 		if h.alive && h.stopped != 0 {
-			h.goOn()
+			h.unstop()
 		}
 	}
 	for _, m := range n.managers {
@@ -197,8 +198,8 @@ func (n *nemesis) heal() {
 	}
 }
 
-// healNamespace creates a namespace again that was deleted, and shows it to
-// whoever leads.
+// healNamespace creates a namespace again if it was deleted, and sends the catalog to the
+// managers.
 func (n *nemesis) healNamespace(s *space) {
 	if n.cfg.Diskless {
 		return // see provide
@@ -213,9 +214,9 @@ func (n *nemesis) healNamespace(s *space) {
 	}
 }
 
-// provide is the operator of a group without a store: it creates a namespace,
-// through whoever leads, when there is no trace of it. When faults have stopped it
-// does so too if it was deleted.
+// provide acts as the operator of a group without a store: it creates a namespace
+// through the leader when the catalog has no entry of it. After the faults have stopped it
+// also creates it if it was deleted.
 func (n *nemesis) provide(s *space) {
 	for _, m := range n.managers {
 		c := m.node.Catalog()
@@ -226,14 +227,14 @@ func (n *nemesis) provide(s *space) {
 		if n.healed {
 			t = simTiming()
 		}
-		m.ask(s.name, m.node.Term(), configure{timing: t})
-		m.memory.converse()
+		m.request(s.name, m.node.Term(), configure{timing: t})
+		m.memory.runParts()
 	}
 	n.After(500*time.Millisecond, func() { n.provide(s) })
 }
 
-// healOwners makes sure that at least one owner of the namespace lives, and
-// that no broken clock is left.
+// healOwners ensures that at least one owner of the namespace runs, and
+// that no clock is too slow.
 func (n *nemesis) healOwners(s *space) {
 	living := 0
 	var dead []*ownerHost
@@ -255,9 +256,9 @@ func (n *nemesis) healOwners(s *space) {
 	}
 }
 
-// settleTraffic drops what is still under way from slower times. A connection
-// that was broken does not deliver old messages once it is back, and a store
-// request either happened or never will.
+// settleTraffic drops slow messages that are still in flight. A broken connection
+// does not deliver old messages after it is restored, and a store
+// request has been executed or never will be.
 func (n *nemesis) settleTraffic() {
 	latest := n.Now + int64(calmDelay)
 	var dropped []*storeRequest
@@ -266,8 +267,8 @@ func (n *nemesis) settleTraffic() {
 			return at, true
 		}
 		switch what := e.What.(type) {
-		case *protocol.LeaseRequest, *protocol.LeaseReply, *protocol.LookupRequest, *protocol.LookupReply, protocol.NotLeader, lookup.Redirect, lookup.Refused, lookup.Failed, followRequest, followReply, refused, rest, verdict,
-			letter, councilRequest, councilResponse:
+		case *protocol.LeaseRequest, *protocol.LeaseReply, *protocol.LookupRequest, *protocol.LookupReply, protocol.NotLeader, lookup.Redirect, lookup.Refused, lookup.Failed, followRequest, followReply, refused, finalState, moveReply,
+			leaseMessage, councilRequest, councilResponse:
 			return at, false
 		case *storeRequest:
 			dropped = append(dropped, what)

@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
-// reconfigure is an operator who gives a namespace another timing, through a manager
-// that leads.
+// reconfigure acts as an operator who changes the timing of a namespace, through a
+// manager that leads.
 func (n *nemesis) reconfigure(m *managerHost) bool { return n.configure(m, n.anySpace()) }
 
 func (n *nemesis) configure(m *managerHost, s *space) bool {
@@ -20,27 +20,27 @@ func (n *nemesis) configure(m *managerHost, s *space) bool {
 		return false
 	}
 	t := n.drawTiming()
-	n.tell("%s to leases of %v", s.name, t.Lease)
-	m.ask(s.name, term, configure{timing: t})
+	n.detailf("%s to leases of %v", s.name, t.Lease)
+	m.request(s.name, term, configure{timing: t})
 	return true
 }
 
-// deleteNamespace is an operator who deletes a namespace, and creates it again.
+// deleteNamespace acts as an operator who deletes a namespace, and creates it again later.
 func (n *nemesis) deleteNamespace(m *managerHost) bool {
 	s, term := n.anySpace(), m.node.Term()
 	if term == 0 {
 		return false
 	}
-	n.tell("%s", s.name)
-	m.ask(s.name, term, configure{remove: true})
+	n.detailf("%s", s.name)
+	m.request(s.name, term, configure{remove: true})
 	n.after(n.span(10*time.Millisecond, 30*time.Second), func() { n.create(s) })
 	return true
 }
 
-// create creates a namespace, through whoever leads, as soon as someone does.
+// create creates a namespace through the leader, as soon as there is one.
 func (n *nemesis) create(s *space) {
 	if m := n.leader(); m != nil {
-		m.ask(s.name, m.node.Term(), configure{timing: n.drawTiming()})
+		m.request(s.name, m.node.Term(), configure{timing: n.drawTiming()})
 		return
 	}
 	n.after(time.Second, func() { n.create(s) })
@@ -49,20 +49,20 @@ func (n *nemesis) create(s *space) {
 func (n *nemesis) drawTiming() protocol.Timing {
 	t := simTiming()
 	if n.cfg.Faults[storeRestore] > 0 {
-		return t // a lease that was made longer after a backup lasts longer than a leader believes that knows only that
+		return t // a leader that restores a backup would not know of a lease duration that was raised after the backup
 	}
 	t.Lease /= time.Duration(1 + n.Random.IntN(4))
 	t.Renew = t.Lease / 4
 	return t
 }
 
-// drain is an operator who drains an owner, and may change their mind.
+// drain acts as an operator who drains an owner, and ends the drain later.
 func (n *nemesis) drain() bool {
 	o := n.anyOwner()
 	if !o.alive {
 		return false
 	}
-	n.tell("%s", o.holder.Owner)
+	n.detailf("%s", o.holder.Owner)
 	if !n.command(o.space, manager.Order{Kind: manager.OrderDrain, Owner: o.holder.Owner}) {
 		return false
 	}
@@ -72,7 +72,7 @@ func (n *nemesis) drain() bool {
 	return true
 }
 
-// moveRange is an operator who moves a range, or all that is worth it.
+// moveRange acts as an operator who moves a range, or rebalances.
 func (n *nemesis) moveRange() bool {
 	o := n.anyOwner()
 	if !o.alive {
@@ -85,7 +85,7 @@ func (n *nemesis) moveRange() bool {
 	if half := r.Start + (r.Last()-r.Start)/2; n.Chance(2) && half > r.Start {
 		r.Limit = half
 	}
-	n.tell("%v to %s", r, o.holder.Owner)
+	n.detailf("%v to %s", r, o.holder.Owner)
 	return n.command(o.space, manager.Order{Kind: manager.OrderMove, Owner: o.holder.Owner, Range: r})
 }
 
@@ -98,7 +98,7 @@ func (n *nemesis) command(s *space, order manager.Order) bool {
 	return true
 }
 
-// leader returns a manager that takes itself for the leader, nil if there is none.
+// leader returns a manager that leads according to its own state, nil if there is none.
 func (w *world) leader() *managerHost {
 	for _, m := range w.managers {
 		if m.runs() && m.node.Term() != 0 {
@@ -108,7 +108,7 @@ func (w *world) leader() *managerHost {
 	return nil
 }
 
-// crashMove kills someone who takes part in a move: the source, the target or
+// crashMove kills a process that takes part in a move: the source, the target or
 // the leader.
 func (n *nemesis) crashMove() bool {
 	var out []*ownerHost
@@ -129,8 +129,8 @@ func (n *nemesis) crashMove() bool {
 	return o.runs() && n.crashOwner(o)
 }
 
-// partGracefully lets an owner part, if enough others stay to take what it has,
-// and waits for as long as it takes.
+// partGracefully lets an owner part, without a timeout, if enough other owners stay to take its
+// ranges.
 func (n *nemesis) partGracefully(o *ownerHost) bool {
 	staying := 0
 	for _, other := range o.space.owners {

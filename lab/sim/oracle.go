@@ -16,49 +16,49 @@ const (
 	I4Losses      engine.Invariant = "I4 losses"         // every loss reaches every lookup
 	I5Tables      engine.Invariant = "I5 tables"         // a lookup at LSN n has the table of LSN n
 	I6Progress    engine.Invariant = "I6 progress"       // after faults stop, every key is owned within the bound
-	I7Moved       engine.Invariant = "I7 moved"          // what is said to have moved has arrived, and no write is lost silently
+	I7Moved       engine.Invariant = "I7 moved"          // a range recorded as moved has its state, and no acknowledged write is lost without a recorded loss
 	I8Bounds      engine.Invariant = "I8 bounds"         // everything is bounded
 	I9Fencing     engine.Invariant = "I9 fencing"        // a fenced store accepts no older token after a newer one
 	I10Isolation  engine.Invariant = "I10 isolation"     // namespaces do not touch
-	I11Needless   engine.Invariant = "I11 needless loss" // no state of a living owner is lost but to another owner
+	I11Needless   engine.Invariant = "I11 needless loss" // a living owner loses state only to another owner
 	OneLeader     engine.Invariant = "one leader"        // at most one manager acts as leader: I1 rests on it
-	NoLimping     engine.Invariant = "no limping"        // a manager that cannot lead keeps no other from it
-	Census        engine.Invariant = "census"            // a leader without a store loses nothing of an owner that it hears
+	NoLimping     engine.Invariant = "no limping"        // a manager with slow writes does not prevent others from leading
+	Census        engine.Invariant = "census"            // a leader without a store loses nothing of an owner that it receives requests from
 )
 
-// An oracle sees the whole world at true time. Its checks are in check_*.go; this file
-// is what they share.
+// An oracle has the state of the whole world and the true time. This file has
+// what its checks in check_*.go share.
 type oracle struct {
 	*world
 	truths []*truth
 
 	limping limping
-	// catalogs are, where there is no store, the one that an operator knows of and
-	// what was written since.
+	// catalogs are, without a store, the last catalog that was acknowledged to an operator, and
+	// those proposed since.
 	catalogs []*storage.Catalog
 }
 
-// truth is what is really so in one namespace: the history that the store has
-// linearized, and what followed from it.
+// truth is the true state of one namespace: the history that the store has
+// linearized, and what the checks derive from it.
 type truth struct {
 	table   *table.Table
 	history []happened // all changes, in order
-	// at is how many changes there were when the table was at an LSN, and what the
-	// table's hash was then. Numbers that were never given out are not in it.
+	// at is the version of the table at each LSN. LSNs that were never assigned
+	// are not in it.
 	at map[leasehold.LSN]version
-	// losses[n] is how many of the first n changes are losses.
+	// losses[n] is the number of losses in the first n changes.
 	losses []int
 	resets []reset // in order
 
 	grants    map[leasehold.Generation]*tenure
-	taken     []taken // what owners have taken hold of, in order
+	taken     []taken // leases that owners have started to serve, in order
 	fence     fence
 	forks     []lostHistory
 	restores  []restored
-	deletedAt int64 // when the namespace was last seen to be deleted
+	deletedAt int64 // true time at which the namespace was last seen deleted
 
-	// ending are leases of living owners that have ended, and whose ranges nobody has got yet;
-	// servedAt is when a range of such an owner last went to another.
+	// ending are leases of living owners that have ended, and whose ranges have no next owner yet;
+	// servedAt is the true time at which a range of such an owner last went to another one.
 	ending   []ended
 	servedAt map[leasehold.Session]int64
 
@@ -70,19 +70,19 @@ type truth struct {
 	expiredAt map[leasehold.Session]int64 // when a lease of a session last expired
 }
 
-// version is a table that there was.
+// version is a version of the table: the number of changes before it, and its hash.
 type version struct {
 	changes int
 	hash    uint64
 }
 
-// reset is a table that a leader without a store has collected from the owners, and after how many changes.
+// reset is the table of a census, and the number of changes before it.
 type reset struct {
 	changes int
 	table   *table.Table
 }
 
-// happened is a change and when it was committed.
+// happened is a change and the true time of its commit.
 type happened struct {
 	table.Change
 	at int64
@@ -96,7 +96,7 @@ func (o *oracle) addSpace() {
 	})
 }
 
-func (t *truth) happen(c table.Change, now int64) {
+func (t *truth) add(c table.Change, now int64) {
 	t.history = append(t.history, happened{c, now})
 	n := t.losses[len(t.losses)-1]
 	if c.Kind == table.Vacated {
@@ -105,18 +105,18 @@ func (t *truth) happen(c table.Change, now int64) {
 	t.losses = append(t.losses, n)
 }
 
-// begin makes a table the beginning of another log.
+// begin starts a new log with a table.
 func (t *truth) begin(tab *table.Table) {
 	t.table = tab.Clone()
 	t.resets = append(t.resets, reset{len(t.history), tab})
-	t.stands()
+	t.recordVersion()
 }
 
-func (t *truth) stands() { t.at[t.table.LSN()] = version{len(t.history), hashTable(t.table)} }
+func (t *truth) recordVersion() { t.at[t.table.LSN()] = version{len(t.history), hashTable(t.table)} }
 
 func (o *oracle) truth(s *space) *truth { return o.truths[s.index] }
 
-// committed is the store linearizing a batch that the leader sent at an earlier instant.
+// committed checks a batch that the store has linearized, and that the leader sent earlier.
 func (o *oracle) committed(b *storage.Batch, sent int64) {
 	s := o.space(b.Namespace)
 	t := o.truth(s)
@@ -134,16 +134,16 @@ func (o *oracle) committed(b *storage.Batch, sent int64) {
 			return
 		}
 		o.checkNeedless(s, t, c, sent)
-		t.happen(*c, o.Now)
-		t.stands()
+		t.add(*c, o.Now)
+		t.recordVersion()
 		if c.Kind == table.Vacated && !o.nemesis.healed && o.losesState(s, t, c) {
 			o.Branches["store: state lost"]++
 		}
 	}
 }
 
-// losesState reports whether state is lost for another reason than that its owner alone was silent for longer than a
-// lease, while managers received requests of another one. A grant that never reached its owner has no state.
+// losesState reports whether a change loses state, and the owner was not the only one without contact to the managers for
+// longer than a lease. A grant that never reached its owner has no state.
 func (o *oracle) losesState(s *space, t *truth, c *table.Change) bool {
 	if g := t.grants[c.Generation]; g != nil && !g.installed {
 		return false
@@ -164,14 +164,14 @@ func (o *oracle) leads(m *managerHost, l byrecord.Lead) {
 }
 
 func (o *oracle) ownerStepped(h *ownerHost) {
-	o.takesHold(h)
+	o.recordTaken(h)
 	o.checkExclusive(h)
 	o.checkReliance(h)
 	o.checkQuarantine(h)
 	o.checkOwnerBounds(h)
 }
 
-// recorded is a leader having made a batch part of its table.
+// recorded checks a leader's table after a batch.
 func (o *oracle) recorded(m *managerHost, ns leasehold.Namespace) {
 	machine := m.node.Manager(ns)
 	if machine == nil {

@@ -2,9 +2,9 @@ package sim
 
 import "time"
 
-// outage takes the managers, the store, or all ways to the managers away: mostly for
-// seconds, rarely for a day. The world lasts as much longer. Most of the time nothing else
-// happens until owners have had the time to return.
+// outage stops the managers or the store, or cuts all connections to the managers: mostly for
+// seconds, rarely for a day. It prolongs the world. Usually there are no other faults
+// until owners have had the time to return.
 func (n *nemesis) outage() bool {
 	d := time.Second + n.Below(4*time.Second)
 	for d < 8*time.Hour && n.Chance(2) {
@@ -21,29 +21,29 @@ func (n *nemesis) outage() bool {
 	}
 	switch n.Random.IntN(kinds) {
 	case 0:
-		n.tell("all managers are dead for %v", d)
+		n.detailf("all managers are down for %v", d)
 		for _, m := range n.managers {
 			n.killFor(m, d)
 		}
 	case 1:
-		n.tell("all managers are stopped for %v", d)
+		n.detailf("all managers are stopped for %v", d)
 		for _, m := range n.managers {
 			m.stop(d, false)
 		}
 	case 2:
-		n.tell("all managers are cut off for %v", d)
+		n.detailf("all managers are cut off for %v", d)
 		for _, m := range n.managers {
 			n.cutOff(m, d)
 		}
 	default:
-		n.tell("the store is down for %v", d)
+		n.detailf("the store is down for %v", d)
 		n.store.down = true
 		n.after(d, n.store.up)
 	}
 	return true
 }
 
-// killFor ends a manager, which is started again a little after d.
+// killFor kills a manager, and restarts it shortly after d.
 func (n *nemesis) killFor(m *managerHost, d time.Duration) {
 	if m.alive {
 		m.kill()
@@ -52,7 +52,7 @@ func (n *nemesis) killFor(m *managerHost, d time.Duration) {
 	n.bootAfter(d+n.Below(500*time.Millisecond), m.host, m.boot)
 }
 
-// cutOff cuts a manager off from everything but the other managers and the store.
+// cutOff cuts all connections of a manager except to other managers and the store.
 func (n *nemesis) cutOff(m *managerHost, d time.Duration) {
 	for _, h := range n.hosts[len(n.managers):] {
 		n.cutFor(d, h, m.host)
@@ -60,11 +60,11 @@ func (n *nemesis) cutOff(m *managerHost, d time.Duration) {
 	}
 }
 
-// relapse plays what managers without a store must survive, and what chance brings
-// about in one world of many thousands. The leader stands still for longer than its
-// lease lasts. The others change the catalog, and then die. One of them is back, and
-// knows nothing, when the old leader goes on, which does not know that its time is
-// over. What was changed must not be forgotten as long as the third may remember it.
+// relapse is a scenario that random faults produce once in many thousand
+// worlds. A leader without a store is stopped for longer than its
+// lease. The others change the catalog and then crash. One of them has restarted with
+// empty memory when the old leader continues, before that detects that its lease has
+// expired. The catalog change must survive as long as the third manager may have it.
 func (n *nemesis) relapse() bool {
 	var leader *managerHost
 	var others []*managerHost
@@ -82,7 +82,7 @@ func (n *nemesis) relapse() bool {
 		return false
 	}
 	still := 3*simTTL + n.Below(3*simTTL)
-	n.tell("%s for %v", leader.label, still)
+	n.detailf("%s for %v", leader.label, still)
 	leader.stop(still, false)
 	space := n.anySpace()
 	n.after(still-n.Below(simTTL), func() {

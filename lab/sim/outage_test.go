@@ -6,7 +6,7 @@ import (
 )
 
 // Managers, the store and the network fail for seconds to hours, and managers crash in between.
-// No owner fails: whatever ends goes to another owner, and no lease is lost. I11 checks each end.
+// No owner fails: each lease that ends is granted to another owner, and no state is lost. I11 checks each end.
 func TestOutagesLoseNothing(t *testing.T) {
 	for _, faults := range []string{"outage=10", "outage=10,manager-crash=3"} {
 		t.Run(faults, func(t *testing.T) {
@@ -33,14 +33,14 @@ func TestOutagesLoseNothing(t *testing.T) {
 				}
 			}
 			if suspended < 100 || resumed < 100 || longest < 30*time.Minute {
-				t.Errorf("%d suspensions, %d resumed, the longest world %v: that proves little", suspended, resumed, longest)
+				t.Errorf("%d suspensions, %d resumed, the longest world %v: too few", suspended, resumed, longest)
 			}
 			t.Logf("%d suspensions, %d resumed, the longest world %v", suspended, resumed, longest)
 		})
 	}
 }
 
-// Worlds that have shown a bug of the machines which few others show.
+// Worlds with a former bug of the machines that few other worlds show.
 func TestRareWorlds(t *testing.T) {
 	for _, test := range []struct {
 		seed   uint64
@@ -48,11 +48,11 @@ func TestRareWorlds(t *testing.T) {
 		cfg    Config
 		bug    string
 	}{
-		{9008427, "default", Config{}, "a late message of a session that is gone ends the leases of the next one"},
-		{30011063, "default,store-restore=8", Config{Managers: 1, Owners: 1}, "a lookup waits for the answer to a request that the leader did not answer during its wait"},
-		{40001578, "default,outage=8", Config{Managers: 1, Owners: 1}, "owners that are kept past their deadlines leave no room for others"},
-		{61027247, "default,store-restore=8", Config{}, "owners are expired for the sake of one that leaves"},
-		{13095, "owner-pause=6,owner-leave=10,link-one-way=6,isolate=10,loss=4,drain=6", Config{Owners: 2, Namespaces: 1}, "a drained owner keeps a range, because the one beside it has gone before both could"},
+		{9008427, "default", Config{}, "a late message of an ended session ends the leases of the next one"},
+		{30011063, "default,store-restore=8", Config{Managers: 1, Owners: 1}, "a lookup waits for the reply to a request that the leader dropped while it waited"},
+		{40001578, "default,outage=8", Config{Managers: 1, Owners: 1}, "owners that are kept past their deadlines take the seats of others"},
+		{61027247, "default,store-restore=8", Config{}, "owners are expired because another owner leaves"},
+		{13095, "owner-pause=6,owner-leave=10,link-one-way=6,isolate=10,loss=4,drain=6", Config{Owners: 2, Namespaces: 1}, "a drained owner keeps a range, because the owner of the adjacent range has left first"},
 	} {
 		mix, err := Kinds().Parse(test.faults)
 		if err != nil {

@@ -20,21 +20,21 @@ type ownerHost struct {
 	machine *owner.Machine
 	holder  *table.Holder
 	view    *owner.View
-	// keep is for how long it keeps suspended state; 0 if that is for as long as it lives.
+	// keep is the time for which the application keeps suspended state; 0 if without limit.
 	keep    time.Duration
 	beyond  bool           // its clock is slower than the bound allows
-	renewed leasehold.Term // the leader that has last given it time
-	heardAt int64          // when a leader last received a request of it
-	aloneAt int64          // when one first received a request of another owner after that
-	// aloneUntil is the end of the last time for which a leader may have taken it for gone.
+	renewed leasehold.Term // term of the leader that last renewed its leases
+	heardAt int64          // true time at which a leader last received a request of it
+	aloneAt int64          // true time of the first request of another owner that a leader received after heardAt
+	// aloneUntil is the end of the last period in which a leader may have expired it.
 	aloneUntil int64
-	leaving    bool // it has been told to, and will end
-	parting    bool // it has been told to, and will leave
+	leaving    bool // leaves, and its process ends
+	parting    bool // parts: it leaves when its ranges have moved
 	ops        []*operation
-	// forgone are generations of leases that it dropped for a reason of its own, or because
-	// a leader recalled them while they were valid.
+	// forgone are the generations of leases that it dropped for a reason of its own, or that
+	// a leader recalled while they were valid.
 	forgone map[leasehold.Generation]bool
-	// granted are leases that it was granted, and has not acted on yet.
+	// granted are leases that it has been granted and has not served yet.
 	granted []leasehold.Lease
 
 	promises promises
@@ -56,7 +56,7 @@ func (o *ownerHost) firstName() leasehold.OwnerID {
 func (o *ownerHost) boot(name leasehold.OwnerID) {
 	now := o.start()
 	session := engine.Must(leasehold.NewSession(randomBytes{o.Random}))
-	// One process may take part in two namespaces: it has one session then.
+	// One process can have owners in two namespaces, with the same session.
 	if len(o.spaces) > 1 && o.Chance(2) {
 		if other := o.owners[o.Random.IntN(len(o.owners))]; other.space != o.space && other.alive && o.space.home[other.holder.Session] == nil {
 			session = other.holder.Session
@@ -75,7 +75,7 @@ func (o *ownerHost) boot(name leasehold.OwnerID) {
 	if o.cfg.Agents || !o.cfg.Graceful && (!o.space.moves || o.Chance(6)) {
 		mover = "" // an application that cannot move its state
 	}
-	o.promises.until, o.promises.dropped = 0, nil // those who rely on what the last process has said go on
+	o.promises.until, o.promises.dropped = 0, nil // agents of the previous process still rely on its answers
 	o.machine = engine.Must(owner.New(now, owner.Config{
 		Namespace: o.space.name, Holder: o.holder, Mover: mover, Promises: o.cfg.Agents, KeepSuspended: o.keep, Rand: o.NewRand(), Beats: o.beats(now),
 	}))
@@ -84,8 +84,8 @@ func (o *ownerHost) boot(name leasehold.OwnerID) {
 	o.do(o.machine.Advance(now))
 }
 
-// keepSuspended is for how long the application keeps state that is suspended: most do for as
-// long as they live.
+// keepSuspended returns the time for which the application keeps suspended state: mostly
+// without limit.
 func (o *ownerHost) keepSuspended() time.Duration {
 	if o.cfg.Graceful || !o.Chance(8) {
 		return 0
@@ -117,7 +117,7 @@ func (o *ownerHost) handle(what any) {
 	case refused:
 		o.step(owner.Refused{Kind: what.kind})
 	case slept:
-		o.promises.relying = nil // they have slept too, and know it
+		o.promises.relying = nil // agents on the same computer slept too, and have detected it
 		o.step(owner.Slept{})
 	case owner.Event:
 		o.step(what)
@@ -128,9 +128,9 @@ func (o *ownerHost) handle(what any) {
 		if what.epoch == o.epoch {
 			what.do()
 		}
-	case rest:
-		o.takeIn(what)
-	case verdict:
+	case finalState:
+		o.receiveState(what)
+	case moveReply:
 		o.moved(what.ticket, what.confirmed, owner.Confirmed{Ticket: what.ticket})
 	}
 	if o.alive && o.Chance(4) {
@@ -148,7 +148,7 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 	for _, a := range actions {
 		switch a := a.(type) {
 		case owner.Send:
-			o.oracle.checkConfession(o, a.Request)
+			o.oracle.checkRequestedLeases(o, a.Request)
 			o.toManagers(o.host, a.To, o.loaded(a.Request))
 		case owner.Publish:
 			o.oracle.checkGaps(o, a.View)
@@ -156,20 +156,20 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 				o.promises.dropped = append(o.promises.dropped, protocol.Missing(o.view.Leases, a.View.Leases)...)
 			}
 			o.view = a.View
-			o.tellView()
+			o.traceView()
 		case owner.GrantedLeases:
 			for _, l := range a.Leases {
 				o.oracle.checkInstall(o, l)
 			}
 		case owner.RevokedLeases:
 			if a.Cause == leasehold.CauseMoved {
-				o.oracle.letGo(o, a.Leases)
-				o.oracle.carries(o, a.Leases)
+				o.oracle.addTransits(o, a.Leases)
+				o.oracle.addCarried(o, a.Leases)
 			}
 			for _, l := range a.Leases {
 				o.forgone[l.Generation] = o.forgone[l.Generation] || ownReason || a.Cause != leasehold.CauseExpired
 				if o.forgone[l.Generation] && a.Cause != leasehold.CauseMoved {
-					o.oracle.truth(o.space).served(l.Generation)
+					o.oracle.truth(o.space).endCarried(l.Generation)
 				}
 			}
 		case owner.FindPredecessor:
@@ -186,7 +186,7 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 			switch a.What {
 			case owner.NoteSlept, owner.NoteClockSlow:
 				ownReason = true
-				o.oracle.discards(o)
+				o.oracle.dropCarried(o)
 			case owner.NoteImportFailed, owner.NoteNameTaken, owner.NoteKeptTooLong:
 				ownReason = true
 			}
@@ -201,19 +201,19 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 	o.oracle.ownerStepped(o)
 }
 
-func (o *ownerHost) tellView() {
+func (o *ownerHost) traceView() {
 	if w := o.world; w.Traced() {
 		w.Printf("%s holds %v for %v on its clock", o.label, o.view.Leases, o.view.Until.Sub(o.now()))
 	}
 }
 
-// findPredecessor is what a shell does with the process table of its machine:
-// it can see only processes on its own host.
+// findPredecessor is the shell's search in the process table of its host: it finds only
+// processes of the same host.
 func (o *ownerHost) findPredecessor(h *table.Holder) {
 	if h.Process == o.holder.Process || h.Addr != o.label || o.cfg.Agents {
 		return
 	}
-	// Every earlier process of this host is gone: hosts run one at a time.
+	// A host runs one process at a time, so every earlier process has ended.
 	o.Later(time.Millisecond, o.endpoint, 0, owner.PredecessorGone{Session: h.Session})
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// The bound on clock rates is the one that the protocol is told.
+// The ratio of clock rates is the drift bound of the protocol.
 func TestRatesAreWithinTheDriftBound(t *testing.T) {
 	if ratio := float64(fastest) / float64(slowest); ratio > float64(simTiming().Drift) || ratio < 0.9999*float64(simTiming().Drift) {
 		t.Errorf("clocks differ by up to %v, the bound is %v", ratio, simTiming().Drift)

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// A backup is what the store had at some time.
+// A backup is a copy of the store's content.
 type backup struct {
 	record  storage.Record
 	catalog *storage.Catalog
@@ -24,8 +24,8 @@ func (s *store) backUp() *backup {
 	return &backup{record: s.record, catalog: s.readCatalog(), logs: cloneLogs(s.logs)}
 }
 
-// restore makes the store what it was. Requests that are under way went to the store that is
-// gone.
+// restore replaces the store's content by a backup. Requests in flight are of the
+// previous era.
 func (s *store) restore(b *backup) {
 	s.era++
 	s.record, s.history, s.waiting = b.record, nil, nil
@@ -46,19 +46,19 @@ func (s *store) identity() storage.Identity {
 	return storage.Identity{Cluster: strconv.Itoa(1 + s.moves), Directory: strconv.Itoa(1 + s.copies)}
 }
 
-// restoreStore makes a backup of the store, or restores the last one. Most of the time the
-// managers are started again with it. If they run on, versions go on as well: no number that a
-// process has seen stands for two things. A backup is older than wall clocks differ, since
-// they choose the numbers that follow. It can be seconds old if its identity shows that it is
-// a copy: it is restored into a new cluster, or in new data directories.
+// restoreStore makes a backup of the store, or restores the last one. Usually the managers are
+// restarted too. If they continue to run, the versions of the store continue too, so that no
+// version has two contents. A backup is older than the difference between wall clocks, because
+// they determine the numbers that follow. It can be seconds old if the identity of the store
+// changes with the restore: with a new cluster, or with copied data directories.
 func (n *nemesis) restoreStore() bool {
 	s := n.store
 	if s.record.Version == 0 {
-		return false // there is nothing to restore
+		return false // nothing to restore
 	}
 	if s.saved == nil || n.Chance(4) {
 		s.saved = s.backUp()
-		n.tell("later, from this backup")
+		n.detailf("later, from this backup")
 		return true
 	}
 	n.aged += time.Duration(len(n.managers)) * n.clocksApart()
@@ -78,7 +78,7 @@ func (n *nemesis) restoreStore() bool {
 	s.restore(s.saved)
 	n.oracle.restored(s.saved.record.Store.Cluster != s.identity().Cluster)
 	if kind != 1 && n.Chance(3) {
-		n.tell("while managers run")
+		n.detailf("while managers run")
 		s.record.Version, s.catalog.Version = version+1, catalog+1
 		return true
 	}
@@ -92,8 +92,8 @@ func (n *nemesis) restoreStore() bool {
 	return true
 }
 
-// bootName is the boot of a manager's machine, if the system says: every other does. No machine
-// is started anew in a world, though its processes are.
+// bootName returns the boot ID of a manager's computer, which every second one has. No computer
+// reboots in a world; only processes restart.
 func (m *managerHost) bootName() string {
 	if m.index%2 == 1 {
 		return ""
@@ -105,10 +105,10 @@ func (m *managerHost) uptime() time.Duration {
 	return time.Hour + time.Duration(m.Now-worldStart) + m.aged
 }
 
-// clocksApart is by how much the wall clock of each manager is ahead of the one before: a
-// little; in some worlds minutes.
+// clocksApart is the difference between the wall clocks of consecutive managers: seconds, or
+// minutes in some worlds.
 func (w *world) clocksApart() time.Duration {
-	if w.Seed%8 == 3 && !w.cfg.Graceful { // a failover is then taken for a restore, and costs what is being moved
+	if w.Seed%8 == 3 && !w.cfg.Graceful { // a failover then looks like a restore, which aborts moves
 		return 3 * time.Minute
 	}
 	return 7 * time.Second
@@ -120,12 +120,12 @@ func (m *managerHost) wall() int64 {
 	return start + int64(since/time.Second)
 }
 
-// A lag makes what one manager asks of the store slow, while the store is as fast as ever for the others: its
-// disk is slow, or its way to the store.
+// A lag is additional latency of one manager's store requests: its disk or its connection
+// is slow. The other managers are not affected.
 type lag struct {
 	shape lagShape
 	most  time.Duration
-	reads bool  // reads are slow too, but the manager waits for them: otherwise it is as in StoreCut
+	reads bool  // reads are slow too, but within the manager's timeout; otherwise it would be the same as storeCut
 	since int64 // true time
 }
 
@@ -134,15 +134,15 @@ type lagShape uint8
 const (
 	noLag lagShape = iota
 	constantLag
-	growingLag // from nothing to the most, in lagGrowth
-	burstyLag  // now and then
+	growingLag // from zero to most, during lagGrowth
+	burstyLag  // zero or most, at random
 	lagShapes
 )
 
 const lagGrowth = 20 * time.Second
 
-// drawLag draws a lag: any part of the TTL, or a little more than all of it, which is where a leader has no
-// authority and its record does not stand still.
+// drawLag draws a lag: a part of the TTL, or a little more than the TTL. In the second case a leader has no
+// authority, but its record still changes often enough.
 func (n *nemesis) drawLag() lag {
 	most := simTTL * time.Duration(1+n.Random.IntN(48)) / 32
 	if n.Chance(3) {
@@ -151,8 +151,8 @@ func (n *nemesis) drawLag() lag {
 	return lag{shape: constantLag + lagShape(n.Random.IntN(int(lagShapes-constantLag))), most: most, reads: n.Chance(4), since: n.Now}
 }
 
-// storeLag slows a manager's requests down for a while: often for so long that another one must take over. Mostly no
-// other one is slow then.
+// storeLag slows down a manager's store requests for a while, often so long that another one must take over. Usually
+// only one manager is slow at a time.
 func (n *nemesis) storeLag() bool {
 	for _, m := range n.managers {
 		if m.lag.shape != noLag && !n.Chance(4) {
@@ -162,7 +162,7 @@ func (n *nemesis) storeLag() bool {
 	m := n.managers[n.Random.IntN(len(n.managers))]
 	l, d := n.drawLag(), n.span(5*time.Second, 90*time.Second)
 	m.lag = l
-	n.tell("of %s by up to %v for %v, shape %d, reads %t", m.label, l.most, d, l.shape, l.reads)
+	n.detailf("of %s by up to %v for %v, shape %d, reads %t", m.label, l.most, d, l.shape, l.reads)
 	n.after(d, func() {
 		if m.lag == l {
 			m.lag = lag{}
@@ -171,7 +171,7 @@ func (n *nemesis) storeLag() bool {
 	return true
 }
 
-// of returns how much longer a request takes that a manager sends now.
+// of returns the additional latency of a request that is sent now.
 func (l lag) of(w *world, what any) time.Duration {
 	most := l.most
 	switch {
@@ -198,10 +198,10 @@ func writes(what any) bool {
 	return true
 }
 
-// lagPatience is how long a manager waits for the leader record: as long as the real one does.
+// lagPatience is the timeout of a request for the leader record, in the simulation and in a real manager.
 const lagPatience = simTTL / 2
 
-// giveUpLate tells a manager that lags, when its patience is at an end, that the outcome is unknown.
+// giveUpLate schedules the timeout of a request of a manager with a lag.
 func (s *store) giveUpLate(r *storeRequest) {
 	patience := storeWait
 	switch r.what.(type) {

@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// countFromZero names the checks and branches of the world, so that those that are never reached
-// are reported as well.
+// countFromZero adds the checks and branches of the world with count 0, so that a report includes those that are
+// never reached.
 func (w *world) countFromZero() {
 	engine.Zero(w.Checks, I1Exclusive, I2Generations, I3Held, I4Losses, I5Tables, I6Progress, I7Moved, I8Bounds, I9Fencing, I10Isolation, I11Needless, OneLeader)
 	engine.Zero(w.Branches,
@@ -48,12 +48,12 @@ func zeroNotes[N interface {
 	}
 }
 
-// note counts a branch that a machine has taken.
+// note counts a note of a machine as a branch.
 func (w *world) note(machine string, what interface{ String() string }) {
 	w.Branches[machine+what.String()]++
 }
 
-// setFields prints the fields of a note that are not zero, with their names. It formats only when a trace is written.
+// setFields formats the fields of a note that are not zero, with their names. It formats only when a trace is written.
 type setFields struct{ note any }
 
 func (f setFields) String() string {
@@ -68,26 +68,26 @@ func (f setFields) String() string {
 	return b.String()
 }
 
-// Run runs the world of a seed. The configuration must be valid.
+// Run runs the world of a seed, and writes a trace to text if that is not nil. The configuration must be valid.
 func (c *Config) Run(seed uint64, text io.Writer) *engine.Result {
 	w := newWorld(*c, seed, text)
 	return w.Guard(w.run)
 }
 
-const restores = "only where stores are restored"
+const restores = "only with restored stores"
 
-// defences are branches that only a bug elsewhere could reach, and why.
+// defences are branches that no world reaches unless another part has a bug, and the reason.
 var defences = map[string]string{
-	"election: dismissed":      "only where leaders are appointed",
+	"election: dismissed":      "only with appointed leaders",
 	"election: outranked":      "only where leaders are appointed",
 	"election: disbelieved":    "only where leaders are appointed",
 	"election: forgotten":      restores,
-	"manager: copy":            "no computer is copied",
+	"manager: copy":            "only with copied processes",
 	"manager: forgotten":       restores,
 	"manager: log forgotten":   restores,
 	"election: record copied":  restores,
-	"owner: old grant refused": "a leader takes back a grant that it has not offered before it offers a later one",
+	"owner: old grant refused": "a leader withdraws an unsent grant before it sends a later one",
 }
 
-// Unreachable reports whether only a bug elsewhere could reach a branch.
+// Unreachable reports whether a branch is one of defences.
 func (*Config) Unreachable(branch string) bool { return defences[branch] != "" }

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// valid returns the configuration with its defaults filled in.
+// valid sets the defaults of a configuration.
 func valid(t testing.TB, cfg Config) Config {
 	t.Helper()
 	if err := cfg.Validate(); err != nil {
@@ -20,7 +20,7 @@ func valid(t testing.TB, cfg Config) Config {
 	return cfg
 }
 
-// The seeds of every test run. More are run by the command: leasehold-lab sim.
+// The seeds of every test run. The command "leasehold-lab sim" runs more.
 const (
 	firstSeed = 1
 	manySeeds = 2500
@@ -48,12 +48,12 @@ func TestSeeds(t *testing.T) {
 		t.Errorf("ran %d worlds, want %d", s.Seeds, seeds)
 	}
 	if err := s.Convincing(Kinds()); err != nil && !testing.Short() {
-		t.Errorf("the worlds are not rich enough: %v", err)
+		t.Errorf("the worlds do not cover enough: %v", err)
 	}
 	t.Logf("%d worlds, %.0f simulated hours, %d checks", s.Seeds, s.Simulated.Hours(), s.TotalChecks())
 }
 
-// Clusters of other sizes meet in other ways.
+// Clusters of other sizes have other interleavings.
 func TestOtherSizes(t *testing.T) {
 	for _, test := range []struct {
 		flags string
@@ -73,9 +73,9 @@ func TestOtherSizes(t *testing.T) {
 	}
 }
 
-// Where every application can move its state and nobody but managers crashes,
-// nothing is ever lost, however often owners are restarted, drained and
-// rebalanced in between.
+// If all applications move their state and only managers crash,
+// no state is lost, however often owners are restarted, drained and
+// rebalanced.
 func TestRollingRestartsLoseNothing(t *testing.T) {
 	mix, err := Kinds().Parse("owner-leave=20,drain=5,move-range=5,manager-crash=3,manager-resign=3")
 	if err != nil {
@@ -89,7 +89,7 @@ func TestRollingRestartsLoseNothing(t *testing.T) {
 			t.Fatalf("seed %d: %v", seed, r.Violation)
 		}
 		if r.Branches["owner: suspended"] > 0 {
-			continue // there was no leader for longer than a lease: that costs state
+			continue // no leader for longer than a lease costs state
 		}
 		worlds++
 		moved += r.Branches["store: state moved"]
@@ -98,12 +98,12 @@ func TestRollingRestartsLoseNothing(t *testing.T) {
 		}
 	}
 	if worlds < 100 || moved < 10000 {
-		t.Errorf("only %d ranges have moved in %d worlds: that proves little", moved, worlds)
+		t.Errorf("only %d ranges have moved in %d worlds: too few", moved, worlds)
 	}
 	t.Logf("%d ranges have moved in %d worlds", moved, worlds)
 }
 
-// Leadership goes back and forth for an hour, and whoever leads finds everything in order.
+// Leadership changes frequently for an hour, and each leader has consistent state.
 func TestLeadershipFlaps(t *testing.T) {
 	mix, err := Kinds().Parse("manager-crash=10,manager-resign=10,manager-pause=5,store-cut=5,isolate=2")
 	if err != nil {
@@ -120,7 +120,7 @@ func TestLeadershipFlaps(t *testing.T) {
 			leaders += r.Branches["election: elected"] + r.Branches["lease: acquired"]
 		}
 		if leaders < 20*100 {
-			t.Errorf("diskless %t: %d leaders in 20 hours prove little", diskless, leaders)
+			t.Errorf("diskless %t: %d leaders in 20 hours are too few", diskless, leaders)
 		}
 		t.Logf("diskless %t: %d leaders in 20 hours", diskless, leaders)
 	}
@@ -132,7 +132,7 @@ func TestSameSeedSameWorld(t *testing.T) {
 		var text, again bytes.Buffer
 		a, b, c := cfg.Run(seed, nil), cfg.Run(seed, &text), cfg.Run(seed, &again)
 		if a.Hash != b.Hash || a.Events != b.Events || b.Hash != c.Hash {
-			t.Errorf("seed %d: hashes %x, %x, %x: the same seed must give the same world, watched or not", seed, a.Hash, b.Hash, c.Hash)
+			t.Errorf("seed %d: hashes %x, %x, %x: the same seed must give the same world, traced or not", seed, a.Hash, b.Hash, c.Hash)
 		}
 		if text.String() != again.String() {
 			t.Errorf("seed %d: the traces differ", seed)
@@ -157,8 +157,7 @@ func TestCampaignDoesNotDependOnParallelism(t *testing.T) {
 	}
 }
 
-// The two tests below break the world on purpose. If the suite stayed green,
-// it would prove nothing.
+// The two tests below break the world on purpose: the checks must fail.
 
 func TestLeasesOffIsNoticed(t *testing.T) {
 	s, err := engine.Campaign{Simulation: &Config{LeasesOff: true}, First: firstSeed, Seeds: 50, StopAfter: 1}.Run(t.Context())
@@ -166,7 +165,7 @@ func TestLeasesOffIsNoticed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(s.Failures) == 0 || !strings.HasPrefix(s.Failures[0].Invariant, "I1") {
-		t.Errorf("owners who believe in their leases for ever went unnoticed: %v", s.Failures)
+		t.Errorf("owners that ignore the expiry of their leases cause no violation of I1: %v", s.Failures)
 	}
 }
 
@@ -176,26 +175,26 @@ func TestEqualClocksAreNoticed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.Convincing(Kinds()); err == nil || !strings.Contains(err.Error(), "clock") {
-		t.Errorf("worlds in which all clocks are the same count as proof: %v", err)
+		t.Errorf("worlds with equal clocks pass the coverage check: %v", err)
 	}
 }
 
-func TestTraceTellsTheStory(t *testing.T) {
+func TestTraceContainsEvents(t *testing.T) {
 	var text strings.Builder
 	cfg := valid(t, Config{LeasesOff: true})
 	cfg.Run(violating(t), &text)
 	for _, want := range []string{"starts", "leads in term 1", "committed in ns0", "***", "request", "reply", "!!! I1 exclusive violated"} {
 		if !strings.Contains(text.String(), want) {
-			t.Errorf("the trace does not say %q", want)
+			t.Errorf("the trace does not contain %q", want)
 		}
 	}
 }
 
-// violating finds a seed whose world fails with leases off.
+// violating returns a seed whose world has a violation with leases off.
 func violating(t *testing.T) uint64 {
 	s, err := engine.Campaign{Simulation: &Config{LeasesOff: true}, First: 1, Seeds: 50, StopAfter: 1}.Run(t.Context())
 	if err != nil || len(s.Failures) == 0 {
-		t.Fatal("no world fails", err)
+		t.Fatal("no world has a violation", err)
 	}
 	return s.Failures[0].Seed
 }

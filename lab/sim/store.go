@@ -14,9 +14,9 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// A store is the linearizable store of a manager group. What it does to a
-// request happens at one instant; how long the request and its answer take,
-// and whether they arrive, is the nemesis's business.
+// A store is the linearizable store of a manager group. It executes a
+// request at one instant. The nemesis determines the latency of the request and of the reply,
+// and whether they are lost.
 type store struct {
 	*world
 	record  storage.Record
@@ -24,24 +24,24 @@ type store struct {
 	catalog *storage.Catalog
 	logs    map[leasehold.Namespace]*stored
 
-	era int // how often it was restored
-	// moves is how often it was restored into a new cluster, and copies how often data
-	// directories were replaced by copies.
+	era int // number of restores
+	// moves counts the restores into a new cluster, and copies those into data
+	// directories that are copies.
 	moves, copies int
 	saved         *backup // nil if there is none
 
 	down    bool
 	slow    time.Duration
-	unknown int  // percent of requests whose way there or back fails
-	stale   bool // reads that may be stale are
+	unknown int  // percent of requests that are lost, or whose reply is lost
+	stale   bool // reads that allow stale results get them
 	waiting []*storeRequest
 }
 
-// stored is what the store has of a namespace.
+// stored is the content of the store for one namespace.
 type stored struct {
 	table   *table.Table
 	changes []table.Change
-	// unfinished: the table is to take its own place once more.
+	// unfinished: the leader must write the table again as the base of the log.
 	unfinished bool
 }
 
@@ -49,20 +49,20 @@ func (s *stored) state(term leasehold.Term) *storage.State {
 	return &storage.State{Term: term, Table: s.table, Changes: s.changes[:len(s.changes):len(s.changes)], Unfinished: s.unfinished}
 }
 
-// A storeRequest is something that a manager asks of the store.
+// A storeRequest is a request of a manager.
 type storeRequest struct {
 	host  *managerHost
 	epoch uint32
-	done  bool // answered, or given up
-	lost  bool // the answer will not arrive
-	era   int  // what it was sent to is gone with that
+	done  bool // answered or timed out
+	lost  bool // the reply is lost
+	era   int  // era of the store; a request of an earlier era is not executed
 	sent  int64
 	ns    leasehold.Namespace
 	term  leasehold.Term
-	what  any // election.Read, election.Swap, manager.Commit, manager.ReadEnd, manager.SaveSnapshot, node.Load, node.LoadCatalog, node.Settle, configure
+	what  any // byrecord.Read, byrecord.Swap, manager.Commit, manager.ReadEnd, manager.SaveSnapshot, managerproc.Load, managerproc.LoadCatalog, managerproc.Settle, configure
 }
 
-// A storeAnswer is a storeRequest's answer on its way to the process.
+// A storeAnswer is the reply to a storeRequest.
 type storeAnswer struct {
 	request *storeRequest
 	event   managerproc.Event
@@ -85,7 +85,7 @@ func (s *store) latency() time.Duration {
 	return d
 }
 
-func (s *store) ask(h *managerHost, ns leasehold.Namespace, term leasehold.Term, what any) {
+func (s *store) request(h *managerHost, ns leasehold.Namespace, term leasehold.Term, what any) {
 	r := &storeRequest{host: h, epoch: h.epoch, ns: ns, term: term, what: what, era: s.era, sent: s.Now}
 	if h.storeCut {
 		s.giveUp(r)
@@ -93,7 +93,7 @@ func (s *store) ask(h *managerHost, ns leasehold.Namespace, term leasehold.Term,
 	}
 	if s.unknown > 0 && s.Random.IntN(100) < s.unknown {
 		if s.Chance(2) {
-			r.lost = true // it happens, but nobody hears
+			r.lost = true // it is executed, but the reply is lost
 		} else {
 			s.giveUp(r)
 			return
@@ -108,12 +108,12 @@ func (s *store) ask(h *managerHost, ns leasehold.Namespace, term leasehold.Term,
 	}
 }
 
-// giveUp tells the asker after a while that the outcome is unknown.
+// giveUp schedules a timeout of the request: its outcome is then unknown to the manager.
 func (s *store) giveUp(r *storeRequest) {
 	s.Later(s.nemesis.span(200*time.Millisecond, storeWait), engine.Nowhere, 0, &giveUp{r})
 }
 
-// giveUp is the patience with a request coming to its end.
+// giveUp is the timeout of a request.
 type giveUp struct{ request *storeRequest }
 
 func (s *store) serve(r *storeRequest) {
@@ -123,7 +123,7 @@ func (s *store) serve(r *storeRequest) {
 	}
 	if s.down {
 		if !s.Chance(2) {
-			s.waiting = append(s.waiting, r) // it will happen, late
+			s.waiting = append(s.waiting, r) // executed when the outage ends
 		}
 		s.giveUp(r)
 		return
@@ -135,7 +135,7 @@ func (s *store) serve(r *storeRequest) {
 	s.answer(r, e, s.latency())
 }
 
-// answer sends an answer back. The first one that arrives counts.
+// answer sends a reply. The manager ignores all but the first one.
 func (s *store) answer(r *storeRequest, e managerproc.Event, d time.Duration) {
 	if r.done || e == nil {
 		return
@@ -143,8 +143,8 @@ func (s *store) answer(r *storeRequest, e managerproc.Event, d time.Duration) {
 	s.Later(d, r.host.endpoint, r.epoch, &storeAnswer{r, e})
 }
 
-// Unanswered is what a manager concludes when the store does not answer a request; nil
-// if it does not wait for the answer.
+// Unanswered returns the event of a manager whose request has timed out; nil
+// if it does not wait for the reply.
 func Unanswered(ns leasehold.Namespace, term leasehold.Term, request any) managerproc.Event {
 	switch what := request.(type) {
 	case byrecord.Read:
@@ -160,12 +160,12 @@ func Unanswered(ns leasehold.Namespace, term leasehold.Term, request any) manage
 	case managerproc.LoadCatalog:
 		return managerproc.Catalogued{Term: term}
 	case managerproc.Settle, configure:
-		return managerproc.Catalogued{Term: term} // it reads what has become of it
+		return managerproc.Catalogued{Term: term} // it then reads the catalog
 	}
 	return nil
 }
 
-// apply is what a request does, at this instant.
+// apply executes a request.
 func (s *store) apply(r *storeRequest) managerproc.Event {
 	switch what := r.what.(type) {
 	case byrecord.Read:
@@ -198,20 +198,20 @@ func (s *store) apply(r *storeRequest) managerproc.Event {
 		}
 		return managerproc.Catalogued{Term: r.term, Catalog: s.readCatalog()}
 	}
-	panic(fmt.Sprintf("store asked for %T", r.what))
+	panic(fmt.Sprintf("invalid store request %T", r.what))
 }
 
-// configure is an operator asking a leader to give a namespace another timing,
-// which creates it if it was deleted, or to delete it.
+// configure is an operator's request to a leader: change the timing of a namespace,
+// which creates it if it was deleted, or delete it.
 type configure struct {
 	timing protocol.Timing
 	remove bool
 }
 
-// configure writes what the operator wants.
+// configure executes an operator's request.
 func (s *store) configure(ns leasehold.Namespace, c configure) {
 	if c.remove && s.nemesis.healed {
-		return // it came too late
+		return // faults have stopped: too late for a deletion
 	}
 	if !c.remove {
 		s.replaceCatalog(s.catalog.Configured(s.space(ns).configured(c.timing)))
@@ -245,18 +245,18 @@ func (s *store) swap(swap byrecord.Swap) byrecord.Swapped {
 	s.record = swap.New
 	s.record.Version = version
 	s.oracle.resignations(s.record)
-	s.tell()
+	s.notifyWatches()
 	return byrecord.Swapped{Swap: swap, Outcome: storage.Done, Version: version}
 }
 
-// watched is what the watch of a process has seen.
+// watched is an event of a process's watch.
 type watched struct {
 	epoch uint32
 	seen  byrecord.Seen
 }
 
-// tell is the watch: a hint that may come late or not at all.
-func (s *store) tell() {
+// notifyWatches sends the new record to the watches: a hint that can be late or lost.
+func (s *store) notifyWatches() {
 	for _, m := range s.managers {
 		if m.alive && !m.storeCut && !s.stale && s.Random.IntN(100) < 80 {
 			s.Later(s.latency(), m.endpoint, 0, watched{m.epoch, byrecord.Seen{Record: s.record, Wall: m.wall(), Uptime: m.uptime(), Store: s.identity()}})
@@ -296,7 +296,7 @@ func (s *stored) save(p *storage.Snapshot) {
 	s.table = p.Table
 }
 
-// up ends an outage: what waited happens now.
+// up ends an outage, and executes the waiting requests.
 func (s *store) up() {
 	s.down = false
 	for _, r := range s.waiting {

@@ -13,13 +13,13 @@ import (
 )
 
 // A world is one run of the simulator: processes, a network, a store, a
-// nemesis, and an oracle that sees everything at once.
+// nemesis, and an oracle.
 type world struct {
 	engine.World
 	cfg      Config
-	heal     int64 // when faults stop
-	end      int64
-	extended int // how often end was put off
+	heal     int64 // true time at which faults stop
+	end      int64 // true time
+	extended int   // how often end was postponed
 
 	spaces   []*space
 	managers []*managerHost
@@ -31,8 +31,8 @@ type world struct {
 	nemesis nemesis
 	oracle  *oracle
 
-	lastLead int64         // when a manager last took over, where there is no store
-	aged     time.Duration // how much time has passed on wall clocks that nobody has lived through
+	lastLead int64         // true time of the last takeover, without a store
+	aged     time.Duration // added to all wall clocks: the age of restored backups
 }
 
 // space is a namespace of the world.
@@ -40,42 +40,42 @@ type space struct {
 	index  int
 	name   leasehold.Namespace
 	owners []*ownerHost
-	// vnodes keeps tables small: what matters is how ranges meet, not how many.
+	// vnodes is small, so that tables stay small: their size does not matter here.
 	vnodes    int
 	maxOwners int
 	moves     bool // its application can move state
 	balances  bool // its owners measure loads
 	policy    partition.Policy
-	// latest is the session that has last been started under a name.
+	// latest is the last session that was started under each name.
 	latest map[leasehold.OwnerID]leasehold.Session
-	// home is where a session lives or lived.
+	// home is the host on which a session runs or ran.
 	home map[leasehold.Session]*ownerHost
 }
 
-// configured is the namespace as an operator creates it.
+// configured returns the catalog entry that an operator would write.
 func (s *space) configured(t protocol.Timing) storage.Namespace {
 	return storage.Namespace{
 		Name: s.name, Lease: t.Lease, Renew: t.Renew, Drift: t.Drift, VirtualNodes: s.vnodes, MaxOwners: s.maxOwners,
 	}
 }
 
-// worldStart is the true time at which every world begins: not 0, which means
-// that something has not happened.
+// worldStart is the true time at which every world begins. It is not 0, because 0
+// means that an event has not happened.
 const worldStart = int64(time.Second)
 
-// Times of the calm world, in which faults are rare events.
+// Durations without faults.
 const (
-	calmDelay     = 5 * time.Millisecond // most that a message or a store takes, one way
+	calmDelay     = 5 * time.Millisecond // maximum one-way latency of the network and the store
 	lateTimers    = 2 * time.Millisecond
-	starvedTimers = 700 * time.Millisecond // while the processor is elsewhere
-	storeWait     = 8 * time.Second        // most that a manager waits for the store
+	starvedTimers = 700 * time.Millisecond // on an overloaded processor
+	storeWait     = 8 * time.Second        // maximum wait of a manager for the store
 )
 
-// What a process finds in the queue.
+// Events of a process.
 type (
 	timer  struct{}
 	resume struct{}
-	slept  struct{} // the process finds that its clock stood still
+	slept  struct{} // the clock of the process stood still
 )
 
 func newWorld(cfg Config, seed uint64, text io.Writer) *world {
@@ -130,14 +130,14 @@ func (w *world) connect() {
 	w.Net.Repeat = func() time.Duration { return w.nemesis.span(0, 12*time.Second) }
 	w.Net.Route = func(to int32) int32 {
 		if p := w.nemesis.misrouted; p > 0 && w.Random.IntN(100) < p {
-			return w.astray(to)
+			return w.misroute(to)
 		}
 		return to
 	}
 }
 
-// astray returns an endpoint of the same kind: a wrong one, perhaps.
-func (w *world) astray(to int32) int32 {
+// misroute returns a random endpoint of the same kind. It can be the right one.
+func (w *world) misroute(to int32) int32 {
 	managers, owners := int32(len(w.managers)), int32(len(w.owners))
 	switch {
 	case to < managers:
@@ -153,12 +153,12 @@ func (w *world) send(from, to int32, what any) {
 	w.Net.Send(from, to, what)
 }
 
-// run lets the world happen until it ends or something is violated.
+// run executes events until the world ends or an invariant is violated.
 func (w *world) run() {
 	w.heal = w.Now + int64(w.cfg.Duration)
 	w.end = w.heal + int64(w.oracle.bound()) + int64(2*time.Second)
 	if w.cfg.Agents {
-		w.end += int64(time.Minute) // whatever is tidied up waits for promises, one step after the other
+		w.end += int64(time.Minute) // cleanup waits for agents' promises, one after the other
 	}
 	for _, m := range w.managers {
 		m.boot()
@@ -174,22 +174,22 @@ func (w *world) run() {
 			w.nemesis.provide(s)
 		}
 	}
-	w.oracle.watchOverLimping()
+	w.oracle.pollLimping()
 	w.After(w.nemesis.pause(), w.nemesis.strike)
 	w.After(w.cfg.Duration, w.stopFaults)
 	for w.Queue.Len() > 0 && w.Violation == nil {
-		if w.Queue.Earliest() > w.end && !w.goesOn() {
+		if w.Queue.Earliest() > w.end && !w.extend() {
 			break
 		}
 		e := w.Next()
-		w.happen(&e)
+		w.dispatch(&e)
 	}
 	w.oracle.finish()
 }
 
-// goesOn makes the world longer while a leader still moves ranges, at most by a minute: what is
-// checked at the end holds when all is quiet.
-func (w *world) goesOn() bool {
+// extend prolongs the world while a leader still moves ranges, by at most a minute: the checks at
+// the end hold only when all moves are complete.
+func (w *world) extend() bool {
 	if w.extended == 30 || !w.oracle.moving() {
 		return false
 	}
@@ -198,7 +198,7 @@ func (w *world) goesOn() bool {
 	return true
 }
 
-func (w *world) happen(e *engine.Event) {
+func (w *world) dispatch(e *engine.Event) {
 	if e.To == engine.Nowhere {
 		w.happenNowhere(e.What)
 		return
@@ -207,20 +207,20 @@ func (w *world) happen(e *engine.Event) {
 	switch what := e.What.(type) {
 	case timer:
 		if e.Epoch == h.epoch && e.At == h.alarm && h.alive {
-			h.ring()
+			h.fire()
 		}
 	case resume:
 		if e.Epoch == h.epoch && h.alive && h.stopped != 0 && w.Now >= h.stopped {
-			h.goOn()
+			h.unstop()
 		}
 	case *storeAnswer:
 		if e.Epoch == h.epoch && h.alive && !what.request.done {
 			what.request.done = true
-			h.arrive(e)
+			h.receive(e)
 		}
 	default:
 		if h.alive {
-			h.arrive(e)
+			h.receive(e)
 		}
 	}
 }
@@ -237,8 +237,8 @@ func (w *world) happenNowhere(what any) {
 	}
 }
 
-// stopFaults ends the faults, unless an outage has made the world longer. I6 is due
-// a while after that.
+// stopFaults ends the faults, unless an outage has prolonged the world. I6 is checked after
+// the recovery bound.
 func (w *world) stopFaults() {
 	if w.Now < w.heal {
 		w.After(time.Duration(w.heal-w.Now), w.stopFaults)

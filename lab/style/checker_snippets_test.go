@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestCheckerCatches proves that the checker can fail: each snippet commits a
-// sin, and the checker names it.
+// TestCheckerCatches: each snippet violates a rule, and the checker
+// reports it.
 func TestCheckerCatches(t *testing.T) {
 	for name, test := range map[string]struct{ source, want string }{
 		"net":           {`import "net"; var _ net.IP`, `import "net"`},
@@ -89,8 +89,8 @@ func TestCheckerCatches(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := impurities(map[string]string{"machine.go": "package machine; " + test.source}, "excepted")
-			if !slices.ContainsFunc(got, func(sin string) bool {
-				return strings.HasPrefix(sin, "machine.go:") && strings.Contains(sin, ": "+test.want)
+			if !slices.ContainsFunc(got, func(line string) bool {
+				return strings.HasPrefix(line, "machine.go:") && strings.Contains(line, ": "+test.want)
 			}) {
 				t.Errorf("want %q, got %q", test.want, got)
 			}
@@ -132,7 +132,7 @@ func TestCheckerRefusesWhatDoesNotParse(t *testing.T) {
 	}
 }
 
-// TestCheckerPasses clean code that comes close to each sin.
+// TestCheckerPasses clean code that is similar to each violation.
 func TestCheckerPasses(t *testing.T) {
 	const clean = `
 // Package machine mentions time.Now, go f(), select {} and var x in a comment.
@@ -206,6 +206,6 @@ import "time"
 var Epoch = time.Unix(0, 0)
 `
 	if got := impurities(map[string]string{"machine.go": clean, "epoch.go": more}, "Epoch"); len(got) > 0 {
-		t.Errorf("clean code is blamed:\n%s", strings.Join(got, "\n"))
+		t.Errorf("clean code is reported:\n%s", strings.Join(got, "\n"))
 	}
 }

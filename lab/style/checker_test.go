@@ -14,21 +14,21 @@ import (
 	"strings"
 )
 
-// forbiddenImports are packages that a pure package must not import, and why.
-// An entry that ends in "/..." speaks of the package and all below it.
+// forbiddenImports are packages that a pure package must not import, with the reason.
+// An entry that ends in "/..." includes all packages below it.
 var forbiddenImports = map[string]string{
-	"C":                "a machine is Go alone",
-	"context":          "cancellation is a shell's business",
+	"C":                "a machine is only Go",
+	"context":          "cancellation is the responsibility of the shell",
 	"crypto/rand":      "randomness is an argument",
-	"expvar":           "a machine does not measure",
+	"expvar":           "metrics are the responsibility of the shell",
 	"flag":             "configuration is an argument",
 	"hash/maphash":     "it differs from process to process",
 	"log/...":          "a machine does not log",
 	"math/rand":        "use a seeded source of math/rand/v2 that was passed in",
 	"net/...":          "a machine has no network",
 	"os/...":           "a machine has no operating system",
-	"plugin":           "a machine is Go alone",
-	"runtime/...":      "a machine does not look at its runtime",
+	"plugin":           "a machine is only Go",
+	"runtime/...":      "a machine does not use its runtime",
 	"sync/...":         "a machine runs on one goroutine",
 	"syscall":          "a machine has no operating system",
 	"testing/...":      "no test seam in production code",
@@ -36,8 +36,8 @@ var forbiddenImports = map[string]string{
 	"golang.org/x/...": "a machine is built on the standard library",
 }
 
-// forbiddenNames are what a pure package must not use of packages that it may
-// import, and why.
+// forbiddenNames are identifiers of allowed packages that a pure package must not use,
+// with the reason.
 var forbiddenNames = map[string]map[string]string{
 	"time": {
 		"Now": readsClock, "Since": readsClock, "Until": readsClock,
@@ -53,16 +53,16 @@ var forbiddenNames = map[string]map[string]string{
 
 const (
 	readsClock = "time is an argument"
-	ownsTimer  = "a machine asks for its next wake"
+	ownsTimer  = "a machine returns its next wake"
 	printing   = "a machine has no terminal"
 )
 
-// seededRandom is all that a pure package may use of math/rand/v2: types and
-// constructors of sources that are seeded by whoever passes the seed. All else
-// there draws from one source that the whole process shares.
+// seededRandom are the identifiers of math/rand/v2 that a pure package may use: types and
+// constructors of seeded sources. All others
+// use a source that the whole process shares.
 var seededRandom = []string{"ChaCha8", "New", "NewChaCha8", "NewPCG", "PCG", "Rand", "Source"}
 
-// readers are functions that a table may be handed to, since they only read.
+// readers are functions that may receive a table, because they only read.
 var readers = map[string][]string{
 	"builtin": {"append", "cap", "len"},
 	"slices": {
@@ -72,16 +72,16 @@ var readers = map[string][]string{
 	"maps": {"All", "Clone", "Keys", "Values"},
 }
 
-// impurities returns what keeps a package from being pure, as lines of
-// "file:line: sin", in order. It judges source text, file name to content, and
-// nothing else: a package that does not compile yet can be judged too.
+// impurities returns the violations of a package, as lines of
+// "file:line: violation", in order. Its input is source text, file name to content:
+// it also works for a package that does not compile.
 //
-// A package-level variable is let pass if it is one of these, and nothing in
+// A package-level variable is allowed if it is one of these, and nothing in
 // the package changes it or takes its address:
 //
 //   - an error made by errors.New or an Errorf;
 //   - a table: not exported, a composite literal without pointers;
-//   - one that the caller names in exceptions.
+//   - one in exceptions.
 func impurities(files map[string]string, exceptions ...string) []string {
 	c := &checker{
 		fset:       token.NewFileSet(),
@@ -102,24 +102,24 @@ func impurities(files map[string]string, exceptions ...string) []string {
 		parsed = append(parsed, file)
 	}
 	// The types resolve names: which "time" is the package and which a local
-	// variable. Imports are empty stand-ins, so there are errors, of no
-	// interest here.
+	// variable. Imports are empty stand-ins, so type checking has errors,
+	// which are ignored.
 	config := types.Config{Importer: standIns{}, Error: func(error) {}}
 	c.pkg, _ = config.Check("judged", c.fset, parsed, &c.info)
 	for _, file := range parsed {
 		c.file(file)
 	}
-	slices.SortStableFunc(c.sins, func(a, b sin) int {
+	slices.SortStableFunc(c.violations, func(a, b violation) int {
 		return cmp.Or(cmp.Compare(a.at.Filename, b.at.Filename), cmp.Compare(a.at.Line, b.at.Line))
 	})
 	var lines []string
-	for _, s := range c.sins {
+	for _, s := range c.violations {
 		lines = append(lines, fmt.Sprintf("%s:%d: %s", s.at.Filename, s.at.Line, s.what))
 	}
 	return lines
 }
 
-// standIns imports every package as an empty one of the right name.
+// standIns imports every package as an empty one with the right name.
 type standIns struct{}
 
 func (standIns) Import(importPath string) (*types.Package, error) {
@@ -132,7 +132,7 @@ func (standIns) Import(importPath string) (*types.Package, error) {
 	return p, nil
 }
 
-type sin struct {
+type violation struct {
 	at   token.Position
 	what string
 }
@@ -142,11 +142,11 @@ type checker struct {
 	exceptions []string
 	info       types.Info
 	pkg        *types.Package
-	sins       []sin
+	violations []violation
 }
 
-func (c *checker) blame(n ast.Node, format string, args ...any) {
-	c.sins = append(c.sins, sin{c.fset.Position(n.Pos()), fmt.Sprintf(format, args...)})
+func (c *checker) report(n ast.Node, format string, args ...any) {
+	c.violations = append(c.violations, violation{c.fset.Position(n.Pos()), fmt.Sprintf(format, args...)})
 }
 
 func (c *checker) file(file *ast.File) {
@@ -161,7 +161,7 @@ func (c *checker) file(file *ast.File) {
 			}
 		case *ast.FuncDecl:
 			if d.Name.Name == "init" && d.Recv == nil {
-				c.blame(d, "func init: pass everything at construction")
+				c.report(d, "func init: pass everything at construction")
 			}
 		}
 	}
@@ -174,16 +174,16 @@ func (c *checker) file(file *ast.File) {
 func (c *checker) importSpec(spec *ast.ImportSpec) {
 	imported, err := strconv.Unquote(spec.Path.Value)
 	if err != nil {
-		c.blame(spec, "import %s: %v", spec.Path.Value, err)
+		c.report(spec, "import %s: %v", spec.Path.Value, err)
 		return
 	}
 	if spec.Name != nil && (spec.Name.Name == "." || spec.Name.Name == "_") {
-		c.blame(spec, "import %s %q: it hides what is used", spec.Name.Name, imported)
+		c.report(spec, "import %s %q: it hides what is used", spec.Name.Name, imported)
 	}
 	for forbidden, why := range forbiddenImports {
 		tree, isTree := strings.CutSuffix(forbidden, "/...")
 		if imported == tree || isTree && strings.HasPrefix(imported, tree+"/") {
-			c.blame(spec, "import %q: %s", imported, why)
+			c.report(spec, "import %q: %s", imported, why)
 		}
 	}
 }
@@ -191,13 +191,13 @@ func (c *checker) importSpec(spec *ast.ImportSpec) {
 func (c *checker) node(n ast.Node) {
 	switch n := n.(type) {
 	case *ast.GoStmt:
-		c.blame(n, "go statement: a machine runs on one goroutine")
+		c.report(n, "go statement: a machine runs on one goroutine")
 	case *ast.SelectStmt:
-		c.blame(n, "select statement: a machine has no channels")
+		c.report(n, "select statement: a machine has no channels")
 	case *ast.ChanType:
-		c.blame(n, "channel type: a machine has no channels")
+		c.report(n, "channel type: a machine has no channels")
 	case *ast.SendStmt:
-		c.blame(n, "channel send: a machine has no channels")
+		c.report(n, "channel send: a machine has no channels")
 	case *ast.SelectorExpr:
 		c.selector(n)
 	case *ast.AssignStmt:
@@ -218,21 +218,21 @@ func (c *checker) node(n ast.Node) {
 			c.changes(n.X, "has its address taken")
 		}
 		if n.Op == token.ARROW {
-			c.blame(n, "channel receive: a machine has no channels")
+			c.report(n, "channel receive: a machine has no channels")
 		}
 	case *ast.CallExpr:
 		c.call(n)
 	}
 }
 
-// selector judges pkg.Name, and methods that may change a package's variable.
+// selector checks pkg.Name, and methods that may change a package's variable.
 func (c *checker) selector(n *ast.SelectorExpr) {
 	if imported := c.importedBy(n.X); imported != "" {
 		if why, bad := forbiddenNames[imported][n.Sel.Name]; bad {
-			c.blame(n, "%s.%s: %s", path.Base(imported), n.Sel.Name, why)
+			c.report(n, "%s.%s: %s", path.Base(imported), n.Sel.Name, why)
 		}
 		if imported == "math/rand/v2" && !slices.Contains(seededRandom, n.Sel.Name) {
-			c.blame(n, "rand.%s: it draws from a source that the whole process shares", n.Sel.Name)
+			c.report(n, "rand.%s: it uses a source that the whole process shares", n.Sel.Name)
 		}
 		return
 	}
@@ -259,7 +259,7 @@ func (c *checker) call(n *ast.CallExpr) {
 		home, name = c.importedBy(fun.X), fun.Sel.Name
 	}
 	if home == "builtin" && (name == "print" || name == "println") {
-		c.blame(n, "%s: %s", name, printing)
+		c.report(n, "%s: %s", name, printing)
 	}
 	if slices.Contains(readers[home], name) {
 		return
@@ -305,12 +305,12 @@ func (c *checker) packageVar(x ast.Expr) *types.Var {
 	return nil
 }
 
-// changes blames x if it is a package-level variable, or a part of one, of
+// changes reports x if it is a package-level variable, or a part of one, of
 // this package or another.
 func (c *checker) changes(x ast.Expr, how string) {
 	for x != nil {
 		if v := c.packageVar(x); v != nil {
-			c.blame(x, "package variable %s %s", v.Name(), how)
+			c.report(x, "package variable %s %s", v.Name(), how)
 			return
 		}
 		switch inner := ast.Unparen(x).(type) {
@@ -322,7 +322,7 @@ func (c *checker) changes(x ast.Expr, how string) {
 			x = inner.X
 		case *ast.SelectorExpr:
 			if imported := c.importedBy(inner.X); imported != "" {
-				c.blame(x, "package variable %s.%s %s", path.Base(imported), inner.Sel.Name, how)
+				c.report(x, "package variable %s.%s %s", path.Base(imported), inner.Sel.Name, how)
 				return
 			}
 			x = inner.X
@@ -340,14 +340,14 @@ func (c *checker) packageVars(decl *ast.GenDecl) {
 				continue
 			}
 			if len(values.Values) != len(values.Names) {
-				c.blame(name, "package variable %s: no state outlives a machine", name.Name)
+				c.report(name, "package variable %s: no state outlives a machine", name.Name)
 				continue
 			}
 			value := values.Values[i]
 			if c.isErrorSentinel(value) || isTable(value) && !name.IsExported() {
 				continue
 			}
-			c.blame(name, "package variable %s: neither an error nor an unexported table", name.Name)
+			c.report(name, "package variable %s: neither an error nor an unexported table", name.Name)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // TestServiceRequiresLittle builds a module that imports the libraries of a service, and checks the modules
-// that it requires, linked or not.
+// that it requires, whether linked or not.
 func TestServiceRequiresLittle(t *testing.T) {
 	dir := t.TempDir()
 	here, err := filepath.Abs(root)

@@ -13,16 +13,16 @@ import (
 
 const module = "github.com/leasehold-dev/leasehold"
 
-// A diet is what a set of packages may link, directly or through others. It is
-// a list of what is allowed, so that a dependency nobody thought of fails.
+// A diet is the set of packages that some packages may link, directly or indirectly. It
+// lists what is allowed, so that an unexpected dependency fails the test.
 type diet struct {
-	packages []string // patterns of go list, relative to the module's root
+	packages []string // patterns of go list, relative to the root of the module
 	modules  []string // import path prefixes from outside of the module
 	ours     []string // import paths within the module, "" for all
-	never    []string // import path prefixes, whatever else says
+	never    []string // import path prefixes, with precedence over the others
 }
 
-// pureDiet: whoever imports the vocabulary, a machine or a policy gets that,
+// pureDiet: the vocabulary, a machine or a policy links only the vocabulary,
 // the standard library without its network, and the hash of keys.
 var pureDiet = diet{
 	packages: append([]string{"./" + machines + "/..."}, relative(purePackages)...),
@@ -31,26 +31,26 @@ var pureDiet = diet{
 	never:    []string{"net", "os/exec", "plugin", "log"},
 }
 
-// libraryDiet: a service links the owner and the lookup library, and what routes
-// its calls, so whatever they link becomes its problem: its binary's size, its
-// build's time, its version conflicts and its security advisories. They speak gRPC
-// to the manager, take a Prometheus Registerer and make spans with OpenTelemetry's API,
-// and need nothing else: no store, no command line, no terminal, no server of metrics
-// and no exporter of spans, which are the application's choice.
-// (net/http is not forbidden to them because grpc itself imports it.)
+// libraryDiet: a service links the owner and the lookup library, and the libraries that route
+// its calls. Their dependencies affect the size of its binary, its
+// build time, its version conflicts and its security advisories. The libraries use gRPC
+// to the manager, a Prometheus Registerer and OpenTelemetry's API for spans,
+// and nothing else: no store, no command line, no terminal, no metrics server
+// and no exporter of spans, which are the choice of the application.
+// (net/http is allowed because grpc imports it.)
 var libraryDiet = diet{
 	packages: []string{"./owner/...", "./lookup/...", "./leasegrpc/...", "./secure/..."},
 	modules: []string{
 		"github.com/cespare/xxhash",
-		"golang.org/x/net", "golang.org/x/sys", "golang.org/x/text", // what grpc needs
+		"golang.org/x/net", "golang.org/x/sys", "golang.org/x/text", // required by grpc
 		"google.golang.org/genproto/googleapis/rpc",
 		"google.golang.org/grpc",
 		"google.golang.org/protobuf",
 		"github.com/prometheus/client_golang/prometheus",
-		"github.com/beorn7/perks", "github.com/munnerz/goautoneg", "github.com/prometheus/client_model", // what it needs
+		"github.com/beorn7/perks", "github.com/munnerz/goautoneg", "github.com/prometheus/client_model", // required by it
 		"github.com/prometheus/common", "github.com/prometheus/procfs",
 		"go.opentelemetry.io/otel",
-		"github.com/go-logr", "go.opentelemetry.io/auto/sdk", // what it needs
+		"github.com/go-logr", "go.opentelemetry.io/auto/sdk", // required by it
 	},
 	ours: []string{""},
 	never: []string{
@@ -61,8 +61,8 @@ var libraryDiet = diet{
 	},
 }
 
-// fenceDiets: whoever guards one database links its client and no other. With
-// database/sql, the driver is the application's choice.
+// fenceDiets: the fence of one database links its client and no other. With
+// database/sql, the application chooses the driver.
 var fenceDiets = []diet{
 	{
 		packages: []string{"./fence"},
@@ -74,7 +74,7 @@ var fenceDiets = []diet{
 		packages: []string{"./fence/fenceredis"},
 		modules: []string{
 			"github.com/cespare/xxhash", "github.com/redis/go-redis",
-			"go.uber.org/atomic", "golang.org/x/sys", // what go-redis needs
+			"go.uber.org/atomic", "golang.org/x/sys", // required by go-redis
 		},
 		ours:  []string{".", "fence"},
 		never: []string{"testing"},
@@ -83,7 +83,7 @@ var fenceDiets = []diet{
 		packages: []string{"./fence/fenceetcd"},
 		modules: []string{
 			"github.com/cespare/xxhash", "go.etcd.io/etcd/api", "go.etcd.io/etcd/client", "google.golang.org/grpc",
-			"github.com/coreos", "github.com/golang/protobuf", "github.com/grpc-ecosystem/grpc-gateway", // what these need
+			"github.com/coreos", "github.com/golang/protobuf", "github.com/grpc-ecosystem/grpc-gateway", // required by these
 			"go.uber.org/multierr", "go.uber.org/zap", "golang.org/x", "google.golang.org/genproto", "google.golang.org/protobuf",
 		},
 		ours:  []string{".", "fence"},
@@ -108,7 +108,7 @@ func TestDietAllows(t *testing.T) {
 		allowed bool
 	}{
 		{pureDiet, listedPackage{ImportPath: "fmt", Standard: true}, true},
-		{pureDiet, listedPackage{ImportPath: "os", Standard: true}, true}, // fmt needs it
+		{pureDiet, listedPackage{ImportPath: "os", Standard: true}, true}, // fmt imports it
 		{pureDiet, listedPackage{ImportPath: "net/http", Standard: true}, false},
 		{pureDiet, listedPackage{ImportPath: "net", Standard: true}, false},
 		{pureDiet, listedPackage{ImportPath: "github.com/cespare/xxhash/v2"}, true},
@@ -152,8 +152,8 @@ func (d diet) allows(p listedPackage) bool {
 	return p.Standard || slices.ContainsFunc(d.modules, within)
 }
 
-// check lists what the packages link and names, for each that is not allowed,
-// who imports it.
+// check lists the linked packages and reports each that is not allowed,
+// with its importers.
 func (d diet) check(t *testing.T) {
 	t.Helper()
 	linked := list(t, d.packages...)
@@ -171,7 +171,7 @@ func (d diet) check(t *testing.T) {
 	}
 }
 
-// listedPackage is what go list tells of a package.
+// listedPackage is a package as listed by go list.
 type listedPackage struct {
 	ImportPath string
 	Standard   bool
@@ -203,7 +203,7 @@ func list(t *testing.T, patterns ...string) []listedPackage {
 	}
 }
 
-// relative turns directories into patterns of go list.
+// relative converts directories to patterns of go list.
 func relative(dirs []string) []string {
 	var patterns []string
 	for _, dir := range dirs {

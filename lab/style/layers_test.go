@@ -20,7 +20,7 @@ type layer struct {
 	imports  []string // layers that its packages may import, besides their own
 }
 
-// layers reads the table of layers in a text.
+// layers parses the table of layers in a text.
 func layers(t *testing.T, text string) (all []layer) {
 	t.Helper()
 	_, rest, found := strings.Cut(text, "\n| layer | packages | may import |\n|---|---|---|\n")
@@ -61,7 +61,7 @@ func layerOf(all []layer, dir string) (of layer, found bool) {
 	return of, found
 }
 
-// workPackage is a package of the workspace, as go list prints it.
+// workPackage is a package of the workspace, as listed by go list.
 type workPackage struct {
 	ImportPath                         string
 	Imports, TestImports, XTestImports []string
@@ -117,7 +117,7 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// Each module may import these others. In a workspace the go command does not check it.
+// moduleImports are the modules that each module may import. In a workspace the go command does not check that.
 var moduleImports = map[string][]string{
 	"":                  nil,
 	"fence/fenceetcd":   {""},
@@ -129,7 +129,7 @@ var moduleImports = map[string][]string{
 	"cmd/leasehold-lab": {"", "server", "lab"},
 }
 
-// TestModules checks the imports between the modules of the workspace, those of tests included.
+// TestModules checks the imports between the modules of the workspace, including those of tests.
 func TestModules(t *testing.T) {
 	modules := make(map[string]string) // by import path
 	packages := workspace(t)

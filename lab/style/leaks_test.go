@@ -11,16 +11,16 @@ import (
 	"testing"
 )
 
-// starters start something that could be left behind, if a test calls them: packages and
-// their functions.
+// starters are functions that start something which a test can leak, by
+// package.
 var starters = map[string][]string{
 	"net": {"Listen"}, "httptest": {"NewServer", "NewTLSServer", "NewUnstartedServer"}, "grpc": {"NewServer"}, "exec": {"Command", "CommandContext"},
 	"manager": {"Start"}, "owner": {"Join"}, "lookup": {"Open"}, "flease": {"Start"}, "etcd": {"Embed", "Open"},
 	"leaseholdtest": {"Run"}, "synctest": {"Test"},
 }
 
-// TestEveryTestLooksForLeaks: the tests of a package that start servers, processes or goroutines
-// fail if one of them, or a descriptor, is left when they are done.
+// TestEveryTestLooksForLeaks: if the tests of a package start servers, processes or goroutines, they
+// check for leaks of these, and of descriptors, at the end.
 func TestEveryTestLooksForLeaks(t *testing.T) {
 	starts, looks := make(map[string]string), make(map[string]bool)
 	files := token.NewFileSet()
@@ -51,17 +51,17 @@ func TestEveryTestLooksForLeaks(t *testing.T) {
 	}
 	for dir, what := range starts {
 		if !looks[dir] {
-			t.Errorf("the tests of %s have %s, and nobody looks whether it is left: add func TestMain(m *testing.M) { leak.Main(m) }", dir, what)
+			t.Errorf("the tests of %s have %s, but no check for leaks: add func TestMain(m *testing.M) { leak.Main(m) }", dir, what)
 		}
 	}
 	for _, dir := range []string{"owner", "manager", "lookup", "flease", "server/store/etcd", "lab/tests/e2e"} {
 		if starts[dir] == "" || !looks[dir] {
-			t.Errorf("%s is not found to start anything, or not to look: this test judges nothing", dir)
+			t.Errorf("%s has no starts or no leak check: this test is defective", dir)
 		}
 	}
 }
 
-// judgeLeaks returns what a file starts, if anything, and whether it looks for leaks.
+// judgeLeaks returns a description of what a file starts, if anything, and whether it checks for leaks.
 func judgeLeaks(file *ast.File) (starts string, looks bool) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -78,7 +78,7 @@ func judgeLeaks(file *ast.File) (starts string, looks bool) {
 			if slices.Contains(starters[from.Name], n.Sel.Name) {
 				starts = "a call of " + from.Name + "." + n.Sel.Name
 			}
-		case *ast.FuncDecl: // package leak looks for its own
+		case *ast.FuncDecl: // package leak checks for its own leaks
 			if n.Name.Name == "TestMain" && file.Name.Name == "leak" {
 				looks = true
 			}

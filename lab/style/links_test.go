@@ -15,7 +15,7 @@ var (
 	anchorDropped  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// TestLinks follows every relative link of every Markdown file, to a file, and to a heading in it.
+// TestLinks checks every relative link of every Markdown file, with its heading.
 func TestLinks(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -42,7 +42,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestReadmeIsShort keeps the README at the length that a newcomer reads.
+// TestReadmeIsShort limits the length of the README.
 func TestReadmeIsShort(t *testing.T) {
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
@@ -113,7 +113,7 @@ func broken(file, link string) string {
 	return "no such heading"
 }
 
-// anchorOf is the anchor that GitHub gives a heading.
+// anchorOf returns GitHub's anchor of a heading.
 func anchorOf(heading string) string {
 	return strings.ReplaceAll(anchorDropped.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
 }

@@ -9,19 +9,19 @@ import (
 	"testing"
 )
 
-// root is the module's root, seen from this package's directory, which is where
+// root is the root of the module, relative to this package's directory, in which
 // go test runs its tests.
 const root = "../.."
 
-// machines is the directory whose packages are all machines, found by walking:
-// a new machine is judged without being named here.
+// machines is the directory of the machines. Its packages are found by walking:
+// a new machine is checked without a change here.
 const machines = "internal/core/machine"
 
-// requiredMachines must be among what the walk finds, lest a renamed directory
-// turn this test into one that judges nothing.
+// requiredMachines must be found by the walk, so that this test fails after a renaming of the
+// directory.
 var requiredMachines = []string{"owner", "manager", "lookup", "relay", "leadership/byrecord", "leadership/bylease", "managerproc"}
 
-// purePackages are what the machines are built on, and the vocabulary.
+// purePackages are the packages that the machines import, and the vocabulary.
 var purePackages = []string{
 	".",
 	"internal/core/changelog",
@@ -35,14 +35,14 @@ var purePackages = []string{
 	"partition",
 }
 
-// exceptions are package-level variables that are let pass, by directory. Each
-// has a reason; that nothing assigns to them is still checked, here and in
+// exceptions are allowed package-level variables, by directory, with a
+// reason. Assignments to them are still forbidden, here and in
 // every package that could.
 var exceptions = map[string][]string{
-	// All is the whole key space: a constant in all but the word, for Go has
+	// All is the whole key space: a constant, but Go has
 	// no constant structs.
 	".": {"All"},
-	// DefaultLimits is a preset of plain numbers that roles copy into their
+	// DefaultLimits is a preset of numbers, which roles copy to their
 	// configuration.
 	"internal/core/protocol": {"DefaultLimits"},
 }
@@ -50,20 +50,20 @@ var exceptions = map[string][]string{
 func TestMachinesArePure(t *testing.T) {
 	for _, dir := range pureDirs(t) {
 		t.Run(dir, func(t *testing.T) {
-			for _, sin := range impurities(sources(t, dir), exceptions[dir]...) {
-				t.Error(sin)
+			for _, violation := range impurities(sources(t, dir), exceptions[dir]...) {
+				t.Error(violation)
 			}
 		})
 	}
 }
 
-// TestExceptionsAreStillThere: an exception whose variable is gone is a hole.
+// TestExceptionsAreStillThere: each exception is needed.
 func TestExceptionsAreStillThere(t *testing.T) {
 	for dir, names := range exceptions {
 		without := strings.Join(impurities(sources(t, dir)), "\n")
 		for _, name := range names {
 			if !strings.Contains(without, "package variable "+name) {
-				t.Errorf("%s: %s needs no exception: take it off the list", dir, name)
+				t.Errorf("%s: %s needs no exception: remove it from the list", dir, name)
 			}
 		}
 	}
@@ -84,7 +84,7 @@ func pureDirs(t *testing.T) []string {
 	return append(slices.Clone(purePackages), machineDirs(t)...)
 }
 
-// machineDirs returns the directories under machines that hold Go files.
+// machineDirs returns the directories below machines with Go files.
 func machineDirs(t *testing.T) []string {
 	t.Helper()
 	var dirs []string
@@ -113,7 +113,7 @@ func machineDirs(t *testing.T) []string {
 	return dirs
 }
 
-// sources returns the non-test Go files of a directory, by path and content.
+// sources returns the non-test Go files of a directory, by path.
 func sources(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(root, dir))
@@ -132,7 +132,7 @@ func sources(t *testing.T, dir string) map[string]string {
 		files[filepath.ToSlash(filepath.Join(dir, entry.Name()))] = string(text)
 	}
 	if len(files) == 0 {
-		t.Errorf("%s: no Go files to judge: has the package moved?", dir)
+		t.Errorf("%s: no Go files: has the package moved?", dir)
 	}
 	return files
 }

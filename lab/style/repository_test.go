@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// TestAutomationRunsMakeTest: what the automation runs is what a developer
-// runs. Whatever it should do besides belongs into the Makefile, where everyone
-// gets it.
+// TestAutomationRunsMakeTest: the automation runs the same commands as a
+// developer. Further steps belong into the Makefile.
 func TestAutomationRunsMakeTest(t *testing.T) {
 	const script = ".ci/run"
 	info, err := os.Stat(filepath.Join(root, script))
@@ -29,8 +28,8 @@ func TestAutomationRunsMakeTest(t *testing.T) {
 	}
 }
 
-// commands returns the lines of a script that do something: no blank lines, no
-// comments, and not the step to the repository's root.
+// commands returns the commands of a script: no blank lines, no
+// comments, and not the change to the repository's root.
 func commands(script string) []string {
 	var lines []string
 	for line := range strings.Lines(script) {
@@ -52,8 +51,8 @@ func TestCommands(t *testing.T) {
 }
 
 // targets returns the targets of a Makefile with their help, the text after
-// "##", which is empty for those that have none. Special targets such as .PHONY
-// are left out.
+// "##", which may be empty. Special targets such as .PHONY
+// are omitted.
 func targets(makefile string) map[string]string {
 	found := make(map[string]string)
 	for line := range strings.Lines(makefile) {
@@ -86,7 +85,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// TestEveryTargetHasHelp, since make help is the only list of what there is.
+// TestEveryTargetHasHelp: make help lists every target.
 func TestEveryTargetHasHelp(t *testing.T) {
 	makefile := readFile(t, "Makefile")
 	found := targets(makefile)
@@ -97,7 +96,7 @@ func TestEveryTargetHasHelp(t *testing.T) {
 	}
 	for _, target := range []string{"help", "build", "test", "test-race", "lint", "fuzz", "bench-sim", "cover", "clean"} {
 		if _, ok := found[target]; !ok {
-			t.Errorf("there is no target %s", target)
+			t.Errorf("no target %s", target)
 		}
 	}
 	if !strings.Contains(makefile, "\n.DEFAULT_GOAL := help\n") {

@@ -16,11 +16,11 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// TestBuildIsReproducible: who builds a release again gets the same bytes, and can see that nobody
-// has added anything. make reproducible is more thorough.
+// TestBuildIsReproducible: a second build of a release is identical, so that
+// modifications can be detected. make reproducible is more thorough.
 func TestBuildIsReproducible(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(root, ".git")); err != nil {
-		t.Skipf("NOT TESTED: that a build can be repeated, because this is no repository: %v", err)
+		t.Skipf("NOT TESTED: reproducible builds, because this is not a repository: %v", err)
 	}
 	t.Parallel()
 	build := exec.CommandContext(t.Context(), "tools/reproducible", "--quick")
@@ -32,7 +32,7 @@ func TestBuildIsReproducible(t *testing.T) {
 
 const dependencies = "docs/DEPENDENCIES.md"
 
-// modules are those of this repository, by their directories, as the document has them.
+// modules returns the directories of the modules of this repository, as in the document.
 func modules() []string {
 	return []string{
 		".", "server", "lab", "examples", "cmd/leasehold", "cmd/leasehold-lab", "fence/fenceetcd", "fence/fenceredis",
@@ -40,10 +40,10 @@ func modules() []string {
 	}
 }
 
-// isOurs reports whether a module is one of this repository's.
+// isOurs reports whether a module is in this repository.
 func isOurs(path string) bool { return path == module || strings.HasPrefix(path, module+"/") }
 
-// A goMod is what "go mod edit -json" tells of a module.
+// A goMod is the output of "go mod edit -json".
 type goMod struct {
 	Require []struct {
 		Path, Version string
@@ -69,7 +69,7 @@ func readMod(t *testing.T, dir string) (m goMod) {
 	return m
 }
 
-// direct are the modules that code of ours imports, or whose programs we run.
+// direct returns the modules that code of this repository imports, or whose programs it runs.
 func (m goMod) direct() (paths []string) {
 	for _, r := range m.Require {
 		isTool := slices.ContainsFunc(m.Tool, func(tool struct{ Path string }) bool { return strings.HasPrefix(tool.Path+"/", r.Path+"/") })
@@ -81,7 +81,7 @@ func (m goMod) direct() (paths []string) {
 	return paths
 }
 
-// TestEveryDependencyHasAReason compares the document with all go.mod files: the numbers of each module, and a
+// TestEveryDependencyHasAReason compares the document with all go.mod files: the numbers of dependencies of each module, and a
 // reason for each direct dependency.
 func TestEveryDependencyHasAReason(t *testing.T) {
 	text := readFile(t, dependencies)
@@ -96,17 +96,17 @@ func TestEveryDependencyHasAReason(t *testing.T) {
 	for _, match := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (.+) \\|$").FindAllStringSubmatch(text[strings.Index(text, "## Direct"):], -1) {
 		listed = append(listed, match[1])
 		if len(match[2]) < 10 {
-			t.Errorf("%s: %s: %q is no reason", dependencies, match[1], match[2])
+			t.Errorf("%s: %s: %q is not a reason", dependencies, match[1], match[2])
 		}
 	}
 	slices.Sort(direct)
 	slices.Sort(listed)
 	if diff := gocmp.Diff(slices.Compact(direct), listed); diff != "" {
-		t.Errorf("%s has other direct dependencies than the go.mod files (-go.mod +document):\n%s", dependencies, diff)
+		t.Errorf("the direct dependencies in %s differ from the go.mod files (-go.mod +document):\n%s", dependencies, diff)
 	}
 }
 
-// others is how many modules it has but for those of this repository.
+// others returns the number of required modules that are not in this repository.
 func (m goMod) others() (n int) {
 	for _, r := range m.Require {
 		if !isOurs(r.Path) {
@@ -116,8 +116,8 @@ func (m goMod) others() (n int) {
 	return n
 }
 
-// TestModulesArePinned: every module has a version and a checksum. In what others link, each is
-// taken from where it says.
+// TestModulesArePinned: every module has a version and a checksum. The modules for users
+// have no replacements.
 func TestModulesArePinned(t *testing.T) {
 	for _, dir := range modules() {
 		mod, sums := readMod(t, dir), readFile(t, filepath.Join(dir, "go.sum"))
@@ -131,20 +131,20 @@ func TestModulesArePinned(t *testing.T) {
 		for _, r := range mod.Require {
 			pinned := cmp.Or(instead[r.Path], r.Path+" "+r.Version)
 			if !isOurs(r.Path) && !strings.Contains(sums, pinned+"/go.mod h1:") {
-				t.Errorf("%s/go.sum: there is no checksum of %s", dir, pinned)
+				t.Errorf("%s/go.sum: no checksum of %s", dir, pinned)
 			}
 		}
 	}
 }
 
-// TestLinkedModules: how much of all that is linked into what, as the document says.
+// TestLinkedModules compares the numbers of linked modules with the document.
 func TestLinkedModules(t *testing.T) {
 	text := readFile(t, dependencies)
 	row := regexp.MustCompile(`(?m)^\| (.+) \| ([0-9]+) \|$`)
 	name := regexp.MustCompile("`([a-z]+)`")
 	rows := row.FindAllStringSubmatch(text, -1)
 	if len(rows) < 4 {
-		t.Fatalf("%s: the table of what is linked has %d rows", dependencies, len(rows))
+		t.Fatalf("%s: the table of linked modules has %d rows", dependencies, len(rows))
 	}
 	for _, r := range rows {
 		for _, n := range name.FindAllStringSubmatch(r[1], -1) {
@@ -156,7 +156,7 @@ func TestLinkedModules(t *testing.T) {
 	}
 }
 
-// linkedModules are those whose code is in a package, or in one that it needs, but for ours.
+// linkedModules returns the modules that a package links, directly or indirectly, except for those of this repository.
 func linkedModules(t *testing.T, pattern string) map[string]bool {
 	t.Helper()
 	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", pattern)

@@ -14,9 +14,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
-var errUsage = errors.New("no such sentence: see doc.go")
+var errUsage = errors.New("unknown command: see doc.go")
 
-// command plays one line.
+// command executes one line.
 func (w *world) command(words []string) error {
 	verb, args := words[0], words[1:]
 	switch verb {
@@ -41,7 +41,7 @@ func (w *world) command(words []string) error {
 	return errUsage
 }
 
-// setting handles what the script says about the world.
+// setting executes the commands for the settings of the world.
 func (w *world) setting(verb string, args []string) error {
 	switch {
 	case verb == "keys" && len(args) == 1:
@@ -112,7 +112,7 @@ func (w *world) setPlan(args []string) error {
 	return nil
 }
 
-// processCommand handles what happens to a process as a whole.
+// processCommand executes the commands for a process.
 func (w *world) processCommand(verb string, args []string) error {
 	if len(args) == 0 {
 		return errUsage
@@ -175,7 +175,7 @@ func (m *manager) managerCommand(verb string) error {
 }
 
 // configure changes the timing in the store, if the manager leads, and then
-// shows the manager what is there.
+// sends the manager the new catalog.
 func (m *manager) configure(args []string) error {
 	term := m.node.Term()
 	if err := m.setTiming(args); err != nil || term == 0 {
@@ -183,9 +183,9 @@ func (m *manager) configure(args []string) error {
 	}
 	m.store.configure(m.timing)
 	n := m.store.catalog.Find(namespace)
-	m.say("leases are to last %s; the store has it", seconds(n.Lease))
+	m.say("the store has the lease duration %s", seconds(n.Lease))
 	if n.Promised > 0 {
-		m.then("with the promise to wait %s for those that last longer", seconds(n.Promised))
+		m.then("and the promise to wait %s for longer leases", seconds(n.Promised))
 	}
 	m.step(m.store.atOnce(m.name, storeRequest{term: term, what: managerproc.LoadCatalog{Term: term}}))
 	return nil
@@ -206,8 +206,8 @@ func (o *owner) ownerCommand(verb string) error {
 	return nil
 }
 
-// sleep stops a process's clock while true time passes. What goes on elsewhere
-// meanwhile, on a perfect network, is not printed.
+// sleep stops a process's clock while true time passes. Events of other processes
+// in between, on a perfect network, are not printed.
 func (w *world) sleep(p process, d time.Duration) error {
 	h := p.self()
 	h.asleep = true
@@ -244,7 +244,7 @@ func (w *world) timeCommand(verb string, args []string) error {
 	return w.advance(d, w.settle)
 }
 
-// messageCommand handles what happens to messages.
+// messageCommand executes the commands for messages.
 func (w *world) messageCommand(verb string, args []string) error {
 	if len(args) == 0 {
 		return errUsage
@@ -264,7 +264,7 @@ func (w *world) messageCommand(verb string, args []string) error {
 		for _, link := range []string{args[0] + "->" + storeName, storeName + "->" + args[0]} {
 			m := w.pick(link, false)
 			if m == nil {
-				return fmt.Errorf("nothing is under way from %s", link)
+				return fmt.Errorf("no message is in flight from %s", link)
 			}
 			w.deliver(m)
 		}
@@ -274,7 +274,7 @@ func (w *world) messageCommand(verb string, args []string) error {
 	}
 	m := w.pick(args[0], last)
 	if m == nil {
-		return fmt.Errorf("nothing is under way from %s", args[0])
+		return fmt.Errorf("no message is in flight from %s", args[0])
 	}
 	if verb == "deliver" {
 		w.deliver(m)
@@ -284,7 +284,7 @@ func (w *world) messageCommand(verb string, args []string) error {
 	return nil
 }
 
-// timeout lets a manager give up waiting for the store.
+// timeout makes a manager's request to the store time out.
 func (w *world) timeout(name string) error {
 	p, err := w.process(name)
 	if err != nil {
@@ -293,13 +293,13 @@ func (w *world) timeout(name string) error {
 	for _, m := range w.underWay {
 		if m.vain != nil && !m.abandoned && (m.from == name || m.to == name) {
 			m.abandoned = true
-			w.say("%s gives up waiting: %s", name, w.quote(m))
+			w.say("%s times out: %s", name, w.quote(m))
 			p.receive(storeName, m.vain)
 			w.audit()
 			return nil
 		}
 	}
-	return fmt.Errorf("%s waits for nothing", name)
+	return fmt.Errorf("%s waits for no reply", name)
 }
 
 func (w *world) process(name string) (process, error) {
@@ -309,16 +309,16 @@ func (w *world) process(name string) (process, error) {
 	return nil, fmt.Errorf("there is no %s", name)
 }
 
-// keyOf reads the number of a unit: its first key is meant.
+// keyOf parses the number of a unit, and returns its first key.
 func (w *world) keyOf(unit string) (leasehold.Key, error) {
 	u, err := strconv.ParseUint(unit, 10, 64)
 	if err == nil && u >= w.units {
-		err = fmt.Errorf("there are only %d units", w.units)
+		err = fmt.Errorf("only %d units exist", w.units)
 	}
 	return w.key(u), err
 }
 
-// optionsOf reads key=value, and "named X" as named=X.
+// optionsOf parses key=value, and "named X" as named=X.
 func optionsOf(args []string) map[string]string {
 	options := map[string]string{}
 	for i, arg := range args {
@@ -338,7 +338,7 @@ func setRate(h *host, options map[string]string) error {
 	return err
 }
 
-// setFloat reads a number, or a fraction such as 65/60.
+// setFloat parses a number, or a fraction such as 65/60.
 func setFloat(to *float64, text string) error {
 	if text == "" {
 		return nil

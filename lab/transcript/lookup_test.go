@@ -78,16 +78,16 @@ func (l *lookup) show() {
 	l.say("%s has no table yet", l.name)
 }
 
-// where is what the lookup answers for a key.
+// where returns the owner of a key according to the lookup.
 func (l *lookup) where(k leasehold.Key) string {
 	if t := l.machine.Table(); t != nil {
 		if _, e := t.At(k); !e.Vacant() {
 			return l.holderName(e.Holder)
 		}
 	}
-	return "nobody"
+	return "no owner"
 }
 
 func (l *lookup) quote(_ string, what any) string {
-	return fmt.Sprintf("I am at LSN %d", what.(*protocol.LookupRequest).LSN)
+	return fmt.Sprintf("changes since LSN %d", what.(*protocol.LookupRequest).LSN)
 }

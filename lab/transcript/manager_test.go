@@ -22,10 +22,10 @@ import (
 type manager struct {
 	host
 	node *managerproc.Machine
-	sent map[leasehold.Session]protocol.Seq // our newest message to each
-	// told is what each session last said that it holds.
-	told    map[leasehold.Session][]leasehold.Lease
-	lookups map[uint64]bool // those that have spoken to us
+	sent map[leasehold.Session]protocol.Seq // the newest message to each
+	// reported are the leases in the last request of each session.
+	reported map[leasehold.Session][]leasehold.Lease
+	lookups  map[uint64]bool // IDs of the lookups that have sent a request
 
 	extraSeq protocol.Seq
 }
@@ -48,7 +48,7 @@ func (m *manager) boot(options map[string]string) error {
 		return err
 	}
 	m.sent = map[leasehold.Session]protocol.Seq{}
-	m.told = map[leasehold.Session][]leasehold.Lease{}
+	m.reported = map[leasehold.Session][]leasehold.Lease{}
 	m.lookups = map[uint64]bool{}
 	m.store.create(m.timing)
 	var err error
@@ -72,7 +72,7 @@ func (m *manager) wake() { m.do(m.node.Advance(m.local())) }
 func (m *manager) receive(_ string, what any) {
 	switch what := what.(type) {
 	case *protocol.LeaseRequest:
-		m.told[what.Holder.Session] = what.Leases
+		m.reported[what.Holder.Session] = what.Leases
 		m.step(managerproc.Request{LeaseRequest: what})
 	case *protocol.LookupRequest:
 		m.lookups[what.Lookup] = true
@@ -86,9 +86,9 @@ func (m *manager) receive(_ string, what any) {
 
 func (m *manager) step(e managerproc.Event) { m.do(m.node.Step(m.local(), e)) }
 
-// do carries out what the machine decided. What the election and the loading
-// of a table ask of the store is answered at once, within the same instant;
-// their actions come from a buffer that the next step overwrites.
+// do executes the actions of the machine. Requests of the election and the loading
+// of a table are answered at once, within the same instant. The
+// answers are queued, because the next step overwrites the buffer of actions.
 func (m *manager) do(actions []managerproc.Action, wake mono.Instant) {
 	m.alarm = wake
 	var answers []managerproc.Event
@@ -101,11 +101,11 @@ func (m *manager) do(actions []managerproc.Action, wake mono.Instant) {
 		case managerproc.LoadCatalog:
 			answers = append(answers, m.store.atOnce(m.name, storeRequest{term: a.Term, what: a}))
 		case managerproc.Settle:
-			m.then("%s knows that nobody believes in the longer leases any more", m.name)
+			m.then("%s settles the promise: all longer leases have expired", m.name)
 			answers = append(answers, m.store.atOnce(m.name, storeRequest{term: a.Term, what: a}))
 		case managerproc.Manage:
 			m.manage(a)
-		case managerproc.Serves: // whoever speaks here is told to
+		case managerproc.Serves: // owners send to all managers here
 		case managerproc.RedirectOwner:
 			m.send(&message{from: m.name, to: m.sessions[a.Session].place, what: a.NotLeader})
 		default:
@@ -117,7 +117,7 @@ func (m *manager) do(actions []managerproc.Action, wake mono.Instant) {
 	}
 }
 
-// relay carries out what a standby does for its lookups. To the leader it is a
+// relay executes the actions of a standby for its lookups. To the leader it is a
 // lookup like any other.
 func (m *manager) relay(a managerproc.Action) {
 	switch a := a.(type) {
@@ -130,19 +130,19 @@ func (m *manager) relay(a managerproc.Action) {
 	case managerproc.Relay:
 		m.broadcast(a.Reply)
 	case managerproc.RedirectLookup:
-		if _, follows := m.processes[a.Lookup].(*manager); !follows { // who follows knows better
+		if _, follows := m.processes[a.Lookup].(*manager); !follows { // a standby finds the leader by itself
 			m.send(&message{from: m.name, to: m.lookupName(a.Lookup), what: a.NotLeader})
 		}
 	case managerproc.Note:
-		if a.What != lookupmachine.NoteLeaderSilent { // it asks whoever leads, answered or not
-			m.then("%s, which follows, %s", m.name, lookupNote(a.Note))
+		if a.What != lookupmachine.NoteLeaderSilent { // it sends to the leader in any case
+			m.then("%s, as a standby, %s", m.name, lookupNote(a.Note))
 		}
 	default:
-		panic(fmt.Sprintf("%s does %T", m.name, a))
+		panic(fmt.Sprintf("unexpected action of %s: %T", m.name, a))
 	}
 }
 
-// broadcast sends news to all who have asked for any.
+// broadcast sends changes to all lookups that have sent a request.
 func (m *manager) broadcast(r *protocol.LookupReply) {
 	for i := range m.processes {
 		if m.lookups[uint64(i)] {
@@ -158,9 +158,9 @@ func (m *manager) elect(a byrecord.Action) []managerproc.Event {
 	case byrecord.Lead:
 		m.then("%s leads in term %d", m.name, a.Term)
 	case byrecord.StepDown:
-		m.then("%s no longer leads", m.name)
+		m.then("%s steps down", m.name)
 	case byrecord.Resigned:
-		m.then("%s has resigned, and ends", m.name)
+		m.then("%s has resigned, and exits", m.name)
 		m.alive = false
 	case byrecord.Note:
 		if text := electionNote(a); text != "" {
@@ -187,12 +187,12 @@ func (m *manager) manage(a managerproc.Manage) {
 		r := storeRequest{term: a.Term, what: act}
 		m.send(&message{from: m.name, to: storeName, what: r, vain: storeAnswer{event: r.unanswered()}})
 	case machine.Outranked:
-		m.then("%s hears of term %d, and asks the store", m.name, act.By)
+		m.then("%s receives term %d, and reads the record", m.name, act.By)
 	case machine.Deposed:
-		m.then("%s learns that term %d has begun", m.name, act.By)
+		m.then("%s is deposed by term %d", m.name, act.By)
 	case machine.Ordered:
 		if act.Err != nil {
-			m.then("%s will not: %v", m.name, act.Err)
+			m.then("%s rejects it: %v", m.name, act.Err)
 		}
 	case machine.Note:
 		if act.Owner != extra.Owner {
@@ -201,25 +201,25 @@ func (m *manager) manage(a managerproc.Manage) {
 	}
 }
 
-// extra is an owner that joins and leaves, and is never seen.
+// extra is an owner that joins and leaves, without output.
 var extra = &table.Holder{Owner: "extra", Session: leasehold.Session{0xff}, Addr: "nowhere", Weight: 1}
 
-// rethink makes the leader ask its policy again, which it does when an owner
+// rethink makes the leader request a new plan from its policy, as it does when an owner
 // joins or leaves.
 func (m *manager) rethink() {
-	m.say("%s thinks again about who is to have what", m.name)
+	m.say("%s requests a new plan", m.name)
 	machine := m.node.Manager(namespace)
 	for _, r := range []protocol.LeaseRequest{{}, {Term: machine.Term()}, {Leaving: true}} {
 		m.extraSeq++
 		r.Namespace, r.Holder, r.Seq = namespace, extra, m.extraSeq
 		if r.Term > 0 {
-			r.Heard = m.sent[extra.Session] // it proves that it hears us
+			r.Heard = m.sent[extra.Session] // the first reply was received
 		}
 		m.step(managerproc.Request{LeaseRequest: &r})
 	}
 }
 
-// lookupName returns the name of a lookup, whose number is its place among the
+// lookupName returns the name of a lookup. Its ID is its index in
 // processes.
 func (w *world) lookupName(id uint64) string { return w.processes[id].self().name }
 
@@ -241,16 +241,16 @@ func (m *manager) quote(to string, what any) string {
 	case *protocol.LookupReply:
 		return m.quoteLookup(r)
 	case *protocol.LookupRequest:
-		return fmt.Sprintf("for those who ask me: I am at LSN %d", r.LSN)
+		return fmt.Sprintf("for its lookups: changes since LSN %d", r.LSN)
 	case protocol.NotLeader:
 		if r.Leader == "" {
-			return "I do not lead, and know of nobody who does"
+			return "not the leader, and there is none"
 		}
-		return fmt.Sprintf("I do not lead: %s does, in term %d", r.Leader, r.Term)
+		return fmt.Sprintf("not the leader: that is %s in term %d", r.Leader, r.Term)
 	case storeRequest:
 		return m.store.quote(r)
 	}
-	panic(fmt.Sprintf("%s sends %T to %s", m.name, what, to))
+	panic(fmt.Sprintf("unexpected message of %s: %T to %s", m.name, what, to))
 }
 
 func (m *manager) quoteLease(r *protocol.LeaseReply) string {
@@ -268,7 +268,7 @@ func (m *manager) quoteLease(r *protocol.LeaseReply) string {
 			granted = append(granted, fmt.Sprintf("%s with its state (%s)", m.lease(o.Lease), m.ticket(o.Ticket)))
 		}
 	}
-	recalled := protocol.Missing(m.told[r.Session], all)
+	recalled := protocol.Missing(m.reported[r.Session], all)
 	var parts []string
 	if len(renewed) > 0 {
 		parts = append(parts, "renews "+m.leases(renewed))
@@ -278,11 +278,11 @@ func (m *manager) quoteLease(r *protocol.LeaseReply) string {
 	}
 	switch {
 	case r.Goodbye:
-		parts = append(parts, "goodbye")
+		parts = append(parts, "confirms the leave")
 	case r.Refusal != leasehold.Other:
-		parts = append(parts, fmt.Sprintf("refuses to serve (%v)", r.Refusal))
+		parts = append(parts, fmt.Sprintf("refused (%v)", r.Refusal))
 	case r.Incumbent != nil:
-		parts = append(parts, m.holderName(r.Incumbent)+" has the name: wait")
+		parts = append(parts, m.holderName(r.Incumbent)+" has the name")
 	case len(recalled) > 0:
 		parts = append(parts, "recalls "+m.leases(recalled))
 	case len(parts) == 0:
@@ -291,7 +291,7 @@ func (m *manager) quoteLease(r *protocol.LeaseReply) string {
 	if r.Contender != nil {
 		parts = append(parts, m.holderName(r.Contender)+" wants the name")
 	}
-	return text + " " + strings.Join(append(parts, m.orders(r, m.told[r.Session])...), ", ")
+	return text + " " + strings.Join(append(parts, m.orders(r, m.reported[r.Session])...), ", ")
 }
 
 func (m *manager) quoteLookup(r *protocol.LookupReply) string {
@@ -302,12 +302,12 @@ func (m *manager) quoteLookup(r *protocol.LookupReply) string {
 	case len(r.Changes) > 0:
 		text = fmt.Sprintf("LSN %d->%d: %s", r.From, r.LSN, m.changes(r.Changes))
 	case r.Echo == 0:
-		text = fmt.Sprintf("there is news, up to LSN %d", r.LSN)
+		text = fmt.Sprintf("changes up to LSN %d follow", r.LSN)
 	default:
-		text = fmt.Sprintf("LSN %d is current", r.LSN)
+		text = fmt.Sprintf("no changes since LSN %d", r.LSN)
 	}
 	if r.Echo == 0 {
-		text = "unasked, " + text
+		text = "broadcast: " + text
 	}
 	if r.Age > 0 {
 		text += fmt.Sprintf(" (as of %s ago)", seconds(r.Age.Round(time.Millisecond)))

@@ -10,11 +10,11 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
-// appName is where an owner's upcalls go. They are under way for as long as the
-// application takes.
+// appName is the receiver of an owner's calls of its application. A call is in flight
+// until the application has completed it.
 const appName = "app"
 
-// A value is the state of one key, and the generation that it was written under.
+// A value is the state of one key, with the generation that it was written under.
 type value struct {
 	text       string
 	generation leasehold.Generation
@@ -22,37 +22,37 @@ type value struct {
 
 type values map[leasehold.Key]value
 
-// An incoming is state that an owner lets in.
+// An incoming is a move at its target.
 type incoming struct {
 	protocol.Arrival
 	state values
 }
 
 type (
-	// rest is the last of a range's state on its way to another owner, and with
-	// it all of it.
-	rest struct {
+	// finalState is the last part of a range's state; here it has
+	// all of it.
+	finalState struct {
 		protocol.Ticket
 		r     leasehold.Range
 		state values
 	}
-	// verdict is what the target makes of it.
-	verdict struct {
+	// moveReply is the target's reply.
+	moveReply struct {
 		protocol.Ticket
 		confirmed bool
 	}
-	// An upcall is the application copying state, or putting what has come in
-	// its place.
+	// An upcall is a call of the application: to copy state, or to install
+	// received state.
 	upcall struct {
 		protocol.Ticket
 		of    *machine.Machine
 		r     leasehold.Range
-		lease leasehold.Lease // of what is put in its place
+		lease leasehold.Lease // of the installed state
 		state values
 	}
 )
 
-// ticket names a move by the order in which moves appear: t1, t2.
+// ticket returns the name of a move, by the order of appearance: t1, t2.
 func (w *world) ticket(t protocol.Ticket) string {
 	i := slices.Index(w.tickets, t)
 	if i < 0 {
@@ -62,7 +62,7 @@ func (w *world) ticket(t protocol.Ticket) string {
 	return fmt.Sprintf("t%d", i+1)
 }
 
-// carry does what an owner wants done about moves.
+// carry executes an owner's actions for moves.
 func (o *owner) carry(a machine.Action) {
 	switch a := a.(type) {
 	case machine.StartMove:
@@ -70,16 +70,16 @@ func (o *owner) carry(a machine.Action) {
 		o.call(upcall{Ticket: a.Ticket, r: a.Range})
 	case machine.Stop:
 		d := o.outgoing[a.Ticket]
-		o.send(&message{from: o.name, to: o.sessions[d.To.Session].place, what: rest{a.Ticket, d.Range, o.stateOf(d.Range)}})
+		o.send(&message{from: o.name, to: o.sessions[d.To.Session].place, what: finalState{a.Ticket, d.Range, o.stateOf(d.Range)}})
 	case machine.EndMove:
 		if _, known := o.outgoing[a.Ticket]; known {
 			delete(o.outgoing, a.Ticket)
-			o.then("%s has done with %s", o.name, o.ticket(a.Ticket))
+			o.then("%s has completed %s", o.name, o.ticket(a.Ticket))
 		}
-		o.hush(a.Ticket)
+		o.dropCalls(a.Ticket)
 	case machine.Expect:
 		o.incoming[a.Ticket] = &incoming{Arrival: a.Arrival}
-		o.then("%s lets the state of %s in (%s)", o.name, o.span(a.Range), o.ticket(a.Ticket))
+		o.then("%s expects the state of %s (%s)", o.name, o.span(a.Range), o.ticket(a.Ticket))
 	case machine.Confirm:
 		o.answer(o.incoming[a.Ticket], true)
 	case machine.Discard:
@@ -89,18 +89,18 @@ func (o *owner) carry(a machine.Action) {
 		delete(o.incoming, a.Ticket)
 		o.call(upcall{Ticket: a.Ticket, r: a.Lease.Range, lease: a.Lease, state: in.state})
 	case machine.Parted:
-		o.then("%s has nothing left that could be moved away", o.name)
+		o.then("%s has no state left to move", o.name)
 	}
 }
 
-// call makes an upcall: it is under way until the application has done it.
+// call makes an upcall, which is in flight until the application has completed it.
 func (o *owner) call(u upcall) {
 	u.of = o.machine
 	o.send(&message{from: o.name, to: appName, what: u})
 }
 
-// hush ends upcalls that nobody waits for.
-func (o *owner) hush(t protocol.Ticket) {
+// dropCalls removes the upcalls of a move that has ended.
+func (o *owner) dropCalls(t protocol.Ticket) {
 	o.underWay = slices.DeleteFunc(o.underWay, func(m *message) bool {
 		u, ok := m.what.(upcall)
 		return ok && u.Ticket == t && u.of == o.machine
@@ -109,22 +109,22 @@ func (o *owner) hush(t protocol.Ticket) {
 
 func (o *owner) discard(t protocol.Ticket) {
 	in := o.incoming[t]
-	o.hush(t)
+	o.dropCalls(t)
 	if in == nil {
 		return
 	}
 	delete(o.incoming, t)
-	o.then("%s discards what came, or is to come, under %s", o.name, o.ticket(t))
+	o.then("%s discards the state of %s", o.name, o.ticket(t))
 	o.answer(in, false)
 }
 
-// answer lets the source know. One that moves state to itself needs no message,
-// and gets one all the same.
+// answer sends a reply to the source. An owner that moves state to itself needs no message,
+// but gets one.
 func (o *owner) answer(in *incoming, confirmed bool) {
-	o.send(&message{from: o.name, to: o.sessions[in.From.Session].place, what: verdict{in.Ticket, confirmed}})
+	o.send(&message{from: o.name, to: o.sessions[in.From.Session].place, what: moveReply{in.Ticket, confirmed}})
 }
 
-// stateOf is what the application has for a range.
+// stateOf returns the state of a range.
 func (o *owner) stateOf(r leasehold.Range) values {
 	out := values{}
 	for k, v := range o.state {
@@ -135,8 +135,8 @@ func (o *owner) stateOf(r leasehold.Range) values {
 	return out
 }
 
-// served is the application having done what an upcall asked for.
-func (o *owner) served(m *message) {
+// complete completes an upcall.
+func (o *owner) complete(m *message) {
 	u := m.what.(upcall)
 	if !o.alive || u.of != o.machine {
 		return
@@ -145,7 +145,7 @@ func (o *owner) served(m *message) {
 		o.say("%s's application has copied %s (%s)", o.name, o.span(u.r), o.ticket(u.Ticket))
 		o.step(machine.Copied{Ticket: u.Ticket})
 	} else {
-		o.say("%s's application has put %s in its place (%s)", o.name, o.span(u.r), o.ticket(u.Ticket))
+		o.say("%s's application has installed %s (%s)", o.name, o.span(u.r), o.ticket(u.Ticket))
 		for k, v := range u.state {
 			o.state[k] = value{v.text, u.lease.Generation}
 		}
@@ -154,8 +154,8 @@ func (o *owner) served(m *message) {
 	o.audit()
 }
 
-// failed is the application failing to do it.
-func (o *owner) failed(m *message) {
+// fail makes an upcall fail.
+func (o *owner) fail(m *message) {
 	u := m.what.(upcall)
 	o.say("%s's application fails to %s", o.name, o.quoteMove(u))
 	if u.state == nil {
@@ -166,19 +166,19 @@ func (o *owner) failed(m *message) {
 	o.audit()
 }
 
-// takeIn is the rest of some state arriving.
-func (o *owner) takeIn(from string, r rest) {
+// receiveState handles the final part of some state.
+func (o *owner) receiveState(from string, r finalState) {
 	in := o.incoming[r.Ticket]
 	if in == nil {
-		o.then("%s expects nothing under %s", o.name, o.ticket(r.Ticket))
-		o.send(&message{from: o.name, to: from, what: verdict{r.Ticket, false}})
+		o.then("%s does not expect %s", o.name, o.ticket(r.Ticket))
+		o.send(&message{from: o.name, to: from, what: moveReply{r.Ticket, false}})
 		return
 	}
 	in.state = r.state
 	o.step(machine.Imported{Ticket: r.Ticket})
 }
 
-func (o *owner) learn(v verdict) {
+func (o *owner) receiveReply(v moveReply) {
 	if v.confirmed {
 		o.step(machine.Confirmed{Ticket: v.Ticket})
 		return
@@ -186,30 +186,30 @@ func (o *owner) learn(v verdict) {
 	o.step(machine.GaveUp{Ticket: v.Ticket})
 }
 
-// quoteMove writes what owners say to each other, and to their applications.
+// quoteMove formats messages between owners, and calls of applications.
 func (o *owner) quoteMove(what any) string {
 	switch m := what.(type) {
-	case rest:
-		return fmt.Sprintf("the rest of %s (%s)", o.span(m.r), o.ticket(m.Ticket))
-	case verdict:
+	case finalState:
+		return fmt.Sprintf("the final state of %s (%s)", o.span(m.r), o.ticket(m.Ticket))
+	case moveReply:
 		if m.confirmed {
-			return fmt.Sprintf("all of %s is here", o.ticket(m.Ticket))
+			return fmt.Sprintf("has all of %s", o.ticket(m.Ticket))
 		}
-		return fmt.Sprintf("%s is not wanted here", o.ticket(m.Ticket))
+		return fmt.Sprintf("does not expect %s", o.ticket(m.Ticket))
 	case upcall:
 		if m.state == nil {
 			return fmt.Sprintf("copy %s to %s (%s)", o.span(m.r), o.holderName(o.outgoing[m.Ticket].To), o.ticket(m.Ticket))
 		}
-		return fmt.Sprintf("put %s in its place (%s)", o.span(m.r), o.ticket(m.Ticket))
+		return fmt.Sprintf("install %s (%s)", o.span(m.r), o.ticket(m.Ticket))
 	}
-	panic(fmt.Sprintf("%s sends %T", o.name, what))
+	panic(fmt.Sprintf("unexpected message of %s: %T", o.name, what))
 }
 
 var stateNames = [...]string{
 	protocol.MoveCopying: "is being copied", protocol.MoveStopped: "is stopped for", protocol.MoveDone: "is done", protocol.MoveFailed: "has failed",
 }
 
-// reports writes what a request says about moves.
+// reports formats the moves in a request.
 func (w *world) reports(r *protocol.LeaseRequest) string {
 	var b strings.Builder
 	for _, m := range r.Moves {
@@ -219,15 +219,15 @@ func (w *world) reports(r *protocol.LeaseRequest) string {
 		fmt.Fprintf(&b, "; has the state of %s (%s)", w.span(in.Range), w.ticket(in.Ticket))
 	}
 	if r.Parting && !r.Leaving {
-		b.WriteString("; wants to leave")
+		b.WriteString("; parting")
 	}
 	if r.Draining {
-		b.WriteString("; is being drained")
+		b.WriteString("; draining")
 	}
 	return b.String()
 }
 
-// orders writes what a reply says about moves, to an owner that holds so much.
+// orders formats the moves in a reply, for an owner that holds some leases.
 func (w *world) orders(r *protocol.LeaseReply, held []leasehold.Lease) []string {
 	var parts []string
 	for _, d := range r.Departures {
@@ -241,10 +241,10 @@ func (w *world) orders(r *protocol.LeaseReply, held []leasehold.Lease) []string 
 		parts = append(parts, fmt.Sprintf("expect %s from %s (%s)", w.span(a.Range), w.holderName(a.From), w.ticket(a.Ticket)))
 	}
 	if r.Draining {
-		parts = append(parts, "is to hold nothing")
+		parts = append(parts, "drains it")
 	}
 	if r.Idle {
-		parts = append(parts, "need not wait any longer")
+		parts = append(parts, "has nothing left for it to move")
 	}
 	return parts
 }

@@ -7,20 +7,20 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
-// A message is under way from one process to another.
+// A message is a message in flight from one process to another.
 type message struct {
 	from, to string
 	what     any
-	// vain is what the sender of a store request concludes if no answer comes;
+	// vain is the event of the sender of a store request without a reply;
 	// nil for all other messages.
 	vain any
-	// abandoned: the sender of this store request no longer waits.
+	// abandoned: this store request has timed out.
 	abandoned bool
 }
 
 func (m *message) link() string { return m.from + "->" + m.to }
 
-// send puts a message under way.
+// send adds a message to those in flight.
 func (w *world) send(m *message) {
 	fate := ""
 	switch to := w.find(m.to); {
@@ -41,7 +41,7 @@ func (w *world) quote(m *message) string {
 	return w.store.quote(m.what)
 }
 
-// pick takes a message of a link off the wire: the first, or the last.
+// pick removes a message of a link: the first, or the last.
 func (w *world) pick(link string, last bool) *message {
 	order := slices.All(w.underWay)
 	if last {
@@ -56,19 +56,19 @@ func (w *world) pick(link string, last bool) *message {
 	return nil
 }
 
-// deliver lets a message arrive.
+// deliver delivers a message.
 func (w *world) deliver(m *message) {
 	if m.to == storeName {
 		w.store.serve(m)
 		return
 	}
 	if m.to == appName {
-		w.find(m.from).(*owner).served(m)
+		w.find(m.from).(*owner).complete(m)
 		return
 	}
 	p := w.find(m.to)
 	if m.abandoned {
-		w.say("%s no longer waits for %s", m.to, w.quote(m))
+		w.say("%s has timed out before %s", m.to, w.quote(m))
 		return
 	}
 	w.say("%s receives from %s: %s", m.to, m.from, w.quote(m))
@@ -84,10 +84,10 @@ func (w *world) deliver(m *message) {
 	w.audit()
 }
 
-// lose drops a message. Whoever waits for the store is left in the dark.
+// lose drops a message. After the loss of a store request or its reply the outcome is unknown.
 func (w *world) lose(m *message) {
 	if m.to == appName {
-		w.find(m.from).(*owner).failed(m)
+		w.find(m.from).(*owner).fail(m)
 		return
 	}
 	w.say("lost: %s %s", m.link(), w.quote(m))
@@ -96,13 +96,13 @@ func (w *world) lose(m *message) {
 		asker = m.to
 	}
 	if p := w.find(asker); m.vain != nil && p != nil && p.self().alive && !m.abandoned {
-		w.then("%s does not know whether it happened", asker)
+		w.then("the outcome is unknown to %s", asker)
 		p.receive(storeName, m.vain)
 		w.audit()
 	}
 }
 
-// disguise makes a lease message look as if it had crossed no other.
+// disguise changes a lease message as if it had crossed no other.
 func (w *world) disguise(m *message) any {
 	switch what := m.what.(type) {
 	case *protocol.LeaseRequest:
@@ -121,8 +121,8 @@ func (w *world) disguise(m *message) any {
 	return m.what
 }
 
-// settle lets everything under way arrive, in the order of sending, and all
-// that is sent in turn.
+// settle delivers all messages in flight, in the order of sending, and those
+// that are sent as a consequence.
 func (w *world) settle() error {
 	waits := func(m *message) bool {
 		to := w.find(m.to)
@@ -137,5 +137,5 @@ func (w *world) settle() error {
 		w.underWay = slices.Delete(w.underWay, i, i+1)
 		w.deliver(m)
 	}
-	return fmt.Errorf("there is no end to the messages")
+	return fmt.Errorf("the messages do not end")
 }

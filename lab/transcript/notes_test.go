@@ -9,52 +9,52 @@ import (
 	ownermachine "github.com/leasehold-dev/leasehold/internal/core/machine/owner"
 )
 
-// What machines note is printed as the rest of a sentence that starts with the
-// process's name. Notes without a sentence of their own are named.
+// A note is printed as the rest of a sentence that starts with the name of the
+// process. Other notes are printed with their name.
 
 func ownerNote(n ownermachine.Note) string {
 	switch n.What {
 	case ownermachine.NoteForeign:
-		return "drops it: it is for another session"
+		return "drops it: another session"
 	case ownermachine.NoteStaleTerm:
-		return fmt.Sprintf("drops it: term %d is over, since the leader of term %d was heard", n.Term, n.OwnTerm)
+		return fmt.Sprintf("drops it: term %d is older than term %d", n.Term, n.OwnTerm)
 	case ownermachine.NoteDuplicate:
-		return fmt.Sprintf("drops it: %d is not newer than %d, which it has heard", n.Seq, n.NewestSeq)
+		return fmt.Sprintf("drops it as a duplicate: %d is not newer than %d", n.Seq, n.NewestSeq)
 	case ownermachine.NoteRace:
 		return fmt.Sprintf("drops it as a race: it reflects %d, and %d has been sent", n.Seq, n.NewestSeq)
 	case ownermachine.NoteNewTerm:
-		return fmt.Sprintf("hears the leader of term %d", n.Term)
+		return fmt.Sprintf("accepts the leader of term %d", n.Term)
 	case ownermachine.NoteLate:
-		return "gains nothing: the time of these leases is over"
+		return "drops it: these leases have expired"
 	case ownermachine.NoteRefused:
 		return fmt.Sprintf("refuses to renew generation %d, which it does not hold", n.Generation)
 	case ownermachine.NoteSuspended:
-		return "has had no answer in time: its leases are suspended"
+		return "has no reply in time: its leases are suspended"
 	case ownermachine.NoteResumed:
 		return "resumes its leases under the same generations"
 	case ownermachine.NoteSlept:
-		return "finds that its clock stood still"
+		return "detects that its clock stood still"
 	case ownermachine.NoteClockSlow:
-		return fmt.Sprintf("finds its clock too slow: %s passed here while %s passed at the leader",
+		return fmt.Sprintf("detects that its clock is too slow: %s here, %s at the leader",
 			seconds(n.Elapsed), seconds(n.LeaderElapsed))
 	case ownermachine.NoteNameTaken:
 		return "waits: another session has its name"
 	case ownermachine.NoteContender:
-		return "notes that another session wants its name"
+		return "is informed that another session requests its name"
 	case ownermachine.NoteLeaderSilent:
-		return "has no answer, and asks all managers"
+		return "has no reply, and sends to all managers"
 	case ownermachine.NoteMoveImpossible:
-		return "cannot send that"
+		return "cannot move that"
 	case ownermachine.NoteMoveCancelled:
-		return "need not send it any more: what it has stopped it serves again"
+		return "aborts the move, and serves the range again"
 	case ownermachine.NoteMoveFailed:
-		return "gives up, and serves the range as before"
+		return "aborts the move, and serves the range again"
 	case ownermachine.NoteNoState:
-		return fmt.Sprintf("refuses generation %d: its state is not here", n.Generation)
+		return fmt.Sprintf("refuses generation %d: it does not have the state", n.Generation)
 	case ownermachine.NoteUnproven:
-		return "can no longer prove to whom it has handed over"
+		return "cannot prove the target of its move any more"
 	case ownermachine.NoteImportFailed:
-		return fmt.Sprintf("lets go of generation %d: its state is not in its place, and never will be", n.Generation)
+		return fmt.Sprintf("drops generation %d: the state was not installed", n.Generation)
 	default:
 		return fmt.Sprintf("notes: %v", n.What)
 	}
@@ -63,64 +63,64 @@ func ownerNote(n ownermachine.Note) string {
 func managerNote(n machine.Note) string {
 	switch n.What {
 	case machine.NoteDuplicate:
-		return fmt.Sprintf("drops it: %d is not newer than %d", n.Seq, n.NewestSeq)
+		return fmt.Sprintf("drops it as a duplicate: %d is not newer than %d", n.Seq, n.NewestSeq)
 	case machine.NoteRace:
 		return fmt.Sprintf("drops it as a race: it reflects %d, and %d has been sent", n.Seq, n.NewestSeq)
 	case machine.NoteNoAuthority:
-		return "says nothing: its time as leader is over"
+		return "sends nothing: its authority has expired"
 	case machine.NoteHello:
-		return fmt.Sprintf("hears of %s for the first time", n.Owner)
+		return fmt.Sprintf("receives the first request of %s", n.Owner)
 	case machine.NoteJoined:
-		return fmt.Sprintf("has been heard by %s, which is a member from now on", n.Owner)
+		return fmt.Sprintf("adds %s as a member: it has received a reply", n.Owner)
 	case machine.NoteExpired:
-		return fmt.Sprintf("has waited for %s long enough: its leases are over (%d)", n.Owner, n.Leases)
+		return fmt.Sprintf("expires the leases of %s (%d)", n.Owner, n.Leases)
 	case machine.NoteLeft:
-		return fmt.Sprintf("takes back what %s left behind (%d)", n.Owner, n.Leases)
+		return fmt.Sprintf("frees the leases of %s (%d)", n.Owner, n.Leases)
 	case machine.NoteReleased:
-		return fmt.Sprintf("has generation %d back from %s", n.Generation, n.Owner)
+		return fmt.Sprintf("frees generation %d, released by %s", n.Generation, n.Owner)
 	case machine.NoteRefused:
-		return fmt.Sprintf("learns that %s does not have generation %d", n.Owner, n.Generation)
+		return fmt.Sprintf("frees generation %[2]d, refused by %[1]s", n.Owner, n.Generation)
 	case machine.NoteGrantPending:
-		return fmt.Sprintf("learns that generation %d has not reached %s yet", n.Generation, n.Owner)
+		return fmt.Sprintf("repeats the grant of generation %d, which %s has not applied", n.Generation, n.Owner)
 	case machine.NoteGrantOrphaned:
-		return fmt.Sprintf("has granted generation %d to a session of %s that is gone", n.Generation, n.Owner)
+		return fmt.Sprintf("has granted generation %d to an ended session of %s", n.Generation, n.Owner)
 	case machine.NoteNameTaken:
-		return fmt.Sprintf("lets the newcomer wait: the name %s is taken", n.Owner)
+		return fmt.Sprintf("does not admit the new session: the name %s is taken", n.Owner)
 	case machine.NoteSuccessor:
-		return fmt.Sprintf("gives the name %s to the session that waited", n.Owner)
+		return fmt.Sprintf("gives the name %s to the waiting session", n.Owner)
 	case machine.NotePredecessor:
-		return fmt.Sprintf("takes the word of the newcomer that the %s before it is gone", n.Owner)
+		return fmt.Sprintf("accepts the proof that the previous session of %s has ended", n.Owner)
 	case machine.NoteCommitUnknown:
-		return "asks where the log ends, before it decides anything else"
+		return "reads the end of the log before any other decision"
 	case machine.NoteCommitFound:
 		return fmt.Sprintf("finds its batch in the log, which ends at LSN %d", n.LSN)
 	case machine.NoteCommitRetry:
-		return "finds its batch missing, and sends the very same again"
+		return "does not find its batch in the log, and retries it"
 	case machine.NoteSnapshot:
-		return fmt.Sprintf("answers LSN %d with a snapshot", n.LSN)
+		return fmt.Sprintf("replies to LSN %d with a snapshot", n.LSN)
 	case machine.NoteTakeoverRenews:
-		return fmt.Sprintf("renews what it inherited of %s (%d)", n.Owner, n.Leases)
+		return fmt.Sprintf("renews the inherited leases of %s (%d)", n.Owner, n.Leases)
 	case machine.NoteMoveBegun:
-		return fmt.Sprintf("wants %s to send state", n.Owner)
+		return fmt.Sprintf("starts a move from %s", n.Owner)
 	case machine.NoteMoveDone:
-		return fmt.Sprintf("learns that %s has sent all of the state to %s", n.Owner, n.To)
+		return fmt.Sprintf("is informed that %s has sent all state to %s", n.Owner, n.To)
 	case machine.NoteMoved:
-		return fmt.Sprintf("learns that %s has let go of generation %d, whose state is with another", n.Owner, n.Generation)
+		return fmt.Sprintf("is informed that %s has released generation %d for its move", n.Owner, n.Generation)
 	case machine.NoteMoveFailed:
-		return fmt.Sprintf("learns that %s has given up a move", n.Owner)
+		return fmt.Sprintf("is informed that %s has aborted a move", n.Owner)
 	case machine.NoteMoveTimeout:
-		return fmt.Sprintf("has waited long enough for %s to get on with a move", n.Owner)
+		return fmt.Sprintf("cancels a move without progress from %s", n.Owner)
 	case machine.NoteMoveCancelled:
-		return fmt.Sprintf("no longer wants %s to send state", n.Owner)
+		return fmt.Sprintf("cancels a move from %s", n.Owner)
 	case machine.NoteTargetGone:
-		return fmt.Sprintf("knows that whoever has the state of %s is gone", n.Owner)
+		return fmt.Sprintf("detects that the target with the state of %s has ended", n.Owner)
 	case machine.NoteParting:
-		return fmt.Sprintf("hears that %s wants to leave (%d)", n.Owner, n.Leases)
+		return fmt.Sprintf("is informed that %s is parting (%d)", n.Owner, n.Leases)
 	case machine.NoteDraining:
 		if !n.Draining {
-			return fmt.Sprintf("lets %s take part again", n.Owner)
+			return fmt.Sprintf("ends the drain of %s", n.Owner)
 		}
-		return fmt.Sprintf("is to drain %s (%d)", n.Owner, n.Leases)
+		return fmt.Sprintf("drains %s (%d)", n.Owner, n.Leases)
 	default:
 		return "notes: " + n.What.String()
 	}
@@ -129,23 +129,23 @@ func managerNote(n machine.Note) string {
 func lookupNote(n lookupmachine.Note) string {
 	switch n.What {
 	case lookupmachine.NoteStaleTerm:
-		return fmt.Sprintf("drops it: term %d is over, since the leader of term %d was heard", n.Term, n.OwnTerm)
+		return fmt.Sprintf("drops it: term %d is older than term %d", n.Term, n.OwnTerm)
 	case lookupmachine.NoteGap:
-		return fmt.Sprintf("misses changes: these follow on LSN %d, and it is at %d", n.LSN, n.OwnLSN)
+		return fmt.Sprintf("has a gap: these changes follow LSN %d, and it is at %d", n.LSN, n.OwnLSN)
 	case lookupmachine.NoteOverlap:
-		return fmt.Sprintf("has some of these changes already: they follow on LSN %d, and it is at %d", n.LSN, n.OwnLSN)
+		return fmt.Sprintf("skips duplicate changes: they follow LSN %d, and it is at %d", n.LSN, n.OwnLSN)
 	case lookupmachine.NoteSnapshot:
 		return fmt.Sprintf("compares the snapshot at LSN %d with its table at %d", n.LSN, n.OwnLSN)
 	case lookupmachine.NoteOldSnapshot:
-		return fmt.Sprintf("drops it: a snapshot at LSN %d is no news at %d", n.LSN, n.OwnLSN)
+		return fmt.Sprintf("drops it: the snapshot at LSN %d is not newer than %d", n.LSN, n.OwnLSN)
 	case lookupmachine.NoteContactLost:
-		return fmt.Sprintf("has known nothing for certain for %s", seconds(n.Age))
+		return fmt.Sprintf("has no proof of its table for %s", seconds(n.Age))
 	case lookupmachine.NoteContactBack:
-		return "is certain again"
+		return "has proof of its table again"
 	case lookupmachine.NoteSlept:
-		return "finds that its clock stood still"
+		return "detects that its clock stood still"
 	case lookupmachine.NoteLeaderSilent:
-		return "has no answer, and asks all managers"
+		return "has no reply, and sends to all managers"
 	default:
 		return fmt.Sprintf("notes: %v", n.What)
 	}
@@ -154,25 +154,25 @@ func lookupNote(n lookupmachine.Note) string {
 func electionNote(n byrecord.Note) string {
 	switch n.What {
 	case byrecord.NoteTakeover:
-		return fmt.Sprintf("has seen the leader's record stand still for %s", seconds(n.Elapsed))
+		return fmt.Sprintf("detects that the leader's record has stood still for %s", seconds(n.Elapsed))
 	case byrecord.NoteResignedSeen:
-		return fmt.Sprintf("sees that the leader of term %d has resigned", n.Term)
+		return fmt.Sprintf("detects that the leader of term %d has resigned", n.Term)
 	case byrecord.NoteElected, byrecord.NoteOldRecord:
-		return "" // what follows says it
+		return "" // printed as a consequence
 	case byrecord.NoteSlept:
-		return "finds that its clock stood still"
+		return "detects that its clock stood still"
 	case byrecord.NoteUncertain:
 		return "cannot exclude that the store was restored"
 	case byrecord.NoteOwnRecord:
 		return fmt.Sprintf("finds its own record of term %d, in which it has stepped down", n.Term)
 	case byrecord.NoteBeaten:
-		return "did not get its record in: another one is there"
+		return "has a conflict: another record was written"
 	case byrecord.NoteSwapUnknown:
-		return "does not know whether its record was written"
+		return "has an unknown outcome of the write of its record"
 	case byrecord.NoteResigning:
 		return "resigns"
 	case byrecord.NoteLapsed:
-		return "could not renew its record in time, and falls silent"
+		return "could not renew its record in time: its authority has expired"
 	case byrecord.NoteDeposed:
 		return fmt.Sprintf("finds the record of term %d", n.Term)
 	default:

@@ -9,7 +9,7 @@ import (
 	ownermachine "github.com/leasehold-dev/leasehold/internal/core/machine/owner"
 )
 
-// order is what an operator wants of a manager: "drain M A", "move M 1-2 B".
+// order executes an operator's command at a manager: "drain M A", "move M 1-2 B".
 func (w *world) order(verb string, args []string) error {
 	if len(args) < 2 {
 		return errUsage
@@ -41,8 +41,8 @@ func (w *world) order(verb string, args []string) error {
 	return nil
 }
 
-// moveCommand handles what an application, or an owner that has waited long
-// enough, does about a move: "copied A t1", "gives up A t1".
+// moveCommand executes a command for an application, or the timeout
+// of a move: "copied A t1", "gives up A t1".
 func (w *world) moveCommand(verb string, args []string) error {
 	if verb == "gives" && len(args) == 3 && args[0] == "up" {
 		args = args[1:]
@@ -66,21 +66,21 @@ func (w *world) moveCommand(verb string, args []string) error {
 				return nil
 			}
 		}
-		return fmt.Errorf("there is no %s", args[1])
+		return fmt.Errorf("unknown move %s", args[1])
 	}
 	m := o.pickUpcall(args[1], verb)
 	if m == nil {
-		return fmt.Errorf("%s's application has nothing to do about %s", args[0], args[1])
+		return fmt.Errorf("%s's application has no call for %s", args[0], args[1])
 	}
 	if verb == "fails" {
-		o.failed(m)
+		o.fail(m)
 	} else {
-		o.served(m)
+		o.complete(m)
 	}
 	return nil
 }
 
-// pickUpcall takes the upcall about a move off the wire.
+// pickUpcall removes the upcall of a move from the messages in flight.
 func (o *owner) pickUpcall(ticket, verb string) *message {
 	for i, m := range o.underWay {
 		u, ok := m.what.(upcall)

@@ -20,7 +20,7 @@ type owner struct {
 	machine *machine.Machine
 	view    *machine.View
 	seq     protocol.Seq  // of its newest message
-	asked   *table.Holder // whose process it wants to know about
+	asked   *table.Holder // holder whose process its host checks
 
 	mover    string // empty if it cannot move state
 	outgoing map[protocol.Ticket]protocol.Departure
@@ -58,10 +58,10 @@ func (o *owner) wake() { o.do(o.machine.Advance(o.local())) }
 
 func (o *owner) receive(from string, what any) {
 	switch what := what.(type) {
-	case rest:
-		o.takeIn(from, what)
-	case verdict:
-		o.learn(what)
+	case finalState:
+		o.receiveState(from, what)
+	case moveReply:
+		o.receiveReply(what)
 	case *protocol.LeaseReply:
 		o.step(machine.Reply{LeaseReply: what})
 	case protocol.NotLeader:
@@ -88,7 +88,7 @@ func (o *owner) do(actions []machine.Action, wake mono.Instant) {
 			o.then("%s upcall: revoked %s (%v)", o.name, o.leases(a.Leases), a.Cause)
 		case machine.FindPredecessor:
 			o.asked = a.Incumbent
-			o.then("%s asks its host whether the process of %s still exists", o.name, o.holderName(a.Incumbent))
+			o.then("%s checks with its host if the process of %s exists", o.name, o.holderName(a.Incumbent))
 		case machine.Left:
 			o.then("%s has left", o.name)
 			o.alive = false
@@ -110,11 +110,11 @@ func (w *world) sendToManagers(from string, to storage.ManagerID, what any) {
 	}
 }
 
-// valid reports whether checks can succeed. A process that sleeps checks
-// nothing.
+// valid reports whether checks can succeed. A suspended process does not
+// check.
 func (o *owner) valid() bool { return o.alive && !o.asleep && o.local() < o.view.Until }
 
-// onlyComing reports whether two views differ by what is coming, and nothing else.
+// onlyComing reports whether two views differ only in the leases that are coming.
 func onlyComing(a, b *machine.View) bool {
 	return !slices.Equal(a.Coming, b.Coming) && a.Until == b.Until && protocol.SameLeases(a.Kept, b.Kept) && protocol.SameLeases(a.Leases, b.Leases)
 }
@@ -129,9 +129,9 @@ func (o *owner) holds(v *machine.View) string {
 	case len(silent) == 0:
 		return fmt.Sprintf("%s holds %s for %s", o.name, o.leases(v.Leases), left)
 	case len(v.Leases) == 0:
-		return fmt.Sprintf("%s keeps %s for %s, and does not serve it", o.name, o.leases(silent), left)
+		return fmt.Sprintf("%s keeps %s for %s, without serving it", o.name, o.leases(silent), left)
 	}
-	return fmt.Sprintf("%s holds %s for %s, and keeps %s, which it does not serve", o.name, o.leases(v.Leases), left, o.leases(silent))
+	return fmt.Sprintf("%s holds %s for %s, and keeps %s without serving it", o.name, o.leases(v.Leases), left, o.leases(silent))
 }
 
 func (o *owner) show() { o.say("%s", o.holds(o.view)) }
@@ -155,7 +155,7 @@ func (o *owner) quote(_ string, what any) string {
 		fmt.Fprintf(&b, " (applied %d)", r.Applied)
 	}
 	if !r.Gone.IsZero() {
-		fmt.Fprintf(&b, "; %s is gone", o.sessions[r.Gone].name)
+		fmt.Fprintf(&b, "; %s has ended", o.sessions[r.Gone].name)
 	}
 	return b.String() + o.reports(r)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// scriptedPolicy assigns what the script's plan says.
+// scriptedPolicy assigns the script's plan.
 type scriptedPolicy struct {
 	world *world
 	plan  []planned // nil: equal parts
@@ -20,7 +20,7 @@ type planned struct {
 
 func (*scriptedPolicy) Name() string { return "scripted" }
 
-// Partial says that a plan may leave units to nobody.
+// Partial returns true: a plan may leave units without an owner.
 func (*scriptedPolicy) Partial() bool { return true }
 
 func (p *scriptedPolicy) Assign(in partition.Input) (partition.Assignment, error) {

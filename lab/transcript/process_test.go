@@ -8,18 +8,18 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
-// A process is anything with a clock.
+// A process is a process with a clock.
 type process interface {
 	self() *host
 	boot(options map[string]string) error
-	wake()                         // time has passed
-	slept()                        // its clock stood still
-	receive(from string, what any) // a message has arrived
-	show()                         // print what it knows
-	quote(to string, m any) string // a message from it, for the transcript
+	wake()                         // advances the machine
+	slept()                        // the clock stood still
+	receive(from string, what any) // handles a message
+	show()                         // prints the state
+	quote(to string, m any) string // formats a message of the process for the transcript
 }
 
-// A host is what all processes have: a name, a clock, an alarm and dice.
+// A host is the common part of all processes: a name, a clock, a timer and dice.
 type host struct {
 	*world
 	name   string
@@ -32,10 +32,10 @@ type host struct {
 
 func (h *host) self() *host { return h }
 
-// local is what the process's clock shows now.
+// local returns the present reading of the process's clock.
 func (h *host) local() mono.Instant { return h.clock.at(h.now) }
 
-// due is the true time of the alarm.
+// due returns the true time of the timer.
 func (h *host) due() time.Duration {
 	if !h.alive || h.asleep || h.alarm == mono.Never {
 		return math.MaxInt64
@@ -43,7 +43,7 @@ func (h *host) due() time.Duration {
 	return max(h.now, h.clock.when(h.alarm))
 }
 
-// A clock shows origin at the true time since, and runs at rate from there.
+// A clock has the reading origin at the true time since, and advances with rate from there.
 type clock struct {
 	origin mono.Instant
 	since  time.Duration
@@ -54,8 +54,8 @@ func (c clock) at(t time.Duration) mono.Instant {
 	return c.origin.Add(time.Duration(math.Round(float64(t-c.since) * c.rate)))
 }
 
-// when is the first true time, to the microsecond, at which the clock shows i
-// or more.
+// when returns the first true time, to the microsecond, at which the reading is i
+// or later.
 func (c clock) when(i mono.Instant) time.Duration {
 	t := c.since + time.Duration(float64(i.Sub(c.origin))/c.rate)
 	t = t.Truncate(time.Microsecond)
@@ -65,13 +65,13 @@ func (c clock) when(i mono.Instant) time.Duration {
 	return t
 }
 
-// dice give all random numbers of one process the same place between 0 and 1,
-// so that the script can say how long a backoff is.
+// dice make all random numbers of one process the same fraction of their range,
+// so that the script determines backoffs.
 type dice struct{ next uint64 }
 
 func newDice(f float64) *dice { return &dice{uint64(f*(1<<32)) << 32} }
 
-// Uint64 moves by a hair each time: rand draws again until it likes a number.
+// Uint64 increments the number minimally each time: rand rejects some numbers and draws again.
 func (d *dice) Uint64() uint64 {
 	d.next += 1 << 32
 	return d.next
@@ -79,8 +79,8 @@ func (d *dice) Uint64() uint64 {
 
 func (h *host) rand() *rand.Rand { return rand.New(h.dice) }
 
-// marked dice never draw the number of another process: tickets are drawn, and
-// no two may be the same.
+// marked dice of different processes draw different numbers: tickets are drawn, and
+// must be unique.
 type marked struct {
 	*dice
 	mark uint64

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// question prints an answer, and changes nothing.
+// question executes a query, and changes nothing.
 func (w *world) question(verb string, args []string) error {
 	switch {
 	case verb == "show" && len(args) > 0:
@@ -73,9 +73,9 @@ func (o *owner) held(k leasehold.Key, generation string) error {
 		return err
 	}
 	if o.view.Held(o.local(), k, leasehold.Generation(g)) {
-		o.say("yes: %s has held it all along", o.name)
+		o.say("yes: %s has held it without a gap", o.name)
 	} else {
-		o.say("no: %s no longer holds it under generation %d", o.name, g)
+		o.say("no: %s does not hold it under generation %d any more", o.name, g)
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func (w *world) show(args []string) error {
 				return nil
 			}
 		}
-		return errors.New("nobody leads")
+		return errors.New("no leader")
 	default:
 		p, err := w.process(what)
 		if err != nil {
@@ -106,8 +106,8 @@ func (w *world) show(args []string) error {
 	return nil
 }
 
-// call is a caller writing or reading the first key of a unit, wherever it is
-// served.
+// call executes a caller's write or read of the first key of a unit, at the owner that
+// serves it.
 func (w *world) call(verb string, args []string) error {
 	k, err := w.keyOf(args[0])
 	if err != nil {
@@ -134,6 +134,6 @@ func (w *world) call(verb string, args []string) error {
 		}
 		return nil
 	}
-	w.say("nobody serves it")
+	w.say("no owner serves it")
 	return nil
 }

@@ -24,7 +24,7 @@ type store struct {
 	changes []table.Change
 }
 
-// create makes the namespace what the first manager of a script finds.
+// create creates the namespace before the first manager of a script.
 func (s *store) create(t protocol.Timing) {
 	if s.catalog == nil {
 		s.catalog = &storage.Catalog{}
@@ -32,7 +32,7 @@ func (s *store) create(t protocol.Timing) {
 	}
 }
 
-// configure is an operator giving the namespace another timing, by way of the
+// configure changes the timing of the namespace, like an operator's request to the
 // leader.
 func (s *store) configure(t protocol.Timing) {
 	s.write(s.catalog.With(s.catalog.Find(namespace).Promising(t.Lease, t.Renew, t.Drift)))
@@ -49,7 +49,7 @@ func (s *store) readCatalog() *storage.Catalog {
 	return &c
 }
 
-// startFrom makes g the first generation to be granted.
+// startFrom sets the first generation to be granted.
 func (s *store) startFrom(g leasehold.Generation) error {
 	t, err := table.Restore(0, g-1, keyrange.NewMap(table.Entry{}))
 	s.table = t
@@ -60,20 +60,20 @@ func (s *store) state() *storage.State {
 	return &storage.State{Term: s.record.Term, Table: s.table, Changes: s.changes[:len(s.changes):len(s.changes)]}
 }
 
-// A storeRequest is something that a manager asks, in a term.
+// A storeRequest is a request of a manager, in a term.
 type storeRequest struct {
 	term leasehold.Term
-	what any // election.Read, election.Swap, node.Load, node.LoadCatalog, node.Settle, or a manager's action
+	what any // byrecord.Read, byrecord.Swap, managerproc.Load, managerproc.LoadCatalog, managerproc.Settle, or an action of a manager
 }
 
-// A storeAnswer is what the manager is told.
+// A storeAnswer is the reply to a manager.
 type storeAnswer struct {
 	event managerproc.Event
 	text  string
 }
 
-// atOnce answers what does not wait for the script, as long as the store can
-// be reached.
+// atOnce executes a request that the script does not control, unless the store is
+// cut off.
 func (s *store) atOnce(asker string, r storeRequest) managerproc.Event {
 	if s.world.cut[asker+"->"+storeName] {
 		return r.unanswered()
@@ -81,7 +81,7 @@ func (s *store) atOnce(asker string, r storeRequest) managerproc.Event {
 	return s.apply(r).event
 }
 
-// serve is a request reaching the store: the answer is under way from then on.
+// serve executes a request, and sends the reply.
 func (s *store) serve(m *message) {
 	r := m.what.(storeRequest)
 	w := s.world
@@ -93,7 +93,7 @@ func (s *store) serve(m *message) {
 	w.send(&message{from: storeName, to: m.from, what: answer, vain: m.vain, abandoned: m.abandoned})
 }
 
-// apply is what a request does, at this instant.
+// apply executes a request.
 func (s *store) apply(r storeRequest) storeAnswer {
 	inNamespace := func(e machine.Event) managerproc.Event {
 		return managerproc.Manager{Namespace: namespace, Term: r.term, Event: e}
@@ -119,9 +119,9 @@ func (s *store) apply(r storeRequest) storeAnswer {
 		end := machine.LogEnd{Term: s.record.Term, LSN: s.state().End()}
 		return storeAnswer{inNamespace(end), fmt.Sprintf("the log ends at LSN %d, in term %d", end.LSN, end.Term)}
 	case machine.SaveSnapshot:
-		return storeAnswer{} // how the table is stored makes no difference here
+		return storeAnswer{} // without effect here
 	}
-	panic(fmt.Sprintf("store asked for %T", r.what))
+	panic(fmt.Sprintf("invalid store request %T", r.what))
 }
 
 func (s *store) swap(swap byrecord.Swap) byrecord.Swapped {
@@ -142,7 +142,7 @@ func (s *store) commit(b *storage.Batch) storage.Outcome {
 	return storage.Done
 }
 
-// unanswered is what the asker concludes from silence.
+// unanswered returns the event of a manager without a reply.
 func (r storeRequest) unanswered() managerproc.Event {
 	switch what := r.what.(type) {
 	case byrecord.Read:
@@ -171,7 +171,7 @@ func (s *store) quote(what any) string {
 			b := r.Batch
 			return fmt.Sprintf("append LSN %d->%d if the term is %d: %s", b.Prev, b.Last(), b.Term, s.world.changes(b.Changes))
 		case machine.ReadEnd:
-			return "where does the log end?"
+			return "read the end of the log"
 		case machine.SaveSnapshot:
 			return fmt.Sprintf("snapshot at LSN %d", r.Snapshot.Table.LSN())
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestTranscripts plays every script in testdata.
+// TestTranscripts runs every script in testdata.
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		w := newWorld()
@@ -22,8 +22,8 @@ func TestTranscripts(t *testing.T) {
 	})
 }
 
-// script returns the commands of one block: the line that datadriven took
-// apart, put together again, and those below it.
+// script returns the commands of one block: the line that datadriven has split, and those below
+// it.
 func script(d *datadriven.TestData) []string {
 	words := []string{d.Cmd}
 	for _, arg := range d.CmdArgs {
@@ -38,8 +38,8 @@ func script(d *datadriven.TestData) []string {
 	return lines
 }
 
-// play runs the commands of a block and returns what they printed. In a block
-// of several, what each printed stands below it.
+// play runs the commands of a block and returns their output. In a block
+// of several, each output stands below its command.
 func (w *world) play(lines []string) (string, error) {
 	quiet := lines[0] == "quietly"
 	if quiet {

@@ -21,7 +21,7 @@ func (w *world) key(unit uint64) leasehold.Key {
 	return leasehold.Key(k)
 }
 
-// unit names a key by the unit that it begins.
+// unit returns the number of the unit that begins with a key.
 func (w *world) unit(k leasehold.Key) string {
 	for u := range w.units {
 		if w.key(u) == k {
@@ -31,7 +31,7 @@ func (w *world) unit(k leasehold.Key) string {
 	return "0x" + k.String()
 }
 
-// span writes a range as [1-3].
+// span formats a range as [1-3].
 func (w *world) span(r leasehold.Range) string { return "[" + w.bounds(r) + "]" }
 
 func (w *world) bounds(r leasehold.Range) string {
@@ -54,7 +54,7 @@ func (w *world) leases(ls []leasehold.Lease) string {
 	return strings.Join(parts, " ")
 }
 
-// numbers writes the pair <owner's, manager's>.
+// numbers formats the pair <owner's, manager's>.
 func (w *world) numbers(term leasehold.Term, owners, managers protocol.Seq) string {
 	pair := fmt.Sprintf("<%d,%d>", owners, managers)
 	several := 0
@@ -88,7 +88,7 @@ func (w *world) changes(cs []table.Change) string {
 	return strings.Join(parts, "; ")
 }
 
-// rows writes a table as in Centrifuge's figure 4.
+// rows formats a table as in Centrifuge's figure 4.
 func (w *world) rows(t *table.Table) []string {
 	var rows []string
 	for r, e := range t.All() {
@@ -121,7 +121,7 @@ func (w *world) loss(l leasehold.Loss) string {
 	return fmt.Sprintf("%s of %s (%v, LSN %d)", lease, l.Owner, l.Cause, l.LSN)
 }
 
-// seconds writes a duration as seconds, to the millisecond.
+// seconds formats a duration in seconds, to the millisecond.
 func seconds(d time.Duration) string {
 	return strconv.FormatFloat(float64(d.Round(time.Millisecond).Milliseconds())/1000, 'f', -1, 64) + "s"
 }

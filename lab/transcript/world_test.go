@@ -12,14 +12,14 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// namespace is the one that all scripts are about.
+// namespace is the namespace of all scripts.
 const namespace leasehold.Namespace = "figures"
 
-// A world is the processes of one script, what is under way between them, and
+// A world has the processes of one script, the messages in flight between them, and the
 // true time.
 type world struct {
 	out    strings.Builder
-	now    time.Duration // true time since the script began
+	now    time.Duration // true time since the start of the script
 	units  uint64
 	timing protocol.Timing
 	policy scriptedPolicy
@@ -34,14 +34,14 @@ type world struct {
 	starts   byte
 	tickets  []protocol.Ticket // of moves, in the order of their appearance
 
-	unfiltered bool // messages that crossed others pass for ones that did not
+	unfiltered bool // messages that crossed others are not recognised
 	violated   bool // a key had two holders
 }
 
-// A session is what the transcript calls it, and where it runs.
+// A session is the name of a session in the transcript, and its process.
 type session struct {
-	name  string // the owner's, numbered from the second on: A, A/2
-	place string // the process
+	name  string // of the owner, with a number from the second session on: A, A/2
+	place string // name of the process
 }
 
 func newWorld() *world {
@@ -50,7 +50,7 @@ func newWorld() *world {
 	return w
 }
 
-// begin makes the world as it is before a script's first line.
+// begin resets the world to the state before the first line of a script.
 func (w *world) begin() {
 	*w = world{
 		units: 4, timing: protocol.DefaultTiming(), store: &store{world: w}, policy: scriptedPolicy{world: w},
@@ -59,10 +59,10 @@ func (w *world) begin() {
 	}
 }
 
-// say prints a line at the margin.
+// say prints a line without indentation.
 func (w *world) say(format string, args ...any) { fmt.Fprintf(&w.out, format+"\n", args...) }
 
-// then prints a line of what follows.
+// then prints an indented line.
 func (w *world) then(format string, args ...any) { w.say("  "+format, args...) }
 
 // find returns the process of that name, nil if there is none.
@@ -75,11 +75,11 @@ func (w *world) find(name string) process {
 	return nil
 }
 
-// start adds a process and boots it. Clocks have nothing to do with each
-// other: each starts a thousand seconds from the one before.
+// start adds a process and boots it. Clocks are unrelated: each starts a thousand seconds
+// after the one before.
 func (w *world) start(p process, name string, luck float64, options map[string]string) error {
 	if w.find(name) != nil {
-		return fmt.Errorf("there is a %s already", name)
+		return fmt.Errorf("%s exists already", name)
 	}
 	origin := mono.Instant(0).Add(time.Duration(1+len(w.processes)) * 1000 * time.Second)
 	*p.self() = host{world: w, name: name, clock: clock{origin, w.now, 1}, dice: newDice(luck)}
@@ -97,7 +97,7 @@ func (w *world) boot(p process, options map[string]string) error {
 	return nil
 }
 
-// newSession draws a session for an owner.
+// newSession returns a new session of an owner.
 func (w *world) newSession(owner leasehold.OwnerID, place string) leasehold.Session {
 	w.started[owner]++
 	name := string(owner)
@@ -109,7 +109,7 @@ func (w *world) newSession(owner leasehold.OwnerID, place string) leasehold.Sess
 	return s
 }
 
-// drawSession gives every start of a process its own: they count up.
+// drawSession returns a unique session for each start of a process: a counter.
 func (w *world) drawSession() leasehold.Session {
 	w.starts++
 	return leasehold.Session{w.starts}
@@ -117,11 +117,11 @@ func (w *world) drawSession() leasehold.Session {
 
 func (w *world) holderName(h *table.Holder) string { return w.sessions[h.Session].name }
 
-// maxSteps is more than any command of a script takes.
+// maxSteps is the maximum number of steps of a command.
 const maxSteps = 10000
 
-// advance lets true time pass, and wakes every process when it is due. After
-// each wake-up it calls after.
+// advance advances the true time, and wakes every process when it is due. It calls
+// after after each wake.
 func (w *world) advance(d time.Duration, after func() error) error {
 	end := w.now + d
 	for range maxSteps {
@@ -137,7 +137,7 @@ func (w *world) advance(d time.Duration, after func() error) error {
 		header := w.out.Len()
 		p.wake()
 		w.audit()
-		if w.out.Len() == header { // it had nothing to do
+		if w.out.Len() == header { // the wake had no consequence
 			w.out.Reset()
 			w.out.WriteString(text[:before])
 		}
@@ -145,7 +145,7 @@ func (w *world) advance(d time.Duration, after func() error) error {
 			return err
 		}
 	}
-	return fmt.Errorf("at %s time stands still: some process is always due", seconds(w.now))
+	return fmt.Errorf("at %s the time does not advance: some process is always due", seconds(w.now))
 }
 
 func (w *world) nextDue() process {
@@ -158,7 +158,7 @@ func (w *world) nextDue() process {
 	return next
 }
 
-// audit looks for a key that two owners hold.
+// audit checks that no key has two holders.
 func (w *world) audit() {
 	var owners []*owner
 	for _, p := range w.processes {

@@ -1,9 +1,9 @@
-// Package actor is the processes of a chaos run that are not managers: owners and callers of a
-// service of registers, and stores. They are hidden subcommands of the leasehold command.
+// Package actor has the processes of a chaos run that are not managers: owners and callers of a
+// service of registers, and stores. They are hidden subcommands of the leasehold-lab command.
 //
-// An owner keeps registers in memory, as figure 4 of the PRS paper has it, and reports continuously
+// An owner keeps registers in memory, like figure 4 of the PRS paper, and reports continuously
 // which keys it holds. A caller follows the lease table, reads and writes registers, and records
-// the results. Neither gives up: they survive every fault, or are killed.
+// the results. Both survive every fault, unless they are killed.
 package actor
 
 import (
@@ -20,8 +20,8 @@ const (
 	retryEvery  = 100 * time.Millisecond // between two attempts
 )
 
-// retry calls open until it succeeds, ctx ends, or the error is one that time does not mend.
-// A missing namespace is no such error: managers without a store forget it when most of them
+// retry calls open until it succeeds, ctx ends, or the error is permanent.
+// A missing namespace is temporary: managers without a store lose it when most of them
 // are restarted, and the run creates it again.
 func retry[T any](ctx context.Context, log *slog.Logger, what string, open func(context.Context) (T, error)) (T, error) {
 	for {
@@ -36,7 +36,7 @@ func retry[T any](ctx context.Context, log *slog.Logger, what string, open func(
 		default:
 			return opened, err
 		}
-		log.Warn(what+" again", "why", err)
+		log.Warn(what+" failed, retrying", "why", err)
 		if !proc.Pause(ctx, retryEvery) {
 			return opened, err
 		}

@@ -21,13 +21,13 @@ import (
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// A CallerConfig says how to run a caller.
+// A CallerConfig configures a caller.
 type CallerConfig struct {
-	Number    int // which one it is
+	Number    int // of the caller
 	Managers  []string
-	Registers int           // how many registers there are
-	Workers   int           // how many requests it makes at a time
-	Every     time.Duration // the time between two requests of a worker, on average
+	Registers int           // number of registers
+	Workers   int           // concurrent requests
+	Every     time.Duration // mean time between two requests of a worker
 	Poll      time.Duration // see [lookup.Config]
 	Stale     time.Duration
 	Events    io.Writer
@@ -36,13 +36,13 @@ type CallerConfig struct {
 
 // AddFlags adds the flags of a caller.
 func (cfg *CallerConfig) AddFlags(f *pflag.FlagSet) {
-	f.IntVar(&cfg.Number, "number", 0, "which caller it is")
-	f.StringSliceVar(&cfg.Managers, "managers", nil, "where managers listen")
-	f.IntVar(&cfg.Registers, "registers", 1, "how many registers there are")
-	f.IntVar(&cfg.Workers, "workers", 1, "how many requests it makes at a time")
-	f.DurationVar(&cfg.Every, "every", 0, "the time between two requests")
-	f.DurationVar(&cfg.Poll, "poll", 0, "how often to ask whether the table is complete")
-	f.DurationVar(&cfg.Stale, "stale", 0, "how old the proof of that may become")
+	f.IntVar(&cfg.Number, "number", 0, "number of the caller")
+	f.StringSliceVar(&cfg.Managers, "managers", nil, "addresses of managers")
+	f.IntVar(&cfg.Registers, "registers", 1, "number of registers")
+	f.IntVar(&cfg.Workers, "workers", 1, "number of concurrent requests")
+	f.DurationVar(&cfg.Every, "every", 0, "mean time between two requests")
+	f.DurationVar(&cfg.Poll, "poll", 0, "interval of requests to the managers")
+	f.DurationVar(&cfg.Stale, "stale", 0, "maximum age of the last reply")
 }
 
 type caller struct {
@@ -51,7 +51,7 @@ type caller struct {
 	out    *history.Writer
 }
 
-// beatEvery is the interval of heartbeats; one of vitalBeat has what the process uses.
+// beatEvery is the interval of heartbeats; one in vitalBeat has the resource usage.
 const (
 	beatEvery = 100 * time.Millisecond
 	vitalBeat = 10
@@ -75,10 +75,10 @@ func RunCaller(ctx context.Context, cfg CallerConfig) error {
 	return errors.Join(running.Wait(), c.lookup.Close(context.Background()))
 }
 
-// maxWorkers bounds the workers of a caller, so that each has a number of its own.
+// maxWorkers limits the workers of a caller, so that each has a unique number.
 const maxWorkers = 1000
 
-// open opens the lookup, however long it takes.
+// open opens the lookup, with retries.
 func (c *caller) open(ctx context.Context) (err error) {
 	c.lookup, err = retry(ctx, c.cfg.Logger, "opening", func(ctx context.Context) (*lookup.Lookup, error) {
 		return lookup.Open(ctx, lookup.Config{
@@ -90,7 +90,7 @@ func (c *caller) open(ctx context.Context) (err error) {
 	return err
 }
 
-// lost records losses. If no process reads them any more, other writes fail.
+// lost records losses. If no process reads them, other writes fail.
 func (c *caller) lost(losses []leasehold.Loss) {
 	for _, l := range losses {
 		_ = c.out.Write(history.Event{At: oracle.Now(), Loss: &history.Loss{
@@ -99,7 +99,7 @@ func (c *caller) lost(losses []leasehold.Loss) {
 	}
 }
 
-// conservative reports whether the lookup reports everything as lost when contact is: every second caller's does.
+// conservative reports whether the lookup uses ConservativeRecovery: every second caller's does.
 func (c *caller) conservative() bool { return c.cfg.Number%2 == 1 }
 
 func (c *caller) contact(now lookup.Contact) {
@@ -139,7 +139,7 @@ func (c *caller) follow(ctx context.Context) error {
 	}
 }
 
-// table describes the lease table of the lookup. It is false if the table changed while it was
+// table describes the lease table of the lookup. It returns false if the table changed while it was
 // read.
 func (c *caller) table() (history.Table, bool) {
 	sum := xxhash.New()
@@ -162,7 +162,7 @@ func describe(sum *xxhash.Digest, p lookup.Placement) {
 	binary.LittleEndian.PutUint64(numbers[0:], uint64(p.Range.Start))
 	binary.LittleEndian.PutUint64(numbers[8:], uint64(p.Range.Limit))
 	binary.LittleEndian.PutUint64(numbers[16:], uint64(p.Generation))
-	_, _ = sum.Write(numbers[:]) // a sum takes everything
+	_, _ = sum.Write(numbers[:]) // the error is always nil
 	_, _ = sum.Write(p.Session[:])
 	_, _ = sum.WriteString(string(p.Owner) + "\x00" + p.Addr + "\x00")
 }

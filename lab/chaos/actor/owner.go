@@ -19,20 +19,20 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// Namespace is where the registers live.
+// Namespace is the namespace of the registers.
 const Namespace leasehold.Namespace = "chaos"
 
-// An OwnerConfig says how to run an owner.
+// An OwnerConfig configures an owner.
 type OwnerConfig struct {
 	Name     leasehold.OwnerID
-	Addr     string // where it listens
+	Addr     string // listen address
 	Managers []string
-	Watched  int // how many keys it watches
-	// LeasesOff has the owner ignore that its leases end, to show that the checks notice.
+	Watched  int // number of keys whose leases it records
+	// LeasesOff makes the owner ignore the end of its leases, to test the checks.
 	LeasesOff bool
-	// KeepSuspended is that of [owner.Config]. A short time makes every outage a loss.
+	// KeepSuspended is that of [owner.Config]. With a short time every outage loses state.
 	KeepSuspended time.Duration
-	// Beside, if set, runs beside the registers until the context ends.
+	// Beside, if set, runs concurrently until the context ends.
 	Beside  func(ctx context.Context, l owner.Checker) error
 	Records io.Writer
 	Logger  *slog.Logger
@@ -40,12 +40,12 @@ type OwnerConfig struct {
 
 // AddFlags adds the flags of an owner.
 func (cfg *OwnerConfig) AddFlags(f *pflag.FlagSet) {
-	f.StringVar((*string)(&cfg.Name), "name", "", "its name")
-	f.StringVar(&cfg.Addr, "listen", "", "where it listens")
-	f.StringSliceVar(&cfg.Managers, "managers", nil, "where managers listen")
-	f.IntVar(&cfg.Watched, "watched", 0, "how many keys it watches")
-	f.DurationVar(&cfg.KeepSuspended, "keep-suspended", 0, "how long suspended leases are kept (default until a leader answers)")
-	f.BoolVar(&cfg.LeasesOff, "leases-off", false, "believe for ever in leases")
+	f.StringVar((*string)(&cfg.Name), "name", "", "name of the owner")
+	f.StringVar(&cfg.Addr, "listen", "", "listen address")
+	f.StringSliceVar(&cfg.Managers, "managers", nil, "addresses of managers")
+	f.IntVar(&cfg.Watched, "watched", 0, "number of keys whose leases it records")
+	f.DurationVar(&cfg.KeepSuspended, "keep-suspended", 0, "time for which suspended leases are kept (default until a leader replies)")
+	f.BoolVar(&cfg.LeasesOff, "leases-off", false, "ignore the end of leases")
 }
 
 const (
@@ -53,7 +53,7 @@ const (
 	headerTime    = 5 * time.Second
 )
 
-// RunOwner runs an owner until the context ends. Then it gives its leases back.
+// RunOwner runs an owner until the context ends. Then it releases its leases.
 func RunOwner(ctx context.Context, cfg OwnerConfig) error {
 	listener, err := net.Listen("tcp", cfg.Addr)
 	if err != nil {
@@ -62,7 +62,7 @@ func RunOwner(ctx context.Context, cfg OwnerConfig) error {
 	service := &registers{entries: make(map[string]entry)}
 	o, err := cfg.join(ctx, service)
 	if ctx.Err() != nil && o == nil {
-		return listener.Close() // it was asked to end, and had not begun
+		return listener.Close() // ended before it joined
 	}
 	if err != nil {
 		return errors.Join(err, listener.Close())
@@ -77,7 +77,7 @@ func RunOwner(ctx context.Context, cfg OwnerConfig) error {
 	sentinel := oracle.NewSentinel(leases, o.Session(), keys, func(r ...oracle.Record) error { return oracle.WriteRecords(cfg.Records, r...) })
 	ended := make(chan error, 3)
 	go func() { ended <- server.Serve(listener) }()
-	go func() { ended <- sentinel.Run(context.WithoutCancel(ctx)) }() // to the end
+	go func() { ended <- sentinel.Run(context.WithoutCancel(ctx)) }() // until the owner has closed
 	if cfg.Beside != nil {
 		go func() { ended <- cfg.Beside(ctx, leases) }()
 	}
@@ -90,19 +90,19 @@ func RunOwner(ctx context.Context, cfg OwnerConfig) error {
 	return errors.Join(err, o.Close(closing), server.Close())
 }
 
-// join joins, however long it takes.
+// join joins, with retries.
 func (cfg *OwnerConfig) join(ctx context.Context, service *registers) (*owner.Owner, error) {
 	return retry(ctx, cfg.Logger, "joining", func(ctx context.Context) (*owner.Owner, error) {
 		return owner.Join(ctx, owner.Config{
 			Namespace: Namespace, Managers: cfg.Managers, Addr: cfg.Addr, Name: cfg.Name,
-			OnRevoke: service.forget, Load: owner.LoadReported, KeepSuspended: cfg.KeepSuspended,
+			OnRevoke: service.drop, Load: owner.LoadReported, KeepSuspended: cfg.KeepSuspended,
 			Credentials: insecure.NewCredentials(), Logger: cfg.Logger,
 		})
 	})
 }
 
-// forever is leases switched off: a check that was once successful remains so. It may be used
-// from many goroutines at once.
+// forever is an owner with leases switched off: after a check has succeeded once it always does. It is safe
+// for concurrent use.
 type forever struct {
 	owner.Checker
 

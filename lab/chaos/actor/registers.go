@@ -12,9 +12,9 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// registers are an owner's part of the service, after figure 4 of the PRS paper.
+// registers are an owner's registers, like figure 4 of the PRS paper.
 type registers struct {
-	leases owner.Checker // set before anybody is served
+	leases owner.Checker // set before the first request
 
 	mu      sync.Mutex
 	entries map[string]entry
@@ -25,7 +25,7 @@ type entry struct {
 	generation leasehold.Generation
 }
 
-// An answer is what an owner says about a register.
+// An answer is the reply of an owner to a request.
 type answer struct {
 	Value      string               `json:"value"`
 	Generation leasehold.Generation `json:"generation"`
@@ -33,7 +33,7 @@ type answer struct {
 
 // do runs an operation on a register. The numbers are those of a server's obligations
 // in package leasehold. It returns [leasehold.ErrNotOwner] if nothing was done, and
-// [leasehold.ErrIndeterminate] if nobody knows.
+// [leasehold.ErrIndeterminate] if the outcome is unknown.
 func (r *registers) do(name string, operation func(*entry)) (answer, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,8 +56,8 @@ func (r *registers) do(name string, operation func(*entry)) (answer, error) {
 	return answer{e.value, e.generation}, nil
 }
 
-// forget is for memory alone: step 2 discards what is out of date.
-func (r *registers) forget(ended []leasehold.Lease, _ leasehold.Cause) {
+// drop only frees memory: step 2 discards state of earlier leases.
+func (r *registers) drop(ended []leasehold.Lease, _ leasehold.Cause) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for name, e := range r.entries {
@@ -71,7 +71,7 @@ func (r *registers) forget(ended []leasehold.Lease, _ leasehold.Cause) {
 
 const maxValue = 1000
 
-// UsagePath is where an owner says what it takes to live.
+// UsagePath is the path of an owner's resource usage.
 const UsagePath = "/debug/vitals"
 
 func (r *registers) handler() http.Handler {
@@ -91,12 +91,12 @@ func (r *registers) handler() http.Handler {
 	return mux
 }
 
-// reply answers a request. Misdirected means that nothing was done.
+// reply writes the response. Misdirected means that nothing was done.
 func reply(w http.ResponseWriter) func(answer, error) {
 	return func(a answer, err error) {
 		switch {
 		case err == nil:
-			_ = json.NewEncoder(w).Encode(a) // a caller that has gone needs no answer
+			_ = json.NewEncoder(w).Encode(a) // an error means that the caller has closed the connection
 		case errors.Is(err, leasehold.ErrNotOwner):
 			http.Error(w, err.Error(), http.StatusMisdirectedRequest)
 		default:

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// fake is leases on all keys under one generation, or none if it is 0.
+// fake has leases on all keys under one generation, or none if it is 0.
 type fake struct {
 	owner.Checker // nil: registers only check
 
@@ -22,7 +22,7 @@ func (f *fake) Check(key leasehold.Key) (owner.Lease, bool) {
 
 func (f *fake) Held(l owner.Lease) bool { return !f.gap && l.Generation == f.generation }
 
-// TestRegisters do what a server is obliged to do.
+// TestRegisters tests the obligations of a server.
 func TestRegisters(t *testing.T) {
 	leases := &fake{}
 	r := &registers{leases: leases, entries: make(map[string]entry)}
@@ -37,9 +37,9 @@ func TestRegisters(t *testing.T) {
 		{fake{generation: 1}, func(*entry) {}, "", nil},
 		{fake{generation: 1}, set("b"), "b", nil},
 		{fake{generation: 1}, func(*entry) {}, "b", nil},
-		{fake{generation: 2}, func(*entry) {}, "", nil}, // what was there is of another lease
+		{fake{generation: 2}, func(*entry) {}, "", nil}, // the state is of an earlier lease
 		{fake{generation: 2, gap: true}, set("c"), "", leasehold.ErrIndeterminate},
-		{fake{generation: 1}, set("d"), "", leasehold.ErrNotOwner}, // it is late
+		{fake{generation: 1}, set("d"), "", leasehold.ErrNotOwner}, // late
 	} {
 		*leases = step.leases
 		got, err := r.do("key-0", step.do)
@@ -47,30 +47,30 @@ func TestRegisters(t *testing.T) {
 			t.Errorf("step %d: %+v, %v", i, got, err)
 		}
 	}
-	r.forget([]leasehold.Lease{{Generation: 1}}, leasehold.CauseExpired)
+	r.drop([]leasehold.Lease{{Generation: 1}}, leasehold.CauseExpired)
 	if len(r.entries) != 1 {
-		t.Error("what is held was forgotten")
+		t.Error("held state was dropped")
 	}
-	r.forget([]leasehold.Lease{{Generation: 2}}, leasehold.CauseExpired)
+	r.drop([]leasehold.Lease{{Generation: 2}}, leasehold.CauseExpired)
 	if len(r.entries) != 0 {
-		t.Error("what is lost was kept")
+		t.Error("lost state was kept")
 	}
 }
 
-// TestForever: leases that are switched off never end.
+// TestForever: leases that are switched off do not end.
 func TestForever(t *testing.T) {
 	leases := &fake{}
 	f := &forever{Checker: leases, had: make(map[leasehold.Key]owner.Lease)}
 	if _, ok := f.Check(1); ok {
-		t.Error("it has what it never had")
+		t.Error("a check succeeds without a lease")
 	}
 	leases.generation = 3
 	f.Check(1)
 	leases.generation = 0
 	if l, ok := f.Check(1); !ok || l.Generation != 3 || !f.Held(l) {
-		t.Error("it has noticed that its lease is over")
+		t.Error("the check fails after the end of the lease")
 	}
 	if _, ok := f.Check(2); ok {
-		t.Error("it has another key")
+		t.Error("a check of another key succeeds")
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// TestRetry has errors that pass, then one that stays.
+// TestRetry has temporary errors, then a permanent one.
 func TestRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		passing := []leasehold.Kind{leasehold.ErrUnavailable, leasehold.ErrNotFound, leasehold.ErrNameTaken}
@@ -22,7 +22,7 @@ func TestRetry(t *testing.T) {
 			return attempts, nil
 		}
 		if got, err := retry(t.Context(), slog.New(slog.DiscardHandler), "opening", open); got != 4 || err != nil {
-			t.Errorf("got %d, %v after errors that pass, want 4", got, err)
+			t.Errorf("got %d, %v after temporary errors, want 4", got, err)
 		}
 		refused := func(context.Context) (int, error) {
 			return 0, leasehold.Errorf("open", leasehold.ErrDenied, "chaos", "no")

@@ -11,23 +11,23 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// A StoreConfig says how to run a member of an etcd cluster, as somebody else would.
+// A StoreConfig configures a member of an etcd cluster.
 type StoreConfig struct {
 	Name    string
 	Dir     string
 	Client  string // host:port, as are those of the peers
 	Peers   map[string]string
-	Compact string // how much of the past is kept
-	// Election is after how long without a word of their leader members elect another.
+	Compact string // retention of old revisions
+	// Election is the election timeout.
 	Election time.Duration
 }
 
 // AddFlags adds the flags of a store.
 func (cfg *StoreConfig) AddFlags(f *pflag.FlagSet) {
-	f.StringVar(&cfg.Name, "name", "", "its name")
-	f.StringVar(&cfg.Dir, "dir", "", "its data directory")
-	f.StringVar(&cfg.Client, "client", "", "where managers connect")
-	f.StringToStringVar(&cfg.Peers, "peer", nil, "name=address of a member, for each")
+	f.StringVar(&cfg.Name, "name", "", "name of the member")
+	f.StringVar(&cfg.Dir, "dir", "", "data directory")
+	f.StringVar(&cfg.Client, "client", "", "address for clients")
+	f.StringToStringVar(&cfg.Peers, "peer", nil, "name=address of each member")
 }
 
 // RunStore runs a member until the context ends.

@@ -30,13 +30,13 @@ func (c *caller) work(ctx context.Context, client int) error {
 		}
 		call := history.Call{Began: oracle.Now(), Client: client, Name: names[rand.IntN(len(names))]}
 		if rand.IntN(2) == 0 {
-			call.Write, call.Value = true, fmt.Sprintf("%d.%d.%d", client, call.Began, i) // another each time, also after a restart
-			// If this process dies before it has an answer, it may have been done nonetheless.
+			call.Write, call.Value = true, fmt.Sprintf("%d.%d.%d", client, call.Began, i) // unique, also after a restart
+			// A write without an answer may be executed, also if this process dies before the answer.
 			if err := c.out.Write(history.Event{At: call.Began, Call: &call}); err != nil {
 				return err
 			}
 		}
-		if !c.ask(ctx, via, &call) {
+		if !c.send(ctx, via, &call) {
 			continue
 		}
 		if err := c.out.Write(history.Event{At: oracle.Now(), Call: &call}); err != nil {
@@ -45,8 +45,8 @@ func (c *caller) work(ctx context.Context, client int) error {
 	}
 }
 
-// ask makes a request, and reports whether it was answered.
-func (c *caller) ask(ctx context.Context, via *http.Client, call *history.Call) bool {
+// send makes a request, and reports whether it was answered.
+func (c *caller) send(ctx context.Context, via *http.Client, call *history.Call) bool {
 	addr, ok := c.lookup.Find(leasehold.KeyOf(call.Name))
 	if !ok {
 		return false
@@ -65,7 +65,7 @@ func (c *caller) ask(ctx context.Context, via *http.Client, call *history.Call) 
 	if err != nil {
 		return false
 	}
-	defer response.Body.Close() //nolint:errcheck // it was only read
+	defer response.Body.Close() //nolint:errcheck // only read
 	var a answer
 	if response.StatusCode != http.StatusOK || json.NewDecoder(io.LimitReader(response.Body, 2*maxValue)).Decode(&a) != nil {
 		return false

@@ -1,4 +1,4 @@
-// Package campaign runs chaos for people and scripts: it makes the builds that a run needs, shows its
+// Package campaign runs chaos for the command: it makes the builds that a run needs, displays its
 // progress, and prints and saves its report.
 package campaign
 
@@ -21,14 +21,14 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/skewedclock"
 )
 
-// A Campaign is a run with each of some stores, as the flags of the command describe it.
+// A Campaign has the flags of the command: a run for each of some stores.
 type Campaign struct {
 	Config     chaos.Config
-	Store      string // one of them, or AllStores
-	Drift      string // DriftWithin, DriftBeyond, or empty: clocks are right
+	Store      string // a store, or AllStores
+	Drift      string // DriftWithin, DriftBeyond, or empty: correct clocks
 	Failpoints bool
 	JSON       bool   // print the reports as JSON
-	Report     string // the file for JSON besides; empty: none
+	Report     string // file for the reports as JSON; empty: none
 	Version    string // of this build
 }
 
@@ -37,10 +37,10 @@ const (
 	AllStores   = "all"
 	DriftWithin = "within"
 	DriftBeyond = "beyond"
-	OldestBuild = "oldest" // instead of another program
+	OldestBuild = "oldest" // value of --other: the oldest compatible build
 )
 
-// DrawSeed draws a seed that is easy to type, and that JSON readers with floating point keep exact.
+// DrawSeed draws a short seed, which JSON readers with floating point represent exactly.
 func DrawSeed() uint64 { return rand.Uint64N(1_000_000_000) }
 
 func (c *Campaign) shapes() []cluster.Shape {
@@ -50,7 +50,7 @@ func (c *Campaign) shapes() []cluster.Shape {
 	return []cluster.Shape{cluster.Shape(c.Store)}
 }
 
-// Validate reports what is wrong, before anything is built or started.
+// Validate returns an error for invalid flags, before anything is built or started.
 func (c *Campaign) Validate() error {
 	if c.Drift != "" && c.Drift != DriftWithin && c.Drift != DriftBeyond {
 		return fmt.Errorf("--drift=%s: want within or beyond", c.Drift)
@@ -64,7 +64,7 @@ func (c *Campaign) Validate() error {
 		cfg := c.Config
 		cfg.Shape, cfg.Beyond = shape, c.Drift == DriftBeyond
 		if c.Drift != "" {
-			cfg.Drifting = cfg.Program // it will be another
+			cfg.Drifting = cfg.Program // replaced by build
 		}
 		if c.Failpoints {
 			cfg.Points = []string{"some"}
@@ -76,7 +76,7 @@ func (c *Campaign) Validate() error {
 	return nil
 }
 
-// build makes the other builds that a run needs, in a directory.
+// build makes the other builds of a run in a directory.
 func (c *Campaign) build(ctx context.Context, dir string, say func(string)) (err error) {
 	cfg := &c.Config
 	cfg.Beyond = c.Drift == DriftBeyond
@@ -85,7 +85,7 @@ func (c *Campaign) build(ctx context.Context, dir string, say func(string)) (err
 		if c.Failpoints {
 			tags = []string{skewedclock.PointsTag}
 		}
-		say("building the command once more, to be able to break it from within")
+		say("building the command with settable clocks or failpoints")
 		if cfg.Program, err = skewedclock.Build(ctx, dir, tags...); err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func (c *Campaign) build(ctx context.Context, dir string, say func(string)) (err
 		}
 	}
 	if cfg.Other == OldestBuild {
-		say("building the command as it once was")
+		say("building the oldest compatible version of the command")
 		old, err := oldbuild.Oldest(ctx, ".")
 		if err != nil {
 			return err
@@ -109,8 +109,8 @@ func (c *Campaign) build(ctx context.Context, dir string, say func(string)) (err
 	return nil
 }
 
-// Run runs one cluster after the other until something is violated, and prints a report of each.
-// An error is a [cli.Status], or that a run could not be carried out or judged.
+// Run runs one cluster after the other until there is a violation, and prints a report of each.
+// It returns a [cli.Status], or the error of a run.
 func (c *Campaign) Run(ctx context.Context, out, errs console.Screen) error {
 	show := console.NewProgress(errs, c.JSON)
 	built, err := os.MkdirTemp("", "leasehold-built-")
@@ -136,11 +136,11 @@ func (c *Campaign) Run(ctx context.Context, out, errs console.Screen) error {
 		show.Stop()
 		if err != nil && len(r.Violations) == 0 {
 			if r.Kept != "" {
-				err = fmt.Errorf("%w\nLogs and histories are in %s, where README says what is what", err, r.Kept)
+				err = fmt.Errorf("%w\nLogs and histories are in %s; README describes them", err, r.Kept)
 			}
 			return err
 		}
-		if err != nil { // it went no further, but what it has found counts
+		if err != nil { // the run ended early, but its violations count
 			errs.Say("leasehold-lab: %v\n", err)
 		}
 		if err := c.print(out, file, &r); err != nil {
@@ -148,7 +148,7 @@ func (c *Campaign) Run(ctx context.Context, out, errs console.Screen) error {
 		}
 		switch {
 		case len(r.Violations) > 0:
-			errs.Say("leasehold-lab: %s; %s\n", console.Bad("VIOLATION"), "to do it again: "+r.Replay)
+			errs.Say("leasehold-lab: %s; %s\n", console.Bad("VIOLATION"), "to repeat it: "+r.Replay)
 			return cli.StatusViolated
 		case r.Interrupted:
 			return cli.StatusInterrupted
@@ -167,19 +167,19 @@ func (c *Campaign) print(out console.Screen, file *record, r *chaos.Report) erro
 	return errors.Join(err, file.add(document))
 }
 
-// A record is the file for reports as JSON. What an earlier run has left stays there until the
+// A record is the file for reports as JSON. The content of an earlier run stays until the
 // first report.
 type record struct {
 	file  *os.File // nil: none
 	begun bool
 }
 
-// newRecord opens the file. Without a path there is none.
+// newRecord opens the file. Without a path there is no file.
 func newRecord(path string) (*record, error) {
 	if path == "" {
 		return &record{}, nil
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o666) //nolint:gosec // whoever the umask allows it may read it
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o666) //nolint:gosec // the umask decides about access
 	return &record{file: f}, err
 }
 
@@ -201,6 +201,6 @@ func (r *record) add(report string) error {
 
 func (r *record) close() {
 	if r.file != nil {
-		_ = r.file.Close() // each report was written
+		_ = r.file.Close() // the writes have succeeded
 	}
 }

@@ -31,39 +31,39 @@ func TestText(t *testing.T) {
 	for _, want := range []string{
 		"2 of 14 within B, which is 5800 ms (I6)\n            late: 6297 ms after storm 7, where the store had a leader after 1500 ms\n", "\n            2 more\n",
 		"store flease, seed 7, 12.0 s, 1 storm\n", "3 faults: delay 1, loss 2\n", "I5: a table went back (4 times): from 2 to 1\n",
-		"2 other processes lived too short to say\n            m1     heap ", " 3.0 MiB      4.0 MiB (8.0) of 30 samples\n            o1     goroutines ", " 50.0    100.0 (78.0) of 20 samples\n",
-		"kept        /somewhere, where README says what is what\n", "2 writes accepted, 1 refused (I9)\n", "hosts       TCP waits for as long as it likes", "processes that ended by themselves and were started again: 1; times that the namespace was gone with all managers and was created anew: 1\n",
+		"2 other processes had too few samples\n            m1     heap ", " 3.0 MiB      4.0 MiB (8.0) of 30 samples\n            o1     goroutines ", " 50.0    100.0 (78.0) of 20 samples\n",
+		"kept        /somewhere; README describes it\n", "2 writes accepted, 1 refused (I9)\n", "hosts       the retransmission timeout", "processes that ended by themselves and were restarted: 1; namespaces lost with all managers and created again: 1\n",
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("there is no %q in\n%s", want, text)
+			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
 	narrow := ansi.Strip(reportText(&r, 60))
 	if !slices.Equal(strings.Fields(narrow), strings.Fields(text)) {
-		t.Errorf("other words in a narrow terminal:\n%s", narrow)
+		t.Errorf("different words in a narrow terminal:\n%s", narrow)
 	}
 	for line := range strings.Lines(narrow) {
 		if ansi.StringWidth(line) > 61 || line != "Chaos\n" && !strings.HasPrefix(line, " ") && !strings.HasPrefix(line[10:], "  ") {
-			t.Errorf("this does not fit into a terminal: %q", line)
+			t.Errorf("line too long for the terminal: %q", line)
 		}
 	}
 	if text := ansi.Strip(reportText(&chaos.Report{ShortLives: 3}, 0)); !strings.Contains(text, "vitals      not judged: none of 3 processes ") {
-		t.Errorf("nothing was judged, and that is not said:\n%s", text)
+		t.Errorf("the text does not report that no process was judged:\n%s", text)
 	}
 	text = ansi.Strip(reportText(&chaos.Report{Interrupted: true}, 0))
 	if !strings.Contains(text, "violations  none\n") || strings.Contains(text, "fence") || strings.Contains(text, "hosts") || !strings.Contains(text, "0 storms, interrupted\n") ||
-		!strings.Contains(text, "no storm was waited out") {
+		!strings.Contains(text, "no completed storm") {
 		t.Errorf("got\n%s", text)
 	}
 }
 
-// TestRecord: reports follow each other, and what was there before goes with the first.
+// TestRecord: reports are appended, and the first one replaces the previous content.
 func TestRecord(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "report")
 	has := func(want string) {
 		t.Helper()
 		if got, err := os.ReadFile(path); err != nil || string(got) != want {
-			t.Errorf("it has %q (%v), want %q", got, err, want)
+			t.Errorf("content %q (%v), want %q", got, err, want)
 		}
 	}
 	if err := os.WriteFile(path, []byte("of the run before"), 0o600); err != nil {
@@ -82,7 +82,7 @@ func TestRecord(t *testing.T) {
 	}
 	has("one\ntwo\n")
 	if _, err := newRecord(filepath.Join(path, "below")); err == nil {
-		t.Error("it is below a file")
+		t.Error("no error for a path below a file")
 	}
 	none, err := newRecord("")
 	if err != nil || none.add("lost") != nil {

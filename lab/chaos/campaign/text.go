@@ -14,16 +14,16 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/nemesis"
 )
 
-// KindsHelp, as a kind of fault, asks for a list of them.
+// KindsHelp, as a kind of fault, lists them.
 const KindsHelp = "help"
 
 // KindsText lists the kinds of faults.
 func KindsText() string {
-	lines := []console.Entry{{"FAULT", "WHAT HAPPENS"}}
+	lines := []console.Entry{{"FAULT", "EFFECT"}}
 	for _, f := range nemesis.All() {
 		text := f.Text
 		if f.Takes != "" {
-			text += " (takes " + f.Takes + ")"
+			text += " (requires " + f.Takes + ")"
 		}
 		lines = append(lines, console.Entry{f.Name, text})
 	}
@@ -31,7 +31,7 @@ func KindsText() string {
 	return console.Heading(title) + "\n" + rest
 }
 
-// KindNames are the values of --kinds.
+// KindNames returns the values of --kinds.
 func KindNames() []string {
 	names := []string{KindsHelp}
 	for _, f := range nemesis.All() {
@@ -40,7 +40,7 @@ func KindNames() []string {
 	return names
 }
 
-// reportText is a report for a terminal with so many columns; 0: any number.
+// reportText formats a report for a number of columns; 0: any number.
 func reportText(r *chaos.Report, width int) string {
 	rec, c, interrupted := &r.Recoveries, &r.Checked, ""
 	if r.Interrupted {
@@ -58,31 +58,31 @@ func reportText(r *chaos.Report, width int) string {
 	add("run", "store %s, seed %d, %.1f s, %s%s", r.Store, r.Seed, r.Seconds, console.Counted(r.Storms, "storm"), interrupted)
 	add("faults", "%s: %s", console.Counted(r.Faults, "fault"), byKind(r.ByKind))
 	add("recovery", "%s", recoveryText(rec))
-	add("checked", "%s, %s (I1, I2), %s to be told of losses, %d of them late, and %s of silence (I4), %s (I5), %s of registers under %s (linearizable; %d undecided)",
-		console.Counted(c.Tenures, "tenure"), console.Counted(c.Generations, "generation"), console.Counted(c.Losses, "occasion"), c.Late, console.Counted(c.Cuts, "time"),
+	add("checked", "%s, %s (I1, I2), %s for callers, %d of them late, and %s without contact (I4), %s (I5), %s of registers under %s (linearizable; %d undecided)",
+		console.Counted(c.Tenures, "tenure"), console.Counted(c.Generations, "generation"), console.Counted(c.Losses, "loss"), c.Late, console.Counted(c.Cuts, "period"),
 		console.Counted(c.Tables, "table"), console.Counted(c.Calls, "answer"), console.Counted(c.Histories, "lease"), c.Undecided)
 	add("packets", "%s passed, %s delayed, %s repeated, %s dropped",
 		console.Grouped(r.Packets.Passed), console.Grouped(r.Packets.Delayed), console.Grouped(r.Packets.Duplicated), console.Grouped(r.Packets.Dropped))
-	addIf(c.Outages > 0, "outages", "after %s that may lose nothing, keys had the same lease as before %s times, and a recall had given them to another owner %s times (I11)",
+	addIf(c.Outages > 0, "outages", "after %s without permitted losses, %s keys had the same lease as before, and a recall had transferred %s keys to another owner (I11)",
 		console.Counted(c.Outages, "outage"), console.Grouped(uint64(c.Kept)), console.Grouped(uint64(c.Reassigned)))
 	addIf(len(r.Builds) > 1, "builds", "%s", strings.Join(r.Builds, "; "))
-	addIf(rec.Forgotten > 0, "", "%d times most managers had lost their memory: then B is %.0f ms", rec.Forgotten, rec.WiderMillis)
-	addIf(r.Revived+r.Created > 0, "also", "processes that ended by themselves and were started again: %d; times that the namespace was gone with all managers and was created anew: %d",
+	addIf(rec.Forgotten > 0, "", "%d times most managers had lost their memory: B is then %.0f ms", rec.Forgotten, rec.WiderMillis)
+	addIf(r.Revived+r.Created > 0, "also", "processes that ended by themselves and were restarted: %d; namespaces lost with all managers and created again: %d",
 		r.Revived, r.Created)
-	addIf(r.Unbounded, "hosts", "TCP waits for as long as it likes before it sends again, which may make recoveries late: to bound that takes Linux 6.15")
-	addIf(r.Excused+r.Noticed > 0, "clocks", "owners found their clocks too slow and dropped their leases %d times; what clocks beyond the bound are to blame for: %d times (I1, I4, I6)",
+	addIf(r.Unbounded, "hosts", "the retransmission timeout of TCP is not bounded, which may delay recoveries: a bound requires Linux 6.15")
+	addIf(r.Excused+r.Noticed > 0, "clocks", "owners detected slow clocks and dropped their leases %d times; violations excused by clocks beyond the bound: %d (I1, I4, I6)",
 		r.Noticed, r.Excused)
 	addIf(c.Writes > 0, "fence", "%s accepted, %d refused (I9)", console.Counted(c.Writes, "write"), c.Refused)
 	addIf(len(r.Vitals)+r.ShortLives > 0, "vitals", "%s", vitalsText(r))
 	add("violations", "%s", violationsText(r))
-	addIf(r.Kept != "", "kept", "%s, where README says what is what", r.Kept)
+	addIf(r.Kept != "", "kept", "%s; README describes it", r.Kept)
 	return console.Heading("Chaos") + "\n" + console.Facts(inLines(lines, width))
 }
 
-// recoveryText says how long it took after storms until every key had an owner.
+// recoveryText describes the times after storms until every key had an owner.
 func recoveryText(rec *chaos.Recoveries) string {
 	if rec.Count == 0 {
-		return "no storm was waited out"
+		return "no completed storm"
 	}
 	text := fmt.Sprintf("every key had an owner within %.0f ms after half of the storms, %.0f ms after 99 %%, %.0f ms after all; %d of %d within B, which is %.0f ms (I6)",
 		rec.Median, rec.P99, rec.Max, rec.WithinBound, rec.Count, rec.BoundMillis)
@@ -97,7 +97,7 @@ func recoveryText(rec *chaos.Recoveries) string {
 
 const mostLate = 10
 
-// inLines breaks what is too long for a terminal into lines, under each other.
+// inLines breaks long texts into lines, below each other.
 func inLines(lines []console.Entry, width int) (out []console.Entry) {
 	name := 0
 	for _, e := range lines {
@@ -114,7 +114,7 @@ func inLines(lines []console.Entry, width int) (out []console.Entry) {
 	return out
 }
 
-// atSpaces breaks a text at spaces: the names of faults have hyphens, and stay whole.
+// atSpaces breaks a text at spaces only: the names of faults contain hyphens, and are not broken.
 func atSpaces(text string, width int) (lines []string) {
 	if width < leastText || lipgloss.Width(text) <= width {
 		return []string{text}
@@ -132,12 +132,12 @@ func atSpaces(text string, width int) (lines []string) {
 
 const leastText = 20
 
-// vitalsText has the medians of the second and the last quarter of each life, and the allowed value.
+// vitalsText has the medians of the second and the last quarter of the samples of each process, and the allowed value.
 func vitalsText(r *chaos.Report) string {
 	if len(r.Vitals) == 0 {
-		return console.Bad(fmt.Sprintf("not judged: none of %d processes lived long enough to say; run it for 5m at least (I8)", r.ShortLives))
+		return console.Bad(fmt.Sprintf("not judged: none of %d processes had enough samples; use --for 5m or longer (I8)", r.ShortLives))
 	}
-	lines := []string{fmt.Sprintf("medians of the second and the last quarter, and what was allowed; %d other processes lived too short to say", r.ShortLives)}
+	lines := []string{fmt.Sprintf("medians of the second and the last quarter, and the allowed value; %d other processes had too few samples", r.ShortLives)}
 	for _, c := range r.Vitals {
 		scale, unit := 1.0, ""
 		if strings.HasPrefix(c.What, "bytes") {
@@ -173,7 +173,7 @@ func violationsText(r *chaos.Report) string {
 	return strings.Join(lines, "\n")
 }
 
-// share is how much of a run is done, by time or by faults, whichever ends it sooner.
+// share returns the completed part of a run, by time or by faults, whichever is further.
 func share(s chaos.Snapshot) float64 {
 	done := 0.0
 	if s.Of > 0 {
@@ -185,7 +185,7 @@ func share(s chaos.Snapshot) float64 {
 	return min(1, done)
 }
 
-// numbers is how a run is doing: which, for how long, and what was done.
+// numbers formats the progress of a run.
 func numbers(s chaos.Snapshot) string {
 	at, faults := s.Elapsed.Round(time.Second).String(), console.Counted(s.Faults, "fault")
 	if s.Of > s.Elapsed {

@@ -1,6 +1,6 @@
 // Package check compares the records of owners and callers with the invariants. Each has a file.
 //
-// What is certainly over is judged and dropped during a run, so that memory does not grow with time.
+// Complete records are judged and dropped during a run, so that memory does not grow with time.
 package check
 
 import (
@@ -18,11 +18,11 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/history"
 )
 
-// A Violation is a promise that was broken, in one of the ways that there are.
+// A Violation is a kind of violation of an invariant.
 type Violation struct {
 	Invariant string `json:"invariant"` // I1 to I11 of docs/ARCHITECTURE.md, or "crash"
-	Broken    string `json:"broken"`    // how
-	Text      string `json:"text"`      // the first time
+	Broken    string `json:"broken"`    // the kind
+	Text      string `json:"text"`      // of the first one
 	Times     int    `json:"times"`
 }
 
@@ -30,44 +30,44 @@ func (v Violation) String() string {
 	return fmt.Sprintf("%s: %s (%d times): %s", v.Invariant, v.Broken, v.Times, v.Text)
 }
 
-// Counts is how much was checked.
+// Counts are the numbers of checks.
 type Counts struct {
-	Tenures     int `json:"tenures"`     // I1, I2: times for which a session held a key under a generation
-	Losses      int `json:"losses"`      // I4: that a caller had to be told of
-	Late        int `json:"late"`        // and of which it was told in time only with the slack
-	Cuts        int `json:"cuts"`        // I4: times that a caller had to say that it knew nothing any more
-	Tables      int `json:"tables"`      // I5: that lookups have had
-	Calls       int `json:"calls"`       // requests about registers that were answered
-	Histories   int `json:"histories"`   // of a register under a generation, which were checked for being linearizable
-	Undecided   int `json:"undecided"`   // and of these so many took too long to be checked
+	Tenures     int `json:"tenures"`     // I1, I2: periods in which a session held a key under a generation
+	Losses      int `json:"losses"`      // I4: for each caller that must receive it
+	Late        int `json:"late"`        // of these, received in time only with the slack
+	Cuts        int `json:"cuts"`        // I4: periods in which a caller had to report lost contact
+	Tables      int `json:"tables"`      // I5: of lookups
+	Calls       int `json:"calls"`       // answered requests for registers
+	Histories   int `json:"histories"`   // of a register under a generation, checked for linearizability
+	Undecided   int `json:"undecided"`   // of these, the check took too long
 	Generations int `json:"generations"` // I2
-	Writes      int `json:"writes"`      // I9: that a database has accepted
-	Refused     int `json:"refused"`     // and that it has not
-	Outages     int `json:"outages"`     // I11: of managers, store or network, in which nothing may be lost
-	Kept        int `json:"kept"`        // keys that had the same lease after such an outage as before
-	Reassigned  int `json:"reassigned"`  // and keys that a leader has recalled and granted to another owner
+	Writes      int `json:"writes"`      // I9: accepted by a database
+	Refused     int `json:"refused"`     // rejected by it
+	Outages     int `json:"outages"`     // I11: of managers, store or network, without permitted losses
+	Kept        int `json:"kept"`        // keys with the same lease after such an outage as before
+	Reassigned  int `json:"reassigned"`  // keys that a leader has recalled and granted to another owner
 }
 
-// A Book keeps the records of owners and callers, from many goroutines at once.
+// A Book has the records of owners and callers. It is safe for concurrent use.
 type Book struct {
 	keys  []leasehold.Key
-	stale time.Duration // within so much time a caller is told of a loss, or that it may have missed one
-	slack time.Duration // and by so much later, for want of processors
+	stale time.Duration // a caller receives a loss, or reports lost contact, within this time
+	slack time.Duration // extra time on a loaded computer
 
 	mu        sync.Mutex
 	oracle    *oracle.Oracle
-	tenures   map[leasehold.Key][]tenure      // that are not judged yet, and the last of each key
-	holders   map[leasehold.Generation]holder // of all there ever were: none may come again
-	callers   []*Caller                       // that live, or whose time is not judged yet
-	cuts      []cut                           // that are not judged yet
+	tenures   map[leasehold.Key][]tenure      // not judged yet, and the last of each key
+	holders   map[leasehold.Generation]holder // of all generations: none may be reused
+	callers   []*Caller                       // running, or with records that are not judged yet
+	cuts      []cut                           // not judged yet
 	tables    map[leasehold.LSN]version
 	registers map[string]*register
-	fences    map[string]leasehold.Generation // the newest that a database has accepted
+	fences    map[string]leasehold.Generation // the highest token that a database has accepted
 	n         Counts
 	found     []Violation
 }
 
-// New returns a book about keys. Callers must receive losses within stale, and slack.
+// New returns a book about keys. Callers must receive losses within stale plus slack.
 func New(keys []leasehold.Key, stale, slack time.Duration) *Book {
 	return &Book{
 		keys: keys, stale: stale, slack: slack, oracle: oracle.New(len(keys)),
@@ -77,29 +77,29 @@ func New(keys []leasehold.Key, stale, slack time.Duration) *Book {
 	}
 }
 
-// A Caller is what one process has written, from its start to its end.
+// A Caller has the records of one process, from its start to its end.
 type Caller struct {
 	book   *Book
 	name   string
 	opened oracle.Time // 0: not yet
-	last   oracle.Time // when it was last known to live
-	gone   bool        // it says nothing any more
-	losses []heard
-	// conservative: it reports everything as lost when contact is.
+	last   oracle.Time // time of its last record
+	gone   bool        // it has ended
+	losses []receipt
+	// conservative: it reports everything as lost when contact is lost.
 	conservative bool
-	contacts     []contact     // that were lost, in order
-	lsn          leasehold.LSN // of the last table that it had
-	// answered is when it last asked each register that has answered.
+	contacts     []contact     // periods of lost contact, in order
+	lsn          leasehold.LSN // of its last table
+	// answered is the begin of the last answered request, by register.
 	answered map[string]oracle.Time
 }
 
-// contact is a time in which a caller has no contact.
+// contact is a period of lost contact.
 type contact struct {
 	lost     oracle.Time
 	restored oracle.Time // 0: not yet
 }
 
-type heard struct {
+type receipt struct {
 	at oracle.Time
 	history.Loss
 }
@@ -109,7 +109,7 @@ type call struct {
 	history.Call
 }
 
-// Caller begins the part of a process.
+// Caller adds a process.
 func (b *Book) Caller(name string) *Caller {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -118,7 +118,7 @@ func (b *Book) Caller(name string) *Caller {
 	return c
 }
 
-// Observe takes up what the process has written.
+// Observe adds a record of the process.
 func (c *Caller) Observe(e history.Event) {
 	c.book.mu.Lock()
 	defer c.book.mu.Unlock()
@@ -131,7 +131,7 @@ func (c *Caller) Observe(e history.Event) {
 	case e.Contact != nil && len(c.contacts) > 0:
 		c.contacts[len(c.contacts)-1].restored = e.At
 	case e.Loss != nil:
-		c.losses = append(c.losses, heard{e.At, *e.Loss})
+		c.losses = append(c.losses, receipt{e.At, *e.Loss})
 	case e.Table != nil:
 		c.judgeTable(e.At, *e.Table)
 	case e.Call != nil:
@@ -142,14 +142,14 @@ func (c *Caller) Observe(e history.Event) {
 	}
 }
 
-// Gone says that the process has ended, and that all it has written was observed.
+// Gone records that the process has ended, and that all its records were observed.
 func (c *Caller) Gone() {
 	c.book.mu.Lock()
 	defer c.book.mu.Unlock()
 	c.gone = true
 }
 
-// add notes a violation. Broken is its kind, in a few words; the text has the facts.
+// add records a violation. Broken is its kind, in a few words; the text has the facts.
 func (b *Book) add(invariant, broken, text string, args ...any) {
 	i := slices.IndexFunc(b.found, func(v Violation) bool { return v.Invariant == invariant && v.Broken == broken })
 	if i >= 0 {
@@ -159,17 +159,17 @@ func (b *Book) add(invariant, broken, text string, args ...any) {
 	b.found = append(b.found, Violation{invariant, broken, fmt.Sprintf(text, args...), 1})
 }
 
-// Settle judges what was over at a time, and drops it. All earlier records must have been observed.
+// Settle judges what was complete at a time, and drops it. All earlier records must have been observed.
 func (b *Book) Settle(before oracle.Time) {
 	b.mu.Lock()
 	b.settleLosses(before)
 	b.settleCuts(before)
-	b.forget(before)
-	maps.DeleteFunc(b.tables, func(_ leasehold.LSN, v version) bool { return v.at < before }) // all callers are beyond them
+	b.prune(before)
+	maps.DeleteFunc(b.tables, func(_ leasehold.LSN, v version) bool { return v.at < before }) // all callers have newer ones
 	ripe := b.ripe(before)
 	b.mu.Unlock()
 	verdicts := make([]porcupine.CheckResult, len(ripe))
-	for i := range ripe { // it may take a while, and owners are not to wait for it
+	for i := range ripe { // without the lock, because it may take long
 		verdicts[i] = ripe[i].check()
 	}
 	b.mu.Lock()
@@ -179,22 +179,22 @@ func (b *Book) Settle(before oracle.Time) {
 	}
 }
 
-// forever is after everything.
+// forever is later than all records.
 const forever = math.MaxInt64
 
-// Violations judges all that is left in the book. All writers must have ended.
+// Violations judges all remaining records. All writers must have ended.
 func (b *Book) Violations() ([]Violation, Counts) {
 	b.Settle(forever)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n, found := b.n, b.found
-	defer func() { b.found = found }() // the oracle says the same when it is asked again
+	defer func() { b.found = found }() // a later call repeats the verdict of the oracle
 	b.found = slices.Clone(found)
 	b.judgeTenures(&n)
 	return b.found, n
 }
 
-// Broken says whether something is known to be wrong, before everything is judged.
+// Broken reports whether a violation is known so far.
 func (b *Book) Broken() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

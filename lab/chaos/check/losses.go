@@ -31,12 +31,12 @@ func (b *Book) settleLosses(before oracle.Time) {
 			}
 			tenures = tenures[1:]
 		}
-		b.tenures[key] = slices.Clone(tenures) // what is judged takes no room
+		b.tenures[key] = slices.Clone(tenures) // frees the judged ones
 	}
 }
 
-// dueTo is the deadline of a notification to a caller. If the caller has reported lost contact by then,
-// the deadline follows from when contact is restored; if it is not yet, that is open.
+// dueTo returns the deadline of a notification to a caller. If the caller has reported lost contact before that,
+// the deadline is when contact is restored; if it is not restored yet, the deadline is open.
 func (b *Book) dueTo(c *Caller, at oracle.Time) (by oracle.Time, open bool) {
 	by = b.due(at)
 	if c.conservative {
@@ -54,7 +54,7 @@ func (b *Book) dueTo(c *Caller, at oracle.Time) (by oracle.Time, open bool) {
 	return by, false
 }
 
-// open reports whether some caller without contact is still to be notified of an event.
+// open reports whether some caller without contact must still receive a notification of an event.
 func (b *Book) open(at oracle.Time) bool {
 	return slices.ContainsFunc(b.callers, func(c *Caller) bool {
 		_, open := b.dueTo(c, at)
@@ -62,11 +62,11 @@ func (b *Book) open(at oracle.Time) bool {
 	})
 }
 
-// due is the deadline of a notification to callers with contact.
+// due returns the deadline of a notification to callers with contact.
 func (b *Book) due(at oracle.Time) oracle.Time { return at + oracle.Time(b.stale+b.slack) }
 
-// forget drops notifications that matter no more, and callers that ended before.
-func (b *Book) forget(before oracle.Time) {
+// prune drops notifications that are not needed any more, and callers that ended before.
+func (b *Book) prune(before oracle.Time) {
 	for _, tenures := range b.tenures {
 		if len(tenures) > 0 {
 			before = min(before, tenures[0].ended)
@@ -76,7 +76,7 @@ func (b *Book) forget(before oracle.Time) {
 		before = min(before, c.from)
 	}
 	for _, c := range b.callers {
-		i, _ := slices.BinarySearchFunc(c.losses, before, func(h heard, at oracle.Time) int { return cmp.Compare(h.at, at) })
+		i, _ := slices.BinarySearchFunc(c.losses, before, func(h receipt, at oracle.Time) int { return cmp.Compare(h.at, at) })
 		c.losses = slices.Clone(c.losses[i:])
 		c.contacts = slices.DeleteFunc(c.contacts, func(t contact) bool { return t.restored != 0 && t.restored < before })
 	}
@@ -86,28 +86,28 @@ func (b *Book) forget(before oracle.Time) {
 func (b *Book) judgeLoss(key leasehold.Key, before, after tenure) {
 	for _, c := range b.callers {
 		if c.opened == 0 || c.opened >= before.ended {
-			continue // it could not know
+			continue // opened too late
 		}
 		by, _ := b.dueTo(c, after.began)
-		told := c.told(key, &before, by)
-		if !told && c.last < by {
-			continue // it did not live to hear of it
+		received := c.received(key, &before, by)
+		if !received && c.last < by {
+			continue // ended before the deadline
 		}
 		b.n.Losses++
-		if told && !c.told(key, &before, after.began+oracle.Time(b.stale)) {
+		if received && !c.received(key, &before, after.began+oracle.Time(b.stale)) {
 			b.n.Late++
 		}
-		if !told {
-			b.add("I4", "a caller was not told of a loss", "caller %s was not told of a loss of key %v, which was held under generation %d until %d at least and under %d from %d at the latest",
+		if !received {
+			b.add("I4", "a caller did not receive a loss", "caller %s did not receive a loss of key %v, which was held under generation %d until %d at least and under %d from %d at the latest",
 				c.name, key, before.generation, before.ended, after.generation, after.began)
 		}
 	}
 }
 
-// told reports whether a caller was notified of the loss of a tenure by a time. A later generation is
-// another loss; an earlier one may stand for all since, in a snapshot.
-func (c *Caller) told(key leasehold.Key, t *tenure, by oracle.Time) bool {
-	i, _ := slices.BinarySearchFunc(c.losses, t.ended, func(h heard, at oracle.Time) int { return cmp.Compare(h.at, at) })
+// received reports whether a caller received the loss of a tenure by a time. A later generation is
+// another loss; in a snapshot, the loss of an earlier one includes all later ones.
+func (c *Caller) received(key leasehold.Key, t *tenure, by oracle.Time) bool {
+	i, _ := slices.BinarySearchFunc(c.losses, t.ended, func(h receipt, at oracle.Time) int { return cmp.Compare(h.at, at) })
 	for ; i < len(c.losses) && c.losses[i].at <= by; i++ {
 		if l := &c.losses[i]; l.Generation <= t.generation && l.Range().Contains(key) {
 			return true
@@ -116,8 +116,8 @@ func (c *Caller) told(key leasehold.Key, t *tenure, by oracle.Time) bool {
 	return false
 }
 
-// Untold counts the losses of which living callers have not been notified yet.
-func (b *Book) Untold() (n int) {
+// PendingLosses returns the number of losses that running callers have not received yet.
+func (b *Book) PendingLosses() (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.sortLosses()
@@ -136,7 +136,7 @@ func (b *Book) Untold() (n int) {
 			}
 			for _, c := range b.callers {
 				by, open := b.dueTo(c, tenures[i+1].began)
-				if !c.gone && c.opened != 0 && c.opened < tenures[i].ended && (open || c.last <= by) && !c.told(key, &tenures[i], by) {
+				if !c.gone && c.opened != 0 && c.opened < tenures[i].ended && (open || c.last <= by) && !c.received(key, &tenures[i], by) {
 					n++
 				}
 			}
@@ -147,16 +147,16 @@ func (b *Book) Untold() (n int) {
 
 func (b *Book) sortLosses() {
 	for _, c := range b.callers {
-		slices.SortFunc(c.losses, func(x, y heard) int { return cmp.Compare(x.at, y.at) })
+		slices.SortFunc(c.losses, func(x, y receipt) int { return cmp.Compare(x.at, y.at) })
 	}
 }
 
 func byGeneration(x, y tenure) int { return cmp.Compare(x.generation, y.generation) }
 
-// judgeReports looks for losses that were reported of a lease that was held later.
+// judgeReports finds reported losses of a lease that was held later.
 func (b *Book) judgeReports(key leasehold.Key, t *tenure) {
 	if t.misreported {
-		return // it has been counted
+		return // counted already
 	}
 	for _, c := range b.callers {
 		for _, l := range c.losses {

@@ -21,14 +21,14 @@ func (b *Book) Quiet(since oracle.Time) bool {
 	})
 }
 
-// An Outage is a fault of managers, store or network, in which no owner was struck.
+// An Outage is a fault of managers, store or network, without a fault of an owner.
 type Outage struct {
 	Kind string
 	From oracle.Time
-	lsn  leasehold.LSN // the newest that a caller had then
+	lsn  leasehold.LSN // the newest of any caller at that time
 }
 
-// Outage notes that an outage begins.
+// Outage records the begin of an outage.
 func (b *Book) Outage(kind string, from oracle.Time) Outage {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -42,9 +42,9 @@ func (b *Book) Outage(kind string, from oracle.Time) Outage {
 // JudgeOutage judges an outage when every key has an owner again: it lost nothing (I11).
 //
 // A key counts if a session held it when the outage began. It must have the same lease afterwards, unless
-// the leader recalled the lease from a living owner and granted the range to another, to balance. No
+// the leader recalled the lease from a running owner and granted the range to another, to balance. No
 // caller may receive a loss of the key, unless the cause is lost contact. At least half of the keys must
-// count, so that the judgement means something.
+// count; otherwise the outage shows too little.
 func (b *Book) JudgeOutage(o Outage) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -72,26 +72,26 @@ func (b *Book) JudgeOutage(o Outage) {
 			o.Kind, o.From, key, held.generation, held.session.Short(), held.ended, next.generation, next.session.Short(), next.began)
 	}
 	if 2*judged < len(b.keys) {
-		b.add("I11", "an outage began while most keys had no owner", "%s, begun at %d: %d of %d keys were held, so it shows little", o.Kind, o.From, judged, len(b.keys))
+		b.add("I11", "an outage began while most keys had no owner", "%s, begun at %d: %d of %d keys were held, too few for a judgement", o.Kind, o.From, judged, len(b.keys))
 	}
 }
 
 // recalled reports whether a caller received a loss because the owner released the lease.
 func (b *Book) recalled(key leasehold.Key, g leasehold.Generation, since oracle.Time) bool {
 	return slices.ContainsFunc(b.callers, func(c *Caller) bool {
-		return slices.ContainsFunc(c.losses, func(l heard) bool {
+		return slices.ContainsFunc(c.losses, func(l receipt) bool {
 			return l.at >= since && l.Cause == leasehold.CauseReleased && l.Generation == g && l.Range().Contains(key)
 		})
 	})
 }
 
-// judgeReportsAfter looks for losses of a key that were reported although its lease went on. A loss
+// judgeReportsAfter finds losses of a key that were reported although its lease continued. A loss
 // is from before the outage if its LSN is, or if it is of an earlier lease.
 func (b *Book) judgeReportsAfter(o *Outage, key leasehold.Key, t *tenure) {
 	for _, c := range b.callers {
 		for _, l := range c.losses {
 			if l.at >= o.From && l.LSN > o.lsn && l.Cause != leasehold.CauseContact && l.Range().Contains(key) && (l.Generation == 0 || l.Generation >= t.generation) {
-				b.add("I11", "a loss was reported after an outage in which nothing was lost", "%s, begun at %d: caller %s was told at %d that key %v was lost (%v, generation %d, LSN %d), which is held under generation %d",
+				b.add("I11", "a loss was reported after an outage in which nothing was lost", "%s, begun at %d: caller %s received at %d the loss of key %v (%v, generation %d, LSN %d), which is held under generation %d",
 					o.Kind, o.From, c.name, l.at, key, l.Cause, l.Generation, l.LSN, t.generation)
 				return
 			}

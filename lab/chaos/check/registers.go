@@ -18,14 +18,14 @@ import (
 // No state moves, so it begins empty under each generation: each has a history of its own.
 type register struct {
 	name    string
-	calls   map[leasehold.Generation][]call // that were answered, of histories that are not judged yet
-	unknown map[string]call                 // writes of which nobody knows whether they were done, by value
+	calls   map[leasehold.Generation][]call // answered, of histories that are not judged yet
+	unknown map[string]call                 // writes with an unknown outcome, by value
 
-	// The latest generation of histories that are judged, and when it was first heard of.
+	// The latest generation of the judged histories, and the time of its first answer.
 	latest leasehold.Generation
 	since  oracle.Time
 
-	disordered bool // it is known that an older generation has answered after a newer one
+	disordered bool // an older generation has answered after a newer one
 }
 
 // A tenancy is the history of a register under one generation.
@@ -45,7 +45,7 @@ func (b *Book) register(name string) *register {
 	return r
 }
 
-// observe takes up a call. A write is there twice if it was answered.
+// observe adds a call. An answered write has two records.
 func (r *register) observe(k call, n *Counts) {
 	if k.Generation == 0 {
 		r.unknown[k.Value] = k
@@ -58,10 +58,10 @@ func (r *register) observe(k call, n *Counts) {
 	r.calls[k.Generation] = append(r.calls[k.Generation], k)
 }
 
-// lingers is for how long a request may be under way after its caller has given it up.
+// lingers is the time for which a request may be in flight after its caller has timed out.
 const lingers = oracle.Time(time.Minute)
 
-// ripe removes the histories that were over at a time: the register has answered under a later generation.
+// ripe removes the histories that were complete at a time: the register has answered under a later generation.
 func (b *Book) ripe(before oracle.Time) (found []tenancy) {
 	for _, r := range b.registers {
 		if len(r.calls) == 0 {
@@ -69,7 +69,7 @@ func (b *Book) ripe(before oracle.Time) (found []tenancy) {
 		}
 		b.judgeOrder(r)
 		newest := slices.Max(slices.Collect(maps.Keys(r.calls)))
-		open := before // since when there are histories that are not over
+		open := before // start of the oldest incomplete history
 		var over []tenancy
 		for g, calls := range r.calls {
 			last := slices.MaxFunc(calls, func(x, y call) int { return cmp.Compare(x.over, y.over) })
@@ -105,11 +105,11 @@ func (b *Book) judgeTenancy(t *tenancy, verdict porcupine.CheckResult) {
 	case porcupine.Unknown:
 		b.n.Undecided++
 	case porcupine.Illegal:
-		b.add("I1", "a register is not linearizable", "what register %s has answered under generation %d is not linearizable", t.name, t.generation)
+		b.add("I1", "a register is not linearizable", "the history of register %s under generation %d is not linearizable", t.name, t.generation)
 	}
 }
 
-// checkPatience bounds the check of a history. One that takes longer is undecided.
+// checkPatience is the timeout of the check of a history, which is then undecided.
 const checkPatience = 10 * time.Second
 
 // check checks the history of one generation. A write without an answer was executed if its value, which
@@ -137,15 +137,15 @@ func (t *tenancy) check() porcupine.CheckResult {
 	return porcupine.CheckOperationsTimeout(oracle.RegisterModel(), all, checkPatience)
 }
 
-// judgeOrder looks for a request that an older generation answered after a newer one had answered.
+// judgeOrder finds a request that an older generation answered after a newer one had answered.
 func (b *Book) judgeOrder(r *register) {
 	if r.disordered {
-		return // it has been counted
+		return // counted already
 	}
 	calls := slices.Concat(slices.Collect(maps.Values(r.calls))...)
 	began := slices.SortedFunc(slices.Values(calls), func(x, y call) int { return cmp.Compare(x.Began, y.Began) })
 	over := slices.SortedFunc(slices.Values(calls), func(x, y call) int { return cmp.Compare(x.over, y.over) })
-	var latest leasehold.Generation // of what was answered
+	var latest leasehold.Generation // answered
 	var at oracle.Time
 	for _, k := range began {
 		if r.since < k.Began && r.latest > latest {
@@ -158,7 +158,7 @@ func (b *Book) judgeOrder(r *register) {
 			over = over[1:]
 		}
 		if k.Generation < latest {
-			b.add("I1", "an older generation answered after a newer one", "register %s was asked at %d and answered under generation %d, although it had answered under %d at %d",
+			b.add("I1", "an older generation answered after a newer one", "register %s received a request at %d and answered under generation %d, although it had answered under %d at %d",
 				r.name, k.Began, k.Generation, latest, at)
 			r.disordered = true
 			return

@@ -13,33 +13,33 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/history"
 )
 
-// How a long story goes: a lease lasts a second, and callers live for a minute.
+// Durations of a long history: a lease lasts a second, and callers run for a minute.
 const (
-	tick      = oracle.Time(100 * time.Millisecond)
-	reignTime = 10 * tick
-	lifeTime  = 600 * tick
-	margin    = oracle.Time(time.Minute) // of what is settled
+	tick       = oracle.Time(100 * time.Millisecond)
+	tenureTime = 10 * tick
+	lifeTime   = 600 * tick
+	margin     = oracle.Time(time.Minute) // before which records are settled
 )
 
-// A teller tells a story of so many leases to a book, in order, and spoils it at one of them.
-type teller struct {
-	random *rand.Rand
-	settle bool
-	spoil  func(at *teller)
-	book   *Book
-	caller *Caller
-	now    oracle.Time
-	lease  leasehold.Generation
-	value  string // of the register
+// A generator writes the records of a number of leases to a book, in order, and adds a violation at one of them.
+type generator struct {
+	random  *rand.Rand
+	settle  bool
+	violate func(at *generator)
+	book    *Book
+	caller  *Caller
+	now     oracle.Time
+	lease   leasehold.Generation
+	value   string // of the register
 }
 
-func (s *teller) tell(leases, spoilt leasehold.Generation) *Book {
+func (s *generator) generate(leases, violated leasehold.Generation) *Book {
 	s.book = New([]leasehold.Key{key}, time.Second, 0)
 	for s.lease = 1; s.lease <= leases; s.lease++ {
 		s.value = ""
-		s.reign()
-		if s.lease == spoilt {
-			s.spoil(s)
+		s.writeTenure()
+		if s.lease == violated {
+			s.violate(s)
 		}
 		if s.settle && s.lease%7 == 0 {
 			s.book.Settle(s.now - margin)
@@ -48,10 +48,10 @@ func (s *teller) tell(leases, spoilt leasehold.Generation) *Book {
 	return s.book
 }
 
-// reign is one lease, under which the register is written and read, and of which the
-// caller is told when it is over.
-func (s *teller) reign() {
-	for end := s.now + reignTime; s.now < end; s.now += tick {
+// writeTenure writes one tenure, in which the register is written and read. The caller
+// receives its loss when it is over.
+func (s *generator) writeTenure() {
+	for end := s.now + tenureTime; s.now < end; s.now += tick {
 		if s.now%lifeTime == 0 {
 			if s.caller != nil {
 				s.caller.Gone()
@@ -67,8 +67,8 @@ func (s *teller) reign() {
 	event(history.Event{At: s.now, Table: &history.Table{LSN: leasehold.LSN(s.lease), Hash: uint64(s.lease)}})(s.book, s.caller)
 }
 
-// call reads, writes, or writes without getting an answer.
-func (s *teller) call(what int) {
+// call reads, writes, or writes without an answer.
+func (s *generator) call(what int) {
 	fresh := fmt.Sprint(s.now)
 	switch what {
 	case 0:
@@ -80,31 +80,31 @@ func (s *teller) call(what int) {
 	case 2:
 		write(fresh, 0, s.now, s.now)(s.book, s.caller)
 		if s.random.IntN(2) == 0 {
-			return // it was not done
+			return // it was not executed
 		}
 	}
 	s.value = fresh
 }
 
-// TestSettled: what is judged while it goes on is judged as it would be in the end, and
-// what is judged is forgotten.
+// TestSettled: judging during the run has the same result as judging at the end, and
+// judged records are dropped.
 func TestSettled(t *testing.T) {
-	for name, spoil := range map[string]func(s *teller){
-		"nothing":                func(*teller) {},
-		"a register":             func(s *teller) { read("what nobody wrote", s.lease, s.now, s.now+1)(s.book, s.caller) },
-		"an old lease":           func(s *teller) { read("", s.lease-1, s.now, s.now+1)(s.book, s.caller) },
-		"a lease of long ago":    func(s *teller) { read("", 1, s.now, s.now+1)(s.book, s.caller) },
-		"an untold loss":         func(s *teller) { s.caller.losses = s.caller.losses[:len(s.caller.losses)-1] },
-		"what was not lost":      func(s *teller) { lost(s.now-5*tick, s.lease)(s.book, s.caller) },
-		"another table":          func(s *teller) { table(leasehold.LSN(s.lease), 1)(s.book, s.caller) },
-		"a generation once more": func(s *teller) { held(99, 1, s.now, s.now+tick/2)(s.book, s.caller); s.now += tick },
+	for name, violate := range map[string]func(s *generator){
+		"nothing":                func(*generator) {},
+		"a register":             func(s *generator) { read("never written", s.lease, s.now, s.now+1)(s.book, s.caller) },
+		"an old lease":           func(s *generator) { read("", s.lease-1, s.now, s.now+1)(s.book, s.caller) },
+		"a very old lease":       func(s *generator) { read("", 1, s.now, s.now+1)(s.book, s.caller) },
+		"a missing loss":         func(s *generator) { s.caller.losses = s.caller.losses[:len(s.caller.losses)-1] },
+		"a false loss":           func(s *generator) { lost(s.now-5*tick, s.lease)(s.book, s.caller) },
+		"another table":          func(s *generator) { table(leasehold.LSN(s.lease), 1)(s.book, s.caller) },
+		"a generation once more": func(s *generator) { held(99, 1, s.now, s.now+tick/2)(s.book, s.caller); s.now += tick },
 	} {
 		t.Run(name, func(t *testing.T) {
-			told := func(settle bool) *Book {
-				s := &teller{random: rand.New(rand.NewPCG(1, 1)), settle: settle, spoil: spoil}
-				return s.tell(400, 303)
+			write := func(settle bool) *Book {
+				s := &generator{random: rand.New(rand.NewPCG(1, 1)), settle: settle, violate: violate}
+				return s.generate(400, 303)
 			}
-			whole, settled := told(false), told(true)
+			whole, settled := write(false), write(true)
 			if n := len(settled.tenures[key]); n > 200 {
 				t.Errorf("%d tenures are kept", n)
 			}
@@ -126,9 +126,9 @@ func TestSettled(t *testing.T) {
 				}
 				return
 			}
-			// What follows from the first one may differ.
+			// Violations after the first one may differ.
 			if len(want) == 0 || len(found) == 0 || found[0] != want[0] {
-				t.Errorf("found %v, and in the end %v", found, want)
+				t.Errorf("found %v, and when judged at the end %v", found, want)
 			}
 		})
 	}

@@ -5,11 +5,11 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/history"
 )
 
-// A version is what the table was at an LSN, as the first caller has it that had it.
+// A version is the table of an LSN, as the first caller that had it reported it.
 type version struct {
 	hash   uint64
 	caller string
-	at     oracle.Time // when that was
+	at     oracle.Time // time of that report
 }
 
 // judgeTable checks that all lookups have the same table at an LSN, and that none goes back (I5).

@@ -9,24 +9,24 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testkit/oracle"
 )
 
-// A tenure is the time for which a session is known to have held a key under a generation.
+// A tenure is the period in which a session is known to have held a key under a generation.
 type tenure struct {
 	session    leasehold.Session
 	generation leasehold.Generation
 	began      oracle.Time // no later than this
 	ended      oracle.Time // no earlier than this
-	resumed    oracle.Time // when it was held again after its last gap, no later than this; began if there was none
+	resumed    oracle.Time // when it was held again after its last gap, no later than this; began without a gap
 
-	misreported bool // it is known that a caller was told too early that it was lost
+	misreported bool // a caller has received its loss too early
 }
 
-// A holder is who was given a generation.
+// A holder is the session with a generation.
 type holder struct {
 	session leasehold.Session
 	owner   string
 }
 
-// Observe takes up what an owner has written.
+// Observe adds a record of an owner.
 func (b *Book) Observe(owner string, r oracle.Record) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -46,7 +46,7 @@ func (b *Book) Observe(owner string, r oracle.Record) {
 	b.tenures[r.Key] = known
 }
 
-// note checks that a generation names one grant to one session, whatever the key (I2).
+// note checks that a generation is of one grant to one session, for all keys (I2).
 func (b *Book) note(owner string, r oracle.Record) {
 	h, ok := b.holders[r.Generation]
 	if !ok {
@@ -54,13 +54,13 @@ func (b *Book) note(owner string, r oracle.Record) {
 		return
 	}
 	if h.session != r.Session {
-		b.add("I2", "a generation was given twice", "generation %d was given to session %s of %s and to session %s of %s",
+		b.add("I2", "a generation was granted twice", "generation %d was granted to session %s of %s and to session %s of %s",
 			r.Generation, h.session.Short(), h.owner, r.Session.Short(), owner)
 		b.holders[r.Generation] = holder{r.Session, owner}
 	}
 }
 
-// judgeTenures adds what the oracle has found: dual ownership (I1) and generations that did not rise (I2).
+// judgeTenures adds the violations of the oracle: dual ownership (I1) and generations that did not rise (I2).
 func (b *Book) judgeTenures(n *Counts) {
 	v := b.oracle.Judge()
 	n.Tenures, n.Generations = int(v.Tenures), len(b.holders)
@@ -72,12 +72,12 @@ func (b *Book) judgeTenures(n *Counts) {
 	}
 }
 
-// handover is how long a key may be without an owner while it goes from one to another.
+// handover is the maximum time without an owner while a key is transferred.
 const handover = oracle.Time(time.Second)
 
-// Recovery returns how long after a time it took until every key had an owner for good, and how many keys
-// have none yet (I6). An owner counts if it holds the key at the time lasting, when all leases from before
-// have expired. A key that was held all the time, or handed over, took no time.
+// Recovery returns the time after since until every key had an owner for good, and the number of keys
+// that have none yet (I6). An owner counts if it holds the key at the time lasting, when all earlier leases
+// have expired. A key that was held all the time, or transferred, took no time.
 func (b *Book) Recovery(since, lasting oracle.Time) (slowest time.Duration, without int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -91,7 +91,7 @@ func (b *Book) Recovery(since, lasting oracle.Time) (slowest time.Duration, with
 	return slowest, without
 }
 
-// owned returns since when a key has had an owner without a gap.
+// owned returns the time since when a key has had an owner without a gap.
 func (b *Book) owned(key leasehold.Key, lasting oracle.Time) (from oracle.Time, owned bool) {
 	known := slices.SortedFunc(slices.Values(b.tenures[key]), func(x, y tenure) int { return cmp.Compare(y.ended, x.ended) })
 	for _, t := range known {
@@ -105,7 +105,7 @@ func (b *Book) owned(key leasehold.Key, lasting oracle.Time) (from oracle.Time, 
 	return from, owned
 }
 
-// Unrecovered notes that the keys did not all have an owner in time (I6).
+// Unrecovered records that not all keys had an owner in time (I6).
 func (b *Book) Unrecovered(took, bound time.Duration, without int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -117,14 +117,14 @@ func (b *Book) Unrecovered(took, bound time.Duration, without int) {
 	b.add("I6", broken, "the last key had an owner %v after faults stopped, and should have had one after %v", took, bound)
 }
 
-// Vanished notes that a namespace was gone, which only managers without a store that all died may lose (I2).
+// Vanished records the loss of a namespace. Managers without a store may lose it only if all were down (I2).
 func (b *Book) Vanished(when string, blank int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.add("I2", "the namespace was gone", "%s the namespace was gone, and %d managers had been started again", when, blank)
+	b.add("I2", "the namespace was gone", "%s the namespace was gone, and %d managers had been restarted", when, blank)
 }
 
-// Unanswered counts the registers, for each living caller, without an answer since a time. It finds a
+// Unanswered returns the number of registers, for each running caller, without an answer since a time. It detects a
 // lookup that is stuck with an old table.
 func (b *Book) Unanswered(since oracle.Time, names []string) (n int) {
 	b.mu.Lock()
@@ -139,7 +139,7 @@ func (b *Book) Unanswered(since oracle.Time, names []string) (n int) {
 	return n
 }
 
-// Lost notes that callers did not find owners that there were (I6).
+// Lost records that callers did not find existing owners (I6).
 func (b *Book) Lost(took time.Duration, unanswered int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

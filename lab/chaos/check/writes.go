@@ -2,7 +2,7 @@ package check
 
 import "github.com/leasehold-dev/leasehold"
 
-// Accepted notes a write that a database with fencing accepted, in the order of the database (I9).
+// Accepted records a write that a database with fencing accepted, in the order of the database (I9).
 func (b *Book) Accepted(resource string, g leasehold.Generation) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -13,7 +13,7 @@ func (b *Book) Accepted(resource string, g leasehold.Generation) {
 	b.fences[resource] = max(b.fences[resource], g)
 }
 
-// Refused takes up how many writes a database has refused.
+// Refused records the number of writes that a database has rejected.
 func (b *Book) Refused(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -10,23 +10,23 @@ import (
 	"time"
 )
 
-// A backup is a copy of the data directories of all members that keep the tables, taken while none of
-// them runs, so that it is one state of the store.
+// A backup is a copy of the data directories of all members that store the tables. It is taken while
+// none of them runs, so it is one state of the store.
 
-// copyDir is where the backup is, and nextCopyDir where the next one is made.
+// copyDir is the directory of the backup, and nextCopyDir that of the next one.
 const (
 	copyDir     = "backup"
 	nextCopyDir = "backup.next"
 )
 
-// CopiedAt is when the backup was taken; the zero time if there is none.
+// CopiedAt returns the time of the backup; the zero time if there is none.
 func (c *Cluster) CopiedAt() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.copiedAt
 }
 
-// Backup stops the members that keep the tables (SIGSTOP), copies their data, and lets them go on.
+// Backup stops the members that store the tables (SIGSTOP), copies their data, and continues them.
 func (c *Cluster) Backup() error {
 	var failed error
 	for _, m := range c.Keepers() {
@@ -39,8 +39,8 @@ func (c *Cluster) Backup() error {
 	return errors.Join(failed, c.keepCopy())
 }
 
-// Restore replaces the data of all members that keep the tables by the backup. What they have now
-// is the next backup. No process of theirs may run.
+// Restore replaces the data of all members that store the tables by the backup. The replaced data
+// is the next backup. None of these members may run.
 func (c *Cluster) Restore() error {
 	if err := c.copyOut(); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (c *Cluster) Restore() error {
 
 func (c *Cluster) copyOut() error {
 	if err := os.RemoveAll(filepath.Join(c.cfg.Dir, nextCopyDir)); err != nil {
-		return err // of an attempt that failed
+		return err // of a failed attempt
 	}
 	for _, m := range c.Keepers() {
 		to := filepath.Join(c.cfg.Dir, nextCopyDir, m.Name)
@@ -83,7 +83,7 @@ func (c *Cluster) keepCopy() error {
 	return os.Rename(filepath.Join(c.cfg.Dir, nextCopyDir), is)
 }
 
-// empty removes what a directory contains. The directory itself may be a mount point.
+// empty removes the content of a directory, which may be a mount point.
 func empty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
@@ -94,7 +94,7 @@ func empty(dir string) error {
 
 const copyPatience = time.Minute
 
-// copyTree copies what a directory contains. Logs of etcd are mostly holes, which stay holes.
+// copyTree copies the content of a directory. Logs of etcd are mostly holes, and stay sparse.
 func copyTree(from, to string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), copyPatience)
 	defer cancel()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestRestore: the data directories become what the backup has, and nothing else is in them. What they had is the
+// TestRestore: the data directories have exactly the content of the backup. Their previous content is the
 // next backup.
 func TestRestore(t *testing.T) {
 	m := &Member{disk: t.TempDir()}
@@ -29,7 +29,7 @@ func TestRestore(t *testing.T) {
 		}
 	}
 	if !c.CopiedAt().IsZero() {
-		t.Error("there is a copy before one was made")
+		t.Error("there is a backup before the first copy")
 	}
 	write("member/old")
 	if err := c.copyOut(); err != nil {

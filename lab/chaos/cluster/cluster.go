@@ -28,7 +28,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// A Cluster is the processes of a run. Its methods are for many goroutines at once.
+// A Cluster has the processes of a run. Its methods are safe for concurrent use.
 type Cluster struct {
 	Managers, Stores, Owners, Callers []*Member
 	Operator                          *lan.Host // it has no process
@@ -70,7 +70,7 @@ func New(cfg Config) (*Cluster, error) {
 	return c, err
 }
 
-// addHosts makes all members, each at a host of its own.
+// addHosts creates all members, each on a host of its own.
 func (c *Cluster) addHosts() (err error) {
 	stores := 0
 	if c.cfg.Shape == External {
@@ -124,7 +124,7 @@ func addrs(members []*Member) []string {
 	return all
 }
 
-// launch says what a member is. The other build replaces only the leasehold command.
+// launch sets the command of a member. The other build replaces only the leasehold command.
 func (c *Cluster) launch(m *Member, program string, output func(string, time.Duration, io.Reader) error, args ...string) {
 	m.args, m.programs = args, []string{program}
 	if program == c.cfg.Program && c.cfg.Other != "" {
@@ -154,7 +154,7 @@ func (c *Cluster) managerArgs(i int) []string {
 	return args
 }
 
-// keyFile is the secret that managers without a store share.
+// keyFile has the secret that managers without a store share.
 const keyFile = "peer.key"
 
 func (c *Cluster) dataDir(m *Member) string { return filepath.Join(c.cfg.Dir, m.Name) }
@@ -187,16 +187,16 @@ func (c *Cluster) callerArgs(i int) []string {
 	}
 }
 
-// All are all members.
+// All returns all members.
 func (c *Cluster) All() []*Member { return slices.Concat(c.Stores, c.Managers, c.Owners, c.Callers) }
 
-// startTimeout is for processes that start. They compete for few processors.
+// startTimeout is for processes that start on a loaded computer.
 const startTimeout = 60 * time.Second
 
-// Start starts all processes, and returns when the namespace is there.
+// Start starts all processes, and returns when the namespace exists.
 func (c *Cluster) Start(ctx context.Context) error {
 	secret := make([]byte, 32)
-	_, _ = rand.Read(secret) // it never fails
+	_, _ = rand.Read(secret) // the error is always nil
 	if err := os.WriteFile(filepath.Join(c.cfg.Dir, keyFile), []byte(hex.EncodeToString(secret)+"\n"), 0o600); err != nil {
 		return err
 	}
@@ -223,12 +223,12 @@ func start(groups ...[]*Member) error {
 	return nil
 }
 
-// StoreLeader returns the store that leads the others.
+// StoreLeader returns the leader of the stores.
 func (c *Cluster) StoreLeader(ctx context.Context) (*Member, error) {
 	i, err := c.stores.First(ctx, func(ctx context.Context, to grpc.ClientConnInterface) error {
 		s, err := etcdserverpb.NewMaintenanceClient(to).Status(ctx, &etcdserverpb.StatusRequest{})
 		if err == nil && s.GetLeader() != s.GetHeader().GetMemberId() {
-			err = errors.New("it does not lead")
+			err = errors.New("not the leader")
 		}
 		return err
 	})
@@ -238,8 +238,8 @@ func (c *Cluster) StoreLeader(ctx context.Context) (*Member, error) {
 	return c.Stores[i], nil
 }
 
-// Create creates the namespace if there is none, and reports whether there was none. Managers
-// without a store lose it when all of them are dead at a time.
+// Create creates the namespace if it does not exist, and reports whether it did not. Managers
+// without a store lose it when all of them are down at the same time.
 func (c *Cluster) Create(ctx context.Context) (missing bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -256,7 +256,7 @@ func (c *Cluster) Create(ctx context.Context) (missing bool, err error) {
 	return missing, nil
 }
 
-// Leader returns the manager that leads, as the others have it.
+// Leader returns the leader according to the managers.
 func (c *Cluster) Leader(ctx context.Context) (*Member, error) {
 	addr, _, err := c.managers.Leader(ctx)
 	if err != nil {
@@ -264,12 +264,12 @@ func (c *Cluster) Leader(ctx context.Context) (*Member, error) {
 	}
 	i := slices.IndexFunc(c.Managers, func(m *Member) bool { return m.Addr == addr })
 	if i < 0 {
-		return nil, leasehold.Errorf("chaos", leasehold.Other, addr, "the leader is none of our managers")
+		return nil, leasehold.Errorf("chaos", leasehold.Other, addr, "the leader is not a member of the cluster")
 	}
 	return c.Managers[i], nil
 }
 
-// Term returns the latest term that any manager knows.
+// Term returns the highest term of any manager.
 func (c *Cluster) Term(ctx context.Context) (leasehold.Term, error) {
 	_, term, err := c.managers.Leader(ctx)
 	return term, err
@@ -287,7 +287,7 @@ func (c *Cluster) Revert() (failed error) {
 	return failed
 }
 
-// Blank counts the managers that were started since the last call: without a store they lost their tables.
+// Blank returns the number of managers that were started since the last call: without a store they lost their tables.
 func (c *Cluster) Blank() (blank int) {
 	for _, m := range c.Managers {
 		m.locked(func() {
@@ -300,7 +300,7 @@ func (c *Cluster) Blank() (blank int) {
 	return blank
 }
 
-// Revived counts the starts of processes that had ended by themselves.
+// Revived returns the number of restarts of processes that ended by themselves.
 func (c *Cluster) Revived() (n int) {
 	for _, m := range c.All() {
 		m.locked(func() { n += m.revived })
@@ -308,7 +308,7 @@ func (c *Cluster) Revived() (n int) {
 	return n
 }
 
-// Close kills all processes, and returns when they are gone.
+// Close kills all processes, and waits for their end.
 func (c *Cluster) Close() {
 	var closing sync.WaitGroup
 	for _, m := range c.All() {

@@ -14,17 +14,17 @@ import (
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// Members that keep the tables have a small disk each, which can be filled: a tmpfs in a mount
-// namespace. One process holds that namespace and does nothing else. The disks end with it.
+// Members that store the tables have a small disk each, which can be filled: a tmpfs in a mount
+// namespace. One idle process holds that namespace. The disks end with it.
 
 // diskSize is enough for a store that prepares two files of 64 MiB for its log, and longDisk
-// for one that runs so long that it has the five that it keeps.
+// for one that runs long and keeps five of them.
 const (
 	diskSize = 192 << 20
 	longDisk = 512 << 20
 )
 
-// Keepers are the members that keep the tables. Each has a disk which can be filled.
+// Keepers returns the members that store the tables. Each has a disk that can be filled.
 func (c *Cluster) Keepers() []*Member {
 	switch c.cfg.Shape {
 	case Etcd:
@@ -76,16 +76,16 @@ func (c *Cluster) mount() error {
 	return nil
 }
 
-// ballast is the file with which a disk is filled.
+// ballast is the file that fills a disk.
 const ballast = "ballast"
 
-// Fill leaves no room on the disk of a member.
+// Fill fills the disk of a member.
 func (m *Member) Fill() error {
 	f, err := os.Create(filepath.Join(m.disk, ballast))
 	if err != nil {
 		return err
 	}
-	defer f.Close() //nolint:errcheck // it has nothing in it
+	defer f.Close() //nolint:errcheck // the content does not matter
 	for zeros := make([]byte, 1<<20); err == nil; {
 		_, err = f.Write(zeros)
 	}
@@ -95,5 +95,5 @@ func (m *Member) Fill() error {
 	return err
 }
 
-// Empty makes room on a disk that was filled.
+// Empty removes the file that fills the disk.
 func (m *Member) Empty() error { return os.Remove(filepath.Join(m.disk, ballast)) }

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// A Role is what a process is for.
+// A Role is the role of a process.
 type Role string
 
 // The roles.
@@ -33,30 +33,30 @@ type Member struct {
 	proc.Process
 	Role   Role
 	Host   *lan.Host
-	Addr   string // where it listens, if it does
-	Spared bool   // its process must not be ended
+	Addr   string // listen address, if it listens
+	Spared bool   // faults must not end its process
 
 	programs []string // the first, and other builds of it
 	args     []string
-	output   func(offset time.Duration, from io.Reader) error // reads its output; nil: that is its log
-	within   []string                                         // the command that starts it in a namespace
-	disk     string                                           // its own, as we see it; empty: none
+	output   func(offset time.Duration, from io.Reader) error // reads its output; nil: the output goes to the log
+	within   []string                                         // command prefix that enters its namespace
+	disk     string                                           // path of its disk in this process's namespace; empty: none
 
 	mu       sync.Mutex
 	next     Options
 	life     life
 	claimed  bool
-	excused  bool      // it may crash
-	pardon   time.Time // until when it may end of what it was excused for
+	excused  bool      // a fault may crash it
+	pardon   time.Time // until when a crash is excused after the fault
 	revived  int
 	reviving sync.WaitGroup
 }
 
-// Options are how a process is started.
+// Options are the options of the next process.
 type Options struct {
-	Program int           // which of its programs
-	Offset  time.Duration // by how much its monotonic clock is ahead of ours; whole seconds count
-	Rate    float64       // of its clock, if its program is one whose clock has a rate; 0: as ours
+	Program int           // index into the programs
+	Offset  time.Duration // of its monotonic clock, in whole seconds
+	Rate    float64       // of its clock, if the program supports it; 0: unchanged
 
 	// Once is added to the environment of the next process only, which may end because of it if Dies is set.
 	Once []string
@@ -64,21 +64,21 @@ type Options struct {
 }
 
 type life struct {
-	wanted  bool // there should be a process
-	dies    bool // it may die at a failpoint
+	wanted  bool // a process should run
+	dies    bool // a failpoint may end it
 	starts  int
 	known   int   // starts at the last call of Blank
-	logFrom int64 // where in the log this process begins
+	logFrom int64 // offset of this process in the log
 }
 
-// locked calls a function with the lock.
+// locked calls a function with the lock held.
 func (m *Member) locked(do func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	do()
 }
 
-// Configure changes how the next process is started.
+// Configure changes the options of the next process.
 func (m *Member) Configure(change func(*Options)) { m.locked(func() { change(&m.next) }) }
 
 // Start starts a process.
@@ -114,15 +114,15 @@ func (m *Member) start() error {
 	return m.Process.Start()
 }
 
-// Become has the next process be of the next of its programs.
+// Become makes the next process run the next program.
 func (m *Member) Become() {
 	m.Configure(func(o *Options) { o.Program = (o.Program + 1) % len(m.programs) })
 }
 
-// crashTime is how long a process that has crashed may take to end: it prints its stacks.
+// crashTime is the maximum time that a crashed process needs to end: it prints its stacks.
 const crashTime = 2 * time.Second
 
-// Excuse says whether it may crash. One that is no longer excused may still be ending.
+// Excuse sets whether a crash is excused. A process that is not excused any more may still be ending.
 func (m *Member) Excuse(excused bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -132,19 +132,19 @@ func (m *Member) Excuse(excused bool) {
 	m.excused = excused
 }
 
-// isExcused reports whether it may have crashed. The lock is held.
+// isExcused reports whether a crash is excused. The caller holds the lock.
 func (m *Member) isExcused() bool { return m.excused || time.Now().Before(m.pardon) }
 
-// Kill ends its process with SIGKILL.
+// Kill kills its process with SIGKILL.
 func (m *Member) Kill() {
 	m.locked(func() { m.life.wanted = false })
 	m.Process.Kill()
 }
 
-// endTimeout bounds the end after SIGTERM. Under faults it can take longer: then the process is killed.
+// endTimeout limits the time after SIGTERM. Under faults the end can take longer: then the process is killed.
 const endTimeout = 5 * time.Second
 
-// End terminates its process. It fails only if the process crashes.
+// End terminates its process. It returns an error only if the process crashes.
 func (m *Member) End() error {
 	m.locked(func() { m.life.wanted = false })
 	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
@@ -155,7 +155,7 @@ func (m *Member) End() error {
 	return nil
 }
 
-// Close is Kill for good.
+// Close kills its process for good.
 func (m *Member) Close() {
 	m.locked(func() { m.life.wanted = false })
 	m.Process.Close()
@@ -165,7 +165,7 @@ func (m *Member) Close() {
 // Pause stops its process, unless that has ended by itself.
 func (m *Member) Pause() error { return unlessDone(m.Process.Pause()) }
 
-// Resume lets it go on.
+// Resume continues its process.
 func (m *Member) Resume() error { return unlessDone(m.Process.Resume()) }
 
 func unlessDone(err error) error {
@@ -175,17 +175,17 @@ func unlessDone(err error) error {
 	return err
 }
 
-// A Crash is the end of a process that had no reason to end.
+// A Crash is the unexpected end of a process.
 type Crash struct{ Err error }
 
 func (c Crash) Error() string { return c.Err.Error() }
 
 func (c Crash) Unwrap() error { return c.Err }
 
-// revivalAfter is after how long a process that ended by itself is started again.
+// revivalAfter is the delay before the restart of a process that ended by itself.
 const revivalAfter = 300 * time.Millisecond
 
-// revive is a supervisor: it restarts a manager or store, which may end without its store or quorum, and
+// revive acts as a supervisor: it restarts a manager or store, which may end without its store or quorum, and
 // a process that a fault may end. Any other end is a failure.
 func (m *Member) revive(ended error, failed func(error)) {
 	if m.crashed() || !m.mayEnd() {
@@ -199,7 +199,7 @@ func (m *Member) revive(ended error, failed func(error)) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if !m.life.wanted || m.life.starts != starts {
-			return // it was killed or started meanwhile
+			return // killed or started in between
 		}
 		m.revived++
 		if err := m.start(); err != nil {
@@ -216,7 +216,7 @@ func (m *Member) mayEnd() bool {
 }
 
 // crashed reports whether the log of its process ends with an error of Go's runtime that is not
-// excused. No shortage of memory or disk excuses a bug.
+// excused. Lack of memory or disk does not excuse all errors.
 func (m *Member) crashed() bool {
 	m.mu.Lock()
 	from, excused := m.life.logFrom, m.isExcused()
@@ -225,7 +225,7 @@ func (m *Member) crashed() bool {
 	if err != nil {
 		return false
 	}
-	defer log.Close() //nolint:errcheck // it was only read
+	defer log.Close() //nolint:errcheck // only read
 	text, err := io.ReadAll(io.NewSectionReader(log, from, math.MaxInt64-from))
 	return err == nil && panicked(string(text), excused)
 }
@@ -239,26 +239,26 @@ func panicked(log string, excused bool) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(log, w) }) || machinePanicked(log)
 }
 
-// machinePanicked reports whether a state machine panicked: an assertion of it does not hold.
+// machinePanicked reports whether a state machine panicked: an assertion failed.
 func machinePanicked(log string) bool {
 	_, last, found := strings.Cut(log, "\npanic: ")
 	if _, rest, more := strings.Cut(last, "\n\n"); more {
-		last, _, _ = strings.Cut(rest, "\n\n") // the goroutine that did
+		last, _, _ = strings.Cut(rest, "\n\n") // the goroutine of the panic
 	}
-	// The second is where an older build has them.
+	// The second path is that of older builds.
 	return found && (strings.Contains(last, "/internal/core/machine/") || strings.Contains(last, "/internal/machine/"))
 }
 
-// Claim takes a member for one fault, and reports whether no other has it.
+// Claim reserves a member for one fault, and reports whether it was free.
 func (m *Member) Claim() (free bool) {
 	m.locked(func() { free, m.claimed = !m.claimed, true })
 	return free
 }
 
-// Release gives a claimed member back.
+// Release frees a claimed member.
 func (m *Member) Release() { m.locked(func() { m.claimed = false }) }
 
-// Hosts are the hosts of members.
+// Hosts returns the hosts of members.
 func Hosts(members ...[]*Member) []*lan.Host {
 	var hosts []*lan.Host
 	for _, m := range slices.Concat(members...) {

@@ -9,16 +9,16 @@ import (
 func TestClaims(t *testing.T) {
 	m := &Member{}
 	if !m.Claim() || m.Claim() {
-		t.Error("it is nobody's, or everybody's")
+		t.Error("a member is not claimed exactly once")
 	}
 	m.Release()
 	if !m.Claim() {
-		t.Error("it is not free again")
+		t.Error("a released member is not free")
 	}
 }
 
-// TestPanicked: last words are told from what is merely logged, and what want of memory or room
-// may lead to from what it may not.
+// TestPanicked: crashes are distinguished from log lines, and crashes that lack of memory or disk
+// can cause from others.
 func TestPanicked(t *testing.T) {
 	const machine = "\n\ngoroutine 7 [running]:\ngithub.com/leasehold-dev/leasehold/internal/core/machine/manager.(*Machine).found(0x1)\n\ngoroutine 1 [select]:\n"
 	for log, want := range map[string]struct{ panicked, inWant bool }{
@@ -39,34 +39,34 @@ func TestPanicked(t *testing.T) {
 			t.Errorf("%q: %t", log, got)
 		}
 		if got := panicked(log, true); got != want.inWant {
-			t.Errorf("%q: %t, in want", log, got)
+			t.Errorf("%q: %t, if excused", log, got)
 		}
 	}
 }
 
-// TestExcuse: a process that crashes just before it is no longer excused ends after that.
+// TestExcuse: a crash shortly before the end of the excuse is still excused.
 func TestExcuse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &Member{Role: Owner, life: life{wanted: true}}
 		m.Excuse(false)
 		if m.mayEnd() {
-			t.Error("it may end, and was never excused")
+			t.Error("it may end without an excuse")
 		}
 		m.Excuse(true)
 		time.Sleep(time.Hour)
 		m.Excuse(false)
 		time.Sleep(crashTime - 1)
 		if !m.mayEnd() {
-			t.Error("it may not end, and was excused until a moment ago")
+			t.Error("it may not end shortly after the excuse")
 		}
 		time.Sleep(time.Nanosecond)
 		if m.mayEnd() {
-			t.Error("it may end for ever")
+			t.Error("the excuse does not end")
 		}
 	})
 }
 
-// TestWhoMayEnd: owners and callers have no reason to end, unless they are told to die.
+// TestWhoMayEnd: owners and callers may not end by themselves, unless a fault can end them.
 func TestWhoMayEnd(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -97,16 +97,16 @@ func TestBlank(t *testing.T) {
 	}
 }
 
-// TestPrograms: who has another program takes turns, and who has none stays what it is.
+// TestPrograms: a member with another program alternates, and one without does not.
 func TestPrograms(t *testing.T) {
 	m := &Member{programs: []string{"old", "new"}}
 	for _, want := range []int{1, 0, 1} {
 		if m.Become(); m.next.Program != want {
-			t.Errorf("it is program %d, want %d", m.next.Program, want)
+			t.Errorf("program %d, want %d", m.next.Program, want)
 		}
 	}
 	m = &Member{programs: []string{"old"}}
 	if m.Become(); m.next.Program != 0 {
-		t.Errorf("it has become %d", m.next.Program)
+		t.Errorf("program %d, want 0", m.next.Program)
 	}
 }

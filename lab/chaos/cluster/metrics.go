@@ -13,13 +13,13 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/leaks"
 )
 
-// Usage adds what each process uses to a log. Callers report theirs by other means.
+// Usage adds the resource usage of each process to a log. Callers report theirs in their history.
 func (c *Cluster) Usage(ctx context.Context, into *leaks.Log, callers func(name string) leaks.Sample) {
 	for _, m := range c.All() {
 		pid := m.Pid()
 		outside, err := leaks.Outside(pid)
 		if err != nil {
-			continue // it is dead, and is started again
+			continue // it has ended, and will be restarted
 		}
 		var inside leaks.Sample
 		switch m.Role {
@@ -32,14 +32,14 @@ func (c *Cluster) Usage(ctx context.Context, into *leaks.Log, callers func(name 
 		case Caller:
 			inside = callers(m.Name)
 		}
-		if err == nil { // one that is too busy now answers another time
+		if err == nil { // a busy process is sampled next time
 			into.Add(m.Name, pid, outside, inside)
 		}
 	}
 }
 
-// StoreWorks reports whether most of the members that keep the tables have a leader, or there are none.
-// One that was just paused may answer as before.
+// StoreWorks reports whether most of the members that store the tables have a leader, or there are none.
+// A member that has just been paused may still have its last metrics.
 func (c *Cluster) StoreWorks(ctx context.Context) bool {
 	keepers := c.Keepers()
 	var (
@@ -65,7 +65,7 @@ func (c *Cluster) metrics(ctx context.Context, m *Member) (map[string]float64, e
 	return get(ctx, c.Operator.Dial, addr+"/metrics", leaks.ReadMetrics)
 }
 
-// get reads a page from the operator's host. It keeps no connection, which would be a descriptor of the process.
+// get reads a page from the operator's host. It keeps no connection, which would be an open descriptor of the process.
 func get[T any](ctx context.Context, dial func(context.Context, string, string) (net.Conn, error), url string, read func(io.Reader) (T, error)) (found T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -77,7 +77,7 @@ func get[T any](ctx context.Context, dial func(context.Context, string, string) 
 	if err != nil {
 		return found, err
 	}
-	defer answer.Body.Close() //nolint:errcheck // it was only read
+	defer answer.Body.Close() //nolint:errcheck // only read
 	if answer.StatusCode != http.StatusOK {
 		return found, fmt.Errorf("%s: %s", url, answer.Status)
 	}

@@ -1,5 +1,5 @@
-// Package history is the records of owners and callers in a chaos run. Owners write [oracle.Record]s,
-// callers write [Event]s, one line of JSON each. All times are on the clock that all processes share.
+// Package history has the records of owners and callers in a chaos run. Owners write [oracle.Record]s,
+// callers write [Event]s, one line of JSON each. All times are on one clock that the processes share.
 package history
 
 import (
@@ -15,32 +15,32 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/leaks"
 )
 
-// An Event is what a caller has received or done. At most one pointer is set; none is a heartbeat.
+// An Event is an observation or a request of a caller. At most one pointer is set; none is a heartbeat.
 type Event struct {
 	At     oracle.Time `json:"at"`
 	Opened bool        `json:"opened,omitempty"` // the caller's lookup has its first table
-	// Conservative: it reports everything as lost when contact is. It comes with Opened.
+	// Conservative: it reports everything as lost when contact is lost. Set with Opened.
 	Conservative bool     `json:"conservative,omitempty"`
 	Contact      *Contact `json:"contact,omitempty"`
 	Table        *Table   `json:"table,omitempty"`
 	Loss         *Loss    `json:"loss,omitempty"`
 	Call         *Call    `json:"call,omitempty"`
-	// Vitals is what the caller takes.
+	// Vitals is the resource usage of the caller.
 	Vitals *leaks.Sample `json:"vitals,omitempty"`
 }
 
-// A Table is a lease table that a lookup has had.
+// A Table is a lease table of a lookup.
 type Table struct {
 	LSN  leasehold.LSN `json:"lsn"`
-	Hash uint64        `json:"hash"` // of all that is in it
+	Hash uint64        `json:"hash"` // of its content
 }
 
-// A Contact is that a lookup has lost contact with the managers, or that it is restored.
+// A Contact is a change of a lookup's contact with the managers: lost or restored.
 type Contact struct {
 	Lost bool `json:"lost"`
 }
 
-// A Loss is one that a lookup has reported.
+// A Loss is a loss that a lookup has reported.
 type Loss struct {
 	Start      leasehold.Key        `json:"start"`
 	Limit      leasehold.Key        `json:"limit"`
@@ -49,21 +49,21 @@ type Loss struct {
 	LSN        leasehold.LSN        `json:"lsn"`
 }
 
-// Range is what was lost.
+// Range returns the lost range.
 func (l *Loss) Range() leasehold.Range { return leasehold.Range{Start: l.Start, Limit: l.Limit} }
 
-// A Call is a request about a register, from Began to the time of the event. A write that was answered is
-// there twice: as it began, without a generation, and with its answer.
+// A Call is a request for a register, from Began to the time of the event. An answered write has two events:
+// one at its begin, without a generation, and one with its answer.
 type Call struct {
 	Began      oracle.Time          `json:"began"`
 	Client     int                  `json:"client"`
-	Write      bool                 `json:"write,omitempty"` // else it reads
+	Write      bool                 `json:"write,omitempty"` // otherwise a read
 	Name       string               `json:"name"`
-	Value      string               `json:"value"`                // that was written, or read
-	Generation leasehold.Generation `json:"generation,omitempty"` // under which it was answered; 0 if it was not
+	Value      string               `json:"value"`                // written or read
+	Generation leasehold.Generation `json:"generation,omitempty"` // of the answer; 0 without an answer
 }
 
-// A Writer writes events, each in one piece, from many goroutines at once.
+// A Writer writes events, each with one call of Write. It is safe for concurrent use.
 type Writer struct {
 	mu sync.Mutex
 	to io.Writer
@@ -72,7 +72,7 @@ type Writer struct {
 // NewWriter returns a writer.
 func NewWriter(to io.Writer) *Writer { return &Writer{to: to} }
 
-// Write writes an event. If it cannot, whoever wants to know it is gone.
+// Write writes an event. An error means that the reader has ended.
 func (w *Writer) Write(e Event) error {
 	line, err := json.Marshal(e)
 	if err != nil {
@@ -84,7 +84,7 @@ func (w *Writer) Write(e Event) error {
 	return err
 }
 
-// Read passes on events until the writer is gone. A truncated last event is dropped: its writer was killed.
+// Read passes on events until the end of the input. A truncated last event is dropped: its writer was killed.
 func Read(from io.Reader, observe func(Event)) error {
 	in := bufio.NewReader(from)
 	for {
@@ -93,17 +93,17 @@ func Read(from io.Reader, observe func(Event)) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("reading what a caller did: %w", err)
+			return fmt.Errorf("reading the history of a caller: %w", err)
 		}
 		var e Event
 		if err := json.Unmarshal(line, &e); err != nil {
-			return fmt.Errorf("reading what a caller did: %q: %w", line, err)
+			return fmt.Errorf("reading the history of a caller: %q: %w", line, err)
 		}
 		observe(e)
 	}
 }
 
-// Watched are the names whose keys owners check continuously. Callers use the first few as registers.
+// Watched returns the names of the keys that owners check continuously. Callers use the first few as registers.
 func Watched(n int) []string {
 	names := make([]string, n)
 	for i := range names {
@@ -112,7 +112,7 @@ func Watched(n int) []string {
 	return names
 }
 
-// Keys are the keys of names.
+// Keys returns the keys of names.
 func Keys(names []string) []leasehold.Key {
 	keys := make([]leasehold.Key, len(names))
 	for i, name := range names {

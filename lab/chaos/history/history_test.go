@@ -25,7 +25,7 @@ func TestEventsArriveAsTheyWereWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	pipe.WriteString(`{"at":6,"lo`) // its writer was killed
+	pipe.WriteString(`{"at":6,"lo`) // a killed writer
 	var got []Event
 	if err := Read(&pipe, func(e Event) { got = append(got, e) }); err != nil {
 		t.Fatal(err)
@@ -35,9 +35,9 @@ func TestEventsArriveAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-func TestNonsenseIsAnError(t *testing.T) {
+func TestInvalidEventIsAnError(t *testing.T) {
 	if err := Read(strings.NewReader("panic: oh no\n"), func(Event) {}); err == nil {
-		t.Error("it was let pass")
+		t.Error("no error")
 	}
 }
 

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// A delayer keeps packets until they are due, in the order of arrival if that is the same.
+// A delayer keeps packets until they are due. Packets with the same due time keep their order.
 type delayer struct {
 	mu     sync.Mutex
-	queue  []parcel // in the order in which they are due
+	queue  []parcel // by due time
 	timer  *time.Timer
 	closed bool
 }
 
-// maxLate is how many packets may wait; others are lost.
+// maxLate limits the waiting packets; further ones are dropped.
 const maxLate = 100_000
 
 type parcel struct {
@@ -48,7 +48,7 @@ func (d *delayer) add(late time.Duration, to *Host, packet []byte) {
 	}
 }
 
-// deliver delivers what is due.
+// deliver delivers all due packets.
 func (d *delayer) deliver() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// mailbox is the device of a host that keeps what it gets.
+// mailbox is the device of a host, which stores the packets.
 type mailbox struct {
 	mu  sync.Mutex
 	got []byte
@@ -30,7 +30,7 @@ func (m *mailbox) take() string {
 func (*mailbox) Read([]byte) (int, error) { select {} }
 func (*mailbox) Close() error             { return nil }
 
-// TestPacketsLeaveWhenTheyAreDue, and in their order if they are due together.
+// TestPacketsLeaveWhenTheyAreDue, in their order if they are due at the same time.
 func TestPacketsLeaveWhenTheyAreDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		box := &mailbox{}
@@ -43,7 +43,7 @@ func TestPacketsLeaveWhenTheyAreDue(t *testing.T) {
 		for i, want := range []string{"", "ab", "c", "d"} {
 			synctest.Wait()
 			if got := box.take(); got != want {
-				t.Errorf("after %d0 ms there came %q, want %q", i, got, want)
+				t.Errorf("after %d0 ms: %q, want %q", i, got, want)
 			}
 			time.Sleep(10 * time.Millisecond)
 		}

@@ -9,25 +9,25 @@ import (
 	"sync"
 )
 
-// A Host is a network namespace with one address, and a thread of this process that stays in it: processes
-// and sockets that it starts belong to the namespace. Its methods are for many goroutines at once.
+// A Host is a network namespace with one address, and a thread of this process in it: processes
+// and sockets that the thread starts belong to the namespace. Its methods are safe for concurrent use.
 type Host struct {
 	Name string
 	Addr netip.Addr
 
 	device  io.ReadWriteCloser
-	visit   func(do func()) error // does something in the namespace, on whatever thread
-	leave   func() error          // moves the host's thread back to where it was
+	visit   func(do func()) error // runs a function in the namespace, on any thread
+	leave   func() error          // moves the host's thread back to its original namespace
 	reading sync.WaitGroup
 
 	work   chan func()
 	ending sync.Once
 	ended  chan struct{} // the thread has left
-	left   error         // what went wrong with that; read after ended
+	left   error         // error of leave; read after ended
 }
 
-// errEnded is what a host says that has been closed.
-var errEnded = errors.New("the host is gone")
+// errEnded is the error of a closed host.
+var errEnded = errors.New("the host is closed")
 
 func newHost(name string, addr netip.Addr) (*Host, error) {
 	h := &Host{Name: name, Addr: addr, work: make(chan func()), ended: make(chan struct{})}
@@ -61,7 +61,7 @@ func (h *Host) Do(do func() error) error {
 	}
 }
 
-// Dial connects from the host to an IP address. It does not use the host's thread, and blocks no other call.
+// Dial connects from the host to an IP address. It does not use the host's thread, so it blocks no other call.
 func (h *Host) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	var conn net.Conn
 	var failed error
@@ -69,17 +69,17 @@ func (h *Host) Dial(ctx context.Context, network, addr string) (net.Conn, error)
 	return conn, errors.Join(failed, err)
 }
 
-// At is the address of a port of the host.
+// At returns the address of a port of the host.
 func (h *Host) At(port uint16) string { return netip.AddrPortFrom(h.Addr, port).String() }
 
-// deliver gives a packet to the host. What it does not take is lost.
+// deliver delivers a packet to the host. A packet that the device rejects is lost.
 func (h *Host) deliver(packet []byte) { _, _ = h.device.Write(packet) }
 
 func (h *Host) close() {
 	h.ending.Do(func() {
 		close(h.work)
 		<-h.ended
-		_ = errors.Join(h.left, h.device.Close()) // there is nothing to be done about it
+		_ = errors.Join(h.left, h.device.Close()) // the host is not usable any more
 		h.reading.Wait()
 	})
 }

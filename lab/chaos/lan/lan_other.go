@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// Available says why there can be no network here.
+// Available returns why there is no network on this system.
 func Available() error {
-	return errors.New("a network of one's own takes Linux")
+	return errors.New("network namespaces require Linux")
 }
 
 func (*Host) settle() error { return Available() }
 
-// ResendWithin is for hosts, and there are none.
+// ResendWithin is not supported without namespaces.
 func (*Host) ResendWithin(time.Duration) error { return Available() }
 
-// Rootless reports that there are no namespaces here.
+// Rootless returns false without namespaces.
 func Rootless() bool { return false }
 
 // Again is not supported without namespaces.

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// network makes a network with hosts, or skips the test where that cannot be.
+// network creates a network with hosts, or skips the test if there can be none.
 func network(t *testing.T, names ...string) (*Network, []*Host) {
 	t.Helper()
 	if err := Available(); err != nil {
@@ -30,7 +30,7 @@ func network(t *testing.T, names ...string) (*Network, []*Host) {
 	return n, hosts
 }
 
-// echo answers at a host with what it is sent.
+// echo starts a server on a host that returns its input.
 func echo(t *testing.T, h *Host) (addr string) {
 	t.Helper()
 	var l net.Listener
@@ -49,7 +49,7 @@ func echo(t *testing.T, h *Host) (addr string) {
 		_ = l.Close()
 		mu.Lock()
 		over = true
-		for _, conn := range all { // whoever is cut off never hears that the other end is gone
+		for _, conn := range all { // an isolated server does not receive that the client has closed
 			_ = conn.Close()
 		}
 		mu.Unlock()
@@ -67,7 +67,7 @@ func echo(t *testing.T, h *Host) (addr string) {
 			}
 			mu.Unlock()
 			answering.Go(func() {
-				// Not by splice(2), whose pipes the runtime keeps.
+				// Not with splice(2), whose pipes the runtime keeps.
 				_, _ = io.Copy(conn, struct{ io.Reader }{conn})
 				_ = conn.Close()
 			})
@@ -76,7 +76,7 @@ func echo(t *testing.T, h *Host) (addr string) {
 	return l.Addr().String()
 }
 
-// patience is for what must happen, and moment for what must not.
+// patience is the timeout of expected events, and moment the wait for unexpected ones.
 const (
 	patience = 30 * time.Second
 	moment   = 300 * time.Millisecond
@@ -93,7 +93,7 @@ func dial(t *testing.T, from *Host, addr string, within time.Duration) (net.Conn
 	return conn, err
 }
 
-// say sends something and wants it back.
+// say sends bytes and waits for their echo.
 func say(conn net.Conn, size int, within time.Duration) error {
 	if err := conn.SetDeadline(time.Now().Add(within)); err != nil {
 		return err
@@ -118,15 +118,15 @@ func TestHostsReachEachOther(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := net.DialTimeout("tcp", addr, moment); err == nil {
-		t.Error("it can be reached from outside")
+		t.Error("the host is reachable from outside")
 	}
 	if c := n.Counts(); c.Passed == 0 || c.Dropped+c.Delayed+c.Duplicated > 0 {
 		t.Errorf("counted %+v", c)
 	}
 }
 
-// TestCuts: a cut of one direction is enough to keep a connection from being made
-// and one that is there from being of use, and all is well when it is healed.
+// TestCuts: a cut in one direction prevents new connections
+// and blocks existing ones, and healing it ends both.
 func TestCuts(t *testing.T) {
 	n, hosts := network(t, "ann", "bob", "cid")
 	ann, bob, cid := hosts[0], hosts[1], hosts[2]
@@ -159,7 +159,7 @@ func TestCuts(t *testing.T) {
 	}
 }
 
-// TestTroubles: TCP survives whatever is not a cut, and it has happened.
+// TestTroubles: TCP survives every trouble except a cut, and each trouble occurs.
 func TestTroubles(t *testing.T) {
 	for name, test := range map[string]struct {
 		trouble Trouble
@@ -186,7 +186,7 @@ func TestTroubles(t *testing.T) {
 				t.Fatal(err)
 			}
 			if took := time.Since(begin); took < test.least {
-				t.Errorf("it took %v, want at least %v", took, test.least)
+				t.Errorf("took %v, want at least %v", took, test.least)
 			}
 			if test.seen(n.Counts()) == 0 {
 				t.Errorf("counted %+v", n.Counts())

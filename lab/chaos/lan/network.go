@@ -1,7 +1,7 @@
 // Package lan is a network inside this computer with faults in each direction between any two hosts.
 //
 // A host is a network namespace with a TUN device, whose other end is a file that this process reads. A
-// switch (switch.go) forwards all packets: late, twice, in another order, or not at all (trouble.go).
+// switch (switch.go) forwards all packets: delayed, duplicated, reordered, or not at all (trouble.go).
 // Processes on a host have ordinary sockets, and the TCP of the system.
 //
 // # Why not veth and tc
@@ -11,8 +11,8 @@
 // namespaces and queueing disciplines outlive a process that is killed; here everything ends with the
 // process. The price is two system calls of this process for each packet.
 //
-// It needs Linux, and root or CAP_NET_ADMIN and CAP_SYS_ADMIN: without these, [Again] makes a
-// process root of namespaces of its own.
+// It requires Linux, and root or CAP_NET_ADMIN and CAP_SYS_ADMIN. Without these, [Again] runs a
+// process as root of namespaces of its own.
 package lan
 
 import (
@@ -22,7 +22,7 @@ import (
 	"sync"
 )
 
-// A Network joins hosts. Its methods may be called from many goroutines at once.
+// A Network connects hosts. Its methods are safe for concurrent use.
 type Network struct {
 	late *delayer
 
@@ -31,15 +31,15 @@ type Network struct {
 	hosts    []*Host
 	byAddr   map[netip.Addr]*Host
 	troubles map[int]struck // by number
-	struck   int            // how many troubles there have been
+	struck   int            // total number of troubles
 	ways     map[[2]*Host]*way
 	counts   Counts
 	closed   bool
 }
 
-// Counts is what became of packets.
+// Counts are the numbers of packets.
 type Counts struct {
-	Passed     uint64 `json:"passed"` // on time
+	Passed     uint64 `json:"passed"` // without a trouble
 	Delayed    uint64 `json:"delayed"`
 	Duplicated uint64 `json:"duplicated"`
 	Dropped    uint64 `json:"dropped"`
@@ -50,10 +50,10 @@ type struck struct {
 	trouble Trouble
 }
 
-// maxHosts is how many hosts have an address.
+// maxHosts is the number of addresses.
 const maxHosts = 250
 
-// New makes a network without hosts. The seed decides what happens to which packet.
+// New creates a network without hosts. The seed determines the faults of packets.
 func New(seed uint64) *Network {
 	n := &Network{
 		random: rand.New(rand.NewPCG(seed, 1)),
@@ -69,7 +69,7 @@ func (n *Network) Host(name string) (*Host, error) {
 	number := len(n.hosts) + 1
 	n.mu.Unlock()
 	if number > maxHosts {
-		return nil, errors.New("there is no address left")
+		return nil, errors.New("no free address")
 	}
 	h, err := newHost(name, netip.AddrFrom4([4]byte{10, 77, 0, byte(number)}))
 	if err != nil {
@@ -83,7 +83,7 @@ func (n *Network) Host(name string) (*Host, error) {
 	return h, nil
 }
 
-// Strike begins a trouble. It returns what ends it, which may be called again.
+// Strike begins a trouble. It returns the function that ends it, which may be called more than once.
 func (n *Network) Strike(w Way, t Trouble) (heal func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -99,7 +99,7 @@ func (n *Network) Strike(w Way, t Trouble) (heal func()) {
 	}
 }
 
-// Counts returns what has become of packets so far.
+// Counts returns the numbers of packets so far.
 func (n *Network) Counts() Counts {
 	n.mu.Lock()
 	defer n.mu.Unlock()

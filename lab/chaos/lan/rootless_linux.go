@@ -11,11 +11,11 @@ import (
 	"syscall"
 )
 
-// Rootless reports whether this process is not root, and may become root of namespaces of its own.
+// Rootless reports whether this process is not root. It may then become root of namespaces of its own.
 func Rootless() bool { return os.Geteuid() != 0 }
 
-// Again runs a program, which is this one, as root of such namespaces, and returns its exit status.
-// The program ends with us, and is interrupted when the context ends.
+// Again runs a program, which is this one, as root of its own namespaces, and returns its exit status.
+// The program ends with this process, and is interrupted when the context ends.
 func Again(ctx context.Context, in io.Reader, out, errs io.Writer, program string, args ...string) (status int, err error) {
 	runtime.LockOSThread() // the process ends with the thread
 	defer runtime.UnlockOSThread()
@@ -26,7 +26,7 @@ func Again(ctx context.Context, in io.Reader, out, errs io.Writer, program strin
 		UidMappings: []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}},
 		Pdeathsig:   syscall.SIGKILL,
-		Setpgid:     true, // we pass Ctrl-C on: a second one would end it at once
+		Setpgid:     true, // Cancel forwards Ctrl-C: a second one would end it at once
 	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	err = cmd.Run()
@@ -34,7 +34,7 @@ func Again(ctx context.Context, in io.Reader, out, errs io.Writer, program strin
 		return exited.ExitCode(), nil
 	}
 	if err != nil {
-		err = fmt.Errorf("hosts are network namespaces; they take root, or a system that lets its users have user namespaces: %w", err)
+		err = fmt.Errorf("hosts are network namespaces, which require root or user namespaces: %w", err)
 	}
 	return 0, err
 }

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Available says why there can be no network here; nil if there can.
+// Available returns why there can be no network; nil if there can.
 func Available() error {
 	h, err := newHost("trial", netip.AddrFrom4([4]byte{10, 77, 0, 1}))
 	if err != nil {
@@ -22,10 +22,10 @@ func Available() error {
 	return nil
 }
 
-// mtu is large, so that there are few packets.
+// mtu is large, to reduce the number of packets.
 const mtu = 9000
 
-// device is the name of the interface, in each namespace the same.
+// device is the name of the interface in each namespace.
 const device = "lan0"
 
 // settle moves the thread of the calling goroutine into a new namespace with the host's address, until
@@ -38,11 +38,11 @@ func (h *Host) settle() error {
 		return err
 	}
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		return errors.Join(fmt.Errorf("making a network namespace: %w; it takes root", err), origin.Close())
+		return errors.Join(fmt.Errorf("creating a network namespace: %w; it requires root", err), origin.Close())
 	}
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return errors.Join(fmt.Errorf("opening /dev/net/tun: %w; that takes root, or that root has made it for everybody (chmod 666 /dev/net/tun)", err), goTo(origin), origin.Close())
+		return errors.Join(fmt.Errorf("opening /dev/net/tun: %w; it requires root, or access for all users (chmod 666 /dev/net/tun, as root)", err), goTo(origin), origin.Close())
 	}
 	space, err := os.Open(ownSpace)
 	if err := errors.Join(err, plug(fd), configure(h.Addr)); err != nil {
@@ -62,21 +62,21 @@ func (h *Host) settle() error {
 	return nil
 }
 
-// ownSpace is the network namespace of the thread that asks.
+// ownSpace is the network namespace of the calling thread.
 const ownSpace = "/proc/thread-self/ns/net"
 
-// goTo moves the thread, and lets others have it.
+// goTo moves the thread into a namespace, and unlocks it.
 func goTo(space *os.File) error {
 	if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNET); err != nil {
-		return fmt.Errorf("leaving a network namespace: %w", err) // and nobody else gets this thread
+		return fmt.Errorf("leaving a network namespace: %w", err) // the thread stays locked
 	}
 	runtime.UnlockOSThread()
 	return nil
 }
 
 const (
-	// resendPath is where Linux, since 6.15, has how long TCP waits at most, and resendsPath
-	// how often it does.
+	// resendPath is the maximum retransmission timeout of TCP, since Linux 6.15, and resendsPath
+	// the number of retransmissions.
 	resendPath  = "/proc/sys/net/ipv4/tcp_rto_max_ms"
 	resendsPath = "/proc/sys/net/ipv4/tcp_retries2"
 	mostResends = 255
@@ -100,7 +100,7 @@ func (h *Host) ResendWithin(longest time.Duration) error {
 }
 
 func set(path string, value int64) error {
-	return os.WriteFile(path, strconv.AppendInt(nil, value, 10), 0o644) //nolint:gosec // it is there, with the permissions that it has
+	return os.WriteFile(path, strconv.AppendInt(nil, value, 10), 0o644) //nolint:gosec // an existing file
 }
 
 func plug(fd int) error {
@@ -110,12 +110,12 @@ func plug(fd int) error {
 	}
 	request.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
 	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, request); err != nil {
-		return fmt.Errorf("making a TUN device: %w", err)
+		return fmt.Errorf("creating a TUN device: %w", err)
 	}
 	return nil
 }
 
-// configure gives the interface its address, and has it and the loopback up.
+// configure sets the address of the interface, and enables it and the loopback.
 func configure(addr netip.Addr) error {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestResendWithin: it holds on the host that was told, and on no other.
+// TestResendWithin: the limit holds on its host, and on no other.
 func TestResendWithin(t *testing.T) {
 	_, hosts := network(t, "ann", "bob")
 	addr := echo(t, hosts[1])
 	if err := hosts[0].ResendWithin(2 * time.Second); errors.Is(err, errors.ErrUnsupported) {
-		t.Skip("SKIPPED, NOT TESTED: it takes Linux 6.15, and a /proc/sys that can be written")
+		t.Skip("SKIPPED, NOT TESTED: it requires Linux 6.15, and a writable /proc/sys")
 	} else if err != nil {
 		t.Fatal(err)
 	}
@@ -35,14 +35,14 @@ func TestResendWithin(t *testing.T) {
 			t.Fatal(failed, err)
 		}
 		if within != want {
-			t.Errorf("what %s sends and is lost is sent again within %d ms, want %d", hosts[i].Name, within, want)
+			t.Errorf("the retransmission timeout of %s is %d ms, want %d", hosts[i].Name, within, want)
 		}
 		var often []byte
 		if err := hosts[i].Do(func() (err error) { often, err = os.ReadFile(resendsPath); return err }); err != nil {
 			t.Fatal(err)
 		}
 		if most := strings.TrimSpace(string(often)) == strconv.Itoa(mostResends); most != (i == 0) {
-			t.Errorf("what %s sends and is lost is sent again %s times", hosts[i].Name, often)
+			t.Errorf("the number of retransmissions of %s is %s", hosts[i].Name, often)
 		}
 	}
 }

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// A way is from one host to another, with what befalls packets there.
+// A way is the path from one host to another, with the sum of its troubles.
 type way struct {
 	trouble Trouble
-	free    time.Time // when the packets that have gone this way have passed, if its rate is limited
+	free    time.Time // when the previous packets have passed, with a limited rate
 }
 
-// forward passes on what a host sends, until its device is closed.
+// forward forwards the packets of a host, until its device is closed.
 func (n *Network) forward(from *Host) {
 	packet := make([]byte, maxPacket)
 	for {
@@ -23,22 +23,22 @@ func (n *Network) forward(from *Host) {
 	}
 }
 
-// The places of what matters here in a packet of IPv4.
+// The layout of an IPv4 packet.
 const (
 	leastPacket = 20
 	maxPacket   = 1 << 16
 	addrAt      = 16
 )
 
-// destination says where a packet is to go.
+// destination returns the destination address of a packet.
 func destination(packet []byte) (netip.Addr, bool) {
 	if len(packet) < leastPacket || packet[0]>>4 != 4 {
-		return netip.Addr{}, false // hosts speak of themselves with IPv6, too
+		return netip.Addr{}, false // IPv6 multicast of the host
 	}
 	return netip.AddrFrom4([4]byte(packet[addrAt : addrAt+4])), true
 }
 
-// pass passes a packet on, as the troubles of the moment have it.
+// pass forwards a packet according to the present troubles.
 func (n *Network) pass(from *Host, packet []byte) {
 	addr, ok := destination(packet)
 	if !ok {
@@ -54,7 +54,7 @@ func (n *Network) pass(from *Host, packet []byte) {
 	}
 }
 
-// decide draws what becomes of a packet.
+// decide draws the fate of a packet.
 func (n *Network) decide(from *Host, addr netip.Addr, size int) (*Host, fate) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -77,7 +77,7 @@ func (n *Network) decide(from *Host, addr netip.Addr, size int) (*Host, fate) {
 	return to, f
 }
 
-// between finds out about a way, and remembers it until troubles change.
+// between returns a way, and caches it until troubles change.
 func (n *Network) between(from, to *Host) *way {
 	w, ok := n.ways[[2]*Host{from, to}]
 	if !ok {

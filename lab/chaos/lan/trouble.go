@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// A Trouble is what happens to packets from some hosts to others. The zero Trouble is none.
+// A Trouble is a fault of packets from some hosts to others. The zero Trouble is none.
 type Trouble struct {
-	Cut       bool          // nothing arrives
-	Loss      float64       // the share that does not arrive
-	Delay     time.Duration // how much later they arrive
-	Jitter    time.Duration // and up to so much more, each its own, so that some overtake others
-	Duplicate float64       // the share that arrives twice
-	Rate      int           // bytes in a second; 0: no limit
+	Cut       bool          // all packets are lost
+	Loss      float64       // fraction of lost packets
+	Delay     time.Duration // additional latency
+	Jitter    time.Duration // maximum random additional latency of each packet, which reorders packets
+	Duplicate float64       // fraction of duplicated packets
+	Rate      int           // bytes per second; 0: no limit
 }
 
-// A Way is from each of some hosts to each of some others; a nil list is all hosts.
+// A Way is the path from each of some hosts to each of some others; a nil list is all hosts.
 type Way struct{ From, To []*Host }
 
-// covers reports whether packets from one host to another go this way.
+// covers reports whether packets from one host to another use this way.
 func (w Way) covers(from, to *Host) bool {
 	return (w.From == nil || slices.Contains(w.From, from)) && (w.To == nil || slices.Contains(w.To, to))
 }
 
-// and is what two troubles amount to that befall the same packets.
+// and returns the sum of two troubles of the same packets.
 func (t Trouble) and(u Trouble) Trouble {
 	return Trouble{
 		Cut:       t.Cut || u.Cut,
@@ -35,7 +35,7 @@ func (t Trouble) and(u Trouble) Trouble {
 	}
 }
 
-// either is how likely at least one of two things is.
+// either returns the probability of at least one of two independent events.
 func either(p, q float64) float64 { return p + q - p*q }
 
 func narrower(a, b int) int {
@@ -45,16 +45,16 @@ func narrower(a, b int) int {
 	return a
 }
 
-// A fate has the delay of each arrival of one packet.
+// A fate has the delay of each delivery of one packet.
 type fate []time.Duration
 
-// random is where a network draws from. [rand.Rand] is one.
+// random is the source of randomness of a network, such as [rand.Rand].
 type random interface {
 	Float64() float64
 	Int64N(n int64) int64
 }
 
-// draw decides about one packet. The backlog is the time until the packets before it have passed.
+// draw draws the fate of one packet. The backlog is the time until the previous packets have passed.
 func (t Trouble) draw(r random, backlog time.Duration) fate {
 	if t.Cut || t.Loss > 0 && r.Float64() < t.Loss || backlog > maxBacklog {
 		return nil
@@ -74,10 +74,10 @@ func (t Trouble) draw(r random, backlog time.Duration) fate {
 	return f
 }
 
-// maxBacklog bounds the wait where the rate is limited. Further packets are dropped, as by routers.
+// maxBacklog limits the delay by a limited rate. Further packets are dropped, as by routers.
 const maxBacklog = 500 * time.Millisecond
 
-// takes is how long a packet keeps a way busy.
+// takes returns the time for which a packet occupies a way.
 func (t Trouble) takes(size int) time.Duration {
 	if t.Rate == 0 {
 		return 0

@@ -1,10 +1,10 @@
-// Package leaks measures what processes use while they live: memory, goroutines, descriptors. A
-// process that runs for months must not use more and more, whatever happens to it.
+// Package leaks measures the resource usage of processes: memory, goroutines, descriptors. A
+// process that runs for months must not use more and more, with any faults.
 //
-// Each process is sampled after each storm, when all faults are over. Compared are the medians of
-// the second and the last quarter of its life: in the first quarter caches and pools fill, and a
-// single sample depends on garbage collection. A process that is killed begins another life, and a
-// short one proves nothing: so some processes must be spared.
+// Each process is sampled after each storm, when all faults have ended. The medians of
+// the second and the last quarter of its samples are compared: in the first quarter caches and pools fill, and a
+// single sample depends on garbage collection. A restarted process has new samples, and
+// a short life is not judged. So some processes must be excluded from faults that end them.
 package leaks
 
 import (
@@ -14,15 +14,15 @@ import (
 	"sync"
 )
 
-// A Log keeps samples of processes. It may be used from many goroutines at once.
+// A Log has samples of processes. It is safe for concurrent use.
 type Log struct {
 	mu    sync.Mutex
 	lives map[string]*life // the present one of each name
-	long  []life           // that are over, and were long enough to be judged
-	short int              // that are over, and were not
+	long  []life           // ended, with enough samples
+	short int              // number of ended ones with too few samples
 }
 
-// A life is a process, from its start to its end.
+// A life has the samples of a process from its start to its end.
 type life struct {
 	name    string
 	pid     int
@@ -32,7 +32,7 @@ type life struct {
 // NewLog returns a log.
 func NewLog() *Log { return &Log{lives: make(map[string]*life)} }
 
-// Add takes up what is known of the process that has a name now.
+// Add adds a sample of the present process with a name.
 func (l *Log) Add(name string, pid int, known ...Sample) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,26 +55,26 @@ func (l *Log) Add(name string, pid int, known ...Sample) {
 	now.samples = append(now.samples, s)
 }
 
-// A Course is how what a process had of something went on.
+// A Course is the usage of one resource by one process over time.
 type Course struct {
 	Process string  `json:"process"`
 	What    string  `json:"what"`
 	Samples int     `json:"samples"`
-	Early   float64 `json:"early"` // the median of its second quarter
-	Late    float64 `json:"late"`  // and of its last
-	Most    float64 `json:"most"`  // that it ever had
+	Early   float64 `json:"early"` // median of the second quarter
+	Late    float64 `json:"late"`  // median of the last quarter
+	Most    float64 `json:"most"`  // maximum
 	Allowed float64 `json:"allowed"`
 }
 
-// Flat says whether it did not grow.
+// Flat reports whether the usage did not grow.
 func (c *Course) Flat() bool { return c.Late <= c.Allowed }
 
 func (c *Course) String() string {
-	return fmt.Sprintf("the %s of %s were %.0f in the second quarter of its life and %.0f in the last, of %d samples; %.0f would be flat",
+	return fmt.Sprintf("the %s of %s were %.0f in the second quarter of its life and %.0f in the last, of %d samples; %.0f is allowed",
 		c.What, c.Process, c.Early, c.Late, c.Samples, c.Allowed)
 }
 
-// Courses are those of all lives that were long enough, and how many were not.
+// Courses returns those of all lives with enough samples, and the number of others.
 func (l *Log) Courses() (all []Course, short int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,11 +99,11 @@ func (l *Log) Courses() (all []Course, short int) {
 	return all, short
 }
 
-// least is how many samples a life must have to be judged: four in each quarter.
+// least is the minimum number of samples of a life: four in each quarter.
 const least = 16
 
-// A measure is a quantity of a process. The last quarter may exceed the second by a quarter, and room. In
-// two hours some 300 storms lie between the two: a leak in one of five storms is found.
+// A measure is a resource. The last quarter may exceed the second by a quarter, and room. In
+// two hours there are about 300 storms between the two: a leak in one of five storms is found.
 type measure struct {
 	name string
 	of   func(Sample) float64
@@ -117,10 +117,10 @@ var measures = []measure{
 	{"descriptors", func(s Sample) float64 { return s.Descriptors }, 8},
 }
 
-// share is how much more is no growth.
+// share is the fraction of growth that is allowed.
 const share = 0.25
 
-// course says how it went on in a life, unless that is not known.
+// course returns the course of a life, unless too few samples are known.
 func (m *measure) course(life []Sample) (Course, bool) {
 	var values []float64
 	for _, s := range life {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestCourses: what grows is told from what does not, whatever it does otherwise.
+// TestCourses: growth is distinguished from noise.
 func TestCourses(t *testing.T) {
 	const storms = 600 // as in two hours
 	random := rand.New(rand.NewPCG(1, 1))
@@ -31,8 +31,8 @@ func TestCourses(t *testing.T) {
 		{"one more after each fifth storm, and noise", storms, func(i int) float64 { return 50 + float64(i/5) + 10*random.Float64() }, true, false},
 		{"a late step", storms, func(i int) float64 { return 50 + 100*float64(i/(storms*3/4)) }, true, false},
 		{"a leak in a short run", least, func(i int) float64 { return 50 + 5*float64(i) }, true, false},
-		{"a leak in a life that is too short", least - 1, func(i int) float64 { return 50 + 100*float64(i) }, false, true},
-		{"what nobody knows", storms, func(int) float64 { return 0 }, false, true},
+		{"a leak with too few samples", least - 1, func(i int) float64 { return 50 + 100*float64(i) }, false, true},
+		{"unknown values", storms, func(int) float64 { return 0 }, false, true},
 	} {
 		l := NewLog()
 		for i := range test.n {
@@ -51,7 +51,7 @@ func TestCourses(t *testing.T) {
 	}
 }
 
-// TestEachMeasure is judged by itself.
+// TestEachMeasure is judged separately.
 func TestEachMeasure(t *testing.T) {
 	for i, leak := range []Sample{{Memory: 1 << 20}, {Heap: 1 << 20}, {Goroutines: 1}, {Descriptors: 1}} {
 		l := NewLog()
@@ -72,7 +72,7 @@ func TestEachMeasure(t *testing.T) {
 	}
 }
 
-// TestLives: a process that was started again has nothing to do with the one before.
+// TestLives: a restarted process has new samples.
 func TestLives(t *testing.T) {
 	l := NewLog()
 	for i := range 100 {
@@ -100,7 +100,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestThisProcess has some of everything.
+// TestThisProcess: all values are known.
 func TestThisProcess(t *testing.T) {
 	runtime.GC()
 	answer := httptest.NewRecorder()

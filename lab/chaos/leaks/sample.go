@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// A Sample is what a process uses at a moment; 0 is unknown.
+// A Sample is the resource usage of a process at a time; 0 is unknown.
 type Sample struct {
 	Memory      float64 `json:"memory"` // anonymous bytes; mapped files do not count
 	Heap        float64 `json:"heap"`   // bytes in use after the last garbage collection
@@ -22,7 +22,7 @@ type Sample struct {
 	Descriptors float64 `json:"descriptors"`
 }
 
-// and merges two samples of one moment.
+// and merges two samples of the same time.
 func (s Sample) and(t Sample) Sample {
 	return Sample{
 		Memory: max(s.Memory, t.Memory), Heap: max(s.Heap, t.Heap),
@@ -30,7 +30,7 @@ func (s Sample) and(t Sample) Sample {
 	}
 }
 
-// Outside is what the system knows of a process.
+// Outside returns the usage of a process according to the system.
 func Outside(pid int) (Sample, error) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
@@ -41,7 +41,7 @@ func Outside(pid int) (Sample, error) {
 	return Sample{Memory: float64(status.RssAnon), Descriptors: float64(open)}, errors.Join(err, failed)
 }
 
-// Inside is what a process knows of itself.
+// Inside returns the usage of this process according to its runtime.
 func Inside() Sample {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
@@ -52,18 +52,18 @@ func Inside() Sample {
 	return s
 }
 
-// Serve answers with what a process knows of itself.
+// Serve responds with the result of Inside.
 func Serve(w http.ResponseWriter, _ *http.Request) {
-	_ = json.NewEncoder(w).Encode(Inside()) // a client that is gone needs no answer
+	_ = json.NewEncoder(w).Encode(Inside()) // an error means that the client has closed the connection
 }
 
-// Read reads such an answer.
+// Read parses the response of Serve.
 func Read(from io.Reader) (s Sample, err error) {
 	err = json.NewDecoder(from).Decode(&s)
 	return s, err
 }
 
-// ReadMetrics reads the metrics without labels of a page in the format of Prometheus.
+// ReadMetrics parses the metrics without labels of a page in the Prometheus format.
 func ReadMetrics(from io.Reader) (map[string]float64, error) {
 	found := make(map[string]float64)
 	lines := bufio.NewScanner(from)
@@ -77,8 +77,8 @@ func ReadMetrics(from io.Reader) (map[string]float64, error) {
 	return found, lines.Err()
 }
 
-// FromMetrics is what a process says of itself in its metrics. The heap in use after the last
-// garbage collection follows from the size at which the next one begins.
+// FromMetrics returns the usage of a process according to its metrics. The heap in use after the last
+// garbage collection follows from the heap size of the next one.
 func FromMetrics(found map[string]float64) Sample {
 	growth := 1.0
 	if percent, ok := found["go_gc_gogc_percent"]; ok {

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/cluster"
 )
 
-// passedBy has the roles and shapes in which the failpoints of a package are passed.
+// passedBy are the roles and shapes that pass the failpoints of a package.
 var passedBy = map[string]struct {
 	roles  []cluster.Role
 	shapes []cluster.Shape
@@ -26,12 +26,12 @@ var passedBy = map[string]struct {
 	"lookup":     {[]cluster.Role{cluster.Caller}, cluster.Shapes()},
 }
 
-// Passed are those of the failpoints that somebody in a cluster of that shape passes.
+// Passed returns the failpoints that some process in a cluster of a shape passes.
 func Passed(points []string, in cluster.Shape) []string {
 	return slices.DeleteFunc(slices.Clone(points), func(point string) bool { return !slices.Contains(passedBy[part(point)].shapes, in) })
 }
 
-// fail starts a process that dies or stops at a failpoint, at its first pass or a later one.
+// fail starts a process that exits or stops at a failpoint, at its first pass or a later one.
 func fail(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
 	if len(n.Points) == 0 {
 		return "", nil, nil
@@ -54,9 +54,9 @@ func part(point string) string {
 	return name
 }
 
-// armed is the setting of a failpoint: to die, or to stop for at most as long as the strike lasts.
+// armed returns the setting of a failpoint: to exit, or to stop for at most the duration of the strike.
 func armed(point string, s Strike) string {
-	after := 1<<(s.Pick>>32%5) - 1 // soon more often than late: some are passed once in a life
+	after := 1<<(s.Pick>>32%5) - 1 // mostly early: some points are passed only once
 	if s.How < 0.5 {
 		return fmt.Sprintf("%s=kill:after=%d", point, after)
 	}

@@ -21,7 +21,7 @@ func TestArmed(t *testing.T) {
 	}
 }
 
-// TestPoints: nobody is struck at a point that it does not pass.
+// TestPoints: a process is only struck at failpoints that it passes.
 func TestPoints(t *testing.T) {
 	o := &cluster.Member{Role: cluster.Owner}
 	n := &Nemesis{Cluster: &cluster.Cluster{Owners: []*cluster.Member{o}}}

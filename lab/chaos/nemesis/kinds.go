@@ -12,14 +12,14 @@ import (
 // A kind is a kind of fault.
 type kind struct {
 	name   string
-	text   string   // what happens
-	weight int      // how often it comes, relative to others
-	when   []demand // what it takes; nil: nothing
+	text   string   // description
+	weight int      // relative frequency
+	when   []demand // requirements; nil: none
 	lasts  span
 	do     deed
 }
 
-// A demand is what a kind takes to be done, in the words of the command's flags.
+// A demand is a requirement of a kind, in terms of the command's flags.
 type demand struct {
 	flags string
 	met   func(Setting) bool
@@ -50,20 +50,20 @@ var (
 	unspared = demand{"a run without --soak", func(s Setting) bool { return !s.Spare }}
 )
 
-// A deed does something to a cluster, and returns to whom, and what undoes it. Victims is empty
-// if there is no process to which it can be done now.
+// A deed injects a fault, and returns the victims, and the function that ends the fault. Victims is empty
+// if there is no possible victim now.
 type deed func(ctx context.Context, n *Nemesis, s Strike) (victims string, heal func() error, err error)
 
-// A span says how long a strike lasts. It is drawn with a number from 0 to 1.
+// A span is the duration of a strike, for a random number from 0 to 1.
 type span func(t Times, drawn float64) time.Duration
 
 func between(least, most time.Duration, drawn float64) time.Duration {
 	return least + time.Duration(drawn*float64(most-least))
 }
 
-// The usual spans: too short for a lease to end, long enough that leases have ended and are
-// granted to others, and anything in between. Longer is enough for a successor of the leader
-// that has waited for all leases: a leader that renews until then does harm.
+// The usual spans: too short for a lease to expire; long enough that leases expire and are
+// granted to others; and in between. longer is enough for the next leader to
+// wait for all leases, so that a leader that still renews would do harm.
 func short(t Times, drawn float64) time.Duration   { return between(t.Lease/10, t.Lease/2, drawn) }
 func long(t Times, drawn float64) time.Duration    { return between(t.Hold*6/5, t.Hold*3/2, drawn) }
 func some(t Times, drawn float64) time.Duration    { return between(t.Lease/5, t.Hold*6/5, drawn) }
@@ -74,60 +74,60 @@ func longer(t Times, drawn float64) time.Duration  { return between(2*t.Hold, 3*
 // CallerCut isolates a caller for longer than its stale time.
 const CallerCut = "caller-cut"
 
-// kinds are those that storms consist of.
+// kinds returns the kinds of faults in storms.
 func kinds() []kind {
 	return []kind{
-		{"owner-kill", "a server is killed with -9, and started again", 4, nil, some, kill(1, anyOwner)},
-		{"owners-kill", "half of all servers are killed with -9 at once, and started again", 1, nil, some, killHalf(anyOwner)},
-		{"owner-restart", "a server is asked to end (SIGTERM), and started again", 2, nil, short, restart(anyOwner)},
-		{"owner-pause-short", "a server stands still (SIGSTOP) for less than its lease", 3, nil, short, pause(1, anyOwner)},
-		{"owner-pause-long", "a server stands still for longer than its lease", 4, nil, long, pause(1, anyOwner)},
-		{"owner-stutter", "a server stops and goes, as if it got too little of a processor", 2, nil, some, stutter(anyOwner)},
-		{"manager-kill", "a manager is killed with -9, and started again", 2, nil, some, kill(1, anyManager)},
-		{"manager-pause", "a manager stands still", 2, nil, some, pause(1, anyManager)},
-		{"leader-kill", "the manager that leads is killed with -9, and started again", 3, nil, some, kill(1, leader)},
-		{"leader-restart", "the manager that leads is asked to end, and started again", 1, nil, short, restart(leader)},
-		{"leader-pause-short", "the manager that leads stands still for less than its TTL", 2, nil, instant, pause(1, leader)},
-		{"leader-pause-long", "the manager that leads stands still for longer than its TTL", 3, nil, reign, pause(1, leader)},
-		{"caller-kill", "a caller is killed with -9, and started again", 1, nil, short, kill(1, anyCaller)},
+		{"owner-kill", "a server is killed with -9, and restarted", 4, nil, some, kill(1, anyOwner)},
+		{"owners-kill", "half of all servers are killed with -9 at once, and restarted", 1, nil, some, killHalf(anyOwner)},
+		{"owner-restart", "a server is terminated (SIGTERM), and restarted", 2, nil, short, restart(anyOwner)},
+		{"owner-pause-short", "a server is stopped (SIGSTOP) for less than its lease", 3, nil, short, pause(1, anyOwner)},
+		{"owner-pause-long", "a server is stopped for longer than its lease", 4, nil, long, pause(1, anyOwner)},
+		{"owner-stutter", "a server is stopped and continued repeatedly, like on a loaded processor", 2, nil, some, stutter(anyOwner)},
+		{"manager-kill", "a manager is killed with -9, and restarted", 2, nil, some, kill(1, anyManager)},
+		{"manager-pause", "a manager is stopped", 2, nil, some, pause(1, anyManager)},
+		{"leader-kill", "the leader is killed with -9, and restarted", 3, nil, some, kill(1, leader)},
+		{"leader-restart", "the leader is terminated, and restarted", 1, nil, short, restart(leader)},
+		{"leader-pause-short", "the leader is stopped for less than its TTL", 2, nil, instant, pause(1, leader)},
+		{"leader-pause-long", "the leader is stopped for longer than its TTL", 3, nil, reign, pause(1, leader)},
+		{"caller-kill", "a caller is killed with -9, and restarted", 1, nil, short, kill(1, anyCaller)},
 		{"upgrade", "a process is restarted as the other build, or as this one again", 4, []demand{another}, instant, upgrade()},
 		{"clock-offset", "a process is restarted with a monotonic clock that is up to a day ahead", 2, nil, instant, revise(shiftClock)},
 		{"clock-rate", "a process is restarted with a clock at another rate, within the drift bound", 6, []demand{drifts}, instant, revise(rateClock)},
 		{"owner-clock-beyond", "a server is restarted with a clock that is slower than the bound allows", 20, []demand{strays}, longer, stray(1, anyOwner)},
 		{"manager-clocks-beyond", "all managers are restarted with clocks that are faster than that", 4, []demand{strays, stored}, longer, stray(3, anyManager)},
-		{"wall-clock", "the wall clock of a process is set, by up to an hour, and set right again", 4, []demand{wrong}, long, setClock()},
-		{"failpoint", "a process dies, or stands still, at a failpoint", 20, []demand{points}, some, fail},
-		{"memory", "a process gets hardly more memory than it has", 2, nil, some, starve()},
-		{"disk-full", "the disk of somebody who keeps the tables is full", 3, []demand{stored}, some, fill()},
-		{"connection-storm", "many connect to a manager, and say nothing, or nonsense", 2, nil, some, flood},
-		{"store-leader-kill", "the store's leader is killed with -9, and started again", 2, []demand{external}, some, kill(1, storeLeader)},
-		{"store-leader-cut", "the store's leader is cut off from everybody", 2, []demand{external}, some, trouble(cut(storeLeader))},
-		{"store-stutter", "a store stops and goes, as if its disk were slow to sync", 2, []demand{external}, some, stutter(anyStore)},
-		{"manager-stutter", "a manager stops and goes", 2, nil, some, stutter(anyManager)},
-		{"store-kill", "a store is killed with -9, and started again", 2, []demand{external}, some, kill(1, anyStore)},
-		{"store-pause", "a store stands still", 3, []demand{external}, some, pause(1, anyStore)},
+		{"wall-clock", "the wall clock of a process is set, by up to an hour, and corrected again", 4, []demand{wrong}, long, setClock()},
+		{"failpoint", "a process exits, or is stopped, at a failpoint", 20, []demand{points}, some, fail},
+		{"memory", "the memory of a process is limited to little more than it uses", 2, nil, some, starve()},
+		{"disk-full", "the disk of a member that stores the tables is full", 3, []demand{stored}, some, fill()},
+		{"connection-storm", "many connections to a manager send nothing, or garbage", 2, nil, some, flood},
+		{"store-leader-kill", "the store's leader is killed with -9, and restarted", 2, []demand{external}, some, kill(1, storeLeader)},
+		{"store-leader-cut", "the store's leader is cut off from all others", 2, []demand{external}, some, trouble(cut(storeLeader))},
+		{"store-stutter", "a store is stopped and continued repeatedly, as with a slow disk", 2, []demand{external}, some, stutter(anyStore)},
+		{"manager-stutter", "a manager is stopped and continued repeatedly", 2, nil, some, stutter(anyManager)},
+		{"store-kill", "a store is killed with -9, and restarted", 2, []demand{external}, some, kill(1, anyStore)},
+		{"store-pause", "a store is stopped", 3, []demand{external}, some, pause(1, anyStore)},
 		{"quorum-kill", "two of three managers are killed with -9 at once", 1, []demand{embedded}, some, kill(2, anyManager)},
 		{"store-quorum-kill", "two of three stores are killed with -9 at once", 1, []demand{external}, some, kill(2, anyStore)},
-		{"store-quorum-pause", "two of three stores stand still at once", 2, []demand{external}, some, pause(2, anyStore)},
-		{"quorum-pause", "two of three managers stand still at once", 1, []demand{stored}, some, pause(2, anyManager)},
-		{"owner-cut", "a server is cut off from everybody", 3, nil, some, trouble(cut(anyOwner))},
-		{"owner-deaf", "nothing reaches a server, which reaches others", 3, nil, some, trouble(deaf(anyOwner))},
-		{"owner-mute", "a server reaches nobody, and hears others", 3, nil, some, trouble(mute(anyOwner))},
-		{"leader-alone", "the manager that leads is cut off from everybody", 3, nil, some, trouble(cut(leader))},
-		{"leader-deaf", "nothing reaches the manager that leads, which reaches others", 2, nil, some, trouble(deaf(leader))},
-		{"leader-mute", "the manager that leads reaches nobody, and hears others", 2, nil, some, trouble(mute(leader))},
-		{"manager-minority", "a manager is cut off from the others and from stores, not from servers", 2, nil, some, trouble(minority(anyManager))},
-		{"leader-minority", "the manager that leads is so for longer than its successor waits", 3, nil, longer, single(trouble(minority(leader)))},
-		{"halves", "the network falls into two halves", 2, nil, some, trouble(halves)},
+		{"store-quorum-pause", "two of three stores are stopped at once", 2, []demand{external}, some, pause(2, anyStore)},
+		{"quorum-pause", "two of three managers are stopped at once", 1, []demand{stored}, some, pause(2, anyManager)},
+		{"owner-cut", "a server is cut off from all others", 3, nil, some, trouble(cut(anyOwner))},
+		{"owner-deaf", "a server receives no packets, but sends", 3, nil, some, trouble(deaf(anyOwner))},
+		{"owner-mute", "a server sends no packets, but receives", 3, nil, some, trouble(mute(anyOwner))},
+		{"leader-alone", "the leader is cut off from all others", 3, nil, some, trouble(cut(leader))},
+		{"leader-deaf", "the leader receives no packets, but sends", 2, nil, some, trouble(deaf(leader))},
+		{"leader-mute", "the leader sends no packets, but receives", 2, nil, some, trouble(mute(leader))},
+		{"manager-minority", "a manager is cut off from the other managers and the stores, not from servers", 2, nil, some, trouble(minority(anyManager))},
+		{"leader-minority", "the leader is cut off in the same way, for longer than the next leader waits", 3, nil, longer, single(trouble(minority(leader)))},
+		{"halves", "the network is partitioned into two halves", 2, nil, some, trouble(halves)},
 		{"owners-callers-cut", "servers and callers do not reach each other", 1, nil, some, trouble(apart)},
-		{CallerCut, "a caller is cut off from everybody", 1, nil, long, trouble(cut(anyCaller))},
-		{"store-cut", "a store is cut off from everybody", 2, []demand{external}, some, trouble(cut(anyStore))},
-		{"flapping", "a manager is cut off and back, again and again", 2, nil, some, flap(cut(anyManager))},
-		{"leader-flapping", "the manager that leads is cut off and back, again and again", 2, nil, some, flap(cut(leader))},
-		{"delay", "packets are late, by up to 100 ms, at one host or everywhere", 2, nil, some, trouble(degrade(slow))},
+		{CallerCut, "a caller is cut off from all others", 1, nil, long, trouble(cut(anyCaller))},
+		{"store-cut", "a store is cut off from all others", 2, []demand{external}, some, trouble(cut(anyStore))},
+		{"flapping", "a manager is cut off and reconnected repeatedly", 2, nil, some, flap(cut(anyManager))},
+		{"leader-flapping", "the leader is cut off and reconnected repeatedly", 2, nil, some, flap(cut(leader))},
+		{"delay", "packets are delayed by up to 100 ms, at one host or everywhere", 2, nil, some, trouble(degrade(slow))},
 		{"loss", "1 to 50 % of packets are lost, at one host or everywhere", 3, nil, some, trouble(degrade(lossy))},
-		{"reorder", "packets overtake each other, at one host or everywhere", 2, nil, some, trouble(degrade(reordering))},
-		{"duplicate", "packets arrive twice, at one host or everywhere", 2, nil, some, trouble(degrade(duplicating))},
-		{"bandwidth", "10 to 100 kB pass in a second, at one host or everywhere", 1, nil, some, trouble(degrade(narrow))},
+		{"reorder", "packets are reordered, at one host or everywhere", 2, nil, some, trouble(degrade(reordering))},
+		{"duplicate", "packets are duplicated, at one host or everywhere", 2, nil, some, trouble(degrade(duplicating))},
+		{"bandwidth", "the bandwidth is 10 to 100 kB per second, at one host or everywhere", 1, nil, some, trouble(degrade(narrow))},
 	}
 }

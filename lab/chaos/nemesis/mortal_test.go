@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/cluster"
 )
 
-// TestTheSparedLive: whatever ends a process is not done to one that is spared, and whatever
-// does not may be.
+// TestTheSparedLive: faults that end a process do not strike a spared one, and others
+// may.
 func TestTheSparedLive(t *testing.T) {
 	spared := &cluster.Member{Spared: true}
 	n := &Nemesis{Cluster: &cluster.Cluster{Managers: []*cluster.Member{spared}}}
@@ -22,11 +22,11 @@ func TestTheSparedLive(t *testing.T) {
 		spared.Release()
 	}
 	if claim(anyManager(context.Background(), n, Strike{}), 1) == nil {
-		t.Error("it cannot be paused either")
+		t.Error("a spared process cannot be paused")
 	}
 }
 
-// TestHalf: as many as half are killed, of those whom nobody else has.
+// TestHalf: half of the members are killed, or fewer if others are claimed.
 func TestHalf(t *testing.T) {
 	for claimed, want := range map[int]string{0: "o o o", 2: "o o o", 3: "o o", 4: ""} {
 		var all []*cluster.Member
@@ -39,12 +39,12 @@ func TestHalf(t *testing.T) {
 		}
 		n := &Nemesis{Cluster: &cluster.Cluster{Owners: all}}
 		if victims, _, err := killHalf(anyOwner)(context.Background(), n, Strike{}); victims != want || err != nil {
-			t.Errorf("of 5 of whom %d are taken %q are killed, want %q: %v", claimed, victims, want, err)
+			t.Errorf("of 5 with %d claimed, %q are killed, want %q: %v", claimed, victims, want, err)
 		}
 	}
 }
 
-// TestSingle: one at a time, and another after it.
+// TestSingle: one strike at a time.
 func TestSingle(t *testing.T) {
 	victims := "m1"
 	do := single(func(context.Context, *Nemesis, Strike) (string, func() error, error) {
@@ -54,13 +54,13 @@ func TestSingle(t *testing.T) {
 		t.Helper()
 		got, heal, err := do(context.Background(), nil, Strike{})
 		if got != want || err != nil {
-			t.Errorf("it befalls %q, want %q: %v", got, want, err)
+			t.Errorf("victims %q, want %q: %v", got, want, err)
 		}
 		return heal
 	}
 	heal := strike("m1")
 	strike("")
-	_ = heal() // it does not fail
+	_ = heal() // the error is always nil
 	victims = ""
 	strike("")
 	victims = "m2"

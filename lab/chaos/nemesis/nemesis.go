@@ -1,9 +1,8 @@
 // Package nemesis injects faults into a cluster: it kills and stops processes, and disturbs the
 // network.
-//
-// Faults come in storms. A [Plan] draws the strikes of a storm from a seed: what happens when, for
-// how long, and to which process; the leader is determined when it is struck. Strikes overlap, but
-// a process that one has killed is not stopped by another. At the end of a storm all processes run
+// Faults come in storms. A [Plan] draws the strikes of a storm from a seed: the kind, the time, the
+// duration, and the victim; the leader is determined at the time of the strike. Strikes overlap, but
+// one member has only one fault of its process at a time. At the end of a storm all processes run
 // and the network is healed.
 package nemesis
 
@@ -25,28 +24,28 @@ import (
 type Nemesis struct {
 	Cluster *cluster.Cluster
 	Network *lan.Network
-	Points  []string      // the failpoints of its processes
+	Points  []string      // failpoints of the processes
 	CopyAge time.Duration // see [Times.CopyAge]
-	// Tell is called when a strike begins and when it is healed, from several goroutines at once.
+	// Tell is called when a strike begins and when it is healed, concurrently.
 	Tell func(Deed)
 }
 
-// A Deed is a strike that was carried out.
+// A Deed is an executed strike.
 type Deed struct {
 	Strike
-	Victims string `json:"victims"` // empty: there was no process to which it could be done
+	Victims string `json:"victims"` // empty: there was no possible victim
 	Healed  bool   `json:"healed,omitempty"`
 }
 
-// Storm carries out a plan, and returns when everything is healed, sooner if the context ends.
+// Storm executes a plan, and returns when everything is healed, early if the context ends.
 func (n *Nemesis) Storm(ctx context.Context, plan []Strike) error {
 	var all errgroup.Group
-	known := every() // once: a kind may have state
+	known := every() // created once: a kind may have state
 	for _, s := range plan {
 		all.Go(func() error {
 			i := slices.IndexFunc(known, func(k kind) bool { return k.name == s.Kind })
 			if i < 0 {
-				return fmt.Errorf("there is no fault %q", s.Kind)
+				return fmt.Errorf("unknown fault %q", s.Kind)
 			}
 			if err := n.strike(ctx, known[i].do, s); err != nil {
 				return fmt.Errorf("%s: %w", s.Kind, err)
@@ -57,7 +56,7 @@ func (n *Nemesis) Storm(ctx context.Context, plan []Strike) error {
 	return all.Wait()
 }
 
-// strike waits for its time, strikes, and heals.
+// strike waits for its time, injects the fault, and heals it.
 func (n *Nemesis) strike(ctx context.Context, do deed, s Strike) error {
 	if !proc.Pause(ctx, s.At) {
 		return nil
@@ -77,7 +76,7 @@ func (n *Nemesis) strike(ctx context.Context, do deed, s Strike) error {
 }
 
 // single skips a strike while another of its kind lasts, in one storm. If one leader after the other
-// were cut off, no manager could lead, and nothing would be shown.
+// were cut off, no manager could lead, and the test would show nothing.
 func single(do deed) deed {
 	var lasts atomic.Bool
 	return func(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
@@ -96,7 +95,7 @@ func single(do deed) deed {
 	}
 }
 
-// until starts something that runs until the strike is healed.
+// until starts a function that runs until the strike is healed.
 func until(ctx context.Context, run func(context.Context) error) (heal func() error) {
 	ctx, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)

@@ -13,10 +13,10 @@ import (
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// A disorder is a trouble on some ways, and a word for these.
+// A disorder is a trouble on some ways, with a description of these.
 type disorder func(ctx context.Context, n *Nemesis, s Strike) (where string, ways []lan.Way, t lan.Trouble)
 
-// trouble is a deed that has something befall the network.
+// trouble returns a deed that injects a trouble of the network.
 func trouble(d disorder) deed {
 	return func(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
 		where, ways, t := d(ctx, n, s)
@@ -37,7 +37,7 @@ func strikeAll(network *lan.Network, ways []lan.Way, t lan.Trouble) (heal func()
 	}
 }
 
-// flap is a trouble that comes and goes.
+// flap returns a deed that starts and ends a trouble repeatedly.
 func flap(d disorder) deed {
 	return func(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
 		where, ways, t := d(ctx, n, s)
@@ -54,7 +54,7 @@ func flap(d disorder) deed {
 	}
 }
 
-// isolate drops what a member sends, what it should receive, or both.
+// isolate drops outgoing packets of a member, incoming ones, or both.
 func isolate(whom choice, sent, received bool) disorder {
 	return func(ctx context.Context, n *Nemesis, s Strike) (string, []lan.Way, lan.Trouble) {
 		m := whom(ctx, n, s)[0]
@@ -73,12 +73,12 @@ func cut(whom choice) disorder  { return isolate(whom, true, true) }
 func deaf(whom choice) disorder { return isolate(whom, false, true) }
 func mute(whom choice) disorder { return isolate(whom, true, false) }
 
-// cutBetween drops everything between two groups of hosts.
+// cutBetween drops all packets between two groups of hosts.
 func cutBetween(where string, a, b []*lan.Host) (string, []lan.Way, lan.Trouble) {
 	return where, []lan.Way{{From: a, To: b}, {From: b, To: a}}, lan.Trouble{Cut: true}
 }
 
-// minority cuts one manager off from the others and from the store, and from no other process.
+// minority cuts one manager off from the other managers and the stores only.
 func minority(whom choice) disorder {
 	return func(ctx context.Context, n *Nemesis, s Strike) (string, []lan.Way, lan.Trouble) {
 		m := whom(ctx, n, s)[0]
@@ -86,7 +86,7 @@ func minority(whom choice) disorder {
 	}
 }
 
-// halves is that there are two parts of the network that know nothing of each other.
+// halves partitions the network into two parts.
 func halves(_ context.Context, n *Nemesis, s Strike) (string, []lan.Way, lan.Trouble) {
 	var one, other []*lan.Host
 	var names []string
@@ -98,18 +98,18 @@ func halves(_ context.Context, n *Nemesis, s Strike) (string, []lan.Way, lan.Tro
 			other = append(other, m.Host)
 		}
 	}
-	if one == nil || other == nil { // a nil list would be everybody
+	if one == nil || other == nil { // a nil list would be all hosts
 		return "", nil, lan.Trouble{}
 	}
 	return cutBetween(strings.Join(names, " "), one, other)
 }
 
-// apart is that owners and callers do not reach each other.
+// apart cuts owners off from callers.
 func apart(_ context.Context, n *Nemesis, _ Strike) (string, []lan.Way, lan.Trouble) {
 	return cutBetween("owners and callers", cluster.Hosts(n.Cluster.Owners), cluster.Hosts(n.Cluster.Callers))
 }
 
-// degrade disturbs packets, everywhere or at one host, with a level that follows from the strike.
+// degrade disturbs packets, everywhere or at one host, with the level of the strike.
 func degrade(level func(how float64) (text string, t lan.Trouble)) disorder {
 	return func(ctx context.Context, n *Nemesis, s Strike) (string, []lan.Way, lan.Trouble) {
 		text, t := level(s.How)
@@ -123,13 +123,13 @@ func degrade(level func(how float64) (text string, t lan.Trouble)) disorder {
 	}
 }
 
-// slow delays everything, by up to a tenth of a second.
+// slow delays packets by up to 100 ms.
 func slow(how float64) (string, lan.Trouble) {
 	d := time.Millisecond + time.Duration(how*float64(100*time.Millisecond))
 	return d.Round(time.Millisecond).String(), lan.Trouble{Delay: d}
 }
 
-// lossy loses 1 to 50 per cent, mostly few.
+// lossy loses 1 to 50 % of packets, mostly few.
 func lossy(how float64) (string, lan.Trouble) {
 	share := 0.01 + 0.49*how*how
 	return fmt.Sprintf("%.0f %%", 100*share), lan.Trouble{Loss: share}
@@ -144,7 +144,7 @@ func duplicating(how float64) (string, lan.Trouble) {
 	return fmt.Sprintf("%.0f %%", 100*how), lan.Trouble{Duplicate: how}
 }
 
-// narrow leaves 10 to 100 kB in a second.
+// narrow limits the rate to 10 to 100 kB per second.
 func narrow(how float64) (string, lan.Trouble) {
 	rate := 10_000 + int(90_000*how)
 	return fmt.Sprintf("%d kB/s", rate/1000), lan.Trouble{Rate: rate}
@@ -152,7 +152,7 @@ func narrow(how float64) (string, lan.Trouble) {
 
 // The connections of a flood.
 const (
-	floodWide   = 30 // at a time
+	floodWide   = 30 // concurrent connections
 	floodDial   = time.Second
 	floodLinger = 500 * time.Millisecond
 )
@@ -175,7 +175,7 @@ func flood(ctx context.Context, n *Nemesis, s Strike) (string, func() error, err
 	}), nil
 }
 
-// knock is one connection. Its result does not matter.
+// knock opens one connection. Errors do not matter.
 func (n *Nemesis) knock(ctx context.Context, addr string, random *rand.Rand) {
 	dialing, cancel := context.WithTimeout(ctx, floodDial)
 	defer cancel()

@@ -12,10 +12,10 @@ import (
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// An outage is a fault of managers, store or network that strikes no owner. It is a storm of one
-// fault and begins in a cluster at rest, so that the outage is the cause of every loss (I11).
+// An outage is a fault of managers, store or network, but not of an owner. It is a storm of one
+// fault and begins in a quiet cluster, so that the outage is the cause of every loss (I11).
 
-// Kinds of outages that are judged in their own way.
+// Kinds of outages with specific checks.
 const (
 	ManagersKill  = "managers-kill"
 	ManagersPause = "managers-pause"
@@ -23,7 +23,7 @@ const (
 	StoreRestore  = "store-restore"
 )
 
-// How long outages last, unless the run ends before.
+// Durations of outages, unless the run ends before.
 const (
 	ShortestOutage = 5 * time.Second
 	longestOutage  = 5 * time.Minute
@@ -35,23 +35,23 @@ func outageTime(_ Times, drawn float64) time.Duration {
 	return time.Duration(float64(ShortestOutage) * factor)
 }
 
-// outages are the kinds of faults that are storms of their own.
+// outages returns the kinds of outages.
 func outages() []kind {
 	return []kind{
-		{ManagersKill, "all managers are killed with -9, and started again 5 s to 5 min later", 3, []demand{bounded, unspared}, outageTime, kill(all, anyManager)},
+		{ManagersKill, "all managers are killed with -9, and restarted 5 s to 5 min later", 3, []demand{bounded, unspared}, outageTime, kill(all, anyManager)},
 		{ManagersPause, "all managers are stopped (SIGSTOP) for 5 s to 5 min", 2, []demand{bounded}, outageTime, pause(all, anyManager)},
 		{ManagersCut, "all managers are cut off from servers and callers for 5 s to 5 min, not from each other", 3, []demand{bounded}, outageTime, trouble(unreachable)},
 		{"store-outage-kill", "the store has no quorum for 5 s to 5 min: two or all of its members are killed with -9", 2, []demand{bounded, stored, unspared}, outageTime, kill(all, quorum)},
 		{"store-outage-pause", "the store has no quorum for 5 s to 5 min: two or all of its members are stopped", 2, []demand{bounded, stored}, outageTime, pause(all, quorum)},
-		{StoreRestore, "managers and stores are killed, and started again with data directories copied over a minute before", 2, []demand{bounded, stored, unspared}, outageTime, restore},
+		{StoreRestore, "managers and stores are killed, and restarted with copies of their data directories that are over a minute old", 2, []demand{bounded, stored, unspared}, outageTime, restore},
 	}
 }
 
 // PlanOutage draws an outage of the kinds that a setting has, or of the named ones. It
-// prefers kinds that have struck least often, so that a short run has many kinds. The outage lasts
-// for exact, or if that is 0 for a random time of at most a third of left. It reports false
+// prefers the least frequent kinds, so that a short run has many kinds. The outage lasts
+// for exact, or if that is 0 for a random time of at most a third of left. It returns false
 // if there is no such kind. A store whose copy is too young is restored only if there is no other
-// kind, since the strike then waits.
+// kind, because the strike then waits.
 func PlanOutage(random *rand.Rand, in Setting, left, exact time.Duration, named []string, struck map[string]int) (Strike, bool) {
 	possible := pool(outages(), in, named)
 	if others := slices.DeleteFunc(slices.Clone(possible), isRestore); !in.Copied && len(others) > 0 {
@@ -77,15 +77,15 @@ func HasOutages(in Setting, named []string) bool { return len(pool(outages(), in
 // HasStorms reports whether other faults are possible.
 func HasStorms(in Setting, named []string) bool { return len(pool(kinds(), in, named)) > 0 }
 
-// HasRestores reports whether an outage may restore the store.
+// HasRestores reports whether an outage can restore the store.
 func HasRestores(in Setting, named []string) bool {
 	return slices.ContainsFunc(pool(outages(), in, named), isRestore)
 }
 
 func isRestore(k kind) bool { return k.name == StoreRestore }
 
-// quorum is so many of the members that keep the tables that the rest is no majority. Where managers
-// keep them it is never all: managers-kill and managers-pause are that.
+// quorum returns enough members that store the tables to leave no quorum. For
+// managers it never returns all: managers-kill and managers-pause do that.
 func quorum(_ context.Context, n *Nemesis, s Strike) []*cluster.Member {
 	members := among(s, n.Cluster.Keepers())
 	count := len(members)/2 + 1
@@ -119,7 +119,7 @@ func restore(ctx context.Context, n *Nemesis, s Strike) (string, func() error, e
 	return victims, heal, nil
 }
 
-// CopyAge is how old a copy must be so that no manager takes the restored store for current. That is after a
-// minute, or 20 times the wait of a standby if that is longer, on the slowest clock of a run; a quarter more is
-// enough for any.
+// CopyAge returns the minimum age of a copy, so that managers detect the restore. The limit is
+// a minute, or 20 times the wait of a standby if that is longer, on the slowest clock of a run. A quarter more is
+// enough for all clocks.
 func (t Times) CopyAge() time.Duration { return 5 * max(time.Minute, 20*t.Yield) / 4 }

@@ -23,7 +23,7 @@ func outagePlans(shape cluster.Shape, n int, left, exact time.Duration, named ..
 	return all
 }
 
-// TestOutageTimes: most outages are short and some are minutes long. The end of the run bounds
+// TestOutageTimes: most outages are short and some are minutes long. The remaining time of the run limits
 // them, and an exact time replaces the drawn one.
 func TestOutageTimes(t *testing.T) {
 	var drawn []time.Duration
@@ -36,7 +36,7 @@ func TestOutageTimes(t *testing.T) {
 	}
 	for _, s := range outagePlans(cluster.Etcd, 100, 20*time.Second, 0) {
 		if s.For > 20*time.Second/3 {
-			t.Errorf("an outage lasts %v, where 20 s are left", s.For)
+			t.Errorf("an outage lasts %v, with 20 s left", s.For)
 		}
 	}
 	for _, s := range outagePlans(cluster.Etcd, 10, -time.Second, time.Minute) {
@@ -46,16 +46,16 @@ func TestOutageTimes(t *testing.T) {
 	}
 }
 
-// TestOutageKinds: named kinds are drawn and no others; a soak has no outage that ends a process that
-// is spared, and clocks beyond the bound leave none.
+// TestOutageKinds: only named kinds are drawn; a soak has no outage that ends a spared process,
+// and there are no outages with clocks beyond the bound.
 func TestOutageKinds(t *testing.T) {
 	for _, s := range outagePlans(cluster.External, 50, time.Hour, 0, ManagersCut, "loss") {
 		if s.Kind != ManagersCut {
-			t.Errorf("there is %s", s.Kind)
+			t.Errorf("unexpected %s", s.Kind)
 		}
 	}
 	if all := outagePlans(cluster.External, 1, time.Hour, 0, "loss"); all != nil {
-		t.Errorf("there is %v", all)
+		t.Errorf("unexpected %v", all)
 	}
 	soak := in(cluster.External)
 	soak.Spare = true
@@ -69,7 +69,7 @@ func TestOutageKinds(t *testing.T) {
 	}
 }
 
-// TestRareOutagesFirst: each kind comes once before one comes twice.
+// TestRareOutagesFirst: each kind is drawn once before one is drawn twice.
 func TestRareOutagesFirst(t *testing.T) {
 	random, setting, struck := rand.New(rand.NewPCG(1, 1)), in(cluster.External), make(map[string]int)
 	setting.Copied = true

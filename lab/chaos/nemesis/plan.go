@@ -8,37 +8,37 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/cluster"
 )
 
-// Times are those of the cluster, by which strikes are longer or shorter.
+// Times are the durations of the cluster that the durations of faults depend on.
 type Times struct {
 	Lease time.Duration
-	Hold  time.Duration // of an owner's silence, after which its leases are granted to others
+	Hold  time.Duration // silence of an owner after which its leases are granted to others
 	TTL   time.Duration // of leaders
-	Yield time.Duration // of the leader's silence, after which another leads
+	Yield time.Duration // silence of the leader after which another manager leads
 }
 
-// A Setting decides which kinds of faults are possible.
+// A Setting determines which kinds of faults are possible.
 type Setting struct {
 	Shape  cluster.Shape
 	Times  Times
-	Other  bool // there is another build, to which processes can be upgraded
-	Drift  bool // clocks have rates that can be chosen, and wall clocks can be set
+	Other  bool // another build is available for upgrades
+	Drift  bool // clocks have settable rates, and wall clocks can be set
 	Beyond bool // the rates are beyond the drift bound
 	Points bool // processes have failpoints
 	Spare  bool // one process of each role is not ended
-	Copied bool // the store has a copy which is old enough to be restored
+	Copied bool // the copy of the store is old enough to be restored
 }
 
 // A Strike is one fault.
 type Strike struct {
 	Kind string        `json:"kind"`
-	At   time.Duration `json:"at"`    // since the storm began
+	At   time.Duration `json:"at"`    // since the start of the storm
 	For  time.Duration `json:"for"`   // until it is healed
-	Pick uint64        `json:"pick"`  // chooses among those whom it may hit
-	How  float64       `json:"level"` // how bad it is, from 0 to 1
+	Pick uint64        `json:"pick"`  // chooses among the possible victims
+	How  float64       `json:"level"` // severity, from 0 to 1
 }
 
 // Plan draws a storm of n strikes of the kinds that are possible in a setting, or of the named ones.
-// It lasts for the given time, or for the longest strike.
+// It has the given duration, or that of the longest strike.
 func Plan(random *rand.Rand, in Setting, n int, lasts time.Duration, named []string) []Strike {
 	pool := pool(kinds(), in, named)
 	if len(pool) == 0 {
@@ -56,8 +56,8 @@ func Plan(random *rand.Rand, in Setting, n int, lasts time.Duration, named []str
 	return plan
 }
 
-// pool returns the kinds that are possible in a setting, of the named ones if any are, each as
-// often as its weight.
+// pool returns the kinds that are possible in a setting, of the named ones if there are any, each
+// repeated by its weight.
 func pool(of []kind, in Setting, named []string) (all []kind) {
 	for _, k := range of {
 		if k.in(in) && (len(named) == 0 || slices.Contains(named, k.name)) {
@@ -67,7 +67,7 @@ func pool(of []kind, in Setting, named []string) (all []kind) {
 	return all
 }
 
-// Kinds are the names of the kinds that are possible in a setting.
+// Kinds returns the names of the kinds that are possible in a setting.
 func Kinds(in Setting) []string {
 	var names []string
 	for _, k := range every() {
@@ -78,14 +78,14 @@ func Kinds(in Setting) []string {
 	return names
 }
 
-// A Fault is a kind of fault, for people.
+// A Fault describes a kind of fault.
 type Fault struct {
 	Name  string
-	Text  string // what happens
-	Takes string // the flags that it takes, empty if none
+	Text  string // description
+	Takes string // required flags, empty if none
 }
 
-// All are all kinds of faults, whatever they take.
+// All returns all kinds of faults, also those that require flags.
 func All() (all []Fault) {
 	for _, k := range every() {
 		all = append(all, Fault{k.name, k.text, k.takes()})

@@ -21,7 +21,7 @@ func plan(seed uint64, shape cluster.Shape, n int, named ...string) []Strike {
 	return Plan(rand.New(rand.NewPCG(seed, 1)), in(shape), n, 8*time.Second, named)
 }
 
-// TestPlansAreTheirSeeds: the same seed is the same plan, and another one is another.
+// TestPlansAreTheirSeeds: the same seed has the same plan, and another seed another one.
 func TestPlansAreTheirSeeds(t *testing.T) {
 	if diff := cmp.Diff(plan(1, cluster.Etcd, 50), plan(1, cluster.Etcd, 50)); diff != "" {
 		t.Error(diff)
@@ -31,8 +31,8 @@ func TestPlansAreTheirSeeds(t *testing.T) {
 	}
 }
 
-// TestPlansHaveEverything that there is for a shape, in order, and nothing lasts beyond
-// the storm unless it takes longer. Outages are plans of their own.
+// TestPlansHaveEverything: all kinds of a shape, in order, and within the storm unless
+// a strike lasts longer. Outages have plans of their own.
 func TestPlansHaveEverything(t *testing.T) {
 	for _, shape := range cluster.Shapes() {
 		seen := make(map[string]bool)
@@ -59,27 +59,27 @@ func TestPlansHaveEverything(t *testing.T) {
 	}
 	for _, name := range []string{"store-outage-kill", StoreRestore} {
 		if slices.Contains(Kinds(in(cluster.Flease)), name) {
-			t.Errorf("there is %s where there is no store", name)
+			t.Errorf("%s without a store", name)
 		}
 	}
 	if slices.Contains(Kinds(in(cluster.Flease)), "store-kill") {
-		t.Error("there is a store where there is none")
+		t.Error("store-kill without a store")
 	}
 	beyond := in(cluster.Etcd)
 	beyond.Beyond = true
 	if all := Kinds(beyond); slices.Contains(all, "clock-rate") || !slices.Contains(all, "owner-clock-beyond") || !slices.Contains(all, "manager-clocks-beyond") {
-		t.Errorf("there are %v, with clocks beyond the bound", all)
+		t.Errorf("kinds %v with clocks beyond the bound", all)
 	}
 	bare := Kinds(Setting{Shape: cluster.Etcd})
 	if slices.Contains(bare, "upgrade") || slices.Contains(bare, "clock-rate") {
-		t.Errorf("there are %v, without another build and without rates", bare)
+		t.Errorf("kinds %v without another build and without rates", bare)
 	}
 }
 
 func TestPlansOfSomeKinds(t *testing.T) {
 	for _, s := range plan(1, cluster.Etcd, 50, "loss", "delay") {
 		if s.Kind != "loss" && s.Kind != "delay" {
-			t.Errorf("there is %s", s.Kind)
+			t.Errorf("unexpected %s", s.Kind)
 		}
 	}
 	if p := plan(1, cluster.Flease, 50, "store-kill"); p != nil {
@@ -87,7 +87,7 @@ func TestPlansOfSomeKinds(t *testing.T) {
 	}
 }
 
-// TestSpans: what is short spares leases, and what is long does not.
+// TestSpans: short spans keep leases, and long ones do not.
 func TestSpans(t *testing.T) {
 	for _, s := range plan(1, cluster.Etcd, 5000) {
 		switch {
@@ -101,20 +101,20 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// TestKindsSayWhatTheyDo, each in other words, and what they take if they cannot be had everywhere.
+// TestKindsSayWhatTheyDo: each kind has a description of its own, and its required flags.
 func TestKindsSayWhatTheyDo(t *testing.T) {
 	plain := Kinds(Setting{Shape: cluster.Etcd, Times: times})
-	said := make(map[string]string)
+	texts := make(map[string]string)
 	for _, f := range All() {
-		if other, ok := said[f.Text]; f.Text == "" || ok {
-			t.Errorf("%s says %q, as %s does", f.Name, f.Text, other)
+		if other, ok := texts[f.Text]; f.Text == "" || ok {
+			t.Errorf("%s has the description %q of %s", f.Name, f.Text, other)
 		}
-		said[f.Text] = f.Name
+		texts[f.Text] = f.Name
 		if !slices.Contains(plain, f.Name) && f.Takes == "" {
-			t.Errorf("%s cannot be had with --store etcd, and does not say what it takes", f.Name)
+			t.Errorf("%s is not possible with --store etcd, but has no required flags", f.Name)
 		}
 	}
-	if len(said) != len(every()) {
-		t.Errorf("%d kinds, want %d", len(said), len(every()))
+	if len(texts) != len(every()) {
+		t.Errorf("%d kinds, want %d", len(texts), len(every()))
 	}
 }

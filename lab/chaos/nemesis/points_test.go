@@ -8,12 +8,12 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
 )
 
-// TestPointsAreSomebodys: of the failpoints of each package it is known who passes them, but for
-// those of agents, which no cluster of a chaos run has.
+// TestPointsAreSomebodys: passedBy has the failpoints of all packages, except for
+// those of agents, which are not in a chaos run.
 func TestPointsAreSomebodys(t *testing.T) {
 	for _, name := range failpoint.Names() {
 		if _, known := passedBy[part(name)]; !known && part(name) != "agent" {
-			t.Errorf("%s: nobody is struck at it", name)
+			t.Errorf("%s: no process is struck at it", name)
 		}
 	}
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// A choice is the members that a fault may strike, in order of preference.
+// A choice returns the members that a fault may strike, in order of preference.
 type choice func(ctx context.Context, n *Nemesis, s Strike) []*cluster.Member
 
-// among begins with the member that the strike picks.
+// among returns the members in order, beginning with the one that the strike picks.
 func among(s Strike, members []*cluster.Member) []*cluster.Member {
 	if len(members) == 0 {
 		return nil
@@ -35,11 +35,11 @@ var (
 	anyStore   = anyOf(func(c *cluster.Cluster) []*cluster.Member { return c.Stores })
 	anyMember  = anyOf((*cluster.Cluster).All)
 	anyKeeper  = anyOf((*cluster.Cluster).Keepers)
-	// anyTimed is any member that measures leases.
+	// anyTimed chooses a member that measures leases.
 	anyTimed = anyOf(func(c *cluster.Cluster) []*cluster.Member { return slices.Concat(c.Owners, c.Managers) })
 )
 
-// leader is the manager that leads, or any if none does.
+// leader chooses the leader, or any manager without a leader.
 func leader(ctx context.Context, n *Nemesis, s Strike) []*cluster.Member {
 	if m, err := n.Cluster.Leader(ctx); err == nil {
 		return []*cluster.Member{m}
@@ -47,7 +47,7 @@ func leader(ctx context.Context, n *Nemesis, s Strike) []*cluster.Member {
 	return anyManager(ctx, n, s)
 }
 
-// storeLeader is the store that leads the others, or any if none does.
+// storeLeader chooses the leader of the stores, or any store without a leader.
 func storeLeader(ctx context.Context, n *Nemesis, s Strike) []*cluster.Member {
 	if m, err := n.Cluster.StoreLeader(ctx); err == nil {
 		return []*cluster.Member{m}
@@ -55,14 +55,14 @@ func storeLeader(ctx context.Context, n *Nemesis, s Strike) []*cluster.Member {
 	return anyStore(ctx, n, s)
 }
 
-// mortal leaves out members whose processes must not be ended.
+// mortal excludes members whose processes must not be ended.
 func mortal(whom choice) choice {
 	return func(ctx context.Context, n *Nemesis, s Strike) []*cluster.Member {
 		return slices.DeleteFunc(whom(ctx, n, s), func(m *cluster.Member) bool { return m.Spared })
 	}
 }
 
-// claim takes the first so many of a choice that no other fault has; all or none.
+// claim claims the first n free members of a choice; all n or none.
 func claim(from []*cluster.Member, n int) []*cluster.Member {
 	var claimed []*cluster.Member
 	for _, m := range from {
@@ -91,10 +91,10 @@ func names(members []*cluster.Member) string {
 	return strings.Join(all, " ")
 }
 
-// all, as a number of members, is every one of a choice.
+// all, as a number of members, is all members of a choice.
 const all = 0
 
-// process strikes the processes of so many members, and heals them again.
+// process injects a fault into the processes of n members, and heals it.
 func process(n int, whom choice, hurt func(Strike, *cluster.Member) error, heal func(*cluster.Member) error) deed {
 	return func(ctx context.Context, nemesis *Nemesis, s Strike) (string, func() error, error) {
 		possible, want := whom(ctx, nemesis, s), n
@@ -120,7 +120,7 @@ func each(members []*cluster.Member, do func(*cluster.Member) error) (failed err
 	return failed
 }
 
-// kill is SIGKILL, and a start later.
+// kill sends SIGKILL, and restarts the processes later.
 func kill(n int, whom choice) deed {
 	return process(n, mortal(whom), func(_ Strike, m *cluster.Member) error {
 		m.Kill()
@@ -128,17 +128,17 @@ func kill(n int, whom choice) deed {
 	}, (*cluster.Member).Start)
 }
 
-// pause is SIGSTOP, and SIGCONT later.
+// pause sends SIGSTOP, and SIGCONT later.
 func pause(n int, whom choice) deed {
 	return process(n, whom, func(_ Strike, m *cluster.Member) error { return m.Pause() }, (*cluster.Member).Resume)
 }
 
-// restart is SIGTERM, and a start later.
+// restart sends SIGTERM, and restarts the process later.
 func restart(whom choice) deed {
 	return process(1, mortal(whom), func(_ Strike, m *cluster.Member) error { return m.End() }, (*cluster.Member).Start)
 }
 
-// killHalf kills half of the members that no other fault has.
+// killHalf kills half of the members, or fewer if not enough are free.
 func killHalf(whom choice) deed {
 	return func(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
 		count := len(mortal(whom)(ctx, n, s))
@@ -151,7 +151,7 @@ func killHalf(whom choice) deed {
 	}
 }
 
-// upgrade is a restart as another build, or as the one before.
+// upgrade restarts a process as the other build.
 func upgrade() deed {
 	return process(1, mortal(anyMember), func(_ Strike, m *cluster.Member) error {
 		m.Become()
@@ -161,19 +161,19 @@ func upgrade() deed {
 
 type revision func(s Strike, m *cluster.Member, o *cluster.Options)
 
-// kill kills a process. The next one is revised.
+// kill kills a process, and changes the options of the next one.
 func (change revision) kill(s Strike, m *cluster.Member) error {
 	m.Kill()
 	m.Configure(func(o *cluster.Options) { change(s, m, o) })
 	return nil
 }
 
-// revise kills a process. The one that is started when the strike is over is revised.
+// revise kills a process, and starts one with changed options when the strike is over.
 func revise(change revision) deed {
 	return process(1, mortal(anyTimed), change.kill, (*cluster.Member).Start)
 }
 
-// replace kills processes and starts revised ones at once.
+// replace kills processes and starts ones with changed options at once.
 func replace(n int, whom choice, change revision, heal func(*cluster.Member) error) deed {
 	return process(n, mortal(whom), func(s Strike, m *cluster.Member) error {
 		return errors.Join(change.kill(s, m), m.Start())
@@ -185,18 +185,18 @@ func killAndStart(m *cluster.Member) error {
 	return m.Start()
 }
 
-// shiftClock sets a monotonic clock up to a day ahead: clocks of processes are not comparable.
+// shiftClock sets a monotonic clock up to a day ahead: clocks of different processes are not comparable.
 func shiftClock(s Strike, _ *cluster.Member, o *cluster.Options) {
 	o.Offset = time.Duration(s.How * float64(24*time.Hour))
 }
 
-// The rates of clocks are as far apart as the drift bound of 1.2 allows.
+// The ratio of the rates of clocks is within the drift bound of 1.2.
 const (
 	slowest = 0.92
 	fastest = 1.10
 )
 
-// rateClock has a clock run at another rate.
+// rateClock changes the rate of a clock.
 func rateClock(s Strike, _ *cluster.Member, o *cluster.Options) {
 	o.Rate = slowest + (fastest-slowest)*s.How
 }
@@ -210,7 +210,7 @@ func setClock() deed {
 }
 
 // stray breaks the drift bound: clocks of managers are so fast, and those of owners so slow, that
-// leases are granted again before they end.
+// leases are granted again before they expire on the owner's clock.
 func stray(n int, whom choice) deed {
 	return replace(n, whom, func(s Strike, m *cluster.Member, o *cluster.Options) {
 		o.Rate = 1.4 + 0.8*s.How
@@ -223,7 +223,7 @@ func stray(n int, whom choice) deed {
 	})
 }
 
-// stutter pauses a process again and again for moments, like a disk that is slow to sync.
+// stutter stops and continues a process repeatedly, like a slow disk does.
 func stutter(whom choice) deed {
 	return func(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
 		victims := claim(whom(ctx, n, s), 1)

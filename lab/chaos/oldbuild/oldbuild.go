@@ -1,5 +1,5 @@
-// Package oldbuild builds the leasehold command as it was: from the oldest commit with which
-// this one has to get along. So upgrades and downgrades are between builds that differ.
+// Package oldbuild builds an old version of the leasehold command: that of the oldest commit that is
+// compatible with this one. So upgrades and downgrades are between different builds.
 package oldbuild
 
 import (
@@ -13,27 +13,26 @@ import (
 	"strings"
 )
 
-// What an older commit must have: the processes of a chaos run, and our version of the protocol.
+// The requirements for an older commit: the processes of a chaos run, and the same version of the protocol.
 const (
 	processes   = "cmd/leasehold/chaos_child.go"
 	protocol    = "internal/runtime/wire/version.go"
-	oldProtocol = "internal/wire/version.go" // before the folders of layers
+	oldProtocol = "internal/wire/version.go" // before the packages were moved into layers
 	version     = "const Version = "
 )
 
-// A Build is a program, and what it was built from.
+// A Build is a program, and its commit.
 type Build struct {
 	Program string
-	Commit  string // and when that was made
+	Commit  string // and its date
 }
 
-// Oldest builds the oldest commit that has what it takes. Dir is a directory of the checkout,
-// which must have a history. Builds are kept where the user's caches are, since a
-// commit stays what it is.
+// Oldest builds the oldest compatible commit. Dir is a directory of the checkout,
+// which must have its history. Builds are cached in the user's cache directory by commit.
 func Oldest(ctx context.Context, dir string) (Build, error) {
 	root, err := git(ctx, dir, "rev-parse", "--show-toplevel")
 	if err != nil {
-		return Build{}, fmt.Errorf("looking for an older commit, which takes a checkout of leasehold with its history: %w", err)
+		return Build{}, fmt.Errorf("looking for an older commit, which requires a checkout of leasehold with its history: %w", err)
 	}
 	commit, err := oldest(ctx, root)
 	if err != nil {
@@ -62,14 +61,14 @@ func oldest(ctx context.Context, root string) (string, error) {
 	}
 	ours, ok := versionIn(string(text))
 	if !ok {
-		return "", fmt.Errorf("%s does not say %q any more: lab/chaos/oldbuild must follow", protocol, version)
+		return "", fmt.Errorf("%s does not contain %q: update lab/chaos/oldbuild", protocol, version)
 	}
 	since, err := git(ctx, root, "log", "--diff-filter=A", "--format=%H", "--", processes)
 	if err != nil {
 		return "", err
 	}
 	if shallow, err := git(ctx, root, "rev-parse", "--is-shallow-repository"); err != nil || shallow == "true" {
-		return "", errors.Join(err, errors.New("this checkout has not all of its history, in which an older commit is looked for: run git fetch --unshallow first, or do without --other"))
+		return "", errors.Join(err, errors.New("the history of this checkout is incomplete: run git fetch --unshallow first, or omit --other"))
 	}
 	first := since[strings.LastIndexByte(since, '\n')+1:]
 	all, err := git(ctx, root, "log", "--reverse", "--first-parent", "--format=%H", first+"^..HEAD")
@@ -87,23 +86,23 @@ func oldest(ctx context.Context, root string) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("no commit speaks version %s of the protocol", ours)
+	return "", fmt.Errorf("no commit has version %s of the protocol", ours)
 }
 
-// versionIn is the version of the protocol that a text is about.
+// versionIn returns the version of the protocol in the text of a file.
 func versionIn(text string) (string, bool) {
 	_, after, ok := strings.Cut(text, version)
 	number, _, _ := strings.Cut(after, "\n")
 	return number, ok
 }
 
-// build builds a commit, away from the checkout.
+// build builds a commit in a temporary directory.
 func build(ctx context.Context, root, commit, out string) error {
 	dir, err := os.MkdirTemp("", "leasehold-elder-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // there is nobody left to tell
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory
 	files := filepath.Join(dir, "files.tar")
 	if _, err := git(ctx, root, "archive", "--output", files, commit); err != nil {
 		return err
@@ -111,7 +110,7 @@ func build(ctx context.Context, root, commit, out string) error {
 	built := out + ".new"
 	for _, args := range [][]string{
 		{"tar", "-xf", files},
-		{"go", "build", "-o", built, "./cmd/leasehold"}, // one program had everything then
+		{"go", "build", "-o", built, "./cmd/leasehold"}, // at that commit, one program had all commands
 	} {
 		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 		cmd.Dir = dir

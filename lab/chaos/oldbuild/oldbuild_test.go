@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// commit makes a commit of some files in a repository.
+// commit commits some files in a repository.
 func commit(t *testing.T, root string, files map[string]string) string {
 	t.Helper()
 	for name, text := range files {
@@ -31,7 +31,7 @@ func commit(t *testing.T, root string, files map[string]string) string {
 	return ask("rev-parse", "HEAD")
 }
 
-// TestOldestBeforeLayers: the protocol was in another folder.
+// TestOldestBeforeLayers: the file of the version was in another directory.
 func TestOldestBeforeLayers(t *testing.T) {
 	root := t.TempDir()
 	if _, err := git(t.Context(), root, "init", "-q"); err != nil {
@@ -46,7 +46,7 @@ func TestOldestBeforeLayers(t *testing.T) {
 	}
 }
 
-// TestOldest: it is the first with our version of the protocol and all processes.
+// TestOldest: the first commit with the version of the protocol and all processes.
 func TestOldest(t *testing.T) {
 	root := t.TempDir()
 	if _, err := git(t.Context(), root, "init", "-q"); err != nil {
@@ -68,13 +68,13 @@ func TestOldest(t *testing.T) {
 		t.Errorf("of a shallow clone: %v", err)
 	}
 	commit(t, root, map[string]string{protocol: "package wire\n"})
-	if _, err := oldest(t.Context(), root); err == nil || !strings.Contains(err.Error(), "must follow") {
+	if _, err := oldest(t.Context(), root); err == nil || !strings.Contains(err.Error(), "update lab/chaos/oldbuild") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestNoHistory(t *testing.T) {
-	if _, err := Oldest(t.Context(), t.TempDir()); err == nil || !strings.Contains(err.Error(), "takes a checkout of leasehold with its history") {
+	if _, err := Oldest(t.Context(), t.TempDir()); err == nil || !strings.Contains(err.Error(), "requires a checkout of leasehold with its history") {
 		t.Errorf("got %v", err)
 	}
 }

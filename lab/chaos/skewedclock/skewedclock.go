@@ -1,9 +1,9 @@
-// Package skewedclock builds the leasehold command with clocks that can be wrong: one whose rate
-// can be chosen, and a wall clock that is set while the process runs.
+// Package skewedclock builds the leasehold-lab command with settable clocks: a monotonic clock with
+// a rate, and a wall clock that is set while the process runs.
 //
-// The program that people run has no such thing, and should not. So the files of
-// internal/runtime/clock that read the clocks are replaced by others while it is built. All that
-// decides about leases reads them there.
+// The released program has no such clocks. So the files of
+// internal/runtime/clock that read the clocks are replaced during the build. All decisions
+// about leases read the clocks there.
 package skewedclock
 
 import (
@@ -20,16 +20,16 @@ import (
 	"time"
 )
 
-// Where a process finds what is wrong with its clocks.
+// The environment variables of the clocks.
 const (
 	rateVariable = "CHAOS_CLOCK_RATE"
 	wallVariable = "CHAOS_WALL_CLOCK"
 )
 
-// Rate is the environment variable of a clock with a rate: 1.1 gains a tenth.
+// Rate returns the environment variable of a clock with a rate: 1.1 is 10 % fast.
 func Rate(rate float64) string { return fmt.Sprintf("%s=%g", rateVariable, rate) }
 
-// Wall is the environment variable of a wall clock that is wrong for a time after the start.
+// Wall returns the environment variable of a wall clock that is set for a time after the start.
 func Wall(by, after, until time.Duration) string {
 	return fmt.Sprintf("%s=%d %d %d", wallVariable, by, after, until)
 }
@@ -38,8 +38,8 @@ const command = "github.com/leasehold-dev/leasehold/cmd/leasehold-lab"
 
 type change struct{ was, becomes string }
 
-// changes are those of the files of internal/runtime/clock. What is wrong with the clocks is read once,
-// when the first of them is.
+// changes are the replacements in the files of internal/runtime/clock. The settings of a clock are read
+// once, when the clock is first read.
 func changes() map[string][]change {
 	return map[string][]change{
 		"clock.go": {
@@ -87,12 +87,12 @@ var setting = sync.OnceValue(func() (s [3]time.Duration) {
 })
 `
 
-// Build builds the program into a directory, with build tags if there are any, and returns where
-// it is. It takes a checkout that this process runs in, and the go command.
+// Build builds the program into a directory, with optional build tags, and returns its
+// path. It requires that this process runs in a checkout, and the go command.
 func Build(ctx context.Context, dir string, tags ...string) (program string, err error) {
 	out, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", "github.com/leasehold-dev/leasehold/internal/runtime/clock").Output()
 	if err != nil {
-		return "", fmt.Errorf("finding the clock to replace, which takes a checkout of leasehold and the go command: %w", err)
+		return "", fmt.Errorf("finding the clock to replace, which requires a checkout of leasehold and the go command: %w", err)
 	}
 	files := make(map[string]string)
 	for name := range changes() {
@@ -106,7 +106,7 @@ func Build(ctx context.Context, dir string, tags ...string) (program string, err
 			return "", fmt.Errorf("%s: %w", original, err)
 		}
 		files[original] = filepath.Join(dir, name)
-		if err := os.WriteFile(files[original], []byte(changed), 0o600); err != nil { //nolint:gosec // in a directory of the caller's
+		if err := os.WriteFile(files[original], []byte(changed), 0o600); err != nil { //nolint:gosec // in a directory of the caller
 			return "", err
 		}
 	}
@@ -117,41 +117,41 @@ func Build(ctx context.Context, dir string, tags ...string) (program string, err
 	}
 	program = filepath.Join(dir, "leasehold-drifting")
 	if out, err := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-tags", strings.Join(tags, ","), "-o", program, command).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building a program whose clocks can be wrong: %w\n%s", err, out)
+		return "", fmt.Errorf("building a program with settable clocks: %w\n%s", err, out)
 	}
 	return program, nil
 }
 
-// replace plants the other clocks in the text of a file.
+// replace replaces the clocks in the text of a file.
 func replace(name, text string) (string, error) {
 	for _, c := range changes()[name] {
 		if strings.Count(text, c.was) != 1 {
-			return "", fmt.Errorf("there is no %q in it, or more than one: lab/chaos/skewedclock must follow", c.was)
+			return "", fmt.Errorf("%q does not occur exactly once: update lab/chaos/skewedclock", c.was)
 		}
 		text = strings.Replace(text, c.was, c.becomes, 1)
 	}
 	return text, nil
 }
 
-// PointsTag is the build tag that brings failpoints to life.
+// PointsTag is the build tag that enables failpoints.
 const PointsTag = "failpoints"
 
-// Points asks a program that was built with the tag which failpoints it has: it refuses one that
-// there is not, and says which there are.
+// Points returns the failpoints of a program that was built with the tag. The program rejects an unknown
+// failpoint with an error that lists all of them.
 func Points(ctx context.Context, program string) ([]string, error) {
-	cmd := exec.CommandContext(ctx, program, "status") // which asks nobody before it has read its settings
+	cmd := exec.CommandContext(ctx, program, "status") // it reads its settings before it connects
 	cmd.Env = append(os.Environ(), "LEASEHOLD_FAILPOINTS=none/none=kill")
 	out, err := cmd.CombinedOutput()
 	found := pointsIn(string(out))
 	if err == nil || len(found) == 0 {
-		return nil, errors.New("the program does not say which failpoints it has: lab/chaos/skewedclock must follow; it says " + string(out))
+		return nil, errors.New("the program does not list its failpoints: update lab/chaos/skewedclock; its output is " + string(out))
 	}
 	return found, nil
 }
 
 var point = regexp.MustCompile(`\b[a-z]+/[a-z]+(-[a-z]+)*`)
 
-// pointsIn finds the names of points in a text.
+// pointsIn returns the names of failpoints in a text.
 func pointsIn(text string) []string {
 	found := slices.DeleteFunc(point.FindAllString(text, -1), func(name string) bool { return name == "none/none" })
 	slices.Sort(found)

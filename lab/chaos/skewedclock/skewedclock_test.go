@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestTheClocksAreThere: what is replaced is what the files have. That the result
-// builds and is wrong is for the storms to see.
+// TestTheClocksAreThere: the replaced text is in the files. Whether the result
+// builds and has skewed clocks is tested by TestStorms.
 func TestTheClocksAreThere(t *testing.T) {
 	for name := range changes() {
 		text, err := os.ReadFile(filepath.Join("..", "..", "..", "internal", "runtime", "clock", name))
@@ -17,7 +17,7 @@ func TestTheClocksAreThere(t *testing.T) {
 		}
 		changed, err := replace(name, string(text))
 		if err != nil || changed == string(text) {
-			t.Errorf("%s stays as it was: %v", name, err)
+			t.Errorf("%s is not changed: %v", name, err)
 		}
 		if _, err := replace(name, changed); err == nil {
 			t.Errorf("%s was replaced a second time", name)
@@ -25,7 +25,7 @@ func TestTheClocksAreThere(t *testing.T) {
 	}
 }
 
-func TestWhatProcessesAreTold(t *testing.T) {
+func TestEnvironmentVariables(t *testing.T) {
 	if got := Rate(1.25); got != "CHAOS_CLOCK_RATE=1.25" {
 		t.Errorf("got %q", got)
 	}

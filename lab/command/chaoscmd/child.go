@@ -16,13 +16,13 @@ import (
 	"github.com/leasehold-dev/leasehold/server/store/etcd"
 )
 
-// child is a process of a chaos run. It ends with its parent, which reads its standard output.
+// child returns the command of a process of a chaos run. The process ends with its parent, which reads its standard output.
 func child(use, short string, addFlags func(*pflag.FlagSet), run func(ctx context.Context, out io.Writer, log *slog.Logger) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Hidden: true, Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			go proc.EndWithParent(cmd.InOrStdin())
-			runtime.GOMAXPROCS(1) // many share the processors
+			runtime.GOMAXPROCS(1) // many processes share the processors
 			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 			if err := run(cmd.Context(), cmd.OutOrStdout(), log); err != nil {
 				return cli.Fail(err)
@@ -34,7 +34,7 @@ func child(use, short string, addFlags func(*pflag.FlagSet), run func(ctx contex
 	return cmd
 }
 
-// Children returns the hidden commands that are the processes of a chaos run.
+// Children returns the hidden commands of the processes of a chaos run.
 func Children() []*cobra.Command {
 	var owner actor.OwnerConfig
 	var caller actor.CallerConfig

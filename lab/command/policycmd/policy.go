@@ -1,4 +1,4 @@
-// Package policycmd is the subcommand "policy": it tries assignment policies on workloads.
+// Package policycmd has the subcommand "policy": it tries assignment policies on workloads.
 package policycmd
 
 import (
@@ -15,12 +15,12 @@ import (
 	"github.com/leasehold-dev/leasehold/server/settings"
 )
 
-const policyHelp = `A policy decides which owner should have which keys. These commands list the
+const policyHelp = `A policy assigns keys to owners. These commands list the
 policies, and try them on this computer, without a manager.`
 
 // New returns the command.
 func New() *cobra.Command {
-	return cli.Group("policy", "List the policies that divide keys among owners, and try them", policyHelp, newListCommand(), newTryCommand())
+	return cli.Group("policy", "List the policies that assign keys to owners, and try them", policyHelp, newListCommand(), newTryCommand())
 }
 
 func newListCommand() *cobra.Command {
@@ -39,11 +39,11 @@ func newListCommand() *cobra.Command {
 			return cli.Write(console.New(cmd.OutOrStdout()), text)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print for programs")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	return cmd
 }
 
-// A policiesDocument is what "policy list --json" prints.
+// A policiesDocument is the output of "policy list --json".
 type policiesDocument struct {
 	Policies  []namedDocument `json:"policies"`
 	Workloads []namedDocument `json:"workloads"`
@@ -66,13 +66,13 @@ func listedPolicies() policiesDocument {
 	return d
 }
 
-// aboutPolicies says in a line what each policy does.
+// aboutPolicies has a description of each policy.
 var aboutPolicies = map[string]string{
-	"adaptive":   "consistent hashing that takes a virtual node from who has 10 % above the mean (PRS)",
+	"adaptive":   "consistent hashing that takes a virtual node from owners 10 % above the mean (PRS)",
 	"balanced":   "moves the fewest keys that balance the load, splits, merges, isolates hot keys",
-	"consistent": "consistent hashing with virtual nodes; does not look at load",
-	"even":       "equal slices in the order of the owners' names; does not look at load",
-	"static":     "an assignment that was fixed by hand (not to be tried: it has nothing to decide)",
+	"consistent": "consistent hashing with virtual nodes; ignores load",
+	"even":       "equal slices in the order of the owners' names; ignores load",
+	"static":     "a fixed assignment (cannot be tried)",
 }
 
 func (d policiesDocument) text() string {
@@ -85,9 +85,9 @@ func (d policiesDocument) text() string {
 			}
 			rows = append(rows, []string{name, n.About})
 		}
-		return console.Table([]console.Column{console.Left(title), console.Left("WHAT IT DOES")}, rows)
+		return console.Table([]console.Column{console.Left(title), console.Left("DESCRIPTION")}, rows)
 	}
-	return section("POLICY", d.Policies) + "\n" + section("WORKLOAD", d.Workloads) + "\n* unless another is named\n"
+	return section("POLICY", d.Policies) + "\n" + section("WORKLOAD", d.Workloads) + "\n* default\n"
 }
 
 func triedPolicies() []string {
@@ -105,11 +105,11 @@ func policyNamed(flag, name string, o partition.Options) (partition.Policy, erro
 	return p, nil
 }
 
-// noSuchName says that a flag's value is none of the names that it can have.
+// noSuchName returns the error of a flag with an unknown name.
 func noSuchName(flag, value string, names []string) error {
 	closest := ""
 	for _, name := range settings.Nearest(value, names, 1) {
 		closest = "the closest is " + name + "; "
 	}
-	return fmt.Errorf("--%s %q: %sthere are %s", flag, value, closest, strings.Join(names, ", "))
+	return fmt.Errorf("--%s %q: %suse one of %s", flag, value, closest, strings.Join(names, ", "))
 }

@@ -13,18 +13,18 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-// A tryDocument is how all policies did, in the order in which they were named.
+// A tryDocument has the results of all policies, in the order of the flag.
 type tryDocument []runDocument
 
-// A tryJSON is what "policy try --json" prints: the first run, which is the only
-// one if one policy is tried. Then runs is left out, and else it has all of them.
+// A tryJSON is the output of "policy try --json": the first run, and with several
+// policies also all of them in runs.
 type tryJSON struct {
 	runDocument
 	Runs []runDocument `json:"runs,omitempty"`
 }
 
-// A runDocument is how one policy did. Loads are against the mean, per weight,
-// and shares from 0 to 1.
+// A runDocument is the result of one policy. Loads are relative to the mean, per weight,
+// and shares are from 0 to 1.
 type runDocument struct {
 	Policy   string  `json:"policy"`
 	Workload string  `json:"workload"`
@@ -35,7 +35,7 @@ type runDocument struct {
 	Churn    float64 `json:"churn"`
 	Target   float64 `json:"target"`
 
-	MaxOverMean        float64 `json:"maxOverMean"` // at the end, as all of these
+	MaxOverMean        float64 `json:"maxOverMean"` // this and the following at the end of the run
 	MaxOverUnavoidable float64 `json:"maxOverUnavoidable"`
 	Floor              float64 `json:"floor"`
 	HottestKeyOverMean float64 `json:"hottestKeyOverMean"`
@@ -47,9 +47,9 @@ type runDocument struct {
 	StartOverTarget  int     `json:"startOwnersOverTarget"`
 	StartRanges      int     `json:"startRanges"`
 
-	PeriodsToTarget  int     `json:"periodsToTarget"` // -1 if it was never reached for good
+	PeriodsToTarget  int     `json:"periodsToTarget"` // -1 if it was not reached for good
 	KeysMoved        float64 `json:"keysMovedShare"`
-	KeysForced       float64 `json:"keysForcedShare"` // that part of it whose owners had left
+	KeysForced       float64 `json:"keysForcedShare"` // the part of it whose owners had left
 	Moves            int     `json:"moves"`
 	MovesAfterStable int     `json:"movesAfterStable"` // in the last 10 minutes
 	Elapsed          float64 `json:"elapsedSeconds"`
@@ -60,7 +60,7 @@ type runDocument struct {
 type sampleDocument struct {
 	Period      int     `json:"period"`
 	Owners      int     `json:"owners"`
-	Load        float64 `json:"load"` // of all keys, against the first period's
+	Load        float64 `json:"load"` // of all keys, relative to the first period
 	MaxOverMean float64 `json:"maxOverMean"`
 	OverTarget  int     `json:"ownersOverTarget"`
 	Moves       int     `json:"moves"`
@@ -103,7 +103,7 @@ func (d tryDocument) json(series bool) string {
 	return console.JSON(out)
 }
 
-// text writes the periods of each run, and what came of all of them last.
+// text formats the periods of each run, and a table of all runs last.
 func (d tryDocument) text() string {
 	var out strings.Builder
 	var rows [][]string
@@ -127,8 +127,8 @@ func (r runDocument) time(period int) string {
 	return console.Brief(time.Duration(float64(period) * r.Period * float64(time.Second)))
 }
 
-// Of the periods, all of the first are shown, where most happens, all in which
-// the pool changes, and a few of the rest.
+// The text shows the first periods, in which most moves happen, those in which
+// owners join or leave, and a few of the rest.
 const (
 	shownFirst = 12
 	shownRest  = 12
@@ -170,7 +170,7 @@ func (r runDocument) summary() []string {
 	}
 }
 
-// remark explains a target that cannot be reached.
+// remark explains an unreachable target.
 func (r runDocument) remark() string {
 	if r.Floor <= r.Target {
 		return ""

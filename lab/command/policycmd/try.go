@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-// tryOptions is what the flags of "policy try" say.
+// tryOptions has the flags of "policy try".
 type tryOptions struct {
 	flags   *pflag.FlagSet
 	config  policylab.Config
@@ -33,47 +33,47 @@ type tryOptions struct {
 	workload workloadOptions
 
 	json   bool
-	series bool // in what is printed for programs
+	series bool // in the JSON output
 	plot   string
 }
 
-const tryHelp = `Tries policies against a workload, offline: as many owners and as much time as
-wanted, in seconds. A policy sees what it would see in production: what owners
-report of the keys that they hold, in cells, with their hottest keys, with the
-noise of counting, smoothed, and nothing of a range that has just come. What is
-shown is the true load.
+const tryHelp = `Tries policies against a workload, offline: any number of owners and any
+duration, in seconds. A policy has the same input as in production: the owners'
+reports of the keys that they hold, in cells, with their hottest keys, with the
+noise of counting, smoothed, and without ranges that have just moved. The
+output shows the true load.
 
-Time goes in periods. When one begins, the policy decides, from the reports of
-the one before; in period 0 nothing is known, and in period 1 no report is in.
+Time is divided into periods. At the start of one, the policy decides, from the reports of
+the previous one; in periods 0 and 1 there are no reports.
 
-MAX/MEAN is the load of the most loaded owner against the mean, per weight. No
-policy brings it below the floor, which is what the hottest key alone makes of
-it: a key has one owner. MAX/BEST compares each owner with the mean or, if that
-is more, with its own hottest key: it shows whether all else is balanced.
+MAX/MEAN is the load of the most loaded owner divided by the mean, per weight. No
+policy brings it below the floor, which is the share of the hottest key alone:
+a key has one owner. MAX/BEST divides each owner's load by the mean or, if that
+is more, by its own hottest key: it shows whether the other load is balanced.
 
 With the workload zipf the hottest of N keys has 1/(1 + 1/2^alpha + ... +
-1/N^alpha) of all load, so that --keys decides about the floor: with alpha 0.8
-and a billion keys it is 1 up to 311 owners, and 1.61 for 500. PRS does not say
-how many keys it had in its figure 10. That begins with several servers above
-twice the mean, which takes fewer keys: a million of them put 4 of 250 there.
+1/N^alpha) of all load, so --keys determines the floor: with alpha 0.8
+and a billion keys it is 1 up to 311 owners, and 1.61 for 500. Figure 10 of PRS has no
+number of keys. It begins with several servers above
+twice the mean, which requires fewer keys: with a million keys 4 of 250 are above.
 
-The workload recorded reads --file, with one record on a line, as JSON:
+The workload recorded reads --file, with one record per line, as JSON:
 
   {"period": 0, "key": "4f21c3aa00000000", "rate": 130.5}
   {"period": 0, "range": "8000000000000000-end", "rate": 2000}
 
 or as CSV, with the header period,keys,rate. Lines are sorted by period, and a
-period that is missing is like the one before. "leasehold-lab policy list" lists
+missing period is equal to the previous one. "leasehold-lab policy list" lists
 policies and workloads.
 
-With --json it prints an object with what came of it: maxOverMean,
+With --json it prints an object with the result: maxOverMean,
 periodsToTarget, keysMovedShare, movesAfterStable, ranges and others, of the first
-policy. If several were tried, "runs" has the same of each of them, the first
-included. With --series each has what happened in each period.
+policy. With several policies, "runs" has the results of all of them.
+With --series each has the values of each period.
 
-Several policies, with commas between them, are compared. --plot draws what
-happens over time, and the load of all servers that are ever above twice the
-mean, as figure 10 of PRS does.`
+Several policies, separated by commas, are compared. --plot draws
+the values over time, and the load of all servers that are ever above twice the
+mean, like figure 10 of PRS.`
 
 const tryExample = `  leasehold-lab policy try                                   # balanced, zipf, 250 owners
   leasehold-lab policy try --workload hot --hot 0.3 --owners 20
@@ -95,32 +95,32 @@ func newTryCommand() *cobra.Command {
 	return cmd
 }
 
-// addFlags is in the order in which the help lists them.
+// addFlags adds the flags in the order of the help.
 func (o *tryOptions) addFlags(cmd *cobra.Command) {
 	o.flags = cmd.Flags()
 	f, c := o.flags, &o.config
 	f.SortFlags = false
 	f.StringSliceVar(&o.policies, "policy", []string{partition.DefaultName}, "`names` of the policies to try")
-	f.StringVar(&o.start, "start", "", "the `name` of a policy that assigns period 0 for all of them (default each its own)")
+	f.StringVar(&o.start, "start", "", "`name` of the policy that assigns period 0 (default the tried policy)")
 	f.IntVar(&o.options.VirtualNodes, "virtual-nodes", 0, "for adaptive and consistent: points per owner of weight 1 (default 64)")
 	o.workload.addFlags(f)
-	f.IntVar(&c.Owners, "owners", c.Owners, "how many owners there are")
-	f.StringVar(&o.weights, "weights", "1", "the owners' `weights`, over and over again, such as 1,1,2")
-	f.StringSliceVar(&o.joins, "join", nil, "so many owners join at a period: `N@PERIOD`, more than once if wanted")
-	f.StringSliceVar(&o.leaves, "leave", nil, "so many owners leave at a period: `N@PERIOD`")
-	f.IntVar(&c.Periods, "periods", c.Periods, "how many periods; with diurnal, unless given, one day")
-	f.DurationVar(&c.Period, "period", c.Period, "the time from one decision to the next")
-	f.Float64Var(&c.Churn, "churn", c.Churn, "the share of all keys that may move in a minute for balance")
-	f.Float64Var(&c.Target, "target", c.Target, "what MAX/MEAN should come below")
-	f.BoolVar(&c.Noise, "noise", c.Noise, "what owners count is random, as of --requests")
-	f.Float64Var(&c.Requests, "requests", c.Requests, "requests that an owner counts in a period, in the mean")
-	f.Uint64Var(&c.Seed, "seed", c.Seed, "of all that is random: places of keys, noise, who leaves")
-	f.IntVar(&c.Cells, "cells", 0, "cells that an owner reports (default 512, fewer for more than 256 owners)")
-	f.IntVar(&c.MaxRanges, "max-ranges", partition.DefaultMaxRanges, "ranges that an assignment may have")
-	f.Float64Var(&c.MeanLoad, "mean-load", c.MeanLoad, "how busy an owner is in the mean, 0 to 1; for the plot")
-	f.StringVar(&o.plot, "plot", "", "draw to this `file`, which ends in .png or .svg")
-	f.BoolVar(&o.json, "json", false, "print for programs: an object, of the first policy, with all in \"runs\" if there are several")
-	f.BoolVar(&o.series, "series", false, "with --json: all periods too, in \"series\"")
+	f.IntVar(&c.Owners, "owners", c.Owners, "number of owners")
+	f.StringVar(&o.weights, "weights", "1", "`weights` of the owners, repeated, such as 1,1,2")
+	f.StringSliceVar(&o.joins, "join", nil, "N owners join at a period: `N@PERIOD`; can be repeated")
+	f.StringSliceVar(&o.leaves, "leave", nil, "N owners leave at a period: `N@PERIOD`; can be repeated")
+	f.IntVar(&c.Periods, "periods", c.Periods, "number of periods (default with diurnal: one day)")
+	f.DurationVar(&c.Period, "period", c.Period, "duration of a period: time between two decisions")
+	f.Float64Var(&c.Churn, "churn", c.Churn, "share of all keys that may move per minute for balance")
+	f.Float64Var(&c.Target, "target", c.Target, "target of MAX/MEAN")
+	f.BoolVar(&c.Noise, "noise", c.Noise, "counts of owners are random, see --requests")
+	f.Float64Var(&c.Requests, "requests", c.Requests, "mean number of requests of an owner in a period")
+	f.Uint64Var(&c.Seed, "seed", c.Seed, "seed of places of keys, noise, and leaving owners")
+	f.IntVar(&c.Cells, "cells", 0, "cells in an owner's report (default 512, fewer for more than 256 owners)")
+	f.IntVar(&c.MaxRanges, "max-ranges", partition.DefaultMaxRanges, "maximum number of ranges of an assignment")
+	f.Float64Var(&c.MeanLoad, "mean-load", c.MeanLoad, "mean load of an owner, 0 to 1; for the plot")
+	f.StringVar(&o.plot, "plot", "", "write a plot to this `file`, with the ending .png or .svg")
+	f.BoolVar(&o.json, "json", false, "print JSON: an object of the first policy, with all of several in \"runs\"")
+	f.BoolVar(&o.series, "series", false, "with --json: add all periods, in \"series\"")
 	// The names are those of flags just added, the only thing that can go wrong.
 	for _, flag := range []string{"policy", "start"} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(triedPolicies(), cobra.ShellCompDirectiveNoFileComp))
@@ -157,10 +157,10 @@ func (o *tryOptions) run(cmd *cobra.Command) error {
 	return cli.Write(out, text)
 }
 
-// complete makes a configuration of the flags, but for the policy.
+// complete completes the configuration from the flags, except for the policy.
 func (o *tryOptions) complete() (policies []partition.Policy, err error) {
 	if o.series && !o.json {
-		return nil, errors.New("--series is for programs: give --json with it")
+		return nil, errors.New("--series requires --json")
 	}
 	if len(o.policies) == 0 || len(o.policies) > maxTried {
 		return nil, fmt.Errorf("--policy has %d names, want 1 to %d", len(o.policies), maxTried)

@@ -25,18 +25,18 @@ type workloadOptions struct {
 }
 
 func (o *workloadOptions) addFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.name, "workload", policylab.NameZipf, "the `name` of the workload")
-	f.Float64Var(&o.alpha, "alpha", policylab.DefaultAlpha, "for zipf, hot and diurnal: how uneven the keys are; 0 is even")
-	f.Float64Var(&o.keys, "keys", policylab.DefaultKeys, "for zipf, hot and diurnal: how many keys there are; 1e9 can be written")
-	f.Float64Var(&o.hot, "hot", 0.3, "for hot: one key's share of all load")
-	f.DurationVar(&o.day, "day", 30*time.Minute, "for diurnal: how long a day is, compressed")
-	f.Float64Var(&o.swell, "swell", 0.5, "for diurnal: by how much keys cost more in their evening, and less 12 hours later")
-	f.Float64Var(&o.tide, "tide", 0.3, "for diurnal: by how much the total rises and falls")
-	f.StringVar(&o.file, "file", "", "for recorded: the `file` with the loads")
+	f.StringVar(&o.name, "workload", policylab.NameZipf, "`name` of the workload")
+	f.Float64Var(&o.alpha, "alpha", policylab.DefaultAlpha, "for zipf, hot and diurnal: skew of the keys; 0 is even")
+	f.Float64Var(&o.keys, "keys", policylab.DefaultKeys, "for zipf, hot and diurnal: number of keys, such as 1e9")
+	f.Float64Var(&o.hot, "hot", 0.3, "for hot: share of the hot key of all load")
+	f.DurationVar(&o.day, "day", 30*time.Minute, "for diurnal: duration of a compressed day")
+	f.Float64Var(&o.swell, "swell", 0.5, "for diurnal: relative increase of the cost of keys in their evening, and decrease 12 hours later")
+	f.Float64Var(&o.tide, "tide", 0.3, "for diurnal: relative amplitude of the total load")
+	f.StringVar(&o.file, "file", "", "for recorded: `file` with the loads")
 }
 
-// meantFor says which workloads a flag is for. One that means nothing would be
-// taken for tried.
+// meantFor has the workloads of each flag. Other workloads reject the flag,
+// because it would have no effect.
 var meantFor = map[string][]string{
 	"alpha": {policylab.NameZipf, policylab.NameHot, policylab.NameDiurnal},
 	"keys":  {policylab.NameZipf, policylab.NameHot, policylab.NameDiurnal},
@@ -47,10 +47,10 @@ var meantFor = map[string][]string{
 	"tide":  {policylab.NameDiurnal},
 }
 
-// checkFlags reports a flag that is for other workloads.
+// checkFlags returns an error for a flag that is for other workloads.
 func (o *workloadOptions) checkFlags(flags *pflag.FlagSet) (err error) {
 	if !slices.Contains(workloadNames(), o.name) {
-		return nil // which is said elsewhere
+		return nil // reported by make
 	}
 	flags.Visit(func(f *pflag.Flag) {
 		if names, limited := meantFor[f.Name]; limited && !slices.Contains(names, o.name) && err == nil {
@@ -77,18 +77,18 @@ func (o *workloadOptions) make(seed uint64, period time.Duration) (policylab.Wor
 	return nil, noSuchName("workload", o.name, workloadNames())
 }
 
-// read reads a recorded workload. It reads files only: what is none, such as a
-// pipe, may never end or never begin.
+// read reads a recorded workload. It must be a regular file: a
+// pipe may block or never end.
 func (o *workloadOptions) read() (policylab.Workload, error) {
 	if o.file == "" {
-		return nil, fmt.Errorf("--workload recorded needs --file, which has the loads")
+		return nil, fmt.Errorf("--workload recorded requires --file, with the loads")
 	}
 	info, err := os.Stat(o.file)
 	if err != nil {
 		return nil, fmt.Errorf("--file: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("--file %s: it is no regular file", o.file)
+		return nil, fmt.Errorf("--file %s: not a regular file", o.file)
 	}
 	file, err := os.Open(o.file)
 	if err != nil {
@@ -102,11 +102,11 @@ func (o *workloadOptions) read() (policylab.Workload, error) {
 	return w, nil
 }
 
-// maxWeights bounds a list of weights: more than owners are of no use.
+// maxWeights limits a list of weights to the number of owners.
 const maxWeights = policylab.MaxOwners
 
-// parseWeights reads numbers with commas between them. Whether they can be
-// weights is for the lab to say.
+// parseWeights parses comma-separated numbers. The lab validates
+// them.
 func parseWeights(text string) (weights []float64, err error) {
 	fields := strings.Split(text, ",")
 	if len(fields) > maxWeights {
@@ -115,14 +115,14 @@ func parseWeights(text string) (weights []float64, err error) {
 	for _, field := range fields {
 		w, err := strconv.ParseFloat(strings.TrimSpace(field), 64)
 		if err != nil {
-			return nil, fmt.Errorf("--weights: %q is no number: want such as 1,1,2", field)
+			return nil, fmt.Errorf("--weights: %q is not a number: want weights such as 1,1,2", field)
 		}
 		weights = append(weights, w)
 	}
 	return weights, nil
 }
 
-// parseChanges reads changes written as N@PERIOD. The sign makes them join or
+// parseChanges parses changes of the form N@PERIOD. With a negative sign the owners
 // leave.
 func parseChanges(flag string, texts []string, sign int) ([]policylab.Change, error) {
 	var changes []policylab.Change

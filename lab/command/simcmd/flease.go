@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-const fleaseHelp = `Tries to break Flease, leases that a group of processes agree upon without a manager,
-and measures it.`
+const fleaseHelp = `Simulates and measures Flease: leases that a group of processes agrees on without a
+manager.`
 
 // NewFlease returns the command "flease".
 func NewFlease() *cobra.Command {
@@ -26,31 +26,31 @@ func NewFlease() *cobra.Command {
 }
 
 const fleaseSimHelp = `Runs groups of the real Flease machine in virtual time, over a network that
-loses, repeats and delays, with crashes that forget everything, and checks on true
+loses, duplicates and delays packets, with crashes that lose all memory, and checks on true
 time that no two processes hold one lease. Flease is safe if either the wall clocks
-agree within epsilon, or the monotonic clocks run at rates within the drift bound;
-so there are worlds in which only the one holds (--world wall), or only the other
-(--world mono), or both, or in which two processes have the same id (twins).
+agree within epsilon, or the rates of the monotonic clocks are within the drift bound.
+So there are worlds in which only the first holds (--world wall), only the second
+(--world mono), or both, and worlds in which two processes have the same ID (twins).
 
-Each world is made from a seed: the same seed, flags and code give the same world,
-so a violation is printed together with the command that replays it.
+Each world is created from a seed: the same seed, flags and code give the same world,
+so a violation is printed with the command that replays it.
 
-With --explore it tries instead all that can happen to a group of three within so
-many steps, with so many --detours from what would happen if nothing were wrong:
-a packet overtakes another or is held back, perhaps for ever, or a process dies.
---detours -1 tries all interleavings, of which there are very many.
+With --explore it explores instead all behaviour of a group of three, up to that
+number of steps, with at most --detours steps with a fault or reordering:
+a packet is reordered or delayed, perhaps for ever, or a process crashes.
+--detours -1 explores all interleavings, of which there are very many.
 
 --faults is "default", "none", or kinds with weights, such as crash=3,loss=1. The
 kinds are:
 
 %s
-Exit status: 0 no violation; 1 violations; 2 it could not be done as asked; 3 a bug
-was planted with --mutant and nothing noticed it; 130 interrupted.`
+Exit status: 0 no violation; 1 violations; 2 the run failed; 3 no check detected
+the bug planted with --mutant; 130 interrupted.`
 
 const fleaseSimExample = `  leasehold-lab flease sim                                  # 2000 worlds
-  leasehold-lab flease sim --world mono --seeds 10000       # only monotonic clocks can be trusted
-  leasehold-lab flease sim --seed 17 --seeds 1 --trace      # what happens in world 17
-  leasehold-lab flease sim --explore 14 --detours 2         # everything that can happen`
+  leasehold-lab flease sim --world mono --seeds 10000       # only monotonic clocks are reliable
+  leasehold-lab flease sim --seed 17 --seeds 1 --trace      # all events of world 17
+  leasehold-lab flease sim --explore 14 --detours 2         # all behaviour`
 
 func newFleaseSimCommand() *cobra.Command {
 	config := &fleasesim.Config{}
@@ -62,13 +62,13 @@ func newFleaseSimCommand() *cobra.Command {
 	})
 }
 
-const fleaseBenchHelp = `Measures how many leases in a second a group can agree upon, on this computer: each
-member is a process of its own, and they speak over the loopback. Members acquire
-resources that nobody has heard of before, in batches, all at the same time, and
-release them; only the acquiring counts. A batch begins when all members have
-finished the one before.
+const fleaseBenchHelp = `Measures how many leases per second a group agrees on, on this computer: each
+member is a process of its own, and they communicate over the loopback interface. Members acquire
+new resources, in batches, all at the same time, and
+release them; only the acquisition is measured. A batch begins when all members have
+completed the previous one.
 
-With --proposers 1 one member acquires, and the others only agree.`
+With --proposers 1 one member acquires, and the others are only acceptors.`
 
 func newFleaseBenchCommand() *cobra.Command {
 	var (
@@ -77,20 +77,20 @@ func newFleaseBenchCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure how many leases in a second a group agrees upon",
+		Short: "Measure how many leases per second a group agrees on",
 		Long:  fleaseBenchHelp,
 		Args:  cli.NoArguments,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.IntVar(&c.Leases, "leases", 10000, "how many leases a batch of one member has")
-	flags.IntVar(&c.Batches, "batches", 20, "how many batches")
-	flags.IntVar(&c.Members, "members", 3, "how many members")
-	flags.IntVar(&c.Proposers, "proposers", 0, "how many of them acquire (default all)")
-	flags.DurationVar(&c.Lease, "lease", 5*time.Second, "how long leases last; members wait a little longer than that before they begin")
-	flags.BoolVar(&c.Sealed, "sealed", false, "use a key: encrypt and authenticate packets")
-	flags.BoolVar(&c.TCP, "tcp", false, "connections instead of datagrams")
-	flags.BoolVar(&asJSON, "json", false, "print JSON, and nothing else")
+	flags.IntVar(&c.Leases, "leases", 10000, "number of leases in a batch of one member")
+	flags.IntVar(&c.Batches, "batches", 20, "number of batches")
+	flags.IntVar(&c.Members, "members", 3, "number of members")
+	flags.IntVar(&c.Proposers, "proposers", 0, "number of members that acquire (default all)")
+	flags.DurationVar(&c.Lease, "lease", 5*time.Second, "duration of leases; members wait a little longer than that before they start")
+	flags.BoolVar(&c.Sealed, "sealed", false, "encrypt and authenticate packets with a key")
+	flags.BoolVar(&c.TCP, "tcp", false, "use TCP instead of UDP")
+	flags.BoolVar(&asJSON, "json", false, "print only JSON")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := c.Validate(); err != nil {
 			return err
@@ -110,23 +110,23 @@ func newFleaseBenchCommand() *cobra.Command {
 
 func fleaseBenchText(r *fleasebench.Report) string {
 	return console.Facts([]console.Entry{
-		{"members", fmt.Sprintf("%d, of which %d acquire", r.Members, r.Proposers)},
+		{"members", fmt.Sprintf("%d, %d of them acquire", r.Members, r.Proposers)},
 		{"batches", fmt.Sprintf("%d of %d leases each", r.Batches, r.Leases)},
-		{"a batch takes", fmt.Sprintf("%.1f ms, %.1f ms at most", r.BatchMillisP50, r.BatchMillisMax)},
-		{"a lease takes", fmt.Sprintf("%.2f us of CPU, of all members together", r.CPUMicros)},
+		{"a batch takes", fmt.Sprintf("%.1f ms, at most %.1f ms", r.BatchMillisP50, r.BatchMillisMax)},
+		{"a lease takes", fmt.Sprintf("%.2f us of CPU time of all members", r.CPUMicros)},
 		{"leases per second", console.Heading(fmt.Sprintf("%.0f", r.LeasesPerSecond))},
 	})
 }
 
 const benchMember = "bench-member"
 
-// newFleaseBenchMemberCommand is one member of the bench. Its argument is its
+// newFleaseBenchMemberCommand returns the command of a member of the benchmark. Its argument is its
 // configuration. Its standard input and output are for its parent, and it ends with the
 // input.
 func newFleaseBenchMemberCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    benchMember,
-		Short:  "Run a member of the bench",
+		Short:  "Run a member of the benchmark",
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

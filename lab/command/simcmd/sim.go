@@ -18,42 +18,42 @@ import (
 )
 
 const simHelp = `Runs the real protocol machines as whole clusters in virtual time: managers,
-owners, lookups and a store, on clocks that drift, over a network that loses,
-repeats and reorders, with crashes, pauses, failovers and hostile messages.
-After every event it checks what must always hold; for example I1: at any
-instant at most one server believes that it owns a key. First there are faults,
+owners, lookups and a store, on clocks with drift, over a network that loses,
+duplicates and reorders messages, with crashes, pauses, failovers and hostile messages.
+After every event it checks the invariants; for example I1: at any
+instant at most one server's check of a key succeeds. First there are faults,
 for --duration; then all of them end, and the cluster must recover by itself
 within its bound.
 
-Each such world is made from a seed. The same seed, flags and code give the same
-world, event by event, on any computer, so a violation is printed together with
+Each world is created from a seed. The same seed, flags and code give the same
+world, event by event, on any computer, so a violation is printed with
 the one command that replays it with a readable trace.
 
-Faults strike at random, as often as --faults says. It is "default", which has
+Faults are injected at random, with the weights in --faults. That is "default", with
 every kind; "none"; or kinds with weights, such as owner-crash=3,loss=1. A list
-after "default," changes the default: default,hostile=0 leaves one out. The
+after "default," changes the default: default,hostile=0 omits one. The
 kinds are:
 
 %s
-The summary lists the interesting branches of the machines, with how often they
+The summary lists branches of the machines, with how often they
 were taken. Those that were never taken were not tested by this run.
 
-With --explore it tries instead all that can happen to two managers with a store and
-two owners within so many steps, with so many --detours from what would happen if
-nothing were wrong: a message overtakes others, arrives twice, is late or lost, the
-store does not answer, a process dies or stands still. A violation is printed with
-the way to it, and with the command that shows it again.
+With --explore it explores instead all behaviour of two managers with a store and
+two owners up to that number of steps, with at most --detours steps with a fault or
+reordering: a message is reordered, duplicated, delayed or lost, the
+store does not reply, a process crashes or is stopped. A violation is printed with
+the path to it, and with the command that repeats it.
 
-Exit status: 0 no violation; 1 violations; 2 it could not be done as asked;
-3 a bug was planted with --mutant and nothing noticed it; 130 interrupted
-before a violation was found. (Beware of "go run": it makes them all 1.)`
+Exit status: 0 no violation; 1 violations; 2 the run failed;
+3 no check detected the bug planted with --mutant; 130 interrupted
+before a violation was found. ("go run" replaces all of these by 1.)`
 
 const simExample = `  leasehold-lab sim                                     # the default: 1000 worlds
   leasehold-lab sim --seeds 100000 --owners 5           # more worlds, larger ones
   leasehold-lab sim --faults clock-rate=1,owner-pause=1 # only these faults
-  leasehold-lab sim --seed 17 --seeds 1 --trace         # what happens in world 17
-  leasehold-lab sim --leases-off --seeds 100            # do the checks notice?
-  leasehold-lab sim --explore 60 --detours 1            # everything that can happen
+  leasehold-lab sim --seed 17 --seeds 1 --trace         # all events of world 17
+  leasehold-lab sim --leases-off --seeds 100            # tests the checks
+  leasehold-lab sim --explore 60 --detours 1            # all behaviour
   leasehold-lab sim --mutant "$(leasehold-lab sim --list-mutants | head -n 1)"`
 
 // New returns the command "sim".
@@ -67,7 +67,7 @@ func New() *cobra.Command {
 	})
 }
 
-// checkSimFlags reports flags that the configuration takes for defaults.
+// checkSimFlags returns an error for flags with values that the configuration would replace by defaults.
 func checkSimFlags(c *sim.Config, world *pflag.FlagSet) error {
 	if err := c.FlagsParsed(world); err != nil {
 		return err
@@ -86,8 +86,8 @@ func checkSimFlags(c *sim.Config, world *pflag.FlagSet) error {
 	return nil
 }
 
-// newSearch makes a command one that searches, by default so many worlds. Its help has a list of the
-// kinds of faults in it.
+// newSearch completes a command that searches, with a default number of worlds. Its help includes the
+// kinds of faults.
 func newSearch(p search.Protocol, kinds engine.Kinds, seeds int, check func() error, cmd *cobra.Command) *cobra.Command {
 	s := &search.Job{Protocol: p}
 	var entries []console.Entry

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-// simulate runs both simulators, the first one with managers of each kind.
+// simulate runs both simulators, the first one with several kinds of clusters.
 func (o *options) simulate(ctx context.Context, r *faults.Results) error {
 	for _, c := range []struct {
 		kind faults.Kind
@@ -39,8 +39,8 @@ func (o *options) simulate(ctx context.Context, r *faults.Results) error {
 	return nil
 }
 
-// campaign runs a simulator once. It ends with another status if something was violated, which
-// its report says too.
+// campaign runs a simulator once. Its exit status is not 0 after a violation, which
+// is also in its report.
 func (o *options) campaign(ctx context.Context, kind faults.Kind, command string, r *faults.Results) error {
 	args := strings.Fields(command + " --json")
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
@@ -63,7 +63,7 @@ func (o *options) campaign(ctx context.Context, kind faults.Kind, command string
 	return err
 }
 
-// known is what of some counts is a proof of something.
+// known returns the counts that belong to a proof.
 func known(kind faults.Kind, counts ...map[string]int) map[string]int {
 	all, out := make(map[string]int), make(map[string]int)
 	for _, c := range counts {
@@ -79,8 +79,8 @@ func known(kind faults.Kind, counts ...map[string]int) map[string]int {
 	return out
 }
 
-// takeChaos takes reports of "leasehold-lab chaos --report", one object for each store, each in the place
-// of the one that the same command left before.
+// takeChaos adds reports of "leasehold-lab chaos --report", one object for each store. Each replaces
+// the previous one of the same command.
 func (o *options) takeChaos(r *faults.Results) error {
 	var runs []faults.Run
 	for _, name := range strings.Split(o.chaos, ",") {
@@ -89,7 +89,7 @@ func (o *options) takeChaos(r *faults.Results) error {
 			return err
 		}
 		found, err := reports(f)
-		_ = f.Close() // it was only read
+		_ = f.Close() // only read
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -102,7 +102,7 @@ func (o *options) takeChaos(r *faults.Results) error {
 	return nil
 }
 
-// reports reads all reports that a file has. They are as old as it is.
+// reports reads all reports in a file. Their date is that of the file.
 func reports(from *os.File) (runs []faults.Run, err error) {
 	info, err := from.Stat()
 	if err != nil {
@@ -126,7 +126,7 @@ func reports(from *os.File) (runs []faults.Run, err error) {
 		}
 		size := fmt.Sprintf("%s in %.0f s", console.Counted(report.Faults, "fault"), report.Seconds)
 		if report.Excused+report.Noticed > 0 {
-			size += fmt.Sprintf("; %s excused, and owners noticed their clocks %s", console.Counted(report.Excused, "violation"), console.Counted(report.Noticed, "time"))
+			size += fmt.Sprintf("; %s excused, and owners detected slow clocks %s", console.Counted(report.Excused, "violation"), console.Counted(report.Noticed, "time"))
 		}
 		runs = append(runs, faults.Run{
 			Kind: faults.Chaos, Command: report.Replay, Date: info.ModTime().UTC().Format(time.DateOnly), Violations: len(report.Violations),

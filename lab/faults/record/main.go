@@ -1,10 +1,10 @@
-// Record runs what proves the cases of package faults, and writes down what came of it:
-// lab/faults/results.json, and docs/FAULTS.md, which is made of that.
+// Record runs the proofs of package faults, and writes the results to
+// lab/faults/results.json, and docs/FAULTS.md, which is generated from them.
 //
 //	go run ./lab/faults/record               # tests and simulators
 //	go run ./lab/faults/record -missing      # only tests that have not been recorded yet
-//	go run ./lab/faults/record -chaos bin/chaos.json,bin/soak.json,bin/beyond.json # what make chaos and make soak have left
-//	go run ./lab/faults/record -page         # nothing is run; only the page is written
+//	go run ./lab/faults/record -chaos bin/chaos.json,bin/soak.json,bin/beyond.json # the reports of make chaos and make soak
+//	go run ./lab/faults/record -page         # only the page is written
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/faults"
 )
 
-// Where things are, from the root of the module.
+// Paths relative to the root of the module.
 const (
 	resultsFile = "lab/faults/results.json"
 	pageFile    = "docs/FAULTS.md"
@@ -36,12 +36,12 @@ type options struct {
 
 func main() {
 	var o options
-	flag.IntVar(&o.worlds, "seeds", 10_000, "how many worlds of each kind to simulate")
-	flag.IntVar(&o.count, "count", 1, "how often to run each test")
-	flag.BoolVar(&o.missing, "missing", false, "run only tests of which nothing is recorded")
-	flag.BoolVar(&o.page, "page", false, "run nothing, and write the page")
-	flag.StringVar(&o.only, "only", "", "run only `what`: tests or sim")
-	flag.StringVar(&o.chaos, "chaos", "", "take `files`, with commas between them, that leasehold-lab chaos --report has written, and run nothing")
+	flag.IntVar(&o.worlds, "seeds", 10_000, "number of simulated worlds of each kind")
+	flag.IntVar(&o.count, "count", 1, "number of runs of each test")
+	flag.BoolVar(&o.missing, "missing", false, "run only tests without a recorded result")
+	flag.BoolVar(&o.page, "page", false, "only write the page")
+	flag.StringVar(&o.only, "only", "", "run only this `kind`: tests or sim")
+	flag.StringVar(&o.chaos, "chaos", "", "only add the reports in these comma-separated `files` of leasehold-lab chaos --report")
 	flag.Parse()
 	o.date = time.Now().UTC().Format(time.DateOnly)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -53,7 +53,7 @@ func main() {
 	}
 }
 
-// run does what is asked for, and writes what came of it even if something failed.
+// run executes the flags, and writes the results even after a failure.
 func (o *options) run(ctx context.Context) error {
 	results, err := faults.ReadResults(resultsFile)
 	if os.IsNotExist(err) {

@@ -17,14 +17,14 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-// testCommand stands for all runs of tests: which tests those are, the page says itself.
+// testCommand represents all runs of tests; the page lists the tests.
 const testCommand = "go run ./lab/faults/record -only tests"
 
-// A pack is the tests of a directory that are built alike.
+// A pack is the tests of a directory with the same build tags.
 type pack struct{ dir, tags string }
 
-// runTests runs the tests, directory by directory. A directory in which something fails does
-// not keep the others from being run.
+// runTests runs the tests, directory by directory. After a failure it continues with the other
+// directories.
 func (o *options) runTests(ctx context.Context, r *faults.Results) error {
 	run := faults.Run{Kind: faults.Test, Command: testCommand, Date: o.date, Counts: map[string]int{}, Failures: map[string]int{}}
 	for i := range r.Runs {
@@ -85,7 +85,7 @@ func (o *options) runPack(ctx context.Context, in pack, proofs []faults.Proof, r
 	cmd := exec.CommandContext(ctx, "go", append(args, "./"+in.dir)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
-	passed, broken, heard := outcomes(out)
+	passed, broken, printed := outcomes(out)
 	for _, p := range proofs {
 		run.Counts[p.String()], run.Failures[p.String()] = passed[p.Name], broken[p.Name]
 		if passed[p.Name] == 0 && err == nil {
@@ -93,13 +93,13 @@ func (o *options) runPack(ctx context.Context, in pack, proofs []faults.Proof, r
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%w\n%s", err, heard)
+		return fmt.Errorf("%w\n%s", err, printed)
 	}
 	return nil
 }
 
-// outcomes counts how often each test has passed and failed, and returns what those have printed that
-// have failed.
+// outcomes returns how often each test has passed and failed, and the output of the failed
+// tests.
 func outcomes(text []byte) (passed, failed map[string]int, printed string) {
 	passed, failed = map[string]int{}, map[string]int{}
 	output := make(map[string][]byte)

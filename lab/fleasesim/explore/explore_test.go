@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
 )
 
-// All interleavings, which do not get far; and all with few detours, which get as
-// far as to a second tenure.
+// All interleavings, of short paths; and all paths with few detours, which are long
+// enough for a second tenure.
 func TestExplore(t *testing.T) {
 	leases := uint64(0)
 	for _, s := range append(Scenarios(4, explorer.Unlimited), Scenarios(12, 1)...) {
@@ -24,12 +24,12 @@ func TestExplore(t *testing.T) {
 		t.Logf("%v, %v", r, r.Elapsed.Round(time.Millisecond))
 	}
 	if leases < 100 {
-		t.Errorf("only %d leases were acquired: that proves little", leases)
+		t.Errorf("only %d leases were acquired", leases)
 	}
 }
 
-// Equal states are found to be equal, whichever way led to them.
-func TestOrderOfArrivalIsForgotten(t *testing.T) {
+// States are equal if they differ only in the path that led to them.
+func TestOrderOfDeliveryDoesNotChangeTheState(t *testing.T) {
 	s := Scenarios(6, explorer.Unlimited)[0]
 	st, err := s.Begin()
 	if err != nil {
@@ -40,34 +40,34 @@ func TestOrderOfArrivalIsForgotten(t *testing.T) {
 		wishes = append(wishes, n)
 	})
 	first := wishes[0]
-	if len(first.mail) != 2 {
-		t.Fatalf("%d packets are under way, want a read for each of two peers", len(first.mail))
+	if len(first.packets) != 2 {
+		t.Fatalf("%d packets in flight, want a read for each of two peers", len(first.packets))
 	}
 	a, b := first.next(false), first.next(false)
-	to, from := a.mail[0], a.mail[1]
+	to, from := a.packets[0], a.packets[1]
 	a.deliver(0, false)
 	a.deliver(indexOf(a, from), false)
 	b.deliver(1, false)
 	b.deliver(indexOf(b, to), false)
 	if a.Hash() != b.Hash() {
-		t.Error("two reads that arrive in either order lead to states that differ")
+		t.Error("the order of two reads changes the state")
 	}
 	if a.Hash() == first.Hash() {
-		t.Error("a state in which two reads have arrived is taken for the one before")
+		t.Error("two reads do not change the hash of the state")
 	}
 }
 
-func indexOf(st *state, l *letter) int {
-	for i := range st.mail {
-		if st.mail[i].hash == l.hash {
+func indexOf(st *state, l *packet) int {
+	for i := range st.packets {
+		if st.packets[i].hash == l.hash {
 			return i
 		}
 	}
 	return -1
 }
 
-// A step must not change the state that it starts from.
-func TestStepsDoNotChangeWhereTheyStart(t *testing.T) {
+// A step does not change the state that it starts from.
+func TestStepsDoNotChangeTheirState(t *testing.T) {
 	s := Scenarios(4, explorer.Unlimited)[0]
 	st, err := s.Begin()
 	if err != nil {
@@ -98,10 +98,10 @@ func TestStepsDoNotChangeWhereTheyStart(t *testing.T) {
 	walk(st, 3)
 }
 
-func TestExploringEnds(t *testing.T) {
+func TestExplorationEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := explorer.Explore(ctx, Scenarios(20, explorer.Unlimited)[0], explorer.Options{}); err == nil {
-		t.Error("it goes on after its context has ended")
+		t.Error("the exploration continues after its context has ended")
 	}
 }

@@ -6,43 +6,43 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
 )
 
-// Times of all scenarios.
+// Durations in all scenarios.
 const (
 	lease   = time.Second
 	epsilon = 200 * time.Millisecond
 	drift   = 1.2
 )
 
-// processes is the size of the group. The first two are proposers, too.
+// processes is the size of the group. The first two are also proposers.
 const (
 	processes = 3
 	proposers = 2
 )
 
-// A Scenario is what may happen, and how the clocks go.
+// A Scenario has the limits of an exploration, and the rates of clocks.
 type Scenario struct {
 	name   string
 	Depth  int // steps
 	Clocks [processes]Clock
-	Passes []time.Duration // by which time may pass in a step
+	Passes []time.Duration // by which a step may advance the time
 
-	// Detours is how often something else may happen than what would if nothing
-	// were wrong: a letter overtakes another, or is held back, perhaps for ever;
-	// a process dies. See [explorer.Unlimited].
+	// Detours limits the steps other than the one without a fault: a packet is
+	// reordered or delayed, perhaps for ever;
+	// a process crashes. See [explorer.Unlimited].
 	Detours int8
-	// How often each may happen.
+	// Limits of the kinds of steps.
 	Crashes, Duplicates, Tries, Releases, Ticks int8
 }
 
-// A Clock is how the clocks of a process go: the monotonic one at a rate, the
-// wall clock at another and from another start.
+// A Clock has the rates of the monotonic and the wall clock of a process, and the offset of the
+// wall clock.
 type Clock struct {
 	Mono, Wall float64
 	Ahead      time.Duration
 }
 
-// Scenarios returns those that are explored, for a number of steps with a number
-// of detours.
+// Scenarios returns all scenarios, with limits of steps and
+// detours.
 func Scenarios(depth int, detours int8) []*Scenario {
 	fair := Scenario{
 		Depth: depth, Detours: detours, Passes: []time.Duration{lease / 4, lease * 7 / 10},
@@ -53,14 +53,14 @@ func Scenarios(depth int, detours int8) []*Scenario {
 		name   string
 		clocks [processes]Clock
 	}{
-		// The first process's clocks are the slowest, so that it believes for
+		// The first process's clocks are the slowest, so that it uses its lease for
 		// longest; wall clocks are within epsilon, monotonic rates within the bound.
 		{"both", [processes]Clock{{0.92, 1, -epsilon / 2}, {1.104, 1, epsilon / 2}, {1.104, 1, epsilon / 2}}},
-		// Only wall clocks can be trusted: the first one's monotonic clock hardly
-		// moves, those of the others race.
+		// Only wall clocks are reliable: the monotonic clock of the first process is very slow,
+		// those of the others very fast.
 		{"wall", [processes]Clock{{0.3, 1, -epsilon / 2}, {3, 1, epsilon / 2}, {3, 1, epsilon / 2}}},
-		// Only monotonic clocks can be trusted: the wall clocks of the others race.
-		// Within the time of a lease nobody can know.
+		// Only monotonic clocks are reliable: the wall clocks of the others are fast.
+		// That cannot be detected within the duration of a lease.
 		{"mono", [processes]Clock{{0.92, 1, 0}, {1.104, 1.7, 0}, {1.104, 1.7, 0}}},
 	} {
 		next := fair
@@ -75,13 +75,13 @@ func Explorations(depth int, detours int8) []explorer.Exploration {
 	return explorer.Explorations(Scenarios(depth, detours))
 }
 
-// Name identifies the scenario.
+// Name returns the name of the scenario.
 func (s *Scenario) Name() string { return s.name }
 
-// Steps is the number of steps that a way has at most.
+// Steps returns the maximum length of a path.
 func (s *Scenario) Steps() int { return s.Depth }
 
-// Worker changes nothing: states share no scratch space.
+// Worker returns the identity: states share no scratch space.
 func (*Scenario) Worker() func(*state) *state { return func(st *state) *state { return st } }
 
 func (*Scenario) Figures() []explorer.Figure {

@@ -15,16 +15,16 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
 )
 
-// A state is all that there is at a moment. It is not changed once it is made:
-// a step makes another, which shares with it what has stayed the same.
+// A state is the state of the whole group. It is immutable: a
+// step creates a new one, which shares unchanged parts.
 type state struct {
 	scenario *Scenario
 	now      time.Duration // true time
 	procs    [processes]*proc
-	mail     []*letter // under way, in the order in which they were sent; never two that are equal
-	acquired bool      // a lease was acquired by the step that led here
+	packets  []*packet // in flight, in the order in which they were sent; no two are equal
+	acquired bool      // the last step acquired a lease
 
-	detours, crashes, duplicates, tries, releases, ticks int8 // that are left
+	detours, crashes, duplicates, tries, releases, ticks int8 // remaining
 }
 
 type proc struct {
@@ -36,18 +36,18 @@ type proc struct {
 	hash        uint64
 }
 
-type letter struct {
-	to       int
-	envelope flease.Envelope
-	messages []flease.Message
-	late     bool // it was held back: what was sent after it comes first
-	hash     uint64
+type packet struct {
+	to        int
+	envelope  flease.Envelope
+	messages  []flease.Message
+	reordered bool // reordered: later packets are delivered before it
+	hash      uint64
 }
 
 const resource = "r"
 
-// Begin returns a group whose processes have met, and have forgotten what they did
-// on that occasion.
+// Begin returns a group whose processes have exchanged packets, and have removed the state of that
+// exchange.
 func (s *Scenario) Begin() (*state, error) {
 	st := &state{scenario: s, detours: s.Detours, crashes: s.Crashes, duplicates: s.Duplicates, tries: s.Tries, releases: s.Releases, ticks: s.Ticks}
 	for i := range st.procs {
@@ -73,10 +73,10 @@ func (s *Scenario) Begin() (*state, error) {
 		}
 		st.settle()
 	}
-	st.mail = nil
+	st.packets = nil
 	for i, p := range st.procs {
 		if !p.machine.Ready() || p.machine.Size() > 0 {
-			return nil, fmt.Errorf("process %d is not as it should be at the start: ready %t, it knows %d resources", i+1, p.machine.Ready(), p.machine.Size())
+			return nil, fmt.Errorf("invalid initial state of process %d: ready %t, state of %d resources", i+1, p.machine.Ready(), p.machine.Size())
 		}
 	}
 	return st, nil
@@ -84,7 +84,7 @@ func (s *Scenario) Begin() (*state, error) {
 
 func (st *state) settle() {
 	for range 100 {
-		if len(st.mail) == 0 {
+		if len(st.packets) == 0 {
 			return
 		}
 		st.deliver(0, false)
@@ -136,7 +136,7 @@ func (st *state) collect(i int) {
 		}
 	}
 	p.machine.Flush(st.time(i), func(to flease.Process, e *flease.Envelope, msgs []flease.Message) {
-		st.post(&letter{to: int(to) - 1, envelope: *e, messages: slices.Clone(msgs)})
+		st.post(&packet{to: int(to) - 1, envelope: *e, messages: slices.Clone(msgs)})
 	})
 	b := p.machine.AppendState(nil)
 	b = binary.AppendUvarint(b, p.incarnation)
@@ -144,8 +144,8 @@ func (st *state) collect(i int) {
 	p.hash = xxhash.Sum64(b)
 }
 
-// post puts a letter under way, unless one that is equal already is.
-func (st *state) post(l *letter) {
+// post adds a packet, unless an equal one is in flight.
+func (st *state) post(l *packet) {
 	e := &l.envelope
 	var b []byte
 	for _, n := range []uint64{uint64(l.to), uint64(e.From), e.Incarnation, e.To, uint64(e.Sent), uint64(e.Echo)} {
@@ -155,14 +155,14 @@ func (st *state) post(l *letter) {
 		b = l.messages[i].AppendState(b)
 	}
 	l.hash = xxhash.Sum64(b)
-	if slices.ContainsFunc(st.mail, func(o *letter) bool { return o.hash == l.hash }) {
+	if slices.ContainsFunc(st.packets, func(o *packet) bool { return o.hash == l.hash }) {
 		return
 	}
-	at := len(st.mail)
-	if st.scenario.Detours == explorer.Unlimited { // then their order means nothing
-		at, _ = slices.BinarySearchFunc(st.mail, l.hash, func(o *letter, hash uint64) int { return cmp.Compare(o.hash, hash) })
+	at := len(st.packets)
+	if st.scenario.Detours == explorer.Unlimited { // their order does not matter
+		at, _ = slices.BinarySearchFunc(st.packets, l.hash, func(o *packet, hash uint64) int { return cmp.Compare(o.hash, hash) })
 	}
-	st.mail = slices.Insert(slices.Clone(st.mail), at, l)
+	st.packets = slices.Insert(slices.Clone(st.packets), at, l)
 }
 
 func (st *state) Hash() uint64 {
@@ -173,9 +173,9 @@ func (st *state) Hash() uint64 {
 	for _, n := range []int8{st.detours, st.crashes, st.duplicates, st.tries, st.releases, st.ticks} {
 		b = append(b, byte(n))
 	}
-	for _, l := range st.mail {
+	for _, l := range st.packets {
 		b = binary.LittleEndian.AppendUint64(b, l.hash)
-		if l.late {
+		if l.reordered {
 			b = append(b, 1)
 		}
 	}
@@ -194,7 +194,7 @@ func (st *state) Figure(int) uint64 {
 
 func (st *state) Line(step string) string { return fmt.Sprintf("%9.3fs  %s", st.now.Seconds(), step) }
 
-// Broken says which processes hold the lease, if more than one does.
+// Broken returns a violation if more than one process holds the lease.
 func (st *state) Broken() *explorer.Violation {
 	var holders []int
 	for i, p := range st.procs {

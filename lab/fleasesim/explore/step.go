@@ -9,20 +9,20 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
 )
 
-// A visitor is shown a state that can follow, and what leads to it.
+// A visitor is called with each successor and the description of its step.
 type visitor func(next *state, what func() string)
 
 func (st *state) Each(visit func(next *state, what func() string)) {
-	first := slices.IndexFunc(st.mail, func(l *letter) bool { return !l.late })
+	first := slices.IndexFunc(st.packets, func(l *packet) bool { return !l.reordered })
 	st.eachArrival(first, visit)
 	st.eachWish(first, visit)
 	st.eachCrash(visit)
 	st.eachPass(first, visit)
 }
 
-// next returns a copy, to be changed; nil if it would be a detour too many. The
-// way that is none is that the letter which has waited longest arrives, and when
-// there is none, whatever else may happen.
+// next returns a copy for a step; nil if a detour exceeds the limit. The
+// delivery of the oldest packet is not a detour, nor are other steps
+// if there is no packet.
 func (st *state) next(detour bool) *state {
 	n := *st
 	n.acquired = false
@@ -36,46 +36,46 @@ func (st *state) next(detour bool) *state {
 }
 
 func (st *state) eachArrival(first int, visit visitor) {
-	for i, l := range st.mail {
+	for i, l := range st.packets {
 		if n := st.next(i != first); n != nil {
 			n.deliver(i, false)
-			visit(n, func() string { return "arrives: " + l.String() })
+			visit(n, func() string { return "delivered: " + l.String() })
 		}
 		if n := st.next(true); n != nil && n.duplicates > 0 {
 			n.duplicates--
 			n.deliver(i, true)
-			visit(n, func() string { return "arrives, not for the last time: " + l.String() })
+			visit(n, func() string { return "delivered, with a duplicate in flight: " + l.String() })
 		}
 	}
 	st.eachDelay(first, visit)
 }
 
-// eachDelay holds a letter back, perhaps for ever.
+// eachDelay delays the oldest packet, perhaps for ever.
 func (st *state) eachDelay(first int, visit visitor) {
 	if first < 0 || st.scenario.Detours == explorer.Unlimited {
-		return // it is held back by what happens in its stead
+		return // other steps before its delivery delay it
 	}
 	n := st.next(true)
 	if n == nil {
 		return
 	}
 	n.hold(first)
-	visit(n, func() string { return "is held back: " + st.mail[first].String() })
+	visit(n, func() string { return "delayed: " + st.packets[first].String() })
 }
 
 func (st *state) hold(i int) {
-	late := *st.mail[i]
-	late.late = true
-	st.mail = slices.Clone(st.mail)
-	st.mail[i] = &late
+	reordered := *st.packets[i]
+	reordered.reordered = true
+	st.packets = slices.Clone(st.packets)
+	st.packets[i] = &reordered
 }
 
 func (st *state) deliver(i int, keep bool) {
-	l := st.mail[i]
+	l := st.packets[i]
 	if keep {
 		st.hold(i)
 	} else {
-		st.mail = slices.Delete(slices.Clone(st.mail), i, i+1)
+		st.packets = slices.Delete(slices.Clone(st.packets), i, i+1)
 	}
 	st.call(l.to, func(m *flease.Machine, now flease.Time) { m.Receive(now, &l.envelope, l.messages) })
 }
@@ -89,7 +89,7 @@ func (st *state) eachWish(first int, visit visitor) {
 			spend func(*state)
 			call  func(*flease.Machine, flease.Time)
 		}{
-			{!p.asked, "wants it", func(*state) {}, func(m *flease.Machine, now flease.Time) { _ = m.Acquire(now, resource) }},
+			{!p.asked, "acquires it", func(*state) {}, func(m *flease.Machine, now flease.Time) { _ = m.Acquire(now, resource) }},
 			{!p.asked && st.tries > 0, "tries it", func(n *state) { n.tries-- }, func(m *flease.Machine, now flease.Time) { _ = m.Try(now, resource) }},
 			{p.held && st.releases > 0, "releases it", func(n *state) { n.releases--; n.procs[i].held = false }, func(m *flease.Machine, now flease.Time) { m.Release(now, resource) }},
 		} {
@@ -118,9 +118,9 @@ func (st *state) eachCrash(visit visitor) {
 		}
 		n.crashes--
 		if err := n.start(i, p.incarnation+1); err != nil {
-			panic(err) // it was possible before
+			panic(err) // it succeeded before
 		}
-		visit(n, func() string { return fmt.Sprintf("process %d dies, and starts", i+1) })
+		visit(n, func() string { return fmt.Sprintf("process %d crashes and restarts", i+1) })
 	}
 }
 
@@ -139,7 +139,7 @@ func (st *state) eachPass(first int, visit visitor) {
 	}
 }
 
-func (l *letter) String() string {
+func (l *packet) String() string {
 	text := fmt.Sprintf("%d to %d:", l.envelope.From, l.to+1)
 	for i := range l.messages {
 		m := &l.messages[i]

@@ -1,10 +1,9 @@
 // Search runs simulated worlds until the first violation, or explores a small group, and
-// prints what it found as JSON. It is what the tests build each mutant into: nothing but
-// the simulators, which link in a moment where the command with its stores and servers takes
-// seconds.
+// prints the violations as JSON. Tests build each mutant into this program: it has only
+// the simulators, and links faster than the command with its stores and servers.
 //
 // Its first argument is the protocol, sim or flease. Its flags are those of leasehold-lab sim,
-// or of leasehold-lab flease sim, that a mutant's World may name.
+// or of leasehold-lab flease sim, that a mutant's World may have.
 package main
 
 import (
@@ -30,11 +29,11 @@ func main() {
 	}
 }
 
-// A protocol is what can be searched.
+// A protocol is a protocol with its simulator.
 type protocol struct {
 	engine.Simulation
 	world     *pflag.FlagSet
-	parsed    func() error // completes the simulation when flags are parsed
+	parsed    func() error // completes the simulation after the flags are parsed
 	scenarios func(depth int, detours int8) []explorer.Exploration
 }
 
@@ -52,10 +51,10 @@ func search(name string, args []string) error {
 	p := newProtocol(name)
 	c := engine.Campaign{Simulation: p, Parallel: 1, StopAfter: 1}
 	flags := pflag.NewFlagSet("search", pflag.ContinueOnError)
-	flags.Uint64Var(&c.First, "first", 1, "the first seed")
-	flags.IntVar(&c.Seeds, "seeds", 1000, "how many worlds to run")
-	depth := flags.Int("explore", 0, "explore for so many steps instead")
-	detours := flags.Int8("detours", 1, "with --explore: how many detours")
+	flags.Uint64Var(&c.First, "first", 1, "first seed")
+	flags.IntVar(&c.Seeds, "seeds", 1000, "number of worlds")
+	depth := flags.Int("explore", 0, "explore up to this number of steps instead")
+	detours := flags.Int8("detours", 1, "with --explore: number of detours")
 	flags.AddFlagSet(p.world)
 	if err := flags.Parse(args); err != nil {
 		return err

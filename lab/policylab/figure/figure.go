@@ -1,5 +1,5 @@
-// Package figure draws how policies did in the lab: what happened over time,
-// and figure 10 of PRS anew, the load of the heavily loaded servers.
+// Package figure draws the results of policies: values over time,
+// and a version of figure 10 of PRS, the load of the heavily loaded servers.
 package figure
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/policylab"
 )
 
-// A Format is a kind of image file.
+// A Format is an image format.
 type Format string
 
 // The formats.
@@ -31,7 +31,7 @@ const (
 	SVG Format = "svg"
 )
 
-// FormatOf returns the format that a file's name asks for.
+// FormatOf returns the format for the ending of a file name.
 func FormatOf(file string) (Format, error) {
 	switch f := Format(strings.ToLower(strings.TrimPrefix(filepath.Ext(file), "."))); f {
 	case PNG, SVG:
@@ -40,16 +40,16 @@ func FormatOf(file string) (Format, error) {
 	return "", leasehold.Errorf("plot", leasehold.ErrInvalid, file, "want a name that ends in .png or .svg")
 }
 
-// The sizes of the whole. At 3 panels in a row each is as large as a column of
+// The sizes of a panel. With 3 panels in a row each has the width of a column of
 // a paper.
 const (
 	panelWidth  = 11 * vg.Centimeter
 	panelHeight = 8 * vg.Centimeter
 )
 
-// Draw draws results, of which there is at least one, with their loads kept,
-// and all of the same length. The upper row compares them, the lower one has a
-// panel for each. Equal results give equal images.
+// Draw draws at least one result, all of the same length and with loads.
+// The upper row compares them, the lower one has a
+// panel for each. Equal results have equal images.
 func Draw(to io.Writer, format Format, results []*policylab.Result, meanLoad float64) error {
 	upper := []*plot.Plot{
 		compared(results, "Most loaded server", "load / mean", maxOverMean),
@@ -87,7 +87,7 @@ func paint(c draw.Canvas, rows ...[]*plot.Plot) {
 	}
 }
 
-// lineColor tells policies apart, for those who see few colours, too (Okabe and
+// lineColor returns a distinguishable color, also for the colour-blind (Okabe and
 // Ito's palette).
 func lineColor(i int) color.Color {
 	palette := []color.Color{
@@ -122,7 +122,7 @@ func ranges(r *policylab.Result) curve {
 	return func(p int) float64 { return float64(r.Samples[p].Ranges) }
 }
 
-// newPanel is an empty plot over time.
+// newPanel returns an empty plot over time.
 func newPanel(title, unit string) *plot.Plot {
 	p := plot.New()
 	p.Title.Text = title
@@ -133,7 +133,7 @@ func newPanel(title, unit string) *plot.Plot {
 	return p
 }
 
-// compared has one line for each result.
+// compared returns a plot with one line for each result.
 func compared(results []*policylab.Result, title, unit string, of func(*policylab.Result) curve) *plot.Plot {
 	p := newPanel(title, unit)
 	for i, r := range results {
@@ -145,8 +145,8 @@ func compared(results []*policylab.Result, title, unit string, of func(*policyla
 	return p
 }
 
-// newLine is a line over all periods. It has no points where it goes on as it
-// was: most of the time nothing changes, and files are much smaller.
+// newLine returns a line over all periods. It omits points inside constant sections:
+// most values are constant, and the files are much smaller.
 func newLine(r *policylab.Result, value curve, c color.Color, width vg.Length) *plotter.Line {
 	var points plotter.XYs
 	last := len(r.Samples) - 1
@@ -160,15 +160,15 @@ func newLine(r *policylab.Result, value curve, c color.Color, width vg.Length) *
 	return &plotter.Line{XYs: points, LineStyle: draw.LineStyle{Color: c, Width: width}}
 }
 
-// heavy is how many times the mean a server must have at some time to be drawn:
-// in PRS those above 40 %, where the mean is 20 %.
+// heavy is the multiple of the mean at which a server is drawn:
+// in PRS, 40 % with a mean of 20 %.
 const heavy = 2
 
-// maxLines bounds the servers in a panel: beyond that, lines hide each other,
-// and files grow.
+// maxLines limits the servers in a panel: more lines would hide each other,
+// and enlarge the file.
 const maxLines = 60
 
-// heavilyLoaded is figure 10 of PRS: the load of all servers that are heavily
+// heavilyLoaded draws figure 10 of PRS: the load of all servers that are heavily
 // loaded at any time, or of the heaviest if there are too many.
 func heavilyLoaded(r *policylab.Result, c color.Color, meanLoad float64) *plot.Plot {
 	limit := float32(heavy * meanLoad)
@@ -216,7 +216,7 @@ func above(busy []float32, limit float32) int {
 	return n
 }
 
-// percent is how busy a server is; one that has not joined yet is idle.
+// percent returns the load of a server, 0 before it has joined.
 func percent(busy []float32, server int) float64 {
 	if server >= len(busy) {
 		return 0
@@ -224,8 +224,8 @@ func percent(busy []float32, server int) float64 {
 	return 100 * float64(busy[server])
 }
 
-// sameHeight makes panels comparable. No server does more than 100 %: what is
-// beyond is left out, so that one hot key does not flatten all the rest.
+// sameHeight sets the same scale for all panels. Loads above 100 % are
+// cut off, so that one hot key does not flatten the other lines.
 func sameHeight(panels []*plot.Plot) {
 	top := 0.0
 	for _, p := range panels {

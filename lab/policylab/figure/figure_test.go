@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// results has two policies over a pool that grows, one of which moves keys.
+// results returns the results of two policies with a pool that grows; one of them moves keys.
 func results(t *testing.T) []*policylab.Result {
 	t.Helper()
 	hot, err := policylab.Hot(0.3, policylab.Zipf{Alpha: 0, Keys: 1e9})
@@ -68,7 +68,7 @@ func TestDrawPNG(t *testing.T) {
 	}
 }
 
-// TestDrawManyServers: the heaviest are drawn, and how many there are is said.
+// TestDrawManyServers: the heaviest are drawn, and the title has their number.
 func TestDrawManyServers(t *testing.T) {
 	r := &policylab.Result{Policy: "p", Samples: make([]policylab.Sample, 2), Loads: make([][]float32, 2)}
 	for i := range maxLines + 7 {

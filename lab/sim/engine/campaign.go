@@ -14,7 +14,7 @@ import (
 
 // A Simulation is the configuration of a simulator's worlds.
 type Simulation interface {
-	// Validate fills in defaults and reports what is wrong.
+	// Validate sets defaults and returns an error for invalid values.
 	Validate() error
 	// Run runs the world of a seed, and writes a trace to text unless it is nil. The
 	// configuration must be valid.
@@ -23,7 +23,7 @@ type Simulation interface {
 	Unreachable(branch string) bool
 }
 
-// A Result is how one world went.
+// A Result is the result of one world.
 type Result struct {
 	Seed      uint64
 	Kind      string     // of the world, if the simulator has several
@@ -32,20 +32,20 @@ type Result struct {
 	Counts
 }
 
-// Counts are what happened in a world, or in all worlds of a campaign.
+// Counts are the counts of a world, or of all worlds of a campaign.
 type Counts struct {
 	Simulated        time.Duration
 	Events, Messages uint64
 	Checks           map[string]uint64 // by invariant
-	Faults           map[string]uint64 // that struck, by kind
-	Branches         map[string]uint64 // by what machines noted: "owner: race"
+	Faults           map[string]uint64 // injected, by kind
+	Branches         map[string]uint64 // taken, by name: "owner: race"
 }
 
 func newCounts() Counts {
 	return Counts{Checks: map[string]uint64{}, Faults: map[string]uint64{}, Branches: map[string]uint64{}}
 }
 
-// Digest is the result's part of a campaign's hash; the hash of a campaign of
+// Digest is the result's part of a campaign's hash. It is the hash of a campaign of
 // one world.
 func (r *Result) Digest() uint64 {
 	h := Hash(r.Seed)
@@ -53,15 +53,15 @@ func (r *Result) Digest() uint64 {
 	return uint64(h)
 }
 
-// A Campaign is many worlds: one for each seed from First on.
+// A Campaign runs many worlds: one for each seed from First on.
 type Campaign struct {
 	Simulation Simulation
 	First      uint64
 	Seeds      int
-	Parallel   int // worlds at a time; default 1
+	Parallel   int // concurrent worlds; default 1
 
-	// StopAfter ends the campaign early, after so many violations; 0 means 100,
-	// which is enough to see a pattern.
+	// StopAfter ends the campaign after that many violations; 0 means 100,
+	// enough for a pattern.
 	StopAfter int
 	// Progress, if set, is called several times a second, from one goroutine at a time.
 	Progress func(*Summary)
@@ -70,24 +70,24 @@ type Campaign struct {
 // A Summary is the result of a campaign.
 type Summary struct {
 	Counts
-	Seeds    int // worlds that were run
+	Seeds    int // number of worlds that were run
 	Failures []Failure
 	Elapsed  time.Duration
 	Kinds    map[string]uint64 // of worlds
-	// Missed names the branches that no world has reached, and that should be.
+	// Missed are the branches that no world has reached, except for unreachable ones.
 	Missed []string
-	// Hash is made of the traces of all worlds, in no order: the same for the
-	// same campaign, however many ran at a time.
+	// Hash is the sum of the digests of all worlds: it does not depend on their order
+	// or on Parallel.
 	Hash uint64
 }
 
-// A Failure is a world in which something was violated.
+// A Failure is a world with a violation.
 type Failure struct {
 	Seed uint64 `json:"seed"`
 	*Violation
 }
 
-// Speedup is simulated time by elapsed time.
+// Speedup returns simulated time by elapsed time.
 func (s *Summary) Speedup() float64 {
 	if s.Elapsed <= 0 {
 		return 0
@@ -95,7 +95,7 @@ func (s *Summary) Speedup() float64 {
 	return s.Simulated.Seconds() / s.Elapsed.Seconds()
 }
 
-// TotalChecks is how many times an invariant was checked.
+// TotalChecks returns the number of checks of all invariants.
 func (s *Summary) TotalChecks() uint64 {
 	var n uint64
 	for _, c := range s.Checks {
@@ -104,14 +104,14 @@ func (s *Summary) TotalChecks() uint64 {
 	return n
 }
 
-// Run runs the campaign until it is done or ctx ends; then it returns the result so
+// Run runs the campaign until it is complete or ctx ends, and returns the result so
 // far.
 func (c Campaign) Run(ctx context.Context) (*Summary, error) {
 	if err := c.Simulation.Validate(); err != nil {
 		return nil, err
 	}
 	if c.Seeds < 1 || c.Parallel < 0 || c.StopAfter < 0 {
-		return nil, leasehold.Errorf("campaign", leasehold.ErrInvalid, "", "%d seeds, %d at a time, stop after %d: want at least 1, 0 and 0", c.Seeds, c.Parallel, c.StopAfter)
+		return nil, leasehold.Errorf("campaign", leasehold.ErrInvalid, "", "%d seeds, %d at a time, stop after %d: the minima are 1, 0 and 0", c.Seeds, c.Parallel, c.StopAfter)
 	}
 	if c.StopAfter == 0 {
 		c.StopAfter = 100
@@ -157,15 +157,15 @@ func (s *Summary) add(r *Result) {
 	}
 }
 
-// Convincing reports why a campaign without violations proves little: a branch was
-// never reached, a kind of fault never struck, or an invariant was never checked.
+// Convincing returns an error if a campaign without violations has too little coverage: a branch was
+// not reached, a kind of fault not injected, or an invariant not checked.
 func (s *Summary) Convincing(kinds Kinds) error {
 	if len(s.Missed) > 0 {
 		return fmt.Errorf("never reached: %s", strings.Join(s.Missed, ", "))
 	}
 	for name := range kinds.Default() {
 		if s.Faults[name] == 0 {
-			return fmt.Errorf("the fault %s never happened", name)
+			return fmt.Errorf("the fault %s was never injected", name)
 		}
 	}
 	for name, n := range s.Checks {

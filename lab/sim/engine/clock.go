@@ -8,16 +8,16 @@ type Rate int64
 // TrueRate is the rate of true time.
 const TrueRate Rate = 1_000_000
 
-// A Clock is a clock of a process, monotonic or wall. It runs at its own rate
-// from its own origin. At rate 0 it stands still, as a monotonic clock does while
-// a computer is suspended.
+// A Clock is a clock of a process, monotonic or wall. It has its own rate
+// and its own origin. At rate 0 it stands still, like a monotonic clock
+// of a suspended computer.
 type Clock[T ~int64] struct {
 	since int64 // true time of the last change
 	base  T     // the reading at that time
 	rate  Rate
 }
 
-// NewClock returns a clock that is set at a true time.
+// NewClock returns a clock with a reading at a true time.
 func NewClock[T ~int64](now int64, shows T, r Rate) Clock[T] {
 	return Clock[T]{since: now, base: shows, rate: r}
 }
@@ -28,8 +28,8 @@ func (c *Clock[T]) At(now int64) T {
 	return c.base + T(d/1e6*r+d%1e6*r/1e6)
 }
 
-// When returns the first true time at which the clock shows i or later, if
-// nothing changes it; MaxInt64 if there is none.
+// When returns the first true time at which the reading is i or later, at the current rate;
+// MaxInt64 if there is none.
 func (c *Clock[T]) When(i T) int64 {
 	if i <= c.base {
 		return c.since

@@ -21,21 +21,21 @@ func TestClock(t *testing.T) {
 			i := mono.Instant(77 + d)
 			at := c.When(i)
 			if c.At(at) < i || at > c.Since() && c.At(at-1) >= i {
-				t.Errorf("rate %d: first shows %v at %d, but shows %v then and %v just before", r, i, at, c.At(at), c.At(at-1))
+				t.Errorf("rate %d: When of %v is %d, but the reading is %v then and %v just before", r, i, at, c.At(at), c.At(at-1))
 			}
 		}
 	}
 	c := engine.NewClock[mono.Instant](0, 5, 1_095_445)
 	c.Run(1e9, 0)
 	if c.At(5e9) != c.At(1e9) || c.When(c.At(1e9)+1) != math.MaxInt64 || c.When(mono.Never) != math.MaxInt64 {
-		t.Error("a clock that stands still does not")
+		t.Error("a clock with rate 0 does not stand still")
 	}
 	c.Run(5e9, 912_872)
 	if c.At(6e9) <= c.At(5e9) {
-		t.Error("a clock that was stopped does not go on")
+		t.Error("a stopped clock does not continue")
 	}
 	c.Set(6e9, 3)
 	if c.At(6e9) != 3 || c.At(7e9) != 3+912_872_000 || c.Rate() != 912_872 {
-		t.Errorf("a clock that was set shows %v, and %v a second later", c.At(6e9), c.At(7e9))
+		t.Errorf("a clock that was set reads %v, and %v a second later", c.At(6e9), c.At(7e9))
 	}
 }

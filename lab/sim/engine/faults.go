@@ -10,17 +10,17 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A Fault is a kind of fault, and how a nemesis of type N inflicts it.
+// A Fault is a kind of fault, and its injection by a nemesis of type N.
 type Fault[N any] struct {
 	Kind
-	// Inflict makes the fault happen, and reports whether there was anything to hit.
+	// Inflict injects the fault, and reports whether there was a target.
 	Inflict func(N) bool
 }
 
 // Faults are the kinds of faults of a simulator. The order is part of a seed's meaning.
 type Faults[N any] []Fault[N]
 
-// Kinds returns the kinds without what they do.
+// Kinds returns the kinds of the faults.
 func (f Faults[N]) Kinds() Kinds {
 	var kinds Kinds
 	for i := range f {
@@ -29,8 +29,8 @@ func (f Faults[N]) Kinds() Kinds {
 	return kinds
 }
 
-// Pick lists the indices of the kinds in a mix, each as often as its weight says.
-// Kinds that skip says are left out.
+// Pick returns the indices of the kinds in a mix, each repeated by its weight.
+// It omits a kind if skip returns true.
 func (f Faults[N]) Pick(m Mix, skip func() bool) []int {
 	picked := []int{}
 	for i := range f {
@@ -50,8 +50,8 @@ type Kind struct {
 // Kinds are all kinds of faults of a simulator.
 type Kinds []Kind
 
-// A Mix is the weights of the kinds of faults, relative to each other. A kind that
-// is not in it does not happen.
+// A Mix has the relative weights of the kinds of faults. A kind that
+// is not in it is not injected.
 type Mix map[string]int
 
 // Names returns the names of all kinds.
@@ -63,7 +63,7 @@ func (k Kinds) Names() []string {
 	return names
 }
 
-// Default is the default mix.
+// Default returns the default mix.
 func (k Kinds) Default() Mix {
 	m := Mix{}
 	for _, kind := range k {
@@ -74,7 +74,7 @@ func (k Kinds) Default() Mix {
 	return m
 }
 
-// Parse reads a fault mix: "default", "none", or a list such as
+// Parse parses a fault mix: "default", "none", or a list such as
 // "owner-crash=3,loss=1". A list after "default," changes the default.
 func (k Kinds) Parse(s string) (Mix, error) {
 	m := Mix{}
@@ -87,11 +87,11 @@ func (k Kinds) Parse(s string) (Mix, error) {
 			continue
 		}
 		if !slices.Contains(k.Names(), name) {
-			return nil, leasehold.Errorf("fault mix", leasehold.ErrInvalid, name, "no such fault; there are default, none, %s", strings.Join(k.Names(), ", "))
+			return nil, leasehold.Errorf("fault mix", leasehold.ErrInvalid, name, "no such fault; use default, none, %s", strings.Join(k.Names(), ", "))
 		}
 		weight, err := strconv.Atoi(value)
 		if err != nil || !found {
-			return nil, leasehold.Errorf("fault mix", leasehold.ErrInvalid, item, "want a name and a weight, such as %s=3", name)
+			return nil, leasehold.Errorf("fault mix", leasehold.ErrInvalid, item, "a name and a weight are required, such as %s=3", name)
 		}
 		m[name] = weight
 		if weight == 0 {
@@ -101,20 +101,20 @@ func (k Kinds) Parse(s string) (Mix, error) {
 	return m, k.Validate(m)
 }
 
-// Validate reports what is wrong with a mix.
+// Validate returns an error for an invalid mix.
 func (k Kinds) Validate(m Mix) error {
 	for name, weight := range m {
 		if !slices.Contains(k.Names(), name) {
 			return leasehold.Errorf("fault mix", leasehold.ErrInvalid, name, "no such fault")
 		}
 		if weight < 0 || weight > 1000 {
-			return leasehold.Errorf("fault mix", leasehold.ErrInvalid, name, "weight %d, want 0 to 1000", weight)
+			return leasehold.Errorf("fault mix", leasehold.ErrInvalid, name, "weight %d is not in the range 0 to 1000", weight)
 		}
 	}
 	return nil
 }
 
-// Format writes a mix as Parse reads it.
+// Format returns a mix in the syntax of Parse.
 func (k Kinds) Format(m Mix) string {
 	if maps.Equal(m, k.Default()) {
 		return "default"
@@ -134,15 +134,15 @@ func (k Kinds) Format(m Mix) string {
 // MixFlag returns the mix as the value of a flag.
 func (k Kinds) MixFlag(m *Mix) *MixFlag { return &MixFlag{k, m, k.Format(*m)} }
 
-// A MixFlag is a fault mix as a flag (pflag.Value). It keeps the text of the user if
-// that is shorter than the mix written in full.
+// A MixFlag is a fault mix as a flag (pflag.Value). It keeps the user's text if
+// that is shorter than the formatted mix.
 type MixFlag struct {
 	kinds Kinds
 	mix   *Mix
 	text  string
 }
 
-// Set reads the mix.
+// Set parses the mix.
 func (f *MixFlag) Set(s string) error {
 	mix, err := f.kinds.Parse(s)
 	if err != nil {
@@ -157,5 +157,5 @@ func (f *MixFlag) Set(s string) error {
 
 func (f *MixFlag) String() string { return f.text }
 
-// Type is the type of the flag in the help.
+// Type returns the type of the flag for the help.
 func (*MixFlag) Type() string { return "string" }

@@ -21,18 +21,18 @@ func TestMixes(t *testing.T) {
 	} {
 		m, err := kinds.Parse(text)
 		if err != nil || !maps.Equal(m, want) {
-			t.Errorf("%q is read as %v, %v", text, m, err)
+			t.Errorf("%q is parsed as %v, %v", text, m, err)
 		}
 		again, err := kinds.Parse(kinds.Format(m))
 		if err != nil || !maps.Equal(again, m) {
-			t.Errorf("%v is written %q, which is read as %v, %v", m, kinds.Format(m), again, err)
+			t.Errorf("%v is formatted as %q, which is parsed as %v, %v", m, kinds.Format(m), again, err)
 		}
 	}
 	for text, want := range map[string]string{
 		"earthquake=1": "no such fault", "loss": "a weight", "loss=x": "a weight", "loss=-1": "0 to 1000", "": "no such fault", "loss=1,default": "no such fault", "loss=1,none": "no such fault",
 	} {
 		if _, err := kinds.Parse(text); err == nil || !strings.Contains(err.Error(), want) || leasehold.KindOf(err) != leasehold.ErrInvalid {
-			t.Errorf("%q: error %v, want one that says %q", text, err, want)
+			t.Errorf("%q: error %v, want one with %q", text, err, want)
 		}
 	}
 	for _, m := range []engine.Mix{{"loss": -1}, {"loss": 1001}, {"earthquake": 1}} {
@@ -67,17 +67,17 @@ func TestMixFlagKeepsTheShorterText(t *testing.T) {
 	}
 }
 
-// Each kind is picked as often as its weight says, unless it is skipped.
+// Each kind is picked as often as its weight, unless it is skipped.
 func TestPick(t *testing.T) {
 	faults := engine.Faults[*int]{{Kind: engine.Kind{Name: "a"}}, {Kind: engine.Kind{Name: "b"}}, {Kind: engine.Kind{Name: "c"}}}
-	asked := 0
-	picked := faults.Pick(engine.Mix{"c": 2, "a": 3}, func() bool { asked++; return asked == 1 })
-	if len(picked) != 2 || picked[0] != 2 || picked[1] != 2 || asked != 2 {
-		t.Errorf("picked %v, asked %d times", picked, asked)
+	calls := 0
+	picked := faults.Pick(engine.Mix{"c": 2, "a": 3}, func() bool { calls++; return calls == 1 })
+	if len(picked) != 2 || picked[0] != 2 || picked[1] != 2 || calls != 2 {
+		t.Errorf("picked %v, %d calls", picked, calls)
 	}
 }
 
-// FuzzParse: a mix is refused, or is the same after being written and read again.
+// FuzzParse: a mix is rejected, or formatting and parsing returns the same mix.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"default", "none", "loss=1", "default,loss=0", "loss=-1", "loss", "=1", "loss=1,loss=2", "none,default", "", "loss=+1", "loss=99999999999999999999"} {
 		f.Add(text)
@@ -92,7 +92,7 @@ func FuzzParse(f *testing.F) {
 		}
 		again, err := kinds.Parse(kinds.Format(m))
 		if err != nil || !maps.Equal(m, again) {
-			t.Fatalf("%q is written %q, which is read as %v, %v", text, kinds.Format(m), again, err)
+			t.Fatalf("%q is formatted as %q, which is parsed as %v, %v", text, kinds.Format(m), again, err)
 		}
 	})
 }

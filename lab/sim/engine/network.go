@@ -2,9 +2,9 @@ package engine
 
 import "time"
 
-// A Network carries messages between the endpoints of a world. It has no
-// connections and no order: whatever a real transport guarantees beyond that, the
-// machines do without.
+// A Network delivers messages between the endpoints of a world. It has no
+// connections and no order: the machines do not rely on further guarantees of a real
+// transport.
 type Network struct {
 	world *World
 	n     int32
@@ -13,25 +13,25 @@ type Network struct {
 	Least, Most time.Duration // latency of a message that is not delayed
 	Loss        int           // percent
 	Duplicate   int           // percent
-	Delay       time.Duration // most that a delayed message takes in addition
+	Delay       time.Duration // maximum additional latency of a delayed message
 	Delayed     int           // percent of messages that are delayed; 0 for all
 
-	// Repeat is how much later a duplicate arrives.
+	// Repeat returns the additional latency of a duplicate.
 	Repeat func() time.Duration
-	// Route, if set, returns where a message to an endpoint goes.
+	// Route, if set, returns the endpoint that receives a message to an endpoint.
 	Route func(to int32) int32
 	// AlwaysDraw draws a random number for each kind of fault, also while its percentage
-	// is 0. A simulator keeps to its choice, on which its traces depend.
+	// is 0. It is constant for a simulator, because its traces depend on it.
 	AlwaysDraw bool
 }
 
-// Connect gives the network its endpoints.
+// Connect sets the number of endpoints.
 func (n *Network) Connect(endpoints int) {
 	n.n = int32(endpoints)
 	n.cuts = make([]int, endpoints*endpoints)
 }
 
-// Cuts is the number of faults that cut a link, to be changed.
+// Cuts returns the number of active faults that cut a link, which the caller may change.
 func (n *Network) Cuts(from, to int32) *int { return &n.cuts[from*n.n+to] }
 
 // Heal ends all faults of the network.
@@ -54,7 +54,7 @@ func (n *Network) Send(from, to int32, what any) {
 	}
 }
 
-// SendOnce sends a message, which may be lost.
+// SendOnce sends a message, which may be lost but is not duplicated.
 func (n *Network) SendOnce(from, to int32, what any) {
 	if !n.lost(from, to) {
 		n.post(n.Latency(), from, to, what)
@@ -73,7 +73,7 @@ func (n *Network) post(d time.Duration, from, to int32, what any) {
 	n.world.Push(Event{At: n.world.Now + int64(d), From: from, To: to, What: what})
 }
 
-// Latency is the time that a message takes which is sent now.
+// Latency draws the latency of a message that is sent now.
 func (n *Network) Latency() time.Duration {
 	d := n.Least + n.world.Below(n.Most-n.Least)
 	if n.Delay > 0 && (n.Delayed == 0 || n.world.Random.IntN(100) < n.Delayed) {

@@ -7,8 +7,8 @@ import (
 )
 
 // inOrder runs n simulations from the first seed on, at most parallel at a time, and yields their
-// results in the order of their seeds. So a caller that stops early stops at the same seed however
-// many run at a time. It ends early if ctx does. When it has ended nothing runs any more.
+// results in the order of their seeds. So a caller that stops early stops at the same seed with any
+// parallelism. It ends early if ctx ends. When it returns, no simulation is running.
 func inOrder[R any](ctx context.Context, first uint64, n, parallel int, run func(seed uint64) R) iter.Seq[R] {
 	type job struct {
 		seed   uint64
@@ -17,7 +17,7 @@ func inOrder[R any](ctx context.Context, first uint64, n, parallel int, run func
 	return func(yield func(R) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		parallel = max(parallel, 1)
-		todo, started := make(chan job), make(chan job, 16*parallel) // a slow one does not stop the others
+		todo, started := make(chan job), make(chan job, 16*parallel) // a slow one does not block the others
 		var running sync.WaitGroup
 		for range parallel {
 			running.Go(func() {
@@ -41,7 +41,7 @@ func inOrder[R any](ctx context.Context, first uint64, n, parallel int, run func
 		})
 		defer running.Wait()
 		defer func() {
-			for range started { // lets the sender see that ctx has ended
+			for range started { // unblocks the sender after ctx has ended
 			}
 		}()
 		defer cancel()

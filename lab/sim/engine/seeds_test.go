@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// Whatever ends first, results come in the order of their seeds.
+// Results are yielded in the order of their seeds.
 func TestInOrder(t *testing.T) {
 	last := make(chan struct{})
 	run := func(seed uint64) uint64 {
@@ -42,7 +42,7 @@ func TestStopEarly(t *testing.T) {
 		}
 	}
 	if n := running.Load(); n != 0 {
-		t.Errorf("%d run on", n)
+		t.Errorf("%d are still running", n)
 	}
 }
 

@@ -1,16 +1,16 @@
 package engine
 
-// A Timeline holds things that happen, earliest first, and those of one instant
-// in the order in which they were added. So a simulation that adds the same
-// things does the same. It is not safe for concurrent use.
+// A Timeline is a priority queue of items by time. Items of one instant keep the
+// order in which they were added, so a simulation is deterministic.
+// It is not safe for concurrent use.
 //
-// It is a heap of places in a list, four children to a node. The heap has no
-// pointers, so that the garbage collector need not hear of every move.
+// It is a heap of indices into a list, with four children per node. The heap has no
+// pointers, so a move needs no write barrier of the garbage collector.
 type Timeline[T any] struct {
-	heap   []place
-	things []T
-	free   []int32 // places in things that are not used
-	added  uint64
+	heap  []place
+	items []T
+	free  []int32 // unused indices of items
+	added uint64
 }
 
 type place struct {
@@ -21,30 +21,30 @@ type place struct {
 
 func (p *place) before(o *place) bool { return p.at < o.at || p.at == o.at && p.seq < o.seq }
 
-// Len returns how many things there are.
+// Len returns the number of items.
 func (l *Timeline[T]) Len() int { return len(l.heap) }
 
-// Earliest returns when the first thing happens. There must be something.
+// Earliest returns the time of the first item. The timeline must not be empty.
 func (l *Timeline[T]) Earliest() int64 { return l.heap[0].at }
 
-// Add adds a thing that happens at an instant.
-func (l *Timeline[T]) Add(at int64, thing T) {
+// Add adds an item at an instant.
+func (l *Timeline[T]) Add(at int64, item T) {
 	var index int32
 	if n := len(l.free); n > 0 {
 		index = l.free[n-1]
 		l.free = l.free[:n-1]
-		l.things[index] = thing
+		l.items[index] = item
 	} else {
-		index = int32(len(l.things))
-		l.things = append(l.things, thing)
+		index = int32(len(l.items))
+		l.items = append(l.items, item)
 	}
 	l.added++
 	l.heap = append(l.heap, place{at, l.added, index})
 	l.rise(len(l.heap) - 1)
 }
 
-// Next removes what happens first, and returns when. There must be something.
-func (l *Timeline[T]) Next() (at int64, thing T) {
+// Next removes the first item, and returns it with its time. The timeline must not be empty.
+func (l *Timeline[T]) Next() (at int64, item T) {
 	top := l.heap[0]
 	last := len(l.heap) - 1
 	l.heap[0] = l.heap[last]
@@ -56,19 +56,19 @@ func (l *Timeline[T]) Next() (at int64, thing T) {
 }
 
 func (l *Timeline[T]) take(index int32) T {
-	var nothing T
-	thing := l.things[index]
-	l.things[index] = nothing // lets go of what it points to
+	var zero T
+	item := l.items[index]
+	l.items[index] = zero // releases the item for the garbage collector
 	l.free = append(l.free, index)
-	return thing
+	return item
 }
 
-// Revise removes what keep refuses, and moves the rest to where it says. What is
-// moved to one instant happens in the order in which it was added.
-func (l *Timeline[T]) Revise(keep func(at int64, thing *T) (int64, bool)) {
+// Revise removes the items for which keep returns false, and moves the others to the returned instant. Items
+// that are moved to one instant keep the order in which they were added.
+func (l *Timeline[T]) Revise(keep func(at int64, item *T) (int64, bool)) {
 	kept := l.heap[:0]
 	for _, p := range l.heap {
-		at, ok := keep(p.at, &l.things[p.index])
+		at, ok := keep(p.at, &l.items[p.index])
 		if !ok {
 			l.take(p.index)
 			continue

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// A timeline does what a sorted list does.
+// A timeline behaves like a sorted list.
 func TestTimelineIsASortedList(t *testing.T) {
 	type thing struct {
 		at int64
@@ -24,7 +24,7 @@ func TestTimelineIsASortedList(t *testing.T) {
 		}
 		for id := range rapid.IntRange(1, 60).Draw(t, "steps") {
 			switch rapid.IntRange(0, 9).Draw(t, "step") {
-			case 0: // drop every third, and let some happen earlier
+			case 0: // drop every third, and move some to an earlier time
 				early := rapid.Int64Range(0, 5).Draw(t, "early")
 				line.Revise(func(at int64, thing *int) (int64, bool) { return min(at, early), *thing%3 != 0 })
 				model = slices.DeleteFunc(model, func(m thing) bool { return m.id%3 == 0 })

@@ -9,14 +9,14 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// Begin returns the state in which a scenario begins.
+// Begin returns the initial state of a scenario.
 func (s *Scenario) Begin() (*state, error) {
 	k := newKit(s)
 	st := &state{scenario: s, kit: k, now: time.Second}
 	st.putStore(newStore())
 	for i := range processes {
 		if s.From == Joining && i == processes-1 {
-			st.procs[i] = &process{owner: engine.Must(owner.New(0, ownerConfig(i, 0))), wake: mono.Never, still: true}
+			st.procs[i] = &process{owner: engine.Must(owner.New(0, ownerConfig(i, 0))), wake: mono.Never, paused: true}
 			k.digestProcess(st.procs[i])
 			continue
 		}
@@ -37,18 +37,18 @@ func (s *Scenario) Begin() (*state, error) {
 	}
 	st.detours, st.crashes, st.duplicates, st.pauses = s.Detours, s.Crashes, s.Duplicates, s.Pauses
 	if st.broken != nil {
-		return nil, fmt.Errorf("it begins with a violation: %v", st.broken)
+		return nil, fmt.Errorf("the initial state violates an invariant: %v", st.broken)
 	}
 	return st, nil
 }
 
-// settle lets happen what happens if nothing goes wrong, until all keys have an owner
-// and everything has been renewed once.
+// settle executes steps without faults, until all keys have an owner
+// and all leases have been renewed once.
 func (st *state) settle() error {
 	for range 500 {
-		if len(st.mail) > 0 {
-			l := st.mail[0]
-			st.mail = without(st.mail, 0)
+		if len(st.messages) > 0 {
+			l := st.messages[0]
+			st.messages = without(st.messages, 0)
 			st.deliver(l)
 			continue
 		}
@@ -65,11 +65,11 @@ func (st *state) settle() error {
 func (st *state) outage() error {
 	for i := range managers {
 		stopped := *st.procs[i]
-		stopped.still = true
+		stopped.paused = true
 		st.procs[i] = &stopped
 	}
 	for range 500 {
-		st.mail = nil
+		st.messages = nil
 		if st.suspendedOwners() == owners {
 			for i := range managers {
 				st.boot(i, st.procs[i].epoch+1)
@@ -91,11 +91,11 @@ func (st *state) suspendedOwners() int {
 	return n
 }
 
-// settled reports whether who is to have a range has it.
+// settled reports whether each running owner has a range, and a leader has authority.
 func (st *state) settled() bool {
 	held, running := 0, 0
 	for i, p := range st.procs {
-		if p.owner == nil || p.still {
+		if p.owner == nil || p.paused {
 			continue
 		}
 		running++

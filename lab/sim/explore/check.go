@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
 )
 
-// What is checked is what the simulator's oracle checks, as far as it is about managers
-// and owners and says that something must never be. It looks at every state, so that it
+// The checks are those of the simulator's oracle for managers
+// and owners, as far as they are safety properties. They run in every state, so they
 // can be shorter.
 
 func (st *state) violated(i engine.Invariant, format string, args ...any) {
@@ -42,7 +42,7 @@ func (st *state) checkExclusive() {
 	}
 }
 
-// checkLeaders is what I1 rests on where leaders change: no two managers have the
+// checkLeaders is the basis of I1 across failovers: at most one manager has the
 // authority to act.
 func (st *state) checkLeaders() {
 	if a, b := st.procs[0], st.procs[1]; a != nil && b != nil && a.node.Leads(st.clock(0)) && b.node.Leads(st.clock(1)) {
@@ -50,49 +50,49 @@ func (st *state) checkLeaders() {
 	}
 }
 
-// checkConfession looks at what an owner says it holds: it must say everything
-// that a check could still succeed on, or the leader gives it to others.
-func (st *state) checkConfession(i int, v *owner.View, r *protocol.LeaseRequest) {
+// checkRequestedLeases checks that an owner's request has all leases
+// that a check could still succeed on: the leader grants the others to other owners.
+func (st *state) checkRequestedLeases(i int, v *owner.View, r *protocol.LeaseRequest) {
 	if st.clock(i) >= v.Until {
 		return
 	}
 	if missing := protocol.Missing(v.Leases, r.Leases); len(missing) > 0 {
-		st.violated(sim.I1Exclusive, "owner %s does not say that it has %v, while its checks succeed", ownerNames[i-managers], missing[0])
+		st.violated(sim.I1Exclusive, "the request of owner %s lacks %v, while its checks succeed", ownerNames[i-managers], missing[0])
 	}
 }
 
-// checkGaps is I3: a lease that has ended never comes back. One that was suspended has not
-// ended, and is resumed only while the store has it for this owner: then no other acted on it.
+// checkGaps is I3: a lease that has ended does not come back. A suspended lease has not
+// ended. It is resumed only while the store has it for this owner: then no other owner acted on it.
 func (st *state) checkGaps(i int, p *process, from, to *owner.View) {
 	for _, l := range protocol.Missing(to.Leases, from.Leases) {
 		if slices.ContainsFunc(p.ended, func(e leasehold.Lease) bool { return e.Generation == l.Generation && e.Range.Overlaps(l.Range) }) {
-			st.violated(sim.I3Held, "owner %s has %v again, which had ended", ownerNames[i-managers], l)
+			st.violated(sim.I3Held, "owner %s has %v again, which has ended", ownerNames[i-managers], l)
 		}
 	}
 	if now := st.clock(i); now >= from.Until && now < to.Until {
 		for _, l := range protocol.Missing(to.Leases, protocol.Missing(to.Leases, from.Leases)) {
 			if st.store.ended(l) {
-				st.violated(sim.I3Held, "owner %s resumes %v, which the store has as ended", ownerNames[i-managers], l)
+				st.violated(sim.I3Held, "owner %s resumes %v, which has ended in the store", ownerNames[i-managers], l)
 			}
 		}
 	}
 	p.ended = append(slices.Clip(p.ended), protocol.Missing(from.Leases, to.Leases)...)
 }
 
-// checkInstalls is I2 at the owners: what an owner takes hold of was committed,
-// for this very session, and has never been held before.
+// checkInstalls is I2 at the owners: a lease that an owner installs was committed
+// for its session, and was not installed before.
 func (st *state) checkInstalls(i int, p *process, leases []leasehold.Lease) {
 	name := ownerNames[i-managers]
 	for _, l := range leases {
 		switch g := st.store.granted(l.Generation); {
 		case g == nil:
-			st.violated(sim.I2Generations, "owner %s takes hold of %v, which was never committed", name, l)
+			st.violated(sim.I2Generations, "owner %s installs %v, which was not committed", name, l)
 		case g.Holder.Session != session(i, p.epoch):
-			st.violated(sim.I2Generations, "owner %s takes hold of %v, which was granted to session %s", name, l, g.Holder.Session.Short())
+			st.violated(sim.I2Generations, "owner %s installs %v, which was granted to session %s", name, l, g.Holder.Session.Short())
 		case !g.Range.Covers(l.Range):
-			st.violated(sim.I2Generations, "owner %s takes hold of %v, of which only %v was granted", name, l, g.Range)
+			st.violated(sim.I2Generations, "owner %s installs %v, of which only %v was granted", name, l, g.Range)
 		case slices.Contains(p.installed, l.Generation):
-			st.violated(sim.I2Generations, "owner %s takes hold of %v for the second time", name, l)
+			st.violated(sim.I2Generations, "owner %s installs %v for the second time", name, l)
 		}
 	}
 	p.installed = slices.Clip(p.installed)
@@ -101,7 +101,7 @@ func (st *state) checkInstalls(i int, p *process, leases []leasehold.Lease) {
 	}
 }
 
-// checkTable is I5: what a leader calls the table of an LSN is that table.
+// checkTable is I5: a leader that has a table of an LSN has the committed table of that LSN.
 func (st *state) checkTable(p *process) {
 	m := p.node.Manager(namespace)
 	if m == nil {
@@ -109,9 +109,9 @@ func (st *state) checkTable(p *process) {
 	}
 	t := m.Table()
 	if n := int(t.LSN()); n >= len(st.store.tables) {
-		st.violated(sim.I5Tables, "a leader is at lsn %d, which was never committed", n)
+		st.violated(sim.I5Tables, "a leader is at lsn %d, which was not committed", n)
 	} else if !sameTable(t, st.store.tables[n]) {
-		st.violated(sim.I5Tables, "a leader has another table at lsn %d than was committed", n)
+		st.violated(sim.I5Tables, "a leader has a table at lsn %d that differs from the committed one", n)
 	}
 }
 

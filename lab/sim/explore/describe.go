@@ -17,13 +17,13 @@ func processName(i int) string {
 	return "owner " + string(ownerNames[i-managers])
 }
 
-func (l *letter) String() string {
+func (l *message) String() string {
 	to := processName(l.to)
 	switch what := l.what.(type) {
 	case *request:
-		return fmt.Sprintf("%s asks the store: %s", to, what)
+		return fmt.Sprintf("request of %s to the store: %s", to, what)
 	case managerproc.Request:
-		return fmt.Sprintf("owner %s to %s: %d, heard %d of term %d, applied %d, has %v",
+		return fmt.Sprintf("owner %s to %s: request %d, received %d of term %d, applied %d, has %v",
 			what.Holder.Owner, to, what.Seq, what.Heard, what.Term, what.Applied, what.Leases)
 	case owner.Reply:
 		var offers []string
@@ -34,7 +34,7 @@ func (l *letter) String() string {
 			}
 			offers = append(offers, o.String()+fresh)
 		}
-		return fmt.Sprintf("manager %s to %s: %d of term %d, answers %d, offers [%s]",
+		return fmt.Sprintf("manager %s to %s: reply %d of term %d, echo %d, offers [%s]",
 			what.Leader, to, what.Seq, what.Term, what.Echo, strings.Join(offers, " "))
 	case owner.Redirect:
 		return fmt.Sprintf("to %s: %q leads in term %d", to, what.Leader, what.Term)
@@ -45,28 +45,28 @@ func (l *letter) String() string {
 func (r *request) String() string {
 	switch what := r.what.(type) {
 	case byrecord.Read:
-		return "who leads?"
+		return "read the leader record"
 	case byrecord.Swap:
-		return fmt.Sprintf("let %s lead in term %d, beat %d", what.New.Leader, what.New.Term, what.New.Beat)
+		return fmt.Sprintf("make %s the leader in term %d, beat %d", what.New.Leader, what.New.Term, what.New.Beat)
 	case manager.Commit:
 		var changes []string
 		for i := range what.Batch.Changes {
 			changes = append(changes, what.Batch.Changes[i].String())
 		}
-		return fmt.Sprintf("in term %d, write %s", what.Batch.Term, strings.Join(changes, "; "))
+		return fmt.Sprintf("in term %d, commit %s", what.Batch.Term, strings.Join(changes, "; "))
 	case manager.ReadEnd:
-		return "where does the log end?"
+		return "read the end of the log"
 	case managerproc.Load:
-		return "what is in the table?"
+		return "load the table"
 	}
-	return "what is configured?"
+	return "load the catalog"
 }
 
 func (st *state) Line(step string) string {
 	return fmt.Sprintf("%9.3fs  %s\n            %s", st.now.Seconds(), step, st.holdings())
 }
 
-// holdings says who believes to have what, and to lead.
+// holdings describes the leases and the leadership of all processes, according to their own state.
 func (st *state) holdings() string {
 	var out []string
 	for i, p := range st.procs {

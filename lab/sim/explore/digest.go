@@ -18,10 +18,10 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
 )
 
-// digests are the hashes of a description, by the swaps under which it was made.
+// digests are the hashes of a description, one for each swap.
 type digests [len(swaps)]uint64
 
-// rules are for all machines that take part.
+// rules are the rules for all machines.
 var rules = image.Rules{
 	Shared: []reflect.Type{
 		reflect.TypeFor[*table.Holder](), reflect.TypeFor[*owner.View](), reflect.TypeFor[*storage.Batch](),
@@ -30,8 +30,8 @@ var rules = image.Rules{
 		reflect.TypeFor[manager.Config](), reflect.TypeFor[managerproc.Config](), reflect.TypeFor[owner.Config](), reflect.TypeFor[byrecord.Config](),
 	},
 	Scratch: []string{"[]manager.Action", "[]managerproc.Action", "[]owner.Action", "[]byrecord.Action"},
-	// What a process was started with never changes. Reasons are for people, and the
-	// log of changes for lookups.
+	// The configuration of a process is constant. Reasons are only displayed, and the
+	// change log is only for lookups.
 	Ignored: []string{
 		"manager.Config", "managerproc.Config", "owner.Config", "byrecord.Config", "*rand.Rand", "*storage.Catalog",
 		"table.Reason", "*keyrange.Map[github.com/leasehold-dev/leasehold/internal/core/table.Reason]", "*changelog.Log",
@@ -41,10 +41,10 @@ var rules = image.Rules{
 	Names:         []reflect.Type{reflect.TypeFor[leasehold.OwnerID](), reflect.TypeFor[leasehold.Session](), reflect.TypeFor[storage.ManagerID]()},
 }
 
-// A kit copies and describes what a state is made of.
+// A kit copies and describes the parts of a state.
 type kit struct {
 	image      *image.Kit
-	symmetries []int // of swaps: which descriptions are made
+	symmetries []int // indices of the swaps for which there is a description
 	names      [len(swaps)]image.Names
 	scratch    []byte
 }
@@ -57,7 +57,7 @@ func newKit(s *Scenario) *kit {
 	return k
 }
 
-// rename is what a name becomes: that of an owner, a manager, or a session.
+// rename appends the name of an owner, a manager or a session after the swap.
 func (s swap) rename(b, name []byte) []byte {
 	from := len(b)
 	b = append(b, name...)
@@ -81,7 +81,7 @@ func (k *kit) digest(into *digests, describe func(b []byte, sw swap, names image
 
 func (k *kit) digestProcess(p *process) {
 	k.digest(&p.digests, func(b []byte, _ swap, names image.Names) []byte {
-		b = append(b, p.epoch, flag(p.still))
+		b = append(b, p.epoch, flag(p.paused))
 		if p.node != nil {
 			return image.Append(k.image, b, p.node, names)
 		}
@@ -91,9 +91,9 @@ func (k *kit) digestProcess(p *process) {
 	})
 }
 
-func (k *kit) digestLetter(l *letter) {
+func (k *kit) digestMessage(l *message) {
 	k.digest(&l.digests, func(b []byte, sw swap, names image.Names) []byte {
-		b = append(b, byte(sw.at(l.to)), l.epoch, flag(l.late), flag(l.mute))
+		b = append(b, byte(sw.at(l.to)), l.epoch, flag(l.reordered), flag(l.timedOut))
 		return image.Append(k.image, b, &l.what, names)
 	})
 }
@@ -112,7 +112,7 @@ func flag(f bool) byte {
 	return 0
 }
 
-// Hash is that of a state: the same for states that differ only in who is who.
+// Hash returns the hash of a state: the same for symmetric states.
 func (st *state) Hash() uint64 {
 	least := uint64(1<<64 - 1)
 	for _, i := range st.kit.symmetries {
@@ -121,7 +121,7 @@ func (st *state) Hash() uint64 {
 	return least
 }
 
-// hashAs is the hash under a swap. Letters that were held back have no order.
+// hashAs returns the hash under a swap. Reordered messages are an unordered set.
 func (st *state) hashAs(i int) uint64 {
 	var room [256]byte
 	b := binary.LittleEndian.AppendUint64(room[:0], uint64(st.now))
@@ -130,20 +130,20 @@ func (st *state) hashAs(i int) uint64 {
 		p := st.procs[swaps[i].at(slot)]
 		b = binary.LittleEndian.AppendUint64(b, p.digests[i])
 	}
-	var late uint64
+	var reordered uint64
 	ordered := st.scenario.Detours != explorer.Unlimited
-	for _, l := range st.mail {
-		if d := l.digests[i]; l.late || !ordered {
-			late += d * (d | 1)
+	for _, l := range st.messages {
+		if d := l.digests[i]; l.reordered || !ordered {
+			reordered += d * (d | 1)
 		} else {
 			b = binary.LittleEndian.AppendUint64(b, d)
 		}
 	}
-	b = binary.LittleEndian.AppendUint64(b, late)
+	b = binary.LittleEndian.AppendUint64(b, reordered)
 	return xxhash.Sum64(b)
 }
 
-// Budget is what may still happen, as a part of a hash.
+// Budget returns the remaining faults, as a number.
 func (st *state) Budget() uint64 {
 	return uint64(uint8(st.detours)) | uint64(uint8(st.crashes))<<8 | uint64(uint8(st.duplicates))<<16 | uint64(uint8(st.pauses))<<24
 }

@@ -1,36 +1,37 @@
-// Package explore tries all that can happen to a small cluster of the real machines, up
-// to a number of steps, and looks at every state whether what must always hold does.
+// Package explore explores all behaviour of a small cluster of the real machines, up
+// to a number of steps, and checks the invariants in every state.
 //
 // # DESIGN
 //
 // There are two managers with a store, two owners, and a namespace of two ranges. The
-// machines are those that the simulator runs, and what is around them is simpler than
-// there: a message is under way until it arrives, and time passes only when it is told to.
+// machines are the same as in the simulator. The environment is simpler: a message is in flight until
+// a step delivers it, and only a step advances the time.
 //
-// A step is one of: a message arrives; it arrives, and will arrive once more; the store
-// does what it is asked for and answers; it does so and the answer is lost, or it does
-// not answer in time and may do it yet; a process dies and starts anew without memory; a
-// process stands still, and goes on; time passes until something is due. That a message
-// is lost is that it never arrives; that an alarm is late is that its process stands
-// still. Each is possible at any time, but what would happen if nothing were wrong comes
-// first, and all else is a detour: see package explorer, which searches.
+// These are the steps: Deliver a message. Deliver it, and keep a duplicate in flight. Execute a
+// request at the store and reply. Execute it and lose the reply. Time it out, and execute it
+// later or never. Restart a process without memory. Stop a process, and
+// continue it. Advance the time to the next wake of a process. A lost message is one that is not
+// delivered; a late timer is a stopped process. Each step is possible at any time, but the step
+// without a fault comes first, and all others are detours: see package explorer, which does the
+// search.
 //
-// Machines are copied before they are changed, and states that were seen before are known
-// by a hash of all that decides what happens next: see package image. States that differ
-// only in who is who are taken for one, among processes whose clocks run alike. Names
-// decide two things, and neither matters: in which order a leader numbers messages to
-// several owners, which are compared only with others to the same; and which process comes
-// first when several are due at once, which with few detours is not tried both ways.
+// Machines are copied before a step. A hash of all data that affects the future
+// identifies a state: see package image. Symmetric states, which differ only in the names of
+// processes with equal clock rates, have the same hash. Names affect
+// two orders, and neither matters. A leader numbers messages to several owners in one step in the order of
+// their names; numbers of messages to different owners are not compared. If several processes are due at
+// once, they are woken in a fixed order; with few detours the other order is not explored.
 //
-// Clocks run at fixed rates, as far apart as the drift bound allows, in a way that a
-// [Scenario] says. Times are part of a state as they are, and not how far off they are:
-// messages are numbered, so that what happens later is never the same as what happened
-// before. Randomness is always the same.
+// Clocks have fixed rates, as far apart as the drift bound allows, in
+// combinations that a [Scenario] defines. The hash contains absolute instants, not the time until
+// a wake: messages are numbered, so a later state is never equal to an earlier
+// one. Randomness is constant.
 //
-// Leases are suspended at the beginning of the outage scenarios, and in others when a leader is
-// replaced late. A report counts the states with suspended leases, and the steps in which one
+// Leases are suspended at the beginning of the outage scenarios, and in others after a late
+// failover. A report counts the states with suspended leases, and the steps in which one
 // is resumed or ends.
 //
-// What is not here: lookups, moves of state, sleep, the group without a store. The
+// Lookups, moves of state, suspended computers and groups without a store are not included. The
+// simulator has them.
 // simulator has them.
 package explore

@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
 )
 
-// All interleavings, which do not get far; and all with one detour, which get as far as to
-// a second leader, and to leases that end.
+// All interleavings, of short paths; and all paths with one detour, which are long enough for
+// a failover and the expiry of leases.
 func TestExplore(t *testing.T) {
 	var states, terms, changes uint64
 	for _, s := range append(Scenarios(4, explorer.Unlimited), Scenarios(35, 1)...) {
@@ -27,13 +27,13 @@ func TestExplore(t *testing.T) {
 			t.Errorf("%s: %v\n%s", s.Name(), v, strings.Join(v.Path, "\n"))
 		}
 		if r.Deepest != s.Depth {
-			t.Errorf("%s: it ends after %d steps of %d", s.Name(), r.Deepest, s.Depth)
+			t.Errorf("%s: the longest path has %d steps of %d", s.Name(), r.Deepest, s.Depth)
 		}
 		states, terms, changes = states+r.States, max(terms, r.Figure("leaders")), max(changes, r.Figure("changes"))
 		t.Logf("%v, %v", r, r.Elapsed.Round(time.Millisecond))
 	}
 	if states < 30_000 || terms < 2 || changes < 5 {
-		t.Errorf("%d states, %d leaders, %d changes: that proves little", states, terms, changes)
+		t.Errorf("%d states, %d leaders, %d changes: too few", states, terms, changes)
 	}
 }
 
@@ -60,10 +60,10 @@ func TestSuspendedLeasesAreExplored(t *testing.T) {
 	}
 }
 
-// The number of states does not depend on how many look for them. No two processes are
-// alike here: which of two states that differ only in who is who is found first depends on
-// who looks, and what then comes first in it.
-func TestWorkersFindTheSame(t *testing.T) {
+// The number of states does not depend on the number of workers. All processes have
+// different clock rates here: which of two symmetric states is explored, and the order of its
+// successors, depends on the workers.
+func TestStatesDoNotDependOnWorkers(t *testing.T) {
 	s := engine.Must(explorer.Find(Scenarios(25, 1), "joining/even"))
 	s.Clocks.Rates = [processes]Rate{even, even + 1, even, even + 1}
 	var found []uint64
@@ -75,20 +75,20 @@ func TestWorkersFindTheSame(t *testing.T) {
 		found = append(found, r.States)
 	}
 	if found[0] != found[1] {
-		t.Errorf("one finds %d states, four find %d", found[0], found[1])
+		t.Errorf("one worker finds %d states, four workers find %d", found[0], found[1])
 	}
 }
 
-// walk visits states at random, from where a scenario begins.
+// walk visits states on a random path from the initial state of a scenario.
 func walk(t *testing.T, s *Scenario, steps int, random *rand.Rand, visit func(*state, []*state)) {
 	st := engine.Must(s.Begin())
 	for range steps {
-		all := followers(st)
+		all := successors(st)
 		visit(st, all)
 		if t.Failed() {
 			return
 		}
-		// What is usual often, or it gets nowhere.
+		// Prefer the step without a fault; otherwise there is no progress.
 		st = all[0]
 		if random.IntN(3) == 0 {
 			st = all[random.IntN(len(all))]
@@ -96,21 +96,21 @@ func walk(t *testing.T, s *Scenario, steps int, random *rand.Rand, visit func(*s
 	}
 }
 
-// followers returns all states that can follow.
-func followers(st *state) []*state {
+// successors returns all successors.
+func successors(st *state) []*state {
 	var all []*state
 	st.Each(func(n *state, _ func() string) { all = append(all, n) })
 	return all
 }
 
-// A step must not change the state that it starts from: machines are copied whole.
-func TestStepsDoNotChangeWhereTheyStart(t *testing.T) {
+// A step does not change the state that it starts from: machines are copied completely.
+func TestStepsDoNotChangeTheirState(t *testing.T) {
 	for _, s := range Scenarios(100, 100) {
 		describe := newKit(s)
 		walk(t, s, 60, rand.New(rand.NewPCG(1, 2)), func(st *state, all []*state) {
 			before := st.Hash()
 			for _, n := range all {
-				followers(n)
+				successors(n)
 			}
 			again := *st
 			again.kit = describe
@@ -126,11 +126,11 @@ func TestStepsDoNotChangeWhereTheyStart(t *testing.T) {
 	}
 }
 
-// States that differ only in who is who have the same followers, but for who is who: so
-// it is enough to explore one of them. Numbers of messages are left out of the comparison:
-// a leader that speaks to two owners in one step numbers its messages in the order of their
-// names. Nobody compares those to one owner with those to the other.
-func TestTwinsHaveTheSameFuture(t *testing.T) {
+// Symmetric states have symmetric successors, so
+// it is enough to explore one of them. The comparison ignores sequence numbers:
+// a leader that sends to two owners in one step numbers its messages in the order of their
+// names, and numbers of messages to different owners are not compared.
+func TestSymmetricStatesHaveSymmetricSuccessors(t *testing.T) {
 	s := engine.Must(explorer.Find(Scenarios(100, explorer.Unlimited), "dawn/even"))
 	s.Crashes, s.Pauses = 1, 1
 	without := rules
@@ -143,9 +143,9 @@ func TestTwinsHaveTheSameFuture(t *testing.T) {
 		st := engine.Must(s.Begin())
 		twin := st
 		for range 80 {
-			mine, theirs := followers(st), followers(twin)
+			mine, theirs := successors(st), successors(twin)
 			if !slices.Equal(set(hashes(mine, plain)), set(hashes(theirs, plain))) {
-				t.Fatalf("seed %d: what can follow differs:\n%s\n%s", seed, st.holdings(), twin.holdings())
+				t.Fatalf("seed %d: the successors differ:\n%s\n%s", seed, st.holdings(), twin.holdings())
 			}
 			st = mine[0] // a message arrives, or time passes
 			if random.IntN(5) == 0 {
@@ -159,14 +159,14 @@ func TestTwinsHaveTheSameFuture(t *testing.T) {
 		}
 	}
 	if twins < 500 || changes < 3 {
-		t.Errorf("only %d pairs of states differed in who is who, and there were %d changes of the table: that proves little", twins, changes)
+		t.Errorf("only %d pairs of symmetric states, and %d changes of the table", twins, changes)
 	}
 }
 
 func set(all []uint64) []uint64 { return slices.Compact(slices.Sorted(slices.Values(all))) }
 
-// twinOf returns which of all is the same as a state but for who is who: one that is not
-// the very same, if there is one, and one with the same numbers, if there is one.
+// twinOf returns the state in all that is symmetric to a state: preferably not
+// equal to it, and preferably with the same sequence numbers.
 func twinOf(st *state, all []*state, plain *kit) *state {
 	var twin *state
 	best := 0
@@ -188,21 +188,21 @@ func twinOf(st *state, all []*state, plain *kit) *state {
 	return twin
 }
 
-// hashes returns those of states as a kit describes them.
+// hashes returns the hashes of states with the rules of a kit.
 func hashes(all []*state, k *kit) []uint64 {
 	var out []uint64
 	for _, st := range all {
 		again := *st
-		again.kit, again.mail = k, nil
+		again.kit, again.messages = k, nil
 		for i, p := range st.procs {
 			copied := *p
 			k.digestProcess(&copied)
 			again.procs[i] = &copied
 		}
-		for _, l := range st.mail {
+		for _, l := range st.messages {
 			copied := *l
-			k.digestLetter(&copied)
-			again.mail = append(again.mail, &copied)
+			k.digestMessage(&copied)
+			again.messages = append(again.messages, &copied)
 		}
 		stored := *st.store
 		k.digestStore(&stored)
@@ -212,8 +212,8 @@ func hashes(all []*state, k *kit) []uint64 {
 	return out
 }
 
-// Clocks that differ by more than the bound are found: the checks can fail, and the way to
-// the violation can be gone again.
+// A violation with clocks beyond the drift bound is found, and replay repeats its
+// path.
 func TestClocksBeyondTheBoundAreFound(t *testing.T) {
 	s := engine.Must(explorer.Find(Scenarios(40, 1), "settled/slow-leader"))
 	s.Clocks.Rates[0] = 750 // against 1100: a ratio of 1.47
@@ -223,47 +223,47 @@ func TestClocksBeyondTheBoundAreFound(t *testing.T) {
 	}
 	v := r.Violated
 	if v == nil {
-		t.Fatalf("nothing was found: %v", r)
+		t.Fatalf("no violation found: %v", r)
 	}
 	if v.Invariant != "one leader" || len(v.Path) == 0 || !strings.Contains(v.Text, "terms 1 and 2") {
 		t.Errorf("got %v after %d steps", v, len(v.Path))
 	}
 	again, err := explorer.Replay(s, v.Replay)
 	if err != nil || again.Text != v.Text || !slices.Equal(again.Path, v.Path) {
-		t.Errorf("the same way leads to %v, %v", again, err)
+		t.Errorf("the same path leads to %v, %v", again, err)
 	}
 	s.Clocks.Rates[0] = slow
 	if _, err := explorer.Replay(s, v.Replay); err == nil {
-		t.Error("with clocks within the bound the same way leads to a violation")
+		t.Error("with clocks within the bound the same path leads to a violation")
 	}
 }
 
-func TestReplayRefusesWhatIsNoWay(t *testing.T) {
+func TestInvalidReplayPathIsRejected(t *testing.T) {
 	s := Scenarios(10, 1)[0]
 	for _, way := range []string{"", "7", "x:", "-1:", "3:5=1", "3:1=x", "300:", "2:0=999", "1:"} {
 		if _, err := explorer.Replay(s, way); err == nil {
-			t.Errorf("%q is taken for a way", way)
+			t.Errorf("invalid path %q is accepted", way)
 		}
 	}
 	if _, err := explorer.Find(Scenarios(1, 1), "noon/even"); err == nil || !strings.Contains(err.Error(), "dawn/even") {
-		t.Errorf("a scenario that there is not: %v", err)
+		t.Errorf("an unknown scenario: %v", err)
 	}
 }
 
-func TestExploringEnds(t *testing.T) {
+func TestExplorationEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := explorer.Explore(ctx, Scenarios(100, explorer.Unlimited)[0], explorer.Options{}); err == nil {
-		t.Error("it goes on after its context has ended")
+		t.Error("the exploration continues after its context has ended")
 	}
 }
 
-// What is said about a letter tells it from others.
-func TestLettersAreDescribed(t *testing.T) {
+// Each kind of message has a description.
+func TestMessagesAreDescribed(t *testing.T) {
 	s := engine.Must(explorer.Find(Scenarios(100, 1), "dawn/even"))
 	seen := map[string]bool{}
 	walk(t, s, 60, rand.New(rand.NewPCG(4, 4)), func(st *state, _ []*state) {
-		for _, l := range st.mail {
+		for _, l := range st.messages {
 			seen[fmt.Sprintf("%T", l.what)] = true
 			if text := l.String(); strings.Contains(text, "%!") || len(text) < 10 {
 				t.Errorf("%q", text)
@@ -271,13 +271,13 @@ func TestLettersAreDescribed(t *testing.T) {
 		}
 	})
 	if len(seen) < 4 {
-		t.Errorf("only these were seen: %v", seen)
+		t.Errorf("only these kinds of messages: %v", seen)
 	}
 }
 
-// A description has all that a machine is made of, but for what the rules leave out: two
-// machines that have come to differ are told apart.
-func TestDigestsTellMachinesApart(t *testing.T) {
+// A description contains the complete state of a machine, except for what the rules ignore:
+// machines that differ have different descriptions.
+func TestDigestsOfDifferentMachinesDiffer(t *testing.T) {
 	s := engine.Must(explorer.Find(Scenarios(100, 1), "joining/even"))
 	k := newKit(s)
 	st := engine.Must(s.Begin())
@@ -287,7 +287,7 @@ func TestDigestsTellMachinesApart(t *testing.T) {
 		if !slices.Contains(texts, text) {
 			texts = append(texts, text)
 		}
-		st = followers(st)[0]
+		st = successors(st)[0]
 	}
 	if len(texts) < 5 {
 		t.Errorf("in 40 steps an owner was in %d states", len(texts))

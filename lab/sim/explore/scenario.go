@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
 )
 
-// Times of all scenarios. Leases are short against the time of a leader, and everything
-// is renewed just twice in its time, so that few steps go by in which nothing happens.
+// Durations in all scenarios. Leases are short relative to the TTL, and everything
+// is renewed only twice in its duration, so that few steps do nothing.
 const (
 	lease = 4 * time.Second
 	ttl   = 2 * time.Second
@@ -17,20 +17,20 @@ const (
 
 func timing() protocol.Timing { return protocol.Timing{Lease: lease, Renew: lease / 2, Drift: drift} }
 
-// Who there is: two managers, then two owners.
+// The processes: two managers, then two owners.
 const (
 	managers  = 2
 	owners    = 2
 	processes = managers + owners
 )
 
-// A Begin is the state that an exploration begins in.
+// A Begin is an initial state.
 type Begin uint8
 
-// The beginnings. All but the first are reached from there if nothing goes wrong.
+// The initial states. All but the first are reached from the first without faults.
 const (
 	Dawn    Begin = iota // all processes have just been started, and there is no leader
-	Joining              // one owner has everything, and the other has just been started
+	Joining              // one owner has everything, and the other has just started
 	Settled              // each owner has a range
 	Outage               // the managers restart after an outage in which all leases were suspended
 	begins
@@ -40,50 +40,50 @@ var beginNames = [begins]string{"dawn", "joining", "settled", "outage"}
 
 func (b Begin) String() string { return beginNames[b] }
 
-// A Rate is how fast a clock runs, in thousandths of true time.
+// A Rate is the speed of a clock, in thousandths of true time.
 type Rate int64
 
-// The rates. Slow and fast are nearly as far apart as the drift bound allows.
+// The ratio of fast and slow is nearly the drift bound.
 const (
 	slow Rate = 917
 	even Rate = 1000
 	fast Rate = 1100
 )
 
-// Clocks are how fast the clocks of all processes run.
+// Clocks are the rates of the clocks of all processes.
 type Clocks struct {
 	Name  string
 	Rates [processes]Rate
 }
 
-// clocks are those that are tried. Owners that are slow believe in their leases for
-// longest; a leader that is slow believes in its authority for longest.
+// clocks are the combinations that are explored. With slow clocks, owners use their leases for
+// longest, and a leader its authority.
 var clocks = []Clocks{
 	{"even", [processes]Rate{even, even, even, even}},
 	{"slow-owners", [processes]Rate{fast, fast, slow, slow}},
 	{"slow-leader", [processes]Rate{slow, fast, slow, slow}},
 }
 
-// A Scenario is where an exploration begins, how clocks go, and what may happen.
+// A Scenario is an initial state, the rates of clocks, and limits of an exploration.
 type Scenario struct {
 	From   Begin
 	Clocks Clocks
 	Depth  int // steps
-	// Detours is how often something else may happen than what would if nothing were
-	// wrong. See [explorer.Unlimited].
+	// Detours limits the steps other than the one without a
+	// fault. See [explorer.Unlimited].
 	Detours int8
-	// How often each may happen: a process dies and is started again; a message
-	// arrives twice; a process stands still for as long as it takes.
+	// Limits of the kinds of faults: a process restarts; a message
+	// is duplicated; a process is stopped.
 	Crashes, Duplicates, Pauses int8
 }
 
-// Name is by which a scenario is found again.
+// Name returns the name of the scenario.
 func (s *Scenario) Name() string { return s.From.String() + "/" + s.Clocks.Name }
 
-// Steps is the number of steps that a way has at most.
+// Steps returns the maximum length of a path.
 func (s *Scenario) Steps() int { return s.Depth }
 
-// Worker gives each worker a kit of its own.
+// Worker returns a function that gives a worker a kit of its own.
 func (s *Scenario) Worker() func(*state) *state {
 	k := newKit(s)
 	return func(st *state) *state {
@@ -93,7 +93,7 @@ func (s *Scenario) Worker() func(*state) *state {
 	}
 }
 
-// Figures are what a report counts besides states and steps.
+// Figures returns the figures of a report.
 func (*Scenario) Figures() []explorer.Figure {
 	return []explorer.Figure{
 		{Key: "leaders", Text: "up to %d leaders", Of: explorer.HighestOfStates}, // one after the other
@@ -109,7 +109,7 @@ func Explorations(depth int, detours int8) []explorer.Exploration {
 	return explorer.Explorations(Scenarios(depth, detours))
 }
 
-// Scenarios returns all that are explored, for a number of steps with a number of
+// Scenarios returns all scenarios, with limits of steps and
 // detours.
 func Scenarios(depth int, detours int8) []*Scenario {
 	var all []*Scenario
@@ -123,10 +123,10 @@ func Scenarios(depth int, detours int8) []*Scenario {
 	return all
 }
 
-// A swap is a way to give processes each other's names.
+// A swap is a permutation of process names.
 type swap struct{ managers, owners bool }
 
-// at is where the process that is called i is found.
+// at returns the index of the process that has the name of process i after the swap.
 func (s swap) at(i int) int {
 	if i < managers && s.managers || i >= managers && s.owners {
 		return i ^ 1
@@ -134,11 +134,11 @@ func (s swap) at(i int) int {
 	return i
 }
 
-// swaps are all of them; which ones change nothing depends on the clocks.
+// swaps are all permutations; the rates of clocks determine which are symmetries.
 var swaps = [...]swap{{}, {owners: true}, {managers: true}, {managers: true, owners: true}}
 
-// symmetries returns which swaps leave a scenario as it is: those of processes whose
-// clocks run alike.
+// symmetries returns the indices of the swaps that do not change a scenario: those of processes with
+// equal clock rates.
 func (s *Scenario) symmetries() []int {
 	var out []int
 	r := &s.Clocks.Rates

@@ -20,20 +20,20 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
 )
 
-// A state is all that there is at a moment. It is not changed once it is made:
-// a step makes another, which shares with it what has stayed the same.
+// A state is the state of the whole cluster. It is immutable: a
+// step creates a new one, which shares unchanged parts.
 type state struct {
 	scenario *Scenario
 	kit      *kit
 	now      time.Duration // true time
 	procs    [processes]*process
 	store    *store
-	mail     []*letter // under way, in the order in which they were sent
+	messages []*message // in flight, in the order in which they were sent
 	broken   *explorer.Violation
 	resumed  bool // the last step resumed a suspended lease
 	refused  bool // the last step ended a suspended lease
 
-	detours, crashes, duplicates, pauses int8 // that are left
+	detours, crashes, duplicates, pauses int8 // remaining
 }
 
 func (st *state) Broken() *explorer.Violation { return st.broken }
@@ -53,32 +53,32 @@ func (st *state) Figure(i int) uint64 {
 }
 
 type process struct {
-	node  *managerproc.Machine // nil if it is an owner
-	owner *owner.Machine       // nil if it is a manager
-	epoch uint8                // how often it was started
-	wake  mono.Instant
-	still bool // it stands still: nothing that happens reaches it
+	node   *managerproc.Machine // nil if it is an owner
+	owner  *owner.Machine       // nil if it is a manager
+	epoch  uint8                // number of starts
+	wake   mono.Instant
+	paused bool // stopped: it receives no event
 
-	// What an owner has had: leases that have ended, and generations that it was granted.
+	// Of an owner: leases that have ended, and generations that it has installed.
 	ended     []leasehold.Lease
 	installed []leasehold.Generation
 
 	digests digests
 }
 
-// A letter is a message under way, a question to the store, or something that a process
-// will find out about itself.
-type letter struct {
-	to    int // the process; whoever asks, of what goes to the store
-	epoch uint8
-	what  any  // *protocol.LeaseRequest, owner.Event, *request, node.Event
-	late  bool // it was held back: what was sent after it comes first
-	mute  bool // of a request to the store: nobody waits for the answer any more
+// A message is a message in flight, a request to the store, or a pending event of a
+// process.
+type message struct {
+	to        int // receiver; of a request to the store, the sender
+	epoch     uint8
+	what      any  // *protocol.LeaseRequest, owner.Event, *request, node.Event
+	reordered bool // reordered: later messages are delivered before it
+	timedOut  bool // a request to the store that has timed out
 
 	digests digests
 }
 
-func (l *letter) toStore() bool { _, asks := l.what.(*request); return asks }
+func (l *message) toStore() bool { _, isRequest := l.what.(*request); return isRequest }
 
 var (
 	managerNames = [managers]storage.ManagerID{"m0", "m1"}
@@ -93,7 +93,7 @@ func (st *state) clock(i int) mono.Instant {
 	return mono.Instant(int64(st.now) / 1000 * int64(st.scenario.Clocks.Rates[i]))
 }
 
-// when is the true time at which the clock of a process shows an instant.
+// when returns the true time at which the clock of a process reaches an instant.
 func (st *state) when(i int, at mono.Instant) time.Duration {
 	if at == mono.Never {
 		return time.Duration(mono.Never)
@@ -135,8 +135,8 @@ func ownerConfig(i int, epoch uint8) owner.Config {
 	}}
 }
 
-// call lets something happen to a process, on a copy of its machine; nil is the
-// passing of time.
+// call passes an event to a process, on a copy of its machine; nil if time
+// has passed.
 func (st *state) call(i int, event any) {
 	p := *st.procs[i]
 	st.procs[i] = &p
@@ -172,37 +172,37 @@ func (st *state) doNode(i int, p *process, a managerproc.Action) {
 	case managerproc.Elect:
 		switch a.Action.(type) {
 		case byrecord.Read, byrecord.Swap:
-			st.ask(i, p, 0, a.Action)
+			st.sendToStore(i, p, 0, a.Action)
 		}
 	case managerproc.Manage:
 		switch act := a.Action.(type) {
 		case manager.Commit, manager.ReadEnd:
-			st.ask(i, p, a.Term, act)
+			st.sendToStore(i, p, a.Term, act)
 		case manager.Send:
-			st.tell(act.Reply.Session, owner.Reply{LeaseReply: act.Reply})
+			st.sendToOwner(act.Reply.Session, owner.Reply{LeaseReply: act.Reply})
 		case manager.Broadcast:
 			st.checkTable(p)
 		}
 	case managerproc.Load:
-		st.ask(i, p, a.Term, a)
+		st.sendToStore(i, p, a.Term, a)
 	case managerproc.LoadCatalog:
-		st.ask(i, p, a.Term, a)
+		st.sendToStore(i, p, a.Term, a)
 	case managerproc.RedirectOwner:
-		st.tell(a.Session, owner.Redirect{NotLeader: a.NotLeader})
+		st.sendToOwner(a.Session, owner.Redirect{NotLeader: a.NotLeader})
 	case managerproc.RefuseOwner:
-		st.tell(a.Session, owner.Refused{Kind: leasehold.KindOf(a.Why)})
+		st.sendToOwner(a.Session, owner.Refused{Kind: leasehold.KindOf(a.Why)})
 	case managerproc.Parked:
 		st.violated(engine.NoCrash, "a manager cannot lead: %v", a.Why)
 	}
 }
 
-func (st *state) ask(i int, p *process, term leasehold.Term, what any) {
-	st.post(&letter{to: i, epoch: p.epoch, what: &request{term, what}})
+func (st *state) sendToStore(i int, p *process, term leasehold.Term, what any) {
+	st.post(&message{to: i, epoch: p.epoch, what: &request{term, what}})
 }
 
-// tell sends something to whoever has, or had, a session.
-func (st *state) tell(s leasehold.Session, what owner.Event) {
-	st.post(&letter{to: int(s[1]), what: what})
+// sendToOwner sends an event to the owner with a session, also after the session has ended.
+func (st *state) sendToOwner(s leasehold.Session, what owner.Event) {
+	st.post(&message{to: int(s[1]), what: what})
 }
 
 func (st *state) callOwner(i int, p *process, event any) {
@@ -217,7 +217,7 @@ func (st *state) callOwner(i int, p *process, event any) {
 	for _, a := range actions {
 		switch a := a.(type) {
 		case owner.Send:
-			st.checkConfession(i, view, a.Request)
+			st.checkRequestedLeases(i, view, a.Request)
 			st.send(a)
 		case owner.Publish:
 			st.checkGaps(i, p, view, a.View)
@@ -229,8 +229,8 @@ func (st *state) callOwner(i int, p *process, event any) {
 		case owner.GrantedLeases:
 			st.checkInstalls(i, p, a.Leases)
 		case owner.FindPredecessor:
-			// Every earlier process of this host is gone: it runs one at a time.
-			st.post(&letter{to: i, epoch: p.epoch, what: owner.PredecessorGone{Session: a.Incumbent.Session}})
+			// This host runs one process at a time, so every earlier one has ended.
+			st.post(&message{to: i, epoch: p.epoch, what: owner.PredecessorGone{Session: a.Incumbent.Session}})
 		}
 	}
 	st.checkExclusive()
@@ -239,14 +239,14 @@ func (st *state) callOwner(i int, p *process, event any) {
 func (st *state) send(s owner.Send) {
 	for m := range managers {
 		if s.To == "" || s.To == managerNames[m] {
-			st.post(&letter{to: m, what: managerproc.Request{LeaseRequest: s.Request}})
+			st.post(&message{to: m, what: managerproc.Request{LeaseRequest: s.Request}})
 		}
 	}
 }
 
-func (st *state) post(l *letter) {
-	st.kit.digestLetter(l)
-	st.mail = append(slices.Clip(st.mail), l)
+func (st *state) post(l *message) {
+	st.kit.digestMessage(l)
+	st.messages = append(slices.Clip(st.messages), l)
 }
 
 func (st *state) putStore(s *store) {

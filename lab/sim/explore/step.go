@@ -9,9 +9,9 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
 )
 
-// next returns a copy, to be changed; nil if it would be a detour too many. What is
-// no detour: the letter that has waited longest arrives; when there is none, a process
-// that stood still goes on, or time passes until something is due.
+// next returns a copy for a step; nil if a detour exceeds the limit. These steps are
+// not detours: the oldest message is delivered; if there is none, a stopped process
+// continues, or the time advances to the next wake.
 func (st *state) next(detour bool) *state {
 	n := *st
 	n.resumed, n.refused = false, false
@@ -24,8 +24,8 @@ func (st *state) next(detour bool) *state {
 	return &n
 }
 
-// A visitor is shown a state that can follow, and what leads to it. It is shown them in
-// the same order each time.
+// A visitor is called with each successor and the description of its step, in
+// a deterministic order.
 type visitor func(next *state, what func() string)
 
 func (st *state) Each(visit func(next *state, what func() string)) {
@@ -39,25 +39,25 @@ func (st *state) Each(visit func(next *state, what func() string)) {
 	st.eachPause(visit)
 }
 
-// eachArrival lets any letter arrive, or go wrong. One is late if others come first.
+// eachArrival delivers each message, or injects a fault into it. It is reordered if others are delivered before.
 func (st *state) eachArrival(visit visitor) {
-	for i, l := range st.mail {
-		if !st.procs[l.to].still {
+	for i, l := range st.messages {
+		if !st.procs[l.to].paused {
 			st.arrival(i, false, visit)
-			st.mishaps(i, visit)
+			st.eachFault(i, visit)
 		}
 	}
 }
 
 func (st *state) eachDetour(visit visitor) {
-	first := slices.IndexFunc(st.mail, func(l *letter) bool { return !l.late && !st.procs[l.to].still })
+	first := slices.IndexFunc(st.messages, func(l *message) bool { return !l.reordered && !st.procs[l.to].paused })
 	if first >= 0 {
 		st.arrival(first, false, visit)
 	} else {
 		st.quiet(visit)
 	}
-	for i, l := range st.mail {
-		if i != first && !st.procs[l.to].still {
+	for i, l := range st.messages {
+		if i != first && !st.procs[l.to].paused {
 			st.arrival(i, true, visit)
 		}
 	}
@@ -66,32 +66,34 @@ func (st *state) eachDetour(visit visitor) {
 	}
 	if n := st.next(true); n != nil {
 		n.hold(first, false)
-		visit(n, func() string { return "is held back: " + st.mail[first].String() })
+		visit(n, func() string { return "reordered: " + st.messages[first].String() })
 	}
-	st.mishaps(first, visit)
+	st.eachFault(first, visit)
 	if n := st.next(true); n != nil && n.pass() {
-		visit(n, func() string { return fmt.Sprintf("%v pass, while messages are under way", n.now-st.now) })
+		visit(n, func() string { return fmt.Sprintf("%v pass, while messages are in flight", n.now-st.now) })
 	}
 }
 
 func (st *state) arrival(i int, detour bool, visit visitor) {
 	if n := st.next(detour); n != nil {
-		n.mail = without(n.mail, i)
-		n.deliver(st.mail[i])
-		visit(n, func() string { return "arrives: " + st.mail[i].String() })
+		n.messages = without(n.messages, i)
+		n.deliver(st.messages[i])
+		visit(n, func() string { return "delivered: " + st.messages[i].String() })
 	}
 }
 
-func without(mail []*letter, i int) []*letter { return slices.Concat(mail[:i], mail[i+1:]) }
+func without(messages []*message, i int) []*message {
+	return slices.Concat(messages[:i], messages[i+1:])
+}
 
-// deliver is what comes of a letter that arrives. What is asked of the store is answered
+// deliver executes the delivery of a message. The store executes a request and replies
 // in the same step.
-func (st *state) deliver(l *letter) {
+func (st *state) deliver(l *message) {
 	p := st.procs[l.to]
-	r, asks := l.what.(*request)
-	if asks {
+	r, isRequest := l.what.(*request)
+	if isRequest {
 		answer := st.serve(r)
-		if !l.mute && l.epoch == p.epoch {
+		if !l.timedOut && l.epoch == p.epoch {
 			st.call(l.to, answer)
 		}
 		return
@@ -101,30 +103,30 @@ func (st *state) deliver(l *letter) {
 	}
 }
 
-// quiet is what happens when there is nothing to arrive.
+// quiet executes the steps without a message.
 func (st *state) quiet(visit visitor) {
 	if n := st.next(false); n.pass() {
 		visit(n, func() string { return fmt.Sprintf("%v pass", n.now-st.now) })
 	}
 	for i, p := range st.procs {
-		if !p.still {
+		if !p.paused {
 			continue
 		}
 		n := st.next(false)
 		moving := *p
-		moving.still = false
+		moving.paused = false
 		n.procs[i] = &moving
 		n.call(i, nil)
-		visit(n, func() string { return processName(i) + " goes on" })
+		visit(n, func() string { return processName(i) + " continues" })
 	}
 }
 
-// pass lets time go by until a process is due, and wakes all that are. It reports
+// pass advances the time to the next wake of a process, and wakes all processes that are due. It reports
 // whether there is such a time.
 func (st *state) pass() bool {
 	due := time.Duration(mono.Never)
 	for i, p := range st.procs {
-		if !p.still {
+		if !p.paused {
 			due = min(due, st.when(i, p.wake))
 		}
 	}
@@ -133,26 +135,26 @@ func (st *state) pass() bool {
 	}
 	st.now = max(st.now, due)
 	for i, p := range st.procs {
-		if !p.still && st.clock(i) >= p.wake {
+		if !p.paused && st.clock(i) >= p.wake {
 			st.call(i, nil)
 		}
 	}
 	return true
 }
 
-func (st *state) mishaps(i int, visit visitor) {
-	l := st.mail[i]
-	if r, asks := l.what.(*request); asks {
+func (st *state) eachFault(i int, visit visitor) {
+	l := st.messages[i]
+	if r, isRequest := l.what.(*request); isRequest {
 		if n := st.next(true); n != nil {
 			n.hold(i, true)
 			n.call(l.to, r.unanswered())
-			visit(n, func() string { return "is not answered in time, and may yet happen: " + l.String() })
+			visit(n, func() string { return "timed out, and may be executed later: " + l.String() })
 		}
 		if n := st.next(true); n != nil {
-			n.mail = without(n.mail, i)
+			n.messages = without(n.messages, i)
 			n.serve(r)
 			n.call(l.to, r.unanswered())
-			visit(n, func() string { return "happens, and the answer is lost: " + l.String() })
+			visit(n, func() string { return "executed, and the reply is lost: " + l.String() })
 		}
 		return
 	}
@@ -160,20 +162,20 @@ func (st *state) mishaps(i int, visit visitor) {
 		n.duplicates--
 		n.hold(i, false)
 		n.deliver(l)
-		visit(n, func() string { return "arrives, not for the last time: " + l.String() })
+		visit(n, func() string { return "delivered, with a duplicate in flight: " + l.String() })
 	}
 }
 
-func (st *state) hold(i int, mute bool) {
-	late := *st.mail[i]
-	late.late, late.mute = true, mute
-	st.kit.digestLetter(&late)
-	st.mail = slices.Clone(st.mail)
-	st.mail[i] = &late
+func (st *state) hold(i int, timedOut bool) {
+	reordered := *st.messages[i]
+	reordered.reordered, reordered.timedOut = true, timedOut
+	st.kit.digestMessage(&reordered)
+	st.messages = slices.Clone(st.messages)
+	st.messages[i] = &reordered
 }
 
-// eachCrash lets a process die, and starts it again. One that stood still before was
-// dead for as long.
+// eachCrash restarts each process. If the process was stopped, the crash was at the time of
+// the stop.
 func (st *state) eachCrash(visit visitor) {
 	for i, p := range st.procs {
 		n := st.next(true)
@@ -181,27 +183,27 @@ func (st *state) eachCrash(visit visitor) {
 			return
 		}
 		n.crashes--
-		n.mail = slices.DeleteFunc(slices.Clone(n.mail), func(l *letter) bool { return l.to == i && l.epoch != 0 && !l.toStore() })
+		n.messages = slices.DeleteFunc(slices.Clone(n.messages), func(l *message) bool { return l.to == i && l.epoch != 0 && !l.toStore() })
 		n.boot(i, p.epoch+1)
-		visit(n, func() string { return processName(i) + " dies, and starts" })
+		visit(n, func() string { return processName(i) + " crashes and restarts" })
 	}
 }
 
-// eachPause lets a process stand still until nothing else can happen, or longer.
+// eachPause stops each process, until no other step is possible, or longer.
 func (st *state) eachPause(visit visitor) {
 	for i, p := range st.procs {
 		n := st.next(true)
 		if n == nil || n.pauses == 0 {
 			return
 		}
-		if p.still {
+		if p.paused {
 			continue
 		}
 		n.pauses--
 		stopped := *p
-		stopped.still = true
+		stopped.paused = true
 		n.kit.digestProcess(&stopped)
 		n.procs[i] = &stopped
-		visit(n, func() string { return processName(i) + " stands still" })
+		visit(n, func() string { return processName(i) + " is stopped" })
 	}
 }

@@ -17,17 +17,17 @@ import (
 
 const namespace leasehold.Namespace = "ns"
 
-// A store is the linearizable store of the managers. It is not changed once it is made.
+// A store is the linearizable store of the managers. It is immutable.
 type store struct {
 	record  storage.Record
 	changes []table.Change
-	tables  []*table.Table // by LSN: what is true
+	tables  []*table.Table // by LSN
 	digests digests
 }
 
 type request struct {
 	term leasehold.Term
-	what any // election.Read, election.Swap, manager.Commit, manager.ReadEnd, node.Load, node.LoadCatalog
+	what any // byrecord.Read, byrecord.Swap, manager.Commit, manager.ReadEnd, managerproc.Load, managerproc.LoadCatalog
 }
 
 func newStore() *store { return &store{tables: []*table.Table{table.New()}} }
@@ -51,10 +51,10 @@ func (st *state) serve(r *request) managerproc.Event {
 	case managerproc.LoadCatalog:
 		return managerproc.Catalogued{Term: r.term, Catalog: catalog(s.record.Term)}
 	}
-	panic(fmt.Sprintf("store asked for %T", r.what))
+	panic(fmt.Sprintf("invalid store request %T", r.what))
 }
 
-// catalog is the configuration of the one namespace, read while term is the leader's.
+// catalog returns the catalog with the namespace, as read in a leader's term.
 func catalog(term leasehold.Term) *storage.Catalog {
 	t := timing()
 	return &storage.Catalog{Version: 1, Term: term, Namespaces: []storage.Namespace{
@@ -75,24 +75,24 @@ func (st *state) swapRecord(swap byrecord.Swap) byrecord.Swapped {
 	return byrecord.Swapped{Swap: swap, Outcome: storage.Done, Version: next.record.Version}
 }
 
-// notify is the watch: who does not lead is told of a new record.
+// notify is the watch: managers that do not lead receive a new record.
 func (st *state) notify(r storage.Record) {
 	for i := range managers {
 		if p := st.procs[i]; p != nil && managerNames[i] != r.Leader {
-			st.post(&letter{to: i, epoch: p.epoch, what: managerproc.Election{Event: byrecord.Seen{Record: r, Uptime: st.uptime()}}})
+			st.post(&message{to: i, epoch: p.epoch, what: managerproc.Election{Event: byrecord.Seen{Record: r, Uptime: st.uptime()}}})
 		}
 	}
 }
 
-// commit appends a batch under its guards. It is I2 at the store: generations strictly
-// rise, and nobody is granted what another holds.
+// commit appends a batch if its conditions hold. It is I2 at the store: generations strictly
+// rise, and a held range is not granted to another owner.
 func (st *state) commit(b *storage.Batch) storage.Outcome {
 	s := st.store
 	if b.Term != s.record.Term || b.Prev != leasehold.LSN(len(s.changes)) {
 		return storage.Conflict
 	}
 	if b.Base != nil {
-		st.violated(sim.I2Generations, "the log is renumbered, and no store is ever restored here")
+		st.violated(sim.I2Generations, "the log is rebased, but no store is restored here")
 		return storage.Conflict
 	}
 	next := *s
@@ -119,8 +119,8 @@ func (s *store) granted(g leasehold.Generation) *table.Change {
 	return nil
 }
 
-// uptime is for how long the machine of all managers has run: no store is ever restored here, and
-// each of them knows it.
+// uptime is the uptime of the computer of all managers: it does not reboot, and its
+// boot ID is known.
 func (st *state) uptime() time.Duration { return time.Hour + st.now }
 
 // ended reports whether a part of a lease has ended.
@@ -132,9 +132,9 @@ func (s *store) ended(l leasehold.Lease) bool {
 
 const middle leasehold.Key = 1 << 63
 
-// halves is a policy for two owners and two ranges: who is alone has both, and who joins
-// gets one. It does not go by names, so that owners can be taken for each other; only
-// if both are new, and nobody has anything, the first by name gets the first range.
+// halves is a policy for two owners and two ranges: a single owner has both, and a second one
+// gets one. It does not depend on names, so that owners are symmetric. The exception: if
+// both are new and have no range, the first by name gets the first range.
 type halves struct{}
 
 func (halves) Name() string { return "halves" }

@@ -12,70 +12,70 @@ import (
 	"time"
 )
 
-// A State is all that there is at a moment. It is not changed once it is made: a
-// step makes another.
+// A State is the state of the whole group. It is immutable: a
+// step creates a new one.
 type State[S any] interface {
-	// Hash identifies the state, apart from the budget of what may still go wrong.
+	// Hash identifies the state, except for the budget of faults.
 	Hash() uint64
 	// Budget is a hash of that budget.
 	Budget() uint64
-	// Broken returns the invariant that does not hold, nil if there is none.
+	// Broken returns the violated invariant, nil if there is none.
 	Broken() *Violation
-	// Each makes every state that can follow, with what leads to it. The usual step
-	// comes first, and the order is always the same.
+	// Each visits every successor, with a description of its step. The step without a fault
+	// is the first, and the order is deterministic.
 	Each(visit func(next S, what func() string))
-	// Line describes the state and the step that has led to it.
+	// Line describes the state and the step that led to it.
 	Line(step string) string
 	// Figure returns the state's part of a figure of the report.
 	Figure(i int) uint64
 }
 
-// A Scenario is where an exploration begins, and what may happen.
+// A Scenario is the initial state of an exploration, and its limits.
 type Scenario[S any] interface {
 	Name() string
-	Steps() int // that a way has at most
+	Steps() int // maximum length of a path
 	Figures() []Figure
 	Begin() (S, error)
-	// Worker returns a function that prepares a state for one of the workers, which
-	// takes it from another.
+	// Worker returns a function that prepares a state for use by one worker,
+	// after another one has created it.
 	Worker() func(S) S
 }
 
-// A Figure is a number in a report that is particular to a protocol.
+// A Figure is a number in a report that is specific to a protocol.
 type Figure struct {
-	Key  string // in JSON
-	Text string // a format
+	Key  string // JSON key
+	Text string // format
 	Of   Sum
 	N    uint64
 }
 
-// A Sum is how the parts of a figure are added up.
+// A Sum is the aggregation of a figure.
 type Sum uint8
 
 // The sums.
 const (
 	HighestOfStates Sum = iota
-	SumOfStates         // of states that differ
+	SumOfStates         // of distinct states
 	SumOfSteps
 )
 
-// Unlimited detours are all interleavings. Their number is such that they do not
-// get far; a few detours on a long way get further.
+// Unlimited is the number of detours for all interleavings. There are so many that the paths
+// are short; a few detours allow longer paths.
 const Unlimited int8 = -1
 
 // A Report is the result of an exploration.
 type Report struct {
 	Scenario string
-	Depth    int    // steps that were allowed
-	Deepest  int    // steps of the longest way
-	States   uint64 // that differ
-	Steps    uint64 // that were tried
+	Depth    int    // limit of the steps
+	Deepest  int    // length of the longest path
+	States   uint64 // distinct
+	Steps    uint64 // explored
 	Figures  []Figure
 	Elapsed  time.Duration
 	Violated *Violation // nil if there was none
 }
 
-// A Violation is an invariant that does not hold, and how to get there.
+// A Violation is a violated invariant, and the path to it.
 type Violation struct {
 	Invariant string
 	Text      string
@@ -94,15 +94,15 @@ func (r *Report) String() string {
 	return b.String()
 }
 
-// Figure returns a figure by its key. There must be one.
+// Figure returns a figure by its key, which must exist.
 func (r *Report) Figure(key string) uint64 {
 	return r.Figures[slices.IndexFunc(r.Figures, func(f Figure) bool { return f.Key == key })].N
 }
 
-// Options of an exploration; they change only the speed.
+// Options of an exploration; they only affect the speed.
 type Options struct {
-	Workers  int           // default one for each processor
-	Progress func(*Report) // is called once a second; may be nil
+	Workers  int           // default: number of processors
+	Progress func(*Report) // called once per second; may be nil
 }
 
 type item[S any] struct {
@@ -117,16 +117,16 @@ type search[S State[S]] struct {
 	figures  []Figure
 	start    time.Time
 	work     *frontier[item[S]]
-	seen     fingerprints // of states and what may still happen: how many steps were left
-	states   fingerprints // of states alone
+	seen     fingerprints // remaining steps, by state and budget
+	states   fingerprints // by state alone
 
 	steps, deepest atomic.Uint64
 	sums           []atomic.Uint64       // by figure
 	found          atomic.Pointer[trail] // to the first violation
 }
 
-// Explore tries all that can happen in a scenario. It ends at the first violation,
-// or when ctx does.
+// Explore explores all behaviour of a scenario. It ends at the first violation,
+// or when ctx ends.
 func Explore[S State[S]](ctx context.Context, s Scenario[S], o Options) (*Report, error) {
 	if o.Workers < 1 {
 		o.Workers = runtime.GOMAXPROCS(0)
@@ -194,8 +194,8 @@ func (x *search[S]) run(prepare func(S) S) {
 	}
 }
 
-// visit checks a state, and appends those that follow to a list, the usual step last, unless that
-// was done before.
+// visit checks a state, and appends its successors to a list, the one without a fault last. It does nothing
+// if the state was explored before with as many remaining steps.
 func (x *search[S]) visit(it item[S], next []item[S]) []item[S] {
 	key := it.state.Hash()
 	if _, raised := x.seen.raise(mixed(key, it.state.Budget()), uint8(x.limit-it.depth)); !raised {
@@ -247,17 +247,17 @@ func raise(a *atomic.Uint64, to uint64) {
 	}
 }
 
-// mixed is a hash of two numbers.
+// mixed returns a hash of two numbers.
 func mixed(a, b uint64) uint64 {
 	h := (a ^ b*0x9e3779b97f4a7c15) * 0xff51afd7ed558ccd
 	return h ^ h>>32
 }
 
-// An Exploration is a scenario of any protocol, to be explored or replayed.
+// An Exploration is a scenario of any protocol.
 type Exploration interface {
 	Name() string
 	Explore(ctx context.Context, o Options) (*Report, error)
-	Replay(way string) (*Violation, error)
+	Replay(path string) (*Violation, error)
 }
 
 type exploration[S State[S]] struct{ Scenario[S] }
@@ -266,7 +266,7 @@ func (e exploration[S]) Explore(ctx context.Context, o Options) (*Report, error)
 	return Explore(ctx, e.Scenario, o)
 }
 
-func (e exploration[S]) Replay(way string) (*Violation, error) { return Replay(e.Scenario, way) }
+func (e exploration[S]) Replay(path string) (*Violation, error) { return Replay(e.Scenario, path) }
 
 // Explorations returns scenarios as explorations.
 func Explorations[C Scenario[S], S State[S]](all []C) []Exploration {
@@ -277,7 +277,7 @@ func Explorations[C Scenario[S], S State[S]](all []C) []Exploration {
 	return out
 }
 
-// Find returns the scenario with a name among others.
+// Find returns the scenario with a name.
 func Find[E interface{ Name() string }](all []E, name string) (E, error) {
 	i := slices.IndexFunc(all, func(e E) bool { return e.Name() == name })
 	if i < 0 {
@@ -286,7 +286,7 @@ func Find[E interface{ Name() string }](all []E, name string) (E, error) {
 			names = append(names, e.Name())
 		}
 		var none E
-		return none, fmt.Errorf("there is no scenario %q: want one of %q", name, names)
+		return none, fmt.Errorf("there is no scenario %q: use one of %q", name, names)
 	}
 	return all[i], nil
 }
@@ -295,5 +295,5 @@ type constant struct{}
 
 func (constant) Uint64() uint64 { return 0x9e3779b97f4a7c15 }
 
-// Constant returns a source that always draws the same: a random wait is always as long.
+// Constant returns a source that always returns the same number, so that random delays are constant.
 func Constant() *rand.Rand { return rand.New(constant{}) }

@@ -39,11 +39,11 @@ func TestFingerprints(t *testing.T) {
 		}
 	}
 	if f.len() != uint64(len(model)) {
-		t.Errorf("%d are known, want %d", f.len(), len(model))
+		t.Errorf("%d fingerprints, want %d", f.len(), len(model))
 	}
 }
 
-// A walk goes right, or as a detour up. It is broken at one place.
+// A walk goes right, or as a detour up. Its state is broken at one position.
 type walk struct {
 	x, y, up int
 	broken   [2]int
@@ -71,7 +71,7 @@ func (w walk) Each(visit func(walk, func() string)) {
 func (w walk) Line(step string) string { return fmt.Sprintf("%s to %d,%d", step, w.x, w.y) }
 func (w walk) Figure(i int) uint64     { return []uint64{uint64(w.x), 1, 1}[i] }
 
-// plane is the scenario of a walk: where it is broken.
+// plane is the scenario of a walk: the broken position.
 type plane [2]int
 
 func (plane) Name() string            { return "plane" }
@@ -79,11 +79,11 @@ func (plane) Steps() int              { return 4 }
 func (p plane) Begin() (walk, error)  { return walk{up: 2, broken: p}, nil }
 func (plane) Worker() func(walk) walk { return func(w walk) walk { return w } }
 func (plane) Figures() []Figure {
-	return []Figure{{Key: "farthest", Text: "up to %d"}, {Key: "places", Text: "%d places", Of: SumOfStates}, {Key: "ways", Text: "%d ways", Of: SumOfSteps}}
+	return []Figure{{Key: "farthest", Text: "up to %d"}, {Key: "places", Text: "%d places", Of: SumOfStates}, {Key: "ways", Text: "%d paths", Of: SumOfSteps}}
 }
 
-// All places within four steps, of which two may go up, are visited once; and from a place
-// that is reached again with less to come nothing is tried again.
+// All positions within four steps, of which two may go up, are visited once. A position
+// that is reached again with fewer remaining steps is not explored again.
 func TestExplore(t *testing.T) {
 	for _, workers := range []int{1, 3} {
 		r, err := Explore(t.Context(), plane{-1, -1}, Options{Workers: workers})
@@ -106,10 +106,10 @@ func TestViolationIsReplayed(t *testing.T) {
 	if err != nil || v.String() != "safe violated: it is not" || len(v.Path) != 3 || !slices.Equal(again.Path, v.Path) || !strings.HasSuffix(v.Path[2], "to 1,2") {
 		t.Errorf("%v after %q, and again %v, %v", v, v.Path, again, err)
 	}
-	if _, err := Replay(plane{1, 1}, v.Replay); err == nil || !strings.Contains(err.Error(), "nothing is violated") {
-		t.Errorf("where it is safe the same way leads to %v", err)
+	if _, err := Replay(plane{1, 1}, v.Replay); err == nil || !strings.Contains(err.Error(), "there is no violation") {
+		t.Errorf("without a violation the same path leads to %v", err)
 	}
 	if _, err := Replay(plane{1, 1}, "1:0=2"); err == nil || !strings.Contains(err.Error(), "2 choices") {
-		t.Errorf("a choice that there is not: %v", err)
+		t.Errorf("an invalid choice: %v", err)
 	}
 }

@@ -2,13 +2,13 @@ package explorer
 
 import "sync"
 
-// A frontier is the states that are still to be explored. Workers share it. The last state that was
-// added is explored first, so that the search is depth first and the frontier stays small.
+// A frontier is the stack of states that have not been explored, shared by the workers. The last state is
+// explored first, so the search is depth first and the stack stays small.
 type frontier[T any] struct {
 	mu     sync.Mutex
 	filled sync.Cond
 	items  []T
-	busy   int // workers that may add more
+	busy   int // workers that may add items
 	closed bool
 }
 
@@ -25,7 +25,7 @@ func (f *frontier[T]) close() {
 	f.filled.Broadcast()
 }
 
-// take removes the last item. It reports false if the search has ended. A worker that has taken an
+// take removes the last item. It returns false if the search has ended. A worker that has taken an
 // item calls put before it takes another.
 func (f *frontier[T]) take() (item T, ok bool) {
 	f.mu.Lock()
@@ -43,7 +43,7 @@ func (f *frontier[T]) take() (item T, ok bool) {
 	return item, true
 }
 
-// put adds the followers of an item that was taken.
+// put adds the successors of an item that was taken.
 func (f *frontier[T]) put(items []T) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -52,7 +52,7 @@ func (f *frontier[T]) put(items []T) {
 	f.filled.Broadcast()
 }
 
-// fingerprints are a small number for each of very many hashes. It is safe for concurrent use.
+// fingerprints maps a very large number of hashes to small numbers. It is safe for concurrent use.
 type fingerprints struct {
 	parts [64]struct {
 		mu    sync.Mutex
@@ -60,8 +60,8 @@ type fingerprints struct {
 	}
 }
 
-// raise makes the number of a hash at least v. It reports whether there was one, and
-// whether it is higher than before.
+// raise sets the number of a hash to v, unless it is higher. It reports whether there was one, and
+// whether it has changed.
 func (f *fingerprints) raise(key uint64, v uint8) (known, raised bool) {
 	p := &f.parts[key>>58]
 	p.mu.Lock()

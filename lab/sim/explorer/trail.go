@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A trail is how a state was reached: the choice of the last step, and those before.
+// A trail is the path to a state: the choice of the last step, and the trail before it.
 type trail struct {
 	before *trail
 	choice uint16
@@ -22,28 +22,28 @@ func (t *trail) choices() []uint16 {
 	return out
 }
 
-// text is a trail as people can copy it: how many steps, and after the colon those in
-// which something else was chosen than what is usual, such as 12:3=5,7=1.
+// text formats a trail for --replay: the number of steps, and after the colon the choices
+// other than 0, such as 12:3=5,7=1.
 func (t *trail) text() string {
 	choices := t.choices()
-	var unusual []string
+	var detours []string
 	for i, c := range choices {
 		if c != 0 {
-			unusual = append(unusual, fmt.Sprintf("%d=%d", i, c))
+			detours = append(detours, fmt.Sprintf("%d=%d", i, c))
 		}
 	}
-	return fmt.Sprintf("%d:%s", len(choices), strings.Join(unusual, ","))
+	return fmt.Sprintf("%d:%s", len(choices), strings.Join(detours, ","))
 }
 
 func parseTrail(text string) ([]uint16, error) {
-	bad := fmt.Errorf("%q is not the way to a violation: want what was printed with one, such as 12:3=5,7=1", text)
-	length, unusual, found := strings.Cut(text, ":")
+	bad := fmt.Errorf("%q is not a path to a violation: copy it from the report of the violation, such as 12:3=5,7=1", text)
+	length, detours, found := strings.Cut(text, ":")
 	n, err := strconv.Atoi(length)
 	if !found || err != nil || n < 0 || n > 255 {
 		return nil, bad
 	}
 	choices := make([]uint16, n)
-	for pair := range strings.SplitSeq(unusual, ",") {
+	for pair := range strings.SplitSeq(detours, ",") {
 		if pair == "" {
 			continue
 		}
@@ -58,10 +58,10 @@ func parseTrail(text string) ([]uint16, error) {
 	return choices, nil
 }
 
-// Replay goes a way that was printed with a violation, in the scenario in which that was
-// found, and returns the violation at its end. It is an error if there is none.
-func Replay[S State[S]](s Scenario[S], way string) (*Violation, error) {
-	choices, err := parseTrail(way)
+// Replay repeats a path that was printed with a violation, in the same scenario,
+// and returns the violation at its end. It is an error if there is none.
+func Replay[S State[S]](s Scenario[S], path string) (*Violation, error) {
+	choices, err := parseTrail(path)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func Replay[S State[S]](s Scenario[S], way string) (*Violation, error) {
 	if err != nil {
 		return nil, err
 	}
-	var path []string
+	var lines []string
 	for i, choice := range choices {
 		var next S
 		var what func() string
@@ -81,15 +81,15 @@ func Replay[S State[S]](s Scenario[S], way string) (*Violation, error) {
 			n++
 		})
 		if what == nil {
-			return nil, fmt.Errorf("step %d has %d choices, and not %d: the code, the scenario or what may happen is another", i, n, choice)
+			return nil, fmt.Errorf("step %d has %d choices, choice %d does not exist: the code, the scenario or its limits have changed", i, n, choice)
 		}
 		st = next
-		path = append(path, st.Line(what()))
+		lines = append(lines, st.Line(what()))
 	}
 	if st.Broken() == nil {
-		return nil, fmt.Errorf("after %d steps nothing is violated: the code has changed", len(choices))
+		return nil, fmt.Errorf("after %d steps there is no violation: the code has changed", len(choices))
 	}
 	v := *st.Broken()
-	v.Path, v.Replay = path, way
+	v.Path, v.Replay = lines, path
 	return &v, nil
 }

@@ -14,11 +14,11 @@ import (
 func (s *Job) validateExploration() error {
 	switch {
 	case s.Depth < 0 || s.Depth > maxDepth || s.Detours < -1 || s.Detours > 100:
-		return fmt.Errorf("--explore %d --detours %d: want at most %d and 100", s.Depth, s.Detours, maxDepth)
+		return fmt.Errorf("--explore %d --detours %d: the maximum is %d steps and 100 detours", s.Depth, s.Detours, maxDepth)
 	case s.Depth == 0 && (s.Scenario != "" || s.Replay != ""):
-		return errors.New("--scenario and --replay are for --explore: add it, with a number of steps")
+		return errors.New("--scenario and --replay require --explore, with a number of steps")
 	case s.Replay != "" && s.Scenario == "":
-		return errors.New("--replay needs the --scenario in which the way was found")
+		return errors.New("--replay requires the --scenario of the violation")
 	}
 	_, err := s.scenarios()
 	return err
@@ -33,7 +33,7 @@ func (s *Job) scenarios() ([]explorer.Exploration, error) {
 	return []explorer.Exploration{one}, err
 }
 
-// An exploration is the result of one as --json prints it. Fields may be added; none is
+// An exploration is the JSON form of the result of an exploration. Fields may be added; none is
 // renamed or removed.
 type exploration struct {
 	Depth     int        `json:"depth"`
@@ -48,10 +48,10 @@ type exploration struct {
 
 type explored struct {
 	*explorer.Report
-	replay string // the command that shows the violation again
+	replay string // the command that repeats the violation
 }
 
-// MarshalJSON writes the figures of the protocol next to the others.
+// MarshalJSON adds the figures of the protocol to the other fields.
 func (e explored) MarshalJSON() ([]byte, error) {
 	document := map[string]any{"name": e.Scenario, "states": e.States, "steps": e.Steps, "deepest": e.Deepest}
 	for _, f := range e.Figures {
@@ -81,7 +81,7 @@ func (s *Job) runExplorer(ctx context.Context, out, progressTo console.Screen) (
 		if err != nil && ctx.Err() == nil {
 			return Passed, err
 		}
-		found := explored{r, s.replayWay(r)}
+		found := explored{r, s.replayPath(r)}
 		total.add(found)
 		if !s.JSON {
 			if err := write(out, found.text()); err != nil {
@@ -122,7 +122,7 @@ func (e explored) text() string {
 	return text
 }
 
-// text is the end of the report for people.
+// text returns the last line of the text report.
 func (t *exploration) text() string {
 	verdict := console.Good("no violation")
 	if t.Failed > 0 {
@@ -144,8 +144,8 @@ func (s *Job) runReplay(out console.Screen) (Outcome, error) {
 	return Violated, write(out, strings.Join(v.Path, "\n")+"\n\n"+console.Bad(v.String())+"\n")
 }
 
-// replayWay is the command that shows the way to the violation of a report.
-func (s *Job) replayWay(r *explorer.Report) string {
+// replayPath returns the command that repeats the violation of a report.
+func (s *Job) replayPath(r *explorer.Report) string {
 	if r.Violated == nil {
 		return ""
 	}

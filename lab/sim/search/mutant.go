@@ -20,14 +20,14 @@ import (
 	"github.com/leasehold-dev/leasehold/server/settings"
 )
 
-// A mutant is a bug that is planted on purpose, to see that the simulator
-// finds it. Planting it means to build this program anew, with one line of its
-// source replaced, and to let that program search; it is told with --planted
-// which mutant it is.
+// A mutant is a planted bug, to test that the simulator
+// finds it. The command builds itself again with one line of its
+// source replaced, and runs the result, which does the search. The flag --planted
+// contains the name of the mutant.
 
-// lastWords is how long the mutant may take to stop by itself when the user
+// shutdownTimeout is the time that the mutant may take to stop by itself when the user
 // interrupts, before it is killed.
-const lastWords = 10 * time.Second
+const shutdownTimeout = 10 * time.Second
 
 func (s *Job) mutantNames() []string {
 	var names []string
@@ -37,9 +37,9 @@ func (s *Job) mutantNames() []string {
 	return names
 }
 
-// noSuchMutant says which mutants may have been meant.
+// noSuchMutant returns an error with the closest names.
 func (s *Job) noSuchMutant() error {
-	const most = 3 // to propose
+	const most = 3 // suggestions
 	closest := ""
 	if near := settings.Nearest(s.Mutant, s.mutantNames(), most); len(near) > 0 {
 		closest = "the closest: " + strings.Join(near, ", ") + "; "
@@ -56,7 +56,7 @@ func (s *Job) runMutant(ctx context.Context, out, errs io.Writer) (Outcome, erro
 	if err != nil {
 		return Passed, err
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // the system's temporary directory is cleared anyway
+	defer func() { _ = os.RemoveAll(dir) }() // the system clears its temporary directory
 	program := filepath.Join(dir, "leasehold")
 	if runtime.GOOS == "windows" {
 		program += ".exe"
@@ -72,14 +72,14 @@ func (s *Job) runMutant(ctx context.Context, out, errs io.Writer) (Outcome, erro
 	return runProgram(ctx, child)
 }
 
-// plantedArgs are the arguments of the mutant's own search: what the user
-// said, with defaults that suit a bug that is known to be there.
+// plantedArgs returns the arguments of the mutant's search: the user's flags,
+// with defaults for a search that must find a violation.
 func plantedArgs(flags *pflag.FlagSet, m mutant.Mutant) []string {
 	args := []string{"--planted=" + m.Name}
 	if !flags.Changed("seeds") {
 		args = append(args, fmt.Sprintf("--seeds=%d", m.Seeds))
 	}
-	args = append(args, strings.Fields(m.World)...) // what the user said comes later, and wins
+	args = append(args, strings.Fields(m.World)...) // the user's flags come later, and take precedence
 	if !flags.Changed("stop-after") {
 		args = append(args, "--stop-after=1")
 	}
@@ -91,12 +91,12 @@ func plantedArgs(flags *pflag.FlagSet, m mutant.Mutant) []string {
 	return args
 }
 
-// runProgram runs a mutant in our place: its output is ours, and so is its outcome.
+// runProgram runs a mutant as a replacement of this process: with its output and its outcome.
 func runProgram(ctx context.Context, child *exec.Cmd) (Outcome, error) {
-	// A terminal sends its Ctrl-C to both of us. A second signal from here would
-	// keep the child from printing its summary.
+	// A terminal sends Ctrl-C to both processes. A second signal from here would
+	// prevent the summary of the child.
 	child.Cancel = func() error { return nil }
-	child.WaitDelay = lastWords
+	child.WaitDelay = shutdownTimeout
 	err := child.Run()
 	var ended *exec.ExitError
 	switch {

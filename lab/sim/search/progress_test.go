@@ -9,14 +9,14 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-// plain is what is left of a text on a stream that is no terminal.
+// plain returns a text as written to a stream that is no terminal.
 func plain(s string) string {
 	var out bytes.Buffer
 	console.New(&out).Say("%s", s)
 	return out.String()
 }
 
-// at is a campaign so far.
+// at returns the summary of an incomplete campaign.
 func at(seeds int, elapsed time.Duration, failures int) *engine.Summary {
 	return &engine.Summary{
 		Counts: engine.Counts{Simulated: time.Duration(seeds) * 140 * time.Second},

@@ -8,12 +8,12 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-// A report is the result of a campaign as --json prints it. Fields may be added; none is renamed or removed.
+// A report is the JSON form of the result of a campaign. Fields may be added; none is renamed or removed.
 type report struct {
-	Seeds     int        `json:"seeds"` // worlds that were run
+	Seeds     int        `json:"seeds"` // number of worlds that were run
 	FirstSeed uint64     `json:"firstSeed"`
 	Ended     ending     `json:"ended"`
-	Mutant    string     `json:"mutant,omitempty"` // the bug that was planted
+	Mutant    string     `json:"mutant,omitempty"` // name of the planted bug
 	Failed    int        `json:"violations"`
 	Failures  []failure  `json:"failures"`
 	Hours     float64    `json:"simulatedHours"`
@@ -23,19 +23,19 @@ type report struct {
 	Messages  uint64     `json:"messages"`
 	Checks    uint64     `json:"checks"`
 	ByCheck   tally      `json:"checksByInvariant"`
-	Faults    tally      `json:"faults"`           // those that struck
+	Faults    tally      `json:"faults"`           // injected
 	Worlds    tally      `json:"worlds,omitempty"` // by kind
 	Branches  tally      `json:"branches,omitempty"`
 	Notices   tally      `json:"notices,omitempty"`
 	Missed    []string   `json:"branchesMissed"`
-	Hash      string     `json:"traceHash"` // the same for the same flags, if the campaign was completed
-	planned   int        // seeds that were asked for
+	Hash      string     `json:"traceHash"` // the same for the same flags, if the campaign is complete
+	planned   int        // requested number of seeds
 	mix       engine.Mix // of faults
 }
 
 type tally map[string]uint64
 
-// A failure is a violation and how to see it happen.
+// A failure is a violation and the command that repeats it.
 type failure struct {
 	Seed      uint64 `json:"seed"`
 	Invariant string `json:"invariant"`
@@ -44,13 +44,13 @@ type failure struct {
 	Replay    string `json:"replay"` // a command
 }
 
-// An ending is why a campaign ended.
+// An ending is the reason why a campaign ended.
 type ending string
 
 const (
 	completed   ending = "completed"   // all worlds were run
-	stopped     ending = "stopped"     // --stop-after violations were found
-	interrupted ending = "interrupted" // the user did not want to wait
+	stopped     ending = "stopped"     // after --stop-after violations
+	interrupted ending = "interrupted" // by the user
 )
 
 func (s *Job) report(sum *engine.Summary, wasInterrupted bool) *report {
@@ -86,7 +86,7 @@ func (s *Job) failure(seed uint64, v *engine.Violation) failure {
 
 func hashText(hash uint64) string { return fmt.Sprintf("%016x", hash) }
 
-// numbers is how a campaign is doing, in so few words that a bar fits beside them into 80 columns.
+// numbers formats the progress of a campaign, short enough for 80 columns with a progress bar.
 func (s *Job) numbers(now *engine.Summary) string {
 	violations := console.Counted(len(now.Failures), "violation")
 	if len(now.Failures) > 0 {
@@ -96,7 +96,7 @@ func (s *Job) numbers(now *engine.Summary) string {
 		now.Seeds, s.Seeds, now.Simulated.Hours(), console.Grouped(uint64(now.Speedup())), violations, s.eta(now))
 }
 
-// eta is how long the rest will take if it takes as long as what is done.
+// eta returns the remaining time at the current rate.
 func (s *Job) eta(now *engine.Summary) string {
 	if now.Seeds == 0 {
 		return "?"

@@ -43,7 +43,7 @@ func TestReportEndingAndStatus(t *testing.T) {
 	}
 }
 
-func TestReportIndentsWhatAMachineSaidWhenItCrashed(t *testing.T) {
+func TestReportIndentsTheStackOfACrash(t *testing.T) {
 	o := parsed(t, "--seeds=9")
 	f := o.failure(4, &engine.Violation{Invariant: "crash", At: 1500 * time.Millisecond, Text: "index out of range\ngoroutine 1:\n\tmain.f()\n"})
 	want := "VIOLATION  seed 4, crash, at 1.5s\n" +

@@ -1,6 +1,6 @@
-// Package search is what "leasehold-lab sim" and "leasehold-lab flease sim" do: they search for
-// violations of a protocol in many simulated worlds, or in all that can happen to a small
-// group, with or without a planted bug, and report the result as text or JSON.
+// Package search implements "leasehold-lab sim" and "leasehold-lab flease sim": the search for
+// violations of a protocol in many simulated worlds, or in all behaviour of a small
+// group, with or without a planted bug. It reports the result as text or JSON.
 package search
 
 import (
@@ -21,22 +21,22 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-// A Protocol is what can be searched.
+// A Protocol is a protocol with its simulator.
 type Protocol struct {
-	Command    string // of leasehold-lab: "sim"
+	Command    string // subcommand of leasehold-lab: "sim"
 	Simulation engine.Simulation
-	Faults     *engine.Mix    // of the simulation
-	World      *pflag.FlagSet // the flags that shape a world; a replay repeats them
+	Faults     *engine.Mix    // of Simulation
+	World      *pflag.FlagSet // the flags of a world; a replay repeats them
 	Scenarios  func(depth int, detours int8) []explorer.Exploration
 	Mutants    []mutant.Mutant
-	// Notices: the branches are called notices in JSON.
+	// Notices: in JSON, the branches are called notices.
 	Notices bool
 }
 
-// A Job is what the flags ask for.
+// A Job is a search with its flags.
 type Job struct {
 	Protocol
-	Flags *pflag.FlagSet // all, for the program with a planted bug
+	Flags *pflag.FlagSet // all flags, for the program with a planted bug
 
 	First     uint64
 	Seeds     int
@@ -46,38 +46,38 @@ type Job struct {
 	JSON  bool
 	Trace bool
 
-	Depth    int // of an exploration, in steps; 0 runs worlds
+	Depth    int // of an exploration, in steps; 0 runs a campaign
 	Detours  int
-	Scenario string // the only one; all if empty
-	Replay   string // the way to go, instead of all
+	Scenario string // a single scenario; all if empty
+	Replay   string // path to repeat, instead of an exploration
 
 	ListMutants bool
-	Mutant      string // to plant
-	Planted     string // the mutant that this very binary is
+	Mutant      string // name of the bug to plant
+	Planted     string // name of the bug in this binary
 }
 
-// An Outcome is what a search amounts to, as an exit status. Scripts rely on the numbers: they are
-// never changed.
+// An Outcome is the result of a search, as an exit status. Scripts rely on the numbers: they do
+// not change.
 type Outcome int
 
 // The outcomes.
 const (
 	Passed      Outcome = 0
-	Violated    Outcome = 1   // an invariant did not hold
-	Survived    Outcome = 3   // a bug was planted, and nothing noticed it
+	Violated    Outcome = 1   // an invariant was violated
+	Survived    Outcome = 3   // no check has detected the planted bug
 	Interrupted Outcome = 130 // before a violation was found
 )
 
-// Bounds on the flags.
+// Limits of the flags.
 const (
-	// maxParallel bounds the worlds at a time. More than one per processor gains
-	// nothing, and each needs its memory.
+	// maxParallel limits the concurrent worlds. More than one per processor are not
+	// faster, and each needs memory.
 	maxParallel = 1024
-	// maxDepth bounds the steps of an exploration: far more than there is time for.
+	// maxDepth limits the steps of an exploration, to far more than is feasible.
 	maxDepth = 200
 )
 
-// Validate reports what is wrong, in terms of flags.
+// Validate returns an error for invalid flags.
 func (s *Job) Validate() error {
 	for _, size := range []struct {
 		flag  string
@@ -89,13 +89,13 @@ func (s *Job) Validate() error {
 	}
 	switch {
 	case s.Parallel > maxParallel:
-		return fmt.Errorf("--parallel %d: want at most %d; more than one world per processor gains nothing", s.Parallel, maxParallel)
+		return fmt.Errorf("--parallel %d: want at most %d; more than one world per processor is not faster", s.Parallel, maxParallel)
 	case s.Trace && s.Seeds != 1:
-		return errors.New("--trace shows one world: add --seeds 1, and --seed to choose it")
+		return errors.New("--trace requires --seeds 1, with --seed for the world")
 	case s.Trace && s.JSON:
-		return errors.New("--trace and --json cannot share the output: choose one")
+		return errors.New("--trace and --json exclude each other")
 	case s.Depth > 0 && s.Trace:
-		return errors.New("--trace shows a world, and --explore has none: a violation is printed step by step anyway")
+		return errors.New("--trace and --explore exclude each other: a violation is always printed with its steps")
 	}
 	if err := s.validateExploration(); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (s *Job) Validate() error {
 	return s.Simulation.Validate()
 }
 
-// Run does what valid flags ask for. It reports progress to errs.
+// Run executes the job, whose flags must be valid. It reports progress to errs.
 func (s *Job) Run(ctx context.Context, out, errs io.Writer) (Outcome, error) {
 	screen, progress := console.New(out), console.New(errs)
 	switch {
@@ -129,7 +129,7 @@ func (s *Job) Run(ctx context.Context, out, errs io.Writer) (Outcome, error) {
 
 func (s *Job) runCampaign(ctx context.Context, out, progressTo console.Screen) (Outcome, error) {
 	progress := console.NewProgress(progressTo, s.JSON)
-	progress.Say(fmt.Sprintf("simulating %s from seed %d on, %d at a time", console.Counted(s.Seeds, "world"), s.First, min(s.Parallel, s.Seeds)))
+	progress.Say(fmt.Sprintf("simulating %s from seed %d on, %d in parallel", console.Counted(s.Seeds, "world"), s.First, min(s.Parallel, s.Seeds)))
 	summary, err := engine.Campaign{
 		Simulation: s.Simulation, First: s.First, Seeds: s.Seeds, StopAfter: s.StopAfter,
 		Parallel: min(s.Parallel, s.Seeds),
@@ -156,7 +156,7 @@ func (s *Job) runCampaign(ctx context.Context, out, progressTo console.Screen) (
 	return outcome, nil
 }
 
-// outcome is what a search amounts to.
+// outcome returns the outcome of a search.
 func (s *Job) outcome(violated, interrupted bool) Outcome {
 	switch {
 	case violated:
@@ -169,10 +169,10 @@ func (s *Job) outcome(violated, interrupted bool) Outcome {
 	return Passed
 }
 
-// collectLess lets the heap grow to five times of what is alive before it is
-// collected. Worlds are small, short-lived and make much garbage: at the usual
-// setting a third of the time went into collecting it. A user who sets GOGC has
-// the last word.
+// collectLess sets the garbage collector to run when the heap has grown fivefold.
+// Worlds are small, short-lived and allocate much: with the default
+// a third of the time is spent in the collector. GOGC takes
+// precedence.
 func collectLess() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
@@ -186,7 +186,7 @@ func write(out io.Writer, text string) error {
 	return nil
 }
 
-// replay is the command that does something again.
+// replay returns the command that repeats a search.
 func (s *Job) replay(what string) string {
 	words := []string{"go run ./cmd/leasehold-lab", s.Command}
 	if s.Planted != "" {
@@ -195,7 +195,7 @@ func (s *Job) replay(what string) string {
 	return strings.Join(append(words, what), " ")
 }
 
-// replaySeed is the command that shows what happened in the world of a seed.
+// replaySeed returns the command that prints the trace of a seed.
 func (s *Job) replaySeed(seed uint64) string {
 	words := []string{s.replay(fmt.Sprintf("--seed %d --seeds 1 --trace", seed))}
 	s.World.VisitAll(func(f *pflag.Flag) {
@@ -210,25 +210,25 @@ func (s *Job) replaySeed(seed uint64) string {
 	return strings.Join(words, " ")
 }
 
-// AddFlags adds the flags of a search, in the order in which the help lists them. The
-// default is to run so many seeds.
+// AddFlags adds the flags of a search, in the order of the help, with a default
+// number of seeds.
 func (s *Job) AddFlags(flags *pflag.FlagSet, seeds int) {
 	s.Flags = flags
 	flags.SortFlags = false
-	flags.IntVar(&s.Seeds, "seeds", seeds, "how many worlds to run, one for each seed")
-	flags.Uint64Var(&s.First, "seed", 1, "the first seed")
+	flags.IntVar(&s.Seeds, "seeds", seeds, "number of worlds, one for each seed")
+	flags.Uint64Var(&s.First, "seed", 1, "first seed")
 	flags.AddFlagSet(s.World)
-	flags.IntVar(&s.Parallel, "parallel", runtime.NumCPU(), "how many worlds to run at a time; changes only the speed")
+	flags.IntVar(&s.Parallel, "parallel", runtime.NumCPU(), "number of concurrent worlds; affects only the speed")
 	flags.Lookup("parallel").DefValue = "all processors" // the same help everywhere
-	flags.IntVar(&s.StopAfter, "stop-after", 100, "stop after so many violations")
-	flags.IntVar(&s.Depth, "explore", 0, "try all that can happen in so many `steps`, instead of worlds")
-	flags.IntVar(&s.Detours, "detours", 1, "with --explore: how often what is usual does not happen; -1 for no limit")
-	flags.StringVar(&s.Scenario, "scenario", "", "with --explore: the `name` of the only one to explore, such as "+s.Scenarios(1, 1)[0].Name())
-	flags.StringVar(&s.Replay, "replay", "", "with --explore and --scenario: show the `way` to a violation, as it was printed")
-	flags.BoolVar(&s.JSON, "json", false, "print the summary as one JSON object, and nothing else")
-	flags.BoolVar(&s.Trace, "trace", false, "print what happens, line by line; only with --seeds 1")
-	flags.BoolVar(&s.ListMutants, "list-mutants", false, "list the bugs that can be planted, and do nothing else")
-	flags.StringVar(&s.Mutant, "mutant", "", "plant the bug of this `name`, and search until the first violation; needs a\ncheckout and the go command; --seeds is, unless given, what the bug needs")
-	flags.StringVar(&s.Planted, "planted", "", "the mutant that this binary is")
+	flags.IntVar(&s.StopAfter, "stop-after", 100, "stop after this number of violations")
+	flags.IntVar(&s.Depth, "explore", 0, "explore all behaviour up to this number of `steps`, instead of worlds")
+	flags.IntVar(&s.Detours, "detours", 1, "with --explore: maximum number of steps with a fault or reordering; -1 for no limit")
+	flags.StringVar(&s.Scenario, "scenario", "", "with --explore: `name` of a single scenario, such as "+s.Scenarios(1, 1)[0].Name())
+	flags.StringVar(&s.Replay, "replay", "", "with --explore and --scenario: repeat the `path` to a violation, as it was printed")
+	flags.BoolVar(&s.JSON, "json", false, "print only the summary, as one JSON object")
+	flags.BoolVar(&s.Trace, "trace", false, "print all events of a world, one per line; requires --seeds 1")
+	flags.BoolVar(&s.ListMutants, "list-mutants", false, "list the bugs that can be planted, and exit")
+	flags.StringVar(&s.Mutant, "mutant", "", "plant the bug of this `name`, and search until the first violation; requires a\ncheckout and the go command; --seeds defaults to the number that the bug needs")
+	flags.StringVar(&s.Planted, "planted", "", "name of the mutant in this binary")
 	flags.Lookup("planted").Hidden = true
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/explore"
 )
 
-// parsed returns the search that arguments of sim amount to.
+// parsed returns the job of the arguments of sim.
 func parsed(t *testing.T, args ...string) *Job {
 	t.Helper()
 	config := &sim.Config{}
@@ -28,7 +28,7 @@ func parsed(t *testing.T, args ...string) *Job {
 	return s
 }
 
-func TestReplayRepeatsWhatShapesTheWorld(t *testing.T) {
+func TestReplayRepeatsTheFlagsOfTheWorld(t *testing.T) {
 	const base = "go run ./cmd/leasehold-lab sim --seed 17 --seeds 1 --trace"
 	for _, test := range []struct {
 		args []string
@@ -37,7 +37,7 @@ func TestReplayRepeatsWhatShapesTheWorld(t *testing.T) {
 		{nil, base},
 		{[]string{"--seeds=50", "--seed=3", "--parallel=1", "--stop-after=2", "--json"}, base},
 		{[]string{"--owners=5"}, base + " --owners 5"},
-		{[]string{"--owners=3", "--duration=120s", "--faults=default", "--leases-off=false"}, base}, // as it is anyway
+		{[]string{"--owners=3", "--duration=120s", "--faults=default", "--leases-off=false"}, base}, // defaults
 		{[]string{"--lookups=1", "--managers=3", "--namespaces=1", "--duration=90s"}, base + " --duration 1m30s --managers 3 --lookups 1 --namespaces 1"},
 		{[]string{"--leases-off", "--equal-clocks"}, base + " --leases-off --equal-clocks"},
 		{[]string{"--diskless"}, base + " --diskless"},
@@ -70,14 +70,14 @@ func TestPlantedArgs(t *testing.T) {
 	}
 }
 
-// Each outcome has an exit status, and a program that ends with it has that outcome.
+// Each outcome has an exit status, and outcomeOf returns the outcome of the status.
 func TestOutcomes(t *testing.T) {
 	for _, o := range []Outcome{Passed, Violated, Survived, Interrupted} {
 		if again, err := outcomeOf(int(o)); err != nil || again != o {
-			t.Errorf("status %d is taken for %d, %v", o, again, err)
+			t.Errorf("status %d has outcome %d, %v", o, again, err)
 		}
 	}
 	if _, err := outcomeOf(2); err == nil {
-		t.Error("a program that failed has an outcome")
+		t.Error("status 2 has an outcome")
 	}
 }

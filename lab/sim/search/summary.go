@@ -11,12 +11,12 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-// maxShown bounds the violations in the text; ten show a pattern, if there is
-// one. The JSON has all.
+// maxShown limits the violations in the text; ten are enough for a pattern.
+// The JSON has all.
 const maxShown = 10
 
-// text writes the report for people: what was tested first, and what came out
-// of it last, where the eye is when the command is done.
+// text formats the report for a terminal: the coverage first, and the result
+// last, next to the prompt.
 func (r *report) text(width int) string {
 	var out strings.Builder
 	section := func(title string, names []string, count func(name string) console.Entry) {
@@ -32,9 +32,9 @@ func (r *report) text(width int) string {
 	maps.DeleteFunc(taken, func(_ string, n uint64) bool { return n == 0 })
 	section("Worlds", sorted(r.Worlds), r.Worlds.entry)
 	section("Checks, by invariant", sorted(r.ByCheck), r.ByCheck.entry)
-	section("Faults that struck", sorted(r.mix), r.Faults.entry)
+	section("Faults injected", sorted(r.mix), r.Faults.entry)
 	section("Branches taken", sorted(taken), taken.entry)
-	section("What machines noted", sorted(r.Notices), r.Notices.entry)
+	section("Notes of machines", sorted(r.Notices), r.Notices.entry)
 	section("Branches never taken", r.Missed, func(name string) console.Entry { return console.Entry{name} })
 	fmt.Fprintf(&out, "%s\n%s\n", console.Heading("Summary"), r.overview())
 	for _, f := range r.Failures[:min(len(r.Failures), maxShown)] {
@@ -89,9 +89,9 @@ func (f failure) text() string {
 		console.Bad("VIOLATION"), f.Seed, f.Invariant, f.At, indented(f.Text), "replay: "+f.Replay)
 }
 
-// survived says that nothing noticed the planted bug.
+// survived reports that no check has detected the planted bug.
 func (s *Job) survived() string {
-	return fmt.Sprintf("%s  The planted bug %s was not noticed in %s.\nEither these are too few or the wrong ones, or a check is missing.\n",
+	return fmt.Sprintf("%s  The planted bug %s was not detected in %s.\nThe worlds are too few or the wrong ones, or a check is missing.\n",
 		console.Bad("MUTANT SURVIVED"), s.Planted, console.Counted(s.Seeds, "world"))
 }
 
@@ -103,7 +103,7 @@ func (t tally) entry(name string) console.Entry { return console.Entry{name, con
 
 func sorted[V any](of map[string]V) []string { return slices.SortedFunc(maps.Keys(of), inOrder) }
 
-// inOrder puts I2 before I10, and all other names after them, sorted.
+// inOrder sorts I2 before I10, and all other names after them.
 func inOrder(a, b string) int {
 	number := func(s string) (n int) {
 		if _, err := fmt.Sscanf(s, "I%d ", &n); err != nil {

@@ -26,7 +26,7 @@ func (s *Job) runTrace(ctx context.Context, out io.Writer) (Outcome, error) {
 	return s.outcome(r.Violation != nil, false), nil
 }
 
-// traceVerdict is what the trace ends with.
+// traceVerdict returns the end of the trace.
 func (s *Job) traceVerdict(r *engine.Result) string {
 	numbers := fmt.Sprintf("%v simulated, %s events, %s messages, trace hash %s\n",
 		r.Simulated, console.Grouped(r.Events), console.Grouped(r.Messages), hashText(r.Digest()))
@@ -44,11 +44,11 @@ func (s *Job) traceVerdict(r *engine.Result) string {
 }
 
 // runReadably runs one world, and returns nil if ctx ended or out failed
-// before the world did.
+// before the end of the world.
 //
-// A world cannot be asked to stop, and one of a simulated day writes for long.
-// But nothing of it outlives its goroutine, so that the goroutine may end in
-// the middle of it: when it next wants to say something.
+// A world cannot be cancelled, and the trace of a simulated day is long.
+// So its goroutine exits in the next write of the trace. This is safe, because nothing
+// outside of the goroutine uses the world.
 func (s *Job) runReadably(ctx context.Context, out io.Writer) (r *engine.Result) {
 	done := make(chan struct{})
 	go func() {

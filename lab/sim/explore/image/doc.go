@@ -1,20 +1,20 @@
-// Package image makes copies of machines, and descriptions of them by which equal
-// ones are known.
+// Package image copies machines, and describes them: equal descriptions
+// identify equal machines.
 //
 // # DESIGN
 //
-// An explorer goes on from one state in many ways, so it must be able to copy a
-// machine; and it must know a state that it has seen. Machines cannot be asked for
-// either: what only an explorer needs has no place in what we ship, and a method
-// written by hand forgets the field that was added last. So both are derived from the
-// types, by reflection: all that a machine can reach is copied and described, unless a
-// rule says that it never changes or decides nothing. What has no rule is treated with
-// care, so that a new field makes the explorer slower at worst.
+// An explorer continues from one state in many ways, so it must copy
+// machines, and it must identify states that were explored before. Machines have no methods for
+// that: code for the explorer only does not belong in a product, and a
+// method can miss a new field. So both are derived from the
+// types, by reflection. Everything that is reachable from a machine is copied and described, unless a
+// rule declares that it is constant or does not affect the future. Without a rule, a
+// new field at worst makes the explorer slower.
 //
-// Reflection is done once for each type: what comes of it is a plan, a function that
-// knows offsets. Pointers are followed as a graph: what two fields share in the
-// original they share in the copy, and a description has it once.
+// Reflection runs once for each type: the result is a plan, a function with the
+// offsets of fields. Pointers are followed as a graph: two pointers to the same value in the
+// original point to the same value in the copy, and a description has it once.
 //
-// Descriptions can be made as if processes had each other's names (see [Names]).
-// Two states that differ only in who is who have the same set of descriptions.
+// Descriptions can be made with permuted names of processes (see [Names]).
+// Symmetric states, which differ only in these names, have the same set of descriptions.
 package image

@@ -10,7 +10,7 @@ import (
 
 type copier struct{ seen []twin }
 
-// A twin is something that has been copied, and its copy.
+// A twin is a value that has been copied, and its copy.
 type twin struct{ old, young unsafe.Pointer }
 
 func (c *copier) find(old unsafe.Pointer) (unsafe.Pointer, bool) {
@@ -35,11 +35,11 @@ func (w *writer) text(s string) {
 	w.out = append(w.out, s...)
 }
 
-// Names says what something that names a process is called in a description: it
-// appends that to b. A nil Names leaves all names as they are.
+// Names appends the name of a process in a description to b: the permuted name. A nil Names
+// does not change names.
 type Names func(b, name []byte) []byte
 
-// Copy returns a copy of what p points to.
+// Copy returns a copy of the value at p.
 func Copy[T any](k *Kit, p *T) *T {
 	k.copier.seen = k.copier.seen[:0]
 	var out *T
@@ -48,8 +48,8 @@ func Copy[T any](k *Kit, p *T) *T {
 	return out
 }
 
-// Append appends a description of what p points to. Equal ones are of values that
-// behave alike.
+// Append appends a description of the value at p. Values with equal descriptions
+// behave the same.
 func Append[T any](k *Kit, b []byte, p *T, names Names) []byte {
 	w := &k.writer
 	w.out, w.names, w.seen = b, names, w.seen[:0]
@@ -84,7 +84,7 @@ func (k *Kit) fillPointer(p *plan) {
 	elem := k.plan(p.typ.Elem())
 	if k.shared(p.typ) {
 		p.copy = copyWord
-		p.write = func(w *writer, at unsafe.Pointer) { // it has no name of its own
+		p.write = func(w *writer, at unsafe.Pointer) { // without a number for back references
 			if target := *(*unsafe.Pointer)(at); target != nil {
 				w.out = append(w.out, 1)
 				elem.write(w, target)
@@ -123,7 +123,7 @@ func (k *Kit) fillPointer(p *plan) {
 	}
 }
 
-// slice is how a slice lies in memory.
+// slice is the layout of a slice in memory.
 type slice struct {
 	data unsafe.Pointer
 	len  int
@@ -135,7 +135,7 @@ func (k *Kit) fillSlice(p *plan) {
 	if k.shared(p.typ) {
 		p.copy = func(_ *copier, to, from unsafe.Pointer) {
 			s := *(*slice)(from)
-			s.cap = s.len // whoever appends to one makes it another
+			s.cap = s.len // an append reallocates
 			*(*slice)(to) = s
 		}
 	} else {
@@ -167,8 +167,8 @@ func (k *Kit) fillSlice(p *plan) {
 	}
 }
 
-// fillSorted describes a slice of pointers in the order of the names that the
-// description gives them.
+// fillSorted describes a slice of pointers in the order of the names in the
+// description.
 func (k *Kit) fillSorted(p *plan, field string) {
 	elem := k.plan(p.typ.Elem())
 	f, found := p.typ.Elem().Elem().FieldByName(field)
@@ -191,13 +191,13 @@ func (k *Kit) fillSorted(p *plan, field string) {
 	}
 }
 
-// named is something in a collection, and by what it is sorted.
+// named is an element of a collection, with its sort key.
 type named struct {
 	name []byte
 	at   unsafe.Pointer
 }
 
-// apart returns what is written, instead of adding it to the description.
+// apart returns the description that write writes, instead of appending it.
 func (w *writer) apart(write func()) []byte {
 	from := len(w.out)
 	write()
@@ -208,7 +208,7 @@ func (w *writer) apart(write func()) []byte {
 
 func (k *Kit) fillMap(p *plan) {
 	key, value := k.plan(p.typ.Key()), k.plan(p.typ.Elem())
-	// Maps are visited the slow way: those of machines are small.
+	// Maps are iterated by reflection, which is slow: those of machines are small.
 	each := func(at unsafe.Pointer, visit func(key, value unsafe.Pointer)) {
 		for i := reflect.NewAt(p.typ, at).Elem().MapRange(); i.Next(); {
 			k, v := reflect.New(key.typ), reflect.New(value.typ)
@@ -246,7 +246,7 @@ func (k *Kit) fillMap(p *plan) {
 	}
 }
 
-// fillInterface knows what is in an interface only when it sees it.
+// fillInterface determines the plan of the dynamic type on each use.
 func (k *Kit) fillInterface(p *plan) {
 	p.copy = func(c *copier, to, from unsafe.Pointer) {
 		old := reflect.NewAt(p.typ, from).Elem()

@@ -8,7 +8,7 @@ import (
 
 type name string
 
-// place stands for a machine: it has something of all kinds, and none of it is exported.
+// place is a stand-in for a machine: it has a field of every kind, all of them unexported.
 type place struct {
 	out    []action
 	n      int
@@ -75,8 +75,8 @@ func newPlace() *place {
 
 func describe(k *Kit, p *place) string { return string(Append(k, nil, p, nil)) }
 
-// A copy is equal, has the same shape, and shares nothing with the original but what
-// never changes.
+// A copy is equal, has the same shape, and shares nothing with the original but
+// immutable values.
 func TestCopy(t *testing.T) {
 	k, p := newTestKit(), newPlace()
 	before := describe(k, p)
@@ -85,16 +85,16 @@ func TestCopy(t *testing.T) {
 		t.Fatal("a copy differs")
 	}
 	if c.near != c || c.twins[0] != c.leaves[0] || c.byName["b"] != c.leaves[1] || c.any != any(c.leaves[0]) || c.leaves[1].up != c {
-		t.Error("what was one thing is two in the copy")
+		t.Error("a shared value was copied twice")
 	}
 	if c.still != p.still || &c.fixed[0] != &p.fixed[0] || c.do == nil || c.cfg.still != p.cfg.still {
-		t.Error("what never changes was copied")
+		t.Error("an immutable value was copied")
 	}
 	if c.out != nil {
-		t.Error("what is of no use after a step was copied")
+		t.Error("scratch was copied")
 	}
 	if c.empty == nil || cap(c.fixed) != len(c.fixed) || cap(c.nums) != len(c.nums) {
-		t.Error("whoever adds to a copy adds to the original")
+		t.Error("an append to the copy changes the original")
 	}
 	c.n, c.small[0], c.text, c.nums[0], c.leaves[0].v, c.blocks[0].v[0] = 1, 9, "other", 5, 9, 9
 	c.byName["c"], c.empty[1] = &leaf{}, true
@@ -105,32 +105,32 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// Whatever is changed, the description changes with it, but where a rule says otherwise.
+// The description changes with each value, except where a rule ignores the value.
 func TestDescriptionsHaveEverything(t *testing.T) {
 	k := newTestKit()
 	before := describe(k, newPlace())
 	for what, change := range map[string]func(*place){
-		"number":             func(p *place) { p.n++ },
-		"array":              func(p *place) { p.small[2]++ },
-		"flag":               func(p *place) { p.yes = false },
-		"fraction":           func(p *place) { p.rate = 0.25 },
-		"text":               func(p *place) { p.text = "texT" },
-		"pointer":            func(p *place) { p.near = nil },
-		"what is shared":     func(p *place) { p.twins[1] = p.twins[0] },
-		"who is first":       func(p *place) { p.leaves[0], p.leaves[1] = p.leaves[1], p.leaves[0]; p.any = p.leaves[0] },
-		"length":             func(p *place) { p.nums = p.nums[:1] },
-		"element":            func(p *place) { p.nums[1] = 1 },
-		"key":                func(p *place) { p.byName["c"] = nil },
-		"value":              func(p *place) { p.byName["a"] = p.byName["b"] },
-		"inside a pointer":   func(p *place) { p.leaves[1].v++ },
-		"inside what stays":  func(p *place) { p.still = &leaf2{8} },
-		"kind of what it is": func(p *place) { p.any = *p.leaves[0] },
-		"nothing":            func(p *place) { p.any = nil },
+		"number":                func(p *place) { p.n++ },
+		"array":                 func(p *place) { p.small[2]++ },
+		"flag":                  func(p *place) { p.yes = false },
+		"fraction":              func(p *place) { p.rate = 0.25 },
+		"text":                  func(p *place) { p.text = "texT" },
+		"pointer":               func(p *place) { p.near = nil },
+		"sharing":               func(p *place) { p.twins[1] = p.twins[0] },
+		"order":                 func(p *place) { p.leaves[0], p.leaves[1] = p.leaves[1], p.leaves[0]; p.any = p.leaves[0] },
+		"length":                func(p *place) { p.nums = p.nums[:1] },
+		"element":               func(p *place) { p.nums[1] = 1 },
+		"key":                   func(p *place) { p.byName["c"] = nil },
+		"value":                 func(p *place) { p.byName["a"] = p.byName["b"] },
+		"inside a pointer":      func(p *place) { p.leaves[1].v++ },
+		"inside a shared value": func(p *place) { p.still = &leaf2{8} },
+		"dynamic type":          func(p *place) { p.any = *p.leaves[0] },
+		"nil interface":         func(p *place) { p.any = nil },
 	} {
 		p := newPlace()
 		change(p)
 		if describe(k, p) == before {
-			t.Errorf("%s: it was changed, and the description is the same", what)
+			t.Errorf("%s: a change does not change the description", what)
 		}
 	}
 	for what, change := range map[string]func(*place){
@@ -143,13 +143,13 @@ func TestDescriptionsHaveEverything(t *testing.T) {
 		p := newPlace()
 		change(p)
 		if describe(k, p) != before {
-			t.Errorf("%s: it decides nothing, and the description differs", what)
+			t.Errorf("%s: an ignored change changes the description", what)
 		}
 	}
 }
 
-// A place in which a and b have changed places is described as the first one, if
-// names are exchanged.
+// If a and b are exchanged in a place, the description with exchanged names equals that of the
+// original.
 func TestNames(t *testing.T) {
 	k := newTestKit()
 	swap := func(b, n []byte) []byte { return append(b, n[0]^'a'^'b') }
@@ -158,17 +158,17 @@ func TestNames(t *testing.T) {
 	a.v, b.v = b.v, a.v
 	q.any, q.twins = b, [2]*leaf{b, a}
 	if describe(k, q) == describe(k, p) {
-		t.Fatal("they are not different")
+		t.Fatal("the descriptions are equal without exchanged names")
 	}
 	if string(Append(k, nil, q, swap)) != describe(k, p) {
-		t.Error("with names exchanged they are not the same")
+		t.Error("the descriptions differ with exchanged names")
 	}
 }
 
 func TestNoPlanForAChannel(t *testing.T) {
 	defer func() {
 		if recover() == nil {
-			t.Error("a channel can be copied")
+			t.Error("a channel was copied")
 		}
 	}()
 	Copy(newTestKit(), &struct{ c chan int }{})

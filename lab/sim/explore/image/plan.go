@@ -8,28 +8,28 @@ import (
 	"unsafe"
 )
 
-// Rules say what is special about some types. Types are matched by how they print,
-// such as "*table.Holder", because most of them are not exported.
+// Rules are the exceptions for some types. Types are given as strings where they are not exported,
+// such as "*table.Holder".
 type Rules struct {
-	// Shared are types whose values never change once they are made: copies
+	// Shared are types of immutable values: copies
 	// share what they point to.
 	Shared []reflect.Type
-	// Scratch are types of what is of no use after a step: copies do not have it, and
-	// descriptions do not, either.
+	// Scratch are types of values that are not used after a step. They are neither copied nor
+	// described.
 	Scratch []string
-	// Ignored are types that decide nothing: they are copied, and not described.
+	// Ignored are types that do not affect the future: they are copied, and not described.
 	Ignored []string
-	// IgnoredFields are fields, such as "block.own", of that kind.
+	// IgnoredFields are fields that do not affect the future, such as "block.own".
 	IgnoredFields []string
-	// Sorted are types of slices that are sorted by a name. They are described in the
-	// order that they would have by the names of the description: by what is found at
-	// the field with this name.
+	// Sorted are slice types that are sorted by a process name, with the field of that name. They are
+	// described in the order of the names in the
+	// description.
 	Sorted map[string]string
-	// Names are types that name a process.
+	// Names are the types of process names.
 	Names []reflect.Type
 }
 
-// A Kit copies and describes values by rules. It remembers plans, and is not safe for
+// A Kit copies and describes values by rules. It caches plans, and is not safe for
 // concurrent use.
 type Kit struct {
 	rules  Rules
@@ -38,22 +38,22 @@ type Kit struct {
 	writer writer
 }
 
-// NewKit returns a kit that goes by rules.
+// NewKit returns a kit with rules.
 func NewKit(r Rules) *Kit { return &Kit{rules: r, plans: map[reflect.Type]*plan{}} }
 
-// A plan is what is to be done with values of a type.
+// A plan has the functions for values of a type.
 type plan struct {
 	typ  reflect.Type
 	size uintptr
-	flat bool // there is no pointer in it
-	// copy makes what is at the first place that of the second. The first is zero.
+	flat bool // contains no pointer
+	// copy copies a value to another location, which must be zero.
 	copy func(c *copier, to, from unsafe.Pointer)
-	// write describes what is at a place; nil if it decides nothing.
+	// write describes the value at a location.
 	write func(w *writer, at unsafe.Pointer)
 }
 
-// plan returns the plan of a type. While it is being made it is there already, without
-// functions, for types that refer to themselves.
+// plan returns the plan of a type. It adds the plan before its functions are complete,
+// for recursive types.
 func (k *Kit) plan(t reflect.Type) *plan {
 	if p := k.plans[t]; p != nil {
 		return p
@@ -81,7 +81,7 @@ func (k *Kit) plan(t reflect.Type) *plan {
 }
 
 func (k *Kit) ignoredField(t reflect.Type, f *reflect.StructField) bool {
-	name, _, _ := strings.Cut(t.Name(), "[") // without what a generic type is made for
+	name, _, _ := strings.Cut(t.Name(), "[") // without type arguments
 	return slices.Contains(k.rules.IgnoredFields, name+"."+f.Name)
 }
 
@@ -102,7 +102,7 @@ func (k *Kit) fill(p *plan) {
 		p.write = func(w *writer, at unsafe.Pointer) { w.text(*(*string)(at)) }
 	case reflect.Func:
 		p.copy = copyWord
-		p.write = func(*writer, unsafe.Pointer) {} // code does not change
+		p.write = func(*writer, unsafe.Pointer) {} // code is constant
 	case reflect.Pointer:
 		k.fillPointer(p)
 	case reflect.Struct:
@@ -116,7 +116,7 @@ func (k *Kit) fill(p *plan) {
 	case reflect.Interface:
 		k.fillInterface(p)
 	default:
-		panic(fmt.Sprintf("there is no way to copy a %v", p.typ))
+		panic(fmt.Sprintf("cannot copy a %v", p.typ))
 	}
 }
 
@@ -132,11 +132,11 @@ func copyFlat(to, from unsafe.Pointer, size uintptr) {
 
 func copyWord(_ *copier, to, from unsafe.Pointer) { *(*unsafe.Pointer)(to) = *(*unsafe.Pointer)(from) }
 
-// fillStruct joins the plans of fields. Neighbours without pointers are copied together.
+// fillStruct combines the plans of the fields. Adjacent fields without pointers are copied together.
 func (k *Kit) fillStruct(p *plan) {
 	type part struct {
 		at   uintptr
-		size uintptr // of neighbours without pointers; 0 if there is a plan
+		size uintptr // of adjacent fields without pointers; 0 if there is a plan
 		*plan
 	}
 	var copies, writes []part
