@@ -1,4 +1,5 @@
-// Package deploy has no code. Its directories have what a deployment of Leasehold takes
-// besides the binary: prometheus/alerts.yml and grafana/leasehold.json. Its tests hold
-// those against the metrics of a cluster that runs, and against docs/OPERATIONS.md.
+// Package deploy has no code. Its directories contain the files of a deployment besides the
+// binary: container image, Kubernetes, systemd, Prometheus alerts and a Grafana dashboard. Its
+// tests check alerts and dashboard against the metrics of a running cluster and against
+// docs/OPERATIONS.md.
 package deploy
