@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// scrapeEvery is how often Prometheus looks, in what we have it believe.
+// scrapeEvery is the scrape interval in the tests.
 const scrapeEvery = 15 * time.Second
 
 // A ruleTest is a test of "promtool test rules".
@@ -22,7 +22,7 @@ type ruleTest struct {
 	Exprs    []exprTest `json:"promql_expr_test"`
 }
 
-// A series is what Prometheus has seen of a metric, one value for each scrape.
+// A series is the values of a metric, one for each scrape.
 type series struct {
 	Series string `json:"series"`
 	Values string `json:"values"`
@@ -39,7 +39,7 @@ type sample struct {
 	Value  float64 `json:"value"`
 }
 
-// firing is whether an alert fires at a time.
+// firing returns a test that an alert fires, or does not, at a time.
 func firing(alert string, at time.Duration, want bool) exprTest {
 	value := 0.0
 	if want {
@@ -48,12 +48,12 @@ func firing(alert string, at time.Duration, want bool) exprTest {
 	return exprTest{fmt.Sprintf(`clamp_max(count(ALERTS{alertname=%q,alertstate="firing"}), 1) or vector(0)`, alert), at.String(), []sample{{"{}", value}}}
 }
 
-// promtoolTest has Prometheus itself evaluate alerts.
+// promtoolTest evaluates alerts with promtool.
 func promtoolTest(t *testing.T, alerts []alert, tests ...ruleTest) {
 	t.Helper()
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
-		t.Skip("SKIPPED: promtool is not installed, so that nobody has seen whether the alerts of " + alertsFile + " fire")
+		t.Skip("SKIPPED: promtool is not installed: the alerts of " + alertsFile + " were not evaluated")
 	}
 	for i := range tests {
 		tests[i].Interval = scrapeEvery.String()
@@ -86,8 +86,8 @@ func write(t *testing.T, file string, document any) {
 	}
 }
 
-// An alarm is an alert, what makes it fire, and what is near to that and does not. The
-// values are in the notation of promtool: "0+1x40" is 0, 1, 2 and so on, 40 times.
+// An alarm is an alert, series that make it fire, and similar series that do not. The values
+// are in the notation of promtool: "0+1x40" is 0, 1, 2 and so on, 40 times.
 type alarm struct {
 	alert string
 	fires []series
@@ -95,7 +95,7 @@ type alarm struct {
 	quiet []series
 }
 
-// of is what a manager, a server or a caller exports.
+// of returns a series of a manager, a server or a caller.
 func of(metric, labels, values string) series {
 	if labels != "" {
 		labels = "," + labels
@@ -104,7 +104,7 @@ func of(metric, labels, values string) series {
 }
 
 const (
-	minutes = "+0x200" // after a value: it stays for as long as anybody looks
+	minutes = "+0x200" // after a value: constant until the end
 	grows   = "0+1x200"
 	step    = "0 0 0 1+0x200" // once
 	spaceX  = `namespace="x"`
@@ -179,13 +179,13 @@ var alarms = []alarm{
 	},
 }
 
-// storeTakes is requests to a store, of which so many take less than half a second.
+// storeTakes returns store requests, a part of which takes less than half a second.
 func storeTakes(quick, all string) []series {
 	const metric = "leasehold_manager_store_request_duration_seconds_bucket"
 	return []series{of(metric, `kind="append",le="0.5"`, quick), of(metric, `kind="append",le="1"`, all), of(metric, `kind="append",le="+Inf"`, all)}
 }
 
-// lasts is a server whose leases of 10 s are valid for so long.
+// lasts returns a server whose leases of 10 s have a remaining validity.
 func lasts(leases, validity string) []series {
 	return []series{
 		of("leasehold_owner_leases", spaceX, leases+minutes), of("leasehold_owner_validity_seconds", spaceX, validity+minutes),
@@ -193,14 +193,14 @@ func lasts(leases, validity string) []series {
 	}
 }
 
-// TestAlertsFire: each alert fires for what it is about, and not for what is near to it.
+// TestAlertsFire: each alert fires for its condition, and not for similar series.
 func TestAlertsFire(t *testing.T) {
 	for _, a := range readAlerts(t) {
 		t.Run(a.Alert, func(t *testing.T) {
 			t.Parallel()
 			i := slices.IndexFunc(alarms, func(tried alarm) bool { return tried.alert == a.Alert })
 			if i < 0 {
-				t.Fatal("nobody has tried whether it fires")
+				t.Fatal("the alert has no test case")
 			}
 			tried := alarms[i]
 			quiet := ruleTest{Name: "not " + a.Alert, Series: tried.quiet}

@@ -19,7 +19,7 @@ const (
 	runbooks       = "https://github.com/leasehold-dev/leasehold/blob/main/docs/operations/alerts.md#"
 )
 
-// rules is what is in a file of rules of Prometheus. What it does not know is refused.
+// rules is a Prometheus rule file. Unknown fields are errors.
 type rules struct {
 	Groups []struct {
 		Name  string
@@ -41,7 +41,7 @@ func readAlerts(t *testing.T) (out []alert) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close() //nolint:errcheck // it was only read
+	defer file.Close() //nolint:errcheck // read only
 	var r rules
 	decoder := yaml.NewDecoder(file)
 	decoder.KnownFields(true)
@@ -57,8 +57,8 @@ func readAlerts(t *testing.T) (out []alert) {
 	return out
 }
 
-// TestAlerts: each says what it is about, how bad that is, and where to read on; there
-// is a section about it, and none about another.
+// TestAlerts: each alert has a summary, a description, a severity and a runbook section, and
+// every such section has an alert.
 func TestAlerts(t *testing.T) {
 	text, err := os.ReadFile(operationsFile)
 	if err != nil {
@@ -72,7 +72,7 @@ func TestAlerts(t *testing.T) {
 	for _, a := range readAlerts(t) {
 		switch {
 		case names[a.Alert]:
-			t.Errorf("%s is there twice", a.Alert)
+			t.Errorf("duplicate alert %s", a.Alert)
 		case !slices.Contains([]string{"warning", "critical"}, a.Labels["severity"]):
 			t.Errorf("%s: severity %q", a.Alert, a.Labels["severity"])
 		case a.Annotations["summary"] == "" || a.Annotations["description"] == "":
@@ -91,14 +91,14 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// anchor is how GitHub links to a heading.
+// anchor returns GitHub's anchor of a heading.
 func anchor(heading string) string {
 	heading = regexp.MustCompile(`[^\w\- ]`).ReplaceAllString(strings.ToLower(heading), "")
 	return strings.ReplaceAll(heading, " ", "-")
 }
 
-// TestMetricsExist: every metric, label and value of a label that an alert or a panel
-// names is exported by a cluster that runs.
+// TestMetricsExist: every metric, label and label value in an alert or a panel is exported by a
+// running cluster.
 func TestMetricsExist(t *testing.T) {
 	all := scrape(t)
 	for _, a := range readAlerts(t) {
@@ -120,14 +120,14 @@ func TestMetricsExist(t *testing.T) {
 			}
 		}
 	}
-	// What nobody shows nobody needs, but for what is there for those who dig.
+	// Every metric is on a panel, or in the list of exceptions.
 	shown := ""
 	for _, exprs := range readDashboard(t) {
 		shown += strings.Join(exprs, "\n")
 	}
 	for name := range all {
 		if base := strings.TrimSuffix(strings.TrimSuffix(name, "_sum"), "_count"); strings.HasPrefix(name, "leasehold_") && !strings.Contains(shown, base) && !slices.Contains(unshown, name) {
-			t.Errorf("%s is on no panel, nor in the list of those that need not be", name)
+			t.Errorf("%s is on no panel and not in unshown", name)
 		}
 	}
 }
@@ -183,11 +183,11 @@ func readDashboard(t *testing.T) map[string][]string {
 			}
 		}
 		if ids[p.ID] || p.Title == "" || p.GridPos.X+p.GridPos.W > 24 {
-			t.Errorf("panel %d %q is there twice, has no title or is too wide", p.ID, p.Title)
+			t.Errorf("panel %d %q is a duplicate, has no title or is too wide", p.ID, p.Title)
 		}
 		ids[p.ID] = true
 		if p.Type != "row" && (len(p.Targets) == 0 || p.Description == "") {
-			t.Errorf("panel %q shows nothing, or does not say what", p.Title)
+			t.Errorf("panel %q has no target or no description", p.Title)
 		}
 		for _, target := range p.Targets {
 			out[p.Title] = append(out[p.Title], target.Expr)
@@ -206,11 +206,11 @@ func readDashboard(t *testing.T) map[string][]string {
 	return out
 }
 
-// TestRulesByPromtool has Prometheus' own tool check the rules, where it is installed.
+// TestRulesByPromtool checks the rules with promtool, if it is installed.
 func TestRulesByPromtool(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
-		t.Skip("SKIPPED: promtool is not installed, so that nobody but us has checked the rules of " + alertsFile)
+		t.Skip("SKIPPED: promtool is not installed: it has not checked the rules of " + alertsFile)
 	}
 	if out, err := exec.CommandContext(t.Context(), promtool, "check", "rules", alertsFile).CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)

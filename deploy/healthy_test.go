@@ -16,13 +16,13 @@ import (
 	"github.com/leasehold-dev/leasehold/leasemap"
 )
 
-// A recorder is Prometheus as far as it writes down what it has seen.
+// A recorder records scrapes, as Prometheus does.
 type recorder struct {
 	scrapes int
 	values  map[string][]string // by metric with its labels, one for each scrape
 }
 
-// look scrapes all, of which those are nil that are down.
+// look scrapes all targets; nil is one that is down.
 func (r *recorder) look(t *testing.T, job string, targets map[string]prometheus.Gatherer) {
 	t.Helper()
 	for instance, from := range targets {
@@ -44,7 +44,7 @@ func (r *recorder) look(t *testing.T, job string, targets map[string]prometheus.
 	}
 }
 
-// take writes down a metric as Prometheus stores it.
+// take records a metric as Prometheus stores it.
 func (r *recorder) take(name, labels string, m *dto.Metric) {
 	for _, l := range m.GetLabel() {
 		labels += fmt.Sprintf(",%s=%q", l.GetName(), l.GetValue())
@@ -62,13 +62,13 @@ func (r *recorder) take(name, labels string, m *dto.Metric) {
 	}
 }
 
-// add writes down a value. What was not there before was missing.
+// add records a value. A new series is absent in earlier scrapes.
 func (r *recorder) add(name, value string) {
 	r.fill(name)
 	r.values[name] = append(r.values[name], value)
 }
 
-// fill notes for how long a metric was missing.
+// fill records the scrapes in which a metric was absent.
 func (r *recorder) fill(name string) {
 	for len(r.values[name]) < r.scrapes {
 		absent := "_"
@@ -87,7 +87,7 @@ func (r *recorder) next() {
 	}
 }
 
-// series returns what was seen of the metrics that an expression may name.
+// series returns the recorded series of the metrics in expressions.
 func (r *recorder) series(exprs string) (out []series) {
 	for _, name := range slices.Sorted(maps.Keys(r.values)) {
 		if metric, _, _ := strings.Cut(name, "{"); strings.Contains(exprs, metric) {
@@ -97,8 +97,8 @@ func (r *recorder) series(exprs string) (out []series) {
 	return out
 }
 
-// TestAlertsStaySilent: nothing fires for a group of three that is new, whose servers
-// come, are restarted one after the other and are balanced, and whose managers are too.
+// TestAlertsStaySilent: no alert fires for a new group of three, while servers join, and while
+// servers and managers are restarted one after the other.
 func TestAlertsStaySilent(t *testing.T) {
 	seen := &recorder{values: map[string][]string{}}
 	managers, servers := map[string]prometheus.Gatherer{}, map[string]prometheus.Gatherer{}
@@ -128,7 +128,7 @@ func TestAlertsStaySilent(t *testing.T) {
 			c.Node(name).Cleanup(func(ctx context.Context) { _ = m.Close(ctx) })
 			return m
 		}
-		run(2 * time.Minute) // nobody has joined
+		run(2 * time.Minute) // no owner
 		all := map[string]*leasemap.Map[int]{"a": join("a"), "b": join("b"), "c": join("c")}
 		client := prometheus.NewRegistry()
 		servers["caller"] = client
@@ -144,7 +144,7 @@ func TestAlertsStaySilent(t *testing.T) {
 			run(time.Minute)
 		}
 		for _, name := range slices.Sorted(maps.Keys(managers)) {
-			c.KillManager(name) // it is worse than to stop it
+			c.KillManager(name) // worse than a termination
 			managers[name] = nil
 			run(2 * scrapeEvery)
 			c.StartManager(name)

@@ -8,17 +8,17 @@ import (
 	"testing"
 )
 
-// A selector is a metric in an expression, and what its labels must be.
+// A selector is a metric in an expression, with its label matchers.
 type selector struct {
 	metric   string
 	matchers [][3]string // label, operator, value
 }
 
-// A query is an expression of PromQL, as far as names are concerned.
+// A query is the names in a PromQL expression.
 type query struct {
 	selectors []selector
 	labels    []string // in by, without, on, ignoring, group_left and group_right
-	by        []string // in by alone: no other is left in the result
+	by        []string // in by: the only labels of the result
 	problem   string
 }
 
@@ -31,9 +31,8 @@ var (
 	functions = []string{"sum", "max", "min", "rate", "increase", "absent", "histogram_quantile"}
 )
 
-// parse finds the names in an expression, and the mistakes that can be found without
-// knowing all of PromQL: parentheses that do not match, functions that nobody has, and
-// letters that mean nothing.
+// parse finds the names in an expression, and some errors: unmatched parentheses, and unknown
+// functions and tokens.
 func parse(expr string) (q query) {
 	var all []string
 	for _, t := range tokens.FindAllString(expr, -1) {
@@ -55,7 +54,7 @@ func parse(expr string) (q query) {
 			open = append(open, t)
 		case pairs[t] != "":
 			if len(open) == 0 || open[len(open)-1] != pairs[t] {
-				q.problem = fmt.Sprintf("%q at %d closes nothing", t, i)
+				q.problem = fmt.Sprintf("%q at %d is unmatched", t, i)
 				return q
 			}
 			open = open[:len(open)-1]
@@ -70,12 +69,12 @@ func parse(expr string) (q query) {
 			}
 		case !word.MatchString(t) || slices.Contains(operators, t):
 			if !regexp.MustCompile(`^(\d[\w.]*|[-+*/%^<>=,]|==|!=|>=|<=|\$__rate_interval|and|or|unless|bool|offset)$`).MatchString(t) {
-				q.problem = fmt.Sprintf("%q means nothing", t)
+				q.problem = fmt.Sprintf("unknown token %q", t)
 				return q
 			}
 		case at(i+1) == "(" || slices.Contains(grouping, at(i+1)):
 			if !slices.Contains(functions, t) {
-				q.problem = fmt.Sprintf("there is no function %s here: name it in the test if there is", t)
+				q.problem = fmt.Sprintf("unknown function %s: add it to the test if it exists", t)
 				return q
 			}
 		default:
@@ -98,7 +97,7 @@ func parse(expr string) (q query) {
 	return q
 }
 
-// check says what is wrong with the names in an expression.
+// check returns the errors in the names of an expression.
 func (e exported) check(expr string) (problems []string) {
 	q := parse(expr)
 	if q.problem != "" {
@@ -125,13 +124,13 @@ func (e exported) check(expr string) (problems []string) {
 	return problems
 }
 
-// missing says which label, or which value of it, a metric does not have.
+// missing returns the label, or its values, that a metric does not have.
 func missing(metric string, labels map[string]map[string]bool, m [3]string) (problems []string) {
 	values, ok := labels[m[0]]
 	switch {
 	case !ok:
 		return []string{fmt.Sprintf("%s has no label %s", metric, m[0])}
-	case strings.HasPrefix(m[2], "$"), strings.Contains(m[2], "*"): // the reader chooses
+	case strings.HasPrefix(m[2], "$"), strings.Contains(m[2], "*"): // a variable
 		return nil
 	}
 	for value := range strings.SplitSeq(m[2], "|") {
@@ -142,7 +141,7 @@ func missing(metric string, labels map[string]map[string]bool, m [3]string) (pro
 	return problems
 }
 
-// has reports whether a metric of an expression has a label that is left in its result.
+// has reports whether the result of an expression has a label.
 func (e exported) has(expr, label string) bool {
 	q := parse(expr)
 	if len(q.by) > 0 && !slices.Contains(q.by, label) {
@@ -151,7 +150,7 @@ func (e exported) has(expr, label string) bool {
 	return slices.ContainsFunc(q.selectors, func(s selector) bool { return e[s.metric][label] != nil })
 }
 
-// TestParse: mistakes are found.
+// TestParse: errors are found.
 func TestParse(t *testing.T) {
 	all := exported{
 		"up":               {"job": {"": true}, "kind": {"a": true, "b": true}},
@@ -166,9 +165,9 @@ func TestParse(t *testing.T) {
 		`sum by (kind) (took_seconds_sum)`:                  "no metric of sum by (kind) (took_seconds_sum) has the label kind",
 		`down == 0`:                                         "there is no metric down",
 		`rate(up[5m]`:                                       `rate(up[5m]: "(" is never closed`,
-		`up)`:                                               `up): ")" at 1 closes nothing`,
-		`median(up)`:                                        "median(up): there is no function median here: name it in the test if there is",
-		`up & up`:                                           `up & up: "&" means nothing`,
+		`up)`:                                               `up): ")" at 1 is unmatched`,
+		`median(up)`:                                        "median(up): unknown function median: add it to the test if it exists",
+		`up & up`:                                           `up & up: unknown token "&"`,
 		`1`:                                                 "1: it names no metric",
 	} {
 		if got := strings.Join(all.check(expr), "; "); got != want {

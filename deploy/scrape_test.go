@@ -18,11 +18,10 @@ import (
 	"github.com/leasehold-dev/leasehold/lookup"
 )
 
-// exported is what can be scraped: of each metric, its labels and their values.
+// exported is all exported metrics: labels and label values by metric.
 type exported map[string]map[string]map[string]bool
 
-// add takes in what a process exports, as Prometheus stores it, with the labels that it
-// adds itself.
+// add adds the metrics of a process as Prometheus stores them, with its own labels.
 func (e exported) add(t *testing.T, from prometheus.Gatherer) {
 	t.Helper()
 	families, err := from.Gather()
@@ -54,8 +53,8 @@ func (e exported) add(t *testing.T, from prometheus.Gatherer) {
 	}
 }
 
-// scrape runs managers, owners with state that moves, a lookup and a gateway, and
-// returns what they export. It also holds the names against Prometheus' conventions.
+// scrape runs managers, owners that transfer state, a lookup and a gateway, and returns their
+// metrics. It also checks the names with promlint.
 func scrape(t *testing.T) exported {
 	t.Helper()
 	all := exported{}
@@ -90,7 +89,7 @@ func scrape(t *testing.T) exported {
 	process := prometheus.NewRegistry()
 	process.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	all.add(t, process)
-	all["up"] = map[string]map[string]bool{"job": {"": true}, "instance": {"": true}} // Prometheus makes it
+	all["up"] = map[string]map[string]bool{"job": {"": true}, "instance": {"": true}} // created by Prometheus
 	return all
 }
 
@@ -128,13 +127,13 @@ func gateway(t *testing.T, n *leaseholdtest.Node, metrics prometheus.Registerer)
 	r.Header.Set("Key", "alice")
 	w := httptest.NewRecorder()
 	proxy.ServeHTTP(w, r)
-	if w.Code != http.StatusServiceUnavailable { // nobody serves at the owners' addresses
+	if w.Code != http.StatusServiceUnavailable { // the owners' addresses have no server
 		t.Errorf("status %d", w.Code)
 	}
 	transport.CloseIdleConnections()
 }
 
-// TestFewSeries: what a manager exports for a namespace does not grow with its owners.
+// TestFewSeries: the number of a manager's series does not grow with the number of owners.
 func TestFewSeries(t *testing.T) {
 	count := func(owners int) (n int) {
 		registry := prometheus.NewRegistry()
@@ -159,7 +158,7 @@ func TestFewSeries(t *testing.T) {
 		})
 		return n
 	}
-	// Requests to the store and messages dropped may be of a kind or two more.
+	// Store requests and dropped messages may have a few more kinds.
 	if few, many := count(2), count(20); many > few+5 || few == 0 {
 		t.Errorf("2 owners: %d series, 20 owners: %d", few, many)
 	}

@@ -13,28 +13,28 @@ import (
 	"time"
 )
 
-// An entry is what a leader writes.
+// An entry is one write of a leader.
 type entry struct {
 	Leader uint32 `json:"leader"`
 	Number int    `json:"number"`
 }
 
-// A store keeps what leaders write. It refuses a fence that is lower than the
-// highest it has seen, with errStale.
+// A store accepts entries of leaders. It rejects a fence lower than the highest it has
+// accepted, with errStale.
 type store interface {
 	write(ctx context.Context, fence uint64, e entry) error
 }
 
-var errStale = errors.New("a later leader has written already")
+var errStale = errors.New("a leader with a higher fence has written")
 
 // A ledger is a store in memory.
 type ledger struct {
 	mu      sync.Mutex
-	fence   uint64 // the highest that was seen
+	fence   uint64 // the highest that was accepted
 	entries []entry
 }
 
-// maxEntries is how many are kept.
+// maxEntries bounds the ledger; the oldest are dropped.
 const maxEntries = 1000
 
 func (l *ledger) write(_ context.Context, fence uint64, e entry) error {
@@ -51,15 +51,15 @@ func (l *ledger) write(_ context.Context, fence uint64, e entry) error {
 	return nil
 }
 
-// order is a write on its way.
-type order struct {
+// writeRequest is the body of a write over HTTP.
+type writeRequest struct {
 	Fence uint64 `json:"fence"`
 	Entry entry  `json:"entry"`
 }
 
-// ServeHTTP takes an order, and answers 409 to one that comes too late.
+// ServeHTTP handles a write. The status of a stale one is 409.
 func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var o order
+	var o writeRequest
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 4<<10)).Decode(&o); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -71,14 +71,14 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Printf("fence %d: entry %d of member %d\n", o.Fence, o.Entry.Number, o.Entry.Leader)
 }
 
-// serve is a ledger for other processes, until ctx ends.
+// serve serves a ledger for other processes, until ctx ends.
 func serve(ctx context.Context, addr string) error {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
 		return err
 	}
 	server := &http.Server{Handler: new(ledger), ReadTimeout: 5 * time.Second, IdleTimeout: time.Minute}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // nobody has to wait for it
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // without draining
 	defer stop()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -93,7 +93,7 @@ type remote struct {
 }
 
 func (r remote) write(ctx context.Context, fence uint64, e entry) error {
-	body, err := json.Marshal(order{fence, e})
+	body, err := json.Marshal(writeRequest{fence, e})
 	if err != nil {
 		return err
 	}

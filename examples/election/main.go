@@ -1,11 +1,11 @@
-// Election is a few processes of which one leads: it alone writes to a ledger, once
-// a second. When it dies, or steps down on Ctrl-C, another leads. They agree among
-// themselves, by a lease of package flease.
+// Election runs a leader election among a few processes. Only the leader writes to a
+// ledger, once a second. When it ends, or steps down on Ctrl-C, another process is
+// elected. The processes agree by a lease of package flease, without a server.
 //
 //	go run ./examples/election ledger 127.0.0.1:7100
 //	go run ./examples/election run 1 127.0.0.1:7100 1=127.0.0.1:7101,2=127.0.0.1:7102,3=127.0.0.1:7103
 //
-// and the second line again with 2 and 3, in a terminal each.
+// Repeat the second line with 2 and 3, each in a terminal of its own.
 package main
 
 import (
@@ -70,31 +70,32 @@ func parse(list string) (members []flease.Member, _ error) {
 	return members, nil
 }
 
-// candidacy takes part in elections until ctx ends.
+// candidacy participates in elections until ctx ends.
 func candidacy(ctx context.Context, cfg flease.Config, to store) error {
 	node, err := flease.Start(cfg)
 	if err != nil {
 		return err
 	}
-	c := &candidate{node: node, store: to, lease: cfg.Lease, say: func(format string, args ...any) { fmt.Printf(format+"\n", args...) }}
+	c := &candidate{node: node, store: to, lease: cfg.Lease, logf: func(format string, args ...any) { fmt.Printf(format+"\n", args...) }}
 	err = c.run(ctx)
 	ended, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	return errors.Join(err, node.Close(ended)) // which gives up what it holds
+	return errors.Join(err, node.Close(ended)) // releases its lease
 }
 
-// A candidate leads now and then.
+// A candidate is a process that participates in elections.
 type candidate struct {
 	node  *flease.Node
 	store store
 	lease time.Duration
-	say   func(format string, args ...any)
+	logf  func(format string, args ...any)
 }
 
-// leadership is the resource: whoever has its lease leads.
+// leadership is the resource: the holder of its lease is the leader.
 const leadership = "leader"
 
-// run wants to lead until ctx ends, or another process runs as the same member.
+// run acquires leadership again and again until ctx ends, or another process runs as
+// the same member.
 func (c *candidate) run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	var following sync.WaitGroup
@@ -102,7 +103,7 @@ func (c *candidate) run(ctx context.Context) error {
 	defer following.Wait()
 	defer stop()
 	for {
-		lease, err := c.node.Acquire(ctx, leadership) // waits for as long as another leads
+		lease, err := c.node.Acquire(ctx, leadership) // blocks while another member leads
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -110,32 +111,32 @@ func (c *candidate) run(ctx context.Context) error {
 			return err
 		}
 		why := c.lead(ctx, lease)
-		c.say("I lead no more: %v", why)
-		// Others wait, and there is no queue between members: whoever asks again at
-		// once is the first. So it lets them.
+		c.logf("no longer leader: %v", why)
+		// There is no queue between members: a member that acquires again at once would
+		// win. The pause gives the others a turn.
 		if lease.Release(ctx) == nil {
 			pause(ctx, c.lease)
 		}
 	}
 }
 
-// lead acts as the leader, and returns why it does so no more.
+// lead acts as the leader, and returns the reason when leadership ends.
 func (c *candidate) lead(ctx context.Context, lease *flease.Lease) error {
-	c.say("I lead, with fence %d", lease.Fence())
-	ctx, cancel := lease.Context(ctx) // what takes long ends with the lease
+	c.logf("leader, with fence %d", lease.Fence())
+	ctx, cancel := lease.Context(ctx) // long operations end with the lease
 	defer cancel()
 	for n := 1; ; n++ {
-		// Before each act: it may be over, and nobody has told us yet.
+		// Before each write: the lease may have expired.
 		if !lease.Valid() {
 			return context.Cause(ctx)
 		}
-		// We may be stopped right here, for longer than the lease. So the store gets
-		// the fence, and refuses who comes too late.
+		// This process may be paused here for longer than the lease. So the store
+		// receives the fence, and rejects a stale one.
 		switch err := c.store.write(ctx, lease.Fence(), entry{Leader: uint32(c.node.Self()), Number: n}); {
 		case errors.Is(err, errStale):
 			return err
 		case err != nil:
-			c.say("the ledger was not written: %v", err)
+			c.logf("write failed: %v", err)
 		}
 		if !pause(ctx, time.Second) {
 			return context.Cause(ctx)
@@ -143,25 +144,25 @@ func (c *candidate) lead(ctx context.Context, lease *flease.Lease) error {
 	}
 }
 
-// follow says who leads, as far as this member knows.
+// follow logs the current leader, as seen by this member.
 func (c *candidate) follow(ctx context.Context) {
 	for holder, err := range c.node.Watch(ctx, leadership) {
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			c.say("%v", err)
+			c.logf("%v", err)
 		case holder.Unsure:
-			c.say("who leads is not known yet")
+			c.logf("leader unknown")
 		case holder.ID == 0:
-			c.say("nobody leads")
+			c.logf("no leader")
 		case holder.ID != c.node.Self():
-			c.say("member %d leads, with fence %d", holder.ID, holder.Fence)
+			c.logf("member %d is leader, with fence %d", holder.ID, holder.Fence)
 		}
 	}
 }
 
-// pause waits, and reports whether it was for the whole time.
+// pause waits, and reports whether the full time passed.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

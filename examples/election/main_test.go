@@ -20,8 +20,8 @@ type electorate struct {
 	ledger  ledger
 	stops   map[flease.ID]func()
 
-	mu   sync.Mutex
-	said []string
+	mu     sync.Mutex
+	output []string
 }
 
 func (e *electorate) start(id flease.ID) {
@@ -33,10 +33,10 @@ func (e *electorate) start(id flease.ID) {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	c := &candidate{node: node, store: &e.ledger, lease: 2 * time.Second, say: func(format string, _ ...any) {
+	c := &candidate{node: node, store: &e.ledger, lease: 2 * time.Second, logf: func(format string, _ ...any) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		e.said = append(e.said, format)
+		e.output = append(e.output, format)
 	}}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -46,7 +46,7 @@ func (e *electorate) start(id flease.ID) {
 		}
 		ended, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = node.Close(ended) // the last ones find no majority
+		_ = node.Close(ended) // fails without a quorum
 	})
 	e.stops[id] = func() {
 		cancel()
@@ -55,7 +55,7 @@ func (e *electorate) start(id flease.ID) {
 	e.t.Cleanup(e.stops[id])
 }
 
-// leader waits until entries of a candidate come in, and returns which.
+// leader waits for a new entry, and returns the candidate that wrote it.
 func (e *electorate) leader() flease.ID {
 	e.ledger.mu.Lock()
 	before := len(e.ledger.entries)
@@ -69,12 +69,12 @@ func (e *electorate) leader() flease.ID {
 			return flease.ID(entries[len(entries)-1].Leader)
 		}
 	}
-	e.t.Fatal("nobody leads")
+	e.t.Fatal("no leader")
 	return 0
 }
 
-// One leads at a time; when it stops, another does, within moments, and when it is
-// cut off, another does when its lease has run out.
+// TestElection: one candidate leads at a time. When the leader stops, another leads soon;
+// when it is partitioned, another leads after its lease has expired.
 func TestElection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &electorate{t: t, stops: map[flease.ID]func(){}}
@@ -85,10 +85,10 @@ func TestElection(t *testing.T) {
 		e.stops[first]()
 		second := e.leader()
 		if second == first {
-			t.Fatalf("%d leads, who has stopped", second)
+			t.Fatalf("%d leads after it stopped", second)
 		}
 		e.start(first)
-		time.Sleep(10 * time.Second) // until it takes part
+		time.Sleep(10 * time.Second) // until it participates
 		for id := flease.ID(1); id <= 3; id++ {
 			e.network.Cut(id, second)
 			e.network.Cut(second, id)
@@ -96,20 +96,20 @@ func TestElection(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		third := e.leader()
 		if third == second {
-			t.Fatalf("%d leads, who is cut off", third)
+			t.Fatalf("%d leads although it is partitioned", third)
 		}
 		if n := len(e.ledger.entries); n < 10 {
 			t.Errorf("%d entries", n)
 		}
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		if all := strings.Join(e.said, "\n"); !strings.Contains(all, "I lead no more") || !strings.Contains(all, "member %d leads") {
-			t.Errorf("they said %s", all)
+		if all := strings.Join(e.output, "\n"); !strings.Contains(all, "no longer leader") || !strings.Contains(all, "member %d is leader") {
+			t.Errorf("output: %s", all)
 		}
 	})
 }
 
-// Who comes too late is refused, also over HTTP.
+// TestLedgerFences: stale fences are rejected, also over HTTP.
 func TestLedgerFences(t *testing.T) {
 	var l ledger
 	server := httptest.NewServer(&l)

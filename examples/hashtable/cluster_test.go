@@ -18,13 +18,13 @@ import (
 func start(n *leaseholdtest.Node) *table {
 	t := &table{entries: map[string]entry{}}
 	mover := n.Mover()
-	mover.Export, mover.Import = t.export, t.take
-	t.owner = n.Join(owner.Config{OnRevoke: t.forget, Mover: mover})
+	mover.Export, mover.Import = t.export, t.importEntries
+	t.owner = n.Join(owner.Config{OnRevoke: t.dropEntries, Mover: mover})
 	n.Serve(t)
 	return t
 }
 
-// A caller asks whoever owns a key.
+// A caller sends requests to the owners of keys.
 type caller struct {
 	lookup *lookup.Lookup
 	http   *http.Client
@@ -39,7 +39,7 @@ func (c *caller) call(t *testing.T, method, path, value string) string {
 	return body
 }
 
-// ask sends a request to whoever owns the key.
+// ask sends a request to the owner of the key.
 func (c *caller) ask(ctx context.Context, method, path, value string, options ...lookup.DoOption) (string, error) {
 	var body []byte
 	err := c.lookup.Do(ctx, leasehold.KeyOf(path), func(ctx context.Context, addr string) error {
@@ -51,7 +51,7 @@ func (c *caller) ask(ctx context.Context, method, path, value string, options ..
 		if err != nil {
 			return leasehold.Errorf("call", leasehold.ErrIndeterminate, addr, "%w", err)
 		}
-		defer answer.Body.Close() //nolint:errcheck // it was only read
+		defer answer.Body.Close() //nolint:errcheck // the body was read
 		switch answer.StatusCode {
 		case http.StatusMisdirectedRequest:
 			return leasehold.ErrNotOwner
@@ -66,8 +66,8 @@ func (c *caller) ask(ctx context.Context, method, path, value string, options ..
 	return string(body), err
 }
 
-// What is stored moves with its key when a server is drained, and is gone, for whoever
-// asks, when a server is killed, stopped for too long, or cut off.
+// TestUnderFaults: entries move with their keys when a server is drained, and are lost when
+// a server is killed, paused for longer than its lease, or partitioned.
 func TestUnderFaults(t *testing.T) {
 	for name, hurt := range map[string]struct {
 		do   func(*testing.T, *leaseholdtest.Cluster, *leaseholdtest.Node, *table)
@@ -108,7 +108,7 @@ func TestUnderFaults(t *testing.T) {
 				}
 				callers.call(t, http.MethodPut, "/colour", "blue")
 				if got := callers.call(t, http.MethodGet, "/colour", ""); got != "blue" {
-					t.Errorf("the colour is %q, and blue was stored", got)
+					t.Errorf("the colour is %q, want blue", got)
 				}
 			})
 		})

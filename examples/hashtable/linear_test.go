@@ -18,27 +18,27 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// TestLinearizable: what callers see of entries, while servers are killed, paused, cut off,
-// restarted and moved from, is what registers do that are asked one request at a time, and
-// that are lost when a lookup says so.
+// TestLinearizable: while servers are killed, paused, partitioned, restarted and drained, the
+// history of every entry is linearizable as a register that is reset when a lookup reports
+// a loss.
 func TestLinearizable(t *testing.T) {
 	for seed := range uint64(25) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
-				history := live(t, c, seed)
+				history := runWithFaults(t, c, seed)
 				if len(history) < 50 {
-					t.Errorf("%d requests prove little", len(history))
+					t.Errorf("only %d requests", len(history))
 				}
 				if !porcupine.CheckOperations(oracle.RegisterModel(), history) {
-					t.Errorf("this is not what registers do: %+v", history)
+					t.Errorf("the history is not linearizable: %+v", history)
 				}
 			})
 		})
 	}
 }
 
-// TestLinearizableWhileMoving: the same while entries go from server to server and requests
-// come at every moment of it. Nothing is lost.
+// TestLinearizableWhileMoving: the same while entries are transferred between servers under
+// load. Nothing is lost.
 func TestLinearizableWhileMoving(t *testing.T) {
 	for seed := range uint64(10) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -46,14 +46,14 @@ func TestLinearizableWhileMoving(t *testing.T) {
 				start(c.Node("a"))
 				start(c.Node("b"))
 				c.Settle()
-				w := watch(t, c, seed)
+				w := newRecorder(t, c, seed)
 				w.ask(300, time.Millisecond)
 				for i := range 20 {
 					c.Move(leasehold.All, []string{"a", "b"}[i%2])
 				}
 				history := w.end()
 				if !porcupine.CheckOperations(oracle.RegisterModel(), history) {
-					t.Errorf("this is not what registers do: %+v", history)
+					t.Errorf("the history is not linearizable: %+v", history)
 				}
 				for _, o := range history {
 					if o.Input.(oracle.Request).Do == oracle.Lose {
@@ -65,51 +65,51 @@ func TestLinearizableWhileMoving(t *testing.T) {
 	}
 }
 
-// TestEarlierTenure: what a server has kept of a key that was another's meanwhile is not
-// true any more, whether or not its memory was freed (step 2 of figure 4).
+// TestEarlierTenure: a server ignores an entry from an earlier lease if another server owned
+// the key in between, whether or not the memory was freed (step 2 of figure 4).
 func TestEarlierTenure(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		n := c.Node("a")
 		kept := &table{entries: map[string]entry{}}
 		mover := n.Mover()
-		mover.Export, mover.Import = kept.export, kept.take
-		kept.owner = n.Join(owner.Config{Mover: mover}) // and forgets nothing
+		mover.Export, mover.Import = kept.export, kept.importEntries
+		kept.owner = n.Join(owner.Config{Mover: mover}) // without OnRevoke: it drops nothing
 		n.Serve(kept)
 		c.Settle()
-		asks := &caller{c.Node("caller").Lookup(), c.Node("caller").Client()}
-		asks.call(t, http.MethodPut, "/colour", "green")
+		api := &caller{c.Node("caller").Lookup(), c.Node("caller").Client()}
+		api.call(t, http.MethodPut, "/colour", "green")
 		start(c.Node("b"))
 		n.Expire()
 		c.Settle()
 		c.Move(leasehold.All, "a")
-		if got := asks.call(t, http.MethodGet, "/colour", ""); got != "" {
-			t.Errorf("the colour is %q, of an earlier tenure", got)
+		if got := api.call(t, http.MethodGet, "/colour", ""); got != "" {
+			t.Errorf("the colour is %q, from an earlier lease", got)
 		}
 		kept.mu.Lock()
 		defer kept.mu.Unlock()
 		if _, there := kept.entries["/colour"]; !there {
-			t.Error("it was forgotten, which proves nothing")
+			t.Error("the entry was dropped: the test is void")
 		}
 	})
 }
 
-func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64) []porcupine.Operation {
+func runWithFaults(t *testing.T, c *leaseholdtest.Cluster, seed uint64) []porcupine.Operation {
 	e := &leaseholdtest.Nemesis{
 		Random: rand.New(rand.NewPCG(seed, 99)),
 		Start:  func(n *leaseholdtest.Node) func(context.Context) error { return start(n).owner.Close },
 	}
 	e.Begin(c, "a", "b", "c")
-	w := watch(t, c, seed)
+	w := newRecorder(t, c, seed)
 	w.ask(40, 1500*time.Millisecond)
 	for range 4 {
 		w.history.Fault()
-		t.Log(e.Strike()) // it settles, so that every loss is that of the last one
+		t.Log(e.Strike()) // Strike settles, so that every loss belongs to the last fault
 	}
 	return w.end()
 }
 
-// A witness writes down what callers see, and what is lost.
-type witness struct {
+// A recorder records the requests of callers, and losses.
+type recorder struct {
 	t                 *testing.T
 	cluster           *leaseholdtest.Cluster
 	seed              uint64
@@ -118,9 +118,9 @@ type witness struct {
 	stop              context.CancelFunc
 }
 
-func watch(t *testing.T, c *leaseholdtest.Cluster, seed uint64) *witness {
+func newRecorder(t *testing.T, c *leaseholdtest.Cluster, seed uint64) *recorder {
 	watching, stop := context.WithCancel(t.Context())
-	w := &witness{t: t, cluster: c, seed: seed, history: oracle.NewRegisters("/home", "/work", "/phone"), stop: stop}
+	w := &recorder{t: t, cluster: c, seed: seed, history: oracle.NewRegisters("/home", "/work", "/phone"), stop: stop}
 	lookup := c.Node("watcher").Lookup()
 	w.watchers.Go(func() {
 		for loss, err := range lookup.Losses(watching) {
@@ -133,21 +133,21 @@ func watch(t *testing.T, c *leaseholdtest.Cluster, seed uint64) *witness {
 	return w
 }
 
-// ask has callers ask.
-func (w *witness) ask(times int, every time.Duration) {
+// ask starts callers.
+func (w *recorder) ask(times int, every time.Duration) {
 	for i := range 3 {
 		n := w.cluster.Node(fmt.Sprint("caller", i))
-		asks, random := &caller{n.Lookup(), n.Client()}, rand.New(rand.NewPCG(w.seed, uint64(i)))
+		api, random := &caller{n.Lookup(), n.Client()}, rand.New(rand.NewPCG(w.seed, uint64(i)))
 		w.callers.Go(func() {
 			w.history.Ask(i, times, every, random, func(in *oracle.Request) (oracle.Answer, error) {
-				return asks.request(w.t.Context(), in)
+				return api.request(w.t.Context(), in)
 			})
 		})
 	}
 }
 
-// end returns what was written when all have ended.
-func (w *witness) end() []porcupine.Operation {
+// end waits until all callers have ended, and returns the history.
+func (w *recorder) end() []porcupine.Operation {
 	w.callers.Wait()
 	w.cluster.Settle()
 	w.stop()
@@ -155,9 +155,9 @@ func (w *witness) end() []porcupine.Operation {
 	return w.history.History()
 }
 
-// request carries out what is to be done to an entry. There are no swaps.
+// request executes a request of the history. There are no swaps.
 func (c *caller) request(ctx context.Context, in *oracle.Request) (oracle.Answer, error) {
-	method, options := http.MethodPut, []lookup.DoOption(nil) // a write that is repeated is two writes
+	method, options := http.MethodPut, []lookup.DoOption(nil) // writes are not retried
 	if in.Do != oracle.Write {
 		in.Do = oracle.Read
 		method, options = http.MethodGet, []lookup.DoOption{lookup.WithIdempotent()}

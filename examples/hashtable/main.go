@@ -1,7 +1,7 @@
-// Hashtable is a hashtable in memory that is spread over servers, after figure 4
-// of the PRS paper. Every key has one server at a time. A server that is stopped
-// hands its keys and entries over to the others (move.go); one that dies takes its
-// entries with it, and the others take over its keys.
+// Hashtable is a hashtable in memory, partitioned over servers, after figure 4 of the
+// PRS paper. Every key has one owner at a time. A server that is terminated transfers
+// its keys and entries to the others (move.go). If a server is killed, its entries are
+// lost and its keys are granted to the others.
 package main
 
 import (
@@ -38,8 +38,8 @@ type entry struct {
 	generation leasehold.Generation
 }
 
-// do runs an operation on the entry of a key. If this server does not own the key
-// nothing is done. If it loses the key meanwhile nobody knows what became of it.
+// do runs an operation on the entry of a key. It fails with ErrNotOwner if this server
+// does not own the key, and with ErrIndeterminate if it loses the key meanwhile.
 func (t *table) do(key string, operation func(*entry)) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -48,7 +48,7 @@ func (t *table) do(key string, operation func(*entry)) error {
 		return leasehold.ErrNotOwner
 	}
 	e := t.entries[key]
-	if e.generation != lease.Generation { // (2) is what is stored still true?
+	if e.generation != lease.Generation { // (2) is the entry from this lease?
 		e = entry{generation: lease.Generation}
 	}
 	operation(&e) // (3) operate, and store the result with its stamp
@@ -59,8 +59,8 @@ func (t *table) do(key string, operation func(*entry)) error {
 	return nil
 }
 
-// forget frees the memory of entries whose lease has ended, and of older ones.
-func (t *table) forget(ended []leasehold.Lease, _ leasehold.Cause) {
+// dropEntries frees the memory of entries whose lease has ended, and of older ones.
+func (t *table) dropEntries(ended []leasehold.Lease, _ leasehold.Cause) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for key, e := range t.entries {
@@ -72,14 +72,14 @@ func (t *table) forget(ended []leasehold.Lease, _ leasehold.Cause) {
 	}
 }
 
-// ServeHTTP answers GET /key and PUT /key.
+// ServeHTTP handles GET /key and PUT /key.
 func (t *table) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	_ = t.owner.Await(r.Context(), leasehold.KeyOf(r.URL.Path)) // if the key is about to arrive, with its entry
+	_ = t.owner.Await(r.Context(), leasehold.KeyOf(r.URL.Path)) // until a transfer of the key to this server is complete
 	var value string
 	err = t.do(r.URL.Path, func(e *entry) {
 		if r.Method == http.MethodPut {
@@ -91,15 +91,15 @@ func (t *table) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, leasehold.ErrNotOwner):
 		http.Error(w, "not the owner: nothing was done", http.StatusMisdirectedRequest)
 	case err != nil:
-		http.Error(w, "the key was lost meanwhile: it may have been done", http.StatusServiceUnavailable)
+		http.Error(w, "the key was lost meanwhile: the outcome is unknown", http.StatusServiceUnavailable)
 	default:
-		_, _ = io.WriteString(w, value) // (5) only now does anyone see it
+		_, _ = io.WriteString(w, value) // (5) only now is the result visible
 	}
 }
 
 // serve is one server, until it is interrupted.
 func serve(ctx context.Context, addr string) error {
-	listener, err := net.Listen("tcp", addr) // first: keys are for servers that can serve
+	listener, err := net.Listen("tcp", addr) // before joining: an owner must be able to serve
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func serve(ctx context.Context, addr string) error {
 	defer cancel()
 	t.owner, err = owner.Join(joining, owner.Config{
 		Namespace: "hashtable", Managers: managers(), Addr: addr,
-		OnRevoke: t.forget, Mover: t.mover(),
+		OnRevoke: t.dropEntries, Mover: t.mover(),
 	})
 	if err != nil {
 		return errors.Join(err, listener.Close())
@@ -122,11 +122,11 @@ func serve(ctx context.Context, addr string) error {
 	}
 	closing, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	err = errors.Join(err, t.owner.Close(closing)) // the keys go to others, and are served until they have gone
+	err = errors.Join(err, t.owner.Close(closing)) // keys are transferred, and served until then
 	return errors.Join(err, server.Close())
 }
 
-// call asks the server that owns the key, wherever that is.
+// call sends a request to the server that owns the key.
 func call(ctx context.Context, method, key, value string) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -142,17 +142,17 @@ func call(ctx context.Context, method, key, value string) error {
 		}
 		answer, err := http.DefaultClient.Do(r)
 		if err != nil {
-			return leasehold.Errorf("call", leasehold.ErrIndeterminate, addr, "%w", err) // Do tries again
+			return leasehold.Errorf("call", leasehold.ErrIndeterminate, addr, "%w", err) // Do retries
 		}
 		defer func() { _ = answer.Body.Close() }()
 		body, err := io.ReadAll(answer.Body)
 		switch {
 		case answer.StatusCode == http.StatusMisdirectedRequest:
-			return leasehold.Errorf("call", leasehold.ErrNotOwner, addr, "%s", body) // Do looks again
+			return leasehold.Errorf("call", leasehold.ErrNotOwner, addr, "%s", body) // Do looks up the owner again
 		case answer.StatusCode == http.StatusServiceUnavailable:
-			return leasehold.Errorf("call", leasehold.ErrIndeterminate, addr, "%s", body) // Do tries again
+			return leasehold.Errorf("call", leasehold.ErrIndeterminate, addr, "%s", body) // Do retries
 		case answer.StatusCode != http.StatusOK:
-			return fmt.Errorf("%s answers %s: %s", addr, answer.Status, body)
+			return fmt.Errorf("%s: status %s: %s", addr, answer.Status, body)
 		case err != nil:
 			return leasehold.Errorf("call", leasehold.ErrIndeterminate, addr, "%w", err)
 		}
@@ -161,7 +161,7 @@ func call(ctx context.Context, method, key, value string) error {
 	}, lookup.WithIdempotent())
 }
 
-// managers are where MANAGERS says, or on this computer.
+// managers returns the addresses in MANAGERS; the default is this machine.
 func managers() []string {
 	if list := os.Getenv("MANAGERS"); list != "" {
 		return strings.Split(list, ",")

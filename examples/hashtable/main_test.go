@@ -19,8 +19,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
 
-// It works, and goes on working, with what was stored, when one of its servers
-// leaves. What the last one has is lost with it, and it says so.
+// TestHashtable: entries move to the other server when a server leaves. The last server
+// fails to close, because no other owner can take its entries.
 func TestHashtable(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -30,7 +30,7 @@ func TestHashtable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer m.Close(t.Context()) //nolint:errcheck // nobody takes over
+	defer m.Close(t.Context()) //nolint:errcheck // best effort
 	t.Setenv("MANAGERS", m.Addr())
 	create(t, m.Addr())
 
@@ -47,7 +47,7 @@ func TestHashtable(t *testing.T) {
 	defer func() {
 		for _, stop := range stops {
 			if err := stop(); err == nil || !strings.Contains(err.Error(), "no other owner can take it") {
-				t.Errorf("the last one ends with %v", err)
+				t.Errorf("the last server ended with %v", err)
 			}
 		}
 	}()
@@ -57,9 +57,9 @@ func TestHashtable(t *testing.T) {
 	if got := ask(t, "colour"); got != "green" {
 		t.Errorf("the colour is %q", got)
 	}
-	long := strings.Repeat("x", 1<<20+1) // one byte too many, so that all of it is read
+	long := strings.Repeat("x", 1<<20+1) // one byte too long
 	if err := call(t.Context(), http.MethodPut, "colour", long); err == nil || !strings.Contains(err.Error(), "400") {
-		t.Errorf("a value that is too long: %v", err)
+		t.Errorf("an oversized value: %v", err)
 	}
 	addr := find(t, "colour", len(stops))
 	if err := stops[addr](); err != nil {
@@ -67,7 +67,7 @@ func TestHashtable(t *testing.T) {
 	}
 	delete(stops, addr)
 	if got := ask(t, "colour"); got != "green" {
-		t.Errorf("when its server has left, the colour is %q", got)
+		t.Errorf("after its server left, the colour is %q", got)
 	}
 	if err := call(t.Context(), http.MethodPut, "colour", "blue"); err != nil {
 		t.Fatal(err)
@@ -77,8 +77,8 @@ func TestHashtable(t *testing.T) {
 	}
 }
 
-// A lease that has ended takes its entries with it, and older ones, but not what
-// was stored since.
+// TestForget: dropEntries removes entries of the ended lease and of older ones, but none of
+// newer leases.
 func TestForget(t *testing.T) {
 	key := leasehold.KeyOf("/colour")
 	for name, test := range map[string]struct {
@@ -92,7 +92,7 @@ func TestForget(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			part := table{entries: map[string]entry{"/colour": {"green", 7}}}
-			part.forget([]leasehold.Lease{test.ended}, leasehold.CauseReleased)
+			part.dropEntries([]leasehold.Lease{test.ended}, leasehold.CauseReleased)
 			if _, kept := part.entries["/colour"]; kept != test.kept {
 				t.Errorf("kept: %t", kept)
 			}
@@ -100,14 +100,14 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// find returns the server that owns a key, when all servers own something.
+// find waits until all servers own keys, and returns the owner of a key.
 func find(t *testing.T, key string, servers int) string {
 	t.Helper()
 	l, err := lookup.Open(t.Context(), lookup.Config{Namespace: "hashtable", Managers: managers()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close(context.Background()) //nolint:errcheck // it never fails
+	defer l.Close(context.Background()) //nolint:errcheck // never fails
 	for {
 		changed, found := l.Changed(), map[string]bool{}
 		for i := range leasehold.Key(256) {
@@ -121,7 +121,7 @@ func find(t *testing.T, key string, servers int) string {
 		select {
 		case <-changed:
 		case <-t.Context().Done():
-			t.Fatal("not all servers own something")
+			t.Fatal("not all servers own keys")
 		}
 	}
 }
@@ -133,14 +133,14 @@ func ask(t *testing.T, key string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close(context.Background()) //nolint:errcheck // it never fails
+	defer l.Close(context.Background()) //nolint:errcheck // never fails
 	var body []byte
 	err = l.Do(t.Context(), leasehold.KeyOf("/"+key), func(_ context.Context, addr string) error {
 		answer, err := http.Get("http://" + addr + "/" + key)
 		if err != nil {
 			return leasehold.Errorf("ask", leasehold.ErrIndeterminate, addr, "%w", err)
 		}
-		defer answer.Body.Close() //nolint:errcheck // it was only read
+		defer answer.Body.Close() //nolint:errcheck // the body was read
 		if answer.StatusCode != http.StatusOK {
 			return leasehold.ErrNotOwner
 		}
@@ -159,9 +159,9 @@ func create(t *testing.T, addr string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close() //nolint:errcheck // nothing is under way
+	defer conn.Close() //nolint:errcheck // no call is in progress
 	request := &leaseholdv1.CreateNamespaceRequest{Version: 1, Namespace: &leaseholdv1.NamespaceConfig{Name: "hashtable"}}
-	for { // until it leads
+	for { // until the manager leads
 		_, err := leaseholdv1.NewAdminServiceClient(conn).CreateNamespace(t.Context(), request)
 		if err == nil {
 			return
@@ -172,7 +172,7 @@ func create(t *testing.T, addr string) {
 	}
 }
 
-// freeAddr returns an address that nobody listens on.
+// freeAddr returns a free loopback address.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -8,19 +8,19 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// record is an entry on its way to another server.
+// record is an entry during a transfer.
 type record struct{ Key, Value string }
 
-// mover has entries go with their keys when those go to another server.
-func (t *table) mover() *owner.Mover { return &owner.Mover{Export: t.export, Import: t.take} }
+// mover transfers entries together with their keys.
+func (t *table) mover() *owner.Mover { return &owner.Mover{Export: t.export, Import: t.importEntries} }
 
-// export sends the entries of a range to its next server. They are few, so that
-// the range may stop before they are sent: nothing changes on the way.
+// export sends the entries of a range to its next owner. They are few, so it stops the range
+// before it sends them: no entry changes during the transfer.
 func (t *table) export(_ context.Context, out *owner.Export) error {
 	if err := out.Stop(); err != nil {
 		return err
 	}
-	for _, r := range t.within(out) {
+	for _, r := range t.entriesOf(out) {
 		line, err := json.Marshal(r)
 		if err == nil {
 			err = out.Send(line)
@@ -32,9 +32,9 @@ func (t *table) export(_ context.Context, out *owner.Export) error {
 	return nil
 }
 
-// within returns the entries of a range, but for those of an earlier tenure.
-func (t *table) within(out *owner.Export) (records []record) {
-	t.mu.Lock() // what has begun before the stop has its place in the table when we get it
+// entriesOf returns the entries of a range, except those of earlier leases.
+func (t *table) entriesOf(out *owner.Export) (records []record) {
+	t.mu.Lock() // operations that started before the stop have finished
 	defer t.mu.Unlock()
 	for key, e := range t.entries {
 		if k := leasehold.KeyOf(key); out.Range().Contains(k) && out.Generation(k) == e.generation {
@@ -44,9 +44,9 @@ func (t *table) within(out *owner.Export) (records []record) {
 	return records
 }
 
-// take sets entries aside, and puts them in their place when their keys are ours.
-func (t *table) take(_ context.Context, in *owner.Import) (install func(leasehold.Lease), err error) {
-	var aside []record
+// importEntries receives entries, and returns a function that installs those of a lease.
+func (t *table) importEntries(_ context.Context, in *owner.Import) (install func(leasehold.Lease), err error) {
+	var imported []record
 	for line, err := range in.Records() {
 		var r record
 		if err == nil {
@@ -55,12 +55,12 @@ func (t *table) take(_ context.Context, in *owner.Import) (install func(leasehol
 		if err != nil {
 			return nil, err
 		}
-		aside = append(aside, r)
+		imported = append(imported, r)
 	}
 	return func(l leasehold.Lease) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		for _, r := range aside {
+		for _, r := range imported {
 			if l.Range.Contains(leasehold.KeyOf(r.Key)) {
 				t.entries[r.Key] = entry{r.Value, l.Generation}
 			}

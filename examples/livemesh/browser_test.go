@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/browsertest"
 )
 
-// A window is one of a browser, in which a device is played.
+// A window is a browser window that runs a device.
 type window struct {
 	*browsertest.Window
 	t    *testing.T
@@ -26,22 +26,22 @@ func open(browser *browsertest.Browser, t *testing.T, name, url string) *window 
 
 func (w *window) sees(peer, address string) {
 	w.t.Helper()
-	w.Await(fmt.Sprintf("%s is known to be at %s", peer, address),
+	w.Await(fmt.Sprintf("%s has address %s", peer, address),
 		fmt.Sprintf(`document.querySelector('dd[data-peer=%q]')?.textContent === %q`, peer, address))
 }
 
-// moves gives the device another address, as a user would.
+// moves enters another address of the device.
 func (w *window) moves(address string) {
 	w.t.Helper()
 	browsertest.Evaluate[bool](w.Window, `(document.getElementById("address").select(), true)`)
 	w.Do(chromedp.SendKeys("#address", address), chromedp.Click("#publish"))
 }
 
-// shoot takes a picture, for those who asked for some.
+// shoot takes a screenshot, if the flag is set.
 func (w *window) shoot(what string) { w.ShootAll(strings.ReplaceAll(w.name+"-"+what, " ", "-")) }
 
-// TestTwoWindows plays figure 11 of Centrifuge: the home PC changes its address, and the
-// work PC learns it, also while servers are being killed. Pictures: -args -screenshots=DIR.
+// TestTwoWindows runs figure 11 of Centrifuge: the home PC changes its address, and the
+// work PC receives it, also while servers are killed. Screenshots: -args -screenshots=DIR.
 func TestTwoWindows(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
@@ -61,7 +61,7 @@ func TestTwoWindows(t *testing.T) {
 	work.sees("home PC", "10.0.0.2")
 	home.shoot("has moved")
 	for i, victims := range [][]*fleet.Process{f.Servers(documentsSpace), f.Servers(topicsSpace), f.Servers(queuesSpace)} {
-		// All servers of a service: whoever had it, it is gone.
+		// All servers of a service, so that its state is lost.
 		for _, victim := range victims {
 			victim.Kill()
 		}
@@ -75,13 +75,13 @@ func TestTwoWindows(t *testing.T) {
 		work.sees("home PC", address)
 	}
 	work.shoot("after all servers were killed")
-	home.sees("work PC", "10.9.9.9")                                                           // what the work PC had said before is known again
-	home.Do(chromedp.Navigate(at(0, url.Values{"device": {"home PC"}, "watch": {"work PC"}}))) // the page is loaded again
-	home.Await("it is still where it was", `document.getElementById('address').value === '10.0.1.3'`)
+	home.sees("work PC", "10.9.9.9")                                                           // the work PC has published its address again
+	home.Do(chromedp.Navigate(at(0, url.Values{"device": {"home PC"}, "watch": {"work PC"}}))) // reload
+	home.Await("the address is kept", `document.getElementById('address').value === '10.0.1.3'`)
 	home.sees("work PC", "10.9.9.9")
 }
 
-// leaveNonsense leaves messages that no service would.
+// leaveNonsense enqueues malformed messages.
 func leaveNonsense(t *testing.T, queue string) {
 	t.Helper()
 	for _, body := range []string{

@@ -25,12 +25,12 @@ func newDeviceCommand() *cobra.Command {
 	var watch []string
 	cmd := &cobra.Command{
 		Use:   "device NAME",
-		Short: "Play a device in a terminal: publish an address, and say where others are",
+		Short: "Run a device in a terminal: publish an address, and print those of others",
 		Example: `  livemesh device home --address 10.0.0.1 --watch work
   livemesh device work --address 10.0.0.2 --watch home`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return fmt.Errorf("want the NAME of one device, home for instance, and not %d of them", len(args))
+				return fmt.Errorf("want the NAME of one device, for example home; got %d arguments", len(args))
 			}
 			return nil
 		},
@@ -41,13 +41,13 @@ func newDeviceCommand() *cobra.Command {
 				}
 			}
 			if address == "" {
-				return errors.New("--address is missing: say where the device is, 10.0.0.1 for instance")
+				return errors.New("--address is missing: want the device's address, for example 10.0.0.1")
 			}
-			asks, err := frontend.Client(at, 2)
+			api, err := frontend.Client(at, 2)
 			if err != nil {
 				return err
 			}
-			cfg := device.Config{Name: args[0], Watch: watch, Frontend: asks, Logger: logger(cmd)}
+			cfg := device.Config{Name: args[0], Watch: watch, Frontend: api, Logger: logger(cmd)}
 			cfg.Learned = func(peer, address string) {
 				if address == "" {
 					address = "nowhere"
@@ -57,9 +57,9 @@ func newDeviceCommand() *cobra.Command {
 			return device.New(cfg, address).Run(cmd.Context())
 		},
 	}
-	cmd.Flags().StringVar(&at, "frontend", "http://127.0.0.1:8080", "where a frontend is")
-	cmd.Flags().StringVar(&address, "address", "", "where the device is")
-	cmd.Flags().StringSliceVar(&watch, "watch", nil, "the devices whose addresses it wants to know")
+	cmd.Flags().StringVar(&at, "frontend", "http://127.0.0.1:8080", "URL of a frontend")
+	cmd.Flags().StringVar(&address, "address", "", "address of the device")
+	cmd.Flags().StringSliceVar(&watch, "watch", nil, "names of devices whose addresses to print")
 	return cmd
 }
 
@@ -67,7 +67,7 @@ func newFrontendCommand() *cobra.Command {
 	s := &site{}
 	cmd := &cobra.Command{
 		Use:   "frontend",
-		Short: "Serve what users reach: the API of all services, and a page",
+		Short: "Serve the API of all services, and a page",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return s.serveFrontend(cmd) },
 	}
@@ -75,8 +75,8 @@ func newFrontendCommand() *cobra.Command {
 	return cmd
 }
 
-// newManagerCommand runs a manager inside this program, so that the demo needs no other.
-// People run "leasehold manager run".
+// newManagerCommand runs a manager inside this program, so that the demo needs no other
+// program. Deployments use "leasehold manager run".
 func newManagerCommand() *cobra.Command {
 	var listen string
 	var peers []string
@@ -110,25 +110,26 @@ func newManagerCommand() *cobra.Command {
 			return m.Close(closing)
 		},
 	}
-	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:7400", "where to listen")
-	cmd.Flags().StringSliceVar(&peers, "peers", nil, "all managers, this one included")
-	cmd.Flags().DurationVar(&longest, "longest", 0, "the longest time for which a server may believe in a lease")
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:7400", "address to listen on")
+	cmd.Flags().StringSliceVar(&peers, "peers", nil, "addresses of all managers, including this one")
+	cmd.Flags().DurationVar(&longest, "longest", 0, "the longest lease of any namespace, including drift")
 	return cmd
 }
 
-const demoHelp = `Runs all of Live Mesh on this computer: three managers, two servers of each service and two
-frontends, each a process of its own. A home PC and a work PC tell each other their addresses
-(Centrifuge, figure 11), others publish and receive, and every few seconds a process is
-killed, stopped or restarted. At the end each message is held against what was promised.
+const demoHelp = `Runs all of Live Mesh on this machine: three managers, two servers of each service and two
+frontends, each in a process of its own. A home PC and a work PC publish their addresses to
+each other (Centrifuge, figure 11), other clients publish and receive, and every few seconds
+a process is killed, stopped or restarted. At the end each message is checked against the
+guarantees of its service.
 
-Open the URL that it prints in two windows of a browser to play along.`
+Open the printed URL in two browser windows to take part.`
 
 func newDemoCommand() *cobra.Command {
 	var cfg demo.Config
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Run all of it on this computer, and kill servers",
+		Short: "Run all services on this machine, and kill servers",
 		Long:  demoHelp,
 		Example: `  livemesh demo
   livemesh demo --for 10m --calm     # nothing is killed: do it yourself
@@ -136,7 +137,7 @@ func newDemoCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cfg.Length <= 0 {
-				return fmt.Errorf("--for is %v, want more than that", cfg.Length)
+				return fmt.Errorf("--for is %v, want more than 0", cfg.Length)
 			}
 			if !cmd.Flags().Changed("seed") {
 				cfg.Seed = rand.Uint64()
@@ -152,14 +153,14 @@ func newDemoCommand() *cobra.Command {
 			return printReport(cmd, asJSON, report)
 		},
 	}
-	cmd.Flags().DurationVar(&cfg.Length, "for", time.Minute, "how long it takes")
-	cmd.Flags().Uint64Var(&cfg.Seed, "seed", 0, "decides what is killed, and when (default: at random)")
-	cmd.Flags().BoolVar(&cfg.Calm, "calm", false, "kill nothing")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one object at the end, and nothing else")
+	cmd.Flags().DurationVar(&cfg.Length, "for", time.Minute, "duration")
+	cmd.Flags().Uint64Var(&cfg.Seed, "seed", 0, "seed of the faults (default: random)")
+	cmd.Flags().BoolVar(&cfg.Calm, "calm", false, "inject no faults")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print only the report, as JSON")
 	return cmd
 }
 
-// runDemo leaves the logs of the processes if it fails.
+// runDemo keeps the logs of the processes if it fails.
 func runDemo(ctx context.Context, cfg demo.Config) (*demo.Report, error) {
 	dir, err := os.MkdirTemp("", "livemesh-demo-")
 	if err != nil {
@@ -167,7 +168,7 @@ func runDemo(ctx context.Context, cfg demo.Config) (*demo.Report, error) {
 	}
 	report, err := demo.Run(ctx, cfg, func(ctx context.Context) (*fleet.Fleet, error) { return startFleet(ctx, dir) })
 	if err != nil && !errors.Is(err, demo.ErrInterrupted) {
-		return nil, fmt.Errorf("%w (the logs of the processes are in %s)", err, dir)
+		return nil, fmt.Errorf("%w (logs of the processes: %s)", err, dir)
 	}
 	return report, errors.Join(err, os.RemoveAll(dir))
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/examples/livemesh/demo"
 )
 
-// Who stops the demo before it has begun is not told of what could not be reached any more,
-// and nothing is left behind.
+// TestInterrupted: a demo that is interrupted before it is ready fails with only that error,
+// and leaves no files.
 func TestInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)

@@ -21,8 +21,8 @@ const (
 	linesEnd   = "<!-- end of lines -->"
 )
 
-// TestLines: the README has the numbers of this very code, beside those of table 1 of the PRS
-// paper. A line counts if there is code on it: blank lines, comments and tests do not.
+// TestLines: the README has the line counts of this code, beside those of table 1 of the PRS
+// paper. Blank lines, comments and tests do not count.
 func TestLines(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| package | in the paper | lines of Go | lines of C# in the paper |\n|---|---|---:|---:|\n")
@@ -76,7 +76,7 @@ func countDir(t *testing.T, dir string) (lines int) {
 	return lines
 }
 
-// countLines returns on how many lines of a source there is code.
+// countLines returns the number of lines of a source with code.
 func countLines(source []byte) int {
 	file := token.NewFileSet().AddFile("", -1, len(source))
 	var s scanner.Scanner
@@ -88,7 +88,7 @@ func countLines(source []byte) int {
 			return len(lines)
 		}
 		if what == token.SEMICOLON && text == "\n" {
-			continue // the scanner's, and in no source
+			continue // inserted by the scanner
 		}
 		first := file.Line(at)
 		for i := range 1 + strings.Count(text, "\n") {

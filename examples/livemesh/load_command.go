@@ -13,14 +13,14 @@ import (
 	"github.com/leasehold-dev/leasehold/examples/livemesh/load"
 )
 
-const loadHelp = `Drives the presence service as the test application of the PRS paper does: publishers, each
-with a lookup of its own as a frontend has, publish users, change and read them, and publish
-again who was lost. At the end every user must be there as it was published last.
+const loadHelp = `Generates load on the presence service, after the test application of the PRS paper:
+publishers, each with a lookup of its own like a frontend, publish, change and read users, and
+publish lost users again. At the end every user must have the presence that was published last.
 
-Without --frontend each publisher finds the servers by itself, as the paper's frontends do.
-With --rate, how long an operation takes is counted from when it was due.`
+Without --frontend each publisher connects to the servers directly, like the paper's frontends.
+With --rate, latencies are measured from the scheduled time.`
 
-// endTime is how long users may take to be there again at the end.
+// endTime is the timeout for all users to be present at the end.
 const endTime = time.Minute
 
 type loadFlags struct {
@@ -35,7 +35,7 @@ func newLoadCommand() *cobra.Command {
 	f := loadFlags{cfg: load.Default()}
 	cmd := &cobra.Command{
 		Use:   "load",
-		Short: "Publish, change and read users, and say how long it took",
+		Short: "Publish, change and read users, and report latencies",
 		Long:  loadHelp,
 		Example: `  livemesh load --for 30s
   livemesh load --frontend http://127.0.0.1:8080,http://127.0.0.1:8081 --rate 1000 --json`,
@@ -51,24 +51,24 @@ func newLoadCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.managers, "managers", []string{"127.0.0.1:7400"}, "where the managers are")
-	flags.StringSliceVar(&f.frontends, "frontend", nil, "where frontends are, to send requests through (default: straight to the servers)")
-	flags.IntVar(&f.publishers, "publishers", 4, "how many frontends' worth of publishers there are")
-	flags.IntVar(&f.cfg.Users, "users", f.cfg.Users, "how many users each has")
-	flags.IntVar(&f.cfg.Callers, "callers", f.cfg.Callers, "how many operations each has under way")
-	flags.IntVar(&f.cfg.Inserts, "inserts", f.cfg.Inserts, "how often a user signs on, relative to the others")
-	flags.IntVar(&f.cfg.Updates, "updates", f.cfg.Updates, "how often a status is changed, relative to the others")
-	flags.IntVar(&f.cfg.Reads, "reads", f.cfg.Reads, "how often a user is read, relative to the others")
-	flags.Float64Var(&f.cfg.Rate, "rate", 0, "operations that are due in a second, all publishers together (default: as many as can be)")
-	flags.DurationVar(&f.length, "for", 10*time.Second, "how long it takes")
-	flags.Uint64Var(&f.cfg.Seed, "seed", 0, "decides who is asked about, and what (default: at random)")
-	flags.BoolVar(&f.json, "json", false, "print one object")
+	flags.StringSliceVar(&f.managers, "managers", []string{"127.0.0.1:7400"}, "addresses of the managers")
+	flags.StringSliceVar(&f.frontends, "frontend", nil, "URLs of frontends to send requests through (default: directly to the servers)")
+	flags.IntVar(&f.publishers, "publishers", 4, "number of publishers")
+	flags.IntVar(&f.cfg.Users, "users", f.cfg.Users, "users per publisher")
+	flags.IntVar(&f.cfg.Callers, "callers", f.cfg.Callers, "concurrent operations per publisher")
+	flags.IntVar(&f.cfg.Inserts, "inserts", f.cfg.Inserts, "relative frequency of sign-ons")
+	flags.IntVar(&f.cfg.Updates, "updates", f.cfg.Updates, "relative frequency of changes of status")
+	flags.IntVar(&f.cfg.Reads, "reads", f.cfg.Reads, "relative frequency of reads")
+	flags.Float64Var(&f.cfg.Rate, "rate", 0, "operations per second of all publishers (default: no limit)")
+	flags.DurationVar(&f.length, "for", 10*time.Second, "duration")
+	flags.Uint64Var(&f.cfg.Seed, "seed", 0, "seed of the operations (default: random)")
+	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
 	return cmd
 }
 
 func (f *loadFlags) validate() error {
 	if f.length <= 0 {
-		return fmt.Errorf("--for is %v, want more than that", f.length)
+		return fmt.Errorf("--for is %v, want more than 0", f.length)
 	}
 	if f.publishers < 1 {
 		return fmt.Errorf("--publishers is %d, want 1 or more", f.publishers)
@@ -99,7 +99,7 @@ func (f *loadFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	select {
-	case <-ctx.Done(): // the user has seen enough
+	case <-ctx.Done(): // interrupted
 	case <-time.After(f.length):
 	}
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)

@@ -1,4 +1,4 @@
-// Livemesh is the services of Live Mesh in one program, with a command for each role. See
+// Livemesh is all services of Live Mesh in one program, with a command for each role. See
 // README.md.
 package main
 
@@ -18,10 +18,10 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // asked twice, it ends at once
+	context.AfterFunc(ctx, stop) // a second interrupt ends it at once
 	if err := newRoot().ExecuteContext(ctx); err != nil {
 		fmt.Fprintf(os.Stderr, "livemesh: %v\n", err)
-		os.Exit(1) //nolint:gocritic // nothing is left to be stopped
+		os.Exit(1) //nolint:gocritic // stop is not needed
 	}
 }
 
@@ -29,16 +29,16 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "livemesh",
 		Short: "The services of Live Mesh",
-		Long: `The services that Centrifuge and its precursor were made for, rebuilt on Leasehold. Each
-keeps its state in memory, on the server that owns a name; a frontend finds that server.
+		Long: `The services of Live Mesh, for which Centrifuge and its precursor were built, on Leasehold. Each
+keeps its state in memory, on the server that owns a name; a frontend forwards requests to it.
 
-"livemesh demo" runs all of it on this computer, and kills servers while you watch.`,
+"livemesh demo" runs all services on this machine, and kills servers.`,
 		SilenceUsage: true, SilenceErrors: true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
 	var child bool
-	root.PersistentFlags().BoolVar(&child, "child", false, "end when standard input does: the parent has died")
-	_ = root.PersistentFlags().MarkHidden("child") // it is there
+	root.PersistentFlags().BoolVar(&child, "child", false, "exit when standard input ends, because the parent has ended")
+	_ = root.PersistentFlags().MarkHidden("child") // the flag exists
 	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
 		if child {
 			go proc.EndWithParent(cmd.InOrStdin())

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-dev/leasehold/examples/livemesh/promise"
 )
 
-// TestMain lets this very binary be the processes of a fleet.
+// TestMain makes this binary also the processes of a fleet.
 func TestMain(m *testing.M) {
 	if slices.Contains(os.Args[1:], "--child") {
 		main()
@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestRealProcesses: what queues and topics promise, message by message, while real
-// processes are killed with -9, stopped and restarted. More runs: -args -runs=20.
+// TestRealProcesses: the guarantees of queues and topics hold for each message while real
+// processes are killed with SIGKILL, stopped and restarted. More runs: -args -runs=20.
 func TestRealProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("each run takes half a minute")
@@ -39,7 +39,7 @@ func TestRealProcesses(t *testing.T) {
 		for seed := range uint64(runs) {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
-				done <- suffer(t, seed)
+				done <- runDemoWithFaults(t, seed)
 			})
 		}
 		t.Cleanup(func() {
@@ -50,29 +50,29 @@ func TestRealProcesses(t *testing.T) {
 			}
 		})
 	})
-	t.Logf("%d runs: %d messages were acknowledged, %d of them lost; %d copies were due, %d of them missed; all known",
+	t.Logf("%d runs: %d messages were acknowledged, %d of them lost; %d copies were due, %d of them missed; all reported",
 		runs, queues.Due, queues.Lost, topics.Due, topics.Lost)
 	if queues.Due < 50*runs || topics.Due < 50*runs {
-		t.Error("that proves little")
+		t.Error("too few requests for a valid test")
 	}
 }
 
-func suffer(t *testing.T, seed uint64) *demo.Report {
-	var said bytes.Buffer
-	cfg := demo.Config{Length: 15 * time.Second, Seed: seed, Out: &said}
+func runDemoWithFaults(t *testing.T, seed uint64) *demo.Report {
+	var output bytes.Buffer
+	cfg := demo.Config{Length: 15 * time.Second, Seed: seed, Out: &output}
 	dir := t.TempDir()
 	report, err := demo.Run(t.Context(), cfg, func(ctx context.Context) (*fleet.Fleet, error) { return startFleet(ctx, dir) })
-	t.Log(said.String())
+	t.Log(output.String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(report.Blows) == 0 {
-		t.Error("nothing was hurt")
+		t.Error("no faults were injected")
 	}
 	return report
 }
 
-// testFleet starts all of it, until the test ends.
+// testFleet starts a fleet, which runs until the test ends.
 func testFleet(t *testing.T) *fleet.Fleet {
 	t.Helper()
 	f, err := startFleet(t.Context(), t.TempDir())
@@ -83,7 +83,7 @@ func testFleet(t *testing.T) *fleet.Fleet {
 	return f
 }
 
-// Bad input is refused in one line that says what is wrong.
+// TestBadInput: invalid arguments fail with an error of one line.
 func TestBadInput(t *testing.T) {
 	for _, test := range []struct {
 		args []string
@@ -104,7 +104,7 @@ func TestBadInput(t *testing.T) {
 		{[]string{"load", "--users", "3"}, "--users is 3, want 4"},
 		{[]string{"load", "--reads", "-1"}, "--reads is -1, want 0"},
 		{[]string{"load", "--rate", "NaN"}, "--rate is NaN"},
-		{[]string{"load", "--inserts", "0", "--updates", "0", "--reads", "0"}, "nothing is to be done"},
+		{[]string{"load", "--inserts", "0", "--updates", "0", "--reads", "0"}, "are all 0"},
 		{[]string{"load", "--frontend", "localhost"}, "--frontend is \"localhost\""},
 	} {
 		root := newRoot()

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// The services' namespaces, which are the first segments of their paths, too.
+// The services' namespaces, which are also the first segments of their paths.
 const (
 	documentsSpace leasehold.Namespace = device.Documents
 	topicsSpace    leasehold.Namespace = device.Topics
@@ -32,22 +32,22 @@ type service interface {
 	Close(ctx context.Context) error
 }
 
-// A role is a service that servers run.
+// A role is a service and its command.
 type role struct {
 	space leasehold.Namespace
 	about string
 	join  func(ctx context.Context, s *site, as owner.Config) (service, error)
-	// maxOutstanding is how many requests a frontend has under way to one of its servers;
-	// 0 is the default of package leasehttp.
+	// maxOutstanding is a frontend's limit of concurrent requests to one of its servers; 0
+	// is the default of package leasehttp.
 	maxOutstanding int
 }
 
 func roles() []role {
 	return []role{
-		{documentsSpace, "documents made of sections, such as the addresses of devices", joinDocuments, 0},
-		{topicsSpace, "subscriptions, and what is published to them", joinTopics, 0},
-		{queuesSpace, "the messages of devices, and what was lost of other services", joinQueues, 0},
-		{feedsSpace, "what people did, coalesced into feeds", joinFeeds, 64}, // PRS 3.3
+		{documentsSpace, "documents made of sections, such as addresses of devices", joinDocuments, 0},
+		{topicsSpace, "topics: subscriptions and published messages", joinTopics, 0},
+		{queuesSpace, "queues: messages for devices, and losses of other services", joinQueues, 0},
+		{feedsSpace, "feeds of coalesced activities", joinFeeds, 64}, // PRS 3.3
 		{imSpace, "the presence of users of an instant messenger", joinIM, 0},
 	}
 }
@@ -68,7 +68,7 @@ func (r role) command() *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return s.serveRole(cmd, r, leasehold.OwnerID(name)) },
 	}
 	s.flags(cmd, "127.0.0.1:0")
-	cmd.Flags().StringVar(&name, "name", "", "its name, which it keeps when it is restarted (default: how others reach it)")
+	cmd.Flags().StringVar(&name, "name", "", "owner ID, stable across restarts (default: the advertised address)")
 	return cmd
 }
 
@@ -79,7 +79,7 @@ func joinDocuments(ctx context.Context, s *site, as owner.Config) (service, erro
 	}
 	publisher := &pubsub.Client{Client: topics}
 	return documents.Join(ctx, as, func(ctx context.Context, news documents.News) error {
-		_, err := publisher.Publish(ctx, news.Document, news) // the topic is called like the document
+		_, err := publisher.Publish(ctx, news.Document, news) // the topic has the name of the document
 		return err
 	})
 }

@@ -22,38 +22,38 @@ import (
 
 const (
 	joinTime   = 30 * time.Second
-	silentTime = 3 * time.Second // until a process logs that it waits
+	silentTime = 3 * time.Second // before a process logs that it waits
 	drainTime  = 2 * time.Minute
 	closeTime  = 2 * time.Second
 	callTime   = 30 * time.Second
 	headerTime = 10 * time.Second
 )
 
-// A site is where a process runs: what it listens on, and which managers it asks.
+// A site is the settings of a process: its address and its managers.
 type site struct {
 	managers          []string
-	insecure          bool // the network can be trusted
+	insecure          bool // plain text in a trusted network
 	listen, advertise string
 	log               *slog.Logger
 	open              []*lookup.Lookup
 }
 
 func (s *site) flags(cmd *cobra.Command, listen string) {
-	cmd.Flags().StringSliceVar(&s.managers, "managers", []string{"127.0.0.1:7400"}, "where the managers are")
-	cmd.Flags().BoolVar(&s.insecure, "insecure", false, "speak plain text with other computers, too: in a network that can be trusted")
-	cmd.Flags().StringVar(&s.listen, "listen", listen, "where to listen; port 0 is any that is free")
-	cmd.Flags().StringVar(&s.advertise, "advertise", "", "how others reach it (default: what it listens on)")
+	cmd.Flags().StringSliceVar(&s.managers, "managers", []string{"127.0.0.1:7400"}, "addresses of the managers")
+	cmd.Flags().BoolVar(&s.insecure, "insecure", false, "use plain text also for other machines, in a trusted network")
+	cmd.Flags().StringVar(&s.listen, "listen", listen, "address to listen on; port 0 is any free port")
+	cmd.Flags().StringVar(&s.advertise, "advertise", "", "address for other processes (default: --listen)")
 }
 
-// credentials are none, but in a network that can be trusted.
+// credentials returns plain-text credentials with --insecure, and nil otherwise.
 func (s *site) credentials() credentials.TransportCredentials {
 	if s.insecure {
 		return insecure.NewCredentials()
 	}
-	return nil // within this computer
+	return nil // plain text on loopback only
 }
 
-// lookup follows a namespace until the site is closed.
+// lookup opens a lookup, which is closed with the site.
 func (s *site) lookup(ctx context.Context, space leasehold.Namespace) (*lookup.Lookup, error) {
 	l, err := lookup.Open(ctx, lookup.Config{Namespace: space, Managers: s.managers, Credentials: s.credentials(), Logger: s.log})
 	if err == nil {
@@ -62,7 +62,7 @@ func (s *site) lookup(ctx context.Context, space leasehold.Namespace) (*lookup.L
 	return l, err
 }
 
-// client finds the servers of a namespace.
+// client returns a client of the servers of a namespace.
 func (s *site) client(ctx context.Context, space leasehold.Namespace) (jsonhttp.Client, error) {
 	l, err := s.lookup(ctx, space)
 	if err != nil {
@@ -71,12 +71,12 @@ func (s *site) client(ctx context.Context, space leasehold.Namespace) (jsonhttp.
 	return jsonhttp.NewClient(l, space, nil, callTime)
 }
 
-// awaitManagers returns a context for what cannot be done without a manager. After a while it
-// logs what it waits for, unless that is done.
+// awaitManagers returns a context with the join timeout. It logs after silentTime, unless done
+// was called.
 func awaitManagers(ctx context.Context, log *slog.Logger, managers []string) (_ context.Context, done func()) {
 	ctx, cancel := context.WithTimeout(ctx, joinTime)
 	long := time.AfterFunc(silentTime, func() {
-		log.Warn("waiting for a manager that answers", "managers", managers, "patience", joinTime)
+		log.Warn("waiting for a manager", "managers", managers, "patience", joinTime)
 	})
 	return ctx, func() {
 		long.Stop()
@@ -84,12 +84,12 @@ func awaitManagers(ctx context.Context, log *slog.Logger, managers []string) (_ 
 	}
 }
 
-// serveRole runs a server. When it is interrupted its names move to other servers, and it goes
-// on serving meanwhile.
+// serveRole runs a server. When it is interrupted it transfers its names to other servers, and
+// serves them until then.
 func (s *site) serveRole(cmd *cobra.Command, r role, name leasehold.OwnerID) error {
 	return s.serve(cmd, string(r.space)+" on %s\n", func(ctx context.Context) (service, error) {
 		if host, _, err := net.SplitHostPort(s.advertise); err == nil && net.ParseIP(host).IsUnspecified() {
-			return nil, fmt.Errorf("--listen is %s, which is nowhere in particular: say with --advertise how others reach it, 10.0.0.1:8101 for instance", s.listen)
+			return nil, fmt.Errorf("--listen is %s, which is no address for other processes: set --advertise, for example 10.0.0.1:8101", s.listen)
 		}
 		return r.join(ctx, s, owner.Config{
 			Namespace: r.space, Managers: s.managers, Addr: s.advertise, Name: name, Logger: s.log,
@@ -98,7 +98,7 @@ func (s *site) serveRole(cmd *cobra.Command, r role, name leasehold.OwnerID) err
 	})
 }
 
-// A stateless service has nothing to hand over.
+// A stateless service has nothing to transfer.
 type stateless struct{ handler http.Handler }
 
 func (s stateless) Handler() http.Handler     { return s.handler }
@@ -119,7 +119,7 @@ func (s *site) serveFrontend(cmd *cobra.Command) error {
 	})
 }
 
-// serve listens, joins, prints where it is, and serves until the context ends.
+// serve listens, joins, prints the address, and serves until the context ends.
 func (s *site) serve(cmd *cobra.Command, ready string, join func(context.Context) (service, error)) error {
 	ctx := cmd.Context()
 	s.log = logger(cmd)
@@ -127,10 +127,10 @@ func (s *site) serve(cmd *cobra.Command, ready string, join func(context.Context
 	if err != nil {
 		return err
 	}
-	defer listener.Close() //nolint:errcheck // the server has closed it
+	defer listener.Close() //nolint:errcheck // already closed by the server
 	defer func() {
 		for _, l := range s.open {
-			_ = l.Close(context.Background()) // it never fails
+			_ = l.Close(context.Background()) // never fails
 		}
 	}()
 	joining, joined := awaitManagers(ctx, s.log, s.managers)
@@ -147,19 +147,19 @@ func (s *site) serve(cmd *cobra.Command, ready string, join func(context.Context
 	case <-ctx.Done():
 	case err = <-ended:
 	}
-	s.log.Info("stopping: state moves to other servers first; interrupt again to stop at once", "patience", drainTime)
+	s.log.Info("draining: state is transferred to other servers; interrupt again to stop at once", "patience", drainTime)
 	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()
 	err = errors.Join(err, served.Close(draining))
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
-	if server.Shutdown(closing) != nil { // devices that wait are to wait elsewhere
+	if server.Shutdown(closing) != nil { // long polls are aborted and retried elsewhere
 		err = errors.Join(err, server.Close())
 	}
 	return err
 }
 
-// listener listens, before anything else: names are for servers that can serve.
+// listener listens. It is called before joining: an owner must be able to serve.
 func (s *site) listener(ctx context.Context) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.listen)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Presence keeps what every user last said, in memory, on the server that owns the user.
+// Presence stores the status of every user in memory, on the server that owns the user.
 package main
 
 import (
@@ -24,7 +24,7 @@ func main() {
 		log.Fatal("usage: presence HOST:PORT MANAGER,...")
 	}
 	self, managers := os.Args[1], strings.Split(os.Args[2], ",")
-	listener, err := net.Listen("tcp", self) // first: users are for servers that can serve
+	listener, err := net.Listen("tcp", self) // before joining: an owner must be able to serve
 	check(err)
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	as := owner.Config{Namespace: "presence", Managers: managers, Addr: self, Logger: slog.Default()}
@@ -35,7 +35,7 @@ func main() {
 	<-ctx.Done()
 	closing, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	check(statuses.Close(closing)) // they go to other servers
+	check(statuses.Close(closing)) // transfers them to other servers
 }
 
 func serve(statuses *leasemap.Map[string]) http.Handler {

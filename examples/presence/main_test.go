@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/leasemap"
 )
 
-// The README shows this very program.
+// TestReadmeShowsIt: the README shows this program.
 func TestReadmeShowsIt(t *testing.T) {
 	program, err := os.ReadFile("main.go")
 	if err != nil {
@@ -24,13 +24,13 @@ func TestReadmeShowsIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, code, _ := strings.Cut(string(program), ")\n\n") // what comes after the imports
+	_, code, _ := strings.Cut(string(program), ")\n\n") // after the imports
 	if !strings.Contains(string(readme), "```go\n"+code+"```\n") {
-		t.Error("README.md shows another program: copy what follows the imports of main.go into it")
+		t.Error("README.md shows another program: copy main.go without its imports into it")
 	}
 }
 
-// start runs a server on a node. What is returned closes it properly.
+// start runs a server on a node. It returns the server's Close.
 func start(t *testing.T, n *leaseholdtest.Node) func(context.Context) error {
 	t.Helper()
 	cfg := n.MovingConfig()
@@ -43,8 +43,8 @@ func start(t *testing.T, n *leaseholdtest.Node) func(context.Context) error {
 	return statuses.Close
 }
 
-// Callers reach whoever owns a user. What was said goes with the user when a server is
-// stopped; when one is killed it is gone, and another server takes over.
+// TestPresence: callers reach the owner of a user. A status moves with the user when a server is
+// drained; it is lost when a server is killed.
 func TestPresence(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		leave := map[string]func(context.Context) error{"a": start(t, c.Node("a")), "b": start(t, c.Node("b"))}
@@ -57,36 +57,36 @@ func TestPresence(t *testing.T) {
 			t.Fatal(err)
 		}
 		client := &http.Client{Transport: transport}
-		say := func(text string) {
+		setStatus := func(text string) {
 			t.Helper()
 			if status, body := do(t, client, http.MethodPut, text); status != http.StatusOK {
 				t.Fatal(status, body)
 			}
 		}
-		wants := func(when, want string) {
+		wantStatus := func(when, want string) {
 			t.Helper()
 			if status, body := do(t, client, http.MethodGet, ""); status != http.StatusOK || body != want {
 				t.Errorf("%s: %d %q, want %q", when, status, body, want)
 			}
 		}
-		say("at home")
-		wants("at first", "at home")
+		setStatus("at home")
+		wantStatus("at first", "at home")
 		if status, _ := do(t, client, http.MethodPut, strings.Repeat("x", 1001)); status != http.StatusRequestEntityTooLarge {
-			t.Errorf("a status that is too long: %d", status)
+			t.Errorf("an oversized status: %d", status)
 		}
 		first, _ := c.Owner(leasehold.KeyOf("alice"))
 		if err := leave[first](t.Context()); err != nil {
 			t.Error(err)
 		}
-		wants("when its server was stopped", "at home")
+		wantStatus("when its server was stopped", "at home")
 		c.Node(first).Kill()
 		start(t, c.Node(first))
 		c.Settle()
 		second, _ := c.Owner(leasehold.KeyOf("alice"))
 		c.Node(second).Kill()
-		wants("when its server was killed", "")
-		say("at work")
-		wants("after that", "at work")
+		wantStatus("when its server was killed", "")
+		setStatus("at work")
+		wantStatus("after that", "at work")
 	})
 }
 

@@ -30,12 +30,12 @@ class Table {
     const lease = this.owner.checkNow(name); // (1) is this the right server?
     if (lease === null) return null;
     const entry = this.entries.get(name);
-    const old = entry?.generation === lease.generation ? entry.value : ""; // (2) is what is stored still true?
+    const old = entry?.generation === lease.generation ? entry.value : ""; // (2) is the entry from this lease?
     const value = operation(old); // (3) operate, and stamp the result
     this.entries.set(name, { generation: lease.generation, value });
     if (!this.owner.heldNow(lease)) return null; // (4) was the lease held throughout?
     this.work.set(name, (this.work.get(name) ?? 0) + 1);
-    return { generation: lease.generation, value }; // (5) only now does anyone see it
+    return { generation: lease.generation, value }; // (5) only now is the result visible
   }
 
   // report says where the work is, so that keys are spread by it. If it cannot, there is
@@ -81,7 +81,7 @@ async function serve(addr) {
   });
   const [host, port] = addr.split(/:(?=\d+$)/);
   if (!host || !port) throw new LeaseholdError("invalid", `"${addr}": want HOST:PORT, where callers reach this server`);
-  await new Promise((resolve, reject) => server.on("error", reject).listen(Number(port), host, resolve)); // first: keys are for servers that can serve
+  await new Promise((resolve, reject) => server.on("error", reject).listen(Number(port), host, resolve)); // before joining: an owner must be able to serve
   table.owner = await agent.join(namespace, { addr, ttl: 3000, load: "reported", onRevoke: (ended) => table.forget(ended) });
   const reporting = setInterval(() => table.report(), 1000);
   console.log("serving", addr);
@@ -102,7 +102,7 @@ async function serve(addr) {
   process.on("SIGTERM", stop).on("SIGINT", stop);
 }
 
-// call asks the server that owns the key, wherever that is.
+// call sends a request to the server that owns the key.
 async function call(method, name, value) {
   const { addr, text } = await agent.lookup(namespace).do(name, async (addr) => {
     let answer;

@@ -1,5 +1,5 @@
-// Package demo runs all of Live Mesh as processes of this computer, kills some of them, and
-// compares what devices, subscribers and users see with what the services promise.
+// Package demo runs all of Live Mesh as processes of this machine, injects faults, and checks
+// that devices, subscribers and users receive what the services guarantee.
 package demo
 
 import (
@@ -17,12 +17,12 @@ import (
 	"github.com/leasehold-dev/leasehold/examples/livemesh/promise"
 )
 
-// Config says what is run, and for how long.
+// Config configures a demo.
 type Config struct {
 	Length time.Duration
-	Seed   uint64 // decides what is killed, and when
-	Calm   bool   // nothing is killed
-	// Out gets what happens, as text.
+	Seed   uint64 // of the faults
+	Calm   bool   // without faults
+	// Out receives a log of events.
 	Out io.Writer
 }
 
@@ -33,42 +33,42 @@ type demo struct {
 	mu    sync.Mutex // for Out
 }
 
-func (d *demo) say(format string, args ...any) {
+func (d *demo) logf(format string, args ...any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	_, _ = fmt.Fprintf(d.Out, "%6.1f s  %s\n", time.Since(d.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
 const (
-	learnTime = 10 * time.Second // until the work PC has a new address, even after a kill
-	endTime   = time.Minute      // until all users are there again
+	learnTime = 10 * time.Second // until the work PC receives a new address, even after a kill
+	endTime   = time.Minute      // until all users are present again
 )
 
-// ErrInterrupted says that the context ended before there was anything to report.
-var ErrInterrupted = errors.New("interrupted before it was ready")
+// ErrInterrupted is the error of [Run] if the context ended before the processes were ready.
+var ErrInterrupted = errors.New("interrupted before all processes were ready")
 
-// Run runs a demo with a fleet that start starts, and fails if a promise was broken. If the
-// context ends, it ends early.
+// Run runs a demo with a fleet that start starts. It fails if a guarantee was violated. If the
+// context ends, the demo ends early.
 func Run(ctx context.Context, cfg Config, start func(context.Context) (*fleet.Fleet, error)) (*Report, error) {
 	d := &demo{Config: cfg, began: time.Now()}
-	d.say("starting managers, servers and frontends")
+	d.logf("starting managers, servers and frontends")
 	var err error
 	if d.fleet, err = start(ctx); err != nil {
 		return nil, unlessInterrupted(ctx, err)
 	}
 	defer d.fleet.Close()
-	d.say("ready: open %s/ in a browser", d.fleet.Frontends[0])
-	witnesses, err := d.startWitnesses(ctx)
+	d.logf("ready: open %s/ in a browser", d.fleet.Frontends[0])
+	clients, err := d.startClients(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer witnesses.stop()
+	defer clients.stop()
 	publishers, closeAll, err := load.Open(ctx, d.fleet.Managers, d.fleet.Frontends, 4, 1)
 	if err != nil {
 		return nil, unlessInterrupted(ctx, err)
 	}
 	defer closeAll()
-	// It is slow enough to leave the processors to the others.
+	// A low rate, which leaves the processors to the other processes.
 	presence, err := load.Start(context.WithoutCancel(ctx), load.Config{
 		Publishers: publishers, Users: 25, Callers: 1, Inserts: 1, Updates: 4, Reads: 5, Rate: 50, Seed: d.Seed,
 	})
@@ -82,7 +82,7 @@ func Run(ctx context.Context, cfg Config, start func(context.Context) (*fleet.Fl
 	defer pcs.stop()
 	report := &Report{Seed: d.Seed}
 	began := time.Now()
-	if report.Blows, err = d.strike(ctx); err != nil {
+	if report.Blows, err = d.injectFaults(ctx); err != nil {
 		return nil, err
 	}
 	report.setLearned(pcs.end())
@@ -91,9 +91,9 @@ func Run(ctx context.Context, cfg Config, start func(context.Context) (*fleet.Fl
 	if report.Presence, err = presence.Finish(ending); err != nil {
 		return nil, err
 	}
-	report.Queues, report.Topics, err = witnesses.end()
+	report.Queues, report.Topics, err = clients.end()
 	if report.Addresses == 0 && time.Since(began) > learnTime {
-		err = errors.Join(err, errors.New("the work PC never learned where the home PC is"))
+		err = errors.Join(err, errors.New("the work PC never received the home PC's address"))
 	}
 	return report, errors.Join(report.Presence.Err(), err)
 }
@@ -105,9 +105,8 @@ func unlessInterrupted(ctx context.Context, err error) error {
 	return err
 }
 
-// strike kills, stops and restarts processes until the time is over, or the user has seen
-// enough.
-func (d *demo) strike(ctx context.Context) ([]string, error) {
+// injectFaults kills, stops and restarts processes until the time is over or the context ends.
+func (d *demo) injectFaults(ctx context.Context) ([]string, error) {
 	blows := []string{}
 	random := rand.New(rand.NewPCG(d.Seed, 1))
 	over := time.After(d.Length)
@@ -126,17 +125,17 @@ func (d *demo) strike(ctx context.Context) ([]string, error) {
 		}
 		blow, err := d.fleet.Strike(ctx, random)
 		if ctx.Err() != nil {
-			return blows, nil //nolint:nilerr // it was interrupted
+			return blows, nil //nolint:nilerr // interrupted
 		}
 		if err != nil {
 			return blows, err
 		}
-		d.say("%s", blow)
+		d.logf("%s", blow)
 		blows = append(blows, blow)
 	}
 }
 
-// A Report is what was seen.
+// A Report is the result of a demo.
 type Report struct {
 	Seed      uint64        `json:"seed"`
 	Blows     []string      `json:"blows"`
@@ -148,7 +147,7 @@ type Report struct {
 	Presence  *load.Report  `json:"presence"`
 }
 
-// setLearned sets how long it took to learn addresses, given all times in order.
+// setLearned sets the latency of address changes, from sorted values.
 func (r *Report) setLearned(took []time.Duration) {
 	if r.Addresses = len(took); r.Addresses > 0 {
 		r.P50, r.Longest = milliseconds(took[(len(took)-1)/2]), milliseconds(took[len(took)-1])
@@ -157,12 +156,12 @@ func (r *Report) setLearned(took []time.Duration) {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// String is the report for people.
+// String returns the report as text.
 func (r *Report) String() string {
 	w := &strings.Builder{}
 	fmt.Fprintf(w, "\n%s was killed, stopped or restarted (--seed %d)\n", times(len(r.Blows)), r.Seed)
 	if r.Addresses == 0 {
-		fmt.Fprintln(w, "home PC    the work PC learned no address: it was over too soon")
+		fmt.Fprintln(w, "home PC    the work PC learned no address: the demo was too short")
 	} else {
 		fmt.Fprintf(w, "home PC    the work PC learned %d addresses: half of them within %.0f ms, the longest took %.0f ms\n", r.Addresses, r.P50, r.Longest)
 	}

@@ -1,10 +1,9 @@
-// Package device is what runs on a computer of a user of Live Mesh: it publishes its own
-// address, and knows those of the user's other computers (Centrifuge, figure 11).
+// Package device is the client of Live Mesh on a user's machine: it publishes the machine's
+// address, and follows those of the user's other machines (Centrifuge, figure 11).
 //
-// All that a device has said to services is in memory there, and may be lost. It has one
-// answer to all losses: whatever it learns that may have been lost, it says everything
-// again, which does no harm twice. What it depends on it tells its queue first, so that it
-// learns of all that is lost after that.
+// All state of a device is in the memory of the services, and may be lost. The device handles
+// every loss in the same way: it sends all its state again, which is idempotent. It registers
+// its interests with its queue first, so that it is notified of every later loss.
 package device
 
 import (
@@ -24,28 +23,28 @@ import (
 	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
 )
 
-// Section is where in its document a device keeps its address.
+// Section is the section of a device's document that has its address.
 const Section = "address"
 
-// What services devices depend on are called in their queues.
+// The names of services in a device's interests.
 const (
 	Documents = "documents"
 	Topics    = "topics"
 )
 
-// Config says who a device is, and how it reaches the services.
+// Config configures a device.
 type Config struct {
 	Name string
-	// Watch are the devices whose addresses it wants to know.
+	// Watch are the devices whose addresses it follows.
 	Watch []string
 
-	// Frontend is how it reaches all services.
+	// Frontend is the client of all services.
 	Frontend jsonhttp.Client
 
-	// Learned, if set, is called when the address of another device, or that it has none,
-	// becomes known.
+	// Learned, if set, is called when the address of a watched device changes; it is empty
+	// if the device has none.
 	Learned func(peer, address string)
-	// Logger gets losses, and what fails for seconds. Default slog.Default().
+	// Logger receives losses, and requests that fail for seconds. Default slog.Default().
 	Logger *slog.Logger
 }
 
@@ -57,41 +56,41 @@ const (
 	maxBackoff   = 2 * time.Second
 )
 
-// A Device is one computer.
+// A Device is the client of one machine. Its methods are safe for concurrent use.
 type Device struct {
 	cfg       Config
 	documents documents.Client
 	topics    pubsub.Client
 	queues    queue.Client
 
-	again chan struct{} // something may have been lost
-	moved chan struct{} // it has a new address
+	resend chan struct{} // state may have been lost
+	moved  chan struct{} // the address has changed
 
-	version string // of the address that was published last; for whoever speaks
+	version string // of the published address; only for send
 
 	mu      sync.Mutex
 	address string
 	peers   map[string]peer
 }
 
-// A peer is what is known of another device.
+// A peer is the state of a watched device.
 type peer struct {
-	version string // of the section that was seen last, whether it is there or not
+	version string // of the section that was seen last, whether it exists or not
 	address string
 }
 
-// New returns a device that has an address.
+// New returns a device with an address.
 func New(cfg Config, address string) *Device {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
 	return &Device{
 		cfg: cfg, documents: documents.Client{Client: cfg.Frontend}, topics: pubsub.Client{Client: cfg.Frontend}, queues: queue.Client{Client: cfg.Frontend},
-		address: address, again: make(chan struct{}, 1), moved: make(chan struct{}, 1), peers: make(map[string]peer),
+		address: address, resend: make(chan struct{}, 1), moved: make(chan struct{}, 1), peers: make(map[string]peer),
 	}
 }
 
-// Move gives the device a new address, of which others will know soon.
+// Move sets a new address, and publishes it in the background.
 func (d *Device) Move(address string) {
 	d.mu.Lock()
 	d.address = address
@@ -99,7 +98,7 @@ func (d *Device) Move(address string) {
 	signal(d.moved)
 }
 
-// Address is that of another device, "" if it is not known or has none.
+// Address returns the address of a watched device, "" if it is unknown or has none.
 func (d *Device) Address(other string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -109,15 +108,15 @@ func (d *Device) Address(other string) string {
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
-	default: // it will be noticed once for both
+	default: // a signal is pending already
 	}
 }
 
-// Run is what the device does until the context ends.
+// Run runs the device until the context ends.
 func (d *Device) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.receive(ctx) })
-	group.Go(func() error { return d.speak(ctx) })
+	group.Go(func() error { return d.send(ctx) })
 	err := group.Wait()
 	if errors.Is(err, context.Canceled) {
 		return nil
@@ -125,8 +124,8 @@ func (d *Device) Run(ctx context.Context) error {
 	return err
 }
 
-// receive takes messages from the queue. Its first request opens the queue; only then has
-// the device something to say to others.
+// receive receives messages from the queue. Its first request opens the queue, and makes send
+// publish the device's state.
 func (d *Device) receive(ctx context.Context) error {
 	var at queue.Place
 	for {
@@ -144,7 +143,7 @@ func (d *Device) receive(ctx context.Context) error {
 		}
 		if at.Epoch == "" || b.Lost {
 			d.cfg.Logger.Info("a new queue", "device", d.cfg.Name, "epoch", b.Epoch)
-			signal(d.again)
+			signal(d.resend)
 		}
 		for _, m := range b.Messages {
 			d.take(m)
@@ -157,18 +156,18 @@ func (d *Device) take(m queue.Message) {
 	switch {
 	case m.Missed:
 		d.cfg.Logger.Info("messages were missed", "device", d.cfg.Name)
-		signal(d.again)
+		signal(d.resend)
 	case m.Lost != nil:
 		d.cfg.Logger.Info("a service has lost state", "device", d.cfg.Name, "service", m.Lost.Service, "names", m.Lost.Names)
-		signal(d.again)
+		signal(d.resend)
 	default:
 		var news documents.News
 		if err := json.Unmarshal(m.Body, &news); err != nil || news.Long {
-			signal(d.again) // we read it
+			signal(d.resend) // reads the document
 			return
 		}
 		if !slices.Contains(d.cfg.Watch, news.Document) {
-			return // who had the name before has subscribed to it
+			return // an earlier device of this name has subscribed
 		}
 		if data, ok := news.Set[Section]; ok {
 			d.learn(news.Document, news.Version, data)
@@ -178,24 +177,24 @@ func (d *Device) take(m queue.Message) {
 	}
 }
 
-// learn takes in what another device's address is, if that is newer than what is known.
+// learn records another device's address, if its version is newer.
 func (d *Device) learn(name, version string, data json.RawMessage) {
 	var address string
 	if data != nil && json.Unmarshal(data, &address) != nil {
-		return // it is no address
+		return // not an address
 	}
 	d.update(name, func(known peer) (peer, bool) {
 		return peer{version, address}, documents.Newer(version, known.version)
 	})
 }
 
-// forget takes in that another device has no address any more, unless that has changed since
-// it had a version.
-func (d *Device) forget(name, version string) {
+// clearAddress records that another device has no address, unless it has changed since a
+// version.
+func (d *Device) clearAddress(name, version string) {
 	d.update(name, func(known peer) (peer, bool) { return peer{version, ""}, known.version == version })
 }
 
-// update changes what is known of another device, and reports a new address.
+// update changes the state of another device, and reports a new address.
 func (d *Device) update(name string, change func(known peer) (next peer, changed bool)) {
 	d.mu.Lock()
 	known := d.peers[name]

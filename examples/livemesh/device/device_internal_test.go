@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
 )
 
-// Subscriptions outlive a device: the next one of its name, which watches others, gets news
-// that it never asked for.
+// TestUnwatched: a device ignores messages of subscriptions that an earlier device of its name
+// has made.
 func TestUnwatched(t *testing.T) {
 	var learned []string
 	d := New(Config{Name: "home", Watch: []string{"work"}, Learned: func(peer, _ string) { learned = append(learned, peer) }}, "10.0.0.1")
@@ -30,7 +30,7 @@ func TestUnwatched(t *testing.T) {
 		d.take(queue.Message{Number: 1, Body: body})
 	}
 	if len(learned) != 1 || learned[0] != "work" || d.Address("home") != "" {
-		t.Errorf("it learned of %v, and watches work alone", learned)
+		t.Errorf("learned %v, but only work is watched", learned)
 	}
 }
 
@@ -40,19 +40,19 @@ func (unreachable) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, errors.New("connection refused")
 }
 
-// Whoever plays a device is told once that nothing can be reached, and not of each attempt.
+// TestUnreachable: an unreachable frontend is logged once, not for each attempt.
 func TestUnreachable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var said bytes.Buffer
+		var output bytes.Buffer
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		asks := jsonhttp.Client{HTTP: &http.Client{Transport: unreachable{}}, URL: "http://frontend"}
-		d := New(Config{Name: "home", Frontend: asks, Logger: slog.New(slog.NewTextHandler(&said, nil))}, "10.0.0.1")
+		api := jsonhttp.Client{HTTP: &http.Client{Transport: unreachable{}}, URL: "http://frontend"}
+		d := New(Config{Name: "home", Frontend: api, Logger: slog.New(slog.NewTextHandler(&output, nil))}, "10.0.0.1")
 		if err := d.Run(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
-		if strings.Count(said.String(), "connection refused") != 1 {
-			t.Errorf("it said\n%s", said.String())
+		if strings.Count(output.String(), "connection refused") != 1 {
+			t.Errorf("log:\n%s", output.String())
 		}
 	})
 }

@@ -17,8 +17,7 @@ import (
 	"github.com/leasehold-dev/leasehold/examples/livemesh/documents"
 )
 
-// A delay keeps the next change of a document back, as if it were still on its way, and has
-// whoever sent it take it for lost.
+// A delay holds back the next change of a document, and returns an error to its sender.
 type delay struct {
 	http.RoundTripper
 	armed atomic.Bool
@@ -36,11 +35,10 @@ func (d *delay) RoundTrip(r *http.Request) (*http.Response, error) {
 	kept := r.Clone(context.WithoutCancel(r.Context()))
 	kept.Body = io.NopCloser(bytes.NewReader(body))
 	d.kept.Store(kept)
-	return nil, errors.New("the frontend has died")
+	return nil, errors.New("the frontend has ended")
 }
 
-// An address that a device has given up, and that arrives after a later one, is not taken
-// for its address.
+// TestLateAddress: a delayed change with an old address does not replace a newer one.
 func TestLateAddress(t *testing.T) {
 	inMesh(t, 1, func(m *mesh, home, work *device.Device) {
 		m.documents.Advance(time.Second)
@@ -52,7 +50,7 @@ func TestLateAddress(t *testing.T) {
 		m.documents.Advance(time.Second)
 		kept := late.kept.Load()
 		if kept == nil {
-			t.Fatal("nothing was kept back")
+			t.Fatal("no request was held back")
 		}
 		answer, err := late.RoundTripper.RoundTrip(kept)
 		if err != nil {
@@ -61,20 +59,20 @@ func TestLateAddress(t *testing.T) {
 		_ = answer.Body.Close()
 		m.documents.Advance(time.Second)
 		if got := work.Address("home"); got != "10.0.0.3" {
-			t.Errorf("home is at %q, and that is where it was", got)
+			t.Errorf("home is at %q, its old address", got)
 		}
 	})
 }
 
-// A device that learns of losses while the document of another is deleted knows that that one
-// has no address any more; and so does one that hears of it.
+// TestDeleted: when the document of a watched device is deleted, its address is removed, both
+// by the message and, if that was lost, by reading the document again.
 func TestDeleted(t *testing.T) {
 	for _, away := range []bool{false, true} {
 		inMesh(t, 1, func(m *mesh, _, _ *device.Device) {
 			t := m.t
-			laptop, asks := m.device("laptop", "10.0.0.7", "printer"), m.reach("somebody")
+			laptop, api := m.device("laptop", "10.0.0.7", "printer"), m.reach("somebody")
 			printer := documents.Change{Set: map[string]json.RawMessage{device.Section: json.RawMessage(`"10.0.0.8"`)}}
-			if _, err := asks.Change(t.Context(), "printer", printer); err != nil {
+			if _, err := api.Change(t.Context(), "printer", printer); err != nil {
 				t.Fatal(err)
 			}
 			ctx, stop := context.WithCancel(t.Context())
@@ -84,12 +82,12 @@ func TestDeleted(t *testing.T) {
 			if got := laptop.Address("printer"); got != "10.0.0.8" {
 				t.Errorf("the printer is at %q", got)
 			}
-			if away { // the queues are lost, and nobody has the news
+			if away { // the queues are lost, and the message with them
 				m.queues.Node("queues-1").Kill()
 				m.queues.Node("queues-2").Kill()
 			}
 			short, cancel := context.WithTimeout(t.Context(), time.Second)
-			if err := asks.Delete(short, "printer"); (err != nil) != away {
+			if err := api.Delete(short, "printer"); (err != nil) != away {
 				t.Error(err)
 			}
 			cancel()
@@ -99,7 +97,7 @@ func TestDeleted(t *testing.T) {
 			m.settle()
 			m.documents.Advance(10 * time.Second)
 			if got := laptop.Address("printer"); got != "" {
-				t.Errorf("the printer is at %q, and it has no address", got)
+				t.Errorf("the printer is at %q, want no address", got)
 			}
 			stop()
 			if err := running.Wait(); err != nil {

@@ -23,11 +23,11 @@ import (
 	"github.com/leasehold-dev/leasehold/lookup"
 )
 
-// A mesh is all that a device needs, on one cluster.
+// A mesh is all services on one cluster.
 type mesh struct {
 	t                         *testing.T
 	documents, topics, queues *leaseholdtest.Cluster
-	hurt                      []*leaseholdtest.Nemesis // of each service
+	nemeses                   []*leaseholdtest.Nemesis // of each service
 	late                      map[string]*delay        // of each device
 }
 
@@ -43,7 +43,7 @@ func newMesh(t *testing.T, c *leaseholdtest.Cluster, seed uint64) *mesh {
 		e := &leaseholdtest.Nemesis{Random: random, Start: s.start}
 		name := string(s.in.Namespace())
 		e.Begin(s.in, name+"-1", name+"-2")
-		m.hurt = append(m.hurt, e)
+		m.nemeses = append(m.nemeses, e)
 	}
 	m.serveFrontend(c.Node("frontend"))
 	return m
@@ -86,17 +86,16 @@ func (m *mesh) serveFrontend(n *leaseholdtest.Node) {
 	n.Serve(handler)
 }
 
-// device returns a device that reaches the services through the frontend, and watches
-// others.
+// device returns a device that uses the frontend and watches others.
 func (m *mesh) device(name, address string, watch ...string) *device.Device {
-	asks := m.reach(name)
+	api := m.reach(name)
 	return device.New(device.Config{
 		Name: name, Watch: watch, Logger: slog.New(slog.DiscardHandler),
-		Frontend: asks.Client,
+		Frontend: api.Client,
 	}, address)
 }
 
-// reach reaches documents through the frontend.
+// reach returns a client of documents through the frontend.
 func (m *mesh) reach(name string) *documents.Client {
 	n := m.documents.Node(name)
 	transport := &http.Transport{DialContext: n.DialContext}
@@ -108,14 +107,14 @@ func (m *mesh) reach(name string) *documents.Client {
 	}}
 }
 
-// settle waits until all services have owners for all names.
+// settle waits until all keys of all services have owners.
 func (m *mesh) settle() {
 	for _, c := range []*leaseholdtest.Cluster{m.documents, m.topics, m.queues} {
 		c.Settle()
 	}
 }
 
-// inMesh runs devices, and then a test, and ends the devices.
+// inMesh runs a test with two devices.
 func inMesh(t *testing.T, seed uint64, test func(m *mesh, home, work *device.Device)) {
 	leaseholdtest.Run(t, leaseholdtest.Config{Namespace: leasehold.Namespace(device.Documents)}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		m := newMesh(t, c, seed)
@@ -134,7 +133,7 @@ func inMesh(t *testing.T, seed uint64, test func(m *mesh, home, work *device.Dev
 	})
 }
 
-// Each learns where the other is, in next to no time.
+// TestDevicesMeet: each device receives the other's address within 100 ms.
 func TestDevicesMeet(t *testing.T) {
 	inMesh(t, 1, func(m *mesh, home, work *device.Device) {
 		m.documents.Advance(time.Second)
@@ -147,9 +146,9 @@ func TestDevicesMeet(t *testing.T) {
 		home.Move("10.0.0.2")
 		m.documents.Advance(100 * time.Millisecond)
 		if got := work.Address("home"); got != "10.0.0.2" {
-			t.Errorf("home is at %q, and not where it has moved", got)
+			t.Errorf("home is at %q, want its new address", got)
 		}
-		m.documents.Advance(70 * time.Minute) // longer than anything lasts that is not refreshed
+		m.documents.Advance(70 * time.Minute) // longer than all TTLs
 		home.Move("10.0.0.3")
 		m.documents.Advance(100 * time.Millisecond)
 		if got := work.Address("home"); got != "10.0.0.3" {
@@ -158,9 +157,8 @@ func TestDevicesMeet(t *testing.T) {
 	})
 }
 
-// TestDevicesMeetAgain: whatever is done to servers and managers, when all is well again
-// each device knows where the other is. Nobody polls for that: the devices' refreshes are
-// further apart than it takes.
+// TestDevicesMeetAgain: after faults of servers and managers each device has the other's
+// address again, without polling: the interval between refreshes is longer than the test waits.
 func TestDevicesMeetAgain(t *testing.T) {
 	for seed := range uint64(meshtest.Runs(25)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -170,11 +168,11 @@ func TestDevicesMeetAgain(t *testing.T) {
 					m.documents.Advance(time.Duration(random.IntN(3000)) * time.Millisecond)
 					address := fmt.Sprint("10.0.1.", i)
 					home.Move(address)
-					t.Log(m.hurt[random.IntN(len(m.hurt))].Hurt())
+					t.Log(m.nemeses[random.IntN(len(m.nemeses))].Hurt())
 					m.settle()
 					m.documents.Advance(30 * time.Second)
 					if got := work.Address("home"); got != address {
-						t.Errorf("home is at %q, and %q is what work knows", address, got)
+						t.Errorf("home is at %q, work has %q", address, got)
 					}
 					if got := home.Address("work"); got != "10.9.9.9" {
 						t.Errorf("work is at %q", got)

@@ -1,40 +1,37 @@
-// Package documents is the Sectioned-Document service of Live Mesh, on which its
-// device connectivity service and its activity service were built: documents in memory,
-// made of named sections that are read and changed alone or together.
+// Package documents is the Sectioned-Document service of Live Mesh, the basis of its
+// device connectivity service and its activity service: documents in memory, made of
+// named sections that are read and changed alone or together.
 //
-// A device keeps its addresses in the document of its name, one section for each kind
-// of address; others read them to connect to it. Documents last for a time and are
-// refreshed by whoever wants them to stay. When the server that owns a document dies,
-// the document is gone, and whoever wrote it is told, and writes it again.
+// A device stores its addresses in the document of its name, one section for each kind
+// of address; other devices read them to connect to it. Documents have a TTL and are
+// refreshed by their writers. When the server that owns a document ends, the document is
+// lost; its writer is notified and writes it again.
 //
-// Who wants to know of changes subscribes to the topic of the document's name (package
+// To receive changes, a client subscribes to the topic of the document's name (package
 // pubsub): a change is acknowledged when all subscribers have the [News] in their queues.
-// News may come in another order than the changes happened, and twice; whoever receives
-// them keeps what is [Newer].
+// News may be duplicated and out of order; a subscriber keeps the version that is [Newer].
 //
 // # The API
 //
-// It is HTTP and JSON. The second segment of the path is the name of the document, and
-// what requests are routed by.
+// The API is HTTP and JSON. The second segment of the path is the name of the document.
+// Requests are routed by it.
 //
 //	GET    /documents/NAME                    all sections
 //	PATCH  /documents/NAME                    changes of several sections, all or none
 //	DELETE /documents/NAME
-//	POST   /documents/NAME/refresh            lets it last for another TTL
+//	POST   /documents/NAME/refresh            extends the TTL
 //	GET    /documents/NAME/sections/SECTION
 //	PUT    /documents/NAME/sections/SECTION   any JSON
 //	DELETE /documents/NAME/sections/SECTION
 //
-// Every section has a version, which is also its ETag. A change with If-Match, or with
-// If-None-Match: * for a section that must not be there yet, happens only if nobody has
-// changed the section since; otherwise it is refused with 412. If-Match: * wants the
-// section to be there, whatever its version. Other conditions are refused with 400; a PATCH
-// has its own. Versions are never used again, not even when a
-// document was lost. To delete what is not there does no harm, and is no failure.
+// Every section has a version, which is also its ETag. A change with If-Match is executed
+// only if the section has that version; with If-None-Match: * only if the section does not
+// exist; otherwise it fails with 412. If-Match: * requires that the section exists, with any
+// version. Other conditions fail with 400; a PATCH has its own. Versions are never reused,
+// not even after a document was lost. Deletes are idempotent.
 //
-// What is too large is refused with 413, and a document or section that is not there
-// with 404. What the lease has to say is said as package leasehttp has it.
+// An oversized document fails with 413, a missing document or section with 404. Errors of
+// the lease are those of package leasehttp.
 //
-// All operations on a document happen one after the other: it is linearizable, until it
-// is lost.
+// Operations on a document are linearizable, until it is lost.
 package documents

@@ -27,8 +27,8 @@ type Document struct {
 
 // A Change changes several sections of a document, all or none.
 type Change struct {
-	// If are the versions that sections must have; "" means that there must be none, and
-	// "*" that there must be one, whatever its version.
+	// If has the required versions of sections: "" requires that the section does not
+	// exist, "*" that it exists, with any version.
 	If     map[string]string          `json:"if,omitempty"`
 	Set    map[string]json.RawMessage `json:"set,omitempty"`
 	Remove []string                   `json:"remove,omitempty"`
@@ -42,16 +42,16 @@ const (
 )
 
 // Announce sends the news of a change to its subscribers. The change is acknowledged when
-// they have it.
+// Announce returns nil.
 type Announce func(ctx context.Context, news News) error
 
-// A Service is one server of documents.
+// A Service is one server of documents. It is safe for concurrent use.
 type Service struct {
 	announceTo Announce // nil: no announcements
 	documents  *leasemap.Map[Document]
 }
 
-// Join joins the namespace as one of its servers. Announce may be nil.
+// Join joins the namespace as an owner. Announce may be nil.
 func Join(ctx context.Context, as owner.Config, announce Announce) (*Service, error) {
 	m, err := leasemap.Join(ctx, as, leasemap.Config[Document]{TTL: TTL})
 	if err != nil {
@@ -60,19 +60,19 @@ func Join(ctx context.Context, as owner.Config, announce Announce) (*Service, er
 	return &Service{announce, m}, nil
 }
 
-// Close hands all documents over to other servers. They are served until they have gone.
+// Close transfers all documents to other servers, and serves them until then.
 func (s *Service) Close(ctx context.Context) error { return s.documents.Close(ctx) }
 
 func (s *Service) get(r *jsonhttp.Request) (Document, error) {
 	d, exists, err := s.documents.Get(r.Name)
 	if err == nil && !exists {
-		err = leasehold.Errorf("get document", leasehold.ErrNotFound, r.Name, "there is no such document: it was never written, has expired or was lost")
+		err = leasehold.Errorf("get document", leasehold.ErrNotFound, r.Name, "the document does not exist: it was never written, has expired or was lost")
 	}
 	return d, err
 }
 
-// change changes a document, which is made if there is none, and returns it. A document
-// whose last section is removed is gone.
+// change changes or creates a document, and returns it. A document without sections is
+// deleted.
 func (s *Service) change(r *jsonhttp.Request, c Change) (Document, error) {
 	name := r.Name
 	if err := c.validate(name); err != nil {
@@ -86,7 +86,7 @@ func (s *Service) change(r *jsonhttp.Request, c Change) (Document, error) {
 				return err
 			}
 		}
-		// What is there may be being read: it is copied, and not changed.
+		// Readers may use the current sections: they are copied, not changed.
 		next := maps.Clone(e.Value.Sections)
 		if next == nil {
 			next = make(map[string]Section)
@@ -111,7 +111,7 @@ func (s *Service) change(r *jsonhttp.Request, c Change) (Document, error) {
 	return changed, s.announce(r.Context(), news)
 }
 
-// meets reports as an error that a section is not as a change wants it.
+// meets returns an error unless a section meets a condition.
 func (d *Document) meets(name, section, want string) error {
 	have, there := d.Sections[section]
 	stale := func(format string, args ...any) error {
@@ -131,14 +131,13 @@ func (d *Document) meets(name, section, want string) error {
 func (s *Service) refresh(r *jsonhttp.Request) (any, error) {
 	there, err := s.documents.Touch(r.Context(), r.Name)
 	if err == nil && !there {
-		err = leasehold.Errorf("refresh document", leasehold.ErrNotFound, r.Name, "there is no such document: write it again")
+		err = leasehold.Errorf("refresh document", leasehold.ErrNotFound, r.Name, "the document does not exist: write it again")
 	}
 	return nil, err
 }
 
-// delete removes a document, if there is one. If there is none it is announced all the same:
-// it may have been deleted by a request of which not all have been told, and which this one
-// repeats.
+// delete removes a document. The deletion is announced even if the document does not exist:
+// an earlier request may have deleted it and failed to announce that.
 func (s *Service) delete(r *jsonhttp.Request) (any, error) {
 	if _, err := condition(r, ""); err != nil {
 		return nil, err
@@ -158,7 +157,7 @@ func (s *Service) delete(r *jsonhttp.Request) (any, error) {
 func (c *Change) validate(name string) error {
 	const op = "change document"
 	if len(c.Set)+len(c.Remove) == 0 {
-		return leasehold.Errorf(op, leasehold.ErrInvalid, name, "nothing is to be set or removed")
+		return leasehold.Errorf(op, leasehold.ErrInvalid, name, "want a section to set or remove")
 	}
 	for section, data := range c.Set {
 		if slices.Contains(c.Remove, section) {
@@ -189,21 +188,21 @@ func (d *Document) validate(name string) error {
 	return nil
 }
 
-// News says what a change has made of a document.
+// News describes a change of a document.
 type News struct {
 	Document string `json:"document"`
-	// Version is that of all sections that were set. Those that were removed would have
-	// it.
+	// Version is the version of all sections that were set. Removed sections would have it.
 	Version string                     `json:"version"`
 	Set     map[string]json.RawMessage `json:"set,omitempty"`
 	Removed []string                   `json:"removed,omitempty"`
-	// Deleted says that there is no document any more, and none of its sections.
+	// Deleted reports that the document was deleted, with all its sections.
 	Deleted bool `json:"deleted,omitempty"`
-	// Long says that Set and Removed would be too long for a message: read the document.
+	// Long reports that Set and Removed are omitted because they are too long for a
+	// message: read the document.
 	Long bool `json:"long,omitempty"`
 }
 
-// maxNews is how many bytes news may take. That leaves room in a message.
+// maxNews bounds the size of news, which must fit into a message.
 const maxNews = 32 << 10
 
 // announce sends the news of a change, without its content if that is too long.
@@ -219,13 +218,13 @@ func (s *Service) announce(ctx context.Context, news News) error {
 		news.Set, news.Removed, news.Long = nil, nil, true
 	}
 	if err := s.announceTo(ctx, news); err != nil {
-		return leasehold.Errorf("change document", leasehold.ErrIndeterminate, news.Document, "it is changed, but not all who want to know have been told; change it again: %w", err)
+		return leasehold.Errorf("change document", leasehold.ErrIndeterminate, news.Document, "the document was changed, but not all subscribers have received the change; change it again: %w", err)
 	}
 	return nil
 }
 
-// Newer reports whether a version of a section is newer than another; "" is that of a
-// section that never was. What is no version is newer than nothing.
+// Newer reports whether a version of a section is newer than another. "" is the version of a
+// section that never existed. A malformed version is never newer.
 func Newer(a, b string) bool {
 	var v, w leasemap.Version
 	if v.UnmarshalText([]byte(a)) != nil || w.UnmarshalText([]byte(b)) != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // alone runs a test with one server.
-func alone(t *testing.T, test func(t *testing.T, c *leaseholdtest.Cluster, asks *documents.Client)) {
+func alone(t *testing.T, test func(t *testing.T, c *leaseholdtest.Cluster, api *documents.Client)) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		serve(t, c.Node("a"))
 		c.Settle()
@@ -33,70 +33,70 @@ func set(sections ...string) documents.Change {
 }
 
 func TestSections(t *testing.T) {
-	alone(t, func(t *testing.T, _ *leaseholdtest.Cluster, asks *documents.Client) {
+	alone(t, func(t *testing.T, _ *leaseholdtest.Cluster, api *documents.Client) {
 		ctx := t.Context()
-		if _, err := asks.Get(ctx, "home pc"); !errors.Is(err, leasehold.ErrNotFound) {
-			t.Errorf("a document that is not there: %v", err)
+		if _, err := api.Get(ctx, "home pc"); !errors.Is(err, leasehold.ErrNotFound) {
+			t.Errorf("a missing document: %v", err)
 		}
-		d, err := asks.Change(ctx, "home pc", set("address", `"10.0.0.1"`, "name", `{"of": "home"}`))
+		d, err := api.Change(ctx, "home pc", set("address", `"10.0.0.1"`, "name", `{"of": "home"}`))
 		if err != nil || len(d.Sections) != 2 {
 			t.Fatalf("%v, %v", d, err)
 		}
 		first := d.Sections["address"].Version
-		d, err = asks.Change(ctx, "home pc", set("address", `"10.0.0.2"`))
+		d, err = api.Change(ctx, "home pc", set("address", `"10.0.0.2"`))
 		if err != nil || string(d.Sections["address"].Data) != `"10.0.0.2"` || d.Sections["address"].Version == first {
 			t.Errorf("%v, %v", d, err)
 		}
 		stale := set("address", `"10.0.0.3"`, "name", `"x"`)
 		stale.If = map[string]string{"address": first}
-		if _, err := asks.Change(ctx, "home pc", stale); !errors.Is(err, leasehold.ErrStale) {
+		if _, err := api.Change(ctx, "home pc", stale); !errors.Is(err, leasehold.ErrStale) {
 			t.Errorf("a change of another version: %v", err)
 		}
-		again, err := asks.Get(ctx, "home pc")
+		again, err := api.Get(ctx, "home pc")
 		if err != nil || string(again.Sections["name"].Data) != `{"of":"home"}` && string(again.Sections["name"].Data) != `{"of": "home"}` {
-			t.Errorf("a change that was refused has changed something: %v, %v", again, err)
+			t.Errorf("a refused change has changed the document: %v, %v", again, err)
 		}
-		if _, err := asks.Change(ctx, "home pc", documents.Change{Remove: []string{"address", "name"}}); err != nil {
+		if _, err := api.Change(ctx, "home pc", documents.Change{Remove: []string{"address", "name"}}); err != nil {
 			t.Error(err)
 		}
-		if _, err := asks.Get(ctx, "home pc"); !errors.Is(err, leasehold.ErrNotFound) {
+		if _, err := api.Get(ctx, "home pc"); !errors.Is(err, leasehold.ErrNotFound) {
 			t.Errorf("a document without sections: %v", err)
 		}
 	})
 }
 
 func TestExpires(t *testing.T) {
-	alone(t, func(t *testing.T, c *leaseholdtest.Cluster, asks *documents.Client) {
+	alone(t, func(t *testing.T, c *leaseholdtest.Cluster, api *documents.Client) {
 		ctx := t.Context()
 		for _, name := range []string{"refreshed", "forgotten"} {
-			if _, err := asks.Change(ctx, name, set("a", "1")); err != nil {
+			if _, err := api.Change(ctx, name, set("a", "1")); err != nil {
 				t.Fatal(err)
 			}
 		}
 		c.Advance(40 * time.Minute)
-		if err := asks.Refresh(ctx, "refreshed"); err != nil {
+		if err := api.Refresh(ctx, "refreshed"); err != nil {
 			t.Error(err)
 		}
 		c.Advance(40 * time.Minute)
-		if _, err := asks.Get(ctx, "refreshed"); err != nil {
+		if _, err := api.Get(ctx, "refreshed"); err != nil {
 			t.Error(err)
 		}
-		if err := asks.Refresh(ctx, "forgotten"); !errors.Is(err, leasehold.ErrNotFound) {
-			t.Errorf("refreshing what has expired: %v", err)
+		if err := api.Refresh(ctx, "forgotten"); !errors.Is(err, leasehold.ErrNotFound) {
+			t.Errorf("refreshing an expired one: %v", err)
 		}
-		if err := asks.Delete(ctx, "refreshed"); err != nil {
+		if err := api.Delete(ctx, "refreshed"); err != nil {
 			t.Error(err)
 		}
-		if _, err := asks.Get(ctx, "refreshed"); !errors.Is(err, leasehold.ErrNotFound) {
+		if _, err := api.Get(ctx, "refreshed"); !errors.Is(err, leasehold.ErrNotFound) {
 			t.Error(err)
 		}
 	})
 }
 
-// Every kind of bad input has a status of its own, and changes nothing.
+// TestStatuses: every kind of invalid input has its status, and changes nothing.
 func TestStatuses(t *testing.T) {
-	alone(t, func(t *testing.T, _ *leaseholdtest.Cluster, asks *documents.Client) {
-		if _, err := asks.Change(t.Context(), "d", set("s", "1")); err != nil {
+	alone(t, func(t *testing.T, _ *leaseholdtest.Cluster, api *documents.Client) {
+		if _, err := api.Change(t.Context(), "d", set("s", "1")); err != nil {
 			t.Fatal(err)
 		}
 		many := make([]string, 0, 2*documents.MaxSections+2)
@@ -108,7 +108,7 @@ func TestStatuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		long := `"` + strings.Repeat("x", documents.MaxBytes) + `"`
-		meshtest.Check(t, asks.HTTP, asks.URL, []meshtest.Case{
+		meshtest.Check(t, api.HTTP, api.URL, []meshtest.Case{
 			{What: "no document", Method: "GET", Path: "/documents/none", Status: 404},
 			{What: "no section", Method: "GET", Path: "/documents/d/sections/none", Status: 404},
 			{What: "a section", Method: "GET", Path: "/documents/d/sections/s", Status: 200},

@@ -31,26 +31,25 @@ func client(t *testing.T, c *leaseholdtest.Cluster, n *leaseholdtest.Node) *docu
 	return &documents.Client{Client: meshtest.Client(t, c, n)}
 }
 
-// TestLinearizable: what callers see of sections, while servers are killed, paused, cut
-// off and restarted, is what registers do that are asked one request at a time, and that
-// are lost when a lookup says so.
+// TestLinearizable: while servers are killed, paused, partitioned and restarted, the history
+// of every section is linearizable as a register that is reset when a lookup reports a loss.
 func TestLinearizable(t *testing.T) {
 	for seed := range uint64(meshtest.Runs(25)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
-				history := live(t, c, seed)
+				history := runWithFaults(t, c, seed)
 				if len(history) < 50 {
-					t.Errorf("%d requests prove little", len(history))
+					t.Errorf("only %d requests", len(history))
 				}
 				if !porcupine.CheckOperations(oracle.RegisterModel(), history) {
-					t.Errorf("this is not what registers do: %+v", history)
+					t.Errorf("the history is not linearizable: %+v", history)
 				}
 			})
 		})
 	}
 }
 
-func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64) []porcupine.Operation {
+func runWithFaults(t *testing.T, c *leaseholdtest.Cluster, seed uint64) []porcupine.Operation {
 	history := oracle.NewRegisters("home", "work", "phone")
 	e := &leaseholdtest.Nemesis{
 		Random: rand.New(rand.NewPCG(seed, 99)),
@@ -80,7 +79,7 @@ func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64) []porcupine.Opera
 	}
 	for range 4 {
 		history.Fault()
-		t.Log(e.Strike()) // it settles, so that every loss is that of the last one
+		t.Log(e.Strike()) // Strike settles, so that every loss belongs to the last fault
 	}
 	clients.Wait()
 	c.Settle()
@@ -91,7 +90,7 @@ func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64) []porcupine.Opera
 
 const section = "address"
 
-// request carries out what is to be done to a section.
+// request executes a request of the history.
 func request(ctx context.Context, c *documents.Client, in *oracle.Request) (oracle.Answer, error) {
 	value, err := json.Marshal(in.Value)
 	if err != nil {
@@ -104,7 +103,7 @@ func request(ctx context.Context, c *documents.Client, in *oracle.Request) (orac
 	}
 	d, err := c.Get(ctx, in.Name)
 	if err != nil && !errors.Is(err, leasehold.ErrNotFound) {
-		in.Do = oracle.Read // no more than that was tried
+		in.Do = oracle.Read // only the read was sent
 		return oracle.Answer{}, err
 	}
 	have := d.Sections[section]

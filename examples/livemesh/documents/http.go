@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 )
 
-// maxRequest is how long a request may be: the largest document, and what is around it.
+// maxRequest bounds a request in bytes: the largest document and its encoding.
 const maxRequest = MaxBytes + 64<<10
 
 // Handler serves the API.
@@ -70,8 +70,8 @@ func answer(w http.ResponseWriter, r *jsonhttp.Request, d Document, err error) e
 	return nil
 }
 
-// condition is what a request's headers ask of the section that it changes. Unknown conditions
-// are refused: a change that its caller takes for conditional must not happen without.
+// condition returns the condition in a request's headers. Unknown conditions are rejected: a
+// change must not be executed without the condition that its caller intended.
 func condition(r *jsonhttp.Request, section string) (map[string]string, error) {
 	match, none := r.Header.Values("If-Match"), r.Header.Values("If-None-Match")
 	switch {
@@ -92,7 +92,7 @@ func condition(r *jsonhttp.Request, section string) (map[string]string, error) {
 		"a change of one section may have If-Match with one version in quotes or *, or If-None-Match: *; one of more sections has its conditions in \"if\"")
 }
 
-// A Client is how others use documents.
+// A Client is a client of the service.
 type Client struct{ jsonhttp.Client }
 
 // Get returns a document. It fails with [leasehold.ErrNotFound] if there is none.
@@ -101,13 +101,13 @@ func (c *Client) Get(ctx context.Context, name string) (Document, error) {
 }
 
 // Change changes sections of a document, all or none. It fails with [leasehold.ErrStale] if a
-// section has another version than the change wants.
+// section does not meet its condition.
 func (c *Client) Change(ctx context.Context, name string, change Change) (Document, error) {
 	return jsonhttp.Call[Document](ctx, c.Client, http.MethodPatch, path(name), change)
 }
 
-// Refresh lets a document last for another TTL. If it fails with [leasehold.ErrNotFound] it is
-// to be written again.
+// Refresh extends the TTL of a document. If it fails with [leasehold.ErrNotFound], write the
+// document again.
 func (c *Client) Refresh(ctx context.Context, name string) error {
 	return c.Do(ctx, http.MethodPost, path(name)+"/refresh", nil, nil)
 }

@@ -30,53 +30,53 @@ func TestNewer(t *testing.T) {
 func TestNoVersion(t *testing.T) {
 	for _, none := range []string{"latest", "1", "1.2.3", "-1.2", "1.x"} {
 		if documents.Newer(none, "1.1") || documents.Newer(none, "") {
-			t.Errorf("%q is taken for a version", none)
+			t.Errorf("%q is accepted as a version", none)
 		}
 	}
 }
 
-// A change is acknowledged when those who want to know of it do. If they cannot be told, it
-// is not, though it happened.
+// TestAnnounces: a change is acknowledged when it was announced. If the announcement fails, the
+// change is executed, but its outcome is indeterminate.
 func TestAnnounces(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
-		var told []documents.News
-		var deaf error
+		var announced []documents.News
+		var failure error
 		n := c.Node("a")
 		s, err := documents.Join(t.Context(), n.MovingConfig(), func(_ context.Context, news documents.News) error {
-			told = append(told, news)
-			return deaf
+			announced = append(announced, news)
+			return failure
 		})
 		meshtest.Serve(t, n, s, err)
 		c.Settle()
-		asks := client(t, c, c.Node("caller"))
-		d, err := asks.Change(t.Context(), "home", set("address", `"10.0.0.1"`))
-		if err != nil || len(told) != 1 || told[0].Version != d.Sections["address"].Version || string(told[0].Set["address"]) != `"10.0.0.1"` {
-			t.Fatalf("%v, %v; told %+v", d, err, told)
+		api := client(t, c, c.Node("caller"))
+		d, err := api.Change(t.Context(), "home", set("address", `"10.0.0.1"`))
+		if err != nil || len(announced) != 1 || announced[0].Version != d.Sections["address"].Version || string(announced[0].Set["address"]) != `"10.0.0.1"` {
+			t.Fatalf("%v, %v; announced %+v", d, err, announced)
 		}
-		if _, err := asks.Change(t.Context(), "home", set("long", `"`+strings.Repeat("x", 40<<10)+`"`)); err != nil || !told[1].Long || told[1].Set != nil {
-			t.Errorf("%v; told %+v", err, told[1])
+		if _, err := api.Change(t.Context(), "home", set("long", `"`+strings.Repeat("x", 40<<10)+`"`)); err != nil || !announced[1].Long || announced[1].Set != nil {
+			t.Errorf("%v; announced %+v", err, announced[1])
 		}
-		deaf = errors.New("nobody hears")
-		if _, err := asks.Change(t.Context(), "home", set("address", `"10.0.0.2"`)); !errors.Is(err, leasehold.ErrIndeterminate) {
-			t.Errorf("nobody was told: %v", err)
+		failure = errors.New("no subscriber is reachable")
+		if _, err := api.Change(t.Context(), "home", set("address", `"10.0.0.2"`)); !errors.Is(err, leasehold.ErrIndeterminate) {
+			t.Errorf("a failed announcement: %v", err)
 		}
-		if d, err := asks.Get(t.Context(), "home"); err != nil || string(d.Sections["address"].Data) != `"10.0.0.2"` {
+		if d, err := api.Get(t.Context(), "home"); err != nil || string(d.Sections["address"].Data) != `"10.0.0.2"` {
 			t.Errorf("%v, %v", d, err)
 		}
-		// A deletion that is repeated, because not all were told, is told again.
-		for _, deaf = range []error{deaf, nil} {
-			before := len(told)
-			if err := asks.Delete(t.Context(), "home"); (err != nil) != (deaf != nil) || len(told) == before {
-				t.Errorf("%v; told %+v", err, told[before:])
+		// A repeated deletion is announced again.
+		for _, failure = range []error{failure, nil} {
+			before := len(announced)
+			if err := api.Delete(t.Context(), "home"); (err != nil) != (failure != nil) || len(announced) == before {
+				t.Errorf("%v; announced %+v", err, announced[before:])
 			}
-			if last := told[len(told)-1]; !last.Deleted || !documents.Newer(last.Version, d.Sections["address"].Version) {
-				t.Errorf("told %+v", last)
+			if last := announced[len(announced)-1]; !last.Deleted || !documents.Newer(last.Version, d.Sections["address"].Version) {
+				t.Errorf("announced %+v", last)
 			}
 		}
 	})
 }
 
-// News fit into a message, whatever they are made of.
+// TestNewsFit: news always fit into a message.
 func TestNewsFit(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		longest := 0
@@ -88,15 +88,15 @@ func TestNewsFit(t *testing.T) {
 		})
 		meshtest.Serve(t, n, s, err)
 		c.Settle()
-		asks := client(t, c, c.Node("caller"))
-		if _, err := asks.Change(t.Context(), "home", set("s", `"`+strings.Repeat("<", 30<<10)+`"`)); err != nil {
+		api := client(t, c, c.Node("caller"))
+		if _, err := api.Change(t.Context(), "home", set("s", `"`+strings.Repeat("<", 30<<10)+`"`)); err != nil {
 			t.Error(err)
 		}
 		odd := make([]string, documents.MaxSections)
 		for i := range odd {
 			odd[i] = fmt.Sprint(strings.Repeat("\x01", jsonhttp.MaxName-2), i)
 		}
-		if _, err := asks.Change(t.Context(), "home", documents.Change{Remove: odd}); err != nil {
+		if _, err := api.Change(t.Context(), "home", documents.Change{Remove: odd}); err != nil {
 			t.Error(err)
 		}
 		if longest == 0 || longest > queue.MaxMessage {

@@ -14,38 +14,38 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// Bounds on what is kept of an activity, in bytes. See also maxRoom.
+// Bounds on an activity, in bytes. See also maxRoom.
 const (
-	MaxName  = 100  // of a user, or of who does something
-	MaxTitle = 500  // longer ones are cut
-	maxLink  = 1000 // longer ones are left out
+	MaxName  = 100  // of a user or an actor
+	MaxTitle = 500  // longer ones are truncated
+	maxLink  = 1000 // longer ones are dropped
 )
 
-// An Activity is something that somebody did: an item of a feed, or an event.
+// An Activity is an action of a person: an item of a feed, or an event.
 type Activity struct {
-	ID    string    `json:"id"`              // by which it is known again
-	Actor string    `json:"actor,omitempty"` // who, if it was said
+	ID    string    `json:"id"`              // identifies duplicates
+	Actor string    `json:"actor,omitempty"` // the person, if known
 	Title string    `json:"title"`           // as text
 	Link  string    `json:"link,omitempty"`  // http or https
 	At    time.Time `json:"at"`
 }
 
-// compare orders activities, the same way whenever they have arrived.
+// compare is a total order of activities, independent of the order of arrival.
 func compare(a, b Activity) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) }
 
-// A Receipt says what became of activities that were posted.
+// A Receipt is the result of posting activities.
 type Receipt struct {
 	Added int `json:"added"`
-	Known int `json:"known"` // they are there already
-	// Ignored are items that say nothing, or are older than all for which there is room.
+	Known int `json:"known"` // duplicates
+	// Ignored counts items without a title, and those older than all that fit.
 	Ignored int `json:"ignored"`
 }
 
-// merge adds activities to those that are there, which are sorted, and keeps the latest. It
-// changes neither, and depends on the order of neither.
+// merge adds activities to a sorted list, and keeps the latest. It changes neither argument.
+// The result does not depend on the order of the new ones.
 func merge(have, more []Activity, room int) ([]Activity, Receipt) {
 	var receipt Receipt
-	there := make(map[string]bool, len(have)+len(more)) // false for those that are new
+	there := make(map[string]bool, len(have)+len(more)) // false for new ones
 	for _, a := range have {
 		there[a.ID] = true
 	}
@@ -69,24 +69,24 @@ func merge(have, more []Activity, room int) ([]Activity, Receipt) {
 	return merged, receipt
 }
 
-// identify makes an id of a fixed size from what an activity is known by.
+// identify returns an id of a fixed size for the identifying parts of an activity.
 func identify(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(sum[:16])
 }
 
-// when is the time of an activity that is said to have happened at a time: one that is
-// missing, makes no sense or is still to come is that of its arrival.
-func when(said *time.Time, now time.Time) time.Time {
-	if said == nil || said.Unix() < 0 || said.After(now) {
+// when returns the time of an activity: the stated one, or the time of arrival if it is
+// missing, before 1970 or in the future.
+func when(stated *time.Time, now time.Time) time.Time {
+	if stated == nil || stated.Unix() < 0 || stated.After(now) {
 		return now.UTC()
 	}
-	return said.UTC()
+	return stated.UTC()
 }
 
-// line is a text in one line, of a number of bytes at most.
+// line returns a text in one line, truncated to a number of bytes.
 func line(text string, most int) string {
-	text = strings.Join(strings.Fields(legible(text)), " ")
+	text = strings.Join(strings.Fields(printable(text)), " ")
 	if len(text) <= most {
 		return text
 	}
@@ -98,8 +98,8 @@ func line(text string, most int) string {
 	return text[:end] + dots
 }
 
-// legible is a text without what XML cannot say.
-func legible(text string) string {
+// printable returns a text without characters that XML cannot represent.
+func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && !unicode.IsSpace(r) || r == 0xFFFE || r == 0xFFFF {
 			return -1
@@ -108,8 +108,8 @@ func legible(text string) string {
 	}, strings.ToValidUTF8(text, "\uFFFD"))
 }
 
-// link is an address that a reader may be sent to, and "" if there is none. Others, such as
-// javascript:, are not passed on.
+// link returns an http or https address, or "". Other schemes, such as javascript:, are
+// dropped.
 func link(address string) string {
 	address = strings.TrimSpace(address)
 	u, err := url.Parse(address)
@@ -119,16 +119,16 @@ func link(address string) string {
 	return u.String()
 }
 
-// An Event is what another service has to say, such as that somebody is online.
+// An Event is an activity that another service reports, for example that a user is online.
 type Event struct {
-	// Actor is who did something. Default: the user whose feed it is.
+	// Actor is the person. Default: the user of the feed.
 	Actor string `json:"actor,omitempty"`
-	// Text is what they did, as the rest of the sentence: "is now online".
+	// Text is the predicate of the sentence: "is now online".
 	Text string `json:"text"`
-	// Link is where to read more, if anywhere.
+	// Link is an optional address with more information.
 	Link string `json:"link,omitempty"`
-	// ID is by which it is known again, if it may be sent twice. Default: what it says,
-	// and when.
+	// ID identifies duplicates, if the event may be sent twice. Default: actor, text and
+	// time.
 	ID string `json:"id,omitempty"`
 	// At is when it happened. Default: now.
 	At *time.Time `json:"at,omitempty"`
@@ -139,12 +139,12 @@ func (e *Event) activity(user string, now time.Time) (Activity, error) {
 		return Activity{}, leasehold.Errorf("report event", leasehold.ErrInvalid, user, format, args...)
 	}
 	if len(e.Actor) > MaxName || len(e.Text) > MaxTitle {
-		return bad("an actor has %d bytes at most, and a text %d", MaxName, MaxTitle)
+		return bad("want an actor of at most %d bytes, and a text of at most %d", MaxName, MaxTitle)
 	}
 	actor, text := line(cmp.Or(e.Actor, user), MaxName), line(e.Text, MaxTitle)
 	switch {
 	case actor == "" || text == "":
-		return bad(`want a text, such as "is now online", and an actor who has a name`)
+		return bad(`want a text, such as "is now online", and an actor with a name`)
 	case e.Link != "" && link(e.Link) == "":
 		return bad("want a link to http or https, of up to %d bytes", maxLink)
 	}

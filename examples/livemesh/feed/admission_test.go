@@ -16,14 +16,14 @@ import (
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 )
 
-// An answer is what is of interest of one.
+// An answer is the checked part of a response.
 type answer struct {
 	status int
 	retry  string
 	body   string
 }
 
-// send sends a request, and returns what comes of it.
+// send sends a request, and returns the response.
 func send(t *testing.T, client *http.Client, method, url string, body io.Reader) answer {
 	r, err := http.NewRequestWithContext(t.Context(), method, url, body)
 	if err != nil {
@@ -43,14 +43,15 @@ func send(t *testing.T, client *http.Client, method, url string, body io.Reader)
 	return answer{got.StatusCode, got.Header.Get("Retry-After"), string(text)}
 }
 
-// slow begins a post whose body does not come. It returns what sends the rest, and the answer.
+// slow starts a post whose body stalls. It returns a function that sends the body, and the
+// response.
 func slow(t *testing.T, client *http.Client, url, user string) (end func() error, answered chan answer) {
 	body, rest := io.Pipe()
 	answered = make(chan answer, 1)
 	go func() {
-		// Nobody else ends a request whose body does not come: its sender waits for it.
+		// The transport waits for the body, so the test must end the request.
 		defer time.AfterFunc(time.Minute, func() { _ = body.Close() }).Stop()
-		defer body.Close() //nolint:errcheck // it never fails
+		defer body.Close() //nolint:errcheck // never fails
 		answered <- send(t, client, http.MethodPost, url+"/feeds/"+user+"/items", body)
 	}()
 	return func() error {
@@ -61,15 +62,16 @@ func slow(t *testing.T, client *http.Client, url, user string) (end func() error
 	}, answered
 }
 
-// A server that has enough to do refuses more at once, and serves again when it has done it.
+// TestMaxWorking: a server at its limit of concurrent requests refuses others at once, and
+// serves again when requests have finished.
 func TestMaxWorking(t *testing.T) {
-	alone(t, feed.Config{MaxWorking: 2}, func(t *testing.T, c *leaseholdtest.Cluster, asks *feed.Client) {
-		end, first := slow(t, asks.HTTP, asks.URL, "carol")
-		_, second := slow(t, asks.HTTP, asks.URL, "dave")
+	alone(t, feed.Config{MaxWorking: 2}, func(t *testing.T, c *leaseholdtest.Cluster, api *feed.Client) {
+		end, first := slow(t, api.HTTP, api.URL, "carol")
+		_, second := slow(t, api.HTTP, api.URL, "dave")
 		c.Advance(time.Second)
 		began := time.Now()
-		got := send(t, asks.HTTP, http.MethodGet, asks.URL+"/feeds/erin", http.NoBody)
-		if got.status != http.StatusTooManyRequests || got.retry != "1" || !strings.Contains(got.body, "2 requests are at work") || time.Since(began) > 100*time.Millisecond {
+		got := send(t, api.HTTP, http.MethodGet, api.URL+"/feeds/erin", http.NoBody)
+		if got.status != http.StatusTooManyRequests || got.retry != "1" || !strings.Contains(got.body, "2 requests are in progress") || time.Since(began) > 100*time.Millisecond {
 			t.Errorf("after %v: %+v", time.Since(began), got)
 		}
 		if err := end(); err != nil {
@@ -78,30 +80,30 @@ func TestMaxWorking(t *testing.T) {
 		if got := <-first; got.status != http.StatusOK {
 			t.Errorf("%+v", got)
 		}
-		want(t, asks, "carol", "Alice slept")
-		if got := <-second; got.status != http.StatusBadRequest || time.Since(began) > 10*time.Second { // it never came
+		want(t, api, "carol", "Alice slept")
+		if got := <-second; got.status != http.StatusBadRequest || time.Since(began) > 10*time.Second { // the body stalled
 			t.Errorf("after %v: %+v", time.Since(began), got)
 		}
 	})
 }
 
-// A frontend that has enough under way to a server refuses more for that one at once, and
-// passes on what is for others.
+// TestMaxOutstanding: a frontend at its limit of requests to a server refuses others for that
+// server at once, and forwards those for other servers.
 func TestMaxOutstanding(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		serve(t, c.Node("a"), feed.Config{})
 		serve(t, c.Node("b"), feed.Config{})
 		c.Settle()
-		url, asks := front(t, c, 1)
+		url, api := front(t, c, 1)
 		onA, onB := usersOf(t, c, "a"), usersOf(t, c, "b")
-		end, first := slow(t, asks, url, onA[0])
+		end, first := slow(t, api, url, onA[0])
 		c.Advance(time.Second)
 		began := time.Now()
-		got := send(t, asks, http.MethodGet, url+"/feeds/"+onA[1], http.NoBody)
+		got := send(t, api, http.MethodGet, url+"/feeds/"+onA[1], http.NoBody)
 		if got.status != http.StatusTooManyRequests || got.retry != "1" || !strings.Contains(got.body, `"limit"`) || time.Since(began) > 100*time.Millisecond {
 			t.Errorf("after %v: %+v", time.Since(began), got)
 		}
-		if got := send(t, asks, http.MethodGet, url+"/feeds/"+onB[0], http.NoBody); got.status != http.StatusOK {
+		if got := send(t, api, http.MethodGet, url+"/feeds/"+onB[0], http.NoBody); got.status != http.StatusOK {
 			t.Errorf("a user on another server: %+v", got)
 		}
 		if err := end(); err != nil {
@@ -110,14 +112,14 @@ func TestMaxOutstanding(t *testing.T) {
 		if got := <-first; got.status != http.StatusOK {
 			t.Errorf("%+v", got)
 		}
-		if got := send(t, asks, http.MethodGet, url+"/feeds/"+onA[1], http.NoBody); got.status != http.StatusOK {
-			t.Errorf("when there is room again: %+v", got)
+		if got := send(t, api, http.MethodGet, url+"/feeds/"+onA[1], http.NoBody); got.status != http.StatusOK {
+			t.Errorf("below the limit again: %+v", got)
 		}
 	})
 }
 
-// front runs a frontend, and returns where it is and who asks it.
-func front(t *testing.T, c *leaseholdtest.Cluster, most int) (url string, asks *http.Client) {
+// front runs a frontend, and returns its URL and a client.
+func front(t *testing.T, c *leaseholdtest.Cluster, most int) (url string, api *http.Client) {
 	n := c.Node("front")
 	base := &http.Transport{DialContext: n.DialContext}
 	n.Cleanup(func(context.Context) { base.CloseIdleConnections() })
@@ -131,7 +133,7 @@ func front(t *testing.T, c *leaseholdtest.Cluster, most int) (url string, asks *
 	return "http://" + n.Addr(), c.Node("caller").Client()
 }
 
-// usersOf are some who are on a server.
+// usersOf returns two users whose owner is a server.
 func usersOf(t *testing.T, c *leaseholdtest.Cluster, server string) (users []string) {
 	for i := 0; len(users) < 2; i++ {
 		user := fmt.Sprint("user-", i)
@@ -139,7 +141,7 @@ func usersOf(t *testing.T, c *leaseholdtest.Cluster, server string) (users []str
 			users = append(users, user)
 		}
 		if i == 1000 {
-			t.Fatalf("nobody is on %s", server)
+			t.Fatalf("%s owns no user", server)
 		}
 	}
 	return users

@@ -11,45 +11,45 @@ import (
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 )
 
-// Feeds go with their users: when a server is restarted, and when the users are moved.
+// TestMoves: feeds move with their users, when users are moved and when a server is drained.
 func TestMoves(t *testing.T) {
-	alone(t, feed.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, asks *feed.Client) {
-		if _, err := asks.Add(t.Context(), "carol", rss("Alice slept")); err != nil {
+	alone(t, feed.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, api *feed.Client) {
+		if _, err := api.Add(t.Context(), "carol", rss("Alice slept")); err != nil {
 			t.Fatal(err)
 		}
 		leave := serve(t, c.Node("b"), feed.Config{})
 		c.Settle()
 		c.Move(leasehold.All, "b")
-		want(t, asks, "carol", "Alice slept")
-		if _, err := asks.Add(t.Context(), "carol", rss("Alice woke up")); err != nil {
+		want(t, api, "carol", "Alice slept")
+		if _, err := api.Add(t.Context(), "carol", rss("Alice woke up")); err != nil {
 			t.Fatal(err)
 		}
-		if err := leave(t.Context()); err != nil { // a has an old feed, which gives way
+		if err := leave(t.Context()); err != nil { // a has an old feed, which is replaced
 			t.Fatal(err)
 		}
 		c.Node("b").Kill()
-		want(t, asks, "carol", "Alice slept and woke up")
+		want(t, api, "carol", "Alice slept and woke up")
 	})
 }
 
-// When a server dies its feeds are gone. Readers see one without entries, and it can be
-// posted to.
+// TestKill: the feeds of a killed server are lost. Readers receive an empty feed, and posts
+// succeed.
 func TestKill(t *testing.T) {
-	alone(t, feed.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, asks *feed.Client) {
-		if _, err := asks.Add(t.Context(), "carol", rss("Alice slept")); err != nil {
+	alone(t, feed.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, api *feed.Client) {
+		if _, err := api.Add(t.Context(), "carol", rss("Alice slept")); err != nil {
 			t.Fatal(err)
 		}
 		serve(t, c.Node("b"), feed.Config{})
 		c.Node("a").Kill()
-		want(t, asks, "carol")
-		if _, err := asks.Add(t.Context(), "carol", rss("Alice woke up")); err != nil {
+		want(t, api, "carol")
+		if _, err := api.Add(t.Context(), "carol", rss("Alice woke up")); err != nil {
 			t.Error(err)
 		}
-		want(t, asks, "carol", "Alice woke up")
+		want(t, api, "carol", "Alice woke up")
 	})
 }
 
-// A server whose lease has run out serves what it has, where another service refuses.
+// TestWithoutALease: a server whose lease has expired still serves its feeds.
 func TestWithoutALease(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		a := c.Node("a")
@@ -60,33 +60,33 @@ func TestWithoutALease(t *testing.T) {
 		a.Cleanup(func(ctx context.Context) { _ = s.Close(ctx) })
 		a.Serve(s.Handler())
 		c.Settle()
-		asks := &feed.Client{Client: jsonhttp.Client{HTTP: c.Node("caller").Client(), URL: "http://" + a.Addr()}}
-		if _, err := asks.Add(t.Context(), "carol", rss("Alice slept")); err != nil {
+		api := &feed.Client{Client: jsonhttp.Client{HTTP: c.Node("caller").Client(), URL: "http://" + a.Addr()}}
+		if _, err := api.Add(t.Context(), "carol", rss("Alice slept")); err != nil {
 			t.Fatal(err)
 		}
 		a.Cut()
 		c.Advance(time.Minute)
 		if _, ok := s.Owner().Check(leasehold.KeyOf("carol")); ok {
-			t.Fatal("it still has a lease")
+			t.Fatal("the server still has a lease")
 		}
-		if _, err := asks.Add(t.Context(), "carol", rss("Alice woke up")); err != nil {
+		if _, err := api.Add(t.Context(), "carol", rss("Alice woke up")); err != nil {
 			t.Error(err)
 		}
-		want(t, asks, "carol", "Alice slept and woke up")
+		want(t, api, "carol", "Alice slept and woke up")
 	})
 }
 
-// While no manager is there, no other service answers for longer than leases last.
+// TestWithoutAManager: feeds are served without a manager, after leases have expired.
 func TestWithoutAManager(t *testing.T) {
-	alone(t, feed.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, asks *feed.Client) {
-		if _, err := asks.Add(t.Context(), "carol", rss("Alice slept")); err != nil {
+	alone(t, feed.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, api *feed.Client) {
+		if _, err := api.Add(t.Context(), "carol", rss("Alice slept")); err != nil {
 			t.Fatal(err)
 		}
 		c.KillLeader()
 		c.Advance(10 * time.Minute)
-		if _, err := asks.Add(t.Context(), "carol", rss("Alice woke up")); err != nil {
+		if _, err := api.Add(t.Context(), "carol", rss("Alice woke up")); err != nil {
 			t.Error(err)
 		}
-		want(t, asks, "carol", "Alice slept and woke up")
+		want(t, api, "carol", "Alice slept and woke up")
 	})
 }

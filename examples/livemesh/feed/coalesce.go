@@ -11,21 +11,21 @@ import (
 	"unicode/utf8"
 )
 
-// MaxSaid is how many things the title of an entry says that somebody did.
-const MaxSaid = 8
+// MaxTitleActions is the maximum number of actions in the title of an entry.
+const MaxTitleActions = 8
 
-// An Entry is what one person did within a window.
+// An Entry is the actions of one person within a window.
 type Entry struct {
-	ID         string // stays while activities come and go
-	Actor      string // "" if nobody knows
+	ID         string // stable while activities are added and dropped
+	Actor      string // "" if unknown
 	Title      string
-	Activities []Activity // the oldest first; there is one at least
+	Activities []Activity // at least one, the oldest first
 }
 
-// Updated is when the last of its activities was.
+// Updated returns the time of the last activity.
 func (e *Entry) Updated() time.Time { return e.Activities[len(e.Activities)-1].At }
 
-// Link is that of the latest activity that has one.
+// Link returns the link of the latest activity that has one.
 func (e *Entry) Link() string {
 	for _, a := range slices.Backward(e.Activities) {
 		if a.Link != "" {
@@ -35,14 +35,14 @@ func (e *Entry) Link() string {
 	return ""
 }
 
-// Coalesce makes entries of activities, the latest first. Each activity is in one entry. The
-// result does not depend on the order of the activities.
+// Coalesce groups activities into entries, the latest first. Each activity is in one entry.
+// The result does not depend on the order of the activities.
 func Coalesce(activities []Activity, window time.Duration) []Entry {
 	sorted := slices.SortedFunc(slices.Values(activities), compare)
 	var entries []Entry
-	at := make(map[string]int) // where an entry is, by its id
+	at := make(map[string]int) // index of an entry by id
 	for _, a := range sorted {
-		actor, _ := a.says()
+		actor, _ := a.split()
 		id := a.ID
 		if actor != "" {
 			id = identify(strings.ToLower(actor), strconv.FormatInt(a.At.Truncate(window).Unix(), 10))
@@ -64,27 +64,27 @@ func Coalesce(activities []Activity, window time.Duration) []Entry {
 	return entries
 }
 
-// title says what somebody did. If that is one thing, the title is its own.
+// title returns a sentence with all actions. A single action keeps its own title.
 func (e *Entry) title() string {
 	var things []string // the latest last
 	for _, a := range e.Activities {
-		_, did := a.says()
-		things = slices.DeleteFunc(things, func(said string) bool { return said == did })
-		things = append(things, did)
+		_, action := a.split()
+		things = slices.DeleteFunc(things, func(other string) bool { return other == action })
+		things = append(things, action)
 	}
 	if len(things) == 1 {
 		return e.Activities[len(e.Activities)-1].Title
 	}
-	if more := len(things) - MaxSaid; more > 0 {
+	if more := len(things) - MaxTitleActions; more > 0 {
 		things = append(things[more:], fmt.Sprintf("did %d more things", more))
 	}
 	last := len(things) - 1
 	return e.Actor + " " + strings.Join(things[:last], ", ") + " and " + things[last]
 }
 
-// says divides an activity into who did something and what that is. Without the former, the
-// latter is the title.
-func (a *Activity) says() (actor, did string) {
+// split divides an activity into the person and the action. Without a person, the action is
+// the title.
+func (a *Activity) split() (actor, action string) {
 	words := strings.Fields(a.Title)
 	if a.Actor == "" {
 		n := capitals(words)
@@ -100,7 +100,7 @@ func (a *Activity) says() (actor, did string) {
 	return a.Actor, phrase(words[n:])
 }
 
-// inCommon is how many words at the beginning of a title are the name, or its beginning.
+// inCommon returns the number of words that a title and a name have in common at the start.
 func inCommon(title, name []string) int {
 	n := 0
 	for n < min(len(title), len(name)) && strings.EqualFold(withoutColon(title[n]), name[n]) {
@@ -112,7 +112,7 @@ func inCommon(title, name []string) int {
 	return n
 }
 
-// capitals is how many words at the beginning of a title have a capital letter.
+// capitals returns the number of words at the start of a title with a capital letter.
 func capitals(title []string) int {
 	n := slices.IndexFunc(title, func(word string) bool {
 		first, _ := utf8.DecodeRuneInString(word)
@@ -130,7 +130,7 @@ func isArticle(word string) bool {
 
 func withoutColon(name string) string { return strings.TrimRight(name, ":,") }
 
-// phrase is a part of a sentence that goes on.
+// phrase returns a part of a sentence, without the full stop.
 func phrase(words []string) string {
 	text := strings.Join(words, " ")
 	if short, ok := strings.CutSuffix(text, "."); ok && short != "" && !strings.HasSuffix(short, ".") {

@@ -15,8 +15,8 @@ import (
 
 func noon() time.Time { return time.Date(2008, 11, 3, 12, 0, 0, 0, time.UTC) }
 
-// did makes activities of one person, one a minute, of titles.
-func did(actor string, titles ...string) (all []feed.Activity) {
+// makeActivities returns activities of one person with titles, one a minute.
+func makeActivities(actor string, titles ...string) (all []feed.Activity) {
 	for i, title := range titles {
 		all = append(all, feed.Activity{ID: fmt.Sprint(i), Actor: actor, Title: title, At: noon().Add(time.Duration(i) * time.Minute)})
 	}
@@ -39,8 +39,8 @@ func ExampleCoalesce() {
 }
 
 func TestTitles(t *testing.T) {
-	many := make([]string, 0, feed.MaxSaid+2)
-	for i := range feed.MaxSaid + 2 {
+	many := make([]string, 0, feed.MaxTitleActions+2)
+	for i := range feed.MaxTitleActions + 2 {
 		many = append(many, fmt.Sprint("Alice wrote ", i))
 	}
 	for what, test := range map[string]struct {
@@ -68,7 +68,7 @@ func TestTitles(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			var got []string
-			for _, e := range feed.Coalesce(did(test.actor, test.titles...), time.Hour) {
+			for _, e := range feed.Coalesce(makeActivities(test.actor, test.titles...), time.Hour) {
 				got = append(got, e.Title)
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
@@ -78,8 +78,8 @@ func TestTitles(t *testing.T) {
 	}
 }
 
-// People, and windows, are apart. What is known by its author and what by its title is the
-// same person.
+// TestWindows: entries are separate by person and window. A person may be identified by the
+// author or by the title.
 func TestWindows(t *testing.T) {
 	at := func(minutes int, actor, title string) feed.Activity {
 		return feed.Activity{ID: fmt.Sprint(actor, title, minutes), Actor: actor, Title: title, At: noon().Add(time.Duration(minutes) * time.Minute)}
@@ -96,16 +96,16 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// An entry keeps its id when more of the same window comes, before or after.
+// TestEntryKeepsItsID: an entry keeps its id when activities of its window are added.
 func TestEntryKeepsItsID(t *testing.T) {
-	all := did("Alice", "Alice a", "Alice b", "Alice c")
+	all := makeActivities("Alice", "Alice a", "Alice b", "Alice c")
 	want := feed.Coalesce(all[1:2], time.Hour)[0].ID
 	if got := feed.Coalesce(all, time.Hour); len(got) != 1 || got[0].ID != want {
 		t.Errorf("%+v, want id %s", got, want)
 	}
 }
 
-// anyActivities are of few people, in few windows, with few titles, so that much coincides.
+// anyActivities draws from few people, windows and titles, so that many coincide.
 func anyActivities(t *rapid.T) []feed.Activity {
 	return rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) feed.Activity {
 		return feed.Activity{
@@ -118,8 +118,8 @@ func anyActivities(t *rapid.T) []feed.Activity {
 	}), 0, 40, func(a feed.Activity) string { return a.ID }).Draw(t, "activities")
 }
 
-// No activity is lost or doubled; those of an entry are of one window; entries are in order;
-// and the order of the activities does not matter.
+// TestCoalesceKeepsAll: no activity is lost or duplicated; those of an entry are of one window;
+// entries are sorted; and the result does not depend on the order of activities.
 func TestCoalesceKeepsAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := anyActivities(t)
@@ -135,7 +135,7 @@ func TestCoalesceKeepsAll(t *testing.T) {
 			if i > 0 && e.Updated().After(entries[i-1].Updated()) {
 				t.Errorf("%v comes after %v", e.Updated(), entries[i-1].Updated())
 			}
-			said(t, &e)
+			stated(t, &e)
 		}
 		for _, a := range all {
 			want = append(want, a.ID)
@@ -143,29 +143,29 @@ func TestCoalesceKeepsAll(t *testing.T) {
 		slices.Sort(ids)
 		slices.Sort(want)
 		if diff := cmp.Diff(want, ids); diff != "" {
-			t.Errorf("activities were lost or doubled: %s", diff)
+			t.Errorf("activities were lost or duplicated: %s", diff)
 		}
 		if diff := cmp.Diff(entries, feed.Coalesce(rapid.Permutation(all).Draw(t, "order"), time.Hour)); diff != "" {
-			t.Errorf("the order matters: %s", diff)
+			t.Errorf("the result depends on the order: %s", diff)
 		}
 	})
 }
 
-// said checks that a title says all, and each thing once.
-func said(t *rapid.T, e *feed.Entry) {
+// checkTitle checks that a title contains each action once.
+func stated(t *rapid.T, e *feed.Entry) {
 	things := strings.Split(strings.ReplaceAll(strings.TrimPrefix(e.Title, e.Actor+" "), " and ", ", "), ", ")
-	if len(things) > feed.MaxSaid {
-		return // it says only how many there are
+	if len(things) > feed.MaxTitleActions {
+		return // the title has only their number
 	}
 	slices.Sort(things)
 	if len(slices.Compact(slices.Clone(things))) < len(things) {
-		t.Errorf("%q says something twice", e.Title)
+		t.Errorf("%q contains an action twice", e.Title)
 	}
 	for _, a := range e.Activities {
 		words := strings.Fields(a.Title)
-		last := words[len(words)-1] // which tells what was done
+		last := words[len(words)-1] // identifies the action
 		if !slices.ContainsFunc(things, func(thing string) bool { return strings.Contains(thing, last) }) {
-			t.Errorf("%q does not say %q", e.Title, a.Title)
+			t.Errorf("%q does not contain %q", e.Title, a.Title)
 		}
 	}
 }

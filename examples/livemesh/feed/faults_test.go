@@ -23,14 +23,14 @@ import (
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 )
 
-// A tally is what happened in runs.
+// A tally counts requests in all runs.
 type tally struct {
 	reads, posts atomic.Int64
-	without      atomic.Int64 // of both, those that a server answered that had no lease
-	empty        atomic.Int64 // of reads, those before the first post and after a loss
+	without      atomic.Int64 // of both, those served without a lease
+	empty        atomic.Int64 // reads of an empty feed
 }
 
-// counted counts what a server answers.
+// counted counts the responses of a server.
 type counted struct {
 	*feed.Service
 	tally *tally
@@ -51,28 +51,27 @@ func (s counted) Handler() http.Handler {
 	})
 }
 
-// TestAlwaysServed: while servers are killed, paused, cut off, moved and restarted, every
-// request of readers and posters is answered, within the patience of their transport, and
-// every answer is a feed. Some are from servers that have no lease, where other services
-// refuse.
+// TestAlwaysServed: while servers are killed, paused, partitioned, drained and restarted, every
+// read and post succeeds within the timeout of its transport, and every response is a feed. Some
+// are from servers without a lease.
 func TestAlwaysServed(t *testing.T) {
 	runs := meshtest.Runs(10)
 	var total tally
 	for seed := range uint64(runs) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
-				live(t, c, seed, &total)
+				runWithFaults(t, c, seed, &total)
 			})
 		})
 	}
 	t.Logf("%d runs: %d reads, %d of them of an empty feed, and %d posts; %d answers without a lease",
 		runs, total.reads.Load(), total.empty.Load(), total.posts.Load(), total.without.Load())
 	if total.without.Load() == 0 || total.posts.Load() < int64(100*runs) {
-		t.Error("that proves little")
+		t.Error("too few requests for a valid test")
 	}
 }
 
-func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64, total *tally) {
+func runWithFaults(t *testing.T, c *leaseholdtest.Cluster, seed uint64, total *tally) {
 	e := &leaseholdtest.Nemesis{
 		Random: rand.New(rand.NewPCG(seed, 99)),
 		Start: func(n *leaseholdtest.Node) func(context.Context) error {
@@ -104,12 +103,12 @@ func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64, total *tally) {
 // A person posts to a feed, or reads it.
 type person struct {
 	user   string
-	asks   *feed.Client
+	api    *feed.Client
 	random *rand.Rand
 	total  *tally
 }
 
-// rest waits until the next request, and reports false if there is none.
+// rest waits until the next request, and returns false if the context has ended.
 func (p *person) rest(ctx context.Context) bool {
 	select {
 	case <-time.After(time.Duration(p.random.IntN(2000)) * time.Millisecond):
@@ -118,15 +117,15 @@ func (p *person) rest(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// post posts now a feed and now an event.
+// post posts feeds and events.
 func (p *person) post(ctx context.Context) error {
-	sending := context.WithoutCancel(ctx) // to the end: all requests are to be answered
+	sending := context.WithoutCancel(ctx) // requests in progress are completed
 	for i := 0; p.rest(ctx); i++ {
 		var err error
 		if p.random.IntN(2) == 0 {
-			_, err = p.asks.Add(sending, p.user, rss(fmt.Sprint("Alice wrote ", i), fmt.Sprint("Bob <![CDATA[<b>read</b>]]> ", i)))
+			_, err = p.api.Add(sending, p.user, rss(fmt.Sprint("Alice wrote ", i), fmt.Sprint("Bob <![CDATA[<b>read</b>]]> ", i)))
 		} else {
-			_, err = p.asks.Report(sending, p.user, feed.Event{Text: fmt.Sprint("is on page ", i)})
+			_, err = p.api.Report(sending, p.user, feed.Event{Text: fmt.Sprint("is on page ", i)})
 		}
 		if err != nil {
 			return fmt.Errorf("a post was not served: %w", err)
@@ -136,15 +135,15 @@ func (p *person) post(ctx context.Context) error {
 	return nil
 }
 
-// read reads in any format.
+// read reads feeds in random formats.
 func (p *person) read(ctx context.Context) error {
 	for p.rest(ctx) {
 		format := []string{"atom", "rss", "json"}[p.random.IntN(3)]
-		r, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodGet, p.asks.URL+"/feeds/"+p.user+"?format="+format, http.NoBody)
+		r, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodGet, p.api.URL+"/feeds/"+p.user+"?format="+format, http.NoBody)
 		if err != nil {
 			return err
 		}
-		answer, err := p.asks.HTTP.Do(r)
+		answer, err := p.api.HTTP.Do(r)
 		if err != nil {
 			return fmt.Errorf("a read was not served: %w", err)
 		}

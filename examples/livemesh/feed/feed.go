@@ -12,27 +12,27 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// Config says how feeds are kept.
+// Config configures a service.
 type Config struct {
-	// Room is how many activities a feed has; the oldest go first. Default 200, and 300 at
-	// the most: a feed must fit into a message when it is moved.
+	// Room is the maximum number of activities in a feed; the oldest are dropped. Default
+	// 200, at most 300: a feed must fit into one record of a transfer.
 	Room int
-	// MaxWorking is how many requests are at work at a time. More are refused at once:
-	// a queue would only hide from callers that they ask for too much. Each may have a
-	// feed in memory, and what it was parsed to. Default 32.
+	// MaxWorking is the maximum number of concurrent requests. Others are refused at once:
+	// a queue would hide the overload from callers. Each may have a feed and its parsed
+	// form in memory. Default 32.
 	MaxWorking int
 }
 
 const (
-	// TTL is how long a feed lasts to which nothing is posted.
+	// TTL is the lifetime of a feed after the last post.
 	TTL = 24 * time.Hour
-	// window is how long what one person does is one entry. Longer ones make fewer
-	// entries, shorter ones say better when it was.
+	// window is the length of a coalescing window. Longer ones make fewer entries, shorter
+	// ones have more precise times.
 	window = time.Hour
 )
 
-// maxRoom keeps a feed below the 4 MiB of a leasemap's record: an activity has about 1,850
-// bytes, which JSON makes six times as long at worst.
+// maxRoom keeps a feed below 4 MiB, the maximum of a leasemap record: an activity has about
+// 1,850 bytes, and JSON escapes make that at most six times longer.
 const maxRoom = 300
 
 func (c *Config) validate() error {
@@ -44,19 +44,19 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// A Service is one server of feeds. Its methods may be called from many goroutines at once.
+// A Service is one server of feeds. It is safe for concurrent use.
 type Service struct {
 	cfg     Config
 	feeds   *leasemap.Map[state]
 	formats []format
-	working chan struct{} // has something for each request at work
+	working chan struct{} // a semaphore
 }
 
 type state struct {
 	Activities []Activity `json:"activities"` // sorted
 }
 
-// Join joins the namespace as one of its servers.
+// Join joins the namespace as an owner.
 func Join(ctx context.Context, as owner.Config, cfg Config) (*Service, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -68,11 +68,10 @@ func Join(ctx context.Context, as owner.Config, cfg Config) (*Service, error) {
 	return &Service{cfg, m, formats(), make(chan struct{}, cfg.MaxWorking)}, nil
 }
 
-// Close hands all feeds over to other servers. They are served until they have gone, and
-// after that what is left here is.
+// Close transfers all feeds to other servers. They are served during and after the transfer.
 func (s *Service) Close(ctx context.Context) error { return s.feeds.Close(ctx) }
 
-// Owner returns what has joined the namespace.
+// Owner returns the service's owner.
 func (s *Service) Owner() *owner.Owner { return s.feeds.Owner() }
 
 func (s *Service) addItems(r *jsonhttp.Request) (any, error) {
@@ -80,15 +79,15 @@ func (s *Service) addItems(r *jsonhttp.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	activities, silent, err := parse(document, time.Now())
+	activities, untitled, err := parse(document, time.Now())
 	if err != nil {
 		return nil, jsonhttp.WithStatus(http.StatusUnprocessableEntity, leasehold.Errorf("add items", leasehold.ErrInvalid, r.Name, "this is no feed, and nothing was added: %w", err))
 	}
-	if len(activities)+silent > MaxItems {
-		return nil, jsonhttp.TooLarge(r.Name, "the feed has %d items, and %d are allowed: post the latest", len(activities)+silent, MaxItems)
+	if len(activities)+untitled > MaxItems {
+		return nil, jsonhttp.TooLarge(r.Name, "the feed has %d items, and %d are allowed: post the latest", len(activities)+untitled, MaxItems)
 	}
 	receipt, err := s.add(r, activities...)
-	receipt.Ignored += silent
+	receipt.Ignored += untitled
 	return receipt, err
 }
 
@@ -100,8 +99,7 @@ func (s *Service) addEvent(r *jsonhttp.Request, e Event) (any, error) {
 	return s.add(r, a)
 }
 
-// add keeps what is new. If nothing is, the feed lasts longer, and readers need not read it
-// again.
+// add merges activities. If all are duplicates, it only extends the TTL: the ETag stays.
 func (s *Service) add(r *jsonhttp.Request, activities ...Activity) (receipt Receipt, err error) {
 	if err := validUser(r.Name); err != nil {
 		return Receipt{}, err
@@ -117,8 +115,8 @@ func (s *Service) add(r *jsonhttp.Request, activities ...Activity) (receipt Rece
 }
 
 func validUser(user string) error {
-	if user == "" || len(user) > MaxName || legible(user) != user {
-		return leasehold.Errorf("feed", leasehold.ErrInvalid, line(user, MaxName), "a user has a name of up to %d bytes, which is text", MaxName)
+	if user == "" || len(user) > MaxName || printable(user) != user {
+		return leasehold.Errorf("feed", leasehold.ErrInvalid, line(user, MaxName), "want a name of up to %d bytes of printable text", MaxName)
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func client(t *testing.T, c *leaseholdtest.Cluster, n *leaseholdtest.Node) *feed
 }
 
 // alone runs a test with one server.
-func alone(t *testing.T, cfg feed.Config, test func(t *testing.T, c *leaseholdtest.Cluster, asks *feed.Client)) {
+func alone(t *testing.T, cfg feed.Config, test func(t *testing.T, c *leaseholdtest.Cluster, api *feed.Client)) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		serve(t, c.Node("a"), cfg)
 		c.Settle()
@@ -39,7 +39,7 @@ func alone(t *testing.T, cfg feed.Config, test func(t *testing.T, c *leaseholdte
 	})
 }
 
-// rss is a feed with an item for each title.
+// rss returns a feed with an item for each title.
 func rss(titles ...string) []byte {
 	var b strings.Builder
 	b.WriteString(`<rss version="2.0"><channel><title>t</title><link>https://example.com/</link>`)
@@ -50,10 +50,10 @@ func rss(titles ...string) []byte {
 	return []byte(b.String())
 }
 
-// want checks what a reader sees.
-func want(t *testing.T, asks *feed.Client, user string, titles ...string) {
+// want checks the titles that a reader receives.
+func want(t *testing.T, api *feed.Client, user string, titles ...string) {
 	t.Helper()
-	d, err := asks.Get(t.Context(), user)
+	d, err := api.Get(t.Context(), user)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,80 +67,79 @@ func want(t *testing.T, asks *feed.Client, user string, titles ...string) {
 }
 
 func TestPost(t *testing.T) {
-	alone(t, feed.Config{}, func(t *testing.T, _ *leaseholdtest.Cluster, asks *feed.Client) {
+	alone(t, feed.Config{}, func(t *testing.T, _ *leaseholdtest.Cluster, api *feed.Client) {
 		ctx := t.Context()
-		want(t, asks, "carol")
+		want(t, api, "carol")
 		document := rss("Alice updated her profile", "Alice added Bob as a friend")
-		for _, wanted := range []feed.Receipt{{Added: 2}, {Known: 2}} { // the second time it is known
-			if got, err := asks.Add(ctx, "carol", document); err != nil || got != wanted {
+		for _, wanted := range []feed.Receipt{{Added: 2}, {Known: 2}} { // the second post is a duplicate
+			if got, err := api.Add(ctx, "carol", document); err != nil || got != wanted {
 				t.Errorf("%+v, %v", got, err)
 			}
 		}
 		event := feed.Event{Actor: "Alice", Text: "is now online", ID: "alice-1"}
 		for _, wanted := range []feed.Receipt{{Added: 1}, {Known: 1}} {
-			if got, err := asks.Report(ctx, "carol", event); err != nil || got != wanted {
+			if got, err := api.Report(ctx, "carol", event); err != nil || got != wanted {
 				t.Errorf("%+v, %v", got, err)
 			}
 		}
-		want(t, asks, "carol", "Alice added Bob as a friend, updated her profile and is now online")
-		if _, err := asks.Report(ctx, "dave", feed.Event{Text: "is now online"}); err != nil {
+		want(t, api, "carol", "Alice added Bob as a friend, updated her profile and is now online")
+		if _, err := api.Report(ctx, "dave", feed.Event{Text: "is now online"}); err != nil {
 			t.Error(err)
 		}
-		want(t, asks, "dave", "dave is now online")
-		if err := asks.Delete(ctx, "carol"); err != nil {
+		want(t, api, "dave", "dave is now online")
+		if err := api.Delete(ctx, "carol"); err != nil {
 			t.Error(err)
 		}
-		want(t, asks, "carol")
+		want(t, api, "carol")
 	})
 }
 
-// A feed that is full lets the oldest go.
+// TestRoom: a full feed drops the oldest activities.
 func TestRoom(t *testing.T) {
-	alone(t, feed.Config{Room: 3}, func(t *testing.T, c *leaseholdtest.Cluster, asks *feed.Client) {
+	alone(t, feed.Config{Room: 3}, func(t *testing.T, c *leaseholdtest.Cluster, api *feed.Client) {
 		for i := range 5 {
-			if _, err := asks.Report(t.Context(), "carol", feed.Event{Actor: "Alice", Text: fmt.Sprint("wrote ", i)}); err != nil {
+			if _, err := api.Report(t.Context(), "carol", feed.Event{Actor: "Alice", Text: fmt.Sprint("wrote ", i)}); err != nil {
 				t.Fatal(err)
 			}
 			c.Advance(time.Second)
 		}
 		long := time.Unix(1, 0)
-		if got, err := asks.Report(t.Context(), "carol", feed.Event{Text: "was born", At: &long}); err != nil || got.Ignored != 1 {
+		if got, err := api.Report(t.Context(), "carol", feed.Event{Text: "was born", At: &long}); err != nil || got.Ignored != 1 {
 			t.Errorf("%+v, %v", got, err)
 		}
-		want(t, asks, "carol", "Alice wrote 2, wrote 3 and wrote 4")
+		want(t, api, "carol", "Alice wrote 2, wrote 3 and wrote 4")
 	})
 }
 
-// A feed is gone after the TTL, unless something is posted, be it known.
+// TestExpires: a feed expires after the TTL without a post; duplicates count as posts.
 func TestExpires(t *testing.T) {
-	alone(t, feed.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, asks *feed.Client) {
+	alone(t, feed.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, api *feed.Client) {
 		for range 2 {
-			if _, err := asks.Add(t.Context(), "carol", rss("Alice slept")); err != nil {
+			if _, err := api.Add(t.Context(), "carol", rss("Alice slept")); err != nil {
 				t.Fatal(err)
 			}
 			c.Advance(16 * time.Hour)
 		}
-		want(t, asks, "carol", "Alice slept")
+		want(t, api, "carol", "Alice slept")
 		c.Advance(16 * time.Hour)
-		want(t, asks, "carol")
+		want(t, api, "carol")
 	})
 }
 
-// Readers that have a feed already are told so, until it changes. Each format is another
-// answer.
+// TestNotModified: If-None-Match gives 304 until the feed changes. Each format has another ETag.
 func TestNotModified(t *testing.T) {
-	alone(t, feed.Config{}, func(t *testing.T, _ *leaseholdtest.Cluster, asks *feed.Client) {
+	alone(t, feed.Config{}, func(t *testing.T, _ *leaseholdtest.Cluster, api *feed.Client) {
 		get := func(query, tag string) (int, string) {
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, asks.URL+"/feeds/carol"+query, http.NoBody)
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, api.URL+"/feeds/carol"+query, http.NoBody)
 			if err != nil {
 				t.Fatal(err)
 			}
 			r.Header.Set("If-None-Match", tag)
-			answer, err := asks.HTTP.Do(r)
+			answer, err := api.HTTP.Do(r)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer answer.Body.Close() //nolint:errcheck // nobody reads it
+			defer answer.Body.Close() //nolint:errcheck // the body is not needed
 			return answer.StatusCode, answer.Header.Get("ETag")
 		}
 		tags := make(map[string]bool)
@@ -155,14 +154,14 @@ func TestNotModified(t *testing.T) {
 					t.Errorf("%s: %d with %s", query, status, again)
 				}
 			}
-			if _, err := asks.Add(t.Context(), "carol", rss("Alice slept", fmt.Sprint("Bob ran ", i))); err != nil {
+			if _, err := api.Add(t.Context(), "carol", rss("Alice slept", fmt.Sprint("Bob ran ", i))); err != nil {
 				t.Fatal(err)
 			}
 		}
 	})
 }
 
-// Every kind of bad input has a status of its own, and changes nothing.
+// TestStatuses: every kind of invalid input has its status, and changes nothing.
 func TestStatuses(t *testing.T) {
 	atom, err := os.ReadFile("testdata/atom10.xml")
 	if err != nil {
@@ -172,9 +171,9 @@ func TestStatuses(t *testing.T) {
 	for i := range many {
 		many[i] = fmt.Sprint("Alice wrote ", i)
 	}
-	alone(t, feed.Config{}, func(t *testing.T, _ *leaseholdtest.Cluster, asks *feed.Client) {
+	alone(t, feed.Config{}, func(t *testing.T, _ *leaseholdtest.Cluster, api *feed.Client) {
 		long := strings.Repeat("x", feed.MaxBytes+1)
-		meshtest.Check(t, asks.HTTP, asks.URL, []meshtest.Case{
+		meshtest.Check(t, api.HTTP, api.URL, []meshtest.Case{
 			{What: "no feed", Method: "POST", Path: "/feeds/carol/items", Body: "hello", Status: 422, Has: "this is no feed"},
 			{What: "nothing", Method: "POST", Path: "/feeds/carol/items", Status: 422},
 			{What: "deep", Method: "POST", Path: "/feeds/carol/items", Body: "<rss>" + strings.Repeat("<a>", 1000), Status: 422, Has: "nested"},

@@ -18,15 +18,15 @@ import (
 
 const (
 	maxEvent = 16 << 10         // bytes of a request with an event
-	bodyTime = 10 * time.Second // in which a request must be here, because it counts as one at work
+	bodyTime = 10 * time.Second // timeout of reading a request, which counts as concurrent meanwhile
 )
 
-// Handler serves the API. A request for a feed that is being moved here waits for it: what is
-// posted before would be replaced by it.
+// Handler serves the API. A request for a feed that is being transferred to this server waits
+// until the transfer is complete: an earlier post would be overwritten.
 func (s *Service) Handler() http.Handler {
 	mux := jsonhttp.NewMux(s.feeds.Owner())
 	mux.Handle("POST /feeds/{name}/items", s.addItems)
-	mux.Handle("POST /feeds/{name}/events", jsonhttp.Body(maxEvent, `an event, {"text": "is now online"} for instance,`, s.addEvent))
+	mux.Handle("POST /feeds/{name}/events", jsonhttp.Body(maxEvent, `an event, for example {"text": "is now online"},`, s.addEvent))
 	mux.Handle("DELETE /feeds/{name}", func(r *jsonhttp.Request) (any, error) {
 		return nil, s.feeds.Delete(r.Context(), r.Name)
 	})
@@ -34,8 +34,8 @@ func (s *Service) Handler() http.Handler {
 	return s.admit(mux)
 }
 
-// admit refuses requests while as many are at work as may be (PRS 3.3), and lets none take long
-// to arrive.
+// admit refuses requests above the limit of concurrent ones (PRS 3.3), and limits the time to
+// read a request.
 func (s *Service) admit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -43,18 +43,18 @@ func (s *Service) admit(next http.Handler) http.Handler {
 			defer func() { <-s.working }()
 		default:
 			w.Header().Set("Retry-After", "1")
-			jsonhttp.Fail(w, leasehold.Errorf("admit", leasehold.ErrLimit, r.URL.Path, "nothing was done: %d requests are at work here, as many as may be; send it again later", s.cfg.MaxWorking))
+			jsonhttp.Fail(w, leasehold.Errorf("admit", leasehold.ErrLimit, r.URL.Path, "nothing was done: %d requests are in progress here, which is the limit; retry later", s.cfg.MaxWorking))
 			return
 		}
 		in := http.NewResponseController(w)
-		if err := in.SetReadDeadline(time.Now().Add(bodyTime)); err == nil { // or the server has its own
-			defer in.SetReadDeadline(time.Time{}) //nolint:errcheck // it could be set
+		if err := in.SetReadDeadline(time.Now().Add(bodyTime)); err == nil { // not supported by all writers
+			defer in.SetReadDeadline(time.Time{}) //nolint:errcheck // it was set above
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// get answers with a feed, unless the reader has it already.
+// get responds with a feed, or with 304.
 func (s *Service) get(w http.ResponseWriter, r *jsonhttp.Request) error {
 	if err := validUser(r.Name); err != nil {
 		return err
@@ -90,7 +90,7 @@ func formatOf(all []format, r *http.Request) (format, error) {
 	if name := r.URL.Query().Get("format"); name != "" {
 		i := slices.IndexFunc(all, func(f format) bool { return f.name == name })
 		if i < 0 {
-			return format{}, leasehold.Errorf("get feed", leasehold.ErrInvalid, r.PathValue("name"), "there is no format %q: want atom, rss or json", name)
+			return format{}, leasehold.Errorf("get feed", leasehold.ErrInvalid, r.PathValue("name"), "unknown format %q: want atom, rss or json", name)
 		}
 		return all[i], nil
 	}
@@ -99,7 +99,7 @@ func formatOf(all []format, r *http.Request) (format, error) {
 		media, parameters, err := mime.ParseMediaType(part)
 		i := slices.IndexFunc(all, func(f format) bool { return slices.Contains(f.media, media) })
 		if err != nil || i < 0 {
-			continue // a reader that wants something else gets what most can read
+			continue // unknown types get the default
 		}
 		q, err := strconv.ParseFloat(parameters["q"], 64)
 		if err != nil {
@@ -112,28 +112,28 @@ func formatOf(all []format, r *http.Request) (format, error) {
 	return best, nil
 }
 
-// A Client is how other services use feeds. Readers need none: a feed has an address.
+// A Client is a client of the service. Readers do not need it: a feed has an address.
 type Client struct{ jsonhttp.Client }
 
-// Add adds the items of a feed, which is RSS, Atom or JSON Feed. It may be repeated.
+// Add adds the items of a feed in RSS, Atom or JSON Feed. It is idempotent.
 func (c *Client) Add(ctx context.Context, user string, document []byte) (Receipt, error) {
 	return c.post(ctx, jsonhttp.Path("feeds", user, "items"), document)
 }
 
-// Report adds an event. One that may be repeated has an ID.
+// Report adds an event. It is idempotent if the event has an ID.
 func (c *Client) Report(ctx context.Context, user string, e Event) (Receipt, error) {
 	e.ID = cmp.Or(e.ID, rand.Text())
 	return c.post(ctx, jsonhttp.Path("feeds", user, "events"), e)
 }
 
-// post posts what does no harm if it arrives twice.
+// post sends an idempotent request.
 func (c *Client) post(ctx context.Context, path string, in any) (Receipt, error) {
 	repeatable := c.Client
 	repeatable.Repeatable = true
 	return jsonhttp.Call[Receipt](ctx, repeatable, http.MethodPost, path, in)
 }
 
-// Get returns the feed of a user, which has no items if there is none.
+// Get returns the feed of a user. A missing feed has no items.
 func (c *Client) Get(ctx context.Context, user string) (Document, error) {
 	return jsonhttp.Call[Document](ctx, c.Client, http.MethodGet, jsonhttp.Path("feeds", user)+"?format=json", nil)
 }

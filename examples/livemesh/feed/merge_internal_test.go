@@ -9,8 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever the order in which activities are posted, together or one by one, and however
-// often: the latest are there, once.
+// TestMergeOrder: the result of merging does not depend on order, grouping and duplicates.
 func TestMergeOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Activity {
@@ -31,7 +30,7 @@ func TestMergeOrder(t *testing.T) {
 				t.Errorf("%+v of %d", r, n)
 			}
 			if again, r := merge(got, before, room); r.Added > 0 || !cmp.Equal(again, got) {
-				t.Errorf("what was dropped comes back: %+v", r)
+				t.Errorf("a dropped activity reappears: %+v", r)
 			}
 			added += r.Added
 			order = order[n:]

@@ -16,21 +16,21 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// Bounds on what is posted.
+// Bounds on posted feeds.
 const (
 	MaxBytes = 1 << 20 // of a feed
 	MaxItems = 1000    // of a feed
 )
 
-// parse reads a feed. It also returns how many of its items say nothing.
-func parse(document []byte, now time.Time) (activities []Activity, silent int, err error) {
-	// The library is somebody else's, and the feed anybody's.
+// parse parses a feed. It also returns the number of items without a title.
+func parse(document []byte, now time.Time) (activities []Activity, untitled int, err error) {
+	// The parser may panic on untrusted input.
 	defer func() {
 		if recover() != nil {
-			activities, silent, err = nil, 0, errors.New("it lacks parts that every feed has")
+			activities, untitled, err = nil, 0, errors.New("required elements are missing")
 		}
 	}()
-	document, err = sane(document)
+	document, err = checkStructure(document)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -44,19 +44,19 @@ func parse(document []byte, now time.Time) (activities []Activity, silent int, e
 		return nil, 0, err
 	}
 	if read.FeedType == "json" && !strings.Contains(read.FeedVersion, "jsonfeed.org/version/") {
-		return nil, 0, fmt.Errorf("JSON Feed has a version that begins with https://jsonfeed.org/version/, and this one has %q", line(read.FeedVersion, MaxName))
+		return nil, 0, fmt.Errorf("version %q: want a JSON Feed version that begins with https://jsonfeed.org/version/", line(read.FeedVersion, MaxName))
 	}
 	for _, item := range read.Items {
 		if a, ok := activityOf(item, read, now); ok {
 			activities = append(activities, a)
 		} else {
-			silent++
+			untitled++
 		}
 	}
-	return activities, silent, nil
+	return activities, untitled, nil
 }
 
-// activityOf makes an activity of an item, if that says anything.
+// activityOf returns the activity of an item, if it has a title.
 func activityOf(item *gofeed.Item, of *gofeed.Feed, now time.Time) (Activity, bool) {
 	a := Activity{Actor: author(item.Authors), Link: link(item.Link)}
 	for _, text := range []string{item.Title, item.Description, item.Content, item.Link} {
@@ -67,10 +67,10 @@ func activityOf(item *gofeed.Item, of *gofeed.Feed, now time.Time) (Activity, bo
 	if a.Actor == "" {
 		a.Actor = author(of.Authors)
 	}
-	said := cmp.Or(item.PublishedParsed, item.UpdatedParsed)
-	a.At = when(said, now)
+	stated := cmp.Or(item.PublishedParsed, item.UpdatedParsed)
+	a.At = when(stated, now)
 	switch {
-	case strings.Contains(item.GUID, ":"): // an address, which is unique
+	case strings.Contains(item.GUID, ":"): // a URL is unique
 		a.ID = identify(item.GUID)
 	case item.GUID != "":
 		a.ID = identify(of.Link, item.GUID)
@@ -82,7 +82,7 @@ func activityOf(item *gofeed.Item, of *gofeed.Feed, now time.Time) (Activity, bo
 	return a, a.Title != ""
 }
 
-// author is the first who has a name.
+// author returns the first author with a name.
 func author(of []*gofeed.Person) string {
 	for _, p := range of {
 		if p == nil {
@@ -95,15 +95,15 @@ func author(of []*gofeed.Person) string {
 	return ""
 }
 
-// plain is the text of HTML. Titles are HTML in many feeds, whatever they should be; what
-// looks like a tag is taken for one.
+// plain returns the text of HTML. Titles are HTML in many feeds, so tags are removed from
+// all of them.
 func plain(text string) string {
 	if !strings.ContainsAny(text, "<&") {
 		return text
 	}
 	var b strings.Builder
 	tokens := html.NewTokenizer(strings.NewReader(text))
-	hidden := false // within a script, which is one text
+	hidden := false // within a script or style
 	for {
 		switch tokens.Next() {
 		case html.ErrorToken: // the end
@@ -122,22 +122,21 @@ func plain(text string) string {
 	}
 }
 
-// What real feeds stay far below. A parser of feeds follows elements by recursion, copies
-// their namespaces at every level, and appends the texts within an element to each other, so
-// that a short feed could cost much time and memory.
+// Bounds far above real feeds. The parser follows elements by recursion, copies their
+// namespaces at every level, and concatenates the texts within an element, so that a short
+// feed could cost much time and memory.
 const (
 	maxDepth      = 64
 	maxTokens     = 40_000
-	maxAttributes = 64           // of an element, and declarations of namespaces that hold within it
+	maxAttributes = 64           // of an element, and namespace declarations in its scope
 	maxTexts      = 2 * MaxItems // directly within an element
 )
 
-// sane returns a document that can be parsed at a cost that its length bounds. That of JSON
-// can be anyway.
+// checkStructure returns a document whose parsing cost is bounded by its length, without
+// control characters. JSON needs no check.
 //
-// It reads tokens as the parser will. Entities that a document declares are expanded by
-// neither.
-func sane(document []byte) ([]byte, error) {
+// It reads the same tokens as the parser. Neither expands entities that a document declares.
+func checkStructure(document []byte) ([]byte, error) {
 	if start := bytes.TrimLeft(document, "\xef\xbb\xbf \t\r\n"); len(start) == 0 || start[0] != '<' {
 		return document, nil
 	}
@@ -172,10 +171,10 @@ func sane(document []byte) ([]byte, error) {
 	return nil, fmt.Errorf("it has more than %d parts", maxTokens)
 }
 
-// An element is one that has begun and not ended.
+// An element is an open element.
 type element struct {
-	namespaces int // that were declared by it, and by those around it
-	texts      int // directly within it, so far
+	namespaces int // declared by it and its ancestors
+	texts      int // direct children so far
 }
 
 func namespaces(declared []xml.Attr) int {
@@ -188,6 +187,6 @@ func namespaces(declared []xml.Attr) int {
 	return n
 }
 
-// isControl reports whether a byte is one that XML does not allow. There are feeds that have
-// some.
+// isControl reports whether a byte is a control character that XML forbids. Some real feeds
+// contain them.
 func isControl(b byte) bool { return b < ' ' && b != '\t' && b != '\n' && b != '\r' }

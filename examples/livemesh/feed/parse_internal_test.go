@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// now is when feeds arrive in tests.
+// now is the time of arrival in tests.
 func now() time.Time { return time.Date(2008, 11, 3, 12, 0, 0, 0, time.UTC) }
 
-// Each format says the same.
+// TestParse: all formats give the same activities.
 func TestParse(t *testing.T) {
 	at := time.Date(2008, 11, 3, 10, 30, 0, 0, time.UTC)
 	for _, name := range []string{"rss091.xml", "rss10.xml", "rss20.xml", "atom10.xml", "feed.json", "latin1.xml"} {
@@ -22,15 +22,15 @@ func TestParse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, silent, err := parse(document, now())
-			if err != nil || silent != 0 {
-				t.Fatalf("%v, and %d items without a title", err, silent)
+			got, untitled, err := parse(document, now())
+			if err != nil || untitled != 0 {
+				t.Fatalf("%v, and %d items without a title", err, untitled)
 			}
 			want := []Activity{
 				{Actor: "Zoë", Title: "Zoë updated her profile", Link: "https://example.com/1", At: at},
 				{Actor: "Zoë", Title: "Zoë added Bob & Carol as friends", Link: "https://example.com/2", At: at.Add(10 * time.Minute)},
 			}
-			if name == "rss091.xml" { // which has neither authors nor dates
+			if name == "rss091.xml" { // without authors and dates
 				for i := range want {
 					want[i].Actor, want[i].At = "", now()
 				}
@@ -45,7 +45,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// A post is known again whatever else is in its feed, also in another format.
+// TestSameItem: a duplicate is detected in another feed and format.
 func TestSameItem(t *testing.T) {
 	one, _, err := parse([]byte(`<rss version="2.0"><channel><item><title>x</title><guid>https://example.com/1</guid></item></channel></rss>`), now())
 	if err != nil {
@@ -61,16 +61,16 @@ func TestSameItem(t *testing.T) {
 }
 
 func TestDates(t *testing.T) {
-	for said, want := range map[string]time.Time{
+	for stated, want := range map[string]time.Time{
 		"Mon, 03 Nov 2008 10:30:00 +0100": time.Date(2008, 11, 3, 9, 30, 0, 0, time.UTC),
-		"Mon, 03 Nov 2099 10:30:00 GMT":   now(), // it would be the first for ever
+		"Mon, 03 Nov 2099 10:30:00 GMT":   now(), // it would stay first
 		"Sat, 03 Nov 0001 10:30:00 GMT":   now(),
 		"yesterday":                       now(),
 		"":                                now(),
 	} {
-		got, _, err := parse(rss("<item><title>x</title><pubDate>"+said+"</pubDate></item>"), now())
+		got, _, err := parse(rss("<item><title>x</title><pubDate>"+stated+"</pubDate></item>"), now())
 		if err != nil || len(got) != 1 || !got[0].At.Equal(want) {
-			t.Errorf("%q: %v, %v", said, got, err)
+			t.Errorf("%q: %v, %v", stated, got, err)
 		}
 	}
 }
@@ -79,7 +79,7 @@ func rss(items string) []byte {
 	return []byte(`<rss version="2.0"><channel><title>t</title><link>https://example.com/</link>` + items + `</channel></rss>`)
 }
 
-// What a feed says is text when it is here.
+// TestPlain: titles are converted to plain text.
 func TestPlain(t *testing.T) {
 	for title, want := range map[string]string{
 		"Alice &lt;b&gt;updated&lt;/b&gt; her   profile": "Alice updated her profile",
@@ -114,15 +114,15 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// An item that has no title says something all the same, or is counted.
+// TestUntitled: an item without a title gets one from its content or link, or is counted.
 func TestUntitled(t *testing.T) {
-	got, silent, err := parse(rss("<item><description>&lt;p&gt;hello&lt;/p&gt;</description></item><item><link>https://example.com/1</link></item><item/>"), now())
-	if err != nil || silent != 1 || len(got) != 2 || got[0].Title != "hello" || got[1].Title != "https://example.com/1" {
-		t.Errorf("%v, %d, %v", got, silent, err)
+	got, untitled, err := parse(rss("<item><description>&lt;p&gt;hello&lt;/p&gt;</description></item><item><link>https://example.com/1</link></item><item/>"), now())
+	if err != nil || untitled != 1 || len(got) != 2 || got[0].Title != "hello" || got[1].Title != "https://example.com/1" {
+		t.Errorf("%v, %d, %v", got, untitled, err)
 	}
 }
 
-// What is no feed is refused, and so is what would cost more than a feed does.
+// TestNoFeed: malformed and too complex feeds are rejected.
 func TestNoFeed(t *testing.T) {
 	var laughs strings.Builder
 	laughs.WriteString(`<!DOCTYPE rss [<!ENTITY lol0 "lol">`)

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// ids are where the ids of feeds and entries begin (RFC 4151).
+// ids is the prefix of the ids of feeds and entries (RFC 4151).
 const ids = "tag:livemesh.example,2008:feeds/"
 
-// A Document is a feed as JSON Feed 1.1 has it, from which the other formats are written, too.
+// A Document is a feed in JSON Feed 1.1. The other formats are written from it.
 type Document struct {
 	Version string `json:"version"`
 	Title   string `json:"title"`
@@ -23,7 +23,7 @@ type Document struct {
 
 	ID      string    `json:"-"`
 	User    string    `json:"-"`
-	Updated time.Time `json:"-"` // that of the latest item, or long ago
+	Updated time.Time `json:"-"` // of the latest item; 1970 without items
 }
 
 // An Item is an entry of a Document.
@@ -37,12 +37,12 @@ type Item struct {
 	Authors   []Author  `json:"authors,omitempty"`
 }
 
-// An Author is who did it.
+// An Author is the author of an item.
 type Author struct {
 	Name string `json:"name"`
 }
 
-// newDocument returns the feed of a user, which has an address.
+// newDocument returns the feed of a user with an address.
 func newDocument(user, address string, entries []Entry) *Document {
 	d := &Document{
 		Version: "https://jsonfeed.org/version/1.1", Title: "Activities for " + user, FeedURL: address, Items: []Item{},
@@ -64,7 +64,7 @@ func newDocument(user, address string, entries []Entry) *Document {
 	return d
 }
 
-// content is HTML that has all activities of an entry, each with its link.
+// content returns HTML with all activities of an entry and their links.
 func (e *Entry) content() string {
 	var b strings.Builder
 	for _, a := range e.Activities {
@@ -79,15 +79,15 @@ func (e *Entry) content() string {
 
 type format struct {
 	name  string
-	media []string // the first is how it is sent
+	media []string // the first is used in responses
 	write func(*Document) ([]byte, error)
 }
 
 //go:embed templates
 var templates embed.FS
 
-// formats returns all, the default first. Atom is RFC 4287, where titles are text. RSS is RSS
-// 2.0, with the author as Dublin Core has it, because RSS has only addresses of mail.
+// formats returns all formats, the default first. Atom is RFC 4287, with titles as text. RSS is
+// RSS 2.0 with the author in Dublin Core, because RSS authors are mail addresses.
 func formats() []format {
 	return []format{
 		{"atom", []string{"application/atom+xml"}, fromTemplate("atom.xml")},
@@ -105,8 +105,8 @@ func fromTemplate(name string) func(*Document) ([]byte, error) {
 	}
 }
 
-// noHTML is a text that is the same when it is taken for HTML: RSS does not say which of both
-// titles are.
+// noHTML returns a text that reads the same as text and as HTML: RSS does not define which of
+// them titles are.
 func noHTML(text string) string {
 	if plain(text) == text {
 		return text

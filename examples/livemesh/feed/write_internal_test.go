@@ -9,13 +9,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// An ours is what a reader gets of an entry.
+// An ours is the parsed form of an entry.
 type ours struct {
 	ID, Title, Actor, Link, Content string
 	Published                       time.Time
 }
 
-// Whatever activities say, feeds are valid in every format, and say it.
+// TestRoundTrip: any activities give valid feeds in every format, which parse to the same values.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		texts := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"<script>alert(1)</script>", "Tom & Jerry", "&lt;b&gt;", "]]>", "1 < 2", "\x00\x07", "\xff"}))
@@ -45,7 +45,7 @@ func check(t *rapid.T, format string, entries []Entry, data []byte) {
 		t.Fatalf("%s: %v\n%s", format, err, data)
 	}
 	title := read.Title
-	if format == "rss" { // where titles are HTML, or not
+	if format == "rss" { // titles may be HTML
 		title = plain(title)
 	}
 	if title != "Activities for Ann & <Bob>" || len(read.Items) != len(entries) {
@@ -62,7 +62,7 @@ func check(t *rapid.T, format string, entries []Entry, data []byte) {
 	for _, e := range entries {
 		o := ours{ID: ids + "Ann%20&%20%3CBob%3E/" + e.ID, Title: e.Title, Actor: e.Actor, Link: e.Link(), Content: e.content(), Published: e.Activities[0].At}
 		if format == "rss" {
-			o.Published = e.Updated() // it has only one date, and readers are to see what is new
+			o.Published = e.Updated() // RSS has only one date
 		}
 		want = append(want, o)
 	}
@@ -78,7 +78,7 @@ func name(of *gofeed.Item) string {
 	return of.Authors[0].Name
 }
 
-// An empty feed is a feed.
+// TestEmpty: an empty feed is valid.
 func TestEmpty(t *testing.T) {
 	for _, f := range formats() {
 		data, err := f.write(newDocument("ann", "https://example.com/", nil))

@@ -1,6 +1,5 @@
-// Package fleet runs all of Live Mesh as processes of this computer: three managers, two
-// servers of each service, and two frontends. The demo kills some of them, and tests compare
-// what devices see meanwhile with what was promised.
+// Package fleet runs all of Live Mesh as processes of this machine: three managers, two servers
+// of each service, and two frontends. It injects faults for the demo and for tests.
 package fleet
 
 import (
@@ -28,25 +27,25 @@ const (
 	patience     = time.Minute
 )
 
-// A Process is one of a fleet.
+// A Process is a process of a fleet.
 type Process struct {
 	proc.Process
 	Service leasehold.Namespace // "" for managers and frontends
-	ready   chan struct{}       // closed when it has printed a line
+	ready   chan struct{}       // closed when the process has printed a line
 }
 
-// A Fleet is its processes. It is for one goroutine.
+// A Fleet is a set of processes. It is not safe for concurrent use.
 type Fleet struct {
 	program, dir string
 
 	managers, servers, frontends []*Process
 	Managers                     []string   // their addresses
 	Frontends                    []string   // their URLs
-	Failed                       chan error // has the error of a process that has ended by itself
+	Failed                       chan error // receives the error of a process that has ended unexpectedly
 }
 
-// Start starts a fleet of a program, which is livemesh itself, and returns when all processes
-// are ready. The services are namespaces whose names are those of commands. The logs are in
+// Start starts a fleet of a program, which is livemesh itself, and waits until all processes
+// are ready. The services are namespaces with the names of commands. The logs are written to
 // the directory.
 func Start(ctx context.Context, program, dir string, services []leasehold.Namespace) (*Fleet, error) {
 	addrs, err := proc.FreePorts(managerCount + pair)
@@ -86,7 +85,7 @@ func (f *Fleet) process(name string, space leasehold.Namespace, args ...string) 
 	p.Name, p.Ended = name, func(err error) {
 		select {
 		case f.Failed <- err:
-		default: // another has failed
+		default: // another error is pending
 		}
 	}
 	p.Launch = proc.Launch{
@@ -125,7 +124,7 @@ func (f *Fleet) start(ctx context.Context, processes []*Process) error {
 	return nil
 }
 
-// createNamespaces retries until one of the managers leads.
+// createNamespaces retries until a manager leads.
 func (f *Fleet) createNamespaces(ctx context.Context, services []leasehold.Namespace) error {
 	group, err := proc.Dial(f.Managers, insecure.NewCredentials(), patience)
 	if err != nil {
@@ -148,7 +147,7 @@ func (f *Fleet) createNamespaces(ctx context.Context, services []leasehold.Names
 	return nil
 }
 
-// Servers are those of a service.
+// Servers returns the servers of a service.
 func (f *Fleet) Servers(space leasehold.Namespace) []*Process {
 	return slices.DeleteFunc(slices.Clone(f.servers), func(p *Process) bool { return p.Service != space })
 }
@@ -160,13 +159,14 @@ func (f *Fleet) Close() {
 	}
 }
 
-// Strike kills, stops or restarts one process, and returns what it did when all run again.
+// Strike kills, stops or restarts one process, and waits until all run again. It returns a
+// description.
 func (f *Fleet) Strike(ctx context.Context, random *rand.Rand) (string, error) {
 	victim, longest := f.servers[random.IntN(len(f.servers))], 2*lease
 	switch n := random.IntN(7); {
 	case n < 2 && proc.CanPause:
 		return f.pause(ctx, victim, random)
-	case n == 2: // its names move to others, and nothing is lost
+	case n == 2: // its names are transferred, and nothing is lost
 		ending, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		if err := victim.Terminate(ending); err != nil {
@@ -181,7 +181,7 @@ func (f *Fleet) Strike(ctx context.Context, random *rand.Rand) (string, error) {
 	return victim.Name + " was killed", f.Revive(ctx, victim, upTo(random, longest))
 }
 
-// pause stops a process with SIGSTOP, for less or for more than its leases last.
+// pause stops a process with SIGSTOP, for less or more than the lease time.
 func (f *Fleet) pause(ctx context.Context, p *Process, random *rand.Rand) (string, error) {
 	d, how := upTo(random, lease/2), "shortly"
 	if random.IntN(2) == 0 {
@@ -197,7 +197,7 @@ func (f *Fleet) pause(ctx context.Context, p *Process, random *rand.Rand) (strin
 	return fmt.Sprintf("%s was stopped %s, and went on", p.Name, how), waited
 }
 
-// Revive kills a process, if it is still there, and starts it after a time.
+// Revive kills a process, if it is running, and starts it after a delay.
 func (f *Fleet) Revive(ctx context.Context, p *Process, after time.Duration) error {
 	p.Kill()
 	if err := wait(ctx, after); err != nil {

@@ -1,7 +1,7 @@
-// Package frontend is what users of Live Mesh reach: it passes requests on to the servers
-// that own what they are about, and serves a page that plays a device.
+// Package frontend is the entry point of Live Mesh for users: it forwards requests to the
+// servers that own their names, and serves a page that runs a device.
 //
-// It keeps nothing. Any number of frontends may run, and any of them may die.
+// It is stateless. Any number of frontends may run, and any of them may fail.
 package frontend
 
 import (
@@ -20,24 +20,23 @@ import (
 	"github.com/leasehold-dev/leasehold/lookup"
 )
 
-// A Service is what requests are passed on to.
+// A Service is a service behind a frontend.
 type Service struct {
-	// Prefix is how its paths begin: "/queues/".
+	// Prefix is the prefix of its paths: "/queues/".
 	Prefix string
 	Lookup *lookup.Lookup
-	// MaxOutstanding is how many requests may be under way to one of its servers
-	// (PRS 3.3). More are refused at once with 429 and Retry-After, as servers refuse what
-	// they have no room for, while those for other servers are passed on. Default: as
-	// package leasehttp has it.
+	// MaxOutstanding is the maximum number of concurrent requests to one of its servers
+	// (PRS 3.3). Others for that server are refused at once with 429 and Retry-After.
+	// Default: that of package leasehttp.
 	MaxOutstanding int
 }
 
-// Config says what a frontend is in front of.
+// Config configures a frontend.
 type Config struct {
 	Services []Service
-	// Base sends requests to servers. Default: as package leasehttp has it.
+	// Base sends requests to servers. Default: that of package leasehttp.
 	Base http.RoundTripper
-	// Logger hears of requests that failed. Default: nobody does.
+	// Logger receives failed requests. Default: no logging.
 	Logger *slog.Logger
 }
 
@@ -46,12 +45,12 @@ const (
 	stall   = 30 * time.Second
 )
 
-// Client reaches all services behind a frontend, which has a URL, for so many requests at a
-// time.
+// Client returns a client of all services behind a frontend URL, for a number of concurrent
+// requests.
 func Client(at string, callers int) (jsonhttp.Client, error) {
 	u, err := url.Parse(at)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return jsonhttp.Client{}, fmt.Errorf("--frontend is %q, want a URL, http://127.0.0.1:8080 for instance", at)
+		return jsonhttp.Client{}, fmt.Errorf("--frontend is %q, want a URL, for example http://127.0.0.1:8080", at)
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = callers
@@ -79,13 +78,13 @@ func New(cfg Config) (http.Handler, error) {
 		return nil, err
 	}
 	mux.Handle("/", protect(http.FileServerFS(page)))
-	// A page of somebody else's must not write here in the name of whoever looks at it.
+	// Cross-site requests must not write with the rights of the page's user.
 	return http.NewCrossOriginProtection().Handler(mux), nil
 }
 
 func (s *Service) proxy(cfg Config) (http.Handler, error) {
 	if s.Lookup == nil || len(s.Prefix) < 2 {
-		return nil, leasehold.Errorf("new frontend", leasehold.ErrInvalid, s.Prefix, "a service has a prefix, /queues/ for instance, and a lookup")
+		return nil, leasehold.Errorf("new frontend", leasehold.ErrInvalid, s.Prefix, "want a prefix, for example /queues/, and a lookup")
 	}
 	transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{
 		Lookup: s.Lookup, Key: jsonhttp.Key(), Base: cfg.Base, MaxOutstanding: s.MaxOutstanding,
@@ -96,9 +95,8 @@ func (s *Service) proxy(cfg Config) (http.Handler, error) {
 	return leasehttp.NewProxy(leasehttp.ProxyConfig{Transport: transport, MaxBody: maxBody, Stall: stall, Logger: cfg.Logger})
 }
 
-// backoff makes the status of a request that a gateway has refused, because too many are under
-// way to its server, the one that all our services have for that: 429. A gateway says 503,
-// which may mean anything.
+// backoff changes the status of requests that the proxy refused because of MaxOutstanding from
+// 503 to 429, the status that all services of Live Mesh use for that.
 func backoff(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(limitWriter{w}, r)
@@ -111,20 +109,20 @@ type limitWriter struct{ http.ResponseWriter }
 func (w limitWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w limitWriter) WriteHeader(status int) {
-	// A server's own answers have no such header: a gateway removes it.
+	// Servers' responses have no such header: the proxy removes it.
 	if status == http.StatusServiceUnavailable && w.Header().Get(leasehttp.HeaderError) == "limit" {
 		status = http.StatusTooManyRequests
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// protect says what the page may do: only what comes from here.
+// protect adds the page's security headers: it may only load and call this origin.
 func protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			h.Set("Allow", "GET, HEAD")
-			http.Error(w, "there is nothing here to write to", http.StatusMethodNotAllowed)
+			http.Error(w, "the page is read-only", http.StatusMethodNotAllowed)
 			return
 		}
 		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")

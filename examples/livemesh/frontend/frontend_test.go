@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 )
 
-// The page is served with what keeps others out of it.
+// TestPage: the page is served with a strict content security policy.
 func TestPage(t *testing.T) {
 	handler, err := frontend.New(frontend.Config{})
 	if err != nil {
@@ -43,7 +43,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("%s %s: %d, want %d with %q", test.method, test.path, w.Code, test.status, test.has)
 		}
 		if csp := w.Header().Get("Content-Security-Policy"); w.Code == 200 && (!strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe")) {
-			t.Errorf("%s: the page may do %q", test.path, csp)
+			t.Errorf("%s: content security policy %q", test.path, csp)
 		}
 	}
 	if _, err := frontend.New(frontend.Config{Services: []frontend.Service{{Prefix: "/queues/"}}}); !errors.Is(err, leasehold.ErrInvalid) {
@@ -51,7 +51,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// Requests reach the servers, and what these say reaches whoever asked.
+// TestPassesOn: requests and responses are forwarded.
 func TestPassesOn(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{Namespace: "queues"}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		server := c.Node("a")

@@ -1,36 +1,33 @@
-// Package im is the presence of users of an instant messenger, the application with which
-// the PRS paper was measured (section 7): for each user the address for messages, a status,
-// and the last IP address that is known.
+// Package im is the presence service of an instant messenger, the test application of the
+// PRS paper (section 7): for each user the address for messages, a status, and the last known
+// IP address.
 //
-// Presence is in memory on the server that owns the user's name, and lasts for a time. The
-// frontend that a user is connected to publishes it, refreshes it, and publishes it again
-// when it was lost with its server, of which the frontend's lookup tells: [Publisher] is all
-// of that. So no presence is written to disk, and nobody asks again and again whether it is
-// still there.
+// Presence is in memory on the server that owns the user's name, with a TTL. The frontend that
+// a user is connected to publishes it, refreshes it, and publishes it again when it was lost
+// with its server, which the frontend's lookup reports: see [Publisher]. So no presence is
+// written to disk, and no client polls for losses.
 //
 // # The API
 //
-// It is HTTP and JSON. The second segment of the path is the user, and what requests are
-// routed by.
+// The API is HTTP and JSON. The second segment of the path is the user. Requests are routed by
+// it.
 //
 //	GET    /im/USER
 //	PUT    /im/USER                      {"session", "address", "status", "ip"}: signs on
-//	PATCH  /im/USER                      {"session", and what changes}
-//	POST   /im/USER/refresh?session=S    lets it last for another TTL
+//	PATCH  /im/USER                      {"session", and changed fields}
+//	POST   /im/USER/refresh?session=S    extends the TTL
 //	DELETE /im/USER?session=S            signs off
 //
-// A session is whoever publishes the user, a frontend for instance; readers do not see it. A
-// user has one at a time: what another session writes is refused with 409. The same session
-// may sign on again, which replaces what is there, so that a PUT does no harm twice. A
-// session that is to have the user nevertheless, because the user has come to it, reads the
-// presence and signs on with its version as "if": that is refused with 412 if somebody else
-// has changed it since.
+// A session identifies the publisher of a user, for example a frontend; readers do not see it.
+// A user has one session at a time: writes of another fail with 409. The same session may sign
+// on again, which replaces the presence, so that a PUT is idempotent. To take over a user, a
+// session reads the presence and signs on with its version as "if": that fails with 412 if the
+// presence has changed since.
 //
-// A PATCH may have an "if" too. Versions are never used again, not even when a presence was
-// lost.
+// A PATCH may have an "if", too. Versions are never reused, not even after a presence was lost.
 //
-// What is too long is refused with 413, what is not understood with 400, and a user who is
-// not there with 404. What the lease has to say is said as package leasehttp has it.
+// Oversized fields fail with 413, malformed requests with 400, a missing user with 404. Errors
+// of the lease are those of package leasehttp.
 //
-// All operations on a user happen one after the other: it is linearizable, until it is lost.
+// Operations on a user are linearizable, until the presence is lost.
 package im

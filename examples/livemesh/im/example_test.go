@@ -12,8 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lookup"
 )
 
-// A frontend publishes the users that are connected to it, and has them there again when a
-// server has died.
+// A frontend publishes its connected users, and publishes them again after a server was killed.
 func ExamplePublisher() {
 	ctx := context.Background()
 	l, err := lookup.Open(ctx, lookup.Config{Namespace: "im", Managers: []string{"127.0.0.1:7400"}})
@@ -35,19 +34,19 @@ func ExamplePublisher() {
 	ended := make(chan error, 1)
 	go func() { ended <- p.Run(running) }()
 
-	// Alice has connected, from wherever she was before.
+	// Alice has connected; another frontend may have published her.
 	err = p.TakeOver(ctx, "alice", im.Presence{Address: "sip:alice@example.com", Status: "online", IP: "10.0.0.1"})
 	if err != nil {
 		log.Print(err)
 	}
 	away := "away"
 	if err := p.Update(ctx, "alice", im.Change{Status: &away}); err != nil {
-		log.Print(err) // Run goes on trying
+		log.Print(err) // Run retries
 	}
 
 	stop()
 	if err := <-ended; err != nil {
 		log.Fatal(err)
 	}
-	_ = l.Close(context.Background()) // it never fails
+	_ = l.Close(context.Background()) // never fails
 }

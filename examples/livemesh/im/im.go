@@ -13,42 +13,42 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// A Presence is what others see of a user.
+// A Presence is the public state of a user.
 type Presence struct {
 	Address string `json:"address"` // for messages
-	Status  string `json:"status"`  // "online", "away", or what the user likes
-	IP      string `json:"ip"`      // the last that is known
-	// Version is that of the last change. It is set by the server.
+	Status  string `json:"status"`  // "online", "away" or any text
+	IP      string `json:"ip"`      // the last known one
+	// Version is the version of the last change. It is set by the server.
 	Version leasemap.Version `json:"version,omitzero"`
 }
 
-// A record is what a server keeps of a user.
+// A record is a user's state on a server.
 type record struct {
 	Presence
 	Session string `json:"session"`
 }
 
-// TTL is how long a presence lasts that is neither changed nor refreshed.
+// TTL is the lifetime of a presence after the last change or refresh.
 const TTL = 15 * time.Minute
 
-// Config says how presence is kept.
+// Config configures a service.
 type Config struct {
-	// Announce tells others, a feed for instance, that a user "is now online". It is
-	// called when a status has changed, in order, by a goroutine of the service. No request
-	// waits for it or fails because of it: what cannot be told, or comes faster than it can
-	// be, is dropped. Default: changes are not announced.
+	// Announce reports changes of status, for example to a feed: a user "is now online". It
+	// is called in order by a goroutine of the service. No request waits for it or fails
+	// because of it: failed announcements, and those above the queue limit, are dropped.
+	// Default: changes are not announced.
 	Announce func(ctx context.Context, user, text string) error
-	// Logger gets what could not be announced. Default: nothing is logged.
+	// Logger receives dropped announcements. Default: no logging.
 	Logger *slog.Logger
 }
 
-// A Service is one server of presence.
+// A Service is one server of presence. It is safe for concurrent use.
 type Service struct {
 	users *leasemap.Map[record]
 	news  *announcer
 }
 
-// Join joins the namespace as one of its servers.
+// Join joins the namespace as an owner.
 func Join(ctx context.Context, as owner.Config, cfg Config) (*Service, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -60,14 +60,14 @@ func Join(ctx context.Context, as owner.Config, cfg Config) (*Service, error) {
 	return &Service{m, newAnnouncer(cfg)}, nil
 }
 
-// Close hands all users over to other servers. They are served until they have gone.
+// Close transfers all users to other servers, and serves them until then.
 func (s *Service) Close(ctx context.Context) error {
 	defer s.news.stop()
 	return s.users.Close(ctx)
 }
 
 const (
-	maxRequest = 16 << 10 // bytes of a request: all texts, escaped, and what is around them
+	maxRequest = 16 << 10 // bytes of a request: all texts, escaped, and the JSON around them
 	wanted     = "session, address, status and ip"
 )
 
@@ -91,8 +91,8 @@ func (s *Service) get(r *jsonhttp.Request) (any, error) {
 	return found.Presence, err
 }
 
-// signOn publishes a user. It fails with [leasehold.ErrExists] if another session does, and with
-// [leasehold.ErrStale] if that one's presence has another version than is to be replaced.
+// signOn publishes a user. It fails with [leasehold.ErrExists] if another session has published
+// the user, and with [leasehold.ErrStale] if the version to replace is not the current one.
 func (s *Service) signOn(r *jsonhttp.Request, on SignOn) (any, error) {
 	const op = "sign on"
 	if err := on.validate(op, r.Name); err != nil {
@@ -127,8 +127,8 @@ func (s *Service) change(r *jsonhttp.Request, c Change) (any, error) {
 	})
 }
 
-// write writes a presence, and announces its status unless it is the one before, or the one
-// that is known of a user who is not there.
+// write writes a presence. It announces the status unless it is unchanged, or, for an absent
+// user, equal to the known one.
 func (s *Service) write(r *jsonhttp.Request, known string, change func(e *leasemap.Entry[record]) error) (any, error) {
 	var next Presence
 	version, err := s.users.Do(r.Context(), r.Name, func(e *leasemap.Entry[record]) error {
@@ -187,60 +187,60 @@ func sessionOf(op string, r *jsonhttp.Request) (string, error) {
 	return session, validText(op, r.Name, "session", session)
 }
 
-// owned returns an error if a presence is not there, or not the session's.
+// owned returns an error if a presence is missing or belongs to another session.
 func owned(op, user string, e *leasemap.Entry[record], session string) error {
 	switch {
 	case !e.Version.Exists():
 		return absent(op, user)
 	case e.Value.Session != session:
-		return leasehold.Errorf(op, leasehold.ErrExists, user, "another session publishes the user; to take over, sign on with the version that is there")
+		return leasehold.Errorf(op, leasehold.ErrExists, user, "another session publishes the user; to take over, sign on with the current version")
 	}
 	return nil
 }
 
 func absent(op, user string) error {
-	return leasehold.Errorf(op, leasehold.ErrNotFound, user, "the user is not there: has never signed on, has expired or was lost; sign on")
+	return leasehold.Errorf(op, leasehold.ErrNotFound, user, "the user is absent: never signed on, expired or lost; sign on")
 }
 
 func unchanged(op, user string, e *leasemap.Entry[record], want leasemap.Version) error {
 	if e.Version != want {
-		return leasehold.Errorf(op, leasehold.ErrStale, user, "the presence has version %v, and not %v: read it again", e.Version, want)
+		return leasehold.Errorf(op, leasehold.ErrStale, user, "the presence has version %v, not %v: read it again", e.Version, want)
 	}
 	return nil
 }
 
 const (
-	maxWaiting   = 1024            // announcements
-	announceTime = 5 * time.Second // is how long one may take
+	maxWaiting   = 1024            // queued announcements
+	announceTime = 5 * time.Second // timeout of one
 )
 
 type announcement struct{ user, text string }
 
-// An announcer tells others of changes, while requests go on.
+// An announcer calls Announce for a queue of changes, in a goroutine.
 type announcer struct {
-	tell    func(ctx context.Context, user, text string) error
-	log     *slog.Logger
-	stopped context.CancelFunc
-	waiting chan announcement
-	running sync.WaitGroup
+	announce func(ctx context.Context, user, text string) error
+	log      *slog.Logger
+	stopped  context.CancelFunc
+	waiting  chan announcement
+	running  sync.WaitGroup
 }
 
 func newAnnouncer(cfg Config) *announcer {
 	ctx, cancel := context.WithCancel(context.Background())
-	a := &announcer{tell: cfg.Announce, log: cfg.Logger, stopped: cancel, waiting: make(chan announcement, maxWaiting)}
+	a := &announcer{announce: cfg.Announce, log: cfg.Logger, stopped: cancel, waiting: make(chan announcement, maxWaiting)}
 	a.running.Go(func() { a.run(ctx) })
 	return a
 }
 
-// add announces that a user has a status. It does not wait.
+// add queues an announcement. It does not block.
 func (a *announcer) add(user, status string) {
-	if a.tell == nil {
+	if a.announce == nil {
 		return
 	}
 	select {
 	case a.waiting <- announcement{user, "is now " + status}:
 	default:
-		a.log.Warn("not announced: too many wait already", "user", user, "status", status)
+		a.log.Warn("announcement dropped: queue full", "user", user, "status", status)
 	}
 }
 
@@ -251,15 +251,15 @@ func (a *announcer) run(ctx context.Context) {
 			return
 		case next := <-a.waiting:
 			telling, cancel := context.WithTimeout(ctx, announceTime)
-			if err := a.tell(telling, next.user, next.text); err != nil {
-				a.log.Warn("not announced", "user", next.user, "text", next.text, "err", err)
+			if err := a.announce(telling, next.user, next.text); err != nil {
+				a.log.Warn("announcement failed", "user", next.user, "text", next.text, "err", err)
 			}
 			cancel()
 		}
 	}
 }
 
-// stop drops what is waiting.
+// stop drops queued announcements.
 func (a *announcer) stop() {
 	a.stopped()
 	a.running.Wait()

@@ -31,7 +31,7 @@ func client(t *testing.T, c *leaseholdtest.Cluster, n *leaseholdtest.Node) *im.C
 }
 
 // alone runs a test with one server.
-func alone(t *testing.T, cfg im.Config, test func(t *testing.T, c *leaseholdtest.Cluster, asks *im.Client)) {
+func alone(t *testing.T, cfg im.Config, test func(t *testing.T, c *leaseholdtest.Cluster, api *im.Client)) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		serve(t, c.Node("a"), cfg)
 		c.Settle()
@@ -43,55 +43,55 @@ func signOn(session, status string) im.SignOn {
 	return im.SignOn{Session: session, Address: "sip:alice@example.com", Status: status, IP: "10.0.0.1"}
 }
 
-// A user has one session at a time. The same one may repeat itself, and another takes over
-// only what it has seen.
+// TestSessions: a user has one session at a time. The same one may sign on again; another takes
+// over only with the current version.
 func TestSessions(t *testing.T) {
-	alone(t, im.Config{}, func(t *testing.T, _ *leaseholdtest.Cluster, asks *im.Client) {
+	alone(t, im.Config{}, func(t *testing.T, _ *leaseholdtest.Cluster, api *im.Client) {
 		ctx := t.Context()
-		if _, err := asks.Get(ctx, "alice"); !errors.Is(err, leasehold.ErrNotFound) {
-			t.Errorf("a user who is not there: %v", err)
+		if _, err := api.Get(ctx, "alice"); !errors.Is(err, leasehold.ErrNotFound) {
+			t.Errorf("an absent user: %v", err)
 		}
-		first, err := asks.SignOn(ctx, "alice", signOn("home", "online"))
+		first, err := api.SignOn(ctx, "alice", signOn("home", "online"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := asks.SignOn(ctx, "alice", signOn("home", "online")); err != nil {
+		if _, err := api.SignOn(ctx, "alice", signOn("home", "online")); err != nil {
 			t.Errorf("the same session again: %v", err)
 		}
-		if _, err := asks.SignOn(ctx, "alice", signOn("work", "online")); !errors.Is(err, leasehold.ErrExists) {
+		if _, err := api.SignOn(ctx, "alice", signOn("work", "online")); !errors.Is(err, leasehold.ErrExists) {
 			t.Errorf("another session: %v", err)
 		}
 		stale := signOn("work", "online")
 		stale.If = first.Version
-		if _, err := asks.SignOn(ctx, "alice", stale); !errors.Is(err, leasehold.ErrStale) {
+		if _, err := api.SignOn(ctx, "alice", stale); !errors.Is(err, leasehold.ErrStale) {
 			t.Errorf("another session with an old version: %v", err)
 		}
 		away := "away"
-		if _, err := asks.Change(ctx, "alice", im.Change{Session: "work", Status: &away}); !errors.Is(err, leasehold.ErrExists) {
+		if _, err := api.Change(ctx, "alice", im.Change{Session: "work", Status: &away}); !errors.Is(err, leasehold.ErrExists) {
 			t.Errorf("a change by another session: %v", err)
 		}
-		if err := asks.Refresh(ctx, "alice", "work"); !errors.Is(err, leasehold.ErrExists) {
+		if err := api.Refresh(ctx, "alice", "work"); !errors.Is(err, leasehold.ErrExists) {
 			t.Errorf("a refresh by another session: %v", err)
 		}
-		if err := asks.SignOff(ctx, "alice", "work"); !errors.Is(err, leasehold.ErrExists) {
+		if err := api.SignOff(ctx, "alice", "work"); !errors.Is(err, leasehold.ErrExists) {
 			t.Errorf("signed off by another session: %v", err)
 		}
 		want := im.Presence{Address: "sip:alice@example.com", Status: "away", IP: "10.0.0.1"}
-		got, err := asks.Change(ctx, "alice", im.Change{Session: "home", Status: &away})
+		got, err := api.Change(ctx, "alice", im.Change{Session: "home", Status: &away})
 		if diff := cmp.Diff(want, plain(got)); err != nil || diff != "" {
 			t.Errorf("changed, %v: %s", err, diff)
 		}
 		over := signOn("work", "online")
 		over.If = got.Version
-		for range 2 { // twice does no harm
-			if _, err := asks.SignOn(ctx, "alice", over); err != nil {
+		for range 2 { // idempotent
+			if _, err := api.SignOn(ctx, "alice", over); err != nil {
 				t.Errorf("taking over: %v", err)
 			}
 		}
-		if err := asks.SignOff(ctx, "alice", "work"); err != nil {
+		if err := api.SignOff(ctx, "alice", "work"); err != nil {
 			t.Error(err)
 		}
-		if _, err := asks.Get(ctx, "alice"); !errors.Is(err, leasehold.ErrNotFound) {
+		if _, err := api.Get(ctx, "alice"); !errors.Is(err, leasehold.ErrNotFound) {
 			t.Errorf("signed off: %v", err)
 		}
 	})
@@ -103,43 +103,43 @@ func plain(p im.Presence) im.Presence {
 }
 
 func TestExpires(t *testing.T) {
-	alone(t, im.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, asks *im.Client) {
+	alone(t, im.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, api *im.Client) {
 		ctx := t.Context()
 		for _, user := range []string{"refreshed", "forgotten"} {
-			if _, err := asks.SignOn(ctx, user, signOn("home", "online")); err != nil {
+			if _, err := api.SignOn(ctx, user, signOn("home", "online")); err != nil {
 				t.Fatal(err)
 			}
 		}
 		c.Advance(10 * time.Minute)
-		was, err := asks.Get(ctx, "refreshed")
+		was, err := api.Get(ctx, "refreshed")
 		if err != nil {
 			t.Error(err)
 		}
-		if err := asks.Refresh(ctx, "refreshed", "home"); err != nil {
+		if err := api.Refresh(ctx, "refreshed", "home"); err != nil {
 			t.Error(err)
 		}
 		c.Advance(10 * time.Minute)
-		if is, err := asks.Get(ctx, "refreshed"); err != nil || is != was {
+		if is, err := api.Get(ctx, "refreshed"); err != nil || is != was {
 			t.Errorf("refreshed: %v, was %v, %v", is, was, err)
 		}
-		if err := asks.Refresh(ctx, "forgotten", "home"); !errors.Is(err, leasehold.ErrNotFound) {
-			t.Errorf("refreshing who has expired: %v", err)
+		if err := api.Refresh(ctx, "forgotten", "home"); !errors.Is(err, leasehold.ErrNotFound) {
+			t.Errorf("refreshing an expired user: %v", err)
 		}
 	})
 }
 
-// Every kind of bad input has a status of its own, and changes nothing.
+// TestStatuses: every kind of invalid input has its status, and changes nothing.
 func TestStatuses(t *testing.T) {
-	alone(t, im.Config{}, func(t *testing.T, _ *leaseholdtest.Cluster, asks *im.Client) {
+	alone(t, im.Config{}, func(t *testing.T, _ *leaseholdtest.Cluster, api *im.Client) {
 		const body = `{"session": "home", "address": "sip:a", "status": "online", "ip": "2001:db8::1"}`
 		with := func(old, replacement string) string { return strings.Replace(body, old, replacement, 1) }
 		long := strings.Repeat("x", im.MaxField+1)
-		meshtest.Check(t, asks.HTTP, asks.URL, []meshtest.Case{
+		meshtest.Check(t, api.HTTP, api.URL, []meshtest.Case{
 			{What: "sign on", Method: "PUT", Path: "/im/a", Body: body, Status: 200, Has: `"version"`},
-			{What: "nobody", Method: "GET", Path: "/im/none", Status: 404, Has: "sign on"},
-			{What: "change nobody", Method: "PATCH", Path: "/im/none", Body: body, Status: 404},
-			{What: "refresh nobody", Method: "POST", Path: "/im/none/refresh?session=home", Status: 404},
-			{What: "sign off nobody", Method: "DELETE", Path: "/im/none?session=home", Status: 204},
+			{What: "an absent user", Method: "GET", Path: "/im/none", Status: 404, Has: "sign on"},
+			{What: "change an absent user", Method: "PATCH", Path: "/im/none", Body: body, Status: 404},
+			{What: "refresh an absent user", Method: "POST", Path: "/im/none/refresh?session=home", Status: 404},
+			{What: "sign off an absent user", Method: "DELETE", Path: "/im/none?session=home", Status: 204},
 			{What: "not JSON", Method: "PUT", Path: "/im/a", Body: "{", Status: 400},
 			{What: "not a presence", Method: "PATCH", Path: "/im/a", Body: "[]", Status: 400},
 			{What: "a misspelled presence", Method: "PATCH", Path: "/im/a", Body: `{"session": "home", "status": "x", "iff": "9.9"}`, Status: 400, Has: "iff"},
@@ -162,50 +162,50 @@ func TestStatuses(t *testing.T) {
 	})
 }
 
-// Others are told of what is new, in order, and no request waits for that.
+// TestAnnounces: changes are announced in order, without delaying requests.
 func TestAnnounces(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
-		told := make(chan string, 100)
+		announced := make(chan string, 100)
 		stuck := make(chan struct{})
 		serve(t, c.Node("a"), im.Config{Announce: func(ctx context.Context, user, text string) error {
 			select {
 			case <-stuck:
-				told <- user + " " + text
-				return errors.New("this makes nothing fail")
+				announced <- user + " " + text
+				return errors.New("ignored")
 			case <-ctx.Done():
 				return ctx.Err()
 			}
 		}})
 		c.Settle()
-		asks, ctx := client(t, c, c.Node("caller")), t.Context()
+		api, ctx := client(t, c, c.Node("caller")), t.Context()
 		lost := signOn("home", "online")
 		lost.Known = "online"
 		away, ip := "away", "10.0.0.2"
 		began := time.Now()
 		for what, do := range []func() error{
-			func() error { _, err := asks.SignOn(ctx, "alice", signOn("home", "online")); return err },
-			func() error { _, err := asks.SignOn(ctx, "alice", signOn("home", "online")); return err },
-			func() error { _, err := asks.Change(ctx, "alice", im.Change{Session: "home", IP: &ip}); return err },
+			func() error { _, err := api.SignOn(ctx, "alice", signOn("home", "online")); return err },
+			func() error { _, err := api.SignOn(ctx, "alice", signOn("home", "online")); return err },
+			func() error { _, err := api.Change(ctx, "alice", im.Change{Session: "home", IP: &ip}); return err },
 			func() error {
-				_, err := asks.Change(ctx, "alice", im.Change{Session: "home", Status: &away})
+				_, err := api.Change(ctx, "alice", im.Change{Session: "home", Status: &away})
 				return err
 			},
-			func() error { return asks.SignOff(ctx, "alice", "home") },
-			func() error { return asks.SignOff(ctx, "alice", "home") },
-			func() error { _, err := asks.SignOn(ctx, "alice", lost); return err },
+			func() error { return api.SignOff(ctx, "alice", "home") },
+			func() error { return api.SignOff(ctx, "alice", "home") },
+			func() error { _, err := api.SignOn(ctx, "alice", lost); return err },
 		} {
 			if err := do(); err != nil {
 				t.Errorf("%d: %v", what, err)
 			}
 		}
 		if took := time.Since(began); took > time.Second {
-			t.Errorf("it took %v while nobody could be told", took)
+			t.Errorf("requests took %v while announcements were blocked", took)
 		}
 		close(stuck)
 		synctest.Wait()
 		var got []string
-		for len(told) > 0 {
-			got = append(got, <-told)
+		for len(announced) > 0 {
+			got = append(got, <-announced)
 		}
 		want := []string{"alice is now online", "alice is now away", "alice is now offline"}
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -15,42 +15,40 @@ import (
 	"github.com/leasehold-dev/leasehold/lookup"
 )
 
-// PublisherConfig says how a publisher reaches the servers, and learns of losses.
+// PublisherConfig configures a publisher.
 type PublisherConfig struct {
-	// Client and Lookup are required. The lookup is that of the servers' namespace, and
-	// stays the caller's, to be closed after [Publisher.Run] has returned.
+	// Client and Lookup are required. The lookup follows the servers' namespace. The caller
+	// closes it after [Publisher.Run] has returned.
 	Client *Client
 	Lookup *lookup.Lookup
-	// Refresh is the time after which a user that was not written is refreshed. Default a
-	// third of [TTL], so that two attempts may fail.
+	// Refresh is the refresh interval of a user without writes. Default: a third of [TTL],
+	// so that two attempts may fail.
 	Refresh time.Duration
 }
 
-// Stats are what a publisher has done.
+// Stats are counters of a publisher.
 type Stats struct {
-	Users       int // that it publishes now
-	Republished int // users that were lost, and that it has published again
-	Refreshed   int // requests to let a user last
-	Dropped     int // users that it does not publish any more, though they were not withdrawn
+	Users       int // published now
+	Republished int // lost users that were published again
+	Refreshed   int // refresh requests
+	Dropped     int // users that another session took over or a server refused
 }
 
-// A Publisher is the frontend's side of presence (PRS 2 and 7): it publishes users, lets
-// them last, and publishes those again whose server has died. It keeps what was published of
-// each user, and restores it for as long as it runs.
+// A Publisher is the frontend's side of presence (PRS 2 and 7): it publishes users, refreshes
+// them, and publishes lost users again. It keeps the published state of each user.
 //
-// It does not poll. The lookup reports which ranges were lost, and under which lease; users in
-// such a range that have not been written since are published again, and no others. If the
-// lookup does not know the lease, because the loss was long ago, the users in question are
-// refreshed first. While the lookup is out of contact nothing is sent: losses come when
-// contact is restored.
+// It does not poll. The lookup reports which ranges were lost, and with which generation; users
+// in such a range that have not been written since are published again, and no others. If the
+// generation is unknown, because the loss was long ago, the users are refreshed first. While
+// the lookup has no contact nothing is sent: losses are reported when contact is restored.
 //
-// All methods may be called from many goroutines at once; those for one user wait for each
-// other. A loss costs a look at each user, and one request for each that is lost.
+// A Publisher is safe for concurrent use; calls for one user are serialized. A loss costs a scan
+// of all users, and one request for each lost user.
 type Publisher struct {
 	cfg     PublisherConfig
 	session string
-	from    leasehold.LSN // losses after that concern us
-	wake    chan struct{} // there may be users to repair
+	from    leasehold.LSN // later losses are handled
+	wake    chan struct{} // users may need repair
 
 	mu    sync.Mutex
 	users map[string]*user
@@ -60,16 +58,16 @@ type Publisher struct {
 type user struct {
 	name string
 	key  leasehold.Key
-	turn *semaphore.Weighted // held while requests about the user are under way
+	turn *semaphore.Weighted // held during requests about the user
 
-	// These belong to the goroutine that has the turn.
-	on      SignOn               // Known is the last status that was acknowledged
-	written leasehold.Generation // of the lease under which it was last written; 0 if it never was
-	lost    bool                 // it was there, and is not
-	gone    bool                 // it is not published any more
+	// Guarded by turn.
+	on      SignOn               // Known is the last acknowledged status
+	written leasehold.Generation // of the lease of the last write; 0 if never written
+	lost    bool
+	gone    bool // removed from the publisher
 
-	// These are guarded by the publisher's lock.
-	fresh     time.Time // when it was last written or refreshed
+	// Guarded by Publisher.mu.
+	fresh     time.Time // last write or refresh
 	need      need
 	repairing bool
 }
@@ -85,25 +83,24 @@ func NewPublisher(cfg PublisherConfig) (*Publisher, error) {
 	}, nil
 }
 
-// Publish publishes a user from now on, or all that is known of one anew. It returns nil when
-// a server has it.
+// Publish publishes a user, or replaces its presence. It returns nil when a server has
+// acknowledged it.
 //
-// It fails with [leasehold.ErrInvalid] if something is wrong with it, and with
-// [leasehold.ErrExists] if another session publishes the user, who is not published here then;
-// with [ErrUnsaid] if the context ended before it was this call's turn. After any other error
-// [Publisher.Run] retries until it succeeds.
+// It fails with [leasehold.ErrInvalid] if the presence is invalid, with [leasehold.ErrExists] if
+// another session publishes the user, which is then not published here, and with [ErrNotSent] if
+// the context ended while it waited for another call. After any other error [Publisher.Run]
+// retries until it succeeds.
 func (p *Publisher) Publish(ctx context.Context, name string, what Presence) error {
 	return p.set(ctx, name, true, Change{Address: &what.Address, Status: &what.Status, IP: &what.IP}, func(u *user) error {
 		return p.signOn(ctx, u, leasemap.Version{})
 	})
 }
 
-// takeOvers is how often TakeOver retries while others change the user.
+// takeOvers bounds the attempts of TakeOver while other sessions change the user.
 const takeOvers = 5
 
-// TakeOver is Publish for a user whom another session may publish: the user has come here.
-// The other one finds out with its next request about the user, and drops the user then. If
-// it fails it is to be repeated.
+// TakeOver is Publish for a user that another session may publish. The other session drops the
+// user after its next request about it. If TakeOver fails, call it again.
 func (p *Publisher) TakeOver(ctx context.Context, name string, what Presence) error {
 	return p.set(ctx, name, true, Change{Address: &what.Address, Status: &what.Status, IP: &what.IP}, func(u *user) (err error) {
 		for range takeOvers {
@@ -120,14 +117,14 @@ func (p *Publisher) TakeOver(ctx context.Context, name string, what Presence) er
 	})
 }
 
-// Update changes what is published of a user: what is nil in the change stays, and its session
-// and condition do not count. It returns nil when a server has it, and fails as Publish does; with
-// [leasehold.ErrNotFound] if the user is not published here.
+// Update changes the presence of a user: nil fields stay, Session and If are ignored. It returns
+// nil when a server has acknowledged it, and fails like Publish; with [leasehold.ErrNotFound] if
+// the user is not published here.
 func (p *Publisher) Update(ctx context.Context, name string, change Change) error {
 	return p.set(ctx, name, false, change, func(u *user) error {
 		change.Session, change.If = p.session, leasemap.Version{}
 		there, err := p.cfg.Client.Change(ctx, name, change)
-		if errors.Is(err, leasehold.ErrNotFound) { // it was lost, and the report of that is under way
+		if errors.Is(err, leasehold.ErrNotFound) { // lost, and not yet reported
 			u.lost = true
 			return p.signOn(ctx, u, leasemap.Version{})
 		}
@@ -135,19 +132,18 @@ func (p *Publisher) Update(ctx context.Context, name string, change Change) erro
 	})
 }
 
-// Withdraw ends the publication of a user. If it fails, the user is there for as long as the
-// last TTL lasts.
+// Withdraw ends the publication of a user. If it fails, the presence expires after the TTL.
 func (p *Publisher) Withdraw(ctx context.Context, name string) error {
 	u, err := p.take(ctx, name, false)
 	if err != nil {
 		return err
 	}
 	defer u.turn.Release(1)
-	p.forget(u)
+	p.drop(u)
 	return p.cfg.Client.SignOff(ctx, name, p.session)
 }
 
-// Stats returns what it has done so far.
+// Stats returns the current counters.
 func (p *Publisher) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,7 +152,7 @@ func (p *Publisher) Stats() Stats {
 	return s
 }
 
-// set changes what is to be published of a user, and sends it.
+// set changes the state of a user, and sends it.
 func (p *Publisher) set(ctx context.Context, name string, create bool, change Change, send func(*user) error) error {
 	u, err := p.take(ctx, name, create)
 	if err != nil {
@@ -171,18 +167,18 @@ func (p *Publisher) set(ctx context.Context, name string, create bool, change Ch
 	switch {
 	case err == nil:
 	case errors.Is(err, leasehold.ErrExists), errors.Is(err, leasehold.ErrStale):
-		p.forget(u)
+		p.drop(u)
 	case errors.Is(err, leasehold.ErrInvalid):
-		if u.on = was; was.Session == "" { // it was never published
-			p.forget(u)
+		if u.on = was; was.Session == "" { // never published
+			p.drop(u)
 		}
-	default: // it may have been carried out or not
+	default: // outcome unknown
 		p.require(need{write: true}, func(other *user) bool { return other == u })
 	}
 	return err
 }
 
-// signOn sends all of a user, in place of another session's version if there is one.
+// signOn sends the whole state of a user, replacing another session's version if given.
 func (p *Publisher) signOn(ctx context.Context, u *user, over leasemap.Version) error {
 	on := u.on
 	on.If = over
@@ -190,7 +186,7 @@ func (p *Publisher) signOn(ctx context.Context, u *user, over leasemap.Version) 
 	return p.wrote(u, there, err)
 }
 
-// wrote records that a server has what was sent, unless that failed.
+// wrote records an acknowledged write; an error is returned unchanged.
 func (p *Publisher) wrote(u *user, there Presence, err error) error {
 	if err != nil {
 		return err
@@ -205,7 +201,7 @@ func (p *Publisher) wrote(u *user, there Presence, err error) error {
 	return nil
 }
 
-// take returns a user whose turn the caller has.
+// take acquires the turn of a user.
 func (p *Publisher) take(ctx context.Context, name string, create bool) (*user, error) {
 	for {
 		p.mu.Lock()
@@ -224,25 +220,25 @@ func (p *Publisher) take(ctx context.Context, name string, create bool) (*user, 
 		if !u.gone {
 			return u, nil
 		}
-		u.turn.Release(1) // it was removed from the map meanwhile
+		u.turn.Release(1) // removed meanwhile
 	}
 }
 
-// ErrUnsaid is what a [Publisher] fails with if the context ended while another request about
-// the same user was under way: what was to be published never is.
-var ErrUnsaid = errors.New("nothing was said")
+// ErrNotSent is the error of a [Publisher] if the context ended while it waited for another call
+// for the same user: the change is discarded.
+var ErrNotSent = errors.New("nothing was sent")
 
-// await waits for the turn. If it is free it is taken even if the context has ended, so that a
-// user that was just created is always written or forgotten.
+// await waits for the turn. A free turn is taken even if the context has ended, so that a user
+// that was just created is always written or removed.
 func (u *user) await(ctx context.Context) error {
 	if u.turn.TryAcquire(1) || u.turn.Acquire(ctx, 1) == nil {
 		return nil
 	}
-	return leasehold.Errorf("wait for turn", leasehold.ErrUnavailable, u.name, "%w: %w", ErrUnsaid, context.Cause(ctx))
+	return leasehold.Errorf("wait for turn", leasehold.ErrUnavailable, u.name, "%w: %w", ErrNotSent, context.Cause(ctx))
 }
 
-// forget ends the publication of a user whose turn the caller has.
-func (p *Publisher) forget(u *user) {
+// drop removes a user. The caller holds its turn.
+func (p *Publisher) drop(u *user) {
 	u.gone = true
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 )
 
-// A recorder notes which requests about which users are sent.
+// A recorder counts requests by method and user.
 type recorder struct {
 	next http.RoundTripper
 	mu   sync.Mutex
@@ -34,7 +34,7 @@ func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	return r.next.RoundTrip(request)
 }
 
-// take returns what was sent since it was last asked.
+// take returns the requests since the last call.
 func (r *recorder) take() map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -47,10 +47,10 @@ func (r *recorder) take() map[string]int {
 func publish(t *testing.T, c *leaseholdtest.Cluster, name string, refresh time.Duration) (*im.Publisher, *recorder) {
 	t.Helper()
 	n := c.Node(name)
-	asks := client(t, c, n)
-	sent := &recorder{next: asks.HTTP.Transport, sent: make(map[string]int)}
-	asks.HTTP.Transport = sent
-	p, err := im.NewPublisher(im.PublisherConfig{Client: asks, Lookup: meshtest.Lookup(t, c, n), Refresh: refresh})
+	api := client(t, c, n)
+	sent := &recorder{next: api.HTTP.Transport, sent: make(map[string]int)}
+	api.HTTP.Transport = sent
+	p, err := im.NewPublisher(im.PublisherConfig{Client: api, Lookup: meshtest.Lookup(t, c, n), Refresh: refresh})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func online(i int) im.Presence {
 	return im.Presence{Address: fmt.Sprintf("sip:user-%d@example.com", i), Status: "online", IP: "10.0.0.1"}
 }
 
-// publishMany publishes users, and returns what is to be seen of them.
+// publishMany publishes users, and returns their presence.
 func publishMany(t *testing.T, p *im.Publisher, many int) map[string]im.Presence {
 	t.Helper()
 	users := make(map[string]im.Presence)
@@ -90,12 +90,12 @@ func publishMany(t *testing.T, p *im.Publisher, many int) map[string]im.Presence
 	return users
 }
 
-// see returns what others see of users.
-func see(t *testing.T, asks *im.Client, users map[string]im.Presence) map[string]im.Presence {
+// see reads the presence of users.
+func see(t *testing.T, api *im.Client, users map[string]im.Presence) map[string]im.Presence {
 	t.Helper()
 	seen := make(map[string]im.Presence)
 	for name := range users {
-		p, err := asks.Get(t.Context(), name)
+		p, err := api.Get(t.Context(), name)
 		if err == nil {
 			seen[name] = plain(p)
 		} else if !errors.Is(err, leasehold.ErrNotFound) {
@@ -105,9 +105,9 @@ func see(t *testing.T, asks *im.Client, users map[string]im.Presence) map[string
 	return seen
 }
 
-// TestLostAreRepublished: when a server was killed, those of its users who were lost are
-// there again as soon as their lease has run out and others have got it. Nobody has asked
-// for them, and nothing is said of other users (PRS 2: recovery notifications).
+// TestLostAreRepublished: when a server was killed, its users are published again as soon as its
+// lease has expired and others own its keys, without polling and without requests about other
+// users (PRS 2: recovery notifications).
 func TestLostAreRepublished(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		for _, name := range []string{"a", "b", "c"} {
@@ -123,24 +123,24 @@ func TestLostAreRepublished(t *testing.T) {
 			}
 		}
 		if len(want) < 20 {
-			t.Fatalf("b has %d users, which proves little", len(want))
+			t.Fatalf("b has only %d users", len(want))
 		}
 		sent.take()
 		c.Node("b").Kill()
-		c.Advance(14 * time.Second) // the lease of 10 s, its drift of 1.2, and a little
+		c.Advance(14 * time.Second) // the lease of 10 s times drift 1.2, and 2 s
 		if diff := cmp.Diff(want, sent.take()); diff != "" {
-			t.Errorf("these should have been published again, and nothing else said:\n%s", diff)
+			t.Errorf("requests (-want +got):\n%s", diff)
 		}
 		if diff := cmp.Diff(users, see(t, client(t, c, c.Node("reader")), users)); diff != "" {
-			t.Errorf("these are not there again:\n%s", diff)
+			t.Errorf("presence (-want +got):\n%s", diff)
 		}
 		if got := p.Stats(); got != (im.Stats{Users: 200, Republished: len(want)}) {
-			t.Errorf("%+v, and %d were lost", got, len(want))
+			t.Errorf("%+v, want %d republished", got, len(want))
 		}
 	})
 }
 
-// TestMovedAreNot: nothing is said of users who have moved with their state.
+// TestMovedAreNot: no request is sent for users that were transferred with their state.
 func TestMovedAreNot(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		leave := serve(t, c.Node("a"), im.Config{})
@@ -162,8 +162,8 @@ func TestMovedAreNot(t *testing.T) {
 	})
 }
 
-// TestOutOfContact: a publisher whose lookup has had no contact for a while sends nothing for that, if nothing was
-// lost meanwhile; and publishes again what was.
+// TestOutOfContact: a publisher whose lookup had no contact for a while publishes users again
+// that were lost meanwhile, and sends nothing if none were.
 func TestOutOfContact(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		serve(t, c.Node("a"), im.Config{})
@@ -176,14 +176,14 @@ func TestOutOfContact(t *testing.T) {
 		c.Node("frontend").Heal()
 		c.Settle()
 		if got := sent.take(); len(got) > 0 || p.Stats().Republished != 0 {
-			t.Errorf("nothing was lost, and it sent %v: %+v", got, p.Stats())
+			t.Errorf("requests without a loss: %v, %+v", got, p.Stats())
 		}
 		c.Node("frontend").Cut("m1")
 		c.Node("a").Kill()
 		serve(t, c.Node("b"), im.Config{})
 		c.Advance(time.Minute)
 		if got := sent.take(); len(got) > 0 {
-			t.Errorf("without contact it sent %v", got)
+			t.Errorf("requests without contact: %v", got)
 		}
 		c.Node("frontend").Heal()
 		c.Settle()
@@ -194,10 +194,10 @@ func TestOutOfContact(t *testing.T) {
 	})
 }
 
-// TestRefreshes: users last while they are published, and who has expired nevertheless is
-// there again.
+// TestRefreshes: published users do not expire, and users that expired while the publisher was
+// paused are published again.
 func TestRefreshes(t *testing.T) {
-	alone(t, im.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, asks *im.Client) {
+	alone(t, im.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, api *im.Client) {
 		p, sent := publish(t, c, "frontend", 3*time.Minute)
 		users := publishMany(t, p, 10)
 		sent.take()
@@ -207,17 +207,17 @@ func TestRefreshes(t *testing.T) {
 				t.Errorf("sent: %s", request)
 			}
 		}
-		if diff := cmp.Diff(users, see(t, asks, users)); diff != "" {
+		if diff := cmp.Diff(users, see(t, api, users)); diff != "" {
 			t.Error(diff)
 		}
 		c.Node("frontend").Pause()
 		c.Advance(25 * time.Minute)
-		if got := see(t, asks, users); len(got) != 0 {
-			t.Errorf("nobody has refreshed these: %v", got)
+		if got := see(t, api, users); len(got) != 0 {
+			t.Errorf("not expired: %v", got)
 		}
 		c.Node("frontend").Resume()
 		c.Advance(3 * time.Minute)
-		if diff := cmp.Diff(users, see(t, asks, users)); diff != "" {
+		if diff := cmp.Diff(users, see(t, api, users)); diff != "" {
 			t.Error(diff)
 		}
 		for name := range users {
@@ -225,21 +225,21 @@ func TestRefreshes(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if got := see(t, asks, users); len(got) != 0 {
-			t.Errorf("these were withdrawn: %v", got)
+		if got := see(t, api, users); len(got) != 0 {
+			t.Errorf("still present after Withdraw: %v", got)
 		}
 		sent.take()
 		c.Advance(25 * time.Minute)
 		if got := sent.take(); len(got) != 0 {
-			t.Errorf("nobody is published, and it says %v", got)
+			t.Errorf("requests without users: %v", got)
 		}
 	})
 }
 
-// TestTakeOver: a user who comes to another frontend is dropped by the one before, which does
-// not fight.
+// TestTakeOver: a user that another frontend takes over is dropped by the previous one, which
+// does not take it back.
 func TestTakeOver(t *testing.T) {
-	alone(t, im.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, asks *im.Client) {
+	alone(t, im.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, api *im.Client) {
 		ctx := t.Context()
 		first, sent := publish(t, c, "first", time.Minute)
 		second, _ := publish(t, c, "second", time.Minute)
@@ -256,11 +256,11 @@ func TestTakeOver(t *testing.T) {
 		users["user-1"] = online(7)
 		c.Advance(5 * time.Minute)
 		if got := first.Stats(); got.Users != 1 || got.Dropped != 1 {
-			t.Errorf("the first one: %+v", got)
+			t.Errorf("the first publisher: %+v", got)
 		}
 		away := "away"
 		if err := first.Update(ctx, "user-1", im.Change{Status: &away}); !errors.Is(err, leasehold.ErrNotFound) {
-			t.Errorf("an update of who is elsewhere: %v", err)
+			t.Errorf("an update of a dropped user: %v", err)
 		}
 		if err := second.Update(ctx, "user-1", im.Change{Status: &away}); err != nil {
 			t.Error(err)
@@ -274,23 +274,23 @@ func TestTakeOver(t *testing.T) {
 		if err := second.TakeOver(ctx, "user-9", im.Presence{}); !errors.Is(err, leasehold.ErrInvalid) {
 			t.Errorf("a bad presence: %v", err)
 		}
-		if diff := cmp.Diff(users, see(t, asks, users)); diff != "" {
+		if diff := cmp.Diff(users, see(t, api, users)); diff != "" {
 			t.Error(diff)
 		}
 		if got := sent.take(); got["PUT user-1"] != 1 {
-			t.Errorf("the first one fights: %v", got)
+			t.Errorf("the first publisher published the user again: %v", got)
 		}
 	})
 }
 
-// TestAnUpdateFindsTheLoss: an update that comes before the news of a loss publishes all of
-// the user, and the news finds nothing to do.
+// TestAnUpdateFindsTheLoss: an update before the report of a loss publishes the whole state, and
+// the report causes no other request.
 func TestAnUpdateFindsTheLoss(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		serve(t, c.Node("a"), im.Config{})
 		c.Settle()
 		n := c.Node("frontend")
-		// Its lookup hears of losses; the one of the client is another, and is not cut off.
+		// The publisher's lookup is partitioned; the client has a lookup of its own.
 		watcher := c.Node("watcher")
 		p, err := im.NewPublisher(im.PublisherConfig{Client: client(t, c, n), Lookup: meshtest.Lookup(t, c, watcher)})
 		if err != nil {
@@ -315,7 +315,7 @@ func TestAnUpdateFindsTheLoss(t *testing.T) {
 		run(t, n, p)
 		c.Settle()
 		if got := p.Stats(); got.Republished != 1 {
-			t.Errorf("the news of the loss: %+v", got)
+			t.Errorf("after the report of the loss: %+v", got)
 		}
 		if diff := cmp.Diff(users, see(t, client(t, c, n), users)); diff != "" {
 			t.Error(diff)
@@ -323,12 +323,13 @@ func TestAnUpdateFindsTheLoss(t *testing.T) {
 	})
 }
 
-// What is said while no server can be reached is there when one can be.
+// TestWaitsForServers: a presence that is published without a reachable server is sent when one
+// is reachable.
 func TestWaitsForServers(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		p, _ := publish(t, c, "frontend", time.Hour)
 		if err := p.Publish(t.Context(), "alice", online(1)); err == nil {
-			t.Fatal("there are no servers")
+			t.Fatal("Publish succeeded without servers")
 		}
 		c.Advance(10 * time.Minute) // many attempts
 		serve(t, c.Node("a"), im.Config{})
@@ -340,20 +341,20 @@ func TestWaitsForServers(t *testing.T) {
 	})
 }
 
-// What is given up keeps its word: it is said later, or it says that it never will be.
+// TestGivenUp: a call whose context has ended is either retried by Run or fails with ErrNotSent.
 func TestGivenUp(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		p, _ := publish(t, c, "frontend", time.Hour)
 		over, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := p.Publish(over, "alice", online(1)); err == nil || errors.Is(err, im.ErrUnsaid) {
-			t.Fatalf("it was its turn, and there are no servers: %v", err)
+		if err := p.Publish(over, "alice", online(1)); err == nil || errors.Is(err, im.ErrNotSent) {
+			t.Fatalf("a canceled call with a free turn: %v", err)
 		}
 		saying := make(chan error, 1)
 		go func() { saying <- p.Publish(t.Context(), "bob", online(2)) }()
 		synctest.Wait()
-		if err := p.Publish(over, "bob", online(3)); !errors.Is(err, im.ErrUnsaid) {
-			t.Fatalf("another's turn: %v", err)
+		if err := p.Publish(over, "bob", online(3)); !errors.Is(err, im.ErrNotSent) {
+			t.Fatalf("a canceled call that waited for its turn: %v", err)
 		}
 		serve(t, c.Node("a"), im.Config{})
 		c.Settle()

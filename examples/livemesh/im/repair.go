@@ -12,26 +12,25 @@ import (
 )
 
 const (
-	maxRepairs  = 16                     // users that are repaired or refreshed at a time
+	maxRepairs  = 16                     // concurrent repairs and refreshes
 	repairTime  = 30 * time.Second       // of one attempt
-	repairPause = 250 * time.Millisecond // after an attempt that failed
+	repairPause = 250 * time.Millisecond // after a failed attempt
 )
 
-// A need is what is to be done for a user.
+// A need is pending work for a user.
 type need struct {
-	write   bool                 // it was written, and not acknowledged
-	lost    leasehold.Generation // of the lease under which it was lost; 0 if it was not
-	refresh bool                 // it may have been lost, or would expire
+	write   bool                 // an unacknowledged write
+	lost    leasehold.Generation // of the lost lease; 0 if not lost
+	refresh bool                 // it may be lost, or is about to expire
 }
 
 func (n need) and(other need) need {
 	return need{n.write || other.write, max(n.lost, other.lost), n.refresh || other.refresh}
 }
 
-// Run follows losses, publishes again what was lost, and refreshes the rest, until the
-// context ends. Then it returns nil, and users last for no longer than the TTL. It fails if
-// the lookup is closed. It is called once, before or after the first user is published:
-// nothing that is lost in between is missed.
+// Run follows losses, publishes lost users again, and refreshes all users, until the context
+// ends. Then it returns nil, and users expire after the TTL. It fails if the lookup is closed.
+// Call it once, before or after the first Publish: no loss in between is missed.
 func (p *Publisher) Run(ctx context.Context) error {
 	group, running := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -41,7 +40,7 @@ func (p *Publisher) Run(ctx context.Context) error {
 			}
 			p.require(need{lost: loss.Generation, refresh: loss.Generation == 0}, func(u *user) bool { return loss.Range.Contains(u.key) })
 		}
-		return nil // it ends with an error
+		return nil // unreachable: the iterator ends with an error
 	})
 	group.Go(func() error { p.repairAll(running); return nil })
 	if err := group.Wait(); ctx.Err() == nil {
@@ -58,13 +57,13 @@ func (p *Publisher) require(n need, of func(*user) bool) {
 		}
 	}
 	p.mu.Unlock()
-	p.ring()
+	p.signal()
 }
 
-func (p *Publisher) ring() {
+func (p *Publisher) signal() {
 	select {
 	case p.wake <- struct{}{}:
-	default: // it was rung already
+	default: // a signal is pending already
 	}
 }
 
@@ -76,7 +75,7 @@ func (p *Publisher) repairAll(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			_ = group.Wait() // none of them fails
+			_ = group.Wait() // never fails
 			return
 		case <-p.wake:
 		case <-look.C:
@@ -87,7 +86,7 @@ func (p *Publisher) repairAll(ctx context.Context) {
 	}
 }
 
-// due returns the users that need something, and are not being repaired.
+// due returns the users with pending work that are not being repaired.
 func (p *Publisher) due() (users []*user) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,7 +102,7 @@ func (p *Publisher) due() (users []*user) {
 	return users
 }
 
-// repair does what a user needs. If it fails it is tried again, after all others.
+// repair does the pending work of a user. After a failure it is queued again behind the others.
 func (p *Publisher) repair(ctx context.Context, u *user) {
 	p.mu.Lock()
 	n := u.need
@@ -126,7 +125,7 @@ func (p *Publisher) repair(ctx context.Context, u *user) {
 	more := u.need != (need{})
 	p.mu.Unlock()
 	if more {
-		p.ring()
+		p.signal()
 	}
 }
 
@@ -142,15 +141,15 @@ func (p *Publisher) attempt(ctx context.Context, u *user, n need) error {
 	if !errors.Is(err, leasehold.ErrExists) && !errors.Is(err, leasehold.ErrInvalid) {
 		return err
 	}
-	// Another session has the user, or a server refuses it for good.
-	p.forget(u)
+	// Another session publishes the user, or a server rejects it permanently.
+	p.drop(u)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stats.Dropped++
 	return nil
 }
 
-// fulfil sends what a user needs. What was written after a loss is not lost.
+// fulfil sends the requests for a need. A user that was written after a loss is not lost.
 func (p *Publisher) fulfil(ctx context.Context, u *user, n need) error {
 	u.lost = u.lost || u.written != 0 && n.lost >= u.written
 	if n.refresh && !n.write && !u.lost {

@@ -17,19 +17,19 @@ import (
 	"github.com/leasehold-dev/leasehold/lookup"
 )
 
-// maxAnswer bounds what is read of an answer, in bytes.
+// maxAnswer bounds the size of a response, in bytes.
 const maxAnswer = 8 << 20
 
-// A Client sends requests to a service. Each service has one around it, with a method for
-// each operation. It may be used from many goroutines at once.
+// A Client sends requests to a service. Each service wraps it in a client with a method for
+// each operation. It is safe for concurrent use.
 type Client struct {
 	// HTTP finds the server of a name: by a [leasehttp.Transport] with [Key], or behind a
 	// frontend.
 	HTTP *http.Client
-	// URL is what paths are appended to: "http://queues".
+	// URL is the prefix of all paths: "http://queues".
 	URL string
-	// Repeatable says that a POST does no harm twice, so that it is sent again if a server
-	// does not answer.
+	// Repeatable marks a POST as idempotent, so that it is retried if a server does not
+	// respond.
 	Repeatable bool
 }
 
@@ -40,17 +40,17 @@ func NewClient(l *lookup.Lookup, namespace leasehold.Namespace, base http.RoundT
 	return Client{HTTP: &http.Client{Transport: transport, Timeout: timeout}, URL: "http://" + string(namespace)}, err
 }
 
-// Call sends in, and returns the answer: see [Client.Do].
+// Call sends in, and returns the response: see [Client.Do].
 func Call[Out any](ctx context.Context, c Client, method, path string, in any) (out Out, err error) {
 	err = c.Do(ctx, method, path, in, &out)
 	return out, err
 }
 
-// Do sends in as JSON, or as it is if it is a []byte, and reads the answer into out. Both may
-// be nil.
+// Do sends in as JSON, or unchanged if it is a []byte, and decodes the response into out. Both
+// may be nil.
 //
-// An error of kind [leasehold.ErrIndeterminate] says that the request may have been carried
-// out. Those of the other kinds say that it was not.
+// After an error of kind [leasehold.ErrIndeterminate] the request may have been executed. After
+// errors of other kinds it was not.
 func (c Client) Do(ctx context.Context, method, path string, in, out any) error {
 	subject := c.URL + path
 	body, err := encodeBody(in)
@@ -88,7 +88,7 @@ func (c Client) Do(ctx context.Context, method, path string, in, out any) error 
 		return nil
 	}
 	if err := json.Unmarshal(data, out); err != nil {
-		return leasehold.Errorf(method, leasehold.ErrInternal, subject, "unexpected answer: %w", err)
+		return leasehold.Errorf(method, leasehold.ErrInternal, subject, "unexpected response: %w", err)
 	}
 	return nil
 }
@@ -105,15 +105,15 @@ func encodeBody(in any) ([]byte, error) {
 	return bytes.TrimSpace(b.Bytes()), err
 }
 
-// encode writes JSON. It does not escape for HTML: a message could become longer than the
-// other side accepts.
+// encode writes JSON without HTML escapes, which could make a message longer than the receiver
+// accepts.
 func encode(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	return e.Encode(v)
 }
 
-// Path joins segments, which may have any characters in them, to a path.
+// Path joins segments to a path, with escapes.
 func Path(segments ...string) string {
 	var b strings.Builder
 	for _, s := range segments {
@@ -122,7 +122,7 @@ func Path(segments ...string) string {
 	return b.String()
 }
 
-// Query writes parameters, given as names and values in turn; empty values are left out.
+// Query encodes parameters, given as names and values in turn; empty values are omitted.
 func Query(parameters ...string) string {
 	query := url.Values{}
 	for i := 0; i < len(parameters); i += 2 {
@@ -133,7 +133,7 @@ func Query(parameters ...string) string {
 	return "?" + query.Encode()
 }
 
-// A failure is an error that has a status of its own.
+// A failure is an error with an HTTP status.
 type failure struct {
 	status int
 	error
@@ -141,16 +141,16 @@ type failure struct {
 
 func (f *failure) Unwrap() error { return f.error }
 
-// WithStatus returns an error that is answered with this status, which must be one of those
-// in [Client.Do].
+// WithStatus returns an error with an HTTP status, which must be one that [Client.Do] maps to
+// a kind.
 func WithStatus(status int, err error) error { return &failure{status, err} }
 
-// TooLarge returns an error that is answered with 413.
+// TooLarge returns an error with status 413.
 func TooLarge(name, format string, args ...any) error {
 	return WithStatus(http.StatusRequestEntityTooLarge, leasehold.Errorf("accept", leasehold.ErrInvalid, name, format, args...))
 }
 
-// Fail answers a request that failed.
+// Fail responds with an error.
 func Fail(w http.ResponseWriter, err error) {
 	if f := (*failure)(nil); errors.As(err, &f) {
 		w = statusWriter{w, f.status}
@@ -186,7 +186,7 @@ func kindOf(status int) (kind leasehold.Kind, failed bool) {
 	return leasehold.ErrIndeterminate, status >= http.StatusMultipleChoices
 }
 
-// explanationOf is the message in an answer, or all of its body.
+// explanationOf returns the message in a response, or its whole body.
 func explanationOf(body []byte) string {
 	var e struct {
 		Message string `json:"message"`

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 )
 
-// FuzzDecode: whatever a caller sends, it is one value that says the same when it is sent on, or
-// refused with an answer that is JSON.
+// FuzzDecode: any input is either a value that survives encoding and decoding, or rejected with a
+// JSON response.
 func FuzzDecode(f *testing.F) {
 	for _, text := range []string{
 		`{"session":"s","address":"a","status":"x","ip":"10.0.0.1","if":"5.17"}`, `{"session":"s","if":"0.0"}`, `{"name":1}`, `{} {}`, "", "[",
@@ -44,15 +44,15 @@ func checkDecode[V any](t *testing.T, data []byte) {
 		t.Fatalf("%q: %v", data, err)
 	}
 	if err := jsonhttp.Decode(once, &again); err != nil {
-		t.Fatalf("%q is sent on as %s: %v", data, once, err)
+		t.Fatalf("%q is encoded as %s: %v", data, once, err)
 	}
 	twice, err := json.Marshal(again)
 	if err != nil || string(once) != string(twice) {
-		t.Fatalf("%q is sent on as %s, and then as %s, %v", data, once, twice, err)
+		t.Fatalf("%q is encoded as %s, and then as %s, %v", data, once, twice, err)
 	}
 }
 
-// FuzzNewer: of two versions one at most is newer, and none is newer than itself.
+// FuzzNewer: Newer is a strict order.
 func FuzzNewer(f *testing.F) {
 	f.Add("5.17", "5.18")
 	f.Add("", "1.1")

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 )
 
-// What a server's error is, the caller's is, and it says why.
+// TestErrorsTravel: the kind and message of a server's error reach the caller.
 func TestErrorsTravel(t *testing.T) {
 	fail := func(kind leasehold.Kind) error { return leasehold.Errorf("do", kind, "it", "because") }
 	for _, test := range []struct {
@@ -30,21 +30,21 @@ func TestErrorsTravel(t *testing.T) {
 		{jsonhttp.WithStatus(http.StatusUnprocessableEntity, fail(leasehold.ErrInvalid)), http.StatusUnprocessableEntity, leasehold.ErrInvalid},
 		{jsonhttp.TooLarge("it", "because"), http.StatusRequestEntityTooLarge, leasehold.ErrInvalid},
 	} {
-		status, said := 0, ""
+		status, body := 0, ""
 		mux := jsonhttp.NewMux(nil)
 		mux.Handle("GET /do/{name}", func(*jsonhttp.Request) (any, error) { return nil, test.err })
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			recorder := httptest.NewRecorder()
 			mux.ServeHTTP(recorder, r)
-			status, said = recorder.Code, recorder.Body.String()
+			status, body = recorder.Code, recorder.Body.String()
 			w.WriteHeader(recorder.Code)
 			_, _ = w.Write(recorder.Body.Bytes())
 		}))
-		asks := jsonhttp.Client{HTTP: server.Client(), URL: server.URL}
-		err := asks.Do(t.Context(), http.MethodGet, "/do/it", nil, nil)
+		api := jsonhttp.Client{HTTP: server.Client(), URL: server.URL}
+		err := api.Do(t.Context(), http.MethodGet, "/do/it", nil, nil)
 		server.Close()
-		if kind, _, _ := strings.Cut(strings.TrimPrefix(said, `{"kind":"`), `"`); kind == "" || strings.Contains(kind, " ") {
-			t.Errorf("%v: the kind is %q, want a word, as package leasehttp has it", test.err, kind)
+		if kind, _, _ := strings.Cut(strings.TrimPrefix(body, `{"kind":"`), `"`); kind == "" || strings.Contains(kind, " ") {
+			t.Errorf("%v: the kind is %q, want one word, as in package leasehttp", test.err, kind)
 		}
 		if status != test.status || leasehold.KindOf(err) != test.kind || !strings.Contains(err.Error(), "because") {
 			t.Errorf("%v: status %d, want %d; the caller has %v, of kind %v", test.err, status, test.status, err, leasehold.KindOf(err))
@@ -63,8 +63,8 @@ func TestCall(t *testing.T) {
 	})
 	server := httptest.NewServer(mux)
 	defer server.Close()
-	asks, path := jsonhttp.Client{HTTP: server.Client(), URL: server.URL}, jsonhttp.Path("do", "a/b .. c")
-	put := func(in, out any) error { return asks.Do(t.Context(), http.MethodPut, path, in, out) }
+	api, path := jsonhttp.Client{HTTP: server.Client(), URL: server.URL}, jsonhttp.Path("do", "a/b .. c")
+	put := func(in, out any) error { return api.Do(t.Context(), http.MethodPut, path, in, out) }
 	var out map[string]string
 	if err := put("hello", &out); err != nil {
 		t.Fatal(err)
@@ -76,29 +76,29 @@ func TestCall(t *testing.T) {
 		t.Errorf("%v, %v", out, err)
 	}
 	if err := put(nil, nil); err != nil {
-		t.Errorf("an answer without a body: %v", err)
+		t.Errorf("a response without a body: %v", err)
 	}
 	if err := put("hello world", &out); !errors.Is(err, leasehold.ErrInvalid) {
 		t.Errorf("too long: %v", err)
 	}
 	if err := put("hello", new([]string)); !errors.Is(err, leasehold.ErrInternal) {
-		t.Errorf("an answer that is something else: %v", err)
+		t.Errorf("an unexpected response: %v", err)
 	}
 	if err := put(make(chan int), nil); !errors.Is(err, leasehold.ErrInvalid) {
-		t.Errorf("what is not JSON: %v", err)
+		t.Errorf("an unencodable request: %v", err)
 	}
-	if err := asks.Do(t.Context(), http.MethodPut, "/do/%ff", nil, nil); !errors.Is(err, leasehold.ErrInvalid) || !strings.Contains(err.Error(), "UTF-8") {
-		t.Errorf("what is no name: %v", err)
+	if err := api.Do(t.Context(), http.MethodPut, "/do/%ff", nil, nil); !errors.Is(err, leasehold.ErrInvalid) || !strings.Contains(err.Error(), "UTF-8") {
+		t.Errorf("an invalid name: %v", err)
 	}
 	server.Close()
 	if err := put("hello", &out); !errors.Is(err, leasehold.ErrIndeterminate) {
-		t.Errorf("a server that is gone: %v", err)
+		t.Errorf("a closed server: %v", err)
 	} else if strings.Count(err.Error(), server.URL) != 1 {
-		t.Errorf("it says more than once where: %v", err)
+		t.Errorf("the error repeats the URL: %v", err)
 	}
 }
 
-// What a mux has no handler for is answered like all that fails.
+// TestRoutes: unknown paths and methods have JSON errors.
 func TestRoutes(t *testing.T) {
 	mux := jsonhttp.NewMux(nil)
 	mux.Handle("GET /known/{name}", func(*jsonhttp.Request) (any, error) { return "fine", nil })
@@ -109,7 +109,7 @@ func TestRoutes(t *testing.T) {
 	}{
 		{http.MethodGet, "/known/x", http.StatusOK, `"fine"`},
 		{http.MethodGet, "/unknown", http.StatusNotFound, `{"kind":"not-found","message":"GET \"/unknown\": there is no such path"}`},
-		{http.MethodPut, "/known/x", http.StatusMethodNotAllowed, `{"kind":"invalid","message":"PUT \"/known/x\": there is no such method here: want one of GET, HEAD"}`},
+		{http.MethodPut, "/known/x", http.StatusMethodNotAllowed, `{"kind":"invalid","message":"PUT \"/known/x\": unsupported method: want one of GET, HEAD"}`},
 		{http.MethodGet, "/a/../known/x", http.StatusTemporaryRedirect, `href="/known/x"`},
 	} {
 		w := httptest.NewRecorder()
@@ -126,9 +126,9 @@ func TestDecode(t *testing.T) {
 		`{"nam": "a"}`:              `unknown field "nam"`,
 		`{"name": 1}`:               "name cannot be a JSON number",
 		`["a"]`:                     "this is a JSON array",
-		`{"name": "a"} {}`:          "something comes after",
+		`{"name": "a"} {}`:          "data after the JSON",
 		`{"name": "a"`:              "unexpected EOF",
-		``:                          "there is nothing",
+		``:                          "the body is empty",
 		`{"name": "a"` + "}\n \t\n": "",
 	} {
 		var into struct {

@@ -15,16 +15,16 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// Key is where in a request the name is that it is about.
+// Key extracts the name of a request: the second segment of its path.
 func Key() leasehttp.Source { return leasehttp.PathSegment(2) }
 
-// A Mux routes the requests that a server of a service gets.
+// A Mux routes the requests of a server.
 type Mux struct {
 	mux   *http.ServeMux
 	owner *owner.Owner
 }
 
-// NewMux returns a mux that has only the route GET /readyz, for readiness probes.
+// NewMux returns a mux with one route, GET /readyz, for readiness probes.
 func NewMux(o *owner.Owner) *Mux {
 	m := &Mux{http.NewServeMux(), o}
 	if o != nil {
@@ -39,28 +39,28 @@ type readiness struct {
 	LastContact time.Time `json:"last_contact"`
 }
 
-// writeReadiness answers 503 unless the server has joined: orchestrators and load balancers
-// then send it nothing new.
+// writeReadiness responds with 503 unless the server has joined, so that load balancers send it
+// no requests.
 func writeReadiness(w http.ResponseWriter, s owner.Status) {
 	w.Header().Set("Content-Type", "application/json")
 	if s.State != owner.StateJoined {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	_ = encode(w, readiness{s.State.String(), s.Held + s.Suspended, s.LastContact}) // it fails only if the caller has gone
+	_ = encode(w, readiness{s.State.String(), s.Held + s.Suspended, s.LastContact}) // fails only if the caller has closed the connection
 }
 
-// A Request is about a name, which has been validated.
+// A Request is a request with a validated name.
 type Request struct {
 	*http.Request
 	Name string
 }
 
-// Serve adds a route, whose pattern has the name as {name}. An error that the function returns
-// is the answer. A request for a name that is being moved to this server waits for it.
+// Serve adds a route, whose pattern has the name as {name}. An error of the function becomes the
+// response. A request for a name that is being transferred to this server waits for the transfer.
 func (m *Mux) Serve(pattern string, serve func(w http.ResponseWriter, r *Request) error) {
 	m.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("name")
-		err := ValidName(r.Method, "what a request is about", name)
+		err := ValidName(r.Method, "the subject of a request", name)
 		if err == nil {
 			if m.owner != nil {
 				_ = m.owner.Await(r.Context(), leasehold.KeyOf(name))
@@ -73,7 +73,7 @@ func (m *Mux) Serve(pattern string, serve func(w http.ResponseWriter, r *Request
 	})
 }
 
-// Handle is Serve for a function that returns the answer, nil for an empty one.
+// Handle is Serve for a function that returns the response, nil for an empty one.
 func (m *Mux) Handle(pattern string, answer func(r *Request) (any, error)) {
 	m.Serve(pattern, func(w http.ResponseWriter, r *Request) error {
 		body, err := answer(r)
@@ -84,17 +84,17 @@ func (m *Mux) Handle(pattern string, answer func(r *Request) (any, error)) {
 	})
 }
 
-// Write answers with JSON, or with 204 if there is nothing to write.
+// Write responds with JSON, or with 204 if body is nil.
 func Write(w http.ResponseWriter, body any) {
 	if body == nil {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = encode(w, body) // it fails only if the caller has gone
+	_ = encode(w, body) // fails only if the caller has closed the connection
 }
 
-// ServeHTTP answers what has no route with an object, too.
+// ServeHTTP routes a request. Requests without a route have a JSON error.
 func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if _, pattern := m.mux.Handler(r); pattern == "" {
 		w = &strayWriter{ResponseWriter: w, request: r}
@@ -102,7 +102,7 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.mux.ServeHTTP(w, r)
 }
 
-// A strayWriter replaces the plain text with which a [http.ServeMux] refuses a request.
+// A strayWriter replaces the plain-text errors of [http.ServeMux].
 type strayWriter struct {
 	http.ResponseWriter
 	request *http.Request
@@ -116,7 +116,7 @@ func (w *strayWriter) WriteHeader(status int) {
 	case http.StatusNotFound:
 		Fail(w.ResponseWriter, leasehold.Errorf(method, leasehold.ErrNotFound, path, "there is no such path"))
 	case http.StatusMethodNotAllowed:
-		Fail(w.ResponseWriter, WithStatus(status, leasehold.Errorf(method, leasehold.ErrInvalid, path, "there is no such method here: want one of %s", w.Header().Get("Allow"))))
+		Fail(w.ResponseWriter, WithStatus(status, leasehold.Errorf(method, leasehold.ErrInvalid, path, "unsupported method: want one of %s", w.Header().Get("Allow"))))
 	default: // a redirect
 		w.refused = false
 		w.ResponseWriter.WriteHeader(status)
@@ -130,11 +130,12 @@ func (w *strayWriter) Write(text []byte) (int, error) {
 	return w.ResponseWriter.Write(text)
 }
 
-// MaxName is how many bytes a name may have: of a document, section, topic, queue or user.
+// MaxName is the maximum length, in bytes, of a name of a document, section, topic, queue or
+// user.
 const MaxName = 256
 
-// ValidName refuses what is no name: messages and logs repeat it, and JSON has only UTF-8.
-// What it is the name of, "a queue" for instance, is for the error.
+// ValidName validates a name. Messages and logs contain names, and JSON requires UTF-8. What is
+// the subject in the error, for example "a queue".
 func ValidName(op, what, name string) error {
 	if name != "" && len(name) <= MaxName && utf8.ValidString(name) {
 		return nil
@@ -146,7 +147,7 @@ func ValidName(op, what, name string) error {
 	return leasehold.Errorf(op, leasehold.ErrInvalid, shown, "%s has a name of up to %d bytes of UTF-8", what, MaxName)
 }
 
-// Read returns the body of a request. One that is longer than most bytes is refused with 413.
+// Read returns the body of a request. A body longer than most bytes fails with 413.
 func (r *Request) Read(most int64) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, most))
 	if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
@@ -158,8 +159,8 @@ func (r *Request) Read(most int64) ([]byte, error) {
 	return body, nil
 }
 
-// Body is for [Mux.Handle]: it reads a request of up to most bytes, and decodes it for a
-// function. Want says in errors what it should be.
+// Body is for [Mux.Handle]: it reads a body of up to most bytes, and decodes it for a function.
+// Want describes the expected body in errors.
 func Body[In any](most int64, want string, answer func(r *Request, in In) (any, error)) func(*Request) (any, error) {
 	return func(r *Request) (any, error) {
 		data, err := r.Read(most)
@@ -174,26 +175,26 @@ func Body[In any](most int64, want string, answer func(r *Request, in In) (any, 
 	}
 }
 
-// Decode reads the one JSON value that data is. Unknown fields are refused: one that is
-// misspelled would have no effect.
+// Decode decodes exactly one JSON value. Unknown fields are errors, so that misspelled ones are
+// detected.
 func Decode(data []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
 	err := decoder.Decode(into)
 	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
 		if wrong.Field == "" {
-			return fmt.Errorf("this is a JSON %s", wrong.Value) // the Go type is nothing to callers
+			return fmt.Errorf("this is a JSON %s", wrong.Value) // the Go type means nothing to callers
 		}
 		return fmt.Errorf("%s cannot be a JSON %s", wrong.Field, wrong.Value)
 	}
 	switch {
 	case errors.Is(err, io.EOF):
-		return errors.New("there is nothing")
+		return errors.New("the body is empty")
 	case err != nil:
 		return err
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something comes after the JSON")
+		return errors.New("data after the JSON")
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// A server is ready while its leases can be used, even if it has none.
+// TestReadiness: a server is ready while it has joined, even without leases.
 func TestReadiness(t *testing.T) {
 	for status, want := range map[owner.Status]int{
 		{State: owner.StateJoined}:                  200,

@@ -20,21 +20,20 @@ const (
 	kinds
 )
 
-// A caller has users of its own, whom nobody else changes, and one operation under way at a
-// time.
+// A caller has its own users, which no other caller changes. It runs one operation at a time.
 type caller struct {
 	load   *Load
 	on     *im.Publisher
-	asks   *im.Client
+	api    *im.Client
 	random *rand.Rand
 
 	names  []string
-	status map[string]string // what each user is to have
+	status map[string]string // the expected status of each user
 }
 
-func newCaller(l *Load, on *im.Publisher, asks *im.Client) *caller {
+func newCaller(l *Load, on *im.Publisher, api *im.Client) *caller {
 	random := rand.New(rand.NewPCG(l.cfg.Seed, uint64(len(l.callers))))
-	return &caller{load: l, on: on, asks: asks, random: random, status: make(map[string]string)}
+	return &caller{load: l, on: on, api: api, random: random, status: make(map[string]string)}
 }
 
 func (c *caller) signOn(ctx context.Context) error {
@@ -46,8 +45,8 @@ func (c *caller) signOn(ctx context.Context) error {
 	return nil
 }
 
-// run does one operation after the other until the context ends. It fails if the publisher
-// has lost a user to somebody else.
+// run executes operations until the context ends. It fails if another session has taken over a
+// user.
 func (c *caller) run(ctx context.Context) error {
 	every := time.Duration(0)
 	if c.load.cfg.Rate > 0 {
@@ -64,7 +63,7 @@ func (c *caller) run(ctx context.Context) error {
 		kind := c.choose()
 		err := c.operate(ctx, kind, fmt.Sprint("busy ", i))
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // whatever came of it: it was not to end
+			return nil //nolint:nilerr // it was interrupted
 		}
 		if err := c.load.note(kind, time.Since(due), err); err != nil {
 			return err
@@ -76,7 +75,7 @@ func (c *caller) run(ctx context.Context) error {
 	}
 }
 
-// waitUntil reports whether the context has not ended by then.
+// waitUntil waits until a time, and reports whether the context is still active.
 func waitUntil(ctx context.Context, due time.Time) bool {
 	d := time.Until(due)
 	if d <= 0 {
@@ -110,7 +109,7 @@ func (c *caller) operate(ctx context.Context, kind int, status string) error {
 		c.status[name] = status
 		return c.on.Update(ctx, name, im.Change{Status: &status})
 	}
-	_, err := c.asks.Get(ctx, c.load.names[c.random.IntN(len(c.load.names))])
+	_, err := c.api.Get(ctx, c.load.names[c.random.IntN(len(c.load.names))])
 	return err
 }
 
@@ -119,8 +118,8 @@ func (c *caller) insert(ctx context.Context, name, status string) error {
 	return c.on.Publish(ctx, name, im.Presence{Address: "sip:" + name + "@example.com", Status: status, IP: "10.0.0.1"})
 }
 
-// note counts an operation. What the publisher goes on trying is only an error; a user who is
-// not its own any more is one that it cannot go on with.
+// note counts an operation. Errors that the publisher retries are only counted; the loss of a
+// user to another session is returned.
 func (l *Load) note(kind int, took time.Duration, err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,12 +137,12 @@ func (l *Load) note(kind int, took time.Duration, err error) error {
 	return nil
 }
 
-// look waits until all users are there as they were published last.
+// look waits until all users have the presence that was published last.
 func (c *caller) look(ctx context.Context) error {
 	missing := slices.Clone(c.names)
 	for {
 		missing = slices.DeleteFunc(missing, func(name string) bool {
-			p, err := c.asks.Get(ctx, name)
+			p, err := c.api.Get(ctx, name)
 			return err == nil && p.Status == c.status[name]
 		})
 		if len(missing) == 0 {

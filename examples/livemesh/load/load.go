@@ -1,6 +1,6 @@
-// Package load drives the presence service as the test application of the PRS paper does
-// (section 7): frontends publish users, change and read them, publish again who was lost, and
-// measure how long that takes. At the end every user must be there as it was published last.
+// Package load is the load generator of the presence service, after the test application of the
+// PRS paper (section 7): frontends publish, change and read users, and publish lost users again.
+// It measures latencies. At the end every user must have the presence that was published last.
 package load
 
 import (
@@ -22,21 +22,19 @@ import (
 	"github.com/leasehold-dev/leasehold/lookup"
 )
 
-// Config says how much load there is.
+// Config configures the load.
 type Config struct {
-	// Publishers is required: how each reaches the servers, and learns of losses. They are
-	// what frontends have.
+	// Publishers are the configurations of the frontends' publishers. At least one is required.
 	Publishers []im.PublisherConfig
-	// Users are how many each publishes, and Callers how many requests it has under way at
-	// a time.
+	// Users and Callers are the numbers of users and of concurrent callers per publisher.
 	Users, Callers int
-	// Rate is how many operations are due in a second, all publishers together; how long
-	// one takes is counted from when it was due. With 0 the next one is due when the last
+	// Rate is the number of operations per second of all publishers; latencies are measured
+	// from the scheduled time. With 0 each caller starts the next operation when the last
 	// one has ended.
 	Rate float64
-	// Inserts, Updates and Reads are how often each is done, relative to the others.
+	// Inserts, Updates and Reads are the relative frequencies of operations.
 	Inserts, Updates, Reads int
-	// Seed decides who is asked about, and what.
+	// Seed is the seed of the random choices.
 	Seed uint64
 }
 
@@ -45,7 +43,7 @@ func Default() Config { return Config{Users: 100, Callers: 4, Inserts: 1, Update
 
 // Validate returns an error that begins with the name of a field.
 func (c *Config) Validate() error {
-	if !(c.Rate >= 0) { // nor is it NaN
+	if !(c.Rate >= 0) { // also rejects NaN
 		return fmt.Errorf("rate is %v, want 0 or more", c.Rate)
 	}
 	for _, field := range []struct {
@@ -53,7 +51,7 @@ func (c *Config) Validate() error {
 		is, atLeast int
 	}{
 		{"callers", c.Callers, 1},
-		{"users", c.Users, c.Callers}, // one for each
+		{"users", c.Users, c.Callers}, // one per caller
 		{"inserts", c.Inserts, 0},
 		{"updates", c.Updates, 0},
 		{"reads", c.Reads, 0},
@@ -63,36 +61,36 @@ func (c *Config) Validate() error {
 		}
 	}
 	if c.Inserts+c.Updates+c.Reads == 0 {
-		return errors.New("inserts, updates and reads are all 0: nothing is to be done")
+		return errors.New("inserts, updates and reads are all 0: want one of them above 0")
 	}
 	return nil
 }
 
-// A Load is one run.
+// A Load is a running load.
 type Load struct {
 	cfg        Config
 	publishers []*im.Publisher
 	callers    []*caller
 	names      []string // of all users
 
-	stop, end        context.CancelFunc // of callers, and of publishers
+	stop, end        context.CancelFunc // of callers and publishers
 	calling, serving errgroup.Group
 	began            time.Time
 
 	mu     sync.Mutex
-	took   [kinds]*hdrhistogram.Histogram // in microseconds, of operations that succeeded
+	took   [kinds]*hdrhistogram.Histogram // in microseconds, of successful operations
 	result Report
 }
 
 const longest = 10 * time.Minute // of an operation
 
-// newHistogram keeps latencies to two digits.
+// newHistogram returns a histogram with two significant digits.
 func newHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, longest.Microseconds(), 2)
 }
 
-// Start has all users published, and then begins. It goes on until Finish, which must be
-// called if Start has succeeded; the context is only for the beginning.
+// Start publishes all users, and then starts the operations, which continue until Finish. Finish
+// must be called if Start has succeeded. The context is only for publishing the users.
 func Start(ctx context.Context, cfg Config) (*Load, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, leasehold.Errorf("load", leasehold.ErrInvalid, "", "%w", err)
@@ -111,7 +109,7 @@ func Start(ctx context.Context, cfg Config) (*Load, error) {
 	if err != nil {
 		stop()
 		end()
-		_ = l.serving.Wait() // what is wrong is known
+		_ = l.serving.Wait() // the first error is returned
 		return nil, err
 	}
 	l.began = time.Now()
@@ -121,9 +119,9 @@ func Start(ctx context.Context, cfg Config) (*Load, error) {
 	return l, nil
 }
 
-// open makes publishers, and callers who share out their users.
+// open creates publishers, and callers that share their users.
 func (l *Load) open(ctx context.Context) error {
-	run := rand.Text()[:8] // so that no other load has these users
+	run := rand.Text()[:8] // unique users per run
 	for i, publisher := range l.cfg.Publishers {
 		p, err := im.NewPublisher(publisher)
 		if err != nil {
@@ -153,9 +151,8 @@ func (l *Load) each(ctx context.Context, do func(*caller, context.Context) error
 	return group.Wait()
 }
 
-// Finish ends the operations, waits until all users are there as they were published last, or
-// the context ends, and has them withdrawn. It fails if it could not go on for as long as it
-// was asked to.
+// Finish stops the operations, waits until all users have the presence that was published last
+// or the context ends, and withdraws them. It fails if the load ended with an error before.
 func (l *Load) Finish(ctx context.Context) (*Report, error) {
 	l.stop()
 	err := l.calling.Wait()
@@ -165,7 +162,7 @@ func (l *Load) Finish(ctx context.Context) (*Report, error) {
 		r.Republished += p.Stats().Republished
 	}
 	if absent == nil {
-		_ = l.each(ctx, (*caller).signOff) // who is not will expire
+		_ = l.each(ctx, (*caller).signOff) // the rest expire
 	}
 	l.end()
 	if failed := l.serving.Wait(); err == nil {
@@ -174,12 +171,12 @@ func (l *Load) Finish(ctx context.Context) (*Report, error) {
 	return r, err
 }
 
-// Open returns n publishers for so many callers each: through frontends if there are any, or
-// straight to the servers. What it returns last closes their lookups.
+// Open returns the configurations of n publishers with a number of callers each: through
+// frontends if there are any, or directly to the servers. closeAll closes their lookups.
 func Open(ctx context.Context, managers, frontends []string, n, callers int) (all []im.PublisherConfig, closeAll func(), err error) {
 	closeAll = func() {
 		for _, p := range all {
-			_ = p.Lookup.Close(context.Background()) // it never fails
+			_ = p.Lookup.Close(context.Background()) // never fails
 		}
 	}
 	for i := range n {
@@ -196,7 +193,7 @@ func Open(ctx context.Context, managers, frontends []string, n, callers int) (al
 	return all, closeAll, nil
 }
 
-// open returns a publisher that finds the servers by itself.
+// open returns the configuration of a publisher that connects to the servers directly.
 func open(ctx context.Context, managers []string) (p im.PublisherConfig, err error) {
 	const namespace = "im"
 	p.Lookup, err = lookup.Open(ctx, lookup.Config{Namespace: namespace, Managers: managers, Logger: slog.New(slog.DiscardHandler)})
@@ -208,7 +205,7 @@ func open(ctx context.Context, managers []string) (p im.PublisherConfig, err err
 	return p, err
 }
 
-// A Pace is how many operations succeeded, and how long they took, in milliseconds.
+// A Pace is the number and the latencies, in milliseconds, of successful operations.
 type Pace struct {
 	Operations int64   `json:"operations"`
 	P50        float64 `json:"p50_ms"`
@@ -221,16 +218,16 @@ type Report struct {
 	Seconds     float64 `json:"seconds"`
 	Publishers  int     `json:"publishers"`
 	Users       int     `json:"users"`
-	PerSecond   float64 `json:"operations_per_second"` // that succeeded
+	PerSecond   float64 `json:"operations_per_second"` // successful ones
 	All         Pace    `json:"all"`
 	Inserts     Pace    `json:"inserts"`
 	Updates     Pace    `json:"updates"`
 	Reads       Pace    `json:"reads"`
-	Errors      int     `json:"errors"` // operations that failed; publishers retry theirs
+	Errors      int     `json:"errors"` // failed operations; publishers retry them
 	LastError   string  `json:"last_error,omitempty"`
 	Gaps        int     `json:"reads_of_lost_users"`     // before they were published again
-	Republished int     `json:"users_republished"`       // because they were lost
-	Absent      int     `json:"users_absent_at_the_end"` // as they were published last
+	Republished int     `json:"users_republished"`       // lost and published again
+	Absent      int     `json:"users_absent_at_the_end"` // without the presence that was published last
 }
 
 func (l *Load) report() *Report {
@@ -256,16 +253,16 @@ func (r *Report) Err() error {
 	if r.Absent == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d of %d users are not there as they were published", r.Absent, r.Users)
+	return fmt.Errorf("%d of %d users do not have their published presence", r.Absent, r.Users)
 }
 
-// String is the report in a line.
+// String returns the report in one line.
 func (r *Report) String() string {
 	there := "all"
 	if r.Absent > 0 {
 		there = fmt.Sprintf("%d of", r.Users-r.Absent)
 	}
-	text := fmt.Sprintf("%d operations of %d publishers, %.0f a second: half of them within %.2f ms, 99 %% within %.2f ms, the longest %.0f ms; %d failed, %d found nobody; %d users were lost and published again, and %s %d are there",
+	text := fmt.Sprintf("%d operations of %d publishers, %.0f a second: half of them within %.2f ms, 99 %% within %.2f ms, the longest %.0f ms; %d failed, %d reads of lost users; %d users were lost and published again, and %s %d are there",
 		r.All.Operations, r.Publishers, r.PerSecond, r.All.P50, r.All.P99, r.All.Max, r.Errors, r.Gaps, r.Republished, there, r.Users)
 	if r.LastError != "" {
 		text += fmt.Sprintf(" (one of the errors: %s)", r.LastError)

@@ -27,14 +27,14 @@ func publishers(t *testing.T, c *leaseholdtest.Cluster, many int) (all []im.Publ
 	t.Helper()
 	for i := range many {
 		n := c.Node(fmt.Sprint("frontend-", i))
-		asks := &im.Client{Client: meshtest.Client(t, c, n)}
-		all = append(all, im.PublisherConfig{Client: asks, Lookup: meshtest.Lookup(t, c, n)})
+		api := &im.Client{Client: meshtest.Client(t, c, n)}
+		all = append(all, im.PublisherConfig{Client: api, Lookup: meshtest.Lookup(t, c, n)})
 	}
 	return all
 }
 
-// TestLoad: operations come when they are due, those of a server that is killed wait for the
-// next one, and at the end all users are there.
+// TestLoad: operations start at the scheduled rate, those for a killed server wait for the next
+// owner, and at the end all users are present.
 func TestLoad(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		for _, name := range []string{"a", "b", "c"} {
@@ -43,7 +43,7 @@ func TestLoad(t *testing.T) {
 		c.Settle()
 		l, err := load.Start(t.Context(), load.Config{
 			Publishers: publishers(t, c, 3), Users: 100, Callers: 4, Rate: 60, Inserts: 1, Updates: 1, Reads: 18, Seed: 1,
-		}) // so few are written that nobody else brings back who was lost
+		}) // few writes, so that lost users are only restored by the publisher
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,13 +60,13 @@ func TestLoad(t *testing.T) {
 		t.Log(r)
 		ended := r.All.Operations + int64(r.Errors+r.Gaps)
 		if math.Round(r.Seconds) != 60 || ended < 3500 || ended > 3620 {
-			t.Errorf("%d operations in %v s, and 60 a second were due", ended, r.Seconds)
+			t.Errorf("%d operations in %v s, want 60 a second", ended, r.Seconds)
 		}
 		if r.Republished == 0 || r.Absent != 0 || r.Users != 300 {
 			t.Errorf("of %d users %d were published again and %d are absent", r.Users, r.Republished, r.Absent)
 		}
 		if r.All.P50 > 10 || r.All.Max < 5000 {
-			t.Errorf("half within %v ms and all within %v ms, though a lease of 10 s had to run out", r.All.P50, r.All.Max)
+			t.Errorf("p50 %v ms, max %v ms, although a lease of 10 s had to expire", r.All.P50, r.All.Max)
 		}
 		if sum := r.Inserts.Operations + r.Updates.Operations + r.Reads.Operations; sum != r.All.Operations || r.Inserts.Operations == 0 {
 			t.Errorf("%+v", r)
@@ -78,7 +78,7 @@ func TestLoad(t *testing.T) {
 	})
 }
 
-// Without servers, users are not there, and it says so.
+// TestAbsent: without servers, users are reported as absent.
 func TestAbsent(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		serve(t, c.Node("a"))
@@ -107,7 +107,7 @@ func TestBadConfig(t *testing.T) {
 		"rate is NaN":         func(c *load.Config) { c.Rate = math.NaN() },
 		"reads is -1, want 0": func(c *load.Config) { c.Reads = -1 },
 		"callers is 0":        func(c *load.Config) { c.Callers = 0 },
-		"nothing is to be":    func(c *load.Config) { c.Inserts, c.Updates, c.Reads = 0, 0, 0 },
+		"are all 0":           func(c *load.Config) { c.Inserts, c.Updates, c.Reads = 0, 0, 0 },
 		"Client and a Lookup": func(c *load.Config) { c.Publishers = make([]im.PublisherConfig, 1) },
 	} {
 		cfg := load.Default()

@@ -15,10 +15,10 @@ import (
 	"github.com/leasehold-dev/leasehold/lookup"
 )
 
-// runs is for those who want to be more sure: go test ./queue -args -runs=1000.
-var runs = flag.Int("runs", 0, "how many runs with faults a test makes; 0 is its usual number")
+// runs overrides the number of runs: go test ./queue -args -runs=1000.
+var runs = flag.Int("runs", 0, "runs with faults per test; 0 is the test's default")
 
-// Runs is how many runs with faults a test makes.
+// Runs returns the number of runs with faults of a test.
 func Runs(usual int) int {
 	if *runs > 0 {
 		return *runs
@@ -32,8 +32,7 @@ type Service interface {
 	Close(ctx context.Context) error
 }
 
-// Serve serves a service on its node, until either ends. It returns what closes it
-// properly.
+// Serve serves a service on its node, until either ends. It returns the service's Close.
 func Serve(t testing.TB, n *leaseholdtest.Node, s Service, err error) (leave func(context.Context) error) {
 	t.Helper()
 	if err != nil {
@@ -44,7 +43,7 @@ func Serve(t testing.TB, n *leaseholdtest.Node, s Service, err error) (leave fun
 	return s.Close
 }
 
-// Lookup follows a namespace from a node, until that ends.
+// Lookup opens a lookup on a node, until the node ends.
 func Lookup(t testing.TB, c *leaseholdtest.Cluster, n *leaseholdtest.Node) *lookup.Lookup {
 	t.Helper()
 	cfg := n.LookupConfig()
@@ -57,7 +56,7 @@ func Lookup(t testing.TB, c *leaseholdtest.Cluster, n *leaseholdtest.Node) *look
 	return l
 }
 
-// Client finds the servers of a namespace from a node.
+// Client returns a client on a node for the servers of a namespace.
 func Client(t testing.TB, c *leaseholdtest.Cluster, n *leaseholdtest.Node) jsonhttp.Client {
 	t.Helper()
 	base := &http.Transport{DialContext: n.DialContext}
@@ -69,17 +68,17 @@ func Client(t testing.TB, c *leaseholdtest.Cluster, n *leaseholdtest.Node) jsonh
 	return client
 }
 
-// A Case is a request, and what its answer must be.
+// A Case is a request and its expected response.
 type Case struct {
 	What         string
 	Method, Path string
 	Body         string
 	Header       string // "Name: value"
 	Status       int
-	Has          string // what the answer must contain
+	Has          string // substring of the response
 }
 
-// Check sends requests, one after the other.
+// Check sends requests one after the other, and checks the responses.
 func Check(t testing.TB, client *http.Client, url string, cases []Case) {
 	t.Helper()
 	for _, c := range cases {

@@ -1,5 +1,5 @@
-// Package promise checks, message by message, what queues and topics promise: nothing is
-// lost silently. Tests on virtual time use it, and those with real processes.
+// Package promise checks the guarantee of queues and topics for each message: no message is lost
+// silently. It is used by tests on virtual time and with real processes.
 package promise
 
 import (
@@ -15,33 +15,33 @@ import (
 	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
 )
 
-// A Device receives from a queue, and others send to it.
+// A Device receives from a queue. Senders enqueue messages for it.
 type Device struct {
 	name   string
 	queues *queue.Client
 
 	mu       sync.Mutex
-	opened   time.Time // when it had its first answer: nothing is promised before
+	opened   time.Time // its first response: there is no guarantee before
 	received map[string]bool
-	lost     []time.Time // when it learned that it had lost messages
+	lost     []time.Time // when losses were reported
 	sent     map[string]sending
-	at       queue.Place // where it is
-	missed   uint64      // the last mark in this life of the queue
+	at       queue.Place
+	missed   uint64 // the last mark in the current epoch
 }
 
-// A sending is a message that was acknowledged: when, and as what.
+// A sending is an acknowledged message.
 type sending struct {
 	at      time.Time
 	receipt queue.Receipt
 }
 
-// NewDevice returns a device that is named like its queue.
+// NewDevice returns a device with the name of its queue.
 func NewDevice(name string, queues *queue.Client) *Device {
 	return &Device{name: name, queues: queues, received: make(map[string]bool), sent: make(map[string]sending)}
 }
 
-// Receive takes messages until the context ends, and at last until there are none. Now
-// and then it is offline, for up to a time.
+// Receive receives messages until the context ends, and then until the queue is empty. At random
+// times it is offline, for up to a time.
 func (d *Device) Receive(ctx context.Context, random *rand.Rand, offline time.Duration) error {
 	return follow(ctx, d.name, d.queues, func() {
 		if !d.opened.IsZero() && random.IntN(10) == 0 {
@@ -68,8 +68,8 @@ func (d *Device) take(b queue.Batch) {
 	}
 }
 
-// follow receives from a queue until the context ends, and at last until there are no
-// messages. Before each request it calls before.
+// follow receives from a queue until the context ends, and then until the queue is empty. Before
+// each request it calls before.
 func follow(ctx context.Context, name string, queues *queue.Client, before func(), take func(queue.Batch)) error {
 	var at queue.Place
 	failures := 0
@@ -80,7 +80,7 @@ func follow(ctx context.Context, name string, queues *queue.Client, before func(
 		if last {
 			asking = context.WithoutCancel(ctx)
 		}
-		if last || at.Epoch == "" { // its first request opens its queue
+		if last || at.Epoch == "" { // the first request opens the queue
 			wait = 0
 		}
 		b, err := queues.Receive(asking, name, at, wait)
@@ -105,14 +105,14 @@ func follow(ctx context.Context, name string, queues *queue.Client, before func(
 	}
 }
 
-// consecutive reports a message that was passed over: within a life of a queue the numbers
-// have no gaps, but where a mark says that something was missed.
+// consecutive returns an error if a message was skipped: within an epoch the numbers have no
+// gaps, except before a mark for missed messages.
 func consecutive(b queue.Batch, at queue.Place) error {
 	if b.Lost || at.Epoch == "" {
 		at = queue.Place{Epoch: b.Epoch}
 	}
 	if at.Epoch != b.Epoch {
-		return fmt.Errorf("the queue of epoch %s has become %s, and nobody was told", at.Epoch, b.Epoch)
+		return fmt.Errorf("epoch %s became %s without a report of a loss", at.Epoch, b.Epoch)
 	}
 	for _, m := range b.Messages {
 		if m.Number <= at.Have || m.Number > at.Have+1 && !m.Missed {
@@ -123,10 +123,10 @@ func consecutive(b queue.Batch, at queue.Place) error {
 	return nil
 }
 
-// maxFailures is how many requests may fail when all is well again.
+// maxFailures bounds failed requests after the last fault.
 const maxFailures = 5
 
-// pause waits for a time, and reports whether the context has not ended.
+// pause waits for a time, and reports whether the context is still active.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -135,8 +135,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// Send enqueues messages for the device until the context ends, and notes those that were
-// acknowledged. Senders have different names.
+// Send enqueues messages for the device until the context ends, and records acknowledged ones.
+// Senders have different names.
 func (d *Device) Send(ctx context.Context, from string, queues *queue.Client, random *rand.Rand) error {
 	for i := 0; pause(ctx, time.Duration(random.IntN(1000))*time.Millisecond); i++ {
 		id := fmt.Sprintf("%s.%d", from, i)
@@ -153,17 +153,17 @@ func (d *Device) Send(ctx context.Context, from string, queues *queue.Client, ra
 	return nil
 }
 
-// Check compares messages that were acknowledged with those that were received. Nothing is
-// promised for messages from before the device had opened its queue.
+// Check compares acknowledged messages with received ones. There is no guarantee for messages
+// from before the device opened its queue.
 func (d *Device) Check() (Tally, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return compare(d.name, d.sent, d.received, func(s sending) (due, known bool) { return !s.at.Before(d.opened), d.knows(s) })
+	return compare(d.name, d.sent, d.received, func(s sending) (due, known bool) { return !s.at.Before(d.opened), d.lossReported(s) })
 }
 
-// knows reports whether the device has learned that it missed a message. If it was in the
-// life of the queue that there is at the end, only a mark can say so.
-func (d *Device) knows(s sending) bool {
+// lossReported reports whether the loss of a message was reported to the device. For a message
+// in the final epoch of the queue, only a mark reports it.
+func (d *Device) lossReported(s sending) bool {
 	if s.receipt.Epoch == d.at.Epoch {
 		return s.receipt.Number <= d.missed
 	}

@@ -20,18 +20,16 @@ type Subscriber struct {
 	tenures     []tenure
 }
 
-// A tenure is a time in which a subscriber believed that it subscribed; it ends when it
-// learns that it may have missed something.
+// A tenure is a period in which a subscriber was subscribed; it ends when a loss is reported.
 type tenure struct{ from, to time.Time }
 
-// NewSubscriber returns a subscriber that is named like its queue.
+// NewSubscriber returns a subscriber with the name of its queue.
 func NewSubscriber(name, topic string, queues *queue.Client, topics *pubsub.Client) *Subscriber {
 	return &Subscriber{name: name, topic: topic, queues: queues, topics: topics, received: make(map[string]bool)}
 }
 
-// Live subscribes, receives, and subscribes again when it learns of a loss, until the
-// context ends; and at last until there are no messages. Now and then it is offline, for
-// up to a time.
+// Live subscribes, receives, and subscribes again when a loss is reported, until the context
+// ends, and then until the queue is empty. At random times it is offline, for up to a time.
 func (s *Subscriber) Live(ctx context.Context, random *rand.Rand, offline time.Duration) error {
 	opened, subscribed := false, false
 	return follow(ctx, s.name, s.queues, func() {
@@ -55,7 +53,7 @@ func (s *Subscriber) Live(ctx context.Context, random *rand.Rand, offline time.D
 	})
 }
 
-// subscribe sets the interest first, and then subscribes.
+// subscribe sets the interest, and then subscribes, so that no loss goes unnoticed.
 func (s *Subscriber) subscribe(ctx context.Context) bool {
 	if s.queues.SetInterests(ctx, s.name, []queue.Interest{{Service: "topics", Name: s.topic}}) != nil ||
 		s.topics.Subscribe(ctx, s.topic, s.name, time.Hour) != nil {
@@ -65,9 +63,9 @@ func (s *Subscriber) subscribe(ctx context.Context) bool {
 	return true
 }
 
-// believed reports whether the subscriber believed to be subscribed at a time, and has
-// learned since that it may have missed something.
-func (s *Subscriber) believed(at time.Time) (subscribed, ended bool) {
+// subscribedAt reports whether the subscriber was subscribed at a time, and whether a loss was
+// reported since.
+func (s *Subscriber) subscribedAt(at time.Time) (subscribed, ended bool) {
 	for _, d := range s.tenures {
 		if !at.Before(d.from) && (d.to.IsZero() || !at.After(d.to)) {
 			return true, !d.to.IsZero()
@@ -76,7 +74,7 @@ func (s *Subscriber) believed(at time.Time) (subscribed, ended bool) {
 	return false, false
 }
 
-// Published are messages that were acknowledged, and when their publication began.
+// Published are acknowledged messages, with the start of their publication.
 type Published map[string]time.Time
 
 // Publish publishes until the context ends. Publishers have different names.
@@ -91,35 +89,34 @@ func Publish(ctx context.Context, from string, topics *pubsub.Client, topic stri
 	return done
 }
 
-// Check compares messages that were acknowledged with those that were received. They are due
-// if the subscription lasted when their publication began.
+// Check compares acknowledged messages with received ones. A message is due if the subscription
+// was active when its publication began.
 func (s *Subscriber) Check(published Published) (Tally, error) {
-	return compare(s.name, published, s.received, s.believed)
+	return compare(s.name, published, s.received, s.subscribedAt)
 }
 
-// A Tally is what became of messages that were acknowledged. Silent losses come with an
-// error.
+// A Tally is the outcome of acknowledged messages. Silent losses are also errors.
 type Tally struct {
 	Due    int `json:"acknowledged"`
-	Lost   int `json:"lost_and_known"` // the device or subscriber has learned of a loss
+	Lost   int `json:"lost_and_known"` // a loss was reported
 	Silent int `json:"lost_silently"`
 }
 
-// Add adds up.
+// Add adds another tally.
 func (t *Tally) Add(more Tally) {
 	t.Due, t.Lost, t.Silent = t.Due+more.Due, t.Lost+more.Lost, t.Silent+more.Silent
 }
 
-// String says how many were lost.
+// String returns the number of losses as text.
 func (t Tally) String() string {
 	if t.Lost == 0 {
 		return "and none was lost"
 	}
-	return fmt.Sprintf("%d of them lost, and who lost them knows; none silently", t.Lost)
+	return fmt.Sprintf("%d of them lost, all reported to the receiver", t.Lost)
 }
 
-// compare compares messages that were acknowledged with those that were received: of those
-// that were due, each was received or is known to be lost.
+// compare compares acknowledged messages with received ones: each due message must be received,
+// or its loss reported.
 func compare[M any](name string, acknowledged map[string]M, received map[string]bool, status func(M) (due, known bool)) (Tally, error) {
 	var t Tally
 	var broken []error
@@ -135,11 +132,11 @@ func compare[M any](name string, acknowledged map[string]M, received map[string]
 			t.Lost++
 		default:
 			t.Silent++
-			broken = append(broken, fmt.Errorf("%s has not received %s, and does not know: it was acknowledged as %v", name, id, message))
+			broken = append(broken, fmt.Errorf("%s did not receive %s, and no loss was reported; acknowledged as %v", name, id, message))
 		}
 	}
 	return t, errors.Join(broken...)
 }
 
-// quoted is a message as it is received: as JSON.
+// quoted returns a message as JSON, as it is received.
 func quoted(id string) string { return fmt.Sprintf("%q", id) }

@@ -1,32 +1,32 @@
-// Package pubsub is the Publish-Subscribe service of Live Mesh: topics in memory, each
-// with its subscribers, to whose queues it passes on what is published.
+// Package pubsub is the Publish-Subscribe service of Live Mesh: topics in memory, with their
+// subscribers. A published message is enqueued in the queue of each subscriber.
 //
-// # What it promises
+// # Guarantee
 //
-// Of each message whose publication was acknowledged, each subscriber gets a copy in its
-// queue, or learns that it missed some. It learns so from its queue:
+// Of each acknowledged message, each subscriber receives a copy in its queue, or a report that it
+// missed messages. The queue reports it:
 //
 //   - The queue had no room, and has a mark.
 //   - The queue was lost, and has another epoch.
-//   - The topic was lost, with its subscriptions, when its server died. The queue has a
-//     message about that, because a subscriber names the topic as an interest of its queue
-//     before it subscribes.
-//   - The subscription expired, which its subscriber knows, or learns when it refreshes it.
+//   - The topic was lost, with its subscriptions, when its server was killed. The queue has a
+//     message about the loss, because a subscriber registers the topic as an interest of its
+//     queue before it subscribes.
+//   - The subscription expired. The subscriber detects it by the TTL, or when it refreshes.
 //
-// A publication that was not acknowledged may have reached some: whoever publishes does so
-// again, and subscribers get it twice.
+// A publication that was not acknowledged may have reached some subscribers: the publisher
+// retries, and subscribers receive duplicates.
 //
-// # Why Publish checks less
+// # Why Publish checks the lease only once
 //
-// A subscription never changes: it is there, until it expires or is removed. So what
-// Publish reads stays right when the lease ends while messages are on their way, and it
-// need not be asked again whether it is held. It is the exception that PRS 3.1 describes:
-// Subscribe and Unsubscribe do all steps, and Publish is available for longer.
+// A subscription never changes, until it expires or is removed. So the subscriptions that Publish
+// has read stay valid if the lease ends while messages are being enqueued, and it need not check
+// the lease again. PRS 3.1 describes this exception: Subscribe and Unsubscribe do all steps, and
+// Publish is available for longer.
 //
 // # The API
 //
-// It is HTTP and JSON. The second segment of the path is the name of the topic, and what
-// requests are routed by.
+// The API is HTTP and JSON. The second segment of the path is the name of the topic. Requests are
+// routed by it.
 //
 //	PUT    /topics/TOPIC/subscriptions/QUEUE?ttl=1h    subscribes, or refreshes with the same
 //	POST   /topics/TOPIC/subscriptions/QUEUE/refresh   410 if it has expired or was lost

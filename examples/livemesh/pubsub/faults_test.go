@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lookup"
 )
 
-// room is how many messages a queue has room for.
+// room is the maximum number of messages in a queue.
 const room = 50
 
 // A mesh is both services on one cluster.
@@ -46,9 +46,8 @@ func (m *mesh) serveTopics(n *leaseholdtest.Node) func(context.Context) error {
 	return meshtest.Serve(m.t, n, s, err)
 }
 
-// TestSubscribersGetItOrKnow: while servers of both services are killed, paused, cut off
-// and restarted, each subscriber gets each message whose publication was acknowledged, or
-// learns that it missed some.
+// TestSubscribersGetItOrKnow: while servers of both services are killed, paused, partitioned and
+// restarted, each subscriber receives each acknowledged message, or a report of a loss.
 func TestSubscribersGetItOrKnow(t *testing.T) {
 	runs := meshtest.Runs(20)
 	var total promise.Tally
@@ -59,9 +58,9 @@ func TestSubscribersGetItOrKnow(t *testing.T) {
 			})
 		})
 	}
-	t.Logf("%d runs: %d copies were due, %d of them were missed, all known", runs, total.Due, total.Lost)
+	t.Logf("%d runs: %d copies were due, %d of them were missed, all reported", runs, total.Due, total.Lost)
 	if total.Lost == 0 || total.Due < 20*runs {
-		t.Error("that proves little")
+		t.Error("too few requests for a valid test")
 	}
 }
 
@@ -87,8 +86,8 @@ func play(t *testing.T, m *mesh, seed uint64) (tally promise.Tally) {
 	published := make([]promise.Published, 2)
 	for i := range published {
 		n := m.topics.Node(fmt.Sprint("publisher", i))
-		asks, random := m.topicClient(n), rand.New(rand.NewPCG(seed, uint64(50+i)))
-		publishers.Go(func() { published[i] = promise.Publish(publishing, n.Name(), asks, topic(i), random) })
+		api, random := m.topicClient(n), rand.New(rand.NewPCG(seed, uint64(50+i)))
+		publishers.Go(func() { published[i] = promise.Publish(publishing, n.Name(), api, topic(i), random) })
 	}
 	for range 3 {
 		m.queues.Advance(5 * time.Second)

@@ -22,30 +22,30 @@ import (
 const (
 	MaxSubscribers = 10_000
 	MaxTTL         = 24 * time.Hour
-	fanOut         = 32 // enqueued at a time by one publication
+	fanOut         = 32 // concurrent enqueues of a publication
 )
 
-// A topic has its subscribers, and for how much longer each subscription lasts: until when
-// cannot be said where clocks differ, so that it is counted from the last change.
+// A topic has its subscribers, with the remaining lifetime of each subscription at the last
+// change. Expiry times would not be valid on servers with other clocks.
 type topic struct {
 	Subscribers map[string]time.Duration `json:"subscribers"` // by queue
 	changed     time.Time
 }
 
-// MarshalJSON writes what is left of each subscription.
+// MarshalJSON writes the remaining lifetimes.
 func (t topic) MarshalJSON() ([]byte, error) {
 	type plain topic
 	return json.Marshal(plain(t.now(time.Now())))
 }
 
-// UnmarshalJSON counts from now on.
+// UnmarshalJSON reads lifetimes that start now.
 func (t *topic) UnmarshalJSON(data []byte) error {
 	type plain topic
 	t.changed = time.Now()
 	return json.Unmarshal(data, (*plain)(t))
 }
 
-// now is the topic as it is at a time: without what has expired.
+// now returns the topic at a time, without expired subscriptions.
 func (t topic) now(at time.Time) topic {
 	passed := at.Sub(t.changed)
 	left := make(map[string]time.Duration, len(t.Subscribers))
@@ -61,13 +61,13 @@ func (t topic) last() time.Duration {
 	return slices.Max(slices.Collect(maps.Values(t.Subscribers)))
 }
 
-// A Service is one server of topics.
+// A Service is one server of topics. It is safe for concurrent use.
 type Service struct {
 	topics *leasemap.Map[topic]
 	queues *queue.Client
 }
 
-// Join joins the namespace as one of its servers. What is published goes to queues.
+// Join joins the namespace as an owner. Published messages are enqueued in queues.
 func Join(ctx context.Context, as owner.Config, queues *queue.Client) (*Service, error) {
 	m, err := leasemap.Join(ctx, as, leasemap.Config[topic]{TTL: MaxTTL})
 	if err != nil {
@@ -76,7 +76,7 @@ func Join(ctx context.Context, as owner.Config, queues *queue.Client) (*Service,
 	return &Service{m, queues}, nil
 }
 
-// Close hands all topics over to other servers. They are served until they have gone.
+// Close transfers all topics to other servers, and serves them until then.
 func (s *Service) Close(ctx context.Context) error { return s.topics.Close(ctx) }
 
 // Handler serves the API.
@@ -95,14 +95,14 @@ func (s *Service) subscribe(r *jsonhttp.Request) (any, error) {
 	}
 	return nil, s.extend(r, func(t *topic, to string) error {
 		if _, there := t.Subscribers[to]; !there && len(t.Subscribers) >= MaxSubscribers {
-			return leasehold.Errorf("subscribe", leasehold.ErrLimit, r.Name, "the topic has %d subscribers already", MaxSubscribers)
+			return leasehold.Errorf("subscribe", leasehold.ErrLimit, r.Name, "the topic has %d subscribers, the maximum", MaxSubscribers)
 		}
 		return nil
 	})
 }
 
-// refresh fails with [leasehold.ErrNotFound] if there is no subscription: then messages may
-// have been missed.
+// refresh fails with [leasehold.ErrNotFound] if there is no subscription: messages may have been
+// missed.
 func (s *Service) refresh(r *jsonhttp.Request) (any, error) {
 	return nil, s.extend(r, func(t *topic, to string) error {
 		if _, there := t.Subscribers[to]; !there {
@@ -113,13 +113,13 @@ func (s *Service) refresh(r *jsonhttp.Request) (any, error) {
 	})
 }
 
-// extend lets a subscription last for some time from now on, if it is allowed.
+// extend sets the lifetime of a subscription, if it is allowed.
 func (s *Service) extend(r *jsonhttp.Request, allow func(t *topic, to string) error) error {
 	const usual = "1h"
 	text := cmp.Or(r.URL.Query().Get("ttl"), usual)
 	ttl, err := time.ParseDuration(text)
 	if err != nil || ttl <= 0 || ttl > MaxTTL {
-		return leasehold.Errorf("subscribe", leasehold.ErrInvalid, r.Name, "ttl is %q, want a time of up to %v, %s for instance", text, MaxTTL, usual)
+		return leasehold.Errorf("subscribe", leasehold.ErrInvalid, r.Name, "ttl is %q, want a duration of up to %v, for example %s", text, MaxTTL, usual)
 	}
 	return s.change(r, func(t *topic) error {
 		to := r.PathValue("queue")
@@ -138,7 +138,7 @@ func (s *Service) unsubscribe(r *jsonhttp.Request) (any, error) {
 	})
 }
 
-// change changes a copy of a topic: what is there may be being read.
+// change changes a copy of a topic, since readers may use the current one.
 func (s *Service) change(r *jsonhttp.Request, change func(*topic) error) error {
 	_, err := s.topics.Do(r.Context(), r.Name, func(e *leasemap.Entry[topic]) error {
 		next := e.Value.now(time.Now())
@@ -156,8 +156,8 @@ func (s *Service) change(r *jsonhttp.Request, change func(*topic) error) error {
 	return err
 }
 
-// publish puts a message into the queues of all subscribers, and returns how many there
-// are. If it fails, some may have it, and it is to be published again.
+// publish enqueues a message for all subscribers, and returns their number. If it fails, some may
+// have received it: publish it again.
 func (s *Service) publish(r *jsonhttp.Request) (any, error) {
 	message, err := queue.ReadMessage("publish", r)
 	if err != nil {
@@ -177,7 +177,7 @@ func (s *Service) publish(r *jsonhttp.Request) (any, error) {
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return nil, leasehold.Errorf("publish", leasehold.ErrIndeterminate, r.Name, "not all of the %d subscribers have it; publish it again: %w", len(subscribers), err)
+		return nil, leasehold.Errorf("publish", leasehold.ErrIndeterminate, r.Name, "not all of the %d subscribers have received it; publish it again: %w", len(subscribers), err)
 	}
 	return published{len(subscribers)}, nil
 }
@@ -186,17 +186,17 @@ type published struct {
 	Subscribers int `json:"subscribers"`
 }
 
-// A Client is how others subscribe and publish.
+// A Client is a client of the service.
 type Client struct{ jsonhttp.Client }
 
-// Subscribe has messages of a topic go to a queue for some time. The queue's device has
-// named the topic as an interest before.
+// Subscribe subscribes a queue to a topic for a time. The queue's device must have registered the
+// topic as an interest before.
 func (c *Client) Subscribe(ctx context.Context, topic, queue string, ttl time.Duration) error {
 	return c.Do(ctx, http.MethodPut, subscription(topic, queue)+lasting(ttl), nil, nil)
 }
 
-// Refresh lets a subscription last for some time from now on. If it fails with
-// [leasehold.ErrNotFound] messages may have been missed.
+// Refresh extends a subscription. If it fails with [leasehold.ErrNotFound], messages may have
+// been missed.
 func (c *Client) Refresh(ctx context.Context, topic, queue string, ttl time.Duration) error {
 	return c.Do(ctx, http.MethodPost, subscription(topic, queue)+"/refresh"+lasting(ttl), nil, nil)
 }
@@ -206,8 +206,7 @@ func (c *Client) Unsubscribe(ctx context.Context, topic, queue string) error {
 	return c.Do(ctx, http.MethodDelete, subscription(topic, queue), nil, nil)
 }
 
-// Publish passes a message on to all subscribers, and returns how many there are. If it
-// fails it is to be repeated.
+// Publish sends a message to all subscribers, and returns their number. If it fails, repeat it.
 func (c *Client) Publish(ctx context.Context, topic string, message any) (int, error) {
 	done, err := jsonhttp.Call[published](ctx, c.Client, http.MethodPost, jsonhttp.Path("topics", topic, "messages"), message)
 	return done.Subscribers, err

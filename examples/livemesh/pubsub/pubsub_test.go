@@ -27,7 +27,7 @@ func alone(t *testing.T, test func(t *testing.T, m *mesh, queues *queue.Client, 
 	})
 }
 
-// received is what is in a queue.
+// received returns the messages in a queue.
 func received(t *testing.T, queues *queue.Client, name string) (bodies []string) {
 	t.Helper()
 	b, err := queues.Receive(t.Context(), name, queue.Place{}, 0)
@@ -56,7 +56,7 @@ func TestPublish(t *testing.T) {
 			}
 		}
 		publish(2)
-		if err := topics.Subscribe(ctx, "news", "home", time.Hour); err != nil { // again, which changes nothing
+		if err := topics.Subscribe(ctx, "news", "home", time.Hour); err != nil { // idempotent
 			t.Fatal(err)
 		}
 		publish(2)
@@ -70,8 +70,8 @@ func TestPublish(t *testing.T) {
 	})
 }
 
-// Subscriptions expire each for itself, also when the topic has moved meanwhile, and whoever
-// refreshes one that has expired learns that it may have missed messages.
+// TestSubscriptionsExpire: each subscription expires after its own TTL, also if the topic was
+// transferred meanwhile. Refreshing an expired one fails.
 func TestSubscriptionsExpire(t *testing.T) {
 	alone(t, func(t *testing.T, m *mesh, _ *queue.Client, topics *pubsub.Client) {
 		ctx := t.Context()
@@ -92,7 +92,7 @@ func TestSubscriptionsExpire(t *testing.T) {
 			t.Errorf("%d subscribers are left: %v", n, err)
 		}
 		if err := topics.Refresh(ctx, "news", "short", time.Hour); !errors.Is(err, leasehold.ErrNotFound) {
-			t.Errorf("refreshing what has expired: %v", err)
+			t.Errorf("refreshing an expired one: %v", err)
 		}
 		m.topics.Advance(12 * time.Minute)
 		if n, err := topics.Publish(ctx, "news", 1); err != nil || n != 0 {
@@ -101,8 +101,8 @@ func TestSubscriptionsExpire(t *testing.T) {
 	})
 }
 
-// A subscriber that does not take its messages learns that it missed some, and keeps nobody
-// from publishing.
+// TestFullQueue: a subscriber with a full queue receives a mark for missed messages, and does not
+// block publishing.
 func TestFullQueue(t *testing.T) {
 	alone(t, func(t *testing.T, _ *mesh, queues *queue.Client, topics *pubsub.Client) {
 		if err := topics.Subscribe(t.Context(), "news", "home", time.Hour); err != nil {
@@ -120,7 +120,7 @@ func TestFullQueue(t *testing.T) {
 	})
 }
 
-// A publication that does not reach all queues is not acknowledged.
+// TestQueuesAway: a publication that does not reach all queues is not acknowledged.
 func TestQueuesAway(t *testing.T) {
 	alone(t, func(t *testing.T, m *mesh, _ *queue.Client, topics *pubsub.Client) {
 		if err := topics.Subscribe(t.Context(), "news", "home", time.Hour); err != nil {
@@ -128,12 +128,12 @@ func TestQueuesAway(t *testing.T) {
 		}
 		m.queues.Node("q1").Kill()
 		if n, err := topics.Publish(t.Context(), "news", 1); !errors.Is(err, leasehold.ErrIndeterminate) {
-			t.Errorf("%d subscribers have it: %v", n, err)
+			t.Errorf("acknowledged by %d subscribers: %v", n, err)
 		}
 	})
 }
 
-// Every kind of bad input has a status of its own.
+// TestStatuses: every kind of invalid input has its status.
 func TestStatuses(t *testing.T) {
 	alone(t, func(t *testing.T, _ *mesh, _ *queue.Client, topics *pubsub.Client) {
 		long := `"` + strings.Repeat("x", queue.MaxMessage) + `"`

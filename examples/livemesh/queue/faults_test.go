@@ -22,15 +22,14 @@ func serve(t *testing.T, n *leaseholdtest.Node, cfg queue.Config) func(context.C
 	return meshtest.Serve(t, n, s, err)
 }
 
-// client finds queues from a node.
+// client returns a client of queues on a node.
 func client(t *testing.T, c *leaseholdtest.Cluster, n *leaseholdtest.Node) *queue.Client {
 	t.Helper()
 	return &queue.Client{Client: meshtest.Client(t, c, n)}
 }
 
-// TestNothingIsLostSilently: while servers and managers are killed, paused, cut off and
-// restarted, each message that was acknowledged is received, or its device learns that it
-// has lost some.
+// TestNothingIsLostSilently: while servers and managers are killed, paused, partitioned and
+// restarted, each acknowledged message is received, or a loss is reported to its device.
 func TestNothingIsLostSilently(t *testing.T) {
 	runs := meshtest.Runs(30)
 	var total promise.Tally
@@ -41,9 +40,9 @@ func TestNothingIsLostSilently(t *testing.T) {
 			})
 		})
 	}
-	t.Logf("%d runs: %d messages acknowledged, %d of them lost, all known", runs, total.Due, total.Lost)
+	t.Logf("%d runs: %d messages acknowledged, %d of them lost, all reported", runs, total.Due, total.Lost)
 	if total.Lost == 0 || total.Due < 50*runs {
-		t.Error("that proves little")
+		t.Error("too few requests for a valid test")
 	}
 }
 
@@ -68,8 +67,8 @@ func play(t *testing.T, c *leaseholdtest.Cluster, seed uint64) (tally promise.Ta
 		receivers.Go(func() error { return d.Receive(receiving, rand.New(rand.NewPCG(seed, uint64(100+i))), 30*time.Second) })
 		for from := range 2 {
 			n := c.Node(fmt.Sprintf("sender-%d-%d", i, from))
-			asks, random := client(t, c, n), rand.New(rand.NewPCG(seed, uint64(10*i+from)))
-			senders.Go(func() error { return d.Send(sending, n.Name(), asks, random) })
+			api, random := client(t, c, n), rand.New(rand.NewPCG(seed, uint64(10*i+from)))
+			senders.Go(func() error { return d.Send(sending, n.Name(), api, random) })
 		}
 	}
 	for range 3 {

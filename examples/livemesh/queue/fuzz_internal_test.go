@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// FuzzPlace: where a device says that it is can be said again in an event of ours, and does not
-// make another event of it.
+// FuzzPlace: a parsed place can be written in an event and parsed again, and cannot inject
+// another event.
 func FuzzPlace(f *testing.F) {
 	f.Add("epoch=a&after=5", "a/5")
 	f.Add("after=5", "a/b/5")
@@ -42,7 +42,7 @@ func FuzzPlace(f *testing.F) {
 				t.Fatalf("%q: %q", at.Epoch, out.String())
 			}
 			if again, err := parseEventID("q", fmt.Sprintf("%s/%d", at.Epoch, at.Have)); err != nil || again != at {
-				t.Fatalf("%+v is read again as %+v, %v", at, again, err)
+				t.Fatalf("%+v is parsed as %+v, %v", at, again, err)
 			}
 		}
 	})

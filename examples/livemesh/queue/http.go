@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-dev/leasehold/leasehttp"
 )
 
-// MaxWait is how long a device may wait for a message in one request.
+// MaxWait is the maximum wait of one request.
 const MaxWait = time.Minute
 
 // Handler serves the API.
@@ -42,8 +42,8 @@ func (s *Service) Handler() http.Handler {
 	return leasehttp.Middleware(s.queues.Owner(), jsonhttp.Key())(mux)
 }
 
-// poll answers a device that asks, and lets it wait. That it asks for what comes after a
-// message says that it has all before.
+// poll returns messages after a place, and waits for them. A request for messages after a number
+// acknowledges all messages up to it.
 func (s *Service) poll(r *jsonhttp.Request) (any, error) {
 	at, err := parsePlace(r.Name, r.URL.Query())
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *Service) poll(r *jsonhttp.Request) (any, error) {
 	text := cmp.Or(r.URL.Query().Get("wait"), "0s")
 	wait, err := time.ParseDuration(text)
 	if err != nil || wait < 0 || wait > MaxWait {
-		return nil, leasehold.Errorf("receive", leasehold.ErrInvalid, r.Name, "wait is %q, want a time of up to %v, 30s for instance", text, MaxWait)
+		return nil, leasehold.Errorf("receive", leasehold.ErrInvalid, r.Name, "wait is %q, want a duration of up to %v, for example 30s", text, MaxWait)
 	}
 	if err := s.ack(r.Context(), r.Name, at); err != nil {
 		return nil, err
@@ -63,20 +63,20 @@ func (s *Service) poll(r *jsonhttp.Request) (any, error) {
 func parsePlace(name string, query url.Values) (Place, error) {
 	if query.Get("epoch") == "" {
 		if query.Has("after") {
-			return Place{}, leasehold.Errorf("receive", leasehold.ErrInvalid, name, "after is there without epoch: say of which life of the queue the number is")
+			return Place{}, leasehold.Errorf("receive", leasehold.ErrInvalid, name, "after without epoch: want the epoch of the number")
 		}
 		return Place{}, nil
 	}
 	return newPlace(name, query.Get("epoch"), cmp.Or(query.Get("after"), "0"))
 }
 
-// parseEventID reads what writeEvents has written.
+// parseEventID parses the id of an event from writeEvents.
 func parseEventID(name, id string) (Place, error) {
 	epoch, have, _ := strings.Cut(id, "/")
 	return newPlace(name, epoch, have)
 }
 
-// newPlace refuses an epoch that is none of ours: in an event it could be taken for another one.
+// newPlace rejects epochs with characters that could inject another event.
 func newPlace(name, epoch, have string) (Place, error) {
 	n, err := strconv.ParseUint(have, 10, 64)
 	if err != nil || strings.ContainsFunc(epoch, func(r rune) bool { return r == '/' || !unicode.IsPrint(r) }) {
@@ -85,12 +85,11 @@ func newPlace(name, epoch, have string) (Place, error) {
 	return Place{epoch, n}, nil
 }
 
-// push sends messages to a device that is online, as they come. It begins after the
-// message that the device has named with Last-Event-ID, or in the query; that the device
-// has it, and all before, it says with an acknowledgement or with its next connection.
+// push streams messages to a device. It starts after the message in Last-Event-ID or in the query.
+// The device acknowledges messages with an ack request or with its next connection.
 func (s *Service) push(w http.ResponseWriter, r *jsonhttp.Request) error {
 	at, err := parsePlace(r.Name, r.URL.Query())
-	if id := r.Header.Get("Last-Event-ID"); id != "" { // a browser that connects again
+	if id := r.Header.Get("Last-Event-ID"); id != "" { // a reconnecting browser
 		at, err = parseEventID(r.Name, id)
 	}
 	if err != nil {
@@ -99,7 +98,7 @@ func (s *Service) push(w http.ResponseWriter, r *jsonhttp.Request) error {
 	if err := s.ack(r.Context(), r.Name, at); err != nil {
 		return err
 	}
-	b, err := s.receive(r.Context(), r.Name, at, 0) // the device is to know at once that it is connected
+	b, err := s.receive(r.Context(), r.Name, at, 0) // without waiting, so that the response starts at once
 	if err != nil {
 		return err
 	}
@@ -112,11 +111,11 @@ func (s *Service) push(w http.ResponseWriter, r *jsonhttp.Request) error {
 		}
 		b, err = s.receive(r.Context(), r.Name, at, MaxWait/2)
 	}
-	return nil //nolint:nilerr // the device connects again, to the owner of the queue
+	return nil //nolint:nilerr // the device reconnects, to the owner of the queue
 }
 
-// writeEvents writes what a device receives, and where it is then. The last event is there
-// even without messages, so that both sides know that the other is alive.
+// writeEvents writes a batch as events. The last event is a heartbeat with the current place,
+// which is also sent without messages.
 func writeEvents(w io.Writer, b Batch, at Place) error {
 	if b.Lost {
 		if err := writeEvent(w, "lost", Place{Epoch: b.Epoch}, struct{}{}); err != nil {
@@ -139,11 +138,11 @@ func writeEvent(w io.Writer, event string, at Place, data any) error {
 	return err
 }
 
-// A Client is how other services, and devices, use queues.
+// A Client is a client of the service.
 type Client struct{ jsonhttp.Client }
 
-// Enqueue adds a message. An error of kind [leasehold.ErrLimit] says that there is no room; with
-// mark there always is, and the device learns if it missed something.
+// Enqueue adds a message. It fails with [leasehold.ErrLimit] if the queue is full. With mark it
+// succeeds, and leaves a mark for the missed message.
 func (c *Client) Enqueue(ctx context.Context, name string, body any, mark bool) (Receipt, error) {
 	path := jsonhttp.Path("queues", name, "messages")
 	if mark {
@@ -152,8 +151,8 @@ func (c *Client) Enqueue(ctx context.Context, name string, body any, mark bool) 
 	return jsonhttp.Call[Receipt](ctx, c.Client, http.MethodPost, path, body)
 }
 
-// Receive returns what comes after a place, and waits for it. It says that the device has
-// all up to the place.
+// Receive returns the messages after a place, and waits for them. It acknowledges all messages up
+// to the place.
 func (c *Client) Receive(ctx context.Context, name string, at Place, wait time.Duration) (Batch, error) {
 	after := ""
 	if at.Epoch != "" {
@@ -163,7 +162,7 @@ func (c *Client) Receive(ctx context.Context, name string, at Place, wait time.D
 	return jsonhttp.Call[Batch](ctx, c.Client, http.MethodGet, path, nil)
 }
 
-// SetInterests says on which names of other services a device depends.
+// SetInterests replaces the names of other services that a device depends on.
 func (c *Client) SetInterests(ctx context.Context, name string, interests []Interest) error {
 	return c.Do(ctx, http.MethodPut, jsonhttp.Path("queues", name, "interests"), interests, nil)
 }

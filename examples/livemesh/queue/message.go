@@ -11,26 +11,26 @@ import (
 	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 )
 
-// A Message is what somebody has enqueued, or what the queue itself has to say.
+// A Message is an enqueued message, or a report of the queue itself.
 type Message struct {
 	Number uint64          `json:"number"`
 	Body   json.RawMessage `json:"body,omitempty"`
-	// Missed says that there was no room for one or more messages.
+	// Missed reports that messages were dropped because the queue was full.
 	Missed bool `json:"missed,omitempty"`
-	// Lost are names of another service whose state was lost.
+	// Lost reports names of another service whose state was lost.
 	Lost *Lost `json:"lost,omitempty"`
 }
 
-// A Batch is what a device receives.
+// A Batch is the response to a receive request.
 type Batch struct {
 	Epoch    string    `json:"epoch"`
 	Messages []Message `json:"messages"`
-	// Lost says that the device knew another life of the queue: messages may have been
-	// lost with it, and with them those about losses.
+	// Lost reports that the device's epoch is not the current one: messages may have been
+	// lost, including those about losses.
 	Lost bool `json:"lost,omitempty"`
 }
 
-// Next is the place after a batch.
+// Next returns the place after a batch.
 func (b *Batch) Next(at Place) Place {
 	if b.Lost || at.Epoch == "" {
 		at = Place{Epoch: b.Epoch}
@@ -41,20 +41,20 @@ func (b *Batch) Next(at Place) Place {
 	return at
 }
 
-// A Receipt says where a message is.
+// A Receipt is the position of an enqueued message.
 type Receipt struct {
 	Epoch  string `json:"epoch"`
 	Number uint64 `json:"number"`
 }
 
-// A queue is the messages of a device. What is there is never changed in place, because
-// it may be being read.
+// A queue is the state of a device's queue. Slices and maps are never changed in place, because
+// readers may use them.
 type queue struct {
 	Epoch     string                   `json:"epoch"`
 	Last      uint64                   `json:"last"` // number of the last message
 	Messages  []Message                `json:"messages"`
 	Interests []Interest               `json:"interests"`
-	Told      map[string]leasehold.LSN `json:"told"` // up to which losses of a service it has messages
+	Reported  map[string]leasehold.LSN `json:"told"` // by service: the LSN up to which losses were reported
 }
 
 // ReadMessage returns the message in a request.
@@ -80,9 +80,9 @@ func (q *queue) add(m Message, room int) bool {
 	return true
 }
 
-// size is how many bytes a message takes up at most, here and on its way.
+// size is the maximum size of a message, in memory and encoded.
 func (m *Message) size() int {
-	const around, escaped = 64, 6 // a byte of a name may be written as \u0000
+	const around, escaped = 64, 6 // a byte of a name may be encoded as \u0000
 	size := around + len(m.Body)
 	if m.Lost != nil {
 		for _, name := range m.Lost.Names {
@@ -92,8 +92,8 @@ func (m *Message) size() int {
 	return size
 }
 
-// miss leaves a mark. One that is there already gives way to it: the device may have
-// received that one, and must learn that it has missed something since.
+// miss adds a mark for missed messages. It replaces a mark at the end with one of a new number:
+// the device may have received the old one already.
 func (q *queue) miss() {
 	q.Last++
 	kept := q.Messages
@@ -103,8 +103,8 @@ func (q *queue) miss() {
 	q.Messages = append(slices.Clip(kept), Message{Number: q.Last, Missed: true})
 }
 
-// A Place is where a device is in its queue: which life of the queue it knows, and up to
-// which number it has everything. The zero Place is that of a device that knows nothing.
+// A Place is a device's position in its queue: an epoch, and the number of the last message that
+// it has received. The zero Place is that of a new device.
 type Place struct {
 	Epoch string
 	Have  uint64
@@ -112,7 +112,7 @@ type Place struct {
 
 func (q *queue) after(name string, have uint64) ([]Message, error) {
 	if have > q.Last {
-		return nil, leasehold.Errorf("receive", leasehold.ErrInvalid, name, "there is no message %d: the last one has number %d", have, q.Last)
+		return nil, leasehold.Errorf("receive", leasehold.ErrInvalid, name, "message %d does not exist: the last one is %d", have, q.Last)
 	}
 	i := slices.IndexFunc(q.Messages, func(m Message) bool { return m.Number > have })
 	if i < 0 {
@@ -133,50 +133,49 @@ type Lost struct {
 	Names   []string `json:"names"`
 }
 
-// setInterests says on which names of other services a device depends, in place of what
-// was said before.
+// setInterests replaces the interests of a device.
 func (s *Service) setInterests(r *jsonhttp.Request, interests []Interest) (any, error) {
 	if len(interests) > MaxInterests {
-		return nil, leasehold.Errorf("set interests", leasehold.ErrInvalid, r.Name, "%d interests, and %d are allowed", len(interests), MaxInterests)
+		return nil, leasehold.Errorf("set interests", leasehold.ErrInvalid, r.Name, "%d interests, %d are allowed", len(interests), MaxInterests)
 	}
 	for _, i := range interests {
-		if err := jsonhttp.ValidName("set interests", "what a device depends on", i.Name); err != nil {
+		if err := jsonhttp.ValidName("set interests", "an interest", i.Name); err != nil {
 			return nil, err
 		}
 		if s.cfg.Watch[i.Service] == nil {
-			return nil, leasehold.Errorf("set interests", leasehold.ErrInvalid, r.Name, "there is no service %q: want one of %s", i.Service, strings.Join(slices.Sorted(maps.Keys(s.cfg.Watch)), ", "))
+			return nil, leasehold.Errorf("set interests", leasehold.ErrInvalid, r.Name, "unknown service %q: want one of %s", i.Service, strings.Join(slices.Sorted(maps.Keys(s.cfg.Watch)), ", "))
 		}
 	}
 	return nil, s.do(r.Context(), r.Name, func(q *queue) error {
-		s.addLosses(q) // of what it depended on before
+		s.addLosses(q) // of the previous interests
 		q.Interests = slices.Clone(interests)
 		return nil
 	})
 }
 
-// addLosses adds messages about what was lost of other services since it was last called for
-// the queue. Where the queue was then does not matter: LSNs are the same for all lookups.
+// addLosses adds messages about losses of interests since the last call for the queue. The queue
+// may have been transferred meanwhile: LSNs are the same for all lookups.
 func (s *Service) addLosses(q *queue) {
-	told := maps.Clone(q.Told)
-	if told == nil {
-		told = make(map[string]leasehold.LSN)
+	reported := maps.Clone(q.Reported)
+	if reported == nil {
+		reported = make(map[string]leasehold.LSN)
 	}
 	for service, l := range s.cfg.Watch {
 		lost, lsn := Lost{Service: service}, l.LSN()
 		for _, i := range q.Interests {
-			if i.Service == service && l.LostSince(leasehold.KeyOf(i.Name), told[service]) {
+			if i.Service == service && l.LostSince(leasehold.KeyOf(i.Name), reported[service]) {
 				lost.Names = append(lost.Names, i.Name)
 			}
 		}
 		if len(lost.Names) > 0 && !q.add(Message{Lost: &lost}, s.cfg.Room) {
 			q.miss()
 		}
-		told[service] = max(told[service], lsn)
+		reported[service] = max(reported[service], lsn)
 	}
-	q.Told = told
+	q.Reported = reported
 }
 
-// follow wakes devices that wait, when another service has lost state.
+// follow wakes waiting requests when another service has lost state.
 func (s *Service) follow(ctx context.Context) {
 	for _, l := range s.cfg.Watch {
 		s.following.Go(func() {
@@ -184,7 +183,7 @@ func (s *Service) follow(ctx context.Context) {
 				if err != nil {
 					break
 				}
-				s.bells.ringAll()
+				s.wakeups.notifyAll()
 			}
 		})
 	}

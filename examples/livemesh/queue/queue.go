@@ -16,32 +16,32 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// Config says how large queues are, and which services they watch.
+// Config configures a service.
 type Config struct {
-	// Room is how many messages a queue holds. Default 1000.
+	// Room is the maximum number of messages in a queue. Default 1000.
 	Room int
-	// Watch are the lookups of other services, by name, whose losses devices receive.
+	// Watch are the lookups of other services, by name, whose losses are reported to devices.
 	Watch map[string]*lookup.Lookup
 }
 
 // Bounds on a queue.
 const (
 	MaxMessage   = 64 << 10
-	MaxBytes     = 2 << 20 // of all messages of a queue, which must fit into what can be moved
+	MaxBytes     = 2 << 20 // of all messages of a queue, which must fit into one record of a transfer
 	MaxInterests = 1000
 	TTL          = time.Hour // without requests
 )
 
-// A Service is one server of queues.
+// A Service is one server of queues. It is safe for concurrent use.
 type Service struct {
 	cfg       Config
 	queues    *leasemap.Map[queue]
-	bells     bells
+	wakeups   wakeups
 	stop      context.CancelFunc
 	following sync.WaitGroup
 }
 
-// Join joins the namespace as one of its servers.
+// Join joins the namespace as an owner.
 func Join(ctx context.Context, as owner.Config, cfg Config) (*Service, error) {
 	cfg.Room = cmp.Or(cfg.Room, 1000)
 	queues, err := leasemap.Join(ctx, as, leasemap.Config[queue]{TTL: TTL})
@@ -49,12 +49,12 @@ func Join(ctx context.Context, as owner.Config, cfg Config) (*Service, error) {
 		return nil, err
 	}
 	following, stop := context.WithCancel(context.Background())
-	s := &Service{cfg: cfg, queues: queues, bells: bells{waiting: make(map[string]*bell)}, stop: stop}
+	s := &Service{cfg: cfg, queues: queues, wakeups: wakeups{waiting: make(map[string]*wakeup)}, stop: stop}
 	s.follow(following)
 	return s, nil
 }
 
-// Close hands all queues over to other servers. They are served until they have gone.
+// Close transfers all queues to other servers, and serves them until then.
 func (s *Service) Close(ctx context.Context) error {
 	err := s.queues.Close(ctx)
 	s.stop()
@@ -62,7 +62,7 @@ func (s *Service) Close(ctx context.Context) error {
 	return err
 }
 
-// do operates on a queue, which is made if there is none.
+// do runs an operation on a queue, which is created if it does not exist.
 func (s *Service) do(ctx context.Context, name string, operate func(*queue) error) error {
 	_, err := s.queues.Do(ctx, name, func(e *leasemap.Entry[queue]) error {
 		if !e.Version.Exists() {
@@ -73,8 +73,8 @@ func (s *Service) do(ctx context.Context, name string, operate func(*queue) erro
 	return err
 }
 
-// enqueue adds a message. If there is no room it fails with [leasehold.ErrLimit], unless a
-// mark is to be left: then it succeeds, and the device learns that it missed something.
+// enqueue adds a message. If the queue is full it fails with [leasehold.ErrLimit], or, with
+// overflow=mark, leaves a mark for the missed message.
 func (s *Service) enqueue(r *jsonhttp.Request) (any, error) {
 	body, err := ReadMessage("enqueue", r)
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *Service) enqueue(r *jsonhttp.Request) (any, error) {
 	err = s.do(r.Context(), r.Name, func(q *queue) error {
 		if !q.add(Message{Body: body}, s.cfg.Room) {
 			if overflow == "" {
-				return leasehold.Errorf("enqueue", leasehold.ErrLimit, r.Name, "the queue is full: it has %d messages that its device has not taken; %d, of %d bytes, are allowed", len(q.Messages), s.cfg.Room, MaxBytes)
+				return leasehold.Errorf("enqueue", leasehold.ErrLimit, r.Name, "the queue is full: it has %d messages that its device has not acknowledged; %d, of %d bytes, are allowed", len(q.Messages), s.cfg.Room, MaxBytes)
 			}
 			q.miss()
 		}
@@ -96,38 +96,37 @@ func (s *Service) enqueue(r *jsonhttp.Request) (any, error) {
 		return nil
 	})
 	if err == nil {
-		s.bells.ring(r.Name)
+		s.wakeups.notify(r.Name)
 	}
 	return receipt, err
 }
 
-// receive returns the messages of a queue after a place, and waits for the first if there
-// is none. If the place is in another epoch of the queue, messages may have been lost: the
-// batch says so, and has all messages that there are.
+// receive returns the messages of a queue after a place, and waits for the first one. If the place
+// is in another epoch, the batch reports a loss and has all messages.
 func (s *Service) receive(ctx context.Context, name string, at Place, wait time.Duration) (Batch, error) {
 	deadline := time.After(wait)
 	for {
-		rung, forget := s.bells.wait(name)
+		notified, done := s.wakeups.wait(name)
 		b, err := s.look(ctx, name, at)
 		if err != nil || len(b.Messages) > 0 || b.Lost || wait <= 0 {
-			forget()
+			done()
 			return b, err
 		}
 		at.Epoch = b.Epoch
 		select {
-		case <-rung:
+		case <-notified:
 		case <-deadline:
 			wait = 0
 		case <-ctx.Done():
-			forget()
+			done()
 			return Batch{}, leasehold.Errorf("receive", leasehold.ErrUnavailable, name, "%w", context.Cause(ctx))
 		}
-		forget()
+		done()
 	}
 }
 
-// look returns what is after a place, what was lost of other services included. It lets the
-// queue last for another TTL.
+// look returns the messages after a place, including reports of losses. It extends the TTL of the
+// queue.
 func (s *Service) look(ctx context.Context, name string, at Place) (Batch, error) {
 	var b Batch
 	err := s.do(ctx, name, func(q *queue) error {
@@ -141,13 +140,12 @@ func (s *Service) look(ctx context.Context, name string, at Place) (Batch, error
 		return err
 	})
 	if b.Messages == nil {
-		b.Messages = []Message{} // it is a list, also where there is none
+		b.Messages = []Message{} // encoded as an empty list
 	}
 	return b, err
 }
 
-// ack removes the messages up to a place, because the device has them. In another epoch of the
-// queue there is nothing to remove.
+// ack removes the messages up to a place. A place of another epoch has no effect.
 func (s *Service) ack(ctx context.Context, name string, at Place) error {
 	return s.do(ctx, name, func(q *queue) error {
 		if at.Epoch != q.Epoch {
@@ -155,35 +153,34 @@ func (s *Service) ack(ctx context.Context, name string, at Place) error {
 		}
 		later, err := q.after(name, at.Have)
 		if err == nil {
-			q.Messages = slices.Clone(later) // so that the others are freed
+			q.Messages = slices.Clone(later) // frees the others
 		}
 		return err
 	})
 }
 
-// bells wake devices that wait for messages.
-type bells struct {
+// wakeups notify requests that wait for messages.
+type wakeups struct {
 	mu      sync.Mutex
-	waiting map[string]*bell
+	waiting map[string]*wakeup
 }
 
-type bell struct {
-	rung    chan struct{}
-	waiters int
+type wakeup struct {
+	notified chan struct{}
+	waiters  int
 }
 
-// wait returns what is closed when the bell is rung; the caller says when it no longer
-// waits.
-func (b *bells) wait(name string) (rung <-chan struct{}, forget func()) {
+// wait returns a channel that is closed by notify. The caller calls done when it no longer waits.
+func (b *wakeups) wait(name string) (notified <-chan struct{}, done func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	one := b.waiting[name]
 	if one == nil {
-		one = &bell{rung: make(chan struct{})}
+		one = &wakeup{notified: make(chan struct{})}
 		b.waiting[name] = one
 	}
 	one.waiters++
-	return one.rung, func() {
+	return one.notified, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if one.waiters--; one.waiters == 0 && b.waiting[name] == one {
@@ -192,21 +189,21 @@ func (b *bells) wait(name string) (rung <-chan struct{}, forget func()) {
 	}
 }
 
-// ring wakes the devices that wait for messages of some queues.
-func (b *bells) ring(names ...string) {
+// notify wakes the requests that wait for messages of queues.
+func (b *wakeups) notify(names ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, name := range names {
 		if one := b.waiting[name]; one != nil {
-			close(one.rung)
+			close(one.notified)
 			delete(b.waiting, name)
 		}
 	}
 }
 
-func (b *bells) ringAll() {
+func (b *wakeups) notifyAll() {
 	b.mu.Lock()
 	names := slices.Collect(maps.Keys(b.waiting))
 	b.mu.Unlock()
-	b.ring(names...)
+	b.notify(names...)
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // alone runs a test with one server.
-func alone(t *testing.T, cfg queue.Config, test func(t *testing.T, c *leaseholdtest.Cluster, asks *queue.Client)) {
+func alone(t *testing.T, cfg queue.Config, test func(t *testing.T, c *leaseholdtest.Cluster, api *queue.Client)) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		serve(t, c.Node("a"), cfg)
 		c.Settle()
@@ -28,64 +28,64 @@ func alone(t *testing.T, cfg queue.Config, test func(t *testing.T, c *leaseholdt
 	})
 }
 
-func receive(t *testing.T, asks *queue.Client, at queue.Place, wait time.Duration) queue.Batch {
+func receive(t *testing.T, api *queue.Client, at queue.Place, wait time.Duration) queue.Batch {
 	t.Helper()
-	b, err := asks.Receive(t.Context(), "phone", at, wait)
+	b, err := api.Receive(t.Context(), "phone", at, wait)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return b
 }
 
-func enqueue(t *testing.T, asks *queue.Client, body any) queue.Receipt {
+func enqueue(t *testing.T, api *queue.Client, body any) queue.Receipt {
 	t.Helper()
-	r, err := asks.Enqueue(t.Context(), "phone", body, false)
+	r, err := api.Enqueue(t.Context(), "phone", body, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-// Messages stay until the device says that it has them.
+// TestReceive: messages stay until the device acknowledges them.
 func TestReceive(t *testing.T) {
-	alone(t, queue.Config{}, func(t *testing.T, _ *leaseholdtest.Cluster, asks *queue.Client) {
-		b := receive(t, asks, queue.Place{}, 0)
+	alone(t, queue.Config{}, func(t *testing.T, _ *leaseholdtest.Cluster, api *queue.Client) {
+		b := receive(t, api, queue.Place{}, 0)
 		if len(b.Messages) != 0 || b.Lost || b.Epoch == "" {
 			t.Errorf("a new queue: %+v", b)
 		}
 		at := b.Next(queue.Place{})
 		for i := range 3 {
-			if r := enqueue(t, asks, i); r.Epoch != b.Epoch || r.Number != uint64(i+1) {
+			if r := enqueue(t, api, i); r.Epoch != b.Epoch || r.Number != uint64(i+1) {
 				t.Errorf("%+v", r)
 			}
 		}
-		for range 2 { // the first answer may not have arrived
-			if b = receive(t, asks, at, 0); len(b.Messages) != 3 || string(b.Messages[2].Body) != "2" {
+		for range 2 { // the first response may be lost
+			if b = receive(t, api, at, 0); len(b.Messages) != 3 || string(b.Messages[2].Body) != "2" {
 				t.Errorf("%+v", b)
 			}
 		}
 		at = b.Next(at)
-		if b = receive(t, asks, at, 0); len(b.Messages) != 0 {
+		if b = receive(t, api, at, 0); len(b.Messages) != 0 {
 			t.Errorf("%+v", b)
 		}
-		if b = receive(t, asks, queue.Place{Epoch: "0.7", Have: 77}, 0); !b.Lost {
-			t.Errorf("another life of the queue: %+v", b)
+		if b = receive(t, api, queue.Place{Epoch: "0.7", Have: 77}, 0); !b.Lost {
+			t.Errorf("another epoch: %+v", b)
 		}
 	})
 }
 
-// A device that waits hears of a message at once, and of nothing when its time is over.
+// TestLongPoll: a waiting request returns when a message arrives, or empty at its timeout.
 func TestLongPoll(t *testing.T) {
-	alone(t, queue.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, asks *queue.Client) {
-		opened := receive(t, asks, queue.Place{}, 0)
+	alone(t, queue.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, api *queue.Client) {
+		opened := receive(t, api, queue.Place{}, 0)
 		at := opened.Next(queue.Place{})
 		began := time.Now()
-		if b := receive(t, asks, at, 20*time.Second); len(b.Messages) != 0 || time.Since(began) < 20*time.Second {
+		if b := receive(t, api, at, 20*time.Second); len(b.Messages) != 0 || time.Since(began) < 20*time.Second {
 			t.Errorf("after %v: %+v", time.Since(began), b)
 		}
 		got := make(chan queue.Batch, 1)
 		go func() {
-			b, err := asks.Receive(t.Context(), "phone", at, 30*time.Second)
+			b, err := api.Receive(t.Context(), "phone", at, 30*time.Second)
 			if err != nil {
 				t.Error(err)
 			}
@@ -93,129 +93,129 @@ func TestLongPoll(t *testing.T) {
 		}()
 		c.Advance(5 * time.Second)
 		began = time.Now()
-		enqueue(t, asks, "now")
+		enqueue(t, api, "now")
 		if b := <-got; len(b.Messages) != 1 || time.Since(began) > time.Second {
 			t.Errorf("after %v: %+v", time.Since(began), b)
 		}
 	})
 }
 
-// A device that waits for its first message learns that its queue has begun anew meanwhile.
+// TestDeletedWhileWaiting: a request that waits for the first message reports a new epoch.
 func TestDeletedWhileWaiting(t *testing.T) {
-	alone(t, queue.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, asks *queue.Client) {
+	alone(t, queue.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, api *queue.Client) {
 		got := make(chan queue.Batch, 1)
 		go func() {
-			b, err := asks.Receive(t.Context(), "phone", queue.Place{}, 30*time.Second)
+			b, err := api.Receive(t.Context(), "phone", queue.Place{}, 30*time.Second)
 			if err != nil {
 				t.Error(err)
 			}
 			got <- b
 		}()
 		c.Advance(time.Second)
-		meshtest.Check(t, asks.HTTP, asks.URL, []meshtest.Case{{What: "deleted", Method: "DELETE", Path: "/queues/phone", Status: 204}})
-		enqueue(t, asks, "now")
+		meshtest.Check(t, api.HTTP, api.URL, []meshtest.Case{{What: "deleted", Method: "DELETE", Path: "/queues/phone", Status: 204}})
+		enqueue(t, api, "now")
 		if b := <-got; !b.Lost || len(b.Messages) != 1 {
 			t.Errorf("%+v", b)
 		}
 	})
 }
 
-// A full queue refuses, or marks that something was missed; it takes more when the device
-// has taken some.
+// TestFull: a full queue refuses messages or leaves a mark; it accepts messages again after an
+// acknowledgement.
 func TestFull(t *testing.T) {
-	alone(t, queue.Config{Room: 3}, func(t *testing.T, _ *leaseholdtest.Cluster, asks *queue.Client) {
-		opened := receive(t, asks, queue.Place{}, 0)
+	alone(t, queue.Config{Room: 3}, func(t *testing.T, _ *leaseholdtest.Cluster, api *queue.Client) {
+		opened := receive(t, api, queue.Place{}, 0)
 		at := opened.Next(queue.Place{})
 		for i := range 3 {
-			enqueue(t, asks, i)
+			enqueue(t, api, i)
 		}
-		if _, err := asks.Enqueue(t.Context(), "phone", 3, false); !errors.Is(err, leasehold.ErrLimit) {
-			t.Errorf("a message too many: %v", err)
+		if _, err := api.Enqueue(t.Context(), "phone", 3, false); !errors.Is(err, leasehold.ErrLimit) {
+			t.Errorf("a message into a full queue: %v", err)
 		}
 		for i := range 5 {
-			if _, err := asks.Enqueue(t.Context(), "phone", i, true); err != nil {
+			if _, err := api.Enqueue(t.Context(), "phone", i, true); err != nil {
 				t.Error(err)
 			}
 		}
-		b := receive(t, asks, at, 0)
+		b := receive(t, api, at, 0)
 		if len(b.Messages) != 4 || !b.Messages[3].Missed {
 			t.Fatalf("%+v", b)
 		}
-		if _, err := asks.Enqueue(t.Context(), "phone", "after the mark was seen", true); err != nil {
+		if _, err := api.Enqueue(t.Context(), "phone", "after the mark was seen", true); err != nil {
 			t.Error(err)
 		}
 		at = b.Next(at)
-		if b = receive(t, asks, at, 0); len(b.Messages) != 1 || !b.Messages[0].Missed {
+		if b = receive(t, api, at, 0); len(b.Messages) != 1 || !b.Messages[0].Missed {
 			t.Errorf("missed after the first mark: %+v", b)
 		}
 		at = b.Next(at)
-		receive(t, asks, at, 0) // says that it has all
-		enqueue(t, asks, "room")
+		receive(t, api, at, 0) // acknowledges all
+		enqueue(t, api, "room")
 	})
 }
 
-// A queue that nobody touches expires, and its device learns that it may have lost messages.
+// TestExpires: a queue without requests expires, and its device receives a report of a loss.
 func TestExpires(t *testing.T) {
-	alone(t, queue.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, asks *queue.Client) {
-		opened := receive(t, asks, queue.Place{}, 0)
+	alone(t, queue.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, api *queue.Client) {
+		opened := receive(t, api, queue.Place{}, 0)
 		at := opened.Next(queue.Place{})
-		enqueue(t, asks, 1)
+		enqueue(t, api, 1)
 		c.Advance(2 * time.Hour)
-		if b := receive(t, asks, at, 0); !b.Lost || len(b.Messages) != 0 {
+		if b := receive(t, api, at, 0); !b.Lost || len(b.Messages) != 0 {
 			t.Errorf("%+v", b)
 		}
 	})
 }
 
-// Messages are pushed to a device that is online, once each, from where it left off.
+// TestPush: messages are pushed from the last acknowledged one on.
 func TestPush(t *testing.T) {
-	alone(t, queue.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, asks *queue.Client) {
-		receive(t, asks, queue.Place{}, 0)
-		enqueue(t, asks, "first")
-		lines, end := events(t, asks, "")
+	alone(t, queue.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, api *queue.Client) {
+		receive(t, api, queue.Place{}, 0)
+		enqueue(t, api, "first")
+		lines, end := events(t, api, "")
 		id := wantEvent(t, lines, `"first"`)
-		enqueue(t, asks, "second")
+		enqueue(t, api, "second")
 		wantEvent(t, lines, `"second"`)
 		end()
 		c.Advance(time.Second)
-		lines, end = events(t, asks, id)
+		lines, end = events(t, api, id)
 		defer end()
-		wantEvent(t, lines, `"second"`) // it had not said that it has it
-		if b := receive(t, asks, queue.Place{}, 0); len(b.Messages) != 1 || b.Messages[0].Number != 2 {
-			t.Errorf("it has said that it has the first: %+v", b)
+		wantEvent(t, lines, `"second"`) // not acknowledged yet
+		if b := receive(t, api, queue.Place{}, 0); len(b.Messages) != 1 || b.Messages[0].Number != 2 {
+			t.Errorf("the first message was acknowledged: %+v", b)
 		}
 	})
 }
 
-// A device that comes with another life of its queue is told first that it has lost messages.
+// TestPushLost: a device with another epoch receives a lost event first.
 func TestPushLost(t *testing.T) {
-	alone(t, queue.Config{}, func(t *testing.T, _ *leaseholdtest.Cluster, asks *queue.Client) {
-		enqueue(t, asks, "first")
-		lines, end := events(t, asks, "0.7/77")
+	alone(t, queue.Config{}, func(t *testing.T, _ *leaseholdtest.Cluster, api *queue.Client) {
+		enqueue(t, api, "first")
+		lines, end := events(t, api, "0.7/77")
 		defer end()
 		if !lines.Scan() || lines.Text() != "event: lost" {
 			t.Fatalf("%q", lines.Text())
 		}
 		if !lines.Scan() || !strings.HasSuffix(lines.Text(), "/0") {
-			t.Errorf("%q: it has nothing of this one yet", lines.Text())
+			t.Errorf("%q: want number 0 in the new epoch", lines.Text())
 		}
 		wantEvent(t, lines, "{}")
 		wantEvent(t, lines, `"first"`)
 	})
 }
 
-func events(t *testing.T, asks *queue.Client, last string) (*bufio.Scanner, func()) {
+func events(t *testing.T, api *queue.Client, last string) (*bufio.Scanner, func()) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, asks.URL+"/queues/phone/events", nil)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, api.URL+"/queues/phone/events", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if last != "" {
 		r.Header.Set("Last-Event-ID", last)
 	}
-	pushes := *asks.HTTP
+	pushes := *api.HTTP
 	pushes.Timeout = 0
-	answer, err := pushes.Do(r) //nolint:bodyclose // what is returned closes it
+	answer, err := pushes.Do(r) //nolint:bodyclose // closed by the returned function
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func events(t *testing.T, asks *queue.Client, last string) (*bufio.Scanner, func
 // wantEvent reads up to the next event, and returns its id.
 func wantEvent(t *testing.T, lines *bufio.Scanner, body string) (id string) {
 	t.Helper()
-	alive := false // it says that the server is there, and no more
+	alive := false // a heartbeat
 	for lines.Scan() {
 		if text, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
 			id = text
@@ -244,12 +244,12 @@ func wantEvent(t *testing.T, lines *bufio.Scanner, body string) (id string) {
 			return id
 		}
 	}
-	t.Fatalf("the stream has ended: %v", lines.Err())
+	t.Fatalf("the stream ended: %v", lines.Err())
 	return ""
 }
 
-// A device hears, through its queue, what was lost of another service, and of that only; and
-// so it does if the queue has moved meanwhile.
+// TestLossesOfOthers: a device receives the losses of its interests through its queue, also if
+// the queue was transferred meanwhile.
 func TestLossesOfOthers(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		others := c.In("documents")
@@ -261,18 +261,18 @@ func TestLossesOfOthers(t *testing.T) {
 		dies.Join(owner.Config{})
 		c.Settle()
 		others.Settle()
-		asks := client(t, c, c.Node("caller"))
-		opened := receive(t, asks, queue.Place{}, 0)
+		api := client(t, c, c.Node("caller"))
+		opened := receive(t, api, queue.Place{}, 0)
 		at := opened.Next(queue.Place{})
-		if err := asks.SetInterests(t.Context(), "phone", []queue.Interest{{Service: "documents", Name: "home"}}); err != nil {
+		if err := api.SetInterests(t.Context(), "phone", []queue.Interest{{Service: "documents", Name: "home"}}); err != nil {
 			t.Fatal(err)
 		}
-		if err := asks.SetInterests(t.Context(), "phone", []queue.Interest{{Service: "none", Name: "home"}}); !errors.Is(err, leasehold.ErrInvalid) {
-			t.Errorf("a service that is not there: %v", err)
+		if err := api.SetInterests(t.Context(), "phone", []queue.Interest{{Service: "none", Name: "home"}}); !errors.Is(err, leasehold.ErrInvalid) {
+			t.Errorf("an unknown service: %v", err)
 		}
 		began, waiting := time.Now(), make(chan queue.Batch, 1)
 		go func() {
-			b, err := asks.Receive(t.Context(), "phone", at, 55*time.Second)
+			b, err := api.Receive(t.Context(), "phone", at, 55*time.Second)
 			if err != nil {
 				t.Error(err)
 			}
@@ -283,17 +283,17 @@ func TestLossesOfOthers(t *testing.T) {
 		others.Settle()
 		b := <-waiting
 		if took := time.Since(began); took > 50*time.Second {
-			t.Errorf("it waited for %v", took)
+			t.Errorf("the request waited for %v", took)
 		}
 		if len(b.Messages) != 1 || b.Messages[0].Lost == nil || b.Messages[0].Lost.Names[0] != "home" {
 			t.Fatalf("%+v", b)
 		}
 		at = b.Next(at)
-		if b := receive(t, asks, at, 0); len(b.Messages) != 0 {
-			t.Errorf("it was told already: %+v", b)
+		if b := receive(t, api, at, 0); len(b.Messages) != 0 {
+			t.Errorf("reported twice: %+v", b)
 		}
 
-		// The queue moves while a server of the other service dies.
+		// The queue is transferred while a server of the other service is killed.
 		others.Node("lives").Kill()
 		serve(t, c.Node("b"), queue.Config{Watch: watch(c.Node("b"))})
 		c.Advance(2 * time.Second)
@@ -302,20 +302,20 @@ func TestLossesOfOthers(t *testing.T) {
 		}
 		others.Node("third").Join(owner.Config{})
 		others.Settle()
-		if b = receive(t, asks, at, 0); b.Lost || len(b.Messages) == 0 || b.Messages[0].Lost == nil {
+		if b = receive(t, api, at, 0); b.Lost || len(b.Messages) == 0 || b.Messages[0].Lost == nil {
 			t.Errorf("after a move: %+v", b)
 		}
 	})
 }
 
-// A queue has room for so many bytes, too.
+// TestFullOfBytes: the size of a queue in bytes is limited, too.
 func TestFullOfBytes(t *testing.T) {
-	alone(t, queue.Config{}, func(t *testing.T, _ *leaseholdtest.Cluster, asks *queue.Client) {
+	alone(t, queue.Config{}, func(t *testing.T, _ *leaseholdtest.Cluster, api *queue.Client) {
 		long := strings.Repeat("x", queue.MaxMessage-2)
 		fit := 0
 		const most = queue.MaxBytes / queue.MaxMessage
 		for range most + 1 {
-			_, err := asks.Enqueue(t.Context(), "phone", long, false)
+			_, err := api.Enqueue(t.Context(), "phone", long, false)
 			if err == nil {
 				fit++
 			} else if !errors.Is(err, leasehold.ErrLimit) {
@@ -323,27 +323,27 @@ func TestFullOfBytes(t *testing.T) {
 			}
 		}
 		if fit < most-1 || fit > most {
-			t.Errorf("%d messages of %d bytes have found room", fit, queue.MaxMessage)
+			t.Errorf("%d messages of %d bytes fit", fit, queue.MaxMessage)
 		}
-		if _, err := asks.Enqueue(t.Context(), "phone", long, true); err != nil {
+		if _, err := api.Enqueue(t.Context(), "phone", long, true); err != nil {
 			t.Errorf("a mark: %v", err)
 		}
-		if b := receive(t, asks, queue.Place{}, 0); len(b.Messages) != fit+1 || !b.Messages[fit].Missed {
+		if b := receive(t, api, queue.Place{}, 0); len(b.Messages) != fit+1 || !b.Messages[fit].Missed {
 			t.Errorf("%d messages", len(b.Messages))
 		}
 	})
 }
 
-// Every kind of bad input has a status of its own.
+// TestStatuses: every kind of invalid input has its status.
 func TestStatuses(t *testing.T) {
-	alone(t, queue.Config{}, func(t *testing.T, _ *leaseholdtest.Cluster, asks *queue.Client) {
+	alone(t, queue.Config{}, func(t *testing.T, _ *leaseholdtest.Cluster, api *queue.Client) {
 		long := `"` + strings.Repeat("x", queue.MaxMessage) + `"`
 		const event = "Last-Event-ID: nonsense"
-		meshtest.Check(t, asks.HTTP, asks.URL+"/queues/phone/", []meshtest.Case{
+		meshtest.Check(t, api.HTTP, api.URL+"/queues/phone/", []meshtest.Case{
 			{What: "not JSON", Method: "POST", Path: "messages", Body: "{", Status: 400},
 			{What: "too long", Method: "POST", Path: "messages", Body: long, Status: 413},
 			{What: "a bad number", Method: "GET", Path: "messages?epoch=1.1&after=x", Status: 400},
-			{What: "a number of no life", Method: "GET", Path: "messages?after=3", Status: 400, Has: "without epoch"},
+			{What: "a number without an epoch", Method: "GET", Path: "messages?after=3", Status: 400, Has: "without epoch"},
 			{What: "a bad time", Method: "GET", Path: "messages?wait=forever", Status: 400},
 			{What: "too long a time", Method: "GET", Path: "messages?wait=1h", Status: 400},
 			{What: "no list", Method: "PUT", Path: "interests", Body: "{}", Status: 400},
@@ -352,31 +352,31 @@ func TestStatuses(t *testing.T) {
 			{What: "a bad event", Method: "GET", Path: "events", Header: event, Status: 400},
 			{What: "a bad place", Method: "GET", Path: "events?epoch=1.1&after=x", Status: 400},
 		})
-		b := receive(t, asks, queue.Place{}, 0)
-		if _, err := asks.Receive(t.Context(), "phone", queue.Place{Epoch: b.Epoch, Have: 99}, 0); !errors.Is(err, leasehold.ErrInvalid) {
-			t.Errorf("a message that never was: %v", err)
+		b := receive(t, api, queue.Place{}, 0)
+		if _, err := api.Receive(t.Context(), "phone", queue.Place{Epoch: b.Epoch, Have: 99}, 0); !errors.Is(err, leasehold.ErrInvalid) {
+			t.Errorf("a message that does not exist: %v", err)
 		}
 	})
 }
 
-// A queue can be moved and received, however full it is and whatever it is full of.
+// TestFullQueueMoves: a queue of maximum size can be transferred and received.
 func TestFullQueueMoves(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		watch := map[string]*lookup.Lookup{"documents": meshtest.Lookup(t, c.In("documents"), c.Node("a"))}
 		serve(t, c.Node("a"), queue.Config{Watch: watch})
 		c.Settle()
-		asks := client(t, c, c.Node("caller"))
-		opened := receive(t, asks, queue.Place{}, 0)
+		api := client(t, c, c.Node("caller"))
+		opened := receive(t, api, queue.Place{}, 0)
 		interests := make([]queue.Interest, queue.MaxInterests)
 		for i := range interests {
 			interests[i] = queue.Interest{Service: "documents", Name: fmt.Sprintf("%0*d", jsonhttp.MaxName, i)}
 		}
-		if err := asks.SetInterests(t.Context(), "phone", interests); err != nil {
+		if err := api.SetInterests(t.Context(), "phone", interests); err != nil {
 			t.Fatal(err)
 		}
 		long, sent := json.RawMessage(`"`+strings.Repeat("<", queue.MaxMessage-2)+`"`), 0
 		for ; ; sent++ {
-			if _, err := asks.Enqueue(t.Context(), "phone", long, false); errors.Is(err, leasehold.ErrLimit) {
+			if _, err := api.Enqueue(t.Context(), "phone", long, false); errors.Is(err, leasehold.ErrLimit) {
 				break
 			} else if err != nil {
 				t.Fatal(err)
@@ -385,9 +385,9 @@ func TestFullQueueMoves(t *testing.T) {
 		serve(t, c.Node("b"), queue.Config{Watch: watch})
 		c.Settle()
 		c.Move(leasehold.All, "b")
-		b := receive(t, asks, opened.Next(queue.Place{}), 0)
+		b := receive(t, api, opened.Next(queue.Place{}), 0)
 		if b.Lost || len(b.Messages) != sent || sent == 0 {
-			t.Errorf("%d messages of %d have moved, lost: %v", len(b.Messages), sent, b.Lost)
+			t.Errorf("%d messages of %d were transferred, lost: %v", len(b.Messages), sent, b.Lost)
 		}
 	})
 }

@@ -13,29 +13,29 @@ import (
 	"testing"
 )
 
-// attacks counts the cases that were tried, on managers with certificates and a policy, on
-// what stands beside those, and on managers in plain text.
-var attacks struct{ secured, beside, plain atomic.Int32 }
+// attacks counts the cases: on managers with TLS and a policy, on gateway, agent and owners
+// beside those, and on managers in plain text.
+var attacks struct{ secured, adjacent, plain atomic.Int32 }
 
-// attack tries one case: whatever it does, the honest must not notice.
-func (c *castle) attack(t *testing.T, name string, do func(t *testing.T)) {
+// attack runs one case, and checks that the honest clients are not affected.
+func (c *testbed) attack(t *testing.T, name string, do func(t *testing.T)) {
 	t.Helper()
 	c.costly(t, name, frameCost, do)
 }
 
-// costly is attack for what may cost more.
-func (c *castle) costly(t *testing.T, name string, most int64, do func(t *testing.T)) {
+// costly is attack with another bound on the manager's memory growth.
+func (c *testbed) costly(t *testing.T, name string, most int64, do func(t *testing.T)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
 		c.count()
-		c.during(t, most, func() { do(t) })
+		c.check(t, most, func() { do(t) })
 	})
 }
 
-func (c *castle) count() {
+func (c *testbed) count() {
 	switch {
-	case c.beside:
-		attacks.beside.Add(1)
+	case c.adjacent:
+		attacks.adjacent.Add(1)
 	case c.secured != nil:
 		attacks.secured.Add(1)
 	default:
@@ -43,37 +43,37 @@ func (c *castle) count() {
 	}
 }
 
-// tell says how many attacks there were.
-func tell(out io.Writer) {
-	secured, beside, plain := attacks.secured.Load(), attacks.beside.Load(), attacks.plain.Load()
-	_, _ = fmt.Fprintf(out, "siege: %d attacks: %d on managers with certificates and a policy, %d on gateway, agent and owners beside them, %d in plain text\n",
-		secured+beside+plain, secured, beside, plain)
+// printSummary prints the number of cases.
+func printSummary(out io.Writer) {
+	secured, adjacent, plain := attacks.secured.Load(), attacks.adjacent.Load(), attacks.plain.Load()
+	_, _ = fmt.Fprintf(out, "%d attacks: %d on managers with TLS and a policy, %d on gateway, agent and owners beside them, %d in plain text\n",
+		secured+adjacent+plain, secured, adjacent, plain)
 }
 
-// A line is one of the manager's log.
+// A line is a record of the manager's log.
 type line struct {
 	Msg, Caller, Method, Why string
 	Audit                    bool
 }
 
-// lines are what the manager has logged so far.
-func (c *castle) lines(t *testing.T) (all []line) {
+// lines returns the manager's log so far.
+func (c *testbed) lines(t *testing.T) (all []line) {
 	t.Helper()
 	text, err := os.ReadFile(c.log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for said := range bytes.Lines(text) {
+	for text := range bytes.Lines(text) {
 		var l line
-		if json.Unmarshal(said, &l) == nil { // the greeting is none
+		if json.Unmarshal(text, &l) == nil { // the first lines are plain text
 			all = append(all, l)
 		}
 	}
 	return all
 }
 
-// wantRefusal wants it to be written down that somebody was refused a method.
-func (c *castle) wantRefusal(t *testing.T, caller, fullMethod, why string) {
+// wantAudited requires an audit record of a refused call.
+func (c *testbed) wantAudited(t *testing.T, caller, fullMethod, why string) {
 	t.Helper()
 	method := fullMethod[strings.LastIndexByte(fullMethod, '/')+1:]
 	for _, l := range c.lines(t) {
@@ -81,5 +81,5 @@ func (c *castle) wantRefusal(t *testing.T, caller, fullMethod, why string) {
 			return
 		}
 	}
-	t.Errorf("the audit does not say that %s was refused %s because it %q", caller, method, why)
+	t.Errorf("no audit record: %s refused to call %s, reason %q", caller, method, why)
 }

@@ -1,20 +1,20 @@
-// Package attacks has the tests in which somebody attacks.
+// Package attacks tests a manager under attack.
 //
-// A castle is a manager that runs as a process of its own, from cmd/leasehold, with honest
-// owners and lookups that use it all the while. Each test does to it what no honest party
-// would, and says what is to come of it. Besides, and that is in the kit and not in each
-// test, the honest must not notice: no lease of theirs is lost or moved, no lookup hears of
-// a loss, renewals go on, somebody new gets in, and the manager's memory does not grow by
-// more than a bound.
+// A testbed is a manager that runs as a process of its own, from cmd/leasehold, and honest
+// owners and lookups that use it during the whole test. Each case sends what no honest
+// client would send and states the expected status, alert or close. The testbed, not the
+// case, checks the invariants: the honest clients lose no lease, no lookup receives a loss,
+// renewals continue, a new client can connect, and the manager's memory grows by less than
+// a bound.
 //
-// Most castles have walls: certificates, and a policy that says who may do what, which a
-// keep has. It also forges certificates of every kind, since it has the keys of the CAs.
-// What is refused to somebody who is known must be in the manager's audit.
+// Most testbeds have TLS and an access policy. An [authority] issues the certificates. It
+// has the keys of all CAs, so it also issues invalid certificates of every kind. A refusal
+// of an identified client must be in the manager's audit log.
 //
-// To add a case, add a line to one of the tables: what it does, and what comes of it. A
-// [rogue] speaks HTTP/2 frame by frame, a crowd is processes with thousands of connections
-// each, and castle.attack runs whatever else there is to try. All are counted, and the last
-// line that the tests print says how many there were.
+// To add a case, add a line to a table: the input and the expected outcome. A [rawClient]
+// writes single HTTP/2 frames, a [connFlood] is processes with thousands of connections
+// each, and testbed.attack runs any other function. All cases are counted; the last line of
+// the output has the counts.
 //
-// The tests are for Linux, where a process tells how much memory it has.
+// The tests require Linux: they read the memory of a process from /proc.
 package attacks

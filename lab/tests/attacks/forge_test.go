@@ -17,14 +17,14 @@ import (
 	"time"
 )
 
-// An issuer signs whatever it is given.
+// An issuer is a CA that signs any certificate.
 type issuer struct {
 	cert  *x509.Certificate
 	key   *ecdsa.PrivateKey
 	above *issuer // nil if it is a root
 }
 
-// newIssuer makes a CA, below another if there is one.
+// newIssuer creates a root CA, or an intermediate CA if above is not nil.
 func newIssuer(t *testing.T, name string, above *issuer) *issuer {
 	t.Helper()
 	made := (&issuer{above: above}).sign(t, func(c *x509.Certificate) {
@@ -35,8 +35,8 @@ func newIssuer(t *testing.T, name string, above *issuer) *issuer {
 	return &issuer{cert: made.Leaf, key: made.PrivateKey.(*ecdsa.PrivateKey), above: above}
 }
 
-// sign makes a certificate, of an owner in the namespace of those who attack unless it is
-// changed. A CA that is not there yet signs itself, or has the one above it sign.
+// sign creates a certificate, of an owner in the attackers' namespace unless it is changed. An
+// issuer without a certificate signs itself, or is signed by the CA above.
 func (i *issuer) sign(t *testing.T, change ...func(*x509.Certificate)) *tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -51,18 +51,18 @@ func (i *issuer) sign(t *testing.T, change ...func(*x509.Certificate)) *tls.Cert
 		SerialNumber: number.Add(number, big.NewInt(1)), Subject: pkix.Name{CommonName: "forged"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-		URIs: []*url.URL{identity("owner/other/forged")},
+		URIs: []*url.URL{spiffeID("owner/other/forged")},
 	}
 	for _, c := range change {
 		c(template)
 	}
-	by := i
+	issuing := i
 	if i.cert == nil {
-		by = i.above
+		issuing = i.above
 	}
 	parent, signer := template, key
-	if by != nil {
-		parent, signer = by.cert, by.key
+	if issuing != nil {
+		parent, signer = issuing.cert, issuing.key
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
 	if err != nil {
@@ -73,56 +73,56 @@ func (i *issuer) sign(t *testing.T, change ...func(*x509.Certificate)) *tls.Cert
 		t.Fatal(err)
 	}
 	out := &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
-	for ; by != nil && by.above != nil; by = by.above {
-		out.Certificate = append(out.Certificate, by.cert.Raw)
+	for ; issuing != nil && issuing.above != nil; issuing = issuing.above {
+		out.Certificate = append(out.Certificate, issuing.cert.Raw)
 	}
 	return out
 }
 
-// list is a revocation list.
-func (i *issuer) list(t *testing.T, certs ...*x509.Certificate) string {
+// revocationList returns a CRL.
+func (i *issuer) revocationList(t *testing.T, certs ...*x509.Certificate) string {
 	t.Helper()
-	list := &x509.RevocationList{Number: big.NewInt(time.Now().UnixNano()), ThisUpdate: time.Now().Add(-time.Minute), NextUpdate: time.Now().Add(time.Hour)}
+	revocationList := &x509.RevocationList{Number: big.NewInt(time.Now().UnixNano()), ThisUpdate: time.Now().Add(-time.Minute), NextUpdate: time.Now().Add(time.Hour)}
 	for _, c := range certs {
-		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: c.SerialNumber, RevocationTime: time.Now()})
+		revocationList.RevokedCertificateEntries = append(revocationList.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: c.SerialNumber, RevocationTime: time.Now()})
 	}
-	der, err := x509.CreateRevocationList(rand.Reader, list, i.cert, i.key)
+	der, err := x509.CreateRevocationList(rand.Reader, revocationList, i.cert, i.key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: der}))
 }
 
-// identity is one of our domain.
-func identity(path string) *url.URL {
+// spiffeID returns an identity in the trust domain.
+func spiffeID(path string) *url.URL {
 	return &url.URL{Scheme: "spiffe", Host: domain, Path: "/" + path}
 }
 
-// Changes to a certificate.
+// Changes of a certificate for sign.
 
-func uris(all ...*url.URL) func(*x509.Certificate) {
+func withURIs(all ...*url.URL) func(*x509.Certificate) {
 	return func(c *x509.Certificate) { c.URIs = all }
 }
 
-func is(path string) func(*x509.Certificate) { return uris(identity(path)) }
+func withIdentity(path string) func(*x509.Certificate) { return withURIs(spiffeID(path)) }
 
-func hosts(all ...string) func(*x509.Certificate) {
+func withHosts(all ...string) func(*x509.Certificate) {
 	return func(c *x509.Certificate) { c.DNSNames = all }
 }
 
-func commonName(name string) func(*x509.Certificate) {
+func withCommonName(name string) func(*x509.Certificate) {
 	return func(c *x509.Certificate) { c.Subject.CommonName = name }
 }
 
-func valid(from, until time.Duration) func(*x509.Certificate) {
+func withValidity(from, until time.Duration) func(*x509.Certificate) {
 	return func(c *x509.Certificate) { c.NotBefore, c.NotAfter = time.Now().Add(from), time.Now().Add(until) }
 }
 
-func usage(of ...x509.ExtKeyUsage) func(*x509.Certificate) {
-	return func(c *x509.Certificate) { c.ExtKeyUsage = of }
+func withUsage(all ...x509.ExtKeyUsage) func(*x509.Certificate) {
+	return func(c *x509.Certificate) { c.ExtKeyUsage = all }
 }
 
-func addresses(all ...string) func(*x509.Certificate) {
+func withAddresses(all ...string) func(*x509.Certificate) {
 	return func(c *x509.Certificate) {
 		for _, a := range all {
 			c.IPAddresses = append(c.IPAddresses, net.ParseIP(a))
@@ -130,13 +130,13 @@ func addresses(all ...string) func(*x509.Certificate) {
 	}
 }
 
-func mails(all ...string) func(*x509.Certificate) {
+func withMails(all ...string) func(*x509.Certificate) {
 	return func(c *x509.Certificate) { c.EmailAddresses = all }
 }
 
-// showing is a config of a client that shows a certificate whether or not the server would
-// take it; none if it is nil.
-func (k *keep) showing(cert *tls.Certificate, protocols ...string) *tls.Config {
+// clientTLS is a client configuration that sends a certificate even if the server would not
+// accept its CA; none if it is nil.
+func (k *authority) clientTLS(cert *tls.Certificate, protocols ...string) *tls.Config {
 	if cert == nil {
 		cert = &tls.Certificate{}
 	}

@@ -15,163 +15,163 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// The methods that are attacked: one of each kind that is open for long, and one that is not.
+// The methods under attack: both kinds of streams, and a unary call.
 const (
-	hold   = leaseholdv1.OwnerService_Hold_FullMethodName
-	follow = leaseholdv1.LookupService_Follow_FullMethodName
-	asking = leaseholdv1.AdminService_GetStatus_FullMethodName
+	hold      = leaseholdv1.OwnerService_Hold_FullMethodName
+	follow    = leaseholdv1.LookupService_Follow_FullMethodName
+	getStatus = leaseholdv1.AdminService_GetStatus_FullMethodName
 )
 
-// What a frame case may cost at most. Garbage is not collected at once.
+// frameCost bounds the manager's memory growth in a frame case, garbage included.
 const frameCost = 64 * mebibyte
 
-// A frameCase is something that one connection does, and what comes of it.
+// A frameCase is the input of one connection and its expected outcome.
 type frameCase struct {
 	name   string
-	do     func(r *rogue)
-	stream uint32 // whose outcome counts; 1 if it is 0
-	want   string // how that begins; several may be right
-	known  string // the same where the policy has a say first; "": no other
-	plain  bool   // only where there is no policy
-	cost   int64  // what it may cost the manager, in bytes; as usual if it is 0
+	do     func(r *rawClient)
+	stream uint32 // whose outcome is checked; 0: 1
+	want   string // prefix of the outcome, or several separated by "|"
+	known  string // the same if a policy checks first; "": the same as want
+	plain  bool   // only without a policy
+	cost   int64  // memory bound in bytes; 0: frameCost
 }
 
-// greeted are cases of those that introduce themselves as they should.
-func greeted() []frameCase {
+// streamCases are sent after a valid HTTP/2 preface.
+func streamCases() []frameCase {
 	return []frameCase{
-		{name: "a message that says to be a gigabyte", want: "status 8 ", do: func(r *rogue) {
+		{name: "a message with a length of a gigabyte", want: "status 8 ", do: func(r *rawClient) {
 			r.open(1, head(hold))
 			_ = r.WriteData(1, false, message(0, 1<<30, []byte("x")))
 		}},
-		{name: "a message that says to be four gigabytes, to a method that is answered at once", want: "status 8 ", do: func(r *rogue) {
-			r.open(1, head(asking))
+		{name: "a message with a length of four gigabytes, unary", want: "status 8 ", do: func(r *rawClient) {
+			r.open(1, head(getStatus))
 			_ = r.WriteData(1, false, message(0, 1<<32-1, nil))
 		}},
-		{name: "a message that is a bomb, as gzip", want: `status 12 the messages are compressed, with "gzip"`, do: func(r *rogue) {
-			r.open(1, head(asking, "grpc-encoding", "gzip"))
+		{name: "a compression bomb, unary", want: `status 12 the messages are compressed, with "gzip"`, do: func(r *rawClient) {
+			r.open(1, head(getStatus, "grpc-encoding", "gzip"))
 			r.bomb(1)
 		}},
-		{name: "a bomb on a stream", want: `status 12 the messages are compressed, with "gzip"`, do: func(r *rogue) {
+		{name: "a compression bomb on a stream", want: `status 12 the messages are compressed, with "gzip"`, do: func(r *rawClient) {
 			r.open(1, head(follow, "grpc-encoding", "gzip"))
 			r.bomb(1)
 		}},
-		{name: "a bomb in a packing that nobody knows", want: "status 12 ", do: func(r *rogue) {
+		{name: "a compression bomb with an unknown encoding", want: "status 12 ", do: func(r *rawClient) {
 			r.open(1, head(hold, "grpc-encoding", "zstd"))
 			r.bomb(1)
 		}},
-		{name: "a message that is compressed, and whose header does not say so", want: "status 13 ", do: func(r *rogue) {
-			r.open(1, head(asking))
+		{name: "a compressed message without an encoding header", want: "status 13 ", do: func(r *rawClient) {
+			r.open(1, head(getStatus))
 			r.bomb(1)
 		}},
-		{name: "rubbish for a message", want: "status 13 ", do: func(r *rogue) {
+		{name: "a malformed message", want: "status 13 ", do: func(r *rawClient) {
 			r.open(1, head(hold))
-			r.say(1, bytes.Repeat([]byte{0xff}, 1000))
+			r.sendMessage(1, bytes.Repeat([]byte{0xff}, 1000))
 		}},
-		{name: "half a million empty leases, whatever the window", want: "status 13 |reset FLOW_CONTROL_ERROR", do: func(r *rogue) {
+		{name: "half a million empty leases, beyond the window", want: "status 13 |reset FLOW_CONTROL_ERROR", do: func(r *rawClient) {
 			r.open(1, head(hold))
-			r.long(1, bytes.Repeat([]byte{8<<3 | 2, 0}, 1<<19))
+			r.sendFragmented(1, bytes.Repeat([]byte{8<<3 | 2, 0}, 1<<19))
 		}},
-		{name: "a version that there is not", want: "status 9 ", known: "status 7 ", do: func(r *rogue) {
+		{name: "an unknown version", want: "status 9 ", known: "status 7 ", do: func(r *rawClient) {
 			r.open(1, head(follow))
 			r.send(1, &leaseholdv1.FollowRequest{Version: 1 << 30, Namespace: namespace})
 		}},
-		{name: "a name of 60,000 bytes", want: "status 3 ", known: "status 7 ", do: func(r *rogue) {
+		{name: "a name of 60,000 bytes", want: "status 3 ", known: "status 7 ", do: func(r *rawClient) {
 			r.open(1, head(follow))
 			r.send(1, &leaseholdv1.FollowRequest{Version: wire.Version, Namespace: strings.Repeat("n", 60_000)})
 		}},
-		{name: "a method that there is not", want: "status 12 ", do: func(r *rogue) { r.open(1, head("/leasehold.v1.OwnerService/Steal")) }},
-		{name: "a path that is none", want: "status 12 ", do: func(r *rogue) { r.open(1, head("../../etc/passwd")) }},
-		{name: "no path", want: "status 12 ", do: func(r *rogue) { r.open(1, head("")) }},
-		{name: "GET", want: "status 13 ", do: func(r *rogue) {
+		{name: "an unknown method", want: "status 12 ", do: func(r *rawClient) { r.open(1, head("/leasehold.v1.OwnerService/Steal")) }},
+		{name: "a malformed path", want: "status 12 ", do: func(r *rawClient) { r.open(1, head("../../etc/passwd")) }},
+		{name: "no path", want: "status 12 ", do: func(r *rawClient) { r.open(1, head("")) }},
+		{name: "GET", want: "status 13 ", do: func(r *rawClient) {
 			f := head(hold)
 			f[1] = "GET"
 			r.open(1, f)
 		}},
-		{name: "a form", want: "status 3 ", do: func(r *rogue) {
+		{name: "a form", want: "status 3 ", do: func(r *rawClient) {
 			f := head(hold)
 			f[9] = "application/x-www-form-urlencoded"
 			r.open(1, f)
 		}},
-		{name: "two hosts", want: "status 13 ", do: func(r *rogue) { r.open(1, head(hold, "host", "one", "host", "another")) }},
-		{name: "two authorities", want: "reset PROTOCOL_ERROR", do: func(r *rogue) { r.open(1, head(hold, ":authority", "another")) }},
-		{name: "a deadline that is none", want: "status 13 ", do: func(r *rogue) { r.open(1, head(hold, "grpc-timeout", "soon")) }},
-		{name: "a header that does not belong into HTTP/2", want: "reset PROTOCOL_ERROR", do: func(r *rogue) { r.open(1, head(hold, "connection", "close")) }},
-		{name: "headers that are too long", want: "reset ", do: func(r *rogue) {
-			_ = r.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: r.packed(head(hold))})
+		{name: "two hosts", want: "status 13 ", do: func(r *rawClient) { r.open(1, head(hold, "host", "one", "host", "another")) }},
+		{name: "two authorities", want: "reset PROTOCOL_ERROR", do: func(r *rawClient) { r.open(1, head(hold, ":authority", "another")) }},
+		{name: "a malformed timeout", want: "status 13 ", do: func(r *rawClient) { r.open(1, head(hold, "grpc-timeout", "soon")) }},
+		{name: "a header that HTTP/2 forbids", want: "reset PROTOCOL_ERROR", do: func(r *rawClient) { r.open(1, head(hold, "connection", "close")) }},
+		{name: "oversized headers", want: "reset ", do: func(r *rawClient) {
+			_ = r.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: r.encodeHeaders(head(hold))})
 			for _, name := range []string{"x", "y", "z"} {
-				_ = r.WriteContinuation(1, name == "z", r.packed(fields{name, strings.Repeat("h", 15<<10)}))
+				_ = r.WriteContinuation(1, name == "z", r.encodeHeaders(fields{name, strings.Repeat("h", 15<<10)}))
 			}
 		}},
-		{name: "headers that unpack to megabytes", want: "reset ", do: func(r *rogue) {
+		{name: "an HPACK bomb", want: "reset ", do: func(r *rawClient) {
 			f := head(hold)
 			for range 10_000 {
 				f = append(f, "bomb", strings.Repeat("b", 4000)) // a byte each, from the second on
 			}
 			r.open(1, f)
 		}},
-		{name: "headers that never end", want: "closed|goaway ", do: func(r *rogue) {
-			_ = r.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: r.packed(head(hold))})
+		{name: "endless headers", want: "closed|goaway ", do: func(r *rawClient) {
+			_ = r.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: r.encodeHeaders(head(hold))})
 			for range 10_000 {
-				_ = r.WriteContinuation(1, false, r.packed(fields{"x", strings.Repeat("h", 1000)}))
+				_ = r.WriteContinuation(1, false, r.encodeHeaders(fields{"x", strings.Repeat("h", 1000)}))
 			}
 		}},
-		{name: "headers that are not packed as they should be", want: "closed|goaway COMPRESSION_ERROR", do: func(r *rogue) {
+		{name: "malformed HPACK", want: "closed|goaway COMPRESSION_ERROR", do: func(r *rawClient) {
 			_ = r.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: bytes.Repeat([]byte{0xff}, 100), EndHeaders: true})
 		}},
-		{name: "a frame that is longer than allowed", want: "closed|goaway FRAME_SIZE_ERROR", do: func(r *rogue) {
+		{name: "an oversized frame", want: "closed|goaway FRAME_SIZE_ERROR", do: func(r *rawClient) {
 			r.open(1, head(hold))
 			_ = r.WriteRawFrame(http2.FrameData, 0, 1, make([]byte, 1<<20))
 		}},
-		{name: "a stream with an even number", want: "closed|goaway ", do: func(r *rogue) { r.open(2, head(hold)) }},
-		{name: "a stream that comes again", want: "closed|goaway ", do: func(r *rogue) {
+		{name: "a stream with an even number", want: "closed|goaway ", do: func(r *rawClient) { r.open(2, head(hold)) }},
+		{name: "a stream number below the last", want: "closed|goaway ", do: func(r *rawClient) {
 			r.open(3, head(hold))
 			r.open(1, head(hold))
 		}},
-		{name: "data for a stream that was never opened", want: "alive", do: func(r *rogue) {
+		{name: "data for an idle stream", want: "alive", do: func(r *rawClient) {
 			for range 1000 {
 				_ = r.WriteData(7, false, make([]byte, 1000))
 			}
 		}},
-		{name: "more data than the window allows", want: "closed|reset FLOW_CONTROL_ERROR|goaway FLOW_CONTROL_ERROR|status 13 grpc: failed to unmarshal", do: func(r *rogue) {
+		{name: "more data than the window allows", want: "closed|reset FLOW_CONTROL_ERROR|goaway FLOW_CONTROL_ERROR|status 13 grpc: failed to unmarshal", do: func(r *rawClient) {
 			r.open(1, head(follow))
-			_ = r.WriteData(1, false, message(0, 1<<22-1, make([]byte, 16<<10-5))) // the rest never ends
+			_ = r.WriteData(1, false, message(0, 1<<22-1, make([]byte, 16<<10-5))) // longer than the window
 			for range 1000 {
 				_ = r.WriteData(1, false, make([]byte, 16<<10))
 			}
 		}},
-		{name: "a window that overflows", want: "alive|closed|goaway ", do: func(r *rogue) {
+		{name: "a window that overflows", want: "alive|closed|goaway ", do: func(r *rawClient) {
 			r.open(1, head(follow))
 			for range 3 {
 				_ = r.WriteWindowUpdate(1, 1<<31-1)
 				_ = r.WriteWindowUpdate(0, 1<<31-1)
 			}
 		}},
-		{name: "pings without end", want: "goaway ENHANCE_YOUR_CALM too_many_pings", do: func(r *rogue) {
+		{name: "a ping flood", want: "goaway ENHANCE_YOUR_CALM too_many_pings", do: func(r *rawClient) {
 			for range 100_000 {
 				_ = r.WritePing(false, [8]byte{})
 			}
 		}},
-		{name: "settings without end", want: "alive", do: func(r *rogue) {
+		{name: "a settings flood", want: "alive", do: func(r *rawClient) {
 			for range 10_000 {
 				_ = r.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 16})
 			}
 		}},
-		{name: "streams that are opened and reset", want: "alive", plain: true, do: func(r *rogue) {
+		{name: "rapid reset", want: "alive", plain: true, do: func(r *rawClient) {
 			f := head(follow)
 			for i := range uint32(20_000) {
 				r.open(2*i+1, f)
 				_ = r.WriteRSTStream(2*i+1, http2.ErrCodeCancel)
 			}
 		}},
-		{name: "more streams than a connection may have", stream: 2*9000 + 1, want: "reset REFUSED_STREAM", plain: true, cost: 128 * mebibyte, do: func(r *rogue) {
+		{name: "more streams than the limit of a connection", stream: 2*9000 + 1, want: "reset REFUSED_STREAM", plain: true, cost: 128 * mebibyte, do: func(r *rawClient) {
 			f := head(hold)
 			for i := range uint32(9001) {
 				r.open(2*i+1, f)
 			}
 		}},
-		{name: "questions without end, whose answers nobody takes", want: "alive", plain: true, do: func(r *rogue) {
+		{name: "requests whose replies are not read", want: "alive", plain: true, do: func(r *rawClient) {
 			_ = r.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
-			_ = r.WriteWindowUpdate(0, 1<<24) // of the connection: it is streams that are not read
+			_ = r.WriteWindowUpdate(0, 1<<24) // of the connection: the stream windows stay closed
 			for i := range uint32(100) {
 				r.open(2*i+1, head(follow))
 			}
@@ -182,91 +182,91 @@ func greeted() []frameCase {
 			}
 			_ = r.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 16})
 		}},
-		{name: "goodbye, again and again", want: "alive|closed|goaway ", do: func(r *rogue) {
+		{name: "a GOAWAY flood", want: "alive|closed|goaway ", do: func(r *rawClient) {
 			for range 1000 {
 				_ = r.WriteGoAway(0, http2.ErrCodeNo, []byte(strings.Repeat("x", 1000)))
 			}
 		}},
-		{name: "priorities without end", want: "alive", do: func(r *rogue) {
+		{name: "a priority flood", want: "alive", do: func(r *rawClient) {
 			for i := range uint32(50_000) {
 				_ = r.WritePriority(2*i+1, http2.PriorityParam{StreamDep: 1})
 			}
 		}},
-		{name: "frames of a kind that there is not", want: "alive", do: func(r *rogue) {
+		{name: "frames of an unknown type", want: "alive", do: func(r *rawClient) {
 			for range 10_000 {
 				_ = r.WriteRawFrame(0xbe, 0xff, 0, []byte("what?"))
 			}
 		}},
-		{name: "a server's frame", want: "alive|closed|goaway ", do: func(r *rogue) {
-			_ = r.WritePushPromise(http2.PushPromiseParam{StreamID: 1, PromiseID: 2, BlockFragment: r.packed(head(hold)), EndHeaders: true})
+		{name: "a push promise from the client", want: "alive|closed|goaway ", do: func(r *rawClient) {
+			_ = r.WritePushPromise(http2.PushPromiseParam{StreamID: 1, PromiseID: 2, BlockFragment: r.encodeHeaders(head(hold)), EndHeaders: true})
 		}},
 	}
 }
 
-// strange are cases of those that do not.
-func strange() []frameCase {
-	say := func(what string) func(r *rogue) { return func(r *rogue) { _, _ = r.Write([]byte(what)) } }
+// connectionCases are sent without a valid HTTP/2 preface.
+func connectionCases() []frameCase {
+	sendMessage := func(what string) func(r *rawClient) { return func(r *rawClient) { _, _ = r.Write([]byte(what)) } }
 	return []frameCase{
-		{name: "HTTP/1.1", want: "closed", do: say("GET / HTTP/1.1\r\nHost: manager\r\n\r\n")},
-		{name: "a request for another protocol", want: "closed", do: say("GET / HTTP/1.1\r\nHost: manager\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n")},
-		{name: "ssh", want: "closed", do: say("SSH-2.0-OpenSSH_9.9\r\n" + strings.Repeat("\x00", 100))},
-		{name: "zeros", want: "closed", do: say(strings.Repeat("\x00", 1<<20))},
-		{name: "a preface, and headers at once", want: "closed", do: func(r *rogue) {
+		{name: "HTTP/1.1", want: "closed", do: sendMessage("GET / HTTP/1.1\r\nHost: manager\r\n\r\n")},
+		{name: "a protocol upgrade", want: "closed", do: sendMessage("GET / HTTP/1.1\r\nHost: manager\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n")},
+		{name: "ssh", want: "closed", do: sendMessage("SSH-2.0-OpenSSH_9.9\r\n" + strings.Repeat("\x00", 100))},
+		{name: "zeros", want: "closed", do: sendMessage(strings.Repeat("\x00", 1<<20))},
+		{name: "a preface without settings", want: "closed", do: func(r *rawClient) {
 			_, _ = r.Write([]byte(http2.ClientPreface))
 			r.open(1, head(hold))
 		}},
-		{name: "a preface, and settings that are too long", want: "closed", do: func(r *rogue) {
+		{name: "a preface with oversized settings", want: "closed", do: func(r *rawClient) {
 			_, _ = r.Write([]byte(http2.ClientPreface))
 			_ = r.WriteRawFrame(http2.FrameSettings, 0, 0, make([]byte, 6000))
 		}},
-		{name: "a preface, and settings of a length that there is not", want: "closed|goaway ", do: func(r *rogue) {
+		{name: "a preface with settings of an invalid length", want: "closed|goaway ", do: func(r *rawClient) {
 			_, _ = r.Write([]byte(http2.ClientPreface))
 			_ = r.WriteRawFrame(http2.FrameSettings, 0, 0, make([]byte, 7))
 		}},
 	}
 }
 
-// One connection cannot do anything that others notice, whatever it says.
+// TestFrames: frames of one connection do not affect other clients.
 func TestFrames(t *testing.T) {
 	t.Parallel()
-	c := newCastle(t, settings{})
-	for _, test := range strange() {
-		t.Run(test.name, func(t *testing.T) { c.withstand(t, test, false) })
+	c := newTestbed(t, settings{})
+	for _, test := range connectionCases() {
+		t.Run(test.name, func(t *testing.T) { c.runFrameCase(t, test, false) })
 	}
-	for _, test := range greeted() {
-		t.Run(test.name, func(t *testing.T) { c.withstand(t, test, true) })
+	for _, test := range streamCases() {
+		t.Run(test.name, func(t *testing.T) { c.runFrameCase(t, test, true) })
 	}
 }
 
-// Whoever is known, and may do something somewhere, can do no more.
+// TestFramesOverTLS: the same for a client that is identified and has some permissions.
 func TestFramesOverTLS(t *testing.T) {
 	t.Parallel()
-	c := newCastle(t, settings{secured: newKeep(t)})
-	for _, test := range greeted() {
+	c := newTestbed(t, settings{secured: newAuthority(t)})
+	for _, test := range streamCases() {
 		if test.plain {
-			continue // there a connection takes turns: TestFloods has what becomes of it
+			continue // a policy throttles the connection: see TestFloods
 		}
 		test.want = cmp.Or(test.known, test.want)
-		t.Run(test.name, func(t *testing.T) { c.withstand(t, test, true) })
+		t.Run(test.name, func(t *testing.T) { c.runFrameCase(t, test, true) })
 	}
 }
 
-// withstand tries a case.
-func (c *castle) withstand(t *testing.T, test frameCase, greets bool) {
+// runFrameCase runs a case.
+func (c *testbed) runFrameCase(t *testing.T, test frameCase, greets bool) {
 	t.Helper()
 	c.count()
-	c.during(t, cmp.Or(test.cost, frameCost), func() {
-		r := newRogue(t, c.connect(t, "owner/other/mallory"))
+	c.check(t, cmp.Or(test.cost, frameCost), func() {
+		r := newRawClient(t, c.connect(t, "owner/other/mallory"))
 		if greets {
-			r.greet()
+			r.sendPreface()
 		}
 		test.do(r)
 		test.expect(t, r)
 	})
 }
 
-// connect connects as somebody, or as nobody if there is no name.
-func (c *castle) connect(t *testing.T, party string) net.Conn {
+// connect connects as a party, or without a certificate if party is empty.
+func (c *testbed) connect(t *testing.T, party string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", c.addr)
 	if err != nil {
@@ -279,17 +279,17 @@ func (c *castle) connect(t *testing.T, party string) net.Conn {
 	if party != "" {
 		cert = c.secured.certificate(t, party)
 	}
-	return tls.Client(conn, c.secured.showing(cert, "h2"))
+	return tls.Client(conn, c.secured.clientTLS(cert, "h2"))
 }
 
-// expect sees what comes of a case. Several outcomes may be right; "alive" is one that
-// can still ask for the status after it.
-func (f frameCase) expect(t *testing.T, r *rogue) {
+// expect checks the outcome of a case. "alive" means that a GetStatus call on the connection
+// succeeds afterwards.
+func (f frameCase) expect(t *testing.T, r *rawClient) {
 	t.Helper()
 	var got string
 	if strings.HasPrefix(f.want, "alive") {
 		const last = 1<<20 + 1
-		r.open(last, head(asking))
+		r.open(last, head(getStatus))
 		r.send(last, &leaseholdv1.GetStatusRequest{Version: wire.Version})
 		_ = r.WriteData(last, true, nil)
 		if got = r.outcome(last); strings.HasPrefix(got, "status 0 ") {
@@ -299,6 +299,6 @@ func (f frameCase) expect(t *testing.T, r *rogue) {
 		got = r.outcome(max(f.stream, 1))
 	}
 	if !oneOf(got, f.want) {
-		t.Errorf("what comes of it: %s; want %s", got, f.want)
+		t.Errorf("outcome: %s; want %s", got, f.want)
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// newGateway starts a gateway before the honest owners. What is returned is a castle of
-// the same honest, with the gateway in the manager's place.
-func (c *castle) newGateway(t *testing.T, args ...string) *castle {
+// newGateway starts a gateway to the honest owners, and returns a testbed with the same honest
+// clients and the gateway as the process under attack.
+func (c *testbed) newGateway(t *testing.T, args ...string) *testbed {
 	t.Helper()
 	ports, err := proc.FreePorts(1)
 	if err != nil {
@@ -28,11 +28,11 @@ func (c *castle) newGateway(t *testing.T, args ...string) *castle {
 		_, err := forward(ctx, ports[0], "", "")
 		return err
 	})
-	return &castle{addr: ports[0], process: process, honest: c.honest}
+	return &testbed{addr: ports[0], process: process, clients: c.clients}
 }
 
-// forward sends something through a gateway, sees that it comes back, and returns the
-// headers that it comes back with.
+// forward sends a body through a gateway, checks that it is echoed, and returns the headers of
+// the response.
 func forward(ctx context.Context, gateway, body, encoding string) (http.Header, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+gateway, strings.NewReader(body))
 	if err != nil {
@@ -46,29 +46,29 @@ func forward(ctx context.Context, gateway, body, encoding string) (http.Header, 
 	if err != nil {
 		return nil, err
 	}
-	defer answer.Body.Close() //nolint:errcheck // it is read
+	defer answer.Body.Close() //nolint:errcheck // the body was read
 	back, err := io.ReadAll(answer.Body)
 	if answer.StatusCode != http.StatusOK || string(back) != body || err != nil {
-		return nil, fmt.Errorf("status %d, %q came back: %w", answer.StatusCode, back, err)
+		return nil, fmt.Errorf("status %d, body %q: %w", answer.StatusCode, back, err)
 	}
 	return answer.Header, nil
 }
 
-// A gateway holds out as a manager does, and unpacks nothing that passes: what is sent here
-// says that it is packed and is not, so that whoever unpacked it would fail.
+// TestGateway: a gateway limits connections like a manager, and does not decompress bodies. The
+// body is labelled gzip but is not compressed, so that decompressing it would fail.
 func TestGateway(t *testing.T) {
 	t.Parallel()
-	c := newCastle(t, settings{})
+	c := newTestbed(t, settings{})
 	gateway := c.newGateway(t)
-	t.Run("they say nothing", func(t *testing.T) { gateway.endure(t, crowd{Count: silent}) })
-	t.Run("packed bodies", func(t *testing.T) {
+	t.Run("silent connections", func(t *testing.T) { gateway.endure(t, connFlood{Count: silentConns}) })
+	t.Run("compressed bodies", func(t *testing.T) {
 		c.count()
 		headers, err := forward(t.Context(), gateway.addr, "a bomb", "gzip")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if packed, asked := headers.Get("Content-Encoding"), headers.Get("Asked-For"); packed != "gzip" || asked != "" {
-			t.Errorf("it came back as %q, and the gateway has asked for %q", packed, asked)
+		if encodeHeaders, asked := headers.Get("Content-Encoding"), headers.Get("Asked-For"); encodeHeaders != "gzip" || asked != "" {
+			t.Errorf("Content-Encoding %q, and the gateway sent Accept-Encoding %q", encodeHeaders, asked)
 		}
 	})
 }

@@ -14,32 +14,32 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testkit/quick"
 )
 
-// programs is where this process builds what it runs.
+// programs is the directory for built programs.
 var programs = filepath.Join(os.TempDir(), fmt.Sprintf("leasehold-attacks-%d", os.Getpid()))
 
 func leaseholdProgram() string { return filepath.Join(programs, "leasehold") }
 
 func TestMain(m *testing.M) {
-	if text := os.Getenv(crowdVariable); text != "" {
-		os.Exit(beCrowd(text, os.Stdin, os.Stdout))
+	if text := os.Getenv(floodVariable); text != "" {
+		os.Exit(runFloodProcess(text, os.Stdin, os.Stdout))
 	}
 	quick.Only("^(TestReplay|TestTokens|TestRevocation)$")
 	os.Exit(buildAndRun(m))
 }
 
 func buildAndRun(m *testing.M) int {
-	defer os.RemoveAll(programs) //nolint:errcheck // there is nobody left to tell
+	defer os.RemoveAll(programs) //nolint:errcheck // best effort
 	out, err := exec.Command("go", "build", "-o", programs+string(filepath.Separator),
 		"github.com/leasehold-dev/leasehold/cmd/leasehold").CombinedOutput()
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "building what the tests run: %v\n%s", err, out)
+		fmt.Fprintf(os.Stderr, "building the command: %v\n%s", err, out)
 		return 1
 	}
-	// Most of the time is spent waiting for what is slow on purpose.
+	// Most cases wait for slow connections: more of them can run in parallel.
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		_ = f.Value.Set("8") // it is a number
 	}
 	status := leak.Checked{Tests: m}.Run()
-	tell(os.Stdout)
+	printSummary(os.Stdout)
 	return status
 }

@@ -16,19 +16,19 @@ import (
 	"time"
 )
 
-// A pageCase is a request to the port for people and their tools.
+// A pageCase is a request to the HTTP port.
 type pageCase struct {
 	name    string
-	show    func(t *testing.T, k *keep) *tls.Certificate // nil: none
-	method  string                                       // "": GET
+	cert    func(t *testing.T, k *authority) *tls.Certificate // nil: none
+	method  string                                            // "": GET
 	path    string
-	host    string   // "": an address, as it should be
+	host    string   // "": the server's address
 	headers []string // lines
 	body    string
-	want    string // the status; several may be right
+	want    string // the status, or several separated by "|"
 }
 
-// text is the request as it is sent.
+// text returns the bytes of the request.
 func (p *pageCase) text() string {
 	method, host := "GET", "127.0.0.1"
 	if p.method != "" {
@@ -48,7 +48,7 @@ func (p *pageCase) text() string {
 	return b.String() + "\r\n" + p.body
 }
 
-// An answer is what a page answers. Of a stream there is no body.
+// An answer is a response. Event streams have no body.
 type answer struct {
 	code    int
 	header  http.Header
@@ -56,106 +56,106 @@ type answer struct {
 	body    []byte
 }
 
-// is reports whether the status is one of some.
-func (a *answer) is(want string) bool { return oneOf(strconv.Itoa(a.code), want) }
+// hasStatus reports whether the status is one of several, separated by "|".
+func (a *answer) hasStatus(want string) bool { return oneOf(strconv.Itoa(a.code), want) }
 
-// page asks, from some address of the loopback, and returns the answer. The connection
-// stays until the test ends.
-func (c *castle) page(t *testing.T, p *pageCase, from string) *answer {
+// page sends a request from a loopback address, and returns the response. The connection stays
+// open until the test ends.
+func (c *testbed) page(t *testing.T, p *pageCase, from string) *answer {
 	t.Helper()
 	var cert *tls.Certificate
-	if p.show != nil {
-		cert = p.show(t, c.secured)
+	if p.cert != nil {
+		cert = p.cert(t, c.secured)
 	}
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
-	conn, err := tls.DialWithDialer(dialer, "tcp", c.http, c.secured.showing(cert, "http/1.1"))
+	conn, err := tls.DialWithDialer(dialer, "tcp", c.http, c.secured.clientTLS(cert, "http/1.1"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() }) // the answer is read
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	t.Cleanup(func() { _ = conn.Close() }) // the response was read
+	if err := conn.SetDeadline(time.Now().Add(eventTimeout)); err != nil {
 		t.Fatal(err)
 	}
-	_, _ = io.WriteString(conn, p.text())                       // it may have heard enough before the end
-	heard, err := http.ReadResponse(bufio.NewReader(conn), nil) //nolint:bodyclose // it ends with the connection
+	_, _ = io.WriteString(conn, p.text())                       // the server may close before it has read all
+	heard, err := http.ReadResponse(bufio.NewReader(conn), nil) //nolint:bodyclose // closed with the connection
 	if err != nil {
-		t.Fatalf("there is no answer: %v", err)
+		t.Fatalf("no response: %v", err)
 	}
 	out := &answer{code: heard.StatusCode, header: heard.Header, cookies: heard.Cookies()}
 	if !strings.HasPrefix(heard.Header.Get("Content-Type"), "text/event-stream") {
-		out.body, _ = io.ReadAll(io.LimitReader(heard.Body, 1<<20)) // the status is what counts
+		out.body, _ = io.ReadAll(io.LimitReader(heard.Body, 1<<20)) // only the status is required
 	}
 	return out
 }
 
-// A login is what a browser keeps.
+// A login is the session of a browser.
 type login struct{ cookie, csrf string }
 
-func (c *castle) login(t *testing.T, token string) login {
+func (c *testbed) login(t *testing.T, token string) login {
 	t.Helper()
 	heard := c.page(t, &pageCase{method: "POST", path: "/api/login", body: `{"token":"` + token + `"}`}, "127.0.0.1")
-	var says struct{ CSRF string }
-	if err := json.Unmarshal(heard.body, &says); err != nil || heard.code != http.StatusOK || len(heard.cookies) != 1 {
+	var reason struct{ CSRF string }
+	if err := json.Unmarshal(heard.body, &reason); err != nil || heard.code != http.StatusOK || len(heard.cookies) != 1 {
 		t.Fatalf("status %d, %v", heard.code, err)
 	}
 	cookie := heard.cookies[0]
 	if !cookie.Secure || !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || !strings.HasPrefix(cookie.Name, "__Host-") {
 		t.Errorf("the cookie is %v", cookie)
 	}
-	return login{cookie.Name + "=" + cookie.Value, says.CSRF}
+	return login{cookie.Name + "=" + cookie.Value, reason.CSRF}
 }
 
-// strangersPages are for whoever is nobody.
-func strangersPages() []pageCase {
+// anonymousPages are requests without credentials, or with invalid ones.
+func anonymousPages() []pageCase {
 	evil := "https://evil.example"
 	token := `{"token":"leasehold_` + strings.Repeat("x", 43) + `"}`
 	return []pageCase{
-		{name: "a foreign host", path: "/", host: "evil.example", want: "403"},
-		{name: "a foreign host, for the session", path: "/api/session", host: "evil.example:7401", want: "403"},
-		{name: "a host that begins like ours", path: "/", host: "127.0.0.1.evil.example", want: "403"},
-		{name: "a host that ends like ours", path: "/", host: "evil-localhost", want: "403"},
-		{name: "a foreign host in the address", path: evil + "/", want: "403"},
+		{name: "foreign Host header", path: "/", host: "evil.example", want: "403"},
+		{name: "foreign Host header, session", path: "/api/session", host: "evil.example:7401", want: "403"},
+		{name: "Host header with our address as prefix", path: "/", host: "127.0.0.1.evil.example", want: "403"},
+		{name: "Host header with localhost as suffix", path: "/", host: "evil-localhost", want: "403"},
+		{name: "foreign host in the request target", path: evil + "/", want: "403"},
 		{name: "no host", path: "/", host: " ", want: "400|403"},
 		{name: "a host with a user", path: "/", host: "127.0.0.1@evil.example", want: "400|403"},
 		{name: "a login from a foreign page", method: "POST", path: "/api/login", headers: []string{"Origin: " + evil}, body: token, want: "403"},
-		{name: "a login from no page", method: "POST", path: "/api/login", headers: []string{"Origin: null"}, body: token, want: "403"},
-		{name: "a login across sites", method: "POST", path: "/api/login", headers: []string{"Sec-Fetch-Site: cross-site"}, body: token, want: "403"},
-		{name: "a question across sites", path: "/api/session", headers: []string{"Sec-Fetch-Site: same-site"}, want: "403"},
-		{name: "a token in the address", path: "/api/stream?token=x", want: "400"},
-		{name: "a stream of nobody", path: "/api/stream?namespace=honest", want: "401"},
-		{name: "a question of nobody", path: "/api/explain?namespace=honest&key=x", want: "401"},
-		{name: "an order of nobody", method: "POST", path: "/api/drain", body: `{"namespace":"honest","owner":"owner-0"}`, want: "401"},
-		{name: "metrics for nobody", path: "/metrics", want: "401"},
-		{name: "metrics, written otherwise", path: "/%6detrics", want: "401"},
+		{name: "a login from the null origin", method: "POST", path: "/api/login", headers: []string{"Origin: null"}, body: token, want: "403"},
+		{name: "a cross-site login", method: "POST", path: "/api/login", headers: []string{"Sec-Fetch-Site: cross-site"}, body: token, want: "403"},
+		{name: "a cross-site request", path: "/api/session", headers: []string{"Sec-Fetch-Site: same-site"}, want: "403"},
+		{name: "a token in the query", path: "/api/stream?token=x", want: "400"},
+		{name: "a stream without credentials", path: "/api/stream?namespace=honest", want: "401"},
+		{name: "an explain request without credentials", path: "/api/explain?namespace=honest&key=x", want: "401"},
+		{name: "a drain without credentials", method: "POST", path: "/api/drain", body: `{"namespace":"honest","owner":"owner-0"}`, want: "401"},
+		{name: "metrics without credentials", path: "/metrics", want: "401"},
+		{name: "metrics, escaped", path: "/%6detrics", want: "401"},
 		{name: "metrics, with a dot", path: "/./metrics", want: "301|307|404"},
-		{name: "metrics, by a detour", path: "/api/../metrics", want: "301|307|404"},
+		{name: "metrics, with dots", path: "/api/../metrics", want: "301|307|404"},
 		{name: "metrics, with two slashes", path: "//metrics", want: "301|307|404"},
-		{name: "metrics, with a slash behind", path: "/metrics/", want: "404"},
+		{name: "metrics, with a trailing slash", path: "/metrics/", want: "404"},
 		{name: "metrics in capitals", path: "/METRICS", want: "404"},
-		{name: "metrics for an owner", show: of("owner/other/victim"), path: "/metrics", want: "403"},
-		{name: "metrics for a token that nobody knows", path: "/metrics", headers: []string{"Authorization: Bearer leasehold_" + strings.Repeat("x", 43)}, want: "401"},
+		{name: "metrics for an owner", cert: certificateOf("owner/other/victim"), path: "/metrics", want: "403"},
+		{name: "metrics with an unknown token", path: "/metrics", headers: []string{"Authorization: Bearer leasehold_" + strings.Repeat("x", 43)}, want: "401"},
 		{name: "profiles", path: "/debug/pprof/heap", want: "404"},
-		{name: "a way out", path: "/../../../etc/passwd", want: "301|307|400|404"},
-		{name: "a way out in escapes", path: "/%2e%2e/%2e%2e/etc/passwd", want: "301|307|400|404"},
-		{name: "a way out in half escapes", path: "/..%2f..%2fetc%2fpasswd", want: "301|307|400|404"},
-		{name: "a way out with a zero", path: "/main.js%00.html", want: "404"},
-		{name: "a file that begins with a dot", path: "/.git/config", want: "404"},
-		{name: "an order by GET", path: "/api/drain", want: "404|405"},
+		{name: "path traversal", path: "/../../../etc/passwd", want: "301|307|400|404"},
+		{name: "path traversal, escaped", path: "/%2e%2e/%2e%2e/etc/passwd", want: "301|307|400|404"},
+		{name: "path traversal, partly escaped", path: "/..%2f..%2fetc%2fpasswd", want: "301|307|400|404"},
+		{name: "a path with a zero byte", path: "/main.js%00.html", want: "404"},
+		{name: "a hidden file", path: "/.git/config", want: "404"},
+		{name: "a drain by GET", path: "/api/drain", want: "404|405"},
 		{name: "the page by PUT", method: "PUT", path: "/", body: "{}", want: "405"},
 		{name: "TRACE", method: "TRACE", path: "/", want: "405"},
 		{name: "CONNECT", method: "CONNECT", path: "evil.example:443", want: "403|404|405"},
-		{name: "a body that is too long", method: "POST", path: "/api/login", body: `{"token":"` + strings.Repeat("x", 20_000) + `"}`, want: "400|413"},
-		{name: "a body that is none", method: "POST", path: "/api/login", body: "<xml/>", want: "400"},
-		{name: "headers that are too long", path: "/", headers: []string{"X: " + strings.Repeat("x", 40<<10)}, want: "431"},
+		{name: "an oversized body", method: "POST", path: "/api/login", body: `{"token":"` + strings.Repeat("x", 20_000) + `"}`, want: "400|413"},
+		{name: "a malformed body", method: "POST", path: "/api/login", body: "<xml/>", want: "400"},
+		{name: "oversized headers", path: "/", headers: []string{"X: " + strings.Repeat("x", 40<<10)}, want: "431"},
 		{name: "too many headers", path: "/", headers: strings.Split(strings.Repeat("X: 1\n", 9999)+"X: 1", "\n"), want: "431"},
-		{name: "two lengths", method: "POST", path: "/api/login", headers: []string{"Content-Length: 1", "Content-Length: 2"}, want: "400"},
-		{name: "a packing that there is not", method: "POST", path: "/api/login", headers: []string{"Transfer-Encoding: gzip, chunked"}, want: "501"},
-		{name: "a login with a token that nobody knows", method: "POST", path: "/api/login", body: token, want: "403"},
+		{name: "two Content-Length headers", method: "POST", path: "/api/login", headers: []string{"Content-Length: 1", "Content-Length: 2"}, want: "400"},
+		{name: "an unknown transfer encoding", method: "POST", path: "/api/login", headers: []string{"Transfer-Encoding: gzip, chunked"}, want: "501"},
+		{name: "a login with an unknown token", method: "POST", path: "/api/login", body: token, want: "403"},
 	}
 }
 
-// knownPages are for those who have logged in, or have a certificate, and want more.
-func knownPages(landlord, reader login) []pageCase {
+// authenticatedPages are requests of identified callers without the permission.
+func authenticatedPages(landlord, reader login) []pageCase {
 	order := `{"namespace":"honest","owner":"owner-0"}`
 	own := `{"namespace":"other","owner":"victim"}`
 	post := func(name, want, body string, headers ...string) pageCase {
@@ -165,51 +165,51 @@ func knownPages(landlord, reader login) []pageCase {
 	csrf := func(s string) string { return "X-Leasehold-Csrf: " + s }
 	name, value, _ := strings.Cut(landlord.cookie, "=")
 	withCert := func(p pageCase, party string) pageCase {
-		p.show = of(party)
+		p.cert = certificateOf(party)
 		return p
 	}
 	return []pageCase{
-		post("an order without the page's token", "403", own, cookie(landlord)),
-		post("an order with a wrong token", "403", own, cookie(landlord), csrf(strings.Repeat("x", 26))),
-		post("an order with the token of another's page", "403", own, cookie(landlord), csrf(reader.csrf)),
-		post("an order from a foreign page", "403", own, cookie(landlord), csrf(landlord.csrf), "Origin: https://evil.example"),
-		post("an order across sites", "403", own, cookie(landlord), csrf(landlord.csrf), "Sec-Fetch-Site: cross-site"),
+		post("a drain without the CSRF token", "403", own, cookie(landlord)),
+		post("a drain with a wrong CSRF token", "403", own, cookie(landlord), csrf(strings.Repeat("x", 26))),
+		post("a drain with another session's CSRF token", "403", own, cookie(landlord), csrf(reader.csrf)),
+		post("a drain from a foreign page", "403", own, cookie(landlord), csrf(landlord.csrf), "Origin: https://evil.example"),
+		post("a cross-site drain", "403", own, cookie(landlord), csrf(landlord.csrf), "Sec-Fetch-Site: cross-site"),
 		post("a cookie of another manager", "401", own, "Cookie: "+name+"="+strings.Repeat("A", 26), csrf(landlord.csrf)),
 		post("a cookie under another name", "401", own, "Cookie: leasehold_session="+value, csrf(landlord.csrf)),
-		post("a cookie that any host could set", "401", own, "Cookie: "+strings.TrimPrefix(name, "__Host-")+"="+value, csrf(landlord.csrf)),
-		post("the page's token without a cookie", "401", own, csrf(landlord.csrf)),
-		post("an order in another namespace", "403", order, cookie(landlord), csrf(landlord.csrf)),
-		post("an order of who may look", "403", order, cookie(reader), csrf(reader.csrf)),
-		withCert(post("an order with a certificate, from no page", "403", order), "operator/chief"),
-		withCert(post("an order with a certificate, and the token of another", "403", order, csrf(landlord.csrf)), "operator/chief"),
+		post("a cookie without the __Host- prefix", "401", own, "Cookie: "+strings.TrimPrefix(name, "__Host-")+"="+value, csrf(landlord.csrf)),
+		post("a CSRF token without a cookie", "401", own, csrf(landlord.csrf)),
+		post("a drain in another namespace", "403", order, cookie(landlord), csrf(landlord.csrf)),
+		post("a drain with a read-only token", "403", order, cookie(reader), csrf(reader.csrf)),
+		withCert(post("a drain with a certificate, without a CSRF token", "403", order), "operator/chief"),
+		withCert(post("a drain with a certificate, and another session's CSRF token", "403", order, csrf(landlord.csrf)), "operator/chief"),
 		{name: "a stream of another namespace", path: "/api/stream?namespace=honest", headers: []string{cookie(landlord)}, want: "403"},
-		{name: "a question about another namespace", path: "/api/explain?namespace=honest&key=x", headers: []string{cookie(landlord)}, want: "403"},
-		{name: "a script for a namespace", path: "/api/stream?namespace=%3Cscript%3E", headers: []string{cookie(landlord)}, want: "403|422"},
-		{name: "a question of an owner", show: of("owner/honest/traitor"), path: "/api/explain?namespace=honest&key=x", want: "403"},
-		{name: "a stream of an owner", show: of("owner/honest/traitor"), path: "/api/stream?namespace=honest", want: "403"},
-		{name: "a question of a stranger with a good certificate", show: by(ours, is("stranger")), path: "/api/explain?namespace=honest&key=x", want: "403"},
+		{name: "an explain request for another namespace", path: "/api/explain?namespace=honest&key=x", headers: []string{cookie(landlord)}, want: "403"},
+		{name: "a script as namespace", path: "/api/stream?namespace=%3Cscript%3E", headers: []string{cookie(landlord)}, want: "403|422"},
+		{name: "an explain request of an owner", cert: certificateOf("owner/honest/traitor"), path: "/api/explain?namespace=honest&key=x", want: "403"},
+		{name: "a stream of an owner", cert: certificateOf("owner/honest/traitor"), path: "/api/stream?namespace=honest", want: "403"},
+		{name: "an explain request with a valid certificate without a role", cert: signedBy(rootCA, withIdentity("stranger")), path: "/api/explain?namespace=honest&key=x", want: "403"},
 	}
 }
 
-// The port for people and their tools shows nobody more than he may see, and takes no
-// orders that nobody gave.
+// TestPages: the HTTP port shows only permitted data, and rejects cross-site and
+// unauthorized requests.
 func TestPages(t *testing.T) {
 	t.Parallel()
-	k := newKeep(t)
-	c := newCastle(t, settings{secured: k})
+	k := newAuthority(t)
+	c := newTestbed(t, settings{secured: k})
 	landlord, reader := c.login(t, k.tokens["landlord"]), c.login(t, k.tokens["reader"])
-	for _, test := range append(strangersPages(), knownPages(landlord, reader)...) {
+	for _, test := range append(anonymousPages(), authenticatedPages(landlord, reader)...) {
 		c.attack(t, test.name, func(t *testing.T) {
-			heard := c.page(t, &test, "127.0.0.1")
-			if !heard.is(test.want) {
-				t.Errorf("status %d, want %s", heard.code, test.want)
+			got := c.page(t, &test, "127.0.0.1")
+			if !got.hasStatus(test.want) {
+				t.Errorf("status %d, want %s", got.code, test.want)
 			}
-			if heard.code == http.StatusForbidden && heard.header.Get("X-Content-Type-Options") != "nosniff" {
-				t.Error("the answer may be taken for something else")
+			if got.code == http.StatusForbidden && got.header.Get("X-Content-Type-Options") != "nosniff" {
+				t.Error("the response lacks X-Content-Type-Options: nosniff")
 			}
 		})
 	}
-	c.attack(t, "logins by trial", func(t *testing.T) {
+	c.attack(t, "guessed logins", func(t *testing.T) {
 		try := func(token string) int {
 			body := `{"token":"` + token + `"}`
 			return c.page(t, &pageCase{method: "POST", path: "/api/login", body: body}, "127.9.9.9").code
@@ -222,10 +222,10 @@ func TestPages(t *testing.T) {
 			t.Errorf("the statuses are %v", got)
 		}
 		if last := try(k.tokens["landlord"]); last != http.StatusTooManyRequests {
-			t.Errorf("who guesses can tell the right token: status %d", last)
+			t.Errorf("the valid token has another status than guesses: %d", last)
 		}
 	})
-	c.attack(t, "windows without end", func(t *testing.T) {
+	c.attack(t, "too many event streams", func(t *testing.T) {
 		refused := 0
 		for range 300 {
 			p := pageCase{path: "/api/stream?namespace=other", headers: []string{"Cookie: " + landlord.cookie}}
@@ -234,18 +234,18 @@ func TestPages(t *testing.T) {
 			}
 		}
 		if refused == 0 {
-			t.Error("one login may have as many windows as it likes")
+			t.Error("the event streams of a session are not limited")
 		}
 	})
 	for _, text := range []string{"an order was refused", "a login to the dashboard has failed", "refused at the dashboard", "refused"} {
 		if !c.audited(t, text) {
-			t.Errorf("the audit has nothing of %q", text)
+			t.Errorf("the audit log has no record %q", text)
 		}
 	}
 }
 
-// audited reports whether the audit has a line that begins so.
-func (c *castle) audited(t *testing.T, text string) bool {
+// audited reports whether the audit log has a record with a prefix.
+func (c *testbed) audited(t *testing.T, text string) bool {
 	t.Helper()
 	for _, l := range c.lines(t) {
 		if l.Audit && strings.HasPrefix(l.Msg, text) {

@@ -11,54 +11,54 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// What silence may cost, and how long it may last.
+// Bounds for silent connections: number, memory and lifetime.
 const (
-	silent     = 10_000
-	silentCost = 64 * mebibyte
-	silentTime = 10 * time.Second
+	silentConns = 10_000
+	silentCost  = 64 * mebibyte
+	silentTime  = 10 * time.Second
 )
 
-// Ten thousand connections that say nothing, or next to nothing, cost little, are soon
-// gone, and nobody notices them.
+// TestSilence: 10,000 connections without a request cost little memory, are closed soon, and
+// do not affect other clients.
 func TestSilence(t *testing.T) {
 	t.Parallel()
-	c := newCastle(t, settings{})
+	c := newTestbed(t, settings{})
 	for _, test := range []struct {
 		name string
-		crowd
+		connFlood
 	}{
-		{"they say nothing", crowd{Count: silent}},
-		{"they say one byte", crowd{Count: silent, Say: []byte("P")}},
-		{"they begin to speak HTTP/2", crowd{Count: silent, Say: []byte(http2.ClientPreface)}},
-		{"they begin to shake hands", crowd{Count: silent, Say: []byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")}},
-		{"they say a byte now and then", crowd{Count: 1000, Say: []byte(http2.ClientPreface + strings.Repeat("\x00", 1000)), Slow: 300 * time.Millisecond}},
+		{"no bytes", connFlood{Count: silentConns}},
+		{"one byte", connFlood{Count: silentConns, Payload: []byte("P")}},
+		{"an HTTP/2 preface", connFlood{Count: silentConns, Payload: []byte(http2.ClientPreface)}},
+		{"the beginning of a handshake", connFlood{Count: silentConns, Payload: []byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")}},
+		{"one byte at a time", connFlood{Count: 1000, Payload: []byte(http2.ClientPreface + strings.Repeat("\x00", 1000)), Pause: 300 * time.Millisecond}},
 	} {
-		t.Run(test.name, func(t *testing.T) { c.endure(t, test.crowd) })
+		t.Run(test.name, func(t *testing.T) { c.endure(t, test.connFlood) })
 	}
 }
 
-// endure has a crowd attack that must be gone in time.
-func (c *castle) endure(t *testing.T, attackers crowd) {
+// endure opens a flood of connections, all of which must be closed in time.
+func (c *testbed) endure(t *testing.T, attackers connFlood) {
 	t.Helper()
 	c.endureAt(t, c.addr, attackers)
 }
 
-// endureAt is endure at some address.
-func (c *castle) endureAt(t *testing.T, addr string, attackers crowd) {
+// endureAt is endure at another address.
+func (c *testbed) endureAt(t *testing.T, addr string, attackers connFlood) {
 	t.Helper()
 	c.count()
 	attackers.Addr = addr
-	var report crowdReport
+	var report floodReport
 	began := time.Now()
-	more := c.during(t, silentCost, func() {
+	more := c.check(t, silentCost, func() {
 		report = attackers.attack(t, func() {
-			// All are there, as far as they were let stay: somebody new comes through all the same.
-			_ = c.honest.open(t).Close(context.Background()) // it never fails
+			// A new lookup can connect while all are open.
+			_ = c.clients.open(t).Close(context.Background()) // never fails
 		})
 	})
 	if report.Connected != attackers.Count || report.Longest > silentTime {
-		t.Errorf("%d of %d have connected, and the last has lasted %v", report.Connected, attackers.Count, report.Longest)
+		t.Errorf("%d of %d connected, and the longest connection lasted %v", report.Connected, attackers.Count, report.Longest)
 	}
-	t.Logf("%d connections: %.1f MiB more, the longest lasted %v, all over in %v", report.Connected, float64(more)/mebibyte,
+	t.Logf("%d connections: memory grew by %.1f MiB, the longest lasted %v, all were closed after %v", report.Connected, float64(more)/mebibyte,
 		report.Longest.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
 }

@@ -9,22 +9,22 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// With TLS, silence costs no more, whenever it begins.
+// TestSilenceOverTLS: the same with TLS, before, during and after the handshake.
 func TestSilenceOverTLS(t *testing.T) {
 	t.Parallel()
-	c := newCastle(t, settings{secured: newKeep(t)})
+	c := newTestbed(t, settings{secured: newAuthority(t)})
 	hello := []byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
 	for _, test := range []struct {
 		name string
-		crowd
+		connFlood
 	}{
-		{"they say nothing", crowd{Count: silent}},
-		{"they begin to shake hands", crowd{Count: silent, Say: hello}},
-		{"they shake hands, and say nothing", crowd{Count: 1000, TLS: true}},
-		{"they shake hands, and begin to speak HTTP/2", crowd{Count: 1000, TLS: true, Say: []byte(http2.ClientPreface)}},
-		{"they say a byte now and then", crowd{Count: 1000, Say: append(hello, make([]byte, 100)...), Slow: 300 * time.Millisecond}},
-		{"they do not speak TLS", crowd{Count: 1000, Say: []byte(http2.ClientPreface)}},
+		{"no bytes", connFlood{Count: silentConns}},
+		{"the beginning of a handshake", connFlood{Count: silentConns, Payload: hello}},
+		{"a handshake only", connFlood{Count: 1000, TLS: true}},
+		{"a handshake and an HTTP/2 preface", connFlood{Count: 1000, TLS: true, Payload: []byte(http2.ClientPreface)}},
+		{"one byte at a time", connFlood{Count: 1000, Payload: append(hello, make([]byte, 100)...), Pause: 300 * time.Millisecond}},
+		{"plain text", connFlood{Count: 1000, Payload: []byte(http2.ClientPreface)}},
 	} {
-		t.Run(test.name, func(t *testing.T) { c.endure(t, test.crowd) })
+		t.Run(test.name, func(t *testing.T) { c.endure(t, test.connFlood) })
 	}
 }

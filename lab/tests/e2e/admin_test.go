@@ -21,41 +21,40 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// The configuration of all namespaces here: few ranges, so that failures can be
-// read, and the usual drift bound. An owner that comes or goes moves no key
-// between the others.
+// The policy of all namespaces: few ranges, so that failures are readable. An owner
+// that joins or leaves moves no key between the others.
 var policy = partition.Consistent{VirtualNodes: 8}
 
 const drift = 1.2
 
-// An admin asks one manager one thing.
+// An admin is a client of one manager, for one call.
 type admin struct {
 	leaseholdv1.AdminServiceClient
 	ctx     context.Context
 	version uint32
 }
 
-// ask puts a question to one manager, and does not wait for long.
-func ask(t *testing.T, addr string, question func(admin) error) error {
+// query calls one manager, with a timeout of 2 s.
+func query(t *testing.T, addr string, request func(admin) error) error {
 	conn, err := grpc.NewClient("passthrough:///"+addr,
 		append(wire.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // nothing is under way
+	defer conn.Close() //nolint:errcheck // no call is in progress
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
-	return wire.ToError(question(admin{leaseholdv1.NewAdminServiceClient(conn), ctx, wire.Version}))
+	return wire.ToError(request(admin{leaseholdv1.NewAdminServiceClient(conn), ctx, wire.Version}))
 }
 
-// ask puts a question to one manager after the other until one answers.
-func (g *group) ask(t *testing.T, question func(admin) error) error {
-	failed := errors.New("no manager has answered")
+// query calls one manager after the other until a call succeeds.
+func (g *group) query(t *testing.T, request func(admin) error) error {
+	failed := errors.New("no manager is alive")
 	for _, m := range g.managers {
 		if m.process == nil || !m.Alive() {
 			continue
 		}
-		err := ask(t, m.addr, question)
+		err := query(t, m.addr, request)
 		if err == nil {
 			return nil
 		}
@@ -65,18 +64,18 @@ func (g *group) ask(t *testing.T, question func(admin) error) error {
 }
 
 func getStatus(t *testing.T, addr string) (status *leaseholdv1.GetStatusResponse, err error) {
-	err = ask(t, addr, func(a admin) (err error) {
+	err = query(t, addr, func(a admin) (err error) {
 		status, err = a.GetStatus(a.ctx, &leaseholdv1.GetStatusRequest{Version: a.version})
 		return err
 	})
 	return status, err
 }
 
-// listOwners returns what the leader makes of each session.
+// listOwners returns the leader's list of sessions.
 func (g *group) listOwners(t *testing.T, ns string) (owners []*leaseholdv1.OwnerStatus, err error) {
-	err = g.ask(t, func(a admin) error {
-		answer, err := a.ListOwners(a.ctx, &leaseholdv1.ListOwnersRequest{Version: a.version, Namespace: ns})
-		owners = answer.GetOwners()
+	err = g.query(t, func(a admin) error {
+		response, err := a.ListOwners(a.ctx, &leaseholdv1.ListOwnersRequest{Version: a.version, Namespace: ns})
+		owners = response.GetOwners()
 		return err
 	})
 	return owners, err
@@ -84,7 +83,7 @@ func (g *group) listOwners(t *testing.T, ns string) (owners []*leaseholdv1.Owner
 
 // listRanges returns the leader's table.
 func (g *group) listRanges(t *testing.T, ns string) (ranges []*leaseholdv1.HeldRange, err error) {
-	err = g.ask(t, func(a admin) error {
+	err = g.query(t, func(a admin) error {
 		ranges = nil
 		stream, err := a.ListRanges(a.ctx, &leaseholdv1.ListRangesRequest{Version: a.version, Namespace: ns})
 		for err == nil {
@@ -100,7 +99,7 @@ func (g *group) listRanges(t *testing.T, ns string) (ranges []*leaseholdv1.HeldR
 	return ranges, err
 }
 
-// leasesOf returns what the leader's table gives to an owner.
+// leasesOf returns an owner's leases in the leader's table.
 func (g *group) leasesOf(t *testing.T, ns, owner string) []leasehold.Lease {
 	t.Helper()
 	ranges, err := g.listRanges(t, ns)
@@ -121,12 +120,12 @@ func (g *group) leasesOf(t *testing.T, ns, owner string) []leasehold.Lease {
 	return out
 }
 
-// settled waits until the named owners, and nobody else, take part, and each
-// has the keys that the policy gives it.
-func (g *group) settled(t *testing.T, ns string, names ...string) {
+// waitForAssignment waits until exactly the named owners are members, and the table
+// is the assignment of the policy.
+func (g *group) waitForAssignment(t *testing.T, ns string, names ...string) {
 	t.Helper()
 	want := assignment(t, names)
-	eventually(t, "everybody has their keys", func() error {
+	eventually(t, "the table is the policy's assignment", func() error {
 		owners, err := g.listOwners(t, ns)
 		if err != nil {
 			return err
@@ -143,7 +142,7 @@ func (g *group) settled(t *testing.T, ns string, names ...string) {
 			have = have.Append(leasehold.Key(r.GetLease().GetStart()), leasehold.OwnerID(r.GetOwner()))
 		}
 		if diff := cmp.Diff(want, have); diff != "" {
-			return fmt.Errorf("the table is not what the policy wants (-want +have):\n%s", diff)
+			return fmt.Errorf("the table differs from the policy's assignment (-want +have):\n%s", diff)
 		}
 		return nil
 	})
@@ -162,20 +161,18 @@ func assignment(t *testing.T, names []string) partition.Assignment {
 	return want
 }
 
-// allMembers reports what keeps the named owners from being all that there are,
-// and from taking part.
+// allMembers returns an error unless exactly the named owners exist and are members.
 func allMembers(owners []*leaseholdv1.OwnerStatus, names []string) error {
-	return allAre(owners, names, leaseholdv1.OwnerState_OWNER_STATE_MEMBER)
+	return checkOwners(owners, names, leaseholdv1.OwnerState_OWNER_STATE_MEMBER)
 }
 
-// allHeard reports what keeps the named owners from being all that there are,
-// and from having had an answer of this leader: that is when their leases are
-// renewed. They take part when they have answered in turn.
-func allHeard(owners []*leaseholdv1.OwnerStatus, names []string) error {
-	return allAre(owners, names, leaseholdv1.OwnerState_OWNER_STATE_MEMBER, leaseholdv1.OwnerState_OWNER_STATE_GREETED)
+// allRenewed returns an error unless exactly the named owners exist and this leader
+// has renewed their leases. They become members with their next message.
+func allRenewed(owners []*leaseholdv1.OwnerStatus, names []string) error {
+	return checkOwners(owners, names, leaseholdv1.OwnerState_OWNER_STATE_MEMBER, leaseholdv1.OwnerState_OWNER_STATE_GREETED)
 }
 
-func allAre(owners []*leaseholdv1.OwnerStatus, names []string, states ...leaseholdv1.OwnerState) error {
+func checkOwners(owners []*leaseholdv1.OwnerStatus, names []string, states ...leaseholdv1.OwnerState) error {
 	var found []string
 	for _, o := range owners {
 		if !slices.Contains(states, o.GetState()) {

@@ -18,17 +18,16 @@ import (
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// A language is one in which there is a client of the agent, and an example that uses
-// it, in a directory of examples/agent.
+// A language has a client of the agent and an example in a directory of examples/agent.
 type language struct {
 	name        string
 	interpreter string
-	version     string   // a program that ends with status 0 if the version will do
+	version     string   // a program that exits with status 0 if the version is supported
 	example     string   // a file
 	test        []string // runs the tests of the client
 }
 
-// languages returns all of them. A test is skipped, loudly, where one is missing.
+// languages returns all of them. A test is skipped if its interpreter is missing.
 func languages() []language {
 	return []language{
 		{
@@ -42,7 +41,7 @@ func languages() []language {
 	}
 }
 
-// inEveryLanguage runs a test for each language that this computer has.
+// inEveryLanguage runs a test for each installed language.
 func inEveryLanguage(t *testing.T, test func(t *testing.T, l language)) {
 	t.Parallel()
 	for _, l := range languages() {
@@ -66,8 +65,7 @@ func (l language) dir(t *testing.T) string {
 	return dir
 }
 
-// TestAgentClients runs the clients' own tests: of what an answer is worth, and of how
-// names become keys.
+// TestAgentClients runs the clients' unit tests.
 func TestAgentClients(t *testing.T) {
 	inEveryLanguage(t, func(t *testing.T, l language) {
 		cmd := exec.CommandContext(t.Context(), l.interpreter, l.test...)
@@ -79,19 +77,19 @@ func TestAgentClients(t *testing.T) {
 	})
 }
 
-// agentNamespace is that of the examples.
+// agentNamespace is the namespace of the examples.
 const agentNamespace = "kv"
 
 // An agentProcess is "leasehold agent", which can be killed and started again.
 type agentProcess struct {
 	*process
-	listen string // what it is told to listen on
-	url    string // what programs are told of it
+	listen string // the --listen flag
+	url    string // for programs
 	group  *group
 	log    string
 }
 
-// startAgent starts one on loopback.
+// startAgent starts an agent on loopback.
 func (g *group) startAgent(t *testing.T) *agentProcess {
 	t.Helper()
 	a := &agentProcess{listen: freeAddr(t), group: g, log: filepath.Join(t.TempDir(), "agent.log")}
@@ -100,10 +98,10 @@ func (g *group) startAgent(t *testing.T) *agentProcess {
 	return a
 }
 
-// startSocketAgent starts one on a socket.
+// startSocketAgent starts an agent on a Unix socket.
 func (g *group) startSocketAgent(t *testing.T) *agentProcess {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "agent") // a test's own is too long for a socket on some systems
+	dir, err := os.MkdirTemp("", "agent") // t.TempDir is too long for a socket on some systems
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +132,7 @@ func (a *agentProcess) start(t *testing.T) {
 	})
 }
 
-// example starts the example, with an agent of its own.
+// start starts the example with an agent.
 func (l language) start(t *testing.T, a *agentProcess, args ...string) *process {
 	t.Helper()
 	return launch{
@@ -144,22 +142,22 @@ func (l language) start(t *testing.T, a *agentProcess, args ...string) *process 
 	}.start(t)
 }
 
-// run runs the example to its end, and returns what it says.
+// run runs the example to its end, and returns its output.
 func (l language) run(t *testing.T, a *agentProcess, args ...string) string {
 	t.Helper()
 	p := l.start(t, a, args...)
 	if status := p.exit(t); status != 0 {
-		t.Fatalf("%s %v ends with status %d: %s", l.example, args, status, p.said(t))
+		t.Fatalf("%s %v exited with status %d: %s", l.example, args, status, p.output(t))
 	}
-	return strings.TrimSpace(p.said(t))
+	return strings.TrimSpace(p.output(t))
 }
 
-// serve starts a server, and returns when it has joined.
+// serve starts a server, and waits until it has joined.
 func (l language) serve(t *testing.T, a *agentProcess, addr string) *process {
 	t.Helper()
 	p := l.start(t, a, "serve", addr)
 	eventually(t, "the server has joined", func() error {
-		if !strings.Contains(p.said(t), "serving "+addr) {
+		if !strings.Contains(p.output(t), "serving "+addr) {
 			return errNotYet
 		}
 		return nil
@@ -167,10 +165,10 @@ func (l language) serve(t *testing.T, a *agentProcess, addr string) *process {
 	return p
 }
 
-// TestAgentExamples: two servers in another language, each with an agent of its own.
-// Servers and agents die without a word and come back, or stop in good order. All the
-// time both are sent requests for all keys: never does one carry a request out under an
-// older lease than another has before. Callers find the survivor, and hear of what was lost.
+// TestAgentExamples: two servers in another language, each with its own agent. Servers
+// and agents are killed and restarted, or terminated. During the whole test both servers
+// receive requests for all keys: no request may be executed under a generation lower than
+// that of an earlier one. Callers find the remaining owner, and receive the losses.
 func TestAgentExamples(t *testing.T) {
 	inEveryLanguage(t, func(t *testing.T, l language) {
 		g := startLone(t)
@@ -178,59 +176,59 @@ func TestAgentExamples(t *testing.T) {
 		first, second := g.startAgent(t), g.startSocketAgent(t)
 		a, b := freeAddr(t), freeAddr(t)
 		serverA, serverB := l.serve(t, first, a), l.serve(t, second, b)
-		w := rivals(t, a, b)
+		w := startDualWriters(t, a, b)
 		losses := l.start(t, second, "losses")
 
-		w.serving(t, "both servers have keys", a, b)
+		w.waitForServers(t, "both servers own keys", a, b)
 		if got := l.run(t, second, "put", "colour", "green"); !strings.HasPrefix(got, "colour = green (at ") {
-			t.Errorf("put says %q", got)
+			t.Errorf("put prints %q", got)
 		}
 		if got := l.run(t, first, "get", "colour"); !strings.HasPrefix(got, "colour = green (at ") {
-			t.Errorf("get says %q", got)
+			t.Errorf("get prints %q", got)
 		}
 
 		serverA.kill()
 		began := time.Now()
-		w.serving(t, "a server was killed, and the other has its keys", b)
-		t.Logf("the other server had all keys %v after one was killed; the lease is %v", time.Since(began), lostLease)
+		w.waitForServers(t, "a server was killed: the other owns its keys", b)
+		t.Logf("the other server owned all keys %v after one was killed; the lease is %v", time.Since(began), lostLease)
 		if got := l.run(t, first, "put", "colour", "red"); got != fmt.Sprintf("colour = red (at %s)", b) {
-			t.Errorf("a caller says %q", got)
+			t.Errorf("put prints %q", got)
 		}
-		reported(t, losses, a, "left")
+		waitForLoss(t, losses, a, "left")
 
 		serverA = l.serve(t, first, a)
-		w.serving(t, "it came back", a, b)
+		w.waitForServers(t, "the server is back", a, b)
 		first.kill()
 		began = time.Now()
-		w.serving(t, "an agent was killed, and the other server has all keys", b)
-		t.Logf("the other server had all keys %v after an agent was killed; the lease is %v", time.Since(began), lostLease)
-		reported(t, losses, a, "expired")
+		w.waitForServers(t, "an agent was killed: the other server owns all keys", b)
+		t.Logf("the other server owned all keys %v after an agent was killed; the lease is %v", time.Since(began), lostLease)
+		waitForLoss(t, losses, a, "expired")
 		if !serverA.Alive() {
-			t.Error("the server died with its agent")
+			t.Error("the server ended with its agent")
 		}
 
 		first.start(t)
-		w.serving(t, "the agent came back, and its server with it", a, b)
+		w.waitForServers(t, "the agent is back, and its server owns keys", a, b)
 		serverA.signal(t, syscall.SIGTERM)
 		if status := serverA.exit(t); status != 0 {
-			t.Errorf("a server that is told to stop ends with status %d", status)
+			t.Errorf("SIGTERM to a server: exit status %d", status)
 		}
-		w.serving(t, "a server has left", b)
+		w.waitForServers(t, "a server left", b)
 		second.signal(t, syscall.SIGTERM)
 		if status := second.exit(t); status != 0 {
-			t.Errorf("an agent that is told to stop ends with status %d", status)
+			t.Errorf("SIGTERM to an agent: exit status %d", status)
 		}
-		w.serving(t, "the agent of the last server has stopped")
+		w.waitForServers(t, "the agent of the last server stopped")
 		w.check(t)
 		serverB.signal(t, syscall.SIGTERM)
 		if status := serverB.exit(t); status != 0 {
-			t.Errorf("a server that is told to stop, and has no agent, ends with status %d", status)
+			t.Errorf("SIGTERM to a server without an agent: exit status %d", status)
 		}
 	})
 }
 
-// TestAgentExamplesInterrupted: Ctrl-C ends a server quietly, with its leases given back,
-// and a caller that waits.
+// TestAgentExamplesInterrupted: SIGINT makes a server release its leases and exit without
+// an error message, and ends a waiting caller.
 func TestAgentExamplesInterrupted(t *testing.T) {
 	inEveryLanguage(t, func(t *testing.T, l language) {
 		g := startLone(t)
@@ -240,27 +238,28 @@ func TestAgentExamplesInterrupted(t *testing.T) {
 		server := l.serve(t, agent, addr)
 		losses := l.start(t, agent, "losses")
 		if got, want := l.run(t, agent, "put", "colour", "green"), fmt.Sprintf("colour = green (at %s)", addr); got != want {
-			t.Errorf("put says %q, want %q", got, want)
+			t.Errorf("put prints %q, want %q", got, want)
 		}
 		server.signal(t, syscall.SIGINT)
 		if status := server.exit(t); status != 0 {
-			t.Errorf("a server that is interrupted ends with status %d", status)
+			t.Errorf("SIGINT to a server: exit status %d", status)
 		}
-		if said := server.said(t); said != "serving "+addr+"\n" {
-			t.Errorf("it says %q", said)
+		if output := server.output(t); output != "serving "+addr+"\n" {
+			t.Errorf("the server printed %q", output)
 		}
-		reported(t, losses, addr, "left") // it would be "expired" otherwise
+		waitForLoss(t, losses, addr, "left") // without a release it would be "expired"
 		losses.signal(t, syscall.SIGINT)
 		losses.exit(t)
-		for line := range strings.Lines(losses.said(t)) {
+		for line := range strings.Lines(losses.output(t)) {
 			if !strings.HasPrefix(line, "lost ") {
-				t.Errorf("a caller that is interrupted says %q", line)
+				t.Errorf("SIGINT to a caller: it printed %q", line)
 			}
 		}
 	})
 }
 
-// TestAgentAddress: an address where no agent is, or can be, is one clear line.
+// TestAgentAddress: an invalid agent address, or one without an agent, is an error of one
+// line.
 func TestAgentAddress(t *testing.T) {
 	inEveryLanguage(t, func(t *testing.T, l language) {
 		free := freeAddr(t)
@@ -273,20 +272,20 @@ func TestAgentAddress(t *testing.T) {
 		} {
 			for _, args := range [][]string{{"get", "colour"}, {"serve", free}, {"losses"}} {
 				p := l.start(t, &agentProcess{url: c.addr}, args...)
-				status, said := p.exit(t), p.said(t)
-				if status != 1 || strings.Count(said, "\n") != 1 || !strings.Contains(said, c.says) {
-					t.Errorf("AGENT=%s %s %v ends with status %d: %s", c.addr, l.example, args, status, said)
+				status, output := p.exit(t), p.output(t)
+				if status != 1 || strings.Count(output, "\n") != 1 || !strings.Contains(output, c.says) {
+					t.Errorf("AGENT=%s %s %v exited with status %d: %s", c.addr, l.example, args, status, output)
 				}
 			}
 		}
 	})
 }
 
-// reported waits for the loss of something that an owner had.
-func reported(t *testing.T, losses *process, owner, cause string) {
+// waitForLoss waits until a loss of an owner's key is printed.
+func waitForLoss(t *testing.T, losses *process, owner, cause string) {
 	t.Helper()
 	eventually(t, "a loss is reported", func() error {
-		for line := range strings.Lines(losses.said(t)) {
+		for line := range strings.Lines(losses.output(t)) {
 			if f := strings.Fields(line); len(f) == 5 && f[0] == "lost" && f[3] == owner && f[4] == cause {
 				return nil
 			}
@@ -295,8 +294,8 @@ func reported(t *testing.T, losses *process, owner, cause string) {
 	})
 }
 
-// keyPath is where a server has a key.
+// keyPath is the URL of a key at a server.
 func keyPath(addr, key string) string { return "http://" + addr + "/" + url.PathEscape(key) }
 
-// errRefused is what a server says that does not own a key.
+// errRefused is the error of a server that does not own the key.
 var errRefused = errors.New("not the owner")

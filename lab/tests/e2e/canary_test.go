@@ -20,35 +20,35 @@ import (
 	"time"
 )
 
-// A canary is a secret that must not be found where secrets do not belong.
+// A canary is a secret that must not appear in logs, pages or metrics.
 type canary struct {
-	name  string // of what it is
+	name  string
 	value string
 }
 
-// forms are how the secret would look, if it was encoded by somebody who did not know it for
-// one. In base64 it depends on how many bytes come before.
+// forms returns the secret in all usual encodings. In base64 the encoding depends on the
+// number of bytes before the secret.
 func (c canary) forms() []string {
 	out := []string{c.value, hex.EncodeToString([]byte(c.value)), strings.ToUpper(hex.EncodeToString([]byte(c.value)))}
 	for before := range 3 {
 		padded := strings.Repeat("x", before) + c.value
 		for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 			text := encoding.EncodeToString([]byte(padded))
-			out = append(out, text[(before*4+2)/3+1:len(text)-2]) // without what depends on the neighbours
+			out = append(out, text[(before*4+2)/3+1:len(text)-2]) // without characters that depend on neighbouring bytes
 		}
 	}
-	return append(out, strings.Trim(fmt.Sprintf("%d", []byte(c.value)), "[]")) // as %v has it
+	return append(out, strings.Trim(fmt.Sprintf("%d", []byte(c.value)), "[]")) // the format of %v
 }
 
-// A sweep is all that was found in places that people read, and that are kept.
+// A sweep collects logs, pages and other output, and searches them for canaries.
 type sweep struct {
 	canaries []canary
-	found    map[string]string // by where
+	found    map[string]string // by place
 }
 
 func newSweep(canaries ...canary) *sweep { return &sweep{canaries, make(map[string]string)} }
 
-// secret makes a canary and remembers it.
+// secret returns a new canary.
 func (s *sweep) secret(name string) string {
 	c := canary{name, "canary-" + strings.ReplaceAll(name, " ", "-") + "-7f3a9c51d2e8"}
 	s.canaries = append(s.canaries, c)
@@ -57,7 +57,7 @@ func (s *sweep) secret(name string) string {
 
 func (s *sweep) add(where, text string) { s.found[where] += text }
 
-// file adds what is in a file.
+// file adds the content of a file.
 func (s *sweep) file(t *testing.T, path string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -67,7 +67,7 @@ func (s *sweep) file(t *testing.T, path string) {
 	s.add(path, string(text))
 }
 
-// get adds what a page says, with its headers. Of one that does not end it adds the beginning.
+// get adds a page with its headers. Of an endless page it adds the beginning.
 func (s *sweep) get(t *testing.T, url string, change func(*http.Request)) (status int, body string) {
 	t.Helper()
 	return s.getWith(t, &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, url, change)
@@ -84,20 +84,20 @@ func (s *sweep) getWith(t *testing.T, client *http.Client, url string, change fu
 	if change != nil {
 		change(r)
 	}
-	answer, err := client.Do(r)
+	response, err := client.Do(r)
 	if err != nil && ctx.Err() != nil {
-		return 0, "" // nobody has answered in time: what was sent is what matters
+		return 0, "" // no response in time: only the request matters
 	}
 	if err != nil {
 		t.Fatalf("%s: %v", url, err)
 	}
-	defer answer.Body.Close() //nolint:errcheck // it was read
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<20))
-	s.add(url, fmt.Sprint(answer.Header)+string(text))
-	return answer.StatusCode, string(text)
+	defer response.Body.Close() //nolint:errcheck // the body was read
+	text, _ := io.ReadAll(io.LimitReader(response.Body, 4<<20))
+	s.add(url, fmt.Sprint(response.Header)+string(text))
+	return response.StatusCode, string(text)
 }
 
-// process adds what other users of the computer see of a process.
+// process adds what other users of the machine can see of a process.
 func (s *sweep) process(t *testing.T, pid int) {
 	t.Helper()
 	if runtime.GOOS == "linux" {
@@ -105,46 +105,46 @@ func (s *sweep) process(t *testing.T, pid int) {
 	}
 }
 
-// debug adds all that a process says of itself to whoever debugs it.
+// debug adds the pprof pages of a process.
 func (s *sweep) debug(t *testing.T, addr string) {
 	t.Helper()
 	for _, page := range []string{"", "cmdline", "goroutine?debug=2", "heap?debug=1", "allocs?debug=1", "threadcreate?debug=1", "symbol", "mutex?debug=1"} {
 		if status, _ := s.get(t, "http://"+addr+"/debug/pprof/"+page, nil); status != http.StatusOK {
-			t.Errorf("/debug/pprof/%s answers %d", page, status)
+			t.Errorf("/debug/pprof/%s: status %d", page, status)
 		}
 	}
 }
 
-// panics makes a process print all of its stacks, as a panic would, and adds what it has said.
+// panics makes a process print all stacks, as a panic does, and adds its output.
 func (s *sweep) panics(t *testing.T, p *process) {
 	t.Helper()
 	p.signal(t, quitSignal)
 	if status := p.exit(t); status == 0 {
-		t.Errorf("it was to print its stacks, and has ended with status %d", status)
+		t.Errorf("SIGQUIT: exit status %d", status)
 	}
-	if said := p.said(t); !strings.Contains(said, "goroutine 1") {
-		t.Errorf("there are no stacks in what it said: %s", said)
+	if output := p.output(t); !strings.Contains(output, "goroutine 1") {
+		t.Errorf("no stacks in the output: %s", output)
 	}
 	s.file(t, p.Launch.Log)
 }
 
-// traces takes in spans, and returns the environment of a process that sends them there,
-// and what adds them once there are some.
+// traces starts a collector of spans, and returns the environment of a process that sends
+// spans to it, and a function that waits for spans and adds them.
 func (s *sweep) traces(t *testing.T) (env []string, collect func()) {
 	t.Helper()
 	var mu sync.Mutex
 	var spans strings.Builder
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		text, _ := io.ReadAll(r.Body) // what has come is what matters
+		text, _ := io.ReadAll(r.Body) // a part is enough
 		mu.Lock()
 		defer mu.Unlock()
-		_, _ = fmt.Fprint(&spans, r.Header, string(text)) // it never fails
+		_, _ = fmt.Fprint(&spans, r.Header, string(text)) // never fails
 	}))
 	t.Cleanup(collector.Close)
 	env = []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + collector.URL, "OTEL_BSP_SCHEDULE_DELAY=100"}
 	return env, func() {
 		t.Helper()
-		eventually(t, "there are spans", func() error {
+		eventually(t, "spans are received", func() error {
 			mu.Lock()
 			defer mu.Unlock()
 			if !strings.Contains(spans.String(), "leasehold.") {
@@ -156,11 +156,11 @@ func (s *sweep) traces(t *testing.T) (env []string, collect func()) {
 	}
 }
 
-// clean looks for the canaries.
+// clean searches everything for the canaries.
 func (s *sweep) clean(t *testing.T) {
 	t.Helper()
 	if len(s.found) == 0 || len(s.canaries) == 0 {
-		t.Fatal("there is nothing to look through, or for")
+		t.Fatal("nothing was collected, or there are no canaries")
 	}
 	for where, text := range s.found {
 		for _, c := range s.canaries {
@@ -173,7 +173,7 @@ func (s *sweep) clean(t *testing.T) {
 	}
 }
 
-// inFile writes a secret to a file that only we can read.
+// inFile writes a secret to a file with mode 0600.
 func inFile(t *testing.T, secret string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "secret")
@@ -183,7 +183,7 @@ func inFile(t *testing.T, secret string) string {
 	return path
 }
 
-// TestCanariesAreSeen: the net has no holes of its own.
+// TestCanariesAreSeen: a canary is found in every encoding.
 func TestCanariesAreSeen(t *testing.T) {
 	c := canary{"it", "canary-it-7f3a9c51d2e8"}
 	for name, text := range map[string]string{
@@ -198,7 +198,7 @@ func TestCanariesAreSeen(t *testing.T) {
 			hit = hit || strings.Contains(text, form)
 		}
 		if !hit {
-			t.Errorf("%s: not seen in %q", name, text)
+			t.Errorf("%s: not found in %q", name, text)
 		}
 	}
 }

@@ -12,17 +12,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// exitTrouble is the exit status of a command that could not do what it was
-// asked.
-const exitTrouble = 2
+// statusFailed is the exit status of a command that failed.
+const statusFailed = 2
 
-// TestForeignDataDirectories: a manager that is started on a directory that is
-// not its own says so, ends, and touches nothing.
+// TestForeignDataDirectories: a manager with a data directory of another manager
+// exits with an error and changes no file.
 func TestForeignDataDirectories(t *testing.T) {
 	t.Parallel()
-	lone := stopped(t, newManager(t, "m1"))
+	lone := newDataDir(t, newManager(t, "m1"))
 	one := "http://" + freeAddr(t)
-	founding := stopped(t, newManager(t, "m1", "--members=m1="+one))
+	founding := newDataDir(t, newManager(t, "m1", "--members=m1="+one))
 	other := startLone(t, "--peer-listen="+freeAddr(t)).managers[0]
 	for name, test := range map[string]struct {
 		from  *manager
@@ -33,7 +32,7 @@ func TestForeignDataDirectories(t *testing.T) {
 		"another member's": {
 			from: lone, flags: []string{"--name=m2"}, want: []string{`member "m1"`, `"m2"`},
 		},
-		"of one that was alone": {
+		"of a single manager": {
 			from:  lone,
 			flags: []string{"--name=m1", "--members=m1=http://" + freeAddr(t) + ",m2=http://" + freeAddr(t)},
 			want:  []string{`the members ["m1"]`, `others ["m2"]`, "empty directory"},
@@ -43,8 +42,8 @@ func TestForeignDataDirectories(t *testing.T) {
 			flags: []string{"--name=m1", "--members=m1=" + one + ",x2=http://" + freeAddr(t) + ",x3=http://" + freeAddr(t)},
 			want:  []string{`the members ["m1"]`, `others ["x2" "x3"]`, "empty directory"},
 		},
-		"of another group than the one to join": {
-			from:  stopped(t, newManager(t, "m9")),
+		"of another group than that of --join": {
+			from:  newDataDir(t, newManager(t, "m9")),
 			flags: []string{"--name=m9", "--peer-listen=" + freeAddr(t), "--join=" + other.addr},
 			want:  []string{other.addr, `no member "m9"`, "empty directory"},
 		},
@@ -59,7 +58,7 @@ func TestForeignDataDirectories(t *testing.T) {
 				writeFile(t, marker, strings.Replace(string(text), `"format": 1`, `"format": 99`, 1))
 			},
 		},
-		"of something else": {
+		"of another program": {
 			from: lone, flags: []string{"--name=m1"}, want: []string{"photo.jpg", "empty one"},
 			spoil: func(t *testing.T, dir string) {
 				if err := os.RemoveAll(dir); err != nil {
@@ -80,28 +79,27 @@ func TestForeignDataDirectories(t *testing.T) {
 			}
 			before := contents(t, dir)
 			status, _, stderr := run(t, append([]string{"manager", "run", "--listen=" + freeAddr(t), "--http=", "--data-dir=" + dir}, test.flags...)...)
-			refused(t, status, stderr, append(test.want, dir)...)
+			wantRefused(t, status, stderr, append(test.want, dir)...)
 			if diff := cmp.Diff(before, contents(t, dir)); diff != "" {
-				t.Errorf("it was touched (-before +after):\n%s", diff)
+				t.Errorf("the directory changed (-before +after):\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestDataDirectoryInUse: the directory of a manager that runs is refused, and
-// the manager goes on.
+// TestDataDirectoryInUse: the data directory of a running manager is refused, and the
+// running manager continues.
 func TestDataDirectoryInUse(t *testing.T) {
 	t.Parallel()
 	g := startLone(t)
 	m := g.managers[0]
 	status, _, stderr := run(t, "manager", "run", "--listen="+freeAddr(t), "--http=", "--name=m1", "--data-dir="+m.dataDir)
-	refused(t, status, stderr, m.dataDir, "another process uses it")
+	wantRefused(t, status, stderr, m.dataDir, "another process uses it")
 	g.createNamespace(t, "still", keptLease)
 }
 
-// TestLoneManagerKilled: a manager that was killed finds everything on its
-// directory when it is started again, and owners keep their leases if that is
-// soon.
+// TestLoneManagerKilled: a killed manager has its table when it is restarted, and
+// owners keep their leases if it restarts before they expire.
 func TestLoneManagerKilled(t *testing.T) {
 	t.Parallel()
 	const ns = "lone"
@@ -109,7 +107,7 @@ func TestLoneManagerKilled(t *testing.T) {
 	m := g.managers[0]
 	g.createNamespace(t, ns, keptLease)
 	ann, bob := g.join(t, ns, "ann"), g.join(t, ns, "bob")
-	g.settled(t, ns, "ann", "bob")
+	g.waitForAssignment(t, ns, "ann", "bob")
 	exclusive(t, ann, bob)
 	g.steady(t, ns, ann, bob)
 	calls := g.open(t, ns, keptLease)
@@ -119,17 +117,17 @@ func TestLoneManagerKilled(t *testing.T) {
 		m.kill()
 		m.start(t)
 		g.leader(t)
-		g.settled(t, ns, "ann", "bob")
+		g.waitForAssignment(t, ns, "ann", "bob")
 		if diff := cmp.Diff(before, ranges(t, g, ns)); diff != "" {
-			t.Errorf("the table is another (-before +after):\n%s", diff)
+			t.Errorf("the table changed (-before +after):\n%s", diff)
 		}
 	}
-	if told := calls.told(); len(told) > 0 {
-		t.Errorf("the lookup reported losses: %v", told)
+	if losses := calls.reportedLosses(); len(losses) > 0 {
+		t.Errorf("the lookup reported losses: %v", losses)
 	}
 }
 
-// ranges is the table as text.
+// ranges returns the table as text.
 func ranges(t *testing.T, g *group, ns string) (out []string) {
 	t.Helper()
 	list, err := g.listRanges(t, ns)
@@ -142,8 +140,8 @@ func ranges(t *testing.T, g *group, ns string) (out []string) {
 	return out
 }
 
-// stopped runs a manager once and ends it, for its directory.
-func stopped(t *testing.T, m *manager) *manager {
+// newDataDir runs a manager once, to create its data directory.
+func newDataDir(t *testing.T, m *manager) *manager {
 	t.Helper()
 	m.start(t)
 	(&group{managers: []*manager{m}}).leader(t)
@@ -151,20 +149,20 @@ func stopped(t *testing.T, m *manager) *manager {
 	return m
 }
 
-// refused wants a command to have ended with an error that says all of it.
-func refused(t *testing.T, status int, stderr string, want ...string) {
+// wantRefused requires that a command failed with an error that contains all texts.
+func wantRefused(t *testing.T, status int, stderr string, want ...string) {
 	t.Helper()
-	if status != exitTrouble {
-		t.Errorf("exit status %d, want %d", status, exitTrouble)
+	if status != statusFailed {
+		t.Errorf("exit status %d, want %d", status, statusFailed)
 	}
 	for _, text := range want {
 		if !strings.Contains(stderr, text) {
-			t.Errorf("the message does not say %q:\n%s", text, stderr)
+			t.Errorf("the message lacks %q:\n%s", text, stderr)
 		}
 	}
 }
 
-// contents are the files below a directory.
+// contents returns the files below a directory.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := make(map[string]string)

@@ -14,16 +14,16 @@ import (
 	"github.com/leasehold-dev/leasehold/server/demo"
 )
 
-// TestDemoSeesWhatIsWrong plants bugs in the libraries, each of which breaks one
-// promise without a trace in the requests, and has the demo find them.
-func TestDemoSeesWhatIsWrong(t *testing.T) {
+// TestDemoDetectsPlantedBugs: the demo detects bugs in the libraries that violate an
+// invariant without failing any request.
+func TestDemoDetectsPlantedBugs(t *testing.T) {
 	dual := func(r *demo.Report) uint64 { return r.DualOwnership }
 	silent := func(r *demo.Report) uint64 { return r.SilentLosses }
-	stopped, killed := []string{"--for", "22s"}, []string{"--for", "12s"} // the time that it takes
+	stopped, killed := []string{"--for", "22s"}, []string{"--for", "12s"} // long enough for the bug to take effect
 	for _, test := range []struct {
-		bug  string
-		args []string
-		seen func(*demo.Report) uint64
+		bug    string
+		args   []string
+		result func(*demo.Report) uint64
 	}{
 		{"leases-never-end", stopped, dual},
 		{"recalls-ignored", stopped, dual},
@@ -37,15 +37,15 @@ func TestDemoSeesWhatIsWrong(t *testing.T) {
 				t.Fatal("no such mutant")
 			}
 			r := runWith(t, bug, test.args...)
-			if test.seen(&r) == 0 {
-				t.Errorf("the demo did not see that %s: %+v", bug.Why(), r)
+			if test.result(&r) == 0 {
+				t.Errorf("the demo did not detect that %s: %+v", bug.Why(), r)
 			}
 		})
 	}
 }
 
-// runWith runs a demo of a command with a bug in it, which must end with the
-// status for a violation.
+// runWith runs the demo of a command with a planted bug, which must exit with the status
+// for a violation.
 func runWith(t *testing.T, bug mutant.Mutant, args ...string) demo.Report {
 	t.Helper()
 	dir := t.TempDir()
@@ -61,7 +61,7 @@ func runWith(t *testing.T, bug mutant.Mutant, args ...string) demo.Report {
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	var ended *exec.ExitError
 	if err := cmd.Run(); !errors.As(err, &ended) || ended.ExitCode() != int(cli.StatusViolated) {
-		t.Errorf("it ended with %v, want exit status %d\n%s", err, cli.StatusViolated, errs.String())
+		t.Errorf("the demo ended with %v, want exit status %d\n%s", err, cli.StatusViolated, errs.String())
 	}
 	var r demo.Report
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// writeKey writes a key of managers, and returns the flag that names it.
+// writeKey writes a peer key file, and returns the flag that names it.
 func writeKey(t *testing.T, secret string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "peers.key")
@@ -23,30 +23,31 @@ func writeKey(t *testing.T, secret string) string {
 	return "--peer-key-file=" + path
 }
 
-// probe asks a manager how it is, by HTTP, and wants an answer that says something.
+// probe sends an HTTP request, and returns an error unless the response has a status and
+// contains all words.
 func probe(t *testing.T, url string, code int, words ...string) error {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
 		return err
 	}
-	answer, err := http.DefaultClient.Do(r)
+	response, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close() //nolint:errcheck // it was read
-	body, err := io.ReadAll(io.LimitReader(answer.Body, 1<<16))
+	defer response.Body.Close() //nolint:errcheck // the body was read
+	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<16))
 	for _, w := range words {
-		if err == nil && (answer.StatusCode != code || !strings.Contains(string(body), w)) {
-			err = fmt.Errorf("%s answers %d, want %d with %q: %s", url, answer.StatusCode, code, w, body)
+		if err == nil && (response.StatusCode != code || !strings.Contains(string(body), w)) {
+			err = fmt.Errorf("%s: status %d, want %d with %q: %s", url, response.StatusCode, code, w, body)
 		}
 	}
 	return err
 }
 
-// TestDisklessOtherKey: a manager that is restarted with another key has no vote. It is
-// not ready, the others go on and say that none of them may be stopped, and when they
-// say that one may, one may.
+// TestDisklessOtherKey: a manager that is restarted with another key has no vote and is not
+// ready. The others continue, and their /restartz reports that no other may be stopped. When
+// /restartz reports that one may be stopped, the group survives it.
 func TestDisklessOtherKey(t *testing.T) {
 	t.Parallel()
 	right, wrong := writeKey(t, "the key of all of them"), writeKey(t, "another one, by mistake")
@@ -69,37 +70,37 @@ func TestDisklessOtherKey(t *testing.T) {
 	dispensable := func(who ...*manager) {
 		t.Helper()
 		for _, m := range who {
-			eventually(t, m.name+" can do without another", func() error { return probe(t, at[m]+"/restartz", http.StatusOK, "ok") })
+			eventually(t, m.name+" reports that another may be stopped", func() error { return probe(t, at[m]+"/restartz", http.StatusOK, "ok") })
 		}
 	}
 	dispensable(g.managers...)
 	leader := g.leader(t)
-	odd := g.without(leader).managers[0]
-	odd.terminate(t)
-	odd.args[len(odd.args)-1] = wrong
-	odd.start(t)
-	eventually(t, "it does not take part", func() error {
-		return probe(t, at[odd]+"/readyz", http.StatusServiceUnavailable, "does not take part", "--peer-key-file")
+	mismatched := g.without(leader).managers[0]
+	mismatched.terminate(t)
+	mismatched.args[len(mismatched.args)-1] = wrong
+	mismatched.start(t)
+	eventually(t, "the manager reports that it has no vote", func() error {
+		return probe(t, at[mismatched]+"/readyz", http.StatusServiceUnavailable, "does not take part", "--peer-key-file")
 	})
-	for _, m := range g.without(odd).managers {
-		eventually(t, m.name+" says that no other may be stopped", func() error {
-			return probe(t, at[m]+"/restartz", http.StatusServiceUnavailable, odd.addr+" does not vote", "--peer-key-file")
+	for _, m := range g.without(mismatched).managers {
+		eventually(t, m.name+" reports that no other may be stopped", func() error {
+			return probe(t, at[m]+"/restartz", http.StatusServiceUnavailable, mismatched.addr+" does not vote", "--peer-key-file")
 		})
-		if err := probe(t, at[m]+"/readyz", http.StatusOK, "ok, led by "+leader.addr, odd.addr+" does not vote"); err != nil {
+		if err := probe(t, at[m]+"/readyz", http.StatusOK, "ok, led by "+leader.addr, mismatched.addr+" does not vote"); err != nil {
 			t.Error(err)
 		}
 	}
 	status, err := getStatus(t, leader.addr)
-	if err != nil || !slices.ContainsFunc(status.GetWarnings(), func(w string) bool { return strings.Contains(w, odd.addr) }) {
-		t.Errorf("the leader's status warns of %q: %v", status.GetWarnings(), err)
+	if err != nil || !slices.ContainsFunc(status.GetWarnings(), func(w string) bool { return strings.Contains(w, mismatched.addr) }) {
+		t.Errorf("warnings in the leader's status: %q, %v", status.GetWarnings(), err)
 	}
-	odd.terminate(t)
-	odd.args[len(odd.args)-1] = right
-	odd.start(t)
-	dispensable(odd)
+	mismatched.terminate(t)
+	mismatched.args[len(mismatched.args)-1] = right
+	mismatched.start(t)
+	dispensable(mismatched)
 	dispensable(leader)
 	leader.kill()
-	within(t, 4*leaderTTL+slack, "another leads", func() error {
+	within(t, 4*leaderTTL+slack, "another manager leads", func() error {
 		next, err := g.without(leader).findLeader(t)
 		if err == nil {
 			err = probe(t, at[next]+"/readyz", http.StatusOK, "ok, led by "+next.addr)
@@ -108,7 +109,7 @@ func TestDisklessOtherKey(t *testing.T) {
 	})
 }
 
-// TestDisklessBeginsWithOneKey: a group does not begin with a manager that has no vote.
+// TestDisklessBeginsWithOneKey: a group does not start while a manager has another key.
 func TestDisklessBeginsWithOneKey(t *testing.T) {
 	t.Parallel()
 	right, wrong := writeKey(t, "the key of all of them"), writeKey(t, "another one, by mistake")
@@ -126,7 +127,7 @@ func TestDisklessBeginsWithOneKey(t *testing.T) {
 		g.managers = append(g.managers, m)
 		m.start(t)
 	}
-	eventually(t, "the leader says whom it waits for", func() error {
+	eventually(t, "the leader names the manager that it waits for", func() error {
 		leader, err := g.findLeader(t)
 		if err != nil {
 			return err
@@ -134,13 +135,13 @@ func TestDisklessBeginsWithOneKey(t *testing.T) {
 		status, err := getStatus(t, leader.addr)
 		ready := leader.ready(t) == nil
 		if err == nil && (ready || !strings.Contains(status.GetProblem(), addrs[2]+" (")) {
-			err = fmt.Errorf("that it is ready is %v, and it says: %q", ready, status.GetProblem())
+			err = fmt.Errorf("ready: %v, problem: %q", ready, status.GetProblem())
 		}
 		return err
 	})
-	odd := g.managers[2]
-	odd.terminate(t)
-	odd.args[len(odd.args)-1] = right
-	odd.start(t)
-	eventually(t, "the group has begun", func() error { return odd.ready(t) })
+	mismatched := g.managers[2]
+	mismatched.terminate(t)
+	mismatched.args[len(mismatched.args)-1] = right
+	mismatched.start(t)
+	eventually(t, "the group is ready", func() error { return mismatched.ready(t) })
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 )
 
-// startDiskless starts a group of three that keeps nothing on disk. It waits for as
-// long as the longest lease lasts before it leads, because it is new.
+// startDiskless starts a group of three without disks. Because it is new, its first leader
+// waits for one longest lease.
 func startDiskless(t *testing.T, longest time.Duration) *group {
 	t.Helper()
 	g := &group{}
@@ -41,8 +41,8 @@ func startDiskless(t *testing.T, longest time.Duration) *group {
 	return g
 }
 
-// leftNothing wants a manager's directory to have nothing but its log.
-func (g *group) leftNothing(t *testing.T) {
+// wantNoFiles requires that the managers have written nothing but their logs.
+func (g *group) wantNoFiles(t *testing.T) {
 	t.Helper()
 	for _, m := range g.managers {
 		files, err := os.ReadDir(filepath.Dir(m.log))
@@ -51,40 +51,40 @@ func (g *group) leftNothing(t *testing.T) {
 		}
 		for _, f := range files {
 			if f.Name() != filepath.Base(m.log) {
-				t.Errorf("%s has written %s", m.name, f.Name())
+				t.Errorf("%s wrote %s", m.name, f.Name())
 			}
 		}
 	}
 }
 
-// ready says what keeps a manager from being ready, by its own word.
+// ready returns an error unless the manager's health service reports SERVING.
 func (m *manager) ready(t *testing.T) error {
 	conn, err := grpc.NewClient("passthrough:///"+m.addr,
 		append(wire.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // nothing is under way
-	answer, err := healthpb.NewHealthClient(conn).Check(t.Context(), &healthpb.HealthCheckRequest{})
-	if err == nil && answer.GetStatus() != healthpb.HealthCheckResponse_SERVING {
-		err = fmt.Errorf("%s is %v", m.name, answer.GetStatus())
+	defer conn.Close() //nolint:errcheck // no call is in progress
+	response, err := healthpb.NewHealthClient(conn).Check(t.Context(), &healthpb.HealthCheckRequest{})
+	if err == nil && response.GetStatus() != healthpb.HealthCheckResponse_SERVING {
+		err = fmt.Errorf("%s is %v", m.name, response.GetStatus())
 	}
 	return err
 }
 
-// TestDisklessLeaderKilled: a leader that dies without a word takes the table with
-// it. The next one has it from the owners, and nobody loses anything.
+// TestDisklessLeaderKilled: the table of a killed leader is lost with it. The next leader
+// rebuilds it from the owners' claims, and no lease is lost.
 func TestDisklessLeaderKilled(t *testing.T) {
 	t.Parallel()
 	g := startDiskless(t, keptLease)
 	leader := g.leader(t)
 	took := failover(t, g, leader, leader.kill)
 	t.Logf("renewals resumed %v after the leader was killed; its lease is %v", took, leaderTTL)
-	g.leftNothing(t)
+	g.wantNoFiles(t)
 }
 
-// TestDisklessLeaderStopped: a leader that stands still for longer than its lease is
-// replaced, and when it goes on it finds out that it leads no more.
+// TestDisklessLeaderStopped: a leader that is stopped for longer than its lease is
+// replaced, and follows the new leader when it is continued.
 func TestDisklessLeaderStopped(t *testing.T) {
 	t.Parallel()
 	g := startDiskless(t, keptLease)
@@ -102,62 +102,62 @@ func TestDisklessLeaderStopped(t *testing.T) {
 }
 
 // TestDisklessRollingKill: all managers are killed, one after the other, each when the
-// one before is ready again. The namespaces outlive that, and so does every lease.
+// previous one is ready again. All namespaces and leases remain.
 func TestDisklessRollingKill(t *testing.T) {
 	t.Parallel()
 	g := startDiskless(t, keptLease)
 	rolling(t, g, func(m *manager) { m.kill() })
-	g.leftNothing(t)
+	g.wantNoFiles(t)
 }
 
-// TestDisklessOwnerAndLeaderKilled: what an owner had that dies with the leader is
-// known to nobody. It goes to the others when nobody can have it any more, and is
-// reported as lost, as a whole and nothing else.
+// TestDisklessOwnerAndLeaderKilled: if an owner and the leader are killed, no process has
+// the owner's leases. Its ranges are granted again when all leases have expired, and exactly
+// these ranges are reported as lost.
 func TestDisklessOwnerAndLeaderKilled(t *testing.T) {
 	t.Parallel()
 	const ns = "both"
-	const lease = 6 * time.Second // it outlasts a failover
+	const lease = 6 * time.Second // longer than a failover
 	g := startDiskless(t, lease)
 	g.createNamespace(t, ns, lease)
 	ann, bob := g.join(t, ns, "ann"), g.join(t, ns, "bob")
 	victim := g.joinProcess(t, ns, "victim")
-	g.settled(t, ns, "ann", "bob", "victim")
+	g.waitForAssignment(t, ns, "ann", "bob", "victim")
 	g.steady(t, ns, ann, bob)
 	exclusive(t, ann, bob)
-	calls := g.open(t, ns, patience)
+	calls := g.open(t, ns, eventTimeout)
 	had := g.leasesOf(t, ns, "victim")
 
 	victim.kill()
 	g.leader(t).kill()
-	within(t, 4*leaderTTL+2*regrant(lease)+slack, "the others have its keys", func() error { return covered(calls, had, "victim") })
-	g.settled(t, ns, "ann", "bob")
-	eventually(t, "the lookup is told of all that was lost", func() error {
-		return lostAltogether(calls, had)
+	within(t, 4*leaderTTL+2*regrant(lease)+slack, "the others own its keys", func() error { return covered(calls, had, "victim") })
+	g.waitForAssignment(t, ns, "ann", "bob")
+	eventually(t, "the lookup reports all losses", func() error {
+		return wantAllLost(calls, had)
 	})
 }
 
-// lostAltogether says how what a lookup was told of differs from leases that were lost.
-func lostAltogether(c *caller, had []leasehold.Lease) error {
-	told := c.told()
+// wantAllLost returns an error unless the reported losses are exactly the given leases.
+func wantAllLost(c *caller, had []leasehold.Lease) error {
+	losses := c.reportedLosses()
 	for _, l := range had {
 		for _, key := range []leasehold.Key{l.Range.Start, l.Range.Last()} {
-			if !lossAt(told, key) {
-				return fmt.Errorf("nobody was told that %v is lost", key)
+			if !lossAt(losses, key) {
+				return fmt.Errorf("the loss of %v was not reported", key)
 			}
 		}
 	}
-	for _, loss := range told {
+	for _, loss := range losses {
 		for _, key := range []leasehold.Key{loss.Range.Start, loss.Range.Last()} {
 			if !heldAt(had, key) {
-				return fmt.Errorf("%v was reported as lost, and was another's", loss)
+				return fmt.Errorf("%v was reported as lost, but another owner holds it", loss)
 			}
 		}
 	}
 	return nil
 }
 
-func lossAt(told []leasehold.Loss, key leasehold.Key) bool {
-	for _, loss := range told {
+func lossAt(losses []leasehold.Loss, key leasehold.Key) bool {
+	for _, loss := range losses {
 		if loss.Range.Contains(key) {
 			return true
 		}

@@ -1,32 +1,29 @@
 // Package e2e tests the whole system with real processes: managers as they are
 // deployed, the owner and the lookup library as services link them, and etcd
-// servers. It has tests and nothing else.
+// servers. It contains only tests.
 //
-// The simulator decides whether the protocol is right; it runs the machines and
-// nothing around them. What is left is everything that it cannot see: sockets
-// that half work, a process that is killed in the middle of a write, one that is
-// stopped and wakes up, a data directory that is not the right one, flags. So
-// each test here starts programs on loopback, does something cruel to them, and
-// looks from outside.
+// The simulator verifies the protocol; it runs the machines without their shells.
+// These tests cover the rest: sockets that accept and do not reply, a process that
+// is killed during a write, one that is stopped and continued, a wrong data
+// directory, flags. Each test starts programs on loopback, injects a fault, and
+// observes the result from outside.
 //
-// # How a test is built
+// # Structure of a test
 //
-// A group is managers with what can be done to them. Owners and lookups run in
-// the test's own process where they need not die, so that their answers can be
-// watched: steady asks owners about their keys a thousand times a second, and
-// exclusive looks for two that have the same one. An owner that is killed or
-// stopped is a copy of the test binary, see owner_process_test.go. That everybody
-// has what they should is not guessed from nothing happening any more, but worked
-// out with the policy: see settled.
+// A group is the managers of a test. Owners and lookups run in the test process
+// unless they are killed, so that their state can be sampled: steady checks the
+// leases of owners a thousand times a second, and exclusive checks that no two
+// owners hold the same key. An owner that is killed or stopped is a copy of the
+// test binary, see owner_process_test.go. waitForAssignment compares the table with
+// the one that the policy computes, so that no test waits for the absence of changes.
 //
 // # Time
 //
-// Computers that run tests are slow, and sometimes very slow. So nothing here
-// asserts that something is fast, except where the alternative is to wait for a
-// time that the test has made much longer. Waiting is for an event, with a
-// deadline that is never met unless something is broken. Leases that must be
-// kept are long, and leases that must run out are short.
+// Test machines may be very slow. So no test asserts that an operation is fast,
+// unless the alternative is to wait for a timeout that the test has made much
+// longer. Tests wait for events, with deadlines that are only reached after a
+// defect. Leases that must be kept are long, and leases that must expire are short.
 //
-// What processes logged is printed if a test fails. No process outlives its
-// test, nor the test binary.
+// The logs of all processes are printed if a test fails. No process outlives its
+// test or the test binary.
 package e2e

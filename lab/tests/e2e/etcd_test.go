@@ -15,8 +15,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// An etcdServer is one process of an etcd cluster, which may be started more
-// than once.
+// An etcdServer is a process of an etcd cluster, which may be started again.
 type etcdServer struct {
 	*process
 	url  string // for clients
@@ -32,7 +31,7 @@ func (s *etcdServer) start(t *testing.T) {
 // An etcdCluster is three etcd servers.
 type etcdCluster []*etcdServer
 
-// startEtcd starts a cluster as somebody else would run it.
+// startEtcd starts an external cluster.
 func startEtcd(t *testing.T) etcdCluster {
 	t.Helper()
 	var (
@@ -59,7 +58,7 @@ func startEtcd(t *testing.T) etcdCluster {
 	return c
 }
 
-// leader waits until one of the servers leads.
+// leader waits until a server leads.
 func (c etcdCluster) leader(t *testing.T) *etcdServer {
 	t.Helper()
 	var leader *etcdServer
@@ -86,7 +85,7 @@ func (s *etcdServer) leads(t *testing.T) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	defer client.Close() //nolint:errcheck // nothing is under way
+	defer client.Close() //nolint:errcheck // no call is in progress
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	status, err := client.Status(ctx, s.url)
@@ -96,7 +95,7 @@ func (s *etcdServer) leads(t *testing.T) (bool, error) {
 	return status.Leader == status.Header.MemberId, nil
 }
 
-// followers are the servers but for one.
+// followers returns all servers except the leader.
 func (c etcdCluster) followers(leader *etcdServer) etcdCluster {
 	var out etcdCluster
 	for _, s := range c {
@@ -107,7 +106,7 @@ func (c etcdCluster) followers(leader *etcdServer) etcdCluster {
 	return out
 }
 
-// managers starts managers in front of the cluster.
+// managers starts managers whose store is the cluster.
 func (c etcdCluster) managers(t *testing.T, n int) *group {
 	t.Helper()
 	var urls []string

@@ -13,8 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// TestEtcdLeaderKilled: the etcd cluster's own failover is nothing that an owner
-// or a caller notices.
+// TestEtcdLeaderKilled: a failover of the etcd cluster does not affect owners or callers.
 func TestEtcdLeaderKilled(t *testing.T) {
 	t.Parallel()
 	const ns, later = "before", "after"
@@ -22,24 +21,24 @@ func TestEtcdLeaderKilled(t *testing.T) {
 	g := c.managers(t, 2)
 	g.createNamespace(t, ns, keptLease)
 	ann, bob := g.join(t, ns, "ann"), g.join(t, ns, "bob")
-	g.settled(t, ns, "ann", "bob")
+	g.waitForAssignment(t, ns, "ann", "bob")
 	exclusive(t, ann, bob)
 	g.steady(t, ns, ann, bob)
 	calls := g.open(t, ns, keptLease)
 
 	victim := c.leader(t)
 	victim.kill()
-	g.createNamespace(t, later, keptLease) // with one server less, everything works
+	g.createNamespace(t, later, keptLease) // two servers are a quorum
 	g.join(t, later, "cid")
-	g.settled(t, later, "cid")
-	g.settled(t, ns, "ann", "bob")
-	if told := calls.told(); len(told) > 0 {
-		t.Errorf("the lookup reported losses: %v", told)
+	g.waitForAssignment(t, later, "cid")
+	g.waitForAssignment(t, ns, "ann", "bob")
+	if losses := calls.reportedLosses(); len(losses) > 0 {
+		t.Errorf("the lookup reported losses: %v", losses)
 	}
 }
 
-// TestEtcdQuorumLostForShort: without a majority nobody leads and nothing is
-// granted. If it is back before the leases have run out, they are kept.
+// TestEtcdQuorumLostForShort: without a quorum no manager leads and no lease is granted. If
+// the quorum is back before leases expire, they are kept.
 func TestEtcdQuorumLostForShort(t *testing.T) {
 	t.Parallel()
 	const ns, lease = "short", 2 * keptLease
@@ -47,30 +46,29 @@ func TestEtcdQuorumLostForShort(t *testing.T) {
 	g := c.managers(t, 2)
 	g.createNamespace(t, ns, lease)
 	ann, bob := g.join(t, ns, "ann"), g.join(t, ns, "bob")
-	g.settled(t, ns, "ann", "bob")
+	g.waitForAssignment(t, ns, "ann", "bob")
 	exclusive(t, ann, bob)
 	g.steady(t, ns, ann, bob)
 	calls := g.open(t, ns, lease)
 	before := calls.places()
 
 	c.loseQuorum(t)
-	g.leaderless(t)
-	refuseOwner(t, g, ns)
+	g.waitForNoLeader(t)
+	wantJoinRefused(t, g, ns)
 	if diff := cmp.Diff(before, calls.places()); diff != "" {
-		t.Errorf("the lookup finds other servers (-before +after):\n%s", diff)
+		t.Errorf("the lookup's table changed (-before +after):\n%s", diff)
 	}
 	c.restart(t)
 	g.leader(t)
-	g.settled(t, ns, "ann", "bob")
-	eventually(t, "the lookup knows that its table is complete", func() error { return calls.younger(2 * time.Second) })
-	if told := calls.told(); len(told) > 0 {
-		t.Errorf("the lookup reported losses: %v", told)
+	g.waitForAssignment(t, ns, "ann", "bob")
+	eventually(t, "the lookup's table is confirmed", func() error { return calls.maxAge(2 * time.Second) })
+	if losses := calls.reportedLosses(); len(losses) > 0 {
+		t.Errorf("the lookup reported losses: %v", losses)
 	}
 }
 
-// TestEtcdQuorumLostForLong: if it is not back in time, the leases are suspended and
-// nobody gets the keys. When it is back they are resumed, under the same generations, and
-// nothing was lost.
+// TestEtcdQuorumLostForLong: if the quorum is not back in time, leases are suspended and no
+// key is granted. When it is back, they are resumed with the same generations, without losses.
 func TestEtcdQuorumLostForLong(t *testing.T) {
 	t.Parallel()
 	const ns = "long"
@@ -78,9 +76,9 @@ func TestEtcdQuorumLostForLong(t *testing.T) {
 	g := c.managers(t, 2)
 	g.createNamespace(t, ns, lostLease)
 	ann, bob := g.join(t, ns, "ann"), g.join(t, ns, "bob")
-	g.settled(t, ns, "ann", "bob")
+	g.waitForAssignment(t, ns, "ann", "bob")
 	exclusive(t, ann, bob)
-	calls := g.open(t, ns, patience)
+	calls := g.open(t, ns, eventTimeout)
 	had := append(g.leasesOf(t, ns, "ann"), g.leasesOf(t, ns, "bob")...)
 
 	c.loseQuorum(t)
@@ -90,24 +88,24 @@ func TestEtcdQuorumLostForLong(t *testing.T) {
 		}
 		return nil
 	})
-	stop := nobody(t, ann, bob)
-	refuseOwner(t, g, ns)
-	<-time.After(regrant(lostLease)) // by now a manager that did not ask the store would have granted
+	stop := neverHeld(t, ann, bob)
+	wantJoinRefused(t, g, ns)
+	<-time.After(regrant(lostLease)) // a manager that ignored its store would have granted the keys by then
 	stop()
 
 	c.restart(t)
 	g.leader(t)
-	g.settled(t, ns, "ann", "bob")
-	eventually(t, "everybody has the leases from before", func() error {
+	g.waitForAssignment(t, ns, "ann", "bob")
+	eventually(t, "all leases from before are held", func() error {
 		return sameLeases(had, append(ann.Leases(), bob.Leases()...))
 	})
-	eventually(t, "the lookup knows that its table is complete", func() error { return calls.younger(2 * time.Second) })
-	if told := calls.told(); len(told) > 0 {
-		t.Errorf("the lookup reported losses: %v", told)
+	eventually(t, "the lookup's table is confirmed", func() error { return calls.maxAge(2 * time.Second) })
+	if losses := calls.reportedLosses(); len(losses) > 0 {
+		t.Errorf("the lookup reported losses: %v", losses)
 	}
 }
 
-// loseQuorum kills two of three, one of them the leader.
+// loseQuorum kills two of three servers, one of them the leader.
 func (c etcdCluster) loseQuorum(t *testing.T) {
 	t.Helper()
 	leader := c.leader(t)
@@ -115,7 +113,7 @@ func (c etcdCluster) loseQuorum(t *testing.T) {
 	c.followers(leader)[0].kill()
 }
 
-// restart starts whoever is dead.
+// restart starts servers that are not running.
 func (c etcdCluster) restart(t *testing.T) {
 	t.Helper()
 	for _, s := range c {
@@ -126,10 +124,10 @@ func (c etcdCluster) restart(t *testing.T) {
 	c.leader(t)
 }
 
-// leaderless waits until no manager leads.
-func (g *group) leaderless(t *testing.T) {
+// waitForNoLeader waits until no manager leads.
+func (g *group) waitForNoLeader(t *testing.T) {
 	t.Helper()
-	within(t, leaderTTL+slack, "nobody leads", func() error {
+	within(t, leaderTTL+slack, "no manager leads", func() error {
 		if m, err := g.findLeader(t); err == nil {
 			return errors.New(m.name + " leads")
 		}
@@ -137,18 +135,18 @@ func (g *group) leaderless(t *testing.T) {
 	})
 }
 
-// refuseOwner wants nobody to be let in.
-func refuseOwner(t *testing.T, g *group, ns string) {
+// wantJoinRefused requires that an owner cannot join.
+func wantJoinRefused(t *testing.T, g *group, ns string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	o, err := owner.Join(ctx, owner.Config{Namespace: leasehold.Namespace(ns), Managers: g.addrs(), Addr: addrOf("late")})
 	if err == nil {
-		t.Errorf("an owner was let in with nobody leading, and has %v", o.Leases())
-		_ = o.Close(ctx) // it should not be there
+		t.Errorf("an owner joined without a leader, and holds %v", o.Leases())
+		_ = o.Close(ctx) // cleanup
 		return
 	}
 	if leasehold.KindOf(err) != leasehold.ErrUnavailable {
-		t.Errorf("an owner is refused with %v, want kind %v", err, leasehold.ErrUnavailable)
+		t.Errorf("Join failed with %v, want kind %v", err, leasehold.ErrUnavailable)
 	}
 }

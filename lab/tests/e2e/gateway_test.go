@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A gateway is a process that forwards.
+// A gateway is a process of "leasehold gateway".
 type gateway struct {
 	*process
 	addr, health string
@@ -45,10 +45,10 @@ func (g *group) startGateway(t *testing.T, ns string, flags ...string) *gateway 
 	return w
 }
 
-// url is that of a user's note.
+// url is the URL of a user's note.
 func (w *gateway) url(user string) string { return "http://" + w.addr + "/users/" + user }
 
-// put has a user's note kept, and returns who keeps it.
+// put stores a user's note, and returns the server that stored it.
 func (w *gateway) put(t *testing.T, user, note string) (by string, err error) {
 	t.Helper()
 	status, by, text, err := askHTTP(t, http.MethodPut, w.url(user), note)
@@ -58,7 +58,7 @@ func (w *gateway) put(t *testing.T, user, note string) (by string, err error) {
 	return by, err
 }
 
-// someUsers are enough that each of two servers has some.
+// someUsers returns enough users that each of two servers owns some.
 func someUsers() []string {
 	var names []string
 	for i := range 16 {
@@ -67,93 +67,94 @@ func someUsers() []string {
 	return names
 }
 
-// TestGateway: requests reach the owner of their key, and when it is killed, the next
-// one. A WebSocket stays open as long as its server.
+// TestGateway: requests reach the owner of their key, and the next owner if it is killed.
+// A WebSocket stays open until its server ends.
 func TestGateway(t *testing.T) {
 	t.Parallel()
 	const ns = "gateway"
 	g := startLone(t)
 	g.createNamespace(t, ns, lostLease)
 	servers := map[string]*process{"ann": g.startHTTPServer(t, ns, "ann"), "bob": g.startHTTPServer(t, ns, "bob")}
-	g.settled(t, ns, "ann", "bob")
+	g.waitForAssignment(t, ns, "ann", "bob")
 	w := g.startGateway(t, ns, "--key=path:2")
-	calls := g.open(t, ns, patience)
+	calls := g.open(t, ns, eventTimeout)
 
-	seen := make(map[string]string) // server to one of its users
+	result := make(map[string]string) // server to one of its users
 	for _, user := range someUsers() {
 		by, err := w.put(t, user, "note of "+user)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if p, _ := calls.At(leasehold.KeyOf(user)); string(p.Owner) != by {
-			t.Errorf("%s was served by %s, and is %s's", user, by, p.Owner)
+			t.Errorf("%s was served by %s, its owner is %s", user, by, p.Owner)
 		}
-		seen[by] = user
+		result[by] = user
 	}
-	if len(seen) != 2 {
-		t.Fatalf("one server has all users: %v", seen)
+	if len(result) != 2 {
+		t.Fatalf("one server owns all users: %v", result)
 	}
 	curlGets(t, w.url("user1"), "note of user1")
 
-	victim, kept := seen["ann"], seen["bob"]
+	victim, kept := result["ann"], result["bob"]
 	line := openLine(t, w, kept)
 	servers["ann"].kill()
 	began := time.Now()
 	if _, by, note, err := askHTTP(t, http.MethodGet, w.url(victim), ""); by != "bob" || note != "" || err != nil {
-		t.Errorf("after its server was killed: %q by %q, %v", note, by, err)
+		t.Errorf("after the owner was killed: %q by %q, %v", note, by, err)
 	}
 	t.Logf("a request was answered %v after its server was killed; the lease is %v", time.Since(began), lostLease)
 	if _, by, note, err := askHTTP(t, http.MethodGet, w.url(kept), ""); by != "bob" || note != "note of "+kept || err != nil {
-		t.Errorf("what the other has: %q by %q, %v", note, by, err)
+		t.Errorf("a note of the other server: %q by %q, %v", note, by, err)
 	}
-	sayOn(t, line, "still there")
+	echoOn(t, line, "still there")
 
 	servers["bob"].kill()
 	if _, _, err := line.Read(t.Context()); err == nil {
-		t.Error("the line to a server that is gone is open")
+		t.Error("the WebSocket to a killed server is open")
 	}
 	_ = line.CloseNow()
 }
 
-// TestGatewayStops: it takes no more requests, and lets those under way go on.
+// TestGatewayStops: a gateway that is terminated accepts no new requests, and finishes those
+// in progress.
 func TestGatewayStops(t *testing.T) {
 	t.Parallel()
 	const ns = "stops"
 	g := startLone(t)
 	g.createNamespace(t, ns, keptLease)
 	g.startHTTPServer(t, ns, "ann")
-	g.settled(t, ns, "ann")
-	w := g.startGateway(t, ns, "--key=path:2", "--drain="+patience.String())
+	g.waitForAssignment(t, ns, "ann")
+	w := g.startGateway(t, ns, "--key=path:2", "--drain="+eventTimeout.String())
 	line := openLine(t, w, "alice")
-	sayOn(t, line, "hello")
+	echoOn(t, line, "hello")
 	w.signal(t, syscall.SIGTERM)
-	eventually(t, "it takes no more requests", func() error {
+	eventually(t, "new requests are refused", func() error {
 		if _, _, _, err := askHTTP(t, http.MethodGet, w.url("alice"), ""); err == nil {
 			return errNotYet
 		}
 		return nil
 	})
 	if status, _, text, err := askHTTP(t, http.MethodGet, "http://"+w.health+"/readyz", ""); status != http.StatusServiceUnavailable {
-		t.Errorf("it says it is ready: %d %s %v", status, text, err)
+		t.Errorf("/readyz while it drains: %d %s %v", status, text, err)
 	}
-	sayOn(t, line, "still there")
+	echoOn(t, line, "still there")
 	if err := line.Close(websocket.StatusNormalClosure, ""); err != nil {
 		t.Error(err)
 	}
 	if status := w.exit(t); status != 0 {
-		t.Errorf("it ended with status %d", status)
+		t.Errorf("exit status %d", status)
 	}
 }
 
-// TestGatewayWithoutManagers: it waits for a manager when it starts, goes on when all of
-// them are gone, and does not take a namespace that is not there for one to wait for.
+// TestGatewayWithoutManagers: a gateway forwards while no manager runs, and does not wait for
+// a namespace that does not exist.
 func TestGatewayWithoutManagers(t *testing.T) {
 	t.Parallel()
 	const ns = "managerless"
 	g := startLone(t)
 	g.createNamespace(t, ns, time.Minute)
 	g.startHTTPServer(t, ns, "ann")
-	g.settled(t, ns, "ann")
+	g.waitForAssignment(t, ns, "ann")
 	w := g.startGateway(t, ns, "--key=path:2")
 	g.managers[0].kill()
 	if by, err := w.put(t, "alice", "note"); by != "ann" || err != nil {
@@ -167,12 +168,12 @@ func TestGatewayWithoutManagers(t *testing.T) {
 	}
 }
 
-// curlGets asks as people do, if they have it.
+// curlGets sends a request with curl, if it is installed.
 func curlGets(t *testing.T, url, want string) {
 	t.Helper()
 	program, err := exec.LookPath("curl")
 	if err != nil {
-		t.Log("no curl on this computer")
+		t.Log("curl is not installed")
 		return
 	}
 	out, err := exec.Command(program, "--silent", "--show-error", "--max-time", "45", url).CombinedOutput()
@@ -181,22 +182,22 @@ func curlGets(t *testing.T, url, want string) {
 	}
 }
 
-// openLine opens a line to a user's echo.
+// openLine opens a WebSocket to a user's echo.
 func openLine(t *testing.T, w *gateway, user string) *websocket.Conn {
 	t.Helper()
-	line, _, err := websocket.Dial(t.Context(), w.url(user)+"/echo", nil) //nolint:bodyclose // the line has it
+	line, _, err := websocket.Dial(t.Context(), w.url(user)+"/echo", nil) //nolint:bodyclose // closed with the WebSocket
 	if err != nil {
 		t.Fatal(err)
 	}
 	return line
 }
 
-func sayOn(t *testing.T, line *websocket.Conn, text string) {
+func echoOn(t *testing.T, line *websocket.Conn, text string) {
 	t.Helper()
 	if err := line.Write(t.Context(), websocket.MessageText, []byte(text)); err != nil {
 		t.Fatal(err)
 	}
 	if _, got, err := line.Read(t.Context()); string(got) != text {
-		t.Errorf("said %q, heard %q, %v", text, got, err)
+		t.Errorf("sent %q, received %q, %v", text, got, err)
 	}
 }

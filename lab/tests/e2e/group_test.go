@@ -15,9 +15,9 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A manager is one manager process, which may be started more than once.
+// A manager is a manager process, which may be started again.
 type manager struct {
-	*process // the last one
+	*process // the current one
 	name     string
 	addr     string
 	dataDir  string
@@ -31,25 +31,24 @@ func (m *manager) start(t *testing.T) {
 	m.process = launch{program: leaseholdProgram, args: m.args, log: m.log, dir: filepath.Dir(m.log)}.start(t)
 }
 
-// terminate ends it as an init system would, and wants it to end well.
+// terminate sends SIGTERM, and requires exit status 0.
 func (m *manager) terminate(t *testing.T) {
 	t.Helper()
 	m.signal(t, syscall.SIGTERM)
 	if status := m.exit(t); status != 0 {
-		t.Fatalf("manager %s ended with status %d", m.name, status)
+		t.Fatalf("manager %s: exit status %d", m.name, status)
 	}
 }
 
-// A group is managers that belong together.
+// A group is the managers of a test.
 type group struct {
 	managers []*manager
 }
 
-// leaderTTL is the usual one. Tests in which a leader dies wait for it to pass.
+// leaderTTL is the default leader TTL. Tests that kill a leader wait until it expires.
 const leaderTTL = 2 * time.Second
 
-// newManager makes a manager that keeps the tables in a directory of its own,
-// but does not start it.
+// newManager returns a manager with a data directory. It does not start it.
 func newManager(t *testing.T, name string, flags ...string) *manager {
 	t.Helper()
 	dir, addr := t.TempDir(), freeAddr(t)
@@ -58,7 +57,7 @@ func newManager(t *testing.T, name string, flags ...string) *manager {
 	return m
 }
 
-// startLone starts a manager without others.
+// startLone starts a single manager.
 func startLone(t *testing.T, flags ...string) *group {
 	t.Helper()
 	m := newManager(t, "m1", flags...)
@@ -68,7 +67,7 @@ func startLone(t *testing.T, flags ...string) *group {
 	return g
 }
 
-// startThree starts a group of three that keeps the tables itself.
+// startThree starts a group of three with an embedded store.
 func startThree(t *testing.T, flags ...string) *group {
 	t.Helper()
 	var urls []string
@@ -86,7 +85,7 @@ func startThree(t *testing.T, flags ...string) *group {
 	return g
 }
 
-// addrs are the addresses of all managers, dead or alive.
+// addrs returns the addresses of all managers, running or not.
 func (g *group) addrs() []string {
 	var out []string
 	for _, m := range g.managers {
@@ -95,7 +94,7 @@ func (g *group) addrs() []string {
 	return out
 }
 
-// leader waits until a manager leads, by its own word.
+// leader waits until a manager reports that it leads.
 func (g *group) leader(t *testing.T) *manager {
 	t.Helper()
 	var found *manager
@@ -116,22 +115,22 @@ func (g *group) findLeader(t *testing.T) (*manager, error) {
 		if err == nil && status.GetLeader() == m.addr {
 			return m, nil
 		}
-		failed = errors.Join(failed, fmt.Errorf("%s says that %q leads: %w", m.name, status.GetLeader(), err))
+		failed = errors.Join(failed, fmt.Errorf("%s reports leader %q: %w", m.name, status.GetLeader(), err))
 	}
 	return nil, failed
 }
 
-// without is the group as it is without one of its managers.
+// without returns the group without one of its managers.
 func (g *group) without(gone *manager) *group {
 	return &group{managers: slices.DeleteFunc(slices.Clone(g.managers), func(m *manager) bool { return m == gone })}
 }
 
-// createNamespace makes a namespace with the given lease time. However long that
-// is, owners renew often: what comes of a failure shows soon then.
+// createNamespace creates a namespace with a lease time. Owners renew at least once a
+// second, so that faults have an effect soon.
 func (g *group) createNamespace(t *testing.T, name string, lease time.Duration) {
 	t.Helper()
 	eventually(t, "create namespace", func() error {
-		return g.ask(t, func(a admin) error {
+		return g.query(t, func(a admin) error {
 			_, err := a.CreateNamespace(a.ctx, &leaseholdv1.CreateNamespaceRequest{
 				Version: a.version, Namespace: &leaseholdv1.NamespaceConfig{
 					Name: name, Policy: policy.Name(), VirtualNodes: uint32(policy.VirtualNodes),

@@ -22,17 +22,16 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// grpcServerVariable is set in the environment of a gRPC server of counters: a copy of
-// this test binary that says one line of JSON when it serves, and ends properly when
-// it is told to.
+// grpcServerVariable makes a copy of this test binary a gRPC server of counters. It prints
+// a line of JSON when it serves, and drains on SIGTERM.
 const grpcServerVariable = "LEASEHOLD_E2E_GRPC_SERVER"
 
-// addMethod adds one to the counter of a name, and answers with it.
+// addMethod increments the counter of a name, and returns it.
 const addMethod = "/leasehold.e2e.Counter/Add"
 
-// beGRPCServer is the main function of a server. What it is told is an owner's order,
-// whose name is its address.
-func beGRPCServer(text string, out io.Writer) int {
+// runGRPCServer is the main function of a server. Its configuration is an ownerConfig
+// whose name is the address.
+func runGRPCServer(text string, out io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	err := serveGRPC(ctx, text, func() error { return json.NewEncoder(out).Encode(ownerAnswer{}) })
@@ -44,18 +43,18 @@ func beGRPCServer(text string, out io.Writer) int {
 }
 
 func serveGRPC(ctx context.Context, text string, ready func() error) error {
-	var order ownerOrder
-	if err := json.Unmarshal([]byte(text), &order); err != nil {
+	var config ownerConfig
+	if err := json.Unmarshal([]byte(text), &config); err != nil {
 		return err
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", string(order.Name))
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", string(config.Name))
 	if err != nil {
 		return err
 	}
-	joining, cancel := context.WithTimeout(ctx, patience)
+	joining, cancel := context.WithTimeout(ctx, eventTimeout)
 	defer cancel()
 	counters, err := leasemap.Join(joining, owner.Config{
-		Namespace: order.Namespace, Managers: order.Managers, Addr: string(order.Name),
+		Namespace: config.Namespace, Managers: config.Managers, Addr: string(config.Name),
 	}, leasemap.Config[int64]{})
 	if err != nil {
 		return err
@@ -72,15 +71,15 @@ func serveGRPC(ctx context.Context, text string, ready func() error) error {
 		return err
 	}
 	<-ctx.Done()
-	closing, cancel := context.WithTimeout(context.Background(), patience)
+	closing, cancel := context.WithTimeout(context.Background(), eventTimeout)
 	defer cancel()
-	err = counters.Close(closing) // the counters go to others, and are served until they have gone
+	err = counters.Close(closing) // the counters are transferred, and served until then
 	server.GracefulStop()
 	<-ended
 	return err
 }
 
-// counterService is what generated code would say.
+// counterService is the description that generated code would have.
 func counterService(counters *leasemap.Map[int64]) *grpc.ServiceDesc {
 	add := func(ctx context.Context, request any) (any, error) {
 		var n int64
@@ -106,8 +105,8 @@ func counterService(counters *leasemap.Map[int64]) *grpc.ServiceDesc {
 	}
 }
 
-// serveGRPCProcess starts a server at an address, and waits until it serves.
+// serveGRPCProcess starts a server, and waits until it serves.
 func (g *group) serveGRPCProcess(t *testing.T, ns, addr string) *ownerProcess {
 	t.Helper()
-	return g.talkTo(t, grpcServerVariable, ns, addr, filepath.Join(t.TempDir(), "server.log"))
+	return g.startCopy(t, grpcServerVariable, ns, addr, filepath.Join(t.TempDir(), "server.log"))
 }

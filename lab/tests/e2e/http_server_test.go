@@ -22,27 +22,26 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// httpServerVariable is set in the environment of an HTTP server process: a copy of
-// this test binary that keeps a note for each user, at /users/{name}, and echoes what
-// comes over a WebSocket, at /users/{name}/echo.
+// httpServerVariable makes a copy of this test binary an HTTP server that stores a note
+// for each user, at /users/{name}, and echoes WebSocket messages, at /users/{name}/echo.
 const httpServerVariable = "LEASEHOLD_E2E_HTTP_SERVER"
 
-// An httpServerOrder is what httpServerVariable says.
-type httpServerOrder struct {
+// An httpServerConfig is the value of httpServerVariable.
+type httpServerConfig struct {
 	Namespace leasehold.Namespace
 	Managers  []string
 	Name      leasehold.OwnerID
 	Addr      string
 }
 
-// userKey is where the key of a request is.
+// userKey extracts the key of a request.
 var userKey = leasehttp.PathSegment(2)
 
-// servedBy is a header with the name of the server.
+// servedBy is the header with the server's name.
 const servedBy = "X-Served-By"
 
-// beHTTPServer is the main function of an HTTP server process.
-func beHTTPServer(text string) int {
+// runHTTPServer is the main function of an HTTP server process.
+func runHTTPServer(text string) int {
 	if err := serveUsers(text); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
@@ -50,18 +49,18 @@ func beHTTPServer(text string) int {
 }
 
 func serveUsers(text string) error {
-	var order httpServerOrder
-	if err := json.Unmarshal([]byte(text), &order); err != nil {
+	var config httpServerConfig
+	if err := json.Unmarshal([]byte(text), &config); err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", order.Addr) // first: keys are for servers that can serve
+	listener, err := net.Listen("tcp", config.Addr) // before joining: an owner must be able to serve
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), eventTimeout)
 	defer cancel()
 	notes, err := leasemap.Join(ctx, owner.Config{
-		Namespace: order.Namespace, Managers: order.Managers, Name: order.Name, Addr: order.Addr,
+		Namespace: config.Namespace, Managers: config.Managers, Name: config.Name, Addr: config.Addr,
 	}, leasemap.Config[string]{})
 	if err != nil {
 		return err
@@ -69,14 +68,14 @@ func serveUsers(text string) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /users/{name}/echo", echoLine)
 	mux.HandleFunc("/users/{name}", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set(servedBy, string(order.Name))
+		w.Header().Set(servedBy, string(config.Name))
 		note, err := keepNote(r, notes)
 		if leasehttp.WriteError(w, err) {
 			return
 		}
-		_, _ = io.WriteString(w, note) // a caller that has gone needs no answer
+		_, _ = io.WriteString(w, note) // fails if the caller has closed the connection
 	})
-	server := &http.Server{Handler: leasehttp.Middleware(notes.Owner(), userKey)(mux), ReadHeaderTimeout: patience}
+	server := &http.Server{Handler: leasehttp.Middleware(notes.Owner(), userKey)(mux), ReadHeaderTimeout: eventTimeout}
 	return server.Serve(listener)
 }
 
@@ -99,7 +98,7 @@ func echoLine(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	defer conn.CloseNow() //nolint:errcheck // it is closed
+	defer conn.CloseNow() //nolint:errcheck // already closed
 	for {
 		kind, text, err := conn.Read(r.Context())
 		if err != nil || conn.Write(r.Context(), kind, text) != nil {
@@ -108,34 +107,34 @@ func echoLine(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// startHTTPServer starts an HTTP server process, which joins as soon as it can.
+// startHTTPServer starts an HTTP server process, which joins the namespace.
 func (g *group) startHTTPServer(t *testing.T, ns, name string) *process {
 	t.Helper()
-	order, err := json.Marshal(httpServerOrder{leasehold.Namespace(ns), g.addrs(), leasehold.OwnerID(name), freeAddr(t)})
+	config, err := json.Marshal(httpServerConfig{leasehold.Namespace(ns), g.addrs(), leasehold.OwnerID(name), freeAddr(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return launch{
-		program: os.Args[0], env: []string{httpServerVariable + "=" + string(order)},
+		program: os.Args[0], env: []string{httpServerVariable + "=" + string(config)},
 		log: filepath.Join(t.TempDir(), name+".log"),
 	}.start(t)
 }
 
-// askHTTP asks over HTTP, and returns the answer with its body read.
+// askHTTP sends a request, and returns the status, the server's name and the body.
 func askHTTP(t *testing.T, method, url, body string) (status int, by, text string, err error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), eventTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	answer, err := client.Do(r)
+	response, err := client.Do(r)
 	if err != nil {
 		return 0, "", "", err
 	}
-	defer answer.Body.Close() //nolint:errcheck // it was read
-	content, err := io.ReadAll(answer.Body)
-	return answer.StatusCode, answer.Header.Get(servedBy), string(content), err
+	defer response.Body.Close() //nolint:errcheck // the body was read
+	content, err := io.ReadAll(response.Body)
+	return response.StatusCode, response.Header.Get(servedBy), string(content), err
 }

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestJoinOnANewDisk: a directory in which there is nothing of ours, such as one
-// on a new disk or one that a manager has only just locked, is as good as an empty
-// one. The manager joins the group, and is no group of its own.
+// TestJoinOnANewDisk: a directory without manager data, such as a new disk with
+// lost+found or one with only a lock file, counts as empty. The manager joins the group
+// and does not create one.
 func TestJoinOnANewDisk(t *testing.T) {
 	t.Parallel()
 	g := startLone(t, "--peer-listen="+freeAddr(t))
@@ -25,18 +25,18 @@ func TestJoinOnANewDisk(t *testing.T) {
 		writeFile(t, filepath.Join(joiner.dataDir, "leasehold.lock"), "")
 		joiner.start(t)
 		g.managers = append(g.managers, joiner)
-		g.whole(t)
+		g.waitForManagers(t)
 	}
 }
 
-// TestJoinFoundsNothing: with --join a manager ends rather than found a group,
-// also if the one to join does not answer.
+// TestJoinFoundsNothing: with --join a manager exits and does not create a group, also
+// if no manager replies at the address.
 func TestJoinFoundsNothing(t *testing.T) {
 	t.Parallel()
 	for name, marker := range map[string]string{
-		"nothing":                   "",
-		"a start that did not last": `{"format":1,"member":"m2"}`,
-		"the founding of a group":   `{"format":1,"member":"m2","members":{"m2":"http://127.0.0.1:1","m3":"http://127.0.0.1:2"}}`,
+		"nothing":                 "",
+		"an aborted start":        `{"format":1,"member":"m2"}`,
+		"the founding of a group": `{"format":1,"member":"m2","members":{"m2":"http://127.0.0.1:1","m3":"http://127.0.0.1:2"}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -47,20 +47,20 @@ func TestJoinFoundsNothing(t *testing.T) {
 			}
 			status, _, stderr := run(t, "manager", "run", "--listen="+freeAddr(t), "--http=", "--name=m2", "--data-dir="+dir,
 				"--peer-listen="+freeAddr(t), "--join="+freeAddr(t))
-			refused(t, status, stderr, "join")
+			wantRefused(t, status, stderr, "join")
 			if _, err := os.Stat(filepath.Join(dir, "etcd")); err == nil {
-				t.Error("a store was begun")
+				t.Error("a store was created")
 			}
 		})
 	}
 }
 
-// TestLostDisk: a member of a group that comes back without its data is refused,
-// and let in again once it was removed.
+// TestLostDisk: a member that restarts without its data is refused, and can join again
+// after it was removed.
 func TestLostDisk(t *testing.T) {
 	t.Parallel()
 	g := startThree(t)
-	g.whole(t)
+	g.waitForManagers(t)
 	lost := g.without(g.leader(t)).managers[0]
 	rest := g.without(lost)
 	lost.kill()
@@ -68,12 +68,12 @@ func TestLostDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, _, stderr := run(t, lost.args...)
-	refused(t, status, stderr, lost.dataDir, "remove the member", "empty directory")
+	wantRefused(t, status, stderr, lost.dataDir, "remove the member", "empty directory")
 
 	if status, _, stderr := run(t, "manager", "remove", lost.name, "--managers="+strings.Join(rest.addrs(), ",")); status != 0 {
-		t.Fatalf("member remove ended with status %d: %s", status, stderr)
+		t.Fatalf("manager remove: exit status %d: %s", status, stderr)
 	}
 	anew := newManager(t, lost.name, "--peer-listen="+freeAddr(t), "--join="+rest.managers[0].addr)
 	anew.start(t)
-	(&group{managers: append(rest.managers, anew)}).whole(t)
+	(&group{managers: append(rest.managers, anew)}).waitForManagers(t)
 }

@@ -11,12 +11,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// keptLease is the lease time where no lease may be lost, whatever the managers
-// do: many times what a failover takes.
+// keptLease is a lease time much longer than a failover: no lease may be lost.
 const keptLease = 16 * time.Second
 
-// TestLeaderKilled: a leader that dies without a word is replaced, and nobody
-// loses anything (Centrifuge 2.1.1).
+// TestLeaderKilled: a killed leader is replaced, and no lease is lost (Centrifuge 2.1.1).
 func TestLeaderKilled(t *testing.T) {
 	t.Parallel()
 	g := startThree(t, "--ttl="+leaderTTL.String())
@@ -25,8 +23,8 @@ func TestLeaderKilled(t *testing.T) {
 	t.Logf("renewals resumed %v after the leader was killed; its TTL is %v", took, leaderTTL)
 }
 
-// TestLeaderStopped: a leader that stands still is replaced, and when it goes on
-// it finds out that it leads no more.
+// TestLeaderStopped: a stopped leader is replaced, and follows the new leader when it is
+// continued.
 func TestLeaderStopped(t *testing.T) {
 	t.Parallel()
 	g := startThree(t, "--ttl="+leaderTTL.String())
@@ -43,30 +41,29 @@ func TestLeaderStopped(t *testing.T) {
 	})
 }
 
-// TestStatusWhileLeaderHangs: whoever wants to know what is wrong asks a standby,
-// which does not wait for the leader until its caller has given up.
+// TestStatusWhileLeaderHangs: a standby returns its status before the caller's timeout
+// although the leader does not reply.
 func TestStatusWhileLeaderHangs(t *testing.T) {
 	t.Parallel()
-	g := startThree(t, "--ttl=1m") // nobody takes over while the test runs
+	g := startThree(t, "--ttl=1m") // longer than the test: no failover
 	leader := g.leader(t)
-	g.whole(t)
+	g.waitForManagers(t)
 	leader.signal(t, syscall.SIGSTOP)
 	status, stdout, stderr := run(t, "status", "--managers="+g.without(leader).managers[0].addr)
 	if status != 0 || !strings.Contains(stdout, leader.addr) {
-		t.Errorf("status ended with status %d and does not name the leader, %s: %s%s", status, leader.addr, stdout, stderr)
+		t.Errorf("exit status %d, and the output does not name the leader, %s: %s%s", status, leader.addr, stdout, stderr)
 	}
 }
 
-// failover ends a leader and returns after which time the next one has renewed
-// everybody's leases. Meanwhile owners keep their leases and lookups
-// their table.
+// failover ends a leader, and returns the time until the next leader has renewed all
+// leases. Owners keep their leases and lookups their table.
 func failover(t *testing.T, g *group, leader *manager, end func()) time.Duration {
 	t.Helper()
 	const ns = "failover"
 	g.createNamespace(t, ns, keptLease)
 	names := []string{"ann", "bob", "cid"}
 	ann, bob, cid := g.join(t, ns, names[0]), g.join(t, ns, names[1]), g.join(t, ns, names[2])
-	g.settled(t, ns, names...)
+	g.waitForAssignment(t, ns, names...)
 	exclusive(t, ann, bob, cid)
 	g.steady(t, ns, ann, bob, cid)
 	calls := g.open(t, ns, keptLease)
@@ -84,16 +81,16 @@ func failover(t *testing.T, g *group, leader *manager, end func()) time.Duration
 		if err != nil {
 			return err
 		}
-		return allHeard(owners, names)
+		return allRenewed(owners, names)
 	})
 	took := time.Since(began)
 	if diff := cmp.Diff(before, calls.places()); diff != "" {
-		t.Errorf("the lookup finds other servers (-before +after):\n%s", diff)
+		t.Errorf("the lookup's table changed (-before +after):\n%s", diff)
 	}
-	others.settled(t, ns, names...)
-	eventually(t, "the lookup knows that its table is complete", func() error { return calls.younger(2 * time.Second) })
-	if told := calls.told(); len(told) > 0 {
-		t.Errorf("the lookup reported losses: %v", told)
+	others.waitForAssignment(t, ns, names...)
+	eventually(t, "the lookup's table is confirmed", func() error { return calls.maxAge(2 * time.Second) })
+	if losses := calls.reportedLosses(); len(losses) > 0 {
+		t.Errorf("the lookup reported losses: %v", losses)
 	}
 	return took
 }

@@ -19,9 +19,9 @@ import (
 	"github.com/leasehold-dev/leasehold/leasegrpc"
 )
 
-// TestGRPCRouting: calls of a gRPC client go to the servers that own their keys, while
-// one is killed, comes back, and is restarted. What moves is there afterwards, and
-// what died with a server is reported lost.
+// TestGRPCRouting: calls of a gRPC client reach the owners of their keys, while a server is
+// killed, restarted and drained. State that moves is kept, and state of a killed server is
+// reported as lost.
 func TestGRPCRouting(t *testing.T) {
 	t.Parallel()
 	const ns = "grpc"
@@ -29,8 +29,8 @@ func TestGRPCRouting(t *testing.T) {
 	g.createNamespace(t, ns, lostLease)
 	addrs := []string{freeAddr(t), freeAddr(t)}
 	victim, other := g.serveGRPCProcess(t, ns, addrs[0]), g.serveGRPCProcess(t, ns, addrs[1])
-	calls := g.open(t, ns, patience)
-	eventually(t, "both have keys", func() error {
+	calls := g.open(t, ns, eventTimeout)
+	eventually(t, "both servers own keys", func() error {
 		if have := calls.Addrs(); len(have) != len(addrs) {
 			return fmt.Errorf("servers %v", have)
 		}
@@ -43,19 +43,19 @@ func TestGRPCRouting(t *testing.T) {
 	victim.kill()
 	lost := c.addAll(t)
 	if len(lost) == 0 || len(lost) == len(c.counts) {
-		t.Errorf("%d of %d counters are lost: want those of one server", len(lost), len(c.counts))
+		t.Errorf("%d of %d counters were lost, want those of one server", len(lost), len(c.counts))
 	}
 	for _, name := range lost {
-		eventually(t, name+" is reported lost", func() error {
+		eventually(t, name+" is reported as lost", func() error {
 			if !calls.lostSince(before, name) {
-				return fmt.Errorf("these losses are reported: %v", calls.told())
+				return fmt.Errorf("reported losses: %v", calls.reportedLosses())
 			}
 			return nil
 		})
 	}
 
 	victim = g.serveGRPCProcess(t, ns, addrs[0]) // at the same address
-	eventually(t, "it has keys again", func() error {
+	eventually(t, "the server owns keys again", func() error {
 		if have := calls.Addrs(); len(have) != len(addrs) {
 			return fmt.Errorf("servers %v", have)
 		}
@@ -69,21 +69,21 @@ func TestGRPCRouting(t *testing.T) {
 	}
 	lost = append(lost, c.addAll(t)...)
 	if status := other.exit(t); status != 0 || !victim.Alive() {
-		t.Errorf("it ended with status %d; the other one is alive: %t", status, victim.Alive())
+		t.Errorf("exit status %d; the other server is alive: %t", status, victim.Alive())
 	}
 	if len(lost) > 0 {
-		t.Errorf("what was moved is lost: %v", lost)
+		t.Errorf("transferred counters were lost: %v", lost)
 	}
-	for _, l := range calls.told() {
+	for _, l := range calls.reportedLosses() {
 		if l.LSN > before {
 			t.Errorf("a restart lost %v", l)
 		}
 	}
 }
 
-// lostSince reports whether the counter of a name was reported lost after a change.
+// lostSince reports whether the key of a name was reported as lost after an LSN.
 func (c *caller) lostSince(lsn leasehold.LSN, name string) bool {
-	for _, l := range c.told() {
+	for _, l := range c.reportedLosses() {
 		if l.LSN > lsn && l.Range.Contains(leasehold.KeyOf(name)) {
 			return true
 		}
@@ -91,16 +91,16 @@ func (c *caller) lostSince(lsn leasehold.LSN, name string) bool {
 	return false
 }
 
-// counterCalls adds to counters, and knows what they are.
+// counterCalls is a client that increments counters and tracks their values.
 type counterCalls struct {
 	conn   *grpc.ClientConn
 	counts map[string]int64
 }
 
-// dialCounters connects to whoever owns counters.
+// dialCounters returns a client of the owners of counters.
 func (g *group) dialCounters(t *testing.T, ns string) *counterCalls {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), eventTimeout)
 	defer cancel()
 	conn, err := leasegrpc.NewClient(ctx, "leasehold://"+strings.Join(g.addrs(), ",")+"/"+ns, leasegrpc.Config{},
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -115,7 +115,7 @@ func (g *group) dialCounters(t *testing.T, ns string) *counterCalls {
 	return c
 }
 
-// addAll adds one to every counter, and returns those that have begun anew.
+// addAll increments every counter, and returns those that restarted from zero.
 func (c *counterCalls) addAll(t *testing.T) (lost []string) {
 	t.Helper()
 	for name, had := range c.counts {
@@ -124,19 +124,19 @@ func (c *counterCalls) addAll(t *testing.T) (lost []string) {
 		case n < had+1 && n <= most-had:
 			lost = append(lost, name)
 		case n < had+1 || n > most:
-			t.Errorf("%s was %d and became %d, want %d to %d", name, had, n, had+1, most)
+			t.Errorf("%s was %d and is %d, want %d to %d", name, had, n, had+1, most)
 		}
 	}
 	return lost
 }
 
-// add adds one to a counter, and returns what it should be at most. A call that meets
-// a server that goes away may be carried out although it fails.
+// add increments a counter, and returns its value and the highest possible value: a call
+// that fails because its server ends may have been executed.
 func (c *counterCalls) add(t *testing.T, name string, want int64) (n, most int64) {
 	t.Helper()
 	for most = want; ; most++ {
 		var n wrapperspb.Int64Value
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), eventTimeout)
 		err := c.conn.Invoke(ctx, addMethod, wrapperspb.String(name), &n, leasegrpc.WithKey(name))
 		cancel()
 		if err == nil {
@@ -145,6 +145,6 @@ func (c *counterCalls) add(t *testing.T, name string, want int64) (n, most int64
 		if status.Code(err) != codes.Unavailable || most > want+2 {
 			t.Fatalf("%s: %v", name, err)
 		}
-		t.Logf("%s may have been added to: %v", name, err)
+		t.Logf("%s: outcome unknown: %v", name, err)
 	}
 }

@@ -19,15 +19,15 @@ import (
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// journal returns a logger whose last lines are printed if the test fails.
-func journal(t *testing.T, name string) *slog.Logger {
+// testLogger returns a logger whose last lines are printed if the test fails.
+func testLogger(t *testing.T, name string) *slog.Logger {
 	t.Helper()
 	f, err := os.Create(filepath.Join(t.TempDir(), name+".log"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = f.Close() // it is read below, or not at all
+		_ = f.Close() // the file is read below, or not at all
 		if t.Failed() {
 			t.Log(proc.Tail(f.Name()))
 		}
@@ -35,17 +35,17 @@ func journal(t *testing.T, name string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(f, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// addrOf is where callers would reach an owner of a test, if any did.
+// addrOf returns the address of an owner. No test connects to it.
 func addrOf(name string) string { return name + ".test:80" }
 
-// join makes this process an owner until the test ends.
+// join joins an owner in this process, until the test ends.
 func (g *group) join(t *testing.T, ns, name string) *owner.Owner {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), eventTimeout)
 	defer cancel()
 	o, err := owner.Join(ctx, owner.Config{
 		Namespace: leasehold.Namespace(ns), Managers: g.addrs(), Addr: addrOf(name), Name: leasehold.OwnerID(name),
-		Logger: journal(t, name),
+		Logger: testLogger(t, name),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -53,34 +53,34 @@ func (g *group) join(t *testing.T, ns, name string) *owner.Owner {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = o.Close(ctx) // the managers may be gone
+		_ = o.Close(ctx) // the managers may have ended
 	})
 	return o
 }
 
-// A caller is a lookup and what it reported.
+// A caller is a lookup and its reported losses.
 type caller struct {
 	*lookup.Lookup
 	mu     sync.Mutex
 	losses []leasehold.Loss
 }
 
-// open follows a table until the test ends. It finds out soon if it hears
-// nothing any more.
+// open opens a lookup until the test ends. It polls often, so that lost contact is
+// detected soon.
 func (g *group) open(t *testing.T, ns string, stale time.Duration) *caller {
 	t.Helper()
 	c := &caller{}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), eventTimeout)
 	defer cancel()
 	var err error
 	c.Lookup, err = lookup.Open(ctx, lookup.Config{
 		Namespace: leasehold.Namespace(ns), Managers: g.addrs(), Poll: min(500*time.Millisecond, stale/3), Stale: stale,
-		OnLoss: c.lost, Logger: journal(t, "lookup"),
+		OnLoss: c.lost, Logger: testLogger(t, "lookup"),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Close(context.Background()) }) // it never fails
+	t.Cleanup(func() { _ = c.Close(context.Background()) }) // never fails
 	return c
 }
 
@@ -90,14 +90,14 @@ func (c *caller) lost(l []leasehold.Loss) {
 	c.losses = append(c.losses, l...)
 }
 
-// told returns all losses so far.
-func (c *caller) told() []leasehold.Loss {
+// reportedLosses returns all losses so far.
+func (c *caller) reportedLosses() []leasehold.Loss {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.losses)
 }
 
-// probes are keys all over the key space.
+// probes returns 64 keys at equal distances.
 func probes() []leasehold.Key {
 	const n = 64
 	out := make([]leasehold.Key, n)
@@ -107,7 +107,7 @@ func probes() []leasehold.Key {
 	return out
 }
 
-// places returns where a lookup finds the probes, "" for nowhere.
+// places returns the addresses of the probes' owners, "" for none.
 func (c *caller) places() []string {
 	var out []string
 	for _, k := range probes() {
@@ -117,11 +117,10 @@ func (c *caller) places() []string {
 	return out
 }
 
-// younger reports whether the table is known to have been complete as short a
-// time ago.
-func (c *caller) younger(than time.Duration) error {
+// maxAge returns an error if the table was last confirmed longer ago.
+func (c *caller) maxAge(than time.Duration) error {
 	if age := c.Age(); age > than {
-		return fmt.Errorf("its table may be %v old", age)
+		return fmt.Errorf("the table was confirmed %v ago", age)
 	}
 	return nil
 }

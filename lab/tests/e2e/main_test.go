@@ -13,11 +13,11 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testkit/quick"
 )
 
-// programs is where this process builds what it runs.
+// programs is the directory for built programs.
 var programs = filepath.Join(os.TempDir(), fmt.Sprintf("leasehold-e2e-%d", os.Getpid()))
 
-// The programs. A binary is named after the last part of its import path that
-// is no version.
+// The programs. A binary has the name of the last part of its import path that is no
+// version.
 var (
 	leaseholdProgram = filepath.Join(programs, "leasehold")
 	etcdProgram      = filepath.Join(programs, "server")
@@ -26,24 +26,24 @@ var (
 
 func TestMain(m *testing.M) {
 	if text := os.Getenv(ownerVariable); text != "" {
-		os.Exit(beOwner(text, os.Stdin, os.Stdout))
+		os.Exit(runOwner(text, os.Stdin, os.Stdout))
 	}
 	if text := os.Getenv(httpServerVariable); text != "" {
-		os.Exit(beHTTPServer(text))
+		os.Exit(runHTTPServer(text))
 	}
 	if text := os.Getenv(grpcServerVariable); text != "" {
-		os.Exit(beGRPCServer(text, os.Stdout))
+		os.Exit(runGRPCServer(text, os.Stdout))
 	}
 	quick.Only("^(TestLeaderKilled|TestOwnerKilled|TestGRPCRouting|TestBadFlags)$")
 	os.Exit(buildAndRun(m))
 }
 
 func buildAndRun(m *testing.M) int {
-	defer os.RemoveAll(programs) //nolint:errcheck // there is nobody left to tell
+	defer os.RemoveAll(programs) //nolint:errcheck // best effort
 	out, err := exec.Command("go", "build", "-o", programs+string(filepath.Separator),
 		"github.com/leasehold-dev/leasehold/cmd/leasehold", "github.com/leasehold-dev/leasehold/examples/presence", "go.etcd.io/etcd/server/v3").CombinedOutput()
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "building what the tests run: %v\n%s", err, out)
+		fmt.Fprintf(os.Stderr, "building the programs: %v\n%s", err, out)
 		return 1
 	}
 	return leak.Checked{Tests: m}.Run()

@@ -10,10 +10,10 @@ import (
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// TestManagers: package proc starts a group, and finds another leader when the first is killed.
+// TestManagers: package proc starts a group, and finds the next leader when the first is killed.
 func TestManagers(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), eventTimeout)
 	defer cancel()
 	g, err := proc.NewManagers(proc.ManagersConfig{Program: leaseholdProgram, Dir: t.TempDir(), Count: 3, Ended: func(err error) { t.Error(err) }})
 	if err != nil {
@@ -42,6 +42,6 @@ func TestManagers(t *testing.T) {
 		t.Error(err)
 	}
 	if second.Alive() || second.Incarnation() != 0 {
-		t.Error("it is still there")
+		t.Error("the terminated manager is still running")
 	}
 }

@@ -19,12 +19,12 @@ import (
 	"github.com/leasehold-dev/leasehold/leasehttp"
 )
 
-// usualLease is how long leases last unless the namespace says otherwise.
+// usualLease is the default lease time.
 const usualLease = 10 * time.Second
 
-// TestOutageLosesNothing: all managers are killed for longer than leases last. No server
-// dies, so that nothing may be lost: every key has its newest value when a manager leads
-// again, and no lookup reports a loss (I11).
+// TestOutageLosesNothing: all managers are down for longer than the lease time. No server
+// ends, so that nothing may be lost: every key has its newest value after the outage, and no
+// lookup reports a loss (I11).
 func TestOutageLosesNothing(t *testing.T) {
 	t.Parallel()
 	const (
@@ -40,8 +40,8 @@ func TestOutageLosesNothing(t *testing.T) {
 		names = append(names, fmt.Sprint("s", i+1))
 		g.startHTTPServer(t, ns, names[i])
 	}
-	g.settled(t, ns, names...)
-	calls := g.open(t, ns, usualLease) // so that contact is lost: that is no loss
+	g.waitForAssignment(t, ns, names...)
+	calls := g.open(t, ns, usualLease) // short, so that contact is lost, which is no loss
 	users := newUsers(t, calls)
 	for _, version := range []string{"old", "new"} {
 		users.each(keys, func(name string) error { return users.put(name, version+name) })
@@ -50,7 +50,7 @@ func TestOutageLosesNothing(t *testing.T) {
 	end := g.killAll()
 	refused := users.until(t, end.Add(outage))
 	if refused != leasehttp.RefusedSuspended {
-		t.Errorf("at the end of the outage servers answer %q", refused)
+		t.Errorf("at the end of the outage servers refuse with %q", refused)
 	}
 	g.startAll(t)
 	g.leader(t)
@@ -69,23 +69,23 @@ func TestOutageLosesNothing(t *testing.T) {
 		}
 		return err
 	})
-	t.Logf("%d keys read %v after a manager said that it leads; the first of each server: %v", keys, time.Since(leads), first)
+	t.Logf("%d keys read %v after a manager leads; the first of each server: %v", keys, time.Since(leads), first)
 	for by, after := range first {
 		if after > 3*time.Second {
-			t.Errorf("%s serves %v after a manager leads, want 3 s", by, after)
+			t.Errorf("%s serves %v after a manager leads, want at most 3 s", by, after)
 		}
 	}
 	if len(first) != servers {
-		t.Errorf("%d servers have answered: %v", len(first), first)
+		t.Errorf("%d servers have responded: %v", len(first), first)
 	}
-	eventually(t, "the lookup knows that its table is complete", func() error { return calls.younger(2 * time.Second) })
-	if told := calls.told(); len(told) > 0 {
-		t.Errorf("the lookup reported losses: %v", told)
+	eventually(t, "the lookup's table is confirmed", func() error { return calls.maxAge(2 * time.Second) })
+	if losses := calls.reportedLosses(); len(losses) > 0 {
+		t.Errorf("the lookup reported losses: %v", losses)
 	}
 }
 
-// TestPresenceSurvivesItsManagers is the walk of the README, with what may happen to a
-// small deployment: its only manager is killed, and started again when leases have run out.
+// TestPresenceSurvivesItsManagers follows the README: all managers are killed, and restarted
+// after leases have expired. No status may be lost.
 func TestPresenceSurvivesItsManagers(t *testing.T) {
 	t.Parallel()
 	for _, managers := range []int{1, 3} {
@@ -104,9 +104,9 @@ func TestPresenceSurvivesItsManagers(t *testing.T) {
 				servers = append(servers, addr)
 				launch{program: presenceProgram, args: []string{addr, strings.Join(g.addrs(), ",")}, log: filepath.Join(t.TempDir(), "presence.log")}.start(t)
 			}
-			g.settled(t, ns, servers...)
+			g.waitForAssignment(t, ns, servers...)
 			gateway := "http://" + g.startGateway(t, ns, "--key=path:2").addr
-			eventually(t, "a status is set", func() error {
+			eventually(t, "set a status", func() error {
 				status, _, text, err := askHTTP(t, http.MethodPut, gateway+"/status/alice", "at home")
 				if err == nil && status != http.StatusOK {
 					err = errors.New(text)
@@ -118,7 +118,7 @@ func TestPresenceSurvivesItsManagers(t *testing.T) {
 			end := g.killAll()
 			users.until(t, end.Add(20*time.Second))
 			g.startAll(t)
-			eventually(t, "the status is read", func() error {
+			eventually(t, "read the status", func() error {
 				status, _, text, err := askHTTP(t, http.MethodGet, gateway+"/status/alice", "")
 				if err == nil && status != http.StatusOK {
 					return errors.New(text)
@@ -132,7 +132,7 @@ func TestPresenceSurvivesItsManagers(t *testing.T) {
 	}
 }
 
-// killAll kills all managers, and returns when.
+// killAll kills all managers, and returns the time.
 func (g *group) killAll() time.Time {
 	for _, m := range g.managers {
 		m.kill()
@@ -147,7 +147,7 @@ func (g *group) startAll(t *testing.T) {
 	}
 }
 
-// users asks servers for what they keep, over HTTP.
+// users is an HTTP client of the servers.
 type users struct {
 	t      *testing.T
 	client *http.Client
@@ -165,7 +165,7 @@ func newUsers(t *testing.T, calls *caller) *users {
 	return &users{t, &http.Client{Transport: transport}, calls, "/users/"}
 }
 
-// each does something for each of n users, some at a time, and fails the test if that fails.
+// each calls do for each of n users, 16 at a time, and fails the test on the first error.
 func (u *users) each(n int, do func(name string) error) {
 	u.t.Helper()
 	var next atomic.Int64
@@ -186,41 +186,41 @@ func (u *users) each(n int, do func(name string) error) {
 }
 
 func (u *users) put(name, text string) error {
-	_, _, err := u.ask(http.MethodPut, name, text)
+	_, _, err := u.query(http.MethodPut, name, text)
 	return err
 }
 
 func (u *users) get(name string) (text, by string, err error) {
-	return u.ask(http.MethodGet, name, "")
+	return u.query(http.MethodGet, name, "")
 }
 
-func (u *users) ask(method, name, body string) (text, by string, err error) {
-	ctx, cancel := context.WithTimeout(u.t.Context(), patience)
+func (u *users) query(method, name, body string) (text, by string, err error) {
+	ctx, cancel := context.WithTimeout(u.t.Context(), eventTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, "http://service"+u.path+name, strings.NewReader(body))
 	if err != nil {
 		return "", "", err
 	}
-	answer, err := u.client.Do(r)
+	response, err := u.client.Do(r)
 	if err != nil {
 		return "", "", err
 	}
-	defer answer.Body.Close() //nolint:errcheck // it was read
-	content, err := io.ReadAll(answer.Body)
-	if err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s %s: %s %s", method, name, answer.Status, content)
+	defer response.Body.Close() //nolint:errcheck // the body was read
+	content, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s %s: %s %s", method, name, response.Status, content)
 	}
-	return string(content), answer.Header.Get(servedBy), err
+	return string(content), response.Header.Get(servedBy), err
 }
 
-// until asks the server of a user, and no other, again and again until then, and returns how
-// it refuses in the end.
+// until sends requests to the owner of a user until a time, and returns the last reason of a
+// refusal.
 func (u *users) until(t *testing.T, then time.Time) (refused string) {
 	t.Helper()
 	const name = "user-1"
 	addr, ok := u.calls.Find(leasehold.KeyOf(name))
 	if !ok {
-		t.Fatal("nobody owns the user")
+		t.Fatal("the user has no owner")
 	}
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
@@ -231,12 +231,12 @@ func (u *users) until(t *testing.T, then time.Time) (refused string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer, err := client.Do(r)
+		response, err := client.Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = answer.Body.Close() // what it says is in the header
-		refused = answer.Header.Get(leasehttp.HeaderRefused)
+		_ = response.Body.Close() // only the header is needed
+		refused = response.Header.Get(leasehttp.HeaderRefused)
 		<-again.C
 	}
 	return refused

@@ -17,111 +17,110 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// ownerVariable is set in the environment of an owner process: a copy of this
-// test binary that joins a namespace and answers questions, one line of JSON for
-// each line that it is sent.
+// ownerVariable makes a copy of this test binary an owner. It reads a command per line on
+// standard input, and writes a line of JSON for each.
 const ownerVariable = "LEASEHOLD_E2E_OWNER"
 
-// An ownerOrder is what ownerVariable says.
-type ownerOrder struct {
+// An ownerConfig is the value of ownerVariable.
+type ownerConfig struct {
 	Namespace leasehold.Namespace
 	Managers  []string
 	Name      leasehold.OwnerID
 }
 
-// An ownerAnswer is what an owner process says.
+// An ownerAnswer is a line of output of an owner process.
 type ownerAnswer struct {
 	Error  string
-	Leases []leasehold.Lease // held now
-	Pulse  pulse             // since it was told to watch itself
+	Leases []leasehold.Lease // held
+	Pulse  pulse             // since askWatch
 }
 
-// The questions to an owner process.
+// The commands of an owner process.
 const (
 	askLeases = "leases"
-	askWatch  = "watch" // from now on, watch that the leases of now are held
+	askWatch  = "watch" // monitor the leases that are held now
 )
 
-// beOwner is the main function of an owner process. It ends with its standard
-// input, that is with the test.
-func beOwner(text string, in io.Reader, out io.Writer) int {
-	answers := json.NewEncoder(out)
+// runOwner is the main function of an owner process. It ends with its standard input, that
+// is, with the test.
+func runOwner(text string, in io.Reader, out io.Writer) int {
+	responses := json.NewEncoder(out)
 	o, err := joinAs(text)
 	if err != nil {
-		_ = answers.Encode(ownerAnswer{Error: err.Error()}) // or nobody is there to be told
+		_ = responses.Encode(ownerAnswer{Error: err.Error()}) // fails if the test has ended
 		return 1
 	}
-	stop, self := func() {}, new(watchful)
+	stop, self := func() {}, new(selfMonitor)
 	questions := bufio.NewScanner(in)
-	for err = answers.Encode(ownerAnswer{}); err == nil && questions.Scan(); {
+	for err = responses.Encode(ownerAnswer{}); err == nil && questions.Scan(); {
 		switch questions.Text() {
 		case askWatch:
 			stop()
-			self = &watchful{owner: o, keys: o.Leases(), last: time.Now()}
-			stop = everyMillisecond(self.look)
-			err = answers.Encode(ownerAnswer{})
+			self = &selfMonitor{owner: o, keys: o.Leases(), last: time.Now()}
+			stop = everyMillisecond(self.checkLeases)
+			err = responses.Encode(ownerAnswer{})
 		case askLeases:
-			err = answers.Encode(ownerAnswer{Leases: o.Leases(), Pulse: self.seen()})
+			err = responses.Encode(ownerAnswer{Leases: o.Leases(), Pulse: self.result()})
 		}
 	}
 	return 1
 }
 
 func joinAs(text string) (*owner.Owner, error) {
-	var order ownerOrder
-	if err := json.Unmarshal([]byte(text), &order); err != nil {
+	var config ownerConfig
+	if err := json.Unmarshal([]byte(text), &config); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), eventTimeout)
 	defer cancel()
 	return owner.Join(ctx, owner.Config{
-		Namespace: order.Namespace, Managers: order.Managers, Name: order.Name, Addr: addrOf(string(order.Name)),
+		Namespace: config.Namespace, Managers: config.Managers, Name: config.Name, Addr: addrOf(string(config.Name)),
 	})
 }
 
-// An ownerProcess is an owner that can be killed and stopped.
+// An ownerProcess is an owner in a process of its own, for SIGKILL and SIGSTOP.
 type ownerProcess struct {
 	*process
-	answers *json.Decoder
+	responses *json.Decoder
 }
 
-// joinProcess starts an owner process and waits until it has joined.
+// joinProcess starts an owner process, and waits until it has joined.
 func (g *group) joinProcess(t *testing.T, ns, name string) *ownerProcess {
 	t.Helper()
-	return g.talkTo(t, ownerVariable, ns, name, filepath.Join(t.TempDir(), name+".log"))
+	return g.startCopy(t, ownerVariable, ns, name, filepath.Join(t.TempDir(), name+".log"))
 }
 
-// talkTo starts a copy of this binary that is to be an owner, in a way that a variable
-// chooses, and waits until it says that it is.
-func (g *group) talkTo(t *testing.T, variable, ns, name, log string) *ownerProcess {
+// startCopy starts a copy of this binary in the role of a variable, and waits until it is
+// ready.
+func (g *group) startCopy(t *testing.T, variable, ns, name, log string) *ownerProcess {
 	t.Helper()
-	order, err := json.Marshal(ownerOrder{leasehold.Namespace(ns), g.addrs(), leasehold.OwnerID(name)})
+	config, err := json.Marshal(ownerConfig{leasehold.Namespace(ns), g.addrs(), leasehold.OwnerID(name)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := &ownerProcess{process: launch{
-		program: os.Args[0], env: []string{variable + "=" + string(order)}, log: log, talk: true,
+		program: os.Args[0], env: []string{variable + "=" + string(config)}, log: log, piped: true,
 	}.start(t)}
-	p.answers = json.NewDecoder(p.stdout)
-	p.answer(t)
+	p.responses = json.NewDecoder(p.stdout)
+	p.response(t)
 	return p
 }
 
-// ask asks a process that is not stopped.
-func (p *ownerProcess) ask(t *testing.T, question string) ownerAnswer {
+// query sends a command, and returns the response.
+func (p *ownerProcess) query(t *testing.T, request string) ownerAnswer {
 	t.Helper()
-	if _, err := fmt.Fprintln(p.Stdin(), question); err != nil {
+	if _, err := fmt.Fprintln(p.Stdin(), request); err != nil {
 		t.Fatal(err)
 	}
-	return p.answer(t)
+	return p.response(t)
 }
 
-func (p *ownerProcess) answer(t *testing.T) (a ownerAnswer) {
+func (p *ownerProcess) response(t *testing.T) (a ownerAnswer) {
 	t.Helper()
-	late := time.AfterFunc(patience, p.kill) // ends its output
+	late := time.AfterFunc(eventTimeout, p.kill) // closes its output
 	defer late.Stop()
-	if err := p.answers.Decode(&a); err != nil || a.Error != "" {
-		t.Fatalf("the owner process does not answer: %v %s", err, a.Error)
+	if err := p.responses.Decode(&a); err != nil || a.Error != "" {
+		t.Fatalf("no response from the owner process: %v %s", err, a.Error)
 	}
 	return a
 }

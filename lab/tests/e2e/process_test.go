@@ -17,40 +17,40 @@ import (
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// patience is how long an event may take that should take a second or two, on
-// a computer that has other things to do. It is spent only when a test fails.
-const patience = 45 * time.Second
+// eventTimeout limits events that take a second or two, with a margin for a loaded
+// machine. Only failing tests wait for it.
+const eventTimeout = 45 * time.Second
 
-// slack is added to times that the protocol promises, for the same reason.
+// slack is the margin for a loaded machine that is added to bounds of the protocol.
 const slack = 15 * time.Second
 
-// errNotYet is for what is still to come and needs no explanation.
+// errNotYet is an error of eventually without details.
 var errNotYet = errors.New("not yet")
 
-// A launch says what to start.
+// A launch is the command of a process.
 type launch struct {
 	program string
 	args    []string
-	env     []string // added to ours
-	dir     string   // where it runs; ours if empty
-	log     string   // the file for what it says; it is added to
-	talk    bool     // it is talked to: its standard input and output are pipes
+	env     []string // added to the test's
+	dir     string   // working directory; "": the test's
+	log     string   // the file to which its output is appended
+	piped   bool     // standard input and output are pipes
 }
 
 // A process is a child of this one.
 type process struct {
 	*proc.Process
-	stdout *io.PipeReader // if it is talked to
+	stdout *io.PipeReader // if piped
 }
 
-// start starts a process that ends with the test at the latest. If the test
-// fails, the end of its log is printed.
+// start starts a process, which is killed when the test ends. The end of its log is printed
+// if the test fails.
 func (l launch) start(t *testing.T) *process {
 	t.Helper()
 	p := &process{Process: &proc.Process{Name: filepath.Base(l.program), Launch: proc.Launch{
 		Program: l.program, Args: l.args, Env: l.env, Dir: l.dir, Log: l.log,
 	}}}
-	if l.talk {
+	if l.piped {
 		var to *io.PipeWriter
 		p.stdout, to = io.Pipe()
 		p.Launch.Output = func(from io.Reader) error {
@@ -71,15 +71,15 @@ func (l launch) start(t *testing.T) *process {
 	return p
 }
 
-// kill is kill -9. It returns when the process is gone.
+// kill sends SIGKILL, and returns when the process has ended.
 func (p *process) kill() {
 	if p.stdout != nil {
-		_ = p.stdout.Close() // what is left in it is of no interest
+		_ = p.stdout.Close() // the rest of the output is not needed
 	}
 	p.Kill()
 }
 
-// signal sends a signal to a process that must still be there.
+// signal sends a signal to a process that must be running.
 func (p *process) signal(t *testing.T, s syscall.Signal) {
 	t.Helper()
 	if err := p.Signal(s); err != nil {
@@ -87,10 +87,10 @@ func (p *process) signal(t *testing.T, s syscall.Signal) {
 	}
 }
 
-// exit waits until the process has ended by itself, and returns its status.
+// exit waits until the process has exited, and returns its status.
 func (p *process) exit(t *testing.T) int {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), eventTimeout)
 	defer cancel()
 	status, err := p.Wait(ctx)
 	if err != nil {
@@ -99,8 +99,8 @@ func (p *process) exit(t *testing.T) int {
 	return status
 }
 
-// said returns all that was logged.
-func (p *process) said(t *testing.T) string {
+// output returns the process's log.
+func (p *process) output(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(p.Launch.Log)
 	if err != nil {
@@ -109,7 +109,7 @@ func (p *process) said(t *testing.T) string {
 	return string(text)
 }
 
-// freeAddr returns an address on loopback that nobody listens on, and that no other test gets.
+// freeAddr returns a free loopback address that no other test uses.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	addrs, err := proc.FreePorts(1)
@@ -119,10 +119,10 @@ func freeAddr(t *testing.T) string {
 	return addrs[0]
 }
 
-// run runs leasehold to its end, and returns its exit status and what it wrote.
+// run runs leasehold to its end, and returns its exit status and output.
 func run(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), eventTimeout)
 	defer cancel()
 	var out, errs strings.Builder
 	cmd := exec.CommandContext(ctx, leaseholdProgram, args...)
@@ -133,19 +133,18 @@ func run(t *testing.T, args ...string) (status int, stdout, stderr string) {
 		t.Fatal(err)
 	}
 	if ctx.Err() != nil {
-		t.Fatalf("leasehold %v has not ended after %v; it said %s", args, patience, errs.String())
+		t.Fatalf("leasehold %v has not exited after %v: %s", args, eventTimeout, errs.String())
 	}
 	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
 }
 
-// eventually calls try until it returns nil, and fails the test if that takes
-// too long.
+// eventually calls try until it returns nil, and fails the test after eventTimeout.
 func eventually(t *testing.T, what string, try func() error) {
 	t.Helper()
-	within(t, patience, what, try)
+	within(t, eventTimeout, what, try)
 }
 
-// within is eventually with a time of its own.
+// within is eventually with another timeout.
 func within(t *testing.T, limit time.Duration, what string, try func() error) {
 	t.Helper()
 	late := time.After(limit)
@@ -158,7 +157,7 @@ func within(t *testing.T, limit time.Duration, what string, try func() error) {
 		}
 		select {
 		case <-late:
-			t.Fatalf("%s: not within %v: %v", what, limit, err)
+			t.Fatalf("%s: timeout after %v: %v", what, limit, err)
 		case <-again.C:
 		}
 	}

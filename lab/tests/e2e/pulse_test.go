@@ -10,38 +10,38 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// A pulse is what an owner process found when it watched itself.
+// A pulse is the result of an owner process that monitored its leases.
 type pulse struct {
-	Rounds int     // how often it looked
-	Lost   int     // in how many of them it lacked a lease that it had at first
+	Rounds int     // of checks
+	Lost   int     // rounds in which a lease was missing
 	Pauses []pause // in order
 }
 
-// A pause is a time in which the process did not run.
+// A pause is a period in which the process did not run.
 type pause struct {
 	Length time.Duration
-	Held   int // how many keys were still held, by the first checks after it
+	Held   int // leases that were held in the first round after it
 }
 
-// Pauses shorter than that are nothing unusual. The number bounds what is kept.
+// Shorter pauses are normal and not recorded. maxPauses bounds the list.
 const (
 	longPause = 500 * time.Millisecond
 	maxPauses = 64
 )
 
-// A watchful owner looks at the leases that it had at first.
-type watchful struct {
+// A selfMonitor checks the leases that an owner held at the start.
+type selfMonitor struct {
 	owner *owner.Owner
 	keys  []leasehold.Lease
-	last  time.Time // when it is certain to have run
+	last  time.Time // the process was running then
 
 	mu    sync.Mutex
 	pulse pulse
 }
 
-// look checks all keys. The checks of a round that was interrupted may be from
-// before or after the pause: it does not count, and the next one is the first.
-func (w *watchful) look() {
+// checkLeases checks all leases. A round that was interrupted by a pause is discarded, since
+// its checks may be from before or after the pause.
+func (w *selfMonitor) checkLeases() {
 	begin := time.Now()
 	held := 0
 	for _, l := range w.keys {
@@ -65,7 +65,7 @@ func (w *watchful) look() {
 	}
 }
 
-func (w *watchful) seen() pulse {
+func (w *selfMonitor) result() pulse {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.pulse

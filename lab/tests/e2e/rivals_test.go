@@ -15,18 +15,18 @@ import (
 	"time"
 )
 
-// rivalry sends requests for all keys to all servers, all the time.
+// dualWriters continuously sends requests for all keys to all servers, to detect dual
+// ownership.
 //
-// A server says under which generation it has carried out a request. Generations rise. So
-// if a request is carried out under a lower one than another that was over before it was
-// sent, two servers believed at a time that they own the key: what the later one wrote,
-// or something before it, is lost.
-type rivalry struct {
+// A server returns the generation under which it executed a request. Generations increase.
+// So a request under a lower generation than another request that had finished before it was
+// sent shows that two servers owned the key at the same time.
+type dualWriters struct {
 	keys    []string
 	servers []string
 
 	mu       sync.Mutex
-	newest   map[string]uint64 // by key: the highest generation of what is over
+	newest   map[string]uint64 // by key: the highest generation of finished requests
 	last     map[string]round  // by server
 	count    int
 	failures []string
@@ -35,13 +35,13 @@ type rivalry struct {
 // A round is one request for each key to one server.
 type round struct {
 	began  time.Time
-	served []string // the keys for which it was carried out
+	served []string // the keys for which it was executed
 }
 
-// rivals goes on until the test ends.
-func rivals(t *testing.T, servers ...string) *rivalry {
+// startDualWriters starts requests that continue until the test ends.
+func startDualWriters(t *testing.T, servers ...string) *dualWriters {
 	t.Helper()
-	w := &rivalry{servers: servers, newest: map[string]uint64{}, last: map[string]round{}}
+	w := &dualWriters{servers: servers, newest: map[string]uint64{}, last: map[string]round{}}
 	for i := range 24 {
 		w.keys = append(w.keys, "key "+strconv.Itoa(i))
 	}
@@ -60,13 +60,13 @@ func rivals(t *testing.T, servers ...string) *rivalry {
 		cancel()
 		running.Wait()
 		w.check(t)
-		t.Logf("%d requests were carried out", w.count)
+		t.Logf("%d requests were executed", w.count)
 	})
 	return w
 }
 
-// round asks a server for all keys.
-func (w *rivalry) round(ctx context.Context, client *http.Client, addr string) {
+// round sends a request for each key to a server.
+func (w *dualWriters) round(ctx context.Context, client *http.Client, addr string) {
 	r := round{began: time.Now()}
 	for _, key := range w.keys {
 		if w.put(ctx, client, addr, key) {
@@ -78,14 +78,14 @@ func (w *rivalry) round(ctx context.Context, client *http.Client, addr string) {
 	w.last[addr] = r
 }
 
-// put has a server change a key, and reports whether it would.
-func (w *rivalry) put(ctx context.Context, client *http.Client, addr, key string) bool {
+// put changes a key at a server, and reports whether the server executed the request.
+func (w *dualWriters) put(ctx context.Context, client *http.Client, addr, key string) bool {
 	w.mu.Lock()
 	floor := w.newest[key]
 	w.mu.Unlock()
 	generation, err := change(ctx, client, addr, key)
 	if err != nil {
-		select { // whoever is not there need not be asked without a pause
+		select { // backoff for a server that is down
 		case <-time.After(time.Millisecond):
 		case <-ctx.Done():
 		}
@@ -94,36 +94,36 @@ func (w *rivalry) put(ctx context.Context, client *http.Client, addr, key string
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if generation < floor && len(w.failures) < 10 {
-		w.failures = append(w.failures, fmt.Sprintf("%s has changed %q under generation %d, after it was changed under %d", addr, key, generation, floor))
+		w.failures = append(w.failures, fmt.Sprintf("%s changed %q under generation %d after a change under %d", addr, key, generation, floor))
 	}
 	w.newest[key] = max(w.newest[key], generation)
 	w.count++
 	return true
 }
 
-// change returns the generation under which a key was changed.
+// change changes a key, and returns the generation.
 func change(ctx context.Context, client *http.Client, addr, key string) (uint64, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPut, keyPath(addr, key), strings.NewReader("x"))
 	if err != nil {
 		return 0, err
 	}
-	answer, err := client.Do(r)
+	response, err := client.Do(r)
 	if err != nil {
 		return 0, err
 	}
-	defer answer.Body.Close() //nolint:errcheck // it was only read
-	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+	defer response.Body.Close() //nolint:errcheck // the body was read
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
 		return 0, err
 	}
-	if answer.StatusCode != http.StatusOK {
+	if response.StatusCode != http.StatusOK {
 		return 0, errRefused
 	}
-	return strconv.ParseUint(answer.Header.Get("Generation"), 10, 64)
+	return strconv.ParseUint(response.Header.Get("Generation"), 10, 64)
 }
 
-// serving waits until, in a round that begins after the call, just these servers carry
-// requests out and, if there are any, every key has one.
-func (w *rivalry) serving(t *testing.T, what string, want ...string) {
+// waitForServers waits until, in a round that starts after the call, exactly these servers
+// execute requests and, if there are any, every key has an owner.
+func (w *dualWriters) waitForServers(t *testing.T, what string, want ...string) {
 	t.Helper()
 	from := time.Now()
 	slices.Sort(want)
@@ -135,7 +135,7 @@ func (w *rivalry) serving(t *testing.T, what string, want ...string) {
 		for _, addr := range w.servers {
 			r := w.last[addr]
 			if r.began.Before(from) {
-				return fmt.Errorf("%s is still being asked", addr)
+				return fmt.Errorf("a round at %s is in progress", addr)
 			}
 			if len(r.served) > 0 {
 				have = append(have, addr)
@@ -146,14 +146,14 @@ func (w *rivalry) serving(t *testing.T, what string, want ...string) {
 		}
 		slices.Sort(have)
 		if !slices.Equal(have, want) || len(want) > 0 && len(owned) < len(w.keys) {
-			return fmt.Errorf("%v have %d of %d keys", have, len(owned), len(w.keys))
+			return fmt.Errorf("%v own %d of %d keys", have, len(owned), len(w.keys))
 		}
 		return nil
 	})
 }
 
-// check fails the test if there were two owners.
-func (w *rivalry) check(t *testing.T) {
+// check fails the test if a key had two owners.
+func (w *dualWriters) check(t *testing.T) {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()

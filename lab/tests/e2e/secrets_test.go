@@ -20,10 +20,10 @@ import (
 	"go.uber.org/zap"
 )
 
-// quitSignal makes a Go program print its stacks.
+// quitSignal makes a Go program print all stacks and exit.
 const quitSignal = syscall.SIGQUIT
 
-// startEtcdWithUsers starts an etcd server that asks for passwords.
+// startEtcdWithUsers starts an etcd server with authentication.
 func startEtcdWithUsers(t *testing.T, user, password string) *etcdServer {
 	t.Helper()
 	dir, peer := t.TempDir(), "http://"+freeAddr(t)
@@ -38,11 +38,11 @@ func startEtcdWithUsers(t *testing.T, user, password string) *etcdServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close() //nolint:errcheck // nothing is under way
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer client.Close() //nolint:errcheck // no call is in progress
+	ctx, cancel := context.WithTimeout(t.Context(), eventTimeout)
 	defer cancel()
 	for _, step := range []func() error{
-		func() error { _, err := client.UserAdd(ctx, "root", "of no interest"); return err },
+		func() error { _, err := client.UserAdd(ctx, "root", "unused"); return err },
 		func() error { _, err := client.UserGrantRole(ctx, "root", "root"); return err },
 		func() error { _, err := client.UserAdd(ctx, user, password); return err },
 		func() error { _, err := client.UserGrantRole(ctx, user, "root"); return err },
@@ -55,8 +55,8 @@ func startEtcdWithUsers(t *testing.T, user, password string) *etcdServer {
 	return s
 }
 
-// TestManagerKeepsSecrets: whatever a manager says, logs, shows and counts, with all its secrets in
-// use and after logins that fail, none of them is in it, nor in its stacks.
+// TestManagerKeepsSecrets: no secret of a manager appears in its logs, pages, metrics, command
+// output or stacks, also after failed logins.
 func TestManagerKeepsSecrets(t *testing.T) {
 	t.Parallel()
 	s := newSweep()
@@ -74,7 +74,7 @@ func TestManagerKeepsSecrets(t *testing.T) {
 	g := &group{managers: []*manager{{name: "m", addr: addr, process: m}}}
 	g.createNamespace(t, "n", keptLease)
 	g.join(t, "n", "ann")
-	g.settled(t, "n", "ann")
+	g.waitForAssignment(t, "n", "ann")
 
 	login(t, s, page, guess, http.StatusForbidden)
 	session := login(t, s, page, token, http.StatusOK)
@@ -89,15 +89,15 @@ func TestManagerKeepsSecrets(t *testing.T) {
 		_, stdout, stderr := run(t, args...)
 		s.add(strings.Join(args, " "), stdout+stderr)
 	}
-	store.kill() // what it says of a store that is gone
-	eventually(t, "the manager has noticed", func() error { return probe(t, "http://"+page+"/readyz", http.StatusServiceUnavailable, "") })
+	store.kill() // errors about the store
+	eventually(t, "the manager is not ready", func() error { return probe(t, "http://"+page+"/readyz", http.StatusServiceUnavailable, "") })
 	s.panics(t, m)
 	s.file(t, store.log)
 	s.canaries = append(s.canaries, session...)
 	s.clean(t)
 }
 
-// login logs in to a dashboard, and returns what the browser has from it that nobody else must.
+// login logs in to a dashboard, and returns the secrets of the browser's session.
 func login(t *testing.T, s *sweep, page, token string, want int) []canary {
 	t.Helper()
 	body, err := json.Marshal(map[string]string{"token": token})
@@ -108,30 +108,30 @@ func login(t *testing.T, s *sweep, page, token string, want int) []canary {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := http.DefaultClient.Do(r)
+	response, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close() //nolint:errcheck // it was read
-	var said struct {
+	defer response.Body.Close() //nolint:errcheck // the body was read
+	var document struct {
 		CSRF  string `json:"csrf"`
 		Error string `json:"error"`
 	}
-	if err := json.NewDecoder(answer.Body).Decode(&said); err != nil || answer.StatusCode != want {
-		t.Fatalf("logging in: %d, want %d: %v", answer.StatusCode, want, err)
+	if err := json.NewDecoder(response.Body).Decode(&document); err != nil || response.StatusCode != want {
+		t.Fatalf("login: status %d, want %d: %v", response.StatusCode, want, err)
 	}
-	s.add("the answer to a login", said.Error)
+	s.add("the login response", document.Error)
 	var out []canary
-	for _, c := range answer.Cookies() {
-		out = append(out, canary{"the cookie of a session", c.Value})
+	for _, c := range response.Cookies() {
+		out = append(out, canary{"the session cookie", c.Value})
 	}
-	if said.CSRF != "" {
-		out = append(out, canary{"the token against forgery", said.CSRF})
+	if document.CSRF != "" {
+		out = append(out, canary{"the CSRF token", document.CSRF})
 	}
 	return out
 }
 
-// TestFailuresKeepSecrets: what is wrong with a secret is said without it.
+// TestFailuresKeepSecrets: errors about a secret do not contain it.
 func TestFailuresKeepSecrets(t *testing.T) {
 	t.Parallel()
 	s := newSweep()
@@ -144,18 +144,18 @@ func TestFailuresKeepSecrets(t *testing.T) {
 	}
 	twoLines, threeLines := inFile(t, wrong+"\n"+wrong), inFile(t, wrong+"\n"+wrong+"\n"+wrong)
 	for name, args := range map[string][]string{
-		"wrong password":        {"--etcd=" + store.url, "--etcd-user=leasehold", "--etcd-password-file=" + inFile(t, wrong)},
-		"unknown user":          {"--etcd=" + store.url, "--etcd-user=nobody", "--etcd-password-file=" + inFile(t, right)},
-		"nobody there":          {"--etcd=" + nowhere, "--etcd-user=leasehold", "--etcd-password-file=" + inFile(t, right)},
-		"on the command line":   {"--etcd=" + store.url, "--etcd-user=leasehold", "--etcd-password=" + right},
-		"in a URL":              {"--etcd=http://leasehold:" + right + "@" + nowhere},
-		"in a URL that is none": {"--etcd=http://leasehold:" + right + "%zz@" + nowhere},
-		"in a member's URL":     {"--members=m=http://leasehold:" + right + "@" + nowhere, "--name=m"},
-		"others can read it":    {"--etcd=" + nowhere, "--etcd-user=u", "--etcd-password-file=" + lax},
-		"two lines":             {"--etcd=" + nowhere, "--etcd-user=u", "--etcd-password-file=" + twoLines},
-		"a token of two lines":  {"--admin-token-file=" + twoLines},
-		"a key of three lines":  {"--store=flease", "--peers=127.0.0.1:1,127.0.0.1:2,127.0.0.1:3", "--advertise=127.0.0.1:1", "--peer-key-file=" + threeLines},
-		"print-config":          {"--etcd=" + nowhere, "--etcd-user=u", "--etcd-password-file=" + inFile(t, right), "--print-config"},
+		"wrong password":              {"--etcd=" + store.url, "--etcd-user=leasehold", "--etcd-password-file=" + inFile(t, wrong)},
+		"unknown user":                {"--etcd=" + store.url, "--etcd-user=nobody", "--etcd-password-file=" + inFile(t, right)},
+		"no server":                   {"--etcd=" + nowhere, "--etcd-user=leasehold", "--etcd-password-file=" + inFile(t, right)},
+		"on the command line":         {"--etcd=" + store.url, "--etcd-user=leasehold", "--etcd-password=" + right},
+		"in a URL":                    {"--etcd=http://leasehold:" + right + "@" + nowhere},
+		"in a malformed URL":          {"--etcd=http://leasehold:" + right + "%zz@" + nowhere},
+		"in a member's URL":           {"--members=m=http://leasehold:" + right + "@" + nowhere, "--name=m"},
+		"a file that others can read": {"--etcd=" + nowhere, "--etcd-user=u", "--etcd-password-file=" + lax},
+		"two lines":                   {"--etcd=" + nowhere, "--etcd-user=u", "--etcd-password-file=" + twoLines},
+		"a token of two lines":        {"--admin-token-file=" + twoLines},
+		"a key of three lines":        {"--store=flease", "--peers=127.0.0.1:1,127.0.0.1:2,127.0.0.1:3", "--advertise=127.0.0.1:1", "--peer-key-file=" + threeLines},
+		"print-config":                {"--etcd=" + nowhere, "--etcd-user=u", "--etcd-password-file=" + inFile(t, right), "--print-config"},
 	} {
 		status, stdout, stderr := run(t, append([]string{"manager", "run", "--listen=127.0.0.1:0", "--http=", "--log-level=debug"}, args...)...)
 		if (status == 0) != (name == "print-config") {
@@ -166,8 +166,8 @@ func TestFailuresKeepSecrets(t *testing.T) {
 	s.clean(t)
 }
 
-// TestFleaseKeepsSecrets: the same for keys that managers, and members of Flease, share; also when
-// theirs differ.
+// TestFleaseKeepsSecrets: the same for the keys of diskless managers and of Flease members, also
+// if the keys differ.
 func TestFleaseKeepsSecrets(t *testing.T) {
 	t.Parallel()
 	s := newSweep()
@@ -191,14 +191,14 @@ func TestFleaseKeepsSecrets(t *testing.T) {
 			},
 		}.start(t)
 		managers = append(managers, m)
-		eventually(t, "it serves", func() error { return probe(t, "http://"+debug+"/debug/pprof/cmdline", http.StatusOK, "manager") })
+		eventually(t, "the manager serves", func() error { return probe(t, "http://"+debug+"/debug/pprof/cmdline", http.StatusOK, "manager") })
 		s.debug(t, debug)
 		s.get(t, "http://"+page+"/metrics", nil)
 		s.process(t, m.Pid())
 	}
-	eventually(t, "the odd one is noticed", func() error {
+	eventually(t, "the mismatched key is logged", func() error {
 		for _, m := range managers {
-			if strings.Contains(m.said(t), "another key") || strings.Contains(m.said(t), "--peer-key-file") {
+			if strings.Contains(m.output(t), "another key") || strings.Contains(m.output(t), "--peer-key-file") {
 				return nil
 			}
 		}
@@ -223,8 +223,8 @@ func TestFleaseKeepsSecrets(t *testing.T) {
 	s.clean(t)
 }
 
-// TestOthersKeepSecrets: what callers send through a gateway, and what an agent gives to a program,
-// is nobody else's; and what is in the environment of the demo stays there.
+// TestOthersKeepSecrets: credentials that callers send through a gateway, and owner IDs of an
+// agent, appear in no log, page or metric.
 func TestOthersKeepSecrets(t *testing.T) {
 	t.Parallel()
 	s := newSweep()
@@ -245,7 +245,7 @@ func TestOthersKeepSecrets(t *testing.T) {
 		r.Header.Set("Authorization", "Bearer "+bearer)
 		r.Header.Set("Cookie", "sid="+sid)
 	}
-	s.get(t, "http://"+front+"/alice", with) // nobody owns anything
+	s.get(t, "http://"+front+"/alice", with) // no owner
 	s.get(t, "http://"+front+"/", with)      // no key
 	s.get(t, "http://"+health+"/metrics", nil)
 	s.debug(t, debug)
@@ -267,12 +267,12 @@ func TestOthersKeepSecrets(t *testing.T) {
 		s.process(t, p.Pid())
 		s.panics(t, p)
 	}
-	s.canaries = append(s.canaries, canary{"the id by which a program is known", id})
+	s.canaries = append(s.canaries, canary{"an owner's ID at the agent", id})
 	s.file(t, g.managers[0].log)
 	s.clean(t)
 }
 
-// joinByAgent joins an owner, and returns by what secret the agent knows it.
+// joinByAgent joins an owner through the agent, and returns its secret ID.
 func joinByAgent(t *testing.T, url string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/owners", strings.NewReader(`{"namespace":"n","addr":"127.0.0.1:9"}`))
@@ -280,24 +280,24 @@ func joinByAgent(t *testing.T, url string) string {
 		t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(r)
+	response, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close() //nolint:errcheck // it was read
-	var said struct {
+	defer response.Body.Close() //nolint:errcheck // the body was read
+	var document struct {
 		ID string `json:"id"`
 	}
-	if err := json.NewDecoder(answer.Body).Decode(&said); err != nil || said.ID == "" {
-		t.Fatalf("joining: %d, %v", answer.StatusCode, err)
+	if err := json.NewDecoder(response.Body).Decode(&document); err != nil || document.ID == "" {
+		t.Fatalf("join: status %d, %v", response.StatusCode, err)
 	}
-	return said.ID
+	return document.ID
 }
 
-// TestDemoKeepsSecrets: the demo's processes know nothing of what its environment is for.
+// TestDemoKeepsSecrets: the demo does not pass secrets of its environment to its children.
 func TestDemoKeepsSecrets(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("NOT TESTED: what children of the demo are told, because it takes /proc to see it")
+		t.Skip("NOT TESTED: the environment of the demo's children, because this requires /proc")
 	}
 	t.Parallel()
 	s := newSweep()
@@ -310,21 +310,21 @@ func TestDemoKeepsSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the demo has children", func() error {
-		seen := 0
+		result := 0
 		for _, pid := range childrenOf(t, demo.Pid()) {
 			dir := "/proc/" + strconv.Itoa(pid)
 			line, err := os.ReadFile(dir + "/cmdline")
 			if err != nil || len(line) == 0 || bytes.Equal(line, itself) {
-				continue // it has ended, or is still the demo itself, about to become something else
+				continue // it has ended, or has not called exec yet
 			}
 			if environ, err := os.ReadFile(dir + "/environ"); err == nil {
 				s.add(dir+"/cmdline", string(line))
 				s.add(dir+"/environ", string(environ))
-				seen++
+				result++
 			}
 		}
-		if seen < 3 {
-			return fmt.Errorf("%d of them; it said %s", seen, demo.said(t))
+		if result < 3 {
+			return fmt.Errorf("%d children; output: %s", result, demo.output(t))
 		}
 		return nil
 	})
@@ -332,7 +332,7 @@ func TestDemoKeepsSecrets(t *testing.T) {
 	s.clean(t)
 }
 
-// childrenOf returns the processes that a process has started.
+// childrenOf returns the child processes of a process.
 func childrenOf(t *testing.T, pid int) (out []int) {
 	t.Helper()
 	tasks, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
@@ -342,7 +342,7 @@ func childrenOf(t *testing.T, pid int) (out []int) {
 	for _, file := range tasks {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			continue // a thread that has ended
+			continue // the thread has ended
 		}
 		for _, field := range strings.Fields(string(text)) {
 			if n, err := strconv.Atoi(field); err == nil {

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// privateKeys makes canaries of the keys in a directory: a line of their PEM, and what it encodes.
+// privateKeys adds canaries for the private keys in a directory.
 func (s *sweep) privateKeys(t *testing.T, dir string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*", "*", "tls.key"))
@@ -28,15 +28,15 @@ func (s *sweep) privateKeys(t *testing.T, dir string) {
 		}
 		block, _ := pem.Decode(text)
 		if block == nil || len(block.Bytes) < 80 {
-			t.Fatalf("%s is no key in PEM", file)
+			t.Fatalf("%s is not a PEM key", file)
 		}
-		// After the beginning, which is the same for all keys of a kind.
+		// Not the first bytes, which all keys of a type have in common.
 		s.canaries = append(s.canaries, canary{"the private key " + file, string(block.Bytes[36:68])})
 	}
 }
 
-// TestTLSKeepsSecrets: a manager with certificates and a policy, people with tokens, good and bad ones:
-// nobody's key or token is in what is said about them, the audit included.
+// TestTLSKeepsSecrets: with TLS and an access policy, no private key or token, valid or not,
+// appears in logs, the audit log, pages, traces or stacks.
 func TestTLSKeepsSecrets(t *testing.T) {
 	t.Parallel()
 	s := newSweep()
@@ -66,20 +66,20 @@ func TestTLSKeepsSecrets(t *testing.T) {
 		},
 	}.start(t)
 	ca := "--tls-ca=" + filepath.Join(dir, "ca.crt")
-	ask := func(secret string) (status int) {
+	query := func(secret string) (status int) {
 		args := []string{"status", "--managers=" + addr, ca, "--token-file=" + inFile(t, secret)}
 		status, stdout, stderr := run(t, args...)
 		s.add("leasehold "+strings.Join(args[:2], " "), stdout+stderr)
 		return status
 	}
-	eventually(t, "the manager answers to who has the token", func() error {
-		if ask(token) != 0 {
+	eventually(t, "the manager accepts the token", func() error {
+		if query(token) != 0 {
 			return errNotYet
 		}
 		return nil
 	})
-	if ask(guess) == 0 {
-		t.Error("a wrong token is taken")
+	if query(guess) == 0 {
+		t.Error("a wrong token is accepted")
 	}
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	for _, secret := range []string{token, guess} {
@@ -90,8 +90,8 @@ func TestTLSKeepsSecrets(t *testing.T) {
 	collect()
 	s.debug(t, debug)
 	s.process(t, m.Pid())
-	if said := m.said(t); !strings.Contains(said, "not known") && !strings.Contains(said, "refused") {
-		t.Errorf("the refusal of a token is not in the log: %s", said)
+	if output := m.output(t); !strings.Contains(output, "not known") && !strings.Contains(output, "refused") {
+		t.Errorf("the refused token is not logged: %s", output)
 	}
 	s.panics(t, m)
 	s.clean(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// everyMillisecond calls f until stop is called, which waits for the last call.
-// It may be called more than once.
+// everyMillisecond calls f until stop is called. stop waits for the last call, and may be
+// called more than once.
 func everyMillisecond(f func()) (stop func()) {
 	var running sync.WaitGroup
 	stopped := make(chan struct{})
@@ -35,15 +35,15 @@ func everyMillisecond(f func()) (stop func()) {
 	})
 }
 
-// steady fails the test if an owner's leases are not held, all of them and under
-// the same generations, at every instant until stop is called or the test ends.
-// It begins when the owner has what the table says.
+// steady fails the test if an owner does not hold all its leases, with the same generations,
+// at every instant until stop is called or the test ends. It starts when the owner holds the
+// leases of the table.
 func (g *group) steady(t *testing.T, ns string, owners ...*owner.Owner) (stop func()) {
 	t.Helper()
 	var stops []func()
 	for _, o := range owners {
 		var want []leasehold.Lease
-		eventually(t, "the owner knows of its leases", func() error {
+		eventually(t, "the owner holds its leases", func() error {
 			want = g.leasesOf(t, ns, string(o.Name()))
 			return sameLeases(want, o.Leases())
 		})
@@ -55,8 +55,8 @@ func (g *group) steady(t *testing.T, ns string, owners ...*owner.Owner) (stop fu
 			pause := time.Since(last)
 			last = time.Now()
 			if have := missing(o, want); have != nil && !failed {
-				failed = true // once is enough
-				t.Errorf("owner %s no longer has %v (it was not asked for %v before that)", o.Name(), have, pause)
+				failed = true // report once
+				t.Errorf("owner %s does not hold %v (previous check %v before)", o.Name(), have, pause)
 			}
 		}))
 	}
@@ -69,8 +69,7 @@ func (g *group) steady(t *testing.T, ns string, owners ...*owner.Owner) (stop fu
 	return stop
 }
 
-// missing returns the leases of which an owner does not have the first or the
-// last key.
+// missing returns the leases of which an owner does not hold the first or the last key.
 func missing(o *owner.Owner, want []leasehold.Lease) (gone []leasehold.Lease) {
 	for _, l := range want {
 		for _, key := range []leasehold.Key{l.Range.Start, l.Range.Last()} {
@@ -83,7 +82,7 @@ func missing(o *owner.Owner, want []leasehold.Lease) (gone []leasehold.Lease) {
 	return gone
 }
 
-// sameLeases says how two sets of leases differ.
+// sameLeases returns an error if two sets of leases differ.
 func sameLeases(want, have []leasehold.Lease) error {
 	if slices.Equal(want, have) {
 		return nil
@@ -91,8 +90,8 @@ func sameLeases(want, have []leasehold.Lease) error {
 	return leasehold.Errorf("compare", leasehold.Other, "leases", "want %v, have %v", want, have)
 }
 
-// exclusive fails the test if two owners have the same key at the same instant,
-// until the test ends.
+// exclusive fails the test if two owners hold the same key at the same instant, until the
+// test ends.
 func exclusive(t *testing.T, owners ...*owner.Owner) {
 	keys := probes()
 	failed := false
@@ -100,14 +99,14 @@ func exclusive(t *testing.T, owners ...*owner.Owner) {
 		for _, key := range keys {
 			if a, b := bothHave(owners, key); a != nil && !failed {
 				failed = true
-				t.Errorf("key %v is %s's and %s's at once", key, a.Name(), b.Name())
+				t.Errorf("key %v is owned by %s and %s at the same time", key, a.Name(), b.Name())
 			}
 		}
 	}))
 }
 
-// bothHave returns two owners that had the key at the same instant. The first
-// had it before the second was asked, and without a gap until after.
+// bothHave returns two owners that held the key at the same instant: the first held it
+// before the second one's Check, and without a gap until after it.
 func bothHave(owners []*owner.Owner, key leasehold.Key) (first, second *owner.Owner) {
 	var lease owner.Lease
 	for _, o := range owners {
@@ -123,14 +122,14 @@ func bothHave(owners []*owner.Owner, key leasehold.Key) (first, second *owner.Ow
 	return nil, nil
 }
 
-// nobody fails the test if an owner has any key at all before stop is called.
-func nobody(t *testing.T, owners ...*owner.Owner) (stop func()) {
+// neverHeld fails the test if an owner holds any key before stop is called.
+func neverHeld(t *testing.T, owners ...*owner.Owner) (stop func()) {
 	failed := false
 	stop = everyMillisecond(func() {
 		for _, o := range owners {
 			if have := o.Leases(); len(have) > 0 && !failed {
 				failed = true
-				t.Errorf("owner %s has %v, and nobody could have granted it", o.Name(), have)
+				t.Errorf("owner %s holds %v while no manager can grant leases", o.Name(), have)
 			}
 		}
 	})

@@ -17,33 +17,33 @@ import (
 	"time"
 )
 
-// crowdVariable tells this program to be a crowd.
-const crowdVariable = "LEASEHOLD_SIEGE_CROWD"
+// floodVariable is the environment variable that makes this program a flood process.
+const floodVariable = "LEASEHOLD_ATTACKS_FLOOD"
 
-// A crowd is many connections that do the same.
-type crowd struct {
-	Addr  string
-	Count int
-	TLS   bool          // they shake hands first, and show no certificate
-	Say   []byte        // what each says when it is connected
-	Slow  time.Duration // between two bytes of that; 0 if it says all at once
+// A connFlood is many connections that send the same bytes.
+type connFlood struct {
+	Addr    string
+	Count   int
+	TLS     bool          // with a handshake, without a client certificate
+	Payload []byte        // sent on each connection
+	Pause   time.Duration // between two bytes of Payload; 0: one write
 }
 
-// A crowdReport is what a part of a crowd tells: once when all are connected, and once when
-// all were closed.
-type crowdReport struct {
+// A floodReport is sent by a flood process twice: when all connections are open, and when all
+// are closed.
+type floodReport struct {
 	Connected int
-	Refused   int           // it was closed before it had said everything
-	Longest   time.Duration // that a connection has lived
+	Refused   int           // closed before all bytes were sent
+	Longest   time.Duration // lifetime of a connection
 	Over      bool
-	Why       string // what went wrong
+	Why       string // error
 }
 
-// attack sends the crowd, in as many processes as it takes, and waits until all were closed.
-// Up is called when all are connected.
-func (c crowd) attack(t *testing.T, up func()) crowdReport {
+// attack opens the connections, in as many processes as necessary, and waits until all are
+// closed. It calls up when all are open.
+func (c connFlood) attack(t *testing.T, up func()) floodReport {
 	t.Helper()
-	const reserve = 64 // files that a process has anyway
+	const reserve = 64 // other files of a process
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)
@@ -55,12 +55,12 @@ func (c crowd) attack(t *testing.T, up func()) crowdReport {
 		part.Count = min(each, c.Count-from)
 		parts = append(parts, part.send(t, len(parts)+1))
 	}
-	var sum crowdReport
+	var sum floodReport
 	for stage := range 2 {
 		for _, part := range parts {
-			var report crowdReport
+			var report floodReport
 			if err := part.Decode(&report); err != nil || report.Why != "" || report.Over != (stage == 1) {
-				t.Fatalf("a crowd has failed: %+v, %v", report, err)
+				t.Fatalf("a flood process has failed: %+v, %v", report, err)
 			}
 			if report.Over {
 				sum.Connected += report.Connected
@@ -75,8 +75,8 @@ func (c crowd) attack(t *testing.T, up func()) crowdReport {
 	return sum
 }
 
-// send starts a process.
-func (c crowd) send(t *testing.T, number int) *json.Decoder {
+// send starts a flood process.
+func (c connFlood) send(t *testing.T, number int) *json.Decoder {
 	t.Helper()
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -87,40 +87,40 @@ func (c crowd) send(t *testing.T, number int) *json.Decoder {
 		_, err := io.Copy(w, from)
 		return errors.Join(err, w.Close())
 	}
-	launch{name: fmt.Sprintf("crowd-%d", number), program: os.Args[0], env: []string{crowdVariable + "=" + string(text)}, out: copied}.start(t)
-	t.Cleanup(func() { _ = r.Close() }) // before the process is killed; what is left in it is of no interest
+	launch{name: fmt.Sprintf("flood-%d", number), program: os.Args[0], env: []string{floodVariable + "=" + string(text)}, out: copied}.start(t)
+	t.Cleanup(func() { _ = r.Close() }) // before the process is killed
 	return json.NewDecoder(bufio.NewReader(r))
 }
 
-// beCrowd is what such a process does.
-func beCrowd(text string, _ io.Reader, out io.Writer) int {
-	var c crowd
+// runFloodProcess is the main function of a flood process.
+func runFloodProcess(text string, _ io.Reader, out io.Writer) int {
+	var c connFlood
 	report := json.NewEncoder(out)
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
-		_ = report.Encode(crowdReport{Why: err.Error()}) // or nobody reads it
+		_ = report.Encode(floodReport{Why: err.Error()}) // fails if the parent has ended
 		return 1
 	}
 	if err := c.run(report); err != nil {
-		_ = report.Encode(crowdReport{Why: err.Error()})
+		_ = report.Encode(floodReport{Why: err.Error()})
 		return 1
 	}
 	return 0
 }
 
-// source is where a process connects from: addresses of the loopback that others do not
-// have, so that there are ports enough.
+// source returns a loopback address that is unique to this process, so that there are enough
+// ports.
 func source() net.Addr {
 	pid := os.Getpid()
 	return &net.TCPAddr{IP: net.IPv4(127, 1, byte(pid>>8), byte(pid)|1)}
 }
 
-func (c crowd) run(report *json.Encoder) error {
+func (c connFlood) run(report *json.Encoder) error {
 	var (
 		mu        sync.Mutex
-		sum       crowdReport
+		sum       floodReport
 		connected sync.WaitGroup
 		over      sync.WaitGroup
-		places    = make(chan struct{}, 64) // that connect at a time
+		places    = make(chan struct{}, 64) // concurrent connection attempts
 		dialer    = net.Dialer{LocalAddr: source(), Timeout: 10 * time.Second}
 	)
 	for range c.Count {
@@ -141,7 +141,7 @@ func (c crowd) run(report *json.Encoder) error {
 			if err != nil {
 				return
 			}
-			refused := c.speak(conn)
+			refused := c.writeAll(conn)
 			_, _ = io.Copy(io.Discard, conn) // until it is closed
 			_ = conn.Close()
 			mu.Lock()
@@ -164,8 +164,8 @@ func (c crowd) run(report *json.Encoder) error {
 	return report.Encode(sum)
 }
 
-// speak says what a connection has to say, and reports whether it was cut short.
-func (c crowd) speak(conn net.Conn) bool {
+// writeAll sends the bytes of a connection, and reports whether the peer closed it before the end.
+func (c connFlood) writeAll(conn net.Conn) bool {
 	if c.TLS {
 		secured := tls.Client(conn, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 		if secured.Handshake() != nil {
@@ -173,15 +173,15 @@ func (c crowd) speak(conn net.Conn) bool {
 		}
 		conn = secured
 	}
-	if c.Slow == 0 {
-		_, err := conn.Write(c.Say)
+	if c.Pause == 0 {
+		_, err := conn.Write(c.Payload)
 		return err != nil
 	}
-	for _, b := range c.Say {
+	for _, b := range c.Payload {
 		if _, err := conn.Write([]byte{b}); err != nil {
 			return true
 		}
-		time.Sleep(c.Slow)
+		time.Sleep(c.Pause)
 	}
 	return false
 }

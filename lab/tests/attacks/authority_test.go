@@ -24,22 +24,22 @@ import (
 
 const domain = "siege.test"
 
-// other is the namespace of those who attack. What they may do, they may do there.
+// other is the attackers' namespace. Their permissions are limited to it.
 const other = "other"
 
-// A keep has the certificates, the tokens and the policy of a castle.
-type keep struct {
+// An authority has the CAs, certificates, tokens and policy of a testbed.
+type authority struct {
 	ca     *pki.Directory
 	policy string            // the file
 	tokens map[string]string // by name
 
-	root *issuer // that CA, with its key
-	// house is another CA that the manager trusts, for whatever name; below it there is
-	// wing, and fallen, which was revoked.
-	house, wing, fallen *issuer
+	root *issuer // the CA of the directory, with its key
+	// secondCA is another CA that the manager trusts, for any name. It has two
+	// intermediate CAs: intermediateCA, and revokedCA, which is revoked.
+	secondCA, intermediateCA, revokedCA *issuer
 }
 
-// parties are those who get a certificate, and whom the policy permits what they are.
+// parties have a certificate, and a rule in the policy for their role.
 func parties() []pki.Party {
 	all := []pki.Party{
 		{Role: pki.Manager, Name: "m1", Hosts: []string{"127.0.0.1"}},
@@ -60,8 +60,8 @@ func parties() []pki.Party {
 	return all
 }
 
-// more is what the policy permits besides.
-const more = `
+// extraRules are further rules of the policy.
+const extraRules = `
   - identity: spiffe://siege.test/owner/other/mallory
     role: lookup
     namespaces: [other]
@@ -82,8 +82,8 @@ const more = `
     namespaces: ["*"]
 `
 
-// newKeep makes certificates and a policy.
-func newKeep(t *testing.T) *keep {
+// newAuthority creates CAs, certificates, tokens and a policy.
+func newAuthority(t *testing.T) *authority {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "pki")
 	ca, _, err := pki.Create(dir, domain, parties(), time.Now(), 24*time.Hour)
@@ -93,24 +93,26 @@ func newKeep(t *testing.T) *keep {
 	if _, err := ca.Issue(pki.Party{Role: pki.Operator, Name: "landlord"}, "", time.Now(), 24*time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	k := &keep{ca: ca, policy: ca.Path("policy.yaml"), tokens: make(map[string]string)}
+	k := &authority{ca: ca, policy: ca.Path("policy.yaml"), tokens: make(map[string]string)}
 	k.root = &issuer{cert: ca.Authority(), key: readKey(t, ca.Path("ca.key"))}
-	k.house = newIssuer(t, "house", nil)
-	k.wing, k.fallen = newIssuer(t, "wing", k.house), newIssuer(t, "fallen", k.house)
+	k.secondCA = newIssuer(t, "house", nil)
+	k.intermediateCA, k.revokedCA = newIssuer(t, "wing", k.secondCA), newIssuer(t, "fallen", k.secondCA)
 	for _, name := range []string{"reader", "landlord", "old", "guest", "idle"} {
 		k.tokens[name], _ = pki.NewToken()
 	}
 	k.write(t, k.policy, k.text("guest"))
-	k.write(t, k.manager("ca.crt"), textOf(k.root.cert)+textOf(k.house.cert))
+	k.write(t, k.manager("ca.crt"), pemOf(k.root.cert)+pemOf(k.secondCA.cert))
 	k.revoke(t)
 	return k
 }
 
-// manager is a file of the manager's.
-func (k *keep) manager(name string) string { return k.ca.Path(filepath.Join("manager", "m1", name)) }
+// manager returns the path of a file of the manager.
+func (k *authority) manager(name string) string {
+	return k.ca.Path(filepath.Join("manager", "m1", name))
+}
 
-// write replaces a file as one should: it is there before, or there after.
-func (k *keep) write(t *testing.T, name, text string) {
+// write replaces a file atomically.
+func (k *authority) write(t *testing.T, name, text string) {
 	t.Helper()
 	err := os.WriteFile(name+".new", []byte(text), 0o600)
 	if err == nil {
@@ -121,8 +123,8 @@ func (k *keep) write(t *testing.T, name, text string) {
 	}
 }
 
-// text is the policy. The guests are tokens that may look at the honest, for now.
-func (k *keep) text(guests ...string) string {
+// text returns the policy. Guests are names of tokens that may read the honest namespace.
+func (k *authority) text(guests ...string) string {
 	var rules, tokens strings.Builder
 	add := func(name, expires string) {
 		sum := sha256.Sum256([]byte(k.tokens[name]))
@@ -134,36 +136,36 @@ func (k *keep) text(guests ...string) string {
 	}
 	add("reader", "")
 	add("landlord", "")
-	add("idle", "") // no rule is about it
+	add("idle", "") // without a rule
 	add("old", "    expires: 2001-01-01\n")
-	return pki.Policy(domain, parties()) + more + rules.String() + "tokens:\n" + tokens.String()
+	return pki.Policy(domain, parties()) + extraRules + rules.String() + "tokens:\n" + tokens.String()
 }
 
-// revoke revokes certificates, besides those that are.
-func (k *keep) revoke(t *testing.T, certs ...*x509.Certificate) {
+// revoke revokes certificates, besides those that are revoked already.
+func (k *authority) revoke(t *testing.T, certs ...*x509.Certificate) {
 	t.Helper()
-	var ours []*x509.Certificate
-	theirs := []*x509.Certificate{k.fallen.cert}
+	var own []*x509.Certificate
+	others := []*x509.Certificate{k.revokedCA.cert}
 	for _, c := range certs {
 		if c.CheckSignatureFrom(k.root.cert) == nil {
-			ours = append(ours, c)
+			own = append(own, c)
 		} else {
-			theirs = append(theirs, c)
+			others = append(others, c)
 		}
 	}
-	file, err := k.ca.Revoke(ours, time.Now())
+	file, err := k.ca.Revoke(own, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := os.ReadFile(file)
+	revocationList, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.write(t, k.manager("crl.pem"), string(list)+k.house.list(t, theirs...))
+	k.write(t, k.manager("crl.pem"), string(revocationList)+k.secondCA.revocationList(t, others...))
 }
 
-// certificate is that of a party.
-func (k *keep) certificate(t *testing.T, party string) *tls.Certificate {
+// certificate returns the certificate of a party.
+func (k *authority) certificate(t *testing.T, party string) *tls.Certificate {
 	t.Helper()
 	cert, err := tls.LoadX509KeyPair(k.ca.Path(filepath.Join(party, "tls.crt")), k.ca.Path(filepath.Join(party, "tls.key")))
 	if err != nil {
@@ -172,13 +174,13 @@ func (k *keep) certificate(t *testing.T, party string) *tls.Certificate {
 	return &cert
 }
 
-// credentials are those of an honest party that calls.
-func (k *keep) credentials(t *testing.T, party string) credentials.TransportCredentials {
+// credentials returns the client credentials of a party.
+func (k *authority) credentials(t *testing.T, party string) credentials.TransportCredentials {
 	t.Helper()
 	return k.keeper(t, party).Client()
 }
 
-func (k *keep) keeper(t *testing.T, party string) *secure.Keeper {
+func (k *authority) keeper(t *testing.T, party string) *secure.Keeper {
 	t.Helper()
 	keeper, err := secure.Open(secure.Config{
 		Cert: k.ca.Path(filepath.Join(party, "tls.crt")), Key: k.ca.Path(filepath.Join(party, "tls.key")), Roots: k.ca.Path("ca.crt"),
@@ -190,8 +192,8 @@ func (k *keep) keeper(t *testing.T, party string) *secure.Keeper {
 	return keeper
 }
 
-// args are how a manager is told of all that.
-func (k *keep) args() []string {
+// args returns the manager's flags for TLS and the policy.
+func (k *authority) args() []string {
 	return []string{"--tls-dir", k.manager(""), "--access", k.policy, "--log-format", "json"}
 }
 
@@ -209,6 +211,6 @@ func readKey(t *testing.T, name string) *ecdsa.PrivateKey {
 	return key.(*ecdsa.PrivateKey)
 }
 
-func textOf(cert *x509.Certificate) string {
+func pemOf(cert *x509.Certificate) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw}))
 }

@@ -25,45 +25,45 @@ import (
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// patience is how long an event may take that should take a second or two, on a computer
-// that has other things to do. It is spent only when a test fails.
-const patience = 45 * time.Second
+// eventTimeout limits events that take a second or two, with a margin for a loaded machine.
+// Only failing tests wait for it.
+const eventTimeout = 45 * time.Second
 
-// The namespace that the honest have in common. Leases are longer than what a busy computer
-// may take away from a process, and are renewed often: that they are shows soon.
+// The namespace of the honest clients. Leases are longer than the scheduling delays of a
+// loaded machine. Renewals are frequent, so that missing renewals are detected soon.
 const (
 	namespace = "honest"
 	lease     = 6 * time.Second
 	renew     = 100 * time.Millisecond
 )
 
-// Settings say how a castle is built.
+// settings of a testbed.
 type settings struct {
-	args    []string // of the manager, besides the usual ones
-	secured *keep    // if it speaks TLS
+	args    []string   // of the manager, besides the usual ones
+	secured *authority // if it speaks TLS
 }
 
-// A castle is a manager that is attacked, and those who rely on it.
-type castle struct {
-	addr, http string
-	log        string // the file
-	secured    *keep  // nil if all is in plain text
-	beside     bool   // it is no manager, but what stands beside one
-	process    *proc.Process
-	honest     *honest
-	papers     map[string]credentials.TransportCredentials // of the honest
+// A testbed is a process under attack and the honest clients that use it.
+type testbed struct {
+	addr, http  string
+	log         string     // the file
+	secured     *authority // nil if all is in plain text
+	adjacent    bool       // the process is not a manager: an agent, a gateway or an owner
+	process     *proc.Process
+	clients     *clients
+	credentials map[string]credentials.TransportCredentials // of the honest clients
 }
 
-// newCastle starts a manager and those who rely on it. They live until the test ends.
-func newCastle(t *testing.T, with settings) *castle {
+// newTestbed starts a manager and its honest clients. They run until the test ends.
+func newTestbed(t *testing.T, with settings) *testbed {
 	t.Helper()
 	ports, err := proc.FreePorts(2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &castle{
+	c := &testbed{
 		addr: ports[0], http: ports[1], log: filepath.Join(t.TempDir(), "manager.log"), secured: with.secured,
-		papers: make(map[string]credentials.TransportCredentials),
+		credentials: make(map[string]credentials.TransportCredentials),
 	}
 	args := append([]string{
 		"manager", "run", "--listen", c.addr, "--http", c.http, "--data-dir", filepath.Join(t.TempDir(), "data"), "--log-level", "info",
@@ -72,9 +72,9 @@ func newCastle(t *testing.T, with settings) *castle {
 		args = append(args, c.secured.args()...)
 	}
 	for _, party := range []string{"owner/honest/owner-0", "owner/honest/owner-1", "owner/honest/owner-2", "lookup/honest", "operator/chief"} {
-		c.papers[party] = insecure.NewCredentials()
+		c.credentials[party] = insecure.NewCredentials()
 		if c.secured != nil {
-			c.papers[party] = c.secured.credentials(t, party)
+			c.credentials[party] = c.secured.credentials(t, party)
 		}
 	}
 	c.process = launch{name: "manager", log: c.log, program: leaseholdProgram(), args: args}.start(t)
@@ -82,21 +82,21 @@ func newCastle(t *testing.T, with settings) *castle {
 	if c.secured != nil {
 		c.createNamespace(t, other)
 	}
-	c.honest = newHonest(t, c)
+	c.clients = newClients(t, c)
 	return c
 }
 
-// A launch says what to start.
+// A launch is the command of a process.
 type launch struct {
 	name    string
 	log     string // the file; "" for one of its own
 	program string
 	args    []string
 	env     []string
-	out     func(io.Reader) error // reads what it prints; nil if that goes to the log, too
+	out     func(io.Reader) error // reads standard output; nil: it is logged
 }
 
-// start starts a process that ends with the test, or with us.
+// start starts a process that ends with the test or with this process.
 func (l launch) start(t *testing.T) *proc.Process {
 	t.Helper()
 	p := &proc.Process{Name: l.name, Launch: proc.Launch{
@@ -114,10 +114,10 @@ func (l launch) start(t *testing.T) *proc.Process {
 	return p
 }
 
-// eventually tries something until it works.
+// eventually calls try until it succeeds, or fails the test after eventTimeout.
 func eventually(t *testing.T, what string, try func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), eventTimeout)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -134,7 +134,7 @@ func eventually(t *testing.T, what string, try func(context.Context) error) {
 	}
 }
 
-func (c *castle) createNamespace(t *testing.T, name string) {
+func (c *testbed) createNamespace(t *testing.T, name string) {
 	t.Helper()
 	conn := c.dial(t, "operator/chief")
 	eventually(t, "create the namespace", func(ctx context.Context) error {
@@ -151,23 +151,23 @@ func (c *castle) createNamespace(t *testing.T, name string) {
 	})
 }
 
-// dial returns a connection of somebody honest.
-func (c *castle) dial(t *testing.T, party string) *grpc.ClientConn {
+// dial returns a connection of an honest client.
+func (c *testbed) dial(t *testing.T, party string) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient("passthrough:///"+c.addr, append(wire.DialOptions(), grpc.WithTransportCredentials(c.papers[party]))...)
+	conn, err := grpc.NewClient("passthrough:///"+c.addr, append(wire.DialOptions(), grpc.WithTransportCredentials(c.credentials[party]))...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() }) // nothing is under way
+	t.Cleanup(func() { _ = conn.Close() }) // no call is in progress
 	return conn
 }
 
-// memory is how much memory the manager has, in bytes.
-func (c *castle) memory(t *testing.T) int64 {
+// memory returns the resident memory of the process, in bytes.
+func (c *testbed) memory(t *testing.T) int64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.process.Pid()))
 	if err != nil {
-		t.Fatalf("the manager is gone: %v", err)
+		t.Fatalf("the manager has ended: %v", err)
 	}
 	_, rest, _ := strings.Cut(string(text), "VmRSS:")
 	size, _, _ := strings.Cut(strings.TrimSpace(rest), " kB")
@@ -178,5 +178,5 @@ func (c *castle) memory(t *testing.T) int64 {
 	return n << 10
 }
 
-// quiet is a log that nobody reads.
-func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+// discardLogger returns a logger without output.
+func discardLogger() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -19,8 +19,8 @@ import (
 	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
 )
 
-// witnesses send, publish and receive, and record what was acknowledged and received.
-type witnesses struct {
+// clients send, publish and receive, and record acknowledged and received messages.
+type clients struct {
 	stopSending, stopReceiving context.CancelFunc
 	senders, receivers         errgroup.Group
 	devices                    []*promise.Device
@@ -30,14 +30,14 @@ type witnesses struct {
 
 const (
 	topicCount = 2
-	offline    = 5 * time.Second // at the most
+	offline    = 5 * time.Second // at most
 )
 
-func (d *demo) startWitnesses(ctx context.Context) (*witnesses, error) {
-	ctx = context.WithoutCancel(ctx) // they go on until all has been received
+func (d *demo) startClients(ctx context.Context) (*clients, error) {
+	ctx = context.WithoutCancel(ctx) // they run until all messages are received
 	sending, stopSending := context.WithCancel(ctx)
 	receiving, stopReceiving := context.WithCancel(ctx)
-	w := &witnesses{stopSending: stopSending, stopReceiving: stopReceiving, published: make([]promise.Published, topicCount)}
+	w := &clients{stopSending: stopSending, stopReceiving: stopReceiving, published: make([]promise.Published, topicCount)}
 	topic := func(i int) string { return fmt.Sprint("topic-", i%topicCount) }
 	random := func(i int) *rand.Rand { return rand.New(rand.NewPCG(d.Seed, uint64(100+i))) }
 	for i := range 4 {
@@ -63,13 +63,13 @@ func (d *demo) startWitnesses(ctx context.Context) (*witnesses, error) {
 	return w, nil
 }
 
-func (w *witnesses) stop() {
+func (w *clients) stop() {
 	w.stopSending()
 	w.stopReceiving()
 }
 
-// end lets all messages be received, and compares them with those that were acknowledged.
-func (w *witnesses) end() (queues, topics promise.Tally, err error) {
+// end waits until all messages are received, and compares them with the acknowledged ones.
+func (w *clients) end() (queues, topics promise.Tally, err error) {
 	w.stopSending()
 	err = w.senders.Wait()
 	w.stopReceiving()
@@ -87,15 +87,14 @@ func (w *witnesses) end() (queues, topics promise.Tally, err error) {
 	return queues, topics, err
 }
 
-// pcs are the home PC, which gets a new address again and again, and the work PC, which
-// watches it.
+// pcs are the home PC, whose address changes periodically, and the work PC, which watches it.
 type pcs struct {
 	stop    context.CancelFunc
 	running errgroup.Group
 
 	mu      sync.Mutex
-	moved   map[string]time.Time // when the home PC got an address
-	learned []time.Duration      // how long it took the work PC to learn one
+	moved   map[string]time.Time // when the home PC changed to an address
+	learned []time.Duration      // latency until the work PC received it
 }
 
 func (d *demo) startPCs(ctx context.Context) (*pcs, error) {
@@ -115,7 +114,7 @@ func (d *demo) startPCs(ctx context.Context) (*pcs, error) {
 	}
 	_, err = start(1, device.Config{Name: "work PC", Watch: []string{"home PC"}, Learned: func(_, address string) {
 		if took, ok := p.learn(address); ok {
-			d.say("the work PC knows that the home PC is at %s, %.0f ms later", address, milliseconds(took))
+			d.logf("the work PC received the home PC's address %s after %.0f ms", address, milliseconds(took))
 		}
 	}}, "10.9.9.9")
 	if err != nil {
@@ -152,10 +151,10 @@ func (p *pcs) learn(address string) (took time.Duration, ok bool) {
 	return took, ok
 }
 
-// end stops both, and returns how long it took to learn addresses, sorted.
+// end stops both, and returns the sorted latencies.
 func (p *pcs) end() []time.Duration {
 	p.stop()
-	_ = p.running.Wait() // they were interrupted
+	_ = p.running.Wait() // canceled
 	slices.Sort(p.learned)
 	return p.learned
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
 )
 
-// speak sends everything when something may have been lost, and the address when it has
-// changed. From time to time it refreshes what would expire.
-func (d *Device) speak(ctx context.Context) error {
+// send sends all state when some may have been lost, and the address when it has changed.
+// It refreshes state before it expires.
+func (d *Device) send(ctx context.Context) error {
 	refresh := time.NewTicker(refreshing)
 	defer refresh.Stop()
 	for {
@@ -21,8 +21,8 @@ func (d *Device) speak(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-d.again:
-			err = d.repeat(ctx, "say everything again", func() error { return d.everything(ctx) })
+		case <-d.resend:
+			err = d.repeat(ctx, "send all state", func() error { return d.sendAll(ctx) })
 		case <-d.moved:
 			err = d.repeat(ctx, "publish the address", func() error { return d.publish(ctx) })
 		case <-refresh.C:
@@ -34,8 +34,9 @@ func (d *Device) speak(ctx context.Context) error {
 	}
 }
 
-// everything comes in this order: what the device depends on first, and what it reads last.
-func (d *Device) everything(ctx context.Context) error {
+// sendAll sends the interests first, then subscribes and publishes, and reads last. In this
+// order no loss goes unnoticed.
+func (d *Device) sendAll(ctx context.Context) error {
 	interests := []queue.Interest{{Service: Documents, Name: d.cfg.Name}}
 	for _, other := range d.cfg.Watch {
 		interests = append(interests, queue.Interest{Service: Topics, Name: other}, queue.Interest{Service: Documents, Name: other})
@@ -71,7 +72,7 @@ func (d *Device) publish(ctx context.Context) error {
 	if !errors.Is(err, leasehold.ErrStale) {
 		return err
 	}
-	// It was lost, or a request of ours that had no answer has been carried out.
+	// The document was lost, or an earlier request without a reply was executed.
 	document, err := d.documents.Get(ctx, d.cfg.Name)
 	if err != nil && !errors.Is(err, leasehold.ErrNotFound) {
 		return err
@@ -80,8 +81,8 @@ func (d *Device) publish(ctx context.Context) error {
 	return d.write(ctx, data)
 }
 
-// write replaces the version of the address that we know: a request that was given up, and
-// arrives after this one, finds another and changes nothing.
+// write replaces the known version of the address: a delayed request that arrives later finds
+// another version and fails.
 func (d *Device) write(ctx context.Context, address json.RawMessage) error {
 	document, err := d.documents.Change(ctx, d.cfg.Name, documents.Change{
 		If: map[string]string{Section: d.version}, Set: map[string]json.RawMessage{Section: address},
@@ -92,8 +93,7 @@ func (d *Device) write(ctx context.Context, address json.RawMessage) error {
 	return err
 }
 
-// read reads another device's address, or that it has none. There will be a message when it
-// has.
+// read reads another device's address. If it has none, a message follows when it has one.
 func (d *Device) read(ctx context.Context, other string) error {
 	d.mu.Lock()
 	before := d.peers[other].version
@@ -105,13 +105,12 @@ func (d *Device) read(ctx context.Context, other string) error {
 	if section, ok := document.Sections[Section]; ok {
 		d.learn(other, section.Version, section.Data)
 	} else {
-		d.forget(other, before)
+		d.clearAddress(other, before)
 	}
 	return nil
 }
 
-// refresh lets everything last longer. If something has expired or was lost, everything is
-// sent again.
+// refresh extends the TTL of all state. If some has expired or was lost, all is sent again.
 func (d *Device) refresh(ctx context.Context) error {
 	err := d.documents.Refresh(ctx, d.cfg.Name)
 	for _, other := range d.cfg.Watch {
@@ -120,15 +119,15 @@ func (d *Device) refresh(ctx context.Context) error {
 		}
 	}
 	if errors.Is(err, leasehold.ErrNotFound) {
-		signal(d.again)
+		signal(d.resend)
 		return nil
 	}
 	return err
 }
 
-// repeat retries until it succeeds, the context ends, or a request was invalid.
+// repeat retries with backoff until it succeeds, the context ends, or the request is invalid.
 func (d *Device) repeat(ctx context.Context, what string, do func() error) error {
-	said := false
+	output := false
 	for wait := minBackoff; ; wait = min(2*wait, maxBackoff) {
 		err := do()
 		switch {
@@ -139,9 +138,9 @@ func (d *Device) repeat(ctx context.Context, what string, do func() error) error
 		case errors.Is(err, leasehold.ErrInvalid):
 			return err
 		}
-		if !said && wait == maxBackoff { // that is no server that was restarted
-			said = true
-			d.cfg.Logger.Warn("cannot "+what+", and goes on trying", "device", d.cfg.Name, "err", err)
+		if !output && wait == maxBackoff { // not just a restarted server
+			output = true
+			d.cfg.Logger.Warn("cannot "+what+", retrying", "device", d.cfg.Name, "err", err)
 		}
 		select {
 		case <-time.After(wait):
