@@ -43,6 +43,7 @@ var libraryDiet = diet{
 	modules: []string{
 		"github.com/cespare/xxhash",
 		"golang.org/x/net", "golang.org/x/sys", "golang.org/x/text", // required by grpc
+		"golang.org/x/time/rate", // limits connections
 		"google.golang.org/genproto/googleapis/rpc",
 		"google.golang.org/grpc",
 		"google.golang.org/protobuf",
