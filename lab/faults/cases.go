@@ -71,7 +71,7 @@ var processes = []Case{
 		Number: 9, What: "wall clocks are set, by an hour, either way", Tries: "I1 I4",
 		Must: "nothing changes; in Flease leases end, and fences rise",
 		Proofs: by(leased("step", "slew"), chaos("wall-clock"),
-			tests("owner", "TestSetClocksChangeNothing"), tests("internal/runtime/clock", "TestDetectorTellsSleepFromSetClock", "TestWatchFollowsDrift"),
+			tests("owner", "TestSetClocksChangeNothing"), tests("internal/runtime/clock", "TestDetectorDistinguishesSuspendFromSetClock", "TestWatchFollowsDrift"),
 			tests("flease", "TestClockStep", "TestWrongClock"),
 			tests("internal/core/machine/flease", "TestClockStepDropsLeases", "TestSlewingIsNoStep", "TestFencesDoNotOutrunTheClock", "TestOneClockYearsAhead"),
 			tests("manager", "TestClocksSetBackAndAllRestarted")),
@@ -334,7 +334,7 @@ var operation = []Case{
 		Number: 45, What: "processes are upgraded one by one, either way", Tries: "I1 I5",
 		Must: "builds of one version of the protocol work together, and read what the version before has written",
 		Proofs: by(chaos("upgrade"), tests("internal/runtime/wire", "TestReadsARequestOfVersion1", "TestReadsAGrantOfVersion1", "TestReadsTheChangesOfVersion1",
-			"TestWritesChangesWithoutMovesAsVersion1Did", "TestUnknownFieldsAreIgnored", "TestVectors", "TestNamespaceOfOldReadsAsItWas"),
+			"TestWritesChangesWithoutMovesAsVersion1Did", "TestUnknownFieldsAreIgnored", "TestVectors", "TestNamespaceOfVersion1"),
 			tests("lab/tests/e2e", "TestRollingRestart"), tests("cmd/leasehold", "TestOldManager")),
 	},
 	{

@@ -40,8 +40,7 @@ func FromCatalog(c *storage.Catalog) *storagev1.Catalog {
 	return m
 }
 
-// ToCatalog reads a catalog that managers have kept. They have checked it when
-// they wrote it.
+// ToCatalog decodes a catalog of a manager, which validated it when it was encoded.
 func ToCatalog(m *storagev1.Catalog) *storage.Catalog {
 	c := &storage.Catalog{}
 	for _, row := range m.GetNamespaces() {
